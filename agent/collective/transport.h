@@ -1,0 +1,59 @@
+// How the members of a group talk: collectives on spans of float32, started without waiting.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/time.h"
+
+namespace tactus::collective {
+
+enum class Progress { kRunning, kDone, kFailed };
+
+// How a collective ended.
+struct Completion {
+  Progress progress = Progress::kDone;  // kDone or kFailed
+  Instant at;           // when the waiting caller learned of it, in the caller's world: real or virtual
+  std::string reason;   // why it failed, for a person; empty otherwise
+};
+
+// A collective under way. Destroying it before it is done waits for it.
+class Collective {
+ public:
+  virtual ~Collective() = default;
+
+  // Where it stands, without waiting.
+  virtual Progress Poll() = 0;
+
+  // Waits until it is done or has failed.
+  virtual Completion Wait() = 0;
+};
+
+// A member's end of a group of `size()` members. All members start the same collectives in the same order
+// with the same lengths; different ones may be under way at once and finish in that order. One thread.
+//
+// After a failure every later collective of the transport fails too: the group is over, and a new one gets
+// a new transport.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  virtual int rank() const = 0;  // in [0, size())
+  virtual int size() const = 0;  // >= 1
+
+  // buffer <- element-wise sum over all members, in place. The memory must live and be left alone until the
+  // collective is done. Every member gets the same bits, and the same inputs give the same bits again.
+  virtual std::unique_ptr<Collective> StartAllReduceSum(std::span<float> buffer) = 0;
+
+  // buffer <- the root's buffer. Same rules.
+  virtual std::unique_ptr<Collective> StartBroadcast(std::span<float> buffer, int root) = 0;
+
+  // Fails everything under way and to come, on this member. May be called from another thread.
+  virtual void Abort(const std::string& reason) = 0;
+};
+
+}  // namespace tactus::collective

@@ -1,0 +1,76 @@
+// Data sets: what a worker trains on, addressed by sample index, without any tensor library.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace tactus::data {
+
+enum class ElementType { kFloat32, kInt64, kUint8 };
+
+// Bytes of one element.
+std::size_t SizeOf(ElementType type);
+
+// Type and shape of one sample's input or target.
+struct TensorSpec {
+  ElementType type = ElementType::kFloat32;
+  std::vector<std::int64_t> shape;  // without the batch dimension; empty = a scalar a sample
+
+  std::size_t ElementsPerSample() const;
+  std::size_t BytesPerSample() const { return ElementsPerSample() * SizeOf(type); }
+  friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
+};
+
+// Samples by index. Immutable after it was opened, so Read may be called from any thread.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+
+  virtual std::uint64_t size() const = 0;  // [samples], >= 1
+  virtual const TensorSpec& inputs() const = 0;
+  virtual const TensorSpec& targets() const = 0;
+
+  // Copies the samples of the given indices (each below size()), in that order, into
+  //   inputs   [indices.size() * inputs().BytesPerSample()]
+  //   targets  [indices.size() * targets().BytesPerSample()]
+  // Inputs come ready for a model: images as float32, per channel standardised; bytes as int64 tokens.
+  virtual void Read(std::span<const std::uint64_t> indices, std::span<std::byte> inputs,
+                    std::span<std::byte> targets) const = 0;
+};
+
+// Where samples come from: one of the sources of a job file's `data`, and how it is split.
+struct DataOptions {
+  struct FilePair {
+    std::string inputs;
+    std::string targets;
+  };
+  std::optional<std::string> text;   // file, folder or glob
+  std::optional<std::string> cifar;  // folder or one .bin file
+  std::optional<FilePair> idx;
+  std::optional<FilePair> numpy;
+  std::uint32_t context = 64;          // of a text sample, in bytes
+  double validation_fraction = 0.1;    // in [0, 0.9]: the last samples
+};
+
+// The two parts of the data.
+struct Split {
+  std::shared_ptr<const Dataset> train;       // never null
+  std::shared_ptr<const Dataset> validation;  // null when the fraction gives no sample
+};
+
+// Opens exactly one source (the one that is set) and splits it.
+//
+// Errors begin with the field of the job file, "data.text: ...": NotFound, a path is not there;
+// InvalidArgument, a file is empty, cut short, of another format or of the wrong shape, with what was found
+// and what is allowed; PermissionDenied.
+absl::StatusOr<Split> OpenData(const DataOptions& options);
+
+}  // namespace tactus::data

@@ -1,0 +1,8 @@
+# Warnings are errors in our own code; generated code and libraries are SYSTEM.
+add_library(tactus_warnings INTERFACE)
+target_compile_options(tactus_warnings INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wshadow;-Wnon-virtual-dtor;-Wold-style-cast;-Wcast-qual;-Wunused;-Woverloaded-virtual>
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${TACTUS_WERROR}>>:-Werror>)
+if(TACTUS_SANITIZE MATCHES "thread")
+  target_compile_options(tactus_warnings INTERFACE -Wno-error=tsan)  # Boost's atomic_thread_fence
+endif()

@@ -1,0 +1,40 @@
+// Adam and AdamW, fused over a flat buffer.
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace tactus::cuda {
+
+// Scalars of one Adam or AdamW step.
+struct AdamStep {
+  float learning_rate = 0;   // >= 0
+  float beta1 = 0.9f;        // in [0, 1)
+  float beta2 = 0.999f;      // in [0, 1)
+  float epsilon = 1e-8f;     // > 0
+  float weight_decay = 0;    // >= 0
+  bool decoupled = false;    // false: Adam, decay added to the gradient; true: AdamW, p scaled by 1 - lr wd
+  float gradient_scale = 1;  // turns the sum in the gradient buffer into a (clipped) mean
+  std::uint64_t step = 1;    // t, counted from 1
+};
+
+namespace host {
+
+// One step:
+//
+//   g <- gradient_scale * gradient (+ weight_decay * p if not decoupled)
+//   p <- p * (1 - learning_rate * weight_decay)                          if decoupled
+//   m <- beta1 m + (1 - beta1) g;   v <- beta2 v + (1 - beta2) g^2
+//   p <- p - learning_rate / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)
+//
+// The scalars 1 - beta^t are computed in float64. All spans [n], not overlapping; m and v start at zero.
+// Tolerance against a twin: 2 ulp per element and step (division and square root are correctly rounded on
+// both sides; the order of the scalar products may differ once each).
+//
+// Source: [pytorch] torch.optim.Adam and AdamW, documentation of version 1.13.
+void Adam(const AdamStep& step, std::span<const float> gradients, std::span<float> parameters,
+          std::span<float> first_moment, std::span<float> second_moment);
+
+}  // namespace host
+}  // namespace tactus::cuda

@@ -1,0 +1,33 @@
+// The table of segments: which stretch of the flat buffer is which parameter.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tactus::cuda {
+
+// One parameter tensor inside the flat buffer. Segments do not overlap and stand in rising offset order;
+// the gaps between them are padding, always zero.
+struct Segment {
+  std::string name;                 // as in the model, e.g. "blocks.0.qkv.weight"
+  std::size_t offset = 0;           // [elements] from the buffer's start, a multiple of kSegmentAlignment
+  std::size_t length = 0;           // [elements]
+  std::vector<std::int64_t> shape;  // row-major; product = length
+  std::uint32_t slice = 0;          // member of a fused sweep; 0 until sweeps exist
+};
+
+using SegmentTable = std::vector<Segment>;
+
+// Offsets are multiples of 16 floats, a cache line, so that every segment may be read with aligned vectors.
+inline constexpr std::size_t kSegmentAlignment = 16;
+
+// Length of a buffer that holds all segments, rounded up to kSegmentAlignment. [elements]
+std::size_t FlatLength(const SegmentTable& segments);
+
+// Lays out the segments one behind the other in the order given: sets every offset.
+void AssignOffsets(SegmentTable& segments);
+
+}  // namespace tactus::cuda
