@@ -1,0 +1,105 @@
+#include "agent/collective/bucketing.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace tactus::collective {
+
+BucketPlan MakeBuckets(const cuda::SegmentTable& segments, std::size_t total_length,
+                       std::size_t bucket_bytes) {
+  TACTUS_CHECK(total_length >= 1 && bucket_bytes >= 1);
+  BucketPlan plan;
+  plan.bucket_of.reserve(segments.size());
+  Bucket bucket;
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    const std::size_t end = segments[i].offset + segments[i].length;
+    TACTUS_CHECK(end <= total_length);
+    ++bucket.segments;
+    plan.bucket_of.push_back(plan.buckets.size());
+    const bool last = i + 1 == segments.size();
+    if (last || (end - bucket.offset) * sizeof(float) < bucket_bytes) continue;
+    const std::size_t next_offset = segments[i + 1].offset;
+    TACTUS_CHECK(next_offset >= end);
+    bucket.length = next_offset - bucket.offset;
+    plan.buckets.push_back(bucket);
+    bucket = {.offset = next_offset};
+  }
+  bucket.length = total_length - bucket.offset;
+  plan.buckets.push_back(bucket);
+  return plan;
+}
+
+namespace {
+
+std::size_t LengthOf(const BucketPlan& plan) {
+  TACTUS_CHECK(!plan.buckets.empty());
+  return plan.buckets.back().offset + plan.buckets.back().length;
+}
+
+}  // namespace
+
+BucketedReduction::BucketedReduction(Transport& transport, BucketPlan plan,
+                                     BeforeStart before_start)
+    : transport_(transport),
+      plan_(std::move(plan)),
+      before_start_(std::move(before_start)),
+      length_(LengthOf(plan_)),
+      ready_(plan_.bucket_of.size()),
+      missing_(plan_.buckets.size()) {
+  running_.reserve(plan_.buckets.size());
+}
+
+void BucketedReduction::Begin(std::span<float> buffer) {
+  TACTUS_CHECK(!open_);
+  TACTUS_CHECK(buffer.size() == length_);
+  open_ = true;
+  buffer_ = buffer;
+  next_ = 0;
+  std::fill(ready_.begin(), ready_.end(), false);
+  std::transform(plan_.buckets.begin(), plan_.buckets.end(), missing_.begin(),
+                 [](const Bucket& bucket) { return bucket.segments; });
+}
+
+void BucketedReduction::SegmentReady(std::size_t segment) {
+  TACTUS_CHECK(open_ && segment < ready_.size());
+  TACTUS_CHECK(!ready_[segment]);
+  TACTUS_CHECK(next_ < plan_.buckets.size());  // FinishTail was not called
+  ready_[segment] = true;
+  --missing_[plan_.bucket_of[segment]];
+  while (next_ + 1 < plan_.buckets.size() && missing_[next_] == 0) Start(next_++);
+}
+
+void BucketedReduction::FinishTail() {
+  TACTUS_CHECK(open_);
+  while (next_ < plan_.buckets.size()) Start(next_++);
+}
+
+void BucketedReduction::Start(std::size_t bucket) {
+  const std::span<float> stretch =
+      buffer_.subspan(plan_.buckets[bucket].offset, plan_.buckets[bucket].length);
+  if (before_start_) before_start_(stretch);
+  running_.push_back(transport_.StartAllReduceSum(stretch));
+}
+
+Completion BucketedReduction::Wait() {
+  TACTUS_CHECK(open_ && next_ == plan_.buckets.size());
+  Completion outcome;
+  for (const std::unique_ptr<Collective>& collective : running_) {
+    Completion completion = collective->Wait();
+    outcome.at = completion.at;
+    if (outcome.progress == Progress::kFailed) continue;
+    outcome.progress = completion.progress;
+    outcome.reason = std::move(completion.reason);
+  }
+  running_.clear();
+  open_ = false;
+  return outcome;
+}
+
+std::uint64_t BucketedReduction::bytes() const {
+  return static_cast<std::uint64_t>(length_) * sizeof(float);
+}
+
+}  // namespace tactus::collective

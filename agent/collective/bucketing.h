@@ -1,0 +1,97 @@
+// Buckets: the flat gradient buffer is reduced in stretches, each as soon as backward completed it.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "agent/collective/transport.h"
+#include "cuda/ops/segments.h"
+
+namespace tactus::collective {
+
+// A stretch of the flat buffer that is reduced by one collective.
+struct Bucket {
+  std::size_t offset = 0;    // [elements]
+  std::size_t length = 0;    // [elements] >= 1
+  std::size_t segments = 0;  // segments that must be ready before it may start
+};
+
+// Which stretches a buffer is reduced in: disjoint, without gaps, from the front to the end; at
+// least one.
+struct BucketPlan {
+  std::vector<Bucket> buckets;
+  std::vector<std::size_t> bucket_of;  // one a segment: index of the bucket that holds it
+};
+
+// Cuts a flat buffer into buckets from the front, which backward completes first.
+//
+// A bucket is closed by the segment with which it reaches bucket_bytes, and ends where the next
+// segment begins, so padding is reduced as well (it is zero). The last bucket also holds the tail
+// behind the last segment. Segments are never split: their elements become ready together.
+//
+// total_length [elements] >= 1, at least the end of the last segment; bucket_bytes [bytes] >= 1.
+// Returns at least one bucket; the same arguments give the same plan on all members.
+BucketPlan MakeBuckets(const cuda::SegmentTable& segments, std::size_t total_length,
+                       std::size_t bucket_bytes);
+
+// All-reduces one buffer round after round, bucket by bucket, overlapped with a backward pass.
+//
+// A round: Begin, SegmentReady for any segments in any order (none at all is fine), FinishTail,
+// Wait. Buckets start strictly in the plan's order, whatever the order of readiness, so that all
+// members start the same collectives. The last bucket starts in FinishTail: its tail is complete
+// only then. Nothing but the collectives' handles is allocated per round. One thread.
+//
+// Destroying it while a round is under way waits for the collectives already started.
+class BucketedReduction {
+ public:
+  // Called with a stretch of the buffer while it still holds this member's own values, right before
+  // its reduction starts.
+  using BeforeStart = std::function<void(std::span<float> stretch)>;
+
+  // `transport` outlives this. `before_start` may be empty.
+  BucketedReduction(Transport& transport, BucketPlan plan, BeforeStart before_start);
+
+  // Opens a round on `buffer`, as long as the plan. The memory must live until Wait has returned.
+  // Requires: no round is open.
+  void Begin(std::span<float> buffer);
+
+  // The segment's elements are final on this member. Requires: an open round, before FinishTail,
+  // and the first call for this segment in it.
+  void SegmentReady(std::size_t segment);
+
+  // Everything is final, the tail included: starts what has not been started.
+  void FinishTail();
+
+  // Waits for all buckets and closes the round. Returns the first failure in the buckets' order, if
+  // any, at the time of the last bucket. Requires: FinishTail was called.
+  Completion Wait();
+
+  // Bytes reduced by one round: the buffer's size, whatever the transport moves for it.
+  std::uint64_t bytes() const;
+
+  const BucketPlan& plan() const { return plan_; }
+
+ private:
+  void Start(std::size_t bucket);
+
+  // Constant after construction.
+  Transport& transport_;
+  const BucketPlan plan_;
+  const BeforeStart before_start_;
+  const std::size_t length_;  // [elements] of the buffer
+
+  // The open round.
+  bool open_ = false;
+  std::span<float> buffer_;
+  std::vector<bool> ready_;                           // one a segment
+  std::vector<std::size_t> missing_;                  // one a bucket: segments that are not ready
+  std::size_t next_ = 0;                              // the first bucket that was not started
+  std::vector<std::unique_ptr<Collective>> running_;  // in order of start
+};
+
+}  // namespace tactus::collective
