@@ -30,24 +30,29 @@ struct Page {
 // Blocking; one thread at a time (the coordinator's storage thread).
 class Store {
  public:
-  // Opens or creates the database file `path` (":memory:" for tests) in WAL mode and brings an older schema
-  // up to date.
-  // Errors: PermissionDenied or NotFound, the folder is not there or not writable; DataLoss, not a database
-  // or damaged; FailedPrecondition, a schema newer than this program; Unavailable, locked by another process.
+  // Opens or creates the database file `path` (":memory:" for tests) in WAL mode and brings an
+  // older schema up to date.
+  //
+  // Errors: PermissionDenied or NotFound, the folder is not there or not writable; DataLoss, not a
+  // database or damaged; FailedPrecondition, a schema newer than this program; Unavailable, locked
+  // by another process.
   static absl::StatusOr<std::unique_ptr<Store>> Open(const std::string& path);
 
   virtual ~Store() = default;
 
   // Durable when it returns ok.
-  // Errors: ResourceExhausted, the disk is full; AlreadyExists, a name or request id is taken by another job.
+  // Errors: ResourceExhausted, the disk is full; AlreadyExists, a name or request id is taken by
+  // another job.
   virtual absl::Status Write(const WriteBatch& batch) = 0;
 
   // Errors: NotFound.
   virtual absl::StatusOr<job::JobRecord> FindJob(const std::string& name) = 0;
   virtual absl::StatusOr<job::JobRecord> FindJobByRequest(const std::string& request_id) = 0;
 
-  // Newest first; `page_token` empty or from a former page. Errors: InvalidArgument, not one of our tokens.
-  virtual absl::StatusOr<Page<job::JobRecord>> ListJobs(int page_size, const std::string& page_token) = 0;
+  // Newest first; `page_token` empty or from a former page. Errors: InvalidArgument, not one of our
+  // tokens.
+  virtual absl::StatusOr<Page<job::JobRecord>> ListJobs(int page_size,
+                                                        const std::string& page_token) = 0;
 
   // Jobs that are not over, by id.
   virtual absl::StatusOr<std::vector<job::JobRecord>> UnfinishedJobs() = 0;

@@ -1,0 +1,201 @@
+#include "tests/coordinator/store/sample_records.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace tactus::store {
+namespace {
+
+// Holds a zero byte and is not UTF-8.
+std::string Binary(const std::string& text) { return text + std::string("\x00\xff\xfe\x80", 4); }
+
+job::JobSettings FullSettings() {
+  return {.name = "shakespeare",
+          .workers_min = 2,
+          .workers_max = 8,
+          .device = job::DeviceKind::kCuda,
+          .batch_policy = "fixed",
+          .batch_per_worker = 17,
+          .batch_min = 3,
+          .batch_max = 4096,
+          .stop_train_loss = 1.8,
+          .stop_epochs = 20,
+          .stop_time = Seconds(1800.5),
+          .stop_rounds = 1ull << 40};
+}
+
+job::Progress FullProgress() {
+  return {
+      .rounds = 100,
+      .epoch = 3,
+      .epoch_consumed = 77,
+      .epoch_samples = 1000,
+      .samples = 3077,
+      .loss = 0.1,
+      .samples_per_second = 123.456,
+      .elapsed_seconds = 25.25,
+      .eta_seconds = 11.5,
+      .plan = {.version = 9, .batch_sizes = {7, 5, 3, 1}, .reason = Binary("worker 3")},
+      .workers = {{.batch_size = 7, .samples = 2000, .samples_per_second = 88, .idle_ratio = 0.1},
+                  {.batch_size = 5, .samples = 1077, .samples_per_second = 44, .idle_ratio = 0.2}}};
+}
+
+job::ResultRecord FullResult() {
+  return {.artifacts = {{.path = "model.pt", .size_bytes = 1ull << 33},
+                        {.path = "summary.json", .size_bytes = 12}},
+          .validation_loss = 1.5,
+          .validation_accuracy = 0.75,
+          .validation_samples = 10000,
+          .train_loss = 1.25,
+          .rounds = 100,
+          .samples = 3077,
+          .epochs = 3,
+          .train_seconds = 25,
+          .stop_reason = "20 epochs",
+          .utilisation = 0.9};
+}
+
+void ExpectEqual(const job::JobSettings& found, const job::JobSettings& expected) {
+  EXPECT_EQ(found.name, expected.name);
+  EXPECT_EQ(found.workers_min, expected.workers_min);
+  EXPECT_EQ(found.workers_max, expected.workers_max);
+  EXPECT_EQ(found.device, expected.device);
+  EXPECT_EQ(found.batch_policy, expected.batch_policy);
+  EXPECT_EQ(found.batch_per_worker, expected.batch_per_worker);
+  EXPECT_EQ(found.batch_min, expected.batch_min);
+  EXPECT_EQ(found.batch_max, expected.batch_max);
+  EXPECT_EQ(found.stop_train_loss, expected.stop_train_loss);
+  EXPECT_EQ(found.stop_epochs, expected.stop_epochs);
+  EXPECT_EQ(found.stop_time, expected.stop_time);
+  EXPECT_EQ(found.stop_rounds, expected.stop_rounds);
+}
+
+void ExpectEqual(const job::Progress& found, const job::Progress& expected) {
+  EXPECT_EQ(found.rounds, expected.rounds);
+  EXPECT_EQ(found.epoch, expected.epoch);
+  EXPECT_EQ(found.epoch_consumed, expected.epoch_consumed);
+  EXPECT_EQ(found.epoch_samples, expected.epoch_samples);
+  EXPECT_EQ(found.samples, expected.samples);
+  EXPECT_EQ(found.loss, expected.loss);
+  EXPECT_EQ(found.samples_per_second, expected.samples_per_second);
+  EXPECT_EQ(found.elapsed_seconds, expected.elapsed_seconds);
+  EXPECT_EQ(found.eta_seconds, expected.eta_seconds);
+  EXPECT_EQ(found.plan, expected.plan);
+  ASSERT_EQ(found.workers.size(), expected.workers.size());
+  for (std::size_t i = 0; i < found.workers.size(); ++i) {
+    EXPECT_EQ(found.workers[i].batch_size, expected.workers[i].batch_size);
+    EXPECT_EQ(found.workers[i].samples, expected.workers[i].samples);
+    EXPECT_EQ(found.workers[i].samples_per_second, expected.workers[i].samples_per_second);
+    EXPECT_EQ(found.workers[i].idle_ratio, expected.workers[i].idle_ratio);
+  }
+}
+
+void ExpectEqual(const job::ResultRecord& found, const job::ResultRecord& expected) {
+  ASSERT_EQ(found.artifacts.size(), expected.artifacts.size());
+  for (std::size_t i = 0; i < found.artifacts.size(); ++i) {
+    EXPECT_EQ(found.artifacts[i].path, expected.artifacts[i].path);
+    EXPECT_EQ(found.artifacts[i].size_bytes, expected.artifacts[i].size_bytes);
+  }
+  EXPECT_EQ(found.validation_loss, expected.validation_loss);
+  EXPECT_EQ(found.validation_accuracy, expected.validation_accuracy);
+  EXPECT_EQ(found.validation_samples, expected.validation_samples);
+  EXPECT_EQ(found.train_loss, expected.train_loss);
+  EXPECT_EQ(found.rounds, expected.rounds);
+  EXPECT_EQ(found.samples, expected.samples);
+  EXPECT_EQ(found.epochs, expected.epochs);
+  EXPECT_EQ(found.train_seconds, expected.train_seconds);
+  EXPECT_EQ(found.stop_reason, expected.stop_reason);
+  EXPECT_EQ(found.utilisation, expected.utilisation);
+}
+
+void ExpectEqualMembers(const job::JobRecord& found, const job::JobRecord& expected) {
+  ASSERT_EQ(found.members.size(), expected.members.size());
+  for (std::size_t i = 0; i < found.members.size(); ++i) {
+    EXPECT_EQ(found.members[i].worker, expected.members[i].worker);
+    EXPECT_EQ(found.members[i].node, expected.members[i].node);
+    EXPECT_EQ(found.members[i].device, expected.members[i].device);
+    EXPECT_EQ(found.members[i].emulated_speed, expected.members[i].emulated_speed);
+  }
+}
+
+}  // namespace
+
+job::JobRecord FullJob() {
+  return {
+      .id = JobId{3},
+      .name = "shakespeare-3",
+      .uid = "1b4e28ba-2fa1-11d2-883f-0016d3cca427",
+      .request_id = "6fa459ea-ee8a-3ca4-894e-db77e160355e",
+      .spec = Binary("spec"),
+      .settings = FullSettings(),
+      .labels = {{"team", "a"}, {"", "empty"}},
+      .state = job::JobState::kFailed,
+      .state_reason = Binary("worker 2 said"),
+      .error_field = "data.text",
+      .revision = 42,
+      .create_time = 1'700'000'000'123'456'789,
+      .start_time = 1'700'000'001'000'000'000,
+      .end_time = 1'700'000'002'000'000'000,
+      .update_time = 1'700'000'003'000'000'000,
+      .generation = 5,
+      .members = {{.worker = WorkerId{11}, .node = "a", .device = "cpu:0", .emulated_speed = 0.5},
+                  {.worker = WorkerId{12}, .node = "b", .device = "cuda:1"}},
+      .progress = FullProgress(),
+      .result = FullResult()};
+}
+
+job::JobRecord SmallJob(std::uint64_t id) {
+  job::JobRecord record;
+  record.id = JobId{id};
+  record.name = "job-" + std::to_string(id);
+  record.spec = "spec";
+  return record;
+}
+
+job::RoundRecord Round(std::uint64_t job, std::uint64_t round) {
+  return {.job = JobId{job},
+          .round = round,
+          .epoch = 2,
+          .samples = 16,
+          .loss = 0.1 * static_cast<double>(round),
+          .seconds = 0.25,
+          .plan_version = 4,
+          .worker_samples = {7, 5, 3, 1}};
+}
+
+void ExpectEqual(const job::JobRecord& found, const job::JobRecord& expected) {
+  EXPECT_EQ(found.id, expected.id);
+  EXPECT_EQ(found.name, expected.name);
+  EXPECT_EQ(found.uid, expected.uid);
+  EXPECT_EQ(found.request_id, expected.request_id);
+  EXPECT_EQ(found.spec, expected.spec);
+  ExpectEqual(found.settings, expected.settings);
+  EXPECT_EQ(found.labels, expected.labels);
+  EXPECT_EQ(found.state, expected.state);
+  EXPECT_EQ(found.state_reason, expected.state_reason);
+  EXPECT_EQ(found.error_field, expected.error_field);
+  EXPECT_EQ(found.revision, expected.revision);
+  EXPECT_EQ(found.create_time, expected.create_time);
+  EXPECT_EQ(found.start_time, expected.start_time);
+  EXPECT_EQ(found.end_time, expected.end_time);
+  EXPECT_EQ(found.update_time, expected.update_time);
+  EXPECT_EQ(found.generation, expected.generation);
+  ExpectEqualMembers(found, expected);
+  ExpectEqual(found.progress, expected.progress);
+  ASSERT_EQ(found.result.has_value(), expected.result.has_value());
+  if (found.result) ExpectEqual(*found.result, *expected.result);
+}
+
+void ExpectEqual(const job::RoundRecord& found, const job::RoundRecord& expected) {
+  EXPECT_EQ(found.job, expected.job);
+  EXPECT_EQ(found.round, expected.round);
+  EXPECT_EQ(found.epoch, expected.epoch);
+  EXPECT_EQ(found.samples, expected.samples);
+  EXPECT_EQ(found.loss, expected.loss);
+  EXPECT_EQ(found.seconds, expected.seconds);
+  EXPECT_EQ(found.plan_version, expected.plan_version);
+  EXPECT_EQ(found.worker_samples, expected.worker_samples);
+}
+
+}  // namespace tactus::store

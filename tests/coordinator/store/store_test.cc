@@ -1,0 +1,273 @@
+#include "coordinator/store/store.h"
+
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+
+#include "tests/coordinator/store/sample_records.h"
+#include "tests/coordinator/store/temporary_folder.h"
+
+namespace tactus::store {
+namespace {
+
+std::unique_ptr<Store> OpenOrDie(const std::string& path) {
+  absl::StatusOr<std::unique_ptr<Store>> store = Store::Open(path);
+  EXPECT_TRUE(store.ok()) << store.status();
+  return *std::move(store);
+}
+
+void Put(Store& store, const job::JobRecord& record) {
+  const absl::Status status = store.Write({.jobs = {record}, .rounds = {}});
+  ASSERT_TRUE(status.ok()) << status;
+}
+
+// Changes the file from outside, as another version of the program would.
+void RunSql(const std::string& path, const std::string& sql) {
+  sqlite3* connection = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &connection), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(connection, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(connection);
+}
+
+TEST(StoreTest, EveryFieldOfAJobComesBack) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  Put(*store, FullJob());
+
+  const absl::StatusOr<job::JobRecord> found = store->FindJob("shakespeare-3");
+
+  ASSERT_TRUE(found.ok()) << found.status();
+  ExpectEqual(*found, FullJob());
+}
+
+TEST(StoreTest, AcknowledgedWritesAreThereAfterReopening) {
+  const TemporaryFolder folder;
+  {
+    const std::unique_ptr<Store> store = OpenOrDie(folder.File("db"));
+    Put(*store, FullJob());
+    ASSERT_TRUE(store->Write({.jobs = {SmallJob(4)}, .rounds = {Round(4, 0), Round(4, 1)}}).ok());
+  }
+
+  const std::unique_ptr<Store> store = OpenOrDie(folder.File("db"));
+
+  const absl::StatusOr<job::JobRecord> found = store->FindJob("shakespeare-3");
+  ASSERT_TRUE(found.ok()) << found.status();
+  ExpectEqual(*found, FullJob());
+  const auto rounds = store->ListRounds(JobId{4}, 10, "");
+  ASSERT_TRUE(rounds.ok()) << rounds.status();
+  ASSERT_EQ(rounds->items.size(), 2u);
+  ExpectEqual(rounds->items[1], Round(4, 1));
+  EXPECT_EQ(*store->LastJobId(), 4u);
+}
+
+TEST(StoreTest, ASecondWriteReplacesJobAndRound) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  ASSERT_TRUE(store->Write({.jobs = {SmallJob(1)}, .rounds = {Round(1, 0)}}).ok());
+  job::JobRecord changed = SmallJob(1);
+  changed.state = job::JobState::kRunning;
+  changed.revision = 2;
+  job::RoundRecord round = Round(1, 0);
+  round.samples = 99;
+
+  ASSERT_TRUE(store->Write({.jobs = {changed}, .rounds = {round}}).ok());
+
+  ExpectEqual(*store->FindJob("job-1"), changed);
+  const auto rounds = store->ListRounds(JobId{1}, 10, "");
+  ASSERT_EQ(rounds->items.size(), 1u);
+  ExpectEqual(rounds->items[0], round);
+}
+
+TEST(StoreTest, AnUnknownJobIsNotFound) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+
+  EXPECT_EQ(store->FindJob("nobody").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(store->FindJobByRequest("nobody").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(StoreTest, AJobIsFoundByItsRequest) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  job::JobRecord first = SmallJob(1);
+  first.request_id = "r1";
+  Put(*store, first);
+  Put(*store, SmallJob(2));
+  Put(*store, SmallJob(3));  // two jobs without a request do not collide
+
+  ExpectEqual(*store->FindJobByRequest("r1"), first);
+  EXPECT_EQ(store->FindJobByRequest("").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(StoreTest, ATakenNameOrRequestIsRefusedAndNothingOfTheBatchIsWritten) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  job::JobRecord first = SmallJob(1);
+  first.request_id = "r1";
+  Put(*store, first);
+  job::JobRecord same_name = SmallJob(2);
+  same_name.name = "job-1";
+  job::JobRecord same_request = SmallJob(2);
+  same_request.request_id = "r1";
+
+  for (const job::JobRecord& second : {same_name, same_request}) {
+    const absl::Status status =
+        store->Write({.jobs = {SmallJob(7), second}, .rounds = {Round(7, 1)}});
+
+    EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists) << status;
+    EXPECT_EQ(store->FindJob("job-7").status().code(), absl::StatusCode::kNotFound);
+    ExpectEqual(*store->FindJob("job-1"), first);
+  }
+  Put(*store, SmallJob(2));  // and the store goes on
+}
+
+TEST(StoreTest, JobsAreListedNewestFirstPageByPage) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  for (std::uint64_t id = 1; id <= 7; ++id) Put(*store, SmallJob(id));
+
+  std::vector<std::uint64_t> ids;
+  std::vector<std::size_t> sizes;
+  std::string token;
+  do {
+    const absl::StatusOr<Page<job::JobRecord>> page = store->ListJobs(3, token);
+    ASSERT_TRUE(page.ok()) << page.status();
+    for (const job::JobRecord& record : page->items) ids.push_back(record.id.value);
+    sizes.push_back(page->items.size());
+    token = page->next;
+  } while (!token.empty());
+
+  EXPECT_EQ(ids, (std::vector<std::uint64_t>{7, 6, 5, 4, 3, 2, 1}));
+  EXPECT_EQ(sizes, (std::vector<std::size_t>{3, 3, 1}));
+}
+
+TEST(StoreTest, APageThatEndsExactlyAtTheLastItemIsTheLast) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  for (std::uint64_t id = 1; id <= 3; ++id) Put(*store, SmallJob(id));
+
+  EXPECT_EQ(store->ListJobs(3, "")->next, "");
+  EXPECT_EQ(store->ListRounds(JobId{1}, 3, "")->items.size(), 0u);
+}
+
+TEST(StoreTest, PagesNeitherRepeatNorSkipWhenJobsArriveInBetween) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  for (std::uint64_t id = 1; id <= 10; ++id) Put(*store, SmallJob(id));
+
+  std::multiset<std::uint64_t> seen;
+  std::string token;
+  std::uint64_t arriving = 11;
+  do {
+    const absl::StatusOr<Page<job::JobRecord>> page = store->ListJobs(4, token);
+    ASSERT_TRUE(page.ok()) << page.status();
+    for (const job::JobRecord& record : page->items) seen.insert(record.id.value);
+    token = page->next;
+    Put(*store, SmallJob(arriving++));
+  } while (!token.empty());
+
+  EXPECT_EQ(seen, (std::multiset<std::uint64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}));
+}
+
+TEST(StoreTest, RoundsAreListedOldestFirstPageByPageAndByJob) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  WriteBatch batch{.jobs = {SmallJob(1), SmallJob(2)}, .rounds = {}};
+  for (std::uint64_t round = 0; round < 5; ++round) {
+    batch.rounds.push_back(Round(1, 4 - round));
+    batch.rounds.push_back(Round(2, round));
+  }
+  ASSERT_TRUE(store->Write(batch).ok());
+
+  std::vector<std::uint64_t> rounds;
+  std::string token;
+  do {
+    const absl::StatusOr<Page<job::RoundRecord>> page = store->ListRounds(JobId{1}, 2, token);
+    ASSERT_TRUE(page.ok()) << page.status();
+    for (const job::RoundRecord& round : page->items) {
+      EXPECT_EQ(round.job, JobId{1});
+      rounds.push_back(round.round);
+    }
+    token = page->next;
+  } while (!token.empty());
+
+  EXPECT_EQ(rounds, (std::vector<std::uint64_t>{0, 1, 2, 3, 4}));
+}
+
+TEST(StoreTest, ATokenThatIsNotOursIsInvalid) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  const std::string bad[] = {"x",
+                             "jobs-below-",
+                             "jobs-below--3",
+                             "jobs-below-3x",
+                             "rounds-1-above-2",
+                             "jobs-below-99999999999999999999"};
+  for (const std::string& token : bad) {
+    EXPECT_EQ(store->ListJobs(3, token).status().code(), absl::StatusCode::kInvalidArgument)
+        << token;
+    EXPECT_EQ(store->ListRounds(JobId{2}, 3, token).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << token;
+  }
+}
+
+TEST(StoreTest, UnfinishedJobsAreThoseOfNoFinalStateById) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  for (std::uint64_t id = 7; id >= 1; --id) {
+    job::JobRecord record = SmallJob(id);
+    record.state = static_cast<job::JobState>(id - 1);
+    Put(*store, record);
+  }
+
+  const absl::StatusOr<std::vector<job::JobRecord>> found = store->UnfinishedJobs();
+
+  ASSERT_TRUE(found.ok()) << found.status();
+  std::vector<std::uint64_t> ids;
+  for (const job::JobRecord& record : *found) ids.push_back(record.id.value);
+  EXPECT_EQ(ids, (std::vector<std::uint64_t>{1, 2, 3, 4}));
+}
+
+TEST(StoreTest, LastJobIdIsZeroBeforeTheFirstJob) {
+  EXPECT_EQ(*OpenOrDie(":memory:")->LastJobId(), 0u);
+}
+
+TEST(StoreTest, ASchemaOfANewerProgramIsRefused) {
+  const TemporaryFolder folder;
+  OpenOrDie(folder.File("db")).reset();
+  RunSql(folder.File("db"), "PRAGMA user_version = 99");
+
+  EXPECT_EQ(Store::Open(folder.File("db")).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(StoreTest, AFileThatIsNoDatabaseIsDataLoss) {
+  const TemporaryFolder folder;
+  std::ofstream(folder.File("db")) << std::string(10000, 'x');
+
+  EXPECT_EQ(Store::Open(folder.File("db")).status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(StoreTest, ADamagedRecordIsDataLossAndTheOthersAreStillRead) {
+  const TemporaryFolder folder;
+  {
+    const std::unique_ptr<Store> store = OpenOrDie(folder.File("db"));
+    Put(*store, SmallJob(1));
+    Put(*store, SmallJob(2));
+  }
+  RunSql(folder.File("db"), "UPDATE jobs SET record = x'00ff' WHERE id = 1");
+
+  const std::unique_ptr<Store> store = OpenOrDie(folder.File("db"));
+
+  EXPECT_EQ(store->FindJob("job-1").status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(store->ListJobs(5, "").status().code(), absl::StatusCode::kDataLoss);
+  ExpectEqual(*store->FindJob("job-2"), SmallJob(2));
+}
+
+TEST(StoreTest, AMissingFolderIsNotFound) {
+  const TemporaryFolder folder;
+
+  EXPECT_EQ(Store::Open(folder.File("missing/db")).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(StoreTest, ASecondStoreOnTheSameFileIsUnavailable) {
+  const TemporaryFolder folder;
+  const std::unique_ptr<Store> first = OpenOrDie(folder.File("db"));
+
+  EXPECT_EQ(Store::Open(folder.File("db")).status().code(), absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace tactus::store
