@@ -1,0 +1,32 @@
+// Logs: asynchronous, to standard error, one logger a component, `verb phrase key=value key=value`.
+//
+//   Logger("service")->info("job accepted job={} request={}", id, Quoted(request));
+
+#pragma once
+
+#include <spdlog/logger.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace tactus::runtime {
+
+// Starts the logging thread; the oldest lines are lost when 8192 wait. `level` is one of trace,
+// debug, info, warn, error, off. Called once, from main, before the first Logger(). Errors:
+// InvalidArgument, an unknown level.
+absl::Status StartLogging(const std::string& level);
+
+// Writes what waits and ends the logging thread. Called last, from main.
+void StopLogging();
+
+// The logger of a component, made at its first use; shared with spdlog's registry. Without
+// StartLogging (in tests) it writes synchronously, and only warnings and errors.
+std::shared_ptr<spdlog::logger> Logger(const std::string& component);
+
+// `value` in double quotes, with quotes, backslashes and control characters escaped: one value of a
+// log line.
+std::string Quoted(const std::string& value);
+
+}  // namespace tactus::runtime

@@ -1,0 +1,74 @@
+#include "runtime/metrics_registry.h"
+
+#include <prometheus/exposer.h>
+#include <prometheus/text_serializer.h>
+
+#include <cstdlib>
+#include <exception>
+
+namespace tactus::runtime {
+namespace {
+
+class Endpoint : public MetricsEndpoint {
+ public:
+  Endpoint(std::unique_ptr<prometheus::Exposer> exposer, std::string address)
+      : exposer_(std::move(exposer)), address_(std::move(address)) {}
+
+  const std::string& address() const override { return address_; }
+
+ private:
+  const std::unique_ptr<prometheus::Exposer> exposer_;
+  const std::string address_;
+};
+
+// True for "host:port" with a port of 0 to 65535.
+bool IsHostAndPort(const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == address.size()) return false;
+  const std::string port = address.substr(colon + 1);
+  return port.find_first_not_of("0123456789") == std::string::npos && port.size() <= 5 &&
+         std::atoi(port.c_str()) <= 65535;
+}
+
+}  // namespace
+
+MetricsRegistry::MetricsRegistry(const std::string& version)
+    : registry_(std::make_shared<prometheus::Registry>()) {
+  GaugeFamily("tactus_build_info", "The running version; always 1.")
+      .Add({{"version", version}})
+      .Set(1);
+}
+
+prometheus::Family<prometheus::Gauge>& MetricsRegistry::GaugeFamily(const std::string& name,
+                                                                    const std::string& help) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(*registry_);
+}
+
+prometheus::Family<prometheus::Counter>& MetricsRegistry::CounterFamily(const std::string& name,
+                                                                        const std::string& help) {
+  return prometheus::BuildCounter().Name(name).Help(help).Register(*registry_);
+}
+
+absl::StatusOr<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::Open(
+    const std::string& address, const std::shared_ptr<MetricsRegistry>& registry) {
+  if (!IsHostAndPort(address)) {
+    return absl::InvalidArgumentError("found \"" + address + "\", allowed is host:port");
+  }
+  try {
+    auto exposer = std::make_unique<prometheus::Exposer>(address, 1);
+    exposer->RegisterCollectable(registry->shared());
+    const std::string host = address.substr(0, address.rfind(':') + 1);
+    const std::string bound = host + std::to_string(exposer->GetListeningPorts().at(0));
+    return std::make_unique<Endpoint>(std::move(exposer), bound);
+  } catch (const std::exception&) {
+    return absl::UnavailableError(address +
+                                  ": cannot listen here; the port is in use or the host is "
+                                  "not an address of this machine");
+  }
+}
+
+std::string WriteText(const MetricsRegistry& registry) {
+  return prometheus::TextSerializer().Serialize(registry.shared()->Collect());
+}
+
+}  // namespace tactus::runtime

@@ -1,0 +1,18 @@
+// The only place of the daemons that reads a clock.
+
+#pragma once
+
+#include <cstdint>
+
+#include "base/time.h"
+
+namespace tactus::runtime {
+
+// The present on the monotonic clock. Read once an event, in a shell; never below runtime/.
+Instant Now();
+
+// Wall-clock time in nanoseconds since 1970: for people, records and file names. It decides
+// nothing.
+std::int64_t WallNow();
+
+}  // namespace tactus::runtime
