@@ -1,4 +1,4 @@
-// A first-in first-out queue whose bound is part of its type: nothing in Tactus grows without limit.
+// A first-in first-out queue whose bound is part of its type: nothing here grows without limit.
 
 #pragma once
 

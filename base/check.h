@@ -15,6 +15,6 @@ namespace tactus::internal {
 }  // namespace tactus::internal
 
 // Stops the process with the place and the condition when `condition` is false.
-#define TACTUS_CHECK(condition) \
+#define TACTUS_CHECK(condition)       \
   ((condition) ? static_cast<void>(0) \
                : ::tactus::internal::CheckFailed(#condition, __FILE__, __LINE__))

@@ -15,6 +15,6 @@ struct Id {
 };
 
 using JobId = Id<struct JobTag>;
-using WorkerId = Id<struct WorkerTag>;  // one worker process; unique over the coordinator's lifetime
+using WorkerId = Id<struct WorkerTag>;  // one worker process; unique in the coordinator's life
 
 }  // namespace tactus

@@ -8,7 +8,8 @@
 namespace tactus {
 
 // Mixes one 64-bit word into another, bijectively.
-// Source: [splitmix] the finaliser "mix64variant13" as in java.util.SplittableRandom; memory, unverified.
+// Source: [splitmix] the finaliser "mix64variant13" as in java.util.SplittableRandom; memory,
+// unverified.
 constexpr std::uint64_t Mix64(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;

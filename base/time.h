@@ -1,7 +1,7 @@
 // Time as an argument: a clock that cannot be asked what time it is.
 //
-// Every layer below runtime/ receives instants and never reads a clock, so the simulator can run the
-// same code in virtual time. Only runtime::Now() and the simulator make an Instant.
+// Every layer below runtime/ receives instants and never reads a clock, so the simulator can run
+// the same code in virtual time. Only runtime::Now() and the simulator make an Instant.
 
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace tactus {
 
-// A monotonic clock without now(); std::chrono accepts it. Instants are local to one process and are
-// never sent to another: durations are.
+// A monotonic clock without now(); std::chrono accepts it. Instants are local to one process and
+// are never sent to another: durations are.
 struct Monotonic {
   using duration = std::chrono::nanoseconds;
   using rep = duration::rep;

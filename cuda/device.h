@@ -1,7 +1,7 @@
 // A device: where a worker's flat buffers live and who does the arithmetic on them.
 //
-// Callers see spans of float32 and no vendor's types. The host device runs the loops of cuda/ops/ at once;
-// a CUDA device will queue kernels and let Synchronize() wait for them.
+// Callers see spans of float32 and no vendor's types. The host device runs the loops of cuda/ops/
+// at once; a CUDA device will queue kernels and let Synchronize() wait for them.
 
 #pragma once
 
@@ -32,8 +32,8 @@ class Buffer {
   std::size_t length_ = 0;
 };
 
-// One device, used by one thread at a time. Operations run in the order of their calls; contracts and
-// tolerances are those of cuda/ops/.
+// One device, used by one thread at a time. Operations run in the order of their calls; contracts
+// and tolerances are those of cuda/ops/.
 class Device {
  public:
   virtual ~Device() = default;
@@ -41,17 +41,18 @@ class Device {
   // As in a job file and in messages: "cpu:0", "cuda:1".
   virtual std::string Name() const = 0;
 
-  // `length` zeros. Stops the process when the memory cannot be had: there is no training without it.
+  // `length` zeros. Stops the process when the memory cannot be had: without it is no training.
   virtual Buffer Allocate(std::size_t length) = 0;
 
   virtual void Axpy(float a, std::span<const float> x, std::span<float> y) = 0;
   virtual void Scale(float a, std::span<float> x) = 0;
   virtual void Fill(float value, std::span<float> x) = 0;
   virtual double SquaredNorm(std::span<const float> x) = 0;
-  virtual void Sgd(const SgdStep& step, std::span<const float> gradients, std::span<float> parameters,
-                   std::span<float> momentum_buffer) = 0;
-  virtual void Adam(const AdamStep& step, std::span<const float> gradients, std::span<float> parameters,
-                    std::span<float> first_moment, std::span<float> second_moment) = 0;
+  virtual void Sgd(const SgdStep& step, std::span<const float> gradients,
+                   std::span<float> parameters, std::span<float> momentum_buffer) = 0;
+  virtual void Adam(const AdamStep& step, std::span<const float> gradients,
+                    std::span<float> parameters, std::span<float> first_moment,
+                    std::span<float> second_moment) = 0;
 
   // Returns when every operation queued so far is done.
   virtual void Synchronize() = 0;
@@ -69,7 +70,8 @@ OpenedDevice OpenDevice(std::string_view name);
 // The host's device with the given name, "cpu:0".
 std::unique_ptr<Device> MakeHostDevice(std::string name);
 
-// The CUDA device of the given index; without the toolkit, no device and the reason (cuda_absent.cc).
+// The CUDA device of the given index. Without the toolkit (cuda_absent.cc) no device and the
+// reason.
 OpenedDevice OpenCudaDevice(int index);
 
 }  // namespace tactus::cuda

@@ -14,7 +14,7 @@ namespace tactus::policies {
 
 // What all batch policies are told at the start.
 struct BatchOptions {
-  std::uint32_t per_worker = 32;  // samples a worker a round on average, >= 1; the sum stays constant
+  std::uint32_t per_worker = 32;  // samples a worker a round, on average, >= 1; the sum is constant
   std::uint32_t batch_min = 1;    // of one worker, >= 1
   std::uint32_t batch_max = 1u << 20;  // of one worker, >= batch_min
 };
@@ -26,8 +26,8 @@ struct BatchDecision {
   double predicted_gain = 0;  // relative fall of the round's compute time, 0.25 = a quarter shorter
 };
 
-// A policy sees reports and proposes batch sizes. Pure and total: every report may be folded in, every
-// question has an answer. Not thread-safe.
+// A policy sees reports and proposes batch sizes. Pure and total: every report may be folded in,
+// every question has an answer. Not thread-safe.
 class BatchPolicy {
  public:
   virtual ~BatchPolicy() = default;

@@ -1,0 +1,99 @@
+#include "policies/speed_estimator.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tactus::policies {
+namespace {
+
+constexpr int kNoiseWeightMin = 4;   // [rounds] of the initial noise
+constexpr int kNoiseWeightMax = 64;  // [rounds] memory of the noise
+constexpr int kOlderMax = 1 << 20;   // [rounds] the window stops growing: no counter overflows
+
+}  // namespace
+
+void SpeedEstimator::Observe(std::uint64_t samples, double compute_seconds) {
+  const bool measurable = compute_seconds >= kSecondsMin && compute_seconds <= kSecondsMax;
+  if (samples == 0 || !measurable) return;
+  const double log_speed = std::log(static_cast<double>(samples)) - std::log(compute_seconds);
+  FoldNoise(log_speed);
+
+  Observation observation{.log_speed = log_speed, .log_speed_clipped = log_speed};
+  if (observations() >= kQuickRounds) {
+    const double reach = kOutlierNoises * Noise();
+    observation.log_speed_clipped = std::clamp(log_speed, Mean() - reach, Mean() + reach);
+  }
+  recent_.push_back(observation);
+  if (recent_.size() > kSlowRounds) {
+    if (older_count_ == kOlderMax) older_sum_ -= older_sum_ / older_count_--;
+    older_sum_ += recent_.front().log_speed_clipped;
+    ++older_count_;
+    recent_.pop_front();
+  }
+  CutOnShift();
+}
+
+double SpeedEstimator::SamplesPerSecond() const {
+  return observations() == 0 ? 0.0 : std::exp(Mean());
+}
+
+double SpeedEstimator::Noise() const { return std::max(kNoiseFloor, std::sqrt(noise2_)); }
+
+double SpeedEstimator::RelativeError() const {
+  return observations() < 2 ? 1.0 : Noise() / std::sqrt(observations());
+}
+
+double SpeedEstimator::Mean() const {
+  double sum = older_sum_;
+  for (const Observation& observation : recent_) sum += observation.log_speed_clipped;
+  return sum / observations();
+}
+
+void SpeedEstimator::FoldNoise(double log_speed) {
+  if (recent_.empty()) return;
+  const double difference = log_speed - recent_.back().log_speed;
+  // A difference counts for at most kOutlierNoises of its own deviation, sigma sqrt(2).
+  const double squared_max = 2 * kOutlierNoises * kOutlierNoises * Noise() * Noise();
+  const double variance = std::min(difference * difference, squared_max) / 2;
+  ++differences_;
+  noise2_ += (variance - noise2_) / std::min(differences_ + kNoiseWeightMin, kNoiseWeightMax);
+}
+
+void SpeedEstimator::CutOnShift() {
+  if (SlowShift()) CutTo(kSlowRounds);
+  if (QuickShift()) CutTo(kQuickRounds);
+}
+
+bool SpeedEstimator::QuickShift() const {
+  const int before = observations() - kQuickRounds;
+  if (before < 1) return false;
+  double sum = older_sum_;
+  const auto end = recent_.end() - kQuickRounds;
+  for (auto at = recent_.begin(); at != end; ++at) sum += at->log_speed_clipped;
+  const double mean = sum / before;
+  const double beyond =
+      std::max(std::log(kQuickRatio), kQuickNoises * Noise() * std::sqrt(1.0 + 1.0 / before));
+  const auto faster = [&](const Observation& seen) { return seen.log_speed > mean + beyond; };
+  const auto slower = [&](const Observation& seen) { return seen.log_speed < mean - beyond; };
+  return std::all_of(end, recent_.end(), faster) || std::all_of(end, recent_.end(), slower);
+}
+
+bool SpeedEstimator::SlowShift() const {
+  if (older_count_ < kSlowRounds) return false;
+  double sum = 0;
+  for (const Observation& observation : recent_) sum += observation.log_speed_clipped;
+  const double difference = sum / kSlowRounds - older_sum_ / older_count_;
+  const double error = Noise() * std::sqrt(1.0 / kSlowRounds + 1.0 / older_count_);
+  return std::abs(difference) > std::max(std::log(kSlowRatio), kSlowErrors * error);
+}
+
+void SpeedEstimator::CutTo(std::size_t rounds) {
+  older_count_ = 0;
+  older_sum_ = 0;
+  while (recent_.size() > rounds) recent_.pop_front();
+  if (rounds > kQuickRounds) return;
+  // What was clipped as an outlier of the old speed is the new speed.
+  for (Observation& seen : recent_) seen.log_speed_clipped = seen.log_speed;
+}
+
+}  // namespace tactus::policies

@@ -1,45 +1,87 @@
-// How fast a worker computes: samples a second, from its reports, robust to noise and quick on change.
+// How fast a worker computes: samples a second, from its reports, robust to noise and quick on
+// change.
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 
 namespace tactus::policies {
 
-// Estimates one worker's speed from (samples, compute seconds) pairs.
+// Estimates one worker's speed from (samples, compute seconds) pairs, on the scale of x =
+// log(speed).
 //
-// The estimate is the mean log-speed over a window that grows while the worker is steady, so its error
-// falls as 1/sqrt(n), and that shrinks to the latest `kShiftRounds` observations once all of these lie on
-// the same side of the older ones' mean by more than `kShiftRatio`: a change of 2x is seen in 4 rounds,
-// while noise of 10 % passes for a change about once in 10^8 rounds (4 consecutive draws beyond 2.2 sigma
-// of the same side: 2 * 0.013^4 = 6e-8).
+// The estimate is the mean x over a window that grows for as long as the worker is steady, so its
+// error falls as sigma / sqrt(n). The window is cut to its end when the end disagrees with what was
+// before it (m observations of mean M):
 //
-// Source: design.
+//   quick  all of the latest k = 4 are on the same side of M, each beyond
+//          max(log 1.25, 3 sigma sqrt(1 + 1/m)): a change of 2x is seen in 4 rounds;
+//   slow   the mean of the latest k = 64 is beyond max(log 1.05, 6 sigma sqrt(1/k + 1/m)) of M, m
+//   >= k.
+//
+// On normal noise the quick test is passed by chance once in 10^11 rounds (2 * 0.00135^4 = 7e-12),
+// the slow one once in 5 * 10^8 (two-sided 6 sigma: 2e-9). One outlier counts for at most
+// kOutlierNoises sigma.
+//
+// sigma is the noise of one round, from differences of neighbours (x_t - x_{t-1})^2 / 2, so that a
+// shift does not pass for noise; it starts at kNoiseInitial with the weight of 4 rounds and is
+// never below kNoiseFloor, so that a quiet start does not pass for certainty.
+//
+// Source: design; the growing window with cuts is the idea of [adwin] (memory, unverified), the
+// tests here are simpler.
 class SpeedEstimator {
  public:
-  static constexpr int kShiftRounds = 4;
-  static constexpr double kShiftRatio = 1.25;
-  static constexpr int kWindowRounds = 64;
+  static constexpr int kQuickRounds = 4;
+  static constexpr double kQuickRatio = 1.25;
+  static constexpr double kQuickNoises = 3.0;
+  static constexpr int kSlowRounds = 64;
+  static constexpr double kSlowRatio = 1.05;
+  static constexpr double kSlowErrors = 6.0;
+  static constexpr double kOutlierNoises = 4.0;
+  static constexpr double kNoiseInitial = 0.10;
+  static constexpr double kNoiseFloor = 0.02;
+  // What a clock can measure; other times are ignored. [s]
+  static constexpr double kSecondsMin = 1e-9;
+  static constexpr double kSecondsMax = 1e9;
 
-  // Folds one round in. Rounds without samples or without time are ignored: they say nothing.
+  // Folds one round in. Rounds without samples or without a measurable time are ignored: they say
+  // nothing.
   void Observe(std::uint64_t samples, double compute_seconds);
 
   // Observations in the window now.
-  int observations() const { return static_cast<int>(log_speeds_.size()); }
+  int observations() const { return older_count_ + static_cast<int>(recent_.size()); }
 
   // Samples a second; 0 before the first observation.
   double SamplesPerSecond() const;
 
-  // One standard error of log(SamplesPerSecond()), i.e. the relative error; 1 with fewer than 2
-  // observations. Never below kErrorFloor / sqrt(n), so that a quiet start does not pass for certainty.
+  // sigma: one standard deviation of one round's log(speed), i.e. its relative noise.
+  double Noise() const;
+
+  // One standard error of log(SamplesPerSecond()), Noise() / sqrt(n), i.e. the relative error; 1
+  // with fewer than 2 observations.
   double RelativeError() const;
-  static constexpr double kErrorFloor = 0.02;
 
  private:
-  double Mean() const;
+  struct Observation {
+    double log_speed = 0;          // as measured
+    double log_speed_clipped = 0;  // at most kOutlierNoises sigma off the estimate of its time
+  };
 
-  std::deque<double> log_speeds_;  // at most kWindowRounds, oldest first
+  double Mean() const;
+  void FoldNoise(double log_speed);
+  void CutOnShift();
+  bool QuickShift() const;
+  bool SlowShift() const;
+  void CutTo(std::size_t rounds);
+
+  // Older observations as a sum, then the latest, at most kSlowRounds, oldest first.
+  int older_count_ = 0;
+  double older_sum_ = 0;
+  std::deque<Observation> recent_;
+  double noise2_ = kNoiseInitial * kNoiseInitial;
+  int differences_ = 0;
 };
 
 }  // namespace tactus::policies

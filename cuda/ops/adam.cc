@@ -1,0 +1,84 @@
+#include "cuda/ops/adam.h"
+
+#include <cmath>
+#include <cstddef>
+
+#include "base/check.h"
+#include "cuda/ops/clones.h"
+
+namespace tactus::cuda::host {
+namespace {
+
+// The factors of one step that are the same for every element.
+struct Factors {
+  float gradient_scale;
+  float coupled_decay;    // added to the gradient, times p
+  float decoupled_decay;  // p is multiplied by it
+  float beta1;
+  float beta1_complement;
+  float beta2;
+  float beta2_complement;
+  float root_correction;  // sqrt(1 - beta2^t)
+  float rate;             // learning_rate / (1 - beta1^t)
+  float epsilon;
+};
+
+// One stretch of the flat buffers.
+struct Stretch {
+  const float* gradients;
+  float* parameters;
+  float* first_moment;
+  float* second_moment;
+  std::size_t length;
+};
+
+float Rounded(double value) { return static_cast<float>(value); }
+
+Factors FactorsOf(const AdamStep& step) {
+  const double correction1 = 1.0 - std::pow(step.beta1, static_cast<double>(step.step));
+  const double correction2 = 1.0 - std::pow(step.beta2, static_cast<double>(step.step));
+  return {
+      .gradient_scale = step.gradient_scale,
+      .coupled_decay = step.decoupled ? 0.0f : Rounded(step.weight_decay),
+      .decoupled_decay =
+          step.decoupled ? Rounded(1.0 - step.learning_rate * step.weight_decay) : 1.0f,
+      .beta1 = Rounded(step.beta1),
+      .beta1_complement = Rounded(1.0 - step.beta1),
+      .beta2 = Rounded(step.beta2),
+      .beta2_complement = Rounded(1.0 - step.beta2),
+      .root_correction = Rounded(std::sqrt(correction2)),
+      .rate = Rounded(step.learning_rate / correction1),
+      .epsilon = step.epsilon,
+  };
+}
+
+TACTUS_VECTOR_CLONES void AdamLoop(const Factors& factors, const Stretch& stretch) {
+  const float* __restrict gradients = stretch.gradients;
+  float* __restrict parameters = stretch.parameters;
+  float* __restrict first_moment = stretch.first_moment;
+  float* __restrict second_moment = stretch.second_moment;
+  const Factors f = factors;
+  for (std::size_t i = 0; i < stretch.length; ++i) {
+    const float gradient = f.gradient_scale * gradients[i] + f.coupled_decay * parameters[i];
+    const float first = f.beta1 * first_moment[i] + f.beta1_complement * gradient;
+    const float second = f.beta2 * second_moment[i] + f.beta2_complement * gradient * gradient;
+    const float root = std::sqrt(second) / f.root_correction + f.epsilon;
+    first_moment[i] = first;
+    second_moment[i] = second;
+    parameters[i] = parameters[i] * f.decoupled_decay - f.rate * first / root;
+  }
+}
+
+}  // namespace
+
+void Adam(const AdamStep& step, std::span<const float> gradients, std::span<float> parameters,
+          std::span<float> first_moment, std::span<float> second_moment) {
+  TACTUS_CHECK(gradients.size() == parameters.size());
+  TACTUS_CHECK(first_moment.size() == parameters.size());
+  TACTUS_CHECK(second_moment.size() == parameters.size());
+  TACTUS_CHECK(step.step >= 1);
+  AdamLoop(FactorsOf(step), {gradients.data(), parameters.data(), first_moment.data(),
+                             second_moment.data(), parameters.size()});
+}
+
+}  // namespace tactus::cuda::host

@@ -7,14 +7,16 @@
 
 namespace tactus::cuda {
 
-// Scalars of one Adam or AdamW step.
+// Scalars of one Adam or AdamW step. In float64 where PyTorch's are: 1 - beta2 = 0.001 would lose
+// 1e-5 of itself to a beta2 in float32.
 struct AdamStep {
-  float learning_rate = 0;   // >= 0
-  float beta1 = 0.9f;        // in [0, 1)
-  float beta2 = 0.999f;      // in [0, 1)
+  double learning_rate = 0;  // >= 0
+  double beta1 = 0.9;        // in [0, 1)
+  double beta2 = 0.999;      // in [0, 1)
   float epsilon = 1e-8f;     // > 0
-  float weight_decay = 0;    // >= 0
-  bool decoupled = false;    // false: Adam, decay added to the gradient; true: AdamW, p scaled by 1 - lr wd
+  double weight_decay = 0;   // >= 0
+  bool decoupled =
+      false;  // false: Adam, decay added to the gradient; true: AdamW, p scaled by 1 - lr wd
   float gradient_scale = 1;  // turns the sum in the gradient buffer into a (clipped) mean
   std::uint64_t step = 1;    // t, counted from 1
 };
@@ -28,9 +30,11 @@ namespace host {
 //   m <- beta1 m + (1 - beta1) g;   v <- beta2 v + (1 - beta2) g^2
 //   p <- p - learning_rate / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)
 //
-// The scalars 1 - beta^t are computed in float64. All spans [n], not overlapping; m and v start at zero.
-// Tolerance against a twin: 2 ulp per element and step (division and square root are correctly rounded on
-// both sides; the order of the scalar products may differ once each).
+// The factors made of scalars alone (1 - beta, 1 - beta^t, 1 - learning_rate * weight_decay,
+// learning_rate / (1 - beta1^t)) are computed in float64 and rounded once to float32. All spans
+// [n], not overlapping; m and v start at zero. Tolerance against a twin: 2 ulp per element and step
+// (division and square root are correctly rounded on both sides; the order of the scalar products
+// may differ once each).
 //
 // Source: [pytorch] torch.optim.Adam and AdamW, documentation of version 1.13.
 void Adam(const AdamStep& step, std::span<const float> gradients, std::span<float> parameters,

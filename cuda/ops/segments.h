@@ -9,19 +9,20 @@
 
 namespace tactus::cuda {
 
-// One parameter tensor inside the flat buffer. Segments do not overlap and stand in rising offset order;
-// the gaps between them are padding, always zero.
+// One parameter tensor inside the flat buffer. Segments do not overlap and stand in rising offset
+// order; the gaps between them are padding, always zero.
 struct Segment {
-  std::string name;                 // as in the model, e.g. "blocks.0.qkv.weight"
-  std::size_t offset = 0;           // [elements] from the buffer's start, a multiple of kSegmentAlignment
-  std::size_t length = 0;           // [elements]
+  std::string name;        // as in the model, e.g. "blocks.0.qkv.weight"
+  std::size_t offset = 0;  // [elements] from the buffer's start, a multiple of kSegmentAlignment
+  std::size_t length = 0;  // [elements]
   std::vector<std::int64_t> shape;  // row-major; product = length
   std::uint32_t slice = 0;          // member of a fused sweep; 0 until sweeps exist
 };
 
 using SegmentTable = std::vector<Segment>;
 
-// Offsets are multiples of 16 floats, a cache line, so that every segment may be read with aligned vectors.
+// Offsets are multiples of 16 floats, a cache line, so that every segment may be read with aligned
+// vectors.
 inline constexpr std::size_t kSegmentAlignment = 16;
 
 // Length of a buffer that holds all segments, rounded up to kSegmentAlignment. [elements]

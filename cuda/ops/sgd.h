@@ -24,9 +24,9 @@ namespace host {
 //   d <- g + momentum * m if nesterov, else m
 //   p <- p - learning_rate * d
 //
-// parameters, gradients: [n]; momentum_buffer: [n], or empty when momentum = 0. They do not overlap; the
-// gradients are left as they are.
-// Tolerance against a twin: none, bit-identical (every operation rounded once, no fused multiply-add).
+// parameters, gradients: [n]; momentum_buffer: [n], or empty when momentum = 0. They do not
+// overlap; the gradients are left as they are. Tolerance against a twin: none, bit-identical (every
+// operation rounded once, no fused multiply-add).
 //
 // Source: [pytorch] torch.optim.SGD, documentation of version 1.13.
 void Sgd(const SgdStep& step, std::span<const float> gradients, std::span<float> parameters,
