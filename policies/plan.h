@@ -21,9 +21,9 @@ struct Plan {
   Aggregation aggregation = Aggregation::kAverage;
   LearningRateRule learning_rate_rule = LearningRateRule::kConstant;
   // Samples a round, one entry a rank of the group. Each >= 0, sum >= 1.
-  std::vector<std::uint32_t> batch_sizes;
+  std::vector<std::uint32_t> batch_sizes{};
   // Why, for a person: "worker 3 runs at 0.25 of the fastest; round time 0.41 s -> 0.17 s".
-  std::string reason;
+  std::string reason{};
 
   friend bool operator==(const Plan&, const Plan&) = default;
 };

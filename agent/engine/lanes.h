@@ -1,0 +1,42 @@
+// The lanes: a few float32 numbers behind the gradients, summed by the same all-reduce.
+//
+// All of them are sums over the members, so one collective carries gradients and agreement, and
+// after it every member holds the same numbers and draws the same conclusions from them.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace tactus::engine {
+
+// What one member puts in, or what all of them together gave.
+//
+// Counts travel as float32 and are exact to 2^24 = 16,777,216 samples a round; job files allow 2^20
+// samples a member, and a group whose sum is larger must not be formed (RoundEngine checks).
+struct Lanes {
+  double samples = 0;
+  double loss_sum = 0;  // over samples
+  double samples_gradient_norm2 =
+      0;  // b_i ||g_i||^2, g_i the member's mean gradient; sum over members
+  double members = 0;
+  double nonfinite = 0;      // members whose gradient or loss is not finite
+  double plan_votes = 0;     // members that hold the next plan (version in force + 1)
+  double stop_votes = 0;     // members that ask to stop after this round; one is enough
+  double discard_votes = 0;  // members that ask to leave no result; one is enough
+  std::vector<std::uint64_t> member_samples{};  // one a rank: samples used in this round
+};
+
+// Lanes of a group of `members`. [elements]
+std::size_t LaneCount(std::size_t members);
+
+// Writes a member's own lanes: its samples stand in member_samples[rank], zeros elsewhere.
+// tail [LaneCount(members)].
+void WriteLanes(const Lanes& lanes, std::span<float> tail);
+
+// Reads the summed lanes. tail [LaneCount(members)].
+Lanes ReadLanes(std::span<const float> tail);
+
+}  // namespace tactus::engine

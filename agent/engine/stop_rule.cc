@@ -1,0 +1,39 @@
+#include "agent/engine/stop_rule.h"
+
+#include <array>
+#include <cstdio>
+
+namespace tactus::engine {
+
+void LossWindow::Add(double loss_sum, double samples) {
+  if (rounds_.size() == kRounds) rounds_.pop_front();
+  rounds_.push_back({loss_sum, samples});
+}
+
+double LossWindow::Mean() const {
+  double loss_sum = 0;
+  double samples = 0;
+  for (const Entry& round : rounds_) {
+    loss_sum += round.loss_sum;
+    samples += round.samples;
+  }
+  return samples > 0 ? loss_sum / samples : 0;
+}
+
+std::string ReasonToStop(const StopOptions& options, const StopFacts& facts) {
+  if (options.train_loss && facts.losses->full() && facts.losses->Mean() <= *options.train_loss) {
+    std::array<char, 96> text{};
+    std::snprintf(text.data(), text.size(), "train_loss %.6g reached %.6g", facts.losses->Mean(),
+                  *options.train_loss);
+    return text.data();
+  }
+  if (options.epochs && facts.epochs >= *options.epochs) {
+    return std::to_string(facts.epochs) + (facts.epochs == 1 ? " epoch" : " epochs") + " completed";
+  }
+  if (options.rounds && facts.rounds >= *options.rounds) {
+    return std::to_string(facts.rounds) + " rounds completed";
+  }
+  return {};
+}
+
+}  // namespace tactus::engine

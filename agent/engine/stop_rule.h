@@ -1,0 +1,50 @@
+// When training ends: the conditions of a job file's `stop`, and the running mean of the loss.
+
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+
+#include "base/time.h"
+
+namespace tactus::engine {
+
+// The first condition that holds ends the job. At least one is set by a job file.
+struct StopOptions {
+  std::optional<double> train_loss{};     // mean of the last kLossRounds rounds at or below
+  std::optional<std::uint64_t> epochs{};  // completed, >= 1
+  std::optional<std::uint64_t> rounds{};  // applied, >= 1
+  std::optional<Duration> time{};         // since the first round's start, > 0
+};
+
+// The samples-weighted mean loss of the latest rounds.
+class LossWindow {
+ public:
+  static constexpr std::size_t kRounds = 20;
+
+  void Add(double loss_sum, double samples);
+  bool full() const { return rounds_.size() == kRounds; }
+  double Mean() const;  // 0 before the first round
+
+ private:
+  struct Entry {
+    double loss_sum;
+    double samples;
+  };
+  std::deque<Entry> rounds_;  // at most kRounds
+};
+
+// What is known at a round's edge, equal on all members.
+struct StopFacts {
+  std::uint64_t rounds = 0;
+  std::uint64_t epochs = 0;
+  const LossWindow* losses = nullptr;  // never null
+};
+
+// Why training ends here, for a person, from facts that all members share; empty: it goes on. Time
+// is not among them: clocks differ, so the first member votes (RoundEngine).
+std::string ReasonToStop(const StopOptions& options, const StopFacts& facts);
+
+}  // namespace tactus::engine

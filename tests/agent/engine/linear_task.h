@@ -1,0 +1,46 @@
+// A task with known gradients for the engine's tests: linear regression on computed samples,
+// trained by a group of threads.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "agent/engine/round_engine.h"
+
+namespace tactus::engine {
+
+// What one member did.
+struct MemberRun {
+  std::vector<float> parameters;
+  std::vector<policies::Report> reports;
+  std::vector<std::uint64_t> plan_versions;  // in force in each round
+  std::map<std::uint64_t, std::vector<std::uint64_t>>
+      used;  // samples by epoch, applied rounds only
+  Outcome outcome = Outcome::kTraining;
+  std::string reason;
+};
+
+struct GroupRun {
+  EngineOptions options;
+  policies::Plan plan;             // its batch_sizes say how many members there are
+  bool announce_segments = false;  // call SegmentReady during the last batch of a round
+  // Called by each member before each Step; may offer plans, ask to stop, spoil the loss.
+  std::function<void(int rank, RoundEngine& engine, StepResult& result)> before_step{};
+  // Called after the gradient of a batch was added; may spoil it.
+  std::function<void(int rank, std::uint64_t round, std::span<float> gradients)> after_gradient{};
+  // True: this member leaves without a word before its next batch.
+  std::function<bool(int rank, std::uint64_t round)> vanish{};
+};
+
+// Trains on as many threads as the plan has members and returns what each did, by rank. Time
+// advances by one millisecond per call in each member's world.
+std::vector<MemberRun> Train(const GroupRun& run);
+
+// Dimensions of the linear task: weights and a bias, as two segments.
+inline constexpr std::size_t kWeights = 20;
+
+}  // namespace tactus::engine
