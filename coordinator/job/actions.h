@@ -1,8 +1,8 @@
 // What goes into the coordinator's core and what comes out of it.
 //
-// The core is handed an event and the time, and returns what to do. The order of the returned actions is a
-// promise: a Persist stands before whatever must not be seen unless it is durable, and the shell carries the
-// later ones out only when it is.
+// The core is handed an event and the time, and returns what to do. The order of the returned
+// actions is a promise: a Persist stands before whatever must not be seen unless it is durable, and
+// the shell carries the later ones out only when it is.
 
 #pragma once
 
@@ -18,20 +18,21 @@
 
 namespace tactus::job {
 
-// ---- Messages between a job and one of its workers; proto/tactus/v1/worker.proto says what they mean.
+// ---- Messages between a job and one of its workers; proto/tactus/v1/worker.proto says what they
+// mean.
 
 struct GroupMessage {
   std::uint64_t generation = 0;
   std::uint32_t rank = 0;
   std::uint32_t size = 0;
-  policies::Plan plan;
+  policies::Plan plan{};
 };
 struct PeersMessage {
   std::uint64_t generation = 0;
-  std::vector<std::string> endpoints;
+  std::vector<std::string> endpoints{};
 };
 struct StopMessage {
-  std::string reason;
+  std::string reason{};
   bool discard = false;
 };
 using ToWorker = std::variant<GroupMessage, PeersMessage, policies::Plan, StopMessage>;
@@ -43,11 +44,11 @@ struct ReadyMessage {
 };
 struct EndpointMessage {
   std::uint64_t generation = 0;
-  std::string endpoint;
+  std::string endpoint{};
 };
 struct ReportMessage {
   std::uint64_t generation = 0;
-  policies::Report report;
+  policies::Report report{};
 };
 struct EvaluatedMessage {
   double loss = 0;
@@ -55,16 +56,16 @@ struct EvaluatedMessage {
   std::uint64_t samples = 0;
 };
 struct FinishedMessage {
-  std::string reason;
+  std::string reason{};
   std::uint64_t rounds = 0, samples = 0, samples_global = 0, epochs = 0;
   double train_loss = 0;
   double train_seconds = 0;
-  std::vector<std::string> files;
+  std::vector<std::string> files{};
   std::uint64_t parameters_hash = 0;
 };
 struct FailedMessage {
-  std::string field;
-  std::string message;
+  std::string field{};
+  std::string message{};
   std::uint64_t lost_generation = 0;
 };
 using FromWorker = std::variant<ReadyMessage, EndpointMessage, ReportMessage, EvaluatedMessage,
@@ -73,52 +74,94 @@ using FromWorker = std::variant<ReadyMessage, EndpointMessage, ReportMessage, Ev
 // ---- Events
 
 // A user submits a job. The record comes with id, name, uid, spec, settings, create_time filled in.
-struct JobSubmitted { JobRecord record; };
+struct JobSubmitted {
+  JobRecord record{};
+};
 // A user cancels. Ignored when the job is over.
-struct JobCancelled { JobId job; std::string reason; bool discard = false; };
+struct JobCancelled {
+  JobId job{};
+  std::string reason{};
+  bool discard = false;
+};
 // An agent's stream is up. `same_incarnation`: it was connected before and kept its workers.
 struct NodeJoined {
-  std::string node;
-  std::vector<DeviceRecord> devices;
+  std::string node{};
+  std::vector<DeviceRecord> devices{};
   bool same_incarnation = false;
-  std::vector<WorkerId> running_workers;
+  std::vector<WorkerId> running_workers{};
 };
 // An agent is given up: its workers are gone.
-struct NodeLost { std::string node; std::string reason; };
-struct WorkerSaid { WorkerId worker; FromWorker message; };
-struct WorkerExited { WorkerId worker; int exit_code = 0; int signal = 0; std::string log_tail; };
+struct NodeLost {
+  std::string node{};
+  std::string reason{};
+};
+struct WorkerSaid {
+  WorkerId worker{};
+  FromWorker message{};
+};
+struct WorkerExited {
+  WorkerId worker{};
+  int exit_code = 0;
+  int signal = 0;
+  std::string log_tail{};
+};
 // A file of the result has arrived whole at the coordinator.
-struct ArtifactStored { JobId job; ArtifactRecord artifact; };
+struct ArtifactStored {
+  JobId job{};
+  ArtifactRecord artifact{};
+};
 // Time passed; sent at the time asked for by WakeAt, or later.
 struct Ticked {};
-using Event = std::variant<JobSubmitted, JobCancelled, NodeJoined, NodeLost, WorkerSaid, WorkerExited,
-                           ArtifactStored, Ticked>;
+using Event = std::variant<JobSubmitted, JobCancelled, NodeJoined, NodeLost, WorkerSaid,
+                           WorkerExited, ArtifactStored, Ticked>;
 
 // ---- Actions
 
 // Write the job's record; later actions of the list wait until it is durable.
-struct PersistJob { JobRecord record; };
-// Write a round to the history; nothing waits for it.
-struct PersistRound { RoundRecord round; };
-struct StartWorker {
-  std::string node;
-  WorkerId worker;
-  JobId job;
-  std::string job_name;
-  std::string spec;    // of the JobRecord
-  std::string device;
+struct PersistJob {
+  JobRecord record{};
 };
-struct SendToWorker { std::string node; WorkerId worker; ToWorker message; };
+// Write a round to the history; nothing waits for it.
+struct PersistRound {
+  RoundRecord round{};
+};
+struct StartWorker {
+  std::string node{};
+  WorkerId worker{};
+  JobId job{};
+  std::string job_name{};
+  std::string spec{};  // of the JobRecord
+  std::string device{};
+};
+struct SendToWorker {
+  std::string node{};
+  WorkerId worker{};
+  ToWorker message{};
+};
 // End the process, kindly first.
-struct StopWorker { std::string node; WorkerId worker; Duration grace; };
+struct StopWorker {
+  std::string node{};
+  WorkerId worker{};
+  Duration grace{};
+};
 // Tell those who watch.
-struct PublishJob { JobRecord record; };
-struct PublishProgress { JobId job; Progress progress; };
-struct PublishDecision { JobId job; policies::Plan plan; };
+struct PublishJob {
+  JobRecord record{};
+};
+struct PublishProgress {
+  JobId job{};
+  Progress progress{};
+};
+struct PublishDecision {
+  JobId job{};
+  policies::Plan plan{};
+};
 // Send Ticked at this time, unless a later WakeAt says sooner.
-struct WakeAt { Instant time; };
-using Action = std::variant<PersistJob, PersistRound, StartWorker, SendToWorker, StopWorker, PublishJob,
-                            PublishProgress, PublishDecision, WakeAt>;
+struct WakeAt {
+  Instant time{};
+};
+using Action = std::variant<PersistJob, PersistRound, StartWorker, SendToWorker, StopWorker,
+                            PublishJob, PublishProgress, PublishDecision, WakeAt>;
 using Actions = std::vector<Action>;
 
 }  // namespace tactus::job

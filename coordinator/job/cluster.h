@@ -1,10 +1,12 @@
-// The coordinator's core: nodes, queue and jobs. Events in, actions out; no clock, thread, file or socket.
+// The coordinator's core: nodes, queue and jobs. Events in, actions out; no clock, thread, file or
+// socket.
 
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,15 +19,17 @@
 
 namespace tactus::job {
 
-// Holds every job that is not over and every node; admits jobs to free devices in the order of submission
-// and hands each event to the job that it concerns. Jobs that are over are handed out by PublishJob and
-// PersistJob and forgotten: the store has them. One thread.
+// Holds every job that is not over and every node; admits jobs to free devices in the order of
+// submission and hands each event to the job that it concerns. Jobs that are over are handed out by
+// PublishJob and PersistJob and forgotten once their workers are gone: the store has them. One
+// thread.
 class Cluster {
  public:
   // wall_now_minus_now: offset that turns an Instant into a WallTime, for records only.
   explicit Cluster(WallTime wall_now_minus_now);
 
-  // Takes up a job that the store has and that was not over when the coordinator last ran.
+  // Takes up a job that the store has and that was not over when the coordinator last ran. All such
+  // jobs come before the first Step.
   Actions Restore(JobRecord record, Instant now);
 
   // Deals with one event. Never fails: what does not apply any more does nothing.
@@ -37,14 +41,35 @@ class Cluster {
   const Membership& membership() const { return membership_; }
 
  private:
-  void Admit(Instant now, Actions& actions);
-  void Route(WorkerId worker, const Event& event, Instant now, Actions& actions);
-  void Retire(Actions& actions);
+  // A job's workers start at a multiple of this, so that a restarted coordinator, which knows only
+  // unfinished jobs, does not give out ids that a finished job's last workers may still bear.
+  static constexpr std::uint64_t kWorkerIdsPerJob = 64;
+
+  void Handle(const JobSubmitted& event, Turn turn);
+  void Handle(const JobCancelled& event, Turn turn);
+  void Handle(const NodeJoined& event, Turn turn);
+  void Handle(const NodeLost& event, Turn turn);
+  void Handle(const WorkerSaid& event, Turn turn);
+  void Handle(const WorkerExited& event, Turn turn);
+  void Handle(const ArtifactStored& event, Turn turn);
+  void Handle(const Ticked& event, Turn turn);
+
+  JobController* JobOf(WorkerId worker);
+  JobController& Add(JobRecord record);
+  bool RejectUnknownPolicy(JobController& job, Turn turn);
+  void ReleaseGone(const JobController& job, const std::string& node);
+  void SetStrays(const NodeJoined& event, Turn turn);
+  void Admit(Turn turn);
+  bool TryStart(JobController& job, Turn turn);
+  void Retire();
+  void PlanWake(Turn turn);
 
   const WallTime wall_offset_;
   Membership membership_;
   std::map<JobId, std::unique_ptr<JobController>> jobs_;
+  std::map<WorkerId, JobId> routes_;  // workers of jobs_, until their job is dropped
   std::uint64_t last_worker_ = 0;
+  std::optional<Instant> wake_;  // asked for and not come yet
 };
 
 }  // namespace tactus::job

@@ -23,18 +23,18 @@ enum class DeviceKind { kAny, kCpu, kCuda };
 
 // What the controller needs of a job's specification. The rest travels to the workers unread.
 struct JobSettings {
-  std::string name;                   // as in the job file
-  std::uint32_t workers_min = 1;      // >= 1
+  std::string name{};                    // as in the job file
+  std::uint32_t workers_min = 1;         // >= 1
   std::uint32_t workers_max = 1u << 16;  // >= workers_min
   DeviceKind device = DeviceKind::kAny;
   std::string batch_policy = "proportional";  // one of policies::BatchPolicyNames()
   std::uint32_t batch_per_worker = 32;
   std::uint32_t batch_min = 1;
   std::uint32_t batch_max = 1u << 20;
-  std::optional<double> stop_train_loss;
-  std::optional<std::uint32_t> stop_epochs;
-  std::optional<Duration> stop_time;
-  std::optional<std::uint64_t> stop_rounds;
+  std::optional<double> stop_train_loss{};
+  std::optional<std::uint32_t> stop_epochs{};
+  std::optional<Duration> stop_time{};
+  std::optional<std::uint64_t> stop_rounds{};
 };
 
 // Wall-clock time in nanoseconds since 1970, for people and records; it decides nothing.
@@ -42,27 +42,27 @@ using WallTime = std::int64_t;
 
 // One device of a node.
 struct DeviceRecord {
-  std::string name;  // "cpu:0"
+  std::string name{};  // "cpu:0"
   DeviceKind kind = DeviceKind::kCpu;
-  std::string model;
+  std::string model{};
   double emulated_speed = 0;  // 0: real
 };
 
 // A member of a job's group.
 struct MemberRecord {
-  WorkerId worker;
-  std::string node;
-  std::string device;
+  WorkerId worker{};
+  std::string node{};
+  std::string device{};
   double emulated_speed = 0;
 };
 
 struct ArtifactRecord {
-  std::string path;
+  std::string path{};
   std::uint64_t size_bytes = 0;
 };
 
 struct ResultRecord {
-  std::vector<ArtifactRecord> artifacts;
+  std::vector<ArtifactRecord> artifacts{};
   double validation_loss = 0;
   double validation_accuracy = -1;
   std::uint64_t validation_samples = 0;  // 0: no validation
@@ -71,7 +71,7 @@ struct ResultRecord {
   std::uint64_t samples = 0;
   std::uint64_t epochs = 0;
   double train_seconds = 0;
-  std::string stop_reason;
+  std::string stop_reason{};
   double utilisation = 0;  // samples/s over the sum of the workers' own speeds
 };
 
@@ -93,41 +93,45 @@ struct Progress {
   double loss = 0;  // mean of the last 20 rounds
   double samples_per_second = 0;
   double elapsed_seconds = 0;
-  std::optional<double> eta_seconds;
-  policies::Plan plan;  // the newest adopted
-  std::vector<WorkerProgress> workers;  // by rank
+  std::optional<double> eta_seconds{};
+  policies::Plan plan{};                  // the newest adopted
+  std::vector<WorkerProgress> workers{};  // by rank
 };
 
 // A job, whole. What survives a restart is exactly this.
 struct JobRecord {
-  JobId id;
-  std::string name;        // resource id: "shakespeare-3"
-  std::string uid;
-  std::string request_id;  // empty: none
-  std::string spec;        // the serialized specification, unread by the controller
-  JobSettings settings;    // derived from spec
-  std::map<std::string, std::string> labels;
+  JobId id{};
+  std::string name{};  // resource id: "shakespeare-3"
+  std::string uid{};
+  std::string request_id{};  // empty: none
+  std::string spec{};        // the serialized specification, unread by the controller
+  JobSettings settings{};    // derived from spec
+  std::map<std::string, std::string> labels{};
   JobState state = JobState::kQueued;
-  std::string state_reason;
-  std::string error_field;
+  std::string state_reason{};
+  std::string error_field{};
   std::uint64_t revision = 0;  // grows with every change that is persisted
   WallTime create_time = 0, start_time = 0, end_time = 0, update_time = 0;  // 0: not yet
-  std::uint64_t generation = 0;  // of its group; 0: none yet
-  std::vector<MemberRecord> members;  // by rank
-  Progress progress;
-  std::optional<ResultRecord> result;
+  std::uint64_t generation = 0;         // of its group; 0: none yet
+  std::vector<MemberRecord> members{};  // by rank
+  Progress progress{};
+  std::optional<ResultRecord> result{};
+  // What only a coordinator that restarts asks for:
+  policies::Plan newest_plan{};  // the newest decided; on its way while progress.plan is older
+  std::string cancel_reason{};   // empty: nobody cancelled it
+  bool discard = false;          // cancelled without a result
 };
 
 // One applied round over all members, as kept in the history.
 struct RoundRecord {
-  JobId job;
+  JobId job{};
   std::uint64_t round = 0;
   std::uint64_t epoch = 0;
   std::uint64_t samples = 0;
   double loss = 0;
   double seconds = 0;
   std::uint64_t plan_version = 0;
-  std::vector<std::uint64_t> worker_samples;  // by rank
+  std::vector<std::uint64_t> worker_samples{};  // by rank
 };
 
 }  // namespace tactus::job

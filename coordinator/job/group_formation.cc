@@ -1,0 +1,103 @@
+#include "coordinator/job/group_formation.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+#include "base/check.h"
+
+namespace tactus::job {
+namespace {
+
+struct Count {
+  std::uint64_t ReadyMessage::*value;
+  const char* noun;
+  const char* field;
+};
+constexpr std::array<Count, 3> kCounts = {
+    {{&ReadyMessage::parameters, "parameters", "model"},
+     {&ReadyMessage::train_samples, "training samples", "data"},
+     {&ReadyMessage::validation_samples, "validation samples", "data"}}};
+
+// The lowest rank whose value is the most frequent one. values [members], not empty.
+std::size_t RankOfMost(const std::vector<std::uint64_t>& values) {
+  return static_cast<std::size_t>(
+      std::ranges::max_element(
+          values, {},
+          [&values](std::uint64_t value) { return std::ranges::count(values, value); }) -
+      values.begin());
+}
+
+template <typename T>
+bool AllSet(const std::vector<std::optional<T>>& items) {
+  return std::ranges::all_of(items, [](const auto& item) { return item.has_value(); });
+}
+
+template <typename T>
+std::vector<std::uint32_t> Unset(const std::vector<std::optional<T>>& items) {
+  std::vector<std::uint32_t> ranks;
+  for (std::uint32_t rank = 0; rank < items.size(); ++rank) {
+    if (!items[rank]) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+}  // namespace
+
+bool GroupFormation::SetReady(std::uint32_t rank, const ReadyMessage& ready) {
+  if (phase_ != Phase::kLoading || ready_[rank]) return false;
+  ready_[rank] = ready;
+  return AllSet(ready_);
+}
+
+std::optional<Mismatch> GroupFormation::FindMismatch() const {
+  for (const Count& count : kCounts) {
+    std::vector<std::uint64_t> values;
+    for (const auto& ready : ready_) values.push_back(ready ? (*ready).*count.value : 0);
+    const std::size_t reference = RankOfMost(values);
+    const auto odd = std::ranges::find_if(
+        values, [&](std::uint64_t value) { return value != values[reference]; });
+    if (odd == values.end()) continue;
+    return Mismatch{.rank = static_cast<std::uint32_t>(odd - values.begin()),
+                    .reference = static_cast<std::uint32_t>(reference),
+                    .noun = count.noun,
+                    .field = count.field,
+                    .found = *odd,
+                    .expected = values[reference]};
+  }
+  return std::nullopt;
+}
+
+void GroupFormation::Begin(std::uint64_t generation) {
+  TACTUS_CHECK(phase_ == Phase::kLoading && AllSet(ready_));
+  phase_ = Phase::kMeeting;
+  generation_ = generation;
+}
+
+bool GroupFormation::SetEndpoint(std::uint32_t rank, const EndpointMessage& endpoint) {
+  if (phase_ != Phase::kMeeting || endpoint.generation != generation_ || endpoints_[rank]) {
+    return false;
+  }
+  endpoints_[rank] = endpoint.endpoint;
+  if (!AllSet(endpoints_)) return false;
+  phase_ = Phase::kFormed;
+  return true;
+}
+
+std::vector<std::string> GroupFormation::endpoints() const {
+  TACTUS_CHECK(phase_ == Phase::kFormed);
+  std::vector<std::string> endpoints;
+  for (const auto& endpoint : endpoints_) endpoints.push_back(*endpoint);
+  return endpoints;
+}
+
+std::vector<std::uint32_t> GroupFormation::Missing() const {
+  return phase_ == Phase::kLoading ? Unset(ready_) : Unset(endpoints_);
+}
+
+std::uint64_t GroupFormation::train_samples() const {
+  TACTUS_CHECK(phase_ != Phase::kLoading);
+  return ready_.front()->train_samples;
+}
+
+}  // namespace tactus::job

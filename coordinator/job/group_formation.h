@@ -1,0 +1,57 @@
+// How workers become a group: all have loaded the same, all say where they are, all learn of all.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "coordinator/job/actions.h"
+
+namespace tactus::job {
+
+// A member that loaded something else than the rest.
+struct Mismatch {
+  std::uint32_t rank = 0;       // the odd one
+  std::uint32_t reference = 0;  // the lowest rank with the value of most
+  std::string noun{};           // "training samples"
+  std::string field{};          // of the job file, to blame
+  std::uint64_t found = 0;      // of `rank`
+  std::uint64_t expected = 0;   // of `reference`
+};
+
+// The forming of one generation. It starts loading, meets once Begin names the generation, and is
+// formed once all endpoints are in. What comes in the wrong phase or twice does nothing.
+class GroupFormation {
+ public:
+  enum class Phase { kLoading, kMeeting, kFormed };
+
+  explicit GroupFormation(std::uint32_t size) : ready_(size), endpoints_(size) {}
+
+  // A member has loaded. True when it was the last one: FindMismatch, then Begin, are due.
+  bool SetReady(std::uint32_t rank, const ReadyMessage& ready);
+
+  // The first count (parameters, training samples, validation samples) that is not equal on all,
+  // and the first rank that differs from what most have; on a tie the lowest rank's value is right.
+  std::optional<Mismatch> FindMismatch() const;
+
+  // Requires: loading, all ready.
+  void Begin(std::uint64_t generation);
+
+  // A member says where it is. True when it was the last one: the group is formed.
+  bool SetEndpoint(std::uint32_t rank, const EndpointMessage& endpoint);
+
+  Phase phase() const { return phase_; }
+  std::vector<std::string> endpoints() const;  // by rank; requires: formed
+  std::vector<std::uint32_t> Missing() const;  // ranks that the present phase waits for
+  std::uint64_t train_samples() const;         // requires: not loading
+
+ private:
+  Phase phase_ = Phase::kLoading;
+  std::uint64_t generation_ = 0;
+  std::vector<std::optional<ReadyMessage>> ready_{};
+  std::vector<std::optional<std::string>> endpoints_{};
+};
+
+}  // namespace tactus::job

@@ -1,0 +1,105 @@
+// The part of JobController that trains: forming the group, folding reports in, sending plans.
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "coordinator/job/job_controller.h"
+#include "coordinator/job/wording.h"
+
+namespace tactus::job {
+
+void JobController::On(std::uint32_t rank, const ReadyMessage& message, Turn turn) {
+  if (record_.state != JobState::kStarting || inquiry_.open()) return;
+  if (!formation_->SetReady(rank, message)) return;
+  if (const std::optional<Mismatch> odd = formation_->FindMismatch()) {
+    Fail(WorkerName(record_.members[odd->rank]) + " has " + std::to_string(odd->found) + " " +
+             odd->noun + ", " + WorkerName(record_.members[odd->reference]) + " has " +
+             std::to_string(odd->expected),
+         odd->field, turn);
+    return;
+  }
+  FormGroup(turn);
+}
+
+void JobController::FormGroup(Turn turn) {
+  ++record_.generation;
+  formation_->Begin(record_.generation);
+  const policies::Plan plan = steering_.Start(size());
+  record_.newest_plan = plan;
+  Progress progress;
+  progress.epoch_samples = formation_->train_samples();
+  tracker_.emplace(size(), progress);
+  record_.state_reason = "forming a group of " + WorkerCount(size());
+  Announce(turn);
+  turn.actions.push_back(PublishDecision{.job = record_.id, .plan = plan});
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    Send(rank,
+         GroupMessage{.generation = record_.generation, .rank = rank, .size = size(), .plan = plan},
+         turn);
+  }
+}
+
+void JobController::On(std::uint32_t rank, const EndpointMessage& message, Turn turn) {
+  if (record_.state != JobState::kStarting || inquiry_.open()) return;
+  if (!formation_->SetEndpoint(rank, message)) return;
+  SendToAll(PeersMessage{.generation = record_.generation, .endpoints = formation_->endpoints()},
+            turn);
+}
+
+void JobController::On(std::uint32_t rank, const ReportMessage& message, Turn turn) {
+  if (!tracker_ || message.generation != record_.generation) return;
+  if (record_.state == JobState::kStarting) {
+    if (formation_->phase() != GroupFormation::Phase::kFormed) return;
+    BeginRunning(message.report, turn);
+  }
+  policies::Report report = message.report;
+  report.rank = rank;
+  steering_.Observe(report);
+  if (std::optional<RoundRecord> round = tracker_->Add(report, turn.now)) {
+    OnRoundDone(*std::move(round), turn);
+  }
+}
+
+void JobController::BeginRunning(const policies::Report& first, Turn turn) {
+  // The round is over when its report comes; the start is its beginning.
+  const double seconds = std::isfinite(first.round_seconds) ? first.round_seconds : 0;
+  const Duration length = Seconds(std::clamp(seconds, 0.0, ToSeconds(deadlines_.start)));
+  record_.start_time = (turn.now - length).time_since_epoch().count() + wall_offset_;
+  formation_.reset();
+  deadline_.reset();
+  SetState(JobState::kRunning, "training on " + WorkerCount(size()));
+  Announce(turn);
+}
+
+void JobController::OnRoundDone(RoundRecord round, Turn turn) {
+  round.job = record_.id;
+  steering_.RoundDone(round.plan_version);
+  turn.actions.push_back(PersistRound{std::move(round)});
+  if (record_.state == JobState::kRunning && !awaiting_return_ && !inquiry_.open()) {
+    DecidePlan(turn);
+  }
+  ShareProgress(turn);
+}
+
+void JobController::DecidePlan(Turn turn) {
+  const std::optional<policies::Plan> plan = steering_.Decide();
+  if (!plan) return;
+  record_.newest_plan = *plan;
+  Persist(turn);
+  turn.actions.push_back(PublishDecision{.job = record_.id, .plan = *plan});
+  SendToAll(*plan, turn);
+}
+
+void JobController::ShareProgress(Turn turn) {
+  if (published_ && turn.now - *published_ < deadlines_.progress_publish) return;
+  published_ = turn.now;
+  if (turn.now - *persisted_ >= deadlines_.progress_persist) {
+    Persist(turn);
+  } else {
+    RefreshProgress(turn.now);
+  }
+  turn.actions.push_back(PublishProgress{.job = record_.id, .progress = record_.progress});
+}
+
+}  // namespace tactus::job

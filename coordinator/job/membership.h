@@ -1,0 +1,76 @@
+// Who is there: the nodes, their devices, and which worker sits on which device.
+
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/id.h"
+#include "coordinator/job/records.h"
+
+namespace tactus::job {
+
+// The worker that sits on a device, and its job.
+struct Holder {
+  WorkerId worker{};
+  JobId job{};
+  std::string job_name{};  // resource id
+};
+
+// One node as the coordinator sees it.
+struct Node {
+  bool connected = false;
+  std::vector<DeviceRecord> devices{};  // by kind of name, then number: cpu:2 before cpu:10
+  // Workers that run there for no job: they were asked to stop. Nobody knows their devices, so the
+  // node gives none away until they are gone.
+  std::set<WorkerId> strays{};
+};
+
+// Invariants: a device has at most one holder; a worker holds at most one device. Holders are kept
+// apart from nodes, because after a restart a job knows its devices before their node is back.
+class Membership {
+ public:
+  // The node is connected and has these devices; of two with one name the first counts.
+  void Join(const std::string& name, std::vector<DeviceRecord> devices);
+
+  // The node is given up; its strays with it. Holders stay until released.
+  void Lose(const std::string& name);
+
+  bool Connected(const std::string& name) const;
+
+  // `member` sits on its device from now on. Requires: the device has no holder, the worker no
+  // device.
+  void Hold(const MemberRecord& member, JobId job, const std::string& job_name);
+
+  // Frees the worker's device; nothing when it has none.
+  void Release(WorkerId worker);
+
+  // Null: free, or not known.
+  const Holder* HolderOf(const std::string& node, const std::string& device) const;
+
+  // The free devices of connected nodes, as members without a worker yet; by node name, then device
+  // number. kAny means cuda where any connected node has such a device, else cpu.
+  std::vector<MemberRecord> Free(DeviceKind kind) const;
+
+  // The strays of a node are exactly `running`. Returns those that are new.
+  std::vector<WorkerId> SetStrays(const std::string& name, const std::set<WorkerId>& running);
+
+  // The worker has exited: it is no stray any more.
+  void RemoveStray(WorkerId worker);
+
+  const std::map<std::string, Node>& nodes() const { return nodes_; }
+
+ private:
+  using Place = std::pair<std::string, std::string>;  // node, device
+
+  bool AnyCuda() const;
+
+  std::map<std::string, Node> nodes_{};
+  std::map<Place, Holder> holders_{};
+  std::map<WorkerId, Place> places_{};  // the inverse of holders_
+};
+
+}  // namespace tactus::job

@@ -1,0 +1,113 @@
+#include "coordinator/job/progress_tracker.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace tactus::job {
+namespace {
+
+// What a worker reports is outside input: a time that is none counts as 0.
+double Sane(double seconds) { return std::isfinite(seconds) && seconds > 0 ? seconds : 0; }
+
+double Ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+template <typename Items, typename Field>
+double Sum(const Items& items, Field field) {
+  double sum = 0;
+  for (const auto& item : items) sum += item.*field;
+  return sum;
+}
+
+RoundRecord RoundOf(const std::vector<policies::Report>& reports) {
+  const policies::Report& first = reports.front();
+  RoundRecord round{.round = first.round,
+                    .epoch = first.epoch,
+                    .samples = first.samples_global,
+                    .loss = first.loss_mean_global,
+                    .plan_version = first.plan_version};
+  for (const policies::Report& report : reports) {
+    round.seconds = std::max(round.seconds, Sane(report.round_seconds));
+    round.plan_version = std::min(round.plan_version, report.plan_version);
+    round.worker_samples.push_back(report.samples);
+  }
+  return round;
+}
+
+}  // namespace
+
+ProgressTracker::ProgressTracker(std::uint32_t members, Progress start)
+    : progress_(std::move(start)), table_(members), workers_(members) {
+  progress_.workers.resize(members);
+}
+
+std::optional<RoundRecord> ProgressTracker::Add(const policies::Report& report, Instant now) {
+  const std::optional<std::vector<policies::Report>> reports = table_.Add(report);
+  if (!reports) return std::nullopt;
+  RoundRecord round = RoundOf(*reports);
+  progress_.rounds = round.round + 1;
+  progress_.epoch = round.epoch;
+  progress_.epoch_consumed = reports->front().epoch_consumed;
+  progress_.samples = progress_.epoch * progress_.epoch_samples + progress_.epoch_consumed;
+  AddWorkers(*reports);
+  AddLoss(round);
+  AddRate(round, now);
+  return round;
+}
+
+double ProgressTracker::RoundSeconds() const {
+  return Ratio(Sum(rated_, &RatedRound::seconds), static_cast<double>(rated_.size()));
+}
+
+double ProgressTracker::OwnSpeedSum() const {
+  double sum = 0;
+  for (const Worker& worker : workers_) sum += Ratio(worker.samples, worker.compute_seconds);
+  return sum;
+}
+
+void ProgressTracker::AddWorkers(const std::vector<policies::Report>& reports) {
+  const double transfer =
+      Sane(std::ranges::min_element(reports, {}, [](const policies::Report& report) {
+             return Sane(report.blocked_seconds);
+           })->blocked_seconds);
+  for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
+    const policies::Report& report = reports[rank];
+    const WorkerRound round{.samples = static_cast<double>(report.samples),
+                            .compute_seconds = Sane(report.compute_seconds),
+                            .idle_seconds = Sane(report.blocked_seconds) - transfer,
+                            .round_seconds = Sane(report.round_seconds)};
+    Worker& worker = workers_[rank];
+    worker.samples += round.samples;
+    worker.compute_seconds += round.compute_seconds;
+    worker.recent.push_back(round);
+    if (worker.recent.size() > kRecentRounds) worker.recent.pop_front();
+
+    WorkerProgress& shown = progress_.workers[rank];
+    shown.samples += report.samples;
+    shown.samples_per_second = Ratio(Sum(worker.recent, &WorkerRound::samples),
+                                     Sum(worker.recent, &WorkerRound::compute_seconds));
+    shown.idle_ratio = std::clamp(Ratio(Sum(worker.recent, &WorkerRound::idle_seconds),
+                                        Sum(worker.recent, &WorkerRound::round_seconds)),
+                                  0.0, 1.0);
+  }
+}
+
+void ProgressTracker::AddLoss(const RoundRecord& round) {
+  if (!std::isfinite(round.loss) || round.samples == 0) return;
+  const auto samples = static_cast<double>(round.samples);
+  losses_.push_back({.samples = samples, .loss = samples * round.loss});
+  if (losses_.size() > kRecentRounds) losses_.pop_front();
+  progress_.loss = Sum(losses_, &RecentLoss::loss) / Sum(losses_, &RecentLoss::samples);
+}
+
+void ProgressTracker::AddRate(const RoundRecord& round, Instant now) {
+  rated_.push_back(
+      {.received = now, .samples = static_cast<double>(round.samples), .seconds = round.seconds});
+  while (rated_.front().received + kRateWindow < now || rated_.size() > kRateRoundsMax) {
+    rated_.pop_front();
+  }
+  progress_.samples_per_second =
+      Ratio(Sum(rated_, &RatedRound::samples), Sum(rated_, &RatedRound::seconds));
+}
+
+}  // namespace tactus::job

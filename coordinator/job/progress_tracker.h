@@ -1,0 +1,87 @@
+// What a job's reports amount to: rounds for the history, and the progress that people watch.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "base/time.h"
+#include "coordinator/job/records.h"
+#include "coordinator/job/round_table.h"
+#include "policies/plan.h"
+
+namespace tactus::job {
+
+// Folds one group's reports in. A round counts once the reports of all members are there.
+//
+//   loss                 sum n_r L_r / sum n_r over the last kRecentRounds rounds with a finite
+//   loss samples_per_second   sum n_r / sum t_r over the rounds that came in the last kRateWindow;
+//   t_r is
+//                        the round's length on the members' clocks, so that a burst of reports that
+//                        had to wait for the coordinator does not look like speed
+//   worker: speed        sum samples / sum compute_seconds over its last kRecentRounds rounds
+//   worker: idle_ratio   sum (blocked - transfer) / sum round_seconds over the same rounds, where a
+//                        round's transfer is the least blocked_seconds of all members: who comes
+//                        last waits for nobody, only for the bytes
+//   samples              epoch * epoch_samples + epoch_consumed: the ledger's count, which misses
+//                        nothing when reports are lost
+//
+// Source: design.
+class ProgressTracker {
+ public:
+  static constexpr std::size_t kRecentRounds = 20;
+  static constexpr Duration kRateWindow = std::chrono::seconds(5);
+  static constexpr std::size_t kRateRoundsMax = 4096;  // of the window, when rounds are very short
+
+  // `start` is the progress so far, for a job that goes on; its workers are by rank.
+  ProgressTracker(std::uint32_t members, Progress start);
+
+  // A report with rank < members. Returns the round, without its job, when all have reported it.
+  std::optional<RoundRecord> Add(const policies::Report& report, Instant now);
+
+  // All fields but plan, the workers' batch sizes, elapsed_seconds and eta_seconds.
+  const Progress& progress() const { return progress_; }
+
+  // Mean length of the last rounds; 0 before the first.
+  double RoundSeconds() const;
+
+  // Sum over the workers of samples / compute_seconds of the whole run [samples/s]; 0: not known.
+  double OwnSpeedSum() const;
+
+ private:
+  struct WorkerRound {
+    double samples = 0;
+    double compute_seconds = 0;
+    double idle_seconds = 0;
+    double round_seconds = 0;
+  };
+  struct Worker {
+    std::deque<WorkerRound> recent;  // at most kRecentRounds
+    double samples = 0;              // of the whole run of this group
+    double compute_seconds = 0;
+  };
+  struct RecentLoss {
+    double samples = 0;
+    double loss = 0;
+  };
+  struct RatedRound {
+    Instant received;
+    double samples = 0;
+    double seconds = 0;
+  };
+
+  void AddWorkers(const std::vector<policies::Report>& reports);
+  void AddLoss(const RoundRecord& round);
+  void AddRate(const RoundRecord& round, Instant now);
+
+  Progress progress_;
+  RoundTable table_;
+  std::vector<Worker> workers_;  // by rank
+  std::deque<RecentLoss> losses_;
+  std::deque<RatedRound> rated_;
+};
+
+}  // namespace tactus::job

@@ -1,0 +1,54 @@
+#include "coordinator/job/result_collector.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace tactus::job {
+
+void ResultCollector::SetFinished(std::uint32_t rank, const FinishedMessage& message) {
+  if (!finished_[rank]) finished_[rank] = message;
+}
+
+bool ResultCollector::AllFinished() const {
+  return std::ranges::all_of(finished_, [](const auto& message) { return message.has_value(); });
+}
+
+std::optional<std::uint32_t> ResultCollector::OddRank() const {
+  TACTUS_CHECK(AllFinished());
+  for (std::uint32_t rank = 1; rank < finished_.size(); ++rank) {
+    if (finished_[rank]->parameters_hash != leader().parameters_hash) return rank;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> ResultCollector::MissingFiles() const {
+  std::vector<std::string> missing;
+  for (const std::string& file : leader().files) {
+    if (!artifacts_.contains(file)) missing.push_back(file);
+  }
+  return missing;
+}
+
+ResultRecord ResultCollector::Make(double own_speed_sum) const {
+  const FinishedMessage& last = leader();
+  ResultRecord result{.train_loss = last.train_loss,
+                      .rounds = last.rounds,
+                      .samples = last.samples_global,
+                      .epochs = last.epochs,
+                      .train_seconds = last.train_seconds,
+                      .stop_reason = last.reason};
+  for (const std::string& file : last.files) result.artifacts.push_back(artifacts_.at(file));
+  if (evaluated_) {
+    result.validation_loss = evaluated_->loss;
+    result.validation_accuracy = evaluated_->accuracy;
+    result.validation_samples = evaluated_->samples;
+  }
+  if (own_speed_sum > 0 && last.train_seconds > 0) {
+    result.utilisation =
+        static_cast<double>(last.samples_global) / last.train_seconds / own_speed_sum;
+  }
+  return result;
+}
+
+}  // namespace tactus::job

@@ -1,0 +1,47 @@
+// What a job's end consists of: every member's last word, the evaluation, and the result's files.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "coordinator/job/actions.h"
+#include "coordinator/job/records.h"
+
+namespace tactus::job {
+
+// Gathers the parts in whatever order they come. Files and evaluation are rank 0's.
+class ResultCollector {
+ public:
+  explicit ResultCollector(std::uint32_t members) : finished_(members) {}
+
+  void SetFinished(std::uint32_t rank, const FinishedMessage& message);
+  void SetEvaluated(const EvaluatedMessage& message) { evaluated_ = message; }
+  void AddArtifact(const ArtifactRecord& artifact) { artifacts_[artifact.path] = artifact; }
+
+  bool Finished(std::uint32_t rank) const { return finished_[rank].has_value(); }
+  bool AllFinished() const;
+
+  // The first rank whose parameters differ from rank 0's. Requires: AllFinished().
+  std::optional<std::uint32_t> OddRank() const;
+
+  // Files that rank 0 named and that have not arrived. Requires: Finished(0).
+  std::vector<std::string> MissingFiles() const;
+
+  // The last word of rank 0. Requires: Finished(0).
+  const FinishedMessage& leader() const { return *finished_.front(); }
+
+  // own_speed_sum [samples/s]: of all workers, each for itself; 0 leaves utilisation 0.
+  // Requires: Finished(0) and no missing files.
+  ResultRecord Make(double own_speed_sum) const;
+
+ private:
+  std::vector<std::optional<FinishedMessage>> finished_;  // by rank
+  std::optional<EvaluatedMessage> evaluated_;
+  std::map<std::string, ArtifactRecord> artifacts_;  // by path
+};
+
+}  // namespace tactus::job
