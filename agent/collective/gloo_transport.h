@@ -17,22 +17,32 @@ namespace tactus::collective {
 struct GlooMeeting {
   int rank = 0;
   int size = 1;
-  std::string address;  // this host's address or interface name for the group's traffic, e.g. "127.0.0.1"
-  Duration timeout = Seconds(30);  // to connect, > 0
-  // Passes this member's endpoint to the others and returns all members' endpoints in rank order, its own
-  // included; empty when the group was given up. Blocks; called once, from ConnectGloo.
+  std::string
+      address;  // this host's address or interface name for the group's traffic, e.g. "127.0.0.1"
+  Duration timeout = Seconds(30);  // to connect once the endpoints are known, > 0
+  // How long one collective may make no progress before the group is given up, > 0. A peer whose
+  // process ends is noticed at once; this is for one that hangs or is cut off, and must be long, as
+  // a peer that computes a hundred times more slowly looks the same.
+  Duration collective_timeout = Seconds(600);
+  // Passes this member's endpoint (bytes) to the others and returns all members' endpoints in rank
+  // order, its own included; empty when the group was given up. Blocks; called once, from
+  // ConnectGloo, also when size = 1.
   std::function<std::vector<std::string>(std::string own_endpoint)> exchange;
   std::function<Instant()> now;  // the present
 };
 
 // A connected transport, or the reason why there is none.
 struct ConnectedTransport {
-  std::unique_ptr<Transport> transport;  // null: see reason
-  std::string reason;
+  std::unique_ptr<Transport> transport = nullptr;  // null: see reason
+  std::string reason = "";                         // empty when there is a transport
 };
 
-// Meets the others and connects to each of them. Collectives then run in order on one thread of the
-// transport; a peer that closes its connection fails them within milliseconds.
+// Meets the others and connects to each of them: when it returns a transport, all pairs of members
+// that involve this one are connected. Collectives then run in order on one thread of the
+// transport; a peer that closes its connection fails those under way within milliseconds.
+//
+// Sums are taken in rank order, as in the in-process group: neither the length nor the cut into
+// buckets changes a bit. The group's traffic is not encrypted.
 ConnectedTransport ConnectGloo(const GlooMeeting& meeting);
 
 }  // namespace tactus::collective

@@ -10,9 +10,9 @@
 
 namespace tactus::collective {
 
-// One transport for each of `size` members, each to be used by its own thread. Sums are taken in rank order
-// by the member that arrives last, so all members get the same bits whatever the order of arrival.
-// now: the present, any thread.
+// One transport for each of `size` members, each to be used by its own thread. Sums are taken in
+// rank order by the member that arrives last, so all members get the same bits whatever the order
+// of arrival. now: the present, any thread.
 std::vector<std::unique_ptr<Transport>> MakeInProcessGroup(int size, std::function<Instant()> now);
 
 }  // namespace tactus::collective

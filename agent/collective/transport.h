@@ -17,8 +17,8 @@ enum class Progress { kRunning, kDone, kFailed };
 // How a collective ended.
 struct Completion {
   Progress progress = Progress::kDone;  // kDone or kFailed
-  Instant at;           // when the waiting caller learned of it, in the caller's world: real or virtual
-  std::string reason;   // why it failed, for a person; empty otherwise
+  Instant at = {};  // when the waiting caller learned of it, in the caller's world: real or virtual
+  std::string reason = {};  // why it failed, for a person; empty otherwise
 };
 
 // A collective under way. Destroying it before it is done waits for it.
@@ -33,11 +33,12 @@ class Collective {
   virtual Completion Wait() = 0;
 };
 
-// A member's end of a group of `size()` members. All members start the same collectives in the same order
-// with the same lengths; different ones may be under way at once and finish in that order. One thread.
+// A member's end of a group of `size()` members. All members start the same collectives in the same
+// order with the same lengths; different ones may be under way at once and finish in that order.
+// One thread.
 //
-// After a failure every later collective of the transport fails too: the group is over, and a new one gets
-// a new transport.
+// After a failure every later collective of the transport fails too: the group is over, and a new
+// one gets a new transport.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -45,8 +46,9 @@ class Transport {
   virtual int rank() const = 0;  // in [0, size())
   virtual int size() const = 0;  // >= 1
 
-  // buffer <- element-wise sum over all members, in place. The memory must live and be left alone until the
-  // collective is done. Every member gets the same bits, and the same inputs give the same bits again.
+  // buffer <- element-wise sum over all members, in place. The memory must live and be left alone
+  // until the collective is done. Every member gets the same bits, and the same inputs give the
+  // same bits again.
   virtual std::unique_ptr<Collective> StartAllReduceSum(std::span<float> buffer) = 0;
 
   // buffer <- the root's buffer. Same rules.

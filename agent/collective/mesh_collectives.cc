@@ -1,0 +1,143 @@
+#include "agent/collective/mesh_collectives.h"
+
+#include <algorithm>
+
+#include "agent/collective/rank_sum.h"
+
+namespace tactus::collective {
+namespace {
+
+// Buffers up to this length are not cut into chunks: latency costs more than bytes. [elements]
+constexpr std::size_t kWholeLengthMax = 2048;
+
+// Longer buffers are worked off in pieces of this length, which bounds the scratch memory.
+// [elements]
+constexpr std::size_t kPieceLength = std::size_t{1} << 20;
+
+}  // namespace
+
+bool MeshCollectives::AllReduceSum(std::span<float> buffer) {
+  if (buffer.size() <= kWholeLengthMax) return ReduceWhole(buffer);
+  for (std::size_t begin = 0; begin < buffer.size(); begin += kPieceLength) {
+    const std::size_t length = std::min(kPieceLength, buffer.size() - begin);
+    if (!ReduceInChunks(buffer.subspan(begin, length))) return false;
+  }
+  return true;
+}
+
+bool MeshCollectives::Broadcast(std::span<float> buffer, int root) {
+  if (buffer.size() <= kWholeLengthMax) return BroadcastWhole(buffer, root);
+  for (std::size_t begin = 0; begin < buffer.size(); begin += kPieceLength) {
+    const std::size_t length = std::min(kPieceLength, buffer.size() - begin);
+    if (!BroadcastInChunks(buffer.subspan(begin, length), root)) return false;
+  }
+  return true;
+}
+
+bool MeshCollectives::ReduceWhole(std::span<float> buffer) {
+  MakeRoom(buffer.size());
+  for (int peer = 0; peer < mesh_.size(); ++peer) {
+    if (peer == mesh_.rank()) continue;
+    mesh_.Receive(peer, Lane::kFirst, InboxOf(peer, buffer.size()));
+    mesh_.Send(peer, Lane::kFirst, buffer);
+  }
+  for (int peer = 0; peer < mesh_.size(); ++peer) {
+    if (peer == mesh_.rank()) continue;
+    if (!mesh_.WaitReceived(peer, Lane::kFirst) || !mesh_.WaitSent(peer, Lane::kFirst)) {
+      return false;
+    }
+  }
+  SumInboxesInto(buffer);
+  return true;
+}
+
+// A peer can send its finished chunk only after it has received this member's part of it, so the
+// second step's receives may be posted at once, into memory that the first step still sends from.
+bool MeshCollectives::ReduceInChunks(std::span<float> piece) {
+  const std::span<float> own = ChunkOf(piece, mesh_.rank());
+  MakeRoom(own.size());
+  for (int peer = 0; peer < mesh_.size(); ++peer) {
+    if (peer == mesh_.rank()) continue;
+    mesh_.Receive(peer, Lane::kFirst, InboxOf(peer, own.size()));
+    mesh_.Receive(peer, Lane::kSecond, ChunkOf(piece, peer));
+    mesh_.Send(peer, Lane::kFirst, ChunkOf(piece, peer));
+  }
+  for (int peer = 0; peer < mesh_.size(); ++peer) {
+    if (peer != mesh_.rank() && !mesh_.WaitReceived(peer, Lane::kFirst)) return false;
+  }
+  SumInboxesInto(own);
+  for (int peer = 0; peer < mesh_.size(); ++peer) {
+    if (peer != mesh_.rank()) mesh_.Send(peer, Lane::kSecond, own);
+  }
+  for (int peer = 0; peer < mesh_.size(); ++peer) {
+    if (peer == mesh_.rank()) continue;
+    if (!mesh_.WaitReceived(peer, Lane::kSecond) || !mesh_.WaitSent(peer, Lane::kFirst) ||
+        !mesh_.WaitSent(peer, Lane::kSecond)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool MeshCollectives::BroadcastWhole(std::span<float> buffer, int root) {
+  if (mesh_.rank() != root) {
+    mesh_.Receive(root, Lane::kFirst, buffer);
+    return mesh_.WaitReceived(root, Lane::kFirst);
+  }
+  for (int peer = 0; peer < mesh_.size(); ++peer) {
+    if (peer != root) mesh_.Send(peer, Lane::kFirst, buffer);
+  }
+  for (int peer = 0; peer < mesh_.size(); ++peer) {
+    if (peer != root && !mesh_.WaitSent(peer, Lane::kFirst)) return false;
+  }
+  return true;
+}
+
+bool MeshCollectives::BroadcastInChunks(std::span<float> piece, int root) {
+  const std::span<float> own = ChunkOf(piece, mesh_.rank());
+  const bool is_root = mesh_.rank() == root;
+  if (!is_root) mesh_.Receive(root, Lane::kFirst, own);
+  for (int peer = 0; peer < mesh_.size(); ++peer) {
+    if (peer == mesh_.rank()) continue;
+    if (!is_root) mesh_.Receive(peer, Lane::kSecond, ChunkOf(piece, peer));
+    if (is_root) mesh_.Send(peer, Lane::kFirst, ChunkOf(piece, peer));
+  }
+  if (!is_root && !mesh_.WaitReceived(root, Lane::kFirst)) return false;
+  for (int peer = 0; peer < mesh_.size(); ++peer) {
+    if (peer != mesh_.rank() && peer != root) mesh_.Send(peer, Lane::kSecond, own);
+  }
+  for (int peer = 0; peer < mesh_.size(); ++peer) {
+    if (peer == mesh_.rank()) continue;
+    if (is_root && !mesh_.WaitSent(peer, Lane::kFirst)) return false;
+    if (!is_root && !mesh_.WaitReceived(peer, Lane::kSecond)) return false;
+    if (peer != root && !mesh_.WaitSent(peer, Lane::kSecond)) return false;
+  }
+  return true;
+}
+
+std::span<float> MeshCollectives::ChunkOf(std::span<float> piece, int rank) const {
+  const auto index = static_cast<std::size_t>(rank);
+  const auto count = static_cast<std::size_t>(mesh_.size());
+  const std::size_t begin = piece.size() * index / count;
+  const std::size_t end = piece.size() * (index + 1) / count;
+  return piece.subspan(begin, end - begin);
+}
+
+std::span<float> MeshCollectives::InboxOf(int rank, std::size_t length) {
+  return std::span<float>(inboxes_).subspan(static_cast<std::size_t>(rank) * length, length);
+}
+
+void MeshCollectives::MakeRoom(std::size_t length) {
+  const std::size_t needed = length * static_cast<std::size_t>(mesh_.size());
+  if (inboxes_.size() < needed) inboxes_.resize(needed);
+}
+
+void MeshCollectives::SumInboxesInto(std::span<float> own) {
+  sources_.clear();
+  for (int rank = 0; rank < mesh_.size(); ++rank) {
+    sources_.push_back(rank == mesh_.rank() ? own.data() : InboxOf(rank, own.size()).data());
+  }
+  SumInRankOrder(sources_, own);
+}
+
+}  // namespace tactus::collective

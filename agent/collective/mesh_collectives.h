@@ -1,0 +1,56 @@
+// The algorithms of the Gloo transport: all-reduce and broadcast over a full mesh.
+//
+// Two steps however many members there are, each moving the least possible: what every member owns
+// a chunk of is first gathered at the chunk's owner, then sent by the owner to all. Short buffers
+// go whole to everybody in one step.
+
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "agent/collective/gloo_mesh.h"
+
+namespace tactus::collective {
+
+// Runs collectives over one mesh, one at a time. One thread.
+//
+// Every function returns false when the mesh is over; the buffer is then left in an undefined state
+// and Gloo may still hold on to it until mesh.ReleaseMemory().
+class MeshCollectives {
+ public:
+  explicit MeshCollectives(GlooMesh& mesh) : mesh_(mesh) {}
+
+  // buffer <- sum over the members in rank order; see SumInRankOrder.
+  //
+  // A member sends and receives 2 (size - 1) / size of the buffer, and (size - 1) times a buffer of
+  // at most kWholeLengthMax. Scratch memory is at most the size of a piece, kPieceLength.
+  [[nodiscard]] bool AllReduceSum(std::span<float> buffer);
+
+  // buffer <- the root's buffer. Every member but the root sends less than the buffer's size and
+  // the root the size once, so that a model reaches many members over the root's one link.
+  [[nodiscard]] bool Broadcast(std::span<float> buffer, int root);
+
+ private:
+  [[nodiscard]] bool ReduceWhole(std::span<float> buffer);
+  [[nodiscard]] bool ReduceInChunks(std::span<float> piece);
+  [[nodiscard]] bool BroadcastWhole(std::span<float> buffer, int root);
+  [[nodiscard]] bool BroadcastInChunks(std::span<float> piece, int root);
+
+  // The part of `piece` that `rank` owns: the parts of all ranks make up the piece.
+  std::span<float> ChunkOf(std::span<float> piece, int rank) const;
+
+  // Memory for one message of `length` from `rank`; room for all of them must have been made.
+  std::span<float> InboxOf(int rank, std::size_t length);
+  void MakeRoom(std::size_t length);
+
+  // Sums own [n] and the inboxes of all others into own.
+  void SumInboxesInto(std::span<float> own);
+
+  GlooMesh& mesh_;
+  std::vector<float> inboxes_;         // one after the other in rank order, this member's included
+  std::vector<const float*> sources_;  // of the sum under way
+};
+
+}  // namespace tactus::collective

@@ -1,0 +1,206 @@
+// What is particular to Gloo: meeting, and deaths in the middle of a message.
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/collective/gloo_mesh.h"
+#include "agent/collective/gloo_transport.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/agent/collective/groups.h"
+
+namespace tactus::collective {
+namespace {
+
+using ::testing::HasSubstr;
+using Endpoints = std::vector<std::string>;
+
+GlooMeeting MeetingOf(int rank, int size) {
+  return MeetInMemory(size)[static_cast<std::size_t>(rank)];
+}
+
+TEST(GlooMeetingTest, AnUnknownAddressIsNamedInTheReason) {
+  GlooMeeting meeting = MeetingOf(0, 2);
+  meeting.address = "no-such-host.invalid";
+
+  const ConnectedTransport connected = ConnectGloo(meeting);
+
+  EXPECT_EQ(connected.transport, nullptr);
+  EXPECT_THAT(connected.reason, HasSubstr("no-such-host.invalid"));
+}
+
+TEST(GlooMeetingTest, AnAddressOfAnotherHostIsRefused) {
+  GlooMeeting meeting = MeetingOf(0, 2);
+  meeting.address = "192.0.2.1";  // reserved for documentation: on no machine
+
+  const ConnectedTransport connected = ConnectGloo(meeting);
+
+  EXPECT_EQ(connected.transport, nullptr);
+  EXPECT_NE(connected.reason, "");
+}
+
+TEST(GlooMeetingTest, AnEmptyAddressIsRefused) {
+  GlooMeeting meeting = MeetingOf(0, 2);
+  meeting.address = "";
+
+  EXPECT_EQ(ConnectGloo(meeting).transport, nullptr);
+}
+
+TEST(GlooMeetingTest, AnInterfacesNameIsAnAddress) {
+  std::vector<GlooMeeting> meetings = MeetInMemory(2);
+  OnEveryRank(2, [&](int rank) {
+    GlooMeeting& meeting = meetings[static_cast<std::size_t>(rank)];
+    meeting.address = "lo";
+    const ConnectedTransport connected = ConnectGloo(meeting);
+    ASSERT_NE(connected.transport, nullptr) << connected.reason;
+    std::vector<float> buffer = {1.0f};
+    EXPECT_EQ(connected.transport->StartAllReduceSum(buffer)->Wait().progress, Progress::kDone);
+    EXPECT_EQ(buffer.front(), 2.0f);
+  });
+}
+
+TEST(GlooMeetingTest, AGroupThatWasGivenUpIsNotConnected) {
+  for (const int size : {1, 2}) {
+    GlooMeeting meeting = MeetingOf(0, size);
+    meeting.exchange = [](const std::string&) { return Endpoints(); };
+
+    const ConnectedTransport connected = ConnectGloo(meeting);
+
+    EXPECT_EQ(connected.transport, nullptr);
+    EXPECT_THAT(connected.reason, HasSubstr("given up"));
+  }
+}
+
+TEST(GlooMeetingTest, AnEndpointOfTheWrongLengthNamesItsRank) {
+  GlooMeeting meeting = MeetingOf(0, 2);
+  meeting.exchange = [](const std::string& own) { return Endpoints{own, "short"}; };
+
+  const ConnectedTransport connected = ConnectGloo(meeting);
+
+  EXPECT_EQ(connected.transport, nullptr);
+  EXPECT_THAT(connected.reason, HasSubstr("rank 1"));
+}
+
+TEST(GlooMeetingTest, AnEndpointThatIsNoAddressNamesItsRank) {
+  GlooMeeting meeting = MeetingOf(0, 2);
+  meeting.exchange = [](const std::string& own) {
+    return Endpoints{own, std::string(own.size(), '\xee')};
+  };
+
+  const ConnectedTransport connected = ConnectGloo(meeting);
+
+  EXPECT_EQ(connected.transport, nullptr);
+  EXPECT_THAT(connected.reason, HasSubstr("rank 1"));
+}
+
+TEST(GlooMeetingTest, APeerThatNeverConnectsEndsTheMeeting) {
+  GlooMeeting meeting = MeetingOf(0, 2);
+  meeting.timeout = Seconds(0.05);
+  std::vector<GlooMeeting> pair = MeetInMemory(2);
+  OnEveryRank(2, [&](int rank) {
+    GlooMeeting own = pair[static_cast<std::size_t>(rank)];
+    own.timeout = Seconds(0.05);
+    if (rank == 0) {
+      EXPECT_EQ(ConnectGloo(own).transport, nullptr);
+      return;
+    }
+    own.exchange = [exchange = own.exchange](const std::string& endpoint) {
+      exchange(endpoint);
+      return Endpoints();
+    };
+    EXPECT_EQ(ConnectGloo(own).transport, nullptr);
+  });
+}
+
+TEST(GlooTransportTest, APeerThatHangsEndsTheGroupAfterTheTimeout) {
+  std::vector<GlooMeeting> meetings = MeetInMemory(2);
+  std::vector<std::unique_ptr<Transport>> members(2);
+  OnEveryRank(2, [&](int rank) {
+    const auto index = static_cast<std::size_t>(rank);
+    meetings[index].collective_timeout = Seconds(0.05);
+    members[index] = ConnectGloo(meetings[index]).transport;
+  });
+  ASSERT_NE(members[0], nullptr);
+
+  std::vector<float> buffer(10);
+  const Completion completion = members[0]->StartAllReduceSum(buffer)->Wait();
+
+  EXPECT_EQ(completion.progress, Progress::kFailed);
+  EXPECT_THAT(completion.reason, HasSubstr("rank 1"));
+}
+
+// Two connected members, without the transport's thread.
+std::vector<std::unique_ptr<GlooMesh>> MakeMeshes() {
+  std::vector<GlooMeeting> meetings = MeetInMemory(2);
+  std::vector<std::unique_ptr<GlooMesh>> meshes(2);
+  OnEveryRank(2, [&](int rank) {
+    const auto index = static_cast<std::size_t>(rank);
+    std::string reason;
+    meshes[index] = GlooMesh::Connect(meetings[index], reason);
+    EXPECT_EQ(reason, "");
+  });
+  return meshes;
+}
+
+constexpr std::size_t kMoreThanSocketsHold = std::size_t{24} << 20;  // [elements], 96 MiB
+
+TEST(GlooMeshTest, MessagesOfTwoLanesDoNotMix) {
+  std::vector<std::unique_ptr<GlooMesh>> meshes = MakeMeshes();
+  const std::vector<float> sent = {1.0f, 2.0f};
+  std::vector<float> received(2);
+
+  meshes[0]->Send(1, Lane::kSecond, std::span(sent).subspan(1, 1));
+  meshes[0]->Send(1, Lane::kFirst, std::span(sent).subspan(0, 1));
+  meshes[1]->Receive(0, Lane::kFirst, std::span(received).subspan(0, 1));
+  meshes[1]->Receive(0, Lane::kSecond, std::span(received).subspan(1, 1));
+
+  EXPECT_TRUE(meshes[1]->WaitReceived(0, Lane::kFirst));
+  EXPECT_TRUE(meshes[1]->WaitReceived(0, Lane::kSecond));
+  EXPECT_EQ(received, sent);
+}
+
+TEST(GlooMeshTest, ASenderThatDiesWithinAMessageFailsTheReceiver) {
+  std::vector<std::unique_ptr<GlooMesh>> meshes = MakeMeshes();
+  const std::vector<float> sent(kMoreThanSocketsHold);
+  std::vector<float> received(kMoreThanSocketsHold);
+
+  meshes[1]->Receive(0, Lane::kFirst, received);
+  meshes[0]->Send(1, Lane::kFirst, sent);
+  meshes[0].reset();
+
+  EXPECT_FALSE(meshes[1]->WaitReceived(0, Lane::kFirst));
+  EXPECT_THAT(meshes[1]->failure(), HasSubstr("rank 0"));
+  meshes[1]->ReleaseMemory();
+}
+
+TEST(GlooMeshTest, AReceiverThatDiesWithinAMessageFailsTheSender) {
+  std::vector<std::unique_ptr<GlooMesh>> meshes = MakeMeshes();
+  const std::vector<float> sent(kMoreThanSocketsHold);
+  std::vector<float> received(kMoreThanSocketsHold);
+
+  meshes[1]->Receive(0, Lane::kFirst, received);
+  meshes[0]->Send(1, Lane::kFirst, sent);
+  meshes[1].reset();
+
+  EXPECT_FALSE(meshes[0]->WaitSent(1, Lane::kFirst));
+  EXPECT_THAT(meshes[0]->failure(), HasSubstr("rank 1"));
+  meshes[0]->ReleaseMemory();
+}
+
+TEST(GlooMeshTest, AnInterruptEndsTheWaitAndTheMesh) {
+  std::vector<std::unique_ptr<GlooMesh>> meshes = MakeMeshes();
+  std::vector<float> received(1);
+  meshes[1]->Receive(0, Lane::kFirst, received);
+
+  meshes[1]->Interrupt();
+
+  EXPECT_FALSE(meshes[1]->WaitReceived(0, Lane::kFirst));
+  EXPECT_FALSE(meshes[1]->WaitReceived(0, Lane::kSecond));
+  EXPECT_NE(meshes[1]->failure(), "");
+}
+
+}  // namespace
+}  // namespace tactus::collective
