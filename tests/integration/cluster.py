@@ -1,0 +1,150 @@
+"""Real daemons for the integration tests: a coordinator and agents on free ports, in a folder of their own."""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+BIN = pathlib.Path(os.environ["TACTUS_BIN"])
+SOURCE = pathlib.Path(os.environ["TACTUS_SOURCE"])
+
+
+def wait_until(condition, seconds, what):
+    """Polls `condition` until it is true; fails with `what` after so many seconds. Returns the condition's value."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(0.05)
+
+
+def processes_of(folder):
+    """Process ids whose command line mentions the folder: everything that was started for it."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            command = (entry / "cmdline").read_bytes()
+            state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            continue
+        if str(folder).encode() in command and state != "Z":
+            found.append(int(entry.name))
+    return found
+
+
+class Folder:
+    """A temporary folder, removed at the end."""
+
+    def __init__(self):
+        self.path = pathlib.Path(tempfile.mkdtemp(prefix="tactus-it-"))
+
+    def corpus(self, size=60000):
+        path = self.path / "corpus.txt"
+        words = ["round", "plan", "lane", "batch", "worker", "speed", "tactus"]
+        text, state = [], 1
+        while sum(map(len, text)) + len(text) < size:
+            for _ in range(500):
+                state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
+                text.append(words[(state >> 33) % len(words)])
+        path.write_text(" ".join(text)[:size])
+        return path
+
+    def remove(self):
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+class Cluster:
+    """One coordinator and its agents."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.processes = {}
+        self.address = ""
+        self.metrics = ""
+
+    def start_coordinator(self, listen="127.0.0.1:0"):
+        address_file = self.folder / "address"
+        address_file.unlink(missing_ok=True)
+        self._start("coordinator", [BIN / "tactus-coordinator", "--listen", listen, "--state-dir",
+                                    self.folder / "coordinator", "--metrics-listen", "127.0.0.1:0",
+                                    "--address-file", address_file])
+        wait_until(address_file.exists, 20, "the coordinator serves")
+        lines = dict(line.split("=", 1) for line in address_file.read_text().split())
+        self.address, self.metrics = lines["grpc"], lines["metrics"]
+
+    def start_agent(self, node, devices, speeds=None):
+        command = [BIN / "tactus-agent", "--coordinator", self.address, "--node", node, "--devices",
+                   ",".join(f"cpu:{i}" for i in range(devices)), "--state-dir", self.folder / node,
+                   "--metrics-listen", "127.0.0.1:0"]
+        if speeds:
+            command += ["--emulated-speeds", speeds]
+        self._start(node, command)
+
+    def _start(self, name, command):
+        log = open(self.folder / f"{name}.log", "ab")
+        self.processes[name] = subprocess.Popen([str(word) for word in command], stdout=log, stderr=log,
+                                                stdin=subprocess.DEVNULL)
+
+    def signal(self, name, number):
+        self.processes[name].send_signal(number)
+
+    def kill(self, name):
+        process = self.processes.pop(name)
+        process.kill()
+        process.wait()
+
+    def tactus(self, *words, check=True):
+        """Runs the CLI against this cluster; returns (exit code, stdout, stderr)."""
+        done = subprocess.run([str(BIN / "tactus"), "--server", self.address, *map(str, words)], capture_output=True,
+                              text=True, timeout=120)
+        if check and done.returncode != 0:
+            raise AssertionError(f"tactus {' '.join(map(str, words))}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.returncode, done.stdout, done.stderr
+
+    def submit(self, spec):
+        path = self.folder / "job.yaml"
+        path.write_text(json.dumps(spec))  # JSON is YAML
+        return self.tactus("submit", path, "-o", "name")[1].strip().rsplit("/", 1)[-1]
+
+    def job(self, name):
+        return json.loads(self.tactus("get", "job", name, "-o", "json")[1])
+
+    def state(self, name):
+        return self.job(name)["state"].removeprefix("JOB_STATE_")
+
+    def wait(self, name, states, seconds=120):
+        return wait_until(lambda: self.state(name) in states and self.job(name), seconds, f"{name} is {states}")
+
+    def stop(self):
+        for process in self.processes.values():
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.terminate()
+        for process in self.processes.values():
+            try:
+                process.wait(15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self.processes.clear()
+
+
+def tiny_spec(corpus, **stop):
+    """A bytes-lm that trains hundreds of rounds a second."""
+    return {
+        "name": "tiny",
+        "model": {"builtin": "bytes-lm", "options": {"width": 16, "heads": 2, "layers": 1, "context": 16}},
+        "data": {"text": str(corpus)},
+        "optimizer": {"sgd": {"learning_rate": 0.1, "momentum": 0.9}},
+        "stop": stop or {"rounds": 100},
+        "workers": {"min": 2, "max": 2},
+        "adapt": {"batch": {"policy": "fixed", "per_worker": 8}},
+    }

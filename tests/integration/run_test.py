@@ -1,0 +1,140 @@
+"""`tactus run`: from a job file to a result and nothing left running."""
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import unittest
+
+from cluster import BIN, Folder, processes_of, tiny_spec, wait_until
+
+
+class RunTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = Folder()
+        self.corpus = self.folder.corpus()
+        self.environment = {**os.environ, "XDG_STATE_HOME": str(self.folder.path / "state")}
+
+    def tearDown(self):
+        left = processes_of(self.folder.path)
+        self.folder.remove()
+        self.assertEqual(left, [], "processes were left running")
+
+    def start(self, spec, *flags):
+        path = self.folder.path / "job.yaml"
+        path.write_text(spec if isinstance(spec, str) else json.dumps(spec))
+        return subprocess.Popen([str(BIN / "tactus"), "run", str(path), *map(str, flags)], env=self.environment,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
+
+    def run_job(self, spec, *flags):
+        process = self.start(spec, *flags)
+        out, err = process.communicate(timeout=200)
+        return process.returncode, out, err
+
+    def test_the_same_seed_gives_the_same_bytes(self):
+        spec = tiny_spec(self.corpus, rounds=60)
+        for name in ("one", "two"):
+            code, out, err = self.run_job(spec, "--output", self.folder.path / name)
+            self.assertEqual(code, 0, out + err)
+        one = (self.folder.path / "one/model.safetensors").read_bytes()
+        self.assertEqual(one, (self.folder.path / "two/model.safetensors").read_bytes())
+        spec["seed"] = 2
+        self.assertEqual(self.run_job(spec, "--output", self.folder.path / "three")[0], 0)
+        self.assertNotEqual(one, (self.folder.path / "three/model.safetensors").read_bytes())
+
+    def test_shares_follow_emulated_speeds(self):
+        spec = tiny_spec(self.corpus, rounds=120)
+        spec["model"]["options"] = {"width": 64, "heads": 4, "layers": 2, "context": 64}
+        spec["data"]["context"] = 64
+        spec["adapt"]["batch"] = {"policy": "proportional", "per_worker": 16}
+        spec["workers"] = {"min": 4, "max": 4}
+
+        code, out, err = self.run_job(spec, "--speeds", "1,1,0.5,0.25", "-o", "json")
+
+        self.assertEqual(code, 0, out + err)
+        self.assertIn("emulated", err)
+        events = [json.loads(line) for line in out.splitlines()]
+        progress = [e["progress"] for e in events if "progress" in e and int(e["progress"]["rounds"]) >= 20]
+        shares = [w["batch_size"] for w in progress[-1]["workers"]]
+        total = sum(shares)
+        for share, speed in zip(shares, (1, 1, 0.5, 0.25)):
+            self.assertAlmostEqual(share / total, speed / 2.75, delta=0.1 * speed / 2.75 + 1 / total)
+
+    def test_ctrl_c_ends_everything(self):
+        process = self.start(tiny_spec(self.corpus, time="10m"))
+        wait_until(lambda: any("worker" in pathlib.Path(f"/proc/{p}/cmdline").read_text() for p in
+                               processes_of(self.folder.path) if os.path.exists(f"/proc/{p}")), 60, "workers run")
+
+        process.send_signal(signal.SIGINT)
+
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130)
+        wait_until(lambda: not processes_of(self.folder.path), 20, "all processes are gone")
+
+    def test_bad_job_files_give_one_clear_line_each(self):
+        def spec(**change):
+            return {**tiny_spec(self.corpus, rounds=5), **change}
+
+        cases = [
+            (spec(optimiser={"sgd": {}}), "optimiser", "optimizer"),
+            (spec(stop={"rounds": "many"}), "stop.rounds", "many"),
+            (spec(stop={"rounds": -3}), "stop.rounds", "-3"),
+            (spec(stop={}), "stop", ""),
+            (spec(name="Bad Name"), "name", "Bad Name"),
+            (spec(optimizer={"sgd": {"learning_rate": -1}}), "optimizer.sgd.learning_rate", "-1"),
+            (spec(optimizer={"sgd": {"momentum": 1.5}}), "optimizer.sgd.momentum", "1.5"),
+            (spec(optimizer={"sgd": {}, "adam": {}}), "optimizer", "sgd"),
+            (spec(model={"builtin": "byte-lm"}), "model.builtin", "bytes-lm"),
+            (spec(model={"builtin": "bytes-lm", "options": {"width": 30, "heads": 4}}), "model.options.width", "30"),
+            (spec(workers={"min": 3, "max": 2}), "workers", "3"),
+            (spec(adapt={"batch": {"policy": "abs"}}), "adapt.batch.policy", "abs"),
+            (spec(adapt={"synchronization": {"policy": "adacomm"}}), "adapt.synchronization.policy", "adacomm"),
+            ("name: [unclosed", "job.yaml", ""),
+            ("", "job.yaml", ""),
+        ]
+        for content, field, found in cases:
+            with self.subTest(field=field, found=found):
+                code, out, err = self.run_job(content)
+                self.assertEqual(code, 2, out + err)
+                lines = [line for line in err.splitlines() if field in line]
+                self.assertTrue(lines, err)
+                self.assertIn(found, " ".join(lines))
+
+    def test_a_folder_that_cannot_be_written_is_said(self):
+        self.environment["XDG_STATE_HOME"] = "/proc/nowhere"
+        code, out, err = self.run_job(tiny_spec(self.corpus, rounds=5))
+        self.assertEqual(code, 1, out + err)
+        self.assertIn("/proc/nowhere", err)
+
+    def test_failures_of_the_job_are_exit_code_8(self):
+        code, out, err = self.run_job(tiny_spec("/nonexistent/corpus.txt", rounds=5))
+        self.assertEqual(code, 8, out + err)
+        self.assertIn("data.text", err)
+
+    def test_daemons_say_what_is_wrong_with_their_surroundings(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            cases = [
+                ([BIN / "tactus-coordinator", "--listen", f"127.0.0.1:{port}", "--state-dir", self.folder.path / "c"],
+                 69, str(port)),
+                ([BIN / "tactus-coordinator", "--listen", "127.0.0.1:0", "--state-dir", "/proc/nowhere"],
+                 73, "/proc/nowhere"),
+                ([BIN / "tactus-agent", "--coordinator", "127.0.0.1:1", "--devices", "cuda:0", "--state-dir",
+                  self.folder.path / "a"], 78, "cuda:0"),
+                ([BIN / "tactus-agent", "--coordinator", "127.0.0.1:1", "--devices", "tpu", "--state-dir",
+                  self.folder.path / "a"], 78, "tpu"),
+                ([BIN / "tactus-agent", "--no-such-flag"], 64, "no-such-flag"),
+            ]
+            for command, code, found in cases:
+                with self.subTest(found=found):
+                    done = subprocess.run([str(w) for w in command], capture_output=True, text=True, timeout=30)
+                    self.assertEqual(done.returncode, code, done.stderr)
+                    self.assertIn(found, done.stderr)
+                    self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,171 @@
+// The worker reads and writes proto3 JSON by hand; protobuf itself says here that it does it right.
+
+#include <google/protobuf/util/json_util.h>
+
+#include <string>
+
+#include "agent/worker/messages.h"
+#include "gtest/gtest.h"
+#include "tactus/v1/worker.pb.h"
+
+namespace tactus {
+namespace {
+
+using google::protobuf::util::JsonStringToMessage;
+using google::protobuf::util::MessageToJsonString;
+
+// What an agent would make of a worker's line; unknown fields are errors.
+v1::FromWorker Parse(const worker::FromWorker& message) {
+  v1::FromWorker parsed;
+  const auto status = JsonStringToMessage(worker::Format(message), &parsed);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  return parsed;
+}
+
+worker::ToWorker Receive(const v1::ToWorker& message) {
+  std::string line;
+  EXPECT_TRUE(MessageToJsonString(message, &line).ok());
+  auto received = worker::ParseToWorker(line);
+  EXPECT_TRUE(received.ok()) << received.status();
+  return *std::move(received);
+}
+
+TEST(WorkerSchemaTest, ReportsAreReadFieldByField) {
+  const v1::FromWorker message =
+      Parse(worker::ReportMessage{.generation = 3,
+                                  .report = {.round = 1ull << 60,
+                                             .plan_version = 2,
+                                             .rank = 4,
+                                             .samples = 5,
+                                             .loss_sum = 0.1,
+                                             .compute_seconds = 0.2,
+                                             .blocked_seconds = 0.3,
+                                             .round_seconds = 0.4,
+                                             .bytes_sent = 6,
+                                             .gradient_norm2_local = 0.5,
+                                             .gradient_norm2_global = 0.6,
+                                             .samples_global = 7,
+                                             .loss_mean_global = 0.7,
+                                             .nonfinite_members = 8,
+                                             .epoch = 9,
+                                             .epoch_consumed = 10}});
+
+  const v1::RoundReport& report = message.report();
+  EXPECT_EQ(report.generation(), 3u);
+  EXPECT_EQ(report.round(), 1ull << 60);
+  EXPECT_EQ(report.plan_version(), 2u);
+  EXPECT_EQ(report.rank(), 4u);
+  EXPECT_EQ(report.samples(), 5u);
+  EXPECT_EQ(report.loss_sum(), 0.1);
+  EXPECT_EQ(report.compute_seconds(), 0.2);
+  EXPECT_EQ(report.blocked_seconds(), 0.3);
+  EXPECT_EQ(report.round_seconds(), 0.4);
+  EXPECT_EQ(report.bytes_sent(), 6u);
+  EXPECT_EQ(report.gradient_norm2_local(), 0.5);
+  EXPECT_EQ(report.gradient_norm2_global(), 0.6);
+  EXPECT_EQ(report.samples_global(), 7u);
+  EXPECT_EQ(report.loss_mean_global(), 0.7);
+  EXPECT_EQ(report.nonfinite_members(), 8u);
+  EXPECT_EQ(report.epoch(), 9u);
+  EXPECT_EQ(report.epoch_consumed(), 10u);
+}
+
+TEST(WorkerSchemaTest, OtherMessagesUpAreReadToo) {
+  const v1::FromWorker ready =
+      Parse(worker::ReadyMessage{.parameters = 1, .train_samples = 2, .validation_samples = 3});
+  EXPECT_EQ(ready.ready().parameters(), 1u);
+  EXPECT_EQ(ready.ready().train_samples(), 2u);
+  EXPECT_EQ(ready.ready().validation_samples(), 3u);
+
+  const std::string bytes("\0\x01\xff", 3);
+  EXPECT_EQ(
+      Parse(worker::EndpointMessage{.generation = 2, .endpoint = bytes}).endpoint().endpoint(),
+      bytes);
+
+  const v1::FromWorker finished = Parse(worker::FinishedMessage{.reason = "done",
+                                                                .rounds = 1,
+                                                                .samples = 2,
+                                                                .samples_global = 3,
+                                                                .epochs = 4,
+                                                                .train_loss = 0.5,
+                                                                .train_seconds = 0.25,
+                                                                .files = {"a", "b"},
+                                                                .parameters_hash = ~0ull});
+  EXPECT_EQ(finished.finished().files_size(), 2);
+  EXPECT_EQ(finished.finished().parameters_hash(), ~0ull);
+  EXPECT_EQ(finished.finished().train_seconds(), 0.25);
+
+  const v1::FromWorker failed =
+      Parse(worker::FailedMessage{.field = "data.text", .message = "gone", .lost_generation = 6});
+  EXPECT_EQ(failed.failed().field(), "data.text");
+  EXPECT_EQ(failed.failed().lost_generation(), 6u);
+
+  EXPECT_EQ(Parse(worker::EvaluatedMessage{.loss = 1, .accuracy = -1, .samples = 3})
+                .evaluated()
+                .accuracy(),
+            -1);
+}
+
+TEST(WorkerSchemaTest, AStartSurvivesTheWay) {
+  v1::ToWorker message;
+  v1::Start& start = *message.mutable_start();
+  start.set_job_id("shakespeare-1");
+  start.set_worker_id(1ull << 50);
+  start.set_emulated_speed(0.5);
+  v1::JobSpec& spec = *start.mutable_spec();
+  spec.set_seed(1ull << 63);
+  spec.mutable_model()->set_builtin("resnet18");
+  spec.mutable_model()->mutable_options()->set_classes(100);
+  spec.mutable_data()->mutable_idx()->set_inputs("/x.gz");
+  spec.mutable_data()->mutable_idx()->set_targets("/y.gz");
+  spec.mutable_data()->set_validation_fraction(0);
+  spec.mutable_optimizer()->mutable_sgd()->set_nesterov(true);
+  spec.mutable_stop()->mutable_time()->set_seconds(1800);
+  spec.mutable_stop()->mutable_time()->set_nanos(250000000);
+  spec.mutable_adapt()->mutable_batch()->set_policy(v1::BATCH_POLICY_PROPORTIONAL);
+  spec.mutable_adapt()->mutable_batch()->set_micro_batch(32);
+
+  const auto received = std::get<worker::StartMessage>(Receive(message));
+
+  EXPECT_EQ(received.job_id, "shakespeare-1");
+  EXPECT_EQ(received.worker_id, 1ull << 50);
+  EXPECT_EQ(received.emulated_speed, 0.5);
+  EXPECT_EQ(received.job.seed, 1ull << 63);
+  EXPECT_EQ(received.job.model.builtin, "resnet18");
+  EXPECT_EQ(received.job.model.classes, 100u);
+  EXPECT_EQ(received.job.data.idx->targets, "/y.gz");
+  EXPECT_EQ(received.job.data.validation_fraction, 0);
+  EXPECT_TRUE(std::get<engine::SgdOptions>(received.job.optimizer).nesterov);
+  EXPECT_EQ(received.job.stop.time, Seconds(1800.25));
+  EXPECT_EQ(received.job.micro_batch, 32u);
+}
+
+TEST(WorkerSchemaTest, GroupPeersPlanAndStopSurviveTheWay) {
+  v1::ToWorker group;
+  group.mutable_group()->set_generation(4);
+  group.mutable_group()->set_rank(1);
+  group.mutable_group()->set_size(2);
+  group.mutable_group()->mutable_plan()->set_version(7);
+  group.mutable_group()->mutable_plan()->add_batch_sizes(3);
+  group.mutable_group()->mutable_plan()->add_batch_sizes(0);
+  const auto received = std::get<worker::GroupMessage>(Receive(group));
+  EXPECT_EQ(received.generation, 4u);
+  EXPECT_EQ(received.rank, 1u);
+  EXPECT_EQ(received.size, 2u);
+  EXPECT_EQ(received.plan.version, 7u);
+  EXPECT_EQ(received.plan.batch_sizes, (std::vector<std::uint32_t>{3, 0}));
+
+  v1::ToWorker peers;
+  peers.mutable_peers()->set_generation(4);
+  peers.mutable_peers()->add_endpoints("\xff\xfe");
+  EXPECT_EQ(std::get<worker::PeersMessage>(Receive(peers)).endpoints[0], "\xff\xfe");
+
+  v1::ToWorker stop;
+  stop.mutable_stop()->set_reason("because");
+  stop.mutable_stop()->set_discard(true);
+  EXPECT_TRUE(std::get<worker::StopMessage>(Receive(stop)).discard);
+  EXPECT_EQ(std::get<worker::StopMessage>(Receive(stop)).reason, "because");
+}
+
+}  // namespace
+}  // namespace tactus

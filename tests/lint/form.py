@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Holds the tree against the hard stops of form: files of 600 lines, functions of 70, no leftover marks, a citation
+key of every `Source:` known to docs/papers.md.
+
+usage: form.py SOURCE_ROOT        exit 1 and one line a violation
+"""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(sys.argv[1])
+FILE_LINES_MAX = 600
+FUNCTION_LINES_MAX = 70
+LINE_COLUMNS_MAX = 120
+MARKS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|#if 0")
+FOLDERS = ["base", "policies", "cuda", "agent", "coordinator", "simulator", "runtime", "client", "tests", "bench", "proto"]
+
+
+def functions(lines):
+    """(first line, length) of each function of a namespace (indent 0) or class (indent 2), by the formatter's
+    indentation: from a line that opens a parameter list to the brace that closes at the same indent."""
+    for indent in ("", "  "):
+        start = None
+        head = re.compile(indent + r"(?!namespace|class|struct|enum|union|extern|if|for|while|switch|else|do|return)[A-Za-z~][^;]*\(")
+        for number, line in enumerate(lines, 1):
+            if head.match(line) and not line.endswith(";"):
+                start = number
+            elif start is not None and line in (indent + "}", indent + "};"):
+                yield start, number - start + 1
+                start = None
+            elif start is not None and line.endswith(";") and re.match(indent + r"( {4})?\S", line) and "{" not in "".join(lines[start - 1:number]):
+                start = None
+
+
+def main():
+    papers = ROOT / "docs/papers.md"
+    known = set(re.findall(r"^\[([\w-]+)\]", papers.read_text(), re.M)) if papers.exists() else set()
+    failed = []
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix not in (".h", ".cc", ".cu", ".proto", ".py"):
+                continue
+            name, lines = path.relative_to(ROOT), path.read_text().splitlines()
+            if len(lines) > FILE_LINES_MAX:
+                failed.append(f"{name}: {len(lines)} lines, allowed are {FILE_LINES_MAX}")
+            for number, line in enumerate(lines, 1):
+                if len(line) > LINE_COLUMNS_MAX and path.suffix != ".py":
+                    failed.append(f"{name}:{number}: {len(line)} columns, allowed are {LINE_COLUMNS_MAX}")
+                if path.name != "form.py" and MARKS.search(line):
+                    failed.append(f"{name}:{number}: leftover mark: {line.strip()}")
+                for key in re.findall(r"Source:.*?\[([\w-]+)\]", line):
+                    if key not in known:
+                        failed.append(f"{name}:{number}: [{key}] is not in docs/papers.md")
+            if path.suffix in (".cc", ".h", ".cu"):
+                for number, length in functions(lines):
+                    if length > FUNCTION_LINES_MAX:
+                        failed.append(f"{name}:{number}: a function of {length} lines, allowed are {FUNCTION_LINES_MAX}")
+    print("\n".join(failed))
+    sys.exit(1 if failed else 0)
+
+
+main()
