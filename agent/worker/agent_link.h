@@ -1,0 +1,82 @@
+// The line to the agent: messages down in order, messages up without ever holding up training.
+
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/status/statusor.h"
+#include "agent/worker/messages.h"
+#include "base/time.h"
+
+namespace tactus::worker {
+
+// A Unix stream socket with one JSON message a line each way. Its own thread does all reading and
+// writing; the training thread exchanges messages with it through two bounded queues. All calls:
+// the training thread.
+class AgentLink {
+ public:
+  // Lines waiting to be written; above it the oldest round reports are dropped (an agent that reads
+  // nothing).
+  static constexpr std::size_t kLinesMax = 65536;
+  static constexpr std::size_t kLineBytesMax = 16u << 20;
+  // Messages received and not yet taken; above it the link ends.
+  static constexpr std::size_t kMessagesMax = 4096;
+
+  // Connects to the agent's socket. Errors: Unavailable, with the path and the system's reason.
+  static absl::StatusOr<std::unique_ptr<AgentLink>> Connect(const std::string& path);
+
+  // Takes a connected socket. Owns it from now on.
+  explicit AgentLink(int socket);
+  ~AgentLink();
+  AgentLink(const AgentLink&) = delete;
+  AgentLink& operator=(const AgentLink&) = delete;
+
+  // The next message if one is there.
+  std::optional<ToWorker> Poll();
+
+  // Waits for the next message. Errors: Unavailable, the agent is gone; InvalidArgument, a line
+  // that is no message; both are the end of the link.
+  absl::StatusOr<ToWorker> Receive();
+
+  // Hands a message over; never blocks.
+  void Send(const FromWorker& message);
+
+  // Waits until everything sent is written, at most `limit`. False when it is not.
+  bool Flush(Duration limit);
+
+ private:
+  struct Line {
+    std::string text;
+    bool droppable = false;
+  };
+
+  void Run();
+  void ReadSome(std::string& input);
+  bool WriteSome(std::string& output);
+  void TakeLines(std::string& input);
+  bool Deliver(ToWorker message);
+  void End(absl::Status status);
+  void Wake();
+
+  const int socket_;
+  int wake_pipe_[2] = {-1, -1};  // own synchronisation: wakes the link's thread
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<ToWorker> received_;  // guarded by mutex_
+  std::deque<Line> to_send_;       // guarded by mutex_
+  bool writing_ = false;           // guarded by mutex_: a line is half written
+  bool closing_ = false;           // guarded by mutex_
+  absl::Status end_;               // guarded by mutex_: why the link is over, ok while it is up
+
+  std::thread thread_;  // last: runs over all the above
+};
+
+}  // namespace tactus::worker

@@ -1,0 +1,14 @@
+// The present, for the worker's shell. The engine below never asks for it.
+
+#pragma once
+
+#include "base/time.h"
+
+namespace tactus::worker {
+
+Instant Now();
+
+// CPU time that the calling thread has used.
+Duration ThreadCpuTime();
+
+}  // namespace tactus::worker

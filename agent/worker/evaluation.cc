@@ -1,0 +1,68 @@
+#include "agent/worker/evaluation.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <vector>
+
+#include "agent/worker/reader.h"
+
+namespace tactus::worker {
+namespace {
+
+absl::Status AllReduce(collective::Transport& transport, std::span<float> values) {
+  const collective::Completion completion = transport.StartAllReduceSum(values)->Wait();
+  if (completion.progress == collective::Progress::kDone) return absl::OkStatus();
+  return absl::UnavailableError(completion.reason);
+}
+
+}  // namespace
+
+absl::Status AverageBuffers(model::Model& model, collective::Transport& transport,
+                            double own_samples) {
+  std::vector<float> values = model.ReadBuffers();
+  if (values.empty()) return absl::OkStatus();
+  for (float& value : values) value = static_cast<float>(value * own_samples);
+  values.push_back(static_cast<float>(own_samples));
+  if (absl::Status status = AllReduce(transport, values); !status.ok()) return status;
+
+  const float samples = values.back();
+  values.pop_back();
+  if (samples <= 0) return absl::OkStatus();  // nobody trained: all are as they were
+  for (float& value : values) value /= samples;
+  model.WriteBuffers(values);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<EvaluatedMessage> Evaluate(model::Model& model, const data::Dataset& validation,
+                                          collective::Transport& transport,
+                                          const EvaluationOptions& options) {
+  const std::uint64_t samples = std::min(validation.size(), options.samples_max);
+  const auto rank = static_cast<std::uint64_t>(transport.rank());
+  const auto size = static_cast<std::uint64_t>(transport.size());
+  const std::uint64_t end = samples * (rank + 1) / size;
+
+  ExampleReader reader(validation);
+  model::EvaluationSums sums;
+  std::vector<std::uint64_t> indices;
+  for (std::uint64_t at = samples * rank / size; at < end; at += indices.size()) {
+    indices.resize(std::min<std::uint64_t>(options.batch, end - at));
+    std::iota(indices.begin(), indices.end(), at);
+    const absl::StatusOr<model::EvaluationSums> part = model.Evaluate(reader.Read(indices));
+    if (!part.ok()) return part.status();
+    sums.loss_sum += part->loss_sum;
+    sums.correct_sum += part->correct_sum;
+    sums.has_accuracy = part->has_accuracy;
+  }
+
+  std::array<float, 3> lanes = {static_cast<float>(sums.loss_sum),
+                                static_cast<float>(sums.correct_sum),
+                                sums.has_accuracy ? 1.0f : 0.0f};
+  if (absl::Status status = AllReduce(transport, lanes); !status.ok()) return status;
+  const double count = static_cast<double>(std::max<std::uint64_t>(samples, 1));
+  return EvaluatedMessage{.loss = lanes[0] / count,
+                          .accuracy = lanes[2] > 0 ? lanes[1] / count : -1,
+                          .samples = samples};
+}
+
+}  // namespace tactus::worker

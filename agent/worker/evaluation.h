@@ -1,0 +1,33 @@
+// The validation loss at the end of training, shared out over the members.
+
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "agent/collective/transport.h"
+#include "agent/data/dataset.h"
+#include "agent/model/model.h"
+#include "agent/worker/messages.h"
+
+namespace tactus::worker {
+
+// Averages the buffers that training changes on each member (running statistics) over all of them,
+// weighted by the samples that each has seen, so that all members, and the result, hold the same.
+// Errors: Unavailable, the group was lost.
+absl::Status AverageBuffers(model::Model& model, collective::Transport& transport,
+                            double own_samples);
+
+// What is evaluated: the first `samples_max` samples of `validation`, `batch` at a time.
+struct EvaluationOptions {
+  std::uint64_t samples_max = 10000;
+  std::uint32_t batch = 64;
+};
+
+// Every member evaluates a contiguous share; all return the sums over all of them.
+// Errors: Unavailable, the group was lost; those of Model::Evaluate.
+absl::StatusOr<EvaluatedMessage> Evaluate(model::Model& model, const data::Dataset& validation,
+                                          collective::Transport& transport,
+                                          const EvaluationOptions& options);
+
+}  // namespace tactus::worker

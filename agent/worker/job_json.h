@@ -1,0 +1,13 @@
+// The job specification in its JSON form, as a worker reads it.
+
+#pragma once
+
+#include "agent/worker/job.h"
+#include "agent/worker/proto_json.h"
+
+namespace tactus::worker {
+
+// Reads a tactus.v1.JobSpec. What is wrong is left in the reader's error.
+WorkerJob ParseJob(const FieldReader& spec);
+
+}  // namespace tactus::worker

@@ -1,0 +1,49 @@
+// Reading proto3 JSON with nlohmann-json: absent fields are defaults, 64-bit integers may be
+// strings.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "nlohmann/json.hpp"
+
+namespace tactus::worker {
+
+using Json = nlohmann::json;
+
+// A reader over one JSON object. The first field of a wrong type is remembered and reads as absent,
+// so that a whole message is read without a check a field; ask error() at the end.
+class FieldReader {
+ public:
+  // path: of this object, for messages; empty at the top. `error` is shared with all readers below.
+  FieldReader(const Json& object, std::string path, std::string& error);
+
+  bool Has(const char* key) const;
+  FieldReader Object(const char* key) const;  // empty when absent
+
+  std::optional<std::string> String(const char* key) const;
+  std::optional<double> Number(const char* key) const;
+  std::optional<std::uint64_t> Unsigned(const char* key) const;
+  std::optional<bool> Bool(const char* key) const;
+  std::optional<Duration> Seconds(const char* key) const;   // "1.5s"
+  std::optional<std::string> Bytes(const char* key) const;  // base64
+  std::vector<std::string> BytesList(const char* key) const;
+  std::vector<std::uint32_t> UnsignedList(const char* key) const;
+
+ private:
+  const Json* Find(const char* key) const;
+  void Fail(const char* key, const char* wanted) const;
+
+  const Json& object_;
+  const std::string path_;
+  std::string& error_;
+};
+
+// The 32-bit value of an optional 64-bit one.
+std::optional<std::uint32_t> Narrow(std::optional<std::uint64_t> value);
+
+}  // namespace tactus::worker

@@ -1,0 +1,62 @@
+#include "agent/worker/result_files.h"
+
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+
+#include "absl/status/status.h"
+#include "nlohmann/json.hpp"
+
+namespace tactus::worker {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json Finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json Summary(const ResultFacts& facts) {
+  const FinishedMessage& finished = facts.finished;
+  Json summary = {{"job", facts.job_id},
+                  {"stop_reason", finished.reason},
+                  {"workers", facts.workers},
+                  {"rounds", finished.rounds},
+                  {"epochs", finished.epochs},
+                  {"samples", finished.samples_global},
+                  {"train_seconds", Finite(finished.train_seconds)},
+                  {"train_loss", Finite(finished.train_loss)}};
+  if (facts.evaluated.samples > 0) {
+    summary["validation"] = {{"loss", Finite(facts.evaluated.loss)},
+                             {"samples", facts.evaluated.samples}};
+    if (facts.evaluated.accuracy >= 0) {
+      summary["validation"]["accuracy"] = Finite(facts.evaluated.accuracy);
+    }
+  }
+  return summary;
+}
+
+absl::Status WriteText(const std::string& text, const std::string& path) {
+  const std::string beside = path + ".partial";
+  std::ofstream file(beside, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file || std::rename(beside.c_str(), path.c_str()) != 0) {
+    return absl::UnavailableError("output: '" + path + "' cannot be written");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> WriteResult(const model::Model& model,
+                                                     const ResultFacts& facts,
+                                                     const std::string& directory) {
+  const auto path = [&](const char* name) { return directory + "/" + name; };
+  if (absl::Status s = model.SaveTorchScript(path("model.pt")); !s.ok()) return s;
+  if (absl::Status s = model.SaveSafetensors(path("model.safetensors")); !s.ok()) return s;
+  if (absl::Status s = WriteText(Summary(facts).dump(2) + "\n", path("summary.json")); !s.ok()) {
+    return s;
+  }
+  return std::vector<std::string>{"model.pt", "model.safetensors", "summary.json"};
+}
+
+}  // namespace tactus::worker

@@ -1,0 +1,28 @@
+// The files of a result: the model, its weights and a summary, in the job's output directory.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "agent/model/model.h"
+#include "agent/worker/messages.h"
+
+namespace tactus::worker {
+
+// What the summary says.
+struct ResultFacts {
+  std::string job_id;
+  std::uint32_t workers = 0;
+  FinishedMessage finished;
+  EvaluatedMessage evaluated;  // samples = 0: there is no validation part
+};
+
+// Writes model.pt (TorchScript), model.safetensors and summary.json, each beside and then renamed.
+// Returns their names. Errors: the file system's, with the path.
+absl::StatusOr<std::vector<std::string>> WriteResult(const model::Model& model,
+                                                     const ResultFacts& facts,
+                                                     const std::string& directory);
+
+}  // namespace tactus::worker

@@ -1,0 +1,22 @@
+#include "agent/worker/speed_emulation.h"
+
+#include <chrono>
+#include <thread>
+
+#include "agent/worker/clock.h"
+
+namespace tactus::worker {
+
+void SpeedEmulation::Begin() {
+  started_ = Now();
+  cpu_started_ = ThreadCpuTime();
+}
+
+void SpeedEmulation::AwaitEnd() const {
+  if (speed_ <= 0) return;
+  const double cpu_seconds = ToSeconds(ThreadCpuTime() - cpu_started_);
+  const Instant end = started_ + Seconds(cpu_seconds * cpu_factor_ / speed_);
+  std::this_thread::sleep_for(end - Now());
+}
+
+}  // namespace tactus::worker

@@ -1,0 +1,270 @@
+#include "agent/worker/worker.h"
+
+#include <algorithm>
+#include <numeric>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "agent/collective/gloo_transport.h"
+#include "agent/worker/clock.h"
+#include "agent/worker/evaluation.h"
+#include "agent/worker/result_files.h"
+#include "agent/worker/speed_emulation.h"
+
+namespace tactus::worker {
+namespace {
+
+constexpr Duration kFlushLimit = std::chrono::seconds(30);
+constexpr std::uint64_t kTryOutSamples = 2;
+
+std::uint64_t Fnv1a(std::span<const float> values) {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const std::byte byte : std::as_bytes(values)) {
+    hash = (hash ^ static_cast<std::uint64_t>(byte)) * 0x100000001b3ULL;
+  }
+  return hash;
+}
+
+// "model.loss: what" -> field "model.loss", message "what"; without a field the whole text is the
+// message.
+FailedMessage ToFailed(const absl::Status& status, std::uint64_t lost_generation) {
+  const std::string text(status.message());
+  const std::size_t colon = text.find(": ");
+  const bool has_field = colon != std::string::npos && colon > 0 &&
+                         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_.") == colon;
+  return {.field = has_field ? text.substr(0, colon) : "",
+          .message = has_field ? text.substr(colon + 2) : text,
+          .lost_generation = lost_generation};
+}
+
+}  // namespace
+
+absl::Status Worker::Run() {
+  const absl::Status status = RunToEnd();
+  if (!status.ok()) link_.Send(ToFailed(status, lost_generation_));
+  link_.Flush(kFlushLimit);
+  return status;
+}
+
+absl::Status Worker::RunToEnd() {
+  if (absl::Status s = AwaitStart(); !s.ok()) return s;
+  if (absl::Status s = Load(); !s.ok()) return s;
+  link_.Send(ReadyMessage{
+      .parameters = parameters_.size(),
+      .train_samples = data_.train->size(),
+      .validation_samples = data_.validation == nullptr ? 0 : data_.validation->size()});
+  const absl::StatusOr<GroupMessage> group = AwaitGroup();
+  if (!group.ok()) return group.status();
+  if (left_) return absl::OkStatus();
+  if (absl::Status s = Meet(*group); !s.ok()) return s;
+  if (left_) return absl::OkStatus();
+  if (absl::Status s = Train(); !s.ok()) return s;
+  return Conclude();
+}
+
+absl::Status Worker::AwaitStart() {
+  absl::StatusOr<ToWorker> message = link_.Receive();
+  if (!message.ok()) return message.status();
+  if (auto* start = std::get_if<StartMessage>(&*message)) {
+    start_ = std::move(*start);
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError("the first message of the agent is not a start");
+}
+
+absl::Status Worker::Load() {
+  cuda::OpenedDevice opened = cuda::OpenDevice(start_.device);
+  if (opened.device == nullptr) return absl::NotFoundError("workers.device: " + opened.reason);
+  device_ = std::move(opened.device);
+
+  absl::StatusOr<std::unique_ptr<model::Model>> opened_model = model::Model::Open(start_.job.model);
+  if (!opened_model.ok()) return opened_model.status();
+  model_ = *std::move(opened_model);
+  if (model_->context()) start_.job.data.context = *model_->context();
+
+  absl::StatusOr<data::Split> split = data::OpenData(start_.job.data);
+  if (!split.ok()) return split.status();
+  data_ = *std::move(split);
+  reader_ = std::make_unique<ExampleReader>(*data_.train);
+
+  // Lanes need the group's size, so the gradients' final buffer comes with the group.
+  const std::size_t length = cuda::FlatLength(model_->segments());
+  parameters_ = device_->Allocate(length);
+  return TryOut();
+}
+
+// One pass over a few samples, before anybody waits for this worker.
+absl::Status Worker::TryOut() {
+  cuda::Buffer scratch = device_->Allocate(parameters_.size());
+  model_->Bind(parameters_.span(), scratch.span());
+  std::vector<std::uint64_t> indices(std::min(kTryOutSamples, data_.train->size()));
+  std::iota(indices.begin(), indices.end(), 0);
+  absl::Status status = model_->TryOut(reader_->Read(indices));
+  gradients_ = std::move(scratch);
+  return status;
+}
+
+absl::StatusOr<GroupMessage> Worker::AwaitGroup() {
+  while (true) {
+    absl::StatusOr<ToWorker> message = link_.Receive();
+    if (!message.ok()) return message.status();
+    if (auto* group = std::get_if<GroupMessage>(&*message)) {
+      const std::uint64_t total = std::accumulate(group->plan.batch_sizes.begin(),
+                                                  group->plan.batch_sizes.end(), std::uint64_t{0});
+      if (group->rank >= group->size || group->plan.batch_sizes.size() != group->size ||
+          total == 0 || total > (1u << 24)) {
+        return absl::InvalidArgumentError("the group's plan does not fit its size");
+      }
+      return std::move(*group);
+    }
+    if (std::holds_alternative<StopMessage>(*message)) {
+      left_ = true;
+      return GroupMessage{};
+    }
+  }
+}
+
+std::vector<std::string> Worker::ExchangeEndpoints(std::uint64_t generation, std::string own) {
+  link_.Send(EndpointMessage{.generation = generation, .endpoint = std::move(own)});
+  while (true) {
+    absl::StatusOr<ToWorker> message = link_.Receive();
+    if (!message.ok()) return {};
+    if (auto* peers = std::get_if<PeersMessage>(&*message)) {
+      if (peers->generation == generation) return std::move(peers->endpoints);
+    }
+    if (std::holds_alternative<StopMessage>(*message)) {
+      left_ = true;
+      return {};
+    }
+  }
+}
+
+absl::Status Worker::Meet(const GroupMessage& group) {
+  group_ = group;
+  collective::ConnectedTransport connected =
+      collective::ConnectGloo({.rank = static_cast<int>(group.rank),
+                               .size = static_cast<int>(group.size),
+                               .address = start_.address,
+                               .exchange =
+                                   [this, &group](std::string own) {
+                                     return ExchangeEndpoints(group.generation, std::move(own));
+                                   },
+                               .now = Now});
+  if (left_) return absl::OkStatus();
+  if (connected.transport == nullptr) {
+    lost_generation_ = group.generation;
+    return absl::UnavailableError("the group could not be formed: " + connected.reason);
+  }
+  transport_ = std::move(connected.transport);
+
+  cuda::Buffer gradients = device_->Allocate(parameters_.size() + engine::LaneCount(group.size));
+  model_->Bind(parameters_.span(), gradients.span());
+  gradients_ = std::move(gradients);
+  const WorkerJob& job = start_.job;
+  engine_ = std::make_unique<engine::RoundEngine>(
+      engine::EngineOptions{.seed = job.seed,
+                            .train_samples = data_.train->size(),
+                            .micro_batch = job.micro_batch,
+                            .optimizer = job.optimizer,
+                            .clip_norm = job.clip_norm,
+                            .stop = job.stop},
+      *device_, model_->segments(),
+      engine::EngineBuffers{.parameters = parameters_.span(), .gradients = gradients_.span()},
+      *transport_, group.plan);
+  return absl::OkStatus();
+}
+
+absl::Status Worker::Train() {
+  SpeedEmulation emulation(start_.emulated_speed, start_.emulated_cpu_factor);
+  engine_->Begin(Now());
+  while (std::optional<engine::Batch> batch = engine_->NextBatch()) {
+    emulation.Begin();
+    absl::StatusOr<engine::StepResult> result = Compute(*batch);
+    if (!result.ok()) return result.status();
+    emulation.AwaitEnd();
+    result->finished = batch->indices.empty() ? result->started : Now();
+    engine_->Step(*result);
+    if (const std::optional<policies::Report> report = engine_->TakeReport()) {
+      link_.Send(ReportMessage{.generation = group_.generation, .report = *report});
+    }
+    TakeMessages();
+  }
+  if (engine_->outcome() == engine::Outcome::kGroupLost) {
+    lost_generation_ = group_.generation;
+    return absl::UnavailableError("the group was lost: " + engine_->reason());
+  }
+  if (engine_->outcome() == engine::Outcome::kDiverged) {
+    return absl::OutOfRangeError("training diverged: " + engine_->reason());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<engine::StepResult> Worker::Compute(const engine::Batch& batch) {
+  engine::StepResult result{.started = Now()};
+  if (batch.indices.empty()) return result;
+  model::SegmentReady ready;
+  if (batch.last_of_round) {
+    ready = [this](std::size_t segment) { engine_->SegmentReady(segment); };
+  }
+  const absl::StatusOr<double> loss_sum =
+      model_->ForwardBackward(reader_->Read(batch.indices), ready);
+  if (!loss_sum.ok()) return loss_sum.status();
+  result.loss_sum = *loss_sum;
+  return result;
+}
+
+void Worker::TakeMessages() {
+  while (std::optional<ToWorker> message = link_.Poll()) {
+    if (auto* plan = std::get_if<policies::Plan>(&*message)) {
+      // A plan that does not follow is one of an older coordinator; the next one will.
+      [[maybe_unused]] const bool taken = engine_->OfferPlan(std::move(*plan));
+    } else if (auto* stop = std::get_if<StopMessage>(&*message)) {
+      engine_->RequestStop(stop->reason, stop->discard);
+    }
+  }
+}
+
+FinishedMessage Worker::Facts() const {
+  return {.reason = engine_->reason(),
+          .rounds = engine_->rounds(),
+          .samples = engine_->samples(),
+          .samples_global = engine_->samples_global(),
+          .epochs = engine_->ledger().epoch(),
+          .train_loss = engine_->train_loss(),
+          .train_seconds = ToSeconds(engine_->train_time()),
+          .parameters_hash = Fnv1a(parameters_.span())};
+}
+
+absl::Status Worker::Conclude() {
+  FinishedMessage finished = Facts();
+  if (engine_->outcome() == engine::Outcome::kDiscarded) {
+    link_.Send(finished);
+    return absl::OkStatus();
+  }
+  const double samples = static_cast<double>(finished.samples);
+  if (absl::Status s = AverageBuffers(*model_, *transport_, samples); !s.ok()) return s;
+  EvaluatedMessage evaluated;
+  if (data_.validation != nullptr) {
+    const absl::StatusOr<EvaluatedMessage> result = Evaluate(
+        *model_, *data_.validation, *transport_,
+        {.samples_max = start_.job.validation_samples_max, .batch = start_.job.micro_batch});
+    if (!result.ok()) return result.status();
+    evaluated = *result;
+  }
+  if (group_.rank == 0) {
+    absl::StatusOr<std::vector<std::string>> files = WriteResult(*model_,
+                                                                 {.job_id = start_.job_id,
+                                                                  .workers = group_.size,
+                                                                  .finished = finished,
+                                                                  .evaluated = evaluated},
+                                                                 start_.output_directory);
+    if (!files.ok()) return files.status();
+    finished.files = *std::move(files);
+    link_.Send(evaluated);
+  }
+  link_.Send(finished);
+  return absl::OkStatus();
+}
+
+}  // namespace tactus::worker

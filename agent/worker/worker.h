@@ -1,0 +1,60 @@
+// A worker's life: load, meet the group, train, evaluate, write the result.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "agent/collective/transport.h"
+#include "agent/data/dataset.h"
+#include "agent/engine/round_engine.h"
+#include "agent/model/model.h"
+#include "agent/worker/agent_link.h"
+#include "agent/worker/messages.h"
+#include "agent/worker/reader.h"
+#include "cuda/device.h"
+
+namespace tactus::worker {
+
+// One worker process, from the agent's first line to the last message up. One thread.
+class Worker {
+ public:
+  // The link outlives the worker.
+  explicit Worker(AgentLink& link) : link_(link) {}
+
+  // Runs to the end. What went wrong is told to the agent as Failed and returned.
+  absl::Status Run();
+
+ private:
+  absl::Status RunToEnd();
+  absl::Status AwaitStart();
+  absl::Status Load();
+  absl::Status TryOut();
+  absl::StatusOr<GroupMessage> AwaitGroup();
+  absl::Status Meet(const GroupMessage& group);
+  std::vector<std::string> ExchangeEndpoints(std::uint64_t generation, std::string own);
+  absl::Status Train();
+  absl::StatusOr<engine::StepResult> Compute(const engine::Batch& batch);
+  void TakeMessages();
+  absl::Status Conclude();
+  FinishedMessage Facts() const;
+
+  AgentLink& link_;
+  StartMessage start_;
+  std::unique_ptr<cuda::Device> device_;
+  data::Split data_;
+  cuda::Buffer parameters_;
+  cuda::Buffer gradients_;
+  std::unique_ptr<model::Model> model_;
+  std::unique_ptr<ExampleReader> reader_;
+  GroupMessage group_;
+  std::unique_ptr<collective::Transport> transport_;
+  std::unique_ptr<engine::RoundEngine> engine_;
+  std::uint64_t lost_generation_ = 0;  // of a group that fell apart
+  bool left_ = false;                  // asked to leave before training began
+};
+
+}  // namespace tactus::worker

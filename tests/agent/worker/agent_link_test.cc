@@ -1,0 +1,123 @@
+#include "agent/worker/agent_link.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace tactus::worker {
+namespace {
+
+// The agent's end of a link.
+class Peer {
+ public:
+  Peer() { EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends_), 0); }
+  ~Peer() { Close(); }
+  Peer(const Peer&) = delete;
+  Peer& operator=(const Peer&) = delete;
+
+  int TakeWorkerEnd() { return ends_[1]; }
+  void Write(const std::string& text) {
+    EXPECT_EQ(write(ends_[0], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  }
+  std::string ReadLine() {
+    std::string line;
+    char c = 0;
+    while (read(ends_[0], &c, 1) == 1 && c != '\n') line += c;
+    return line;
+  }
+  void Close() {
+    if (ends_[0] >= 0) close(ends_[0]);
+    ends_[0] = -1;
+  }
+
+ private:
+  int ends_[2] = {-1, -1};
+};
+
+TEST(AgentLinkTest, MessagesComeInOrderWhateverTheirCutting) {
+  Peer peer;
+  AgentLink link(peer.TakeWorkerEnd());
+  peer.Write(R"({"stop": {"reason": "a"}})"
+             "\n"
+             R"({"stop": {"rea)");
+  const auto first = link.Receive();
+  peer.Write(R"(son": "b"}})"
+             "\n");
+  const auto second = link.Receive();
+
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(std::get<StopMessage>(*first).reason, "a");
+  EXPECT_EQ(std::get<StopMessage>(*second).reason, "b");
+  EXPECT_FALSE(link.Poll().has_value());
+}
+
+TEST(AgentLinkTest, SendsWholeLines) {
+  Peer peer;
+  AgentLink link(peer.TakeWorkerEnd());
+
+  link.Send(ReadyMessage{.parameters = 5});
+  link.Send(FailedMessage{.field = "model", .message = "no"});
+
+  EXPECT_EQ(peer.ReadLine(), Format(ReadyMessage{.parameters = 5}));
+  EXPECT_EQ(peer.ReadLine(), Format(FailedMessage{.field = "model", .message = "no"}));
+  EXPECT_TRUE(link.Flush(Seconds(10)));
+}
+
+TEST(AgentLinkTest, AnAgentThatIsGoneEndsTheLinkAfterWhatItSaid) {
+  Peer peer;
+  AgentLink link(peer.TakeWorkerEnd());
+  peer.Write(R"({"stop": {}})"
+             "\n");
+  peer.Close();
+
+  EXPECT_TRUE(link.Receive().ok());
+  EXPECT_EQ(link.Receive().status().code(), absl::StatusCode::kUnavailable);
+  link.Send(ReadyMessage{});  // goes nowhere, and nothing happens
+  EXPECT_FALSE(link.Flush(Seconds(10)));
+}
+
+TEST(AgentLinkTest, ALineThatIsNoMessageEndsTheLink) {
+  Peer peer;
+  AgentLink link(peer.TakeWorkerEnd());
+  peer.Write("hello\n");
+
+  EXPECT_EQ(link.Receive().status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+// An agent that reads nothing: sending never blocks, what matters survives, the oldest reports do
+// not.
+TEST(AgentLinkTest, AStuckAgentCostsReportsAndNothingElse) {
+  Peer peer;
+  AgentLink link(peer.TakeWorkerEnd());
+  link.Send(EndpointMessage{.generation = 1});
+  const std::uint64_t sent = AgentLink::kLinesMax + 10000;
+  for (std::uint64_t round = 0; round < sent; ++round) {
+    link.Send(ReportMessage{.report = {.round = round}});
+  }
+  link.Send(FinishedMessage{.reason = "done"});
+
+  EXPECT_EQ(peer.ReadLine(), Format(EndpointMessage{.generation = 1}));
+  std::uint64_t reports = 0;
+  std::string last;
+  for (std::string line = peer.ReadLine(); line.find("\"finished\"") == std::string::npos;
+       line = peer.ReadLine()) {
+    ++reports;
+    last = line;
+  }
+  EXPECT_LT(reports, sent);
+  EXPECT_GE(reports, AgentLink::kLinesMax - 2);
+  EXPECT_EQ(last, Format(ReportMessage{.report = {.round = sent - 1}}));
+}
+
+TEST(AgentLinkTest, APathThatIsNoSocketIsSaid) {
+  EXPECT_EQ(AgentLink::Connect("/nonexistent/socket").status().message(),
+            "socket: '/nonexistent/socket': No such file or directory");
+  EXPECT_EQ(AgentLink::Connect(std::string(200, 'x')).status().code(),
+            absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace tactus::worker

@@ -1,0 +1,104 @@
+#include "agent/worker/evaluation.h"
+
+#include <thread>
+#include <vector>
+
+#include "agent/collective/in_process.h"
+#include "gtest/gtest.h"
+
+namespace tactus::worker {
+namespace {
+
+// Sample i has the loss i and is right when i is even.
+class CountingData final : public data::Dataset {
+ public:
+  explicit CountingData(std::uint64_t size) : size_(size) {}
+  std::uint64_t size() const override { return size_; }
+  const data::TensorSpec& inputs() const override { return spec_; }
+  const data::TensorSpec& targets() const override { return spec_; }
+  void Read(std::span<const std::uint64_t> indices, std::span<std::byte> inputs,
+            std::span<std::byte>) const override {
+    std::memcpy(inputs.data(), indices.data(), indices.size_bytes());
+  }
+
+ private:
+  const std::uint64_t size_;
+  const data::TensorSpec spec_{.type = data::ElementType::kInt64, .shape = {}};
+};
+
+class CountingModel final : public model::Model {
+ public:
+  const cuda::SegmentTable& segments() const override { return segments_; }
+  void Bind(std::span<float>, std::span<float>) override {}
+  absl::Status TryOut(const model::Examples&) override { return absl::OkStatus(); }
+  absl::StatusOr<double> ForwardBackward(const model::Examples&,
+                                         const model::SegmentReady&) override {
+    return 0.0;
+  }
+  absl::StatusOr<model::EvaluationSums> Evaluate(const model::Examples& examples) override {
+    model::EvaluationSums sums{.has_accuracy = true, .samples = examples.count};
+    for (std::uint64_t i = 0; i < examples.count; ++i) {
+      std::uint64_t index = 0;
+      std::memcpy(&index, examples.inputs.data() + i * sizeof(index), sizeof(index));
+      sums.loss_sum += static_cast<double>(index);
+      sums.correct_sum += index % 2 == 0 ? 1 : 0;
+    }
+    return sums;
+  }
+  std::vector<float> ReadBuffers() const override { return buffers_; }
+  void WriteBuffers(std::span<const float> values) override {
+    buffers_.assign(values.begin(), values.end());
+  }
+  std::optional<std::uint32_t> context() const override { return std::nullopt; }
+  absl::Status SaveTorchScript(const std::string&) const override { return absl::OkStatus(); }
+  absl::Status SaveSafetensors(const std::string&) const override { return absl::OkStatus(); }
+
+  std::vector<float> buffers_;
+
+ private:
+  cuda::SegmentTable segments_;
+};
+
+template <typename Body>
+void OnGroup(int size, const Body& body) {
+  auto group = collective::MakeInProcessGroup(size, [] { return Instant{}; });
+  std::vector<std::jthread> threads;
+  for (auto& transport : group) threads.emplace_back([&] { body(*transport); });
+}
+
+TEST(EvaluationTest, SharesAddUpToTheWholeForAnyGroup) {
+  const CountingData data(11);
+  for (const int size : {1, 2, 3, 5, 13}) {
+    OnGroup(size, [&](collective::Transport& transport) {
+      CountingModel model;
+      const auto evaluated = Evaluate(model, data, transport, {.batch = 2});
+      ASSERT_TRUE(evaluated.ok());
+      EXPECT_DOUBLE_EQ(evaluated->loss, 5.0);
+      EXPECT_NEAR(evaluated->accuracy, 6.0 / 11, 1e-7);
+      EXPECT_EQ(evaluated->samples, 11u);
+    });
+  }
+}
+
+TEST(EvaluationTest, OnlyTheFirstSamplesCountWhenThereAreTooMany) {
+  const CountingData data(1000);
+  OnGroup(2, [&](collective::Transport& transport) {
+    CountingModel model;
+    const auto evaluated = Evaluate(model, data, transport, {.samples_max = 3, .batch = 64});
+    ASSERT_TRUE(evaluated.ok());
+    EXPECT_DOUBLE_EQ(evaluated->loss, 1.0);
+    EXPECT_EQ(evaluated->samples, 3u);
+  });
+}
+
+TEST(EvaluationTest, BuffersAreAveragedBySamples) {
+  OnGroup(2, [&](collective::Transport& transport) {
+    CountingModel model;
+    model.buffers_ = transport.rank() == 0 ? std::vector<float>{1, 8} : std::vector<float>{5, 0};
+    ASSERT_TRUE(AverageBuffers(model, transport, transport.rank() == 0 ? 3 : 1).ok());
+    EXPECT_EQ(model.buffers_, (std::vector<float>{2, 6}));
+  });
+}
+
+}  // namespace
+}  // namespace tactus::worker

@@ -1,0 +1,43 @@
+// Whole workers on threads, with a test playing agent and coordinator: real models, real Gloo, no
+// processes.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nlohmann/json.hpp"
+
+namespace tactus::worker {
+
+// What came from one worker.
+struct WorkerOutcome {
+  std::vector<nlohmann::json> lines;  // every message, in order
+  bool ok = false;                    // Worker::Run's verdict
+  std::string error;
+
+  // The content of the first line of this kind; null when there is none.
+  nlohmann::json First(const std::string& kind) const;
+  std::vector<nlohmann::json> All(const std::string& kind) const;
+};
+
+struct GroupSetting {
+  nlohmann::json spec;                     // tactus.v1.JobSpec
+  std::vector<std::uint32_t> batch_sizes;  // one a worker: so many workers
+  std::vector<double> speeds{};            // emulated; empty: none
+  std::string output_directory{};          // of rank 0
+};
+
+// Runs the group to its end.
+std::vector<WorkerOutcome> RunGroup(const GroupSetting& setting);
+
+// A folder of its own under the test's temporary folder.
+std::string MakeFolder(const std::string& name);
+
+// Writes `bytes` of repeatable text to folder/corpus.txt and returns its path.
+std::string WriteCorpus(const std::string& folder, std::size_t bytes);
+
+// A spec for a bytes-lm that trains in milliseconds.
+nlohmann::json TinySpec(const std::string& corpus);
+
+}  // namespace tactus::worker

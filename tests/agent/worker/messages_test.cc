@@ -1,0 +1,126 @@
+#include "agent/worker/messages.h"
+
+#include <limits>
+
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+namespace tactus::worker {
+namespace {
+
+TEST(WorkerMessagesTest, DefaultsOfTheSchemaHoldWhereTheSpecIsSilent) {
+  const auto message = ParseToWorker(R"({"start": {"spec": {"model": {"builtin": "bytes-lm"}}}})");
+
+  ASSERT_TRUE(message.ok()) << message.status();
+  const WorkerJob& job = std::get<StartMessage>(*message).job;
+  EXPECT_EQ(job.model.builtin, "bytes-lm");
+  EXPECT_EQ(job.model.loss, "cross_entropy");
+  EXPECT_EQ(job.data.validation_fraction, 0.1);
+  EXPECT_EQ(job.validation_samples_max, 10000u);
+  EXPECT_EQ(std::get<engine::SgdOptions>(job.optimizer).learning_rate, 0.1);
+  EXPECT_EQ(job.micro_batch, 64u);
+  EXPECT_EQ(job.seed, 1u);
+  EXPECT_FALSE(job.clip_norm.has_value());
+  EXPECT_FALSE(job.stop.epochs.has_value());
+}
+
+TEST(WorkerMessagesTest, EveryFieldOfTheSpecIsRead) {
+  const auto message = ParseToWorker(R"({"start": {
+      "jobId": "7", "workerId": "12", "device": "cpu:3", "emulatedSpeed": 0.25,
+      "emulatedCpuFactor": 2.5, "address": "10.0.0.1", "outputDirectory": "/out",
+      "spec": {
+        "name": "j", "seed": "9",
+        "model": {"torchscript": "/m.pt", "loss": "mse", "options": {"width": 64, "heads": 2,
+                  "layers": 3, "context": 32, "classes": 5, "channels": 1}},
+        "data": {"numpy": {"inputs": "/x.npy", "targets": "/y.npy"}, "validationFraction": 0.25,
+                 "validationSamplesMax": "77", "context": 16},
+        "optimizer": {"adamw": {"learningRate": 0.5, "beta1": 0.8, "beta2": 0.9, "epsilon": 1e-6,
+                                "weightDecay": 0.3}, "clipNorm": 1.5},
+        "stop": {"trainLoss": 1.8, "epochs": 4, "time": "90.500s", "rounds": "123"},
+        "adapt": {"batch": {"microBatch": 8}}}}})");
+
+  ASSERT_TRUE(message.ok()) << message.status();
+  const StartMessage& start = std::get<StartMessage>(*message);
+  EXPECT_EQ(start.worker_id, 12u);
+  EXPECT_EQ(start.device, "cpu:3");
+  EXPECT_EQ(start.emulated_speed, 0.25);
+  EXPECT_EQ(start.emulated_cpu_factor, 2.5);
+  EXPECT_EQ(start.address, "10.0.0.1");
+  EXPECT_EQ(start.output_directory, "/out");
+  const WorkerJob& job = start.job;
+  EXPECT_EQ(job.seed, 9u);
+  EXPECT_EQ(job.model.torchscript, "/m.pt");
+  EXPECT_EQ(job.model.loss, "mse");
+  EXPECT_EQ(job.model.width, 64u);
+  EXPECT_EQ(job.model.heads, 2u);
+  EXPECT_EQ(job.model.layers, 3u);
+  EXPECT_EQ(job.model.context, 32u);
+  EXPECT_EQ(job.model.classes, 5u);
+  EXPECT_EQ(job.model.channels, 1u);
+  EXPECT_EQ(job.model.seed, 9u);
+  EXPECT_EQ(job.data.numpy->inputs, "/x.npy");
+  EXPECT_EQ(job.data.numpy->targets, "/y.npy");
+  EXPECT_EQ(job.data.validation_fraction, 0.25);
+  EXPECT_EQ(job.data.context, 16u);
+  EXPECT_EQ(job.validation_samples_max, 77u);
+  const auto& adam = std::get<engine::AdamOptions>(job.optimizer);
+  EXPECT_TRUE(adam.decoupled);
+  EXPECT_EQ(adam.learning_rate, 0.5);
+  EXPECT_EQ(adam.beta1, 0.8);
+  EXPECT_EQ(adam.beta2, 0.9);
+  EXPECT_EQ(adam.epsilon, 1e-6);
+  EXPECT_EQ(adam.weight_decay, 0.3);
+  EXPECT_EQ(job.clip_norm, 1.5);
+  EXPECT_EQ(job.stop.train_loss, 1.8);
+  EXPECT_EQ(job.stop.epochs, 4u);
+  EXPECT_EQ(job.stop.rounds, 123u);
+  EXPECT_EQ(job.stop.time, Seconds(90.5));
+  EXPECT_EQ(job.micro_batch, 8u);
+}
+
+TEST(WorkerMessagesTest, LinesThatAreNoMessageAreRefusedWithTheField) {
+  const auto reason = [](const char* line) {
+    return std::string(ParseToWorker(line).status().message());
+  };
+
+  EXPECT_EQ(reason("{"), "message: not a JSON object");
+  EXPECT_EQ(reason("[]"), "message: not a JSON object");
+  EXPECT_EQ(reason("{}"), "message: none of start, group, peers, plan, stop");
+  EXPECT_EQ(reason(R"({"plan": 3})"), "message: plan: not an object");
+  EXPECT_EQ(reason(R"({"plan": {"version": -1}})"), "message: plan.version: not a whole number");
+  EXPECT_EQ(reason(R"({"plan": {"batchSizes": [1, "x"]}})"),
+            "message: plan.batchSizes: not a list of whole numbers");
+  EXPECT_EQ(reason(R"({"plan": {"batchSizes": {"a": 1}}})"),
+            "message: plan.batchSizes: not a list");
+  EXPECT_EQ(reason(R"({"start": {"spec": {"stop": {"time": "5m"}}}})"),
+            "message: start.spec.stop.time: not a duration such as \"1.5s\"");
+  EXPECT_EQ(reason(R"({"peers": {"endpoints": ["*"]}})"),
+            "message: peers.endpoints: not a list of base64");
+  EXPECT_EQ(reason(R"({"stop": {"discard": 1}})"), "message: stop.discard: not true or false");
+}
+
+TEST(WorkerMessagesTest, EndpointsMaybeAnyBytes) {
+  const std::string bytes("\0\xff\n\"", 4);
+  const auto line =
+      nlohmann::json::parse(Format(EndpointMessage{.generation = 3, .endpoint = bytes}));
+  const std::string peers =
+      nlohmann::json{
+          {"peers", {{"generation", "3"}, {"endpoints", {line["endpoint"]["endpoint"]}}}}}
+          .dump();
+
+  const auto message = ParseToWorker(peers);
+
+  ASSERT_TRUE(message.ok());
+  EXPECT_EQ(std::get<PeersMessage>(*message).endpoints, std::vector<std::string>{bytes});
+}
+
+TEST(WorkerMessagesTest, NonFiniteNumbersAndOddBytesStayOneLineOfJson) {
+  const std::string line = Format(FinishedMessage{
+      .reason = "bad \xff\xfe\nbytes", .train_loss = std::numeric_limits<double>::quiet_NaN()});
+
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(line)["finished"]["trainLoss"], "NaN");
+}
+
+}  // namespace
+}  // namespace tactus::worker
