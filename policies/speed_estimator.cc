@@ -8,6 +8,7 @@ namespace {
 
 constexpr int kNoiseWeightMin = 4;   // [rounds] of the initial noise
 constexpr int kNoiseWeightMax = 64;  // [rounds] memory of the noise
+constexpr double kDifferenceNoises = 3.0;
 constexpr int kOlderMax = 1 << 20;   // [rounds] the window stops growing: no counter overflows
 
 }  // namespace
@@ -52,8 +53,8 @@ double SpeedEstimator::Mean() const {
 void SpeedEstimator::FoldNoise(double log_speed) {
   if (recent_.empty()) return;
   const double difference = log_speed - recent_.back().log_speed;
-  // A difference counts for at most kOutlierNoises of its own deviation, sigma sqrt(2).
-  const double squared_max = 2 * kOutlierNoises * kOutlierNoises * Noise() * Noise();
+  // A difference counts for at most 3 of its own deviations, sigma sqrt(2): a shift is not noise.
+  const double squared_max = 2 * kDifferenceNoises * kDifferenceNoises * Noise() * Noise();
   const double variance = std::min(difference * difference, squared_max) / 2;
   ++differences_;
   noise2_ += (variance - noise2_) / std::min(differences_ + kNoiseWeightMin, kNoiseWeightMax);

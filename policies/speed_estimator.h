@@ -1,5 +1,4 @@
-// How fast a worker computes: samples a second, from its reports, robust to noise and quick on
-// change.
+// How fast a worker computes: samples a second, from its reports, robust to noise, quick on change.
 
 #pragma once
 
@@ -9,28 +8,24 @@
 
 namespace tactus::policies {
 
-// Estimates one worker's speed from (samples, compute seconds) pairs, on the scale of x =
-// log(speed).
+// Estimates one worker's speed from (samples, compute seconds) pairs; x = log(samples / seconds).
 //
 // The estimate is the mean x over a window that grows for as long as the worker is steady, so its
-// error falls as sigma / sqrt(n). The window is cut to its end when the end disagrees with what was
-// before it (m observations of mean M):
+// error falls as sigma / sqrt(n). The window is cut to its latest k observations when these
+// disagree with the m before them, of mean M:
 //
-//   quick  all of the latest k = 4 are on the same side of M, each beyond
-//          max(log 1.25, 3 sigma sqrt(1 + 1/m)): a change of 2x is seen in 4 rounds;
-//   slow   the mean of the latest k = 64 is beyond max(log 1.05, 6 sigma sqrt(1/k + 1/m)) of M, m
-//   >= k.
+//   quick, k = 4:   all on the same side of M, beyond max(log 1.25, 3 sigma sqrt(1 + 1/m))
+//   slow,  k = 64:  their mean beyond max(log 1.05, 6 sigma sqrt(1/k + 1/m)) of M, and m >= k
 //
-// On normal noise the quick test is passed by chance once in 10^11 rounds (2 * 0.00135^4 = 7e-12),
-// the slow one once in 5 * 10^8 (two-sided 6 sigma: 2e-9). One outlier counts for at most
-// kOutlierNoises sigma.
+// So a change of 2x is seen in 4 rounds. On normal noise the quick test passes by chance once in
+// 10^11 rounds (2 * 0.00135^4 = 7e-12), the slow one once in 5 * 10^8 (6 sigma on two sides: 2e-9).
+// One outlier counts for at most kOutlierNoises sigma.
 //
-// sigma is the noise of one round, from differences of neighbours (x_t - x_{t-1})^2 / 2, so that a
-// shift does not pass for noise; it starts at kNoiseInitial with the weight of 4 rounds and is
+// sigma is the noise of one round, from differences of neighbours, (x_t - x_{t-1})^2 / 2, so that a
+// shift does not pass for noise. It starts at kNoiseInitial with the weight of 4 rounds, and is
 // never below kNoiseFloor, so that a quiet start does not pass for certainty.
 //
-// Source: design; the growing window with cuts is the idea of [adwin] (memory, unverified), the
-// tests here are simpler.
+// Source: design.
 class SpeedEstimator {
  public:
   static constexpr int kQuickRounds = 4;
