@@ -1,0 +1,80 @@
+// The agent: what the coordinator asks of this node, done; what its workers say, passed on.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "agent/daemon/artifact_upload.h"
+#include "agent/daemon/coordinator_link.h"
+#include "agent/daemon/options.h"
+#include "agent/daemon/worker.h"
+#include "base/id.h"
+#include "base/time.h"
+#include "runtime/control_thread.h"
+#include "runtime/metrics.h"
+#include "runtime/process.h"
+
+namespace tactus::agent {
+
+// Ties together the link, the workers and the uploads. Decides nothing about training. Used on the
+// control thread alone, but for Open.
+class Agent {
+ public:
+  // Makes and locks the state folder, and a folder for sockets. `incarnation` is drawn at random by
+  // the caller. `control` and `metrics` outlive the agent. From any thread. Errors: Unavailable,
+  // another agent uses the state folder; else as runtime::MakeWritableFolder.
+  static absl::StatusOr<std::unique_ptr<Agent>> Open(runtime::ControlThread& control,
+                                                     runtime::AgentMetrics& metrics,
+                                                     const AgentOptions& options,
+                                                     std::uint64_t incarnation);
+
+  // Ends workers that still run at once; their folder of sockets is removed.
+  ~Agent();
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
+
+  // Dials the coordinator.
+  void Start();
+
+  // Ends the workers, kindly first, lets uploads finish as long as `grace`, says goodbye and calls
+  // `done`, on the control thread. A second call kills at once.
+  void Stop(Duration grace, std::function<void()> done);
+
+ private:
+  Agent(runtime::ControlThread& control, runtime::AgentMetrics& metrics, AgentOptions options,
+        std::uint64_t incarnation, runtime::LockFile lock, std::string socket_folder);
+
+  void OnMessage(const tactus::agent::v1::ToAgent& message);
+  void StartWorker(const tactus::agent::v1::StartWorker& request);
+  absl::Status TryStartWorker(const tactus::agent::v1::StartWorker& request);
+  // Makes the job's folders and fills in what only the agent knows.
+  absl::StatusOr<Worker::Options> Prepare(const tactus::agent::v1::StartWorker& request) const;
+  bool OnSaid(WorkerId worker, tactus::v1::FromWorker message);
+  void OnExited(WorkerId worker, const WorkerExit& exit);
+  void UploadResult(const Worker& worker, const tactus::v1::Finished& finished);
+  // Says in the worker's name that its result did not arrive.
+  void FailWorker(WorkerId worker, const std::string& reason);
+  void SendExit(WorkerId worker, const WorkerExit& exit);
+  void CloseIfDone();
+
+  runtime::ControlThread& control_;
+  runtime::AgentMetrics& metrics_;
+  const AgentOptions options_;
+  const runtime::LockFile lock_;
+  const std::string socket_folder_;
+  const std::shared_ptr<grpc::Channel> channel_;  // shared by link and uploader
+  std::map<WorkerId, std::unique_ptr<Worker>> workers_;
+  ArtifactUploader uploader_;
+  CoordinatorLink link_;
+  bool stopping_ = false;
+  bool closing_ = false;  // the link is on its way out
+  runtime::Timer stop_timer_;
+  std::function<void()> stopped_;
+};
+
+}  // namespace tactus::agent

@@ -1,0 +1,72 @@
+// Brings the files of a result to the coordinator.
+
+#pragma once
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+
+#include <boost/asio/thread_pool.hpp>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "agent/daemon/lifetime.h"
+#include "base/rng.h"
+#include "runtime/control_thread.h"
+#include "runtime/retry.h"
+
+namespace tactus::agent {
+
+// One file of a job's result.
+struct ArtifactFile {
+  std::string job_id;
+  std::string folder;
+  std::string path;  // within the folder, and its name at the coordinator
+};
+
+// OK for a path that stays within its folder: relative, without "..", at most 255 bytes.
+// Errors: InvalidArgument.
+absl::Status CheckArtifactPath(const std::string& path);
+
+// One file at a time, in the order given, on a thread of its own, since reading and sending block.
+// A coordinator that is away is tried again for ever, like the stream; any other failure five
+// times. Used on the control thread alone.
+class ArtifactUploader {
+ public:
+  // Called on the control thread.
+  using DoneHandler = std::function<void(const absl::Status& status)>;
+
+  ArtifactUploader(runtime::ControlThread& control, std::shared_ptr<grpc::Channel> channel,
+                   runtime::BackoffOptions backoff);
+  ~ArtifactUploader();  // Breaks off a transfer that runs; no handler is called.
+
+  // Errors in `done`: NotFound, no such file; what the coordinator answers.
+  void Upload(ArtifactFile file, DoneHandler done);
+
+  // Nothing waits and nothing runs.
+  bool idle() const { return queue_.empty(); }
+
+ private:
+  struct Item {
+    ArtifactFile file;
+    DoneHandler done;
+    int failures = 0;
+  };
+  void Begin();
+  void OnAttempt(const absl::Status& status);
+
+  runtime::ControlThread& control_;
+  const std::shared_ptr<grpc::Channel> channel_;  // shared with the link
+  const runtime::BackoffOptions backoff_;
+  Rng rng_;
+  std::deque<Item> queue_;  // the first one runs
+  runtime::Timer retry_timer_;
+  std::shared_ptr<grpc::ClientContext> call_;  // shared with the transfer that runs
+  Lifetime lifetime_;
+  boost::asio::thread_pool thread_{1};
+};
+
+}  // namespace tactus::agent

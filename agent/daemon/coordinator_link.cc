@@ -1,0 +1,180 @@
+#include "agent/daemon/coordinator_link.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/channel_arguments.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "runtime/logging.h"
+
+namespace tactus::agent {
+
+using tactus::agent::v1::FromAgent;
+using tactus::agent::v1::Hello;
+using tactus::agent::v1::ToAgent;
+using tactus::agent::v1::Welcome;
+
+namespace {
+
+// What a coordinator may ask for; outside of it, the nearest.
+constexpr Duration kHeartbeatMin = Seconds(0.05);
+constexpr Duration kHeartbeatMax = Seconds(60);
+
+Duration HeartbeatInterval(const Welcome& welcome) {
+  const Duration asked = std::chrono::seconds(welcome.heartbeat_interval().seconds()) +
+                         Duration(welcome.heartbeat_interval().nanos());
+  return std::clamp(asked, kHeartbeatMin, kHeartbeatMax);
+}
+
+}  // namespace
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& coordinator) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(32 << 20);  // a job's specification comes whole
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
+  // Longer than a coordinator may stand still without losing its streams.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 90'000);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
+  return grpc::CreateCustomChannel(coordinator, grpc::InsecureChannelCredentials(), arguments);
+}
+
+CoordinatorLink::CoordinatorLink(runtime::ControlThread& control, Options options,
+                                 Handlers handlers)
+    : control_(control),
+      options_(std::move(options)),
+      handlers_(std::move(handlers)),
+      stub_(tactus::agent::v1::AgentSession::NewStub(options_.channel)),
+      rng_(Rng(options_.hello.incarnation()).Fork("backoff")),
+      log_(options_.log),
+      dial_timer_(control),
+      welcome_timer_(control),
+      heartbeat_timer_(control),
+      close_timer_(control) {}
+
+void CoordinatorLink::Start() { Dial(); }
+
+void CoordinatorLink::Dial() {
+  welcomed_ = writing_ = acknowledgement_due_ = heartbeat_due_ = false;
+  stream_ = std::make_unique<CoordinatorStream>(
+      control_, *stub_,
+      CoordinatorStream::Handlers{
+          .message = [this](const ToAgent& message) { OnMessage(message); },
+          .written =
+              [this] {
+                writing_ = false;
+                Pump();
+              },
+          .ended = [this](const absl::Status& status) { OnEnded(status); }});
+  FromAgent message;
+  *message.mutable_hello() = options_.hello;
+  for (const std::uint64_t worker : handlers_.running_workers()) {
+    message.mutable_hello()->add_running_workers(worker);
+  }
+  Write(std::move(message));
+  welcome_timer_.After(options_.welcome_timeout, [this] { stream_->Cancel(); });
+}
+
+void CoordinatorLink::OnMessage(const ToAgent& message) {
+  if (!welcomed_) {
+    if (!message.has_welcome()) return stream_->Cancel();  // no coordinator of ours
+    return OnWelcome(message.welcome());
+  }
+  log_.Acknowledge(message.acknowledged());
+  if (message.sequence() > 0) {
+    acknowledgement_due_ = true;
+    if (message.sequence() > received_) {
+      received_ = message.sequence();
+      handlers_.message(message);
+    }
+  }
+  Pump();
+  CloseIfDone();
+}
+
+void CoordinatorLink::OnWelcome(const Welcome& welcome) {
+  welcomed_ = true;
+  failures_ = 0;
+  last_reason_.clear();
+  welcome_timer_.Cancel();
+  log_.Rewind(welcome.acknowledged());
+  heartbeat_interval_ = HeartbeatInterval(welcome);
+  heartbeat_timer_.After(heartbeat_interval_, [this] { Beat(); });
+  runtime::Logger("agent")->info("coordinator connected node={} unsent={} dropped={}",
+                                 options_.hello.node(), log_.size(), log_.dropped());
+  handlers_.connected(true);
+  Pump();
+  CloseIfDone();
+}
+
+void CoordinatorLink::Beat() {
+  heartbeat_due_ = true;
+  heartbeat_timer_.After(heartbeat_interval_, [this] { Beat(); });
+  Pump();
+}
+
+void CoordinatorLink::OnEnded(const absl::Status& status) {
+  stream_.reset();
+  welcome_timer_.Cancel();
+  heartbeat_timer_.Cancel();
+  if (std::exchange(welcomed_, false)) handlers_.connected(false);
+  if (closed_ != nullptr) {
+    close_timer_.Cancel();
+    return std::exchange(closed_, nullptr)();
+  }
+  const std::string reason = status.ok() ? "it ended the stream" : std::string(status.message());
+  if (reason != last_reason_) {
+    last_reason_ = reason;
+    runtime::Logger("agent")->warn("coordinator not connected node={} reason={}",
+                                   options_.hello.node(), runtime::Quoted(reason));
+  }
+  dial_timer_.After(runtime::BackoffDelay(options_.backoff, ++failures_, rng_), [this] { Dial(); });
+}
+
+bool CoordinatorLink::Send(const FromAgent& message, Importance importance) {
+  const bool kept = log_.Append(message.SerializeAsString(), importance);
+  if (log_.dropped() != dropped_told_) {
+    handlers_.dropped(log_.dropped() - std::exchange(dropped_told_, log_.dropped()));
+  }
+  Pump();
+  return kept || importance == Importance::kReport;
+}
+
+void CoordinatorLink::Pump() {
+  if (stream_ == nullptr || !welcomed_ || writing_) return;
+  FromAgent message;
+  if (std::exchange(heartbeat_due_, false)) {
+    message.mutable_heartbeat();
+  } else if (const OutboundLog::Entry* entry = log_.Next(); entry != nullptr) {
+    TACTUS_CHECK(message.ParseFromString(entry->payload));
+    message.set_sequence(entry->sequence);
+  } else if (!acknowledgement_due_) {
+    return;
+  }
+  acknowledgement_due_ = false;
+  Write(std::move(message));
+}
+
+void CoordinatorLink::Write(FromAgent message) {
+  writing_ = true;
+  message.set_acknowledged(received_);
+  stream_->Write(std::move(message));
+}
+
+void CoordinatorLink::Close(Duration limit, std::function<void()> done) {
+  dial_timer_.Cancel();
+  if (stream_ == nullptr) return done();
+  closed_ = std::move(done);
+  close_timer_.After(limit, [this] { stream_->Cancel(); });
+  CloseIfDone();
+}
+
+void CoordinatorLink::CloseIfDone() {
+  if (closed_ != nullptr && welcomed_ && log_.empty() && stream_ != nullptr) stream_->Cancel();
+}
+
+}  // namespace tactus::agent

@@ -1,0 +1,93 @@
+// The agent's side of the conversation with the coordinator, over as many streams as it takes.
+
+#pragma once
+
+#include <grpcpp/channel.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/daemon/coordinator_stream.h"
+#include "agent/daemon/outbound_log.h"
+#include "base/rng.h"
+#include "base/time.h"
+#include "runtime/control_thread.h"
+#include "runtime/retry.h"
+#include "tactus/agent/v1/session.pb.h"
+
+namespace tactus::agent {
+
+// Dials, says Hello, and from Welcome on sends what the log holds, in order, and hands on what
+// comes. A stream that ends is dialled again, for ever, after a growing delay; what was not
+// acknowledged is sent again, and what was received before is not handed on twice. Used on the
+// control thread alone.
+class CoordinatorLink {
+ public:
+  struct Options {
+    std::shared_ptr<grpc::Channel> channel;  // shared with whoever else calls the coordinator
+    // Without running_workers, which are asked for at every dialling.
+    tactus::agent::v1::Hello hello;
+    OutboundLogOptions log = {};
+    runtime::BackoffOptions backoff = {.initial = Seconds(0.2), .max = Seconds(5)};
+    // A coordinator that accepts the stream and does not say Welcome for so long is dialled anew.
+    Duration welcome_timeout = Seconds(10);
+  };
+  // Called on the control thread; none may destroy the link.
+  struct Handlers {
+    std::function<std::vector<std::uint64_t>()> running_workers;
+    // A message with a sequence number, each once.
+    std::function<void(const tactus::agent::v1::ToAgent& message)> message;
+    std::function<void(bool connected)> connected;
+    std::function<void(std::uint64_t reports)> dropped;  // so many more reports were lost
+  };
+
+  CoordinatorLink(runtime::ControlThread& control, Options options, Handlers handlers);
+
+  // Dials for the first time.
+  void Start();
+
+  // Sends a message, now or when the coordinator is back. False: it found no room (see
+  // OutboundLog).
+  [[nodiscard]] bool Send(const tactus::agent::v1::FromAgent& message, Importance importance);
+
+  // Ends the link once all is acknowledged, or after `limit`; then calls `done`, once, on the
+  // control thread. Only then may the link be destroyed and the control thread be stopped.
+  void Close(Duration limit, std::function<void()> done);
+
+ private:
+  void Dial();
+  void OnMessage(const tactus::agent::v1::ToAgent& message);
+  void OnWelcome(const tactus::agent::v1::Welcome& welcome);
+  void OnEnded(const absl::Status& status);
+  void Pump();
+  void Write(tactus::agent::v1::FromAgent message);
+  void Beat();
+  void CloseIfDone();
+
+  runtime::ControlThread& control_;
+  const Options options_;
+  const Handlers handlers_;
+  const std::unique_ptr<CoordinatorStream::Stub> stub_;
+  Rng rng_;
+  OutboundLog log_;
+  std::unique_ptr<CoordinatorStream> stream_;  // null between two
+  bool welcomed_ = false;                      // on the present stream
+  bool writing_ = false;
+  bool acknowledgement_due_ = false;
+  bool heartbeat_due_ = false;
+  Duration heartbeat_interval_{};
+  std::uint64_t received_ = 0;  // highest sequence of the coordinator's
+  int failures_ = 0;            // streams that ended since the last Welcome
+  std::uint64_t dropped_told_ = 0;
+  std::string last_reason_;  // why the last stream ended: logged when it changes
+  runtime::Timer dial_timer_, welcome_timer_, heartbeat_timer_, close_timer_;
+  std::function<void()> closed_;  // set by Close
+};
+
+// The channel to the coordinator: keepalive, limits, quick reconnects.
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& coordinator);
+
+}  // namespace tactus::agent

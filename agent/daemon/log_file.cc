@@ -1,0 +1,92 @@
+#include "agent/daemon/log_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+namespace tactus::agent {
+namespace {
+
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";
+
+// Bytes of the UTF-8 character that `text` begins with; 0 when it begins with none.
+std::size_t CharacterBytes(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  // Overlong forms, surrogates, and what is above U+10FFFF.
+  if (first == 0xe0 && byte(1) < 0xa0) return 0;
+  if (first == 0xed && byte(1) > 0x9f) return 0;
+  if (first == 0xf0 && byte(1) < 0x90) return 0;
+  if (first == 0xf4 && byte(1) > 0x8f) return 0;
+  return length;
+}
+
+}  // namespace
+
+std::string ToUtf8(std::string_view text) {
+  std::string valid;
+  while (!text.empty()) {
+    const std::size_t length = CharacterBytes(text);
+    valid += length == 0 ? kReplacement : text.substr(0, length);
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return valid;
+}
+
+LogFile::LogFile(std::string path, std::size_t bytes_max)
+    : path_(std::move(path)), bytes_max_(bytes_max) {
+  Open();
+}
+
+LogFile::~LogFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void LogFile::Open() {
+  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  struct stat found = {};
+  bytes_ = descriptor_ >= 0 && ::fstat(descriptor_, &found) == 0
+               ? static_cast<std::size_t>(found.st_size)
+               : 0;
+}
+
+void LogFile::Rotate() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  std::rename(path_.c_str(), (path_ + ".1").c_str());
+  Open();
+}
+
+void LogFile::Append(std::string_view text) {
+  tail_ += text;
+  if (tail_.size() > kTailBytesMax) tail_.erase(0, tail_.size() - kTailBytesMax);
+  while (!text.empty()) {
+    if (bytes_ >= bytes_max_) Rotate();
+    const std::string_view part = text.substr(0, bytes_max_ - bytes_);
+    const ssize_t written = ::write(descriptor_, part.data(), part.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;
+    bytes_ += static_cast<std::size_t>(written);
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+std::string LogFile::Tail() const {
+  std::string valid = ToUtf8(tail_);
+  if (valid.size() <= kTailBytesMax) return valid;
+  // Replacements are longer than what they replace; cut at the front again, at a character's edge.
+  valid.erase(0, valid.size() - kTailBytesMax);
+  while ((static_cast<unsigned char>(valid.front()) & 0xc0) == 0x80) valid.erase(0, 1);
+  return valid;
+}
+
+}  // namespace tactus::agent

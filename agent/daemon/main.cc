@@ -1,0 +1,221 @@
+// tactus-agent: offers a node's devices to a coordinator and runs workers on them.
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "agent/daemon/agent.h"
+#include "agent/daemon/options.h"
+#include "runtime/logging.h"
+#include "runtime/metrics.h"
+#include "runtime/options.h"
+#include "runtime/process.h"
+
+namespace {
+
+using tactus::runtime::Exit;
+
+constexpr tactus::Duration kStopGrace = tactus::Seconds(5);
+
+struct Flags {
+  tactus::agent::AgentFlags agent;
+  std::string metrics_listen;
+  std::string log_level = "info";
+  bool parent_death_signal = false;
+};
+
+// A daemon may be started without these; what it opens must not take their places.
+void OccupyStandardStreams() {
+  int descriptor = 0;
+  while (descriptor >= 0 && descriptor <= STDERR_FILENO) descriptor = ::open("/dev/null", O_RDWR);
+  if (descriptor > STDERR_FILENO) ::close(descriptor);
+}
+
+std::string BesideThisProgram(const std::string& name) {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return (self.parent_path() / name).string();
+}
+
+std::string ProcessorModel() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("model name") && line.find(": ") != std::string::npos) {
+      return line.substr(line.find(": ") + 2);
+    }
+  }
+  return "unknown processor";
+}
+
+tactus::agent::Host ThisHost() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  std::string lower(name.data());
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return {.name = lower,
+          .processor_model = ProcessorModel(),
+          .cores = std::max(1u, std::thread::hardware_concurrency())};
+}
+
+std::vector<std::string> Environment() {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    variables.emplace_back(*variable);
+  return variables;
+}
+
+void Declare(CLI::App& app, Flags& flags) {
+  flags.agent.state_folder = tactus::runtime::FoldersFromEnvironment().state + "/agent";
+  flags.agent.worker_binary = BesideThisProgram("tactus-worker");
+  app.set_config("--config", "", "Read options from a file (flag > environment > file > default)");
+  app.add_option("--coordinator", flags.agent.coordinator,
+                 "Where the coordinator listens, host:port")
+      ->envname("TACTUS_COORDINATOR")
+      ->required();
+  app.add_option("--node", flags.agent.node, "This node's name; default: the host's name")
+      ->envname("TACTUS_NODE");
+  app.add_option("--devices", flags.agent.devices,
+                 "Devices to offer, cpu:N or cuda:N; default cpu:0")
+      ->delimiter(',')
+      ->envname("TACTUS_DEVICES");
+  app.add_option("--emulated-speeds", flags.agent.emulated_speeds,
+                 "Slow workers down artificially, one speed a device; 1 is the reference")
+      ->delimiter(',')
+      ->envname("TACTUS_EMULATED_SPEEDS");
+  app.add_option("--emulated-cpu-factor", flags.agent.emulated_cpu_factor,
+                 "CPU time at speed 1 is stretched by this, >= 1; default: by speeds and cores")
+      ->envname("TACTUS_EMULATED_CPU_FACTOR");
+  app.add_option("--address", flags.agent.address, "This host's address towards other workers")
+      ->envname("TACTUS_ADDRESS")
+      ->capture_default_str();
+  app.add_option("--state-dir", flags.agent.state_folder, "Folder of logs and results")
+      ->envname("TACTUS_STATE_DIR")
+      ->capture_default_str();
+  app.add_option("--worker-binary", flags.agent.worker_binary, "The worker's program")
+      ->envname("TACTUS_WORKER_BINARY")
+      ->capture_default_str();
+  app.add_option("--metrics-listen", flags.metrics_listen,
+                 "Serve /metrics at host:port; default: not")
+      ->envname("TACTUS_METRICS_LISTEN");
+  app.add_option("--log-level", flags.log_level, "trace, debug, info, warn, error or off")
+      ->envname("TACTUS_LOG_LEVEL")
+      ->capture_default_str();
+  app.add_flag("--parent-death-signal", flags.parent_death_signal,
+               "End when the process that started this one ends");
+}
+
+int Fail(Exit code, const absl::Status& status) {
+  std::fprintf(stderr, "tactus-agent: %s\n", std::string(status.message()).c_str());
+  return static_cast<int>(code);
+}
+
+// Exit code for a state folder that cannot be used.
+Exit FolderExit(const absl::Status& status) {
+  return absl::IsUnavailable(status) ? Exit::kUnavailable : Exit::kCannotCreate;
+}
+
+void LogOptions(const tactus::agent::AgentOptions& options) {
+  std::string devices;
+  for (const tactus::agent::DeviceOptions& device : options.devices) {
+    devices += (devices.empty() ? "" : ",") + device.name;
+    if (device.emulated_speed > 0) devices += "@" + std::to_string(device.emulated_speed);
+  }
+  tactus::runtime::Logger("agent")->info(
+      "agent started version={} node={} coordinator={} devices={} emulated_cpu_factor={} "
+      "address={} "
+      "state_dir={} worker_binary={} threads_per_cpu_device={} metrics={}",
+      options.version, options.node, options.coordinator, devices, options.emulated_cpu_factor,
+      options.address, tactus::runtime::Quoted(options.state_folder),
+      tactus::runtime::Quoted(options.worker_binary), options.threads_per_cpu_device,
+      options.metrics_address);
+}
+
+std::uint64_t DrawIncarnation() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32) | device();
+}
+
+// Runs until a signal asks for the end.
+int Serve(tactus::agent::AgentOptions options, tactus::runtime::AgentMetrics& metrics) {
+  tactus::runtime::ControlThread control;
+  absl::StatusOr<std::unique_ptr<tactus::agent::Agent>> agent =
+      tactus::agent::Agent::Open(control, metrics, options, DrawIncarnation());
+  if (!agent.ok()) return Fail(FolderExit(agent.status()), agent.status());
+  LogOptions(options);
+  std::promise<void> stopped;
+  boost::asio::signal_set signals(control.context(), SIGTERM, SIGINT);
+  // Again and again: the second signal kills at once. All captured outlives the control thread.
+  std::function<void()> await_signal = [&] {
+    signals.async_wait([&](const boost::system::error_code& error, int) {
+      if (error) return;
+      (*agent)->Stop(kStopGrace, [&] { stopped.set_value(); });
+      await_signal();
+    });
+  };
+  control.RunAndWait([&] {
+    await_signal();
+    (*agent)->Start();
+  });
+  stopped.get_future().wait();
+  control.RunAndWait([&] {
+    agent->reset();
+    boost::system::error_code ignored;
+    signals.cancel(ignored);
+  });
+  control.Stop();
+  return static_cast<int>(Exit::kOk);
+}
+
+int Run(const Flags& flags) {
+  absl::StatusOr<tactus::agent::AgentOptions> options =
+      tactus::agent::Resolve(flags.agent, ThisHost());
+  if (!options.ok()) return Fail(Exit::kConfiguration, options.status());
+  options->environment = Environment();
+  options->version = TACTUS_VERSION;
+  tactus::runtime::AgentMetrics metrics(options->version);
+  std::unique_ptr<tactus::runtime::MetricsEndpoint> endpoint;
+  if (!flags.metrics_listen.empty()) {
+    auto opened = tactus::runtime::MetricsEndpoint::Open(flags.metrics_listen, metrics.registry());
+    if (!opened.ok()) {
+      const bool taken = absl::IsUnavailable(opened.status());
+      return Fail(taken ? Exit::kUnavailable : Exit::kConfiguration, opened.status());
+    }
+    endpoint = *std::move(opened);
+    options->metrics_address = endpoint->address();
+  }
+  return Serve(*std::move(options), metrics);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  OccupyStandardStreams();
+  Flags flags;
+  CLI::App app("Offers this node's devices to a Tactus coordinator and runs workers on them.",
+               "tactus-agent");
+  app.set_version_flag("--version", std::string("tactus-agent ") + TACTUS_VERSION);
+  Declare(app, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : static_cast<int>(Exit::kUsage);
+  }
+  if (flags.parent_death_signal) tactus::runtime::EndWithParent();
+  const absl::Status logging = tactus::runtime::StartLogging(flags.log_level);
+  if (!logging.ok()) return Fail(Exit::kConfiguration, logging);
+  const int code = Run(flags);
+  tactus::runtime::StopLogging();
+  return code;
+}

@@ -1,0 +1,152 @@
+#include "agent/daemon/options.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <numeric>
+#include <set>
+#include <string_view>
+
+#include "cuda/device.h"
+
+namespace tactus::agent {
+namespace {
+
+constexpr double kCpuHeadroom = 1.15;
+constexpr double kSpeedMax = 1000;
+constexpr double kSpeedMin = 0.001;
+constexpr double kCpuFactorMax = 1000;
+constexpr std::size_t kNodeBytesMax = 63;
+constexpr std::size_t kDevicesMax = 1024;
+
+absl::Status CheckAddress(std::string_view address) {
+  const std::size_t colon = address.rfind(':');
+  unsigned port = 0;
+  if (colon != std::string_view::npos && colon > 0) {
+    const char* end = address.data() + address.size();
+    const auto parsed = std::from_chars(address.data() + colon + 1, end, port);
+    if (parsed.ec == std::errc() && parsed.ptr == end && port >= 1 && port <= 65535) {
+      return absl::OkStatus();
+    }
+  }
+  return absl::InvalidArgumentError("coordinator: '" + std::string(address) +
+                                    "'; allowed is host:port with a port from 1 to 65535");
+}
+
+bool IsNodeCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+}
+
+absl::Status CheckNode(const std::string& node) {
+  if (!node.empty() && node.size() <= kNodeBytesMax && std::ranges::all_of(node, IsNodeCharacter)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError("node: '" + node + "'; allowed are 1 to 63 of [a-z0-9-.]");
+}
+
+absl::StatusOr<DeviceOptions> CheckDevice(const std::string& name, const Host& host) {
+  const cuda::OpenedDevice opened = cuda::OpenDevice(name);
+  if (opened.device == nullptr) {
+    return absl::InvalidArgumentError("devices: '" + name + "': " + opened.reason);
+  }
+  const bool on_host = name.starts_with("cpu:");
+  return DeviceOptions{.name = name,
+                       .cuda = !on_host,
+                       .model = on_host ? host.processor_model : opened.device->Name()};
+}
+
+absl::StatusOr<std::vector<DeviceOptions>> CheckDevices(const AgentFlags& flags, const Host& host) {
+  std::vector<std::string> names = flags.devices;
+  if (names.empty()) names.emplace_back("cpu:0");
+  if (names.size() > kDevicesMax) {
+    return absl::InvalidArgumentError("devices: " + std::to_string(names.size()) +
+                                      " given; at most 1024 are allowed");
+  }
+  std::set<std::string> seen;
+  std::vector<DeviceOptions> devices;
+  for (const std::string& name : names) {
+    if (!seen.insert(name).second) {
+      return absl::InvalidArgumentError("devices: '" + name + "' is given twice");
+    }
+    absl::StatusOr<DeviceOptions> device = CheckDevice(name, host);
+    if (!device.ok()) return device.status();
+    devices.push_back(*std::move(device));
+  }
+  return devices;
+}
+
+absl::Status SetSpeeds(const std::vector<double>& speeds, std::vector<DeviceOptions>& devices) {
+  if (speeds.empty()) return absl::OkStatus();
+  if (speeds.size() != devices.size()) {
+    return absl::InvalidArgumentError("emulated-speeds: " + std::to_string(speeds.size()) +
+                                      " given for " + std::to_string(devices.size()) +
+                                      " devices; one each is needed");
+  }
+  for (std::size_t i = 0; i < speeds.size(); ++i) {
+    if (!(speeds[i] >= kSpeedMin && speeds[i] <= kSpeedMax)) {
+      return absl::InvalidArgumentError("emulated-speeds: " + std::to_string(speeds[i]) +
+                                        "; allowed is 0.001 to 1000");
+    }
+    devices[i].emulated_speed = speeds[i];
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<double> CpuFactor(const AgentFlags& flags, const Host& host) {
+  if (flags.emulated_cpu_factor == 0) {
+    const double sum =
+        std::accumulate(flags.emulated_speeds.begin(), flags.emulated_speeds.end(), 0.0);
+    return kCpuHeadroom * std::max(1.0, sum / static_cast<double>(host.cores));
+  }
+  if (flags.emulated_cpu_factor >= 1 && flags.emulated_cpu_factor <= kCpuFactorMax) {
+    return flags.emulated_cpu_factor;
+  }
+  return absl::InvalidArgumentError(
+      "emulated-cpu-factor: " + std::to_string(flags.emulated_cpu_factor) +
+      "; allowed is 1 to 1000");
+}
+
+unsigned ThreadsPerCpuDevice(const std::vector<DeviceOptions>& devices, unsigned cores) {
+  const auto cpu_devices = std::ranges::count(devices, false, &DeviceOptions::cuda);
+  return std::max(1u, cores / std::max(1u, static_cast<unsigned>(cpu_devices)));
+}
+
+absl::Status CheckFiles(const AgentFlags& flags) {
+  if (flags.address.empty()) return absl::InvalidArgumentError("address: must not be empty");
+  if (flags.state_folder.empty()) return absl::InvalidArgumentError("state-dir: must not be empty");
+  if (::access(flags.worker_binary.c_str(), X_OK) != 0) {
+    return absl::InvalidArgumentError("worker-binary: '" + flags.worker_binary +
+                                      "': not a program that can be run");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<AgentOptions> Resolve(const AgentFlags& flags, const Host& host) {
+  AgentOptions options;
+  options.coordinator = flags.coordinator;
+  options.node = flags.node.empty() ? host.name : flags.node;
+  options.address = flags.address;
+  options.state_folder = flags.state_folder;
+  options.worker_binary = flags.worker_binary;
+  absl::Status status = CheckAddress(options.coordinator);
+  if (status.ok()) status = CheckNode(options.node);
+  if (status.ok()) status = CheckFiles(flags);
+  if (!status.ok()) return status;
+
+  absl::StatusOr<std::vector<DeviceOptions>> devices = CheckDevices(flags, host);
+  if (!devices.ok()) return devices.status();
+  options.devices = *std::move(devices);
+  status = SetSpeeds(flags.emulated_speeds, options.devices);
+  if (!status.ok()) return status;
+  const absl::StatusOr<double> factor = CpuFactor(flags, host);
+  if (!factor.ok()) return factor.status();
+  options.emulated_cpu_factor = *factor;
+  options.threads_per_cpu_device = ThreadsPerCpuDevice(options.devices, host.cores);
+  return options;
+}
+
+}  // namespace tactus::agent

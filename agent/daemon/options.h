@@ -1,0 +1,65 @@
+// What an agent is told at its start, as text and as checked values.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace tactus::agent {
+
+// One device that the agent offers.
+struct DeviceOptions {
+  std::string name;           // "cpu:0"
+  bool cuda = false;          // else the host's processor
+  std::string model;          // for people
+  double emulated_speed = 0;  // 0: real; else > 0, 1 is the reference
+};
+
+// The command line, unread. Empty text = not given.
+struct AgentFlags {
+  std::string coordinator;
+  std::string node;
+  std::vector<std::string> devices;
+  std::vector<double> emulated_speeds;
+  double emulated_cpu_factor = 0;  // 0: not given
+  std::string address = "127.0.0.1";
+  std::string state_folder;
+  std::string worker_binary;
+};
+
+// What the host is, found by main.
+struct Host {
+  std::string name;
+  std::string processor_model;
+  unsigned cores = 1;  // >= 1
+};
+
+// What the agent lives by: checked.
+struct AgentOptions {
+  std::string coordinator;             // host:port
+  std::string node;                    // 1 to 63 of [a-z0-9-.]
+  std::vector<DeviceOptions> devices;  // at least one, names distinct
+  double emulated_cpu_factor = 1;      // >= 1
+  std::string address;                 // of this host towards other workers
+  std::string state_folder;
+  std::string worker_binary;
+  unsigned threads_per_cpu_device = 1;     // >= 1
+  std::vector<std::string> environment{};  // of the workers, before the agent's additions
+  std::string version{};
+  std::string metrics_address{};  // empty: none
+};
+
+// Checks the flags against the host and fills in what follows from them: node from the host's name,
+// devices cpu:0, and for emulated speeds
+//
+//   emulated_cpu_factor = 1.15 max(1, sum of speeds / cores)
+//
+// so that workers sharing the cores do not stretch each other beyond their emulated durations; the
+// 15 % are room for everything else that runs on the host. threads_per_cpu_device = max(1, cores /
+// CPU devices). Errors: InvalidArgument, "flag: what was found and what is allowed". Source:
+// design.
+absl::StatusOr<AgentOptions> Resolve(const AgentFlags& flags, const Host& host);
+
+}  // namespace tactus::agent

@@ -1,0 +1,80 @@
+// What the agent still has to say to the coordinator: numbered, kept until acknowledged, bounded.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+
+namespace tactus::agent {
+
+// What may be lost when the coordinator is away for long.
+enum class Importance {
+  kReport,   // dropped, oldest first, when the log is full
+  kMessage,  // never dropped; refused when such messages alone fill the log
+  kExit,     // never dropped nor refused: one a worker
+};
+
+struct OutboundLogOptions {
+  std::size_t entries_max = 200'000;   // kept at once, >= 1
+  std::size_t bytes_max = 64u << 20;   // of payload kept at once
+  std::size_t in_flight_max = 16'384;  // sent and not acknowledged at once, >= 1
+};
+
+// Entries wait, are sent in order and stay in flight until acknowledged. A sequence number is given
+// when an entry is first sent, so that dropped reports leave no gap in the numbers.
+//
+// Invariants: (1) numbers are consecutive from 1; (2) an entry in flight is never dropped; (3)
+// entries and bytes stay within the options, but for kExit. Pure; one thread.
+class OutboundLog {
+ public:
+  struct Entry {
+    std::uint64_t sequence = 0;
+    std::string payload;
+  };
+
+  explicit OutboundLog(const OutboundLogOptions& options) : options_(options) {}
+
+  // Appends an entry; false, and nothing is kept of it, when it found no room.
+  [[nodiscard]] bool Append(std::string payload, Importance importance);
+
+  // The next entry to send, or null: all is sent, or in_flight_max is reached. Valid until the next
+  // call of any other method.
+  const Entry* Next();
+
+  // The coordinator has everything up to `sequence`.
+  void Acknowledge(std::uint64_t sequence);
+
+  // A new stream: what is in flight and above `acknowledged` is to be sent again, first.
+  void Rewind(std::uint64_t acknowledged);
+
+  // Reports dropped or refused since the start.
+  std::uint64_t dropped() const { return dropped_; }
+  // Entries and bytes kept.
+  std::size_t size() const { return in_flight_.size() + waiting_.size(); }
+  std::size_t bytes() const { return bytes_; }
+  bool empty() const { return size() == 0; }
+
+ private:
+  struct Waiting {
+    std::string payload;
+    Importance importance = Importance::kReport;
+  };
+
+  bool HasRoomFor(std::size_t payload_bytes) const;
+  // False when no report waits.
+  bool DropOldestReport();
+
+  const OutboundLogOptions options_;
+  std::deque<Entry> in_flight_;
+  std::size_t resend_ = 0;  // entries of in_flight_ before this one are sent on the present stream
+  std::deque<Waiting> waiting_;
+  std::size_t waiting_reports_ = 0;
+  std::uint64_t last_sequence_ = 0;
+  std::size_t bytes_ = 0;
+  std::uint64_t dropped_ = 0;
+};
+
+}  // namespace tactus::agent

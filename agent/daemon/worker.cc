@@ -1,0 +1,78 @@
+#include "agent/daemon/worker.h"
+
+#include <utility>
+
+#include "agent/daemon/log_file.h"
+#include "agent/daemon/worker_messages.h"
+#include "runtime/logging.h"
+
+namespace tactus::agent {
+namespace {
+
+constexpr Duration kMisuseGrace = Seconds(1);
+
+}  // namespace
+
+Worker::Worker(const Options& options, Handlers handlers)
+    : id_(options.id),
+      job_id_(options.start.job_id()),
+      output_folder_(options.start.output_directory()),
+      handlers_(std::move(handlers)) {}
+
+absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(runtime::ControlThread& control,
+                                                      const Options& options, Handlers handlers) {
+  std::unique_ptr<Worker> worker(new Worker(options, std::move(handlers)));
+  Worker* const self = worker.get();  // owns the socket and the process that call back
+  absl::StatusOr<std::unique_ptr<WorkerSocket>> socket =
+      WorkerSocket::Listen(control, options.socket_path,
+                           {.line = [self](std::string_view line) { self->OnLine(line); },
+                            .misused = [self](const std::string& reason) { self->Fail(reason); }});
+  if (!socket.ok()) return socket.status();
+  worker->socket_ = *std::move(socket);
+  tactus::v1::ToWorker start;
+  *start.mutable_start() = options.start;
+  worker->Send(start);
+  if (worker->failed_) return absl::InvalidArgumentError("start: has no JSON form");
+  absl::StatusOr<std::unique_ptr<WorkerProcess>> process = WorkerProcess::Start(
+      control, options.command, [self](const WorkerExit& exit) { self->OnExit(exit); });
+  if (!process.ok()) return process.status();
+  worker->process_ = *std::move(process);
+  return worker;
+}
+
+void Worker::Send(const tactus::v1::ToWorker& message) {
+  if (failed_) return;
+  absl::StatusOr<std::string> line = FormatToWorker(message);
+  if (!line.ok()) return Fail("message down: " + std::string(line.status().message()));
+  if (!socket_->Send(*std::move(line))) Fail("it does not read its messages");
+}
+
+void Worker::Stop(Duration grace) {
+  if (process_ != nullptr) process_->Stop(grace);
+}
+
+void Worker::OnLine(std::string_view line) {
+  if (failed_) return;
+  absl::StatusOr<tactus::v1::FromWorker> message = ParseFromWorker(line);
+  if (!message.ok()) return Fail(std::string(message.status().message()));
+  if (!handlers_.said(*std::move(message))) Fail("too many messages while the coordinator is away");
+}
+
+void Worker::Fail(const std::string& reason) {
+  failed_ = true;
+  runtime::Logger("agent")->warn("worker misbehaved worker={} job={} reason={}", id_.value, job_id_,
+                                 runtime::Quoted(reason));
+  tactus::v1::FromWorker message;
+  message.mutable_failed()->set_message(
+      ToUtf8("worker " + std::to_string(id_.value) + ": " + reason));
+  // Without room for this the exit still tells of the end.
+  static_cast<void>(handlers_.said(std::move(message)));
+  Stop(kMisuseGrace);
+}
+
+void Worker::OnExit(const WorkerExit& exit) {
+  socket_->Drain();
+  handlers_.exited(exit);
+}
+
+}  // namespace tactus::agent

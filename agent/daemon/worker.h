@@ -1,0 +1,69 @@
+// One worker as the agent sees it: a process, its socket, and what it says.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "agent/daemon/worker_process.h"
+#include "agent/daemon/worker_socket.h"
+#include "base/id.h"
+#include "base/time.h"
+#include "runtime/control_thread.h"
+#include "tactus/v1/worker.pb.h"
+
+namespace tactus::agent {
+
+// Used on the control thread alone.
+class Worker {
+ public:
+  // Called on the control thread. None may destroy the worker, but for `exited`.
+  struct Handlers {
+    // False when the message found no room: the worker is stopped.
+    std::function<bool(tactus::v1::FromWorker message)> said;
+    // Once, after the last `said`.
+    std::function<void(const WorkerExit& exit)> exited;
+  };
+  struct Options {
+    WorkerId id;
+    WorkerCommand command;
+    std::string socket_path;
+    tactus::v1::Start start;
+  };
+
+  // Starts the process and sends it `start`.
+  // Errors: as of WorkerSocket::Listen and WorkerProcess::Start.
+  static absl::StatusOr<std::unique_ptr<Worker>> Start(runtime::ControlThread& control,
+                                                       const Options& options, Handlers handlers);
+
+  // Passes a message down. A worker that reads nothing is stopped in the end.
+  void Send(const tactus::v1::ToWorker& message);
+
+  // Ends the process, kindly first.
+  void Stop(Duration grace);
+
+  WorkerId id() const { return id_; }
+  const std::string& job_id() const { return job_id_; }
+  const std::string& output_folder() const { return output_folder_; }
+
+ private:
+  Worker(const Options& options, Handlers handlers);
+
+  void OnLine(std::string_view line);
+  // Says that the worker failed, in its name, and ends it.
+  void Fail(const std::string& reason);
+  void OnExit(const WorkerExit& exit);
+
+  const WorkerId id_;
+  const std::string job_id_;
+  const std::string output_folder_;
+  const Handlers handlers_;
+  bool failed_ = false;  // it is being ended for what it did; nothing it says counts any more
+  std::unique_ptr<WorkerSocket> socket_;
+  std::unique_ptr<WorkerProcess> process_;  // null until it was started
+};
+
+}  // namespace tactus::agent

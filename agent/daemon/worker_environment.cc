@@ -1,0 +1,49 @@
+#include "agent/daemon/worker_environment.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
+
+namespace tactus::agent {
+namespace {
+
+constexpr std::array<std::string_view, 3> kSecrets = {"TOKEN", "SECRET", "PASSWORD"};
+
+bool IsSecret(std::string name) {
+  std::ranges::transform(name, name.begin(), [](char c) {
+    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  });
+  return std::ranges::any_of(kSecrets,
+                             [&](std::string_view word) { return name.find(word) != name.npos; });
+}
+
+}  // namespace
+
+std::vector<std::string> WorkerEnvironment(const std::vector<std::string>& inherited,
+                                           const WorkerPlace& place) {
+  std::map<std::string, std::string> variables;
+  for (const std::string& variable : inherited) {
+    const std::size_t equals = variable.find('=');
+    if (equals == std::string::npos || equals == 0) continue;
+    const std::string name = variable.substr(0, equals);
+    if (!IsSecret(name)) variables[name] = variable.substr(equals + 1);
+  }
+  variables["LOCAL_RANK"] = std::to_string(place.local_rank);
+  variables["LOCAL_WORLD_SIZE"] = std::to_string(place.local_world_size);
+  variables["ROLE_NAME"] = "default";
+  variables["TORCHELASTIC_RUN_ID"] = place.job_id;
+  variables["TORCHELASTIC_RESTART_COUNT"] = "0";
+  variables["TORCHELASTIC_MAX_RESTARTS"] = "0";
+  variables["TACTUS_JOB_NAME"] = place.job_id;
+  variables["TACTUS_CONTROL_SOCKET"] = place.control_socket;
+  if (place.threads > 0) {
+    variables["OMP_NUM_THREADS"] = std::to_string(place.threads);
+    variables["OPENBLAS_NUM_THREADS"] = std::to_string(place.threads);
+  }
+  std::vector<std::string> environment;
+  for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
+  return environment;
+}
+
+}  // namespace tactus::agent

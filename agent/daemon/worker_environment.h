@@ -1,0 +1,25 @@
+// The environment that a worker finds.
+
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace tactus::agent {
+
+// Where a worker runs, as far as it is known at its start: its rank is not.
+struct WorkerPlace {
+  std::string job_id;
+  std::string control_socket;
+  std::size_t local_rank = 0;        // position of its device in the agent's list
+  std::size_t local_world_size = 1;  // devices of the agent
+  unsigned threads = 0;  // for matrix products on the host; 0: leave it to the libraries
+};
+
+// `inherited` ("NAME=value") without variables whose name contains TOKEN, SECRET or PASSWORD in any
+// case, with the place under the names that torchrun uses and under TACTUS_.
+std::vector<std::string> WorkerEnvironment(const std::vector<std::string>& inherited,
+                                           const WorkerPlace& place);
+
+}  // namespace tactus::agent
