@@ -23,8 +23,8 @@ namespace tactus::collective {
 // stream arrive in the order of Send and fill the receives in the order of Receive.
 enum class Lane { kFirst, kSecond };
 
-// One thread, except Interrupt. The first failure ends the mesh: whatever is called afterwards does
-// nothing, and every wait returns false.
+// One thread, except Interrupt; it and the thread of Connect keep a BlockedSigpipe. The first
+// failure ends the mesh: whatever is called afterwards does nothing, and every wait returns false.
 class GlooMesh {
  public:
   // Meets the others and connects to each. Returns null, and why in `reason`, if that cannot be.
@@ -82,6 +82,10 @@ class GlooMesh {
   // Runs `call` unless the mesh is over; what it throws ends the mesh. False: the mesh is over.
   template <typename Call>
   bool Guard(int peer, Call call);
+
+  // Runs Gloo's wait for a message of `peer`, which returns false when it was interrupted.
+  template <typename Call>
+  bool Wait(int peer, Call wait);
 
   // Constant once connected. In this order, so that buffers go before pairs and pairs before the
   // device's thread.

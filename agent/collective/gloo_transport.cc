@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -52,7 +53,7 @@ class OperationQueue {
   // Ends the thread and fails what it has not finished; the first reason stays.
   void Abort(const std::string& reason) {
     const std::lock_guard lock(mutex_);
-    if (abort_reason_.empty()) abort_reason_ = reason;
+    if (abort_reason_.empty()) abort_reason_ = reason.empty() ? "aborted" : reason;
     if (mesh_ != nullptr) mesh_->Interrupt();
     work_.notify_one();
   }
@@ -63,12 +64,12 @@ class OperationQueue {
     std::unique_lock lock(mutex_);
     while (RunNext(lock, collectives)) {
     }
-    mesh_failure_ = mesh_->failure();
+    const std::string mesh_failure = mesh_->failure();
     const std::unique_ptr<GlooMesh> mesh = std::move(mesh_);  // Abort finds none from now on
     lock.unlock();
     mesh->ReleaseMemory();
     lock.lock();
-    over_ = abort_reason_.empty() ? mesh_failure_ : abort_reason_;
+    over_ = abort_reason_.empty() ? mesh_failure : abort_reason_;
     operations_.clear();
     done_.notify_all();
     lock.unlock();  // before the connections are closed, which takes a while
@@ -107,8 +108,7 @@ class OperationQueue {
   std::uint64_t started_ = 0;
   std::uint64_t finished_ = 0;
   std::string abort_reason_;  // empty: nobody aborted
-  std::string mesh_failure_;
-  std::string over_;  // why the group is over and all memory is free again; empty before
+  std::string over_;          // why the group is over and all memory is free again; empty before
 };
 
 class GlooCollective : public Collective {

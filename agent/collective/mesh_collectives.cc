@@ -7,8 +7,9 @@
 namespace tactus::collective {
 namespace {
 
-// Buffers up to this length are not cut into chunks: latency costs more than bytes. [elements]
-constexpr std::size_t kWholeLengthMax = 2048;
+// What a member may send more than the least possible to save the second step, which costs as much
+// time as sending so much. [elements]
+constexpr std::size_t kExtraLengthMax = 4096;
 
 // Longer buffers are worked off in pieces of this length, which bounds the scratch memory.
 // [elements]
@@ -17,19 +18,25 @@ constexpr std::size_t kPieceLength = std::size_t{1} << 20;
 }  // namespace
 
 bool MeshCollectives::AllReduceSum(std::span<float> buffer) {
-  if (buffer.size() <= kWholeLengthMax) return ReduceWhole(buffer);
+  // Whole: (n - 1) length; in chunks: 2 (n - 1) / n length. Equal for two members.
+  const auto members = static_cast<std::size_t>(mesh_.size());
+  const bool whole = buffer.size() * (members - 1) * (members - 2) / members <= kExtraLengthMax;
   for (std::size_t begin = 0; begin < buffer.size(); begin += kPieceLength) {
-    const std::size_t length = std::min(kPieceLength, buffer.size() - begin);
-    if (!ReduceInChunks(buffer.subspan(begin, length))) return false;
+    const std::span<float> piece =
+        buffer.subspan(begin, std::min(kPieceLength, buffer.size() - begin));
+    if (!(whole ? ReduceWhole(piece) : ReduceInChunks(piece))) return false;
   }
   return true;
 }
 
 bool MeshCollectives::Broadcast(std::span<float> buffer, int root) {
-  if (buffer.size() <= kWholeLengthMax) return BroadcastWhole(buffer, root);
+  // Whole: (n - 1) length from the root; in chunks: length.
+  const auto others = static_cast<std::size_t>(mesh_.size() - 1);
+  if (buffer.size() * (others - 1) <= kExtraLengthMax) return BroadcastWhole(buffer, root);
   for (std::size_t begin = 0; begin < buffer.size(); begin += kPieceLength) {
-    const std::size_t length = std::min(kPieceLength, buffer.size() - begin);
-    if (!BroadcastInChunks(buffer.subspan(begin, length), root)) return false;
+    const std::span<float> piece =
+        buffer.subspan(begin, std::min(kPieceLength, buffer.size() - begin));
+    if (!BroadcastInChunks(piece, root)) return false;
   }
   return true;
 }
@@ -124,11 +131,12 @@ std::span<float> MeshCollectives::ChunkOf(std::span<float> piece, int rank) cons
 }
 
 std::span<float> MeshCollectives::InboxOf(int rank, std::size_t length) {
-  return std::span<float>(inboxes_).subspan(static_cast<std::size_t>(rank) * length, length);
+  const int index = rank < mesh_.rank() ? rank : rank - 1;
+  return std::span<float>(inboxes_).subspan(static_cast<std::size_t>(index) * length, length);
 }
 
 void MeshCollectives::MakeRoom(std::size_t length) {
-  const std::size_t needed = length * static_cast<std::size_t>(mesh_.size());
+  const std::size_t needed = length * static_cast<std::size_t>(mesh_.size() - 1);
   if (inboxes_.size() < needed) inboxes_.resize(needed);
 }
 

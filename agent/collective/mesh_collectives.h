@@ -1,8 +1,8 @@
 // The algorithms of the Gloo transport: all-reduce and broadcast over a full mesh.
 //
 // Two steps however many members there are, each moving the least possible: what every member owns
-// a chunk of is first gathered at the chunk's owner, then sent by the owner to all. Short buffers
-// go whole to everybody in one step.
+// a chunk of is first gathered at the chunk's owner, then sent by the owner to all. Where it
+// costs little more, buffers go whole to everybody in one step.
 
 #pragma once
 
@@ -24,8 +24,8 @@ class MeshCollectives {
 
   // buffer <- sum over the members in rank order; see SumInRankOrder.
   //
-  // A member sends and receives 2 (size - 1) / size of the buffer, and (size - 1) times a buffer of
-  // at most kWholeLengthMax. Scratch memory is at most the size of a piece, kPieceLength.
+  // A member sends and receives 2 (size - 1) / size of the buffer, or at most kExtraLengthMax
+  // elements more. Scratch memory: one piece, kPieceLength elements.
   [[nodiscard]] bool AllReduceSum(std::span<float> buffer);
 
   // buffer <- the root's buffer. Every member but the root sends less than the buffer's size and
@@ -49,7 +49,7 @@ class MeshCollectives {
   void SumInboxesInto(std::span<float> own);
 
   GlooMesh& mesh_;
-  std::vector<float> inboxes_;         // one after the other in rank order, this member's included
+  std::vector<float> inboxes_;         // one after the other in rank order, without this member
   std::vector<const float*> sources_;  // of the sum under way
 };
 
