@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <string>
+#include <utility>
 
 #include "gtest/gtest.h"
 
@@ -23,10 +24,16 @@ class Peer {
     EXPECT_EQ(write(ends_[0], text.data(), text.size()), static_cast<ssize_t>(text.size()));
   }
   std::string ReadLine() {
-    std::string line;
-    char c = 0;
-    while (read(ends_[0], &c, 1) == 1 && c != '\n') line += c;
-    return line;
+    std::size_t end;
+    while ((end = input_.find('\n', begin_)) == std::string::npos) {
+      input_.erase(0, std::exchange(begin_, 0));
+      char chunk[1 << 16];
+      const ssize_t count = read(ends_[0], chunk, sizeof(chunk));
+      if (count <= 0) return {};
+      input_.append(chunk, static_cast<std::size_t>(count));
+    }
+    const std::size_t begin = std::exchange(begin_, end + 1);
+    return input_.substr(begin, end - begin);
   }
   void Close() {
     if (ends_[0] >= 0) close(ends_[0]);
@@ -35,6 +42,8 @@ class Peer {
 
  private:
   int ends_[2] = {-1, -1};
+  std::string input_;  // read and not yet given out, from begin_ on
+  std::size_t begin_ = 0;
 };
 
 TEST(AgentLinkTest, MessagesComeInOrderWhateverTheirCutting) {
