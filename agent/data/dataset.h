@@ -41,7 +41,8 @@ class Dataset {
   // Copies the samples of the given indices (each below size()), in that order, into
   //   inputs   [indices.size() * inputs().BytesPerSample()]
   //   targets  [indices.size() * targets().BytesPerSample()]
-  // Inputs come ready for a model: images as float32, per channel standardised; bytes as int64 tokens.
+  // Inputs come ready for a model: images as float32, per channel standardised; bytes as int64
+  // tokens.
   virtual void Read(std::span<const std::uint64_t> indices, std::span<std::byte> inputs,
                     std::span<std::byte> targets) const = 0;
 };
@@ -52,12 +53,12 @@ struct DataOptions {
     std::string inputs;
     std::string targets;
   };
-  std::optional<std::string> text;   // file, folder or glob
-  std::optional<std::string> cifar;  // folder or one .bin file
-  std::optional<FilePair> idx;
-  std::optional<FilePair> numpy;
-  std::uint32_t context = 64;          // of a text sample, in bytes
-  double validation_fraction = 0.1;    // in [0, 0.9]: the last samples
+  std::optional<std::string> text = {};   // file, folder or glob
+  std::optional<std::string> cifar = {};  // folder or one .bin file
+  std::optional<FilePair> idx = {};
+  std::optional<FilePair> numpy = {};
+  std::uint32_t context = 64;        // of a text sample, in bytes
+  double validation_fraction = 0.1;  // in [0, 0.9]: the last samples
 };
 
 // The two parts of the data.
@@ -69,8 +70,10 @@ struct Split {
 // Opens exactly one source (the one that is set) and splits it.
 //
 // Errors begin with the field of the job file, "data.text: ...": NotFound, a path is not there;
-// InvalidArgument, a file is empty, cut short, of another format or of the wrong shape, with what was found
-// and what is allowed; PermissionDenied.
+// InvalidArgument, a file is empty, cut short, of another format or of the wrong shape, with what
+// was found and what is allowed; PermissionDenied, this user may not read it; ResourceExhausted,
+// memory, descriptors or mappings would not suffice. `data` alone, `data.validation_fraction` or
+// `data.context` stand first when the options themselves are wrong.
 absl::StatusOr<Split> OpenData(const DataOptions& options);
 
 }  // namespace tactus::data
