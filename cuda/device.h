@@ -60,8 +60,8 @@ class Device {
 
 // A device, or the reason why there is none.
 struct OpenedDevice {
-  std::unique_ptr<Device> device;  // null: see reason
-  std::string reason;              // empty when there is a device
+  std::unique_ptr<Device> device{};  // null: see reason
+  std::string reason{};              // empty when there is a device
 };
 
 // Opens "cpu:N" (any N: a slot of the host) or "cuda:N".

@@ -21,8 +21,8 @@ struct BatchOptions {
 
 // A decision about the batch sizes. Empty `batch_sizes` means "leave it as it is".
 struct BatchDecision {
-  std::vector<std::uint32_t> batch_sizes;  // one a rank
-  std::string reason;                      // never empty
+  std::vector<std::uint32_t> batch_sizes{};  // one a rank
+  std::string reason{};                      // never empty
   double predicted_gain = 0;  // relative fall of the round's compute time, 0.25 = a quarter shorter
 };
 

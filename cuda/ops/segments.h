@@ -12,11 +12,11 @@ namespace tactus::cuda {
 // One parameter tensor inside the flat buffer. Segments do not overlap and stand in rising offset
 // order; the gaps between them are padding, always zero.
 struct Segment {
-  std::string name;        // as in the model, e.g. "blocks.0.qkv.weight"
+  std::string name{};      // as in the model, e.g. "blocks.0.qkv.weight"
   std::size_t offset = 0;  // [elements] from the buffer's start, a multiple of kSegmentAlignment
   std::size_t length = 0;  // [elements]
-  std::vector<std::int64_t> shape;  // row-major; product = length
-  std::uint32_t slice = 0;          // member of a fused sweep; 0 until sweeps exist
+  std::vector<std::int64_t> shape{};  // row-major; product = length
+  std::uint32_t slice = 0;            // member of a fused sweep; 0 until sweeps exist
 };
 
 using SegmentTable = std::vector<Segment>;
