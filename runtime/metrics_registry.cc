@@ -3,21 +3,47 @@
 #include <prometheus/exposer.h>
 #include <prometheus/text_serializer.h>
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <exception>
+#include <future>
 
 namespace tactus::runtime {
 namespace {
+
+constexpr std::chrono::milliseconds kKnockInterval(10);
+
+// Connects to host:port and leaves; an address that is not numeric, or nobody there, is no harm.
+void Knock(const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  boost::system::error_code error;
+  const auto host = boost::asio::ip::make_address(address.substr(0, colon), error);
+  if (error) return;
+  const auto port = static_cast<std::uint16_t>(std::atoi(address.c_str() + colon + 1));
+  boost::asio::io_context context;
+  boost::asio::ip::tcp::socket socket(context);
+  socket.connect({host, port}, error);
+}
 
 class Endpoint : public MetricsEndpoint {
  public:
   Endpoint(std::unique_ptr<prometheus::Exposer> exposer, std::string address)
       : exposer_(std::move(exposer)), address_(std::move(address)) {}
 
+  // The exposer's thread looks for its end only every 2 s, or when a connection comes: so some
+  // come.
+  ~Endpoint() override {
+    const std::future<void> closed = std::async(std::launch::async, [this] { exposer_.reset(); });
+    while (closed.wait_for(kKnockInterval) != std::future_status::ready) Knock(address_);
+  }
+
   const std::string& address() const override { return address_; }
 
  private:
-  const std::unique_ptr<prometheus::Exposer> exposer_;
+  std::unique_ptr<prometheus::Exposer> exposer_;
   const std::string address_;
 };
 

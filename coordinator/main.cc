@@ -1,0 +1,141 @@
+// tactus-coordinator: reads the command line, serves until SIGTERM or SIGINT.
+
+#include <grpc/support/log.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+
+#include "coordinator/service/server.h"
+#include "runtime/logging.h"
+#include "runtime/options.h"
+#include "runtime/process.h"
+
+namespace tactus {
+namespace {
+
+struct Arguments {
+  service::ServerOptions server;
+  std::string log_level = "info";
+  std::string address_file = {};  // empty: none
+  bool parent_death_signal = false;
+};
+
+void Declare(CLI::App& app, Arguments& arguments) {
+  app.set_version_flag("--version", std::string("tactus-coordinator ") + TACTUS_VERSION);
+  app.set_config("--config", "", "File with these options, one `name = value` a line");
+  app.add_option("--listen", arguments.server.listen,
+                 "Address of the API, host:port; port 0: a free one")
+      ->envname("TACTUS_LISTEN")
+      ->capture_default_str();
+  app.add_option("--state-dir", arguments.server.state_dir,
+                 "Folder of the database and the results")
+      ->envname("TACTUS_STATE_DIR")
+      ->capture_default_str();
+  app.add_option("--metrics-listen", arguments.server.metrics_listen,
+                 "Address of /metrics, host:port, or off")
+      ->envname("TACTUS_METRICS_LISTEN")
+      ->capture_default_str();
+  app.add_option("--log-level", arguments.log_level, "trace, debug, info, warn, error or off")
+      ->envname("TACTUS_LOG_LEVEL")
+      ->capture_default_str();
+  app.add_option("--address-file", arguments.address_file,
+                 "File to write once serving: grpc=HOST:PORT and metrics=HOST:PORT, a line each");
+  app.add_flag("--parent-death-signal", arguments.parent_death_signal,
+               "Stop when the process that started this one ends");
+}
+
+int Complain(runtime::Exit exit, const std::string& message) {
+  std::fprintf(stderr, "tactus-coordinator: %s\n", message.c_str());
+  return static_cast<int>(exit);
+}
+
+runtime::Exit ExitOf(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+      return runtime::Exit::kConfiguration;
+    case absl::StatusCode::kUnavailable:
+      return runtime::Exit::kUnavailable;
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kResourceExhausted:
+      return runtime::Exit::kCannotCreate;
+    default:
+      return runtime::Exit::kFailure;
+  }
+}
+
+// gRPC's own lines become ours, at debug.
+void LogForGrpc(gpr_log_func_args* line) {
+  runtime::Logger("grpc")->debug("grpc said text={}", runtime::Quoted(line->message));
+}
+
+sigset_t EndingSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  return signals;
+}
+
+int Serve(const Arguments& arguments, const sigset_t& signals) {
+  const auto log = runtime::Logger("main");
+  const service::ServerOptions& options = arguments.server;
+  log->info("starting version={} listen={} state_dir={} metrics_listen={} log_level={}",
+            TACTUS_VERSION, options.listen, runtime::Quoted(options.state_dir),
+            options.metrics_listen, arguments.log_level);
+  auto server = service::Server::Open(options);
+  if (!server.ok()) {
+    return Complain(ExitOf(server.status()), std::string(server.status().message()));
+  }
+  log->info("serving address={} metrics_address={}", (*server)->address(),
+            (*server)->metrics_address());
+  if (!arguments.address_file.empty()) {
+    const absl::Status status = runtime::WriteFileWhole(
+        arguments.address_file,
+        "grpc=" + (*server)->address() + "\nmetrics=" + (*server)->metrics_address() + "\n");
+    if (!status.ok()) {
+      return Complain(runtime::Exit::kCannotCreate,
+                      "address-file: " + std::string(status.message()));
+    }
+  }
+  int signal = 0;
+  sigwait(&signals, &signal);
+  log->info("stopping signal={}", signal);
+  (*server)->Shutdown();
+  return static_cast<int>(runtime::Exit::kOk);
+}
+
+int Main(int argc, char** argv) {
+  Arguments arguments;
+  arguments.server.state_dir = runtime::FoldersFromEnvironment().state + "/coordinator";
+  CLI::App app("The Tactus coordinator: holds jobs and nodes, decides how jobs run.");
+  Declare(app, arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : static_cast<int>(runtime::Exit::kUsage);
+  }
+  // Blocked before any thread is there, so that only sigwait gets them.
+  const sigset_t signals = EndingSignals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+  if (arguments.parent_death_signal) runtime::EndWithParent();
+  absl::Status status = arguments.server.Validate();
+  if (status.ok()) status = runtime::StartLogging(arguments.log_level);
+  if (!status.ok()) return Complain(ExitOf(status), std::string(status.message()));
+  gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);
+  gpr_set_log_function(LogForGrpc);
+  const int exit = Serve(arguments, signals);
+  gpr_set_log_function(nullptr);
+  runtime::StopLogging();
+  return exit;
+}
+
+}  // namespace
+}  // namespace tactus
+
+int main(int argc, char** argv) { return tactus::Main(argc, argv); }

@@ -1,0 +1,76 @@
+// Carries out the core's actions in order, and holds them back until what they rest on is durable.
+
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "coordinator/job/actions.h"
+#include "coordinator/store/store.h"
+
+namespace tactus::service {
+
+// Lists of actions go in, one write at a time goes out (group commit: all records that wait, in one
+// transaction), and every other action is performed when all PersistJob before it, in its own list
+// and in earlier ones, are durable. Rounds ride on the next write and hold nothing up. A write that
+// fails is tried again on Flush; until it succeeds the actions behind it wait, so nothing is seen
+// that a restart would deny. One thread.
+class ActionQueue {
+ public:
+  // Rounds kept while the store fails; the oldest go first.
+  static constexpr std::size_t kRoundsMax = 65536;
+
+  struct Hooks {
+    // Writes the batch and answers with OnWritten, later. One at a time.
+    std::function<void(store::WriteBatch batch)> write;
+    // Carries out anything but PersistJob and PersistRound.
+    std::function<void(job::Action action)> perform;
+  };
+
+  explicit ActionQueue(Hooks hooks) : hooks_(std::move(hooks)) {}
+
+  // Appends a list; `done` is called when all of it is carried out. May be called from within
+  // `perform`.
+  void Push(job::Actions actions, std::function<void()> done);
+
+  // The write asked for has ended.
+  void OnWritten(const absl::Status& status);
+
+  // Starts a write of the rounds that wait, or the one that failed again. To be called now and
+  // then.
+  void Flush();
+
+  bool writing() const { return writing_; }
+  bool idle() const { return !writing_ && lists_.empty() && rounds_.empty(); }
+
+ private:
+  struct List {
+    std::deque<job::Action> actions;  // PersistJob without its record
+    std::function<void()> done;
+  };
+
+  void Drain();
+  void StartWrite();
+
+  const Hooks hooks_;
+  std::deque<List> lists_;
+  bool draining_ = false;
+
+  // Of the persists in lists_, those at the front that are durable, or in the write that runs.
+  std::uint64_t durable_ = 0;
+  std::uint64_t in_write_ = 0;
+  std::uint64_t waiting_ = 0;
+
+  std::map<JobId, job::JobRecord> jobs_;  // the newest of each that waits
+  std::vector<job::RoundRecord> rounds_;
+  store::WriteBatch batch_;  // a copy of what is being written, for another try
+  bool writing_ = false;
+  bool failed_ = false;
+};
+
+}  // namespace tactus::service

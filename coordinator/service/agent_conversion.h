@@ -1,0 +1,25 @@
+// What agents and the core say to each other: each message is translated in one function here.
+
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include "absl/status/statusor.h"
+#include "coordinator/job/actions.h"
+#include "tactus/agent/v1/session.pb.h"
+
+namespace tactus::service {
+
+// The event of NodeJoined that a Hello stands for; `same_incarnation` is left false.
+// Errors: InvalidArgument, a name or device that is not right, with the field's path.
+absl::StatusOr<job::NodeJoined> FromProto(const agent::v1::Hello& hello);
+
+// The event in a numbered message. Errors: InvalidArgument, a message without contents.
+absl::StatusOr<job::Event> FromProto(const agent::v1::FromAgent& message);
+
+agent::v1::ToAgent ToProto(const job::StartWorker& action);
+agent::v1::ToAgent ToProto(const job::SendToWorker& action);
+agent::v1::ToAgent ToProto(const job::StopWorker& action);
+
+}  // namespace tactus::service

@@ -1,0 +1,43 @@
+// What all services' calls have in common: deadlines, counting, pages.
+
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/metrics.h"
+
+namespace tactus::service {
+
+// A unary call that is under way: finishes it once and counts it. Copies stand for the same call.
+class UnaryCall {
+ public:
+  // `method` is "Jobs/GetJob"; static storage. `metrics` outlives the call.
+  UnaryCall(grpc::CallbackServerContext* context, runtime::CoordinatorMetrics& metrics,
+            const char* method);
+
+  // True when the call has a deadline; else it is refused and finished.
+  bool Admit() const;
+  void Finish(const absl::Status& status) const;
+  grpc::ServerUnaryReactor* reactor() const { return reactor_; }
+
+ private:
+  grpc::CallbackServerContext* context_;
+  grpc::ServerUnaryReactor* reactor_;  // gRPC's own, alive until Finish
+  runtime::CoordinatorMetrics* metrics_;
+  const char* method_;
+};
+
+// Counts an answered call by its method and code.
+void CountCall(runtime::CoordinatorMetrics& metrics, const char* method,
+               const absl::Status& status);
+
+// The size of a page: the default for 0, at most `max`. Errors: InvalidArgument, negative.
+struct PageSizes {
+  int standard = 50;
+  int max = 1000;
+};
+absl::StatusOr<int> PageSize(int asked, const PageSizes& sizes);
+
+}  // namespace tactus::service

@@ -1,0 +1,36 @@
+// Jobs between the domain and the users' API: each message is made in one function here.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coordinator/job/records.h"
+#include "policies/plan.h"
+#include "tactus/v1/jobs.pb.h"
+
+namespace tactus::service {
+
+// "projects/default/jobs/ID" of a resource id "shakespeare-3".
+std::string JobName(const std::string& id);
+
+// The resource id in a name of that form, or in an id alone. `field` is the request's field, for
+// the error. Errors: InvalidArgument, not such a name.
+absl::StatusOr<std::string> ParseJobName(const std::string& field, const std::string& name);
+
+// The number at the end of a resource id; 0 when there is none.
+JobId JobIdOf(const std::string& id);
+
+google::protobuf::Timestamp ToTimestamp(job::WallTime time);
+// Zero for what a Duration cannot say: NaN, infinities, more than 10,000 years.
+google::protobuf::Duration ToProtoDuration(double seconds);
+v1::DeviceKind ToProto(job::DeviceKind kind);
+v1::Plan ToProto(const policies::Plan& plan);
+v1::JobProgress ToProto(const job::Progress& progress,
+                        const std::vector<job::MemberRecord>& members);
+v1::Job ToProto(const job::JobRecord& record);
+v1::Round ToProto(const job::RoundRecord& round);
+
+}  // namespace tactus::service

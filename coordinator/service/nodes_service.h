@@ -1,0 +1,29 @@
+// tactus.v1.Nodes. Holds no state.
+
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include "coordinator/service/core_runner.h"
+#include "runtime/metrics.h"
+#include "tactus/v1/nodes.grpc.pb.h"
+
+namespace tactus::service {
+
+class NodesService final : public v1::Nodes::CallbackService {
+ public:
+  // Both outlive the service.
+  NodesService(CoreRunner& core, runtime::CoordinatorMetrics& metrics)
+      : core_(core), metrics_(metrics) {}
+
+  // A page token is the name of the last node of the page before.
+  grpc::ServerUnaryReactor* ListNodes(grpc::CallbackServerContext* context,
+                                      const v1::ListNodesRequest* request,
+                                      v1::ListNodesResponse* response) override;
+
+ private:
+  CoreRunner& core_;
+  runtime::CoordinatorMetrics& metrics_;
+};
+
+}  // namespace tactus::service

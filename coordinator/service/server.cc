@@ -1,0 +1,182 @@
+#include "coordinator/service/server.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <utility>
+
+#include "coordinator/service/agent_service.h"
+#include "coordinator/service/core_runner.h"
+#include "coordinator/service/jobs_service.h"
+#include "coordinator/service/nodes_service.h"
+#include "coordinator/store/store.h"
+#include "runtime/control_thread.h"
+#include "runtime/logging.h"
+#include "runtime/metrics.h"
+#include "runtime/process.h"
+
+namespace tactus::service {
+namespace {
+
+constexpr int kMessageBytesMax = 4 << 20;
+constexpr auto kShutdownGrace = std::chrono::milliseconds(500);
+constexpr const char* kServices[] = {"", "tactus.v1.Jobs", "tactus.v1.Nodes",
+                                     "tactus.agent.v1.AgentSession"};
+
+bool IsHostAndPort(const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  if (colon == std::string::npos || colon == 0) return false;
+  const std::string port = address.substr(colon + 1);
+  return !port.empty() && port.size() <= 5 &&
+         port.find_first_not_of("0123456789") == std::string::npos &&
+         std::atoi(port.c_str()) <= 65535;
+}
+
+void SetLimits(grpc::ServerBuilder& builder) {
+  builder.SetMaxReceiveMessageSize(kMessageBytesMax);
+  builder.SetMaxSendMessageSize(kMessageBytesMax);
+  // Two servers on one port would each get some of the calls.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  // Only reflection uses the synchronous threads.
+  builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
+  builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
+  builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
+}
+
+class ServerImpl final : public Server {
+ public:
+  ServerImpl(const ServerOptions& options, runtime::LockFile lock,
+             std::unique_ptr<store::Store> store)
+      : options_(options), lock_(std::move(lock)), store_(std::move(store)) {}
+
+  ~ServerImpl() override { Shutdown(); }
+
+  absl::Status Start() {
+    absl::Status status = StartMetrics();
+    if (status.ok()) status = core_.Start();
+    if (status.ok()) status = Serve();
+    return status;
+  }
+
+  const std::string& address() const override { return address_; }
+  const std::string& metrics_address() const override { return metrics_address_; }
+  void Shutdown() override;
+
+ private:
+  absl::Status StartMetrics();
+  absl::Status Serve();
+  void SetServing(bool serving);
+
+  const ServerOptions options_;
+  const runtime::LockFile lock_;
+  const std::unique_ptr<store::Store> store_;
+  runtime::CoordinatorMetrics metrics_{TACTUS_VERSION};
+  runtime::ControlThread control_;
+  runtime::ControlThread storage_;
+  runtime::ControlThread files_;
+  CoreRunner core_{
+      {.control = control_, .storage = storage_, .store = *store_, .metrics = metrics_}};
+  JobsService jobs_{
+      {.core = core_, .files = files_, .metrics = metrics_, .state_folder = options_.state_dir}};
+  NodesService nodes_{core_, metrics_};
+  AgentService agents_{
+      {.core = core_, .files = files_, .metrics = metrics_, .state_folder = options_.state_dir}};
+  std::unique_ptr<runtime::MetricsEndpoint> metrics_endpoint_;  // null: off
+  std::unique_ptr<grpc::Server> server_;                        // null: not yet
+  std::string address_;
+  std::string metrics_address_;
+  bool stopped_ = false;
+};
+
+absl::Status ServerImpl::StartMetrics() {
+  if (options_.metrics_listen == "off") return absl::OkStatus();
+  auto endpoint = runtime::MetricsEndpoint::Open(options_.metrics_listen, metrics_.registry());
+  if (!endpoint.ok()) {
+    return {endpoint.status().code(),
+            "metrics-listen: " + std::string(endpoint.status().message())};
+  }
+  metrics_endpoint_ = *std::move(endpoint);
+  metrics_address_ = metrics_endpoint_->address();
+  return absl::OkStatus();
+}
+
+absl::Status ServerImpl::Serve() {
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  SetLimits(builder);
+  int port = 0;
+  builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&jobs_);
+  builder.RegisterService(&nodes_);
+  builder.RegisterService(&agents_);
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr || port == 0) {
+    return absl::UnavailableError("listen: " + options_.listen +
+                                  ": cannot listen here; the port is in use or the host is not an "
+                                  "address of this machine");
+  }
+  address_ = options_.listen.substr(0, options_.listen.rfind(':') + 1) + std::to_string(port);
+  SetServing(true);
+  return absl::OkStatus();
+}
+
+void ServerImpl::SetServing(bool serving) {
+  for (const char* service : kServices) {
+    server_->GetHealthCheckService()->SetServingStatus(service, serving);
+  }
+}
+
+// The server first, with a deadline, while the control thread still answers; then the threads.
+void ServerImpl::Shutdown() {
+  if (std::exchange(stopped_, true)) return;
+  if (server_ != nullptr) {
+    SetServing(false);
+    core_.CloseStreams(absl::UnavailableError("coordinator: is stopping"));
+    server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
+    server_->Wait();
+  }
+  files_.Stop();
+  core_.Stop();
+  storage_.Stop();
+  control_.Stop();
+  metrics_endpoint_.reset();
+}
+
+}  // namespace
+
+absl::Status ServerOptions::Validate() const {
+  if (!IsHostAndPort(listen)) {
+    return absl::InvalidArgumentError("listen: found \"" + listen + "\", allowed is host:port");
+  }
+  if (metrics_listen != "off" && !IsHostAndPort(metrics_listen)) {
+    return absl::InvalidArgumentError("metrics-listen: found \"" + metrics_listen +
+                                      "\", allowed is host:port or off");
+  }
+  if (state_dir.empty()) return absl::InvalidArgumentError("state-dir: is empty; give a folder");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Open(const ServerOptions& options) {
+  absl::Status status = runtime::MakeWritableFolder(options.state_dir);
+  if (!status.ok()) return status;
+  absl::StatusOr<runtime::LockFile> lock = runtime::LockFile::Acquire(options.state_dir + "/lock");
+  if (!lock.ok()) return lock.status();
+  absl::StatusOr<std::unique_ptr<store::Store>> store =
+      store::Store::Open(options.state_dir + "/coordinator.db");
+  if (!store.ok()) return store.status();
+  auto server = std::make_unique<ServerImpl>(options, *std::move(lock), *std::move(store));
+  status = server->Start();
+  if (!status.ok()) return status;
+  return server;
+}
+
+}  // namespace tactus::service

@@ -1,0 +1,44 @@
+// The coordinator in one object: store, core, services, metrics. What main and the tests start.
+
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace tactus::service {
+
+// Checked by Validate, which main calls and Open requires.
+struct ServerOptions {
+  std::string listen = "127.0.0.1:7070";       // host:port; port 0 takes a free one
+  std::string state_dir = {};                  // absolute or relative; made when missing
+  std::string metrics_listen = "127.0.0.1:0";  // host:port, or "off"
+
+  // Errors: InvalidArgument, the first option that is wrong.
+  absl::Status Validate() const;
+};
+
+// Serves from Open to Shutdown.
+class Server {
+ public:
+  // Opens the store in `state_dir`, takes up its unfinished jobs and serves.
+  // Errors: Unavailable, an address is taken or another coordinator has the folder;
+  // PermissionDenied, FailedPrecondition or ResourceExhausted, the folder is not writable;
+  // DataLoss, the store is damaged.
+  static absl::StatusOr<std::unique_ptr<Server>> Open(const ServerOptions& options);
+
+  virtual ~Server() = default;
+
+  // host:port in use.
+  virtual const std::string& address() const = 0;
+  // Empty: metrics are off.
+  virtual const std::string& metrics_address() const = 0;
+
+  // Ends streams and calls, writes what waits, stops. Jobs keep running at their agents. At most
+  // about a second; the second call does nothing.
+  virtual void Shutdown() = 0;
+};
+
+}  // namespace tactus::service

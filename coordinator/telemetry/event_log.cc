@@ -1,0 +1,84 @@
+#include "coordinator/telemetry/event_log.h"
+
+#include <spdlog/spdlog.h>
+
+#include <array>
+#include <string>
+#include <type_traits>
+
+#include "runtime/logging.h"
+
+namespace tactus::telemetry {
+namespace {
+
+using runtime::Quoted;
+
+std::shared_ptr<spdlog::logger> Log() { return runtime::Logger("events"); }
+
+void Write(const job::JobSubmitted& event, Instant) {
+  Log()->info("job submitted job={} request={}", event.record.name,
+              Quoted(event.record.request_id));
+}
+
+void Write(const job::JobCancelled& event, Instant) {
+  Log()->info("job cancelled job={} discard={} reason={}", event.job.value, event.discard,
+              Quoted(event.reason));
+}
+
+void Write(const job::NodeJoined& event, Instant) {
+  Log()->info("node joined node={} devices={} running_workers={} same_incarnation={}", event.node,
+              event.devices.size(), event.running_workers.size(), event.same_incarnation);
+}
+
+void Write(const job::NodeLost& event, Instant) {
+  Log()->warn("node lost node={} reason={}", event.node, Quoted(event.reason));
+}
+
+void Write(const job::WorkerSaid& event, Instant now) {
+  if (const auto* failed = std::get_if<job::FailedMessage>(&event.message)) {
+    return Log()->warn("worker failed worker={} field={} message={}", event.worker.value,
+                       Quoted(failed->field), Quoted(failed->message));
+  }
+  constexpr std::array kKinds = {"ready", "endpoint", "report", "evaluated", "finished", "failed"};
+  static_assert(kKinds.size() == std::variant_size_v<job::FromWorker>);
+  Log()->debug("worker said worker={} message={} at={}", event.worker.value,
+               kKinds[event.message.index()], now.time_since_epoch().count());
+}
+
+void Write(const job::WorkerExited& event, Instant) {
+  const bool clean = event.exit_code == 0 && event.signal == 0;
+  Log()->log(clean ? spdlog::level::debug : spdlog::level::warn,
+             "worker exited worker={} exit_code={} signal={}", event.worker.value, event.exit_code,
+             event.signal);
+}
+
+void Write(const job::ArtifactStored& event, Instant) {
+  Log()->info("artifact stored job={} path={} size_bytes={}", event.job.value,
+              Quoted(event.artifact.path), event.artifact.size_bytes);
+}
+
+void Write(const job::Ticked&, Instant now) {
+  Log()->debug("ticked at={}", now.time_since_epoch().count());
+}
+
+}  // namespace
+
+void LogEvent(const job::Event& event, Instant now) {
+  std::visit([now](const auto& one) { Write(one, now); }, event);
+}
+
+void LogChange(const job::JobRecord& record, const char* state) {
+  Log()->info("job {} job={} workers={} rounds={} reason={}", state, record.name,
+              record.members.size(), record.progress.rounds, Quoted(record.state_reason));
+}
+
+void LogDecision(const job::PublishDecision& decision) {
+  std::string sizes;
+  for (const std::uint32_t size : decision.plan.batch_sizes) {
+    sizes += (sizes.empty() ? "" : ",") + std::to_string(size);
+  }
+  Log()->info("plan decided job={} plan={} batch_sizes={} reason={}", decision.job.value,
+              decision.plan.version, sizes, Quoted(decision.plan.reason));
+}
+
+}  // namespace tactus::telemetry

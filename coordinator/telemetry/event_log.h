@@ -1,0 +1,20 @@
+// The coordinator's events in words, one line each.
+
+#pragma once
+
+#include "base/time.h"
+#include "coordinator/job/actions.h"
+
+namespace tactus::telemetry {
+
+// An event with the instant at which the core gets it: nodes that come and jobs that are asked for
+// as info, what is lost as warn, messages of workers as debug.
+void LogEvent(const job::Event& event, Instant now);
+
+// A job changed its state or the reason for it.
+void LogChange(const job::JobRecord& record, const char* state);
+
+// A plan was decided.
+void LogDecision(const job::PublishDecision& decision);
+
+}  // namespace tactus::telemetry

@@ -1,0 +1,59 @@
+// An agent that does what a test says, over a real stream.
+
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tactus/agent/v1/session.grpc.pb.h"
+
+namespace tactus {
+
+// One agent process with two cpu devices. Calls block until the coordinator answers, for a minute
+// at most.
+class FakeAgent {
+ public:
+  FakeAgent(const std::string& coordinator, const std::string& node);
+  ~FakeAgent();  // Break()
+
+  // Opens a stream of this incarnation and returns the Welcome.
+  agent::v1::Welcome Connect();
+  // Cuts the stream, as a network would.
+  void Break();
+
+  // The next numbered message, remembered as received; a message without contents when the stream
+  // ended.
+  agent::v1::ToAgent Read();
+
+  // Says something; it is numbered here.
+  void Say(std::uint64_t worker, const v1::FromWorker& message);
+  // Says what was said under this number once more.
+  void SayAgain(std::uint64_t sequence);
+  void Exit(std::uint64_t worker);
+
+  // Uploads `content`, saying that it has `size_bytes`.
+  grpc::Status Upload(const std::string& job, const std::string& path, const std::string& content,
+                      std::uint64_t size_bytes);
+
+  // How the stream ended. Requires: it did.
+  grpc::Status Finish();
+
+  std::vector<std::uint64_t> running_workers;  // of the next Hello
+
+ private:
+  void Write(agent::v1::FromAgent message);
+
+  const std::string node_;
+  const std::uint64_t incarnation_;
+  const std::unique_ptr<agent::v1::AgentSession::Stub> stub_;
+  std::unique_ptr<grpc::ClientContext> context_;
+  std::unique_ptr<grpc::ClientReaderWriter<agent::v1::FromAgent, agent::v1::ToAgent>> stream_;
+  std::vector<agent::v1::FromAgent> said_;  // by number, from 1
+  std::uint64_t received_ = 0;
+};
+
+}  // namespace tactus

@@ -1,0 +1,217 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "coordinator/service/action_queue.h"
+#include "coordinator/service/outbox.h"
+#include "coordinator/service/watch_queue.h"
+
+namespace tactus::service {
+namespace {
+
+using ::testing::ElementsAre;
+
+agent::v1::ToAgent Stop(std::uint64_t worker) {
+  agent::v1::ToAgent message;
+  message.mutable_stop_worker()->set_worker_id(worker);
+  return message;
+}
+
+std::vector<std::uint64_t> SendAll(Outbox& outbox) {
+  std::vector<std::uint64_t> sequences;
+  while (const agent::v1::ToAgent* message = outbox.Next())
+    sequences.push_back(message->sequence());
+  return sequences;
+}
+
+TEST(OutboxTest, MessagesAreNumberedFromOneAndSentOnce) {
+  Outbox outbox;
+  ASSERT_TRUE(outbox.Append(Stop(1)));
+  ASSERT_TRUE(outbox.Append(Stop(2)));
+
+  EXPECT_THAT(SendAll(outbox), ElementsAre(1, 2));
+  EXPECT_THAT(SendAll(outbox), ElementsAre());
+}
+
+TEST(OutboxTest, ANewStreamGetsAgainWhatWasNotAcknowledged) {
+  Outbox outbox;
+  for (std::uint64_t i = 1; i <= 4; ++i) ASSERT_TRUE(outbox.Append(Stop(i)));
+  SendAll(outbox);
+  outbox.Acknowledge(1);
+
+  outbox.Rewind(2);
+  ASSERT_TRUE(outbox.Append(Stop(5)));
+
+  EXPECT_THAT(SendAll(outbox), ElementsAre(3, 4, 5));
+}
+
+TEST(OutboxTest, ARestartGoesOnBehindWhatTheAgentRemembers) {
+  Outbox outbox;
+  ASSERT_TRUE(outbox.Append(Stop(1)));
+
+  outbox.Restart(17);
+  ASSERT_TRUE(outbox.Append(Stop(2)));
+
+  EXPECT_THAT(SendAll(outbox), ElementsAre(18));
+}
+
+TEST(OutboxTest, AFullBoxRefuses) {
+  Outbox outbox;
+  for (std::size_t i = 0; i < Outbox::kMessagesMax; ++i) ASSERT_TRUE(outbox.Append(Stop(i)));
+
+  EXPECT_FALSE(outbox.Append(Stop(0)));
+  EXPECT_EQ(outbox.size(), Outbox::kMessagesMax);
+}
+
+v1::JobEvent Progress(std::uint64_t rounds) {
+  v1::JobEvent event;
+  event.mutable_progress()->set_rounds(rounds);
+  return event;
+}
+
+v1::JobEvent Change(const std::string& etag) {
+  v1::JobEvent event;
+  event.mutable_job()->set_etag(etag);
+  return event;
+}
+
+v1::JobEvent Decision(std::uint64_t version) {
+  v1::JobEvent event;
+  event.mutable_decision()->set_version(version);
+  return event;
+}
+
+TEST(WatchQueueTest, OnlyTheNewestProgressWaitsAndChangesAllDo) {
+  WatchQueue queue;
+  ASSERT_TRUE(queue.Push(Progress(1)));
+  ASSERT_TRUE(queue.Push(Change("a")));
+  ASSERT_TRUE(queue.Push(Progress(2)));
+  ASSERT_TRUE(queue.Push(Change("b")));
+
+  EXPECT_EQ(queue.Pop()->job().etag(), "a");
+  EXPECT_EQ(queue.Pop()->progress().rounds(), 2u);
+  EXPECT_EQ(queue.Pop()->job().etag(), "b");
+  EXPECT_FALSE(queue.Pop().has_value());
+}
+
+TEST(WatchQueueTest, OfDecisionsTheNewestAreKept) {
+  WatchQueue queue;
+  for (std::uint64_t i = 0; i <= WatchQueue::kDecisionsMax; ++i)
+    ASSERT_TRUE(queue.Push(Decision(i)));
+
+  EXPECT_EQ(queue.size(), WatchQueue::kDecisionsMax);
+  EXPECT_EQ(queue.Pop()->decision().version(), 1u);
+}
+
+TEST(WatchQueueTest, AWatcherTooFarBehindIsCutOff) {
+  WatchQueue queue;
+  for (std::size_t i = 0; i < WatchQueue::kJobsMax; ++i) ASSERT_TRUE(queue.Push(Change("x")));
+
+  EXPECT_FALSE(queue.Push(Change("y")));
+}
+
+// Records what the queue asks for; writes end when the test says so.
+class ActionQueueTest : public testing::Test {
+ protected:
+  static job::PersistJob Persist(std::uint64_t id, std::uint64_t revision) {
+    job::PersistJob persist;
+    persist.record.id = JobId{id};
+    persist.record.revision = revision;
+    return persist;
+  }
+  static job::StopWorker StopWorker(std::uint64_t worker) {
+    return {.node = "n", .worker = WorkerId{worker}, .grace = Seconds(1)};
+  }
+  static job::PersistRound Round(std::uint64_t round) {
+    job::PersistRound persist;
+    persist.round.round = round;
+    return persist;
+  }
+  std::function<void()> Done(const std::string& name) {
+    return [this, name] { performed_.push_back(name); };
+  }
+
+  std::vector<std::string> performed_;
+  std::vector<store::WriteBatch> written_;
+  ActionQueue queue_{{.write = [this](store::WriteBatch batch) { written_.push_back(batch); },
+                      .perform =
+                          [this](const job::Action& action) {
+                            performed_.push_back(
+                                std::to_string(std::get<job::StopWorker>(action).worker.value));
+                          }}};
+};
+
+TEST_F(ActionQueueTest, ActionsWithoutAPersistAreCarriedOutAtOnce) {
+  queue_.Push({StopWorker(1), StopWorker(2)}, Done("done"));
+
+  EXPECT_THAT(performed_, ElementsAre("1", "2", "done"));
+  EXPECT_TRUE(written_.empty());
+}
+
+TEST_F(ActionQueueTest, WhatStandsBehindAPersistWaitsForIt) {
+  queue_.Push({StopWorker(1), Persist(7, 1), StopWorker(2)}, Done("done"));
+  queue_.Push({StopWorker(3)}, Done("later"));
+  EXPECT_THAT(performed_, ElementsAre("1"));
+
+  queue_.OnWritten(absl::OkStatus());
+
+  EXPECT_THAT(performed_, ElementsAre("1", "2", "done", "3", "later"));
+}
+
+TEST_F(ActionQueueTest, PersistsThatWaitShareOneWriteAndTheNewestRecordCounts) {
+  queue_.Push({Persist(1, 1), StopWorker(1)}, {});
+  queue_.Push({Persist(2, 1), StopWorker(2)}, {});
+  queue_.Push({Persist(3, 1), Persist(2, 2), StopWorker(3)}, {});
+
+  queue_.OnWritten(absl::OkStatus());
+  EXPECT_THAT(performed_, ElementsAre("1"));
+  ASSERT_EQ(written_.size(), 2u);
+  ASSERT_EQ(written_[1].jobs.size(), 2u);
+  EXPECT_EQ(written_[1].jobs[0].revision, 2u);
+  queue_.OnWritten(absl::OkStatus());
+
+  EXPECT_THAT(performed_, ElementsAre("1", "2", "3"));
+  EXPECT_TRUE(queue_.idle());
+}
+
+TEST_F(ActionQueueTest, RoundsHoldNothingUpAndGoOutOnFlush) {
+  queue_.Push({Round(1), StopWorker(1)}, Done("done"));
+  EXPECT_THAT(performed_, ElementsAre("1", "done"));
+  EXPECT_TRUE(written_.empty());
+
+  queue_.Flush();
+
+  ASSERT_EQ(written_.size(), 1u);
+  EXPECT_EQ(written_[0].rounds.size(), 1u);
+}
+
+TEST_F(ActionQueueTest, AFailedWriteIsTriedAgainAndNothingIsSeenBefore) {
+  queue_.Push({Persist(1, 1), StopWorker(1)}, Done("done"));
+  queue_.OnWritten(absl::ResourceExhaustedError("disk full"));
+  queue_.Push({Persist(1, 2), StopWorker(2)}, {});
+  EXPECT_TRUE(performed_.empty());
+  EXPECT_EQ(written_.size(), 1u);
+
+  queue_.Flush();
+  queue_.OnWritten(absl::OkStatus());
+
+  ASSERT_EQ(written_.size(), 3u);
+  EXPECT_EQ(written_[1].jobs[0].revision, 1u);
+  EXPECT_THAT(performed_, ElementsAre("1", "done"));
+  queue_.OnWritten(absl::OkStatus());
+  EXPECT_THAT(performed_, ElementsAre("1", "done", "2"));
+}
+
+TEST_F(ActionQueueTest, AListPushedFromWithinAnActionComesAfterItsOwn) {
+  queue_.Push({StopWorker(1)}, [this] {
+    queue_.Push({StopWorker(2)}, Done("inner"));
+    performed_.push_back("outer");
+  });
+
+  EXPECT_THAT(performed_, ElementsAre("1", "outer", "2", "inner"));
+}
+
+}  // namespace
+}  // namespace tactus::service
