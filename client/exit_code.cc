@@ -1,0 +1,38 @@
+#include "client/exit_code.h"
+
+namespace tactus::client {
+
+ExitCode ExitCodeOf(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return ExitCode::kOk;
+    case absl::StatusCode::kInvalidArgument:
+      return ExitCode::kUsage;
+    case absl::StatusCode::kNotFound:
+      return ExitCode::kNotFound;
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kAborted:
+      return ExitCode::kConflict;
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnauthenticated:
+      return ExitCode::kDenied;
+    case absl::StatusCode::kUnavailable:
+      return ExitCode::kUnavailable;
+    case absl::StatusCode::kDeadlineExceeded:
+      return ExitCode::kTimedOut;
+    case absl::StatusCode::kCancelled:
+      return ExitCode::kInterrupted;
+    default:
+      return ExitCode::kGeneric;
+  }
+}
+
+std::string ExitCodesHelp() {
+  return "Exit codes:\n"
+         "  0 ok   1 error   2 wrong command line or job file   3 not found   4 conflict\n"
+         "  5 denied   6 no coordinator answers   7 timed out   8 the job failed or was cancelled\n"
+         "  130 interrupted\n";
+}
+
+}  // namespace tactus::client

@@ -1,0 +1,98 @@
+#include "client/follow.h"
+
+#include <optional>
+
+#include "base/rng.h"
+#include "client/job_watch.h"
+#include "client/progress_view.h"
+#include "runtime/now.h"
+#include "runtime/retry.h"
+
+namespace tactus::client {
+namespace {
+
+constexpr Duration kLostMax = Seconds(60);
+constexpr Duration kForever = Seconds(1e9);
+
+class Follower {
+ public:
+  Follower(Connection& connection, EventLoop& loop, const FollowHandlers& handlers)
+      : connection_(connection), loop_(loop), handlers_(handlers) {}
+
+  Followed Run(const std::string& name) {
+    heard_ = runtime::Now();
+    while (true) {
+      if (FollowOnce(name)) return followed_;
+      if (!MayTryAgain()) return followed_;
+      ++failures_;
+      if (failures_ == 1) handlers_.say(std::string(ended_->message()) + "; trying again");
+      if (Wait(runtime::BackoffDelay({}, failures_, rng_))) return followed_;
+    }
+  }
+
+ private:
+  bool Stopped() const { return handlers_.stop && handlers_.stop(); }
+
+  // True when the following is over; false when the stream ended before the job.
+  bool FollowOnce(const std::string& name) {
+    ended_.reset();
+    const JobWatch watch(connection_, loop_.context(), name,
+                         {.event = [this](const v1::JobEvent& event) { OnEvent(event); },
+                          .end = [this](const absl::Status& status) { ended_ = status; }});
+    const auto done = [this] {
+      return ended_.has_value() || IsOver(followed_.job.state()) || Stopped();
+    };
+    if (loop_.RunUntil(done, kForever) == EventLoop::Outcome::kInterrupted) {
+      return Finish(Followed::End::kInterrupted);
+    }
+    if (IsOver(followed_.job.state())) return Finish(Followed::End::kOver);
+    return Stopped() && Finish(Followed::End::kStopped);
+  }
+
+  void OnEvent(const v1::JobEvent& event) {
+    heard_ = runtime::Now();
+    failures_ = 0;
+    if (event.has_job()) followed_.job = event.job();
+    handlers_.event(event);
+  }
+
+  // A stream that ends before its job: the coordinator stops, or the stream's hour is over.
+  bool MayTryAgain() {
+    followed_.status = *ended_;
+    const bool over = ended_->code() == absl::StatusCode::kDeadlineExceeded || ended_->ok();
+    if (!over && !runtime::IsRetryable(*ended_)) return false;
+    if (ended_->ok())
+      ended_ = followed_.status = absl::UnavailableError("the stream of events ended");
+    return runtime::Now() - heard_ < kLostMax;
+  }
+
+  // True when the following ended meanwhile.
+  bool Wait(Duration delay) {
+    const auto outcome = loop_.RunUntil([this] { return Stopped(); }, delay);
+    if (outcome == EventLoop::Outcome::kInterrupted) return Finish(Followed::End::kInterrupted);
+    return outcome == EventLoop::Outcome::kDone && Finish(Followed::End::kStopped);
+  }
+
+  bool Finish(Followed::End end) {
+    followed_.end = end;
+    return true;
+  }
+
+  Connection& connection_;
+  EventLoop& loop_;
+  const FollowHandlers& handlers_;
+  Followed followed_;
+  std::optional<absl::Status> ended_;  // of the present stream
+  Instant heard_{};                    // of the last event
+  int failures_ = 0;                   // since then
+  Rng rng_{1};
+};
+
+}  // namespace
+
+Followed Follow(Connection& connection, EventLoop& loop, const std::string& name,
+                const FollowHandlers& handlers) {
+  return Follower(connection, loop, handlers).Run(name);
+}
+
+}  // namespace tactus::client

@@ -1,0 +1,87 @@
+#include "client/job_watch.h"
+
+#include <atomic>
+#include <boost/asio/post.hpp>
+#include <chrono>
+#include <future>
+#include <utility>
+
+namespace tactus::client {
+
+// gRPC's threads call the On... methods; each posts and touches only `phase_` beside. Handlers that
+// are still posted when the watch ends find `alive` gone.
+//
+// Reads are started by the main thread, so a hold keeps OnDone away until no more will be; `phase_`
+// decides who lets it go: the read that finds the end, or End() when no read is out.
+class JobWatch::Reader : public grpc::ClientReadReactor<v1::JobEvent> {
+ public:
+  Reader(Connection& connection, boost::asio::io_context& loop, JobWatchHandlers handlers)
+      : connection_(connection), loop_(loop), handlers_(std::move(handlers)) {}
+
+  void Start(const std::string& name) {
+    request_.set_name(name);
+    context_.set_deadline(std::chrono::system_clock::now() + std::chrono::hours(1));
+    connection_.jobs().async()->WatchJob(&context_, &request_, this);
+    AddHold();
+    StartRead(&event_);
+    StartCall();
+  }
+
+  void End() {
+    alive_.reset();
+    context_.TryCancel();
+    if (phase_.exchange(Phase::kEnded) == Phase::kIdle) RemoveHold();
+    ended_.wait();
+  }
+
+  void OnReadDone(bool ok) override {
+    Phase expected = Phase::kReading;
+    if (!ok || !phase_.compare_exchange_strong(expected, Phase::kIdle)) {
+      phase_ = Phase::kEnded;
+      RemoveHold();
+      return;
+    }
+    boost::asio::post(loop_, [this, alive = std::weak_ptr<bool>(alive_)] {
+      if (alive.expired()) return;
+      handlers_.event(event_);
+      if (alive.expired()) return;
+      phase_ = Phase::kReading;
+      StartRead(&event_);
+    });
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    const absl::Status translated = status.ok() ? absl::OkStatus() : connection_.Translate(status);
+    boost::asio::post(loop_, [this, translated, alive = std::weak_ptr<bool>(alive_)] {
+      if (!alive.expired()) handlers_.end(translated);
+    });
+    // Out of this object, which may be gone as soon as the value is set.
+    std::promise<void> done = std::move(done_);
+    done.set_value();
+  }
+
+ private:
+  enum class Phase { kReading, kIdle, kEnded };
+
+  Connection& connection_;
+  boost::asio::io_context& loop_;
+  const JobWatchHandlers handlers_;
+  grpc::ClientContext context_;
+  v1::WatchJobRequest request_;
+  v1::JobEvent event_;  // gRPC's while reading, the main thread's while idle
+  std::atomic<Phase> phase_ = Phase::kReading;
+  std::promise<void> done_;
+  const std::future<void> ended_ = done_.get_future();
+  // Shared with nobody: the weak pointers in posted handlers see when it is gone.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+JobWatch::JobWatch(Connection& connection, boost::asio::io_context& context,
+                   const std::string& name, JobWatchHandlers handlers)
+    : reader_(std::make_unique<Reader>(connection, context, std::move(handlers))) {
+  reader_->Start(name);
+}
+
+JobWatch::~JobWatch() { reader_->End(); }
+
+}  // namespace tactus::client

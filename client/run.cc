@@ -1,0 +1,213 @@
+#include "client/run.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "client/connection.h"
+#include "client/download.h"
+#include "client/event_loop.h"
+#include "client/job_file.h"
+#include "client/local_cluster.h"
+#include "client/run_folder.h"
+#include "client/show_job.h"
+#include "client/summary.h"
+#include "client/text.h"
+
+namespace tactus::client {
+namespace {
+
+constexpr std::uint32_t kWorkersMax = 256;
+constexpr Duration kNodesMax = Seconds(30);
+
+class LocalRun {
+ public:
+  LocalRun(const RunCommand& command, const Screen& screen, const LocalClusterOptions& options)
+      : command_(command), screen_(screen), options_(options), cluster_(options, loop_) {}
+
+  // Ends with nothing running.
+  ExitCode Train(const v1::JobSpec& spec) {
+    const ExitCode code = TrainAndReport(spec);
+    if (loop_.interrupts() == 1) screen_.Say("ending the processes; Ctrl-C again kills them");
+    cluster_.Stop();
+    return loop_.interrupts() > 0 ? ExitCode::kInterrupted : code;
+  }
+
+ private:
+  ExitCode Fail(const absl::Status& status, const std::string& subject = "") {
+    screen_.Say(ErrorLines(status, subject));
+    return ExitCodeOf(status);
+  }
+
+  // The processes here are ours: whatever they lack, it is not the coordinator's answer.
+  ExitCode FailLocally(const absl::Status& status) {
+    screen_.Say(ErrorLines(status, ""));
+    return ExitCode::kGeneric;
+  }
+
+  ExitCode TrainAndReport(const v1::JobSpec& spec) {
+    if (const absl::Status status = cluster_.Start(); !status.ok()) return FailLocally(status);
+    Connection connection({.server = cluster_.addresses().grpc});
+    if (const absl::Status status = AwaitNode(connection); !status.ok()) {
+      return FailLocally(status);
+    }
+    v1::CreateJobRequest request;
+    *request.mutable_spec() = spec;
+    const absl::StatusOr<v1::Job> job = connection.CreateJob(request);
+    if (!job.ok()) return Fail(job.status(), command_.job_file);
+    if (!options_.speeds.empty()) screen_.Say(kEmulationNote);
+
+    const Followed followed = ShowJob(connection, loop_, screen_,
+                                      {.name = job->name(), .json = command_.json, .stop = [this] {
+                                         return !cluster_.Check().ok();
+                                       }});
+    switch (followed.end) {
+      case Followed::End::kOver:
+        return Finish(connection, followed.job);
+      case Followed::End::kInterrupted:
+        return Discard(connection, *job);
+      case Followed::End::kStopped:
+        return FailLocally(cluster_.Check());
+      case Followed::End::kLost:
+        break;
+    }
+    return Fail(followed.status);
+  }
+
+  // The agent has registered all devices. Says where the metrics are.
+  absl::Status AwaitNode(Connection& connection) {
+    absl::Status status;
+    std::string agent_metrics;
+    const auto done = [&] {
+      status = cluster_.Check();
+      if (!status.ok()) return true;
+      const absl::StatusOr<v1::ListNodesResponse> nodes = connection.ListNodes();
+      if (!nodes.ok() || nodes->nodes().empty()) return false;
+      agent_metrics = nodes->nodes(0).metrics_address();
+      return nodes->nodes(0).connected() &&
+             nodes->nodes(0).devices_size() == static_cast<int>(options_.workers);
+    };
+    switch (loop_.RunUntil(done, kNodesMax)) {
+      case EventLoop::Outcome::kInterrupted:
+        return absl::CancelledError("interrupted");
+      case EventLoop::Outcome::kTimedOut:
+        return absl::DeadlineExceededError("tactus-agent did not register within 30 s: " +
+                                           LastLine(options_.folder + "/agent.log"));
+      case EventLoop::Outcome::kDone:
+        break;
+    }
+    if (status.ok()) SayMetrics("coordinator", cluster_.addresses().metrics);
+    if (status.ok()) SayMetrics("agent", agent_metrics);
+    return status;
+  }
+
+  void SayMetrics(const std::string& who, const std::string& address) {
+    if (!address.empty()) screen_.Say(who + " metrics: http://" + Printable(address) + "/metrics");
+  }
+
+  ExitCode Discard(Connection& connection, const v1::Job& job) {
+    v1::CancelJobRequest request;
+    request.set_name(job.name());
+    request.set_discard(true);
+    const absl::StatusOr<v1::Job> cancelled = connection.CancelJob(request);
+    return cancelled.ok() ? ExitCode::kInterrupted : Fail(cancelled.status());
+  }
+
+  ExitCode Finish(Connection& connection, const v1::Job& job) {
+    std::vector<std::string> paths;
+    if (job.has_result() && !job.result().artifacts().empty()) {
+      const std::string folder =
+          command_.output_folder.empty() ? options_.folder + "/result" : command_.output_folder;
+      auto downloaded = DownloadResult(connection, job, std::filesystem::absolute(folder).string());
+      if (!downloaded.ok()) return FailLocally(downloaded.status());
+      paths = *std::move(downloaded);
+    }
+    const ExitCode code = ReportEnd(job, screen_, command_.job_file);
+    if (command_.json) {
+      for (const std::string& path : paths) screen_.Say("result: " + path);
+    } else if (job.has_result()) {
+      screen_.Print("\n" + Summary(job, paths));
+    }
+    return code;
+  }
+
+  const RunCommand& command_;
+  const Screen& screen_;
+  const LocalClusterOptions options_;
+  EventLoop loop_{{SIGINT, SIGTERM, SIGHUP, SIGPIPE}};
+  LocalCluster cluster_;
+};
+
+absl::Status Contradiction(const std::string& field, std::uint32_t value, std::uint32_t count) {
+  return absl::InvalidArgumentError(field + ": the job file says " + std::to_string(value) +
+                                    ", but " + std::to_string(count) + " workers are asked for");
+}
+
+}  // namespace
+
+absl::StatusOr<std::uint32_t> FitWorkers(const RunCommand& command, v1::JobSpec* spec) {
+  v1::Workers* workers = spec->mutable_workers();
+  const auto speeds = static_cast<std::uint32_t>(command.speeds.size());
+  if (command.workers > 0 && speeds > 0 && command.workers != speeds) {
+    return absl::InvalidArgumentError("--speeds: found " + std::to_string(speeds) +
+                                      " speeds, allowed is one for each of " +
+                                      std::to_string(command.workers) + " workers");
+  }
+  if (workers->device() == v1::DEVICE_KIND_CUDA) {
+    return absl::InvalidArgumentError(
+        "workers.device: found cuda, but tactus run makes cpu workers");
+  }
+  const std::uint32_t fallback = workers->has_max() ? workers->max() : std::max(2u, workers->min());
+  const std::uint32_t count = command.workers > 0 ? command.workers
+                              : speeds > 0        ? speeds
+                                                  : fallback;
+  if (count < 1 || count > kWorkersMax) {
+    return absl::InvalidArgumentError("workers: found " + std::to_string(count) +
+                                      ", allowed is 1 to " + std::to_string(kWorkersMax) +
+                                      " on one machine");
+  }
+  if (workers->has_min() && workers->min() > count)
+    return Contradiction("workers.min", workers->min(), count);
+  if (workers->has_max() && workers->max() < count)
+    return Contradiction("workers.max", workers->max(), count);
+  if (!workers->has_min()) workers->set_min(count);
+  if (!workers->has_max()) workers->set_max(count);
+  return count;
+}
+
+ExitCode Run(const RunCommand& command, const Surroundings& surroundings, const Screen& screen) {
+  JobFile file = ReadJobFile(command.job_file, command.overrides);
+  for (const std::string& error : file.errors) screen.Say(command.job_file + ": " + error);
+  if (!file.errors.empty()) return ExitCode::kUsage;
+  const absl::StatusOr<std::uint32_t> workers = FitWorkers(command, &file.spec);
+  if (!workers.ok()) {
+    screen.Say(std::string(workers.status().message()));
+    return ExitCode::kUsage;
+  }
+  const absl::StatusOr<std::string> folder =
+      MakeRunFolder(surroundings.folders.state, file.spec.name());
+  if (!folder.ok()) {
+    screen.Say(std::string(folder.status().message()));
+    return ExitCode::kGeneric;
+  }
+  LocalRun run(command, screen,
+               {.binary_folder = surroundings.binary_folder,
+                .folder = *folder,
+                .workers = *workers,
+                .speeds = command.speeds});
+  const ExitCode code = run.Train(file.spec);
+  const bool failed =
+      code != ExitCode::kOk && code != ExitCode::kUsage && code != ExitCode::kInterrupted;
+  if (!command.keep) CleanRunFolder(*folder, failed ? RunRemains::kLogs : RunRemains::kResult);
+  if (command.keep) {
+    screen.Say("kept: " + *folder);
+  } else if (failed && std::filesystem::exists(*folder)) {
+    screen.Say("logs: " + *folder);
+  }
+  return code;
+}
+
+}  // namespace tactus::client

@@ -1,0 +1,25 @@
+// `tactus run`: a cluster on this machine for one job, from nothing to nothing.
+
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "client/command_line.h"
+#include "client/exit_code.h"
+#include "client/screen.h"
+#include "client/surroundings.h"
+#include "tactus/v1/spec.pb.h"
+
+namespace tactus::client {
+
+// How many workers a run starts: --workers, else one a speed, else workers.max of the job file,
+// else 2 or workers.min if that is more. Sets workers.min and max of `spec` to it where they are
+// not set. Errors: InvalidArgument, flags and file contradict each other, or the file asks for
+// other devices.
+absl::StatusOr<std::uint32_t> FitWorkers(const RunCommand& command, v1::JobSpec* spec);
+
+// Blocks until the job is over and nothing of it runs any more.
+ExitCode Run(const RunCommand& command, const Surroundings& surroundings, const Screen& screen);
+
+}  // namespace tactus::client

@@ -1,0 +1,34 @@
+#include "client/screen.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace tactus::client {
+
+Screen::Screen(const ScreenOptions& options)
+    : options_(options), is_terminal_(isatty(STDOUT_FILENO) == 1) {}
+
+void Screen::Print(const std::string& text) const {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+void Screen::Say(const std::string& message) const {
+  std::fflush(stdout);
+  std::fprintf(stderr, "tactus: %s\n", message.c_str());
+}
+
+void Screen::Say(const std::vector<std::string>& messages) const {
+  for (const std::string& message : messages) Say(message);
+}
+
+std::size_t Screen::columns() const {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return std::max<std::size_t>(20, size.ws_col);
+}
+
+}  // namespace tactus::client

@@ -1,0 +1,37 @@
+// The two streams of a command: data on standard output, messages on standard error.
+
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace tactus::client {
+
+struct ScreenOptions {
+  bool no_color = false;  // NO_COLOR is set
+};
+
+class Screen {
+ public:
+  explicit Screen(const ScreenOptions& options);
+
+  // Data, as it is.
+  void Print(const std::string& text) const;
+
+  // A message, "tactus: " before it and a line break after it.
+  void Say(const std::string& message) const;
+  void Say(const std::vector<std::string>& messages) const;
+
+  // Standard output is a terminal that can move its cursor.
+  bool is_terminal() const { return is_terminal_; }
+  bool has_colour() const { return is_terminal_ && !options_.no_color; }
+  // Its width now; 80 when nobody says.
+  std::size_t columns() const;
+
+ private:
+  const ScreenOptions options_;
+  const bool is_terminal_;
+};
+
+}  // namespace tactus::client

@@ -1,0 +1,18 @@
+// What main found around the process, so that nothing below it asks.
+
+#pragma once
+
+#include <string>
+
+#include "runtime/options.h"
+
+namespace tactus::client {
+
+struct Surroundings {
+  std::string server{};   // TACTUS_SERVER; empty: not set
+  bool no_color = false;  // NO_COLOR is set and not empty
+  runtime::UserFolders folders{};
+  std::string binary_folder{};  // where this program is
+};
+
+}  // namespace tactus::client

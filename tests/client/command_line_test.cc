@@ -1,0 +1,162 @@
+#include "client/command_line.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <variant>
+
+#include "client/run.h"
+
+namespace tactus::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+template <typename T>
+T Parsed(const std::vector<std::string>& words) {
+  const ParsedCommandLine parsed = ParseCommandLine(words);
+  EXPECT_EQ(parsed.error, "");
+  if (!parsed.line || !std::holds_alternative<T>(parsed.line->command)) {
+    ADD_FAILURE() << "another command";
+    return {};
+  }
+  return std::get<T>(parsed.line->command);
+}
+
+TEST(CommandLineTest, RunTakesItsOptions) {
+  const auto run = Parsed<RunCommand>({"run", "job.yaml", "--speeds", "1,1,0.5,0.25", "--set",
+                                       "adapt.batch.policy=fixed", "--set", "seed=3", "--output",
+                                       "r", "--keep", "-o", "json"});
+
+  EXPECT_EQ(run.job_file, "job.yaml");
+  EXPECT_THAT(run.speeds, ElementsAre(1, 1, 0.5, 0.25));
+  ASSERT_EQ(run.overrides.size(), 2u);
+  EXPECT_EQ(run.overrides[0].path, "adapt.batch.policy");
+  EXPECT_EQ(run.overrides[1].value, "3");
+  EXPECT_EQ(run.output_folder, "r");
+  EXPECT_TRUE(run.keep);
+  EXPECT_TRUE(run.json);
+}
+
+TEST(CommandLineTest, OptionsMayStandBeforeTheFile) {
+  const auto run = Parsed<RunCommand>({"run", "--set", "seed=3", "--speeds", "1,0.5", "job.yaml"});
+
+  EXPECT_THAT(run.speeds, ElementsAre(1, 0.5));
+  EXPECT_EQ(run.job_file, "job.yaml");
+  EXPECT_EQ(run.overrides.size(), 1u);
+}
+
+TEST(CommandLineTest, GetKnowsItsNouns) {
+  EXPECT_EQ(Parsed<GetCommand>({"get", "jobs"}).noun, GetCommand::Noun::kJobs);
+  EXPECT_EQ(Parsed<GetCommand>({"get", "nodes", "-o", "yaml"}).output, OutputFormat::kYaml);
+  EXPECT_EQ(Parsed<GetCommand>({"get", "job", "demo-1"}).name, "demo-1");
+  EXPECT_EQ(Parsed<GetCommand>({"get", "rounds", "demo-1", "--limit", "5"}).count_max, 5u);
+  EXPECT_EQ(Parsed<GetCommand>({"get", "rounds", "demo-1"}).count_max, 100'000u);
+  EXPECT_EQ(Parsed<GetCommand>({"get", "jobs"}).count_max, 100'000u);
+}
+
+TEST(CommandLineTest, GlobalOptionsMayFollowTheVerb) {
+  const ParsedCommandLine parsed =
+      ParseCommandLine({"watch", "demo-1", "--server", "h:1", "--request-timeout", "500ms"});
+
+  ASSERT_TRUE(parsed.line.has_value()) << parsed.error;
+  EXPECT_EQ(parsed.line->server, "h:1");
+  EXPECT_EQ(parsed.line->request_timeout, Seconds(0.5));
+}
+
+TEST(CommandLineTest, OtherVerbsTakeTheirs) {
+  EXPECT_TRUE(Parsed<SubmitCommand>({"submit", "j.yaml", "--dry-run"}).dry_run);
+  EXPECT_TRUE(Parsed<SubmitCommand>({"submit", "j.yaml", "--follow"}).follow);
+  EXPECT_TRUE(Parsed<CancelCommand>({"cancel", "demo-1", "--discard"}).discard);
+  EXPECT_EQ(Parsed<DownloadCommand>({"download", "demo-1", "--to", "d"}).folder, "d");
+  Parsed<VersionCommand>({"version"});
+}
+
+TEST(CommandLineTest, HelpDocumentsTheExitCodes) {
+  const ParsedCommandLine parsed = ParseCommandLine({"--help"});
+
+  EXPECT_FALSE(parsed.line.has_value());
+  EXPECT_EQ(parsed.error, "");
+  EXPECT_THAT(parsed.help, HasSubstr("130 interrupted"));
+}
+
+TEST(CommandLineTest, MistakesAreNamed) {
+  EXPECT_THAT(ParseCommandLine({}).error, HasSubstr("subcommand is required"));
+  EXPECT_THAT(ParseCommandLine({"run"}).error, HasSubstr("job_file is required"));
+  EXPECT_THAT(ParseCommandLine({"get", "jobs", "-o", "xml"}).error, HasSubstr("xml"));
+  EXPECT_THAT(ParseCommandLine({"run", "j", "--speeds", "1,0"}).error, HasSubstr("found \"0\""));
+  EXPECT_THAT(ParseCommandLine({"run", "j", "--speeds", "1,nan"}).error,
+              HasSubstr("found \"nan\""));
+  EXPECT_THAT(ParseCommandLine({"run", "j", "--workers", "0"}).error, HasSubstr("0"));
+  EXPECT_THAT(ParseCommandLine({"run", "j", "--set", "x"}).error,
+              HasSubstr("allowed is KEY=VALUE"));
+  EXPECT_THAT(ParseCommandLine({"get", "jobs", "--request-timeout", "5"}).error,
+              HasSubstr("\"5\""));
+  EXPECT_THAT(ParseCommandLine({"get", "jobs", "--request-timeout", "0s"}).error,
+              HasSubstr("more than 0"));
+  EXPECT_EQ(ParseCommandLine({"sumbit"}).error,
+            "tactus: 'sumbit' is unknown; did you mean 'submit'? allowed: run, submit, get, watch, "
+            "cancel, "
+            "download, version\n");
+  EXPECT_EQ(ParseCommandLine({"get", "frob"}).error,
+            "tactus: 'frob' is unknown; allowed: jobs, job, nodes, rounds\n");
+}
+
+struct FitCase {
+  std::uint32_t workers;
+  std::vector<double> speeds;
+  std::uint32_t min;  // 0: not in the file
+  std::uint32_t max;
+  std::uint32_t count;
+};
+
+class FitWorkersTest : public ::testing::TestWithParam<FitCase> {};
+
+v1::JobSpec SpecWith(std::uint32_t min, std::uint32_t max) {
+  v1::JobSpec spec;
+  if (min > 0) spec.mutable_workers()->set_min(min);
+  if (max > 0) spec.mutable_workers()->set_max(max);
+  return spec;
+}
+
+TEST_P(FitWorkersTest, TakesFlagsThenFileThenTwo) {
+  const FitCase& given = GetParam();
+  v1::JobSpec spec = SpecWith(given.min, given.max);
+
+  const absl::StatusOr<std::uint32_t> count =
+      FitWorkers({.workers = given.workers, .speeds = given.speeds}, &spec);
+
+  ASSERT_TRUE(count.ok()) << count.status();
+  EXPECT_EQ(*count, given.count);
+  EXPECT_EQ(spec.workers().min(), given.min > 0 ? given.min : given.count);
+  EXPECT_EQ(spec.workers().max(), given.max > 0 ? given.max : given.count);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FitWorkersTest,
+                         ::testing::Values(FitCase{0, {}, 0, 0, 2}, FitCase{3, {}, 0, 0, 3},
+                                           FitCase{0, {1, 0.5, 0.5}, 0, 0, 3},
+                                           FitCase{0, {}, 0, 6, 6}, FitCase{0, {}, 5, 0, 5},
+                                           FitCase{0, {}, 2, 6, 6},
+                                           FitCase{4, {1, 1, 1, 1}, 2, 8, 4}));
+
+TEST(FitWorkersTest, RefusesContradictions) {
+  v1::JobSpec four = SpecWith(4, 4);
+  v1::JobSpec many = SpecWith(0, 100'000);
+  v1::JobSpec cuda;
+  cuda.mutable_workers()->set_device(v1::DEVICE_KIND_CUDA);
+  v1::JobSpec none;
+
+  EXPECT_EQ(FitWorkers({.workers = 2}, &four).status().message(),
+            "workers.min: the job file says 4, but 2 workers are asked for");
+  EXPECT_EQ(FitWorkers({.workers = 5}, &four).status().message(),
+            "workers.max: the job file says 4, but 5 workers are asked for");
+  EXPECT_EQ(FitWorkers({}, &many).status().message(),
+            "workers: found 100000, allowed is 1 to 256 on one machine");
+  EXPECT_FALSE(FitWorkers({}, &cuda).ok());
+  EXPECT_EQ(FitWorkers({.workers = 3, .speeds = {1, 1}}, &none).status().message(),
+            "--speeds: found 2 speeds, allowed is one for each of 3 workers");
+}
+
+}  // namespace
+}  // namespace tactus::client

@@ -1,0 +1,55 @@
+// The public API in this process, on a free port, answering what a test put into it.
+
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tactus/v1/jobs.grpc.pb.h"
+#include "tactus/v1/nodes.grpc.pb.h"
+
+namespace tactus::client {
+
+// Set the members before the first call.
+class FakeCoordinator : public v1::Jobs::Service {
+ public:
+  FakeCoordinator();
+  ~FakeCoordinator() override;
+
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  // Calls in progress are cancelled; later ones find nobody.
+  void Shutdown();
+
+  std::function<grpc::Status(const v1::CreateJobRequest&, v1::Job*)> create_job;
+  v1::Job job;                                     // what GetJob and CancelJob answer
+  int jobs = 0;                                    // how many ListJobs has, in pages of page_size
+  std::vector<std::vector<v1::JobEvent>> watches;  // the events of each stream that is opened
+  // What stream number i ends with, from 0; null: it stays open until the client ends it.
+  std::function<grpc::Status(int i)> watch_end;
+  std::vector<std::string> chunks;  // what DownloadArtifact sends
+  std::atomic<int> watches_opened{0};
+  std::atomic<bool> watch_cancelled{false};
+
+  grpc::Status CreateJob(grpc::ServerContext*, const v1::CreateJobRequest* request,
+                         v1::Job* response) override;
+  grpc::Status GetJob(grpc::ServerContext*, const v1::GetJobRequest*, v1::Job* response) override;
+  grpc::Status CancelJob(grpc::ServerContext*, const v1::CancelJobRequest*,
+                         v1::Job* response) override;
+  grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest* request,
+                        v1::ListJobsResponse* response) override;
+  grpc::Status WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest*,
+                        grpc::ServerWriter<v1::JobEvent>* writer) override;
+  grpc::Status DownloadArtifact(grpc::ServerContext*, const v1::DownloadArtifactRequest*,
+                                grpc::ServerWriter<v1::ArtifactChunk>* writer) override;
+
+ private:
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace tactus::client

@@ -1,0 +1,109 @@
+#include "client/tables.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/client/sample_job.h"
+
+namespace tactus::client {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(TablesTest, JobsHaveALineEach) {
+  v1::ListJobsResponse jobs;
+  *jobs.add_jobs() = FinishedJob();
+  *jobs.add_jobs() = StateEvent(v1::JOB_STATE_QUEUED, "").job();
+
+  EXPECT_EQ(Render(jobs, OutputFormat::kTable),
+            "NAME    STATE      EPOCHS  ROUNDS  LOSS    SAMPLES/S  WORKERS  CREATED\n"
+            "demo-1  succeeded  0.12    143     2.3141  1,204      2        -\n"
+            "demo-1  queued     -       -       -       -          0        -\n");
+  EXPECT_EQ(Render(jobs, OutputFormat::kName), "demo-1\ndemo-1\n");
+}
+
+TEST(TablesTest, OneJobIsShownInFull) {
+  const std::string text = Render(FinishedJob(), OutputFormat::kTable);
+
+  EXPECT_THAT(text, HasSubstr("state            succeeded\n"));
+  EXPECT_THAT(text, HasSubstr("file             model.pt (1.2 MiB)\n"));
+  EXPECT_THAT(text, HasSubstr("RANK  NODE   DEVICE  BATCH  SAMPLES  SAMPLES/S  IDLE\n"));
+}
+
+TEST(TablesTest, YamlIsTheMessage) {
+  v1::Job job = StateEvent(v1::JOB_STATE_RUNNING, "").job();
+  job.mutable_spec()->set_name("demo");
+  job.mutable_spec()->mutable_stop()->mutable_time()->set_seconds(90);
+  job.mutable_create_time()->set_seconds(1);
+  (*job.mutable_labels())["team"] = "a b";
+  job.mutable_progress()->mutable_plan()->add_batch_sizes(3);
+  job.mutable_progress()->mutable_plan()->add_batch_sizes(4);
+  job.mutable_progress()->add_workers()->set_node("n0");
+  job.mutable_progress()->add_workers();
+
+  EXPECT_EQ(Render(job, OutputFormat::kYaml),
+            "name: projects/default/jobs/demo-1\n"
+            "state: running\n"
+            "spec:\n"
+            "  name: demo\n"
+            "  stop:\n"
+            "    time: 1m30s\n"
+            "create_time: \"1970-01-01T00:00:01Z\"\n"
+            "labels:\n"
+            "  team: a b\n"
+            "progress:\n"
+            "  plan:\n"
+            "    batch_sizes: [3, 4]\n"
+            "  workers:\n"
+            "    - node: n0\n"
+            "    - {}\n");
+}
+
+TEST(TablesTest, JsonHasTheSchemasNames) {
+  const nlohmann::json job = nlohmann::json::parse(Render(FinishedJob(), OutputFormat::kJson));
+
+  EXPECT_EQ(job["state"], "JOB_STATE_SUCCEEDED");
+  EXPECT_EQ(job["result"]["train_loss"], 1.8123);
+}
+
+TEST(TablesTest, NodesHaveALineADevice) {
+  v1::ListNodesResponse nodes;
+  v1::Node* node = nodes.add_nodes();
+  node->set_name("nodes/n0");
+  node->set_connected(true);
+  v1::Device* device = node->add_devices();
+  device->set_name("cpu:0");
+  device->set_kind(v1::DEVICE_KIND_CPU);
+  device->set_model("EPYC");
+  device->set_emulated_speed(0.5);
+  device->set_job("projects/default/jobs/demo-1");
+  nodes.add_nodes()->set_name("nodes/n1");
+
+  EXPECT_EQ(Render(nodes, OutputFormat::kTable),
+            "NODE  STATE      DEVICE  KIND  MODEL  SPEED    JOB     METRICS\n"
+            "n0    connected  cpu:0   cpu   EPYC   at 0.50  demo-1  -\n"
+            "n1    lost       -       -     -      -        -       -\n");
+  EXPECT_EQ(Render(nodes, OutputFormat::kName), "n0\nn1\n");
+}
+
+TEST(TablesTest, RoundsShowWhatEachRankDid) {
+  v1::ListRoundsResponse rounds;
+  v1::Round* round = rounds.add_rounds();
+  round->set_round(3);
+  round->set_samples(64);
+  round->set_loss(2.5);
+  round->set_seconds(0.25);
+  round->set_plan_version(2);
+  round->add_worker_samples(47);
+  round->add_worker_samples(17);
+
+  EXPECT_EQ(Render(rounds, OutputFormat::kTable),
+            "ROUND  EPOCH  LOSS    SAMPLES  SECONDS  PLAN  SAMPLES BY RANK\n"
+            "3      0      2.5000  64       0.2500   2     47,17\n");
+}
+
+}  // namespace
+}  // namespace tactus::client
