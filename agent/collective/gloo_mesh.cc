@@ -3,10 +3,13 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <limits>
 #include <utility>
@@ -41,15 +44,31 @@ std::string WithoutPlace(const std::string& message) {
   return message.starts_with('[') && end != std::string::npos ? message.substr(end + 2) : message;
 }
 
-// Why the name cannot be resolved, or nothing. Gloo itself uses a result that is not there.
-std::string WhyUnresolved(const std::string& name) {
+// Why a socket cannot be bound to the address, or nothing.
+std::string WhyUnbindable(const addrinfo& address) {
+  const int descriptor = socket(address.ai_family, address.ai_socktype, address.ai_protocol);
+  const bool bound = descriptor != -1 && bind(descriptor, address.ai_addr, address.ai_addrlen) == 0;
+  const std::string why = bound ? "" : std::strerror(errno);
+  if (descriptor != -1) close(descriptor);
+  return why;
+}
+
+// Why `name` is no address of this host, or nothing. Asked before Gloo, which uses a result that is
+// not there when the name is unknown.
+std::string WhyNotHere(const std::string& name) {
+  if (name.empty()) return "empty";
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* result = nullptr;
   const int error = getaddrinfo(name.c_str(), nullptr, &hints, &result);
   if (error != 0) return gai_strerror(error);
+  std::string why;
+  for (const addrinfo* address = result; address != nullptr; address = address->ai_next) {
+    why = WhyUnbindable(*address);
+    if (why.empty()) break;
+  }
   freeaddrinfo(result);
-  return "";
+  return why;
 }
 
 // The part of `endpoint` that is meant for member `to`; it stands in rank order without `from`.
@@ -80,10 +99,11 @@ bool GlooMesh::OpenDevice(const std::string& address) {
   ::gloo::transport::tcp::attr attributes;
   if (if_nametoindex(address.c_str()) != 0) {
     attributes.iface = address;
-  } else if (const std::string why = WhyUnresolved(address); !address.empty() && why.empty()) {
+  } else if (const std::string why = WhyNotHere(address); why.empty()) {
     attributes.hostname = address;
   } else {
-    failure_ = "address '" + address + "': neither an interface nor a host's address: " + why;
+    failure_ =
+        "address '" + address + "': neither an interface nor an address of this host: " + why;
     return false;
   }
   return Guard(rank_, [&] { device_ = ::gloo::transport::tcp::CreateDevice(attributes); });
