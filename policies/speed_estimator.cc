@@ -9,7 +9,7 @@ namespace {
 constexpr int kNoiseWeightMin = 4;   // [rounds] of the initial noise
 constexpr int kNoiseWeightMax = 64;  // [rounds] memory of the noise
 constexpr double kDifferenceNoises = 3.0;
-constexpr int kOlderMax = 1 << 20;   // [rounds] the window stops growing: no counter overflows
+constexpr int kOlderMax = 1 << 20;  // [rounds] the window stops growing: no counter overflows
 
 }  // namespace
 
