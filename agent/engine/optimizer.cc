@@ -25,11 +25,11 @@ void Optimizer::Step(std::span<const float> gradients, double gradient_scale,
     return;
   }
   const AdamOptions& adam = std::get<AdamOptions>(options_);
-  device_.Adam({.learning_rate = static_cast<float>(adam.learning_rate),
-                .beta1 = static_cast<float>(adam.beta1),
-                .beta2 = static_cast<float>(adam.beta2),
+  device_.Adam({.learning_rate = adam.learning_rate,
+                .beta1 = adam.beta1,
+                .beta2 = adam.beta2,
                 .epsilon = static_cast<float>(adam.epsilon),
-                .weight_decay = static_cast<float>(adam.weight_decay),
+                .weight_decay = adam.weight_decay,
                 .decoupled = adam.decoupled,
                 .gradient_scale = static_cast<float>(gradient_scale),
                 .step = steps_},

@@ -12,11 +12,12 @@ void SpeedEmulation::Begin() {
   cpu_started_ = ThreadCpuTime();
 }
 
-void SpeedEmulation::AwaitEnd() const {
-  if (speed_ <= 0) return;
+Instant SpeedEmulation::AwaitEnd() const {
+  if (speed_ <= 0) return Now();
   const double cpu_seconds = ToSeconds(ThreadCpuTime() - cpu_started_);
   const Instant end = started_ + Seconds(cpu_seconds * cpu_factor_ / speed_);
   std::this_thread::sleep_for(end - Now());
+  return end;
 }
 
 }  // namespace tactus::worker

@@ -19,8 +19,10 @@ class SpeedEmulation {
   // A micro-batch begins.
   void Begin();
 
-  // It is computed; returns when its emulated duration is over.
-  void AwaitEnd() const;
+  // It is computed; waits until its emulated duration is over and returns when that was. On a host
+  // with more to do than it has cores that may lie in the past: the overrun is the host's, not the
+  // pretended device's.
+  Instant AwaitEnd() const;
 
  private:
   const double speed_;

@@ -182,8 +182,8 @@ absl::Status Worker::Train() {
     emulation.Begin();
     absl::StatusOr<engine::StepResult> result = Compute(*batch);
     if (!result.ok()) return result.status();
-    emulation.AwaitEnd();
-    result->finished = batch->indices.empty() ? result->started : Now();
+    const Instant end = emulation.AwaitEnd();
+    result->finished = batch->indices.empty() ? result->started : end;
     engine_->Step(*result);
     if (const std::optional<policies::Report> report = engine_->TakeReport()) {
       link_.Send(ReportMessage{.generation = group_.generation, .report = *report});

@@ -25,26 +25,27 @@ def wait_until(condition, seconds, what):
 
 
 def processes_of(folder):
-    """Process ids whose command line mentions the folder: everything that was started for it."""
+    """Process ids whose environment mentions the folder (see Folder): everything that was started for it."""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
         try:
-            command = (entry / "cmdline").read_bytes()
+            environment = (entry / "environ").read_bytes()
             state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
         except OSError:
             continue
-        if str(folder).encode() in command and state != "Z":
+        if str(folder).encode() in environment and state != "Z":
             found.append(int(entry.name))
     return found
 
 
 class Folder:
-    """A temporary folder, removed at the end."""
+    """A temporary folder, removed at the end. Processes started meanwhile carry its path in their environment."""
 
     def __init__(self):
         self.path = pathlib.Path(tempfile.mkdtemp(prefix="tactus-it-"))
+        os.environ["TACTUS_TEST_FOLDER"] = str(self.path)
 
     def corpus(self, size=60000):
         path = self.path / "corpus.txt"
@@ -89,9 +90,9 @@ class Cluster:
         self._start(node, command)
 
     def _start(self, name, command):
-        log = open(self.folder / f"{name}.log", "ab")
-        self.processes[name] = subprocess.Popen([str(word) for word in command], stdout=log, stderr=log,
-                                                stdin=subprocess.DEVNULL)
+        with open(self.folder / f"{name}.log", "ab") as log:
+            self.processes[name] = subprocess.Popen([str(word) for word in command], stdout=log, stderr=log,
+                                                    stdin=subprocess.DEVNULL)
 
     def signal(self, name, number):
         self.processes[name].send_signal(number)

@@ -147,8 +147,7 @@ class JobLifeTest(unittest.TestCase):
         self.cluster.start_agent("a", 2)
         cases = [("data.text", {"data": {"text": "/nonexistent/corpus.txt"}}),
                  ("data.text", {"data": {"text": str(self.folder.path / "empty")}}),
-                 ("model.torchscript", {"model": {"torchscript": str(self.corpus)}}),
-                 ("data", {"model": {"builtin": "cifar-cnn"}})]
+                 ("model.torchscript", {"model": {"torchscript": str(self.corpus)}})]
         (self.folder.path / "empty").write_bytes(b"")
         for field, change in cases:
             with self.subTest(field=field, change=change):

@@ -1,0 +1,47 @@
+"""What the benchmarks share: a cluster on this machine, tables, medians with their spread."""
+import os
+import pathlib
+import statistics
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+os.environ.setdefault("TACTUS_BIN", str(ROOT / "build/release/bin"))
+os.environ.setdefault("TACTUS_SOURCE", str(ROOT))
+sys.path.insert(0, str(ROOT / "tests/integration"))
+sys.dont_write_bytecode = True
+
+from cluster import Cluster, Folder, tiny_spec, wait_until  # noqa: E402,F401  (path set above)
+
+
+def spread(values):
+    """'median (minimum to maximum)'."""
+    return f"{statistics.median(values):.4g} ({min(values):.4g} to {max(values):.4g})"
+
+
+def table(header, rows):
+    cells = [header] + [[str(cell) for cell in row] for row in rows]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
+    for number, row in enumerate(cells):
+        print("| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths)) + " |")
+        if number == 0:
+            print("|" + "|".join("-" * (width + 2) for width in widths) + "|")
+
+
+def scrape(address):
+    """The samples of /metrics: {'name{labels}': value}."""
+    import urllib.request
+    text = urllib.request.urlopen(f"http://{address}/metrics", timeout=10).read().decode()
+    samples = {}
+    for line in text.splitlines():
+        if line and not line.startswith("#"):
+            name, value = line.rsplit(" ", 1)
+            samples[name] = float(value)
+    return samples
+
+
+def resident_mib(pid, peak=False):
+    key = "VmHWM" if peak else "VmRSS"
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(key + ":"):
+            return int(line.split()[1]) / 1024
+    raise LookupError(pid)
