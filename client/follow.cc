@@ -20,7 +20,6 @@ class Follower {
       : connection_(connection), loop_(loop), handlers_(handlers) {}
 
   Followed Run(const std::string& name) {
-    heard_ = runtime::Now();
     while (true) {
       if (FollowOnce(name)) return followed_;
       if (!MayTryAgain()) return followed_;
@@ -51,19 +50,21 @@ class Follower {
 
   void OnEvent(const v1::JobEvent& event) {
     heard_ = runtime::Now();
+    heard_once_ = true;
     failures_ = 0;
     if (event.has_job()) followed_.job = event.job();
     handlers_.event(event);
   }
 
-  // A stream that ends before its job: the coordinator stops, or the stream's hour is over.
+  // A stream that ends before its job: the coordinator stops, or the stream's hour is over. One
+  // that never was has a wrong address.
   bool MayTryAgain() {
     followed_.status = *ended_;
     const bool over = ended_->code() == absl::StatusCode::kDeadlineExceeded || ended_->ok();
     if (!over && !runtime::IsRetryable(*ended_)) return false;
     if (ended_->ok())
       ended_ = followed_.status = absl::UnavailableError("the stream of events ended");
-    return runtime::Now() - heard_ < kLostMax;
+    return heard_once_ && runtime::Now() - heard_ < kLostMax;
   }
 
   // True when the following ended meanwhile.
@@ -84,7 +85,8 @@ class Follower {
   Followed followed_;
   std::optional<absl::Status> ended_;  // of the present stream
   Instant heard_{};                    // of the last event
-  int failures_ = 0;                   // since then
+  bool heard_once_ = false;
+  int failures_ = 0;  // since then
   Rng rng_{1};
 };
 

@@ -160,6 +160,16 @@ TEST_F(ConnectionTest, AJobThatDoesNotExistIsNotWaitedFor) {
   EXPECT_EQ(ExitCodeOf(followed.status), ExitCode::kNotFound);
 }
 
+TEST_F(ConnectionTest, ACoordinatorThatNeverAnsweredIsNotWaitedFor) {
+  coordinator_.Shutdown();
+
+  const Followed followed = FollowJob();
+
+  EXPECT_EQ(followed.end, Followed::End::kLost);
+  EXPECT_EQ(ExitCodeOf(followed.status), ExitCode::kUnavailable);
+  EXPECT_TRUE(said_.empty());
+}
+
 TEST_F(ConnectionTest, ASignalEndsTheFollowingAndTheStream) {
   coordinator_.watches = {{StateEvent(v1::JOB_STATE_RUNNING, "")}};
   const FollowHandlers handlers = {.event = [](const v1::JobEvent&) { raise(SIGUSR1); },
