@@ -19,27 +19,33 @@ namespace tactus::model {
 
 // What to build or load, and its loss: a job file's `model`.
 struct ModelOptions {
-  std::string builtin;      // "bytes-lm", "cifar-cnn", "resnet18", or empty
-  std::string torchscript;  // path, or empty; exactly one of the two is set
+  std::string builtin = {};            // "bytes-lm", "cifar-cnn", "resnet18", or empty
+  std::string torchscript = {};        // path, or empty; exactly one of the two is set
   std::string loss = "cross_entropy";  // "cross_entropy", "mse" or the path of a TorchScript module
-  std::optional<std::uint32_t> width, heads, layers, context, classes, channels;  // of a built-in
-  std::uint64_t seed = 1;  // initial weights of a built-in
+  // Sizes of a built-in; a size that it does not have is refused.
+  std::optional<std::uint32_t> width = {};
+  std::optional<std::uint32_t> heads = {};
+  std::optional<std::uint32_t> layers = {};
+  std::optional<std::uint32_t> context = {};
+  std::optional<std::uint32_t> classes = {};
+  std::optional<std::uint32_t> channels = {};
+  std::uint64_t seed = 1;  // initial weights of a built-in; random numbers of training
   int threads = 1;         // of libtorch within this process, >= 1
 };
 
 // A micro-batch in host memory; the spans must live during the call.
 struct Examples {
   std::uint64_t count = 0;
-  data::TensorSpec input_spec;
-  data::TensorSpec target_spec;
-  std::span<const std::byte> inputs;
-  std::span<const std::byte> targets;
+  data::TensorSpec input_spec = {};
+  data::TensorSpec target_spec = {};
+  std::span<const std::byte> inputs = {};
+  std::span<const std::byte> targets = {};
 };
 
 // Sums over the samples of an evaluation.
 struct EvaluationSums {
   double loss_sum = 0;
-  double correct_sum = 0;  // right answers; of a sample with many positions, the share of them
+  double correct_sum = 0;     // right answers; of a sample with many positions, the share of them
   bool has_accuracy = false;  // false: the loss has no notion of a right answer
   std::uint64_t samples = 0;
 };
@@ -47,16 +53,17 @@ struct EvaluationSums {
 // Called during ForwardBackward when the gradient of a segment is complete.
 using SegmentReady = std::function<void(std::size_t segment)>;
 
-// One model on one device. Parameters and gradients are views into two flat buffers owned by the caller.
-// Not thread-safe; one thread from Open to the end (libtorch keeps per-thread state).
+// One model on one device. Parameters and gradients are views into two flat buffers owned by the
+// caller. Not thread-safe; one thread from Open to the end (libtorch keeps per-thread state).
 class Model {
  public:
-  // Builds or loads the model. The segment table stands in reverse order of the parameters' registration,
-  // so that backward passes complete the flat gradient buffer from its front; parameters that need no
-  // gradient are not in it.
+  // Builds or loads the model. The segment table stands in reverse order of the parameters'
+  // registration, so that backward passes complete the flat gradient buffer from its front;
+  // parameters that need no gradient are not in it.
   //
-  // Errors, beginning with the field ("model.torchscript: ..."): NotFound, InvalidArgument (does not load,
-  // unknown built-in, option out of range, no parameter to train, a parameter that is not float32).
+  // Errors, beginning with the field ("model.torchscript: ..."): NotFound, InvalidArgument (does
+  // not load, unknown built-in, option out of range, no parameter to train, a parameter that is not
+  // float32).
   static absl::StatusOr<std::unique_ptr<Model>> Open(const ModelOptions& options);
 
   virtual ~Model() = default;
@@ -64,33 +71,39 @@ class Model {
   // Offsets are assigned (cuda::AssignOffsets).
   virtual const cuda::SegmentTable& segments() const = 0;
 
-  // Copies the present weights into `parameters` and makes parameters and gradients views of the two
-  // buffers from now on; gradients are then accumulated into `gradients`. Both hold at least
+  // Copies the present weights into `parameters` and makes parameters and gradients views of the
+  // two buffers from now on; gradients are then accumulated into `gradients`. Both hold at least
   // cuda::FlatLength(segments()) elements, 64-byte aligned, and outlive the model.
   virtual void Bind(std::span<float> parameters, std::span<float> gradients) = 0;
 
-  // Runs one micro-batch at the present weights without changing anything lasting (gradients come back
-  // zero), to see that input, output, target and loss fit together. Requires Bind.
+  // Runs one micro-batch at the present weights without changing anything lasting (gradients,
+  // buffers and random numbers come back as they were), to see that input, output, target and loss
+  // fit together. Requires Bind.
   // Errors: InvalidArgument beginning with the field to blame ("model.loss: ...", "data: ...").
   virtual absl::Status TryOut(const Examples& examples) = 0;
 
-  // Adds the SUM over samples of the per-sample gradients to the gradient buffer. `ready`, if set, is called
-  // once for each segment, in the order in which backward completes them, from the calling thread.
-  // Returns the sum over samples of the per-sample losses; a sample's loss is the mean over its positions.
+  // Adds the SUM over samples of the per-sample gradients to the gradient buffer. `ready`, if set,
+  // is called once for each segment, in the order in which backward completes them, from the
+  // calling thread. Returns the sum over samples of the per-sample losses; a sample's loss is the
+  // mean over its positions.
   // Errors: Internal with libtorch's message; ResourceExhausted, out of memory.
-  virtual absl::StatusOr<double> ForwardBackward(const Examples& examples, const SegmentReady& ready) = 0;
+  virtual absl::StatusOr<double> ForwardBackward(const Examples& examples,
+                                                 const SegmentReady& ready) = 0;
 
-  // Losses and right answers at the present weights, in evaluation mode (dropout off, running statistics).
+  // Losses and right answers at the present weights, in evaluation mode (dropout off, running
+  // statistics).
   virtual absl::StatusOr<EvaluationSums> Evaluate(const Examples& examples) = 0;
 
-  // Floating-point buffers that training changes (running statistics), flattened in registration order.
+  // Floating-point buffers (running statistics), flattened in registration order. Those that held a
+  // non-finite value when the model was opened are constants, such as a mask of -inf, and left out.
   virtual std::vector<float> ReadBuffers() const = 0;
   virtual void WriteBuffers(std::span<const float> values) = 0;
 
   // Bytes of context that a built-in text model takes; empty for others.
   virtual std::optional<std::uint32_t> context() const = 0;
 
-  // Writes the model as TorchScript, readable by torch.jit.load, beside and then renamed.
+  // Writes the model as TorchScript in evaluation mode, readable by torch.jit.load, beside and then
+  // renamed.
   // Errors: as the file system has them.
   virtual absl::Status SaveTorchScript(const std::string& path) const = 0;
 

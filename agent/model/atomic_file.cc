@@ -1,0 +1,93 @@
+#include "agent/model/atomic_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+namespace tactus::model {
+namespace {
+
+// The status of the system call that just failed.
+absl::Status SystemError(const std::string& what) {
+  const int error = errno;
+  const std::string message = what + ": " + std::strerror(error);
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+      return absl::NotFoundError(message);
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return absl::PermissionDeniedError(message);
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+      return absl::ResourceExhaustedError(message);
+    default:
+      return absl::InternalError(message);
+  }
+}
+
+// Makes a rename in the folder durable.
+absl::Status SyncFolder(const std::string& path) {
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  const std::filesystem::path folder = parent.empty() ? std::filesystem::path(".") : parent;
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return SystemError(folder.string());
+  const bool synced = ::fsync(descriptor) == 0 || errno == EINVAL;
+  const absl::Status status = synced ? absl::OkStatus() : SystemError(folder.string());
+  ::close(descriptor);
+  return status;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Open(const std::string& path) {
+  const std::string partial = path + ".partial";
+  const int descriptor = ::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor < 0) return SystemError(path);
+  return std::unique_ptr<AtomicFile>(new AtomicFile(path, descriptor));
+}
+
+AtomicFile::AtomicFile(std::string path, int descriptor)
+    : path_(std::move(path)), partial_(path_ + ".partial"), descriptor_(descriptor) {}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ < 0) return;
+  ::close(descriptor_);
+  ::unlink(partial_.c_str());
+}
+
+absl::Status AtomicFile::Fail(const std::string& what) {
+  error_ = SystemError(what);
+  return error_;
+}
+
+absl::Status AtomicFile::Append(const void* bytes, std::size_t size) {
+  if (!error_.ok()) return error_;
+  const char* next = static_cast<const char*>(bytes);
+  while (size > 0) {
+    const ssize_t written = ::write(descriptor_, next, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return Fail(path_);
+    next += written;
+    size -= static_cast<std::size_t>(written);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFile::Commit() {
+  if (!error_.ok()) return error_;
+  if (::fsync(descriptor_) != 0) return Fail(path_);
+  if (std::rename(partial_.c_str(), path_.c_str()) != 0) return Fail(path_);
+  ::close(descriptor_);
+  descriptor_ = -1;
+  return SyncFolder(path_);
+}
+
+}  // namespace tactus::model

@@ -1,0 +1,178 @@
+#include "agent/model/torch_loss.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <utility>
+
+#include "agent/model/torch_module.h"
+
+namespace tactus::model {
+namespace {
+
+absl::Status LossError(const std::string& message) {
+  return absl::InvalidArgumentError("model.loss: " + message);
+}
+
+// "[2, 64, classes]": the shape of logits that fit to targets.
+std::string LogitsText(const at::Tensor& targets) {
+  const std::string shape = ShapeText(targets.sizes());
+  return shape.substr(0, shape.size() - 1) + ", classes]";
+}
+
+// Outputs [n, classes] with targets int64 [n], or [n, positions, classes] with [n, positions].
+class CrossEntropy final : public Loss {
+ public:
+  absl::Status Fits(const at::Tensor& outputs, const at::Tensor& targets) override {
+    if (targets.is_floating_point()) {
+      return absl::InvalidArgumentError("data: the targets are " + Describe(targets) +
+                                        "; cross_entropy needs int64 class indices");
+    }
+    if (targets.dim() != 1 && targets.dim() != 2) {
+      return absl::InvalidArgumentError("data: the targets are " + Describe(targets) +
+                                        "; cross_entropy needs [n] or [n, positions]");
+    }
+    const bool fits = outputs.dim() == targets.dim() + 1 &&
+                      outputs.sizes().slice(0, targets.sizes().size()) == targets.sizes();
+    if (!fits) {
+      const std::string needed = targets.dim() == 1 ? "[n, classes]" : LogitsText(targets);
+      return LossError("cross_entropy needs logits " + needed + ", the model gives " +
+                       ShapeText(outputs.sizes()));
+    }
+    if (!outputs.is_floating_point()) {
+      return LossError("cross_entropy needs floating-point logits, the model gives " +
+                       Describe(outputs));
+    }
+    return CheckRange(targets, outputs.size(-1));
+  }
+
+  at::Tensor Sum(const at::Tensor& outputs, const at::Tensor& targets) override {
+    const at::Tensor sum =
+        at::cross_entropy_loss(outputs.reshape({-1, outputs.size(-1)}),
+                               targets.reshape({-1}).to(at::kLong), {}, at::Reduction::Sum);
+    return Positions(targets) == 1 ? sum : sum / static_cast<double>(Positions(targets));
+  }
+
+  std::optional<double> Correct(const at::Tensor& outputs, const at::Tensor& targets) override {
+    const std::int64_t right = outputs.argmax(-1).eq(targets).sum().item<std::int64_t>();
+    return static_cast<double>(right) / static_cast<double>(Positions(targets));
+  }
+
+ private:
+  static std::int64_t Positions(const at::Tensor& targets) {
+    return targets.dim() == 1 ? 1 : targets.size(1);
+  }
+
+  static absl::Status CheckRange(const at::Tensor& targets, std::int64_t classes) {
+    if (targets.numel() == 0) return absl::OkStatus();
+    const std::int64_t low = targets.min().item<std::int64_t>();
+    const std::int64_t high = targets.max().item<std::int64_t>();
+    if (high >= classes) {
+      return absl::InvalidArgumentError("data: the targets reach " + std::to_string(high) +
+                                        " but the model has " + std::to_string(classes) +
+                                        " classes");
+    }
+    if (low < 0) {
+      return absl::InvalidArgumentError("data: the targets go down to " + std::to_string(low) +
+                                        "; allowed: 0 to " + std::to_string(classes - 1));
+    }
+    return absl::OkStatus();
+  }
+};
+
+// Outputs and targets of one shape.
+class MeanSquaredError final : public Loss {
+ public:
+  absl::Status Fits(const at::Tensor& outputs, const at::Tensor& targets) override {
+    if (!targets.is_floating_point()) {
+      return absl::InvalidArgumentError("data: the targets are " + Describe(targets) +
+                                        "; mse needs float32");
+    }
+    if (outputs.sizes() != targets.sizes()) {
+      return LossError("mse needs an output of the targets' shape " + ShapeText(targets.sizes()) +
+                       ", the model gives " + ShapeText(outputs.sizes()));
+    }
+    if (!outputs.is_floating_point()) {
+      return LossError("mse needs a floating-point output, the model gives " + Describe(outputs));
+    }
+    return absl::OkStatus();
+  }
+
+  at::Tensor Sum(const at::Tensor& outputs, const at::Tensor& targets) override {
+    const double elements = static_cast<double>(targets.numel() / targets.size(0));
+    const at::Tensor sum = at::mse_loss(outputs, targets, at::Reduction::Sum);
+    return elements == 1 ? sum : sum / elements;
+  }
+
+  std::optional<double> Correct(const at::Tensor& /*outputs*/,
+                                const at::Tensor& /*targets*/) override {
+    return std::nullopt;
+  }
+};
+
+// A user's own module.
+class ModuleLoss final : public Loss {
+ public:
+  explicit ModuleLoss(torch::jit::Module module) : module_(std::move(module)) {}
+
+  absl::Status Fits(const at::Tensor& outputs, const at::Tensor& targets) override {
+    try {
+      const c10::IValue value = module_.forward({outputs, targets});
+      if (!value.isTensor()) {
+        return LossError("the module returns a " + value.tagKind() + "; allowed: a tensor");
+      }
+      const at::Tensor& loss = value.toTensor();
+      if (loss.is_floating_point() && (loss.dim() == 0 || PerSample(loss, targets))) {
+        return absl::OkStatus();
+      }
+      return LossError("the module gives " + Describe(loss) +
+                       "; allowed: one number, the mean over the samples, or [" +
+                       std::to_string(targets.size(0)) + "], one a sample");
+    } catch (const std::exception& error) {
+      return LossError("the module fails on outputs " + Describe(outputs) + " and targets " +
+                       Describe(targets) + ": " + OneLine(error));
+    }
+  }
+
+  at::Tensor Sum(const at::Tensor& outputs, const at::Tensor& targets) override {
+    const at::Tensor loss = module_.forward({outputs, targets}).toTensor();
+    return loss.dim() == 0 ? loss * static_cast<double>(targets.size(0)) : loss.sum();
+  }
+
+  std::optional<double> Correct(const at::Tensor& /*outputs*/,
+                                const at::Tensor& /*targets*/) override {
+    return std::nullopt;
+  }
+
+ private:
+  static bool PerSample(const at::Tensor& loss, const at::Tensor& targets) {
+    return loss.dim() == 1 && loss.size(0) == targets.size(0);
+  }
+
+  torch::jit::Module module_;
+};
+
+bool LooksLikePath(const std::string& name) {
+  return name.find('/') != std::string::npos || name.ends_with(".pt") || name.ends_with(".pth");
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Loss>> Loss::Open(const std::string& name) {
+  if (name == "cross_entropy") return std::make_unique<CrossEntropy>();
+  if (name == "mse") return std::make_unique<MeanSquaredError>();
+  std::error_code failure;
+  if (!LooksLikePath(name) && !std::filesystem::exists(name, failure)) {
+    return LossError("\"" + name +
+                     "\" is unknown; allowed: cross_entropy, mse, or the path of a TorchScript "
+                     "module");
+  }
+  absl::StatusOr<torch::jit::Module> module = LoadModule(name, "model.loss");
+  if (!module.ok()) return module.status();
+  if (!module->find_method("forward")) {
+    return LossError(name + " has no forward");
+  }
+  for (at::Tensor parameter : module->parameters()) parameter.set_requires_grad(false);
+  return std::make_unique<ModuleLoss>(*std::move(module));
+}
+
+}  // namespace tactus::model

@@ -1,0 +1,214 @@
+#include "agent/model/torch_module.h"
+
+#include <torch/csrc/jit/serialization/export.h>
+
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <new>
+#include <span>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "agent/model/atomic_file.h"
+#include "agent/model/initial_weights.h"
+#include "agent/model/safetensors.h"
+#include "base/rng.h"
+
+namespace tactus::model {
+namespace {
+
+// The interpreter wraps an error into a traceback, whose last line is the error itself.
+std::string LastErrorLine(const std::string& text) {
+  const std::size_t at = text.rfind("Error: ");
+  if (at == std::string::npos) return text;
+  return text.substr(at + std::string("Error: ").size());
+}
+
+at::Tensor MakeTensor(const TensorBlueprint& blueprint, const Rng& rng) {
+  const at::Tensor tensor = torch::empty(blueprint.shape, at::TensorOptions().dtype(at::kFloat));
+  FillInitial(blueprint, rng,
+              std::span(tensor.data_ptr<float>(), static_cast<std::size_t>(tensor.numel())));
+  return tensor;
+}
+
+// The names that safetensors has for element types; null, it has none.
+const char* SafetensorsType(at::ScalarType type) {
+  constexpr std::array<std::pair<at::ScalarType, const char*>, 10> kTypes = {{
+      {at::kFloat, "F32"},
+      {at::kDouble, "F64"},
+      {at::kHalf, "F16"},
+      {at::kBFloat16, "BF16"},
+      {at::kLong, "I64"},
+      {at::kInt, "I32"},
+      {at::kShort, "I16"},
+      {at::kChar, "I8"},
+      {at::kByte, "U8"},
+      {at::kBool, "BOOL"},
+  }};
+  for (const auto& [torch_type, name] : kTypes) {
+    if (torch_type == type) return name;
+  }
+  return nullptr;
+}
+
+// Builds modules of one compilation unit, so that their classes can refer to each other when saved.
+class Builder {
+ public:
+  explicit Builder(std::uint64_t seed) : seed_(seed) {}
+
+  torch::jit::Module Build(const ModuleBlueprint& blueprint, const std::string& prefix) {
+    torch::jit::Module module(c10::QualifiedName("__torch__." + blueprint.type), unit_,
+                              /*shouldMangle=*/true);
+    module.register_attribute("training", c10::BoolType::get(), true);
+    for (const TensorBlueprint& tensor : blueprint.tensors) {
+      at::Tensor value = MakeTensor(tensor, seed_.Fork(prefix + tensor.name));
+      if (tensor.trained) value.requires_grad_(true);
+      module.register_parameter(tensor.name, value, /*is_buffer=*/!tensor.trained);
+    }
+    for (const ModuleBlueprint& child : blueprint.children) {
+      module.register_module(child.name, Build(child, prefix + child.name + "."));
+    }
+    if (!blueprint.source.empty()) module.define(blueprint.source);
+    return module;
+  }
+
+ private:
+  const Rng seed_;
+  // Shared with every module that is built.
+  const std::shared_ptr<torch::jit::CompilationUnit> unit_ =
+      std::make_shared<torch::jit::CompilationUnit>();
+};
+
+}  // namespace
+
+std::string OneLine(const std::exception& error) {
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+  std::string text =
+      LastErrorLine(torch_error != nullptr ? torch_error->what_without_backtrace() : error.what());
+  text.erase(0, text.find_first_not_of(" \n"));
+  return text.substr(0, text.find('\n'));
+}
+
+absl::Status TorchError(const std::string& what, const std::exception& error) {
+  const std::string text = error.what();
+  const bool out_of_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+                             text.find("allocate memory") != std::string::npos ||
+                             text.find("out of memory") != std::string::npos;
+  const std::string message = what + ": " + OneLine(error);
+  return out_of_memory ? absl::ResourceExhaustedError(message) : absl::InternalError(message);
+}
+
+std::string ShapeText(at::IntArrayRef shape) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+  }
+  return text + "]";
+}
+
+std::string Describe(const at::Tensor& tensor) {
+  std::string type = c10::toString(tensor.scalar_type());
+  switch (tensor.scalar_type()) {
+    case at::kFloat:
+      type = "float32";
+      break;
+    case at::kLong:
+      type = "int64";
+      break;
+    case at::kByte:
+      type = "uint8";
+      break;
+    default:
+      break;
+  }
+  return type + " " + ShapeText(tensor.sizes());
+}
+
+at::ScalarType ToTorch(data::ElementType type) {
+  switch (type) {
+    case data::ElementType::kFloat32:
+      return at::kFloat;
+    case data::ElementType::kInt64:
+      return at::kLong;
+    case data::ElementType::kUint8:
+      return at::kByte;
+  }
+  return at::kFloat;
+}
+
+absl::StatusOr<torch::jit::Module> BuildModule(const ModuleBlueprint& root, std::uint64_t seed) {
+  try {
+    return Builder(seed).Build(root, "");
+  } catch (const std::exception& error) {
+    return TorchError("model.builtin", error);
+  }
+}
+
+absl::StatusOr<torch::jit::Module> LoadModule(const std::string& path, const std::string& field) {
+  std::error_code failure;
+  const std::filesystem::file_status status = std::filesystem::status(path, failure);
+  if (!std::filesystem::exists(status)) {
+    return absl::NotFoundError(field + ": " + path + ": no such file");
+  }
+  if (!std::filesystem::is_regular_file(status)) {
+    return absl::InvalidArgumentError(field + ": " + path + " is not a regular file");
+  }
+  try {
+    return torch::jit::load(path, at::kCPU);
+  } catch (const std::exception& error) {
+    return absl::InvalidArgumentError(field + ": " + path +
+                                      " does not load as TorchScript: " + OneLine(error));
+  }
+}
+
+absl::Status SaveModule(torch::jit::Module module, const std::string& path) {
+  const absl::StatusOr<std::unique_ptr<AtomicFile>> file = AtomicFile::Open(path);
+  if (!file.ok()) return file.status();
+  absl::Status written;
+  // libtorch may throw in a destructor after a short write: it is told that all went well, and the
+  // error stays in `written`.
+  const auto append = [&file, &written](const void* bytes, std::size_t size) {
+    written = (*file)->Append(bytes, size);
+    return size;
+  };
+  module.eval();
+  try {
+    torch::jit::ExportModule(module, append);
+  } catch (const std::exception& error) {
+    written = TorchError(path, error);
+  }
+  module.train();
+  return written.ok() ? (*file)->Commit() : written;
+}
+
+absl::Status SaveTensors(const torch::jit::Module& module, const std::string& path) {
+  std::vector<NamedTensor> named;
+  std::vector<at::Tensor> held;  // what the spans of `named` point to
+  const auto add = [&named, &held](const std::string& name, const at::Tensor& tensor) {
+    const char* type = SafetensorsType(tensor.scalar_type());
+    if (type == nullptr) return false;
+    const at::Tensor flat = held.emplace_back(tensor.detach().cpu().contiguous());
+    named.push_back(
+        {.name = name,
+         .type = type,
+         .element_bytes = static_cast<std::size_t>(flat.element_size()),
+         .shape = flat.sizes().vec(),
+         .bytes = std::span(static_cast<const std::byte*>(flat.data_ptr()), flat.nbytes())});
+    return true;
+  };
+  const auto refuse = [](const std::string& name, const at::Tensor& tensor) {
+    return absl::UnimplementedError("tensor " + name + " is " + Describe(tensor) +
+                                    ", which safetensors does not hold");
+  };
+  for (const auto& [name, tensor] : module.named_parameters()) {
+    if (!add(name, tensor)) return refuse(name, tensor);
+  }
+  for (const auto& [name, tensor] : module.named_buffers()) {
+    if (!add(name, tensor)) return refuse(name, tensor);
+  }
+  return WriteSafetensors(path, std::move(named));
+}
+
+}  // namespace tactus::model

@@ -1,0 +1,49 @@
+// TorchScript modules: made from a blueprint, loaded, saved. Private to this folder.
+
+#pragma once
+
+#include <torch/script.h>
+
+#include <cstdint>
+#include <exception>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "agent/data/dataset.h"
+#include "agent/model/blueprint.h"
+
+namespace tactus::model {
+
+// What went wrong, in one line, without libtorch's traces.
+std::string OneLine(const std::exception& error);
+
+// An error of libtorch during training: ResourceExhausted when memory ran out, else Internal.
+absl::Status TorchError(const std::string& what, const std::exception& error);
+
+// "float32 [2, 3, 32, 32]".
+std::string Describe(const at::Tensor& tensor);
+
+// "[2, 3, 32, 32]".
+std::string ShapeText(at::IntArrayRef shape);
+
+at::ScalarType ToTorch(data::ElementType type);
+
+// Makes the module with initial weights drawn from `seed`, one stream of numbers for each tensor's
+// name. Errors: ResourceExhausted, not enough memory for its tensors; Internal, the source does not
+// compile.
+absl::StatusOr<torch::jit::Module> BuildModule(const ModuleBlueprint& root, std::uint64_t seed);
+
+// Loads a file onto the host. `field` begins the message of an error.
+// Errors: NotFound, no such file; InvalidArgument, not TorchScript.
+absl::StatusOr<torch::jit::Module> LoadModule(const std::string& path, const std::string& field);
+
+// Writes the module as TorchScript in evaluation mode; afterwards it is in training mode.
+// Errors: see AtomicFile; Internal, libtorch cannot write it.
+absl::Status SaveModule(torch::jit::Module module, const std::string& path);
+
+// Writes every parameter and buffer as safetensors, names as in the module.
+// Errors: see AtomicFile; Unimplemented, a tensor's type is not one of the format's.
+absl::Status SaveTensors(const torch::jit::Module& module, const std::string& path);
+
+}  // namespace tactus::model

@@ -1,0 +1,188 @@
+#include "agent/model/torch_parameters.h"
+
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "agent/model/torch_module.h"
+#include "base/check.h"
+
+namespace tactus::model {
+namespace {
+
+using torch::autograd::variable_list;
+
+// Runs behind a parameter's AccumulateGrad, in the thread that called backward.
+class AccumulatedHook : public torch::autograd::FunctionPostHook {
+ public:
+  explicit AccumulatedHook(std::function<void()> accumulated)
+      : accumulated_(std::move(accumulated)) {}
+
+  variable_list operator()(const variable_list& outputs, const variable_list& /*inputs*/) override {
+    accumulated_();
+    return outputs;
+  }
+
+ private:
+  const std::function<void()> accumulated_;
+};
+
+bool SameMemory(const at::Tensor& a, const at::Tensor& b) {
+  return a.data_ptr() == b.data_ptr() && a.sizes() == b.sizes();
+}
+
+at::Tensor View(std::span<float> flat, const cuda::Segment& segment) {
+  return torch::from_blob(flat.subspan(segment.offset, segment.length).data(), segment.shape,
+                          at::TensorOptions().dtype(at::kFloat));
+}
+
+// Zero in the padding between and behind the segments.
+void ClearGaps(const cuda::SegmentTable& segments, std::span<float> flat) {
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    const std::size_t begin = segments[i].offset + segments[i].length;
+    const std::size_t end =
+        i + 1 < segments.size() ? segments[i + 1].offset : cuda::FlatLength(segments);
+    std::ranges::fill(flat.subspan(begin, end - begin), 0.0F);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<FlatParameters>> FlatParameters::Of(const torch::jit::Module& module,
+                                                                   const std::string& field) {
+  std::unique_ptr<FlatParameters> result(new FlatParameters());
+  for (const auto& parameter : module.named_parameters()) {
+    if (!parameter.value.requires_grad()) continue;
+    const absl::Status added = result->Add(parameter.name, parameter.value);
+    if (!added.ok()) {
+      return absl::InvalidArgumentError(field + ": " + std::string(added.message()));
+    }
+  }
+  if (result->segments_.empty()) {
+    return absl::InvalidArgumentError(field + ": has no parameter that needs a gradient");
+  }
+  const absl::Status apart = result->CheckOverlaps();
+  if (!apart.ok()) return absl::InvalidArgumentError(field + ": " + std::string(apart.message()));
+  std::ranges::reverse(result->segments_);
+  std::ranges::reverse(result->slots_);
+  cuda::AssignOffsets(result->segments_);
+  return result;
+}
+
+absl::Status FlatParameters::Add(const std::string& name, const at::Tensor& tensor) {
+  if (tensor.scalar_type() != at::kFloat) {
+    return absl::InvalidArgumentError("parameter " + name + " is " + Describe(tensor) +
+                                      "; allowed: float32");
+  }
+  if (!tensor.is_contiguous()) {
+    return absl::InvalidArgumentError("parameter " + name + " " + ShapeText(tensor.sizes()) +
+                                      " is not contiguous");
+  }
+  if (tensor.numel() == 0) {
+    return absl::InvalidArgumentError("parameter " + name + " " + ShapeText(tensor.sizes()) +
+                                      " has no elements");
+  }
+  for (Slot& slot : slots_) {
+    if (!SameMemory(slot.tensors.front(), tensor)) continue;
+    const bool same = std::ranges::any_of(
+        slot.tensors, [&tensor](const at::Tensor& other) { return other.is_same(tensor); });
+    if (!same) slot.tensors.push_back(tensor);
+    return absl::OkStatus();
+  }
+  segments_.push_back({.name = name,
+                       .length = static_cast<std::size_t>(tensor.numel()),
+                       .shape = tensor.sizes().vec()});
+  slots_.emplace_back().tensors.push_back(tensor);
+  return absl::OkStatus();
+}
+
+absl::Status FlatParameters::CheckOverlaps() const {
+  struct Range {
+    const float* begin;
+    const float* end;
+    const std::string* name;
+  };
+  std::vector<Range> ranges;
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const float* begin = slots_[i].tensors.front().data_ptr<float>();
+    ranges.push_back({begin, begin + segments_[i].length, &segments_[i].name});
+  }
+  std::ranges::sort(ranges, std::less<>(), &Range::begin);
+  for (std::size_t i = 1; i < ranges.size(); ++i) {
+    if (ranges[i].begin >= ranges[i - 1].end) continue;
+    return absl::InvalidArgumentError("parameters " + *ranges[i - 1].name + " and " +
+                                      *ranges[i].name + " share part of their memory");
+  }
+  return absl::OkStatus();
+}
+
+void FlatParameters::Bind(std::span<float> parameters, std::span<float> gradients) {
+  TACTUS_CHECK(parameters.size() >= cuda::FlatLength(segments_));
+  TACTUS_CHECK(gradients.size() >= cuda::FlatLength(segments_));
+  const bool first = !bound();
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const at::Tensor value = View(parameters, segments_[i]);
+    value.copy_(slots_[i].tensors.front());
+    for (at::Tensor& tensor : slots_[i].tensors) {
+      tensor.set_data(value);
+      tensor.mutable_grad() = View(gradients, segments_[i]);
+    }
+    if (first) Hook(i);
+  }
+  ClearGaps(segments_, parameters);
+  ClearGaps(segments_, gradients);
+  gradients_ = gradients.first(cuda::FlatLength(segments_));
+}
+
+void FlatParameters::Hook(std::size_t segment) {
+  for (const at::Tensor& tensor : slots_[segment].tensors) {
+    std::shared_ptr<torch::autograd::Node> node = torch::autograd::impl::grad_accumulator(tensor);
+    node->add_post_hook(
+        std::make_unique<AccumulatedHook>([this, segment] { Accumulated(segment); }));
+    slots_[segment].accumulators.push_back(std::move(node));
+  }
+}
+
+void FlatParameters::BeginBackward(const SegmentReady& ready) {
+  ready_ = ready ? &ready : nullptr;
+  for (Slot& slot : slots_) {
+    slot.pending = slot.tensors.size();
+    slot.reported = false;
+  }
+}
+
+void FlatParameters::Accumulated(std::size_t segment) {
+  Slot& slot = slots_[segment];
+  if (slot.pending > 0) --slot.pending;
+  if (slot.pending == 0) Report(segment);
+}
+
+void FlatParameters::Report(std::size_t segment) {
+  if (ready_ == nullptr || slots_[segment].reported) return;
+  slots_[segment].reported = true;
+  (*ready_)(segment);
+}
+
+void FlatParameters::EndBackward() {
+  for (std::size_t i = 0; i < slots_.size(); ++i) Report(i);
+  ready_ = nullptr;
+}
+
+absl::Status FlatParameters::CheckGradients() const {
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const float* expected = gradients_.data() + segments_[i].offset;
+    for (const at::Tensor& tensor : slots_[i].tensors) {
+      const at::Tensor& gradient = tensor.grad();
+      if (gradient.defined() && gradient.data_ptr() == expected) continue;
+      return absl::InternalError("model: the gradient of " + segments_[i].name +
+                                 " is no longer in the flat buffer");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tactus::model
