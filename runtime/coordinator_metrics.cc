@@ -57,53 +57,48 @@ class Series {
 
 // Series are added and removed under the mutex; the families lock for themselves against a scrape.
 struct CoordinatorMetrics::Families {
-  explicit Families(MetricsRegistry& r)
-      : jobs(r.GaugeFamily("tactus_jobs", "Jobs by state.")),
-        job_loss(r.GaugeFamily("tactus_job_loss", "Training loss, mean of the last 20 rounds.")),
-        job_samples(
-            r.GaugeFamily("tactus_job_samples_total", "Samples trained on since the start.")),
-        job_goodput(r.GaugeFamily("tactus_job_goodput_samples_per_second",
-                                  "Samples of applied rounds a second, over the last seconds.")),
-        job_batch(
-            r.GaugeFamily("tactus_job_global_batch_samples", "Samples of a round, all workers.")),
-        job_period(r.GaugeFamily("tactus_job_communication_period_steps",
-                                 "Optimizer steps between synchronizations.")),
-        job_aggregation(
-            r.GaugeFamily("tactus_job_aggregation_mode",
-                          "How workers' results are combined; 1 for the mode in force.")),
-        worker_batch(
-            r.GaugeFamily("tactus_worker_batch_samples", "Samples of a round, this worker.")),
-        worker_idle(r.GaugeFamily("tactus_worker_idle_ratio",
-                                  "Share of time neither computing nor transferring.")),
-        heartbeat_age(r.GaugeFamily("tactus_agent_heartbeat_age_seconds",
-                                    "Time since the agent was last heard.")),
-        round_seconds(prometheus::BuildHistogram()
-                          .Name("tactus_round_seconds")
-                          .Help("Duration of one worker's round, by phase.")
-                          .Register(r.registry())),
-        write_seconds(prometheus::BuildHistogram()
-                          .Name("tactus_wal_fsync_seconds")
-                          .Help("Duration of one durable write of the store.")
-                          .Register(r.registry())
-                          .Add({}, kWriteSeconds)),
-        decisions(r.CounterFamily("tactus_decisions_total", "Decisions by kind and outcome.")),
-        membership(r.CounterFamily("tactus_membership_changes_total",
-                                   "Nodes and workers that came or went, by reason.")),
-        calls(r.CounterFamily("tactus_rpc_server_handled_total",
-                              "Calls answered, by method and code.")),
-        overhead(r.CounterFamily("tactus_controller_overhead_seconds_total",
-                                 "Time spent inside the coordinator's core.")
-                     .Add({})) {}
+  explicit Families(MetricsRegistry& metrics) : r(metrics) {}
 
+  MetricsRegistry& r;  // first: the families below register with it
   std::mutex mutex;
-  Series jobs, job_loss, job_samples, job_goodput, job_batch, job_period, job_aggregation,
-      worker_batch, worker_idle, heartbeat_age;
-  Family<Histogram>& round_seconds;
-  Histogram& write_seconds;
-  Family<Counter>& decisions;
-  Family<Counter>& membership;
-  Family<Counter>& calls;
-  Counter& overhead;
+
+  Series jobs{r.GaugeFamily("tactus_jobs", "Jobs by state.")};
+  Series job_loss{r.GaugeFamily("tactus_job_loss", "Training loss, mean of the last 20 rounds.")};
+  Series job_samples{
+      r.GaugeFamily("tactus_job_samples_total", "Samples trained on since the start.")};
+  Series job_goodput{r.GaugeFamily("tactus_job_goodput_samples_per_second",
+                                   "Samples of applied rounds a second, over the last seconds.")};
+  Series job_batch{
+      r.GaugeFamily("tactus_job_global_batch_samples", "Samples of a round, all workers.")};
+  Series job_period{r.GaugeFamily("tactus_job_communication_period_steps",
+                                  "Optimizer steps between synchronizations.")};
+  Series job_aggregation{
+      r.GaugeFamily("tactus_job_aggregation_mode",
+                    "How workers' results are combined; 1 for the mode in force.")};
+  Series worker_batch{
+      r.GaugeFamily("tactus_worker_batch_samples", "Samples of a round, this worker.")};
+  Series worker_idle{r.GaugeFamily("tactus_worker_idle_ratio",
+                                   "Share of time neither computing nor transferring.")};
+  Series heartbeat_age{
+      r.GaugeFamily("tactus_agent_heartbeat_age_seconds", "Time since the agent was last heard.")};
+  Family<Histogram>& round_seconds = prometheus::BuildHistogram()
+                                         .Name("tactus_round_seconds")
+                                         .Help("Duration of one worker's round, by phase.")
+                                         .Register(r.registry());
+  Histogram& write_seconds = prometheus::BuildHistogram()
+                                 .Name("tactus_wal_fsync_seconds")
+                                 .Help("Duration of one durable write of the store.")
+                                 .Register(r.registry())
+                                 .Add({}, kWriteSeconds);
+  Family<Counter>& decisions =
+      r.CounterFamily("tactus_decisions_total", "Decisions by kind and outcome.");
+  Family<Counter>& membership = r.CounterFamily("tactus_membership_changes_total",
+                                                "Nodes and workers that came or went, by reason.");
+  Family<Counter>& calls =
+      r.CounterFamily("tactus_rpc_server_handled_total", "Calls answered, by method and code.");
+  Counter& overhead = r.CounterFamily("tactus_controller_overhead_seconds_total",
+                                      "Time spent inside the coordinator's core.")
+                          .Add({});
 };
 
 CoordinatorMetrics::CoordinatorMetrics(const std::string& version)

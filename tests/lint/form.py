@@ -25,7 +25,7 @@ def functions(lines):
         for number, line in enumerate(lines, 1):
             if head.match(line) and not line.endswith(";"):
                 start = number
-            elif start is not None and line in (indent + "}", indent + "};"):
+            elif start is not None and re.fullmatch(indent + r"\}[});]*", line):
                 yield start, number - start + 1
                 start = None
             elif start is not None and line.endswith(";") and re.match(indent + r"( {4})?\S", line) and "{" not in "".join(lines[start - 1:number]):
