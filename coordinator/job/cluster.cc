@@ -22,6 +22,25 @@ std::unique_ptr<policies::BatchPolicy> PolicyOf(const JobSettings& settings) {
   return policy ? std::move(policy) : policies::MakeBatchPolicy("fixed", options);
 }
 
+// Worker ids are the job's own numbers, because a restarted coordinator knows only unfinished jobs,
+// while the last workers of a finished one may still run on a node that is not back. Ids for people
+// first: job 3 has 2001 to 3000, and wide ones beyond; 2^24 workers a job and 2^30 jobs are room
+// enough.
+constexpr std::uint64_t kShortIds = 1000;
+constexpr std::uint64_t kWideIds = std::uint64_t{1} << 40;
+constexpr int kWideShift = 24;
+
+WorkerId WorkerOf(JobId job, std::uint64_t ordinal) {
+  if (ordinal < kShortIds) return {(job.value - 1) * kShortIds + ordinal + 1};
+  return {kWideIds + (job.value << kWideShift) + ordinal};
+}
+
+// The inverse of WorkerOf.
+std::uint64_t OrdinalOf(JobId job, WorkerId worker) {
+  if (worker.value < kWideIds) return worker.value - (job.value - 1) * kShortIds - 1;
+  return worker.value - kWideIds - (job.value << kWideShift);
+}
+
 bool Frees(const Event& event) {
   return !std::holds_alternative<WorkerSaid>(event) &&
          !std::holds_alternative<ArtifactStored>(event);
@@ -35,15 +54,11 @@ Actions Cluster::Restore(JobRecord record, Instant now) {
   Actions actions;
   if (IsFinal(record.state) || jobs_.contains(record.id)) return actions;
   const Turn turn{now, actions};
-  for (const MemberRecord& member : record.members) {
-    last_worker_ = std::max(last_worker_, member.worker.value);
-  }
   JobController& job = Add(std::move(record));
   if (!RejectUnknownPolicy(job, turn)) job.Restore(turn);
   if (job.record().state == JobState::kRunning || job.record().state == JobState::kStopping) {
     for (const MemberRecord& member : job.record().members) {
       routes_[member.worker] = job.record().id;
-      membership_.Hold(member, job.record().id, job.record().name);
     }
   }
   Retire();
@@ -82,7 +97,7 @@ void Cluster::Handle(const JobSubmitted& event, Turn turn) {
   const bool first = std::ranges::none_of(
       jobs_, [](const auto& entry) { return entry.second->record().state == JobState::kQueued; });
   JobController& job = Add(event.record);
-  job.Submit(first ? "looking for devices" : kBehindOthers, turn);
+  job.Submit(first ? WaitReason(job.record().settings) : kBehindOthers, turn);
   RejectUnknownPolicy(job, turn);
 }
 
@@ -92,15 +107,26 @@ void Cluster::Handle(const JobCancelled& event, Turn turn) {
 }
 
 void Cluster::Handle(const NodeJoined& event, Turn turn) {
-  for (const WorkerId worker : event.running_workers) {
-    last_worker_ = std::max(last_worker_, worker.value);
-  }
   membership_.Join(event.node, event.devices);
   for (auto& [id, job] : jobs_) {
     job->OnNodeJoined(event, turn);
     ReleaseGone(*job, event.node);
+    HoldReturned(*job, event);
   }
   SetStrays(event, turn);
+}
+
+// After a restart: members that are back sit on their devices. Not before, because the record of a
+// job may name a device that its worker had left and that another job was given since.
+void Cluster::HoldReturned(const JobController& job, const NodeJoined& event) {
+  for (const MemberRecord& member : job.record().members) {
+    const bool back =
+        member.node == event.node && job.HasLive(member.worker) &&
+        std::ranges::find(event.running_workers, member.worker) != event.running_workers.end();
+    if (back && membership_.HolderOf(member.node, member.device) == nullptr) {
+      membership_.Hold(member, job.record().id, job.record().name);
+    }
+  }
 }
 
 // Who runs on the node for no job is told to stop.
@@ -181,23 +207,38 @@ void Cluster::Admit(Turn turn) {
   }
 }
 
+// Ids above those of the job's earlier workers, which stay on its record.
+std::vector<WorkerId> Cluster::NewWorkers(const JobRecord& record, std::size_t count) const {
+  std::uint64_t ordinal = 0;
+  for (const MemberRecord& member : record.members) {
+    ordinal = std::max(ordinal, OrdinalOf(record.id, member.worker) + 1);
+  }
+  std::vector<WorkerId> workers;
+  for (; workers.size() < count; ++ordinal) {
+    const WorkerId worker = WorkerOf(record.id, ordinal);
+    if (!routes_.contains(worker) && !membership_.IsStray(worker)) workers.push_back(worker);
+  }
+  return workers;
+}
+
+std::string Cluster::WaitReason(const JobSettings& settings) const {
+  return "needs " + DeviceCount(settings.workers_min, settings.device) + "; " +
+         std::to_string(membership_.Free(settings.device).size()) + " free";
+}
+
 bool Cluster::TryStart(JobController& job, Turn turn) {
   const JobSettings& settings = job.record().settings;
   std::vector<MemberRecord> members = membership_.Free(settings.device);
   if (members.size() < settings.workers_min) {
-    job.ExplainWait("needs " + DeviceCount(settings.workers_min, settings.device) + "; " +
-                        std::to_string(members.size()) + " free",
-                    turn);
+    job.ExplainWait(WaitReason(settings), turn);
     return false;
   }
   members.resize(std::min<std::size_t>(members.size(), settings.workers_max));
-  const JobId id = job.record().id;
-  last_worker_ =
-      std::max(last_worker_, (id.value - std::min<std::uint64_t>(id.value, 1)) * kWorkerIdsPerJob);
-  for (MemberRecord& member : members) {
-    member.worker = WorkerId{++last_worker_};
-    routes_[member.worker] = id;
-    membership_.Hold(member, id, job.record().name);
+  const std::vector<WorkerId> workers = NewWorkers(job.record(), members.size());
+  for (std::size_t rank = 0; rank < members.size(); ++rank) {
+    members[rank].worker = workers[rank];
+    routes_[workers[rank]] = job.record().id;
+    membership_.Hold(members[rank], job.record().id, job.record().name);
   }
   job.Start(std::move(members), turn);
   return true;

@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <optional>
@@ -41,10 +41,6 @@ class Cluster {
   const Membership& membership() const { return membership_; }
 
  private:
-  // A job's workers start at a multiple of this, so that a restarted coordinator, which knows only
-  // unfinished jobs, does not give out ids that a finished job's last workers may still bear.
-  static constexpr std::uint64_t kWorkerIdsPerJob = 64;
-
   void Handle(const JobSubmitted& event, Turn turn);
   void Handle(const JobCancelled& event, Turn turn);
   void Handle(const NodeJoined& event, Turn turn);
@@ -58,8 +54,11 @@ class Cluster {
   JobController& Add(JobRecord record);
   bool RejectUnknownPolicy(JobController& job, Turn turn);
   void ReleaseGone(const JobController& job, const std::string& node);
+  void HoldReturned(const JobController& job, const NodeJoined& event);
   void SetStrays(const NodeJoined& event, Turn turn);
   void Admit(Turn turn);
+  std::vector<WorkerId> NewWorkers(const JobRecord& record, std::size_t count) const;
+  std::string WaitReason(const JobSettings& settings) const;
   bool TryStart(JobController& job, Turn turn);
   void Retire();
   void PlanWake(Turn turn);
@@ -68,8 +67,7 @@ class Cluster {
   Membership membership_;
   std::map<JobId, std::unique_ptr<JobController>> jobs_;
   std::map<WorkerId, JobId> routes_;  // workers of jobs_, until their job is dropped
-  std::uint64_t last_worker_ = 0;
-  std::optional<Instant> wake_;  // asked for and not come yet
+  std::optional<Instant> wake_;       // asked for and not come yet
 };
 
 }  // namespace tactus::job

@@ -92,6 +92,11 @@ std::vector<WorkerId> Membership::SetStrays(const std::string& name,
   return fresh;
 }
 
+bool Membership::IsStray(WorkerId worker) const {
+  return std::ranges::any_of(
+      nodes_, [worker](const auto& entry) { return entry.second.strays.contains(worker); });
+}
+
 void Membership::RemoveStray(WorkerId worker) {
   for (auto& [name, node] : nodes_) node.strays.erase(worker);
 }

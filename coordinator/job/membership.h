@@ -29,8 +29,8 @@ struct Node {
   std::set<WorkerId> strays{};
 };
 
-// Invariants: a device has at most one holder; a worker holds at most one device. Holders are kept
-// apart from nodes, because after a restart a job knows its devices before their node is back.
+// Invariants: a device has at most one holder; a worker holds at most one device. Holders outlive
+// the connection of their node.
 class Membership {
  public:
   // The node is connected and has these devices; of two with one name the first counts.
@@ -57,6 +57,8 @@ class Membership {
 
   // The strays of a node are exactly `running`. Returns those that are new.
   std::vector<WorkerId> SetStrays(const std::string& name, const std::set<WorkerId>& running);
+
+  bool IsStray(WorkerId worker) const;
 
   // The worker has exited: it is no stray any more.
   void RemoveStray(WorkerId worker);

@@ -1,0 +1,395 @@
+#include "tests/coordinator/job/world.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <variant>
+
+#include "tests/coordinator/job/rig.h"
+
+namespace tactus::job {
+namespace {
+
+constexpr std::uint64_t kJobsMax = 6;
+constexpr std::uint64_t kTrainSamples = 1000;
+
+}  // namespace
+
+World::World(std::uint64_t seed, Tally& tally)
+    : tally_(tally), rng_(seed), cluster_(std::make_unique<Cluster>(kWallOffset)) {
+  const std::uint64_t nodes = 1 + rng_.Below(4);
+  for (std::uint64_t i = 0; i < nodes; ++i) {
+    agents_["n" + std::to_string(i)] = {.devices = 1 + static_cast<int>(rng_.Below(3))};
+  }
+}
+
+void World::Step() {
+  seconds_ += rng_.Uniform() * 0.5;
+  const std::uint64_t dice = rng_.Below(1000);
+  if (dice < 30) {
+    Submit();
+  } else if (dice < 45) {
+    Cancel();
+  } else if (dice < 120) {
+    Join();
+  } else if (dice < 130) {
+    LoseOrKillAgent();
+  } else if (dice < 140) {
+    SayNonsense();
+  } else if (dice < 150) {
+    Restart();
+  } else if (dice < 200) {
+    Tick();
+  } else if (dice < 260) {
+    StoreFile();
+  } else {
+    MoveWorker();
+  }
+}
+
+void World::Drain() {
+  for (auto& [name, agent] : agents_) Join(name);
+  const std::map<JobId, JobRecord> jobs = store_;
+  for (const auto& [id, record] : jobs) {
+    Give(JobCancelled{.job = id, .reason = "the end", .discard = true});
+  }
+  for (int i = 0; i < 100; ++i) {
+    const std::map<WorkerId, Worker> running = workers_;
+    for (const auto& [id, worker] : running) {
+      if (worker.told_to_end) Exit(id, -1, 15);
+    }
+    Tick();
+  }
+  EXPECT_TRUE(workers_.empty());
+  EXPECT_TRUE(cluster_->Jobs().empty());
+  for (const auto& [id, record] : store_) EXPECT_TRUE(IsFinal(record.state)) << record.name;
+  for (const auto& [name, agent] : agents_) {
+    for (int i = 0; i < agent.devices; ++i) {
+      EXPECT_EQ(cluster_->membership().HolderOf(name, "cpu:" + std::to_string(i)), nullptr);
+    }
+  }
+}
+
+void World::Give(const Event& event) { Apply(cluster_->Step(event, At(seconds_))); }
+
+void World::Restart() {
+  cluster_ = std::make_unique<Cluster>(kWallOffset);
+  wake_.reset();
+  for (auto& [name, agent] : agents_) {
+    agent.connected = false;
+    agent.fresh = true;  // to this coordinator
+  }
+  const std::map<JobId, JobRecord> jobs = store_;
+  for (const auto& [id, record] : jobs) {
+    if (!IsFinal(record.state)) Apply(cluster_->Restore(record, At(seconds_)));
+  }
+}
+
+void World::Apply(const Actions& actions) {
+  for (const Action& action : actions) {
+    std::visit([this](const auto& one) { Check(one); }, action);
+  }
+}
+
+// ---- What the cluster may do
+
+void World::Check(const PersistJob& action) {
+  const auto before = store_.find(action.record.id);
+  if (before != store_.end()) {
+    EXPECT_FALSE(IsFinal(before->second.state)) << "persisted after its end";
+    EXPECT_EQ(action.record.revision, before->second.revision + 1);
+  }
+  EXPECT_FALSE(action.record.state_reason.empty());
+  const bool waited =
+      before != store_.end() && before->second.state_reason.starts_with("the coord");
+  const JobState state = action.record.state;
+  tally_.resumed += waited && state == JobState::kRunning ? 1 : 0;
+  tally_.succeeded += state == JobState::kSucceeded ? 1 : 0;
+  tally_.failed += state == JobState::kFailed ? 1 : 0;
+  tally_.cancelled_with_result += state == JobState::kCancelled && action.record.result ? 1 : 0;
+  store_[action.record.id] = action.record;
+}
+
+void World::Check(const PublishJob& action) {
+  ASSERT_TRUE(store_.contains(action.record.id));
+  EXPECT_EQ(action.record.revision, store_.at(action.record.id).revision);
+  EXPECT_EQ(action.record.state, store_.at(action.record.id).state);
+}
+
+void World::Check(const StartWorker& action) {
+  ASSERT_TRUE(agents_.contains(action.node));
+  EXPECT_TRUE(agents_.at(action.node).connected);
+  EXPECT_TRUE(ids_.insert(action.worker).second) << "worker " << action.worker.value << " again";
+  for (const auto& [id, worker] : workers_) {
+    EXPECT_FALSE(worker.node == action.node && worker.device == action.device)
+        << action.node << "/" << action.device << " is busy";
+  }
+  EXPECT_EQ(store_.at(action.job).state, JobState::kStarting);
+  workers_[action.worker] = {.job = action.job, .node = action.node, .device = action.device};
+}
+
+void World::Check(const SendToWorker& action) {
+  EXPECT_TRUE(agents_.at(action.node).connected);
+  const auto found = workers_.find(action.worker);
+  ASSERT_NE(found, workers_.end()) << "spoken to after its end";
+  EXPECT_EQ(found->second.node, action.node);
+  std::visit([&](const auto& message) { Receive(action.worker, found->second, message); },
+             action.message);
+}
+
+void World::Check(const StopWorker& action) {
+  EXPECT_TRUE(agents_.at(action.node).connected);
+  const auto found = workers_.find(action.worker);
+  ASSERT_NE(found, workers_.end()) << "stopped after its end";
+  EXPECT_EQ(found->second.node, action.node);
+  found->second.told_to_end = true;
+  tally_.strays += cluster_->membership().IsStray(action.worker) ? 1 : 0;
+}
+
+void World::Check(const PublishProgress& action) {
+  EXPECT_LE(action.progress.epoch_consumed, kTrainSamples);
+  EXPECT_EQ(action.progress.workers.size(), action.progress.plan.batch_sizes.size());
+}
+
+void World::Check(const WakeAt& action) {
+  EXPECT_GE(action.time, At(seconds_));
+  wake_ = wake_ ? std::min(*wake_, action.time) : action.time;
+}
+
+void World::Receive(WorkerId id, Worker& worker, const GroupMessage& message) {
+  Group& group = groups_[worker.job];
+  if (message.generation != group.generation) {
+    EXPECT_EQ(message.generation, group.generation + 1);
+    EXPECT_EQ(message.plan.version, group.newest + 1);
+    group = {};
+    group.generation = message.generation;
+    group.newest = message.plan.version;
+    group.members.resize(message.size);
+    group.plans[message.plan.version] = message.plan;
+    group.round_versions[0] = message.plan.version;
+  }
+  EXPECT_EQ(message.plan, group.plans.at(group.newest));
+  group.members.at(message.rank) = id;
+  worker.generation = message.generation;
+  worker.rank = message.rank;
+  worker.offered = message.plan.version;
+  if (worker.stage == Stage::kWaiting) worker.stage = Stage::kMeeting;
+}
+
+void World::Receive(WorkerId, Worker& worker, const PeersMessage& message) {
+  EXPECT_EQ(message.generation, worker.generation);
+  EXPECT_EQ(message.endpoints.size(), groups_.at(worker.job).members.size());
+  if (worker.stage == Stage::kWaitingForPeers) worker.stage = Stage::kTraining;
+}
+
+void World::Receive(WorkerId, Worker& worker, const policies::Plan& plan) {
+  Group& group = groups_.at(worker.job);
+  if (plan.version == group.newest + 1) {
+    for (const WorkerId member : group.members) {
+      EXPECT_EQ(group.reported[member], group.newest) << "a plan while another one travels";
+    }
+    group.newest = plan.version;
+    group.plans[plan.version] = plan;
+  } else if (worker.offered == plan.version) {
+    ++tally_.plans_resent;
+  }
+  EXPECT_EQ(plan, group.plans.at(group.newest));
+  EXPECT_EQ(store_.at(worker.job).newest_plan, plan) << "sent before it was durable";
+  worker.offered = std::max(worker.offered, plan.version);
+}
+
+void World::Receive(WorkerId, Worker& worker, const StopMessage&) {
+  Group& group = groups_.at(worker.job);
+  if (group.stop_round) return;
+  group.stop_round = 0;
+  for (const WorkerId member : group.members) {
+    const auto found = workers_.find(member);
+    if (found == workers_.end()) continue;
+    group.stop_round = std::max(*group.stop_round, found->second.next_round);
+  }
+}
+
+// ---- What may happen
+
+void World::Submit() {
+  if (last_job_ == kJobsMax) return;
+  const auto minimum = static_cast<std::uint32_t>(1 + rng_.Below(3));
+  Give(JobSubmitted{
+      Job(++last_job_, {.workers_min = minimum,
+                        .workers_max = minimum + static_cast<std::uint32_t>(rng_.Below(3))})});
+}
+
+void World::Cancel() {
+  if (last_job_ == 0) return;
+  Give(JobCancelled{.job = JobId{1 + rng_.Below(last_job_)},
+                    .reason = "a user's wish",
+                    .discard = rng_.Below(2) == 0});
+}
+
+void World::Join() {
+  for (const auto& [name, agent] : agents_) {
+    if (!agent.connected || rng_.Below(10) == 0) return Join(name);
+  }
+}
+
+void World::Join(const std::string& name) {
+  Agent& agent = agents_.at(name);
+  NodeJoined event{
+      .node = name, .devices = Devices("cpu", agent.devices), .same_incarnation = !agent.fresh};
+  for (const auto& [id, worker] : workers_) {
+    if (worker.node == name) event.running_workers.push_back(id);
+  }
+  agent.connected = true;
+  agent.fresh = false;
+  Give(event);
+}
+
+void World::LoseOrKillAgent() {
+  auto chosen = agents_.begin();
+  std::advance(chosen, static_cast<std::ptrdiff_t>(rng_.Below(agents_.size())));
+  auto& [name, agent] = *chosen;
+  const bool killed = rng_.Below(2) == 0;
+  if (killed) {
+    std::erase_if(workers_, [&](const auto& entry) { return entry.second.node == name; });
+    agent.fresh = true;
+  }
+  // A killed agent may be back before anybody missed it.
+  if (killed && rng_.Below(2) == 0) return Join(name);
+  agent.connected = false;
+  Give(NodeLost{.node = name, .reason = "no heartbeat"});
+}
+
+void World::MoveWorker() {
+  const std::optional<WorkerId> id = AnyReachable();
+  if (!id) return;
+  Worker& worker = workers_.at(*id);
+  const std::uint64_t dice = rng_.Below(400);
+  if (worker.told_to_end && dice < 200) return Exit(*id, -1, 15);
+  if (dice == 0) return Exit(*id, -1, 9);
+  if (dice == 1) return Exit(*id, 1, 0);
+  if (dice == 2) {
+    return Give(Said(
+        id->value,
+        FailedMessage{.field = "data", .message = "bad data", .lost_generation = rng_.Below(2)}));
+  }
+  if (dice < 8) worker.speed = 20 + 200 * rng_.Uniform();
+  Advance(*id, worker);
+}
+
+void World::Advance(WorkerId id, Worker& worker) {
+  switch (worker.stage) {
+    case Stage::kLoading: {
+      worker.stage = Stage::kWaiting;
+      ReadyMessage ready = Ready();
+      if (rng_.Below(200) == 0) ready.parameters = 99;
+      return Give(Said(id.value, ready));
+    }
+    case Stage::kMeeting:
+      worker.stage = Stage::kWaitingForPeers;
+      return Give(Said(id.value, EndpointMessage{.generation = worker.generation}));
+    case Stage::kTraining:
+      return SayReport(id, worker);
+    case Stage::kFinished:
+      return Exit(id, 0, 0);
+    case Stage::kWaiting:
+    case Stage::kWaitingForPeers:
+      return;
+  }
+}
+
+void World::SayReport(WorkerId id, Worker& worker) {
+  Group& group = groups_.at(worker.job);
+  if (worker.generation != group.generation) return;  // its group is no more
+  if (!group.stop_round && rng_.Below(500) == 0) {
+    group.stop_round = worker.next_round + 1;
+    for (const WorkerId member : group.members) {
+      const auto found = workers_.find(member);
+      if (found != workers_.end()) {
+        group.stop_round = std::max(*group.stop_round, found->second.next_round);
+      }
+    }
+  }
+  if (group.stop_round && worker.next_round >= *group.stop_round) return Finish(id, worker);
+  // Nobody is more than a round ahead of another member.
+  for (const WorkerId member : group.members) {
+    const auto found = workers_.find(member);
+    if (found == workers_.end() || found->second.next_round < worker.next_round) return;
+  }
+  const std::uint64_t version = VersionOf(group, worker.next_round);
+  const std::vector<std::uint32_t>& sizes = group.plans.at(version).batch_sizes;
+  ReportMessage message = ReportOf(
+      worker.rank, {.round = worker.next_round++, .plan_version = version, .batch_sizes = sizes},
+      worker.generation);
+  message.report.compute_seconds = sizes.at(worker.rank) / worker.speed;
+  group.reported[id] = version;
+  Give(Said(id.value, message));
+}
+
+void World::Finish(WorkerId id, Worker& worker) {
+  worker.stage = Stage::kFinished;
+  if (worker.rank == 0) Give(Said(id.value, EvaluatedMessage{.loss = 1, .samples = 10}));
+  FinishedMessage message = Finished(worker.rank);
+  if (rng_.Below(100) == 0) message.parameters_hash = id.value;
+  Give(Said(id.value, message));
+}
+
+void World::Exit(WorkerId id, int exit_code, int signal) {
+  workers_.erase(id);
+  Give(WorkerExited{.worker = id, .exit_code = exit_code, .signal = signal, .log_tail = "bye\n"});
+}
+
+// Messages out of turn, from workers that may not even be there.
+void World::SayNonsense() {
+  const std::uint64_t id = 1 + rng_.Below(70);
+  const FromWorker messages[] = {Ready(),
+                                 EndpointMessage{.generation = rng_.Below(3), .endpoint = "?"},
+                                 EvaluatedMessage{}, ReportMessage{.generation = rng_.Below(2)}};
+  const FromWorker& message = messages[rng_.Below(4)];
+  // A second Ready of a loading worker would be the first one: that is no nonsense.
+  const auto found = workers_.find(WorkerId{id});
+  if (found != workers_.end() && found->second.stage != Stage::kTraining) return;
+  if (std::holds_alternative<ReportMessage>(message) && found != workers_.end()) return;
+  Give(Said(id, message));
+}
+
+void World::StoreFile() {
+  if (last_job_ == 0) return;
+  const char* const paths[] = {"model.pt", "model.safetensors"};
+  const JobId job{1 + rng_.Below(last_job_)};
+  for (const char* path : paths) {
+    Give(ArtifactStored{.job = job, .artifact = {.path = path, .size_bytes = 1}});
+  }
+}
+
+void World::Tick() {
+  if (wake_ && rng_.Below(4) == 0) {
+    seconds_ = std::max(seconds_, ToSeconds(wake_->time_since_epoch()) + 1e-6);
+  }
+  wake_.reset();
+  Give(Ticked{});
+}
+
+// All members adopt the next plan in the first round that finds all of them holding it.
+std::uint64_t World::VersionOf(Group& group, std::uint64_t round) {
+  if (!group.round_versions.contains(round)) {
+    const std::uint64_t current = group.round_versions.at(round - 1);
+    const bool all = std::ranges::all_of(group.members, [&](WorkerId member) {
+      const auto found = workers_.find(member);
+      return found != workers_.end() && found->second.offered > current;
+    });
+    group.round_versions[round] = current + (all ? 1 : 0);
+    tally_.plans_adopted += all ? 1 : 0;
+  }
+  return group.round_versions.at(round);
+}
+
+std::optional<WorkerId> World::AnyReachable() {
+  std::vector<WorkerId> reachable;
+  for (const auto& [id, worker] : workers_) {
+    if (agents_.at(worker.node).connected) reachable.push_back(id);
+  }
+  if (reachable.empty()) return std::nullopt;
+  return reachable[rng_.Below(reachable.size())];
+}
+
+}  // namespace tactus::job

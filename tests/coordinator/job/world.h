@@ -1,0 +1,124 @@
+// A world of agents, workers and users that behaves at random, and holds the cluster to its
+// promises.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "base/time.h"
+#include "coordinator/job/actions.h"
+#include "coordinator/job/cluster.h"
+
+namespace tactus::job {
+
+// Everything follows from the seed. Checks are gtest expectations. The invariants:
+//   - a device has one running worker at most; a worker's id is never used again;
+//   - workers are started only on devices of connected nodes, spoken to only where they run;
+//   - revisions grow, a job is persisted before it is published, final states are final;
+//   - versions of plans are consecutive; a new one is sent only when all members have reported a
+//     round under the one before.
+class World {
+ public:
+  // How often the rarer things happened, so that a test can see that they do.
+  struct Tally {
+    int succeeded = 0;
+    int failed = 0;
+    int cancelled_with_result = 0;
+    int plans_adopted = 0;
+    int plans_resent = 0;
+    int resumed = 0;
+    int strays = 0;
+  };
+
+  World(std::uint64_t seed, Tally& tally);
+
+  // Something happens.
+  void Step();
+
+  // All agents return, all jobs are cancelled, all workers obey: nothing may be left.
+  void Drain();
+
+ private:
+  enum class Stage { kLoading, kWaiting, kMeeting, kWaitingForPeers, kTraining, kFinished };
+
+  struct Worker {
+    JobId job;
+    std::string node;
+    std::string device;
+    Stage stage = Stage::kLoading;
+    std::uint64_t generation = 0;
+    std::uint32_t rank = 0;
+    std::uint64_t offered = 0;  // newest plan it holds
+    std::uint64_t next_round = 0;
+    double speed = 100;
+    bool told_to_end = false;
+  };
+  struct Agent {
+    int devices = 1;
+    bool connected = false;
+    bool fresh = true;  // a new incarnation since the coordinator last saw it
+  };
+  struct Group {
+    std::uint64_t generation = 0;
+    std::vector<WorkerId> members;                          // by rank
+    std::map<std::uint64_t, policies::Plan> plans;          // by version
+    std::map<std::uint64_t, std::uint64_t> round_versions;  // plan that a round ran under
+    std::map<WorkerId, std::uint64_t> reported;             // newest plan reported under
+    std::uint64_t newest = 0;
+    std::optional<std::uint64_t> stop_round;
+  };
+
+  void Give(const Event& event);
+  void Restart();
+  void Apply(const Actions& actions);
+  void Check(const PersistJob& action);
+  void Check(const PublishJob& action);
+  void Check(const StartWorker& action);
+  void Check(const SendToWorker& action);
+  void Check(const StopWorker& action);
+  void Check(const PersistRound&) {}
+  void Check(const PublishProgress& action);
+  void Check(const PublishDecision&) {}
+  void Check(const WakeAt& action);
+  void Receive(WorkerId id, Worker& worker, const GroupMessage& message);
+  void Receive(WorkerId id, Worker& worker, const PeersMessage& message);
+  void Receive(WorkerId id, Worker& worker, const policies::Plan& plan);
+  void Receive(WorkerId id, Worker& worker, const StopMessage& message);
+
+  void Submit();
+  void Cancel();
+  void Join();
+  void Join(const std::string& name);
+  void LoseOrKillAgent();
+  void MoveWorker();
+  void Advance(WorkerId id, Worker& worker);
+  void SayReport(WorkerId id, Worker& worker);
+  void Finish(WorkerId id, Worker& worker);
+  void Exit(WorkerId id, int exit_code, int signal);
+  void SayNonsense();
+  void StoreFile();
+  void Tick();
+  std::uint64_t VersionOf(Group& group, std::uint64_t round);
+  std::optional<WorkerId> AnyReachable();
+
+  Tally& tally_;
+  Rng rng_;
+  double seconds_ = 0;
+  std::unique_ptr<Cluster> cluster_;
+  std::map<JobId, JobRecord> store_;  // as last persisted
+  std::map<std::string, Agent> agents_;
+  std::map<WorkerId, Worker> workers_;  // processes that run
+  std::set<WorkerId> ids_;              // ever used
+  std::map<JobId, Group> groups_;
+  std::optional<Instant> wake_;
+  std::uint64_t last_job_ = 0;
+};
+
+}  // namespace tactus::job
