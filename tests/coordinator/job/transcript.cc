@@ -192,8 +192,9 @@ std::string Say(const WakeAt& action) {
 
 std::string GoldenPath(const std::string& name) {
   const char* source = std::getenv("TACTUS_SOURCE");
-  return std::string(source == nullptr ? "." : source) + "/tests/golden/coordinator/" + name +
-         ".txt";
+  const std::string here = __FILE__;  // <source>/tests/coordinator/job/transcript.cc
+  const std::string root = source != nullptr ? source : here.substr(0, here.rfind("/tests/"));
+  return root + "/tests/golden/coordinator/" + name + ".txt";
 }
 
 }  // namespace
