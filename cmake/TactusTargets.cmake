@@ -58,11 +58,17 @@ function(tactus_test name)
   target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name}_test PRIVATE ${self} ${arg_DEPS} GTest::gmock_main tactus_warnings)
   set_target_properties(${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  set(labels)
+  if(arg_LABELS)
+    string(REPLACE ";" "\\;" escaped "${arg_LABELS}")
+    set(labels LABELS "${escaped}")
+  endif()
+  # A list as one property: its semicolons are escaped once for each time CMake reads them.
   gtest_discover_tests(${name}_test
     DISCOVERY_MODE PRE_TEST
     WORKING_DIRECTORY ${PROJECT_BINARY_DIR}
-    PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 300
-      ENVIRONMENT "TACTUS_BIN=${PROJECT_BINARY_DIR}/bin;TACTUS_SOURCE=${PROJECT_SOURCE_DIR}")
+    PROPERTIES ${labels} TIMEOUT 300
+      ENVIRONMENT "TACTUS_BIN=${PROJECT_BINARY_DIR}/bin\\;TACTUS_SOURCE=${PROJECT_SOURCE_DIR}")
 endfunction()
 
 function(tactus_check_layers name)

@@ -229,6 +229,9 @@ void VisitJob(auto& archive, auto& record) {
   archive("end_time", record.end_time);
   archive("update_time", record.update_time);
   archive("generation", record.generation);
+  archive("newest_plan", record.newest_plan);
+  archive("cancel_reason", record.cancel_reason);
+  archive("discard", record.discard);
   archive("members", record.members);
   archive("progress", record.progress);
   archive("result", record.result);

@@ -142,7 +142,10 @@ job::JobRecord FullJob() {
       .members = {{.worker = WorkerId{11}, .node = "a", .device = "cpu:0", .emulated_speed = 0.5},
                   {.worker = WorkerId{12}, .node = "b", .device = "cuda:1"}},
       .progress = FullProgress(),
-      .result = FullResult()};
+      .result = FullResult(),
+      .newest_plan = {.version = 9, .batch_sizes = {3, 0, 5}, .reason = "speeds changed"},
+      .cancel_reason = "by hand",
+      .discard = true};
 }
 
 job::JobRecord SmallJob(std::uint64_t id) {
@@ -183,6 +186,9 @@ void ExpectEqual(const job::JobRecord& found, const job::JobRecord& expected) {
   EXPECT_EQ(found.generation, expected.generation);
   ExpectEqualMembers(found, expected);
   ExpectEqual(found.progress, expected.progress);
+  EXPECT_EQ(found.newest_plan, expected.newest_plan);
+  EXPECT_EQ(found.cancel_reason, expected.cancel_reason);
+  EXPECT_EQ(found.discard, expected.discard);
   ASSERT_EQ(found.result.has_value(), expected.result.has_value());
   if (found.result) ExpectEqual(*found.result, *expected.result);
 }
