@@ -23,6 +23,8 @@ namespace {
 // A worker that ends may overlap the next one on its device, but not for ever.
 constexpr std::size_t kWorkersPerDeviceMax = 4;
 constexpr std::size_t kJobIdBytesMax = 200;
+// Of the 107 bytes of a Unix socket's path, what "/18446744073709551615.sock" leaves.
+constexpr std::size_t kSocketFolderBytesMax = 81;
 constexpr Duration kGoodbyeLimit = Seconds(1);
 constexpr Duration kGraceMax = Seconds(3600);
 constexpr int kExitCannotStart = 127;  // as a shell has it
@@ -61,6 +63,24 @@ Duration Grace(const google::protobuf::Duration& grace) {
   return std::clamp(asked, Duration(0), kGraceMax);
 }
 
+// An empty folder for sockets that only this user can enter: in the state folder, where the next
+// agent clears what a killed one left; under /tmp when that path is too long for a Unix socket's.
+absl::StatusOr<std::string> MakeSocketFolder(const std::string& state_folder) {
+  const std::string folder = state_folder + "/run";
+  if (folder.size() <= kSocketFolderBytesMax) {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+    const absl::Status status = runtime::MakeWritableFolder(folder);
+    if (!status.ok()) return status;
+    return folder;
+  }
+  std::string temporary = "/tmp/tactus-agent-XXXXXX";
+  if (::mkdtemp(temporary.data()) == nullptr) {
+    return runtime::FileError(errno, temporary, "cannot be made");
+  }
+  return temporary;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Agent>> Agent::Open(runtime::ControlThread& control,
@@ -72,14 +92,10 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Open(runtime::ControlThread& contr
   absl::StatusOr<runtime::LockFile> lock =
       runtime::LockFile::Acquire(options.state_folder + "/agent.lock");
   if (!lock.ok()) return lock.status();
-  // Not in the state folder, whose path may be longer than a Unix socket's may be; mkdtemp makes it
-  // 0700.
-  std::string sockets = "/tmp/tactus-agent-XXXXXX";
-  if (::mkdtemp(sockets.data()) == nullptr) {
-    return runtime::FileError(errno, sockets, "cannot be made");
-  }
+  absl::StatusOr<std::string> sockets = MakeSocketFolder(options.state_folder);
+  if (!sockets.ok()) return sockets.status();
   return std::unique_ptr<Agent>(
-      new Agent(control, metrics, options, incarnation, *std::move(lock), std::move(sockets)));
+      new Agent(control, metrics, options, incarnation, *std::move(lock), *std::move(sockets)));
 }
 
 Agent::Agent(runtime::ControlThread& control, runtime::AgentMetrics& metrics, AgentOptions options,

@@ -57,6 +57,13 @@ absl::Status Transfer(AgentSession::Stub& stub, const ArtifactFile& file,
   return runtime::FromGrpc(writer->Finish());
 }
 
+// Another attempt would end the same way.
+bool IsPermanent(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) || absl::IsNotFound(status) ||
+         absl::IsFailedPrecondition(status) || absl::IsPermissionDenied(status) ||
+         absl::IsUnimplemented(status);
+}
+
 }  // namespace
 
 absl::Status CheckArtifactPath(const std::string& path) {
@@ -103,8 +110,8 @@ void ArtifactUploader::OnAttempt(const absl::Status& status) {
   call_.reset();
   Item& item = queue_.front();
   ++item.failures;
-  const bool again = !status.ok() && (runtime::IsRetryable(status) ||
-                                      (item.failures < kAttemptsMax && !absl::IsNotFound(status)));
+  const bool again = !status.ok() && !IsPermanent(status) &&
+                     (runtime::IsRetryable(status) || item.failures < kAttemptsMax);
   if (again) {
     runtime::Logger("agent")->debug("upload failed job={} path={} reason={}", item.file.job_id,
                                     runtime::Quoted(item.file.path),

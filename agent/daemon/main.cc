@@ -76,6 +76,7 @@ std::vector<std::string> Environment() {
   return variables;
 }
 
+// Two variables say AGENT, because a coordinator on the same host needs others.
 void Declare(CLI::App& app, Flags& flags) {
   flags.agent.state_folder = tactus::runtime::FoldersFromEnvironment().state + "/agent";
   flags.agent.worker_binary = BesideThisProgram("tactus-worker");
@@ -101,14 +102,14 @@ void Declare(CLI::App& app, Flags& flags) {
       ->envname("TACTUS_ADDRESS")
       ->capture_default_str();
   app.add_option("--state-dir", flags.agent.state_folder, "Folder of logs and results")
-      ->envname("TACTUS_STATE_DIR")
+      ->envname("TACTUS_AGENT_STATE_DIR")
       ->capture_default_str();
   app.add_option("--worker-binary", flags.agent.worker_binary, "The worker's program")
       ->envname("TACTUS_WORKER_BINARY")
       ->capture_default_str();
   app.add_option("--metrics-listen", flags.metrics_listen,
                  "Serve /metrics at host:port; default: not")
-      ->envname("TACTUS_METRICS_LISTEN");
+      ->envname("TACTUS_AGENT_METRICS_LISTEN");
   app.add_option("--log-level", flags.log_level, "trace, debug, info, warn, error or off")
       ->envname("TACTUS_LOG_LEVEL")
       ->capture_default_str();
@@ -190,7 +191,9 @@ int Run(const Flags& flags) {
     auto opened = tactus::runtime::MetricsEndpoint::Open(flags.metrics_listen, metrics.registry());
     if (!opened.ok()) {
       const bool taken = absl::IsUnavailable(opened.status());
-      return Fail(taken ? Exit::kUnavailable : Exit::kConfiguration, opened.status());
+      return Fail(taken ? Exit::kUnavailable : Exit::kConfiguration,
+                  absl::Status(opened.status().code(),
+                               "metrics-listen: " + std::string(opened.status().message())));
     }
     endpoint = *std::move(opened);
     options->metrics_address = endpoint->address();

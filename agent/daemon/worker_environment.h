@@ -10,8 +10,8 @@ namespace tactus::agent {
 
 // Where a worker runs, as far as it is known at its start: its rank is not.
 struct WorkerPlace {
-  std::string job_id;
-  std::string control_socket;
+  std::string job_id{};
+  std::string control_socket{};
   std::size_t local_rank = 0;        // position of its device in the agent's list
   std::size_t local_world_size = 1;  // devices of the agent
   unsigned threads = 0;  // for matrix products on the host; 0: leave it to the libraries

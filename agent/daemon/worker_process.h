@@ -29,7 +29,7 @@ struct WorkerCommand {
 struct WorkerExit {
   int exit_code = 0;  // -1 when ended by a signal
   int signal = 0;     // 0 when it exited
-  std::string log_tail;
+  std::string log_tail{};
 };
 
 // A child in its own process group, with /dev/null as input, its output in a LogFile and no

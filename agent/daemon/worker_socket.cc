@@ -98,6 +98,7 @@ void WorkerSocket::TakeLines(std::string_view bytes) {
   if (partial_.size() <= kLineBytesMax) return;
   misused_ = true;
   partial_ = {};
+  Close();
   handlers_.misused("a line of more than 16 MiB");
 }
 

@@ -28,7 +28,7 @@ class WorkerSocket {
   // Called on the control thread; they must not destroy the socket.
   struct Handlers {
     std::function<void(std::string_view line)> line;         // without its newline
-    std::function<void(const std::string& reason)> misused;  // once: a line too long
+    std::function<void(const std::string& reason)> misused;  // once: a line too long; closed then
   };
 
   // Errors: InvalidArgument, the path is longer than the 107 bytes of a Unix socket's; as

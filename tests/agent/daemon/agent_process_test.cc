@@ -1,0 +1,147 @@
+// The program tactus-agent: exit codes, signals, and that nothing outlives it.
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/agent/daemon/await.h"
+#include "tests/agent/daemon/fake_coordinator.h"
+#include "tests/agent/daemon/temporary_folder.h"
+
+namespace tactus::agent {
+namespace {
+
+using testing::HasSubstr;
+using FromAgent = tactus::agent::v1::FromAgent;
+
+class AgentProcessTest : public testing::Test {
+ protected:
+  ~AgentProcessTest() override {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+
+  // Runs tactus-agent with `arguments`; what it says goes to the file "output".
+  void Run(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), AgentProgram());
+    std::vector<char*> pointers;
+    for (std::string& argument : arguments) pointers.push_back(argument.data());
+    pointers.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 2, folder_.File("output").c_str(),
+                                     O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_adddup2(&actions, 2, 1);
+    ASSERT_EQ(posix_spawn(&pid_, pointers[0], &actions, nullptr, pointers.data(), environ), 0);
+    posix_spawn_file_actions_destroy(&actions);
+  }
+  void RunWithCoordinator() {
+    Run({"--coordinator", coordinator_.address(), "--node", "node-1", "--state-dir",
+         folder_.File("state"), "--worker-binary", FakeWorker()});
+  }
+
+  // The wait status of the agent; -1 when it does not end.
+  int WaitStatus() {
+    int status = -1;
+    if (!AwaitProcessEnd(pid_)) return -1;
+    ::waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return status;
+  }
+  int ExitCode() {
+    const int status = WaitStatus();
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  std::string Output() const { return ReadFile(folder_.File("output")); }
+
+  pid_t StartWorker(const std::string& behaviour) {
+    coordinator_.StartWorker(5, behaviour);
+    const FromAgent ready = coordinator_.AwaitMessage(
+        [](const FromAgent& message) { return message.from_worker().message().has_ready(); });
+    return static_cast<pid_t>(ready.from_worker().message().ready().parameters());
+  }
+
+  TemporaryFolder folder_;
+  FakeCoordinator coordinator_{{}};
+  pid_t pid_ = -1;
+};
+
+TEST_F(AgentProcessTest, WrongCommandLinesExitWith64AndWrongValuesWith78) {
+  struct Case {
+    std::vector<std::string> arguments;
+    int code = 0;
+    std::string says;
+  };
+  const Case cases[] = {
+      {{}, 64, "--coordinator"},
+      {{"--coordinator", "a:1", "--colour", "red"}, 64, "--colour"},
+      {{"--coordinator", "nowhere"}, 78, "coordinator: 'nowhere'"},
+      {{"--coordinator", "a:1", "--worker-binary", "/bin/sh", "--devices", "gpu:0"},
+       78,
+       "devices: 'gpu:0'"},
+      {{"--coordinator", "a:1", "--worker-binary", "/nowhere"}, 78, "worker-binary: '/nowhere'"},
+      {{"--coordinator", "a:1", "--log-level", "loud"}, 78, "loud"},
+      {{"--coordinator", "a:1", "--worker-binary", "/bin/sh", "--metrics-listen", "x"},
+       78,
+       "metrics-listen"},
+      {{"--coordinator", "a:1", "--worker-binary", "/bin/sh", "--state-dir", "/proc/none"},
+       73,
+       "/proc/none"},
+  };
+  for (const Case& one : cases) {
+    Run(one.arguments);
+    EXPECT_EQ(ExitCode(), one.code) << one.says;
+    EXPECT_THAT(Output(), HasSubstr(one.says));
+  }
+}
+
+TEST_F(AgentProcessTest, AMetricsPortInUseExitsWith69) {
+  Run({"--coordinator", "a:1", "--worker-binary", "/bin/sh", "--state-dir", folder_.File("state"),
+       "--metrics-listen", coordinator_.address()});
+
+  EXPECT_EQ(ExitCode(), 69);
+}
+
+TEST_F(AgentProcessTest, SigtermEndsWorkersAndExitsWithZero) {
+  RunWithCoordinator();
+  const pid_t worker = StartWorker("echo");
+
+  ::kill(pid_, SIGTERM);
+
+  EXPECT_EQ(ExitCode(), 0);
+  EXPECT_TRUE(AwaitProcessEnd(worker));
+}
+
+TEST_F(AgentProcessTest, ASecondSignalDoesNotWaitForStubbornWorkers) {
+  RunWithCoordinator();
+  const pid_t worker = StartWorker("stubborn");
+
+  ::kill(pid_, SIGINT);
+  ::kill(pid_, SIGTERM);
+
+  EXPECT_EQ(ExitCode(), 0);
+  EXPECT_TRUE(AwaitProcessEnd(worker));
+}
+
+TEST_F(AgentProcessTest, WorkersEndWithAKilledAgent) {
+  ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);  // the orphan becomes ours
+  RunWithCoordinator();
+  const pid_t worker = StartWorker("stubborn");
+
+  ::kill(pid_, SIGKILL);
+
+  EXPECT_TRUE(WIFSIGNALED(WaitStatus()));
+  ASSERT_TRUE(AwaitProcessEnd(worker));
+  int status = 0;
+  ASSERT_EQ(::waitpid(worker, &status, 0), worker);
+  EXPECT_EQ(WTERMSIG(status), SIGKILL);
+}
+
+}  // namespace
+}  // namespace tactus::agent

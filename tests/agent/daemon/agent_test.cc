@@ -1,0 +1,326 @@
+// The agent between a real gRPC server and real processes.
+
+#include "agent/daemon/agent.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "tests/agent/daemon/await.h"
+#include "tests/agent/daemon/fake_coordinator.h"
+#include "tests/agent/daemon/temporary_folder.h"
+
+namespace tactus::agent {
+namespace {
+
+using testing::HasSubstr;
+using FromAgent = tactus::agent::v1::FromAgent;
+
+class AgentTest : public testing::Test {
+ protected:
+  ~AgentTest() override {
+    if (agent_ == nullptr) return;
+    if (!stopped_) Stop(Seconds(0));
+    control_.RunAndWait([this] { agent_.reset(); });
+    control_.Stop();
+  }
+
+  void Open(const FakeCoordinator::Manners& manners) {
+    coordinator_ = std::make_unique<FakeCoordinator>(manners);
+    options_.coordinator = coordinator_->address();
+    options_.node = "node-1";
+    options_.devices = {{.name = "cpu:0", .model = "Some CPU"},
+                        {.name = "cpu:1", .model = "Some CPU", .emulated_speed = 0.5}};
+    options_.emulated_cpu_factor = 1.5;
+    options_.address = "127.0.0.1";
+    options_.state_folder = folder_.File("state");
+    options_.worker_binary = FakeWorker();
+    options_.version = "1.2.3";
+    absl::StatusOr<std::unique_ptr<Agent>> agent = Agent::Open(control_, metrics_, options_, 77);
+    ASSERT_TRUE(agent.ok()) << agent.status();
+    agent_ = *std::move(agent);
+    control_.RunAndWait([this] { agent_->Start(); });
+  }
+
+  // False when the agent did not get to its end.
+  bool Stop(Duration grace) {
+    stopped_ = true;
+    Once<bool> stopped;
+    control_.RunAndWait([&] { agent_->Stop(grace, [&] { stopped.Set(true); }); });
+    return stopped.Await().has_value();
+  }
+
+  // Starts a worker that says its process id.
+  pid_t StartEcho(std::uint64_t id, const std::string& behaviour = "echo") {
+    coordinator_->StartWorker(id, behaviour);
+    const FromAgent ready = coordinator_->AwaitMessage([id](const FromAgent& message) {
+      return message.from_worker().worker_id() == id && message.from_worker().message().has_ready();
+    });
+    return static_cast<pid_t>(ready.from_worker().message().ready().parameters());
+  }
+  tactus::agent::v1::WorkerExited AwaitExit(std::uint64_t id) {
+    return coordinator_
+        ->AwaitMessage(
+            [id](const FromAgent& message) { return message.worker_exited().worker_id() == id; })
+        .worker_exited();
+  }
+  std::string AwaitFailure() {
+    return coordinator_
+        ->AwaitMessage(
+            [](const FromAgent& message) { return message.from_worker().message().has_failed(); })
+        .from_worker()
+        .message()
+        .failed()
+        .message();
+  }
+
+  TemporaryFolder folder_;
+  AgentOptions options_;
+  runtime::AgentMetrics metrics_{"test"};
+  runtime::ControlThread control_;
+  std::unique_ptr<FakeCoordinator> coordinator_;
+  std::unique_ptr<Agent> agent_;
+  bool stopped_ = false;
+};
+
+std::vector<std::uint64_t> Sequences(const std::vector<FromAgent>& messages) {
+  std::vector<std::uint64_t> sequences;
+  for (const FromAgent& message : messages) sequences.push_back(message.sequence());
+  return sequences;
+}
+
+TEST_F(AgentTest, HelloSaysWhoAndWhatItIs) {
+  Open({});
+
+  const FromAgent hello = coordinator_->AwaitHello(1);
+
+  EXPECT_EQ(hello.sequence(), 0u);
+  EXPECT_EQ(hello.hello().node(), "node-1");
+  EXPECT_EQ(hello.hello().incarnation(), 77u);
+  EXPECT_EQ(hello.hello().agent_version(), "1.2.3");
+  ASSERT_EQ(hello.hello().devices_size(), 2);
+  EXPECT_EQ(hello.hello().devices(1).name(), "cpu:1");
+  EXPECT_EQ(hello.hello().devices(1).kind(), tactus::v1::DEVICE_KIND_CPU);
+  EXPECT_EQ(hello.hello().devices(1).emulated_speed(), 0.5);
+}
+
+TEST_F(AgentTest, AWorkerIsStartedRelayedBothWaysAndItsExitReported) {
+  Open({});
+  EXPECT_GT(StartEcho(5), 0);
+
+  coordinator_->SendPlan(5, 8);
+  const FromAgent report = coordinator_->AwaitMessage(
+      [](const FromAgent& message) { return message.from_worker().message().has_report(); });
+  coordinator_->SendStop(5);
+  const tactus::agent::v1::WorkerExited exit = AwaitExit(5);
+
+  EXPECT_EQ(report.from_worker().message().report().plan_version(), 8u);
+  EXPECT_EQ(exit.exit_code(), 0);
+  EXPECT_EQ(exit.signal(), 0);
+  const std::vector<FromAgent> received = coordinator_->received();
+  ASSERT_EQ(received.size(), 4u);
+  EXPECT_TRUE(received[2].from_worker().message().has_finished());
+  EXPECT_EQ(Sequences(received), (std::vector<std::uint64_t>{1, 2, 3, 4}));
+}
+
+TEST_F(AgentTest, StartCarriesWhatOnlyTheAgentKnows) {
+  Open({});
+  coordinator_->StartWorker(5, "start", "cpu:1");
+
+  const std::string start = AwaitFailure();
+
+  EXPECT_THAT(start, HasSubstr(R"("workerId":"5")"));
+  EXPECT_THAT(start, HasSubstr(R"("device":"cpu:1")"));
+  EXPECT_THAT(start, HasSubstr(R"("emulatedSpeed":0.5)"));
+  EXPECT_THAT(start, HasSubstr(R"("emulatedCpuFactor":1.5)"));
+  EXPECT_THAT(start, HasSubstr(R"("address":"127.0.0.1")"));
+  EXPECT_THAT(start, HasSubstr(folder_.File("state/jobs/start-1/result")));
+}
+
+TEST_F(AgentTest, ACrashIsReportedWithTheEndOfItsLog) {
+  Open({});
+  coordinator_->StartWorker(5, "crash");
+
+  const tactus::agent::v1::WorkerExited exit = AwaitExit(5);
+
+  EXPECT_EQ(exit.exit_code(), 3);
+  EXPECT_EQ(exit.log_tail(), "boom: out of luck\n");
+  EXPECT_EQ(ReadFile(folder_.File("state/jobs/crash-1/worker-5.log")), "boom: out of luck\n");
+}
+
+TEST_F(AgentTest, AMalformedLineEndsTheWorkerAndSaysWhy) {
+  Open({});
+  coordinator_->StartWorker(5, "malformed");
+
+  EXPECT_THAT(AwaitFailure(), HasSubstr("worker 5: not a message"));
+  EXPECT_EQ(AwaitExit(5).signal(), SIGTERM);
+}
+
+TEST_F(AgentTest, StopWorkerEndsAStubbornWorkerAfterItsGrace) {
+  Open({});
+  StartEcho(5, "stubborn");
+  tactus::agent::v1::ToAgent stop;
+  stop.mutable_stop_worker()->set_worker_id(5);
+  stop.mutable_stop_worker()->mutable_grace()->set_nanos(10'000'000);
+
+  coordinator_->Send(stop);
+
+  EXPECT_EQ(AwaitExit(5).signal(), SIGKILL);
+}
+
+TEST_F(AgentTest, AWorkerThatCannotBeStartedIsReportedAsEnded) {
+  Open({});
+  coordinator_->StartWorker(5, "echo", "cuda:9");
+  coordinator_->StartWorker(6, "../../etc");
+
+  EXPECT_EQ(AwaitExit(5).exit_code(), 127);
+  EXPECT_THAT(AwaitExit(5).log_tail(), HasSubstr("device 'cuda:9'"));
+  EXPECT_THAT(AwaitExit(6).log_tail(), HasSubstr("job id"));
+}
+
+TEST_F(AgentTest, AfterAReconnectOnlyWhatIsNotAcknowledgedComesAgainInOrder) {
+  Open({.acknowledges = false});
+  StartEcho(5);
+  for (std::uint64_t version = 1; version <= 4; ++version) coordinator_->SendPlan(5, version);
+  ASSERT_TRUE(coordinator_->Await([](const auto& received) { return received.size() == 5; }));
+
+  coordinator_->Drop(2);
+  const FromAgent hello = coordinator_->AwaitHello(2);
+  coordinator_->SendPlan(5, 9);
+
+  ASSERT_TRUE(coordinator_->Await([](const auto& received) { return received.size() == 9; }));
+  EXPECT_EQ(Sequences(coordinator_->received()),
+            (std::vector<std::uint64_t>{1, 2, 3, 4, 5, 3, 4, 5, 6}));
+  EXPECT_EQ(hello.hello().incarnation(), 77u);
+  EXPECT_EQ(hello.acknowledged(), 5u);  // the start and four plans
+  ASSERT_EQ(hello.hello().running_workers_size(), 1);
+  EXPECT_EQ(hello.hello().running_workers(0), 5u);
+}
+
+TEST_F(AgentTest, AMessageThatComesTwiceIsHandledOnce) {
+  Open({});
+  StartEcho(5);
+  tactus::agent::v1::ToAgent plan;
+  plan.mutable_to_worker()->set_worker_id(5);
+  plan.mutable_to_worker()->mutable_message()->mutable_plan()->set_version(3);
+
+  coordinator_->Send(plan, 2);
+  coordinator_->Send(plan, 2);
+  coordinator_->Send(plan, 1);
+  plan.mutable_to_worker()->mutable_message()->mutable_plan()->set_version(4);
+  coordinator_->Send(plan, 3);
+
+  ASSERT_TRUE(coordinator_->Await([](const auto& received) { return received.size() == 3; }));
+  EXPECT_EQ(coordinator_->received()[2].from_worker().message().report().plan_version(), 4u);
+}
+
+TEST_F(AgentTest, WorkersGoOnWithoutACoordinatorAndEverythingArrivesWhenItIsBack) {
+  Open({.acknowledges = true});
+  coordinator_->AwaitHello(1);
+  const int port = coordinator_->port();
+  coordinator_->StartWorker(5, "burst");
+  ASSERT_TRUE(coordinator_->Await([](const auto& received) { return !received.empty(); }));
+
+  coordinator_.reset();
+  coordinator_ = std::make_unique<FakeCoordinator>(FakeCoordinator::Manners{}, port);
+
+  // The second Ready comes last. This coordinator remembers nothing, so it is sent all that the
+  // former one did not acknowledge.
+  const FromAgent last = coordinator_->AwaitMessage(
+      [](const FromAgent& message) { return message.sequence() == 1003; });
+  EXPECT_TRUE(last.from_worker().message().has_ready());
+  std::vector<std::uint64_t> sequences = Sequences(coordinator_->received());
+  EXPECT_TRUE(std::ranges::is_sorted(sequences));
+  EXPECT_EQ(std::set(sequences.begin(), sequences.end()).size(), sequences.size());
+  EXPECT_EQ(sequences.back() - sequences.front() + 1, sequences.size());
+}
+
+TEST_F(AgentTest, HeartbeatsComeAsOftenAsWelcomeAsksFor) {
+  Open({.heartbeat_seconds = 0.05});
+  StartEcho(5);
+
+  // Each plan's answer is waited for, so the beats are those of a live stream and not of a backlog.
+  for (std::uint64_t version = 1; coordinator_->heartbeats() < 3; ++version) {
+    coordinator_->SendPlan(5, version);
+    ASSERT_TRUE(coordinator_->Await(
+        [version](const auto& received) { return received.size() == version + 1; }));
+  }
+  EXPECT_GE(coordinator_->heartbeats(), 3u);
+}
+
+TEST_F(AgentTest, AResultIsUploadedWholeAfterRefusals) {
+  Open({.refused_uploads = 2});
+  coordinator_->StartWorker(5, "result");
+
+  ASSERT_TRUE(coordinator_->AwaitUpload("result-1/model.pt"));
+
+  EXPECT_EQ(coordinator_->uploaded()["result-1/model.pt"], std::string(5 << 19, 'm'));
+  EXPECT_EQ(AwaitExit(5).exit_code(), 0);
+}
+
+TEST_F(AgentTest, AResultThatIsRefusedForGoodFailsInTheWorkersName) {
+  Open({.refused_uploads = 100, .upload_refusal = grpc::StatusCode::INVALID_ARGUMENT});
+  coordinator_->StartWorker(5, "result");
+
+  EXPECT_THAT(AwaitFailure(), HasSubstr("file 'model.pt' was not taken: not now"));
+}
+
+TEST_F(AgentTest, FilesOutsideOfTheResultOrAbsentAreNotUploaded) {
+  Open({});
+  coordinator_->StartWorker(5, "escape");
+  EXPECT_THAT(AwaitFailure(), HasSubstr("file '../secret'"));
+
+  coordinator_->StartWorker(6, "missing");
+  const FromAgent failed = coordinator_->AwaitMessage([](const FromAgent& message) {
+    return message.from_worker().worker_id() == 6 && message.from_worker().message().has_failed();
+  });
+  EXPECT_THAT(failed.from_worker().message().failed().message(), HasSubstr("nothing.pt"));
+  EXPECT_TRUE(coordinator_->uploaded().empty());
+}
+
+TEST_F(AgentTest, StoppingEndsWorkersTellsOfItAndLeavesNothing) {
+  Open({});
+  const pid_t first = StartEcho(5);
+  const pid_t second = StartEcho(6, "stubborn");
+
+  EXPECT_TRUE(Stop(Seconds(0.1)));
+
+  EXPECT_TRUE(AwaitProcessEnd(first));
+  EXPECT_TRUE(AwaitProcessEnd(second));
+  EXPECT_EQ(AwaitExit(5).signal(), SIGTERM);
+  EXPECT_EQ(AwaitExit(6).signal(), SIGKILL);
+}
+
+TEST_F(AgentTest, SocketsOfAKilledAgentAreClearedAndThoseOfAStoppedOneToo) {
+  std::filesystem::create_directories(folder_.File("state/run"));
+  std::ofstream(folder_.File("state/run/9.sock")) << "left behind";
+  Open({});
+
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("state/run/9.sock")));
+  StartEcho(5);
+  ASSERT_TRUE(Stop(Seconds(0)));
+  control_.RunAndWait([this] { agent_.reset(); });
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("state/run")));
+}
+
+TEST_F(AgentTest, StoppingWithoutACoordinatorEndsToo) {
+  Open({});
+  coordinator_->AwaitHello(1);
+  coordinator_.reset();
+
+  EXPECT_TRUE(Stop(Seconds(0.1)));
+}
+
+TEST_F(AgentTest, ASecondAgentInTheSameStateFolderIsRefused) {
+  Open({});
+
+  EXPECT_EQ(Agent::Open(control_, metrics_, options_, 78).status().code(),
+            absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace tactus::agent

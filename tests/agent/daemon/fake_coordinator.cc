@@ -1,0 +1,179 @@
+#include "tests/agent/daemon/fake_coordinator.h"
+
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_builder.h>
+
+#include <chrono>
+#include <utility>
+
+#include "base/check.h"
+#include "tests/agent/daemon/await.h"
+
+namespace tactus::agent {
+
+using tactus::agent::v1::UploadArtifactRequest;
+using tactus::agent::v1::UploadArtifactResponse;
+
+FakeCoordinator::FakeCoordinator(const Manners& manners, int port) : manners_(manners) {
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:" + std::to_string(port), grpc::InsecureServerCredentials(),
+                           &port_);
+  builder.RegisterService(this);
+  server_ = builder.BuildAndStart();
+  TACTUS_CHECK(server_ != nullptr);
+}
+
+FakeCoordinator::~FakeCoordinator() {
+  server_->Shutdown(std::chrono::system_clock::now());
+  server_->Wait();
+}
+
+void FakeCoordinator::Send(ToAgent message, std::uint64_t sequence) {
+  std::unique_lock lock(mutex_);
+  TACTUS_CHECK(AwaitLocked(lock, [this] { return stream_ != nullptr; }));
+  message.set_sequence(sequence != 0 ? sequence : ++sent_);
+  stream_->Write(message);
+}
+
+void FakeCoordinator::StartWorker(std::uint64_t id, const std::string& behaviour,
+                                  const std::string& device) {
+  ToAgent message;
+  message.mutable_start_worker()->set_worker_id(id);
+  tactus::v1::Start* start = message.mutable_start_worker()->mutable_start();
+  start->set_job_id(behaviour + "-1");
+  start->mutable_spec()->set_name(behaviour);
+  start->set_device(device);
+  Send(message);
+}
+
+void FakeCoordinator::SendPlan(std::uint64_t worker, std::uint64_t version) {
+  ToAgent message;
+  message.mutable_to_worker()->set_worker_id(worker);
+  message.mutable_to_worker()->mutable_message()->mutable_plan()->set_version(version);
+  Send(message);
+}
+
+void FakeCoordinator::SendStop(std::uint64_t worker) {
+  ToAgent message;
+  message.mutable_to_worker()->set_worker_id(worker);
+  message.mutable_to_worker()->mutable_message()->mutable_stop()->set_reason("the test");
+  Send(message);
+}
+
+void FakeCoordinator::Drop(std::uint64_t acknowledged) {
+  std::unique_lock lock(mutex_);
+  TACTUS_CHECK(AwaitLocked(lock, [this] { return stream_ != nullptr; }));
+  acknowledged_ = acknowledged;
+  stream_ = nullptr;
+  context_->TryCancel();
+}
+
+bool FakeCoordinator::AwaitLocked(std::unique_lock<std::mutex>& lock,
+                                  const std::function<bool()>& holds) {
+  return changed_.wait_for(lock, kPatience, holds);
+}
+
+bool FakeCoordinator::Await(const std::function<bool(const std::vector<FromAgent>&)>& holds) {
+  std::unique_lock lock(mutex_);
+  return AwaitLocked(lock, [&] { return holds(received_); });
+}
+
+FakeCoordinator::FromAgent FakeCoordinator::AwaitMessage(
+    const std::function<bool(const FromAgent&)>& wanted) {
+  FromAgent found;
+  Await([&](const std::vector<FromAgent>& received) {
+    for (const FromAgent& message : received) {
+      if (!wanted(message)) continue;
+      found = message;
+      return true;
+    }
+    return false;
+  });
+  return found;
+}
+
+FakeCoordinator::FromAgent FakeCoordinator::AwaitHello(std::size_t count) {
+  std::unique_lock lock(mutex_);
+  if (!AwaitLocked(lock, [&] { return hellos_.size() >= count; })) return {};
+  return hellos_[count - 1];
+}
+
+std::vector<FakeCoordinator::FromAgent> FakeCoordinator::received() {
+  const std::lock_guard lock(mutex_);
+  return received_;
+}
+
+std::size_t FakeCoordinator::heartbeats() {
+  const std::lock_guard lock(mutex_);
+  return heartbeats_;
+}
+
+std::map<std::string, std::string> FakeCoordinator::uploaded() {
+  const std::lock_guard lock(mutex_);
+  return uploaded_;
+}
+
+bool FakeCoordinator::AwaitUpload(const std::string& path) {
+  std::unique_lock lock(mutex_);
+  return AwaitLocked(lock, [&] { return uploaded_.contains(path); });
+}
+
+void FakeCoordinator::Receive(const FromAgent& message) {
+  if (message.has_heartbeat()) ++heartbeats_;
+  if (message.sequence() == 0) return;
+  received_.push_back(message);
+  if (!manners_.acknowledges || stream_ == nullptr) return;
+  ToAgent acknowledgement;
+  acknowledgement.set_acknowledged(message.sequence());
+  stream_->Write(acknowledgement);
+}
+
+grpc::Status FakeCoordinator::Session(grpc::ServerContext* context,
+                                      grpc::ServerReaderWriter<ToAgent, FromAgent>* stream) {
+  FromAgent message;
+  if (!stream->Read(&message) || !message.has_hello()) return grpc::Status::OK;
+  {
+    const std::lock_guard lock(mutex_);
+    ToAgent welcome;
+    const auto nanos = static_cast<std::int64_t>(manners_.heartbeat_seconds * 1e9);
+    welcome.mutable_welcome()->mutable_heartbeat_interval()->set_seconds(nanos / 1'000'000'000);
+    welcome.mutable_welcome()->mutable_heartbeat_interval()->set_nanos(
+        static_cast<std::int32_t>(nanos % 1'000'000'000));
+    welcome.mutable_welcome()->set_acknowledged(acknowledged_);
+    stream->Write(welcome);
+    hellos_.push_back(message);
+    stream_ = stream;
+    context_ = context;
+    changed_.notify_all();
+  }
+  while (stream->Read(&message)) {
+    const std::lock_guard lock(mutex_);
+    Receive(message);
+    changed_.notify_all();
+  }
+  const std::lock_guard lock(mutex_);
+  if (stream_ == stream) stream_ = nullptr;
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeCoordinator::UploadArtifact(grpc::ServerContext*,
+                                             grpc::ServerReader<UploadArtifactRequest>* reader,
+                                             UploadArtifactResponse*) {
+  UploadArtifactRequest request;
+  if (!reader->Read(&request)) return grpc::Status::OK;
+  const std::string path = request.job_id() + "/" + request.path();
+  const std::uint64_t size = request.size_bytes();
+  std::string content = request.data();
+  while (reader->Read(&request)) content += request.data();
+  const std::lock_guard lock(mutex_);
+  if (manners_.refused_uploads > 0) {
+    --manners_.refused_uploads;
+    return {manners_.upload_refusal, "not now"};
+  }
+  if (content.size() != size) return {grpc::StatusCode::DATA_LOSS, "cut short"};
+  uploaded_[path] = content;
+  changed_.notify_all();
+  return grpc::Status::OK;
+}
+
+}  // namespace tactus::agent

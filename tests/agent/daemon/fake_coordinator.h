@@ -1,0 +1,92 @@
+// A coordinator for tests of the agent: a real gRPC server that records what agents say.
+
+#pragma once
+
+#include <grpcpp/server.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "tactus/agent/v1/session.grpc.pb.h"
+
+namespace tactus::agent {
+
+// One agent at a time. Serves on a port of 127.0.0.1 until destruction.
+class FakeCoordinator final : public tactus::agent::v1::AgentSession::Service {
+ public:
+  using FromAgent = tactus::agent::v1::FromAgent;
+  using ToAgent = tactus::agent::v1::ToAgent;
+
+  // How it treats the agent.
+  struct Manners {
+    bool acknowledges = true;
+    double heartbeat_seconds = 60;
+    int refused_uploads = 0;  // so many, then the next is taken
+    grpc::StatusCode upload_refusal = grpc::StatusCode::UNAVAILABLE;
+  };
+
+  // port 0: a free one.
+  explicit FakeCoordinator(const Manners& manners, int port = 0);
+  ~FakeCoordinator() override;
+
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  int port() const { return port_; }
+
+  // Sends `message` with the given sequence number, or the next one.
+  void Send(ToAgent message, std::uint64_t sequence = 0);
+
+  // Starts worker `id` with a job called `behaviour` (see fake_worker/main.cc) on `device`.
+  void StartWorker(std::uint64_t id, const std::string& behaviour,
+                   const std::string& device = "cpu:0");
+  void SendPlan(std::uint64_t worker, std::uint64_t version);
+  void SendStop(std::uint64_t worker);
+
+  // Breaks the stream; the agent's next Welcome says `acknowledged`.
+  void Drop(std::uint64_t acknowledged);
+
+  // Waits until `holds` is true of everything received so far; false when it never is.
+  bool Await(const std::function<bool(const std::vector<FromAgent>& received)>& holds);
+  // Waits for a message that satisfies `wanted`; an empty one when it never comes.
+  FromAgent AwaitMessage(const std::function<bool(const FromAgent& message)>& wanted);
+  // Waits for the n-th Hello, from 1.
+  FromAgent AwaitHello(std::size_t count);
+
+  // Numbered messages, in the order of arrival over all streams, repeated ones included.
+  std::vector<FromAgent> received();
+  std::size_t heartbeats();
+  // Files by their paths.
+  std::map<std::string, std::string> uploaded();
+  bool AwaitUpload(const std::string& path);
+
+  grpc::Status Session(grpc::ServerContext* context,
+                       grpc::ServerReaderWriter<ToAgent, FromAgent>* stream) override;
+  grpc::Status UploadArtifact(grpc::ServerContext* context,
+                              grpc::ServerReader<tactus::agent::v1::UploadArtifactRequest>* reader,
+                              tactus::agent::v1::UploadArtifactResponse* response) override;
+
+ private:
+  bool AwaitLocked(std::unique_lock<std::mutex>& lock, const std::function<bool()>& holds);
+  void Receive(const FromAgent& message);
+
+  Manners manners_;
+  int port_ = 0;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  grpc::ServerContext* context_ = nullptr;                          // of the present stream
+  grpc::ServerReaderWriter<ToAgent, FromAgent>* stream_ = nullptr;  // null: none
+  std::uint64_t sent_ = 0;
+  std::uint64_t acknowledged_ = 0;  // for the next Welcome
+  std::vector<FromAgent> hellos_;
+  std::vector<FromAgent> received_;
+  std::size_t heartbeats_ = 0;
+  std::map<std::string, std::string> uploaded_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace tactus::agent

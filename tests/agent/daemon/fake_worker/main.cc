@@ -1,0 +1,130 @@
+// A worker for tests of the agent: connects, reads Start, and behaves as the job's name says.
+//
+//   echo       Ready with its own process id as `parameters`; a report for each plan; on stop
+//   Finished stubborn   the same, but ignores SIGTERM and the end of its socket result     writes
+//   model.pt of 2.5 MiB and says Finished with that file escape     says Finished with the file
+//   ../secret missing    says Finished with a file that is not there malformed  says something that
+//   is no message crash      writes to standard error and exits with code 3 burst      a Ready,
+//   1000 reports, an Endpoint, then as echo start      says Failed with its whole Start line as the
+//   message
+
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace {
+
+using nlohmann::json;
+
+// The line to the agent; blocking.
+class Wire {
+ public:
+  explicit Wire(const char* path) : socket_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, path, sizeof(address.sun_path) - 1);
+    if (::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+      std::perror("connect");
+      ::_exit(69);
+    }
+  }
+
+  void Say(const json& message) { SayText(message.dump()); }
+
+  void SayText(const std::string& text) {
+    const std::string line = text + "\n";
+    for (std::size_t done = 0; done < line.size();) {
+      const ssize_t count = ::send(socket_, line.data() + done, line.size() - done, MSG_NOSIGNAL);
+      if (count < 0) ::_exit(70);
+      done += static_cast<std::size_t>(count);
+    }
+  }
+
+  // False at the end.
+  bool Hear(std::string& line) {
+    line.clear();
+    for (char c = 0;;) {
+      if (::read(socket_, &c, 1) != 1) return false;
+      if (c == '\n') return true;
+      line += c;
+    }
+  }
+
+ private:
+  int socket_;
+};
+
+json Report(int round, const json& version) {
+  return {
+      {"report", {{"round", std::to_string(round)}, {"planVersion", version}, {"samples", "4"}}}};
+}
+
+json Finished(const json& files) {
+  return {{"finished", {{"reason", "asked to"}, {"rounds", "3"}, {"files", files}}}};
+}
+
+int Echo(Wire& wire, bool stubborn) {
+  wire.Say({{"ready", {{"parameters", std::to_string(::getpid())}}}});
+  int round = 0;
+  for (std::string line; wire.Hear(line);) {
+    const json message = json::parse(line);
+    if (message.contains("plan")) wire.Say(Report(round++, message["plan"].value("version", "0")));
+    if (message.contains("stop")) {
+      wire.Say(Finished(json::array()));
+      return 0;
+    }
+  }
+  while (stubborn) ::pause();
+  return 0;
+}
+
+int Result(Wire& wire, const std::string& folder) {
+  std::ofstream(folder + "/model.pt", std::ios::binary) << std::string(5 << 19, 'm');
+  wire.Say(Finished({"model.pt"}));
+  return 0;
+}
+
+int Burst(Wire& wire) {
+  wire.Say({{"ready", {{"parameters", "1"}}}});
+  for (int round = 0; round < 1000; ++round) wire.Say(Report(round, "1"));
+  wire.Say({{"endpoint", {{"generation", "1"}, {"endpoint", "AAEC"}}}});
+  return Echo(wire, false);
+}
+
+int Behave(Wire& wire, const std::string& first_line) {
+  const json start = json::parse(first_line).at("start");
+  const std::string behaviour = start.at("spec").at("name");
+  if (behaviour == "stubborn") ::signal(SIGTERM, SIG_IGN);
+  if (behaviour == "echo" || behaviour == "stubborn") return Echo(wire, behaviour == "stubborn");
+  if (behaviour == "result") return Result(wire, start.at("outputDirectory"));
+  if (behaviour == "burst") return Burst(wire);
+  if (behaviour == "escape") wire.Say(Finished({"../secret"}));
+  if (behaviour == "missing") wire.Say(Finished({"nothing.pt"}));
+  if (behaviour == "start") wire.Say({{"failed", {{"message", first_line}}}});
+  if (behaviour == "malformed") {
+    wire.SayText("this is no message");
+    while (true) ::pause();
+  }
+  if (behaviour == "crash") {
+    std::fprintf(stderr, "boom: out of luck\n");
+    return 3;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3 || std::strcmp(argv[1], "--socket") != 0) return 64;
+  Wire wire(argv[2]);
+  std::string line;
+  if (!wire.Hear(line)) return 69;
+  return Behave(wire, line);
+}

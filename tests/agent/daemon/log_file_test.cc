@@ -1,0 +1,80 @@
+#include "agent/daemon/log_file.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/agent/daemon/temporary_folder.h"
+
+namespace tactus::agent {
+namespace {
+
+TEST(LogFileTest, WhatIsAppendedIsInTheFileAndInTheTail) {
+  const TemporaryFolder folder;
+  LogFile log(folder.File("log"));
+
+  log.Append("one\n");
+  log.Append("two\n");
+
+  EXPECT_EQ(ReadFile(folder.File("log")), "one\ntwo\n");
+  EXPECT_EQ(log.Tail(), "one\ntwo\n");
+}
+
+TEST(LogFileTest, AFullFileIsPutAsideAndOnlyOneIsKept) {
+  const TemporaryFolder folder;
+  LogFile log(folder.File("log"), 10);
+
+  log.Append("aaaaaaaaaabbbbbbbbbbccc");
+
+  EXPECT_EQ(ReadFile(folder.File("log")), "ccc");
+  EXPECT_EQ(ReadFile(folder.File("log.1")), "bbbbbbbbbb");
+  EXPECT_FALSE(std::filesystem::exists(folder.File("log.1.1")));
+}
+
+TEST(LogFileTest, AnExistingFileIsContinuedWithinItsBound) {
+  const TemporaryFolder folder;
+  LogFile(folder.File("log"), 10).Append("12345678");
+  LogFile log(folder.File("log"), 10);
+
+  log.Append("90x");
+
+  EXPECT_EQ(ReadFile(folder.File("log.1")), "1234567890");
+  EXPECT_EQ(ReadFile(folder.File("log")), "x");
+}
+
+TEST(LogFileTest, TheTailIsBoundedAndBeginsAtACharacter) {
+  const TemporaryFolder folder;
+  LogFile log(folder.File("log"));
+  std::string text;
+  for (int i = 0; i < 3000; ++i) text += "\xc3\xa4";
+  log.Append(text + "end");
+
+  EXPECT_LE(log.Tail().size(), LogFile::kTailBytesMax);
+  EXPECT_TRUE(log.Tail().ends_with("end"));
+  EXPECT_EQ(ToUtf8(log.Tail()), log.Tail());
+}
+
+TEST(LogFileTest, ADiskThatRefusesCostsTheFileButNotTheTail) {
+  LogFile log("/proc/none/log");
+
+  log.Append("said");
+
+  EXPECT_EQ(log.Tail(), "said");
+}
+
+TEST(ToUtf8Test, ValidTextIsKeptAndTheRestIsReplacedByteByByte) {
+  const std::string mark = "\xef\xbf\xbd";
+  EXPECT_EQ(ToUtf8("a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"),
+            "a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
+  EXPECT_EQ(ToUtf8("\xff"
+                   "a\x80"),
+            mark + "a" + mark);
+  EXPECT_EQ(ToUtf8("\xc3"), mark);                                   // cut off
+  EXPECT_EQ(ToUtf8("\xc0\x80"), mark + mark);                        // overlong
+  EXPECT_EQ(ToUtf8("\xed\xa0\x80"), mark + mark + mark);             // surrogate
+  EXPECT_EQ(ToUtf8("\xf4\x90\x80\x80"), mark + mark + mark + mark);  // above U+10FFFF
+  EXPECT_EQ(ToUtf8(""), "");
+}
+
+}  // namespace
+}  // namespace tactus::agent

@@ -1,0 +1,103 @@
+#include "agent/daemon/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+
+namespace tactus::agent {
+namespace {
+
+using testing::StartsWith;
+
+AgentFlags Flags() {
+  AgentFlags flags;
+  flags.coordinator = "localhost:7000";
+  flags.state_folder = "/tmp/state";
+  flags.worker_binary = "/bin/sh";
+  return flags;
+}
+
+const Host kHost{.name = "host-1", .processor_model = "Some CPU", .cores = 2};
+
+TEST(AgentOptionsTest, DefaultsFollowFromTheHost) {
+  const absl::StatusOr<AgentOptions> options = Resolve(Flags(), kHost);
+
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->node, "host-1");
+  ASSERT_EQ(options->devices.size(), 1u);
+  EXPECT_EQ(options->devices[0].name, "cpu:0");
+  EXPECT_EQ(options->devices[0].model, "Some CPU");
+  EXPECT_EQ(options->devices[0].emulated_speed, 0);
+  EXPECT_EQ(options->threads_per_cpu_device, 2u);
+}
+
+TEST(AgentOptionsTest, SpeedsAreGivenToDevicesAndTheFactorLeavesRoomForTheirSum) {
+  AgentFlags flags = Flags();
+  flags.devices = {"cpu:0", "cpu:1", "cpu:2", "cpu:3"};
+  flags.emulated_speeds = {1, 1, 0.5, 0.25};
+
+  const absl::StatusOr<AgentOptions> options = Resolve(flags, kHost);
+
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->devices[3].emulated_speed, 0.25);
+  EXPECT_DOUBLE_EQ(options->emulated_cpu_factor, 1.15 * 2.75 / 2);
+  EXPECT_EQ(options->threads_per_cpu_device, 1u);
+}
+
+TEST(AgentOptionsTest, TheFactorIsNeverBelowItsHeadroomAndCanBeGiven) {
+  AgentFlags flags = Flags();
+  flags.emulated_speeds = {0.5};
+  EXPECT_DOUBLE_EQ(Resolve(flags, kHost)->emulated_cpu_factor, 1.15);
+
+  flags.emulated_cpu_factor = 3;
+  EXPECT_DOUBLE_EQ(Resolve(flags, kHost)->emulated_cpu_factor, 3);
+}
+
+TEST(AgentOptionsTest, EachWrongFlagIsNamed) {
+  struct Case {
+    std::string flag;
+    std::function<void(AgentFlags&)> spoil;
+  };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Case cases[] = {
+      {"coordinator", [](AgentFlags& flags) { flags.coordinator = ""; }},
+      {"coordinator", [](AgentFlags& flags) { flags.coordinator = "host"; }},
+      {"coordinator", [](AgentFlags& flags) { flags.coordinator = ":7000"; }},
+      {"coordinator", [](AgentFlags& flags) { flags.coordinator = "host:0"; }},
+      {"coordinator", [](AgentFlags& flags) { flags.coordinator = "host:65536"; }},
+      {"coordinator", [](AgentFlags& flags) { flags.coordinator = "host:70x"; }},
+      {"node", [](AgentFlags& flags) { flags.node = "Upper"; }},
+      {"node", [](AgentFlags& flags) { flags.node = std::string(64, 'a'); }},
+      {"devices", [](AgentFlags& flags) { flags.devices = {"gpu"}; }},
+      {"devices",
+       [](AgentFlags& flags) {
+         flags.devices = {"cpu:0", "cpu:0"};
+       }},
+      {"emulated-speeds",
+       [](AgentFlags& flags) {
+         flags.emulated_speeds = {1, 2};
+       }},
+      {"emulated-speeds", [](AgentFlags& flags) { flags.emulated_speeds = {0}; }},
+      {"emulated-speeds", [](AgentFlags& flags) { flags.emulated_speeds = {-1}; }},
+      {"emulated-speeds", [=](AgentFlags& flags) { flags.emulated_speeds = {nan}; }},
+      {"emulated-cpu-factor", [](AgentFlags& flags) { flags.emulated_cpu_factor = 0.5; }},
+      {"emulated-cpu-factor", [=](AgentFlags& flags) { flags.emulated_cpu_factor = nan; }},
+      {"address", [](AgentFlags& flags) { flags.address = ""; }},
+      {"state-dir", [](AgentFlags& flags) { flags.state_folder = ""; }},
+      {"worker-binary", [](AgentFlags& flags) { flags.worker_binary = "/nowhere/worker"; }},
+  };
+  for (const Case& one : cases) {
+    AgentFlags flags = Flags();
+    one.spoil(flags);
+
+    const absl::Status status = Resolve(flags, kHost).status();
+
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << one.flag;
+    EXPECT_THAT(std::string(status.message()), StartsWith(one.flag + ": "));
+  }
+}
+
+}  // namespace
+}  // namespace tactus::agent

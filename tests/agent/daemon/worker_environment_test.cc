@@ -1,0 +1,48 @@
+#include "agent/daemon/worker_environment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tactus::agent {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(WorkerEnvironmentTest, SecretsAreTakenOutAndTheRestIsPassedOn) {
+  const std::vector<std::string> environment = WorkerEnvironment(
+      {"PATH=/bin", "NCCL_DEBUG=INFO", "HF_TOKEN=x", "aws_secret_key=x", "DB_PASSWORD=x", "broken"},
+      {.job_id = "j-1"});
+
+  EXPECT_THAT(environment, Contains("PATH=/bin"));
+  EXPECT_THAT(environment, Contains("NCCL_DEBUG=INFO"));
+  EXPECT_THAT(environment, Not(Contains(HasSubstr("=x"))));
+  EXPECT_THAT(environment, Not(Contains(HasSubstr("broken"))));
+}
+
+TEST(WorkerEnvironmentTest, ThePlaceReplacesWhatWasInherited) {
+  const std::vector<std::string> environment =
+      WorkerEnvironment({"OMP_NUM_THREADS=64", "LOCAL_RANK=9"}, {.job_id = "j-1",
+                                                                 .control_socket = "/s",
+                                                                 .local_rank = 2,
+                                                                 .local_world_size = 4,
+                                                                 .threads = 1});
+
+  EXPECT_THAT(environment, Contains("OMP_NUM_THREADS=1").Times(1));
+  EXPECT_THAT(environment, Contains("OPENBLAS_NUM_THREADS=1"));
+  EXPECT_THAT(environment, Contains("LOCAL_RANK=2"));
+  EXPECT_THAT(environment, Contains("LOCAL_WORLD_SIZE=4"));
+  EXPECT_THAT(environment, Contains("TORCHELASTIC_RUN_ID=j-1"));
+  EXPECT_THAT(environment, Contains("TACTUS_JOB_NAME=j-1"));
+  EXPECT_THAT(environment, Contains("TACTUS_CONTROL_SOCKET=/s"));
+  EXPECT_THAT(environment, Not(Contains(HasSubstr("=64"))));
+}
+
+TEST(WorkerEnvironmentTest, WithoutAThreadCountTheLibrariesDecide) {
+  EXPECT_THAT(WorkerEnvironment({"OMP_NUM_THREADS=64"}, {.job_id = "j-1"}),
+              Contains("OMP_NUM_THREADS=64"));
+}
+
+}  // namespace
+}  // namespace tactus::agent
