@@ -227,7 +227,7 @@ void AgentSessions::Beat() {
 }
 
 void AgentSessions::GiveUp(Session& session, const std::string& reason) {
-  session.lost = true;
+  if (std::exchange(session.lost, true)) return;
   session.outbox.Restart(0);
   if (session.stream != nullptr) {
     const std::shared_ptr<AgentStream> stream = std::move(session.stream);

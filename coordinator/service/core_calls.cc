@@ -52,30 +52,36 @@ void CoreRunner::Submit(NewJob job, Answer<job::JobRecord> answer) {
     const auto [entry, first] = in_creation_.try_emplace(request);
     if (!first) return entry->second.push_back(std::move(answer));
   }
-  job::JobRecord record;
-  record.id = JobId{++last_job_};
-  record.name = job.settings.name + "-" + std::to_string(record.id.value);
-  record.uid = boost::uuids::to_string(boost::uuids::random_generator()());
-  record.request_id = request;
-  record.spec = std::move(job.spec);
-  record.settings = std::move(job.settings);
-  record.labels = std::move(job.labels);
-  record.create_time = record.update_time = runtime::WallNow();
-  around_.storage.Post([this, record = std::move(record), answer = std::move(answer)] {
+  around_.storage.Post([this, job = std::move(job), answer = std::move(answer)]() mutable {
+    const std::string id = job.request_id;
     absl::StatusOr<job::JobRecord> stored = absl::NotFoundError("");
-    if (!record.request_id.empty()) stored = around_.store.FindJobByRequest(record.request_id);
+    if (!id.empty()) stored = around_.store.FindJobByRequest(id);
     const bool fresh = absl::IsNotFound(stored.status());
-    if (fresh) {
-      const absl::Status written = around_.store.Write({.jobs = {record}, .rounds = {}});
-      stored = written.ok() ? absl::StatusOr<job::JobRecord>(record) : written;
-    }
-    around_.control.Post([this, stored = std::move(stored), fresh, answer, id = record.request_id] {
+    if (fresh) stored = WriteNew(std::move(job));
+    around_.control.Post([this, stored = std::move(stored), fresh, answer, id] {
       Answers answers = {answer};
       const auto waiting = in_creation_.extract(id);
       if (waiting) answers.insert(answers.end(), waiting.mapped().begin(), waiting.mapped().end());
       OnSubmitted(stored, fresh, std::move(answers));
     });
   });
+}
+
+// Names the job and makes it durable. Storage thread.
+absl::StatusOr<job::JobRecord> CoreRunner::WriteNew(NewJob job) {
+  job::JobRecord record;
+  record.id = JobId{last_job_ + 1};
+  record.name = job.settings.name + "-" + std::to_string(record.id.value);
+  record.uid = boost::uuids::to_string(boost::uuids::random_generator()());
+  record.request_id = std::move(job.request_id);
+  record.spec = std::move(job.spec);
+  record.settings = std::move(job.settings);
+  record.labels = std::move(job.labels);
+  record.create_time = record.update_time = runtime::WallNow();
+  const absl::Status written = around_.store.Write({.jobs = {record}, .rounds = {}});
+  if (!written.ok()) return written;
+  ++last_job_;
+  return record;
 }
 
 void CoreRunner::OnSubmitted(const absl::StatusOr<job::JobRecord>& stored, bool fresh,

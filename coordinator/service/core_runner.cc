@@ -36,19 +36,20 @@ CoreRunner::~CoreRunner() = default;
 
 absl::Status CoreRunner::Start() {
   absl::StatusOr<std::vector<job::JobRecord>> unfinished;
-  absl::StatusOr<std::uint64_t> last_job;
+  absl::Status numbered;
   around_.storage.RunAndWait([&] {
     unfinished = around_.store.UnfinishedJobs();
-    last_job = around_.store.LastJobId();
+    const absl::StatusOr<std::uint64_t> last_job = around_.store.LastJobId();
+    numbered = last_job.status();
+    if (last_job.ok()) last_job_ = *last_job;
   });
   if (!unfinished.ok()) return unfinished.status();
-  if (!last_job.ok()) return last_job.status();
-  around_.control.RunAndWait([&] { Restore(*std::move(unfinished), *last_job); });
+  if (!numbered.ok()) return numbered;
+  around_.control.RunAndWait([&] { Restore(*std::move(unfinished)); });
   return absl::OkStatus();
 }
 
-void CoreRunner::Restore(std::vector<job::JobRecord> unfinished, std::uint64_t last_job) {
-  last_job_ = last_job;
+void CoreRunner::Restore(std::vector<job::JobRecord> unfinished) {
   wake_.emplace(around_.control);
   flush_.emplace(around_.control);
   beat_.emplace(around_.control);

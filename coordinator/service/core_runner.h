@@ -99,11 +99,12 @@ class CoreRunner {
   void On(const job::PublishDecision& action);
   void Write(store::WriteBatch batch);
   void OnWritten(const absl::Status& status);
-  void Restore(std::vector<job::JobRecord> unfinished, std::uint64_t last_job);
+  void Restore(std::vector<job::JobRecord> unfinished);
   void RepeatFlush();
   void RepeatBeat();
 
   void Submit(NewJob job, Answer<job::JobRecord> answer);
+  absl::StatusOr<job::JobRecord> WriteNew(NewJob job);
   void OnSubmitted(const absl::StatusOr<job::JobRecord>& stored, bool fresh, Answers answers);
   const job::JobRecord* Visible(const std::string& id) const;
   void FindStored(const std::string& id, Answer<job::JobRecord> answer);
@@ -117,10 +118,11 @@ class CoreRunner {
   // As last published, while not over. Equal to what the store has, but for progress.
   std::map<JobId, job::JobRecord> visible_;
   std::map<std::string, Answers>
-      in_creation_;  // by request id: who waits for the first one's answer
-  std::uint64_t last_job_ = 0;
+      in_creation_;          // by request id: who waits for the first one's answer
   std::string write_error_;  // empty: the last write succeeded
   std::optional<runtime::Timer> wake_, flush_, beat_;
+
+  std::uint64_t last_job_ = 0;  // number of the last job made; storage thread
 };
 
 }  // namespace tactus::service

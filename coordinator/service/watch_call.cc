@@ -28,7 +28,7 @@ class WatchCall final : public grpc::ServerWriteReactor<v1::JobEvent>,
   void OnEvent(const v1::JobEvent& event) override {
     if (end_.has_value()) return;
     if (!queue_.Push(event)) {
-      core_.Unwatch(self_);
+      core_.Unwatch(shared_from_this());
       return OnEnd(absl::ResourceExhaustedError("watch: this watcher is behind by " +
                                                 std::to_string(WatchQueue::kJobsMax) +
                                                 " changes of the job; watch again"));
