@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Holds the tree against the hard stops of form: files of 600 lines, functions of 70, no leftover marks, a citation
-key of every `Source:` known to docs/papers.md.
+"""Holds the tree against the hard stops of form: files of 600 lines, functions of 70, no leftover marks, a .cc that
+does not include its own header first, a citation key of every `Source:` known to docs/papers.md.
 
 usage: form.py SOURCE_ROOT        exit 1 and one line a violation
 """
@@ -51,6 +51,10 @@ def main():
                 for key in re.findall(r"Source:.*?\[([\w-]+)\]", line):
                     if key not in known:
                         failed.append(f"{name}:{number}: [{key}] is not in docs/papers.md")
+            if path.suffix == ".cc" and path.with_suffix(".h").exists():
+                first = next((line for line in lines if line.startswith("#include")), "")
+                if first != f'#include "{name.with_suffix(".h")}"':
+                    failed.append(f"{name}: its own header is not included first, so nothing shows that it compiles alone")
             if path.suffix in (".cc", ".h", ".cu"):
                 for number, length in functions(lines):
                     if length > FUNCTION_LINES_MAX:
