@@ -274,9 +274,8 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Open(const ModelOptions& options) 
   TACTUS_CHECK(options.threads >= 1);
   SetComputeThreads(options.threads);
   at::manual_seed(options.seed);
-  // Plain interpretation: the optimising executor recompiles for seconds whenever a batch size is
-  // new, gains nothing on a CPU, and lumps layers together so that their gradients become ready
-  // only at the end.
+  // Plain interpretation: the optimising executor recompiles for a second or two whenever a batch
+  // size is new, gains nothing on a CPU, and hands over the gradients of many layers at once.
   torch::jit::setGraphExecutorOptimize(false);
   absl::StatusOr<std::unique_ptr<Loss>> loss = Loss::Open(options.loss);
   if (!loss.ok()) return loss.status();

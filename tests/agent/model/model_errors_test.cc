@@ -113,6 +113,19 @@ TEST_F(ModelErrorsTest, ParametersThatCannotBeViewsAreRefused) {
                 "model.torchscript: parameter w [2, 3] is not contiguous");
 }
 
+TEST_F(ModelErrorsTest, FileWithoutForwardIsRefused) {
+  ExpectInvalid(OpenError(File({{.name = "w", .shape = {2, 3}}},
+                               "def other(self, x):\n    return torch.linear(x, self.w)\n")),
+                "model.torchscript: " + path_ + " has no forward");
+}
+
+TEST_F(ModelErrorsTest, ParametersThatSharePartOfTheirMemoryAreRefused) {
+  ExpectInvalid(
+      OpenError(File({{.name = "w", .shape = {4, 3}}, {.name = "part", .first_rows_of = "w"}},
+                     "def forward(self, x):\n    return torch.linear(x, self.w)\n")),
+      "model.torchscript: parameters w and part share part of their memory");
+}
+
 TEST_F(ModelErrorsTest, UnknownLossIsRefused) {
   ModelOptions options = Classifier(2);
   options.loss = "crossentropy";

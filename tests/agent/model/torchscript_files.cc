@@ -22,8 +22,14 @@ void WriteTorchScript(const std::string& path, const std::vector<ScriptTensor>& 
   torch::jit::Module module("__torch__.Given");
   module.register_attribute("training", c10::BoolType::get(), true);
   for (const ScriptTensor& tensor : tensors) {
-    at::Tensor value =
-        tensor.tied_to.empty() ? Values(tensor) : module.attr(tensor.tied_to).toTensor();
+    at::Tensor value;
+    if (!tensor.tied_to.empty()) {
+      value = module.attr(tensor.tied_to).toTensor();
+    } else if (!tensor.first_rows_of.empty()) {
+      value = module.attr(tensor.first_rows_of).toTensor().detach().slice(0, 0, 2);
+    } else {
+      value = Values(tensor);
+    }
     if (tensor.parameter && tensor.needs_gradient) value.requires_grad_(true);
     module.register_parameter(tensor.name, value, /*is_buffer=*/!tensor.parameter);
   }

@@ -15,6 +15,7 @@ struct ScriptTensor {
   std::vector<std::int64_t> shape = {};
   std::optional<float> fill = {};  // instead of the varied values
   std::string tied_to = {};        // the name of an earlier one: the very same tensor
+  std::string first_rows_of = {};  // the name of an earlier one: a view of its first two rows
   bool parameter = true;           // false: a buffer
   bool needs_gradient = true;      // of a parameter
   bool float64 = false;
