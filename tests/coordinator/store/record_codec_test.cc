@@ -98,7 +98,7 @@ TEST(RecordCodecPropertyTest, AFlippedByteNeverStopsTheProcess) {
   const std::string whole = EncodeJob(FullJob());
   Rng rng(1);
   int refused = 0;
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 10000; ++i) {
     std::string bytes = whole;
     bytes[rng.Below(bytes.size())] ^= static_cast<char>(1 + rng.Below(255));
 
