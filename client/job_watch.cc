@@ -41,7 +41,7 @@ class JobWatch::Reader : public grpc::ClientReadReactor<v1::JobEvent> {
       RemoveHold();
       return;
     }
-    boost::asio::post(loop_, [this, alive = std::weak_ptr<bool>(alive_)] {
+    boost::asio::post(loop_, [this, alive = seen_] {
       if (alive.expired()) return;
       handlers_.event(event_);
       if (alive.expired()) return;
@@ -52,7 +52,7 @@ class JobWatch::Reader : public grpc::ClientReadReactor<v1::JobEvent> {
 
   void OnDone(const grpc::Status& status) override {
     const absl::Status translated = status.ok() ? absl::OkStatus() : connection_.Translate(status);
-    boost::asio::post(loop_, [this, translated, alive = std::weak_ptr<bool>(alive_)] {
+    boost::asio::post(loop_, [this, translated, alive = seen_] {
       if (!alive.expired()) handlers_.end(translated);
     });
     // Out of this object, which may be gone as soon as the value is set.
@@ -73,7 +73,9 @@ class JobWatch::Reader : public grpc::ClientReadReactor<v1::JobEvent> {
   std::promise<void> done_;
   const std::future<void> ended_ = done_.get_future();
   // Shared with nobody: the weak pointers in posted handlers see when it is gone.
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // the main thread's
+  const std::weak_ptr<bool> seen_ =
+      alive_;  // constant: gRPC's threads copy it while alive_ is reset
 };
 
 JobWatch::JobWatch(Connection& connection, boost::asio::io_context& context,

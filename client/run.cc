@@ -16,6 +16,7 @@
 #include "client/show_job.h"
 #include "client/summary.h"
 #include "client/text.h"
+#include "runtime/process.h"
 
 namespace tactus::client {
 namespace {
@@ -35,6 +36,9 @@ class LocalRun {
     cluster_.Stop();
     return loop_.interrupts() > 0 ? ExitCode::kInterrupted : code;
   }
+
+  // The run's folder holds the only copy of the result.
+  bool result_kept() const { return result_kept_; }
 
  private:
   ExitCode Fail(const absl::Status& status, const std::string& subject = "") {
@@ -122,7 +126,10 @@ class LocalRun {
       const std::string folder =
           command_.output_folder.empty() ? options_.folder + "/result" : command_.output_folder;
       auto downloaded = DownloadResult(connection, job, std::filesystem::absolute(folder).string());
-      if (!downloaded.ok()) return FailLocally(downloaded.status());
+      if (!downloaded.ok()) {
+        result_kept_ = true;
+        return FailLocally(downloaded.status());
+      }
       paths = *std::move(downloaded);
     }
     const ExitCode code = ReportEnd(job, screen_, command_.job_file);
@@ -137,6 +144,7 @@ class LocalRun {
   const RunCommand& command_;
   const Screen& screen_;
   const LocalClusterOptions options_;
+  bool result_kept_ = false;  // it could not be brought out of the run's folder
   EventLoop loop_{{SIGINT, SIGTERM, SIGHUP, SIGPIPE}};
   LocalCluster cluster_;
 };
@@ -187,6 +195,14 @@ ExitCode Run(const RunCommand& command, const Surroundings& surroundings, const 
     screen.Say(std::string(workers.status().message()));
     return ExitCode::kUsage;
   }
+  // A result that cannot be put where it was asked for is found out before training, not after.
+  if (!command.output_folder.empty()) {
+    const absl::Status writable = runtime::MakeWritableFolder(command.output_folder);
+    if (!writable.ok()) {
+      screen.Say("--output: " + std::string(writable.message()));
+      return ExitCode::kUsage;
+    }
+  }
   const absl::StatusOr<std::string> folder =
       MakeRunFolder(surroundings.folders.state, file.spec.name());
   if (!folder.ok()) {
@@ -201,8 +217,9 @@ ExitCode Run(const RunCommand& command, const Surroundings& surroundings, const 
   const ExitCode code = run.Train(file.spec);
   const bool failed =
       code != ExitCode::kOk && code != ExitCode::kUsage && code != ExitCode::kInterrupted;
-  if (!command.keep) CleanRunFolder(*folder, failed ? RunRemains::kLogs : RunRemains::kResult);
-  if (command.keep) {
+  const bool keep = command.keep || run.result_kept();
+  if (!keep) CleanRunFolder(*folder, failed ? RunRemains::kLogs : RunRemains::kResult);
+  if (keep) {
     screen.Say("kept: " + *folder);
   } else if (failed && std::filesystem::exists(*folder)) {
     screen.Say("logs: " + *folder);

@@ -12,6 +12,9 @@ enum class Synchronization { kEveryStep };
 enum class Aggregation { kAverage };
 enum class LearningRateRule { kConstant };
 
+// Samples of one round at most, over all members: the engine counts them in float32, exact up to here.
+inline constexpr std::uint64_t kRoundSamplesMax = std::uint64_t{1} << 24;
+
 // How the next rounds run. All members of a group hold the same plan in every round: a plan takes
 // effect in the round after the one in which every member voted for it (agent/engine/lanes.h).
 struct Plan {

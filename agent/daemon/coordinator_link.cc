@@ -33,7 +33,8 @@ Duration HeartbeatInterval(const Welcome& welcome) {
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& coordinator) {
   grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(32 << 20);  // a job's specification comes whole
+  arguments.SetMaxReceiveMessageSize(
+      64 << 20);  // what the coordinator may send: all endpoints of a group
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
   // Longer than a coordinator may stand still without losing its streams.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 90'000);

@@ -205,6 +205,7 @@ int Run(const Flags& flags) {
 
 int main(int argc, char** argv) {
   OccupyStandardStreams();
+  std::signal(SIGPIPE, SIG_IGN);  // a log reader that leaves is no reason to end
   Flags flags;
   CLI::App app("Offers this node's devices to a Tactus coordinator and runs workers on them.",
                "tactus-agent");

@@ -12,9 +12,6 @@
 namespace tactus::engine {
 namespace {
 
-// Lanes hold counts as float32, exact up to here.
-constexpr std::uint64_t kRoundSamplesMax = std::uint64_t{1} << 24;
-
 std::string TimeReason(Duration limit) {
   std::array<char, 48> text{};
   std::snprintf(text.data(), text.size(), "%.6g s are over", ToSeconds(limit));
@@ -25,7 +22,7 @@ bool Fits(const policies::Plan& plan, int members) {
   const std::uint64_t total =
       std::accumulate(plan.batch_sizes.begin(), plan.batch_sizes.end(), std::uint64_t{0});
   return plan.batch_sizes.size() == static_cast<std::size_t>(members) && total >= 1 &&
-         total <= kRoundSamplesMax;
+         total <= policies::kRoundSamplesMax;
 }
 
 }  // namespace

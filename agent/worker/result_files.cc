@@ -1,10 +1,10 @@
 #include "agent/worker/result_files.h"
 
 #include <cmath>
-#include <cstdio>
-#include <fstream>
+#include <memory>
 
 #include "absl/status/status.h"
+#include "agent/model/atomic_file.h"
 #include "nlohmann/json.hpp"
 
 namespace tactus::worker {
@@ -35,14 +35,10 @@ Json Summary(const ResultFacts& facts) {
 }
 
 absl::Status WriteText(const std::string& text, const std::string& path) {
-  const std::string beside = path + ".partial";
-  std::ofstream file(beside, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file || std::rename(beside.c_str(), path.c_str()) != 0) {
-    return absl::UnavailableError("output: '" + path + "' cannot be written");
-  }
-  return absl::OkStatus();
+  absl::StatusOr<std::unique_ptr<model::AtomicFile>> file = model::AtomicFile::Open(path);
+  if (!file.ok()) return file.status();
+  if (absl::Status s = (*file)->Append(text.data(), text.size()); !s.ok()) return s;
+  return (*file)->Commit();
 }
 
 }  // namespace

@@ -113,7 +113,7 @@ absl::StatusOr<GroupMessage> Worker::AwaitGroup() {
       const std::uint64_t total = std::accumulate(group->plan.batch_sizes.begin(),
                                                   group->plan.batch_sizes.end(), std::uint64_t{0});
       if (group->rank >= group->size || group->plan.batch_sizes.size() != group->size ||
-          total == 0 || total > (1u << 24)) {
+          total == 0 || total > policies::kRoundSamplesMax) {
         return absl::InvalidArgumentError("the group's plan does not fit its size");
       }
       return std::move(*group);

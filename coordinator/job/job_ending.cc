@@ -17,7 +17,8 @@ void JobController::On(std::uint32_t rank, const FinishedMessage& message, Turn 
   inquiry_.Withdraw(record_.members[rank].worker);
   if (record_.state != JobState::kStopping) {
     if (!awaiting_return_) deadline_.reset();
-    SetState(JobState::kStopping, "finishing: " + message.reason);
+    // Rank 0 knows why: the others only saw a vote.
+    SetState(JobState::kStopping, rank == 0 ? "finishing: " + message.reason : "finishing");
     Announce(turn);
   }
   ResumeIfAllBack(turn);

@@ -22,7 +22,10 @@
 namespace tactus::service {
 namespace {
 
-constexpr int kMessageBytesMax = 4 << 20;
+// What a client or agent may send, and what it may be sent: a page of 10,000 rounds, or all
+// endpoints of a group of 700 workers.
+constexpr int kReceiveBytesMax = 4 << 20;
+constexpr int kSendBytesMax = 64 << 20;
 constexpr auto kShutdownGrace = std::chrono::milliseconds(500);
 constexpr const char* kServices[] = {"", "tactus.v1.Jobs", "tactus.v1.Nodes",
                                      "tactus.agent.v1.AgentSession"};
@@ -37,8 +40,8 @@ bool IsHostAndPort(const std::string& address) {
 }
 
 void SetLimits(grpc::ServerBuilder& builder) {
-  builder.SetMaxReceiveMessageSize(kMessageBytesMax);
-  builder.SetMaxSendMessageSize(kMessageBytesMax);
+  builder.SetMaxReceiveMessageSize(kReceiveBytesMax);
+  builder.SetMaxSendMessageSize(kSendBytesMax);
   // Two servers on one port would each get some of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);

@@ -1,11 +1,13 @@
 #include "coordinator/service/spec_validation.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
 
 #include "base/time.h"
 #include "coordinator/service/field_checks.h"
+#include "policies/plan.h"
 
 namespace tactus::service {
 namespace {
@@ -114,6 +116,11 @@ void CheckModel(const v1::JobSpec& spec, FieldChecks& checks) {
       break;
   }
   CheckLoss(model.loss(), checks);
+  if (model.source_case() == v1::Model::kBuiltin && model.loss() == "mse") {
+    checks.Add("model.loss",
+               "found \"mse\", allowed with model.builtin is cross_entropy: built-in models "
+               "give logits");
+  }
 }
 
 // ---- data
@@ -283,6 +290,21 @@ job::DeviceKind DeviceOf(v1::DeviceKind kind) {
   return kind == v1::DEVICE_KIND_CUDA ? job::DeviceKind::kCuda : job::DeviceKind::kAny;
 }
 
+// Workers that a job may have without a round exceeding the samples that the lanes can count.
+std::uint32_t WorkersOfARound(std::uint32_t per_worker) {
+  return static_cast<std::uint32_t>(policies::kRoundSamplesMax / std::max(1u, per_worker));
+}
+
+void CheckRound(const v1::JobSpec& spec, FieldChecks& checks) {
+  const v1::BatchAxis& batch = spec.adapt().batch();
+  const std::uint32_t most = WorkersOfARound(batch.has_per_worker() ? batch.per_worker() : 32);
+  if (spec.workers().min() <= most) return;
+  checks.Add("workers.min", "found " + std::to_string(spec.workers().min()) +
+                                ", allowed with this "
+                                "adapt.batch.per_worker is at most " +
+                                std::to_string(most) + ": a round has at most 16777216 samples");
+}
+
 }  // namespace
 
 std::vector<runtime::FieldViolation> SpecViolations(const v1::JobSpec& spec) {
@@ -294,6 +316,7 @@ std::vector<runtime::FieldViolation> SpecViolations(const v1::JobSpec& spec) {
   CheckStop(spec.stop(), checks);
   CheckWorkers(spec.workers(), checks);
   CheckAdapt(spec.adapt(), checks);
+  CheckRound(spec, checks);
   return checks.violations();
 }
 
@@ -310,6 +333,7 @@ absl::StatusOr<job::JobSettings> ParseSpec(const v1::JobSpec& spec) {
   if (batch.has_per_worker()) settings.batch_per_worker = batch.per_worker();
   if (batch.has_min()) settings.batch_min = batch.min();
   if (batch.has_max()) settings.batch_max = batch.max();
+  settings.workers_max = std::min(settings.workers_max, WorkersOfARound(settings.batch_per_worker));
   const v1::Stop& stop = spec.stop();
   if (stop.has_train_loss()) settings.stop_train_loss = stop.train_loss();
   if (stop.has_epochs()) settings.stop_epochs = stop.epochs();

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -89,7 +90,7 @@ TEST_P(SavedModelTest, IsReadByPythonWithTheSameLoss) {
   WriteBytes(folder_.Path("targets"), examples.targets);
 
   const std::string script =
-      std::string(std::getenv("TACTUS_SOURCE")) + "/tests/agent/model/check_saved_model.py";
+      (std::filesystem::path(__FILE__).parent_path() / "check_saved_model.py").string();
   const std::string result = folder_.Path("loss");
   const int status = ExitStatus(std::string(kPython) + " " + script + " " + GetParam() + " " +
                                 folder_.Path("") + " > " + result);

@@ -65,6 +65,8 @@ const Rule kModelRules[] = {
     {"ModelMissing", [](auto& s) { s.clear_model(); }, "model", "is missing"},
     {"BuiltinUnknown", [](auto& s) { s.mutable_model()->set_builtin("byte-lm"); }, "model.builtin",
      "did you mean bytes-lm?"},
+    {"BuiltinLoss", [](auto& s) { s.mutable_model()->set_loss("mse"); }, "model.loss",
+     "allowed with model.builtin is cross_entropy"},
     {"BuiltinEmpty", [](auto& s) { s.mutable_model()->set_builtin(""); }, "model.builtin",
      "bytes-lm, cifar-cnn or resnet18"},
     {"TorchscriptEmpty", [](auto& s) { s.mutable_model()->set_torchscript(""); },
@@ -272,6 +274,19 @@ INSTANTIATE_TEST_SUITE_P(Optimizer, SpecRuleTest, testing::ValuesIn(kOptimizerRu
 INSTANTIATE_TEST_SUITE_P(Stop, SpecRuleTest, testing::ValuesIn(kStopRules), NameOf);
 INSTANTIATE_TEST_SUITE_P(WorkersAndAdapt, SpecRuleTest, testing::ValuesIn(kWorkersAndAdaptRules),
                          NameOf);
+
+TEST(SpecValidationTest, ARoundNeverHasMoreSamplesThanItsLanesCanCount) {
+  v1::JobSpec spec = TextSpec();
+  spec.mutable_adapt()->mutable_batch()->set_per_worker(1 << 20);
+  EXPECT_EQ(ParseSpec(spec)->workers_max, 16u);
+
+  spec.mutable_workers()->set_min(17);
+
+  const auto violations = SpecViolations(spec);
+  ASSERT_EQ(violations.size(), 1u);
+  EXPECT_EQ(violations[0].field, "workers.min");
+  EXPECT_THAT(violations[0].description, testing::HasSubstr("at most 16:"));
+}
 
 TEST(SpecValidationTest, ProperSpecsHaveNoViolation) {
   EXPECT_TRUE(SpecViolations(TextSpec()).empty());
