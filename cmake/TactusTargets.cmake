@@ -34,7 +34,7 @@ function(tactus_binary name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 endfunction()
 
-# tactus_test(name [DEPS ...] [LABELS ...]): every tests/<folder>/*_test.cc in one binary <name>_test.
+# tactus_test(name [DEPS ...] [LABELS label]): every tests/<folder>/*_test.cc in one binary <name>_test.
 # The folder under tests/ mirrors the folder that calls this. Helpers (tests/<folder>/*.cc without
 # _test) are compiled in as well.
 function(tactus_test name)
@@ -58,17 +58,16 @@ function(tactus_test name)
   target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name}_test PRIVATE ${self} ${arg_DEPS} GTest::gmock_main tactus_warnings)
   set_target_properties(${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  # One label and one variable at most: gtest_discover_tests loses the semicolons of lists. Tests run in the
+  # build folder, so the binaries are in bin/.
   set(labels)
   if(arg_LABELS)
-    string(REPLACE ";" "\\;" escaped "${arg_LABELS}")
-    set(labels LABELS "${escaped}")
+    set(labels LABELS ${arg_LABELS})
   endif()
-  # A list as one property: its semicolons are escaped once for each time CMake reads them.
   gtest_discover_tests(${name}_test
     DISCOVERY_MODE PRE_TEST
     WORKING_DIRECTORY ${PROJECT_BINARY_DIR}
-    PROPERTIES ${labels} TIMEOUT 300
-      ENVIRONMENT "TACTUS_BIN=${PROJECT_BINARY_DIR}/bin\\;TACTUS_SOURCE=${PROJECT_SOURCE_DIR}")
+    PROPERTIES ${labels} TIMEOUT 300 ENVIRONMENT "TACTUS_SOURCE=${PROJECT_SOURCE_DIR}")
 endfunction()
 
 function(tactus_check_layers name)

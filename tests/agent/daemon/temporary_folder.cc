@@ -13,8 +13,7 @@ namespace {
 
 std::string Binaries() {
   const char* folder = getenv("TACTUS_BIN");
-  TACTUS_CHECK(folder != nullptr);
-  return folder;
+  return folder != nullptr ? folder : std::filesystem::current_path() / "bin";
 }
 
 }  // namespace
