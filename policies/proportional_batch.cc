@@ -100,6 +100,7 @@ std::vector<std::uint32_t> ProportionalShares(const std::vector<double>& speeds,
 
 BatchDecision ProportionalBatch::Start(std::uint32_t members) {
   speeds_.assign(members, SpeedEstimator());
+  gain_least_ = kGainMin;
   const std::vector<double> equal(members, 1.0);
   return {.batch_sizes = ProportionalShares(equal, Total(), options_),
           .reason = "equal shares until speeds are measured"};
@@ -125,16 +126,18 @@ BatchDecision ProportionalBatch::Decide(const std::vector<std::uint32_t>& in_for
   std::vector<std::uint32_t> sizes = ProportionalShares(speeds, Total(), options_);
 
   const double gain = Gain(in_force, sizes, speeds);
-  if (gain <= kGainMin) {
+  gain_least_ = kGainMin + (gain_least_ - kGainMin) * std::exp2(-1 / kRestRounds);
+  if (gain <= gain_least_) {
     return {.batch_sizes = {},
             .reason = "left: other shares would shorten the round by " +
-                      Percent(std::max(gain, 0.0)) + ", less than " + Percent(kGainMin)};
+                      Percent(std::max(gain, 0.0)) + ", less than " + Percent(gain_least_)};
   }
   const std::vector<double> kinder = SpeedsInFavourOf(in_force);
   if (Gain(in_force, ProportionalShares(kinder, Total(), options_), kinder) <= 0) {
     return {.batch_sizes = {},
             .reason = "left: a gain of " + Percent(gain) + " is within the noise of the speeds"};
   }
+  Tire(gain);
   const auto [slowest, fastest] = std::minmax_element(speeds.begin(), speeds.end());
   return {.batch_sizes = std::move(sizes),
           .reason = "shares follow speed: rank " + std::to_string(slowest - speeds.begin()) +
@@ -142,6 +145,10 @@ BatchDecision ProportionalBatch::Decide(const std::vector<std::uint32_t>& in_for
                     " on the fastest; round " + Figure(LongestTime(in_force, speeds)) + " s -> " +
                     Figure(LongestTime(in_force, speeds) * (1 - gain)) + " s",
           .predicted_gain = gain};
+}
+
+void ProportionalBatch::Tire(double gain) {
+  if (gain < kGainLarge) gain_least_ = std::min(gain_least_ * kRestlessness, kGainLarge);
 }
 
 std::uint64_t ProportionalBatch::Total() const {

@@ -30,7 +30,7 @@ std::vector<std::uint32_t> ProportionalShares(const std::vector<double>& speeds,
 // rounds, if that is worth it and not an effect of noise:
 //
 //   gain(v) = 1 - longest(b'(v), v) / longest(b, v),   longest(b, v) = max_i b_i / v_i
-//   gain(v) > kGainMin and gain(u) > 0
+//   gain(v) > least and gain(u) > 0
 //
 // b      sizes in force;  b'(v)  ProportionalShares of v
 // v      [samples/s]  the estimated speeds
@@ -46,12 +46,20 @@ std::vector<std::uint32_t> ProportionalShares(const std::vector<double>& speeds,
 // Where a batch costs a fixed time beside the time of its samples, the measured speed falls with
 // the batch: each proposal goes a part of the way, always towards equal times.
 //
+// Noise that lasts for many rounds (a neighbour's load, heat) is not noise to the standard errors.
+// So `least` is kGainMin at first, grows by kRestlessness with every proposal that gains less than
+// kGainLarge, up to kGainLarge, and comes back with a half-life of kRestRounds: small corrections
+// get rarer the more of them there are, while a real change, which gains more, is acted on at once.
+//
 // Source: design.
 class ProportionalBatch final : public BatchPolicy {
  public:
   static constexpr int kObservationsMin = 5;
   static constexpr double kGainMin = 0.03;
   static constexpr double kErrorsMin = 2.5;
+  static constexpr double kGainLarge = 0.10;
+  static constexpr double kRestlessness = 1.5;
+  static constexpr double kRestRounds = 200;
 
   explicit ProportionalBatch(const BatchOptions& options) : options_(options) {}
 
@@ -61,11 +69,14 @@ class ProportionalBatch final : public BatchPolicy {
 
  private:
   std::uint64_t Total() const;
+  // A proposal of this gain is made: small ones get rarer.
+  void Tire(double gain);
   // The estimates, each moved towards the speed for which its size in force is right.
   std::vector<double> SpeedsInFavourOf(const std::vector<std::uint32_t>& in_force) const;
 
   const BatchOptions options_;
   std::vector<SpeedEstimator> speeds_;  // one a rank
+  double gain_least_ = kGainMin;
 };
 
 }  // namespace tactus::policies

@@ -132,6 +132,25 @@ TEST_P(ProportionalFlappingTest, EqualWorkersKeepEqualShares) {
 
 INSTANTIATE_TEST_SUITE_P(BatchSizes, ProportionalFlappingTest, testing::Values(1, 3, 16, 64, 500));
 
+// Noise of 10 % that lasts some 50 rounds, as of a busy host: no estimate can tell it from a change
+// of speed, so shares move; but ever less often, and a real change is still answered at once.
+TEST(ProportionalClosedLoopTest, LastingNoiseMovesSharesRarely) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    ProportionalBatch policy({.per_worker = kPerWorker});
+    VirtualCluster cluster(
+        {.workers = Unequal(), .noise = 0.10, .noise_memory = 0.98, .seed = seed}, policy);
+
+    cluster.Run(2000);
+
+    // 21 on average, 25 at most; without the growing threshold 48 on average.
+    EXPECT_LT(cluster.ProposalsAfter(0), 33) << "seed " << seed;
+    const int before = cluster.round();
+    cluster.worker(0).speed /= 2;
+    cluster.Run(20);
+    EXPECT_GE(cluster.ProposalsAfter(before), 1) << "seed " << seed;
+  }
+}
+
 TEST(ProportionalClosedLoopTest, RareRoundsTenTimesAsLongDoNotMoveShares) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     ProportionalBatch policy({.per_worker = kPerWorker});

@@ -18,6 +18,7 @@ VirtualCluster::VirtualCluster(VirtualClusterOptions options, BatchPolicy& polic
     : options_(std::move(options)), policy_(policy), rng_(options_.seed) {
   sizes_ = policy_.Start(static_cast<std::uint32_t>(options_.workers.size())).batch_sizes;
   proposed_.push_back(sizes_);
+  noises_.assign(sizes_.size(), 0);
 }
 
 void VirtualCluster::Run(int rounds) {
@@ -28,7 +29,9 @@ void VirtualCluster::RunRound() {
   if (!travelling_.empty() && round_ == arrives_at_) sizes_ = std::exchange(travelling_, {});
   for (std::size_t rank = 0; rank < sizes_.size(); ++rank) {
     double seconds = MeanSeconds(options_.workers[rank], sizes_[rank]);
-    seconds *= std::exp(options_.noise * rng_.Normal());
+    const double memory = options_.noise_memory;
+    noises_[rank] = memory * noises_[rank] + std::sqrt(1 - memory * memory) * rng_.Normal();
+    seconds *= std::exp(options_.noise * noises_[rank]);
     if (rng_.Uniform() < options_.outlier_chance) seconds *= options_.outlier_factor;
     policy_.Observe({.round = static_cast<std::uint64_t>(round_),
                      .rank = static_cast<std::uint32_t>(rank),

@@ -20,6 +20,7 @@ struct VirtualWorker {
 struct VirtualClusterOptions {
   std::vector<VirtualWorker> workers;
   double noise = 0;           // standard deviation of log(compute time)
+  double noise_memory = 0;    // correlation of the noise of one round with the next, in [0, 1)
   int travel_rounds = 2;      // from a decision to the first round under it
   double outlier_chance = 0;  // that a worker's round lasts outlier_factor times as long
   double outlier_factor = 10;
@@ -56,6 +57,7 @@ class VirtualCluster {
   VirtualClusterOptions options_;
   BatchPolicy& policy_;
   Rng rng_;
+  std::vector<double> noises_;  // one a rank: of the latest round, in standard deviations
   std::vector<std::uint32_t> sizes_;
   std::vector<std::uint32_t> travelling_;
   int arrives_at_ = 0;
