@@ -1,5 +1,7 @@
 // tactus-worker: one training process on one device, started by an agent.
 
+#include <malloc.h>
+
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -13,6 +15,11 @@ namespace {
 constexpr int kExitUsage = 64;
 constexpr int kExitUnavailable = 69;
 
+// Activations and gradients come and go in every pass: kept in the heap, they need no system calls
+// and no fresh pages, which were an eighth of the CPU time of a small convolutional network.
+constexpr int kMapFromBytes = 32 << 20;    // the most that glibc allows
+constexpr int kHeapKeptBytes = 256 << 20;  // what a pass may leave behind
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -23,6 +30,8 @@ int main(int argc, char** argv) {
     return kExitUsage;
   }
   std::signal(SIGPIPE, SIG_IGN);
+  mallopt(M_MMAP_THRESHOLD, kMapFromBytes);
+  mallopt(M_TRIM_THRESHOLD, kHeapKeptBytes);
   auto link = tactus::worker::AgentLink::Connect(argv[2]);
   if (!link.ok()) {
     std::fprintf(stderr, "tactus-worker: %s\n", std::string(link.status().message()).c_str());
