@@ -1,7 +1,6 @@
 #include "agent/engine/lanes.h"
 
 #include <array>
-#include <cmath>
 
 #include "base/check.h"
 
@@ -18,11 +17,11 @@ constexpr std::array kScalars = {
 
 std::size_t LaneCount(std::size_t members) { return kScalars.size() + members; }
 
-void WriteLanes(const Lanes& lanes, std::span<float> tail) {
-  TACTUS_CHECK(tail.size() == LaneCount(lanes.member_samples.size()));
+void WriteLanes(const Lanes& own, std::size_t rank, std::span<float> tail) {
+  TACTUS_CHECK(rank + kScalars.size() < tail.size());
   std::size_t at = 0;
-  for (const auto scalar : kScalars) tail[at++] = static_cast<float>(lanes.*scalar);
-  for (const std::uint64_t samples : lanes.member_samples) tail[at++] = static_cast<float>(samples);
+  for (const auto scalar : kScalars) tail[at++] = static_cast<float>(own.*scalar);
+  tail[at + rank] = static_cast<float>(own.samples);
 }
 
 Lanes ReadLanes(std::span<const float> tail) {
@@ -30,10 +29,14 @@ Lanes ReadLanes(std::span<const float> tail) {
   Lanes lanes;
   std::size_t at = 0;
   for (const auto scalar : kScalars) lanes.*scalar = tail[at++];
-  for (; at < tail.size(); ++at) {
-    lanes.member_samples.push_back(static_cast<std::uint64_t>(std::llround(tail[at])));
-  }
+  lanes.member_samples = tail.subspan(at);
   return lanes;
+}
+
+std::vector<std::uint64_t> ToCounts(std::span<const float> member_samples) {
+  std::vector<std::uint64_t> counts;
+  for (const float samples : member_samples) counts.push_back(static_cast<std::uint64_t>(samples));
+  return counts;
 }
 
 }  // namespace tactus::engine

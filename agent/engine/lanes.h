@@ -26,17 +26,21 @@ struct Lanes {
   double plan_votes = 0;     // members that hold the next plan (version in force + 1)
   double stop_votes = 0;     // members that ask to stop after this round; one is enough
   double discard_votes = 0;  // members that ask to leave no result; one is enough
-  std::vector<std::uint64_t> member_samples{};  // one a rank: samples used in this round
+  std::span<const float> member_samples{};  // one a rank: samples used in this round
 };
 
 // Lanes of a group of `members`. [elements]
 std::size_t LaneCount(std::size_t members);
 
-// Writes a member's own lanes: its samples stand in member_samples[rank], zeros elsewhere.
-// tail [LaneCount(members)].
-void WriteLanes(const Lanes& lanes, std::span<float> tail);
+// Writes the lanes of the member `rank`; among the members' samples, own.samples stands in its
+// place, and own.member_samples is not looked at. tail [LaneCount(members)], all zero; rank <
+// members.
+void WriteLanes(const Lanes& own, std::size_t rank, std::span<float> tail);
 
-// Reads the summed lanes. tail [LaneCount(members)].
+// Reads the summed lanes; member_samples refers to the tail. tail [LaneCount(members)].
 Lanes ReadLanes(std::span<const float> tail);
+
+// Summed samples as counts: exact, because whole numbers below 2^24 are.
+std::vector<std::uint64_t> ToCounts(std::span<const float> member_samples);
 
 }  // namespace tactus::engine

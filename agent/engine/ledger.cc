@@ -2,28 +2,40 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/check.h"
 
 namespace tactus::engine {
 namespace {
 
-// Cuts `count` positions off the front of `stretches`, starting at *index with *offset positions
-// gone.
-Block Take(const std::vector<Stretch>& stretches, std::uint64_t count, std::size_t& index,
-           std::uint64_t& offset) {
-  Block block;
+// A place in a list of stretches.
+struct Cursor {
+  std::size_t index = 0;
+  std::uint64_t offset = 0;  // positions of stretches[index] that are passed, less than its size
+};
+
+// Passes `count` positions and tells `visit` which.
+template <typename Visit>
+void Walk(const std::vector<Stretch>& stretches, std::uint64_t count, Cursor& cursor,
+          const Visit& visit) {
   while (count > 0) {
-    const Stretch& from = stretches[index];
-    const std::uint64_t taken = std::min(count, from.size() - offset);
-    block.push_back({from.begin + offset, from.begin + offset + taken});
-    count -= taken;
-    offset += taken;
-    if (offset == from.size()) {
-      ++index;
-      offset = 0;
-    }
+    const Stretch& from = stretches[cursor.index];
+    const std::uint64_t passed = std::min(count, from.size() - cursor.offset);
+    visit(Stretch{from.begin + cursor.offset, from.begin + cursor.offset + passed});
+    count -= passed;
+    cursor.offset += passed;
+    if (cursor.offset == from.size()) cursor = {.index = cursor.index + 1};
   }
+}
+
+void Skip(const std::vector<Stretch>& stretches, std::uint64_t count, Cursor& cursor) {
+  Walk(stretches, count, cursor, [](const Stretch&) {});
+}
+
+Block Take(const std::vector<Stretch>& stretches, std::uint64_t count, Cursor& cursor) {
+  Block block;
+  Walk(stretches, count, cursor, [&](const Stretch& part) { block.push_back(part); });
   return block;
 }
 
@@ -47,60 +59,79 @@ std::uint64_t SizeOf(const Block& block) {
 SampleLedger::SampleLedger(std::uint64_t epoch_size, std::uint64_t seed)
     : epoch_size_(epoch_size), seed_(seed), order_(epoch_size, seed, 0), free_{{0, epoch_size}} {}
 
-const std::vector<Block>& SampleLedger::Reserve(std::span<const std::uint32_t> batch_sizes) {
-  const std::uint64_t wanted =
-      std::accumulate(batch_sizes.begin(), batch_sizes.end(), std::uint64_t{0});
-  TACTUS_CHECK(wanted >= 1);
-  const std::uint64_t given = std::min(wanted, remaining());
+void SampleLedger::SetShares(std::vector<std::uint32_t> batch_sizes, std::size_t member) {
+  TACTUS_CHECK(member < batch_sizes.size() && reserved_ == 0);
+  const auto own = batch_sizes.begin() + static_cast<std::ptrdiff_t>(member);
+  before_ = std::accumulate(batch_sizes.begin(), own, std::uint64_t{0});
+  own_ = *own;
+  wanted_ = std::accumulate(own, batch_sizes.end(), before_);
+  TACTUS_CHECK(wanted_ >= 1);
+  batch_sizes_ = std::move(batch_sizes);
+}
 
-  reserved_.clear();
-  std::size_t index = 0;
-  std::uint64_t offset = 0;
-  std::uint64_t before = 0;
-  for (const std::uint32_t size : batch_sizes) {
-    // 128 bits: both factors may be large.
-    const auto edge = [&](std::uint64_t prefix) {
-      return static_cast<std::uint64_t>(static_cast<unsigned __int128>(given) * prefix / wanted);
-    };
-    const std::uint64_t count = edge(before + size) - edge(before);
-    before += size;
-    reserved_.push_back(Take(free_, count, index, offset));
-  }
-  return reserved_;
+// 128 bits: both factors may be large.
+std::uint64_t SampleLedger::Edge(std::uint64_t prefix) const {
+  if (reserved_ == wanted_) return prefix;
+  return static_cast<std::uint64_t>(static_cast<unsigned __int128>(reserved_) * prefix / wanted_);
+}
+
+Block SampleLedger::Reserve() {
+  TACTUS_CHECK(wanted_ >= 1);
+  reserved_ = std::min(wanted_, remaining());
+  const std::uint64_t begin = Edge(before_);
+  Cursor cursor;
+  Skip(free_, begin, cursor);
+  return Take(free_, Edge(before_ + own_) - begin, cursor);
 }
 
 void SampleLedger::Apply(std::span<const std::uint64_t> counts) {
-  TACTUS_CHECK(counts.size() == reserved_.size());
-  std::uint64_t reserved_total = 0;
-  std::vector<Stretch> left;
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    reserved_total += SizeOf(reserved_[i]);
-    std::uint64_t used = counts[i];
-    consumed_ += used;
-    for (const Stretch& stretch : reserved_[i]) {
-      const std::uint64_t here = std::min(used, stretch.size());
-      used -= here;
-      AppendMerged(left, {stretch.begin + here, stretch.end});
-    }
-    TACTUS_CHECK(used == 0);
-  }
-
-  // Behind what was reserved, the free positions are as they were.
-  std::size_t index = 0;
-  std::uint64_t offset = 0;
-  Take(free_, reserved_total, index, offset);
-  for (; index < free_.size(); ++index, offset = 0) {
-    AppendMerged(left, {free_[index].begin + offset, free_[index].end});
-  }
+  TACTUS_CHECK(counts.size() == batch_sizes_.size());
+  std::vector<Stretch> left = Unused(counts);
+  DropReserved();
+  for (const Stretch& stretch : free_) AppendMerged(left, stretch);
   free_ = std::move(left);
-  reserved_.clear();
+  Consume(std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}));
+}
 
-  if (remaining() == 0) {
-    ++epoch_;
-    consumed_ = 0;
-    order_ = EpochPermutation(epoch_size_, seed_, epoch_);
-    free_ = {{0, epoch_size_}};
+void SampleLedger::ApplyWhole() {
+  const std::uint64_t used = reserved_;
+  DropReserved();
+  Consume(used);
+}
+
+void SampleLedger::Consume(std::uint64_t used) {
+  consumed_ += used;
+  if (remaining() > 0) return;
+  ++epoch_;
+  consumed_ = 0;
+  order_ = EpochPermutation(epoch_size_, seed_, epoch_);
+  free_ = {{0, epoch_size_}};
+}
+
+// What the members left of their blocks.
+std::vector<Stretch> SampleLedger::Unused(std::span<const std::uint64_t> counts) const {
+  std::vector<Stretch> left;
+  Cursor cursor;
+  std::uint64_t before = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const std::uint64_t after = before + batch_sizes_[i];
+    const std::uint64_t size = Edge(after) - Edge(before);
+    before = after;
+    TACTUS_CHECK(counts[i] <= size);
+    Skip(free_, counts[i], cursor);
+    for (const Stretch& stretch : Take(free_, size - counts[i], cursor)) {
+      AppendMerged(left, stretch);
+    }
   }
+  return left;
+}
+
+void SampleLedger::DropReserved() {
+  Cursor cursor;
+  Skip(free_, reserved_, cursor);
+  free_.erase(free_.begin(), free_.begin() + static_cast<std::ptrdiff_t>(cursor.index));
+  if (!free_.empty()) free_.front().begin += cursor.offset;
+  reserved_ = 0;
 }
 
 }  // namespace tactus::engine

@@ -46,6 +46,7 @@ RoundEngine::RoundEngine(const EngineOptions& options, cuda::Device& device,
   TACTUS_CHECK(buffers_.parameters.size() == length_);
   TACTUS_CHECK(buffers_.gradients.size() ==
                length_ + LaneCount(static_cast<std::size_t>(transport_.size())));
+  ledger_.SetShares(plan_.batch_sizes, static_cast<std::size_t>(transport_.rank()));
 }
 
 bool RoundEngine::Begin(Instant now) {
@@ -89,9 +90,8 @@ void RoundEngine::Step(const StepResult& result) {
 }
 
 void RoundEngine::OpenRound() {
-  const std::vector<Block>& blocks = ledger_.Reserve(plan_.batch_sizes);
   indices_.clear();
-  for (const Stretch& stretch : blocks[static_cast<std::size_t>(transport_.rank())]) {
+  for (const Stretch& stretch : ledger_.Reserve()) {
     for (std::uint64_t at = stretch.begin; at < stretch.end; ++at) {
       indices_.push_back(ledger_.SampleAt(at));
     }
@@ -116,8 +116,6 @@ void RoundEngine::BeforeReduce(std::span<float> stretch) {
 
 void RoundEngine::WriteOwnLanes() {
   Lanes lanes;
-  lanes.member_samples.assign(static_cast<std::size_t>(transport_.size()), 0);
-  lanes.member_samples[static_cast<std::size_t>(transport_.rank())] = running_.samples;
   lanes.samples = static_cast<double>(running_.samples);
   lanes.members = 1;
   if (std::isfinite(running_.gradient_norm2) && std::isfinite(running_.loss_sum)) {
@@ -133,7 +131,8 @@ void RoundEngine::WriteOwnLanes() {
   if (transport_.rank() == 0 && TimeIsUp()) RequestStop(TimeReason(*options_.stop.time), false);
   lanes.stop_votes = stop_requested_ ? 1 : 0;
   lanes.discard_votes = discard_requested_ ? 1 : 0;
-  WriteLanes(lanes, buffers_.gradients.subspan(length_));
+  WriteLanes(lanes, static_cast<std::size_t>(transport_.rank()),
+             buffers_.gradients.subspan(length_));
 }
 
 // One member's clock decides for all: rank 0's.
@@ -164,9 +163,13 @@ void RoundEngine::CloseRound() {
                     buffers_.parameters);
     losses_.Add(lanes.loss_sum, lanes.samples);
   }
-  device_.Fill(0, buffers_.gradients);
   Report(lanes, reduction, skip ? 0 : norm2);
-  ledger_.Apply(lanes.member_samples);
+  if (static_cast<std::uint64_t>(lanes.samples) == ledger_.reserved()) {
+    ledger_.ApplyWhole();
+  } else {
+    ledger_.Apply(ToCounts(lanes.member_samples));
+  }
+  device_.Fill(0, buffers_.gradients);
   edge_ = reduction.at;
   Settle(lanes);
 }
@@ -210,7 +213,10 @@ void RoundEngine::Report(const Lanes& lanes, const collective::Completion& reduc
 // After a round: who stops, which plan is in force. Every member comes to the same conclusion.
 void RoundEngine::Settle(const Lanes& lanes) {
   ++rounds_;
-  if (lanes.plan_votes == transport_.size()) plan_ = plans_waiting_.Pop();
+  if (lanes.plan_votes == transport_.size()) {
+    plan_ = plans_waiting_.Pop();
+    ledger_.SetShares(plan_.batch_sizes, static_cast<std::size_t>(transport_.rank()));
+  }
 
   if (nonfinite_rounds_ >= options_.nonfinite_rounds_max) {
     outcome_ = Outcome::kDiverged;

@@ -15,10 +15,21 @@ std::vector<std::uint64_t> Sizes(const std::vector<Block>& blocks) {
   return sizes;
 }
 
+// What each member would reserve.
+std::vector<Block> ReserveAll(SampleLedger& ledger, const std::vector<std::uint32_t>& sizes) {
+  std::vector<Block> blocks;
+  for (std::size_t member = 0; member < sizes.size(); ++member) {
+    ledger.Abandon();
+    ledger.SetShares(sizes, member);
+    blocks.push_back(ledger.Reserve());
+  }
+  return blocks;
+}
+
 TEST(SampleLedgerTest, BlocksArePrefixSumsOfTheBatchSizes) {
   SampleLedger ledger(100, 1);
 
-  const std::vector<Block> blocks = ledger.Reserve(std::vector<std::uint32_t>{7, 5, 0, 1});
+  const std::vector<Block> blocks = ReserveAll(ledger, {7, 5, 0, 1});
 
   EXPECT_EQ(blocks[0], (Block{{0, 7}}));
   EXPECT_EQ(blocks[1], (Block{{7, 12}}));
@@ -28,9 +39,9 @@ TEST(SampleLedgerTest, BlocksArePrefixSumsOfTheBatchSizes) {
 
 TEST(SampleLedgerTest, LastRoundOfAnEpochIsSharedInProportion) {
   SampleLedger ledger(110, 1);
-  ledger.Apply(Sizes(ledger.Reserve(std::vector<std::uint32_t>{40, 40, 20})));
+  ledger.Apply(Sizes(ReserveAll(ledger, {40, 40, 20})));
 
-  const std::vector<Block> blocks = ledger.Reserve(std::vector<std::uint32_t>{40, 40, 20});
+  const std::vector<Block> blocks = ReserveAll(ledger, {40, 40, 20});
 
   EXPECT_EQ(Sizes(blocks), (std::vector<std::uint64_t>{4, 4, 2}));
   ledger.Apply(Sizes(blocks));
@@ -40,11 +51,11 @@ TEST(SampleLedgerTest, LastRoundOfAnEpochIsSharedInProportion) {
 
 TEST(SampleLedgerTest, AnAbandonedRoundConsumesNothing) {
   SampleLedger ledger(50, 1);
-  const std::vector<Block> before = ledger.Reserve(std::vector<std::uint32_t>{10, 10});
+  const std::vector<Block> before = ReserveAll(ledger, {10, 10});
   ledger.Abandon();
 
   // Its second member died: the first one alone takes what the two had.
-  const std::vector<Block> after = ledger.Reserve(std::vector<std::uint32_t>{20});
+  const std::vector<Block> after = ReserveAll(ledger, {20});
 
   EXPECT_EQ(ledger.consumed(), 0u);
   EXPECT_EQ(after[0], (Block{{0, 20}}));
@@ -52,21 +63,28 @@ TEST(SampleLedgerTest, AnAbandonedRoundConsumesNothing) {
 
 TEST(SampleLedgerTest, WhatAMemberLeftReturnsToTheFront) {
   SampleLedger ledger(50, 1);
-  ledger.Reserve(std::vector<std::uint32_t>{10, 10});
+  ReserveAll(ledger, {10, 10});
   ledger.Apply(std::vector<std::uint64_t>{4, 10});
 
-  const std::vector<Block> blocks = ledger.Reserve(std::vector<std::uint32_t>{5, 5});
+  const std::vector<Block> blocks = ReserveAll(ledger, {5, 5});
 
   EXPECT_EQ(ledger.consumed(), 14u);
   EXPECT_EQ(blocks[0], (Block{{4, 9}}));
   EXPECT_EQ(blocks[1], (Block{{9, 10}, {20, 24}}));
 }
 
+TEST(SampleLedgerDeathTest, AMemberCannotHaveUsedMoreThanItsBlock) {
+  SampleLedger ledger(50, 1);
+  ReserveAll(ledger, {10, 10});
+
+  EXPECT_DEATH(ledger.Apply(std::vector<std::uint64_t>{11, 9}), "");
+}
+
 TEST(SampleLedgerTest, HugeEpochsDoNotOverflow) {
   const std::uint64_t size = std::uint64_t{1} << 50;
   SampleLedger ledger(size, 1);
 
-  const std::vector<Block> blocks = ledger.Reserve(std::vector<std::uint32_t>{4'000'000'000u, 2});
+  const std::vector<Block> blocks = ReserveAll(ledger, {4'000'000'000u, 2});
 
   EXPECT_EQ(Sizes(blocks), (std::vector<std::uint64_t>{4'000'000'000u, 2}));
 }
@@ -84,7 +102,7 @@ TEST(SampleLedgerPropertyTest, EverySampleIsUsedExactlyOncePerEpoch) {
       std::vector<std::uint32_t> batch(1 + rng.Below(5));
       for (std::uint32_t& b : batch) b = static_cast<std::uint32_t>(rng.Below(40));
       batch[0] += 1;
-      const std::vector<Block> blocks = ledger.Reserve(batch);
+      const std::vector<Block> blocks = ReserveAll(ledger, batch);
       if (rng.Below(5) == 0) {
         ledger.Abandon();
         continue;
