@@ -22,12 +22,15 @@ void SpeedEstimator::Observe(std::uint64_t samples, double compute_seconds) {
   Observation observation{.log_speed = log_speed, .log_speed_clipped = log_speed};
   if (observations() >= kQuickRounds) {
     const double reach = kOutlierNoises * Noise();
-    observation.log_speed_clipped = std::clamp(log_speed, Mean() - reach, Mean() + reach);
+    const double mean = Mean();
+    observation.log_speed_clipped = std::clamp(log_speed, mean - reach, mean + reach);
   }
   recent_.push_back(observation);
+  recent_sum_ += observation.log_speed_clipped;
   if (recent_.size() > kSlowRounds) {
     if (older_count_ == kOlderMax) older_sum_ -= older_sum_ / older_count_--;
     older_sum_ += recent_.front().log_speed_clipped;
+    recent_sum_ -= recent_.front().log_speed_clipped;
     ++older_count_;
     recent_.pop_front();
   }
@@ -44,10 +47,12 @@ double SpeedEstimator::RelativeError() const {
   return observations() < 2 ? 1.0 : Noise() / std::sqrt(observations());
 }
 
-double SpeedEstimator::Mean() const {
-  double sum = older_sum_;
+double SpeedEstimator::Mean() const { return (older_sum_ + recent_sum_) / observations(); }
+
+double SpeedEstimator::SumOfRecent() const {
+  double sum = 0;
   for (const Observation& observation : recent_) sum += observation.log_speed_clipped;
-  return sum / observations();
+  return sum;
 }
 
 void SpeedEstimator::FoldNoise(double log_speed) {
@@ -68,9 +73,9 @@ void SpeedEstimator::CutOnShift() {
 bool SpeedEstimator::QuickShift() const {
   const int before = observations() - kQuickRounds;
   if (before < 1) return false;
-  double sum = older_sum_;
+  double sum = older_sum_ + recent_sum_;
   const auto end = recent_.end() - kQuickRounds;
-  for (auto at = recent_.begin(); at != end; ++at) sum += at->log_speed_clipped;
+  for (auto at = end; at != recent_.end(); ++at) sum -= at->log_speed_clipped;
   const double mean = sum / before;
   const double beyond =
       std::max(std::log(kQuickRatio), kQuickNoises * Noise() * std::sqrt(1.0 + 1.0 / before));
@@ -81,9 +86,7 @@ bool SpeedEstimator::QuickShift() const {
 
 bool SpeedEstimator::SlowShift() const {
   if (older_count_ < kSlowRounds) return false;
-  double sum = 0;
-  for (const Observation& observation : recent_) sum += observation.log_speed_clipped;
-  const double difference = sum / kSlowRounds - older_sum_ / older_count_;
+  const double difference = recent_sum_ / kSlowRounds - older_sum_ / older_count_;
   const double error = Noise() * std::sqrt(1.0 / kSlowRounds + 1.0 / older_count_);
   return std::abs(difference) > std::max(std::log(kSlowRatio), kSlowErrors * error);
 }
@@ -92,9 +95,11 @@ void SpeedEstimator::CutTo(std::size_t rounds) {
   older_count_ = 0;
   older_sum_ = 0;
   while (recent_.size() > rounds) recent_.pop_front();
-  if (rounds > kQuickRounds) return;
-  // What was clipped as an outlier of the old speed is the new speed.
-  for (Observation& seen : recent_) seen.log_speed_clipped = seen.log_speed;
+  if (rounds <= kQuickRounds) {
+    // What was clipped as an outlier of the old speed is the new speed.
+    for (Observation& seen : recent_) seen.log_speed_clipped = seen.log_speed;
+  }
+  recent_sum_ = SumOfRecent();
 }
 
 }  // namespace tactus::policies

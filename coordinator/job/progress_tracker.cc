@@ -25,11 +25,14 @@ RoundRecord RoundOf(const std::vector<policies::Report>& reports) {
                     .epoch = first.epoch,
                     .samples = first.samples_global,
                     .loss = first.loss_mean_global,
-                    .plan_version = first.plan_version};
+                    .plan_version = first.plan_version,
+                    .bytes = first.bytes_sent};
   for (const policies::Report& report : reports) {
     round.seconds = std::max(round.seconds, Sane(report.round_seconds));
     round.plan_version = std::min(round.plan_version, report.plan_version);
     round.worker_samples.push_back(report.samples);
+    round.worker_compute_seconds.push_back(Sane(report.compute_seconds));
+    round.worker_blocked_seconds.push_back(Sane(report.blocked_seconds));
   }
   return round;
 }
@@ -42,8 +45,8 @@ ProgressTracker::ProgressTracker(std::uint32_t members, Progress start)
 }
 
 std::optional<RoundRecord> ProgressTracker::Add(const policies::Report& report, Instant now) {
-  const std::optional<std::vector<policies::Report>> reports = table_.Add(report);
-  if (!reports) return std::nullopt;
+  const std::vector<policies::Report>* const reports = table_.Add(report);
+  if (reports == nullptr) return std::nullopt;
   RoundRecord round = RoundOf(*reports);
   progress_.rounds = round.round + 1;
   progress_.epoch = round.epoch;
@@ -81,15 +84,24 @@ void ProgressTracker::AddWorkers(const std::vector<policies::Report>& reports) {
     worker.compute_seconds += round.compute_seconds;
     worker.recent.push_back(round);
     if (worker.recent.size() > kRecentRounds) worker.recent.pop_front();
-
-    WorkerProgress& shown = progress_.workers[rank];
-    shown.samples += report.samples;
-    shown.samples_per_second = Ratio(Sum(worker.recent, &WorkerRound::samples),
-                                     Sum(worker.recent, &WorkerRound::compute_seconds));
-    shown.idle_ratio = std::clamp(Ratio(Sum(worker.recent, &WorkerRound::idle_seconds),
-                                        Sum(worker.recent, &WorkerRound::round_seconds)),
-                                  0.0, 1.0);
+    progress_.workers[rank].samples += report.samples;
   }
+}
+
+// People look once a second; rounds may come by the thousand.
+Progress ProgressTracker::progress() const {
+  Progress progress = progress_;
+  for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
+    const std::deque<WorkerRound>& recent = workers_[rank].recent;
+    WorkerProgress& shown = progress.workers[rank];
+    if (recent.empty()) continue;
+    shown.samples_per_second =
+        Ratio(Sum(recent, &WorkerRound::samples), Sum(recent, &WorkerRound::compute_seconds));
+    shown.idle_ratio = std::clamp(
+        Ratio(Sum(recent, &WorkerRound::idle_seconds), Sum(recent, &WorkerRound::round_seconds)),
+        0.0, 1.0);
+  }
+  return progress;
 }
 
 void ProgressTracker::AddLoss(const RoundRecord& round) {

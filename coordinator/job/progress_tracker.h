@@ -43,7 +43,8 @@ class ProgressTracker {
   std::optional<RoundRecord> Add(const policies::Report& report, Instant now);
 
   // All fields but plan, the workers' batch sizes, elapsed_seconds and eta_seconds.
-  const Progress& progress() const { return progress_; }
+  Progress progress() const;
+  std::uint64_t rounds() const { return progress_.rounds; }
 
   // Mean length of the last rounds; 0 before the first.
   double RoundSeconds() const;

@@ -131,7 +131,10 @@ struct RoundRecord {
   double loss = 0;
   double seconds = 0;
   std::uint64_t plan_version = 0;
-  std::vector<std::uint64_t> worker_samples{};  // by rank
+  std::vector<std::uint64_t> worker_samples{};   // by rank
+  std::vector<double> worker_compute_seconds{};  // by rank: forward, backward and optimizer
+  std::vector<double> worker_blocked_seconds{};  // by rank: wait for the others and transfer
+  std::uint64_t bytes = 0;                       // payload of the round's collectives, of a member
 };
 
 }  // namespace tactus::job

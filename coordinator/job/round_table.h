@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <vector>
 
 #include "policies/plan.h"
@@ -22,14 +21,23 @@ class RoundTable {
   explicit RoundTable(std::uint32_t members) : members_(members) {}
 
   // Adds a report with rank < members; a second one of a rank for a round does nothing. Returns the
-  // round's reports by rank when this was the last one.
-  std::optional<std::vector<policies::Report>> Add(const policies::Report& report);
+  // round's reports by rank when this was the last one, else null; valid until the next call.
+  const std::vector<policies::Report>* Add(const policies::Report& report);
 
   std::size_t size() const { return rounds_.size(); }
 
  private:
+  struct Round {
+    std::vector<policies::Report> reports{};  // by rank
+    std::vector<bool> reported{};
+    std::uint32_t count = 0;
+  };
+
+  Round& Open(std::uint64_t round);
+
   const std::uint32_t members_;
-  std::map<std::uint64_t, std::map<std::uint32_t, policies::Report>> rounds_;  // by rank
+  std::map<std::uint64_t, Round> rounds_;
+  Round complete_;  // the last one; its memory serves the next
 };
 
 }  // namespace tactus::job

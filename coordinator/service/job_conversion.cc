@@ -206,6 +206,11 @@ v1::Round ToProto(const job::RoundRecord& round) {
   proto.set_seconds(round.seconds);
   proto.set_plan_version(round.plan_version);
   proto.mutable_worker_samples()->Add(round.worker_samples.begin(), round.worker_samples.end());
+  proto.mutable_worker_compute_seconds()->Add(round.worker_compute_seconds.begin(),
+                                              round.worker_compute_seconds.end());
+  proto.mutable_worker_blocked_seconds()->Add(round.worker_blocked_seconds.begin(),
+                                              round.worker_blocked_seconds.end());
+  proto.set_bytes(round.bytes);
   return proto;
 }
 

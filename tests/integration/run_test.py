@@ -43,9 +43,10 @@ class RunTest(unittest.TestCase):
         self.assertNotEqual(one, (self.folder.path / "three/model.safetensors").read_bytes())
 
     def test_shares_follow_emulated_speeds(self):
-        spec = tiny_spec(self.corpus, rounds=120)
+        # Enough samples for the slowest worker that a pass's fixed time, which speeds do not divide, is small.
+        spec = tiny_spec(self.corpus, rounds=80)
         spec["model"]["options"] = {"width": 64, "heads": 4, "layers": 2, "context": 64}
-        spec["adapt"]["batch"] = {"policy": "proportional", "per_worker": 16}
+        spec["adapt"]["batch"] = {"policy": "proportional", "per_worker": 48}
         spec["workers"] = {"min": 4, "max": 4}
 
         code, out, err = self.run_job(spec, "--speeds", "1,1,0.5,0.25", "-o", "json")

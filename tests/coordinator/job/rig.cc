@@ -66,6 +66,7 @@ ReportMessage ReportOf(std::uint32_t rank, const RoundOf& round, std::uint64_t g
                      .compute_seconds = compute,
                      .blocked_seconds = slowest - compute + kTransferSeconds,
                      .round_seconds = slowest + kTransferSeconds,
+                     .bytes_sent = 4096,
                      .samples_global = samples,
                      .loss_mean_global = 2.0,
                      .epoch = consumed / kTrainSamples,
