@@ -33,6 +33,8 @@ class Parser {
     AddWatch();
     AddCancel();
     AddDownload();
+    AddReplay();
+    AddSimulate();
     app_.add_subcommand("version", "Print the version")->callback([this] {
       line_.command = VersionCommand{};
     });
@@ -127,6 +129,8 @@ class Parser {
     verb->add_option(
         "--output", run_.output_folder,
         "Folder for the result. Default: in the run's folder below ~/.local/state/tactus");
+    verb->add_option("--tape", run_.tape,
+                     "File for the coordinator's tape of events, for tactus replay");
     verb->add_flag("--keep", run_.keep, "Keep the run's folder with its databases and logs");
     verb->add_option("-o", output_lines_, "text or json: one object an event, a line each")
         ->check(CLI::IsMember({"text", "json"}))
@@ -209,6 +213,63 @@ class Parser {
     verb->callback([this] { line_.command = download_; });
   }
 
+  void AddReplay() {
+    CLI::App* verb = app_.add_subcommand(
+        "replay",
+        "Give the events of a coordinator's tape to the core of this program and compare what it "
+        "answers; needs no coordinator");
+    verb->add_option("tape", replay_.tape, "The tape")->required();
+    verb->add_flag("--allow-cut", replay_.allow_cut,
+                   "Replay what is whole of a tape without end, as a killed coordinator leaves it");
+    AddOutput(verb, &output_replay_, {"table", "json"});
+    verb->callback([this] {
+      replay_.output = ParseOutputFormat(output_replay_);
+      line_.command = replay_;
+    });
+  }
+
+  void AddSimulate() {
+    CLI::App* verb = app_.add_subcommand(
+        "simulate",
+        "Say how a job would run on a cluster described in a file: the cores that decide are this "
+        "program's, the rest is modelled; needs no coordinator");
+    verb->add_option("cluster_file", simulate_.cluster_file, "Cluster file")->required();
+    verb->add_option("job_file", simulate_.job_file, "Job file; - is the standard input")
+        ->required();
+    verb->add_option("--seed", simulate_.seed, "Of all that is random in the cluster")
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
+    verb->add_option("--count", simulate_.count,
+                     "Simulate so many seeds from --seed on, and show their median and spread")
+        ->check(CLI::Range(1, 100'000))
+        ->capture_default_str();
+    verb->add_option("--loss", simulate_.loss,
+                     "Replace the loss model of the cluster file: noisy_quadratic, perceptron or "
+                     "'{curve: {file: FILE}}'");
+    verb->add_option("--target-loss", simulate_.target_loss,
+                     "Report the time to this loss. Default: stop.train_loss of the job file");
+    AddSimulatedFiles(verb);
+    AddOutput(verb, &output_simulate_, {"table", "json"});
+    AddOverrides(verb);
+    verb->callback([this] {
+      simulate_.overrides = Overrides();
+      simulate_.output = ParseOutputFormat(output_simulate_);
+      line_.command = simulate_;
+    });
+  }
+
+  // They are of one simulation.
+  void AddSimulatedFiles(CLI::App* verb) {
+    CLI::Option* count = verb->get_option("--count");
+    verb->add_option("--csv", simulate_.curve_file, "File for the loss over time")->excludes(count);
+    verb->add_option("--trace", simulate_.trace_file,
+                     "File for a trace of all workers, for ui.perfetto.dev or chrome://tracing")
+        ->excludes(count);
+    verb->add_option("--tape", simulate_.tape_file,
+                     "File for the coordinator's tape of events, for tactus replay")
+        ->excludes(count);
+  }
+
   CLI::App app_;
   CommandLine line_;
   std::string problem_;
@@ -217,12 +278,16 @@ class Parser {
   std::string output_submit_ = "name";
   std::string output_get_ = "table";
   std::string output_lines_ = "text";
+  std::string output_replay_ = "table";
+  std::string output_simulate_ = "table";
   RunCommand run_;
   SubmitCommand submit_;
   GetCommand get_;
   WatchCommand watch_;
   CancelCommand cancel_;
   DownloadCommand download_;
+  ReplayCommand replay_;
+  SimulateCommand simulate_;
 };
 
 }  // namespace

@@ -52,14 +52,37 @@ struct RunCommand {
   std::uint32_t workers = 0;     // 0: not given
   std::vector<double> speeds{};  // empty: not given
   std::string output_folder{};   // empty: in the run's own folder
+  std::string tape{};            // file for the coordinator's tape; empty: none
   bool keep = false;
   bool json = false;
 };
 
+struct ReplayCommand {
+  std::string tape{};
+  bool allow_cut = false;
+  OutputFormat output = OutputFormat::kTable;
+};
+
+struct SimulateCommand {
+  std::string cluster_file{};
+  std::string job_file{};
+  std::vector<Override> overrides{};    // of the job file
+  std::string loss{};                   // YAML for the cluster file's `loss`; empty: not given
+  std::optional<double> target_loss{};  // whose time is reported; else the job's stop.train_loss
+  std::uint64_t seed = 1;               // of the first simulation
+  std::uint32_t count = 1;              // simulations, one a seed
+  OutputFormat output = OutputFormat::kTable;
+  // Files to write, of one seed; empty: none.
+  std::string curve_file{};
+  std::string trace_file{};
+  std::string tape_file{};
+};
+
 struct VersionCommand {};
 
-using Command = std::variant<SubmitCommand, GetCommand, WatchCommand, CancelCommand,
-                             DownloadCommand, RunCommand, VersionCommand>;
+using Command =
+    std::variant<SubmitCommand, GetCommand, WatchCommand, CancelCommand, DownloadCommand,
+                 RunCommand, ReplayCommand, SimulateCommand, VersionCommand>;
 
 struct CommandLine {
   std::string server{};  // --server; empty: not given

@@ -11,8 +11,10 @@
 #include "client/command_line.h"
 #include "client/connection.h"
 #include "client/exit_code.h"
+#include "client/replay.h"
 #include "client/run.h"
 #include "client/screen.h"
+#include "client/simulate.h"
 #include "client/surroundings.h"
 #include "client/verbs.h"
 
@@ -64,6 +66,10 @@ ExitCode Main(const std::vector<std::string>& words) {
   }
   if (const auto* run = std::get_if<RunCommand>(&line.command))
     return Run(*run, surroundings, screen);
+  if (const auto* replay = std::get_if<ReplayCommand>(&line.command))
+    return Replay(*replay, screen);
+  if (const auto* simulate = std::get_if<SimulateCommand>(&line.command))
+    return Simulate(*simulate, screen);
   const absl::StatusOr<std::string> server =
       ServerAddress({.flag = line.server,
                      .environment = surroundings.server,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "client/connection.h"
@@ -16,6 +17,7 @@
 #include "client/show_job.h"
 #include "client/summary.h"
 #include "client/text.h"
+#include "coordinator/tape/tape_folder.h"
 #include "runtime/process.h"
 
 namespace tactus::client {
@@ -154,6 +156,34 @@ absl::Status Contradiction(const std::string& field, std::uint32_t value, std::u
                                     ", but " + std::to_string(count) + " workers are asked for");
 }
 
+// Where a file that is asked for cannot be put, is found out before training, not after.
+absl::Status CheckPlaces(const RunCommand& command) {
+  if (!command.output_folder.empty()) {
+    const absl::Status writable = runtime::MakeWritableFolder(command.output_folder);
+    if (!writable.ok()) {
+      return absl::InvalidArgumentError("--output: " + std::string(writable.message()));
+    }
+  }
+  if (command.tape.empty()) return absl::OkStatus();
+  if (std::filesystem::is_directory(command.tape)) {
+    return absl::InvalidArgumentError("--tape: found a folder, allowed is the path of a file");
+  }
+  const std::filesystem::path folder = std::filesystem::absolute(command.tape).parent_path();
+  const absl::Status writable = runtime::MakeWritableFolder(folder.string());
+  if (writable.ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError("--tape: " + std::string(writable.message()));
+}
+
+// Requires: the coordinator whose state is in `state_folder` has ended.
+absl::Status CopyTape(const std::string& state_folder, const std::string& path) {
+  const absl::StatusOr<std::string> tape = tape::NewestTape(state_folder + "/tapes");
+  if (!tape.ok()) return tape.status();
+  std::error_code error;
+  std::filesystem::copy_file(*tape, path, std::filesystem::copy_options::overwrite_existing, error);
+  if (error) return absl::InternalError(path + ": cannot be written: " + error.message());
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::uint32_t> FitWorkers(const RunCommand& command, v1::JobSpec* spec) {
@@ -195,13 +225,9 @@ ExitCode Run(const RunCommand& command, const Surroundings& surroundings, const 
     screen.Say(std::string(workers.status().message()));
     return ExitCode::kUsage;
   }
-  // A result that cannot be put where it was asked for is found out before training, not after.
-  if (!command.output_folder.empty()) {
-    const absl::Status writable = runtime::MakeWritableFolder(command.output_folder);
-    if (!writable.ok()) {
-      screen.Say("--output: " + std::string(writable.message()));
-      return ExitCode::kUsage;
-    }
+  if (const absl::Status places = CheckPlaces(command); !places.ok()) {
+    screen.Say(std::string(places.message()));
+    return ExitCode::kUsage;
   }
   const absl::StatusOr<std::string> folder =
       MakeRunFolder(surroundings.folders.state, file.spec.name());
@@ -214,7 +240,12 @@ ExitCode Run(const RunCommand& command, const Surroundings& surroundings, const 
                 .folder = *folder,
                 .workers = *workers,
                 .speeds = command.speeds});
-  const ExitCode code = run.Train(file.spec);
+  ExitCode code = run.Train(file.spec);
+  if (!command.tape.empty()) {
+    const absl::Status copied = CopyTape(*folder + "/coordinator", command.tape);
+    if (!copied.ok()) screen.Say("--tape: " + std::string(copied.message()));
+    if (!copied.ok() && code == ExitCode::kOk) code = ExitCode::kGeneric;
+  }
   const bool failed =
       code != ExitCode::kOk && code != ExitCode::kUsage && code != ExitCode::kInterrupted;
   const bool keep = command.keep || run.result_kept();

@@ -38,6 +38,12 @@ void Declare(CLI::App& app, Arguments& arguments) {
                  "Address of /metrics, host:port, or off")
       ->envname("TACTUS_METRICS_LISTEN")
       ->capture_default_str();
+  app.add_option("--tape-bytes", arguments.server.tape_bytes,
+                 "Size at most of the tape of events below the state folder, such as 256MiB; 0: no "
+                 "tape")
+      ->envname("TACTUS_TAPE_BYTES")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
   app.add_option("--log-level", arguments.log_level, "trace, debug, info, warn, error or off")
       ->envname("TACTUS_LOG_LEVEL")
       ->capture_default_str();
@@ -84,9 +90,10 @@ sigset_t EndingSignals() {
 int Serve(const Arguments& arguments, const sigset_t& signals) {
   const auto log = runtime::Logger("main");
   const service::ServerOptions& options = arguments.server;
-  log->info("starting version={} listen={} state_dir={} metrics_listen={} log_level={}",
-            TACTUS_VERSION, options.listen, runtime::Quoted(options.state_dir),
-            options.metrics_listen, arguments.log_level);
+  log->info(
+      "starting version={} listen={} state_dir={} metrics_listen={} tape_bytes={} log_level={}",
+      TACTUS_VERSION, options.listen, runtime::Quoted(options.state_dir), options.metrics_listen,
+      options.tape_bytes, arguments.log_level);
   auto server = service::Server::Open(options);
   if (!server.ok()) {
     return Complain(ExitOf(server.status()), std::string(server.status().message()));

@@ -29,7 +29,8 @@ class MeshCollectives {
   [[nodiscard]] bool AllReduceSum(std::span<float> buffer);
 
   // buffer <- the root's buffer. Every member but the root sends less than the buffer's size and
-  // the root the size once, so that a model reaches many members over the root's one link.
+  // the root less than twice: its chunk to each owner, then its own chunk to all. So a model
+  // reaches many members over the root's one link.
   [[nodiscard]] bool Broadcast(std::span<float> buffer, int root);
 
  private:

@@ -164,4 +164,12 @@ using Action = std::variant<PersistJob, PersistRound, StartWorker, SendToWorker,
                             PublishJob, PublishProgress, PublishDecision, WakeAt>;
 using Actions = std::vector<Action>;
 
+// The node whose agent carries the action out; null: it is none of an agent's.
+const std::string* NodeOf(const Action& action);
+
+// The node whose agent starts anew with this event, as it was given up or is a new process; null:
+// none does. Actions for it that were answered to earlier events and are not carried out yet, for
+// instance because the disk was full, must never be: the core has counted their workers as gone.
+const std::string* StartsAnew(const Event& event);
+
 }  // namespace tactus::job

@@ -1,6 +1,7 @@
 #include "coordinator/job/job_controller.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <variant>
 
@@ -10,6 +11,8 @@
 
 namespace tactus::job {
 namespace {
+
+constexpr double kStallSecondsMax = 30 * 86400.0;
 
 WallTime WallAt(Instant now, WallTime offset) { return now.time_since_epoch().count() + offset; }
 
@@ -153,6 +156,8 @@ void JobController::OnDeadline(Turn turn) {
     OnRejoinDeadline(turn);
   } else if (record_.state == JobState::kStarting) {
     OnStartDeadline(turn);
+  } else if (record_.state == JobState::kRunning) {
+    OnStall(turn);
   } else if (IsFinal(record_.state)) {
     StopWorkers(turn);
   } else if (results_->AllFinished()) {
@@ -163,6 +168,28 @@ void JobController::OnDeadline(Turn turn) {
     const Duration given = record_.discard ? deadlines_.discard : deadlines_.cancel;
     Fail("its workers did not finish within " + DurationWords(given), "", turn);
   }
+}
+
+// What was said while the coordinator itself stood still comes within moments of its waking.
+void JobController::OnStall(Turn turn) {
+  const Instant due = heard_ + StallLimit();
+  if (turn.now < due) {
+    deadline_ = due;
+    return;
+  }
+  if (!std::exchange(stall_suspected_, true)) {
+    deadline_ = turn.now + deadlines_.rejoin;
+    return;
+  }
+  Fail("no worker reported anything for " + DurationWords(StallLimit()) + ", after " +
+           std::to_string(tracker_->rounds()) + " rounds",
+       "", turn);
+}
+
+// Rounded up to a second, for people.
+Duration JobController::StallLimit() const {
+  const double rounds = deadlines_.stall_rounds * tracker_->RoundSeconds();
+  return std::max(deadlines_.stall, Seconds(std::ceil(std::min(rounds, kStallSecondsMax))));
 }
 
 void JobController::OnStartDeadline(Turn turn) {

@@ -4,7 +4,8 @@
 //   STARTING  first report: RUNNING; Cancel: CANCELLED
 //   RUNNING   a Finished, or Cancel: STOPPING
 //   STOPPING  all Finished and all files there: SUCCEEDED, after a Cancel CANCELLED
-//   any       a member is lost or a deadline passes: FAILED, after a Cancel CANCELLED
+//   any       a member is lost, nothing moves or a deadline passes: FAILED, after a Cancel
+//   CANCELLED
 //
 // STARTING is: StartWorker to each, Ready from all, Group to all, Endpoint from all, Peers to all.
 
@@ -115,6 +116,8 @@ class JobController {
   void Enlist(bool present);
   void OnDeadline(Turn turn);
   void OnStartDeadline(Turn turn);
+  void OnStall(Turn turn);
+  Duration StallLimit() const;
 
   // job_training.cc: the group, its rounds and plans
   void On(std::uint32_t rank, const ReadyMessage& message, Turn turn);
@@ -122,6 +125,7 @@ class JobController {
   void On(std::uint32_t rank, const ReportMessage& message, Turn turn);
   void FormGroup(Turn turn);
   void BeginRunning(const policies::Report& first, Turn turn);
+  void ExpectReport(Instant now);
   void OnRoundDone(RoundRecord round, Turn turn);
   void DecidePlan(Turn turn);
   void ShareProgress(Turn turn);
@@ -158,6 +162,8 @@ class JobController {
   FailureInquiry inquiry_;
   bool awaiting_return_ = false;     // after a restart
   std::optional<Instant> deadline_;  // of the present state; OnDeadline knows which
+  Instant heard_{};                  // the last report came
+  bool stall_suspected_ = false;     // none came in time since
   std::optional<Instant> persisted_;
   std::optional<Instant> published_;  // the progress
 };

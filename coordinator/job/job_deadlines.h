@@ -8,11 +8,16 @@
 
 namespace tactus::job {
 
-// Kept in order: inquiry < grace < rejoin <= discard < cancel < start.
+// Kept in order: inquiry < grace < rejoin <= discard < cancel < start < stall.
 struct JobDeadlines {
   // From StartWorker to the first round: reading a model and a data set of many gigabytes over a
   // slow network takes minutes; who needs longer is taken to hang.
   Duration start = std::chrono::minutes(10);
+  // While training, from a report to the next one of any member, or so many of the job's rounds if
+  // that is longer: more than the members wait for one another in a collective, so that they have
+  // their say first. Then another `rejoin`, in case it was the coordinator that stood still.
+  Duration stall = std::chrono::minutes(15);
+  double stall_rounds = 20;
   // From a cancel to the last Finished: the running round, the evaluation and the result's files.
   Duration cancel = std::chrono::minutes(5);
   // The same without a result: the running round alone.

@@ -55,6 +55,7 @@ void JobController::ResumeIfAllBack(Turn turn) {
     record_.state_reason = record_.cancel_reason.empty() ? "finishing" : record_.cancel_reason;
   }
   Announce(turn);
+  ExpectReport(turn.now);
   // Nobody knows whether the former coordinator's last plan and stop reached them all; workers know
   // a plan by its version and a stop by being asked.
   if (steering_.newest().version != steering_.adopted().version) {

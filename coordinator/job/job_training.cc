@@ -53,6 +53,7 @@ void JobController::On(std::uint32_t rank, const ReportMessage& message, Turn tu
     if (formation_->phase() != GroupFormation::Phase::kFormed) return;
     BeginRunning(message.report, turn);
   }
+  ExpectReport(turn.now);
   policies::Report report = message.report;
   report.rank = rank;
   steering_.Observe(report);
@@ -70,6 +71,14 @@ void JobController::BeginRunning(const policies::Report& first, Turn turn) {
   deadline_.reset();
   SetState(JobState::kRunning, "training on " + WorkerCount(size()));
   Announce(turn);
+}
+
+// The deadline is looked at again when it passes, so that a report costs nothing.
+void JobController::ExpectReport(Instant now) {
+  if (record_.state != JobState::kRunning || awaiting_return_) return;
+  heard_ = now;
+  stall_suspected_ = false;
+  if (!deadline_) deadline_ = now + deadlines_.stall;
 }
 
 void JobController::OnRoundDone(RoundRecord round, Turn turn) {

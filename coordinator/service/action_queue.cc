@@ -25,6 +25,15 @@ void ActionQueue::Push(job::Actions actions, std::function<void()> done) {
   Drain();
 }
 
+void ActionQueue::Drop(const std::string& node) {
+  for (List& list : lists_) {
+    std::erase_if(list.actions, [&](const job::Action& action) {
+      const std::string* const addressee = job::NodeOf(action);
+      return addressee != nullptr && *addressee == node;
+    });
+  }
+}
+
 void ActionQueue::StartWrite() {
   if (batch_.jobs.empty() && batch_.rounds.empty()) {
     in_write_ = std::exchange(waiting_, 0);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -37,6 +38,9 @@ class ActionQueue {
   // Appends a list; `done` is called when all of it is carried out. May be called from within
   // `perform`.
   void Push(job::Actions actions, std::function<void()> done);
+
+  // Drops what waits to be carried out on `node`; see job::StartsAnew.
+  void Drop(const std::string& node);
 
   // The write asked for has ended.
   void OnWritten(const absl::Status& status);

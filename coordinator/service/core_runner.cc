@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <iterator>
 #include <utility>
 
 #include "coordinator/service/agent_conversion.h"
@@ -24,7 +25,10 @@ v1::JobEvent NewEvent() {
 
 CoreRunner::CoreRunner(const Surroundings& surroundings)
     : around_(surroundings),
-      cluster_(runtime::WallNow() - runtime::Now().time_since_epoch().count()),
+      wall_offset_(runtime::WallNow() - runtime::Now().time_since_epoch().count()),
+      cluster_(wall_offset_),
+      tape_(surroundings.tape, {.program_version = TACTUS_VERSION, .wall_offset = wall_offset_},
+            {.control = surroundings.control, .storage = surroundings.storage}),
       telemetry_(surroundings.metrics),
       queue_({.write = [this](store::WriteBatch batch) { Write(std::move(batch)); },
               .perform = [this](const job::Action& action) { Perform(action); }}),
@@ -53,11 +57,16 @@ void CoreRunner::Restore(std::vector<job::JobRecord> unfinished) {
   wake_.emplace(around_.control);
   flush_.emplace(around_.control);
   beat_.emplace(around_.control);
-  for (job::JobRecord& record : unfinished) {
+  const Instant now = runtime::Now();
+  job::Actions all;
+  for (const job::JobRecord& record : unfinished) {
     visible_[record.id] = record;
     telemetry_.OnAction(job::PublishJob{record});
-    queue_.Push(cluster_.Restore(std::move(record), runtime::Now()), {});
+    job::Actions actions = cluster_.Restore(record, now);
+    std::move(actions.begin(), actions.end(), std::back_inserter(all));
   }
+  tape_.Add(tape::Start{.records = std::move(unfinished), .time = now, .actions = all});
+  queue_.Push(std::move(all), {});
   RepeatFlush();
   RepeatBeat();
 }
@@ -81,6 +90,8 @@ void CoreRunner::Stop() {
     around_.storage.RunAndWait([] {});
     around_.control.RunAndWait([] {});
   }
+  around_.control.RunAndWait([this] { tape_.Finish(); });
+  around_.storage.RunAndWait([] {});
 }
 
 // ---- The core and its actions
@@ -88,8 +99,10 @@ void CoreRunner::Stop() {
 void CoreRunner::Handle(const job::Event& event, std::function<void()> done) {
   const Instant now = runtime::Now();
   telemetry_.OnEvent(event, now);
+  if (const std::string* node = job::StartsAnew(event)) queue_.Drop(*node);
   job::Actions actions = cluster_.Step(event, now);
   telemetry_.OnStep(runtime::Now() - now);
+  if (tape_.recording()) tape_.Add(tape::Step{.event = event, .time = now, .actions = actions});
   queue_.Push(std::move(actions), std::move(done));
 }
 

@@ -18,6 +18,7 @@
 #include "coordinator/service/agent_sessions.h"
 #include "coordinator/service/job_watchers.h"
 #include "coordinator/store/store.h"
+#include "coordinator/tape/tape_recorder.h"
 #include "coordinator/telemetry/job_telemetry.h"
 #include "runtime/control_thread.h"
 #include "runtime/metrics.h"
@@ -50,6 +51,7 @@ class CoreRunner {
     runtime::ControlThread& storage;
     store::Store& store;
     runtime::CoordinatorMetrics& metrics;
+    tape::TapeRecorder::Options tape{};
   };
 
   explicit CoreRunner(const Surroundings& surroundings);
@@ -110,7 +112,9 @@ class CoreRunner {
   void FindStored(const std::string& id, Answer<job::JobRecord> answer);
 
   const Surroundings around_;
+  const job::WallTime wall_offset_;
   job::Cluster cluster_;
+  tape::TapeRecorder tape_;
   telemetry::JobTelemetry telemetry_;
   ActionQueue queue_;
   AgentSessions sessions_;

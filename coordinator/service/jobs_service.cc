@@ -6,10 +6,10 @@
 
 #include "coordinator/service/calls.h"
 #include "coordinator/service/download_call.h"
-#include "coordinator/service/field_checks.h"
 #include "coordinator/service/job_conversion.h"
-#include "coordinator/service/spec_validation.h"
 #include "coordinator/service/watch_call.h"
+#include "coordinator/spec/field_checks.h"
+#include "coordinator/spec/spec_validation.h"
 #include "runtime/status.h"
 
 namespace tactus::service {
@@ -19,7 +19,7 @@ constexpr int kLabelsMax = 64;
 constexpr std::size_t kLabelBytesMax = 253;
 constexpr std::size_t kRequestIdBytesMax = 64;
 
-void CheckLabels(const v1::CreateJobRequest& request, FieldChecks& checks) {
+void CheckLabels(const v1::CreateJobRequest& request, spec::FieldChecks& checks) {
   if (request.labels_size() > kLabelsMax) {
     checks.Add("labels", "found " + std::to_string(request.labels_size()) + ", allowed are " +
                              std::to_string(kLabelsMax));
@@ -31,7 +31,7 @@ void CheckLabels(const v1::CreateJobRequest& request, FieldChecks& checks) {
   }
 }
 
-void CheckRequestId(const std::string& id, FieldChecks& checks) {
+void CheckRequestId(const std::string& id, spec::FieldChecks& checks) {
   const bool right = id.size() <= kRequestIdBytesMax && std::ranges::all_of(id, [](const char c) {
                        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
                               (c >= 'A' && c <= 'Z') || c == '-';
@@ -41,13 +41,13 @@ void CheckRequestId(const std::string& id, FieldChecks& checks) {
 
 // The only way from the request to the domain.
 absl::StatusOr<NewJob> FromProto(const v1::CreateJobRequest& request) {
-  std::vector<runtime::FieldViolation> violations = SpecViolations(request.spec());
-  FieldChecks checks;
+  std::vector<runtime::FieldViolation> violations = spec::SpecViolations(request.spec());
+  spec::FieldChecks checks;
   CheckLabels(request, checks);
   CheckRequestId(request.request_id(), checks);
   violations.insert(violations.end(), checks.violations().begin(), checks.violations().end());
   if (!violations.empty()) return runtime::InvalidFields(violations);
-  absl::StatusOr<job::JobSettings> settings = ParseSpec(request.spec());
+  absl::StatusOr<job::JobSettings> settings = spec::ParseSpec(request.spec());
   if (!settings.ok()) return settings.status();
   return NewJob{.settings = *std::move(settings),
                 .spec = request.spec().SerializeAsString(),

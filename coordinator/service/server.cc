@@ -86,7 +86,11 @@ class ServerImpl final : public Server {
   runtime::ControlThread storage_;
   runtime::ControlThread files_;
   CoreRunner core_{
-      {.control = control_, .storage = storage_, .store = *store_, .metrics = metrics_}};
+      {.control = control_,
+       .storage = storage_,
+       .store = *store_,
+       .metrics = metrics_,
+       .tape = {.folder = options_.state_dir + "/tapes", .bytes_max = options_.tape_bytes}}};
   JobsService jobs_{
       {.core = core_, .files = files_, .metrics = metrics_, .state_folder = options_.state_dir}};
   NodesService nodes_{core_, metrics_};
@@ -165,6 +169,11 @@ absl::Status ServerOptions::Validate() const {
                                       "\", allowed is host:port or off");
   }
   if (state_dir.empty()) return absl::InvalidArgumentError("state-dir: is empty; give a folder");
+  if (tape_bytes > 0 && tape_bytes < tape::TapeWriter::kBytesMin) {
+    return absl::InvalidArgumentError("tape-bytes: found " + std::to_string(tape_bytes) +
+                                      ", allowed is 0, for no tape, or " +
+                                      std::to_string(tape::TapeWriter::kBytesMin) + " and more");
+  }
   return absl::OkStatus();
 }
 

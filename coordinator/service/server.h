@@ -2,11 +2,13 @@
 
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "coordinator/tape/tape_writer.h"
 
 namespace tactus::service {
 
@@ -15,6 +17,8 @@ struct ServerOptions {
   std::string listen = "127.0.0.1:7070";       // host:port; port 0 takes a free one
   std::string state_dir = {};                  // absolute or relative; made when missing
   std::string metrics_listen = "127.0.0.1:0";  // host:port, or "off"
+  // Bytes of a tape at most, TapeWriter::kBytesMin or more; 0: no tape is written.
+  std::uint64_t tape_bytes = tape::TapeWriter::kBytesDefault;
 
   // Errors: InvalidArgument, the first option that is wrong.
   absl::Status Validate() const;

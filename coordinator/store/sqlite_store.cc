@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "coordinator/store/record_codec.h"
+#include "coordinator/codec/record_codec.h"
 #include "coordinator/store/schema.h"
 #include "coordinator/store/sqlite_connection.h"
 #include "coordinator/store/store.h"
@@ -129,7 +129,7 @@ absl::Status SqliteStore::PutAll(const WriteBatch& batch) {
     Statement& put = statements_->put_round;
     put.BindInt(1, Signed(round.job.value));
     put.BindInt(2, Signed(round.round));
-    put.BindBlob(3, EncodeRound(round));
+    put.BindBlob(3, codec::EncodeRound(round));
     const absl::Status status = Run(put);
     if (!status.ok()) return status;
   }
@@ -151,7 +151,7 @@ absl::Status SqliteStore::PutJob(const job::JobRecord& record) {
   put.BindInt(7, record.create_time);
   put.BindInt(8, record.update_time);
   put.BindBlob(9, record.spec);
-  put.BindBlob(10, EncodeJob(record));
+  put.BindBlob(10, codec::EncodeJob(record));
   const absl::Status status = Run(put);
   if (status.code() == absl::StatusCode::kAlreadyExists) {
     return absl::AlreadyExistsError("job " + record.name +
@@ -162,7 +162,7 @@ absl::Status SqliteStore::PutJob(const job::JobRecord& record) {
 
 // Reads the present row of a query for "spec, record".
 absl::StatusOr<job::JobRecord> ReadJob(const Statement& row) {
-  absl::StatusOr<job::JobRecord> record = DecodeJob(row.ColumnBytes(1));
+  absl::StatusOr<job::JobRecord> record = codec::DecodeJob(row.ColumnBytes(1));
   if (record.ok()) record->spec = row.ColumnBytes(0);
   return record;
 }
@@ -246,7 +246,7 @@ absl::StatusOr<Page<job::RoundRecord>> SqliteStore::ListRounds(JobId job, int pa
     const absl::StatusOr<bool> row = query.Step();
     if (!row.ok()) return row.status();
     if (!*row) break;
-    absl::StatusOr<job::RoundRecord> record = DecodeRound(query.ColumnBytes(0));
+    absl::StatusOr<job::RoundRecord> record = codec::DecodeRound(query.ColumnBytes(0));
     if (!record.ok()) {
       query.Reset();
       return record.status();

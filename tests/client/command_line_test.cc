@@ -47,6 +47,17 @@ TEST(CommandLineTest, OptionsMayStandBeforeTheFile) {
   EXPECT_EQ(run.overrides.size(), 1u);
 }
 
+TEST(CommandLineTest, TapesAreWrittenByRunAndReadByReplay) {
+  EXPECT_EQ(Parsed<RunCommand>({"run", "job.yaml", "--tape", "t"}).tape, "t");
+
+  const auto replay = Parsed<ReplayCommand>({"replay", "t", "--allow-cut", "-o", "json"});
+  EXPECT_EQ(replay.tape, "t");
+  EXPECT_TRUE(replay.allow_cut);
+  EXPECT_EQ(replay.output, OutputFormat::kJson);
+  EXPECT_THAT(ParseCommandLine({"replay"}).error, HasSubstr("tape"));
+  EXPECT_THAT(ParseCommandLine({"replay", "t", "-o", "yaml"}).error, HasSubstr("table"));
+}
+
 TEST(CommandLineTest, GetKnowsItsNouns) {
   EXPECT_EQ(Parsed<GetCommand>({"get", "jobs"}).noun, GetCommand::Noun::kJobs);
   EXPECT_EQ(Parsed<GetCommand>({"get", "nodes", "-o", "yaml"}).output, OutputFormat::kYaml);
@@ -97,8 +108,7 @@ TEST(CommandLineTest, MistakesAreNamed) {
               HasSubstr("more than 0"));
   EXPECT_EQ(ParseCommandLine({"sumbit"}).error,
             "tactus: 'sumbit' is unknown; did you mean 'submit'? allowed: run, submit, get, watch, "
-            "cancel, "
-            "download, version\n");
+            "cancel, download, replay, simulate, version\n");
   EXPECT_EQ(ParseCommandLine({"get", "frob"}).error,
             "tactus: 'frob' is unknown; allowed: jobs, job, nodes, rounds\n");
 }
@@ -156,6 +166,54 @@ TEST(FitWorkersTest, RefusesContradictions) {
   EXPECT_FALSE(FitWorkers({}, &cuda).ok());
   EXPECT_EQ(FitWorkers({.workers = 3, .speeds = {1, 1}}, &none).status().message(),
             "--speeds: found 2 speeds, allowed is one for each of 3 workers");
+}
+
+TEST(CommandLineTest, SimulateTakesItsOptions) {
+  const auto simulate = Parsed<SimulateCommand>(
+      {"simulate", "cluster.yaml", "job.yaml", "--seed", "18446744073709551615", "--set", "seed=3",
+       "--loss", "perceptron", "--target-loss", "1.5", "-o", "json", "--csv", "c.csv", "--trace",
+       "t.json", "--tape", "t.tape"});
+
+  EXPECT_EQ(simulate.cluster_file, "cluster.yaml");
+  EXPECT_EQ(simulate.job_file, "job.yaml");
+  EXPECT_EQ(simulate.seed, 18446744073709551615u);
+  EXPECT_EQ(simulate.count, 1u);
+  ASSERT_EQ(simulate.overrides.size(), 1u);
+  EXPECT_EQ(simulate.overrides[0].path, "seed");
+  EXPECT_EQ(simulate.loss, "perceptron");
+  EXPECT_EQ(simulate.target_loss, 1.5);
+  EXPECT_EQ(simulate.output, OutputFormat::kJson);
+  EXPECT_EQ(simulate.curve_file, "c.csv");
+  EXPECT_EQ(simulate.trace_file, "t.json");
+  EXPECT_EQ(simulate.tape_file, "t.tape");
+}
+
+TEST(CommandLineTest, SimulateNeedsNoMoreThanItsFiles) {
+  const auto simulate = Parsed<SimulateCommand>({"simulate", "cluster.yaml", "job.yaml"});
+
+  EXPECT_EQ(simulate.seed, 1u);
+  EXPECT_EQ(simulate.target_loss, std::nullopt);
+  EXPECT_EQ(simulate.output, OutputFormat::kTable);
+  EXPECT_EQ(simulate.trace_file, "");
+}
+
+TEST(CommandLineTest, SimulationsOfSeveralSeedsWriteNoFiles) {
+  for (const char* option : {"--csv", "--trace", "--tape"}) {
+    const std::string error =
+        ParseCommandLine({"simulate", "c.yaml", "j.yaml", "--count", "3", option, "f"}).error;
+
+    EXPECT_THAT(error, HasSubstr("--count")) << option;
+    EXPECT_THAT(error, HasSubstr(option));
+  }
+  EXPECT_EQ(Parsed<SimulateCommand>({"simulate", "c.yaml", "j.yaml", "--count", "3"}).count, 3u);
+}
+
+TEST(CommandLineTest, SimulateRefusesWhatIsOutOfRange) {
+  EXPECT_THAT(ParseCommandLine({"simulate", "c.yaml"}).error, HasSubstr("job_file is required"));
+  EXPECT_THAT(ParseCommandLine({"simulate", "c.yaml", "j.yaml", "--count", "0"}).error,
+              HasSubstr("--count"));
+  EXPECT_THAT(ParseCommandLine({"simulate", "c.yaml", "j.yaml", "--seed", "-1"}).error,
+              HasSubstr("--seed"));
 }
 
 }  // namespace

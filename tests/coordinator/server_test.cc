@@ -16,6 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/tape/replay.h"
+#include "coordinator/tape/tape_folder.h"
 #include "runtime/status.h"
 #include "tactus/v1/jobs.grpc.pb.h"
 #include "tactus/v1/nodes.grpc.pb.h"
@@ -60,7 +62,10 @@ class ServerTest : public testing::Test {
   }
 
   ServerOptions Options() const {
-    return {.listen = "127.0.0.1:0", .state_dir = folder_ + "/state", .metrics_listen = "off"};
+    return {.listen = "127.0.0.1:0",
+            .state_dir = folder_ + "/state",
+            .metrics_listen = "off",
+            .tape_bytes = tape_bytes_};
   }
 
   void Start() {
@@ -141,6 +146,7 @@ class ServerTest : public testing::Test {
   }
 
   std::string folder_;
+  std::uint64_t tape_bytes_ = tape::TapeWriter::kBytesDefault;
   std::unique_ptr<Server> server_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Jobs::Stub> jobs_;
@@ -172,6 +178,8 @@ v1::FromWorker ReportOf(std::uint64_t generation, std::uint32_t rank, std::uint6
   report->set_loss_sum(64);
   report->set_loss_mean_global(2);
   report->set_compute_seconds(0.1);
+  report->set_blocked_seconds(0.02);
+  report->set_bytes_sent(4096);
   report->set_round_seconds(0.1);
   report->set_epoch_consumed(64);
   return message;
@@ -267,6 +275,53 @@ TEST_F(ServerTest, RoundsOfAJobAreOnRecordOnceItIsOver) {
   ASSERT_EQ(response.rounds_size(), 1);
   EXPECT_EQ(response.rounds(0).samples(), 64u);
   EXPECT_THAT(response.rounds(0).worker_samples(), testing::ElementsAre(32, 32));
+  EXPECT_THAT(response.rounds(0).worker_compute_seconds(), testing::ElementsAre(0.1, 0.1));
+  EXPECT_THAT(response.rounds(0).worker_blocked_seconds(), testing::ElementsAre(0.02, 0.02));
+  EXPECT_EQ(response.rounds(0).bytes(), 4096u);
+}
+
+TEST_F(ServerTest, TheTapesOfAJobThatOutlivesTheCoordinatorShowNoDifference) {
+  FakeAgent agent(server_->address(), "a");
+  agent.Connect();
+  ASSERT_TRUE(CreateJob(Create()).ok());
+  RunFirstRound(agent);
+  Stop();
+  const std::string tapes = folder_ + "/state/tapes";
+  const absl::StatusOr<std::string> first = tape::NewestTape(tapes);
+  ASSERT_TRUE(first.ok()) << first.status();
+  Start();
+  ASSERT_TRUE(CancelJob("shakespeare-1").ok());
+  Stop();
+  const absl::StatusOr<std::string> second = tape::NewestTape(tapes);
+  ASSERT_TRUE(second.ok()) << second.status();
+
+  ASSERT_NE(*first, *second);
+  for (const std::string& path : {*first, *second}) {
+    const absl::StatusOr<tape::Replayed> replayed = tape::Replay(path, {});
+    ASSERT_TRUE(replayed.ok()) << replayed.status();
+    EXPECT_FALSE(replayed->difference) << replayed->difference->difference.place;
+    EXPECT_EQ(replayed->jobs, 1u);
+    EXPECT_GT(replayed->events, 0u);
+    EXPECT_EQ(replayed->end, tape::EndReason::kClean);
+    EXPECT_FALSE(replayed->header.program_version.empty());
+  }
+}
+
+TEST_F(ServerTest, NoTapeIsWrittenWhenItsBoundIsZero) {
+  Stop();
+  std::filesystem::remove_all(folder_ + "/state/tapes");
+  tape_bytes_ = 0;
+  Start();
+  ASSERT_TRUE(CreateJob(Create()).ok());
+  Stop();
+
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/state/tapes"));
+}
+
+TEST(ServerOptionsTest, ATapeTooSmallIsRefused) {
+  const std::string message = "tape-bytes: found 10, allowed is 0, for no tape, or 4096 and more";
+
+  EXPECT_EQ(ServerOptions({.state_dir = "s", .tape_bytes = 10}).Validate().message(), message);
 }
 
 TEST_F(ServerTest, OneRequestIdMakesOneJob) {

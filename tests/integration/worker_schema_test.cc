@@ -1,10 +1,13 @@
-// The worker reads and writes proto3 JSON by hand; protobuf itself says here that it does it right.
+// The worker reads and writes proto3 JSON by hand; protobuf itself says here that it does it right,
+// and so does the reading of the same specification where protobuf is at hand.
 
 #include <google/protobuf/util/json_util.h>
 
 #include <string>
+#include <variant>
 
 #include "agent/worker/messages.h"
+#include "coordinator/spec/engine_options.h"
 #include "gtest/gtest.h"
 #include "tactus/v1/worker.pb.h"
 
@@ -138,6 +141,93 @@ TEST(WorkerSchemaTest, AStartSurvivesTheWay) {
   EXPECT_TRUE(std::get<engine::SgdOptions>(received.job.optimizer).nesterov);
   EXPECT_EQ(received.job.stop.time, Seconds(1800.25));
   EXPECT_EQ(received.job.micro_batch, 32u);
+}
+
+void ExpectEqual(const engine::SgdOptions& a, const engine::SgdOptions& b) {
+  EXPECT_EQ(a.learning_rate, b.learning_rate);
+  EXPECT_EQ(a.momentum, b.momentum);
+  EXPECT_EQ(a.weight_decay, b.weight_decay);
+  EXPECT_EQ(a.nesterov, b.nesterov);
+}
+
+void ExpectEqual(const engine::AdamOptions& a, const engine::AdamOptions& b) {
+  EXPECT_EQ(a.learning_rate, b.learning_rate);
+  EXPECT_EQ(a.beta1, b.beta1);
+  EXPECT_EQ(a.beta2, b.beta2);
+  EXPECT_EQ(a.epsilon, b.epsilon);
+  EXPECT_EQ(a.weight_decay, b.weight_decay);
+  EXPECT_EQ(a.decoupled, b.decoupled);
+}
+
+// What a worker takes from a spec is what EngineOptionsOf makes of it.
+template <typename OptimizerOptions>
+void ExpectSameEngine(const v1::JobSpec& spec) {
+  v1::ToWorker message;
+  *message.mutable_start()->mutable_spec() = spec;
+
+  const worker::WorkerJob job = std::get<worker::StartMessage>(Receive(message)).job;
+  const engine::EngineOptions options = spec::EngineOptionsOf(spec);
+
+  EXPECT_EQ(options.seed, job.seed);
+  EXPECT_EQ(options.micro_batch, job.micro_batch);
+  EXPECT_EQ(options.clip_norm, job.clip_norm);
+  EXPECT_EQ(options.stop.train_loss, job.stop.train_loss);
+  EXPECT_EQ(options.stop.epochs, job.stop.epochs);
+  EXPECT_EQ(options.stop.rounds, job.stop.rounds);
+  EXPECT_EQ(options.stop.time, job.stop.time);
+  ASSERT_TRUE(std::holds_alternative<OptimizerOptions>(options.optimizer));
+  ASSERT_TRUE(std::holds_alternative<OptimizerOptions>(job.optimizer));
+  ExpectEqual(std::get<OptimizerOptions>(options.optimizer),
+              std::get<OptimizerOptions>(job.optimizer));
+}
+
+v1::JobSpec FullSpec() {
+  v1::JobSpec spec;
+  spec.set_seed(7);
+  spec.mutable_optimizer()->set_clip_norm(2.5);
+  spec.mutable_stop()->set_train_loss(1.25);
+  spec.mutable_stop()->set_epochs(3);
+  spec.mutable_stop()->set_rounds(1ull << 40);
+  spec.mutable_stop()->mutable_time()->set_seconds(90);
+  spec.mutable_stop()->mutable_time()->set_nanos(500000000);
+  spec.mutable_adapt()->mutable_batch()->set_micro_batch(16);
+  return spec;
+}
+
+void SetAll(v1::Adam* adam) {
+  adam->set_learning_rate(0.01);
+  adam->set_beta1(0.8);
+  adam->set_beta2(0.95);
+  adam->set_epsilon(1e-6);
+  adam->set_weight_decay(0.25);
+}
+
+TEST(WorkerSchemaTest, WorkersAndSimulationsTakeTheSameEngineOptionsFromASpec) {
+  ExpectSameEngine<engine::SgdOptions>(v1::JobSpec());
+
+  v1::JobSpec sgd = FullSpec();
+  sgd.mutable_optimizer()->mutable_sgd()->set_learning_rate(0.5);
+  sgd.mutable_optimizer()->mutable_sgd()->set_momentum(0.9);
+  sgd.mutable_optimizer()->mutable_sgd()->set_weight_decay(0.125);
+  sgd.mutable_optimizer()->mutable_sgd()->set_nesterov(true);
+  ExpectSameEngine<engine::SgdOptions>(sgd);
+
+  v1::JobSpec adam = FullSpec();
+  SetAll(adam.mutable_optimizer()->mutable_adam());
+  ExpectSameEngine<engine::AdamOptions>(adam);
+
+  v1::JobSpec adamw = FullSpec();
+  SetAll(adamw.mutable_optimizer()->mutable_adamw());
+  ExpectSameEngine<engine::AdamOptions>(adamw);
+}
+
+TEST(WorkerSchemaTest, AdamsDefaultsAreTheSameForWorkersAndSimulations) {
+  v1::JobSpec spec;
+  spec.mutable_optimizer()->mutable_adam();
+  ExpectSameEngine<engine::AdamOptions>(spec);
+
+  spec.mutable_optimizer()->mutable_adamw();
+  ExpectSameEngine<engine::AdamOptions>(spec);
 }
 
 TEST(WorkerSchemaTest, GroupPeersPlanAndStopSurviveTheWay) {

@@ -16,18 +16,20 @@ PURE_FORBIDDEN = {"random", "filesystem", "fstream", "iostream", "thread", "mute
 PURE_TOKENS = re.compile(r"_clock::now|\bgetenv\b|\brand\(|\bstd::cout\b|\bstd::cerr\b")
 # Outside libraries and the folders that may include them; in headers only the first group's homes may show them.
 HOMES = {
-    r"grpcpp/|google/protobuf/|google/rpc/|tactus/": ["coordinator", "coordinator/service", "coordinator/telemetry",
-                                                      "agent/daemon", "client", "runtime"],
+    r"grpcpp/|google/protobuf/|google/rpc/|tactus/": ["coordinator", "coordinator/service", "coordinator/spec",
+                                                      "coordinator/telemetry", "agent/daemon", "client", "runtime"],
     r"torch/|ATen/|c10/": ["agent/model"],
     r"gloo/": ["agent/collective"],
     r"sqlite3\.h": ["coordinator/store"],
     r"CLI/|yaml-cpp/": ["client", "coordinator", "agent/daemon", "runtime"],
     r"prometheus/": ["runtime"],
     r"cuda_runtime|nccl|cublas": ["cuda"],
-    r"absl/|boost/|spdlog/|fmt/": ["agent/data", "agent/model", "agent/worker", "agent/daemon", "runtime", "client",
-                                   "coordinator", "coordinator/store", "coordinator/service", "coordinator/telemetry"],
-    r"nlohmann/": ["agent/model", "agent/worker", "agent/daemon", "client", "coordinator/store", "coordinator/service",
-                   "coordinator/telemetry", "runtime"],
+    r"boost/context/": ["simulator"],
+    r"absl/|boost/(?!context/)|spdlog/|fmt/": ["agent/data", "agent/model", "agent/worker", "agent/daemon", "runtime", "client",
+                                   "coordinator", "coordinator/codec", "coordinator/spec", "coordinator/store",
+                                   "coordinator/service", "coordinator/tape", "coordinator/telemetry"],
+    r"nlohmann/": ["agent/model", "agent/worker", "agent/daemon", "client", "coordinator/codec", "coordinator/store",
+                   "coordinator/service", "coordinator/tape", "coordinator/telemetry", "runtime"],
 }
 
 

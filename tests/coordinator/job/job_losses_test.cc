@@ -40,6 +40,32 @@ TEST(JobFailureTest, AConsequenceWaitsForItsCause) {
             "worker 3 on node b was ended by signal 9 (SIGKILL): out of memory");
 }
 
+TEST(JobFailureTest, AJobThatStandsStillIsGivenUpAfterASecondLook) {
+  Rig rig;
+  rig.ToRunning();
+  const double last = rig.seconds();
+
+  rig.StepAt(last + 15 * 60 - 1, Ticked{});
+  rig.StepAt(last + 15 * 60 + 1, Ticked{});
+  EXPECT_EQ(rig.record().state, JobState::kRunning);
+  rig.StepAt(last + 15 * 60 + 32, Ticked{});
+
+  EXPECT_EQ(rig.record().state, JobState::kFailed);
+  EXPECT_EQ(rig.record().state_reason,
+            "no worker reported anything for 15 minutes, after 1 rounds");
+}
+
+TEST(JobFailureTest, AReportAfterTheCoordinatorStoodStillSavesTheJob) {
+  Rig rig;
+  rig.ToRunning();
+
+  rig.StepAt(rig.seconds() + 3600, Ticked{});
+  rig.Round();
+  rig.StepAt(rig.seconds() + 60, Ticked{});
+
+  EXPECT_EQ(rig.record().state, JobState::kRunning);
+}
+
 TEST(JobFailureTest, AConsequenceIsToldWhenNoCauseComesInTime) {
   Rig rig;
   rig.ToRunning();

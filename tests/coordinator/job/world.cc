@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 #include <variant>
 
 #include "tests/coordinator/job/rig.h"
@@ -15,8 +16,12 @@ constexpr std::uint64_t kTrainSamples = 1000;
 
 }  // namespace
 
-World::World(std::uint64_t seed, Tally& tally)
-    : tally_(tally), rng_(seed), cluster_(std::make_unique<Cluster>(kWallOffset)) {
+World::World(std::uint64_t seed, Tally& tally, WorldListener listener)
+    : tally_(tally),
+      listener_(std::move(listener)),
+      rng_(seed),
+      cluster_(std::make_unique<Cluster>(kWallOffset)) {
+  if (listener_.on_start) listener_.on_start({}, At(seconds_), {});
   const std::uint64_t nodes = 1 + rng_.Below(4);
   for (std::uint64_t i = 0; i < nodes; ++i) {
     agents_["n" + std::to_string(i)] = {.devices = 1 + static_cast<int>(rng_.Below(3))};
@@ -70,7 +75,11 @@ void World::Drain() {
   }
 }
 
-void World::Give(const Event& event) { Apply(cluster_->Step(event, At(seconds_))); }
+void World::Give(const Event& event) {
+  const Actions actions = cluster_->Step(event, At(seconds_));
+  if (listener_.on_step) listener_.on_step(event, At(seconds_), actions);
+  Apply(actions);
+}
 
 void World::Restart() {
   cluster_ = std::make_unique<Cluster>(kWallOffset);
@@ -79,10 +88,17 @@ void World::Restart() {
     agent.connected = false;
     agent.fresh = true;  // to this coordinator
   }
-  const std::map<JobId, JobRecord> jobs = store_;
-  for (const auto& [id, record] : jobs) {
-    if (!IsFinal(record.state)) Apply(cluster_->Restore(record, At(seconds_)));
+  std::vector<JobRecord> unfinished;
+  for (const auto& [id, record] : store_) {
+    if (!IsFinal(record.state)) unfinished.push_back(record);
   }
+  Actions all;
+  for (const JobRecord& record : unfinished) {
+    const Actions actions = cluster_->Restore(record, At(seconds_));
+    all.insert(all.end(), actions.begin(), actions.end());
+  }
+  if (listener_.on_start) listener_.on_start(unfinished, At(seconds_), all);
+  Apply(all);
 }
 
 void World::Apply(const Actions& actions) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,6 +18,13 @@
 #include "coordinator/job/cluster.h"
 
 namespace tactus::job {
+
+// Called with all that the cluster is given and answers; each may be empty.
+struct WorldListener {
+  std::function<void(const std::vector<JobRecord>& restored, Instant now, const Actions&)>
+      on_start = {};
+  std::function<void(const Event& event, Instant now, const Actions&)> on_step = {};
+};
 
 // Everything follows from the seed. Checks are gtest expectations. The invariants:
 //   - a device has one running worker at most; a worker's id is never used again;
@@ -37,7 +45,7 @@ class World {
     int strays = 0;
   };
 
-  World(std::uint64_t seed, Tally& tally);
+  World(std::uint64_t seed, Tally& tally, WorldListener listener = {});
 
   // Something happens.
   void Step();
@@ -109,6 +117,7 @@ class World {
   std::optional<WorkerId> AnyReachable();
 
   Tally& tally_;
+  const WorldListener listener_;
   Rng rng_;
   double seconds_ = 0;
   std::unique_ptr<Cluster> cluster_;

@@ -65,6 +65,26 @@ TEST(OutboxTest, AFullBoxRefuses) {
   EXPECT_EQ(outbox.size(), Outbox::kMessagesMax);
 }
 
+// Of the simulator's seed 203: the disk was full, so a job's start waited; its node's agent came
+// back as a new process meanwhile, the job failed, and the start would have reached that process.
+TEST(ActionQueueDropTest, WhatWaitsForANodeThatStartedAnewIsDropped) {
+  std::vector<std::string> performed;
+  ActionQueue queue({.write = [](const store::WriteBatch&) {},
+                     .perform =
+                         [&](const job::Action& action) {
+                           const std::string* node = job::NodeOf(action);
+                           performed.push_back(node == nullptr ? "other" : *node);
+                         }});
+  queue.Push({job::PersistJob{}, job::StartWorker{.node = "a"}, job::StartWorker{.node = "b"},
+              job::PublishJob{}},
+             {});
+
+  queue.Drop("a");
+  queue.OnWritten(absl::OkStatus());
+
+  EXPECT_THAT(performed, ElementsAre("b", "other"));
+}
+
 v1::JobEvent Progress(std::uint64_t rounds) {
   v1::JobEvent event;
   event.mutable_progress()->set_rounds(rounds);

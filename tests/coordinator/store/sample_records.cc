@@ -164,7 +164,10 @@ job::RoundRecord Round(std::uint64_t job, std::uint64_t round) {
           .loss = 0.1 * static_cast<double>(round),
           .seconds = 0.25,
           .plan_version = 4,
-          .worker_samples = {7, 5, 3, 1}};
+          .worker_samples = {7, 5, 3, 1},
+          .worker_compute_seconds = {0.2, 0.1, 0.05, 0.025},
+          .worker_blocked_seconds = {0.01, 0.11, 0.16, 0.185},
+          .bytes = 1ull << 33};
 }
 
 void ExpectEqual(const job::JobRecord& found, const job::JobRecord& expected) {
@@ -202,6 +205,9 @@ void ExpectEqual(const job::RoundRecord& found, const job::RoundRecord& expected
   EXPECT_EQ(found.seconds, expected.seconds);
   EXPECT_EQ(found.plan_version, expected.plan_version);
   EXPECT_EQ(found.worker_samples, expected.worker_samples);
+  EXPECT_EQ(found.worker_compute_seconds, expected.worker_compute_seconds);
+  EXPECT_EQ(found.worker_blocked_seconds, expected.worker_blocked_seconds);
+  EXPECT_EQ(found.bytes, expected.bytes);
 }
 
 }  // namespace tactus::store

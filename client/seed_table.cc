@@ -1,0 +1,135 @@
+#include "client/seed_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "base/check.h"
+#include "client/simulation_report.h"
+#include "client/text.h"
+
+namespace tactus::client {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A figure of a result that has a median: its names and how a person reads it.
+struct Figure {
+  const char* heading;
+  const char* key;
+  std::function<double(const SeedResult&)> value;
+  std::function<std::string(double)> text;
+};
+
+std::string SpanText(double seconds) {
+  return std::isfinite(seconds) ? FormatRate(seconds) + "s" : "-";
+}
+
+// A median of counts may end in a half.
+std::string CountText(double count) {
+  const bool whole = std::isfinite(count) && count == std::floor(count);
+  return whole ? FormatCount(static_cast<std::uint64_t>(count)) : FormatRate(count);
+}
+
+const std::vector<Figure>& Figures() {
+  static const std::vector<Figure> kFigures = {
+      {"TO LOSS", "seconds_to_loss",
+       [](const SeedResult& result) { return result.seconds_to_loss.value_or(NAN); }, SpanText},
+      {"TRAINING", "train_seconds", [](const SeedResult& result) { return result.train_seconds; },
+       SpanText},
+      {"SAMPLES/S", "samples_per_second",
+       [](const SeedResult& result) { return result.samples_per_second; }, FormatRate},
+      {"UTILISATION", "utilisation", [](const SeedResult& result) { return result.utilisation; },
+       FormatPercent},
+      {"LOSS", "train_loss", [](const SeedResult& result) { return result.train_loss; },
+       FormatLoss},
+      {"ROUNDS", "rounds",
+       [](const SeedResult& result) { return static_cast<double>(result.rounds); }, CountText},
+      {"DECISIONS", "decisions",
+       [](const SeedResult& result) { return static_cast<double>(result.decisions); }, CountText}};
+  return kFigures;
+}
+
+Distribution DistributionOfFigure(const std::vector<SeedResult>& results, const Figure& figure) {
+  std::vector<double> values;
+  for (const SeedResult& result : results) values.push_back(figure.value(result));
+  return DistributionOf(std::move(values));
+}
+
+double Quantile(const std::vector<double>& sorted, double q) {
+  const double place = static_cast<double>(sorted.size() - 1) * q;
+  const std::size_t below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (place - std::floor(place)) * (sorted[above] - sorted[below]);
+}
+
+}  // namespace
+
+SeedResult ResultOf(std::uint64_t seed, const simulator::Outcome& outcome,
+                    std::optional<double> loss) {
+  TACTUS_CHECK(!outcome.jobs.empty());
+  const simulator::JobOutcome& job = outcome.jobs.front();
+  return {.seed = seed,
+          .state = job.state,
+          .seconds_to_loss = loss ? SecondsToLoss(job, *loss) : std::nullopt,
+          .train_seconds = job.train_seconds,
+          .samples_per_second = job.samples_per_second,
+          .utilisation = job.utilisation,
+          .train_loss = job.train_loss,
+          .rounds = job.rounds,
+          .decisions = job.decisions_total,
+          .violations = outcome.violations_total};
+}
+
+Distribution DistributionOf(std::vector<double> values) {
+  std::erase_if(values, [](double value) { return !std::isfinite(value); });
+  if (values.empty()) return {};
+  std::ranges::sort(values);
+  return {.median = Quantile(values, 0.5),
+          .spread = Quantile(values, 0.75) - Quantile(values, 0.25)};
+}
+
+std::string SeedTable(const std::vector<SeedResult>& results) {
+  std::vector<std::vector<std::string>> rows = {{"SEED", "STATE"}};
+  for (const Figure& figure : Figures()) rows[0].emplace_back(figure.heading);
+  rows[0].emplace_back("VIOLATIONS");
+  for (const SeedResult& result : results) {
+    rows.push_back({std::to_string(result.seed), StateWord(result.state)});
+    for (const Figure& figure : Figures()) {
+      rows.back().push_back(figure.text(figure.value(result)));
+    }
+    rows.back().push_back(FormatCount(result.violations));
+  }
+  std::vector<std::string> median = {"median", ""};
+  std::vector<std::string> spread = {"spread", ""};
+  for (const Figure& figure : Figures()) {
+    const Distribution distribution = DistributionOfFigure(results, figure);
+    median.push_back(figure.text(distribution.median));
+    spread.push_back(figure.text(distribution.spread));
+  }
+  rows.push_back(median);
+  rows.push_back(spread);
+  return FormatTable(rows);
+}
+
+std::string SeedJson(const std::vector<SeedResult>& results) {
+  Json runs = Json::array();
+  for (const SeedResult& result : results) {
+    Json run = {{"seed", result.seed}, {"state", StateWord(result.state)}};
+    for (const Figure& figure : Figures()) run[figure.key] = figure.value(result);
+    run["violations_total"] = result.violations;
+    runs.push_back(run);
+  }
+  Json median = Json::object();
+  Json spread = Json::object();
+  for (const Figure& figure : Figures()) {
+    const Distribution distribution = DistributionOfFigure(results, figure);
+    median[figure.key] = distribution.median;
+    spread[figure.key] = distribution.spread;
+  }
+  const Json object = {{"seeds", runs}, {"median", median}, {"spread", spread}};
+  return object.dump(2) + "\n";
+}
+
+}  // namespace tactus::client

@@ -1,0 +1,18 @@
+// `tactus simulate`: how a job would run on a cluster that a file describes.
+
+#pragma once
+
+#include "client/command_line.h"
+#include "client/exit_code.h"
+#include "client/screen.h"
+
+namespace tactus::client {
+
+// Simulates and prints. Equal files and seeds give equal bytes.
+//
+// kOk: the job succeeded and no promise was broken. kUsage: a file or option is wrong.
+// kPromiseBroken: a checker found a violation, which is said with the command that repeats it.
+// kJobFailed: the simulated job failed. Of several seeds: the first of these that fits any.
+ExitCode Simulate(const SimulateCommand& command, const Screen& screen);
+
+}  // namespace tactus::client

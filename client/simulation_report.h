@@ -1,0 +1,35 @@
+// What a simulation showed, for a person and for programs. Pure functions of the outcome: equal
+// outcomes give equal bytes.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "simulator/outcome.h"
+
+namespace tactus::client {
+
+struct ReportOptions {
+  std::uint64_t seed = 1;
+  // The time to this loss is reported; not given: to none.
+  std::optional<double> loss{};
+};
+
+// Rows of a table show so many workers, decisions and shares at most.
+inline constexpr std::size_t kWorkerRowsMax = 32;
+inline constexpr std::size_t kDecisionRowsMax = 20;
+inline constexpr std::size_t kSharesShownMax = 8;
+
+// For each job its figures, then its workers, then its decisions.
+std::string ReportTable(const simulator::Outcome& outcome, const ReportOptions& options);
+
+// One object with all that the table has, uncut, and the violations. Keys keep their order; a
+// number that is not finite is null.
+std::string ReportJson(const simulator::Outcome& outcome, const ReportOptions& options);
+
+// "succeeded", as in the API and on records.
+const char* StateWord(job::JobState state);
+
+}  // namespace tactus::client

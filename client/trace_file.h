@@ -1,0 +1,25 @@
+// A simulation as a trace of Chrome's trace event format, which Perfetto and chrome://tracing open.
+
+#pragma once
+
+#include <string>
+
+#include "simulator/outcome.h"
+
+namespace tactus::client {
+
+// One JSON object {"traceEvents": [...]}: a process a host, a thread a worker, with
+//
+//   complete events (X)  load, compute, wait, transfer, pause; args: round, and samples of a
+//   compute instant events (i)   "plan 3": the worker adopts it; args: round, and at the first
+//   worker that
+//                        does, batch and reason
+//   counter events (C)   the first job's smoothed loss, as a process of its own
+//
+// Times are microseconds since the simulation's start; events stand in no particular order.
+//
+// Source: wix-incubator/trace-event-lib, src/schema/, commit 7a224b8, which puts Google's "Trace
+// Event Format" into types.
+std::string ChromeTrace(const simulator::Outcome& outcome);
+
+}  // namespace tactus::client

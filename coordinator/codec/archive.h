@@ -1,0 +1,196 @@
+// The core's plain structs as CBOR maps, and back. Fields() of a struct names each field once, for
+// both directions; coordinator/codec/fields.h has them.
+//
+// CBOR and not JSON text: reasons may quote a worker's output, which need not be UTF-8, and a loss
+// may be NaN.
+
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/id.h"
+#include "base/time.h"
+
+namespace tactus::codec {
+
+// The highest value of an enum whose values are 0, 1, 2 and so on; -1: none was named.
+template <typename T>
+constexpr int kEnumMax = -1;
+
+// What stands for an alternative of a variant in its map, under the key "kind"; null: none was
+// named.
+template <typename T>
+constexpr const char* kKind = nullptr;
+
+// T is U or const U.
+template <typename T, typename U>
+concept Of = std::same_as<std::remove_const_t<T>, U>;
+
+// Makes the map of a struct.
+struct Writer {
+  nlohmann::json out = nlohmann::json::object();
+
+  template <typename T>
+  void operator()(const char* key, const T& value) {
+    out[key] = Encode(value);
+  }
+
+  template <typename T>
+  static nlohmann::json Encode(const T& value) {
+    if constexpr (std::is_enum_v<T>) {
+      static_assert(kEnumMax<T> >= 0);
+      return static_cast<int>(value);
+    } else if constexpr (std::is_arithmetic_v<T> || std::same_as<T, std::string>) {
+      return value;
+    } else {
+      return EncodeCompound(value);
+    }
+  }
+
+ private:
+  template <typename T>
+  static nlohmann::json EncodeCompound(const T& record) {
+    Writer writer;
+    Fields(writer, record);
+    return std::move(writer.out);
+  }
+  static nlohmann::json EncodeCompound(const Duration& duration) { return duration.count(); }
+  static nlohmann::json EncodeCompound(const Instant& time) {
+    return time.time_since_epoch().count();
+  }
+  template <typename Tag>
+  static nlohmann::json EncodeCompound(const Id<Tag>& id) {
+    return id.value;
+  }
+  template <typename T>
+  static nlohmann::json EncodeCompound(const std::optional<T>& value) {
+    return value ? Encode(*value) : nlohmann::json(nullptr);
+  }
+  template <typename T>
+  static nlohmann::json EncodeCompound(const std::vector<T>& items) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const T& item : items) list.push_back(Encode(item));
+    return list;
+  }
+  static nlohmann::json EncodeCompound(const std::map<std::string, std::string>& items) {
+    return items;
+  }
+  template <typename... Ts>
+  static nlohmann::json EncodeCompound(const std::variant<Ts...>& value) {
+    static_assert(((kKind<Ts> != nullptr) && ...));
+    return std::visit(
+        []<typename T>(const T& one) {
+          nlohmann::json map = Encode(one);
+          map["kind"] = kKind<T>;
+          return map;
+        },
+        value);
+  }
+};
+
+// Sets the fields of a struct from its map: one that the map lacks keeps its value, and what is not
+// a field is ignored. Throws nlohmann::json::exception where a value has the wrong type; Unpack
+// below catches it.
+struct Reader {
+  const nlohmann::json& in;
+
+  template <typename T>
+  void operator()(const char* key, T& value) {
+    const auto found = in.find(key);
+    if (found != in.end()) Decode(*found, value);
+  }
+
+  template <typename T>
+  static void Decode(const nlohmann::json& from, T& value) {
+    if constexpr (std::is_enum_v<T>) {
+      const auto number = from.get<std::int64_t>();
+      Require(number >= 0 && number <= kEnumMax<T>, "value outside of its enum");
+      value = static_cast<T>(number);
+    } else if constexpr (std::is_arithmetic_v<T> || std::same_as<T, std::string>) {
+      value = from.get<T>();
+    } else {
+      DecodeCompound(from, value);
+    }
+  }
+
+ private:
+  static void Require(bool holds, const char* otherwise) {
+    if (!holds) throw nlohmann::json::out_of_range::create(401, otherwise, nullptr);
+  }
+  template <typename T>
+  static void DecodeCompound(const nlohmann::json& from, T& record) {
+    Require(from.is_object(), "not a map");
+    Reader reader{from};
+    Fields(reader, record);
+  }
+  static void DecodeCompound(const nlohmann::json& from, Duration& duration) {
+    duration = Duration(from.get<Duration::rep>());
+  }
+  static void DecodeCompound(const nlohmann::json& from, Instant& time) {
+    time = Instant(Duration(from.get<Duration::rep>()));
+  }
+  template <typename Tag>
+  static void DecodeCompound(const nlohmann::json& from, Id<Tag>& id) {
+    id.value = from.get<std::uint64_t>();
+  }
+  template <typename T>
+  static void DecodeCompound(const nlohmann::json& from, std::optional<T>& value) {
+    value.reset();
+    if (!from.is_null()) Decode(from, value.emplace());
+  }
+  template <typename T>
+  static void DecodeCompound(const nlohmann::json& from, std::vector<T>& items) {
+    Require(from.is_array(), "not a list");
+    items.clear();
+    for (const nlohmann::json& item : from) Decode(item, items.emplace_back());
+  }
+  static void DecodeCompound(const nlohmann::json& from,
+                             std::map<std::string, std::string>& items) {
+    items = from.get<std::map<std::string, std::string>>();
+  }
+  template <typename... Ts>
+  static void DecodeCompound(const nlohmann::json& from, std::variant<Ts...>& value) {
+    const std::string kind = from.at("kind").get<std::string>();
+    Require((DecodeIf<Ts>(kind, from, value) || ...), "unknown kind");
+  }
+  template <typename T, typename Variant>
+  static bool DecodeIf(const std::string& kind, const nlohmann::json& from, Variant& value) {
+    if (kind != kKind<T>) return false;
+    Decode(from, value.template emplace<T>());
+    return true;
+  }
+};
+
+// The bytes of a map.
+inline std::string Pack(const nlohmann::json& value) {
+  std::string bytes;
+  nlohmann::json::to_cbor(value, bytes);
+  return bytes;
+}
+
+// Reads the bytes of a map and hands it to `read`, which may throw as Reader does and returns a
+// Status. `what` begins a message. Errors: DataLoss, not such bytes; those of `read`.
+template <typename Read>
+absl::Status Unpack(std::string_view bytes, std::string_view what, const Read& read) {
+  // The library throws on an impossible length even when it is asked not to throw, so it is not
+  // asked.
+  try {
+    return read(nlohmann::json::from_cbor(bytes.begin(), bytes.end()));
+  } catch (const nlohmann::json::exception& error) {
+    return absl::DataLossError(std::string(what) + " is damaged: " + error.what());
+  }
+}
+
+}  // namespace tactus::codec

@@ -1,0 +1,161 @@
+// The fields of plans, reports and records, by name; see coordinator/codec/archive.h.
+
+#pragma once
+
+#include "coordinator/codec/archive.h"
+#include "coordinator/job/records.h"
+#include "policies/plan.h"
+
+namespace tactus::codec {
+
+template <>
+inline constexpr int kEnumMax<job::JobState> = static_cast<int>(job::JobState::kCancelled);
+template <>
+inline constexpr int kEnumMax<job::DeviceKind> = static_cast<int>(job::DeviceKind::kCuda);
+template <>
+inline constexpr int kEnumMax<policies::Synchronization> =
+    static_cast<int>(policies::Synchronization::kEveryStep);
+template <>
+inline constexpr int kEnumMax<policies::Aggregation> =
+    static_cast<int>(policies::Aggregation::kAverage);
+template <>
+inline constexpr int kEnumMax<policies::LearningRateRule> =
+    static_cast<int>(policies::LearningRateRule::kConstant);
+
+void Fields(auto& archive, Of<policies::Plan> auto& plan) {
+  archive("version", plan.version);
+  archive("synchronization", plan.synchronization);
+  archive("aggregation", plan.aggregation);
+  archive("learning_rate_rule", plan.learning_rate_rule);
+  archive("batch_sizes", plan.batch_sizes);
+  archive("reason", plan.reason);
+}
+
+void Fields(auto& archive, Of<policies::Report> auto& report) {
+  archive("round", report.round);
+  archive("plan_version", report.plan_version);
+  archive("rank", report.rank);
+  archive("samples", report.samples);
+  archive("loss_sum", report.loss_sum);
+  archive("compute_seconds", report.compute_seconds);
+  archive("blocked_seconds", report.blocked_seconds);
+  archive("round_seconds", report.round_seconds);
+  archive("bytes_sent", report.bytes_sent);
+  archive("gradient_norm2_local", report.gradient_norm2_local);
+  archive("gradient_norm2_global", report.gradient_norm2_global);
+  archive("samples_global", report.samples_global);
+  archive("loss_mean_global", report.loss_mean_global);
+  archive("nonfinite_members", report.nonfinite_members);
+  archive("epoch", report.epoch);
+  archive("epoch_consumed", report.epoch_consumed);
+}
+
+void Fields(auto& archive, Of<job::JobSettings> auto& settings) {
+  archive("name", settings.name);
+  archive("workers_min", settings.workers_min);
+  archive("workers_max", settings.workers_max);
+  archive("device", settings.device);
+  archive("batch_policy", settings.batch_policy);
+  archive("batch_per_worker", settings.batch_per_worker);
+  archive("batch_min", settings.batch_min);
+  archive("batch_max", settings.batch_max);
+  archive("stop_train_loss", settings.stop_train_loss);
+  archive("stop_epochs", settings.stop_epochs);
+  archive("stop_time", settings.stop_time);
+  archive("stop_rounds", settings.stop_rounds);
+}
+
+void Fields(auto& archive, Of<job::DeviceRecord> auto& device) {
+  archive("name", device.name);
+  archive("kind", device.kind);
+  archive("model", device.model);
+  archive("emulated_speed", device.emulated_speed);
+}
+
+void Fields(auto& archive, Of<job::MemberRecord> auto& member) {
+  archive("worker", member.worker);
+  archive("node", member.node);
+  archive("device", member.device);
+  archive("emulated_speed", member.emulated_speed);
+}
+
+void Fields(auto& archive, Of<job::ArtifactRecord> auto& artifact) {
+  archive("path", artifact.path);
+  archive("size_bytes", artifact.size_bytes);
+}
+
+void Fields(auto& archive, Of<job::ResultRecord> auto& result) {
+  archive("artifacts", result.artifacts);
+  archive("validation_loss", result.validation_loss);
+  archive("validation_accuracy", result.validation_accuracy);
+  archive("validation_samples", result.validation_samples);
+  archive("train_loss", result.train_loss);
+  archive("rounds", result.rounds);
+  archive("samples", result.samples);
+  archive("epochs", result.epochs);
+  archive("train_seconds", result.train_seconds);
+  archive("stop_reason", result.stop_reason);
+  archive("utilisation", result.utilisation);
+}
+
+void Fields(auto& archive, Of<job::WorkerProgress> auto& worker) {
+  archive("batch_size", worker.batch_size);
+  archive("samples", worker.samples);
+  archive("samples_per_second", worker.samples_per_second);
+  archive("idle_ratio", worker.idle_ratio);
+}
+
+void Fields(auto& archive, Of<job::Progress> auto& progress) {
+  archive("rounds", progress.rounds);
+  archive("epoch", progress.epoch);
+  archive("epoch_consumed", progress.epoch_consumed);
+  archive("epoch_samples", progress.epoch_samples);
+  archive("samples", progress.samples);
+  archive("loss", progress.loss);
+  archive("samples_per_second", progress.samples_per_second);
+  archive("elapsed_seconds", progress.elapsed_seconds);
+  archive("eta_seconds", progress.eta_seconds);
+  archive("plan", progress.plan);
+  archive("workers", progress.workers);
+}
+
+void Fields(auto& archive, Of<job::JobRecord> auto& record) {
+  archive("id", record.id);
+  archive("name", record.name);
+  archive("uid", record.uid);
+  archive("request_id", record.request_id);
+  archive("spec", record.spec);
+  archive("settings", record.settings);
+  archive("labels", record.labels);
+  archive("state", record.state);
+  archive("state_reason", record.state_reason);
+  archive("error_field", record.error_field);
+  archive("revision", record.revision);
+  archive("create_time", record.create_time);
+  archive("start_time", record.start_time);
+  archive("end_time", record.end_time);
+  archive("update_time", record.update_time);
+  archive("generation", record.generation);
+  archive("newest_plan", record.newest_plan);
+  archive("cancel_reason", record.cancel_reason);
+  archive("discard", record.discard);
+  archive("members", record.members);
+  archive("progress", record.progress);
+  archive("result", record.result);
+}
+
+void Fields(auto& archive, Of<job::RoundRecord> auto& round) {
+  archive("job", round.job);
+  archive("round", round.round);
+  archive("epoch", round.epoch);
+  archive("samples", round.samples);
+  archive("loss", round.loss);
+  archive("seconds", round.seconds);
+  archive("plan_version", round.plan_version);
+  archive("worker_samples", round.worker_samples);
+  archive("worker_compute_seconds", round.worker_compute_seconds);
+  archive("worker_blocked_seconds", round.worker_blocked_seconds);
+  archive("bytes", round.bytes);
+}
+
+}  // namespace tactus::codec

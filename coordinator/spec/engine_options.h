@@ -1,0 +1,15 @@
+// A job's specification as the round engine takes it.
+
+#pragma once
+
+#include "agent/engine/round_engine.h"
+#include "tactus/v1/spec.pb.h"
+
+namespace tactus::spec {
+
+// The options of every member's engine, with the defaults of proto/tactus/v1/spec.proto: what a
+// worker makes of the same spec (agent/worker/job_json.h). train_samples is left as it is by
+// default: only who has the data knows it. Requires: SpecViolations(spec) is empty.
+engine::EngineOptions EngineOptionsOf(const v1::JobSpec& spec);
+
+}  // namespace tactus::spec

@@ -1,0 +1,105 @@
+#include "coordinator/spec/field_checks.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace tactus::spec {
+namespace {
+
+constexpr std::size_t kPathBytesMax = 4096;
+constexpr std::size_t kShownBytesMax = 80;
+
+std::string Shown(const std::string& value) {
+  if (value.size() <= kShownBytesMax) return "\"" + value + "\"";
+  return "\"" + value.substr(0, kShownBytesMax) + "...\" (" + std::to_string(value.size()) +
+         " bytes)";
+}
+
+// Levenshtein distance by rows.
+std::size_t Distance(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+bool Contains(const Interval& interval, double value) {
+  const bool above = interval.low_included ? value >= interval.low : value > interval.low;
+  const bool below = interval.high_included ? value <= interval.high : value < interval.high;
+  return std::isfinite(value) && above && below;
+}
+
+void FieldChecks::Add(const std::string& field, const std::string& description) {
+  violations_.push_back({.field = field, .description = description});
+}
+
+void FieldChecks::Missing(const std::string& field, const std::string& allowed) {
+  Add(field, "is missing; " + allowed);
+}
+
+void FieldChecks::Real(const std::string& field, double value, const Interval& interval) {
+  if (Contains(interval, value)) return;
+  Add(field, fmt::format("found {}, allowed is {}", value, interval.text));
+}
+
+bool FieldChecks::Whole(const std::string& field, std::uint64_t value, const Bounds& bounds) {
+  if (value >= bounds.low && value <= bounds.high) return true;
+  Add(field, fmt::format("found {}, allowed is {} to {}", value, bounds.low, bounds.high));
+  return false;
+}
+
+void FieldChecks::Path(const std::string& field, const std::string& path) {
+  if (path.empty()) {
+    Add(field, "is empty; give a path");
+  } else if (path.size() > kPathBytesMax) {
+    Add(field, fmt::format("found a path of {} bytes, allowed are {}", path.size(), kPathBytesMax));
+  } else if (path.find('\0') != std::string::npos) {
+    Add(field, "found a path with a zero byte in it");
+  }
+}
+
+void FieldChecks::OneOf(const std::string& field, const std::string& value,
+                        const std::vector<std::string>& allowed) {
+  if (std::ranges::find(allowed, value) != allowed.end()) return;
+  const std::string nearest = Nearest(value, allowed);
+  Add(field, "found " + Shown(value) + ", allowed is " + Enumerate(allowed) +
+                 (nearest.empty() ? "" : "; did you mean " + nearest + "?"));
+}
+
+std::string Nearest(const std::string& value, const std::vector<std::string>& allowed) {
+  if (value.size() > kShownBytesMax) return {};
+  std::string nearest;
+  std::size_t best = 3;
+  for (const std::string& name : allowed) {
+    const std::size_t distance = Distance(value, name);
+    if (distance < best && 2 * distance < name.size()) {
+      best = distance;
+      nearest = name;
+    }
+  }
+  return nearest;
+}
+
+std::string Enumerate(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += i + 1 == names.size() ? " or " : ", ";
+    text += names[i];
+  }
+  return text;
+}
+
+}  // namespace tactus::spec

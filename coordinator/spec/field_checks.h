@@ -1,0 +1,66 @@
+// The checks that the rules of a specification are made of, and the list of what was found wrong.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/status.h"
+
+namespace tactus::spec {
+
+// An interval of doubles; `text` says it in words: "0 to below 1".
+struct Interval {
+  double low = 0;
+  bool low_included = true;
+  double high = 0;
+  bool high_included = true;
+  std::string text = {};
+};
+
+// False for a NaN and for infinities.
+bool Contains(const Interval& interval, double value);
+
+// Whole numbers from `low` to `high`, both included.
+struct Bounds {
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+};
+
+// Collects violations; every method adds at most one.
+class FieldChecks {
+ public:
+  void Add(const std::string& field, const std::string& description);
+
+  // "is missing; <allowed>".
+  void Missing(const std::string& field, const std::string& allowed);
+
+  // The number is in the interval; NaN and infinities never are.
+  void Real(const std::string& field, double value, const Interval& interval);
+
+  // The number is in the bounds. Returns whether it is.
+  bool Whole(const std::string& field, std::uint64_t value, const Bounds& bounds);
+
+  // A path is not empty, not longer than 4096 bytes, without zero bytes.
+  void Path(const std::string& field, const std::string& path);
+
+  // A name out of a closed set; else what was found, the set, and the nearest one when it is near.
+  void OneOf(const std::string& field, const std::string& value,
+             const std::vector<std::string>& allowed);
+
+  const std::vector<runtime::FieldViolation>& violations() const { return violations_; }
+
+ private:
+  std::vector<runtime::FieldViolation> violations_;
+};
+
+// The member of `allowed` that is at most two typing errors (and less than half its length) away;
+// empty when there is none.
+std::string Nearest(const std::string& value, const std::vector<std::string>& allowed);
+
+// "a, b or c".
+std::string Enumerate(const std::vector<std::string>& names);
+
+}  // namespace tactus::spec

@@ -1,0 +1,23 @@
+// A job's specification, checked field by field against the rules of proto/tactus/v1/spec.proto.
+
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coordinator/job/records.h"
+#include "runtime/status.h"
+#include "tactus/v1/spec.pb.h"
+
+namespace tactus::spec {
+
+// Every rule that `spec` breaks, in the order of the fields; each names the field by its path in
+// the job file ("optimizer.sgd.momentum"), what was found and what is allowed. Empty: the spec is
+// right. What only a worker can see (does the file exist, does the model load) is not looked at.
+std::vector<runtime::FieldViolation> SpecViolations(const v1::JobSpec& spec);
+
+// What the controller needs of a spec, with the defaults filled in.
+// Errors: InvalidArgument with every violation as detail.
+absl::StatusOr<job::JobSettings> ParseSpec(const v1::JobSpec& spec);
+
+}  // namespace tactus::spec

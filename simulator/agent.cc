@@ -1,0 +1,197 @@
+#include "simulator/agent.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "base/check.h"
+#include "simulator/coordinator.h"
+
+namespace tactus::simulator {
+namespace {
+
+constexpr int kKilled = 9;
+constexpr int kTerminated = 15;
+
+}  // namespace
+
+Agent::Agent(const HostModel& host, std::size_t index, Rng rng, AgentSurroundings around)
+    : host_(host),
+      index_(index),
+      around_(std::move(around)),
+      up_(around_.scheduler, around_.control, rng.Fork("up"),
+          [this](std::uint64_t sequence, const UpMessage& message) {
+            std::visit(
+                [&](const auto& said) { around_.coordinator.Receive(*this, sequence, said); },
+                message);
+          }),
+      down_(around_.scheduler, around_.control, rng.Fork("down"),
+            [this](std::uint64_t sequence, const job::Action& action) {
+              down_.Acknowledge(sequence);
+              if (const auto* start = std::get_if<job::StartWorker>(&action)) On(*start);
+              if (const auto* send = std::get_if<job::SendToWorker>(&action)) On(*send);
+              if (const auto* stop = std::get_if<job::StopWorker>(&action)) On(*stop);
+            }) {
+  for (const DeviceModel& model : host_.devices) {
+    devices_.push_back(std::make_unique<Device>(model, rng.Fork(model.name)));
+  }
+}
+
+void Agent::Start() {
+  alive_ = true;
+  ++life_;
+  Dial();
+}
+
+void Agent::Crash() {
+  alive_ = false;
+  connected_ = false;
+  up_.Close();
+  down_.Close();
+  up_.Forget();
+  down_.Forget();
+  for (auto& [id, running] : workers_) {
+    if (running.gone) continue;
+    running.gone = true;
+    running.worker->Kill();
+  }
+}
+
+void Agent::Dial() {
+  if (!alive_ || connected_) return;
+  if (!up_.cut() && !down_.cut() && around_.coordinator.Accepts(*this)) return;
+  around_.scheduler.After(kRetry, [this, life = life_] {
+    if (life == life_) Dial();
+  });
+}
+
+job::NodeJoined Agent::Hello() const {
+  job::NodeJoined hello{.node = host_.name};
+  for (const DeviceModel& device : host_.devices) {
+    const bool cuda = device.name.starts_with("cuda:");
+    hello.devices.push_back(
+        {.name = device.name, .kind = cuda ? job::DeviceKind::kCuda : job::DeviceKind::kCpu});
+  }
+  for (const auto& [id, running] : workers_) {
+    if (!running.gone) hello.running_workers.push_back(id);
+  }
+  return hello;
+}
+
+void Agent::OnWelcome(bool same) {
+  connected_ = true;
+  if (!same) down_.Forget();
+  up_.Open();
+  down_.Open();
+}
+
+void Agent::OnClosed() {
+  connected_ = false;
+  up_.Close();
+  down_.Close();
+  down_.Forget();
+  around_.scheduler.After(kRetry, [this, life = life_] {
+    if (life == life_) Dial();
+  });
+}
+
+void Agent::Tell(const job::Action& action) { down_.Send(action); }
+
+void Agent::On(const job::StartWorker& start) {
+  if (workers_.contains(start.worker)) return;
+  const WorkerId id = start.worker;
+  SimulatedJob& job = around_.job(start.job);
+  const std::uint32_t track = around_.recorder.OnWorker(
+      start.job, {.worker = id, .node = host_.name, .device = start.device});
+  Running& running = workers_[id];
+  running.device = start.device;
+  running.worker = std::make_unique<Worker>(
+      WorkerOrder{
+          .worker = id, .job = start.job, .endpoint = std::to_string(index_), .track = track},
+      WorkerSurroundings{.scheduler = around_.scheduler,
+                         .checkers = around_.checkers,
+                         .recorder = around_.recorder,
+                         .device = DeviceNamed(start.device),
+                         .job = job,
+                         .meet = around_.meet,
+                         .say = [this, id](const job::FromWorker& message) { OnSaid(id, message); },
+                         .exited = [this, id](int exit_code) { OnExited(id, exit_code, 0); }});
+}
+
+void Agent::On(const job::SendToWorker& send) {
+  const auto found = workers_.find(send.worker);
+  if (found != workers_.end() && !found->second.gone) found->second.worker->Receive(send.message);
+}
+
+void Agent::On(const job::StopWorker& stop) {
+  const auto found = workers_.find(stop.worker);
+  if (found == workers_.end() || found->second.gone) return;
+  if (!found->second.worker->paused()) return End(stop.worker, kTerminated);
+  around_.scheduler.After(stop.grace, [this, id = stop.worker] { End(id, kKilled); });
+}
+
+void Agent::End(WorkerId worker, int signal) {
+  Running& running = workers_.at(worker);
+  if (running.gone) return;
+  running.worker->Kill();
+  OnExited(worker, -1, signal);
+}
+
+void Agent::OnSaid(WorkerId worker, const job::FromWorker& message) {
+  Say(job::WorkerSaid{.worker = worker, .message = message});
+  if (const auto* finished = std::get_if<job::FinishedMessage>(&message)) {
+    const JobId job = workers_.at(worker).worker->order().job;
+    for (const std::string& path : finished->files) {
+      ++uploads_;
+      Upload(job, path);
+    }
+  }
+}
+
+void Agent::Upload(JobId job, const std::string& path) {
+  around_.scheduler.After(kRetry / 10, [this, job, path, life = life_] {
+    const bool over = life != life_ || !alive_;
+    if (over || (Reaches() && around_.coordinator.ReceiveFile(job, path))) {
+      --uploads_;
+      return;
+    }
+    around_.scheduler.After(kRetry, [this, job, path] { Upload(job, path); });
+  });
+}
+
+void Agent::OnExited(WorkerId worker, int exit_code, int signal) {
+  Running& running = workers_.at(worker);
+  if (running.gone) return;
+  running.gone = true;
+  Say(job::WorkerExited{.worker = worker, .exit_code = exit_code, .signal = signal});
+}
+
+void Agent::Say(UpMessage message) {
+  up_.Send(std::move(message));
+  around_.checkers.OnQueue("an agent's log", up_.size(), up_.kEntriesMax, around_.scheduler.now());
+}
+
+Worker* Agent::WorkerOn(const std::string& device) {
+  for (auto& [id, running] : workers_) {
+    if (!running.gone && running.device == device) return running.worker.get();
+  }
+  return nullptr;
+}
+
+Device& Agent::DeviceNamed(const std::string& device) {
+  const auto found =
+      std::ranges::find_if(devices_, [&](const auto& one) { return one->model().name == device; });
+  TACTUS_CHECK(found != devices_.end());
+  return **found;
+}
+
+void Agent::KillWorker(const std::string& device) {
+  if (Worker* worker = WorkerOn(device)) End(worker->order().worker, kKilled);
+}
+
+std::size_t Agent::running() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(workers_, [](const auto& entry) { return !entry.second.gone; }));
+}
+
+}  // namespace tactus::simulator

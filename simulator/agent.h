@@ -1,0 +1,113 @@
+// An agent of the simulated world: starts and ends a host's workers and relays their messages.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/id.h"
+#include "base/rng.h"
+#include "coordinator/job/actions.h"
+#include "simulator/cluster_model.h"
+#include "simulator/control_channel.h"
+#include "simulator/device.h"
+#include "simulator/scheduler.h"
+#include "simulator/worker.h"
+
+namespace tactus::simulator {
+
+class Coordinator;
+
+// What an agent says: a worker's words, or its end.
+using UpMessage = std::variant<job::WorkerSaid, job::WorkerExited>;
+
+// What an agent needs of its world. All outlive it.
+struct AgentSurroundings {
+  Scheduler& scheduler;
+  Checkers& checkers;
+  Recorder& recorder;
+  const ControlModel& control;
+  Coordinator& coordinator;
+  std::function<SimulatedJob&(JobId job)> job;
+  std::function<Group&(const GroupKey& key, const std::vector<std::string>& endpoints)> meet;
+};
+
+// One host's agent over all its lives. Dials the coordinator until it has it, keeps what could not
+// be said, and says it then. One thread.
+class Agent {
+ public:
+  static constexpr Duration kRetry = Seconds(1);  // between two attempts to reach the coordinator
+
+  // index: of the host in the cluster.
+  Agent(const HostModel& host, std::size_t index, Rng rng, AgentSurroundings around);
+
+  // It begins, or begins again after Crash: dials.
+  void Start();
+
+  // It ends with its workers; nobody is told.
+  void Crash();
+
+  // ---- For the coordinator
+
+  const std::string& name() const { return host_.name; }
+  job::NodeJoined Hello() const;
+  std::uint64_t life() const { return life_; }  // its incarnation
+  // The session is on: what was not acknowledged comes again. `same`: the session of this life, in
+  // which the coordinator may have said something already.
+  void OnWelcome(bool same);
+  // The coordinator is gone, or has given the agent up: dial again.
+  void OnClosed();
+  void Tell(const job::Action& action);
+  void Acknowledge(std::uint64_t sequence) { up_.Acknowledge(sequence); }
+  bool connected() const { return connected_; }
+  // A message of this agent would arrive now.
+  bool Reaches() const { return alive_ && !up_.cut(); }
+
+  // ---- For faults
+
+  void CutUp(bool cut) { up_.SetCut(cut); }
+  void CutDown(bool cut) { down_.SetCut(cut); }
+  Worker* WorkerOn(const std::string& device);  // that runs there; null: none
+  Device& DeviceNamed(const std::string& device);
+  void KillWorker(const std::string& device);
+
+  std::size_t running() const;  // workers
+  bool idle() const { return running() == 0 && up_.size() == 0 && uploads_ == 0; }
+  std::uint64_t messages() const { return up_.delivered_total() + down_.delivered_total(); }
+
+ private:
+  struct Running {
+    std::unique_ptr<Worker> worker;
+    std::string device;
+    bool gone = false;
+  };
+
+  void Dial();
+  void On(const job::StartWorker& start);
+  void On(const job::SendToWorker& send);
+  void On(const job::StopWorker& stop);
+  void OnSaid(WorkerId worker, const job::FromWorker& message);
+  void OnExited(WorkerId worker, int exit_code, int signal);
+  void End(WorkerId worker, int signal);
+  void Upload(JobId job, const std::string& path);
+  void Say(UpMessage message);
+
+  const HostModel host_;
+  const std::size_t index_;
+  const AgentSurroundings around_;
+  std::vector<std::unique_ptr<Device>> devices_;
+  ControlChannel<UpMessage> up_;
+  ControlChannel<job::Action> down_;
+  std::map<WorkerId, Running> workers_;  // of all lives: events may still name them
+  bool alive_ = false;
+  bool connected_ = false;
+  std::uint64_t life_ = 0;
+  int uploads_ = 0;  // under way
+};
+
+}  // namespace tactus::simulator

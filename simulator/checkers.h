@@ -1,0 +1,115 @@
+// What must hold in every simulation, checked as it happens.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/id.h"
+#include "base/time.h"
+#include "coordinator/job/actions.h"
+#include "coordinator/job/records.h"
+#include "policies/plan.h"
+#include "simulator/outcome.h"
+
+namespace tactus::simulator {
+
+// A group of a job, which each of its members is in once.
+struct GroupKey {
+  JobId job{};
+  std::uint64_t generation = 0;
+  friend auto operator<=>(const GroupKey&, const GroupKey&) = default;
+};
+
+// A round as one member closed it.
+struct ClosedRound {
+  std::uint64_t round = 0;
+  std::uint64_t epoch = 0;
+  std::uint64_t plan_version = 0;
+  std::uint64_t parameters_hash = 0;
+};
+
+// Collects the promises that were broken:
+//
+//   - members hold the same plan in every round, and bit-identical parameters after it
+//   - every sample is used once an epoch by rounds that were applied
+//   - generations of a job never go back, its revisions grow, a final state is final
+//   - every state and every decision has a reason
+//   - logs and inboxes stay within their bounds
+//   - a member that trains waits for its devices and its peers alone, and rounds go on while the
+//     coordinator is away
+//
+// One thread.
+class Checkers {
+ public:
+  // `now` of each call is virtual time; it grows.
+
+  // A group of `size` members trains on `train_samples` samples.
+  void OnGroup(const GroupKey& key, std::size_t size, std::uint64_t train_samples);
+  // A member holds `plan` from its next round on.
+  void OnPlan(const GroupKey& key, const policies::Plan& plan, Instant now);
+  // A member used these samples in a round that it has not closed yet.
+  void OnSamples(const GroupKey& key, std::uint64_t round, std::span<const std::uint64_t> indices);
+  void OnRoundClosed(const GroupKey& key, const ClosedRound& closed, Instant now);
+  // A member is disturbed on purpose, or the group is ending: rounds may stand still until then.
+  void Excuse(const GroupKey& key, Instant until);
+  void ExcuseAll(Instant until);
+
+  // The coordinator cannot be reached, or can be again.
+  void OnCoordinatorAway(Instant now);
+  void OnCoordinatorBack(Instant now);
+
+  // What the coordinator did; `present` are the records as they were durable before.
+  void OnActions(const job::Actions& actions, Instant now);
+  // A coordinator that restarted has these durable records.
+  void OnRestart(const std::map<JobId, job::JobRecord>& durable);
+
+  // Something holds `size` entries of at most `bound`.
+  void OnQueue(const char* what, std::size_t size, std::size_t bound, Instant now);
+
+  void Break(std::string what, Instant now);
+
+  std::vector<Violation> TakeViolations() { return std::move(violations_); }
+  std::uint64_t violations_total() const { return total_; }
+
+ private:
+  struct Round {
+    std::uint64_t plan_version = 0;
+    std::uint64_t parameters_hash = 0;
+    std::size_t closed = 0;                // by so many members
+    std::vector<std::uint64_t> samples{};  // until it is closed for the first time
+  };
+  struct Group {
+    std::size_t size = 0;
+    std::map<std::uint64_t, policies::Plan> plans{};  // by version
+    std::map<std::uint64_t, Round> rounds{};          // open, or not closed by all
+    std::uint64_t epoch = 0;
+    std::vector<bool> used{};  // by sample, in this epoch
+    std::uint64_t used_count = 0;
+    Instant last_closed{};
+    Duration longest_round{};
+    Instant excused_until{};
+    std::uint64_t rounds_closed = 0;  // by some member
+  };
+  struct Job {
+    std::uint64_t generation = 0;
+    std::uint64_t revision = 0;
+    bool final = false;
+  };
+
+  void CommitSamples(Group& group, const GroupKey& key, const ClosedRound& closed, Instant now);
+  void NextEpoch(Group& group, const GroupKey& key, Instant now);
+  void OnRecord(const job::JobRecord& record, Instant now);
+
+  std::map<GroupKey, Group> groups_;
+  std::map<JobId, Job> jobs_;
+  Instant away_since_ = Instant::max();
+  std::vector<Violation> violations_;
+  std::uint64_t total_ = 0;
+};
+
+}  // namespace tactus::simulator

@@ -1,0 +1,185 @@
+#include "simulator/coordinator.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "simulator/agent.h"
+
+namespace tactus::simulator {
+namespace {
+
+constexpr Duration kDiskRetry = Seconds(0.5);  // as service::CoreRunner's flush
+
+}  // namespace
+
+void Coordinator::Start() {
+  if (up()) return;
+  ++life_;
+  cluster_ = std::make_unique<job::Cluster>(kWallOffset);
+  around_.checkers.OnRestart(durable_);
+  std::vector<job::JobRecord> restored;
+  job::Actions actions;
+  const Instant now = around_.scheduler.now();
+  for (const auto& [id, record] : durable_) {
+    if (job::IsFinal(record.state)) continue;
+    restored.push_back(record);
+    std::ranges::move(cluster_->Restore(record, now), std::back_inserter(actions));
+  }
+  if (around_.scenario.on_start) around_.scenario.on_start(restored, now, actions);
+  Take(std::move(actions), {});
+  Beat();
+}
+
+void Coordinator::Crash() {
+  if (!up()) return;
+  ++life_;
+  cluster_.reset();
+  lists_.clear();
+  accepted_.clear();
+  writing_ = false;
+  wake_.reset();
+  const std::map<std::string, Session> sessions = std::exchange(sessions_, {});
+  for (const auto& [name, session] : sessions) session.agent->OnClosed();
+}
+
+void Coordinator::SetDiskFull(bool full) { disk_full_ = full; }
+
+bool Coordinator::Submit(const job::JobRecord& record) {
+  if (!up()) return false;
+  const bool known = durable_.contains(record.id) || !accepted_.insert(record.id).second;
+  if (!known) Handle(job::JobSubmitted{record}, {});
+  return true;
+}
+
+bool Coordinator::Cancel(const job::JobCancelled& cancel) {
+  if (!up()) return false;
+  Handle(cancel, {});
+  return true;
+}
+
+bool Coordinator::Accepts(Agent& agent) {
+  if (!up()) return false;
+  const auto known = sessions_.find(agent.name());
+  job::NodeJoined hello = agent.Hello();
+  hello.same_incarnation = known != sessions_.end() && known->second.life == agent.life();
+  sessions_[agent.name()] = {.agent = &agent, .life = agent.life()};
+  agent.OnWelcome(hello.same_incarnation);
+  Handle(hello, {});
+  return true;
+}
+
+void Coordinator::Receive(Agent& agent, std::uint64_t sequence, const job::Event& event) {
+  if (!up()) return;
+  Handle(event, [&agent, sequence] { agent.Acknowledge(sequence); });
+}
+
+bool Coordinator::ReceiveFile(JobId job, const std::string& path) {
+  if (!up()) return false;
+  Handle(job::ArtifactStored{.job = job, .artifact = {.path = path, .size_bytes = 1}}, {});
+  return true;
+}
+
+void Coordinator::Handle(const job::Event& event, std::function<void()> done) {
+  const Instant now = around_.scheduler.now();
+  if (const std::string* node = job::StartsAnew(event)) Drop(*node);
+  job::Actions actions = cluster_->Step(event, now);
+  if (around_.scenario.on_step) around_.scenario.on_step(event, now, actions);
+  Take(std::move(actions), std::move(done));
+}
+
+void Coordinator::Drop(const std::string& node) {
+  for (List& list : lists_) {
+    std::erase_if(list.actions, [&](const job::Action& action) {
+      const std::string* const addressee = job::NodeOf(action);
+      return addressee != nullptr && *addressee == node;
+    });
+  }
+}
+
+void Coordinator::Take(job::Actions actions, std::function<void()> done) {
+  around_.checkers.OnActions(actions, around_.scheduler.now());
+  around_.recorder.OnActions(actions, around_.scheduler.now());
+  if (actions.empty() && lists_.empty()) {
+    if (done) done();
+    return;
+  }
+  lists_.push_back({.actions = {std::make_move_iterator(actions.begin()),
+                                std::make_move_iterator(actions.end())},
+                    .done = std::move(done)});
+  Drain();
+}
+
+void Coordinator::Drain() {
+  while (!writing_ && !lists_.empty()) {
+    List& list = lists_.front();
+    if (list.actions.empty()) {
+      const std::function<void()> done = std::move(list.done);
+      lists_.pop_front();
+      if (done) done();
+      continue;
+    }
+    const job::Action action = std::move(list.actions.front());
+    list.actions.pop_front();
+    if (const auto* persist = std::get_if<job::PersistJob>(&action)) {
+      writing_ = true;
+      Write(persist->record);
+    } else {
+      Perform(action);
+    }
+  }
+}
+
+void Coordinator::Write(const job::JobRecord& record) {
+  around_.scheduler.After(Seconds(around_.scenario.cluster.control.persist_seconds),
+                          [this, record, life = life_] { OnWritten(record, life); });
+}
+
+void Coordinator::OnWritten(const job::JobRecord& record, std::uint64_t life) {
+  if (life != life_) return;
+  if (disk_full_) {
+    around_.scheduler.After(kDiskRetry, [this, record, life] { OnWritten(record, life); });
+    return;
+  }
+  durable_[record.id] = record;
+  writing_ = false;
+  Drain();
+}
+
+void Coordinator::Perform(const job::Action& action) {
+  const auto tell = [this, &action](const std::string& node) {
+    const auto found = sessions_.find(node);
+    if (found != sessions_.end()) found->second.agent->Tell(action);
+  };
+  if (const auto* start = std::get_if<job::StartWorker>(&action)) tell(start->node);
+  if (const auto* send = std::get_if<job::SendToWorker>(&action)) tell(send->node);
+  if (const auto* stop = std::get_if<job::StopWorker>(&action)) tell(stop->node);
+  if (const auto* wake = std::get_if<job::WakeAt>(&action)) WakeAt(wake->time);
+}
+
+void Coordinator::WakeAt(Instant time) {
+  wake_ = time;
+  around_.scheduler.At(time, [this, time, life = life_] {
+    if (life != life_ || wake_ != time) return;
+    wake_.reset();
+    Handle(job::Ticked{}, {});
+  });
+}
+
+void Coordinator::Beat() {
+  std::vector<Agent*> silent;
+  for (auto& [name, session] : sessions_) {
+    session.missed = session.agent->Reaches() ? 0 : session.missed + 1;
+    if (session.missed >= kMissedMax) silent.push_back(session.agent);
+  }
+  for (Agent* agent : silent) {
+    sessions_.erase(agent->name());
+    agent->OnClosed();
+    Handle(job::NodeLost{.node = agent->name(), .reason = "unheard for 10 s"}, {});
+  }
+  around_.scheduler.After(kBeat, [this, life = life_] {
+    if (life == life_) Beat();
+  });
+}
+
+}  // namespace tactus::simulator

@@ -1,0 +1,107 @@
+// A coordinator process of the simulated world: the shipped core with a modelled disk and sessions.
+
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/id.h"
+#include "base/time.h"
+#include "coordinator/job/actions.h"
+#include "coordinator/job/cluster.h"
+#include "simulator/checkers.h"
+#include "simulator/cluster_model.h"
+#include "simulator/recorder.h"
+#include "simulator/scheduler.h"
+#include "simulator/simulation.h"
+
+namespace tactus::simulator {
+
+class Agent;
+
+// What a coordinator needs of its world. All outlive it.
+struct CoordinatorSurroundings {
+  Scheduler& scheduler;
+  Checkers& checkers;
+  Recorder& recorder;
+  const Scenario& scenario;
+};
+
+// The shell around job::Cluster, over all lives of the process: events in with the time, actions
+// out in order, each held back until the records before it are durable. What was not durable is
+// lost in a crash; agents that were not told so say it again. One thread.
+class Coordinator {
+ public:
+  // As service::AgentSessions: an agent unheard for so many beats is given up.
+  static constexpr Duration kBeat = Seconds(2);
+  static constexpr int kMissedMax = 5;
+  // Turns virtual time into the time of day on records: 2025-01-01.
+  static constexpr job::WallTime kWallOffset = 1'735'689'600'000'000'000;
+
+  explicit Coordinator(CoordinatorSurroundings around) : around_(around) {}
+
+  // The process begins, from what is durable.
+  void Start();
+  // It is gone.
+  void Crash();
+  bool up() const { return cluster_ != nullptr; }
+
+  void SetDiskFull(bool full);
+
+  // ---- From users; false: it is not up.
+
+  bool Submit(const job::JobRecord& record);
+  bool Cancel(const job::JobCancelled& cancel);
+
+  // ---- From agents
+
+  // An agent dials. False: nobody is there.
+  bool Accepts(Agent& agent);
+  void Receive(Agent& agent, std::uint64_t sequence, const job::Event& event);
+  bool ReceiveFile(JobId job, const std::string& path);
+
+  const std::map<JobId, job::JobRecord>& durable() const { return durable_; }
+  bool idle() const { return lists_.empty(); }
+
+ private:
+  struct Session {
+    Agent* agent = nullptr;
+    std::uint64_t life = 0;  // of the agent
+    int missed = 0;          // beats
+  };
+  // The actions of a step, and whom to tell when all of them are carried out.
+  struct List {
+    std::deque<job::Action> actions{};
+    std::function<void()> done{};
+  };
+
+  void Handle(const job::Event& event, std::function<void()> done);
+  void Take(job::Actions actions, std::function<void()> done);
+  void Drop(const std::string& node);
+  void Drain();
+  void Write(const job::JobRecord& record);
+  void OnWritten(const job::JobRecord& record, std::uint64_t life);
+  void Perform(const job::Action& action);
+  void WakeAt(Instant time);
+  void Beat();
+
+  const CoordinatorSurroundings around_;
+  std::map<JobId, job::JobRecord> durable_;
+  std::unique_ptr<job::Cluster> cluster_;  // null: it is not up
+  std::map<std::string, Session> sessions_;
+  std::deque<List> lists_;
+  std::set<JobId> accepted_;  // submitted to this process
+  bool writing_ = false;
+  bool disk_full_ = false;
+  std::optional<Instant> wake_;
+  std::uint64_t life_ = 0;
+};
+
+}  // namespace tactus::simulator

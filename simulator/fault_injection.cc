@@ -1,0 +1,136 @@
+#include "simulator/fault_injection.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace tactus::simulator {
+namespace {
+
+// How long who crashed stays away when nothing is said.
+constexpr Duration kAwayDefault = Seconds(1);
+
+}  // namespace
+
+FaultInjection::FaultInjection(const ClusterModel& cluster, FaultTargets targets)
+    : cluster_(cluster), targets_(targets) {}
+
+void FaultInjection::Start() {
+  for (const Fault& fault : cluster_.faults) {
+    targets_.scheduler.At(Instant{} + Seconds(fault.at_seconds), [this, &fault] { Happen(fault); });
+  }
+}
+
+void FaultInjection::Happen(const Fault& fault) {
+  switch (fault.kind) {
+    case Fault::Kind::kWorkerCrash:
+      return CrashWorker(fault);
+    case Fault::Kind::kPause:
+      return Pause(fault);
+    case Fault::Kind::kSlowDown:
+      return SlowDown(fault);
+    case Fault::Kind::kAgentCrash:
+      return CrashAgent(fault);
+    case Fault::Kind::kPartition:
+      return fault.peer == kCoordinatorPeer ? PartitionFromCoordinator(fault) : Partition(fault);
+    case Fault::Kind::kCoordinatorCrash:
+      return CrashCoordinator(fault);
+    case Fault::Kind::kDiskFull:
+      return FillDisk(fault);
+  }
+}
+
+void FaultInjection::CrashWorker(const Fault& fault) {
+  Agent& agent = AgentOn(fault.host);
+  happened_ += agent.WorkerOn(fault.device) != nullptr ? 1 : 0;
+  agent.KillWorker(fault.device);
+}
+
+void FaultInjection::Pause(const Fault& fault) {
+  Worker* worker = AgentOn(fault.host).WorkerOn(fault.device);
+  if (worker == nullptr) return;
+  ++happened_;
+  const Instant until = EndOf(fault);
+  worker->PauseUntil(until);
+  if (const auto key = worker->training()) targets_.checkers.Excuse(*key, until);
+}
+
+void FaultInjection::SlowDown(const Fault& fault) {
+  ++happened_;
+  AgentOn(fault.host).DeviceNamed(fault.device).SlowDown(fault.factor, EndOf(fault));
+  // The longest round so far says nothing of those to come.
+  targets_.checkers.ExcuseAll(EndOf(fault));
+}
+
+void FaultInjection::CrashAgent(const Fault& fault) {
+  ++happened_;
+  Agent& agent = AgentOn(fault.host);
+  agent.Crash();
+  const Duration away = fault.for_seconds > 0 ? Seconds(fault.for_seconds) : kAwayDefault;
+  targets_.scheduler.After(away, [&agent] { agent.Start(); });
+}
+
+void FaultInjection::Partition(const Fault& fault) {
+  ++happened_;
+  const std::size_t host = IndexOf(fault.host);
+  const std::size_t peer = IndexOf(fault.peer);
+  targets_.network.Block(host, peer, EndOf(fault));
+  if (!fault.one_way) targets_.network.Block(peer, host, EndOf(fault));
+  targets_.checkers.ExcuseAll(EndOf(fault));
+}
+
+void FaultInjection::PartitionFromCoordinator(const Fault& fault) {
+  ++happened_;
+  Agent& agent = AgentOn(fault.host);
+  agent.CutUp(true);
+  if (!fault.one_way) agent.CutDown(true);
+  targets_.checkers.OnCoordinatorAway(targets_.scheduler.now());
+  AtEnd(fault, [this, &agent] {
+    agent.CutUp(false);
+    agent.CutDown(false);
+    targets_.checkers.OnCoordinatorBack(targets_.scheduler.now());
+  });
+}
+
+void FaultInjection::CrashCoordinator(const Fault& fault) {
+  if (!targets_.coordinator.up()) return;
+  ++happened_;
+  targets_.coordinator.Crash();
+  targets_.checkers.OnCoordinatorAway(targets_.scheduler.now());
+  const Duration away = fault.for_seconds > 0 ? Seconds(fault.for_seconds) : kAwayDefault;
+  targets_.scheduler.After(away, [this] {
+    targets_.coordinator.Start();
+    targets_.checkers.OnCoordinatorBack(targets_.scheduler.now());
+  });
+}
+
+void FaultInjection::FillDisk(const Fault& fault) {
+  ++happened_;
+  targets_.coordinator.SetDiskFull(true);
+  targets_.checkers.OnCoordinatorAway(targets_.scheduler.now());
+  AtEnd(fault, [this] {
+    targets_.coordinator.SetDiskFull(false);
+    targets_.checkers.OnCoordinatorBack(targets_.scheduler.now());
+  });
+}
+
+Agent& FaultInjection::AgentOn(const std::string& host) { return *targets_.agents[IndexOf(host)]; }
+
+std::size_t FaultInjection::IndexOf(const std::string& host) const {
+  const auto found = std::ranges::find(cluster_.hosts, host, &HostModel::name);
+  TACTUS_CHECK(found != cluster_.hosts.end());
+  return static_cast<std::size_t>(found - cluster_.hosts.begin());
+}
+
+Instant FaultInjection::EndOf(const Fault& fault) const {
+  if (fault.for_seconds <= 0) return Instant::max();
+  return targets_.scheduler.now() + Seconds(fault.for_seconds);
+}
+
+void FaultInjection::AtEnd(const Fault& fault, std::function<void()> callback) {
+  const Instant end = EndOf(fault);
+  if (end != Instant::max()) targets_.scheduler.At(end, std::move(callback));
+}
+
+}  // namespace tactus::simulator

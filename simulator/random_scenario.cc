@@ -1,0 +1,183 @@
+#include "simulator/random_scenario.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/rng.h"
+#include "simulator/examples.h"
+#include "simulator/fault_injection.h"
+#include "simulator/noisy_quadratic.h"
+#include "simulator/perceptron.h"
+
+namespace tactus::simulator {
+namespace {
+
+constexpr double kFaultsWithin = 30;  // seconds
+
+// Draws with names.
+class Dice {
+ public:
+  explicit Dice(Rng rng) : rng_(rng) {}
+
+  bool Chance(double share) { return rng_.Uniform() < share; }
+  double Between(double low, double high) { return low + (high - low) * rng_.Uniform(); }
+  // Uniform in the logarithm.
+  double Scale(double low, double high) { return low * std::pow(high / low, rng_.Uniform()); }
+  std::uint64_t Whole(std::uint64_t low, std::uint64_t high) {
+    return low + rng_.Below(high - low + 1);
+  }
+  template <typename T>
+  const T& Of(const std::vector<T>& items) {
+    return items[rng_.Below(items.size())];
+  }
+
+ private:
+  Rng rng_;
+};
+
+DeviceModel DrawDevice(Dice& dice, std::uint64_t number) {
+  DeviceModel device{.name = "cpu:" + std::to_string(number),
+                     .batch_seconds = dice.Chance(0.5) ? dice.Scale(1e-4, 1e-2) : 0,
+                     .sample_seconds = 1 / dice.Scale(50, 2000)};
+  if (dice.Chance(0.7)) device.noise.log_sigma = dice.Between(0, 0.4);
+  if (dice.Chance(0.2)) {
+    device.noise.slow_factor = dice.Between(1.5, 5);
+    device.noise.slow_seconds = dice.Between(0.5, 5);
+    device.noise.fast_seconds = dice.Between(1, 20);
+  }
+  if (dice.Chance(0.2)) device.drift_per_hour = dice.Between(-5, 20);
+  if (dice.Chance(0.03)) device.samples_max = static_cast<std::uint32_t>(dice.Whole(8, 64));
+  return device;
+}
+
+LinkModel DrawLink(Dice& dice) {
+  return {.latency_seconds = dice.Scale(1e-5, 2e-2),
+          .bytes_per_second = dice.Scale(1e6, 1e9),
+          .burst_bytes = dice.Chance(0.5) ? dice.Scale(1e3, 1e6) : 0};
+}
+
+void DrawHosts(Dice& dice, ClusterModel& cluster) {
+  const std::uint64_t hosts = dice.Whole(1, 4);
+  for (std::uint64_t i = 0; i < hosts; ++i) {
+    HostModel host{.name = "host-" + std::to_string(i + 1),
+                   .group = dice.Chance(0.5) ? "a" : "b",
+                   .link = DrawLink(dice)};
+    const std::uint64_t devices = dice.Whole(1, 3);
+    for (std::uint64_t d = 0; d < devices; ++d) host.devices.push_back(DrawDevice(dice, d));
+    cluster.hosts.push_back(std::move(host));
+  }
+  const auto in_group = [&](const char* group) {
+    return std::ranges::find(cluster.hosts, group, &HostModel::group) != cluster.hosts.end();
+  };
+  if (in_group("a") && in_group("b")) {
+    cluster.between.push_back({.a = "a", .b = "b", .link = DrawLink(dice)});
+  }
+}
+
+Fault DrawFault(Dice& dice, const ClusterModel& cluster) {
+  using Kind = Fault::Kind;
+  const HostModel& host = dice.Of(cluster.hosts);
+  Fault fault{
+      .kind = dice.Of<Kind>({Kind::kWorkerCrash, Kind::kPause, Kind::kSlowDown, Kind::kSlowDown,
+                             Kind::kAgentCrash, Kind::kPartition, Kind::kPartition,
+                             Kind::kCoordinatorCrash, Kind::kCoordinatorCrash, Kind::kDiskFull}),
+      .at_seconds = dice.Between(0, kFaultsWithin),
+      .for_seconds = dice.Scale(0.05, 30),
+      .host = host.name,
+      .device = dice.Of(host.devices).name,
+      .peer = kCoordinatorPeer,
+      .one_way = dice.Chance(0.3),
+      .factor = dice.Between(1, 10)};
+  if (fault.kind == Kind::kPause && dice.Chance(0.1)) fault.for_seconds = 0;
+  const HostModel& other = dice.Of(cluster.hosts);
+  if (fault.kind == Kind::kPartition && other.name != host.name) fault.peer = other.name;
+  return fault;
+}
+
+std::unique_ptr<Learner> DrawLearner(Dice& dice) {
+  if (dice.Chance(0.2)) {
+    const SyntheticOptions options{.samples = dice.Whole(100, 400),
+                                   .features = dice.Whole(2, 8),
+                                   .classes = static_cast<std::uint32_t>(dice.Whole(2, 4)),
+                                   .seed = dice.Whole(1, 1000)};
+    return std::make_unique<Perceptron>(
+        PerceptronOptions{.hidden = {static_cast<std::size_t>(dice.Whole(1, 8))}},
+        std::make_shared<const Examples>(MakeSyntheticExamples(options)), nullptr);
+  }
+  return std::make_unique<NoisyQuadratic>(
+      NoisyQuadraticOptions{.dimension = dice.Whole(8, 32),
+                            .segments = dice.Whole(1, 4),
+                            .condition = dice.Scale(1, 1000),
+                            .gradient_noise = dice.Scale(0.1, 100),
+                            .loss_noise = dice.Chance(0.5) ? 0.5 : 0,
+                            .train_samples = dice.Whole(50, 3000),
+                            .seed = dice.Whole(1, 1000)});
+}
+
+void DrawStop(Dice& dice, SimulatedJob& job) {
+  job.settings.stop_rounds = job.engine.stop.rounds = dice.Whole(1, 120);
+  if (dice.Chance(0.3)) {
+    job.engine.stop.epochs = dice.Whole(1, 3);
+    job.settings.stop_epochs = static_cast<std::uint32_t>(*job.engine.stop.epochs);
+  }
+  if (dice.Chance(0.3)) {
+    job.settings.stop_time = job.engine.stop.time = Seconds(dice.Scale(0.5, 30));
+  }
+  if (dice.Chance(0.2)) {
+    job.settings.stop_train_loss = job.engine.stop.train_loss = dice.Between(0.1, 2);
+  }
+}
+
+SimulatedJob DrawJob(Dice& dice, std::uint64_t devices) {
+  SimulatedJob job{.learner = DrawLearner(dice)};
+  job.settings.workers_min = static_cast<std::uint32_t>(dice.Whole(1, devices));
+  job.settings.workers_max =
+      static_cast<std::uint32_t>(dice.Whole(job.settings.workers_min, devices));
+  job.settings.batch_policy = dice.Chance(0.7) ? "proportional" : "fixed";
+  job.settings.batch_per_worker = static_cast<std::uint32_t>(dice.Scale(1, 64));
+  job.engine.seed = dice.Whole(1, 1u << 30);
+  job.engine.micro_batch = static_cast<std::uint32_t>(dice.Whole(1, 64));
+  job.engine.bucket_bytes = dice.Whole(16, 256);
+  if (dice.Chance(0.3)) job.engine.optimizer = engine::AdamOptions{};
+  if (dice.Chance(0.2)) job.engine.clip_norm = dice.Scale(0.1, 10);
+  DrawStop(dice, job);
+  job.parameters = dice.Chance(0.5) ? dice.Whole(100, 1'000'000) : 0;
+  job.backward_share = dice.Between(0, 1);
+  job.submit_seconds = dice.Between(0, 10);
+  job.load_seconds = dice.Scale(0.01, 5);
+  job.conclude_seconds = dice.Scale(0.01, 2);
+  if (dice.Chance(0.15)) {
+    job.cancel_seconds = dice.Between(job.submit_seconds, job.submit_seconds + 20);
+    job.discard = dice.Chance(0.5);
+  }
+  return job;
+}
+
+}  // namespace
+
+Scenario RandomScenario(std::uint64_t seed) {
+  Dice dice(Rng(seed).Fork("scenario"));
+  Scenario scenario{.seed = seed};
+  ClusterModel& cluster = scenario.cluster;
+  DrawHosts(dice, cluster);
+  cluster.algorithm = dice.Of<Algorithm>({Algorithm::kMesh, Algorithm::kMesh, Algorithm::kRing,
+                                          Algorithm::kRecursiveHalving, Algorithm::kTree});
+  cluster.control.delay_seconds = dice.Scale(1e-4, 5e-2);
+  if (dice.Chance(0.5)) cluster.control.jitter_seconds = dice.Scale(1e-4, 5e-2);
+  if (dice.Chance(0.5)) cluster.control.duplicate_share = dice.Between(0, 0.5);
+  cluster.control.persist_seconds = dice.Scale(1e-4, 2e-2);
+  const std::uint64_t faults = dice.Chance(0.2) ? 0 : dice.Whole(1, 5);
+  for (std::uint64_t i = 0; i < faults; ++i) cluster.faults.push_back(DrawFault(dice, cluster));
+
+  std::uint64_t devices = 0;
+  for (const HostModel& host : cluster.hosts) devices += host.devices.size();
+  const std::uint64_t jobs = dice.Whole(1, 3);
+  for (std::uint64_t i = 0; i < jobs; ++i) scenario.jobs.push_back(DrawJob(dice, devices));
+  return scenario;
+}
+
+}  // namespace tactus::simulator

@@ -1,0 +1,17 @@
+// Scenarios drawn from a seed: small clusters, jobs and faults, to hold the cores to their
+// promises.
+
+#pragma once
+
+#include <cstdint>
+
+#include "simulator/simulation.h"
+
+namespace tactus::simulator {
+
+// One to four hosts with one to three devices each, one to three jobs, up to five faults, every
+// model of devices, links and losses. All jobs fit the cluster and every fault but a pause ends, so
+// all jobs come to an end. Equal seeds give equal scenarios.
+Scenario RandomScenario(std::uint64_t seed);
+
+}  // namespace tactus::simulator

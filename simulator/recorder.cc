@@ -1,0 +1,196 @@
+#include "simulator/recorder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <variant>
+
+namespace tactus::simulator {
+namespace {
+
+constexpr std::size_t kSmoothedRounds = 20;  // as engine::LossWindow::kRounds
+
+double SecondsOf(Instant time) { return ToSeconds(time.time_since_epoch()); }
+
+}  // namespace
+
+std::optional<double> SecondsToLoss(const JobOutcome& job, double loss) {
+  for (const CurvePoint& point : job.curve) {
+    if (point.round + 1 >= kSmoothedRounds && point.loss_smoothed <= loss) return point.seconds;
+  }
+  return std::nullopt;
+}
+
+void Recorder::OnSubmitted(JobId job, Instant now) { jobs_[job].submitted = now; }
+
+void Recorder::OnActions(const job::Actions& actions, Instant now) {
+  for (const job::Action& action : actions) {
+    if (const auto* round = std::get_if<job::PersistRound>(&action)) {
+      On(round->round);
+    } else if (const auto* published = std::get_if<job::PublishJob>(&action)) {
+      On(published->record, now);
+    } else if (const auto* decision = std::get_if<job::PublishDecision>(&action)) {
+      On(*decision, now);
+    }
+  }
+}
+
+void Recorder::On(const job::RoundRecord& round) {
+  Job& job = jobs_[round.job];
+  // After a restart of the coordinator, a round may come on record again.
+  if (round.round < job.next_round) return;
+  job.next_round = round.round + 1;
+  job.curve_seconds += round.seconds;
+  job.curve_samples += round.samples;
+  if (std::isfinite(round.loss)) {
+    job.recent.push_back({static_cast<double>(round.samples), round.loss});
+    if (job.recent.size() > kSmoothedRounds) job.recent.pop_front();
+  }
+  if (round.round % job.curve_stride != 0) return;
+  std::vector<CurvePoint>& curve = job.outcome.curve;
+  if (curve.size() == kCurvePointsMax) {
+    job.curve_stride *= 2;
+    std::erase_if(curve,
+                  [&](const CurvePoint& point) { return point.round % job.curve_stride != 0; });
+    if (round.round % job.curve_stride != 0) return;
+  }
+  double samples = 0;
+  double loss = 0;
+  for (const Recent& recent : job.recent) {
+    samples += recent.samples;
+    loss += recent.samples * recent.loss;
+  }
+  curve.push_back({.round = round.round,
+                   .seconds = job.curve_seconds,
+                   .samples = job.curve_samples,
+                   .loss = round.loss,
+                   .loss_smoothed = samples > 0 ? loss / samples : round.loss,
+                   .plan_version = round.plan_version});
+}
+
+void Recorder::On(const job::JobRecord& record, Instant now) {
+  Job& job = jobs_[record.id];
+  JobOutcome& outcome = job.outcome;
+  outcome.name = record.name;
+  if (record.state == job::JobState::kStarting && outcome.state == job::JobState::kQueued) {
+    outcome.queued_seconds = ToSeconds(now - job.submitted);
+  }
+  outcome.state = record.state;
+  outcome.reason = record.state_reason;
+  outcome.rounds = record.progress.rounds;
+  outcome.samples = record.progress.samples;
+  outcome.epochs = record.progress.epoch;
+  outcome.train_loss = record.progress.loss;
+  outcome.train_seconds = job.curve_seconds;
+  if (!record.result) return;
+  outcome.rounds = record.result->rounds;
+  outcome.samples = record.result->samples;
+  outcome.epochs = record.result->epochs;
+  outcome.train_loss = record.result->train_loss;
+  outcome.train_seconds = record.result->train_seconds;
+  if (record.result->validation_samples > 0) {
+    outcome.validation_loss = record.result->validation_loss;
+  }
+}
+
+void Recorder::On(const job::PublishDecision& decision, Instant now) {
+  JobOutcome& outcome = jobs_[decision.job].outcome;
+  ++outcome.decisions_total;
+  if (outcome.decisions.size() == kDecisionsMax) return;
+  outcome.decisions.push_back({.seconds = SecondsOf(now), .plan = decision.plan});
+}
+
+std::uint32_t Recorder::OnWorker(JobId job, const job::MemberRecord& where) {
+  workers_.push_back({.job = job});
+  trace_.workers.push_back(where.node + "/" + where.device + " worker " +
+                           std::to_string(where.worker.value));
+  return static_cast<std::uint32_t>(workers_.size() - 1);
+}
+
+void Recorder::OnRank(std::uint32_t worker, std::uint32_t rank, double own_speed) {
+  Worker& known = workers_[worker];
+  known.rank = rank;
+  std::vector<WorkerOutcome>& outcomes = jobs_[known.job].outcome.workers;
+  if (outcomes.size() <= rank) outcomes.resize(rank + 1);
+  const std::string& track = trace_.workers[worker];
+  const std::size_t slash = track.find('/');
+  outcomes[rank] = {.node = track.substr(0, slash),
+                    .device = track.substr(slash + 1, track.find(' ') - slash - 1),
+                    .own_samples_per_second = own_speed};
+}
+
+void Recorder::OnLived(std::uint32_t worker, const LivedRound& round, Instant now) {
+  const Worker& known = workers_[worker];
+  WorkerOutcome& outcome = jobs_[known.job].outcome.workers[known.rank];
+  outcome.samples += round.samples;
+  outcome.compute_seconds += round.compute_seconds;
+  outcome.wait_seconds += round.wait_seconds;
+  outcome.transfer_seconds += round.transfer_seconds;
+  if (!trace_wanted_) return;
+  const double end = SecondsOf(now);
+  const auto add = [&](TraceSpan::Kind kind, double start, double seconds) {
+    if (seconds <= 0) return;
+    Add({.kind = kind,
+         .worker = worker,
+         .start_seconds = start,
+         .seconds = seconds,
+         .round = round.round,
+         .detail = kind == TraceSpan::Kind::kCompute ? round.samples : 0});
+  };
+  const double transfer = end - round.transfer_seconds;
+  const double wait = transfer - round.wait_seconds;
+  add(TraceSpan::Kind::kCompute, wait - round.compute_seconds, round.compute_seconds);
+  add(TraceSpan::Kind::kWait, wait, round.wait_seconds);
+  add(TraceSpan::Kind::kTransfer, transfer, round.transfer_seconds);
+}
+
+void Recorder::OnAdopted(std::uint32_t worker, std::uint64_t plan_version,
+                         std::uint64_t first_round, Instant now) {
+  const Worker& known = workers_[worker];
+  if (known.rank == 0) {
+    for (Decision& decision : jobs_[known.job].outcome.decisions) {
+      if (decision.plan.version == plan_version) decision.adopted_round = first_round;
+    }
+  }
+  if (!trace_wanted_) return;
+  Add({.kind = TraceSpan::Kind::kPlan,
+       .worker = worker,
+       .start_seconds = SecondsOf(now),
+       .round = first_round,
+       .detail = plan_version});
+}
+
+void Recorder::OnSpan(std::uint32_t worker, TraceSpan::Kind kind, Instant start, Instant end) {
+  if (!trace_wanted_) return;
+  Add({.kind = kind,
+       .worker = worker,
+       .start_seconds = SecondsOf(start),
+       .seconds = ToSeconds(end - start)});
+}
+
+void Recorder::OnBytes(JobId job, double bytes) { jobs_[job].outcome.bytes += bytes; }
+
+void Recorder::Add(const TraceSpan& span) {
+  if (trace_.spans.size() == kTraceSpansMax) {
+    trace_.cut = true;
+    return;
+  }
+  trace_.spans.push_back(span);
+}
+
+std::vector<JobOutcome> Recorder::TakeJobs() {
+  std::vector<JobOutcome> outcomes;
+  for (auto& [id, job] : jobs_) {
+    JobOutcome& outcome = job.outcome;
+    if (outcome.train_seconds > 0) {
+      outcome.samples_per_second = static_cast<double>(outcome.samples) / outcome.train_seconds;
+    }
+    double own_speed = 0;
+    for (const WorkerOutcome& worker : outcome.workers) own_speed += worker.own_samples_per_second;
+    if (own_speed > 0) outcome.utilisation = outcome.samples_per_second / own_speed;
+    outcomes.push_back(std::move(outcome));
+  }
+  return outcomes;
+}
+
+}  // namespace tactus::simulator

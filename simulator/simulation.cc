@@ -1,0 +1,198 @@
+#include "simulator/simulation.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "base/rng.h"
+#include "simulator/agent.h"
+#include "simulator/checkers.h"
+#include "simulator/coordinator.h"
+#include "simulator/fault_injection.h"
+#include "simulator/group.h"
+#include "simulator/network.h"
+#include "simulator/recorder.h"
+#include "simulator/scheduler.h"
+
+namespace tactus::simulator {
+namespace {
+
+constexpr Duration kUserRetry = Seconds(1);
+
+// The parts of one simulation and their lifetimes.
+class World {
+ public:
+  explicit World(Scenario scenario);
+  ~World();
+
+  Outcome Run();
+
+ private:
+  void AddAgents();
+  void AddUser(std::size_t index);
+  void Submit(std::size_t index);
+  void Cancel(std::size_t index);
+  Group& Meet(const GroupKey& key, const std::vector<std::string>& endpoints);
+  bool Over() const;
+  std::string Rest() const;
+  Outcome Conclude();
+
+  static JobId IdOf(std::size_t index) { return {index + 1}; }
+
+  Scenario scenario_;
+  Scheduler scheduler_;
+  Network network_;
+  Checkers checkers_;
+  Recorder recorder_;
+  Coordinator coordinator_;
+  std::map<GroupKey, std::unique_ptr<Group>> groups_;
+  std::vector<std::unique_ptr<Agent>> agents_;  // in the order of the hosts
+  FaultInjection faults_;
+};
+
+World::World(Scenario scenario)
+    : scenario_(std::move(scenario)),
+      network_(scenario_.cluster),
+      recorder_(scenario_.trace),
+      coordinator_({.scheduler = scheduler_,
+                    .checkers = checkers_,
+                    .recorder = recorder_,
+                    .scenario = scenario_}),
+      faults_(scenario_.cluster, {.scheduler = scheduler_,
+                                  .network = network_,
+                                  .checkers = checkers_,
+                                  .coordinator = coordinator_,
+                                  .agents = agents_}) {
+  TACTUS_CHECK(!scenario_.cluster.hosts.empty() && !scenario_.jobs.empty());
+}
+
+// Fibers must have ended before their stacks go.
+World::~World() {
+  for (const auto& agent : agents_) agent->Crash();
+}
+
+Outcome World::Run() {
+  coordinator_.Start();
+  AddAgents();
+  for (std::size_t index = 0; index < scenario_.jobs.size(); ++index) AddUser(index);
+  faults_.Start();
+  const Instant end = Instant{} + Seconds(scenario_.seconds_max);
+  while (!Over() && scheduler_.now() < end && scheduler_.RunNext()) {
+  }
+  if (!Over()) checkers_.Break("not everything is over at the end: " + Rest(), end);
+  return Conclude();
+}
+
+void World::AddAgents() {
+  const Rng rng(scenario_.seed);
+  for (std::size_t index = 0; index < scenario_.cluster.hosts.size(); ++index) {
+    const HostModel& host = scenario_.cluster.hosts[index];
+    agents_.push_back(std::make_unique<Agent>(
+        host, index, rng.Fork(host.name),
+        AgentSurroundings{
+            .scheduler = scheduler_,
+            .checkers = checkers_,
+            .recorder = recorder_,
+            .control = scenario_.cluster.control,
+            .coordinator = coordinator_,
+            .job = [this](JobId job) -> SimulatedJob& { return scenario_.jobs[job.value - 1]; },
+            .meet = [this](const GroupKey& key, const std::vector<std::string>& endpoints)
+                -> Group& { return Meet(key, endpoints); }}));
+    agents_.back()->Start();
+  }
+}
+
+void World::AddUser(std::size_t index) {
+  const SimulatedJob& job = scenario_.jobs[index];
+  scheduler_.At(Instant{} + Seconds(job.submit_seconds), [this, index] {
+    recorder_.OnSubmitted(IdOf(index), scheduler_.now());
+    Submit(index);
+  });
+  if (job.cancel_seconds) {
+    scheduler_.At(Instant{} + Seconds(*job.cancel_seconds), [this, index] { Cancel(index); });
+  }
+}
+
+// Until the job is durable: a coordinator may go away with what it accepted.
+void World::Submit(std::size_t index) {
+  if (coordinator_.durable().contains(IdOf(index))) return;
+  const SimulatedJob& job = scenario_.jobs[index];
+  const std::string number = std::to_string(IdOf(index).value);
+  job::JobRecord record{.id = IdOf(index), .spec = job.spec, .settings = job.settings};
+  record.name = (job.settings.name.empty() ? "job" : job.settings.name) + "-" + number;
+  record.uid = number;
+  record.create_time = Coordinator::kWallOffset + scheduler_.now().time_since_epoch().count();
+  coordinator_.Submit(record);
+  scheduler_.After(kUserRetry, [this, index] { Submit(index); });
+}
+
+void World::Cancel(std::size_t index) {
+  const bool done = coordinator_.durable().contains(IdOf(index)) &&
+                    coordinator_.Cancel({.job = IdOf(index),
+                                         .reason = "cancelled by its user",
+                                         .discard = scenario_.jobs[index].discard});
+  if (!done) scheduler_.After(kUserRetry, [this, index] { Cancel(index); });
+}
+
+Group& World::Meet(const GroupKey& key, const std::vector<std::string>& endpoints) {
+  std::unique_ptr<Group>& group = groups_[key];
+  if (group != nullptr) return *group;
+  Places places;
+  for (const std::string& endpoint : endpoints) places.hosts.push_back(std::stoul(endpoint));
+  const SimulatedJob& job = scenario_.jobs[key.job.value - 1];
+  const double own = static_cast<double>(cuda::FlatLength(job.learner->segments()));
+  const double lanes = static_cast<double>(engine::LaneCount(endpoints.size()));
+  GroupOptions options{.algorithm = scenario_.cluster.algorithm};
+  if (job.parameters > 0) {
+    options.bytes_per_element *= (static_cast<double>(job.parameters) + lanes) / (own + lanes);
+  }
+  group = std::make_unique<Group>(scheduler_, network_, std::move(places), options);
+  checkers_.OnGroup(key, endpoints.size(), job.learner->train_samples());
+  return *group;
+}
+
+bool World::Over() const {
+  const auto& durable = coordinator_.durable();
+  if (durable.size() < scenario_.jobs.size() || !coordinator_.idle()) return false;
+  for (const auto& [id, record] : durable) {
+    if (!job::IsFinal(record.state)) return false;
+  }
+  return std::ranges::all_of(agents_, [](const auto& agent) { return agent->idle(); });
+}
+
+// What is not over, for a person.
+std::string World::Rest() const {
+  std::string rest;
+  for (const auto& [id, record] : coordinator_.durable()) {
+    if (!job::IsFinal(record.state)) rest += record.name + " (" + record.state_reason + "), ";
+  }
+  for (const auto& agent : agents_) {
+    if (!agent->idle()) {
+      rest += agent->name() + " with " + std::to_string(agent->running()) + " workers, ";
+    }
+  }
+  rest += std::to_string(coordinator_.durable().size()) + " of " +
+          std::to_string(scenario_.jobs.size()) + " jobs are on record";
+  return rest;
+}
+
+Outcome World::Conclude() {
+  for (const auto& [key, group] : groups_) recorder_.OnBytes(key.job, group->bytes_sent());
+  Outcome outcome{.jobs = recorder_.TakeJobs(),
+                  .seconds = ToSeconds(scheduler_.now().time_since_epoch()),
+                  .events = scheduler_.events(),
+                  .faults = faults_.happened(),
+                  .trace = recorder_.TakeTrace(),
+                  .violations = checkers_.TakeViolations(),
+                  .violations_total = checkers_.violations_total()};
+  for (const auto& agent : agents_) outcome.messages += agent->messages();
+  return outcome;
+}
+
+}  // namespace
+
+Outcome Simulate(Scenario scenario) { return World(std::move(scenario)).Run(); }
+
+}  // namespace tactus::simulator

@@ -1,0 +1,63 @@
+// A simulation: a cluster, its jobs and a seed in; what happened out.
+//
+// The cores that decide are the shipped ones (engine::RoundEngine, job::Cluster); hosts, links,
+// processes and disks around them are models in virtual time. Everything follows from the scenario:
+// equal scenarios give equal outcomes, bit for bit.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/engine/round_engine.h"
+#include "base/time.h"
+#include "coordinator/job/actions.h"
+#include "coordinator/job/records.h"
+#include "simulator/cluster_model.h"
+#include "simulator/learner.h"
+#include "simulator/outcome.h"
+
+namespace tactus::simulator {
+
+// A job and what stands for its model and data.
+struct SimulatedJob {
+  job::JobSettings settings{};
+  std::string spec{};              // the serialized specification; only carried to the records
+  engine::EngineOptions engine{};  // train_samples is the learner's
+  std::unique_ptr<Learner> learner{};
+  // That a reduction carries on the real cluster; 0: the learner's own.
+  std::uint64_t parameters = 0;
+  // Share of a micro-batch's time that is the backward pass, during which segments become ready at
+  // an even pace and their reductions start, [0, 1].
+  double backward_share = 0;
+  double submit_seconds = 0;
+  double load_seconds = 1;                 // of a worker: from its start to Ready
+  double conclude_seconds = 0.5;           // of a worker: from the last round to Finished
+  std::optional<double> cancel_seconds{};  // a user cancels it then, if it is not over
+  bool discard = false;                    // and wants no result
+};
+
+struct Scenario {
+  ClusterModel cluster{};
+  std::vector<SimulatedJob> jobs{};
+  std::uint64_t seed = 1;
+  double seconds_max = 30 * 86400.0;  // jobs that are not over by then are a violation
+  bool trace = false;
+  // Called with every event that the coordinator's core gets and with what it answered; may be
+  // empty.
+  std::function<void(const job::Event& event, Instant now, const job::Actions& actions)> on_step{};
+  // Called when a coordinator process begins, with what it takes up; may be empty.
+  std::function<void(const std::vector<job::JobRecord>& restored, Instant now,
+                     const job::Actions& actions)>
+      on_start{};
+};
+
+// Runs until all jobs are over and everything is idle. Requires: a valid cluster, at least one job,
+// learners not null.
+Outcome Simulate(Scenario scenario);
+
+}  // namespace tactus::simulator

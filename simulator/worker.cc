@@ -1,0 +1,282 @@
+#include "simulator/worker.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <utility>
+#include <variant>
+
+#include "base/rng.h"
+
+namespace tactus::simulator {
+namespace {
+
+// Of all bits, so that members with equal hashes hold equal parameters.
+std::uint64_t HashOf(std::span<const float> values) {
+  std::uint64_t hash = values.size();
+  std::size_t at = 0;
+  for (; at + 1 < values.size(); at += 2) {
+    std::uint64_t pair = 0;
+    std::memcpy(&pair, values.data() + at, sizeof(pair));
+    hash = Mix64(hash ^ pair) + 0x9e3779b97f4a7c15ULL;
+  }
+  if (at < values.size()) hash = Mix64(hash ^ std::bit_cast<std::uint32_t>(values[at]));
+  return hash;
+}
+
+}  // namespace
+
+Worker::Worker(WorkerOrder order, WorkerSurroundings around)
+    : order_(std::move(order)),
+      around_(std::move(around)),
+      process_(around_.scheduler, [this] { Run(); }) {}
+
+void Worker::Receive(const job::ToWorker& message) {
+  inbox_.push_back(message);
+  around_.checkers.OnQueue("a worker's inbox", inbox_.size(), kInboxMax, around_.scheduler.now());
+  if (process_.waiting_for() == WaitReason::kMessage) process_.Wake();
+}
+
+void Worker::Kill() {
+  process_.Kill();
+  if (group_ != nullptr && transport_ != nullptr) {
+    around_.checkers.Excuse(key_, Instant::max());
+    group_->Fail("a member's process ended");
+  }
+  transport_.reset();
+}
+
+void Worker::PauseUntil(Instant until) {
+  const Instant now = around_.scheduler.now();
+  process_.PauseUntil(until);
+  if (until > now && until != Instant::max()) {
+    around_.recorder.OnSpan(order_.track, TraceSpan::Kind::kPause, now, until);
+  }
+}
+
+std::optional<GroupKey> Worker::training() const {
+  return engine_ == nullptr ? std::nullopt : std::optional(key_);
+}
+
+void Worker::Run() {
+  const int exit_code = RunToEnd();
+  engine_.reset();
+  if (process_.killed()) return;  // what it leaves behind, Kill sees to
+  transport_.reset();
+  around_.exited(exit_code);
+}
+
+int Worker::RunToEnd() {
+  Scheduler& scheduler = around_.scheduler;
+  const Instant begun = scheduler.now();
+  const Instant loaded = begun + Seconds(around_.job.load_seconds);
+  if (!process_.SleepUntil(loaded, WaitReason::kStarting)) return 0;
+  around_.recorder.OnSpan(order_.track, TraceSpan::Kind::kLoad, begun, loaded);
+  const Learner& learner = *around_.job.learner;
+  around_.say(job::ReadyMessage{.parameters = cuda::FlatLength(learner.segments()),
+                                .train_samples = learner.train_samples()});
+  const std::optional<job::GroupMessage> group = AwaitGroup();
+  if (!group) return 0;
+  around_.say(job::EndpointMessage{.generation = group->generation, .endpoint = order_.endpoint});
+  const std::optional<job::PeersMessage> peers = AwaitPeers(group->generation);
+  if (!peers) return 0;
+  Meet(*group, *peers);
+  if (const int exit_code = Train(); exit_code != 0 || process_.killed()) return exit_code;
+  return Conclude();
+}
+
+std::optional<job::GroupMessage> Worker::AwaitGroup() {
+  while (std::optional<job::ToWorker> message = AwaitMessage()) {
+    if (auto* group = std::get_if<job::GroupMessage>(&*message)) return std::move(*group);
+  }
+  return std::nullopt;
+}
+
+std::optional<job::PeersMessage> Worker::AwaitPeers(std::uint64_t generation) {
+  while (std::optional<job::ToWorker> message = AwaitMessage()) {
+    auto* peers = std::get_if<job::PeersMessage>(&*message);
+    if (peers != nullptr && peers->generation == generation) return std::move(*peers);
+  }
+  return std::nullopt;
+}
+
+// The next message but a stop; nothing when it is to leave.
+std::optional<job::ToWorker> Worker::AwaitMessage() {
+  while (inbox_.empty()) {
+    if (!process_.SleepUntilWoken(WaitReason::kMessage)) return std::nullopt;
+  }
+  job::ToWorker message = std::move(inbox_.front());
+  inbox_.pop_front();
+  if (std::holds_alternative<job::StopMessage>(message)) return std::nullopt;
+  return message;
+}
+
+void Worker::Meet(const job::GroupMessage& group, const job::PeersMessage& peers) {
+  key_ = {.job = order_.job, .generation = group.generation};
+  rank_ = group.rank;
+  group_ = &around_.meet(key_, peers.endpoints);
+  transport_ = group_->Join(static_cast<int>(rank_), process_);
+
+  SimulatedJob& job = around_.job;
+  const std::uint64_t batch = std::min(job.settings.batch_per_worker, job.engine.micro_batch);
+  around_.recorder.OnRank(order_.track, rank_, around_.device.Speed(batch));
+  const std::size_t length = cuda::FlatLength(job.learner->segments());
+  host_ = cuda::MakeHostDevice(around_.device.model().name);
+  parameters_ = host_->Allocate(length);
+  gradients_ = host_->Allocate(length + engine::LaneCount(group.size));
+  job.learner->Initialise(job.engine.seed, parameters_.span());
+  engine::EngineOptions options = job.engine;
+  options.train_samples = job.learner->train_samples();
+  // As many buckets as the model would have that the learner stands for.
+  const double weight = group_->Weight(static_cast<double>(length)) / sizeof(float);
+  options.bucket_bytes =
+      std::max(static_cast<std::size_t>(static_cast<double>(options.bucket_bytes) *
+                                        static_cast<double>(length) / weight),
+               sizeof(float));
+  engine_ = std::make_unique<engine::RoundEngine>(
+      options, *host_, job.learner->segments(),
+      engine::EngineBuffers{.parameters = parameters_.span(), .gradients = gradients_.span()},
+      *transport_, group.plan);
+  plan_version_ = group.plan.version;
+  around_.checkers.OnPlan(key_, group.plan, around_.scheduler.now());
+}
+
+int Worker::Train() {
+  engine_->Begin(around_.scheduler.now());
+  while (std::optional<engine::Batch> batch = engine_->NextBatch()) {
+    const engine::StepResult result = Compute(*batch);
+    if (process_.killed()) return 0;
+    if (!out_of_memory_.empty()) return Fail(out_of_memory_, 0);
+    if (!batch->indices.empty()) around_.checkers.OnSamples(key_, batch->round, batch->indices);
+    engine_->Step(result);
+    if (const std::optional<policies::Report> report = engine_->TakeReport()) OnRound(*report);
+    TakeMessages();
+  }
+  if (process_.killed()) return 0;
+  if (engine_->outcome() == engine::Outcome::kGroupLost) {
+    return Fail("the group was lost: " + engine_->reason(), key_.generation);
+  }
+  if (engine_->outcome() == engine::Outcome::kDiverged) {
+    return Fail("training diverged: " + engine_->reason(), 0);
+  }
+  return 0;
+}
+
+engine::StepResult Worker::Compute(const engine::Batch& batch) {
+  const Instant started = around_.scheduler.now();
+  engine::StepResult result{.started = started, .finished = started};
+  if (batch.indices.empty()) return result;
+  const std::uint32_t samples_max = around_.device.model().samples_max;
+  if (samples_max > 0 && batch.indices.size() > samples_max) {
+    out_of_memory_ = "out of memory: a micro-batch of " + std::to_string(batch.indices.size()) +
+                     " samples, " + std::to_string(samples_max) + " fit";
+    return result;
+  }
+  const Duration time = around_.device.BatchTime(batch.indices.size(), started);
+  result.loss_sum = around_.job.learner->ForwardBackward(
+      batch, parameters_.span(), gradients_.span().first(parameters_.size()));
+  if (batch.last_of_round) MakeSegmentsReady(time);
+  process_.SleepUntil(started + time, WaitReason::kComputing);
+  result.finished = around_.scheduler.now();
+  return result;
+}
+
+// Tells the engine of each segment at its moment in the backward pass.
+void Worker::MakeSegmentsReady(Duration whole) {
+  const double share = around_.job.backward_share;
+  const std::size_t segments = around_.job.learner->segments().size();
+  if (share <= 0 || segments < 2) return;
+  const Instant started = around_.scheduler.now();
+  const double seconds = ToSeconds(whole);
+  for (std::size_t segment = 0; segment + 1 < segments; ++segment) {
+    const double done = static_cast<double>(segment + 1) / static_cast<double>(segments);
+    const Instant ready = started + Seconds(seconds * (1 - share + share * done));
+    if (!process_.SleepUntil(ready, WaitReason::kComputing)) return;
+    engine_->SegmentReady(segment);
+  }
+}
+
+void Worker::OnRound(const policies::Report& report) {
+  const Instant now = around_.scheduler.now();
+  if (process_.killed()) return;
+  around_.checkers.OnRoundClosed(key_,
+                                 {.round = report.round,
+                                  .epoch = report.epoch,
+                                  .plan_version = report.plan_version,
+                                  .parameters_hash = HashOf(parameters_.span())},
+                                 now);
+  const double transfer =
+      std::clamp(ToSeconds(now - group_->last_arrival()), 0.0, report.blocked_seconds);
+  around_.recorder.OnLived(order_.track,
+                           {.round = report.round,
+                            .samples = report.samples,
+                            .compute_seconds = report.compute_seconds,
+                            .wait_seconds = report.blocked_seconds - transfer,
+                            .transfer_seconds = transfer},
+                           now);
+  if (engine_->plan().version != plan_version_) {
+    plan_version_ = engine_->plan().version;
+    around_.checkers.OnPlan(key_, engine_->plan(), now);
+    around_.recorder.OnAdopted(order_.track, plan_version_, report.round + 1, now);
+  }
+  job::ReportMessage message{.generation = key_.generation, .report = report};
+  const double elements = static_cast<double>(report.bytes_sent / sizeof(float));
+  message.report.bytes_sent = static_cast<std::uint64_t>(std::llround(group_->Weight(elements)));
+  around_.say(message);
+}
+
+void Worker::TakeMessages() {
+  while (!inbox_.empty()) {
+    const job::ToWorker message = std::move(inbox_.front());
+    inbox_.pop_front();
+    if (const auto* plan = std::get_if<policies::Plan>(&message)) {
+      // A plan that does not follow is one of an older coordinator; the next one will.
+      [[maybe_unused]] const bool taken = engine_->OfferPlan(*plan);
+    } else if (const auto* stop = std::get_if<job::StopMessage>(&message)) {
+      engine_->RequestStop(stop->reason, stop->discard);
+    }
+  }
+}
+
+int Worker::Conclude() {
+  around_.checkers.Excuse(key_, Instant::max());
+  job::FinishedMessage finished{.reason = engine_->reason(),
+                                .rounds = engine_->rounds(),
+                                .samples = engine_->samples(),
+                                .samples_global = engine_->samples_global(),
+                                .epochs = engine_->ledger().epoch(),
+                                .train_loss = engine_->train_loss(),
+                                .train_seconds = ToSeconds(engine_->train_time()),
+                                .parameters_hash = HashOf(parameters_.span())};
+  if (engine_->outcome() == engine::Outcome::kDiscarded) {
+    around_.say(finished);
+    return 0;
+  }
+  const Instant end = around_.scheduler.now() + Seconds(around_.job.conclude_seconds);
+  if (!process_.SleepUntil(end, WaitReason::kComputing)) return 0;
+  // The members' shares of the evaluation are summed.
+  std::vector<float> sums(2);
+  const collective::Completion summed = transport_->StartAllReduceSum(sums)->Wait();
+  if (process_.killed()) return 0;
+  if (summed.progress == collective::Progress::kFailed) {
+    return Fail("the group was lost: " + summed.reason, key_.generation);
+  }
+  if (rank_ == 0) {
+    finished.files = {"model.pt", "model.safetensors", "summary.json"};
+    if (const std::optional<double> loss = around_.job.learner->Validate(parameters_.span())) {
+      around_.say(job::EvaluatedMessage{.loss = *loss, .samples = 1});
+    }
+  }
+  around_.say(finished);
+  return 0;
+}
+
+int Worker::Fail(std::string message, std::uint64_t lost_generation) {
+  around_.checkers.Excuse(key_, Instant::max());
+  around_.say(job::FailedMessage{
+      .field = "", .message = std::move(message), .lost_generation = lost_generation});
+  return 1;
+}
+
+}  // namespace tactus::simulator

@@ -1,0 +1,166 @@
+// Every checker can say no.
+
+#include "simulator/checkers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace tactus::simulator {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr GroupKey kGroup{.job = {1}, .generation = 1};
+
+Instant At(double seconds) { return Instant{} + Seconds(seconds); }
+
+class CheckersTest : public testing::Test {
+ protected:
+  CheckersTest() { checkers_.OnGroup(kGroup, 2, 4); }
+
+  // Both members close a round of one sample each.
+  void Round(std::uint64_t round, const std::vector<std::uint64_t>& samples) {
+    for (const std::uint64_t sample : samples) checkers_.OnSamples(kGroup, round, {{sample}});
+    for (int member = 0; member < 2; ++member) {
+      checkers_.OnRoundClosed(kGroup, {.round = round, .epoch = round / 2},
+                              At(static_cast<double>(round)));
+    }
+  }
+  auto Broken() {
+    std::vector<std::string> what;
+    for (const Violation& violation : checkers_.TakeViolations()) what.push_back(violation.what);
+    return what;
+  }
+  static job::Actions Persist(const job::JobRecord& record) { return {job::PersistJob{record}}; }
+
+  Checkers checkers_;
+};
+
+TEST_F(CheckersTest, ACleanRunBreaksNothing) {
+  checkers_.OnPlan(kGroup, {.version = 1, .reason = "start"}, At(0));
+  checkers_.OnPlan(kGroup, {.version = 1, .reason = "start"}, At(0));
+  Round(0, {2, 0});
+  Round(1, {1, 3});
+  Round(2, {3, 1});
+
+  EXPECT_THAT(Broken(), IsEmpty());
+}
+
+TEST_F(CheckersTest, MembersMayNotHoldDifferentPlans) {
+  checkers_.OnPlan(kGroup, {.version = 1, .batch_sizes = {1, 2}, .reason = "start"}, At(0));
+  checkers_.OnPlan(kGroup, {.version = 1, .batch_sizes = {2, 1}, .reason = "start"}, At(0));
+
+  EXPECT_THAT(Broken(), ElementsAre("job 1 generation 1: members hold different plans 1"));
+}
+
+TEST_F(CheckersTest, ARoundHasOnePlan) {
+  checkers_.OnRoundClosed(kGroup, {.round = 0, .plan_version = 1}, At(1));
+  checkers_.OnRoundClosed(kGroup, {.round = 0, .plan_version = 2}, At(1));
+
+  EXPECT_THAT(Broken(), ElementsAre("job 1 generation 1: members ran round 0 under plans 1 and 2"));
+}
+
+TEST_F(CheckersTest, ParametersAreEqualAfterARound) {
+  checkers_.OnRoundClosed(kGroup, {.round = 0, .parameters_hash = 5}, At(1));
+  checkers_.OnRoundClosed(kGroup, {.round = 0, .parameters_hash = 6}, At(1));
+
+  EXPECT_THAT(Broken(),
+              ElementsAre("job 1 generation 1: parameters differ between members after round 0"));
+}
+
+TEST_F(CheckersTest, ASampleIsUsedOnceAnEpoch) {
+  Round(0, {2, 0});
+  Round(1, {2, 3});
+  Round(2, {1, 0});
+
+  EXPECT_THAT(Broken(), ElementsAre("job 1 generation 1: sample 2 was used twice in epoch 0",
+                                    "job 1 generation 1: epoch 0 used 3 of 4 samples"));
+}
+
+TEST_F(CheckersTest, ARoundThatWasNotAppliedUsesNothing) {
+  checkers_.OnSamples(kGroup, 5, {{2}});
+  Round(0, {2, 0});
+
+  EXPECT_THAT(Broken(), IsEmpty());
+}
+
+TEST_F(CheckersTest, DecisionsAndStatesHaveReasons) {
+  checkers_.OnPlan(kGroup, {.version = 2}, At(0));
+  checkers_.OnActions({job::PublishDecision{.job = {1}, .plan = {.version = 2}}}, At(0));
+  checkers_.OnActions(Persist({.id = {1}, .revision = 1}), At(0));
+
+  EXPECT_THAT(Broken(), ElementsAre("job 1 generation 1: plan 2 has no reason",
+                                    "job 1: plan 2 was decided without a reason",
+                                    "job 1: its state has no reason"));
+}
+
+TEST_F(CheckersTest, RecordsGoForward) {
+  job::JobRecord record{.id = {1}, .state_reason = "why", .revision = 3, .generation = 2};
+  checkers_.OnActions(Persist(record), At(0));
+  record.generation = 1;
+  record.revision = 3;
+  checkers_.OnActions(Persist(record), At(0));
+
+  EXPECT_THAT(Broken(), ElementsAre("job 1: generation went back from 2 to 1",
+                                    "job 1: revision went from 3 to 3"));
+}
+
+TEST_F(CheckersTest, AFinalStateIsFinal) {
+  job::JobRecord record{
+      .id = {1}, .state = job::JobState::kFailed, .state_reason = "why", .revision = 3};
+  checkers_.OnActions(Persist(record), At(0));
+  record.revision = 4;
+  checkers_.OnActions(Persist(record), At(0));
+
+  EXPECT_THAT(Broken(), ElementsAre("job 1: changed after its end"));
+}
+
+TEST_F(CheckersTest, ARestartTakesTheRecordsBackToWhatIsDurable) {
+  job::JobRecord record{.id = {1}, .state_reason = "why", .revision = 1};
+  checkers_.OnActions(Persist(record), At(0));
+  const job::JobRecord durable = record;
+  record.revision = 2;
+  checkers_.OnActions(Persist(record), At(0));
+
+  checkers_.OnRestart({{JobId{1}, durable}});
+  checkers_.OnActions(Persist(record), At(1));
+
+  EXPECT_THAT(Broken(), IsEmpty());
+}
+
+TEST_F(CheckersTest, QueuesAreBounded) {
+  checkers_.OnQueue("a queue", 5, 5, At(0));
+  checkers_.OnQueue("a queue", 6, 5, At(0));
+
+  EXPECT_THAT(Broken(), ElementsAre("a queue holds 6 of at most 5"));
+}
+
+TEST_F(CheckersTest, RoundsGoOnWhileTheCoordinatorIsAway) {
+  checkers_.OnGroup(kGroup, 2, 100);
+  for (std::uint64_t round = 0; round < 6; ++round) Round(round, {});
+  checkers_.TakeViolations();
+  checkers_.OnCoordinatorAway(At(5.5));
+
+  checkers_.OnCoordinatorBack(At(20));
+
+  EXPECT_THAT(Broken(),
+              ElementsAre(HasSubstr("no round was closed while the coordinator was away")));
+}
+
+TEST_F(CheckersTest, WhoIsDisturbedOnPurposeIsExcused) {
+  for (std::uint64_t round = 0; round < 6; ++round) Round(round, {});
+  checkers_.TakeViolations();
+  checkers_.Excuse(kGroup, At(19));
+  checkers_.OnCoordinatorAway(At(5.5));
+
+  checkers_.OnCoordinatorBack(At(20));
+
+  EXPECT_THAT(Broken(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace tactus::simulator

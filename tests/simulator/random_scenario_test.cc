@@ -1,0 +1,69 @@
+#include "simulator/random_scenario.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "simulator/simulation.h"
+
+namespace tactus::simulator {
+namespace {
+
+constexpr std::uint64_t kSeedsPerTest = 50;
+constexpr std::uint64_t kTests = 20;
+
+std::string RepeatedBy(std::uint64_t seed) {
+  return "repeat with: tactus simulate --random --seed " + std::to_string(seed);
+}
+
+// A thousand small clusters with random jobs and faults, every checker on.
+class RandomScenarioTest : public testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(RandomScenarioTest, NoPromiseIsBroken) {
+  for (std::uint64_t i = 0; i < kSeedsPerTest; ++i) {
+    const std::uint64_t seed = GetParam() * kSeedsPerTest + i + 1;
+    SCOPED_TRACE(RepeatedBy(seed));
+
+    const Outcome outcome = Simulate(RandomScenario(seed));
+
+    EXPECT_EQ(outcome.violations_total, 0u);
+    for (const Violation& violation : outcome.violations) {
+      ADD_FAILURE() << "at " << violation.seconds << " s: " << violation.what;
+    }
+    for (const JobOutcome& job : outcome.jobs) {
+      EXPECT_TRUE(job::IsFinal(job.state)) << job.name;
+      EXPECT_FALSE(job.reason.empty()) << job.name;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomScenarioTest, testing::Range(std::uint64_t{0}, kTests));
+
+// What the seeds are for does happen in them.
+TEST(RandomScenarioCoverageTest, SeedsReachTheRareStates) {
+  std::map<job::JobState, int> states;
+  std::uint64_t faults = 0;
+  std::uint64_t decisions = 0;
+  int epochs = 0;
+
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    const Outcome outcome = Simulate(RandomScenario(seed));
+    faults += outcome.faults;
+    for (const JobOutcome& job : outcome.jobs) {
+      ++states[job.state];
+      decisions += job.decisions_total;
+      epochs += job.epochs > 0 ? 1 : 0;
+    }
+  }
+
+  EXPECT_GE(states[job::JobState::kSucceeded], 100);
+  EXPECT_GE(states[job::JobState::kFailed], 10);
+  EXPECT_GE(states[job::JobState::kCancelled], 10);
+  EXPECT_GE(faults, 200u);
+  EXPECT_GE(decisions, 500u);
+  EXPECT_GE(epochs, 20);
+}
+
+}  // namespace
+}  // namespace tactus::simulator

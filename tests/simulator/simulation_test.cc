@@ -1,0 +1,215 @@
+// Whole simulations: what a fault does to a job, and that equal scenarios give equal outcomes.
+
+#include "simulator/simulation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "simulator/noisy_quadratic.h"
+#include "simulator/random_scenario.h"
+
+namespace tactus::simulator {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// Two hosts, one device each, 32 samples in 32 ms and 64 ms; 500 rounds of fixed batches.
+Scenario TwoHosts() {
+  Scenario scenario;
+  for (int i = 0; i < 2; ++i) {
+    scenario.cluster.hosts.push_back(
+        {.name = i == 0 ? "a" : "b",
+         .devices = {{.name = "cpu:0", .sample_seconds = 1e-3 * (i + 1)}}});
+  }
+  SimulatedJob job{.learner = std::make_unique<NoisyQuadratic>(NoisyQuadraticOptions{})};
+  job.settings.name = "twins";
+  job.settings.workers_min = 2;
+  job.settings.batch_policy = "fixed";
+  job.settings.stop_rounds = job.engine.stop.rounds = 500;
+  scenario.jobs.push_back(std::move(job));
+  return scenario;
+}
+
+Outcome SimulateWith(const Fault& fault) {
+  Scenario scenario = TwoHosts();
+  scenario.cluster.faults.push_back(fault);
+  return Simulate(std::move(scenario));
+}
+
+TEST(SimulationTest, ARoundTakesWhatTheSlowestTakes) {
+  const Outcome outcome = Simulate(TwoHosts());
+
+  ASSERT_EQ(outcome.jobs.size(), 1u);
+  const JobOutcome& job = outcome.jobs[0];
+  EXPECT_EQ(job.state, job::JobState::kSucceeded);
+  EXPECT_EQ(job.reason, "500 rounds completed");
+  EXPECT_EQ(job.name, "twins-1");
+  EXPECT_EQ(job.samples, 32'000u);
+  // 64 ms and a reduction of a hundred bytes: two latencies of 50 us.
+  EXPECT_NEAR(job.train_seconds, 500 * 0.0641, 500 * 0.0001);
+  EXPECT_NEAR(job.utilisation, 1000 / 1500.0, 0.01);
+  EXPECT_NEAR(job.workers.at(0).wait_seconds, 500 * 0.032, 0.1);
+  EXPECT_EQ(outcome.violations_total, 0u);
+}
+
+TEST(SimulationTest, ProportionalSharesUseWhatFixedOnesWaste) {
+  Scenario scenario = TwoHosts();
+  scenario.jobs[0].settings.batch_policy = "proportional";
+
+  const JobOutcome job = Simulate(std::move(scenario)).jobs[0];
+
+  EXPECT_GT(job.samples_per_second, 1400);
+  EXPECT_GE(job.decisions_total, 2u);
+  ASSERT_GE(job.decisions.size(), 2u);
+  EXPECT_GT(job.decisions[1].adopted_round, 0u);
+}
+
+TEST(SimulationTest, ACrashedWorkerFailsItsJobWithTheSignal) {
+  const Outcome outcome = SimulateWith(
+      {.kind = Fault::Kind::kWorkerCrash, .at_seconds = 10, .host = "b", .device = "cpu:0"});
+
+  EXPECT_EQ(outcome.jobs[0].state, job::JobState::kFailed);
+  EXPECT_THAT(outcome.jobs[0].reason, HasSubstr("worker 2 on node b was ended by signal 9"));
+  EXPECT_EQ(outcome.faults, 1u);
+  EXPECT_THAT(outcome.violations, IsEmpty());
+}
+
+TEST(SimulationTest, APauseCostsItsTimeAndNothingElse) {
+  const double undisturbed = Simulate(TwoHosts()).jobs[0].train_seconds;
+
+  const Outcome outcome = SimulateWith({.kind = Fault::Kind::kPause,
+                                        .at_seconds = 10,
+                                        .for_seconds = 5,
+                                        .host = "a",
+                                        .device = "cpu:0"});
+
+  EXPECT_EQ(outcome.jobs[0].state, job::JobState::kSucceeded);
+  // It may have waited for the slower one for up to 32 ms when the pause began.
+  EXPECT_NEAR(outcome.jobs[0].train_seconds, undisturbed + 5, 0.064);
+}
+
+TEST(SimulationTest, ASlowDownIsAnsweredByANewPlan) {
+  Scenario scenario = TwoHosts();
+  scenario.jobs[0].settings.batch_policy = "proportional";
+  scenario.cluster.faults.push_back({.kind = Fault::Kind::kSlowDown,
+                                     .at_seconds = 10,
+                                     .for_seconds = 1000,
+                                     .host = "a",
+                                     .device = "cpu:0",
+                                     .factor = 4});
+
+  const JobOutcome job = Simulate(std::move(scenario)).jobs[0];
+
+  EXPECT_LT(job.decisions.back().plan.batch_sizes.at(0), 32u);
+  EXPECT_GT(job.decisions.back().seconds, 10);
+}
+
+TEST(SimulationTest, TrainingGoesOnWithoutACoordinator) {
+  const double undisturbed = Simulate(TwoHosts()).jobs[0].train_seconds;
+
+  const Outcome outcome =
+      SimulateWith({.kind = Fault::Kind::kCoordinatorCrash, .at_seconds = 10, .for_seconds = 15});
+
+  EXPECT_EQ(outcome.jobs[0].state, job::JobState::kSucceeded);
+  EXPECT_NEAR(outcome.jobs[0].train_seconds, undisturbed, 1e-6);
+  EXPECT_THAT(outcome.violations, IsEmpty());
+}
+
+TEST(SimulationTest, AnAgentThatIsUnheardForTooLongLosesItsWorkers) {
+  const Outcome outcome = SimulateWith({.kind = Fault::Kind::kPartition,
+                                        .at_seconds = 10,
+                                        .for_seconds = 20,
+                                        .host = "b",
+                                        .peer = "coordinator"});
+
+  EXPECT_EQ(outcome.jobs[0].state, job::JobState::kFailed);
+  EXPECT_THAT(outcome.jobs[0].reason, HasSubstr("node b was lost"));
+}
+
+TEST(SimulationTest, APartitionBetweenHostsDelaysARound) {
+  const double undisturbed = Simulate(TwoHosts()).jobs[0].train_seconds;
+
+  const Outcome outcome = SimulateWith({.kind = Fault::Kind::kPartition,
+                                        .at_seconds = 10,
+                                        .for_seconds = 7,
+                                        .host = "a",
+                                        .peer = "b",
+                                        .one_way = true});
+
+  EXPECT_EQ(outcome.jobs[0].state, job::JobState::kSucceeded);
+  EXPECT_NEAR(outcome.jobs[0].train_seconds, undisturbed + 7, 0.1);
+}
+
+TEST(SimulationTest, AFullDiskHoldsUpWhatMustBeDurableAndNoRound) {
+  Scenario scenario = TwoHosts();
+  scenario.jobs[0].settings.batch_policy = "proportional";
+  // Plans are persisted before they are sent, so none comes before the disk has room.
+  scenario.cluster.faults.push_back(
+      {.kind = Fault::Kind::kDiskFull, .at_seconds = 1.2, .for_seconds = 10});
+
+  const JobOutcome job = Simulate(std::move(scenario)).jobs[0];
+
+  EXPECT_EQ(job.state, job::JobState::kSucceeded);
+  EXPECT_GT(job.decisions.at(1).adopted_round, 100u);
+}
+
+TEST(SimulationTest, AMicroBatchThatDoesNotFitFailsTheJob) {
+  Scenario scenario = TwoHosts();
+  scenario.cluster.hosts[1].devices[0].samples_max = 31;
+
+  EXPECT_THAT(Simulate(std::move(scenario)).jobs[0].reason,
+              HasSubstr("worker 2 on node b: out of memory: a micro-batch of 32 samples, 31 fit"));
+}
+
+TEST(SimulationTest, AnotherJobWaitsInTheQueue) {
+  Scenario scenario = TwoHosts();
+  scenario.jobs.push_back(std::move(TwoHosts().jobs[0]));
+
+  const Outcome outcome = Simulate(std::move(scenario));
+
+  EXPECT_EQ(outcome.jobs.at(1).state, job::JobState::kSucceeded);
+  EXPECT_GT(outcome.jobs[1].queued_seconds, outcome.jobs[0].train_seconds);
+}
+
+// Not the seed's noise alone: everything, down to the trace.
+TEST(SimulationTest, EqualScenariosGiveEqualOutcomes) {
+  const auto run = [](std::uint64_t seed) {
+    Scenario scenario = RandomScenario(seed);
+    scenario.trace = true;
+    return Simulate(std::move(scenario));
+  };
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    const Outcome first = run(seed);
+    const Outcome second = run(seed);
+
+    EXPECT_EQ(first.seconds, second.seconds);
+    EXPECT_EQ(first.events, second.events);
+    ASSERT_EQ(first.jobs.size(), second.jobs.size());
+    for (std::size_t i = 0; i < first.jobs.size(); ++i) {
+      EXPECT_EQ(first.jobs[i].train_loss, second.jobs[i].train_loss) << seed;
+      EXPECT_EQ(first.jobs[i].reason, second.jobs[i].reason) << seed;
+    }
+    ASSERT_EQ(first.trace.spans.size(), second.trace.spans.size());
+    for (std::size_t i = 0; i < first.trace.spans.size(); ++i) {
+      EXPECT_EQ(first.trace.spans[i].start_seconds, second.trace.spans[i].start_seconds);
+    }
+  }
+}
+
+TEST(SimulationTest, ASecondsLimitThatIsTooShortIsAViolation) {
+  Scenario scenario = TwoHosts();
+  scenario.seconds_max = 5;
+
+  const Outcome outcome = Simulate(std::move(scenario));
+
+  ASSERT_EQ(outcome.violations.size(), 1u);
+  EXPECT_THAT(outcome.violations[0].what, HasSubstr("twins-1 (training on 2 workers)"));
+}
+
+}  // namespace
+}  // namespace tactus::simulator

@@ -1,0 +1,180 @@
+// Scheduler, fibers, processes: what happens when.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "simulator/fiber.h"
+#include "simulator/process.h"
+#include "simulator/scheduler.h"
+
+namespace tactus::simulator {
+namespace {
+
+using testing::ElementsAre;
+
+Instant At(double seconds) { return Instant{} + Seconds(seconds); }
+
+void RunAll(Scheduler& scheduler) {
+  while (scheduler.RunNext()) {
+  }
+}
+
+TEST(SchedulerTest, CallbacksRunInTheOrderOfTheirTimes) {
+  Scheduler scheduler;
+  std::vector<double> times;
+  for (const double seconds : {3.0, 1.0, 2.0}) {
+    scheduler.At(At(seconds), [&] { times.push_back(ToSeconds(scheduler.now() - Instant{})); });
+  }
+
+  RunAll(scheduler);
+
+  EXPECT_THAT(times, ElementsAre(1.0, 2.0, 3.0));
+}
+
+TEST(SchedulerTest, EqualTimesRunInTheOrderOfScheduling) {
+  Scheduler scheduler;
+  std::string order;
+  for (const char name : {'a', 'b', 'c', 'd', 'e'}) {
+    scheduler.At(At(1), [&order, name] { order += name; });
+  }
+
+  RunAll(scheduler);
+
+  EXPECT_EQ(order, "abcde");
+}
+
+TEST(SchedulerTest, ThePastIsNow) {
+  Scheduler scheduler;
+  std::string order;
+  scheduler.At(At(2), [&] {
+    order += 'a';
+    scheduler.At(At(1), [&] { order += 'c'; });
+  });
+  scheduler.At(At(2), [&] { order += 'b'; });
+
+  RunAll(scheduler);
+
+  EXPECT_EQ(order, "abc");
+  EXPECT_EQ(scheduler.now(), At(2));
+}
+
+TEST(FiberTest, RunsInPartsBetweenItsResumes) {
+  std::string order;
+  Fiber* self = nullptr;
+  Fiber fiber([&] {
+    order += 'b';
+    self->Suspend();
+    order += 'd';
+  });
+  self = &fiber;
+
+  order += 'a';
+  fiber.Resume();
+  order += 'c';
+  EXPECT_FALSE(fiber.ended());
+  fiber.Resume();
+
+  EXPECT_EQ(order, "abcd");
+  EXPECT_TRUE(fiber.ended());
+}
+
+TEST(FiberTest, ManyFibersKeepTheirOwnStacks) {
+  constexpr int kFibers = 500;
+  std::vector<std::unique_ptr<Fiber>> fibers;
+  std::vector<int> sums(kFibers, 0);
+  for (int i = 0; i < kFibers; ++i) {
+    fibers.push_back(std::make_unique<Fiber>([&, i] {
+      int own[64] = {};
+      for (int step = 0; step < 64; ++step) {
+        own[step] = i + step;
+        fibers[static_cast<std::size_t>(i)]->Suspend();
+      }
+      for (const int value : own) sums[static_cast<std::size_t>(i)] += value;
+    }));
+  }
+
+  for (int step = 0; step <= 64; ++step) {
+    for (auto& fiber : fibers) fiber->Resume();
+  }
+
+  for (int i = 0; i < kFibers; ++i) EXPECT_EQ(sums[static_cast<std::size_t>(i)], 64 * i + 2016);
+}
+
+TEST(ProcessTest, SleepsInVirtualTime) {
+  Scheduler scheduler;
+  Instant woke{};
+  Process* self = nullptr;
+  Process process(scheduler, [&] {
+    EXPECT_TRUE(self->SleepUntil(At(7), WaitReason::kComputing));
+    woke = scheduler.now();
+  });
+  self = &process;
+
+  RunAll(scheduler);
+
+  EXPECT_EQ(woke, At(7));
+  EXPECT_TRUE(process.ended());
+}
+
+TEST(ProcessTest, AWakeOfAnEarlierWaitDoesNotEndALaterOne) {
+  Scheduler scheduler;
+  std::vector<double> woke;
+  Process* self = nullptr;
+  Process process(scheduler, [&] {
+    for (int i = 0; i < 2; ++i) {
+      self->SleepUntilWoken(WaitReason::kMessage);
+      woke.push_back(ToSeconds(scheduler.now() - Instant{}));
+    }
+  });
+  self = &process;
+  scheduler.At(At(1), [&] {
+    process.WakeAt(At(2));
+    process.WakeAt(At(3));
+  });
+  scheduler.At(At(9), [&] { process.Wake(); });
+
+  RunAll(scheduler);
+
+  EXPECT_THAT(woke, ElementsAre(2.0, 9.0));
+}
+
+TEST(ProcessTest, APausedProcessGoesOnWhenItsPauseEnds) {
+  Scheduler scheduler;
+  Instant woke{};
+  Process* self = nullptr;
+  Process process(scheduler, [&] {
+    self->SleepUntil(At(2), WaitReason::kComputing);
+    woke = scheduler.now();
+  });
+  self = &process;
+  scheduler.At(At(1), [&] { process.PauseUntil(At(5)); });
+
+  RunAll(scheduler);
+
+  EXPECT_EQ(woke, At(5));
+}
+
+TEST(ProcessTest, AKilledProcessRunsToItsEndWithoutSleeping) {
+  Scheduler scheduler;
+  bool slept = true;
+  bool slept_again = true;
+  Process* self = nullptr;
+  Process process(scheduler, [&] {
+    slept = self->SleepUntil(At(100), WaitReason::kComputing);
+    slept_again = self->SleepUntil(At(200), WaitReason::kComputing);
+  });
+  self = &process;
+  scheduler.At(At(1), [&] { process.Kill(); });
+
+  RunAll(scheduler);
+
+  EXPECT_FALSE(slept);
+  EXPECT_FALSE(slept_again);
+  EXPECT_TRUE(process.ended());
+}
+
+}  // namespace
+}  // namespace tactus::simulator
