@@ -10,7 +10,7 @@ os.environ.setdefault("TACTUS_SOURCE", str(ROOT))
 sys.path.insert(0, str(ROOT / "tests/integration"))
 sys.dont_write_bytecode = True
 
-from cluster import Cluster, Folder, tiny_spec, wait_until  # noqa: E402,F401  (path set above)
+from cluster import BIN, Cluster, Folder, tiny_spec, wait_until  # noqa: E402,F401  (path set above)
 
 
 def spread(values):

@@ -231,11 +231,11 @@ class Parser {
   void AddSimulate() {
     CLI::App* verb = app_.add_subcommand(
         "simulate",
-        "Say how a job would run on a cluster described in a file: the cores that decide are this "
-        "program's, the rest is modelled; needs no coordinator");
-    verb->add_option("cluster_file", simulate_.cluster_file, "Cluster file")->required();
-    verb->add_option("job_file", simulate_.job_file, "Job file; - is the standard input")
-        ->required();
+        "Say how a job would run on a cluster that a file describes, or that is fitted to a job's "
+        "history: the cores that decide are this program's, the rest is modelled");
+    verb->add_option("cluster_file", simulate_.cluster_file, "Cluster file");
+    verb->add_option("job_file", simulate_.job_file, "Job file; - is the standard input");
+    AddWhatIf(verb);
     verb->add_option("--seed", simulate_.seed, "Of all that is random in the cluster")
         ->check(CLI::NonNegativeNumber)
         ->capture_default_str();
@@ -252,6 +252,7 @@ class Parser {
     AddOutput(verb, &output_simulate_, {"table", "json"});
     AddOverrides(verb);
     verb->callback([this] {
+      CheckSimulate();
       simulate_.overrides = Overrides();
       simulate_.output = ParseOutputFormat(output_simulate_);
       line_.command = simulate_;
@@ -259,6 +260,36 @@ class Parser {
   }
 
   // They are of one simulation.
+  void AddWhatIf(CLI::App* verb) {
+    CLI::Option* from = verb->add_option(
+        "--from", simulate_.from,
+        "Instead of files: a running or finished job, whose devices and links are fitted");
+    verb->add_option("--add", simulate_.add,
+                     "With --from: add devices, such as 2xspeed=0.5 (of the fastest one's)")
+        ->needs(from);
+    verb->add_option("--remove", simulate_.remove,
+                     "With --from: remove worker-N, rank-N, NODE/DEVICE or NODE")
+        ->needs(from);
+    verb->add_option("--rate", simulate_.rate, "With --from: of every link, such as 1gbit")
+        ->needs(from);
+    verb->add_option("--write-cluster", simulate_.cluster_output,
+                     "With --from: file for the cluster that is simulated")
+        ->needs(from);
+    verb->add_flag("--random", simulate_.random,
+                   "Instead of files: a small cluster with jobs and faults drawn from the seed")
+        ->excludes(from);
+  }
+
+  // One source of what is simulated.
+  void CheckSimulate() {
+    const bool files = !simulate_.cluster_file.empty();
+    const bool other = simulate_.random || !simulate_.from.empty();
+    if (files && other) problem_ = "simulate: found files and --from or --random, allowed is one";
+    if (!other && simulate_.job_file.empty()) {
+      problem_ = "simulate: allowed are CLUSTER_FILE JOB_FILE, --from JOB, or --random";
+    }
+  }
+
   void AddSimulatedFiles(CLI::App* verb) {
     CLI::Option* count = verb->get_option("--count");
     verb->add_option("--csv", simulate_.curve_file, "File for the loss over time")->excludes(count);

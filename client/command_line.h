@@ -64,8 +64,16 @@ struct ReplayCommand {
 };
 
 struct SimulateCommand {
+  // One of three: two files, a job's name, or a random scenario.
   std::string cluster_file{};
   std::string job_file{};
+  std::string from{};
+  bool random = false;
+  // Changes to the cluster that is fitted to `from`, as client/what_if.h has them.
+  std::vector<std::string> add{};
+  std::vector<std::string> remove{};
+  std::string rate{};
+  std::string cluster_output{};         // file for that cluster; empty: none
   std::vector<Override> overrides{};    // of the job file
   std::string loss{};                   // YAML for the cluster file's `loss`; empty: not given
   std::optional<double> target_loss{};  // whose time is reported; else the job's stop.train_loss

@@ -118,7 +118,8 @@ absl::StatusOr<LearnerSource> LearnerSource::Open(const SimulatedWork& work,
     return LearnerSource(*std::move(lesson));
   }
   if (const auto* curve = std::get_if<CurveLoss>(&work.loss)) {
-    absl::StatusOr<std::vector<simulator::LossPoint>> points = ReadCurveFile(curve->file);
+    absl::StatusOr<std::vector<simulator::LossPoint>> points = curve->points;
+    if (curve->points.empty()) points = ReadCurveFile(curve->file);
     if (!points.ok()) return points.status();
     return LearnerSource(simulator::RecordedCurveOptions{
         .points = *std::move(points), .train_samples = work.train_samples, .noise = curve->noise});

@@ -47,6 +47,9 @@ ExitCode Talk(const CommandLine& line, const std::string& server, const Screen& 
   if (const auto* cancel = std::get_if<CancelCommand>(&line.command)) {
     return Cancel(*cancel, connection, screen);
   }
+  if (const auto* simulate = std::get_if<SimulateCommand>(&line.command)) {
+    return SimulateHistory(*simulate, connection, screen);
+  }
   return Download(std::get<DownloadCommand>(line.command), connection, screen);
 }
 
@@ -68,8 +71,8 @@ ExitCode Main(const std::vector<std::string>& words) {
     return Run(*run, surroundings, screen);
   if (const auto* replay = std::get_if<ReplayCommand>(&line.command))
     return Replay(*replay, screen);
-  if (const auto* simulate = std::get_if<SimulateCommand>(&line.command))
-    return Simulate(*simulate, screen);
+  const auto* simulate = std::get_if<SimulateCommand>(&line.command);
+  if (simulate != nullptr && simulate->from.empty()) return Simulate(*simulate, screen);
   const absl::StatusOr<std::string> server =
       ServerAddress({.flag = line.server,
                      .environment = surroundings.server,

@@ -1,8 +1,9 @@
-// `tactus simulate`: how a job would run on a cluster that a file describes.
+// `tactus simulate`: how a job would run on a cluster that is described, drawn, or fitted to a job.
 
 #pragma once
 
 #include "client/command_line.h"
+#include "client/connection.h"
 #include "client/exit_code.h"
 #include "client/screen.h"
 
@@ -12,7 +13,12 @@ namespace tactus::client {
 //
 // kOk: the job succeeded and no promise was broken. kUsage: a file or option is wrong.
 // kPromiseBroken: a checker found a violation, which is said with the command that repeats it.
-// kJobFailed: the simulated job failed. Of several seeds: the first of these that fits any.
+// kJobFailed: the simulated job failed, unless it was drawn at random. Of several seeds: the first
+// of these that fits any.
 ExitCode Simulate(const SimulateCommand& command, const Screen& screen);
+
+// The same from a job's history at a coordinator (command.from). Also the codes of its calls.
+ExitCode SimulateHistory(const SimulateCommand& command, Connection& connection,
+                         const Screen& screen);
 
 }  // namespace tactus::client

@@ -6,11 +6,13 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "client/yaml_fields.h"
 #include "simulator/examples.h"
 #include "simulator/noisy_quadratic.h"
 #include "simulator/perceptron.h"
+#include "simulator/power_law.h"
 
 namespace tactus::client {
 
@@ -27,7 +29,8 @@ struct PerceptronLoss {
 
 // Replays the loss of another run.
 struct CurveLoss {
-  std::string file{};  // as client/curve_file.h has them
+  std::string file{};                          // as client/curve_file.h has them
+  std::vector<simulator::LossPoint> points{};  // not empty: these, and no file
   bool noise = false;  // beyond the recording, as simulator::RecordedCurveOptions
 };
 

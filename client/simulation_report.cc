@@ -54,6 +54,17 @@ Rows Figures(const JobOutcome& job, const ReportOptions& options) {
   return rows;
 }
 
+std::string FitText(const FitSummary& fit) {
+  const double off = fit.modelled_samples_per_second / fit.recorded_samples_per_second - 1;
+  return FormatTable(
+             {{"fitted to", Printable(fit.job) + ", " + FormatCount(fit.rounds) + " rounds"},
+              {"recorded", FormatRate(fit.recorded_samples_per_second) + " samples/s"},
+              {"modelled", FormatRate(fit.modelled_samples_per_second) + " samples/s (" +
+                               (off < 0 ? "-" : "+") + FormatPercent(std::abs(off)) + ")"},
+              {"transfer", SpanText(fit.transfer_seconds) + " a round"}}) +
+         "\n";
+}
+
 // The line that stands for rows left out; empty when there are none.
 std::string MoreLine(std::size_t all, std::size_t shown, const std::string& what) {
   if (all <= shown) return "";
@@ -170,7 +181,7 @@ const char* StateWord(job::JobState state) {
 }
 
 std::string ReportTable(const Outcome& outcome, const ReportOptions& options) {
-  std::string text;
+  std::string text = options.fit ? FitText(*options.fit) : "";
   for (const JobOutcome& job : outcome.jobs) {
     Rows rows = Figures(job, options);
     if (outcome.faults > 0) rows.push_back({"faults", FormatCount(outcome.faults)});
@@ -188,14 +199,21 @@ std::string ReportJson(const Outcome& outcome, const ReportOptions& options) {
   for (const simulator::Violation& violation : outcome.violations) {
     violations.push_back({{"seconds", violation.seconds}, {"what", violation.what}});
   }
-  const Json object = {{"seed", options.seed},
-                       {"seconds", outcome.seconds},
-                       {"events", outcome.events},
-                       {"messages", outcome.messages},
-                       {"faults", outcome.faults},
-                       {"jobs", jobs},
-                       {"violations_total", outcome.violations_total},
-                       {"violations", violations}};
+  Json object = {{"seed", options.seed},
+                 {"seconds", outcome.seconds},
+                 {"events", outcome.events},
+                 {"messages", outcome.messages},
+                 {"faults", outcome.faults},
+                 {"jobs", jobs},
+                 {"violations_total", outcome.violations_total},
+                 {"violations", violations}};
+  if (options.fit) {
+    object["fit"] = {{"job", options.fit->job},
+                     {"rounds", options.fit->rounds},
+                     {"transfer_seconds", options.fit->transfer_seconds},
+                     {"recorded_samples_per_second", options.fit->recorded_samples_per_second},
+                     {"modelled_samples_per_second", options.fit->modelled_samples_per_second}};
+  }
   return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

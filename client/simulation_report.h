@@ -11,10 +11,21 @@
 
 namespace tactus::client {
 
+// How well a model fits the job that it was made from.
+struct FitSummary {
+  std::string job{};
+  std::uint64_t rounds = 0;     // on record
+  double transfer_seconds = 0;  // of a round, on average
+  double recorded_samples_per_second = 0;
+  double modelled_samples_per_second = 0;  // of the job as it was
+};
+
 struct ReportOptions {
   std::uint64_t seed = 1;
   // The time to this loss is reported; not given: to none.
   std::optional<double> loss{};
+  // What the simulated cluster was fitted to, if to anything.
+  std::optional<FitSummary> fit{};
 };
 
 // Rows of a table show so many workers, decisions and shares at most.
