@@ -19,6 +19,8 @@ using simulator::LinkModel;
 
 const spec::Interval kSigma = {.low = 0, .high = 2, .text = "0 to 2"};
 const spec::Interval kSlowFactor = {.low = 1, .high = 1e6, .text = "1 to 1e6"};
+const spec::Interval kPhase = {
+    .low = simulator::kPhaseSecondsMin, .high = 365 * 86400.0, .text = "1ms to 365d"};
 const spec::Interval kDrift = {.low = -100, .high = 100, .text = "-100 to 100"};
 const spec::Interval kSpeed = {.low = 1e-3, .high = 1e9, .text = "0.001 to 1e9"};
 const spec::Interval kShare = {.low = 0, .high = 1, .high_included = false, .text = "0 to below 1"};
@@ -56,8 +58,8 @@ void ReadLinkAt(YamlFields& parent, const std::string& key, LinkModel* link) {
 void ReadNoise(YamlFields fields, simulator::NoiseModel* noise) {
   fields.Number("sigma", kSigma, &noise->log_sigma);
   fields.Number("slow_factor", kSlowFactor, &noise->slow_factor);
-  fields.Seconds("slow_mean", kLongAboveZero, &noise->slow_seconds);
-  fields.Seconds("fast_mean", kLongAboveZero, &noise->fast_seconds);
+  fields.Seconds("slow_mean", kPhase, &noise->slow_seconds);
+  fields.Seconds("fast_mean", kPhase, &noise->fast_seconds);
   fields.RefuseOthers();
   const bool phases = noise->slow_factor > 1;
   for (const char* key : {"slow_mean", "fast_mean"}) {

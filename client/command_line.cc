@@ -2,12 +2,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cmath>
-#include <functional>
+#include <limits>
 #include <memory>
 #include <sstream>
 
 #include "client/exit_code.h"
+#include "client/flag_checks.h"
 #include "client/names.h"
 #include "client/text.h"
 #include "runtime/options.h"
@@ -21,6 +21,7 @@ class Parser {
   Parser() : app_("Trains models on unequal GPUs.", "tactus") {
     app_.require_subcommand(1);
     app_.footer(ExitCodesHelp());
+    app_.failure_message(FailureText);
     app_.fallthrough();
     app_.add_option("--server", line_.server,
                     "The coordinator, HOST:PORT. Else TACTUS_SERVER, else the key server of "
@@ -60,6 +61,14 @@ class Parser {
   }
 
  private:
+  // What is allowed stands in the message of a value that is not.
+  static std::string FailureText(const CLI::App* app, const CLI::Error& error) {
+    if (dynamic_cast<const CLI::ValidationError*>(&error) == nullptr) {
+      return CLI::FailureMessage::simple(app, error);
+    }
+    return std::string(error.what()) + "\n";
+  }
+
   // CLI11 says only that a verb is missing. Empty when the first word, or the one after `get`, is
   // known.
   std::string UnknownVerb(const std::vector<std::string>& words) {
@@ -75,17 +84,8 @@ class Parser {
            (nearest ? "did you mean '" + *nearest + "'? " : "") + "allowed: " + JoinNames(names);
   }
 
-  static std::string CheckDuration(const std::string& text) {
-    const auto duration = runtime::ParseDuration(text);
-    if (!duration.ok()) return std::string(duration.status().message());
-    return *duration > Duration::zero() ? "" : "found \"" + text + "\", allowed is more than 0";
-  }
-
-  static std::string CheckSpeed(const std::string& text) {
-    double speed = 0;
-    const bool number = CLI::detail::lexical_cast(text, speed);
-    if (number && std::isfinite(speed) && speed >= 0.001 && speed <= 1000) return "";
-    return "found \"" + text + "\", allowed is a number from 0.001 to 1000";
+  static CLI::Validator Whole(std::uint64_t low, std::uint64_t high) {
+    return {[=](const std::string& text) { return CheckWhole(text, {low, high}); }, "WHOLE"};
   }
 
   void AddOutput(CLI::App* verb, std::string* output, const std::vector<std::string>& formats) {
@@ -120,7 +120,7 @@ class Parser {
     verb->add_option(
             "--workers", run_.workers,
             "Worker processes. Default: one a speed, else workers.max of the job file, else 2")
-        ->check(CLI::Range(1, 256));
+        ->check(Whole(1, 256));
     verb->add_option("--speeds", run_.speeds,
                      "Emulate unequal devices: one speed a worker, such as 1,1,0.5,0.25")
         ->delimiter(',')
@@ -164,7 +164,7 @@ class Parser {
     const bool counted = noun == GetCommand::Noun::kJobs || noun == GetCommand::Noun::kRounds;
     if (counted) {
       verb->add_option("--limit", get_.count_max, "At most so many, the first ones")
-          ->check(CLI::Range(1, 1'000'000))
+          ->check(Whole(1, 1'000'000))
           ->capture_default_str();
     }
     AddOutput(verb, &output_get_, {"table", "json", "yaml", "name"});
@@ -237,22 +237,23 @@ class Parser {
     verb->add_option("job_file", simulate_.job_file, "Job file; - is the standard input");
     AddWhatIf(verb);
     verb->add_option("--seed", simulate_.seed, "Of all that is random in the cluster")
-        ->check(CLI::NonNegativeNumber)
+        ->check(Whole(0, std::numeric_limits<std::uint64_t>::max()))
         ->capture_default_str();
     verb->add_option("--count", simulate_.count,
                      "Simulate so many seeds from --seed on, and show their median and spread")
-        ->check(CLI::Range(1, 100'000))
+        ->check(Whole(1, 100'000))
         ->capture_default_str();
     verb->add_option("--loss", simulate_.loss,
                      "Replace the loss model of the cluster file: noisy_quadratic, perceptron or "
                      "'{curve: {file: FILE}}'");
     verb->add_option("--target-loss", simulate_.target_loss,
-                     "Report the time to this loss. Default: stop.train_loss of the job file");
+                     "Report the time to this loss. Default: stop.train_loss of the job file")
+        ->check(CLI::Validator(CheckNumber, "NUMBER"));
     AddSimulatedFiles(verb);
     AddOutput(verb, &output_simulate_, {"table", "json"});
     AddOverrides(verb);
     verb->callback([this] {
-      CheckSimulate();
+      problem_ = CheckSimulate(simulate_);
       simulate_.overrides = Overrides();
       simulate_.output = ParseOutputFormat(output_simulate_);
       line_.command = simulate_;
@@ -278,16 +279,6 @@ class Parser {
     verb->add_flag("--random", simulate_.random,
                    "Instead of files: a small cluster with jobs and faults drawn from the seed")
         ->excludes(from);
-  }
-
-  // One source of what is simulated.
-  void CheckSimulate() {
-    const bool files = !simulate_.cluster_file.empty();
-    const bool other = simulate_.random || !simulate_.from.empty();
-    if (files && other) problem_ = "simulate: found files and --from or --random, allowed is one";
-    if (!other && simulate_.job_file.empty()) {
-      problem_ = "simulate: allowed are CLUSTER_FILE JOB_FILE, --from JOB, or --random";
-    }
   }
 
   void AddSimulatedFiles(CLI::App* verb) {

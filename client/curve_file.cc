@@ -25,6 +25,15 @@ std::vector<std::string_view> Split(std::string_view text, char separator) {
   }
 }
 
+// Without the ends of the lines, "\n" or "\r\n".
+std::vector<std::string_view> Lines(std::string_view text) {
+  std::vector<std::string_view> lines = Split(text, '\n');
+  for (std::string_view& line : lines) {
+    if (line.ends_with('\r')) line.remove_suffix(1);
+  }
+  return lines;
+}
+
 absl::Status Wrong(std::size_t line, const std::string& what) {
   return absl::InvalidArgumentError("line " + std::to_string(line) + ": " + what);
 }
@@ -72,6 +81,8 @@ absl::StatusOr<LossPoint> ParsePoint(std::string_view text, const Columns& colum
 
 }  // namespace
 
+std::string CurvePathBeside(const std::string& cluster_path) { return cluster_path + ".curve.csv"; }
+
 std::string CurveText(const std::vector<simulator::CurvePoint>& curve) {
   std::string text = "seconds,round,samples,loss,loss_smoothed,plan\n";
   for (const simulator::CurvePoint& point : curve) {
@@ -83,7 +94,7 @@ std::string CurveText(const std::vector<simulator::CurvePoint>& curve) {
 }
 
 absl::StatusOr<std::vector<LossPoint>> ParseCurve(std::string_view text) {
-  const std::vector<std::string_view> lines = Split(text, '\n');
+  const std::vector<std::string_view> lines = Lines(text);
   const absl::StatusOr<Columns> columns = FindColumns(lines.front());
   if (!columns.ok()) return columns.status();
   std::vector<LossPoint> points;

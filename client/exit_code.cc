@@ -30,7 +30,7 @@ ExitCode ExitCodeOf(const absl::Status& status) {
 
 std::string ExitCodesHelp() {
   return "Exit codes:\n"
-         "  0 ok   1 error, or a replay differs   2 wrong command line, job file or tape\n"
+         "  0 ok   1 error, or a replay differs   2 wrong command line or input file\n"
          "  3 not found   4 conflict   5 denied   6 no coordinator answers   7 timed out\n"
          "  8 the job failed or was cancelled   9 a simulation broke a promise   130 interrupted\n";
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
@@ -20,9 +21,11 @@ struct Figure {
   const char* key;
   std::function<double(const SeedResult&)> value;
   std::function<std::string(double)> text;
+  bool of_all_seeds = false;  // else of those that succeeded
 };
 
 std::string SpanText(double seconds) {
+  if (std::isinf(seconds)) return "not reached";
   return std::isfinite(seconds) ? FormatRate(seconds) + "s" : "-";
 }
 
@@ -35,7 +38,8 @@ std::string CountText(double count) {
 const std::vector<Figure>& Figures() {
   static const std::vector<Figure> kFigures = {
       {"TO LOSS", "seconds_to_loss",
-       [](const SeedResult& result) { return result.seconds_to_loss.value_or(NAN); }, SpanText},
+       [](const SeedResult& result) { return result.seconds_to_loss; }, SpanText,
+       /*of_all_seeds=*/true},
       {"TRAINING", "train_seconds", [](const SeedResult& result) { return result.train_seconds; },
        SpanText},
       {"SAMPLES/S", "samples_per_second",
@@ -51,17 +55,52 @@ const std::vector<Figure>& Figures() {
   return kFigures;
 }
 
+bool Succeeded(const SeedResult& result) { return result.state == job::JobState::kSucceeded; }
+
 Distribution DistributionOfFigure(const std::vector<SeedResult>& results, const Figure& figure) {
   std::vector<double> values;
-  for (const SeedResult& result : results) values.push_back(figure.value(result));
+  for (const SeedResult& result : results) {
+    if (figure.of_all_seeds || Succeeded(result)) values.push_back(figure.value(result));
+  }
   return DistributionOf(std::move(values));
 }
 
 double Quantile(const std::vector<double>& sorted, double q) {
   const double place = static_cast<double>(sorted.size() - 1) * q;
   const std::size_t below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (place - std::floor(place)) * (sorted[above] - sorted[below]);
+  const double rest = place - std::floor(place);
+  if (rest == 0 || std::isinf(sorted[below])) return sorted[below];
+  return sorted[below] + rest * (sorted[below + 1] - sorted[below]);
+}
+
+// What the medians are of.
+struct Counts {
+  std::uint64_t succeeded = 0;
+  std::optional<std::uint64_t> reached{};  // the loss; nothing: not asked for
+};
+
+Counts CountsOf(const std::vector<SeedResult>& results) {
+  Counts counts;
+  for (const SeedResult& result : results) {
+    if (Succeeded(result)) ++counts.succeeded;
+    if (std::isnan(result.seconds_to_loss)) continue;
+    counts.reached = counts.reached.value_or(0) + (std::isfinite(result.seconds_to_loss) ? 1 : 0);
+  }
+  return counts;
+}
+
+std::string CountsText(const std::vector<SeedResult>& results) {
+  const Counts counts = CountsOf(results);
+  const std::string all = FormatCount(results.size());
+  std::string text;
+  if (counts.reached) {
+    text += "the loss was reached by " + FormatCount(*counts.reached) + " of " + all + " seeds\n";
+  }
+  if (counts.succeeded < results.size()) {
+    text += std::string(counts.reached ? "the other medians" : "medians") + " are of the " +
+            FormatCount(counts.succeeded) + " of " + all + " seeds whose job succeeded\n";
+  }
+  return text;
 }
 
 }  // namespace
@@ -69,10 +108,12 @@ double Quantile(const std::vector<double>& sorted, double q) {
 SeedResult ResultOf(std::uint64_t seed, const simulator::Outcome& outcome,
                     std::optional<double> loss) {
   TACTUS_CHECK(!outcome.jobs.empty());
+  constexpr double kNever = std::numeric_limits<double>::infinity();
   const simulator::JobOutcome& job = outcome.jobs.front();
   return {.seed = seed,
           .state = job.state,
-          .seconds_to_loss = loss ? SecondsToLoss(job, *loss) : std::nullopt,
+          .seconds_to_loss = loss ? SecondsToLoss(job, *loss).value_or(kNever)
+                                  : std::numeric_limits<double>::quiet_NaN(),
           .train_seconds = job.train_seconds,
           .samples_per_second = job.samples_per_second,
           .utilisation = job.utilisation,
@@ -83,11 +124,12 @@ SeedResult ResultOf(std::uint64_t seed, const simulator::Outcome& outcome,
 }
 
 Distribution DistributionOf(std::vector<double> values) {
-  std::erase_if(values, [](double value) { return !std::isfinite(value); });
+  std::erase_if(values, [](double value) { return std::isnan(value); });
   if (values.empty()) return {};
   std::ranges::sort(values);
+  const double spread = Quantile(values, 0.75) - Quantile(values, 0.25);
   return {.median = Quantile(values, 0.5),
-          .spread = Quantile(values, 0.75) - Quantile(values, 0.25)};
+          .spread = std::isfinite(spread) ? spread : std::numeric_limits<double>::quiet_NaN()};
 }
 
 std::string SeedTable(const std::vector<SeedResult>& results) {
@@ -110,7 +152,7 @@ std::string SeedTable(const std::vector<SeedResult>& results) {
   }
   rows.push_back(median);
   rows.push_back(spread);
-  return FormatTable(rows);
+  return FormatTable(rows) + CountsText(results);
 }
 
 std::string SeedJson(const std::vector<SeedResult>& results) {
@@ -128,7 +170,12 @@ std::string SeedJson(const std::vector<SeedResult>& results) {
     median[figure.key] = distribution.median;
     spread[figure.key] = distribution.spread;
   }
-  const Json object = {{"seeds", runs}, {"median", median}, {"spread", spread}};
+  const Counts counts = CountsOf(results);
+  const Json object = {{"seeds", runs},
+                       {"succeeded", counts.succeeded},
+                       {"reached", counts.reached ? Json(*counts.reached) : Json()},
+                       {"median", median},
+                       {"spread", spread}};
   return object.dump(2) + "\n";
 }
 

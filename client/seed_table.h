@@ -16,7 +16,8 @@ namespace tactus::client {
 struct SeedResult {
   std::uint64_t seed = 1;
   job::JobState state = job::JobState::kQueued;
-  std::optional<double> seconds_to_loss{};  // nothing: not asked for, or never reached
+  // NaN: not asked for; infinite: never reached.
+  double seconds_to_loss = std::numeric_limits<double>::quiet_NaN();
   double train_seconds = 0;
   double samples_per_second = 0;
   double utilisation = 0;
@@ -30,18 +31,24 @@ struct SeedResult {
 SeedResult ResultOf(std::uint64_t seed, const simulator::Outcome& outcome,
                     std::optional<double> loss);
 
-// How finite values lie; NaN without any.
+// How values lie; NaN without any.
 struct Distribution {
   double median = std::numeric_limits<double>::quiet_NaN();
-  double spread = std::numeric_limits<double>::quiet_NaN();  // upper quartile less lower one
+  // Upper quartile less lower one; NaN when one of them is infinite.
+  double spread = std::numeric_limits<double>::quiet_NaN();
 };
 
 // Quartiles between two values are interpolated: of n sorted values the quantile q lies at (n - 1)
-// q, as in R's type 7. Values that are not finite are left out.
+// q, as in R's type 7. NaN is left out; infinite values count, so that the median of values most of
+// which are infinite is infinite.
 Distribution DistributionOf(std::vector<double> values);
 
-// Requires: at least one result.
+// A line a seed, then median and spread. Those of the time to the loss are of all seeds; all others
+// are of the seeds whose job succeeded, because a job that failed early was not slow. Lines below
+// say how many seeds that was. Requires: at least one result.
 std::string SeedTable(const std::vector<SeedResult>& results);
+
+// The same as one object; a time to a loss that was not reached is null.
 std::string SeedJson(const std::vector<SeedResult>& results);
 
 }  // namespace tactus::client

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -51,6 +55,29 @@ std::string RepeatingCommand(const SimulateCommand& command, std::uint64_t seed)
   return text;
 }
 
+// What the command that repeats a simulation takes from elsewhere; empty: nothing.
+std::string FromStandardInput(const SimulateCommand& command) {
+  if (command.cluster_file == "-") return ", with the cluster file from standard input";
+  return command.job_file == "-" ? ", with the job file from standard input" : "";
+}
+
+// Makes a file that is written later, so that it is known now that it can be. What is no file, such
+// as a device, would be replaced by one.
+absl::Status MakeFile(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored)) {
+    return absl::InvalidArgumentError(path + ": cannot be written: not a regular file");
+  }
+  errno = 0;
+  if (std::ofstream(path, std::ios::app).is_open()) return absl::OkStatus();
+  return runtime::FileError(errno, path, "cannot be made");
+}
+
+// Adds what is wrong, if anything.
+void Collect(const absl::Status& status, std::vector<std::string>& errors) {
+  if (!status.ok()) errors.emplace_back(status.message());
+}
+
 // Simulates one question under one seed or several.
 class Simulation {
  public:
@@ -62,6 +89,8 @@ class Simulation {
         target_loss_(command.target_loss ? command.target_loss : question.target_loss) {}
 
   ExitCode RunOne() {
+    const std::vector<std::string> unwritable = MakeFiles();
+    if (!unwritable.empty()) return Fail(unwritable, ExitCode::kOk);
     simulator::Scenario scenario = question_.scenario(command_.seed);
     scenario.trace = !command_.trace_file.empty();
     SimulatedTape tape(command_.tape_file);
@@ -72,11 +101,10 @@ class Simulation {
     screen_.Print(command_.output == OutputFormat::kJson ? ReportJson(outcome, options)
                                                          : ReportTable(outcome, options));
     const ExitCode code = Judge(command_.seed, outcome);
-    absl::Status written = tape.Close();
-    written.Update(WriteFiles(outcome));
-    if (written.ok()) return code;
-    screen_.Say(std::string(written.message()));
-    return code == ExitCode::kOk ? ExitCode::kGeneric : code;
+    std::vector<std::string> errors = WriteFiles(outcome);
+    if (!command_.tape_file.empty()) Collect(tape.Close(), errors);
+    if (tape.full()) screen_.Say("the tape is full: it holds the first events alone");
+    return errors.empty() ? code : Fail(errors, code);
   }
 
   ExitCode RunSeveral() {
@@ -100,8 +128,8 @@ class Simulation {
                   "s: " + Printable(violation.what));
     }
     if (outcome.violations_total > 0) {
-      screen_.Say(FormatCount(outcome.violations_total) +
-                  " in all; again: " + RepeatingCommand(command_, seed));
+      screen_.Say(FormatCount(outcome.violations_total) + " in all; again" +
+                  FromStandardInput(command_) + ": " + RepeatingCommand(command_, seed));
       return ExitCode::kPromiseBroken;
     }
     // Drawn jobs are meant to fail now and then.
@@ -112,17 +140,31 @@ class Simulation {
     return succeeded ? ExitCode::kOk : ExitCode::kJobFailed;
   }
 
-  absl::Status WriteFiles(const simulator::Outcome& outcome) const {
-    absl::Status status;
+  std::vector<std::string> MakeFiles() const {
+    std::vector<std::string> errors;
+    for (const std::string& path : {command_.curve_file, command_.trace_file, command_.tape_file}) {
+      if (!path.empty()) Collect(MakeFile(path), errors);
+    }
+    return errors;
+  }
+
+  std::vector<std::string> WriteFiles(const simulator::Outcome& outcome) const {
+    std::vector<std::string> errors;
     if (!command_.curve_file.empty()) {
-      status.Update(
-          runtime::WriteFileWhole(command_.curve_file, CurveText(outcome.jobs.front().curve)));
+      const std::string text = CurveText(outcome.jobs.front().curve);
+      Collect(runtime::WriteFileWhole(command_.curve_file, text), errors);
     }
     if (!command_.trace_file.empty()) {
       if (outcome.trace.cut) screen_.Say("the trace is cut: it holds the first spans alone");
-      status.Update(runtime::WriteFileWhole(command_.trace_file, ChromeTrace(outcome)));
+      Collect(runtime::WriteFileWhole(command_.trace_file, ChromeTrace(outcome)), errors);
     }
-    return status;
+    return errors;
+  }
+
+  // `code`: how the command would end if its files were right.
+  ExitCode Fail(const std::vector<std::string>& errors, ExitCode code) const {
+    screen_.Say(errors);
+    return code == ExitCode::kOk ? ExitCode::kGeneric : code;
   }
 
   const SimulateCommand& command_;

@@ -119,18 +119,18 @@ AskedQuestion Ask(const simulator::ClusterModel& cluster, const SimulatedWork& w
               .target_loss = settings->stop_train_loss}};
 }
 
-// The question of a history, with what its fit is worth.
-struct Histories {
+// What a coordinator has on record of a job.
+struct History {
   v1::Job job{};
   v1::ListRoundsResponse rounds{};
 };
 
-absl::StatusOr<Histories> FetchHistory(const std::string& name, Connection& connection) {
+absl::StatusOr<History> FetchHistory(const std::string& name, Connection& connection) {
   absl::StatusOr<v1::Job> job = connection.GetJob(name);
   if (!job.ok()) return job.status();
   absl::StatusOr<v1::ListRoundsResponse> rounds = connection.ListRounds(name, kHistoryRoundsMax);
   if (!rounds.ok()) return rounds.status();
-  return Histories{.job = *std::move(job), .rounds = *std::move(rounds)};
+  return History{.job = *std::move(job), .rounds = *std::move(rounds)};
 }
 
 // What the model makes of the job as it was: the same cluster, the same number of rounds.
@@ -142,10 +142,23 @@ double ModelledSpeed(const FittedJob& fitted, v1::JobSpec spec, std::uint64_t se
   return simulator::Simulate(asked.question->scenario(seed)).jobs.front().samples_per_second;
 }
 
-// The cluster file and beside it the curve, which it names.
-absl::Status WriteFitted(const std::string& path, const FittedJob& fitted,
-                         const simulator::ClusterModel& cluster) {
-  const std::string curve_path = path + ".curve.csv";
+// The job takes all devices of a changed cluster, unless the command line says how many.
+void TakeAllDevices(const SimulateCommand& command, const simulator::ClusterModel& cluster,
+                    v1::JobSpec* spec) {
+  const bool changed = !command.add.empty() || !command.remove.empty();
+  const bool said = std::ranges::any_of(command.overrides, [](const Override& change) {
+    return change.path == "workers" || change.path.starts_with("workers.");
+  });
+  if (!changed || said) return;
+  const auto devices = static_cast<std::uint32_t>(FittingDevices(cluster, job::DeviceKind::kAny));
+  spec->mutable_workers()->set_min(devices);
+  spec->mutable_workers()->set_max(devices);
+}
+
+// The cluster file and beside it the curve, which it names. Returns what could not be written.
+std::vector<std::string> WriteFitted(const std::string& path, const FittedJob& fitted,
+                                     const simulator::ClusterModel& cluster) {
+  const std::string curve_path = CurvePathBeside(path);
   std::vector<simulator::CurvePoint> curve;
   for (const simulator::LossPoint& point : fitted.curve) {
     curve.push_back({.round = curve.size(),
@@ -156,9 +169,22 @@ absl::Status WriteFitted(const std::string& path, const FittedJob& fitted,
   SimulatedWork work = fitted.work;
   work.loss =
       CurveLoss{.file = std::filesystem::path(curve_path).filename().string(), .noise = true};
-  absl::Status status = runtime::WriteFileWhole(curve_path, CurveText(curve));
-  status.Update(runtime::WriteFileWhole(path, WriteClusterFile(cluster, work)));
-  return status;
+  std::vector<std::string> errors;
+  for (const absl::Status& status : {runtime::WriteFileWhole(path, WriteClusterFile(cluster, work)),
+                                     runtime::WriteFileWhole(curve_path, CurveText(curve))}) {
+    if (!status.ok()) errors.emplace_back(status.message());
+  }
+  return errors;
+}
+
+// The loss model of the command line, where it has one. Returns what is wrong.
+std::vector<std::string> ReplaceLoss(const std::string& loss,
+                                     const simulator::ClusterModel& cluster, SimulatedWork* work) {
+  if (loss.empty()) return {};
+  const ClusterFile replaced =
+      ParseClusterFile(WriteClusterFile(cluster, SimulatedWork{}), loss, "");
+  if (replaced.errors.empty()) work->loss = replaced.work.loss;
+  return replaced.errors;
 }
 
 }  // namespace
@@ -175,34 +201,31 @@ AskedQuestion AskFiles(const SimulateCommand& command) {
 }
 
 AskedQuestion AskHistory(const SimulateCommand& command, Connection& connection) {
-  const absl::StatusOr<Histories> history = FetchHistory(command.from, connection);
+  const absl::StatusOr<History> history = FetchHistory(command.from, connection);
   if (!history.ok()) {
     return {.errors = ErrorLines(history.status(), ""), .exit_code = ExitCodeOf(history.status())};
   }
-  FittedJob fitted = FitJob(history->job, history->rounds);
-  if (!fitted.error.empty()) return Refused({"job " + command.from + ": " + fitted.error});
-  const JobFile job = ParseJobFile(WriteMessage(history->job.spec()), command.overrides, "/");
-  if (!job.errors.empty()) return Refused(WithSubject("job " + command.from, job.errors));
+  const std::string subject = "job " + command.from;
+  const FittedJob fitted = FitJob(history->job, history->rounds);
+  if (!fitted.error.empty()) return Refused({subject + ": " + fitted.error});
+  JobFile job = ParseJobFile(WriteMessage(history->job.spec()), command.overrides, "/");
+  if (!job.errors.empty()) return Refused(WithSubject(subject, job.errors));
 
   simulator::ClusterModel cluster = fitted.cluster;
   const std::string wrong = Change(
       {.add = command.add, .remove = command.remove, .rate = command.rate}, history->job, &cluster);
   if (!wrong.empty()) return Refused({wrong});
-  if (!command.cluster_output.empty()) {
-    const absl::Status written = WriteFitted(command.cluster_output, fitted, cluster);
-    if (!written.ok()) {
-      return {.errors = {std::string(written.message())}, .exit_code = ExitCodeOf(written)};
-    }
-  }
+  TakeAllDevices(command, cluster, &job.spec);
   SimulatedWork work = fitted.work;
-  if (!command.loss.empty()) {
-    const ClusterFile replaced =
-        ParseClusterFile(WriteClusterFile(cluster, SimulatedWork{}), command.loss, "");
-    if (!replaced.errors.empty()) return Refused(WithSubject("--loss", replaced.errors));
-    work.loss = replaced.work.loss;
-  }
-  AskedQuestion asked = Ask(cluster, work, job.spec, "job " + command.from);
+  const std::vector<std::string> wrong_loss = ReplaceLoss(command.loss, cluster, &work);
+  if (!wrong_loss.empty()) return Refused(wrong_loss);
+
+  AskedQuestion asked = Ask(cluster, work, job.spec, subject);
   if (!asked.question) return asked;
+  if (!command.cluster_output.empty()) {
+    const std::vector<std::string> errors = WriteFitted(command.cluster_output, fitted, cluster);
+    if (!errors.empty()) return {.errors = errors, .exit_code = ExitCode::kGeneric};
+  }
   asked.question->fit = FitSummary{
       .job = command.from,
       .rounds = fitted.rounds,

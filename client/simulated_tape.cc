@@ -1,7 +1,11 @@
 #include "client/simulated_tape.h"
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
+#include "coordinator/tape/tape_reader.h"
+#include "runtime/process.h"
 #include "simulator/coordinator.h"
 
 namespace tactus::client {
@@ -18,16 +22,32 @@ void SimulatedTape::Attach(simulator::Scenario* scenario) {
 }
 
 absl::Status SimulatedTape::Close() {
-  if (status_.ok() && !lives_.empty()) Keep(lives_.back().Close());
+  EndLife();
+  for (std::size_t life = lives_.size() + 1; tape::TapeReader::Open(PathOf(life)).ok(); ++life) {
+    std::error_code error;
+    std::filesystem::remove(PathOf(life), error);
+    if (error) Keep(runtime::FileError(error.value(), PathOf(life), "cannot be removed"));
+  }
   return status_;
 }
 
+void SimulatedTape::EndLife() {
+  if (!status_.ok() || lives_.empty()) return;
+  full_ = full_ || lives_.back().ended();
+  Keep(lives_.back().Close());
+}
+
+std::string SimulatedTape::PathOf(std::size_t life) const {
+  return life == 1 ? path_ : path_ + "." + std::to_string(life);
+}
+
 void SimulatedTape::Begin(tape::Start start) {
-  if (!Close().ok()) return;
-  const std::string suffix = lives_.empty() ? "" : "." + std::to_string(lives_.size() + 1);
+  EndLife();
+  if (!status_.ok()) return;
   absl::StatusOr<tape::TapeWriter> tape = tape::TapeWriter::Create(
-      path_ + suffix,
-      {.program_version = TACTUS_VERSION, .wall_offset = simulator::Coordinator::kWallOffset});
+      PathOf(lives_.size() + 1),
+      {.program_version = TACTUS_VERSION, .wall_offset = simulator::Coordinator::kWallOffset},
+      bytes_max_);
   if (!tape.ok()) return Keep(tape.status());
   lives_.push_back(*std::move(tape));
   Keep(lives_.back().Add(std::move(start)));

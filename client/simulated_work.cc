@@ -120,15 +120,13 @@ LossModel ReadLossMap(YamlFields fields, const std::string& folder) {
   return loss;
 }
 
-// A name alone stands for the model with its defaults.
+// A name alone stands for the model with its defaults; a curve has none for its file.
 LossModel ReadLoss(YamlFields& file, const std::string& folder) {
-  if (!file.HasScalar("loss")) {
-    std::optional<YamlFields> map = file.Map("loss");
-    return map ? ReadLossMap(*map, folder) : LossModel();
-  }
-  std::size_t index = 0;
-  file.Choice("loss", {kLossNames[0], kLossNames[1]}, &index);
-  return index == 0 ? LossModel() : LossModel(PerceptronLoss());
+  if (!file.Has("loss") || file.HasWord("loss", "noisy_quadratic")) return {};
+  if (file.HasWord("loss", "perceptron")) return PerceptronLoss();
+  if (file.HasMap("loss")) return ReadLossMap(*file.Map("loss"), folder);
+  file.Refuse("loss", "noisy_quadratic, perceptron or {curve: {file: FILE}}");
+  return {};
 }
 
 std::string Line(const std::string& key, const std::string& text) {

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <utility>
 
+#include "client/cluster_file.h"
 #include "client/quantity.h"
 #include "client/text.h"
 #include "coordinator/spec/engine_options.h"
@@ -15,7 +17,6 @@ namespace {
 
 constexpr double kSpeedMin = 1e-3;  // of an added device, of the fastest one's
 constexpr double kSpeedMax = 1e3;
-constexpr double kAddedMax = 65536;
 
 const char* const kAddForm = "[N x]speed=F, such as 2xspeed=0.5: two devices half as fast";
 const char* const kRemoveForm = "worker-N, rank-N, NODE/DEVICE or NODE of the job";
@@ -54,6 +55,12 @@ std::uint64_t EpochSamples(const v1::JobProgress& progress) {
   return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(samples));
 }
 
+std::size_t Devices(const simulator::ClusterModel& cluster) {
+  std::size_t count = 0;
+  for (const simulator::HostModel& host : cluster.hosts) count += host.devices.size();
+  return count;
+}
+
 simulator::DeviceModel Fastest(const simulator::ClusterModel& cluster) {
   const simulator::DeviceModel* fastest = nullptr;
   for (const simulator::HostModel& host : cluster.hosts) {
@@ -65,7 +72,7 @@ simulator::DeviceModel Fastest(const simulator::ClusterModel& cluster) {
 }
 
 struct Addition {
-  double count = 1;
+  std::size_t count = 1;
   double speed = 1;
 };
 
@@ -75,8 +82,9 @@ std::optional<Addition> ParseAddition(const std::string& text) {
   const std::size_t times = text.find('x');
   if (times != std::string::npos && !text.starts_with("speed")) {
     const std::optional<double> count = ParseNumber(text.substr(0, times));
-    if (!count || *count < 1 || *count > kAddedMax || *count != std::floor(*count)) return {};
-    addition.count = *count;
+    const auto most = static_cast<double>(kSimulatedDevicesMax);
+    if (!count || *count < 1 || *count > most || *count != std::floor(*count)) return {};
+    addition.count = static_cast<std::size_t>(*count);
     rest = text.substr(times + 1);
   }
   constexpr std::string_view kKey = "speed=";
@@ -91,25 +99,25 @@ std::string Wrong(const char* option, const std::string& found, const char* allo
   return std::string("--") + option + ": found \"" + Printable(found) + "\", allowed is " + allowed;
 }
 
-// Each on a host of its own, with a link as the others have.
-void Add(const Addition& addition, simulator::ClusterModel* cluster) {
-  simulator::DeviceModel device = Fastest(*cluster);
-  device.name = "cpu:0";
+// Each on a host of its own, with a link as the others have. `fastest`: before any change.
+void Add(const Addition& addition, const simulator::DeviceModel& fastest,
+         simulator::ClusterModel* cluster) {
+  simulator::DeviceModel device = fastest;
+  device.name = device.name.substr(0, device.name.find(':')) + ":0";
   device.sample_seconds /= addition.speed;
   device.batch_seconds /= addition.speed;
   const simulator::LinkModel link = cluster->hosts.front().link;
-  for (int i = 0; i < static_cast<int>(addition.count); ++i) {
-    std::size_t number = 1;
-    const auto taken = [&](const simulator::HostModel& host) {
-      return host.name == "added-" + std::to_string(number);
-    };
-    while (std::ranges::any_of(cluster->hosts, taken)) ++number;
-    cluster->hosts.push_back(
-        {.name = "added-" + std::to_string(number), .link = link, .devices = {device}});
+  std::set<std::string> names;
+  for (const simulator::HostModel& host : cluster->hosts) names.insert(host.name);
+  int number = 1;
+  for (std::size_t i = 0; i < addition.count; ++i) {
+    while (names.contains("added-" + std::to_string(number))) ++number;
+    const std::string name = "added-" + std::to_string(number++);
+    cluster->hosts.push_back({.name = name, .link = link, .devices = {device}});
   }
 }
 
-// "NODE/DEVICE" of a worker that is named otherwise; else the text itself.
+// "NODE/DEVICE" of a worker that is named by number or rank; else the text itself.
 std::string PlaceOf(const std::string& text, const v1::Job& job) {
   for (const v1::WorkerProgress& worker : job.progress().workers()) {
     if (text == "worker-" + std::to_string(worker.worker_id()) ||
@@ -161,13 +169,18 @@ FittedJob FitJob(const v1::Job& job, const v1::ListRoundsResponse& history) {
 
 std::string Change(const WhatIfChanges& changes, const v1::Job& job,
                    simulator::ClusterModel* cluster) {
+  const simulator::DeviceModel fastest = Fastest(*cluster);
   for (const std::string& text : changes.add) {
     const std::optional<Addition> addition = ParseAddition(text);
     if (!addition) return Wrong("add", text, kAddForm);
-    Add(*addition, cluster);
+    if (Devices(*cluster) + addition->count > kSimulatedDevicesMax) {
+      return "--add: leaves more than " + std::to_string(kSimulatedDevicesMax) + " devices";
+    }
+    Add(*addition, fastest, cluster);
   }
   for (const std::string& text : changes.remove) {
-    if (!Remove(PlaceOf(text, job), cluster)) return Wrong("remove", text, kRemoveForm);
+    const bool removed = Remove(text, cluster) || Remove(PlaceOf(text, job), cluster);
+    if (!removed) return Wrong("remove", text, kRemoveForm);
   }
   if (cluster->hosts.empty()) return "--remove: leaves no device";
   if (changes.rate.empty()) return "";
@@ -176,8 +189,7 @@ std::string Change(const WhatIfChanges& changes, const v1::Job& job,
     return Wrong("rate", changes.rate, "a rate of 1kbit or more, such as 1gbit");
   }
   for (simulator::HostModel& host : cluster->hosts) host.link.bytes_per_second = *rate;
-  // On one host alone the links between its workers are what there is.
-  if (cluster->hosts.size() == 1) cluster->local.bytes_per_second = *rate;
+  cluster->local.bytes_per_second = *rate;
   return "";
 }
 

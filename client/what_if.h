@@ -15,9 +15,11 @@ namespace tactus::client {
 
 // Changes to a fitted cluster, as the command line has them.
 struct WhatIfChanges {
-  std::vector<std::string> add{};  // "2xspeed=0.5": two devices, each half as fast as the fastest
-  std::vector<std::string> remove{};  // "worker-7" (its id), "rank-3", "NODE/DEVICE" or "NODE"
-  std::string rate{};                 // of every link: "1gbit"; empty: as fitted
+  // "2xspeed=0.5": two devices, each half as fast as the job's fastest, on hosts of their own.
+  std::vector<std::string> add{};
+  // "NODE/DEVICE", "NODE", "worker-7" (its id) or "rank-3"; the first of these that there is.
+  std::vector<std::string> remove{};
+  std::string rate{};  // of every link, those within a host too: "1gbit"; empty: as fitted
 };
 
 // What was fitted, and how well.
@@ -34,8 +36,9 @@ struct FittedJob {
 // Fits the job's history. Requires: a valid specification in the job.
 FittedJob FitJob(const v1::Job& job, const v1::ListRoundsResponse& history);
 
-// Changes the cluster; `job` says who worker-N and rank-N are. Returns what is wrong, or nothing;
-// then the cluster has a device left.
+// Changes the cluster: adds, then removes, then sets the rate. `job` says who worker-N and rank-N
+// are. Returns what is wrong, or nothing; then the cluster has a device left. Requires: the cluster
+// has a device.
 std::string Change(const WhatIfChanges& changes, const v1::Job& job,
                    simulator::ClusterModel* cluster);
 

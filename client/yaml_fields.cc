@@ -59,9 +59,14 @@ const YamlValue* YamlFields::Find(const std::string& key) {
 
 bool YamlFields::Has(const std::string& key) { return Find(key) != nullptr; }
 
-bool YamlFields::HasScalar(const std::string& key) {
+bool YamlFields::HasMap(const std::string& key) {
   const YamlValue* value = Find(key);
-  return value != nullptr && value->kind == YamlValue::Kind::kScalar;
+  return value != nullptr && value->kind == YamlValue::Kind::kMap;
+}
+
+bool YamlFields::HasWord(const std::string& key, const std::string& word) {
+  const YamlValue* value = Find(key);
+  return value != nullptr && value->kind == YamlValue::Kind::kScalar && value->text == word;
 }
 
 void YamlFields::Add(const std::string& key, const std::string& what) {

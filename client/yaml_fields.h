@@ -27,8 +27,9 @@ class YamlFields {
 
   // The key is there; asking makes it known.
   bool Has(const std::string& key);
-  // The same, and a text or number stands there.
-  bool HasScalar(const std::string& key);
+  // The same, and a map stands there; and this word stands there.
+  bool HasMap(const std::string& key);
+  bool HasWord(const std::string& key, const std::string& word);
 
   void Number(const std::string& key, const spec::Interval& allowed, double* value);
   void Whole(const std::string& key, const spec::Bounds& allowed, std::uint64_t* value);

@@ -130,7 +130,10 @@ class Builder : public YAML::EventHandler {
     if (parent.value.kind == YamlValue::Kind::kList) {
       parent.value.items.push_back(std::move(value));
     } else if (parent.has_key) {
-      parent.value.entries.back().value = std::move(value);
+      YamlEntry& entry = parent.value.entries.back();
+      // A value that is not there is marked where the next one begins.
+      if (value.kind == YamlValue::Kind::kNull) value.line = entry.line;
+      entry.value = std::move(value);
       parent.has_key = false;
     } else if (value.kind == YamlValue::Kind::kScalar) {
       parent.value.entries.push_back(

@@ -65,6 +65,7 @@ class Agent {
   void Tell(const job::Action& action);
   void Acknowledge(std::uint64_t sequence) { up_.Acknowledge(sequence); }
   bool connected() const { return connected_; }
+  bool alive() const { return alive_; }
   // A message of this agent would arrive now.
   bool Reaches() const { return alive_ && !up_.cut(); }
 

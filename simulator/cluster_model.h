@@ -9,13 +9,18 @@
 
 namespace tactus::simulator {
 
+// The least mean of a phase of NoiseModel: shorter ones could not be told from the noise of single
+// micro-batches.
+inline constexpr double kPhaseSecondsMin = 1e-3;
+
 // How the time of a micro-batch varies around its mean.
 struct NoiseModel {
   // Log-normal factor exp(s N - s^2 / 2) of mean 1, drawn anew each micro-batch; s in [0, 2], 0:
   // none.
   double log_sigma = 0;
   // A Markov chain of slow phases, during which a micro-batch takes slow_factor times as long.
-  // Stays are exponential with these means [s], both > 0 when slow_factor > 1.
+  // Stays are exponential with these means [s], both >= kPhaseSecondsMin when slow_factor > 1; the
+  // first is a fast one.
   double slow_factor = 1;  // >= 1
   double slow_seconds = 0;
   double fast_seconds = 0;

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 
+#include "agent/collective/mesh_costs.h"
 #include "base/check.h"
 #include "simulator/exchange.h"
 #include "simulator/ring.h"
@@ -15,9 +16,8 @@ namespace {
 
 constexpr double kElementBytes = 4;
 
-// From agent/collective/mesh_collectives.cc, where they have these names. [elements]
-constexpr double kExtraLengthMax = 4096;
-constexpr double kPieceLength = 1 << 20;
+constexpr double kExtraLengthMax{collective::kExtraLengthMax};
+constexpr double kPieceLength{collective::kPieceLength};
 
 // The members of a call on their network. `times` [members] are, all along, when each can go on.
 struct Members {
@@ -42,7 +42,8 @@ struct Members {
 
   bool takes_messages() const {
     if (size() <= kMessagesMembersMax) return true;
-    return *std::min_element(times.begin(), times.end()) < network.blocked_until();
+    const auto [first, last] = std::ranges::minmax(times);
+    return first < network.blocked_until() || last == kNever;
   }
 };
 

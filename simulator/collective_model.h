@@ -23,7 +23,8 @@ struct Places {
 
 // One collective of a group. ready, finished [members]: when each member has started it and when it
 // is done for it, at or after its own `ready`; they may be the same memory. A member is done when
-// it has received what it needs: what it still has to send leaves without it. Sums cost nothing.
+// it has received what it needs: what it still has to send leaves without it. That is kNever when a
+// partition for ever keeps it from it. Sums cost nothing.
 struct CollectiveCall {
   double bytes = 0;  // of the buffer, >= 0; 4 an element
   std::span<const Instant> ready{};

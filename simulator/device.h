@@ -13,6 +13,9 @@ namespace tactus::simulator {
 // DeviceModel with the state of its noise. Calls must come in the order of time. One thread.
 class Device {
  public:
+  // No micro-batch takes longer: ten years, of which an Instant holds many.
+  static constexpr Duration kBatchTimeMax = Seconds(10 * 365 * 86400.0);
+
   Device(const DeviceModel& model, Rng rng);
 
   const DeviceModel& model() const { return model_; }
@@ -23,19 +26,15 @@ class Device {
   // Everything takes `factor` >= 1 times as long until then; a later call replaces an earlier one.
   void SlowDown(double factor, Instant until);
 
-  // What it does alone and undisturbed with micro-batches of that size. [samples/s]
-  double Speed(std::uint64_t samples) const;
-
  private:
   double NoiseFactor(Instant now);
   bool Slow(Instant now);
-  Duration Stay(double mean_seconds);
 
   const DeviceModel model_;
   Rng rng_;
   Rng phase_rng_;
   bool slow_ = false;
-  Instant phase_end_{};
+  Instant slow_known_{};  // when slow_ was drawn
   double slow_down_ = 1;
   Instant slow_down_until_{};
 };

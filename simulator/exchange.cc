@@ -125,7 +125,7 @@ struct Message {
 
 // Whether a message of the fan does not leave with the others.
 bool GoesAlone(const Fan& fan, std::size_t from, std::size_t to, const Network& network) {
-  if (to == from) return true;
+  if (to == from || fan.ready == kNever) return true;
   return fan.ready < network.blocked_until() && network.BlockedUntil(from, to) > fan.ready;
 }
 
@@ -142,7 +142,8 @@ Stream Leave(std::span<const std::size_t> hosts, const Fan& fan, std::span<Insta
     }
     arrived[rank] = std::max(arrived[rank], network.Send(from, hosts[rank], fan.bytes, fan.ready));
   }
-  return network.out(from).Pass(fan.bytes * together, {fan.ready, fan.ready});
+  const Stream stream{fan.ready, fan.ready};
+  return together > 0 ? network.out(from).Pass(fan.bytes * together, stream) : stream;
 }
 
 class ExchangeOfLoads {

@@ -32,13 +32,14 @@ struct Exchange {
 };
 
 // Sends the messages of all fans of a step. hosts, arrived [members]: where the members are, and
-// when the last message to each arrived, which never becomes sooner.
+// when the last message to each arrived, which never becomes sooner; kNever if one never does.
 void SendFans(std::span<const std::size_t> hosts, std::span<const Fan> fans,
               std::span<Instant> arrived, Network& network);
 
 // Runs an exchange message by message, n (n - 1) of them.
 //
-// times [members]: in, when each member sends; out, when it has also received from all others.
+// times [members]: in, when each member sends; out, when it has also received from all others;
+// kNever for one that does not.
 void ExchangeByMessages(const Exchange& exchange, std::span<Instant> times, Network& network);
 
 // The same in O(members x groups), but for sorting: ways in are given what all senders together
@@ -49,7 +50,7 @@ void ExchangeByMessages(const Exchange& exchange, std::span<Instant> times, Netw
 //     place in the queue the receiver's own messages, which do not come, are missing;
 //   - the time of what one sender sends over a link between groups, all of which counts as coming
 //     with its last byte.
-// Requires: no message is held back by Network::Block.
+// Requires: no message is held back by Network::Block, and no time is kNever.
 void ExchangeByLoads(const Exchange& exchange, std::span<Instant> times, Network& network);
 
 }  // namespace tactus::simulator

@@ -14,7 +14,7 @@ constexpr Duration kAwayDefault = Seconds(1);
 }  // namespace
 
 FaultInjection::FaultInjection(const ClusterModel& cluster, FaultTargets targets)
-    : cluster_(cluster), targets_(targets) {}
+    : cluster_(cluster), targets_(targets), from_coordinator_(cluster.hosts.size()) {}
 
 void FaultInjection::Start() {
   for (const Fault& fault : cluster_.faults) {
@@ -64,8 +64,9 @@ void FaultInjection::SlowDown(const Fault& fault) {
 }
 
 void FaultInjection::CrashAgent(const Fault& fault) {
-  ++happened_;
   Agent& agent = AgentOn(fault.host);
+  if (!agent.alive()) return;
+  ++happened_;
   agent.Crash();
   const Duration away = fault.for_seconds > 0 ? Seconds(fault.for_seconds) : kAwayDefault;
   targets_.scheduler.After(away, [&agent] { agent.Start(); });
@@ -83,12 +84,14 @@ void FaultInjection::Partition(const Fault& fault) {
 void FaultInjection::PartitionFromCoordinator(const Fault& fault) {
   ++happened_;
   Agent& agent = AgentOn(fault.host);
-  agent.CutUp(true);
-  if (!fault.one_way) agent.CutDown(true);
+  Partitioned& ways = from_coordinator_[IndexOf(fault.host)];
+  if (ways.up.Begin()) agent.CutUp(true);
+  if (!fault.one_way && ways.down.Begin()) agent.CutDown(true);
   targets_.checkers.OnCoordinatorAway(targets_.scheduler.now());
-  AtEnd(fault, [this, &agent] {
+  AtEnd(fault, [this, &fault, &agent, &ways] {
+    if (!fault.one_way && ways.down.End()) agent.CutDown(false);
+    if (!ways.up.End()) return;
     agent.CutUp(false);
-    agent.CutDown(false);
     targets_.checkers.OnCoordinatorBack(targets_.scheduler.now());
   });
 }
@@ -107,9 +110,10 @@ void FaultInjection::CrashCoordinator(const Fault& fault) {
 
 void FaultInjection::FillDisk(const Fault& fault) {
   ++happened_;
-  targets_.coordinator.SetDiskFull(true);
+  if (disk_full_.Begin()) targets_.coordinator.SetDiskFull(true);
   targets_.checkers.OnCoordinatorAway(targets_.scheduler.now());
   AtEnd(fault, [this] {
+    if (!disk_full_.End()) return;
     targets_.coordinator.SetDiskFull(false);
     targets_.checkers.OnCoordinatorBack(targets_.scheduler.now());
   });

@@ -29,6 +29,17 @@ struct FaultTargets {
   std::vector<std::unique_ptr<Agent>>& agents;
 };
 
+// A state that lasts from the first of its causes to the last's end, however they overlap.
+class Overlap {
+ public:
+  // A cause begins or ends. True: the state does.
+  bool Begin() { return causes_++ == 0; }
+  bool End() { return --causes_ == 0; }
+
+ private:
+  int causes_ = 0;
+};
+
 // Schedules every fault and counts those that took effect. One thread.
 class FaultInjection {
  public:
@@ -40,6 +51,12 @@ class FaultInjection {
   std::uint64_t happened() const { return happened_; }
 
  private:
+  // A host from the coordinator, each way for itself.
+  struct Partitioned {
+    Overlap up{};
+    Overlap down{};
+  };
+
   void Happen(const Fault& fault);
   void CrashWorker(const Fault& fault);
   void Pause(const Fault& fault);
@@ -57,6 +74,8 @@ class FaultInjection {
 
   const ClusterModel& cluster_;
   const FaultTargets targets_;
+  std::vector<Partitioned> from_coordinator_;  // by host
+  Overlap disk_full_;
   std::uint64_t happened_ = 0;
 };
 

@@ -38,6 +38,23 @@ bool Usable(const job::RoundRecord& round, std::size_t members) {
   return true;
 }
 
+// Of the member that waited least: it came last, so it waited for the bytes alone.
+double TransferOf(const job::RoundRecord& round) {
+  return *std::ranges::min_element(round.worker_blocked_seconds);
+}
+
+double Mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+// What a round took beyond computing and waiting: the optimizer's step and the like.
+double Overhead(const job::RoundRecord& round) {
+  return std::max(
+      round.seconds - Mean(round.worker_compute_seconds) - Mean(round.worker_blocked_seconds), 0.0);
+}
+
 std::vector<Pass> PassesOf(const std::vector<const job::RoundRecord*>& rounds, std::size_t rank,
                            double micro_batch) {
   std::vector<Pass> passes;
@@ -45,7 +62,7 @@ std::vector<Pass> PassesOf(const std::vector<const job::RoundRecord*>& rounds, s
     const double samples = static_cast<double>(round->worker_samples[rank]);
     passes.push_back({.batches = std::ceil(samples / micro_batch),
                       .samples = samples,
-                      .seconds = round->worker_compute_seconds[rank]});
+                      .seconds = round->worker_compute_seconds[rank] + Overhead(*round)});
   }
   return passes;
 }
@@ -132,11 +149,7 @@ void FitNoise(const Ratios& ratios, double batches_mean, double common, std::siz
   device.noise.log_sigma = std::min(std::sqrt(std::log1p(own * batches_mean)), 2.0);
 }
 
-double TransferOf(const job::RoundRecord& round) {
-  return *std::ranges::min_element(round.worker_blocked_seconds);
-}
-
-// The mean transfer of the recorded rounds over links of that model.
+// The recorded rounds once more, one after the other, over links of some model.
 class Replay {
  public:
   Replay(const std::vector<const job::RoundRecord*>& rounds, const JobHistory& history)
@@ -144,57 +157,59 @@ class Replay {
                                                      std::min(rounds.size(), kReplayedRoundsMax))),
         history_(history) {}
 
-  double MeanTransfer(const ClusterModel& cluster) const {
+  // Mean length of a round.
+  double RoundSeconds(const ClusterModel& cluster) const {
+    Network network(cluster);
+    const Places places = PlacesOf(cluster);
+    std::vector<Instant> edges(places.hosts.size(), Instant{});
+    for (const job::RoundRecord* round : rounds_) Run(*round, cluster, places, network, edges);
     double sum = 0;
-    for (const job::RoundRecord* round : rounds_) sum += Transfer(cluster, *round);
-    return sum / static_cast<double>(rounds_.size());
+    for (const Instant edge : edges) sum += ToSeconds(edge.time_since_epoch());
+    return sum / static_cast<double>(edges.size() * rounds_.size());
   }
 
   double Recorded() const {
     double sum = 0;
-    for (const job::RoundRecord* round : rounds_) sum += TransferOf(*round);
+    for (const job::RoundRecord* round : rounds_) {
+      sum += Mean(round->worker_compute_seconds) + Mean(round->worker_blocked_seconds) +
+             Overhead(*round);
+    }
     return sum / static_cast<double>(rounds_.size());
   }
 
  private:
-  double Transfer(const ClusterModel& cluster, const job::RoundRecord& round) const {
-    const std::size_t members = history_.members.size();
+  Places PlacesOf(const ClusterModel& cluster) const {
+    Places places;
+    for (const job::MemberRecord& member : history_.members) {
+      const auto host = std::ranges::find(cluster.hosts, member.node, &HostModel::name);
+      places.hosts.push_back(static_cast<std::size_t>(host - cluster.hosts.begin()));
+    }
+    return places;
+  }
+
+  // Moves each member's edge from the round's begin to its end.
+  void Run(const job::RoundRecord& round, const ClusterModel& cluster, const Places& places,
+           Network& network, std::vector<Instant>& edges) const {
     const auto buckets = static_cast<std::size_t>(std::max(
         1.0,
         std::ceil(static_cast<double>(round.bytes) / static_cast<double>(history_.bucket_bytes))));
-    Network network(cluster);
-    Places places;
-    for (std::size_t host = 0; host < cluster.hosts.size(); ++host) {
-      for (std::size_t i = 0; i < cluster.hosts[host].devices.size(); ++i) {
-        places.hosts.push_back(host);
-      }
-    }
-    std::vector<Instant> ready(members);
-    std::vector<Instant> finished(members, Instant{});
+    const std::vector<Instant> begun = edges;
+    std::vector<Instant> ready(edges.size());
     for (std::size_t bucket = 0; bucket < buckets; ++bucket) {
       const double done = static_cast<double>(bucket + 1) / static_cast<double>(buckets);
-      for (std::size_t rank = 0; rank < members; ++rank) {
-        const double share = 1 - history_.backward_share * (1 - done) / BatchesOf(round, rank);
-        const Instant own = Instant{} + Seconds(round.worker_compute_seconds[rank] * share);
-        ready[rank] = std::max(own, finished[rank]);
+      for (std::size_t rank = 0; rank < ready.size(); ++rank) {
+        const double passes = std::ceil(static_cast<double>(round.worker_samples[rank]) /
+                                        static_cast<double>(history_.micro_batch));
+        const double share = 1 - history_.backward_share * (1 - done) / passes;
+        const double seconds = round.worker_compute_seconds[rank] + Overhead(round);
+        ready[rank] = std::max(begun[rank] + Seconds(seconds * share), edges[rank]);
       }
       RunAllReduce(cluster.algorithm, places,
                    {.bytes = static_cast<double>(round.bytes) / static_cast<double>(buckets),
                     .ready = ready,
-                    .finished = finished},
+                    .finished = edges},
                    network);
     }
-    double least = std::numeric_limits<double>::max();
-    for (std::size_t rank = 0; rank < members; ++rank) {
-      const double end = ToSeconds(finished[rank].time_since_epoch());
-      least = std::min(least, end - round.worker_compute_seconds[rank]);
-    }
-    return least;
-  }
-
-  double BatchesOf(const job::RoundRecord& round, std::size_t rank) const {
-    return std::ceil(static_cast<double>(round.worker_samples[rank]) /
-                     static_cast<double>(history_.micro_batch));
   }
 
   const std::vector<const job::RoundRecord*> rounds_;
@@ -206,25 +221,24 @@ void SetLinks(const LinkModel& link, ClusterModel& cluster) {
   cluster.local = link;
 }
 
-// Bisection in the logarithm of the rate: transfers get shorter as it grows.
+// Bisection in the logarithm of the rate: rounds get shorter as it grows.
 void FitLinks(const Replay& replay, ClusterModel& cluster) {
   const double wanted = replay.Recorded();
   LinkModel link{.latency_seconds = kFitLatencySeconds, .bytes_per_second = kRateMax};
-  SetLinks(link, cluster);
-  if (const double fastest = replay.MeanTransfer(cluster); fastest >= wanted) {
-    link.latency_seconds *= wanted / fastest;
-    return SetLinks(link, cluster);
-  }
+  const auto too_long = [&] {
+    SetLinks(link, cluster);
+    return replay.RoundSeconds(cluster) > wanted;
+  };
+  if (too_long()) link.latency_seconds = 0;
   double low = kRateMin;
   double high = kRateMax;
   for (int i = 0; i < kBisections; ++i) {
     link.bytes_per_second = std::sqrt(low * high);
-    SetLinks(link, cluster);
-    (replay.MeanTransfer(cluster) > wanted ? low : high) = link.bytes_per_second;
+    (too_long() ? low : high) = link.bytes_per_second;
   }
 }
 
-// A host a node, in the order of the members; members of one node stand together there.
+// A host a node, in the order of the members.
 HostModel& HostOf(const job::MemberRecord& member, ClusterModel& cluster) {
   const auto found = std::ranges::find(cluster.hosts, member.node, &HostModel::name);
   if (found != cluster.hosts.end()) return *found;
@@ -273,7 +287,9 @@ FittedCluster FitCluster(const JobHistory& history) {
   }
   const Replay replay(rounds, history);
   FitLinks(replay, fitted.cluster);
-  fitted.transfer_seconds = replay.Recorded();
+  for (const job::RoundRecord* round : rounds) {
+    fitted.transfer_seconds += TransferOf(*round) / static_cast<double>(rounds.size());
+  }
   fitted.parameters = ParametersOf(*rounds.back());
   return fitted;
 }

@@ -29,7 +29,7 @@ struct FittedCluster {
   // do not show them apart.
   ClusterModel cluster{};
   std::size_t rounds = 0;        // that were used
-  double transfer_seconds = 0;   // mean over the rounds: of the member that waited least
+  double transfer_seconds = 0;   // mean over the rounds, of the member that waited least
   std::uint64_t parameters = 0;  // that a reduction carries, by its bytes
   std::string error{};           // not empty: why there is no cluster
 };
@@ -39,16 +39,17 @@ struct FittedCluster {
 //   t = a k + c s,   a >= 0, c > 0        least squares of t / (a k + c s), so that noise in
 //                                         proportion to t does not shift the mean
 //
-// a = 0 where the sizes do not vary enough to tell (by kSizesVary). The noise is what the members
-// do not have in common: a member's variance of t / (a k + c s) less the mean covariance of two
-// members, because a host that slows all of them down makes nobody wait.
+// t is the member's compute time and what a round takes beside computing and waiting. a = 0 where
+// the sizes do not vary enough to tell (by kFitSizesVary). The noise is what the members do not
+// have in common: a member's variance of t / (a k + c s) less the mean covariance of two members,
+// because a host that slows all of them down makes nobody wait.
 //
-// The links' rate is the one at which the recorded rounds, replayed with each member ready when it
-// was, take the mean transfer that was recorded; latency is kLatencySeconds, or less where that
-// alone takes longer.
+// The links' rate is the one at which the recorded rounds, run again one after the other with each
+// member's own times, take as long as they did; latency is kFitLatencySeconds, or 0 where rounds
+// were shorter than with that. So the rate also stands for whatever else a reduction costs.
 //
-// Requires at least kRoundsMin rounds in which all members have times; the first kWarmUp are not
-// used. Source: design.
+// Requires at least kFitRoundsMin rounds in which all members have times; the first kFitWarmUp are
+// not used. Source: design.
 FittedCluster FitCluster(const JobHistory& history);
 
 inline constexpr std::size_t kFitRoundsMin = 10;

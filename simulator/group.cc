@@ -10,6 +10,7 @@ namespace tactus::simulator {
 namespace {
 
 const char* const kStuck = "a collective made no progress for 600 s";
+const char* const kLeft = "a member left the group";
 
 }  // namespace
 
@@ -35,7 +36,7 @@ class GroupCollective : public collective::Collective {
 class GroupTransport : public collective::Transport {
  public:
   GroupTransport(Group& group, int rank) : group_(group), rank_(rank) {}
-  ~GroupTransport() override { ++group_.left_; }
+  ~GroupTransport() override { group_.Leave(rank_); }
 
   int rank() const override { return rank_; }
   int size() const override { return group_.size(); }
@@ -90,7 +91,7 @@ std::unique_ptr<collective::Transport> Group::Join(int rank, Process& process) {
 void Group::Fail(const std::string& reason) { FailAt(scheduler_.now() + kResetDelay, reason); }
 
 void Group::FailAt(Instant time, const std::string& reason) {
-  if (!failure_.empty()) return;
+  if (failed_at_ <= time) return;
   failure_ = reason;
   failed_at_ = time;
   for (const Gathering& gathering : gatherings_) {
@@ -108,8 +109,17 @@ std::uint64_t Group::Start(int rank, std::span<float> buffer, int root) {
   gathering.buffers[index] = buffer;
   gathering.ready[index] = scheduler_.now();
   ++gathering.arrived;
+  if (number >= end_) Fail(kLeft);
   if (gathering.arrived == size() && failure_.empty()) Compute(gathering);
   return number;
+}
+
+void Group::Leave(int rank) {
+  ++left_;
+  end_ = std::min(end_, members_[static_cast<std::size_t>(rank)].started);
+  const bool missed =
+      std::ranges::any_of(members_, [this](const Member& member) { return member.started > end_; });
+  if (missed) Fail(kLeft);
 }
 
 Group::Gathering& Group::Open(std::uint64_t number, std::size_t length, int root) {
@@ -179,27 +189,28 @@ void Group::Compute(Gathering& gathering) {
   }
   last_arrival_ = *std::ranges::max_element(gathering.ready);
   const Instant give_up = scheduler_.now() + kCollectiveTimeout;
-  if (last_arrival_ < give_up) {
-    Combine(gathering);
-    const double before = network_.bytes_sent();
-    const CollectiveCall call{.bytes = Weight(static_cast<double>(gathering.length)),
-                              .ready = gathering.ready,
-                              .finished = gathering.finished};
-    if (gathering.root == kNoRoot) {
-      RunAllReduce(options_.algorithm, places_, call, network_);
-    } else {
-      RunBroadcast(options_.algorithm, places_, gathering.root, call, network_);
-    }
-    bytes_sent_ += network_.bytes_sent() - before;
-    gathering.computed = true;
-  }
-  if (!gathering.computed || *std::ranges::max_element(gathering.finished) > give_up) {
-    FailAt(give_up, kStuck);
-    return;
-  }
+  if (last_arrival_ >= give_up) return FailAt(give_up, kStuck);
+  Combine(gathering);
+  SendMessages(gathering);
+  if (*std::ranges::max_element(gathering.finished) > give_up) FailAt(give_up, kStuck);
   for (std::size_t rank = 0; rank < members_.size(); ++rank) {
-    if (gathering.waiting[rank]) members_[rank].process->WakeAt(gathering.finished[rank]);
+    const Instant finished = gathering.finished[rank];
+    if (gathering.waiting[rank] && finished <= give_up) members_[rank].process->WakeAt(finished);
   }
+}
+
+void Group::SendMessages(Gathering& gathering) {
+  const double before = network_.bytes_sent();
+  const CollectiveCall call{.bytes = Weight(static_cast<double>(gathering.length)),
+                            .ready = gathering.ready,
+                            .finished = gathering.finished};
+  if (gathering.root == kNoRoot) {
+    RunAllReduce(options_.algorithm, places_, call, network_);
+  } else {
+    RunBroadcast(options_.algorithm, places_, gathering.root, call, network_);
+  }
+  bytes_sent_ += network_.bytes_sent() - before;
+  gathering.computed = true;
 }
 
 void Group::Combine(const Gathering& gathering) {

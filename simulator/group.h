@@ -30,8 +30,9 @@ struct GroupOptions {
 // What the members share. The arithmetic is done when the last member has started a collective; the
 // links then say when each of them is done. Sums are taken in rank order, as by every transport.
 //
-// A member that dies ends the group for the others a moment later; one that stands still, or is cut
-// off, for kCollectiveTimeout does too, as with the Gloo transport.
+// A member that dies, or leaves before the others' last collective, ends the group for the others a
+// moment later; one that stands still, or is cut off, for kCollectiveTimeout does too, as with the
+// Gloo transport.
 class Group {
  public:
   static constexpr Duration kCollectiveTimeout = Seconds(600);
@@ -40,11 +41,12 @@ class Group {
   // Scheduler and network outlive the group, and the group outlives every event.
   Group(Scheduler& scheduler, Network& network, Places places, const GroupOptions& options);
 
-  // The end of the member `rank`, whose code runs in `process`; each rank once. The transport must
-  // not outlive the group.
+  // The end of the member `rank`, whose code runs in `process`; each rank once. The member leaves
+  // when its transport is gone, which must not outlive the group.
   std::unique_ptr<collective::Transport> Join(int rank, Process& process);
 
-  // The group is over for a reason that all learn of after kResetDelay. The first reason stays.
+  // The group is over for a reason that all learn of after kResetDelay, if it is not over by then.
+  // Also before anybody has joined.
   void Fail(const std::string& reason);
 
   // What `elements` of a buffer weigh on the links. [bytes]
@@ -83,8 +85,10 @@ class Group {
   collective::Progress At(int rank, std::uint64_t number) const;
   collective::Completion Wait(int rank, std::uint64_t number);
   void Release(std::uint64_t number);
+  void Leave(int rank);
   Gathering& Open(std::uint64_t number, std::size_t length, int root);
   void Compute(Gathering& gathering);
+  void SendMessages(Gathering& gathering);
   void Combine(const Gathering& gathering);
   void FailAt(Instant time, const std::string& reason);
   void Watch();
@@ -102,7 +106,8 @@ class Group {
   Instant failed_at_ = Instant::max();
   Instant last_arrival_{};
   double bytes_sent_ = 0;
-  int left_ = 0;  // transports that are gone
+  int left_ = 0;                    // members
+  std::uint64_t end_ = UINT64_MAX;  // collectives from this number on lack one who left
 };
 
 }  // namespace tactus::simulator

@@ -15,7 +15,7 @@ Duration RoundedSeconds(double seconds) { return Duration(std::llround(seconds *
 
 Way::Way(const LinkModel& link)
     : nanoseconds_per_byte_(1e9 / link.bytes_per_second),
-      credit_(RoundedSeconds(link.burst_bytes / link.bytes_per_second)),
+      credit_(TimeOf(link.burst_bytes)),
       latency_(RoundedSeconds(link.latency_seconds)) {
   TACTUS_CHECK(link.bytes_per_second > 0 && link.burst_bytes >= 0 && link.latency_seconds >= 0);
 }
@@ -59,11 +59,12 @@ Instant Network::BlockedUntil(std::size_t from, std::size_t to) const {
   return entry == blocked_.end() ? Instant::min() : entry->second;
 }
 
-Instant Network::SendPastBlock(std::size_t from, std::size_t to, double bytes, Instant ready) {
+Instant Network::SendLate(std::size_t from, std::size_t to, double bytes, Instant ready) {
+  const Instant leaves = std::max(ready, BlockedUntil(from, to));
+  if (leaves == kNever) return kNever;
   const Route route = RouteOf(from, to);
-  const Instant until = BlockedUntil(from, to);
-  if (until <= ready) return Pass(route, bytes, {ready, ready}).last;
-  Stream stream{until, until};
+  Stream stream{leaves, leaves};
+  if (leaves == ready) return Pass(route, bytes, stream).last;
   for (std::size_t i = 0; i < route.length; ++i) {
     stream = ways_[route.ways[i]].PassAlone(bytes, stream);
   }

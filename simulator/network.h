@@ -15,6 +15,9 @@
 
 namespace tactus::simulator {
 
+// When a message arrives that never does, and when one can leave that waits for such a message.
+inline constexpr Instant kNever = Instant::max();
+
 // When the first and the last byte of a message pass some point.
 struct Stream {
   Instant first{};
@@ -26,14 +29,17 @@ struct Stream {
 // bytes leave at once while there is credit, then at bytes_per_second.
 class Way {
  public:
-  // Requires: bytes_per_second so high that all that is ever sent takes less than 100 years.
+  // What takes longer takes this long, and no queue lasts beyond it: a century, of which an Instant
+  // holds nearly three.
+  static constexpr Duration kTimeMax = Seconds(100 * 365 * 86400.0);
+
   explicit Way(const LinkModel& link);
 
   // Takes in a message that comes as `in`. Returns how it comes out at the other end: the last byte
   // leaves when it has come and the queue is through with it.
   Stream Pass(double bytes, Stream in) {
     const Instant begin = std::max(in.first, empty_from_);
-    empty_from_ = std::max(empty_from_, in.first - credit_) + TimeOf(bytes);
+    empty_from_ = Bounded(std::max(empty_from_, in.first - credit_) + TimeOf(bytes));
     bytes_ += bytes;
     return {begin + latency_, std::max(in.last, empty_from_) + latency_};
   }
@@ -41,26 +47,28 @@ class Way {
   // The same, past the queue: neither waits for other messages nor holds them up.
   Stream PassAlone(double bytes, Stream in) {
     bytes_ += bytes;
-    return {in.first + latency_, std::max(in.last, in.first + TimeOf(bytes)) + latency_};
+    return {in.first + latency_, std::max(in.last, Bounded(in.first + TimeOf(bytes))) + latency_};
   }
 
   // Takes in many messages at once, of which only a bound is known: they are through no sooner than
   // `through`, the credit not counted. Returns when the last byte of all has arrived.
   Instant PassTogether(double bytes, Instant through, Instant last) {
-    empty_from_ = std::max(empty_from_ + TimeOf(bytes), through - credit_);
+    empty_from_ = Bounded(std::max(empty_from_ + TimeOf(bytes), through - credit_));
     bytes_ += bytes;
     return std::max(last, empty_from_) + latency_;
   }
 
   // Continues as if `bytes` had passed and the queue been through with them at `empty_from`.
   void Continue(double bytes, Instant empty_from) {
-    empty_from_ = std::max(empty_from_, empty_from);
+    empty_from_ = Bounded(std::max(empty_from_, empty_from));
     bytes_ += bytes;
   }
 
   // How long the bytes take without credit.
   Duration TimeOf(double bytes) const {
-    return Duration(static_cast<Duration::rep>(bytes * nanoseconds_per_byte_ + 0.5));
+    constexpr auto kNanosecondsMax = static_cast<double>(kTimeMax.count());
+    const double nanoseconds = std::min(bytes * nanoseconds_per_byte_, kNanosecondsMax);
+    return Duration(static_cast<Duration::rep>(nanoseconds + 0.5));
   }
 
   Duration latency() const { return latency_; }
@@ -72,6 +80,8 @@ class Way {
   double bytes() const { return bytes_; }  // that passed
 
  private:
+  static Instant Bounded(Instant time) { return std::min(time, Instant{} + kTimeMax); }
+
   double nanoseconds_per_byte_;
   Duration credit_;
   Duration latency_;
@@ -98,14 +108,16 @@ class Network {
   // Hosts are named by their index in `cluster.hosts`.
   explicit Network(const ClusterModel& cluster);
 
-  // Sends `bytes` >= 0, ready to leave at `ready`. Returns when the last byte has arrived.
+  // Sends `bytes` >= 0, ready to leave at `ready`, within 100 years or kNever. Returns when the
+  // last byte has arrived; a message that never arrives passes no way.
   Instant Send(std::size_t from, std::size_t to, double bytes, Instant ready) {
-    if (ready < blocked_until_) return SendPastBlock(from, to, bytes, ready);
+    if (ready < blocked_until_ || ready == kNever) return SendLate(from, to, bytes, ready);
     return Pass(RouteOf(from, to), bytes, {ready, ready}).last;
   }
 
-  // Messages from one host to another leave no sooner than `until`. Later calls only extend. A
-  // message that is held back holds up no other: it passes alone when its time has come.
+  // Messages from one host to another leave no sooner than `until`, within 100 years or kNever.
+  // Later calls only extend. A message that is held back holds up no other: it passes alone when
+  // its time has come.
   void Block(std::size_t from, std::size_t to, Instant until);
 
   // Until when messages from one host to another are held back.
@@ -155,7 +167,7 @@ class Network {
     return stream;
   }
 
-  Instant SendPastBlock(std::size_t from, std::size_t to, double bytes, Instant ready);
+  Instant SendLate(std::size_t from, std::size_t to, double bytes, Instant ready);
   void NameGroups(const ClusterModel& cluster);
 
   std::vector<Way> ways_;  // of all hosts out, in, local; then between groups

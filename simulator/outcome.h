@@ -12,7 +12,7 @@
 
 namespace tactus::simulator {
 
-// A round as the coordinator has it on record.
+// A round as the first member lived it.
 struct CurvePoint {
   std::uint64_t round = 0;
   double seconds = 0;         // virtual time since the job's first round began
@@ -23,16 +23,16 @@ struct CurvePoint {
 };
 
 struct Decision {
-  double seconds = 0;               // virtual time of the decision since the simulation's start
-  std::uint64_t adopted_round = 0;  // first round under it; 0 of the first plan, or never adopted
+  double seconds = 0;  // virtual time of the decision since the simulation's start
+  bool adopted = false;
+  std::uint64_t adopted_round = 0;  // first round under it, if it was adopted
   policies::Plan plan{};
 };
 
 struct WorkerOutcome {
   std::string node{};
   std::string device{};
-  double own_samples_per_second = 0;  // what its device does alone
-  std::uint64_t samples = 0;          // in applied rounds
+  std::uint64_t samples = 0;  // in applied rounds
   // Of the training time: computing; waiting for the last member; moving bytes. [s]
   double compute_seconds = 0;
   double wait_seconds = 0;
@@ -49,7 +49,8 @@ struct JobOutcome {
   double queued_seconds = 0;      // from submission to its workers' start
   double train_seconds = 0;       // from the first round's begin to the last one's end
   double samples_per_second = 0;  // samples / train_seconds
-  // samples_per_second over the sum of what each worker does alone, [0, 1].
+  // samples_per_second over the sum of the workers' own speeds, which are their samples over their
+  // compute_seconds, [0, 1].
   double utilisation = 0;
   double train_loss = 0;  // mean over the last 20 rounds
   std::optional<double> validation_loss{};
@@ -84,7 +85,7 @@ struct Violation {
 };
 
 struct Outcome {
-  std::vector<JobOutcome> jobs{};  // in the order of submission
+  std::vector<JobOutcome> jobs{};  // as in the scenario
   double seconds = 0;              // virtual time at the end
   std::uint64_t events = 0;        // of the queue
   std::uint64_t messages = 0;      // between agents and coordinator

@@ -13,6 +13,7 @@ Process::Process(Scheduler& scheduler, std::function<void()> body)
 bool Process::SleepUntil(Instant time, WaitReason reason) {
   if (killed_) return false;
   waiting_ = true;
+  if (reason == WaitReason::kStarting || reason == WaitReason::kComputing) work_end_ = time;
   WakeAt(time);
   return Wait(reason);
 }
@@ -36,22 +37,27 @@ void Process::WakeAt(Instant time) {
 
 void Process::OnWake(std::uint64_t wait) {
   if (!waiting_ || wait != wait_) return;
-  if (paused_until_ > scheduler_.now()) {
-    if (paused_until_ != Instant::max()) WakeAt(paused_until_);
-    return;
-  }
-  Run();
+  const Instant due = std::max(paused_until_, work_end_);
+  if (due <= scheduler_.now()) return Run();
+  if (due != Instant::max()) WakeAt(due);
 }
 
 void Process::Run() {
   waiting_ = false;
+  work_end_ = Instant::min();
   ++wait_;
   running_ = true;
   fiber_.Resume();
   running_ = false;
 }
 
-void Process::PauseUntil(Instant time) { paused_until_ = std::max(paused_until_, time); }
+void Process::PauseUntil(Instant time) {
+  const Instant begins = std::max(paused_until_, scheduler_.now());
+  if (time <= begins) return;
+  paused_until_ = time;
+  if (work_end_ == Instant::min()) return;
+  work_end_ = time == Instant::max() ? time : work_end_ + (time - begins);
+}
 
 void Process::Kill() {
   if (killed_) return;

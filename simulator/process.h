@@ -30,11 +30,12 @@ class Process {
 
   // ---- From outside
 
-  // Ends the present wait, if any, now or at `time`. A second call for the same wait is ignored.
+  // Ends the present wait, if any, now or at `time`; of several times the soonest counts.
   void WakeAt(Instant time);
   void Wake() { WakeAt(scheduler_.now()); }
 
-  // Stands still until then: what would have woken it wakes it then. Only extends.
+  // Stands still until then. Its own work (kStarting, kComputing) takes so much longer; what comes
+  // from others meanwhile wakes it then. Only extends.
   void PauseUntil(Instant time);
   Instant paused_until() const { return paused_until_; }
 
@@ -58,6 +59,7 @@ class Process {
   bool waiting_ = false;
   WaitReason waiting_for_ = WaitReason::kStarting;
   Instant paused_until_{};
+  Instant work_end_ = Instant::min();  // of the present wait for its own work; min: another wait
 };
 
 }  // namespace tactus::simulator

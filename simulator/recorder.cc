@@ -25,9 +25,7 @@ void Recorder::OnSubmitted(JobId job, Instant now) { jobs_[job].submitted = now;
 
 void Recorder::OnActions(const job::Actions& actions, Instant now) {
   for (const job::Action& action : actions) {
-    if (const auto* round = std::get_if<job::PersistRound>(&action)) {
-      On(round->round);
-    } else if (const auto* published = std::get_if<job::PublishJob>(&action)) {
+    if (const auto* published = std::get_if<job::PublishJob>(&action)) {
       On(published->record, now);
     } else if (const auto* decision = std::get_if<job::PublishDecision>(&action)) {
       On(*decision, now);
@@ -35,15 +33,19 @@ void Recorder::OnActions(const job::Actions& actions, Instant now) {
   }
 }
 
-void Recorder::On(const job::RoundRecord& round) {
-  Job& job = jobs_[round.job];
-  // After a restart of the coordinator, a round may come on record again.
-  if (round.round < job.next_round) return;
-  job.next_round = round.round + 1;
-  job.curve_seconds += round.seconds;
-  job.curve_samples += round.samples;
+// As the first member saw it, so that nothing is missing that a coordinator missed.
+void Recorder::AddPoint(const LivedRound& round, Instant now, Job& job) {
+  const double length = round.compute_seconds + round.wait_seconds + round.transfer_seconds;
+  if (!job.begun) job.begun = now - Seconds(length);
+  job.curve_seconds = ToSeconds(now - *job.begun);
+  job.curve_samples += round.samples_global;
+  for (Decision& decision : job.outcome.decisions) {
+    if (decision.adopted || decision.plan.version != round.plan_version) continue;
+    decision.adopted = true;
+    decision.adopted_round = round.round;
+  }
   if (std::isfinite(round.loss)) {
-    job.recent.push_back({static_cast<double>(round.samples), round.loss});
+    job.recent.push_back({static_cast<double>(round.samples_global), round.loss});
     if (job.recent.size() > kSmoothedRounds) job.recent.pop_front();
   }
   if (round.round % job.curve_stride != 0) return;
@@ -107,7 +109,7 @@ std::uint32_t Recorder::OnWorker(JobId job, const job::MemberRecord& where) {
   return static_cast<std::uint32_t>(workers_.size() - 1);
 }
 
-void Recorder::OnRank(std::uint32_t worker, std::uint32_t rank, double own_speed) {
+void Recorder::OnRank(std::uint32_t worker, std::uint32_t rank) {
   Worker& known = workers_[worker];
   known.rank = rank;
   std::vector<WorkerOutcome>& outcomes = jobs_[known.job].outcome.workers;
@@ -115,13 +117,14 @@ void Recorder::OnRank(std::uint32_t worker, std::uint32_t rank, double own_speed
   const std::string& track = trace_.workers[worker];
   const std::size_t slash = track.find('/');
   outcomes[rank] = {.node = track.substr(0, slash),
-                    .device = track.substr(slash + 1, track.find(' ') - slash - 1),
-                    .own_samples_per_second = own_speed};
+                    .device = track.substr(slash + 1, track.find(' ') - slash - 1)};
 }
 
 void Recorder::OnLived(std::uint32_t worker, const LivedRound& round, Instant now) {
   const Worker& known = workers_[worker];
-  WorkerOutcome& outcome = jobs_[known.job].outcome.workers[known.rank];
+  Job& job = jobs_[known.job];
+  WorkerOutcome& outcome = job.outcome.workers[known.rank];
+  if (known.rank == 0) AddPoint(round, now, job);
   outcome.samples += round.samples;
   outcome.compute_seconds += round.compute_seconds;
   outcome.wait_seconds += round.wait_seconds;
@@ -146,12 +149,6 @@ void Recorder::OnLived(std::uint32_t worker, const LivedRound& round, Instant no
 
 void Recorder::OnAdopted(std::uint32_t worker, std::uint64_t plan_version,
                          std::uint64_t first_round, Instant now) {
-  const Worker& known = workers_[worker];
-  if (known.rank == 0) {
-    for (Decision& decision : jobs_[known.job].outcome.decisions) {
-      if (decision.plan.version == plan_version) decision.adopted_round = first_round;
-    }
-  }
   if (!trace_wanted_) return;
   Add({.kind = TraceSpan::Kind::kPlan,
        .worker = worker,
@@ -186,7 +183,10 @@ std::vector<JobOutcome> Recorder::TakeJobs() {
       outcome.samples_per_second = static_cast<double>(outcome.samples) / outcome.train_seconds;
     }
     double own_speed = 0;
-    for (const WorkerOutcome& worker : outcome.workers) own_speed += worker.own_samples_per_second;
+    for (const WorkerOutcome& worker : outcome.workers) {
+      if (worker.compute_seconds <= 0) continue;
+      own_speed += static_cast<double>(worker.samples) / worker.compute_seconds;
+    }
     if (own_speed > 0) outcome.utilisation = outcome.samples_per_second / own_speed;
     outcomes.push_back(std::move(outcome));
   }

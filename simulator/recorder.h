@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,10 @@ namespace tactus::simulator {
 // A round as one worker lived it; blocked_seconds of the report, taken apart.
 struct LivedRound {
   std::uint64_t round = 0;
-  std::uint64_t samples = 0;
+  std::uint64_t plan_version = 0;
+  std::uint64_t samples_global = 0;  // of all members
+  double loss = 0;                   // mean over them
+  std::uint64_t samples = 0;         // its own
   double compute_seconds = 0;
   double wait_seconds = 0;      // for the last member to be ready
   double transfer_seconds = 0;  // from then on
@@ -36,8 +40,7 @@ class Recorder {
   // ---- What workers say of themselves, each by the number that OnWorker gives it.
 
   std::uint32_t OnWorker(JobId job, const job::MemberRecord& where);
-  // own_speed [samples/s]: what its device does alone.
-  void OnRank(std::uint32_t worker, std::uint32_t rank, double own_speed);
+  void OnRank(std::uint32_t worker, std::uint32_t rank);
   void OnLived(std::uint32_t worker, const LivedRound& round, Instant now);
   void OnAdopted(std::uint32_t worker, std::uint64_t plan_version, std::uint64_t first_round,
                  Instant now);
@@ -57,8 +60,8 @@ class Recorder {
   struct Job {
     JobOutcome outcome{};
     Instant submitted{};
-    std::deque<Recent> recent{};   // at most 20 rounds with a finite loss
-    std::uint64_t next_round = 0;  // to come on record
+    std::deque<Recent> recent{};     // at most 20 rounds with a finite loss
+    std::optional<Instant> begun{};  // the first round
     double curve_seconds = 0;
     std::uint64_t curve_samples = 0;
     std::uint64_t curve_stride = 1;
@@ -68,7 +71,7 @@ class Recorder {
     std::uint32_t rank = 0;
   };
 
-  void On(const job::RoundRecord& round);
+  void AddPoint(const LivedRound& round, Instant now, Job& job);
   void On(const job::JobRecord& record, Instant now);
   void On(const job::PublishDecision& decision, Instant now);
   void Add(const TraceSpan& span);

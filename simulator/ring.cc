@@ -52,9 +52,13 @@ class RingOfLoads {
   }
 
  private:
-  Duration StepTime(std::uint32_t way) {
-    return network_.way(way).TimeOf(ring_.bytes * static_cast<double>(loads_[way]));
+  // The time of a step's messages on a way; all steps together last no longer than a way can.
+  Duration TimeOf(std::uint32_t way, std::uint32_t messages) const {
+    const auto steps = static_cast<Duration::rep>(std::max<std::size_t>(ring_.steps, 1));
+    const Duration time = network_.way(way).TimeOf(ring_.bytes * static_cast<double>(messages));
+    return std::min(time, Way::kTimeMax / steps);
   }
+  Duration StepTime(std::uint32_t way) const { return TimeOf(way, loads_[way]); }
 
   Edge EdgeOf(const Route& route) {
     Edge edge;
@@ -66,7 +70,7 @@ class RingOfLoads {
       if (i == 0 || time > edge.step_time) credit = way.credit();
       if (time == edge.step_time) credit = std::min(credit, way.credit());
       edge.step_time = std::max(edge.step_time, time);
-      own = std::max(own, way.TimeOf(ring_.bytes));
+      own = std::max(own, TimeOf(route.ways[i], 1));
       const Instant empty_from = way.empty_from() - edge.latency;
       edge.empty_from = i == 0 ? empty_from : std::max(edge.empty_from, empty_from);
       edge.latency += way.latency();

@@ -20,7 +20,8 @@ struct RingSteps {
 
 // Runs the steps message by message, steps * members of them.
 //
-// times [members]: in, when each member begins; out, when it has received its last message.
+// times [members]: in, when each member begins; out, when it has received its last message, kNever
+// for one that does not.
 void RingByMessages(const RingSteps& ring, std::span<Instant> times, Network& network);
 
 // The same with one queue between each two neighbours in place of two or three ways: the way that
@@ -32,7 +33,7 @@ void RingByMessages(const RingSteps& ring, std::span<Instant> times, Network& ne
 // ways are shared, a message is taken to pass as if alone until its way carries more than it can;
 // then all of a step are through together, so a member may be done sooner or later by a few steps.
 // Of bursts only that of the slowest way counts. See the tests for by how much that is off.
-// Requires: no message is held back by Network::Block.
+// Requires: no message is held back by Network::Block, and no time is kNever.
 void RingByLoads(const RingSteps& ring, std::span<Instant> times, Network& network);
 
 }  // namespace tactus::simulator

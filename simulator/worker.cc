@@ -48,11 +48,20 @@ void Worker::Kill() {
 }
 
 void Worker::PauseUntil(Instant until) {
-  const Instant now = around_.scheduler.now();
   process_.PauseUntil(until);
-  if (until > now && until != Instant::max()) {
-    around_.recorder.OnSpan(order_.track, TraceSpan::Kind::kPause, now, until);
-  }
+  if (!paused()) return;
+  if (!paused_since_) paused_since_ = around_.scheduler.now();
+  if (until == Instant::max()) return;
+  around_.scheduler.At(until, [this] {
+    if (!paused()) EndPause();
+  });
+}
+
+void Worker::EndPause() {
+  if (!paused_since_) return;
+  around_.recorder.OnSpan(order_.track, TraceSpan::Kind::kPause, *paused_since_,
+                          around_.scheduler.now());
+  paused_since_.reset();
 }
 
 std::optional<GroupKey> Worker::training() const {
@@ -62,6 +71,7 @@ std::optional<GroupKey> Worker::training() const {
 void Worker::Run() {
   const int exit_code = RunToEnd();
   engine_.reset();
+  EndPause();
   if (process_.killed()) return;  // what it leaves behind, Kill sees to
   transport_.reset();
   around_.exited(exit_code);
@@ -72,7 +82,7 @@ int Worker::RunToEnd() {
   const Instant begun = scheduler.now();
   const Instant loaded = begun + Seconds(around_.job.load_seconds);
   if (!process_.SleepUntil(loaded, WaitReason::kStarting)) return 0;
-  around_.recorder.OnSpan(order_.track, TraceSpan::Kind::kLoad, begun, loaded);
+  around_.recorder.OnSpan(order_.track, TraceSpan::Kind::kLoad, begun, scheduler.now());
   const Learner& learner = *around_.job.learner;
   around_.say(job::ReadyMessage{.parameters = cuda::FlatLength(learner.segments()),
                                 .train_samples = learner.train_samples()});
@@ -80,7 +90,10 @@ int Worker::RunToEnd() {
   if (!group) return 0;
   around_.say(job::EndpointMessage{.generation = group->generation, .endpoint = order_.endpoint});
   const std::optional<job::PeersMessage> peers = AwaitPeers(group->generation);
-  if (!peers) return 0;
+  if (!peers) {
+    LeaveUnmet(*group);
+    return 0;
+  }
   Meet(*group, *peers);
   if (const int exit_code = Train(); exit_code != 0 || process_.killed()) return exit_code;
   return Conclude();
@@ -112,6 +125,14 @@ std::optional<job::ToWorker> Worker::AwaitMessage() {
   return message;
 }
 
+// The others may still meet at the endpoints, one of which is closed now.
+void Worker::LeaveUnmet(const job::GroupMessage& group) {
+  // In a group that is over before it began it does not matter where the members are.
+  const std::vector<std::string> endpoints(group.size, order_.endpoint);
+  around_.meet({.job = order_.job, .generation = group.generation}, endpoints)
+      .Fail("a member ended before the group had met");
+}
+
 void Worker::Meet(const job::GroupMessage& group, const job::PeersMessage& peers) {
   key_ = {.job = order_.job, .generation = group.generation};
   rank_ = group.rank;
@@ -119,8 +140,7 @@ void Worker::Meet(const job::GroupMessage& group, const job::PeersMessage& peers
   transport_ = group_->Join(static_cast<int>(rank_), process_);
 
   SimulatedJob& job = around_.job;
-  const std::uint64_t batch = std::min(job.settings.batch_per_worker, job.engine.micro_batch);
-  around_.recorder.OnRank(order_.track, rank_, around_.device.Speed(batch));
+  around_.recorder.OnRank(order_.track, rank_);
   const std::size_t length = cuda::FlatLength(job.learner->segments());
   host_ = cuda::MakeHostDevice(around_.device.model().name);
   parameters_ = host_->Allocate(length);
@@ -176,25 +196,29 @@ engine::StepResult Worker::Compute(const engine::Batch& batch) {
   const Duration time = around_.device.BatchTime(batch.indices.size(), started);
   result.loss_sum = around_.job.learner->ForwardBackward(
       batch, parameters_.span(), gradients_.span().first(parameters_.size()));
-  if (batch.last_of_round) MakeSegmentsReady(time);
-  process_.SleepUntil(started + time, WaitReason::kComputing);
+  const Duration done = batch.last_of_round ? MakeSegmentsReady(time) : Duration{};
+  process_.SleepUntil(around_.scheduler.now() + (time - done), WaitReason::kComputing);
   result.finished = around_.scheduler.now();
   return result;
 }
 
-// Tells the engine of each segment at its moment in the backward pass.
-void Worker::MakeSegmentsReady(Duration whole) {
+// Tells the engine of each segment at its moment in the backward pass. Returns which part of the
+// micro-batch's `whole` time is over when it returns.
+Duration Worker::MakeSegmentsReady(Duration whole) {
   const double share = around_.job.backward_share;
   const std::size_t segments = around_.job.learner->segments().size();
-  if (share <= 0 || segments < 2) return;
-  const Instant started = around_.scheduler.now();
+  Duration done{};
+  if (share <= 0 || segments < 2) return done;
   const double seconds = ToSeconds(whole);
   for (std::size_t segment = 0; segment + 1 < segments; ++segment) {
-    const double done = static_cast<double>(segment + 1) / static_cast<double>(segments);
-    const Instant ready = started + Seconds(seconds * (1 - share + share * done));
-    if (!process_.SleepUntil(ready, WaitReason::kComputing)) return;
+    const double part = static_cast<double>(segment + 1) / static_cast<double>(segments);
+    const Duration ready = Seconds(seconds * (1 - share + share * part));
+    const Instant due = around_.scheduler.now() + (ready - done);
+    if (!process_.SleepUntil(due, WaitReason::kComputing)) return done;
+    done = ready;
     engine_->SegmentReady(segment);
   }
+  return done;
 }
 
 void Worker::OnRound(const policies::Report& report) {
@@ -210,6 +234,9 @@ void Worker::OnRound(const policies::Report& report) {
       std::clamp(ToSeconds(now - group_->last_arrival()), 0.0, report.blocked_seconds);
   around_.recorder.OnLived(order_.track,
                            {.round = report.round,
+                            .plan_version = report.plan_version,
+                            .samples_global = report.samples_global,
+                            .loss = report.loss_mean_global,
                             .samples = report.samples,
                             .compute_seconds = report.compute_seconds,
                             .wait_seconds = report.blocked_seconds - transfer,

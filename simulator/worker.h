@@ -46,7 +46,8 @@ struct WorkerOrder {
 };
 
 // Loads, meets its group, trains, concludes and exits, as agent/worker/worker.cc does, with models
-// in the place of the network, the device and the tensor library. One thread.
+// in the place of the network, the device and the tensor library. Outlives every event that it
+// scheduled: owners keep ended workers. One thread.
 class Worker {
  public:
   static constexpr std::size_t kInboxMax = 64;
@@ -59,7 +60,7 @@ class Worker {
   // It ends now by a signal; nobody hears of it from itself.
   void Kill();
 
-  // It stands still until then.
+  // It stands still until then. On the trace when it goes on, or ends.
   void PauseUntil(Instant until);
 
   bool ended() const { return process_.ended(); }
@@ -74,13 +75,15 @@ class Worker {
   std::optional<job::GroupMessage> AwaitGroup();
   std::optional<job::PeersMessage> AwaitPeers(std::uint64_t generation);
   std::optional<job::ToWorker> AwaitMessage();
+  void LeaveUnmet(const job::GroupMessage& group);
   void Meet(const job::GroupMessage& group, const job::PeersMessage& peers);
   int Train();
   engine::StepResult Compute(const engine::Batch& batch);
-  void MakeSegmentsReady(Duration whole);
+  Duration MakeSegmentsReady(Duration whole);
   void OnRound(const policies::Report& report);
   void TakeMessages();
   int Conclude();
+  void EndPause();
   int Fail(std::string message, std::uint64_t lost_generation);
 
   const WorkerOrder order_;
@@ -96,6 +99,7 @@ class Worker {
   std::unique_ptr<engine::RoundEngine> engine_;
   std::string out_of_memory_;  // not empty: a micro-batch did not fit
   std::uint64_t plan_version_ = 0;
+  std::optional<Instant> paused_since_;
   Process process_;
 };
 

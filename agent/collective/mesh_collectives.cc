@@ -2,20 +2,10 @@
 
 #include <algorithm>
 
+#include "agent/collective/mesh_costs.h"
 #include "agent/collective/rank_sum.h"
 
 namespace tactus::collective {
-namespace {
-
-// What a member may send more than the least possible to save the second step, which costs as much
-// time as sending so much. [elements]
-constexpr std::size_t kExtraLengthMax = 4096;
-
-// Longer buffers are worked off in pieces of this length, which bounds the scratch memory.
-// [elements]
-constexpr std::size_t kPieceLength = std::size_t{1} << 20;
-
-}  // namespace
 
 bool MeshCollectives::AllReduceSum(std::span<float> buffer) {
   // Whole: (n - 1) length; in chunks: 2 (n - 1) / n length. Equal for two members.

@@ -25,7 +25,7 @@ class MeshCollectives {
   // buffer <- sum over the members in rank order; see SumInRankOrder.
   //
   // A member sends and receives 2 (size - 1) / size of the buffer, or at most kExtraLengthMax
-  // elements more. Scratch memory: one piece, kPieceLength elements.
+  // elements more. Scratch memory: one piece, kPieceLength elements; see mesh_costs.h.
   [[nodiscard]] bool AllReduceSum(std::span<float> buffer);
 
   // buffer <- the root's buffer. Every member but the root sends less than the buffer's size and

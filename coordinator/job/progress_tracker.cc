@@ -28,7 +28,7 @@ RoundRecord RoundOf(const std::vector<policies::Report>& reports) {
                     .plan_version = first.plan_version,
                     .bytes = first.bytes_sent};
   for (const policies::Report& report : reports) {
-    round.seconds = std::max(round.seconds, Sane(report.round_seconds));
+    round.seconds += Sane(report.round_seconds) / static_cast<double>(reports.size());
     round.plan_version = std::min(round.plan_version, report.plan_version);
     round.worker_samples.push_back(report.samples);
     round.worker_compute_seconds.push_back(Sane(report.compute_seconds));

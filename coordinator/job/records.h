@@ -129,6 +129,8 @@ struct RoundRecord {
   std::uint64_t epoch = 0;
   std::uint64_t samples = 0;
   double loss = 0;
+  // Mean of the members' times from their last round's end to this one's: those ends differ, and only
+  // the mean adds up to the time that passed.
   double seconds = 0;
   std::uint64_t plan_version = 0;
   std::vector<std::uint64_t> worker_samples{};   // by rank

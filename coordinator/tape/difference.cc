@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <vector>
 
+#include "base/check.h"
 #include "coordinator/codec/step_fields.h"
 
 namespace tactus::tape {
@@ -29,12 +32,29 @@ struct Pair {
   bool Alike() const { return expected && found && Pack(*expected) == Pack(*found); }
 };
 
-// The items of two lists or maps by their index or key.
-std::map<std::string, Pair> Children(const Pair& pair) {
-  std::map<std::string, Pair> children;
-  for (const auto& [key, value] : pair.expected->items()) children[key].expected = &value;
-  for (const auto& [key, value] : pair.found->items()) children[key].found = &value;
-  return children;
+// A part of two lists or maps and where it is: "[3]" or "round".
+struct Child {
+  std::string place{};
+  Pair pair{};
+};
+
+std::vector<Child> Items(const json& expected, const json& found) {
+  std::vector<Child> items;
+  for (std::size_t i = 0; i < std::max(expected.size(), found.size()); ++i) {
+    items.push_back({.place = "[" + std::to_string(i) + "]",
+                     .pair = {.expected = i < expected.size() ? &expected[i] : nullptr,
+                              .found = i < found.size() ? &found[i] : nullptr}});
+  }
+  return items;
+}
+
+std::vector<Child> Members(const json& expected, const json& found) {
+  std::map<std::string, Pair> pairs;
+  for (const auto& [key, value] : expected.items()) pairs[key].expected = &value;
+  for (const auto& [key, value] : found.items()) pairs[key].found = &value;
+  std::vector<Child> members;
+  for (const auto& [key, pair] : pairs) members.push_back({.place = key, .pair = pair});
+  return members;
 }
 
 Difference Here(const std::string& place, const Pair& pair) {
@@ -46,15 +66,15 @@ Difference Here(const std::string& place, const Pair& pair) {
 // Follows the first difference down to the values that are not alike. Requires: they are not.
 Difference Descend(const std::string& place, const Pair& pair) {
   const bool both = pair.expected != nullptr && pair.found != nullptr;
-  if (both && pair.expected->type() == pair.found->type() && pair.expected->is_structured()) {
-    for (const auto& [key, child] : Children(pair)) {
-      if (child.Alike()) continue;
-      const char* const between = place.ends_with(':') ? " " : ".";
-      return Descend(pair.expected->is_array() ? place + "[" + key + "]" : place + between + key,
-                     child);
-    }
+  if (!both || pair.expected->type() != pair.found->type() || !pair.expected->is_structured()) {
+    return Here(place, pair);
   }
-  return Here(place, pair);
+  const bool list = pair.expected->is_array();
+  const std::string before = list ? "" : place.ends_with(':') ? " " : ".";
+  const auto children = (list ? Items : Members)(*pair.expected, *pair.found);
+  const auto child = std::ranges::find_if(children, [](const Child& c) { return !c.pair.Alike(); });
+  TACTUS_CHECK(child != children.end());
+  return Descend(place + before + child->place, child->pair);
 }
 
 std::string KindOf(const json& action) { return action.at("kind").get<std::string>(); }

@@ -16,8 +16,8 @@ struct Difference {
 };
 inline constexpr std::size_t kValueBytesMax = 300;
 
-// The first difference in the order of actions and names; empty when the lists are encoded alike,
-// so that a loss that is not a number equals itself.
+// The first difference in the order of actions, of names and of a list's items; empty when the
+// lists are encoded alike, so that a loss that is not a number equals itself.
 std::optional<Difference> FirstDifference(const job::Actions& expected, const job::Actions& found);
 
 }  // namespace tactus::tape

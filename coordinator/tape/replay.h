@@ -38,7 +38,8 @@ struct Replayed {
   std::optional<ReplayDifference> difference{};
 };
 
-// Trusts what has the right checksums: a tape that no program of ours wrote may end the process.
+// Trusts what has the right checksums: a tape that no program of ours wrote may end the process;
+// docs/decisions/0006-tape.md says why.
 // Errors: as TapeReader::Open and Next; OutOfRange does not come after the start when a cut is
 // allowed.
 absl::StatusOr<Replayed> Replay(const std::string& path, const ReplayOptions& options);

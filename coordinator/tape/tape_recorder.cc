@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "coordinator/tape/held_bytes.h"
 #include "coordinator/tape/tape_folder.h"
 #include "runtime/logging.h"
 #include "runtime/now.h"
@@ -18,10 +19,12 @@ TapeRecorder::TapeRecorder(const Options& options, Header header, const Threads&
 
 void TapeRecorder::Add(Frame frame) {
   if (!recording_) return;
-  if (pending_.size() == kPendingMax) {
-    runtime::Logger("tape")->warn("tape ended, its writer fell behind frames={}", kPendingMax);
+  if (pending_bytes_ >= kPendingBytesMax) {
+    runtime::Logger("tape")->warn("tape ended, its writer fell behind frames={} bytes={}",
+                                  pending_.size(), pending_bytes_);
     return End(EndReason::kFull);
   }
+  pending_bytes_ += HeldBytes(frame);
   pending_.push_back(std::move(frame));
   if (!writing_) PlanWrite();
 }
@@ -39,6 +42,7 @@ void TapeRecorder::PlanWrite() {
 }
 
 void TapeRecorder::StartWrite() {
+  pending_bytes_ = 0;
   threads_.storage.Post([this, frames = std::exchange(pending_, {})] {
     const absl::Status status = Write(frames);
     const bool ended = tape_ && tape_->ended();

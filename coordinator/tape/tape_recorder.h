@@ -18,10 +18,12 @@ namespace tactus::tape {
 
 // Takes frames on the control thread, encodes and writes them on the storage thread: one write at a
 // time, of all that came until then. A tape that cannot be written is given up with a warning, and
-// one whose writer falls kPendingMax frames behind ends; whoever calls goes on without.
+// one whose writer falls kPendingBytesMax behind ends; whoever calls goes on without.
 class TapeRecorder {
  public:
-  static constexpr std::size_t kPendingMax = 65536;
+  // Of memory that frames hold while they wait. A frame of one report holds some 1 KiB, one of a
+  // plan for 1,000 workers 4 MiB; the last one may go beyond.
+  static constexpr std::size_t kPendingBytesMax = std::size_t{64} << 20;
 
   struct Options {
     std::string folder{};                                 // as for MakeTapePath
@@ -63,6 +65,7 @@ class TapeRecorder {
   bool recording_ = false;
   bool writing_ = false;  // a write is planned or runs
   std::vector<Frame> pending_;
+  std::size_t pending_bytes_ = 0;        // that they hold
   std::optional<runtime::Timer> timer_;  // empty before the first frame
 
   std::optional<TapeWriter> tape_;  // storage thread; empty before the first write

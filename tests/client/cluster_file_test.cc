@@ -190,7 +190,7 @@ TEST(ClusterFileTest, TheCommandLinesLossReplacesTheFiles) {
 
   EXPECT_TRUE(std::holds_alternative<PerceptronLoss>(named.work.loss));
   EXPECT_EQ(std::get<CurveLoss>(mapped.work.loss).file, "c.csv");
-  EXPECT_EQ(unknown.errors[0], "loss: found \"curv\", allowed is noisy_quadratic or perceptron");
+  EXPECT_THAT(unknown.errors, ElementsAre(StartsWith("loss: found \"curv\", allowed is ")));
   EXPECT_THAT(broken.errors[0], StartsWith("--loss: line 1, column "));
 }
 
@@ -333,6 +333,10 @@ const std::vector<Mistake> kDeviceMistakes = {
      "hosts[0].devices[1].name: there is a second cpu:1 on this host (line 2)"},
     {"Sigma", Device("sample_time: 1ms, noise: {sigma: 3}"),
      "hosts[0].devices[0].noise.sigma: found \"3\", allowed is a number, 0 to 2 (line 2)"},
+    {"PhasesTooShort",
+     Device("sample_time: 1ms, noise: {slow_factor: 2, slow_mean: 999us, fast_mean: 1ms}"),
+     "hosts[0].devices[0].noise.slow_mean: found \"999us\", allowed is a duration, 1ms to 365d, "
+     "such as 2.4ms, 90s, 1h30m (line 2)"},
     {"SlowFactorAlone", Device("sample_time: 1ms, noise: {slow_factor: 2, slow_mean: 1s}"),
      "hosts[0].devices[0].noise.fast_mean: is missing; give a duration, as slow_factor is above 1 "
      "(line 2)"},
@@ -364,6 +368,15 @@ const std::vector<Mistake> kOtherMistakes = {
      "model.parameters: found \"0\", allowed is a whole number, 1 to 1000000000000 (line 4)"},
     {"BackwardShare", With("model: {backward_share: 1.5}"),
      "model.backward_share: found \"1.5\", allowed is a number, 0 to 1 (line 4)"},
+    {"UnknownLossByName", With("loss: resnet"),
+     "loss: found \"resnet\", allowed is noisy_quadratic, perceptron or {curve: {file: FILE}} "
+     "(line 4)"},
+    {"CurveByName", With("loss: curve"),
+     "loss: found \"curve\", allowed is noisy_quadratic, perceptron or {curve: {file: FILE}} "
+     "(line 4)"},
+    {"LossIsNothing", With("loss:\nlocal: {rate: 1gbit}"),
+     "loss: found nothing, allowed is noisy_quadratic, perceptron or {curve: {file: FILE}} "
+     "(line 4)"},
     {"UnknownLoss", With("loss: {resnet: {}}"),
      "loss.resnet: unknown; allowed: noisy_quadratic, perceptron, curve (line 4)"},
     {"TwoLosses", With("loss: {noisy_quadratic: {}, perceptron: {}}"),

@@ -208,12 +208,62 @@ TEST(CommandLineTest, SimulationsOfSeveralSeedsWriteNoFiles) {
   EXPECT_EQ(Parsed<SimulateCommand>({"simulate", "c.yaml", "j.yaml", "--count", "3"}).count, 3u);
 }
 
-TEST(CommandLineTest, SimulateRefusesWhatIsOutOfRange) {
-  EXPECT_THAT(ParseCommandLine({"simulate", "c.yaml"}).error, HasSubstr("job_file is required"));
-  EXPECT_THAT(ParseCommandLine({"simulate", "c.yaml", "j.yaml", "--count", "0"}).error,
-              HasSubstr("--count"));
-  EXPECT_THAT(ParseCommandLine({"simulate", "c.yaml", "j.yaml", "--seed", "-1"}).error,
-              HasSubstr("--seed"));
+std::string ErrorOf(std::vector<std::string> words) {
+  words.insert(words.begin(), {"simulate", "c.yaml", "j.yaml"});
+  return ParseCommandLine(words).error;
+}
+
+TEST(CommandLineTest, SimulateSaysInOneLineWhatIsAllowed) {
+  EXPECT_EQ(ErrorOf({"--count", "0"}),
+            "tactus: --count: found \"0\", allowed is a whole number from 1 to 100000\n");
+  for (const std::string seed : {"-1", "1.5", "18446744073709551616", "one"}) {
+    EXPECT_EQ(ErrorOf({"--seed", seed}),
+              "tactus: --seed: found \"" + seed +
+                  "\", allowed is a whole number from 0 to 18446744073709551615\n");
+  }
+  for (const std::string loss : {"nan", "-inf", "1,5"}) {
+    EXPECT_EQ(
+        ErrorOf({"--target-loss", loss}),
+        "tactus: --target-loss: found \"" + loss + "\", allowed is a finite number, such as 1.5\n");
+  }
+}
+
+TEST(CommandLineTest, WhatIsSimulatedComesFromOneSource) {
+  const std::string needed =
+      "tactus: simulate: allowed are CLUSTER_FILE JOB_FILE, --from JOB, or --random\n";
+
+  EXPECT_EQ(ParseCommandLine({"simulate"}).error, needed);
+  EXPECT_EQ(ParseCommandLine({"simulate", "c.yaml"}).error, needed);
+  EXPECT_EQ(ErrorOf({"--random"}),
+            "tactus: simulate: found files and --from or --random, allowed is one\n");
+  EXPECT_EQ(ErrorOf({"--from", "demo-1"}),
+            "tactus: simulate: found files and --from or --random, allowed is one\n");
+  EXPECT_THAT(ErrorOf({"--rate", "1gbit"}), HasSubstr("--rate requires --from"));
+  EXPECT_TRUE(Parsed<SimulateCommand>({"simulate", "--random", "--seed", "5"}).random);
+}
+
+TEST(CommandLineTest, ChangesOfAHistoryAreTakenInTheirOrder) {
+  const auto simulate = Parsed<SimulateCommand>(
+      {"simulate", "--from", "demo-1", "--add", "2xspeed=0.5", "--add", "speed=1", "--remove",
+       "rank-0", "--rate", "1gbit", "--write-cluster", "c.yaml"});
+
+  EXPECT_EQ(simulate.from, "demo-1");
+  EXPECT_THAT(simulate.add, ElementsAre("2xspeed=0.5", "speed=1"));
+  EXPECT_THAT(simulate.remove, ElementsAre("rank-0"));
+  EXPECT_EQ(simulate.rate, "1gbit");
+  EXPECT_EQ(simulate.cluster_output, "c.yaml");
+}
+
+TEST(CommandLineTest, NoFileIsForTwoThings) {
+  EXPECT_EQ(ErrorOf({"--csv", "out", "--trace", "./out"}),
+            "tactus: simulate: found ./out twice, allowed are different files\n");
+  EXPECT_THAT(ErrorOf({"--tape", "j.yaml"}), HasSubstr("found j.yaml twice"));
+  EXPECT_THAT(ParseCommandLine({"simulate", "-", "-"}).error, HasSubstr("found - twice"));
+  EXPECT_THAT(ParseCommandLine({"simulate", "--from", "demo-1", "--write-cluster", "c.yaml",
+                                "--csv", "c.yaml.curve.csv"})
+                  .error,
+              HasSubstr("found c.yaml.curve.csv twice"));
+  EXPECT_EQ(ErrorOf({"--csv", "a", "--trace", "b", "--tape", "c"}), "");
 }
 
 }  // namespace

@@ -51,6 +51,14 @@ TEST(CurveFileTest, ColumnsMayStandInAnyOrderAmongOthers) {
   EXPECT_EQ((*points)[0].loss, 1.5);
 }
 
+TEST(CurveFileTest, LinesMayEndAsOnWindows) {
+  const auto points = ParseCurve("samples,loss\r\n10,1.5\r\n20,1\r\n");
+
+  ASSERT_TRUE(points.ok()) << points.status();
+  ASSERT_EQ(points->size(), 2u);
+  EXPECT_EQ((*points)[1].loss, 1);
+}
+
 TEST(CurveFileTest, MistakesNameTheLine) {
   EXPECT_EQ(ErrorOf(""),
             "line 1: found no column \"samples\", allowed is one each of samples and loss");

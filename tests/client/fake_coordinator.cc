@@ -43,6 +43,12 @@ grpc::Status FakeCoordinator::ListJobs(grpc::ServerContext*, const v1::ListJobsR
   return grpc::Status::OK;
 }
 
+grpc::Status FakeCoordinator::ListRounds(grpc::ServerContext*, const v1::ListRoundsRequest*,
+                                         v1::ListRoundsResponse* response) {
+  *response = rounds;
+  return grpc::Status::OK;
+}
+
 grpc::Status FakeCoordinator::WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest*,
                                        grpc::ServerWriter<v1::JobEvent>* writer) {
   const int number = watches_opened++;

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <sstream>
 #include <string>
 
@@ -187,6 +189,19 @@ TEST_F(SimulateTest, ABrokenPromiseIsSaidWithTheCommandThatRepeatsIt) {
                                        "'workers={min: 2}'\n"));
 }
 
+TEST_F(SimulateTest, AJobFromStandardInputIsNamedWhereItsFileWouldStand) {
+  Write("cluster.yaml", std::string(kCluster) + "faults: [{at: 0s, disk_full: true}]\n");
+  std::istringstream job(kJob);
+  std::streambuf* const input = std::cin.rdbuf(job.rdbuf());
+  command_.job_file = "-";
+  const Told told = Run();
+  std::cin.rdbuf(input);
+
+  EXPECT_THAT(told.messages, HasSubstr(" again, with the job file from standard input: tactus "
+                                       "simulate " +
+                                       command_.cluster_file + " - --seed 1\n"));
+}
+
 TEST_F(SimulateTest, WhatIsWrongWithAFileIsALineEach) {
   Write("cluster.yaml", "hosts: [{name: a, link: {rate: -5mbit}, devices: []}]\n");
 
@@ -229,14 +244,43 @@ TEST_F(SimulateTest, DataThatAPerceptronNeedsAreTheJobFiles) {
   EXPECT_THAT(Run().messages, HasSubstr("job.yaml: data.text: "));
 }
 
-TEST_F(SimulateTest, AFileThatCannotBeWrittenIsSaidAfterTheReport) {
+TEST_F(SimulateTest, FilesThatCannotBeWrittenAreSaidBeforeAnythingIsSimulated) {
   command_.curve_file = At("none/curve.csv");
+  command_.trace_file = "/dev/null";
+  command_.tape_file = folder_.path();
 
   const Told told = Run();
 
   EXPECT_EQ(told.code, ExitCode::kGeneric);
-  EXPECT_THAT(told.output, HasSubstr("succeeded"));
-  EXPECT_THAT(told.messages, StartsWith("tactus: " + command_.curve_file + ": "));
+  EXPECT_EQ(told.output, "");
+  EXPECT_EQ(told.messages, "tactus: " + command_.curve_file +
+                               ": cannot be made: No such file or directory\n"
+                               "tactus: /dev/null: cannot be written: not a regular file\n"
+                               "tactus: " +
+                               folder_.path() + ": cannot be written: not a regular file\n");
+}
+
+TEST_F(SimulateTest, ARandomScenarioFollowsFromTheSeedAlone) {
+  command_ = {.random = true, .seed = 5, .output = OutputFormat::kJson};
+
+  const Told first = Run();
+  const Told second = Run();
+  command_.seed = 6;
+  const Told other = Run();
+
+  EXPECT_EQ(first.code, ExitCode::kOk) << first.messages;
+  EXPECT_TRUE(first.output == second.output);
+  EXPECT_TRUE(first.output != other.output);
+}
+
+TEST_F(SimulateTest, SeveralRandomScenariosAreATable) {
+  command_ = {.random = true, .seed = 5, .count = 3};
+
+  const Told told = Run();
+
+  EXPECT_EQ(told.code, ExitCode::kOk) << told.messages;
+  EXPECT_THAT(told.output, StartsWith("SEED "));
+  EXPECT_THAT(told.output, HasSubstr("\n7 "));
 }
 
 }  // namespace

@@ -33,6 +33,14 @@ TEST(YamlTreeTest, ResolvesAliases) {
   EXPECT_EQ(FindYamlKey(*FindYamlKey(document.root, "b"), "n")->text, "1");
 }
 
+TEST(YamlTreeTest, AKeyWithoutAValueIsOnItsLine) {
+  const YamlDocument document = ParseYaml("a: 1\nb:\n\nc: 2\nd:\n");
+
+  ASSERT_EQ(document.error, "");
+  EXPECT_EQ(FindYamlKey(document.root, "b")->line, 2);
+  EXPECT_EQ(FindYamlKey(document.root, "d")->line, 5);
+}
+
 TEST(YamlTreeTest, EmptyTextIsNull) {
   EXPECT_EQ(ParseYaml("").root.kind, YamlValue::Kind::kNull);
   EXPECT_EQ(ParseYaml("# only a comment\n").root.kind, YamlValue::Kind::kNull);

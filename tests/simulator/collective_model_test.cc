@@ -182,6 +182,20 @@ TEST(CollectiveModelTest, TheSlowestLinkDecides) {
   }
 }
 
+// A megabyte at a nanobyte a second is 30 million years, which no Instant holds.
+TEST(CollectiveModelTest, LinksThatTakeMillenniaAreNotFree) {
+  for (const Algorithm algorithm : kAlgorithms) {
+    for (const std::size_t members : {2, 6, 70}) {
+      ClusterModel cluster = EqualHosts(members);
+      for (HostModel& host : cluster.hosts) host.link.bytes_per_second = 1e-9;
+
+      const std::vector<Instant> finished = Reduce(algorithm, cluster, 1e6, AllAt(members, 0));
+
+      EXPECT_GE(*std::min_element(finished.begin(), finished.end()), At(86400)) << members;
+    }
+  }
+}
+
 TEST(CollectiveModelTest, ALateMemberDelaysAllInAnAllReduce) {
   for (const Algorithm algorithm : kAlgorithms) {
     for (std::size_t late = 0; late < 6; ++late) {

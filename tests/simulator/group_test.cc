@@ -11,7 +11,7 @@ namespace {
 
 Instant At(double seconds) { return Instant{} + Seconds(seconds); }
 
-// Members on hosts of their own, 1 MB/s and no latency, by recursive halving.
+// Members on hosts of their own, 1 MB/s and no latency.
 class GroupTest : public testing::Test {
  protected:
   // Each member starts an all-reduce of {its rank + 1} at start_seconds[rank].
@@ -24,9 +24,9 @@ class GroupTest : public testing::Test {
       places.hosts.push_back(i);
     }
     network_ = std::make_unique<Network>(cluster);
-    group_ = std::make_unique<Group>(
-        scheduler_, *network_, places,
-        GroupOptions{.algorithm = Algorithm::kRecursiveHalving, .bytes_per_element = 1e6});
+    group_ =
+        std::make_unique<Group>(scheduler_, *network_, places,
+                                GroupOptions{.algorithm = algorithm_, .bytes_per_element = 1e6});
     completions_.resize(start_seconds.size());
     values_.resize(start_seconds.size());
     transports_.resize(start_seconds.size());
@@ -46,6 +46,21 @@ class GroupTest : public testing::Test {
     transports_[i].reset();
   }
 
+  // The member's process is gone at that time, which nobody tells the group.
+  void LeaveAt(double seconds, std::size_t i) {
+    scheduler_.At(At(seconds), [this, i] {
+      processes_[i]->Kill();
+      transports_[i].reset();
+    });
+  }
+
+  void ExpectFailed(std::size_t i, Instant at, const std::string& reason) {
+    EXPECT_EQ(completions_[i].progress, collective::Progress::kFailed) << i;
+    EXPECT_EQ(completions_[i].at, at) << i;
+    EXPECT_EQ(completions_[i].reason, reason) << i;
+  }
+
+  Algorithm algorithm_ = Algorithm::kRecursiveHalving;
   Scheduler scheduler_;
   std::unique_ptr<Network> network_;
   std::unique_ptr<Group> group_;
@@ -74,11 +89,36 @@ TEST_F(GroupTest, AMemberThatDiesEndsTheGroupForTheOthersAMomentLater) {
 
   Run({0, 10, 0});
 
-  for (const std::size_t i : {std::size_t{0}, std::size_t{2}}) {
-    EXPECT_EQ(completions_[i].progress, collective::Progress::kFailed);
-    EXPECT_EQ(completions_[i].at, At(2) + Group::kResetDelay);
-    EXPECT_EQ(completions_[i].reason, "a member's process ended");
+  for (const std::size_t i : {0, 2}) {
+    ExpectFailed(i, At(2) + Group::kResetDelay, "a member's process ended");
   }
+}
+
+TEST_F(GroupTest, AMemberThatLeavesEndsTheGroupForWhomWaitsAndWhomComes) {
+  LeaveAt(2, 1);
+
+  Run({0, 10, 5});
+
+  ExpectFailed(0, At(2) + Group::kResetDelay, "a member left the group");
+  ExpectFailed(2, At(5), "a member left the group");
+}
+
+TEST_F(GroupTest, AMemberIsMissedWhenTheNextCollectiveBegins) {
+  LeaveAt(2, 1);
+
+  Run({5, 10});
+
+  ExpectFailed(0, At(5) + Group::kResetDelay, "a member left the group");
+}
+
+TEST_F(GroupTest, AMemberThatHasItsPartOfTheLastCollectiveMayLeave) {
+  algorithm_ = Algorithm::kTree;
+
+  Run({0, 0});
+
+  EXPECT_EQ(completions_[0].at, At(1));  // leaves then
+  EXPECT_EQ(completions_[1].progress, collective::Progress::kDone);
+  EXPECT_EQ(completions_[1].at, At(2));
 }
 
 TEST_F(GroupTest, AMemberThatStandsStillHoldsTheOthersUp) {
@@ -86,7 +126,8 @@ TEST_F(GroupTest, AMemberThatStandsStillHoldsTheOthersUp) {
 
   Run({0, 5});
 
-  EXPECT_EQ(completions_[0].at, At(31));
+  // 4 s of its own work were left.
+  EXPECT_EQ(completions_[0].at, At(35));
 }
 
 TEST_F(GroupTest, AMemberThatNeverComesEndsTheGroupAfterItsTimeout) {
@@ -95,8 +136,30 @@ TEST_F(GroupTest, AMemberThatNeverComesEndsTheGroupAfterItsTimeout) {
 
   Run({0, 5});
 
-  EXPECT_EQ(completions_[0].progress, collective::Progress::kFailed);
-  EXPECT_EQ(completions_[0].at, At(600));
+  ExpectFailed(0, At(600), "a collective made no progress for 600 s");
+}
+
+TEST_F(GroupTest, WhoIsCutOffForEverGivesUpAndWhoIsNotDoesNotWait) {
+  algorithm_ = Algorithm::kTree;
+  scheduler_.At(At(1), [this] { network_->Block(0, 1, kNever); });
+
+  Run({0, 3});
+
+  EXPECT_EQ(completions_[0].progress, collective::Progress::kDone);
+  EXPECT_EQ(completions_[0].at, At(4));  // what 1 sent has come
+  ExpectFailed(1, At(603), "a collective made no progress for 600 s");
+}
+
+TEST_F(GroupTest, ADeathIsNotHiddenByAGiveUpThatIsFarAhead) {
+  scheduler_.At(At(0), [this] { network_->Block(0, 1, kNever); });
+  scheduler_.At(At(7), [this] {
+    processes_[1]->Kill();
+    group_->Fail("a member's process ended");
+  });
+
+  Run({1, 1});
+
+  ExpectFailed(0, At(7) + Group::kResetDelay, "a member's process ended");
 }
 
 }  // namespace

@@ -132,6 +132,38 @@ TEST(NetworkTest, ABlockHoldsUpNoOtherPairNorTheOtherDirection) {
   EXPECT_EQ(network.blocked_until(), At(3));
 }
 
+TEST(NetworkTest, AMessageThatIsHeldBackForEverNeverArrivesAndPassesNothing) {
+  Network network(FourHosts());
+  network.Block(0, 1, kNever);
+
+  EXPECT_EQ(network.Send(0, 1, 5000, At(1)), kNever);
+  EXPECT_EQ(network.Send(0, 2, 5000, At(1)), At(1.007));
+  EXPECT_DOUBLE_EQ(network.bytes_sent(), 5000);
+}
+
+TEST(NetworkTest, AMessageThatWaitsForOneThatNeverComesNeverArrivesEither) {
+  ClusterModel cluster = FourHosts();
+  for (HostModel& host : cluster.hosts) host.link.burst_bytes = 4000;
+  Network network(cluster);
+
+  for (const std::size_t to : {0, 1}) EXPECT_EQ(network.Send(0, to, 5000, kNever), kNever);
+  EXPECT_EQ(network.Send(0, 1, 5000, At(1)), At(1.003));  // with all that was saved up
+}
+
+// 1e18 bytes at 1 MB/s would be 30,000 years.
+TEST(NetworkTest, AQueueOfMillenniaLastsACentury) {
+  Network network(FourHosts());
+  network.Block(2, 3, At(1));
+
+  EXPECT_GE(network.Send(2, 3, 1e18, At(0)), Instant{} + Way::kTimeMax);
+  for (int i = 0; i < 5; ++i) {
+    const Instant arrived = network.Send(0, 1, 1e18, At(i));
+
+    EXPECT_GE(arrived, Instant{} + Way::kTimeMax);
+    EXPECT_LE(arrived, Instant{} + Way::kTimeMax + Seconds(0.002));
+  }
+}
+
 TEST(NetworkTest, BytesSentCountsEachMessageOnce) {
   ClusterModel cluster = FourHosts();
   cluster.between = {{.a = "a", .b = "b", .link = kLink}};

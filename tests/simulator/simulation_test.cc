@@ -5,35 +5,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <string>
 #include <utility>
 
-#include "simulator/noisy_quadratic.h"
 #include "simulator/random_scenario.h"
+#include "tests/simulator/two_hosts.h"
 
 namespace tactus::simulator {
 namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-// Two hosts, one device each, 32 samples in 32 ms and 64 ms; 500 rounds of fixed batches.
-Scenario TwoHosts() {
-  Scenario scenario;
-  for (int i = 0; i < 2; ++i) {
-    scenario.cluster.hosts.push_back(
-        {.name = i == 0 ? "a" : "b",
-         .devices = {{.name = "cpu:0", .sample_seconds = 1e-3 * (i + 1)}}});
-  }
-  SimulatedJob job{.learner = std::make_unique<NoisyQuadratic>(NoisyQuadraticOptions{})};
-  job.settings.name = "twins";
-  job.settings.workers_min = 2;
-  job.settings.batch_policy = "fixed";
-  job.settings.stop_rounds = job.engine.stop.rounds = 500;
-  scenario.jobs.push_back(std::move(job));
-  return scenario;
-}
 
 Outcome SimulateWith(const Fault& fault) {
   Scenario scenario = TwoHosts();
@@ -91,6 +73,7 @@ TEST(SimulationTest, APauseCostsItsTimeAndNothingElse) {
   EXPECT_EQ(outcome.jobs[0].state, job::JobState::kSucceeded);
   // It may have waited for the slower one for up to 32 ms when the pause began.
   EXPECT_NEAR(outcome.jobs[0].train_seconds, undisturbed + 5, 0.064);
+  EXPECT_THAT(outcome.violations, IsEmpty());
 }
 
 TEST(SimulationTest, ASlowDownIsAnsweredByANewPlan) {
@@ -103,10 +86,12 @@ TEST(SimulationTest, ASlowDownIsAnsweredByANewPlan) {
                                      .device = "cpu:0",
                                      .factor = 4});
 
-  const JobOutcome job = Simulate(std::move(scenario)).jobs[0];
+  const Outcome outcome = Simulate(std::move(scenario));
 
+  const JobOutcome& job = outcome.jobs[0];
   EXPECT_LT(job.decisions.back().plan.batch_sizes.at(0), 32u);
   EXPECT_GT(job.decisions.back().seconds, 10);
+  EXPECT_THAT(outcome.violations, IsEmpty());
 }
 
 TEST(SimulationTest, TrainingGoesOnWithoutACoordinator) {
@@ -129,6 +114,7 @@ TEST(SimulationTest, AnAgentThatIsUnheardForTooLongLosesItsWorkers) {
 
   EXPECT_EQ(outcome.jobs[0].state, job::JobState::kFailed);
   EXPECT_THAT(outcome.jobs[0].reason, HasSubstr("node b was lost"));
+  EXPECT_THAT(outcome.violations, IsEmpty());
 }
 
 TEST(SimulationTest, APartitionBetweenHostsDelaysARound) {
@@ -143,6 +129,7 @@ TEST(SimulationTest, APartitionBetweenHostsDelaysARound) {
 
   EXPECT_EQ(outcome.jobs[0].state, job::JobState::kSucceeded);
   EXPECT_NEAR(outcome.jobs[0].train_seconds, undisturbed + 7, 0.1);
+  EXPECT_THAT(outcome.violations, IsEmpty());
 }
 
 TEST(SimulationTest, AFullDiskHoldsUpWhatMustBeDurableAndNoRound) {
@@ -152,18 +139,23 @@ TEST(SimulationTest, AFullDiskHoldsUpWhatMustBeDurableAndNoRound) {
   scenario.cluster.faults.push_back(
       {.kind = Fault::Kind::kDiskFull, .at_seconds = 1.2, .for_seconds = 10});
 
-  const JobOutcome job = Simulate(std::move(scenario)).jobs[0];
+  const Outcome outcome = Simulate(std::move(scenario));
 
+  const JobOutcome& job = outcome.jobs[0];
   EXPECT_EQ(job.state, job::JobState::kSucceeded);
   EXPECT_GT(job.decisions.at(1).adopted_round, 100u);
+  EXPECT_THAT(outcome.violations, IsEmpty());
 }
 
 TEST(SimulationTest, AMicroBatchThatDoesNotFitFailsTheJob) {
   Scenario scenario = TwoHosts();
   scenario.cluster.hosts[1].devices[0].samples_max = 31;
 
-  EXPECT_THAT(Simulate(std::move(scenario)).jobs[0].reason,
+  const Outcome outcome = Simulate(std::move(scenario));
+
+  EXPECT_THAT(outcome.jobs[0].reason,
               HasSubstr("worker 2 on node b: out of memory: a micro-batch of 32 samples, 31 fit"));
+  EXPECT_THAT(outcome.violations, IsEmpty());
 }
 
 TEST(SimulationTest, AnotherJobWaitsInTheQueue) {

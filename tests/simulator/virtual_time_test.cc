@@ -141,20 +141,67 @@ TEST(ProcessTest, AWakeOfAnEarlierWaitDoesNotEndALaterOne) {
   EXPECT_THAT(woke, ElementsAre(2.0, 9.0));
 }
 
-TEST(ProcessTest, APausedProcessGoesOnWhenItsPauseEnds) {
+// A stretch of time during which a process stands still. [s]
+struct Pause {
+  double from = 0;
+  double until = 0;
+};
+
+// When a wait that would have ended at 10 s ends.
+Instant WakesAt(WaitReason reason, const std::vector<Pause>& pauses) {
   Scheduler scheduler;
   Instant woke{};
   Process* self = nullptr;
   Process process(scheduler, [&] {
-    self->SleepUntil(At(2), WaitReason::kComputing);
+    self->SleepUntil(At(10), reason);
     woke = scheduler.now();
   });
   self = &process;
-  scheduler.At(At(1), [&] { process.PauseUntil(At(5)); });
-
+  for (const Pause& pause : pauses) {
+    scheduler.At(At(pause.from), [&process, &pause] { process.PauseUntil(At(pause.until)); });
+  }
   RunAll(scheduler);
+  return woke;
+}
 
-  EXPECT_EQ(woke, At(5));
+TEST(ProcessTest, APauseExtendsItsOwnWorkByItsLength) {
+  for (const WaitReason reason : {WaitReason::kStarting, WaitReason::kComputing}) {
+    EXPECT_EQ(WakesAt(reason, {{.from = 3, .until = 4}}), At(11));
+    EXPECT_EQ(WakesAt(reason, {{.from = 8, .until = 15}}), At(17));
+    EXPECT_EQ(WakesAt(reason, {{.from = 0, .until = 2}, {.from = 11, .until = 14}}), At(15));
+  }
+}
+
+TEST(ProcessTest, OverlappingPausesExtendWorkByTheirUnion) {
+  EXPECT_EQ(WakesAt(WaitReason::kComputing, {{.from = 1, .until = 5}, {.from = 3, .until = 8}}),
+            At(17));
+  EXPECT_EQ(WakesAt(WaitReason::kComputing, {{.from = 1, .until = 8}, {.from = 3, .until = 5}}),
+            At(17));
+  EXPECT_EQ(WakesAt(WaitReason::kComputing, {{.from = 1, .until = 5}, {.from = 5, .until = 8}}),
+            At(17));
+}
+
+TEST(ProcessTest, APauseDelaysWhatOthersDoOnlyWhenItComesMeanwhile) {
+  for (const WaitReason reason : {WaitReason::kMessage, WaitReason::kCollective}) {
+    EXPECT_EQ(WakesAt(reason, {{.from = 3, .until = 4}}), At(10));
+    EXPECT_EQ(WakesAt(reason, {{.from = 8, .until = 15}}), At(15));
+  }
+}
+
+TEST(ProcessTest, APauseForEverEndsWithTheProcess) {
+  Scheduler scheduler;
+  bool slept = true;
+  Process* self = nullptr;
+  Process process(scheduler, [&] { slept = self->SleepUntil(At(2), WaitReason::kComputing); });
+  self = &process;
+  scheduler.At(At(1), [&] { process.PauseUntil(Instant::max()); });
+  RunAll(scheduler);
+  ASSERT_FALSE(process.ended());
+
+  process.Kill();
+
+  EXPECT_FALSE(slept);
+  EXPECT_EQ(scheduler.now(), At(2));
 }
 
 TEST(ProcessTest, AKilledProcessRunsToItsEndWithoutSleeping) {

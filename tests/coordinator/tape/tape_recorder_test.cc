@@ -126,12 +126,15 @@ TEST_F(TapeRecorderTest, AFullTapeIsEnded) {
 }
 
 TEST_F(TapeRecorderTest, AWriterThatFallsBehindEndsTheTapeWithWhatItHas) {
+  constexpr std::size_t kLarge = 1u << 20;
+  constexpr std::size_t kTaken = TapeRecorder::kPendingBytesMax / kLarge;
   Begin({.folder = Path("tapes")});
   std::promise<void> free;
   storage_.Post([&] { free.get_future().wait(); });
   control_.RunAndWait([this] {
     recorder_->Add(Start{});
-    for (std::size_t i = 0; i <= TapeRecorder::kPendingMax; ++i) recorder_->Add(Step{});
+    const Step large = {.event = job::NodeLost{.reason = std::string(kLarge, 'x')}};
+    for (std::size_t i = 0; i <= kTaken; ++i) recorder_->Add(large);
   });
   EXPECT_FALSE(recording());
   free.set_value();
@@ -139,7 +142,7 @@ TEST_F(TapeRecorderTest, AWriterThatFallsBehindEndsTheTapeWithWhatItHas) {
 
   const Read read = Tape();
   ASSERT_TRUE(read.status.ok()) << read.status;
-  EXPECT_EQ(read.frames.size(), 1u + TapeRecorder::kPendingMax + 1u);
+  EXPECT_EQ(read.frames.size(), 2u + kTaken + 1u);
   EXPECT_EQ(std::get<End>(read.frames.back()).reason, EndReason::kFull);
 }
 

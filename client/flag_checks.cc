@@ -1,0 +1,71 @@
+#include "client/flag_checks.h"
+
+#include <charconv>
+#include <filesystem>
+#include <set>
+
+#include "client/curve_file.h"
+#include "client/quantity.h"
+#include "client/text.h"
+#include "runtime/options.h"
+
+namespace tactus::client {
+namespace {
+
+std::string Wrong(const std::string& found, const std::string& allowed) {
+  return "found \"" + Printable(found) + "\", allowed is " + allowed;
+}
+
+std::string CheckPaths(const SimulateCommand& command) {
+  std::vector<std::string> paths = {command.cluster_file, command.job_file,
+                                    command.curve_file,   command.trace_file,
+                                    command.tape_file,    command.cluster_output};
+  if (!command.cluster_output.empty()) paths.push_back(CurvePathBeside(command.cluster_output));
+  std::set<std::string> seen;
+  for (const std::string& path : paths) {
+    if (path.empty()) continue;
+    if (seen.insert(std::filesystem::path(path).lexically_normal().string()).second) continue;
+    return "simulate: found " + Printable(path) + " twice, allowed are different files";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string CheckDuration(const std::string& text) {
+  const auto duration = runtime::ParseDuration(text);
+  if (!duration.ok()) return std::string(duration.status().message());
+  return *duration > Duration::zero() ? "" : Wrong(text, "more than 0");
+}
+
+std::string CheckSpeed(const std::string& text) {
+  const std::optional<double> speed = ParseNumber(text);
+  if (speed && *speed >= 0.001 && *speed <= 1000) return "";
+  return Wrong(text, "a number from 0.001 to 1000");
+}
+
+std::string CheckNumber(const std::string& text) {
+  return ParseNumber(text) ? "" : Wrong(text, "a finite number, such as 1.5");
+}
+
+std::string CheckWhole(const std::string& text, const spec::Bounds& allowed) {
+  std::uint64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  const bool whole = error == std::errc() && rest == end;
+  if (whole && number >= allowed.low && number <= allowed.high) return "";
+  return Wrong(text, "a whole number from " + std::to_string(allowed.low) + " to " +
+                         std::to_string(allowed.high));
+}
+
+std::string CheckSimulate(const SimulateCommand& command) {
+  const bool files = !command.cluster_file.empty();
+  const bool other = command.random || !command.from.empty();
+  if (files && other) return "simulate: found files and --from or --random, allowed is one";
+  if (!other && command.job_file.empty()) {
+    return "simulate: allowed are CLUSTER_FILE JOB_FILE, --from JOB, or --random";
+  }
+  return CheckPaths(command);
+}
+
+}  // namespace tactus::client

@@ -1,0 +1,20 @@
+// What is wrong with values of the command line: 'found "x", allowed is ...', or nothing. Pure.
+
+#pragma once
+
+#include <string>
+
+#include "client/command_line.h"
+#include "coordinator/spec/field_checks.h"
+
+namespace tactus::client {
+
+std::string CheckDuration(const std::string& text);  // more than 0
+std::string CheckSpeed(const std::string& text);     // 0.001 to 1000
+std::string CheckNumber(const std::string& text);    // finite
+std::string CheckWhole(const std::string& text, const spec::Bounds& allowed);
+
+// What is simulated comes from one source, and no file is read or written for two things.
+std::string CheckSimulate(const SimulateCommand& command);
+
+}  // namespace tactus::client

@@ -1,0 +1,211 @@
+// Faults that overlap, never end or hit somebody who is down already, in whole simulations.
+
+#include "simulator/fault_injection.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/simulator/two_hosts.h"
+
+namespace tactus::simulator {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+using Kind = Fault::Kind;
+
+Outcome SimulateWith(std::vector<Fault> faults, Scenario scenario = TwoHosts()) {
+  scenario.cluster.faults = std::move(faults);
+  return Simulate(std::move(scenario));
+}
+
+Fault PartitionFromCoordinator(double at, double seconds) {
+  return {.kind = Kind::kPartition,
+          .at_seconds = at,
+          .for_seconds = seconds,
+          .host = "b",
+          .peer = kCoordinatorPeer};
+}
+
+Fault AgentCrash(double at, double seconds) {
+  return {.kind = Kind::kAgentCrash, .at_seconds = at, .for_seconds = seconds, .host = "b"};
+}
+
+Fault Pause(double at, double seconds) {
+  return {.kind = Kind::kPause,
+          .at_seconds = at,
+          .for_seconds = seconds,
+          .host = "b",
+          .device = "cpu:0"};
+}
+
+Fault WorkerCrash(double at) {
+  return {.kind = Kind::kWorkerCrash, .at_seconds = at, .host = "b", .device = "cpu:0"};
+}
+
+// The pauses on the trace of the simulation.
+std::vector<TraceSpan> PausesOf(std::vector<Fault> faults) {
+  Scenario scenario = TwoHosts();
+  scenario.trace = true;
+  Outcome outcome = SimulateWith(std::move(faults), std::move(scenario));
+  EXPECT_THAT(outcome.violations, IsEmpty());
+  std::erase_if(outcome.trace.spans,
+                [](const TraceSpan& span) { return span.kind != TraceSpan::Kind::kPause; });
+  return outcome.trace.spans;
+}
+
+void ExpectOnePause(const std::vector<Fault>& faults, double start, double seconds) {
+  const std::vector<TraceSpan> pauses = PausesOf(faults);
+
+  ASSERT_EQ(pauses.size(), 1u);
+  EXPECT_DOUBLE_EQ(pauses[0].start_seconds, start);
+  EXPECT_NEAR(pauses[0].seconds, seconds, 1e-9);
+}
+
+class EndlessPartitionTest : public testing::TestWithParam<Algorithm> {};
+
+TEST_P(EndlessPartitionTest, FailsTheJobWhenItsCollectiveIsGivenUp) {
+  for (const bool one_way : {true, false}) {
+    Scenario scenario = TwoHosts();
+    scenario.cluster.algorithm = GetParam();
+
+    const Outcome outcome = SimulateWith({{.kind = Kind::kPartition,
+                                           .at_seconds = 10,
+                                           .host = "a",
+                                           .peer = "b",
+                                           .one_way = one_way}},
+                                         std::move(scenario));
+
+    EXPECT_EQ(outcome.jobs[0].state, job::JobState::kFailed);
+    EXPECT_THAT(outcome.jobs[0].reason, HasSubstr("a collective made no progress for 600 s"));
+    // The round under way when it began, 600 s, and the end of the job.
+    EXPECT_GT(outcome.seconds, 610);
+    EXPECT_LT(outcome.seconds, 640);
+    EXPECT_THAT(outcome.violations, IsEmpty());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, EndlessPartitionTest,
+                         testing::Values(Algorithm::kMesh, Algorithm::kRing,
+                                         Algorithm::kRecursiveHalving, Algorithm::kTree));
+
+TEST(FaultInjectionTest, APartitionEndsWithTheLastOfThoseThatOverlap) {
+  // Neither alone keeps the agent away for ten seconds.
+  const Outcome apart =
+      SimulateWith({PartitionFromCoordinator(10, 8), PartitionFromCoordinator(25, 8)});
+  const Outcome together =
+      SimulateWith({PartitionFromCoordinator(10, 8), PartitionFromCoordinator(15, 8)});
+
+  EXPECT_EQ(apart.jobs[0].state, job::JobState::kSucceeded);
+  EXPECT_EQ(together.jobs[0].state, job::JobState::kFailed);
+  EXPECT_THAT(together.jobs[0].reason, HasSubstr("node b was lost"));
+  EXPECT_THAT(together.violations, IsEmpty());
+}
+
+TEST(FaultInjectionTest, AOneWayPartitionDoesNotEndOneOfBothWays) {
+  Fault one_way = PartitionFromCoordinator(11, 3);
+  one_way.one_way = true;
+
+  const Outcome outcome = SimulateWith({PartitionFromCoordinator(10, 13), one_way});
+
+  EXPECT_THAT(outcome.jobs[0].reason, HasSubstr("node b was lost"));
+}
+
+TEST(FaultInjectionTest, TheDiskHasRoomAfterTheLastOfTheFaultsThatFillIt) {
+  Scenario scenario = TwoHosts();
+  scenario.jobs[0].settings.batch_policy = "proportional";
+
+  const Outcome outcome =
+      SimulateWith({{.kind = Kind::kDiskFull, .at_seconds = 1.2, .for_seconds = 2},
+                    {.kind = Kind::kDiskFull, .at_seconds = 2, .for_seconds = 10}},
+                   std::move(scenario));
+
+  // Plans wait for the disk, and rounds take 64 ms.
+  EXPECT_GT(outcome.jobs[0].decisions.at(1).adopted_round, 100u);
+  EXPECT_THAT(outcome.violations, IsEmpty());
+}
+
+TEST(FaultInjectionTest, AnAgentThatIsDownCannotCrashNorComeBackEarlier) {
+  Scenario scenario = TwoHosts();
+  scenario.jobs[0].submit_seconds = 22;  // the agent is given up by then
+
+  const Outcome outcome =
+      SimulateWith({AgentCrash(10, 30), AgentCrash(11, 14)}, std::move(scenario));
+
+  EXPECT_EQ(outcome.faults, 1u);
+  EXPECT_EQ(outcome.jobs[0].state, job::JobState::kSucceeded);
+  EXPECT_GT(outcome.jobs[0].queued_seconds, 17);
+  EXPECT_THAT(outcome.violations, IsEmpty());
+}
+
+TEST(FaultInjectionTest, APauseInAMicroBatchCostsItsTimeAndOneInAWaitNothing) {
+  const auto train_seconds = [](const std::string& host, double backward_share) {
+    Scenario scenario = TwoHosts();
+    // Two seconds and one.
+    for (std::size_t i = 0; i < 2; ++i) {
+      scenario.cluster.hosts[i].devices[0].sample_seconds = (2.0 - static_cast<double>(i)) / 32;
+    }
+    scenario.jobs[0].backward_share = backward_share;
+    scenario.jobs[0].settings.stop_rounds = scenario.jobs[0].engine.stop.rounds = 20;
+    Fault pause = Pause(10, 0.9);
+    pause.host = host;
+    pause.at_seconds = 11.6;  // the round began at about 11, and b is done at about 12
+    if (host.empty()) return Simulate(std::move(scenario)).jobs[0].train_seconds;
+    const Outcome outcome = SimulateWith({pause}, std::move(scenario));
+    EXPECT_THAT(outcome.violations, IsEmpty());
+    return outcome.jobs[0].train_seconds;
+  };
+  for (const double backward_share : {0.0, 0.9}) {
+    const double undisturbed = train_seconds("", backward_share);
+
+    EXPECT_NEAR(train_seconds("a", backward_share), undisturbed + 0.9, 1e-6);
+    EXPECT_NEAR(train_seconds("b", backward_share), undisturbed, 1e-6);
+  }
+}
+
+TEST(FaultInjectionTest, APauseOfAWorkerThatLoadsCostsItsTime) {
+  const double undisturbed = Simulate(TwoHosts()).seconds;
+
+  const Outcome outcome = SimulateWith({Pause(0.5, 0.2)});
+
+  EXPECT_NEAR(outcome.seconds, undisturbed + 0.2, 0.01);
+  EXPECT_EQ(outcome.faults, 1u);
+}
+
+TEST(FaultInjectionTest, APauseIsOnTheTraceFromItsBeginningToItsEnd) {
+  ExpectOnePause({Pause(10, 4)}, 10, 4);
+}
+
+TEST(FaultInjectionTest, OverlappingPausesAreOneOnTheTrace) {
+  ExpectOnePause({Pause(10, 4), Pause(12, 6), Pause(13, 1)}, 10, 8);
+}
+
+TEST(FaultInjectionTest, APauseEndsOnTheTraceWhenItsWorkerDoes) {
+  ExpectOnePause({Pause(10, 100), WorkerCrash(12)}, 10, 2);
+  ExpectOnePause({Pause(10, 0), WorkerCrash(12)}, 10, 2);
+}
+
+TEST(FaultInjectionTest, AMicroBatchOfYearsEndsWithItsWorker) {
+  Scenario scenario = TwoHosts();
+  scenario.cluster.hosts[1].devices[0].sample_seconds = 3600;
+  scenario.cluster.hosts[1].devices[0].noise = {
+      .slow_factor = 1e6, .slow_seconds = 1e6, .fast_seconds = kPhaseSecondsMin};
+
+  const Outcome outcome = SimulateWith(
+      {{.kind = Kind::kSlowDown, .at_seconds = 0.1, .host = "b", .device = "cpu:0", .factor = 1e6},
+       Pause(100, 50),
+       WorkerCrash(200)},
+      std::move(scenario));
+
+  EXPECT_THAT(outcome.jobs[0].reason, HasSubstr("worker 2 on node b was ended by signal 9"));
+  EXPECT_LT(outcome.seconds, 300);
+  EXPECT_THAT(outcome.violations, IsEmpty());
+}
+
+}  // namespace
+}  // namespace tactus::simulator

@@ -1,0 +1,94 @@
+// What an outcome says of a job, with and without trouble on the way.
+
+#include "simulator/recorder.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+
+#include "simulator/noisy_quadratic.h"
+#include "simulator/random_scenario.h"
+#include "simulator/simulation.h"
+
+namespace tactus::simulator {
+namespace {
+
+Scenario Twins(std::uint64_t rounds) {
+  Scenario scenario;
+  for (int i = 0; i < 2; ++i) {
+    scenario.cluster.hosts.push_back(
+        {.name = i == 0 ? "a" : "b",
+         .devices = {{.name = "cpu:0", .batch_seconds = 0.02, .sample_seconds = 1e-3 * (1 + i)}}});
+  }
+  SimulatedJob job{.learner = std::make_unique<NoisyQuadratic>(NoisyQuadraticOptions{})};
+  job.settings.workers_min = 2;
+  job.settings.stop_rounds = job.engine.stop.rounds = rounds;
+  scenario.jobs.push_back(std::move(job));
+  return scenario;
+}
+
+TEST(RecorderTest, TheCurveMissesNoRoundWhenTheCoordinatorDoes) {
+  Scenario scenario = Twins(300);
+  for (const double at : {3.0, 7.0, 12.0}) {
+    scenario.cluster.faults.push_back(
+        {.kind = Fault::Kind::kCoordinatorCrash, .at_seconds = at, .for_seconds = 2});
+  }
+
+  const JobOutcome job = Simulate(std::move(scenario)).jobs.at(0);
+
+  ASSERT_EQ(job.curve.size(), 300u);
+  EXPECT_EQ(job.curve.back().samples, job.samples);
+  EXPECT_EQ(job.samples, 300u * 64);
+  EXPECT_NEAR(job.curve.back().seconds, job.train_seconds, 1e-6);
+}
+
+TEST(RecorderTest, TheFirstPlanIsAdoptedInRoundZeroAndLaterOnesWhenTheyHold) {
+  const JobOutcome job = Simulate(Twins(300)).jobs.at(0);
+
+  ASSERT_GE(job.decisions.size(), 2u);
+  EXPECT_TRUE(job.decisions[0].adopted);
+  EXPECT_EQ(job.decisions[0].adopted_round, 0u);
+  EXPECT_TRUE(job.decisions[1].adopted);
+  EXPECT_GT(job.decisions[1].adopted_round, 5u);
+  for (const CurvePoint& point : job.curve) {
+    const bool later = point.round >= job.decisions[1].adopted_round;
+    EXPECT_EQ(point.plan_version >= job.decisions[1].plan.version, later) << point.round;
+  }
+}
+
+TEST(RecorderTest, UtilisationIsAShareWhateverTheDevicesAndFaults) {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    for (const JobOutcome& job : Simulate(RandomScenario(seed)).jobs) {
+      EXPECT_GE(job.utilisation, 0) << seed;
+      // Rounding of times to nanoseconds.
+      EXPECT_LE(job.utilisation, 1 + 1e-6) << seed;
+    }
+  }
+}
+
+TEST(RecorderTest, AWorkersTimesAddUpToTheTraining) {
+  const JobOutcome job = Simulate(Twins(300)).jobs.at(0);
+
+  for (const WorkerOutcome& worker : job.workers) {
+    EXPECT_NEAR(worker.compute_seconds + worker.wait_seconds + worker.transfer_seconds,
+                job.train_seconds, 1e-3);
+  }
+}
+
+TEST(RecorderTest, SecondsToLossIsTheFirstRoundAtOrBelow) {
+  JobOutcome job;
+  for (std::uint64_t round = 0; round < 40; ++round) {
+    job.curve.push_back({.round = round,
+                         .seconds = 1.0 + static_cast<double>(round),
+                         .loss_smoothed = 40.0 - static_cast<double>(round)});
+  }
+
+  EXPECT_EQ(SecondsToLoss(job, 10.5), 31.0);
+  EXPECT_EQ(SecondsToLoss(job, 0.5), std::nullopt);
+  // A stop condition looks at 20 rounds at least.
+  EXPECT_EQ(SecondsToLoss(job, 39), 20.0);
+}
+
+}  // namespace
+}  // namespace tactus::simulator
