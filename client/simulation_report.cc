@@ -100,7 +100,7 @@ std::string DecisionsText(const JobOutcome& job) {
   for (std::size_t i = 0; i < shown; ++i) {
     const Decision& decision = job.decisions[i];
     rows.push_back({SpanText(decision.seconds),
-                    decision.adopted_round > 0 ? FormatCount(decision.adopted_round) : "-",
+                    decision.adopted_round ? FormatCount(*decision.adopted_round) : "-",
                     std::to_string(decision.plan.version), SharesText(decision.plan.batch_sizes),
                     Printable(decision.plan.reason)});
   }
@@ -112,11 +112,12 @@ Json OptionalJson(const std::optional<double>& value) { return value ? Json(*val
 Json DecisionsJson(const JobOutcome& job) {
   Json list = Json::array();
   for (const Decision& decision : job.decisions) {
-    list.push_back({{"seconds", decision.seconds},
-                    {"adopted_round", decision.adopted_round},
-                    {"plan_version", decision.plan.version},
-                    {"batch_sizes", decision.plan.batch_sizes},
-                    {"reason", decision.plan.reason}});
+    list.push_back(
+        {{"seconds", decision.seconds},
+         {"adopted_round", decision.adopted_round ? Json(*decision.adopted_round) : Json()},
+         {"plan_version", decision.plan.version},
+         {"batch_sizes", decision.plan.batch_sizes},
+         {"reason", decision.plan.reason}});
   }
   return list;
 }

@@ -24,8 +24,7 @@ struct CurvePoint {
 
 struct Decision {
   double seconds = 0;  // virtual time of the decision since the simulation's start
-  bool adopted = false;
-  std::uint64_t adopted_round = 0;  // first round under it, if it was adopted
+  std::optional<std::uint64_t> adopted_round{};  // first one under it; nothing: none was
   policies::Plan plan{};
 };
 

@@ -40,8 +40,7 @@ void Recorder::AddPoint(const LivedRound& round, Instant now, Job& job) {
   job.curve_seconds = ToSeconds(now - *job.begun);
   job.curve_samples += round.samples_global;
   for (Decision& decision : job.outcome.decisions) {
-    if (decision.adopted || decision.plan.version != round.plan_version) continue;
-    decision.adopted = true;
+    if (decision.adopted_round || decision.plan.version != round.plan_version) continue;
     decision.adopted_round = round.round;
   }
   if (std::isfinite(round.loss)) {

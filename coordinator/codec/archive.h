@@ -1,5 +1,5 @@
 // The core's plain structs as CBOR maps, and back. Fields() of a struct names each field once, for
-// both directions; coordinator/codec/fields.h has them.
+// both directions; record_fields.h and step_fields.h have them.
 //
 // CBOR and not JSON text: reasons may quote a worker's output, which need not be UTF-8, and a loss
 // may be NaN.

@@ -40,7 +40,7 @@ RANK  NODE  DEVICE  SAMPLES  COMPUTE  WAIT   TRANSFER
 1     b     cpu:0   24,000   100.0 %  0.0 %  0.0 %
 
 DECIDED  ROUND  PLAN  BATCH  REASON
-4.0s     -      1     32,32  first plan
+4.0s     0      1     32,32  first plan
 30s      40     2     48,16  b is "slow"
 )");
 }

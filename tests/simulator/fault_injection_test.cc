@@ -126,7 +126,7 @@ TEST(FaultInjectionTest, TheDiskHasRoomAfterTheLastOfTheFaultsThatFillIt) {
                    std::move(scenario));
 
   // Plans wait for the disk, and rounds take 64 ms.
-  EXPECT_GT(outcome.jobs[0].decisions.at(1).adopted_round, 100u);
+  EXPECT_GT(outcome.jobs[0].decisions.at(1).adopted_round.value_or(0), 100u);
   EXPECT_THAT(outcome.violations, IsEmpty());
 }
 

@@ -48,7 +48,7 @@ TEST(SimulationTest, ProportionalSharesUseWhatFixedOnesWaste) {
   EXPECT_GT(job.samples_per_second, 1400);
   EXPECT_GE(job.decisions_total, 2u);
   ASSERT_GE(job.decisions.size(), 2u);
-  EXPECT_GT(job.decisions[1].adopted_round, 0u);
+  EXPECT_GT(job.decisions[1].adopted_round.value_or(0), 0u);
 }
 
 TEST(SimulationTest, ACrashedWorkerFailsItsJobWithTheSignal) {
@@ -143,7 +143,7 @@ TEST(SimulationTest, AFullDiskHoldsUpWhatMustBeDurableAndNoRound) {
 
   const JobOutcome& job = outcome.jobs[0];
   EXPECT_EQ(job.state, job::JobState::kSucceeded);
-  EXPECT_GT(job.decisions.at(1).adopted_round, 100u);
+  EXPECT_GT(job.decisions.at(1).adopted_round.value_or(0), 100u);
   EXPECT_THAT(outcome.violations, IsEmpty());
 }
 
