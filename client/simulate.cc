@@ -121,6 +121,10 @@ class Simulation {
   }
 
  private:
+  std::string Again(std::uint64_t seed) const {
+    return " again" + FromStandardInput(command_) + ": " + RepeatingCommand(command_, seed);
+  }
+
   // Says what was broken and how to see it again.
   ExitCode Judge(std::uint64_t seed, const simulator::Outcome& outcome) const {
     for (const simulator::Violation& violation : outcome.violations) {
@@ -128,9 +132,13 @@ class Simulation {
                   "s: " + Printable(violation.what));
     }
     if (outcome.violations_total > 0) {
-      screen_.Say(FormatCount(outcome.violations_total) + " in all; again" +
-                  FromStandardInput(command_) + ": " + RepeatingCommand(command_, seed));
+      screen_.Say(FormatCount(outcome.violations_total) + " in all;" + Again(seed));
       return ExitCode::kPromiseBroken;
+    }
+    if (!outcome.unfinished.empty()) {
+      screen_.Say("the limit of virtual time, 30 days, was reached; not over: " +
+                  Printable(outcome.unfinished) + ";" + Again(seed));
+      return ExitCode::kTimedOut;
     }
     // Drawn jobs are meant to fail now and then.
     if (command_.random) return ExitCode::kOk;

@@ -95,7 +95,11 @@ void Agent::OnClosed() {
   });
 }
 
-void Agent::Tell(const job::Action& action) { down_.Send(action); }
+void Agent::Tell(const job::Action& action) {
+  down_.Send(action);
+  around_.checkers.OnQueue("an agent's messages", down_.size(), kMessagesMax,
+                           around_.scheduler.now());
+}
 
 void Agent::On(const job::StartWorker& start) {
   if (workers_.contains(start.worker)) return;

@@ -42,6 +42,7 @@ struct AgentSurroundings {
 class Agent {
  public:
   static constexpr Duration kRetry = Seconds(1);  // between two attempts to reach the coordinator
+  static constexpr std::size_t kMessagesMax = 4096;  // to it, as service::Outbox::kMessagesMax
 
   // index: of the host in the cluster.
   Agent(const HostModel& host, std::size_t index, Rng rng, AgentSurroundings around);

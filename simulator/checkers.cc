@@ -118,8 +118,9 @@ void Checkers::OnCoordinatorBack(Instant now) {
   if (since == Instant::max()) return;
   for (const auto& [key, group] : groups_) {
     const bool known = group.rounds_closed >= kKnownRounds;
-    if (!known || group.excused_until >= since || group.last_closed >= since) continue;
-    if (now - since > kStillRounds * group.longest_round) {
+    if (!known || group.excused_until >= since) continue;
+    // The round that was under way closes in any case; it is the next ones that count.
+    if (now - std::max(since, group.last_closed) > kStillRounds * group.longest_round) {
       Break(Name(key) + ": no round was closed while the coordinator was away", now);
     }
   }

@@ -12,14 +12,16 @@
 #include "base/rng.h"
 #include "base/time.h"
 #include "simulator/cluster_model.h"
+#include "simulator/elementary.h"
 #include "simulator/scheduler.h"
 
 namespace tactus::simulator {
 
 // Messages are numbered from 1 and kept until acknowledged. Packets are delayed, may arrive twice
 // and overtake one another, and are lost while the channel is cut; the receiving end puts them in
-// order. After a break everything that the other side has not handled is sent again. The model of
-// proto/tactus/agent/v1/session.proto. One thread.
+// order and hands over the next one when the last one is acknowledged, so that who is busy is not
+// talked at. After a break everything that the other side has not handled is sent again. The model
+// of proto/tactus/agent/v1/session.proto. One thread.
 template <typename Message>
 class ControlChannel {
  public:
@@ -42,6 +44,7 @@ class ControlChannel {
   void Open() {
     open_ = true;
     delivered_ = first_ - 1;
+    handling_ = false;
     for (Entry& entry : log_) entry.arrived = false;
     for (std::uint64_t number = first_; number < first_ + log_.size(); ++number) Transmit(number);
   }
@@ -64,6 +67,8 @@ class ControlChannel {
       log_.pop_front();
       ++first_;
     }
+    handling_ = handling_ && delivered_ > sequence;
+    DeliverArrived();
   }
 
   // A new receiver and sender who know nothing of what was said.
@@ -71,6 +76,7 @@ class ControlChannel {
     first_ += log_.size();
     log_.clear();
     delivered_ = first_ - 1;
+    handling_ = false;
   }
 
   bool open() const { return open_; }
@@ -96,8 +102,7 @@ class ControlChannel {
   Duration Delay() {
     Duration delay = Seconds(model_.delay_seconds);
     if (model_.jitter_seconds > 0) {
-      // Uniform sums stand for an exponential: the same mean, and no last bit that depends on libm.
-      delay += Seconds(2 * model_.jitter_seconds * rng_.Uniform());
+      delay += Seconds(-model_.jitter_seconds * Logarithm(1 - rng_.Uniform()));
     }
     return delay;
   }
@@ -105,14 +110,23 @@ class ControlChannel {
   void OnPacket(std::uint64_t number) {
     if (!open_ || cut_ || number <= delivered_ || number >= first_ + log_.size()) return;
     log_[number - first_].arrived = true;
-    while (open_ && delivered_ + 1 < first_ + log_.size() &&
+    DeliverArrived();
+  }
+
+  // Acknowledging from within deliver_ comes back here: the outer call goes on with the next one.
+  void DeliverArrived() {
+    if (delivering_) return;
+    delivering_ = true;
+    while (open_ && !handling_ && delivered_ + 1 < first_ + log_.size() &&
            log_[delivered_ + 1 - first_].arrived) {
       ++delivered_;
       ++delivered_total_;
+      handling_ = true;
       // A copy: handling may acknowledge it.
       const Message message = log_[delivered_ - first_].message;
       deliver_(delivered_, message);
     }
+    delivering_ = false;
   }
 
   Scheduler& scheduler_;
@@ -123,6 +137,8 @@ class ControlChannel {
   std::uint64_t first_ = 1;
   std::uint64_t delivered_ = 0;  // handled by the receiving end of this stream
   std::uint64_t delivered_total_ = 0;
+  bool handling_ = false;  // the receiver has not acknowledged the last one
+  bool delivering_ = false;
   bool open_ = false;
   bool cut_ = false;
 };

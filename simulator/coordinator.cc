@@ -4,11 +4,15 @@
 #include <utility>
 #include <variant>
 
+#include "coordinator/job/wording.h"
 #include "simulator/agent.h"
 
 namespace tactus::simulator {
 namespace {
 
+// Each agent waits until its last message is dealt with, so that lists gather only by timers, users
+// and agents that come and go.
+constexpr std::size_t kListsAParty = 16;
 constexpr Duration kDiskRetry = Seconds(0.5);  // as service::CoreRunner's flush
 
 }  // namespace
@@ -63,6 +67,9 @@ bool Coordinator::Accepts(Agent& agent) {
   const auto known = sessions_.find(agent.name());
   job::NodeJoined hello = agent.Hello();
   hello.same_incarnation = known != sessions_.end() && known->second.life == agent.life();
+  if (known != sessions_.end() && !hello.same_incarnation) {
+    Handle(job::NodeLost{.node = agent.name(), .reason = "the agent was started again"}, {});
+  }
   sessions_[agent.name()] = {.agent = &agent, .life = agent.life()};
   agent.OnWelcome(hello.same_incarnation);
   Handle(hello, {});
@@ -104,6 +111,9 @@ void Coordinator::Take(job::Actions actions, std::function<void()> done) {
     if (done) done();
     return;
   }
+  const std::size_t parties = around_.scenario.cluster.hosts.size() + around_.scenario.jobs.size();
+  around_.checkers.OnQueue("the coordinator's queue", lists_.size(), kListsAParty * (parties + 1),
+                           around_.scheduler.now());
   lists_.push_back({.actions = {std::make_move_iterator(actions.begin()),
                                 std::make_move_iterator(actions.end())},
                     .done = std::move(done)});
@@ -175,7 +185,10 @@ void Coordinator::Beat() {
   for (Agent* agent : silent) {
     sessions_.erase(agent->name());
     agent->OnClosed();
-    Handle(job::NodeLost{.node = agent->name(), .reason = "unheard for 10 s"}, {});
+    Handle(job::NodeLost{.node = agent->name(),
+                         .reason = "not heard for " + std::to_string(kMissedMax) +
+                                   " heartbeats of " + job::DurationWords(kBeat)},
+           {});
   }
   around_.scheduler.After(kBeat, [this, life = life_] {
     if (life == life_) Beat();

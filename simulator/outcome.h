@@ -89,6 +89,7 @@ struct Outcome {
   std::uint64_t events = 0;        // of the queue
   std::uint64_t messages = 0;      // between agents and coordinator
   std::uint64_t faults = 0;        // that took effect
+  std::string unfinished{};        // not empty: the time limit was reached; what was not over
   Trace trace{};
   std::vector<Violation> violations{};  // the first kViolationsMax
   std::uint64_t violations_total = 0;

@@ -45,7 +45,7 @@ struct Scenario {
   ClusterModel cluster{};
   std::vector<SimulatedJob> jobs{};
   std::uint64_t seed = 1;
-  double seconds_max = 30 * 86400.0;  // jobs that are not over by then are a violation
+  double seconds_max = 30 * 86400.0;  // of virtual time; see Outcome::unfinished
   bool trace = false;
   // Called with every event that the coordinator's core gets and with what it answered; may be
   // empty.

@@ -172,7 +172,7 @@ TEST_F(SimulateTest, AJobThatFailsIsToldApart) {
   EXPECT_THAT(told.output, HasSubstr(" failed\n"));
 }
 
-TEST_F(SimulateTest, ABrokenPromiseIsSaidWithTheCommandThatRepeatsIt) {
+TEST_F(SimulateTest, AJobThatIsNotOverInTimeIsSaidWithTheCommandThatRepeatsIt) {
   // No job can be written down, so this one waits beyond the end of the simulation.
   Write("cluster.yaml", std::string(kCluster) + "faults: [{at: 0s, disk_full: true}]\n");
   command_.seed = 9;
@@ -181,8 +181,8 @@ TEST_F(SimulateTest, ABrokenPromiseIsSaidWithTheCommandThatRepeatsIt) {
 
   const Told told = Run();
 
-  EXPECT_EQ(told.code, ExitCode::kPromiseBroken);
-  EXPECT_THAT(told.messages, HasSubstr("tactus: a promise was broken at "));
+  EXPECT_EQ(told.code, ExitCode::kTimedOut);
+  EXPECT_THAT(told.messages, HasSubstr("tactus: the limit of virtual time, 30 days, was reached"));
   EXPECT_THAT(told.messages, HasSubstr("again: tactus simulate " + command_.cluster_file + " " +
                                        command_.job_file +
                                        " --seed 9 --loss noisy_quadratic --set stop.time=1h --set "

@@ -151,6 +151,20 @@ TEST_F(CheckersTest, RoundsGoOnWhileTheCoordinatorIsAway) {
               ElementsAre(HasSubstr("no round was closed while the coordinator was away")));
 }
 
+// An engine that waits for the coordinator at a round's edge still closes the round under way.
+TEST_F(CheckersTest, TheRoundThatWasUnderWayDoesNotSpeakForTheNextOnes) {
+  checkers_.OnGroup(kGroup, 2, 100);
+  for (std::uint64_t round = 0; round < 6; ++round) Round(round, {});
+  checkers_.TakeViolations();
+  checkers_.OnCoordinatorAway(At(5.5));
+  Round(6, {});
+
+  checkers_.OnCoordinatorBack(At(20));
+
+  EXPECT_THAT(Broken(),
+              testing::Contains(HasSubstr("no round was closed while the coordinator was away")));
+}
+
 TEST_F(CheckersTest, WhoIsDisturbedOnPurposeIsExcused) {
   for (std::uint64_t round = 0; round < 6; ++round) Round(round, {});
   checkers_.TakeViolations();

@@ -28,6 +28,7 @@ TEST_P(RandomScenarioTest, NoPromiseIsBroken) {
     const Outcome outcome = Simulate(RandomScenario(seed));
 
     EXPECT_EQ(outcome.violations_total, 0u);
+    EXPECT_EQ(outcome.unfinished, "");
     for (const Violation& violation : outcome.violations) {
       ADD_FAILURE() << "at " << violation.seconds << " s: " << violation.what;
     }
