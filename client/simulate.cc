@@ -136,8 +136,10 @@ class Simulation {
       return ExitCode::kPromiseBroken;
     }
     if (!outcome.unfinished.empty()) {
-      screen_.Say("the limit of virtual time, 30 days, was reached; not over: " +
-                  Printable(outcome.unfinished) + ";" + Again(seed));
+      const auto days = static_cast<std::uint64_t>(simulator::Scenario{}.seconds_max / 86400);
+      screen_.Say("the limit of virtual time, " + FormatCount(days) +
+                  " days, was reached; not over: " + Printable(outcome.unfinished) + ";" +
+                  Again(seed));
       return ExitCode::kTimedOut;
     }
     // Drawn jobs are meant to fail now and then.
