@@ -12,6 +12,9 @@
 #include <string_view>
 
 #include "cuda/ops/adam.h"
+#include "cuda/ops/adasum.h"
+#include "cuda/ops/lamb.h"
+#include "cuda/ops/segments.h"
 #include "cuda/ops/sgd.h"
 
 namespace tactus::cuda {
@@ -46,6 +49,8 @@ class Device {
 
   virtual void Axpy(float a, std::span<const float> x, std::span<float> y) = 0;
   virtual void Scale(float a, std::span<float> x) = 0;
+  // to <- from; equally long, not overlapping.
+  virtual void Copy(std::span<const float> from, std::span<float> to) = 0;
   virtual void Fill(float value, std::span<float> x) = 0;
   virtual double SquaredNorm(std::span<const float> x) = 0;
   virtual void Sgd(const SgdStep& step, std::span<const float> gradients,
@@ -53,6 +58,13 @@ class Device {
   virtual void Adam(const AdamStep& step, std::span<const float> gradients,
                     std::span<float> parameters, std::span<float> first_moment,
                     std::span<float> second_moment) = 0;
+  virtual void Lamb(const LambStep& step, const SegmentTable& segments,
+                    const LambBuffers& buffers) = 0;
+  // `parts` and `sums` are the host's memory; `sums` is complete when the call returns.
+  virtual void AdasumPartials(const AdasumPair& pair, std::span<const SegmentPart> parts,
+                              std::span<double> sums) = 0;
+  virtual void AdasumCombine(const AdasumPair& pair, std::span<const SegmentPart> parts,
+                             std::span<const double> sums, std::span<float> out) = 0;
 
   // Returns when every operation queued so far is done.
   virtual void Synchronize() = 0;

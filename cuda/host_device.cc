@@ -1,5 +1,6 @@
 // The host as a device: every operation runs at once in the calling thread.
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -36,6 +37,9 @@ class HostDevice final : public Device {
 
   void Axpy(float a, std::span<const float> x, std::span<float> y) override { host::Axpy(a, x, y); }
   void Scale(float a, std::span<float> x) override { host::Scale(a, x); }
+  void Copy(std::span<const float> from, std::span<float> to) override {
+    std::copy(from.begin(), from.end(), to.begin());
+  }
   void Fill(float value, std::span<float> x) override { host::Fill(value, x); }
   double SquaredNorm(std::span<const float> x) override { return host::SquaredNorm(x); }
   void Sgd(const SgdStep& step, std::span<const float> gradients, std::span<float> parameters,
@@ -45,6 +49,18 @@ class HostDevice final : public Device {
   void Adam(const AdamStep& step, std::span<const float> gradients, std::span<float> parameters,
             std::span<float> first_moment, std::span<float> second_moment) override {
     host::Adam(step, gradients, parameters, first_moment, second_moment);
+  }
+  void Lamb(const LambStep& step, const SegmentTable& segments,
+            const LambBuffers& buffers) override {
+    host::Lamb(step, segments, buffers);
+  }
+  void AdasumPartials(const AdasumPair& pair, std::span<const SegmentPart> parts,
+                      std::span<double> sums) override {
+    host::AdasumPartials(pair, parts, sums);
+  }
+  void AdasumCombine(const AdasumPair& pair, std::span<const SegmentPart> parts,
+                     std::span<const double> sums, std::span<float> out) override {
+    host::AdasumCombine(pair, parts, sums, out);
   }
   void Synchronize() override {}
 

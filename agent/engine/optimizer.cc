@@ -2,38 +2,87 @@
 
 namespace tactus::engine {
 
-Optimizer::Optimizer(const OptimizerOptions& options, cuda::Device& device, std::size_t length)
-    : options_(options), device_(device) {
-  if (const auto* sgd = std::get_if<SgdOptions>(&options_)) {
-    if (sgd->momentum > 0) momentum_ = device_.Allocate(length);
-    return;
-  }
-  momentum_ = device_.Allocate(length);
-  second_ = device_.Allocate(length);
+Optimizer::Optimizer(const OptimizerOptions& options, cuda::Device& device,
+                     const cuda::SegmentTable& segments)
+    : options_(options), segments_(segments), device_(device) {
+  const std::size_t length = cuda::FlatLength(segments_);
+  const auto* sgd = std::get_if<SgdOptions>(&options_);
+  if (sgd == nullptr || sgd->momentum > 0) momentum_ = device_.Allocate(length);
+  if (sgd == nullptr) second_ = device_.Allocate(length);
 }
 
-void Optimizer::Step(std::span<const float> gradients, double gradient_scale,
+void Optimizer::Step(std::span<const float> gradients, StepScale scale,
                      std::span<float> parameters) {
   ++steps_;
   if (const auto* sgd = std::get_if<SgdOptions>(&options_)) {
-    device_.Sgd({.learning_rate = static_cast<float>(sgd->learning_rate),
-                 .momentum = static_cast<float>(sgd->momentum),
-                 .weight_decay = static_cast<float>(sgd->weight_decay),
-                 .gradient_scale = static_cast<float>(gradient_scale),
-                 .nesterov = sgd->nesterov},
-                gradients, parameters, momentum_.span());
-    return;
+    StepSgd(*sgd, gradients, scale, parameters);
+  } else if (const auto* adam = std::get_if<AdamOptions>(&options_)) {
+    StepAdam(*adam, gradients, scale, parameters);
+  } else {
+    StepLamb(std::get<LambOptions>(options_), gradients, scale, parameters);
   }
-  const AdamOptions& adam = std::get<AdamOptions>(options_);
-  device_.Adam({.learning_rate = adam.learning_rate,
+}
+
+void Optimizer::ResetMomentum() {
+  if (std::holds_alternative<SgdOptions>(options_)) device_.Fill(0, momentum_.span());
+}
+
+bool Optimizer::linear() const {
+  const auto* sgd = std::get_if<SgdOptions>(&options_);
+  return sgd != nullptr && sgd->momentum == 0;
+}
+
+std::vector<std::span<float>> Optimizer::State() {
+  std::vector<std::span<float>> state;
+  for (cuda::Buffer* buffer : {&momentum_, &second_}) {
+    if (buffer->size() > 0) state.push_back(buffer->span());
+  }
+  return state;
+}
+
+double Optimizer::base_learning_rate() const {
+  return std::visit([](const auto& options) { return options.learning_rate; }, options_);
+}
+
+void Optimizer::StepSgd(const SgdOptions& sgd, std::span<const float> gradients, StepScale scale,
+                        std::span<float> parameters) {
+  device_.Sgd({.learning_rate = static_cast<float>(scale.learning_rate),
+               .momentum = static_cast<float>(sgd.momentum),
+               .weight_decay = static_cast<float>(sgd.weight_decay),
+               .gradient_scale = static_cast<float>(scale.gradient),
+               .nesterov = sgd.nesterov},
+              gradients, parameters, momentum_.span());
+}
+
+void Optimizer::StepAdam(const AdamOptions& adam, std::span<const float> gradients, StepScale scale,
+                         std::span<float> parameters) {
+  device_.Adam({.learning_rate = scale.learning_rate,
                 .beta1 = adam.beta1,
                 .beta2 = adam.beta2,
                 .epsilon = static_cast<float>(adam.epsilon),
                 .weight_decay = adam.weight_decay,
                 .decoupled = adam.decoupled,
-                .gradient_scale = static_cast<float>(gradient_scale),
+                .gradient_scale = static_cast<float>(scale.gradient),
                 .step = steps_},
                gradients, parameters, momentum_.span(), second_.span());
+}
+
+void Optimizer::StepLamb(const LambOptions& lamb, std::span<const float> gradients, StepScale scale,
+                         std::span<float> parameters) {
+  device_.Lamb({.learning_rate = scale.learning_rate,
+                .beta1 = lamb.beta1,
+                .beta2 = lamb.beta2,
+                .epsilon = static_cast<float>(lamb.epsilon),
+                .weight_decay = lamb.weight_decay,
+                .ratio_min = lamb.ratio_min,
+                .ratio_max = lamb.ratio_max,
+                .gradient_scale = static_cast<float>(scale.gradient),
+                .step = steps_},
+               segments_,
+               {.gradients = gradients,
+                .parameters = parameters,
+                .first_moment = momentum_.span(),
+                .second_moment = second_.span()});
 }
 
 }  // namespace tactus::engine

@@ -2,12 +2,13 @@
 
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <variant>
+#include <vector>
 
 #include "cuda/device.h"
+#include "cuda/ops/segments.h"
 
 namespace tactus::engine {
 
@@ -29,26 +30,70 @@ struct AdamOptions {
   bool decoupled = false;
 };
 
-using OptimizerOptions = std::variant<SgdOptions, AdamOptions>;
+// LAMB; the trust ratio of every segment is held within [ratio_min, ratio_max].
+struct LambOptions {
+  double learning_rate = 0.001;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-6;
+  double weight_decay = 0.01;
+  double ratio_min = 0.01;
+  double ratio_max = 10;
+};
 
-// Holds the state (momentum, moments, step count), which is equal on all members because all take
-// the same steps. Runs on the engine's thread.
+using OptimizerOptions = std::variant<SgdOptions, AdamOptions, LambOptions>;
+
+// What a step is multiplied by.
+struct StepScale {
+  double gradient = 1;       // turns the sum in the gradient buffer into a (clipped) mean
+  double learning_rate = 0;  // of this step, >= 0: the options' is only where the schedule starts
+};
+
+// Holds the state (momentum, moments, step count), which is equal on all members as long as all
+// take the same steps. Runs on the engine's thread.
 class Optimizer {
  public:
-  // length [elements] of the parameters.
-  Optimizer(const OptimizerOptions& options, cuda::Device& device, std::size_t length);
+  // segments  the layout of every buffer given to Step, whose length is FlatLength(segments)
+  Optimizer(const OptimizerOptions& options, cuda::Device& device,
+            const cuda::SegmentTable& segments);
 
-  // One step with the gradient `gradient_scale * gradients`.
-  void Step(std::span<const float> gradients, double gradient_scale, std::span<float> parameters);
+  // One step with the gradient `scale.gradient * gradients` and the rate `scale.learning_rate`.
+  void Step(std::span<const float> gradients, StepScale scale, std::span<float> parameters);
 
+  // Forgets SGD's momentum, as between two windows of local steps. Adam and LAMB keep both moments
+  // and the step count: the bias correction of a first moment at zero would count from step 1, that
+  // of the second from where it is.
+  void ResetMomentum();
+
+  // Whether what a step adds to the parameters is linear in the gradient, but for a weight decay
+  // that is the same for every gradient: SGD without momentum. Then combining gradients before the
+  // step and combining what the steps added come to the same.
+  bool linear() const;
+
+  // The state that a step reads besides the parameters, buffer by buffer; empty: it has none.
+  std::vector<std::span<float>> State();
+
+  // The options' learning rate.
+  double base_learning_rate() const;
+
+  // Steps taken, from which Adam and LAMB correct their bias.
   std::uint64_t steps() const { return steps_; }
+  void set_steps(std::uint64_t steps) { steps_ = steps; }
 
  private:
+  void StepSgd(const SgdOptions& sgd, std::span<const float> gradients, StepScale scale,
+               std::span<float> parameters);
+  void StepAdam(const AdamOptions& adam, std::span<const float> gradients, StepScale scale,
+                std::span<float> parameters);
+  void StepLamb(const LambOptions& lamb, std::span<const float> gradients, StepScale scale,
+                std::span<float> parameters);
+
   const OptimizerOptions options_;
+  const cuda::SegmentTable segments_;
   cuda::Device& device_;
   std::uint64_t steps_ = 0;
-  cuda::Buffer momentum_;  // SGD: empty without momentum; Adam: first moment
-  cuda::Buffer second_;    // Adam alone
+  cuda::Buffer momentum_;  // SGD: empty without momentum; Adam and LAMB: first moment
+  cuda::Buffer second_;    // Adam and LAMB alone
 };
 
 }  // namespace tactus::engine

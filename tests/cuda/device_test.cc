@@ -138,6 +138,14 @@ TEST_F(HostDeviceTest, FillSetsEveryElement) {
   ExpectParametersAreTheTwin();
 }
 
+TEST_F(HostDeviceTest, ACopyIsEqualAndItsSourceAsBefore) {
+  device_->Copy(parameters_.span(), gradients_.span());
+
+  ExpectParametersAreTheTwin();
+  const std::span<const float> copy = gradients_.span();
+  EXPECT_TRUE(std::equal(copy.begin(), copy.end(), twin_.begin(), twin_.end()));
+}
+
 TEST_F(HostDeviceTest, SgdIsThatOfTheHost) {
   const SgdStep step{.learning_rate = 0.1f, .momentum = 0.9f, .nesterov = true};
   std::vector<float> momentum_buffer(kLength);
@@ -156,6 +164,37 @@ TEST_F(HostDeviceTest, AdamIsThatOfTheHost) {
   device_->Adam(step, gradients_.span(), parameters_.span(), first_.span(), second_.span());
   host::Adam(step, gradients_.span(), twin_, first, second);
 
+  ExpectParametersAreTheTwin();
+}
+
+TEST_F(HostDeviceTest, LambIsThatOfTheHost) {
+  const LambStep step{.learning_rate = 0.1, .weight_decay = 0.1};
+  const SegmentTable segments = {{.name = "a", .offset = 0, .length = 300},
+                                 {.name = "b", .offset = 304, .length = 600}};
+  std::vector<float> first(kLength);
+  std::vector<float> second(kLength);
+
+  device_->Lamb(step, segments,
+                {gradients_.span(), parameters_.span(), first_.span(), second_.span()});
+  host::Lamb(step, segments, {gradients_.span(), twin_, first, second});
+
+  ExpectParametersAreTheTwin();
+}
+
+TEST_F(HostDeviceTest, AdasumIsThatOfTheHost) {
+  const SegmentPart parts[] = {{.segment = 1, .offset = 10, .length = 500}};
+  std::vector<double> sums(6);
+  std::vector<double> sums_of_host(6);
+
+  const AdasumPair pair{.a = parameters_.span(), .b = gradients_.span()};
+  device_->AdasumPartials(pair, parts, sums);
+  device_->AdasumCombine(pair, parts, sums, parameters_.span());
+  const AdasumPair twin{.a = twin_, .b = gradients_.span()};
+  host::AdasumPartials(twin, parts, sums_of_host);
+  host::AdasumCombine(twin, parts, sums_of_host, twin_);
+
+  EXPECT_EQ(sums, sums_of_host);
+  EXPECT_GT(sums[4], 0);
   ExpectParametersAreTheTwin();
 }
 

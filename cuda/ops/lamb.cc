@@ -1,0 +1,132 @@
+#include "cuda/ops/lamb.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "base/check.h"
+#include "cuda/ops/clones.h"
+#include "cuda/ops/vector.h"
+
+namespace tactus::cuda::host {
+namespace {
+
+// Elements whose direction is computed at a time: small enough for the first cache.
+constexpr std::size_t kBlock = 2048;
+
+// The factors of one step that are the same for every element.
+struct Factors {
+  float gradient_scale;
+  float beta1;
+  float beta1_complement;
+  float beta2;
+  float beta2_complement;
+  float first_correction;  // 1 / (1 - beta1^t)
+  float root_correction;   // sqrt(1 - beta2^t)
+  float epsilon;
+  float weight_decay;
+};
+
+float Rounded(double value) { return static_cast<float>(value); }
+
+Factors FactorsOf(const LambStep& step) {
+  const double correction1 = 1.0 - std::pow(step.beta1, static_cast<double>(step.step));
+  const double correction2 = 1.0 - std::pow(step.beta2, static_cast<double>(step.step));
+  return {
+      .gradient_scale = step.gradient_scale,
+      .beta1 = Rounded(step.beta1),
+      .beta1_complement = Rounded(1.0 - step.beta1),
+      .beta2 = Rounded(step.beta2),
+      .beta2_complement = Rounded(1.0 - step.beta2),
+      .first_correction = Rounded(1.0 / correction1),
+      .root_correction = Rounded(std::sqrt(correction2)),
+      .epsilon = step.epsilon,
+      .weight_decay = Rounded(step.weight_decay),
+  };
+}
+
+LambBuffers Part(const LambBuffers& buffers, std::size_t offset, std::size_t length) {
+  return {.gradients = buffers.gradients.subspan(offset, length),
+          .parameters = buffers.parameters.subspan(offset, length),
+          .first_moment = buffers.first_moment.subspan(offset, length),
+          .second_moment = buffers.second_moment.subspan(offset, length)};
+}
+
+TACTUS_VECTOR_CLONES void MomentsLoop(const Factors& factors, const LambBuffers& buffers) {
+  const Factors f = factors;
+  const float* __restrict gradients = buffers.gradients.data();
+  float* __restrict first_moment = buffers.first_moment.data();
+  float* __restrict second_moment = buffers.second_moment.data();
+  const std::size_t n = buffers.gradients.size();
+  for (std::size_t i = 0; i < n; ++i) {
+    const float gradient = f.gradient_scale * gradients[i];
+    first_moment[i] = f.beta1 * first_moment[i] + f.beta1_complement * gradient;
+    second_moment[i] = f.beta2 * second_moment[i] + f.beta2_complement * gradient * gradient;
+  }
+}
+
+// direction[0 .. n) <- u of the buffers' n <= kBlock elements.
+TACTUS_VECTOR_CLONES void DirectionLoop(const Factors& factors, const LambBuffers& buffers,
+                                        float* __restrict direction) {
+  const Factors f = factors;
+  const float* __restrict parameters = buffers.parameters.data();
+  const float* __restrict first_moment = buffers.first_moment.data();
+  const float* __restrict second_moment = buffers.second_moment.data();
+  const std::size_t n = buffers.parameters.size();
+  for (std::size_t i = 0; i < n; ++i) {
+    const float root = std::sqrt(second_moment[i]) / f.root_correction + f.epsilon;
+    direction[i] = f.first_correction * first_moment[i] / root + f.weight_decay * parameters[i];
+  }
+}
+
+// Updates the moments of one segment. Returns ||u||^2.
+double UpdateMoments(const Factors& factors, const LambBuffers& segment) {
+  float direction[kBlock];
+  double norm2 = 0;
+  for (std::size_t i = 0; i < segment.gradients.size(); i += kBlock) {
+    const std::size_t length = std::min(kBlock, segment.gradients.size() - i);
+    const LambBuffers block = Part(segment, i, length);
+    MomentsLoop(factors, block);
+    DirectionLoop(factors, block, direction);
+    norm2 += SquaredNorm({direction, length});
+  }
+  return norm2;
+}
+
+// x <- x + rate * u. Computes u a second time, to the same bits: cheaper than to keep it.
+void MoveParameters(const Factors& factors, float rate, const LambBuffers& segment) {
+  float direction[kBlock];
+  for (std::size_t i = 0; i < segment.parameters.size(); i += kBlock) {
+    const std::size_t length = std::min(kBlock, segment.parameters.size() - i);
+    const LambBuffers block = Part(segment, i, length);
+    DirectionLoop(factors, block, direction);
+    Axpy(rate, {direction, length}, block.parameters);
+  }
+}
+
+double TrustRatio(const LambStep& step, double parameter_norm2, double direction_norm2) {
+  if (parameter_norm2 == 0 || direction_norm2 == 0) return 1;
+  const double ratio = std::sqrt(parameter_norm2) / std::sqrt(direction_norm2);
+  return std::clamp(ratio, step.ratio_min, step.ratio_max);
+}
+
+}  // namespace
+
+void Lamb(const LambStep& step, const SegmentTable& segments, const LambBuffers& buffers) {
+  const std::size_t length = buffers.parameters.size();
+  TACTUS_CHECK(buffers.gradients.size() == length);
+  TACTUS_CHECK(buffers.first_moment.size() == length);
+  TACTUS_CHECK(buffers.second_moment.size() == length);
+  TACTUS_CHECK(step.step >= 1);
+  TACTUS_CHECK(step.ratio_min <= step.ratio_max);
+  const Factors factors = FactorsOf(step);
+  for (const Segment& segment : segments) {
+    TACTUS_CHECK(segment.offset <= length && segment.length <= length - segment.offset);
+    const LambBuffers part = Part(buffers, segment.offset, segment.length);
+    const double parameter_norm2 = SquaredNorm(part.parameters);
+    const double ratio = TrustRatio(step, parameter_norm2, UpdateMoments(factors, part));
+    MoveParameters(factors, Rounded(-step.learning_rate * ratio), part);
+  }
+}
+
+}  // namespace tactus::cuda::host

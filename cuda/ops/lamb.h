@@ -1,0 +1,56 @@
+// LAMB: Adam's direction, with a length of its own for every segment.
+
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include "cuda/ops/segments.h"
+
+namespace tactus::cuda {
+
+// Scalars of one LAMB step.
+struct LambStep {
+  double learning_rate = 0;                                    // >= 0
+  double beta1 = 0.9;                                          // in [0, 1)
+  double beta2 = 0.999;                                        // in [0, 1)
+  float epsilon = 1e-6f;                                       // > 0
+  double weight_decay = 0;                                     // >= 0
+  double ratio_min = 0;                                        // >= 0: bounds of the trust ratio
+  double ratio_max = std::numeric_limits<double>::infinity();  // >= ratio_min
+  float gradient_scale = 1;  // turns the sum in the gradient buffer into a (clipped) mean
+  std::uint64_t step = 1;    // t, counted from 1
+};
+
+// Flat buffers, all equally long, not overlapping, in the layout of one table of segments.
+struct LambBuffers {
+  std::span<const float> gradients{};
+  std::span<float> parameters{};
+  std::span<float> first_moment{};   // zero before the first step
+  std::span<float> second_moment{};  // zero before the first step
+};
+
+namespace host {
+
+// One step; for each segment x of the parameters, with its norms over the segment alone:
+//
+//   g <- gradient_scale * gradient
+//   m <- beta1 m + (1 - beta1) g;   v <- beta2 v + (1 - beta2) g^2
+//   u <- m / (1 - beta1^t) / (sqrt(v) / sqrt(1 - beta2^t) + epsilon) + weight_decay * x
+//   ratio <- ||x|| / ||u||, into [ratio_min, ratio_max]; 1 where either norm is 0
+//   x <- x - learning_rate * ratio * u
+//
+// Norms and ratio are in float64, the rest is rounded as host::Adam does. Padding is not touched. A
+// gradient that is not finite spoils its own segment at most. Tolerance against a twin: for u, 15
+// roundings (2^-24 each) of its terms; for the ratio, those of ||u||; for x, besides, 2 of the
+// product and 1 of the new x. u's terms take 4 roundings in m, half of 6 in v, 4 more to the
+// divisor, 3 to the quotient and 1 in the sum.
+//
+// Source: [lamb] algorithm 2 with phi(z) = z, memory, unverified; the bounds on the ratio and the 1
+// for a norm of 0 are those of [deepspeed] deepspeed/runtime/fp16/onebit/lamb.py.
+// Differs: [deepspeed] leaves out the bias correction, which [lamb] has.
+void Lamb(const LambStep& step, const SegmentTable& segments, const LambBuffers& buffers);
+
+}  // namespace host
+}  // namespace tactus::cuda

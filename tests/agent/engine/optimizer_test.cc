@@ -1,0 +1,212 @@
+#include "agent/engine/optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "base/rng.h"
+
+namespace tactus::engine {
+namespace {
+
+using Vector = std::vector<float>;
+
+const cuda::SegmentTable kSegments = {{.name = "a", .offset = 0, .length = 10},
+                                      {.name = "b", .offset = 16, .length = 16}};
+constexpr std::size_t kLength = 32;
+
+const OptimizerOptions kAll[] = {SgdOptions{}, SgdOptions{.momentum = 0.9}, AdamOptions{},
+                                 AdamOptions{.decoupled = true}, LambOptions{}};
+
+Vector RandomVector(std::uint64_t seed) {
+  Rng rng(seed);
+  Vector values(kLength);
+  for (float& value : values) value = static_cast<float>(rng.Normal());
+  return values;
+}
+
+// An optimizer with its device and the parameters that it moves.
+struct Trainee {
+  explicit Trainee(const OptimizerOptions& options) : optimizer(options, *device, kSegments) {}
+
+  void Step(const Vector& gradients, StepScale scale = {.learning_rate = 0.125}) {
+    optimizer.Step(gradients, scale, parameters);
+  }
+
+  std::unique_ptr<cuda::Device> device = cuda::OpenDevice("cpu:0").device;
+  Optimizer optimizer;
+  Vector parameters = RandomVector(1);
+};
+
+TEST(OptimizerTest, SgdStepsWithTheGivenRateAndScaleWhateverTheOptionsRate) {
+  Trainee trainee(SgdOptions{.learning_rate = 77, .weight_decay = 0.5});
+  Vector twin = trainee.parameters;
+  const Vector gradients = RandomVector(2);
+
+  trainee.Step(gradients, {.gradient = 0.25, .learning_rate = 0.125});
+
+  cuda::host::Sgd({.learning_rate = 0.125f, .weight_decay = 0.5f, .gradient_scale = 0.25f},
+                  gradients, twin, {});
+  EXPECT_EQ(trainee.parameters, twin);
+}
+
+TEST(OptimizerTest, SgdKeepsItsMomentumFromStepToStep) {
+  Trainee trainee(SgdOptions{.momentum = 0.9, .nesterov = true});
+  Vector twin = trainee.parameters;
+  Vector momentum(kLength);
+
+  for (std::uint64_t seed = 2; seed < 5; ++seed) {
+    trainee.Step(RandomVector(seed));
+    cuda::host::Sgd({.learning_rate = 0.125f, .momentum = 0.9f, .nesterov = true},
+                    RandomVector(seed), twin, momentum);
+  }
+
+  EXPECT_EQ(trainee.parameters, twin);
+}
+
+TEST(OptimizerTest, AdamCountsItsStepsAndKeepsItsMoments) {
+  Trainee trainee(AdamOptions{.learning_rate = 77, .weight_decay = 0.1, .decoupled = true});
+  Vector twin = trainee.parameters;
+  Vector first(kLength);
+  Vector second(kLength);
+
+  for (std::uint64_t step = 1; step < 4; ++step) {
+    const double rate = 0.5 / static_cast<double>(step);
+    trainee.Step(RandomVector(step), {.gradient = 0.25, .learning_rate = rate});
+    cuda::host::Adam({.learning_rate = rate,
+                      .weight_decay = 0.1,
+                      .decoupled = true,
+                      .gradient_scale = 0.25f,
+                      .step = step},
+                     RandomVector(step), twin, first, second);
+  }
+
+  EXPECT_EQ(trainee.parameters, twin);
+}
+
+TEST(OptimizerTest, LambCountsItsStepsAndKnowsTheSegments) {
+  Trainee trainee(LambOptions{.learning_rate = 77, .ratio_min = 0.5, .ratio_max = 1.5});
+  Vector twin = trainee.parameters;
+  Vector first(kLength);
+  Vector second(kLength);
+
+  for (std::uint64_t step = 1; step < 4; ++step) {
+    const Vector gradients = RandomVector(step);
+    trainee.Step(gradients, {.gradient = 0.25, .learning_rate = 0.125});
+    cuda::host::Lamb({.learning_rate = 0.125,
+                      .weight_decay = 0.01,
+                      .ratio_min = 0.5,
+                      .ratio_max = 1.5,
+                      .gradient_scale = 0.25f,
+                      .step = step},
+                     kSegments, {gradients, twin, first, second});
+  }
+
+  EXPECT_EQ(trainee.parameters, twin);
+}
+
+TEST(OptimizerTest, EveryStepIsCountedAndTheMembersOfAGroupStayEqual) {
+  for (const OptimizerOptions& options : kAll) {
+    Trainee one(options);
+    Trainee other(options);
+    for (std::uint64_t seed = 2; seed < 6; ++seed) {
+      one.Step(RandomVector(seed));
+      other.Step(RandomVector(seed));
+    }
+
+    EXPECT_EQ(one.optimizer.steps(), 4u) << options.index();
+    EXPECT_EQ(one.parameters, other.parameters) << options.index();
+    EXPECT_NE(one.parameters, RandomVector(1)) << options.index();
+  }
+}
+
+TEST(OptimizerTest, ARateOfZeroMovesNothing) {
+  for (const OptimizerOptions& options : kAll) {
+    Trainee trainee(options);
+
+    trainee.Step(RandomVector(2), {.learning_rate = 0});
+
+    EXPECT_EQ(trainee.parameters, RandomVector(1)) << options.index();
+  }
+}
+
+TEST(OptimizerTest, ResettingForgetsSgdsMomentum) {
+  Trainee reset(SgdOptions{.momentum = 0.9});
+  Trainee fresh(SgdOptions{.momentum = 0.9});
+  reset.Step(RandomVector(2));
+  fresh.parameters = reset.parameters;
+
+  reset.optimizer.ResetMomentum();
+  reset.Step(RandomVector(3));
+  fresh.Step(RandomVector(3));
+
+  EXPECT_EQ(reset.parameters, fresh.parameters);
+  EXPECT_EQ(reset.optimizer.steps(), 2u);
+}
+
+TEST(OptimizerTest, ResettingLeavesTheMomentsOfAdamAndLambAlone) {
+  for (const OptimizerOptions& options :
+       {OptimizerOptions(AdamOptions{}), OptimizerOptions(LambOptions{}),
+        OptimizerOptions(SgdOptions{})}) {
+    Trainee reset(options);
+    Trainee kept(options);
+    for (Trainee* trainee : {&reset, &kept}) trainee->Step(RandomVector(2));
+
+    reset.optimizer.ResetMomentum();
+    for (Trainee* trainee : {&reset, &kept}) trainee->Step(RandomVector(3));
+
+    EXPECT_EQ(reset.parameters, kept.parameters) << options.index();
+  }
+}
+
+TEST(OptimizerTest, ACopyOfStateStepsAndParametersGoesOnAlike) {
+  for (const OptimizerOptions& options : kAll) {
+    Trainee donor(options);
+    Trainee joiner(options);
+    donor.Step(RandomVector(2));
+    donor.Step(RandomVector(3));
+    joiner.parameters = donor.parameters;
+    joiner.optimizer.set_steps(donor.optimizer.steps());
+    const std::vector<std::span<float>> from = donor.optimizer.State();
+    const std::vector<std::span<float>> to = joiner.optimizer.State();
+    ASSERT_EQ(from.size(), to.size()) << options.index();
+    for (std::size_t i = 0; i < from.size(); ++i) joiner.device->Copy(from[i], to[i]);
+
+    donor.Step(RandomVector(4));
+    joiner.Step(RandomVector(4));
+
+    EXPECT_EQ(joiner.parameters, donor.parameters) << options.index();
+  }
+}
+
+TEST(OptimizerTest, SgdWithoutMomentumAloneIsLinear) {
+  for (const OptimizerOptions& options : kAll) {
+    Trainee trainee(options);
+    Trainee doubled(options);
+    // The second step, at which a momentum shows.
+    trainee.Step(RandomVector(2));
+    doubled.Step(RandomVector(2));
+    const Vector before = trainee.parameters;
+    trainee.Step(RandomVector(3), {.gradient = 1, .learning_rate = 0.125});
+    doubled.Step(RandomVector(3), {.gradient = 2, .learning_rate = 0.125});
+
+    bool linear = true;
+    for (std::size_t i = 0; i < 10; ++i) {
+      const float once = trainee.parameters[i] - before[i];
+      const float twice = doubled.parameters[i] - before[i];
+      linear = linear && std::abs(twice - 2 * once) <= 1e-5f;
+    }
+    EXPECT_EQ(trainee.optimizer.linear(), linear) << options.index();
+  }
+}
+
+TEST(OptimizerTest, TheBaseLearningRateIsTheOptions) {
+  EXPECT_EQ(Trainee(SgdOptions{.learning_rate = 0.3}).optimizer.base_learning_rate(), 0.3);
+  EXPECT_EQ(Trainee(AdamOptions{.learning_rate = 0.4}).optimizer.base_learning_rate(), 0.4);
+  EXPECT_EQ(Trainee(LambOptions{.learning_rate = 0.5}).optimizer.base_learning_rate(), 0.5);
+}
+
+}  // namespace
+}  // namespace tactus::engine
