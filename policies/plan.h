@@ -8,12 +8,29 @@
 
 namespace tactus::policies {
 
-enum class Synchronization { kEveryStep };
-enum class Aggregation { kAverage };
-enum class LearningRateRule { kConstant };
+// When the members of a group combine what they learned.
+enum class Synchronization {
+  kEveryStep,  // a round is one step: gradients are combined, then applied
+  kPeriodic,   // a round is `period` local optimizer steps: parameter deltas are combined
+  kDelayed,    // gradients are combined while the next round computes, and applied one round late
+};
+
+// How what the members learned becomes one.
+enum class Aggregation { kAverage, kAdasum };
+
+// By what the scheduled learning rate is multiplied, with S = samples of the round / base batch.
+enum class LearningRateRule {
+  kConstant,  // 1
+  kLinear,    // S
+  kSqrt,      // sqrt(S)
+  kAdascale,  // AdaScale's gain, in [1, S]
+};
 
 // Samples of one round at most, over all members: the engine counts them in float32, exact up to here.
 inline constexpr std::uint64_t kRoundSamplesMax = std::uint64_t{1} << 24;
+
+// Steps of a round at most.
+inline constexpr std::uint32_t kPeriodMax = 65536;
 
 // How the next rounds run. All members of a group hold the same plan in every round: a plan takes
 // effect in the round after the one in which every member voted for it (agent/engine/lanes.h).
@@ -21,15 +38,22 @@ struct Plan {
   // Consecutive within a job: a member that holds version v + 1 while v is in force votes for it.
   std::uint64_t version = 0;
   Synchronization synchronization = Synchronization::kEveryStep;
+  // Steps of a round, >= 1: exactly 1 for kEveryStep, exactly so many for kPeriodic, at most so
+  // many for kDelayed.
+  std::uint32_t period = 1;
   Aggregation aggregation = Aggregation::kAverage;
   LearningRateRule learning_rate_rule = LearningRateRule::kConstant;
-  // Samples a round, one entry a rank of the group. Each >= 0, sum >= 1.
+  // Samples of a step, one entry a rank of the group. Each >= 0, sum >= 1.
   std::vector<std::uint32_t> batch_sizes{};
   // Why, for a person: "worker 3 runs at 0.25 of the fastest; round time 0.41 s -> 0.17 s".
   std::string reason{};
 
   friend bool operator==(const Plan&, const Plan&) = default;
 };
+
+// Whether a group of `members` can run under the plan: one batch size a rank, at least one sample a
+// step and at most kRoundSamplesMax a round, a period that fits the synchronization.
+bool Fits(const Plan& plan, std::uint32_t members);
 
 // What one worker saw in one applied round. Times are durations of its own clock, in seconds.
 struct Report {
@@ -38,18 +62,29 @@ struct Report {
   std::uint32_t rank = 0;          // in the group
   std::uint64_t samples = 0;       // of this worker
   double loss_sum = 0;             // over those samples
+  std::uint32_t steps = 0;         // of this worker: optimizer steps, or batches when delayed
   double compute_seconds = 0;      // forward, backward and optimizer
-  double blocked_seconds = 0;    // from its own last gradient to the reduced one: wait and transfer
+  // Neither computing nor free to: from its own last gradient to the combined one, wait and transfer;
+  // when delayed, only what it waited.
+  double blocked_seconds = 0;
+  // From the start of its collective to the end, whether blocked or computing meanwhile.
+  double transfer_seconds = 0;
   double round_seconds = 0;      // from one round's end to the next
   std::uint64_t bytes_sent = 0;  // payload of the collectives
   double gradient_norm2_local = 0;   // ||g_i||^2 of this worker's mean gradient; 0 without samples
-  double gradient_norm2_global = 0;  // ||g||^2 of the mean gradient over all samples
+  double gradient_norm2_global = 0;  // ||g||^2 of the combined gradient; periodic: of the delta
   // Equal on every member, from the lanes of the round:
   std::uint64_t samples_global = 0;
   double loss_mean_global = 0;          // per sample
   std::uint32_t nonfinite_members = 0;  // > 0: the update was skipped everywhere
-  std::uint64_t epoch = 0;              // of the round's samples
-  std::uint64_t epoch_consumed = 0;     // samples of that epoch consumed, this round included
+  std::uint32_t contributors = 0;       // members with samples in this round
+  double samples_gradient_norm2 = 0;    // sum over members of b_i ||g_i||^2; periodic: of deltas
+  double orthogonality = 0;    // of what was combined, in (0, 1]; see policies/orthogonality.h
+  double learning_rate = 0;    // that the update used
+  double gain = 1;             // of the learning rate rule: learning_rate over the schedule's
+  double progress = 0;         // base steps after this round; see policies/learning_rate.h
+  std::uint64_t epoch = 0;     // of the round's samples
+  std::uint64_t epoch_consumed = 0;  // samples of that epoch consumed, this round included
 };
 
 }  // namespace tactus::policies

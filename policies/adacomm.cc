@@ -1,0 +1,116 @@
+#include "policies/adacomm.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace tactus::policies {
+namespace {
+
+constexpr double kRounding = 1e-12;  // relative, of the root: 2.0000000000000004 is 2
+
+bool IsPositive(double value) { return std::isfinite(value) && value > 0; }
+
+std::uint32_t Within(double period, std::uint32_t period_max) {
+  if (!(period > 1)) return 1;
+  return static_cast<std::uint32_t>(std::min<double>(period, period_max));
+}
+
+}  // namespace
+
+double PeriodRatio(const LossPoint& point) {
+  return point.rate_initial / point.rate * (point.loss - point.loss_floor) /
+         (point.loss_initial - point.loss_floor);
+}
+
+double PeriodRatioLiteral(const LossPoint& point) {
+  const double decay = point.rate_initial / point.rate;
+  return decay * decay * PeriodRatio(point);
+}
+
+std::uint32_t CandidatePeriod(double ratio, double period_initial, std::uint32_t period_max) {
+  return Within(std::ceil(std::sqrt(ratio) * period_initial * (1 - kRounding)), period_max);
+}
+
+Adacomm::Adacomm(const AdacommOptions& options, double loss_initial, double rate_initial)
+    : Adacomm(options, {.period = options.period_initial,
+                        .period_cap = options.period_max,
+                        .loss_initial = loss_initial,
+                        .rate_initial = IsPositive(rate_initial) ? rate_initial : 1,
+                        .rate = IsPositive(rate_initial) ? rate_initial : 1}) {
+  if (!Headroom()) state_.period = 1;
+}
+
+Adacomm::Adacomm(const AdacommOptions& options, const State& state)
+    : options_(options), state_(state) {
+  TACTUS_CHECK(options.period_initial >= 1 && options.period_initial <= options.period_max);
+  TACTUS_CHECK(options.interval_seconds > 0 && options.fallback > 0 && options.fallback < 1);
+  TACTUS_CHECK(state.period >= 1 && state.period_cap >= 1 && state.period_factor > 0);
+  state_.period = std::min(state_.period, options.period_max);
+}
+
+AdacommDecision Adacomm::Averaged(const AveragingPoint& point) {
+  if (IsPositive(point.seconds)) state_.seconds += point.seconds;
+  AdacommDecision decision;
+  const std::uint32_t cap = CapFor(point);
+  if (state_.seconds < options_.interval_seconds) {
+    state_.period_cap = std::min(state_.period_cap, cap);
+  } else {
+    decision.cause = Choose(point);
+    state_.period_cap = cap;
+    state_.seconds = 0;
+    ++state_.intervals;
+  }
+  decision.period = period();
+  decision.capped = state_.period_cap < state_.period;
+  decision.synchronous = Synchronous();
+  return decision;
+}
+
+void Adacomm::ParametersLost() { state_.period = std::max(1u, state_.period / 2); }
+
+void Adacomm::MembersChanged(const TransferChange& change) {
+  if (!IsPositive(change.seconds_before) || !IsPositive(change.seconds_after)) return;
+  const double factor = std::sqrt(change.seconds_after / change.seconds_before);
+  if (!IsPositive(factor) || !IsPositive(state_.period_factor * factor) || !Headroom()) return;
+  state_.period = Within(std::round(state_.period * factor), options_.period_max);
+  state_.period_factor *= factor;
+}
+
+std::uint32_t Adacomm::period() const { return std::min(state_.period, state_.period_cap); }
+
+bool Adacomm::Headroom() const {
+  return std::isfinite(state_.loss_initial) && state_.loss_initial > options_.loss_floor;
+}
+
+AdacommCause Adacomm::Choose(const AveragingPoint& point) {
+  if (!Headroom()) return AdacommCause::kNoHeadroom;
+  if (!std::isfinite(point.loss) || point.loss < options_.loss_floor) return AdacommCause::kBadLoss;
+  const double rate = IsPositive(point.rate) ? point.rate : state_.rate;
+  const bool rate_changed = rate != state_.rate;
+  state_.rate = rate;
+  const double ratio = PeriodRatio({.loss_initial = state_.loss_initial,
+                                    .loss = point.loss,
+                                    .loss_floor = options_.loss_floor,
+                                    .rate_initial = state_.rate_initial,
+                                    .rate = rate});
+  const std::uint32_t candidate =
+      CandidatePeriod(ratio, options_.period_initial * state_.period_factor, options_.period_max);
+  if (rate_changed || candidate < state_.period) {
+    state_.period = candidate;
+    return rate_changed ? AdacommCause::kRate : AdacommCause::kLoss;
+  }
+  const double fallback = std::ceil(options_.fallback * state_.period);
+  state_.period = Within(std::min<double>(state_.period - 1, fallback), options_.period_max);
+  return AdacommCause::kFallback;
+}
+
+std::uint32_t Adacomm::CapFor(const AveragingPoint& point) const {
+  const double transfer = point.transfer_seconds;
+  if (!IsPositive(point.step_seconds) || !(transfer >= 0)) return options_.period_max;
+  const double room = std::max(options_.interval_seconds / 2 - transfer, transfer);
+  return Within(std::floor(room / point.step_seconds), options_.period_max);
+}
+
+}  // namespace tactus::policies

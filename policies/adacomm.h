@@ -1,0 +1,157 @@
+// AdaComm: how many local steps lie between two averagings, fewer as the loss falls.
+
+#pragma once
+
+#include <cstdint>
+
+namespace tactus::policies {
+
+// Where training stands against where it started.
+struct LossPoint {
+  double loss_initial = 0;  // F_0, before the first step
+  double loss = 0;          // F_l, per sample; both means of at least 20 batches of each worker
+  double loss_floor = 0;    // F_inf, below both
+  double rate_initial = 1;  // eta_0 > 0
+  double rate = 1;          // eta_l > 0, as scheduled
+};
+
+// q, by whose root the period follows the loss and the learning rate:
+//
+//   q = (eta_0 / eta) (F - F_inf) / (F_0 - F_inf)
+//
+// A tenth of the learning rate gives sqrt(10) of the period. With eta = eta_0 it is the basic rule.
+//
+// Source: memory, unverified: [adacomm]. Paddle's localsgd_optimizer.py has it with tau_0 under the
+// root as well, by mistake.
+double PeriodRatio(const LossPoint& point);
+
+// The form with (eta_0 / eta)^3 that follows from the optimal period word by word, and that its
+// authors set aside: a tenth of the learning rate gives sqrt(1000) of the period. For comparison.
+//
+// Source: memory, unverified: [adacomm].
+double PeriodRatioLiteral(const LossPoint& point);
+
+// ceil(sqrt(ratio) period_initial) within [1, period_max]; a ratio that is not a number gives 1.
+//
+// Source: memory, unverified: [adacomm].
+std::uint32_t CandidatePeriod(double ratio, double period_initial, std::uint32_t period_max);
+
+struct AdacommOptions {
+  std::uint32_t period_initial = 20;  // tau_0, in [1, period_max]
+  std::uint32_t period_max = 128;     // tau_max >= 1
+  double interval_seconds = 60;       // T_0 > 0
+  double loss_floor = 0;              // F_inf
+  double fallback = 0.5;              // gamma in (0, 1)
+  bool rate_decay_waits = true;       // for period 1: see Adacomm::HoldsRate
+  bool synchronous_at_one = true;     // plain synchronous steps when the period is 1
+};
+
+// The group averaged: what is known then. Times are those of training alone: the caller leaves out
+// evaluation, checkpoints and failures.
+struct AveragingPoint {
+  double seconds = 0;           // since the averaging before, or the start
+  double loss = 0;              // F_l, sample-weighted, over the latest averagings
+  double rate = 1;              // eta_l, as scheduled
+  double step_seconds = 0;      // Y, of the slowest worker; 0 when unknown
+  double transfer_seconds = 0;  // D, of one averaging
+};
+
+// Why the period is what it is.
+enum class AdacommCause {
+  kWaiting,     // the interval lasts
+  kLoss,        // the loss asks for less
+  kRate,        // the learning rate changed: loss and rate decide, up or down
+  kFallback,    // neither fell enough: gamma of the former
+  kBadLoss,     // alarm: the loss is not a number, or below its floor; the period stays
+  kNoHeadroom,  // the initial loss was at its floor or no number: 1, whatever comes
+};
+
+struct AdacommDecision {
+  std::uint32_t period = 1;  // steps until the next averaging, >= 1
+  AdacommCause cause = AdacommCause::kWaiting;
+  bool capped = false;       // warning: the rule's period would fill too much of an interval
+  bool synchronous = false;  // make plain synchronous steps instead
+};
+
+// Chooses the period tau. At the first averaging T_0 seconds after the last choice:
+//
+//   tau' = CandidatePeriod(q, tau_0)
+//   tau <- tau'                                            if the learning rate changed
+//          tau'                                            else if tau' < tau
+//          max(1, min(tau - 1, ceil(gamma tau)))           else
+//
+// So between changes of the learning rate tau never grows, and once the loss stands still it falls
+// to 1 within ceil(log2(tau_0)) intervals, for good: tau' stays above what the first fallback left.
+//
+// What runs is tau, at most (max(T_0 / 2, 2 D) - D) / Y, so that an interval holds two averagings,
+// and no less time is spent on computing than on averaging. The cap falls at any averaging and
+// rises only with an interval; the rule itself goes on with the uncapped tau, else a cap would pass
+// for a fallback.
+//
+// Source: memory, unverified: [adacomm]. Design: rounding and min(tau - 1, .),
+// without which gamma > 1/2 stalls; the raise after a change of the learning rate; the cap.
+class Adacomm {
+ public:
+  // Plain data, for checkpoints; taken at an averaging.
+  struct State {
+    std::uint64_t intervals = 0;  // l, completed
+    std::uint32_t period = 1;     // tau, uncapped
+    std::uint32_t period_cap = 1;
+    double loss_initial = 0;   // F_0
+    double rate_initial = 1;   // eta_0
+    double rate = 1;           // eta of the latest choice
+    double seconds = 0;        // in this interval
+    double period_factor = 1;  // of tau', by changes of membership
+
+    friend bool operator==(const State&, const State&) = default;
+  };
+
+  // loss_initial: F_0. rate_initial: eta_0; not a positive number: 1.
+  Adacomm(const AdacommOptions& options, double loss_initial, double rate_initial);
+
+  // Goes on from a state.
+  Adacomm(const AdacommOptions& options, const State& state);
+
+  // The group averaged; returns what holds until the next averaging. Numbers that are not finite,
+  // or negative where they cannot be, count as unknown.
+  AdacommDecision Averaged(const AveragingPoint& point);
+
+  // A worker's parameters were not finite; all went back to those of the last averaging.
+  // tau <- max(1, tau / 2).
+  void ParametersLost();
+
+  // The group changed, and with it the time of one averaging: tau <- tau sqrt(D' / D), to the
+  // nearest in [1, tau_max], as the optimal period is proportional to sqrt(D). Times that are not
+  // positive change nothing.
+  //
+  // Source: design. F_0 and tau_0 stay; tau' is multiplied by the same factor from then on, else a
+  // smaller tau would pass for a fallback at the next choice.
+  struct TransferChange {
+    double seconds_before = 0;  // D
+    double seconds_after = 0;   // D'
+  };
+  void MembersChanged(const TransferChange& change);
+
+  // Steps until the next averaging, >= 1.
+  std::uint32_t period() const;
+
+  // The learning rate's schedule should stand still: with rate_decay_waits, until the period is 1,
+  // as a lower rate would raise it again.
+  bool HoldsRate() const { return options_.rate_decay_waits && state_.period > 1; }
+
+  // Plain synchronous steps should be made: with period 1 a local momentum is reset every step,
+  // i.e. has no effect, while that of synchronous steps has.
+  bool Synchronous() const { return options_.synchronous_at_one && period() == 1; }
+
+  const State& state() const { return state_; }
+
+ private:
+  bool Headroom() const;
+  AdacommCause Choose(const AveragingPoint& point);
+  std::uint32_t CapFor(const AveragingPoint& point) const;
+
+  const AdacommOptions options_;
+  State state_;
+};
+
+}  // namespace tactus::policies

@@ -1,0 +1,38 @@
+#include "policies/gradient_noise.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace tactus::policies {
+
+void GradientNoise::Observe(const UpdateFacts& facts) {
+  if (const auto moments = EstimateMoments(facts, 1)) average_.Fold(*moments, kWeight);
+}
+
+std::optional<double> GradientNoise::Samples() const {
+  if (state().count < kUpdatesMin) return std::nullopt;
+  const double variance = std::max(state().moments.sigma2, 0.0);
+  const double mean = std::max(state().moments.mu2, 0.0);
+  if (variance == 0 && mean == 0) return std::nullopt;
+  return std::min(variance / mean, kSamplesMax);
+}
+
+double StatisticalEfficiency(const Efficiency& of) {
+  TACTUS_CHECK(of.batch > 0 && of.base_batch > 0 && of.noise_samples >= 0);
+  return (of.noise_samples + of.base_batch) / (of.noise_samples + of.batch);
+}
+
+double Goodput(const StepModel& step, const Efficiency& of) {
+  TACTUS_CHECK(step.samples_per_second > 0 && step.fixed_seconds >= 0);
+  const double seconds = of.batch / step.samples_per_second + step.fixed_seconds;
+  return of.batch / seconds * StatisticalEfficiency(of);
+}
+
+double BestBatch(const StepModel& step, double noise_samples) {
+  TACTUS_CHECK(noise_samples >= 0);
+  return std::sqrt(step.fixed_seconds * step.samples_per_second * noise_samples);
+}
+
+}  // namespace tactus::policies

@@ -1,0 +1,89 @@
+// The gradient noise scale: how many samples a gradient needs before more of them say little new.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "policies/adascale.h"
+
+namespace tactus::policies {
+
+// Estimates the noise scale from the facts of updates:
+//
+//   phi = v / mu2   [samples]
+//
+// v    [gradient^2]  variance of one sample's gradient, tr(Sigma)
+// mu2  [gradient^2]  squared norm of the mean gradient
+//
+// Both are EstimateMoments' with a base batch of 1, averaged over some 1 / kWeight updates before
+// the division. They enter unclipped: one estimate of mu2 is often negative where noise dominates,
+// and to clip it would make phi too small there.
+//
+// phi changes with the parameters, and grows as the loss falls.
+//
+// Source: [mccandlish] section 2.2 and appendix A.1; memory, unverified.
+class GradientNoise {
+ public:
+  static constexpr double kWeight = 0.02;           // of the newest update
+  static constexpr std::uint64_t kUpdatesMin = 10;  // before there is an estimate
+  static constexpr double kSamplesMax = 1e9;        // noise that hides the mean gives this
+
+  // Folds one update in; facts without an estimate (n < 2, not usable) change nothing.
+  void Observe(const UpdateFacts& facts);
+
+  // phi in [0, kSamplesMax]; nothing before kUpdatesMin updates, and for gradients of zero.
+  std::optional<double> Samples() const;
+
+  // Plain data, for checkpoints.
+  const MomentAverage::State& state() const { return average_.state(); }
+  void Restore(const MomentAverage::State& state) { average_.Restore(state); }
+
+ private:
+  MomentAverage average_{Averaging::kDebiased};  // of a single sample's moments
+};
+
+// Progress of one sample in updates of `batch` samples, over that of one in updates of the base
+// batch, each at the learning rate that is best for it:
+//
+//   e = (phi + B_0) / (phi + B)
+//
+// batch, base_batch  [samples]  B and B_0, > 0
+// noise_samples      [samples]  phi >= 0
+// Returns e > 0: 1 for the base batch, less for a larger one. S e = AdaScale's gain, S = B / B_0.
+//
+// Source: [adaptdl] goodput.py efficiency(), read: the gain over the scale, which is e by algebra.
+// [pollux]; memory, unverified. Differs: goodput.py multiplies by B_0 where it means to divide.
+struct Efficiency {
+  double batch = 32;
+  double base_batch = 32;
+  double noise_samples = 0;
+};
+double StatisticalEfficiency(const Efficiency& of);
+
+// A group whose step takes B / V + D.
+struct StepModel {
+  double samples_per_second = 1;  // V > 0, all members together
+  double fixed_seconds = 0;       // D >= 0, that no batch shortens: the combination
+};
+
+// Samples a second, each worth its efficiency: B / (B / V + D) e.
+//
+// Source: [adaptdl] goodput.py evaluate(), read; [pollux]; memory, unverified.
+double Goodput(const StepModel& step, const Efficiency& of);
+
+// The batch of the largest goodput:
+//
+//   B* = sqrt(D V phi)
+//
+// as B / ((B / V + D) (phi + B)) is largest where (B / V + D) (phi + B) / B = phi / V + D + B / V +
+// D phi / B is least, i.e. where 1 / V = D phi / B^2. Goodput falls on both sides, so that the best
+// batch within bounds is the nearest to B*. It does not depend on B_0.
+//
+// noise_samples  [samples]  phi >= 0
+// Returns B* >= 0. [samples]
+//
+// Source: design.
+double BestBatch(const StepModel& step, double noise_samples);
+
+}  // namespace tactus::policies

@@ -1,0 +1,91 @@
+#include "policies/learning_rate.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+
+#include "base/check.h"
+
+namespace tactus::policies {
+namespace {
+
+// cos(pi u) = -sin(x), x = pi (u - 1/2), for u in [0, 1], by the Taylor series of the sine to x^21:
+// the rest is below (pi/2)^23 / 23! = 2e-18.
+double CosineOfTurn(double u) {
+  const double x = std::numbers::pi * (u - 0.5);
+  double series = 1;
+  for (int k = 20; k >= 2; k -= 2) series = 1 - x * x / (k * (k + 1)) * series;
+  return -x * series;
+}
+
+double Shape(const Schedule& schedule, double step) {
+  const double warmup = schedule.warmup_steps;
+  switch (schedule.shape) {
+    case Schedule::Shape::kConstant:
+      return schedule.base;
+    case Schedule::Shape::kStep: {
+      double rate = schedule.base;
+      for (const std::uint64_t boundary : schedule.boundaries) {
+        if (static_cast<double>(boundary) <= step) rate *= schedule.factor;
+      }
+      return rate;
+    }
+    case Schedule::Shape::kCosine: {
+      const double steps = static_cast<double>(schedule.steps);
+      if (step >= std::max(steps, warmup)) return schedule.final_rate;
+      if (step <= warmup) return schedule.base;
+      const double cosine = CosineOfTurn((step - warmup) / (steps - warmup));
+      return schedule.final_rate + (schedule.base - schedule.final_rate) * (1 + cosine) / 2;
+    }
+  }
+  TACTUS_CHECK(false);
+}
+
+}  // namespace
+
+double ScheduledRate(const Schedule& schedule, double progress) {
+  TACTUS_CHECK(progress >= 0);
+  const double step = std::floor(progress);
+  const double ramp = std::min(1.0, (step + 1) / (schedule.warmup_steps + 1.0));
+  return ramp * Shape(schedule, step);
+}
+
+LearningRate::LearningRate(const LearningRateOptions& options)
+    : options_(options), adascale_({.base_batch = static_cast<double>(options.base_batch)}) {}
+
+LearningRate::Rate LearningRate::Next(LearningRateRule rule, double samples) const {
+  TACTUS_CHECK(samples > 0);
+  const double scale = samples / options_.base_batch;
+  Rate next;
+  switch (rule) {
+    case LearningRateRule::kConstant:
+      next.gain = 1;
+      break;
+    case LearningRateRule::kLinear:
+      next.gain = scale;
+      break;
+    case LearningRateRule::kSqrt:
+      next.gain = std::sqrt(scale);
+      break;
+    case LearningRateRule::kAdascale:
+      next.gain = adascale_.GainFor(samples);
+      break;
+  }
+  next.rate = next.gain * ScheduledRate(options_.schedule, progress_);
+  return next;
+}
+
+void LearningRate::Applied(LearningRateRule rule, const UpdateFacts& facts) {
+  if (!Usable(facts)) return;
+  progress_ += rule == LearningRateRule::kAdascale ? adascale_.GainFor(facts.samples)
+                                                   : facts.samples / options_.base_batch;
+  adascale_.Fold(facts);
+}
+
+void LearningRate::Restore(const State& state) {
+  progress_ = state.progress * state.adascale.base_batch / options_.base_batch;
+  adascale_.Restore(state.adascale);
+}
+
+}  // namespace tactus::policies

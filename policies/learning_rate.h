@@ -1,0 +1,101 @@
+// The learning rate of the next update: a schedule over base steps times the gain of a rule.
+
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "policies/adascale.h"
+#include "policies/plan.h"
+
+namespace tactus::policies {
+
+// A learning rate for each base step, as chosen for updates of the base batch.
+struct Schedule {
+  enum class Shape { kConstant, kStep, kCosine };
+
+  double base = 0.1;  // > 0
+  // w base steps, rising linearly from base / (w + 1) to base; 0: none.
+  std::uint32_t warmup_steps = 0;
+  Shape shape = Shape::kConstant;
+  std::vector<std::uint64_t> boundaries{};  // kStep: base steps, ascending
+  double factor = 0.1;                      // kStep: of the rate at each boundary, > 0
+  std::uint64_t steps = 1;                  // kCosine: base step at which it has come down
+  double final_rate = 0;                    // kCosine: from there on, >= 0
+};
+
+// The rate at base step k = floor(progress):
+//
+//   ramp(k) shape(k),   ramp(k) = min(1, (k + 1) / (w + 1))
+//   kConstant:  base
+//   kStep:      base factor^j, j = boundaries <= k
+//   kCosine:    final + (base - final) (1 + cos(pi u)) / 2, u = (k - w) / (steps - w) in [0, 1]
+//
+// progress  [base steps]  >= 0
+// The same bits on every member: made of operations that IEEE 754 rounds correctly, which a
+// library's cosine is not.
+//
+// Source: design.
+double ScheduledRate(const Schedule& schedule, double progress);
+
+struct LearningRateOptions {
+  Schedule schedule{};
+  std::uint32_t base_batch = 32;  // [samples] B_0 >= 1, that the schedule was chosen for
+};
+
+// The learning rate of a job, computed by every member from equal facts, with equal bits.
+//
+// Progress counts base steps, i.e. updates of the base batch: an update of S = samples / B_0 base
+// batches is worth S of them, under AdaScale as many as its gain. It indexes the schedule; an
+// update that jumps over a boundary uses the rate from before it.
+//
+//   rule       gain              progress of an update
+//   constant   1                 S
+//   linear     S                 S
+//   sqrt       sqrt(S)           S
+//   adascale   Adascale, lagged  gain
+//
+// Source: design; progress under adascale: [adascale].
+class LearningRate {
+ public:
+  struct Rate {
+    double rate = 0;  // scheduled rate times gain
+    double gain = 1;
+  };
+
+  // Plain data, for checkpoints.
+  struct State {
+    double progress = 0;  // [base steps]
+    Adascale::State adascale{};
+
+    friend bool operator==(const State&, const State&) = default;
+  };
+
+  explicit LearningRate(const LearningRateOptions& options);
+
+  // For an update made of so many samples, > 0.
+  Rate Next(LearningRateRule rule, double samples) const;
+
+  // An update was made with the Rate that Next gave for its samples. Progress advances, and the
+  // moments are folded in under every rule, so that a change to adascale finds them. Facts that are
+  // not Usable are those of a skipped update: nothing changes.
+  void Applied(LearningRateRule rule, const UpdateFacts& facts);
+
+  double progress() const { return progress_; }  // [base steps]
+
+  // What AdaScale knows: averaged moments, and the gain for any batch.
+  const Adascale& adascale() const { return adascale_; }
+
+  State state() const { return {.progress = progress_, .adascale = adascale_.state()}; }
+
+  // Goes on from a state. If its base batch was another, progress is re-expressed in the new base
+  // steps, at equal samples.
+  void Restore(const State& state);
+
+ private:
+  const LearningRateOptions options_;
+  Adascale adascale_;
+  double progress_ = 0;
+};
+
+}  // namespace tactus::policies

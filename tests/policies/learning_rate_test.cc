@@ -1,0 +1,255 @@
+#include "policies/learning_rate.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "base/rng.h"
+
+namespace tactus::policies {
+namespace {
+
+constexpr std::array kRules = {LearningRateRule::kConstant, LearningRateRule::kLinear,
+                               LearningRateRule::kSqrt, LearningRateRule::kAdascale};
+
+UpdateFacts RandomFacts(Rng& rng) {
+  UpdateFacts facts{.samples = static_cast<double>(1 + rng.Below(500)),
+                    .contributors = static_cast<std::uint32_t>(1 + rng.Below(5))};
+  facts.gradient_norm2 = rng.Uniform();
+  facts.samples_gradient_norm2 = facts.samples * facts.gradient_norm2 * (1 + 5 * rng.Uniform());
+  return facts;
+}
+
+// Vector V7 of section 3.h: statistics of t0, t1 and t2 in turn, four base batches of 32.
+TEST(LearningRatePaperTest, V7ScheduleUnderAdascale) {
+  const std::array<UpdateFacts, 3> facts = {{{.samples = 128,
+                                              .contributors = 4,
+                                              .samples_gradient_norm2 = 32 * 14.0,
+                                              .gradient_norm2 = 2},
+                                             {.samples = 128,
+                                              .contributors = 4,
+                                              .samples_gradient_norm2 = 32 * 10.25,
+                                              .gradient_norm2 = 1.640625},
+                                             {.samples = 128,
+                                              .contributors = 4,
+                                              .samples_gradient_norm2 = 32 * 0.54,
+                                              .gradient_norm2 = 0.0325}}};
+  const std::array<std::array<double, 3>, 6> expected = {{{0, 1, .1},
+                                                          {1, 1.75, .175},
+                                                          {2.75, 1.66523605, .166523605},
+                                                          {4.41523605, 1.6869437, .016869437},
+                                                          {6.10217976, 1.709167, .01709167},
+                                                          {7.81134676, 1.67614057, .0167614057}}};
+  LearningRate learning_rate(
+      {.schedule = {.shape = Schedule::Shape::kStep, .boundaries = {3}}, .base_batch = 32});
+
+  std::size_t steps = 0;
+  for (; learning_rate.progress() < 8; ++steps) {
+    ASSERT_LT(steps, expected.size());
+    const auto next = learning_rate.Next(LearningRateRule::kAdascale, 128);
+    EXPECT_NEAR(learning_rate.progress(), expected[steps][0], 5e-9 * 8) << "step " << steps;
+    EXPECT_NEAR(next.gain, expected[steps][1], 5e-9 * 2) << "step " << steps;
+    EXPECT_NEAR(next.rate, expected[steps][2], 5e-10) << "step " << steps;
+    learning_rate.Applied(LearningRateRule::kAdascale, facts[steps % 3]);
+  }
+
+  EXPECT_EQ(steps, 6u);
+  EXPECT_NEAR(learning_rate.progress(), 9.48748733, 5e-9);
+}
+
+TEST(LearningRateTest, RulesMultiplyTheScheduledRate) {
+  const LearningRate learning_rate({.schedule = {.base = 0.2}, .base_batch = 32});
+
+  EXPECT_DOUBLE_EQ(learning_rate.Next(LearningRateRule::kConstant, 288).rate, 0.2);
+  EXPECT_DOUBLE_EQ(learning_rate.Next(LearningRateRule::kLinear, 288).rate, 1.8);
+  EXPECT_DOUBLE_EQ(learning_rate.Next(LearningRateRule::kSqrt, 288).rate, 0.6);
+  EXPECT_DOUBLE_EQ(learning_rate.Next(LearningRateRule::kAdascale, 288).rate, 0.2);
+}
+
+TEST(LearningRateTest, ProgressCountsSamplesExceptUnderAdascale) {
+  for (const LearningRateRule rule : kRules) {
+    LearningRate learning_rate({.base_batch = 32});
+
+    learning_rate.Applied(
+        rule,
+        {.samples = 48, .contributors = 2, .samples_gradient_norm2 = 96, .gradient_norm2 = 1});
+
+    EXPECT_DOUBLE_EQ(learning_rate.progress(), rule == LearningRateRule::kAdascale ? 1 : 1.5);
+  }
+}
+
+TEST(LearningRateTest, AChangeToAdascaleFindsHistory) {
+  const UpdateFacts facts{
+      .samples = 128, .contributors = 4, .samples_gradient_norm2 = 448, .gradient_norm2 = 2};
+  for (const LearningRateRule rule : kRules) {
+    LearningRate learning_rate({.base_batch = 32});
+
+    learning_rate.Applied(rule, facts);
+
+    EXPECT_DOUBLE_EQ(learning_rate.Next(LearningRateRule::kAdascale, 128).gain, 1.75);
+  }
+}
+
+TEST(LearningRateTest, AShortRoundHasAGainBelowOne) {
+  LearningRate learning_rate({.base_batch = 32});
+  learning_rate.Applied(
+      LearningRateRule::kAdascale,
+      {.samples = 128, .contributors = 4, .samples_gradient_norm2 = 448, .gradient_norm2 = 2});
+
+  const double gain = learning_rate.Next(LearningRateRule::kAdascale, 8).gain;
+
+  EXPECT_GT(gain, 0.25);
+  EXPECT_LT(gain, 1);
+}
+
+TEST(LearningRateTest, NormsThatAreNotOfMeanGradientsOnlyCountAsProgress) {
+  LearningRate learning_rate({.base_batch = 32});
+
+  learning_rate.Applied(LearningRateRule::kConstant,
+                        {.samples = 64, .contributors = 0, .samples_gradient_norm2 = 1e9});
+
+  EXPECT_DOUBLE_EQ(learning_rate.progress(), 2);
+  EXPECT_EQ(learning_rate.state().adascale.average.count, 0u);
+}
+
+TEST(LearningRateTest, ASkippedUpdateChangesNothing) {
+  for (const LearningRateRule rule : kRules) {
+    LearningRate learning_rate({.base_batch = 32});
+    learning_rate.Applied(
+        rule,
+        {.samples = 64, .contributors = 2, .samples_gradient_norm2 = 128, .gradient_norm2 = 1});
+    const LearningRate::State before = learning_rate.state();
+
+    learning_rate.Applied(rule, {.samples = 64,
+                                 .contributors = 2,
+                                 .samples_gradient_norm2 = 128,
+                                 .gradient_norm2 = std::numeric_limits<double>::quiet_NaN()});
+
+    EXPECT_EQ(learning_rate.state(), before);
+  }
+}
+
+TEST(LearningRateTest, ProgressIsReexpressedInOtherBaseSteps) {
+  LearningRate before({.base_batch = 32});
+  before.Applied(LearningRateRule::kLinear, {.samples = 320});
+  LearningRate after({.base_batch = 64});
+
+  after.Restore(before.state());
+
+  EXPECT_DOUBLE_EQ(after.progress(), 5);
+}
+
+TEST(LearningRatePropertyTest, GoesOnFromAStateWithTheSameBits) {
+  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
+    Rng rng(seed);
+    const LearningRateOptions options{
+        .schedule = {.warmup_steps = 7, .shape = Schedule::Shape::kCosine, .steps = 100}};
+    LearningRate whole(options);
+    const auto rule = [&rng] { return kRules[rng.Below(kRules.size())]; };
+    for (int i = 0; i < 10; ++i) whole.Applied(rule(), RandomFacts(rng));
+    LearningRate restored(options);
+    restored.Restore(whole.state());
+
+    for (int i = 0; i < 10; ++i) {
+      const LearningRateRule next = rule();
+      const UpdateFacts facts = RandomFacts(rng);
+      ASSERT_EQ(restored.Next(next, facts.samples).rate, whole.Next(next, facts.samples).rate)
+          << "seed " << seed;
+      whole.Applied(next, facts);
+      restored.Applied(next, facts);
+    }
+    ASSERT_EQ(restored.state(), whole.state()) << "seed " << seed;
+  }
+}
+
+TEST(LearningRatePropertyTest, AtTheBaseBatchEveryRuleIsTheSchedule) {
+  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
+    Rng rng(seed);
+    LearningRate learning_rate({.schedule = {.warmup_steps = 5}, .base_batch = 32});
+    for (int step = 0; step < 10; ++step) {
+      UpdateFacts facts = RandomFacts(rng);
+      facts.samples = 32;
+      const LearningRateRule rule = kRules[rng.Below(kRules.size())];
+      ASSERT_EQ(learning_rate.progress(), step) << "seed " << seed;
+      ASSERT_EQ(learning_rate.Next(rule, 32).gain, 1) << "seed " << seed;
+      learning_rate.Applied(rule, facts);
+    }
+  }
+}
+
+TEST(ScheduledRateTest, WarmsUpLinearlyFromAFractionOfTheRate) {
+  const Schedule schedule{.base = 1, .warmup_steps = 4};
+
+  EXPECT_DOUBLE_EQ(ScheduledRate(schedule, 0), 0.2);
+  EXPECT_DOUBLE_EQ(ScheduledRate(schedule, 0.99), 0.2);
+  EXPECT_DOUBLE_EQ(ScheduledRate(schedule, 1), 0.4);
+  EXPECT_DOUBLE_EQ(ScheduledRate(schedule, 3), 0.8);
+  EXPECT_DOUBLE_EQ(ScheduledRate(schedule, 4), 1);
+  EXPECT_DOUBLE_EQ(ScheduledRate(schedule, 1e15), 1);
+}
+
+TEST(ScheduledRateTest, StepsDownAtEachBoundary) {
+  const Schedule schedule{
+      .base = 1, .shape = Schedule::Shape::kStep, .boundaries = {10, 20}, .factor = 0.5};
+
+  EXPECT_DOUBLE_EQ(ScheduledRate(schedule, 9.999), 1);
+  EXPECT_DOUBLE_EQ(ScheduledRate(schedule, 10), 0.5);
+  EXPECT_DOUBLE_EQ(ScheduledRate(schedule, 19.5), 0.5);
+  EXPECT_DOUBLE_EQ(ScheduledRate(schedule, 20), 0.25);
+}
+
+TEST(ScheduledRateTest, CosineComesDownFromTheEndOfTheWarmupToTheFinalRate) {
+  const Schedule schedule{.base = 1,
+                          .warmup_steps = 10,
+                          .shape = Schedule::Shape::kCosine,
+                          .steps = 110,
+                          .final_rate = 0.1};
+
+  EXPECT_DOUBLE_EQ(ScheduledRate(schedule, 10), 1);
+  EXPECT_DOUBLE_EQ(ScheduledRate(schedule, 60), 0.55);
+  EXPECT_DOUBLE_EQ(ScheduledRate(schedule, 110), 0.1);
+  EXPECT_DOUBLE_EQ(ScheduledRate(schedule, 1e15), 0.1);
+}
+
+TEST(ScheduledRateTest, CosineThatEndsWithinTheWarmupWarmsUpToTheBaseFirst) {
+  const Schedule schedule{
+      .base = 1, .warmup_steps = 10, .shape = Schedule::Shape::kCosine, .steps = 5};
+
+  EXPECT_DOUBLE_EQ(ScheduledRate(schedule, 9), 10.0 / 11);
+  EXPECT_EQ(ScheduledRate(schedule, 10), 0);
+}
+
+TEST(ScheduledRateOracleTest, CosineAgreesWithTheLibrarys) {
+  const Schedule schedule{.base = 2, .shape = Schedule::Shape::kCosine, .steps = 10'000};
+
+  for (int step = 0; step <= 10'000; ++step) {
+    ASSERT_NEAR(ScheduledRate(schedule, step), 1 + std::cos(std::numbers::pi * step / 10'000),
+                1e-15)
+        << "step " << step;
+  }
+}
+
+TEST(ScheduledRatePropertyTest, IsNeverNegativeAndNeverAboveTheBase) {
+  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
+    Rng rng(seed);
+    Schedule schedule{.base = 0.001 + rng.Uniform(),
+                      .warmup_steps = static_cast<std::uint32_t>(rng.Below(50)),
+                      .shape = static_cast<Schedule::Shape>(rng.Below(3)),
+                      .boundaries = {rng.Below(50), 50 + rng.Below(50)},
+                      .factor = rng.Uniform(),
+                      .steps = 1 + rng.Below(100)};
+    schedule.final_rate = schedule.base * rng.Uniform();
+
+    for (int i = 0; i < 20; ++i) {
+      const double rate = ScheduledRate(schedule, 150 * rng.Uniform());
+      ASSERT_GE(rate, 0) << "seed " << seed;
+      ASSERT_LE(rate, schedule.base * (1 + 1e-15)) << "seed " << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tactus::policies
