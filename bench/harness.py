@@ -2,6 +2,7 @@
 import os
 import pathlib
 import statistics
+import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -11,6 +12,9 @@ sys.path.insert(0, str(ROOT / "tests/integration"))
 sys.dont_write_bytecode = True
 
 from cluster import BIN, Cluster, Folder, tiny_spec, wait_until  # noqa: E402,F401  (path set above)
+
+
+COORDINATOR = "10.99.0.254"  # the machine itself, as the shaped hosts see it
 
 
 def spread(values):
@@ -45,3 +49,28 @@ def resident_mib(pid, peak=False):
         if line.startswith(key + ":"):
             return int(line.split()[1]) / 1024
     raise LookupError(pid)
+
+
+class ShapedCluster(Cluster):
+    """Agents on shaped hosts, one device each; the coordinator on the machine itself."""
+
+    def __init__(self, folder, shaped, rate, shares):
+        super().__init__(folder)
+        self.shaped = shaped
+        subprocess.run([shaped, "down"], check=True)
+        subprocess.run([shaped, "up", "--rate", rate, "--cpu", shares], check=True, stdout=subprocess.DEVNULL)
+        self.start_coordinator(f"{COORDINATOR}:0")
+        for host in range(len(shares.split(","))):
+            self.start_on(host)
+        hosts = len(shares.split(","))
+        wait_until(lambda: self.tactus("get", "nodes", "-o", "name")[1].count("h") >= hosts, 20, "all agents are there")
+
+    def start_on(self, host):
+        node = f"h{host}"
+        self._start(node, [self.shaped, "exec", str(host), "--", BIN / "tactus-agent", "--coordinator", self.address,
+                           "--node", node, "--devices", "cpu:0", "--address", f"10.99.0.{host + 1}", "--state-dir",
+                           self.folder / node, "--metrics-listen", "127.0.0.1:0"])
+
+    def stop(self):
+        super().stop()
+        subprocess.run([self.shaped, "down"], check=True)

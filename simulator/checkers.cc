@@ -12,8 +12,9 @@ namespace {
 // Rounds that members who died never close are forgotten when so many newer ones are there.
 constexpr std::size_t kOpenRoundsMax = 8;
 
-// A group is said to stand still when it closed no round for so many of its longest rounds.
-constexpr int kStillRounds = 4;
+// A group is said to stand still when it closed no round for so many of its longest rounds: more than
+// the slow phase of a device takes.
+constexpr int kStillRounds = 16;
 constexpr std::uint64_t kKnownRounds = 5;
 
 std::string Name(const GroupKey& key) {
@@ -25,12 +26,17 @@ std::string Name(const GroupKey& key) {
 void Checkers::OnGroup(const GroupKey& key, std::size_t size, std::uint64_t train_samples) {
   Group& group = groups_[key];
   group.size = size;
-  group.used.assign(train_samples, false);
+  group.train_samples = train_samples;
 }
 
 void Checkers::OnPlan(const GroupKey& key, const policies::Plan& plan, Instant now) {
   Group& group = groups_.at(key);
   const auto [known, fresh] = group.plans.try_emplace(plan.version, plan);
+  if (fresh) {
+    // Its rounds may be longer than any before.
+    group.rounds_closed = 0;
+    group.longest_round = {};
+  }
   if (fresh && plan.reason.empty()) {
     Break(Name(key) + ": plan " + std::to_string(plan.version) + " has no reason", now);
   }
@@ -39,10 +45,9 @@ void Checkers::OnPlan(const GroupKey& key, const policies::Plan& plan, Instant n
   }
 }
 
-void Checkers::OnSamples(const GroupKey& key, std::uint64_t round,
-                         std::span<const std::uint64_t> indices) {
-  std::vector<std::uint64_t>& samples = groups_.at(key).rounds[round].samples;
-  samples.insert(samples.end(), indices.begin(), indices.end());
+void Checkers::OnSamples(const GroupKey& key, const UsedSamples& samples) {
+  auto& used = groups_.at(key).rounds[samples.round].samples[samples.epoch];
+  used.insert(used.end(), samples.indices.begin(), samples.indices.end());
 }
 
 void Checkers::OnRoundClosed(const GroupKey& key, const ClosedRound& closed, Instant now) {
@@ -74,29 +79,33 @@ void Checkers::OnRoundClosed(const GroupKey& key, const ClosedRound& closed, Ins
 
 void Checkers::CommitSamples(Group& group, const GroupKey& key, const ClosedRound& closed,
                              Instant now) {
-  if (closed.epoch != group.epoch) NextEpoch(group, key, now);
-  for (const std::uint64_t sample : std::exchange(group.rounds[closed.round].samples, {})) {
-    if (sample >= group.used.size() || group.used[sample]) {
-      Break(Name(key) + ": sample " + std::to_string(sample) + " was used twice in epoch " +
-                std::to_string(group.epoch),
-            now);
-      continue;
+  while (group.epoch < closed.epoch) EndEpoch(group, key, now);
+  const auto samples = std::exchange(group.rounds[closed.round].samples, {});
+  for (const auto& [epoch, indices] : samples) {
+    Epoch& used = group.epochs[epoch];
+    if (used.used.empty()) used.used.assign(group.train_samples, false);
+    for (const std::uint64_t sample : indices) {
+      if (epoch < group.epoch || sample >= used.used.size() || used.used[sample]) {
+        Break(Name(key) + ": sample " + std::to_string(sample) + " was used twice in epoch " +
+                  std::to_string(epoch),
+              now);
+        continue;
+      }
+      used.used[sample] = true;
+      ++used.count;
     }
-    group.used[sample] = true;
-    ++group.used_count;
   }
 }
 
-void Checkers::NextEpoch(Group& group, const GroupKey& key, Instant now) {
-  if (group.used_count != group.used.size()) {
-    Break(Name(key) + ": epoch " + std::to_string(group.epoch) + " used " +
-              std::to_string(group.used_count) + " of " + std::to_string(group.used.size()) +
-              " samples",
+void Checkers::EndEpoch(Group& group, const GroupKey& key, Instant now) {
+  const std::uint64_t count = group.epochs[group.epoch].count;
+  if (count != group.train_samples) {
+    Break(Name(key) + ": epoch " + std::to_string(group.epoch) + " used " + std::to_string(count) +
+              " of " + std::to_string(group.train_samples) + " samples",
           now);
   }
+  group.epochs.erase(group.epoch);
   ++group.epoch;
-  group.used.assign(group.used.size(), false);
-  group.used_count = 0;
 }
 
 void Checkers::Excuse(const GroupKey& key, Instant until) {
@@ -105,11 +114,8 @@ void Checkers::Excuse(const GroupKey& key, Instant until) {
   found->second.excused_until = std::max(found->second.excused_until, until);
 }
 
-void Checkers::ExcuseAll(Instant until) {
-  for (auto& [key, group] : groups_) {
-    group.excused_until = std::max(group.excused_until, until);
-  }
-}
+// Of groups to come, too.
+void Checkers::ExcuseAll(Instant until) { excused_until_ = std::max(excused_until_, until); }
 
 void Checkers::OnCoordinatorAway(Instant now) { away_since_ = std::min(away_since_, now); }
 
@@ -118,7 +124,7 @@ void Checkers::OnCoordinatorBack(Instant now) {
   if (since == Instant::max()) return;
   for (const auto& [key, group] : groups_) {
     const bool known = group.rounds_closed >= kKnownRounds;
-    if (!known || group.excused_until >= since) continue;
+    if (!known || std::max(group.excused_until, excused_until_) >= since) continue;
     // The round that was under way closes in any case; it is the next ones that count.
     if (now - std::max(since, group.last_closed) > kStillRounds * group.longest_round) {
       Break(Name(key) + ": no round was closed while the coordinator was away", now);
@@ -134,6 +140,12 @@ void Checkers::OnActions(const job::Actions& actions, Instant now) {
       if (decision->plan.reason.empty()) {
         Break("job " + std::to_string(decision->job.value) + ": plan " +
                   std::to_string(decision->plan.version) + " was decided without a reason",
+              now);
+      }
+    } else if (const auto* record = std::get_if<job::PersistDecision>(&action)) {
+      if (record->decision.reason.empty()) {
+        Break("job " + std::to_string(record->job.value) + ": a decision of plan " +
+                  std::to_string(record->decision.plan_version) + " has no reason",
               now);
       }
     }

@@ -25,10 +25,17 @@ struct GroupKey {
   friend auto operator<=>(const GroupKey&, const GroupKey&) = default;
 };
 
+// Samples of one epoch, for a round.
+struct UsedSamples {
+  std::uint64_t round = 0;
+  std::uint64_t epoch = 0;
+  std::span<const std::uint64_t> indices{};
+};
+
 // A round as one member closed it.
 struct ClosedRound {
   std::uint64_t round = 0;
-  std::uint64_t epoch = 0;
+  std::uint64_t epoch = 0;  // the first that was not used up before
   std::uint64_t plan_version = 0;
   std::uint64_t parameters_hash = 0;
 };
@@ -53,7 +60,7 @@ class Checkers {
   // A member holds `plan` from its next round on.
   void OnPlan(const GroupKey& key, const policies::Plan& plan, Instant now);
   // A member used these samples in a round that it has not closed yet.
-  void OnSamples(const GroupKey& key, std::uint64_t round, std::span<const std::uint64_t> indices);
+  void OnSamples(const GroupKey& key, const UsedSamples& samples);
   void OnRoundClosed(const GroupKey& key, const ClosedRound& closed, Instant now);
   // A member is disturbed on purpose, or the group is ending: rounds may stand still until then.
   void Excuse(const GroupKey& key, Instant until);
@@ -81,19 +88,23 @@ class Checkers {
     std::uint64_t plan_version = 0;
     std::uint64_t parameters_hash = 0;
     std::size_t closed = 0;                // by so many members
-    std::vector<std::uint64_t> samples{};  // until it is closed for the first time
+    std::map<std::uint64_t, std::vector<std::uint64_t>> samples{};  // by epoch, until it is closed
+  };
+  struct Epoch {
+    std::vector<bool> used{};  // by sample
+    std::uint64_t count = 0;
   };
   struct Group {
     std::size_t size = 0;
     std::map<std::uint64_t, policies::Plan> plans{};  // by version
     std::map<std::uint64_t, Round> rounds{};          // open, or not closed by all
-    std::uint64_t epoch = 0;
-    std::vector<bool> used{};  // by sample, in this epoch
-    std::uint64_t used_count = 0;
+    std::uint64_t train_samples = 0;
+    std::uint64_t epoch = 0;                   // the first that is not used up
+    std::map<std::uint64_t, Epoch> epochs{};   // from that one on
     Instant last_closed{};
     Duration longest_round{};
     Instant excused_until{};
-    std::uint64_t rounds_closed = 0;  // by some member
+    std::uint64_t rounds_closed = 0;  // by some member, under the newest plan
   };
   struct Job {
     std::uint64_t generation = 0;
@@ -102,11 +113,12 @@ class Checkers {
   };
 
   void CommitSamples(Group& group, const GroupKey& key, const ClosedRound& closed, Instant now);
-  void NextEpoch(Group& group, const GroupKey& key, Instant now);
+  void EndEpoch(Group& group, const GroupKey& key, Instant now);
   void OnRecord(const job::JobRecord& record, Instant now);
 
   std::map<GroupKey, Group> groups_;
   std::map<JobId, Job> jobs_;
+  Instant excused_until_{};  // all of them
   Instant away_since_ = Instant::max();
   std::vector<Violation> violations_;
   std::uint64_t total_ = 0;

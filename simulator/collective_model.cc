@@ -190,4 +190,11 @@ void RunNeighbourExchange(const Places& places,
   SendFans(members.hosts, fans, members.times, members.network);
 }
 
+void RunPairExchange(PairCall& call, Network& network) {
+  const auto [first, second] = call.hosts;
+  const Instant at_second = network.Send(first, second, call.bytes[0], call.times[0]);
+  const Instant at_first = network.Send(second, first, call.bytes[1], call.times[1]);
+  call.times = {std::max(call.times[0], at_first), std::max(call.times[1], at_second)};
+}
+
 }  // namespace tactus::simulator

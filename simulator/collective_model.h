@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -52,5 +53,14 @@ void RunBroadcast(Algorithm algorithm, const Places& places, int root, const Col
 void RunNeighbourExchange(const Places& places,
                           const std::vector<std::vector<std::size_t>>& neighbours,
                           const CollectiveCall& call, Network& network);
+
+// Two members send to each other at once. times: in, when each of them starts; out, when each has
+// what the other sent, kNever as above. A message of no bytes takes its latency all the same.
+struct PairCall {
+  std::array<std::size_t, 2> hosts{};
+  std::array<double, 2> bytes{};  // that each sends, >= 0
+  std::array<Instant, 2> times{};
+};
+void RunPairExchange(PairCall& call, Network& network);
 
 }  // namespace tactus::simulator

@@ -1,6 +1,7 @@
 #include "simulator/group.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "agent/collective/rank_sum.h"
@@ -17,20 +18,22 @@ const char* const kLeft = "a member left the group";
 // A member's handle of a collective.
 class GroupCollective : public collective::Collective {
  public:
-  GroupCollective(Group& group, int rank, std::uint64_t number)
-      : group_(group), rank_(rank), number_(number) {}
+  GroupCollective(Group& group, int rank, const Group::Operation& operation)
+      : group_(group), rank_(rank), part_{.operation = operation} {
+    group_.Start(rank_, part_);
+  }
   ~GroupCollective() override {
     if (Poll() == collective::Progress::kRunning) Wait();
-    group_.Release(number_);
+    group_.Release(rank_, part_);
   }
 
-  collective::Progress Poll() override { return group_.At(rank_, number_); }
-  collective::Completion Wait() override { return group_.Wait(rank_, number_); }
+  collective::Progress Poll() override { return group_.At(rank_, part_); }
+  collective::Completion Wait() override { return group_.Wait(rank_, part_); }
 
  private:
   Group& group_;
   const int rank_;
-  const std::uint64_t number_;
+  Group::Part part_;  // written by the group
 };
 
 class GroupTransport : public collective::Transport {
@@ -42,17 +45,30 @@ class GroupTransport : public collective::Transport {
   int size() const override { return group_.size(); }
 
   std::unique_ptr<collective::Collective> StartAllReduceSum(std::span<float> buffer) override {
-    return Start(buffer, Group::kNoRoot);
+    return Start({.kind = Group::Kind::kAllReduceSum, .buffer = buffer});
   }
   std::unique_ptr<collective::Collective> StartBroadcast(std::span<float> buffer,
                                                          int root) override {
-    return Start(buffer, root);
+    TACTUS_CHECK(root >= 0 && root < size());
+    return Start({.kind = Group::Kind::kBroadcast, .buffer = buffer, .partner = root});
+  }
+  std::unique_ptr<collective::Collective> StartBarrier() override {
+    return Start({.kind = Group::Kind::kBarrier});
+  }
+  std::unique_ptr<collective::Collective> StartExchange(int peer,
+                                                        std::span<const std::byte> outgoing,
+                                                        std::span<std::byte> incoming) override {
+    TACTUS_CHECK(peer >= 0 && peer < size() && peer != rank_);
+    return Start({.kind = Group::Kind::kExchange,
+                  .partner = peer,
+                  .outgoing = outgoing,
+                  .incoming = incoming});
   }
   void Abort(const std::string& reason) override { group_.Fail(reason); }
 
  private:
-  std::unique_ptr<collective::Collective> Start(std::span<float> buffer, int root) {
-    return std::make_unique<GroupCollective>(group_, rank_, group_.Start(rank_, buffer, root));
+  std::unique_ptr<collective::Collective> Start(const Group::Operation& operation) {
+    return std::make_unique<GroupCollective>(group_, rank_, operation);
   }
 
   Group& group_;
@@ -64,27 +80,28 @@ Group::Group(Scheduler& scheduler, Network& network, Places places, const GroupO
       network_(network),
       places_(std::move(places)),
       options_(options),
-      members_(places_.hosts.size()) {
+      members_(places_.hosts.size()),
+      everybody_(places_.hosts.size()) {
+  std::iota(everybody_.begin(), everybody_.end(), 0);
   scheduler_.After(kCollectiveTimeout, [this] { Watch(); });
 }
 
-// A collective that somebody has waited in for too long ends the group.
+// A collective that somebody does not come to for too long ends the group.
 void Group::Watch() {
-  if (!failure_.empty() || left_ == size()) return;
+  if (!failure_.empty() || gone_ == members_.size()) return;
   const Instant now = scheduler_.now();
   Instant next = now + kCollectiveTimeout;
-  for (const Gathering& gathering : gatherings_) {
-    for (std::size_t rank = 0; rank < members_.size(); ++rank) {
-      if (!gathering.waiting[rank]) continue;
-      next = std::min(next, gathering.ready[rank] + kCollectiveTimeout);
-    }
+  for (const Member& member : members_) {
+    if (member.next.empty()) continue;
+    const Instant begun = std::max(member.next.front()->started, member.free_from);
+    next = std::min(next, begun + kCollectiveTimeout);
   }
   if (next <= now) return FailAt(now, kStuck);
   scheduler_.At(next, [this] { Watch(); });
 }
 
 std::unique_ptr<collective::Transport> Group::Join(int rank, Process& process) {
-  members_[static_cast<std::size_t>(rank)].process = &process;
+  MemberOf(rank).process = &process;
   return std::make_unique<GroupTransport>(*this, rank);
 }
 
@@ -94,136 +111,200 @@ void Group::FailAt(Instant time, const std::string& reason) {
   if (failed_at_ <= time) return;
   failure_ = reason;
   failed_at_ = time;
-  for (const Gathering& gathering : gatherings_) {
-    for (std::size_t rank = 0; rank < gathering.waiting.size(); ++rank) {
-      if (gathering.waiting[rank]) members_[rank].process->WakeAt(time);
-    }
+  for (const Member& member : members_) {
+    if (member.awaited != nullptr) member.process->WakeAt(time);
   }
 }
 
-std::uint64_t Group::Start(int rank, std::span<float> buffer, int root) {
-  const auto index = static_cast<std::size_t>(rank);
-  const std::uint64_t number = members_[index].started++;
-  Gathering& gathering = Open(number, buffer.size(), root);
-  TACTUS_CHECK(gathering.length == buffer.size() && gathering.root == root);
-  gathering.buffers[index] = buffer;
-  gathering.ready[index] = scheduler_.now();
-  ++gathering.arrived;
-  if (number >= end_) Fail(kLeft);
-  if (gathering.arrived == size() && failure_.empty()) Compute(gathering);
-  return number;
+void Group::Start(int rank, Part& part) {
+  Member& member = MemberOf(rank);
+  part.started = scheduler_.now();
+  if (member.gone || member.process->killed() || !failure_.empty()) return;
+  member.next.push_back(&part);
+  if (member.next.size() == 1) Arrive(rank);
 }
 
 void Group::Leave(int rank) {
-  ++left_;
-  end_ = std::min(end_, members_[static_cast<std::size_t>(rank)].started);
-  const bool missed =
-      std::ranges::any_of(members_, [this](const Member& member) { return member.started > end_; });
-  if (missed) Fail(kLeft);
+  SetGone(MemberOf(rank));
+  if (std::ranges::any_of(everybody_, [this](int other) { return Misses(other); })) Fail(kLeft);
 }
 
-Group::Gathering& Group::Open(std::uint64_t number, std::size_t length, int root) {
-  if (number - first_ == gatherings_.size()) {
-    gatherings_.emplace_back();
-    Gathering& fresh = gatherings_.back();
-    if (!spare_.empty()) {
-      fresh = std::move(spare_.back());
-      spare_.pop_back();
-    }
-    fresh.length = length;
-    fresh.root = root;
-    fresh.arrived = fresh.released = 0;
-    fresh.computed = false;
-    fresh.buffers.assign(members_.size(), {});
-    fresh.ready.assign(members_.size(), {});
-    fresh.finished.assign(members_.size(), {});
-    fresh.waiting.assign(members_.size(), false);
-  }
-  return gatherings_[number - first_];
+void Group::SetGone(Member& member) {
+  if (!std::exchange(member.gone, true)) ++gone_;
 }
 
-collective::Progress Group::At(int rank, std::uint64_t number) const {
+// Whether the next collective of `rank` lacks a member for ever.
+bool Group::Misses(int rank) const {
+  const Member& member = MemberOf(rank);
+  if (gone_ == 0 || member.next.empty()) return false;
+  const Operation& operation = member.next.front()->operation;
+  const auto lost = [](const Member& other) { return other.gone && other.next.empty(); };
+  return operation.kind == Kind::kExchange ? lost(MemberOf(operation.partner))
+                                           : std::ranges::any_of(members_, lost);
+}
+
+collective::Progress Group::At(int rank, const Part& part) const {
   using collective::Progress;
-  const Gathering& gathering = gatherings_[number - first_];
-  const auto index = static_cast<std::size_t>(rank);
   const Instant now = scheduler_.now();
-  const Instant finished = gathering.computed ? gathering.finished[index] : Instant::max();
-  if (finished <= now && finished <= failed_at_) return Progress::kDone;
-  const bool killed = members_[index].process->killed();
+  if (part.finished <= now && part.finished <= failed_at_) return Progress::kDone;
+  const bool killed = MemberOf(rank).process->killed();
   return killed || failed_at_ <= now ? Progress::kFailed : Progress::kRunning;
 }
 
-collective::Completion Group::Wait(int rank, std::uint64_t number) {
-  const auto index = static_cast<std::size_t>(rank);
-  Process& process = *members_[index].process;
-  while (At(rank, number) == collective::Progress::kRunning) {
-    Gathering& gathering = gatherings_[number - first_];
-    const Instant end = gathering.computed ? gathering.finished[index] : Instant::max();
-    gathering.waiting[index] = true;
-    if (const Instant due = std::min(end, failed_at_); due != Instant::max()) {
-      process.SleepUntil(due, WaitReason::kCollective);
+collective::Completion Group::Wait(int rank, const Part& part) {
+  Member& member = MemberOf(rank);
+  while (At(rank, part) == collective::Progress::kRunning) {
+    member.awaited = &part;
+    if (const Instant due = std::min(part.finished, failed_at_); due != Instant::max()) {
+      member.process->SleepUntil(due, WaitReason::kCollective);
     } else {
-      process.SleepUntilWoken(WaitReason::kCollective);
+      member.process->SleepUntilWoken(WaitReason::kCollective);
     }
-    gatherings_[number - first_].waiting[index] = false;
+    member.awaited = nullptr;
   }
-  const collective::Progress progress = At(rank, number);
-  const bool failed = progress == collective::Progress::kFailed;
-  return {.progress = progress, .at = scheduler_.now(), .reason = failed ? failure_ : ""};
+  const Instant now = scheduler_.now();
+  if (At(rank, part) == collective::Progress::kDone) return {.finished = part.finished, .at = now};
+  return {.progress = collective::Progress::kFailed,
+          .finished = std::min(failed_at_, now),
+          .at = now,
+          .reason = failure_};
 }
 
-// Handles are let go in the order of their numbers by each member, so the oldest is free first.
-void Group::Release(std::uint64_t number) {
-  ++gatherings_[number - first_].released;
-  while (!gatherings_.empty() && gatherings_.front().released == size()) {
-    spare_.push_back(std::move(gatherings_.front()));
-    gatherings_.pop_front();
-    ++first_;
+// A member that lets go of what was not computed has failed: it takes part in nothing any more.
+void Group::Release(int rank, const Part& part) {
+  if (part.computed) return;
+  Member& member = MemberOf(rank);
+  SetGone(member);
+  member.next.clear();
+}
+
+// A collective has become the next one of `rank`: computes it, and what comes after it, as far as
+// all who take part have come.
+void Group::Arrive(int rank) {
+  arrived_.assign(1, rank);
+  while (!arrived_.empty()) {
+    const int next = arrived_.back();
+    arrived_.pop_back();
+    if (Misses(next)) return Fail(kLeft);
+    const std::span<const int> ranks = Meet(next);
+    if (ranks.empty()) continue;
+    Compute(ranks);
+    if (!failure_.empty()) return;
+    for (const int each : ranks) {
+      if (!MemberOf(each).next.empty()) arrived_.push_back(each);
+    }
   }
 }
 
-void Group::Compute(Gathering& gathering) {
-  // Who stands still sends nothing until it goes on.
-  for (std::size_t rank = 0; rank < members_.size(); ++rank) {
-    gathering.ready[rank] = std::max(gathering.ready[rank], members_[rank].process->paused_until());
+// The ranks of the next collective of `rank`, which it has just come to, in rising order; none
+// while somebody has not come.
+std::span<const int> Group::Meet(int rank) {
+  Part& part = *MemberOf(rank).next.front();
+  const Operation& own = part.operation;
+  part.arrived = true;
+  if (own.kind != Kind::kExchange) {
+    if (++met_ < members_.size()) return {};
+    met_ = 0;
+    return everybody_;
   }
-  last_arrival_ = *std::ranges::max_element(gathering.ready);
-  const Instant give_up = scheduler_.now() + kCollectiveTimeout;
+  const std::deque<Part*>& others = MemberOf(own.partner).next;
+  if (others.empty() || !others.front()->arrived) return {};
+  const Operation& other = others.front()->operation;
+  if (other.kind != Kind::kExchange || other.partner != rank) return {};
+  pair_ = {std::min(rank, own.partner), std::max(rank, own.partner)};
+  return pair_;
+}
+
+// Ends the group if it takes too long.
+void Group::Compute(std::span<const int> ranks) {
+  parts_.clear();
+  times_.clear();
+  last_arrival_ = Instant::min();
+  Instant free_from = scheduler_.now();
+  for (const int rank : ranks) {
+    const Member& member = MemberOf(rank);
+    parts_.push_back(member.next.front());
+    // Who stands still sends nothing until it goes on.
+    const Instant came = std::max(parts_.back()->started, member.process->paused_until());
+    last_arrival_ = std::max(last_arrival_, came);
+    free_from = std::max(free_from, member.free_from);
+    times_.push_back(std::max(came, member.free_from));
+  }
+  const Instant give_up = free_from + kCollectiveTimeout;
   if (last_arrival_ >= give_up) return FailAt(give_up, kStuck);
-  Combine(gathering);
-  SendMessages(gathering);
-  if (*std::ranges::max_element(gathering.finished) > give_up) FailAt(give_up, kStuck);
-  for (std::size_t rank = 0; rank < members_.size(); ++rank) {
-    const Instant finished = gathering.finished[rank];
-    if (gathering.waiting[rank] && finished <= give_up) members_[rank].process->WakeAt(finished);
+  Combine();
+  SendMessages(ranks);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    Member& member = MemberOf(ranks[i]);
+    parts_[i]->computed = true;
+    parts_[i]->finished = member.free_from = times_[i];
+    member.next.pop_front();
+    if (member.awaited == parts_[i] && times_[i] <= give_up) member.process->WakeAt(times_[i]);
   }
+  if (std::ranges::max(times_) > give_up) FailAt(give_up, kStuck);
 }
 
-void Group::SendMessages(Gathering& gathering) {
+void Group::SendMessages(std::span<const int> ranks) {
+  const Operation& operation = parts_.front()->operation;
   const double before = network_.bytes_sent();
-  const CollectiveCall call{.bytes = Weight(static_cast<double>(gathering.length)),
-                            .ready = gathering.ready,
-                            .finished = gathering.finished};
-  if (gathering.root == kNoRoot) {
-    RunAllReduce(options_.algorithm, places_, call, network_);
-  } else {
-    RunBroadcast(options_.algorithm, places_, gathering.root, call, network_);
+  CollectiveCall call{.bytes = Weight(static_cast<double>(operation.buffer.size())),
+                      .ready = times_,
+                      .finished = times_};
+  switch (operation.kind) {
+    case Kind::kBarrier:
+      call.bytes = sizeof(float);
+      [[fallthrough]];
+    case Kind::kAllReduceSum:
+      RunAllReduce(options_.algorithm, places_, call, network_);
+      break;
+    case Kind::kBroadcast:
+      RunBroadcast(options_.algorithm, places_, operation.partner, call, network_);
+      break;
+    case Kind::kExchange:
+      SendPair(ranks);
+      break;
   }
   bytes_sent_ += network_.bytes_sent() - before;
-  gathering.computed = true;
 }
 
-void Group::Combine(const Gathering& gathering) {
-  const std::span<float> first =
-      gathering.buffers[static_cast<std::size_t>(std::max(gathering.root, 0))];
-  if (gathering.root == kNoRoot) {
-    sources_.clear();
-    for (const std::span<float> buffer : gathering.buffers) sources_.push_back(buffer.data());
-    collective::SumInRankOrder(sources_, first);
+void Group::SendPair(std::span<const int> ranks) {
+  PairCall call;
+  for (std::size_t i = 0; i < call.times.size(); ++i) {
+    const std::size_t bytes = parts_[i]->operation.outgoing.size();
+    call.hosts[i] = places_.hosts[static_cast<std::size_t>(ranks[i])];
+    call.bytes[i] = Weight(static_cast<double>(bytes) / sizeof(float));
+    call.times[i] = times_[i];
   }
-  for (const std::span<float> buffer : gathering.buffers) {
-    if (buffer.data() != first.data()) std::copy(first.begin(), first.end(), buffer.begin());
+  RunPairExchange(call, network_);
+  std::ranges::copy(call.times, times_.begin());
+}
+
+void Group::Combine() {
+  const Operation& first = parts_.front()->operation;
+  sources_.clear();
+  for (const Part* const part : parts_) {
+    TACTUS_CHECK(part->operation.kind == first.kind);
+    TACTUS_CHECK(part->operation.buffer.size() == first.buffer.size());
+    sources_.push_back(part->operation.buffer.data());
   }
+  if (first.kind == Kind::kBarrier) return;
+  if (first.kind == Kind::kExchange) return Swap(first, parts_.back()->operation);
+  const std::span<float> root = parts_[static_cast<std::size_t>(first.partner)]->operation.buffer;
+  if (first.kind == Kind::kAllReduceSum) collective::SumInRankOrder(sources_, root);
+  for (const Part* const part : parts_) {
+    const Operation& operation = part->operation;
+    TACTUS_CHECK(operation.partner == first.partner);
+    if (operation.buffer.data() != root.data()) {
+      std::ranges::copy(root, operation.buffer.begin());
+    }
+  }
+}
+
+void Group::Swap(const Operation& a, const Operation& b) {
+  TACTUS_CHECK(a.outgoing.size() == b.incoming.size());
+  TACTUS_CHECK(b.outgoing.size() == a.incoming.size());
+  std::ranges::copy(a.outgoing, b.incoming.begin());
+  std::ranges::copy(b.outgoing, a.incoming.begin());
 }
 
 }  // namespace tactus::simulator

@@ -2,8 +2,8 @@
 
 #pragma once
 
+#include <array>
 #include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <memory>
 #include <span>
@@ -27,12 +27,14 @@ struct GroupOptions {
   double bytes_per_element = 4;
 };
 
-// What the members share. The arithmetic is done when the last member has started a collective; the
-// links then say when each of them is done. Sums are taken in rank order, as by every transport.
+// What the members share. A collective is computed when it is the next one of all who take part in
+// it; the links then say when each of them is done. It begins on a member when the member has
+// started it and its earlier ones are done there. Sums are taken in rank order, as by every
+// transport.
 //
 // A member that dies, or leaves before the others' last collective, ends the group for the others a
-// moment later; one that stands still, or is cut off, for kCollectiveTimeout does too, as with the
-// Gloo transport.
+// moment later; one that does not come to a collective for kCollectiveTimeout, or is cut off for so
+// long, does too, as with the Gloo transport.
 class Group {
  public:
   static constexpr Duration kCollectiveTimeout = Seconds(600);
@@ -62,34 +64,51 @@ class Group {
   friend class GroupCollective;
   friend class GroupTransport;
 
-  static constexpr int kNoRoot = -1;  // an all-reduce
+  enum class Kind { kAllReduceSum, kBroadcast, kBarrier, kExchange };
 
-  struct Member {
-    Process* process = nullptr;  // null: has not joined
-    std::uint64_t started = 0;   // collectives
+  // What a member starts.
+  struct Operation {
+    Kind kind = Kind::kBarrier;
+    std::span<float> buffer{};              // of a sum or a broadcast
+    int partner = 0;                        // the root of a broadcast, the peer of an exchange
+    std::span<const std::byte> outgoing{};  // of an exchange
+    std::span<std::byte> incoming{};
   };
-  // One collective, until all members have let go of it.
-  struct Gathering {
-    std::size_t length = 0;
-    int root = kNoRoot;
-    int arrived = 0;
-    int released = 0;
+  // A member's part in a collective; it is the handle's.
+  struct Part {
+    Operation operation{};
+    Instant started{};
+    bool arrived = false;  // is the next one of its member
     bool computed = false;
-    std::vector<std::span<float>> buffers{};  // by rank
-    std::vector<Instant> ready{};
-    std::vector<Instant> finished{};  // when computed
-    std::vector<bool> waiting{};
+    Instant finished = Instant::max();  // once computed
+  };
+  struct Member {
+    Process* process = nullptr;     // null: has not joined
+    std::deque<Part*> next{};       // started and not computed, oldest first
+    Instant free_from{};            // when the last one computed is done for it
+    const Part* awaited = nullptr;  // that it sleeps until the end of
+    bool gone = false;              // starts nothing any more
   };
 
-  std::uint64_t Start(int rank, std::span<float> buffer, int root);
-  collective::Progress At(int rank, std::uint64_t number) const;
-  collective::Completion Wait(int rank, std::uint64_t number);
-  void Release(std::uint64_t number);
+  Member& MemberOf(int rank) { return members_[static_cast<std::size_t>(rank)]; }
+  const Member& MemberOf(int rank) const { return members_[static_cast<std::size_t>(rank)]; }
+
+  // Of a member's handle and transport.
+  void Start(int rank, Part& part);
+  collective::Progress At(int rank, const Part& part) const;
+  collective::Completion Wait(int rank, const Part& part);
+  void Release(int rank, const Part& part);
   void Leave(int rank);
-  Gathering& Open(std::uint64_t number, std::size_t length, int root);
-  void Compute(Gathering& gathering);
-  void SendMessages(Gathering& gathering);
-  void Combine(const Gathering& gathering);
+  void SetGone(Member& member);
+
+  void Arrive(int rank);
+  std::span<const int> Meet(int rank);
+  bool Misses(int rank) const;
+  void Compute(std::span<const int> ranks);
+  void SendMessages(std::span<const int> ranks);
+  void SendPair(std::span<const int> ranks);
+  void Combine();
+  static void Swap(const Operation& a, const Operation& b);
   void FailAt(Instant time, const std::string& reason);
   void Watch();
 
@@ -98,16 +117,19 @@ class Group {
   const Places places_;
   const GroupOptions options_;
   std::vector<Member> members_;
-  std::deque<Gathering> gatherings_;  // numbers first_, first_ + 1, ...
-  std::uint64_t first_ = 0;
-  std::vector<Gathering> spare_;  // for reuse of their memory
+  std::vector<int> everybody_;  // all ranks
+  std::array<int, 2> pair_{};   // the two of an exchange
+  std::size_t gone_ = 0;        // members
+  std::size_t met_ = 0;         // members whose next collective is everybody's
+  std::vector<int> arrived_;    // at collectives that were not looked at yet
+  // Of the collective that is computed, by place among its ranks.
+  std::vector<Part*> parts_;
+  std::vector<Instant> times_;
   std::vector<const float*> sources_;
   std::string failure_;  // empty: none
   Instant failed_at_ = Instant::max();
   Instant last_arrival_{};
   double bytes_sent_ = 0;
-  int left_ = 0;                    // members
-  std::uint64_t end_ = UINT64_MAX;  // collectives from this number on lack one who left
 };
 
 }  // namespace tactus::simulator

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "coordinator/job/records.h"
+#include "policies/decision.h"
 #include "policies/plan.h"
 
 namespace tactus::simulator {
@@ -55,7 +56,9 @@ struct JobOutcome {
   std::optional<double> validation_loss{};
   double bytes = 0;  // sent over hosts' links for this job's collectives
   std::uint64_t decisions_total = 0;
-  std::vector<Decision> decisions{};     // the first kDecisionsMax
+  std::vector<Decision> decisions{};  // the first kDecisionsMax
+  // As the coordinator has them on record, by plan version and axis; the first kDecisionsMax.
+  std::vector<policies::Decision> records{};
   std::vector<WorkerOutcome> workers{};  // by rank
   // Whole up to kCurvePointsMax rounds; beyond, every second, fourth ... round.
   std::vector<CurvePoint> curve{};

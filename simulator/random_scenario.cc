@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "policies/compatibility.h"
 #include "simulator/examples.h"
 #include "simulator/fault_injection.h"
 #include "simulator/noisy_quadratic.h"
@@ -132,18 +133,58 @@ void DrawStop(Dice& dice, SimulatedJob& job) {
   }
 }
 
+void DrawOptimizer(Dice& dice, SimulatedJob& job) {
+  policies::PlannerOptions& adapt = job.settings.adapt;
+  adapt.optimizer = dice.Of<std::string>({"sgd", "sgd", "sgd", "adam", "adamw", "lamb"});
+  if (adapt.optimizer == "sgd") {
+    adapt.momentum = dice.Chance(0.5) ? 0.9 : 0;
+    job.engine.optimizer = engine::SgdOptions{.learning_rate = 0.02, .momentum = adapt.momentum};
+  } else if (adapt.optimizer == "lamb") {
+    job.engine.optimizer = engine::LambOptions{};
+  } else {
+    job.engine.optimizer = engine::AdamOptions{.decoupled = adapt.optimizer == "adamw"};
+  }
+  if (dice.Chance(0.2)) job.engine.clip_norm = dice.Scale(0.1, 10);
+}
+
+// Any that go together: what a user could not submit tells nothing.
+void DrawPolicies(Dice& dice, SimulatedJob& job) {
+  policies::PlannerOptions& adapt = job.settings.adapt;
+  adapt.batch.per_worker = static_cast<std::uint32_t>(dice.Scale(1, 64));
+  adapt.base_batch = static_cast<std::uint32_t>(dice.Scale(1, 256));
+  adapt.synchronization.period = static_cast<std::uint32_t>(dice.Scale(1, 16));
+  adapt.synchronization.period_max = 16;
+  adapt.synchronization.interval_seconds = dice.Scale(0.2, 20);
+  adapt.synchronization.steps_max = static_cast<std::uint32_t>(dice.Scale(1, 64));
+  job.engine.learning_rate.base_batch = adapt.base_batch;
+  job.engine.keep_local_momentum = dice.Chance(0.5);
+  policies::Choices choices{.optimizer = adapt.optimizer};
+  do {
+    choices.batch = dice.Of<std::string>({"fixed", "proportional", "proportional", "abs", "auto"});
+    choices.synchronization =
+        dice.Of<std::string>({"every_step", "periodic", "adacomm", "delayed", "auto"});
+    choices.aggregation = dice.Of<std::string>({"average", "average", "adasum", "auto"});
+    choices.learning_rate =
+        dice.Of<std::string>({"constant", "constant", "linear", "sqrt", "adascale", "auto"});
+    choices.block_momentum = dice.Chance(0.2);
+  } while (!policies::ConflictsOf(choices).empty());
+  adapt.batch_policy = choices.batch;
+  adapt.synchronization.policy = choices.synchronization;
+  adapt.aggregation_policy = choices.aggregation;
+  adapt.learning_rate_policy = choices.learning_rate;
+  if (choices.block_momentum) job.engine.block_momentum = 0.3;
+}
+
 SimulatedJob DrawJob(Dice& dice, std::uint64_t devices) {
   SimulatedJob job{.learner = DrawLearner(dice)};
   job.settings.workers_min = static_cast<std::uint32_t>(dice.Whole(1, devices));
   job.settings.workers_max =
       static_cast<std::uint32_t>(dice.Whole(job.settings.workers_min, devices));
-  job.settings.batch_policy = dice.Chance(0.7) ? "proportional" : "fixed";
-  job.settings.batch_per_worker = static_cast<std::uint32_t>(dice.Scale(1, 64));
   job.engine.seed = dice.Whole(1, 1u << 30);
   job.engine.micro_batch = static_cast<std::uint32_t>(dice.Whole(1, 64));
   job.engine.bucket_bytes = dice.Whole(16, 256);
-  if (dice.Chance(0.3)) job.engine.optimizer = engine::AdamOptions{};
-  if (dice.Chance(0.2)) job.engine.clip_norm = dice.Scale(0.1, 10);
+  DrawOptimizer(dice, job);
+  DrawPolicies(dice, job);
   DrawStop(dice, job);
   job.parameters = dice.Chance(0.5) ? dice.Whole(100, 1'000'000) : 0;
   job.backward_share = dice.Between(0, 1);

@@ -29,6 +29,8 @@ void Recorder::OnActions(const job::Actions& actions, Instant now) {
       On(published->record, now);
     } else if (const auto* decision = std::get_if<job::PublishDecision>(&action)) {
       On(*decision, now);
+    } else if (const auto* persist = std::get_if<job::PersistDecision>(&action)) {
+      On(*persist);
     }
   }
 }
@@ -99,6 +101,19 @@ void Recorder::On(const job::PublishDecision& decision, Instant now) {
   ++outcome.decisions_total;
   if (outcome.decisions.size() == kDecisionsMax) return;
   outcome.decisions.push_back({.seconds = SecondsOf(now), .plan = decision.plan});
+}
+
+void Recorder::On(const job::PersistDecision& persist) {
+  const auto key = [](const policies::Decision& decision) {
+    return std::pair(decision.plan_version, decision.axis);
+  };
+  std::vector<policies::Decision>& records = jobs_[persist.job].outcome.records;
+  const auto place = std::ranges::lower_bound(records, key(persist.decision), {}, key);
+  if (place != records.end() && key(*place) == key(persist.decision)) {
+    *place = persist.decision;
+  } else if (records.size() < kDecisionsMax) {
+    records.insert(place, persist.decision);
+  }
 }
 
 std::uint32_t Recorder::OnWorker(JobId job, const job::MemberRecord& where) {

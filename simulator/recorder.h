@@ -74,6 +74,7 @@ class Recorder {
   void AddPoint(const LivedRound& round, Instant now, Job& job);
   void On(const job::JobRecord& record, Instant now);
   void On(const job::PublishDecision& decision, Instant now);
+  void On(const job::PersistDecision& persist);
   void Add(const TraceSpan& span);
 
   const bool trace_wanted_;

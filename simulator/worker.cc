@@ -148,6 +148,7 @@ void Worker::Meet(const job::GroupMessage& group, const job::PeersMessage& peers
   job.learner->Initialise(job.engine.seed, parameters_.span());
   engine::EngineOptions options = job.engine;
   options.train_samples = job.learner->train_samples();
+  options.nodes = group.nodes;
   // As many buckets as the model would have that the learner stands for.
   const double weight = group_->Weight(static_cast<double>(length)) / sizeof(float);
   options.bucket_bytes =
@@ -168,9 +169,12 @@ int Worker::Train() {
     const engine::StepResult result = Compute(*batch);
     if (process_.killed()) return 0;
     if (!out_of_memory_.empty()) return Fail(out_of_memory_, 0);
-    if (!batch->indices.empty()) around_.checkers.OnSamples(key_, batch->round, batch->indices);
+    if (!batch->indices.empty()) {
+      around_.checkers.OnSamples(
+          key_, {.round = batch->round, .epoch = batch->epoch, .indices = batch->indices});
+    }
     engine_->Step(result);
-    if (const std::optional<policies::Report> report = engine_->TakeReport()) OnRound(*report);
+    while (const std::optional<policies::Report> report = engine_->TakeReport()) OnRound(*report);
     TakeMessages();
   }
   if (process_.killed()) return 0;

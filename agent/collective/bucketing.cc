@@ -83,6 +83,17 @@ void BucketedReduction::Start(std::size_t bucket) {
   running_.push_back(transport_.StartAllReduceSum(stretch));
 }
 
+Progress BucketedReduction::Poll() {
+  TACTUS_CHECK(open_);
+  Progress worst = Progress::kDone;
+  for (const std::unique_ptr<Collective>& collective : running_) {
+    const Progress progress = collective->Poll();
+    if (progress == Progress::kRunning) return progress;
+    if (progress == Progress::kFailed) worst = progress;
+  }
+  return worst;
+}
+
 Completion BucketedReduction::Wait() {
   TACTUS_CHECK(open_ && next_ == plan_.buckets.size());
   Completion outcome;

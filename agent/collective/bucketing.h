@@ -67,6 +67,9 @@ class BucketedReduction {
   // Everything is final, the tail included: starts what has not been started.
   void FinishTail();
 
+  // Where the round stands, without waiting: kRunning while any bucket that was started is.
+  Progress Poll();
+
   // Waits for all buckets and closes the round. Returns the first failure in the buckets' order, if
   // any, at the time of the last bucket. Requires: FinishTail was called.
   Completion Wait();

@@ -31,7 +31,7 @@ constexpr int kConnectTimeoutFactor = 5;
 std::uint64_t SlotOf(Lane lane) { return lane == Lane::kFirst ? kFirstSlot : kSecondSlot; }
 
 // Offset of `memory` in a buffer that begins at address zero.
-std::size_t OffsetOf(const float* memory) { return reinterpret_cast<std::size_t>(memory); }
+std::size_t OffsetOf(const std::byte* memory) { return reinterpret_cast<std::size_t>(memory); }
 
 std::chrono::milliseconds InMilliseconds(Duration duration) {
   return std::max(std::chrono::ceil<std::chrono::milliseconds>(duration),
@@ -147,8 +147,8 @@ bool GlooMesh::ConnectPairs(const GlooMeeting& meeting) {
 // heard from a peer means that its side is accepted, so that from then on either may close at any
 // time.
 bool GlooMesh::Handshake() {
-  std::vector<float> greetings(peers_.size());
-  greetings[static_cast<std::size_t>(rank_)] = 1;
+  std::vector<std::byte> greetings(peers_.size());
+  greetings[static_cast<std::size_t>(rank_)] = std::byte{1};
   for (int peer = 0; peer < size_; ++peer) {
     if (peer == rank_) continue;
     Guard(peer, [&] {
@@ -191,13 +191,13 @@ bool GlooMesh::Guard(int peer, Call call) {
   return lane == Lane::kFirst ? *ends.first : *ends.second;
 }
 
-void GlooMesh::Send(int peer, Lane lane, std::span<const float> message) {
+void GlooMesh::Send(int peer, Lane lane, std::span<const std::byte> message) {
   Guard(peer, [&] {
     BufferOf(peer, lane).send(peer, SlotOf(lane), OffsetOf(message.data()), message.size_bytes());
   });
 }
 
-void GlooMesh::Receive(int peer, Lane lane, std::span<float> message) {
+void GlooMesh::Receive(int peer, Lane lane, std::span<std::byte> message) {
   Guard(peer, [&] {
     BufferOf(peer, lane).recv(peer, SlotOf(lane), OffsetOf(message.data()), message.size_bytes());
   });

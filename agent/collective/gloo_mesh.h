@@ -41,11 +41,11 @@ class GlooMesh {
   int size() const { return size_; }
 
   // Posts a message to `peer`, not this member. The memory is left alone until WaitSent.
-  void Send(int peer, Lane lane, std::span<const float> message);
+  void Send(int peer, Lane lane, std::span<const std::byte> message);
 
   // Posts a receive of a message of exactly this length. The memory is the mesh's until
   // WaitReceived.
-  void Receive(int peer, Lane lane, std::span<float> message);
+  void Receive(int peer, Lane lane, std::span<std::byte> message);
 
   // Waits for one posted message. False: the mesh is over, see failure().
   [[nodiscard]] bool WaitSent(int peer, Lane lane);

@@ -1,8 +1,10 @@
 #include "agent/collective/gloo_transport.h"
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -17,37 +19,44 @@
 namespace tactus::collective {
 namespace {
 
-constexpr int kNoRoot = -1;  // an all-reduce
+// What the transport's thread does for a collective. False: the mesh is over.
+using Operation = std::function<bool(MeshCollectives&)>;
 
-struct Operation {
-  std::span<float> buffer;
-  int root = kNoRoot;
+// A collective's place in the queue. It stays where it is until the collective is done.
+struct Ticket {
+  std::uint64_t number = 0;  // collectives started before it
+  Instant finished = {};     // once it is done or has failed
 };
 
-// The collectives of one member, in order. Each has a number: the count of those before it. Starts
-// and waits come from the member's thread, Run is the transport's thread, Abort may come from any.
+// The collectives of one member, in order. Starts and waits come from the member's thread, Run is
+// the transport's thread, Abort may come from any.
 class OperationQueue {
  public:
-  explicit OperationQueue(std::unique_ptr<GlooMesh> mesh) : mesh_(std::move(mesh)) {}
+  OperationQueue(std::unique_ptr<GlooMesh> mesh, std::function<Instant()> now)
+      : now_(std::move(now)), mesh_(std::move(mesh)) {}
 
-  // Appends an operation. Returns its number.
-  std::uint64_t Start(const Operation& operation) {
+  // Appends an operation and gives the ticket its number.
+  void Start(Operation operation, Ticket& ticket) {
     const std::lock_guard lock(mutex_);
-    if (over_.empty()) operations_.push_back(operation);
+    ticket = {.number = started_++, .finished = over_at_};
+    if (over_.empty()) entries_.push_back({.operation = std::move(operation), .ticket = &ticket});
     work_.notify_one();
-    return started_++;
   }
 
-  Progress Poll(std::uint64_t number) {
+  Progress Poll(const Ticket& ticket) {
     const std::lock_guard lock(mutex_);
-    return At(number);
+    return At(ticket);
   }
 
-  // Waits for the operation's end; returns why it failed, or nothing.
-  std::string Wait(std::uint64_t number) {
+  // Waits for the operation's end.
+  Completion Wait(const Ticket& ticket) {
     std::unique_lock lock(mutex_);
-    done_.wait(lock, [&] { return At(number) != Progress::kRunning; });
-    return At(number) == Progress::kFailed ? over_ : "";
+    done_.wait(lock, [&] { return At(ticket) != Progress::kRunning; });
+    const Progress progress = At(ticket);
+    return {.progress = progress,
+            .finished = ticket.finished,
+            .at = now_(),
+            .reason = progress == Progress::kFailed ? over_ : ""};
   }
 
   // Ends the thread and fails what it has not finished; the first reason stays.
@@ -70,66 +79,69 @@ class OperationQueue {
     mesh->ReleaseMemory();
     lock.lock();
     over_ = abort_reason_.empty() ? mesh_failure : abort_reason_;
-    operations_.clear();
+    over_at_ = now_();
+    for (const Entry& entry : entries_) entry.ticket->finished = over_at_;
+    entries_.clear();
     done_.notify_all();
     lock.unlock();  // before the connections are closed, which takes a while
   }
 
  private:
+  struct Entry {
+    Operation operation = {};
+    Ticket* ticket = nullptr;  // lives until the operation is done
+  };
+
   // Waits for an operation and performs it. False: the group is over.
   bool RunNext(std::unique_lock<std::mutex>& lock, MeshCollectives& collectives) {
-    work_.wait(lock, [&] { return !abort_reason_.empty() || !operations_.empty(); });
+    work_.wait(lock, [&] { return !abort_reason_.empty() || !entries_.empty(); });
     if (!abort_reason_.empty()) return false;
-    const Operation operation = operations_.front();
+    const Operation operation = std::move(entries_.front().operation);
     lock.unlock();
-    const bool performed = operation.root == kNoRoot
-                               ? collectives.AllReduceSum(operation.buffer)
-                               : collectives.Broadcast(operation.buffer, operation.root);
+    const bool performed = operation(collectives);
     lock.lock();
     if (!performed) return false;
-    operations_.pop_front();
+    entries_.front().ticket->finished = now_();
+    entries_.pop_front();
     ++finished_;
     done_.notify_all();
     return true;
   }
 
-  Progress At(std::uint64_t number) const {
-    if (number < finished_) return Progress::kDone;
+  Progress At(const Ticket& ticket) const {
+    if (ticket.number < finished_) return Progress::kDone;
     return over_.empty() ? Progress::kRunning : Progress::kFailed;
   }
+
+  const std::function<Instant()> now_;
 
   // Guarded by mutex_, but for the mesh itself, which is the thread's; Abort only interrupts it.
   std::mutex mutex_;
   std::condition_variable work_;
   std::condition_variable done_;
   std::unique_ptr<GlooMesh> mesh_;  // null once the thread is about to end
-  std::deque<Operation>
-      operations_;  // numbers finished_, finished_ + 1, ...; the first is under way
+  std::deque<Entry> entries_;       // numbers finished_, finished_ + 1, ...; the first is under way
   std::uint64_t started_ = 0;
   std::uint64_t finished_ = 0;
   std::string abort_reason_;  // empty: nobody aborted
   std::string over_;          // why the group is over and all memory is free again; empty before
+  Instant over_at_ = {};
 };
 
 class GlooCollective : public Collective {
  public:
-  GlooCollective(std::shared_ptr<OperationQueue> queue, std::uint64_t number,
-                 std::function<Instant()> now)
-      : queue_(std::move(queue)), number_(number), now_(std::move(now)) {}
-  ~GlooCollective() override { queue_->Wait(number_); }
-
-  Progress Poll() override { return queue_->Poll(number_); }
-
-  Completion Wait() override {
-    std::string failure = queue_->Wait(number_);
-    const Progress progress = failure.empty() ? Progress::kDone : Progress::kFailed;
-    return {.progress = progress, .at = now_(), .reason = std::move(failure)};
+  GlooCollective(std::shared_ptr<OperationQueue> queue, Operation operation)
+      : queue_(std::move(queue)) {
+    queue_->Start(std::move(operation), ticket_);
   }
+  ~GlooCollective() override { queue_->Wait(ticket_); }
+
+  Progress Poll() override { return queue_->Poll(ticket_); }
+  Completion Wait() override { return queue_->Wait(ticket_); }
 
  private:
   const std::shared_ptr<OperationQueue> queue_;  // shared with the transport and its thread
-  const std::uint64_t number_;
-  const std::function<Instant()> now_;
+  Ticket ticket_;                                // written by the queue
 };
 
 class GlooTransport : public Transport {
@@ -137,8 +149,7 @@ class GlooTransport : public Transport {
   GlooTransport(const GlooMeeting& meeting, std::unique_ptr<GlooMesh> mesh)
       : rank_(meeting.rank),
         size_(meeting.size),
-        now_(meeting.now),
-        queue_(std::make_shared<OperationQueue>(std::move(mesh))),
+        queue_(std::make_shared<OperationQueue>(std::move(mesh), meeting.now)),
         thread_([queue = queue_] { queue->Run(); }) {}
 
   ~GlooTransport() override {
@@ -150,25 +161,34 @@ class GlooTransport : public Transport {
   int size() const override { return size_; }
 
   std::unique_ptr<Collective> StartAllReduceSum(std::span<float> buffer) override {
-    return Start({.buffer = buffer});
+    return Start([=](MeshCollectives& mesh) { return mesh.AllReduceSum(buffer); });
   }
 
   std::unique_ptr<Collective> StartBroadcast(std::span<float> buffer, int root) override {
     TACTUS_CHECK(root >= 0 && root < size_);
-    return Start({.buffer = buffer, .root = root});
+    return Start([=](MeshCollectives& mesh) { return mesh.Broadcast(buffer, root); });
+  }
+
+  std::unique_ptr<Collective> StartBarrier() override {
+    return Start([](MeshCollectives& mesh) { return mesh.Barrier(); });
+  }
+
+  std::unique_ptr<Collective> StartExchange(int peer, std::span<const std::byte> outgoing,
+                                            std::span<std::byte> incoming) override {
+    TACTUS_CHECK(peer >= 0 && peer < size_ && peer != rank_);
+    return Start([=](MeshCollectives& mesh) { return mesh.Exchange(peer, outgoing, incoming); });
   }
 
   void Abort(const std::string& reason) override { queue_->Abort(reason); }
 
  private:
-  std::unique_ptr<Collective> Start(const Operation& operation) {
-    return std::make_unique<GlooCollective>(queue_, queue_->Start(operation), now_);
+  std::unique_ptr<Collective> Start(Operation operation) {
+    return std::make_unique<GlooCollective>(queue_, std::move(operation));
   }
 
   // Constant after construction.
   const int rank_;
   const int size_;
-  const std::function<Instant()> now_;
   const std::shared_ptr<OperationQueue> queue_;  // shared with the thread and the handles
   std::thread thread_;
 };

@@ -5,8 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <mutex>
+#include <numeric>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "agent/collective/rank_sum.h"
 #include "base/check.h"
@@ -14,131 +18,233 @@
 namespace tactus::collective {
 namespace {
 
-constexpr int kNoRoot = -1;  // an all-reduce
+enum class Kind { kAllReduceSum, kBroadcast, kBarrier, kExchange };
 
-// One collective that not all members have started.
-struct Gathering {
-  std::size_t length = 0;
-  int root = kNoRoot;
-  std::vector<std::span<float>> buffers = {};  // one a rank
-  int arrived = 0;
+// What a member starts.
+struct Operation {
+  Kind kind = Kind::kBarrier;
+  std::span<float> buffer = {};              // of a sum or a broadcast
+  int partner = 0;                           // the root of a broadcast, the peer of an exchange
+  std::span<const std::byte> outgoing = {};  // of an exchange
+  std::span<std::byte> incoming = {};
 };
 
-// What the members of a group share. Every collective has a number: the count of those before it.
+// A member's part in a collective. It stays where it is until the collective is done.
+struct Part {
+  Operation operation = {};
+  std::uint64_t number = 0;  // collectives that this member started before
+  Instant finished = {};     // once it is done or has failed
+};
+
+// What the members of a group share. A collective is done when it is the next one of all who take
+// part in it.
 class Group {
  public:
-  explicit Group(int size) : size_(size), started_(static_cast<std::size_t>(size)) {}
+  Group(int size, std::function<Instant()> now)
+      : now_(std::move(now)), members_(static_cast<std::size_t>(size)) {}
 
-  int size() const { return size_; }
+  int size() const { return static_cast<int>(members_.size()); }
 
-  // Rank's next collective; the last member to arrive does the arithmetic. Returns its number.
-  std::uint64_t Start(int rank, std::span<float> buffer, int root) {
+  // The member's next collective; whoever makes it complete does the arithmetic.
+  void Start(int rank, Part& part) {
     const std::lock_guard lock(mutex_);
-    const std::uint64_t number = started_[static_cast<std::size_t>(rank)]++;
-    if (!failure_.empty()) return number;
-    if (number - finished_ == gatherings_.size()) {
-      gatherings_.push_back({.length = buffer.size(), .root = root});
-      gatherings_.back().buffers.resize(started_.size());
-    }
-    Gathering& gathering = gatherings_[number - finished_];
-    TACTUS_CHECK(gathering.length == buffer.size() && gathering.root == root);
-    gathering.buffers[static_cast<std::size_t>(rank)] = buffer;
-    if (++gathering.arrived == size_) FinishFront();
-    return number;
+    Member& member = MemberOf(rank);
+    part.number = member.started++;
+    part.finished = failed_at_;
+    if (!failure_.empty()) return;
+    member.waiting.push_back(&part);
+    if (member.waiting.size() == 1) Arrive(rank);
   }
 
-  Progress Poll(std::uint64_t number) {
+  Progress Poll(int rank, const Part& part) {
     const std::lock_guard lock(mutex_);
-    return At(number);
+    return At(rank, part);
   }
 
-  // Waits for the collective's end; returns why it failed, or nothing.
-  std::string Wait(std::uint64_t number) {
+  // Waits for the collective's end.
+  Completion Wait(int rank, const Part& part) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return At(number) != Progress::kRunning; });
-    return At(number) == Progress::kFailed ? failure_ : "";
+    changed_.wait(lock, [&] { return At(rank, part) != Progress::kRunning; });
+    const Progress progress = At(rank, part);
+    return {.progress = progress,
+            .finished = part.finished,
+            .at = now_(),
+            .reason = progress == Progress::kFailed ? failure_ : ""};
   }
 
   // Ends the group for all members; the first reason stays.
   void Fail(const std::string& reason) {
     const std::lock_guard lock(mutex_);
-    if (failure_.empty()) failure_ = reason;
-    gatherings_.clear();
+    if (!failure_.empty()) return;
+    failure_ = reason;
+    failed_at_ = now_();
+    for (Member& member : members_) {
+      for (Part* const part : member.waiting) part->finished = failed_at_;
+      member.waiting.clear();
+    }
     changed_.notify_all();
   }
 
  private:
-  Progress At(std::uint64_t number) const {
-    if (number < finished_) return Progress::kDone;
+  struct Member {
+    std::uint64_t started = 0;
+    std::uint64_t finished = 0;
+    std::deque<Part*> waiting = {};  // numbers finished, finished + 1, ...
+  };
+
+  Member& MemberOf(int rank) { return members_[static_cast<std::size_t>(rank)]; }
+
+  Progress At(int rank, const Part& part) {
+    if (part.number < MemberOf(rank).finished) return Progress::kDone;
     return failure_.empty() ? Progress::kRunning : Progress::kFailed;
   }
 
-  // All members start in the same order, so it is always the oldest that becomes complete.
-  void FinishFront() {
-    const Gathering& front = gatherings_.front();
-    TACTUS_CHECK(front.arrived == size_);
-    const std::span<float> first = front.buffers[static_cast<std::size_t>(std::max(front.root, 0))];
-    if (front.root == kNoRoot) {
-      std::vector<const float*> sources;
-      for (const std::span<float> buffer : front.buffers) sources.push_back(buffer.data());
-      SumInRankOrder(sources, first);
+  // A collective has become the next one of `rank`: performs it, and what comes after it, as far as
+  // all who take part have come.
+  void Arrive(int rank) {
+    std::vector<int> arrived = {rank};
+    while (!arrived.empty()) {
+      const int next = arrived.back();
+      arrived.pop_back();
+      const std::vector<int> members = WhoTakesPart(next);
+      if (members.empty()) continue;
+      Perform(members);
+      for (const int member : members) {
+        Finish(MemberOf(member));
+        if (!MemberOf(member).waiting.empty()) arrived.push_back(member);
+      }
     }
-    for (const std::span<float> buffer : front.buffers) {
-      if (buffer.data() != first.data()) std::copy(first.begin(), first.end(), buffer.begin());
-    }
-    gatherings_.pop_front();
-    ++finished_;
     changed_.notify_all();
   }
 
-  const int size_;
+  // The members of the next collective of `rank`, in rank order; none if it is not the next of
+  // all of them, or is done.
+  std::vector<int> WhoTakesPart(int rank) {
+    if (MemberOf(rank).waiting.empty()) return {};
+    const Operation& own = MemberOf(rank).waiting.front()->operation;
+    std::vector<int> members;
+    if (own.kind == Kind::kExchange) {
+      members = {std::min(rank, own.partner), std::max(rank, own.partner)};
+    } else {
+      members.resize(members_.size());
+      std::iota(members.begin(), members.end(), 0);
+    }
+    const auto has_come = [&](int member) {
+      const std::deque<Part*>& waiting = MemberOf(member).waiting;
+      if (waiting.empty()) return false;
+      const Operation& other = waiting.front()->operation;
+      const bool exchange = other.kind == Kind::kExchange;
+      if (own.kind != Kind::kExchange) return !exchange;
+      return member == rank || (exchange && other.partner == rank);
+    };
+    return std::ranges::all_of(members, has_come) ? members : std::vector<int>();
+  }
+
+  void Perform(const std::vector<int>& members) {
+    std::vector<Operation> operations;
+    for (const int member : members) {
+      operations.push_back(MemberOf(member).waiting.front()->operation);
+    }
+    for (const Operation& operation : operations) {
+      TACTUS_CHECK(operation.kind == operations.front().kind);
+      TACTUS_CHECK(operation.buffer.size() == operations.front().buffer.size());
+    }
+    switch (operations.front().kind) {
+      case Kind::kAllReduceSum:
+        return Sum(operations);
+      case Kind::kBroadcast:
+        return Copy(operations);
+      case Kind::kBarrier:
+        return;
+      case Kind::kExchange:
+        return Swap(operations.front(), operations.back());
+    }
+  }
+
+  static void Sum(const std::vector<Operation>& operations) {
+    const std::span<float> first = operations.front().buffer;
+    std::vector<const float*> sources;
+    for (const Operation& operation : operations) sources.push_back(operation.buffer.data());
+    SumInRankOrder(sources, first);
+    Copy(operations);
+  }
+
+  // The root's buffer, or that of rank 0, to all.
+  static void Copy(const std::vector<Operation>& operations) {
+    const int root = operations.front().partner;
+    const std::span<float> from = operations[static_cast<std::size_t>(root)].buffer;
+    for (const Operation& operation : operations) {
+      TACTUS_CHECK(operation.partner == root);
+      if (operation.buffer.data() == from.data()) continue;
+      std::copy(from.begin(), from.end(), operation.buffer.begin());
+    }
+  }
+
+  static void Swap(const Operation& a, const Operation& b) {
+    TACTUS_CHECK(a.outgoing.size() == b.incoming.size());
+    TACTUS_CHECK(b.outgoing.size() == a.incoming.size());
+    std::copy(a.outgoing.begin(), a.outgoing.end(), b.incoming.begin());
+    std::copy(b.outgoing.begin(), b.outgoing.end(), a.incoming.begin());
+  }
+
+  void Finish(Member& member) {
+    member.waiting.front()->finished = now_();
+    member.waiting.pop_front();
+    ++member.finished;
+  }
+
+  const std::function<Instant()> now_;
 
   // Guarded by mutex_.
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::uint64_t> started_;  // one a rank: collectives started
-  std::uint64_t finished_ = 0;          // collectives done
-  std::deque<Gathering> gatherings_;    // numbers finished_, finished_ + 1, ...
-  std::string failure_;                 // why the group is over; empty while it is not
+  std::vector<Member> members_;  // by rank
+  std::string failure_;          // why the group is over; empty while it is not
+  Instant failed_at_ = {};
 };
 
 class InProcessCollective : public Collective {
  public:
-  InProcessCollective(std::shared_ptr<Group> group, std::uint64_t number,
-                      std::function<Instant()> now)
-      : group_(std::move(group)), number_(number), now_(std::move(now)) {}
-  ~InProcessCollective() override { group_->Wait(number_); }
-
-  Progress Poll() override { return group_->Poll(number_); }
-
-  Completion Wait() override {
-    std::string failure = group_->Wait(number_);
-    const Progress progress = failure.empty() ? Progress::kDone : Progress::kFailed;
-    return {.progress = progress, .at = now_(), .reason = std::move(failure)};
+  InProcessCollective(std::shared_ptr<Group> group, int rank, const Operation& operation)
+      : group_(std::move(group)), rank_(rank), part_{.operation = operation} {
+    group_->Start(rank_, part_);
   }
+  ~InProcessCollective() override { group_->Wait(rank_, part_); }
+
+  Progress Poll() override { return group_->Poll(rank_, part_); }
+  Completion Wait() override { return group_->Wait(rank_, part_); }
 
  private:
   const std::shared_ptr<Group> group_;  // shared with the members' transports
-  const std::uint64_t number_;
-  const std::function<Instant()> now_;
+  const int rank_;
+  Part part_;  // written by the group
 };
 
 class InProcessTransport : public Transport {
  public:
-  InProcessTransport(std::shared_ptr<Group> group, int rank, std::function<Instant()> now)
-      : group_(std::move(group)), rank_(rank), now_(std::move(now)) {}
+  InProcessTransport(std::shared_ptr<Group> group, int rank)
+      : group_(std::move(group)), rank_(rank) {}
   ~InProcessTransport() override { Abort("the member has left"); }
 
   int rank() const override { return rank_; }
   int size() const override { return group_->size(); }
 
   std::unique_ptr<Collective> StartAllReduceSum(std::span<float> buffer) override {
-    return Start(buffer, kNoRoot);
+    return Start({.kind = Kind::kAllReduceSum, .buffer = buffer});
   }
 
   std::unique_ptr<Collective> StartBroadcast(std::span<float> buffer, int root) override {
     TACTUS_CHECK(root >= 0 && root < size());
-    return Start(buffer, root);
+    return Start({.kind = Kind::kBroadcast, .buffer = buffer, .partner = root});
+  }
+
+  std::unique_ptr<Collective> StartBarrier() override { return Start({.kind = Kind::kBarrier}); }
+
+  std::unique_ptr<Collective> StartExchange(int peer, std::span<const std::byte> outgoing,
+                                            std::span<std::byte> incoming) override {
+    TACTUS_CHECK(peer >= 0 && peer < size() && peer != rank_);
+    return Start(
+        {.kind = Kind::kExchange, .partner = peer, .outgoing = outgoing, .incoming = incoming});
   }
 
   void Abort(const std::string& reason) override {
@@ -146,23 +252,22 @@ class InProcessTransport : public Transport {
   }
 
  private:
-  std::unique_ptr<Collective> Start(std::span<float> buffer, int root) {
-    return std::make_unique<InProcessCollective>(group_, group_->Start(rank_, buffer, root), now_);
+  std::unique_ptr<Collective> Start(const Operation& operation) {
+    return std::make_unique<InProcessCollective>(group_, rank_, operation);
   }
 
   const std::shared_ptr<Group> group_;  // shared with the other members and with the handles
   const int rank_;
-  const std::function<Instant()> now_;
 };
 
 }  // namespace
 
 std::vector<std::unique_ptr<Transport>> MakeInProcessGroup(int size, std::function<Instant()> now) {
   TACTUS_CHECK(size >= 1);
-  const auto group = std::make_shared<Group>(size);
+  const auto group = std::make_shared<Group>(size, std::move(now));
   std::vector<std::unique_ptr<Transport>> members;
   for (int rank = 0; rank < size; ++rank) {
-    members.push_back(std::make_unique<InProcessTransport>(group, rank, now));
+    members.push_back(std::make_unique<InProcessTransport>(group, rank));
   }
   return members;
 }

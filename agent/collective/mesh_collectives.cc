@@ -31,12 +31,21 @@ bool MeshCollectives::Broadcast(std::span<float> buffer, int root) {
   return true;
 }
 
+bool MeshCollectives::Barrier() { return AllReduceSum({&nothing_, 1}); }
+
+bool MeshCollectives::Exchange(int peer, std::span<const std::byte> outgoing,
+                               std::span<std::byte> incoming) {
+  mesh_.Receive(peer, Lane::kFirst, incoming);
+  mesh_.Send(peer, Lane::kFirst, outgoing);
+  return mesh_.WaitReceived(peer, Lane::kFirst) && mesh_.WaitSent(peer, Lane::kFirst);
+}
+
 bool MeshCollectives::ReduceWhole(std::span<float> buffer) {
   MakeRoom(buffer.size());
   for (int peer = 0; peer < mesh_.size(); ++peer) {
     if (peer == mesh_.rank()) continue;
-    mesh_.Receive(peer, Lane::kFirst, InboxOf(peer, buffer.size()));
-    mesh_.Send(peer, Lane::kFirst, buffer);
+    mesh_.Receive(peer, Lane::kFirst, std::as_writable_bytes(InboxOf(peer, buffer.size())));
+    mesh_.Send(peer, Lane::kFirst, std::as_bytes(buffer));
   }
   for (int peer = 0; peer < mesh_.size(); ++peer) {
     if (peer == mesh_.rank()) continue;
@@ -55,16 +64,16 @@ bool MeshCollectives::ReduceInChunks(std::span<float> piece) {
   MakeRoom(own.size());
   for (int peer = 0; peer < mesh_.size(); ++peer) {
     if (peer == mesh_.rank()) continue;
-    mesh_.Receive(peer, Lane::kFirst, InboxOf(peer, own.size()));
-    mesh_.Receive(peer, Lane::kSecond, ChunkOf(piece, peer));
-    mesh_.Send(peer, Lane::kFirst, ChunkOf(piece, peer));
+    mesh_.Receive(peer, Lane::kFirst, std::as_writable_bytes(InboxOf(peer, own.size())));
+    mesh_.Receive(peer, Lane::kSecond, std::as_writable_bytes(ChunkOf(piece, peer)));
+    mesh_.Send(peer, Lane::kFirst, std::as_bytes(ChunkOf(piece, peer)));
   }
   for (int peer = 0; peer < mesh_.size(); ++peer) {
     if (peer != mesh_.rank() && !mesh_.WaitReceived(peer, Lane::kFirst)) return false;
   }
   SumInboxesInto(own);
   for (int peer = 0; peer < mesh_.size(); ++peer) {
-    if (peer != mesh_.rank()) mesh_.Send(peer, Lane::kSecond, own);
+    if (peer != mesh_.rank()) mesh_.Send(peer, Lane::kSecond, std::as_bytes(own));
   }
   for (int peer = 0; peer < mesh_.size(); ++peer) {
     if (peer == mesh_.rank()) continue;
@@ -78,11 +87,11 @@ bool MeshCollectives::ReduceInChunks(std::span<float> piece) {
 
 bool MeshCollectives::BroadcastWhole(std::span<float> buffer, int root) {
   if (mesh_.rank() != root) {
-    mesh_.Receive(root, Lane::kFirst, buffer);
+    mesh_.Receive(root, Lane::kFirst, std::as_writable_bytes(buffer));
     return mesh_.WaitReceived(root, Lane::kFirst);
   }
   for (int peer = 0; peer < mesh_.size(); ++peer) {
-    if (peer != root) mesh_.Send(peer, Lane::kFirst, buffer);
+    if (peer != root) mesh_.Send(peer, Lane::kFirst, std::as_bytes(buffer));
   }
   for (int peer = 0; peer < mesh_.size(); ++peer) {
     if (peer != root && !mesh_.WaitSent(peer, Lane::kFirst)) return false;
@@ -93,15 +102,15 @@ bool MeshCollectives::BroadcastWhole(std::span<float> buffer, int root) {
 bool MeshCollectives::BroadcastInChunks(std::span<float> piece, int root) {
   const std::span<float> own = ChunkOf(piece, mesh_.rank());
   const bool is_root = mesh_.rank() == root;
-  if (!is_root) mesh_.Receive(root, Lane::kFirst, own);
+  if (!is_root) mesh_.Receive(root, Lane::kFirst, std::as_writable_bytes(own));
   for (int peer = 0; peer < mesh_.size(); ++peer) {
     if (peer == mesh_.rank()) continue;
-    if (!is_root) mesh_.Receive(peer, Lane::kSecond, ChunkOf(piece, peer));
-    if (is_root) mesh_.Send(peer, Lane::kFirst, ChunkOf(piece, peer));
+    if (!is_root) mesh_.Receive(peer, Lane::kSecond, std::as_writable_bytes(ChunkOf(piece, peer)));
+    if (is_root) mesh_.Send(peer, Lane::kFirst, std::as_bytes(ChunkOf(piece, peer)));
   }
   if (!is_root && !mesh_.WaitReceived(root, Lane::kFirst)) return false;
   for (int peer = 0; peer < mesh_.size(); ++peer) {
-    if (peer != mesh_.rank() && peer != root) mesh_.Send(peer, Lane::kSecond, own);
+    if (peer != mesh_.rank() && peer != root) mesh_.Send(peer, Lane::kSecond, std::as_bytes(own));
   }
   for (int peer = 0; peer < mesh_.size(); ++peer) {
     if (peer == mesh_.rank()) continue;

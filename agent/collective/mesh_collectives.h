@@ -1,4 +1,4 @@
-// The algorithms of the Gloo transport: all-reduce and broadcast over a full mesh.
+// The algorithms of the Gloo transport: collectives over a full mesh.
 //
 // Two steps however many members there are, each moving the least possible: what every member owns
 // a chunk of is first gathered at the chunk's owner, then sent by the owner to all. Where it
@@ -33,6 +33,13 @@ class MeshCollectives {
   // reaches many members over the root's one link.
   [[nodiscard]] bool Broadcast(std::span<float> buffer, int root);
 
+  // Returns once every member has called it.
+  [[nodiscard]] bool Barrier();
+
+  // Sends to one peer and receives from it at the same time; a message without bytes travels too.
+  [[nodiscard]] bool Exchange(int peer, std::span<const std::byte> outgoing,
+                              std::span<std::byte> incoming);
+
  private:
   [[nodiscard]] bool ReduceWhole(std::span<float> buffer);
   [[nodiscard]] bool ReduceInChunks(std::span<float> piece);
@@ -50,6 +57,7 @@ class MeshCollectives {
   void SumInboxesInto(std::span<float> own);
 
   GlooMesh& mesh_;
+  float nothing_ = 0;                  // what the members of a barrier sum
   std::vector<float> inboxes_;         // one after the other in rank order, without this member
   std::vector<const float*> sources_;  // of the sum under way
 };

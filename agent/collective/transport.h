@@ -17,6 +17,7 @@ enum class Progress { kRunning, kDone, kFailed };
 // How a collective ended.
 struct Completion {
   Progress progress = Progress::kDone;  // kDone or kFailed
+  Instant finished = {};  // when it was done, which may be before the caller learned of it
   Instant at = {};  // when the waiting caller learned of it, in the caller's world: real or virtual
   std::string reason = {};  // why it failed, for a person; empty otherwise
 };
@@ -53,6 +54,17 @@ class Transport {
 
   // buffer <- the root's buffer. Same rules.
   virtual std::unique_ptr<Collective> StartBroadcast(std::span<float> buffer, int root) = 0;
+
+  // Done once every member has started it, and everything that each had started before is done: a
+  // member that computes meanwhile learns by Poll that all are ready. It moves next to nothing.
+  virtual std::unique_ptr<Collective> StartBarrier() = 0;
+
+  // Sends `outgoing` to `peer` and fills `incoming` from it, at the same time; only the two take
+  // part, and both start it in the same place of the collectives that they share. `incoming` is as
+  // long as the peer's `outgoing`; either may be empty. The memory rules are those above; the two
+  // do not overlap. peer: in [0, size()), not this member.
+  virtual std::unique_ptr<Collective> StartExchange(int peer, std::span<const std::byte> outgoing,
+                                                    std::span<std::byte> incoming) = 0;
 
   // Fails everything under way and to come, on this member. May be called from another thread.
   virtual void Abort(const std::string& reason) = 0;

@@ -24,7 +24,7 @@ class CheckersTest : public testing::Test {
 
   // Both members close a round of one sample each.
   void Round(std::uint64_t round, const std::vector<std::uint64_t>& samples) {
-    for (const std::uint64_t sample : samples) checkers_.OnSamples(kGroup, round, {{sample}});
+    checkers_.OnSamples(kGroup, {.round = round, .epoch = round / 2, .indices = samples});
     for (int member = 0; member < 2; ++member) {
       checkers_.OnRoundClosed(kGroup, {.round = round, .epoch = round / 2},
                               At(static_cast<double>(round)));
@@ -81,8 +81,19 @@ TEST_F(CheckersTest, ASampleIsUsedOnceAnEpoch) {
                                     "job 1 generation 1: epoch 0 used 3 of 4 samples"));
 }
 
+TEST_F(CheckersTest, ARoundMayUseSamplesOfTwoEpochs) {
+  Round(0, {2, 0});
+  const std::vector<std::uint64_t> early = {2};
+  checkers_.OnSamples(kGroup, {.round = 1, .epoch = 1, .indices = early});
+  Round(1, {1, 3});
+  Round(2, {2, 1});
+
+  EXPECT_THAT(Broken(), ElementsAre("job 1 generation 1: sample 2 was used twice in epoch 1"));
+}
+
 TEST_F(CheckersTest, ARoundThatWasNotAppliedUsesNothing) {
-  checkers_.OnSamples(kGroup, 5, {{2}});
+  const std::vector<std::uint64_t> lost = {2};
+  checkers_.OnSamples(kGroup, {.round = 5, .indices = lost});
   Round(0, {2, 0});
 
   EXPECT_THAT(Broken(), IsEmpty());
@@ -91,10 +102,12 @@ TEST_F(CheckersTest, ARoundThatWasNotAppliedUsesNothing) {
 TEST_F(CheckersTest, DecisionsAndStatesHaveReasons) {
   checkers_.OnPlan(kGroup, {.version = 2}, At(0));
   checkers_.OnActions({job::PublishDecision{.job = {1}, .plan = {.version = 2}}}, At(0));
+  checkers_.OnActions({job::PersistDecision{.job = {1}, .decision = {.plan_version = 2}}}, At(0));
   checkers_.OnActions(Persist({.id = {1}, .revision = 1}), At(0));
 
   EXPECT_THAT(Broken(), ElementsAre("job 1 generation 1: plan 2 has no reason",
                                     "job 1: plan 2 was decided without a reason",
+                                    "job 1: a decision of plan 2 has no reason",
                                     "job 1: its state has no reason"));
 }
 
@@ -145,7 +158,7 @@ TEST_F(CheckersTest, RoundsGoOnWhileTheCoordinatorIsAway) {
   checkers_.TakeViolations();
   checkers_.OnCoordinatorAway(At(5.5));
 
-  checkers_.OnCoordinatorBack(At(20));
+  checkers_.OnCoordinatorBack(At(30));
 
   EXPECT_THAT(Broken(),
               ElementsAre(HasSubstr("no round was closed while the coordinator was away")));
@@ -159,7 +172,7 @@ TEST_F(CheckersTest, TheRoundThatWasUnderWayDoesNotSpeakForTheNextOnes) {
   checkers_.OnCoordinatorAway(At(5.5));
   Round(6, {});
 
-  checkers_.OnCoordinatorBack(At(20));
+  checkers_.OnCoordinatorBack(At(30));
 
   EXPECT_THAT(Broken(),
               testing::Contains(HasSubstr("no round was closed while the coordinator was away")));
@@ -171,7 +184,7 @@ TEST_F(CheckersTest, WhoIsDisturbedOnPurposeIsExcused) {
   checkers_.Excuse(kGroup, At(19));
   checkers_.OnCoordinatorAway(At(5.5));
 
-  checkers_.OnCoordinatorBack(At(20));
+  checkers_.OnCoordinatorBack(At(30));
 
   EXPECT_THAT(Broken(), IsEmpty());
 }

@@ -118,7 +118,7 @@ TEST(FaultInjectionTest, AOneWayPartitionDoesNotEndOneOfBothWays) {
 
 TEST(FaultInjectionTest, TheDiskHasRoomAfterTheLastOfTheFaultsThatFillIt) {
   Scenario scenario = TwoHosts();
-  scenario.jobs[0].settings.batch_policy = "proportional";
+  scenario.jobs[0].settings.adapt.batch_policy = "proportional";
 
   const Outcome outcome =
       SimulateWith({{.kind = Kind::kDiskFull, .at_seconds = 1.2, .for_seconds = 2},

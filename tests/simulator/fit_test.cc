@@ -27,7 +27,7 @@ Recorded Record(const ClusterModel& cluster, const char* policy) {
     devices += static_cast<std::uint32_t>(host.devices.size());
   }
   job.settings.workers_min = devices;
-  job.settings.batch_policy = policy;
+  job.settings.adapt.batch_policy = policy;
   job.settings.stop_rounds = job.engine.stop.rounds = 300;
   scenario.jobs.push_back(std::move(job));
   Recorded recorded;

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,7 +45,7 @@ class GroupTest : public testing::Test {
 
   void Member(std::size_t i, Instant start) {
     if (!processes_[i]->SleepUntil(start, WaitReason::kComputing)) return;
-    completions_[i] = transports_[i]->StartAllReduceSum(values_[i])->Wait();
+    completions_[i] = body_(i);
     transports_[i].reset();
   }
 
@@ -59,6 +62,11 @@ class GroupTest : public testing::Test {
     EXPECT_EQ(completions_[i].at, at) << i;
     EXPECT_EQ(completions_[i].reason, reason) << i;
   }
+
+  // What a member does from its start on.
+  std::function<collective::Completion(std::size_t i)> body_ = [this](std::size_t i) {
+    return transports_[i]->StartAllReduceSum(values_[i])->Wait();
+  };
 
   Algorithm algorithm_ = Algorithm::kRecursiveHalving;
   Scheduler scheduler_;
@@ -148,6 +156,165 @@ TEST_F(GroupTest, WhoIsCutOffForEverGivesUpAndWhoIsNotDoesNotWait) {
   EXPECT_EQ(completions_[0].progress, collective::Progress::kDone);
   EXPECT_EQ(completions_[0].at, At(4));  // what 1 sent has come
   ExpectFailed(1, At(603), "a collective made no progress for 600 s");
+}
+
+// A second each for what was started at once.
+TEST_F(GroupTest, ACollectiveBeginsWhenTheMembersEarlierOneIsDone) {
+  body_ = [this](std::size_t i) {
+    std::vector<float> other = {1.0f};
+    const auto first = transports_[i]->StartAllReduceSum(values_[i]);
+    const auto second = transports_[i]->StartAllReduceSum(other);
+    EXPECT_EQ(first->Wait().at, At(1));
+    return second->Wait();
+  };
+
+  Run({0, 0});
+
+  for (const std::size_t i : {0, 1}) EXPECT_EQ(completions_[i].at, At(2)) << i;
+}
+
+// A second up the tree, where 0 has the sum; then the sum and the broadcast down, one each.
+TEST_F(GroupTest, WhoIsDoneEarlierBeginsTheNextOneEarlier) {
+  algorithm_ = Algorithm::kTree;
+  body_ = [this](std::size_t i) {
+    std::vector<float> other = {1.0f};
+    const auto first = transports_[i]->StartAllReduceSum(values_[i]);
+    return transports_[i]->StartBroadcast(other, 0)->Wait();
+  };
+
+  Run({0, 0});
+
+  EXPECT_EQ(completions_[0].finished, At(1));  // it has the broadcast from the beginning
+  EXPECT_EQ(completions_[1].finished, At(3));
+}
+
+// Four bytes, in two halves there and back.
+constexpr Duration kBarrierTime = Seconds(4e-6);
+
+TEST_F(GroupTest, ABarrierIsDoneAMomentAfterTheLastHasCome) {
+  body_ = [this](std::size_t i) { return transports_[i]->StartBarrier()->Wait(); };
+
+  Run({0, 3});
+
+  for (const std::size_t i : {0, 1}) {
+    EXPECT_EQ(completions_[i].progress, collective::Progress::kDone);
+    EXPECT_EQ(completions_[i].at, At(3) + kBarrierTime) << i;
+  }
+}
+
+TEST_F(GroupTest, ABarrierComesAfterWhatItsMembersStartedBefore) {
+  body_ = [this](std::size_t i) {
+    const auto reduction = transports_[i]->StartAllReduceSum(values_[i]);
+    return transports_[i]->StartBarrier()->Wait();
+  };
+
+  Run({0, 3});
+
+  for (const std::size_t i : {0, 1}) EXPECT_EQ(completions_[i].at, At(4) + kBarrierTime) << i;
+}
+
+TEST_F(GroupTest, WhoComputesMeanwhileLearnsLaterOfABarrierThatIsDone) {
+  body_ = [this](std::size_t i) {
+    const auto barrier = transports_[i]->StartBarrier();
+    processes_[i]->SleepUntil(At(10), WaitReason::kComputing);
+    EXPECT_EQ(barrier->Poll(), collective::Progress::kDone);
+    return barrier->Wait();
+  };
+
+  Run({0, 3});
+
+  EXPECT_EQ(completions_[0].at, At(10));
+  EXPECT_EQ(completions_[0].finished, At(3) + kBarrierTime);
+}
+
+TEST_F(GroupTest, WhoComputesMeanwhileLearnsOfABarrierThatNobodyCameTo) {
+  body_ = [this](std::size_t i) {
+    if (i == 1) processes_[i]->SleepUntil(At(2000), WaitReason::kComputing);
+    const auto barrier = transports_[i]->StartBarrier();
+    if (i == 0) processes_[i]->SleepUntil(At(1000), WaitReason::kComputing);
+    return barrier->Wait();
+  };
+
+  Run({5, 5});
+
+  ExpectFailed(0, At(1000), "a collective made no progress for 600 s");
+  EXPECT_EQ(completions_[0].finished, At(605));
+}
+
+class GroupExchangeTest : public GroupTest {
+ protected:
+  // The two exchange: 0 sends two elements, 1 sends one.
+  collective::Completion Swap(std::size_t i) {
+    const std::vector<float> sent = i == 0 ? std::vector{5.0f, 6.0f} : std::vector{7.0f};
+    received_[i].resize(i == 0 ? 1 : 2);
+    return transports_[i]
+        ->StartExchange(static_cast<int>(1 - i), std::as_bytes(std::span(sent)),
+                        std::as_writable_bytes(std::span(received_[i])))
+        ->Wait();
+  }
+
+  std::array<std::vector<float>, 2> received_;
+};
+
+TEST_F(GroupExchangeTest, AnExchangeTakesEachMessagesTime) {
+  body_ = [this](std::size_t i) { return Swap(i); };
+
+  Run({0, 3});
+
+  EXPECT_EQ(completions_[0].at, At(4));
+  EXPECT_EQ(completions_[1].at, At(3));  // what 0 sent at once has come
+  EXPECT_EQ(received_[0], std::vector<float>{7.0f});
+  EXPECT_EQ(received_[1], (std::vector<float>{5.0f, 6.0f}));
+  EXPECT_DOUBLE_EQ(group_->bytes_sent(), 3e6);
+}
+
+TEST_F(GroupExchangeTest, AnExchangeIsOfTwoMembersAlone) {
+  body_ = [this](std::size_t i) {
+    if (i == 2) return transports_[i]->StartAllReduceSum(values_[i])->Wait();
+    const collective::Completion swapped = Swap(i);
+    EXPECT_EQ(swapped.at, At(i == 0 ? 1 : 2)) << i;
+    return transports_[i]->StartAllReduceSum(values_[i])->Wait();
+  };
+
+  Run({0, 0, 50});
+
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(completions_[i].progress, collective::Progress::kDone);
+    EXPECT_EQ(values_[i][0], 6.0f);
+  }
+}
+
+TEST_F(GroupExchangeTest, AnExchangeWaitsForWhatItsMembersStartedBefore) {
+  body_ = [this](std::size_t i) {
+    const auto reduction = transports_[i]->StartAllReduceSum(values_[i]);
+    return i == 2 ? reduction->Wait() : Swap(i);
+  };
+
+  Run({0, 0, 50});
+
+  EXPECT_GE(completions_[0].at, At(52));
+  EXPECT_GE(completions_[1].at, At(53));
+  EXPECT_EQ(received_[0], std::vector<float>{7.0f});
+}
+
+TEST_F(GroupExchangeTest, AMemberThatLeavesEndsTheGroupForWhoExchangesWithIt) {
+  LeaveAt(2, 1);
+  body_ = [this](std::size_t i) { return Swap(i); };
+
+  Run({0, 10});
+
+  ExpectFailed(0, At(2) + Group::kResetDelay, "a member left the group");
+}
+
+TEST_F(GroupExchangeTest, AMemberThatLeavesIsNotMissedByAnExchangeOfOthers) {
+  LeaveAt(2, 2);
+  body_ = [this](std::size_t i) { return Swap(i); };
+
+  Run({0, 3, 10});
+
+  for (const std::size_t i : {0, 1}) {
+    EXPECT_EQ(completions_[i].progress, collective::Progress::kDone) << i;
+  }
 }
 
 TEST_F(GroupTest, ADeathIsNotHiddenByAGiveUpThatIsFarAhead) {

@@ -14,6 +14,28 @@
 namespace tactus::simulator {
 namespace {
 
+// What the recorder kept of the decisions of one job.
+std::vector<policies::Decision> Recorded(const std::vector<policies::Decision>& persisted) {
+  Recorder recorder(false);
+  for (const policies::Decision& decision : persisted) {
+    recorder.OnActions({job::PersistDecision{.job = {1}, .decision = decision}}, Instant{});
+  }
+  return recorder.TakeJobs().at(0).records;
+}
+
+TEST(RecorderTest, ADecisionIsKeptInItsNewestFormByPlanAndAxis) {
+  using policies::Axis;
+  const policies::Decision batch = {.plan_version = 2, .axis = Axis::kBatch, .to = "8 + 8"};
+  const policies::Decision when = {
+      .plan_version = 2, .axis = Axis::kSynchronization, .to = "delayed"};
+  const policies::Decision later = {.plan_version = 3, .axis = Axis::kBatch, .to = "4 + 12"};
+  policies::Decision measured = when;
+  measured.measured_gain = 0.5;
+
+  EXPECT_EQ(Recorded({when, later, batch, measured}),
+            (std::vector<policies::Decision>{batch, measured, later}));
+}
+
 Scenario Twins(std::uint64_t rounds) {
   Scenario scenario;
   for (int i = 0; i < 2; ++i) {

@@ -41,7 +41,7 @@ TEST(SimulationTest, ARoundTakesWhatTheSlowestTakes) {
 
 TEST(SimulationTest, ProportionalSharesUseWhatFixedOnesWaste) {
   Scenario scenario = TwoHosts();
-  scenario.jobs[0].settings.batch_policy = "proportional";
+  scenario.jobs[0].settings.adapt.batch_policy = "proportional";
 
   const JobOutcome job = Simulate(std::move(scenario)).jobs[0];
 
@@ -78,7 +78,7 @@ TEST(SimulationTest, APauseCostsItsTimeAndNothingElse) {
 
 TEST(SimulationTest, ASlowDownIsAnsweredByANewPlan) {
   Scenario scenario = TwoHosts();
-  scenario.jobs[0].settings.batch_policy = "proportional";
+  scenario.jobs[0].settings.adapt.batch_policy = "proportional";
   scenario.cluster.faults.push_back({.kind = Fault::Kind::kSlowDown,
                                      .at_seconds = 10,
                                      .for_seconds = 1000,
@@ -134,7 +134,7 @@ TEST(SimulationTest, APartitionBetweenHostsDelaysARound) {
 
 TEST(SimulationTest, AFullDiskHoldsUpWhatMustBeDurableAndNoRound) {
   Scenario scenario = TwoHosts();
-  scenario.jobs[0].settings.batch_policy = "proportional";
+  scenario.jobs[0].settings.adapt.batch_policy = "proportional";
   // Plans are persisted before they are sent, so none comes before the disk has room.
   scenario.cluster.faults.push_back(
       {.kind = Fault::Kind::kDiskFull, .at_seconds = 1.2, .for_seconds = 10});

@@ -22,7 +22,7 @@ inline Scenario TwoHosts() {
   SimulatedJob job{.learner = std::make_unique<NoisyQuadratic>(NoisyQuadraticOptions{})};
   job.settings.name = "twins";
   job.settings.workers_min = 2;
-  job.settings.batch_policy = "fixed";
+  job.settings.adapt.batch_policy = "fixed";
   job.settings.stop_rounds = job.engine.stop.rounds = 500;
   scenario.jobs.push_back(std::move(job));
   return scenario;

@@ -148,6 +148,11 @@ class RecordingTransport : public Transport {
     return std::make_unique<EndedCollective>(std::move(completion));
   }
   std::unique_ptr<Collective> StartBroadcast(std::span<float>, int) override { return nullptr; }
+  std::unique_ptr<Collective> StartBarrier() override { return nullptr; }
+  std::unique_ptr<Collective> StartExchange(int, std::span<const std::byte>,
+                                            std::span<std::byte>) override {
+    return nullptr;
+  }
   void Abort(const std::string&) override {}
 
   std::vector<std::span<float>> started;

@@ -158,10 +158,10 @@ TEST_F(GlooMeshTest, MessagesOfTwoLanesDoNotMix) {
   const std::vector<float> sent = {1.0f, 2.0f};
   std::vector<float> received(2);
 
-  meshes[0]->Send(1, Lane::kSecond, std::span(sent).subspan(1, 1));
-  meshes[0]->Send(1, Lane::kFirst, std::span(sent).subspan(0, 1));
-  meshes[1]->Receive(0, Lane::kFirst, std::span(received).subspan(0, 1));
-  meshes[1]->Receive(0, Lane::kSecond, std::span(received).subspan(1, 1));
+  meshes[0]->Send(1, Lane::kSecond, std::as_bytes(std::span(sent).subspan(1, 1)));
+  meshes[0]->Send(1, Lane::kFirst, std::as_bytes(std::span(sent).subspan(0, 1)));
+  meshes[1]->Receive(0, Lane::kFirst, std::as_writable_bytes(std::span(received).subspan(0, 1)));
+  meshes[1]->Receive(0, Lane::kSecond, std::as_writable_bytes(std::span(received).subspan(1, 1)));
 
   EXPECT_TRUE(meshes[1]->WaitReceived(0, Lane::kFirst));
   EXPECT_TRUE(meshes[1]->WaitReceived(0, Lane::kSecond));
@@ -177,12 +177,12 @@ TEST_F(GlooMeshTest, AMessageThatCameBeforeItsSenderLeftIsReceived) {
     OnEveryRank(2, [&](int rank) {
       const BlockedSigpipe blocked;
       if (rank == 1) {
-        meshes[1]->Receive(0, Lane::kFirst, received);
+        meshes[1]->Receive(0, Lane::kFirst, std::as_writable_bytes(std::span(received)));
         EXPECT_TRUE(meshes[1]->WaitReceived(0, Lane::kFirst)) << meshes[1]->failure();
         return;
       }
       const std::vector<float> sent = {7.0f};
-      meshes[0]->Send(1, Lane::kFirst, sent);
+      meshes[0]->Send(1, Lane::kFirst, std::as_bytes(std::span(sent)));
       EXPECT_TRUE(meshes[0]->WaitSent(1, Lane::kFirst));
       meshes[0].reset();
     });
@@ -195,8 +195,8 @@ TEST_F(GlooMeshTest, ASenderThatDiesWithinAMessageFailsTheReceiver) {
   const std::vector<float> sent(kMoreThanSocketsHold);
   std::vector<float> received(kMoreThanSocketsHold);
 
-  meshes[1]->Receive(0, Lane::kFirst, received);
-  meshes[0]->Send(1, Lane::kFirst, sent);
+  meshes[1]->Receive(0, Lane::kFirst, std::as_writable_bytes(std::span(received)));
+  meshes[0]->Send(1, Lane::kFirst, std::as_bytes(std::span(sent)));
   meshes[0].reset();
 
   EXPECT_FALSE(meshes[1]->WaitReceived(0, Lane::kFirst));
@@ -209,8 +209,8 @@ TEST_F(GlooMeshTest, AReceiverThatDiesWithinAMessageFailsTheSender) {
   const std::vector<float> sent(kMoreThanSocketsHold);
   std::vector<float> received(kMoreThanSocketsHold);
 
-  meshes[1]->Receive(0, Lane::kFirst, received);
-  meshes[0]->Send(1, Lane::kFirst, sent);
+  meshes[1]->Receive(0, Lane::kFirst, std::as_writable_bytes(std::span(received)));
+  meshes[0]->Send(1, Lane::kFirst, std::as_bytes(std::span(sent)));
   meshes[1].reset();
 
   EXPECT_FALSE(meshes[0]->WaitSent(1, Lane::kFirst));
@@ -218,10 +218,36 @@ TEST_F(GlooMeshTest, AReceiverThatDiesWithinAMessageFailsTheSender) {
   meshes[0]->ReleaseMemory();
 }
 
+TEST_F(GlooMeshTest, APeerThatDiesWithinAnExchangeFailsIt) {
+  std::vector<GlooMeeting> meetings = MeetInMemory(2);
+  std::unique_ptr<Transport> survivor;
+  OnEveryRank(2, [&](int rank) {
+    const BlockedSigpipe blocked;
+    if (rank == 0) {
+      survivor = ConnectGloo(meetings[0]).transport;
+      return;
+    }
+    std::string reason;
+    const std::unique_ptr<GlooMesh> dying = GlooMesh::Connect(meetings[1], reason);
+    ASSERT_NE(dying, nullptr) << reason;
+    const std::vector<float> sent(kMoreThanSocketsHold);
+    dying->Send(0, Lane::kFirst, std::as_bytes(std::span(sent)));
+    dying->ReleaseMemory();
+  });
+  ASSERT_NE(survivor, nullptr);
+
+  std::vector<float> received(kMoreThanSocketsHold);
+  const Completion completion =
+      survivor->StartExchange(1, {}, std::as_writable_bytes(std::span(received)))->Wait();
+
+  EXPECT_EQ(completion.progress, Progress::kFailed);
+  EXPECT_THAT(completion.reason, HasSubstr("rank 1"));
+}
+
 TEST_F(GlooMeshTest, AnInterruptEndsTheWaitAndTheMesh) {
   std::vector<std::unique_ptr<GlooMesh>> meshes = MakeMeshes();
   std::vector<float> received(1);
-  meshes[1]->Receive(0, Lane::kFirst, received);
+  meshes[1]->Receive(0, Lane::kFirst, std::as_writable_bytes(std::span(received)));
 
   meshes[1]->Interrupt();
 

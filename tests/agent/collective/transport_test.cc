@@ -2,13 +2,19 @@
 
 #include "agent/collective/transport.h"
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "agent/collective/in_process.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/agent/collective/groups.h"
@@ -79,6 +85,7 @@ TEST_P(TransportTest, ACompletionCarriesThePresent) {
     std::vector<float> buffer(3, 1.0f);
     const Completion completion = member(rank).StartAllReduceSum(buffer)->Wait();
     EXPECT_EQ(completion.at, kTestNow);
+    EXPECT_EQ(completion.finished, kTestNow);
     EXPECT_EQ(completion.reason, "");
   });
 }
@@ -114,6 +121,80 @@ TEST_P(TransportTest, ManyCollectivesInFlightFinishInOrder) {
       EXPECT_EQ(handles[i]->Poll(), Progress::kDone) << i;
       EXPECT_TRUE(SameBits(buffers[i], ExpectedSum(size(), length_of(i), 100 * i))) << i;
     }
+  });
+}
+
+// Whom `rank` turns to in a turn, the same turn for both; itself in one of them.
+int PartnerOf(int rank, int turn, int size) { return (turn + size - rank) % size; }
+
+std::span<const std::byte> BytesOf(const std::vector<float>& values, std::size_t bytes) {
+  return std::as_bytes(std::span(values)).first(bytes);
+}
+
+// What `from` sends to another in the turn is random, as is how much: nothing, a few odd bytes, or
+// more than sockets hold at once.
+constexpr std::size_t kMessageFloatsMax = 300'000;
+std::vector<float> MessageOf(int from, int turn) {
+  return RandomValues(kMessageFloatsMax, static_cast<std::uint64_t>(100 * from + turn));
+}
+std::size_t MessageBytes(int from, int turn) {
+  constexpr std::array<std::size_t, 5> kBytes = {0, 1, 7, 4096, 4 * kMessageFloatsMax - 3};
+  return kBytes[static_cast<std::size_t>(from + 2 * turn) % kBytes.size()];
+}
+
+TEST_P(TransportTest, AnExchangeGivesEachWhatTheOtherSent) {
+  OnEveryRank(size(), [&](int rank) {
+    for (int turn = 0; turn < 2 * size(); ++turn) {
+      const int peer = PartnerOf(rank, turn, size());
+      if (peer == rank) continue;
+      const std::vector<float> sent = MessageOf(rank, turn);
+      const std::vector<float> expected = MessageOf(peer, turn);
+      std::vector<std::byte> received(MessageBytes(peer, turn));
+      const Completion completion =
+          member(rank)
+              .StartExchange(peer, BytesOf(sent, MessageBytes(rank, turn)), received)
+              ->Wait();
+      EXPECT_EQ(completion.progress, Progress::kDone) << completion.reason;
+      EXPECT_TRUE(std::ranges::equal(received, BytesOf(expected, received.size()))) << turn;
+    }
+  });
+}
+
+TEST_P(TransportTest, ABarrierIsDoneOnceAllHaveStartedIt) {
+  std::atomic<int> come = 0;
+  OnEveryRank(size(), [&](int rank) {
+    for (int round = 1; round <= 20; ++round) {
+      ++come;
+      EXPECT_EQ(member(rank).StartBarrier()->Wait().progress, Progress::kDone);
+      EXPECT_GE(come, round * size());
+    }
+  });
+}
+
+TEST_P(TransportTest, BarriersAndExchangesKeepTheirPlaceAmongTheOthers) {
+  constexpr std::size_t kLength = 40'000;
+  OnEveryRank(size(), [&](int rank) {
+    const int peer = size() - 1 - rank;  // the one in the middle has none
+    std::vector<float> first = RandomValues(kLength, 3 + static_cast<std::uint64_t>(rank));
+    std::vector<float> second = RandomValues(kLength, 50 + static_cast<std::uint64_t>(rank));
+    std::vector<float> swapped(kLength);
+    std::vector<std::unique_ptr<Collective>> handles;
+    handles.push_back(member(rank).StartAllReduceSum(first));
+    if (peer != rank) {
+      handles.push_back(member(rank).StartExchange(peer, std::as_bytes(std::span(first)),
+                                                   std::as_writable_bytes(std::span(swapped))));
+    }
+    handles.push_back(member(rank).StartBarrier());
+    handles.push_back(member(rank).StartAllReduceSum(second));
+
+    EXPECT_EQ(handles.back()->Wait().progress, Progress::kDone);
+
+    for (const std::unique_ptr<Collective>& handle : handles) {
+      EXPECT_EQ(handle->Poll(), Progress::kDone);
+    }
+    EXPECT_TRUE(SameBits(first, ExpectedSum(size(), kLength, 3)));
+    EXPECT_TRUE(peer == rank || SameBits(swapped, first));  // the sum was sent, not its part
+    EXPECT_TRUE(SameBits(second, ExpectedSum(size(), kLength, 50)));
   });
 }
 
@@ -226,6 +307,41 @@ TEST_P(PeersTest, ACollectiveIsRunningUntilAllHaveStartedIt) {
   EXPECT_EQ(first, std::vector<float>(10, static_cast<float>(size())));
 }
 
+TEST_P(PeersTest, ABarrierIsRunningUntilTheLastHasStartedIt) {
+  const std::unique_ptr<Collective> handle = member(0).StartBarrier();
+  OnEveryRank(size() - 1, [&](int rank) {
+    if (rank == 0) {
+      EXPECT_EQ(handle->Poll(), Progress::kRunning);
+      rank = size() - 1;
+    }
+    member(rank).StartBarrier()->Wait();
+  });
+  EXPECT_EQ(handle->Wait().progress, Progress::kDone);
+}
+
+TEST_P(PeersTest, APeerThatDiesFailsTheExchangeWithIt) {
+  OnEveryRank(size(), [&](int rank) {
+    if (rank == 1) return Leave(rank);
+    if (rank > 1) return;
+    std::vector<std::byte> outgoing(100), incoming(100);
+    const Completion completion = member(0).StartExchange(1, outgoing, incoming)->Wait();
+    EXPECT_EQ(completion.progress, Progress::kFailed);
+    EXPECT_NE(completion.reason, "");
+    EXPECT_EQ(member(0).StartBarrier()->Wait().progress, Progress::kFailed);
+  });
+}
+
+TEST_P(PeersTest, AnAbortFailsABarrierAndAnExchangeUnderWay) {
+  std::vector<std::byte> incoming(8);
+  const std::unique_ptr<Collective> barrier = member(0).StartBarrier();
+  const std::unique_ptr<Collective> exchange = member(1).StartExchange(0, {}, incoming);
+
+  for (const int rank : {0, 1}) member(rank).Abort("told to stop");
+
+  EXPECT_EQ(barrier->Wait().progress, Progress::kFailed);
+  EXPECT_EQ(exchange->Wait().progress, Progress::kFailed);
+}
+
 TEST_P(PeersTest, WhatIsDoneStaysDoneAfterAFailure) {
   OnEveryRank(size(), [&](int rank) {
     std::vector<float> buffer(10);
@@ -239,6 +355,55 @@ TEST_P(PeersTest, WhatIsDoneStaysDoneAfterAFailure) {
 
 INSTANTIATE_TEST_SUITE_P(Every, PeersTest, ::testing::ValuesIn(ShapesFrom(2, 4)), ShapeName);
 
+// The present is told by the test.
+class CompletionTest : public ::testing::TestWithParam<Kind> {
+ protected:
+  CompletionTest() {
+    const auto now = [this] { return Instant(Duration(nanoseconds_)); };
+    if (GetParam() == Kind::kInProcess) {
+      members_ = MakeInProcessGroup(2, now);
+      return;
+    }
+    std::vector<GlooMeeting> meetings = MeetInMemory(2);
+    members_.resize(2);
+    OnEveryRank(2, [&](int rank) {
+      const auto index = static_cast<std::size_t>(rank);
+      meetings[index].now = now;
+      members_[index] = ConnectGloo(meetings[index]).transport;
+    });
+  }
+
+  std::atomic<std::int64_t> nanoseconds_ = 5;
+  std::vector<std::unique_ptr<Transport>> members_;
+};
+
+TEST_P(CompletionTest, SaysWhenItWasDoneAndWhenThatWasLearned) {
+  const std::unique_ptr<Collective> first = members_[0]->StartBarrier();
+  const std::unique_ptr<Collective> second = members_[1]->StartBarrier();
+  while (first->Poll() == Progress::kRunning || second->Poll() == Progress::kRunning) {
+    std::this_thread::yield();
+  }
+  nanoseconds_ = 9;
+
+  for (Collective* const handle : {first.get(), second.get()}) {
+    const Completion completion = handle->Wait();
+    EXPECT_EQ(completion.finished, Instant(Duration(5)));
+    EXPECT_EQ(completion.at, Instant(Duration(9)));
+  }
+}
+
+TEST_P(CompletionTest, SaysWhenItFailed) {
+  const std::unique_ptr<Collective> handle = members_[0]->StartBarrier();
+  members_[0]->Abort("told to stop");
+  while (handle->Poll() == Progress::kRunning) std::this_thread::yield();
+  nanoseconds_ = 9;
+
+  EXPECT_EQ(handle->Wait().finished, Instant(Duration(5)));
+  EXPECT_EQ(members_[0]->StartBarrier()->Wait().finished, Instant(Duration(5)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, CompletionTest, ::testing::Values(Kind::kInProcess, Kind::kGloo));
+
 class SoloTest : public TransportTest {};
 
 TEST_P(SoloTest, AGroupOfOneIsDoneAtOnce) {
@@ -246,6 +411,7 @@ TEST_P(SoloTest, AGroupOfOneIsDoneAtOnce) {
 
   EXPECT_EQ(member(0).StartAllReduceSum(buffer)->Poll(), Progress::kDone);
   EXPECT_EQ(member(0).StartBroadcast(buffer, 0)->Poll(), Progress::kDone);
+  EXPECT_EQ(member(0).StartBarrier()->Poll(), Progress::kDone);
 
   EXPECT_EQ(buffer, (std::vector<float>{1.0f, 2.0f}));
 }

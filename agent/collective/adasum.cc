@@ -1,0 +1,281 @@
+#include "agent/collective/adasum.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+
+#include "agent/collective/rank_sum.h"
+#include "base/check.h"
+
+namespace tactus::collective {
+namespace {
+
+// Places in the tail of a row.
+constexpr std::size_t kNonfinite = 0;
+constexpr std::size_t kNorm2 = 1;
+constexpr std::size_t kLanes = 2;
+
+// The ranks of each node in rising order, nodes in the order of their lowest ranks; every rank a
+// node of its own unless the nodes have the same number of members, more than one.
+std::vector<std::vector<int>> PlacesOf(int size, const std::vector<std::uint32_t>& nodes) {
+  TACTUS_CHECK(nodes.empty() || nodes.size() == static_cast<std::size_t>(size));
+  std::vector<std::vector<int>> places;
+  std::vector<std::uint32_t> seen;
+  for (int rank = 0; rank < size && !nodes.empty(); ++rank) {
+    const std::uint32_t node = nodes[static_cast<std::size_t>(rank)];
+    const auto place = static_cast<std::size_t>(std::ranges::find(seen, node) - seen.begin());
+    if (place == seen.size()) {
+      seen.push_back(node);
+      places.emplace_back();
+    }
+    places[place].push_back(rank);
+  }
+  const auto equal = [&](const std::vector<int>& node) {
+    return node.size() == places.front().size();
+  };
+  if (!places.empty() && std::ranges::all_of(places, equal)) return places;
+  places.clear();
+  for (int rank = 0; rank < size; ++rank) places.push_back({rank});
+  return places;
+}
+
+// What is left of a range without `part`, which is at its front or its back.
+cuda::FlatRange OtherPart(cuda::FlatRange range, cuda::FlatRange part) {
+  const bool front = part.offset == range.offset && part.length < range.length;
+  return {.offset = front ? range.offset + part.length : range.offset,
+          .length = range.length - part.length};
+}
+
+// Adds the row of a higher rank to that of a lower one, element by element.
+void AddRows(std::span<const double> lower, std::span<const double> higher, std::span<double> out) {
+  std::ranges::transform(lower, higher, out.begin(), std::plus<>());
+}
+
+}  // namespace
+
+AdasumReduction::AdasumReduction(Transport& transport, cuda::Device& device,
+                                 const cuda::SegmentTable& segments,
+                                 const std::vector<std::uint32_t>& nodes)
+    : transport_(transport),
+      device_(device),
+      segments_(segments),
+      sums_(segments.size() * cuda::kAdasumSumsPerSegment),
+      places_(PlacesOf(transport.size(), nodes)) {
+  for (std::size_t node = 0; node < places_.size(); ++node) {
+    const auto place = std::ranges::find(places_[node], transport.rank());
+    if (place == places_[node].end()) continue;
+    node_ = node;
+    local_ = static_cast<std::size_t>(place - places_[node].begin());
+  }
+}
+
+void AdasumReduction::Start(std::span<float> buffer, std::span<float> lanes) {
+  TACTUS_CHECK(!open_);
+  for (const cuda::Segment& segment : segments_) {
+    TACTUS_CHECK(segment.offset + segment.length <= buffer.size());
+  }
+  open_ = true;
+  buffer_ = buffer;
+  lanes_ = lanes;
+  MakeRoom();
+  steps_.clear();
+  next_ = 0;
+  if (node_size() > 1) PlanNodeMean();
+  if (nodes() > 1) PlanTree(ShardOf(local_));
+  if (nodes() == 1) PlanSum(tail(), {});
+  if (node_size() > 1) PlanNodeGather();
+  // A group of one has no exchange but learns of the end as the others do.
+  running_ = transport_.size() == 1 ? transport_.StartBarrier() : nullptr;
+  if (running_ == nullptr) Advance();
+}
+
+Progress AdasumReduction::Poll() {
+  TACTUS_CHECK(open_);
+  while (running_ != nullptr && running_->Poll() != Progress::kRunning) Advance();
+  return running_ != nullptr ? Progress::kRunning : completion_.progress;
+}
+
+Completion AdasumReduction::Wait() {
+  TACTUS_CHECK(open_);
+  while (running_ != nullptr) Advance();
+  open_ = false;
+  return completion_;
+}
+
+// Waits for the exchange under way, if there is one, and goes on to the next.
+void AdasumReduction::Advance() {
+  if (running_ != nullptr) {
+    completion_ = running_->Wait();
+    running_.reset();
+    if (completion_.progress == Progress::kFailed) return;
+  }
+  while (next_ < steps_.size()) {
+    const Step& step = steps_[next_++];
+    if (step.peer != kNobody) {
+      running_ = transport_.StartExchange(step.peer, step.outgoing, step.incoming);
+      return;
+    }
+    step.act();
+  }
+  TakeResults();
+}
+
+void AdasumReduction::TakeResults() {
+  norm2_sum_ = tail()[kNorm2];
+  nonfinite_ = tail()[kNonfinite] > 0 || !std::isfinite(norm2_sum_);
+  std::ranges::transform(tail().subspan(kLanes), lanes_.begin(),
+                         [](double sum) { return static_cast<float>(sum); });
+}
+
+std::uint64_t AdasumReduction::bytes() const { return buffer_.size_bytes() + lanes_.size_bytes(); }
+
+cuda::FlatRange AdasumReduction::ShardOf(std::size_t local) const {
+  const std::size_t length = buffer_.size() / node_size();
+  const std::size_t offset = local * length;
+  return {.offset = offset, .length = local + 1 == node_size() ? buffer_.size() - offset : length};
+}
+
+std::vector<std::size_t> AdasumReduction::Neighbours() const {
+  std::vector<std::size_t> neighbours;
+  for (std::size_t turn = 0; turn < node_size(); ++turn) {
+    const std::size_t other = (turn + node_size() - local_) % node_size();
+    if (other != local_) neighbours.push_back(other);
+  }
+  return neighbours;
+}
+
+// Steps keep spans of this memory.
+void AdasumReduction::MakeRoom() {
+  const std::size_t shard = ShardOf(local_).length;
+  inbox_.resize(std::max((shard + 1) / 2, shard * (node_size() - 1)));
+  row_.assign(sums_ + kLanes + lanes_.size(), 0);
+  row_inbox_.resize(row_.size() * node_size());
+  tail()[kNorm2] = device_.SquaredNorm(buffer_);
+  std::ranges::copy(lanes_, tail().subspan(kLanes).begin());
+}
+
+template <typename Number>
+void AdasumReduction::PlanExchange(int peer, std::span<Number> outgoing,
+                                   std::span<Number> incoming) {
+  steps_.push_back({.peer = peer,
+                    .outgoing = std::as_bytes(outgoing),
+                    .incoming = std::as_writable_bytes(incoming)});
+}
+
+void AdasumReduction::PlanNodeMean() {
+  const std::span<float> shard = At(ShardOf(local_));
+  std::vector<const float*> sources(node_size(), shard.data());
+  std::span<float> inbox = inbox_;
+  for (const std::size_t neighbour : Neighbours()) {
+    sources[neighbour] = inbox.data();
+    PlanExchange(places_[node_][neighbour], At(ShardOf(neighbour)), inbox.first(shard.size()));
+    inbox = inbox.subspan(shard.size());
+  }
+  PlanAct([this, shard, sources = std::move(sources)] {
+    SumInRankOrder(sources, shard);
+    device_.Scale(1.0f / static_cast<float>(node_size()), shard);
+    device_.Synchronize();
+  });
+}
+
+void AdasumReduction::PlanNodeGather() {
+  for (const std::size_t neighbour : Neighbours()) {
+    PlanExchange(places_[node_][neighbour], At(ShardOf(local_)), At(ShardOf(neighbour)));
+  }
+}
+
+void AdasumReduction::PlanTree(cuda::FlatRange slice) {
+  const std::size_t core = std::bit_floor(nodes());
+  const bool extra = node_ >= core;
+  const bool folds = extra || node_ + core < nodes();
+  const std::size_t fold_partner = extra ? node_ - core : node_ + core;
+  if (folds) PlanFold(slice, fold_partner);
+  Level level;
+  std::vector<cuda::FlatRange> slices = {slice};
+  for (std::size_t distance = 1; distance < core && !extra; distance *= 2) {
+    level.partner = node_ ^ distance;
+    level.sum_with.push_back(level.partner);
+    level.tail = 2 * distance == core;
+    slices.push_back(PlanLevel(slices.back(), level));
+  }
+  for (std::size_t distance = core / 2; distance > 0 && !extra; distance /= 2) {
+    const cuda::FlatRange own = slices.back();
+    slices.pop_back();
+    PlanExchange(PeerOn(node_ ^ distance), At(own), At(OtherPart(slices.back(), own)));
+  }
+  if (folds) PlanUnfold(slice, fold_partner);
+}
+
+// Returns the half of the slice that is this member's from then on.
+cuda::FlatRange AdasumReduction::PlanLevel(cuda::FlatRange slice, const Level& level) {
+  const bool lower = node_ < level.partner;
+  const cuda::FlatRange front{.offset = slice.offset, .length = slice.length / 2};
+  const cuda::FlatRange kept = lower ? front : OtherPart(slice, front);
+  const std::span<float> own = At(kept);
+  const std::span<float> received = std::span(inbox_).first(kept.length);
+  const cuda::AdasumPair pair{.a = lower ? own : received, .b = lower ? received : own};
+  PlanExchange(PeerOn(level.partner), At(OtherPart(slice, kept)), received);
+  PlanAct([this, kept, pair] { SetPartials(kept, pair); });
+  PlanSum(level.tail ? std::span(row_) : sums(), level.sum_with);
+  PlanAct([this, kept, pair] {
+    device_.AdasumCombine(pair, cuda::PartsOf(kept, segments_), sums(), At(kept));
+    device_.Synchronize();
+  });
+  return kept;
+}
+
+// The lower of two nodes gets the Adasum of both, and the sums of their tails.
+void AdasumReduction::PlanFold(cuda::FlatRange slice, std::size_t partner) {
+  const cuda::FlatRange kept =
+      PlanLevel(slice, {.partner = partner, .sum_with = {partner}, .tail = true});
+  const int peer = PeerOn(partner);
+  if (node_ > partner) return PlanExchange(peer, At(kept), std::span<float>());
+  PlanExchange(peer, std::span<float>(), At(OtherPart(slice, kept)));
+  // All members of the node have the same tail now; it counts once.
+  if (local_ > 0) PlanAct([this] { std::ranges::fill(tail(), 0); });
+}
+
+void AdasumReduction::PlanUnfold(cuda::FlatRange slice, std::size_t partner) {
+  const int peer = PeerOn(partner);
+  if (node_ < partner) {
+    PlanExchange(peer, At(slice), std::span<float>());
+    PlanExchange(peer, tail(), std::span<double>());
+  } else {
+    PlanExchange(peer, std::span<float>(), At(slice));
+    PlanExchange(peer, std::span<double>(), tail());
+  }
+}
+
+// Adds up a row over this node and those with which the others sum, the lower rank's first, so that
+// all get the same bits: first all members of the node, then equal places in two halves of nodes.
+void AdasumReduction::PlanSum(std::span<double> row, const std::vector<std::size_t>& sum_with) {
+  for (const std::size_t neighbour : Neighbours()) {
+    PlanExchange(places_[node_][neighbour], row, RowInbox(neighbour, row.size()));
+  }
+  if (node_size() > 1) {
+    PlanAct([this, row] {
+      std::ranges::copy(row, RowInbox(local_, row.size()).begin());
+      std::ranges::copy(RowInbox(0, row.size()), row.begin());
+      for (std::size_t local = 1; local < node_size(); ++local) {
+        AddRows(row, RowInbox(local, row.size()), row);
+      }
+    });
+  }
+  for (const std::size_t node : sum_with) {
+    const std::span<double> received = RowInbox(0, row.size());
+    PlanExchange(PeerOn(node), row, received);
+    PlanAct([row, received, lower = node_ < node] {
+      AddRows(lower ? row : received, lower ? received : row, row);
+    });
+  }
+}
+
+void AdasumReduction::SetPartials(cuda::FlatRange slice, const cuda::AdasumPair& pair) {
+  std::ranges::fill(sums(), 0);
+  device_.AdasumPartials(pair, cuda::PartsOf(slice, segments_), sums());
+  const auto nonfinite = [](double sum) { return !std::isfinite(sum); };
+  tail()[kNonfinite] += static_cast<double>(std::ranges::count_if(sums(), nonfinite));
+}
+
+}  // namespace tactus::collective

@@ -1,0 +1,45 @@
+"""Test losses of a job's snapshots, off the clock."""
+import json
+import pathlib
+import struct
+
+import numpy
+import torch
+
+
+def read_safetensors(path):
+    """{name: tensor}; float32 only, as the workers write."""
+    raw = pathlib.Path(path).read_bytes()
+    length, = struct.unpack("<Q", raw[:8])
+    header = json.loads(raw[8:8 + length])
+    tensors = {}
+    for name, about in header.items():
+        if name == "__metadata__":
+            continue
+        begin, end = (8 + length + offset for offset in about["data_offsets"])
+        values = numpy.frombuffer(raw[begin:end], dtype=numpy.float32).copy()
+        tensors[name] = torch.from_numpy(values).reshape(about["shape"])
+    return tensors
+
+
+def test_images(data):
+    rows = numpy.fromfile(pathlib.Path(data) / "test_batch.bin", dtype=numpy.uint8).reshape(-1, 3073)
+    images = torch.from_numpy(rows[:, 1:].reshape(-1, 3, 32, 32).astype(numpy.float32) / 255.0)
+    mean = torch.tensor([0.4914, 0.4822, 0.4465]).view(1, 3, 1, 1)
+    deviation = torch.tensor([0.2470, 0.2435, 0.2616]).view(1, 3, 1, 1)
+    return (images - mean) / deviation, torch.from_numpy(rows[:, 0].astype(numpy.int64))
+
+
+def test_losses(model_path, data, folder):
+    """[(seconds of training, loss)] of the snapshots SECONDS.safetensors in `folder`, in their order."""
+    model = torch.jit.load(str(model_path))
+    images, labels = test_images(data)
+    points = []
+    for path in sorted(pathlib.Path(folder).glob("*.safetensors"), key=lambda p: float(p.stem)):
+        with torch.no_grad():
+            values = read_safetensors(path)
+            for name, parameter in model.named_parameters():
+                parameter.copy_(values[name])
+            logits = torch.cat([model(images[i:i + 500]) for i in range(0, len(images), 500)])
+            points.append((float(path.stem), torch.nn.functional.cross_entropy(logits, labels).item()))
+    return points
