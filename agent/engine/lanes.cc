@@ -1,5 +1,6 @@
 #include "agent/engine/lanes.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/check.h"
@@ -31,6 +32,11 @@ Lanes ReadLanes(std::span<const float> tail) {
   for (const auto scalar : kScalars) lanes.*scalar = tail[at++];
   lanes.member_samples = tail.subspan(at);
   return lanes;
+}
+
+std::uint32_t Contributors(const Lanes& lanes) {
+  return static_cast<std::uint32_t>(
+      std::ranges::count_if(lanes.member_samples, [](float samples) { return samples > 0; }));
 }
 
 std::vector<std::uint64_t> ToCounts(std::span<const float> member_samples) {

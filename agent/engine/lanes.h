@@ -20,7 +20,7 @@ struct Lanes {
   double samples = 0;
   double loss_sum = 0;  // over samples
   double samples_gradient_norm2 =
-      0;  // b_i ||g_i||^2, g_i the member's mean gradient; sum over members
+      0;  // b_i ||g_i||^2, g_i the member's mean gradient or delta
   double members = 0;
   double nonfinite = 0;      // members whose gradient or loss is not finite
   double plan_votes = 0;     // members that hold the next plan (version in force + 1)
@@ -39,6 +39,9 @@ void WriteLanes(const Lanes& own, std::size_t rank, std::span<float> tail);
 
 // Reads the summed lanes; member_samples refers to the tail. tail [LaneCount(members)].
 Lanes ReadLanes(std::span<const float> tail);
+
+// Members with samples in the round.
+std::uint32_t Contributors(const Lanes& lanes);
 
 // Summed samples as counts: exact, because whole numbers below 2^24 are.
 std::vector<std::uint64_t> ToCounts(std::span<const float> member_samples);

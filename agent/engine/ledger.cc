@@ -1,6 +1,7 @@
 #include "agent/engine/ledger.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -33,12 +34,6 @@ void Skip(const std::vector<Stretch>& stretches, std::uint64_t count, Cursor& cu
   Walk(stretches, count, cursor, [](const Stretch&) {});
 }
 
-Block Take(const std::vector<Stretch>& stretches, std::uint64_t count, Cursor& cursor) {
-  Block block;
-  Walk(stretches, count, cursor, [&](const Stretch& part) { block.push_back(part); });
-  return block;
-}
-
 void AppendMerged(std::vector<Stretch>& stretches, const Stretch& next) {
   if (next.begin == next.end) return;
   if (!stretches.empty() && stretches.back().end == next.begin) {
@@ -46,6 +41,18 @@ void AppendMerged(std::vector<Stretch>& stretches, const Stretch& next) {
   } else {
     stretches.push_back(next);
   }
+}
+
+std::vector<Stretch> Take(const std::vector<Stretch>& stretches, std::uint64_t count,
+                          Cursor& cursor) {
+  std::vector<Stretch> taken;
+  Walk(stretches, count, cursor, [&](const Stretch& part) { AppendMerged(taken, part); });
+  return taken;
+}
+
+std::uint64_t LastPosition(std::uint64_t epoch_size, std::optional<std::uint64_t> epochs) {
+  constexpr std::uint64_t kEnd = std::numeric_limits<std::uint64_t>::max() / 2;
+  return epochs && *epochs < kEnd / epoch_size ? *epochs * epoch_size : kEnd;
 }
 
 }  // namespace
@@ -56,82 +63,140 @@ std::uint64_t SizeOf(const Block& block) {
   return size;
 }
 
-SampleLedger::SampleLedger(std::uint64_t epoch_size, std::uint64_t seed)
-    : epoch_size_(epoch_size), seed_(seed), order_(epoch_size, seed, 0), free_{{0, epoch_size}} {}
+SampleLedger::SampleLedger(std::uint64_t epoch_size, std::uint64_t seed,
+                           std::optional<std::uint64_t> epochs_max)
+    : epoch_size_(epoch_size),
+      seed_(seed),
+      end_(LastPosition(epoch_size, epochs_max)),
+      order_(epoch_size, seed, 0) {}
 
-void SampleLedger::SetShares(std::vector<std::uint32_t> batch_sizes, std::size_t member) {
-  TACTUS_CHECK(member < batch_sizes.size() && reserved_ == 0);
-  const auto own = batch_sizes.begin() + static_cast<std::ptrdiff_t>(member);
-  before_ = std::accumulate(batch_sizes.begin(), own, std::uint64_t{0});
-  own_ = *own;
-  wanted_ = std::accumulate(own, batch_sizes.end(), before_);
-  TACTUS_CHECK(wanted_ >= 1);
-  batch_sizes_ = std::move(batch_sizes);
+std::uint64_t SampleLedger::epoch() const {
+  std::uint64_t first_unused = fresh_;
+  if (!returned_.empty()) first_unused = std::min(first_unused, returned_.front().begin);
+  for (const Reservation& reservation : outstanding_) {
+    if (!reservation.taken.empty()) {
+      first_unused = std::min(first_unused, reservation.taken.front().begin);
+    }
+  }
+  return first_unused / epoch_size_;
+}
+
+void SampleLedger::SetShares(std::vector<std::uint64_t> shares, std::size_t member) {
+  TACTUS_CHECK(member < shares.size());
+  const auto own = shares.begin() + static_cast<std::ptrdiff_t>(member);
+  const std::uint64_t before = std::accumulate(shares.begin(), own, std::uint64_t{0});
+  const std::uint64_t wanted = std::accumulate(own, shares.end(), before);
+  TACTUS_CHECK(wanted >= 1);
+  shares_ = std::make_shared<const Shares>(
+      Shares{.sizes = shares, .wanted = wanted, .before = before, .own = *own});
 }
 
 // 128 bits: both factors may be large.
-std::uint64_t SampleLedger::Edge(std::uint64_t prefix) const {
-  if (reserved_ == wanted_) return prefix;
-  return static_cast<std::uint64_t>(static_cast<unsigned __int128>(reserved_) * prefix / wanted_);
+std::uint64_t SampleLedger::Reservation::Edge(std::uint64_t prefix) const {
+  if (size == shares->wanted) return prefix;
+  return static_cast<std::uint64_t>(static_cast<unsigned __int128>(size) * prefix / shares->wanted);
 }
 
-Block SampleLedger::Reserve() {
-  TACTUS_CHECK(wanted_ >= 1);
-  reserved_ = std::min(wanted_, remaining());
-  const std::uint64_t begin = Edge(before_);
+Block SampleLedger::Reserve(Edges edges) {
+  TACTUS_CHECK(shares_ != nullptr);
+  Reservation next{.shares = shares_};
+  next.size = FreeUpTo(edges, shares_->wanted);
+  next.taken = TakeFree(next.size);
+  const std::uint64_t begin = next.Edge(shares_->before);
   Cursor cursor;
-  Skip(free_, begin, cursor);
-  return Take(free_, Edge(before_ + own_) - begin, cursor);
+  Skip(next.taken, begin, cursor);
+  Block block = Take(next.taken, next.Edge(shares_->before + shares_->own) - begin, cursor);
+  outstanding_.push_back(std::move(next));
+  return block;
+}
+
+// Free positions that a round may take, `wanted` at most.
+std::uint64_t SampleLedger::FreeUpTo(Edges edges, std::uint64_t wanted) const {
+  std::uint64_t end = end_;
+  if (edges == Edges::kKept) {
+    const std::uint64_t first = returned_.empty() ? fresh_ : returned_.front().begin;
+    end = std::min(end, (first / epoch_size_ + 1) * epoch_size_);
+  }
+  std::uint64_t free = 0;
+  for (const Stretch& stretch : returned_) {
+    if (stretch.begin >= end || free >= wanted) break;
+    free += std::min(stretch.end, end) - stretch.begin;
+  }
+  if (free < wanted && fresh_ < end) free += end - fresh_;
+  return std::min(free, wanted);
+}
+
+std::vector<Stretch> SampleLedger::TakeFree(std::uint64_t count) {
+  Cursor cursor;
+  const std::uint64_t old = std::min(count, SizeOf(returned_));
+  std::vector<Stretch> taken = Take(returned_, old, cursor);
+  returned_.erase(returned_.begin(), returned_.begin() + static_cast<std::ptrdiff_t>(cursor.index));
+  if (!returned_.empty()) returned_.front().begin += cursor.offset;
+  AppendMerged(taken, {fresh_, fresh_ + (count - old)});
+  fresh_ += count - old;
+  return taken;
 }
 
 void SampleLedger::Apply(std::span<const std::uint64_t> counts) {
-  TACTUS_CHECK(counts.size() == batch_sizes_.size());
-  std::vector<Stretch> left = Unused(counts);
-  DropReserved();
-  for (const Stretch& stretch : free_) AppendMerged(left, stretch);
-  free_ = std::move(left);
-  Consume(std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}));
+  TACTUS_CHECK(!outstanding_.empty());
+  Return(Unused(outstanding_.front(), counts));
+  outstanding_.pop_front();
+  consumed_ += std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
 }
 
 void SampleLedger::ApplyWhole() {
-  const std::uint64_t used = reserved_;
-  DropReserved();
-  Consume(used);
+  TACTUS_CHECK(!outstanding_.empty());
+  consumed_ += outstanding_.front().size;
+  outstanding_.pop_front();
 }
 
-void SampleLedger::Consume(std::uint64_t used) {
-  consumed_ += used;
-  if (remaining() > 0) return;
-  ++epoch_;
-  consumed_ = 0;
-  order_ = EpochPermutation(epoch_size_, seed_, epoch_);
-  free_ = {{0, epoch_size_}};
+void SampleLedger::Abandon() {
+  for (const Reservation& reservation : outstanding_) Return(reservation.taken);
+  outstanding_.clear();
+}
+
+std::uint64_t SampleLedger::SampleAt(std::uint64_t position) const {
+  const std::uint64_t epoch = position / epoch_size_;
+  if (epoch != order_epoch_) {
+    order_ = EpochPermutation(epoch_size_, seed_, epoch);
+    order_epoch_ = epoch;
+  }
+  return order_.At(position % epoch_size_);
 }
 
 // What the members left of their blocks.
-std::vector<Stretch> SampleLedger::Unused(std::span<const std::uint64_t> counts) const {
+std::vector<Stretch> SampleLedger::Unused(const Reservation& reservation,
+                                          std::span<const std::uint64_t> counts) {
+  const std::vector<std::uint64_t>& shares = reservation.shares->sizes;
+  TACTUS_CHECK(counts.size() == shares.size());
   std::vector<Stretch> left;
   Cursor cursor;
   std::uint64_t before = 0;
   for (std::size_t i = 0; i < counts.size(); ++i) {
-    const std::uint64_t after = before + batch_sizes_[i];
-    const std::uint64_t size = Edge(after) - Edge(before);
+    const std::uint64_t after = before + shares[i];
+    const std::uint64_t size = reservation.Edge(after) - reservation.Edge(before);
     before = after;
     TACTUS_CHECK(counts[i] <= size);
-    Skip(free_, counts[i], cursor);
-    for (const Stretch& stretch : Take(free_, size - counts[i], cursor)) {
+    Skip(reservation.taken, counts[i], cursor);
+    for (const Stretch& stretch : Take(reservation.taken, size - counts[i], cursor)) {
       AppendMerged(left, stretch);
     }
   }
   return left;
 }
 
-void SampleLedger::DropReserved() {
-  Cursor cursor;
-  Skip(free_, reserved_, cursor);
-  free_.erase(free_.begin(), free_.begin() + static_cast<std::ptrdiff_t>(cursor.index));
-  if (!free_.empty()) free_.front().begin += cursor.offset;
-  reserved_ = 0;
+void SampleLedger::Return(const std::vector<Stretch>& stretches) {
+  std::vector<Stretch> all;
+  all.reserve(returned_.size() + stretches.size());
+  std::ranges::merge(returned_, stretches, std::back_inserter(all), {}, &Stretch::begin,
+                     &Stretch::begin);
+  returned_.clear();
+  for (const Stretch& stretch : all) AppendMerged(returned_, stretch);
+  // What reaches up to fresh_ is as if it had never been reserved.
+  if (!returned_.empty() && returned_.back().end == fresh_) {
+    fresh_ = returned_.back().begin;
+    returned_.pop_back();
+  }
 }
 
 }  // namespace tactus::engine

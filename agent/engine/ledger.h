@@ -1,4 +1,4 @@
-// The sample ledger: which positions of the epoch are used, and who takes the next ones.
+// The sample ledger: which positions of the epochs are used, and who takes the next ones.
 //
 // Every member holds the same ledger and feeds it the same facts (the plan and, from each applied
 // round, one count a member), so nobody has to be asked which samples are free and a dead member's
@@ -8,6 +8,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,7 +18,7 @@
 
 namespace tactus::engine {
 
-// Positions [begin, end) of an epoch.
+// Positions [begin, end), counted through all epochs: epoch e is [e size, (e + 1) size).
 struct Stretch {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
@@ -27,70 +30,93 @@ struct Stretch {
 // A member's part of a round, in rising order, without overlap.
 using Block = std::vector<Stretch>;
 
-// Every position of an epoch is reserved, then either used or returned, and used exactly once per
-// epoch. A round never crosses an epoch's edge: the last round of an epoch is short. Not
-// thread-safe.
+// Whether a round may take positions of two epochs. Where the batch is an outcome (delayed) it
+// must: waiting for what others left of an epoch would leave everybody idle.
+enum class Edges { kKept, kCrossed };
+
+// Every position is reserved, then either used or returned, and used exactly once. Rounds may be
+// reserved before earlier ones are applied; they are applied in the order of their reservation.
+// Not thread-safe.
 class SampleLedger {
  public:
-  // epoch_size [samples] >= 1; seed chooses the order of every epoch.
-  SampleLedger(std::uint64_t epoch_size, std::uint64_t seed);
+  // epoch_size [samples] >= 1; seed chooses the order of every epoch; epochs_max: positions beyond
+  // so many epochs are never handed out.
+  SampleLedger(std::uint64_t epoch_size, std::uint64_t seed,
+               std::optional<std::uint64_t> epochs_max = std::nullopt);
 
-  std::uint64_t epoch() const { return epoch_; }  // running, from 0
   std::uint64_t epoch_size() const { return epoch_size_; }
-  std::uint64_t consumed() const {
-    return consumed_;
-  }  // positions of the running epoch used so far
-  std::uint64_t remaining() const { return epoch_size_ - consumed_; }
+  // Epochs of which every position is used.
+  std::uint64_t epoch() const;
+  // Positions used since the end of the last whole epoch. At most a few beyond epoch_size(), where
+  // rounds crossed an edge.
+  std::uint64_t consumed() const { return consumed_ - epoch() * epoch_size_; }
 
   // How the rounds to come are shared out, and whose blocks Reserve returns.
-  // batch_sizes: one a member, sum >= 1; member: one of them. Nothing may be reserved.
-  void SetShares(std::vector<std::uint32_t> batch_sizes, std::size_t member);
+  // shares: samples of one round, one a member, sum >= 1; member: one of them.
+  void SetShares(std::vector<std::uint64_t> shares, std::size_t member);
 
-  // Reserves the next round's blocks, one a member, from the front of the free positions, and
-  // returns that of this member. The cost does not depend on the number of members: in a group of
+  // Reserves the next round's blocks, one a member, from the lowest free positions, and returns
+  // that of this member. The cost does not depend on the number of members: in a group of
   // thousands, each pays for itself alone.
   //
-  // With B = sum b_i and R free positions: if R >= B member i gets b_i; otherwise the R are shared
-  // in proportion, member i getting floor(R B_{i+1} / B) - floor(R B_i / B), B_i = b_0 + ... +
-  // b_{i-1}. What an earlier call reserved is free again first.
-  Block Reserve();
+  // With B = sum of the shares b_i and R free positions (kKept: in the epoch of the first one): if
+  // R >= B member i gets b_i; otherwise the R are shared in proportion, member i getting
+  // floor(R B_{i+1} / B) - floor(R B_i / B), B_i = b_0 + ... + b_{i-1}.
+  Block Reserve(Edges edges = Edges::kKept);
 
-  // Positions in all blocks that are reserved; 0: none are.
-  std::uint64_t reserved() const { return reserved_; }
+  // Whether anything is left to reserve, in any epoch.
+  bool HasFree() const { return !returned_.empty() || fresh_ < end_; }
 
-  // The reserved round was applied and member i used the first counts[i] positions of its block;
-  // the others are free again. counts: one a member, each at most the block's size. When nothing is
-  // left the next epoch begins.
+  // Rounds reserved and neither applied nor abandoned, and the positions in the oldest.
+  std::size_t outstanding() const { return outstanding_.size(); }
+  std::uint64_t reserved() const { return outstanding_.empty() ? 0 : outstanding_.front().size; }
+
+  // The oldest outstanding round was applied and member i used the first counts[i] positions of its
+  // block; the others are free again. counts: one a member, each at most the block's size.
   void Apply(std::span<const std::uint64_t> counts);
 
   // The same, with every block used whole.
   void ApplyWhole();
 
-  // The reserved round was not applied: it consumed nothing.
-  void Abandon() { reserved_ = 0; }
+  // No outstanding round was applied: they consumed nothing.
+  void Abandon();
 
-  // The sample at a position of the running epoch, in [0, epoch_size).
-  std::uint64_t SampleAt(std::uint64_t position) const { return order_.At(position); }
+  // The sample at a position, in [0, epoch_size).
+  std::uint64_t SampleAt(std::uint64_t position) const;
 
  private:
-  // Of the reserved positions, those of members whose batch sizes sum to `prefix`.
-  std::uint64_t Edge(std::uint64_t prefix) const;
-  std::vector<Stretch> Unused(std::span<const std::uint64_t> counts) const;
-  void DropReserved();
-  void Consume(std::uint64_t used);
+  struct Shares {
+    std::vector<std::uint64_t> sizes{};  // by member
+    std::uint64_t wanted = 0;            // their sum
+    std::uint64_t before = 0;            // sum of those before this member's
+    std::uint64_t own = 0;               // this member's
+  };
+  struct Reservation {
+    std::vector<Stretch> taken{};
+    std::uint64_t size = 0;
+    std::shared_ptr<const Shares> shares{};
+
+    // Of the reserved positions, those of members whose shares sum to `prefix`.
+    std::uint64_t Edge(std::uint64_t prefix) const;
+  };
+
+  std::uint64_t FreeUpTo(Edges edges, std::uint64_t wanted) const;
+  std::vector<Stretch> TakeFree(std::uint64_t count);
+  static std::vector<Stretch> Unused(const Reservation& reservation,
+                                     std::span<const std::uint64_t> counts);
+  void Return(const std::vector<Stretch>& stretches);
 
   std::uint64_t epoch_size_;
   std::uint64_t seed_;
-  std::uint64_t epoch_ = 0;
-  std::uint64_t consumed_ = 0;
-  EpochPermutation order_;
-  std::vector<Stretch> free_;  // in rising order; includes what is reserved
+  std::uint64_t end_;              // no position from here on is handed out
+  std::uint64_t consumed_ = 0;     // positions used, of all epochs
+  std::uint64_t fresh_ = 0;        // no position from here on was ever reserved
+  std::vector<Stretch> returned_;  // free again, below fresh_, in rising order
+  std::deque<Reservation> outstanding_;
+  std::shared_ptr<const Shares> shares_;
 
-  std::vector<std::uint32_t> batch_sizes_;  // by member
-  std::uint64_t wanted_ = 0;                // their sum
-  std::uint64_t before_ = 0;                // sum of those before this member's
-  std::uint64_t own_ = 0;                   // this member's
-  std::uint64_t reserved_ = 0;              // from the front of free_
+  mutable std::uint64_t order_epoch_ = 0;  // of order_
+  mutable EpochPermutation order_;
 };
 
 // Samples in a block.

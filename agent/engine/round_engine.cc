@@ -12,17 +12,21 @@
 namespace tactus::engine {
 namespace {
 
+using collective::Completion;
+using collective::Progress;
+using policies::Aggregation;
+using policies::Synchronization;
+
 std::string TimeReason(Duration limit) {
   std::array<char, 48> text{};
   std::snprintf(text.data(), text.size(), "%.6g s are over", ToSeconds(limit));
   return text.data();
 }
 
-bool Fits(const policies::Plan& plan, int members) {
-  const std::uint64_t total =
-      std::accumulate(plan.batch_sizes.begin(), plan.batch_sizes.end(), std::uint64_t{0});
-  return plan.batch_sizes.size() == static_cast<std::size_t>(members) && total >= 1 &&
-         total <= policies::kRoundSamplesMax;
+// The optimizer's rate is where the schedule starts.
+policies::LearningRateOptions WithBase(policies::LearningRateOptions options, double base) {
+  options.schedule.base = base;
+  return options;
 }
 
 }  // namespace
@@ -35,26 +39,26 @@ RoundEngine::RoundEngine(const EngineOptions& options, cuda::Device& device,
       buffers_(buffers),
       transport_(transport),
       length_(cuda::FlatLength(segments)),
-      optimizer_(options.optimizer, device, length_),
-      reduction_(transport,
-                 collective::MakeBuckets(segments, buffers.gradients.size(), options.bucket_bytes),
-                 [this](std::span<float> stretch) { BeforeReduce(stretch); }),
-      ledger_(options.train_samples, options.seed),
+      optimizer_(options.optimizer, device, segments),
+      learning_rate_(WithBase(options.learning_rate, optimizer_.base_learning_rate())),
+      combination_(transport, device, segments,
+                   {.bucket_bytes = options.bucket_bytes,
+                    .lanes = LaneCount(static_cast<std::size_t>(transport.size())),
+                    .nodes = options.nodes}),
+      local_steps_(device),
+      ledger_(options.train_samples, options.seed, options.stop.epochs),
       plan_(std::move(plan)) {
   TACTUS_CHECK(options_.micro_batch >= 1);
-  TACTUS_CHECK(Fits(plan_, transport_.size()));
+  TACTUS_CHECK(policies::Fits(plan_, members()));
   TACTUS_CHECK(buffers_.parameters.size() == length_);
-  TACTUS_CHECK(buffers_.gradients.size() ==
-               length_ + LaneCount(static_cast<std::size_t>(transport_.size())));
-  ledger_.SetShares(plan_.batch_sizes, static_cast<std::size_t>(transport_.rank()));
+  TACTUS_CHECK(buffers_.gradients.size() == length_ + LaneCount(members()));
+  SetShares();
 }
 
 bool RoundEngine::Begin(Instant now) {
-  const collective::Completion completion =
-      transport_.StartBroadcast(buffers_.parameters, 0)->Wait();
-  if (completion.progress == collective::Progress::kFailed) {
-    outcome_ = Outcome::kGroupLost;
-    reason_ = completion.reason;
+  const Completion completion = transport_.StartBroadcast(buffers_.parameters, 0)->Wait();
+  if (completion.progress == Progress::kFailed) {
+    LoseGroup(completion.reason);
     return false;
   }
   begun_ = edge_ = std::max(now, completion.at);
@@ -62,77 +66,144 @@ bool RoundEngine::Begin(Instant now) {
 }
 
 std::optional<Batch> RoundEngine::NextBatch() {
+  if (outcome_ == Outcome::kTraining && !round_open_) OpenRound();
   if (outcome_ != Outcome::kTraining) return std::nullopt;
-  if (!round_open_) OpenRound();
-
-  Batch batch{.round = rounds_, .epoch = ledger_.epoch()};
-  const std::size_t count =
-      std::min<std::size_t>(options_.micro_batch, indices_.size() - running_.given);
-  const auto first = indices_.begin() + static_cast<std::ptrdiff_t>(running_.given);
-  batch.indices.assign(first, first + static_cast<std::ptrdiff_t>(count));
-  running_.given += count;
-  batch.last_of_round = running_.given == indices_.size();
+  Batch batch{.round = running_.number, .epoch = ledger_.epoch()};
+  TakeSamples(std::min<std::uint64_t>(options_.micro_batch, StepLeft()), batch);
+  batch.last_of_round = running_.kind == Kind::kGradient &&
+                        running_.aggregation == Aggregation::kAverage && given_ == block_size_;
   return batch;
 }
 
 void RoundEngine::SegmentReady(std::size_t segment) {
-  TACTUS_CHECK(round_open_ && running_.given == indices_.size());
-  BeginReduction();
-  reduction_.SegmentReady(segment);
+  TACTUS_CHECK(round_open_ && given_ == block_size_);
+  if (!combination_.open()) BeginCombination(buffers_.gradients);
+  combination_.SegmentReady(segment);
 }
 
 void RoundEngine::Step(const StepResult& result) {
   TACTUS_CHECK(round_open_);
+  running_.samples = given_;
   running_.loss_sum += result.loss_sum;
   running_.compute += result.finished - result.started;
   running_.finished = result.finished;
-  if (running_.given == indices_.size()) CloseRound();
+  const bool exhausted = given_ == block_size_;
+  if (step_given_ > 0 && (exhausted || StepLeft() == 0)) EndStep();
+  if (running_.kind == Kind::kDelayed) {
+    if (PostReady(exhausted)) CloseDelayed();
+  } else if (exhausted) {
+    CloseRound();
+  }
 }
 
 void RoundEngine::OpenRound() {
-  indices_.clear();
-  for (const Stretch& stretch : ledger_.Reserve()) {
-    for (std::uint64_t at = stretch.begin; at < stretch.end; ++at) {
-      indices_.push_back(ledger_.SampleAt(at));
-    }
+  const bool delayed = plan_.synchronization == Synchronization::kDelayed;
+  const bool deltas =
+      plan_.synchronization == Synchronization::kPeriodic ||
+      (!delayed && plan_.aggregation == Aggregation::kAdasum && !optimizer_.linear());
+  running_ = {.number = rounds_ + (pending_ ? 1 : 0),
+              .plan_version = plan_.version,
+              .kind = delayed  ? Kind::kDelayed
+                      : deltas ? Kind::kDelta
+                               : Kind::kGradient,
+              .aggregation = plan_.aggregation,
+              .rule = plan_.learning_rate_rule,
+              .finished = edge_};
+  if (optimizers_differ_ && !deltas && !AlignOptimizers()) return;
+  if (deltas) {
+    const auto& sizes = plan_.batch_sizes;
+    const double step = std::accumulate(sizes.begin(), sizes.end(), 0.0);
+    running_.rate = learning_rate_.Next(running_.rule, step);
+    local_steps_.Begin(buffers_.parameters);
   }
-  running_ = {.samples = indices_.size(), .finished = edge_};
+  if (delayed) SetDelayedShares();
+  block_ = ledger_.Reserve(delayed ? Edges::kCrossed : Edges::kKept);
+  block_size_ = SizeOf(block_);
+  given_ = offset_ = step_given_ = 0;
+  stretch_ = 0;
   round_open_ = true;
 }
 
-void RoundEngine::BeginReduction() {
-  if (running_.reducing) return;
-  running_.reducing = true;
-  reduction_.Begin(buffers_.gradients);
+void RoundEngine::SetShares() {
+  std::vector<std::uint64_t> shares;
+  shares.reserve(plan_.batch_sizes.size());
+  for (const std::uint32_t size : plan_.batch_sizes) {
+    shares.push_back(std::uint64_t{size} * plan_.period);
+  }
+  ledger_.SetShares(std::move(shares), rank());
 }
 
-// Called with each stretch of the gradients while it still holds this member's own.
-void RoundEngine::BeforeReduce(std::span<float> stretch) {
-  const std::size_t offset = static_cast<std::size_t>(stretch.data() - buffers_.gradients.data());
-  const std::size_t end = std::min(offset + stretch.size(), length_);
-  if (end > offset) running_.gradient_norm2 += device_.SquaredNorm(stretch.first(end - offset));
-  if (offset + stretch.size() == buffers_.gradients.size()) WriteOwnLanes();
+// Samples that the running step still takes.
+std::uint64_t RoundEngine::StepLeft() const { return plan_.batch_sizes[rank()] - step_given_; }
+
+// Of one epoch, so fewer at its edge.
+void RoundEngine::TakeSamples(std::uint64_t count, Batch& batch) {
+  while (batch.indices.size() < count && stretch_ < block_.size()) {
+    const Stretch& stretch = block_[stretch_];
+    const std::uint64_t position = stretch.begin + offset_;
+    const std::uint64_t epoch = position / ledger_.epoch_size();
+    if (batch.indices.empty()) batch.epoch = epoch;
+    if (epoch != batch.epoch) break;
+    batch.indices.push_back(ledger_.SampleAt(position));
+    if (++offset_ == stretch.size()) {
+      ++stretch_;
+      offset_ = 0;
+    }
+  }
+  given_ += batch.indices.size();
+  step_given_ += batch.indices.size();
 }
 
-void RoundEngine::WriteOwnLanes() {
+void RoundEngine::EndStep() {
+  ++running_.steps;
+  if (running_.kind == Kind::kDelta) LocalStep();
+  step_given_ = 0;
+}
+
+void RoundEngine::LocalStep() {
+  const std::span<float> gradients = buffers_.gradients.first(length_);
+  const double samples = static_cast<double>(step_given_);
+  const double norm2 = device_.SquaredNorm(gradients) / (samples * samples);
+  if (std::isfinite(norm2) && std::isfinite(running_.loss_sum)) {
+    running_.step_norm2 += norm2;
+    optimizer_.Step(
+        gradients, {.gradient = GradientScale(samples, norm2), .learning_rate = running_.rate.rate},
+        buffers_.parameters);
+  } else {
+    running_.finite = false;
+  }
+  device_.Fill(0, gradients);
+}
+
+void RoundEngine::BeginCombination(std::span<float> buffer) {
+  combination_.Begin(running_.aggregation, buffer, [this](double own_norm2, std::span<float> tail) {
+    WriteOwnLanes(own_norm2, tail);
+  });
+}
+
+// Of the running round. The combined vector is n g_i for an average and g_i for Adasum, n the
+// samples and g_i the mean gradient or the delta.
+void RoundEngine::WriteOwnLanes(double own_norm2, std::span<float> tail) {
+  running_.own_norm2 = own_norm2;
   Lanes lanes;
   lanes.samples = static_cast<double>(running_.samples);
   lanes.members = 1;
-  if (std::isfinite(running_.gradient_norm2) && std::isfinite(running_.loss_sum)) {
+  if (running_.finite && std::isfinite(own_norm2) && std::isfinite(running_.loss_sum)) {
     lanes.loss_sum = running_.loss_sum;
-    // b ||s / b||^2 = ||s||^2 / b, s the summed gradient.
     if (running_.samples > 0) {
-      lanes.samples_gradient_norm2 = running_.gradient_norm2 / lanes.samples;
+      lanes.samples_gradient_norm2 = running_.aggregation == Aggregation::kAverage
+                                         ? own_norm2 / lanes.samples
+                                         : own_norm2 * lanes.samples;
     }
   } else {
+    running_.finite = false;
     lanes.nonfinite = 1;
   }
   lanes.plan_votes = plans_waiting_.empty() ? 0 : 1;
   if (transport_.rank() == 0 && TimeIsUp()) RequestStop(TimeReason(*options_.stop.time), false);
   lanes.stop_votes = stop_requested_ ? 1 : 0;
   lanes.discard_votes = discard_requested_ ? 1 : 0;
-  WriteLanes(lanes, static_cast<std::size_t>(transport_.rank()),
-             buffers_.gradients.subspan(length_));
+  WriteLanes(lanes, rank(), tail);
 }
 
 // One member's clock decides for all: rank 0's.
@@ -141,103 +212,59 @@ bool RoundEngine::TimeIsUp() const {
 }
 
 void RoundEngine::CloseRound() {
-  BeginReduction();
-  reduction_.FinishTail();
-  const collective::Completion reduction = reduction_.Wait();
+  const std::span<float> vector = buffers_.gradients.first(length_);
+  const bool average = running_.aggregation == Aggregation::kAverage;
+  const auto samples = static_cast<float>(running_.samples);
+  if (running_.kind == Kind::kDelta) {
+    local_steps_.TakeDelta(buffers_.parameters, vector);
+    if (average) device_.Scale(samples, vector);
+  } else if (!average && running_.samples > 0) {
+    device_.Scale(1 / samples, vector);
+  }
+  if (!combination_.open()) BeginCombination(buffers_.gradients);
+  combination_.Finish();
+  const Completion completion = combination_.Wait();
+  if (completion.progress == Progress::kFailed) return LoseGroup(completion.reason);
   round_open_ = false;
-  if (reduction.progress == collective::Progress::kFailed) {
-    ledger_.Abandon();
-    device_.Fill(0, buffers_.gradients);
-    outcome_ = Outcome::kGroupLost;
-    reason_ = reduction.reason;
-    return;
-  }
-  const Lanes lanes = ReadLanes(buffers_.gradients.subspan(length_));
-  const double norm2 =
-      device_.SquaredNorm(buffers_.gradients.first(length_)) / (lanes.samples * lanes.samples);
-  // The lanes and the reduced gradient are equal on all members, so all skip together.
-  const bool skip = lanes.nonfinite > 0 || !std::isfinite(norm2);
-  nonfinite_rounds_ = skip ? nonfinite_rounds_ + 1 : 0;
-  if (!skip) {
-    optimizer_.Step(buffers_.gradients.first(length_), GradientScale(lanes, norm2),
-                    buffers_.parameters);
-    losses_.Add(lanes.loss_sum, lanes.samples);
-  }
-  Report(lanes, reduction, skip ? 0 : norm2);
-  if (static_cast<std::uint64_t>(lanes.samples) == ledger_.reserved()) {
-    ledger_.ApplyWhole();
-  } else {
-    ledger_.Apply(ToCounts(lanes.member_samples));
-  }
+  running_.combining = running_.finished;
+  running_.blocked = completion.at - running_.finished;
+  running_.length = completion.at - edge_;
+  edge_ = completion.at;
+  Apply(running_, buffers_.gradients, completion);
   device_.Fill(0, buffers_.gradients);
-  edge_ = reduction.at;
-  Settle(lanes);
 }
 
-// Sum to mean, and clipping: min(1, clip / ||g||) / samples. Source: design; clipping as
-// torch.nn.utils.clip_grad_norm_ without its 1e-6 in the denominator.
-double RoundEngine::GradientScale(const Lanes& lanes, double norm2_global) const {
-  double scale = 1.0 / lanes.samples;
-  if (options_.clip_norm) {
-    const double norm = std::sqrt(norm2_global);
-    if (norm > *options_.clip_norm) scale *= *options_.clip_norm / norm;
+// Local steps gave each member momentum of its own; steps of the group need equal ones: their mean.
+bool RoundEngine::AlignOptimizers() {
+  for (const std::span<float> state : optimizer_.State()) {
+    const Completion completion = transport_.StartAllReduceSum(state)->Wait();
+    if (completion.progress == Progress::kFailed) {
+      LoseGroup(completion.reason);
+      return false;
+    }
+    device_.Scale(1 / static_cast<float>(members()), state);
   }
-  return scale;
+  optimizer_.set_steps(steps_);
+  optimizers_differ_ = false;
+  return true;
 }
 
-void RoundEngine::Report(const Lanes& lanes, const collective::Completion& reduction,
-                         double norm2_global) {
-  samples_ += running_.samples;
-  samples_global_ += static_cast<std::uint64_t>(lanes.samples);
-  const double own = static_cast<double>(running_.samples);
-  const bool finite = std::isfinite(running_.gradient_norm2) && std::isfinite(running_.loss_sum);
-  report_ = policies::Report{
-      .round = rounds_,
-      .plan_version = plan_.version,
-      .rank = static_cast<std::uint32_t>(transport_.rank()),
-      .samples = running_.samples,
-      .loss_sum = finite ? running_.loss_sum : 0,
-      .compute_seconds = ToSeconds(running_.compute),
-      .blocked_seconds = ToSeconds(reduction.at - running_.finished),
-      .round_seconds = ToSeconds(reduction.at - edge_),
-      .bytes_sent = reduction_.bytes(),
-      .gradient_norm2_local = finite && own > 0 ? running_.gradient_norm2 / (own * own) : 0,
-      .gradient_norm2_global = norm2_global,
-      .samples_global = static_cast<std::uint64_t>(lanes.samples),
-      .loss_mean_global = lanes.loss_sum / lanes.samples,
-      .nonfinite_members = static_cast<std::uint32_t>(lanes.nonfinite),
-      .epoch = ledger_.epoch(),
-      .epoch_consumed = ledger_.consumed() + static_cast<std::uint64_t>(lanes.samples)};
-}
-
-// After a round: who stops, which plan is in force. Every member comes to the same conclusion.
-void RoundEngine::Settle(const Lanes& lanes) {
-  ++rounds_;
-  if (lanes.plan_votes == transport_.size()) {
-    plan_ = plans_waiting_.Pop();
-    ledger_.SetShares(plan_.batch_sizes, static_cast<std::size_t>(transport_.rank()));
-  }
-
-  if (nonfinite_rounds_ >= options_.nonfinite_rounds_max) {
-    outcome_ = Outcome::kDiverged;
-    reason_ =
-        "the gradient was not finite in " + std::to_string(nonfinite_rounds_) + " rounds in a row";
-    return;
-  }
-  reason_ = ReasonToStop(options_.stop,
-                         {.rounds = rounds_, .epochs = ledger_.epoch(), .losses = &losses_});
-  if (reason_.empty() && lanes.stop_votes > 0) {
-    reason_ = stop_reason_.empty() ? "another member asked to stop" : stop_reason_;
-  }
-  if (!reason_.empty()) {
-    outcome_ = lanes.discard_votes > 0 ? Outcome::kDiscarded : Outcome::kFinished;
-  }
+void RoundEngine::LoseGroup(const std::string& reason) {
+  if (combination_.open()) combination_.Wait();
+  if (round_open_ && running_.kind == Kind::kDelta) local_steps_.Restore(buffers_.parameters);
+  ledger_.Abandon();
+  pending_.reset();
+  combined_.reset();
+  round_open_ = false;
+  device_.Fill(0, buffers_.gradients);
+  outcome_ = Outcome::kGroupLost;
+  reason_ = reason;
 }
 
 bool RoundEngine::OfferPlan(policies::Plan plan) {
   const std::uint64_t known = plan_.version + plans_waiting_.size();
   if (plan.version <= known) return true;
-  if (plan.version != known + 1 || !Fits(plan, transport_.size())) return false;
+  if (plan.version != known + 1 || !policies::Fits(plan, members())) return false;
   return plans_waiting_.Push(std::move(plan));
 }
 
@@ -248,7 +275,8 @@ void RoundEngine::RequestStop(std::string reason, bool discard) {
 }
 
 std::optional<policies::Report> RoundEngine::TakeReport() {
-  return std::exchange(report_, std::nullopt);
+  if (reports_.empty()) return std::nullopt;
+  return reports_.Pop();
 }
 
 }  // namespace tactus::engine

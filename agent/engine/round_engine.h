@@ -1,34 +1,46 @@
 // The round engine: one member's part in training, as a state machine over injected interfaces.
 //
-//   while (std::optional<Batch> batch = engine.NextBatch()) {     // which samples; empty: it is
-//   over
-//     const StepResult result = model.ForwardBackward(*batch);    // adds the sum of per-sample
-//     gradients engine.Step(result);                                        // accumulate, or close
+//   while (std::optional<Batch> batch = engine.NextBatch()) {   // which samples; empty: it is over
+//     const StepResult result = model.ForwardBackward(*batch);  // adds the sum of per-sample
+//     gradients engine.Step(result);                                      // accumulate, or close
 //     the round, or both
 //   }
+//
+// A round is a block of this member's samples, worked off in steps of the plan's batch size, and
+// one combination of what the members learned:
+//
+//   every step  one step; gradients are combined and applied once
+//   periodic    `period` local optimizer steps; what they changed is combined (LocalSteps)
+//   delayed     as many steps as fit until the former round's combination is done everywhere; the
+//               gradient is combined while the next round computes, and applied at its end
 //
 // The engine reads no clock, file or socket and knows no tensor library: samples are indices, time
 // comes with StepResult and with the completions of collectives, plans come by OfferPlan.
 // Production, the simulator and a user's own loop drive the same three calls.
+//
+// Source: [adacomm] for periodic; [abs-sgd] for delayed, whose READY and START are a barrier here.
 
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "agent/collective/bucketing.h"
 #include "agent/collective/transport.h"
+#include "agent/engine/combination.h"
 #include "agent/engine/lanes.h"
 #include "agent/engine/ledger.h"
+#include "agent/engine/local_steps.h"
 #include "agent/engine/optimizer.h"
 #include "agent/engine/stop_rule.h"
 #include "base/bounded_queue.h"
 #include "base/time.h"
 #include "cuda/device.h"
 #include "cuda/ops/segments.h"
+#include "policies/learning_rate.h"
 #include "policies/plan.h"
 
 namespace tactus::engine {
@@ -39,10 +51,15 @@ struct EngineOptions {
   std::uint64_t train_samples = 1;  // in an epoch, >= 1
   std::uint32_t micro_batch = 64;   // samples in one Batch at most, >= 1
   OptimizerOptions optimizer{};
+  policies::LearningRateOptions learning_rate{};
   std::optional<double> clip_norm{};  // > 0: the mean gradient's Euclidean norm is cut to it
+  double block_momentum = 0;          // of periodic rounds, [0, 1)
+  bool keep_local_momentum = true;    // of periodic rounds; false: zero after each combination
   StopOptions stop{};
   std::size_t bucket_bytes = 1u << 20;      // of one all-reduce, >= 4
   std::uint32_t nonfinite_rounds_max = 10;  // so many skipped updates in a row end the job, >= 1
+  // The node of each rank, for Adasum between nodes and averages within; empty: all apart.
+  std::vector<std::uint32_t> nodes{};
 };
 
 // The flat buffers, owned by the caller and outliving the engine. Gradients hold
@@ -55,11 +72,11 @@ struct EngineBuffers {
 // A piece of this member's part of a round.
 struct Batch {
   std::uint64_t round = 0;
-  std::uint64_t epoch = 0;
+  std::uint64_t epoch = 0;  // of these samples
   // Samples, at most micro_batch. Empty when the round has none for this member: Step is due all
   // the same, with no work done and `started` = `finished`.
   std::vector<std::uint64_t> indices{};
-  // The last piece: SegmentReady may be called during its backward pass, to start reductions early.
+  // SegmentReady may be called during its backward pass, to start reductions early.
   bool last_of_round = false;
 };
 
@@ -82,7 +99,7 @@ enum class Outcome {
 class RoundEngine {
  public:
   // All members of `transport` construct theirs with equal options, segments and plan.
-  // plan.batch_sizes has transport.size() entries with 1 <= sum <= 2^24.
+  // Requires: policies::Fits(plan, transport.size()).
   RoundEngine(const EngineOptions& options, cuda::Device& device,
               const cuda::SegmentTable& segments, EngineBuffers buffers,
               collective::Transport& transport, policies::Plan plan);
@@ -90,8 +107,7 @@ class RoundEngine {
   // Starts training at `now`: all take the parameters of rank 0. False when the group was lost.
   bool Begin(Instant now);
 
-  // The next samples to work on, or empty when it is over (see outcome()). May close rounds in
-  // which this member has no sample.
+  // The next samples to work on, or empty when it is over (see outcome()).
   std::optional<Batch> NextBatch();
 
   // The gradient of a segment is complete for this round; optional, in any order, only while the
@@ -99,7 +115,8 @@ class RoundEngine {
   void SegmentReady(std::size_t segment);
 
   // The batch given last is done and its gradient is in the buffer. Closes the round if it was the
-  // last one: waits for the reduction, applies the update, adopts a plan, sees whether to stop.
+  // last one: waits for the combination (when delayed, for nothing), applies the update that is
+  // due, adopts a plan, sees whether to stop.
   void Step(const StepResult& result);
 
   // A plan from the coordinator. Adopted in the round after all members voted for it. False, and
@@ -111,7 +128,7 @@ class RoundEngine {
   // wanted.
   void RequestStop(std::string reason, bool discard);
 
-  // The report of the last closed round, once.
+  // The reports of rounds applied since the last call, one at a time, oldest first.
   std::optional<policies::Report> TakeReport();
 
   Outcome outcome() const { return outcome_; }
@@ -128,27 +145,71 @@ class RoundEngine {
 
  private:
   static constexpr std::size_t kPlansWaitingMax = 16;
+  static constexpr std::size_t kReportsMax =
+      2;  // a delayed round and the one that it was followed by
+  // Of what a delayed round reserves for a member while its pace is not known. [steps]
+  static constexpr std::uint64_t kStepsReserved = 4;
 
-  // What this member gathered in the running round.
-  struct Running {
-    std::uint64_t samples = 0;
-    double loss_sum = 0;
-    Duration compute{};
-    Instant finished{};         // of the last batch
-    double gradient_norm2 = 0;  // of the summed gradient, stretch by stretch as reductions start
-    std::size_t given = 0;      // indices handed out so far
-    bool reducing = false;      // the reduction has begun
+  enum class Kind {
+    kGradient,  // closes with the combined gradient, applied at once
+    kDelta,     // closes with what local steps changed
+    kDelayed,   // closes with the former round's gradient
   };
 
+  // What this member gathered in a round, until it is applied.
+  struct Round {
+    std::uint64_t number = 0;
+    std::uint64_t plan_version = 0;
+    Kind kind = Kind::kGradient;
+    policies::Aggregation aggregation = policies::Aggregation::kAverage;
+    policies::LearningRateRule rule = policies::LearningRateRule::kConstant;
+    policies::LearningRate::Rate rate{};  // of local steps
+    std::uint64_t samples = 0;
+    double loss_sum = 0;
+    bool finite = true;  // all local gradients
+    std::uint32_t steps = 0;
+    double step_norm2 = 0;  // of local mean gradients, summed over the steps
+    double own_norm2 = 0;   // of the vector that was combined
+    Duration compute{};
+    Duration blocked{};
+    Duration length{};    // from the former round's edge to its own
+    Instant finished{};   // of the last batch
+    Instant combining{};  // since when
+  };
+
+  // round_engine.cc: samples, steps, closing
   void OpenRound();
-  void BeginReduction();
-  void BeforeReduce(std::span<float> stretch);
-  void WriteOwnLanes();
+  void SetShares();
+  void TakeSamples(std::uint64_t count, Batch& batch);
+  std::uint64_t StepLeft() const;
+  void EndStep();
+  void LocalStep();
+  void BeginCombination(std::span<float> buffer);
+  void WriteOwnLanes(double own_norm2, std::span<float> tail);
   void CloseRound();
-  double GradientScale(const Lanes& lanes, double norm2_global) const;
-  void Report(const Lanes& lanes, const collective::Completion& reduction, double norm2_global);
-  void Settle(const Lanes& lanes);
+  bool AlignOptimizers();
+  void LoseGroup(const std::string& reason);
   bool TimeIsUp() const;
+
+  // delayed_round.cc: the round under way and the one pending
+  void SetDelayedShares();
+  bool PostReady(bool exhausted);
+  void CloseDelayed();
+  void LaunchDelayed(Instant now);
+  void ApplyPending();
+  bool UsedUp() const;
+  void Drain();
+
+  // round_update.cc: from what was combined to parameters, report and plan
+  void Apply(Round& round, std::span<float> combined, const collective::Completion& completion);
+  void Update(const Round& round, std::span<const float> vector, const Lanes& lanes, double norm2);
+  double GradientScale(double divisor, double norm2) const;
+  void Count(const Lanes& lanes);
+  void Report(const Round& round, const Lanes& lanes, double norm2, Duration transfer);
+  double OrthogonalityOf(const Round& round, const Lanes& lanes, double norm2) const;
+  void Settle(const Lanes& lanes);
+  std::uint32_t members() const { return static_cast<std::uint32_t>(transport_.size()); }
+  std::size_t rank() const { return static_cast<std::size_t>(transport_.rank()); }
 
   const EngineOptions options_;
   cuda::Device& device_;
@@ -156,15 +217,34 @@ class RoundEngine {
   collective::Transport& transport_;
   const std::size_t length_;  // of the parameters
   Optimizer optimizer_;
-  collective::BucketedReduction reduction_;
+  policies::LearningRate learning_rate_;
+  cuda::Buffer delayed_;  // gradients and lanes of the pending round; outlives the combination
+  Combination combination_;
+  LocalSteps local_steps_;
   SampleLedger ledger_;
   policies::Plan plan_;
   BoundedQueue<policies::Plan, kPlansWaitingMax> plans_waiting_;
   LossWindow losses_;
 
-  Running running_;
-  std::vector<std::uint64_t> indices_;  // of this member in the running round
+  // The running round.
   bool round_open_ = false;
+  Round running_;
+  Block block_;                   // of this member
+  std::uint64_t block_size_ = 0;  // samples in it
+  std::uint64_t given_ = 0;       // of them, handed out so far
+  std::size_t stretch_ = 0;       // of block_, from which the next sample comes
+  std::uint64_t offset_ = 0;      // within it
+  std::uint64_t step_given_ = 0;  // samples of the running step
+
+  // Delayed: the former round, whose combination is under way in delayed_, and the barrier that is
+  // done when everybody is ready for the next.
+  std::optional<Round> pending_;
+  std::optional<collective::Completion> combined_;  // the pending one, once it was waited for
+  std::unique_ptr<collective::Collective> barrier_;
+  std::vector<std::uint64_t> paces_;  // samples of each member in the round applied last
+
+  bool optimizers_differ_ = false;  // local steps left each member a state of its own
+  std::uint64_t steps_ = 0;         // of the optimizer, as the group counts them
   bool stop_requested_ = false;
   bool discard_requested_ = false;
   std::string stop_reason_;
@@ -175,7 +255,7 @@ class RoundEngine {
   std::uint64_t samples_ = 0;
   std::uint64_t samples_global_ = 0;
   std::uint32_t nonfinite_rounds_ = 0;
-  std::optional<policies::Report> report_;
+  BoundedQueue<policies::Report, kReportsMax> reports_;
   Outcome outcome_ = Outcome::kTraining;
   std::string reason_;
 };

@@ -33,6 +33,11 @@ std::string ReasonToStop(const StopOptions& options, const StopFacts& facts) {
   if (options.rounds && facts.rounds >= *options.rounds) {
     return std::to_string(facts.rounds) + " rounds completed";
   }
+  if (options.steps && facts.steps >= *options.steps) {
+    std::array<char, 64> text{};
+    std::snprintf(text.data(), text.size(), "%.6g steps completed", *options.steps);
+    return text.data();
+  }
   return {};
 }
 

@@ -16,6 +16,7 @@ struct StopOptions {
   std::optional<double> train_loss{};     // mean of the last kLossRounds rounds at or below
   std::optional<std::uint64_t> epochs{};  // completed, >= 1
   std::optional<std::uint64_t> rounds{};  // applied, >= 1
+  std::optional<double> steps{};          // progress in base steps, > 0
   std::optional<Duration> time{};         // since the first round's start, > 0
 };
 
@@ -40,6 +41,7 @@ class LossWindow {
 struct StopFacts {
   std::uint64_t rounds = 0;
   std::uint64_t epochs = 0;
+  double steps = 0;                    // progress; see policies/learning_rate.h
   const LossWindow* losses = nullptr;  // never null
 };
 

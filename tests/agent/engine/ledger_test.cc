@@ -15,13 +15,15 @@ std::vector<std::uint64_t> Sizes(const std::vector<Block>& blocks) {
   return sizes;
 }
 
-// What each member would reserve.
-std::vector<Block> ReserveAll(SampleLedger& ledger, const std::vector<std::uint32_t>& sizes) {
+// What each member reserves: they hold equal ledgers, and each looks at its own share.
+std::vector<Block> ReserveAll(SampleLedger& ledger, const std::vector<std::uint64_t>& sizes,
+                              Edges edges = Edges::kKept) {
   std::vector<Block> blocks;
   for (std::size_t member = 0; member < sizes.size(); ++member) {
-    ledger.Abandon();
-    ledger.SetShares(sizes, member);
-    blocks.push_back(ledger.Reserve());
+    SampleLedger view = ledger;
+    view.SetShares(sizes, member);
+    blocks.push_back(view.Reserve(edges));
+    if (member + 1 == sizes.size()) ledger = std::move(view);
   }
   return blocks;
 }
@@ -99,8 +101,8 @@ TEST(SampleLedgerPropertyTest, EverySampleIsUsedExactlyOncePerEpoch) {
     std::vector<int> used(size, 0);
     while (ledger.epoch() < 2) {
       const std::uint64_t epoch = ledger.epoch();
-      std::vector<std::uint32_t> batch(1 + rng.Below(5));
-      for (std::uint32_t& b : batch) b = static_cast<std::uint32_t>(rng.Below(40));
+      std::vector<std::uint64_t> batch(1 + rng.Below(5));
+      for (std::uint64_t& b : batch) b = rng.Below(40);
       batch[0] += 1;
       const std::vector<Block> blocks = ReserveAll(ledger, batch);
       if (rng.Below(5) == 0) {
@@ -125,6 +127,78 @@ TEST(SampleLedgerPropertyTest, EverySampleIsUsedExactlyOncePerEpoch) {
       }
       used.assign(size, 0);
     }
+  }
+}
+
+TEST(SampleLedgerTest, ARoundMayBeReservedBeforeTheFormerOneIsApplied) {
+  SampleLedger ledger(50, 1);
+  ReserveAll(ledger, {10, 10});
+  const std::vector<Block> second = ReserveAll(ledger, {10, 10});
+  ledger.Apply(std::vector<std::uint64_t>{4, 10});
+
+  const std::vector<Block> third = ReserveAll(ledger, {5, 5});
+
+  EXPECT_EQ(second[1], (Block{{30, 40}}));
+  EXPECT_EQ(third[0], (Block{{4, 9}}));
+  EXPECT_EQ(third[1], (Block{{9, 10}, {40, 44}}));
+  EXPECT_EQ(ledger.consumed(), 14u);
+}
+
+TEST(SampleLedgerTest, ARoundThatCrossesAnEdgeTakesTheNextEpochsFirstSamples) {
+  SampleLedger ledger(25, 1);
+  ReserveAll(ledger, {10, 10}, Edges::kCrossed);
+  ledger.ApplyWhole();
+
+  const std::vector<Block> blocks = ReserveAll(ledger, {4, 4}, Edges::kCrossed);
+  ledger.Apply(std::vector<std::uint64_t>{3, 4});
+
+  EXPECT_EQ(blocks[1], (Block{{24, 28}}));
+  EXPECT_EQ(ledger.epoch(), 0u);  // one position of it is free again
+  EXPECT_EQ(ledger.consumed(), 27u);
+  EXPECT_EQ(ReserveAll(ledger, {8})[0], (Block{{23, 24}}));  // kept: the rest of the epoch
+}
+
+TEST(SampleLedgerTest, NothingIsHandedOutBeyondTheLastEpoch) {
+  SampleLedger ledger(25, 1, 2);
+  ReserveAll(ledger, {20, 20}, Edges::kCrossed);
+
+  const std::vector<Block> blocks = ReserveAll(ledger, {20, 20}, Edges::kCrossed);
+
+  EXPECT_EQ(Sizes(blocks), (std::vector<std::uint64_t>{5, 5}));
+  EXPECT_FALSE(ledger.HasFree());
+}
+
+// As the delayed synchronization uses it: a round is applied after the next one was reserved, and
+// blocks are rarely used up.
+TEST(SampleLedgerPropertyTest, RoundsUnderWayAtTheSameTimeUseEverySampleOncePerEpoch) {
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    Rng rng(seed);
+    const std::uint64_t size = 1 + rng.Below(200);
+    SampleLedger ledger(size, seed, 3);
+    std::vector<int> used(3 * size, 0);
+    std::vector<std::uint64_t> waiting;  // counts of the round that is not applied
+    while (ledger.HasFree() || ledger.outstanding() > 0) {
+      if (!ledger.HasFree()) {
+        ledger.Apply(waiting);
+        waiting.clear();
+        continue;
+      }
+      std::vector<std::uint64_t> shares(1 + rng.Below(4), 1);
+      for (std::uint64_t& share : shares) share += rng.Below(30);
+      std::vector<std::uint64_t> counts;
+      for (const Block& block : ReserveAll(ledger, shares, Edges::kCrossed)) {
+        std::uint64_t left = counts.emplace_back(rng.Below(SizeOf(block) + 1));
+        for (const Stretch& stretch : block) {
+          for (std::uint64_t at = stretch.begin; at < stretch.end && left > 0; ++at, --left) {
+            ++used[at];
+          }
+        }
+      }
+      if (ledger.outstanding() == 2) ledger.Apply(waiting);
+      waiting = counts;
+    }
+    for (const int times : used) ASSERT_EQ(times, 1) << "seed " << seed;
+    EXPECT_EQ(ledger.epoch(), 3u) << "seed " << seed;
   }
 }
 

@@ -47,9 +47,11 @@ class Member {
         device_(cuda::MakeHostDevice("cpu:0")),
         segments_{{.name = "weight", .length = kWeights, .shape = {kWeights}},
                   {.name = "bias", .length = 1, .shape = {1}}} {
+    if (run.task) segments_ = run.task->segments;
     cuda::AssignOffsets(segments_);
     const std::size_t length = cuda::FlatLength(segments_);
     parameters_ = device_->Allocate(length);
+    if (run.task) Start(run.task->start);
     gradients_ = device_->Allocate(length + LaneCount(static_cast<std::size_t>(transport.size())));
   }
 
@@ -64,15 +66,17 @@ class Member {
       const std::uint64_t plan_version = engine.plan().version;
       StepResult result = Compute(engine, *batch);
       if (run_.before_step) run_.before_step(transport_.rank(), engine, result);
+      auto& samples = pending_[batch->round][batch->epoch];
+      samples.insert(samples.end(), batch->indices.begin(), batch->indices.end());
       engine.Step(result);
-      pending_.insert(pending_.end(), batch->indices.begin(), batch->indices.end());
-      if (const auto report = engine.TakeReport()) {
+      bool closed = false;
+      while (const auto report = engine.TakeReport()) {
         done.reports.push_back(*report);
         done.plan_versions.push_back(plan_version);
-        auto& used = done.used[batch->epoch];
-        used.insert(used.end(), pending_.begin(), pending_.end());
-        pending_.clear();
+        Commit(report->round, done);
+        closed = true;
       }
+      if (closed) done.trace.push_back(Parameters());
     }
     done.parameters.assign(parameters_.span().begin(), parameters_.span().end());
     done.outcome = engine.outcome();
@@ -81,12 +85,42 @@ class Member {
   }
 
  private:
+  void Start(const std::vector<float>& values) {
+    std::size_t at = 0;
+    for (const cuda::Segment& segment : segments_) {
+      for (std::size_t i = 0; i < segment.length; ++i) {
+        parameters_.span()[segment.offset + i] = values[at++];
+      }
+    }
+  }
+
+  // Without padding.
+  std::vector<float> Parameters() {
+    std::vector<float> values;
+    for (const cuda::Segment& segment : segments_) {
+      const auto part = parameters_.span().subspan(segment.offset, segment.length);
+      values.insert(values.end(), part.begin(), part.end());
+    }
+    return values;
+  }
+
+  void Commit(std::uint64_t round, MemberRun& done) {
+    for (const auto& [epoch, samples] : pending_[round]) {
+      auto& used = done.used[epoch];
+      used.insert(used.end(), samples.begin(), samples.end());
+    }
+    pending_.erase(round);
+  }
+
   Instant Tick() { return now_ += std::chrono::milliseconds(1); }
 
   StepResult Compute(RoundEngine& engine, const Batch& batch) {
     StepResult result{.started = Tick()};
     for (const std::uint64_t index : batch.indices) {
-      result.loss_sum += AddGradient(At(index), parameters_.span(), segments_, gradients_.span());
+      result.loss_sum +=
+          run_.task ? run_.task->add_gradient(transport_.rank(), index, parameters_.span(),
+                                              gradients_.span())
+                    : AddGradient(At(index), parameters_.span(), segments_, gradients_.span());
     }
     if (run_.after_gradient) {
       run_.after_gradient(transport_.rank(), batch.round, gradients_.span());
@@ -105,7 +139,8 @@ class Member {
   cuda::SegmentTable segments_;
   cuda::Buffer parameters_;
   cuda::Buffer gradients_;
-  std::vector<std::uint64_t> pending_;  // used in the running round
+  // Used in rounds that are not applied, by epoch.
+  std::map<std::uint64_t, std::map<std::uint64_t, std::vector<std::uint64_t>>> pending_;
   Instant now_;
 };
 

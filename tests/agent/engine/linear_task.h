@@ -1,11 +1,13 @@
-// A task with known gradients for the engine's tests: linear regression on computed samples,
-// trained by a group of threads.
+// Tasks with known gradients for the engine's tests, trained by a group of threads: linear
+// regression on computed samples, or what a test gives.
 
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,14 +21,27 @@ struct MemberRun {
   std::vector<policies::Report> reports;
   std::vector<std::uint64_t> plan_versions;  // in force in each round
   std::map<std::uint64_t, std::vector<std::uint64_t>>
-      used;  // samples by epoch, applied rounds only
+      used;                               // samples by epoch, applied rounds only
+  std::vector<std::vector<float>> trace;  // parameters after each Step that closed a round
   Outcome outcome = Outcome::kTraining;
   std::string reason;
+};
+
+// A task in place of the linear one.
+struct Task {
+  cuda::SegmentTable segments{};  // offsets are assigned
+  std::vector<float> start{};     // parameters, without padding
+  // Adds the gradient of one sample's loss to `gradients` and returns the loss; both spans are the
+  // whole flat buffer.
+  std::function<double(int rank, std::uint64_t index, std::span<const float> parameters,
+                       std::span<float> gradients)>
+      add_gradient{};
 };
 
 struct GroupRun {
   EngineOptions options;
   policies::Plan plan;             // its batch_sizes say how many members there are
+  std::optional<Task> task{};      // none: the linear one
   bool announce_segments = false;  // call SegmentReady during the last batch of a round
   // Called by each member before each Step; may offer plans, ask to stop, spoil the loss.
   std::function<void(int rank, RoundEngine& engine, StepResult& result)> before_step{};

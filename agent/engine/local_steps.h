@@ -1,0 +1,56 @@
+// Local steps: a member's parameters leave the group's for a window of steps and come back.
+
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "cuda/device.h"
+
+namespace tactus::engine {
+
+// How a combined delta is applied.
+struct BlockStep {
+  double scale = 1;          // turns the buffer into the combined delta
+  double learning_rate = 0;  // eta of the window, > 0 with momentum
+  double momentum = 0;       // beta, in [0, 1); 0: plain averaging
+};
+
+// The group's parameters x at a window's start, and what becomes of them at its end:
+//
+//   delta_i = x_i - x                                what member i puts in
+//   without block momentum   x <- x + delta          delta: the combined one
+//   with                     G = -delta / eta;  u <- beta u + G;  x <- x - eta u;  u = 0 at first
+//
+// eta   the learning rate of the window; u is in units of a gradient, so it needs no change when
+// eta
+//       does
+// beta  block momentum
+//
+// u and x are equal on all members. Memory is taken when it is first needed. One thread.
+//
+// Source: [slowmo] algorithm 1 with alpha = 1, which is BMUF; that AdaComm uses it: memory,
+// unverified.
+class LocalSteps {
+ public:
+  explicit LocalSteps(cuda::Device& device) : device_(device) {}
+
+  // A window begins at these parameters.
+  void Begin(std::span<const float> parameters);
+
+  // delta <- parameters - x.
+  void TakeDelta(std::span<const float> parameters, std::span<float> delta);
+
+  // parameters <- the group's after the window.
+  void Apply(std::span<const float> delta, const BlockStep& step, std::span<float> parameters);
+
+  // parameters <- x, as if the window had not been.
+  void Restore(std::span<float> parameters);
+
+ private:
+  cuda::Device& device_;
+  cuda::Buffer start_;     // x
+  cuda::Buffer momentum_;  // u; empty without block momentum
+};
+
+}  // namespace tactus::engine

@@ -1,0 +1,171 @@
+// The part of RoundEngine that comes after a combination: parameters, report, ledger, plan.
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "agent/engine/round_engine.h"
+#include "base/check.h"
+#include "policies/orthogonality.h"
+
+namespace tactus::engine {
+
+using policies::Aggregation;
+
+// combined: the vector and its lanes, equal on all members; so all come to the same conclusions.
+void RoundEngine::Apply(Round& round, std::span<float> combined,
+                        const collective::Completion& completion) {
+  const std::span<const float> vector = combined.first(length_);
+  const Lanes lanes = ReadLanes(combined.subspan(length_));
+  const double divisor = round.aggregation == Aggregation::kAverage ? lanes.samples : 1;
+  const double norm2 = lanes.samples > 0 ? device_.SquaredNorm(vector) / (divisor * divisor) : 0;
+  const bool skip = lanes.nonfinite > 0 || !std::isfinite(norm2);
+  nonfinite_rounds_ = skip ? nonfinite_rounds_ + 1 : 0;
+  if (round.kind != Kind::kDelta && lanes.samples > 0) {
+    round.rate = learning_rate_.Next(round.rule, lanes.samples);
+  }
+  if (!skip && lanes.samples > 0) {
+    Update(round, vector, lanes, norm2);
+  } else if (round.kind == Kind::kDelta) {
+    local_steps_.Restore(buffers_.parameters);
+    optimizer_.ResetMomentum();
+  }
+  Report(round, lanes, skip ? 0 : norm2, completion.finished - round.combining);
+  Count(lanes);
+  Settle(lanes);
+}
+
+void RoundEngine::Update(const Round& round, std::span<const float> vector, const Lanes& lanes,
+                         double norm2) {
+  const double divisor = round.aggregation == Aggregation::kAverage ? lanes.samples : 1;
+  policies::UpdateFacts facts{.samples = lanes.samples};
+  if (round.kind == Kind::kDelta) {
+    // A single step that Adasum combines is no window: it is the optimizer's own step.
+    const bool window = plan_.synchronization == policies::Synchronization::kPeriodic;
+    local_steps_.Apply(vector,
+                       {.scale = 1 / divisor,
+                        .learning_rate = round.rate.rate,
+                        .momentum = window ? options_.block_momentum : 0},
+                       buffers_.parameters);
+    if (window && !options_.keep_local_momentum) optimizer_.ResetMomentum();
+    optimizers_differ_ = true;
+    steps_ += plan_.period;
+  } else {
+    optimizer_.Step(vector,
+                    {.gradient = GradientScale(divisor, norm2), .learning_rate = round.rate.rate},
+                    buffers_.parameters);
+    ++steps_;
+    if (round.aggregation == Aggregation::kAverage) {
+      facts.contributors = Contributors(lanes);
+      facts.samples_gradient_norm2 = lanes.samples_gradient_norm2;
+      facts.gradient_norm2 = norm2;
+    }
+  }
+  learning_rate_.Applied(round.rule, facts);
+  losses_.Add(lanes.loss_sum, lanes.samples);
+}
+
+// Sum to mean, and clipping: min(1, clip / ||g||) / divisor. Source: design; clipping as
+// torch.nn.utils.clip_grad_norm_ without its 1e-6 in the denominator.
+double RoundEngine::GradientScale(double divisor, double norm2) const {
+  double scale = 1.0 / divisor;
+  if (options_.clip_norm) {
+    const double norm = std::sqrt(norm2);
+    if (norm > *options_.clip_norm) scale *= *options_.clip_norm / norm;
+  }
+  return scale;
+}
+
+// The ledger's part: which samples the round consumed.
+void RoundEngine::Count(const Lanes& lanes) {
+  paces_ = ToCounts(lanes.member_samples);
+  if (static_cast<std::uint64_t>(lanes.samples) == ledger_.reserved()) {
+    ledger_.ApplyWhole();
+  } else {
+    ledger_.Apply(paces_);
+  }
+}
+
+void RoundEngine::Report(const Round& round, const Lanes& lanes, double norm2, Duration transfer) {
+  samples_ += round.samples;
+  const auto samples_global = static_cast<std::uint64_t>(lanes.samples);
+  samples_global_ += samples_global;
+  const double own = static_cast<double>(round.samples);
+  double norm2_local = 0;
+  if (round.finite && own > 0) {
+    const double divisor = round.aggregation == Aggregation::kAverage ? own * own : 1;
+    norm2_local =
+        round.kind == Kind::kDelta ? round.step_norm2 / round.steps : round.own_norm2 / divisor;
+  }
+  const bool pushed = reports_.Push(
+      policies::Report{.round = round.number,
+                       .plan_version = round.plan_version,
+                       .rank = static_cast<std::uint32_t>(rank()),
+                       .samples = round.samples,
+                       .loss_sum = round.finite ? round.loss_sum : 0,
+                       .steps = round.steps,
+                       .compute_seconds = ToSeconds(round.compute),
+                       .blocked_seconds = ToSeconds(round.blocked),
+                       .transfer_seconds = ToSeconds(std::max(Duration{}, transfer)),
+                       .round_seconds = ToSeconds(round.length),
+                       .bytes_sent = combination_.bytes(),
+                       .gradient_norm2_local = norm2_local,
+                       .gradient_norm2_global = norm2,
+                       .samples_global = samples_global,
+                       .loss_mean_global = samples_global > 0 ? lanes.loss_sum / lanes.samples : 0,
+                       .nonfinite_members = static_cast<std::uint32_t>(lanes.nonfinite),
+                       .contributors = Contributors(lanes),
+                       .samples_gradient_norm2 = lanes.samples_gradient_norm2,
+                       .orthogonality = OrthogonalityOf(round, lanes, norm2),
+                       .learning_rate = round.rate.rate,
+                       .gain = round.rate.gain,
+                       .progress = learning_rate_.progress(),
+                       .epoch = ledger_.epoch(),
+                       .epoch_consumed = ledger_.consumed() + samples_global});
+  TACTUS_CHECK(pushed);
+}
+
+double RoundEngine::OrthogonalityOf(const Round& round, const Lanes& lanes, double norm2) const {
+  const std::uint32_t contributors = Contributors(lanes);
+  if (round.aggregation == Aggregation::kAdasum) {
+    return policies::Orthogonality({.combined_norm2 = norm2,
+                                    .parts_norm2 = combination_.norm2_sum(),
+                                    .contributors = contributors});
+  }
+  double squared = 0;
+  for (const double samples : lanes.member_samples) squared += samples * samples;
+  return policies::Orthogonality({.samples = lanes.samples,
+                                  .contributors = contributors,
+                                  .samples_gradient_norm2 = lanes.samples_gradient_norm2,
+                                  .gradient_norm2 = norm2},
+                                 squared);
+}
+
+// After a round: who stops, which plan is in force. Every member comes to the same conclusion.
+void RoundEngine::Settle(const Lanes& lanes) {
+  ++rounds_;
+  if (lanes.plan_votes == transport_.size()) {
+    plan_ = plans_waiting_.Pop();
+    SetShares();
+  }
+  if (outcome_ != Outcome::kTraining) return;  // the last round, after which it was to end
+
+  if (nonfinite_rounds_ >= options_.nonfinite_rounds_max) {
+    outcome_ = Outcome::kDiverged;
+    reason_ =
+        "the gradient was not finite in " + std::to_string(nonfinite_rounds_) + " rounds in a row";
+    return;
+  }
+  reason_ = ReasonToStop(options_.stop, {.rounds = rounds_,
+                                         .epochs = ledger_.epoch(),
+                                         .steps = learning_rate_.progress(),
+                                         .losses = &losses_});
+  if (reason_.empty() && lanes.stop_votes > 0) {
+    reason_ = stop_reason_.empty() ? "another member asked to stop" : stop_reason_;
+  }
+  if (!reason_.empty()) {
+    outcome_ = lanes.discard_votes > 0 ? Outcome::kDiscarded : Outcome::kFinished;
+  }
+}
+
+}  // namespace tactus::engine
