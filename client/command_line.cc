@@ -31,6 +31,7 @@ class Parser {
     AddRun();
     AddSubmit();
     AddGet();
+    AddExplain();
     AddWatch();
     AddCancel();
     AddDownload();
@@ -158,10 +159,11 @@ class Parser {
   }
 
   void AddNoun(CLI::App* get, const std::string& word, GetCommand::Noun noun) {
-    const bool named = noun == GetCommand::Noun::kJob || noun == GetCommand::Noun::kRounds;
+    const bool of_a_job = noun == GetCommand::Noun::kRounds || noun == GetCommand::Noun::kDecisions;
+    const bool named = noun == GetCommand::Noun::kJob || of_a_job;
     CLI::App* verb = get->add_subcommand(word, named ? "Of one job" : "All of them");
     if (named) verb->add_option("job", get_.name, "The job's name")->required();
-    const bool counted = noun == GetCommand::Noun::kJobs || noun == GetCommand::Noun::kRounds;
+    const bool counted = noun == GetCommand::Noun::kJobs || of_a_job;
     if (counted) {
       verb->add_option("--limit", get_.count_max, "At most so many, the first ones")
           ->check(Whole(1, 1'000'000))
@@ -176,13 +178,28 @@ class Parser {
   }
 
   void AddGet() {
-    CLI::App* get = app_.add_subcommand("get", "Show jobs, one job, nodes or a job's rounds");
+    CLI::App* get =
+        app_.add_subcommand("get", "Show jobs, one job, nodes, or a job's rounds or decisions");
     get->require_subcommand(1);
     get->fallthrough();
     AddNoun(get, "jobs", GetCommand::Noun::kJobs);
     AddNoun(get, "job", GetCommand::Noun::kJob);
     AddNoun(get, "nodes", GetCommand::Noun::kNodes);
     AddNoun(get, "rounds", GetCommand::Noun::kRounds);
+    AddNoun(get, "decisions", GetCommand::Noun::kDecisions);
+  }
+
+  void AddExplain() {
+    CLI::App* verb = app_.add_subcommand(
+        "explain",
+        "Tell the story of a job's decisions: what was changed, why, what was expected of it and "
+        "what came of it");
+    verb->add_option("job", explain_.name, "The job's name")->required();
+    AddOutput(verb, &output_explain_, {"table", "json", "yaml"});
+    verb->callback([this] {
+      explain_.output = ParseOutputFormat(output_explain_);
+      line_.command = explain_;
+    });
   }
 
   void AddWatch() {
@@ -299,12 +316,14 @@ class Parser {
   std::vector<std::string> set_;
   std::string output_submit_ = "name";
   std::string output_get_ = "table";
+  std::string output_explain_ = "table";
   std::string output_lines_ = "text";
   std::string output_replay_ = "table";
   std::string output_simulate_ = "table";
   RunCommand run_;
   SubmitCommand submit_;
   GetCommand get_;
+  ExplainCommand explain_;
   WatchCommand watch_;
   CancelCommand cancel_;
   DownloadCommand download_;

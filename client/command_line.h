@@ -24,10 +24,15 @@ struct SubmitCommand {
 };
 
 struct GetCommand {
-  enum class Noun { kJobs, kJob, kNodes, kRounds };
+  enum class Noun { kJobs, kJob, kNodes, kRounds, kDecisions };
   Noun noun = Noun::kJobs;
-  std::string name{};               // of the job, for kJob and kRounds
-  std::size_t count_max = 100'000;  // for kJobs and kRounds
+  std::string name{};               // of the job, for kJob, kRounds and kDecisions
+  std::size_t count_max = 100'000;  // for kJobs, kRounds and kDecisions
+  OutputFormat output = OutputFormat::kTable;
+};
+
+struct ExplainCommand {
+  std::string name{};
   OutputFormat output = OutputFormat::kTable;
 };
 
@@ -89,8 +94,8 @@ struct SimulateCommand {
 struct VersionCommand {};
 
 using Command =
-    std::variant<SubmitCommand, GetCommand, WatchCommand, CancelCommand, DownloadCommand,
-                 RunCommand, ReplayCommand, SimulateCommand, VersionCommand>;
+    std::variant<SubmitCommand, GetCommand, ExplainCommand, WatchCommand, CancelCommand,
+                 DownloadCommand, RunCommand, ReplayCommand, SimulateCommand, VersionCommand>;
 
 struct CommandLine {
   std::string server{};  // --server; empty: not given

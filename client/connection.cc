@@ -154,6 +154,24 @@ absl::StatusOr<v1::ListRoundsResponse> Connection::ListRounds(const std::string&
   return all;
 }
 
+absl::StatusOr<v1::ListDecisionsResponse> Connection::ListDecisions(const std::string& name,
+                                                                    std::size_t count_max) {
+  v1::ListDecisionsRequest request;
+  request.set_name(name);
+  v1::ListDecisionsResponse all;
+  while (static_cast<std::size_t>(all.decisions_size()) < count_max) {
+    const std::size_t left = count_max - static_cast<std::size_t>(all.decisions_size());
+    request.set_page_size(static_cast<int>(std::min<std::size_t>(left, 10'000)));
+    const auto page =
+        Call<v1::ListDecisionsResponse>(*jobs_, &v1::Jobs::Stub::ListDecisions, request);
+    if (!page.ok()) return page.status();
+    all.mutable_decisions()->MergeFrom(page->decisions());
+    if (page->next_page_token().empty() || page->decisions_size() == 0) break;
+    request.set_page_token(page->next_page_token());
+  }
+  return all;
+}
+
 absl::StatusOr<v1::ListNodesResponse> Connection::ListNodes() {
   v1::ListNodesRequest request;
   v1::ListNodesResponse all;

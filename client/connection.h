@@ -52,6 +52,9 @@ class Connection {
   absl::StatusOr<v1::Job> CancelJob(const v1::CancelJobRequest& request);
   // Oldest first; at most `count_max`.
   absl::StatusOr<v1::ListRoundsResponse> ListRounds(const std::string& name, std::size_t count_max);
+  // By plan version; at most `count_max`.
+  absl::StatusOr<v1::ListDecisionsResponse> ListDecisions(const std::string& name,
+                                                          std::size_t count_max);
   absl::StatusOr<v1::ListNodesResponse> ListNodes();
 
   // Hands over the chunks of one file in order; `size_bytes` sets the deadline, a second a MiB more

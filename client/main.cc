@@ -42,6 +42,8 @@ ExitCode Talk(const CommandLine& line, const std::string& server, const Screen& 
   }
   if (const auto* get = std::get_if<GetCommand>(&line.command))
     return Get(*get, connection, screen);
+  if (const auto* explain = std::get_if<ExplainCommand>(&line.command))
+    return Explain(*explain, connection, screen);
   if (const auto* watch = std::get_if<WatchCommand>(&line.command))
     return Watch(*watch, connection, screen);
   if (const auto* cancel = std::get_if<CancelCommand>(&line.command)) {

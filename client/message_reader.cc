@@ -34,6 +34,7 @@ bool IsMap(const FieldDescriptor& field) {
 
 // What a person must write there, for "expected ...".
 std::string Expected(const FieldDescriptor& field) {
+  if (field.is_repeated()) return "a list of whole numbers, such as [1, 2]";
   if (IsDuration(field)) return "a duration such as 90s, 30m or 1h30m";
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_BOOL:
@@ -138,12 +139,13 @@ class Reader {
   }
 
   void ReadField(const YamlEntry& entry, const std::string& path, const Target& target) {
-    TACTUS_CHECK(!target.field->is_repeated());
     const YamlValue& value = entry.value;
     if (value.kind == YamlValue::Kind::kNull) {
       const std::string defaults = IsMap(*target.field) ? "; write {} for its defaults" : "";
       Add(path, "no value is given", entry.line,
           "; expected " + Expected(*target.field) + defaults);
+    } else if (target.field->is_repeated()) {
+      ReadList(value, path, target);
     } else if (IsMap(*target.field)) {
       ReadMap(value, path,
               target.message->GetReflection()->MutableMessage(target.message, target.field));
@@ -153,6 +155,24 @@ class Reader {
           "; expected " + Expected(*target.field));
     } else {
       ReadScalar(value, path, target);
+    }
+  }
+
+  // The only lists of a job file are of whole numbers.
+  void ReadList(const YamlValue& value, const std::string& path, const Target& target) {
+    TACTUS_CHECK(target.field->cpp_type() == FieldDescriptor::CPPTYPE_UINT64);
+    if (value.kind != YamlValue::Kind::kList) {
+      const std::string found = value.kind == YamlValue::Kind::kMap ? "a map" : Shown(value.text);
+      return Add(path, found + " stands where a list is expected", value.line,
+                 "; expected " + Expected(*target.field));
+    }
+    for (std::size_t i = 0; i < value.items.size(); ++i) {
+      const std::string place = path + "[" + std::to_string(i) + "]";
+      if (value.items[i].kind != YamlValue::Kind::kScalar) {
+        Add(place, "is not a whole number", value.items[i].line);
+      } else if (const auto number = ReadWhole<std::uint64_t>(value.items[i], place)) {
+        target.message->GetReflection()->AddUInt64(target.message, target.field, *number);
+      }
     }
   }
 

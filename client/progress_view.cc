@@ -47,6 +47,13 @@ std::size_t BarLength(double speed, double speed_max) {
   return static_cast<std::size_t>(std::lround(share * static_cast<double>(kBarWidth)));
 }
 
+// "periodic 8", "average", "constant".
+std::vector<std::string> ChoicesOf(const v1::Plan& plan) {
+  const std::string period = plan.period() > 1 ? " " + std::to_string(plan.period()) : "";
+  return {Printable(plan.synchronization()) + period, Printable(plan.aggregation()),
+          Printable(plan.learning_rate_rule())};
+}
+
 }  // namespace
 
 std::string ProgressView::Show(const v1::JobEvent& event, Instant now, std::size_t columns) {
@@ -85,11 +92,22 @@ std::string ProgressView::ShowJob(const v1::Job& job) {
 std::string ProgressView::ShowDecision(const v1::Plan& plan) {
   const std::vector<std::uint32_t> now(plan.batch_sizes().begin(), plan.batch_sizes().end());
   const bool news = plan.version() != plan_version_ || now != batch_sizes_;
-  std::string line = Coloured("decision:", kYellow) + " batch ";
-  if (!batch_sizes_.empty() && batch_sizes_ != now) line += JoinNumbers(batch_sizes_) + " → ";
-  line += JoinNumbers(now);
+  std::string changes;
+  const std::vector<std::string> choices = ChoicesOf(plan);
+  for (std::size_t i = 0; i < std::min(choices.size(), choices_.size()); ++i) {
+    if (choices[i] != choices_[i]) changes += ", " + choices_[i] + " → " + choices[i];
+  }
+  std::string line = Coloured("decision:", kYellow);
+  if (changes.empty() || batch_sizes_ != now) {
+    line += " batch ";
+    if (!batch_sizes_.empty() && batch_sizes_ != now) line += JoinNumbers(batch_sizes_) + " → ";
+    line += JoinNumbers(now) + changes;
+  } else {
+    line += changes.substr(1);
+  }
   if (!plan.reason().empty()) line += ": " + Printable(plan.reason());
   batch_sizes_ = now;
+  choices_ = choices;
   plan_version_ = plan.version();
   return news ? line + "\n" : "";
 }
@@ -98,6 +116,7 @@ std::string ProgressView::ShowProgress(const v1::JobProgress& progress, Instant 
   progress_ = progress;
   if (batch_sizes_.empty()) {
     batch_sizes_.assign(progress.plan().batch_sizes().begin(), progress.plan().batch_sizes().end());
+    choices_ = ChoicesOf(progress.plan());
     plan_version_ = progress.plan().version();
   }
   if (options_.style == ProgressViewOptions::Style::kBlock) return "";

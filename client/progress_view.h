@@ -49,7 +49,8 @@ class ProgressView {
   v1::JobState state_ = v1::JOB_STATE_UNSPECIFIED;
   std::string state_reason_;
   v1::JobProgress progress_;
-  std::vector<std::uint32_t> batch_sizes_;  // of the newest plan shown
+  std::vector<std::uint32_t> batch_sizes_;  // of the newest plan shown, as the rest
+  std::vector<std::string> choices_;
   std::uint64_t plan_version_ = 0;
   bool line_shown_ = false;
   Instant line_time_{};          // of the last line shown

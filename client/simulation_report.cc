@@ -8,6 +8,8 @@
 #include "base/check.h"
 #include "client/quantity.h"
 #include "client/text.h"
+#include "policies/axis_policy.h"
+#include "policies/plan_names.h"
 
 namespace tactus::client {
 namespace {
@@ -93,16 +95,32 @@ std::string SharesText(const std::vector<std::uint32_t>& shares) {
   return JoinNumbers(std::vector(shares.begin(), shares.begin() + kSharesShownMax)) + ",...";
 }
 
+// "periodic 8, adasum, constant".
+std::string ChoicesText(const policies::Plan& plan) {
+  return std::string(NameOf(plan.synchronization)) +
+         (plan.period > 1 ? " " + std::to_string(plan.period) : "") + ", " +
+         std::string(NameOf(plan.aggregation)) + ", " +
+         std::string(NameOf(plan.learning_rate_rule));
+}
+
+// The choices are shown where any decision left the defaults.
 std::string DecisionsText(const JobOutcome& job) {
   if (job.decisions.empty()) return "";
   const std::size_t shown = std::min(job.decisions.size(), kDecisionRowsMax);
-  Rows rows = {{"DECIDED", "ROUND", "PLAN", "BATCH", "REASON"}};
+  const bool chosen = std::ranges::any_of(job.decisions, [](const Decision& decision) {
+    return ChoicesText(decision.plan) != ChoicesText(policies::Plan{});
+  });
+  Rows rows = {{"DECIDED", "ROUND", "PLAN", "BATCH"}};
+  if (chosen) rows[0].push_back("CHOICES");
+  rows[0].push_back("REASON");
   for (std::size_t i = 0; i < shown; ++i) {
     const Decision& decision = job.decisions[i];
-    rows.push_back({SpanText(decision.seconds),
-                    decision.adopted_round ? FormatCount(*decision.adopted_round) : "-",
-                    std::to_string(decision.plan.version), SharesText(decision.plan.batch_sizes),
-                    Printable(decision.plan.reason)});
+    std::vector<std::string>& row = rows.emplace_back();
+    row = {SpanText(decision.seconds),
+           decision.adopted_round ? FormatCount(*decision.adopted_round) : "-",
+           std::to_string(decision.plan.version), SharesText(decision.plan.batch_sizes)};
+    if (chosen) row.push_back(ChoicesText(decision.plan));
+    row.push_back(Printable(decision.plan.reason));
   }
   return "\n" + FormatTable(rows) + MoreLine(job.decisions_total, shown, "decisions");
 }
@@ -117,8 +135,41 @@ Json DecisionsJson(const JobOutcome& job) {
          {"adopted_round", decision.adopted_round ? Json(*decision.adopted_round) : Json()},
          {"plan_version", decision.plan.version},
          {"batch_sizes", decision.plan.batch_sizes},
+         {"synchronization", NameOf(decision.plan.synchronization)},
+         {"period", decision.plan.period},
+         {"aggregation", NameOf(decision.plan.aggregation)},
+         {"learning_rate_rule", NameOf(decision.plan.learning_rate_rule)},
          {"reason", decision.plan.reason}});
   }
+  return list;
+}
+
+Json RecordJson(const policies::Decision& record) {
+  Json inputs = Json::array();
+  for (const policies::Quantity& input : record.inputs) {
+    inputs.push_back({{"name", input.name}, {"value", input.value}, {"unit", input.unit}});
+  }
+  Json alternatives = Json::array();
+  for (const policies::Alternative& other : record.alternatives) {
+    alternatives.push_back({{"value", other.value}, {"predicted_gain", other.predicted_gain}});
+  }
+  return {{"plan_version", record.plan_version},
+          {"axis", NameOf(record.axis)},
+          {"round", record.round},
+          {"seconds", record.seconds},
+          {"from", record.from},
+          {"to", record.to},
+          {"inputs", inputs},
+          {"metric", record.metric},
+          {"predicted_gain", record.predicted_gain},
+          {"alternatives", alternatives},
+          {"reason", record.reason},
+          {"measured_gain", OptionalJson(record.measured_gain)}};
+}
+
+Json RecordsJson(const JobOutcome& job) {
+  Json list = Json::array();
+  for (const policies::Decision& record : job.records) list.push_back(RecordJson(record));
   return list;
 }
 
@@ -156,6 +207,7 @@ Json JobJson(const JobOutcome& job, const ReportOptions& options) {
   object["workers"] = WorkersJson(job);
   object["decisions_total"] = job.decisions_total;
   object["decisions"] = DecisionsJson(job);
+  object["records"] = RecordsJson(job);
   return object;
 }
 

@@ -2,7 +2,9 @@
 
 #include <google/protobuf/util/json_util.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <ctime>
 #include <vector>
 
@@ -167,6 +169,41 @@ std::string Render(const v1::ListRoundsResponse& rounds, OutputFormat format) {
                     JoinNumbers(round.worker_samples())});
   }
   return FormatTable(rows);
+}
+
+std::string Render(const v1::ListDecisionsResponse& decisions, OutputFormat format) {
+  if (IsGeneric(format)) return RenderMessage(decisions, format);
+  Rows rows = {
+      {"PLAN", "ROUND", "TIME", "AXIS", "FROM", "TO", "PREDICTED", "MEASURED", "METRIC", "REASON"}};
+  if (format == OutputFormat::kName) rows.clear();
+  for (const v1::Decision& decision : decisions.decisions()) {
+    if (format == OutputFormat::kName) {
+      rows.push_back({Printable(ShortName(decision.name()))});
+      continue;
+    }
+    const bool promises = !decision.metric().empty();
+    const bool measured = decision.has_measured_gain();
+    rows.push_back({std::to_string(decision.plan_version()), FormatCount(decision.round()),
+                    FormatSpan(FromProto(decision.train_time())), AxisName(decision.axis()),
+                    decision.from().empty() ? "-" : Printable(decision.from()),
+                    Printable(decision.to()),
+                    promises ? FormatGain(decision.predicted_gain()) : "-",
+                    measured ? FormatGain(decision.measured_gain()) : "-",
+                    promises ? Printable(decision.metric()) : "-", Printable(decision.reason())});
+  }
+  return FormatTable(rows);
+}
+
+std::string AxisName(v1::Axis axis) {
+  const auto* value = v1::Axis_descriptor()->FindValueByNumber(axis);
+  std::string name = value == nullptr ? "unknown" : EnumValueName(*value);
+  std::ranges::replace(name, '_', ' ');
+  return name;
+}
+
+std::string FormatGain(double gain) {
+  const std::string percent = FormatPercent(gain);
+  return gain < 0 || !std::isfinite(gain) ? percent : "+" + percent;
 }
 
 std::string Render(const v1::Job& job, OutputFormat format) {

@@ -111,6 +111,26 @@ std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {
   return out;
 }
 
+std::string Wrap(std::string_view text, std::size_t columns) {
+  std::string wrapped;
+  std::size_t width = 0;  // of the last line
+  while (!text.empty()) {
+    std::size_t end = std::min(text.find(' '), text.size());
+    if (text.substr(end).starts_with(" %")) end = std::min(text.find(' ', end + 1), text.size());
+    const std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (word.empty()) continue;
+    if (width > 0 && width + 1 + Width(word) > columns) {
+      wrapped += '\n';
+      width = 0;
+    }
+    if (width > 0) wrapped += ' ';
+    width += Width(word) + (width > 0 ? 1 : 0);
+    wrapped += word;
+  }
+  return wrapped + "\n";
+}
+
 std::string ShortName(const std::string& name) { return name.substr(name.rfind('/') + 1); }
 
 }  // namespace tactus::client

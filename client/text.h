@@ -53,6 +53,10 @@ std::string Printable(std::string_view text);
 // Columns by their widest cell, two blanks apart, no blanks at the ends of lines.
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows);
 
+// A paragraph in lines of at most `columns`, broken at blanks but not before a per cent sign; a
+// longer word has a line of its own.
+std::string Wrap(std::string_view text, std::size_t columns);
+
 // The last part of a resource name: "demo-1" of "projects/default/jobs/demo-1".
 std::string ShortName(const std::string& name);
 

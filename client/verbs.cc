@@ -6,11 +6,14 @@
 #include "client/job_file.h"
 #include "client/progress_view.h"
 #include "client/show_job.h"
+#include "client/story.h"
 #include "client/tables.h"
 #include "client/text.h"
 
 namespace tactus::client {
 namespace {
+
+constexpr std::size_t kDecisionsToldMax = 100'000;
 
 ExitCode Fail(const absl::Status& status, const Screen& screen, const std::string& subject = "") {
   screen.Say(ErrorLines(status, subject));
@@ -73,10 +76,23 @@ ExitCode Get(const GetCommand& command, Connection& connection, const Screen& sc
       return Show(connection.GetJob(command.name), command.output, screen);
     case GetCommand::Noun::kNodes:
       return Show(connection.ListNodes(), command.output, screen);
+    case GetCommand::Noun::kDecisions:
+      return Show(connection.ListDecisions(command.name, command.count_max), command.output,
+                  screen);
     case GetCommand::Noun::kRounds:
       break;
   }
   return Show(connection.ListRounds(command.name, command.count_max), command.output, screen);
+}
+
+ExitCode Explain(const ExplainCommand& command, Connection& connection, const Screen& screen) {
+  const auto decisions = connection.ListDecisions(command.name, kDecisionsToldMax);
+  if (command.output != OutputFormat::kTable) return Show(decisions, command.output, screen);
+  if (!decisions.ok()) return Fail(decisions.status(), screen);
+  const absl::StatusOr<v1::Job> job = connection.GetJob(command.name);
+  if (!job.ok()) return Fail(job.status(), screen);
+  screen.Print(Story(*job, *decisions, screen.columns()));
+  return ExitCode::kOk;
 }
 
 ExitCode Watch(const WatchCommand& command, Connection& connection, const Screen& screen) {

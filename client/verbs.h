@@ -12,6 +12,7 @@ namespace tactus::client {
 
 ExitCode Submit(const SubmitCommand& command, Connection& connection, const Screen& screen);
 ExitCode Get(const GetCommand& command, Connection& connection, const Screen& screen);
+ExitCode Explain(const ExplainCommand& command, Connection& connection, const Screen& screen);
 ExitCode Watch(const WatchCommand& command, Connection& connection, const Screen& screen);
 ExitCode Cancel(const CancelCommand& command, Connection& connection, const Screen& screen);
 ExitCode Download(const DownloadCommand& command, Connection& connection, const Screen& screen);

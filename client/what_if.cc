@@ -36,7 +36,9 @@ simulator::JobHistory HistoryOf(const v1::Job& job, const v1::ListRoundsResponse
                             .samples = round.samples(),
                             .loss = round.loss(),
                             .seconds = round.seconds(),
-                            .bytes = round.bytes()};
+                            .bytes = round.bytes(),
+                            .steps = round.steps(),
+                            .transfer_seconds = round.transfer_seconds()};
     record.worker_samples.assign(round.worker_samples().begin(), round.worker_samples().end());
     record.worker_compute_seconds.assign(round.worker_compute_seconds().begin(),
                                          round.worker_compute_seconds().end());

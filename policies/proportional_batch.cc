@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <functional>
 #include <limits>
 #include <numeric>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "policies/figures.h"
 
 namespace tactus::policies {
 namespace {
@@ -35,16 +35,29 @@ std::uint64_t Sum(const std::vector<std::uint32_t>& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
 }
 
+bool Fit(double time, const std::vector<double>& speeds, std::uint64_t total,
+         const BatchOptions& options) {
+  std::uint64_t sum = 0;
+  for (const double speed : speeds) sum += ShareAt(time, speed, options);
+  return sum <= total;
+}
+
 // The largest time, to within rounding, for which the shares need at most `total` samples.
 double LargestTime(const std::vector<double>& speeds, std::uint64_t total,
                    const BatchOptions& options) {
   double fits = 0;
   double too_long = options.batch_max / *std::min_element(speeds.begin(), speeds.end());
-  for (int i = 0; i < kHalvingsMax; ++i) {
-    const double middle = fits + (too_long - fits) / 2;
-    if (middle <= fits || middle >= too_long) break;
-    (Sum(SharesAt(middle, speeds, options)) <= total ? fits : too_long) = middle;
-  }
+  const auto narrow = [&](double time) {
+    if (time <= fits || time >= too_long) return false;
+    (Fit(time, speeds, total, options) ? fits : too_long) = time;
+    return true;
+  };
+  // Without bounds it lies between these two.
+  const double speed_sum = std::accumulate(speeds.begin(), speeds.end(), 0.0);
+  const double samples = static_cast<double>(total);
+  narrow(samples / speed_sum);
+  narrow((samples + static_cast<double>(speeds.size())) / speed_sum);
+  for (int i = 0; i < kHalvingsMax && narrow(fits + (too_long - fits) / 2); ++i) continue;
   return fits;
 }
 
@@ -60,16 +73,6 @@ double Gain(const std::vector<std::uint32_t>& from, const std::vector<std::uint3
   const double before = LongestTime(from, speeds);
   return before > 0 ? 1 - LongestTime(to, speeds) / before : 0;
 }
-
-// Three digits or so: "402", "41.3", "0.17", "0.0042".
-std::string Figure(double value) {
-  const int decimals = value >= 100 ? 0 : value >= 10 ? 1 : value >= 0.1 ? 2 : 4;
-  char text[400];  // 309 digits before the point at most
-  std::snprintf(text, sizeof text, "%.*f", decimals, value);
-  return text;
-}
-
-std::string Percent(double fraction) { return Figure(fraction * 100) + " %"; }
 
 }  // namespace
 
@@ -100,9 +103,10 @@ std::vector<std::uint32_t> ProportionalShares(const std::vector<double>& speeds,
 
 BatchDecision ProportionalBatch::Start(std::uint32_t members) {
   speeds_.assign(members, SpeedEstimator());
+  total_ = std::uint64_t{options_.per_worker} * members;
   gain_least_ = kGainMin;
   const std::vector<double> equal(members, 1.0);
-  return {.batch_sizes = ProportionalShares(equal, Total(), options_),
+  return {.batch_sizes = ProportionalShares(equal, total_, options_),
           .reason = "equal shares until speeds are measured"};
 }
 
@@ -123,7 +127,7 @@ BatchDecision ProportionalBatch::Decide(const std::vector<std::uint32_t>& in_for
   }
   std::vector<double> speeds;
   for (const SpeedEstimator& speed : speeds_) speeds.push_back(speed.SamplesPerSecond());
-  std::vector<std::uint32_t> sizes = ProportionalShares(speeds, Total(), options_);
+  std::vector<std::uint32_t> sizes = ProportionalShares(speeds, total_, options_);
 
   const double gain = Gain(in_force, sizes, speeds);
   gain_least_ = kGainMin + (gain_least_ - kGainMin) * std::exp2(-1 / kRestRounds);
@@ -133,7 +137,7 @@ BatchDecision ProportionalBatch::Decide(const std::vector<std::uint32_t>& in_for
                       Percent(std::max(gain, 0.0)) + ", less than " + Percent(gain_least_)};
   }
   const std::vector<double> kinder = SpeedsInFavourOf(in_force);
-  if (Gain(in_force, ProportionalShares(kinder, Total(), options_), kinder) <= 0) {
+  if (Gain(in_force, ProportionalShares(kinder, total_, options_), kinder) <= 0) {
     return {.batch_sizes = {},
             .reason = "left: a gain of " + Percent(gain) + " is within the noise of the speeds"};
   }
@@ -149,10 +153,6 @@ BatchDecision ProportionalBatch::Decide(const std::vector<std::uint32_t>& in_for
 
 void ProportionalBatch::Tire(double gain) {
   if (gain < kGainLarge) gain_least_ = std::min(gain_least_ * kRestlessness, kGainLarge);
-}
-
-std::uint64_t ProportionalBatch::Total() const {
-  return std::uint64_t{options_.per_worker} * speeds_.size();
 }
 
 std::vector<double> ProportionalBatch::SpeedsInFavourOf(

@@ -67,8 +67,10 @@ class ProportionalBatch final : public BatchPolicy {
   void Observe(const Report& report) override;
   BatchDecision Decide(const std::vector<std::uint32_t>& in_force) override;
 
+  // Samples of a step from now on, until a new group starts.
+  void SetTotal(std::uint64_t total) { total_ = total; }
+
  private:
-  std::uint64_t Total() const;
   // A proposal of this gain is made: small ones get rarer.
   void Tire(double gain);
   // The estimates, each moved towards the speed for which its size in force is right.
@@ -76,6 +78,7 @@ class ProportionalBatch final : public BatchPolicy {
 
   const BatchOptions options_;
   std::vector<SpeedEstimator> speeds_;  // one a rank
+  std::uint64_t total_ = 0;             // [samples] of a step
   double gain_least_ = kGainMin;
 };
 

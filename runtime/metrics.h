@@ -63,7 +63,8 @@ class CoordinatorMetrics {
 
   // tactus_round_seconds{phase}: compute, blocked or total, of one worker's round.
   void ObserveRound(const std::string& phase, double seconds);
-  // tactus_decisions_total{kind,outcome}: kind batch; outcome adopted, superseded or decided.
+  // tactus_decisions_total{kind,outcome}: kind batch, synchronization, aggregation or
+  // learning_rate; outcome adopted, superseded or decided.
   void CountDecision(const std::string& kind, const std::string& outcome);
   // tactus_membership_changes_total{reason}: joined, lost or worker_exited.
   void CountMembershipChange(const std::string& reason);

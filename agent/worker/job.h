@@ -10,6 +10,7 @@
 #include "agent/engine/optimizer.h"
 #include "agent/engine/stop_rule.h"
 #include "agent/model/model.h"
+#include "policies/learning_rate.h"
 
 namespace tactus::worker {
 
@@ -20,10 +21,14 @@ struct WorkerJob {
   data::DataOptions data;
   std::uint64_t validation_samples_max = 10000;
   engine::OptimizerOptions optimizer;
+  policies::LearningRateOptions learning_rate;
   std::optional<double> clip_norm;
+  double block_momentum = 0;
+  bool keep_local_momentum = true;
   engine::StopOptions stop;
   std::uint32_t micro_batch = 64;
   std::uint64_t seed = 1;
+  std::optional<Duration> snapshots_every;  // of training
 };
 
 }  // namespace tactus::worker

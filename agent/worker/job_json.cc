@@ -1,7 +1,12 @@
 #include "agent/worker/job_json.h"
 
+#include <variant>
+
 namespace tactus::worker {
 namespace {
+
+constexpr std::uint32_t kPerWorker = 32;
+constexpr double kAdacommBlockMomentum = 0.3;
 
 model::ModelOptions ParseModel(const FieldReader& model) {
   const FieldReader sizes = model.Object("options");
@@ -44,7 +49,20 @@ engine::OptimizerOptions ParseAdam(const FieldReader& adam, bool decoupled) {
   return options;
 }
 
+engine::OptimizerOptions ParseLamb(const FieldReader& lamb) {
+  engine::LambOptions options;
+  options.learning_rate = lamb.Number("learningRate").value_or(options.learning_rate);
+  options.beta1 = lamb.Number("beta1").value_or(options.beta1);
+  options.beta2 = lamb.Number("beta2").value_or(options.beta2);
+  options.epsilon = lamb.Number("epsilon").value_or(options.epsilon);
+  options.weight_decay = lamb.Number("weightDecay").value_or(options.weight_decay);
+  options.ratio_min = lamb.Number("ratioMin").value_or(options.ratio_min);
+  options.ratio_max = lamb.Number("ratioMax").value_or(options.ratio_max);
+  return options;
+}
+
 engine::OptimizerOptions ParseOptimizer(const FieldReader& optimizer) {
+  if (optimizer.Has("lamb")) return ParseLamb(optimizer.Object("lamb"));
   if (optimizer.Has("adam")) return ParseAdam(optimizer.Object("adam"), false);
   if (optimizer.Has("adamw")) return ParseAdam(optimizer.Object("adamw"), true);
   const FieldReader sgd = optimizer.Object("sgd");
@@ -54,6 +72,44 @@ engine::OptimizerOptions ParseOptimizer(const FieldReader& optimizer) {
   options.weight_decay = sgd.Number("weightDecay").value_or(options.weight_decay);
   options.nesterov = sgd.Bool("nesterov").value_or(false);
   return options;
+}
+
+policies::Schedule ParseSchedule(const FieldReader& reader, double base) {
+  using Shape = policies::Schedule::Shape;
+  policies::Schedule schedule{.base = base};
+  schedule.warmup_steps = Narrow(reader.Unsigned("warmupSteps")).value_or(0);
+  if (reader.Has("step")) {
+    const FieldReader step = reader.Object("step");
+    schedule.shape = Shape::kStep;
+    schedule.boundaries = step.WideList("boundaries");
+    schedule.factor = step.Number("factor").value_or(schedule.factor);
+  } else if (reader.Has("cosine")) {
+    const FieldReader cosine = reader.Object("cosine");
+    schedule.shape = Shape::kCosine;
+    schedule.steps = cosine.Unsigned("steps").value_or(schedule.steps);
+    schedule.final_rate = cosine.Number("finalRate").value_or(schedule.final_rate);
+  }
+  return schedule;
+}
+
+void ParseAdapt(const FieldReader& adapt, WorkerJob& job) {
+  const FieldReader batch = adapt.Object("batch");
+  job.micro_batch = Narrow(batch.Unsigned("microBatch")).value_or(job.micro_batch);
+
+  const FieldReader rate = adapt.Object("learningRate");
+  const double base =
+      std::visit([](const auto& options) { return options.learning_rate; }, job.optimizer);
+  job.learning_rate.schedule = ParseSchedule(rate.Object("schedule"), base);
+  job.learning_rate.base_batch =
+      Narrow(rate.Unsigned("baseBatch"))
+          .value_or(Narrow(batch.Unsigned("perWorker")).value_or(kPerWorker));
+
+  const FieldReader synchronization = adapt.Object("synchronization");
+  const bool adacomm = synchronization.String("policy") == "SYNCHRONIZATION_POLICY_ADACOMM";
+  job.block_momentum =
+      synchronization.Number("blockMomentum").value_or(adacomm ? kAdacommBlockMomentum : 0);
+  const std::string local = synchronization.String("localMomentum").value_or("");
+  job.keep_local_momentum = local == "LOCAL_MOMENTUM_KEEP" || (local.empty() && !adacomm);
 }
 
 }  // namespace
@@ -78,10 +134,10 @@ WorkerJob ParseJob(const FieldReader& spec) {
   job.stop = {.train_loss = stop.Number("trainLoss"),
               .epochs = stop.Unsigned("epochs"),
               .rounds = stop.Unsigned("rounds"),
+              .steps = stop.Number("steps"),
               .time = stop.Seconds("time")};
-
-  const FieldReader batch = spec.Object("adapt").Object("batch");
-  job.micro_batch = Narrow(batch.Unsigned("microBatch")).value_or(job.micro_batch);
+  ParseAdapt(spec.Object("adapt"), job);
+  job.snapshots_every = spec.Object("snapshots").Seconds("every");
   return job;
 }
 

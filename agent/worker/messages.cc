@@ -1,5 +1,6 @@
 #include "agent/worker/messages.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -7,12 +8,21 @@
 #include "absl/strings/escaping.h"
 #include "agent/worker/job_json.h"
 #include "agent/worker/proto_json.h"
+#include "policies/plan_names.h"
 
 namespace tactus::worker {
 namespace {
 
 policies::Plan ParsePlan(const FieldReader& plan) {
+  const policies::Plan defaults;
   return {.version = plan.Unsigned("version").value_or(0),
+          .synchronization = plan.Named("synchronization", policies::SynchronizationNamed)
+                                 .value_or(defaults.synchronization),
+          .period = std::max(1u, Narrow(plan.Unsigned("period")).value_or(defaults.period)),
+          .aggregation =
+              plan.Named("aggregation", policies::AggregationNamed).value_or(defaults.aggregation),
+          .learning_rate_rule = plan.Named("learningRateRule", policies::LearningRateRuleNamed)
+                                    .value_or(defaults.learning_rate_rule),
           .batch_sizes = plan.UnsignedList("batchSizes"),
           .reason = plan.String("reason").value_or("")};
 }
@@ -38,7 +48,8 @@ ToWorker ParseKind(const FieldReader& line, std::string& error) {
     return GroupMessage{.generation = group.Unsigned("generation").value_or(0),
                         .rank = Narrow(group.Unsigned("rank")).value_or(0),
                         .size = Narrow(group.Unsigned("size")).value_or(0),
-                        .plan = ParsePlan(group.Object("plan"))};
+                        .plan = ParsePlan(group.Object("plan")),
+                        .nodes = group.UnsignedList("nodes")};
   }
   if (line.Has("peers")) {
     const FieldReader peers = line.Object("peers");
@@ -85,8 +96,10 @@ Json ToJson(const ReportMessage& message) {
             {"rank", report.rank},
             {"samples", Wide(report.samples)},
             {"lossSum", Number(report.loss_sum)},
+            {"steps", report.steps},
             {"computeSeconds", Number(report.compute_seconds)},
             {"blockedSeconds", Number(report.blocked_seconds)},
+            {"transferSeconds", Number(report.transfer_seconds)},
             {"roundSeconds", Number(report.round_seconds)},
             {"bytesSent", Wide(report.bytes_sent)},
             {"gradientNorm2Local", Number(report.gradient_norm2_local)},
@@ -94,6 +107,12 @@ Json ToJson(const ReportMessage& message) {
             {"samplesGlobal", Wide(report.samples_global)},
             {"lossMeanGlobal", Number(report.loss_mean_global)},
             {"nonfiniteMembers", report.nonfinite_members},
+            {"contributors", report.contributors},
+            {"samplesGradientNorm2", Number(report.samples_gradient_norm2)},
+            {"orthogonality", Number(report.orthogonality)},
+            {"learningRate", Number(report.learning_rate)},
+            {"gain", Number(report.gain)},
+            {"progress", Number(report.progress)},
             {"epoch", Wide(report.epoch)},
             {"epochConsumed", Wide(report.epoch_consumed)}}}};
 }

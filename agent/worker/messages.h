@@ -31,6 +31,7 @@ struct GroupMessage {
   std::uint32_t rank = 0;
   std::uint32_t size = 0;
   policies::Plan plan;
+  std::vector<std::uint32_t> nodes{};  // by rank
 };
 struct PeersMessage {
   std::uint64_t generation = 0;

@@ -124,11 +124,21 @@ std::vector<std::string> FieldReader::BytesList(const char* key) const {
 
 std::vector<std::uint32_t> FieldReader::UnsignedList(const char* key) const {
   std::vector<std::uint32_t> list;
+  for (const std::uint64_t wide : WideList(key)) {
+    const std::optional<std::uint32_t> number = Narrow(wide);
+    if (!number) Fail(key, "a list of whole numbers");
+    list.push_back(number.value_or(0));
+  }
+  return list;
+}
+
+std::vector<std::uint64_t> FieldReader::WideList(const char* key) const {
+  std::vector<std::uint64_t> list;
   const Json* values = Find(key);
   if (values == nullptr) return list;
   if (!values->is_array()) Fail(key, "a list");
   for (const Json& value : *values) {
-    const std::optional<std::uint32_t> number = Narrow(ToUnsigned(value));
+    const std::optional<std::uint64_t> number = ToUnsigned(value);
     if (!number) Fail(key, "a list of whole numbers");
     list.push_back(number.value_or(0));
   }

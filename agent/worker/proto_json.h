@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/time.h"
@@ -33,6 +34,18 @@ class FieldReader {
   std::optional<std::string> Bytes(const char* key) const;  // base64
   std::vector<std::string> BytesList(const char* key) const;
   std::vector<std::uint32_t> UnsignedList(const char* key) const;
+  std::vector<std::uint64_t> WideList(const char* key) const;
+
+  // The value that a name stands for, by `find`, which gives nothing for an unknown one. An empty
+  // name reads as absent.
+  template <typename Enum>
+  std::optional<Enum> Named(const char* key, std::optional<Enum> (*find)(std::string_view)) const {
+    const std::optional<std::string> name = String(key);
+    if (!name || name->empty()) return std::nullopt;
+    const std::optional<Enum> value = find(*name);
+    if (!value) Fail(key, "a name that this worker knows");
+    return value;
+  }
 
  private:
   const Json* Find(const char* key) const;

@@ -1,6 +1,7 @@
 #include "agent/worker/worker.h"
 
 #include <algorithm>
+#include <iostream>
 #include <numeric>
 #include <thread>
 #include <utility>
@@ -110,10 +111,7 @@ absl::StatusOr<GroupMessage> Worker::AwaitGroup() {
     absl::StatusOr<ToWorker> message = link_.Receive();
     if (!message.ok()) return message.status();
     if (auto* group = std::get_if<GroupMessage>(&*message)) {
-      const std::uint64_t total = std::accumulate(group->plan.batch_sizes.begin(),
-                                                  group->plan.batch_sizes.end(), std::uint64_t{0});
-      if (group->rank >= group->size || group->plan.batch_sizes.size() != group->size ||
-          total == 0 || total > policies::kRoundSamplesMax) {
+      if (group->rank >= group->size || !policies::Fits(group->plan, group->size)) {
         return absl::InvalidArgumentError("the group's plan does not fit its size");
       }
       return std::move(*group);
@@ -167,8 +165,12 @@ absl::Status Worker::Meet(const GroupMessage& group) {
                             .train_samples = data_.train->size(),
                             .micro_batch = job.micro_batch,
                             .optimizer = job.optimizer,
+                            .learning_rate = job.learning_rate,
                             .clip_norm = job.clip_norm,
-                            .stop = job.stop},
+                            .block_momentum = job.block_momentum,
+                            .keep_local_momentum = job.keep_local_momentum,
+                            .stop = job.stop,
+                            .nodes = group.nodes},
       *device_, model_->segments(),
       engine::EngineBuffers{.parameters = parameters_.span(), .gradients = gradients_.span()},
       *transport_, group.plan);
@@ -177,6 +179,8 @@ absl::Status Worker::Meet(const GroupMessage& group) {
 
 absl::Status Worker::Train() {
   SpeedEmulation emulation(start_.emulated_speed, start_.emulated_cpu_factor);
+  Snapshots snapshots(group_.rank == 0 ? start_.job.snapshots_every : std::nullopt,
+                      start_.output_directory);
   engine_->Begin(Now());
   while (std::optional<engine::Batch> batch = engine_->NextBatch()) {
     emulation.Begin();
@@ -185,11 +189,15 @@ absl::Status Worker::Train() {
     const Instant end = emulation.AwaitEnd();
     result->finished = batch->indices.empty() ? result->started : end;
     engine_->Step(*result);
-    if (const std::optional<policies::Report> report = engine_->TakeReport()) {
+    while (const std::optional<policies::Report> report = engine_->TakeReport()) {
       link_.Send(ReportMessage{.generation = group_.generation, .report = *report});
+      if (absl::Status s = snapshots.Take(*model_, engine_->train_time()); !s.ok()) {
+        std::cerr << "no further snapshots: " << s.message() << '\n';
+      }
     }
     TakeMessages();
   }
+  snapshots_ = snapshots.names();
   if (engine_->outcome() == engine::Outcome::kGroupLost) {
     lost_generation_ = group_.generation;
     return absl::UnavailableError("the group was lost: " + engine_->reason());
@@ -261,6 +269,7 @@ absl::Status Worker::Conclude() {
                                                                  start_.output_directory);
     if (!files.ok()) return files.status();
     finished.files = *std::move(files);
+    finished.files.insert(finished.files.end(), snapshots_.begin(), snapshots_.end());
     link_.Send(evaluated);
   }
   link_.Send(finished);

@@ -53,7 +53,8 @@ class Worker {
   GroupMessage group_;
   std::unique_ptr<collective::Transport> transport_;
   std::unique_ptr<engine::RoundEngine> engine_;
-  std::uint64_t lost_generation_ = 0;  // of a group that fell apart
+  std::vector<std::string> snapshots_;  // files in the output directory
+  std::uint64_t lost_generation_ = 0;   // of a group that fell apart
   bool left_ = false;                  // asked to leave before training began
 };
 

@@ -1,6 +1,8 @@
 #include "coordinator/codec/record_codec.h"
 
+#include <array>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "coordinator/codec/archive.h"
 #include "coordinator/codec/record_fields.h"
@@ -11,7 +13,7 @@ namespace {
 using nlohmann::json;
 
 // Grows when a field changes its meaning; a new field does not need it.
-constexpr int kEncodingVersion = 1;
+constexpr int kEncodingVersion = 2;
 
 std::string PackRecord(json record) {
   record["encoding"] = kEncodingVersion;
@@ -30,12 +32,36 @@ absl::Status CheckEncoding(const json& in) {
                                        std::to_string(kEncodingVersion));
 }
 
+// Encoding 1 had the batch axis, the only one that there was, among the settings themselves.
+void LiftBatchAxis(json& settings) {
+  constexpr std::array<std::array<const char*, 2>, 4> kMoves = {{
+      {"batch_policy", "/batch_policy"},
+      {"batch_per_worker", "/batch/per_worker"},
+      {"batch_min", "/batch/batch_min"},
+      {"batch_max", "/batch/batch_max"},
+  }};
+  json adapt = json::object();
+  for (const auto& [from, to] : kMoves) {
+    if (settings.contains(from)) adapt[json::json_pointer(to)] = settings[from];
+  }
+  if (settings.contains("batch_per_worker")) adapt["base_batch"] = settings["batch_per_worker"];
+  settings["adapt"] = std::move(adapt);
+}
+
+json Upgraded(json in) {
+  const auto settings = in.find("settings");
+  if (in["encoding"] == 1 && settings != in.end() && settings->is_object()) {
+    LiftBatchAxis(*settings);
+  }
+  return in;
+}
+
 template <typename T>
 absl::StatusOr<T> DecodeRecord(std::string_view bytes) {
   T record;
-  const absl::Status status = Unpack(bytes, "store: a record", [&](const json& in) {
+  const absl::Status status = Unpack(bytes, "store: a record", [&](json in) {
     absl::Status checked = CheckEncoding(in);
-    if (checked.ok()) Reader::Decode(in, record);
+    if (checked.ok()) Reader::Decode(Upgraded(std::move(in)), record);
     return checked;
   });
   if (!status.ok()) return status;
@@ -54,12 +80,20 @@ std::string EncodeRound(const job::RoundRecord& record) {
   return PackRecord(Writer::Encode(record));
 }
 
+std::string EncodeDecision(const job::DecisionRecord& record) {
+  return PackRecord(Writer::Encode(record));
+}
+
 absl::StatusOr<job::JobRecord> DecodeJob(std::string_view bytes) {
   return DecodeRecord<job::JobRecord>(bytes);
 }
 
 absl::StatusOr<job::RoundRecord> DecodeRound(std::string_view bytes) {
   return DecodeRecord<job::RoundRecord>(bytes);
+}
+
+absl::StatusOr<job::DecisionRecord> DecodeDecision(std::string_view bytes) {
+  return DecodeRecord<job::DecisionRecord>(bytes);
 }
 
 }  // namespace tactus::codec

@@ -13,10 +13,12 @@ namespace tactus::codec {
 // Every field but `spec`, which the store keeps in a column of its own.
 std::string EncodeJob(const job::JobRecord& record);
 std::string EncodeRound(const job::RoundRecord& record);
+std::string EncodeDecision(const job::DecisionRecord& record);
 
 // The reverse. A field that the bytes lack keeps its default; one that is unknown is ignored.
 // Errors: DataLoss, not such a record; FailedPrecondition, of a newer program.
 absl::StatusOr<job::JobRecord> DecodeJob(std::string_view bytes);
 absl::StatusOr<job::RoundRecord> DecodeRound(std::string_view bytes);
+absl::StatusOr<job::DecisionRecord> DecodeDecision(std::string_view bytes);
 
 }  // namespace tactus::codec

@@ -14,17 +14,20 @@ template <>
 inline constexpr int kEnumMax<job::DeviceKind> = static_cast<int>(job::DeviceKind::kCuda);
 template <>
 inline constexpr int kEnumMax<policies::Synchronization> =
-    static_cast<int>(policies::Synchronization::kEveryStep);
+    static_cast<int>(policies::Synchronization::kDelayed);
 template <>
 inline constexpr int kEnumMax<policies::Aggregation> =
-    static_cast<int>(policies::Aggregation::kAverage);
+    static_cast<int>(policies::Aggregation::kAdasum);
 template <>
 inline constexpr int kEnumMax<policies::LearningRateRule> =
-    static_cast<int>(policies::LearningRateRule::kConstant);
+    static_cast<int>(policies::LearningRateRule::kAdascale);
+template <>
+inline constexpr int kEnumMax<policies::Axis> = static_cast<int>(policies::Axis::kLearningRate);
 
 void Fields(auto& archive, Of<policies::Plan> auto& plan) {
   archive("version", plan.version);
   archive("synchronization", plan.synchronization);
+  archive("period", plan.period);
   archive("aggregation", plan.aggregation);
   archive("learning_rate_rule", plan.learning_rate_rule);
   archive("batch_sizes", plan.batch_sizes);
@@ -37,8 +40,10 @@ void Fields(auto& archive, Of<policies::Report> auto& report) {
   archive("rank", report.rank);
   archive("samples", report.samples);
   archive("loss_sum", report.loss_sum);
+  archive("steps", report.steps);
   archive("compute_seconds", report.compute_seconds);
   archive("blocked_seconds", report.blocked_seconds);
+  archive("transfer_seconds", report.transfer_seconds);
   archive("round_seconds", report.round_seconds);
   archive("bytes_sent", report.bytes_sent);
   archive("gradient_norm2_local", report.gradient_norm2_local);
@@ -46,8 +51,66 @@ void Fields(auto& archive, Of<policies::Report> auto& report) {
   archive("samples_global", report.samples_global);
   archive("loss_mean_global", report.loss_mean_global);
   archive("nonfinite_members", report.nonfinite_members);
+  archive("contributors", report.contributors);
+  archive("samples_gradient_norm2", report.samples_gradient_norm2);
+  archive("orthogonality", report.orthogonality);
+  archive("learning_rate", report.learning_rate);
+  archive("gain", report.gain);
+  archive("progress", report.progress);
   archive("epoch", report.epoch);
   archive("epoch_consumed", report.epoch_consumed);
+}
+
+void Fields(auto& archive, Of<policies::Quantity> auto& quantity) {
+  archive("name", quantity.name);
+  archive("value", quantity.value);
+  archive("unit", quantity.unit);
+}
+
+void Fields(auto& archive, Of<policies::Alternative> auto& alternative) {
+  archive("value", alternative.value);
+  archive("predicted_gain", alternative.predicted_gain);
+}
+
+void Fields(auto& archive, Of<policies::Decision> auto& decision) {
+  archive("plan_version", decision.plan_version);
+  archive("axis", decision.axis);
+  archive("round", decision.round);
+  archive("seconds", decision.seconds);
+  archive("from", decision.from);
+  archive("to", decision.to);
+  archive("inputs", decision.inputs);
+  archive("metric", decision.metric);
+  archive("predicted_gain", decision.predicted_gain);
+  archive("alternatives", decision.alternatives);
+  archive("reason", decision.reason);
+  archive("measured_gain", decision.measured_gain);
+}
+
+void Fields(auto& archive, Of<policies::BatchOptions> auto& batch) {
+  archive("per_worker", batch.per_worker);
+  archive("batch_min", batch.batch_min);
+  archive("batch_max", batch.batch_max);
+}
+
+void Fields(auto& archive, Of<policies::SynchronizationOptions> auto& synchronization) {
+  archive("policy", synchronization.policy);
+  archive("period", synchronization.period);
+  archive("period_max", synchronization.period_max);
+  archive("interval_seconds", synchronization.interval_seconds);
+  archive("loss_floor", synchronization.loss_floor);
+  archive("steps_max", synchronization.steps_max);
+}
+
+void Fields(auto& archive, Of<policies::PlannerOptions> auto& adapt) {
+  archive("batch_policy", adapt.batch_policy);
+  archive("batch", adapt.batch);
+  archive("synchronization", adapt.synchronization);
+  archive("aggregation_policy", adapt.aggregation_policy);
+  archive("learning_rate_policy", adapt.learning_rate_policy);
+  archive("base_batch", adapt.base_batch);
+  archive("optimizer", adapt.optimizer);
+  archive("momentum", adapt.momentum);
 }
 
 void Fields(auto& archive, Of<job::JobSettings> auto& settings) {
@@ -55,10 +118,7 @@ void Fields(auto& archive, Of<job::JobSettings> auto& settings) {
   archive("workers_min", settings.workers_min);
   archive("workers_max", settings.workers_max);
   archive("device", settings.device);
-  archive("batch_policy", settings.batch_policy);
-  archive("batch_per_worker", settings.batch_per_worker);
-  archive("batch_min", settings.batch_min);
-  archive("batch_max", settings.batch_max);
+  archive("adapt", settings.adapt);
   archive("stop_train_loss", settings.stop_train_loss);
   archive("stop_epochs", settings.stop_epochs);
   archive("stop_time", settings.stop_time);
@@ -156,6 +216,17 @@ void Fields(auto& archive, Of<job::RoundRecord> auto& round) {
   archive("worker_compute_seconds", round.worker_compute_seconds);
   archive("worker_blocked_seconds", round.worker_blocked_seconds);
   archive("bytes", round.bytes);
+  archive("steps", round.steps);
+  archive("learning_rate", round.learning_rate);
+  archive("gain", round.gain);
+  archive("progress", round.progress);
+  archive("orthogonality", round.orthogonality);
+  archive("transfer_seconds", round.transfer_seconds);
+}
+
+void Fields(auto& archive, Of<job::DecisionRecord> auto& record) {
+  archive("job", record.job);
+  archive("decision", record.decision);
 }
 
 }  // namespace tactus::codec

@@ -17,6 +17,7 @@ void Fields(auto& archive, Of<job::GroupMessage> auto& message) {
   archive("rank", message.rank);
   archive("size", message.size);
   archive("plan", message.plan);
+  archive("nodes", message.nodes);
 }
 
 template <>
@@ -154,6 +155,13 @@ void Fields(auto& archive, Of<job::PersistJob> auto& action) { archive("record",
 template <>
 inline constexpr const char* kKind<job::PersistRound> = "persist_round";
 void Fields(auto& archive, Of<job::PersistRound> auto& action) { archive("round", action.round); }
+
+template <>
+inline constexpr const char* kKind<job::PersistDecision> = "persist_decision";
+void Fields(auto& archive, Of<job::PersistDecision> auto& action) {
+  archive("job", action.job);
+  archive("decision", action.decision);
+}
 
 template <>
 inline constexpr const char* kKind<job::StartWorker> = "start_worker";

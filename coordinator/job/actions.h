@@ -14,6 +14,7 @@
 #include "base/id.h"
 #include "base/time.h"
 #include "coordinator/job/records.h"
+#include "policies/decision.h"
 #include "policies/plan.h"
 
 namespace tactus::job {
@@ -26,6 +27,8 @@ struct GroupMessage {
   std::uint32_t rank = 0;
   std::uint32_t size = 0;
   policies::Plan plan{};
+  // By rank: the index of its node among the group's nodes, in order of first appearance.
+  std::vector<std::uint32_t> nodes{};
 };
 struct PeersMessage {
   std::uint64_t generation = 0;
@@ -125,6 +128,11 @@ struct PersistJob {
 struct PersistRound {
   RoundRecord round{};
 };
+// Write a decision to the history, over its former form when it is there; nothing waits for it.
+struct PersistDecision {
+  JobId job{};
+  policies::Decision decision{};
+};
 struct StartWorker {
   std::string node{};
   WorkerId worker{};
@@ -160,8 +168,8 @@ struct PublishDecision {
 struct WakeAt {
   Instant time{};
 };
-using Action = std::variant<PersistJob, PersistRound, StartWorker, SendToWorker, StopWorker,
-                            PublishJob, PublishProgress, PublishDecision, WakeAt>;
+using Action = std::variant<PersistJob, PersistRound, PersistDecision, StartWorker, SendToWorker,
+                            StopWorker, PublishJob, PublishProgress, PublishDecision, WakeAt>;
 using Actions = std::vector<Action>;
 
 // The node whose agent carries the action out; null: it is none of an agent's.

@@ -6,20 +6,18 @@
 #include <variant>
 
 #include "coordinator/job/wording.h"
-#include "policies/batch_policy.h"
+#include "policies/axis_policy.h"
+#include "policies/planner.h"
 
 namespace tactus::job {
 namespace {
 
 const char* const kBehindOthers = "waiting for earlier jobs in the queue";
 
-std::unique_ptr<policies::BatchPolicy> PolicyOf(const JobSettings& settings) {
-  const policies::BatchOptions options{.per_worker = settings.batch_per_worker,
-                                       .batch_min = settings.batch_min,
-                                       .batch_max = settings.batch_max};
-  auto policy = policies::MakeBatchPolicy(settings.batch_policy, options);
-  // The job is rejected, but a controller has to have one to say so.
-  return policy ? std::move(policy) : policies::MakeBatchPolicy("fixed", options);
+std::unique_ptr<policies::PlanPolicy> PolicyOf(const JobSettings& settings) {
+  // Where a policy is unknown the job is rejected, but a controller has to have one to say so.
+  const bool known = policies::UnknownPolicies(settings.adapt).empty();
+  return std::make_unique<policies::Planner>(known ? settings.adapt : policies::PlannerOptions{});
 }
 
 // Worker ids are the job's own numbers, because a restarted coordinator knows only unfinished jobs,
@@ -193,10 +191,11 @@ JobController& Cluster::Add(JobRecord record) {
 
 // A record of a newer version may name a policy that this one does not have.
 bool Cluster::RejectUnknownPolicy(JobController& job, Turn turn) {
-  const std::string& name = job.record().settings.batch_policy;
-  const std::vector<std::string> known = policies::BatchPolicyNames();
-  if (std::ranges::find(known, name) != known.end()) return false;
-  job.Reject("this coordinator has no batch policy \"" + name + "\"", "adapt.batch.policy", turn);
+  const auto unknown = policies::UnknownPolicies(job.record().settings.adapt);
+  if (unknown.empty()) return false;
+  const std::string axis(policies::FieldOf(unknown.front().axis));
+  job.Reject("this coordinator has no policy \"" + unknown.front().name + "\" for " + axis,
+             "adapt." + axis + ".policy", turn);
   return true;
 }
 

@@ -44,6 +44,17 @@ std::vector<std::uint32_t> Unset(const std::vector<std::optional<T>>& items) {
 
 }  // namespace
 
+std::vector<std::uint32_t> NodesOf(const std::vector<MemberRecord>& members) {
+  std::vector<std::string> seen;
+  std::vector<std::uint32_t> nodes;
+  for (const MemberRecord& member : members) {
+    const auto found = std::ranges::find(seen, member.node);
+    nodes.push_back(static_cast<std::uint32_t>(found - seen.begin()));
+    if (found == seen.end()) seen.push_back(member.node);
+  }
+  return nodes;
+}
+
 bool GroupFormation::SetReady(std::uint32_t rank, const ReadyMessage& ready) {
   if (phase_ != Phase::kLoading || ready_[rank]) return false;
   ready_[rank] = ready;

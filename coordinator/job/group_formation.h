@@ -21,6 +21,9 @@ struct Mismatch {
   std::uint64_t expected = 0;   // of `reference`
 };
 
+// By rank: the index of the member's node among the group's nodes, in order of first appearance.
+std::vector<std::uint32_t> NodesOf(const std::vector<MemberRecord>& members);
+
 // The forming of one generation. It starts loading, meets once Begin names the generation, and is
 // formed once all endpoints are in. What comes in the wrong phase or twice does nothing.
 class GroupFormation {

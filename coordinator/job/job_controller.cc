@@ -18,7 +18,7 @@ WallTime WallAt(Instant now, WallTime offset) { return now.time_since_epoch().co
 
 }  // namespace
 
-JobController::JobController(JobRecord record, std::unique_ptr<policies::BatchPolicy> policy,
+JobController::JobController(JobRecord record, std::unique_ptr<policies::PlanPolicy> policy,
                              WallTime wall_offset, JobDeadlines deadlines)
     : wall_offset_(wall_offset),
       deadlines_(deadlines),

@@ -28,7 +28,7 @@
 #include "coordinator/job/records.h"
 #include "coordinator/job/result_collector.h"
 #include "coordinator/job/steering.h"
-#include "policies/batch_policy.h"
+#include "policies/planner.h"
 
 namespace tactus::job {
 
@@ -46,7 +46,7 @@ struct Turn {
 class JobController {
  public:
   // policy: not null. wall_offset: turns an Instant into a WallTime, for records only.
-  JobController(JobRecord record, std::unique_ptr<policies::BatchPolicy> policy,
+  JobController(JobRecord record, std::unique_ptr<policies::PlanPolicy> policy,
                 WallTime wall_offset, JobDeadlines deadlines = {});
 
   // ---- From the cluster
@@ -128,6 +128,7 @@ class JobController {
   void ExpectReport(Instant now);
   void OnRoundDone(RoundRecord round, Turn turn);
   void DecidePlan(Turn turn);
+  void Record(const std::vector<policies::Decision>& decisions, Turn turn);
   void ShareProgress(Turn turn);
 
   // job_ending.cc: results, cancels, failures

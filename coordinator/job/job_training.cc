@@ -25,17 +25,24 @@ void JobController::On(std::uint32_t rank, const ReadyMessage& message, Turn tur
 void JobController::FormGroup(Turn turn) {
   ++record_.generation;
   formation_->Begin(record_.generation);
-  const policies::Plan plan = steering_.Start(size());
+  const policies::Revision first = steering_.Start(size());
+  const policies::Plan& plan = first.plan;
   record_.newest_plan = plan;
   Progress progress;
   progress.epoch_samples = formation_->train_samples();
   tracker_.emplace(size(), progress);
   record_.state_reason = "forming a group of " + WorkerCount(size());
   Announce(turn);
+  Record(first.decisions, turn);
   turn.actions.push_back(PublishDecision{.job = record_.id, .plan = plan});
+  const std::vector<std::uint32_t> nodes = NodesOf(record_.members);
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
     Send(rank,
-         GroupMessage{.generation = record_.generation, .rank = rank, .size = size(), .plan = plan},
+         GroupMessage{.generation = record_.generation,
+                      .rank = rank,
+                      .size = size(),
+                      .plan = plan,
+                      .nodes = nodes},
          turn);
   }
 }
@@ -92,12 +99,20 @@ void JobController::OnRoundDone(RoundRecord round, Turn turn) {
 }
 
 void JobController::DecidePlan(Turn turn) {
-  const std::optional<policies::Plan> plan = steering_.Decide();
-  if (!plan) return;
-  record_.newest_plan = *plan;
+  const std::optional<policies::Revision> revision = steering_.Decide();
+  Record(steering_.TakeMeasured(), turn);
+  if (!revision) return;
+  record_.newest_plan = revision->plan;
   Persist(turn);
-  turn.actions.push_back(PublishDecision{.job = record_.id, .plan = *plan});
-  SendToAll(*plan, turn);
+  Record(revision->decisions, turn);
+  turn.actions.push_back(PublishDecision{.job = record_.id, .plan = revision->plan});
+  SendToAll(revision->plan, turn);
+}
+
+void JobController::Record(const std::vector<policies::Decision>& decisions, Turn turn) {
+  for (const policies::Decision& decision : decisions) {
+    turn.actions.push_back(PersistDecision{.job = record_.id, .decision = decision});
+  }
 }
 
 void JobController::ShareProgress(Turn turn) {

@@ -26,10 +26,17 @@ RoundRecord RoundOf(const std::vector<policies::Report>& reports) {
                     .samples = first.samples_global,
                     .loss = first.loss_mean_global,
                     .plan_version = first.plan_version,
-                    .bytes = first.bytes_sent};
+                    .bytes = first.bytes_sent,
+                    .steps = first.steps,
+                    .learning_rate = first.learning_rate,
+                    .gain = first.gain,
+                    .progress = first.progress,
+                    .orthogonality = first.orthogonality,
+                    .transfer_seconds = Sane(first.transfer_seconds)};
   for (const policies::Report& report : reports) {
     round.seconds += Sane(report.round_seconds) / static_cast<double>(reports.size());
     round.plan_version = std::min(round.plan_version, report.plan_version);
+    round.transfer_seconds = std::min(round.transfer_seconds, Sane(report.transfer_seconds));
     round.worker_samples.push_back(report.samples);
     round.worker_compute_seconds.push_back(Sane(report.compute_seconds));
     round.worker_blocked_seconds.push_back(Sane(report.blocked_seconds));

@@ -10,7 +10,9 @@
 
 #include "base/id.h"
 #include "base/time.h"
+#include "policies/decision.h"
 #include "policies/plan.h"
+#include "policies/planner.h"
 
 namespace tactus::job {
 
@@ -27,10 +29,7 @@ struct JobSettings {
   std::uint32_t workers_min = 1;         // >= 1
   std::uint32_t workers_max = 1u << 16;  // >= workers_min
   DeviceKind device = DeviceKind::kAny;
-  std::string batch_policy = "proportional";  // one of policies::BatchPolicyNames()
-  std::uint32_t batch_per_worker = 32;
-  std::uint32_t batch_min = 1;
-  std::uint32_t batch_max = 1u << 20;
+  policies::PlannerOptions adapt{};
   std::optional<double> stop_train_loss{};
   std::optional<std::uint32_t> stop_epochs{};
   std::optional<Duration> stop_time{};
@@ -129,14 +128,27 @@ struct RoundRecord {
   std::uint64_t epoch = 0;
   std::uint64_t samples = 0;
   double loss = 0;
-  // Mean of the members' times from their last round's end to this one's: those ends differ, and only
-  // the mean adds up to the time that passed.
+  // Mean of the members' times from their last round's end to this one's: those ends differ, and
+  // only the mean adds up to the time that passed.
   double seconds = 0;
   std::uint64_t plan_version = 0;
   std::vector<std::uint64_t> worker_samples{};   // by rank
   std::vector<double> worker_compute_seconds{};  // by rank: forward, backward and optimizer
   std::vector<double> worker_blocked_seconds{};  // by rank: wait for the others and transfer
   std::uint64_t bytes = 0;                       // payload of the round's collectives, of a member
+  // As policies::Report has them; of rank 0, equal on all but the steps of a delayed round.
+  std::uint32_t steps = 0;
+  double learning_rate = 0;
+  double gain = 1;
+  double progress = 0;
+  double orthogonality = 0;
+  double transfer_seconds = 0;  // the least of the members'
+};
+
+// A decision, as kept in the history: one a job, plan version and axis, the newest form of it.
+struct DecisionRecord {
+  JobId job{};
+  policies::Decision decision{};
 };
 
 }  // namespace tactus::job

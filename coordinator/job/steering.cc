@@ -6,25 +6,22 @@
 
 namespace tactus::job {
 
-Steering::Steering(std::unique_ptr<policies::BatchPolicy> policy, std::uint64_t last_version)
+Steering::Steering(std::unique_ptr<policies::PlanPolicy> policy, std::uint64_t last_version)
     : policy_(std::move(policy)) {
   TACTUS_CHECK(policy_ != nullptr);
   newest_.version = last_version;
 }
 
-const policies::Plan& Steering::Start(std::uint32_t members) {
-  policies::BatchDecision decision = policy_->Start(members);
-  TACTUS_CHECK(decision.batch_sizes.size() == members);
-  ++newest_.version;
-  newest_.batch_sizes = std::move(decision.batch_sizes);
-  newest_.reason = std::move(decision.reason);
+policies::Revision Steering::Start(std::uint32_t members) {
+  policies::Revision revision = policy_->Start(members);
+  TACTUS_CHECK(policies::Fits(revision.plan, members));
+  Number(revision);
   adopted_ = newest_;
-  proven_ = false;
-  return newest_;
+  return revision;
 }
 
 void Steering::Resume(const policies::Plan& adopted, const policies::Plan& newest) {
-  policy_->Start(static_cast<std::uint32_t>(adopted.batch_sizes.size()));
+  policy_->Resume(adopted);
   adopted_ = adopted;
   newest_ = newest.version > adopted.version ? newest : adopted;
   proven_ = false;
@@ -38,18 +35,23 @@ void Steering::RoundDone(std::uint64_t plan_version) {
   adopted_ = newest_;
 }
 
-std::optional<policies::Plan> Steering::Decide() {
+std::optional<policies::Revision> Steering::Decide() {
   if (!proven_) return std::nullopt;
-  policies::BatchDecision decision = policy_->Decide(newest_.batch_sizes);
-  if (decision.batch_sizes.empty() || decision.batch_sizes == newest_.batch_sizes) {
-    return std::nullopt;
+  std::optional<policies::Revision> revision = policy_->Decide(newest_);
+  if (!revision) return std::nullopt;
+  const auto members = static_cast<std::uint32_t>(newest_.batch_sizes.size());
+  TACTUS_CHECK(policies::Fits(revision->plan, members));
+  Number(*revision);
+  return revision;
+}
+
+void Steering::Number(policies::Revision& revision) {
+  revision.plan.version = newest_.version + 1;
+  for (policies::Decision& decision : revision.decisions) {
+    decision.plan_version = revision.plan.version;
   }
-  TACTUS_CHECK(decision.batch_sizes.size() == newest_.batch_sizes.size());
-  ++newest_.version;
-  newest_.batch_sizes = std::move(decision.batch_sizes);
-  newest_.reason = std::move(decision.reason);
+  newest_ = revision.plan;
   proven_ = false;
-  return newest_;
 }
 
 }  // namespace tactus::job

@@ -5,21 +5,23 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
-#include "policies/batch_policy.h"
 #include "policies/plan.h"
+#include "policies/planner.h"
 
 namespace tactus::job {
 
-// Asks the batch policy and numbers its decisions. At most one plan travels at a time: the next is
-// decided when a whole round, reported by all members, ran under the newest one.
+// Asks the policy and numbers its plans. At most one plan travels at a time: the next is decided
+// when a whole round, reported by all members, ran under the newest one.
 class Steering {
  public:
   // policy: not null. last_version: of any plan that the job ever had; 0: none.
-  Steering(std::unique_ptr<policies::BatchPolicy> policy, std::uint64_t last_version);
+  Steering(std::unique_ptr<policies::PlanPolicy> policy, std::uint64_t last_version);
 
-  // A new group of `members`, >= 1, starts. Returns its first plan, which counts as adopted.
-  const policies::Plan& Start(std::uint32_t members);
+  // A new group of `members`, >= 1, starts. Returns its first plan, which counts as adopted, and
+  // why it is as it is.
+  policies::Revision Start(std::uint32_t members);
 
   // Goes on after a restart with what was on record; the policy learns anew. An empty or older
   // `newest` means that nothing was travelling.
@@ -31,13 +33,18 @@ class Steering {
   void RoundDone(std::uint64_t plan_version);
 
   // The next plan when one is due and better, else nothing. It travels from now on.
-  std::optional<policies::Plan> Decide();
+  std::optional<policies::Revision> Decide();
+
+  // Earlier decisions of which it became known what they gained.
+  std::vector<policies::Decision> TakeMeasured() { return policy_->TakeMeasured(); }
 
   const policies::Plan& adopted() const { return adopted_; }
   const policies::Plan& newest() const { return newest_; }
 
  private:
-  const std::unique_ptr<policies::BatchPolicy> policy_;
+  void Number(policies::Revision& revision);
+
+  const std::unique_ptr<policies::PlanPolicy> policy_;
   policies::Plan adopted_;
   policies::Plan newest_;
   bool proven_ = false;  // a whole round ran under newest_

@@ -5,6 +5,15 @@
 #include <utility>
 
 namespace tactus::service {
+namespace {
+
+template <typename T>
+void KeepNewest(std::size_t most, std::vector<T>& items) {
+  if (items.size() <= most) return;
+  items.erase(items.begin(), std::prev(items.end(), static_cast<std::ptrdiff_t>(most)));
+}
+
+}  // namespace
 
 void ActionQueue::Push(job::Actions actions, std::function<void()> done) {
   List list;
@@ -16,6 +25,8 @@ void ActionQueue::Push(job::Actions actions, std::function<void()> done) {
       list.actions.push_back(job::PersistJob{});
     } else if (auto* round = std::get_if<job::PersistRound>(&action)) {
       rounds_.push_back(std::move(round->round));
+    } else if (auto* decided = std::get_if<job::PersistDecision>(&action)) {
+      decisions_.push_back({.job = decided->job, .decision = std::move(decided->decision)});
     } else {
       list.actions.push_back(std::move(action));
     }
@@ -35,11 +46,12 @@ void ActionQueue::Drop(const std::string& node) {
 }
 
 void ActionQueue::StartWrite() {
-  if (batch_.jobs.empty() && batch_.rounds.empty()) {
+  if (batch_.jobs.empty() && batch_.rounds.empty() && batch_.decisions.empty()) {
     in_write_ = std::exchange(waiting_, 0);
     for (auto& [id, record] : jobs_) batch_.jobs.push_back(std::move(record));
     jobs_.clear();
     batch_.rounds = std::exchange(rounds_, {});
+    batch_.decisions = std::exchange(decisions_, {});
   }
   writing_ = true;
   hooks_.write(batch_);
@@ -49,8 +61,8 @@ void ActionQueue::OnWritten(const absl::Status& status) {
   writing_ = false;
   failed_ = !status.ok();
   if (failed_) {
-    const std::size_t excess = rounds_.size() - std::min(rounds_.size(), kRoundsMax);
-    rounds_.erase(rounds_.begin(), std::next(rounds_.begin(), static_cast<std::ptrdiff_t>(excess)));
+    KeepNewest(kRoundsMax, rounds_);
+    KeepNewest(kDecisionsMax, decisions_);
     return;
   }
   batch_ = {};
@@ -60,7 +72,7 @@ void ActionQueue::OnWritten(const absl::Status& status) {
 }
 
 void ActionQueue::Flush() {
-  if (writing_ || (!failed_ && rounds_.empty())) return;
+  if (writing_ || (!failed_ && rounds_.empty() && decisions_.empty())) return;
   failed_ = false;
   StartWrite();
 }

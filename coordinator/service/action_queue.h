@@ -18,18 +18,19 @@ namespace tactus::service {
 
 // Lists of actions go in, one write at a time goes out (group commit: all records that wait, in one
 // transaction), and every other action is performed when all PersistJob before it, in its own list
-// and in earlier ones, are durable. Rounds ride on the next write and hold nothing up. A write that
-// fails is tried again on Flush; until it succeeds the actions behind it wait, so nothing is seen
-// that a restart would deny. One thread.
+// and in earlier ones, are durable. Rounds and decisions ride on the next write and hold nothing
+// up. A write that fails is tried again on Flush; until it succeeds the actions behind it wait, so
+// nothing is seen that a restart would deny. One thread.
 class ActionQueue {
  public:
-  // Rounds kept while the store fails; the oldest go first.
+  // Rounds and decisions kept while the store fails; the oldest go first.
   static constexpr std::size_t kRoundsMax = 65536;
+  static constexpr std::size_t kDecisionsMax = 4096;
 
   struct Hooks {
     // Writes the batch and answers with OnWritten, later. One at a time.
     std::function<void(store::WriteBatch batch)> write;
-    // Carries out anything but PersistJob and PersistRound.
+    // Carries out anything but the three Persists.
     std::function<void(job::Action action)> perform;
   };
 
@@ -45,12 +46,12 @@ class ActionQueue {
   // The write asked for has ended.
   void OnWritten(const absl::Status& status);
 
-  // Starts a write of the rounds that wait, or the one that failed again. To be called now and
-  // then.
+  // Starts a write of what rides along and waits, or the one that failed again. To be called now
+  // and then.
   void Flush();
 
   bool writing() const { return writing_; }
-  bool idle() const { return !writing_ && lists_.empty() && rounds_.empty(); }
+  bool idle() const { return !writing_ && lists_.empty() && rounds_.empty() && decisions_.empty(); }
 
  private:
   struct List {
@@ -72,6 +73,7 @@ class ActionQueue {
 
   std::map<JobId, job::JobRecord> jobs_;  // the newest of each that waits
   std::vector<job::RoundRecord> rounds_;
+  std::vector<job::DecisionRecord> decisions_;
   store::WriteBatch batch_;  // a copy of what is being written, for another try
   bool writing_ = false;
   bool failed_ = false;

@@ -48,8 +48,10 @@ policies::Report FromProto(const v1::RoundReport& proto) {
   report.rank = proto.rank();
   report.samples = proto.samples();
   report.loss_sum = proto.loss_sum();
+  report.steps = proto.steps();
   report.compute_seconds = proto.compute_seconds();
   report.blocked_seconds = proto.blocked_seconds();
+  report.transfer_seconds = proto.transfer_seconds();
   report.round_seconds = proto.round_seconds();
   report.bytes_sent = proto.bytes_sent();
   report.gradient_norm2_local = proto.gradient_norm2_local();
@@ -57,6 +59,12 @@ policies::Report FromProto(const v1::RoundReport& proto) {
   report.samples_global = proto.samples_global();
   report.loss_mean_global = proto.loss_mean_global();
   report.nonfinite_members = proto.nonfinite_members();
+  report.contributors = proto.contributors();
+  report.samples_gradient_norm2 = proto.samples_gradient_norm2();
+  report.orthogonality = proto.orthogonality();
+  report.learning_rate = proto.learning_rate();
+  report.gain = proto.gain();
+  report.progress = proto.progress();
   report.epoch = proto.epoch();
   report.epoch_consumed = proto.epoch_consumed();
   return report;
@@ -111,6 +119,7 @@ v1::ToWorker WorkerMessage(const job::ToWorker& message) {
     proto.mutable_group()->set_rank(group->rank);
     proto.mutable_group()->set_size(group->size);
     *proto.mutable_group()->mutable_plan() = ToProto(group->plan);
+    proto.mutable_group()->mutable_nodes()->Add(group->nodes.begin(), group->nodes.end());
   } else if (const auto* peers = std::get_if<job::PeersMessage>(&message)) {
     proto.mutable_peers()->set_generation(peers->generation);
     for (const std::string& endpoint : peers->endpoints)

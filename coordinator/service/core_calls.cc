@@ -78,7 +78,7 @@ absl::StatusOr<job::JobRecord> CoreRunner::WriteNew(NewJob job) {
   record.settings = std::move(job.settings);
   record.labels = std::move(job.labels);
   record.create_time = record.update_time = runtime::WallNow();
-  const absl::Status written = around_.store.Write({.jobs = {record}, .rounds = {}});
+  const absl::Status written = around_.store.Write({.jobs = {record}});
   if (!written.ok()) return written;
   ++last_job_;
   return record;
@@ -144,6 +144,16 @@ void CoreRunner::ListRounds(const std::string& id, int page_size, const std::str
     if (absl::IsNotFound(record.status())) return answer(NoSuchJob(id));
     if (!record.ok()) return answer(record.status());
     answer(around_.store.ListRounds(record->id, page_size, page_token));
+  });
+}
+
+void CoreRunner::ListDecisions(const std::string& id, int page_size, const std::string& page_token,
+                               Answer<store::Page<job::DecisionRecord>> answer) {
+  around_.storage.Post([this, id, page_size, page_token, answer = std::move(answer)] {
+    const absl::StatusOr<job::JobRecord> record = around_.store.FindJob(id);
+    if (absl::IsNotFound(record.status())) return answer(NoSuchJob(id));
+    if (!record.ok()) return answer(record.status());
+    answer(around_.store.ListDecisions(record->id, page_size, page_token));
   });
 }
 

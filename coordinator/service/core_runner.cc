@@ -102,6 +102,11 @@ void CoreRunner::Handle(const job::Event& event, std::function<void()> done) {
   if (const std::string* node = job::StartsAnew(event)) queue_.Drop(*node);
   job::Actions actions = cluster_.Step(event, now);
   telemetry_.OnStep(runtime::Now() - now);
+  for (const job::Action& action : actions) {
+    if (const auto* decided = std::get_if<job::PersistDecision>(&action)) {
+      telemetry_.OnDecision(*decided);
+    }
+  }
   if (tape_.recording()) tape_.Add(tape::Step{.event = event, .time = now, .actions = actions});
   queue_.Push(std::move(actions), std::move(done));
 }

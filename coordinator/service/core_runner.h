@@ -75,6 +75,8 @@ class CoreRunner {
                 Answer<store::Page<job::JobRecord>> answer);
   void ListRounds(const std::string& id, int page_size, const std::string& page_token,
                   Answer<store::Page<job::RoundRecord>> answer);
+  void ListDecisions(const std::string& id, int page_size, const std::string& page_token,
+                     Answer<store::Page<job::DecisionRecord>> answer);
   // Answers with the job as it is once the cancel is dealt with; a job that is over stays as it is.
   void CancelJob(const std::string& id, bool discard, Answer<job::JobRecord> answer);
   // The watcher gets the job as it is, then its events, then its end.

@@ -1,8 +1,11 @@
 #include "coordinator/service/job_conversion.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
+#include "policies/axis_policy.h"
+#include "policies/plan_names.h"
 #include "runtime/status.h"
 
 namespace tactus::service {
@@ -53,29 +56,18 @@ v1::JobResult ToProto(const job::ResultRecord& result) {
   return proto;
 }
 
-// What workers read in a plan.
-const char* NameOf(policies::Synchronization value) {
-  switch (value) {
-    case policies::Synchronization::kEveryStep:
-      return "every_step";
+v1::Axis ToProto(policies::Axis axis) {
+  switch (axis) {
+    case policies::Axis::kBatch:
+      return v1::AXIS_BATCH;
+    case policies::Axis::kSynchronization:
+      return v1::AXIS_SYNCHRONIZATION;
+    case policies::Axis::kAggregation:
+      return v1::AXIS_AGGREGATION;
+    case policies::Axis::kLearningRate:
+      return v1::AXIS_LEARNING_RATE;
   }
-  return "";
-}
-
-const char* NameOf(policies::Aggregation value) {
-  switch (value) {
-    case policies::Aggregation::kAverage:
-      return "average";
-  }
-  return "";
-}
-
-const char* NameOf(policies::LearningRateRule value) {
-  switch (value) {
-    case policies::LearningRateRule::kConstant:
-      return "constant";
-  }
-  return "";
+  return v1::AXIS_UNSPECIFIED;
 }
 
 void SetTimes(const job::JobRecord& record, v1::Job& proto) {
@@ -142,9 +134,10 @@ v1::DeviceKind ToProto(job::DeviceKind kind) {
 v1::Plan ToProto(const policies::Plan& plan) {
   v1::Plan proto;
   proto.set_version(plan.version);
-  proto.set_synchronization(NameOf(plan.synchronization));
-  proto.set_aggregation(NameOf(plan.aggregation));
-  proto.set_learning_rate_rule(NameOf(plan.learning_rate_rule));
+  proto.set_synchronization(std::string(policies::NameOf(plan.synchronization)));
+  proto.set_period(plan.period);
+  proto.set_aggregation(std::string(policies::NameOf(plan.aggregation)));
+  proto.set_learning_rate_rule(std::string(policies::NameOf(plan.learning_rate_rule)));
   proto.mutable_batch_sizes()->Add(plan.batch_sizes.begin(), plan.batch_sizes.end());
   proto.set_reason(plan.reason);
   return proto;
@@ -211,6 +204,41 @@ v1::Round ToProto(const job::RoundRecord& round) {
   proto.mutable_worker_blocked_seconds()->Add(round.worker_blocked_seconds.begin(),
                                               round.worker_blocked_seconds.end());
   proto.set_bytes(round.bytes);
+  proto.set_steps(round.steps);
+  proto.set_learning_rate(round.learning_rate);
+  proto.set_gain(round.gain);
+  proto.set_progress(round.progress);
+  proto.set_orthogonality(round.orthogonality);
+  proto.set_transfer_seconds(round.transfer_seconds);
+  return proto;
+}
+
+v1::Decision ToProto(const std::string& id, const policies::Decision& decision) {
+  v1::Decision proto;
+  std::string axis(policies::NameOf(decision.axis));
+  std::ranges::replace(axis, ' ', '-');
+  proto.set_name(JobName(id) + "/decisions/" + std::to_string(decision.plan_version) + "-" + axis);
+  proto.set_plan_version(decision.plan_version);
+  proto.set_axis(ToProto(decision.axis));
+  proto.set_round(decision.round);
+  *proto.mutable_train_time() = ToProtoDuration(decision.seconds);
+  proto.set_from(decision.from);
+  proto.set_to(decision.to);
+  for (const policies::Quantity& input : decision.inputs) {
+    v1::Quantity* quantity = proto.add_inputs();
+    quantity->set_name(input.name);
+    quantity->set_value(input.value);
+    quantity->set_unit(input.unit);
+  }
+  proto.set_metric(decision.metric);
+  proto.set_predicted_gain(decision.predicted_gain);
+  for (const policies::Alternative& other : decision.alternatives) {
+    v1::Alternative* alternative = proto.add_alternatives();
+    alternative->set_value(other.value);
+    alternative->set_predicted_gain(other.predicted_gain);
+  }
+  proto.set_reason(decision.reason);
+  if (decision.measured_gain) proto.set_measured_gain(*decision.measured_gain);
   return proto;
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "coordinator/job/records.h"
+#include "policies/decision.h"
 #include "policies/plan.h"
 #include "tactus/v1/jobs.pb.h"
 
@@ -32,5 +33,7 @@ v1::JobProgress ToProto(const job::Progress& progress,
                         const std::vector<job::MemberRecord>& members);
 v1::Job ToProto(const job::JobRecord& record);
 v1::Round ToProto(const job::RoundRecord& round);
+// `id`: of its job.
+v1::Decision ToProto(const std::string& id, const policies::Decision& decision);
 
 }  // namespace tactus::service

@@ -154,6 +154,30 @@ grpc::ServerUnaryReactor* JobsService::ListRounds(grpc::CallbackServerContext* c
   return call.reactor();
 }
 
+grpc::ServerUnaryReactor* JobsService::ListDecisions(grpc::CallbackServerContext* context,
+                                                     const v1::ListDecisionsRequest* request,
+                                                     v1::ListDecisionsResponse* response) {
+  const UnaryCall call(context, around_.metrics, "Jobs/ListDecisions");
+  if (!call.Admit()) return call.reactor();
+  const absl::StatusOr<std::string> id = ParseJobName("name", request->name());
+  const absl::StatusOr<int> size = PageSize(request->page_size(), {.standard = 1000, .max = 10000});
+  if (!id.ok() || !size.ok()) {
+    call.Finish(id.ok() ? size.status() : id.status());
+    return call.reactor();
+  }
+  around_.core.ListDecisions(
+      *id, *size, request->page_token(),
+      [call, response, id = *id](const absl::StatusOr<store::Page<job::DecisionRecord>>& page) {
+        if (!page.ok()) return call.Finish(page.status());
+        for (const job::DecisionRecord& record : page->items) {
+          *response->add_decisions() = ToProto(id, record.decision);
+        }
+        response->set_next_page_token(page->next);
+        call.Finish(absl::OkStatus());
+      });
+  return call.reactor();
+}
+
 grpc::ServerWriteReactor<v1::JobEvent>* JobsService::WatchJob(grpc::CallbackServerContext*,
                                                               const v1::WatchJobRequest* request) {
   return StartWatch(around_.core, around_.metrics, ParseJobName("name", request->name()));

@@ -39,6 +39,9 @@ class JobsService final : public v1::Jobs::CallbackService {
   grpc::ServerUnaryReactor* ListRounds(grpc::CallbackServerContext* context,
                                        const v1::ListRoundsRequest* request,
                                        v1::ListRoundsResponse* response) override;
+  grpc::ServerUnaryReactor* ListDecisions(grpc::CallbackServerContext* context,
+                                          const v1::ListDecisionsRequest* request,
+                                          v1::ListDecisionsResponse* response) override;
   grpc::ServerWriteReactor<v1::JobEvent>* WatchJob(grpc::CallbackServerContext* context,
                                                    const v1::WatchJobRequest* request) override;
   grpc::ServerWriteReactor<v1::ArtifactChunk>* DownloadArtifact(

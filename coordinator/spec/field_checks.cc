@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t kPathBytesMax = 4096;
 constexpr std::size_t kShownBytesMax = 80;
+constexpr std::int64_t kTimeSecondsMax = 10LL * 365 * 86400;
 
 std::string Shown(const std::string& value) {
   if (value.size() <= kShownBytesMax) return "\"" + value + "\"";
@@ -77,6 +78,20 @@ void FieldChecks::OneOf(const std::string& field, const std::string& value,
   const std::string nearest = Nearest(value, allowed);
   Add(field, "found " + Shown(value) + ", allowed is " + Enumerate(allowed) +
                  (nearest.empty() ? "" : "; did you mean " + nearest + "?"));
+}
+
+void FieldChecks::Known(const std::string& field, bool known, int value,
+                        const std::vector<std::string>& allowed) {
+  if (known) return;
+  Add(field, fmt::format("found the unknown value {}, allowed is {}", value, Enumerate(allowed)));
+}
+
+void FieldChecks::Time(const std::string& field, const google::protobuf::Duration& time) {
+  const bool normal = time.nanos() >= 0 && time.nanos() < 1'000'000'000 && time.seconds() >= 0;
+  const bool positive = time.seconds() > 0 || time.nanos() > 0;
+  if (normal && positive && time.seconds() <= kTimeSecondsMax) return;
+  Add(field, fmt::format("found {}s, allowed is a duration above 0 and of at most 10 years",
+                         time.seconds()));
 }
 
 std::string Nearest(const std::string& value, const std::vector<std::string>& allowed) {

@@ -2,7 +2,10 @@
 
 #pragma once
 
+#include <google/protobuf/duration.pb.h>
+
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +22,15 @@ struct Interval {
   bool high_included = true;
   std::string text = {};
 };
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+inline const Interval kPositive = {
+    .low = 0, .low_included = false, .high = kInfinity, .high_included = false, .text = "above 0"};
+inline const Interval kNotNegative = {
+    .low = 0, .high = kInfinity, .high_included = false, .text = "0 or more"};
+inline const Interval kBelowOne = {
+    .low = 0, .high = 1, .high_included = false, .text = "0 to below 1"};
+inline const Interval kFinite = {.low = -kInfinity, .high = kInfinity, .text = "a finite number"};
 
 // False for a NaN and for infinities.
 bool Contains(const Interval& interval, double value);
@@ -49,6 +61,13 @@ class FieldChecks {
   // A name out of a closed set; else what was found, the set, and the nearest one when it is near.
   void OneOf(const std::string& field, const std::string& value,
              const std::vector<std::string>& allowed);
+
+  // An enum value that this version knows; 0 stands for the default.
+  void Known(const std::string& field, bool known, int value,
+             const std::vector<std::string>& allowed);
+
+  // A duration above 0 and of at most 10 years.
+  void Time(const std::string& field, const google::protobuf::Duration& time);
 
   const std::vector<runtime::FieldViolation>& violations() const { return violations_; }
 

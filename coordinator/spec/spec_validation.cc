@@ -6,23 +6,15 @@
 #include <string>
 
 #include "base/time.h"
+#include "coordinator/spec/adapt_checks.h"
 #include "coordinator/spec/field_checks.h"
-#include "policies/plan.h"
+#include "coordinator/spec/optimizer_checks.h"
 
 namespace tactus::spec {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr std::uint64_t kBatchMax = 1u << 20;
+constexpr std::uint64_t kContextMax = 1u << 20;
 constexpr std::uint64_t kWorkersMax = 1u << 16;
-constexpr std::int64_t kStopSecondsMax = 10LL * 365 * 86400;
-
-const Interval kPositive = {
-    .low = 0, .low_included = false, .high = kInfinity, .high_included = false, .text = "above 0"};
-const Interval kNotNegative = {
-    .low = 0, .high = kInfinity, .high_included = false, .text = "0 or more"};
-const Interval kBelowOne = {.low = 0, .high = 1, .high_included = false, .text = "0 to below 1"};
-const Interval kFinite = {.low = -kInfinity, .high = kInfinity, .text = "a finite number"};
 
 const std::vector<std::string> kBuiltins = {"bytes-lm", "cifar-cnn", "resnet18"};
 const std::vector<std::string> kLosses = {"cross_entropy", "mse"};
@@ -164,7 +156,7 @@ void CheckData(const v1::JobSpec& spec, FieldChecks& checks) {
                 {.low = 0, .high = 0.9, .text = "0 to 0.9"});
   }
   if (!data.has_context()) return;
-  if (!checks.Whole("data.context", data.context(), {1, kBatchMax})) return;
+  if (!checks.Whole("data.context", data.context(), {1, kContextMax})) return;
   if (spec.model().source_case() == v1::Model::kBuiltin) {
     checks.Add("data.context",
                "is for TorchScript models; a built-in one takes model.options.context");
@@ -174,66 +166,22 @@ void CheckData(const v1::JobSpec& spec, FieldChecks& checks) {
   }
 }
 
-// ---- optimizer
-
-void CheckSgd(const v1::Sgd& sgd, FieldChecks& checks) {
-  const std::string field = "optimizer.sgd.";
-  if (sgd.has_learning_rate()) checks.Real(field + "learning_rate", sgd.learning_rate(), kPositive);
-  if (sgd.has_momentum()) checks.Real(field + "momentum", sgd.momentum(), kBelowOne);
-  if (sgd.has_weight_decay()) checks.Real(field + "weight_decay", sgd.weight_decay(), kNotNegative);
-  if (sgd.nesterov() && sgd.momentum() == 0) {
-    checks.Add(field + "nesterov",
-               "found true without momentum; give optimizer.sgd.momentum above 0");
-  }
-}
-
-void CheckAdam(const std::string& field, const v1::Adam& adam, FieldChecks& checks) {
-  if (adam.has_learning_rate())
-    checks.Real(field + "learning_rate", adam.learning_rate(), kPositive);
-  if (adam.has_beta1()) checks.Real(field + "beta1", adam.beta1(), kBelowOne);
-  if (adam.has_beta2()) checks.Real(field + "beta2", adam.beta2(), kBelowOne);
-  if (adam.has_epsilon()) checks.Real(field + "epsilon", adam.epsilon(), kPositive);
-  if (adam.has_weight_decay())
-    checks.Real(field + "weight_decay", adam.weight_decay(), kNotNegative);
-}
-
-void CheckOptimizer(const v1::Optimizer& optimizer, FieldChecks& checks) {
-  if (optimizer.has_sgd()) CheckSgd(optimizer.sgd(), checks);
-  if (optimizer.has_adam()) CheckAdam("optimizer.adam.", optimizer.adam(), checks);
-  if (optimizer.has_adamw()) CheckAdam("optimizer.adamw.", optimizer.adamw(), checks);
-  if (optimizer.has_clip_norm())
-    checks.Real("optimizer.clip_norm", optimizer.clip_norm(), kPositive);
-}
-
-// ---- stop, workers, adapt
-
-void CheckTime(const google::protobuf::Duration& time, FieldChecks& checks) {
-  const bool normal = time.nanos() >= 0 && time.nanos() < 1'000'000'000 && time.seconds() >= 0;
-  const bool positive = time.seconds() > 0 || time.nanos() > 0;
-  if (normal && positive && time.seconds() <= kStopSecondsMax) return;
-  checks.Add("stop.time", "found " + std::to_string(time.seconds()) +
-                              "s, allowed is a duration above 0 and of at most 10 years");
-}
+// ---- stop, workers
 
 void CheckStop(const v1::Stop& stop, FieldChecks& checks) {
-  if (!stop.has_train_loss() && !stop.has_epochs() && !stop.has_time() && !stop.has_rounds()) {
-    return checks.Missing("stop", "give at least one of train_loss, epochs, time or rounds");
+  if (!stop.has_train_loss() && !stop.has_epochs() && !stop.has_time() && !stop.has_rounds() &&
+      !stop.has_steps()) {
+    return checks.Missing("stop", "give at least one of train_loss, epochs, time, rounds or steps");
   }
   if (stop.has_train_loss()) checks.Real("stop.train_loss", stop.train_loss(), kFinite);
   if (stop.has_epochs()) {
     checks.Whole("stop.epochs", stop.epochs(), {1, std::numeric_limits<std::uint32_t>::max()});
   }
-  if (stop.has_time()) CheckTime(stop.time(), checks);
+  if (stop.has_time()) checks.Time("stop.time", stop.time());
   if (stop.has_rounds()) {
     checks.Whole("stop.rounds", stop.rounds(), {1, std::numeric_limits<std::int64_t>::max()});
   }
-}
-
-// An enum value that this version knows; 0 stands for the default.
-void CheckEnum(const std::string& field, bool known, int value, const std::string& allowed,
-               FieldChecks& checks) {
-  if (known) return;
-  checks.Add(field, "found the unknown value " + std::to_string(value) + ", allowed is " + allowed);
+  if (stop.has_steps()) checks.Real("stop.steps", stop.steps(), kPositive);
 }
 
 void CheckWorkers(const v1::Workers& workers, FieldChecks& checks) {
@@ -246,63 +194,23 @@ void CheckWorkers(const v1::Workers& workers, FieldChecks& checks) {
     checks.Add("workers.max", "found " + std::to_string(workers.max()) +
                                   ", allowed is workers.min, " + std::to_string(min) + ", or more");
   }
-  CheckEnum("workers.device", v1::DeviceKind_IsValid(workers.device()), workers.device(),
-            "cpu or cuda", checks);
+  checks.Known("workers.device", v1::DeviceKind_IsValid(workers.device()), workers.device(),
+               {"cpu", "cuda"});
 }
 
-void CheckBatch(const v1::BatchAxis& batch, FieldChecks& checks) {
-  const std::string field = "adapt.batch.";
-  const Bounds bounds = {1, kBatchMax};
-  CheckEnum(field + "policy", v1::BatchPolicy_IsValid(batch.policy()), batch.policy(),
-            "fixed or proportional", checks);
-  bool right =
-      !batch.has_per_worker() || checks.Whole(field + "per_worker", batch.per_worker(), bounds);
-  right = (!batch.has_min() || checks.Whole(field + "min", batch.min(), bounds)) && right;
-  right = (!batch.has_max() || checks.Whole(field + "max", batch.max(), bounds)) && right;
-  if (batch.has_micro_batch()) checks.Whole(field + "micro_batch", batch.micro_batch(), bounds);
-  if (!right) return;
-  const std::uint64_t min = batch.has_min() ? batch.min() : 1;
-  const std::uint64_t max = batch.has_max() ? batch.max() : kBatchMax;
-  const std::uint64_t per_worker = batch.has_per_worker() ? batch.per_worker() : 32;
-  if (max < min) {
-    checks.Add(field + "max", "found " + std::to_string(max) + ", allowed is adapt.batch.min, " +
-                                  std::to_string(min) + ", or more");
-  } else {
-    checks.Whole(field + "per_worker", per_worker, {min, max});
+void CheckSnapshots(const v1::JobSpec& spec, FieldChecks& checks) {
+  if (!spec.has_snapshots()) return;
+  const google::protobuf::Duration& every = spec.snapshots().every();
+  if (!spec.snapshots().has_every()) return checks.Missing("snapshots.every", "give 1s or more");
+  if (every.seconds() == 0 && every.nanos() > 0) {
+    return checks.Add("snapshots.every", "found less than a second, allowed is 1s or more");
   }
-}
-
-void CheckAdapt(const v1::Adapt& adapt, FieldChecks& checks) {
-  CheckBatch(adapt.batch(), checks);
-  const auto synchronization = adapt.synchronization().policy();
-  CheckEnum("adapt.synchronization.policy", v1::SynchronizationPolicy_IsValid(synchronization),
-            synchronization, "every_step", checks);
-  const auto aggregation = adapt.aggregation().policy();
-  CheckEnum("adapt.aggregation.policy", v1::AggregationPolicy_IsValid(aggregation), aggregation,
-            "average", checks);
-  const auto learning_rate = adapt.learning_rate().policy();
-  CheckEnum("adapt.learning_rate.policy", v1::LearningRatePolicy_IsValid(learning_rate),
-            learning_rate, "constant", checks);
+  checks.Time("snapshots.every", every);
 }
 
 job::DeviceKind DeviceOf(v1::DeviceKind kind) {
   if (kind == v1::DEVICE_KIND_CPU) return job::DeviceKind::kCpu;
   return kind == v1::DEVICE_KIND_CUDA ? job::DeviceKind::kCuda : job::DeviceKind::kAny;
-}
-
-// Workers that a job may have without a round exceeding the samples that the lanes can count.
-std::uint32_t WorkersOfARound(std::uint32_t per_worker) {
-  return static_cast<std::uint32_t>(policies::kRoundSamplesMax / std::max(1u, per_worker));
-}
-
-void CheckRound(const v1::JobSpec& spec, FieldChecks& checks) {
-  const v1::BatchAxis& batch = spec.adapt().batch();
-  const std::uint32_t most = WorkersOfARound(batch.has_per_worker() ? batch.per_worker() : 32);
-  if (spec.workers().min() <= most) return;
-  checks.Add("workers.min", "found " + std::to_string(spec.workers().min()) +
-                                ", allowed with this "
-                                "adapt.batch.per_worker is at most " +
-                                std::to_string(most) + ": a round has at most 16777216 samples");
 }
 
 }  // namespace
@@ -315,8 +223,8 @@ std::vector<runtime::FieldViolation> SpecViolations(const v1::JobSpec& spec) {
   CheckOptimizer(spec.optimizer(), checks);
   CheckStop(spec.stop(), checks);
   CheckWorkers(spec.workers(), checks);
-  CheckAdapt(spec.adapt(), checks);
-  CheckRound(spec, checks);
+  CheckAdapt(spec, checks);
+  CheckSnapshots(spec, checks);
   return checks.violations();
 }
 
@@ -328,12 +236,8 @@ absl::StatusOr<job::JobSettings> ParseSpec(const v1::JobSpec& spec) {
   if (spec.workers().has_min()) settings.workers_min = spec.workers().min();
   if (spec.workers().has_max()) settings.workers_max = spec.workers().max();
   settings.device = DeviceOf(spec.workers().device());
-  const v1::BatchAxis& batch = spec.adapt().batch();
-  settings.batch_policy = batch.policy() == v1::BATCH_POLICY_FIXED ? "fixed" : "proportional";
-  if (batch.has_per_worker()) settings.batch_per_worker = batch.per_worker();
-  if (batch.has_min()) settings.batch_min = batch.min();
-  if (batch.has_max()) settings.batch_max = batch.max();
-  settings.workers_max = std::min(settings.workers_max, WorkersOfARound(settings.batch_per_worker));
+  settings.adapt = PlannerOptionsOf(spec);
+  settings.workers_max = std::min(settings.workers_max, WorkersOfARound(settings.adapt));
   const v1::Stop& stop = spec.stop();
   if (stop.has_train_loss()) settings.stop_train_loss = stop.train_loss();
   if (stop.has_epochs()) settings.stop_epochs = stop.epochs();

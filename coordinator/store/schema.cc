@@ -26,6 +26,12 @@ constexpr const char* kSteps[] = {
     "  round INTEGER NOT NULL,"
     "  record BLOB NOT NULL,"
     "  PRIMARY KEY (job, round)) WITHOUT ROWID;",
+    "CREATE TABLE decisions ("
+    "  job INTEGER NOT NULL,"
+    "  plan_version INTEGER NOT NULL,"
+    "  axis INTEGER NOT NULL,"
+    "  record BLOB NOT NULL,"
+    "  PRIMARY KEY (job, plan_version, axis)) WITHOUT ROWID;",
 };
 
 absl::StatusOr<std::int64_t> Version(sqlite3* connection) {

@@ -25,6 +25,8 @@ constexpr const char* kPutJob =
     "  revision = ?6, create_time = ?7, update_time = ?8, spec = ?9, record = ?10";
 constexpr const char* kPutRound =
     "INSERT OR REPLACE INTO rounds (job, round, record) VALUES (?1, ?2, ?3)";
+constexpr const char* kPutDecision =
+    "INSERT OR REPLACE INTO decisions (job, plan_version, axis, record) VALUES (?1, ?2, ?3, ?4)";
 constexpr const char* kJobByName = "SELECT spec, record FROM jobs WHERE name = ?1";
 constexpr const char* kJobByRequest = "SELECT spec, record FROM jobs WHERE request_id = ?1";
 constexpr const char* kJobsBelow =
@@ -32,6 +34,9 @@ constexpr const char* kJobsBelow =
 constexpr const char* kUnfinished = "SELECT spec, record FROM jobs WHERE is_final = 0 ORDER BY id";
 constexpr const char* kRoundsAbove =
     "SELECT record FROM rounds WHERE job = ?1 AND round > ?2 ORDER BY round LIMIT ?3";
+constexpr const char* kDecisionsAbove =
+    "SELECT record FROM decisions WHERE job = ?1 AND (plan_version, axis) > (?2, ?3) "
+    "ORDER BY plan_version, axis LIMIT ?4";
 constexpr const char* kLastId = "SELECT ifnull(max(id), 0) FROM jobs";
 
 // SQLite's integers are signed; our numbers stay below 2^63.
@@ -66,18 +71,22 @@ class SqliteStore final : public Store {
   absl::StatusOr<std::vector<job::JobRecord>> UnfinishedJobs() override;
   absl::StatusOr<Page<job::RoundRecord>> ListRounds(JobId job, int page_size,
                                                     const std::string& page_token) override;
+  absl::StatusOr<Page<job::DecisionRecord>> ListDecisions(JobId job, int page_size,
+                                                          const std::string& page_token) override;
   absl::StatusOr<std::uint64_t> LastJobId() override;
 
  private:
   // Set by Prepare, never empty afterwards.
   struct Statements {
-    Statement begin, commit, put_job, put_round, job_by_name, job_by_request, jobs_below,
-        unfinished, rounds_above, last_id;
+    Statement begin, commit, put_job, put_round, put_decision, job_by_name, job_by_request,
+        jobs_below, unfinished, rounds_above, decisions_above, last_id;
   };
 
   absl::Status Run(Statement& statement);
   absl::Status PutAll(const WriteBatch& batch);
   absl::Status PutJob(const job::JobRecord& record);
+  absl::Status PutRound(const job::RoundRecord& record);
+  absl::Status PutDecision(const job::DecisionRecord& record);
   absl::StatusOr<job::JobRecord> FindOne(Statement& query, const std::string& key,
                                          std::string_view what);
   absl::StatusOr<std::vector<job::JobRecord>> ReadJobs(Statement& query);
@@ -87,9 +96,9 @@ class SqliteStore final : public Store {
 };
 
 absl::Status SqliteStore::Prepare() {
-  constexpr const char* kAll[] = {"BEGIN IMMEDIATE", "COMMIT",      kPutJob,    kPutRound,
-                                  kJobByName,        kJobByRequest, kJobsBelow, kUnfinished,
-                                  kRoundsAbove,      kLastId};
+  constexpr const char* kAll[] = {"BEGIN IMMEDIATE", "COMMIT",     kPutJob,         kPutRound,
+                                  kPutDecision,      kJobByName,   kJobByRequest,   kJobsBelow,
+                                  kUnfinished,       kRoundsAbove, kDecisionsAbove, kLastId};
   std::vector<Statement> made;
   for (const char* sql : kAll) {
     absl::StatusOr<Statement> statement = Statement::Prepare(connection_.get(), sql);
@@ -99,7 +108,7 @@ absl::Status SqliteStore::Prepare() {
   statements_.emplace(Statements{std::move(made[0]), std::move(made[1]), std::move(made[2]),
                                  std::move(made[3]), std::move(made[4]), std::move(made[5]),
                                  std::move(made[6]), std::move(made[7]), std::move(made[8]),
-                                 std::move(made[9])});
+                                 std::move(made[9]), std::move(made[10]), std::move(made[11])});
   return absl::OkStatus();
 }
 
@@ -125,15 +134,32 @@ absl::Status SqliteStore::PutAll(const WriteBatch& batch) {
     const absl::Status status = PutJob(record);
     if (!status.ok()) return status;
   }
-  for (const job::RoundRecord& round : batch.rounds) {
-    Statement& put = statements_->put_round;
-    put.BindInt(1, Signed(round.job.value));
-    put.BindInt(2, Signed(round.round));
-    put.BindBlob(3, codec::EncodeRound(round));
-    const absl::Status status = Run(put);
+  for (const job::RoundRecord& record : batch.rounds) {
+    const absl::Status status = PutRound(record);
+    if (!status.ok()) return status;
+  }
+  for (const job::DecisionRecord& record : batch.decisions) {
+    const absl::Status status = PutDecision(record);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
+}
+
+absl::Status SqliteStore::PutRound(const job::RoundRecord& record) {
+  Statement& put = statements_->put_round;
+  put.BindInt(1, Signed(record.job.value));
+  put.BindInt(2, Signed(record.round));
+  put.BindBlob(3, codec::EncodeRound(record));
+  return Run(put);
+}
+
+absl::Status SqliteStore::PutDecision(const job::DecisionRecord& record) {
+  Statement& put = statements_->put_decision;
+  put.BindInt(1, Signed(record.job.value));
+  put.BindInt(2, Signed(record.decision.plan_version));
+  put.BindInt(3, static_cast<std::int64_t>(record.decision.axis));
+  put.BindBlob(4, codec::EncodeDecision(record));
+  return Run(put);
 }
 
 absl::Status SqliteStore::PutJob(const job::JobRecord& record) {
@@ -165,6 +191,24 @@ absl::StatusOr<job::JobRecord> ReadJob(const Statement& row) {
   absl::StatusOr<job::JobRecord> record = codec::DecodeJob(row.ColumnBytes(1));
   if (record.ok()) record->spec = row.ColumnBytes(0);
   return record;
+}
+
+// All rows of a query for "record".
+template <typename T>
+absl::StatusOr<std::vector<T>> ReadRecords(Statement& query,
+                                           absl::StatusOr<T> (*decode)(std::string_view)) {
+  std::vector<T> records;
+  while (true) {
+    const absl::StatusOr<bool> row = query.Step();
+    if (!row.ok()) return row.status();
+    if (!*row) return records;
+    absl::StatusOr<T> record = decode(query.ColumnBytes(0));
+    if (!record.ok()) {
+      query.Reset();
+      return record.status();
+    }
+    records.push_back(*std::move(record));
+  }
 }
 
 absl::StatusOr<job::JobRecord> SqliteStore::FindOne(Statement& query, const std::string& key,
@@ -241,21 +285,43 @@ absl::StatusOr<Page<job::RoundRecord>> SqliteStore::ListRounds(JobId job, int pa
   query.BindInt(1, Signed(job.value));
   query.BindInt(2, above);
   query.BindInt(3, std::int64_t{page_size} + 1);
-  Page<job::RoundRecord> page;
-  while (true) {
-    const absl::StatusOr<bool> row = query.Step();
-    if (!row.ok()) return row.status();
-    if (!*row) break;
-    absl::StatusOr<job::RoundRecord> record = codec::DecodeRound(query.ColumnBytes(0));
-    if (!record.ok()) {
-      query.Reset();
-      return record.status();
-    }
-    page.items.push_back(*std::move(record));
-  }
+  absl::StatusOr<std::vector<job::RoundRecord>> rounds = ReadRecords(query, codec::DecodeRound);
+  if (!rounds.ok()) return rounds.status();
+  Page<job::RoundRecord> page{.items = *std::move(rounds), .next = ""};
   if (page.items.size() > static_cast<std::size_t>(page_size)) {
     page.items.pop_back();
     page.next = prefix + std::to_string(page.items.back().round);
+  }
+  return page;
+}
+
+// A place between decisions: after one of a plan and axis, as one number.
+constexpr std::int64_t kAxes = 16;
+
+absl::StatusOr<Page<job::DecisionRecord>> SqliteStore::ListDecisions(
+    JobId job, int page_size, const std::string& page_token) {
+  TACTUS_CHECK(page_size > 0);
+  const std::string prefix = "decisions-" + std::to_string(job.value) + "-above-";
+  std::int64_t above = -1;
+  if (!page_token.empty()) {
+    const absl::StatusOr<std::int64_t> parsed = ParseToken(page_token, prefix);
+    if (!parsed.ok()) return parsed.status();
+    above = *parsed;
+  }
+  Statement& query = statements_->decisions_above;
+  query.BindInt(1, Signed(job.value));
+  query.BindInt(2, above < 0 ? -1 : above / kAxes);
+  query.BindInt(3, above % kAxes);
+  query.BindInt(4, std::int64_t{page_size} + 1);
+  absl::StatusOr<std::vector<job::DecisionRecord>> decisions =
+      ReadRecords(query, codec::DecodeDecision);
+  if (!decisions.ok()) return decisions.status();
+  Page<job::DecisionRecord> page{.items = *std::move(decisions), .next = ""};
+  if (page.items.size() > static_cast<std::size_t>(page_size)) {
+    page.items.pop_back();
+    const policies::Decision& last = page.items.back().decision;
+    page.next = prefix + std::to_string(Signed(last.plan_version) * kAxes +
+                                        static_cast<std::int64_t>(last.axis));
   }
   return page;
 }

@@ -1,4 +1,5 @@
-// The coordinator's memory across restarts: jobs and their rounds, in one SQLite file.
+// The coordinator's memory across restarts: jobs, their rounds and their decisions, in one SQLite
+// file.
 
 #pragma once
 
@@ -16,8 +17,10 @@ namespace tactus::store {
 
 // What is written in one transaction: all of it or nothing.
 struct WriteBatch {
-  std::vector<job::JobRecord> jobs;      // inserted, or replaced when the id is there
-  std::vector<job::RoundRecord> rounds;  // inserted; the same round again replaces
+  std::vector<job::JobRecord> jobs{};      // inserted, or replaced when the id is there
+  std::vector<job::RoundRecord> rounds{};  // inserted; the same round again replaces
+  // Inserted; the same axis of the same plan again replaces.
+  std::vector<job::DecisionRecord> decisions{};
 };
 
 // A page of a listing; `next` is empty on the last page.
@@ -60,6 +63,10 @@ class Store {
   // Oldest first.
   virtual absl::StatusOr<Page<job::RoundRecord>> ListRounds(JobId job, int page_size,
                                                             const std::string& page_token) = 0;
+
+  // By plan version, then by axis.
+  virtual absl::StatusOr<Page<job::DecisionRecord>> ListDecisions(
+      JobId job, int page_size, const std::string& page_token) = 0;
 
   // Highest job id ever used; 0 before the first.
   virtual absl::StatusOr<std::uint64_t> LastJobId() = 0;

@@ -59,7 +59,7 @@ using Frame = std::variant<Header, Start, Step, End>;
 // What every tape begins with.
 std::string Preamble();
 inline constexpr std::size_t kPreambleBytes = 16;
-inline constexpr std::uint32_t kFormatVersion = 1;  // grows when an older program would misread it
+inline constexpr std::uint32_t kFormatVersion = 2;  // grows when an older program would misread it
 
 // Bytes before a payload, and the most that a payload has.
 inline constexpr std::size_t kPrefixBytes = 12;

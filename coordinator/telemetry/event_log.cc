@@ -6,6 +6,7 @@
 #include <string>
 #include <type_traits>
 
+#include "policies/plan_names.h"
 #include "runtime/logging.h"
 
 namespace tactus::telemetry {
@@ -77,8 +78,12 @@ void LogDecision(const job::PublishDecision& decision) {
   for (const std::uint32_t size : decision.plan.batch_sizes) {
     sizes += (sizes.empty() ? "" : ",") + std::to_string(size);
   }
-  Log()->info("plan decided job={} plan={} batch_sizes={} reason={}", decision.job.value,
-              decision.plan.version, sizes, Quoted(decision.plan.reason));
+  const policies::Plan& plan = decision.plan;
+  Log()->info(
+      "plan decided job={} plan={} batch_sizes={} synchronization={} period={} aggregation={} "
+      "learning_rate_rule={} reason={}",
+      decision.job.value, plan.version, sizes, NameOf(plan.synchronization), plan.period,
+      NameOf(plan.aggregation), NameOf(plan.learning_rate_rule), Quoted(plan.reason));
 }
 
 }  // namespace tactus::telemetry

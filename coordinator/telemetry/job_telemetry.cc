@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "coordinator/telemetry/event_log.h"
+#include "policies/axis_policy.h"
 #include "runtime/logging.h"
 
 namespace tactus::telemetry {
@@ -67,7 +68,7 @@ void JobTelemetry::OnEvent(const job::Event& event, Instant now) {
 void JobTelemetry::OnAction(const job::Action& action) {
   if (const auto* changed = std::get_if<job::PublishJob>(&action)) On(*changed);
   if (const auto* progress = std::get_if<job::PublishProgress>(&action)) On(*progress);
-  if (const auto* decision = std::get_if<job::PublishDecision>(&action)) On(*decision);
+  if (const auto* decision = std::get_if<job::PublishDecision>(&action)) LogDecision(*decision);
 }
 
 void JobTelemetry::On(const job::PublishJob& action) {
@@ -92,17 +93,19 @@ void JobTelemetry::On(const job::PublishProgress& action) {
   if (found != jobs_.end()) SetProgress(found->second, action.progress);
 }
 
-void JobTelemetry::On(const job::PublishDecision& action) {
-  metrics_.CountDecision("batch", "decided");
-  LogDecision(action);
-  const auto found = jobs_.find(action.job);
-  if (found != jobs_.end()) found->second.decided.insert(action.plan.version);
+void JobTelemetry::OnDecision(const job::PersistDecision& persist) {
+  const policies::Decision& decision = persist.decision;
+  if (decision.measured_gain) return;
+  metrics_.CountDecision(std::string(policies::FieldOf(decision.axis)), "decided");
+  const auto found = jobs_.find(persist.job);
+  if (found != jobs_.end()) found->second.decided.emplace(decision.plan_version, decision.axis);
 }
 
 void JobTelemetry::SetProgress(JobSeries& series, const job::Progress& progress) {
-  while (!series.decided.empty() && *series.decided.begin() <= progress.plan.version) {
-    const bool adopted = *series.decided.begin() == progress.plan.version;
-    metrics_.CountDecision("batch", adopted ? "adopted" : "superseded");
+  while (!series.decided.empty() && series.decided.begin()->first <= progress.plan.version) {
+    const auto [version, axis] = *series.decided.begin();
+    metrics_.CountDecision(std::string(policies::FieldOf(axis)),
+                           version == progress.plan.version ? "adopted" : "superseded");
     series.decided.erase(series.decided.begin());
   }
   runtime::CoordinatorMetrics::Job job;

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "base/time.h"
 #include "coordinator/job/actions.h"
@@ -28,6 +29,9 @@ class JobTelemetry {
   // An action is carried out.
   void OnAction(const job::Action& action);
 
+  // A decision is about to be written; counted once, not again when its gain is measured.
+  void OnDecision(const job::PersistDecision& persist);
+
   // The core took so long over an event.
   void OnStep(Duration spent) { metrics_.AddControllerOverhead(spent); }
 
@@ -36,12 +40,11 @@ class JobTelemetry {
     std::string name;
     job::JobState state = job::JobState::kQueued;
     std::string reason;
-    std::set<std::uint64_t> decided;  // versions of plans on their way
+    std::set<std::pair<std::uint64_t, policies::Axis>> decided;  // by plans on their way
   };
 
   void On(const job::PublishJob& action);
   void On(const job::PublishProgress& action);
-  void On(const job::PublishDecision& action);
   void SetProgress(JobSeries& series, const job::Progress& progress);
   void Count(job::JobState state, int change);
 

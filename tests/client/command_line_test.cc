@@ -65,6 +65,21 @@ TEST(CommandLineTest, GetKnowsItsNouns) {
   EXPECT_EQ(Parsed<GetCommand>({"get", "rounds", "demo-1", "--limit", "5"}).count_max, 5u);
   EXPECT_EQ(Parsed<GetCommand>({"get", "rounds", "demo-1"}).count_max, 100'000u);
   EXPECT_EQ(Parsed<GetCommand>({"get", "jobs"}).count_max, 100'000u);
+  const auto decisions =
+      Parsed<GetCommand>({"get", "decisions", "demo-1", "--limit", "7", "-o", "json"});
+  EXPECT_EQ(decisions.noun, GetCommand::Noun::kDecisions);
+  EXPECT_EQ(decisions.name, "demo-1");
+  EXPECT_EQ(decisions.count_max, 7u);
+  EXPECT_EQ(decisions.output, OutputFormat::kJson);
+}
+
+TEST(CommandLineTest, ExplainTakesAJobAndAFormat) {
+  EXPECT_EQ(Parsed<ExplainCommand>({"explain", "demo-1"}).name, "demo-1");
+  EXPECT_EQ(Parsed<ExplainCommand>({"explain", "demo-1"}).output, OutputFormat::kTable);
+  EXPECT_EQ(Parsed<ExplainCommand>({"explain", "demo-1", "-o", "yaml"}).output,
+            OutputFormat::kYaml);
+  EXPECT_THAT(ParseCommandLine({"explain"}).error, HasSubstr("job is required"));
+  EXPECT_THAT(ParseCommandLine({"explain", "demo-1", "-o", "name"}).error, HasSubstr("name"));
 }
 
 TEST(CommandLineTest, GlobalOptionsMayFollowTheVerb) {
@@ -107,10 +122,10 @@ TEST(CommandLineTest, MistakesAreNamed) {
   EXPECT_THAT(ParseCommandLine({"get", "jobs", "--request-timeout", "0s"}).error,
               HasSubstr("more than 0"));
   EXPECT_EQ(ParseCommandLine({"sumbit"}).error,
-            "tactus: 'sumbit' is unknown; did you mean 'submit'? allowed: run, submit, get, watch, "
-            "cancel, download, replay, simulate, version\n");
+            "tactus: 'sumbit' is unknown; did you mean 'submit'? allowed: run, submit, get, "
+            "explain, watch, cancel, download, replay, simulate, version\n");
   EXPECT_EQ(ParseCommandLine({"get", "frob"}).error,
-            "tactus: 'frob' is unknown; allowed: jobs, job, nodes, rounds\n");
+            "tactus: 'frob' is unknown; allowed: jobs, job, nodes, rounds, decisions\n");
 }
 
 struct FitCase {

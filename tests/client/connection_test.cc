@@ -78,6 +78,21 @@ class ConnectionTest : public ::testing::Test {
   std::vector<std::string> said_;
 };
 
+TEST_F(ConnectionTest, DecisionsAreFetchedPageByPageUpToTheLimit) {
+  for (std::uint64_t version = 1; version <= 5; ++version) {
+    coordinator_.decisions.add_decisions()->set_plan_version(version);
+  }
+
+  const auto all = connection_.ListDecisions("demo-1", 100);
+  const auto some = connection_.ListDecisions("demo-1", 3);
+
+  ASSERT_TRUE(all.ok()) << all.status();
+  ASSERT_EQ(all->decisions_size(), 5);
+  EXPECT_EQ(all->decisions(4).plan_version(), 5u);
+  ASSERT_TRUE(some.ok()) << some.status();
+  EXPECT_EQ(some->decisions_size(), 3);
+}
+
 TEST_F(ConnectionTest, ViolationsAreALineAField) {
   coordinator_.create_job = [](const v1::CreateJobRequest&, v1::Job*) {
     return runtime::ToGrpc(runtime::InvalidFields(

@@ -49,6 +49,16 @@ grpc::Status FakeCoordinator::ListRounds(grpc::ServerContext*, const v1::ListRou
   return grpc::Status::OK;
 }
 
+grpc::Status FakeCoordinator::ListDecisions(grpc::ServerContext*,
+                                            const v1::ListDecisionsRequest* request,
+                                            v1::ListDecisionsResponse* response) {
+  const int begin = request->page_token().empty() ? 0 : std::stoi(request->page_token());
+  const int end = std::min(decisions.decisions_size(), begin + std::min(request->page_size(), 2));
+  for (int i = begin; i < end; ++i) *response->add_decisions() = decisions.decisions(i);
+  if (end < decisions.decisions_size()) response->set_next_page_token(std::to_string(end));
+  return grpc::Status::OK;
+}
+
 grpc::Status FakeCoordinator::WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest*,
                                        grpc::ServerWriter<v1::JobEvent>* writer) {
   const int number = watches_opened++;

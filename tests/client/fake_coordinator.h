@@ -28,6 +28,7 @@ class FakeCoordinator : public v1::Jobs::Service {
   std::function<grpc::Status(const v1::CreateJobRequest&, v1::Job*)> create_job;
   v1::Job job;                                     // what GetJob and CancelJob answer
   v1::ListRoundsResponse rounds;                   // what ListRounds answers
+  v1::ListDecisionsResponse decisions;             // what ListDecisions has, in pages of 2
   int jobs = 0;                                    // how many ListJobs has, in pages of page_size
   std::vector<std::vector<v1::JobEvent>> watches;  // the events of each stream that is opened
   // What stream number i ends with, from 0; null: it stays open until the client ends it.
@@ -45,6 +46,8 @@ class FakeCoordinator : public v1::Jobs::Service {
                         v1::ListJobsResponse* response) override;
   grpc::Status ListRounds(grpc::ServerContext*, const v1::ListRoundsRequest*,
                           v1::ListRoundsResponse* response) override;
+  grpc::Status ListDecisions(grpc::ServerContext*, const v1::ListDecisionsRequest* request,
+                             v1::ListDecisionsResponse* response) override;
   grpc::Status WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest*,
                         grpc::ServerWriter<v1::JobEvent>* writer) override;
   grpc::Status DownloadArtifact(grpc::ServerContext*, const v1::DownloadArtifactRequest*,

@@ -74,6 +74,28 @@ TEST(ProgressViewTest, DecisionsScrollAboveTheBlock) {
             std::string("\x1b[3A\r\x1b[Jdecision: batch 47,12 → 30,29: faster\n") + kBlock);
 }
 
+TEST(ProgressViewTest, ADecisionSaysWhichChoicesChange) {
+  ProgressView view({.style = Style::kLines});
+  v1::JobEvent event = DecisionEvent(1, {8, 8}, "start");
+  v1::Plan& plan = *event.mutable_decision();
+  plan.set_synchronization("every_step");
+  plan.set_period(1);
+  plan.set_aggregation("average");
+  view.Show(event, At(0));
+
+  plan.set_version(2);
+  plan.set_synchronization("periodic");
+  plan.set_period(8);
+  plan.set_reason("transfers are long");
+  EXPECT_EQ(view.Show(event, At(1)), "decision: every_step → periodic 8: transfers are long\n");
+
+  plan.set_version(3);
+  plan.set_aggregation("adasum");
+  plan.set_batch_sizes(0, 12);
+  plan.set_reason("orthogonal");
+  EXPECT_EQ(view.Show(event, At(2)), "decision: batch 8,8 → 12,8, average → adasum: orthogonal\n");
+}
+
 TEST(ProgressViewTest, TheBlockVanishesWhenTheJobIsOver) {
   ProgressView view({.style = Style::kBlock});
   view.Show(ProgressEvent(SampleProgress(UnequalWorkers())), At(0), 100);

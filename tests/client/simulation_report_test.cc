@@ -94,6 +94,47 @@ TEST(SimulationReportTest, TheJsonHasEveryFigure) {
   EXPECT_EQ(job["decisions"][1]["reason"], "b is \"slow\"");
 }
 
+TEST(SimulationReportTest, ChoicesAreShownWhereTheyAreNotTheDefaults) {
+  simulator::Outcome outcome = SampleOutcome();
+  policies::Plan& plan = outcome.jobs[0].decisions[1].plan;
+  plan.synchronization = policies::Synchronization::kPeriodic;
+  plan.period = 8;
+
+  EXPECT_THAT(ReportTable(outcome, {}),
+              HasSubstr("PLAN  BATCH  CHOICES                        REASON\n"
+                        "4.0s     0      1     32,32  every_step, average, constant  first plan\n"
+                        "30s      40     2     48,16  periodic 8, average, constant  b is"));
+  const auto report = nlohmann::json::parse(ReportJson(outcome, {}));
+  EXPECT_EQ(report["jobs"][0]["decisions"][1]["synchronization"], "periodic");
+  EXPECT_EQ(report["jobs"][0]["decisions"][1]["period"], 8);
+}
+
+TEST(SimulationReportTest, TheJsonHasTheDecisionsOnRecord) {
+  simulator::Outcome outcome = SampleOutcome();
+  outcome.jobs[0].records = {{.plan_version = 2,
+                              .axis = policies::Axis::kBatch,
+                              .round = 39,
+                              .seconds = 26.5,
+                              .from = "32,32",
+                              .to = "48,16",
+                              .inputs = {{.name = "speed", .value = 3, .unit = "samples/s"}},
+                              .metric = "samples/s",
+                              .predicted_gain = 0.25,
+                              .alternatives = {{.value = "40,24", .predicted_gain = 0.1}},
+                              .reason = "b is slow",
+                              .measured_gain = 0.2},
+                             {.plan_version = 3, .axis = policies::Axis::kAggregation}};
+
+  const auto records = nlohmann::json::parse(ReportJson(outcome, {}))["jobs"][0]["records"];
+
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[0]["axis"], "batch");
+  EXPECT_EQ(records[0]["inputs"][0]["unit"], "samples/s");
+  EXPECT_EQ(records[0]["alternatives"][0]["predicted_gain"], 0.1);
+  EXPECT_EQ(records[0]["measured_gain"], 0.2);
+  EXPECT_TRUE(records[1]["measured_gain"].is_null());
+}
+
 TEST(SimulationReportTest, KeysOfTheJsonKeepTheirOrder) {
   const auto report =
       nlohmann::ordered_json::parse(ReportJson(SampleOutcome(), {}), nullptr, false);

@@ -89,6 +89,41 @@ TEST(TablesTest, NodesHaveALineADevice) {
   EXPECT_EQ(Render(nodes, OutputFormat::kName), "n0\nn1\n");
 }
 
+TEST(TablesTest, DecisionsHaveALineEach) {
+  v1::ListDecisionsResponse decisions;
+  v1::Decision* first = decisions.add_decisions();
+  first->set_name("projects/default/jobs/demo-1/decisions/1-batch");
+  first->set_plan_version(1);
+  first->set_axis(v1::AXIS_BATCH);
+  first->set_to("8,8");
+  first->set_reason("equal shares");
+  v1::Decision* second = decisions.add_decisions();
+  second->set_name("projects/default/jobs/demo-1/decisions/2-learning-rate");
+  second->set_plan_version(2);
+  second->set_axis(v1::AXIS_LEARNING_RATE);
+  second->set_round(1200);
+  second->mutable_train_time()->set_seconds(63);
+  second->set_from("constant");
+  second->set_to("adascale");
+  second->set_metric("samples/s");
+  second->set_predicted_gain(0.25);
+  second->set_measured_gain(-0.05);
+  second->set_reason("noise");
+
+  EXPECT_EQ(
+      Render(decisions, OutputFormat::kTable),
+      "PLAN  ROUND  TIME    AXIS           FROM      TO        PREDICTED  MEASURED  METRIC     "
+      "REASON\n"
+      "1     0      0.0s    batch          -         8,8       -          -         -          "
+      "equal shares\n"
+      "2     1,200  1m 03s  learning rate  constant  adascale  +25.0 %    -5.0 %    samples/s  "
+      "noise\n");
+  EXPECT_EQ(Render(decisions, OutputFormat::kName), "1-batch\n2-learning-rate\n");
+  EXPECT_THAT(Render(decisions, OutputFormat::kYaml), HasSubstr("axis: learning_rate\n"));
+  EXPECT_EQ(nlohmann::json::parse(Render(decisions, OutputFormat::kJson))["decisions"][1]["to"],
+            "adascale");
+}
+
 TEST(TablesTest, RoundsShowWhatEachRankDid) {
   v1::ListRoundsResponse rounds;
   v1::Round* round = rounds.add_rounds();

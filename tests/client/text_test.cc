@@ -68,6 +68,17 @@ TEST(TextTest, TablesAlignAndHaveNoTrailingBlanks) {
   EXPECT_EQ(FormatTable({}), "");
 }
 
+TEST(TextTest, ParagraphsAreBrokenAtBlanksAndCountCharacters) {
+  EXPECT_EQ(Wrap("", 10), "\n");
+  EXPECT_EQ(Wrap("one two  three", 7), "one two\nthree\n");
+  EXPECT_EQ(Wrap("one two", 6), "one\ntwo\n");
+  EXPECT_EQ(Wrap("a muchtoolongword b", 5), "a\nmuchtoolongword\nb\n");
+  EXPECT_EQ(Wrap("ää → öö", 7), "ää → öö\n");
+  EXPECT_EQ(Wrap("was 5.0 % more", 9), "was 5.0 %\nmore\n");
+  EXPECT_EQ(Wrap("was 5.0 % more", 8), "was\n5.0 %\nmore\n");
+  EXPECT_EQ(Wrap("was 5.0 %", 7), "was\n5.0 %\n");
+}
+
 TEST(TextTest, ShortNamesAreTheLastPart) {
   EXPECT_EQ(ShortName("projects/default/jobs/demo-1"), "demo-1");
   EXPECT_EQ(ShortName("demo-1"), "demo-1");

@@ -91,7 +91,12 @@ class RunTest(unittest.TestCase):
             (spec(model={"builtin": "cifar-cnn"}), "data.text", "cifar-cnn"),
             (spec(workers={"min": 3, "max": 2}), "workers", "3"),
             (spec(adapt={"batch": {"policy": "abs"}}), "adapt.batch.policy", "abs"),
-            (spec(adapt={"synchronization": {"policy": "adacomm"}}), "adapt.synchronization.policy", "adacomm"),
+            (spec(adapt={"synchronization": {"policy": "adacom"}}), "adapt.synchronization.policy", "adacomm"),
+            (spec(adapt={"synchronization": {"policy": "adacomm"}}, optimizer={"adam": {}}),
+             "adapt.synchronization.policy", "does not go with optimizer adam"),
+            (spec(adapt={"synchronization": {"policy": "periodic"}}), "adapt.synchronization.period", "missing"),
+            (spec(adapt={"synchronization": {"policy": "delayed", "period": 4}}), "adapt.synchronization.period",
+             "does not apply to policy delayed"),
             ("name: [unclosed", "job.yaml", ""),
             ("", "job.yaml", ""),
         ]

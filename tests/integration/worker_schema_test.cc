@@ -41,8 +41,10 @@ TEST(WorkerSchemaTest, ReportsAreReadFieldByField) {
                                              .rank = 4,
                                              .samples = 5,
                                              .loss_sum = 0.1,
+                                             .steps = 11,
                                              .compute_seconds = 0.2,
                                              .blocked_seconds = 0.3,
+                                             .transfer_seconds = 0.35,
                                              .round_seconds = 0.4,
                                              .bytes_sent = 6,
                                              .gradient_norm2_local = 0.5,
@@ -50,6 +52,12 @@ TEST(WorkerSchemaTest, ReportsAreReadFieldByField) {
                                              .samples_global = 7,
                                              .loss_mean_global = 0.7,
                                              .nonfinite_members = 8,
+                                             .contributors = 12,
+                                             .samples_gradient_norm2 = 0.8,
+                                             .orthogonality = 0.9,
+                                             .learning_rate = 0.05,
+                                             .gain = 1.5,
+                                             .progress = 12.5,
                                              .epoch = 9,
                                              .epoch_consumed = 10}});
 
@@ -69,6 +77,14 @@ TEST(WorkerSchemaTest, ReportsAreReadFieldByField) {
   EXPECT_EQ(report.samples_global(), 7u);
   EXPECT_EQ(report.loss_mean_global(), 0.7);
   EXPECT_EQ(report.nonfinite_members(), 8u);
+  EXPECT_EQ(report.steps(), 11u);
+  EXPECT_EQ(report.transfer_seconds(), 0.35);
+  EXPECT_EQ(report.contributors(), 12u);
+  EXPECT_EQ(report.samples_gradient_norm2(), 0.8);
+  EXPECT_EQ(report.orthogonality(), 0.9);
+  EXPECT_EQ(report.learning_rate(), 0.05);
+  EXPECT_EQ(report.gain(), 1.5);
+  EXPECT_EQ(report.progress(), 12.5);
   EXPECT_EQ(report.epoch(), 9u);
   EXPECT_EQ(report.epoch_consumed(), 10u);
 }
@@ -159,6 +175,27 @@ void ExpectEqual(const engine::AdamOptions& a, const engine::AdamOptions& b) {
   EXPECT_EQ(a.decoupled, b.decoupled);
 }
 
+void ExpectEqual(const engine::LambOptions& a, const engine::LambOptions& b) {
+  EXPECT_EQ(a.learning_rate, b.learning_rate);
+  EXPECT_EQ(a.beta1, b.beta1);
+  EXPECT_EQ(a.beta2, b.beta2);
+  EXPECT_EQ(a.epsilon, b.epsilon);
+  EXPECT_EQ(a.weight_decay, b.weight_decay);
+  EXPECT_EQ(a.ratio_min, b.ratio_min);
+  EXPECT_EQ(a.ratio_max, b.ratio_max);
+}
+
+void ExpectEqual(const policies::LearningRateOptions& a, const policies::LearningRateOptions& b) {
+  EXPECT_EQ(a.base_batch, b.base_batch);
+  EXPECT_EQ(a.schedule.base, b.schedule.base);
+  EXPECT_EQ(a.schedule.warmup_steps, b.schedule.warmup_steps);
+  EXPECT_EQ(a.schedule.shape, b.schedule.shape);
+  EXPECT_EQ(a.schedule.boundaries, b.schedule.boundaries);
+  EXPECT_EQ(a.schedule.factor, b.schedule.factor);
+  EXPECT_EQ(a.schedule.steps, b.schedule.steps);
+  EXPECT_EQ(a.schedule.final_rate, b.schedule.final_rate);
+}
+
 // What a worker takes from a spec is what EngineOptionsOf makes of it.
 template <typename OptimizerOptions>
 void ExpectSameEngine(const v1::JobSpec& spec) {
@@ -175,6 +212,10 @@ void ExpectSameEngine(const v1::JobSpec& spec) {
   EXPECT_EQ(options.stop.epochs, job.stop.epochs);
   EXPECT_EQ(options.stop.rounds, job.stop.rounds);
   EXPECT_EQ(options.stop.time, job.stop.time);
+  EXPECT_EQ(options.stop.steps, job.stop.steps);
+  EXPECT_EQ(options.block_momentum, job.block_momentum);
+  EXPECT_EQ(options.keep_local_momentum, job.keep_local_momentum);
+  ExpectEqual(options.learning_rate, job.learning_rate);
   ASSERT_TRUE(std::holds_alternative<OptimizerOptions>(options.optimizer));
   ASSERT_TRUE(std::holds_alternative<OptimizerOptions>(job.optimizer));
   ExpectEqual(std::get<OptimizerOptions>(options.optimizer),
@@ -192,6 +233,19 @@ v1::JobSpec FullSpec() {
   spec.mutable_stop()->mutable_time()->set_nanos(500000000);
   spec.mutable_adapt()->mutable_batch()->set_micro_batch(16);
   return spec;
+}
+
+void ExpectSameMomenta(v1::SynchronizationPolicy policy) {
+  v1::JobSpec spec = FullSpec();
+  v1::SynchronizationAxis& axis = *spec.mutable_adapt()->mutable_synchronization();
+  axis.set_policy(policy);
+  for (int momentum = v1::LocalMomentum_MIN; momentum <= v1::LocalMomentum_MAX; ++momentum) {
+    axis.set_local_momentum(static_cast<v1::LocalMomentum>(momentum));
+    axis.clear_block_momentum();
+    ExpectSameEngine<engine::SgdOptions>(spec);
+    axis.set_block_momentum(0.5);
+    ExpectSameEngine<engine::SgdOptions>(spec);
+  }
 }
 
 void SetAll(v1::Adam* adam) {
@@ -221,6 +275,45 @@ TEST(WorkerSchemaTest, WorkersAndSimulationsTakeTheSameEngineOptionsFromASpec) {
   ExpectSameEngine<engine::AdamOptions>(adamw);
 }
 
+TEST(WorkerSchemaTest, EveryScheduleIsTheSameForWorkersAndSimulations) {
+  v1::JobSpec step = FullSpec();
+  step.mutable_stop()->set_steps(0.1);
+  step.mutable_adapt()->mutable_batch()->set_per_worker(17);
+  v1::Schedule& schedule = *step.mutable_adapt()->mutable_learning_rate()->mutable_schedule();
+  schedule.set_warmup_steps(5);
+  schedule.mutable_step()->add_boundaries(1ull << 60);
+  schedule.mutable_step()->set_factor(0.5);
+  ExpectSameEngine<engine::SgdOptions>(step);
+
+  v1::JobSpec cosine = FullSpec();
+  v1::LearningRateAxis& rate = *cosine.mutable_adapt()->mutable_learning_rate();
+  rate.set_base_batch(99);
+  rate.mutable_schedule()->mutable_cosine()->set_steps(1ull << 60);
+  rate.mutable_schedule()->mutable_cosine()->set_final_rate(0.001);
+  ExpectSameEngine<engine::SgdOptions>(cosine);
+}
+
+TEST(WorkerSchemaTest, EveryMomentumIsTheSameForWorkersAndSimulations) {
+  for (int policy = v1::SynchronizationPolicy_MIN; policy <= v1::SynchronizationPolicy_MAX;
+       ++policy)
+    ExpectSameMomenta(static_cast<v1::SynchronizationPolicy>(policy));
+}
+
+TEST(WorkerSchemaTest, LambIsTheSameForWorkersAndSimulations) {
+  v1::JobSpec lamb = FullSpec();
+  v1::Lamb& options = *lamb.mutable_optimizer()->mutable_lamb();
+  ExpectSameEngine<engine::LambOptions>(lamb);
+
+  options.set_learning_rate(0.01);
+  options.set_beta1(0.8);
+  options.set_beta2(0.95);
+  options.set_epsilon(1e-7);
+  options.set_weight_decay(0.25);
+  options.set_ratio_min(0.5);
+  options.set_ratio_max(2);
+  ExpectSameEngine<engine::LambOptions>(lamb);
+}
+
 TEST(WorkerSchemaTest, AdamsDefaultsAreTheSameForWorkersAndSimulations) {
   v1::JobSpec spec;
   spec.mutable_optimizer()->mutable_adam();
@@ -238,12 +331,23 @@ TEST(WorkerSchemaTest, GroupPeersPlanAndStopSurviveTheWay) {
   group.mutable_group()->mutable_plan()->set_version(7);
   group.mutable_group()->mutable_plan()->add_batch_sizes(3);
   group.mutable_group()->mutable_plan()->add_batch_sizes(0);
+  group.mutable_group()->mutable_plan()->set_synchronization("periodic");
+  group.mutable_group()->mutable_plan()->set_period(9);
+  group.mutable_group()->mutable_plan()->set_aggregation("adasum");
+  group.mutable_group()->mutable_plan()->set_learning_rate_rule("linear");
+  group.mutable_group()->add_nodes(0);
+  group.mutable_group()->add_nodes(1);
   const auto received = std::get<worker::GroupMessage>(Receive(group));
   EXPECT_EQ(received.generation, 4u);
   EXPECT_EQ(received.rank, 1u);
   EXPECT_EQ(received.size, 2u);
   EXPECT_EQ(received.plan.version, 7u);
   EXPECT_EQ(received.plan.batch_sizes, (std::vector<std::uint32_t>{3, 0}));
+  EXPECT_EQ(received.plan.synchronization, policies::Synchronization::kPeriodic);
+  EXPECT_EQ(received.plan.period, 9u);
+  EXPECT_EQ(received.plan.aggregation, policies::Aggregation::kAdasum);
+  EXPECT_EQ(received.plan.learning_rate_rule, policies::LearningRateRule::kLinear);
+  EXPECT_EQ(received.nodes, (std::vector<std::uint32_t>{0, 1}));
 
   v1::ToWorker peers;
   peers.mutable_peers()->set_generation(4);

@@ -22,6 +22,100 @@ TEST(WorkerMessagesTest, DefaultsOfTheSchemaHoldWhereTheSpecIsSilent) {
   EXPECT_EQ(job.seed, 1u);
   EXPECT_FALSE(job.clip_norm.has_value());
   EXPECT_FALSE(job.stop.epochs.has_value());
+  EXPECT_FALSE(job.stop.steps.has_value());
+  EXPECT_EQ(job.learning_rate.base_batch, 32u);
+  EXPECT_EQ(job.learning_rate.schedule.base, 0.1);
+  EXPECT_EQ(job.learning_rate.schedule.shape, policies::Schedule::Shape::kConstant);
+  EXPECT_EQ(job.block_momentum, 0);
+  EXPECT_TRUE(job.keep_local_momentum);
+}
+
+WorkerJob JobOf(const std::string& spec) {
+  const auto message = ParseToWorker(R"({"start": {"spec": )" + spec + "}}");
+  EXPECT_TRUE(message.ok()) << message.status();
+  return std::get<StartMessage>(*message).job;
+}
+
+TEST(WorkerMessagesTest, AdaptingIsReadFieldByField) {
+  const WorkerJob job = JobOf(R"({
+      "optimizer": {"lamb": {"learningRate": 0.02, "beta1": 0.8, "beta2": 0.95, "epsilon": 1e-7,
+                             "weightDecay": 0.1, "ratioMin": 0.2, "ratioMax": 4}},
+      "stop": {"steps": 1500.5},
+      "adapt": {"batch": {"perWorker": 16},
+                "synchronization": {"policy": "SYNCHRONIZATION_POLICY_PERIODIC", "period": 8,
+                                    "blockMomentum": 0.25,
+                                    "localMomentum": "LOCAL_MOMENTUM_RESET"},
+                "learningRate": {"policy": "LEARNING_RATE_POLICY_SQRT", "baseBatch": 128,
+                                 "schedule": {"step": {"boundaries": ["3000", 6000],
+                                                       "factor": 0.2},
+                                              "warmupSteps": 100}}}})");
+
+  const auto& lamb = std::get<engine::LambOptions>(job.optimizer);
+  EXPECT_EQ(lamb.learning_rate, 0.02);
+  EXPECT_EQ(lamb.beta1, 0.8);
+  EXPECT_EQ(lamb.beta2, 0.95);
+  EXPECT_EQ(lamb.epsilon, 1e-7);
+  EXPECT_EQ(lamb.weight_decay, 0.1);
+  EXPECT_EQ(lamb.ratio_min, 0.2);
+  EXPECT_EQ(lamb.ratio_max, 4);
+  EXPECT_EQ(job.stop.steps, 1500.5);
+  EXPECT_EQ(job.block_momentum, 0.25);
+  EXPECT_FALSE(job.keep_local_momentum);
+  EXPECT_EQ(job.learning_rate.base_batch, 128u);
+  const policies::Schedule& schedule = job.learning_rate.schedule;
+  EXPECT_EQ(schedule.base, 0.02);
+  EXPECT_EQ(schedule.warmup_steps, 100u);
+  EXPECT_EQ(schedule.shape, policies::Schedule::Shape::kStep);
+  EXPECT_EQ(schedule.boundaries, (std::vector<std::uint64_t>{3000, 6000}));
+  EXPECT_EQ(schedule.factor, 0.2);
+}
+
+TEST(WorkerMessagesTest, ACosineIsReadAndTheBaseBatchIsThatOfAWorker) {
+  const WorkerJob job = JobOf(R"({"adapt": {
+      "batch": {"perWorker": 16},
+      "learningRate": {"schedule": {"cosine": {"steps": "9000", "finalRate": 0.001}}}}})");
+
+  EXPECT_EQ(job.learning_rate.base_batch, 16u);
+  EXPECT_EQ(job.learning_rate.schedule.shape, policies::Schedule::Shape::kCosine);
+  EXPECT_EQ(job.learning_rate.schedule.steps, 9000u);
+  EXPECT_EQ(job.learning_rate.schedule.final_rate, 0.001);
+}
+
+TEST(WorkerMessagesTest, AdacommHasMomentumsOfItsOwn) {
+  const WorkerJob job =
+      JobOf(R"({"adapt": {"synchronization": {"policy": "SYNCHRONIZATION_POLICY_ADACOMM"}}})");
+
+  EXPECT_EQ(job.block_momentum, 0.3);
+  EXPECT_FALSE(job.keep_local_momentum);
+}
+
+policies::Plan PlanOf(const std::string& plan) {
+  const auto message = ParseToWorker(R"({"plan": )" + plan + "}");
+  EXPECT_TRUE(message.ok()) << message.status();
+  return std::get<policies::Plan>(*message);
+}
+
+TEST(WorkerMessagesTest, APlanIsReadFieldByField) {
+  EXPECT_EQ(PlanOf(R"({"version": "7", "synchronization": "delayed", "period": 1024,
+                       "aggregation": "adasum", "learningRateRule": "sqrt",
+                       "batchSizes": [3, 0], "reason": "why"})"),
+            (policies::Plan{.version = 7,
+                            .synchronization = policies::Synchronization::kDelayed,
+                            .period = 1024,
+                            .aggregation = policies::Aggregation::kAdasum,
+                            .learning_rate_rule = policies::LearningRateRule::kSqrt,
+                            .batch_sizes = {3, 0},
+                            .reason = "why"}));
+}
+
+TEST(WorkerMessagesTest, APlanOfAnOlderCoordinatorRunsAsItAlwaysDid) {
+  EXPECT_EQ(PlanOf(R"({"version": "7", "synchronization": "", "period": 0, "batchSizes": [3]})"),
+            (policies::Plan{.version = 7, .batch_sizes = {3}}));
+}
+
+TEST(WorkerMessagesTest, APlanOfANewerCoordinatorIsRefused) {
+  EXPECT_EQ(ParseToWorker(R"({"plan": {"aggregation": "telepathy"}})").status().message(),
+            "message: plan.aggregation: not a name that this worker knows");
 }
 
 TEST(WorkerMessagesTest, EveryFieldOfTheSpecIsRead) {

@@ -50,6 +50,37 @@ TEST(RecordCodecTest, EveryFieldOfARoundComesBack) {
   EXPECT_EQ(Whole(*found), Whole(expected));
 }
 
+TEST(RecordCodecTest, EveryFieldOfADecisionComesBack) {
+  const auto expected = Filled<job::DecisionRecord>();
+
+  const absl::StatusOr<job::DecisionRecord> found = DecodeDecision(EncodeDecision(expected));
+
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(Whole(*found), Whole(expected));
+}
+
+TEST(RecordCodecTest, TheBatchAxisOfTheFirstEncodingIsTakenOver) {
+  const std::string bytes = Cbor({{"encoding", 1},
+                                  {"settings",
+                                   {{"workers_min", 3},
+                                    {"batch_policy", "fixed"},
+                                    {"batch_per_worker", 17},
+                                    {"batch_min", 2},
+                                    {"batch_max", 99}}}});
+
+  const absl::StatusOr<job::JobRecord> found = DecodeJob(bytes);
+
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->settings.workers_min, 3u);
+  const policies::PlannerOptions& adapt = found->settings.adapt;
+  EXPECT_EQ(adapt.batch_policy, "fixed");
+  EXPECT_EQ(adapt.batch.per_worker, 17u);
+  EXPECT_EQ(adapt.batch.batch_min, 2u);
+  EXPECT_EQ(adapt.batch.batch_max, 99u);
+  EXPECT_EQ(adapt.base_batch, 17u);
+  EXPECT_EQ(adapt.synchronization.policy, "every_step");
+}
+
 TEST(RecordCodecTest, NonFiniteLossesAndLargeNumbersComeBack) {
   auto round = Filled<job::RoundRecord>();
   round.loss = std::numeric_limits<double>::quiet_NaN();
@@ -75,7 +106,7 @@ TEST(RecordCodecTest, AFieldThatIsMissingKeepsItsDefaultAndAnUnknownOneIsIgnored
 }
 
 TEST(RecordCodecTest, ANewerEncodingIsRefused) {
-  EXPECT_EQ(DecodeJob(Cbor({{"encoding", 2}})).status().code(),
+  EXPECT_EQ(DecodeJob(Cbor({{"encoding", 3}})).status().code(),
             absl::StatusCode::kFailedPrecondition);
 }
 
@@ -88,6 +119,8 @@ TEST(RecordCodecTest, DamagedRecordsAreDataLoss) {
       Cbor({{"encoding", "one"}}),
       Cbor({{"encoding", 1}, {"name", 5}}),
       Cbor({{"encoding", 1}, {"state", 99}}),
+      Cbor({{"encoding", 1}, {"settings", "none"}}),
+      Cbor({{"encoding", 1}, {"settings", {{"batch_policy", 5}}}}),
       Cbor({{"encoding", 1}, {"state", -1}}),
       Cbor({{"encoding", 1}, {"progress", {{"plan", "none"}}}}),
       Cbor({{"encoding", 1}, {"members", {{{"worker", "x"}}}}}),

@@ -169,7 +169,7 @@ TEST_F(ClusterTest, ALargeJobsIdsDoNotReachThoseOfTheNext) {
 }
 
 TEST_F(ClusterTest, AnUnknownPolicyIsRefusedWithItsField) {
-  const Actions actions = Step(Submit(1, {.batch_policy = "magic"}));
+  const Actions actions = Step(Submit(1, {.adapt = {.batch_policy = "magic"}}));
 
   const JobRecord last = Only<PersistJob>(actions).back().record;
   EXPECT_EQ(last.state, JobState::kFailed);

@@ -18,6 +18,11 @@ GroupFormation Loaded(const std::vector<std::uint64_t>& train_samples) {
   return formation;
 }
 
+TEST(GroupFormationTest, NodesAreNumberedInOrderOfFirstAppearance) {
+  EXPECT_THAT(NodesOf({{.node = "b"}, {.node = "a"}, {.node = "b"}, {.node = "c"}}),
+              ElementsAre(0u, 1u, 0u, 2u));
+}
+
 TEST(GroupFormationTest, TheLastReadyIsTrueAndARepeatedOneIsNot) {
   GroupFormation formation(2);
 

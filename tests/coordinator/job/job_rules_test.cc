@@ -159,7 +159,7 @@ TEST(JobRoundsTest, ARoundIsWrittenOnceAllHaveReportedIt) {
 }
 
 TEST(JobRoundsTest, ProgressIsPublishedAtMostOnceASecondAndPersistedEveryFive) {
-  Rig rig(Job(1, {.workers_min = 1, .workers_max = 3, .batch_policy = "fixed"}));
+  Rig rig(Job(1, {.workers_min = 1, .workers_max = 3, .adapt = {.batch_policy = "fixed"}}));
   rig.ToRunning();
   const double start = rig.seconds();
   int published = 0;

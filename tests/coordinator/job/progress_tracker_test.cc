@@ -43,6 +43,31 @@ TEST_F(ProgressTrackerTest, ARoundIsCompleteWhenAllHaveReportedIt) {
   EXPECT_EQ(tracker_.progress().samples, 40u);
 }
 
+TEST_F(ProgressTrackerTest, ARoundSaysWhatTheUpdateUsedAndTheLeastTransfer) {
+  policies::Report first = ReportOf(0, {.round = 0, .batch_sizes = {30, 10}}).report;
+  first.steps = 8;
+  first.learning_rate = 0.05;
+  first.gain = 1.5;
+  first.progress = 12.5;
+  first.orthogonality = 0.75;
+  first.transfer_seconds = 0.5;
+  policies::Report second = first;
+  second.rank = 1;
+  second.steps = 3;
+  second.transfer_seconds = 0.25;
+  tracker_.Add(second, At(0));
+
+  const std::optional<RoundRecord> round = tracker_.Add(first, At(0));
+
+  ASSERT_TRUE(round.has_value());
+  EXPECT_EQ(round->steps, 8u);
+  EXPECT_EQ(round->learning_rate, 0.05);
+  EXPECT_EQ(round->gain, 1.5);
+  EXPECT_EQ(round->progress, 12.5);
+  EXPECT_EQ(round->orthogonality, 0.75);
+  EXPECT_EQ(round->transfer_seconds, 0.25);
+}
+
 TEST_F(ProgressTrackerTest, ARepeatedReportCountsOnce) {
   EXPECT_FALSE(Add(0, 0).has_value());
   EXPECT_FALSE(Add(0, 0).has_value());

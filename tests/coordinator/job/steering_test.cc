@@ -11,17 +11,24 @@ namespace {
 using testing::ElementsAre;
 
 // Proposes what the test put there.
-class ScriptedPolicy final : public policies::BatchPolicy {
+class ScriptedPolicy final : public policies::PlanPolicy {
  public:
   explicit ScriptedPolicy(std::vector<std::uint32_t>* proposal) : proposal_(proposal) {}
 
-  policies::BatchDecision Start(std::uint32_t members) override {
-    return {.batch_sizes = std::vector<std::uint32_t>(members, 8), .reason = "start"};
+  policies::Revision Start(std::uint32_t members) override {
+    return {.plan = {.batch_sizes = std::vector<std::uint32_t>(members, 8), .reason = "start"},
+            .decisions = {{.to = "8 8", .reason = "start"}}};
   }
+  void Resume(const policies::Plan&) override {}
   void Observe(const policies::Report&) override {}
-  policies::BatchDecision Decide(const std::vector<std::uint32_t>&) override {
-    return {.batch_sizes = *proposal_, .reason = "better"};
+  std::optional<policies::Revision> Decide(const policies::Plan& in_force) override {
+    if (proposal_->empty()) return std::nullopt;
+    policies::Plan plan = in_force;
+    plan.batch_sizes = *proposal_;
+    plan.reason = "better";
+    return policies::Revision{.plan = plan, .decisions = {{.to = "others", .reason = "better"}}};
   }
+  std::vector<policies::Decision> TakeMeasured() override { return {}; }
 
  private:
   std::vector<std::uint32_t>* const proposal_;
@@ -34,12 +41,14 @@ class SteeringTest : public testing::Test {
 };
 
 TEST_F(SteeringTest, TheFirstPlanIsVersionOneAndAdopted) {
-  const policies::Plan plan = steering_.Start(2);
+  const policies::Revision first = steering_.Start(2);
+  const policies::Plan& plan = first.plan;
 
   EXPECT_EQ(plan.version, 1u);
   EXPECT_THAT(plan.batch_sizes, ElementsAre(8u, 8u));
   EXPECT_EQ(plan.reason, "start");
   EXPECT_EQ(steering_.adopted(), plan);
+  EXPECT_EQ(first.decisions[0].plan_version, 1u);
 }
 
 TEST_F(SteeringTest, NothingIsDecidedBeforeARoundUnderTheNewestPlan) {
@@ -48,12 +57,13 @@ TEST_F(SteeringTest, NothingIsDecidedBeforeARoundUnderTheNewestPlan) {
 
   EXPECT_FALSE(steering_.Decide().has_value());
   steering_.RoundDone(1);
-  const std::optional<policies::Plan> second = steering_.Decide();
+  const std::optional<policies::Revision> second = steering_.Decide();
 
   ASSERT_TRUE(second.has_value());
-  EXPECT_EQ(second->version, 2u);
-  EXPECT_THAT(second->batch_sizes, ElementsAre(10u, 6u));
-  EXPECT_EQ(second->reason, "better");
+  EXPECT_EQ(second->plan.version, 2u);
+  EXPECT_THAT(second->plan.batch_sizes, ElementsAre(10u, 6u));
+  EXPECT_EQ(second->plan.reason, "better");
+  EXPECT_EQ(second->decisions[0].plan_version, 2u);
 }
 
 TEST_F(SteeringTest, OnePlanTravelsAtATime) {
@@ -69,13 +79,12 @@ TEST_F(SteeringTest, OnePlanTravelsAtATime) {
   steering_.RoundDone(2);
 
   EXPECT_EQ(steering_.adopted().version, 2u);
-  EXPECT_EQ(steering_.Decide()->version, 3u);
+  EXPECT_EQ(steering_.Decide()->plan.version, 3u);
 }
 
-TEST_F(SteeringTest, AProposalOfWhatIsInForceIsNoPlan) {
+TEST_F(SteeringTest, WithoutAProposalThePlanStays) {
   steering_.Start(2);
   steering_.RoundDone(1);
-  proposal_ = {8, 8};
 
   EXPECT_FALSE(steering_.Decide().has_value());
   EXPECT_EQ(steering_.newest().version, 1u);
@@ -101,13 +110,13 @@ TEST_F(SteeringTest, APlanThatTravelledAtTheRestartTravelsStill) {
   EXPECT_FALSE(steering_.Decide().has_value());
   steering_.RoundDone(5);
   EXPECT_EQ(steering_.adopted(), newest);
-  EXPECT_EQ(steering_.Decide()->version, 6u);
+  EXPECT_EQ(steering_.Decide()->plan.version, 6u);
 }
 
 TEST_F(SteeringTest, VersionsGoOnAfterThoseOfAnEarlierGroup) {
   Steering steering(std::make_unique<ScriptedPolicy>(&proposal_), 7);
 
-  EXPECT_EQ(steering.Start(1).version, 8u);
+  EXPECT_EQ(steering.Start(1).plan.version, 8u);
 }
 
 }  // namespace

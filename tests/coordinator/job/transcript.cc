@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "coordinator/job/wording.h"
+#include "policies/axis_policy.h"
 #include "tests/coordinator/job/rig.h"
 
 namespace tactus::job {
@@ -171,6 +172,12 @@ std::string Say(const PersistRound& action) {
          " samples=" + std::to_string(round.samples) + " " + List(round.worker_samples) +
          " loss=" + Number(round.loss) + " seconds=" + Number(round.seconds) +
          " plan=" + std::to_string(round.plan_version);
+}
+std::string Say(const PersistDecision& action) {
+  const policies::Decision& decision = action.decision;
+  return "record " + std::string(policies::NameOf(decision.axis)) + " of plan " +
+         std::to_string(decision.plan_version) + ": " + Quote(decision.from) + " -> " +
+         Quote(decision.to) + " because " + Quote(decision.reason);
 }
 std::string Say(const StartWorker& action) {
   return "start " + Worker(action.worker) + " on " + action.node + "/" + action.device + " for " +

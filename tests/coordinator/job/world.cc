@@ -162,6 +162,11 @@ void World::Check(const StopWorker& action) {
   tally_.strays += cluster_->membership().IsStray(action.worker) ? 1 : 0;
 }
 
+void World::Check(const PersistDecision& action) {
+  ASSERT_FALSE(action.decision.reason.empty());
+  ASSERT_TRUE(store_.contains(action.job));
+}
+
 void World::Check(const PublishProgress& action) {
   EXPECT_LE(action.progress.epoch_consumed, kTrainSamples);
   EXPECT_EQ(action.progress.workers.size(), action.progress.plan.batch_sizes.size());

@@ -92,6 +92,7 @@ class World {
   void Check(const SendToWorker& action);
   void Check(const StopWorker& action);
   void Check(const PersistRound&) {}
+  void Check(const PersistDecision& action);
   void Check(const PublishProgress& action);
   void Check(const PublishDecision&) {}
   void Check(const WakeAt& action);

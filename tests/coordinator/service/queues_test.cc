@@ -207,6 +207,22 @@ TEST_F(ActionQueueTest, RoundsHoldNothingUpAndGoOutOnFlush) {
   EXPECT_EQ(written_[0].rounds.size(), 1u);
 }
 
+TEST_F(ActionQueueTest, DecisionsHoldNothingUpAndGoOutOnFlushInOrder) {
+  queue_.Push(
+      {job::PersistDecision{.job = JobId{1}, .decision = {.plan_version = 2}},
+       job::PersistDecision{.job = JobId{1}, .decision = {.plan_version = 3}}, StopWorker(1)},
+      Done("done"));
+  EXPECT_THAT(performed_, ElementsAre("1", "done"));
+  EXPECT_FALSE(queue_.idle());
+
+  queue_.Flush();
+
+  ASSERT_EQ(written_.size(), 1u);
+  ASSERT_EQ(written_[0].decisions.size(), 2u);
+  EXPECT_EQ(written_[0].decisions[0].job, JobId{1});
+  EXPECT_EQ(written_[0].decisions[1].decision.plan_version, 3u);
+}
+
 TEST_F(ActionQueueTest, AFailedWriteIsTriedAgainAndNothingIsSeenBefore) {
   queue_.Push({Persist(1, 1), StopWorker(1)}, Done("done"));
   queue_.OnWritten(absl::ResourceExhaustedError("disk full"));

@@ -228,7 +228,7 @@ const Rule kWorkersAndAdaptRules[] = {
      [](auto& s) {
        s.mutable_adapt()->mutable_batch()->set_policy(static_cast<v1::BatchPolicy>(9));
      },
-     "adapt.batch.policy", "fixed or proportional"},
+     "adapt.batch.policy", "fixed, proportional, abs or auto"},
     {"PerWorkerZero", [](auto& s) { s.mutable_adapt()->mutable_batch()->set_per_worker(0); },
      "adapt.batch.per_worker", "1 to 1048576"},
     {"BatchMinZero", [](auto& s) { s.mutable_adapt()->mutable_batch()->set_min(0); },
@@ -335,10 +335,10 @@ TEST(SpecValidationTest, SettingsCarryWhatTheControllerNeeds) {
   EXPECT_EQ(settings->workers_min, 2u);
   EXPECT_EQ(settings->workers_max, 4u);
   EXPECT_EQ(settings->device, job::DeviceKind::kCuda);
-  EXPECT_EQ(settings->batch_policy, "fixed");
-  EXPECT_EQ(settings->batch_per_worker, 16u);
-  EXPECT_EQ(settings->batch_min, 8u);
-  EXPECT_EQ(settings->batch_max, 64u);
+  EXPECT_EQ(settings->adapt.batch_policy, "fixed");
+  EXPECT_EQ(settings->adapt.batch.per_worker, 16u);
+  EXPECT_EQ(settings->adapt.batch.batch_min, 8u);
+  EXPECT_EQ(settings->adapt.batch.batch_max, 64u);
   EXPECT_EQ(settings->stop_time, Seconds(90));
   EXPECT_EQ(settings->stop_train_loss, 1.8);
   EXPECT_EQ(settings->stop_epochs, 2u);
@@ -351,8 +351,8 @@ TEST(SpecValidationTest, DefaultsAreThoseOfTheSchema) {
   ASSERT_TRUE(settings.ok()) << settings.status();
   EXPECT_EQ(settings->workers_min, 1u);
   EXPECT_EQ(settings->device, job::DeviceKind::kAny);
-  EXPECT_EQ(settings->batch_policy, "proportional");
-  EXPECT_EQ(settings->batch_per_worker, 32u);
+  EXPECT_EQ(settings->adapt.batch_policy, "proportional");
+  EXPECT_EQ(settings->adapt.batch.per_worker, 32u);
   EXPECT_FALSE(settings->stop_time.has_value());
 }
 

@@ -15,10 +15,19 @@ job::JobSettings FullSettings() {
           .workers_min = 2,
           .workers_max = 8,
           .device = job::DeviceKind::kCuda,
-          .batch_policy = "fixed",
-          .batch_per_worker = 17,
-          .batch_min = 3,
-          .batch_max = 4096,
+          .adapt = {.batch_policy = "abs",
+                    .batch = {.per_worker = 17, .batch_min = 3, .batch_max = 4096},
+                    .synchronization = {.policy = "delayed",
+                                        .period = 5,
+                                        .period_max = 64,
+                                        .interval_seconds = 30.5,
+                                        .loss_floor = 0.25,
+                                        .steps_max = 77},
+                    .aggregation_policy = "adasum",
+                    .learning_rate_policy = "sqrt",
+                    .base_batch = 34,
+                    .optimizer = "lamb",
+                    .momentum = 0.5},
           .stop_train_loss = 1.8,
           .stop_epochs = 20,
           .stop_time = Seconds(1800.5),
@@ -56,15 +65,30 @@ job::ResultRecord FullResult() {
           .utilisation = 0.9};
 }
 
+void ExpectEqual(const policies::PlannerOptions& found, const policies::PlannerOptions& expected) {
+  EXPECT_EQ(found.batch_policy, expected.batch_policy);
+  EXPECT_EQ(found.batch.per_worker, expected.batch.per_worker);
+  EXPECT_EQ(found.batch.batch_min, expected.batch.batch_min);
+  EXPECT_EQ(found.batch.batch_max, expected.batch.batch_max);
+  EXPECT_EQ(found.synchronization.policy, expected.synchronization.policy);
+  EXPECT_EQ(found.synchronization.period, expected.synchronization.period);
+  EXPECT_EQ(found.synchronization.period_max, expected.synchronization.period_max);
+  EXPECT_EQ(found.synchronization.interval_seconds, expected.synchronization.interval_seconds);
+  EXPECT_EQ(found.synchronization.loss_floor, expected.synchronization.loss_floor);
+  EXPECT_EQ(found.synchronization.steps_max, expected.synchronization.steps_max);
+  EXPECT_EQ(found.aggregation_policy, expected.aggregation_policy);
+  EXPECT_EQ(found.learning_rate_policy, expected.learning_rate_policy);
+  EXPECT_EQ(found.base_batch, expected.base_batch);
+  EXPECT_EQ(found.optimizer, expected.optimizer);
+  EXPECT_EQ(found.momentum, expected.momentum);
+}
+
 void ExpectEqual(const job::JobSettings& found, const job::JobSettings& expected) {
   EXPECT_EQ(found.name, expected.name);
   EXPECT_EQ(found.workers_min, expected.workers_min);
   EXPECT_EQ(found.workers_max, expected.workers_max);
   EXPECT_EQ(found.device, expected.device);
-  EXPECT_EQ(found.batch_policy, expected.batch_policy);
-  EXPECT_EQ(found.batch_per_worker, expected.batch_per_worker);
-  EXPECT_EQ(found.batch_min, expected.batch_min);
-  EXPECT_EQ(found.batch_max, expected.batch_max);
+  ExpectEqual(found.adapt, expected.adapt);
   EXPECT_EQ(found.stop_train_loss, expected.stop_train_loss);
   EXPECT_EQ(found.stop_epochs, expected.stop_epochs);
   EXPECT_EQ(found.stop_time, expected.stop_time);
@@ -167,7 +191,30 @@ job::RoundRecord Round(std::uint64_t job, std::uint64_t round) {
           .worker_samples = {7, 5, 3, 1},
           .worker_compute_seconds = {0.2, 0.1, 0.05, 0.025},
           .worker_blocked_seconds = {0.01, 0.11, 0.16, 0.185},
-          .bytes = 1ull << 33};
+          .bytes = 1ull << 33,
+          .steps = 6,
+          .learning_rate = 0.05,
+          .gain = 1.5,
+          .progress = 12.5,
+          .orthogonality = 0.75,
+          .transfer_seconds = 0.125};
+}
+
+job::DecisionRecord DecisionOf(std::uint64_t job, std::uint64_t plan, policies::Axis axis) {
+  return {.job = JobId{job},
+          .decision = {.plan_version = plan,
+                       .axis = axis,
+                       .round = 1ull << 40,
+                       .seconds = 61.5,
+                       .from = "every_step",
+                       .to = "periodic 8",
+                       .inputs = {{.name = "transfer of a round", .value = 0.41, .unit = "s"},
+                                  {.name = "ratio", .value = 2.5}},
+                       .metric = "samples/s",
+                       .predicted_gain = 0.25,
+                       .alternatives = {{.value = "delayed", .predicted_gain = 0.1}},
+                       .reason = Binary("the transfer takes longer"),
+                       .measured_gain = 0.2}};
 }
 
 void ExpectEqual(const job::JobRecord& found, const job::JobRecord& expected) {
@@ -208,6 +255,12 @@ void ExpectEqual(const job::RoundRecord& found, const job::RoundRecord& expected
   EXPECT_EQ(found.worker_compute_seconds, expected.worker_compute_seconds);
   EXPECT_EQ(found.worker_blocked_seconds, expected.worker_blocked_seconds);
   EXPECT_EQ(found.bytes, expected.bytes);
+  EXPECT_EQ(found.steps, expected.steps);
+  EXPECT_EQ(found.learning_rate, expected.learning_rate);
+  EXPECT_EQ(found.gain, expected.gain);
+  EXPECT_EQ(found.progress, expected.progress);
+  EXPECT_EQ(found.orthogonality, expected.orthogonality);
+  EXPECT_EQ(found.transfer_seconds, expected.transfer_seconds);
 }
 
 }  // namespace tactus::store

@@ -15,6 +15,7 @@ job::JobRecord FullJob();
 job::JobRecord SmallJob(std::uint64_t id);
 
 job::RoundRecord Round(std::uint64_t job, std::uint64_t round);
+job::DecisionRecord DecisionOf(std::uint64_t job, std::uint64_t plan, policies::Axis axis);
 
 // Field by field.
 void ExpectEqual(const job::JobRecord& found, const job::JobRecord& expected);

@@ -188,6 +188,80 @@ TEST(StoreTest, RoundsAreListedOldestFirstPageByPageAndByJob) {
   EXPECT_EQ(rounds, (std::vector<std::uint64_t>{0, 1, 2, 3, 4}));
 }
 
+TEST(StoreTest, EveryFieldOfADecisionComesBack) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  const job::DecisionRecord expected = DecisionOf(3, 4, policies::Axis::kSynchronization);
+  ASSERT_TRUE(store->Write({.decisions = {expected}}).ok());
+
+  const auto found = store->ListDecisions(JobId{3}, 10, "");
+
+  ASSERT_TRUE(found.ok()) << found.status();
+  ASSERT_EQ(found->items.size(), 1u);
+  EXPECT_EQ(found->items[0].job, expected.job);
+  EXPECT_EQ(found->items[0].decision, expected.decision);
+  EXPECT_EQ(found->next, "");
+}
+
+TEST(StoreTest, ADecisionIsReplacedWhenItsGainIsMeasured) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  job::DecisionRecord decided = DecisionOf(3, 4, policies::Axis::kBatch);
+  decided.decision.measured_gain.reset();
+  ASSERT_TRUE(store->Write({.decisions = {decided}}).ok());
+
+  decided.decision.measured_gain = 0.5;
+  ASSERT_TRUE(store->Write({.decisions = {decided}}).ok());
+
+  const auto found = store->ListDecisions(JobId{3}, 10, "");
+  ASSERT_TRUE(found.ok()) << found.status();
+  ASSERT_EQ(found->items.size(), 1u);
+  EXPECT_EQ(found->items[0].decision.measured_gain, 0.5);
+}
+
+TEST(StoreTest, DecisionsAreListedByPlanAndAxisPageByPageAndByJob) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  using policies::Axis;
+  ASSERT_TRUE(
+      store
+          ->Write(
+              {.decisions = {DecisionOf(3, 12, Axis::kBatch), DecisionOf(3, 2, Axis::kLearningRate),
+                             DecisionOf(4, 1, Axis::kBatch), DecisionOf(3, 2, Axis::kBatch),
+                             DecisionOf(3, 2, Axis::kAggregation)}})
+          .ok());
+
+  std::vector<std::pair<std::uint64_t, Axis>> listed;
+  std::string token;
+  do {
+    const auto page = store->ListDecisions(JobId{3}, 1, token);
+    ASSERT_TRUE(page.ok()) << page.status();
+    for (const job::DecisionRecord& record : page->items) {
+      listed.emplace_back(record.decision.plan_version, record.decision.axis);
+    }
+    token = page->next;
+  } while (!token.empty());
+
+  EXPECT_EQ(listed, (std::vector<std::pair<std::uint64_t, Axis>>{{2, Axis::kBatch},
+                                                                 {2, Axis::kAggregation},
+                                                                 {2, Axis::kLearningRate},
+                                                                 {12, Axis::kBatch}}));
+}
+
+TEST(StoreTest, AFileOfTheFirstSchemaKeepsItsJobsAndTakesDecisions) {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("db");
+  {
+    const std::unique_ptr<Store> store = OpenOrDie(path);
+    ASSERT_TRUE(store->Write({.jobs = {SmallJob(4)}, .rounds = {Round(4, 0)}}).ok());
+  }
+  RunSql(path, "DROP TABLE decisions; PRAGMA user_version = 1");
+
+  const std::unique_ptr<Store> store = OpenOrDie(path);
+
+  EXPECT_TRUE(store->FindJob("job-4").ok());
+  EXPECT_EQ(store->ListRounds(JobId{4}, 10, "")->items.size(), 1u);
+  ASSERT_TRUE(store->Write({.decisions = {DecisionOf(4, 1, policies::Axis::kBatch)}}).ok());
+  EXPECT_EQ(store->ListDecisions(JobId{4}, 10, "")->items.size(), 1u);
+}
+
 TEST(StoreTest, ATokenThatIsNotOursIsInvalid) {
   const std::unique_ptr<Store> store = OpenOrDie(":memory:");
   const std::string bad[] = {"x",
@@ -195,9 +269,13 @@ TEST(StoreTest, ATokenThatIsNotOursIsInvalid) {
                              "jobs-below--3",
                              "jobs-below-3x",
                              "rounds-1-above-2",
+                             "decisions-1-above-2",
                              "jobs-below-99999999999999999999"};
   for (const std::string& token : bad) {
     EXPECT_EQ(store->ListJobs(3, token).status().code(), absl::StatusCode::kInvalidArgument)
+        << token;
+    EXPECT_EQ(store->ListDecisions(JobId{2}, 3, token).status().code(),
+              absl::StatusCode::kInvalidArgument)
         << token;
     EXPECT_EQ(store->ListRounds(JobId{2}, 3, token).status().code(),
               absl::StatusCode::kInvalidArgument)

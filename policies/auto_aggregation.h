@@ -1,0 +1,73 @@
+// Average or Adasum, by how far the members' gradients agree.
+
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "policies/axis_policy.h"
+
+namespace tactus::policies {
+
+// Where the orthogonality o of P members lies between equal and orthogonal gradients:
+//
+//   u = (o - 1/P) / (1 - 1/P), within [0, 1]
+//
+// Returns 0 for one member.
+double Disagreement(double orthogonality, std::uint32_t members);
+
+// Samples of base batches whose updates lower the loss as much as one update combined by Adasum,
+// which keeps the rate of the schedule and lengthens the step itself:
+//
+//   U = B_0 (2 m - m^2 / r),   m = 1 + (P - 1) u
+//
+// r  AdaScale's gain for the batch, as in UsefulSamples
+// m  length of the step against the mean gradient's: 1 where all agree, P (a sum) where none do
+//
+// batch  [samples]  > 0;  base_batch  [samples]  > 0;  noise_scale  [samples]  >= 0
+// Returns U, below 0 where the step is more than twice too long.
+//
+// Source: design; the quadratic model of UsefulSamples. Linear between the two ends.
+struct AdasumStep {
+  double batch = 32;
+  double base_batch = 32;
+  double noise_scale = 0;
+  double disagreement = 0;  // u
+  std::uint32_t members = 1;
+};
+double UsefulSamplesOfAdasum(const AdasumStep& step);
+
+// Starts with average. Adasum once u was above kAbove, and Adasum promised kGainMin more useful
+// samples an update, in so many rounds running; average again once u was below kBelow in as many.
+// They are kRounds at first and double with every change up to kRoundsMax, so that a quantity at a
+// threshold moves it ever less often.
+//
+// Adasum is proposed only where the learning rate rule in force may stay: it takes the place of
+// AdaScale, which does the same by a measured gain.
+//
+// Source: design.
+class AutoAggregation final : public AxisPolicy {
+ public:
+  static constexpr double kAbove = 0.6;
+  static constexpr double kBelow = 0.3;
+  static constexpr double kGainMin = 0.10;
+  static constexpr int kRounds = 20;
+  static constexpr int kRoundsMax = 1280;
+
+  // base_batch: [samples] > 0.
+  explicit AutoAggregation(double base_batch) : base_batch_(base_batch) {}
+
+  std::string Start(Plan& first, const Observations& seen) override;
+  std::optional<Proposal> Decide(const Situation& situation) override;
+
+ private:
+  // Gain of Adasum over average, when it may be run and the noise scale is known.
+  std::optional<double> GainOfAdasum(const Situation& situation, double disagreement) const;
+  Proposal Change(const Situation& situation, double disagreement, double gain);
+
+  const double base_batch_;
+  int rounds_wanted_ = kRounds;
+  int rounds_seen_ = 0;  // running, in which a change was called for
+};
+
+}  // namespace tactus::policies

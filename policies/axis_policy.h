@@ -1,0 +1,67 @@
+// What may be adapted, one axis at a time: the contract of all policies of the planner.
+
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "policies/decision.h"
+#include "policies/observations.h"
+#include "policies/plan.h"
+
+namespace tactus::policies {
+
+// What a policy is asked with. The references outlive the call.
+struct Situation {
+  const Plan& in_force;
+  const Observations& seen;
+  // The plan with the other axes made to follow, when such a plan may be run; else nothing.
+  const std::function<std::optional<Plan>(const Plan&)>& complete;
+};
+
+// A plan in which one axis differs from the one in force, and why. Of the decision the policy fills
+// in what it knows alone: inputs, metric, predicted gain, alternatives, reason.
+struct Proposal {
+  Plan plan{};
+  Decision decision{};
+};
+
+// Decides one axis: the batch sizes, or the synchronization and its period, or the aggregation, or
+// the learning rate rule. Pure and total; not thread-safe.
+class AxisPolicy {
+ public:
+  virtual ~AxisPolicy() = default;
+
+  // A (new) group starts: sets the axis's fields of its first plan, in which the batch sizes are
+  // set before the other axes. Returns why, a sentence.
+  virtual std::string Start(Plan& first, const Observations& seen) = 0;
+
+  // After Start(): the group goes on under a plan that a former coordinator made.
+  virtual void Resume(const Plan&) {}
+
+  // Folds one worker's report in, for what Observations does not keep.
+  virtual void Observe(const Report&) {}
+
+  // Proposes another value, or leaves it. Asked after each whole round under the plan in force.
+  virtual std::optional<Proposal> Decide(const Situation& situation) = 0;
+
+  // Fits the axis's fields to a plan in which another axis changed. Returns why, a sentence, where
+  // it changes something, else nothing.
+  virtual std::string Follow(Plan&, const Observations&) const { return {}; }
+};
+
+// The axis's value of a plan, for a person: "64 64 32 16", "periodic 16", "adasum", "sqrt".
+std::string ValueOf(const Plan& plan, Axis axis);
+
+// "batch", "synchronization", "aggregation", "learning rate".
+std::string_view NameOf(Axis axis);
+
+// As a job file's `adapt` names it: "batch", "learning_rate".
+std::string_view FieldOf(Axis axis);
+
+// Changes the synchronization. The period is `period` within what Fits() allows the batch sizes;
+// 1 for kEveryStep.
+void Synchronize(Plan& plan, Synchronization synchronization, std::uint32_t period);
+
+}  // namespace tactus::policies

@@ -1,0 +1,57 @@
+#include "policies/batch_axis.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "policies/round_forecast.h"
+#include "policies/round_rates.h"
+
+namespace tactus::policies {
+namespace {
+
+double SamplesPerSecondOf(const Plan& plan, const Observations& seen) {
+  const RoundForecast round = Forecast(plan, seen, *seen.TransferSeconds());
+  return round.updates * round.samples / round.seconds;
+}
+
+double GainInSamples(const Situation& situation, const Plan& to, double fall) {
+  const Observations& seen = situation.seen;
+  if (!seen.SpeedsKnown() || !seen.TransferSeconds()) return fall / (1 - fall);
+  return SamplesPerSecondOf(to, seen) / SamplesPerSecondOf(situation.in_force, seen) - 1;
+}
+
+}  // namespace
+
+Proposal ProposeShares(const Situation& situation, BatchDecision decision) {
+  Proposal proposal{.plan = situation.in_force};
+  proposal.plan.batch_sizes = std::move(decision.batch_sizes);
+  const Observations& seen = situation.seen;
+  const double step = seen.SpeedsKnown() ? seen.StepSeconds(situation.in_force.batch_sizes) : 0;
+  proposal.decision = {
+      .inputs = {{"longest step", step, "s"},
+                 {"longest step with the new sizes", step * (1 - decision.predicted_gain), "s"},
+                 {"transfer of a round", seen.TransferSeconds().value_or(0), "s"}},
+      .metric = kSamplesPerSecond,
+      .predicted_gain = GainInSamples(situation, proposal.plan, decision.predicted_gain),
+      .alternatives = {{ValueOf(situation.in_force, Axis::kBatch), 0}},
+      .reason = std::move(decision.reason)};
+  return proposal;
+}
+
+BatchAxis::BatchAxis(std::unique_ptr<BatchPolicy> policy) : policy_(std::move(policy)) {
+  TACTUS_CHECK(policy_ != nullptr);
+}
+
+std::string BatchAxis::Start(Plan& first, const Observations& seen) {
+  BatchDecision decision = policy_->Start(seen.members());
+  first.batch_sizes = std::move(decision.batch_sizes);
+  return std::move(decision.reason);
+}
+
+std::optional<Proposal> BatchAxis::Decide(const Situation& situation) {
+  BatchDecision decision = policy_->Decide(situation.in_force.batch_sizes);
+  if (decision.batch_sizes.empty()) return std::nullopt;
+  return ProposeShares(situation, std::move(decision));
+}
+
+}  // namespace tactus::policies

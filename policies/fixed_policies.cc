@@ -1,0 +1,41 @@
+#include "policies/fixed_policies.h"
+
+#include "policies/plan_names.h"
+
+namespace tactus::policies {
+
+std::string FixedSynchronization::Start(Plan& first, const Observations&) {
+  if (first.batch_sizes.size() == 1) {
+    Synchronize(first, Synchronization::kEveryStep, 1);
+    return "every_step: one member has nobody to exchange with";
+  }
+  Synchronize(first, synchronization_, period_);
+  return ValueOf(first, Axis::kSynchronization) + ": as the job asks";
+}
+
+std::optional<Proposal> FixedSynchronization::Decide(const Situation&) { return std::nullopt; }
+
+std::string FixedSynchronization::Follow(Plan& plan, const Observations&) const {
+  if (plan.synchronization == Synchronization::kEveryStep) return {};
+  const std::uint32_t before = plan.period;
+  Synchronize(plan, plan.synchronization, period_);
+  if (plan.period == before || plan.synchronization == Synchronization::kDelayed) return {};
+  return "the period follows the batch: a round has at most " + std::to_string(kRoundSamplesMax) +
+         " samples";
+}
+
+std::string FixedAggregation::Start(Plan& first, const Observations&) {
+  first.aggregation = aggregation_;
+  return std::string(NameOf(aggregation_)) + ": as the job asks";
+}
+
+std::optional<Proposal> FixedAggregation::Decide(const Situation&) { return std::nullopt; }
+
+std::string FixedLearningRate::Start(Plan& first, const Observations&) {
+  first.learning_rate_rule = rule_;
+  return std::string(NameOf(rule_)) + ": as the job asks";
+}
+
+std::optional<Proposal> FixedLearningRate::Decide(const Situation&) { return std::nullopt; }
+
+}  // namespace tactus::policies

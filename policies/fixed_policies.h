@@ -1,0 +1,52 @@
+// The axes left as the job's file has them: what does not adapt.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "policies/axis_policy.h"
+
+namespace tactus::policies {
+
+// every_step, periodic with its period, or delayed with at most so many steps a round. A group of
+// one member runs every step: it has nobody to exchange with. A period that the batch sizes do not
+// allow (kRoundSamplesMax) is shortened.
+class FixedSynchronization final : public AxisPolicy {
+ public:
+  // period: >= 1, of kPeriodic and kDelayed.
+  FixedSynchronization(Synchronization synchronization, std::uint32_t period)
+      : synchronization_(synchronization), period_(period) {}
+
+  std::string Start(Plan& first, const Observations& seen) override;
+  std::optional<Proposal> Decide(const Situation& situation) override;
+  std::string Follow(Plan& plan, const Observations& seen) const override;
+
+ private:
+  const Synchronization synchronization_;
+  const std::uint32_t period_;
+};
+
+class FixedAggregation final : public AxisPolicy {
+ public:
+  explicit FixedAggregation(Aggregation aggregation) : aggregation_(aggregation) {}
+
+  std::string Start(Plan& first, const Observations& seen) override;
+  std::optional<Proposal> Decide(const Situation& situation) override;
+
+ private:
+  const Aggregation aggregation_;
+};
+
+class FixedLearningRate final : public AxisPolicy {
+ public:
+  explicit FixedLearningRate(LearningRateRule rule) : rule_(rule) {}
+
+  std::string Start(Plan& first, const Observations& seen) override;
+  std::optional<Proposal> Decide(const Situation& situation) override;
+
+ private:
+  const LearningRateRule rule_;
+};
+
+}  // namespace tactus::policies

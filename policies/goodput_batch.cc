@@ -1,0 +1,117 @@
+#include "policies/goodput_batch.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "policies/batch_axis.h"
+#include "policies/figures.h"
+#include "policies/round_rates.h"
+#include "policies/useful_samples.h"
+
+namespace tactus::policies {
+namespace {
+
+constexpr int kDoublingSteps = 4;  // totals tried from one to its double
+
+double Sum(const std::vector<std::uint32_t>& sizes) {
+  return static_cast<double>(std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0}));
+}
+
+}  // namespace
+
+double UpdateSeconds(const Plan& plan, double step, double transfer) {
+  return step + transfer / plan.period;
+}
+
+GoodputBatch::GoodputBatch(const BatchOptions& options, double base_batch)
+    : options_(options), base_batch_(base_batch), split_(options) {}
+
+std::string GoodputBatch::Start(Plan& first, const Observations& seen) {
+  promising_rounds_ = 0;
+  rested_rounds_ = 0;
+  BatchDecision decision = split_.Start(seen.members());
+  first.batch_sizes = std::move(decision.batch_sizes);
+  return "equal shares until speeds and the noise of gradients are measured";
+}
+
+std::optional<Proposal> GoodputBatch::Decide(const Situation& situation) {
+  ++rested_rounds_;
+  gain_least_ = kGainMin + (gain_least_ - kGainMin) * std::exp2(-1 / kHalfLife);
+  if (std::optional<Proposal> proposal = Split(situation)) return proposal;
+  const Observations& seen = situation.seen;
+  if (!seen.SpeedsKnown() || !seen.NoiseScale() || !seen.TransferSeconds()) return std::nullopt;
+  const double goodput_now = Goodput(situation, Sum(situation.in_force.batch_sizes));
+  const Choice best = Best(situation);
+  const bool promising = best.goodput > goodput_now * (1 + gain_least_);
+  promising_rounds_ = promising ? promising_rounds_ + 1 : 0;
+  if (promising_rounds_ < kPersistence || rested_rounds_ < kRestRounds) return std::nullopt;
+  promising_rounds_ = 0;
+  rested_rounds_ = 0;
+  gain_least_ = std::min(gain_least_ * kRestlessness, kGainMax);
+  return Resize(situation, best, goodput_now);
+}
+
+std::optional<Proposal> GoodputBatch::Split(const Situation& situation) {
+  split_.SetTotal(static_cast<std::uint64_t>(Sum(situation.in_force.batch_sizes)));
+  BatchDecision decision = split_.Decide(situation.in_force.batch_sizes);
+  if (decision.batch_sizes.empty()) return std::nullopt;
+  return ProposeShares(situation, std::move(decision));
+}
+
+double GoodputBatch::Goodput(const Situation& situation, double total) const {
+  const double step = total / situation.seen.SpeedSum();
+  const double seconds =
+      UpdateSeconds(situation.in_force, step, situation.seen.TransferSeconds().value_or(0));
+  return UsefulSamples(total, {.rule = situation.in_force.learning_rate_rule,
+                               .base_batch = base_batch_,
+                               .noise_scale = situation.seen.NoiseScale()}) /
+         seconds;
+}
+
+GoodputBatch::Choice GoodputBatch::Best(const Situation& situation) const {
+  const double members = situation.seen.members();
+  const double now = Sum(situation.in_force.batch_sizes);
+  const double most = static_cast<double>(kRoundSamplesMax / situation.in_force.period);
+  Choice best;
+  for (int k = -kDoublingSteps; k <= kDoublingSteps; ++k) {
+    const double wanted = std::round(now * std::exp2(static_cast<double>(k) / kDoublingSteps));
+    const double total = std::clamp(
+        wanted, members * options_.batch_min,
+        std::max(members * options_.batch_min, std::min(members * options_.batch_max, most)));
+    const double goodput = Goodput(situation, total);
+    if (goodput > best.goodput) best = {.total = total, .goodput = goodput};
+  }
+  return best;
+}
+
+Proposal GoodputBatch::Resize(const Situation& situation, const Choice& best,
+                              double goodput_now) const {
+  const Observations& seen = situation.seen;
+  const double now = Sum(situation.in_force.batch_sizes);
+  const double noise = *seen.NoiseScale();
+  const double gain = best.goodput / goodput_now - 1;
+  Proposal proposal{.plan = situation.in_force};
+  proposal.plan.batch_sizes =
+      ProportionalShares(seen.speeds(), static_cast<std::uint64_t>(best.total), options_);
+  proposal.decision = {.inputs = {{"gradient noise scale", noise, "samples"},
+                                  {"samples of a step", now, "samples"},
+                                  {"transfer of a round", *seen.TransferSeconds(), "s"},
+                                  {"useful samples/s", goodput_now, "samples/s"}},
+                       .metric = kUsefulSamplesPerSecond,
+                       .predicted_gain = gain,
+                       .alternatives = {{Figure(now) + " samples", 0},
+                                        {Figure(2 * now) + " samples",
+                                         Goodput(situation, 2 * now) / goodput_now - 1},
+                                        {Figure(now / 2) + " samples",
+                                         Goodput(situation, now / 2) / goodput_now - 1}},
+                       .reason = Figure(best.total) + " samples a step instead of " + Figure(now) +
+                                 " teach " + Percent(gain) +
+                                 " more in a second: gradients have a noise scale of " +
+                                 Figure(noise) + " samples, and a round's transfer takes " +
+                                 Figure(*seen.TransferSeconds()) + " s"};
+  return proposal;
+}
+
+}  // namespace tactus::policies

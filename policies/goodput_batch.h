@@ -1,0 +1,75 @@
+// The total batch at which a second teaches most, from the noise of gradients and measured speeds.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "policies/axis_policy.h"
+#include "policies/batch_policy.h"
+#include "policies/proportional_batch.h"
+
+namespace tactus::policies {
+
+// Seconds of one update under the plan's synchronization with a step of `step` seconds:
+//
+//   step + D          every step
+//   step + D / tau    periodic
+//
+// D [s] transfer of a round.
+double UpdateSeconds(const Plan& plan, double step, double transfer);
+
+// Chooses the total B of a step for the largest goodput, throughput times statistical efficiency:
+//
+//   G(B) = U(B) / T(B),   T = UpdateSeconds of a step of B / sum_i v_i,   U = UsefulSamples
+//
+// among B 2^(k/4), k = -4 to 4, i.e. at most doubled or halved at once, within the bounds of every
+// worker. Where AdaScale sets the rate U(B) = B (phi + B_0) / (phi + B), the efficiency of Pollux.
+// The split follows the speeds, by ProportionalBatch.
+//
+// It proposes when the best B promised more than the least gain in kPersistence rounds running, and
+// not sooner than kRestRounds after the change before. The least gain is kGainMin at first, grows
+// by kRestlessness with every change, up to kGainMax, and comes back with a half-life of kHalfLife
+// rounds: noise in the noise scale moves the total ever less often.
+//
+// Differs: the fixed cost of a batch is not known beforehand; speeds are those measured at the
+// batch in force, so a total that would save fixed costs is found by steps, not at once.
+//
+// Source: design, after the goodput of [pollux] section 3; memory, unverified.
+class GoodputBatch final : public AxisPolicy {
+ public:
+  static constexpr double kGainMin = 0.05;
+  static constexpr double kGainMax = 0.40;
+  static constexpr double kRestlessness = 1.5;
+  static constexpr double kHalfLife = 500;
+  static constexpr int kPersistence = 5;
+  static constexpr int kRestRounds = 30;
+
+  // base_batch: [samples] > 0.
+  GoodputBatch(const BatchOptions& options, double base_batch);
+
+  std::string Start(Plan& first, const Observations& seen) override;
+  void Observe(const Report& report) override { split_.Observe(report); }
+  std::optional<Proposal> Decide(const Situation& situation) override;
+
+ private:
+  struct Choice {
+    double total = 0;
+    double goodput = 0;  // [useful samples/s]
+  };
+
+  Choice Best(const Situation& situation) const;
+  double Goodput(const Situation& situation, double total) const;
+  std::optional<Proposal> Split(const Situation& situation);
+  Proposal Resize(const Situation& situation, const Choice& best, double goodput_now) const;
+
+  const BatchOptions options_;
+  const double base_batch_;
+  ProportionalBatch split_;
+  double gain_least_ = kGainMin;
+  int promising_rounds_ = 0;
+  int rested_rounds_ = 0;
+};
+
+}  // namespace tactus::policies

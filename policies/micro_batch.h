@@ -1,0 +1,64 @@
+// Micro-batches for delayed rounds, and what another policy says for the rest: an elastic batch.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policies/axis_policy.h"
+#include "policies/batch_policy.h"
+
+namespace tactus::policies {
+
+// The micro-batches mu_i of delayed rounds, whose batch is an outcome: all members take the time t
+// for one, a fraction of the transfer, so that no reduction waits long for the last of them:
+//
+//   mu_i = v_i t within [batch_min, batch_max],   t = D kFraction within [kShareMin T, T]
+//   T = total / sum_i v_i
+//
+// v_i  [samples/s]  speeds;  D  [s]  transfer of a round
+// T    [s]  a step of the job's own batch; what each batch costs beside its samples keeps t from
+//           going far below
+// total  [samples]  of a step that is not delayed, >= 1
+//
+// Source: design; that a batch grows until the next synchronization starts: [abs-sgd] abstract.
+std::vector<std::uint32_t> MicroBatches(const Observations& seen, std::uint64_t total,
+                                        const BatchOptions& options);
+
+// While the plan is delayed, MicroBatches whenever one of the sizes is off by more than kOffMin, at
+// most every kRestRounds rounds, which double with every change and halve in kHalfLife rounds of
+// rest; else what `otherwise` decides. Follows a change of the synchronization with either.
+class MicroBatch final : public AxisPolicy {
+ public:
+  static constexpr double kFraction = 0.25;
+  static constexpr double kShareMin = 0.25;
+  static constexpr double kOffMin = 0.25;
+  static constexpr int kRestRounds = 10;
+  static constexpr int kRestRoundsMax = 640;
+  static constexpr int kHalfLife = 1000;
+
+  // otherwise: a batch policy, not null.
+  MicroBatch(const BatchOptions& options, std::unique_ptr<AxisPolicy> otherwise);
+
+  std::string Start(Plan& first, const Observations& seen) override;
+  void Resume(const Plan& in_force) override;
+  void Observe(const Report& report) override { otherwise_->Observe(report); }
+  std::optional<Proposal> Decide(const Situation& situation) override;
+  std::string Follow(Plan& plan, const Observations& seen) const override;
+
+ private:
+  // Sizes for delayed rounds, when those given are off and enough was measured.
+  std::optional<std::vector<std::uint32_t>> Better(const std::vector<std::uint32_t>& sizes,
+                                                   const Observations& seen) const;
+
+  const BatchOptions options_;
+  const std::unique_ptr<AxisPolicy> otherwise_;
+  std::uint64_t total_ = 1;  // [samples] of a step that is not delayed
+  int rested_rounds_ = 0;
+  double rest_rounds_ = kRestRounds;
+};
+
+}  // namespace tactus::policies

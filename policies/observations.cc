@@ -1,0 +1,200 @@
+#include "policies/observations.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "base/check.h"
+
+namespace tactus::policies {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// What one report says of the transfer that no member could have saved.
+double Transfer(const Report& report, Synchronization synchronization) {
+  const double seconds = synchronization == Synchronization::kDelayed ? report.transfer_seconds
+                                                                      : report.blocked_seconds;
+  return std::isfinite(seconds) && seconds >= 0 ? seconds : kInfinity;
+}
+
+double Median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+void Observations::Start(std::uint32_t members) {
+  TACTUS_CHECK(members >= 1);
+  estimators_.assign(members, SpeedEstimator());
+  speeds_now_.assign(members, 0.0);
+  speeds_known_ = false;
+  open_.clear();
+  transfers_.clear();
+  rounds_of_group_ = 0;
+  orthogonality_rounds_ = 0;
+  orthogonality_ = 0;
+  expected_ = {};
+  before_ = {};
+}
+
+void Observations::Expect(const Plan& plan) {
+  if (plan.aggregation != expected_.aggregation) transfers_.clear();
+  if (plan.version != expected_.version) before_ = expected_;
+  expected_ = {.version = plan.version,
+               .synchronization = plan.synchronization,
+               .aggregation = plan.aggregation,
+               .learning_rate_rule = plan.learning_rate_rule};
+}
+
+const Plan& Observations::PlanOf(std::uint64_t version) const {
+  return version >= expected_.version ? expected_ : before_;
+}
+
+void Observations::Observe(const Report& report) {
+  if (report.rank >= estimators_.size()) return;
+  OpenRound* open = Open(report);
+  if (open == nullptr) return;
+  estimators_[report.rank].Observe(report.samples, report.compute_seconds);
+  open->reported[report.rank] = true;
+  WholeRound& sums = open->sums;
+  if (std::isfinite(report.round_seconds) && report.round_seconds > 0) {
+    sums.seconds += report.round_seconds / members();
+  }
+  sums.transfer_seconds = std::min(sums.transfer_seconds, Transfer(report, sums.synchronization));
+  sums.samples += report.samples;
+  sums.steps = std::max(sums.steps, report.steps);
+  if (++open->reports < members()) return;
+  const WholeRound whole = sums;
+  open_.erase(open_.begin(), std::next(open_.find(report.round)));
+  Close(whole, report);
+}
+
+Observations::OpenRound* Observations::Open(const Report& report) {
+  if (rounds_of_group_ > 0 && report.round <= last_round()) return nullptr;
+  const auto [at, fresh] = open_.try_emplace(report.round);
+  if (fresh) {
+    const Plan& plan = PlanOf(report.plan_version);
+    at->second.reported.assign(members(), false);
+    at->second.sums = {.round = report.round,
+                       .plan_version = report.plan_version,
+                       .synchronization = plan.synchronization,
+                       .aggregation = plan.aggregation,
+                       .learning_rate_rule = plan.learning_rate_rule,
+                       .transfer_seconds = kInfinity};
+    if (open_.size() > kOpenRoundsMax) open_.erase(open_.begin());
+    const auto kept = open_.find(report.round);
+    return kept == open_.end() ? nullptr : &kept->second;
+  }
+  return at->second.reported[report.rank] ? nullptr : &at->second;
+}
+
+void Observations::Close(WholeRound round, const Report& last) {
+  round.contributors = last.contributors;
+  round.loss = last.loss_mean_global;
+  const double rate = last.learning_rate / last.gain;
+  const double rate_before = rounds_.empty() ? 0 : rounds_.back().scheduled_rate;
+  round.scheduled_rate = std::isfinite(rate) && rate > 0 ? rate : rate_before;
+  round.skipped = last.nonfinite_members > 0 || !std::isfinite(last.loss_mean_global);
+  seconds_ += round.seconds;
+  round.seconds_end = seconds_;
+  if (std::isfinite(round.transfer_seconds)) {
+    transfers_.push_back(round.transfer_seconds);
+    if (transfers_.size() > kTransfersKept) transfers_.pop_front();
+  } else {
+    round.transfer_seconds = 0;
+  }
+  if (!round.skipped) FoldGradients(round, last);
+  speeds_known_ = true;
+  for (std::size_t rank = 0; rank < estimators_.size(); ++rank) {
+    speeds_now_[rank] = estimators_[rank].SamplesPerSecond();
+    speeds_known_ = speeds_known_ && estimators_[rank].observations() >= kObservationsMin;
+  }
+  ++rounds_of_group_;
+  rounds_.push_back(round);
+  if (rounds_.size() > kRoundsKept) rounds_.pop_front();
+}
+
+void Observations::FoldGradients(const WholeRound& round, const Report& last) {
+  const bool periodic = round.synchronization == Synchronization::kPeriodic;
+  const double length = periodic ? last.learning_rate * round.steps : 1;
+  const bool mean = round.aggregation == Aggregation::kAverage && length > 0;
+  const double scale = mean ? 1 / (length * length) : 0;
+  noise_.Observe({.samples = static_cast<double>(last.samples_global),
+                  .contributors = mean ? last.contributors : 0,
+                  .samples_gradient_norm2 = scale * last.samples_gradient_norm2,
+                  .gradient_norm2 = scale * last.gradient_norm2_global});
+  if (!(last.orthogonality > 0 && last.orthogonality <= 1)) return;
+  orthogonality_rounds_ = std::min(orthogonality_rounds_ + 1, kOrthogonalityRounds);
+  orthogonality_ += (last.orthogonality - orthogonality_) / orthogonality_rounds_;
+}
+
+double Observations::SpeedSum() const {
+  return std::accumulate(speeds_now_.begin(), speeds_now_.end(), 0.0);
+}
+
+double Observations::StepSeconds(const std::vector<std::uint32_t>& sizes) const {
+  TACTUS_CHECK(sizes.size() == speeds_now_.size());
+  double longest = 0;
+  for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
+    longest = std::max(longest, sizes[rank] / speeds_now_[rank]);
+  }
+  return longest;
+}
+
+std::optional<double> Observations::TransferSeconds() const {
+  if (transfers_.size() < kObservationsMin) return std::nullopt;
+  return Median({transfers_.begin(), transfers_.end()});
+}
+
+std::optional<double> Observations::Orthogonality() const {
+  if (orthogonality_rounds_ < kOrthogonalityRounds) return std::nullopt;
+  return orthogonality_;
+}
+
+std::optional<double> Observations::RecentLoss() const {
+  std::uint64_t steps = 0;
+  double samples = 0;
+  double loss_sum = 0;
+  for (auto round = rounds_.rbegin(); round != rounds_.rend(); ++round) {
+    if (round->skipped) continue;
+    steps += round->steps;
+    samples += static_cast<double>(round->samples);
+    loss_sum += round->loss * static_cast<double>(round->samples);
+    if (steps >= kLossSteps && samples > 0) return loss_sum / samples;
+  }
+  return std::nullopt;
+}
+
+Observations::Range Observations::Find(const Span& span) const {
+  const auto below = [&](std::uint64_t version) {
+    return static_cast<std::size_t>(
+        std::ranges::partition_point(
+            rounds_, [&](const WholeRound& round) { return round.plan_version < version; }) -
+        rounds_.begin());
+  };
+  Range range{.from = below(span.first), .to = below(span.end)};
+  range.to = std::max(range.from, range.to);
+  range.from = std::min(range.from + static_cast<std::size_t>(span.leave_out), range.to);
+  if (range.to - range.from > static_cast<std::size_t>(span.most)) {
+    range.from = range.to - static_cast<std::size_t>(span.most);
+  }
+  return range;
+}
+
+LossTrend Observations::Trend(const Span& span) const {
+  const Range range = Find(span);
+  std::vector<LossAt> points;
+  points.reserve(range.to - range.from);
+  for (std::size_t at = range.from; at < range.to; ++at) {
+    const WholeRound& round = rounds_[at];
+    if (!round.skipped) points.push_back({.seconds = round.seconds_end, .loss = round.loss});
+  }
+  return FitLoss(points, loss_floor_);
+}
+
+}  // namespace tactus::policies

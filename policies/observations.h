@@ -1,0 +1,142 @@
+// What a group saw so far, folded once for all policies: speeds, transfer, loss, time.
+
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "policies/gradient_noise.h"
+#include "policies/loss_trend.h"
+#include "policies/plan.h"
+#include "policies/speed_estimator.h"
+
+namespace tactus::policies {
+
+// One round that all members reported.
+struct WholeRound {
+  std::uint64_t round = 0;
+  std::uint64_t plan_version = 0;
+  Synchronization synchronization = Synchronization::kEveryStep;
+  Aggregation aggregation = Aggregation::kAverage;
+  LearningRateRule learning_rate_rule = LearningRateRule::kConstant;
+  double seconds_end = 0;       // training time at its end
+  double seconds = 0;           // >= 0: the mean of the members', whose sum is the time passed
+  double transfer_seconds = 0;  // D: what no member could have saved by being faster
+  std::uint64_t samples = 0;    // of all members
+  std::uint32_t steps = 0;      // most of one member
+  std::uint32_t contributors = 0;
+  double scheduled_rate = 0;  // learning rate without the rule's gain
+  double loss = 0;            // per sample, finite unless skipped
+  bool skipped = false;       // nothing was learned: a member's numbers were not finite
+};
+
+// Folds reports into whole rounds; those that are late, repeated or of strangers are left out.
+// Pure; not thread-safe.
+class Observations {
+ public:
+  static constexpr int kRoundsKept = 512;
+  static constexpr int kOpenRoundsMax = 16;   // reported by some members
+  static constexpr int kTransfersKept = 15;   // [rounds] of which the transfer is the median
+  static constexpr int kObservationsMin = 5;  // of a speed that is used
+  static constexpr int kOrthogonalityRounds = 20;
+  static constexpr std::uint32_t kLossSteps = 20;  // mini-batches a worker of a loss that decides
+
+  // loss_floor: F_inf, that the loss never falls below.
+  explicit Observations(double loss_floor = 0) : loss_floor_(loss_floor) {}
+
+  // A (new) group of `members`, >= 1. Speeds and transfer are forgotten; the training time, the
+  // losses and the noise scale are kept.
+  void Start(std::uint32_t members);
+
+  // Rounds of this version and later run under that plan, until another one is expected.
+  void Expect(const Plan& plan);
+
+  void Observe(const Report& report);
+
+  std::uint32_t members() const { return static_cast<std::uint32_t>(estimators_.size()); }
+  // Of the whole rounds, oldest first, at most kRoundsKept; of former groups too.
+  const std::deque<WholeRound>& rounds() const { return rounds_; }
+  // The sum of the whole rounds' seconds.
+  double seconds() const { return seconds_; }
+  // The last whole round; 0 before.
+  std::uint64_t last_round() const { return rounds_.empty() ? 0 : rounds_.back().round; }
+
+  // Whether every member was seen kObservationsMin rounds at its speed, as of the last whole round.
+  bool SpeedsKnown() const { return speeds_known_; }
+  // [samples/s] one a rank, as of the last whole round; 0 where nothing was seen.
+  const std::vector<double>& speeds() const { return speeds_now_; }
+  // Of all members together. [samples/s]
+  double SpeedSum() const;
+  // The longest step, max_i sizes_i / v_i. [s] REQUIRES: SpeedsKnown(), one size a rank.
+  double StepSeconds(const std::vector<std::uint32_t>& sizes) const;
+
+  // D, the transfer of a round: the median of the latest rounds; empty before kObservationsMin.
+  //
+  //   D of one round = min_i blocked_i      every step and periodic: the last to come waits least
+  //                    min_i transfer_i     delayed: blocked or not
+  std::optional<double> TransferSeconds() const;
+
+  // phi, the gradient noise scale (GradientNoise). [samples] Empty until it was measured; lasts
+  // while rounds do not measure it, those of Adasum.
+  //
+  // The parameter deltas of a periodic round tell it as well: to the first order in the learning
+  // rate eta a delta of tau steps is eta tau times the mean gradient over its samples.
+  std::optional<double> NoiseScale() const { return noise_.Samples(); }
+
+  // How far the members' gradients agree (orthogonality.h), smoothed: a mean of the first
+  // kOrthogonalityRounds, then an exponential average over as many; empty before.
+  std::optional<double> Orthogonality() const;
+
+  // The sample-weighted loss over the latest rounds with kLossSteps mini-batches a worker; empty
+  // while there are fewer.
+  std::optional<double> RecentLoss() const;
+
+  // Of rounds with first <= plan version < end, without the `leave_out` earliest of them: the
+  // latest `most` at most.
+  struct Span {
+    std::uint64_t first = 0;
+    std::uint64_t end = 0;
+    int leave_out = 0;
+    int most = kRoundsKept;
+  };
+  // Rounds that were skipped are left out.
+  LossTrend Trend(const Span& span) const;
+  // Indices into rounds(): [from, to).
+  struct Range {
+    std::size_t from = 0;
+    std::size_t to = 0;
+  };
+  Range Find(const Span& span) const;
+
+ private:
+  struct OpenRound {
+    WholeRound sums{};
+    std::vector<bool> reported{};
+    std::uint32_t reports = 0;
+  };
+
+  OpenRound* Open(const Report& report);
+  void Close(WholeRound round, const Report& last);
+  void FoldGradients(const WholeRound& round, const Report& last);
+  const Plan& PlanOf(std::uint64_t version) const;
+
+  const double loss_floor_;
+  std::vector<SpeedEstimator> estimators_;  // one a rank
+  std::vector<double> speeds_now_;          // what they say after the last whole round
+  bool speeds_known_ = false;
+  std::map<std::uint64_t, OpenRound> open_;
+  std::deque<WholeRound> rounds_;
+  std::uint64_t rounds_of_group_ = 0;
+  double seconds_ = 0;
+  std::deque<double> transfers_;
+  GradientNoise noise_;
+  double orthogonality_ = 0;
+  int orthogonality_rounds_ = 0;
+  Plan expected_{};  // the newest plan, batch sizes left out
+  Plan before_{};    // the one before it
+};
+
+}  // namespace tactus::policies

@@ -1,0 +1,38 @@
+#include "policies/round_forecast.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "policies/delayed_sgd.h"
+
+namespace tactus::policies {
+namespace {
+
+RoundForecast ForecastDelayed(const Plan& plan, const std::vector<double>& speeds,
+                              double transfer) {
+  DelayedGroup group{.transfer_seconds = transfer, .batches_max = plan.period};
+  group.members.reserve(speeds.size());
+  for (std::size_t rank = 0; rank < speeds.size(); ++rank) {
+    // A member without samples contributes nothing; its batches last as long as any number says.
+    const std::uint32_t samples = plan.batch_sizes[rank];
+    group.members.push_back(
+        {.batch_seconds = std::max(samples, 1u) / speeds[rank], .batch_samples = samples});
+  }
+  const DelayedPace pace = PredictDelayedPace(group, kForecastRounds);
+  return {.seconds = pace.samples_per_round / pace.samples_per_second,
+          .samples = pace.samples_per_round};
+}
+
+}  // namespace
+
+RoundForecast Forecast(const Plan& plan, const Observations& seen, double transfer) {
+  const std::vector<double>& speeds = seen.speeds();
+  if (plan.synchronization == Synchronization::kDelayed) {
+    return ForecastDelayed(plan, speeds, transfer);
+  }
+  return {.seconds = plan.period * seen.StepSeconds(plan.batch_sizes) + transfer,
+          .updates = static_cast<double>(plan.period),
+          .samples = std::accumulate(plan.batch_sizes.begin(), plan.batch_sizes.end(), 0.0)};
+}
+
+}  // namespace tactus::policies

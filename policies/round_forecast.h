@@ -1,0 +1,35 @@
+// How long a round would last under another plan, and how much it would bring.
+
+#pragma once
+
+#include <cstdint>
+
+#include "policies/observations.h"
+#include "policies/plan.h"
+
+namespace tactus::policies {
+
+// A round as it is expected. An update is a round, or one local step of a periodic one.
+struct RoundForecast {
+  double seconds = 0;  // of the round
+  double updates = 1;  // of the round
+  double samples = 0;  // of an update, over all members
+};
+
+// What a round of the plan lasts and brings, from measured speeds and transfer:
+//
+//   every step   seconds = s + D           samples = sum b_i
+//   periodic     seconds = tau s + D       samples = sum b_i, tau updates
+//   delayed      the mean of PredictDelayedPace over kForecastRounds rounds
+//
+// b_i  [samples]  of a step;  v_i  [samples/s]  speeds
+// s    [s]  the longest step, max_i b_i / v_i;  D  [s]  transfer of a round
+//
+// REQUIRES: seen.SpeedsKnown(), one size a rank. transfer >= 0.
+//
+// Source: design.
+RoundForecast Forecast(const Plan& plan, const Observations& seen, double transfer);
+
+inline constexpr std::uint32_t kForecastRounds = 20;
+
+}  // namespace tactus::policies

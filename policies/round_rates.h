@@ -1,0 +1,26 @@
+// What a group got done in a second, over a span of rounds.
+
+#pragma once
+
+#include <optional>
+
+#include "policies/observations.h"
+
+namespace tactus::policies {
+
+// Metrics of decisions.
+inline constexpr char kSamplesPerSecond[] = "samples/s";
+inline constexpr char kUsefulSamplesPerSecond[] = "useful samples/s";
+inline constexpr char kLossFall[] = "loss";
+
+// The sum of samples over the sum of seconds. Empty without rounds or samples.
+std::optional<double> SamplesPerSecond(const Observations& seen, const Observations::Range& range);
+
+// The same of UsefulSamples, by the noise scale as known now and the rule that each round ran with.
+// An update is a round, or one local step of a periodic one.
+//
+// base_batch  [samples]  > 0
+std::optional<double> UsefulSamplesPerSecond(const Observations& seen,
+                                             const Observations::Range& range, double base_batch);
+
+}  // namespace tactus::policies

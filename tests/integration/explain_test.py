@@ -1,0 +1,93 @@
+"""Decisions of a real job of two unequal workers: on record, told to a person, and refused where choices clash."""
+import json
+import unittest
+
+from cluster import Cluster, Folder, processes_of, tiny_spec
+
+
+class ExplainTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = Folder()
+        cls.corpus = cls.folder.corpus()
+        cls.cluster = Cluster(cls.folder.path)
+        try:
+            cls.cluster.start_coordinator()
+            cls.cluster.start_agent("fast", 1, "1")
+            cls.cluster.start_agent("slow", 1, "0.25")
+            spec = tiny_spec(cls.corpus, time="8s")
+            spec["adapt"]["batch"] = {"policy": "proportional", "per_worker": 16}
+            spec["adapt"]["synchronization"] = {"policy": "periodic", "period": 2}
+            cls.job = cls.cluster.submit(spec)
+            done = cls.cluster.wait(cls.job, ["SUCCEEDED", "FAILED"])
+            if done["state"] != "JOB_STATE_SUCCEEDED":
+                raise AssertionError(done.get("state_reason"))
+        except BaseException:
+            cls.tearDownClass()
+            raise
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.cluster.stop()
+        left = processes_of(cls.folder.path)
+        cls.folder.remove()
+        if left:
+            raise AssertionError(f"processes were left running: {left}")
+
+    def decisions(self):
+        return json.loads(self.cluster.tactus("get", "decisions", self.job, "-o", "json")[1])["decisions"]
+
+    def test_every_decision_is_on_record_with_its_reason(self):
+        decisions = self.decisions()
+
+        self.assertTrue(all(decision["reason"] for decision in decisions))
+        versions = [int(decision["plan_version"]) for decision in decisions]
+        self.assertEqual(versions, sorted(versions))
+        first = {one["axis"]: one for one in decisions if int(one["plan_version"]) == versions[0]}
+        self.assertEqual(first["AXIS_SYNCHRONIZATION"]["to"], "periodic 2")
+        self.assertEqual(first["AXIS_BATCH"]["from"], "")
+        later = [one for one in decisions if one["axis"] == "AXIS_BATCH" and one["from"]]
+        self.assertTrue(later, "the shares followed no speed")
+        self.assertTrue(later[0]["inputs"])
+
+    def test_rounds_say_under_what_they_ran(self):
+        rounds = json.loads(self.cluster.tactus("get", "rounds", self.job, "-o", "json")[1])["rounds"]
+
+        self.assertEqual({one["steps"] for one in rounds}, {2})
+        self.assertTrue(all(one["learning_rate"] > 0 for one in rounds))
+        progress = [one["progress"] for one in rounds]
+        self.assertEqual(progress, sorted(progress))
+
+    def test_explain_tells_a_story(self):
+        code, story, said = self.cluster.tactus("explain", self.job)
+
+        self.assertEqual((code, said), (0, ""))
+        paragraphs = [" ".join(one.split("\n")) for one in story.strip().split("\n\n")]
+        self.assertTrue(paragraphs[0].startswith(f"{self.job} trains bytes-lm with sgd on 2 workers"), paragraphs[0])
+        self.assertEqual(len(paragraphs), len(self.decisions()) + 2)
+        self.assertTrue(paragraphs[1].startswith("At the start"), paragraphs[1])
+        self.assertTrue(paragraphs[-1].startswith("It succeeded after"), paragraphs[-1])
+        self.assertLessEqual(max(len(line) for line in story.split("\n")), 100)
+
+    def test_an_unknown_job_is_not_found(self):
+        for words in (["explain", "none-77"], ["get", "decisions", "none-77"]):
+            code, output, said = self.cluster.tactus(*words, check=False)
+            self.assertEqual((code, output), (3, ""), words)
+            self.assertIn("no such job", said)
+
+    def test_choices_that_do_not_go_together_are_refused_with_field_and_reason(self):
+        spec = tiny_spec(self.corpus, rounds=20)
+        spec["adapt"]["aggregation"] = {"policy": "adasum"}
+        spec["adapt"]["learning_rate"] = {"policy": "adascale"}
+        path = self.folder.path / "clash.json"
+        path.write_text(json.dumps(spec))
+
+        code, output, said = self.cluster.tactus("submit", path, check=False)
+
+        self.assertEqual((code, output), (2, ""))
+        self.assertIn("adapt.learning_rate.policy", said)
+        self.assertIn("does not go with adapt.aggregation.policy adasum", said)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

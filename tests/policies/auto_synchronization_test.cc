@@ -1,0 +1,206 @@
+// AutoSynchronization in closed loops: what it chooses, that it takes back what did not pay, and
+// the margin by which it is never worse than the fixed default.
+
+#include "policies/auto_synchronization.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "tests/policies/virtual_job.h"
+
+namespace tactus::policies {
+namespace {
+
+// m eta L: by how much every further local step adds to the noise of one step, in the published
+// bound (LocalSgdErrorBound: eta^2 L^2 sigma^2 (tau - 1) beside eta L sigma^2 / m).
+constexpr double kDriftOfBound = 4 * 0.05 * 1;
+
+struct Setting {
+  double transfer_seconds = 0.2;  // a step lasts 0.058 s
+  double variance = 30;           // of one sample's gradient
+  double drift = kDriftOfBound;
+  std::string learning_rate = "auto";
+  double delayed_slowdown = 1;
+  std::uint64_t seed = 1;
+};
+
+VirtualJobOptions Options(const Setting& setting, const std::string& policy) {
+  VirtualJobOptions options{
+      .workers = {{.speed = 800}, {.speed = 800}, {.speed = 400}, {.speed = 200}},
+      .transfer_seconds = setting.transfer_seconds,
+      .delayed_slowdown = setting.delayed_slowdown,
+      .noise = 0.05,
+      .seed = setting.seed};
+  options.planner.synchronization = {.policy = policy, .interval_seconds = 20};
+  options.planner.learning_rate_policy = setting.learning_rate;
+  options.loss.variance = setting.variance;
+  options.loss.drift = setting.drift;
+  options.loss.sample_noise = 0.3;
+  return options;
+}
+
+double SecondsTo(double loss, const VirtualJobOptions& options) {
+  VirtualJob job(options);
+  while (job.loss() > loss && job.seconds() < 1000) job.Run(1);
+  return job.seconds();
+}
+
+// Its time over that of every_step to the loss that every_step has after 150 s.
+double Regret(const Setting& setting) {
+  const VirtualJobOptions fixed = Options(setting, "every_step");
+  VirtualJob job(fixed);
+  job.RunUntil(150);
+  const double loss = 1.02 * job.loss();
+  return SecondsTo(loss, Options(setting, "auto")) / SecondsTo(loss, fixed);
+}
+
+TEST(AutoSynchronizationTest, ACheapTransferIsLeftAsItIs) {
+  VirtualJob job(Options({.transfer_seconds = 0.003}, "auto"));
+
+  job.Run(1000);
+
+  EXPECT_TRUE(job.DecisionsOf(Axis::kSynchronization).empty());
+}
+
+TEST(AutoSynchronizationTest, ADearTransferIsAvoidedAndTheChoiceExplained) {
+  VirtualJob job(Options({.transfer_seconds = 0.2}, "auto"));
+
+  job.Run(60);
+
+  const std::vector<Decision> decisions = job.DecisionsOf(Axis::kSynchronization);
+  ASSERT_FALSE(decisions.empty());
+  const Decision& first = decisions.front();
+  EXPECT_EQ(first.from, "every_step");
+  EXPECT_GT(first.predicted_gain, 0.1);
+  EXPECT_EQ(first.metric, "useful samples/s");
+  EXPECT_GE(first.inputs.size(), 4u);
+  EXPECT_GE(first.alternatives.size(), 2u);
+  const auto left = std::ranges::find(first.alternatives, "every_step", &Alternative::value);
+  ASSERT_NE(left, first.alternatives.end());
+  EXPECT_EQ(left->predicted_gain, 0);
+}
+
+TEST(AutoSynchronizationTest, WhatWasPromisedIsMeasured) {
+  VirtualJob job(Options({.transfer_seconds = 0.2}, "auto"));
+
+  job.Run(200);
+
+  const auto measured = std::ranges::find_if(job.measured(), [](const Decision& decision) {
+    return decision.axis == Axis::kSynchronization;
+  });
+  ASSERT_NE(measured, job.measured().end());
+  EXPECT_NEAR(*measured->measured_gain, measured->predicted_gain,
+              0.1 + 0.3 * measured->predicted_gain);
+}
+
+TEST(AutoSynchronizationTest, LongPeriodsComeOnlyAfterShorterOnes) {
+  VirtualJob job(Options({.transfer_seconds = 0.6, .variance = 1, .drift = 0}, "auto"));
+
+  job.Run(300);
+
+  std::uint32_t longest = 1;
+  for (const Plan& plan : job.plans()) {
+    if (plan.synchronization != Synchronization::kPeriodic) continue;
+    EXPECT_LE(plan.period, longest * AutoSynchronization::kPeriodGrowth);
+    longest = std::max(longest, plan.period);
+  }
+  EXPECT_GT(longest, 16u);
+}
+
+TEST(AutoSynchronizationTest, DelayedIsNotOfferedToALargeMomentum) {
+  VirtualJobOptions options = Options({.transfer_seconds = 0.2, .variance = 1000}, "auto");
+  options.planner.momentum = 0.9;
+  VirtualJob job(options);
+
+  job.Run(1000);
+
+  for (const Plan& plan : job.plans()) {
+    EXPECT_NE(plan.synchronization, Synchronization::kDelayed);
+  }
+}
+
+// Computing while gradients travel takes twice as long, which no measurement before could tell.
+TEST(AutoSynchronizationTest, AChangeThatDoesNotKeepItsPromiseIsTakenBackAndNotTriedAgainSoon) {
+  VirtualJobOptions options = Options(
+      {.transfer_seconds = 0.05, .learning_rate = "adascale", .delayed_slowdown = 2.5}, "auto");
+  options.loss.variance = 1;
+  VirtualJob job(options);
+
+  job.Run(3000);
+
+  const std::vector<Decision> decisions = job.DecisionsOf(Axis::kSynchronization);
+  ASSERT_GE(decisions.size(), 2u);
+  EXPECT_EQ(decisions[0].to, "delayed");
+  EXPECT_EQ(decisions[1].to, "every_step");
+  EXPECT_LT(decisions[1].round - decisions[0].round, 20u);
+  double pause = 0;
+  for (std::size_t i = 2; i < decisions.size(); i += 2) {
+    const double next = decisions[i].seconds - decisions[i - 1].seconds;
+    EXPECT_GT(next, 1.5 * pause);
+    pause = next;
+  }
+  EXPECT_LE(decisions.size(), 12u);
+}
+
+TEST(AutoSynchronizationTest, APeriodThatTheLossDoesNotBearIsTakenBack) {
+  VirtualJob job(
+      Options({.transfer_seconds = 0.6, .variance = 1000, .drift = 10, .learning_rate = "constant"},
+              "auto"));
+
+  job.RunUntil(400);
+
+  const std::vector<Decision> decisions = job.DecisionsOf(Axis::kSynchronization);
+  const auto back = std::ranges::find_if(decisions, [](const Decision& decision) {
+    return decision.from.starts_with("periodic") && decision.to == "every_step";
+  });
+  EXPECT_NE(back, decisions.end());
+}
+
+TEST(AutoSynchronizationRegretTest, NeverTakesMoreThanATenthLongerThanEveryStep) {
+  for (const double transfer : {0.003, 0.02, 0.06, 0.2, 0.6}) {
+    for (const double variance : {1.0, 30.0, 1000.0}) {
+      for (const double drift : {0.0, kDriftOfBound}) {
+        for (const char* learning_rate : {"auto", "constant"}) {
+          for (const double slowdown : {1.0, 1.5}) {
+            const Setting setting{.transfer_seconds = transfer,
+                                  .variance = variance,
+                                  .drift = drift,
+                                  .learning_rate = learning_rate,
+                                  .delayed_slowdown = slowdown};
+            EXPECT_LT(Regret(setting), 1.10)
+                << "D " << transfer << " variance " << variance << " drift " << drift << " "
+                << learning_rate << " slowdown " << slowdown;
+          }
+        }
+      }
+    }
+  }
+}
+
+// Local steps that are two and a half times as bad as the published bound says.
+TEST(AutoSynchronizationRegretTest, AtMostHalfAsLongAgainWhereLocalStepsAreWorst) {
+  for (const double transfer : {0.02, 0.06, 0.2, 0.6}) {
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+      const Setting setting{.transfer_seconds = transfer,
+                            .variance = 1000,
+                            .drift = 2.5 * kDriftOfBound,
+                            .learning_rate = "constant",
+                            .seed = seed};
+      EXPECT_LT(Regret(setting), 1.5) << "D " << transfer << " seed " << seed;
+    }
+  }
+}
+
+TEST(AutoSynchronizationRegretTest, WhereATransferIsDearItSavesAThirdOfTheTime) {
+  for (const char* learning_rate : {"auto", "constant"}) {
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+      const Setting setting{.transfer_seconds = 0.6, .learning_rate = learning_rate, .seed = seed};
+      EXPECT_LT(Regret(setting), 0.67) << learning_rate << " seed " << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tactus::policies

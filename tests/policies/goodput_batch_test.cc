@@ -1,0 +1,111 @@
+// GoodputBatch in a closed loop with workers whose noise scale is known.
+
+#include "policies/goodput_batch.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "policies/gradient_noise.h"
+#include "tests/policies/virtual_job.h"
+
+namespace tactus::policies {
+namespace {
+
+// A loss that stands still, so that the noise scale does: 1,000 samples.
+VirtualJobOptions Stationary(std::uint64_t seed) {
+  VirtualJobOptions options{
+      .workers = {{.speed = 400}, {.speed = 400}, {.speed = 200}, {.speed = 100}},
+      .transfer_seconds = 0.2,
+      .noise = 0.05,
+      .seed = seed};
+  options.planner.batch_policy = "auto";
+  options.planner.learning_rate_policy = "adascale";
+  options.loss = {.curvatures = {1e-6}, .variance = 1, .rate = 1e-9};
+  const double norm2 = 1e-12 / std::sqrt(1e-6);
+  options.loss.variance = 1000 * norm2;
+  return options;
+}
+
+double Total(const Plan& plan) {
+  return std::accumulate(plan.batch_sizes.begin(), plan.batch_sizes.end(), 0.0);
+}
+
+TEST(GoodputBatchTest, ComesCloseToTheBatchOfTheLargestGoodput) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    VirtualJob job(Stationary(seed));
+    const StepModel model{.samples_per_second = 1100, .fixed_seconds = 0.2};
+    const Efficiency efficiency{.base_batch = 32, .noise_samples = 1000};
+    const auto goodput = [&](double batch) {
+      return Goodput(model,
+                     {.batch = batch, .base_batch = 32, .noise_samples = efficiency.noise_samples});
+    };
+
+    job.Run(600);
+
+    // Best is sqrt(D V phi) = 469 samples; it starts with 128.
+    const double best = goodput(BestBatch(model, 1000));
+    ASSERT_GT(goodput(Total(job.plan())), 0.93 * best) << "seed " << seed;
+    ASSERT_LT(goodput(128), 0.80 * best);
+  }
+}
+
+TEST(GoodputBatchTest, NeverMoreThanDoublesAndNeverFlaps) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    VirtualJob job(Stationary(seed));
+
+    job.Run(4000);
+
+    for (std::size_t i = 1; i < job.plans().size(); ++i) {
+      const double growth = Total(job.plans()[i]) / Total(job.plans()[i - 1]);
+      ASSERT_LE(growth, 2 + 1e-9) << "seed " << seed;
+      ASSERT_GE(growth, 0.5 - 0.01) << "seed " << seed;
+    }
+    ASSERT_LE(job.DecisionsOf(Axis::kBatch).size(), 10u) << "seed " << seed;
+  }
+}
+
+TEST(GoodputBatchTest, KeepsTheBoundsOfEveryWorker) {
+  VirtualJobOptions options = Stationary(1);
+  options.planner.batch = {.per_worker = 32, .batch_min = 16, .batch_max = 48};
+  VirtualJob job(options);
+
+  job.Run(600);
+
+  for (const Plan& plan : job.plans()) {
+    for (const std::uint32_t size : plan.batch_sizes) {
+      EXPECT_GE(size, 16u);
+      EXPECT_LE(size, 48u);
+    }
+  }
+}
+
+TEST(GoodputBatchTest, PromisesWhatIsMeasuredLater) {
+  VirtualJob job(Stationary(3));
+
+  job.Run(600);
+
+  int compared = 0;
+  for (const Decision& decision : job.measured()) {
+    if (decision.metric != "useful samples/s") continue;
+    EXPECT_NEAR(*decision.measured_gain, decision.predicted_gain,
+                0.05 + 0.3 * decision.predicted_gain);
+    ++compared;
+  }
+  EXPECT_GE(compared, 1);
+}
+
+TEST(GoodputBatchTest, WithoutAMeasuredNoiseScaleTheTotalStays) {
+  VirtualJobOptions options = Stationary(1);
+  options.planner.learning_rate_policy = "constant";
+  options.planner.aggregation_policy = "adasum";
+  VirtualJob job(options);
+
+  job.Run(300);
+
+  for (const Plan& plan : job.plans()) EXPECT_EQ(Total(plan), 128);
+}
+
+}  // namespace
+}  // namespace tactus::policies

@@ -1,0 +1,180 @@
+// The planner as its caller sees it: first plans, changes of several axes at once, measured gains.
+
+#include "policies/planner.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "policies/axis_registry.h"
+#include "policies/compatibility.h"
+#include "tests/policies/round_reports.h"
+#include "tests/policies/virtual_job.h"
+
+namespace tactus::policies {
+namespace {
+
+PlannerOptions With(const SynchronizationOptions& synchronization) {
+  return {.synchronization = synchronization};
+}
+
+TEST(PlannerTest, AFirstPlanExplainsEveryAxis) {
+  Planner planner({});
+
+  const Revision first = planner.Start(3);
+
+  EXPECT_EQ(first.plan.batch_sizes, (std::vector<std::uint32_t>{32, 32, 32}));
+  EXPECT_EQ(first.plan.reason, "equal shares until speeds are measured");
+  ASSERT_EQ(first.decisions.size(), 4u);
+  for (const Decision& decision : first.decisions) {
+    EXPECT_TRUE(decision.from.empty());
+    EXPECT_FALSE(decision.to.empty());
+    EXPECT_FALSE(decision.reason.empty());
+  }
+}
+
+TEST(PlannerTest, FixedSynchronizationsStartAsTheJobAsks) {
+  EXPECT_EQ(Planner(With({.policy = "periodic", .period = 8})).Start(2).plan.period, 8u);
+  const Plan delayed = Planner(With({.policy = "delayed", .steps_max = 64})).Start(2).plan;
+  EXPECT_EQ(delayed.synchronization, Synchronization::kDelayed);
+  EXPECT_EQ(delayed.period, 64u);
+}
+
+TEST(PlannerTest, AMemberAloneRunsEveryStepUnderEveryPolicy) {
+  for (const std::string& name : PolicyNames(Axis::kSynchronization)) {
+    VirtualJobOptions options{.workers = {{.speed = 100}}, .noise = 0.05};
+    options.planner.synchronization = {.policy = name, .period = 8};
+    VirtualJob job(options);
+
+    job.Run(100);
+
+    EXPECT_EQ(job.plan().synchronization, Synchronization::kEveryStep) << name;
+    EXPECT_TRUE(job.DecisionsOf(Axis::kSynchronization).empty()) << name;
+  }
+}
+
+TEST(PlannerTest, EveryNamedPolicyExistsAndOthersAreUnknown) {
+  PlannerOptions options{.batch_policy = "quick", .aggregation_policy = "sum"};
+  options.synchronization.policy = "never";
+  options.learning_rate_policy = "warm";
+
+  EXPECT_EQ(UnknownPolicies(options).size(), 4u);
+  EXPECT_TRUE(UnknownPolicies({}).empty());
+  for (const Axis axis :
+       {Axis::kBatch, Axis::kSynchronization, Axis::kAggregation, Axis::kLearningRate}) {
+    const std::vector<std::string> names = PolicyNames(axis);
+    EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
+    for (const std::string& name : names) {
+      PlannerOptions one;
+      (axis == Axis::kBatch             ? one.batch_policy
+       : axis == Axis::kSynchronization ? one.synchronization.policy
+       : axis == Axis::kAggregation     ? one.aggregation_policy
+                                        : one.learning_rate_policy) = name;
+      EXPECT_NE(MakeAxisPolicy(axis, one), nullptr) << name;
+    }
+  }
+}
+
+TEST(PlannerTest, UnequalWorkersGetSharesAndThePromiseIsMeasured) {
+  VirtualJob job({.workers = {{.speed = 100}, {.speed = 25}}, .transfer_seconds = 0.2});
+
+  job.Run(40);
+
+  ASSERT_FALSE(job.decisions().empty());
+  const Decision& decision = job.decisions().front();
+  EXPECT_EQ(decision.axis, Axis::kBatch);
+  EXPECT_EQ(decision.from, "32 32");
+  EXPECT_EQ(decision.to, "52 12");
+  EXPECT_EQ(decision.plan_version, 2u);
+  EXPECT_EQ(decision.metric, "samples/s");
+  // 64 samples in 1.28 + 0.2 s before, in 0.52 + 0.2 s after.
+  EXPECT_NEAR(decision.predicted_gain, 1.48 / 0.72 - 1, 0.01);
+  ASSERT_FALSE(job.measured().empty());
+  EXPECT_NEAR(job.measured().front().measured_gain.value_or(0), decision.predicted_gain, 0.02);
+}
+
+TEST(PlannerTest, ADecisionKnowsItsRoundAndTheTrainingTime) {
+  VirtualJob job({.workers = {{.speed = 32}, {.speed = 8}}, .transfer_seconds = 1});
+
+  job.Run(6);
+
+  ASSERT_FALSE(job.decisions().empty());
+  EXPECT_EQ(job.decisions().front().round, 4u);
+  EXPECT_NEAR(job.decisions().front().seconds, 5 * (4 + 1), 1e-9);
+}
+
+TEST(PlannerTest, ALearningRateThatTheNewPlanForbidsChangesWithIt) {
+  VirtualJobOptions options{.workers = {{.speed = 100}, {.speed = 100}}, .transfer_seconds = 3};
+  options.planner.synchronization.policy = "auto";
+  options.planner.learning_rate_policy = "auto";
+  options.planner.momentum = 0.9;  // leaves periodic alone
+  VirtualJob job(options);
+  ASSERT_EQ(job.plan().learning_rate_rule, LearningRateRule::kAdascale);
+
+  job.Run(60);
+
+  ASSERT_EQ(job.plan().synchronization, Synchronization::kPeriodic);
+  EXPECT_EQ(job.plan().learning_rate_rule, LearningRateRule::kConstant);
+  const std::vector<Decision> rates = job.DecisionsOf(Axis::kLearningRate);
+  const std::vector<Decision> kinds = job.DecisionsOf(Axis::kSynchronization);
+  ASSERT_FALSE(rates.empty());
+  ASSERT_FALSE(kinds.empty());
+  EXPECT_EQ(rates[0].plan_version, kinds[0].plan_version);
+  EXPECT_EQ(rates[0].from, "adascale");
+  EXPECT_EQ(rates[0].to, "constant");
+}
+
+TEST(PlannerTest, AFixedLearningRateKeepsAutoFromWhatItForbids) {
+  VirtualJobOptions options{.workers = {{.speed = 100}, {.speed = 100}}, .transfer_seconds = 3};
+  options.planner.synchronization.policy = "auto";
+  options.planner.learning_rate_policy = "adascale";
+  VirtualJob job(options);
+
+  job.Run(300);
+
+  for (const Plan& plan : job.plans()) {
+    EXPECT_NE(plan.synchronization, Synchronization::kPeriodic);
+    EXPECT_EQ(plan.learning_rate_rule, LearningRateRule::kAdascale);
+  }
+  EXPECT_EQ(job.plan().synchronization, Synchronization::kDelayed);
+}
+
+TEST(PlannerTest, AfterAResumeItGoesOnUnderThePlanInForce) {
+  Planner planner(With({.policy = "adacomm", .period = 20, .interval_seconds = 10}));
+  Plan plan = TwoMembers();
+  plan.version = 7;
+  plan.synchronization = Synchronization::kPeriodic;
+  plan.period = 9;
+
+  planner.Resume(plan);
+  std::optional<Revision> revision;
+  for (std::uint64_t round = 100; round < 120 && !revision; ++round) {
+    for (const Report& report : ReportsOf(plan, round, {})) planner.Observe(report);
+    revision = planner.Decide(plan);
+  }
+
+  ASSERT_TRUE(revision.has_value());
+  EXPECT_EQ(revision->plan.version, 8u);
+  EXPECT_EQ(revision->plan.period, 5u) << "half of 9, as the loss stands still";
+}
+
+TEST(PlannerTest, APlanOfAnotherGroupIsLeftAlone) {
+  Planner planner({});
+  planner.Start(2);
+
+  EXPECT_FALSE(planner.Decide({.version = 1, .batch_sizes = {1, 2, 3}}).has_value());
+}
+
+TEST(PlannerTest, PeriodsFollowABatchThatLeavesThemNoRoom) {
+  PlannerOptions options{.batch = {.per_worker = 1u << 20}};
+  options.synchronization = {.policy = "periodic", .period = 64};
+  Planner planner(options);
+
+  const Plan plan = planner.Start(4).plan;
+
+  EXPECT_TRUE(Fits(plan, 4));
+  EXPECT_EQ(plan.period, 4u);
+}
+
+}  // namespace
+}  // namespace tactus::policies

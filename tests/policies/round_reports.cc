@@ -1,0 +1,56 @@
+#include "tests/policies/round_reports.h"
+
+#include <algorithm>
+
+namespace tactus::policies {
+
+std::vector<Report> ReportsOf(const Plan& plan, std::uint64_t round, const RoundFacts& facts) {
+  double longest = 0;
+  std::uint64_t samples = 0;
+  for (std::size_t rank = 0; rank < plan.batch_sizes.size(); ++rank) {
+    const std::uint64_t own = std::uint64_t{plan.batch_sizes[rank]} * plan.period;
+    longest = std::max(longest, static_cast<double>(own) / facts.speeds[rank]);
+    samples += own;
+  }
+  const double batch = static_cast<double>(samples);
+  const double members = static_cast<double>(plan.batch_sizes.size());
+  const double length =
+      plan.synchronization == Synchronization::kPeriodic ? facts.learning_rate * plan.period : 1;
+  std::vector<Report> reports;
+  for (std::size_t rank = 0; rank < plan.batch_sizes.size(); ++rank) {
+    const std::uint64_t own = std::uint64_t{plan.batch_sizes[rank]} * plan.period;
+    const double compute = static_cast<double>(own) / facts.speeds[rank];
+    const double waited = longest + facts.transfer_seconds - compute;
+    reports.push_back(
+        {.round = round,
+         .plan_version = plan.version,
+         .rank = static_cast<std::uint32_t>(rank),
+         .samples = own,
+         .steps = plan.period,
+         .compute_seconds = compute,
+         .blocked_seconds = waited,
+         .transfer_seconds = waited,
+         .round_seconds = longest + facts.transfer_seconds,
+         .gradient_norm2_global = length * length * (1 + facts.noise_scale / batch),
+         .samples_global = samples,
+         .loss_mean_global = facts.loss,
+         .nonfinite_members = facts.nonfinite_members,
+         .contributors = static_cast<std::uint32_t>(plan.batch_sizes.size()),
+         .samples_gradient_norm2 = length * length * (batch + members * facts.noise_scale),
+         .orthogonality = facts.orthogonality,
+         .learning_rate = facts.learning_rate});
+  }
+  return reports;
+}
+
+void ObserveRounds(Observations& seen, const Plan& plan, const Rounds& rounds,
+                   const RoundFacts& facts) {
+  for (int i = 0; i < rounds.count; ++i) {
+    const std::uint64_t round = rounds.first + static_cast<std::uint64_t>(i);
+    for (const Report& report : ReportsOf(plan, round, facts)) seen.Observe(report);
+  }
+}
+
+Plan TwoMembers() { return {.version = 1, .batch_sizes = {32, 32}}; }
+
+}  // namespace tactus::policies
