@@ -81,7 +81,7 @@ struct Setting {
 
 Cost Measure(const Setting& setting) {
   Planner planner(Auto());
-  Plan plan = planner.Start(setting.workers).plan;
+  Plan plan = planner.Start({.members = setting.workers}).plan;
   Rng rng(1);
   Cost cost;
   std::vector<double> each;

@@ -43,7 +43,7 @@ BatchAxis::BatchAxis(std::unique_ptr<BatchPolicy> policy) : policy_(std::move(po
 }
 
 std::string BatchAxis::Start(Plan& first, const Observations& seen) {
-  BatchDecision decision = policy_->Start(seen.members());
+  BatchDecision decision = policy_->Start(seen.group());
   first.batch_sizes = std::move(decision.batch_sizes);
   return std::move(decision.reason);
 }

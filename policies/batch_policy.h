@@ -32,9 +32,9 @@ class BatchPolicy {
  public:
   virtual ~BatchPolicy() = default;
 
-  // A (new) group of `members` ranks starts, >= 1; what was learned of former ranks is forgotten.
-  // Returns the sizes to start with.
-  virtual BatchDecision Start(std::uint32_t members) = 0;
+  // A (new) group starts; what was learned of former ranks is forgotten. Returns the sizes to start
+  // with.
+  virtual BatchDecision Start(const StartingGroup& group) = 0;
 
   // Folds one worker's report in.
   virtual void Observe(const Report& report) = 0;

@@ -4,10 +4,10 @@
 
 namespace tactus::policies {
 
-BatchDecision FixedBatch::Start(std::uint32_t members) {
+BatchDecision FixedBatch::Start(const StartingGroup& group) {
   const std::uint32_t size =
       std::clamp(options_.per_worker, options_.batch_min, options_.batch_max);
-  return {.batch_sizes = std::vector<std::uint32_t>(members, size),
+  return {.batch_sizes = std::vector<std::uint32_t>(group.members, size),
           .reason = "fixed: " + std::to_string(size) + " samples for every worker"};
 }
 

@@ -10,7 +10,7 @@ class FixedBatch final : public BatchPolicy {
  public:
   explicit FixedBatch(const BatchOptions& options) : options_(options) {}
 
-  BatchDecision Start(std::uint32_t members) override;
+  BatchDecision Start(const StartingGroup& group) override;
   void Observe(const Report& report) override;
   BatchDecision Decide(const std::vector<std::uint32_t>& in_force) override;
 

@@ -31,9 +31,9 @@ GoodputBatch::GoodputBatch(const BatchOptions& options, double base_batch)
 std::string GoodputBatch::Start(Plan& first, const Observations& seen) {
   promising_rounds_ = 0;
   rested_rounds_ = 0;
-  BatchDecision decision = split_.Start(seen.members());
+  BatchDecision decision = split_.Start(seen.group());
   first.batch_sizes = std::move(decision.batch_sizes);
-  return "equal shares until speeds and the noise of gradients are measured";
+  return std::move(decision.reason);
 }
 
 std::optional<Proposal> GoodputBatch::Decide(const Situation& situation) {

@@ -28,8 +28,10 @@ double Median(std::vector<double> values) {
 
 }  // namespace
 
-void Observations::Start(std::uint32_t members) {
-  TACTUS_CHECK(members >= 1);
+void Observations::Start(const StartingGroup& group) {
+  TACTUS_CHECK(group.members >= 1);
+  group_ = group;
+  const std::uint32_t members = group.members;
   estimators_.assign(members, SpeedEstimator());
   speeds_now_.assign(members, 0.0);
   speeds_known_ = false;

@@ -47,9 +47,10 @@ class Observations {
   // loss_floor: F_inf, that the loss never falls below.
   explicit Observations(double loss_floor = 0) : loss_floor_(loss_floor) {}
 
-  // A (new) group of `members`, >= 1. Speeds and transfer are forgotten; the training time, the
-  // losses and the noise scale are kept.
-  void Start(std::uint32_t members);
+  // A (new) group. Speeds and transfer are forgotten; the training time, the losses and the noise
+  // scale are kept.
+  void Start(const StartingGroup& group);
+  const StartingGroup& group() const { return group_; }
 
   // Rounds of this version and later run under that plan, until another one is expected.
   void Expect(const Plan& plan);
@@ -124,6 +125,7 @@ class Observations {
   const Plan& PlanOf(std::uint64_t version) const;
 
   const double loss_floor_;
+  StartingGroup group_{};
   std::vector<SpeedEstimator> estimators_;  // one a rank
   std::vector<double> speeds_now_;          // what they say after the last whole round
   bool speeds_known_ = false;

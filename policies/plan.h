@@ -55,6 +55,14 @@ struct Plan {
 // step and at most kRoundSamplesMax a round, a period that fits the synchronization.
 bool Fits(const Plan& plan, std::uint32_t members);
 
+// Who starts.
+struct StartingGroup {
+  std::uint32_t members = 1;  // >= 1
+  // Samples/s that each measured by itself before the first round, by rank; 0: it did not. Empty:
+  // nobody did.
+  std::vector<double> speeds{};
+};
+
 // What one worker saw in one applied round. Times are durations of its own clock, in seconds.
 struct Report {
   std::uint64_t round = 0;         // counts applied rounds of the job, from 0

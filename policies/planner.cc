@@ -116,16 +116,16 @@ Planner::Planner(const PlannerOptions& options) : parts_(std::make_unique<Parts>
 
 Planner::~Planner() = default;
 
-Revision Planner::Start(std::uint32_t members) {
+Revision Planner::Start(const StartingGroup& group) {
   Parts& parts = *parts_;
   parts.gains.Forget();
-  parts.seen.Start(members);
+  parts.seen.Start(group);
   Revision revision;
   std::array<std::string, 4> reasons;
   for (const Axis axis : kAxesOfStart) {
     reasons[IndexOf(axis)] = parts.PolicyOf(axis).Start(revision.plan, parts.seen);
   }
-  TACTUS_CHECK(Fits(revision.plan, members));
+  TACTUS_CHECK(Fits(revision.plan, group.members));
   TACTUS_CHECK(Allowed(revision.plan, parts.options.optimizer));
   revision.plan.reason = reasons[IndexOf(Axis::kBatch)];
   for (const Axis axis : kAxesOfStart) {
@@ -139,7 +139,7 @@ Revision Planner::Start(std::uint32_t members) {
 
 void Planner::Resume(const Plan& in_force) {
   Parts& parts = *parts_;
-  Start(static_cast<std::uint32_t>(in_force.batch_sizes.size()));
+  Start({.members = static_cast<std::uint32_t>(in_force.batch_sizes.size())});
   parts.seen.Expect(in_force);
   for (const Axis axis : kAxesOfStart) parts.PolicyOf(axis).Resume(in_force);
 }

@@ -53,9 +53,9 @@ class PlanPolicy {
  public:
   virtual ~PlanPolicy() = default;
 
-  // A (new) group of `members` ranks starts, >= 1; what was learned of former ranks is forgotten,
-  // what was learned of the loss is kept.
-  virtual Revision Start(std::uint32_t members) = 0;
+  // A (new) group starts; what was learned of former ranks is forgotten, what was learned of the
+  // loss is kept.
+  virtual Revision Start(const StartingGroup& group) = 0;
 
   // Goes on under a plan that a former coordinator made.
   virtual void Resume(const Plan& in_force) = 0;
@@ -79,7 +79,7 @@ class Planner final : public PlanPolicy {
   explicit Planner(const PlannerOptions& options);
   ~Planner() override;
 
-  Revision Start(std::uint32_t members) override;
+  Revision Start(const StartingGroup& group) override;
   void Resume(const Plan& in_force) override;
   void Observe(const Report& report) override;
   std::optional<Revision> Decide(const Plan& in_force) override;

@@ -101,11 +101,18 @@ std::vector<std::uint32_t> ProportionalShares(const std::vector<double>& speeds,
   return shares;
 }
 
-BatchDecision ProportionalBatch::Start(std::uint32_t members) {
-  speeds_.assign(members, SpeedEstimator());
-  total_ = std::uint64_t{options_.per_worker} * members;
+BatchDecision ProportionalBatch::Start(const StartingGroup& group) {
+  speeds_.assign(group.members, SpeedEstimator());
+  total_ = std::uint64_t{options_.per_worker} * group.members;
   gain_least_ = kGainMin;
-  const std::vector<double> equal(members, 1.0);
+  const auto measured = [](double speed) { return speed > 0 && std::isfinite(speed); };
+  if (group.speeds.size() == group.members && std::ranges::all_of(group.speeds, measured)) {
+    const auto [slowest, fastest] = std::ranges::minmax(group.speeds);
+    return {.batch_sizes = ProportionalShares(group.speeds, total_, options_),
+            .reason = "shares follow the speeds that the workers tried out: " + Figure(slowest) +
+                      " to " + Figure(fastest) + " samples/s"};
+  }
+  const std::vector<double> equal(group.members, 1.0);
   return {.batch_sizes = ProportionalShares(equal, total_, options_),
           .reason = "equal shares until speeds are measured"};
 }

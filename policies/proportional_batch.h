@@ -26,7 +26,8 @@ namespace tactus::policies {
 std::vector<std::uint32_t> ProportionalShares(const std::vector<double>& speeds,
                                               std::uint64_t total, const BatchOptions& options);
 
-// Proposes ProportionalShares of the estimated speeds, once every member was seen kObservationsMin
+// Starts with ProportionalShares of the speeds that the workers tried out before the first round, or
+// equal ones. Then proposes ProportionalShares of the estimated speeds, once every member was seen kObservationsMin
 // rounds, if that is worth it and not an effect of noise:
 //
 //   gain(v) = 1 - longest(b'(v), v) / longest(b, v),   longest(b, v) = max_i b_i / v_i
@@ -63,7 +64,7 @@ class ProportionalBatch final : public BatchPolicy {
 
   explicit ProportionalBatch(const BatchOptions& options) : options_(options) {}
 
-  BatchDecision Start(std::uint32_t members) override;
+  BatchDecision Start(const StartingGroup& group) override;
   void Observe(const Report& report) override;
   BatchDecision Decide(const std::vector<std::uint32_t>& in_force) override;
 

@@ -12,8 +12,8 @@ namespace {
 // Rounds that members who died never close are forgotten when so many newer ones are there.
 constexpr std::size_t kOpenRoundsMax = 8;
 
-// A group is said to stand still when it closed no round for so many of its longest rounds: more than
-// the slow phase of a device takes.
+// A group is said to stand still when it closed no round for so many of its longest rounds: more
+// than the slow phase of a device takes.
 constexpr int kStillRounds = 16;
 constexpr std::uint64_t kKnownRounds = 5;
 

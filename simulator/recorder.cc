@@ -8,7 +8,7 @@
 namespace tactus::simulator {
 namespace {
 
-constexpr std::size_t kSmoothedRounds = 20;  // as engine::LossWindow::kRounds
+constexpr std::size_t kSmoothedRounds = 20;  // for curves; what stops a job is engine::LossWindow
 
 double SecondsOf(Instant time) { return ToSeconds(time.time_since_epoch()); }
 

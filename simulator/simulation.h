@@ -35,6 +35,7 @@ struct SimulatedJob {
   // an even pace and their reductions start, [0, 1].
   double backward_share = 0;
   double submit_seconds = 0;
+  bool tries_out = true;                   // workers measure their speed before the first round
   double load_seconds = 1;                 // of a worker: from its start to Ready
   double conclude_seconds = 0.5;           // of a worker: from the last round to Finished
   std::optional<double> cancel_seconds{};  // a user cancels it then, if it is not over

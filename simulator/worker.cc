@@ -85,7 +85,8 @@ int Worker::RunToEnd() {
   around_.recorder.OnSpan(order_.track, TraceSpan::Kind::kLoad, begun, scheduler.now());
   const Learner& learner = *around_.job.learner;
   around_.say(job::ReadyMessage{.parameters = cuda::FlatLength(learner.segments()),
-                                .train_samples = learner.train_samples()});
+                                .train_samples = learner.train_samples(),
+                                .samples_per_second = TriedOut()});
   const std::optional<job::GroupMessage> group = AwaitGroup();
   if (!group) return 0;
   around_.say(job::EndpointMessage{.generation = group->generation, .endpoint = order_.endpoint});
@@ -97,6 +98,15 @@ int Worker::RunToEnd() {
   Meet(*group, *peers);
   if (const int exit_code = Train(); exit_code != 0 || process_.killed()) return exit_code;
   return Conclude();
+}
+
+// The device's speed as its model has it: what noise does to a measurement of a second is little.
+double Worker::TriedOut() const {
+  if (!around_.job.tries_out) return 0;
+  const DeviceModel& model = around_.device.model();
+  const double samples =
+      std::min(around_.job.settings.adapt.batch.per_worker, around_.job.engine.micro_batch);
+  return samples / (model.batch_seconds + samples * model.sample_seconds);
 }
 
 std::optional<job::GroupMessage> Worker::AwaitGroup() {

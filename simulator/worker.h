@@ -79,6 +79,7 @@ class Worker {
   void Meet(const job::GroupMessage& group, const job::PeersMessage& peers);
   int Train();
   engine::StepResult Compute(const engine::Batch& batch);
+  double TriedOut() const;
   Duration MakeSegmentsReady(Duration whole);
   void OnRound(const policies::Report& report);
   void TakeMessages();

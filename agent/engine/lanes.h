@@ -18,9 +18,8 @@ namespace tactus::engine {
 // samples a member, and a group whose sum is larger must not be formed (RoundEngine checks).
 struct Lanes {
   double samples = 0;
-  double loss_sum = 0;  // over samples
-  double samples_gradient_norm2 =
-      0;  // b_i ||g_i||^2, g_i the member's mean gradient or delta
+  double loss_sum = 0;                // over samples
+  double samples_gradient_norm2 = 0;  // b_i ||g_i||^2, g_i the member's mean gradient or delta
   double members = 0;
   double nonfinite = 0;      // members whose gradient or loss is not finite
   double plan_votes = 0;     // members that hold the next plan (version in force + 1)

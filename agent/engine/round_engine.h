@@ -139,7 +139,7 @@ class RoundEngine {
   std::uint64_t rounds() const { return rounds_; }    // applied
   std::uint64_t samples() const { return samples_; }  // of this member, in applied rounds
   std::uint64_t samples_global() const { return samples_global_; }
-  double train_loss() const { return losses_.Mean(); }    // of the last LossWindow::kRounds
+  double train_loss() const { return losses_.Mean(); }    // of a LossWindow
   Duration train_time() const { return edge_ - begun_; }  // up to the last round's edge
   int nonfinite_rounds() const { return static_cast<int>(nonfinite_rounds_); }  // in a row, now
 

@@ -62,7 +62,8 @@ void RoundEngine::Update(const Round& round, std::span<const float> vector, cons
     }
   }
   learning_rate_.Applied(round.rule, facts);
-  losses_.Add(lanes.loss_sum, lanes.samples);
+  const bool periodic = plan_.synchronization == policies::Synchronization::kPeriodic;
+  losses_.Add(lanes.loss_sum, lanes.samples, periodic ? plan_.period : 1);
 }
 
 // Sum to mean, and clipping: min(1, clip / ||g||) / divisor. Source: design; clipping as

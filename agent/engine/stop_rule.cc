@@ -5,9 +5,13 @@
 
 namespace tactus::engine {
 
-void LossWindow::Add(double loss_sum, double samples) {
-  if (rounds_.size() == kRounds) rounds_.pop_front();
-  rounds_.push_back({loss_sum, samples});
+void LossWindow::Add(double loss_sum, double samples, std::uint64_t steps) {
+  rounds_.push_back({.loss_sum = loss_sum, .samples = samples, .steps = steps});
+  steps_ += steps;
+  while (steps_ - rounds_.front().steps >= kSteps) {
+    steps_ -= rounds_.front().steps;
+    rounds_.pop_front();
+  }
 }
 
 double LossWindow::Mean() const {

@@ -13,28 +13,32 @@ namespace tactus::engine {
 
 // The first condition that holds ends the job. At least one is set by a job file.
 struct StopOptions {
-  std::optional<double> train_loss{};     // mean of the last kLossRounds rounds at or below
+  std::optional<double> train_loss{};     // mean of a LossWindow at or below
   std::optional<std::uint64_t> epochs{};  // completed, >= 1
   std::optional<std::uint64_t> rounds{};  // applied, >= 1
   std::optional<double> steps{};          // progress in base steps, > 0
   std::optional<Duration> time{};         // since the first round's start, > 0
 };
 
-// The samples-weighted mean loss of the latest rounds.
+// The samples-weighted mean loss of the latest rounds that have kSteps steps together: rounds of
+// many local steps are long, and so many of them would look far back.
 class LossWindow {
  public:
-  static constexpr std::size_t kRounds = 20;
+  static constexpr std::uint64_t kSteps = 20;
 
-  void Add(double loss_sum, double samples);
-  bool full() const { return rounds_.size() == kRounds; }
+  // A round's. steps: of one member, >= 1.
+  void Add(double loss_sum, double samples, std::uint64_t steps);
+  bool full() const { return steps_ >= kSteps; }
   double Mean() const;  // 0 before the first round
 
  private:
   struct Entry {
-    double loss_sum;
-    double samples;
+    double loss_sum = 0;
+    double samples = 0;
+    std::uint64_t steps = 0;
   };
-  std::deque<Entry> rounds_;  // at most kRounds
+  std::deque<Entry> rounds_;  // at most kSteps
+  std::uint64_t steps_ = 0;   // of them
 };
 
 // What is known at a round's edge, equal on all members.

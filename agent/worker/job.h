@@ -26,6 +26,7 @@ struct WorkerJob {
   double block_momentum = 0;
   bool keep_local_momentum = true;
   engine::StopOptions stop;
+  std::uint32_t per_worker = 32;  // samples of a step, to begin with
   std::uint32_t micro_batch = 64;
   std::uint64_t seed = 1;
   std::optional<Duration> snapshots_every;  // of training

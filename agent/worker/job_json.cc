@@ -5,7 +5,6 @@
 namespace tactus::worker {
 namespace {
 
-constexpr std::uint32_t kPerWorker = 32;
 constexpr double kAdacommBlockMomentum = 0.3;
 
 model::ModelOptions ParseModel(const FieldReader& model) {
@@ -94,6 +93,7 @@ policies::Schedule ParseSchedule(const FieldReader& reader, double base) {
 
 void ParseAdapt(const FieldReader& adapt, WorkerJob& job) {
   const FieldReader batch = adapt.Object("batch");
+  job.per_worker = Narrow(batch.Unsigned("perWorker")).value_or(job.per_worker);
   job.micro_batch = Narrow(batch.Unsigned("microBatch")).value_or(job.micro_batch);
 
   const FieldReader rate = adapt.Object("learningRate");
@@ -102,7 +102,7 @@ void ParseAdapt(const FieldReader& adapt, WorkerJob& job) {
   job.learning_rate.schedule = ParseSchedule(rate.Object("schedule"), base);
   job.learning_rate.base_batch =
       Narrow(rate.Unsigned("baseBatch"))
-          .value_or(Narrow(batch.Unsigned("perWorker")).value_or(kPerWorker));
+          .value_or(job.per_worker);
 
   const FieldReader synchronization = adapt.Object("synchronization");
   const bool adacomm = synchronization.String("policy") == "SYNCHRONIZATION_POLICY_ADACOMM";

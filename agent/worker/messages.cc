@@ -78,7 +78,8 @@ Json ToJson(const ReadyMessage& ready) {
   return {{"ready",
            {{"parameters", Wide(ready.parameters)},
             {"trainSamples", Wide(ready.train_samples)},
-            {"validationSamples", Wide(ready.validation_samples)}}}};
+            {"validationSamples", Wide(ready.validation_samples)},
+            {"samplesPerSecond", ready.samples_per_second}}}};
 }
 
 Json ToJson(const EndpointMessage& endpoint) {

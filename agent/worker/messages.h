@@ -48,6 +48,7 @@ struct ReadyMessage {
   std::uint64_t parameters = 0;
   std::uint64_t train_samples = 0;
   std::uint64_t validation_samples = 0;
+  double samples_per_second = 0;
 };
 struct EndpointMessage {
   std::uint64_t generation = 0;

@@ -18,6 +18,11 @@ namespace {
 
 constexpr Duration kFlushLimit = std::chrono::seconds(30);
 constexpr std::uint64_t kTryOutSamples = 2;
+// Of the measurement before the first round: enough that a device's clock, a compiler's warm-up and
+// a scheduler's quota have little part in it.
+constexpr int kWarmUpPasses = 3;
+constexpr int kTimedPassesMax = 20;
+constexpr Duration kTimedLeast = std::chrono::milliseconds(500);
 
 std::uint64_t Fnv1a(std::span<const float> values) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
@@ -51,10 +56,11 @@ absl::Status Worker::Run() {
 absl::Status Worker::RunToEnd() {
   if (absl::Status s = AwaitStart(); !s.ok()) return s;
   if (absl::Status s = Load(); !s.ok()) return s;
-  link_.Send(ReadyMessage{
-      .parameters = parameters_.size(),
-      .train_samples = data_.train->size(),
-      .validation_samples = data_.validation == nullptr ? 0 : data_.validation->size()});
+  link_.Send(
+      ReadyMessage{.parameters = parameters_.size(),
+                   .train_samples = data_.train->size(),
+                   .validation_samples = data_.validation == nullptr ? 0 : data_.validation->size(),
+                   .samples_per_second = samples_per_second_});
   const absl::StatusOr<GroupMessage> group = AwaitGroup();
   if (!group.ok()) return group.status();
   if (left_) return absl::OkStatus();
@@ -95,15 +101,38 @@ absl::Status Worker::Load() {
   return TryOut();
 }
 
-// One pass over a few samples, before anybody waits for this worker.
+// A pass over a few samples before anybody waits for this worker; then its speed, from which the
+// first round's shares are made.
 absl::Status Worker::TryOut() {
   cuda::Buffer scratch = device_->Allocate(parameters_.size());
   model_->Bind(parameters_.span(), scratch.span());
   std::vector<std::uint64_t> indices(std::min(kTryOutSamples, data_.train->size()));
   std::iota(indices.begin(), indices.end(), 0);
   absl::Status status = model_->TryOut(reader_->Read(indices));
+  if (status.ok()) status = MeasureSpeed();
   gradients_ = std::move(scratch);
   return status;
+}
+
+absl::Status Worker::MeasureSpeed() {
+  const std::uint64_t batch = std::min(start_.job.per_worker, start_.job.micro_batch);
+  std::vector<std::uint64_t> indices(std::min(batch, data_.train->size()));
+  std::iota(indices.begin(), indices.end(), 0);
+  SpeedEmulation emulation(start_.emulated_speed, start_.emulated_cpu_factor);
+  Duration taken{};
+  int timed = 0;
+  for (int pass = 0; timed < kTimedPassesMax && taken < kTimedLeast; ++pass) {
+    const Instant started = Now();
+    emulation.Begin();
+    if (absl::Status s = model_->TryOut(reader_->Read(indices)); !s.ok()) return s;
+    const Duration duration = emulation.AwaitEnd() - started;
+    if (pass < kWarmUpPasses) continue;
+    taken += duration;
+    ++timed;
+  }
+  const double samples = static_cast<double>(indices.size()) * timed;
+  samples_per_second_ = taken > Duration{} ? samples / ToSeconds(taken) : 0;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<GroupMessage> Worker::AwaitGroup() {

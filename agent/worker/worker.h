@@ -33,6 +33,7 @@ class Worker {
   absl::Status AwaitStart();
   absl::Status Load();
   absl::Status TryOut();
+  absl::Status MeasureSpeed();
   absl::StatusOr<GroupMessage> AwaitGroup();
   absl::Status Meet(const GroupMessage& group);
   std::vector<std::string> ExchangeEndpoints(std::uint64_t generation, std::string own);
@@ -50,6 +51,7 @@ class Worker {
   cuda::Buffer gradients_;
   std::unique_ptr<model::Model> model_;
   std::unique_ptr<ExampleReader> reader_;
+  double samples_per_second_ = 0;  // tried out before the first round
   GroupMessage group_;
   std::unique_ptr<collective::Transport> transport_;
   std::unique_ptr<engine::RoundEngine> engine_;

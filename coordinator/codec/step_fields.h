@@ -43,6 +43,7 @@ void Fields(auto& archive, Of<job::ReadyMessage> auto& message) {
   archive("parameters", message.parameters);
   archive("train_samples", message.train_samples);
   archive("validation_samples", message.validation_samples);
+  archive("samples_per_second", message.samples_per_second);
 }
 
 template <>

@@ -111,4 +111,12 @@ std::uint64_t GroupFormation::train_samples() const {
   return ready_.front()->train_samples;
 }
 
+std::vector<double> GroupFormation::speeds() const {
+  std::vector<double> speeds;
+  for (const std::optional<ReadyMessage>& ready : ready_) {
+    speeds.push_back(ready->samples_per_second);
+  }
+  return speeds;
+}
+
 }  // namespace tactus::job

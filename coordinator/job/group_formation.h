@@ -49,6 +49,8 @@ class GroupFormation {
   std::vector<std::string> endpoints() const;  // by rank; requires: formed
   std::vector<std::uint32_t> Missing() const;  // ranks that the present phase waits for
   std::uint64_t train_samples() const;         // requires: not loading
+  // Samples/s that the members tried out, by rank; 0: not. Requires: not loading.
+  std::vector<double> speeds() const;
 
  private:
   Phase phase_ = Phase::kLoading;

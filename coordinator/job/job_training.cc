@@ -25,7 +25,8 @@ void JobController::On(std::uint32_t rank, const ReadyMessage& message, Turn tur
 void JobController::FormGroup(Turn turn) {
   ++record_.generation;
   formation_->Begin(record_.generation);
-  const policies::Revision first = steering_.Start(size());
+  const policies::Revision first =
+      steering_.Start({.members = size(), .speeds = formation_->speeds()});
   const policies::Plan& plan = first.plan;
   record_.newest_plan = plan;
   Progress progress;

@@ -12,9 +12,9 @@ Steering::Steering(std::unique_ptr<policies::PlanPolicy> policy, std::uint64_t l
   newest_.version = last_version;
 }
 
-policies::Revision Steering::Start(std::uint32_t members) {
-  policies::Revision revision = policy_->Start(members);
-  TACTUS_CHECK(policies::Fits(revision.plan, members));
+policies::Revision Steering::Start(const policies::StartingGroup& group) {
+  policies::Revision revision = policy_->Start(group);
+  TACTUS_CHECK(policies::Fits(revision.plan, group.members));
   Number(revision);
   adopted_ = newest_;
   return revision;

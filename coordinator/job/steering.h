@@ -19,9 +19,9 @@ class Steering {
   // policy: not null. last_version: of any plan that the job ever had; 0: none.
   Steering(std::unique_ptr<policies::PlanPolicy> policy, std::uint64_t last_version);
 
-  // A new group of `members`, >= 1, starts. Returns its first plan, which counts as adopted, and
+  // A new group starts. Returns its first plan, which counts as adopted, and
   // why it is as it is.
-  policies::Revision Start(std::uint32_t members);
+  policies::Revision Start(const policies::StartingGroup& group);
 
   // Goes on after a restart with what was on record; the policy learns anew. An empty or older
   // `newest` means that nothing was travelling.

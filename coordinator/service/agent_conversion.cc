@@ -89,7 +89,8 @@ absl::StatusOr<job::FromWorker> FromProto(const v1::FromWorker& proto) {
     case v1::FromWorker::kReady:
       return job::ReadyMessage{.parameters = proto.ready().parameters(),
                                .train_samples = proto.ready().train_samples(),
-                               .validation_samples = proto.ready().validation_samples()};
+                               .validation_samples = proto.ready().validation_samples(),
+                               .samples_per_second = proto.ready().samples_per_second()};
     case v1::FromWorker::kEndpoint:
       return job::EndpointMessage{.generation = proto.endpoint().generation(),
                                   .endpoint = proto.endpoint().endpoint()};

@@ -91,10 +91,14 @@ TEST(WorkerSchemaTest, ReportsAreReadFieldByField) {
 
 TEST(WorkerSchemaTest, OtherMessagesUpAreReadToo) {
   const v1::FromWorker ready =
-      Parse(worker::ReadyMessage{.parameters = 1, .train_samples = 2, .validation_samples = 3});
+      Parse(worker::ReadyMessage{.parameters = 1,
+                                 .train_samples = 2,
+                                 .validation_samples = 3,
+                                 .samples_per_second = 4.5});
   EXPECT_EQ(ready.ready().parameters(), 1u);
   EXPECT_EQ(ready.ready().train_samples(), 2u);
   EXPECT_EQ(ready.ready().validation_samples(), 3u);
+  EXPECT_EQ(ready.ready().samples_per_second(), 4.5);
 
   const std::string bytes("\0\x01\xff", 3);
   EXPECT_EQ(

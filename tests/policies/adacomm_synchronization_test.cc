@@ -66,7 +66,7 @@ TEST(AdacommSynchronizationTest, WithoutAPeriodASearchFindsOneThatHelps) {
 TEST(AdacommSynchronizationTest, ThePeriodIsTheRulesOnTheMeasuredLoss) {
   Planner planner(
       {.synchronization = {.policy = "adacomm", .period = 20, .interval_seconds = 100}});
-  Plan plan = planner.Start(2).plan;
+  Plan plan = planner.Start({.members = 2}).plan;
   plan.version = 1;
   std::uint64_t round = 0;
   const auto run = [&](int rounds, double loss) -> std::optional<Revision> {
@@ -91,7 +91,7 @@ TEST(AdacommSynchronizationTest, ThePeriodIsTheRulesOnTheMeasuredLoss) {
 
 TEST(AdacommSynchronizationTest, ALostRoundHalvesThePeriod) {
   Planner planner({.synchronization = {.policy = "adacomm", .period = 16}});
-  Plan plan = planner.Start(2).plan;
+  Plan plan = planner.Start({.members = 2}).plan;
   plan.version = 1;
   const auto round = [&](std::uint64_t number, const RoundFacts& facts) {
     for (const Report& report : ReportsOf(plan, number, facts)) planner.Observe(report);
@@ -107,7 +107,7 @@ TEST(AdacommSynchronizationTest, ALostRoundHalvesThePeriod) {
 
 TEST(AdacommSynchronizationTest, ANewGroupGoesOnWithThePeriodThatWasReached) {
   Planner planner({.synchronization = {.policy = "adacomm", .period = 20, .interval_seconds = 10}});
-  Plan plan = planner.Start(2).plan;
+  Plan plan = planner.Start({.members = 2}).plan;
   plan.version = 1;
   std::optional<Revision> revision;
   for (std::uint64_t round = 0; round < 40 && !revision; ++round) {
@@ -116,7 +116,7 @@ TEST(AdacommSynchronizationTest, ANewGroupGoesOnWithThePeriodThatWasReached) {
   }
   ASSERT_TRUE(revision.has_value());
 
-  const Plan next = planner.Start(3).plan;
+  const Plan next = planner.Start({.members = 3}).plan;
 
   EXPECT_EQ(next.period, revision->plan.period);
   EXPECT_LT(next.period, 20u);

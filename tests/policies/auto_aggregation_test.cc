@@ -44,7 +44,7 @@ TEST(AutoAggregationTest, InPureNoiseAdasumIsWorthAllSamplesAndTooMuchWhereTheRa
 class AutoAggregationLoopTest : public testing::Test {
  protected:
   AutoAggregationLoopTest() : planner_({.aggregation_policy = "auto"}) {
-    plan_ = planner_.Start(4).plan;
+    plan_ = planner_.Start({.members = 4}).plan;
     plan_.version = 1;
   }
 

@@ -28,7 +28,7 @@ TEST(BatchPolicyRegistryTest, EveryPolicyStartsWithEqualSharesAndAReason) {
   for (const std::string& name : BatchPolicyNames()) {
     const auto policy = MakeBatchPolicy(name, {.per_worker = 7});
 
-    const BatchDecision decision = policy->Start(3);
+    const BatchDecision decision = policy->Start({.members = 3});
 
     EXPECT_EQ(decision.batch_sizes, (Sizes{7, 7, 7})) << name;
     EXPECT_FALSE(decision.reason.empty()) << name;
@@ -40,14 +40,14 @@ TEST(BatchPolicyRegistryTest, EveryPolicyKeepsTheBoundsAtTheStart) {
     const auto small = MakeBatchPolicy(name, {.per_worker = 2, .batch_min = 4});
     const auto large = MakeBatchPolicy(name, {.per_worker = 64, .batch_max = 16});
 
-    EXPECT_EQ(small->Start(2).batch_sizes, (Sizes{4, 4})) << name;
-    EXPECT_EQ(large->Start(2).batch_sizes, (Sizes{16, 16})) << name;
+    EXPECT_EQ(small->Start({.members = 2}).batch_sizes, (Sizes{4, 4})) << name;
+    EXPECT_EQ(large->Start({.members = 2}).batch_sizes, (Sizes{16, 16})) << name;
   }
 }
 
 TEST(FixedBatchTest, NeverChangesWhateverItSees) {
   FixedBatch policy({.per_worker = 8});
-  const Sizes sizes = policy.Start(2).batch_sizes;
+  const Sizes sizes = policy.Start({.members = 2}).batch_sizes;
 
   for (std::uint64_t round = 0; round < 100; ++round) {
     policy.Observe({.round = round, .rank = 0, .samples = 8, .compute_seconds = 0.1});

@@ -24,7 +24,7 @@ class ChangeTrialTest : public testing::Test {
   };
 
   ChangeTrialTest() {
-    seen_.Start(2);
+    seen_.Start({.members = 2});
     seen_.Expect(plan_);
     Run(40, {});
   }

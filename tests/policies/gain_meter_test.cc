@@ -17,7 +17,7 @@ Decision Promise(const std::string& metric) {
 class GainMeterTest : public testing::Test {
  protected:
   GainMeterTest() {
-    seen_.Start(2);
+    seen_.Start({.members = 2});
     seen_.Expect(plan_);
   }
 

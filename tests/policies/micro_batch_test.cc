@@ -16,7 +16,7 @@ namespace {
 Observations Seen(const RoundFacts& facts) {
   const Plan plan{.version = 1, .batch_sizes = std::vector<std::uint32_t>(facts.speeds.size(), 32)};
   Observations seen;
-  seen.Start(static_cast<std::uint32_t>(facts.speeds.size()));
+  seen.Start({.members = static_cast<std::uint32_t>(facts.speeds.size())});
   seen.Expect(plan);
   ObserveRounds(seen, plan, {.count = 5}, facts);
   return seen;

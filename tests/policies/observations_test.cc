@@ -13,7 +13,7 @@ namespace {
 
 Observations Group(const Plan& plan) {
   Observations seen;
-  seen.Start(static_cast<std::uint32_t>(plan.batch_sizes.size()));
+  seen.Start({.members = static_cast<std::uint32_t>(plan.batch_sizes.size())});
   seen.Expect(plan);
   return seen;
 }
@@ -113,7 +113,7 @@ TEST(ObservationsTest, TimeIsTheSumOfTheRoundsAndOutlivesTheGroup) {
   Observations seen = Group(plan);
   ObserveRounds(seen, plan, {.count = 10}, {.speeds = {64, 64}, .transfer_seconds = 0.5});
 
-  seen.Start(3);
+  seen.Start({.members = 3});
 
   EXPECT_NEAR(seen.seconds(), 10 * (32.0 / 64 + 0.5), 1e-9);
   EXPECT_EQ(seen.members(), 3u);

@@ -22,7 +22,7 @@ struct Setting {
 class Search {
  public:
   explicit Search(const Setting& setting) : setting_(setting), search_(setting.period_max) {
-    seen_.Start(2);
+    seen_.Start({.members = 2});
   }
 
   // Returns the periods tried, in order; the last one is the answer.
@@ -83,7 +83,7 @@ TEST(PeriodSearchTest, NothingBeyondTheLongestAllowedIsTried) {
 TEST(PeriodSearchTest, AStretchHasFortyStepsAndSixRounds) {
   PeriodSearch search(128);
   Observations seen;
-  seen.Start(2);
+  seen.Start({.members = 2});
   const Plan plan = TwoMembers();
   seen.Expect(plan);
 
@@ -97,7 +97,7 @@ TEST(PeriodSearchTest, AStretchHasFortyStepsAndSixRounds) {
 TEST(PeriodSearchTest, ARoundLostToNumbersThatAreNotFiniteHurts) {
   PeriodSearch search(128);
   Observations seen;
-  seen.Start(2);
+  seen.Start({.members = 2});
   const Plan plan = TwoMembers();
   seen.Expect(plan);
   ObserveRounds(seen, plan, {.count = 40});

@@ -127,7 +127,7 @@ TEST(PlannerPropertyTest, EveryPlanFitsIsAllowedAndExplainedWhateverIsReported) 
     for (std::uint64_t round = 0; round < 150; ++round) {
       if (round % 90 == 0) {
         members = 1 + static_cast<std::uint32_t>(rng.Below(6));
-        const Revision first = planner->Start(members);
+        const Revision first = planner->Start({.members = members});
         ExpectSound(first, members, options.optimizer);
         const std::uint64_t version = plan.version + 1;
         plan = first.plan;

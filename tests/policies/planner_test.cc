@@ -21,7 +21,7 @@ PlannerOptions With(const SynchronizationOptions& synchronization) {
 TEST(PlannerTest, AFirstPlanExplainsEveryAxis) {
   Planner planner({});
 
-  const Revision first = planner.Start(3);
+  const Revision first = planner.Start({.members = 3});
 
   EXPECT_EQ(first.plan.batch_sizes, (std::vector<std::uint32_t>{32, 32, 32}));
   EXPECT_EQ(first.plan.reason, "equal shares until speeds are measured");
@@ -34,8 +34,10 @@ TEST(PlannerTest, AFirstPlanExplainsEveryAxis) {
 }
 
 TEST(PlannerTest, FixedSynchronizationsStartAsTheJobAsks) {
-  EXPECT_EQ(Planner(With({.policy = "periodic", .period = 8})).Start(2).plan.period, 8u);
-  const Plan delayed = Planner(With({.policy = "delayed", .steps_max = 64})).Start(2).plan;
+  EXPECT_EQ(Planner(With({.policy = "periodic", .period = 8})).Start({.members = 2}).plan.period,
+            8u);
+  const Plan delayed =
+      Planner(With({.policy = "delayed", .steps_max = 64})).Start({.members = 2}).plan;
   EXPECT_EQ(delayed.synchronization, Synchronization::kDelayed);
   EXPECT_EQ(delayed.period, 64u);
 }
@@ -160,7 +162,7 @@ TEST(PlannerTest, AfterAResumeItGoesOnUnderThePlanInForce) {
 
 TEST(PlannerTest, APlanOfAnotherGroupIsLeftAlone) {
   Planner planner({});
-  planner.Start(2);
+  planner.Start({.members = 2});
 
   EXPECT_FALSE(planner.Decide({.version = 1, .batch_sizes = {1, 2, 3}}).has_value());
 }
@@ -170,7 +172,7 @@ TEST(PlannerTest, PeriodsFollowABatchThatLeavesThemNoRoom) {
   options.synchronization = {.policy = "periodic", .period = 64};
   Planner planner(options);
 
-  const Plan plan = planner.Start(4).plan;
+  const Plan plan = planner.Start({.members = 4}).plan;
 
   EXPECT_TRUE(Fits(plan, 4));
   EXPECT_EQ(plan.period, 4u);

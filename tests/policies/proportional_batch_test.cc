@@ -26,7 +26,7 @@ void ObserveRounds(ProportionalBatch& policy, int rounds, const std::vector<doub
 
 TEST(ProportionalBatchTest, LeavesTheSizesUntilEveryMemberWasSeenOftenEnough) {
   ProportionalBatch policy({.per_worker = 32});
-  const Sizes sizes = policy.Start(2).batch_sizes;
+  const Sizes sizes = policy.Start({.members = 2}).batch_sizes;
 
   ObserveRounds(policy, ProportionalBatch::kObservationsMin - 1, {100, 20}, sizes);
   const BatchDecision early = policy.Decide(sizes);
@@ -40,7 +40,7 @@ TEST(ProportionalBatchTest, LeavesTheSizesUntilEveryMemberWasSeenOftenEnough) {
 
 TEST(ProportionalBatchTest, PredictsTheFallOfTheRoundsTime) {
   ProportionalBatch policy({.per_worker = 40});
-  const Sizes sizes = policy.Start(2).batch_sizes;
+  const Sizes sizes = policy.Start({.members = 2}).batch_sizes;
   ObserveRounds(policy, 10, {300, 100}, sizes);
 
   const BatchDecision decision = policy.Decide(sizes);
@@ -51,7 +51,7 @@ TEST(ProportionalBatchTest, PredictsTheFallOfTheRoundsTime) {
 
 TEST(ProportionalBatchTest, ReasonNamesTheSlowestRankTheSpeedsAndTheTimes) {
   ProportionalBatch policy({.per_worker = 40});
-  const Sizes sizes = policy.Start(2).batch_sizes;
+  const Sizes sizes = policy.Start({.members = 2}).batch_sizes;
   ObserveRounds(policy, 10, {300, 98}, sizes);
 
   const std::string reason = policy.Decide(sizes).reason;
@@ -63,7 +63,7 @@ TEST(ProportionalBatchTest, ReasonNamesTheSlowestRankTheSpeedsAndTheTimes) {
 
 TEST(ProportionalBatchTest, LeavesSizesThatFitTheSpeeds) {
   ProportionalBatch policy({.per_worker = 40});
-  policy.Start(2);
+  policy.Start({.members = 2});
   ObserveRounds(policy, 50, {300, 100}, {60, 20});
 
   const BatchDecision decision = policy.Decide({60, 20});
@@ -74,7 +74,7 @@ TEST(ProportionalBatchTest, LeavesSizesThatFitTheSpeeds) {
 
 TEST(ProportionalBatchTest, LeavesSizesForAGainBelowTheLeast) {
   ProportionalBatch policy({.per_worker = 1000});
-  const Sizes sizes = policy.Start(2).batch_sizes;
+  const Sizes sizes = policy.Start({.members = 2}).batch_sizes;
   ObserveRounds(policy, 5000, {102, 98}, sizes);  // 2 % to gain
 
   EXPECT_TRUE(policy.Decide(sizes).batch_sizes.empty());
@@ -82,7 +82,7 @@ TEST(ProportionalBatchTest, LeavesSizesForAGainBelowTheLeast) {
 
 TEST(ProportionalBatchTest, IgnoresReportsOfRanksThatAreNotThere) {
   ProportionalBatch policy({.per_worker = 32});
-  const Sizes sizes = policy.Start(2).batch_sizes;
+  const Sizes sizes = policy.Start({.members = 2}).batch_sizes;
 
   policy.Observe({.rank = 2, .samples = 32, .compute_seconds = 1});
   policy.Observe(
@@ -94,7 +94,7 @@ TEST(ProportionalBatchTest, IgnoresReportsOfRanksThatAreNotThere) {
 
 TEST(ProportionalBatchTest, IgnoresReportsWithoutMeaning) {
   ProportionalBatch policy({.per_worker = 32});
-  const Sizes sizes = policy.Start(2).batch_sizes;
+  const Sizes sizes = policy.Start({.members = 2}).batch_sizes;
   ObserveRounds(policy, 10, {100, 20}, sizes);
 
   for (const double seconds :
@@ -108,9 +108,9 @@ TEST(ProportionalBatchTest, IgnoresReportsWithoutMeaning) {
 
 TEST(ProportionalBatchTest, ForgetsFormerRanksWhenANewGroupStarts) {
   ProportionalBatch policy({.per_worker = 32});
-  ObserveRounds(policy, 10, {100, 20}, policy.Start(2).batch_sizes);
+  ObserveRounds(policy, 10, {100, 20}, policy.Start({.members = 2}).batch_sizes);
 
-  const Sizes sizes = policy.Start(3).batch_sizes;
+  const Sizes sizes = policy.Start({.members = 3}).batch_sizes;
 
   EXPECT_EQ(sizes, (Sizes{32, 32, 32}));
   EXPECT_TRUE(policy.Decide(sizes).batch_sizes.empty());
@@ -122,14 +122,14 @@ TEST(ProportionalBatchTest, HasAnAnswerWhenAskedAboutAnotherGroup) {
   ProportionalBatch policy({.per_worker = 32});
 
   EXPECT_TRUE(policy.Decide({}).batch_sizes.empty());
-  policy.Start(2);
+  policy.Start({.members = 2});
   EXPECT_TRUE(policy.Decide({1, 2, 3}).batch_sizes.empty());
   EXPECT_FALSE(policy.Decide({1, 2, 3}).reason.empty());
 }
 
 TEST(ProportionalBatchTest, KeepsTheBounds) {
   ProportionalBatch policy({.per_worker = 32, .batch_min = 16, .batch_max = 40});
-  const Sizes sizes = policy.Start(3).batch_sizes;
+  const Sizes sizes = policy.Start({.members = 3}).batch_sizes;
   ObserveRounds(policy, 10, {100, 100, 1}, sizes);
 
   EXPECT_EQ(policy.Decide(sizes).batch_sizes, (Sizes{40, 40, 16}));
@@ -137,12 +137,21 @@ TEST(ProportionalBatchTest, KeepsTheBounds) {
 
 TEST(ProportionalBatchTest, RestoresTheSumWhenTheSizesInForceHaveAnother) {
   ProportionalBatch policy({.per_worker = 32});
-  policy.Start(2);
+  policy.Start({.members = 2});
   ObserveRounds(policy, 10, {100, 100}, {80, 20});
 
   const Sizes proposed = policy.Decide({80, 20}).batch_sizes;
 
   EXPECT_EQ(proposed, (Sizes{32, 32}));
+}
+
+TEST(ProportionalBatchTest, StartsWithTheSpeedsThatWereTriedOut) {
+  ProportionalBatch policy({.per_worker = 30});
+
+  EXPECT_EQ(policy.Start({.members = 3, .speeds = {300, 300, 150}}).batch_sizes,
+            (Sizes{36, 36, 18}));
+  EXPECT_EQ(policy.Start({.members = 3, .speeds = {300, 0, 150}}).batch_sizes, (Sizes{30, 30, 30}));
+  EXPECT_EQ(policy.Start({.members = 3, .speeds = {300, 150}}).batch_sizes, (Sizes{30, 30, 30}));
 }
 
 }  // namespace

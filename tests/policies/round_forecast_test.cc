@@ -11,7 +11,7 @@ namespace {
 
 Observations Seen(const Plan& plan, const RoundFacts& facts) {
   Observations seen;
-  seen.Start(static_cast<std::uint32_t>(plan.batch_sizes.size()));
+  seen.Start({.members = static_cast<std::uint32_t>(plan.batch_sizes.size())});
   seen.Expect(plan);
   ObserveRounds(seen, plan, {.count = 5}, facts);
   return seen;

@@ -16,7 +16,8 @@ double MeanSeconds(const VirtualWorker& worker, double samples) {
 
 VirtualCluster::VirtualCluster(VirtualClusterOptions options, BatchPolicy& policy)
     : options_(std::move(options)), policy_(policy), rng_(options_.seed) {
-  sizes_ = policy_.Start(static_cast<std::uint32_t>(options_.workers.size())).batch_sizes;
+  sizes_ =
+      policy_.Start({.members = static_cast<std::uint32_t>(options_.workers.size())}).batch_sizes;
   proposed_.push_back(sizes_);
   noises_.assign(sizes_.size(), 0);
 }

@@ -21,7 +21,7 @@ VirtualJob::VirtualJob(const VirtualJobOptions& options)
     mean_.push_back(options.loss.distance / std::pow(curvature, 0.25));
   }
   mean_before_ = mean_;
-  plan_ = planner_.Start(static_cast<std::uint32_t>(options.workers.size())).plan;
+  plan_ = planner_.Start({.members = static_cast<std::uint32_t>(options.workers.size())}).plan;
   plan_.version = 1;
   plans_.push_back(plan_);
 }

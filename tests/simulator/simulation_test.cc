@@ -42,6 +42,7 @@ TEST(SimulationTest, ARoundTakesWhatTheSlowestTakes) {
 TEST(SimulationTest, ProportionalSharesUseWhatFixedOnesWaste) {
   Scenario scenario = TwoHosts();
   scenario.jobs[0].settings.adapt.batch_policy = "proportional";
+  scenario.jobs[0].tries_out = false;  // so that shares change once speeds are measured
 
   const JobOutcome job = Simulate(std::move(scenario)).jobs[0];
 
@@ -49,6 +50,16 @@ TEST(SimulationTest, ProportionalSharesUseWhatFixedOnesWaste) {
   EXPECT_GE(job.decisions_total, 2u);
   ASSERT_GE(job.decisions.size(), 2u);
   EXPECT_GT(job.decisions[1].adopted_round.value_or(0), 0u);
+}
+
+TEST(SimulationTest, SharesFollowTheSpeedsThatWereTriedOutFromTheFirstRoundOn) {
+  Scenario scenario = TwoHosts();
+  scenario.jobs[0].settings.adapt.batch_policy = "proportional";
+
+  const JobOutcome job = Simulate(std::move(scenario)).jobs[0];
+
+  EXPECT_GT(job.utilisation, 0.99);
+  EXPECT_THAT(job.decisions.at(0).plan.reason, HasSubstr("tried out"));
 }
 
 TEST(SimulationTest, ACrashedWorkerFailsItsJobWithTheSignal) {
@@ -79,6 +90,7 @@ TEST(SimulationTest, APauseCostsItsTimeAndNothingElse) {
 TEST(SimulationTest, ASlowDownIsAnsweredByANewPlan) {
   Scenario scenario = TwoHosts();
   scenario.jobs[0].settings.adapt.batch_policy = "proportional";
+  scenario.jobs[0].tries_out = false;  // so that shares change once speeds are measured
   scenario.cluster.faults.push_back({.kind = Fault::Kind::kSlowDown,
                                      .at_seconds = 10,
                                      .for_seconds = 1000,
@@ -135,6 +147,7 @@ TEST(SimulationTest, APartitionBetweenHostsDelaysARound) {
 TEST(SimulationTest, AFullDiskHoldsUpWhatMustBeDurableAndNoRound) {
   Scenario scenario = TwoHosts();
   scenario.jobs[0].settings.adapt.batch_policy = "proportional";
+  scenario.jobs[0].tries_out = false;  // so that shares change once speeds are measured
   // Plans are persisted before they are sent, so none comes before the disk has room.
   scenario.cluster.faults.push_back(
       {.kind = Fault::Kind::kDiskFull, .at_seconds = 1.2, .for_seconds = 10});

@@ -15,9 +15,10 @@ class ScriptedPolicy final : public policies::PlanPolicy {
  public:
   explicit ScriptedPolicy(std::vector<std::uint32_t>* proposal) : proposal_(proposal) {}
 
-  policies::Revision Start(std::uint32_t members) override {
-    return {.plan = {.batch_sizes = std::vector<std::uint32_t>(members, 8), .reason = "start"},
-            .decisions = {{.to = "8 8", .reason = "start"}}};
+  policies::Revision Start(const policies::StartingGroup& group) override {
+    return {
+        .plan = {.batch_sizes = std::vector<std::uint32_t>(group.members, 8), .reason = "start"},
+        .decisions = {{.to = "8 8", .reason = "start"}}};
   }
   void Resume(const policies::Plan&) override {}
   void Observe(const policies::Report&) override {}
@@ -41,7 +42,7 @@ class SteeringTest : public testing::Test {
 };
 
 TEST_F(SteeringTest, TheFirstPlanIsVersionOneAndAdopted) {
-  const policies::Revision first = steering_.Start(2);
+  const policies::Revision first = steering_.Start({.members = 2});
   const policies::Plan& plan = first.plan;
 
   EXPECT_EQ(plan.version, 1u);
@@ -52,7 +53,7 @@ TEST_F(SteeringTest, TheFirstPlanIsVersionOneAndAdopted) {
 }
 
 TEST_F(SteeringTest, NothingIsDecidedBeforeARoundUnderTheNewestPlan) {
-  steering_.Start(2);
+  steering_.Start({.members = 2});
   proposal_ = {10, 6};
 
   EXPECT_FALSE(steering_.Decide().has_value());
@@ -67,7 +68,7 @@ TEST_F(SteeringTest, NothingIsDecidedBeforeARoundUnderTheNewestPlan) {
 }
 
 TEST_F(SteeringTest, OnePlanTravelsAtATime) {
-  steering_.Start(2);
+  steering_.Start({.members = 2});
   steering_.RoundDone(1);
   proposal_ = {10, 6};
   steering_.Decide();
@@ -83,7 +84,7 @@ TEST_F(SteeringTest, OnePlanTravelsAtATime) {
 }
 
 TEST_F(SteeringTest, WithoutAProposalThePlanStays) {
-  steering_.Start(2);
+  steering_.Start({.members = 2});
   steering_.RoundDone(1);
 
   EXPECT_FALSE(steering_.Decide().has_value());
@@ -116,7 +117,7 @@ TEST_F(SteeringTest, APlanThatTravelledAtTheRestartTravelsStill) {
 TEST_F(SteeringTest, VersionsGoOnAfterThoseOfAnEarlierGroup) {
   Steering steering(std::make_unique<ScriptedPolicy>(&proposal_), 7);
 
-  EXPECT_EQ(steering.Start(1).plan.version, 8u);
+  EXPECT_EQ(steering.Start({.members = 1}).plan.version, 8u);
 }
 
 }  // namespace
