@@ -79,8 +79,8 @@ double Adascale::GainFor(double samples) const {
 void Adascale::Fold(const UpdateFacts& facts) {
   if (!Usable(facts)) return;
   const std::optional<GradientMoments> moments = EstimateMoments(facts, options_.base_batch);
-  estimated_ = moments.has_value();
   if (!moments) return;
+  estimated_ = true;
   average_.Fold(Clipped(*moments), Weight(options_, facts.samples / options_.base_batch));
 }
 

@@ -147,15 +147,16 @@ struct AdascaleOptions {
 //
 // The same state and facts give the same bits on every member.
 //
-// Source: [adascale]. Differs: where the latest update gave no estimate the gain is 1, though the
-// paper knows no such updates.
+// The gain is for a mean of n >= 2 gradients: who makes an update of a single one takes 1.
+//
+// Source: [adascale].
 class Adascale {
  public:
   // Plain data, for checkpoints.
   struct State {
     double base_batch = 32;  // [samples] that the moments describe
     MomentAverage::State average{};
-    bool estimated = false;  // the latest update gave an estimate
+    bool estimated = false;  // any update gave an estimate
 
     friend bool operator==(const State&, const State&) = default;
   };
@@ -163,7 +164,7 @@ class Adascale {
   explicit Adascale(const AdascaleOptions& options);
 
   // r for an update of S = samples / base_batch, also of one that is only considered; 1 as long as
-  // the latest update gave no estimate (none yet, or one of a single contributor).
+  // no update gave an estimate.
   double GainFor(double samples) const;
 
   // Folds one update's facts in. Unusable facts change nothing; with n < 2 nothing is averaged.

@@ -82,6 +82,7 @@ bool AutoSynchronization::NeverAdopted(const Plan& in_force) const {
 }
 
 std::optional<Proposal> AutoSynchronization::Average(const Situation& situation) {
+  if (options_.optimizer != "sgd") return std::nullopt;  // the rule is derived for it alone
   const Observations& seen = situation.seen;
   if (!rule_) {
     const std::optional<double> loss = seen.RecentLoss();

@@ -78,8 +78,11 @@ LearningRate::Rate LearningRate::Next(LearningRateRule rule, double samples) con
 
 void LearningRate::Applied(LearningRateRule rule, const UpdateFacts& facts) {
   if (!Usable(facts)) return;
-  progress_ += rule == LearningRateRule::kAdascale ? adascale_.GainFor(facts.samples)
-                                                   : facts.samples / options_.base_batch;
+  if (rule != LearningRateRule::kAdascale) {
+    progress_ += facts.samples / options_.base_batch;
+  } else {
+    progress_ += facts.contributors >= 2 ? adascale_.GainFor(facts.samples) : 1.0;
+  }
   adascale_.Fold(facts);
 }
 

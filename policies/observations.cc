@@ -61,7 +61,7 @@ void Observations::Observe(const Report& report) {
   if (report.rank >= estimators_.size()) return;
   OpenRound* open = Open(report);
   if (open == nullptr) return;
-  estimators_[report.rank].Observe(report.samples, report.compute_seconds);
+  estimators_[report.rank].Observe(report.samples, report.compute_seconds, report.steps);
   open->reported[report.rank] = true;
   WholeRound& sums = open->sums;
   if (std::isfinite(report.round_seconds) && report.round_seconds > 0) {

@@ -119,7 +119,7 @@ BatchDecision ProportionalBatch::Start(const StartingGroup& group) {
 
 void ProportionalBatch::Observe(const Report& report) {
   if (report.rank >= speeds_.size()) return;
-  speeds_[report.rank].Observe(report.samples, report.compute_seconds);
+  speeds_[report.rank].Observe(report.samples, report.compute_seconds, report.steps);
 }
 
 BatchDecision ProportionalBatch::Decide(const std::vector<std::uint32_t>& in_force) {

@@ -13,10 +13,16 @@ constexpr int kOlderMax = 1 << 20;  // [rounds] the window stops growing: no cou
 
 }  // namespace
 
-void SpeedEstimator::Observe(std::uint64_t samples, double compute_seconds) {
+void SpeedEstimator::Observe(std::uint64_t samples, double compute_seconds, std::uint32_t steps) {
   const bool measurable = compute_seconds >= kSecondsMin && compute_seconds <= kSecondsMax;
   if (samples == 0 || !measurable) return;
   const double log_speed = std::log(static_cast<double>(samples)) - std::log(compute_seconds);
+  const std::uint32_t times =
+      observations() == 0 ? std::clamp(steps, std::uint32_t{1}, kFirstStepsMax) : 1;
+  for (std::uint32_t i = 0; i < times; ++i) Fold(log_speed);
+}
+
+void SpeedEstimator::Fold(double log_speed) {
   FoldNoise(log_speed);
 
   Observation observation{.log_speed = log_speed, .log_speed_clipped = log_speed};

@@ -28,6 +28,7 @@ namespace tactus::policies {
 // Source: design.
 class SpeedEstimator {
  public:
+  static constexpr std::uint32_t kFirstStepsMax = 5;
   static constexpr int kQuickRounds = 4;
   static constexpr double kQuickRatio = 1.25;
   static constexpr double kQuickNoises = 3.0;
@@ -42,8 +43,9 @@ class SpeedEstimator {
   static constexpr double kSecondsMax = 1e9;
 
   // Folds one round in. Rounds without samples or without a measurable time are ignored: they say
-  // nothing.
-  void Observe(std::uint64_t samples, double compute_seconds);
+  // nothing. The first one counts as often as it has steps, up to kFirstStepsMax times: a long round
+  // is a mean already, and waiting for several of them would take minutes.
+  void Observe(std::uint64_t samples, double compute_seconds, std::uint32_t steps = 1);
 
   // Observations in the window now.
   int observations() const { return older_count_ + static_cast<int>(recent_.size()); }
@@ -64,6 +66,7 @@ class SpeedEstimator {
     double log_speed_clipped = 0;  // at most kOutlierNoises sigma off the estimate of its time
   };
 
+  void Fold(double log_speed);
   double Mean() const;
   void FoldNoise(double log_speed);
   void CutOnShift();

@@ -175,6 +175,7 @@ void AdasumReduction::PlanNodeMean() {
   PlanAct([this, shard, sources = std::move(sources)] {
     SumInRankOrder(sources, shard);
     device_.Scale(1.0f / static_cast<float>(node_size()), shard);
+    tail()[kNorm2] = device_.SquaredNorm(shard);  // it is the mean that goes up the tree
     device_.Synchronize();
   });
 }

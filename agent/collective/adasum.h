@@ -67,9 +67,12 @@ class AdasumReduction {
   // Waits for the end and closes the reduction. Requires: one is open.
   Completion Wait();
 
-  // Of the last reduction that did not fail: the sum over all members of the squared norms of the
-  // vectors that they put in, the same bits on all. [element^2]
+  // Of the last reduction that did not fail: the sum of the squared norms of the vectors that went
+  // up the tree, i.e. the nodes' means, the same bits on all. [element^2]
   double norm2_sum() const { return norm2_sum_; }
+
+  // How many vectors go up the tree: nodes.
+  std::size_t parts() const { return nodes(); }
 
   // Whether a vector that was put in, or one that came about on the way up the tree, was not
   // finite: known to all members alike. The result itself may overflow without; all members have

@@ -100,6 +100,7 @@ Completion BucketedReduction::Wait() {
   for (const std::unique_ptr<Collective>& collective : running_) {
     Completion completion = collective->Wait();
     outcome.at = completion.at;
+    outcome.finished = std::max(outcome.finished, completion.finished);
     if (outcome.progress == Progress::kFailed) continue;
     outcome.progress = completion.progress;
     outcome.reason = std::move(completion.reason);

@@ -57,8 +57,11 @@ class Combination {
 
   bool open() const { return open_; }
 
-  // Of the combination closed last: payload, and for Adasum the sum over the members of the squared
-  // norms of what each put in.
+  // How many vectors Adasum combines: the members', or their nodes' means.
+  std::size_t adasum_parts() const { return adasum_.parts(); }
+
+  // Of the combination closed last: payload, and for Adasum the sum of the squared norms of those
+  // vectors.
   std::uint64_t bytes() const;
   double norm2_sum() const { return norm2_sum_; }
 

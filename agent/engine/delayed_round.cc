@@ -65,8 +65,8 @@ void RoundEngine::LaunchDelayed(Instant now) {
   }
   device_.Copy(buffers_.gradients, delayed_.span());
   device_.Fill(0, buffers_.gradients);
-  if (running_.aggregation == Aggregation::kAdasum && running_.samples > 0) {
-    device_.Scale(1 / static_cast<float>(running_.samples), delayed_.span().first(length_));
+  if (running_.aggregation == Aggregation::kAdasum) {
+    ScaleForAdasum(delayed_.span().first(length_), static_cast<float>(running_.samples));
   }
   BeginCombination(delayed_.span());
   combination_.Finish();

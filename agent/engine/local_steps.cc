@@ -1,7 +1,5 @@
 #include "agent/engine/local_steps.h"
 
-#include "base/check.h"
-
 namespace tactus::engine {
 
 void LocalSteps::Begin(std::span<const float> parameters) {
@@ -17,11 +15,11 @@ void LocalSteps::TakeDelta(std::span<const float> parameters, std::span<float> d
 void LocalSteps::Apply(std::span<const float> delta, const BlockStep& step,
                        std::span<float> parameters) {
   device_.Copy(start_.span(), parameters);
-  if (step.momentum == 0) {
+  // At a rate of zero nothing moved, and the momentum has no unit to be told in.
+  if (step.momentum == 0 || step.learning_rate == 0) {
     device_.Axpy(static_cast<float>(step.scale), delta, parameters);
     return;
   }
-  TACTUS_CHECK(step.learning_rate > 0);
   if (momentum_.size() != delta.size()) momentum_ = device_.Allocate(delta.size());
   device_.Scale(static_cast<float>(step.momentum), momentum_.span());
   device_.Axpy(static_cast<float>(-step.scale / step.learning_rate), delta, momentum_.span());

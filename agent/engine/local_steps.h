@@ -9,10 +9,13 @@
 
 namespace tactus::engine {
 
+// Block momentum of AdaComm jobs that do not say another. Source: memory, unverified, [adacomm].
+inline constexpr double kAdacommBlockMomentum = 0.3;
+
 // How a combined delta is applied.
 struct BlockStep {
   double scale = 1;          // turns the buffer into the combined delta
-  double learning_rate = 0;  // eta of the window, > 0 with momentum
+  double learning_rate = 0;  // eta of the window, >= 0
   double momentum = 0;       // beta, in [0, 1); 0: plain averaging
 };
 
@@ -26,6 +29,9 @@ struct BlockStep {
 // eta
 //       does
 // beta  block momentum
+//
+// A window that is undone leaves u as it was. Differs: the optimizers' own states are those after
+// the window (SGD's momentum is reset), as a copy of them would double the memory for a rare event.
 //
 // u and x are equal on all members. Memory is taken when it is first needed. One thread.
 //

@@ -29,12 +29,35 @@ policies::LearningRateOptions WithBase(policies::LearningRateOptions options, do
   return options;
 }
 
+// m b_i / sum of the b_j of the node, m its members: weights of mean 1.
+double WeightInNode(const std::vector<std::uint32_t>& sizes,
+                    const std::vector<std::uint32_t>& nodes, std::size_t rank) {
+  if (nodes.empty()) return 1;
+  double sum = 0;
+  double members = 0;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i] != nodes[rank]) continue;
+    sum += sizes[i];
+    ++members;
+  }
+  return sum > 0 ? members * sizes[rank] / sum : 1;
+}
+
+// The members of a single node meet as if each were one: a mean of all would be no Adasum.
+EngineOptions Normalised(EngineOptions options) {
+  const std::vector<std::uint32_t>& nodes = options.nodes;
+  if (std::ranges::all_of(nodes, [&](auto node) { return node == nodes.front(); })) {
+    options.nodes.clear();
+  }
+  return options;
+}
+
 }  // namespace
 
 RoundEngine::RoundEngine(const EngineOptions& options, cuda::Device& device,
                          const cuda::SegmentTable& segments, EngineBuffers buffers,
                          collective::Transport& transport, policies::Plan plan)
-    : options_(options),
+    : options_(Normalised(options)),
       device_(device),
       buffers_(buffers),
       transport_(transport),
@@ -44,7 +67,7 @@ RoundEngine::RoundEngine(const EngineOptions& options, cuda::Device& device,
       combination_(transport, device, segments,
                    {.bucket_bytes = options.bucket_bytes,
                     .lanes = LaneCount(static_cast<std::size_t>(transport.size())),
-                    .nodes = options.nodes}),
+                    .nodes = options_.nodes}),
       local_steps_(device),
       ledger_(options.train_samples, options.seed, options.stop.epochs),
       plan_(std::move(plan)) {
@@ -86,6 +109,10 @@ void RoundEngine::Step(const StepResult& result) {
   running_.samples = given_;
   running_.loss_sum += result.loss_sum;
   running_.compute += result.finished - result.started;
+  // The local step before this batch: no clock tells it apart from what else was between the two.
+  if (running_.steps > 0 && running_.kind == Kind::kDelta) {
+    running_.compute += std::max(Duration{}, result.started - running_.finished);
+  }
   running_.finished = result.finished;
   const bool exhausted = given_ == block_size_;
   if (step_given_ > 0 && (exhausted || StepLeft() == 0)) EndStep();
@@ -106,6 +133,8 @@ void RoundEngine::OpenRound() {
               .kind = delayed  ? Kind::kDelayed
                       : deltas ? Kind::kDelta
                                : Kind::kGradient,
+              .synchronization = plan_.synchronization,
+              .updates = deltas ? plan_.period : 1,
               .aggregation = plan_.aggregation,
               .rule = plan_.learning_rate_rule,
               .finished = edge_};
@@ -131,6 +160,14 @@ void RoundEngine::SetShares() {
     shares.push_back(std::uint64_t{size} * plan_.period);
   }
   ledger_.SetShares(std::move(shares), rank());
+  node_weight_ = WeightInNode(plan_.batch_sizes, options_.nodes, rank());
+}
+
+// A sum over `samples` becomes what this member puts into Adasum: its mean, weighted so that the
+// mean within a node, which Adasum then combines with other nodes', is one over samples: by plan,
+// as the members' counts are not known yet.
+void RoundEngine::ScaleForAdasum(std::span<float> vector, float samples) {
+  if (samples > 0) device_.Scale(static_cast<float>(node_weight_) / samples, vector);
 }
 
 // Samples that the running step still takes.
@@ -218,9 +255,8 @@ void RoundEngine::CloseRound() {
   if (running_.kind == Kind::kDelta) {
     local_steps_.TakeDelta(buffers_.parameters, vector);
     if (average) device_.Scale(samples, vector);
-  } else if (!average && running_.samples > 0) {
-    device_.Scale(1 / samples, vector);
   }
+  if (!average) ScaleForAdasum(vector, running_.kind == Kind::kDelta ? 1 : samples);
   if (!combination_.open()) BeginCombination(buffers_.gradients);
   combination_.Finish();
   const Completion completion = combination_.Wait();

@@ -1,9 +1,8 @@
 // The round engine: one member's part in training, as a state machine over injected interfaces.
 //
-//   while (std::optional<Batch> batch = engine.NextBatch()) {   // which samples; empty: it is over
-//     const StepResult result = model.ForwardBackward(*batch);  // adds the sum of per-sample
-//     gradients engine.Step(result);                                      // accumulate, or close
-//     the round, or both
+//   while (std::optional<Batch> batch = engine.NextBatch()) {  // which samples; none: it is over
+//     StepResult result = model.ForwardBackward(*batch);       // adds the sum of gradients
+//     engine.Step(result);                                     // accumulates, closes the round
 //   }
 //
 // A round is a block of this member's samples, worked off in steps of the plan's batch size, and
@@ -128,7 +127,8 @@ class RoundEngine {
   // wanted.
   void RequestStop(std::string reason, bool discard);
 
-  // The reports of rounds applied since the last call, one at a time, oldest first.
+  // The reports of rounds applied since the last call, one at a time, oldest first; at most the two
+  // latest of a caller who does not ask.
   std::optional<policies::Report> TakeReport();
 
   Outcome outcome() const { return outcome_; }
@@ -161,6 +161,8 @@ class RoundEngine {
     std::uint64_t number = 0;
     std::uint64_t plan_version = 0;
     Kind kind = Kind::kGradient;
+    policies::Synchronization synchronization = policies::Synchronization::kEveryStep;
+    std::uint32_t updates = 1;  // of the parameters: the local steps of the plan, or one
     policies::Aggregation aggregation = policies::Aggregation::kAverage;
     policies::LearningRateRule rule = policies::LearningRateRule::kConstant;
     policies::LearningRate::Rate rate{};  // of local steps
@@ -181,6 +183,7 @@ class RoundEngine {
   void OpenRound();
   void SetShares();
   void TakeSamples(std::uint64_t count, Batch& batch);
+  void ScaleForAdasum(std::span<float> vector, float samples);
   std::uint64_t StepLeft() const;
   void EndStep();
   void LocalStep();
@@ -202,6 +205,7 @@ class RoundEngine {
 
   // round_update.cc: from what was combined to parameters, report and plan
   void Apply(Round& round, std::span<float> combined, const collective::Completion& completion);
+  policies::LearningRate::Rate RateFor(const Round& round, const Lanes& lanes) const;
   void Update(const Round& round, std::span<const float> vector, const Lanes& lanes, double norm2);
   double GradientScale(double divisor, double norm2) const;
   void Count(const Lanes& lanes);
@@ -223,6 +227,7 @@ class RoundEngine {
   LocalSteps local_steps_;
   SampleLedger ledger_;
   policies::Plan plan_;
+  double node_weight_ = 1;  // of this member in its node's mean; 1: it is alone, or all are equal
   BoundedQueue<policies::Plan, kPlansWaitingMax> plans_waiting_;
   LossWindow losses_;
 

@@ -2,10 +2,10 @@
 
 #include <variant>
 
+#include "agent/engine/local_steps.h"
+
 namespace tactus::worker {
 namespace {
-
-constexpr double kAdacommBlockMomentum = 0.3;
 
 model::ModelOptions ParseModel(const FieldReader& model) {
   const FieldReader sizes = model.Object("options");
@@ -100,14 +100,12 @@ void ParseAdapt(const FieldReader& adapt, WorkerJob& job) {
   const double base =
       std::visit([](const auto& options) { return options.learning_rate; }, job.optimizer);
   job.learning_rate.schedule = ParseSchedule(rate.Object("schedule"), base);
-  job.learning_rate.base_batch =
-      Narrow(rate.Unsigned("baseBatch"))
-          .value_or(job.per_worker);
+  job.learning_rate.base_batch = Narrow(rate.Unsigned("baseBatch")).value_or(job.per_worker);
 
   const FieldReader synchronization = adapt.Object("synchronization");
   const bool adacomm = synchronization.String("policy") == "SYNCHRONIZATION_POLICY_ADACOMM";
   job.block_momentum =
-      synchronization.Number("blockMomentum").value_or(adacomm ? kAdacommBlockMomentum : 0);
+      synchronization.Number("blockMomentum").value_or(adacomm ? engine::kAdacommBlockMomentum : 0);
   const std::string local = synchronization.String("localMomentum").value_or("");
   job.keep_local_momentum = local == "LOCAL_MOMENTUM_KEEP" || (local.empty() && !adacomm);
 }

@@ -80,15 +80,13 @@ policies::Schedule ScheduleOf(const v1::Schedule& proto, double base) {
   return schedule;
 }
 
-constexpr double kAdacommBlockMomentum = 0.3;
-
 bool IsAdacomm(const v1::SynchronizationAxis& axis) {
   return axis.policy() == v1::SYNCHRONIZATION_POLICY_ADACOMM;
 }
 
 double BlockMomentumOf(const v1::SynchronizationAxis& axis) {
   if (axis.has_block_momentum()) return axis.block_momentum();
-  return IsAdacomm(axis) ? kAdacommBlockMomentum : 0;
+  return IsAdacomm(axis) ? engine::kAdacommBlockMomentum : 0;
 }
 
 bool KeepsLocalMomentum(const v1::SynchronizationAxis& axis) {

@@ -82,7 +82,7 @@ TEST_F(SimulateTest, AJobThatSucceedsIsReported) {
   EXPECT_EQ(told.messages, "");
   EXPECT_THAT(told.output, HasSubstr(" succeeded\n"));
   EXPECT_THAT(told.output, HasSubstr(" 60 rounds completed\n"));
-  EXPECT_THAT(told.output, HasSubstr("shares follow speed"));
+  EXPECT_THAT(told.output, HasSubstr("shares follow the speeds"));
 }
 
 TEST_F(SimulateTest, EqualFilesAndSeedsGiveEqualBytes) {

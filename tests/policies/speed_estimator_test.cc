@@ -188,5 +188,16 @@ TEST(SpeedEstimatorOracleTest, IsTheMeanOfAllLogSpeedsWhileNothingIsClipped) {
   }
 }
 
+TEST(SpeedEstimatorTest, AFirstRoundOfManyStepsIsEnoughToGoBy) {
+  SpeedEstimator speed;
+
+  speed.Observe(3200, 8.0, 48);
+
+  EXPECT_EQ(speed.observations(), 5);
+  EXPECT_NEAR(speed.SamplesPerSecond(), 400, 1e-9);
+  speed.Observe(3200, 8.0, 48);
+  EXPECT_EQ(speed.observations(), 6);
+}
+
 }  // namespace
 }  // namespace tactus::policies

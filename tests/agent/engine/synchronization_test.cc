@@ -80,6 +80,17 @@ TEST(AdacommPaperTest, V5APeriodOfOneIsSynchronousDescent) {
   ExpectNear(FirstOf(periodic[0].trace), FirstOf(Train(every_step)[0].trace), 1e-6);
 }
 
+TEST(PeriodicTest, BlockMomentumOutlivesARateOfZero) {
+  GroupRun run = Windows(0, 0.3, 2);
+  run.options.learning_rate = {
+      .schedule = {.shape = policies::Schedule::Shape::kCosine, .steps = 2}, .base_batch = 2};
+
+  const auto group = Train(run);
+
+  EXPECT_EQ(group[0].outcome, Outcome::kFinished);
+  EXPECT_EQ(group[0].trace[2], group[0].trace[1]);  // the rate has come down to 0
+}
+
 TEST(PeriodicTest, DeltasAreWeightedBySamples) {
   GroupRun run = Windows(0, 0, 1);
   run.plan.batch_sizes = {3, 1};
@@ -390,6 +401,33 @@ TEST(AdasumPaperTest, V6DeltasOfMomentum) {
   ExpectNear({group[0].trace[0][0], group[0].trace[0][1]}, {0.7, -1.1}, 1e-6);
   ExpectNear({group[0].trace[1][0], group[0].trace[1][1]}, {0.408313327, -1.216427}, 1e-6);
   EXPECT_EQ(group[1].trace, group[0].trace);
+}
+
+// {g0, g1} and {g2, g3} on a node each: means over samples within, Adasum between.
+TEST(AdasumEngineTest, WithinANodeTheMeanIsOverSamples) {
+  GroupRun run{.options = {.train_samples = 100,
+                           .optimizer = SgdOptions{.learning_rate = 1},
+                           .stop = {.rounds = 1},
+                           .nodes = {0, 0, 1, 1}},
+               .plan = {.aggregation = Aggregation::kAdasum, .batch_sizes = {3, 1, 2, 2}},
+               .task = FixedGradients({{4, 0}, {0, 4}, {-1, 3}, {-1, 3}}, {2})};
+
+  const auto group = Train(run);
+
+  // (3, 1) and (-1, 3) are orthogonal, so they are summed.
+  ExpectNear({-group[1].trace[0][0], -group[1].trace[0][1]}, {2, 4}, 1e-6);
+  EXPECT_NEAR(group[0].reports[0].orthogonality, 1, 1e-6);
+}
+
+TEST(AdasumEngineTest, MembersOfOneNodeAloneAreCombinedByAdasumToo) {
+  GroupRun run{.options = {.train_samples = 100,
+                           .optimizer = SgdOptions{.learning_rate = 1},
+                           .stop = {.rounds = 1},
+                           .nodes = {5, 5}},
+               .plan = {.aggregation = Aggregation::kAdasum, .batch_sizes = {1, 1}},
+               .task = FixedGradients({{1, 0}, {0, 1}}, {2})};
+
+  ExpectNear({-Train(run)[0].trace[0][0]}, {1}, 1e-6);
 }
 
 TEST(AdasumEngineTest, ReportsHowOrthogonalTheGradientsWere) {
