@@ -171,8 +171,15 @@ std::string MeasuredText(const v1::Decision& decision, bool running) {
   return running ? " It is not measured yet." : " It was not in force for long enough to measure.";
 }
 
+// Without the value where it repeats it: "periodic 48: as the job asks".
+std::string ReasonOf(const v1::Decision& decision) {
+  const std::string prefix = decision.to() + ": ";
+  const bool repeats = decision.reason().starts_with(prefix);
+  return repeats ? decision.reason().substr(prefix.size()) : decision.reason();
+}
+
 std::string Told(const v1::Decision& decision, bool running) {
-  return When(decision) + " " + What(decision) + ": " + Sentence(decision.reason()) +
+  return When(decision) + " " + What(decision) + ": " + Sentence(ReasonOf(decision)) +
          SeenText(decision) + PredictedText(decision) + MeasuredText(decision, running);
 }
 
