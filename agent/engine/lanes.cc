@@ -1,6 +1,5 @@
 #include "agent/engine/lanes.h"
 
-#include <algorithm>
 #include <array>
 
 #include "base/check.h"
@@ -34,9 +33,13 @@ Lanes ReadLanes(std::span<const float> tail) {
   return lanes;
 }
 
-std::uint32_t Contributors(const Lanes& lanes) {
-  return static_cast<std::uint32_t>(
-      std::ranges::count_if(lanes.member_samples, [](float samples) { return samples > 0; }));
+Spread SpreadOf(const Lanes& lanes) {
+  Spread spread;
+  for (const double samples : lanes.member_samples) {
+    spread.contributors += samples > 0 ? 1 : 0;
+    spread.samples_squared += samples * samples;
+  }
+  return spread;
 }
 
 std::vector<std::uint64_t> ToCounts(std::span<const float> member_samples) {

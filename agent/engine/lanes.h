@@ -39,8 +39,14 @@ void WriteLanes(const Lanes& own, std::size_t rank, std::span<float> tail);
 // Reads the summed lanes; member_samples refers to the tail. tail [LaneCount(members)].
 Lanes ReadLanes(std::span<const float> tail);
 
-// Members with samples in the round.
-std::uint32_t Contributors(const Lanes& lanes);
+// How the members' samples of a round are spread.
+struct Spread {
+  std::uint32_t contributors = 0;  // members with samples
+  double samples_squared = 0;      // sum of the squared counts
+};
+
+// One pass over all members: to be asked once a round.
+Spread SpreadOf(const Lanes& lanes);
 
 // Summed samples as counts: exact, because whole numbers below 2^24 are.
 std::vector<std::uint64_t> ToCounts(std::span<const float> member_samples);

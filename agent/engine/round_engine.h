@@ -176,6 +176,7 @@ class RoundEngine {
     Duration blocked{};
     Duration length{};    // from the former round's edge to its own
     Instant finished{};   // of the last batch
+    Spread spread{};      // of the members' samples, once it is combined
     Instant combining{};  // since when
   };
 

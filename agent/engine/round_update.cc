@@ -12,11 +12,20 @@ namespace tactus::engine {
 
 using policies::Aggregation;
 
+namespace {
+
+bool IsDelayed(const policies::Plan& plan) {
+  return plan.synchronization == policies::Synchronization::kDelayed;
+}
+
+}  // namespace
+
 // combined: the vector and its lanes, equal on all members; so all come to the same conclusions.
 void RoundEngine::Apply(Round& round, std::span<float> combined,
                         const collective::Completion& completion) {
   const std::span<const float> vector = combined.first(length_);
   const Lanes lanes = ReadLanes(combined.subspan(length_));
+  round.spread = SpreadOf(lanes);
   const double divisor = round.aggregation == Aggregation::kAverage ? lanes.samples : 1;
   const double norm2 = lanes.samples > 0 ? device_.SquaredNorm(vector) / (divisor * divisor) : 0;
   const bool skip = lanes.nonfinite > 0 || !std::isfinite(norm2);
@@ -35,7 +44,8 @@ void RoundEngine::Apply(Round& round, std::span<float> combined,
 
 // The gain of AdaScale is for a mean of several gradients: a single one has no measured noise.
 policies::LearningRate::Rate RoundEngine::RateFor(const Round& round, const Lanes& lanes) const {
-  const bool alone = round.rule == policies::LearningRateRule::kAdascale && Contributors(lanes) < 2;
+  const bool alone =
+      round.rule == policies::LearningRateRule::kAdascale && round.spread.contributors < 2;
   return learning_rate_.Next(alone ? policies::LearningRateRule::kConstant : round.rule,
                              lanes.samples);
 }
@@ -61,7 +71,7 @@ void RoundEngine::Update(const Round& round, std::span<const float> vector, cons
                     buffers_.parameters);
     ++steps_;
     if (round.aggregation == Aggregation::kAverage) {
-      facts.contributors = Contributors(lanes);
+      facts.contributors = round.spread.contributors;
       facts.samples_gradient_norm2 = lanes.samples_gradient_norm2;
       facts.gradient_norm2 = norm2;
     }
@@ -83,8 +93,12 @@ double RoundEngine::GradientScale(double divisor, double norm2) const {
 
 // The ledger's part: which samples the round consumed.
 void RoundEngine::Count(const Lanes& lanes) {
-  paces_ = ToCounts(lanes.member_samples);
-  if (static_cast<std::uint64_t>(lanes.samples) == ledger_.reserved()) {
+  // Only delayed rounds go by the counts, and the next may be the first of them.
+  const bool paced =
+      IsDelayed(plan_) || (!plans_waiting_.empty() && IsDelayed(plans_waiting_.Front()));
+  const bool whole = static_cast<std::uint64_t>(lanes.samples) == ledger_.reserved();
+  if (paced || !whole) paces_ = ToCounts(lanes.member_samples);
+  if (whole) {
     ledger_.ApplyWhole();
   } else {
     ledger_.Apply(paces_);
@@ -120,7 +134,7 @@ void RoundEngine::Report(const Round& round, const Lanes& lanes, double norm2, D
                        .samples_global = samples_global,
                        .loss_mean_global = samples_global > 0 ? lanes.loss_sum / lanes.samples : 0,
                        .nonfinite_members = static_cast<std::uint32_t>(lanes.nonfinite),
-                       .contributors = Contributors(lanes),
+                       .contributors = round.spread.contributors,
                        .samples_gradient_norm2 = lanes.samples_gradient_norm2,
                        .orthogonality = OrthogonalityOf(round, lanes, norm2),
                        .learning_rate = round.rate.rate,
@@ -131,20 +145,18 @@ void RoundEngine::Report(const Round& round, const Lanes& lanes, double norm2, D
 }
 
 double RoundEngine::OrthogonalityOf(const Round& round, const Lanes& lanes, double norm2) const {
-  const std::uint32_t contributors = Contributors(lanes);
+  const auto [contributors, samples_squared] = round.spread;
   if (round.aggregation == Aggregation::kAdasum) {
     const auto parts = static_cast<std::uint32_t>(combination_.adasum_parts());
     return policies::Orthogonality({.combined_norm2 = norm2,
                                     .parts_norm2 = combination_.norm2_sum(),
                                     .contributors = std::min(contributors, parts)});
   }
-  double squared = 0;
-  for (const double samples : lanes.member_samples) squared += samples * samples;
   return policies::Orthogonality({.samples = lanes.samples,
                                   .contributors = contributors,
                                   .samples_gradient_norm2 = lanes.samples_gradient_norm2,
                                   .gradient_norm2 = norm2},
-                                 squared);
+                                 samples_squared);
 }
 
 // After a round: who stops, which plan is in force. Every member comes to the same conclusion.
