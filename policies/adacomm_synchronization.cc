@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "policies/figures.h"
+#include "policies/round_forecast.h"
 #include "policies/round_rates.h"
 
 namespace tactus::policies {
@@ -36,10 +37,6 @@ std::string Worded(const AdacommDecision& choice, double loss, double loss_initi
   return "two averagings fit an interval with " + to;
 }
 
-double SecondsOfStep(const Plan& plan, double step, double transfer) {
-  return step + transfer / plan.period;
-}
-
 }  // namespace
 
 std::optional<Proposal> AskAdacomm(Adacomm& rule, const Situation& situation, double seconds) {
@@ -59,8 +56,8 @@ std::optional<Proposal> AskAdacomm(Adacomm& rule, const Situation& situation, do
                                                 .transfer_seconds = transfer});
   Proposal proposal{.plan = situation.in_force};
   SetPeriod(proposal.plan, choice.period);
-  const double before = SecondsOfStep(situation.in_force, step, transfer);
-  const double after = SecondsOfStep(proposal.plan, step, transfer);
+  const double before = UpdateSeconds(situation.in_force, step, transfer);
+  const double after = UpdateSeconds(proposal.plan, step, transfer);
   if (ValueOf(proposal.plan, Axis::kSynchronization) ==
       ValueOf(situation.in_force, Axis::kSynchronization)) {
     return std::nullopt;
@@ -125,14 +122,14 @@ std::optional<Proposal> AdacommSynchronization::Search(const Situation& situatio
   SetPeriod(proposal.plan, period_);
   const double seconds = seen.StepSeconds(situation.in_force.batch_sizes);
   const double transfer = seen.TransferSeconds().value_or(0);
-  const double before = SecondsOfStep(situation.in_force, seconds, transfer);
+  const double before = UpdateSeconds(situation.in_force, seconds, transfer);
   proposal.decision = {
       .inputs = {{"share of the exchange", step->share, ""},
                  {"power of time by which the loss falls", step->trend.fall, ""},
                  {"its standard error", step->trend.fall_error, ""},
                  {"transfer of a round", transfer, "s"}},
       .metric = kSamplesPerSecond,
-      .predicted_gain = before / SecondsOfStep(proposal.plan, seconds, transfer) - 1,
+      .predicted_gain = before / UpdateSeconds(proposal.plan, seconds, transfer) - 1,
       .alternatives = {{ValueOf(situation.in_force, Axis::kSynchronization), 0}},
       .reason = step->reason};
   if (search_->done()) period_initial_ = period_;

@@ -7,6 +7,7 @@
 
 #include "policies/batch_axis.h"
 #include "policies/figures.h"
+#include "policies/round_forecast.h"
 #include "policies/round_rates.h"
 #include "policies/useful_samples.h"
 
@@ -20,10 +21,6 @@ double Sum(const std::vector<std::uint32_t>& sizes) {
 }
 
 }  // namespace
-
-double UpdateSeconds(const Plan& plan, double step, double transfer) {
-  return step + transfer / plan.period;
-}
 
 GoodputBatch::GoodputBatch(const BatchOptions& options, double base_batch)
     : options_(options), base_batch_(base_batch), split_(options) {}

@@ -12,14 +12,6 @@
 
 namespace tactus::policies {
 
-// Seconds of one update under the plan's synchronization with a step of `step` seconds:
-//
-//   step + D          every step
-//   step + D / tau    periodic
-//
-// D [s] transfer of a round.
-double UpdateSeconds(const Plan& plan, double step, double transfer);
-
 // Chooses the total B of a step for the largest goodput, throughput times statistical efficiency:
 //
 //   G(B) = U(B) / T(B),   T = UpdateSeconds of a step of B / sum_i v_i,   U = UsefulSamples

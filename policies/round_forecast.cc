@@ -35,4 +35,8 @@ RoundForecast Forecast(const Plan& plan, const Observations& seen, double transf
           .samples = std::accumulate(plan.batch_sizes.begin(), plan.batch_sizes.end(), 0.0)};
 }
 
+double UpdateSeconds(const Plan& plan, double step, double transfer) {
+  return step + transfer / plan.period;
+}
+
 }  // namespace tactus::policies

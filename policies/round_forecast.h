@@ -32,4 +32,12 @@ RoundForecast Forecast(const Plan& plan, const Observations& seen, double transf
 
 inline constexpr std::uint32_t kForecastRounds = 20;
 
+// Seconds of one update under the plan's synchronization with a step of `step` seconds:
+//
+//   step + D          every step
+//   step + D / tau    periodic
+//
+// D [s] transfer of a round.
+double UpdateSeconds(const Plan& plan, double step, double transfer);
+
 }  // namespace tactus::policies
