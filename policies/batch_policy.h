@@ -17,6 +17,8 @@ struct BatchOptions {
   std::uint32_t per_worker = 32;  // samples a worker a round, on average, >= 1; the sum is constant
   std::uint32_t batch_min = 1;    // of one worker, >= 1
   std::uint32_t batch_max = 1u << 20;  // of one worker, >= batch_min
+
+  friend bool operator==(const BatchOptions&, const BatchOptions&) = default;
 };
 
 // A decision about the batch sizes. Empty `batch_sizes` means "leave it as it is".

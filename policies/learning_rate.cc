@@ -87,7 +87,8 @@ void LearningRate::Applied(LearningRateRule rule, const UpdateFacts& facts) {
 }
 
 void LearningRate::Restore(const State& state) {
-  progress_ = state.progress * state.adascale.base_batch / options_.base_batch;
+  // The quotient first: with an equal base batch it is 1, and the progress keeps its bits.
+  progress_ = state.progress * (state.adascale.base_batch / options_.base_batch);
   adascale_.Restore(state.adascale);
 }
 

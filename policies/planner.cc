@@ -1,5 +1,6 @@
 #include "policies/planner.h"
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <utility>
@@ -35,6 +36,9 @@ struct Planner::Parts {
     }
   }
 
+  bool Frozen(Axis axis) const {
+    return std::ranges::find(options.frozen, axis) != options.frozen.end();
+  }
   AxisPolicy& PolicyOf(Axis axis) { return *axes[IndexOf(axis)]; }
   Decision Draft(Axis axis, const Plan& from, const Plan& to) const;
   // The plan with the axes other than `changed` made to follow; why each did, by axis.
@@ -82,6 +86,7 @@ std::optional<Revision> Planner::Parts::Revise(const Plan& in_force, Axis axis, 
   for (const Axis each : kAxes) {
     Decision decision = Draft(each, in_force, plan);
     if (decision.from == decision.to) continue;
+    if (Frozen(each)) return std::nullopt;
     if (each == axis) {
       decision.inputs = std::move(proposal.decision.inputs);
       decision.metric = std::move(proposal.decision.metric);
@@ -155,6 +160,7 @@ std::optional<Revision> Planner::Decide(const Plan& in_force) {
   parts.seen.Expect(in_force);
   parts.gains.Step(parts.seen);
   for (const Axis axis : kAxes) {
+    if (parts.Frozen(axis)) continue;
     const std::function<std::optional<Plan>(const Plan&)> complete =
         [&parts, axis](const Plan& plan) { return parts.Complete(plan, axis); };
     std::optional<Proposal> proposal = parts.PolicyOf(axis).Decide(

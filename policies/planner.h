@@ -26,6 +26,8 @@ struct SynchronizationOptions {
   double interval_seconds = 60;    // adacomm: T_0, > 0
   double loss_floor = 0;           // adacomm: F_inf
   std::uint32_t steps_max = 1024;  // delayed: steps of a round at most, >= 1
+
+  friend bool operator==(const SynchronizationOptions&, const SynchronizationOptions&) = default;
 };
 
 // What a job's file says about adapting, and what of its optimizer the policies must know.
@@ -38,6 +40,10 @@ struct PlannerOptions {
   std::uint32_t base_batch = 32;  // samples of a step that the learning rate was chosen for, >= 1
   std::string optimizer = "sgd";  // sgd, adam, adamw, lamb
   double momentum = 0;            // of sgd
+  // Axes that Decide leaves as they are, and changes of others that would change them with them.
+  std::vector<Axis> frozen{};
+
+  friend bool operator==(const PlannerOptions&, const PlannerOptions&) = default;
 };
 
 // A plan and why it differs from the one before.

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -37,6 +39,7 @@ struct PeersMessage {
 struct StopMessage {
   std::string reason{};
   bool discard = false;
+  bool suspend = false;  // with a checkpoint, to go on later; not with discard
 };
 using ToWorker = std::variant<GroupMessage, PeersMessage, policies::Plan, StopMessage>;
 
@@ -53,19 +56,6 @@ struct EndpointMessage {
 struct ReportMessage {
   std::uint64_t generation = 0;
   policies::Report report{};
-};
-struct EvaluatedMessage {
-  double loss = 0;
-  double accuracy = -1;
-  std::uint64_t samples = 0;
-};
-struct FinishedMessage {
-  std::string reason{};
-  std::uint64_t rounds = 0, samples = 0, samples_global = 0, epochs = 0;
-  double train_loss = 0;
-  double train_seconds = 0;
-  std::vector<std::string> files{};
-  std::uint64_t parameters_hash = 0;
 };
 struct FailedMessage {
   std::string field{};
@@ -86,6 +76,27 @@ struct JobCancelled {
   JobId job{};
   std::string reason{};
   bool discard = false;
+  std::optional<Duration> grace{};  // for a result; unset: as JobDeadlines
+};
+// A user changes a job that is not over. All of spec, settings and labels as they are to be.
+struct JobUpdated {
+  JobId job{};
+  std::string spec{};
+  JobSettings settings{};
+  std::map<std::string, std::string> labels{};
+  // Workers read it only when they start: a group that trains is suspended for it and queued again.
+  bool needs_restart = false;
+};
+// Ignored when the job is over or finishing, or is as asked for.
+struct JobPaused {
+  JobId job{};
+};
+struct JobResumed {
+  JobId job{};
+};
+// A user cordons, drains or uncordons a node, known or not.
+struct NodeMarked {
+  NodeRecord node{};
 };
 // An agent's stream is up. `same_incarnation`: it was connected before and kept its workers.
 struct NodeJoined {
@@ -93,6 +104,7 @@ struct NodeJoined {
   std::vector<DeviceRecord> devices{};
   bool same_incarnation = false;
   std::vector<WorkerId> running_workers{};
+  NodeTraits traits{};
 };
 // An agent is given up: its workers are gone.
 struct NodeLost {
@@ -116,14 +128,19 @@ struct ArtifactStored {
 };
 // Time passed; sent at the time asked for by WakeAt, or later.
 struct Ticked {};
-using Event = std::variant<JobSubmitted, JobCancelled, NodeJoined, NodeLost, WorkerSaid,
-                           WorkerExited, ArtifactStored, Ticked>;
+using Event =
+    std::variant<JobSubmitted, JobCancelled, NodeJoined, NodeLost, WorkerSaid, WorkerExited,
+                 ArtifactStored, Ticked, JobUpdated, JobPaused, JobResumed, NodeMarked>;
 
 // ---- Actions
 
 // Write the job's record; later actions of the list wait until it is durable.
 struct PersistJob {
   JobRecord record{};
+};
+// Write what users said of a node; as PersistJob.
+struct PersistNode {
+  NodeRecord node{};
 };
 // Write a round to the history; nothing waits for it.
 struct PersistRound {
@@ -141,6 +158,7 @@ struct StartWorker {
   std::string job_name{};
   std::string spec{};  // of the JobRecord
   std::string device{};
+  std::string checkpoint{};  // SHA-256 of what it goes on from; empty: from the beginning
 };
 struct SendToWorker {
   std::string node{};
@@ -169,8 +187,9 @@ struct PublishDecision {
 struct WakeAt {
   Instant time{};
 };
-using Action = std::variant<PersistJob, PersistRound, PersistDecision, StartWorker, SendToWorker,
-                            StopWorker, PublishJob, PublishProgress, PublishDecision, WakeAt>;
+using Action =
+    std::variant<PersistJob, PersistRound, PersistDecision, StartWorker, SendToWorker, StopWorker,
+                 PublishJob, PublishProgress, PublishDecision, WakeAt, PersistNode>;
 using Actions = std::vector<Action>;
 
 // The node whose agent carries the action out; null: it is none of an agent's.

@@ -39,10 +39,8 @@ std::uint64_t OrdinalOf(JobId job, WorkerId worker) {
   return worker.value - kWideIds - (job.value << kWideShift);
 }
 
-bool Frees(const Event& event) {
-  return !std::holds_alternative<WorkerSaid>(event) &&
-         !std::holds_alternative<ArtifactStored>(event);
-}
+// What a worker says frees no device: that it is gone is said apart.
+bool Frees(const Event& event) { return !std::holds_alternative<WorkerSaid>(event); }
 
 }  // namespace
 
@@ -54,11 +52,14 @@ Actions Cluster::Restore(JobRecord record, Instant now) {
   const Turn turn{now, actions};
   JobController& job = Add(std::move(record));
   if (!RejectUnknownPolicy(job, turn)) job.Restore(turn);
-  if (job.record().state == JobState::kRunning || job.record().state == JobState::kStopping) {
+  const JobState state = job.record().state;
+  if (state == JobState::kRunning || state == JobState::kStopping ||
+      state == JobState::kSuspending) {
     for (const MemberRecord& member : job.record().members) {
       routes_[member.worker] = job.record().id;
     }
   }
+  File(job);
   Retire();
   PlanWake(turn);
   return actions;
@@ -69,6 +70,7 @@ Actions Cluster::Step(const Event& event, Instant now) {
   const Turn turn{now, actions};
   std::visit([&](const auto& one) { Handle(one, turn); }, event);
   if (Frees(event)) {
+    FileActive();
     Retire();
     Admit(turn);
   }
@@ -90,23 +92,58 @@ std::vector<const JobRecord*> Cluster::Jobs() const {
   return records;
 }
 
+std::optional<JobId> Cluster::QueueHead() const {
+  return waiting_.empty() ? std::nullopt : std::optional(waiting_.begin()->second);
+}
+
 void Cluster::Handle(const JobSubmitted& event, Turn turn) {
   if (jobs_.contains(event.record.id)) return;
-  const bool first = std::ranges::none_of(
-      jobs_, [](const auto& entry) { return entry.second->record().state == JobState::kQueued; });
   JobController& job = Add(event.record);
+  const Ticket ticket{-std::int64_t{job.record().settings.priority}, job.record().id};
+  const bool first = waiting_.empty() || ticket < *waiting_.begin();
   job.Submit(first ? WaitReason(job.record().settings) : kBehindOthers, turn);
   RejectUnknownPolicy(job, turn);
+  File(job);
 }
 
 void Cluster::Handle(const JobCancelled& event, Turn turn) {
   const auto found = jobs_.find(event.job);
-  if (found != jobs_.end()) found->second->Cancel(event, turn);
+  if (found == jobs_.end()) return;
+  found->second->Cancel(event, turn);
+  File(*found->second);
+}
+
+void Cluster::Handle(const JobUpdated& event, Turn turn) {
+  const auto found = jobs_.find(event.job);
+  if (found == jobs_.end()) return;
+  JobController& job = *found->second;
+  const bool same = event.settings.adapt == job.record().settings.adapt;
+  job.Update(event, same ? nullptr : PolicyOf(event.settings), turn);
+  File(job);
+}
+
+void Cluster::Handle(const JobPaused& event, Turn turn) {
+  const auto found = jobs_.find(event.job);
+  if (found == jobs_.end()) return;
+  found->second->Pause(turn);
+  File(*found->second);
+}
+
+void Cluster::Handle(const JobResumed& event, Turn turn) {
+  const auto found = jobs_.find(event.job);
+  if (found == jobs_.end()) return;
+  found->second->Resume(turn);
+  File(*found->second);
+}
+
+void Cluster::Handle(const NodeMarked& event, Turn turn) {
+  membership_.Mark(event.node);
+  turn.actions.push_back(PersistNode{event.node});
 }
 
 void Cluster::Handle(const NodeJoined& event, Turn turn) {
-  membership_.Join(event.node, event.devices);
-  for (auto& [id, job] : jobs_) {
+  membership_.Join(event.node, event.devices, event.traits);
+  for (auto& [id, job] : active_) {
     job->OnNodeJoined(event, turn);
     ReleaseGone(*job, event.node);
     HoldReturned(*job, event);
@@ -142,7 +179,7 @@ void Cluster::SetStrays(const NodeJoined& event, Turn turn) {
 
 void Cluster::Handle(const NodeLost& event, Turn turn) {
   membership_.Lose(event.node);
-  for (auto& [id, job] : jobs_) {
+  for (auto& [id, job] : active_) {
     job->OnNodeLost(event, turn);
     ReleaseGone(*job, event.node);
   }
@@ -174,7 +211,7 @@ void Cluster::Handle(const ArtifactStored& event, Turn turn) {
 
 void Cluster::Handle(const Ticked&, Turn turn) {
   wake_.reset();
-  for (auto& [id, job] : jobs_) job->Tick(turn);
+  for (auto& [id, job] : active_) job->Tick(turn);
 }
 
 JobController* Cluster::JobOf(WorkerId worker) {
@@ -199,10 +236,119 @@ bool Cluster::RejectUnknownPolicy(JobController& job, Turn turn) {
   return true;
 }
 
-// The first job in the queue holds up those behind it, so that a large one gets its turn.
+// Puts the job where its state belongs.
+void Cluster::File(JobController& job) {
+  const JobRecord& record = job.record();
+  if (const auto old = tickets_.find(record.id); old != tickets_.end()) {
+    waiting_.erase(old->second);
+    tickets_.erase(old);
+  }
+  active_.erase(record.id);
+  if (record.state == JobState::kQueued) {
+    const Ticket ticket{-std::int64_t{record.settings.priority}, record.id};
+    waiting_.insert(ticket);
+    tickets_[record.id] = ticket;
+  } else if (record.state != JobState::kPaused) {
+    active_[record.id] = &job;
+  }
+}
+
+void Cluster::FileActive() {
+  std::vector<JobController*> moved;
+  for (const auto& [id, job] : active_) {
+    const JobState state = job->record().state;
+    if (state == JobState::kQueued || state == JobState::kPaused) moved.push_back(job);
+  }
+  for (JobController* job : moved) {
+    File(*job);
+    // Its last group is gone; the next one has other workers.
+    for (const MemberRecord& member : job->record().members) routes_.erase(member.worker);
+  }
+}
+
 void Cluster::Admit(Turn turn) {
-  for (auto& [id, job] : jobs_) {
-    if (job->record().state == JobState::kQueued && !TryStart(*job, turn)) return;
+  reschedule_.reset();
+  if (!membership_.marked().empty()) Drain(turn);
+  if (waiting_.empty() && !membership_.AnyFree()) return;
+  if (waiting_.empty() && active_.empty()) return;
+  const Schedule schedule = MakeSchedule(View(turn.now));
+  for (const Schedule::Displaced& displaced : schedule.displaced) {
+    jobs_.at(displaced.job)->Suspend(false, displaced.reason, turn);
+  }
+  for (const Schedule::Grant& grant : schedule.starts) Start(grant, turn);
+  FileActive();
+  ExplainWaits(schedule, turn);
+  PlanReschedule(schedule, turn.now);
+}
+
+void Cluster::PlanReschedule(const Schedule& schedule, Instant now) {
+  const auto look_again = [&](Instant due) {
+    if (due > now) reschedule_ = std::min(reschedule_.value_or(due), due);
+  };
+  if (schedule.head != head_) head_since_ = now;
+  head_ = schedule.head;
+  if (head_.value != 0 && waiting_.size() > 1) look_again(head_since_ + JobDeadlines{}.lend);
+  if (!schedule.awaits_steady) return;
+  for (const auto& [id, job] : active_) {
+    const std::optional<Instant> since = job->TrainingSince();
+    if (since) look_again(*since + JobDeadlines{}.resize);
+  }
+}
+
+// Jobs with workers on a node that is drained go on elsewhere.
+void Cluster::Drain(Turn turn) {
+  for (const auto& [id, job] : active_) {
+    if (!job->Movable()) continue;
+    for (const MemberRecord& member : job->record().members) {
+      if (!membership_.MarkOf(member.node).draining || !job->HasLive(member.worker)) continue;
+      job->Suspend(false, "node " + member.node + " is drained", turn);
+      break;
+    }
+  }
+  FileActive();
+}
+
+ScheduleView Cluster::View(Instant now) const {
+  ScheduleView view{.free = membership_.Free(), .standard = membership_.Standard()};
+  if (now - head_since_ >= JobDeadlines{}.lend) view.patient = head_;
+  for (const auto& [order, id] : waiting_) {
+    if (view.waiting.size() == kWaitingLookedAt) break;
+    view.waiting.push_back({.job = id, .settings = &jobs_.at(id)->record().settings});
+  }
+  for (const auto& [id, job] : active_) view.groups.push_back(Grouped(*job, now));
+  return view;
+}
+
+GroupedJob Cluster::Grouped(const JobController& job, Instant now) const {
+  const JobRecord& record = job.record();
+  const std::optional<Instant> since = job.TrainingSince();
+  GroupedJob group{.job = record.id,
+                   .settings = &record.settings,
+                   .leaving = !job.Movable() && record.state != JobState::kRunning,
+                   .movable = job.Movable(),
+                   .steady = job.Movable() && since && now - *since >= JobDeadlines{}.resize};
+  for (const MemberRecord& member : record.members) {
+    const Holder* const holder = membership_.HolderOf(member.node, member.device);
+    if (holder == nullptr || holder->worker != member.worker) continue;
+    const auto found = membership_.nodes().find(member.node);
+    HeldDevice device;
+    if (found != membership_.nodes().end()) {
+      const Node& node = found->second;
+      const auto at = std::ranges::find(node.devices, member.device, &DeviceRecord::name);
+      if (at != node.devices.end()) device.kind = at->kind;
+      device.traits = &node.traits;
+      device.usable = node.connected && !node.cordoned && node.strays.empty();
+    }
+    group.devices.push_back(device);
+  }
+  return group;
+}
+
+void Cluster::ExplainWaits(const Schedule& schedule, Turn turn) {
+  for (std::size_t looked_at = 0; const auto& [order, id] : waiting_) {
+    if (looked_at++ == kWaitingLookedAt) break;
+    JobController& job = *jobs_.at(id);
+    job.ExplainWait(id == schedule.head ? WaitReason(job.record().settings) : kBehindOthers, turn);
   }
 }
 
@@ -221,18 +367,28 @@ std::vector<WorkerId> Cluster::NewWorkers(const JobRecord& record, std::size_t c
 }
 
 std::string Cluster::WaitReason(const JobSettings& settings) const {
-  return "needs " + DeviceCount(settings.workers_min, settings.device) + "; " +
-         std::to_string(membership_.Free(settings.device).size()) + " free";
+  std::size_t free = 0;
+  for (const FreeDevice& device : membership_.Free()) {
+    if (Accepts(settings, device.kind, *device.traits, membership_.Standard())) ++free;
+  }
+  std::size_t known = 0;
+  for (const auto& [name, node] : membership_.nodes()) {
+    for (const DeviceRecord& device : node.devices) {
+      if (Accepts(settings, device.kind, node.traits, membership_.Standard())) ++known;
+    }
+  }
+  std::string reason = "needs " + DeviceCount(settings.workers_min, settings.device) + "; " +
+                       std::to_string(free) + " free";
+  if (known < settings.workers_min) {
+    const bool picky = !settings.selector.empty() || !settings.tolerations.empty();
+    reason += ", " + std::to_string(known) + (picky ? " known that fit its selector" : " known");
+  }
+  return reason;
 }
 
-bool Cluster::TryStart(JobController& job, Turn turn) {
-  const JobSettings& settings = job.record().settings;
-  std::vector<MemberRecord> members = membership_.Free(settings.device);
-  if (members.size() < settings.workers_min) {
-    job.ExplainWait(WaitReason(settings), turn);
-    return false;
-  }
-  members.resize(std::min<std::size_t>(members.size(), settings.workers_max));
+void Cluster::Start(const Schedule::Grant& grant, Turn turn) {
+  JobController& job = *jobs_.at(grant.job);
+  std::vector<MemberRecord> members = grant.members;
   const std::vector<WorkerId> workers = NewWorkers(job.record(), members.size());
   for (std::size_t rank = 0; rank < members.size(); ++rank) {
     members[rank].worker = workers[rank];
@@ -240,23 +396,27 @@ bool Cluster::TryStart(JobController& job, Turn turn) {
     membership_.Hold(members[rank], job.record().id, job.record().name);
   }
   job.Start(std::move(members), turn);
-  return true;
+  File(job);
 }
 
 void Cluster::Retire() {
-  std::erase_if(jobs_, [this](const auto& entry) {
-    if (!entry.second->Done()) return false;
-    for (const MemberRecord& member : entry.second->record().members) {
+  std::vector<JobId> done;
+  for (const auto& [id, job] : active_) {
+    if (job->Done()) done.push_back(id);
+  }
+  for (const JobId id : done) {
+    for (const MemberRecord& member : jobs_.at(id)->record().members) {
       membership_.Release(member.worker);
       routes_.erase(member.worker);
     }
-    return true;
-  });
+    active_.erase(id);
+    jobs_.erase(id);
+  }
 }
 
 void Cluster::PlanWake(Turn turn) {
-  std::optional<Instant> next;
-  for (const auto& [id, job] : jobs_) {
+  std::optional<Instant> next = reschedule_;
+  for (const auto& [id, job] : active_) {
     const std::optional<Instant> due = job->Deadline();
     if (due && (!next || *due < *next)) next = due;
   }

@@ -7,7 +7,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/id.h"
@@ -16,21 +18,28 @@
 #include "coordinator/job/job_controller.h"
 #include "coordinator/job/membership.h"
 #include "coordinator/job/records.h"
+#include "coordinator/job/schedule.h"
 
 namespace tactus::job {
 
-// Holds every job that is not over and every node; admits jobs to free devices in the order of
-// submission and hands each event to the job that it concerns. Jobs that are over are handed out by
+// Holds every job that is not over and every node; gives devices to jobs by the rules of schedule.h
+// and hands each event to the job that it concerns. Jobs that are over are handed out by
 // PublishJob and PersistJob and forgotten once their workers are gone: the store has them. One
 // thread.
 class Cluster {
  public:
+  // Of the queue, so many from its head on are looked at for devices that the head leaves.
+  static constexpr std::size_t kWaitingLookedAt = 100;
+
   // wall_now_minus_now: offset that turns an Instant into a WallTime, for records only.
   explicit Cluster(WallTime wall_now_minus_now);
 
   // Takes up a job that the store has and that was not over when the coordinator last ran. All such
   // jobs come before the first Step.
   Actions Restore(JobRecord record, Instant now);
+
+  // What users said of a node before the restart. Before all jobs.
+  void RestoreNode(const NodeRecord& node) { membership_.Mark(node); }
 
   // Deals with one event. Never fails: what does not apply any more does nothing.
   Actions Step(const Event& event, Instant now);
@@ -39,6 +48,8 @@ class Cluster {
   const JobRecord* Find(JobId job) const;
   std::vector<const JobRecord*> Jobs() const;  // by id
   const Membership& membership() const { return membership_; }
+  // The job that was admitted to nothing yet and stands first; nothing: none waits.
+  std::optional<JobId> QueueHead() const;
 
  private:
   void Handle(const JobSubmitted& event, Turn turn);
@@ -49,6 +60,10 @@ class Cluster {
   void Handle(const WorkerExited& event, Turn turn);
   void Handle(const ArtifactStored& event, Turn turn);
   void Handle(const Ticked& event, Turn turn);
+  void Handle(const JobUpdated& event, Turn turn);
+  void Handle(const JobPaused& event, Turn turn);
+  void Handle(const JobResumed& event, Turn turn);
+  void Handle(const NodeMarked& event, Turn turn);
 
   JobController* JobOf(WorkerId worker);
   JobController& Add(JobRecord record);
@@ -56,18 +71,35 @@ class Cluster {
   void ReleaseGone(const JobController& job, const std::string& node);
   void HoldReturned(const JobController& job, const NodeJoined& event);
   void SetStrays(const NodeJoined& event, Turn turn);
+  void File(JobController& job);
+  void FileActive();
   void Admit(Turn turn);
+  void Drain(Turn turn);
+  ScheduleView View(Instant now) const;
+  GroupedJob Grouped(const JobController& job, Instant now) const;
+  void Start(const Schedule::Grant& grant, Turn turn);
+  void PlanReschedule(const Schedule& schedule, Instant now);
+  void ExplainWaits(const Schedule& schedule, Turn turn);
   std::vector<WorkerId> NewWorkers(const JobRecord& record, std::size_t count) const;
   std::string WaitReason(const JobSettings& settings) const;
-  bool TryStart(JobController& job, Turn turn);
   void Retire();
   void PlanWake(Turn turn);
+
+  // The queue's order: priority, the highest first, then id.
+  using Ticket = std::pair<std::int64_t, JobId>;
 
   const WallTime wall_offset_;
   Membership membership_;
   std::map<JobId, std::unique_ptr<JobController>> jobs_;
-  std::map<WorkerId, JobId> routes_;  // workers of jobs_, until their job is dropped
-  std::optional<Instant> wake_;       // asked for and not come yet
+  // Of jobs_: those in the queue, and those that are neither there nor paused.
+  std::set<Ticket> waiting_;
+  std::map<JobId, Ticket> tickets_;  // the inverse of waiting_
+  std::map<JobId, JobController*> active_;
+  JobId head_{};                       // the first that could not start, as last scheduled; 0: none
+  Instant head_since_{};               // it is
+  std::optional<Instant> reschedule_;  // what depends on time alone is to be looked at again then
+  std::map<WorkerId, JobId> routes_;   // workers of jobs_, until their job is dropped
+  std::optional<Instant> wake_;        // asked for and not come yet
 };
 
 }  // namespace tactus::job

@@ -44,18 +44,27 @@ void JobController::ExplainWait(const std::string& reason, Turn turn) {
 void JobController::Start(std::vector<MemberRecord> members, Turn turn) {
   TACTUS_CHECK(record_.state == JobState::kQueued && !members.empty());
   record_.members = std::move(members);
+  record_.ending = {};
+  record_.suspension.reset();
+  record_.elapsed_before_seconds = record_.progress.elapsed_seconds;
+  record_.group_start_time = 0;
+  inquiry_ = {};
+  tracker_.reset();
+  training_since_.reset();
   Enlist(true);
   formation_.emplace(size());
   deadline_ = turn.now + deadlines_.start;
   SetState(JobState::kStarting, WorkerCount(size()) + " loading model and data");
   Announce(turn);
+  const std::string checkpoint = record_.checkpoint ? record_.checkpoint->sha256 : "";
   for (const MemberRecord& member : record_.members) {
     turn.actions.push_back(StartWorker{.node = member.node,
                                        .worker = member.worker,
                                        .job = record_.id,
                                        .job_name = record_.name,
                                        .spec = record_.spec,
-                                       .device = member.device});
+                                       .device = member.device,
+                                       .checkpoint = checkpoint});
   }
 }
 
@@ -118,9 +127,13 @@ void JobController::RefreshProgress(Instant now) {
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
     progress.workers[rank].batch_size = progress.plan.batch_sizes[rank];
   }
-  if (record_.start_time != 0) {
-    const Duration elapsed(WallAt(now, wall_offset_) - record_.start_time);
-    progress.elapsed_seconds = std::max(ToSeconds(elapsed), 0.0);
+  // A record of an older version has only the start of its first and only group.
+  const bool first = record_.suspensions == 0 && record_.group_start_time == 0;
+  const WallTime since = first ? record_.start_time : record_.group_start_time;
+  progress.elapsed_seconds = record_.elapsed_before_seconds;
+  if (since != 0 && !Secured()) {
+    const Duration elapsed(WallAt(now, wall_offset_) - since);
+    progress.elapsed_seconds += std::max(ToSeconds(elapsed), 0.0);
   }
   if (record_.state == JobState::kRunning) {
     progress.eta_seconds = ForeseeEnd(record_.settings, progress, tracker_->RoundSeconds());
@@ -147,7 +160,7 @@ void JobController::Enlist(bool present) {
   members_.assign(record_.members.size(), Member{.present = present});
   ranks_.clear();
   for (std::uint32_t rank = 0; rank < size(); ++rank) ranks_[record_.members[rank].worker] = rank;
-  results_.emplace(size());
+  results_.emplace(size(), record_.ending);
 }
 
 void JobController::OnDeadline(Turn turn) {
@@ -158,15 +171,15 @@ void JobController::OnDeadline(Turn turn) {
     OnStartDeadline(turn);
   } else if (record_.state == JobState::kRunning) {
     OnStall(turn);
-  } else if (IsFinal(record_.state)) {
+  } else if (IsFinal(record_.state) || Secured()) {
     StopWorkers(turn);
+    LeaveIfGone(turn);
   } else if (results_->AllFinished()) {
     Fail("the result's file " + results_->MissingFiles().front() + " did not arrive within " +
              DurationWords(deadlines_.artifacts),
          "", turn);
   } else {
-    const Duration given = record_.discard ? deadlines_.discard : deadlines_.cancel;
-    Fail("its workers did not finish within " + DurationWords(given), "", turn);
+    Fail("its workers did not finish within " + DurationWords(limit_), "", turn);
   }
 }
 

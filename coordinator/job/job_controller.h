@@ -1,13 +1,18 @@
 // One job's life: from the queue over its workers, rounds and plans to its result.
 //
-//   QUEUED    Start: STARTING; Cancel: CANCELLED
-//   STARTING  first report: RUNNING; Cancel: CANCELLED
-//   RUNNING   a Finished, or Cancel: STOPPING
-//   STOPPING  all Finished and all files there: SUCCEEDED, after a Cancel CANCELLED
-//   any       a member is lost, nothing moves or a deadline passes: FAILED, after a Cancel
-//   CANCELLED
+//   QUEUED      Start: STARTING; Cancel: CANCELLED; a user pauses: PAUSED
+//   STARTING    first report: RUNNING; Cancel: CANCELLED; Suspend: SUSPENDING
+//   RUNNING     a Finished, or Cancel: STOPPING; Suspend: SUSPENDING
+//   SUSPENDING  its checkpoint is there and its workers are gone: PAUSED or QUEUED; a Finished that
+//               is not suspended, or Cancel: STOPPING
+//   PAUSED      a user resumes: QUEUED; Cancel: CANCELLED
+//   STOPPING    all Finished and all files there: SUCCEEDED, after a Cancel CANCELLED
+//   any         a member is lost, nothing moves or a deadline passes: FAILED, after a Cancel
+//               CANCELLED
 //
 // STARTING is: StartWorker to each, Ready from all, Group to all, Endpoint from all, Peers to all.
+// A group is whole or not at all: a job is queued again only when all workers of its last group are
+// gone.
 
 #pragma once
 
@@ -64,13 +69,22 @@ class JobController {
   // empty.
   void Start(std::vector<MemberRecord> members, Turn turn);
 
-  // Takes the job up from the record that a former coordinator left. Queued: nothing. Starting:
-  // back into the queue; its workers are strays. Running, stopping: awaits the members' return.
+  // Takes the job up from the record that a former coordinator left. Queued, paused: nothing.
+  // Starting: back into the queue; its workers are strays. Suspending: likewise where all that is
+  // kept is durable. Else: awaits the members' return.
   void Restore(Turn turn);
+
+  // Its workers are ended, with a checkpoint where they trained, and it goes on later. Nothing when
+  // it has none or is ending. Joins a suspension under way.
+  void Suspend(bool pause, const std::string& reason, Turn turn);
 
   // ---- Events
 
   void Cancel(const JobCancelled& event, Turn turn);
+  void Pause(Turn turn);
+  void Resume(Turn turn);
+  // policy: of the new settings; null: they adapt as before.
+  void Update(const JobUpdated& event, std::unique_ptr<policies::PlanPolicy> policy, Turn turn);
   void OnNodeJoined(const NodeJoined& event, Turn turn);
   void OnWorkerSaid(WorkerId worker, const FromWorker& message, Turn turn);
   void OnNodeLost(const NodeLost& event, Turn turn);
@@ -85,6 +99,10 @@ class JobController {
   bool HasLive(WorkerId worker) const;
   // Over, and all its workers are gone.
   bool Done() const;
+  // Suspend can end its workers now.
+  bool Movable() const;
+  // Since when it trains with the present group; nothing while it does not.
+  std::optional<Instant> TrainingSince() const;
   // When Tick is due next.
   std::optional<Instant> Deadline() const;
 
@@ -137,6 +155,7 @@ class JobController {
   void On(std::uint32_t rank, const FailedMessage& message, Turn turn);
   void TryFinish(Turn turn);
   void AskToStop(Turn turn);
+  ResultRecord CheckpointResult() const;
   void Depart(const std::vector<std::uint32_t>& ranks, const Departure& departure, Turn turn);
   std::optional<Finding> Judge(std::uint32_t rank, const Departure& departure) const;
   Finding AgentRestarted(const MemberRecord& member) const;
@@ -146,6 +165,11 @@ class JobController {
   void Fail(const std::string& reason, const std::string& field, Turn turn);
   void End(JobState state, std::string reason, Turn turn);
   void StopWorkers(Turn turn);
+
+  // job_suspension.cc: ending a group so that the job goes on later
+  void Secure(Turn turn);
+  void LeaveIfGone(Turn turn);
+  bool Secured() const { return record_.suspension && record_.suspension->secured; }
 
   // job_recovery.cc: after a restart
   void ResumeIfAllBack(Turn turn);
@@ -161,10 +185,13 @@ class JobController {
   std::optional<ProgressTracker> tracker_;   // once the group was called together
   std::optional<ResultCollector> results_;   // while there are members
   FailureInquiry inquiry_;
-  bool awaiting_return_ = false;     // after a restart
-  std::optional<Instant> deadline_;  // of the present state; OnDeadline knows which
-  Instant heard_{};                  // the last report came
-  bool stall_suspected_ = false;     // none came in time since
+  bool awaiting_return_ = false;           // after a restart
+  std::optional<Instant> deadline_;        // of the present state; OnDeadline knows which
+  Duration limit_{};                       // that deadline_ stands for, for people
+  std::optional<Duration> grace_;          // of a cancel, as the user said
+  std::optional<Instant> training_since_;  // the present group's first report
+  Instant heard_{};                        // the last report came
+  bool stall_suspected_ = false;           // none came in time since
   std::optional<Instant> persisted_;
   std::optional<Instant> published_;  // the progress
 };

@@ -27,7 +27,11 @@ struct JobDeadlines {
   Duration artifacts = std::chrono::minutes(10);
   // From a restart of the coordinator to the last member's return: an agent retries within seconds.
   Duration rejoin = std::chrono::seconds(30);
-  // From the end of a job to the exit of its workers, which leave by themselves.
+  // From the time that a job became the first that cannot start to lending what it cannot use yet.
+  Duration lend = std::chrono::seconds(5);
+  // From a group's first round to another size for it, which costs a checkpoint and a start.
+  Duration resize = std::chrono::seconds(30);
+  // From the end of a job or its suspension to the exit of its workers, which leave by themselves.
   Duration exit = std::chrono::seconds(30);
   // From SIGTERM to SIGKILL.
   Duration grace = std::chrono::seconds(10);

@@ -7,27 +7,47 @@
 #include "coordinator/job/wording.h"
 
 namespace tactus::job {
-void JobController::On(std::uint32_t rank, const EvaluatedMessage& message, Turn) {
-  if (rank == 0) results_->SetEvaluated(message);
+
+// What a member says last is durable before it is acknowledged: a restart must not ask for it
+// again.
+void JobController::On(std::uint32_t rank, const EvaluatedMessage& message, Turn turn) {
+  if (rank != 0) return;
+  results_->SetEvaluated(message);
+  record_.ending = results_->ending();
+  Persist(turn);
 }
 
 void JobController::On(std::uint32_t rank, const FinishedMessage& message, Turn turn) {
-  if (!tracker_) return;  // it was never in a group
+  if (!tracker_ || Secured()) return;  // it was never in a group, or is not needed any more
   results_->SetFinished(rank, message);
+  record_.ending = results_->ending();
   inquiry_.Withdraw(record_.members[rank].worker);
-  if (record_.state != JobState::kStopping) {
-    if (!awaiting_return_) deadline_.reset();
+  if (message.suspended && record_.state == JobState::kRunning) {
+    record_.suspension = Suspension{.reason = message.reason};
+    SetState(JobState::kSuspending, message.reason);
+  }
+  const bool suspended = record_.state == JobState::kSuspending && message.suspended;
+  if (record_.state != JobState::kStopping && !suspended) {
+    if (!awaiting_return_) {
+      limit_ = deadlines_.stall;
+      deadline_ = turn.now + limit_;
+    }
+    record_.suspension.reset();
     // Rank 0 knows why: the others only saw a vote.
     SetState(JobState::kStopping, rank == 0 ? "finishing: " + message.reason : "finishing");
     Announce(turn);
+  } else {
+    Persist(turn);
   }
   ResumeIfAllBack(turn);
   TryFinish(turn);
 }
 
 void JobController::OnArtifactStored(const ArtifactRecord& artifact, Turn turn) {
-  if (IsFinal(record_.state) || !results_) return;
+  if (IsFinal(record_.state) || !results_ || members_.empty() || Secured()) return;
   results_->AddArtifact(artifact);
+  record_.ending = results_->ending();
+  Persist(turn);
   TryFinish(turn);
 }
 
@@ -44,6 +64,7 @@ void JobController::TryFinish(Turn turn) {
       deadline_ = turn.now + deadlines_.artifacts;
       return;
     }
+    if (record_.state == JobState::kSuspending) return Secure(turn);
     record_.result = results_->Make(tracker_ ? tracker_->OwnSpeedSum() : 0);
   }
   const bool cancelled = !record_.cancel_reason.empty();
@@ -54,24 +75,49 @@ void JobController::TryFinish(Turn turn) {
 
 void JobController::Cancel(const JobCancelled& event, Turn turn) {
   if (IsFinal(record_.state)) return;
-  const bool training = record_.state == JobState::kRunning;
+  const bool suspending = record_.state == JobState::kSuspending && !Secured();
+  const bool training = record_.state == JobState::kRunning || suspending;
   const bool finishing = record_.state == JobState::kStopping;
   if (finishing && !event.discard) return;  // it is on its way to a result already
   record_.cancel_reason = event.reason.empty() ? "cancelled" : event.reason;
   record_.discard = event.discard;
+  grace_ = event.grace;
   if (!training) {
+    if (!event.discard && record_.checkpoint) record_.result = CheckpointResult();
+    record_.suspension.reset();
     End(JobState::kCancelled, record_.cancel_reason, turn);
     StopWorkers(turn);
     return;
   }
+  record_.suspension.reset();
   SetState(JobState::kStopping, record_.cancel_reason);
   Announce(turn);
   if (!awaiting_return_) AskToStop(turn);
 }
 
+// What is left of a job that is cancelled while it holds no devices.
+ResultRecord JobController::CheckpointResult() const {
+  const CheckpointRecord& checkpoint = *record_.checkpoint;
+  return {.artifacts = {{.path = kCheckpointFile,
+                         .size_bytes = checkpoint.size_bytes,
+                         .sha256 = checkpoint.sha256}},
+          .train_loss = record_.progress.loss,
+          .rounds = checkpoint.rounds,
+          .samples = record_.progress.samples,
+          .epochs = record_.progress.epoch,
+          .train_seconds = record_.progress.elapsed_seconds,
+          .stop_reason = record_.cancel_reason};
+}
+
 void JobController::AskToStop(Turn turn) {
-  deadline_ = turn.now + (record_.discard ? deadlines_.discard : deadlines_.cancel);
-  SendToAll(StopMessage{.reason = record_.cancel_reason, .discard = record_.discard}, turn);
+  const Duration standard = record_.discard ? deadlines_.discard : deadlines_.cancel;
+  limit_ = grace_.value_or(standard);
+  deadline_ = turn.now + limit_;
+  const bool suspend = record_.suspension.has_value();
+  SendToAll(StopMessage{.reason = suspend ? record_.suspension->reason : record_.cancel_reason,
+                        .discard = !suspend && record_.discard,
+                        .suspend = suspend},
+            turn);
 }
 
 void JobController::On(std::uint32_t rank, const FailedMessage& message, Turn turn) {
@@ -113,6 +159,7 @@ void JobController::Depart(const std::vector<std::uint32_t>& ranks, const Depart
     // After a restart, a worker that is missed may still have sent its last words.
     members_[rank].exited |= departure.kind != Departure::Kind::kAgentRestarted;
   }
+  if (Secured()) return LeaveIfGone(turn);
   for (const std::uint32_t rank : ranks) {
     if (IsFinal(record_.state)) return;
     if (std::optional<Finding> finding = Judge(rank, departure)) {
@@ -182,6 +229,7 @@ void JobController::Conclude(Turn turn) {
 // Ends the job without a result. A failure after a cancel does not make it FAILED.
 void JobController::Fail(const std::string& reason, const std::string& field, Turn turn) {
   deadline_.reset();
+  record_.suspension.reset();
   if (!record_.cancel_reason.empty()) {
     End(JobState::kCancelled, record_.cancel_reason + "; no result: " + reason, turn);
   } else {

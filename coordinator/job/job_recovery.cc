@@ -9,14 +9,22 @@
 namespace tactus::job {
 
 void JobController::Restore(Turn turn) {
-  if (record_.state == JobState::kStarting) {
+  if (record_.state == JobState::kStarting || Secured()) {
     // The members stay on record, so that their ids are not given to others.
-    record_.progress = {};
-    SetState(JobState::kQueued, "queued again: the coordinator restarted while it was starting");
+    const bool pause = Secured() && record_.suspension->pause;
+    const std::string reason =
+        Secured() ? record_.suspension->reason
+                  : "queued again: the coordinator restarted while it was starting";
+    record_.suspension.reset();
+    if (!record_.checkpoint) record_.progress = {};
+    SetState(pause ? JobState::kPaused : JobState::kQueued, reason);
     Announce(turn);
     return;
   }
-  if (record_.state != JobState::kRunning && record_.state != JobState::kStopping) return;
+  if (record_.state != JobState::kRunning && record_.state != JobState::kStopping &&
+      record_.state != JobState::kSuspending) {
+    return;
+  }
   Enlist(false);
   steering_.Resume(record_.progress.plan, record_.newest_plan);
   tracker_.emplace(size(), record_.progress);
@@ -25,6 +33,8 @@ void JobController::Restore(Turn turn) {
   record_.state_reason =
       "the coordinator restarted and waits for " + WorkerCount(size()) + " to report back";
   Announce(turn);
+  ResumeIfAllBack(turn);  // where all had said their last word
+  if (results_->AllFinished()) TryFinish(turn);
 }
 
 void JobController::OnNodeJoined(const NodeJoined& event, Turn turn) {
@@ -49,8 +59,11 @@ void JobController::ResumeIfAllBack(Turn turn) {
   }
   awaiting_return_ = false;
   deadline_.reset();
+  training_since_ = turn.now;
   if (record_.state == JobState::kRunning) {
     record_.state_reason = "training on " + WorkerCount(size());
+  } else if (record_.suspension) {
+    record_.state_reason = record_.suspension->reason;
   } else {
     record_.state_reason = record_.cancel_reason.empty() ? "finishing" : record_.cancel_reason;
   }
@@ -61,7 +74,14 @@ void JobController::ResumeIfAllBack(Turn turn) {
   if (steering_.newest().version != steering_.adopted().version) {
     SendToAll(steering_.newest(), turn);
   }
-  if (!record_.cancel_reason.empty() && !results_->AllFinished()) AskToStop(turn);
+  const bool asked = !record_.cancel_reason.empty() || record_.suspension;
+  if (results_->AllFinished()) return;
+  if (asked) {
+    AskToStop(turn);
+  } else if (record_.state == JobState::kStopping) {
+    limit_ = deadlines_.stall;
+    deadline_ = turn.now + limit_;
+  }
 }
 
 void JobController::OnRejoinDeadline(Turn turn) {

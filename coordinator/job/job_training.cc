@@ -30,6 +30,8 @@ void JobController::FormGroup(Turn turn) {
   const policies::Plan& plan = first.plan;
   record_.newest_plan = plan;
   Progress progress;
+  if (record_.checkpoint) progress = record_.progress;
+  progress.workers.clear();
   progress.epoch_samples = formation_->train_samples();
   tracker_.emplace(size(), progress);
   record_.state_reason = "forming a group of " + WorkerCount(size());
@@ -74,7 +76,9 @@ void JobController::BeginRunning(const policies::Report& first, Turn turn) {
   // The round is over when its report comes; the start is its beginning.
   const double seconds = std::isfinite(first.round_seconds) ? first.round_seconds : 0;
   const Duration length = Seconds(std::clamp(seconds, 0.0, ToSeconds(deadlines_.start)));
-  record_.start_time = (turn.now - length).time_since_epoch().count() + wall_offset_;
+  record_.group_start_time = (turn.now - length).time_since_epoch().count() + wall_offset_;
+  if (record_.start_time == 0) record_.start_time = record_.group_start_time;
+  training_since_ = turn.now;
   formation_.reset();
   deadline_.reset();
   SetState(JobState::kRunning, "training on " + WorkerCount(size()));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <string_view>
 #include <tuple>
@@ -25,7 +26,8 @@ DeviceKey KeyOf(const DeviceRecord& device) {
 
 }  // namespace
 
-void Membership::Join(const std::string& name, std::vector<DeviceRecord> devices) {
+void Membership::Join(const std::string& name, std::vector<DeviceRecord> devices,
+                      NodeTraits traits) {
   std::ranges::stable_sort(devices, {}, KeyOf);
   std::set<std::string> seen;
   std::erase_if(devices,
@@ -33,6 +35,8 @@ void Membership::Join(const std::string& name, std::vector<DeviceRecord> devices
   Node& node = nodes_[name];
   node.connected = true;
   node.devices = std::move(devices);
+  node.traits = std::move(traits);
+  Recount(name);
 }
 
 void Membership::Lose(const std::string& name) {
@@ -40,6 +44,46 @@ void Membership::Lose(const std::string& name) {
   if (found == nodes_.end()) return;
   found->second.connected = false;
   found->second.strays.clear();
+  Recount(name);
+}
+
+void Membership::Mark(const NodeRecord& mark) {
+  Node& node = nodes_[mark.name];
+  node.cordoned = mark.cordoned;
+  node.draining = mark.draining;
+  if (mark.cordoned || mark.draining) {
+    marked_.insert(mark.name);
+  } else {
+    marked_.erase(mark.name);
+  }
+  Recount(mark.name);
+}
+
+NodeRecord Membership::MarkOf(const std::string& name) const {
+  const auto found = nodes_.find(name);
+  if (found == nodes_.end()) return {.name = name};
+  return {.name = name, .cordoned = found->second.cordoned, .draining = found->second.draining};
+}
+
+// The devices of a node are few, and what changes them is rare.
+void Membership::Recount(const std::string& name) {
+  const Node& node = nodes_.at(name);
+  free_.erase(free_.lower_bound({name, 0}), free_.upper_bound({name, SIZE_MAX}));
+  const auto is_cuda = [](const DeviceRecord& device) { return device.kind == DeviceKind::kCuda; };
+  if (node.connected && std::ranges::any_of(node.devices, is_cuda)) {
+    with_cuda_.insert(name);
+  } else {
+    with_cuda_.erase(name);
+  }
+  if (node.strays.empty()) {
+    with_strays_.erase(name);
+  } else {
+    with_strays_.insert(name);
+  }
+  if (!node.connected || node.cordoned || node.draining || !node.strays.empty()) return;
+  for (std::size_t index = 0; index < node.devices.size(); ++index) {
+    if (HolderOf(name, node.devices[index].name) == nullptr) free_.insert({name, index});
+  }
 }
 
 bool Membership::Connected(const std::string& name) const {
@@ -55,13 +99,16 @@ void Membership::Hold(const MemberRecord& member, JobId job, const std::string& 
   TACTUS_CHECK(device_was_free);
   const bool worker_was_free = places_.insert({member.worker, place}).second;
   TACTUS_CHECK(worker_was_free);
+  if (nodes_.contains(member.node)) Recount(member.node);
 }
 
 void Membership::Release(WorkerId worker) {
   const auto found = places_.find(worker);
   if (found == places_.end()) return;
+  const std::string node = found->second.first;
   holders_.erase(found->second);
   places_.erase(found);
+  if (nodes_.contains(node)) Recount(node);
 }
 
 const Holder* Membership::HolderOf(const std::string& node, const std::string& device) const {
@@ -69,16 +116,16 @@ const Holder* Membership::HolderOf(const std::string& node, const std::string& d
   return found == holders_.end() ? nullptr : &found->second;
 }
 
-std::vector<MemberRecord> Membership::Free(DeviceKind kind) const {
-  if (kind == DeviceKind::kAny) kind = AnyCuda() ? DeviceKind::kCuda : DeviceKind::kCpu;
-  std::vector<MemberRecord> free;
-  for (const auto& [name, node] : nodes_) {
-    if (!node.connected || !node.strays.empty()) continue;
-    for (const DeviceRecord& device : node.devices) {
-      if (device.kind != kind || HolderOf(name, device.name) != nullptr) continue;
-      free.push_back(
-          {.node = name, .device = device.name, .emulated_speed = device.emulated_speed});
-    }
+std::vector<FreeDevice> Membership::Free() const {
+  std::vector<FreeDevice> free;
+  free.reserve(free_.size());
+  for (const auto& [name, index] : free_) {
+    const Node& node = nodes_.at(name);
+    const DeviceRecord& device = node.devices[index];
+    free.push_back(
+        {.place = {.node = name, .device = device.name, .emulated_speed = device.emulated_speed},
+         .kind = device.kind,
+         .traits = &node.traits});
   }
   return free;
 }
@@ -89,25 +136,21 @@ std::vector<WorkerId> Membership::SetStrays(const std::string& name,
   std::vector<WorkerId> fresh;
   std::ranges::set_difference(running, strays, std::back_inserter(fresh));
   strays = running;
+  Recount(name);
   return fresh;
 }
 
 bool Membership::IsStray(WorkerId worker) const {
-  return std::ranges::any_of(
-      nodes_, [worker](const auto& entry) { return entry.second.strays.contains(worker); });
+  return std::ranges::any_of(with_strays_, [&](const std::string& name) {
+    return nodes_.at(name).strays.contains(worker);
+  });
 }
 
 void Membership::RemoveStray(WorkerId worker) {
-  for (auto& [name, node] : nodes_) node.strays.erase(worker);
-}
-
-bool Membership::AnyCuda() const {
-  return std::ranges::any_of(nodes_, [](const auto& entry) {
-    return entry.second.connected &&
-           std::ranges::any_of(entry.second.devices, [](const DeviceRecord& device) {
-             return device.kind == DeviceKind::kCuda;
-           });
-  });
+  const std::set<std::string> names = with_strays_;
+  for (const std::string& name : names) {
+    if (nodes_.at(name).strays.erase(worker) > 0) Recount(name);
+  }
 }
 
 }  // namespace tactus::job

@@ -27,6 +27,16 @@ struct Node {
   // Workers that run there for no job: they were asked to stop. Nobody knows their devices, so the
   // node gives none away until they are gone.
   std::set<WorkerId> strays{};
+  NodeTraits traits{};
+  bool cordoned = false;
+  bool draining = false;
+};
+
+// A device that could be given away now.
+struct FreeDevice {
+  MemberRecord place{};  // without a worker yet
+  DeviceKind kind = DeviceKind::kCpu;
+  const NodeTraits* traits = nullptr;  // of its node; valid until the membership changes
 };
 
 // Invariants: a device has at most one holder; a worker holds at most one device. Holders outlive
@@ -34,7 +44,11 @@ struct Node {
 class Membership {
  public:
   // The node is connected and has these devices; of two with one name the first counts.
-  void Join(const std::string& name, std::vector<DeviceRecord> devices);
+  void Join(const std::string& name, std::vector<DeviceRecord> devices, NodeTraits traits = {});
+
+  // What users say of the node, which need not be known.
+  void Mark(const NodeRecord& mark);
+  NodeRecord MarkOf(const std::string& name) const;
 
   // The node is given up; its strays with it. Holders stay until released.
   void Lose(const std::string& name);
@@ -51,9 +65,13 @@ class Membership {
   // Null: free, or not known.
   const Holder* HolderOf(const std::string& node, const std::string& device) const;
 
-  // The free devices of connected nodes, as members without a worker yet; by node name, then device
-  // number. kAny means cuda where any connected node has such a device, else cpu.
-  std::vector<MemberRecord> Free(DeviceKind kind) const;
+  // The free devices of connected nodes that are not cordoned and have no strays; by node name,
+  // then device number. The cost is in proportion to their number, not to that of all devices.
+  std::vector<FreeDevice> Free() const;
+  bool AnyFree() const { return !free_.empty(); }
+
+  // What kAny means: cuda where any connected node has such a device, else cpu.
+  DeviceKind Standard() const { return with_cuda_.empty() ? DeviceKind::kCpu : DeviceKind::kCuda; }
 
   // The strays of a node are exactly `running`. Returns those that are new.
   std::vector<WorkerId> SetStrays(const std::string& name, const std::set<WorkerId>& running);
@@ -64,13 +82,20 @@ class Membership {
   void RemoveStray(WorkerId worker);
 
   const std::map<std::string, Node>& nodes() const { return nodes_; }
+  const std::set<std::string>& marked() const { return marked_; }
 
  private:
-  using Place = std::pair<std::string, std::string>;  // node, device
+  using Place = std::pair<std::string, std::string>;     // node, device
+  using Position = std::pair<std::string, std::size_t>;  // node, index of its device
 
-  bool AnyCuda() const;
+  // Brings free_ up to date with the node.
+  void Recount(const std::string& name);
 
   std::map<std::string, Node> nodes_{};
+  std::set<Position> free_{};
+  std::set<std::string> marked_{};  // cordoned or draining
+  std::set<std::string> with_strays_{};
+  std::set<std::string> with_cuda_{};  // connected
   std::map<Place, Holder> holders_{};
   std::map<WorkerId, Place> places_{};  // the inverse of holders_
 };

@@ -16,7 +16,17 @@
 
 namespace tactus::job {
 
-enum class JobState { kQueued, kStarting, kRunning, kStopping, kSucceeded, kFailed, kCancelled };
+enum class JobState {
+  kQueued,
+  kStarting,
+  kRunning,
+  kStopping,
+  kSucceeded,
+  kFailed,
+  kCancelled,
+  kSuspending,  // its workers are being ended, with a checkpoint where they trained
+  kPaused
+};
 
 // True for the three states that a job never leaves.
 bool IsFinal(JobState state);
@@ -29,6 +39,9 @@ struct JobSettings {
   std::uint32_t workers_min = 1;         // >= 1
   std::uint32_t workers_max = 1u << 16;  // >= workers_min
   DeviceKind device = DeviceKind::kAny;
+  std::map<std::string, std::string> selector{};  // labels that a node must have
+  std::vector<std::string> tolerations{};         // taints that a node may have
+  std::int32_t priority = 0;                      // [-1000, 1000], the highest first
   policies::PlannerOptions adapt{};
   std::optional<double> stop_train_loss{};
   std::optional<std::uint32_t> stop_epochs{};
@@ -44,7 +57,22 @@ struct DeviceRecord {
   std::string name{};  // "cpu:0"
   DeviceKind kind = DeviceKind::kCpu;
   std::string model{};
-  double emulated_speed = 0;  // 0: real
+  double emulated_speed = 0;       // 0: real
+  std::string uuid{};              // empty: none
+  std::uint64_t memory_bytes = 0;  // 0: not known
+};
+
+// What a node's agent says of it besides its devices.
+struct NodeTraits {
+  std::map<std::string, std::string> labels{};
+  std::vector<std::string> taints{};  // "key" or "key=value"
+};
+
+// What users said of a node; survives restarts.
+struct NodeRecord {
+  std::string name{};
+  bool cordoned = false;  // no new workers
+  bool draining = false;  // and those that run are moved; only with cordoned
 };
 
 // A member of a job's group.
@@ -58,6 +86,54 @@ struct MemberRecord {
 struct ArtifactRecord {
   std::string path{};
   std::uint64_t size_bytes = 0;
+  std::string sha256{};  // 64 hexadecimal digits; empty: of a version that did not say
+};
+
+// The name of the file that a suspended group leaves.
+inline constexpr const char* kCheckpointFile = "checkpoint.safetensors";
+
+// What a job goes on from after its workers were ended.
+struct CheckpointRecord {
+  std::string sha256{};
+  std::uint64_t size_bytes = 0;
+  std::uint64_t rounds = 0;  // applied before it
+};
+
+// Why a job's workers are being ended, and what comes then.
+struct Suspension {
+  bool pause = false;    // PAUSED afterwards; else QUEUED
+  std::string reason{};  // for people
+  bool secured = false;  // all that is kept of the group is durable: its workers may go
+};
+
+// The validation result, as rank 0 said it.
+struct EvaluatedMessage {
+  double loss = 0;
+  double accuracy = -1;
+  std::uint64_t samples = 0;
+};
+
+// A member's last word; proto/tactus/v1/worker.proto says what the fields mean.
+struct FinishedMessage {
+  std::string reason{};
+  std::uint64_t rounds = 0, samples = 0, samples_global = 0, epochs = 0;
+  double train_loss = 0;
+  double train_seconds = 0;
+  std::vector<std::string> files{};
+  std::uint64_t parameters_hash = 0;
+  bool suspended = false;
+};
+
+struct FinishedMember {
+  std::uint32_t rank = 0;
+  FinishedMessage message{};
+};
+
+// How far the present group has come in ending: what a restart must not ask for again.
+struct EndingRecord {
+  std::vector<FinishedMember> finished{};   // by rank, a rank once
+  std::vector<ArtifactRecord> artifacts{};  // whole at the coordinator
+  std::optional<EvaluatedMessage> evaluated{};
 };
 
 struct ResultRecord {
@@ -119,6 +195,13 @@ struct JobRecord {
   policies::Plan newest_plan{};  // the newest decided; on its way while progress.plan is older
   std::string cancel_reason{};   // empty: nobody cancelled it
   bool discard = false;          // cancelled without a result
+  EndingRecord ending{};
+  std::optional<Suspension> suspension{};        // while SUSPENDING
+  std::optional<CheckpointRecord> checkpoint{};  // the newest
+  // Of the progress's elapsed_seconds, those before the present group's first round.
+  double elapsed_before_seconds = 0;
+  WallTime group_start_time = 0;  // the present group's first round; 0: not yet
+  std::uint32_t suspensions = 0;  // so far
 };
 
 // One applied round over all members, as kept in the history.

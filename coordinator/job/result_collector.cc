@@ -6,6 +6,28 @@
 
 namespace tactus::job {
 
+ResultCollector::ResultCollector(std::uint32_t members, const EndingRecord& ending)
+    : finished_(members), evaluated_(ending.evaluated) {
+  for (const FinishedMember& member : ending.finished) {
+    if (member.rank < members) finished_[member.rank] = member.message;
+  }
+  for (const ArtifactRecord& artifact : ending.artifacts) AddArtifact(artifact);
+}
+
+EndingRecord ResultCollector::ending() const {
+  EndingRecord ending{.evaluated = evaluated_};
+  for (std::uint32_t rank = 0; rank < finished_.size(); ++rank) {
+    if (finished_[rank]) ending.finished.push_back({.rank = rank, .message = *finished_[rank]});
+  }
+  for (const auto& [path, artifact] : artifacts_) ending.artifacts.push_back(artifact);
+  return ending;
+}
+
+const ArtifactRecord* ResultCollector::Find(const std::string& path) const {
+  const auto found = artifacts_.find(path);
+  return found == artifacts_.end() ? nullptr : &found->second;
+}
+
 void ResultCollector::SetFinished(std::uint32_t rank, const FinishedMessage& message) {
   if (!finished_[rank]) finished_[rank] = message;
 }

@@ -16,11 +16,15 @@ namespace tactus::job {
 // Gathers the parts in whatever order they come. Files and evaluation are rank 0's.
 class ResultCollector {
  public:
-  explicit ResultCollector(std::uint32_t members) : finished_(members) {}
+  // Goes on from what was on record.
+  explicit ResultCollector(std::uint32_t members, const EndingRecord& ending = {});
 
   void SetFinished(std::uint32_t rank, const FinishedMessage& message);
   void SetEvaluated(const EvaluatedMessage& message) { evaluated_ = message; }
   void AddArtifact(const ArtifactRecord& artifact) { artifacts_[artifact.path] = artifact; }
+
+  // All of it, for the record.
+  EndingRecord ending() const;
 
   bool Finished(std::uint32_t rank) const { return finished_[rank].has_value(); }
   bool AllFinished() const;
@@ -30,6 +34,9 @@ class ResultCollector {
 
   // Files that rank 0 named and that have not arrived. Requires: Finished(0).
   std::vector<std::string> MissingFiles() const;
+
+  // Null: it has not arrived.
+  const ArtifactRecord* Find(const std::string& path) const;
 
   // The last word of rank 0. Requires: Finished(0).
   const FinishedMessage& leader() const { return *finished_.front(); }

@@ -13,6 +13,7 @@ Steering::Steering(std::unique_ptr<policies::PlanPolicy> policy, std::uint64_t l
 }
 
 policies::Revision Steering::Start(const policies::StartingGroup& group) {
+  anew_.reset();
   policies::Revision revision = policy_->Start(group);
   TACTUS_CHECK(policies::Fits(revision.plan, group.members));
   Number(revision);
@@ -27,6 +28,14 @@ void Steering::Resume(const policies::Plan& adopted, const policies::Plan& newes
   proven_ = false;
 }
 
+void Steering::Replace(std::unique_ptr<policies::PlanPolicy> policy,
+                       const std::optional<policies::StartingGroup>& group) {
+  TACTUS_CHECK(policy != nullptr);
+  policy_ = std::move(policy);
+  if (group || anew_) anew_ = group;
+  if (!newest_.batch_sizes.empty()) policy_->Resume(newest_);
+}
+
 void Steering::Observe(const policies::Report& report) { policy_->Observe(report); }
 
 void Steering::RoundDone(std::uint64_t plan_version) {
@@ -37,7 +46,13 @@ void Steering::RoundDone(std::uint64_t plan_version) {
 
 std::optional<policies::Revision> Steering::Decide() {
   if (!proven_) return std::nullopt;
-  std::optional<policies::Revision> revision = policy_->Decide(newest_);
+  std::optional<policies::Revision> revision;
+  if (anew_) {
+    revision = policy_->Start(*anew_);
+    anew_.reset();
+  } else {
+    revision = policy_->Decide(newest_);
+  }
   if (!revision) return std::nullopt;
   const auto members = static_cast<std::uint32_t>(newest_.batch_sizes.size());
   TACTUS_CHECK(policies::Fits(revision->plan, members));

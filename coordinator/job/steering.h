@@ -27,6 +27,11 @@ class Steering {
   // `newest` means that nothing was travelling.
   void Resume(const policies::Plan& adopted, const policies::Plan& newest);
 
+  // Another policy from now on, which learns anew. `group`: the running one; then its first plan is
+  // the next one of Decide. Without: it goes on under the plan in force.
+  void Replace(std::unique_ptr<policies::PlanPolicy> policy,
+               const std::optional<policies::StartingGroup>& group);
+
   void Observe(const policies::Report& report);
 
   // All members reported a round that all ran under `plan_version`.
@@ -44,7 +49,8 @@ class Steering {
  private:
   void Number(policies::Revision& revision);
 
-  const std::unique_ptr<policies::PlanPolicy> policy_;
+  std::unique_ptr<policies::PlanPolicy> policy_;
+  std::optional<policies::StartingGroup> anew_;  // policy_ was replaced, its first plan is due
   policies::Plan adopted_;
   policies::Plan newest_;
   bool proven_ = false;  // a whole round ran under newest_

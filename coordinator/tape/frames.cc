@@ -22,6 +22,7 @@ void Fields(auto& archive, Of<tape::Start> auto& start) {
   archive("records", start.records);
   archive("time", start.time);
   archive("actions", start.actions);
+  archive("nodes", start.nodes);
 }
 
 template <>

@@ -46,6 +46,7 @@ struct Meter {
   void CountOwned(const Start& start) {
     Count(start.records);
     Count(start.actions);
+    Count(start.nodes);
   }
   void CountOwned(const Step& step) {
     Count(step.event);

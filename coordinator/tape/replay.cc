@@ -16,7 +16,9 @@ std::string Number(std::uint64_t value) { return std::to_string(value); }
 
 // What tells one event from others of its kind.
 std::string Details(const job::JobSubmitted& event) { return event.record.name; }
-std::string Details(const job::JobCancelled& event) { return "job " + Number(event.job.value); }
+template <typename T>
+requires requires(const T& event) { event.job.value; }
+std::string Details(const T& event) { return "job " + Number(event.job.value); }
 std::string Details(const job::NodeJoined& event) { return event.node; }
 std::string Details(const job::NodeLost& event) { return event.node; }
 std::string Details(const job::WorkerSaid& event) {
@@ -31,6 +33,7 @@ std::string Details(const job::WorkerExited& event) {
   return "worker " + Number(event.worker.value);
 }
 std::string Details(const job::ArtifactStored& event) { return event.artifact.path; }
+std::string Details(const job::NodeMarked& event) { return event.node.name; }
 std::string Details(const job::Ticked&) { return ""; }
 
 std::string Words(const job::Event& event) {
@@ -64,6 +67,7 @@ class Replayer {
     started_ = true;
     start_ = start.time;
     replayed_.jobs = start.records.size();
+    for (const job::NodeRecord& node : start.nodes) cluster_->RestoreNode(node);
     job::Actions found;
     for (const job::JobRecord& record : start.records) {
       job::Actions actions = cluster_->Restore(record, start.time);

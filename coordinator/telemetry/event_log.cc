@@ -58,6 +58,24 @@ void Write(const job::ArtifactStored& event, Instant) {
               Quoted(event.artifact.path), event.artifact.size_bytes);
 }
 
+void Write(const job::JobUpdated& event, Instant) {
+  Log()->info("job updated job={} priority={} needs_restart={}", event.job.value,
+              event.settings.priority, event.needs_restart);
+}
+
+void Write(const job::JobPaused& event, Instant) {
+  Log()->info("job paused job={}", event.job.value);
+}
+
+void Write(const job::JobResumed& event, Instant) {
+  Log()->info("job resumed job={}", event.job.value);
+}
+
+void Write(const job::NodeMarked& event, Instant) {
+  Log()->info("node marked node={} cordoned={} draining={}", event.node.name, event.node.cordoned,
+              event.node.draining);
+}
+
 void Write(const job::Ticked&, Instant now) {
   Log()->debug("ticked at={}", now.time_since_epoch().count());
 }

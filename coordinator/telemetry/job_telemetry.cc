@@ -13,10 +13,10 @@
 namespace tactus::telemetry {
 namespace {
 
-constexpr std::array kStates = {job::JobState::kQueued,    job::JobState::kStarting,
-                                job::JobState::kRunning,   job::JobState::kStopping,
-                                job::JobState::kSucceeded, job::JobState::kFailed,
-                                job::JobState::kCancelled};
+constexpr std::array kStates = {
+    job::JobState::kQueued,    job::JobState::kStarting,   job::JobState::kRunning,
+    job::JobState::kStopping,  job::JobState::kSucceeded,  job::JobState::kFailed,
+    job::JobState::kCancelled, job::JobState::kSuspending, job::JobState::kPaused};
 
 void CountEvent(const job::Event& event, runtime::CoordinatorMetrics& metrics) {
   if (const auto* joined = std::get_if<job::NodeJoined>(&event)) {
@@ -52,6 +52,10 @@ const char* NameOf(job::JobState state) {
       return "failed";
     case job::JobState::kCancelled:
       return "cancelled";
+    case job::JobState::kSuspending:
+      return "suspending";
+    case job::JobState::kPaused:
+      return "paused";
   }
   return "";
 }

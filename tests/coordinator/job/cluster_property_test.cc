@@ -30,6 +30,11 @@ TEST(ClusterPropertyTest, RandomEventsNeverBreakAPromise) {
   EXPECT_GT(tally.plans_resent, 5);
   EXPECT_GT(tally.resumed, 20);
   EXPECT_GT(tally.strays, 20);
+  EXPECT_GT(tally.suspended, 50);
+  EXPECT_GT(tally.paused, 50);
+  EXPECT_GT(tally.drained, 5);
+  EXPECT_GT(tally.grown, 5);
+  EXPECT_GT(tally.shrunk, 5);
 }
 
 }  // namespace

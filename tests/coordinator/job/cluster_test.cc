@@ -38,7 +38,7 @@ TEST_F(ClusterTest, AJobIsPersistedBeforeItIsPublished) {
   ASSERT_GE(actions.size(), 2u);
   EXPECT_EQ(std::get<PersistJob>(actions[0]).record.revision, 1u);
   EXPECT_EQ(std::get<PublishJob>(actions[1]).record.revision, 1u);
-  EXPECT_EQ(cluster_.Find(JobId{1})->state_reason, "needs 2 devices; 0 free");
+  EXPECT_EQ(cluster_.Find(JobId{1})->state_reason, "needs 2 devices; 0 free, 0 known");
 }
 
 TEST_F(ClusterTest, AJobTakesAsManyDevicesAsItMay) {
@@ -57,6 +57,35 @@ TEST_F(ClusterTest, TheHeadOfTheQueueHoldsUpThoseBehindIt) {
   EXPECT_EQ(cluster_.Find(JobId{2})->state_reason, "waiting for earlier jobs in the queue");
 
   EXPECT_THAT(Started(Step(JobCancelled{.job = JobId{1}})), ElementsAre("alpha-2@a/cpu:0"));
+}
+
+TEST_F(ClusterTest, WhatTheHeadCannotUseIsLentAndGivenBack) {
+  Step(Join("a", 1));
+  Step(Submit(1, {.workers_min = 2}));
+  Step(Submit(2, {.workers_min = 1}));
+  const Instant later = At(10);
+
+  EXPECT_THAT(Started(cluster_.Step(Ticked{}, later)), ElementsAre("alpha-2@a/cpu:0"));
+
+  const Actions actions = cluster_.Step(Join("b", 1), later);
+  EXPECT_THAT(Started(actions), IsEmpty());
+  EXPECT_EQ(cluster_.Find(JobId{2})->state, JobState::kSuspending);
+  EXPECT_THAT(Stopped(actions), ElementsAre(WorkerId{1001}));
+  EXPECT_THAT(Started(cluster_.Step(WorkerExited{.worker = WorkerId{1001}}, later)),
+              ElementsAre("alpha-1@a/cpu:0", "alpha-1@b/cpu:0"));
+  EXPECT_EQ(cluster_.Find(JobId{2})->state, JobState::kQueued);
+}
+
+TEST_F(ClusterTest, ADrainedNodeIsLeftAndGetsNoWorkersUntilItIsUncordoned) {
+  Step(Join("a", 1));
+  Step(Submit(1, {.workers_min = 1}));
+
+  const Actions drained = Step(NodeMarked{{.name = "a", .cordoned = true, .draining = true}});
+
+  EXPECT_EQ(Only<PersistNode>(drained).at(0).node.name, "a");
+  EXPECT_THAT(Stopped(drained), ElementsAre(WorkerId{1}));
+  EXPECT_THAT(Started(Step(WorkerExited{.worker = WorkerId{1}})), IsEmpty());
+  EXPECT_THAT(Started(Step(NodeMarked{{.name = "a"}})), ElementsAre("alpha-1@a/cpu:0"));
 }
 
 TEST_F(ClusterTest, ANewNodeLetsTheQueueMove) {
@@ -185,7 +214,7 @@ TEST_F(ClusterTest, ARestoredQueueKeepsItsOrder) {
 
   EXPECT_THAT(Started(Step(Join("a", 1))), IsEmpty());
   EXPECT_THAT(Started(Step(Join("b", 2))),
-              ElementsAre("alpha-1@a/cpu:0", "alpha-1@b/cpu:0", "alpha-1@b/cpu:1"));
+              ElementsAre("alpha-1@a/cpu:0", "alpha-1@b/cpu:0", "alpha-2@b/cpu:1"));
 }
 
 TEST_F(ClusterTest, ADeviceThatAWorkerLeftMayBeAnotherJobsAfterARestart) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "coordinator/job/schedule.h"
 #include "tests/coordinator/job/rig.h"
 
 namespace tactus::job {
@@ -11,9 +12,13 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-std::vector<std::string> Places(const std::vector<MemberRecord>& members) {
+// The free devices that a job would accept which wants this kind.
+std::vector<std::string> FreeOf(const Membership& membership, DeviceKind kind) {
   std::vector<std::string> places;
-  for (const MemberRecord& member : members) places.push_back(member.node + "/" + member.device);
+  for (const FreeDevice& device : membership.Free()) {
+    if (!Accepts({.device = kind}, device.kind, *device.traits, membership.Standard())) continue;
+    places.push_back(device.place.node + "/" + device.place.device);
+  }
   return places;
 }
 
@@ -27,7 +32,7 @@ TEST(MembershipTest, FreeDevicesAreOrderedByNodeThenByDeviceNumber) {
   membership.Join("b", {{.name = "cpu:0"}});
   membership.Join("a", {{.name = "cpu:10"}, {.name = "cpu:2"}, {.name = "cpu:0"}});
 
-  EXPECT_THAT(Places(membership.Free(DeviceKind::kCpu)),
+  EXPECT_THAT(FreeOf(membership, DeviceKind::kCpu),
               ElementsAre("a/cpu:0", "a/cpu:2", "a/cpu:10", "b/cpu:0"));
 }
 
@@ -36,9 +41,9 @@ TEST(MembershipTest, ADeviceNamedTwiceCountsOnce) {
 
   membership.Join("a", {{.name = "cpu:0", .emulated_speed = 0.5}, {.name = "cpu:0"}});
 
-  const std::vector<MemberRecord> free = membership.Free(DeviceKind::kAny);
+  const std::vector<FreeDevice> free = membership.Free();
   ASSERT_EQ(free.size(), 1u);
-  EXPECT_EQ(free[0].emulated_speed, 0.5);
+  EXPECT_EQ(free[0].place.emulated_speed, 0.5);
 }
 
 TEST(MembershipTest, AHeldDeviceIsFreeAgainAfterItsRelease) {
@@ -47,11 +52,11 @@ TEST(MembershipTest, AHeldDeviceIsFreeAgainAfterItsRelease) {
 
   membership.Hold(On(7, "a", "cpu:0"), JobId{1}, "alpha-1");
 
-  EXPECT_THAT(Places(membership.Free(DeviceKind::kCpu)), ElementsAre("a/cpu:1"));
+  EXPECT_THAT(FreeOf(membership, DeviceKind::kCpu), ElementsAre("a/cpu:1"));
   EXPECT_EQ(membership.HolderOf("a", "cpu:0")->job_name, "alpha-1");
   membership.Release(WorkerId{7});
   EXPECT_EQ(membership.HolderOf("a", "cpu:0"), nullptr);
-  EXPECT_EQ(membership.Free(DeviceKind::kCpu).size(), 2u);
+  EXPECT_EQ(FreeOf(membership, DeviceKind::kCpu).size(), 2u);
 }
 
 TEST(MembershipTest, ALostNodeOffersNothingAndKeepsItsHoldersUntilReleased) {
@@ -62,23 +67,23 @@ TEST(MembershipTest, ALostNodeOffersNothingAndKeepsItsHoldersUntilReleased) {
   membership.Lose("a");
 
   EXPECT_FALSE(membership.Connected("a"));
-  EXPECT_THAT(membership.Free(DeviceKind::kCpu), IsEmpty());
+  EXPECT_THAT(FreeOf(membership, DeviceKind::kCpu), IsEmpty());
   membership.Join("a", Devices("cpu", 2));
-  EXPECT_THAT(Places(membership.Free(DeviceKind::kCpu)), ElementsAre("a/cpu:1"));
+  EXPECT_THAT(FreeOf(membership, DeviceKind::kCpu), ElementsAre("a/cpu:1"));
 }
 
 TEST(MembershipTest, AnyMeansCudaWhereANodeHasItBusyOrNot) {
   Membership membership;
   membership.Join("a", Devices("cpu", 1));
-  EXPECT_THAT(Places(membership.Free(DeviceKind::kAny)), ElementsAre("a/cpu:0"));
+  EXPECT_THAT(FreeOf(membership, DeviceKind::kAny), ElementsAre("a/cpu:0"));
 
   membership.Join("b", Devices("cuda", 1));
-  EXPECT_THAT(Places(membership.Free(DeviceKind::kAny)), ElementsAre("b/cuda:0"));
+  EXPECT_THAT(FreeOf(membership, DeviceKind::kAny), ElementsAre("b/cuda:0"));
   membership.Hold(On(7, "b", "cuda:0"), JobId{1}, "alpha-1");
-  EXPECT_THAT(membership.Free(DeviceKind::kAny), IsEmpty());
+  EXPECT_THAT(FreeOf(membership, DeviceKind::kAny), IsEmpty());
 
   membership.Lose("b");
-  EXPECT_THAT(Places(membership.Free(DeviceKind::kAny)), ElementsAre("a/cpu:0"));
+  EXPECT_THAT(FreeOf(membership, DeviceKind::kAny), ElementsAre("a/cpu:0"));
 }
 
 TEST(MembershipTest, ANodeWithStraysOffersNothingUntilTheyAreGone) {
@@ -89,11 +94,26 @@ TEST(MembershipTest, ANodeWithStraysOffersNothingUntilTheyAreGone) {
               ElementsAre(WorkerId{4}, WorkerId{5}));
   EXPECT_THAT(membership.SetStrays("a", {WorkerId{5}, WorkerId{6}}), ElementsAre(WorkerId{6}));
 
-  EXPECT_THAT(membership.Free(DeviceKind::kCpu), IsEmpty());
+  EXPECT_THAT(FreeOf(membership, DeviceKind::kCpu), IsEmpty());
   membership.RemoveStray(WorkerId{5});
-  EXPECT_THAT(membership.Free(DeviceKind::kCpu), IsEmpty());
+  EXPECT_THAT(FreeOf(membership, DeviceKind::kCpu), IsEmpty());
   membership.RemoveStray(WorkerId{6});
-  EXPECT_EQ(membership.Free(DeviceKind::kCpu).size(), 2u);
+  EXPECT_EQ(FreeOf(membership, DeviceKind::kCpu).size(), 2u);
+}
+
+TEST(MembershipTest, ACordonedNodeOffersNothingUntilItIsUncordonedWhoeverJoinsOrLeaves) {
+  Membership membership;
+  membership.Mark({.name = "a", .cordoned = true});
+
+  membership.Join("a", Devices("cpu", 2));
+  membership.Join("b", Devices("cpu", 1));
+
+  EXPECT_THAT(FreeOf(membership, DeviceKind::kCpu), ElementsAre("b/cpu:0"));
+  EXPECT_TRUE(membership.MarkOf("a").cordoned);
+  EXPECT_THAT(membership.marked(), ElementsAre("a"));
+  membership.Mark({.name = "a"});
+  EXPECT_THAT(FreeOf(membership, DeviceKind::kCpu), ElementsAre("a/cpu:0", "a/cpu:1", "b/cpu:0"));
+  EXPECT_THAT(membership.marked(), IsEmpty());
 }
 
 }  // namespace

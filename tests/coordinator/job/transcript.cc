@@ -46,8 +46,8 @@ std::string List(const Items& items) {
 }
 
 const char* StateName(JobState state) {
-  static const char* const kNames[] = {"QUEUED",    "STARTING", "RUNNING",  "STOPPING",
-                                       "SUCCEEDED", "FAILED",   "CANCELLED"};
+  static const char* const kNames[] = {"QUEUED", "STARTING",  "RUNNING",    "STOPPING", "SUCCEEDED",
+                                       "FAILED", "CANCELLED", "SUSPENDING", "PAUSED"};
   return kNames[static_cast<int>(state)];
 }
 
@@ -117,7 +117,8 @@ std::string Say(const EvaluatedMessage& message) {
   return "evaluated " + Number(message.loss) + " over " + std::to_string(message.samples);
 }
 std::string Say(const FinishedMessage& message) {
-  return "finished " + Quote(message.reason) + " files=" + List(message.files);
+  return "finished " + Quote(message.reason) + " files=" + List(message.files) +
+         (message.suspended ? " suspended" : "");
 }
 std::string Say(const FailedMessage& message) {
   return "failed " + message.field + " " + Quote(message.message) +
@@ -132,7 +133,8 @@ std::string Say(const PeersMessage& message) {
 }
 std::string Say(const policies::Plan& plan) { return Describe(plan); }
 std::string Say(const StopMessage& message) {
-  return "stop " + Quote(message.reason) + (message.discard ? " discard" : "");
+  return "stop " + Quote(message.reason) + (message.discard ? " discard" : "") +
+         (message.suspend ? " suspend" : "");
 }
 
 // ---- Events
@@ -159,10 +161,27 @@ std::string Say(const ArtifactStored& event) {
   return "stored " + event.artifact.path + " of job " + std::to_string(event.job.value);
 }
 std::string Say(const Ticked&) { return "tick"; }
+std::string Say(const JobUpdated& event) {
+  return "job " + std::to_string(event.job.value) +
+         " updated priority=" + std::to_string(event.settings.priority) +
+         (event.needs_restart ? " with a restart" : "");
+}
+std::string Say(const JobPaused& event) {
+  return "job " + std::to_string(event.job.value) + " paused by its user";
+}
+std::string Say(const JobResumed& event) {
+  return "job " + std::to_string(event.job.value) + " resumed by its user";
+}
+std::string Describe(const NodeRecord& node) {
+  return "node " + node.name + (node.cordoned ? " cordoned" : "") +
+         (node.draining ? " draining" : "");
+}
+std::string Say(const NodeMarked& event) { return Describe(event.node) + " by a user"; }
 
 // ---- Actions
 
 std::string Say(const PersistJob& action) { return "persist " + Describe(action.record); }
+std::string Say(const PersistNode& action) { return "persist " + Describe(action.node); }
 std::string Say(const PublishJob& action) {
   return "publish " + action.record.name + " r" + std::to_string(action.record.revision);
 }
@@ -181,7 +200,8 @@ std::string Say(const PersistDecision& action) {
 }
 std::string Say(const StartWorker& action) {
   return "start " + Worker(action.worker) + " on " + action.node + "/" + action.device + " for " +
-         action.job_name + " spec=" + Quote(action.spec);
+         action.job_name + " spec=" + Quote(action.spec) +
+         (action.checkpoint.empty() ? "" : " checkpoint=" + action.checkpoint);
 }
 std::string Say(const SendToWorker& action) {
   return "to " + Worker(action.worker) + " on " + action.node + ": " +

@@ -33,8 +33,14 @@ void World::Step() {
   const std::uint64_t dice = rng_.Below(1000);
   if (dice < 30) {
     Submit();
-  } else if (dice < 45) {
+  } else if (dice < 42) {
     Cancel();
+  } else if (dice < 52) {
+    Pause();
+  } else if (dice < 58) {
+    Update();
+  } else if (dice < 64) {
+    Mark();
   } else if (dice < 120) {
     Join();
   } else if (dice < 130) {
@@ -92,12 +98,17 @@ void World::Restart() {
   for (const auto& [id, record] : store_) {
     if (!IsFinal(record.state)) unfinished.push_back(record);
   }
+  TakenUp taken_up{.records = unfinished};
+  for (const auto& [name, mark] : marks_) {
+    cluster_->RestoreNode(mark);
+    taken_up.nodes.push_back(mark);
+  }
   Actions all;
   for (const JobRecord& record : unfinished) {
     const Actions actions = cluster_->Restore(record, At(seconds_));
     all.insert(all.end(), actions.begin(), actions.end());
   }
-  if (listener_.on_start) listener_.on_start(unfinished, At(seconds_), all);
+  if (listener_.on_start) listener_.on_start(taken_up, At(seconds_), all);
   Apply(all);
 }
 
@@ -123,6 +134,25 @@ void World::Check(const PersistJob& action) {
   tally_.succeeded += state == JobState::kSucceeded ? 1 : 0;
   tally_.failed += state == JobState::kFailed ? 1 : 0;
   tally_.cancelled_with_result += state == JobState::kCancelled && action.record.result ? 1 : 0;
+  if (state == JobState::kStarting) {
+    const std::size_t size = action.record.members.size();
+    EXPECT_GE(size, action.record.settings.workers_min);
+    EXPECT_LE(size, action.record.settings.workers_max);
+    std::size_t& last = sizes_[action.record.id];
+    tally_.grown += last != 0 && size > last ? 1 : 0;
+    tally_.shrunk += size < last ? 1 : 0;
+    last = size;
+  }
+  if (before != store_.end() && action.record.suspensions > before->second.suspensions) {
+    tally_.suspended += action.record.checkpoint ? 1 : 0;
+    tally_.paused += state == JobState::kPaused ? 1 : 0;
+    tally_.drained += action.record.state_reason.ends_with("is drained") ? 1 : 0;
+    for (const auto& [id, worker] : workers_) {
+      EXPECT_TRUE(worker.job != action.record.id || !agents_.at(worker.node).connected ||
+                  cluster_->membership().IsStray(id))
+          << "queued again with a worker";
+    }
+  }
   store_[action.record.id] = action.record;
 }
 
@@ -140,8 +170,14 @@ void World::Check(const StartWorker& action) {
     EXPECT_FALSE(worker.node == action.node && worker.device == action.device)
         << action.node << "/" << action.device << " is busy";
   }
-  EXPECT_EQ(store_.at(action.job).state, JobState::kStarting);
-  workers_[action.worker] = {.job = action.job, .node = action.node, .device = action.device};
+  const JobRecord& record = store_.at(action.job);
+  EXPECT_EQ(record.state, JobState::kStarting);
+  EXPECT_FALSE(marks_[action.node].cordoned) << "a worker on a cordoned node";
+  EXPECT_EQ(action.checkpoint, record.checkpoint ? record.checkpoint->sha256 : "");
+  workers_[action.worker] = {.job = action.job,
+                             .node = action.node,
+                             .device = action.device,
+                             .next_round = record.checkpoint ? record.checkpoint->rounds : 0};
 }
 
 void World::Check(const SendToWorker& action) {
@@ -187,7 +223,7 @@ void World::Receive(WorkerId id, Worker& worker, const GroupMessage& message) {
     group.newest = message.plan.version;
     group.members.resize(message.size);
     group.plans[message.plan.version] = message.plan;
-    group.round_versions[0] = message.plan.version;
+    group.round_versions[worker.next_round] = message.plan.version;
   }
   EXPECT_EQ(message.plan, group.plans.at(group.newest));
   group.members.at(message.rank) = id;
@@ -219,8 +255,13 @@ void World::Receive(WorkerId, Worker& worker, const policies::Plan& plan) {
   worker.offered = std::max(worker.offered, plan.version);
 }
 
-void World::Receive(WorkerId, Worker& worker, const StopMessage&) {
+void World::Receive(WorkerId, Worker& worker, const StopMessage& message) {
   Group& group = groups_.at(worker.job);
+  EXPECT_FALSE(message.suspend && message.discard);
+  const bool ended = std::ranges::any_of(workers_, [&](const auto& entry) {
+    return entry.second.job == worker.job && entry.second.stage == Stage::kFinished;
+  });
+  if (!ended) group.suspend = message.suspend;
   if (group.stop_round) return;
   group.stop_round = 0;
   for (const WorkerId member : group.members) {
@@ -237,7 +278,33 @@ void World::Submit() {
   const auto minimum = static_cast<std::uint32_t>(1 + rng_.Below(3));
   Give(JobSubmitted{
       Job(++last_job_, {.workers_min = minimum,
-                        .workers_max = minimum + static_cast<std::uint32_t>(rng_.Below(3))})});
+                        .workers_max = minimum + static_cast<std::uint32_t>(rng_.Below(3)),
+                        .priority = static_cast<std::int32_t>(rng_.Below(3))})});
+}
+
+void World::Pause() {
+  if (last_job_ == 0) return;
+  const JobId job{1 + rng_.Below(last_job_)};
+  if (rng_.Below(3) == 0) {
+    Give(JobPaused{job});
+  } else {
+    Give(JobResumed{job});
+  }
+}
+
+void World::Update() {
+  if (last_job_ == 0) return;
+  const JobId job{1 + rng_.Below(last_job_)};
+  JobSettings settings = store_.at(job).settings;
+  settings.priority = static_cast<std::int32_t>(rng_.Below(3));
+  settings.adapt.batch.per_worker = 16 + static_cast<std::uint32_t>(rng_.Below(3)) * 16;
+  Give(JobUpdated{.job = job, .settings = settings, .needs_restart = rng_.Below(2) == 0});
+}
+
+void World::Mark() {
+  const std::string name = "n" + std::to_string(rng_.Below(agents_.size()));
+  const std::uint64_t dice = rng_.Below(4);
+  Give(NodeMarked{{.name = name, .cordoned = dice == 0 || dice == 1, .draining = dice == 0}});
 }
 
 void World::Cancel() {
@@ -322,6 +389,7 @@ void World::SayReport(WorkerId id, Worker& worker) {
   Group& group = groups_.at(worker.job);
   if (worker.generation != group.generation) return;  // its group is no more
   if (!group.stop_round && rng_.Below(500) == 0) {
+    group.natural = true;
     group.stop_round = worker.next_round + 1;
     for (const WorkerId member : group.members) {
       const auto found = workers_.find(member);
@@ -348,8 +416,16 @@ void World::SayReport(WorkerId id, Worker& worker) {
 
 void World::Finish(WorkerId id, Worker& worker) {
   worker.stage = Stage::kFinished;
-  if (worker.rank == 0) Give(Said(id.value, EvaluatedMessage{.loss = 1, .samples = 10}));
+  const Group& group = groups_.at(worker.job);
   FinishedMessage message = Finished(worker.rank);
+  message.rounds = worker.next_round;
+  message.suspended = group.suspend && !group.natural;
+  if (message.suspended) {
+    message.files.clear();
+    if (worker.rank == 0) message.files = {kCheckpointFile};
+  } else if (worker.rank == 0) {
+    Give(Said(id.value, EvaluatedMessage{.loss = 1, .samples = 10}));
+  }
   if (rng_.Below(100) == 0) message.parameters_hash = id.value;
   Give(Said(id.value, message));
 }
@@ -380,6 +456,13 @@ void World::StoreFile() {
   for (const char* path : paths) {
     Give(ArtifactStored{.job = job, .artifact = {.path = path, .size_bytes = 1}});
   }
+  const bool written = std::ranges::any_of(workers_, [&](const auto& entry) {
+    return entry.second.job == job && entry.second.stage == Stage::kFinished;
+  });
+  const bool written_before = store_.contains(job) && !store_.at(job).ending.finished.empty();
+  if (!written && !written_before) return;
+  Give(ArtifactStored{.job = job,
+                      .artifact = {.path = kCheckpointFile, .size_bytes = 1, .sha256 = "c0ffee"}});
 }
 
 void World::Tick() {

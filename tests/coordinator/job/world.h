@@ -19,10 +19,15 @@
 
 namespace tactus::job {
 
+// What a coordinator begins with.
+struct TakenUp {
+  std::vector<NodeRecord> nodes{};
+  std::vector<JobRecord> records{};
+};
+
 // Called with all that the cluster is given and answers; each may be empty.
 struct WorldListener {
-  std::function<void(const std::vector<JobRecord>& restored, Instant now, const Actions&)>
-      on_start = {};
+  std::function<void(const TakenUp& taken_up, Instant now, const Actions&)> on_start = {};
   std::function<void(const Event& event, Instant now, const Actions&)> on_step = {};
 };
 
@@ -43,6 +48,11 @@ class World {
     int plans_resent = 0;
     int resumed = 0;
     int strays = 0;
+    int suspended = 0;  // with a checkpoint
+    int paused = 0;
+    int drained = 0;
+    int grown = 0;  // a group with more members than the one before
+    int shrunk = 0;
   };
 
   World(std::uint64_t seed, Tally& tally, WorldListener listener = {});
@@ -81,6 +91,8 @@ class World {
     std::map<WorkerId, std::uint64_t> reported;             // newest plan reported under
     std::uint64_t newest = 0;
     std::optional<std::uint64_t> stop_round;
+    bool natural = false;  // a stop condition holds there: nobody asked
+    bool suspend = false;  // as last asked for
   };
 
   void Give(const Event& event);
@@ -92,6 +104,7 @@ class World {
   void Check(const SendToWorker& action);
   void Check(const StopWorker& action);
   void Check(const PersistRound&) {}
+  void Check(const PersistNode& action) { marks_[action.node.name] = action.node; }
   void Check(const PersistDecision& action);
   void Check(const PublishProgress& action);
   void Check(const PublishDecision&) {}
@@ -103,6 +116,9 @@ class World {
 
   void Submit();
   void Cancel();
+  void Pause();
+  void Update();
+  void Mark();
   void Join();
   void Join(const std::string& name);
   void LoseOrKillAgent();
@@ -123,6 +139,8 @@ class World {
   double seconds_ = 0;
   std::unique_ptr<Cluster> cluster_;
   std::map<JobId, JobRecord> store_;  // as last persisted
+  std::map<std::string, NodeRecord> marks_;
+  std::map<JobId, std::size_t> sizes_;  // of a job's last group
   std::map<std::string, Agent> agents_;
   std::map<WorkerId, Worker> workers_;  // processes that run
   std::set<WorkerId> ids_;              // ever used

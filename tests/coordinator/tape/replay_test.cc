@@ -140,10 +140,12 @@ class WorldTapes {
 
   job::WorldListener Listener() {
     return {.on_start =
-                [this](const std::vector<job::JobRecord>& restored, Instant now,
-                       const job::Actions& actions) {
+                [this](const job::TakenUp& taken_up, Instant now, const job::Actions& actions) {
                   Begin();
-                  Add(Start{.records = restored, .time = now, .actions = actions});
+                  Add(Start{.records = taken_up.records,
+                            .time = now,
+                            .actions = actions,
+                            .nodes = taken_up.nodes});
                 },
             .on_step =
                 [this](const job::Event& event, Instant now, const job::Actions& actions) {

@@ -1,0 +1,248 @@
+#include "coordinator/job/schedule.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+namespace tactus::job {
+namespace {
+
+bool Tolerates(const std::vector<std::string>& tolerations, const std::string& taint) {
+  const std::string key = taint.substr(0, taint.find('='));
+  return std::ranges::any_of(tolerations, [&](const std::string& toleration) {
+    return toleration == taint || toleration == key;
+  });
+}
+
+// One making of a schedule.
+class Scheduler {
+ public:
+  explicit Scheduler(const ScheduleView& view)
+      : view_(view), taken_(view.free.size()), kept_(view.free.size()) {}
+
+  Schedule Run() {
+    for (const WaitingJob& job : view_.waiting) {
+      Consider(job);
+    }
+    Extend();
+    if (schedule_.displaced.empty()) Grow();
+    return std::move(schedule_);
+  }
+
+ private:
+  bool Fits(const JobSettings& settings, std::size_t index) const {
+    const FreeDevice& device = view_.free[index];
+    return !taken_[index] && Accepts(settings, device.kind, *device.traits, view_.standard);
+  }
+
+  std::vector<std::size_t> Fitting(const JobSettings& settings) const {
+    std::vector<std::size_t> fitting;
+    for (std::size_t index = 0; index < taken_.size(); ++index) {
+      if (Fits(settings, index)) fitting.push_back(index);
+    }
+    return fitting;
+  }
+
+  void Consider(const WaitingJob& job) {
+    std::vector<std::size_t> fitting = Fitting(*job.settings);
+    const bool first = schedule_.head.value == 0;
+    const bool lends = schedule_.head == view_.patient;
+    if (!first) {
+      std::erase_if(fitting, [&](std::size_t index) {
+        return kept_[index] || (!lends && WantedByHead(index));
+      });
+    }
+    if (fitting.size() >= job.settings->workers_min) {
+      fitting.resize(job.settings->workers_min);
+      for (const std::size_t index : fitting) taken_[index] = true;
+      grants_.push_back({.job = &job, .indices = std::move(fitting), .may_grow = first});
+    } else if (first) {
+      schedule_.head = job.job;
+      MakeRoom(job, fitting);
+    }
+  }
+
+  // Displaces as few groups as let the head start, the last in the order first.
+  void MakeRoom(const WaitingJob& head, const std::vector<std::size_t>& fitting) {
+    std::size_t coming = fitting.size();
+    struct Candidate {
+      const GroupedJob* group = nullptr;
+      std::size_t devices = 0;  // that the head gets when it is displaced
+    };
+    std::vector<Candidate> candidates;
+    for (const GroupedJob& group : view_.groups) {
+      const std::size_t useful = Useful(group, *head.settings);
+      if (group.leaving) coming += useful;
+      if (group.leaving || useful == 0) continue;
+      const std::size_t given = Given(group, head, useful);
+      if (given > 0) candidates.push_back({.group = &group, .devices = given});
+    }
+    const std::size_t wanted = head.settings->workers_min;
+    if (coming < wanted) {
+      std::ranges::sort(candidates, [](const Candidate& a, const Candidate& b) {
+        return ComesBefore(*b.group->settings, b.group->job, *a.group->settings, a.group->job);
+      });
+      std::size_t sum = coming;
+      std::vector<Candidate> chosen;
+      for (const Candidate& candidate : candidates) {
+        if (sum >= wanted) break;
+        sum += candidate.devices;
+        chosen.push_back(candidate);
+      }
+      if (sum < wanted) return;  // nothing is kept: what is free is lent
+      for (const Candidate& candidate : std::vector(chosen.rbegin(), chosen.rend())) {
+        if (sum - candidate.devices < wanted) continue;
+        sum -= candidate.devices;
+        std::erase_if(chosen, [&](const Candidate& c) { return c.group == candidate.group; });
+      }
+      for (const Candidate& candidate : chosen) {
+        schedule_.displaced.push_back(
+            {.job = candidate.group->job, .reason = "makes room for job " + head.settings->name});
+      }
+    }
+    for (const std::size_t index : fitting) kept_[index] = true;
+  }
+
+  std::size_t Useful(const GroupedJob& group, const JobSettings& settings) const {
+    return static_cast<std::size_t>(std::ranges::count_if(group.devices, [&](const HeldDevice& d) {
+      return d.usable && d.traits != nullptr &&
+             Accepts(settings, d.kind, *d.traits, view_.standard);
+    }));
+  }
+
+  // Of `useful` devices of a group, those that the head may have.
+  std::size_t Given(const GroupedJob& group, const WaitingJob& head, std::size_t useful) {
+    if (ComesBefore(*head.settings, head.job, *group.settings, group.job)) {
+      return group.movable ? useful : 0;
+    }
+    if (group.settings->priority != head.settings->priority) return 0;
+    const std::size_t above_min =
+        group.devices.size() -
+        std::min<std::size_t>(group.devices.size(), group.settings->workers_min);
+    const std::size_t given = std::min(useful, above_min);
+    if (given > 0 && !group.steady) schedule_.awaits_steady = true;
+    return group.steady ? given : 0;
+  }
+
+  // What is left goes to those that start, up to their max: first to those of the highest priority,
+  // one at a time in turn among equals. What a head waits for is left alone.
+  void Extend() {
+    for (std::size_t begin = 0; begin < grants_.size();) {
+      std::size_t end = begin + 1;
+      while (end < grants_.size() && PriorityOf(end) == PriorityOf(begin)) ++end;
+      while (ExtendByOne(begin, end)) continue;
+      begin = end;
+    }
+    for (Granted& granted : grants_) {
+      std::ranges::sort(granted.indices);
+      Schedule::Grant grant{.job = granted.job->job};
+      for (const std::size_t index : granted.indices) {
+        grant.members.push_back(view_.free[index].place);
+      }
+      schedule_.starts.push_back(std::move(grant));
+    }
+  }
+
+  std::int32_t PriorityOf(std::size_t grant) const {
+    return grants_[grant].job->settings->priority;
+  }
+
+  // False: none of the grants [begin, end) can have another device.
+  bool ExtendByOne(std::size_t begin, std::size_t end) {
+    bool any = false;
+    for (std::size_t grant = begin; grant < end; ++grant) {
+      Granted& granted = grants_[grant];
+      const JobSettings& settings = *granted.job->settings;
+      if (!granted.may_grow || granted.indices.size() >= settings.workers_max) continue;
+      for (; granted.next < taken_.size(); ++granted.next) {
+        if (Fits(settings, granted.next) && !kept_[granted.next] && !WantedByHead(granted.next)) {
+          break;
+        }
+      }
+      if (granted.next == taken_.size()) continue;
+      taken_[granted.next] = true;
+      granted.indices.push_back(granted.next);
+      any = true;
+    }
+    return any;
+  }
+
+  const JobSettings* Head() const {
+    const auto head = std::ranges::find(view_.waiting, schedule_.head, &WaitingJob::job);
+    return head == view_.waiting.end() ? nullptr : head->settings;
+  }
+
+  bool WantedByHead(std::size_t index) const {
+    const JobSettings* const head = Head();
+    const FreeDevice& device = view_.free[index];
+    return head != nullptr && Accepts(*head, device.kind, *device.traits, view_.standard);
+  }
+
+  // One at a time, the first in the order.
+  void Grow() {
+    const GroupedJob* chosen = nullptr;
+    for (const GroupedJob& group : view_.groups) {
+      const bool wants = !group.leaving && group.devices.size() < group.settings->workers_max &&
+                         AnyUnwanted(*group.settings);
+      if (!wants) continue;
+      if (!group.steady) {
+        schedule_.awaits_steady = true;
+      } else if (chosen == nullptr ||
+                 ComesBefore(*group.settings, group.job, *chosen->settings, chosen->job)) {
+        chosen = &group;
+      }
+    }
+    if (chosen != nullptr) {
+      schedule_.displaced.push_back({.job = chosen->job, .reason = "grows onto free devices"});
+    }
+  }
+
+  // A free device that fits, and that nobody in the queue could use.
+  bool AnyUnwanted(const JobSettings& settings) const {
+    for (const std::size_t index : Fitting(settings)) {
+      const FreeDevice& device = view_.free[index];
+      const bool wanted = std::ranges::any_of(view_.waiting, [&](const WaitingJob& job) {
+        return Accepts(*job.settings, device.kind, *device.traits, view_.standard);
+      });
+      if (!wanted) return true;
+    }
+    return false;
+  }
+
+  struct Granted {
+    const WaitingJob* job = nullptr;
+    std::vector<std::size_t> indices{};  // into view.free
+    bool may_grow = false;               // not lent: it stands before the head
+    std::size_t next = 0;                // no device below this one is left for it
+  };
+
+  const ScheduleView& view_;
+  std::vector<bool> taken_;  // by index into view.free
+  std::vector<bool> kept_;   // kept for the head, for which room is being made
+  std::vector<Granted> grants_;
+  Schedule schedule_;
+};
+
+}  // namespace
+
+bool Accepts(const JobSettings& settings, DeviceKind kind, const NodeTraits& traits,
+             DeviceKind standard) {
+  const DeviceKind wanted = settings.device == DeviceKind::kAny ? standard : settings.device;
+  if (kind != wanted) return false;
+  for (const auto& [key, value] : settings.selector) {
+    const auto label = traits.labels.find(key);
+    if (label == traits.labels.end() || label->second != value) return false;
+  }
+  return std::ranges::all_of(traits.taints, [&](const std::string& taint) {
+    return Tolerates(settings.tolerations, taint);
+  });
+}
+
+bool ComesBefore(const JobSettings& a_settings, JobId a, const JobSettings& b_settings, JobId b) {
+  if (a_settings.priority != b_settings.priority) return a_settings.priority > b_settings.priority;
+  return a < b;
+}
+
+Schedule MakeSchedule(const ScheduleView& view) { return Scheduler(view).Run(); }
+
+}  // namespace tactus::job

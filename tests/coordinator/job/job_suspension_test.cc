@@ -1,0 +1,230 @@
+// Pause, resume, update: a group that ends so that the job goes on later.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/coordinator/job/rig.h"
+
+namespace tactus::job {
+namespace {
+
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class JobSuspensionTest : public testing::Test {
+ protected:
+  // All three say that they ended with a checkpoint.
+  Actions SayAllSuspended() {
+    Actions last;
+    for (std::uint32_t rank = 0; rank < 3; ++rank) {
+      FinishedMessage message = Finished(rank);
+      message.suspended = true;
+      message.rounds = 7;
+      message.files.clear();
+      if (rank == 0) message.files = {kCheckpointFile};
+      last = rig_.Step(Said(rank + 1, message));
+    }
+    return last;
+  }
+  Actions StoreCheckpoint() {
+    return rig_.Step(
+        ArtifactStored{JobId{1}, {.path = kCheckpointFile, .size_bytes = 9, .sha256 = "c0ffee"}});
+  }
+  Actions ExitAll() {
+    Actions last;
+    for (std::uint64_t worker = 1; worker <= 3; ++worker) {
+      last = rig_.Step(WorkerExited{.worker = WorkerId{worker}});
+    }
+    return last;
+  }
+  void ToPaused() {
+    rig_.ToRunning();
+    rig_.Step(JobPaused{JobId{1}});
+    SayAllSuspended();
+    StoreCheckpoint();
+    ExitAll();
+  }
+
+  Rig rig_;
+};
+
+TEST_F(JobSuspensionTest, APauseAsksForACheckpointAndLeavesTheDevices) {
+  rig_.ToRunning();
+
+  const Actions asked = rig_.Step(JobPaused{JobId{1}});
+
+  ASSERT_THAT(Sent<StopMessage>(asked), SizeIs(3));
+  EXPECT_TRUE(Sent<StopMessage>(asked)[0].suspend);
+  EXPECT_EQ(rig_.record().state, JobState::kSuspending);
+  SayAllSuspended();
+  EXPECT_FALSE(rig_.record().checkpoint.has_value());
+  StoreCheckpoint();
+  ASSERT_TRUE(rig_.record().checkpoint.has_value());
+  EXPECT_EQ(rig_.record().checkpoint->sha256, "c0ffee");
+  EXPECT_EQ(rig_.record().checkpoint->rounds, 7u);
+  EXPECT_EQ(rig_.record().state, JobState::kSuspending) << "its workers are still there";
+  ExitAll();
+  EXPECT_EQ(rig_.record().state, JobState::kPaused);
+  EXPECT_THAT(rig_.cluster().membership().Free(), SizeIs(3));
+}
+
+TEST_F(JobSuspensionTest, AResumedJobStartsFromItsCheckpointWithNewWorkersAndTheNextGeneration) {
+  ToPaused();
+
+  const Actions resumed = rig_.Step(JobResumed{JobId{1}});
+
+  const std::vector<StartWorker> starts = Only<StartWorker>(resumed);
+  ASSERT_THAT(starts, SizeIs(3));
+  for (const StartWorker& start : starts) EXPECT_EQ(start.checkpoint, "c0ffee");
+  EXPECT_EQ(starts[0].worker, WorkerId{4});
+  Actions formed;
+  for (std::uint64_t worker = 4; worker <= 6; ++worker) formed = rig_.Step(Said(worker, Ready()));
+  const std::vector<GroupMessage> groups = Sent<GroupMessage>(formed);
+  ASSERT_THAT(groups, SizeIs(3));
+  EXPECT_EQ(groups[0].generation, 2u);
+  EXPECT_EQ(groups[0].plan.version, 2u);
+  EXPECT_GT(rig_.record().progress.rounds, 0u) << "what was trained counts";
+}
+
+TEST_F(JobSuspensionTest, ADeadWorkerAfterTheCheckpointIsNoFailure) {
+  rig_.ToRunning();
+  rig_.Step(JobPaused{JobId{1}});
+  SayAllSuspended();
+  StoreCheckpoint();
+
+  rig_.Step(WorkerExited{.worker = WorkerId{2}, .exit_code = -1, .signal = 9});
+  rig_.Step(NodeLost{.node = "a", .reason = "gone"});
+  rig_.Step(NodeLost{.node = "b", .reason = "gone"});
+
+  EXPECT_EQ(rig_.record().state, JobState::kPaused);
+}
+
+TEST_F(JobSuspensionTest, ADeadWorkerBeforeTheCheckpointFailsTheJob) {
+  rig_.ToRunning();
+  rig_.Step(JobPaused{JobId{1}});
+
+  rig_.Step(WorkerExited{.worker = WorkerId{2}, .exit_code = -1, .signal = 9});
+
+  EXPECT_EQ(rig_.record().state, JobState::kFailed);
+}
+
+TEST_F(JobSuspensionTest, AJobThatEndsInTheSameRoundIsFinishedAndNotPaused) {
+  rig_.ToRunning();
+  rig_.Step(JobPaused{JobId{1}});
+
+  rig_.FinishAll();
+  rig_.StoreAll();
+
+  EXPECT_EQ(rig_.record().state, JobState::kSucceeded);
+}
+
+TEST_F(JobSuspensionTest, ACancelWhileItIsBeingSuspendedStillGivesAResult) {
+  rig_.ToRunning();
+  rig_.Step(JobPaused{JobId{1}});
+
+  const Actions cancelled = rig_.Step(JobCancelled{.job = JobId{1}, .reason = "enough"});
+
+  ASSERT_THAT(Sent<StopMessage>(cancelled), SizeIs(3));
+  EXPECT_FALSE(Sent<StopMessage>(cancelled)[0].suspend);
+  rig_.FinishAll();
+  rig_.StoreAll();
+  EXPECT_EQ(rig_.record().state, JobState::kCancelled);
+  EXPECT_TRUE(rig_.record().result.has_value());
+}
+
+TEST_F(JobSuspensionTest, ACancelOfAPausedJobKeepsItsCheckpointAsTheResult) {
+  ToPaused();
+
+  rig_.Step(JobCancelled{.job = JobId{1}, .reason = "enough"});
+
+  EXPECT_EQ(rig_.record().state, JobState::kCancelled);
+  ASSERT_TRUE(rig_.record().result.has_value());
+  EXPECT_EQ(rig_.record().result->artifacts.at(0).sha256, "c0ffee");
+}
+
+TEST_F(JobSuspensionTest, ARestartInTheMidstAsksAgainWhereTheCheckpointIsNotThereYet) {
+  rig_.ToRunning();
+  rig_.Step(JobPaused{JobId{1}});
+
+  rig_.Restart();
+  rig_.Rejoin("a", 2, {WorkerId{1}, WorkerId{2}});
+  const Actions back = rig_.Rejoin("b", 1, {WorkerId{3}});
+
+  ASSERT_THAT(Sent<StopMessage>(back), SizeIs(3));
+  EXPECT_TRUE(Sent<StopMessage>(back)[0].suspend);
+  SayAllSuspended();
+  StoreCheckpoint();
+  ExitAll();
+  EXPECT_EQ(rig_.record().state, JobState::kPaused);
+}
+
+TEST_F(JobSuspensionTest, ARestartForgetsNothingOfWhatWasSaidLast) {
+  rig_.ToRunning();
+  rig_.Step(JobPaused{JobId{1}});
+  SayAllSuspended();
+
+  rig_.Restart();
+  EXPECT_EQ(rig_.record().state, JobState::kSuspending);
+  StoreCheckpoint();
+
+  ASSERT_TRUE(rig_.record().checkpoint.has_value());
+}
+
+TEST_F(JobSuspensionTest, AStoredFileAndTheLastWordsOutliveARestart) {
+  rig_.ToRunning();
+  rig_.FinishAll();
+  rig_.Step(ArtifactStored{JobId{1}, {.path = "model.pt", .size_bytes = 1}});
+
+  rig_.Restart();
+  rig_.Step(ArtifactStored{JobId{1}, {.path = "model.safetensors", .size_bytes = 1}});
+
+  EXPECT_EQ(rig_.record().state, JobState::kSucceeded);
+}
+
+TEST_F(JobSuspensionTest, APauseWhileItStartsNeedsNoCheckpoint) {
+  rig_.ToStarting();
+
+  const Actions paused = rig_.Step(JobPaused{JobId{1}});
+
+  EXPECT_THAT(Stopped(paused), SizeIs(3));
+  ExitAll();
+  EXPECT_EQ(rig_.record().state, JobState::kPaused);
+  EXPECT_FALSE(rig_.record().checkpoint.has_value());
+}
+
+TEST_F(JobSuspensionTest, AnotherBatchBoundIsInForceWithTheNextPlanWithoutARestart) {
+  rig_.ToRunning();
+  JobSettings settings = rig_.record().settings;
+  settings.adapt.batch.per_worker = 64;
+
+  const Actions updated = rig_.Step(JobUpdated{.job = JobId{1}, .settings = settings});
+  EXPECT_THAT(Sent<StopMessage>(updated), IsEmpty());
+  const Actions round = rig_.Round();
+
+  const std::vector<policies::Plan> plans = PlansSent(round);
+  ASSERT_THAT(plans, SizeIs(3));
+  EXPECT_EQ(plans[0].version, 2u);
+  std::uint32_t sum = 0;
+  for (const std::uint32_t size : plans[0].batch_sizes) sum += size;
+  EXPECT_EQ(sum, 3u * 64u);
+}
+
+TEST_F(JobSuspensionTest, AChangeThatWorkersReadAtTheirStartRestartsThem) {
+  rig_.ToRunning();
+
+  const Actions updated = rig_.Step(JobUpdated{.job = JobId{1},
+                                               .spec = "another",
+                                               .settings = rig_.record().settings,
+                                               .needs_restart = true});
+
+  ASSERT_THAT(Sent<StopMessage>(updated), SizeIs(3));
+  SayAllSuspended();
+  StoreCheckpoint();
+  const Actions exited = ExitAll();
+  const std::vector<StartWorker> starts = Only<StartWorker>(exited);
+  ASSERT_THAT(starts, SizeIs(3));
+  EXPECT_EQ(starts[0].spec, "another");
+}
+
+}  // namespace
+}  // namespace tactus::job
