@@ -11,9 +11,9 @@
 namespace tactus::client {
 
 void SimulatedTape::Attach(simulator::Scenario* scenario) {
-  scenario->on_start = [this](const std::vector<job::JobRecord>& restored, Instant now,
+  scenario->on_start = [this](const simulator::TakenUp& taken_up, Instant now,
                               const job::Actions& actions) {
-    Begin({.records = restored, .time = now, .actions = actions});
+    Begin({.records = taken_up.jobs, .time = now, .actions = actions, .nodes = taken_up.nodes});
   };
   scenario->on_step = [this](const job::Event& event, Instant now, const job::Actions& actions) {
     if (!status_.ok()) return;

@@ -110,8 +110,11 @@ void Agent::On(const job::StartWorker& start) {
   Running& running = workers_[id];
   running.device = start.device;
   running.worker = std::make_unique<Worker>(
-      WorkerOrder{
-          .worker = id, .job = start.job, .endpoint = std::to_string(index_), .track = track},
+      WorkerOrder{.worker = id,
+                  .job = start.job,
+                  .endpoint = std::to_string(index_),
+                  .track = track,
+                  .checkpoint = around_.coordinator.FindCheckpoint(start.checkpoint)},
       WorkerSurroundings{.scheduler = around_.scheduler,
                          .checkers = around_.checkers,
                          .recorder = around_.recorder,
@@ -119,6 +122,10 @@ void Agent::On(const job::StartWorker& start) {
                          .job = job,
                          .meet = around_.meet,
                          .say = [this, id](const job::FromWorker& message) { OnSaid(id, message); },
+                         .keep =
+                             [this, id](std::shared_ptr<const Checkpoint> checkpoint) {
+                               workers_.at(id).written = std::move(checkpoint);
+                             },
                          .exited = [this, id](int exit_code) { OnExited(id, exit_code, 0); }});
 }
 
@@ -144,22 +151,24 @@ void Agent::End(WorkerId worker, int signal) {
 void Agent::OnSaid(WorkerId worker, const job::FromWorker& message) {
   Say(job::WorkerSaid{.worker = worker, .message = message});
   if (const auto* finished = std::get_if<job::FinishedMessage>(&message)) {
-    const JobId job = workers_.at(worker).worker->order().job;
+    const Running& running = workers_.at(worker);
+    const JobId job = running.worker->order().job;
     for (const std::string& path : finished->files) {
       ++uploads_;
-      Upload(job, path);
+      Upload(job,
+             {.path = path, .checkpoint = path == kCheckpointFile ? running.written : nullptr});
     }
   }
 }
 
-void Agent::Upload(JobId job, const std::string& path) {
-  around_.scheduler.After(kRetry / 10, [this, job, path, life = life_] {
+void Agent::Upload(JobId job, const ResultFile& file) {
+  around_.scheduler.After(kRetry / 10, [this, job, file, life = life_] {
     const bool over = life != life_ || !alive_;
-    if (over || (Reaches() && around_.coordinator.ReceiveFile(job, path))) {
+    if (over || (Reaches() && around_.coordinator.ReceiveFile(job, file))) {
       --uploads_;
       return;
     }
-    around_.scheduler.After(kRetry, [this, job, path] { Upload(job, path); });
+    around_.scheduler.After(kRetry, [this, job, file] { Upload(job, file); });
   });
 }
 

@@ -26,6 +26,12 @@ class Coordinator;
 // What an agent says: a worker's words, or its end.
 using UpMessage = std::variant<job::WorkerSaid, job::WorkerExited>;
 
+// A file of a result, on its way to the coordinator.
+struct ResultFile {
+  std::string path{};
+  std::shared_ptr<const Checkpoint> checkpoint{};  // its content; null: another file
+};
+
 // What an agent needs of its world. All outlive it.
 struct AgentSurroundings {
   Scheduler& scheduler;
@@ -87,6 +93,7 @@ class Agent {
     std::unique_ptr<Worker> worker;
     std::string device;
     bool gone = false;
+    std::shared_ptr<const Checkpoint> written{};  // its last one
   };
 
   void Dial();
@@ -96,7 +103,7 @@ class Agent {
   void OnSaid(WorkerId worker, const job::FromWorker& message);
   void OnExited(WorkerId worker, int exit_code, int signal);
   void End(WorkerId worker, int signal);
-  void Upload(JobId job, const std::string& path);
+  void Upload(JobId job, const ResultFile& file);
   void Say(UpMessage message);
 
   const HostModel host_;

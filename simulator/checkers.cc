@@ -29,6 +29,22 @@ void Checkers::OnGroup(const GroupKey& key, std::size_t size, std::uint64_t trai
   group.train_samples = train_samples;
 }
 
+void Checkers::OnBegun(const GroupKey& key, const std::string& checkpoint, Instant now) {
+  Group& group = groups_.at(key);
+  if (group.checkpoint) {
+    if (*group.checkpoint != checkpoint) {
+      Break(Name(key) + ": members go on from different checkpoints", now);
+    }
+    return;
+  }
+  group.checkpoint = checkpoint;
+  if (!checkpoint.empty()) group.progress = checkpoints_.at(checkpoint);
+}
+
+void Checkers::OnCheckpoint(const GroupKey& key, const std::string& checkpoint) {
+  checkpoints_[checkpoint] = groups_.at(key).progress;
+}
+
 void Checkers::OnPlan(const GroupKey& key, const policies::Plan& plan, Instant now) {
   Group& group = groups_.at(key);
   const auto [known, fresh] = group.plans.try_emplace(plan.version, plan);
@@ -55,7 +71,6 @@ void Checkers::OnRoundClosed(const GroupKey& key, const ClosedRound& closed, Ins
   Round& round = group.rounds[closed.round];
   if (round.closed == 0) {
     round.plan_version = closed.plan_version;
-    round.parameters_hash = closed.parameters_hash;
     CommitSamples(group, key, closed, now);
     if (group.rounds_closed > 0) {
       group.longest_round = std::max(group.longest_round, now - group.last_closed);
@@ -69,7 +84,8 @@ void Checkers::OnRoundClosed(const GroupKey& key, const ClosedRound& closed, Ins
               std::to_string(round.plan_version) + " and " + std::to_string(closed.plan_version),
           now);
   }
-  if (round.parameters_hash != closed.parameters_hash) {
+  if (!round.parameters_hash) round.parameters_hash = closed.parameters_hash;
+  if (closed.parameters_hash && round.parameters_hash != closed.parameters_hash) {
     Break(Name(key) + ": parameters differ between members after " + where, now);
   }
   ++round.closed;
@@ -79,13 +95,20 @@ void Checkers::OnRoundClosed(const GroupKey& key, const ClosedRound& closed, Ins
 
 void Checkers::CommitSamples(Group& group, const GroupKey& key, const ClosedRound& closed,
                              Instant now) {
-  while (group.epoch < closed.epoch) EndEpoch(group, key, now);
+  Progress& progress = group.progress;
+  if (closed.round != progress.rounds) {
+    Break(Name(key) + ": round " + std::to_string(closed.round) + " was closed, not " +
+              std::to_string(progress.rounds),
+          now);
+  }
+  progress.rounds = closed.round + 1;
+  while (progress.epoch < closed.epoch) EndEpoch(group, key, now);
   const auto samples = std::exchange(group.rounds[closed.round].samples, {});
   for (const auto& [epoch, indices] : samples) {
-    Epoch& used = group.epochs[epoch];
+    Epoch& used = progress.epochs[epoch];
     if (used.used.empty()) used.used.assign(group.train_samples, false);
     for (const std::uint64_t sample : indices) {
-      if (epoch < group.epoch || sample >= used.used.size() || used.used[sample]) {
+      if (epoch < progress.epoch || sample >= used.used.size() || used.used[sample]) {
         Break(Name(key) + ": sample " + std::to_string(sample) + " was used twice in epoch " +
                   std::to_string(epoch),
               now);
@@ -98,14 +121,15 @@ void Checkers::CommitSamples(Group& group, const GroupKey& key, const ClosedRoun
 }
 
 void Checkers::EndEpoch(Group& group, const GroupKey& key, Instant now) {
-  const std::uint64_t count = group.epochs[group.epoch].count;
+  Progress& progress = group.progress;
+  const std::uint64_t count = progress.epochs[progress.epoch].count;
   if (count != group.train_samples) {
-    Break(Name(key) + ": epoch " + std::to_string(group.epoch) + " used " + std::to_string(count) +
-              " of " + std::to_string(group.train_samples) + " samples",
+    Break(Name(key) + ": epoch " + std::to_string(progress.epoch) + " used " +
+              std::to_string(count) + " of " + std::to_string(group.train_samples) + " samples",
           now);
   }
-  group.epochs.erase(group.epoch);
-  ++group.epoch;
+  progress.epochs.erase(progress.epoch);
+  ++progress.epoch;
 }
 
 void Checkers::Excuse(const GroupKey& key, Instant until) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,13 +38,15 @@ struct ClosedRound {
   std::uint64_t round = 0;
   std::uint64_t epoch = 0;  // the first that was not used up before
   std::uint64_t plan_version = 0;
-  std::uint64_t parameters_hash = 0;
+  // Of those after it; nothing: the next round was applied at once, and nobody saw them.
+  std::optional<std::uint64_t> parameters_hash{};
 };
 
 // Collects the promises that were broken:
 //
 //   - members hold the same plan in every round, and bit-identical parameters after it
-//   - every sample is used once an epoch by rounds that were applied
+//   - every sample is used once an epoch by rounds that were applied, and rounds have consecutive
+//     numbers, over all groups that go on from one another's checkpoints
 //   - generations of a job never go back, its revisions grow, a final state is final
 //   - every state and every decision has a reason
 //   - logs and inboxes stay within their bounds
@@ -57,6 +60,10 @@ class Checkers {
 
   // A group of `size` members trains on `train_samples` samples.
   void OnGroup(const GroupKey& key, std::size_t size, std::uint64_t train_samples);
+  // A member of it begins; the checkpoint that it goes on from, empty: from the beginning.
+  void OnBegun(const GroupKey& key, const std::string& checkpoint, Instant now);
+  // Its first member, which has closed all rounds, writes a checkpoint, whose name is new.
+  void OnCheckpoint(const GroupKey& key, const std::string& checkpoint);
   // A member holds `plan` from its next round on.
   void OnPlan(const GroupKey& key, const policies::Plan& plan, Instant now);
   // A member used these samples in a round that it has not closed yet.
@@ -86,21 +93,27 @@ class Checkers {
  private:
   struct Round {
     std::uint64_t plan_version = 0;
-    std::uint64_t parameters_hash = 0;
-    std::size_t closed = 0;                // by so many members
+    std::optional<std::uint64_t> parameters_hash{};                 // of the first to have one
+    std::size_t closed = 0;                                         // by so many members
     std::map<std::uint64_t, std::vector<std::uint64_t>> samples{};  // by epoch, until it is closed
   };
   struct Epoch {
     std::vector<bool> used{};  // by sample
     std::uint64_t count = 0;
   };
+  // How far the rounds are that some member has closed: what a checkpoint holds.
+  struct Progress {
+    std::uint64_t rounds = 0;                 // up to this one
+    std::uint64_t epoch = 0;                  // the first that is not used up
+    std::map<std::uint64_t, Epoch> epochs{};  // from that one on
+  };
   struct Group {
     std::size_t size = 0;
     std::map<std::uint64_t, policies::Plan> plans{};  // by version
     std::map<std::uint64_t, Round> rounds{};          // open, or not closed by all
     std::uint64_t train_samples = 0;
-    std::uint64_t epoch = 0;                   // the first that is not used up
-    std::map<std::uint64_t, Epoch> epochs{};   // from that one on
+    std::optional<std::string> checkpoint{};  // that the first to begin went on from
+    Progress progress{};
     Instant last_closed{};
     Duration longest_round{};
     Instant excused_until{};
@@ -117,6 +130,7 @@ class Checkers {
   void OnRecord(const job::JobRecord& record, Instant now);
 
   std::map<GroupKey, Group> groups_;
+  std::map<std::string, Progress> checkpoints_;
   std::map<JobId, Job> jobs_;
   Instant excused_until_{};  // all of them
   Instant away_since_ = Instant::max();

@@ -22,6 +22,11 @@ void Coordinator::Start() {
   ++life_;
   cluster_ = std::make_unique<job::Cluster>(kWallOffset);
   around_.checkers.OnRestart(durable_);
+  std::vector<job::NodeRecord> nodes;
+  for (const auto& [name, node] : nodes_) {
+    nodes.push_back(node);
+    cluster_->RestoreNode(node);
+  }
   std::vector<job::JobRecord> restored;
   job::Actions actions;
   const Instant now = around_.scheduler.now();
@@ -30,7 +35,7 @@ void Coordinator::Start() {
     restored.push_back(record);
     std::ranges::move(cluster_->Restore(record, now), std::back_inserter(actions));
   }
-  if (around_.scenario.on_start) around_.scenario.on_start(restored, now, actions);
+  if (around_.scenario.on_start) around_.scenario.on_start({nodes, restored}, now, actions);
   Take(std::move(actions), {});
   Beat();
 }
@@ -56,9 +61,9 @@ bool Coordinator::Submit(const job::JobRecord& record) {
   return true;
 }
 
-bool Coordinator::Cancel(const job::JobCancelled& cancel) {
+bool Coordinator::Tell(const job::Event& event) {
   if (!up()) return false;
-  Handle(cancel, {});
+  Handle(event, {});
   return true;
 }
 
@@ -81,10 +86,24 @@ void Coordinator::Receive(Agent& agent, std::uint64_t sequence, const job::Event
   Handle(event, [&agent, sequence] { agent.Acknowledge(sequence); });
 }
 
-bool Coordinator::ReceiveFile(JobId job, const std::string& path) {
+bool Coordinator::ReceiveFile(JobId job, const ResultFile& file) {
   if (!up()) return false;
-  Handle(job::ArtifactStored{.job = job, .artifact = {.path = path, .size_bytes = 1}}, {});
+  job::ArtifactRecord artifact{.path = file.path, .size_bytes = 1};
+  if (file.checkpoint != nullptr) {
+    artifact.sha256 = file.checkpoint->id;
+    checkpoints_[artifact.sha256] = file.checkpoint;
+  }
+  Handle(job::ArtifactStored{.job = job, .artifact = std::move(artifact)}, {});
   return true;
+}
+
+std::shared_ptr<const Checkpoint> Coordinator::FindCheckpoint(const std::string& id) {
+  if (id.empty()) return nullptr;
+  const auto found = checkpoints_.find(id);
+  if (found != checkpoints_.end()) return found->second;
+  around_.checkers.Break("a worker is to go on from " + id + ", which nobody has",
+                         around_.scheduler.now());
+  return nullptr;
 }
 
 void Coordinator::Handle(const job::Event& event, std::function<void()> done) {
@@ -131,29 +150,42 @@ void Coordinator::Drain() {
     }
     const job::Action action = std::move(list.actions.front());
     list.actions.pop_front();
-    if (const auto* persist = std::get_if<job::PersistJob>(&action)) {
-      writing_ = true;
-      Write(persist->record);
+    if (const auto* job = std::get_if<job::PersistJob>(&action)) {
+      Write([this, record = job->record] { durable_[record.id] = record; });
+    } else if (const auto* node = std::get_if<job::PersistNode>(&action)) {
+      Write([this, record = node->node] { Keep(record); });
     } else {
       Perform(action);
     }
   }
 }
 
-void Coordinator::Write(const job::JobRecord& record) {
-  around_.scheduler.After(Seconds(around_.scenario.cluster.control.persist_seconds),
-                          [this, record, life = life_] { OnWritten(record, life); });
+// What comes after it waits.
+void Coordinator::Write(std::function<void()> write) {
+  writing_ = true;
+  around_.scheduler.After(
+      Seconds(around_.scenario.cluster.control.persist_seconds),
+      [this, write = std::move(write), life = life_] { OnWritten(write, life); });
 }
 
-void Coordinator::OnWritten(const job::JobRecord& record, std::uint64_t life) {
+void Coordinator::OnWritten(const std::function<void()>& write, std::uint64_t life) {
   if (life != life_) return;
   if (disk_full_) {
-    around_.scheduler.After(kDiskRetry, [this, record, life] { OnWritten(record, life); });
+    around_.scheduler.After(kDiskRetry, [this, write, life] { OnWritten(write, life); });
     return;
   }
-  durable_[record.id] = record;
+  write();
   writing_ = false;
   Drain();
+}
+
+// One that says nothing is not kept.
+void Coordinator::Keep(const job::NodeRecord& node) {
+  if (node.cordoned || node.draining) {
+    nodes_[node.name] = node;
+  } else {
+    nodes_.erase(node.name);
+  }
 }
 
 void Coordinator::Perform(const job::Action& action) {

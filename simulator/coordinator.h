@@ -17,6 +17,7 @@
 #include "coordinator/job/actions.h"
 #include "coordinator/job/cluster.h"
 #include "simulator/checkers.h"
+#include "simulator/checkpoint.h"
 #include "simulator/cluster_model.h"
 #include "simulator/recorder.h"
 #include "simulator/scheduler.h"
@@ -25,6 +26,7 @@
 namespace tactus::simulator {
 
 class Agent;
+struct ResultFile;
 
 // What a coordinator needs of its world. All outlive it.
 struct CoordinatorSurroundings {
@@ -58,16 +60,21 @@ class Coordinator {
   // ---- From users; false: it is not up.
 
   bool Submit(const job::JobRecord& record);
-  bool Cancel(const job::JobCancelled& cancel);
+  // Anything else that users say.
+  bool Tell(const job::Event& event);
 
   // ---- From agents
 
   // An agent dials. False: nobody is there.
   bool Accepts(Agent& agent);
   void Receive(Agent& agent, std::uint64_t sequence, const job::Event& event);
-  bool ReceiveFile(JobId job, const std::string& path);
+  bool ReceiveFile(JobId job, const ResultFile& file);
+  // That was received, by this process or one before it. Null: for no id; for one of none it is a
+  // promise broken.
+  std::shared_ptr<const Checkpoint> FindCheckpoint(const std::string& id);
 
   const std::map<JobId, job::JobRecord>& durable() const { return durable_; }
+  const std::map<std::string, job::NodeRecord>& durable_nodes() const { return nodes_; }
   bool idle() const { return lists_.empty(); }
 
  private:
@@ -86,14 +93,19 @@ class Coordinator {
   void Take(job::Actions actions, std::function<void()> done);
   void Drop(const std::string& node);
   void Drain();
-  void Write(const job::JobRecord& record);
-  void OnWritten(const job::JobRecord& record, std::uint64_t life);
+  void Write(std::function<void()> write);
+  void OnWritten(const std::function<void()>& write, std::uint64_t life);
+  void Keep(const job::NodeRecord& node);
   void Perform(const job::Action& action);
   void WakeAt(Instant time);
   void Beat();
 
   const CoordinatorSurroundings around_;
+  // On disk.
   std::map<JobId, job::JobRecord> durable_;
+  std::map<std::string, job::NodeRecord> nodes_;
+  std::map<std::string, std::shared_ptr<const Checkpoint>> checkpoints_;  // by id
+
   std::unique_ptr<job::Cluster> cluster_;  // null: it is not up
   std::map<std::string, Session> sessions_;
   std::deque<List> lists_;

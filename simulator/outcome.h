@@ -49,8 +49,9 @@ struct JobOutcome {
   double queued_seconds = 0;      // from submission to its workers' start
   double train_seconds = 0;       // from the first round's begin to the last one's end
   double samples_per_second = 0;  // samples / train_seconds
-  // samples_per_second over the sum of the workers' own speeds, which are their samples over their
-  // compute_seconds, [0, 1].
+  // Samples over those that the workers would have worked off had they not waited or moved bytes:
+  // of each its own speed, its samples over the time that it computed, times the time that it was
+  // in a group. [0, 1]
   double utilisation = 0;
   double train_loss = 0;  // mean over the last 20 rounds
   std::optional<double> validation_loss{};
@@ -59,7 +60,7 @@ struct JobOutcome {
   std::vector<Decision> decisions{};  // the first kDecisionsMax
   // As the coordinator has them on record, by plan version and axis; the first kDecisionsMax.
   std::vector<policies::Decision> records{};
-  std::vector<WorkerOutcome> workers{};  // by rank
+  std::vector<WorkerOutcome> workers{};  // the last of each rank, over all groups
   // Whole up to kCurvePointsMax rounds; beyond, every second, fourth ... round.
   std::vector<CurvePoint> curve{};
 };

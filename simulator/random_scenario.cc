@@ -198,6 +198,21 @@ SimulatedJob DrawJob(Dice& dice, std::uint64_t devices) {
   return job;
 }
 
+// What moves jobs about.
+void DrawUsers(Dice& dice, Scenario& scenario) {
+  for (SimulatedJob& job : scenario.jobs) {
+    if (dice.Chance(0.3)) job.settings.priority = static_cast<std::int32_t>(dice.Whole(0, 2)) - 1;
+    if (!dice.Chance(0.15)) continue;
+    job.pause_seconds = job.submit_seconds + dice.Between(0, 20);
+    job.resume_seconds = *job.pause_seconds + dice.Scale(0.5, 30);
+  }
+  if (!dice.Chance(0.15)) return;
+  const double at = dice.Between(0, kFaultsWithin);
+  scenario.drains.push_back({.host = dice.Of(scenario.cluster.hosts).name,
+                             .at_seconds = at,
+                             .until_seconds = at + dice.Scale(0.5, 60)});
+}
+
 }  // namespace
 
 Scenario RandomScenario(std::uint64_t seed) {
@@ -218,6 +233,8 @@ Scenario RandomScenario(std::uint64_t seed) {
   for (const HostModel& host : cluster.hosts) devices += host.devices.size();
   const std::uint64_t jobs = dice.Whole(1, 3);
   for (std::uint64_t i = 0; i < jobs; ++i) scenario.jobs.push_back(DrawJob(dice, devices));
+  Dice users(Rng(seed).Fork("users"));
+  DrawUsers(users, scenario);
   return scenario;
 }
 

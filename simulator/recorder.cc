@@ -135,7 +135,10 @@ void Recorder::OnRank(std::uint32_t worker, std::uint32_t rank) {
 }
 
 void Recorder::OnLived(std::uint32_t worker, const LivedRound& round, Instant now) {
-  const Worker& known = workers_[worker];
+  Worker& known = workers_[worker];
+  known.samples += static_cast<double>(round.samples);
+  known.compute_seconds += round.compute_seconds;
+  known.seconds += round.compute_seconds + round.wait_seconds + round.transfer_seconds;
   Job& job = jobs_[known.job];
   WorkerOutcome& outcome = job.outcome.workers[known.rank];
   if (known.rank == 0) AddPoint(round, now, job);
@@ -190,18 +193,24 @@ void Recorder::Add(const TraceSpan& span) {
 }
 
 std::vector<JobOutcome> Recorder::TakeJobs() {
+  struct Samples {
+    double worked_off = 0;
+    double possible = 0;  // by each worker alone in the time that it was there
+  };
+  std::map<JobId, Samples> samples;
+  for (const Worker& worker : workers_) {
+    if (worker.compute_seconds <= 0) continue;
+    samples[worker.job].worked_off += worker.samples;
+    samples[worker.job].possible += worker.samples / worker.compute_seconds * worker.seconds;
+  }
   std::vector<JobOutcome> outcomes;
   for (auto& [id, job] : jobs_) {
     JobOutcome& outcome = job.outcome;
     if (outcome.train_seconds > 0) {
       outcome.samples_per_second = static_cast<double>(outcome.samples) / outcome.train_seconds;
     }
-    double own_speed = 0;
-    for (const WorkerOutcome& worker : outcome.workers) {
-      if (worker.compute_seconds <= 0) continue;
-      own_speed += static_cast<double>(worker.samples) / worker.compute_seconds;
-    }
-    if (own_speed > 0) outcome.utilisation = outcome.samples_per_second / own_speed;
+    const Samples& of_job = samples[id];
+    if (of_job.possible > 0) outcome.utilisation = of_job.worked_off / of_job.possible;
     outcomes.push_back(std::move(outcome));
   }
   return outcomes;

@@ -69,6 +69,10 @@ class Recorder {
   struct Worker {
     JobId job{};
     std::uint32_t rank = 0;
+    // Of its rounds.
+    double samples = 0;
+    double compute_seconds = 0;
+    double seconds = 0;  // computing, waiting, moving bytes
   };
 
   void AddPoint(const LivedRound& round, Instant now, Job& job);

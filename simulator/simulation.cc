@@ -21,6 +21,11 @@ namespace {
 
 constexpr Duration kUserRetry = Seconds(1);
 
+// Or it will be, once its workers have ended.
+bool IsPaused(const job::JobRecord& record) {
+  return record.state == job::JobState::kPaused || (record.suspension && record.suspension->pause);
+}
+
 // The parts of one simulation and their lifetimes.
 class World {
  public:
@@ -32,8 +37,12 @@ class World {
  private:
   void AddAgents();
   void AddUser(std::size_t index);
+  void AddDrain(const HostDrain& drain);
   void Submit(std::size_t index);
   void Cancel(std::size_t index);
+  void Pause(std::size_t index);
+  void Resume(std::size_t index);
+  void Mark(const job::NodeRecord& node, Instant until);
   Group& Meet(const GroupKey& key, const std::vector<std::string>& endpoints);
   bool Over() const;
   std::string Rest() const;
@@ -77,6 +86,7 @@ Outcome World::Run() {
   coordinator_.Start();
   AddAgents();
   for (std::size_t index = 0; index < scenario_.jobs.size(); ++index) AddUser(index);
+  for (const HostDrain& drain : scenario_.drains) AddDrain(drain);
   faults_.Start();
   const Instant end = Instant{} + Seconds(scenario_.seconds_max);
   while (!Over() && scheduler_.now() < end && scheduler_.RunNext()) {
@@ -112,6 +122,19 @@ void World::AddUser(std::size_t index) {
   if (job.cancel_seconds) {
     scheduler_.At(Instant{} + Seconds(*job.cancel_seconds), [this, index] { Cancel(index); });
   }
+  if (job.pause_seconds) {
+    TACTUS_CHECK(job.resume_seconds > *job.pause_seconds);
+    scheduler_.At(Instant{} + Seconds(*job.pause_seconds), [this, index] { Pause(index); });
+    scheduler_.At(Instant{} + Seconds(job.resume_seconds), [this, index] { Resume(index); });
+  }
+}
+
+void World::AddDrain(const HostDrain& drain) {
+  TACTUS_CHECK(drain.until_seconds > drain.at_seconds);
+  const Instant until = Instant{} + Seconds(drain.until_seconds);
+  const job::NodeRecord drained{.name = drain.host, .cordoned = true, .draining = true};
+  scheduler_.At(Instant{} + Seconds(drain.at_seconds), [=, this] { Mark(drained, until); });
+  scheduler_.At(until, [=, this] { Mark({.name = drain.host}, Instant::max()); });
 }
 
 // Until the job is durable: a coordinator may go away with what it accepted.
@@ -133,11 +156,40 @@ void World::Cancel(std::size_t index) {
   const bool known = job != coordinator_.durable().end();
   if (known && (job::IsFinal(job->second.state) || !job->second.cancel_reason.empty())) return;
   if (known) {
-    coordinator_.Cancel({.job = IdOf(index),
-                         .reason = "cancelled by its user",
-                         .discard = scenario_.jobs[index].discard});
+    coordinator_.Tell(job::JobCancelled{.job = IdOf(index),
+                                        .reason = "cancelled by its user",
+                                        .discard = scenario_.jobs[index].discard});
   }
   scheduler_.After(kUserRetry, [this, index] { Cancel(index); });
+}
+
+// The same, until it is time to resume.
+void World::Pause(std::size_t index) {
+  const bool late = scheduler_.now() >= Instant{} + Seconds(scenario_.jobs[index].resume_seconds);
+  const auto job = coordinator_.durable().find(IdOf(index));
+  const bool known = job != coordinator_.durable().end();
+  if (late || (known && (job::IsFinal(job->second.state) || IsPaused(job->second)))) return;
+  if (known) coordinator_.Tell(job::JobPaused{.job = IdOf(index)});
+  scheduler_.After(kUserRetry, [this, index] { Pause(index); });
+}
+
+// To the end: a pause may have been heard and not be durable yet.
+void World::Resume(std::size_t index) {
+  const auto job = coordinator_.durable().find(IdOf(index));
+  const bool known = job != coordinator_.durable().end();
+  if (known && job::IsFinal(job->second.state)) return;
+  if (known && IsPaused(job->second)) coordinator_.Tell(job::JobResumed{.job = IdOf(index)});
+  scheduler_.After(kUserRetry, [this, index] { Resume(index); });
+}
+
+// The same, until something else is to be said of the node.
+void World::Mark(const job::NodeRecord& node, Instant until) {
+  if (scheduler_.now() >= until) return;
+  const auto& nodes = coordinator_.durable_nodes();
+  const auto known = nodes.find(node.name);
+  const bool cordoned = known != nodes.end() && known->second.cordoned;
+  if (cordoned != node.cordoned) coordinator_.Tell(job::NodeMarked{node});
+  scheduler_.After(kUserRetry, [=, this] { Mark(node, until); });
 }
 
 Group& World::Meet(const GroupKey& key, const std::vector<std::string>& endpoints) {

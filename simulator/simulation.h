@@ -40,11 +40,27 @@ struct SimulatedJob {
   double conclude_seconds = 0.5;           // of a worker: from the last round to Finished
   std::optional<double> cancel_seconds{};  // a user cancels it then, if it is not over
   bool discard = false;                    // and wants no result
+  std::optional<double> pause_seconds{};   // a user pauses it then, if it is not over,
+  double resume_seconds = 0;               // and resumes it then; > pause_seconds
+};
+
+// A user drains a host, and takes that back.
+struct HostDrain {
+  std::string host{};
+  double at_seconds = 0;
+  double until_seconds = 0;  // > at_seconds
+};
+
+// What a coordinator process begins with, in this order.
+struct TakenUp {
+  std::vector<job::NodeRecord> nodes{};
+  std::vector<job::JobRecord> jobs{};
 };
 
 struct Scenario {
   ClusterModel cluster{};
   std::vector<SimulatedJob> jobs{};
+  std::vector<HostDrain> drains{};  // not overlapping on one host
   std::uint64_t seed = 1;
   double seconds_max = 30 * 86400.0;  // of virtual time; see Outcome::unfinished
   bool trace = false;
@@ -52,9 +68,7 @@ struct Scenario {
   // empty.
   std::function<void(const job::Event& event, Instant now, const job::Actions& actions)> on_step{};
   // Called when a coordinator process begins, with what it takes up; may be empty.
-  std::function<void(const std::vector<job::JobRecord>& restored, Instant now,
-                     const job::Actions& actions)>
-      on_start{};
+  std::function<void(const TakenUp& taken_up, Instant now, const job::Actions& actions)> on_start{};
 };
 
 // Runs until all jobs are over and everything is idle. Requires: a valid cluster, at least one job,

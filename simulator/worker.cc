@@ -1,8 +1,10 @@
 #include "simulator/worker.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 #include <variant>
@@ -23,6 +25,24 @@ std::uint64_t HashOf(std::span<const float> values) {
   }
   if (at < values.size()) hash = Mix64(hash ^ std::bit_cast<std::uint32_t>(values[at]));
   return hash;
+}
+
+engine::StopKind KindOf(const job::StopMessage& stop) {
+  if (stop.discard) return engine::StopKind::kDiscard;
+  return stop.suspend ? engine::StopKind::kSuspend : engine::StopKind::kFinish;
+}
+
+// As unlike others as a hash of the content would be.
+std::string CheckpointId(const GroupKey& key, std::uint64_t parameters_hash) {
+  std::string id;
+  std::uint64_t hash = Mix64(key.job.value) ^ Mix64(key.generation ^ (parameters_hash << 1));
+  for (int part = 0; part < 4; ++part) {
+    hash = Mix64(hash + 0x9e3779b97f4a7c15ULL);
+    std::array<char, 17> digits{};
+    std::snprintf(digits.data(), digits.size(), "%016llx", static_cast<unsigned long long>(hash));
+    id += digits.data();
+  }
+  return id;
 }
 
 }  // namespace
@@ -155,7 +175,12 @@ void Worker::Meet(const job::GroupMessage& group, const job::PeersMessage& peers
   host_ = cuda::MakeHostDevice(around_.device.model().name);
   parameters_ = host_->Allocate(length);
   gradients_ = host_->Allocate(length + engine::LaneCount(group.size));
-  job.learner->Initialise(job.engine.seed, parameters_.span());
+  const Checkpoint* from = order_.checkpoint.get();
+  if (from == nullptr) {
+    job.learner->Initialise(job.engine.seed, parameters_.span());
+  } else {
+    std::ranges::copy(from->parameters, parameters_.span().begin());
+  }
   engine::EngineOptions options = job.engine;
   options.train_samples = job.learner->train_samples();
   options.nodes = group.nodes;
@@ -169,6 +194,8 @@ void Worker::Meet(const job::GroupMessage& group, const job::PeersMessage& peers
       options, *host_, job.learner->segments(),
       engine::EngineBuffers{.parameters = parameters_.span(), .gradients = gradients_.span()},
       *transport_, group.plan);
+  if (from != nullptr) engine_->Restore(from->state);
+  around_.checkers.OnBegun(key_, from == nullptr ? "" : from->id, around_.scheduler.now());
   plan_version_ = group.plan.version;
   around_.checkers.OnPlan(key_, group.plan, around_.scheduler.now());
 }
@@ -184,7 +211,7 @@ int Worker::Train() {
           key_, {.round = batch->round, .epoch = batch->epoch, .indices = batch->indices});
     }
     engine_->Step(result);
-    while (const std::optional<policies::Report> report = engine_->TakeReport()) OnRound(*report);
+    OnRounds();
     TakeMessages();
   }
   if (process_.killed()) return 0;
@@ -235,14 +262,24 @@ Duration Worker::MakeSegmentsReady(Duration whole) {
   return done;
 }
 
-void Worker::OnRound(const policies::Report& report) {
+// Of two that were applied one after the other, the parameters are those after the last.
+void Worker::OnRounds() {
+  std::optional<policies::Report> report = engine_->TakeReport();
+  while (report) {
+    const policies::Report closed = *report;
+    report = engine_->TakeReport();
+    OnRound(closed, report ? std::nullopt : std::optional(HashOf(parameters_.span())));
+  }
+}
+
+void Worker::OnRound(const policies::Report& report, std::optional<std::uint64_t> parameters_hash) {
   const Instant now = around_.scheduler.now();
   if (process_.killed()) return;
   around_.checkers.OnRoundClosed(key_,
                                  {.round = report.round,
                                   .epoch = report.epoch,
                                   .plan_version = report.plan_version,
-                                  .parameters_hash = HashOf(parameters_.span())},
+                                  .parameters_hash = parameters_hash},
                                  now);
   const double transfer =
       std::clamp(ToSeconds(now - group_->last_arrival()), 0.0, report.blocked_seconds);
@@ -275,7 +312,7 @@ void Worker::TakeMessages() {
       // A plan that does not follow is one of an older coordinator; the next one will.
       [[maybe_unused]] const bool taken = engine_->OfferPlan(*plan);
     } else if (const auto* stop = std::get_if<job::StopMessage>(&message)) {
-      engine_->RequestStop(stop->reason, stop->discard);
+      engine_->RequestStop(stop->reason, KindOf(*stop));
     }
   }
 }
@@ -303,14 +340,32 @@ int Worker::Conclude() {
   if (summed.progress == collective::Progress::kFailed) {
     return Fail("the group was lost: " + summed.reason, key_.generation);
   }
-  if (rank_ == 0) {
+  finished.suspended = engine_->outcome() == engine::Outcome::kSuspended;
+  if (rank_ == 0) WriteFiles(finished);
+  around_.say(finished);
+  return 0;
+}
+
+void Worker::WriteFiles(job::FinishedMessage& finished) {
+  if (!finished.suspended) {
     finished.files = {"model.pt", "model.safetensors", "summary.json"};
     if (const std::optional<double> loss = around_.job.learner->Validate(parameters_.span())) {
       around_.say(job::EvaluatedMessage{.loss = *loss, .samples = 1});
     }
   }
-  around_.say(finished);
-  return 0;
+  if (!engine_->asked_to_stop()) return;
+  WriteCheckpoint();
+  finished.files.emplace_back(kCheckpointFile);
+}
+
+void Worker::WriteCheckpoint() {
+  const std::span<const float> parameters = parameters_.span();
+  auto checkpoint = std::make_shared<Checkpoint>();
+  checkpoint->id = CheckpointId(key_, HashOf(parameters));
+  checkpoint->state = engine_->State();
+  checkpoint->parameters.assign(parameters.begin(), parameters.end());
+  around_.checkers.OnCheckpoint(key_, checkpoint->id);
+  around_.keep(std::move(checkpoint));
 }
 
 int Worker::Fail(std::string message, std::uint64_t lost_generation) {

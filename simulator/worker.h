@@ -15,6 +15,7 @@
 #include "coordinator/job/actions.h"
 #include "cuda/device.h"
 #include "simulator/checkers.h"
+#include "simulator/checkpoint.h"
 #include "simulator/device.h"
 #include "simulator/group.h"
 #include "simulator/process.h"
@@ -34,15 +35,18 @@ struct WorkerSurroundings {
   // The group of a generation, whose members' hosts are given by rank; the same for all members.
   std::function<Group&(const GroupKey& key, const std::vector<std::string>& endpoints)> meet;
   std::function<void(job::FromWorker message)> say;  // to its agent
-  std::function<void(int exit_code)> exited;         // by itself
+  // A checkpoint is in the output directory; before it is said.
+  std::function<void(std::shared_ptr<const Checkpoint> checkpoint)> keep;
+  std::function<void(int exit_code)> exited;  // by itself
 };
 
 // Who a worker is.
 struct WorkerOrder {
   WorkerId worker{};
   JobId job{};
-  std::string endpoint{};   // what it tells its peers: where it is
-  std::uint32_t track = 0;  // its number with the recorder
+  std::string endpoint{};                          // what it tells its peers: where it is
+  std::uint32_t track = 0;                         // its number with the recorder
+  std::shared_ptr<const Checkpoint> checkpoint{};  // that it goes on from; null: from the beginning
 };
 
 // Loads, meets its group, trains, concludes and exits, as agent/worker/worker.cc does, with models
@@ -81,9 +85,12 @@ class Worker {
   engine::StepResult Compute(const engine::Batch& batch);
   double TriedOut() const;
   Duration MakeSegmentsReady(Duration whole);
-  void OnRound(const policies::Report& report);
+  void OnRounds();
+  void OnRound(const policies::Report& report, std::optional<std::uint64_t> parameters_hash);
   void TakeMessages();
   int Conclude();
+  void WriteFiles(job::FinishedMessage& finished);
+  void WriteCheckpoint();
   void EndPause();
   int Fail(std::string message, std::uint64_t lost_generation);
 

@@ -9,9 +9,9 @@ namespace {
 
 // The one list of the scalar lanes and their order; writing and reading both follow it.
 constexpr std::array kScalars = {
-    &Lanes::samples,    &Lanes::loss_sum,     &Lanes::samples_gradient_norm2,
-    &Lanes::members,    &Lanes::nonfinite,    &Lanes::plan_votes,
-    &Lanes::stop_votes, &Lanes::discard_votes};
+    &Lanes::samples,    &Lanes::loss_sum,      &Lanes::samples_gradient_norm2,
+    &Lanes::members,    &Lanes::nonfinite,     &Lanes::plan_votes,
+    &Lanes::stop_votes, &Lanes::discard_votes, &Lanes::suspend_votes};
 
 }  // namespace
 

@@ -50,8 +50,9 @@ std::vector<Stretch> Take(const std::vector<Stretch>& stretches, std::uint64_t c
   return taken;
 }
 
+constexpr std::uint64_t kEnd = std::numeric_limits<std::uint64_t>::max() / 2;
+
 std::uint64_t LastPosition(std::uint64_t epoch_size, std::optional<std::uint64_t> epochs) {
-  constexpr std::uint64_t kEnd = std::numeric_limits<std::uint64_t>::max() / 2;
   return epochs && *epochs < kEnd / epoch_size ? *epochs * epoch_size : kEnd;
 }
 
@@ -61,6 +62,26 @@ std::uint64_t SizeOf(const Block& block) {
   std::uint64_t size = 0;
   for (const Stretch& stretch : block) size += stretch.size();
   return size;
+}
+
+std::string ReasonAgainst(const LedgerState& state, std::uint64_t epoch_size) {
+  if (state.epoch_size != epoch_size) {
+    return "its epochs have " + std::to_string(state.epoch_size) + " samples, the data has " +
+           std::to_string(epoch_size);
+  }
+  if (state.fresh > kEnd)
+    return "position " + std::to_string(state.fresh) + " is beyond all epochs";
+  std::uint64_t end = 0;
+  for (const Stretch& stretch : state.returned) {
+    const bool apart = stretch.begin > end || (end == 0 && stretch.begin == 0);
+    if (!apart || stretch.end <= stretch.begin || stretch.end >= state.fresh) {
+      return "its unused positions [" + std::to_string(stretch.begin) + ", " +
+             std::to_string(stretch.end) + ") are not in rising order below " +
+             std::to_string(state.fresh);
+    }
+    end = stretch.end;
+  }
+  return {};
 }
 
 SampleLedger::SampleLedger(std::uint64_t epoch_size, std::uint64_t seed,
@@ -153,6 +174,18 @@ void SampleLedger::ApplyWhole() {
 void SampleLedger::Abandon() {
   for (const Reservation& reservation : outstanding_) Return(reservation.taken);
   outstanding_.clear();
+}
+
+LedgerState SampleLedger::State() const {
+  TACTUS_CHECK(outstanding_.empty());
+  return {.epoch_size = epoch_size_, .fresh = fresh_, .returned = returned_};
+}
+
+void SampleLedger::Restore(const LedgerState& state) {
+  TACTUS_CHECK(outstanding_.empty() && fresh_ == 0 && ReasonAgainst(state, epoch_size_).empty());
+  fresh_ = state.fresh;
+  returned_ = state.returned;
+  consumed_ = fresh_ - SizeOf(returned_);
 }
 
 std::uint64_t SampleLedger::SampleAt(std::uint64_t position) const {

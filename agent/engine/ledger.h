@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "agent/engine/permutation.h"
@@ -33,6 +34,18 @@ using Block = std::vector<Stretch>;
 // Whether a round may take positions of two epochs. Where the batch is an outcome (delayed) it
 // must: waiting for what others left of an epoch would leave everybody idle.
 enum class Edges { kKept, kCrossed };
+
+// What a ledger holds while no round is outstanding: plain data, for checkpoints.
+struct LedgerState {
+  std::uint64_t epoch_size = 1;     // [samples]
+  std::uint64_t fresh = 0;          // no position from here on was ever used
+  std::vector<Stretch> returned{};  // unused below `fresh`, in rising order, apart from one another
+
+  friend bool operator==(const LedgerState&, const LedgerState&) = default;
+};
+
+// Why no ledger over epochs of `epoch_size` samples can go on from a state; empty: it can.
+std::string ReasonAgainst(const LedgerState& state, std::uint64_t epoch_size);
 
 // Every position is reserved, then either used or returned, and used exactly once. Rounds may be
 // reserved before earlier ones are applied; they are applied in the order of their reservation.
@@ -80,6 +93,13 @@ class SampleLedger {
 
   // No outstanding round was applied: they consumed nothing.
   void Abandon();
+
+  // Requires: no round is outstanding.
+  LedgerState State() const;
+
+  // Goes on from a state of the same seed, also under other shares. Requires: it fits, nothing was
+  // reserved yet.
+  void Restore(const LedgerState& state);
 
   // The sample at a position, in [0, epoch_size).
   std::uint64_t SampleAt(std::uint64_t position) const;

@@ -28,4 +28,9 @@ void LocalSteps::Apply(std::span<const float> delta, const BlockStep& step,
 
 void LocalSteps::Restore(std::span<float> parameters) { device_.Copy(start_.span(), parameters); }
 
+void LocalSteps::RestoreMomentum(std::span<const float> momentum) {
+  momentum_ = device_.Allocate(momentum.size());
+  device_.Copy(momentum, momentum_.span());
+}
+
 }  // namespace tactus::engine

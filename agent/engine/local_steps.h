@@ -53,6 +53,10 @@ class LocalSteps {
   // parameters <- x, as if the window had not been.
   void Restore(std::span<float> parameters);
 
+  // u, for checkpoints; empty while it is zero.
+  std::span<const float> Momentum() const { return momentum_.span(); }
+  void RestoreMomentum(std::span<const float> momentum);
+
  private:
   cuda::Device& device_;
   cuda::Buffer start_;     // x

@@ -2,13 +2,19 @@
 
 namespace tactus::engine {
 
+std::size_t StateBuffers(const OptimizerOptions& options) {
+  const auto* sgd = std::get_if<SgdOptions>(&options);
+  if (sgd == nullptr) return 2;
+  return sgd->momentum > 0 ? 1 : 0;
+}
+
 Optimizer::Optimizer(const OptimizerOptions& options, cuda::Device& device,
                      const cuda::SegmentTable& segments)
     : options_(options), segments_(segments), device_(device) {
   const std::size_t length = cuda::FlatLength(segments_);
-  const auto* sgd = std::get_if<SgdOptions>(&options_);
-  if (sgd == nullptr || sgd->momentum > 0) momentum_ = device_.Allocate(length);
-  if (sgd == nullptr) second_ = device_.Allocate(length);
+  const std::size_t buffers = StateBuffers(options_);
+  if (buffers >= 1) momentum_ = device_.Allocate(length);
+  if (buffers >= 2) second_ = device_.Allocate(length);
 }
 
 void Optimizer::Step(std::span<const float> gradients, StepScale scale,

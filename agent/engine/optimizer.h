@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <variant>
@@ -42,6 +43,9 @@ struct LambOptions {
 };
 
 using OptimizerOptions = std::variant<SgdOptions, AdamOptions, LambOptions>;
+
+// How many buffers Optimizer::State returns.
+std::size_t StateBuffers(const OptimizerOptions& options);
 
 // What a step is multiplied by.
 struct StepScale {

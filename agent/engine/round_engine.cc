@@ -84,7 +84,10 @@ bool RoundEngine::Begin(Instant now) {
     LoseGroup(completion.reason);
     return false;
   }
-  begun_ = edge_ = std::max(now, completion.at);
+  edge_ = std::max(now, completion.at);
+  begun_ = edge_ - trained_before_;
+  if (rounds_ > 0) reason_ = WhyStopHere();
+  if (!reason_.empty()) outcome_ = Outcome::kFinished;
   return true;
 }
 
@@ -237,9 +240,14 @@ void RoundEngine::WriteOwnLanes(double own_norm2, std::span<float> tail) {
     lanes.nonfinite = 1;
   }
   lanes.plan_votes = plans_waiting_.empty() ? 0 : 1;
-  if (transport_.rank() == 0 && TimeIsUp()) RequestStop(TimeReason(*options_.stop.time), false);
+  const bool to_finish = stop_requested_ && stop_requested_ != StopKind::kSuspend;
+  if (transport_.rank() == 0 && TimeIsUp() && !to_finish) {
+    time_is_up_ = true;
+    RequestStop(TimeReason(*options_.stop.time), StopKind::kFinish);
+  }
   lanes.stop_votes = stop_requested_ ? 1 : 0;
-  lanes.discard_votes = discard_requested_ ? 1 : 0;
+  lanes.discard_votes = stop_requested_ == StopKind::kDiscard ? 1 : 0;
+  lanes.suspend_votes = stop_requested_ == StopKind::kSuspend ? 1 : 0;
   WriteLanes(lanes, rank(), tail);
 }
 
@@ -268,6 +276,9 @@ void RoundEngine::CloseRound() {
   edge_ = completion.at;
   Apply(running_, buffers_.gradients, completion);
   device_.Fill(0, buffers_.gradients);
+  // Who goes on later starts with equal states.
+  const bool keeps = voted_to_stop_ && outcome_ != Outcome::kDiscarded;
+  if (keeps && optimizers_differ_) AlignOptimizers();
 }
 
 // Local steps gave each member momentum of its own; steps of the group need equal ones: their mean.
@@ -304,10 +315,10 @@ bool RoundEngine::OfferPlan(policies::Plan plan) {
   return plans_waiting_.Push(std::move(plan));
 }
 
-void RoundEngine::RequestStop(std::string reason, bool discard) {
-  if (!stop_requested_) stop_reason_ = std::move(reason);
-  stop_requested_ = true;
-  discard_requested_ = discard_requested_ || discard;
+void RoundEngine::RequestStop(std::string reason, StopKind kind) {
+  if (stop_requested_ == kind) return;
+  stop_reason_ = std::move(reason);
+  stop_requested_ = kind;
 }
 
 std::optional<policies::Report> RoundEngine::TakeReport() {

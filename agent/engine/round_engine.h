@@ -30,6 +30,7 @@
 
 #include "agent/collective/transport.h"
 #include "agent/engine/combination.h"
+#include "agent/engine/engine_state.h"
 #include "agent/engine/lanes.h"
 #include "agent/engine/ledger.h"
 #include "agent/engine/local_steps.h"
@@ -88,10 +89,18 @@ struct StepResult {
 
 enum class Outcome {
   kTraining,   // it goes on
-  kFinished,   // a stop condition holds; parameters are equal on all members
+  kFinished,   // a stop condition holds, or asked to; parameters are equal on all members
   kDiscarded,  // asked to stop and to leave no result
+  kSuspended,  // asked to stop and to go on later, from State(), in another group
   kGroupLost,  // a collective failed; parameters are those of the last applied round
   kDiverged,   // too many non-finite gradients in a row
+};
+
+// What those who ask for an end want.
+enum class StopKind {
+  kFinish,   // the result
+  kDiscard,  // nothing
+  kSuspend,  // to go on later
 };
 
 // One member's engine. One thread.
@@ -103,7 +112,13 @@ class RoundEngine {
               const cuda::SegmentTable& segments, EngineBuffers buffers,
               collective::Transport& transport, policies::Plan plan);
 
-  // Starts training at `now`: all take the parameters of rank 0. False when the group was lost.
+  // Goes on from a state, of a group of any size, instead of beginning; all members of the group
+  // do, and the caller puts the parameters of that time into the buffer. Rounds, progress and
+  // training time count on. Requires: before Begin; ReasonAgainst(state, ...) is empty.
+  void Restore(const EngineState& state);
+
+  // Starts training at `now`: all take the parameters of rank 0. False when the group was lost. Who
+  // goes on may find that a stop condition holds already.
   bool Begin(Instant now);
 
   // The next samples to work on, or empty when it is over (see outcome()).
@@ -123,9 +138,16 @@ class RoundEngine {
   // waiting; a version already known is true and nothing.
   bool OfferPlan(policies::Plan plan);
 
-  // Votes to stop after the running round; all members stop together. With discard, no result is
-  // wanted.
-  void RequestStop(std::string reason, bool discard);
+  // Votes to stop after the running round; all members stop together. A later request of another
+  // kind takes the place of the former one, unless its round has been voted on. Of members' votes a
+  // discard wins, then a finish; and a stop condition that holds in the same round wins over a
+  // suspension.
+  void RequestStop(std::string reason, StopKind kind);
+
+  // What another group may go on from, with the parameters. Copied. Equal on all members, but,
+  // after local steps with a stop condition met, for the optimizer's state, which is this member's
+  // then. Requires: the outcome is kSuspended or kFinished.
+  EngineState State();
 
   // The reports of rounds applied since the last call, one at a time, oldest first; at most the two
   // latest of a caller who does not ask.
@@ -133,6 +155,9 @@ class RoundEngine {
 
   Outcome outcome() const { return outcome_; }
   const std::string& reason() const { return reason_; }  // of an outcome other than kTraining
+  // Whether it ended because a member was asked to, not by a stop condition. On rank 0; the others
+  // take the time that is up for a request.
+  bool asked_to_stop() const { return voted_to_stop_ && !time_is_up_; }
 
   const policies::Plan& plan() const { return plan_; }
   const SampleLedger& ledger() const { return ledger_; }
@@ -180,6 +205,8 @@ class RoundEngine {
     Instant combining{};  // since when
   };
 
+  // engine_state.cc: State and Restore
+
   // round_engine.cc: samples, steps, closing
   void OpenRound();
   void SetShares();
@@ -194,6 +221,7 @@ class RoundEngine {
   bool AlignOptimizers();
   void LoseGroup(const std::string& reason);
   bool TimeIsUp() const;
+  std::string WhyStopHere() const;
 
   // delayed_round.cc: the round under way and the one pending
   void SetDelayedShares();
@@ -249,14 +277,16 @@ class RoundEngine {
   std::unique_ptr<collective::Collective> barrier_;
   std::vector<std::uint64_t> paces_;  // samples of each member in the round applied last
 
-  bool optimizers_differ_ = false;  // local steps left each member a state of its own
-  std::uint64_t steps_ = 0;         // of the optimizer, as the group counts them
-  bool stop_requested_ = false;
-  bool discard_requested_ = false;
+  bool optimizers_differ_ = false;          // local steps left each member a state of its own
+  std::uint64_t steps_ = 0;                 // of the optimizer, as the group counts them
+  std::optional<StopKind> stop_requested_;  // of this member
   std::string stop_reason_;
+  bool time_is_up_ = false;     // which made this member vote
+  bool voted_to_stop_ = false;  // the end came of votes
 
-  Instant begun_;
-  Instant edge_;  // of the last closed round
+  Duration trained_before_{};  // of the state it went on from
+  Instant begun_;              // that much before the first round
+  Instant edge_;               // of the last closed round
   std::uint64_t rounds_ = 0;
   std::uint64_t samples_ = 0;
   std::uint64_t samples_global_ = 0;

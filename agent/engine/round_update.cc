@@ -36,6 +36,7 @@ void RoundEngine::Apply(Round& round, std::span<float> combined,
   } else if (round.kind == Kind::kDelta) {
     local_steps_.Restore(buffers_.parameters);
     optimizer_.ResetMomentum();
+    optimizers_differ_ = true;  // a reset leaves Adam's moments as each member has them
   }
   Report(round, lanes, skip ? 0 : norm2, completion.finished - round.combining);
   Count(lanes);
@@ -159,6 +160,14 @@ double RoundEngine::OrthogonalityOf(const Round& round, const Lanes& lanes, doub
                                  samples_squared);
 }
 
+// From what all members know alike.
+std::string RoundEngine::WhyStopHere() const {
+  return ReasonToStop(options_.stop, {.rounds = rounds_,
+                                      .epochs = ledger_.epoch(),
+                                      .steps = learning_rate_.progress(),
+                                      .losses = &losses_});
+}
+
 // After a round: who stops, which plan is in force. Every member comes to the same conclusion.
 void RoundEngine::Settle(const Lanes& lanes) {
   ++rounds_;
@@ -174,15 +183,18 @@ void RoundEngine::Settle(const Lanes& lanes) {
         "the gradient was not finite in " + std::to_string(nonfinite_rounds_) + " rounds in a row";
     return;
   }
-  reason_ = ReasonToStop(options_.stop, {.rounds = rounds_,
-                                         .epochs = ledger_.epoch(),
-                                         .steps = learning_rate_.progress(),
-                                         .losses = &losses_});
-  if (reason_.empty() && lanes.stop_votes > 0) {
+  reason_ = WhyStopHere();
+  const bool asked = lanes.stop_votes > 0;
+  voted_to_stop_ = reason_.empty() && asked;
+  if (voted_to_stop_) {
     reason_ = stop_reason_.empty() ? "another member asked to stop" : stop_reason_;
   }
-  if (!reason_.empty()) {
-    outcome_ = lanes.discard_votes > 0 ? Outcome::kDiscarded : Outcome::kFinished;
+  if (reason_.empty()) return;
+  if (lanes.discard_votes > 0) {
+    outcome_ = Outcome::kDiscarded;
+  } else {
+    const bool all_suspend = voted_to_stop_ && lanes.suspend_votes == lanes.stop_votes;
+    outcome_ = all_suspend ? Outcome::kSuspended : Outcome::kFinished;
   }
 }
 

@@ -26,17 +26,23 @@ class LossWindow {
  public:
   static constexpr std::uint64_t kSteps = 20;
 
+  struct Entry {
+    double loss_sum = 0;
+    double samples = 0;
+    std::uint64_t steps = 0;
+
+    friend bool operator==(const Entry&, const Entry&) = default;
+  };
+
   // A round's. steps: of one member, >= 1.
   void Add(double loss_sum, double samples, std::uint64_t steps);
   bool full() const { return steps_ >= kSteps; }
   double Mean() const;  // 0 before the first round
 
+  // The rounds it looks at, oldest first; added anew in that order they make an equal window.
+  const std::deque<Entry>& rounds() const { return rounds_; }
+
  private:
-  struct Entry {
-    double loss_sum = 0;
-    double samples = 0;
-    std::uint64_t steps = 0;
-  };
   std::deque<Entry> rounds_;  // at most kSteps
   std::uint64_t steps_ = 0;   // of them
 };

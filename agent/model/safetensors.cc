@@ -12,10 +12,13 @@ namespace tactus::model {
 namespace {
 
 constexpr std::size_t kHeaderAlignment = 8;
+constexpr const char* kMetadata = "__metadata__";
 
-std::string Header(const std::vector<NamedTensor>& tensors) {
+std::string Header(const std::vector<NamedTensor>& tensors,
+                   const std::map<std::string, std::string>& metadata) {
   nlohmann::ordered_json header;
-  header["__metadata__"] = {{"format", "pt"}};
+  header[kMetadata] = {{"format", "pt"}};
+  for (const auto& [key, text] : metadata) header[kMetadata][key] = text;
   std::size_t offset = 0;
   for (const NamedTensor& tensor : tensors) {
     nlohmann::ordered_json entry;
@@ -40,14 +43,15 @@ std::array<char, 8> LittleEndian(std::uint64_t value) {
 
 }  // namespace
 
-absl::Status WriteSafetensors(const std::string& path, std::vector<NamedTensor> tensors) {
+absl::Status WriteSafetensors(const std::string& path, std::vector<NamedTensor> tensors,
+                              const std::map<std::string, std::string>& metadata) {
   std::ranges::sort(tensors, [](const NamedTensor& a, const NamedTensor& b) {
     if (a.element_bytes != b.element_bytes) return a.element_bytes > b.element_bytes;
     return a.name < b.name;
   });
   const absl::StatusOr<std::unique_ptr<AtomicFile>> file = AtomicFile::Open(path);
   if (!file.ok()) return file.status();
-  const std::string header = Header(tensors);
+  const std::string header = Header(tensors, metadata);
   const std::array<char, 8> length = LittleEndian(header.size());
   absl::Status status = (*file)->Append(length.data(), length.size());
   if (status.ok()) status = (*file)->Append(header.data(), header.size());

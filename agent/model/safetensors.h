@@ -1,14 +1,17 @@
-// The safetensors format, written.
+// The safetensors format.
 
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "agent/data/mapped_file.h"
 
 namespace tactus::model {
 
@@ -24,9 +27,27 @@ struct NamedTensor {
 // Writes a file beside `path` and renames it: 8 bytes little-endian length of the header, the
 // header as JSON padded with spaces to a multiple of 8, then the tensors without gaps, wider
 // elements first and names in order among equals, so that each stands aligned. Names must differ.
+// metadata: further texts for the header's __metadata__, where "format" is "pt".
 // Errors: see AtomicFile.
 //
 // Source: memory, unverified: the format's README in huggingface/safetensors.
-absl::Status WriteSafetensors(const std::string& path, std::vector<NamedTensor> tensors);
+absl::Status WriteSafetensors(const std::string& path, std::vector<NamedTensor> tensors,
+                              const std::map<std::string, std::string>& metadata = {});
+
+// A file that was read. The tensors' bytes are the file's: see data::MappedFile.
+struct SafetensorsFile {
+  data::MappedFile file;
+  std::map<std::string, std::string> metadata{};
+  std::map<std::string, NamedTensor> tensors{};  // by name
+};
+
+inline constexpr std::size_t kHeaderBytesMax = 16u << 20;
+
+// Opens a file of any origin and checks all that it says of itself: a header of at most
+// kHeaderBytesMax, known types, each tensor's bytes as many as its shape needs, and the tensors
+// together the whole rest of the file, without gap or overlap. Bytes are not aligned where the
+// file's writer did not see to it.
+// Errors: data::FileError's; InvalidArgument, with the path and what was found.
+absl::StatusOr<SafetensorsFile> ReadSafetensors(const std::string& path);
 
 }  // namespace tactus::model

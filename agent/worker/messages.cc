@@ -37,6 +37,7 @@ StartMessage ParseStart(const FieldReader& start) {
   message.emulated_cpu_factor = start.Number("emulatedCpuFactor").value_or(1);
   message.address = start.String("address").value_or(message.address);
   message.output_directory = start.String("outputDirectory").value_or("");
+  message.checkpoint = start.String("checkpoint").value_or("");
   return message;
 }
 
@@ -59,7 +60,8 @@ ToWorker ParseKind(const FieldReader& line, std::string& error) {
   if (line.Has("stop")) {
     const FieldReader stop = line.Object("stop");
     return StopMessage{.reason = stop.String("reason").value_or(""),
-                       .discard = stop.Bool("discard").value_or(false)};
+                       .discard = stop.Bool("discard").value_or(false),
+                       .suspend = stop.Bool("suspend").value_or(false)};
   }
   error = "none of start, group, peers, plan, stop";
   return StopMessage{};
@@ -135,7 +137,8 @@ Json ToJson(const FinishedMessage& finished) {
             {"trainLoss", Number(finished.train_loss)},
             {"trainSeconds", Number(finished.train_seconds)},
             {"files", finished.files},
-            {"parametersHash", Wide(finished.parameters_hash)}}}};
+            {"parametersHash", Wide(finished.parameters_hash)},
+            {"suspended", finished.suspended}}}};
 }
 
 Json ToJson(const FailedMessage& failed) {

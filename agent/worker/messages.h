@@ -25,6 +25,7 @@ struct StartMessage {
   double emulated_cpu_factor = 1;
   std::string address = "127.0.0.1";
   std::string output_directory;
+  std::string checkpoint{};  // a file to go on from; empty: from the beginning
 };
 struct GroupMessage {
   std::uint64_t generation = 0;
@@ -40,6 +41,7 @@ struct PeersMessage {
 struct StopMessage {
   std::string reason;
   bool discard = false;
+  bool suspend = false;
 };
 using ToWorker =
     std::variant<StartMessage, GroupMessage, PeersMessage, policies::Plan, StopMessage>;
@@ -73,6 +75,7 @@ struct FinishedMessage {
   double train_seconds = 0;
   std::vector<std::string> files{};
   std::uint64_t parameters_hash = 0;
+  bool suspended = false;
 };
 struct FailedMessage {
   std::string field;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/collective/gloo_transport.h"
+#include "agent/worker/checkpoint_file.h"
 #include "agent/worker/clock.h"
 #include "agent/worker/evaluation.h"
 #include "agent/worker/result_files.h"
@@ -42,6 +43,11 @@ FailedMessage ToFailed(const absl::Status& status, std::uint64_t lost_generation
   return {.field = has_field ? text.substr(0, colon) : "",
           .message = has_field ? text.substr(colon + 2) : text,
           .lost_generation = lost_generation};
+}
+
+engine::StopKind KindOf(const StopMessage& stop) {
+  if (stop.discard) return engine::StopKind::kDiscard;
+  return stop.suspend ? engine::StopKind::kSuspend : engine::StopKind::kFinish;
 }
 
 }  // namespace
@@ -98,7 +104,22 @@ absl::Status Worker::Load() {
   // Lanes need the group's size, so the gradients' final buffer comes with the group.
   const std::size_t length = cuda::FlatLength(model_->segments());
   parameters_ = device_->Allocate(length);
-  return TryOut();
+  if (absl::Status s = TryOut(); !s.ok()) return s;
+  return start_.checkpoint.empty() ? absl::OkStatus() : LoadCheckpoint();
+}
+
+// After the pass that tries the model out, which is to see the buffers as they began.
+absl::Status Worker::LoadCheckpoint() {
+  absl::StatusOr<Checkpoint> checkpoint = ReadCheckpoint(
+      start_.checkpoint, {.segments = model_->segments(),
+                          .buffers = model_->ReadBuffers().size(),
+                          .optimizer_buffers = engine::StateBuffers(start_.job.optimizer),
+                          .train_samples = data_.train->size()});
+  if (!checkpoint.ok()) return checkpoint.status();
+  device_->Copy(checkpoint->parameters, parameters_.span());
+  model_->WriteBuffers(checkpoint->buffers);
+  restored_ = std::move(checkpoint->state);
+  return absl::OkStatus();
 }
 
 // A pass over a few samples before anybody waits for this worker; then its speed, from which the
@@ -209,6 +230,7 @@ absl::Status Worker::Meet(const GroupMessage& group) {
       *device_, model_->segments(),
       engine::EngineBuffers{.parameters = parameters_.span(), .gradients = gradients_.span()},
       *transport_, group.plan);
+  if (restored_) engine_->Restore(*std::exchange(restored_, {}));
   return absl::OkStatus();
 }
 
@@ -263,7 +285,7 @@ void Worker::TakeMessages() {
       // A plan that does not follow is one of an older coordinator; the next one will.
       [[maybe_unused]] const bool taken = engine_->OfferPlan(std::move(*plan));
     } else if (auto* stop = std::get_if<StopMessage>(&*message)) {
-      engine_->RequestStop(stop->reason, stop->discard);
+      engine_->RequestStop(stop->reason, KindOf(*stop));
     }
   }
 }
@@ -287,6 +309,7 @@ absl::Status Worker::Conclude() {
   }
   const double samples = static_cast<double>(finished.samples);
   if (absl::Status s = AverageBuffers(*model_, *transport_, samples); !s.ok()) return s;
+  if (engine_->outcome() == engine::Outcome::kSuspended) return ConcludeSuspended(finished);
   EvaluatedMessage evaluated;
   if (data_.validation != nullptr) {
     const absl::StatusOr<EvaluatedMessage> result = Evaluate(
@@ -305,10 +328,32 @@ absl::Status Worker::Conclude() {
     if (!files.ok()) return files.status();
     finished.files = *std::move(files);
     finished.files.insert(finished.files.end(), snapshots_.begin(), snapshots_.end());
+    if (engine_->asked_to_stop()) {
+      if (absl::Status s = SaveCheckpoint(); !s.ok()) return s;
+      finished.files.emplace_back(kCheckpointFile);
+    }
     link_.Send(evaluated);
   }
   link_.Send(finished);
   return absl::OkStatus();
+}
+
+absl::Status Worker::ConcludeSuspended(FinishedMessage finished) {
+  finished.suspended = true;
+  if (group_.rank == 0) {
+    if (absl::Status s = SaveCheckpoint(); !s.ok()) return s;
+    finished.files = {kCheckpointFile};
+  }
+  link_.Send(finished);
+  return absl::OkStatus();
+}
+
+absl::Status Worker::SaveCheckpoint() {
+  const std::span<const float> parameters = parameters_.span();
+  return WriteCheckpoint({.state = engine_->State(),
+                          .parameters = {parameters.begin(), parameters.end()},
+                          .buffers = model_->ReadBuffers()},
+                         model_->segments(), start_.output_directory + "/" + kCheckpointFile);
 }
 
 }  // namespace tactus::worker

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -34,6 +36,7 @@ class Worker {
   absl::Status Load();
   absl::Status TryOut();
   absl::Status MeasureSpeed();
+  absl::Status LoadCheckpoint();
   absl::StatusOr<GroupMessage> AwaitGroup();
   absl::Status Meet(const GroupMessage& group);
   std::vector<std::string> ExchangeEndpoints(std::uint64_t generation, std::string own);
@@ -41,6 +44,8 @@ class Worker {
   absl::StatusOr<engine::StepResult> Compute(const engine::Batch& batch);
   void TakeMessages();
   absl::Status Conclude();
+  absl::Status ConcludeSuspended(FinishedMessage finished);
+  absl::Status SaveCheckpoint();
   FinishedMessage Facts() const;
 
   AgentLink& link_;
@@ -55,9 +60,10 @@ class Worker {
   GroupMessage group_;
   std::unique_ptr<collective::Transport> transport_;
   std::unique_ptr<engine::RoundEngine> engine_;
-  std::vector<std::string> snapshots_;  // files in the output directory
-  std::uint64_t lost_generation_ = 0;   // of a group that fell apart
-  bool left_ = false;                  // asked to leave before training began
+  std::optional<engine::EngineState> restored_;  // of the checkpoint that it goes on from
+  std::vector<std::string> snapshots_;           // files in the output directory
+  std::uint64_t lost_generation_ = 0;            // of a group that fell apart
+  bool left_ = false;                            // asked to leave before training began
 };
 
 }  // namespace tactus::worker

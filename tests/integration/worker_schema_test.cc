@@ -90,11 +90,8 @@ TEST(WorkerSchemaTest, ReportsAreReadFieldByField) {
 }
 
 TEST(WorkerSchemaTest, OtherMessagesUpAreReadToo) {
-  const v1::FromWorker ready =
-      Parse(worker::ReadyMessage{.parameters = 1,
-                                 .train_samples = 2,
-                                 .validation_samples = 3,
-                                 .samples_per_second = 4.5});
+  const v1::FromWorker ready = Parse(worker::ReadyMessage{
+      .parameters = 1, .train_samples = 2, .validation_samples = 3, .samples_per_second = 4.5});
   EXPECT_EQ(ready.ready().parameters(), 1u);
   EXPECT_EQ(ready.ready().train_samples(), 2u);
   EXPECT_EQ(ready.ready().validation_samples(), 3u);
@@ -113,9 +110,11 @@ TEST(WorkerSchemaTest, OtherMessagesUpAreReadToo) {
                                                                 .train_loss = 0.5,
                                                                 .train_seconds = 0.25,
                                                                 .files = {"a", "b"},
-                                                                .parameters_hash = ~0ull});
+                                                                .parameters_hash = ~0ull,
+                                                                .suspended = true});
   EXPECT_EQ(finished.finished().files_size(), 2);
   EXPECT_EQ(finished.finished().parameters_hash(), ~0ull);
+  EXPECT_TRUE(finished.finished().suspended());
   EXPECT_EQ(finished.finished().train_seconds(), 0.25);
 
   const v1::FromWorker failed =
@@ -362,6 +361,18 @@ TEST(WorkerSchemaTest, GroupPeersPlanAndStopSurviveTheWay) {
   stop.mutable_stop()->set_reason("because");
   stop.mutable_stop()->set_discard(true);
   EXPECT_TRUE(std::get<worker::StopMessage>(Receive(stop)).discard);
+  stop.mutable_stop()->set_discard(false);
+  stop.mutable_stop()->set_suspend(true);
+  EXPECT_TRUE(std::get<worker::StopMessage>(Receive(stop)).suspend);
+
+  v1::ToWorker start;
+  start.mutable_start()->set_checkpoint("/c.safetensors");
+  v1::JobSpec& spec = *start.mutable_start()->mutable_spec();
+  spec.set_priority(-3);
+  (*spec.mutable_workers()->mutable_selector())["gpu"] = "h200";
+  spec.mutable_workers()->add_tolerations("spot");
+  spec.mutable_adapt()->add_frozen("batch");
+  EXPECT_EQ(std::get<worker::StartMessage>(Receive(start)).checkpoint, "/c.safetensors");
   EXPECT_EQ(std::get<worker::StopMessage>(Receive(stop)).reason, "because");
 }
 

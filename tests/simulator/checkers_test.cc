@@ -50,6 +50,49 @@ TEST_F(CheckersTest, ACleanRunBreaksNothing) {
   EXPECT_THAT(Broken(), IsEmpty());
 }
 
+TEST_F(CheckersTest, ARoundFollowsTheFormer) {
+  Round(0, {2, 0});
+  checkers_.OnRoundClosed(kGroup, {.round = 2}, At(2));
+
+  EXPECT_THAT(Broken(), ElementsAre("job 1 generation 1: round 2 was closed, not 1"));
+}
+
+constexpr GroupKey kNext{.job = {1}, .generation = 2};
+
+TEST_F(CheckersTest, AGroupThatGoesOnMayNotUseWhatWasUsedBeforeTheCheckpoint) {
+  Round(0, {2, 0});
+  checkers_.OnCheckpoint(kGroup, "here");
+  Round(1, {1, 3});  // lost: the next group does not know of it
+  checkers_.OnGroup(kNext, 1, 4);
+  checkers_.OnBegun(kNext, "here", At(5));
+
+  checkers_.OnSamples(kNext, {.round = 1, .epoch = 0, .indices = std::vector<std::uint64_t>{1, 2}});
+  checkers_.OnRoundClosed(kNext, {.round = 1}, At(6));
+
+  EXPECT_THAT(Broken(), ElementsAre("job 1 generation 2: sample 2 was used twice in epoch 0"));
+}
+
+TEST_F(CheckersTest, AGroupThatGoesOnHasTheNextRound) {
+  Round(0, {2, 0});
+  checkers_.OnCheckpoint(kGroup, "here");
+  checkers_.OnGroup(kNext, 1, 4);
+  checkers_.OnBegun(kNext, "here", At(5));
+
+  checkers_.OnRoundClosed(kNext, {.round = 0}, At(6));
+
+  EXPECT_THAT(Broken(), ElementsAre("job 1 generation 2: round 0 was closed, not 1"));
+}
+
+TEST_F(CheckersTest, MembersGoOnFromOneCheckpoint) {
+  checkers_.OnCheckpoint(kGroup, "here");
+  checkers_.OnGroup(kNext, 2, 4);
+  checkers_.OnBegun(kNext, "here", At(5));
+  checkers_.OnBegun(kNext, "", At(5));
+
+  EXPECT_THAT(Broken(),
+              ElementsAre("job 1 generation 2: members go on from different checkpoints"));
+}
+
 TEST_F(CheckersTest, MembersMayNotHoldDifferentPlans) {
   checkers_.OnPlan(kGroup, {.version = 1, .batch_sizes = {1, 2}, .reason = "start"}, At(0));
   checkers_.OnPlan(kGroup, {.version = 1, .batch_sizes = {2, 1}, .reason = "start"}, At(0));
@@ -70,6 +113,19 @@ TEST_F(CheckersTest, ParametersAreEqualAfterARound) {
 
   EXPECT_THAT(Broken(),
               ElementsAre("job 1 generation 1: parameters differ between members after round 0"));
+}
+
+TEST_F(CheckersTest, ParametersThatNobodySawAreNotCompared) {
+  checkers_.OnRoundClosed(kGroup, {.round = 0}, At(1));
+  checkers_.OnRoundClosed(kGroup, {.round = 0, .parameters_hash = 6}, At(1));
+  checkers_.OnGroup({.job = {2}, .generation = 1}, 3, 4);
+  for (const std::optional<std::uint64_t> hash : {std::optional<std::uint64_t>(5), {}, {6}}) {
+    checkers_.OnRoundClosed({.job = {2}, .generation = 1}, {.round = 0, .parameters_hash = hash},
+                            At(1));
+  }
+
+  EXPECT_THAT(Broken(),
+              ElementsAre("job 2 generation 1: parameters differ between members after round 0"));
 }
 
 TEST_F(CheckersTest, ASampleIsUsedOnceAnEpoch) {

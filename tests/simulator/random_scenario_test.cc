@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
+#include <variant>
 
 #include "simulator/simulation.h"
 
@@ -47,9 +50,27 @@ TEST(RandomScenarioCoverageTest, SeedsReachTheRareStates) {
   std::uint64_t faults = 0;
   std::uint64_t decisions = 0;
   int epochs = 0;
+  std::set<std::pair<std::uint64_t, JobId>> paused;
+  std::set<std::pair<std::uint64_t, std::string>> restored;  // checkpoints gone on from
+  int drains = 0;
 
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
-    const Outcome outcome = Simulate(RandomScenario(seed));
+    Scenario scenario = RandomScenario(seed);
+    scenario.on_step = [&](const job::Event& event, Instant, const job::Actions& actions) {
+      const auto* marked = std::get_if<job::NodeMarked>(&event);
+      drains += marked != nullptr && marked->node.draining ? 1 : 0;
+      for (const job::Action& action : actions) {
+        const auto* persist = std::get_if<job::PersistJob>(&action);
+        if (persist != nullptr && persist->record.state == job::JobState::kPaused) {
+          paused.insert({seed, persist->record.id});
+        }
+        const auto* start = std::get_if<job::StartWorker>(&action);
+        if (start != nullptr && !start->checkpoint.empty()) {
+          restored.insert({seed, start->checkpoint});
+        }
+      }
+    };
+    const Outcome outcome = Simulate(std::move(scenario));
     faults += outcome.faults;
     for (const JobOutcome& job : outcome.jobs) {
       ++states[job.state];
@@ -64,6 +85,9 @@ TEST(RandomScenarioCoverageTest, SeedsReachTheRareStates) {
   EXPECT_GE(faults, 200u);
   EXPECT_GE(decisions, 500u);
   EXPECT_GE(epochs, 20);
+  EXPECT_GE(paused.size(), 10u);
+  EXPECT_GE(restored.size(), 20u);
+  EXPECT_GE(drains, 10);
 }
 
 }  // namespace

@@ -16,7 +16,8 @@ TEST(LanesTest, SumsOfWrittenLanesReadAsTotals) {
                      .members = 1,
                      .nonfinite = 1,
                      .stop_votes = 1,
-                     .discard_votes = 1};
+                     .discard_votes = 1,
+                     .suspend_votes = 1};
   std::vector<float> a(LaneCount(2));
   std::vector<float> b(LaneCount(2));
   WriteLanes(first, 0, a);
@@ -33,6 +34,7 @@ TEST(LanesTest, SumsOfWrittenLanesReadAsTotals) {
   EXPECT_EQ(sum.plan_votes, 1);
   EXPECT_EQ(sum.stop_votes, 1);
   EXPECT_EQ(sum.discard_votes, 1);
+  EXPECT_EQ(sum.suspend_votes, 1);
   EXPECT_EQ(ToCounts(sum.member_samples), (std::vector<std::uint64_t>{7, 5}));
 }
 

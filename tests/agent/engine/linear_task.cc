@@ -1,5 +1,6 @@
 #include "tests/agent/engine/linear_task.h"
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <thread>
@@ -39,6 +40,9 @@ double AddGradient(const Sample& sample, std::span<const float> parameters,
   return 0.5 * error * error;
 }
 
+// Of the member that this thread is; the moment at which it finds a collective done.
+thread_local Instant member_time;
+
 class Member {
  public:
   Member(const GroupRun& run, collective::Transport& transport)
@@ -52,6 +56,7 @@ class Member {
     const std::size_t length = cuda::FlatLength(segments_);
     parameters_ = device_->Allocate(length);
     if (run.task) Start(run.task->start);
+    if (run.from) std::ranges::copy(run.from->parameters, parameters_.span().begin());
     gradients_ = device_->Allocate(length + LaneCount(static_cast<std::size_t>(transport.size())));
   }
 
@@ -60,6 +65,7 @@ class Member {
                        {.parameters = parameters_.span(), .gradients = gradients_.span()},
                        transport_, run_.plan);
     MemberRun done;
+    if (run_.from) engine.Restore(run_.from->state);
     engine.Begin(Tick());
     while (std::optional<Batch> batch = engine.NextBatch()) {
       if (run_.vanish && run_.vanish(transport_.rank(), engine.rounds())) break;
@@ -81,6 +87,9 @@ class Member {
     done.parameters.assign(parameters_.span().begin(), parameters_.span().end());
     done.outcome = engine.outcome();
     done.reason = engine.reason();
+    done.asked_to_stop = engine.asked_to_stop();
+    const bool kept = done.outcome == Outcome::kSuspended || done.outcome == Outcome::kFinished;
+    if (kept) done.state = engine.State();
     return done;
   }
 
@@ -112,7 +121,7 @@ class Member {
     pending_.erase(round);
   }
 
-  Instant Tick() { return now_ += std::chrono::milliseconds(1); }
+  Instant Tick() { return member_time += std::chrono::milliseconds(1); }
 
   StepResult Compute(RoundEngine& engine, const Batch& batch) {
     StepResult result{.started = Tick()};
@@ -141,14 +150,13 @@ class Member {
   cuda::Buffer gradients_;
   // Used in rounds that are not applied, by epoch.
   std::map<std::uint64_t, std::map<std::uint64_t, std::vector<std::uint64_t>>> pending_;
-  Instant now_;
 };
 
 }  // namespace
 
 std::vector<MemberRun> Train(const GroupRun& run) {
   const int size = static_cast<int>(run.plan.batch_sizes.size());
-  auto group = collective::MakeInProcessGroup(size, [] { return Instant{}; });
+  auto group = collective::MakeInProcessGroup(size, [] { return member_time; });
   std::vector<MemberRun> done(group.size());
   std::vector<std::jthread> threads;
   for (std::size_t rank = 0; rank < group.size(); ++rank) {

@@ -25,6 +25,14 @@ struct MemberRun {
   std::vector<std::vector<float>> trace;  // parameters after each Step that closed a round
   Outcome outcome = Outcome::kTraining;
   std::string reason;
+  bool asked_to_stop = false;
+  std::optional<EngineState> state;  // of one that was suspended or finished
+};
+
+// What a group goes on from.
+struct Continued {
+  EngineState state{};
+  std::vector<float> parameters{};  // flat
 };
 
 // A task in place of the linear one.
@@ -40,9 +48,10 @@ struct Task {
 
 struct GroupRun {
   EngineOptions options;
-  policies::Plan plan;             // its batch_sizes say how many members there are
-  std::optional<Task> task{};      // none: the linear one
-  bool announce_segments = false;  // call SegmentReady during the last batch of a round
+  policies::Plan plan;              // its batch_sizes say how many members there are
+  std::optional<Task> task{};       // none: the linear one
+  std::optional<Continued> from{};  // none: it begins
+  bool announce_segments = false;   // call SegmentReady during the last batch of a round
   // Called by each member before each Step; may offer plans, ask to stop, spoil the loss.
   std::function<void(int rank, RoundEngine& engine, StepResult& result)> before_step{};
   // Called after the gradient of a batch was added; may spoil it.

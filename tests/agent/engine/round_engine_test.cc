@@ -179,7 +179,7 @@ TEST(RoundEngineTest, AMemberWithoutSamplesTakesPartAllTheSame) {
 TEST(RoundEngineTest, OneVoteStopsAllInTheSameRound) {
   GroupRun run{.options = Options(SgdOptions{}, 100), .plan = {.batch_sizes = {2, 2, 2}}};
   run.before_step = [](int rank, RoundEngine& engine, StepResult&) {
-    if (rank == 1 && engine.rounds() == 4) engine.RequestStop("cancelled", false);
+    if (rank == 1 && engine.rounds() == 4) engine.RequestStop("cancelled", StopKind::kFinish);
   };
 
   const auto group = Train(run);
@@ -195,7 +195,7 @@ TEST(RoundEngineTest, OneVoteStopsAllInTheSameRound) {
 TEST(RoundEngineTest, OneVoteDiscardsOnAll) {
   GroupRun run{.options = Options(SgdOptions{}, 100), .plan = {.batch_sizes = {2, 2}}};
   run.before_step = [](int rank, RoundEngine& engine, StepResult&) {
-    engine.RequestStop("cancelled", rank == 1);
+    engine.RequestStop("cancelled", rank == 1 ? StopKind::kDiscard : StopKind::kFinish);
   };
 
   for (const MemberRun& member : Train(run)) EXPECT_EQ(member.outcome, Outcome::kDiscarded);

@@ -266,7 +266,7 @@ TEST(DelayedTest, AMemberWithoutSamplesTakesPartAllTheSame) {
 TEST(DelayedTest, OneVoteStopsAllAndNothingIsLost) {
   GroupRun run = DelayedGroup(100000, {.rounds = 1000});
   run.before_step = [](int rank, RoundEngine& engine, StepResult&) {
-    if (rank == 1 && engine.rounds() == 4) engine.RequestStop("cancelled", false);
+    if (rank == 1 && engine.rounds() == 4) engine.RequestStop("cancelled", StopKind::kFinish);
   };
 
   const auto group = Train(run);

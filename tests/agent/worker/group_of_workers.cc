@@ -40,7 +40,8 @@ class FakeAgent {
             setting_.speeds.empty() ? 0.0 : setting_.speeds[static_cast<std::size_t>(rank_)]},
            {"emulatedCpuFactor", 3.0},
            {"address", "127.0.0.1"},
-           {"outputDirectory", setting_.output_directory}}}});
+           {"outputDirectory", setting_.output_directory},
+           {"checkpoint", setting_.checkpoint}}}});
   }
 
   void FormGroup() {
@@ -101,6 +102,10 @@ WorkerOutcome Serve(int socket, const GroupSetting& setting, std::size_t rank, M
     const json message = agent.Next();
     if (message.is_null()) break;
     if (message.contains("ready")) agent.FormGroup();
+    if (rank == 0 && !setting.stop.is_null() && message.contains("report") &&
+        message["report"]["round"] == std::to_string(setting.stop_after)) {
+      agent.Say({{"stop", setting.stop}});
+    }
     if (message.contains("endpoint")) {
       met = true;
       agent.Say({{"peers",

@@ -26,6 +26,10 @@ struct GroupSetting {
   std::vector<std::uint32_t> batch_sizes;  // one a worker: so many workers
   std::vector<double> speeds{};            // emulated; empty: none
   std::string output_directory{};          // of rank 0
+  std::string checkpoint{};                // to go on from; empty: from the beginning
+  // Sent to rank 0 when it has told of the round `stop_after`; null: nothing is.
+  nlohmann::json stop{};
+  std::uint64_t stop_after = 0;
 };
 
 // Runs the group to its end.

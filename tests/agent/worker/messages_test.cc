@@ -122,6 +122,7 @@ TEST(WorkerMessagesTest, EveryFieldOfTheSpecIsRead) {
   const auto message = ParseToWorker(R"({"start": {
       "jobId": "7", "workerId": "12", "device": "cpu:3", "emulatedSpeed": 0.25,
       "emulatedCpuFactor": 2.5, "address": "10.0.0.1", "outputDirectory": "/out",
+      "checkpoint": "/checkpoint.safetensors",
       "spec": {
         "name": "j", "seed": "9",
         "model": {"torchscript": "/m.pt", "loss": "mse", "options": {"width": 64, "heads": 2,
@@ -141,6 +142,7 @@ TEST(WorkerMessagesTest, EveryFieldOfTheSpecIsRead) {
   EXPECT_EQ(start.emulated_cpu_factor, 2.5);
   EXPECT_EQ(start.address, "10.0.0.1");
   EXPECT_EQ(start.output_directory, "/out");
+  EXPECT_EQ(start.checkpoint, "/checkpoint.safetensors");
   const WorkerJob& job = start.job;
   EXPECT_EQ(job.seed, 9u);
   EXPECT_EQ(job.model.torchscript, "/m.pt");
@@ -191,6 +193,35 @@ TEST(WorkerMessagesTest, LinesThatAreNoMessageAreRefusedWithTheField) {
   EXPECT_EQ(reason(R"({"peers": {"endpoints": ["*"]}})"),
             "message: peers.endpoints: not a list of base64");
   EXPECT_EQ(reason(R"({"stop": {"discard": 1}})"), "message: stop.discard: not true or false");
+}
+
+TEST(WorkerMessagesTest, AStopSaysWhatIsWanted) {
+  const auto stop = [](const char* line) { return std::get<StopMessage>(*ParseToWorker(line)); };
+
+  EXPECT_FALSE(stop(R"({"stop": {"reason": "enough"}})").suspend);
+  EXPECT_FALSE(stop(R"({"stop": {"discard": true}})").suspend);
+  EXPECT_TRUE(stop(R"({"stop": {"discard": true}})").discard);
+  EXPECT_TRUE(stop(R"({"stop": {"reason": "paused", "suspend": true}})").suspend);
+  EXPECT_EQ(stop(R"({"stop": {"reason": "paused", "suspend": true}})").reason, "paused");
+}
+
+TEST(WorkerMessagesTest, WhoWasSuspendedSaysSo) {
+  const auto line = [](bool suspended) {
+    return nlohmann::json::parse(Format(FinishedMessage{.reason = "r", .suspended = suspended}));
+  };
+
+  EXPECT_EQ(line(true)["finished"]["suspended"], true);
+  EXPECT_EQ(line(false)["finished"]["suspended"], false);
+}
+
+TEST(WorkerMessagesTest, WhatConcernsTheQueueIsNotTheWorkers) {
+  const WorkerJob job = JobOf(R"({
+      "name": "j", "priority": -3,
+      "workers": {"min": 1, "selector": {"gpu": "h200"}, "tolerations": ["spot", "zone=b"]},
+      "adapt": {"frozen": ["batch"], "batch": {"microBatch": 8}}})");
+
+  EXPECT_EQ(job.name, "j");
+  EXPECT_EQ(job.micro_batch, 8u);
 }
 
 TEST(WorkerMessagesTest, EndpointsMaybeAnyBytes) {

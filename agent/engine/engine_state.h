@@ -1,0 +1,43 @@
+// What training carries over from one group to the next: all but the parameters and the plan.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "agent/engine/ledger.h"
+#include "agent/engine/stop_rule.h"
+#include "base/time.h"
+#include "policies/learning_rate.h"
+
+namespace tactus::engine {
+
+// Plain data, of no group's size. Flat buffers [cuda::FlatLength(segments)], padding zero.
+struct EngineState {
+  std::uint64_t rounds = 0;  // applied
+  std::uint64_t samples_global = 0;
+  std::uint64_t steps = 0;             // of the optimizer
+  std::uint32_t nonfinite_rounds = 0;  // in a row, at the end
+  Duration train_time{};
+  policies::LearningRate::State learning_rate{};
+  LedgerState ledger{};
+  std::vector<LossWindow::Entry> losses{};      // oldest first
+  std::vector<std::vector<float>> optimizer{};  // buffers as Optimizer::State has them
+  std::vector<float> block_momentum{};          // empty: zero
+
+  friend bool operator==(const EngineState&, const EngineState&) = default;
+};
+
+// What a state must fit.
+struct StateFit {
+  std::size_t length = 0;             // cuda::FlatLength(segments)
+  std::size_t optimizer_buffers = 0;  // StateBuffers(optimizer)
+  std::uint64_t train_samples = 1;    // in an epoch
+};
+
+// Why an engine cannot go on from a state, for a person, whatever the state holds; empty: it can.
+std::string ReasonAgainst(const EngineState& state, const StateFit& fit);
+
+}  // namespace tactus::engine

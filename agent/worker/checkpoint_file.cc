@@ -1,0 +1,361 @@
+#include "agent/worker/checkpoint_file.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cstring>
+#include <map>
+#include <set>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "agent/model/safetensors.h"
+#include "base/rng.h"
+
+namespace tactus::worker {
+namespace {
+
+using engine::EngineState;
+using model::NamedTensor;
+using Texts = std::map<std::string, std::string>;
+
+constexpr std::uint64_t kSchema = 1;
+constexpr const char* kSchemaKey = "tactus.schema";
+constexpr const char* kHashKey = "content_hash";
+constexpr const char* kFormatKey = "format";  // the library's own
+constexpr const char* kBuffers = "buffers";
+constexpr const char* kReturned = "ledger.returned";
+constexpr const char* kLosses = "losses";
+
+// The one list of counters; writing and reading both follow it. Durations count nanoseconds.
+void VisitCounters(auto& state, const auto& visit) {
+  visit("rounds", state.rounds);
+  visit("samples_global", state.samples_global);
+  visit("steps", state.steps);
+  visit("nonfinite_rounds", state.nonfinite_rounds);
+  visit("train_nanoseconds", state.train_time);
+  visit("progress", state.learning_rate.progress);
+  visit("adascale.base_batch", state.learning_rate.adascale.base_batch);
+  visit("adascale.estimated", state.learning_rate.adascale.estimated);
+  visit("adascale.sigma2", state.learning_rate.adascale.average.moments.sigma2);
+  visit("adascale.mu2", state.learning_rate.adascale.average.moments.mu2);
+  visit("adascale.count", state.learning_rate.adascale.average.count);
+  visit("adascale.weights", state.learning_rate.adascale.average.weights);
+  visit("ledger.epoch_size", state.ledger.epoch_size);
+  visit("ledger.fresh", state.ledger.fresh);
+}
+
+// The shortest text that reads as the same value.
+template <typename Value>
+std::string ToText(const Value& value) {
+  if constexpr (std::is_same_v<Value, Duration>) {
+    return std::to_string(value.count());
+  } else if constexpr (std::is_same_v<Value, bool>) {
+    return value ? "1" : "0";
+  } else {
+    std::array<char, 64> text{};
+    const auto end = std::to_chars(text.data(), text.data() + text.size(), value);
+    return {text.data(), end.ptr};
+  }
+}
+
+template <typename Value>
+bool FromText(const std::string& text, Value& value) {
+  if constexpr (std::is_same_v<Value, Duration>) {
+    Duration::rep count = 0;
+    if (!FromText(text, count)) return false;
+    value = Duration(count);
+    return true;
+  } else if constexpr (std::is_same_v<Value, bool>) {
+    value = text == "1";
+    return text == "0" || text == "1";
+  } else {
+    const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
+    return end.ec == std::errc() && end.ptr == text.data() + text.size();
+  }
+}
+
+std::uint64_t Fold(std::uint64_t hash, std::span<const std::byte> bytes) {
+  hash = Mix64(hash ^ bytes.size());
+  while (!bytes.empty()) {
+    std::uint64_t word = 0;
+    const std::size_t size = std::min(bytes.size(), sizeof(word));
+    std::memcpy(&word, bytes.data(), size);
+    hash = Mix64(hash ^ word) + 0x9e3779b97f4a7c15ULL;
+    bytes = bytes.subspan(size);
+  }
+  return hash;
+}
+
+std::uint64_t Fold(std::uint64_t hash, const std::string& text) {
+  return Fold(hash, std::as_bytes(std::span(text)));
+}
+
+// Of everything but what the hash itself makes.
+std::string HashOf(const Texts& texts, const std::map<std::string, NamedTensor>& tensors) {
+  std::uint64_t hash = 0;
+  for (const auto& [key, text] : texts) {
+    if (key != kHashKey && key != kFormatKey) hash = Fold(Fold(hash, key), text);
+  }
+  for (const auto& [name, tensor] : tensors) hash = Fold(Fold(hash, name), tensor.bytes);
+  return std::to_string(hash);
+}
+
+absl::Status Bad(const std::string& path, const std::string& what) {
+  return absl::InvalidArgumentError("checkpoint: " + data::Quoted(path) + ": " + what);
+}
+
+// The flat buffers by the prefix of their tensors' names.
+std::string OptimizerPrefix(std::size_t index) {
+  return "optimizer." + std::to_string(index) + ".";
+}
+constexpr const char* kParameterPrefix = "parameters.";
+constexpr const char* kBlockMomentumPrefix = "block_momentum.";
+
+// ---- Writing
+
+class Writer {
+ public:
+  explicit Writer(const cuda::SegmentTable& segments) : segments_(segments) {}
+
+  void AddFlat(const std::string& prefix, std::span<const float> flat) {
+    for (const cuda::Segment& segment : segments_) {
+      Add({.name = prefix + segment.name,
+           .type = "F32",
+           .element_bytes = sizeof(float),
+           .shape = segment.shape,
+           .bytes = std::as_bytes(flat.subspan(segment.offset, segment.length))});
+    }
+  }
+
+  void Add(NamedTensor tensor) { tensors_[tensor.name] = std::move(tensor); }
+
+  absl::Status Write(Texts texts, const std::string& path) const {
+    texts[kHashKey] = HashOf(texts, tensors_);
+    std::vector<NamedTensor> tensors;
+    for (const auto& [name, tensor] : tensors_) tensors.push_back(tensor);
+    return model::WriteSafetensors(path, std::move(tensors), texts);
+  }
+
+ private:
+  const cuda::SegmentTable& segments_;
+  std::map<std::string, NamedTensor> tensors_;
+};
+
+std::vector<std::uint64_t> EdgesOf(const EngineState& state) {
+  std::vector<std::uint64_t> edges;
+  for (const engine::Stretch& stretch : state.ledger.returned) {
+    edges.insert(edges.end(), {stretch.begin, stretch.end});
+  }
+  return edges;
+}
+
+std::vector<double> LossesOf(const EngineState& state) {
+  std::vector<double> losses;
+  for (const engine::LossWindow::Entry& entry : state.losses) {
+    losses.insert(losses.end(), {entry.loss_sum, entry.samples, static_cast<double>(entry.steps)});
+  }
+  return losses;
+}
+
+// ---- Reading
+
+class Reader {
+ public:
+  Reader(const model::SafetensorsFile& file, const CheckpointFit& fit) : file_(file), fit_(fit) {}
+
+  // Empty: all of it is in `checkpoint`.
+  std::string Read(Checkpoint& checkpoint);
+
+ private:
+  bool Has(const std::string& name) const { return file_.tensors.contains(name); }
+  std::string ReadCounters(EngineState& state) const;
+  std::string ReadFlats(Checkpoint& checkpoint);
+  std::string ReadFlat(const std::string& prefix, std::vector<float>& flat);
+  std::string ReadLists(Checkpoint& checkpoint);
+
+  // The elements of a tensor; what is wrong with it otherwise.
+  template <typename Element>
+  std::string Take(const std::string& name, const std::string& type,
+                   const std::vector<std::int64_t>& shape, std::span<Element> to);
+  // The rows of a matrix, or the elements of a vector; 0 when it is neither.
+  std::size_t Rows(const std::string& name) const;
+
+  const model::SafetensorsFile& file_;
+  const CheckpointFit& fit_;
+  std::set<std::string> taken_;
+};
+
+std::string ShapeText(const std::vector<std::int64_t>& shape) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+  }
+  return text + "]";
+}
+
+template <typename Element>
+std::string Reader::Take(const std::string& name, const std::string& type,
+                         const std::vector<std::int64_t>& shape, std::span<Element> to) {
+  const auto found = file_.tensors.find(name);
+  if (found == file_.tensors.end()) return "it has no tensor " + data::Quoted(name);
+  const NamedTensor& tensor = found->second;
+  if (tensor.type != type || tensor.shape != shape || tensor.bytes.size() != to.size_bytes()) {
+    return "tensor " + data::Quoted(name) + " is " + tensor.type + ShapeText(tensor.shape) +
+           ", this job's is " + type + ShapeText(shape);
+  }
+  if (!to.empty()) std::memcpy(to.data(), tensor.bytes.data(), to.size_bytes());
+  taken_.insert(name);
+  return {};
+}
+
+std::size_t Reader::Rows(const std::string& name) const {
+  const auto found = file_.tensors.find(name);
+  if (found == file_.tensors.end() || found->second.shape.empty()) return 0;
+  // Not more than its bytes hold of the narrower one, whatever the shape says.
+  return std::min(static_cast<std::size_t>(found->second.shape[0]),
+                  found->second.bytes.size() / (2 * sizeof(std::uint64_t)));
+}
+
+std::string Reader::ReadCounters(EngineState& state) const {
+  std::string wrong;
+  VisitCounters(state, [&](const char* key, auto& value) {
+    if (!wrong.empty()) return;
+    const auto found = file_.metadata.find(key);
+    if (found == file_.metadata.end()) {
+      wrong = std::string("it has no ") + key;
+    } else if (!FromText(found->second, value)) {
+      wrong = std::string(key) + " is " + data::Quoted(found->second) + ", no such number";
+    }
+  });
+  return wrong;
+}
+
+std::string Reader::ReadFlat(const std::string& prefix, std::vector<float>& flat) {
+  flat.assign(cuda::FlatLength(fit_.segments), 0);
+  for (const cuda::Segment& segment : fit_.segments) {
+    std::string wrong = Take(prefix + segment.name, "F32", segment.shape,
+                             std::span(flat).subspan(segment.offset, segment.length));
+    if (!wrong.empty()) return wrong;
+  }
+  return {};
+}
+
+std::string Reader::ReadFlats(Checkpoint& checkpoint) {
+  EngineState& state = checkpoint.state;
+  std::string wrong = ReadFlat(kParameterPrefix, checkpoint.parameters);
+  state.optimizer.resize(fit_.optimizer_buffers);
+  for (std::size_t i = 0; i < fit_.optimizer_buffers && wrong.empty(); ++i) {
+    wrong = ReadFlat(OptimizerPrefix(i), state.optimizer[i]);
+  }
+  const bool momentum = std::ranges::any_of(fit_.segments, [&](const cuda::Segment& segment) {
+    return Has(kBlockMomentumPrefix + segment.name);
+  });
+  if (wrong.empty() && momentum) wrong = ReadFlat(kBlockMomentumPrefix, state.block_momentum);
+  return wrong;
+}
+
+std::string Reader::ReadLists(Checkpoint& checkpoint) {
+  checkpoint.buffers.resize(fit_.buffers);
+  std::string wrong = Take(kBuffers, "F32", {static_cast<std::int64_t>(fit_.buffers)},
+                           std::span(checkpoint.buffers));
+  if (!wrong.empty()) return wrong;
+
+  std::vector<std::uint64_t> edges(2 * Rows(kReturned));
+  wrong =
+      Take(kReturned, "U64", {static_cast<std::int64_t>(edges.size() / 2), 2}, std::span(edges));
+  if (!wrong.empty()) return wrong;
+  for (std::size_t i = 0; i < edges.size(); i += 2) {
+    checkpoint.state.ledger.returned.push_back({.begin = edges[i], .end = edges[i + 1]});
+  }
+
+  std::vector<double> losses(3 * Rows(kLosses));
+  wrong =
+      Take(kLosses, "F64", {static_cast<std::int64_t>(losses.size() / 3), 3}, std::span(losses));
+  if (!wrong.empty()) return wrong;
+  for (std::size_t i = 0; i < losses.size(); i += 3) {
+    // What is no count becomes 0, which no round has.
+    const bool count = losses[i + 2] >= 0 && losses[i + 2] < 0x1p53;
+    checkpoint.state.losses.push_back(
+        {.loss_sum = losses[i],
+         .samples = losses[i + 1],
+         .steps = count ? static_cast<std::uint64_t>(losses[i + 2]) : 0});
+  }
+  return {};
+}
+
+std::string Reader::Read(Checkpoint& checkpoint) {
+  const auto schema = file_.metadata.find(kSchemaKey);
+  if (schema == file_.metadata.end()) return "it is no checkpoint: it has no tactus.schema";
+  if (schema->second != std::to_string(kSchema)) {
+    return "its schema is " + data::Quoted(schema->second) + ", this worker reads " +
+           std::to_string(kSchema);
+  }
+  const auto hash = file_.metadata.find(kHashKey);
+  if (hash == file_.metadata.end() || hash->second != HashOf(file_.metadata, file_.tensors)) {
+    return "it is damaged: its content is not what was written";
+  }
+  std::string wrong = ReadCounters(checkpoint.state);
+  if (wrong.empty()) wrong = ReadFlats(checkpoint);
+  if (wrong.empty()) wrong = ReadLists(checkpoint);
+  for (const auto& [name, tensor] : file_.tensors) {
+    if (wrong.empty() && !taken_.contains(name)) {
+      wrong = "it has a tensor " + data::Quoted(name) + ", this job none";
+    }
+  }
+  if (!wrong.empty()) return wrong;
+  return engine::ReasonAgainst(checkpoint.state, {.length = checkpoint.parameters.size(),
+                                                  .optimizer_buffers = fit_.optimizer_buffers,
+                                                  .train_samples = fit_.train_samples});
+}
+
+}  // namespace
+
+absl::Status WriteCheckpoint(const Checkpoint& checkpoint, const cuda::SegmentTable& segments,
+                             const std::string& path) {
+  const EngineState& state = checkpoint.state;
+  Texts texts = {{kSchemaKey, std::to_string(kSchema)}};
+  VisitCounters(state, [&](const char* key, const auto& value) { texts[key] = ToText(value); });
+
+  Writer writer(segments);
+  writer.AddFlat(kParameterPrefix, checkpoint.parameters);
+  for (std::size_t i = 0; i < state.optimizer.size(); ++i) {
+    writer.AddFlat(OptimizerPrefix(i), state.optimizer[i]);
+  }
+  if (!state.block_momentum.empty()) writer.AddFlat(kBlockMomentumPrefix, state.block_momentum);
+  writer.Add({.name = kBuffers,
+              .type = "F32",
+              .element_bytes = sizeof(float),
+              .shape = {static_cast<std::int64_t>(checkpoint.buffers.size())},
+              .bytes = std::as_bytes(std::span(checkpoint.buffers))});
+
+  const std::vector<std::uint64_t> edges = EdgesOf(state);
+  writer.Add({.name = kReturned,
+              .type = "U64",
+              .element_bytes = sizeof(std::uint64_t),
+              .shape = {static_cast<std::int64_t>(edges.size() / 2), 2},
+              .bytes = std::as_bytes(std::span(edges))});
+  const std::vector<double> losses = LossesOf(state);
+  writer.Add({.name = kLosses,
+              .type = "F64",
+              .element_bytes = sizeof(double),
+              .shape = {static_cast<std::int64_t>(losses.size() / 3), 3},
+              .bytes = std::as_bytes(std::span(losses))});
+  return writer.Write(std::move(texts), path);
+}
+
+absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& path, const CheckpointFit& fit) {
+  const absl::StatusOr<model::SafetensorsFile> file = model::ReadSafetensors(path);
+  if (!file.ok()) {
+    return absl::Status(file.status().code(),
+                        "checkpoint: " + std::string(file.status().message()));
+  }
+  Checkpoint checkpoint;
+  const std::string wrong = Reader(*file, fit).Read(checkpoint);
+  if (!wrong.empty()) return Bad(path, wrong);
+  return checkpoint;
+}
+
+}  // namespace tactus::worker

@@ -1,0 +1,52 @@
+// The checkpoint: one file from which a group of any size goes on with a job.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "agent/engine/engine_state.h"
+#include "cuda/ops/segments.h"
+
+namespace tactus::worker {
+
+// Its name in an output directory.
+inline constexpr const char* kCheckpointFile = "checkpoint.safetensors";
+
+struct Checkpoint {
+  engine::EngineState state{};
+  std::vector<float> parameters{};  // [cuda::FlatLength(segments)]
+  std::vector<float> buffers{};     // as Model::ReadBuffers has them
+};
+
+// What a checkpoint must fit: the job's model, optimizer and data.
+struct CheckpointFit {
+  const cuda::SegmentTable& segments;
+  std::size_t buffers = 0;            // elements
+  std::size_t optimizer_buffers = 0;  // engine::StateBuffers(optimizer)
+  std::uint64_t train_samples = 1;
+};
+
+// Writes a safetensors file beside `path` and renames it:
+//
+//   parameters.NAME, optimizer.0.NAME, optimizer.1.NAME, block_momentum.NAME
+//                     F32, for each segment NAME in its own shape; only what there is
+//   buffers           F32 [n]
+//   ledger.returned   U64 [n, 2], positions [begin, end) that are unused below ledger.fresh
+//   losses            F64 [n, 3], of a round: loss sum, samples, steps
+//   __metadata__      tactus.schema, the counters by name, and content_hash over all of these
+//
+// Errors: the file system's, with the path.
+absl::Status WriteCheckpoint(const Checkpoint& checkpoint, const cuda::SegmentTable& segments,
+                             const std::string& path);
+
+// Reads a file of any origin and checks it whole. Padding comes back as zeros.
+// Errors, all beginning with "checkpoint: ": NotFound, PermissionDenied; InvalidArgument: no
+// safetensors file, another schema, damaged, or of another model, optimizer or data.
+absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& path, const CheckpointFit& fit);
+
+}  // namespace tactus::worker

@@ -1,0 +1,22 @@
+// A checkpoint of the simulated world.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/engine/engine_state.h"
+
+namespace tactus::simulator {
+
+// As agent/worker/checkpoint_file.h names it.
+inline constexpr const char* kCheckpointFile = "checkpoint.safetensors";
+
+// What worker::Checkpoint is to a real one; learners have no buffers. Immutable once written.
+struct Checkpoint {
+  std::string id{};  // in the place of the content's SHA-256: 64 hexadecimal digits
+  engine::EngineState state{};
+  std::vector<float> parameters{};  // flat
+};
+
+}  // namespace tactus::simulator

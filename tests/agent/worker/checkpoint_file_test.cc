@@ -1,0 +1,229 @@
+// What is written is what is read; anything else is refused with the reason.
+
+#include "agent/worker/checkpoint_file.h"
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "agent/model/safetensors.h"
+#include "base/rng.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/agent/worker/group_of_workers.h"
+
+namespace tactus::worker {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+cuda::SegmentTable Segments() {
+  cuda::SegmentTable segments = {{.name = "layer.weight", .length = 6, .shape = {2, 3}},
+                                 {.name = "layer.bias", .length = 3, .shape = {3}}};
+  cuda::AssignOffsets(segments);
+  return segments;
+}
+
+class CheckpointFileTest : public testing::Test {
+ protected:
+  CheckpointFileTest()
+      : segments_(Segments()),
+        folder_(MakeFolder("checkpoint")),
+        path_(folder_ + "/" + kCheckpointFile),
+        checkpoint_(MakeCheckpoint()) {}
+  ~CheckpointFileTest() override { std::filesystem::remove_all(folder_); }
+
+  std::vector<float> RandomFlat() {
+    std::vector<float> flat(cuda::FlatLength(segments_));
+    for (const cuda::Segment& segment : segments_) {
+      for (std::size_t i = 0; i < segment.length; ++i) {
+        flat[segment.offset + i] = static_cast<float>(rng_.Normal());
+      }
+    }
+    return flat;
+  }
+
+  // Numbers that text must carry to the last bit.
+  Checkpoint MakeCheckpoint() {
+    return {.state = {.rounds = (std::uint64_t{1} << 60) + 1,
+                      .samples_global = 1234,
+                      .steps = 99,
+                      .nonfinite_rounds = 2,
+                      .train_time = Duration(987'654'321'012'345),
+                      .learning_rate = {.progress = 1.0 / 3,
+                                        .adascale = {.base_batch = 64,
+                                                     .average = {.moments = {.sigma2 = 1e-7 / 3,
+                                                                             .mu2 = 5e-324},
+                                                                 .count = 17,
+                                                                 .weights = 0.1},
+                                                     .estimated = true}},
+                      .ledger = {.epoch_size = 100, .fresh = 250, .returned = {{3, 7}, {11, 12}}},
+                      .losses = {{.loss_sum = 0.1, .samples = 32, .steps = 1},
+                                 {.loss_sum = 1.0 / 7, .samples = 31, .steps = 4}},
+                      .optimizer = {RandomFlat(), RandomFlat()},
+                      .block_momentum = RandomFlat()},
+            .parameters = RandomFlat(),
+            .buffers = {1.5F, -2, 0}};
+  }
+
+  CheckpointFit Fit() const {
+    return {.segments = segments_, .buffers = 3, .optimizer_buffers = 2, .train_samples = 100};
+  }
+
+  void Write() const { ASSERT_TRUE(WriteCheckpoint(checkpoint_, segments_, path_).ok()); }
+
+  std::string Bytes() const {
+    std::ifstream file(path_, std::ios::binary);
+    std::stringstream bytes;
+    bytes << file.rdbuf();
+    return bytes.str();
+  }
+  void WriteBytes(const std::string& bytes) const {
+    std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes;
+  }
+
+  std::string Refusal(const CheckpointFit& fit) const {
+    const absl::StatusOr<Checkpoint> read = ReadCheckpoint(path_, fit);
+    return read.ok() ? "taken" : std::string(read.status().message());
+  }
+
+  static void ExpectEqual(const Checkpoint& a, const Checkpoint& b) {
+    EXPECT_TRUE(a.state == b.state);
+    EXPECT_EQ(a.parameters, b.parameters);
+    EXPECT_EQ(a.buffers, b.buffers);
+  }
+
+  Rng rng_{7};
+  const cuda::SegmentTable segments_;
+  const std::string folder_;
+  const std::string path_;
+  Checkpoint checkpoint_;
+};
+
+TEST_F(CheckpointFileTest, WhatIsWrittenIsReadToTheLastBit) {
+  Write();
+
+  const absl::StatusOr<Checkpoint> read = ReadCheckpoint(path_, Fit());
+
+  ASSERT_TRUE(read.ok()) << read.status();
+  ExpectEqual(*read, checkpoint_);
+  EXPECT_FALSE(std::filesystem::exists(path_ + ".partial"));
+}
+
+TEST_F(CheckpointFileTest, WhatAJobHasNotIsNotInIt) {
+  checkpoint_.state.block_momentum.clear();
+  checkpoint_.state.optimizer.clear();
+  checkpoint_.state.losses.clear();
+  checkpoint_.state.ledger.returned.clear();
+  checkpoint_.buffers.clear();
+  Write();
+
+  const absl::StatusOr<Checkpoint> read =
+      ReadCheckpoint(path_, {.segments = segments_, .train_samples = 100});
+
+  ASSERT_TRUE(read.ok()) << read.status();
+  ExpectEqual(*read, checkpoint_);
+  const auto file = model::ReadSafetensors(path_);
+  EXPECT_EQ(file->tensors.at("parameters.layer.weight").shape, (std::vector<std::int64_t>{2, 3}));
+  EXPECT_FALSE(file->tensors.contains("optimizer.0.layer.weight"));
+  EXPECT_FALSE(file->tensors.contains("block_momentum.layer.weight"));
+}
+
+TEST_F(CheckpointFileTest, AFileCutAtAnyByteIsRefused) {
+  Write();
+  const std::string whole = Bytes();
+
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    WriteBytes(whole.substr(0, size));
+    ASSERT_THAT(Refusal(Fit()), StartsWith("checkpoint: ")) << size;
+  }
+  WriteBytes(whole + "x");
+  EXPECT_THAT(Refusal(Fit()), HasSubstr("do not cover its data once"));
+}
+
+TEST_F(CheckpointFileTest, AFileWithAByteChangedIsRefusedOrSaysTheSame) {
+  Write();
+  const std::string whole = Bytes();
+  std::size_t taken = 0;
+
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    for (const int change : {0x01, 0x10, 0x80}) {
+      std::string spoilt = whole;
+      spoilt[at] = static_cast<char>(spoilt[at] ^ change);
+      WriteBytes(spoilt);
+      const absl::StatusOr<Checkpoint> read = ReadCheckpoint(path_, Fit());
+      if (!read.ok()) {
+        ASSERT_THAT(std::string(read.status().message()), StartsWith("checkpoint: "));
+        continue;
+      }
+      ++taken;
+      ASSERT_NO_FATAL_FAILURE(ExpectEqual(*read, checkpoint_)) << at;
+    }
+  }
+  // The library's own "format", and no more.
+  EXPECT_LT(taken, 40u);
+}
+
+TEST_F(CheckpointFileTest, AnotherJobsCheckpointIsRefusedWithWhatDiffers) {
+  Write();
+  cuda::SegmentTable wider = Segments();
+  wider[0].shape = {3, 2};
+  cuda::SegmentTable renamed = Segments();
+  renamed[1].name = "head.bias";
+  cuda::SegmentTable fewer = {Segments()[0]};
+  const auto refusal = [&](const cuda::SegmentTable& segments) {
+    return Refusal(
+        {.segments = segments, .buffers = 3, .optimizer_buffers = 2, .train_samples = 100});
+  };
+
+  EXPECT_THAT(refusal(wider), HasSubstr("tensor 'parameters.layer.weight' is F32[2, 3], this "
+                                        "job's is F32[3, 2]"));
+  EXPECT_THAT(refusal(renamed), HasSubstr("it has no tensor 'parameters.head.bias'"));
+  EXPECT_THAT(refusal(fewer), HasSubstr("'block_momentum.layer.bias', this job none"));
+  EXPECT_THAT(
+      Refusal({.segments = segments_, .buffers = 3, .optimizer_buffers = 1, .train_samples = 100}),
+      HasSubstr("it has a tensor 'optimizer.1.layer.bias', this job none"));
+  EXPECT_THAT(
+      Refusal({.segments = segments_, .buffers = 4, .optimizer_buffers = 2, .train_samples = 100}),
+      HasSubstr("tensor 'buffers' is F32[3], this job's is F32[4]"));
+  EXPECT_THAT(
+      Refusal({.segments = segments_, .buffers = 3, .optimizer_buffers = 2, .train_samples = 50}),
+      HasSubstr("its epochs have 100 samples, the data has 50"));
+}
+
+TEST_F(CheckpointFileTest, WhatWouldBreakTheEngineIsRefused) {
+  checkpoint_.state.ledger.returned = {{11, 12}, {3, 7}};
+  Write();
+  EXPECT_THAT(Refusal(Fit()), HasSubstr("not in rising order"));
+
+  checkpoint_ = MakeCheckpoint();
+  checkpoint_.state.learning_rate.progress = -1;
+  Write();
+  EXPECT_THAT(Refusal(Fit()), HasSubstr("its progress is not a number of steps"));
+
+  checkpoint_ = MakeCheckpoint();
+  checkpoint_.state.losses.resize(21, {.loss_sum = 1, .samples = 1, .steps = 1});
+  Write();
+  EXPECT_THAT(Refusal(Fit()), HasSubstr("too many rounds"));
+}
+
+TEST_F(CheckpointFileTest, WhatIsNoCheckpointIsRefused) {
+  EXPECT_EQ(ReadCheckpoint(path_, Fit()).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(Refusal(Fit()), StartsWith("checkpoint: '" + path_));
+
+  WriteBytes("GIF89a, and a good deal more");
+  EXPECT_THAT(Refusal(Fit()), HasSubstr("is no safetensors file"));
+
+  ASSERT_TRUE(model::WriteSafetensors(path_, {}).ok());
+  EXPECT_THAT(Refusal(Fit()), HasSubstr("it is no checkpoint: it has no tactus.schema"));
+
+  ASSERT_TRUE(model::WriteSafetensors(path_, {}, {{"tactus.schema", "2"}}).ok());
+  EXPECT_THAT(Refusal(Fit()), HasSubstr("its schema is '2', this worker reads 1"));
+}
+
+}  // namespace
+}  // namespace tactus::worker
