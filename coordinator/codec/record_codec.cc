@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "coordinator/codec/archive.h"
+#include "coordinator/codec/cbor_reader.h"
+#include "coordinator/codec/cbor_writer.h"
 #include "coordinator/codec/record_fields.h"
 
 namespace tactus::codec {
@@ -14,11 +16,6 @@ using nlohmann::json;
 
 // Grows when a field changes its meaning; a new field does not need it.
 constexpr int kEncodingVersion = 2;
-
-std::string PackRecord(json record) {
-  record["encoding"] = kEncodingVersion;
-  return Pack(record);
-}
 
 absl::Status CheckEncoding(const json& in) {
   if (!in.is_object()) return absl::DataLossError("store: a record is damaged");
@@ -56,33 +53,58 @@ json Upgraded(json in) {
   return in;
 }
 
+// By way of a document, which can be changed before it is read.
 template <typename T>
-absl::StatusOr<T> DecodeRecord(std::string_view bytes) {
-  T record;
-  const absl::Status status = Unpack(bytes, "store: a record", [&](json in) {
+absl::Status DecodeDocument(std::string_view bytes, T& record) {
+  return Unpack(bytes, "store: a record", [&](json in) {
     absl::Status checked = CheckEncoding(in);
     if (checked.ok()) Reader::Decode(Upgraded(std::move(in)), record);
     return checked;
   });
+}
+
+// A record with the entry that each has besides its fields.
+template <typename T>
+struct Versioned {
+  int encoding = 0;
+  T record{};
+};
+template <typename T>
+void Fields(CborReader& reader, Versioned<T>& versioned) {
+  reader("encoding", versioned.encoding);
+  Fields(reader, versioned.record);
+}
+
+template <typename T>
+absl::StatusOr<T> DecodeRecord(std::string_view bytes) {
+  Versioned<T> versioned;
+  CborReader reader(bytes);
+  reader.Read(versioned);
+  if (reader.Finish() == nullptr && versioned.encoding == kEncodingVersion) {
+    return std::move(versioned.record);
+  }
+  T record;  // of another version, or damaged: the document says which
+  const absl::Status status = DecodeDocument(bytes, record);
   if (!status.ok()) return status;
   return record;
 }
 
+template <typename T>
+std::string EncodeRecord(const T& record, const void* omitted = nullptr) {
+  CborWriter writer;
+  writer.WriteRecord(record, kEncodingVersion, omitted);
+  return writer.TakeBytes();
+}
+
 }  // namespace
 
-std::string EncodeJob(const job::JobRecord& record) {
-  json fields = Writer::Encode(record);
-  fields.erase("spec");
-  return PackRecord(std::move(fields));
-}
+std::string EncodeJob(const job::JobRecord& record) { return EncodeRecord(record, &record.spec); }
 
-std::string EncodeRound(const job::RoundRecord& record) {
-  return PackRecord(Writer::Encode(record));
-}
+std::string EncodeRound(const job::RoundRecord& record) { return EncodeRecord(record); }
 
-std::string EncodeDecision(const job::DecisionRecord& record) {
-  return PackRecord(Writer::Encode(record));
-}
+std::string EncodeDecision(const job::DecisionRecord& record) { return EncodeRecord(record); }
+
+std::string EncodeNode(const job::NodeRecord& record) { return EncodeRecord(record); }
 
 absl::StatusOr<job::JobRecord> DecodeJob(std::string_view bytes) {
   return DecodeRecord<job::JobRecord>(bytes);
@@ -94,6 +116,10 @@ absl::StatusOr<job::RoundRecord> DecodeRound(std::string_view bytes) {
 
 absl::StatusOr<job::DecisionRecord> DecodeDecision(std::string_view bytes) {
   return DecodeRecord<job::DecisionRecord>(bytes);
+}
+
+absl::StatusOr<job::NodeRecord> DecodeNode(std::string_view bytes) {
+  return DecodeRecord<job::NodeRecord>(bytes);
 }
 
 }  // namespace tactus::codec

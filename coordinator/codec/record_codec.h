@@ -14,11 +14,13 @@ namespace tactus::codec {
 std::string EncodeJob(const job::JobRecord& record);
 std::string EncodeRound(const job::RoundRecord& record);
 std::string EncodeDecision(const job::DecisionRecord& record);
+std::string EncodeNode(const job::NodeRecord& record);
 
 // The reverse. A field that the bytes lack keeps its default; one that is unknown is ignored.
 // Errors: DataLoss, not such a record; FailedPrecondition, of a newer program.
 absl::StatusOr<job::JobRecord> DecodeJob(std::string_view bytes);
 absl::StatusOr<job::RoundRecord> DecodeRound(std::string_view bytes);
 absl::StatusOr<job::DecisionRecord> DecodeDecision(std::string_view bytes);
+absl::StatusOr<job::NodeRecord> DecodeNode(std::string_view bytes);
 
 }  // namespace tactus::codec

@@ -9,7 +9,7 @@
 namespace tactus::codec {
 
 template <>
-inline constexpr int kEnumMax<job::JobState> = static_cast<int>(job::JobState::kCancelled);
+inline constexpr int kEnumMax<job::JobState> = static_cast<int>(job::JobState::kPaused);
 template <>
 inline constexpr int kEnumMax<job::DeviceKind> = static_cast<int>(job::DeviceKind::kCuda);
 template <>
@@ -111,6 +111,7 @@ void Fields(auto& archive, Of<policies::PlannerOptions> auto& adapt) {
   archive("base_batch", adapt.base_batch);
   archive("optimizer", adapt.optimizer);
   archive("momentum", adapt.momentum);
+  archive("frozen", adapt.frozen);
 }
 
 void Fields(auto& archive, Of<job::JobSettings> auto& settings) {
@@ -118,6 +119,9 @@ void Fields(auto& archive, Of<job::JobSettings> auto& settings) {
   archive("workers_min", settings.workers_min);
   archive("workers_max", settings.workers_max);
   archive("device", settings.device);
+  archive("selector", settings.selector);
+  archive("tolerations", settings.tolerations);
+  archive("priority", settings.priority);
   archive("adapt", settings.adapt);
   archive("stop_train_loss", settings.stop_train_loss);
   archive("stop_epochs", settings.stop_epochs);
@@ -130,6 +134,19 @@ void Fields(auto& archive, Of<job::DeviceRecord> auto& device) {
   archive("kind", device.kind);
   archive("model", device.model);
   archive("emulated_speed", device.emulated_speed);
+  archive("uuid", device.uuid);
+  archive("memory_bytes", device.memory_bytes);
+}
+
+void Fields(auto& archive, Of<job::NodeTraits> auto& traits) {
+  archive("labels", traits.labels);
+  archive("taints", traits.taints);
+}
+
+void Fields(auto& archive, Of<job::NodeRecord> auto& node) {
+  archive("name", node.name);
+  archive("cordoned", node.cordoned);
+  archive("draining", node.draining);
 }
 
 void Fields(auto& archive, Of<job::MemberRecord> auto& member) {
@@ -142,6 +159,49 @@ void Fields(auto& archive, Of<job::MemberRecord> auto& member) {
 void Fields(auto& archive, Of<job::ArtifactRecord> auto& artifact) {
   archive("path", artifact.path);
   archive("size_bytes", artifact.size_bytes);
+  archive("sha256", artifact.sha256);
+}
+
+void Fields(auto& archive, Of<job::CheckpointRecord> auto& checkpoint) {
+  archive("sha256", checkpoint.sha256);
+  archive("size_bytes", checkpoint.size_bytes);
+  archive("rounds", checkpoint.rounds);
+}
+
+void Fields(auto& archive, Of<job::Suspension> auto& suspension) {
+  archive("pause", suspension.pause);
+  archive("reason", suspension.reason);
+  archive("secured", suspension.secured);
+}
+
+void Fields(auto& archive, Of<job::EvaluatedMessage> auto& message) {
+  archive("loss", message.loss);
+  archive("accuracy", message.accuracy);
+  archive("samples", message.samples);
+}
+
+void Fields(auto& archive, Of<job::FinishedMessage> auto& message) {
+  archive("reason", message.reason);
+  archive("rounds", message.rounds);
+  archive("samples", message.samples);
+  archive("samples_global", message.samples_global);
+  archive("epochs", message.epochs);
+  archive("train_loss", message.train_loss);
+  archive("train_seconds", message.train_seconds);
+  archive("files", message.files);
+  archive("parameters_hash", message.parameters_hash);
+  archive("suspended", message.suspended);
+}
+
+void Fields(auto& archive, Of<job::FinishedMember> auto& member) {
+  archive("rank", member.rank);
+  archive("message", member.message);
+}
+
+void Fields(auto& archive, Of<job::EndingRecord> auto& ending) {
+  archive("finished", ending.finished);
+  archive("artifacts", ending.artifacts);
+  archive("evaluated", ending.evaluated);
 }
 
 void Fields(auto& archive, Of<job::ResultRecord> auto& result) {
@@ -199,6 +259,12 @@ void Fields(auto& archive, Of<job::JobRecord> auto& record) {
   archive("newest_plan", record.newest_plan);
   archive("cancel_reason", record.cancel_reason);
   archive("discard", record.discard);
+  archive("ending", record.ending);
+  archive("suspension", record.suspension);
+  archive("checkpoint", record.checkpoint);
+  archive("elapsed_before_seconds", record.elapsed_before_seconds);
+  archive("group_start_time", record.group_start_time);
+  archive("suspensions", record.suspensions);
   archive("members", record.members);
   archive("progress", record.progress);
   archive("result", record.result);

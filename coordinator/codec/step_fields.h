@@ -35,6 +35,7 @@ inline constexpr const char* kKind<job::StopMessage> = "stop";
 void Fields(auto& archive, Of<job::StopMessage> auto& message) {
   archive("reason", message.reason);
   archive("discard", message.discard);
+  archive("suspend", message.suspend);
 }
 
 template <>
@@ -62,25 +63,9 @@ void Fields(auto& archive, Of<job::ReportMessage> auto& message) {
 
 template <>
 inline constexpr const char* kKind<job::EvaluatedMessage> = "evaluated";
-void Fields(auto& archive, Of<job::EvaluatedMessage> auto& message) {
-  archive("loss", message.loss);
-  archive("accuracy", message.accuracy);
-  archive("samples", message.samples);
-}
 
 template <>
 inline constexpr const char* kKind<job::FinishedMessage> = "finished";
-void Fields(auto& archive, Of<job::FinishedMessage> auto& message) {
-  archive("reason", message.reason);
-  archive("rounds", message.rounds);
-  archive("samples", message.samples);
-  archive("samples_global", message.samples_global);
-  archive("epochs", message.epochs);
-  archive("train_loss", message.train_loss);
-  archive("train_seconds", message.train_seconds);
-  archive("files", message.files);
-  archive("parameters_hash", message.parameters_hash);
-}
 
 template <>
 inline constexpr const char* kKind<job::FailedMessage> = "failed";
@@ -102,6 +87,7 @@ void Fields(auto& archive, Of<job::JobCancelled> auto& event) {
   archive("job", event.job);
   archive("reason", event.reason);
   archive("discard", event.discard);
+  archive("grace", event.grace);
 }
 
 template <>
@@ -111,6 +97,7 @@ void Fields(auto& archive, Of<job::NodeJoined> auto& event) {
   archive("devices", event.devices);
   archive("same_incarnation", event.same_incarnation);
   archive("running_workers", event.running_workers);
+  archive("traits", event.traits);
 }
 
 template <>
@@ -147,11 +134,37 @@ template <>
 inline constexpr const char* kKind<job::Ticked> = "ticked";
 void Fields(auto&, Of<job::Ticked> auto&) {}
 
+template <>
+inline constexpr const char* kKind<job::JobUpdated> = "job_updated";
+void Fields(auto& archive, Of<job::JobUpdated> auto& event) {
+  archive("job", event.job);
+  archive("spec", event.spec);
+  archive("settings", event.settings);
+  archive("labels", event.labels);
+  archive("needs_restart", event.needs_restart);
+}
+
+template <>
+inline constexpr const char* kKind<job::JobPaused> = "job_paused";
+void Fields(auto& archive, Of<job::JobPaused> auto& event) { archive("job", event.job); }
+
+template <>
+inline constexpr const char* kKind<job::JobResumed> = "job_resumed";
+void Fields(auto& archive, Of<job::JobResumed> auto& event) { archive("job", event.job); }
+
+template <>
+inline constexpr const char* kKind<job::NodeMarked> = "node_marked";
+void Fields(auto& archive, Of<job::NodeMarked> auto& event) { archive("node", event.node); }
+
 // ---- Actions
 
 template <>
 inline constexpr const char* kKind<job::PersistJob> = "persist_job";
 void Fields(auto& archive, Of<job::PersistJob> auto& action) { archive("record", action.record); }
+
+template <>
+inline constexpr const char* kKind<job::PersistNode> = "persist_node";
+void Fields(auto& archive, Of<job::PersistNode> auto& action) { archive("node", action.node); }
 
 template <>
 inline constexpr const char* kKind<job::PersistRound> = "persist_round";
@@ -173,6 +186,7 @@ void Fields(auto& archive, Of<job::StartWorker> auto& action) {
   archive("job_name", action.job_name);
   archive("spec", action.spec);
   archive("device", action.device);
+  archive("checkpoint", action.checkpoint);
 }
 
 template <>

@@ -32,6 +32,45 @@ constexpr const char* kSteps[] = {
     "  axis INTEGER NOT NULL,"
     "  record BLOB NOT NULL,"
     "  PRIMARY KEY (job, plan_version, axis)) WITHOUT ROWID;",
+    // The blobs come last, so that a search reads no page that only continues one. `labels` is
+    // PackLabels of job_columns.h; `blobs` is BlobsOf, one after the other. `rounds_limit`: the
+    // rounds kept are known to be no more. `forgotten`: jobs that are gone while some of their
+    // history is still there. `thinning`: see round_thinning.h.
+    "CREATE TABLE jobs_new ("
+    "  id INTEGER PRIMARY KEY,"
+    "  name TEXT NOT NULL UNIQUE,"
+    "  request_id TEXT UNIQUE,"
+    "  state INTEGER NOT NULL,"
+    "  is_final INTEGER NOT NULL,"
+    "  priority INTEGER NOT NULL,"
+    "  revision INTEGER NOT NULL,"
+    "  create_time INTEGER NOT NULL,"
+    "  update_time INTEGER NOT NULL,"
+    "  end_time INTEGER NOT NULL,"
+    "  rounds_limit INTEGER NOT NULL DEFAULT 9223372036854775807,"
+    "  labels BLOB NOT NULL,"
+    "  blobs TEXT NOT NULL,"
+    "  spec BLOB NOT NULL,"
+    "  record BLOB NOT NULL);"
+    "INSERT INTO jobs_new (id, name, request_id, state, is_final, priority, revision, create_time,"
+    "                      update_time, end_time, labels, blobs, spec, record) "
+    "  SELECT id, name, request_id, state, is_final, 0, revision, create_time, update_time,"
+    "         CASE is_final WHEN 1 THEN update_time ELSE 0 END, record_labels(record), '', spec,"
+    "         record FROM jobs;"
+    "DROP TABLE jobs;"
+    "ALTER TABLE jobs_new RENAME TO jobs;"
+    "CREATE INDEX jobs_unfinished ON jobs (id) WHERE is_final = 0;"
+    "CREATE INDEX jobs_by_create_time ON jobs (create_time);"
+    "CREATE INDEX jobs_over ON jobs (end_time) WHERE is_final = 1;"
+    "CREATE INDEX jobs_unthinned ON jobs (rounds_limit, end_time) WHERE is_final = 1;"
+    "CREATE TABLE nodes (name TEXT PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
+    "INSERT INTO meta VALUES ('server_id', hex(randomblob(16))), ('last_job_id', 0);"
+    "CREATE TABLE forgotten (job INTEGER PRIMARY KEY);"
+    "CREATE TABLE thinning ("
+    "  job INTEGER PRIMARY KEY,"
+    "  stride INTEGER NOT NULL,"
+    "  thinned_below INTEGER NOT NULL);",
 };
 
 absl::StatusOr<std::int64_t> Version(sqlite3* connection) {

@@ -10,7 +10,7 @@
 namespace tactus::store {
 
 // Step i brings version i to version i + 1. Steps that were released are never changed, only
-// followed.
+// followed. They call what AddSqlFunctions adds.
 std::span<const char* const> SchemaSteps();
 
 // Runs the steps that the database has not seen, each with its new version number (SQLite's

@@ -59,6 +59,57 @@ TEST(RecordCodecTest, EveryFieldOfADecisionComesBack) {
   EXPECT_EQ(Whole(*found), Whole(expected));
 }
 
+TEST(RecordCodecTest, EveryFieldOfANodeComesBack) {
+  const auto expected = Filled<job::NodeRecord>();
+
+  const absl::StatusOr<job::NodeRecord> found = DecodeNode(EncodeNode(expected));
+
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(Whole(*found), Whole(expected));
+}
+
+TEST(RecordCodecTest, ARecordThatWasMadeAsADocumentIsReadAlike) {
+  job::JobRecord expected = Filled<job::JobRecord>();
+  expected.spec.clear();
+  json document = Writer::Encode(expected);
+  document["encoding"] = 2;
+
+  const absl::StatusOr<job::JobRecord> found = DecodeJob(Cbor(document));
+
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(Whole(*found), Whole(expected));
+  EXPECT_EQ(json::from_cbor(EncodeJob(*found)).size(), document.size() - 1);  // all but the spec
+}
+
+TEST(RecordCodecTest, ARecordOfBeforeTheNewestFieldsKeepsTheirDefaults) {
+  job::JobRecord expected = Filled<job::JobRecord>();
+  expected.spec.clear();
+  json document = Writer::Encode(expected);
+  document["encoding"] = 2;
+  for (const char* field : {"ending", "suspension", "checkpoint", "elapsed_before_seconds",
+                            "group_start_time", "suspensions"}) {
+    ASSERT_EQ(document.erase(field), 1u) << field;
+  }
+  for (const char* field : {"selector", "tolerations", "priority"}) {
+    ASSERT_EQ(document["settings"].erase(field), 1u) << field;
+  }
+
+  const absl::StatusOr<job::JobRecord> found = DecodeJob(Cbor(document));
+
+  ASSERT_TRUE(found.ok()) << found.status();
+  const job::JobRecord defaults;
+  expected.ending = defaults.ending;
+  expected.suspension = defaults.suspension;
+  expected.checkpoint = defaults.checkpoint;
+  expected.elapsed_before_seconds = defaults.elapsed_before_seconds;
+  expected.group_start_time = defaults.group_start_time;
+  expected.suspensions = defaults.suspensions;
+  expected.settings.selector = defaults.settings.selector;
+  expected.settings.tolerations = defaults.settings.tolerations;
+  expected.settings.priority = defaults.settings.priority;
+  EXPECT_EQ(Whole(*found), Whole(expected));
+}
+
 TEST(RecordCodecTest, TheBatchAxisOfTheFirstEncodingIsTakenOver) {
   const std::string bytes = Cbor({{"encoding", 1},
                                   {"settings",
@@ -79,6 +130,24 @@ TEST(RecordCodecTest, TheBatchAxisOfTheFirstEncodingIsTakenOver) {
   EXPECT_EQ(adapt.batch.batch_max, 99u);
   EXPECT_EQ(adapt.base_batch, 17u);
   EXPECT_EQ(adapt.synchronization.policy, "every_step");
+}
+
+TEST(RecordCodecTest, NumbersOfEveryWidthComeBack) {
+  auto round = Filled<job::RoundRecord>();
+  job::JobRecord record;
+  for (int bits = 0; bits < 64; ++bits) {
+    for (const std::uint64_t number : {1ull << bits, (1ull << bits) - 1}) {
+      round.samples = number;
+      round.loss = std::ldexp(1.1, bits);
+      record.create_time = -static_cast<std::int64_t>(number);
+      record.settings.priority = static_cast<std::int32_t>(number >> 33) - (1 << 30);
+
+      EXPECT_EQ(DecodeRound(EncodeRound(round))->samples, number);
+      EXPECT_EQ(DecodeRound(EncodeRound(round))->loss, round.loss);
+      EXPECT_EQ(DecodeJob(EncodeJob(record))->create_time, record.create_time);
+      EXPECT_EQ(DecodeJob(EncodeJob(record))->settings.priority, record.settings.priority);
+    }
+  }
 }
 
 TEST(RecordCodecTest, NonFiniteLossesAndLargeNumbersComeBack) {
@@ -124,11 +193,25 @@ TEST(RecordCodecTest, DamagedRecordsAreDataLoss) {
       Cbor({{"encoding", 1}, {"state", -1}}),
       Cbor({{"encoding", 1}, {"progress", {{"plan", "none"}}}}),
       Cbor({{"encoding", 1}, {"members", {{{"worker", "x"}}}}}),
+      Cbor({{"encoding", 2}, {"name", 5}}),
+      Cbor({{"encoding", 2}, {"state", 9}}),
+      Cbor({{"encoding", 2}, {"settings", "none"}}),
+      Cbor({{"encoding", 2}, {"labels", {{"a", 5}}}}),
+      Cbor({{"encoding", 2}, {"discard", 1}}),
+      Cbor({{"encoding", 2}, {"members", {{{"worker", "x"}}}}}),
       EncodeJob(Filled<job::JobRecord>()).substr(0, 200),
       EncodeJob(Filled<job::JobRecord>()) + "x",
   };
   for (const std::string& bytes : cases) {
     EXPECT_EQ(DecodeJob(bytes).status().code(), absl::StatusCode::kDataLoss) << bytes;
+  }
+}
+
+TEST(RecordCodecPropertyTest, ACutRecordIsDataLossAtEveryLength) {
+  const std::string whole = EncodeJob(Filled<job::JobRecord>());
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    EXPECT_EQ(DecodeJob(whole.substr(0, size)).status().code(), absl::StatusCode::kDataLoss)
+        << size;
   }
 }
 

@@ -15,6 +15,9 @@ job::JobSettings FullSettings() {
           .workers_min = 2,
           .workers_max = 8,
           .device = job::DeviceKind::kCuda,
+          .selector = {{"zone", "a"}},
+          .tolerations = {"spot", "owner=vision"},
+          .priority = -7,
           .adapt = {.batch_policy = "abs",
                     .batch = {.per_worker = 17, .batch_min = 3, .batch_max = 4096},
                     .synchronization = {.policy = "delayed",
@@ -27,7 +30,8 @@ job::JobSettings FullSettings() {
                     .learning_rate_policy = "sqrt",
                     .base_batch = 34,
                     .optimizer = "lamb",
-                    .momentum = 0.5},
+                    .momentum = 0.5,
+                    .frozen = {policies::Axis::kBatch}},
           .stop_train_loss = 1.8,
           .stop_epochs = 20,
           .stop_time = Seconds(1800.5),
@@ -51,7 +55,7 @@ job::Progress FullProgress() {
 }
 
 job::ResultRecord FullResult() {
-  return {.artifacts = {{.path = "model.pt", .size_bytes = 1ull << 33},
+  return {.artifacts = {{.path = "model.pt", .size_bytes = 1ull << 33, .sha256 = HashOf('b')},
                         {.path = "summary.json", .size_bytes = 12}},
           .validation_loss = 1.5,
           .validation_accuracy = 0.75,
@@ -63,6 +67,22 @@ job::ResultRecord FullResult() {
           .train_seconds = 25,
           .stop_reason = "20 epochs",
           .utilisation = 0.9};
+}
+
+job::EndingRecord FullEnding() {
+  return {.finished = {{.rank = 1,
+                        .message = {.reason = "20 epochs",
+                                    .rounds = 100,
+                                    .samples = 1500,
+                                    .samples_global = 3077,
+                                    .epochs = 3,
+                                    .train_loss = 1.25,
+                                    .train_seconds = 25,
+                                    .files = {"model.pt"},
+                                    .parameters_hash = ~0ull,
+                                    .suspended = true}}},
+          .artifacts = {{.path = "model.pt", .size_bytes = 5, .sha256 = HashOf('c')}},
+          .evaluated = job::EvaluatedMessage{.loss = 1.5, .accuracy = 0.5, .samples = 9}};
 }
 
 void ExpectEqual(const policies::PlannerOptions& found, const policies::PlannerOptions& expected) {
@@ -81,6 +101,7 @@ void ExpectEqual(const policies::PlannerOptions& found, const policies::PlannerO
   EXPECT_EQ(found.base_batch, expected.base_batch);
   EXPECT_EQ(found.optimizer, expected.optimizer);
   EXPECT_EQ(found.momentum, expected.momentum);
+  EXPECT_EQ(found.frozen, expected.frozen);
 }
 
 void ExpectEqual(const job::JobSettings& found, const job::JobSettings& expected) {
@@ -88,6 +109,9 @@ void ExpectEqual(const job::JobSettings& found, const job::JobSettings& expected
   EXPECT_EQ(found.workers_min, expected.workers_min);
   EXPECT_EQ(found.workers_max, expected.workers_max);
   EXPECT_EQ(found.device, expected.device);
+  EXPECT_EQ(found.selector, expected.selector);
+  EXPECT_EQ(found.tolerations, expected.tolerations);
+  EXPECT_EQ(found.priority, expected.priority);
   ExpectEqual(found.adapt, expected.adapt);
   EXPECT_EQ(found.stop_train_loss, expected.stop_train_loss);
   EXPECT_EQ(found.stop_epochs, expected.stop_epochs);
@@ -115,12 +139,18 @@ void ExpectEqual(const job::Progress& found, const job::Progress& expected) {
   }
 }
 
-void ExpectEqual(const job::ResultRecord& found, const job::ResultRecord& expected) {
-  ASSERT_EQ(found.artifacts.size(), expected.artifacts.size());
-  for (std::size_t i = 0; i < found.artifacts.size(); ++i) {
-    EXPECT_EQ(found.artifacts[i].path, expected.artifacts[i].path);
-    EXPECT_EQ(found.artifacts[i].size_bytes, expected.artifacts[i].size_bytes);
+void ExpectEqual(const std::vector<job::ArtifactRecord>& found,
+                 const std::vector<job::ArtifactRecord>& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(found[i].path, expected[i].path);
+    EXPECT_EQ(found[i].size_bytes, expected[i].size_bytes);
+    EXPECT_EQ(found[i].sha256, expected[i].sha256);
   }
+}
+
+void ExpectEqual(const job::ResultRecord& found, const job::ResultRecord& expected) {
+  ExpectEqual(found.artifacts, expected.artifacts);
   EXPECT_EQ(found.validation_loss, expected.validation_loss);
   EXPECT_EQ(found.validation_accuracy, expected.validation_accuracy);
   EXPECT_EQ(found.validation_samples, expected.validation_samples);
@@ -143,7 +173,42 @@ void ExpectEqualMembers(const job::JobRecord& found, const job::JobRecord& expec
   }
 }
 
+void ExpectEqual(const job::EndingRecord& found, const job::EndingRecord& expected) {
+  ASSERT_EQ(found.finished.size(), expected.finished.size());
+  for (std::size_t i = 0; i < found.finished.size(); ++i) {
+    EXPECT_EQ(found.finished[i].rank, expected.finished[i].rank);
+    EXPECT_EQ(found.finished[i].message.reason, expected.finished[i].message.reason);
+    EXPECT_EQ(found.finished[i].message.files, expected.finished[i].message.files);
+    EXPECT_EQ(found.finished[i].message.suspended, expected.finished[i].message.suspended);
+  }
+  ExpectEqual(found.artifacts, expected.artifacts);
+  ASSERT_EQ(found.evaluated.has_value(), expected.evaluated.has_value());
+  if (found.evaluated) {
+    EXPECT_EQ(found.evaluated->loss, expected.evaluated->loss);
+  }
+}
+
+void ExpectEqualSuspensions(const job::JobRecord& found, const job::JobRecord& expected) {
+  ASSERT_EQ(found.suspension.has_value(), expected.suspension.has_value());
+  if (found.suspension) {
+    EXPECT_EQ(found.suspension->pause, expected.suspension->pause);
+    EXPECT_EQ(found.suspension->reason, expected.suspension->reason);
+    EXPECT_EQ(found.suspension->secured, expected.suspension->secured);
+  }
+  ASSERT_EQ(found.checkpoint.has_value(), expected.checkpoint.has_value());
+  if (found.checkpoint) {
+    EXPECT_EQ(found.checkpoint->sha256, expected.checkpoint->sha256);
+    EXPECT_EQ(found.checkpoint->size_bytes, expected.checkpoint->size_bytes);
+    EXPECT_EQ(found.checkpoint->rounds, expected.checkpoint->rounds);
+  }
+  EXPECT_EQ(found.elapsed_before_seconds, expected.elapsed_before_seconds);
+  EXPECT_EQ(found.group_start_time, expected.group_start_time);
+  EXPECT_EQ(found.suspensions, expected.suspensions);
+}
+
 }  // namespace
+
+std::string HashOf(char digit) { return std::string(64, digit); }
 
 job::JobRecord FullJob() {
   return {
@@ -169,7 +234,13 @@ job::JobRecord FullJob() {
       .result = FullResult(),
       .newest_plan = {.version = 9, .batch_sizes = {3, 0, 5}, .reason = "speeds changed"},
       .cancel_reason = "by hand",
-      .discard = true};
+      .discard = true,
+      .ending = FullEnding(),
+      .suspension = job::Suspension{.pause = true, .reason = Binary("by hand"), .secured = true},
+      .checkpoint = job::CheckpointRecord{.sha256 = HashOf('a'), .size_bytes = 77, .rounds = 99},
+      .elapsed_before_seconds = 12.5,
+      .group_start_time = 1'700'000'001'500'000'000,
+      .suspensions = 3};
 }
 
 job::JobRecord SmallJob(std::uint64_t id) {
@@ -239,6 +310,8 @@ void ExpectEqual(const job::JobRecord& found, const job::JobRecord& expected) {
   EXPECT_EQ(found.newest_plan, expected.newest_plan);
   EXPECT_EQ(found.cancel_reason, expected.cancel_reason);
   EXPECT_EQ(found.discard, expected.discard);
+  ExpectEqual(found.ending, expected.ending);
+  ExpectEqualSuspensions(found, expected);
   ASSERT_EQ(found.result.has_value(), expected.result.has_value());
   if (found.result) ExpectEqual(*found.result, *expected.result);
 }

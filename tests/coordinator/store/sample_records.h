@@ -3,10 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "coordinator/job/records.h"
 
 namespace tactus::store {
+
+// What may stand for a SHA-256: `digit` 64 times.
+std::string HashOf(char digit);
 
 // Every field differs from its default; strings hold zeros and bytes that are not UTF-8.
 job::JobRecord FullJob();

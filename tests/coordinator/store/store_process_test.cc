@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <functional>
 
 #include "coordinator/store/store.h"
@@ -112,29 +113,106 @@ TEST(StoreProcessTest, AFolderOrFileThatIsNotWritableIsPermissionDenied) {
   ASSERT_EQ(chmod(folder.path().c_str(), 0755), 0);
 }
 
-TEST(StoreProcessTest, AFullDiskIsResourceExhaustedAndLeavesWhatWasThere) {
-  const TemporaryFolder folder;
-  const std::string path = folder.File("db");
-
-  const int code = ExitCodeOf([&] {
+// Runs `body` on a store with job 1 in a process whose files may not grow above `bytes`; the code
+// is that of the status that `body` returns, -1 when the store cannot be written afterwards.
+int CodeOnAFullDisk(const std::string& path, rlim_t bytes,
+                    const std::function<absl::Status(Store&)>& body) {
+  return ExitCodeOf([&] {
     absl::StatusOr<std::unique_ptr<Store>> store = Store::Open(path);
-    if (!store.ok() || !(*store)->Write({.jobs = {SmallJob(1)}, .rounds = {}}).ok()) return -1;
+    if (!store.ok() || !(*store)->Write({.jobs = {SmallJob(1)}}).ok()) return -1;
     signal(SIGXFSZ, SIG_IGN);
-    const rlimit limit{.rlim_cur = 1 << 20, .rlim_max = 1 << 20};
+    const rlimit limit{.rlim_cur = bytes, .rlim_max = RLIM_INFINITY};
     if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return -1;
+    const absl::Status status = body(**store);
+    if (!(*store)->Write({.jobs = {SmallJob(3)}}).ok()) return -1;
+    return static_cast<int>(status.code());
+  });
+}
+
+TEST(StoreProcessTest, AFullDiskIsResourceExhaustedAndLeavesWhatWasThere) {
+  struct Case {
+    const char* what = nullptr;
+    std::function<absl::Status(Store&)> body{};
+  };
+  job::JobRecord big = SmallJob(2);
+  big.spec.assign(2 << 20, 'x');
+  WriteBatch many{.jobs = {SmallJob(2)}};
+  for (std::uint64_t i = 0; i < 10000; ++i) {
+    many.rounds.push_back(Round(2, i));
+    many.nodes.push_back({.name = std::string(100, 'n') + std::to_string(i), .cordoned = true});
+    many.decisions.push_back(DecisionOf(2, i, policies::Axis::kBatch));
+  }
+  const WriteBatch nodes{.jobs = {SmallJob(2)}, .nodes = many.nodes};
+  const WriteBatch decisions{.jobs = {SmallJob(2)}, .decisions = many.decisions};
+  const Case cases[] = {
+      {"a big job", [&](Store& store) { return store.Write({.jobs = {big}}); }},
+      {"rounds", [&](Store& store) { return store.Write(many); }},
+      {"nodes", [&](Store& store) { return store.Write(nodes); }},
+      {"decisions", [&](Store& store) { return store.Write(decisions); }},
+  };
+  for (const Case& one : cases) {
+    const TemporaryFolder folder;
+    const std::string path = folder.File("db");
+
+    EXPECT_EQ(CodeOnAFullDisk(path, 1 << 20, one.body),
+              static_cast<int>(absl::StatusCode::kResourceExhausted))
+        << one.what;
+
+    const absl::StatusOr<std::unique_ptr<Store>> store = Store::Open(path);
+    ASSERT_TRUE(store.ok()) << store.status();
+    EXPECT_TRUE((*store)->FindJob("job-1").ok());
+    EXPECT_FALSE((*store)->FindJob("job-2").ok());
+    EXPECT_TRUE((*store)->FindJob("job-3").ok());
+    EXPECT_EQ((*store)->Nodes()->size(), 0u);
+    EXPECT_EQ(*(*store)->CheckIntegrity(), std::vector<std::string>{});
+  }
+}
+
+TEST(StoreProcessTest, ABackupThatDoesNotFitLeavesNoFile) {
+  const TemporaryFolder folder;
+  const TemporaryFolder copies;
+  {
+    const absl::StatusOr<std::unique_ptr<Store>> store = Store::Open(folder.File("db"));
     job::JobRecord big = SmallJob(2);
     big.spec.assign(2 << 20, 'x');
-    const absl::Status status = (*store)->Write({.jobs = {big}, .rounds = {}});
-    if (!(*store)->Write({.jobs = {SmallJob(3)}, .rounds = {}}).ok()) return -1;
-    return static_cast<int>(status.code());
+    ASSERT_TRUE((*store)->Write({.jobs = {big}}).ok());
+  }
+
+  const int code = CodeOnAFullDisk(folder.File("db"), 1 << 20,
+                                   [&](Store& store) { return store.Backup(copies.File("copy")); });
+
+  EXPECT_EQ(code, static_cast<int>(absl::StatusCode::kResourceExhausted));
+  EXPECT_TRUE(std::filesystem::is_empty(copies.path()));
+}
+
+TEST(StoreProcessTest, PruningOnAFullDiskIsAllOrNothing) {
+  const TemporaryFolder folder;
+  job::JobRecord over = SmallJob(2);
+  over.state = job::JobState::kSucceeded;
+  over.end_time = 1;
+  over.spec.assign(2 << 20, 'x');
+  {
+    const absl::StatusOr<std::unique_ptr<Store>> store = Store::Open(folder.File("db"));
+    WriteBatch batch{.jobs = {over}};
+    for (std::uint64_t i = 0; i < 20000; ++i) batch.rounds.push_back(Round(2, i));
+    ASSERT_TRUE((*store)->Write(batch).ok());
+  }
+
+  // Room for the two small jobs in the log, and not for a piece of pruning between them.
+  const int code = CodeOnAFullDisk(folder.File("db"), 80 << 10, [&](Store& store) {
+    std::vector<std::string> gone;
+    const absl::StatusOr<bool> more = store.Prune({.age = Duration(1)}, 1000, gone);
+    return gone.empty() ? more.status() : absl::OkStatus();
   });
 
   EXPECT_EQ(code, static_cast<int>(absl::StatusCode::kResourceExhausted));
-  const absl::StatusOr<std::unique_ptr<Store>> store = Store::Open(path);
-  ASSERT_TRUE(store.ok()) << store.status();
-  EXPECT_TRUE((*store)->FindJob("job-1").ok());
-  EXPECT_FALSE((*store)->FindJob("job-2").ok());
-  EXPECT_TRUE((*store)->FindJob("job-3").ok());
+  const absl::StatusOr<std::unique_ptr<Store>> store = Store::Open(folder.File("db"));
+  EXPECT_TRUE((*store)->FindJob("job-2").ok());
+  EXPECT_EQ(*(*store)->CheckIntegrity(), std::vector<std::string>{});
+  std::vector<std::string> gone;
+  while (*(*store)->Prune({.age = Duration(1)}, 1000, gone)) {
+  }
+  EXPECT_EQ(gone, std::vector<std::string>{"job-2"});
 }
 
 }  // namespace

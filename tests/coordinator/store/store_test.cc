@@ -127,7 +127,8 @@ TEST(StoreTest, JobsAreListedNewestFirstPageByPage) {
   std::vector<std::size_t> sizes;
   std::string token;
   do {
-    const absl::StatusOr<Page<job::JobRecord>> page = store->ListJobs(3, token);
+    const absl::StatusOr<Page<job::JobRecord>> page =
+        store->ListJobs({.page_size = 3, .page_token = token});
     ASSERT_TRUE(page.ok()) << page.status();
     for (const job::JobRecord& record : page->items) ids.push_back(record.id.value);
     sizes.push_back(page->items.size());
@@ -142,7 +143,7 @@ TEST(StoreTest, APageThatEndsExactlyAtTheLastItemIsTheLast) {
   const std::unique_ptr<Store> store = OpenOrDie(":memory:");
   for (std::uint64_t id = 1; id <= 3; ++id) Put(*store, SmallJob(id));
 
-  EXPECT_EQ(store->ListJobs(3, "")->next, "");
+  EXPECT_EQ(store->ListJobs({.page_size = 3})->next, "");
   EXPECT_EQ(store->ListRounds(JobId{1}, 3, "")->items.size(), 0u);
 }
 
@@ -154,7 +155,8 @@ TEST(StoreTest, PagesNeitherRepeatNorSkipWhenJobsArriveInBetween) {
   std::string token;
   std::uint64_t arriving = 11;
   do {
-    const absl::StatusOr<Page<job::JobRecord>> page = store->ListJobs(4, token);
+    const absl::StatusOr<Page<job::JobRecord>> page =
+        store->ListJobs({.page_size = 4, .page_token = token});
     ASSERT_TRUE(page.ok()) << page.status();
     for (const job::JobRecord& record : page->items) seen.insert(record.id.value);
     token = page->next;
@@ -245,47 +247,46 @@ TEST(StoreTest, DecisionsAreListedByPlanAndAxisPageByPageAndByJob) {
                                                                  {12, Axis::kBatch}}));
 }
 
-TEST(StoreTest, AFileOfTheFirstSchemaKeepsItsJobsAndTakesDecisions) {
-  const TemporaryFolder folder;
-  const std::string path = folder.File("db");
-  {
-    const std::unique_ptr<Store> store = OpenOrDie(path);
-    ASSERT_TRUE(store->Write({.jobs = {SmallJob(4)}, .rounds = {Round(4, 0)}}).ok());
-  }
-  RunSql(path, "DROP TABLE decisions; PRAGMA user_version = 1");
-
-  const std::unique_ptr<Store> store = OpenOrDie(path);
-
-  EXPECT_TRUE(store->FindJob("job-4").ok());
-  EXPECT_EQ(store->ListRounds(JobId{4}, 10, "")->items.size(), 1u);
-  ASSERT_TRUE(store->Write({.decisions = {DecisionOf(4, 1, policies::Axis::kBatch)}}).ok());
-  EXPECT_EQ(store->ListDecisions(JobId{4}, 10, "")->items.size(), 1u);
-}
-
 TEST(StoreTest, ATokenThatIsNotOursIsInvalid) {
   const std::unique_ptr<Store> store = OpenOrDie(":memory:");
-  const std::string bad[] = {"x",
-                             "jobs-below-",
-                             "jobs-below--3",
-                             "jobs-below-3x",
-                             "rounds-1-above-2",
-                             "decisions-1-above-2",
-                             "jobs-below-99999999999999999999"};
-  for (const std::string& token : bad) {
-    EXPECT_EQ(store->ListJobs(3, token).status().code(), absl::StatusCode::kInvalidArgument)
-        << token;
-    EXPECT_EQ(store->ListDecisions(JobId{2}, 3, token).status().code(),
-              absl::StatusCode::kInvalidArgument)
-        << token;
-    EXPECT_EQ(store->ListRounds(JobId{2}, 3, token).status().code(),
-              absl::StatusCode::kInvalidArgument)
-        << token;
+  const std::unique_ptr<Store> other = OpenOrDie(":memory:");
+  for (std::uint64_t id = 1; id <= 3; ++id) {
+    const WriteBatch batch{.jobs = {SmallJob(id)},
+                           .rounds = {Round(1, id)},
+                           .decisions = {DecisionOf(1, id, policies::Axis::kBatch)}};
+    ASSERT_TRUE(store->Write(batch).ok());
+    ASSERT_TRUE(other->Write(batch).ok());
   }
+  const std::string jobs = store->ListJobs({.page_size = 1})->next;
+  const std::string rounds = store->ListRounds(JobId{1}, 1, "")->next;
+  const std::string decisions = store->ListDecisions(JobId{1}, 1, "")->next;
+  ASSERT_TRUE(store->ListJobs({.page_size = 1, .page_token = jobs}).ok());
+  ASSERT_TRUE(store->ListRounds(JobId{1}, 1, rounds).ok());
+  ASSERT_TRUE(store->ListDecisions(JobId{1}, 1, decisions).ok());
+  const auto expect_refused = [](const absl::Status& status, const std::string& why) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_TRUE(std::string(status.message()).starts_with("page_token: " + why)) << status;
+  };
+
+  for (const std::string& token : {std::string("x"), std::string("00"), jobs.substr(2), jobs + "00",
+                                   std::string(10000, '0')}) {
+    expect_refused(store->ListJobs({.page_token = token}).status(), "not a");
+    expect_refused(store->ListRounds(JobId{1}, 3, token).status(), "not a");
+    expect_refused(store->ListDecisions(JobId{1}, 3, token).status(), "not a");
+  }
+  expect_refused(other->ListJobs({.page_token = jobs}).status(), "of another server");
+  expect_refused(other->ListRounds(JobId{1}, 1, rounds).status(), "of another server");
+  expect_refused(store->ListJobs({.page_token = jobs, .filter = "priority=0"}).status(),
+                 "of another listing");
+  expect_refused(store->ListJobs({.page_token = jobs, .order_by = "name"}).status(),
+                 "of another listing");
+  expect_refused(store->ListRounds(JobId{2}, 1, rounds).status(), "of another listing");
+  expect_refused(store->ListRounds(JobId{1}, 1, decisions).status(), "of another listing");
 }
 
 TEST(StoreTest, UnfinishedJobsAreThoseOfNoFinalStateById) {
   const std::unique_ptr<Store> store = OpenOrDie(":memory:");
-  for (std::uint64_t id = 7; id >= 1; --id) {
+  for (std::uint64_t id = 9; id >= 1; --id) {
     job::JobRecord record = SmallJob(id);
     record.state = static_cast<job::JobState>(id - 1);
     Put(*store, record);
@@ -296,7 +297,7 @@ TEST(StoreTest, UnfinishedJobsAreThoseOfNoFinalStateById) {
   ASSERT_TRUE(found.ok()) << found.status();
   std::vector<std::uint64_t> ids;
   for (const job::JobRecord& record : *found) ids.push_back(record.id.value);
-  EXPECT_EQ(ids, (std::vector<std::uint64_t>{1, 2, 3, 4}));
+  EXPECT_EQ(ids, (std::vector<std::uint64_t>{1, 2, 3, 4, 8, 9}));  // SUSPENDING and PAUSED last
 }
 
 TEST(StoreTest, LastJobIdIsZeroBeforeTheFirstJob) {
@@ -330,7 +331,7 @@ TEST(StoreTest, ADamagedRecordIsDataLossAndTheOthersAreStillRead) {
   const std::unique_ptr<Store> store = OpenOrDie(folder.File("db"));
 
   EXPECT_EQ(store->FindJob("job-1").status().code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(store->ListJobs(5, "").status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(store->ListJobs({.page_size = 5}).status().code(), absl::StatusCode::kDataLoss);
   ExpectEqual(*store->FindJob("job-2"), SmallJob(2));
 }
 

@@ -1,0 +1,99 @@
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "coordinator/store/schema.h"
+#include "coordinator/store/sql_functions.h"
+#include "coordinator/store/sqlite_store.h"
+
+namespace tactus::store {
+namespace {
+
+constexpr int kBusyTimeoutMs = 1000;
+constexpr std::int64_t kRewrittenMax = 256 << 20;  // bytes; about a second
+
+// Exclusive before the first access: no second process, and no shared memory beside the file.
+// auto_vacuum counts only in a file that is still empty. 32 MiB of cache hold the indices of some
+// 100,000 jobs; the log goes back to 64 MiB after a longer transaction.
+constexpr const char* kSettings =
+    "PRAGMA locking_mode = EXCLUSIVE;"
+    "PRAGMA auto_vacuum = INCREMENTAL;"
+    "PRAGMA journal_mode = WAL;"
+    "PRAGMA synchronous = FULL;"
+    "PRAGMA cache_size = -32768;"
+    "PRAGMA journal_size_limit = 67108864;"
+    "BEGIN EXCLUSIVE; COMMIT";
+
+// SQLite tries once more without creating the file, and that attempt says "not found" where the
+// folder is there but not writable.
+absl::Status CannotOpen(const std::string& path, const absl::Status& status) {
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::absolute(path, error).parent_path();
+  if (absl::IsNotFound(status) && std::filesystem::is_directory(folder, error)) {
+    return absl::PermissionDeniedError(path + ": the folder is not writable");
+  }
+  return status;
+}
+
+absl::StatusOr<Connection> Connect(const std::string& path) {
+  sqlite3* opened = nullptr;
+  const int code = sqlite3_open_v2(
+      path.c_str(), &opened,
+      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
+      nullptr);
+  Connection connection(opened);  // to be closed even when it failed
+  if (code != SQLITE_OK) return CannotOpen(path, ConnectionStatus(opened, code, path));
+  if (sqlite3_db_readonly(opened, "main") == 1) {
+    return absl::PermissionDeniedError(path + ": not writable");
+  }
+  return connection;
+}
+
+// A file of before the third schema cannot give space back unless it is written anew, once. It
+// works as well where that fails or the file is large: free pages are used again.
+absl::Status AllowShrinking(sqlite3* connection) {
+  Statements statements(connection);
+  const absl::StatusOr<std::int64_t> kind = statements.Number("PRAGMA auto_vacuum", 0);
+  if (!kind.ok() || *kind != 0) return kind.status();
+  const absl::StatusOr<std::int64_t> pages = statements.Number("PRAGMA page_count", 0);
+  if (!pages.ok()) return pages.status();
+  const absl::StatusOr<std::int64_t> page_size = statements.Number("PRAGMA page_size", 0);
+  if (!page_size.ok()) return page_size.status();
+  if (*pages > kRewrittenMax / std::max<std::int64_t>(1, *page_size)) return absl::OkStatus();
+  Execute(connection, "PRAGMA auto_vacuum = INCREMENTAL; VACUUM").IgnoreError();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ServerId(sqlite3* connection) {
+  absl::StatusOr<Statement> query =
+      Statement::Prepare(connection, "SELECT value FROM meta WHERE key = 'server_id'");
+  if (!query.ok()) return query.status();
+  const absl::StatusOr<bool> row = query->Step();
+  if (!row.ok()) return row.status();
+  if (!*row) return absl::DataLossError("store: the database has no server id");
+  return query->ColumnBytes(0);
+}
+
+absl::Status Annotate(const std::string& path, const absl::Status& status) {
+  return absl::Status(status.code(), path + ": " + std::string(status.message()));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path) {
+  absl::StatusOr<Connection> connection = Connect(path);
+  if (!connection.ok()) return connection.status();
+  sqlite3* const db = connection->get();
+  sqlite3_busy_timeout(db, kBusyTimeoutMs);
+  absl::Status status = AddSqlFunctions(db);
+  if (status.ok()) status = Execute(db, kSettings);
+  if (status.ok()) status = Migrate(db, SchemaSteps());
+  if (status.ok()) status = AllowShrinking(db);
+  if (!status.ok()) return Annotate(path, status);
+  absl::StatusOr<std::string> server_id = ServerId(db);
+  if (!server_id.ok()) return Annotate(path, server_id.status());
+  return std::make_unique<SqliteStore>(*std::move(connection), *std::move(server_id));
+}
+
+}  // namespace tactus::store

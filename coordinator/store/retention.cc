@@ -1,0 +1,181 @@
+#include "coordinator/store/retention.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace tactus::store {
+namespace {
+
+constexpr std::int64_t kPieceRows = 4000;  // some 10 ms
+constexpr std::int64_t kFreePagesKept = 256;
+constexpr std::int64_t kPagesReturned = 512;  // in a piece
+
+constexpr const char* kForgottenJob = "SELECT job FROM forgotten ORDER BY job LIMIT 1";
+constexpr const char* kDeleteRounds =
+    "DELETE FROM rounds WHERE job = ?1 AND round IN ("
+    "  SELECT round FROM rounds WHERE job = ?1 LIMIT ?2)";
+constexpr const char* kDeleteDecisions =
+    "DELETE FROM decisions WHERE job = ?1 AND (plan_version, axis) IN ("
+    "  SELECT plan_version, axis FROM decisions WHERE job = ?1 LIMIT ?2)";
+constexpr const char* kOldestOver =
+    "SELECT id, name FROM jobs WHERE is_final = 1 AND end_time < ?1 ORDER BY end_time, id LIMIT 1";
+constexpr const char* kUnthinned =
+    "SELECT id FROM jobs WHERE is_final = 1 AND rounds_limit > ?1 AND end_time < ?2 LIMIT 1";
+constexpr const char* kNextUnfinished =
+    "SELECT id FROM jobs WHERE is_final = 0 AND id > ?1 ORDER BY id LIMIT 1";
+
+std::int64_t Clamped(std::uint64_t value, std::int64_t least) {
+  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() / 2);
+  return std::max(least, static_cast<std::int64_t>(std::min(value, kMost)));
+}
+
+}  // namespace
+
+absl::StatusOr<bool> HistoryPruner::Piece(const Retention& retention, job::WallTime now,
+                                          std::vector<std::string>& gone) {
+  budget_ = kPieceRows;
+  more_ = false;
+  std::vector<std::string> names;
+  absl::Status status = statements_.Transact([&] { return Stages(retention, now, names); });
+  if (!status.ok()) return status;
+  gone.insert(gone.end(), names.begin(), names.end());
+  if (!more_) status = ReturnSpace();
+  if (!status.ok()) return status;
+  return more_;
+}
+
+absl::Status HistoryPruner::Stages(const Retention& retention, job::WallTime now,
+                                   std::vector<std::string>& gone) {
+  absl::Status status = SweepForgotten();
+  for (bool found = true; status.ok() && found && budget_ > 0;) {
+    status = ForgetOldest(now - retention.age.count(), gone, found);
+    if (status.ok() && found) status = SweepForgotten();
+  }
+  if (status.ok()) status = ThinFinished(retention, now);
+  if (status.ok()) status = ThinUnfinished(retention);
+  if (status.ok()) status = ForgetAboveSize(retention.bytes, gone);
+  if (budget_ <= 0) more_ = true;
+  return status;
+}
+
+absl::Status HistoryPruner::Delete(std::int64_t job) {
+  budget_ = kPieceRows;
+  return statements_.Transact([&] {
+    const absl::Status status = Forget(job);
+    return status.ok() ? SweepForgotten() : status;
+  });
+}
+
+absl::Status HistoryPruner::Forget(std::int64_t job) {
+  absl::Status status = statements_.Run("DELETE FROM jobs WHERE id = ?1", job);
+  if (!status.ok()) return status;
+  if (sqlite3_changes64(statements_.connection()) == 0) {
+    return absl::NotFoundError("job " + std::to_string(job) + ": no such job");
+  }
+  budget_ -= 4;
+  status = statements_.Run("INSERT OR IGNORE INTO forgotten VALUES (?1)", job);
+  if (!status.ok()) return status;
+  // An id is never given again, whatever was deleted.
+  return statements_.Run("UPDATE meta SET value = max(value, ?1) WHERE key = 'last_job_id'", job);
+}
+
+absl::Status HistoryPruner::ForgetOldest(job::WallTime ended_before, std::vector<std::string>& gone,
+                                         bool& found) {
+  const absl::StatusOr<Statement*> query = statements_.Bind(kOldestOver, ended_before);
+  if (!query.ok()) return query.status();
+  const absl::StatusOr<bool> row = (*query)->Step();
+  if (!row.ok()) return row.status();
+  found = *row;
+  if (!found) return absl::OkStatus();
+  const std::int64_t job = (*query)->ColumnInt(0);
+  gone.push_back((*query)->ColumnBytes(1));
+  (*query)->Reset();
+  return Forget(job);
+}
+
+absl::Status HistoryPruner::SweepForgotten() {
+  while (budget_ > 0) {
+    const absl::StatusOr<std::int64_t> job = statements_.Number(kForgottenJob, -1);
+    if (!job.ok() || *job < 0) return job.status();
+    for (const char* sql : {kDeleteRounds, kDeleteDecisions}) {
+      const std::int64_t limit = budget_;
+      const absl::Status status = statements_.Run(sql, *job, limit);
+      if (!status.ok()) return status;
+      budget_ -= sqlite3_changes64(statements_.connection());
+      if (budget_ <= 0) return absl::OkStatus();
+    }
+    budget_ -= 2;
+    absl::Status status = statements_.Run("DELETE FROM thinning WHERE job = ?1", *job);
+    if (status.ok()) status = statements_.Run("DELETE FROM forgotten WHERE job = ?1", *job);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HistoryPruner::ForgetAboveSize(std::uint64_t bytes, std::vector<std::string>& gone) {
+  const absl::StatusOr<std::int64_t> page_size = statements_.Number("PRAGMA page_size", 0);
+  if (!page_size.ok()) return page_size.status();
+  const std::int64_t pages_max = Clamped(bytes, 0) / std::max<std::int64_t>(1, *page_size);
+  while (budget_ > 0) {
+    const absl::StatusOr<std::int64_t> pages = statements_.Number("PRAGMA page_count", 0);
+    if (!pages.ok()) return pages.status();
+    const absl::StatusOr<std::int64_t> free = statements_.Number("PRAGMA freelist_count", 0);
+    if (!free.ok()) return free.status();
+    if (*pages - *free <= pages_max) return absl::OkStatus();
+    bool found = false;
+    absl::Status status = ForgetOldest(std::numeric_limits<std::int64_t>::max(), gone, found);
+    if (!status.ok() || !found) return status;
+    status = SweepForgotten();
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HistoryPruner::ThinFinished(const Retention& retention, job::WallTime now) {
+  const std::int64_t rounds_max = Clamped(retention.rounds_max, 2);
+  const std::int64_t ended_before = now - retention.full_rounds.count();
+  while (budget_ > 0) {
+    const absl::StatusOr<std::int64_t> job =
+        statements_.Number(kUnthinned, -1, rounds_max, ended_before);
+    if (!job.ok() || *job < 0) return job.status();
+    bool done = false;
+    absl::Status status = finished_thinning_.Thin(*job, rounds_max, budget_, done);
+    if (!status.ok() || !done) return status;
+    budget_ -= 1;
+    status = statements_.Run("UPDATE jobs SET rounds_limit = ?2 WHERE id = ?1", *job, rounds_max);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HistoryPruner::ThinUnfinished(const Retention& retention) {
+  const std::int64_t rounds_max = Clamped(retention.running_rounds_max, 16);
+  while (budget_ > 0) {
+    const absl::StatusOr<std::int64_t> job = statements_.Number(kNextUnfinished, -1, unfinished_);
+    if (!job.ok()) return job.status();
+    unfinished_ = *job;  // -1: the pass is over, the next begins anew
+    if (*job < 0) return absl::OkStatus();
+    const absl::Status status = ThinRunning(statements_, *job, rounds_max, budget_);
+    if (!status.ok()) return status;
+    if (budget_ <= 0) --unfinished_;  // perhaps not done with this one
+  }
+  return absl::OkStatus();
+}
+
+// Pages that are free are used again first; the file shrinks only by what is far more than that.
+absl::Status HistoryPruner::ReturnSpace() {
+  const absl::StatusOr<std::int64_t> kind = statements_.Number("PRAGMA auto_vacuum", 0);
+  if (!kind.ok() || *kind != 2) return kind.status();  // 2: incremental
+  const absl::StatusOr<std::int64_t> pages = statements_.Number("PRAGMA page_count", 0);
+  if (!pages.ok()) return pages.status();
+  const absl::StatusOr<std::int64_t> free = statements_.Number("PRAGMA freelist_count", 0);
+  if (!free.ok()) return free.status();
+  const std::int64_t excess = *free - std::max(kFreePagesKept, *pages / 10);
+  if (excess <= 0) return absl::OkStatus();
+  more_ = excess > kPagesReturned;
+  return Execute(
+      statements_.connection(),
+      "PRAGMA incremental_vacuum(" + std::to_string(std::min(excess, kPagesReturned)) + ")");
+}
+
+}  // namespace tactus::store

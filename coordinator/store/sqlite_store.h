@@ -1,0 +1,69 @@
+// The store over one SQLite connection.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "coordinator/store/retention.h"
+#include "coordinator/store/sqlite_connection.h"
+#include "coordinator/store/statements.h"
+#include "coordinator/store/store.h"
+
+namespace tactus::store {
+
+class SqliteStore final : public Store {
+ public:
+  // A connection that was brought up to date, with AddSqlFunctions.
+  //   server_id  the database's, for page tokens
+  SqliteStore(Connection connection, std::string server_id)
+      : connection_(std::move(connection)), server_id_(std::move(server_id)) {}
+
+  absl::Status Write(const WriteBatch& batch) override;
+  absl::StatusOr<job::JobRecord> FindJob(const std::string& name) override;
+  absl::StatusOr<job::JobRecord> FindJobByRequest(const std::string& request_id) override;
+  absl::StatusOr<Page<job::JobRecord>> ListJobs(const JobQuery& query) override;
+  absl::StatusOr<std::vector<job::JobRecord>> UnfinishedJobs() override;
+  absl::StatusOr<Page<job::RoundRecord>> ListRounds(JobId job, int page_size,
+                                                    const std::string& page_token) override;
+  absl::StatusOr<Page<job::DecisionRecord>> ListDecisions(JobId job, int page_size,
+                                                          const std::string& page_token) override;
+  absl::StatusOr<std::vector<job::RoundRecord>> SampleRounds(JobId job, int points_max) override;
+  absl::StatusOr<std::uint64_t> LastJobId() override;
+  absl::StatusOr<std::vector<job::NodeRecord>> Nodes() override;
+  absl::Status DeleteJob(JobId job) override;
+  absl::StatusOr<std::vector<std::string>> BlobsInUse() override;
+  absl::StatusOr<bool> Prune(const Retention& retention, job::WallTime now,
+                             std::vector<std::string>& gone) override;
+  absl::Status Backup(const std::string& path) override;
+  absl::StatusOr<std::vector<std::string>> CheckIntegrity() override;
+
+ private:
+  // A page of a job's history.
+  struct HistoryPage {
+    const char* sql = nullptr;  // job, number, second, limit -> record
+    std::string query{};        // what a token of it belongs to
+    JobId job{};
+    int page_size = 1;
+    const std::string& page_token;
+  };
+
+  absl::Status PutAll(const WriteBatch& batch);
+  absl::Status PutJob(const job::JobRecord& record);
+  absl::Status PutNode(const job::NodeRecord& record);
+  absl::StatusOr<job::JobRecord> FindOne(const char* sql, const std::string& key,
+                                         const std::string& what);
+  absl::StatusOr<std::vector<job::JobRecord>> ReadJobs(const std::vector<std::int64_t>& ids);
+  template <typename Decode, typename Place>
+  auto ListHistory(const HistoryPage& asked, const Decode& decode, const Place& place)
+      -> absl::StatusOr<Page<typename decltype(decode(""))::value_type>>;
+
+  const Connection connection_;  // outlives the statements
+  const std::string server_id_;
+  Statements statements_{connection_.get()};
+  HistoryPruner pruner_{statements_};
+};
+
+}  // namespace tactus::store

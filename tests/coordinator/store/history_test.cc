@@ -1,0 +1,300 @@
+// What is kept of jobs and rounds, and for how long.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+
+#include "coordinator/store/store.h"
+#include "tests/coordinator/store/sample_records.h"
+#include "tests/coordinator/store/temporary_folder.h"
+
+namespace tactus::store {
+namespace {
+
+constexpr job::WallTime kNow = 1'800'000'000'000'000'000;
+
+std::unique_ptr<Store> OpenOrDie(const std::string& path) {
+  absl::StatusOr<std::unique_ptr<Store>> store = Store::Open(path);
+  EXPECT_TRUE(store.ok()) << store.status();
+  return *std::move(store);
+}
+
+// A job that ended `ago` before kNow.
+job::JobRecord EndedJob(std::uint64_t id, Duration ago) {
+  job::JobRecord record = SmallJob(id);
+  record.state = job::JobState::kSucceeded;
+  record.end_time = kNow - ago.count();
+  return record;
+}
+
+void PutRounds(Store& store, std::uint64_t job, std::uint64_t from, std::uint64_t to) {
+  WriteBatch batch;
+  for (std::uint64_t round = from; round < to; ++round) batch.rounds.push_back(Round(job, round));
+  ASSERT_TRUE(store.Write(batch).ok());
+}
+
+std::vector<std::uint64_t> RoundsOf(Store& store, std::uint64_t job) {
+  std::vector<std::uint64_t> rounds;
+  std::string token;
+  do {
+    const auto page = store.ListRounds(JobId{job}, 10000, token);
+    EXPECT_TRUE(page.ok()) << page.status();
+    for (const job::RoundRecord& record : page->items) rounds.push_back(record.round);
+    token = page->next;
+  } while (!token.empty());
+  return rounds;
+}
+
+// Prunes until there is nothing more to do; returns the jobs that went.
+std::vector<std::string> PruneAll(Store& store, const Retention& retention) {
+  std::vector<std::string> gone;
+  for (int pieces = 0; pieces < 10000; ++pieces) {
+    const absl::StatusOr<bool> more = store.Prune(retention, kNow, gone);
+    EXPECT_TRUE(more.ok()) << more.status();
+    if (!more.ok() || !*more) return gone;
+  }
+  ADD_FAILURE() << "there is always more to prune";
+  return gone;
+}
+
+// The longest distance between neighbours.
+std::uint64_t LongestGap(const std::vector<std::uint64_t>& rounds) {
+  std::uint64_t longest = 0;
+  for (std::size_t i = 1; i < rounds.size(); ++i) {
+    longest = std::max(longest, rounds[i] - rounds[i - 1]);
+  }
+  return longest;
+}
+
+TEST(SampleRoundsTest, FewRoundsAreAllGiven) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  PutRounds(*store, 1, 5, 15);
+
+  EXPECT_EQ(store->SampleRounds(JobId{1}, 10)->size(), 10u);
+  EXPECT_EQ(store->SampleRounds(JobId{2}, 10)->size(), 0u);
+}
+
+TEST(SampleRoundsTest, ManyAreSpreadEvenlyFromTheFirstToTheLast) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  PutRounds(*store, 1, 7, 1008);
+  PutRounds(*store, 2, 0, 10);
+  for (const int points_max : {2, 3, 11, 999, 1000}) {
+    const auto points = store->SampleRounds(JobId{1}, points_max);
+
+    ASSERT_TRUE(points.ok()) << points.status();
+    ASSERT_EQ(points->size(), static_cast<std::size_t>(points_max));
+    std::vector<std::uint64_t> rounds;
+    for (const job::RoundRecord& record : *points) rounds.push_back(record.round);
+    EXPECT_EQ(rounds.front(), 7u);
+    EXPECT_EQ(rounds.back(), 1007u);
+    EXPECT_LE(LongestGap(rounds), 1000u / static_cast<unsigned>(points_max - 1) + 1);
+    ExpectEqual(points->back(), Round(1, 1007));
+  }
+}
+
+TEST(SampleRoundsTest, GapsGiveNoRoundTwice) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  PutRounds(*store, 1, 0, 50);
+  PutRounds(*store, 1, 100000, 100050);
+
+  const auto points = store->SampleRounds(JobId{1}, 60);
+
+  std::set<std::uint64_t> rounds;
+  for (const job::RoundRecord& record : *points) {
+    EXPECT_TRUE(rounds.insert(record.round).second) << record.round;
+  }
+  EXPECT_TRUE(rounds.contains(0));
+  EXPECT_TRUE(rounds.contains(100049));
+}
+
+TEST(NodesTest, WhatUsersSaidOfANodeIsKeptUntilTheyTakeItBack) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  ASSERT_TRUE(store
+                  ->Write({.nodes = {{.name = "b", .cordoned = true},
+                                     {.name = "a", .cordoned = true, .draining = true},
+                                     {.name = "c", .cordoned = true}}})
+                  .ok());
+  ASSERT_TRUE(store->Write({.nodes = {{.name = "c"}, {.name = "never"}}}).ok());
+
+  const auto nodes = store->Nodes();
+
+  ASSERT_TRUE(nodes.ok()) << nodes.status();
+  ASSERT_EQ(nodes->size(), 2u);
+  EXPECT_EQ((*nodes)[0].name, "a");
+  EXPECT_TRUE((*nodes)[0].draining);
+  EXPECT_EQ((*nodes)[1].name, "b");
+  EXPECT_TRUE((*nodes)[1].cordoned);
+  EXPECT_FALSE((*nodes)[1].draining);
+}
+
+TEST(DeleteJobTest, AJobGoesWithItsHistoryAndItsIdIsNotGivenAgain) {
+  const TemporaryFolder folder;
+  {
+    const std::unique_ptr<Store> store = OpenOrDie(folder.File("db"));
+    ASSERT_TRUE(store
+                    ->Write({.jobs = {EndedJob(1, Seconds(1)), EndedJob(2, Seconds(1))},
+                             .decisions = {DecisionOf(2, 1, policies::Axis::kBatch)}})
+                    .ok());
+    PutRounds(*store, 1, 0, 3);
+    PutRounds(*store, 2, 0, 9000);  // more than one piece
+
+    EXPECT_TRUE(store->DeleteJob(JobId{2}).ok());
+
+    EXPECT_EQ(store->FindJob("job-2").status().code(), absl::StatusCode::kNotFound);
+    EXPECT_EQ(RoundsOf(*store, 2).size(), 0u);
+    EXPECT_EQ(store->SampleRounds(JobId{2}, 5)->size(), 0u);
+    EXPECT_EQ(store->ListDecisions(JobId{2}, 5, "")->items.size(), 0u);
+    EXPECT_EQ(RoundsOf(*store, 1).size(), 3u);
+    EXPECT_EQ(store->DeleteJob(JobId{2}).code(), absl::StatusCode::kNotFound);
+    EXPECT_EQ(*store->CheckIntegrity(), std::vector<std::string>{});
+  }
+  const std::unique_ptr<Store> store = OpenOrDie(folder.File("db"));
+
+  EXPECT_EQ(*store->LastJobId(), 2u);
+  EXPECT_EQ(RoundsOf(*store, 2).size(), 0u);
+  EXPECT_EQ(PruneAll(*store, {}), std::vector<std::string>{});
+  EXPECT_EQ(RoundsOf(*store, 2).size(), 0u);
+  EXPECT_EQ(*store->CheckIntegrity(), std::vector<std::string>{});
+}
+
+TEST(BlobsInUseTest, TheyAreThoseOfTheJobsThatAreThere) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  job::JobRecord with_model = SmallJob(9);
+  with_model.spec = "model sha256:" + HashOf('d');
+  ASSERT_TRUE(store->Write({.jobs = {FullJob(), with_model, SmallJob(10)}}).ok());
+
+  EXPECT_EQ(*store->BlobsInUse(),
+            (std::vector<std::string>{HashOf('a'), HashOf('b'), HashOf('c'), HashOf('d')}));
+  job::JobRecord changed = FullJob();
+  changed.checkpoint->sha256 = HashOf('e');
+  ASSERT_TRUE(store->Write({.jobs = {changed}}).ok());
+  ASSERT_TRUE(store->DeleteJob(JobId{9}).ok());
+  EXPECT_EQ(*store->BlobsInUse(),
+            (std::vector<std::string>{HashOf('b'), HashOf('c'), HashOf('e')}));
+}
+
+TEST(PruneTest, JobsThatEndedLongAgoGoAndTheOthersStay) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  job::JobRecord running = SmallJob(3);
+  running.state = job::JobState::kRunning;
+  running.create_time = 1;
+  const Retention retention{.age = Seconds(100)};
+  ASSERT_TRUE(store
+                  ->Write({.jobs = {EndedJob(1, Seconds(101)), EndedJob(2, Seconds(99)), running,
+                                    EndedJob(4, Seconds(300))},
+                           .decisions = {DecisionOf(4, 1, policies::Axis::kBatch)}})
+                  .ok());
+  PutRounds(*store, 1, 0, 9000);
+  PutRounds(*store, 2, 0, 10);
+
+  EXPECT_EQ(PruneAll(*store, retention), (std::vector<std::string>{"job-4", "job-1"}));
+
+  EXPECT_EQ(store->ListJobs({})->items.size(), 2u);
+  EXPECT_EQ(RoundsOf(*store, 1).size(), 0u);
+  EXPECT_EQ(RoundsOf(*store, 2).size(), 10u);
+  EXPECT_EQ(*store->CheckIntegrity(), std::vector<std::string>{});
+  EXPECT_EQ(PruneAll(*store, retention), std::vector<std::string>{});
+}
+
+TEST(PruneTest, RoundsOfJobsThatEndedAreThinnedEvenlyAfterAWhile) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  const Retention retention{.full_rounds = Seconds(50), .rounds_max = 100};
+  ASSERT_TRUE(store
+                  ->Write({.jobs = {EndedJob(1, Seconds(51)), EndedJob(2, Seconds(49)),
+                                    EndedJob(3, Seconds(60)), EndedJob(4, Seconds(60))}})
+                  .ok());
+  PutRounds(*store, 1, 10, 20011);
+  PutRounds(*store, 2, 0, 500);
+  PutRounds(*store, 3, 0, 100);
+
+  EXPECT_EQ(PruneAll(*store, retention), std::vector<std::string>{});
+
+  const std::vector<std::uint64_t> rounds = RoundsOf(*store, 1);
+  EXPECT_EQ(rounds.size(), 100u);
+  EXPECT_EQ(rounds.front(), 10u);
+  EXPECT_EQ(rounds.back(), 20010u);
+  EXPECT_LE(LongestGap(rounds), 204u);
+  EXPECT_EQ(RoundsOf(*store, 2).size(), 500u);
+  EXPECT_EQ(RoundsOf(*store, 3).size(), 100u);
+  EXPECT_EQ(PruneAll(*store, retention), std::vector<std::string>{});
+  EXPECT_EQ(RoundsOf(*store, 1), rounds);
+}
+
+TEST(PruneTest, ALowerLimitThinsAgain) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  ASSERT_TRUE(store->Write({.jobs = {EndedJob(1, Seconds(60))}}).ok());
+  PutRounds(*store, 1, 0, 1000);
+
+  PruneAll(*store, {.full_rounds = Seconds(50), .rounds_max = 100});
+  PruneAll(*store, {.full_rounds = Seconds(50), .rounds_max = 2});
+
+  EXPECT_EQ(RoundsOf(*store, 1), (std::vector<std::uint64_t>{0, 999}));
+}
+
+TEST(PruneTest, OldRoundsOfARunningJobAreThinnedAndTheNewestHalfIsWhole) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  const Retention retention{.running_rounds_max = 1000};
+  ASSERT_TRUE(store->Write({.jobs = {SmallJob(1), SmallJob(2)}}).ok());
+  PutRounds(*store, 2, 0, 1000);
+  std::uint64_t last = 3;
+  for (const std::uint64_t added : {900, 300, 5, 5000, 20000, 1, 3000}) {
+    PutRounds(*store, 1, last, last + added);
+    last += added;
+
+    EXPECT_EQ(PruneAll(*store, retention), std::vector<std::string>{});
+
+    const std::vector<std::uint64_t> rounds = RoundsOf(*store, 1);
+    EXPECT_LE(rounds.size(), 1000u);
+    EXPECT_GE(rounds.size(), std::min<std::uint64_t>(last - 3, 650));
+    EXPECT_EQ(rounds.front(), 3u);
+    EXPECT_EQ(rounds.back(), last - 1);
+    EXPECT_EQ(rounds[rounds.size() - 500], last - 500);
+    EXPECT_LE(LongestGap(rounds), 2 * (last / 480 + 1));
+  }
+  EXPECT_EQ(RoundsOf(*store, 2).size(), 1000u);
+}
+
+TEST(PruneTest, APieceIsBounded) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  ASSERT_TRUE(store->Write({.jobs = {EndedJob(1, Seconds(60))}}).ok());
+  PutRounds(*store, 1, 0, 20000);
+  const Retention retention{.full_rounds = Seconds(50), .rounds_max = 2};
+  std::vector<std::string> gone;
+
+  EXPECT_TRUE(*store->Prune(retention, kNow, gone));
+
+  const std::size_t left = RoundsOf(*store, 1).size();
+  EXPECT_LT(left, 20000u);
+  EXPECT_GE(left, 15000u);
+}
+
+TEST(PruneTest, AboveItsSizeTheOldestJobsGoAndTheFileShrinks) {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("db");
+  std::unique_ptr<Store> store = OpenOrDie(path);
+  job::JobRecord running = SmallJob(99);
+  ASSERT_TRUE(store->Write({.jobs = {running}}).ok());
+  for (std::uint64_t id = 1; id <= 10; ++id) {
+    job::JobRecord record = EndedJob(id, Seconds(static_cast<double>(100 * id)));
+    record.spec.assign(1 << 20, 'x');
+    ASSERT_TRUE(store->Write({.jobs = {record}}).ok());
+  }
+
+  // 10 MiB and some pages are there; the last to end is 1, the first is 10.
+  EXPECT_EQ(PruneAll(*store, {.bytes = 20 << 20}), std::vector<std::string>{});
+  EXPECT_EQ(
+      PruneAll(*store, {.bytes = 4 << 20}),
+      (std::vector<std::string>{"job-10", "job-9", "job-8", "job-7", "job-6", "job-5", "job-4"}));
+
+  EXPECT_EQ(store->ListJobs({})->items.size(), 4u);
+  store.reset();
+  EXPECT_LT(std::filesystem::file_size(path), 6u << 20);
+  EXPECT_GT(std::filesystem::file_size(path), 3u << 20);
+  store = OpenOrDie(path);
+  EXPECT_EQ(PruneAll(*store, {.bytes = 1}), (std::vector<std::string>{"job-3", "job-2", "job-1"}));
+  EXPECT_TRUE(store->FindJob("job-99").ok());  // never one that goes on
+}
+
+}  // namespace
+}  // namespace tactus::store
