@@ -1,5 +1,6 @@
 #include "agent/daemon/agent.h"
 
+#include <signal.h>
 #include <stdlib.h>
 
 #include <algorithm>
@@ -7,7 +8,6 @@
 #include <system_error>
 #include <utility>
 
-#include "agent/daemon/worker_environment.h"
 #include "runtime/logging.h"
 
 namespace tactus::agent {
@@ -20,22 +20,16 @@ using tactus::agent::v1::ToAgent;
 
 namespace {
 
-// A worker that ends may overlap the next one on its device, but not for ever.
-constexpr std::size_t kWorkersPerDeviceMax = 4;
-constexpr std::size_t kJobIdBytesMax = 200;
 // Of the 107 bytes of a Unix socket's path, what "/18446744073709551615.sock" leaves.
 constexpr std::size_t kSocketFolderBytesMax = 81;
 constexpr Duration kGoodbyeLimit = Seconds(1);
 constexpr Duration kGraceMax = Seconds(3600);
-constexpr int kExitCannotStart = 127;  // as a shell has it
+// What a worker may be sent before it runs; more is never due.
+constexpr std::size_t kMessagesHeldMax = 16;
 
-bool IsJobId(const std::string& id) {
-  const auto allowed = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_' || c == '.';
-  };
-  return !id.empty() && id.size() <= kJobIdBytesMax && id.front() != '.' &&
-         std::ranges::all_of(id, allowed);
+// As of a process that SIGTERM ended.
+WorkerExit StoppedEarly() {
+  return {.exit_code = -1, .signal = SIGTERM, .log_tail = "agent: stopped before it was started"};
 }
 
 Hello MakeHello(const AgentOptions& options, std::uint64_t incarnation) {
@@ -50,7 +44,11 @@ Hello MakeHello(const AgentOptions& options, std::uint64_t incarnation) {
     added->set_kind(device.cuda ? tactus::v1::DEVICE_KIND_CUDA : tactus::v1::DEVICE_KIND_CPU);
     added->set_model(device.model);
     added->set_emulated_speed(device.emulated_speed);
+    added->set_uuid(device.uuid);
+    added->set_memory_bytes(device.memory_bytes);
   }
+  hello.mutable_labels()->insert(options.labels.begin(), options.labels.end());
+  for (const std::string& taint : options.taints) hello.add_taints(taint);
   return hello;
 }
 
@@ -87,8 +85,10 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Open(runtime::ControlThread& contr
                                                    runtime::AgentMetrics& metrics,
                                                    const AgentOptions& options,
                                                    std::uint64_t incarnation) {
-  const absl::Status folder = runtime::MakeWritableFolder(options.state_folder + "/jobs");
-  if (!folder.ok()) return folder;
+  for (const char* folder : {"/jobs", "/blobs"}) {
+    const absl::Status status = runtime::MakeWritableFolder(options.state_folder + folder);
+    if (!status.ok()) return status;
+  }
   absl::StatusOr<runtime::LockFile> lock =
       runtime::LockFile::Acquire(options.state_folder + "/agent.lock");
   if (!lock.ok()) return lock.status();
@@ -106,18 +106,19 @@ Agent::Agent(runtime::ControlThread& control, runtime::AgentMetrics& metrics, Ag
       lock_(std::move(lock)),
       socket_folder_(std::move(socket_folder)),
       channel_(MakeChannel(options_.coordinator)),
+      blobs_(control, channel_, {.folder = options_.state_folder + "/blobs"}),
       uploader_(control, channel_, {.initial = Seconds(0.2), .max = Seconds(5)}),
       link_(control, {.channel = channel_, .hello = MakeHello(options_, incarnation)},
-            {.running_workers =
-                 [this] {
-                   std::vector<std::uint64_t> ids;
-                   for (const auto& [id, worker] : workers_) ids.push_back(id.value);
-                   return ids;
-                 },
+            {.running_workers = [this] { return RunningWorkers(); },
              .message = [this](const ToAgent& message) { OnMessage(message); },
              .connected = [this](bool connected) { metrics_.SetConnected(connected); },
-             .dropped = [this](std::uint64_t reports) { metrics_.CountReportsDropped(reports); }}),
-      stop_timer_(control) {}
+             .dropped = [this](std::uint64_t reports) { metrics_.CountReportsDropped(reports); },
+             .refused =
+                 [this](const absl::Status& status) {
+                   if (refused_) refused_(status);
+                 }}),
+      stop_timer_(control),
+      output_timer_(control) {}
 
 Agent::~Agent() {
   workers_.clear();
@@ -125,85 +126,32 @@ Agent::~Agent() {
   std::filesystem::remove_all(socket_folder_, ignored);
 }
 
-void Agent::Start() { link_.Start(); }
+void Agent::Start(std::function<void(const absl::Status& status)> refused) {
+  refused_ = std::move(refused);
+  link_.Start();
+}
 
 void Agent::OnMessage(const ToAgent& message) {
   if (message.has_start_worker()) return StartWorker(message.start_worker());
-  if (message.has_to_worker()) {
-    const auto found = workers_.find(WorkerId{message.to_worker().worker_id()});
-    // A worker that has just ended: its exit is on the way up.
-    if (found != workers_.end()) found->second->Send(message.to_worker().message());
-  } else if (message.has_stop_worker()) {
-    const auto found = workers_.find(WorkerId{message.stop_worker().worker_id()});
-    if (found != workers_.end()) found->second->Stop(Grace(message.stop_worker().grace()));
+  if (message.has_stop_worker()) return OnStopWorker(message.stop_worker());
+  if (!message.has_to_worker()) return;
+  const WorkerId id{message.to_worker().worker_id()};
+  const auto running = workers_.find(id);
+  const auto preparing = preparing_.find(id);
+  // Neither: it has just ended, and its exit is on the way up.
+  if (running != workers_.end()) {
+    running->second.worker->Send(message.to_worker().message());
+  } else if (preparing != preparing_.end() &&
+             preparing->second.messages.size() < kMessagesHeldMax) {
+    preparing->second.messages.push_back(message.to_worker().message());
   }
 }
 
-void Agent::StartWorker(const tactus::agent::v1::StartWorker& request) {
-  const absl::Status status = TryStartWorker(request);
-  if (status.ok()) return metrics_.SetWorkers(workers_.size());
-  const std::string reason = "agent: " + std::string(status.message());
-  Logger("agent")->error("worker not started worker={} job={} reason={}", request.worker_id(),
-                         Quoted(request.start().job_id()), Quoted(reason));
-  SendExit(WorkerId{request.worker_id()}, {.exit_code = kExitCannotStart, .log_tail = reason});
-}
-
-absl::Status Agent::TryStartWorker(const tactus::agent::v1::StartWorker& request) {
+void Agent::OnStopWorker(const tactus::agent::v1::StopWorker& request) {
   const WorkerId id{request.worker_id()};
-  if (stopping_) return absl::UnavailableError("it is being stopped");
-  if (workers_.contains(id)) return absl::AlreadyExistsError("the worker runs already");
-  const absl::StatusOr<Worker::Options> options = Prepare(request);
-  if (!options.ok()) return options.status();
-  absl::StatusOr<std::unique_ptr<Worker>> worker = Worker::Start(
-      control_, *options,
-      {.said = [this,
-                id](tactus::v1::FromWorker message) { return OnSaid(id, std::move(message)); },
-       .exited = [this, id](const WorkerExit& exit) { OnExited(id, exit); }});
-  if (!worker.ok()) return worker.status();
-  workers_[id] = *std::move(worker);
-  Logger("agent")->info("worker started worker={} job={} device={}", id.value,
-                        options->start.job_id(), options->start.device());
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Worker::Options> Agent::Prepare(
-    const tactus::agent::v1::StartWorker& request) const {
-  const std::string& job = request.start().job_id();
-  if (!IsJobId(job))
-    return absl::InvalidArgumentError("job id: allowed are 1 to 200 of [A-Za-z0-9._-]");
-  const auto device =
-      std::ranges::find(options_.devices, request.start().device(), &DeviceOptions::name);
-  if (device == options_.devices.end()) {
-    return absl::NotFoundError("device '" + request.start().device() + "': not on node " +
-                               options_.node);
-  }
-  if (workers_.size() >= kWorkersPerDeviceMax * options_.devices.size()) {
-    return absl::ResourceExhaustedError(std::to_string(workers_.size()) + " workers run already");
-  }
-  const std::string folder = options_.state_folder + "/jobs/" + job;
-  absl::Status status = runtime::MakeWritableFolder(folder + "/result");
-  if (!status.ok()) return status;
-
-  const std::string id = std::to_string(request.worker_id());
-  Worker::Options options;
-  options.id = WorkerId{request.worker_id()};
-  options.socket_path = socket_folder_ + "/" + id + ".sock";
-  options.start = request.start();
-  options.start.set_worker_id(request.worker_id());
-  options.start.set_address(options_.address);
-  options.start.set_output_directory(folder + "/result");
-  options.start.set_emulated_speed(device->emulated_speed);
-  options.start.set_emulated_cpu_factor(options_.emulated_cpu_factor);
-  options.command = {.arguments = {options_.worker_binary, "--socket", options.socket_path},
-                     .environment = WorkerEnvironment(
-                         options_.environment,
-                         {.job_id = job,
-                          .control_socket = options.socket_path,
-                          .local_rank = static_cast<std::size_t>(device - options_.devices.begin()),
-                          .local_world_size = options_.devices.size(),
-                          .threads = device->cuda ? 0 : options_.threads_per_cpu_device}),
-                     .log_path = folder + "/worker-" + id + ".log"};
-  return options;
+  const auto running = workers_.find(id);
+  if (running != workers_.end()) return running->second.worker->Stop(Grace(request.grace()));
+  if (preparing_.contains(id)) GiveUpPreparing(id, StoppedEarly());
 }
 
 bool Agent::OnSaid(WorkerId worker, tactus::v1::FromWorker message) {
@@ -215,7 +163,7 @@ bool Agent::OnSaid(WorkerId worker, tactus::v1::FromWorker message) {
   if (!link_.Send(up, importance)) return false;
   const auto found = workers_.find(worker);
   if (up.from_worker().message().has_finished() && found != workers_.end()) {
-    UploadResult(*found->second, up.from_worker().message().finished());
+    UploadResult(*found->second.worker, up.from_worker().message().finished());
   }
   return true;
 }
@@ -249,6 +197,11 @@ void Agent::FailWorker(WorkerId worker, const std::string& reason) {
 }
 
 void Agent::OnExited(WorkerId worker, const WorkerExit& exit) {
+  const auto found = workers_.find(worker);
+  if (found != workers_.end()) {
+    SendOutput(*found->second.worker, found->second.output.TakeAll());
+    for (const std::uint64_t pin : found->second.pins) blobs_.Release(pin);
+  }
   SendExit(worker, exit);
   // Called from within the worker: it goes when it is no longer on the stack.
   control_.Post([this, worker] {
@@ -270,8 +223,11 @@ void Agent::SendExit(WorkerId worker, const WorkerExit& exit) {
 }
 
 void Agent::Stop(Duration grace, std::function<void()> done) {
-  for (const auto& [id, worker] : workers_) worker->Stop(stopping_ ? Duration(0) : grace);
+  for (const auto& [id, running] : workers_) {
+    running.worker->Stop(stopping_ ? Duration(0) : grace);
+  }
   if (std::exchange(stopping_, true)) return;
+  while (!preparing_.empty()) GiveUpPreparing(preparing_.begin()->first, StoppedEarly());
   stopped_ = std::move(done);
   // Workers are killed at the same time; whatever else is open is not waited for.
   stop_timer_.After(grace + kGoodbyeLimit, [this] {

@@ -7,12 +7,17 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "agent/daemon/artifact_upload.h"
+#include "agent/daemon/blob_cache.h"
 #include "agent/daemon/coordinator_link.h"
+#include "agent/daemon/log_pieces.h"
 #include "agent/daemon/options.h"
 #include "agent/daemon/worker.h"
+#include "agent/daemon/worker_references.h"
 #include "base/id.h"
 #include "base/time.h"
 #include "runtime/control_thread.h"
@@ -21,8 +26,8 @@
 
 namespace tactus::agent {
 
-// Ties together the link, the workers and the uploads. Decides nothing about training. Used on the
-// control thread alone, but for Open.
+// Ties together the link, the workers, the files they need and the files they make. Decides nothing
+// about training. Used on the control thread alone, but for Open.
 class Agent {
  public:
   // Makes and locks the state folder, and a folder for sockets. `incarnation` is drawn at random by
@@ -38,8 +43,9 @@ class Agent {
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
-  // Dials the coordinator.
-  void Start();
+  // Dials the coordinator. `refused`, where given, is called once when that does not work with an
+  // agent of this version, and will not be dialled again: the agent is to be stopped.
+  void Start(std::function<void(const absl::Status& status)> refused = {});
 
   // Ends the workers, kindly first, lets uploads finish as long as `grace`, says goodbye and calls
   // `done`, on the control thread. A second call kills at once.
@@ -49,11 +55,37 @@ class Agent {
   Agent(runtime::ControlThread& control, runtime::AgentMetrics& metrics, AgentOptions options,
         std::uint64_t incarnation, runtime::LockFile lock, std::string socket_folder);
 
+  // A worker that runs.
+  struct Running {
+    std::unique_ptr<Worker> worker{};
+    LogPieces output{};
+    std::vector<std::uint64_t> pins{};  // of the blobs that it reads
+  };
+  // A worker that waits for files.
+  struct Preparing {
+    Worker::Options options{};
+    std::vector<std::uint64_t> pins{};
+    std::size_t missing = 0;
+    std::vector<tactus::v1::ToWorker> messages{};  // for it, in the meantime
+  };
+
   void OnMessage(const tactus::agent::v1::ToAgent& message);
+  void OnStopWorker(const tactus::agent::v1::StopWorker& request);
   void StartWorker(const tactus::agent::v1::StartWorker& request);
   absl::Status TryStartWorker(const tactus::agent::v1::StartWorker& request);
   // Makes the job's folders and fills in what only the agent knows.
   absl::StatusOr<Worker::Options> Prepare(const tactus::agent::v1::StartWorker& request) const;
+  // Fetches the files that it names by their hashes.
+  void FetchFor(WorkerId id, const std::vector<BlobReference>& references);
+  void OnFetched(WorkerId id, const BlobReference& reference,
+                 const absl::StatusOr<std::string>& path);
+  absl::Status Launch(Preparing prepared);
+  void GiveUpPreparing(WorkerId id, const WorkerExit& exit);
+  void FailStart(WorkerId id, const std::string& job, const absl::Status& status);
+  std::vector<std::uint64_t> RunningWorkers() const;
+  void OnWrote(WorkerId worker, std::string_view output);
+  void FlushOutput();
+  void SendOutput(const Worker& worker, std::vector<LogPieces::Piece> pieces);
   bool OnSaid(WorkerId worker, tactus::v1::FromWorker message);
   void OnExited(WorkerId worker, const WorkerExit& exit);
   void UploadResult(const Worker& worker, const tactus::v1::Finished& finished);
@@ -68,12 +100,17 @@ class Agent {
   const runtime::LockFile lock_;
   const std::string socket_folder_;
   const std::shared_ptr<grpc::Channel> channel_;  // shared by link and uploader
-  std::map<WorkerId, std::unique_ptr<Worker>> workers_;
+  BlobCache blobs_;
+  std::map<WorkerId, Preparing> preparing_;
+  std::map<WorkerId, Running> workers_;
   ArtifactUploader uploader_;
   CoordinatorLink link_;
   bool stopping_ = false;
   bool closing_ = false;  // the link is on its way out
   runtime::Timer stop_timer_;
+  runtime::Timer output_timer_;
+  bool output_due_ = false;  // the timer runs
+  std::function<void(const absl::Status& status)> refused_;
   std::function<void()> stopped_;
 };
 

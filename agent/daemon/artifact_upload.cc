@@ -2,6 +2,7 @@
 
 #include <grpcpp/support/sync_stream.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <filesystem>
@@ -9,10 +10,12 @@
 #include <system_error>
 #include <utility>
 
+#include "agent/daemon/transfer.h"
 #include "runtime/logging.h"
-#include "runtime/now.h"
+#include "runtime/sha256.h"
 #include "runtime/status.h"
 #include "tactus/agent/v1/session.grpc.pb.h"
+#include "tactus/v1/artifacts.grpc.pb.h"
 
 namespace tactus::agent {
 namespace {
@@ -23,45 +26,66 @@ using tactus::agent::v1::UploadArtifactResponse;
 
 constexpr std::size_t kChunkBytes = 1u << 20;
 constexpr std::size_t kPathBytesMax = 255;
-constexpr int kAttemptsMax = 5;
 // A transfer may take a minute, and a second for every MiB.
 constexpr std::chrono::seconds kDeadlineBase{60};
+constexpr std::chrono::seconds kQuestionLimit{30};
 
-// One attempt; blocks.
-absl::Status Transfer(AgentSession::Stub& stub, const ArtifactFile& file,
-                      grpc::ClientContext& context) {
-  const std::filesystem::path path = std::filesystem::path(file.folder) / file.path;
-  std::error_code error;
-  const std::uintmax_t size = std::filesystem::file_size(path, error);
-  if (error) return absl::NotFoundError(path.string() + ": " + error.message());
-  std::ifstream in(path, std::ios::binary);
-  const auto limit = kDeadlineBase + std::chrono::seconds(size / kChunkBytes);
-  context.set_deadline(
-      std::chrono::system_clock::time_point(std::chrono::nanoseconds(runtime::WallNow()) + limit));
+// Asks how much of the file the coordinator has.
+absl::StatusOr<std::uint64_t> AskOffset(const std::shared_ptr<grpc::Channel>& channel,
+                                        const std::string& sha256) {
+  grpc::ClientContext context;
+  SetLimit(context, kQuestionLimit);
+  tactus::v1::GetBlobRequest request;
+  request.set_sha256(sha256);
+  tactus::v1::Blob blob;
+  const absl::Status status =
+      runtime::FromGrpc(tactus::v1::Artifacts::NewStub(channel)->GetBlob(&context, request, &blob));
+  if (!status.ok()) return status;
+  return blob.received_bytes();
+}
+
+// Sends the file from `first.offset` on.
+absl::Status Send(AgentSession::Stub& stub, UploadArtifactRequest first, std::ifstream& in,
+                  grpc::ClientContext& context) {
   UploadArtifactResponse response;
   const std::unique_ptr<grpc::ClientWriter<UploadArtifactRequest>> writer =
       stub.UploadArtifact(&context, &response);
-  UploadArtifactRequest request;
-  request.set_job_id(file.job_id);
-  request.set_path(file.path);
-  request.set_size_bytes(size);
+  in.seekg(static_cast<std::streamoff>(first.offset()));
   std::string chunk(kChunkBytes, '\0');
   bool accepted = true;
   do {
     in.read(chunk.data(), static_cast<std::streamsize>(chunk.size()));
-    request.set_data(chunk.data(), static_cast<std::size_t>(in.gcount()));
-    accepted = writer->Write(request);
-    request.Clear();
+    first.set_data(chunk.data(), static_cast<std::size_t>(in.gcount()));
+    accepted = writer->Write(first);
+    first.Clear();
   } while (accepted && in);
   writer->WritesDone();
   return runtime::FromGrpc(writer->Finish());
 }
 
-// Another attempt would end the same way.
-bool IsPermanent(const absl::Status& status) {
-  return absl::IsInvalidArgument(status) || absl::IsNotFound(status) ||
-         absl::IsFailedPrecondition(status) || absl::IsPermissionDenied(status) ||
-         absl::IsUnimplemented(status);
+// One attempt; blocks. `sha256`: of the file, filled in when it is empty.
+absl::Status Transfer(const std::shared_ptr<grpc::Channel>& channel, const ArtifactFile& file,
+                      std::string& sha256, grpc::ClientContext& context) {
+  const std::filesystem::path path = std::filesystem::path(file.folder) / file.path;
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (error) return absl::NotFoundError(path.string() + ": " + error.message());
+  if (sha256.empty()) {
+    absl::StatusOr<std::string> found = runtime::HashFile(path.string());
+    if (!found.ok()) return found.status();
+    sha256 = *std::move(found);
+  }
+  const absl::StatusOr<std::uint64_t> offset = AskOffset(channel, sha256);
+  if (!offset.ok()) return offset.status();
+  std::ifstream in(path, std::ios::binary);
+  SetLimit(context, kDeadlineBase + std::chrono::seconds(size / kChunkBytes));
+  UploadArtifactRequest first;
+  first.set_job_id(file.job_id);
+  first.set_path(file.path);
+  first.set_size_bytes(size);
+  first.set_sha256(sha256);
+  first.set_offset(std::min<std::uint64_t>(*offset, size));
+  return Send(*AgentSession::NewStub(channel), std::move(first), in, context);
 }
 
 }  // namespace
@@ -97,12 +121,15 @@ void ArtifactUploader::Upload(ArtifactFile file, DoneHandler done) {
 
 void ArtifactUploader::Begin() {
   call_ = std::make_shared<grpc::ClientContext>();
-  auto finished = lifetime_.Guard([this](const absl::Status& status) { OnAttempt(status); });
-  boost::asio::post(thread_, [this, call = call_, file = queue_.front().file, finished]() mutable {
+  auto finished = lifetime_.Guard([this](const absl::Status& status, const std::string& sha256) {
+    queue_.front().sha256 = sha256;
+    OnAttempt(status);
+  });
+  boost::asio::post(thread_, [this, call = call_, file = queue_.front().file,
+                              sha256 = queue_.front().sha256, finished]() mutable {
     // The destructor waits for this thread, so the members are there.
-    const std::unique_ptr<AgentSession::Stub> stub = AgentSession::NewStub(channel_);
-    const absl::Status status = Transfer(*stub, file, *call);
-    control_.Post([finished, status]() mutable { finished(status); });
+    const absl::Status status = Transfer(channel_, file, sha256, *call);
+    control_.Post([finished, status, sha256]() mutable { finished(status, sha256); });
   });
 }
 
@@ -110,9 +137,7 @@ void ArtifactUploader::OnAttempt(const absl::Status& status) {
   call_.reset();
   Item& item = queue_.front();
   ++item.failures;
-  const bool again = !status.ok() && !IsPermanent(status) &&
-                     (runtime::IsRetryable(status) || item.failures < kAttemptsMax);
-  if (again) {
+  if (WorthTrying(status, item.failures)) {
     runtime::Logger("agent")->debug("upload failed job={} path={} reason={}", item.file.job_id,
                                     runtime::Quoted(item.file.path),
                                     runtime::Quoted(std::string(status.message())));

@@ -32,7 +32,8 @@ struct ArtifactFile {
 absl::Status CheckArtifactPath(const std::string& path);
 
 // One file at a time, in the order given, on a thread of its own, since reading and sending block.
-// A coordinator that is away is tried again for ever, like the stream; any other failure five
+// The coordinator is told the file's hash and asked what it has of it already; only the rest is
+// sent. A coordinator that is away is tried again for ever, like the stream; any other failure five
 // times. Used on the control thread alone.
 class ArtifactUploader {
  public:
@@ -54,6 +55,7 @@ class ArtifactUploader {
     ArtifactFile file;
     DoneHandler done;
     int failures = 0;
+    std::string sha256{};  // empty: not known yet
   };
   void Begin();
   void OnAttempt(const absl::Status& status);

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "runtime/logging.h"
+#include "runtime/status.h"
 
 namespace tactus::agent {
 
@@ -22,6 +23,7 @@ namespace {
 // What a coordinator may ask for; outside of it, the nearest.
 constexpr Duration kHeartbeatMin = Seconds(0.05);
 constexpr Duration kHeartbeatMax = Seconds(60);
+constexpr char kVersionMismatch[] = "AGENT_VERSION_MISMATCH";
 
 Duration HeartbeatInterval(const Welcome& welcome) {
   const Duration asked = std::chrono::seconds(welcome.heartbeat_interval().seconds()) +
@@ -128,6 +130,14 @@ void CoordinatorLink::OnEnded(const absl::Status& status) {
     return std::exchange(closed_, nullptr)();
   }
   const std::string reason = status.ok() ? "it ended the stream" : std::string(status.message());
+  if (runtime::ReasonOf(status).reason == kVersionMismatch) return handlers_.refused(status);
+  if (absl::IsAlreadyExists(status) && reason != last_reason_) {
+    last_reason_ = reason;
+    runtime::Logger("agent")->error(
+        "name taken, another agent is connected as this node; give one "
+        "of the two another --node; dialling on node={} reason={}",
+        options_.hello.node(), runtime::Quoted(reason));
+  }
   if (reason != last_reason_) {
     last_reason_ = reason;
     runtime::Logger("agent")->warn("coordinator not connected node={} reason={}",
@@ -142,7 +152,7 @@ bool CoordinatorLink::Send(const FromAgent& message, Importance importance) {
     handlers_.dropped(log_.dropped() - std::exchange(dropped_told_, log_.dropped()));
   }
   Pump();
-  return kept || importance == Importance::kReport;
+  return kept || importance == Importance::kReport || importance == Importance::kLogLines;
 }
 
 void CoordinatorLink::Pump() {

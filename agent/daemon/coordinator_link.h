@@ -21,9 +21,9 @@
 namespace tactus::agent {
 
 // Dials, says Hello, and from Welcome on sends what the log holds, in order, and hands on what
-// comes. A stream that ends is dialled again, for ever, after a growing delay; what was not
-// acknowledged is sent again, and what was received before is not handed on twice. Used on the
-// control thread alone.
+// comes. A stream that ends is dialled again, for ever unless this agent is refused, after a
+// growing delay; what was not acknowledged is sent again, and what was received before is not
+// handed on twice. Used on the control thread alone.
 class CoordinatorLink {
  public:
   struct Options {
@@ -42,6 +42,9 @@ class CoordinatorLink {
     std::function<void(const tactus::agent::v1::ToAgent& message)> message;
     std::function<void(bool connected)> connected;
     std::function<void(std::uint64_t reports)> dropped;  // so many more reports were lost
+    // Once, last: the coordinator does not work with this agent (its version is
+    // another); it is not dialled again.
+    std::function<void(const absl::Status& status)> refused;
   };
 
   CoordinatorLink(runtime::ControlThread& control, Options options, Handlers handlers);

@@ -59,6 +59,14 @@ std::string ProcessorModel() {
   return "unknown processor";
 }
 
+// Of the host; 0 when it is not known.
+std::uint64_t MemoryBytes() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES);
+  const long page_bytes = ::sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || page_bytes <= 0) return 0;
+  return static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page_bytes);
+}
+
 tactus::agent::Host ThisHost() {
   std::array<char, 256> name{};
   ::gethostname(name.data(), name.size() - 1);
@@ -66,7 +74,8 @@ tactus::agent::Host ThisHost() {
   for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   return {.name = lower,
           .processor_model = ProcessorModel(),
-          .cores = std::max(1u, std::thread::hardware_concurrency())};
+          .cores = std::max(1u, std::thread::hardware_concurrency()),
+          .memory_bytes = MemoryBytes()};
 }
 
 std::vector<std::string> Environment() {
@@ -107,6 +116,14 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--worker-binary", flags.agent.worker_binary, "The worker's program")
       ->envname("TACTUS_WORKER_BINARY")
       ->capture_default_str();
+  app.add_option("--label", flags.agent.labels,
+                 "key=value, for jobs that select nodes; may be given again")
+      ->delimiter(',')
+      ->envname("TACTUS_LABEL");
+  app.add_option("--taint", flags.agent.taints,
+                 "key or key=value: only jobs that tolerate it come here; may be given again")
+      ->delimiter(',')
+      ->envname("TACTUS_TAINT");
   app.add_option("--metrics-listen", flags.metrics_listen,
                  "Serve /metrics at host:port; default: not")
       ->envname("TACTUS_AGENT_METRICS_LISTEN");
@@ -156,6 +173,7 @@ int Serve(tactus::agent::AgentOptions options, tactus::runtime::AgentMetrics& me
   if (!agent.ok()) return Fail(FolderExit(agent.status()), agent.status());
   LogOptions(options);
   std::promise<void> stopped;
+  absl::Status refused;  // the control thread's until `stopped`
   boost::asio::signal_set signals(control.context(), SIGTERM, SIGINT);
   // Again and again: the second signal kills at once. All captured outlives the control thread.
   std::function<void()> await_signal = [&] {
@@ -167,7 +185,10 @@ int Serve(tactus::agent::AgentOptions options, tactus::runtime::AgentMetrics& me
   };
   control.RunAndWait([&] {
     await_signal();
-    (*agent)->Start();
+    (*agent)->Start([&](const absl::Status& status) {
+      refused = status;
+      (*agent)->Stop(kStopGrace, [&] { stopped.set_value(); });
+    });
   });
   stopped.get_future().wait();
   control.RunAndWait([&] {
@@ -176,7 +197,10 @@ int Serve(tactus::agent::AgentOptions options, tactus::runtime::AgentMetrics& me
     signals.cancel(ignored);
   });
   control.Stop();
-  return static_cast<int>(Exit::kOk);
+  if (refused.ok()) return static_cast<int>(Exit::kOk);
+  return Fail(Exit::kConfiguration,
+              absl::Status(refused.code(), "the coordinator works with another version: " +
+                                               std::string(refused.message())));
 }
 
 int Run(const Flags& flags) {

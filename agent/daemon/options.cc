@@ -20,6 +20,9 @@ constexpr double kSpeedMin = 0.001;
 constexpr double kCpuFactorMax = 1000;
 constexpr std::size_t kNodeBytesMax = 63;
 constexpr std::size_t kDevicesMax = 1024;
+constexpr std::size_t kLabelsMax = 64;
+constexpr std::size_t kTaintsMax = 16;
+constexpr std::size_t kLabelBytesMax = 63;
 
 absl::Status CheckAddress(std::string_view address) {
   const std::size_t colon = address.rfind(':');
@@ -54,7 +57,8 @@ absl::StatusOr<DeviceOptions> CheckDevice(const std::string& name, const Host& h
   const bool on_host = name.starts_with("cpu:");
   return DeviceOptions{.name = name,
                        .cuda = !on_host,
-                       .model = on_host ? host.processor_model : opened.device->Name()};
+                       .model = on_host ? host.processor_model : opened.device->Name(),
+                       .memory_bytes = on_host ? host.memory_bytes : 0};
 }
 
 absl::StatusOr<std::vector<DeviceOptions>> CheckDevices(const AgentFlags& flags, const Host& host) {
@@ -113,6 +117,52 @@ unsigned ThreadsPerCpuDevice(const std::vector<DeviceOptions>& devices, unsigned
   return std::max(1u, cores / std::max(1u, static_cast<unsigned>(cpu_devices)));
 }
 
+// True for printable text of at most kLabelBytesMax bytes.
+bool IsLabelText(std::string_view text) {
+  return text.size() <= kLabelBytesMax && std::ranges::all_of(text, [](char c) {
+           return static_cast<unsigned char>(c) >= ' ' && c != 127;
+         });
+}
+
+absl::StatusOr<std::map<std::string, std::string>> CheckLabels(
+    const std::vector<std::string>& given) {
+  std::map<std::string, std::string> labels;
+  if (given.size() > kLabelsMax) {
+    return absl::InvalidArgumentError("label: " + std::to_string(given.size()) +
+                                      " given; at most 64 are allowed");
+  }
+  for (const std::string& label : given) {
+    const std::size_t equals = label.find('=');
+    if (equals == std::string::npos || equals == 0 || !IsLabelText(label.substr(0, equals)) ||
+        !IsLabelText(label.substr(equals + 1))) {
+      return absl::InvalidArgumentError("label: '" + label +
+                                        "'; allowed is key=value, a key of 1 to 63 bytes and a "
+                                        "value of at most 63, without control characters");
+    }
+    if (!labels.emplace(label.substr(0, equals), label.substr(equals + 1)).second) {
+      return absl::InvalidArgumentError("label: '" + label.substr(0, equals) + "' is given twice");
+    }
+  }
+  return labels;
+}
+
+absl::Status CheckTaints(const std::vector<std::string>& taints) {
+  if (taints.size() > kTaintsMax) {
+    return absl::InvalidArgumentError("taint: " + std::to_string(taints.size()) +
+                                      " given; at most 16 are allowed");
+  }
+  for (const std::string& taint : taints) {
+    const std::size_t equals = std::min(taint.find('='), taint.size());
+    const std::size_t value = std::min(equals + 1, taint.size());
+    if (equals == 0 || !IsLabelText(taint.substr(0, equals)) || !IsLabelText(taint.substr(value))) {
+      return absl::InvalidArgumentError("taint: '" + taint +
+                                        "'; allowed is key or key=value, a key of 1 to 63 bytes "
+                                        "and a value of at most 63, without control characters");
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckFiles(const AgentFlags& flags) {
   if (flags.address.empty()) return absl::InvalidArgumentError("address: must not be empty");
   if (flags.state_folder.empty()) return absl::InvalidArgumentError("state-dir: must not be empty");
@@ -141,7 +191,12 @@ absl::StatusOr<AgentOptions> Resolve(const AgentFlags& flags, const Host& host) 
   if (!devices.ok()) return devices.status();
   options.devices = *std::move(devices);
   status = SetSpeeds(flags.emulated_speeds, options.devices);
+  if (status.ok()) status = CheckTaints(flags.taints);
   if (!status.ok()) return status;
+  absl::StatusOr<std::map<std::string, std::string>> labels = CheckLabels(flags.labels);
+  if (!labels.ok()) return labels.status();
+  options.labels = *std::move(labels);
+  options.taints = flags.taints;
   const absl::StatusOr<double> factor = CpuFactor(flags, host);
   if (!factor.ok()) return factor.status();
   options.emulated_cpu_factor = *factor;

@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -11,10 +13,12 @@ namespace tactus::agent {
 
 // One device that the agent offers.
 struct DeviceOptions {
-  std::string name;           // "cpu:0"
-  bool cuda = false;          // else the host's processor
-  std::string model;          // for people
-  double emulated_speed = 0;  // 0: real; else > 0, 1 is the reference
+  std::string name;                // "cpu:0"
+  bool cuda = false;               // else the host's processor
+  std::string model;               // for people
+  double emulated_speed = 0;       // 0: real; else > 0, 1 is the reference
+  std::string uuid{};              // of a GPU, where known
+  std::uint64_t memory_bytes = 0;  // 0: not known
 };
 
 // The command line, unread. Empty text = not given.
@@ -27,13 +31,16 @@ struct AgentFlags {
   std::string address = "127.0.0.1";
   std::string state_folder;
   std::string worker_binary;
+  std::vector<std::string> labels{};  // "key=value"
+  std::vector<std::string> taints{};  // "key" or "key=value"
 };
 
 // What the host is, found by main.
 struct Host {
   std::string name;
   std::string processor_model;
-  unsigned cores = 1;  // >= 1
+  unsigned cores = 1;              // >= 1
+  std::uint64_t memory_bytes = 0;  // 0: not known
 };
 
 // What the agent lives by: checked.
@@ -49,6 +56,8 @@ struct AgentOptions {
   std::vector<std::string> environment{};  // of the workers, before the agent's additions
   std::string version{};
   std::string metrics_address{};  // empty: none
+  std::map<std::string, std::string> labels{};
+  std::vector<std::string> taints{};
 };
 
 // Checks the flags against the host and fills in what follows from them: node from the host's name,

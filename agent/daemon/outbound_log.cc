@@ -9,26 +9,60 @@ bool OutboundLog::HasRoomFor(std::size_t payload_bytes) const {
   return size() < options_.entries_max && bytes_ + payload_bytes <= options_.bytes_max;
 }
 
-bool OutboundLog::DropOldestReport() {
-  if (waiting_reports_ == 0) return false;
-  const auto oldest = std::ranges::find(waiting_, Importance::kReport, &Waiting::importance);
-  bytes_ -= oldest->payload.size();
+bool OutboundLog::HasLogRoomFor(std::size_t payload_bytes) const {
+  return log_entries_ < options_.log_entries_max &&
+         log_bytes_ + payload_bytes <= options_.log_bytes_max && HasRoomFor(payload_bytes);
+}
+
+void OutboundLog::Count(const std::string& payload, Importance importance) {
+  bytes_ += payload.size();
+  if (importance != Importance::kLogLines) return;
+  log_bytes_ += payload.size();
+  ++log_entries_;
+}
+
+void OutboundLog::Discount(const std::string& payload, Importance importance) {
+  bytes_ -= payload.size();
+  if (importance != Importance::kLogLines) return;
+  log_bytes_ -= payload.size();
+  --log_entries_;
+}
+
+bool OutboundLog::DropOldest(Importance importance) {
+  std::size_t& waiting = importance == Importance::kLogLines ? waiting_logs_ : waiting_reports_;
+  if (waiting == 0) return false;
+  const auto oldest = std::ranges::find(waiting_, importance, &Waiting::importance);
+  Discount(oldest->payload, importance);
   waiting_.erase(oldest);
-  --waiting_reports_;
-  ++dropped_;
+  --waiting;
+  if (importance == Importance::kReport) ++dropped_;
+  return true;
+}
+
+void OutboundLog::Keep(std::string payload, Importance importance) {
+  Count(payload, importance);
+  if (importance == Importance::kReport) ++waiting_reports_;
+  if (importance == Importance::kLogLines) ++waiting_logs_;
+  waiting_.push_back({.payload = std::move(payload), .importance = importance});
+}
+
+bool OutboundLog::AppendLogLines(std::string payload) {
+  while (!HasLogRoomFor(payload.size())) {
+    if (!DropOldest(Importance::kLogLines)) return false;
+  }
+  Keep(std::move(payload), Importance::kLogLines);
   return true;
 }
 
 bool OutboundLog::Append(std::string payload, Importance importance) {
+  if (importance == Importance::kLogLines) return AppendLogLines(std::move(payload));
   while (!HasRoomFor(payload.size())) {
-    if (DropOldestReport()) continue;
+    if (DropOldest(Importance::kLogLines) || DropOldest(Importance::kReport)) continue;
     if (importance == Importance::kExit) break;
     if (importance == Importance::kReport) ++dropped_;
     return false;
   }
-  bytes_ += payload.size();
-  if (importance == Importance::kReport) ++waiting_reports_;
-  waiting_.push_back({.payload = std::move(payload), .importance = importance});
+  Keep(std::move(payload), importance);
   return true;
 }
 
@@ -37,7 +71,10 @@ const OutboundLog::Entry* OutboundLog::Next() {
   if (waiting_.empty() || in_flight_.size() >= options_.in_flight_max) return nullptr;
   Waiting& first = waiting_.front();
   if (first.importance == Importance::kReport) --waiting_reports_;
-  in_flight_.push_back({.sequence = ++last_sequence_, .payload = std::move(first.payload)});
+  if (first.importance == Importance::kLogLines) --waiting_logs_;
+  in_flight_.push_back({.sequence = ++last_sequence_,
+                        .payload = std::move(first.payload),
+                        .importance = first.importance});
   waiting_.pop_front();
   ++resend_;
   return &in_flight_.back();
@@ -45,7 +82,7 @@ const OutboundLog::Entry* OutboundLog::Next() {
 
 void OutboundLog::Acknowledge(std::uint64_t sequence) {
   while (!in_flight_.empty() && in_flight_.front().sequence <= sequence) {
-    bytes_ -= in_flight_.front().payload.size();
+    Discount(in_flight_.front().payload, in_flight_.front().importance);
     in_flight_.pop_front();
     if (resend_ > 0) --resend_;
   }

@@ -12,27 +12,33 @@ namespace tactus::agent {
 
 // What may be lost when the coordinator is away for long.
 enum class Importance {
-  kReport,   // dropped, oldest first, when the log is full
-  kMessage,  // never dropped; refused when such messages alone fill the log
-  kExit,     // never dropped nor refused: one a worker
+  kLogLines,  // within a share of the log; dropped, oldest first, before anything else is
+  kReport,    // dropped, oldest first, when the log is full
+  kMessage,   // never dropped; refused when such messages alone fill the log
+  kExit,      // never dropped nor refused: one a worker
 };
 
 struct OutboundLogOptions {
   std::size_t entries_max = 200'000;   // kept at once, >= 1
   std::size_t bytes_max = 64u << 20;   // of payload kept at once
   std::size_t in_flight_max = 16'384;  // sent and not acknowledged at once, >= 1
+  // Of these, what workers' output may take.
+  std::size_t log_entries_max = 4096;
+  std::size_t log_bytes_max = 8u << 20;
 };
 
 // Entries wait, are sent in order and stay in flight until acknowledged. A sequence number is given
 // when an entry is first sent, so that dropped reports leave no gap in the numbers.
 //
 // Invariants: (1) numbers are consecutive from 1; (2) an entry in flight is never dropped; (3)
-// entries and bytes stay within the options, but for kExit. Pure; one thread.
+// entries and bytes stay within the options, but for kExit; (4) no workers' output ever drops or
+// refuses anything else. Pure; one thread.
 class OutboundLog {
  public:
   struct Entry {
     std::uint64_t sequence = 0;
     std::string payload;
+    Importance importance = Importance::kReport;
   };
 
   explicit OutboundLog(const OutboundLogOptions& options) : options_(options) {}
@@ -64,14 +70,22 @@ class OutboundLog {
   };
 
   bool HasRoomFor(std::size_t payload_bytes) const;
-  // False when no report waits.
-  bool DropOldestReport();
+  bool HasLogRoomFor(std::size_t payload_bytes) const;
+  bool AppendLogLines(std::string payload);
+  void Keep(std::string payload, Importance importance);
+  void Count(const std::string& payload, Importance importance);
+  void Discount(const std::string& payload, Importance importance);
+  // False when none of this importance waits.
+  bool DropOldest(Importance importance);
 
   const OutboundLogOptions options_;
   std::deque<Entry> in_flight_;
   std::size_t resend_ = 0;  // entries of in_flight_ before this one are sent on the present stream
   std::deque<Waiting> waiting_;
   std::size_t waiting_reports_ = 0;
+  std::size_t waiting_logs_ = 0;
+  std::size_t log_entries_ = 0;  // kept
+  std::size_t log_bytes_ = 0;    // kept
   std::uint64_t last_sequence_ = 0;
   std::size_t bytes_ = 0;
   std::uint64_t dropped_ = 0;

@@ -34,7 +34,8 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(runtime::ControlThread& co
   worker->Send(start);
   if (worker->failed_) return absl::InvalidArgumentError("start: has no JSON form");
   absl::StatusOr<std::unique_ptr<WorkerProcess>> process = WorkerProcess::Start(
-      control, options.command, [self](const WorkerExit& exit) { self->OnExit(exit); });
+      control, options.command, [self](const WorkerExit& exit) { self->OnExit(exit); },
+      [self](std::string_view output) { self->handlers_.wrote(output); });
   if (!process.ok()) return process.status();
   worker->process_ = *std::move(process);
   return worker;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "agent/daemon/worker_process.h"
@@ -24,8 +25,10 @@ class Worker {
   struct Handlers {
     // False when the message found no room: the worker is stopped.
     std::function<bool(tactus::v1::FromWorker message)> said;
-    // Once, after the last `said`.
+    // Once, after the last `said` and `wrote`.
     std::function<void(const WorkerExit& exit)> exited;
+    // A piece of its standard output or error.
+    std::function<void(std::string_view output)> wrote;
   };
   struct Options {
     WorkerId id;

@@ -127,23 +127,25 @@ absl::StatusOr<WorkerProcess::Child> WorkerProcess::Spawn(const WorkerCommand& c
 
 absl::StatusOr<std::unique_ptr<WorkerProcess>> WorkerProcess::Start(runtime::ControlThread& control,
                                                                     const WorkerCommand& command,
-                                                                    ExitHandler on_exit) {
+                                                                    ExitHandler on_exit,
+                                                                    OutputHandler on_output) {
   const absl::StatusOr<Child> child = Spawn(command);
   if (!child.ok()) return child.status();
   std::unique_ptr<WorkerProcess> process(
-      new WorkerProcess(control, *child, command.log_path, std::move(on_exit)));
+      new WorkerProcess(control, *child, command.log_path,
+                        {.exited = std::move(on_exit), .output = std::move(on_output)}));
   process->AwaitOutput();
   process->AwaitExit();
   return process;
 }
 
 WorkerProcess::WorkerProcess(runtime::ControlThread& control, const Child& child,
-                             const std::string& log_path, ExitHandler on_exit)
+                             const std::string& log_path, Handlers handlers)
     : pid_(child.pid),
       pid_descriptor_(control.context(), child.pid_descriptor),
       output_(control.context(), child.output),
       log_(log_path),
-      on_exit_(std::move(on_exit)),
+      handlers_(std::move(handlers)),
       kill_timer_(control) {}
 
 WorkerProcess::~WorkerProcess() {
@@ -168,7 +170,9 @@ bool WorkerProcess::ReadOutput() {
   for (int i = 0; i < kChunksMax; ++i) {
     const ssize_t count = ::read(output_.native_handle(), chunk.data(), chunk.size());
     if (count > 0) {
-      log_.Append({chunk.data(), static_cast<std::size_t>(count)});
+      const std::string_view output(chunk.data(), static_cast<std::size_t>(count));
+      log_.Append(output);
+      if (handlers_.output) handlers_.output(output);
     } else if (count == 0 || errno != EINTR) {
       return count != 0 && errno == EAGAIN;
     }
@@ -188,7 +192,7 @@ void WorkerProcess::AwaitExit() {
                              lifetime_.Guard([this](const boost::system::error_code& error) {
                                if (error || reaped_) return;
                                const WorkerExit exit = Reap();
-                               const ExitHandler on_exit = on_exit_;  // survives the object
+                               const ExitHandler on_exit = handlers_.exited;  // survives the object
                                on_exit(exit);
                              }));
 }

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -41,13 +42,16 @@ struct WorkerExit {
 class WorkerProcess {
  public:
   using ExitHandler = std::function<void(const WorkerExit&)>;
+  // Each piece of output as it is read; must not destroy the object.
+  using OutputHandler = std::function<void(std::string_view)>;
 
   // `on_exit` is called once, later, on the control thread, unless the object is destroyed before;
   // it may destroy the object. Errors: NotFound, PermissionDenied, ..., the program cannot be run;
   // ResourceExhausted, no process or descriptor is to be had.
   static absl::StatusOr<std::unique_ptr<WorkerProcess>> Start(runtime::ControlThread& control,
                                                               const WorkerCommand& command,
-                                                              ExitHandler on_exit);
+                                                              ExitHandler on_exit,
+                                                              OutputHandler on_output = {});
 
   // Kills the whole group at once when it still runs.
   ~WorkerProcess();
@@ -65,8 +69,12 @@ class WorkerProcess {
     int pid_descriptor = -1;
     int output = -1;
   };
+  struct Handlers {
+    ExitHandler exited;
+    OutputHandler output;  // empty: none
+  };
   WorkerProcess(runtime::ControlThread& control, const Child& child, const std::string& log_path,
-                ExitHandler on_exit);
+                Handlers handlers);
   static absl::StatusOr<Child> Spawn(const WorkerCommand& command);
 
   void AwaitOutput();
@@ -80,7 +88,7 @@ class WorkerProcess {
   boost::asio::posix::stream_descriptor pid_descriptor_;
   boost::asio::posix::stream_descriptor output_;
   LogFile log_;
-  const ExitHandler on_exit_;
+  const Handlers handlers_;
   runtime::Timer kill_timer_;
   Instant kill_time_ = Instant::max();
   bool reaped_ = false;

@@ -1,5 +1,6 @@
 #include "coordinator/service/agent_conversion.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "coordinator/service/job_conversion.h"
@@ -8,36 +9,101 @@
 namespace tactus::service {
 namespace {
 
-constexpr std::size_t kNodeNameBytesMax = 253;
+constexpr std::size_t kNodeNameBytesMax = 63;
 constexpr int kDevicesMax = 1024;
+constexpr int kRunningWorkersMax = 65536;
+constexpr std::size_t kLabelsMax = 64;
+constexpr std::size_t kLabelBytesMax = 63;
+constexpr int kTaintsMax = 16;
+constexpr std::size_t kTaintBytesMax = 127;  // key=value
+constexpr std::size_t kTextBytesMax = 255;
 
-bool IsNodeName(const std::string& name) {
-  if (name.empty() || name.size() > kNodeNameBytesMax) return false;
-  return name.find_first_not_of(
-             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
-         std::string::npos;
+bool IsPrintable(const std::string& text) {
+  return std::ranges::none_of(
+      text, [](const char c) { return static_cast<unsigned char>(c) < ' ' || c == 127; });
+}
+
+absl::Status Wrong(const std::string& field, const std::string& description) {
+  return runtime::InvalidFields({{.field = field, .description = description}});
+}
+
+absl::Status CheckText(const std::string& field, const std::string& text, std::size_t bytes_max) {
+  if (text.size() <= bytes_max && IsPrintable(text)) return absl::OkStatus();
+  return Wrong(field, "found " + std::to_string(text.size()) + " bytes, allowed are at most " +
+                          std::to_string(bytes_max) + " without control characters");
+}
+
+absl::Status CheckNodeName(const std::string& name) {
+  const bool right =
+      !name.empty() && name.size() <= kNodeNameBytesMax &&
+      name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") == std::string::npos;
+  if (right) return absl::OkStatus();
+  return Wrong("hello.node", "found \"" + (IsPrintable(name) ? name.substr(0, 80) : "...") +
+                                 "\", allowed are 1 to 63 of [a-z0-9-.]");
+}
+
+absl::StatusOr<job::DeviceKind> KindFrom(const std::string& field, v1::DeviceKind kind) {
+  if (kind == v1::DEVICE_KIND_CUDA) return job::DeviceKind::kCuda;
+  if (kind == v1::DEVICE_KIND_CPU) return job::DeviceKind::kCpu;
+  return Wrong(field, "found " + std::to_string(kind) + ", allowed is CPU or CUDA");
 }
 
 absl::StatusOr<job::DeviceRecord> DeviceFrom(const std::string& field, const v1::Device& device) {
-  job::DeviceRecord record = {.name = device.name(),
-                              .kind = job::DeviceKind::kCpu,
-                              .model = device.model(),
-                              .emulated_speed = device.emulated_speed()};
-  if (device.name().empty()) {
-    return runtime::InvalidFields({{.field = field + ".name", .description = "is missing"}});
-  }
+  if (device.name().empty()) return Wrong(field + ".name", "is missing");
   if (!(device.emulated_speed() >= 0)) {
-    return runtime::InvalidFields({{.field = field + ".emulated_speed",
-                                    .description = "found a negative one, allowed is 0 or more"}});
+    return Wrong(field + ".emulated_speed", "found a negative one, allowed is 0 or more");
   }
-  if (device.kind() == v1::DEVICE_KIND_CUDA) {
-    record.kind = job::DeviceKind::kCuda;
-  } else if (device.kind() != v1::DEVICE_KIND_CPU) {
-    return runtime::InvalidFields(
-        {{.field = field + ".kind",
-          .description = "found " + std::to_string(device.kind()) + ", allowed is CPU or CUDA"}});
+  absl::Status status = CheckText(field + ".name", device.name(), kTextBytesMax);
+  if (status.ok()) status = CheckText(field + ".model", device.model(), kTextBytesMax);
+  if (status.ok()) status = CheckText(field + ".uuid", device.uuid(), kTextBytesMax);
+  if (!status.ok()) return status;
+  const absl::StatusOr<job::DeviceKind> kind = KindFrom(field + ".kind", device.kind());
+  if (!kind.ok()) return kind.status();
+  return job::DeviceRecord{.name = device.name(),
+                           .kind = *kind,
+                           .model = device.model(),
+                           .emulated_speed = device.emulated_speed(),
+                           .uuid = device.uuid(),
+                           .memory_bytes = device.memory_bytes()};
+}
+
+absl::StatusOr<job::NodeTraits> TraitsFrom(const agent::v1::Hello& hello) {
+  job::NodeTraits traits;
+  if (hello.labels().size() > kLabelsMax) {
+    return Wrong("hello.labels", "found " + std::to_string(hello.labels().size()) +
+                                     ", allowed are " + std::to_string(kLabelsMax));
   }
-  return record;
+  for (const auto& [key, value] : hello.labels()) {
+    if (key.empty() || key.size() > kLabelBytesMax || !IsPrintable(key)) {
+      return Wrong("hello.labels", "allowed are keys of 1 to 63 bytes without control characters");
+    }
+    const absl::Status status = CheckText("hello.labels." + key, value, kLabelBytesMax);
+    if (!status.ok()) return status;
+    traits.labels[key] = value;
+  }
+  if (hello.taints_size() > kTaintsMax) {
+    return Wrong("hello.taints", "found " + std::to_string(hello.taints_size()) + ", allowed are " +
+                                     std::to_string(kTaintsMax));
+  }
+  for (int i = 0; i < hello.taints_size(); ++i) {
+    const std::string field = "hello.taints[" + std::to_string(i) + "]";
+    const std::size_t key = std::min(hello.taints(i).find('='), hello.taints(i).size());
+    if (key == 0 || key > kLabelBytesMax) {
+      return Wrong(field, "allowed is key or key=value with a key of 1 to 63 bytes");
+    }
+    const absl::Status status = CheckText(field, hello.taints(i), kTaintBytesMax);
+    if (!status.ok()) return status;
+    traits.taints.push_back(hello.taints(i));
+  }
+  return traits;
+}
+
+// "1.2" of "1.2.3"; nothing when there are no two numbers.
+std::string MajorMinor(const std::string& version) {
+  const std::size_t first = version.find('.');
+  if (first == std::string::npos) return "";
+  const std::size_t second = version.find_first_not_of("0123456789", first + 1);
+  return version.substr(0, second);
 }
 
 // Numbers of a plan are ours: they come back in reports, never as a plan.
@@ -81,6 +147,7 @@ job::FinishedMessage FromProto(const v1::Finished& proto) {
   finished.train_seconds = proto.train_seconds();
   finished.files.assign(proto.files().begin(), proto.files().end());
   finished.parameters_hash = proto.parameters_hash();
+  finished.suspended = proto.suspended();
   return finished;
 }
 
@@ -131,6 +198,7 @@ v1::ToWorker WorkerMessage(const job::ToWorker& message) {
     const auto& stop = std::get<job::StopMessage>(message);
     proto.mutable_stop()->set_reason(stop.reason);
     proto.mutable_stop()->set_discard(stop.discard);
+    proto.mutable_stop()->set_suspend(stop.suspend);
   }
   return proto;
 }
@@ -138,21 +206,28 @@ v1::ToWorker WorkerMessage(const job::ToWorker& message) {
 }  // namespace
 
 absl::StatusOr<job::NodeJoined> FromProto(const agent::v1::Hello& hello) {
-  if (!IsNodeName(hello.node())) {
-    return runtime::InvalidFields(
-        {{.field = "hello.node",
-          .description =
-              "found \"" + hello.node().substr(0, 80) +
-              "\", allowed are 1 to 253 letters, digits, dots, dashes and underscores"}});
+  absl::Status status = CheckNodeName(hello.node());
+  if (status.ok()) {
+    status = CheckText("hello.agent_version", hello.agent_version(), kTextBytesMax);
   }
+  if (status.ok()) {
+    status = CheckText("hello.metrics_address", hello.metrics_address(), kTextBytesMax);
+  }
+  if (!status.ok()) return status;
   if (hello.devices_size() > kDevicesMax) {
-    return runtime::InvalidFields(
-        {{.field = "hello.devices",
-          .description = "found " + std::to_string(hello.devices_size()) + ", allowed are " +
-                         std::to_string(kDevicesMax)}});
+    return Wrong("hello.devices", "found " + std::to_string(hello.devices_size()) +
+                                      ", allowed are " + std::to_string(kDevicesMax));
+  }
+  if (hello.running_workers_size() > kRunningWorkersMax) {
+    return Wrong("hello.running_workers", "found " + std::to_string(hello.running_workers_size()) +
+                                              ", allowed are " +
+                                              std::to_string(kRunningWorkersMax));
   }
   job::NodeJoined event;
   event.node = hello.node();
+  absl::StatusOr<job::NodeTraits> traits = TraitsFrom(hello);
+  if (!traits.ok()) return traits.status();
+  event.traits = *std::move(traits);
   for (int i = 0; i < hello.devices_size(); ++i) {
     auto device = DeviceFrom("hello.devices[" + std::to_string(i) + "]", hello.devices(i));
     if (!device.ok()) return device.status();
@@ -162,6 +237,16 @@ absl::StatusOr<job::NodeJoined> FromProto(const agent::v1::Hello& hello) {
     event.running_workers.push_back(WorkerId{worker});
   }
   return event;
+}
+
+absl::Status CheckAgentVersion(const std::string& agent, const std::string& coordinator) {
+  if (agent.empty() || MajorMinor(agent) == MajorMinor(coordinator)) return absl::OkStatus();
+  return runtime::WithReason(
+      absl::FailedPreconditionError("hello.agent_version: found " + agent +
+                                    ", this coordinator is " + coordinator +
+                                    "; major and minor version have to be the same"),
+      {.reason = "AGENT_VERSION_MISMATCH",
+       .metadata = {{"agent_version", agent}, {"coordinator_version", coordinator}}});
 }
 
 absl::StatusOr<job::Event> FromProto(const agent::v1::FromAgent& message) {
@@ -194,6 +279,9 @@ agent::v1::ToAgent ToProto(const job::StartWorker& action) {
     start->mutable_start()->clear_spec();
   }
   start->mutable_start()->set_device(action.device);
+  if (!action.checkpoint.empty()) {
+    start->mutable_start()->set_checkpoint("sha256:" + action.checkpoint);
+  }
   return proto;
 }
 

@@ -15,7 +15,13 @@ namespace tactus::service {
 // Errors: InvalidArgument, a name or device that is not right, with the field's path.
 absl::StatusOr<job::NodeJoined> FromProto(const agent::v1::Hello& hello);
 
-// The event in a numbered message. Errors: InvalidArgument, a message without contents.
+// OK when an agent of this version and a coordinator of that one can work together: when major and
+// minor are the same, or the agent does not say its version.
+// Errors: FailedPrecondition with the reason AGENT_VERSION_MISMATCH.
+absl::Status CheckAgentVersion(const std::string& agent, const std::string& coordinator);
+
+// The event in a numbered message. Errors: InvalidArgument, a message without contents or of log
+// lines, which are no event.
 absl::StatusOr<job::Event> FromProto(const agent::v1::FromAgent& message);
 
 agent::v1::ToAgent ToProto(const job::StartWorker& action);

@@ -4,7 +4,7 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include "coordinator/service/download_call.h"
+#include "coordinator/service/file_calls.h"
 #include "tactus/agent/v1/session.grpc.pb.h"
 
 namespace tactus::service {

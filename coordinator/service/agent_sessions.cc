@@ -1,6 +1,7 @@
 #include "coordinator/service/agent_sessions.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "coordinator/service/agent_conversion.h"
@@ -23,6 +24,7 @@ struct AgentSessions::Session {
   std::vector<job::DeviceRecord> devices;
   std::string agent_version;
   std::string metrics_address;
+  job::NodeTraits traits;
 
   // Shared with the call that it is; null: not connected.
   std::shared_ptr<AgentStream> stream;
@@ -32,15 +34,21 @@ struct AgentSessions::Session {
 
   Outbox outbox;
   std::optional<std::uint64_t>
-      received;                    // highest number taken in; unset: any first number will do
-  std::uint64_t handled = 0;       // up to here the consequences are durable
-  std::uint64_t acknowledged = 0;  // up to here the agent was told so
+      received;                     // highest number taken in; unset: any first number will do
+  std::set<std::uint64_t> pending;  // of those taken in: the consequences are not durable yet
+  std::uint64_t acknowledged = 0;   // up to here the agent was told that they are
+  std::size_t unfinished = 0;       // events of this node that are being dealt with
 
   bool lost = true;  // given up, or never there
   bool heard = false;
   int missed = 0;
   Instant last_heard;
   job::WallTime last_seen = 0;
+
+  // Up to here the consequences are durable, or there are none.
+  std::uint64_t Handled() const {
+    return pending.empty() ? received.value_or(0) : *pending.begin() - 1;
+  }
 };
 
 AgentSessions::AgentSessions(Emit emit) : emit_(std::move(emit)) {}
@@ -55,6 +63,8 @@ absl::Status AgentSessions::Open(const std::shared_ptr<AgentStream>& stream,
   }
   absl::StatusOr<job::NodeJoined> joined = FromProto(first.hello());
   if (!joined.ok()) return joined.status();
+  const absl::Status version = CheckAgentVersion(first.hello().agent_version(), TACTUS_VERSION);
+  if (!version.ok()) return version;
   Session* const session = Admit(joined->node);
   if (session == nullptr) {
     return absl::ResourceExhaustedError("nodes: this coordinator holds " +
@@ -65,11 +75,16 @@ absl::Status AgentSessions::Open(const std::shared_ptr<AgentStream>& stream,
     return absl::AlreadyExistsError("hello.node: another agent is connected as " + joined->node +
                                     "; names are unique");
   }
+  if (session->unfinished >= kUnfinishedMax) {
+    return absl::UnavailableError("session: " + std::to_string(kUnfinishedMax) + " events of " +
+                                  joined->node + " are not durable yet; try again later");
+  }
   joined->same_incarnation = same && !session->lost;
   if (!same && !session->lost) GiveUp(*session, "the agent was started again");
   session->devices = joined->devices;
+  session->traits = joined->traits;
   Attach(*session, stream, first);
-  emit_(*std::move(joined), [] {});
+  EmitFor(*session, *std::move(joined), [] {});
   Pump(*session);
   return absl::OkStatus();
 }
@@ -100,7 +115,7 @@ void AgentSessions::Attach(Session& session, const std::shared_ptr<AgentStream>&
   }
   if (session.incarnation != hello.incarnation()) {
     session.received.reset();
-    session.handled = 0;
+    session.pending.clear();
     session.acknowledged = 0;
   }
   if (session.lost) {
@@ -122,7 +137,7 @@ void AgentSessions::Attach(Session& session, const std::shared_ptr<AgentStream>&
   session.welcome.emplace();
   *session.welcome->mutable_welcome()->mutable_heartbeat_interval() =
       ToProtoDuration(ToSeconds(kBeat));
-  session.welcome->mutable_welcome()->set_acknowledged(session.handled);
+  session.welcome->mutable_welcome()->set_acknowledged(session.Handled());
   streams_[stream.get()] = &session;
 }
 
@@ -148,23 +163,28 @@ void AgentSessions::Receive(AgentStream* stream, const agent::v1::FromAgent& mes
 
 void AgentSessions::Handle(Session& session, const agent::v1::FromAgent& message,
                            std::function<void()> next) {
+  if (message.has_log_lines()) {
+    take_log_(session.node, message.log_lines());
+    Handled(session.node, session.incarnation, message.sequence());
+    return next();
+  }
   absl::StatusOr<job::Event> event = FromProto(message);
   if (!event.ok()) {
     runtime::Logger("agents")->warn("message refused node={} error={}", session.node,
                                     runtime::Quoted(event.status().ToString()));
-    session.handled = message.sequence();
     return next();
   }
   session.busy = true;
-  emit_(*std::move(event),
-        [this, node = session.node, incarnation = session.incarnation,
-         sequence = message.sequence(), stream = session.stream, next = std::move(next)] {
-          Handled(node, incarnation, sequence);
-          Session* const current = Find(stream.get());
-          if (current == nullptr) return;
-          current->busy = false;
-          next();
-        });
+  session.pending.insert(message.sequence());
+  EmitFor(session, *std::move(event),
+          [this, node = session.node, incarnation = session.incarnation,
+           sequence = message.sequence(), stream = session.stream, next = std::move(next)] {
+            Handled(node, incarnation, sequence);
+            Session* const current = Find(stream.get());
+            if (current == nullptr) return;
+            current->busy = false;
+            next();
+          });
 }
 
 // The consequences of a message are durable; the session may have changed since.
@@ -173,8 +193,20 @@ void AgentSessions::Handled(const std::string& node, std::uint64_t incarnation,
   const auto found = sessions_.find(node);
   if (found == sessions_.end() || found->second->incarnation != incarnation) return;
   Session& session = *found->second;
-  session.handled = std::max(session.handled, sequence);
-  if (session.handled - session.acknowledged >= kUnacknowledgedMax) Pump(session, true);
+  session.pending.erase(sequence);
+  const std::uint64_t handled = session.Handled();
+  if (handled >= session.acknowledged + kUnacknowledgedMax) Pump(session, true);
+}
+
+// Hands an event of the session's node on and counts it until it is dealt with. The session may be
+// another one, or none, by then.
+void AgentSessions::EmitFor(Session& session, job::Event event, std::function<void()> done) {
+  ++session.unfinished;
+  emit_(std::move(event), [this, node = session.node, done = std::move(done)] {
+    const auto found = sessions_.find(node);
+    if (found != sessions_.end() && found->second->unfinished > 0) --found->second->unfinished;
+    done();
+  });
 }
 
 void AgentSessions::Sent(AgentStream* stream) {
@@ -189,6 +221,7 @@ void AgentSessions::Closed(AgentStream* stream) {
   if (session == nullptr) return;
   streams_.erase(stream);
   session->stream.reset();
+  session->busy = false;  // what is dealt with now is nobody's silence
 }
 
 void AgentSessions::Pump(Session& session, bool acknowledge) {
@@ -199,11 +232,11 @@ void AgentSessions::Pump(Session& session, bool acknowledge) {
     session.welcome.reset();
   } else if (const agent::v1::ToAgent* next = session.outbox.Next()) {
     message = *next;
-  } else if (!acknowledge || session.handled == session.acknowledged) {
+  } else if (!acknowledge || session.Handled() <= session.acknowledged) {
     return;
   }
-  message.set_acknowledged(session.handled);
-  session.acknowledged = session.handled;
+  session.acknowledged = std::max(session.acknowledged, session.Handled());
+  message.set_acknowledged(session.acknowledged);
   session.writing = true;
   session.stream->Send(message);
 }
@@ -235,7 +268,8 @@ void AgentSessions::GiveUp(Session& session, const std::string& reason) {
     streams_.erase(stream.get());
     stream->Close(absl::UnavailableError("session: given up, " + reason));
   }
-  emit_(job::NodeLost{.node = session.node, .reason = reason}, [] {});
+  session.busy = false;
+  EmitFor(session, job::NodeLost{.node = session.node, .reason = reason}, [] {});
 }
 
 void AgentSessions::Tell(const std::string& node, agent::v1::ToAgent message) {
@@ -253,6 +287,7 @@ void AgentSessions::CloseAll(const absl::Status& status) {
     if (session->stream == nullptr) continue;
     session->stream->Close(status);
     session->stream.reset();
+    session->busy = false;
   }
 }
 
@@ -264,7 +299,8 @@ std::vector<NodeView> AgentSessions::Nodes() const {
                      .last_seen = session->last_seen,
                      .devices = session->devices,
                      .agent_version = session->agent_version,
-                     .metrics_address = session->metrics_address});
+                     .metrics_address = session->metrics_address,
+                     .traits = session->traits});
   }
   return nodes;
 }

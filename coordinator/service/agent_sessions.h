@@ -36,6 +36,7 @@ struct NodeView {
   std::vector<job::DeviceRecord> devices;
   std::string agent_version;
   std::string metrics_address;
+  job::NodeTraits traits;
 };
 
 // A session is an agent process (its incarnation), over as many streams as it takes: messages are
@@ -48,16 +49,26 @@ class AgentSessions {
   static constexpr int kMissedMax = 5;
   static constexpr std::size_t kNodesMax = 16384;
   static constexpr Duration kBeat = Seconds(2);
+  // Of one agent's events, those whose consequences are not durable yet. Each of its streams adds
+  // two at most, so that an agent that dials again and again while the disk is full is held off.
+  static constexpr std::size_t kUnfinishedMax = 64;
 
   // Handles an event and calls `done` when its consequences are durable.
   using Emit = std::function<void(job::Event event, std::function<void()> done)>;
 
+  // Takes what a worker of the node wrote; may drop it.
+  using TakeLog = std::function<void(const std::string& node, const agent::v1::LogLines& lines)>;
+
   explicit AgentSessions(Emit emit);
   ~AgentSessions();
 
+  // Until then what workers write is dropped.
+  void SetTakeLog(TakeLog take_log) { take_log_ = std::move(take_log); }
+
   // The first message of a stream. On error the stream is not part of any session; the caller
-  // closes it. Errors: InvalidArgument, not a proper Hello; AlreadyExists, another agent that is
-  // alive has the name; ResourceExhausted, too many nodes.
+  // closes it. Errors: InvalidArgument, not a proper Hello; FailedPrecondition, an agent of another
+  // version; AlreadyExists, another agent that is alive has the name; ResourceExhausted, too many
+  // nodes; Unavailable, kUnfinishedMax.
   absl::Status Open(const std::shared_ptr<AgentStream>& stream, const agent::v1::FromAgent& first);
 
   // A later message; `next` is called when the stream may read on, unless it is closed.
@@ -93,11 +104,13 @@ class AgentSessions {
               const agent::v1::FromAgent& first);
   void Handle(Session& session, const agent::v1::FromAgent& message, std::function<void()> next);
   void Handled(const std::string& node, std::uint64_t incarnation, std::uint64_t sequence);
+  void EmitFor(Session& session, job::Event event, std::function<void()> done);
   // Sends what is due; `acknowledge`: also an acknowledgement alone.
   void Pump(Session& session, bool acknowledge = false);
   void GiveUp(Session& session, const std::string& reason);
 
   const Emit emit_;
+  TakeLog take_log_ = [](const std::string&, const agent::v1::LogLines&) {};
   std::map<std::string, std::unique_ptr<Session>>
       sessions_;                                    // by node; never removed while not lost
   std::map<const AgentStream*, Session*> streams_;  // those attached

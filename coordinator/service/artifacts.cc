@@ -6,9 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "runtime/process.h"
@@ -32,14 +29,6 @@ bool NamesAreProper(const std::string& path) {
   return true;
 }
 
-absl::Status SyncFolder(const std::string& folder) {
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return runtime::FileError(errno, folder, "cannot open");
-  const int error = ::fsync(descriptor) == 0 ? 0 : errno;
-  ::close(descriptor);
-  return error == 0 ? absl::OkStatus() : runtime::FileError(error, folder, "cannot sync");
-}
-
 }  // namespace
 
 std::string ResultFolder(const std::string& state_folder, const std::string& job_id) {
@@ -57,54 +46,6 @@ absl::Status CheckArtifactPath(const std::string& field, const std::string& path
       {{.field = field,
         .description = "found \"" + (printable ? path.substr(0, 120) : "unprintable characters") +
                        "\", allowed is a relative path within the result, without . and .."}});
-}
-
-absl::StatusOr<ArtifactWriter> ArtifactWriter::Create(const std::string& folder,
-                                                      const std::string& path) {
-  const std::string whole = folder + "/" + path;
-  std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(whole).parent_path(), error);
-  if (error) return runtime::FileError(error.value(), whole, "cannot create its folder");
-  std::string beside = whole + ".XXXXXX";
-  const int descriptor = ::mkostemp(beside.data(), O_CLOEXEC);
-  if (descriptor < 0) return runtime::FileError(errno, whole, "cannot create");
-  return ArtifactWriter(descriptor, beside, whole);
-}
-
-ArtifactWriter::ArtifactWriter(int descriptor, std::string beside, std::string path)
-    : descriptor_(descriptor), beside_(std::move(beside)), path_(std::move(path)) {}
-
-ArtifactWriter::ArtifactWriter(ArtifactWriter&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)),
-      beside_(std::move(other.beside_)),
-      path_(std::move(other.path_)),
-      size_bytes_(other.size_bytes_) {}
-
-ArtifactWriter::~ArtifactWriter() {
-  if (descriptor_ < 0) return;
-  ::close(descriptor_);
-  ::unlink(beside_.c_str());
-}
-
-absl::Status ArtifactWriter::Write(const std::string& bytes) {
-  std::size_t written = 0;
-  while (written < bytes.size()) {
-    const ssize_t count = ::write(descriptor_, bytes.data() + written, bytes.size() - written);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return runtime::FileError(errno, path_, "cannot write");
-    written += static_cast<std::size_t>(count);
-  }
-  size_bytes_ += bytes.size();
-  return absl::OkStatus();
-}
-
-absl::Status ArtifactWriter::Commit() {
-  if (::fsync(descriptor_) != 0) return runtime::FileError(errno, path_, "cannot sync");
-  if (::rename(beside_.c_str(), path_.c_str()) != 0) {
-    return runtime::FileError(errno, path_, "cannot rename");
-  }
-  ::close(std::exchange(descriptor_, -1));
-  return SyncFolder(std::filesystem::path(path_).parent_path());
 }
 
 absl::StatusOr<ArtifactReader> ArtifactReader::Open(const std::string& folder,
@@ -127,6 +68,20 @@ ArtifactReader::ArtifactReader(ArtifactReader&& other) noexcept
 
 ArtifactReader::~ArtifactReader() {
   if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+absl::Status ArtifactReader::Skip(std::uint64_t bytes) {
+  struct stat status = {};
+  if (::fstat(descriptor_, &status) != 0) return runtime::FileError(errno, path_, "cannot read");
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  if (bytes > size) {
+    return absl::OutOfRangeError("offset: found " + std::to_string(bytes) +
+                                 ", allowed is at most the file's size, " + std::to_string(size));
+  }
+  if (::lseek(descriptor_, static_cast<off_t>(bytes), SEEK_SET) < 0) {
+    return runtime::FileError(errno, path_, "cannot read");
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> ArtifactReader::Read(std::size_t bytes_max) {

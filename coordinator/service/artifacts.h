@@ -1,4 +1,4 @@
-// The files of a job's result in the coordinator's state folder.
+// The files of a job's result as users name them, and what reads a file.
 
 #pragma once
 
@@ -11,40 +11,14 @@
 
 namespace tactus::service {
 
-// <state>/jobs/<id>/result.
+// <state>/jobs/<id>/result: where versions before the blobs kept results.
 std::string ResultFolder(const std::string& state_folder, const std::string& job_id);
 
 // A path of 1 to 8 names that stays within the result: relative, without empty, "." and ".." names,
 // of printable ASCII, at most 255 bytes. Errors: InvalidArgument with the field `field`.
 absl::Status CheckArtifactPath(const std::string& field, const std::string& path);
 
-// Writes one file beside its place; it appears whole at Commit or not at all. Blocking; one thread
-// at a time.
-class ArtifactWriter {
- public:
-  // Errors: as the file system has them. Requires: CheckArtifactPath(path).
-  static absl::StatusOr<ArtifactWriter> Create(const std::string& folder, const std::string& path);
-
-  ArtifactWriter(ArtifactWriter&& other) noexcept;
-  ArtifactWriter& operator=(ArtifactWriter&&) = delete;
-  ~ArtifactWriter();  // without Commit: removes what was written
-
-  absl::Status Write(const std::string& bytes);
-  std::uint64_t size_bytes() const { return size_bytes_; }
-
-  // Syncs, renames, syncs the folder.
-  absl::Status Commit();
-
- private:
-  ArtifactWriter(int descriptor, std::string beside, std::string path);
-
-  int descriptor_;  // -1: committed or moved from
-  std::string beside_;
-  std::string path_;
-  std::uint64_t size_bytes_ = 0;
-};
-
-// Reads one file of a result. Blocking; one thread at a time.
+// Reads one file of a folder. Blocking; one thread at a time.
 class ArtifactReader {
  public:
   // Errors: NotFound, and as the file system has them. Requires: CheckArtifactPath(path).
@@ -53,6 +27,9 @@ class ArtifactReader {
   ArtifactReader(ArtifactReader&& other) noexcept;
   ArtifactReader& operator=(ArtifactReader&&) = delete;
   ~ArtifactReader();
+
+  // Leaves out the first `bytes`. Errors: OutOfRange, the file is shorter.
+  absl::Status Skip(std::uint64_t bytes);
 
   // The next at most `bytes_max` bytes; empty at the end.
   absl::StatusOr<std::string> Read(std::size_t bytes_max);

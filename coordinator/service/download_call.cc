@@ -1,74 +1,62 @@
 #include "coordinator/service/download_call.h"
 
+#include <algorithm>
 #include <memory>
-#include <optional>
 #include <utility>
 
-#include "coordinator/service/artifacts.h"
-#include "coordinator/service/calls.h"
 #include "coordinator/service/job_conversion.h"
-#include "runtime/status.h"
 
 namespace tactus::service {
 namespace {
 
-constexpr std::size_t kChunkBytesMax = 1u << 20;
+constexpr char kCheckpointPath[] = "checkpoint.safetensors";
 
-// All but gRPC's reactions runs on the files' thread.
-class DownloadCall final : public grpc::ServerWriteReactor<v1::ArtifactChunk>,
-                           public std::enable_shared_from_this<DownloadCall> {
+// The hash of a job's file; empty: the record does not say.
+std::string HashOf(const job::JobRecord& record, const std::string& path) {
+  if (record.result.has_value()) {
+    const auto found =
+        std::ranges::find(record.result->artifacts, path, &job::ArtifactRecord::path);
+    if (found != record.result->artifacts.end()) return found->sha256;
+  }
+  if (path == kCheckpointPath && record.checkpoint.has_value()) return record.checkpoint->sha256;
+  return "";
+}
+
+class DownloadCall final : public SendingCall<v1::ArtifactChunk> {
  public:
-  explicit DownloadCall(const FileSurroundings& surroundings) : around_(surroundings) {}
+  explicit DownloadCall(const FileSurroundings& surroundings)
+      : SendingCall(surroundings, "Jobs/DownloadArtifact") {}
 
   void Start(const v1::DownloadArtifactRequest& request) {
-    self_ = shared_from_this();
+    Hold();
     const absl::StatusOr<std::string> id = ParseJobName("name", request.name());
     absl::Status status = id.status();
     if (status.ok()) status = CheckArtifactPath("path", request.path());
     if (!status.ok()) return End(status);
-    around_.core.FindJob(
-        *id, [self = self_, path = request.path()](const absl::StatusOr<job::JobRecord>& record) {
-          if (!record.ok()) return self->End(record.status());
-          self->around_.files.Post([self, path, id = record->name] { self->Open(id, path); });
-        });
+    path_ = request.path();
+    offset_ = request.offset();
+    const auto self = std::static_pointer_cast<DownloadCall>(shared_from_this());
+    around_.core.FindJob(*id, [self](const absl::StatusOr<job::JobRecord>& record) {
+      if (!record.ok()) return self->End(record.status());
+      self->around_.files.Post([self, id = record->name, sha256 = HashOf(*record, self->path_)] {
+        self->Open(id, sha256);
+      });
+    });
   }
-
-  void OnWriteDone(bool ok) override {
-    if (!ok) return End(absl::CancelledError("download: the caller left"));
-    around_.files.Post([self = shared_from_this()] { self->SendNext(); });
-  }
-
-  // gRPC's share ends; posted tasks hold theirs. A write that is cancelled comes back as not ok.
-  void OnDone() override { const std::shared_ptr<DownloadCall> last = std::move(self_); }
 
  private:
-  void Open(const std::string& id, const std::string& path) {
-    auto reader = ArtifactReader::Open(ResultFolder(around_.state_folder, id), path);
+  void Open(const std::string& id, const std::string& sha256) {
+    if (!sha256.empty()) return Send(around_.blobs.Read(sha256, offset_));
+    auto reader = ArtifactReader::Open(ResultFolder(around_.state_folder, id), path_);
     if (absl::IsNotFound(reader.status())) {
-      return End(absl::NotFoundError(JobName(id) + ": its result has no file " + path));
+      return End(absl::NotFoundError(JobName(id) + ": its result has no file " + path_));
     }
-    if (!reader.ok()) return End(reader.status());
-    reader_.emplace(*std::move(reader));
-    SendNext();
+    const absl::Status moved = reader.ok() ? reader->Skip(offset_) : reader.status();
+    moved.ok() ? Send(std::move(reader)) : End(moved);
   }
 
-  void SendNext() {
-    absl::StatusOr<std::string> bytes = reader_->Read(kChunkBytesMax);
-    if (!bytes.ok() || bytes->empty()) return End(bytes.status());
-    chunk_.set_data(*std::move(bytes));
-    StartWrite(&chunk_);
-  }
-
-  void End(const absl::Status& status) {
-    CountCall(around_.metrics, "Jobs/DownloadArtifact", status);
-    Finish(runtime::ToGrpc(status));
-  }
-
-  const FileSurroundings around_;
-  std::shared_ptr<DownloadCall> self_;  // gRPC's share, until OnDone
-  // Files' thread:
-  std::optional<ArtifactReader> reader_;
-  v1::ArtifactChunk chunk_;  // gRPC reads it while a write is under way
+  std::string path_;
+  std::uint64_t offset_ = 0;
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <set>
 
+#include "runtime/sha256.h"
 #include "tests/agent/daemon/await.h"
 #include "tests/agent/daemon/fake_coordinator.h"
 #include "tests/agent/daemon/temporary_folder.h"
@@ -33,17 +34,20 @@ class AgentTest : public testing::Test {
     coordinator_ = std::make_unique<FakeCoordinator>(manners);
     options_.coordinator = coordinator_->address();
     options_.node = "node-1";
-    options_.devices = {{.name = "cpu:0", .model = "Some CPU"},
+    options_.devices = {{.name = "cpu:0", .model = "Some CPU", .uuid = "u-1", .memory_bytes = 5},
                         {.name = "cpu:1", .model = "Some CPU", .emulated_speed = 0.5}};
     options_.emulated_cpu_factor = 1.5;
     options_.address = "127.0.0.1";
     options_.state_folder = folder_.File("state");
     options_.worker_binary = FakeWorker();
     options_.version = "1.2.3";
+    options_.labels = {{"zone", "west"}};
+    options_.taints = {"gpu=only"};
     absl::StatusOr<std::unique_ptr<Agent>> agent = Agent::Open(control_, metrics_, options_, 77);
     ASSERT_TRUE(agent.ok()) << agent.status();
     agent_ = *std::move(agent);
-    control_.RunAndWait([this] { agent_->Start(); });
+    control_.RunAndWait(
+        [this] { agent_->Start([this](const absl::Status& status) { refused_.Set(status); }); });
   }
 
   // False when the agent did not get to its end.
@@ -85,6 +89,7 @@ class AgentTest : public testing::Test {
   std::unique_ptr<FakeCoordinator> coordinator_;
   std::unique_ptr<Agent> agent_;
   bool stopped_ = false;
+  Once<absl::Status> refused_;
 };
 
 std::vector<std::uint64_t> Sequences(const std::vector<FromAgent>& messages) {
@@ -106,6 +111,21 @@ TEST_F(AgentTest, HelloSaysWhoAndWhatItIs) {
   EXPECT_EQ(hello.hello().devices(1).name(), "cpu:1");
   EXPECT_EQ(hello.hello().devices(1).kind(), tactus::v1::DEVICE_KIND_CPU);
   EXPECT_EQ(hello.hello().devices(1).emulated_speed(), 0.5);
+  EXPECT_EQ(hello.hello().devices(0).uuid(), "u-1");
+  EXPECT_EQ(hello.hello().devices(0).memory_bytes(), 5u);
+  ASSERT_EQ(hello.hello().labels().size(), 1u);
+  EXPECT_EQ(hello.hello().labels().at("zone"), "west");
+  EXPECT_THAT(hello.hello().taints(), testing::ElementsAre("gpu=only"));
+}
+
+TEST_F(AgentTest, ACoordinatorOfAnotherVersionIsDialledOnce) {
+  Open({.other_version = true});
+
+  const std::optional<absl::Status> refused = refused_.Await();
+
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_THAT(std::string(refused->message()), HasSubstr("this is 9.9.9"));
+  EXPECT_TRUE(Stop(Seconds(0)));
 }
 
 TEST_F(AgentTest, AWorkerIsStartedRelayedBothWaysAndItsExitReported) {
@@ -139,6 +159,108 @@ TEST_F(AgentTest, StartCarriesWhatOnlyTheAgentKnows) {
   EXPECT_THAT(start, HasSubstr(R"("emulatedCpuFactor":1.5)"));
   EXPECT_THAT(start, HasSubstr(R"("address":"127.0.0.1")"));
   EXPECT_THAT(start, HasSubstr(folder_.File("state/jobs/start-1/result")));
+}
+
+tactus::v1::Start Needing(const std::string& sha256) {
+  tactus::v1::Start start;
+  start.mutable_spec()->mutable_model()->set_torchscript("sha256:" + sha256);
+  return start;
+}
+
+TEST_F(AgentTest, FilesNamedByTheirHashesAreFetchedBeforeTheWorkerStarts) {
+  Open({});
+  const std::string checkpoint = coordinator_->artifacts().Add("checkpoint");
+  const std::string model = coordinator_->artifacts().Add("model");
+  const std::string loss = coordinator_->artifacts().Add("loss");
+  tactus::v1::Start start = Needing(model);
+  start.mutable_spec()->mutable_model()->set_loss("sha256:" + loss);
+  start.set_checkpoint("sha256:" + checkpoint);
+
+  coordinator_->StartWith(5, "start", start);
+  const std::string line = AwaitFailure();
+
+  const std::string blobs = folder_.File("state/blobs/");
+  EXPECT_THAT(line, HasSubstr("\"checkpoint\":\"" + blobs + checkpoint + "\""));
+  EXPECT_THAT(line, HasSubstr("\"torchscript\":\"" + blobs + model + "\""));
+  EXPECT_THAT(line, HasSubstr("\"loss\":\"" + blobs + loss + "\""));
+  EXPECT_EQ(ReadFile(blobs + model), "model");
+}
+
+TEST_F(AgentTest, AFileThatIsNotThereIsReportedLikeAWorkerThatCannotBeStarted) {
+  Open({});
+  coordinator_->StartWith(5, "echo", Needing(std::string(64, 'a')));
+  coordinator_->StartWith(6, "echo", Needing("../model.pt"));
+
+  EXPECT_EQ(AwaitExit(5).exit_code(), 127);
+  EXPECT_THAT(AwaitExit(5).log_tail(), HasSubstr("model.torchscript: sha256:aaaa"));
+  EXPECT_EQ(AwaitExit(6).exit_code(), 127);
+}
+
+TEST_F(AgentTest, AWorkerWhoseFilesAreOnTheirWayRunsAndCanBeStopped) {
+  Open({});
+  const std::string model = coordinator_->artifacts().Add("model");
+  coordinator_->artifacts().Shut();
+  coordinator_->StartWith(5, "echo", Needing(model));
+  coordinator_->StartWith(6, "echo", Needing(model));
+  coordinator_->artifacts().AwaitDownloads(1);
+  coordinator_->Drop(0);
+  const FromAgent hello = coordinator_->AwaitHello(2);
+  EXPECT_THAT(hello.hello().running_workers(), testing::UnorderedElementsAre(5, 6));
+
+  coordinator_->StopWorker(5);
+  const tactus::agent::v1::WorkerExited exit = AwaitExit(5);
+  coordinator_->SendPlan(6, 3);
+  coordinator_->artifacts().Open();
+
+  EXPECT_EQ(exit.exit_code(), -1);
+  EXPECT_EQ(exit.signal(), SIGTERM);
+  // What was said to the other one while it waited is not lost.
+  const FromAgent report = coordinator_->AwaitMessage(
+      [](const FromAgent& message) { return message.from_worker().message().has_report(); });
+  EXPECT_EQ(report.from_worker().worker_id(), 6u);
+  EXPECT_EQ(report.from_worker().message().report().plan_version(), 3u);
+  for (const FromAgent& message : coordinator_->received()) {
+    EXPECT_FALSE(message.from_worker().worker_id() == 5);
+  }
+}
+
+TEST_F(AgentTest, AFetchOutlivesACoordinatorThatIsAway) {
+  Open({});
+  const std::string model = coordinator_->artifacts().Add("model");
+  coordinator_->artifacts().BreakNext({1, 1, 1, 1, 1, 1, 1});
+  coordinator_->StartWith(5, "echo", Needing(model));
+
+  const FromAgent ready = coordinator_->AwaitMessage(
+      [](const FromAgent& message) { return message.from_worker().message().has_ready(); });
+
+  EXPECT_EQ(ready.from_worker().worker_id(), 5u);
+}
+
+TEST_F(AgentTest, StoppingGivesUpWorkersThatWaitForFiles) {
+  Open({});
+  const std::string model = coordinator_->artifacts().Add("model");
+  coordinator_->artifacts().Shut();
+  coordinator_->StartWith(5, "echo", Needing(model));
+  coordinator_->artifacts().AwaitDownloads(1);
+
+  EXPECT_TRUE(Stop(Seconds(0.1)));
+
+  EXPECT_EQ(AwaitExit(5).signal(), SIGTERM);
+}
+
+TEST_F(AgentTest, WhatAWorkerWritesGoesUpWholeAndBeforeItsExit) {
+  Open({});
+  coordinator_->StartWorker(5, "talk");
+  for (std::uint64_t version = 1; version <= 3; ++version) coordinator_->SendPlan(5, version);
+  EXPECT_EQ(coordinator_->AwaitOutput(5, "line 3\n"), "line 1\nline 2\nline 3\n");
+
+  coordinator_->SendStop(5);
+  AwaitExit(5);
+
+  EXPECT_EQ(coordinator_->AwaitOutput(5, "the end"), "line 1\nline 2\nline 3\nthe end");
+  const std::vector<FromAgent> received = coordinator_->received();
+  EXPECT_TRUE(received.back().has_worker_exited());
+  EXPECT_EQ(received[received.size() - 2].log_lines().job_id(), "talk-1");
 }
 
 TEST_F(AgentTest, ACrashIsReportedWithTheEndOfItsLog) {
@@ -260,6 +382,22 @@ TEST_F(AgentTest, AResultIsUploadedWholeAfterRefusals) {
 
   EXPECT_EQ(coordinator_->uploaded()["result-1/model.pt"], std::string(5 << 19, 'm'));
   EXPECT_EQ(AwaitExit(5).exit_code(), 0);
+}
+
+TEST_F(AgentTest, AnUploadGoesOnBehindWhatTheCoordinatorHas) {
+  Open({});
+  runtime::Sha256 hash;
+  hash.Update(std::string(5 << 19, 'm'));
+  const std::string sha256 = hash.Finish();
+  coordinator_->artifacts().SetReceived(sha256, 2'000'000);
+  coordinator_->StartWorker(5, "result");
+
+  ASSERT_TRUE(coordinator_->AwaitUpload("result-1/model.pt"));
+
+  EXPECT_EQ(coordinator_->upload_header().sha256(), sha256);
+  EXPECT_EQ(coordinator_->upload_header().offset(), 2'000'000u);
+  EXPECT_EQ(coordinator_->uploaded()["result-1/model.pt"],
+            std::string(2'000'000, '?') + std::string((5 << 19) - 2'000'000, 'm'));
 }
 
 TEST_F(AgentTest, AResultThatIsRefusedForGoodFailsInTheWorkersName) {

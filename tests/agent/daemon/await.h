@@ -23,6 +23,11 @@ class Once {
     changed_.notify_all();
   }
 
+  bool IsSet() {
+    const std::lock_guard lock(mutex_);
+    return value_.has_value();
+  }
+
   // The value; empty when it did not come within kPatience.
   std::optional<T> Await() {
     std::unique_lock lock(mutex_);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "runtime/status.h"
 #include "tests/agent/daemon/await.h"
 
 namespace tactus::agent {
@@ -19,6 +20,7 @@ FakeCoordinator::FakeCoordinator(const Manners& manners, int port) : manners_(ma
   builder.AddListeningPort("127.0.0.1:" + std::to_string(port), grpc::InsecureServerCredentials(),
                            &port_);
   builder.RegisterService(this);
+  builder.RegisterService(&artifacts_);
   server_ = builder.BuildAndStart();
   TACTUS_CHECK(server_ != nullptr);
 }
@@ -37,12 +39,25 @@ void FakeCoordinator::Send(ToAgent message, std::uint64_t sequence) {
 
 void FakeCoordinator::StartWorker(std::uint64_t id, const std::string& behaviour,
                                   const std::string& device) {
+  tactus::v1::Start start;
+  start.set_device(device);
+  StartWith(id, behaviour, start);
+}
+
+void FakeCoordinator::StartWith(std::uint64_t id, const std::string& behaviour,
+                                tactus::v1::Start start) {
+  if (start.device().empty()) start.set_device("cpu:0");
+  start.set_job_id(behaviour + "-1");
+  start.mutable_spec()->set_name(behaviour);
   ToAgent message;
   message.mutable_start_worker()->set_worker_id(id);
-  tactus::v1::Start* start = message.mutable_start_worker()->mutable_start();
-  start->set_job_id(behaviour + "-1");
-  start->mutable_spec()->set_name(behaviour);
-  start->set_device(device);
+  *message.mutable_start_worker()->mutable_start() = std::move(start);
+  Send(message);
+}
+
+void FakeCoordinator::StopWorker(std::uint64_t id) {
+  ToAgent message;
+  message.mutable_stop_worker()->set_worker_id(id);
   Send(message);
 }
 
@@ -113,6 +128,25 @@ std::map<std::string, std::string> FakeCoordinator::uploaded() {
   return uploaded_;
 }
 
+UploadArtifactRequest FakeCoordinator::upload_header() {
+  const std::lock_guard lock(mutex_);
+  return upload_header_;
+}
+
+std::string FakeCoordinator::AwaitOutput(std::uint64_t worker, const std::string& end) {
+  std::string text;
+  Await([&](const std::vector<FromAgent>& received) {
+    text.clear();
+    for (const FromAgent& message : received) {
+      if (message.log_lines().worker_id() != worker) continue;
+      TACTUS_CHECK(message.log_lines().offset() == text.size());
+      text += message.log_lines().text();
+    }
+    return text.ends_with(end);
+  });
+  return text;
+}
+
 bool FakeCoordinator::AwaitUpload(const std::string& path) {
   std::unique_lock lock(mutex_);
   return AwaitLocked(lock, [&] { return uploaded_.contains(path); });
@@ -132,6 +166,14 @@ grpc::Status FakeCoordinator::Session(grpc::ServerContext* context,
                                       grpc::ServerReaderWriter<ToAgent, FromAgent>* stream) {
   FromAgent message;
   if (!stream->Read(&message) || !message.has_hello()) return grpc::Status::OK;
+  if (manners_.other_version) {
+    const std::lock_guard lock(mutex_);
+    hellos_.push_back(message);
+    changed_.notify_all();
+    return runtime::ToGrpc(
+        runtime::WithReason(absl::FailedPreconditionError("found 1.2.3, this is 9.9.9"),
+                            {.reason = "AGENT_VERSION_MISMATCH"}));
+  }
   {
     const std::lock_guard lock(mutex_);
     ToAgent welcome;
@@ -163,7 +205,10 @@ grpc::Status FakeCoordinator::UploadArtifact(grpc::ServerContext*,
   if (!reader->Read(&request)) return grpc::Status::OK;
   const std::string path = request.job_id() + "/" + request.path();
   const std::uint64_t size = request.size_bytes();
-  std::string content = request.data();
+  // What came before is not looked at here.
+  std::string content = std::string(request.offset(), '?') + request.data();
+  UploadArtifactRequest header = request;
+  header.clear_data();
   while (reader->Read(&request)) content += request.data();
   const std::lock_guard lock(mutex_);
   if (manners_.refused_uploads > 0) {
@@ -172,6 +217,7 @@ grpc::Status FakeCoordinator::UploadArtifact(grpc::ServerContext*,
   }
   if (content.size() != size) return {grpc::StatusCode::DATA_LOSS, "cut short"};
   uploaded_[path] = content;
+  upload_header_ = header;
   changed_.notify_all();
   return grpc::Status::OK;
 }

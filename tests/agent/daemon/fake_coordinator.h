@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tactus/agent/v1/session.grpc.pb.h"
+#include "tests/agent/daemon/fake_artifacts.h"
 
 namespace tactus::agent {
 
@@ -29,6 +30,7 @@ class FakeCoordinator final : public tactus::agent::v1::AgentSession::Service {
     double heartbeat_seconds = 60;
     int refused_uploads = 0;  // so many, then the next is taken
     grpc::StatusCode upload_refusal = grpc::StatusCode::UNAVAILABLE;
+    bool other_version = false;  // it refuses the agent
   };
 
   // port 0: a free one.
@@ -47,6 +49,12 @@ class FakeCoordinator final : public tactus::agent::v1::AgentSession::Service {
   void SendPlan(std::uint64_t worker, std::uint64_t version);
   void SendStop(std::uint64_t worker);
 
+  // Starts worker `id` with what `start` says; see StartWorker.
+  void StartWith(std::uint64_t id, const std::string& behaviour, tactus::v1::Start start);
+  void StopWorker(std::uint64_t id);
+
+  FakeArtifacts& artifacts() { return artifacts_; }
+
   // Breaks the stream; the agent's next Welcome says `acknowledged`.
   void Drop(std::uint64_t acknowledged);
 
@@ -62,6 +70,10 @@ class FakeCoordinator final : public tactus::agent::v1::AgentSession::Service {
   std::size_t heartbeats();
   // Files by their paths.
   std::map<std::string, std::string> uploaded();
+  // The first message of the newest upload, without its data.
+  tactus::agent::v1::UploadArtifactRequest upload_header();
+  // What workers wrote, put together by worker; the pieces' offsets are checked.
+  std::string AwaitOutput(std::uint64_t worker, const std::string& end);
   bool AwaitUpload(const std::string& path);
 
   grpc::Status Session(grpc::ServerContext* context,
@@ -86,6 +98,8 @@ class FakeCoordinator final : public tactus::agent::v1::AgentSession::Service {
   std::vector<FromAgent> received_;
   std::size_t heartbeats_ = 0;
   std::map<std::string, std::string> uploaded_;
+  tactus::agent::v1::UploadArtifactRequest upload_header_;
+  FakeArtifacts artifacts_;
   std::unique_ptr<grpc::Server> server_;
 };
 

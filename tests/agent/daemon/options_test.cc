@@ -19,7 +19,8 @@ AgentFlags Flags() {
   return flags;
 }
 
-const Host kHost{.name = "host-1", .processor_model = "Some CPU", .cores = 2};
+const Host kHost{
+    .name = "host-1", .processor_model = "Some CPU", .cores = 2, .memory_bytes = 1 << 30};
 
 TEST(AgentOptionsTest, DefaultsFollowFromTheHost) {
   const absl::StatusOr<AgentOptions> options = Resolve(Flags(), kHost);
@@ -30,6 +31,9 @@ TEST(AgentOptionsTest, DefaultsFollowFromTheHost) {
   EXPECT_EQ(options->devices[0].name, "cpu:0");
   EXPECT_EQ(options->devices[0].model, "Some CPU");
   EXPECT_EQ(options->devices[0].emulated_speed, 0);
+  EXPECT_EQ(options->devices[0].memory_bytes, 1u << 30);
+  EXPECT_TRUE(options->labels.empty());
+  EXPECT_TRUE(options->taints.empty());
   EXPECT_EQ(options->threads_per_cpu_device, 2u);
 }
 
@@ -53,6 +57,19 @@ TEST(AgentOptionsTest, TheFactorIsNeverBelowItsHeadroomAndCanBeGiven) {
 
   flags.emulated_cpu_factor = 3;
   EXPECT_DOUBLE_EQ(Resolve(flags, kHost)->emulated_cpu_factor, 3);
+}
+
+TEST(AgentOptionsTest, LabelsAndTaintsAreTakenApart) {
+  AgentFlags flags = Flags();
+  flags.labels = {"zone=west", "empty=", "formula=a=b"};
+  flags.taints = {"gpu", "team=vision", "team="};
+
+  const absl::StatusOr<AgentOptions> options = Resolve(flags, kHost);
+
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->labels, (std::map<std::string, std::string>{
+                                 {"zone", "west"}, {"empty", ""}, {"formula", "a=b"}}));
+  EXPECT_EQ(options->taints, flags.taints);
 }
 
 TEST(AgentOptionsTest, EachWrongFlagIsNamed) {
@@ -86,6 +103,23 @@ TEST(AgentOptionsTest, EachWrongFlagIsNamed) {
       {"emulated-cpu-factor", [=](AgentFlags& flags) { flags.emulated_cpu_factor = nan; }},
       {"address", [](AgentFlags& flags) { flags.address = ""; }},
       {"state-dir", [](AgentFlags& flags) { flags.state_folder = ""; }},
+      {"label", [](AgentFlags& flags) { flags.labels = {"zone"}; }},
+      {"label", [](AgentFlags& flags) { flags.labels = {"=west"}; }},
+      {"label", [](AgentFlags& flags) { flags.labels = {"zone=we\nst"}; }},
+      {"label", [](AgentFlags& flags) { flags.labels = {std::string(64, 'a') + "=b"}; }},
+      {"label", [](AgentFlags& flags) { flags.labels = {"a=" + std::string(64, 'b')}; }},
+      {"label",
+       [](AgentFlags& flags) {
+         flags.labels = {"a=1", "a=2"};
+       }},
+      {"label",
+       [](AgentFlags& flags) {
+         for (int i = 0; i < 65; ++i) flags.labels.push_back(std::to_string(i) + "=x");
+       }},
+      {"taint", [](AgentFlags& flags) { flags.taints = {""}; }},
+      {"taint", [](AgentFlags& flags) { flags.taints = {"=x"}; }},
+      {"taint", [](AgentFlags& flags) { flags.taints = {"a=\x7f"}; }},
+      {"taint", [](AgentFlags& flags) { flags.taints.assign(17, "a"); }},
       {"worker-binary", [](AgentFlags& flags) { flags.worker_binary = "/nowhere/worker"; }},
   };
   for (const Case& one : cases) {

@@ -108,6 +108,35 @@ TEST(OutboundLogTest, SendingPausesWhenTooMuchIsUnacknowledged) {
   EXPECT_EQ(SendAll(log), (Texts{"3c"}));
 }
 
+TEST(OutboundLogTest, WorkersOutputGivesWayToEverythingElse) {
+  OutboundLog log({.entries_max = 3});
+  for (const char* text : {"l1", "l2"}) ASSERT_TRUE(log.Append(text, Importance::kLogLines));
+  ASSERT_TRUE(log.Append("r1", Importance::kReport));
+
+  ASSERT_TRUE(log.Append("r2", Importance::kReport));
+  ASSERT_TRUE(log.Append("m", Importance::kMessage));
+  EXPECT_FALSE(log.Append("l3", Importance::kLogLines));
+
+  EXPECT_EQ(log.dropped(), 0u);
+  EXPECT_EQ(SendAll(log), (Texts{"1r1", "2r2", "3m"}));
+}
+
+TEST(OutboundLogTest, WorkersOutputKeepsToItsShareAlsoInFlight) {
+  OutboundLog log({.log_entries_max = 2, .log_bytes_max = 5});
+  for (const char* text : {"l1", "l2", "l3"}) {
+    ASSERT_TRUE(log.Append(text, Importance::kLogLines));
+  }
+  EXPECT_EQ(SendAll(log), (Texts{"1l2", "2l3"}));
+
+  EXPECT_FALSE(log.Append("l4", Importance::kLogLines));
+  log.Acknowledge(1);
+  EXPECT_FALSE(log.Append("llll", Importance::kLogLines));  // too many bytes
+  EXPECT_TRUE(log.Append("l5", Importance::kLogLines));
+
+  EXPECT_EQ(log.dropped(), 0u);
+  EXPECT_EQ(SendAll(log), (Texts{"3l5"}));
+}
+
 // A coordinator that takes what comes, each number once, as the protocol says.
 struct Receiver {
   std::uint64_t last = 0;
@@ -134,10 +163,10 @@ void LiveAndCheck(std::uint64_t seed) {
   for (int i = 0; i < 300; ++i) {
     const std::uint64_t what = rng.Below(10);
     if (what < 5) {
-      const auto importance = static_cast<Importance>(rng.Below(20) == 0 ? 2 : rng.Below(2));
-      const std::string payload =
-          (importance == Importance::kReport ? "r" : "m") + std::to_string(i);
-      if (log.Append(payload, importance) && importance != Importance::kReport) {
+      const auto importance = static_cast<Importance>(rng.Below(20) == 0 ? 3 : rng.Below(3));
+      const bool droppable = importance <= Importance::kReport;
+      const std::string payload = (droppable ? "r" : "m") + std::to_string(i);
+      if (log.Append(payload, importance) && !droppable) {
         accepted_messages.push_back(payload);
         if (importance == Importance::kExit) ++exits;
       }

@@ -1,12 +1,17 @@
 // A worker for tests of the agent: connects, reads Start, and behaves as the job's name says.
 //
-//   echo       Ready with its own process id as `parameters`; a report for each plan; on stop
-//   Finished stubborn   the same, but ignores SIGTERM and the end of its socket result     writes
-//   model.pt of 2.5 MiB and says Finished with that file escape     says Finished with the file
-//   ../secret missing    says Finished with a file that is not there malformed  says something that
-//   is no message crash      writes to standard error and exits with code 3 burst      a Ready,
-//   1000 reports, an Endpoint, then as echo start      says Failed with its whole Start line as the
-//   message
+// clang-format off
+//   echo       Ready with its own process id as `parameters`; a report for each plan; on stop Finished
+//   stubborn   the same, but ignores SIGTERM and the end of its socket
+//   result     writes model.pt of 2.5 MiB and says Finished with that file
+//   escape     says Finished with the file ../secret
+//   missing    says Finished with a file that is not there
+//   malformed  says something that is no message
+//   crash      writes to standard error and exits with code 3
+//   burst      a Ready, 1000 reports, an Endpoint, then as echo
+//   start      says Failed with its whole Start line as the message
+//   talk       Ready; a line of output for each plan; on stop "the end" without a newline
+// clang-format on
 
 #include <signal.h>
 #include <sys/socket.h>
@@ -98,6 +103,19 @@ int Burst(Wire& wire) {
   return Echo(wire, false);
 }
 
+int Talk(Wire& wire) {
+  wire.Say({{"ready", {{"parameters", "1"}}}});
+  for (std::string line; wire.Hear(line);) {
+    const json message = json::parse(line);
+    if (message.contains("stop")) break;
+    std::printf("line %s\n", message["plan"].value("version", "0").c_str());
+    std::fflush(stdout);
+  }
+  std::printf("the end");
+  std::fflush(stdout);
+  return 0;
+}
+
 int Behave(Wire& wire, const std::string& first_line) {
   const json start = json::parse(first_line).at("start");
   const std::string behaviour = start.at("spec").at("name");
@@ -116,6 +134,7 @@ int Behave(Wire& wire, const std::string& first_line) {
     std::fprintf(stderr, "boom: out of luck\n");
     return 3;
   }
+  if (behaviour == "talk") return Talk(wire);
   return 0;
 }
 

@@ -1,0 +1,206 @@
+// The part of Agent that starts workers and passes their output on.
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/daemon/agent.h"
+#include "agent/daemon/worker_environment.h"
+#include "runtime/logging.h"
+#include "runtime/now.h"
+
+namespace tactus::agent {
+
+using runtime::Logger;
+using runtime::Quoted;
+
+namespace {
+
+// A worker that ends may overlap the next one on its device, but not for ever.
+constexpr std::size_t kWorkersPerDeviceMax = 4;
+constexpr std::size_t kJobIdBytesMax = 200;
+constexpr int kExitCannotStart = 127;  // as a shell has it
+// How long output waits for more, so that a line is no message.
+constexpr Duration kOutputInterval = Seconds(0.2);
+
+bool IsJobId(const std::string& id) {
+  const auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+  };
+  return !id.empty() && id.size() <= kJobIdBytesMax && id.front() != '.' &&
+         std::ranges::all_of(id, allowed);
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> Agent::RunningWorkers() const {
+  std::vector<std::uint64_t> ids;
+  for (const auto& [id, running] : workers_) ids.push_back(id.value);
+  for (const auto& [id, preparing] : preparing_) ids.push_back(id.value);
+  return ids;
+}
+
+void Agent::StartWorker(const tactus::agent::v1::StartWorker& request) {
+  const absl::Status status = TryStartWorker(request);
+  if (!status.ok()) FailStart(WorkerId{request.worker_id()}, request.start().job_id(), status);
+}
+
+void Agent::FailStart(WorkerId id, const std::string& job, const absl::Status& status) {
+  const std::string reason = "agent: " + std::string(status.message());
+  Logger("agent")->error("worker not started worker={} job={} reason={}", id.value, Quoted(job),
+                         Quoted(reason));
+  SendExit(id, {.exit_code = kExitCannotStart, .log_tail = reason});
+}
+
+absl::Status Agent::TryStartWorker(const tactus::agent::v1::StartWorker& request) {
+  const WorkerId id{request.worker_id()};
+  if (stopping_) return absl::UnavailableError("it is being stopped");
+  if (workers_.contains(id) || preparing_.contains(id)) {
+    return absl::AlreadyExistsError("the worker runs already");
+  }
+  absl::StatusOr<Worker::Options> options = Prepare(request);
+  if (!options.ok()) return options.status();
+  const std::vector<BlobReference> references = BlobReferences(options->start);
+  Preparing preparing;
+  preparing.options = *std::move(options);
+  if (references.empty()) return Launch(std::move(preparing));
+  preparing.missing = references.size();
+  preparing_[id] = std::move(preparing);
+  FetchFor(id, references);
+  return absl::OkStatus();
+}
+
+void Agent::FetchFor(WorkerId id, const std::vector<BlobReference>& references) {
+  Preparing& preparing = preparing_.at(id);
+  for (const BlobReference& reference : references) {
+    // No answer comes after the pin is released, which is before the worker's entry goes.
+    preparing.pins.push_back(blobs_.Fetch(
+        reference.sha256, [this, id, reference](const absl::StatusOr<std::string>& path) {
+          OnFetched(id, reference, path);
+        }));
+  }
+  Logger("agent")->info("worker waits for files worker={} job={} files={}", id.value,
+                        preparing.options.start.job_id(), references.size());
+}
+
+void Agent::OnFetched(WorkerId id, const BlobReference& reference,
+                      const absl::StatusOr<std::string>& path) {
+  Preparing& preparing = preparing_.at(id);
+  const std::string job = preparing.options.start.job_id();
+  absl::Status status;
+  if (path.ok()) {
+    reference.set_path(preparing.options.start, *path);
+    if (--preparing.missing > 0) return;
+    auto prepared = preparing_.extract(id);
+    const std::vector<std::uint64_t> pins = prepared.mapped().pins;
+    status = Launch(std::move(prepared.mapped()));
+    if (status.ok()) return;
+    for (const std::uint64_t pin : pins) blobs_.Release(pin);
+  } else {
+    status = absl::Status(path.status().code(),
+                          reference.field + ": " + std::string(path.status().message()));
+    for (const std::uint64_t pin : preparing.pins) blobs_.Release(pin);
+    preparing_.erase(id);
+  }
+  FailStart(id, job, status);
+  CloseIfDone();
+}
+
+void Agent::GiveUpPreparing(WorkerId id, const WorkerExit& exit) {
+  for (const std::uint64_t pin : preparing_.at(id).pins) blobs_.Release(pin);
+  preparing_.erase(id);
+  SendExit(id, exit);
+}
+
+// Starts the process; all that it reads is here.
+absl::Status Agent::Launch(Preparing prepared) {
+  const WorkerId id = prepared.options.id;
+  absl::StatusOr<std::unique_ptr<Worker>> worker = Worker::Start(
+      control_, prepared.options,
+      {.said = [this,
+                id](tactus::v1::FromWorker message) { return OnSaid(id, std::move(message)); },
+       .exited = [this, id](const WorkerExit& exit) { OnExited(id, exit); },
+       .wrote = [this, id](std::string_view output) { OnWrote(id, output); }});
+  if (!worker.ok()) return worker.status();
+  Running& running = workers_[id];
+  running.worker = *std::move(worker);
+  running.pins = std::move(prepared.pins);
+  for (const tactus::v1::ToWorker& message : prepared.messages) running.worker->Send(message);
+  Logger("agent")->info("worker started worker={} job={} device={}", id.value,
+                        prepared.options.start.job_id(), prepared.options.start.device());
+  metrics_.SetWorkers(workers_.size());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Worker::Options> Agent::Prepare(
+    const tactus::agent::v1::StartWorker& request) const {
+  const std::string& job = request.start().job_id();
+  if (!IsJobId(job))
+    return absl::InvalidArgumentError("job id: allowed are 1 to 200 of [A-Za-z0-9._-]");
+  const auto device =
+      std::ranges::find(options_.devices, request.start().device(), &DeviceOptions::name);
+  if (device == options_.devices.end()) {
+    return absl::NotFoundError("device '" + request.start().device() + "': not on node " +
+                               options_.node);
+  }
+  const std::size_t workers = workers_.size() + preparing_.size();
+  if (workers >= kWorkersPerDeviceMax * options_.devices.size()) {
+    return absl::ResourceExhaustedError(std::to_string(workers) + " workers run already");
+  }
+  const std::string folder = options_.state_folder + "/jobs/" + job;
+  absl::Status status = runtime::MakeWritableFolder(folder + "/result");
+  if (!status.ok()) return status;
+
+  const std::string id = std::to_string(request.worker_id());
+  Worker::Options options;
+  options.id = WorkerId{request.worker_id()};
+  options.socket_path = socket_folder_ + "/" + id + ".sock";
+  options.start = request.start();
+  options.start.set_worker_id(request.worker_id());
+  options.start.set_address(options_.address);
+  options.start.set_output_directory(folder + "/result");
+  options.start.set_emulated_speed(device->emulated_speed);
+  options.start.set_emulated_cpu_factor(options_.emulated_cpu_factor);
+  options.command = {.arguments = {options_.worker_binary, "--socket", options.socket_path},
+                     .environment = WorkerEnvironment(
+                         options_.environment,
+                         {.job_id = job,
+                          .control_socket = options.socket_path,
+                          .local_rank = static_cast<std::size_t>(device - options_.devices.begin()),
+                          .local_world_size = options_.devices.size(),
+                          .threads = device->cuda ? 0 : options_.threads_per_cpu_device}),
+                     .log_path = folder + "/worker-" + id + ".log"};
+  return options;
+}
+
+void Agent::OnWrote(WorkerId worker, std::string_view output) {
+  const auto found = workers_.find(worker);
+  if (found == workers_.end()) return;
+  found->second.output.Append(output);
+  if (std::exchange(output_due_, true)) return;
+  output_timer_.After(kOutputInterval, [this] { FlushOutput(); });
+}
+
+void Agent::FlushOutput() {
+  output_due_ = false;
+  const Instant now = runtime::Now();
+  for (auto& [id, running] : workers_) {
+    SendOutput(*running.worker, running.output.Take(now));
+    output_due_ = output_due_ || running.output.waiting();
+  }
+  if (output_due_) output_timer_.After(kOutputInterval, [this] { FlushOutput(); });
+}
+
+void Agent::SendOutput(const Worker& worker, std::vector<LogPieces::Piece> pieces) {
+  for (LogPieces::Piece& piece : pieces) {
+    tactus::agent::v1::FromAgent up;
+    up.mutable_log_lines()->set_worker_id(worker.id().value);
+    up.mutable_log_lines()->set_job_id(worker.job_id());
+    up.mutable_log_lines()->set_offset(piece.offset);
+    up.mutable_log_lines()->set_text(std::move(piece.text));
+    // Never refused: what finds no room is lost.
+    static_cast<void>(link_.Send(up, Importance::kLogLines));
+  }
+}
+
+}  // namespace tactus::agent

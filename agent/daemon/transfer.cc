@@ -1,0 +1,30 @@
+#include "agent/daemon/transfer.h"
+
+#include "runtime/now.h"
+#include "runtime/retry.h"
+
+namespace tactus::agent {
+namespace {
+
+constexpr int kAttemptsMax = 5;
+
+// Another attempt would end the same way.
+bool IsPermanent(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) || absl::IsNotFound(status) ||
+         absl::IsFailedPrecondition(status) || absl::IsPermissionDenied(status) ||
+         absl::IsUnimplemented(status);
+}
+
+}  // namespace
+
+void SetLimit(grpc::ClientContext& context, std::chrono::seconds limit) {
+  context.set_deadline(
+      std::chrono::system_clock::time_point(std::chrono::nanoseconds(runtime::WallNow()) + limit));
+}
+
+bool WorthTrying(const absl::Status& status, int failures) {
+  if (runtime::IsRetryable(status)) return true;
+  return !status.ok() && !IsPermanent(status) && failures < kAttemptsMax;
+}
+
+}  // namespace tactus::agent

@@ -1,0 +1,21 @@
+// What transfers of files to and from the coordinator have in common.
+
+#pragma once
+
+#include <grpcpp/client_context.h>
+
+#include <chrono>
+
+#include "absl/status/status.h"
+
+namespace tactus::agent {
+
+// Ends the call when it takes longer than `limit`.
+void SetLimit(grpc::ClientContext& context, std::chrono::seconds limit);
+
+// True when a transfer that ended with `status`, after so many attempts without success, is to be
+// tried again: for ever while the coordinator is away, five times where another attempt may end
+// otherwise.
+bool WorthTrying(const absl::Status& status, int failures);
+
+}  // namespace tactus::agent

@@ -1,0 +1,81 @@
+#include "coordinator/service/artifacts_service.h"
+
+#include <memory>
+#include <string>
+
+namespace tactus::service {
+namespace {
+
+class UploadBlobCall final : public ReceivingCall<v1::UploadBlobRequest> {
+ public:
+  UploadBlobCall(const FileSurroundings& surroundings, v1::Blob* response)
+      : ReceivingCall(surroundings, "Artifacts/UploadBlob"), response_(response) {}
+
+ private:
+  void Opened(const v1::UploadBlobRequest& first) override {
+    if (first.sha256().empty()) {
+      return End(runtime::InvalidFields({{.field = "sha256", .description = "is missing"}}));
+    }
+    size_bytes_ = first.size_bytes();
+    Accept({.sha256 = first.sha256(), .size_bytes = first.size_bytes(), .offset = first.offset()});
+  }
+
+  void Kept(const std::string& sha256) override {
+    response_->set_sha256(sha256);
+    response_->set_received_bytes(size_bytes_);
+    response_->set_complete(true);
+    End(absl::OkStatus());
+  }
+
+  v1::Blob* const response_;  // lives until OnDone
+  std::uint64_t size_bytes_ = 0;
+};
+
+class DownloadBlobCall final : public SendingCall<v1::BlobChunk> {
+ public:
+  explicit DownloadBlobCall(const FileSurroundings& surroundings)
+      : SendingCall(surroundings, "Artifacts/DownloadBlob") {}
+
+  void Start(const v1::DownloadBlobRequest& request) {
+    Hold();
+    const auto self = std::static_pointer_cast<DownloadBlobCall>(shared_from_this());
+    around_.files.Post([self, sha256 = request.sha256(), offset = request.offset()] {
+      self->Send(self->around_.blobs.Read(sha256, offset));
+    });
+  }
+};
+
+}  // namespace
+
+grpc::ServerUnaryReactor* ArtifactsService::GetBlob(grpc::CallbackServerContext* context,
+                                                    const v1::GetBlobRequest* request,
+                                                    v1::Blob* response) {
+  const UnaryCall call(context, around_.metrics, "Artifacts/GetBlob");
+  if (!call.Admit()) return call.reactor();
+  around_.files.Post([call, request, response, &blobs = around_.blobs] {
+    const absl::StatusOr<BlobStore::State> state = blobs.Find(request->sha256());
+    if (state.ok()) {
+      response->set_sha256(request->sha256());
+      response->set_received_bytes(state->received_bytes);
+      response->set_complete(state->complete);
+    }
+    call.Finish(state.status());
+  });
+  return call.reactor();
+}
+
+grpc::ServerReadReactor<v1::UploadBlobRequest>* ArtifactsService::UploadBlob(
+    grpc::CallbackServerContext*, v1::Blob* response) {
+  const auto call = std::make_shared<UploadBlobCall>(around_, response);
+  call->Begin();
+  return call.get();
+}
+
+grpc::ServerWriteReactor<v1::BlobChunk>* ArtifactsService::DownloadBlob(
+    grpc::CallbackServerContext*, const v1::DownloadBlobRequest* request) {
+  const auto call = std::make_shared<DownloadBlobCall>(around_);
+  call->Start(*request);
+  return call.get();
+}
+
+}  // namespace tactus::service

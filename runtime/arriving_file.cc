@@ -1,0 +1,103 @@
+#include "runtime/arriving_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/check.h"
+#include "runtime/process.h"
+
+namespace tactus::runtime {
+namespace {
+
+constexpr std::size_t kReadBytes = 1u << 20;
+
+}  // namespace
+
+absl::Status SyncFolder(const std::string& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return FileError(errno, folder, "cannot open");
+  const int error = ::fsync(descriptor) == 0 ? 0 : errno;
+  ::close(descriptor);
+  return error == 0 ? absl::OkStatus() : FileError(error, folder, "cannot sync");
+}
+
+absl::StatusOr<ArrivingFile> ArrivingFile::Open(const std::string& path) {
+  const int descriptor =
+      ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (descriptor < 0) return FileError(errno, path, "cannot open");
+  ArrivingFile file(descriptor, path);
+  struct stat found = {};
+  if (::fstat(descriptor, &found) != 0) return FileError(errno, path, "cannot open");
+  file.size_bytes_ = static_cast<std::uint64_t>(found.st_size);
+  return file;
+}
+
+ArrivingFile::ArrivingFile(ArrivingFile&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)),
+      path_(std::move(other.path_)),
+      size_bytes_(other.size_bytes_),
+      hashed_bytes_(other.hashed_bytes_),
+      hash_(std::move(other.hash_)) {}
+
+ArrivingFile::~ArrivingFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+absl::StatusOr<bool> ArrivingFile::CatchUp(std::size_t bytes_max) {
+  std::string bytes;
+  while (hashed_bytes_ < size_bytes_ && bytes_max > 0) {
+    bytes.resize(std::min({kReadBytes, bytes_max, std::size_t{size_bytes_ - hashed_bytes_}}));
+    const ssize_t count =
+        ::pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(hashed_bytes_));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return FileError(errno, path_, "cannot read");
+    if (count == 0) return absl::DataLossError(path_ + ": became shorter while it was read");
+    hash_.Update({bytes.data(), static_cast<std::size_t>(count)});
+    hashed_bytes_ += static_cast<std::uint64_t>(count);
+    bytes_max -= static_cast<std::size_t>(count);
+  }
+  return hashed_bytes_ == size_bytes_;
+}
+
+absl::Status ArrivingFile::Append(std::string_view bytes) {
+  TACTUS_CHECK(hashed_bytes_ == size_bytes_);
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(descriptor_, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return FileError(errno, path_, "cannot write");
+    const auto written = static_cast<std::size_t>(count);
+    hash_.Update(bytes.substr(0, written));
+    size_bytes_ += written;
+    hashed_bytes_ += written;
+    bytes.remove_prefix(written);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ArrivingFile::MoveTo(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::error_code error;
+  const bool made = std::filesystem::create_directories(folder, error);
+  if (error) return FileError(error.value(), folder.string(), "cannot create the folder");
+  if (::fsync(descriptor_) != 0) return FileError(errno, path_, "cannot sync");
+  if (::rename(path_.c_str(), path.c_str()) != 0) return FileError(errno, path, "cannot rename");
+  ::close(std::exchange(descriptor_, -1));
+  const absl::Status synced = SyncFolder(folder.string());
+  return synced.ok() && made ? SyncFolder(folder.parent_path().string()) : synced;
+}
+
+void ArrivingFile::Remove() {
+  if (descriptor_ < 0) return;
+  ::unlink(path_.c_str());
+  ::close(std::exchange(descriptor_, -1));
+}
+
+}  // namespace tactus::runtime

@@ -1,0 +1,83 @@
+#include "runtime/sha256.h"
+
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <vector>
+
+#include "base/check.h"
+#include "runtime/process.h"
+
+namespace tactus::runtime {
+namespace {
+
+constexpr std::size_t kDigits = 64;
+constexpr std::size_t kReadBytes = 1u << 20;
+
+}  // namespace
+
+struct Sha256::State {
+  // libcrypto fails here only without memory.
+  State() : context(EVP_MD_CTX_new()) {
+    TACTUS_CHECK(context != nullptr);
+    TACTUS_CHECK(EVP_DigestInit_ex(context, EVP_sha256(), nullptr) == 1);
+  }
+  ~State() { EVP_MD_CTX_free(context); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  EVP_MD_CTX* context;
+};
+
+Sha256::Sha256() : state_(std::make_unique<State>()) {}
+Sha256::~Sha256() = default;
+Sha256::Sha256(Sha256&& other) noexcept = default;
+Sha256& Sha256::operator=(Sha256&& other) noexcept = default;
+
+void Sha256::Update(std::string_view bytes) {
+  TACTUS_CHECK(state_ != nullptr);
+  TACTUS_CHECK(EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()) == 1);
+}
+
+std::string Sha256::Finish() {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  TACTUS_CHECK(state_ != nullptr);
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned size = 0;
+  TACTUS_CHECK(EVP_DigestFinal_ex(state_->context, digest.data(), &size) == 1);
+  state_.reset();
+  std::string text;
+  for (unsigned i = 0; i < size; ++i) {
+    text += kHex[digest[i] >> 4];
+    text += kHex[digest[i] & 15];
+  }
+  return text;
+}
+
+bool IsSha256(std::string_view text) {
+  return text.size() == kDigits && std::ranges::all_of(text, [](const char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
+}
+
+absl::StatusOr<std::string> HashFile(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return FileError(errno, path, "cannot open");
+  Sha256 hash;
+  std::vector<char> bytes(kReadBytes);
+  ssize_t count = 0;
+  do {
+    count = ::read(descriptor, bytes.data(), bytes.size());
+    if (count > 0) hash.Update({bytes.data(), static_cast<std::size_t>(count)});
+  } while (count > 0 || (count < 0 && errno == EINTR));
+  const int error = errno;
+  ::close(descriptor);
+  if (count < 0) return FileError(error, path, "cannot read");
+  return hash.Finish();
+}
+
+}  // namespace tactus::runtime
