@@ -7,8 +7,10 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "coordinator/service/server.h"
+#include "runtime/config_report.h"
 #include "runtime/logging.h"
 #include "runtime/options.h"
 #include "runtime/process.h"
@@ -18,6 +20,7 @@ namespace {
 
 struct Arguments {
   service::ServerOptions server;
+  std::string retain_jobs = {};  // parsed into server by Main
   std::string log_level = "info";
   std::string address_file = {};  // empty: none
   bool parent_death_signal = false;
@@ -44,6 +47,15 @@ void Declare(CLI::App& app, Arguments& arguments) {
       ->envname("TACTUS_TAPE_BYTES")
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
+  app.add_option("--retain-jobs", arguments.retain_jobs,
+                 "How long a job that is over is kept, with its history and files, such as 90d")
+      ->envname("TACTUS_RETAIN_JOBS")
+      ->capture_default_str();
+  app.add_option("--retain-bytes", arguments.server.retain_bytes,
+                 "Size of the database above which the oldest jobs that are over go, such as 8GiB")
+      ->envname("TACTUS_RETAIN_BYTES")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
   app.add_option("--log-level", arguments.log_level, "trace, debug, info, warn, error or off")
       ->envname("TACTUS_LOG_LEVEL")
       ->capture_default_str();
@@ -51,6 +63,12 @@ void Declare(CLI::App& app, Arguments& arguments) {
                  "File to write once serving: grpc=HOST:PORT and metrics=HOST:PORT, a line each");
   app.add_flag("--parent-death-signal", arguments.parent_death_signal,
                "Stop when the process that started this one ends");
+  CLI::App* config = app.add_subcommand("config", "What the options are");
+  config->fallthrough();
+  config->require_subcommand(1);
+  config
+      ->add_subcommand("show", "Print the options in force, each with where it came from, and end")
+      ->fallthrough();
 }
 
 int Complain(runtime::Exit exit, const std::string& message) {
@@ -91,9 +109,11 @@ int Serve(const Arguments& arguments, const sigset_t& signals) {
   const auto log = runtime::Logger("main");
   const service::ServerOptions& options = arguments.server;
   log->info(
-      "starting version={} listen={} state_dir={} metrics_listen={} tape_bytes={} log_level={}",
+      "starting version={} listen={} state_dir={} metrics_listen={} tape_bytes={} retain_jobs={} "
+      "retain_bytes={} log_level={}",
       TACTUS_VERSION, options.listen, runtime::Quoted(options.state_dir), options.metrics_listen,
-      options.tape_bytes, arguments.log_level);
+      options.tape_bytes, runtime::FormatDuration(options.retain_jobs), options.retain_bytes,
+      arguments.log_level);
   auto server = service::Server::Open(options);
   if (!server.ok()) {
     return Complain(ExitOf(server.status()), std::string(server.status().message()));
@@ -116,8 +136,20 @@ int Serve(const Arguments& arguments, const sigset_t& signals) {
   return static_cast<int>(runtime::Exit::kOk);
 }
 
+// What the command line says as text, and what of it is wrong.
+absl::Status Complete(Arguments& arguments) {
+  const absl::StatusOr<Duration> retain_jobs = runtime::ParseDuration(arguments.retain_jobs);
+  if (!retain_jobs.ok()) {
+    return absl::InvalidArgumentError("retain-jobs: " +
+                                      std::string(retain_jobs.status().message()));
+  }
+  arguments.server.retain_jobs = *retain_jobs;
+  return arguments.server.Validate();
+}
+
 int Main(int argc, char** argv) {
   Arguments arguments;
+  arguments.retain_jobs = runtime::FormatDuration(arguments.server.retain_jobs);
   arguments.server.state_dir = runtime::FoldersFromEnvironment().state + "/coordinator";
   CLI::App app("The Tactus coordinator: holds jobs and nodes, decides how jobs run.");
   Declare(app, arguments);
@@ -126,13 +158,20 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(runtime::Exit::kUsage);
   }
+  absl::Status status = Complete(arguments);
+  if (!status.ok()) return Complain(ExitOf(status), std::string(status.message()));
+  if (app.got_subcommand("config")) {
+    const auto entries =
+        runtime::ConfigInForce(app, std::vector<std::string>(argv + 1, argv + argc));
+    std::fputs(runtime::FormatConfig(entries).c_str(), stdout);
+    return static_cast<int>(runtime::Exit::kOk);
+  }
   // Blocked before any thread is there, so that only sigwait gets them.
   const sigset_t signals = EndingSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
   if (arguments.parent_death_signal) runtime::EndWithParent();
-  absl::Status status = arguments.server.Validate();
-  if (status.ok()) status = runtime::StartLogging(arguments.log_level);
+  status = runtime::StartLogging(arguments.log_level);
   if (!status.ok()) return Complain(ExitOf(status), std::string(status.message()));
   gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);
   gpr_set_log_function(LogForGrpc);

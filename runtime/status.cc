@@ -2,6 +2,8 @@
 
 #include <grpcpp/support/status.h>
 
+#include <chrono>
+#include <cstdint>
 #include <utility>
 
 #include "base/check.h"
@@ -15,6 +17,8 @@ constexpr char kTypePrefix[] = "type.googleapis.com/";
 constexpr std::size_t kMessageBytesMax = 4096;
 // Details travel in a trailer, and gRPC refuses metadata above 8 KiB.
 constexpr std::size_t kDetailsBytesMax = 6144;
+constexpr Duration kRetryDelay = std::chrono::seconds(1);
+constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
 
 template <typename Message>
 std::string TypeUrl() {
@@ -30,6 +34,16 @@ template <typename Message>
 bool GetDetail(const absl::Status& status, Message& message) {
   const auto payload = status.GetPayload(TypeUrl<Message>());
   return payload.has_value() && message.ParseFromString(std::string(*payload));
+}
+
+// With what every error that leaves a process has.
+absl::Status Complete(absl::Status status) {
+  if (ReasonOf(status).reason.empty()) {
+    status = WithReason(std::move(status), {.reason = absl::StatusCodeToString(status.code())});
+  }
+  const bool passes = absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
+  if (passes && !RetryDelayOf(status)) status = WithRetry(std::move(status), kRetryDelay);
+  return status;
 }
 
 // Code numbers are the same in both worlds, so translating is a cast.
@@ -84,8 +98,25 @@ ErrorReason ReasonOf(const absl::Status& status) {
           .metadata = {detail.metadata().begin(), detail.metadata().end()}};
 }
 
-grpc::Status ToGrpc(const absl::Status& status) {
-  if (status.ok()) return grpc::Status::OK;
+absl::Status WithRetry(absl::Status status, Duration delay) {
+  google::rpc::RetryInfo detail;
+  detail.mutable_retry_delay()->set_seconds(delay.count() / kNanosecondsPerSecond);
+  detail.mutable_retry_delay()->set_nanos(
+      static_cast<std::int32_t>(delay.count() % kNanosecondsPerSecond));
+  SetDetail(detail, status);
+  return status;
+}
+
+std::optional<Duration> RetryDelayOf(const absl::Status& status) {
+  google::rpc::RetryInfo detail;
+  if (!GetDetail(status, detail)) return std::nullopt;
+  const google::protobuf::Duration& delay = detail.retry_delay();
+  return std::chrono::seconds(delay.seconds()) + Duration(delay.nanos());
+}
+
+grpc::Status ToGrpc(const absl::Status& bare) {
+  if (bare.ok()) return grpc::Status::OK;
+  const absl::Status status = Complete(bare);
   const std::string message(status.message().substr(0, kMessageBytesMax));
   google::rpc::Status rich;
   rich.set_code(status.raw_code());

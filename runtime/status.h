@@ -6,10 +6,12 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/time.h"
 
 namespace grpc {
 class Status;
@@ -41,9 +43,16 @@ struct ErrorReason {
 absl::Status WithReason(absl::Status status, const ErrorReason& reason);
 ErrorReason ReasonOf(const absl::Status& status);
 
+// `status` with a RetryInfo detail: trying again after `delay` may help. An ok status stays as it
+// is.
+absl::Status WithRetry(absl::Status status, Duration delay);
+// Unset: it carries none.
+std::optional<Duration> RetryDelayOf(const absl::Status& status);
+
 // The same code and message, with the payloads as google.rpc.Status details. Both travel in a
 // trailer, so a message is cut at 4 KiB and a payload that would take the details above 6 KiB is
-// left out.
+// left out. An error without a reason gets its code's name for one ("NOT_FOUND"), and Unavailable
+// and ResourceExhausted without a RetryInfo get one of 1 s: whoever calls may rely on both.
 grpc::Status ToGrpc(const absl::Status& status);
 
 // The reverse; details that do not parse are left out.

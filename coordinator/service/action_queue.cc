@@ -23,6 +23,10 @@ void ActionQueue::Push(job::Actions actions, std::function<void()> done) {
       jobs_.insert_or_assign(persist->record.id, std::move(persist->record));
       ++waiting_;
       list.actions.push_back(job::PersistJob{});
+    } else if (auto* mark = std::get_if<job::PersistNode>(&action)) {
+      nodes_.insert_or_assign(mark->node.name, mark->node);
+      ++waiting_;
+      list.actions.push_back(job::PersistJob{});
     } else if (auto* round = std::get_if<job::PersistRound>(&action)) {
       rounds_.push_back(std::move(round->round));
     } else if (auto* decided = std::get_if<job::PersistDecision>(&action)) {
@@ -46,10 +50,13 @@ void ActionQueue::Drop(const std::string& node) {
 }
 
 void ActionQueue::StartWrite() {
-  if (batch_.jobs.empty() && batch_.rounds.empty() && batch_.decisions.empty()) {
+  if (batch_.jobs.empty() && batch_.nodes.empty() && batch_.rounds.empty() &&
+      batch_.decisions.empty()) {
     in_write_ = std::exchange(waiting_, 0);
     for (auto& [id, record] : jobs_) batch_.jobs.push_back(std::move(record));
     jobs_.clear();
+    for (auto& [name, node] : nodes_) batch_.nodes.push_back(std::move(node));
+    nodes_.clear();
     batch_.rounds = std::exchange(rounds_, {});
     batch_.decisions = std::exchange(decisions_, {});
   }

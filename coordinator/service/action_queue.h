@@ -20,17 +20,23 @@ namespace tactus::service {
 // transaction), and every other action is performed when all PersistJob before it, in its own list
 // and in earlier ones, are durable. Rounds and decisions ride on the next write and hold nothing
 // up. A write that fails is tried again on Flush; until it succeeds the actions behind it wait, so
-// nothing is seen that a restart would deny. One thread.
+// nothing is seen that a restart would deny. PersistNode counts as PersistJob does. One thread.
+//
+// What bounds it while the store fails: an agent's next message is read only when the one before is
+// dealt with, timers wait behind the write that set them, records that wait are one a job and one a
+// node, and users' changes are refused by whoever pushes them: see `full`.
 class ActionQueue {
  public:
   // Rounds and decisions kept while the store fails; the oldest go first.
   static constexpr std::size_t kRoundsMax = 65536;
   static constexpr std::size_t kDecisionsMax = 4096;
+  // Lists that may wait before users' changes are refused.
+  static constexpr std::size_t kListsMax = 65536;
 
   struct Hooks {
     // Writes the batch and answers with OnWritten, later. One at a time.
     std::function<void(store::WriteBatch batch)> write;
-    // Carries out anything but the three Persists.
+    // Carries out anything but the Persists.
     std::function<void(job::Action action)> perform;
   };
 
@@ -51,11 +57,12 @@ class ActionQueue {
   void Flush();
 
   bool writing() const { return writing_; }
+  bool full() const { return lists_.size() >= kListsMax; }
   bool idle() const { return !writing_ && lists_.empty() && rounds_.empty() && decisions_.empty(); }
 
  private:
   struct List {
-    std::deque<job::Action> actions;  // PersistJob without its record
+    std::deque<job::Action> actions;  // PersistJob without its record, also for a PersistNode
     std::function<void()> done;
   };
 
@@ -71,7 +78,8 @@ class ActionQueue {
   std::uint64_t in_write_ = 0;
   std::uint64_t waiting_ = 0;
 
-  std::map<JobId, job::JobRecord> jobs_;  // the newest of each that waits
+  std::map<JobId, job::JobRecord> jobs_;          // the newest of each that waits
+  std::map<std::string, job::NodeRecord> nodes_;  // likewise
   std::vector<job::RoundRecord> rounds_;
   std::vector<job::DecisionRecord> decisions_;
   store::WriteBatch batch_;  // a copy of what is being written, for another try

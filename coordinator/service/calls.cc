@@ -14,7 +14,7 @@ UnaryCall::UnaryCall(grpc::CallbackServerContext* context, runtime::CoordinatorM
 
 bool UnaryCall::Admit() const {
   if (context_->deadline() != std::chrono::system_clock::time_point::max()) return true;
-  Finish(runtime::InvalidFields({{.field = "deadline", .description = "required"}}));
+  Finish(NoDeadline());
   return false;
 }
 
@@ -23,9 +23,22 @@ void UnaryCall::Finish(const absl::Status& status) const {
   reactor_->Finish(runtime::ToGrpc(status));
 }
 
+absl::Status NoDeadline() {
+  return runtime::InvalidFields(
+      {{.field = "deadline", .description = "is missing; every call but a stream needs one"}});
+}
+
 void CountCall(runtime::CoordinatorMetrics& metrics, const char* method,
                const absl::Status& status) {
   metrics.CountCall(method, absl::StatusCodeToString(status.code()));
+}
+
+absl::Status AsFieldViolation(const absl::Status& status) {
+  const std::string message(status.message());
+  const std::size_t colon = message.find(": ");
+  if (!absl::IsInvalidArgument(status) || colon == std::string::npos) return status;
+  return runtime::InvalidFields(
+      {{.field = message.substr(0, colon), .description = message.substr(colon + 2)}});
 }
 
 absl::StatusOr<int> PageSize(int asked, const PageSizes& sizes) {

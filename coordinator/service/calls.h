@@ -29,9 +29,16 @@ class UnaryCall {
   const char* method_;
 };
 
+// What a unary call without a deadline is refused with.
+absl::Status NoDeadline();
+
 // Counts an answered call by its method and code.
 void CountCall(runtime::CoordinatorMetrics& metrics, const char* method,
                const absl::Status& status);
+
+// An InvalidArgument whose message is "field: description", as the store has them, with the
+// violation as detail; others as they are.
+absl::Status AsFieldViolation(const absl::Status& status);
 
 // The size of a page: the default for 0, at most `max`. Errors: InvalidArgument, negative.
 struct PageSizes {

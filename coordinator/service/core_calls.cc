@@ -1,9 +1,12 @@
-// The part of CoreRunner that answers users' calls.
+// The part of CoreRunner that answers what users ask of jobs.
 
+#include <algorithm>
 #include <boost/uuid/random_generator.hpp>
 #include <boost/uuid/uuid_io.hpp>
+#include <chrono>
 #include <utility>
 
+#include "coordinator/service/calls.h"
 #include "coordinator/service/core_runner.h"
 #include "coordinator/service/job_conversion.h"
 #include "runtime/now.h"
@@ -12,65 +15,95 @@
 namespace tactus::service {
 namespace {
 
+SharedEvent Snapshot(const job::JobRecord& record, const std::string& token) {
+  v1::JobEvent event;
+  *event.mutable_time() = ToTimestamp(runtime::WallNow());
+  *event.mutable_job() = ToProto(record);
+  event.set_resume_token(token);
+  return std::make_shared<const v1::JobEvent>(std::move(event));
+}
+
+}  // namespace
+
 absl::Status NoSuchJob(const std::string& id) {
   return runtime::WithReason(absl::NotFoundError(JobName(id) + ": no such job"),
                              {.reason = "JOB_NOT_FOUND", .metadata = {{"job", id}}});
 }
 
-v1::Node NodeFrom(const NodeView& view, const job::Membership& membership) {
-  v1::Node node;
-  node.set_name("nodes/" + view.name);
-  node.set_metrics_address(view.metrics_address);
-  node.set_connected(view.connected);
-  *node.mutable_last_seen_time() = ToTimestamp(view.last_seen);
-  node.set_agent_version(view.agent_version);
-  for (const job::DeviceRecord& record : view.devices) {
-    v1::Device* device = node.add_devices();
-    device->set_name(record.name);
-    device->set_kind(ToProto(record.kind));
-    device->set_model(record.model);
-    device->set_emulated_speed(record.emulated_speed);
-    const job::Holder* holder = membership.HolderOf(view.name, record.name);
-    if (holder != nullptr) device->set_job(JobName(holder->job_name));
-  }
-  return node;
-}
+// ---- New jobs
 
-}  // namespace
+absl::Status CoreRunner::AdmitChange() const {
+  if (!write_error_.empty()) {
+    return runtime::WithReason(
+        absl::UnavailableError("store: cannot write, and tries again: " + write_error_),
+        {.reason = "STORE_UNAVAILABLE"});
+  }
+  if (!queue_.full()) return absl::OkStatus();
+  return runtime::WithReason(
+      absl::ResourceExhaustedError("coordinator: " + std::to_string(ActionQueue::kListsMax) +
+                                   " changes wait to be written"),
+      {.reason = "OVERLOADED"});
+}
 
 void CoreRunner::CreateJob(NewJob job, Answer<job::JobRecord> answer) {
   around_.control.Post([this, job = std::move(job), answer = std::move(answer)]() mutable {
-    Submit(std::move(job), std::move(answer));
+    const absl::Status admitted = AdmitChange();
+    if (!admitted.ok()) return answer(admitted);
+    if (job.request_id.empty()) return Submit(std::move(job), std::move(answer));
+    const std::string* const made = requests_.Recent(job.request_id);
+    if (made != nullptr) return FindJob(*made, std::move(answer));
+    switch (requests_.Begin(job.request_id, answer)) {
+      case RequestIndex::Place::kFirst:
+        return LookUp(std::move(job));
+      case RequestIndex::Place::kBehind:
+        return;
+      case RequestIndex::Place::kFull:
+        return answer(
+            runtime::WithReason(absl::ResourceExhaustedError(
+                                    "request_id: " + std::to_string(RequestIndex::kWaitersMax) +
+                                    " calls with this one wait already"),
+                                {.reason = "TOO_MANY_WAITERS"}));
+    }
   });
 }
 
-// Makes the record durable before the core hears of the job, so that a job whose write failed is
-// none.
-void CoreRunner::Submit(NewJob job, Answer<job::JobRecord> answer) {
-  const std::string request = job.request_id;
-  if (!request.empty()) {
-    const auto [entry, first] = in_creation_.try_emplace(request);
-    if (!first) return entry->second.push_back(std::move(answer));
-  }
-  around_.storage.Post([this, job = std::move(job), answer = std::move(answer)]() mutable {
-    const std::string id = job.request_id;
-    absl::StatusOr<job::JobRecord> stored = absl::NotFoundError("");
-    if (!id.empty()) stored = around_.store.FindJobByRequest(id);
-    const bool fresh = absl::IsNotFound(stored.status());
-    if (fresh) stored = WriteNew(std::move(job));
-    around_.control.Post([this, stored = std::move(stored), fresh, answer, id] {
-      Answers answers = {answer};
-      const auto waiting = in_creation_.extract(id);
-      if (waiting) answers.insert(answers.end(), waiting.mapped().begin(), waiting.mapped().end());
-      OnSubmitted(stored, fresh, std::move(answers));
+// The request may be one of long ago, which the store alone remembers.
+void CoreRunner::LookUp(NewJob job) {
+  around_.storage.Post([this, job = std::move(job)]() mutable {
+    const std::string& request = job.request_id;
+    absl::StatusOr<job::JobRecord> stored = around_.store.FindJobByRequest(request);
+    around_.control.Post([this, job = std::move(job), stored = std::move(stored)]() mutable {
+      const std::string id = job.request_id;
+      if (!absl::IsNotFound(stored.status())) return requests_.End(id, stored);
+      Submit(std::move(job), [this, id](const absl::StatusOr<job::JobRecord>& record) {
+        around_.control.Post([this, id, record] { requests_.End(id, record); });
+      });
     });
   });
 }
 
-// Names the job and makes it durable. Storage thread.
-absl::StatusOr<job::JobRecord> CoreRunner::WriteNew(NewJob job) {
+// The core's PersistJob makes the job durable, together with whatever else waits to be written.
+void CoreRunner::Submit(NewJob job, Answer<job::JobRecord> answer) {
+  if (visible_.size() + in_creation_ >= kUnfinishedMax) {
+    return answer(runtime::WithRetry(
+        runtime::WithReason(
+            absl::ResourceExhaustedError("jobs: " + std::to_string(kUnfinishedMax) +
+                                         " are not over, which is all that are allowed"),
+            {.reason = "QUEUE_FULL", .metadata = {{"limit", std::to_string(kUnfinishedMax)}}}),
+        std::chrono::seconds(60)));
+  }
+  job::JobRecord record = Named(std::move(job));
+  const std::string id = record.name;
+  ++in_creation_;
+  Handle(job::JobSubmitted{std::move(record)}, [this, id, answer = std::move(answer)] {
+    --in_creation_;
+    FindJob(id, answer);
+  });
+}
+
+job::JobRecord CoreRunner::Named(NewJob job) {
   job::JobRecord record;
-  record.id = JobId{last_job_ + 1};
+  record.id = JobId{++last_job_};
   record.name = job.settings.name + "-" + std::to_string(record.id.value);
   record.uid = boost::uuids::to_string(boost::uuids::random_generator()());
   record.request_id = std::move(job.request_id);
@@ -78,24 +111,19 @@ absl::StatusOr<job::JobRecord> CoreRunner::WriteNew(NewJob job) {
   record.settings = std::move(job.settings);
   record.labels = std::move(job.labels);
   record.create_time = record.update_time = runtime::WallNow();
-  const absl::Status written = around_.store.Write({.jobs = {record}});
-  if (!written.ok()) return written;
-  ++last_job_;
   return record;
 }
 
-void CoreRunner::OnSubmitted(const absl::StatusOr<job::JobRecord>& stored, bool fresh,
-                             Answers answers) {
-  if (stored.ok() && fresh) {
-    visible_[stored->id] = *stored;
-    Handle(job::JobSubmitted{*stored}, {});
-  }
-  for (const Answer<job::JobRecord>& answer : answers) answer(stored);
-}
+// ---- Jobs as they are
 
 const job::JobRecord* CoreRunner::Visible(const std::string& id) const {
   const auto found = visible_.find(JobIdOf(id));
   return found == visible_.end() || found->second.name != id ? nullptr : &found->second;
+}
+
+const job::JobRecord* CoreRunner::Current(const std::string& id) const {
+  const job::JobRecord* const record = cluster_.Find(JobIdOf(id));
+  return record == nullptr || record->name != id || job::IsFinal(record->state) ? nullptr : record;
 }
 
 void CoreRunner::FindStored(const std::string& id, Answer<job::JobRecord> answer) {
@@ -121,29 +149,67 @@ void CoreRunner::FindUnfinished(const std::string& id, Answer<job::JobRecord> an
   });
 }
 
-void CoreRunner::ListJobs(int page_size, const std::string& page_token,
-                          Answer<store::Page<job::JobRecord>> answer) {
-  around_.control.Post([this, page_size, page_token, answer = std::move(answer)] {
-    around_.storage.Post([this, page_size, page_token, answer, visible = visible_] {
-      absl::StatusOr<store::Page<job::JobRecord>> page =
-          around_.store.ListJobs(page_size, page_token);
-      if (!page.ok()) return answer(page.status());
-      for (job::JobRecord& record : page->items) {
-        const auto newer = visible.find(record.id);
-        if (newer != visible.end() && !job::IsFinal(record.state)) record = newer->second;
-      }
-      answer(std::move(page));
+void CoreRunner::AwaitChange(const ChangeWait& wait, Answer<job::JobRecord> answer) {
+  FindJob(wait.id, [this, wait, answer](const absl::StatusOr<job::JobRecord>& found) {
+    if (!found.ok() || EtagOf(*found) != wait.etag) return answer(found);
+    around_.control.Post([this, wait, answer, id = found->id] {
+      // It may have changed since it was looked at.
+      const job::JobRecord* record = Visible(wait.id);
+      if (record != nullptr && EtagOf(*record) != wait.etag) return answer(*record);
+      if (!closed_.ok()) return answer(closed_);
+      const bool added = waiters_.Add({.call = wait.call,
+                                       .job = id,
+                                       .etag = wait.etag,
+                                       .until = runtime::Now() + wait.patience,
+                                       .wake = [this, wait, answer] { FindJob(wait.id, answer); }});
+      if (added) return PlanExpiry();
+      answer(runtime::WithReason(
+          absl::ResourceExhaustedError(
+              "wait_for_change_after: " + std::to_string(ChangeWaiters::kWaitersMax) +
+              " calls wait, which is all that may"),
+          {.reason = "TOO_MANY_WAITERS"}));
     });
   });
 }
 
-void CoreRunner::ListRounds(const std::string& id, int page_size, const std::string& page_token,
-                            Answer<store::Page<job::RoundRecord>> answer) {
-  around_.storage.Post([this, id, page_size, page_token, answer = std::move(answer)] {
-    const absl::StatusOr<job::JobRecord> record = around_.store.FindJob(id);
-    if (absl::IsNotFound(record.status())) return answer(NoSuchJob(id));
+void CoreRunner::LeaveWait(const void* call) {
+  around_.control.Post([this, call] { waiters_.Remove(call); });
+}
+
+// What the page shows is what the store has, which the filter was applied to; only the progress is
+// newer in memory.
+void CoreRunner::ListJobs(const store::JobQuery& query,
+                          Answer<store::Page<job::JobRecord>> answer) {
+  around_.storage.Post([this, query, answer = std::move(answer)] {
+    absl::StatusOr<store::Page<job::JobRecord>> page = around_.store.ListJobs(query);
+    if (!page.ok()) return answer(AsFieldViolation(page.status()));
+    around_.control.Post([this, page = *std::move(page), answer]() mutable {
+      for (job::JobRecord& record : page.items) {
+        const auto newer = visible_.find(record.id);
+        if (newer == visible_.end() || newer->second.revision != record.revision) continue;
+        record.progress = newer->second.progress;
+      }
+      around_.storage.Post([page = std::move(page), answer] { answer(page); });
+    });
+  });
+}
+
+void CoreRunner::ListRounds(const RoundQuery& query, Answer<store::Page<job::RoundRecord>> answer) {
+  around_.storage.Post([this, query, answer = std::move(answer)] {
+    const absl::StatusOr<job::JobRecord> record = around_.store.FindJob(query.id);
+    if (absl::IsNotFound(record.status())) return answer(NoSuchJob(query.id));
     if (!record.ok()) return answer(record.status());
-    answer(around_.store.ListRounds(record->id, page_size, page_token));
+    if (query.points_max > 0) {
+      absl::StatusOr<std::vector<job::RoundRecord>> rounds =
+          around_.store.SampleRounds(record->id, std::max(2, query.points_max));
+      if (!rounds.ok()) return answer(rounds.status());
+      if (query.points_max == 1 && rounds->size() > 1) rounds->erase(rounds->begin());
+      return answer(store::Page<job::RoundRecord>{.items = *std::move(rounds), .next = {}});
+    }
+    absl::StatusOr<store::Page<job::RoundRecord>> page =
+        around_.store.ListRounds(record->id, query.page_size, query.page_token);
+    if (!page.ok()) return answer(AsFieldViolation(page.status()));
+    answer(std::move(page));
   });
 }
 
@@ -153,55 +219,10 @@ void CoreRunner::ListDecisions(const std::string& id, int page_size, const std::
     const absl::StatusOr<job::JobRecord> record = around_.store.FindJob(id);
     if (absl::IsNotFound(record.status())) return answer(NoSuchJob(id));
     if (!record.ok()) return answer(record.status());
-    answer(around_.store.ListDecisions(record->id, page_size, page_token));
-  });
-}
-
-void CoreRunner::CancelJob(const std::string& id, bool discard, Answer<job::JobRecord> answer) {
-  around_.control.Post([this, id, discard, answer = std::move(answer)]() mutable {
-    const job::JobRecord* record = Visible(id);
-    if (record == nullptr) return FindStored(id, std::move(answer));
-    const job::JobCancelled event = {
-        .job = record->id, .reason = "cancelled by the user", .discard = discard};
-    Handle(event, [this, id, answer = std::move(answer)] { FindJob(id, answer); });
-  });
-}
-
-void CoreRunner::Watch(const std::string& id, const std::shared_ptr<JobWatcher>& watcher) {
-  const auto show = [watcher](const job::JobRecord& record) {
-    v1::JobEvent event;
-    *event.mutable_time() = ToTimestamp(runtime::WallNow());
-    *event.mutable_job() = ToProto(record);
-    watcher->OnEvent(event);
-  };
-  around_.control.Post([this, id, watcher, show] {
-    if (const job::JobRecord* record = Visible(id)) {
-      if (!watchers_.Add(record->id, watcher)) {
-        return watcher->OnEnd(absl::ResourceExhaustedError(
-            "watch: " + std::to_string(JobWatchers::kWatchersMax) + " watches are open"));
-      }
-      return show(*record);
-    }
-    FindStored(id, [this, watcher, show](const absl::StatusOr<job::JobRecord>& stored) {
-      around_.control.Post([watcher, show, stored] {
-        if (stored.ok()) show(*stored);
-        watcher->OnEnd(stored.status());
-      });
-    });
-  });
-}
-
-void CoreRunner::Unwatch(const std::shared_ptr<JobWatcher>& watcher) {
-  around_.control.Post([this, watcher] { watchers_.Remove(watcher.get()); });
-}
-
-void CoreRunner::ListNodes(Answer<std::vector<v1::Node>> answer) {
-  around_.control.Post([this, answer = std::move(answer)] {
-    std::vector<v1::Node> nodes;
-    for (const NodeView& view : sessions_.Nodes()) {
-      nodes.push_back(NodeFrom(view, cluster_.membership()));
-    }
-    answer(std::move(nodes));
+    absl::StatusOr<store::Page<job::DecisionRecord>> page =
+        around_.store.ListDecisions(record->id, page_size, page_token);
+    if (!page.ok()) return answer(AsFieldViolation(page.status()));
+    answer(std::move(page));
   });
 }
 
@@ -213,6 +234,59 @@ void CoreRunner::ReportArtifact(const std::string& id, const job::ArtifactRecord
     Handle(job::ArtifactStored{.job = record->id, .artifact = artifact},
            [answer, copy = *record] { answer(copy); });
   });
+}
+
+// ---- Watches
+
+// Control thread. The job is not over.
+void CoreRunner::ShowAndFollow(const job::JobRecord& record, const std::string& resume_token,
+                               const std::shared_ptr<JobWatcher>& watcher) {
+  if (!closed_.ok()) return watcher->OnEnd(closed_);
+  std::vector<SharedEvent> missed;
+  if (!resume_token.empty()) {
+    absl::StatusOr<std::vector<SharedEvent>> events =
+        history_.After(record.id, record.uid, resume_token);
+    if (!events.ok()) return watcher->OnEnd(events.status());
+    missed = *std::move(events);
+  }
+  const absl::Status added = watchers_.Add(record.id, watcher);
+  if (!added.ok()) return watcher->OnEnd(added);
+  history_.Keep(record.id, record.uid);
+  if (resume_token.empty()) {
+    missed.push_back(Snapshot(record, history_.Token(record.uid)));
+  }
+  for (const SharedEvent& event : missed) watcher->OnEvent(event);
+}
+
+void CoreRunner::Watch(const std::string& id, const std::string& resume_token,
+                       const std::shared_ptr<JobWatcher>& watcher) {
+  around_.control.Post([this, id, resume_token, watcher] {
+    if (const job::JobRecord* record = Visible(id)) {
+      return ShowAndFollow(*record, resume_token, watcher);
+    }
+    FindStored(id, [this, resume_token, watcher](const absl::StatusOr<job::JobRecord>& stored) {
+      around_.control.Post([this, resume_token, watcher, stored] {
+        if (!stored.ok()) return watcher->OnEnd(stored.status());
+        // It may have been published since.
+        const job::JobRecord* record = Visible(stored->name);
+        if (record != nullptr) return ShowAndFollow(*record, resume_token, watcher);
+        if (resume_token.empty()) {
+          watcher->OnEvent(Snapshot(*stored, history_.Token(stored->uid)));
+          return watcher->OnEnd(absl::OkStatus());
+        }
+        const absl::StatusOr<std::vector<SharedEvent>> missed =
+            history_.After(stored->id, stored->uid, resume_token);
+        if (missed.ok()) {
+          for (const SharedEvent& event : *missed) watcher->OnEvent(event);
+        }
+        watcher->OnEnd(missed.status());
+      });
+    });
+  });
+}
+
+void CoreRunner::Unwatch(const std::shared_ptr<JobWatcher>& watcher) {
+  around_.control.Post([this, watcher] { watchers_.Remove(watcher.get()); });
 }
 
 }  // namespace tactus::service

@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <boost/uuid/random_generator.hpp>
+#include <boost/uuid/uuid_io.hpp>
 #include <iterator>
 #include <utility>
 
@@ -14,6 +16,13 @@ namespace tactus::service {
 namespace {
 
 constexpr Duration kFlushInterval = Seconds(0.5);
+
+// Of this process: 32 hexadecimal digits.
+std::string NewLife() {
+  std::string text = boost::uuids::to_string(boost::uuids::random_generator()());
+  std::erase(text, '-');
+  return text;
+}
 
 v1::JobEvent NewEvent() {
   v1::JobEvent event;
@@ -34,29 +43,37 @@ CoreRunner::CoreRunner(const Surroundings& surroundings)
               .perform = [this](const job::Action& action) { Perform(action); }}),
       sessions_([this](const job::Event& event, std::function<void()> done) {
         Handle(event, std::move(done));
-      }) {}
+      }),
+      history_(NewLife()) {}
 
 CoreRunner::~CoreRunner() = default;
 
 absl::Status CoreRunner::Start() {
   absl::StatusOr<std::vector<job::JobRecord>> unfinished;
-  absl::Status numbered;
+  absl::StatusOr<std::vector<job::NodeRecord>> nodes;
+  absl::StatusOr<std::uint64_t> last_job;
   around_.storage.RunAndWait([&] {
     unfinished = around_.store.UnfinishedJobs();
-    const absl::StatusOr<std::uint64_t> last_job = around_.store.LastJobId();
-    numbered = last_job.status();
-    if (last_job.ok()) last_job_ = *last_job;
+    nodes = around_.store.Nodes();
+    last_job = around_.store.LastJobId();
   });
   if (!unfinished.ok()) return unfinished.status();
-  if (!numbered.ok()) return numbered;
-  around_.control.RunAndWait([&] { Restore(*std::move(unfinished)); });
+  if (!nodes.ok()) return nodes.status();
+  if (!last_job.ok()) return last_job.status();
+  around_.control.RunAndWait([&] {
+    last_job_ = *last_job;
+    Restore(*std::move(nodes), *std::move(unfinished));
+  });
   return absl::OkStatus();
 }
 
-void CoreRunner::Restore(std::vector<job::JobRecord> unfinished) {
+void CoreRunner::Restore(std::vector<job::NodeRecord> nodes,
+                         std::vector<job::JobRecord> unfinished) {
   wake_.emplace(around_.control);
   flush_.emplace(around_.control);
   beat_.emplace(around_.control);
+  expiry_.emplace(around_.control);
+  for (const job::NodeRecord& node : nodes) cluster_.RestoreNode(node);
   const Instant now = runtime::Now();
   job::Actions all;
   for (const job::JobRecord& record : unfinished) {
@@ -65,7 +82,8 @@ void CoreRunner::Restore(std::vector<job::JobRecord> unfinished) {
     job::Actions actions = cluster_.Restore(record, now);
     std::move(actions.begin(), actions.end(), std::back_inserter(all));
   }
-  tape_.Add(tape::Start{.records = std::move(unfinished), .time = now, .actions = all});
+  tape_.Add(tape::Start{
+      .records = std::move(unfinished), .time = now, .actions = all, .nodes = std::move(nodes)});
   queue_.Push(std::move(all), {});
   RepeatFlush();
   RepeatBeat();
@@ -73,8 +91,10 @@ void CoreRunner::Restore(std::vector<job::JobRecord> unfinished) {
 
 void CoreRunner::CloseStreams(const absl::Status& status) {
   around_.control.RunAndWait([&] {
+    closed_ = status;
     sessions_.CloseAll(status);
     watchers_.EndAll(status);
+    waiters_.Expire(Instant::max());
   });
 }
 
@@ -83,6 +103,7 @@ void CoreRunner::Stop() {
     flush_.reset();
     beat_.reset();
     wake_.reset();
+    expiry_.reset();
   });
   // Twice: what runs now ends first, then what waited behind it.
   for (int i = 0; i < 2; ++i) {
@@ -138,28 +159,38 @@ void CoreRunner::On(const job::PublishJob& action) {
   } else {
     visible_[record.id] = record;
   }
-  if (!watchers_.Watched(record.id)) return;
-  v1::JobEvent event = NewEvent();
-  *event.mutable_job() = ToProto(record);
-  watchers_.Publish(record.id, event);
-  if (over) watchers_.End(record.id, absl::OkStatus());
+  if (history_.Keeps(record.id)) {
+    v1::JobEvent event = NewEvent();
+    *event.mutable_job() = ToProto(record);
+    Publish(record.id, std::move(event));
+  }
+  if (over) {
+    watchers_.End(record.id, absl::OkStatus());
+    history_.Over(record.id);
+  }
+  waiters_.Changed(record.id, EtagOf(record));
+}
+
+// Requires: the history keeps the job's events, which it does from its first watch on.
+void CoreRunner::Publish(JobId job, v1::JobEvent event) {
+  watchers_.Publish(job, history_.Add(job, std::move(event)));
 }
 
 void CoreRunner::On(const job::PublishProgress& action) {
   const auto found = visible_.find(action.job);
   if (found == visible_.end()) return;
   found->second.progress = action.progress;
-  if (!watchers_.Watched(action.job)) return;
+  if (!history_.Keeps(action.job)) return;
   v1::JobEvent event = NewEvent();
   *event.mutable_progress() = ToProto(action.progress, found->second.members);
-  watchers_.Publish(action.job, event);
+  Publish(action.job, std::move(event));
 }
 
 void CoreRunner::On(const job::PublishDecision& action) {
-  if (!watchers_.Watched(action.job)) return;
+  if (!history_.Keeps(action.job)) return;
   v1::JobEvent event = NewEvent();
   *event.mutable_decision() = ToProto(action.plan);
-  watchers_.Publish(action.job, event);
+  Publish(action.job, std::move(event));
 }
 
 void CoreRunner::Write(store::WriteBatch batch) {
@@ -189,14 +220,33 @@ void CoreRunner::RepeatFlush() {
   flush_->After(kFlushInterval, [this] { RepeatFlush(); });
 }
 
+void CoreRunner::PlanExpiry() {
+  const std::optional<Instant> next = waiters_.next();
+  if (!next || !expiry_) return;
+  expiry_->At(*next, [this] {
+    waiters_.Expire(runtime::Now());
+    PlanExpiry();
+  });
+}
+
 void CoreRunner::RepeatBeat() {
   sessions_.Beat();
-  for (const auto& [node, seconds] : sessions_.Silences(runtime::Now())) {
+  const std::map<std::string, double> silences = sessions_.Silences(runtime::Now());
+  for (const std::string& node : measured_) {
+    if (!silences.contains(node)) around_.metrics.RemoveNode(node);
+  }
+  measured_.clear();
+  for (const auto& [node, seconds] : silences) {
     around_.metrics.SetHeartbeatAge(node, seconds);
+    measured_.insert(node);
   }
-  for (const NodeView& node : sessions_.Nodes()) {
-    if (!cluster_.membership().Connected(node.name)) around_.metrics.RemoveNode(node.name);
-  }
+  watchers_.Beat([this](JobId job) {
+    v1::JobEvent event = NewEvent();
+    event.mutable_bookmark();
+    const auto record = visible_.find(job);
+    if (record != visible_.end()) event.set_resume_token(history_.Token(record->second.uid));
+    return std::make_shared<const v1::JobEvent>(std::move(event));
+  });
   beat_->After(AgentSessions::kBeat, [this] { RepeatBeat(); });
 }
 

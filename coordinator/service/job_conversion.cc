@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "coordinator/spec/field_checks.h"
 #include "policies/axis_policy.h"
 #include "policies/plan_names.h"
 #include "runtime/status.h"
@@ -32,6 +33,10 @@ v1::JobState ToProto(job::JobState state) {
       return v1::JOB_STATE_FAILED;
     case job::JobState::kCancelled:
       return v1::JOB_STATE_CANCELLED;
+    case job::JobState::kSuspending:
+      return v1::JOB_STATE_SUSPENDING;
+    case job::JobState::kPaused:
+      return v1::JOB_STATE_PAUSED;
   }
   return v1::JOB_STATE_UNSPECIFIED;
 }
@@ -42,6 +47,7 @@ v1::JobResult ToProto(const job::ResultRecord& result) {
     v1::Artifact* added = proto.add_artifacts();
     added->set_path(artifact.path);
     added->set_size_bytes(artifact.size_bytes);
+    added->set_sha256(artifact.sha256);
   }
   proto.mutable_validation()->set_loss(result.validation_loss);
   proto.mutable_validation()->set_accuracy(result.validation_accuracy);
@@ -90,8 +96,8 @@ absl::StatusOr<std::string> ParseJobName(const std::string& field, const std::st
   if (right) return id;
   return runtime::InvalidFields(
       {{.field = field,
-        .description = "found \"" + name.substr(0, 120) +
-                       "\", allowed is projects/default/jobs/ID, or ID alone, of a-z, 0-9 and -"}});
+        .description = "found " + spec::Shown(name) +
+                       ", allowed is projects/default/jobs/ID, or ID alone, of a-z, 0-9 and -"}});
 }
 
 JobId JobIdOf(const std::string& id) {
@@ -102,6 +108,8 @@ JobId JobIdOf(const std::string& id) {
   const auto parsed = std::from_chars(id.data() + dash + 1, end, job.value);
   return parsed.ec == std::errc() && parsed.ptr == end ? job : JobId{};
 }
+
+std::string EtagOf(const job::JobRecord& record) { return std::to_string(record.revision); }
 
 google::protobuf::Timestamp ToTimestamp(job::WallTime time) {
   google::protobuf::Timestamp timestamp;
@@ -182,11 +190,12 @@ v1::Job ToProto(const job::JobRecord& record) {
   proto.set_state_reason(record.state_reason);
   if (!proto.mutable_spec()->ParseFromString(record.spec)) proto.clear_spec();
   SetTimes(record, proto);
-  proto.set_etag(std::to_string(record.revision));
+  proto.set_etag(EtagOf(record));
   proto.mutable_labels()->insert(record.labels.begin(), record.labels.end());
   *proto.mutable_progress() = ToProto(record.progress, record.members);
   if (record.result) *proto.mutable_result() = ToProto(*record.result);
   proto.set_error_field(record.error_field);
+  if (record.checkpoint) proto.set_checkpoint_rounds(record.checkpoint->rounds);
   return proto;
 }
 

@@ -24,6 +24,9 @@ absl::StatusOr<std::string> ParseJobName(const std::string& field, const std::st
 // The number at the end of a resource id; 0 when there is none.
 JobId JobIdOf(const std::string& id);
 
+// Changes with every revision that is persisted.
+std::string EtagOf(const job::JobRecord& record);
+
 google::protobuf::Timestamp ToTimestamp(job::WallTime time);
 // Zero for what a Duration cannot say: NaN, infinities, more than 10,000 years.
 google::protobuf::Duration ToProtoDuration(double seconds);

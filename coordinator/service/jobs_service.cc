@@ -1,35 +1,30 @@
 #include "coordinator/service/jobs_service.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "coordinator/service/calls.h"
 #include "coordinator/service/download_call.h"
+#include "coordinator/service/get_job_call.h"
 #include "coordinator/service/job_conversion.h"
+#include "coordinator/service/logs_call.h"
 #include "coordinator/service/watch_call.h"
 #include "coordinator/spec/field_checks.h"
+#include "coordinator/spec/spec_update.h"
 #include "coordinator/spec/spec_validation.h"
 #include "runtime/status.h"
 
 namespace tactus::service {
 namespace {
 
-constexpr int kLabelsMax = 64;
-constexpr std::size_t kLabelBytesMax = 253;
 constexpr std::size_t kRequestIdBytesMax = 64;
-
-void CheckLabels(const v1::CreateJobRequest& request, spec::FieldChecks& checks) {
-  if (request.labels_size() > kLabelsMax) {
-    checks.Add("labels", "found " + std::to_string(request.labels_size()) + ", allowed are " +
-                             std::to_string(kLabelsMax));
-  }
-  for (const auto& [key, value] : request.labels()) {
-    if (!key.empty() && key.size() <= kLabelBytesMax && value.size() <= kLabelBytesMax) continue;
-    checks.Add("labels." + key.substr(0, kLabelBytesMax),
-               "allowed are keys of 1 to 253 bytes and values of at most 253");
-  }
-}
+constexpr std::int64_t kGraceSecondsMax = 24 * 3600;
+constexpr int kPointsMax = 10000;
 
 void CheckRequestId(const std::string& id, spec::FieldChecks& checks) {
   const bool right = id.size() <= kRequestIdBytesMax && std::ranges::all_of(id, [](const char c) {
@@ -43,7 +38,8 @@ void CheckRequestId(const std::string& id, spec::FieldChecks& checks) {
 absl::StatusOr<NewJob> FromProto(const v1::CreateJobRequest& request) {
   std::vector<runtime::FieldViolation> violations = spec::SpecViolations(request.spec());
   spec::FieldChecks checks;
-  CheckLabels(request, checks);
+  const spec::Labels labels(request.labels().begin(), request.labels().end());
+  spec::CheckLabels(labels, checks);
   CheckRequestId(request.request_id(), checks);
   violations.insert(violations.end(), checks.violations().begin(), checks.violations().end());
   if (!violations.empty()) return runtime::InvalidFields(violations);
@@ -51,8 +47,52 @@ absl::StatusOr<NewJob> FromProto(const v1::CreateJobRequest& request) {
   if (!settings.ok()) return settings.status();
   return NewJob{.settings = *std::move(settings),
                 .spec = request.spec().SerializeAsString(),
-                .labels = {request.labels().begin(), request.labels().end()},
+                .labels = labels,
                 .request_id = request.request_id()};
+}
+
+absl::StatusOr<Cancel> FromProto(const v1::CancelJobRequest& request) {
+  const absl::StatusOr<std::string> id = ParseJobName("name", request.name());
+  if (!id.ok()) return id.status();
+  Cancel cancel = {.id = *id, .discard = request.discard()};
+  if (!request.has_grace()) return cancel;
+  const google::protobuf::Duration& grace = request.grace();
+  const bool whole = grace.seconds() >= 0 && grace.seconds() <= kGraceSecondsMax;
+  const bool part = grace.nanos() >= 0 && grace.nanos() < 1'000'000'000 &&
+                    (grace.nanos() == 0 || grace.seconds() < kGraceSecondsMax);
+  if (whole && part) {
+    cancel.grace = std::chrono::seconds(grace.seconds()) + Duration(grace.nanos());
+    return cancel;
+  }
+  return runtime::InvalidFields(
+      {{.field = "grace",
+        .description = "found " + std::to_string(grace.seconds()) + "s, allowed is 0 to 24h"}});
+}
+
+absl::StatusOr<RoundQuery> FromProto(const v1::ListRoundsRequest& request) {
+  const absl::StatusOr<std::string> id = ParseJobName("name", request.name());
+  if (!id.ok()) return id.status();
+  const absl::StatusOr<int> size = PageSize(request.page_size(), {.standard = 1000, .max = 10000});
+  if (!size.ok()) return size.status();
+  if (request.points_max() < 0 || request.points_max() > kPointsMax) {
+    return runtime::InvalidFields(
+        {{.field = "points_max",
+          .description = "found " + std::to_string(request.points_max()) + ", allowed is 0, for " +
+                         "all rounds in pages, or 1 to " + std::to_string(kPointsMax)}});
+  }
+  return RoundQuery{.id = *id,
+                    .page_size = *size,
+                    .page_token = request.page_token(),
+                    .points_max = request.points_max()};
+}
+
+absl::StatusOr<store::JobQuery> FromProto(const v1::ListJobsRequest& request) {
+  const absl::StatusOr<int> size = PageSize(request.page_size(), {});
+  if (!size.ok()) return size.status();
+  return store::JobQuery{.page_size = *size,
+                         .page_token = request.page_token(),
+                         .filter = request.filter(),
+                         .order_by = request.order_by()};
 }
 
 // Answers a call with the job, or with what went wrong.
@@ -61,6 +101,45 @@ Answer<job::JobRecord> WithJob(const UnaryCall& call, v1::Job* response) {
     if (record.ok()) *response = ToProto(*record);
     call.Finish(record.status());
   };
+}
+
+// The uploaded files that a specification names.
+std::vector<std::string> BlobsOf(const v1::JobSpec& spec) {
+  std::vector<std::string> hashes;
+  for (const std::string& text : {spec.model().torchscript(), spec.model().loss()}) {
+    if (spec::NamesBlob(text)) hashes.push_back(text.substr(text.find(':') + 1));
+  }
+  return hashes;
+}
+
+// Makes the job if its files are there; looking for them also keeps them for a while.
+void CreateWithFiles(const FileSurroundings& around, NewJob job,
+                     const std::vector<std::string>& hashes, Answer<job::JobRecord> answer) {
+  if (hashes.empty()) return around.core.CreateJob(std::move(job), std::move(answer));
+  around.files.Post([around, job = std::move(job), hashes, answer = std::move(answer)]() mutable {
+    for (const std::string& sha256 : hashes) {
+      const absl::StatusOr<BlobStore::State> state = around.blobs.Find(sha256);
+      if (!state.ok()) return answer(state.status());
+      if (state->complete) continue;
+      return answer(runtime::WithReason(
+          absl::FailedPreconditionError("sha256:" + sha256 + ": is not here; upload it first"),
+          {.reason = "BLOB_NOT_FOUND", .metadata = {{"sha256", sha256}}}));
+    }
+    around.core.CreateJob(std::move(job), std::move(answer));
+  });
+}
+
+// Admits a call about a job, and asks with the job's id.
+grpc::ServerUnaryReactor* AskOfJob(const UnaryCall& call, const std::string& name,
+                                   const std::function<void(const std::string& id)>& ask) {
+  if (!call.Admit()) return call.reactor();
+  const absl::StatusOr<std::string> id = ParseJobName("name", name);
+  if (id.ok()) {
+    ask(*id);
+  } else {
+    call.Finish(id.status());
+  }
+  return call.reactor();
 }
 
 }  // namespace
@@ -78,22 +157,14 @@ grpc::ServerUnaryReactor* JobsService::CreateJob(grpc::CallbackServerContext* co
     *response->mutable_labels() = request->labels();
     call.Finish(absl::OkStatus());
   } else {
-    around_.core.CreateJob(*std::move(job), WithJob(call, response));
+    CreateWithFiles(around_, *std::move(job), BlobsOf(request->spec()), WithJob(call, response));
   }
   return call.reactor();
 }
 
 grpc::ServerUnaryReactor* JobsService::GetJob(grpc::CallbackServerContext* context,
                                               const v1::GetJobRequest* request, v1::Job* response) {
-  const UnaryCall call(context, around_.metrics, "Jobs/GetJob");
-  if (!call.Admit()) return call.reactor();
-  const absl::StatusOr<std::string> id = ParseJobName("name", request->name());
-  if (id.ok()) {
-    around_.core.FindJob(*id, WithJob(call, response));
-  } else {
-    call.Finish(id.status());
-  }
-  return call.reactor();
+  return StartGetJob(context, around_.core, around_.metrics, *request, response);
 }
 
 grpc::ServerUnaryReactor* JobsService::ListJobs(grpc::CallbackServerContext* context,
@@ -101,12 +172,12 @@ grpc::ServerUnaryReactor* JobsService::ListJobs(grpc::CallbackServerContext* con
                                                 v1::ListJobsResponse* response) {
   const UnaryCall call(context, around_.metrics, "Jobs/ListJobs");
   if (!call.Admit()) return call.reactor();
-  const absl::StatusOr<int> size = PageSize(request->page_size(), {});
-  if (!size.ok()) {
-    call.Finish(size.status());
+  const absl::StatusOr<store::JobQuery> query = FromProto(*request);
+  if (!query.ok()) {
+    call.Finish(query.status());
     return call.reactor();
   }
-  around_.core.ListJobs(*size, request->page_token(),
+  around_.core.ListJobs(*query,
                         [call, response](const absl::StatusOr<store::Page<job::JobRecord>>& page) {
                           if (!page.ok()) return call.Finish(page.status());
                           for (const job::JobRecord& record : page->items) {
@@ -123,13 +194,50 @@ grpc::ServerUnaryReactor* JobsService::CancelJob(grpc::CallbackServerContext* co
                                                  v1::Job* response) {
   const UnaryCall call(context, around_.metrics, "Jobs/CancelJob");
   if (!call.Admit()) return call.reactor();
-  const absl::StatusOr<std::string> id = ParseJobName("name", request->name());
-  if (id.ok()) {
-    around_.core.CancelJob(*id, request->discard(), WithJob(call, response));
+  const absl::StatusOr<Cancel> cancel = FromProto(*request);
+  if (cancel.ok()) {
+    around_.core.CancelJob(*cancel, WithJob(call, response));
   } else {
-    call.Finish(id.status());
+    call.Finish(cancel.status());
   }
   return call.reactor();
+}
+
+grpc::ServerUnaryReactor* JobsService::UpdateJob(grpc::CallbackServerContext* context,
+                                                 const v1::UpdateJobRequest* request,
+                                                 v1::Job* response) {
+  const UnaryCall call(context, around_.metrics, "Jobs/UpdateJob");
+  return AskOfJob(call, request->name(), [&](const std::string& id) {
+    around_.core.UpdateJob(id, *request, WithJob(call, response));
+  });
+}
+
+grpc::ServerUnaryReactor* JobsService::PauseJob(grpc::CallbackServerContext* context,
+                                                const v1::PauseJobRequest* request,
+                                                v1::Job* response) {
+  const UnaryCall call(context, around_.metrics, "Jobs/PauseJob");
+  return AskOfJob(call, request->name(), [&](const std::string& id) {
+    around_.core.PauseJob(id, WithJob(call, response));
+  });
+}
+
+grpc::ServerUnaryReactor* JobsService::ResumeJob(grpc::CallbackServerContext* context,
+                                                 const v1::ResumeJobRequest* request,
+                                                 v1::Job* response) {
+  const UnaryCall call(context, around_.metrics, "Jobs/ResumeJob");
+  return AskOfJob(call, request->name(), [&](const std::string& id) {
+    around_.core.ResumeJob(id, WithJob(call, response));
+  });
+}
+
+grpc::ServerUnaryReactor* JobsService::DeleteJob(grpc::CallbackServerContext* context,
+                                                 const v1::DeleteJobRequest* request,
+                                                 google::protobuf::Empty*) {
+  const UnaryCall call(context, around_.metrics, "Jobs/DeleteJob");
+  return AskOfJob(call, request->name(), [&](const std::string& id) {
+    around_.core.DeleteJob(
+        id, [call](const absl::StatusOr<job::JobRecord>& record) { call.Finish(record.status()); });
+  });
 }
 
 grpc::ServerUnaryReactor* JobsService::ListRounds(grpc::CallbackServerContext* context,
@@ -137,15 +245,13 @@ grpc::ServerUnaryReactor* JobsService::ListRounds(grpc::CallbackServerContext* c
                                                   v1::ListRoundsResponse* response) {
   const UnaryCall call(context, around_.metrics, "Jobs/ListRounds");
   if (!call.Admit()) return call.reactor();
-  const absl::StatusOr<std::string> id = ParseJobName("name", request->name());
-  const absl::StatusOr<int> size = PageSize(request->page_size(), {.standard = 1000, .max = 10000});
-  if (!id.ok() || !size.ok()) {
-    call.Finish(id.ok() ? size.status() : id.status());
+  const absl::StatusOr<RoundQuery> query = FromProto(*request);
+  if (!query.ok()) {
+    call.Finish(query.status());
     return call.reactor();
   }
   around_.core.ListRounds(
-      *id, *size, request->page_token(),
-      [call, response](const absl::StatusOr<store::Page<job::RoundRecord>>& page) {
+      *query, [call, response](const absl::StatusOr<store::Page<job::RoundRecord>>& page) {
         if (!page.ok()) return call.Finish(page.status());
         for (const job::RoundRecord& round : page->items) *response->add_rounds() = ToProto(round);
         response->set_next_page_token(page->next);
@@ -178,18 +284,19 @@ grpc::ServerUnaryReactor* JobsService::ListDecisions(grpc::CallbackServerContext
   return call.reactor();
 }
 
-grpc::ServerWriteReactor<v1::JobEvent>* JobsService::WatchJob(grpc::CallbackServerContext*,
+grpc::ServerWriteReactor<v1::JobEvent>* JobsService::WatchJob(grpc::CallbackServerContext* context,
                                                               const v1::WatchJobRequest* request) {
-  return StartWatch(around_.core, around_.metrics, ParseJobName("name", request->name()));
+  return StartWatch(around_.core, around_.metrics, context->peer(), *request);
+}
+
+grpc::ServerWriteReactor<v1::LogEntry>* JobsService::StreamLogs(
+    grpc::CallbackServerContext*, const v1::StreamLogsRequest* request) {
+  return StartLogs(around_, *request);
 }
 
 grpc::ServerWriteReactor<v1::ArtifactChunk>* JobsService::DownloadArtifact(
     grpc::CallbackServerContext*, const v1::DownloadArtifactRequest* request) {
-  return StartDownload({.core = around_.core,
-                        .files = around_.files,
-                        .metrics = around_.metrics,
-                        .state_folder = around_.state_folder},
-                       *request);
+  return StartDownload(around_, *request);
 }
 
 }  // namespace tactus::service

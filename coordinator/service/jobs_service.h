@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "coordinator/service/core_runner.h"
+#include "coordinator/service/file_calls.h"
 #include "runtime/control_thread.h"
 #include "runtime/metrics.h"
 #include "tactus/v1/jobs.grpc.pb.h"
@@ -15,15 +15,8 @@ namespace tactus::service {
 
 class JobsService final : public v1::Jobs::CallbackService {
  public:
-  // All outlive the service.
-  struct Surroundings {
-    CoreRunner& core;
-    runtime::ControlThread& files;  // where files are read
-    runtime::CoordinatorMetrics& metrics;
-    const std::string& state_folder;
-  };
-
-  explicit JobsService(const Surroundings& surroundings) : around_(surroundings) {}
+  // All of it outlives the service.
+  explicit JobsService(const FileSurroundings& surroundings) : around_(surroundings) {}
 
   grpc::ServerUnaryReactor* CreateJob(grpc::CallbackServerContext* context,
                                       const v1::CreateJobRequest* request,
@@ -33,6 +26,18 @@ class JobsService final : public v1::Jobs::CallbackService {
   grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* context,
                                      const v1::ListJobsRequest* request,
                                      v1::ListJobsResponse* response) override;
+  grpc::ServerUnaryReactor* UpdateJob(grpc::CallbackServerContext* context,
+                                      const v1::UpdateJobRequest* request,
+                                      v1::Job* response) override;
+  grpc::ServerUnaryReactor* PauseJob(grpc::CallbackServerContext* context,
+                                     const v1::PauseJobRequest* request,
+                                     v1::Job* response) override;
+  grpc::ServerUnaryReactor* ResumeJob(grpc::CallbackServerContext* context,
+                                      const v1::ResumeJobRequest* request,
+                                      v1::Job* response) override;
+  grpc::ServerUnaryReactor* DeleteJob(grpc::CallbackServerContext* context,
+                                      const v1::DeleteJobRequest* request,
+                                      google::protobuf::Empty* response) override;
   grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext* context,
                                       const v1::CancelJobRequest* request,
                                       v1::Job* response) override;
@@ -44,11 +49,13 @@ class JobsService final : public v1::Jobs::CallbackService {
                                           v1::ListDecisionsResponse* response) override;
   grpc::ServerWriteReactor<v1::JobEvent>* WatchJob(grpc::CallbackServerContext* context,
                                                    const v1::WatchJobRequest* request) override;
+  grpc::ServerWriteReactor<v1::LogEntry>* StreamLogs(grpc::CallbackServerContext* context,
+                                                     const v1::StreamLogsRequest* request) override;
   grpc::ServerWriteReactor<v1::ArtifactChunk>* DownloadArtifact(
       grpc::CallbackServerContext* context, const v1::DownloadArtifactRequest* request) override;
 
  private:
-  const Surroundings around_;
+  const FileSurroundings around_;
 };
 
 }  // namespace tactus::service

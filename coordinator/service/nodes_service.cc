@@ -1,24 +1,49 @@
 #include "coordinator/service/nodes_service.h"
 
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "coordinator/service/calls.h"
+#include "coordinator/spec/field_checks.h"
+#include "runtime/status.h"
 
 namespace tactus::service {
 namespace {
 
-// The nodes after the token, at most `size`; the list is sorted by name.
-void FillPage(const std::vector<v1::Node>& nodes, const std::string& token, int size,
-              v1::ListNodesResponse& response) {
-  for (const v1::Node& node : nodes) {
-    if (node.name() <= token) continue;
-    if (response.nodes_size() == size) {
-      response.set_next_page_token(response.nodes(size - 1).name());
-      return;
-    }
-    *response.add_nodes() = node;
+constexpr char kPrefix[] = "nodes/";
+constexpr std::size_t kNameBytesMax = 253;
+constexpr char kLetters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+
+// The name of a node in "nodes/NAME", or NAME alone.
+absl::StatusOr<std::string> ParseNodeName(const std::string& field, const std::string& text) {
+  const std::string name = text.starts_with(kPrefix) ? text.substr(sizeof(kPrefix) - 1) : text;
+  if (!name.empty() && name.size() <= kNameBytesMax &&
+      name.find_first_not_of(kLetters) == std::string::npos) {
+    return name;
   }
+  return runtime::InvalidFields({{.field = field,
+                                  .description = "found " + spec::Shown(text) +
+                                                 ", allowed is nodes/NAME, or NAME alone, of 1 to "
+                                                 "253 letters, digits, \".\", \"_\" and \"-\""}});
+}
+
+Answer<v1::Node> WithNode(const UnaryCall& call, v1::Node* response) {
+  return [call, response](const absl::StatusOr<v1::Node>& node) {
+    if (node.ok()) *response = *node;
+    call.Finish(node.status());
+  };
+}
+
+grpc::ServerUnaryReactor* Mark(CoreRunner& core, const UnaryCall& call, const std::string& text,
+                               NodeMarking marking, v1::Node* response) {
+  if (!call.Admit()) return call.reactor();
+  const absl::StatusOr<std::string> name = ParseNodeName("name", text);
+  if (name.ok()) {
+    core.MarkNode(*name, marking, WithNode(call, response));
+  } else {
+    call.Finish(name.status());
+  }
+  return call.reactor();
 }
 
 }  // namespace
@@ -29,16 +54,54 @@ grpc::ServerUnaryReactor* NodesService::ListNodes(grpc::CallbackServerContext* c
   const UnaryCall call(context, metrics_, "Nodes/ListNodes");
   if (!call.Admit()) return call.reactor();
   const absl::StatusOr<int> size = PageSize(request->page_size(), {});
-  if (!size.ok()) {
-    call.Finish(size.status());
+  absl::StatusOr<std::string> after = std::string();
+  if (!request->page_token().empty()) after = ParseNodeName("page_token", request->page_token());
+  if (!size.ok() || !after.ok()) {
+    call.Finish(size.ok() ? after.status() : size.status());
     return call.reactor();
   }
-  core_.ListNodes(
-      [call, request, response, size = *size](const absl::StatusOr<std::vector<v1::Node>>& nodes) {
-        if (nodes.ok()) FillPage(*nodes, request->page_token(), size, *response);
-        call.Finish(nodes.status());
-      });
+  core_.ListNodes(*size, *after, [call, response](absl::StatusOr<NodePage> page) {
+    if (!page.ok()) return call.Finish(page.status());
+    for (v1::Node& node : page->nodes) *response->add_nodes() = std::move(node);
+    if (!page->next.empty()) response->set_next_page_token(kPrefix + page->next);
+    call.Finish(absl::OkStatus());
+  });
   return call.reactor();
+}
+
+grpc::ServerUnaryReactor* NodesService::GetNode(grpc::CallbackServerContext* context,
+                                                const v1::GetNodeRequest* request,
+                                                v1::Node* response) {
+  const UnaryCall call(context, metrics_, "Nodes/GetNode");
+  if (!call.Admit()) return call.reactor();
+  const absl::StatusOr<std::string> name = ParseNodeName("name", request->name());
+  if (name.ok()) {
+    core_.GetNode(*name, WithNode(call, response));
+  } else {
+    call.Finish(name.status());
+  }
+  return call.reactor();
+}
+
+grpc::ServerUnaryReactor* NodesService::CordonNode(grpc::CallbackServerContext* context,
+                                                   const v1::CordonNodeRequest* request,
+                                                   v1::Node* response) {
+  const UnaryCall call(context, metrics_, "Nodes/CordonNode");
+  return Mark(core_, call, request->name(), NodeMarking::kCordon, response);
+}
+
+grpc::ServerUnaryReactor* NodesService::DrainNode(grpc::CallbackServerContext* context,
+                                                  const v1::DrainNodeRequest* request,
+                                                  v1::Node* response) {
+  const UnaryCall call(context, metrics_, "Nodes/DrainNode");
+  return Mark(core_, call, request->name(), NodeMarking::kDrain, response);
+}
+
+grpc::ServerUnaryReactor* NodesService::UncordonNode(grpc::CallbackServerContext* context,
+                                                     const v1::UncordonNodeRequest* request,
+                                                     v1::Node* response) {
+  const UnaryCall call(context, metrics_, "Nodes/UncordonNode");
+  return Mark(core_, call, request->name(), NodeMarking::kUncordon, response);
 }
 
 }  // namespace tactus::service

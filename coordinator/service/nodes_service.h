@@ -20,6 +20,17 @@ class NodesService final : public v1::Nodes::CallbackService {
   grpc::ServerUnaryReactor* ListNodes(grpc::CallbackServerContext* context,
                                       const v1::ListNodesRequest* request,
                                       v1::ListNodesResponse* response) override;
+  grpc::ServerUnaryReactor* GetNode(grpc::CallbackServerContext* context,
+                                    const v1::GetNodeRequest* request, v1::Node* response) override;
+  grpc::ServerUnaryReactor* CordonNode(grpc::CallbackServerContext* context,
+                                       const v1::CordonNodeRequest* request,
+                                       v1::Node* response) override;
+  grpc::ServerUnaryReactor* DrainNode(grpc::CallbackServerContext* context,
+                                      const v1::DrainNodeRequest* request,
+                                      v1::Node* response) override;
+  grpc::ServerUnaryReactor* UncordonNode(grpc::CallbackServerContext* context,
+                                         const v1::UncordonNodeRequest* request,
+                                         v1::Node* response) override;
 
  private:
   CoreRunner& core_;

@@ -5,19 +5,29 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <utility>
 
+#include "coordinator/service/admin_service.h"
 #include "coordinator/service/agent_service.h"
+#include "coordinator/service/artifacts_service.h"
+#include "coordinator/service/blob_store.h"
 #include "coordinator/service/core_runner.h"
+#include "coordinator/service/job_folder.h"
 #include "coordinator/service/jobs_service.h"
+#include "coordinator/service/log_sink.h"
+#include "coordinator/service/log_store.h"
 #include "coordinator/service/nodes_service.h"
+#include "coordinator/service/upkeep.h"
 #include "coordinator/store/store.h"
 #include "runtime/control_thread.h"
 #include "runtime/logging.h"
 #include "runtime/metrics.h"
+#include "runtime/options.h"
 #include "runtime/process.h"
+#include "runtime/status.h"
 
 namespace tactus::service {
 namespace {
@@ -27,7 +37,15 @@ namespace {
 constexpr int kReceiveBytesMax = 4 << 20;
 constexpr int kSendBytesMax = 64 << 20;
 constexpr auto kShutdownGrace = std::chrono::milliseconds(500);
-constexpr const char* kServices[] = {"", "tactus.v1.Jobs", "tactus.v1.Nodes",
+// Calls of one connection at once; more wait at the client.
+constexpr int kStreamsMax = 1024;
+constexpr Duration kRetainJobsMin = std::chrono::hours(1);
+constexpr std::uint64_t kRetainBytesMin = std::uint64_t{16} << 20;
+constexpr const char* kServices[] = {"",
+                                     "tactus.v1.Jobs",
+                                     "tactus.v1.Nodes",
+                                     "tactus.v1.Artifacts",
+                                     "tactus.v1.Admin",
                                      "tactus.agent.v1.AgentSession"};
 
 bool IsHostAndPort(const std::string& address) {
@@ -44,6 +62,7 @@ void SetLimits(grpc::ServerBuilder& builder) {
   builder.SetMaxSendMessageSize(kSendBytesMax);
   // Two servers on one port would each get some of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsMax);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
@@ -65,6 +84,13 @@ class ServerImpl final : public Server {
   absl::Status Start() {
     absl::Status status = StartMetrics();
     if (status.ok()) status = core_.Start();
+    control_.RunAndWait([this] {
+      core_.sessions().SetTakeLog(
+          [this](const std::string& node, const agent::v1::LogLines& lines) {
+            log_sink_.Take(node, lines);
+          });
+    });
+    upkeep_.Start();
     if (status.ok()) status = Serve();
     return status;
   }
@@ -77,6 +103,11 @@ class ServerImpl final : public Server {
   absl::Status StartMetrics();
   absl::Status Serve();
   void SetServing(bool serving);
+  // Files' thread.
+  void ForgetFiles(const std::string& job) {
+    logs_.Forget(job);
+    RemoveFolder(JobFolder(options_.state_dir, job));
+  }
 
   const ServerOptions options_;
   const runtime::LockFile lock_;
@@ -88,14 +119,39 @@ class ServerImpl final : public Server {
   CoreRunner core_{
       {.control = control_,
        .storage = storage_,
+       .files = files_,
        .store = *store_,
        .metrics = metrics_,
+       .forget_files = [this](const std::string& job) { ForgetFiles(job); },
        .tape = {.folder = options_.state_dir + "/tapes", .bytes_max = options_.tape_bytes}}};
-  JobsService jobs_{
-      {.core = core_, .files = files_, .metrics = metrics_, .state_folder = options_.state_dir}};
+  BlobStore blobs_{options_.state_dir + "/blobs"};  // files' thread
+  LogStore logs_{options_.state_dir + "/jobs"};     // files' thread
+  LogSink log_sink_{{.find = [this](const std::string& id) { return core_.Unfinished(id); },
+                     .files = files_,
+                     .logs = logs_}};
+  const FileSurroundings file_surroundings_{.core = core_,
+                                            .files = files_,
+                                            .metrics = metrics_,
+                                            .state_folder = options_.state_dir,
+                                            .blobs = blobs_,
+                                            .logs = logs_};
+  JobsService jobs_{file_surroundings_};
   NodesService nodes_{core_, metrics_};
-  AgentService agents_{
-      {.core = core_, .files = files_, .metrics = metrics_, .state_folder = options_.state_dir}};
+  AgentService agents_{file_surroundings_};
+  ArtifactsService artifacts_{file_surroundings_};
+  AdminService admin_{{.storage = storage_,
+                       .files = files_,
+                       .store = *store_,
+                       .blobs = blobs_,
+                       .metrics = metrics_,
+                       .state_folder = options_.state_dir}};
+  Upkeep upkeep_{{.control = control_,
+                  .storage = storage_,
+                  .files = files_,
+                  .store = *store_,
+                  .blobs = blobs_,
+                  .forget_files = [this](const std::string& job) { ForgetFiles(job); },
+                  .retention = {.age = options_.retain_jobs, .bytes = options_.retain_bytes}}};
   std::unique_ptr<runtime::MetricsEndpoint> metrics_endpoint_;  // null: off
   std::unique_ptr<grpc::Server> server_;                        // null: not yet
   std::string address_;
@@ -125,6 +181,8 @@ absl::Status ServerImpl::Serve() {
   builder.RegisterService(&jobs_);
   builder.RegisterService(&nodes_);
   builder.RegisterService(&agents_);
+  builder.RegisterService(&artifacts_);
+  builder.RegisterService(&admin_);
   server_ = builder.BuildAndStart();
   if (server_ == nullptr || port == 0) {
     return absl::UnavailableError("listen: " + options_.listen +
@@ -147,10 +205,13 @@ void ServerImpl::Shutdown() {
   if (std::exchange(stopped_, true)) return;
   if (server_ != nullptr) {
     SetServing(false);
-    core_.CloseStreams(absl::UnavailableError("coordinator: is stopping"));
+    core_.CloseStreams(runtime::WithReason(absl::UnavailableError("coordinator: is stopping"),
+                                           {.reason = "COORDINATOR_STOPPING"}));
+    files_.RunAndWait([this] { logs_.Close(); });
     server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
     server_->Wait();
   }
+  upkeep_.Stop();
   files_.Stop();
   core_.Stop();
   storage_.Stop();
@@ -173,6 +234,16 @@ absl::Status ServerOptions::Validate() const {
     return absl::InvalidArgumentError("tape-bytes: found " + std::to_string(tape_bytes) +
                                       ", allowed is 0, for no tape, or " +
                                       std::to_string(tape::TapeWriter::kBytesMin) + " and more");
+  }
+  if (retain_jobs < kRetainJobsMin) {
+    return absl::InvalidArgumentError("retain-jobs: found " +
+                                      runtime::FormatDuration(std::max(Duration(0), retain_jobs)) +
+                                      ", allowed is 1h and more");
+  }
+  if (retain_bytes < kRetainBytesMin) {
+    return absl::InvalidArgumentError("retain-bytes: found " + std::to_string(retain_bytes) +
+                                      ", allowed is " + std::to_string(kRetainBytesMin) +
+                                      " and more");
   }
   return absl::OkStatus();
 }

@@ -2,12 +2,14 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/time.h"
 #include "coordinator/tape/tape_writer.h"
 
 namespace tactus::service {
@@ -19,6 +21,10 @@ struct ServerOptions {
   std::string metrics_listen = "127.0.0.1:0";  // host:port, or "off"
   // Bytes of a tape at most, TapeWriter::kBytesMin or more; 0: no tape is written.
   std::uint64_t tape_bytes = tape::TapeWriter::kBytesDefault;
+  // Of jobs that are over: how long they are kept, and of the database, the size above which the
+  // oldest of them go.
+  Duration retain_jobs = std::chrono::hours(24 * 90);   // an hour or more
+  std::uint64_t retain_bytes = std::uint64_t{8} << 30;  // 16 MiB or more
 
   // Errors: InvalidArgument, the first option that is wrong.
   absl::Status Validate() const;

@@ -2,9 +2,11 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "coordinator/service/calls.h"
+#include "coordinator/service/job_conversion.h"
 #include "coordinator/service/watch_queue.h"
 #include "runtime/status.h"
 
@@ -16,24 +18,30 @@ class WatchCall final : public grpc::ServerWriteReactor<v1::JobEvent>,
                         public JobWatcher,
                         public std::enable_shared_from_this<WatchCall> {
  public:
-  WatchCall(CoreRunner& core, runtime::CoordinatorMetrics& metrics)
-      : core_(core), metrics_(metrics) {}
+  WatchCall(CoreRunner& core, runtime::CoordinatorMetrics& metrics, std::string peer)
+      : core_(core), metrics_(metrics), peer_(std::move(peer)) {}
 
-  void Start(const absl::StatusOr<std::string>& id) {
+  void Start(const v1::WatchJobRequest& request) {
     self_ = shared_from_this();
-    if (id.ok()) return core_.Watch(*id, self_);
+    const absl::StatusOr<std::string> id = ParseJobName("name", request.name());
+    if (id.ok()) return core_.Watch(*id, request.resume_token(), self_);
     core_.control().Post([self = self_, status = id.status()] { self->OnEnd(status); });
   }
 
-  void OnEvent(const v1::JobEvent& event) override {
+  const std::string& peer() const override { return peer_; }
+
+  // What waits is dropped with the watch: it is for somebody who does not read, and has a place in
+  // memory.
+  void OnEvent(const SharedEvent& event) override {
     if (end_.has_value()) return;
-    if (!queue_.Push(event)) {
-      core_.Unwatch(shared_from_this());
-      return OnEnd(absl::ResourceExhaustedError("watch: this watcher is behind by " +
-                                                std::to_string(WatchQueue::kJobsMax) +
-                                                " changes of the job; watch again"));
-    }
-    Pump();
+    if (queue_.Push(event)) return Pump();
+    core_.Unwatch(shared_from_this());
+    queue_ = {};
+    OnEnd(runtime::WithReason(
+        absl::ResourceExhaustedError(
+            "watch: this watcher reads too slowly: " + std::to_string(WatchQueue::kJobsMax) +
+            " changes or " + std::to_string(WatchQueue::kBytesMax) + " bytes wait; watch again"),
+        {.reason = "WATCHER_TOO_SLOW"}));
   }
 
   void OnEnd(const absl::Status& status) override {
@@ -68,11 +76,10 @@ class WatchCall final : public grpc::ServerWriteReactor<v1::JobEvent>,
 
   void Pump() {
     if (writing_ || finished_) return;
-    std::optional<v1::JobEvent> event = queue_.Pop();
-    if (event.has_value()) {
+    written_ = queue_.Pop();
+    if (written_ != nullptr) {
       writing_ = true;
-      written_ = *std::move(event);
-      return StartWrite(&written_);
+      return StartWrite(written_.get());
     }
     if (!end_.has_value()) return;
     finished_ = true;
@@ -82,6 +89,7 @@ class WatchCall final : public grpc::ServerWriteReactor<v1::JobEvent>,
 
   CoreRunner& core_;
   runtime::CoordinatorMetrics& metrics_;
+  const std::string peer_;
   std::shared_ptr<WatchCall> self_;  // gRPC's share, until OnDone
 
   // Control thread:
@@ -89,16 +97,17 @@ class WatchCall final : public grpc::ServerWriteReactor<v1::JobEvent>,
   std::optional<absl::Status> end_;
   bool writing_ = false;
   bool finished_ = false;
-  v1::JobEvent written_;  // gRPC reads it while writing_
+  SharedEvent written_;  // gRPC reads it while writing_
 };
 
 }  // namespace
 
 grpc::ServerWriteReactor<v1::JobEvent>* StartWatch(CoreRunner& core,
                                                    runtime::CoordinatorMetrics& metrics,
-                                                   const absl::StatusOr<std::string>& id) {
-  const auto call = std::make_shared<WatchCall>(core, metrics);
-  call->Start(id);
+                                                   const std::string& peer,
+                                                   const v1::WatchJobRequest& request) {
+  const auto call = std::make_shared<WatchCall>(core, metrics, peer);
+  call->Start(request);
   return call.get();
 }
 

@@ -6,17 +6,17 @@
 
 #include <string>
 
-#include "absl/status/statusor.h"
 #include "coordinator/service/core_runner.h"
 #include "runtime/metrics.h"
 #include "tactus/v1/jobs.pb.h"
 
 namespace tactus::service {
 
-// Streams the events of the job `id` to the caller until the job is over or the caller leaves; an
-// error in place of an id ends the call with it. The call owns itself; core and metrics outlive it.
+// Streams the events of the request's job to the caller `peer` until the job is over or the caller
+// leaves. The call owns itself; core and metrics outlive it.
 grpc::ServerWriteReactor<v1::JobEvent>* StartWatch(CoreRunner& core,
                                                    runtime::CoordinatorMetrics& metrics,
-                                                   const absl::StatusOr<std::string>& id);
+                                                   const std::string& peer,
+                                                   const v1::WatchJobRequest& request);
 
 }  // namespace tactus::service

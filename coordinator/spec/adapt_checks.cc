@@ -194,6 +194,33 @@ void CheckLearningRate(const v1::JobSpec& spec, FieldChecks& checks) {
   if (axis.schedule().has_cosine()) CheckCosine(spec, checks);
 }
 
+// ---- what is not adapted
+
+struct AxisName {
+  const char* name;
+  policies::Axis axis;
+};
+constexpr AxisName kAxes[] = {{"batch", policies::Axis::kBatch},
+                              {"synchronization", policies::Axis::kSynchronization},
+                              {"aggregation", policies::Axis::kAggregation},
+                              {"learning_rate", policies::Axis::kLearningRate}};
+
+void CheckFrozen(const v1::Adapt& adapt, FieldChecks& checks) {
+  std::vector<std::string> names;
+  for (const AxisName& axis : kAxes) names.emplace_back(axis.name);
+  for (int i = 0; i < adapt.frozen_size(); ++i) {
+    const std::string field = "adapt.frozen[" + std::to_string(i) + "]";
+    const auto before = adapt.frozen().begin() + i;
+    if (std::find(adapt.frozen().begin(), before, adapt.frozen(i)) != before) {
+      checks.Add(field, "found " + Shown(adapt.frozen(i)) + " again, allowed is each axis once");
+      return;
+    }
+    const std::size_t wrong = checks.violations().size();
+    checks.OneOf(field, adapt.frozen(i), names);
+    if (checks.violations().size() > wrong) return;
+  }
+}
+
 // ---- all together
 
 std::string OptimizerName(const v1::Optimizer& optimizer) {
@@ -265,6 +292,7 @@ void CheckAdapt(const v1::JobSpec& spec, FieldChecks& checks) {
   CheckPolicy("adapt.aggregation.policy", *v1::AggregationPolicy_descriptor(),
               adapt.aggregation().policy(), checks);
   CheckLearningRate(spec, checks);
+  CheckFrozen(adapt, checks);
   CheckChoices(spec, checks);
   CheckRound(spec, checks);
 }
@@ -287,6 +315,11 @@ policies::PlannerOptions PlannerOptionsOf(const v1::JobSpec& spec) {
   options.base_batch = BaseBatchOf(adapt);
   options.optimizer = OptimizerName(spec.optimizer());
   options.momentum = spec.optimizer().sgd().momentum();
+  for (const AxisName& axis : kAxes) {
+    if (std::ranges::find(adapt.frozen(), axis.name) != adapt.frozen().end()) {
+      options.frozen.push_back(axis.axis);
+    }
+  }
   return options;
 }
 

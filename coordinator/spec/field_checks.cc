@@ -6,17 +6,29 @@
 #include <cmath>
 #include <numeric>
 
+#include "runtime/sha256.h"
+
 namespace tactus::spec {
 namespace {
 
 constexpr std::size_t kPathBytesMax = 4096;
 constexpr std::size_t kShownBytesMax = 80;
+constexpr std::size_t kLabelBytesMax = 63;
 constexpr std::int64_t kTimeSecondsMax = 10LL * 365 * 86400;
 
-std::string Shown(const std::string& value) {
-  if (value.size() <= kShownBytesMax) return "\"" + value + "\"";
-  return "\"" + value.substr(0, kShownBytesMax) + "...\" (" + std::to_string(value.size()) +
-         " bytes)";
+bool IsControl(char c) { return static_cast<unsigned char>(c) < 32 || c == 127; }
+
+bool IsAlphanumeric(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+bool IsLabelText(const std::string& text, const std::string& marks) {
+  if (text.empty()) return true;
+  const bool known = std::ranges::all_of(text, [&marks](const char c) {
+    return IsAlphanumeric(c) || marks.find(c) != std::string::npos;
+  });
+  return known && text.size() <= kLabelBytesMax && IsAlphanumeric(text.front()) &&
+         IsAlphanumeric(text.back());
 }
 
 // Levenshtein distance by rows.
@@ -67,8 +79,8 @@ void FieldChecks::Path(const std::string& field, const std::string& path) {
     Add(field, "is empty; give a path");
   } else if (path.size() > kPathBytesMax) {
     Add(field, fmt::format("found a path of {} bytes, allowed are {}", path.size(), kPathBytesMax));
-  } else if (path.find('\0') != std::string::npos) {
-    Add(field, "found a path with a zero byte in it");
+  } else if (!IsPrintable(path)) {
+    Add(field, "found " + Shown(path) + ", allowed is a path without control characters");
   }
 }
 
@@ -93,6 +105,26 @@ void FieldChecks::Time(const std::string& field, const google::protobuf::Duratio
   Add(field, fmt::format("found {}s, allowed is a duration above 0 and of at most 10 years",
                          time.seconds()));
 }
+
+std::string Shown(const std::string& text) {
+  std::string shown;
+  for (const char c : text.substr(0, kShownBytesMax)) {
+    shown +=
+        IsControl(c) ? fmt::format("\\x{:02x}", static_cast<unsigned char>(c)) : std::string(1, c);
+  }
+  if (text.size() <= kShownBytesMax) return "\"" + shown + "\"";
+  return "\"" + shown + "...\" (" + std::to_string(text.size()) + " bytes)";
+}
+
+bool IsPrintable(const std::string& text) { return std::ranges::none_of(text, IsControl); }
+
+bool NamesBlob(const std::string& text) {
+  return text.starts_with("sha256:") && runtime::IsSha256(text.substr(sizeof("sha256:") - 1));
+}
+
+bool IsLabelKey(const std::string& text) { return !text.empty() && IsLabelText(text, "._-/"); }
+
+bool IsLabelValue(const std::string& text) { return IsLabelText(text, "._-"); }
 
 std::string Nearest(const std::string& value, const std::vector<std::string>& allowed) {
   if (value.size() > kShownBytesMax) return {};

@@ -55,7 +55,7 @@ class FieldChecks {
   // The number is in the bounds. Returns whether it is.
   bool Whole(const std::string& field, std::uint64_t value, const Bounds& bounds);
 
-  // A path is not empty, not longer than 4096 bytes, without zero bytes.
+  // A path is not empty, not longer than 4096 bytes, without control characters.
   void Path(const std::string& field, const std::string& path);
 
   // A name out of a closed set; else what was found, the set, and the nearest one when it is near.
@@ -74,6 +74,21 @@ class FieldChecks {
  private:
   std::vector<runtime::FieldViolation> violations_;
 };
+
+// A text of a user in quotation marks, for a message: what cannot be printed as \xNN, at most 80
+// bytes.
+std::string Shown(const std::string& text);
+
+// True when nothing in it is a control character: bytes below 32, and 127.
+bool IsPrintable(const std::string& text);
+
+// "sha256:" and 64 hexadecimal digits in lower case: a file that was uploaded.
+bool NamesBlob(const std::string& text);
+
+// A label's key is 1 to 63 bytes of letters, digits, ".", "_", "-" and "/", beginning and ending
+// with a letter or digit; its value 0 to 63 bytes of the same without "/".
+bool IsLabelKey(const std::string& text);
+bool IsLabelValue(const std::string& text);
 
 // The member of `allowed` that is at most two typing errors (and less than half its length) away;
 // empty when there is none.

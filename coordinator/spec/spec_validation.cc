@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string>
 
 #include "base/time.h"
@@ -15,6 +16,15 @@ namespace {
 
 constexpr std::uint64_t kContextMax = 1u << 20;
 constexpr std::uint64_t kWorkersMax = 1u << 16;
+constexpr std::size_t kSpecBytesMax = 256 << 10;
+constexpr std::size_t kSelectorMax = 16;
+constexpr int kPriorityMax = 1000;
+constexpr char kBlobPrefix[] = "sha256:";
+const std::string kBlobAllowed = "allowed is sha256: and 64 hexadecimal digits in lower case";
+const std::string kLabelAllowed =
+    "allowed are keys of 1 to 63 and values of 0 to 63 letters, digits, \".\", \"_\", \"-\" (in "
+    "keys "
+    "also \"/\"), with a letter or digit at both ends";
 
 const std::vector<std::string> kBuiltins = {"bytes-lm", "cifar-cnn", "resnet18"};
 const std::vector<std::string> kLosses = {"cross_entropy", "mse"};
@@ -31,8 +41,8 @@ void CheckName(const std::string& name, FieldChecks& checks) {
     right = right && ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-');
   }
   if (right) return;
-  checks.Add("name", "found \"" + name.substr(0, 80) +
-                         "\", allowed are 1 to 63 of a-z, 0-9 and -, beginning with a letter");
+  checks.Add("name", "found " + Shown(name) +
+                         ", allowed are 1 to 63 of a-z, 0-9 and -, beginning with a letter");
 }
 
 // ---- model
@@ -76,14 +86,21 @@ void CheckSizes(const v1::Model& model, FieldChecks& checks) {
   if (text) CheckHeads(options, checks);
 }
 
+// A path, or the hash of a file that was uploaded.
+void CheckFile(const std::string& field, const std::string& file, FieldChecks& checks) {
+  if (!file.starts_with(kBlobPrefix)) return checks.Path(field, file);
+  if (!NamesBlob(file)) checks.Add(field, "found " + Shown(file) + ", " + kBlobAllowed);
+}
+
 void CheckLoss(const std::string& loss, FieldChecks& checks) {
+  if (loss.starts_with(kBlobPrefix)) return CheckFile("model.loss", loss, checks);
   const bool path = loss.find('/') != std::string::npos || loss.find('.') != std::string::npos;
   if (loss.empty() || loss == kLosses[0] || loss == kLosses[1]) return;
   if (path) return checks.Path("model.loss", loss);
   const std::string nearest = Nearest(loss, kLosses);
   checks.Add("model.loss",
-             "found \"" + loss.substr(0, 80) +
-                 "\", allowed is cross_entropy, mse or the path of a TorchScript module" +
+             "found " + Shown(loss) +
+                 ", allowed is cross_entropy, mse or the path of a TorchScript module" +
                  (nearest.empty() ? "" : "; did you mean " + nearest + "?"));
 }
 
@@ -96,7 +113,7 @@ void CheckModel(const v1::JobSpec& spec, FieldChecks& checks) {
       break;
     }
     case v1::Model::kTorchscript:
-      checks.Path("model.torchscript", model.torchscript());
+      CheckFile("model.torchscript", model.torchscript(), checks);
       if (model.has_options()) {
         checks.Add("model.options",
                    "applies to built-in models only, and model.torchscript is given");
@@ -184,6 +201,33 @@ void CheckStop(const v1::Stop& stop, FieldChecks& checks) {
   if (stop.has_steps()) checks.Real("stop.steps", stop.steps(), kPositive);
 }
 
+void CheckCount(const std::string& field, std::size_t count, FieldChecks& checks) {
+  if (count <= kSelectorMax) return;
+  checks.Add(field,
+             "found " + std::to_string(count) + ", allowed are " + std::to_string(kSelectorMax));
+}
+
+// On which nodes.
+void CheckPlacement(const v1::Workers& workers, FieldChecks& checks) {
+  CheckCount("workers.selector", workers.selector().size(), checks);
+  const std::map<std::string, std::string> selector(workers.selector().begin(),
+                                                    workers.selector().end());
+  for (const auto& [key, value] : selector) {
+    if (IsLabelKey(key) && IsLabelValue(value)) continue;
+    checks.Add("workers.selector", "found " + Shown(key + "=" + value) + ", " + kLabelAllowed);
+    break;
+  }
+  CheckCount("workers.tolerations", static_cast<std::size_t>(workers.tolerations_size()), checks);
+  for (const std::string& taint : workers.tolerations()) {
+    const std::size_t equals = std::min(taint.find('='), taint.size());
+    const std::string value = equals < taint.size() ? taint.substr(equals + 1) : "";
+    if (IsLabelKey(taint.substr(0, equals)) && IsLabelValue(value)) continue;
+    checks.Add("workers.tolerations",
+               "found " + Shown(taint) + ", allowed is key or key=value; " + kLabelAllowed);
+    break;
+  }
+}
+
 void CheckWorkers(const v1::Workers& workers, FieldChecks& checks) {
   const bool min_right =
       !workers.has_min() || checks.Whole("workers.min", workers.min(), {1, kWorkersMax});
@@ -196,6 +240,12 @@ void CheckWorkers(const v1::Workers& workers, FieldChecks& checks) {
   }
   checks.Known("workers.device", v1::DeviceKind_IsValid(workers.device()), workers.device(),
                {"cpu", "cuda"});
+  CheckPlacement(workers, checks);
+}
+
+void CheckPriority(const v1::JobSpec& spec, FieldChecks& checks) {
+  if (spec.priority() >= -kPriorityMax && spec.priority() <= kPriorityMax) return;
+  checks.Add("priority", "found " + std::to_string(spec.priority()) + ", allowed is -1000 to 1000");
 }
 
 void CheckSnapshots(const v1::JobSpec& spec, FieldChecks& checks) {
@@ -217,6 +267,11 @@ job::DeviceKind DeviceOf(v1::DeviceKind kind) {
 
 std::vector<runtime::FieldViolation> SpecViolations(const v1::JobSpec& spec) {
   FieldChecks checks;
+  if (spec.ByteSizeLong() > kSpecBytesMax) {
+    checks.Add("spec", "found " + std::to_string(spec.ByteSizeLong()) + " bytes, allowed are " +
+                           std::to_string(kSpecBytesMax));
+    return checks.violations();
+  }
   CheckName(spec.name(), checks);
   CheckModel(spec, checks);
   CheckData(spec, checks);
@@ -225,6 +280,7 @@ std::vector<runtime::FieldViolation> SpecViolations(const v1::JobSpec& spec) {
   CheckWorkers(spec.workers(), checks);
   CheckAdapt(spec, checks);
   CheckSnapshots(spec, checks);
+  CheckPriority(spec, checks);
   return checks.violations();
 }
 
@@ -236,6 +292,9 @@ absl::StatusOr<job::JobSettings> ParseSpec(const v1::JobSpec& spec) {
   if (spec.workers().has_min()) settings.workers_min = spec.workers().min();
   if (spec.workers().has_max()) settings.workers_max = spec.workers().max();
   settings.device = DeviceOf(spec.workers().device());
+  settings.selector = {spec.workers().selector().begin(), spec.workers().selector().end()};
+  settings.tolerations = {spec.workers().tolerations().begin(), spec.workers().tolerations().end()};
+  settings.priority = spec.priority();
   settings.adapt = PlannerOptionsOf(spec);
   settings.workers_max = std::min(settings.workers_max, WorkersOfARound(settings.adapt));
   const v1::Stop& stop = spec.stop();

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tactus::service {
@@ -45,6 +46,7 @@ class AgentSessionsTest : public testing::Test {
     first.set_acknowledged(acknowledged);
     first.mutable_hello()->set_node("a");
     first.mutable_hello()->set_incarnation(incarnation);
+    first.mutable_hello()->set_agent_version(version_);
     v1::Device* device = first.mutable_hello()->add_devices();
     device->set_name("cpu:0");
     device->set_kind(v1::DEVICE_KIND_CPU);
@@ -59,6 +61,14 @@ class AgentSessionsTest : public testing::Test {
     message.set_sequence(sequence);
     message.set_acknowledged(acknowledged);
     message.mutable_worker_exited()->set_worker_id(sequence);
+    sessions_.Receive(stream.get(), message, [this] { ++reads_; });
+  }
+
+  void SayLog(const std::shared_ptr<FakeStream>& stream, std::uint64_t sequence,
+              const std::string& text) {
+    agent::v1::FromAgent message;
+    message.set_sequence(sequence);
+    message.mutable_log_lines()->set_text(text);
     sessions_.Receive(stream.get(), message, [this] { ++reads_; });
   }
 
@@ -93,6 +103,7 @@ class AgentSessionsTest : public testing::Test {
   std::vector<std::function<void()>> pending_;  // of events while slow_
   bool slow_ = false;
   int reads_ = 0;
+  std::string version_;  // of the agent; empty: it does not say
   absl::Status opened_;
   AgentSessions sessions_{[this](const job::Event& event, std::function<void()> done) {
     Record(event, std::move(done));
@@ -209,6 +220,78 @@ TEST_F(AgentSessionsTest, SilenceWhileItsMessageWaitsHereIsNotTheAgents) {
   for (int i = 0; i < 20; ++i) sessions_.Beat();
 
   EXPECT_THAT(events_, ElementsAre("joined", "1"));
+}
+
+TEST_F(AgentSessionsTest, SilenceAfterAStreamBrokeWhileItsMessageWaitsIsTheAgents) {
+  const auto stream = Connect(1);
+  slow_ = true;
+  Say(stream, 1);
+  sessions_.Closed(stream.get());
+  for (int i = 0; i < 6; ++i) sessions_.Beat();
+
+  EXPECT_THAT(events_, ElementsAre("joined", "1", "lost"));
+}
+
+TEST_F(AgentSessionsTest, AMessageThatWaitsOverTwoStreamsIsAcknowledgedOnlyWhenItIsDurable) {
+  const auto first = Connect(1);
+  slow_ = true;
+  Say(first, 1);
+  sessions_.Closed(first.get());
+  const auto second = Connect(1);
+  Say(second, 1);  // again, as it is not acknowledged
+  SayLog(second, 2, "output");
+  sessions_.Beat();
+  EXPECT_EQ(second->sent.back().acknowledged(), 0u);
+
+  for (const auto& done : std::exchange(pending_, {})) done();
+  sessions_.Beat();
+
+  EXPECT_EQ(second->sent.back().acknowledged(), 2u);
+  EXPECT_THAT(events_, ElementsAre("joined", "1", "rejoined"));
+}
+
+TEST_F(AgentSessionsTest, AnAgentThatDialsAgainAndAgainWhileNothingIsDurableIsHeldOff) {
+  slow_ = true;
+  std::uint64_t sequence = 0;
+  while (pending_.size() < 10 * AgentSessions::kUnfinishedMax) {
+    const auto stream = Connect(1);
+    if (!opened_.ok()) break;
+    Say(stream, ++sequence);
+    sessions_.Closed(stream.get());
+  }
+  EXPECT_TRUE(absl::IsUnavailable(opened_)) << opened_;
+  EXPECT_LE(pending_.size(), AgentSessions::kUnfinishedMax + 1);
+
+  for (const auto& done : std::exchange(pending_, {})) done();
+  Connect(1);
+
+  EXPECT_TRUE(opened_.ok()) << opened_;
+}
+
+TEST_F(AgentSessionsTest, AnAgentOfAnotherVersionIsRefused) {
+  version_ = "999.1.0";
+  Connect(1);
+
+  EXPECT_TRUE(absl::IsFailedPrecondition(opened_));
+  EXPECT_TRUE(events_.empty());
+  EXPECT_TRUE(sessions_.Nodes().empty());
+}
+
+TEST_F(AgentSessionsTest, WhatWorkersWriteIsNoEventAndIsAcknowledged) {
+  std::vector<std::string> logs;
+  sessions_.SetTakeLog([&](const std::string& node, const agent::v1::LogLines& lines) {
+    logs.push_back(node + ":" + lines.text());
+  });
+  const auto stream = Connect(1);
+  SayLog(stream, 1, "one");
+  SayLog(stream, 2, "two");
+  SayLog(stream, 2, "two");
+  sessions_.Beat();
+
+  EXPECT_THAT(logs, ElementsAre("a:one", "a:two"));
+  EXPECT_THAT(events_, ElementsAre("joined"));
+  EXPECT_EQ(stream->sent.back().acknowledged(), 2u);
+  EXPECT_EQ(reads_, 3);
 }
 
 TEST_F(AgentSessionsTest, AnAgentThatComesBackAfterItWasGivenUpStartsAfresh) {

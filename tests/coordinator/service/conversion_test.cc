@@ -3,10 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <functional>
+#include <map>
 #include <variant>
 
 #include "coordinator/service/agent_conversion.h"
 #include "coordinator/service/job_conversion.h"
+#include "runtime/status.h"
 
 namespace tactus::service {
 namespace {
@@ -134,6 +138,125 @@ TEST(ConversionTest, AReportComesInFieldByField) {
   EXPECT_EQ(report.learning_rate, 0.05);
   EXPECT_EQ(report.gain, 1.5);
   EXPECT_EQ(report.progress, 12.5);
+}
+
+TEST(ConversionTest, AStartGoesOutWithItsCheckpointByHash) {
+  const agent::v1::ToAgent with =
+      ToProto(job::StartWorker{.worker = WorkerId{5}, .job_name = "a-1", .checkpoint = "abc"});
+  const agent::v1::ToAgent without =
+      ToProto(job::StartWorker{.worker = WorkerId{5}, .job_name = "a-1"});
+
+  EXPECT_EQ(with.start_worker().start().checkpoint(), "sha256:abc");
+  EXPECT_EQ(without.start_worker().start().checkpoint(), "");
+}
+
+TEST(ConversionTest, AStopAndAFinishedSaySuspended) {
+  const agent::v1::ToAgent stop = ToProto(
+      job::SendToWorker{.worker = WorkerId{5}, .message = job::StopMessage{.suspend = true}});
+  agent::v1::FromAgent message;
+  message.mutable_from_worker()->mutable_message()->mutable_finished()->set_suspended(true);
+  const absl::StatusOr<job::Event> event = FromProto(message);
+
+  EXPECT_TRUE(stop.to_worker().message().stop().suspend());
+  ASSERT_TRUE(event.ok()) << event.status();
+  const auto& said = std::get<job::WorkerSaid>(*event);
+  EXPECT_TRUE(std::get<job::FinishedMessage>(said.message).suspended);
+}
+
+agent::v1::Hello ProperHello() {
+  agent::v1::Hello hello;
+  hello.set_node("node-1.west");
+  v1::Device* device = hello.add_devices();
+  device->set_name("cuda:0");
+  device->set_kind(v1::DEVICE_KIND_CUDA);
+  device->set_model("NVIDIA H200");
+  device->set_uuid("GPU-1");
+  device->set_memory_bytes(141);
+  (*hello.mutable_labels())["zone"] = "west";
+  hello.add_taints("gpu");
+  hello.add_taints("team=vision");
+  hello.add_running_workers(7);
+  return hello;
+}
+
+TEST(ConversionTest, AHelloComesInWithItsTraits) {
+  const absl::StatusOr<job::NodeJoined> joined = FromProto(ProperHello());
+
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  EXPECT_EQ(joined->node, "node-1.west");
+  ASSERT_EQ(joined->devices.size(), 1u);
+  EXPECT_EQ(joined->devices[0].kind, job::DeviceKind::kCuda);
+  EXPECT_EQ(joined->devices[0].model, "NVIDIA H200");
+  EXPECT_EQ(joined->devices[0].uuid, "GPU-1");
+  EXPECT_EQ(joined->devices[0].memory_bytes, 141u);
+  EXPECT_EQ(joined->traits.labels, (std::map<std::string, std::string>{{"zone", "west"}}));
+  EXPECT_THAT(joined->traits.taints, ElementsAre("gpu", "team=vision"));
+  EXPECT_THAT(joined->running_workers, ElementsAre(WorkerId{7}));
+}
+
+TEST(ConversionTest, AHelloThatIsNotProperIsRefusedWithItsField) {
+  struct Case {
+    std::string field;
+    std::function<void(agent::v1::Hello&)> spoil;
+  };
+  const Case cases[] = {
+      {"hello.node", [](auto& hello) { hello.set_node(""); }},
+      {"hello.node", [](auto& hello) { hello.set_node("Upper"); }},
+      {"hello.node", [](auto& hello) { hello.set_node("a/b"); }},
+      {"hello.node", [](auto& hello) { hello.set_node(std::string(64, 'a')); }},
+      {"hello.agent_version", [](auto& hello) { hello.set_agent_version("1\n2"); }},
+      {"hello.metrics_address",
+       [](auto& hello) { hello.set_metrics_address(std::string(256, 'a')); }},
+      {"hello.devices",
+       [](auto& hello) {
+         for (int i = 0; i < 1024; ++i) *hello.add_devices() = hello.devices(0);
+       }},
+      {"hello.devices[0].name", [](auto& hello) { hello.mutable_devices(0)->set_name(""); }},
+      {"hello.devices[0].name", [](auto& hello) { hello.mutable_devices(0)->set_name("\x01"); }},
+      {"hello.devices[0].model", [](auto& hello) { hello.mutable_devices(0)->set_model("\x7f"); }},
+      {"hello.devices[0].uuid",
+       [](auto& hello) { hello.mutable_devices(0)->set_uuid(std::string(256, 'u')); }},
+      {"hello.devices[0].emulated_speed",
+       [](auto& hello) { hello.mutable_devices(0)->set_emulated_speed(std::nan("")); }},
+      {"hello.devices[0].kind", [](auto& hello) { hello.mutable_devices(0)->clear_kind(); }},
+      {"hello.labels", [](auto& hello) { (*hello.mutable_labels())[""] = "x"; }},
+      {"hello.labels", [](auto& hello) { (*hello.mutable_labels())[std::string(64, 'k')] = "x"; }},
+      {"hello.labels.zone", [](auto& hello) { (*hello.mutable_labels())["zone"] = "a\tb"; }},
+      {"hello.labels",
+       [](auto& hello) {
+         for (int i = 0; i < 64; ++i) (*hello.mutable_labels())["k" + std::to_string(i)] = "";
+       }},
+      {"hello.taints[2]", [](auto& hello) { hello.add_taints("=x"); }},
+      {"hello.taints[2]", [](auto& hello) { hello.add_taints("a=\n"); }},
+      {"hello.taints",
+       [](auto& hello) {
+         for (int i = 0; i < 15; ++i) hello.add_taints("t");
+       }},
+  };
+  for (const Case& one : cases) {
+    agent::v1::Hello hello = ProperHello();
+    one.spoil(hello);
+
+    const absl::Status status = FromProto(hello).status();
+
+    const std::vector<runtime::FieldViolation> violations = runtime::FieldViolations(status);
+    ASSERT_EQ(violations.size(), 1u) << one.field << ": " << status;
+    EXPECT_EQ(violations[0].field, one.field);
+  }
+}
+
+TEST(AgentVersionTest, MajorAndMinorHaveToBeTheSame) {
+  EXPECT_TRUE(CheckAgentVersion("1.2.3", "1.2.9").ok());
+  EXPECT_TRUE(CheckAgentVersion("1.2.3-dev", "1.2").ok());
+  EXPECT_TRUE(CheckAgentVersion("", "1.2.3").ok());
+  for (const char* other : {"1.3.3", "2.2.3", "1.20.3", "nonsense", "1"}) {
+    const absl::Status status = CheckAgentVersion(other, "1.2.3");
+
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << other;
+    EXPECT_EQ(runtime::ReasonOf(status).reason, "AGENT_VERSION_MISMATCH");
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr(other));
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("1.2.3"));
+  }
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 
 #include "coordinator/service/action_queue.h"
 #include "coordinator/service/outbox.h"
-#include "coordinator/service/watch_queue.h"
 
 namespace tactus::service {
 namespace {
@@ -83,53 +82,6 @@ TEST(ActionQueueDropTest, WhatWaitsForANodeThatStartedAnewIsDropped) {
   queue.OnWritten(absl::OkStatus());
 
   EXPECT_THAT(performed, ElementsAre("b", "other"));
-}
-
-v1::JobEvent Progress(std::uint64_t rounds) {
-  v1::JobEvent event;
-  event.mutable_progress()->set_rounds(rounds);
-  return event;
-}
-
-v1::JobEvent Change(const std::string& etag) {
-  v1::JobEvent event;
-  event.mutable_job()->set_etag(etag);
-  return event;
-}
-
-v1::JobEvent Decision(std::uint64_t version) {
-  v1::JobEvent event;
-  event.mutable_decision()->set_version(version);
-  return event;
-}
-
-TEST(WatchQueueTest, OnlyTheNewestProgressWaitsAndChangesAllDo) {
-  WatchQueue queue;
-  ASSERT_TRUE(queue.Push(Progress(1)));
-  ASSERT_TRUE(queue.Push(Change("a")));
-  ASSERT_TRUE(queue.Push(Progress(2)));
-  ASSERT_TRUE(queue.Push(Change("b")));
-
-  EXPECT_EQ(queue.Pop()->job().etag(), "a");
-  EXPECT_EQ(queue.Pop()->progress().rounds(), 2u);
-  EXPECT_EQ(queue.Pop()->job().etag(), "b");
-  EXPECT_FALSE(queue.Pop().has_value());
-}
-
-TEST(WatchQueueTest, OfDecisionsTheNewestAreKept) {
-  WatchQueue queue;
-  for (std::uint64_t i = 0; i <= WatchQueue::kDecisionsMax; ++i)
-    ASSERT_TRUE(queue.Push(Decision(i)));
-
-  EXPECT_EQ(queue.size(), WatchQueue::kDecisionsMax);
-  EXPECT_EQ(queue.Pop()->decision().version(), 1u);
-}
-
-TEST(WatchQueueTest, AWatcherTooFarBehindIsCutOff) {
-  WatchQueue queue;
-  for (std::size_t i = 0; i < WatchQueue::kJobsMax; ++i) ASSERT_TRUE(queue.Push(Change("x")));
-
-  EXPECT_FALSE(queue.Push(Change("y")));
 }
 
 // Records what the queue asks for; writes end when the test says so.
@@ -238,6 +190,42 @@ TEST_F(ActionQueueTest, AFailedWriteIsTriedAgainAndNothingIsSeenBefore) {
   EXPECT_THAT(performed_, ElementsAre("1", "done"));
   queue_.OnWritten(absl::OkStatus());
   EXPECT_THAT(performed_, ElementsAre("1", "done", "2"));
+}
+
+TEST_F(ActionQueueTest, WhatUsersSaidOfANodeIsDurableBeforeWhatStandsBehindIt) {
+  queue_.Push({job::PersistNode{{.name = "a", .cordoned = true}}, StopWorker(1)}, Done("done"));
+  queue_.Push({job::PersistNode{{.name = "b"}}, job::PersistNode{{.name = "b", .cordoned = true}}},
+              Done("later"));
+  EXPECT_TRUE(performed_.empty());
+  ASSERT_EQ(written_.size(), 1u);
+  ASSERT_EQ(written_[0].nodes.size(), 1u);
+  EXPECT_TRUE(written_[0].nodes[0].cordoned);
+
+  queue_.OnWritten(absl::OkStatus());
+  EXPECT_THAT(performed_, ElementsAre("1", "done"));
+  ASSERT_EQ(written_.size(), 2u);
+  ASSERT_EQ(written_[1].nodes.size(), 1u);
+  EXPECT_EQ(written_[1].nodes[0].name, "b");
+  EXPECT_TRUE(written_[1].nodes[0].cordoned);
+  queue_.OnWritten(absl::OkStatus());
+
+  EXPECT_THAT(performed_, ElementsAre("1", "done", "later"));
+  EXPECT_TRUE(queue_.idle());
+}
+
+TEST_F(ActionQueueTest, ItIsFullWhileTooManyListsWait) {
+  queue_.Push({Persist(1, 1)}, {});
+  queue_.OnWritten(absl::ResourceExhaustedError("disk full"));
+  for (std::size_t i = 1; i < ActionQueue::kListsMax; ++i) {
+    EXPECT_FALSE(queue_.full());
+    queue_.Push({StopWorker(1)}, {});
+  }
+  EXPECT_TRUE(queue_.full());
+
+  queue_.Flush();
+  queue_.OnWritten(absl::OkStatus());
+
+  EXPECT_FALSE(queue_.full());
 }
 
 TEST_F(ActionQueueTest, AListPushedFromWithinAnActionComesAfterItsOwn) {

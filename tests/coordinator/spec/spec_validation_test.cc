@@ -73,7 +73,7 @@ const Rule kModelRules[] = {
      "model.torchscript", "is empty"},
     {"TorchscriptZeroByte",
      [](auto& s) { s.mutable_model()->set_torchscript(std::string("a\0b", 3)); },
-     "model.torchscript", "zero byte"},
+     "model.torchscript", "control characters"},
     {"TorchscriptTooLong",
      [](auto& s) { s.mutable_model()->set_torchscript(std::string(4097, 'a')); },
      "model.torchscript", "4097 bytes"},

@@ -1,0 +1,92 @@
+#include "coordinator/service/get_job_call.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "coordinator/service/calls.h"
+#include "coordinator/service/job_conversion.h"
+#include "runtime/status.h"
+
+namespace tactus::service {
+namespace {
+
+constexpr Duration kPatienceMax = std::chrono::seconds(30);
+// Kept back of a call's time for the answer's way: a tenth of it, within these.
+constexpr Duration kMarginMin = std::chrono::milliseconds(10);
+constexpr Duration kMarginMax = std::chrono::milliseconds(500);
+
+Duration PatienceOf(std::chrono::system_clock::time_point deadline) {
+  const Duration left = deadline - std::chrono::system_clock::now();
+  const Duration margin = std::clamp(left / 10, kMarginMin, kMarginMax);
+  return std::clamp(left - margin, Duration::zero(), kPatienceMax);
+}
+
+class GetJobCall final : public grpc::ServerUnaryReactor,
+                         public std::enable_shared_from_this<GetJobCall> {
+ public:
+  GetJobCall(CoreRunner& core, runtime::CoordinatorMetrics& metrics, v1::Job* response)
+      : core_(core), metrics_(metrics), response_(response) {}
+
+  void Start(const v1::GetJobRequest& request, std::chrono::system_clock::time_point deadline) {
+    self_ = shared_from_this();
+    if (deadline == std::chrono::system_clock::time_point::max()) return End(NoDeadline());
+    const absl::StatusOr<std::string> id = ParseJobName("name", request.name());
+    if (!id.ok()) return End(id.status());
+    const auto answer = [self = self_](const absl::StatusOr<job::JobRecord>& record) {
+      self->Answer(record);
+    };
+    if (request.wait_for_change_after().empty()) return core_.FindJob(*id, answer);
+    core_.AwaitChange({.call = this,
+                       .id = *id,
+                       .etag = request.wait_for_change_after(),
+                       .patience = PatienceOf(deadline)},
+                      answer);
+  }
+
+  void OnCancel() override {
+    core_.LeaveWait(this);
+    End(absl::CancelledError("get: the caller left"));
+  }
+
+  // gRPC's share ends; an answer that is still to come holds its own.
+  void OnDone() override { const std::shared_ptr<GetJobCall> last = std::move(self_); }
+
+ private:
+  void Answer(const absl::StatusOr<job::JobRecord>& record) {
+    if (ended_.exchange(true)) return;
+    if (record.ok()) *response_ = ToProto(*record);
+    FinishWith(record.status());
+  }
+
+  void End(const absl::Status& status) {
+    if (!ended_.exchange(true)) FinishWith(status);
+  }
+
+  void FinishWith(const absl::Status& status) {
+    CountCall(metrics_, "Jobs/GetJob", status);
+    Finish(runtime::ToGrpc(status));
+  }
+
+  CoreRunner& core_;
+  runtime::CoordinatorMetrics& metrics_;
+  v1::Job* const response_;           // gRPC's, until Finish
+  std::shared_ptr<GetJobCall> self_;  // gRPC's share, until OnDone
+  // Answer and cancellation come on different threads; the first one finishes the call.
+  std::atomic<bool> ended_ = false;
+};
+
+}  // namespace
+
+grpc::ServerUnaryReactor* StartGetJob(grpc::CallbackServerContext* context, CoreRunner& core,
+                                      runtime::CoordinatorMetrics& metrics,
+                                      const v1::GetJobRequest& request, v1::Job* response) {
+  const auto call = std::make_shared<GetJobCall>(core, metrics, response);
+  call->Start(request, context->deadline());
+  return call.get();
+}
+
+}  // namespace tactus::service

@@ -1,0 +1,160 @@
+#include "coordinator/spec/spec_update.h"
+
+#include <google/protobuf/util/field_mask_util.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "coordinator/spec/engine_options.h"
+#include "coordinator/spec/spec_validation.h"
+
+namespace tactus::spec {
+namespace {
+
+using google::protobuf::util::FieldMaskUtil;
+
+constexpr int kPathsMax = 64;
+constexpr std::size_t kLabelsMax = 64;
+constexpr std::size_t kLabelBytesMax = 253;
+constexpr char kSpecPrefix[] = "spec.";
+
+// What may change, within the specification; with everything below it.
+const std::vector<std::string> kMayChange = {"priority",
+                                             "stop",
+                                             "adapt.batch",
+                                             "adapt.synchronization",
+                                             "adapt.aggregation",
+                                             "adapt.learning_rate",
+                                             "adapt.frozen",
+                                             "optimizer.sgd.learning_rate",
+                                             "optimizer.adam.learning_rate",
+                                             "optimizer.adamw.learning_rate",
+                                             "optimizer.lamb.learning_rate",
+                                             "workers.min",
+                                             "workers.max"};
+
+bool MayChange(const std::string& path) {
+  return FieldMaskUtil::IsValidPath<v1::JobSpec>(path) &&
+         std::ranges::any_of(kMayChange, [&path](const std::string& allowed) {
+           return path == allowed || path.starts_with(allowed + ".");
+         });
+}
+
+// The name of the optimizer that the job has; sgd is the default.
+std::string RuleOf(const v1::Optimizer& optimizer) {
+  if (optimizer.has_adam()) return "adam";
+  if (optimizer.has_adamw()) return "adamw";
+  return optimizer.has_lamb() ? "lamb" : "sgd";
+}
+
+void CheckPath(const std::string& path, const v1::JobSpec& spec, FieldChecks& checks) {
+  if (path == "labels") return;
+  const bool in_spec = path.starts_with(kSpecPrefix);
+  const std::string inner = in_spec ? path.substr(sizeof(kSpecPrefix) - 1) : "";
+  if (!in_spec || !MayChange(inner)) {
+    return checks.Add("update_mask", "found " + Shown(path) +
+                                         ", allowed are labels and, after spec., " +
+                                         Enumerate(kMayChange) + ", and the fields of these");
+  }
+  const std::string rule = RuleOf(spec.optimizer());
+  if (inner.starts_with("optimizer.") && !inner.starts_with("optimizer." + rule + ".")) {
+    checks.Add("update_mask", "found " + Shown(path) + ", but the job's optimizer is " + rule);
+  }
+}
+
+absl::Status CheckMask(const v1::JobSpec& spec, const v1::UpdateJobRequest& request) {
+  FieldChecks checks;
+  const auto& paths = request.update_mask().paths();
+  if (paths.empty()) checks.Missing("update_mask", "name the fields that are to change");
+  if (paths.size() > kPathsMax) {
+    checks.Add("update_mask", "found " + std::to_string(paths.size()) + " paths, allowed are " +
+                                  std::to_string(kPathsMax));
+    return runtime::InvalidFields(checks.violations());
+  }
+  for (const std::string& path : paths) CheckPath(path, spec, checks);
+  return checks.violations().empty() ? absl::OkStatus()
+                                     : runtime::InvalidFields(checks.violations());
+}
+
+// What makes the workers start anew when it changes, with the defaults filled in.
+std::string ReadAtStart(const v1::JobSpec& spec) {
+  const engine::EngineOptions engine = EngineOptionsOf(spec);
+  v1::JobSpec read;
+  *read.mutable_stop() = spec.stop();
+  *read.mutable_optimizer() = spec.optimizer();
+  read.mutable_workers()->set_min(std::max(1u, spec.workers().min()));
+  read.mutable_workers()->set_max(spec.workers().max());
+  v1::Adapt& adapt = *read.mutable_adapt();
+  adapt.mutable_batch()->set_micro_batch(engine.micro_batch);
+  adapt.mutable_learning_rate()->set_base_batch(BaseBatchOf(spec.adapt()));
+  *adapt.mutable_learning_rate()->mutable_schedule() = spec.adapt().learning_rate().schedule();
+  adapt.mutable_synchronization()->set_block_momentum(engine.block_momentum);
+  adapt.mutable_synchronization()->set_local_momentum(
+      engine.keep_local_momentum ? v1::LOCAL_MOMENTUM_KEEP : v1::LOCAL_MOMENTUM_RESET);
+  return read.SerializeAsString();
+}
+
+// Equal, whatever the order in which maps are written.
+bool Same(const v1::JobSpec& one, const v1::JobSpec& other) {
+  const auto written = [](v1::JobSpec spec) {
+    const std::map<std::string, std::string> selector(spec.workers().selector().begin(),
+                                                      spec.workers().selector().end());
+    spec.mutable_workers()->clear_selector();
+    std::string text = spec.SerializeAsString();
+    for (const auto& [key, value] : selector) text += key + "=" + value + "\n";
+    return text;
+  };
+  return written(one) == written(other);
+}
+
+}  // namespace
+
+absl::StatusOr<UpdatedSpec> ApplyUpdate(const v1::JobSpec& spec, const Labels& labels,
+                                        const v1::UpdateJobRequest& request) {
+  const absl::Status mask_status = CheckMask(spec, request);
+  if (!mask_status.ok()) return mask_status;
+  UpdatedSpec updated = {.spec = spec, .labels = labels};
+  google::protobuf::FieldMask mask;
+  for (const std::string& path : request.update_mask().paths()) {
+    if (path == "labels") {
+      updated.labels = {request.labels().begin(), request.labels().end()};
+    } else {
+      mask.add_paths(path.substr(sizeof(kSpecPrefix) - 1));
+    }
+  }
+  FieldMaskUtil::MergeOptions options;
+  options.set_replace_message_fields(true);
+  options.set_replace_repeated_fields(true);
+  FieldMaskUtil::MergeMessageTo(request.spec(), mask, options, &updated.spec);
+  FieldChecks checks;
+  CheckLabels(updated.labels, checks);
+  std::vector<runtime::FieldViolation> violations = SpecViolations(updated.spec);
+  violations.insert(violations.end(), checks.violations().begin(), checks.violations().end());
+  if (!violations.empty()) return runtime::InvalidFields(violations);
+  absl::StatusOr<job::JobSettings> settings = ParseSpec(updated.spec);
+  if (!settings.ok()) return settings.status();
+  updated.settings = *std::move(settings);
+  updated.changed = updated.labels != labels || !Same(spec, updated.spec);
+  updated.needs_restart = ReadAtStart(spec) != ReadAtStart(updated.spec);
+  return updated;
+}
+
+void CheckLabels(const Labels& labels, FieldChecks& checks) {
+  if (labels.size() > kLabelsMax) {
+    checks.Add("labels", "found " + std::to_string(labels.size()) + ", allowed are " +
+                             std::to_string(kLabelsMax));
+  }
+  for (const auto& [key, value] : labels) {
+    const bool sized =
+        !key.empty() && key.size() <= kLabelBytesMax && value.size() <= kLabelBytesMax;
+    if (sized && IsPrintable(key) && IsPrintable(value)) continue;
+    checks.Add("labels", "found " + Shown(key) +
+                             ", allowed are keys of 1 to 253 and values of 0 to "
+                             "253 bytes without control characters");
+    return;
+  }
+}
+
+}  // namespace tactus::spec
