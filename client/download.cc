@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 #include <system_error>
 
 #include "client/progress_view.h"
@@ -30,25 +31,22 @@ absl::Status MakeParents(const fs::path& path) {
   return runtime::FileError(error.value(), path.parent_path().string(), "cannot be made");
 }
 
-absl::Status DownloadOne(Connection& connection, const v1::DownloadArtifactRequest& request,
+absl::Status DownloadOne(api::Client& client, const v1::DownloadArtifactRequest& request,
                          const v1::Artifact& artifact, const std::string& path) {
   const std::string part = path + ".part";
   std::ofstream out(part, std::ios::binary | std::ios::trunc);
   if (!out) return runtime::FileError(errno, part, "cannot be written");
-  std::uint64_t bytes = 0;
-  const absl::Status status =
-      connection.DownloadArtifact(request, artifact.size_bytes(), [&](const std::string& data) {
-        bytes += data.size();
-        return static_cast<bool>(out.write(data.data(), static_cast<std::streamsize>(data.size())));
-      });
+  const api::Content content = {.size_bytes = artifact.size_bytes(), .sha256 = artifact.sha256()};
+  const auto write = [&](std::string_view data) -> absl::Status {
+    out.write(data.data(), static_cast<std::streamsize>(data.size()));
+    return out ? absl::OkStatus()
+               : absl::ResourceExhaustedError(part + ": cannot be written; is the disk full?");
+  };
+  if (const absl::Status status = client.DownloadArtifact(request, content, write); !status.ok()) {
+    return status;
+  }
   out.close();
   if (!out) return absl::ResourceExhaustedError(part + ": cannot be written; is the disk full?");
-  if (!status.ok()) return status;
-  if (bytes != artifact.size_bytes()) {
-    return absl::DataLossError(Printable(artifact.path()) + ": " + std::to_string(bytes) +
-                               " bytes came, " + std::to_string(artifact.size_bytes()) +
-                               " were announced");
-  }
   std::error_code error;
   fs::rename(part, path, error);
   return error ? runtime::FileError(error.value(), path, "cannot be made") : absl::OkStatus();
@@ -56,7 +54,7 @@ absl::Status DownloadOne(Connection& connection, const v1::DownloadArtifactReque
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> DownloadResult(Connection& connection, const v1::Job& job,
+absl::StatusOr<std::vector<std::string>> DownloadResult(api::Client& client, const v1::Job& job,
                                                         const std::string& folder) {
   if (!job.has_result() || job.result().artifacts().empty()) {
     return absl::FailedPreconditionError("job " + ShortName(job.name()) + " has no result: it is " +
@@ -73,7 +71,7 @@ absl::StatusOr<std::vector<std::string>> DownloadResult(Connection& connection, 
     v1::DownloadArtifactRequest request;
     request.set_name(job.name());
     request.set_path(artifact.path());
-    const absl::Status status = DownloadOne(connection, request, artifact, path);
+    const absl::Status status = DownloadOne(client, request, artifact, path);
     if (!status.ok()) {
       std::error_code ignored;
       fs::remove(path + ".part", ignored);

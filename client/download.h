@@ -6,16 +6,16 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/connection.h"
+#include "client/api/client.h"
 #include "tactus/v1/jobs.pb.h"
 
 namespace tactus::client {
 
 // Writes every artifact of `job` below `folder`, which is made; each file appears under its name
 // when it is whole. Returns the paths. Errors: FailedPrecondition, the job has no result; DataLoss,
-// a file is not as long as announced or its path leaves the folder; of the file system; of the
+// a file is not what was announced or its path leaves the folder; of the file system; of the
 // calls.
-absl::StatusOr<std::vector<std::string>> DownloadResult(Connection& connection, const v1::Job& job,
+absl::StatusOr<std::vector<std::string>> DownloadResult(api::Client& client, const v1::Job& job,
                                                         const std::string& folder);
 
 }  // namespace tactus::client

@@ -16,12 +16,14 @@ constexpr Duration kForever = Seconds(1e9);
 
 class Follower {
  public:
-  Follower(Connection& connection, EventLoop& loop, const FollowHandlers& handlers)
-      : connection_(connection), loop_(loop), handlers_(handlers) {}
+  Follower(api::Client& client, EventLoop& loop, const FollowHandlers& handlers)
+      : client_(client), loop_(loop), handlers_(handlers) {}
 
   Followed Run(const std::string& name) {
+    request_.set_name(name);
     while (true) {
-      if (FollowOnce(name)) return followed_;
+      if (FollowOnce()) return followed_;
+      if (Restarted()) continue;
       if (!MayTryAgain()) return followed_;
       ++failures_;
       if (failures_ == 1) handlers_.say(std::string(ended_->message()) + "; trying again");
@@ -33,9 +35,9 @@ class Follower {
   bool Stopped() const { return handlers_.stop && handlers_.stop(); }
 
   // True when the following is over; false when the stream ended before the job.
-  bool FollowOnce(const std::string& name) {
+  bool FollowOnce() {
     ended_.reset();
-    const JobWatch watch(connection_, loop_.context(), name,
+    const JobWatch watch(client_, loop_.context(), request_,
                          {.event = [this](const v1::JobEvent& event) { OnEvent(event); },
                           .end = [this](const absl::Status& status) { ended_ = status; }});
     const auto done = [this] {
@@ -52,8 +54,18 @@ class Follower {
     heard_ = runtime::Now();
     heard_once_ = true;
     failures_ = 0;
+    if (!event.resume_token().empty()) request_.set_resume_token(event.resume_token());
     if (event.has_job()) followed_.job = event.job();
     handlers_.event(event);
+  }
+
+  // True when the coordinator does not know the place to go on from: it was restarted, or the place
+  // is too far back. The next stream begins with the job as it is.
+  bool Restarted() {
+    if (ended_->code() != absl::StatusCode::kOutOfRange) return false;
+    if (request_.resume_token().empty()) return false;
+    request_.clear_resume_token();
+    return true;
   }
 
   // A stream that ends before its job: the coordinator stops, or the stream's hour is over. One
@@ -79,9 +91,10 @@ class Follower {
     return true;
   }
 
-  Connection& connection_;
+  api::Client& client_;
   EventLoop& loop_;
   const FollowHandlers& handlers_;
+  v1::WatchJobRequest request_;  // with the place to go on from
   Followed followed_;
   std::optional<absl::Status> ended_;  // of the present stream
   Instant heard_{};                    // of the last event
@@ -92,9 +105,9 @@ class Follower {
 
 }  // namespace
 
-Followed Follow(Connection& connection, EventLoop& loop, const std::string& name,
+Followed Follow(api::Client& client, EventLoop& loop, const std::string& name,
                 const FollowHandlers& handlers) {
-  return Follower(connection, loop, handlers).Run(name);
+  return Follower(client, loop, handlers).Run(name);
 }
 
 }  // namespace tactus::client

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "client/connection.h"
+#include "client/api/client.h"
 #include "client/event_loop.h"
 #include "tactus/v1/jobs.pb.h"
 
@@ -33,7 +33,7 @@ struct Followed {
 
 // Returns when the job is over, or for another reason. A coordinator that does not answer is tried
 // again for a minute. Blocks; runs `loop`.
-Followed Follow(Connection& connection, EventLoop& loop, const std::string& name,
+Followed Follow(api::Client& client, EventLoop& loop, const std::string& name,
                 const FollowHandlers& handlers);
 
 }  // namespace tactus::client

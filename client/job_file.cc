@@ -15,7 +15,7 @@ bool IsLossPath(const std::string& loss) {
 }
 
 void Resolve(const std::string& folder, std::string* path) {
-  if (path->empty() || path->front() == '/') return;
+  if (path->empty() || path->front() == '/' || path->starts_with(kBlobPrefix)) return;
   *path = (std::filesystem::path(folder) / *path).lexically_normal().string();
 }
 

@@ -15,13 +15,13 @@ namespace tactus::client {
 // decides who lets it go: the read that finds the end, or End() when no read is out.
 class JobWatch::Reader : public grpc::ClientReadReactor<v1::JobEvent> {
  public:
-  Reader(Connection& connection, boost::asio::io_context& loop, JobWatchHandlers handlers)
-      : connection_(connection), loop_(loop), handlers_(std::move(handlers)) {}
+  Reader(api::Client& client, boost::asio::io_context& loop, JobWatchHandlers handlers)
+      : client_(client), loop_(loop), handlers_(std::move(handlers)) {}
 
-  void Start(const std::string& name) {
-    request_.set_name(name);
+  void Start(const v1::WatchJobRequest& request) {
+    request_ = request;
     context_.set_deadline(std::chrono::system_clock::now() + std::chrono::hours(1));
-    connection_.jobs().async()->WatchJob(&context_, &request_, this);
+    client_.jobs().async()->WatchJob(&context_, &request_, this);
     AddHold();
     StartRead(&event_);
     StartCall();
@@ -51,7 +51,7 @@ class JobWatch::Reader : public grpc::ClientReadReactor<v1::JobEvent> {
   }
 
   void OnDone(const grpc::Status& status) override {
-    const absl::Status translated = status.ok() ? absl::OkStatus() : connection_.Translate(status);
+    const absl::Status translated = status.ok() ? absl::OkStatus() : client_.Translate(status);
     boost::asio::post(loop_, [this, translated, alive = seen_] {
       if (!alive.expired()) handlers_.end(translated);
     });
@@ -63,7 +63,7 @@ class JobWatch::Reader : public grpc::ClientReadReactor<v1::JobEvent> {
  private:
   enum class Phase { kReading, kIdle, kEnded };
 
-  Connection& connection_;
+  api::Client& client_;
   boost::asio::io_context& loop_;
   const JobWatchHandlers handlers_;
   grpc::ClientContext context_;
@@ -78,10 +78,10 @@ class JobWatch::Reader : public grpc::ClientReadReactor<v1::JobEvent> {
       alive_;  // constant: gRPC's threads copy it while alive_ is reset
 };
 
-JobWatch::JobWatch(Connection& connection, boost::asio::io_context& context,
-                   const std::string& name, JobWatchHandlers handlers)
-    : reader_(std::make_unique<Reader>(connection, context, std::move(handlers))) {
-  reader_->Start(name);
+JobWatch::JobWatch(api::Client& client, boost::asio::io_context& context,
+                   const v1::WatchJobRequest& request, JobWatchHandlers handlers)
+    : reader_(std::make_unique<Reader>(client, context, std::move(handlers))) {
+  reader_->Start(request);
 }
 
 JobWatch::~JobWatch() { reader_->End(); }

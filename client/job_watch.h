@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "client/connection.h"
+#include "client/api/client.h"
 #include "tactus/v1/jobs.pb.h"
 
 namespace tactus::client {
@@ -24,8 +24,8 @@ struct JobWatchHandlers {
 // DeadlineExceeded. Destruction ends the stream; no handler is called after it.
 class JobWatch {
  public:
-  JobWatch(Connection& connection, boost::asio::io_context& context, const std::string& name,
-           JobWatchHandlers handlers);
+  JobWatch(api::Client& client, boost::asio::io_context& context,
+           const v1::WatchJobRequest& request, JobWatchHandlers handlers);
   ~JobWatch();
   JobWatch(const JobWatch&) = delete;
   JobWatch& operator=(const JobWatch&) = delete;

@@ -32,9 +32,21 @@ bool IsMap(const FieldDescriptor& field) {
   return field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !IsDuration(field);
 }
 
+// A field that holds nothing that steers a terminal or splits a line. Tabs are text.
+bool IsPlain(const std::string& text) {
+  return std::ranges::none_of(text, [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return (byte < 0x20 && c != '\t') || byte == 0x7f;
+  });
+}
+
 // What a person must write there, for "expected ...".
 std::string Expected(const FieldDescriptor& field) {
-  if (field.is_repeated()) return "a list of whole numbers, such as [1, 2]";
+  if (field.is_map()) return "a map of texts, such as {zone: a}";
+  if (field.is_repeated()) {
+    const bool texts = field.cpp_type() == FieldDescriptor::CPPTYPE_STRING;
+    return texts ? "a list of texts, such as [a, b]" : "a list of whole numbers, such as [1, 2]";
+  }
   if (IsDuration(field)) return "a duration such as 90s, 30m or 1h30m";
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_BOOL:
@@ -141,9 +153,12 @@ class Reader {
   void ReadField(const YamlEntry& entry, const std::string& path, const Target& target) {
     const YamlValue& value = entry.value;
     if (value.kind == YamlValue::Kind::kNull) {
-      const std::string defaults = IsMap(*target.field) ? "; write {} for its defaults" : "";
+      const bool defaulted = IsMap(*target.field) && !target.field->is_map();
+      const std::string defaults = defaulted ? "; write {} for its defaults" : "";
       Add(path, "no value is given", entry.line,
           "; expected " + Expected(*target.field) + defaults);
+    } else if (target.field->is_map()) {
+      ReadTexts(value, path, target);
     } else if (target.field->is_repeated()) {
       ReadList(value, path, target);
     } else if (IsMap(*target.field)) {
@@ -158,9 +173,43 @@ class Reader {
     }
   }
 
-  // The only lists of a job file are of whole numbers.
+  // The only maps with free keys of a job file are of texts.
+  void ReadTexts(const YamlValue& value, const std::string& path, const Target& target) {
+    const auto* type = target.field->message_type();
+    TACTUS_CHECK(type->map_key()->cpp_type() == FieldDescriptor::CPPTYPE_STRING &&
+                 type->map_value()->cpp_type() == FieldDescriptor::CPPTYPE_STRING);
+    if (value.kind != YamlValue::Kind::kMap) {
+      const std::string found = value.kind == YamlValue::Kind::kList ? "a list" : Shown(value.text);
+      return Add(path, found + " stands where a map is expected", value.line,
+                 "; expected " + Expected(*target.field));
+    }
+    std::map<std::string, int> lines;
+    for (const YamlEntry& entry : value.entries) {
+      const auto [first, fresh] = lines.emplace(entry.key, entry.line);
+      const std::string place = Join(path, entry.key);
+      if (!fresh) {
+        Add(place, "given twice", entry.line, "; first on line " + std::to_string(first->second));
+      } else if (entry.value.kind != YamlValue::Kind::kScalar) {
+        Add(place, "is not a text", entry.line);
+      } else if (CheckPlain(entry.key, place, entry.line) &&
+                 CheckPlain(entry.value.text, place, entry.value.line)) {
+        Message* pair = target.message->GetReflection()->AddMessage(target.message, target.field);
+        pair->GetReflection()->SetString(pair, type->map_key(), entry.key);
+        pair->GetReflection()->SetString(pair, type->map_value(), entry.value.text);
+      }
+    }
+  }
+
+  bool CheckPlain(const std::string& text, const std::string& path, int line) {
+    if (IsPlain(text)) return true;
+    Add(path, Shown(text) + " holds a control character", line, "; allowed: printable text");
+    return false;
+  }
+
+  // The lists of a job file are of whole numbers or of texts.
   void ReadList(const YamlValue& value, const std::string& path, const Target& target) {
-    TACTUS_CHECK(target.field->cpp_type() == FieldDescriptor::CPPTYPE_UINT64);
+    const bool texts = target.field->cpp_type() == FieldDescriptor::CPPTYPE_STRING;
+    TACTUS_CHECK(texts || target.field->cpp_type() == FieldDescriptor::CPPTYPE_UINT64);
     if (value.kind != YamlValue::Kind::kList) {
       const std::string found = value.kind == YamlValue::Kind::kMap ? "a map" : Shown(value.text);
       return Add(path, found + " stands where a list is expected", value.line,
@@ -169,7 +218,11 @@ class Reader {
     for (std::size_t i = 0; i < value.items.size(); ++i) {
       const std::string place = path + "[" + std::to_string(i) + "]";
       if (value.items[i].kind != YamlValue::Kind::kScalar) {
-        Add(place, "is not a whole number", value.items[i].line);
+        Add(place, texts ? "is not a text" : "is not a whole number", value.items[i].line);
+      } else if (texts) {
+        if (!CheckPlain(value.items[i].text, place, value.items[i].line)) continue;
+        target.message->GetReflection()->AddString(target.message, target.field,
+                                                   value.items[i].text);
       } else if (const auto number = ReadWhole<std::uint64_t>(value.items[i], place)) {
         target.message->GetReflection()->AddUInt64(target.message, target.field, *number);
       }
@@ -182,7 +235,10 @@ class Reader {
     if (IsDuration(*field)) return ReadDuration(value, path, target);
     switch (field->cpp_type()) {
       case FieldDescriptor::CPPTYPE_STRING:
-        return reflection->SetString(message, field, value.text);
+        if (CheckPlain(value.text, path, value.line)) {
+          reflection->SetString(message, field, value.text);
+        }
+        return;
       case FieldDescriptor::CPPTYPE_BOOL:
         return ReadBool(value, path, target);
       case FieldDescriptor::CPPTYPE_ENUM:
@@ -273,6 +329,10 @@ class Reader {
 
   void ReadDuration(const YamlValue& value, const std::string& path, const Target& target) {
     const absl::StatusOr<Duration> duration = runtime::ParseDuration(value.text);
+    if (!duration.ok() && value.text.starts_with('-')) {
+      return Add(path, Shown(value.text) + " is negative", value.line,
+                 "; allowed: durations of 0 or more, such as 90s, 30m or 1h30m");
+    }
     if (!duration.ok()) {
       return Add(path, Shown(value.text) + " is not a duration", value.line,
                  "; write a number with its unit, such as 90s, 30m, 1h30m or 500ms");

@@ -20,7 +20,7 @@ namespace tactus::client {
 // such as "stop.epochs: 'many' is not a whole number (line 9)"; empty: all is well. With mistakes,
 // `message` holds what could be read. Ranges and missing fields are not looked at: those are the
 // server's rules. Requires: fields of `message` are scalars, enums, Durations or messages of such;
-// none is repeated.
+// those that are repeated are of texts or of uint64, and maps are from text to text.
 std::vector<std::string> ReadMessage(const YamlValue& root, google::protobuf::Message* message);
 
 }  // namespace tactus::client

@@ -57,7 +57,9 @@ std::vector<std::string> ChoicesOf(const v1::Plan& plan) {
 }  // namespace
 
 std::string ProgressView::Show(const v1::JobEvent& event, Instant now, std::size_t columns) {
-  if (options_.style == ProgressViewOptions::Style::kJson) return JsonLine(event) + "\n";
+  if (options_.style == ProgressViewOptions::Style::kJson) {
+    return event.has_bookmark() ? "" : JsonLine(event) + "\n";
+  }
   std::string text;
   switch (event.event_case()) {
     case v1::JobEvent::kJob:
@@ -69,6 +71,7 @@ std::string ProgressView::Show(const v1::JobEvent& event, Instant now, std::size
     case v1::JobEvent::kDecision:
       text = ShowDecision(event.decision());
       break;
+    case v1::JobEvent::kBookmark:
     case v1::JobEvent::EVENT_NOT_SET:
       break;
   }
@@ -82,8 +85,10 @@ std::string ProgressView::ShowJob(const v1::Job& job) {
   state_reason_ = job.state_reason();
   if (job.has_progress()) progress_ = job.progress();
   if (same) return "";
+  const bool held = state_ == v1::JOB_STATE_SUSPENDING || state_ == v1::JOB_STATE_PAUSED;
   const char* code = state_ == v1::JOB_STATE_SUCCEEDED ? kGreen
                      : state_ == v1::JOB_STATE_FAILED  ? kRed
+                     : held                            ? kYellow
                                                        : kBold;
   const std::string reason = state_reason_.empty() ? "" : ": " + Printable(state_reason_);
   return "job " + name_ + " " + Coloured(StateName(state_), code) + reason + "\n";
@@ -133,7 +138,8 @@ std::string ProgressView::Redraw(const std::string& above, std::size_t columns) 
   if (block_lines_ > 0) text += "\x1b[" + std::to_string(block_lines_) + "A\r\x1b[J";
   text += above;
   block_lines_ = 0;
-  if (progress_.rounds() == 0 || IsOver(state_)) return text;
+  const bool paused = state_ == v1::JOB_STATE_PAUSED;
+  if (progress_.rounds() == 0 || paused || IsOver(state_)) return text;
   double speed_max = 0;
   for (const v1::WorkerProgress& worker : progress_.workers()) {
     speed_max = std::max(speed_max, worker.samples_per_second());

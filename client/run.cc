@@ -8,8 +8,9 @@
 #include <system_error>
 #include <vector>
 
-#include "client/connection.h"
+#include "client/api/client.h"
 #include "client/download.h"
+#include "client/error_lines.h"
 #include "client/event_loop.h"
 #include "client/job_file.h"
 #include "client/local_cluster.h"
@@ -34,7 +35,7 @@ class LocalRun {
   // Ends with nothing running.
   ExitCode Train(const v1::JobSpec& spec) {
     const ExitCode code = TrainAndReport(spec);
-    if (loop_.interrupts() == 1) screen_.Say("ending the processes; Ctrl-C again kills them");
+    if (loop_.interrupts() > 0) screen_.Say("ending the processes; Ctrl-C again kills them");
     cluster_.Stop();
     return loop_.interrupts() > 0 ? ExitCode::kInterrupted : code;
   }
@@ -44,8 +45,7 @@ class LocalRun {
 
  private:
   ExitCode Fail(const absl::Status& status, const std::string& subject = "") {
-    screen_.Say(ErrorLines(status, subject));
-    return ExitCodeOf(status);
+    return ReportError(status, screen_, subject);
   }
 
   // The processes here are ours: whatever they lack, it is not the coordinator's answer.
@@ -56,25 +56,31 @@ class LocalRun {
 
   ExitCode TrainAndReport(const v1::JobSpec& spec) {
     if (const absl::Status status = cluster_.Start(); !status.ok()) return FailLocally(status);
-    Connection connection({.server = cluster_.addresses().grpc});
-    if (const absl::Status status = AwaitNode(connection); !status.ok()) {
+    api::Client client({.server = cluster_.addresses().grpc});
+    if (const absl::Status status = AwaitNode(client); !status.ok()) {
       return FailLocally(status);
     }
     v1::CreateJobRequest request;
     *request.mutable_spec() = spec;
-    const absl::StatusOr<v1::Job> job = connection.CreateJob(request);
+    const absl::StatusOr<v1::Job> job = client.CreateJob(request);
     if (!job.ok()) return Fail(job.status(), command_.job_file);
     if (!options_.speeds.empty()) screen_.Say(kEmulationNote);
 
-    const Followed followed = ShowJob(connection, loop_, screen_,
-                                      {.name = job->name(), .json = command_.json, .stop = [this] {
-                                         return !cluster_.Check().ok();
-                                       }});
+    Followed followed = Show(client, *job);
+    if (followed.end == Followed::End::kInterrupted) {
+      screen_.Say("cancelling the job and keeping its result; Ctrl-C again discards it");
+      if (const absl::Status status = Cancel(client, *job, {.discard = false}); !status.ok()) {
+        return Fail(status);
+      }
+      followed = Show(client, *job);
+    }
     switch (followed.end) {
       case Followed::End::kOver:
-        return Finish(connection, followed.job);
-      case Followed::End::kInterrupted:
-        return Discard(connection, *job);
+        return Finish(client, followed.job);
+      case Followed::End::kInterrupted: {
+        const absl::Status status = Cancel(client, *job, {.discard = true});
+        return status.ok() ? ExitCode::kInterrupted : Fail(status);
+      }
       case Followed::End::kStopped:
         return FailLocally(cluster_.Check());
       case Followed::End::kLost:
@@ -84,13 +90,13 @@ class LocalRun {
   }
 
   // The agent has registered all devices. Says where the metrics are.
-  absl::Status AwaitNode(Connection& connection) {
+  absl::Status AwaitNode(api::Client& client) {
     absl::Status status;
     std::string agent_metrics;
     const auto done = [&] {
       status = cluster_.Check();
       if (!status.ok()) return true;
-      const absl::StatusOr<v1::ListNodesResponse> nodes = connection.ListNodes();
+      const absl::StatusOr<v1::ListNodesResponse> nodes = client.ListAllNodes();
       if (!nodes.ok() || nodes->nodes().empty()) return false;
       agent_metrics = nodes->nodes(0).metrics_address();
       return nodes->nodes(0).connected() &&
@@ -114,20 +120,31 @@ class LocalRun {
     if (!address.empty()) screen_.Say(who + " metrics: http://" + Printable(address) + "/metrics");
   }
 
-  ExitCode Discard(Connection& connection, const v1::Job& job) {
-    v1::CancelJobRequest request;
-    request.set_name(job.name());
-    request.set_discard(true);
-    const absl::StatusOr<v1::Job> cancelled = connection.CancelJob(request);
-    return cancelled.ok() ? ExitCode::kInterrupted : Fail(cancelled.status());
+  Followed Show(api::Client& client, const v1::Job& job) {
+    return ShowJob(client, loop_, screen_,
+                   {.name = job.name(), .json = command_.json, .stop = [this] {
+                      return !cluster_.Check().ok();
+                    }});
   }
 
-  ExitCode Finish(Connection& connection, const v1::Job& job) {
+  struct CancelOptions {
+    bool discard = false;
+  };
+
+  static absl::Status Cancel(api::Client& client, const v1::Job& job,
+                             const CancelOptions& options) {
+    v1::CancelJobRequest request;
+    request.set_name(job.name());
+    request.set_discard(options.discard);
+    return client.CancelJob(request).status();
+  }
+
+  ExitCode Finish(api::Client& client, const v1::Job& job) {
     std::vector<std::string> paths;
     if (job.has_result() && !job.result().artifacts().empty()) {
       const std::string folder =
           command_.output_folder.empty() ? options_.folder + "/result" : command_.output_folder;
-      auto downloaded = DownloadResult(connection, job, std::filesystem::absolute(folder).string());
+      auto downloaded = DownloadResult(client, job, std::filesystem::absolute(folder).string());
       if (!downloaded.ok()) {
         result_kept_ = true;
         return FailLocally(downloaded.status());

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iostream>
 
 namespace tactus::client {
 
@@ -23,6 +24,15 @@ void Screen::Say(const std::string& message) const {
 
 void Screen::Say(const std::vector<std::string>& messages) const {
   for (const std::string& message : messages) Say(message);
+}
+
+std::optional<bool> Screen::Ask(const std::string& question) const {
+  if (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1) return std::nullopt;
+  std::fflush(stdout);
+  std::fprintf(stderr, "tactus: %s [y/N] ", question.c_str());
+  std::string answer;
+  if (!std::getline(std::cin, answer)) return false;
+  return !answer.empty() && (answer.front() == 'y' || answer.front() == 'Y');
 }
 
 std::size_t Screen::columns() const {

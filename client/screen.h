@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,10 @@ class Screen {
   // A message, "tactus: " before it and a line break after it.
   void Say(const std::string& message) const;
   void Say(const std::vector<std::string>& messages) const;
+
+  // Asks on the terminal; true for an answer that begins with y. Nothing when there is nobody to
+  // ask: standard input or error is no terminal.
+  std::optional<bool> Ask(const std::string& question) const;
 
   // Standard output is a terminal that can move its cursor.
   bool is_terminal() const { return is_terminal_; }

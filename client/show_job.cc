@@ -15,7 +15,7 @@ ProgressViewOptions ViewOptions(const Screen& screen, bool json) {
 
 }  // namespace
 
-Followed ShowJob(Connection& connection, EventLoop& loop, const Screen& screen,
+Followed ShowJob(api::Client& client, EventLoop& loop, const Screen& screen,
                  const ShowJobOptions& options) {
   ProgressView view(ViewOptions(screen, options.json));
   const FollowHandlers handlers = {
@@ -29,7 +29,7 @@ Followed ShowJob(Connection& connection, EventLoop& loop, const Screen& screen,
             screen.Say(message);
           },
       .stop = options.stop};
-  return Follow(connection, loop, options.name, handlers);
+  return Follow(client, loop, options.name, handlers);
 }
 
 ExitCode ReportEnd(const v1::Job& job, const Screen& screen, const std::string& subject) {

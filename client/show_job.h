@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "client/connection.h"
+#include "client/api/client.h"
 #include "client/event_loop.h"
 #include "client/exit_code.h"
 #include "client/follow.h"
@@ -20,7 +20,7 @@ struct ShowJobOptions {
 };
 
 // Follows a job and prints what ProgressView makes of its events, in the style that fits `screen`.
-Followed ShowJob(Connection& connection, EventLoop& loop, const Screen& screen,
+Followed ShowJob(api::Client& client, EventLoop& loop, const Screen& screen,
                  const ShowJobOptions& options);
 
 // Says what is wrong with a job that ended without success; nothing for one that succeeded. Returns

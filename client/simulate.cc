@@ -198,9 +198,9 @@ ExitCode Simulate(const SimulateCommand& command, const Screen& screen) {
   return Answer(command, AskFiles(command), screen);
 }
 
-ExitCode SimulateHistory(const SimulateCommand& command, Connection& connection,
+ExitCode SimulateHistory(const SimulateCommand& command, api::Client& client,
                          const Screen& screen) {
-  return Answer(command, AskHistory(command, connection), screen);
+  return Answer(command, AskHistory(command, client), screen);
 }
 
 }  // namespace tactus::client

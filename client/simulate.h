@@ -2,8 +2,8 @@
 
 #pragma once
 
+#include "client/api/client.h"
 #include "client/command_line.h"
-#include "client/connection.h"
 #include "client/exit_code.h"
 #include "client/screen.h"
 
@@ -20,7 +20,6 @@ namespace tactus::client {
 ExitCode Simulate(const SimulateCommand& command, const Screen& screen);
 
 // The same from a job's history at a coordinator (command.from). Also the codes of its calls.
-ExitCode SimulateHistory(const SimulateCommand& command, Connection& connection,
-                         const Screen& screen);
+ExitCode SimulateHistory(const SimulateCommand& command, api::Client& client, const Screen& screen);
 
 }  // namespace tactus::client

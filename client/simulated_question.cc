@@ -9,6 +9,7 @@
 #include "client/cluster_file.h"
 #include "client/cluster_writer.h"
 #include "client/curve_file.h"
+#include "client/error_lines.h"
 #include "client/job_file.h"
 #include "client/learner_source.h"
 #include "client/message_writer.h"
@@ -125,10 +126,10 @@ struct History {
   v1::ListRoundsResponse rounds{};
 };
 
-absl::StatusOr<History> FetchHistory(const std::string& name, Connection& connection) {
-  absl::StatusOr<v1::Job> job = connection.GetJob(name);
+absl::StatusOr<History> FetchHistory(const std::string& name, api::Client& client) {
+  absl::StatusOr<v1::Job> job = client.GetJob(name);
   if (!job.ok()) return job.status();
-  absl::StatusOr<v1::ListRoundsResponse> rounds = connection.ListRounds(name, kHistoryRoundsMax);
+  absl::StatusOr<v1::ListRoundsResponse> rounds = client.ListAllRounds(name, kHistoryRoundsMax);
   if (!rounds.ok()) return rounds.status();
   return History{.job = *std::move(job), .rounds = *std::move(rounds)};
 }
@@ -200,8 +201,8 @@ AskedQuestion AskFiles(const SimulateCommand& command) {
   return Ask(cluster.cluster, cluster.work, job.spec, command.job_file);
 }
 
-AskedQuestion AskHistory(const SimulateCommand& command, Connection& connection) {
-  const absl::StatusOr<History> history = FetchHistory(command.from, connection);
+AskedQuestion AskHistory(const SimulateCommand& command, api::Client& client) {
+  const absl::StatusOr<History> history = FetchHistory(command.from, client);
   if (!history.ok()) {
     return {.errors = ErrorLines(history.status(), ""), .exit_code = ExitCodeOf(history.status())};
   }

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "client/api/client.h"
 #include "client/command_line.h"
-#include "client/connection.h"
 #include "client/exit_code.h"
 #include "client/simulation_report.h"
 #include "simulator/simulation.h"
@@ -33,10 +33,10 @@ struct AskedQuestion {
 // From the cluster file and the job file, or, with command.random, from the seed alone.
 AskedQuestion AskFiles(const SimulateCommand& command);
 
-// From the history of the job command.from, which `connection` asks for. With command.add or
+// From the history of the job command.from, which `client` asks for. With command.add or
 // command.remove the job takes all devices that there are then, unless command.overrides say how
 // many. Simulates the job as it was, to say how well its model fits, and writes
 // command.cluster_output.
-AskedQuestion AskHistory(const SimulateCommand& command, Connection& connection);
+AskedQuestion AskHistory(const SimulateCommand& command, api::Client& client);
 
 }  // namespace tactus::client

@@ -229,6 +229,10 @@ const char* StateWord(job::JobState state) {
       return "failed";
     case job::JobState::kCancelled:
       return "cancelled";
+    case job::JobState::kSuspending:
+      return "suspending";
+    case job::JobState::kPaused:
+      return "paused";
   }
   TACTUS_CHECK(false);
 }

@@ -4,13 +4,14 @@
 
 #include <string>
 
+#include "client/settings.h"
 #include "runtime/options.h"
 
 namespace tactus::client {
 
 struct Surroundings {
-  std::string server{};   // TACTUS_SERVER; empty: not set
-  bool no_color = false;  // NO_COLOR is set and not empty
+  GivenSettings settings{};  // TACTUS_SERVER and so on; empty: not set
+  bool no_color = false;     // NO_COLOR is set and not empty
   runtime::UserFolders folders{};
   std::string binary_folder{};  // where this program is
 };

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <google/protobuf/map.h>
 #include <google/protobuf/message.h>
 #include <google/protobuf/timestamp.pb.h>
 
@@ -12,16 +13,38 @@
 
 namespace tactus::client {
 
-enum class OutputFormat { kTable, kJson, kYaml, kName };
+enum class OutputFormat { kTable, kWide, kJson, kYaml, kName };
 
-// One of "table", "json", "yaml", "name". Requires: it is one of them.
+// One of "table", "wide", "json", "yaml", "name". Requires: it is one of them.
 OutputFormat ParseOutputFormat(const std::string& text);
 
-std::string Render(const v1::ListJobsResponse& jobs, OutputFormat format);
-std::string Render(const v1::ListNodesResponse& nodes, OutputFormat format);
-std::string Render(const v1::ListRoundsResponse& rounds, OutputFormat format);
-std::string Render(const v1::ListDecisionsResponse& decisions, OutputFormat format);
-std::string Render(const v1::Job& job, OutputFormat format);
+// How an answer is shown.
+struct Look {
+  // A format alone is a look.
+  Look(OutputFormat of_format, bool in_colour = false)  // NOLINT(google-explicit-constructor)
+      : format(of_format), colour(in_colour) {}
+  OutputFormat format = OutputFormat::kTable;
+  bool colour = false;  // states, in the tables
+};
+
+std::string Render(const v1::ListJobsResponse& jobs, Look look);
+std::string Render(const v1::ListNodesResponse& nodes, Look look);
+std::string Render(const v1::ListRoundsResponse& rounds, Look look);
+std::string Render(const v1::ListDecisionsResponse& decisions, Look look);
+std::string Render(const v1::Job& job, Look look);
+std::string Render(const v1::Node& node, Look look);
+
+// "ready", "cordoned", "draining", "drained" (no device has a job any more) or "gone".
+std::string NodeStatus(const v1::Node& node);
+
+// The escape code of the word for a job's or a node's state; empty: no colour.
+std::string StateCode(const std::string& state);
+
+// "2 to 8", "2 or more".
+std::string WorkersText(const v1::Workers& workers);
+
+// "team=vision,zone=a"; "-" for none.
+std::string LabelsText(const google::protobuf::Map<std::string, std::string>& labels);
 
 // "learning rate".
 std::string AxisName(v1::Axis axis);

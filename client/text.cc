@@ -96,19 +96,31 @@ std::string Printable(std::string_view text) {
 }
 
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {
+  return FormatTable(rows, [](std::size_t, std::size_t) { return std::string(); });
+}
+
+std::string FormatTable(const std::vector<std::vector<std::string>>& rows,
+                        const std::function<std::string(std::size_t, std::size_t)>& code) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], Width(row[i]));
   }
   std::string out;
-  for (const auto& row : rows) {
+  for (std::size_t r = 0; r < rows.size(); ++r) {
     std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) line += PadRight(row[i], widths[i] + 2);
+    for (std::size_t i = 0; i < rows[r].size(); ++i) {
+      const std::string& cell = rows[r][i];
+      line += Coloured(cell, code(r, i)) + std::string(widths[i] + 2 - Width(cell), ' ');
+    }
     line.erase(line.find_last_not_of(' ') + 1);
     out += line + "\n";
   }
   return out;
+}
+
+std::string Coloured(const std::string& text, const std::string& code) {
+  return code.empty() || text.empty() ? text : "\x1b[" + code + "m" + text + "\x1b[0m";
 }
 
 std::string Wrap(std::string_view text, std::size_t columns) {

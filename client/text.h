@@ -2,7 +2,9 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,6 +54,14 @@ std::string Printable(std::string_view text);
 
 // Columns by their widest cell, two blanks apart, no blanks at the ends of lines.
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows);
+
+// The same with some cells in colour: `code(row, column)` is the escape code of a cell, such as
+// "32", or empty for none.
+std::string FormatTable(const std::vector<std::vector<std::string>>& rows,
+                        const std::function<std::string(std::size_t, std::size_t)>& code);
+
+// `text` in the colour of an escape code, such as "32"; as it is for an empty code.
+std::string Coloured(const std::string& text, const std::string& code);
 
 // A paragraph in lines of at most `columns`, broken at blanks but not before a per cent sign; a
 // longer word has a line of its own.

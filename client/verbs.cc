@@ -2,8 +2,11 @@
 
 #include <signal.h>
 
+#include "client/describe.h"
 #include "client/download.h"
+#include "client/error_lines.h"
 #include "client/job_file.h"
+#include "client/job_models.h"
 #include "client/progress_view.h"
 #include "client/show_job.h"
 #include "client/story.h"
@@ -15,21 +18,9 @@ namespace {
 
 constexpr std::size_t kDecisionsToldMax = 100'000;
 
-ExitCode Fail(const absl::Status& status, const Screen& screen, const std::string& subject = "") {
-  screen.Say(ErrorLines(status, subject));
-  return ExitCodeOf(status);
-}
-
-template <typename Message>
-ExitCode Show(const absl::StatusOr<Message>& answer, OutputFormat format, const Screen& screen) {
-  if (!answer.ok()) return Fail(answer.status(), screen);
-  screen.Print(Render(*answer, format));
-  return ExitCode::kOk;
-}
-
-ExitCode FollowToEnd(const ShowJobOptions& options, Connection& connection, const Screen& screen) {
+ExitCode FollowToEnd(const ShowJobOptions& options, api::Client& client, const Screen& screen) {
   EventLoop loop({SIGINT, SIGTERM});
-  const Followed followed = ShowJob(connection, loop, screen, options);
+  const Followed followed = ShowJob(client, loop, screen, options);
   switch (followed.end) {
     case Followed::End::kOver:
       return ReportEnd(followed.job, screen, "");
@@ -40,81 +31,82 @@ ExitCode FollowToEnd(const ShowJobOptions& options, Connection& connection, cons
     case Followed::End::kLost:
       break;
   }
-  return Fail(followed.status, screen);
+  return ReportError(followed.status, screen);
+}
+
+// The file and what the command line adds to it. False: what is wrong was said.
+bool MakeRequest(const SubmitCommand& command, const Screen& screen,
+                 v1::CreateJobRequest* request) {
+  const JobFile file = ReadJobFile(command.job_file, command.overrides);
+  for (const std::string& error : file.errors) screen.Say(command.job_file + ": " + error);
+  if (!file.errors.empty()) return false;
+  *request->mutable_spec() = file.spec;
+  if (command.priority) request->mutable_spec()->set_priority(*command.priority);
+  for (const auto& [key, value] : command.labels) (*request->mutable_labels())[key] = value;
+  request->set_validate_only(command.dry_run);
+  return true;
 }
 
 }  // namespace
 
-ExitCode Submit(const SubmitCommand& command, Connection& connection, const Screen& screen) {
-  const JobFile file = ReadJobFile(command.job_file, command.overrides);
-  for (const std::string& error : file.errors) screen.Say(command.job_file + ": " + error);
-  if (!file.errors.empty()) return ExitCode::kUsage;
-
+ExitCode Submit(const SubmitCommand& command, api::Client& client, const Screen& screen) {
   v1::CreateJobRequest request;
-  *request.mutable_spec() = file.spec;
-  request.set_validate_only(command.dry_run);
-  const absl::StatusOr<v1::Job> job = connection.CreateJob(request);
-  if (!job.ok()) return Fail(job.status(), screen, command.job_file);
+  if (!MakeRequest(command, screen, &request)) return ExitCode::kUsage;
+  if (!command.dry_run) {
+    const absl::Status uploaded = UploadModels(client, screen, request.mutable_spec());
+    if (!uploaded.ok()) return ReportError(uploaded, screen, command.job_file);
+  }
+  const absl::StatusOr<v1::Job> job = client.CreateJob(request);
+  if (!job.ok()) return ReportError(job.status(), screen, command.job_file);
 
   if (command.dry_run) screen.Say(command.job_file + ": valid; nothing was submitted");
   const bool follow = command.follow && !command.dry_run;
   if (follow && command.output == OutputFormat::kName) {
     screen.Say("job " + Printable(ShortName(job->name())) + " submitted");
   } else if (!follow && !(command.dry_run && command.output == OutputFormat::kName)) {
-    screen.Print(Render(*job, command.output));
+    screen.Print(Render(*job, {command.output, screen.has_colour()}));
   }
   if (!follow) return ExitCode::kOk;
-  return FollowToEnd({.name = job->name(), .json = command.output == OutputFormat::kJson},
-                     connection, screen);
+  return FollowToEnd({.name = job->name(), .json = command.output == OutputFormat::kJson}, client,
+                     screen);
 }
 
-ExitCode Get(const GetCommand& command, Connection& connection, const Screen& screen) {
-  switch (command.noun) {
-    case GetCommand::Noun::kJobs:
-      return Show(connection.ListJobs(command.count_max), command.output, screen);
-    case GetCommand::Noun::kJob:
-      return Show(connection.GetJob(command.name), command.output, screen);
-    case GetCommand::Noun::kNodes:
-      return Show(connection.ListNodes(), command.output, screen);
-    case GetCommand::Noun::kDecisions:
-      return Show(connection.ListDecisions(command.name, command.count_max), command.output,
-                  screen);
-    case GetCommand::Noun::kRounds:
-      break;
+ExitCode Describe(const DescribeCommand& command, api::Client& client, const Screen& screen) {
+  if (command.noun == DescribeCommand::Noun::kNode) {
+    const absl::StatusOr<v1::Node> node = client.GetNode(command.name);
+    if (!node.ok()) return ReportError(node.status(), screen);
+    screen.Print(Describe(*node, screen.has_colour()));
+    return ExitCode::kOk;
   }
-  return Show(connection.ListRounds(command.name, command.count_max), command.output, screen);
+  const absl::StatusOr<v1::Job> job = client.GetJob(command.name);
+  if (!job.ok()) return ReportError(job.status(), screen);
+  screen.Print(Describe(*job, screen.has_colour()));
+  return ExitCode::kOk;
 }
 
-ExitCode Explain(const ExplainCommand& command, Connection& connection, const Screen& screen) {
-  const auto decisions = connection.ListDecisions(command.name, kDecisionsToldMax);
-  if (command.output != OutputFormat::kTable) return Show(decisions, command.output, screen);
-  if (!decisions.ok()) return Fail(decisions.status(), screen);
-  const absl::StatusOr<v1::Job> job = connection.GetJob(command.name);
-  if (!job.ok()) return Fail(job.status(), screen);
+ExitCode Explain(const ExplainCommand& command, api::Client& client, const Screen& screen) {
+  const auto decisions = client.ListAllDecisions(command.name, kDecisionsToldMax);
+  if (!decisions.ok()) return ReportError(decisions.status(), screen);
+  if (command.output != OutputFormat::kTable) {
+    screen.Print(Render(*decisions, command.output));
+    return ExitCode::kOk;
+  }
+  const absl::StatusOr<v1::Job> job = client.GetJob(command.name);
+  if (!job.ok()) return ReportError(job.status(), screen);
   screen.Print(Story(*job, *decisions, screen.columns()));
   return ExitCode::kOk;
 }
 
-ExitCode Watch(const WatchCommand& command, Connection& connection, const Screen& screen) {
-  return FollowToEnd({.name = command.name, .json = command.json}, connection, screen);
+ExitCode Watch(const WatchCommand& command, api::Client& client, const Screen& screen) {
+  return FollowToEnd({.name = command.name, .json = command.json}, client, screen);
 }
 
-ExitCode Cancel(const CancelCommand& command, Connection& connection, const Screen& screen) {
-  v1::CancelJobRequest request;
-  request.set_name(command.name);
-  request.set_discard(command.discard);
-  const absl::StatusOr<v1::Job> job = connection.CancelJob(request);
-  if (!job.ok()) return Fail(job.status(), screen);
-  screen.Say("job " + Printable(ShortName(job->name())) + " is " + StateName(job->state()));
-  return ExitCode::kOk;
-}
-
-ExitCode Download(const DownloadCommand& command, Connection& connection, const Screen& screen) {
-  const absl::StatusOr<v1::Job> job = connection.GetJob(command.name);
-  if (!job.ok()) return Fail(job.status(), screen);
+ExitCode Download(const DownloadCommand& command, api::Client& client, const Screen& screen) {
+  const absl::StatusOr<v1::Job> job = client.GetJob(command.name);
+  if (!job.ok()) return ReportError(job.status(), screen);
   const std::string folder = command.folder.empty() ? ShortName(job->name()) : command.folder;
-  const auto paths = DownloadResult(connection, *job, folder);
-  if (!paths.ok()) return Fail(paths.status(), screen);
+  const auto paths = DownloadResult(client, *job, folder);
+  if (!paths.ok()) return ReportError(paths.status(), screen);
   for (const std::string& path : *paths) screen.Print(path + "\n");
   return ExitCode::kOk;
 }

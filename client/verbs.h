@@ -3,18 +3,34 @@
 
 #pragma once
 
+#include "client/api/client.h"
 #include "client/command_line.h"
-#include "client/connection.h"
 #include "client/exit_code.h"
 #include "client/screen.h"
 
 namespace tactus::client {
 
-ExitCode Submit(const SubmitCommand& command, Connection& connection, const Screen& screen);
-ExitCode Get(const GetCommand& command, Connection& connection, const Screen& screen);
-ExitCode Explain(const ExplainCommand& command, Connection& connection, const Screen& screen);
-ExitCode Watch(const WatchCommand& command, Connection& connection, const Screen& screen);
-ExitCode Cancel(const CancelCommand& command, Connection& connection, const Screen& screen);
-ExitCode Download(const DownloadCommand& command, Connection& connection, const Screen& screen);
+// Jobs: verbs.cc and job_verbs.cc.
+ExitCode Submit(const SubmitCommand& command, api::Client& client, const Screen& screen);
+ExitCode Describe(const DescribeCommand& command, api::Client& client, const Screen& screen);
+ExitCode Explain(const ExplainCommand& command, api::Client& client, const Screen& screen);
+ExitCode Watch(const WatchCommand& command, api::Client& client, const Screen& screen);
+ExitCode Download(const DownloadCommand& command, api::Client& client, const Screen& screen);
+ExitCode Wait(const WaitCommand& command, api::Client& client, const Screen& screen);
+ExitCode Logs(const LogsCommand& command, api::Client& client, const Screen& screen);
+ExitCode Update(const UpdateCommand& command, api::Client& client, const Screen& screen);
+ExitCode Cancel(const CancelCommand& command, api::Client& client, const Screen& screen);
+ExitCode Pause(const PauseCommand& command, api::Client& client, const Screen& screen);
+ExitCode Resume(const ResumeCommand& command, api::Client& client, const Screen& screen);
+ExitCode Delete(const DeleteCommand& command, api::Client& client, const Screen& screen);
+
+// Lists: list_verbs.cc. Requires: command.output is set.
+ExitCode Get(const GetCommand& command, api::Client& client, const Screen& screen);
+ExitCode Top(const TopCommand& command, api::Client& client, const Screen& screen);
+
+// Nodes and the coordinator itself: admin_verbs.cc.
+ExitCode ChangeNode(const NodeCommand& command, api::Client& client, const Screen& screen);
+ExitCode Backup(const BackupCommand& command, api::Client& client, const Screen& screen);
+ExitCode CheckIntegrity(const IntegrityCommand& command, api::Client& client, const Screen& screen);
 
 }  // namespace tactus::client

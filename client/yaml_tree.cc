@@ -49,7 +49,7 @@ class Builder : public YAML::EventHandler {
   void OnDocumentEnd() override {}
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    Leaf(mark, {.line = mark.line + 1}, anchor);
+    Leaf(mark, {.line = mark.line + 1, .entries = {}}, anchor);
   }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -64,7 +64,8 @@ class Builder : public YAML::EventHandler {
          {.kind = YamlValue::Kind::kScalar,
           .line = mark.line + 1,
           .text = text,
-          .quoted = tag == "!" || tag == "tag:yaml.org,2002:str"},
+          .quoted = tag == "!" || tag == "tag:yaml.org,2002:str",
+          .entries = {}},
          anchor);
   }
 
@@ -96,8 +97,9 @@ class Builder : public YAML::EventHandler {
       Fail(mark, "nested deeper than " + std::to_string(kYamlDepthMax) + " levels");
     }
     if (!error_.empty()) return;
-    open_.push_back(
-        {.value = {.kind = kind, .line = mark.line + 1}, .anchor = anchor, .mark = mark});
+    open_.push_back({.value = {.kind = kind, .line = mark.line + 1, .entries = {}},
+                     .anchor = anchor,
+                     .mark = mark});
     Count(mark, {.values = 1});
   }
 

@@ -23,11 +23,13 @@ struct YamlValue {
   enum class Kind { kNull, kScalar, kList, kMap };
 
   Kind kind = Kind::kNull;
-  int line = 0;                      // from 1; 0: not from a file
-  std::string text{};                // of a scalar, unquoted
-  bool quoted = false;               // a scalar that stood in quotes or in a block, so surely text
-  std::vector<YamlValue> items{};    // of a list
-  std::vector<YamlEntry> entries{};  // of a map, in order; keys may repeat
+  int line = 0;                    // from 1; 0: not from a file
+  std::string text{};              // of a scalar, unquoted
+  bool quoted = false;             // a scalar that stood in quotes or in a block, so surely text
+  std::vector<YamlValue> items{};  // of a list
+  // Of a map, in order; keys may repeat. Without an initialiser: clang would need the whole type
+  // here.
+  std::vector<YamlEntry> entries;
 };
 
 struct YamlEntry {

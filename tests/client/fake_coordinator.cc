@@ -59,9 +59,11 @@ grpc::Status FakeCoordinator::ListDecisions(grpc::ServerContext*,
   return grpc::Status::OK;
 }
 
-grpc::Status FakeCoordinator::WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest*,
+grpc::Status FakeCoordinator::WatchJob(grpc::ServerContext* context,
+                                       const v1::WatchJobRequest* request,
                                        grpc::ServerWriter<v1::JobEvent>* writer) {
   const int number = watches_opened++;
+  watch_tokens.push_back(request->resume_token());
   const auto index = static_cast<std::size_t>(number);
   if (index < watches.size()) {
     for (const v1::JobEvent& event : watches[index]) writer->Write(event);

@@ -33,7 +33,8 @@ class FakeCoordinator : public v1::Jobs::Service {
   std::vector<std::vector<v1::JobEvent>> watches;  // the events of each stream that is opened
   // What stream number i ends with, from 0; null: it stays open until the client ends it.
   std::function<grpc::Status(int i)> watch_end;
-  std::vector<std::string> chunks;  // what DownloadArtifact sends
+  std::vector<std::string> watch_tokens;  // of the streams opened; read when they are over
+  std::vector<std::string> chunks;        // what DownloadArtifact sends
   std::atomic<int> watches_opened{0};
   std::atomic<bool> watch_cancelled{false};
 
@@ -48,7 +49,7 @@ class FakeCoordinator : public v1::Jobs::Service {
                           v1::ListRoundsResponse* response) override;
   grpc::Status ListDecisions(grpc::ServerContext*, const v1::ListDecisionsRequest* request,
                              v1::ListDecisionsResponse* response) override;
-  grpc::Status WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest*,
+  grpc::Status WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* request,
                         grpc::ServerWriter<v1::JobEvent>* writer) override;
   grpc::Status DownloadArtifact(grpc::ServerContext*, const v1::DownloadArtifactRequest*,
                                 grpc::ServerWriter<v1::ArtifactChunk>* writer) override;

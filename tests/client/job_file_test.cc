@@ -32,8 +32,10 @@ optimizer:
   sgd: {learning_rate: 1e-1, momentum: 0.9, nesterov: true}
   clip_norm: 1
 stop: {train_loss: 1.8, epochs: 20, time: 1h30m, rounds: 18446744073709551615}
-workers: {min: 2, max: 8, device: cpu}
+workers: {min: 2, max: 8, device: cpu, selector: {zone: a, "rack no": '7'}, tolerations: [gpu=shared, spot]}
+priority: -5
 adapt:
+  frozen: [aggregation]
   batch: {policy: proportional, per_worker: 32}
   synchronization: {policy: every_step}
 seed: 7
@@ -58,6 +60,11 @@ TEST(JobFileTest, ReadsEveryKindOfField) {
   EXPECT_EQ(file.spec.stop().time().seconds(), 5400);
   EXPECT_EQ(file.spec.stop().rounds(), 18446744073709551615u);
   EXPECT_EQ(file.spec.workers().device(), v1::DEVICE_KIND_CPU);
+  EXPECT_EQ(file.spec.workers().selector().at("zone"), "a");
+  EXPECT_EQ(file.spec.workers().selector().at("rack no"), "7");
+  EXPECT_THAT(file.spec.workers().tolerations(), ElementsAre("gpu=shared", "spot"));
+  EXPECT_THAT(file.spec.adapt().frozen(), ElementsAre("aggregation"));
+  EXPECT_EQ(file.spec.priority(), -5);
   EXPECT_EQ(file.spec.adapt().batch().policy(), v1::BATCH_POLICY_PROPORTIONAL);
   EXPECT_EQ(file.spec.seed(), 7u);
 }
@@ -151,7 +158,7 @@ INSTANTIATE_TEST_SUITE_P(
         ErrorCase{
             "name: a\nzebra: 1\n",
             "zebra: unknown key (line 2); allowed: name, model, data, optimizer, stop, workers, "
-            "adapt, seed, snapshots"},
+            "adapt, seed, snapshots, priority"},
         ErrorCase{"name: a\nname: b\n", "name: given twice (line 2); first on line 1"},
         ErrorCase{"model: {builtin: x, torchscript: y}\n",
                   "model: both 'builtin' and 'torchscript' are given; allowed: one of them"},
@@ -224,15 +231,15 @@ INSTANTIATE_TEST_SUITE_P(
                   "proportional, abs, auto"},
         ErrorCase{"<<: {name: a}\n",
                   "<<: unknown key (line 1); allowed: name, model, data, optimizer, stop, workers, "
-                  "adapt, seed, snapshots"},
+                  "adapt, seed, snapshots, priority"},
         ErrorCase{
             "- name: a\n",
             "a list stands where a map is expected (line 1); allowed keys: name, model, data, "
-            "optimizer, stop, workers, adapt, seed, snapshots"},
+            "optimizer, stop, workers, adapt, seed, snapshots, priority"},
         ErrorCase{
             "hello\n",
             "'hello' stands where a map is expected (line 1); allowed keys: name, model, data, "
-            "optimizer, stop, workers, adapt, seed, snapshots"},
+            "optimizer, stop, workers, adapt, seed, snapshots, priority"},
         ErrorCase{"", "the file is empty; a job has at least name, model, data and stop"},
         ErrorCase{"# nothing\n",
                   "the file is empty; a job has at least name, model, data and stop"}));
@@ -355,11 +362,63 @@ TEST(JobFileExamplesTest, EveryExampleReadsAndSurvivesARoundTrip) {
   }
 }
 
+TEST(JobFileTest, MapsAndListsOfTextsSayWhatTheyAre) {
+  EXPECT_THAT(Errors("workers: {selector: [a]}\n"),
+              ElementsAre("workers.selector: a list stands where a map is expected (line 1); "
+                          "expected a map of texts, such as {zone: a}"));
+  EXPECT_THAT(Errors("workers: {selector: {zone: [a]}}\n"),
+              ElementsAre("workers.selector.zone: is not a text (line 1)"));
+  EXPECT_THAT(Errors("workers:\n  selector:\n    zone: a\n    zone: b\n"),
+              ElementsAre("workers.selector.zone: given twice (line 4); first on line 3"));
+  EXPECT_THAT(Errors("workers: {tolerations: spot}\n"),
+              ElementsAre("workers.tolerations: 'spot' stands where a list is expected (line 1); "
+                          "expected a list of texts, such as [a, b]"));
+  EXPECT_THAT(Errors("workers: {tolerations: [a, {b: c}]}\n"),
+              ElementsAre("workers.tolerations[1]: is not a text (line 1)"));
+}
+
+TEST(JobFileTest, ControlCharactersAreRefused) {
+  EXPECT_THAT(Errors("name: \"a\\e[1mb\"\n"),
+              ElementsAre("name: 'a [1mb' holds a control character (line 1); allowed: printable "
+                          "text"));
+  EXPECT_THAT(Errors("workers: {tolerations: [\"a\\nb\"]}\n"),
+              ElementsAre(HasSubstr("workers.tolerations[0]: 'a b' holds a control character")));
+  EXPECT_THAT(Errors("workers: {selector: {\"a\\x7f\": b}}\n"),
+              ElementsAre(HasSubstr("holds a control character")));
+}
+
+TEST(JobFileTest, NegativeDurationsAreRefused) {
+  EXPECT_THAT(Errors("stop: {time: -5s}\n"),
+              ElementsAre("stop.time: '-5s' is negative (line 1); allowed: durations of 0 or more, "
+                          "such as 90s, 30m or 1h30m"));
+}
+
+TEST(JobFileTest, NamesOfTenMebibytesAreRefused) {
+  EXPECT_THAT(Errors("name: " + std::string(10 << 20, 'a') + "\n"),
+              ElementsAre(HasSubstr("larger than 1048576 bytes")));
+}
+
+TEST(JobFileTest, BlobsAreNoPaths) {
+  const JobFile file =
+      ParseJobFile("model: {torchscript: 'sha256:ab', loss: 'sha256:cd'}\n", {}, "/jobs");
+
+  EXPECT_EQ(file.spec.model().torchscript(), "sha256:ab");
+  EXPECT_EQ(file.spec.model().loss(), "sha256:cd");
+}
+
 // What ReadMessage requires of the schema.
 void ExpectReadable(const google::protobuf::Descriptor& type) {
   for (int i = 0; i < type.field_count(); ++i) {
     const FieldDescriptor& field = *type.field(i);
-    EXPECT_TRUE(!field.is_repeated() || field.cpp_type() == FieldDescriptor::CPPTYPE_UINT64)
+    if (field.is_map()) {
+      const auto* pair = field.message_type();
+      EXPECT_EQ(pair->map_key()->cpp_type(), FieldDescriptor::CPPTYPE_STRING) << field.full_name();
+      EXPECT_EQ(pair->map_value()->cpp_type(), FieldDescriptor::CPPTYPE_STRING)
+          << field.full_name();
+      continue;
+    }
+    EXPECT_TRUE(!field.is_repeated() || field.cpp_type() == FieldDescriptor::CPPTYPE_UINT64 ||
+                field.cpp_type() == FieldDescriptor::CPPTYPE_STRING)
         << field.full_name();
     const bool message = field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
     if (message && field.message_type()->file()->package() == "tactus.v1") {

@@ -32,8 +32,8 @@ class AskHistoryTest : public testing::Test {
   }
 
   AskedQuestion Ask() {
-    Connection connection({.server = coordinator_.address(), .request_timeout = Seconds(10)});
-    return AskHistory(command_, connection);
+    api::Client client({.server = coordinator_.address(), .request_timeout = Seconds(10)});
+    return AskHistory(command_, client);
   }
   // Of a question that there must be.
   simulator::Scenario Scenario() {

@@ -19,10 +19,64 @@ TEST(TablesTest, JobsHaveALineEach) {
   *jobs.add_jobs() = StateEvent(v1::JOB_STATE_QUEUED, "").job();
 
   EXPECT_EQ(Render(jobs, OutputFormat::kTable),
-            "NAME    STATE      EPOCHS  ROUNDS  LOSS    SAMPLES/S  WORKERS  CREATED\n"
-            "demo-1  succeeded  0.12    143     2.3141  1,204      2        -\n"
-            "demo-1  queued     -       -       -       -          0        -\n");
+            "NAME    STATE      PRIORITY  EPOCHS  ROUNDS  LOSS    SAMPLES/S  WORKERS  CREATED\n"
+            "demo-1  succeeded  0         0.12    143     2.3141  1,204      2        -\n"
+            "demo-1  queued     0         -       -       -       -          0        -\n");
   EXPECT_EQ(Render(jobs, OutputFormat::kName), "demo-1\ndemo-1\n");
+}
+
+TEST(TablesTest, WideTablesSayWhatWasAskedFor) {
+  v1::ListJobsResponse jobs;
+  v1::Job* job = jobs.add_jobs();
+  *job = StateEvent(v1::JOB_STATE_PAUSED, "by the user").job();
+  job->mutable_spec()->set_priority(-7);
+  job->mutable_spec()->mutable_workers()->set_min(2);
+  job->mutable_spec()->mutable_workers()->set_max(8);
+  (*job->mutable_labels())["zone"] = "a";
+  (*job->mutable_labels())["team"] = "vision";
+
+  const std::string text = Render(jobs, OutputFormat::kWide);
+
+  EXPECT_THAT(text, HasSubstr("WANTED  UPDATED  LABELS              REASON\n"));
+  EXPECT_THAT(text, HasSubstr("2 to 8  -        team=vision,zone=a  by the user\n"));
+  EXPECT_THAT(text, HasSubstr("paused  -7"));
+}
+
+TEST(TablesTest, StatesAreColouredAndColumnsStayStraight) {
+  v1::ListJobsResponse jobs;
+  *jobs.add_jobs() = StateEvent(v1::JOB_STATE_FAILED, "").job();
+  *jobs.add_jobs() = StateEvent(v1::JOB_STATE_QUEUED, "").job();
+
+  const std::string text = Render(jobs, Look(OutputFormat::kTable, true));
+
+  EXPECT_THAT(text, HasSubstr("demo-1  \x1b[31mfailed\x1b[0m  0 "));
+  EXPECT_THAT(text, HasSubstr("demo-1  queued  0 "));
+  EXPECT_EQ(Render(jobs, OutputFormat::kTable).find('\x1b'), std::string::npos);
+}
+
+TEST(TablesTest, ANodesStatusSaysWhetherItTakesWorkers) {
+  v1::Node node;
+  EXPECT_EQ(NodeStatus(node), "gone");
+  node.set_connected(true);
+  EXPECT_EQ(NodeStatus(node), "ready");
+  node.set_cordoned(true);
+  EXPECT_EQ(NodeStatus(node), "cordoned");
+  node.set_draining(true);
+  node.add_devices();
+  EXPECT_EQ(NodeStatus(node), "drained");
+  node.add_devices()->set_job("projects/default/jobs/demo-1");
+  EXPECT_EQ(NodeStatus(node), "draining");
+  node.set_connected(false);
+  EXPECT_EQ(NodeStatus(node), "gone");
+}
+
+TEST(TablesTest, WorkersAreSaidAsARange) {
+  v1::Workers workers;
+  EXPECT_EQ(WorkersText(workers), "1 or more");
+  workers.set_max(1);
+  EXPECT_EQ(WorkersText(workers), "1");
+  workers.set_max(4);
+  EXPECT_EQ(WorkersText(workers), "1 to 4");
 }
 
 TEST(TablesTest, OneJobIsShownInFull) {
@@ -83,9 +137,9 @@ TEST(TablesTest, NodesHaveALineADevice) {
   nodes.add_nodes()->set_name("nodes/n1");
 
   EXPECT_EQ(Render(nodes, OutputFormat::kTable),
-            "NODE  STATE      DEVICE  KIND  MODEL  SPEED    JOB     METRICS\n"
-            "n0    connected  cpu:0   cpu   EPYC   at 0.50  demo-1  -\n"
-            "n1    lost       -       -     -      -        -       -\n");
+            "NODE  STATUS  DEVICE  KIND  MODEL  SPEED    JOB     METRICS\n"
+            "n0    ready   cpu:0   cpu   EPYC   at 0.50  demo-1  -\n"
+            "n1    gone    -       -     -      -        -       -\n");
   EXPECT_EQ(Render(nodes, OutputFormat::kName), "n0\nn1\n");
 }
 

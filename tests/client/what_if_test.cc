@@ -204,9 +204,9 @@ TEST(FitJobTest, WorkAndLossAreTheJobs) {
   EXPECT_EQ(fitted.work.train_samples, kRecordedEpochSamples);
   EXPECT_EQ(fitted.rounds, 30u);
   EXPECT_NEAR(fitted.samples_per_second, 40 / kRecordedRoundSeconds, 1e-6);
-  // What the lanes take is less than one hundredth.
+  // The lanes take some ten elements.
   EXPECT_NEAR(static_cast<double>(fitted.work.parameters), kRecordedParameters,
-              0.01 * kRecordedParameters);
+              0.015 * kRecordedParameters);
   ASSERT_THAT(fitted.curve, SizeIs(30));
   EXPECT_EQ(fitted.curve[1].samples, 80);
   EXPECT_EQ(fitted.curve[1].loss, 1.5);

@@ -69,6 +69,22 @@ class RunTest(unittest.TestCase):
 
         process.send_signal(signal.SIGINT)
 
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, out + err)
+        self.assertIn("keeping its result", err)
+        self.assertRegex(out, r"\S+/model\.pt")
+        wait_until(lambda: not processes_of(self.folder.path), 20, "all processes are gone")
+
+    def test_a_second_ctrl_c_discards(self):
+        process = self.start(tiny_spec(self.corpus, time="10m"))
+        while "running" not in process.stdout.readline():
+            self.assertIsNone(process.poll())
+
+        process.send_signal(signal.SIGINT)
+        while "keeping its result" not in process.stderr.readline():
+            self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGINT)
+
         process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130)
         wait_until(lambda: not processes_of(self.folder.path), 20, "all processes are gone")

@@ -1,4 +1,4 @@
-#include "client/command_line.h"
+#include "client/cli/command_line_parser.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ TEST(CommandLineTest, TapesAreWrittenByRunAndReadByReplay) {
 
 TEST(CommandLineTest, GetKnowsItsNouns) {
   EXPECT_EQ(Parsed<GetCommand>({"get", "jobs"}).noun, GetCommand::Noun::kJobs);
-  EXPECT_EQ(Parsed<GetCommand>({"get", "nodes", "-o", "yaml"}).output, OutputFormat::kYaml);
+  EXPECT_EQ(Parsed<GetCommand>({"get", "nodes", "-o", "wide"}).output, OutputFormat::kWide);
   EXPECT_EQ(Parsed<GetCommand>({"get", "job", "demo-1"}).name, "demo-1");
   EXPECT_EQ(Parsed<GetCommand>({"get", "rounds", "demo-1", "--limit", "5"}).count_max, 5u);
   EXPECT_EQ(Parsed<GetCommand>({"get", "rounds", "demo-1"}).count_max, 100'000u);
@@ -88,7 +88,7 @@ TEST(CommandLineTest, GlobalOptionsMayFollowTheVerb) {
 
   ASSERT_TRUE(parsed.line.has_value()) << parsed.error;
   EXPECT_EQ(parsed.line->server, "h:1");
-  EXPECT_EQ(parsed.line->request_timeout, Seconds(0.5));
+  EXPECT_EQ(parsed.line->request_timeout, "500ms");
 }
 
 TEST(CommandLineTest, OtherVerbsTakeTheirs) {
@@ -97,6 +97,120 @@ TEST(CommandLineTest, OtherVerbsTakeTheirs) {
   EXPECT_TRUE(Parsed<CancelCommand>({"cancel", "demo-1", "--discard"}).discard);
   EXPECT_EQ(Parsed<DownloadCommand>({"download", "demo-1", "--to", "d"}).folder, "d");
   Parsed<VersionCommand>({"version"});
+}
+
+TEST(CommandLineTest, ListsAreFilteredOrderedAndWatched) {
+  const auto jobs = Parsed<GetCommand>(
+      {"get", "jobs", "--filter", "state=RUNNING", "--order-by", "priority desc", "--watch"});
+
+  EXPECT_EQ(jobs.filter, "state=RUNNING");
+  EXPECT_EQ(jobs.order_by, "priority desc");
+  EXPECT_TRUE(jobs.watch);
+  EXPECT_EQ(jobs.output, std::nullopt);
+  EXPECT_TRUE(Parsed<GetCommand>({"get", "nodes", "-w"}).watch);
+  EXPECT_EQ(Parsed<GetCommand>({"get", "node", "n0"}).name, "n0");
+  EXPECT_NE(ParseCommandLine({"get", "job", "demo-1", "--watch"}).error, "");
+}
+
+TEST(CommandLineTest, SubmitTakesLabelsAndPriority) {
+  const auto submit = Parsed<SubmitCommand>(
+      {"submit", "--label", "team=vision", "--label", "x=", "--priority", "-5", "j.yaml"});
+
+  EXPECT_THAT(submit.labels, ElementsAre(std::pair<std::string, std::string>("team", "vision"),
+                                         std::pair<std::string, std::string>("x", "")));
+  EXPECT_EQ(submit.priority, -5);
+  EXPECT_EQ(ParseCommandLine({"submit", "j", "--priority", "1001"}).error,
+            "tactus: --priority: found \"1001\", allowed is a whole number from -1000 to 1000\n");
+  EXPECT_EQ(ParseCommandLine({"submit", "j", "--label", "team"}).error,
+            "tactus: --label: found \"team\", allowed is KEY=VALUE, such as team=vision\n");
+}
+
+TEST(CommandLineTest, WaitTakesAConditionAndATimeout) {
+  const auto wait =
+      Parsed<WaitCommand>({"wait", "demo-1", "--for", "state=paused", "--timeout", "90s"});
+
+  EXPECT_EQ(wait.state, v1::JOB_STATE_PAUSED);
+  EXPECT_EQ(wait.timeout, Seconds(90));
+  EXPECT_EQ(Parsed<WaitCommand>({"wait", "demo-1"}).state, v1::JOB_STATE_SUCCEEDED);
+  EXPECT_EQ(Parsed<WaitCommand>({"wait", "demo-1"}).timeout, std::nullopt);
+  for (const char* wrong : {"paused", "state=", "state=UNSPECIFIED", "state=done"}) {
+    EXPECT_THAT(ParseCommandLine({"wait", "demo-1", "--for", wrong}).error,
+                HasSubstr("allowed is state=STATE with one of: QUEUED, STARTING, RUNNING"))
+        << wrong;
+  }
+}
+
+TEST(CommandLineTest, LogsTakeRanks) {
+  const auto logs =
+      Parsed<LogsCommand>({"logs", "--rank", "0", "--rank", "3", "demo-1", "-f", "--tail", "10"});
+
+  EXPECT_THAT(logs.ranks, ElementsAre(0, 3));
+  EXPECT_TRUE(logs.follow);
+  EXPECT_EQ(logs.tail, 10u);
+  EXPECT_NE(ParseCommandLine({"logs", "demo-1", "--rank", "-1"}).error, "");
+}
+
+TEST(CommandLineTest, UpdateTakesItsChanges) {
+  const auto update = Parsed<UpdateCommand>(
+      {"update", "demo-1", "--set", "spec.stop.epochs=5", "--label", "a=b", "--label", "c-",
+       "--freeze", "batch", "--unfreeze", "learning_rate", "--if-etag", "e", "--priority", "3"});
+
+  ASSERT_EQ(update.overrides.size(), 1u);
+  EXPECT_EQ(update.overrides[0].path, "spec.stop.epochs");
+  EXPECT_EQ(update.labels.size(), 1u);
+  EXPECT_THAT(update.labels_removed, ElementsAre("c"));
+  EXPECT_THAT(update.freeze, ElementsAre("batch"));
+  EXPECT_THAT(update.unfreeze, ElementsAre("learning_rate"));
+  EXPECT_EQ(update.etag, "e");
+  EXPECT_EQ(update.priority, 3);
+  EXPECT_THAT(ParseCommandLine({"update", "demo-1", "--freeze", "batches"}).error,
+              HasSubstr("learning_rate"));
+}
+
+TEST(CommandLineTest, OptionsThatMayBeRepeatedTakeOneValueEach) {
+  EXPECT_EQ(Parsed<UpdateCommand>({"update", "--freeze", "batch", "demo-1"}).name, "demo-1");
+  EXPECT_EQ(Parsed<SubmitCommand>({"submit", "--set", "seed=1", "j.yaml"}).job_file, "j.yaml");
+  EXPECT_EQ(Parsed<RunCommand>({"run", "--set", "seed=1", "j.yaml"}).job_file, "j.yaml");
+}
+
+TEST(CommandLineTest, JobsAreEndedAndHeld) {
+  EXPECT_EQ(Parsed<CancelCommand>({"cancel", "demo-1", "--grace", "2m"}).grace, Seconds(120));
+  EXPECT_EQ(Parsed<CancelCommand>({"cancel", "demo-1"}).grace, std::nullopt);
+  EXPECT_EQ(Parsed<PauseCommand>({"pause", "demo-1"}).name, "demo-1");
+  EXPECT_EQ(Parsed<ResumeCommand>({"resume", "demo-1"}).name, "demo-1");
+  const auto remove = Parsed<DeleteCommand>({"delete", "demo-1", "demo-2", "--yes"});
+  EXPECT_THAT(remove.names, ElementsAre("demo-1", "demo-2"));
+  EXPECT_TRUE(remove.yes);
+}
+
+TEST(CommandLineTest, NodesAreCordonedAndDrained) {
+  EXPECT_EQ(Parsed<NodeCommand>({"cordon", "n0"}).action, NodeCommand::Action::kCordon);
+  EXPECT_EQ(Parsed<NodeCommand>({"uncordon", "n0"}).action, NodeCommand::Action::kUncordon);
+  const auto drain = Parsed<NodeCommand>({"drain", "n0", "--wait", "--timeout", "10m"});
+  EXPECT_EQ(drain.action, NodeCommand::Action::kDrain);
+  EXPECT_TRUE(drain.wait);
+  EXPECT_EQ(drain.timeout, Seconds(600));
+}
+
+TEST(CommandLineTest, TheProgramItselfHasVerbs) {
+  EXPECT_EQ(Parsed<DescribeCommand>({"describe", "node", "n0"}).noun, DescribeCommand::Noun::kNode);
+  EXPECT_EQ(Parsed<BackupCommand>({"admin", "backup", "f"}).file, "f");
+  EXPECT_EQ(Parsed<IntegrityCommand>({"admin", "integrity-check", "-o", "json"}).output,
+            OutputFormat::kJson);
+  EXPECT_EQ(Parsed<ConfigCommand>({"config", "show"}).action, ConfigCommand::Action::kShow);
+  EXPECT_EQ(Parsed<ConfigCommand>({"config", "use-context", "lab"}).context, "lab");
+  EXPECT_EQ(Parsed<CompletionCommand>({"completion", "fish"}).shell,
+            CompletionCommand::Shell::kFish);
+  EXPECT_EQ(Parsed<ManCommand>({"man", "--to", "d"}).folder, "d");
+  Parsed<TopCommand>({"top"});
+  EXPECT_THAT(ParseCommandLine({"config", "shw"}).error, HasSubstr("did you mean 'show'?"));
+}
+
+TEST(CommandLineTest, AServerAndAContextContradictEachOther) {
+  const ParsedCommandLine parsed =
+      ParseCommandLine({"get", "jobs", "--server", "h:1", "--context", "lab"});
+
+  EXPECT_THAT(parsed.error, HasSubstr("excludes"));
 }
 
 TEST(CommandLineTest, HelpDocumentsTheExitCodes) {
@@ -122,10 +236,12 @@ TEST(CommandLineTest, MistakesAreNamed) {
   EXPECT_THAT(ParseCommandLine({"get", "jobs", "--request-timeout", "0s"}).error,
               HasSubstr("more than 0"));
   EXPECT_EQ(ParseCommandLine({"sumbit"}).error,
-            "tactus: 'sumbit' is unknown; did you mean 'submit'? allowed: run, submit, get, "
-            "explain, watch, cancel, download, replay, simulate, version\n");
+            "tactus: 'sumbit' is unknown; did you mean 'submit'? allowed: run, simulate, "
+            "replay, submit, get, describe, top, explain, watch, wait, logs, update, cancel, "
+            "delete, pause, resume, download, cordon, drain, uncordon, admin, config, completion, "
+            "man, version\n");
   EXPECT_EQ(ParseCommandLine({"get", "frob"}).error,
-            "tactus: 'frob' is unknown; allowed: jobs, job, nodes, rounds, decisions\n");
+            "tactus: 'frob' is unknown; allowed: jobs, job, nodes, node, rounds, decisions\n");
 }
 
 struct FitCase {

@@ -1,0 +1,260 @@
+#include "client/api/client.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "base/check.h"
+#include "client/api/request_id.h"
+#include "runtime/now.h"
+#include "runtime/status.h"
+
+namespace tactus::api {
+namespace {
+
+constexpr int kMessageBytesMax = 64 << 20;  // a page of 10,000 rounds with 1,000 workers each
+constexpr int kPagesMax = 100'000;          // of a list, whatever a server says
+constexpr Duration kLongPoll = Seconds(30);
+
+std::shared_ptr<grpc::Channel> NewChannel(const std::string& server) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2'000);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // they are made here
+  return grpc::CreateCustomChannel(server, grpc::InsecureChannelCredentials(), arguments);
+}
+
+void SetTimeout(Duration timeout, grpc::ClientContext* context) {
+  context->set_deadline(std::chrono::system_clock::now() +
+                        std::chrono::duration_cast<std::chrono::microseconds>(timeout));
+}
+
+std::string SecondsText(Duration span) {
+  std::string text = std::to_string(ToSeconds(span));
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text + " s";
+}
+
+// `status` with another message; its details stay.
+absl::Status WithMessage(const absl::Status& status, const std::string& message) {
+  absl::Status changed(status.code(), message);
+  status.ForEachPayload([&changed](auto type_url, const absl::Cord& payload) {
+    changed.SetPayload(type_url, payload);
+  });
+  return changed;
+}
+
+// Page after page of `call(request)`; `count` says how many a list has, `merge` adds a page to it.
+template <typename Response, typename Request, typename Call, typename Items>
+absl::StatusOr<Response> AllPages(Request request, std::size_t count_max, std::size_t page_max,
+                                  const Call& call, const Items& items) {
+  Response all;
+  for (int i = 0; i < kPagesMax; ++i) {
+    const auto count = static_cast<std::size_t>(items(&all)->size());
+    if (count >= count_max) break;
+    request.set_page_size(static_cast<int>(std::min(count_max - count, page_max)));
+    absl::StatusOr<Response> page = call(request);
+    if (!page.ok()) return page.status();
+    items(&all)->MergeFrom(*items(&*page));
+    if (page->next_page_token().empty()) break;
+    request.set_page_token(page->next_page_token());
+  }
+  return all;
+}
+
+template <typename Request>
+Request Named(const std::string& name) {
+  Request request;
+  request.set_name(name);
+  return request;
+}
+
+}  // namespace
+
+Client::Client(const ClientOptions& options) : Client(options, NewChannel(options.server)) {
+  TACTUS_CHECK(options.Validate().ok());
+}
+
+Client::Client(const ClientOptions& options, const std::shared_ptr<grpc::Channel>& channel)
+    : options_(options),
+      jobs_(v1::Jobs::NewStub(channel)),
+      nodes_(v1::Nodes::NewStub(channel)),
+      artifacts_(v1::Artifacts::NewStub(channel)),
+      admin_(v1::Admin::NewStub(channel)),
+      budget_(options.retry_budget),
+      rng_(static_cast<std::uint64_t>(runtime::WallNow())) {}
+
+absl::Status Client::Translate(const grpc::Status& status) const {
+  const absl::Status translated = runtime::FromGrpc(status);
+  // An answer of the coordinator's own has a reason; what gRPC says of itself has none.
+  const bool answered = !runtime::ReasonOf(translated).reason.empty();
+  if (!answered && status.error_code() == grpc::StatusCode::UNAVAILABLE) {
+    return WithMessage(translated, "no coordinator answers at " + options_.server + " (" +
+                                       status.error_message() + ")");
+  }
+  if (!answered && status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+    return WithMessage(translated, "no answer from " + options_.server + " within " +
+                                       SecondsText(options_.request_timeout));
+  }
+  return translated;
+}
+
+bool Client::MayRepeat(const absl::Status& status, Instant deadline, const Call& call) {
+  if (call.repeat == Repeat::kNo || !runtime::IsRetryable(status)) return false;
+  if (call.attempts >= options_.attempts_max || budget_ < 1) return false;
+  const Duration delay = runtime::BackoffDelay(options_.backoff, call.attempts, rng_);
+  if (runtime::Now() + delay >= deadline) return false;
+  budget_ -= 1;
+  std::this_thread::sleep_for(delay);
+  return true;
+}
+
+template <typename Response, typename Stub, typename Method, typename Request>
+absl::StatusOr<Response> Client::Make(Stub& stub, Method method, const Request& request,
+                                      Call* call) {
+  const Instant deadline = runtime::Now() + call->timeout;
+  while (true) {
+    grpc::ClientContext context;
+    SetTimeout(deadline - runtime::Now(), &context);
+    Response response;
+    const grpc::Status status = (stub.*method)(&context, request, &response);
+    ++call->attempts;
+    if (status.ok()) {
+      budget_ = std::min(options_.retry_budget, budget_ + 0.1);
+      return response;
+    }
+    const absl::Status translated = Translate(status);
+    if (!MayRepeat(translated, deadline, *call)) return translated;
+  }
+}
+
+template <typename Response, typename Stub, typename Method, typename Request>
+absl::StatusOr<Response> Client::Make(Stub& stub, Method method, const Request& request) {
+  Call call = DefaultCall();
+  return Make<Response>(stub, method, request, &call);
+}
+
+absl::StatusOr<v1::Job> Client::CreateJob(v1::CreateJobRequest request) {
+  if (request.request_id().empty()) request.set_request_id(NewRequestId());
+  return Make<v1::Job>(*jobs_, &v1::Jobs::Stub::CreateJob, request);
+}
+
+absl::StatusOr<v1::Job> Client::GetJob(const std::string& name) {
+  return GetJob(Named<v1::GetJobRequest>(name));
+}
+
+absl::StatusOr<v1::Job> Client::GetJob(const v1::GetJobRequest& request) {
+  Call call = DefaultCall();
+  if (!request.wait_for_change_after().empty()) call.timeout += kLongPoll;
+  return Make<v1::Job>(*jobs_, &v1::Jobs::Stub::GetJob, request, &call);
+}
+
+absl::StatusOr<v1::ListJobsResponse> Client::ListJobs(const v1::ListJobsRequest& request) {
+  return Make<v1::ListJobsResponse>(*jobs_, &v1::Jobs::Stub::ListJobs, request);
+}
+
+absl::StatusOr<v1::ListJobsResponse> Client::ListAllJobs(v1::ListJobsRequest request,
+                                                         std::size_t count_max) {
+  return AllPages<v1::ListJobsResponse>(
+      std::move(request), count_max, 1000,
+      [this](const v1::ListJobsRequest& page) { return ListJobs(page); },
+      [](v1::ListJobsResponse* response) { return response->mutable_jobs(); });
+}
+
+absl::StatusOr<v1::Job> Client::UpdateJob(const v1::UpdateJobRequest& request) {
+  Call call = DefaultCall();
+  if (!request.etag().empty()) call.repeat = Repeat::kNo;
+  return Make<v1::Job>(*jobs_, &v1::Jobs::Stub::UpdateJob, request, &call);
+}
+
+absl::StatusOr<v1::Job> Client::CancelJob(const v1::CancelJobRequest& request) {
+  return Make<v1::Job>(*jobs_, &v1::Jobs::Stub::CancelJob, request);
+}
+
+absl::StatusOr<v1::Job> Client::PauseJob(const std::string& name) {
+  return Make<v1::Job>(*jobs_, &v1::Jobs::Stub::PauseJob, Named<v1::PauseJobRequest>(name));
+}
+
+absl::StatusOr<v1::Job> Client::ResumeJob(const std::string& name) {
+  return Make<v1::Job>(*jobs_, &v1::Jobs::Stub::ResumeJob, Named<v1::ResumeJobRequest>(name));
+}
+
+absl::Status Client::DeleteJob(const std::string& name) {
+  Call call = DefaultCall();
+  const absl::Status status =
+      Make<google::protobuf::Empty>(*jobs_, &v1::Jobs::Stub::DeleteJob,
+                                    Named<v1::DeleteJobRequest>(name), &call)
+          .status();
+  return call.attempts > 1 && absl::IsNotFound(status) ? absl::OkStatus() : status;
+}
+
+absl::StatusOr<v1::ListRoundsResponse> Client::ListRounds(const v1::ListRoundsRequest& request) {
+  return Make<v1::ListRoundsResponse>(*jobs_, &v1::Jobs::Stub::ListRounds, request);
+}
+
+absl::StatusOr<v1::ListRoundsResponse> Client::ListAllRounds(const std::string& name,
+                                                             std::size_t count_max) {
+  return AllPages<v1::ListRoundsResponse>(
+      Named<v1::ListRoundsRequest>(name), count_max, 10'000,
+      [this](const v1::ListRoundsRequest& page) { return ListRounds(page); },
+      [](v1::ListRoundsResponse* response) { return response->mutable_rounds(); });
+}
+
+absl::StatusOr<v1::ListDecisionsResponse> Client::ListDecisions(
+    const v1::ListDecisionsRequest& request) {
+  return Make<v1::ListDecisionsResponse>(*jobs_, &v1::Jobs::Stub::ListDecisions, request);
+}
+
+absl::StatusOr<v1::ListDecisionsResponse> Client::ListAllDecisions(const std::string& name,
+                                                                   std::size_t count_max) {
+  return AllPages<v1::ListDecisionsResponse>(
+      Named<v1::ListDecisionsRequest>(name), count_max, 10'000,
+      [this](const v1::ListDecisionsRequest& page) { return ListDecisions(page); },
+      [](v1::ListDecisionsResponse* response) { return response->mutable_decisions(); });
+}
+
+absl::StatusOr<v1::ListNodesResponse> Client::ListNodes(const v1::ListNodesRequest& request) {
+  return Make<v1::ListNodesResponse>(*nodes_, &v1::Nodes::Stub::ListNodes, request);
+}
+
+absl::StatusOr<v1::ListNodesResponse> Client::ListAllNodes() {
+  constexpr std::size_t kNodesMax = 1'000'000;
+  return AllPages<v1::ListNodesResponse>(
+      v1::ListNodesRequest(), kNodesMax, 1000,
+      [this](const v1::ListNodesRequest& page) { return ListNodes(page); },
+      [](v1::ListNodesResponse* response) { return response->mutable_nodes(); });
+}
+
+absl::StatusOr<v1::Node> Client::GetNode(const std::string& name) {
+  return Make<v1::Node>(*nodes_, &v1::Nodes::Stub::GetNode, Named<v1::GetNodeRequest>(name));
+}
+
+absl::StatusOr<v1::Node> Client::CordonNode(const std::string& name) {
+  return Make<v1::Node>(*nodes_, &v1::Nodes::Stub::CordonNode, Named<v1::CordonNodeRequest>(name));
+}
+
+absl::StatusOr<v1::Node> Client::DrainNode(const std::string& name) {
+  return Make<v1::Node>(*nodes_, &v1::Nodes::Stub::DrainNode, Named<v1::DrainNodeRequest>(name));
+}
+
+absl::StatusOr<v1::Node> Client::UncordonNode(const std::string& name) {
+  return Make<v1::Node>(*nodes_, &v1::Nodes::Stub::UncordonNode,
+                        Named<v1::UncordonNodeRequest>(name));
+}
+
+absl::StatusOr<v1::Blob> Client::GetBlob(const std::string& sha256) {
+  v1::GetBlobRequest request;
+  request.set_sha256(sha256);
+  return Make<v1::Blob>(*artifacts_, &v1::Artifacts::Stub::GetBlob, request);
+}
+
+absl::StatusOr<v1::CheckIntegrityResponse> Client::CheckIntegrity() {
+  return Make<v1::CheckIntegrityResponse>(*admin_, &v1::Admin::Stub::CheckIntegrity,
+                                          v1::CheckIntegrityRequest());
+}
+
+}  // namespace tactus::api

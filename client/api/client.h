@@ -1,0 +1,156 @@
+// The client library: a coordinator as plain calls. One method an RPC; examples/cpp shows its use.
+
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/rng.h"
+#include "client/api/cancellation.h"
+#include "client/api/options.h"
+#include "tactus/v1/admin.grpc.pb.h"
+#include "tactus/v1/artifacts.grpc.pb.h"
+#include "tactus/v1/jobs.grpc.pb.h"
+#include "tactus/v1/nodes.grpc.pb.h"
+
+namespace tactus::api {
+
+// What a transfer is checked against.
+struct Content {
+  std::uint64_t size_bytes = 0;
+  std::string sha256{};  // 64 hexadecimal digits in lower case; empty: not known, not checked
+};
+
+// A channel to one coordinator, made at the first call. All calls block. One thread at a time: make
+// a Client for each thread.
+//
+// Every unary call has a deadline. One that may be repeated without another effect, which are all
+// but where it is said, is repeated after Unavailable with growing delays, within its deadline and
+// the budget of ClientOptions.
+//
+// Errors of all calls: what the coordinator says, with its google.rpc details, which
+// runtime::ReasonOf and runtime::FieldViolations (runtime/status.h) read from the status;
+// Unavailable, nobody answers; DeadlineExceeded.
+class Client {
+ public:
+  // Requires: `options` are valid.
+  explicit Client(const ClientOptions& options);
+
+  // Jobs. A `name` is a resource's name or the last part of it.
+
+  // Gives `request` a new request_id unless it has one, so that a repetition makes no second job.
+  absl::StatusOr<v1::Job> CreateJob(v1::CreateJobRequest request);
+  absl::StatusOr<v1::Job> GetJob(const std::string& name);
+  // With wait_for_change_after: answers once the job changed, or after 30 s.
+  absl::StatusOr<v1::Job> GetJob(const v1::GetJobRequest& request);
+  absl::StatusOr<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest& request);  // one page
+  // All pages from `request`'s on, at most `count_max` jobs; its page_size is not looked at.
+  absl::StatusOr<v1::ListJobsResponse> ListAllJobs(v1::ListJobsRequest request,
+                                                   std::size_t count_max);
+  // Repeated only without an etag: with one, a repetition would find it changed.
+  absl::StatusOr<v1::Job> UpdateJob(const v1::UpdateJobRequest& request);
+  absl::StatusOr<v1::Job> CancelJob(const v1::CancelJobRequest& request);
+  absl::StatusOr<v1::Job> PauseJob(const std::string& name);
+  absl::StatusOr<v1::Job> ResumeJob(const std::string& name);
+  // NotFound after a repetition is success: the first attempt had got through.
+  absl::Status DeleteJob(const std::string& name);
+  absl::StatusOr<v1::ListRoundsResponse> ListRounds(const v1::ListRoundsRequest& request);
+  // Oldest first; at most `count_max`.
+  absl::StatusOr<v1::ListRoundsResponse> ListAllRounds(const std::string& name,
+                                                       std::size_t count_max);
+  absl::StatusOr<v1::ListDecisionsResponse> ListDecisions(const v1::ListDecisionsRequest& request);
+  // By plan version; at most `count_max`.
+  absl::StatusOr<v1::ListDecisionsResponse> ListAllDecisions(const std::string& name,
+                                                             std::size_t count_max);
+
+  // Nodes.
+
+  absl::StatusOr<v1::ListNodesResponse> ListNodes(const v1::ListNodesRequest& request);
+  absl::StatusOr<v1::ListNodesResponse> ListAllNodes();
+  absl::StatusOr<v1::Node> GetNode(const std::string& name);
+  absl::StatusOr<v1::Node> CordonNode(const std::string& name);
+  absl::StatusOr<v1::Node> DrainNode(const std::string& name);
+  absl::StatusOr<v1::Node> UncordonNode(const std::string& name);
+
+  // Streams. Each hands what arrives to a function of the caller's, in order and in this thread,
+  // until there is no more, the function returns false (then the call returns ok), or
+  // `cancellation`, which may be null, is cancelled (then Cancelled). One that breaks off is opened
+  // again where it broke off, for as long as ClientOptions::stream_lost_max.
+
+  // Returns ok when the job is over. A coordinator that was restarted meanwhile begins with the job
+  // as it is: an event may be missed then, a state never.
+  absl::Status WatchJob(v1::WatchJobRequest request,
+                        const std::function<bool(const v1::JobEvent&)>& event,
+                        Cancellation* cancellation = nullptr);
+  absl::Status StreamLogs(v1::StreamLogsRequest request,
+                          const std::function<bool(const v1::LogEntry&)>& entry,
+                          Cancellation* cancellation = nullptr);
+
+  // Transfers. They go on where they broke off, at most ClientOptions::attempts_max times.
+
+  using Write = std::function<absl::Status(std::string_view data)>;  // an error ends the transfer
+
+  // One file of a job's result. DataLoss: what came is not `content`; do not use it.
+  absl::Status DownloadArtifact(const v1::DownloadArtifactRequest& request, const Content& content,
+                                const Write& write);
+  // DataLoss: what came has another hash.
+  absl::Status DownloadBlob(const std::string& sha256, const Write& write);
+  absl::StatusOr<v1::Blob> GetBlob(const std::string& sha256);
+  // The file's content becomes a blob, unless it is one already; only what is missing travels.
+  // Errors also: NotFound and others of the file; Aborted, it changed meanwhile.
+  absl::StatusOr<v1::Blob> UploadFile(const std::string& path);
+
+  // Administration.
+
+  // A copy of the database. Not repeated: an error makes what was written worthless.
+  absl::Status Backup(const Write& write);
+  absl::StatusOr<v1::CheckIntegrityResponse> CheckIntegrity();
+
+  // For callers with their own threads of events: the calls of gRPC, without deadlines and
+  // repetitions.
+  v1::Jobs::Stub& jobs() { return *jobs_; }
+  const ClientOptions& options() const { return options_; }
+  const std::string& server() const { return options_.server; }
+
+  // An error of a call as this class reports it.
+  absl::Status Translate(const grpc::Status& status) const;
+
+ private:
+  enum class Repeat { kYes, kNo };
+  struct Call {
+    Duration timeout{};
+    Repeat repeat = Repeat::kYes;
+    int attempts = 0;  // made; set by Make
+  };
+  class Reopening;
+
+  Client(const ClientOptions& options, const std::shared_ptr<grpc::Channel>& channel);
+  Call DefaultCall() const { return {.timeout = options_.request_timeout}; }
+  template <typename Response, typename Stub, typename Method, typename Request>
+  absl::StatusOr<Response> Make(Stub& stub, Method method, const Request& request, Call* call);
+  template <typename Response, typename Stub, typename Method, typename Request>
+  absl::StatusOr<Response> Make(Stub& stub, Method method, const Request& request);
+  bool MayRepeat(const absl::Status& status, Instant deadline, const Call& call);
+  // Time for so many bytes: a second a MiB beside that of a call.
+  Duration TransferTimeout(std::uint64_t size_bytes) const;
+  absl::Status UploadFrom(const std::string& path, const Content& content, std::uint64_t offset,
+                          v1::Blob* blob);
+
+  const ClientOptions options_;
+  const std::unique_ptr<v1::Jobs::Stub> jobs_;
+  const std::unique_ptr<v1::Nodes::Stub> nodes_;
+  const std::unique_ptr<v1::Artifacts::Stub> artifacts_;
+  const std::unique_ptr<v1::Admin::Stub> admin_;
+  double budget_;
+  Rng rng_;
+};
+
+}  // namespace tactus::api

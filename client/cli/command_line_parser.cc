@@ -1,0 +1,60 @@
+#include "client/cli/command_line_parser.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <sstream>
+
+#include "client/cli/words.h"
+#include "client/names.h"
+#include "client/text.h"
+
+namespace tactus::client {
+namespace {
+
+// What is allowed stands in the message of a value that is not.
+std::string FailureText(const CLI::App* app, const CLI::Error& error) {
+  if (dynamic_cast<const CLI::ValidationError*>(&error) == nullptr) {
+    return CLI::FailureMessage::simple(app, error);
+  }
+  return std::string(error.what()) + "\n";
+}
+
+// CLI11 says only that a verb is missing. Empty when the first words are verbs as far as they go.
+std::string UnknownVerb(const std::vector<std::string>& words, CLI::App* app) {
+  for (const std::string& word : words) {
+    std::vector<std::string> names;
+    for (const CLI::App* verb : app->get_subcommands(nullptr)) names.push_back(verb->get_name());
+    if (names.empty() || word.starts_with("-")) return "";
+    if (std::ranges::find(names, word) == names.end()) {
+      const std::optional<std::string> nearest = NearestName(word, names);
+      return "'" + Printable(word) + "' is unknown; " +
+             (nearest ? "did you mean '" + *nearest + "'? " : "") + "allowed: " + JoinNames(names);
+    }
+    app = app->get_subcommand(word);
+  }
+  return "";
+}
+
+}  // namespace
+
+ParsedCommandLine ParseCommandLine(const std::vector<std::string>& words) {
+  AllWords all;
+  CLI::App& app = *all.app();
+  app.failure_message(FailureText);
+  const std::string unknown = UnknownVerb(words, &app);
+  if (!unknown.empty()) return {std::nullopt, "", "tactus: " + unknown + "\n"};
+  std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 wants them
+  try {
+    app.parse(reversed);
+  } catch (const CLI::ParseError& error) {
+    std::ostringstream out;
+    std::ostringstream err;
+    if (app.exit(error, out, err) == 0) return {std::nullopt, out.str(), ""};
+    return {std::nullopt, "", "tactus: " + err.str()};
+  }
+  const std::string& problem = all.words().problem;
+  if (!problem.empty()) return {std::nullopt, "", "tactus: " + problem + "\n"};
+  return {std::move(all.words().line), "", ""};
+}
+
+}  // namespace tactus::client
