@@ -22,6 +22,7 @@ target_link_libraries(tactus_gloo INTERFACE ${GLOO_LIBRARY})
 
 if(TACTUS_CONTROL_PLANE)
   find_package(Protobuf REQUIRED)
+  find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)
   find_package(gRPC CONFIG REQUIRED)
   find_package(Boost 1.74 REQUIRED COMPONENTS context)
   find_package(SQLite3 REQUIRED)

@@ -1,0 +1,92 @@
+#!/usr/bin/env -S /usr/bin/python3 -B
+"""Writes the seeds of tests/fuzz/corpus from real messages: job files of examples/, and what agents say, before each stage
+of the job that a target knows (tests/fuzz/small_cluster.h).
+
+usage: tests/fuzz/make_seeds.py        in the repository's root
+"""
+import pathlib
+import subprocess
+
+CORPUS = pathlib.Path("tests/fuzz/corpus")
+STAGES = 5
+REPORT = """report {
+  round: 1 plan_version: 1 rank: %d samples: 32 loss_sum: 64 compute_seconds: 0.1 blocked_seconds: 0.02 round_seconds: 0.2
+  bytes_sent: 4096 gradient_norm2_local: 0.03 gradient_norm2_global: 0.02 samples_global: 64 loss_mean_global: 2 epoch: 0
+  epoch_consumed: 128 generation: 1 steps: 1 transfer_seconds: 0.01 contributors: 2 samples_gradient_norm2: 1.9
+  orthogonality: 0.5 learning_rate: 0.1 gain: 1 progress: 2 }"""
+HELLO = """node: "a" incarnation: %d running_workers: [%s] agent_version: "0.1.0" metrics_address: "127.0.0.1:9000"
+  devices { name: "cpu:0" kind: DEVICE_KIND_CPU model: "EPYC" } devices { name: "cpu:1" kind: DEVICE_KIND_CPU emulated_speed: 0.5 }
+  labels { key: "rack" value: "7" } taints: "spot" taints: "team=vision" """
+SAID = "worker_id: %d message { %s }"
+FROM_WORKER = {
+    "ready": SAID % (1, "ready { parameters: 10 train_samples: 1000 validation_samples: 100 samples_per_second: 50 }"),
+    "endpoint": SAID % (1, 'endpoint { generation: 1 endpoint: "10.0.0.1:40000" }'),
+    "report": SAID % (1, REPORT % 0),
+    "report_of_2": SAID % (2, REPORT % 1),
+    "evaluated": SAID % (1, "evaluated { loss: 1.5 accuracy: 0.5 samples: 100 }"),
+    "finished": SAID % (1, """finished { reason: "1 round" rounds: 1 samples: 32 samples_global: 64 train_loss: 2
+        train_seconds: 2 files: "model.pt" files: "model.safetensors" parameters_hash: 77 }"""),
+    "suspended": SAID % (1, """finished { reason: "paused" rounds: 1 samples: 32 samples_global: 64 suspended: true
+        files: "checkpoint.safetensors" parameters_hash: 77 }"""),
+    "failed": SAID % (2, 'failed { field: "model.torchscript" message: "not found" }'),
+    "lost": SAID % (2, 'failed { message: "a member is gone" lost_generation: 1 }'),
+}
+EXITED = {
+    "exit": "worker_id: 1 exit_code: 1 log_tail: \"Traceback: ...\"",
+    "signal": "worker_id: 2 exit_code: -1 signal: 9",
+    "never_started": "worker_id: 2 exit_code: 127 log_tail: \"no such file\"",
+}
+HELLOS = {"again": HELLO % (1, "1, 2"), "new_process": HELLO % (2, ""), "strays": HELLO % (2, "1, 7")}
+FROM_AGENT = {
+    "heartbeat": "heartbeat {}",
+    "acknowledgement": "acknowledged: 3",
+    "report": "sequence: 7 acknowledged: 2 from_worker { %s }" % FROM_WORKER["report"],
+    "gap": "sequence: 900 worker_exited { worker_id: 1 }",
+    "hello_again": "hello { node: \"a\" incarnation: 1 }",
+}
+LOGS = {
+    "lines": 'worker_id: 1 job_id: "alpha-1" text: "epoch 1\\nepoch 2\\n"',
+    "offset": 'worker_id: 2 job_id: "alpha-1" offset: 70000 text: "later\\n"',
+    "elsewhere": 'worker_id: 1 job_id: "../alpha-1" text: "#0 5\\n"',
+}
+UPLOADS = {
+    "whole": 'job_id: "alpha-1" path: "model.pt" size_bytes: 5 data: "hello" '
+             'sha256: "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"',
+    "no_hash": 'job_id: "alpha-1" path: "snapshots/12.safetensors" size_bytes: 5 data: "hello"',
+    "part": 'job_id: "alpha-1" path: "model.pt" size_bytes: 500 data: "hello" offset: 0 '
+            'sha256: "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"',
+    "traversal": 'job_id: "alpha-1" path: "../../etc/passwd" size_bytes: 1 data: "x"',
+}
+
+
+def encode(message, text):
+    return subprocess.run(["protoc", "--proto_path=proto", f"--encode=tactus.agent.v1.{message}",
+                           "proto/tactus/agent/v1/session.proto"], input=text.encode(), capture_output=True, check=True).stdout
+
+
+def write(target, name, data):
+    folder = CORPUS / target
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(data)
+
+
+def staged(target, message, seeds):
+    for name, text in seeds.items():
+        data = encode(message, text)
+        for stage in range(STAGES):
+            write(target, f"{name}_{stage}", bytes([stage]) + data)
+
+
+def main():
+    staged("hello", "Hello", HELLOS)
+    staged("from_agent", "FromAgent", FROM_AGENT)
+    staged("from_worker", "FromWorker", FROM_WORKER)
+    staged("worker_exited", "WorkerExited", EXITED)
+    staged("log_lines", "LogLines", LOGS)
+    for name, text in UPLOADS.items():
+        write("upload_header", name, encode("UploadArtifactRequest", text))
+    for path in sorted(pathlib.Path("examples").glob("*.yaml")):
+        write("job_file", path.stem, path.read_bytes())
+
+
+main()
