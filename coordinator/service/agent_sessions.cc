@@ -1,6 +1,7 @@
 #include "coordinator/service/agent_sessions.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -241,14 +242,23 @@ void AgentSessions::Pump(Session& session, bool acknowledge) {
   session.stream->Send(message);
 }
 
-void AgentSessions::Beat() {
+std::vector<AgentSessions::Session*> AgentSessions::Of(const Part& part) const {
+  const std::size_t begin = sessions_.size() * part.index / part.count;
+  const std::size_t end = sessions_.size() * (part.index + 1) / part.count;
+  std::vector<Session*> sessions;
+  auto next = std::next(sessions_.begin(), static_cast<std::ptrdiff_t>(begin));
+  for (std::size_t i = begin; i < end; ++i, ++next) sessions.push_back(next->second.get());
+  return sessions;
+}
+
+void AgentSessions::Beat(const Part& part) {
   std::vector<Session*> silent;
-  for (const auto& [node, session] : sessions_) {
+  for (Session* const session : Of(part)) {
     if (session->lost) continue;
     if (session->heard || session->busy) {
       session->missed = 0;
     } else if (++session->missed >= kMissedMax) {
-      silent.push_back(session.get());
+      silent.push_back(session);
     }
     session->heard = false;
     Pump(*session, true);
@@ -305,10 +315,13 @@ std::vector<NodeView> AgentSessions::Nodes() const {
   return nodes;
 }
 
-std::map<std::string, double> AgentSessions::Silences(Instant now) const {
-  std::map<std::string, double> silences;
-  for (const auto& [node, session] : sessions_) {
-    if (!session->lost) silences[node] = ToSeconds(now - session->last_heard);
+std::vector<std::pair<std::string, double>> AgentSessions::Silences(Instant now,
+                                                                    const Part& part) const {
+  std::vector<std::pair<std::string, double>> silences;
+  for (const Session* session : Of(part)) {
+    if (!session->lost) {
+      silences.emplace_back(session->node, ToSeconds(now - session->last_heard));
+    }
   }
   return silences;
 }

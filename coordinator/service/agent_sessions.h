@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -81,8 +82,15 @@ class AgentSessions {
   // The stream is gone. The session waits for another until it is given up.
   void Closed(AgentStream* stream);
 
-  // Once every kBeat.
-  void Beat();
+  // Sessions by name in `count` parts of about one size, so that ten thousand acknowledgements do
+  // not leave at once.
+  struct Part {
+    std::size_t index = 0;  // < count
+    std::size_t count = 1;
+  };
+
+  // Each part once every kBeat.
+  void Beat(const Part& part = {0, 1});
 
   // Tells the agent; without effect when its node is given up.
   void Tell(const std::string& node, agent::v1::ToAgent message);
@@ -92,12 +100,13 @@ class AgentSessions {
 
   std::vector<NodeView> Nodes() const;  // by name
 
-  // [s] since the node was last heard, for nodes that are not given up; by name.
-  std::map<std::string, double> Silences(Instant now) const;
+  // [s] since the node was last heard, for nodes of the part that are not given up; by name.
+  std::vector<std::pair<std::string, double>> Silences(Instant now, const Part& part) const;
 
  private:
   struct Session;
 
+  std::vector<Session*> Of(const Part& part) const;
   Session* Find(const AgentStream* stream);
   Session* Admit(const std::string& node);
   void Attach(Session& session, const std::shared_ptr<AgentStream>& stream,

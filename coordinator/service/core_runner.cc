@@ -16,6 +16,7 @@ namespace tactus::service {
 namespace {
 
 constexpr Duration kFlushInterval = Seconds(0.5);
+constexpr std::size_t kBeatParts = 100;
 
 // Of this process: 32 hexadecimal digits.
 std::string NewLife() {
@@ -37,7 +38,7 @@ CoreRunner::CoreRunner(const Surroundings& surroundings)
       wall_offset_(runtime::WallNow() - runtime::Now().time_since_epoch().count()),
       cluster_(wall_offset_),
       tape_(surroundings.tape, {.program_version = TACTUS_VERSION, .wall_offset = wall_offset_},
-            {.control = surroundings.control, .storage = surroundings.storage}),
+            {.control = surroundings.control, .storage = surroundings.tapes}),
       telemetry_(surroundings.metrics),
       queue_({.write = [this](store::WriteBatch batch) { Write(std::move(batch)); },
               .perform = [this](const job::Action& action) { Perform(action); }}),
@@ -112,7 +113,7 @@ void CoreRunner::Stop() {
     around_.control.RunAndWait([] {});
   }
   around_.control.RunAndWait([this] { tape_.Finish(); });
-  around_.storage.RunAndWait([] {});
+  around_.tapes.RunAndWait([] {});
 }
 
 // ---- The core and its actions
@@ -121,6 +122,7 @@ void CoreRunner::Handle(const job::Event& event, std::function<void()> done) {
   const Instant now = runtime::Now();
   telemetry_.OnEvent(event, now);
   if (const std::string* node = job::StartsAnew(event)) queue_.Drop(*node);
+  if (const auto* lost = std::get_if<job::NodeLost>(&event)) around_.metrics.RemoveNode(lost->node);
   job::Actions actions = cluster_.Step(event, now);
   telemetry_.OnStep(runtime::Now() - now);
   for (const job::Action& action : actions) {
@@ -230,16 +232,17 @@ void CoreRunner::PlanExpiry() {
 }
 
 void CoreRunner::RepeatBeat() {
-  sessions_.Beat();
-  const std::map<std::string, double> silences = sessions_.Silences(runtime::Now());
-  for (const std::string& node : measured_) {
-    if (!silences.contains(node)) around_.metrics.RemoveNode(node);
-  }
-  measured_.clear();
-  for (const auto& [node, seconds] : silences) {
+  const AgentSessions::Part part{.index = beat_part_, .count = kBeatParts};
+  beat_part_ = (beat_part_ + 1) % kBeatParts;
+  sessions_.Beat(part);
+  for (const auto& [node, seconds] : sessions_.Silences(runtime::Now(), part)) {
     around_.metrics.SetHeartbeatAge(node, seconds);
-    measured_.insert(node);
   }
+  beat_->After(AgentSessions::kBeat / kBeatParts, [this] { RepeatBeat(); });
+  if (beat_part_ == 0) Bookmark();
+}
+
+void CoreRunner::Bookmark() {
   watchers_.Beat([this](JobId job) {
     v1::JobEvent event = NewEvent();
     event.mutable_bookmark();
@@ -247,7 +250,6 @@ void CoreRunner::RepeatBeat() {
     if (record != visible_.end()) event.set_resume_token(history_.Token(record->second.uid));
     return std::make_shared<const v1::JobEvent>(std::move(event));
   });
-  beat_->After(AgentSessions::kBeat, [this] { RepeatBeat(); });
 }
 
 }  // namespace tactus::service

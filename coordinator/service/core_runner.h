@@ -83,6 +83,7 @@ class CoreRunner {
   struct Surroundings {
     runtime::ControlThread& control;
     runtime::ControlThread& storage;
+    runtime::ControlThread& tapes;  // its own: what a tape encodes would hold up the store's writes
     runtime::ControlThread& files;
     store::Store& store;
     runtime::CoordinatorMetrics& metrics;
@@ -176,6 +177,7 @@ class CoreRunner {
   void Restore(std::vector<job::NodeRecord> nodes, std::vector<job::JobRecord> unfinished);
   void RepeatFlush();
   void RepeatBeat();
+  void Bookmark();
   void PlanExpiry();
 
   // Errors: why users may change nothing now.
@@ -216,11 +218,11 @@ class CoreRunner {
   RequestIndex requests_;
   // As last published, while not over. Equal to what the store has, but for progress.
   std::map<JobId, job::JobRecord> visible_;
-  std::size_t in_creation_ = 0;     // jobs handed to the core whose call is not answered
-  std::uint64_t last_job_ = 0;      // number of the last job made
-  std::string write_error_;         // empty: the last write succeeded
-  absl::Status closed_;             // what streams that come are ended with; ok: they are not
-  std::set<std::string> measured_;  // nodes with a heartbeat's age among the metrics
+  std::size_t in_creation_ = 0;  // jobs handed to the core whose call is not answered
+  std::uint64_t last_job_ = 0;   // number of the last job made
+  std::string write_error_;      // empty: the last write succeeded
+  absl::Status closed_;          // what streams that come are ended with; ok: they are not
+  std::size_t beat_part_ = 0;    // of the sessions, whose turn it is
   std::optional<runtime::Timer> wake_, flush_, beat_, expiry_;
 };
 

@@ -115,10 +115,12 @@ class ServerImpl final : public Server {
   runtime::CoordinatorMetrics metrics_{TACTUS_VERSION};
   runtime::ControlThread control_;
   runtime::ControlThread storage_;
+  runtime::ControlThread tapes_;
   runtime::ControlThread files_;
   CoreRunner core_{
       {.control = control_,
        .storage = storage_,
+       .tapes = tapes_,
        .files = files_,
        .store = *store_,
        .metrics = metrics_,
@@ -215,6 +217,7 @@ void ServerImpl::Shutdown() {
   files_.Stop();
   core_.Stop();
   storage_.Stop();
+  tapes_.Stop();
   control_.Stop();
   metrics_endpoint_.reset();
 }
