@@ -251,6 +251,7 @@ void Fields(auto& archive, Of<job::JobRecord> auto& record) {
   archive("state_reason", record.state_reason);
   archive("error_field", record.error_field);
   archive("revision", record.revision);
+  archive("announced", record.announced);
   archive("create_time", record.create_time);
   archive("start_time", record.start_time);
   archive("end_time", record.end_time);

@@ -1,7 +1,9 @@
 #include "coordinator/job/cluster.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -37,6 +39,27 @@ WorkerId WorkerOf(JobId job, std::uint64_t ordinal) {
 std::uint64_t OrdinalOf(JobId job, WorkerId worker) {
   if (worker.value < kWideIds) return worker.value - (job.value - 1) * kShortIds - 1;
   return worker.value - kWideIds - (job.value << kWideShift);
+}
+
+// What makes two jobs ask for the same devices.
+using Requirement =
+    std::tuple<DeviceKind, std::map<std::string, std::string>, std::vector<std::string>>;
+
+// Devices that a job could have if nobody else had any.
+std::size_t Attainable(const ScheduleView& view, const JobSettings& settings) {
+  std::size_t devices = 0;
+  for (const FreeDevice& device : view.free) {
+    if (Accepts(settings, device.kind, *device.traits, view.standard)) ++devices;
+  }
+  for (const GroupedJob& group : view.groups) {
+    for (const HeldDevice& device : group.devices) {
+      if (device.usable && device.traits != nullptr &&
+          Accepts(settings, device.kind, *device.traits, view.standard)) {
+        ++devices;
+      }
+    }
+  }
+  return devices;
 }
 
 // What a worker says frees no device: that it is gone is said apart.
@@ -143,6 +166,7 @@ void Cluster::Handle(const NodeMarked& event, Turn turn) {
 
 void Cluster::Handle(const NodeJoined& event, Turn turn) {
   membership_.Join(event.node, event.devices, event.traits);
+  joined_ = turn.now;
   for (auto& [id, job] : active_) {
     job->OnNodeJoined(event, turn);
     ReleaseGone(*job, event.node);
@@ -288,6 +312,7 @@ void Cluster::PlanReschedule(const Schedule& schedule, Instant now) {
   if (schedule.head != head_) head_since_ = now;
   head_ = schedule.head;
   if (head_.value != 0 && waiting_.size() > 1) look_again(head_since_ + JobDeadlines{}.lend);
+  if (!waiting_.empty()) look_again(joined_ + JobDeadlines{}.lend);
   if (!schedule.awaits_steady) return;
   for (const auto& [id, job] : active_) {
     const std::optional<Instant> since = job->TrainingSince();
@@ -308,14 +333,27 @@ void Cluster::Drain(Turn turn) {
   FileActive();
 }
 
-ScheduleView Cluster::View(Instant now) const {
+// A job for which all devices that are there would not do holds nobody up, once nodes have had the
+// time to come back.
+ScheduleView Cluster::View(Instant now) {
   ScheduleView view{.free = membership_.Free(), .standard = membership_.Standard()};
   if (now - head_since_ >= JobDeadlines{}.lend) view.patient = head_;
+  for (const auto& [id, job] : active_) view.groups.push_back(Grouped(*job, now));
+  const bool settled = now - joined_ >= JobDeadlines{}.lend;
+  std::map<Requirement, std::size_t> attainable;
+  aside_.clear();
   for (const auto& [order, id] : waiting_) {
     if (view.waiting.size() == kWaitingLookedAt) break;
-    view.waiting.push_back({.job = id, .settings = &jobs_.at(id)->record().settings});
+    const JobSettings& settings = jobs_.at(id)->record().settings;
+    const auto [known, fresh] = attainable.try_emplace(
+        Requirement{settings.device, settings.selector, settings.tolerations});
+    if (fresh) known->second = Attainable(view, settings);
+    if (settled && known->second < settings.workers_min) {
+      aside_.insert(id);
+    } else {
+      view.waiting.push_back({.job = id, .settings = &settings});
+    }
   }
-  for (const auto& [id, job] : active_) view.groups.push_back(Grouped(*job, now));
   return view;
 }
 
@@ -348,7 +386,8 @@ void Cluster::ExplainWaits(const Schedule& schedule, Turn turn) {
   for (std::size_t looked_at = 0; const auto& [order, id] : waiting_) {
     if (looked_at++ == kWaitingLookedAt) break;
     JobController& job = *jobs_.at(id);
-    job.ExplainWait(id == schedule.head ? WaitReason(job.record().settings) : kBehindOthers, turn);
+    const bool first = id == schedule.head || aside_.contains(id);
+    job.ExplainWait(first ? WaitReason(job.record().settings) : kBehindOthers, turn);
   }
 }
 

@@ -28,7 +28,8 @@ namespace tactus::job {
 // thread.
 class Cluster {
  public:
-  // Of the queue, so many from its head on are looked at for devices that the head leaves.
+  // Of the queue, so many from its head on are looked at for devices that the head leaves; not
+  // counting those that all devices together could not serve.
   static constexpr std::size_t kWaitingLookedAt = 100;
 
   // wall_now_minus_now: offset that turns an Instant into a WallTime, for records only.
@@ -75,7 +76,7 @@ class Cluster {
   void FileActive();
   void Admit(Turn turn);
   void Drain(Turn turn);
-  ScheduleView View(Instant now) const;
+  ScheduleView View(Instant now);
   GroupedJob Grouped(const JobController& job, Instant now) const;
   void Start(const Schedule::Grant& grant, Turn turn);
   void PlanReschedule(const Schedule& schedule, Instant now);
@@ -95,6 +96,8 @@ class Cluster {
   std::set<Ticket> waiting_;
   std::map<JobId, Ticket> tickets_;  // the inverse of waiting_
   std::map<JobId, JobController*> active_;
+  Instant joined_{};                   // the last node did
+  std::set<JobId> aside_;              // as last scheduled: all devices that are there would not do
   JobId head_{};                       // the first that could not start, as last scheduled; 0: none
   Instant head_since_{};               // it is
   std::optional<Instant> reschedule_;  // what depends on time alone is to be looked at again then

@@ -114,6 +114,7 @@ void JobController::Persist(Turn turn) {
 }
 
 void JobController::Announce(Turn turn) {
+  record_.announced = record_.revision + 1;
   Persist(turn);
   turn.actions.push_back(PublishJob{record_});
 }

@@ -33,6 +33,7 @@ void JobController::Suspend(bool pause, const std::string& reason, Turn turn) {
     case JobState::kSuspending:
       if (record_.suspension->pause || !pause) return;
       record_.suspension->pause = true;
+      record_.suspension->reason = record_.state_reason = reason;
       return Announce(turn);
     case JobState::kStarting:
     case JobState::kRunning:
@@ -64,6 +65,7 @@ void JobController::Pause(Turn turn) {
 void JobController::Resume(Turn turn) {
   if (record_.state == JobState::kSuspending && record_.suspension->pause) {
     record_.suspension->pause = false;
+    record_.suspension->reason = record_.state_reason = "resumed by the user";
     Announce(turn);
   } else if (record_.state == JobState::kPaused) {
     SetState(JobState::kQueued, "resumed by the user");

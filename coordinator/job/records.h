@@ -185,7 +185,8 @@ struct JobRecord {
   JobState state = JobState::kQueued;
   std::string state_reason{};
   std::string error_field{};
-  std::uint64_t revision = 0;  // grows with every change that is persisted
+  std::uint64_t revision = 0;   // grows with every change that is persisted
+  std::uint64_t announced = 0;  // the revision that users were told of last
   WallTime create_time = 0, start_time = 0, end_time = 0, update_time = 0;  // 0: not yet
   std::uint64_t generation = 0;         // of its group; 0: none yet
   std::vector<MemberRecord> members{};  // by rank

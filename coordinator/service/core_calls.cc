@@ -155,7 +155,8 @@ void CoreRunner::AwaitChange(const ChangeWait& wait, Answer<job::JobRecord> answ
     around_.control.Post([this, wait, answer, id = found->id] {
       // It may have changed since it was looked at.
       const job::JobRecord* record = Visible(wait.id);
-      if (record != nullptr && EtagOf(*record) != wait.etag) return answer(*record);
+      if (record == nullptr) return FindJob(wait.id, answer);  // it is over by now
+      if (EtagOf(*record) != wait.etag) return answer(*record);
       if (!closed_.ok()) return answer(closed_);
       const bool added = waiters_.Add({.call = wait.call,
                                        .job = id,
@@ -186,7 +187,7 @@ void CoreRunner::ListJobs(const store::JobQuery& query,
     around_.control.Post([this, page = *std::move(page), answer]() mutable {
       for (job::JobRecord& record : page.items) {
         const auto newer = visible_.find(record.id);
-        if (newer == visible_.end() || newer->second.revision != record.revision) continue;
+        if (newer == visible_.end() || newer->second.announced != record.announced) continue;
         record.progress = newer->second.progress;
       }
       around_.storage.Post([page = std::move(page), answer] { answer(page); });

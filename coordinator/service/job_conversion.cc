@@ -109,7 +109,7 @@ JobId JobIdOf(const std::string& id) {
   return parsed.ec == std::errc() && parsed.ptr == end ? job : JobId{};
 }
 
-std::string EtagOf(const job::JobRecord& record) { return std::to_string(record.revision); }
+std::string EtagOf(const job::JobRecord& record) { return std::to_string(record.announced); }
 
 google::protobuf::Timestamp ToTimestamp(job::WallTime time) {
   google::protobuf::Timestamp timestamp;

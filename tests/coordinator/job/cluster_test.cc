@@ -76,6 +76,18 @@ TEST_F(ClusterTest, WhatTheHeadCannotUseIsLentAndGivenBack) {
   EXPECT_EQ(cluster_.Find(JobId{2})->state, JobState::kQueued);
 }
 
+TEST_F(ClusterTest, JobsThatAllDevicesTogetherCouldNotServeHoldNobodyUp) {
+  Step(Join("a", 2));
+  for (std::uint64_t id = 1; id <= Cluster::kWaitingLookedAt + 1; ++id) {
+    Step(Submit(id, {.workers_min = 1, .selector = {{"rack", "none"}}}));
+  }
+  Step(Submit(900, {.workers_min = 3, .priority = 9}));
+
+  EXPECT_THAT(Started(Step(Submit(901, {.workers_min = 1}))),
+              ElementsAre("alpha-901@a/cpu:0", "alpha-901@a/cpu:1"));
+  EXPECT_EQ(cluster_.Find(JobId{900})->state_reason, "needs 3 devices; 0 free, 2 known");
+}
+
 TEST_F(ClusterTest, ADrainedNodeIsLeftAndGetsNoWorkersUntilItIsUncordoned) {
   Step(Join("a", 1));
   Step(Submit(1, {.workers_min = 1}));
