@@ -13,6 +13,9 @@
 
 namespace tactus::runtime {
 
+// What a file that is known by its content may have at most, wherever it arrives.
+inline constexpr std::uint64_t kBlobBytesMax = std::uint64_t{64} << 30;
+
 // Written at a place of its own and moved to its final one when its hash is known to be right. What
 // came before a break stays for the next attempt. Errors: as FileError. Blocking; one thread at a
 // time, and one object a file.

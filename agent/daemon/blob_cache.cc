@@ -29,7 +29,6 @@ using tactus::v1::Artifacts;
 using tactus::v1::BlobChunk;
 using tactus::v1::DownloadBlobRequest;
 
-constexpr std::uint64_t kBlobBytesMax = std::uint64_t{64} << 30;
 // One attempt; the next one goes on where it came to.
 constexpr std::chrono::minutes kAttemptLimit{10};
 constexpr char kPartSuffix[] = ".part";
@@ -143,7 +142,7 @@ BlobCache::Attempt BlobCache::Transfer(const std::shared_ptr<grpc::Channel>& cha
   Attempt attempt;
   auto file = runtime::ArrivingFile::Open(folder + "/" + sha256 + kPartSuffix);
   attempt.status = file.status();
-  if (attempt.status.ok()) attempt.status = file->CatchUp(kBlobBytesMax).status();
+  if (attempt.status.ok()) attempt.status = file->CatchUp(runtime::kBlobBytesMax).status();
   if (!attempt.status.ok()) return attempt;
   const std::uint64_t before = file->size_bytes();
   SetLimit(context, kAttemptLimit);
@@ -154,7 +153,7 @@ BlobCache::Attempt BlobCache::Transfer(const std::shared_ptr<grpc::Channel>& cha
   const auto reader = stub->DownloadBlob(&context, request);
   BlobChunk chunk;
   while (attempt.status.ok() && reader->Read(&chunk)) {
-    attempt.status = file->size_bytes() + chunk.data().size() <= kBlobBytesMax
+    attempt.status = file->size_bytes() + chunk.data().size() <= runtime::kBlobBytesMax
                          ? file->Append(chunk.data())
                          : absl::DataLossError("more than 64 GiB came");
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "client/api/deadline.h"
 #include "client/api/request_id.h"
 #include "runtime/now.h"
 #include "runtime/status.h"
@@ -25,11 +26,6 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& server) {
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // they are made here
   return grpc::CreateCustomChannel(server, grpc::InsecureChannelCredentials(), arguments);
-}
-
-void SetTimeout(Duration timeout, grpc::ClientContext* context) {
-  context->set_deadline(std::chrono::system_clock::now() +
-                        std::chrono::duration_cast<std::chrono::microseconds>(timeout));
 }
 
 std::string SecondsText(Duration span) {

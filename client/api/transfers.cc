@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "client/api/client.h"
+#include "client/api/deadline.h"
+#include "runtime/arriving_file.h"
 #include "runtime/process.h"
 #include "runtime/sha256.h"
 
@@ -16,11 +18,6 @@ namespace tactus::api {
 namespace {
 
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
-
-void SetTimeout(Duration timeout, grpc::ClientContext* context) {
-  context->set_deadline(std::chrono::system_clock::now() +
-                        std::chrono::duration_cast<std::chrono::microseconds>(timeout));
-}
 
 // What has arrived of a transfer, over all its attempts.
 struct Arrived {
@@ -81,14 +78,13 @@ absl::Status Client::DownloadArtifact(const v1::DownloadArtifactRequest& request
 }
 
 absl::Status Client::DownloadBlob(const std::string& sha256, const Write& write) {
-  constexpr std::uint64_t kBlobBytesMax = std::uint64_t{64} << 30;
   Arrived arrived;
   v1::DownloadBlobRequest rest;
   rest.set_sha256(sha256);
   for (int attempt = 1;; ++attempt) {
     rest.set_offset(arrived.bytes);
     grpc::ClientContext context;
-    SetTimeout(TransferTimeout(kBlobBytesMax), &context);
+    SetTimeout(TransferTimeout(runtime::kBlobBytesMax), &context);
     const auto reader = artifacts_->DownloadBlob(&context, rest);
     const grpc::Status status = ReadChunks(*reader, context, write, v1::BlobChunk(), &arrived);
     if (!arrived.written.ok()) return arrived.written;

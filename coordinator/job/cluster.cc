@@ -45,23 +45,6 @@ std::uint64_t OrdinalOf(JobId job, WorkerId worker) {
 using Requirement =
     std::tuple<DeviceKind, std::map<std::string, std::string>, std::vector<std::string>>;
 
-// Devices that a job could have if nobody else had any.
-std::size_t Attainable(const ScheduleView& view, const JobSettings& settings) {
-  std::size_t devices = 0;
-  for (const FreeDevice& device : view.free) {
-    if (Accepts(settings, device.kind, *device.traits, view.standard)) ++devices;
-  }
-  for (const GroupedJob& group : view.groups) {
-    for (const HeldDevice& device : group.devices) {
-      if (device.usable && device.traits != nullptr &&
-          Accepts(settings, device.kind, *device.traits, view.standard)) {
-        ++devices;
-      }
-    }
-  }
-  return devices;
-}
-
 // What a worker says frees no device: that it is gone is said apart.
 bool Frees(const Event& event) { return !std::holds_alternative<WorkerSaid>(event); }
 

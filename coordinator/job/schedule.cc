@@ -71,7 +71,7 @@ class Scheduler {
     };
     std::vector<Candidate> candidates;
     for (const GroupedJob& group : view_.groups) {
-      const std::size_t useful = Useful(group, *head.settings);
+      const std::size_t useful = UsefulDevices(group, *head.settings, view_.standard);
       if (group.leaving) coming += useful;
       if (group.leaving || useful == 0) continue;
       const std::size_t given = Given(group, head, useful);
@@ -101,13 +101,6 @@ class Scheduler {
       }
     }
     for (const std::size_t index : fitting) kept_[index] = true;
-  }
-
-  std::size_t Useful(const GroupedJob& group, const JobSettings& settings) const {
-    return static_cast<std::size_t>(std::ranges::count_if(group.devices, [&](const HeldDevice& d) {
-      return d.usable && d.traits != nullptr &&
-             Accepts(settings, d.kind, *d.traits, view_.standard);
-    }));
   }
 
   // Of `useful` devices of a group, those that the head may have.
@@ -236,6 +229,26 @@ bool Accepts(const JobSettings& settings, DeviceKind kind, const NodeTraits& tra
   return std::ranges::all_of(traits.taints, [&](const std::string& taint) {
     return Tolerates(settings.tolerations, taint);
   });
+}
+
+std::size_t UsefulDevices(const GroupedJob& group, const JobSettings& settings,
+                          DeviceKind standard) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(group.devices, [&](const HeldDevice& device) {
+        return device.usable && device.traits != nullptr &&
+               Accepts(settings, device.kind, *device.traits, standard);
+      }));
+}
+
+std::size_t Attainable(const ScheduleView& view, const JobSettings& settings) {
+  auto devices =
+      static_cast<std::size_t>(std::ranges::count_if(view.free, [&](const FreeDevice& device) {
+        return Accepts(settings, device.kind, *device.traits, view.standard);
+      }));
+  for (const GroupedJob& group : view.groups) {
+    devices += UsefulDevices(group, settings, view.standard);
+  }
+  return devices;
 }
 
 bool ComesBefore(const JobSettings& a_settings, JobId a, const JobSettings& b_settings, JobId b) {

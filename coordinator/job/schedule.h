@@ -12,6 +12,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -75,6 +76,13 @@ struct Schedule {
 // tolerated: the same text, or a key alone, which tolerates all of that key's values.
 bool Accepts(const JobSettings& settings, DeviceKind kind, const NodeTraits& traits,
              DeviceKind standard);
+
+// Of the group's devices, those that a job with these settings could use.
+std::size_t UsefulDevices(const GroupedJob& group, const JobSettings& settings,
+                          DeviceKind standard);
+
+// Devices that the job could have if nobody else had any: free and held ones.
+std::size_t Attainable(const ScheduleView& view, const JobSettings& settings);
 
 // True where `a` comes before `b`.
 bool ComesBefore(const JobSettings& a_settings, JobId a, const JobSettings& b_settings, JobId b);

@@ -78,11 +78,11 @@ absl::StatusOr<BlobStore::State> BlobStore::Find(const std::string& sha256) cons
 absl::StatusOr<BlobWriter> BlobStore::Write(const Upload& upload) {
   absl::Status status = upload.sha256.empty() ? absl::OkStatus() : CheckHash(upload.sha256);
   if (!status.ok()) return status;
-  if (upload.size_bytes > kBlobBytesMax) {
+  if (upload.size_bytes > runtime::kBlobBytesMax) {
     return runtime::InvalidFields(
         {{.field = "size_bytes",
           .description = "found " + std::to_string(upload.size_bytes) + ", allowed are " +
-                         std::to_string(kBlobBytesMax)}});
+                         std::to_string(runtime::kBlobBytesMax)}});
   }
   BlobWriter writer(*this, upload);
   if (!upload.sha256.empty() && SizeOf(PathOf(upload.sha256))) {

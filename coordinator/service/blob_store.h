@@ -24,7 +24,6 @@ class BlobWriter;
 // FOLDER/partial/HASH. Blocking; everything here and its writers on one thread.
 class BlobStore {
  public:
-  static constexpr std::uint64_t kBlobBytesMax = std::uint64_t{64} << 30;
   // Writers at once.
   static constexpr std::size_t kWritersMax = 256;
   // What nobody names, or goes on with, is kept for so long.
@@ -44,8 +43,8 @@ class BlobStore {
   // Takes a blob from `offset` on. A second writer of the same blob takes the place of the first,
   // whose caller has most likely gone, and goes on where that one came to. An empty `sha256` takes
   // a file whose hash is not known yet, from 0 on and without a second attempt.
-  // Errors: InvalidArgument, no hash or more than kBlobBytesMax; OutOfRange, `offset` is above what
-  // has come; ResourceExhausted, kWritersMax write; as the file system has them.
+  // Errors: InvalidArgument, no hash or more than runtime::kBlobBytesMax; OutOfRange, `offset` is
+  // above what has come; ResourceExhausted, kWritersMax write; as the file system has them.
   struct Upload {
     std::string sha256{};
     std::uint64_t size_bytes = 0;

@@ -149,7 +149,7 @@ TEST_F(BlobStoreTest, MoreOrLessThanWasSaidIsRefusedAndWhatCameStays) {
 
   EXPECT_EQ(store_.Find(sha256)->received_bytes, 3u);
   EXPECT_TRUE(absl::IsInvalidArgument(
-      store_.Write({.sha256 = sha256, .size_bytes = BlobStore::kBlobBytesMax + 1}).status()));
+      store_.Write({.sha256 = sha256, .size_bytes = runtime::kBlobBytesMax + 1}).status()));
   EXPECT_TRUE(absl::IsOutOfRange(Write("hello", 4).status()));
 }
 

@@ -5,28 +5,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <limits>
-#include <ostream>
 #include <string>
 
 #include "coordinator/spec/engine_options.h"
 #include "coordinator/spec/spec_validation.h"
+#include "tests/coordinator/spec/rule.h"
 
 namespace tactus::spec {
 namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-v1::JobSpec TextSpec() {
-  v1::JobSpec spec;
-  spec.set_name("shakespeare");
-  spec.mutable_model()->set_builtin("bytes-lm");
-  spec.mutable_data()->set_text("/corpus.txt");
-  spec.mutable_stop()->set_epochs(2);
-  return spec;
-}
 
 v1::SynchronizationAxis& When(v1::JobSpec& spec, v1::SynchronizationPolicy policy) {
   v1::SynchronizationAxis& axis = *spec.mutable_adapt()->mutable_synchronization();
@@ -39,28 +29,10 @@ v1::Schedule& ScheduleOf(v1::JobSpec& spec) {
   return *spec.mutable_adapt()->mutable_learning_rate()->mutable_schedule();
 }
 
-struct Rule {
-  std::string name;
-  std::function<void(v1::JobSpec&)> break_it;
-  std::string field;
-  std::string says;  // part of the description
-};
-
-void PrintTo(const Rule& rule, std::ostream* out) { *out << rule.name; }
-
 class AdaptRuleTest : public testing::TestWithParam<Rule> {};
 
 // Each rule, broken alone, gives exactly one violation, of the right field.
-TEST_P(AdaptRuleTest, ABrokenRuleIsReportedAtItsField) {
-  v1::JobSpec spec = TextSpec();
-  GetParam().break_it(spec);
-
-  const std::vector<runtime::FieldViolation> violations = SpecViolations(spec);
-
-  ASSERT_EQ(violations.size(), 1u) << spec.DebugString();
-  EXPECT_EQ(violations[0].field, GetParam().field);
-  EXPECT_THAT(violations[0].description, HasSubstr(GetParam().says));
-}
+TEST_P(AdaptRuleTest, ABrokenRuleIsReportedAtItsField) { ExpectReportedAtItsField(GetParam()); }
 
 constexpr auto kEveryStep = v1::SYNCHRONIZATION_POLICY_EVERY_STEP;
 constexpr auto kPeriodic = v1::SYNCHRONIZATION_POLICY_PERIODIC;

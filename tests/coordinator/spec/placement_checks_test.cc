@@ -3,12 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <ostream>
 #include <string>
 
 #include "coordinator/spec/field_checks.h"
 #include "coordinator/spec/spec_validation.h"
+#include "tests/coordinator/spec/rule.h"
 
 namespace tactus::spec {
 namespace {
@@ -16,36 +15,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::Pair;
 
-v1::JobSpec TextSpec() {
-  v1::JobSpec spec;
-  spec.set_name("shakespeare");
-  spec.mutable_model()->set_builtin("bytes-lm");
-  spec.mutable_data()->set_text("/corpus.txt");
-  spec.mutable_stop()->set_epochs(2);
-  return spec;
-}
-
-struct Rule {
-  std::string name;
-  std::function<void(v1::JobSpec&)> break_it;
-  std::string field;
-  std::string says;  // part of the description
-};
-
-void PrintTo(const Rule& rule, std::ostream* out) { *out << rule.name; }
-
 class PlacementRuleTest : public testing::TestWithParam<Rule> {};
 
-TEST_P(PlacementRuleTest, ABrokenRuleIsReportedAtItsField) {
-  v1::JobSpec spec = TextSpec();
-  GetParam().break_it(spec);
-
-  const std::vector<runtime::FieldViolation> violations = SpecViolations(spec);
-
-  ASSERT_EQ(violations.size(), 1u) << spec.DebugString();
-  EXPECT_EQ(violations[0].field, GetParam().field);
-  EXPECT_THAT(violations[0].description, testing::HasSubstr(GetParam().says));
-}
+TEST_P(PlacementRuleTest, ABrokenRuleIsReportedAtItsField) { ExpectReportedAtItsField(GetParam()); }
 
 void Select(v1::JobSpec& spec, const std::string& key, const std::string& value) {
   (*spec.mutable_workers()->mutable_selector())[key] = value;

@@ -3,25 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <limits>
-#include <ostream>
 #include <string>
+
+#include "tests/coordinator/spec/rule.h"
 
 namespace tactus::spec {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-v1::JobSpec TextSpec() {
-  v1::JobSpec spec;
-  spec.set_name("shakespeare");
-  spec.mutable_model()->set_builtin("bytes-lm");
-  spec.mutable_data()->set_text("/corpus.txt");
-  spec.mutable_stop()->set_epochs(2);
-  return spec;
-}
 
 v1::JobSpec ImageSpec() {
   v1::JobSpec spec = TextSpec();
@@ -30,28 +21,10 @@ v1::JobSpec ImageSpec() {
   return spec;
 }
 
-struct Rule {
-  std::string name;
-  std::function<void(v1::JobSpec&)> break_it;
-  std::string field;
-  std::string says;  // part of the description
-};
-
-void PrintTo(const Rule& rule, std::ostream* out) { *out << rule.name; }
-
 class SpecRuleTest : public testing::TestWithParam<Rule> {};
 
 // Each rule, broken alone, gives exactly one violation, of the right field.
-TEST_P(SpecRuleTest, ABrokenRuleIsReportedAtItsField) {
-  v1::JobSpec spec = TextSpec();
-  GetParam().break_it(spec);
-
-  const std::vector<runtime::FieldViolation> violations = SpecViolations(spec);
-
-  ASSERT_EQ(violations.size(), 1u) << spec.DebugString();
-  EXPECT_EQ(violations[0].field, GetParam().field);
-  EXPECT_THAT(violations[0].description, testing::HasSubstr(GetParam().says));
-}
+TEST_P(SpecRuleTest, ABrokenRuleIsReportedAtItsField) { ExpectReportedAtItsField(GetParam()); }
 
 const Rule kNameRules[] = {
     {"NameMissing", [](auto& s) { s.clear_name(); }, "name", "is missing"},
