@@ -121,6 +121,7 @@ class Jobs final : public AgentListener {
     const std::lock_guard lock(mutex_);
     measures_ = on;
     plans_ = reports_ = 0;
+    if (on) delays_.clear();
   }
 
   std::map<std::string, double> Figures() {
@@ -191,7 +192,9 @@ class Run {
     submission.join();
     if (!trains) return Fail("form all groups");
     Say("training", {{"seconds", Now() - submitted}});
-    Steady();
+    Steady("apart");
+    in_step_ = true;
+    Steady("in-step");
     Saturate();
     return jobs_.broken() == 0 ? 0 : 1;
   }
@@ -240,14 +243,15 @@ class Run {
     return true;
   }
 
-  // One second. The neighbours in number are of one job and far apart in time.
+  // One second. Neighbours in number are of one job. The members of a job end a round together, and
+  // each job at its own time of the second; in step, all jobs end theirs at the second's end.
   void Cycle() {
     jobs_.BeginCycle(++cycle_);
     const double begin = Now();
     const std::uint64_t group = std::max<std::uint64_t>(count_ / job_count_, 1);
     std::vector<std::vector<SimulatedAgent*>> slots(kSlots);
     for (std::uint64_t i = 0; i < count_; ++i) {
-      const std::uint64_t place = i % group * job_count_ + i / group;
+      const std::uint64_t place = in_step_ ? i % group * job_count_ + i / group : i;
       slots[place * kSlots / count_ % kSlots].push_back(agents_[i].get());
     }
     for (std::uint64_t slot = 0; slot < kSlots; ++slot) {
@@ -259,19 +263,19 @@ class Run {
     std::this_thread::sleep_for(std::chrono::duration<double>(begin + 1 - Now()));
   }
 
-  void Steady() {
+  void Steady(const std::string& phase) {
     const std::uint64_t rounds = arguments_.Number("rounds", 60);
     for (int i = 0; i < 3; ++i) Cycle();
     jobs_.Measure(true);
     late_ = 0;
-    Say("steady-begin");
+    Say(phase + "-begin");
     const double begin = Now();
     for (std::uint64_t i = 0; i < rounds; ++i) Cycle();
     const double took = Now() - begin;
     std::map<std::string, double> figures = jobs_.Figures();
     figures["reports_per_second"] = figures["reports"] / took;
     figures["late"] = late_;
-    Say("steady-end", figures);
+    Say(phase + "-end", figures);
     jobs_.Measure(false);
   }
 
@@ -301,6 +305,7 @@ class Run {
   std::vector<std::unique_ptr<SimulatedAgent>> agents_;
   std::vector<std::unique_ptr<agent::v1::AgentSession::Stub>> stubs_;
   std::uint64_t cycle_ = 0;
+  bool in_step_ = false;
   double late_ = 0;  // [s] by which a second's last turn came too late, at most
 };
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -40,10 +39,6 @@ std::uint64_t OrdinalOf(JobId job, WorkerId worker) {
   if (worker.value < kWideIds) return worker.value - (job.value - 1) * kShortIds - 1;
   return worker.value - kWideIds - (job.value << kWideShift);
 }
-
-// What makes two jobs ask for the same devices.
-using Requirement =
-    std::tuple<DeviceKind, std::map<std::string, std::string>, std::vector<std::string>>;
 
 // What a worker says frees no device: that it is gone is said apart.
 bool Frees(const Event& event) { return !std::holds_alternative<WorkerSaid>(event); }
@@ -98,16 +93,16 @@ std::vector<const JobRecord*> Cluster::Jobs() const {
   return records;
 }
 
-std::optional<JobId> Cluster::QueueHead() const {
-  return waiting_.empty() ? std::nullopt : std::optional(waiting_.begin()->second);
-}
+std::optional<JobId> Cluster::QueueHead() const { return waiting_.First(); }
 
 void Cluster::Handle(const JobSubmitted& event, Turn turn) {
   if (jobs_.contains(event.record.id)) return;
   JobController& job = Add(event.record);
-  const Ticket ticket{-std::int64_t{job.record().settings.priority}, job.record().id};
-  const bool first = waiting_.empty() || ticket < *waiting_.begin();
-  job.Submit(first ? WaitReason(job.record().settings) : kBehindOthers, turn);
+  const JobRecord& record = job.record();
+  const std::optional<JobId> head = waiting_.First();
+  const bool first =
+      !head || ComesBefore(record.settings, record.id, jobs_.at(*head)->record().settings, *head);
+  job.Submit(first ? WaitReason(record.settings) : kBehindOthers, turn);
   RejectUnknownPolicy(job, turn);
   File(job);
 }
@@ -246,15 +241,10 @@ bool Cluster::RejectUnknownPolicy(JobController& job, Turn turn) {
 // Puts the job where its state belongs.
 void Cluster::File(JobController& job) {
   const JobRecord& record = job.record();
-  if (const auto old = tickets_.find(record.id); old != tickets_.end()) {
-    waiting_.erase(old->second);
-    tickets_.erase(old);
-  }
+  waiting_.Remove(record.id);
   active_.erase(record.id);
   if (record.state == JobState::kQueued) {
-    const Ticket ticket{-std::int64_t{record.settings.priority}, record.id};
-    waiting_.insert(ticket);
-    tickets_[record.id] = ticket;
+    waiting_.Put(record.id, record.settings);
   } else if (record.state != JobState::kPaused) {
     active_[record.id] = &job;
   }
@@ -323,19 +313,15 @@ ScheduleView Cluster::View(Instant now) {
   if (now - head_since_ >= JobDeadlines{}.lend) view.patient = head_;
   for (const auto& [id, job] : active_) view.groups.push_back(Grouped(*job, now));
   const bool settled = now - joined_ >= JobDeadlines{}.lend;
-  std::map<Requirement, std::size_t> attainable;
   aside_.clear();
-  for (const auto& [order, id] : waiting_) {
-    if (view.waiting.size() == kWaitingLookedAt) break;
-    const JobSettings& settings = jobs_.at(id)->record().settings;
-    const auto [known, fresh] = attainable.try_emplace(
-        Requirement{settings.device, settings.selector, settings.tolerations});
-    if (fresh) known->second = Attainable(view, settings);
-    if (settled && known->second < settings.workers_min) {
-      aside_.insert(id);
-    } else {
-      view.waiting.push_back({.job = id, .settings = &settings});
-    }
+  const auto servable = [&](JobId first) {
+    const JobSettings& settings = jobs_.at(first)->record().settings;
+    const bool would_do = !settled || Attainable(view, settings) >= settings.workers_min;
+    if (!would_do) aside_.insert(first);
+    return would_do;
+  };
+  for (const JobId id : waiting_.Front(kWaitingLookedAt, servable)) {
+    view.waiting.push_back({.job = id, .settings = &jobs_.at(id)->record().settings});
   }
   return view;
 }
@@ -366,11 +352,17 @@ GroupedJob Cluster::Grouped(const JobController& job, Instant now) const {
 }
 
 void Cluster::ExplainWaits(const Schedule& schedule, Turn turn) {
-  for (std::size_t looked_at = 0; const auto& [order, id] : waiting_) {
-    if (looked_at++ == kWaitingLookedAt) break;
+  std::map<JobId, std::string> reasons;  // by the first job of a need
+  for (const JobId id : waiting_.Front(kWaitingLookedAt)) {
     JobController& job = *jobs_.at(id);
-    const bool first = id == schedule.head || aside_.contains(id);
-    job.ExplainWait(first ? WaitReason(job.record().settings) : kBehindOthers, turn);
+    const JobId alike = waiting_.FirstAlike(id);
+    if (id != schedule.head && !aside_.contains(alike)) {
+      job.ExplainWait(kBehindOthers, turn);
+      continue;
+    }
+    std::string& reason = reasons[alike];
+    if (reason.empty()) reason = WaitReason(job.record().settings);
+    job.ExplainWait(reason, turn);
   }
 }
 

@@ -19,6 +19,7 @@
 #include "coordinator/job/membership.h"
 #include "coordinator/job/records.h"
 #include "coordinator/job/schedule.h"
+#include "coordinator/job/waiting_line.h"
 
 namespace tactus::job {
 
@@ -86,18 +87,15 @@ class Cluster {
   void Retire();
   void PlanWake(Turn turn);
 
-  // The queue's order: priority, the highest first, then id.
-  using Ticket = std::pair<std::int64_t, JobId>;
-
   const WallTime wall_offset_;
   Membership membership_;
   std::map<JobId, std::unique_ptr<JobController>> jobs_;
   // Of jobs_: those in the queue, and those that are neither there nor paused.
-  std::set<Ticket> waiting_;
-  std::map<JobId, Ticket> tickets_;  // the inverse of waiting_
+  WaitingLine waiting_;
   std::map<JobId, JobController*> active_;
   Instant joined_{};                   // the last node did
-  std::set<JobId> aside_;              // as last scheduled: all devices that are there would not do
+  std::set<JobId> aside_;              // as last scheduled, the first of each need that all devices
+                                       // that are there would not do for
   JobId head_{};                       // the first that could not start, as last scheduled; 0: none
   Instant head_since_{};               // it is
   std::optional<Instant> reschedule_;  // what depends on time alone is to be looked at again then

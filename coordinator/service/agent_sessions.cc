@@ -99,10 +99,12 @@ AgentSessions::Session* AgentSessions::Admit(const std::string& node) {
       return entry.second->lost && entry.second->stream == nullptr;
     });
     if (gone == sessions_.end()) return nullptr;
+    std::erase(roll_, gone->second.get());
     sessions_.erase(gone);
   }
   auto session = std::make_unique<Session>();
   session->node = node;
+  roll_.push_back(session.get());
   return (sessions_[node] = std::move(session)).get();
 }
 
@@ -242,13 +244,10 @@ void AgentSessions::Pump(Session& session, bool acknowledge) {
   session.stream->Send(message);
 }
 
-std::vector<AgentSessions::Session*> AgentSessions::Of(const Part& part) const {
-  const std::size_t begin = sessions_.size() * part.index / part.count;
-  const std::size_t end = sessions_.size() * (part.index + 1) / part.count;
-  std::vector<Session*> sessions;
-  auto next = std::next(sessions_.begin(), static_cast<std::ptrdiff_t>(begin));
-  for (std::size_t i = begin; i < end; ++i, ++next) sessions.push_back(next->second.get());
-  return sessions;
+std::span<AgentSessions::Session* const> AgentSessions::Of(const Part& part) const {
+  const std::size_t begin = roll_.size() * part.index / part.count;
+  const std::size_t end = roll_.size() * (part.index + 1) / part.count;
+  return std::span(roll_).subspan(begin, end - begin);
 }
 
 void AgentSessions::Beat(const Part& part) {

@@ -7,7 +7,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -82,7 +84,7 @@ class AgentSessions {
   // The stream is gone. The session waits for another until it is given up.
   void Closed(AgentStream* stream);
 
-  // Sessions by name in `count` parts of about one size, so that ten thousand acknowledgements do
+  // Sessions in `count` parts of about one size, so that ten thousand acknowledgements do
   // not leave at once.
   struct Part {
     std::size_t index = 0;  // < count
@@ -100,13 +102,13 @@ class AgentSessions {
 
   std::vector<NodeView> Nodes() const;  // by name
 
-  // [s] since the node was last heard, for nodes of the part that are not given up; by name.
+  // [s] since the node was last heard, for nodes of the part that are not given up.
   std::vector<std::pair<std::string, double>> Silences(Instant now, const Part& part) const;
 
  private:
   struct Session;
 
-  std::vector<Session*> Of(const Part& part) const;
+  std::span<Session* const> Of(const Part& part) const;
   Session* Find(const AgentStream* stream);
   Session* Admit(const std::string& node);
   void Attach(Session& session, const std::shared_ptr<AgentStream>& stream,
@@ -121,8 +123,9 @@ class AgentSessions {
   const Emit emit_;
   TakeLog take_log_ = [](const std::string&, const agent::v1::LogLines&) {};
   std::map<std::string, std::unique_ptr<Session>>
-      sessions_;                                    // by node; never removed while not lost
-  std::map<const AgentStream*, Session*> streams_;  // those attached
+      sessions_;                // by node; never removed while not lost
+  std::vector<Session*> roll_;  // all of them, in the order in which they came
+  std::unordered_map<const AgentStream*, Session*> streams_;  // those attached
 };
 
 }  // namespace tactus::service
