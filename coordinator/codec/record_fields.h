@@ -260,6 +260,7 @@ void Fields(auto& archive, Of<job::JobRecord> auto& record) {
   archive("newest_plan", record.newest_plan);
   archive("cancel_reason", record.cancel_reason);
   archive("discard", record.discard);
+  archive("cancel_grace", record.cancel_grace);
   archive("ending", record.ending);
   archive("suspension", record.suspension);
   archive("checkpoint", record.checkpoint);

@@ -385,14 +385,17 @@ std::string Cluster::WaitReason(const JobSettings& settings) const {
   for (const FreeDevice& device : membership_.Free()) {
     if (Accepts(settings, device.kind, *device.traits, membership_.Standard())) ++free;
   }
-  std::size_t known = 0;
+  std::size_t known = 0, cordoned = 0;
   for (const auto& [name, node] : membership_.nodes()) {
     for (const DeviceRecord& device : node.devices) {
-      if (Accepts(settings, device.kind, node.traits, membership_.Standard())) ++known;
+      if (!Accepts(settings, device.kind, node.traits, membership_.Standard())) continue;
+      ++known;
+      if (node.cordoned) ++cordoned;
     }
   }
   std::string reason = "needs " + DeviceCount(settings.workers_min, settings.device) + "; " +
                        std::to_string(free) + " free";
+  if (cordoned > 0) reason += ", " + std::to_string(cordoned) + " on cordoned nodes";
   if (known < settings.workers_min) {
     const bool picky = !settings.selector.empty() || !settings.tolerations.empty();
     reason += ", " + std::to_string(known) + (picky ? " known that fit its selector" : " known");

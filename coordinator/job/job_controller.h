@@ -188,7 +188,6 @@ class JobController {
   bool awaiting_return_ = false;           // after a restart
   std::optional<Instant> deadline_;        // of the present state; OnDeadline knows which
   Duration limit_{};                       // that deadline_ stands for, for people
-  std::optional<Duration> grace_;          // of a cancel, as the user said
   std::optional<Instant> training_since_;  // the present group's first report
   Instant heard_{};                        // the last report came
   bool stall_suspected_ = false;           // none came in time since

@@ -81,7 +81,7 @@ void JobController::Cancel(const JobCancelled& event, Turn turn) {
   if (finishing && !event.discard) return;  // it is on its way to a result already
   record_.cancel_reason = event.reason.empty() ? "cancelled" : event.reason;
   record_.discard = event.discard;
-  grace_ = event.grace;
+  record_.cancel_grace = event.grace;
   if (!training) {
     if (!event.discard && record_.checkpoint) record_.result = CheckpointResult();
     record_.suspension.reset();
@@ -111,7 +111,7 @@ ResultRecord JobController::CheckpointResult() const {
 
 void JobController::AskToStop(Turn turn) {
   const Duration standard = record_.discard ? deadlines_.discard : deadlines_.cancel;
-  limit_ = grace_.value_or(standard);
+  limit_ = record_.cancel_grace.value_or(standard);
   deadline_ = turn.now + limit_;
   const bool suspend = record_.suspension.has_value();
   SendToAll(StopMessage{.reason = suspend ? record_.suspension->reason : record_.cancel_reason,

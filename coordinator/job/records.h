@@ -196,6 +196,7 @@ struct JobRecord {
   policies::Plan newest_plan{};  // the newest decided; on its way while progress.plan is older
   std::string cancel_reason{};   // empty: nobody cancelled it
   bool discard = false;          // cancelled without a result
+  std::optional<Duration> cancel_grace{};  // for a result; unset: as JobDeadlines
   EndingRecord ending{};
   std::optional<Suspension> suspension{};        // while SUSPENDING
   std::optional<CheckpointRecord> checkpoint{};  // the newest

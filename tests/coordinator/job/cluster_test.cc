@@ -97,6 +97,7 @@ TEST_F(ClusterTest, ADrainedNodeIsLeftAndGetsNoWorkersUntilItIsUncordoned) {
   EXPECT_EQ(Only<PersistNode>(drained).at(0).node.name, "a");
   EXPECT_THAT(Stopped(drained), ElementsAre(WorkerId{1}));
   EXPECT_THAT(Started(Step(WorkerExited{.worker = WorkerId{1}})), IsEmpty());
+  EXPECT_EQ(cluster_.Find(JobId{1})->state_reason, "needs 1 device; 0 free, 1 on cordoned nodes");
   EXPECT_THAT(Started(Step(NodeMarked{{.name = "a"}})), ElementsAre("alpha-1@a/cpu:0"));
 }
 

@@ -252,6 +252,21 @@ TEST(JobRecoveryTest, ACancelledJobIsStillCancelledAfterwards) {
   EXPECT_EQ(rig.record().state_reason, "enough");
 }
 
+TEST(JobRecoveryTest, ACancelKeepsTheGraceThatTheUserGave) {
+  Rig rig;
+  rig.ToRunning();
+  rig.Step(JobCancelled{.job = JobId{1}, .reason = "enough", .grace = std::chrono::seconds(7)});
+  rig.Restart();
+  rig.Rejoin("a", 2, {WorkerId{1}, WorkerId{2}});
+  rig.Rejoin("b", 1, {WorkerId{3}});
+
+  rig.StepAt(rig.seconds() + 6, Ticked{});
+  EXPECT_EQ(rig.record().state, JobState::kStopping);
+  rig.StepAt(rig.seconds() + 1, Ticked{});
+
+  EXPECT_EQ(rig.record().state, JobState::kCancelled);
+}
+
 TEST(JobRecoveryTest, ACancelThatComesTooEarlyIsSentWhenAllAreBack) {
   Rig rig;
   rig.ToRunning();

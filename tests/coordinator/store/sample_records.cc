@@ -235,6 +235,7 @@ job::JobRecord FullJob() {
       .newest_plan = {.version = 9, .batch_sizes = {3, 0, 5}, .reason = "speeds changed"},
       .cancel_reason = "by hand",
       .discard = true,
+      .cancel_grace = std::chrono::seconds(7),
       .ending = FullEnding(),
       .suspension = job::Suspension{.pause = true, .reason = Binary("by hand"), .secured = true},
       .checkpoint = job::CheckpointRecord{.sha256 = HashOf('a'), .size_bytes = 77, .rounds = 99},
@@ -310,6 +311,7 @@ void ExpectEqual(const job::JobRecord& found, const job::JobRecord& expected) {
   EXPECT_EQ(found.newest_plan, expected.newest_plan);
   EXPECT_EQ(found.cancel_reason, expected.cancel_reason);
   EXPECT_EQ(found.discard, expected.discard);
+  EXPECT_EQ(found.cancel_grace, expected.cancel_grace);
   ExpectEqual(found.ending, expected.ending);
   ExpectEqualSuspensions(found, expected);
   ASSERT_EQ(found.result.has_value(), expected.result.has_value());
