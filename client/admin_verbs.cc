@@ -116,7 +116,7 @@ ExitCode CheckIntegrity(const IntegrityCommand& command, api::Client& client,
   } else {
     for (const std::string& problem : found->problems()) screen.Print(Printable(problem) + "\n");
     const std::string looked =
-        FormatCount(found->jobs()) + " jobs and " + FormatCount(found->blobs()) + " blobs";
+        CountOf(found->jobs(), "job") + " and " + CountOf(found->blobs(), "blob");
     if (found->problems().empty()) screen.Print(looked + " are sound\n");
   }
   return found->problems().empty() ? ExitCode::kOk : ExitCode::kGeneric;

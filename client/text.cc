@@ -32,6 +32,10 @@ std::string FormatCount(std::uint64_t count) {
   return digits;
 }
 
+std::string CountOf(std::uint64_t count, std::string_view noun) {
+  return FormatCount(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
 std::string FormatRate(double per_second) {
   if (!std::isfinite(per_second)) return "-";
   if (per_second >= 99.95 && per_second < 1e18) {

@@ -28,7 +28,9 @@ struct Arguments {
 
 void Declare(CLI::App& app, Arguments& arguments) {
   app.set_version_flag("--version", std::string("tactus-coordinator ") + TACTUS_VERSION);
-  app.set_config("--config", "", "File with these options, one `name = value` a line");
+  app.set_config("--config", "",
+                 "File with these options, one `name = value` a line; the strongest of flag, file, "
+                 "environment and default counts");
   app.add_option("--listen", arguments.server.listen,
                  "Address of the API, host:port; port 0: a free one")
       ->envname("TACTUS_LISTEN")

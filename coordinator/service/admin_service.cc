@@ -1,19 +1,12 @@
 #include "coordinator/service/admin_service.h"
 
-#include <set>
-#include <utility>
-#include <vector>
-
 #include "coordinator/service/backup_call.h"
 #include "coordinator/service/calls.h"
+#include "coordinator/service/integrity_call.h"
 #include "runtime/status.h"
 
 namespace tactus::service {
 namespace {
-
-constexpr int kPage = 1000;
-// Lines of an answer; the last one says how many more there are.
-constexpr int kProblemsMax = 1000;
 
 absl::Status Admitted(const std::string& peer) {
   if (IsLocal(peer)) return absl::OkStatus();
@@ -21,42 +14,6 @@ absl::Status Admitted(const std::string& peer) {
       absl::PermissionDeniedError("admin: found a call from " + peer +
                                   ", allowed are calls from the coordinator's own machine"),
       {.reason = "NOT_LOCAL"});
-}
-
-void AddProblem(const std::string& problem, v1::CheckIntegrityResponse& response) {
-  if (response.problems_size() < kProblemsMax) response.add_problems(problem);
-}
-
-// Storage thread. Reads every job once more, to say how many there are.
-absl::Status CheckStore(store::Store& store, v1::CheckIntegrityResponse& response) {
-  const absl::StatusOr<std::vector<std::string>> problems = store.CheckIntegrity();
-  if (!problems.ok()) return problems.status();
-  for (const std::string& problem : *problems) AddProblem(problem, response);
-  store::JobQuery query = {.page_size = kPage};
-  do {
-    const absl::StatusOr<store::Page<job::JobRecord>> page = store.ListJobs(query);
-    if (!page.ok()) {
-      AddProblem("jobs: cannot be listed: " + std::string(page.status().message()), response);
-      break;
-    }
-    response.set_jobs(response.jobs() + page->items.size());
-    query.page_token = page->next;
-  } while (!query.page_token.empty());
-  return absl::OkStatus();
-}
-
-// Files' thread.
-void CheckBlobs(const BlobStore& blobs, const std::set<std::string>& used,
-                v1::CheckIntegrityResponse& response) {
-  for (const std::string& sha256 : used) {
-    response.set_blobs(response.blobs() + 1);
-    const absl::StatusOr<BlobStore::State> state = blobs.Find(sha256);
-    if (state.ok() && state->complete) continue;
-    AddProblem("blob " + sha256 + ": " +
-                   (state.ok() ? "is named by a job and not there"
-                               : std::string(state.status().message())),
-               response);
-  }
 }
 
 }  // namespace
@@ -68,9 +25,15 @@ bool IsLocal(const std::string& peer) {
          peer.starts_with("ipv6:%5B::ffff:127.");
 }
 
+absl::Status AdminService::UnderWay() {
+  return runtime::WithReason(
+      absl::UnavailableError("admin: another copy of the database is being made or looked through"),
+      {.reason = "BACKUP_UNDER_WAY"});
+}
+
 grpc::ServerWriteReactor<v1::BackupChunk>* AdminService::Backup(
     grpc::CallbackServerContext* context, const v1::BackupRequest*) {
-  return StartBackup(around_, Admitted(context->peer()), backing_up_);
+  return StartBackup(around_, context, Admitted(context->peer()), busy_);
 }
 
 grpc::ServerUnaryReactor* AdminService::CheckIntegrity(grpc::CallbackServerContext* context,
@@ -83,15 +46,7 @@ grpc::ServerUnaryReactor* AdminService::CheckIntegrity(grpc::CallbackServerConte
     call.Finish(admitted);
     return call.reactor();
   }
-  around_.storage.Post([this, call, response] {
-    const absl::Status checked = CheckStore(around_.store, *response);
-    const absl::StatusOr<std::vector<std::string>> used = around_.store.BlobsInUse();
-    if (!checked.ok() || !used.ok()) return call.Finish(checked.ok() ? used.status() : checked);
-    around_.files.Post([this, call, response, used = *used] {
-      CheckBlobs(around_.blobs, {used.begin(), used.end()}, *response);
-      call.Finish(absl::OkStatus());
-    });
-  });
+  StartIntegrityCheck(around_, context, call, response, busy_);
   return call.reactor();
 }
 

@@ -22,28 +22,33 @@ class AdminService final : public v1::Admin::CallbackService {
   struct Surroundings {
     runtime::ControlThread& storage;
     runtime::ControlThread& files;
+    runtime::ControlThread& inspection;  // where copies of the database are looked through
     store::Store& store;
     BlobStore& blobs;
     runtime::CoordinatorMetrics& metrics;
     const std::string& state_folder;
   };
-  // True while a backup is under way; the service and the call share it.
+  // In the state folder, while a copy of the database is made or looked through.
+  static constexpr char kCopy[] = "copy.tmp";
+  // True while there is a copy; the service and the call share it.
   using Busy = std::shared_ptr<std::atomic<bool>>;
 
   explicit AdminService(const Surroundings& surroundings) : around_(surroundings) {}
 
-  // One at a time: a second one is told to try again. While it copies the database nothing is
-  // written to it.
+  // One copy at a time: whoever needs another is told to try again. The database goes on being
+  // written meanwhile.
   grpc::ServerWriteReactor<v1::BackupChunk>* Backup(grpc::CallbackServerContext* context,
                                                     const v1::BackupRequest* request) override;
-  // While it looks through the database nothing is written to it.
   grpc::ServerUnaryReactor* CheckIntegrity(grpc::CallbackServerContext* context,
                                            const v1::CheckIntegrityRequest* request,
                                            v1::CheckIntegrityResponse* response) override;
 
+  // What a call is refused with while there is a copy.
+  static absl::Status UnderWay();
+
  private:
   const Surroundings around_;
-  const Busy backing_up_ = std::make_shared<std::atomic<bool>>(false);
+  const Busy busy_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 // True for a caller on this machine, by its name as gRPC has it: "ipv4:127.0.0.1:5000",

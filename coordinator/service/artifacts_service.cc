@@ -9,7 +9,8 @@ namespace {
 class UploadBlobCall final : public ReceivingCall<v1::UploadBlobRequest> {
  public:
   UploadBlobCall(const FileSurroundings& surroundings, v1::Blob* response)
-      : ReceivingCall(surroundings, "Artifacts/UploadBlob"), response_(response) {}
+      : ReceivingCall(surroundings, Transfer::kClientUpload, "Artifacts/UploadBlob"),
+        response_(response) {}
 
  private:
   void Opened(const v1::UploadBlobRequest& first) override {
@@ -33,8 +34,8 @@ class UploadBlobCall final : public ReceivingCall<v1::UploadBlobRequest> {
 
 class DownloadBlobCall final : public SendingCall<v1::BlobChunk> {
  public:
-  explicit DownloadBlobCall(const FileSurroundings& surroundings)
-      : SendingCall(surroundings, "Artifacts/DownloadBlob") {}
+  DownloadBlobCall(const FileSurroundings& surroundings, grpc::CallbackServerContext* context)
+      : SendingCall(surroundings, context, "Artifacts/DownloadBlob") {}
 
   void Start(const v1::DownloadBlobRequest& request) {
     Hold();
@@ -66,14 +67,14 @@ grpc::ServerUnaryReactor* ArtifactsService::GetBlob(grpc::CallbackServerContext*
 
 grpc::ServerReadReactor<v1::UploadBlobRequest>* ArtifactsService::UploadBlob(
     grpc::CallbackServerContext*, v1::Blob* response) {
-  const auto call = std::make_shared<UploadBlobCall>(around_, response);
+  const auto call = MakeFileCall<UploadBlobCall>(around_, response);
   call->Begin();
   return call.get();
 }
 
 grpc::ServerWriteReactor<v1::BlobChunk>* ArtifactsService::DownloadBlob(
-    grpc::CallbackServerContext*, const v1::DownloadBlobRequest* request) {
-  const auto call = std::make_shared<DownloadBlobCall>(around_);
+    grpc::CallbackServerContext* context, const v1::DownloadBlobRequest* request) {
+  const auto call = MakeFileCall<DownloadBlobCall>(around_, context);
   call->Start(*request);
   return call.get();
 }

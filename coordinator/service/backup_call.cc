@@ -1,44 +1,38 @@
 #include "coordinator/service/backup_call.h"
 
-#include <unistd.h>
-
-#include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "coordinator/service/artifacts.h"
 #include "coordinator/service/calls.h"
+#include "coordinator/service/store_copying.h"
 #include "runtime/status.h"
 
 namespace tactus::service {
 namespace {
 
 constexpr std::size_t kChunkBytesMax = 1u << 20;
-// In the state folder. It is there for as long as it takes to write it: the name is taken away once
-// the copy is open, so that a crash leaves at most one.
-constexpr char kCopy[] = "backup.tmp";
 
 // Copies on the storage thread, sends on the files' thread.
 class BackupCall final : public grpc::ServerWriteReactor<v1::BackupChunk>,
                          public std::enable_shared_from_this<BackupCall> {
  public:
-  BackupCall(const AdminService::Surroundings& surroundings, AdminService::Busy busy)
-      : around_(surroundings), busy_(std::move(busy)) {}
-
-  ~BackupCall() override {
-    if (copying_) *busy_ = false;
-  }
+  BackupCall(const AdminService::Surroundings& surroundings, grpc::CallbackServerContext* context,
+             AdminService::Busy busy)
+      : around_(surroundings), context_(context), busy_(std::move(busy)) {}
 
   void Start(const absl::Status& admitted) {
     self_ = shared_from_this();
     if (!admitted.ok()) return End(admitted);
     copying_ = !busy_->exchange(true);
-    if (!copying_) {
-      return End(runtime::WithReason(absl::UnavailableError("backup: another one is under way"),
-                                     {.reason = "BACKUP_UNDER_WAY"}));
-    }
-    around_.storage.Post([self = self_] { self->Copy(); });
+    if (!copying_) return End(AdminService::UnderWay());
+    CopyStore({.storage = around_.storage,
+               .store = around_.store,
+               .path = Path(),
+               .cancelled = [self = self_] { return self->context_->IsCancelled(); }},
+              [self = self_](const absl::Status& copied) { self->OnCopied(copied); });
   }
 
   void OnWriteDone(bool ok) override {
@@ -50,14 +44,13 @@ class BackupCall final : public grpc::ServerWriteReactor<v1::BackupChunk>,
   void OnDone() override { const std::shared_ptr<BackupCall> last = std::move(self_); }
 
  private:
-  // The storage thread makes one copy at a time, and each loses its name before the next begins.
-  void Copy() {
-    const std::string path = around_.state_folder + "/" + kCopy;
-    ::unlink(path.c_str());
-    const absl::Status copied = around_.store.Backup(path);
-    auto reader = ArtifactReader::Open(around_.state_folder, kCopy);
-    ::unlink(path.c_str());
+  std::string Path() const { return around_.state_folder + "/" + AdminService::kCopy; }
+
+  // The copy loses its name once it is open, so that a crash leaves at most one.
+  void OnCopied(const absl::Status& copied) {
     if (!copied.ok()) return End(copied);
+    auto reader = ArtifactReader::Open(around_.state_folder, AdminService::kCopy);
+    RemoveCopy(Path());
     if (!reader.ok()) return End(reader.status());
     reader_.emplace(*std::move(reader));
     around_.files.Post([self = shared_from_this()] { self->SendNext(); });
@@ -71,11 +64,14 @@ class BackupCall final : public grpc::ServerWriteReactor<v1::BackupChunk>,
   }
 
   void End(const absl::Status& status) {
+    reader_.reset();
+    if (copying_) *busy_ = false;
     CountCall(around_.metrics, "Admin/Backup", status);
     Finish(runtime::ToGrpc(status));
   }
 
   const AdminService::Surroundings around_;
+  grpc::CallbackServerContext* const context_;  // alive until OnDone
   const AdminService::Busy busy_;
   bool copying_ = false;                  // this call set busy_; constant after Start
   std::shared_ptr<BackupCall> self_;      // gRPC's share, until OnDone
@@ -86,9 +82,9 @@ class BackupCall final : public grpc::ServerWriteReactor<v1::BackupChunk>,
 }  // namespace
 
 grpc::ServerWriteReactor<v1::BackupChunk>* StartBackup(
-    const AdminService::Surroundings& surroundings, const absl::Status& admitted,
-    const AdminService::Busy& busy) {
-  const auto call = std::make_shared<BackupCall>(surroundings, busy);
+    const AdminService::Surroundings& surroundings, grpc::CallbackServerContext* context,
+    const absl::Status& admitted, const AdminService::Busy& busy) {
+  const auto call = std::make_shared<BackupCall>(surroundings, context, busy);
   call->Start(admitted);
   return call.get();
 }

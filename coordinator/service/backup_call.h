@@ -15,7 +15,7 @@ namespace tactus::service {
 // Streams a copy of the database to the caller; an error in `admitted` ends the call with it. The
 // call owns itself.
 grpc::ServerWriteReactor<v1::BackupChunk>* StartBackup(
-    const AdminService::Surroundings& surroundings, const absl::Status& admitted,
-    const AdminService::Busy& busy);
+    const AdminService::Surroundings& surroundings, grpc::CallbackServerContext* context,
+    const absl::Status& admitted, const AdminService::Busy& busy);
 
 }  // namespace tactus::service

@@ -88,9 +88,10 @@ absl::StatusOr<BlobWriter> BlobStore::Write(const Upload& upload) {
   if (!upload.sha256.empty() && SizeOf(PathOf(upload.sha256))) {
     Touch(PathOf(upload.sha256));
     writer.complete_ = true;
+    Hold(upload.sha256);
     return writer;
   }
-  if (writers_.size() >= kWritersMax) {
+  if (writers_.size() >= kWritersMax && !writers_.contains(upload.sha256)) {
     return absl::ResourceExhaustedError("upload: " + std::to_string(kWritersMax) +
                                         " uploads are under way; try again later");
   }
@@ -145,10 +146,31 @@ std::size_t BlobStore::Sweep(const std::set<std::string>& used, job::WallTime no
     if (prefix.size() != 2) continue;
     for (const std::string& sha256 : NamesIn(folder_ + "/" + prefix)) {
       const std::string path = folder_ + "/" + prefix + "/" + sha256;
-      if (!used.contains(sha256) && OlderThan(path, limit)) removed += ::unlink(path.c_str()) == 0;
+      if (used.contains(sha256) || held_.contains(sha256)) continue;
+      if (OlderThan(path, limit)) removed += ::unlink(path.c_str()) == 0;
     }
   }
   return removed;
+}
+
+std::set<std::string> BlobStore::Remove(const std::set<std::string>& unnamed, job::WallTime since) {
+  std::set<std::string> left;
+  for (const std::string& sha256 : unnamed) {
+    const std::string path = PathOf(sha256);
+    if (!SizeOf(path)) continue;
+    if (held_.contains(sha256) || !OlderThan(path, since)) {
+      left.insert(sha256);
+    } else {
+      ::unlink(path.c_str());
+    }
+  }
+  return left;
+}
+
+void BlobStore::LetGo(const std::string& sha256) {
+  Touch(PathOf(sha256));
+  const auto held = held_.find(sha256);
+  if (--held->second == 0) held_.erase(held);
 }
 
 BlobWriter::BlobWriter(BlobWriter&& other) noexcept
@@ -161,7 +183,9 @@ BlobWriter::BlobWriter(BlobWriter&& other) noexcept
       file_(std::move(other.file_)) {}
 
 BlobWriter::~BlobWriter() {
-  if (store_ == nullptr || !file_.has_value() || !CheckTurn().ok()) return;
+  if (store_ == nullptr) return;
+  if (complete_) store_->LetGo(upload_.sha256);
+  if (!file_.has_value() || !CheckTurn().ok()) return;
   store_->writers_.erase(name_);
   if (upload_.sha256.empty()) file_->Remove();
 }
@@ -215,6 +239,8 @@ absl::StatusOr<std::string> BlobWriter::Commit() {
   store_->writers_.erase(name_);
   file_.reset();
   complete_ = true;
+  upload_.sha256 = sha256;
+  store_->Hold(sha256);
   return sha256;
 }
 

@@ -60,18 +60,26 @@ class BlobStore {
   // them for kUnusedAge before `now`, the time of day. Returns how many.
   std::size_t Sweep(const std::set<std::string>& used, job::WallTime now);
 
+  // Removes these blobs, which nobody named at `since`, the time of day. Returns those that stay
+  // for now: a writer holds them, or they were used after `since`.
+  std::set<std::string> Remove(const std::set<std::string>& unnamed, job::WallTime since);
+
  private:
   friend class BlobWriter;
 
   std::string PathOf(const std::string& sha256) const;
   std::string PartialPathOf(const std::string& name) const;
+  void Hold(const std::string& sha256) { ++held_[sha256]; }
+  void LetGo(const std::string& sha256);
 
   const std::string folder_;
   std::map<std::string, std::uint64_t> writers_;  // by the name in partial/: the one that counts
   std::uint64_t last_writer_ = 0;
+  std::map<std::string, std::size_t> held_;  // whole blobs: by how many writers; no zeros
 };
 
-// One attempt to bring a blob. Outlived by its store.
+// One attempt to bring a blob. Outlived by its store. A blob that is whole is not removed while its
+// writer is there, and counts as used when that goes: until then its name is to be durable.
 class BlobWriter {
  public:
   BlobWriter(BlobWriter&& other) noexcept;

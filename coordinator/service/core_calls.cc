@@ -84,12 +84,13 @@ void CoreRunner::LookUp(NewJob job) {
 
 // The core's PersistJob makes the job durable, together with whatever else waits to be written.
 void CoreRunner::Submit(NewJob job, Answer<job::JobRecord> answer) {
-  if (visible_.size() + in_creation_ >= kUnfinishedMax) {
+  const std::size_t limit = around_.unfinished_max;
+  if (visible_.size() + in_creation_ >= limit) {
     return answer(runtime::WithRetry(
         runtime::WithReason(
-            absl::ResourceExhaustedError("jobs: " + std::to_string(kUnfinishedMax) +
+            absl::ResourceExhaustedError("jobs: " + std::to_string(limit) +
                                          " are not over, which is all that are allowed"),
-            {.reason = "QUEUE_FULL", .metadata = {{"limit", std::to_string(kUnfinishedMax)}}}),
+            {.reason = "QUEUE_FULL", .metadata = {{"limit", std::to_string(limit)}}}),
         std::chrono::seconds(60)));
   }
   job::JobRecord record = Named(std::move(job));

@@ -151,13 +151,20 @@ void CoreRunner::DeleteJob(const std::string& id, Answer<job::JobRecord> answer)
       if (!gone.ok()) return answer(std::move(gone));
       around_.files.Post([this, id] { around_.forget_files(id); });
       around_.control.Post([this, gone = *std::move(gone), answer] {
-        history_.Forget(gone.id);
-        requests_.Forget(gone.request_id);
-        waiters_.Gone(gone.id);
+        Forget({{.id = gone.id, .name = gone.name, .request_id = gone.request_id}});
         answer(gone);
       });
     });
   });
+}
+
+void CoreRunner::Forget(const std::vector<store::GoneJob>& gone) {
+  for (const store::GoneJob& job : gone) {
+    history_.Forget(job.id);
+    requests_.Forget(job.request_id);
+    watchers_.End(job.id, NoSuchJob(job.name));
+    waiters_.Gone(job.id);
+  }
 }
 
 // Storage thread.

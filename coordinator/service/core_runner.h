@@ -90,6 +90,7 @@ class CoreRunner {
     // Removes the files of a job that is no more; called on the files' thread.
     std::function<void(const std::string& job)> forget_files;
     tape::TapeRecorder::Options tape{};
+    std::size_t unfinished_max = kUnfinishedMax;  // another in tests
   };
 
   explicit CoreRunner(const Surroundings& surroundings);
@@ -160,6 +161,9 @@ class CoreRunner {
   void FindUnfinished(const std::string& id, Answer<job::JobRecord> answer);
 
   // On the control thread only.
+  // Forgets what is kept in memory of jobs that are no more in the store, and ends who waits for
+  // them or watches them.
+  void Forget(const std::vector<store::GoneJob>& gone);
   AgentSessions& sessions() { return sessions_; }
   runtime::ControlThread& control() { return around_.control; }
   // As users see it, while it is not over; null: no such job. Valid until the thread's next task.

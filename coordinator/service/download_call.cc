@@ -24,8 +24,8 @@ std::string HashOf(const job::JobRecord& record, const std::string& path) {
 
 class DownloadCall final : public SendingCall<v1::ArtifactChunk> {
  public:
-  explicit DownloadCall(const FileSurroundings& surroundings)
-      : SendingCall(surroundings, "Jobs/DownloadArtifact") {}
+  DownloadCall(const FileSurroundings& surroundings, grpc::CallbackServerContext* context)
+      : SendingCall(surroundings, context, "Jobs/DownloadArtifact") {}
 
   void Start(const v1::DownloadArtifactRequest& request) {
     Hold();
@@ -62,8 +62,9 @@ class DownloadCall final : public SendingCall<v1::ArtifactChunk> {
 }  // namespace
 
 grpc::ServerWriteReactor<v1::ArtifactChunk>* StartDownload(
-    const FileSurroundings& surroundings, const v1::DownloadArtifactRequest& request) {
-  const auto call = std::make_shared<DownloadCall>(surroundings);
+    const FileSurroundings& surroundings, grpc::CallbackServerContext* context,
+    const v1::DownloadArtifactRequest& request) {
+  const auto call = MakeFileCall<DownloadCall>(surroundings, context);
   call->Start(request);
   return call.get();
 }

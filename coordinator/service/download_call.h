@@ -12,6 +12,7 @@ namespace tactus::service {
 // Streams one file of a job's result, or its newest checkpoint, to the caller. The call owns
 // itself.
 grpc::ServerWriteReactor<v1::ArtifactChunk>* StartDownload(
-    const FileSurroundings& surroundings, const v1::DownloadArtifactRequest& request);
+    const FileSurroundings& surroundings, grpc::CallbackServerContext* context,
+    const v1::DownloadArtifactRequest& request);
 
 }  // namespace tactus::service

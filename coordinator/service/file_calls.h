@@ -14,8 +14,11 @@
 #include "coordinator/service/calls.h"
 #include "coordinator/service/core_runner.h"
 #include "coordinator/service/log_store.h"
+#include "coordinator/service/transfer_slots.h"
 #include "runtime/control_thread.h"
 #include "runtime/metrics.h"
+#include "runtime/now.h"
+#include "runtime/options.h"
 #include "runtime/status.h"
 
 namespace tactus::service {
@@ -26,19 +29,31 @@ struct FileSurroundings {
   runtime::ControlThread& files;  // where files are read and written
   runtime::CoordinatorMetrics& metrics;
   const std::string& state_folder;
-  BlobStore& blobs;  // files' thread
-  LogStore& logs;    // files' thread
+  BlobStore& blobs;          // files' thread
+  LogStore& logs;            // files' thread
+  TransferSlots& transfers;  // files' thread
 };
 
-// Sends one file to the caller. All but gRPC's reactions runs on the files' thread. A call owns
-// itself, from Start of a subclass until OnDone.
+// A call that is destroyed on the files' thread, whoever leaves it last.
+template <typename Call, typename... Arguments>
+std::shared_ptr<Call> MakeFileCall(const FileSurroundings& around, Arguments&&... arguments) {
+  return std::shared_ptr<Call>(
+      new Call(around, std::forward<Arguments>(arguments)...),
+      [&files = around.files](Call* call) { files.Post([last = std::shared_ptr<Call>(call)] {}); });
+}
+
+// Sends one file to the caller. Made by MakeFileCall; all but gRPC's reactions runs on the files'
+// thread. A call owns itself, from Start of a subclass until OnDone. A caller who does not take the
+// next chunk within TransferSlots::Limits::stall is cut off.
 template <typename Chunk>
 class SendingCall : public grpc::ServerWriteReactor<Chunk>,
                     public std::enable_shared_from_this<SendingCall<Chunk>> {
  public:
   void OnWriteDone(bool ok) override {
-    if (!ok) return End(absl::CancelledError("download: the caller left"));
-    around_.files.Post([self = this->shared_from_this()] { self->SendNext(); });
+    around_.files.Post([self = this->shared_from_this(), ok] {
+      self->stall_->Cancel();
+      ok ? self->SendNext() : self->End(absl::CancelledError("download: the caller left"));
+    });
   }
 
   // gRPC's share ends; posted tasks hold theirs. A write that is cancelled comes back as not ok.
@@ -46,15 +61,20 @@ class SendingCall : public grpc::ServerWriteReactor<Chunk>,
 
  protected:
   // `method`: as CountCall has it.
-  SendingCall(const FileSurroundings& surroundings, const char* method)
-      : around_(surroundings), method_(method) {}
+  SendingCall(const FileSurroundings& surroundings, grpc::CallbackServerContext* context,
+              const char* method)
+      : around_(surroundings), context_(context), method_(method) {}
 
   void Hold() { self_ = this->shared_from_this(); }
 
   // Files' thread, once: what is to be sent, or why not.
   void Send(absl::StatusOr<ArtifactReader> reader) {
     if (!reader.ok()) return End(reader.status());
+    absl::StatusOr<TransferSlots::Slot> slot = around_.transfers.Take(Transfer::kDownload);
+    if (!slot.ok()) return End(slot.status());
+    slot_.emplace(*std::move(slot));
     reader_.emplace(*std::move(reader));
+    stall_.emplace(around_.files);
     SendNext();
   }
 
@@ -66,31 +86,38 @@ class SendingCall : public grpc::ServerWriteReactor<Chunk>,
   const FileSurroundings around_;
 
  private:
-  static constexpr std::size_t kChunkBytesMax = 1u << 20;
+  static constexpr std::size_t kChunkBytesMax = 256u << 10;
 
   void SendNext() {
     absl::StatusOr<std::string> bytes = reader_->Read(kChunkBytesMax);
     if (!bytes.ok() || bytes->empty()) return End(bytes.status());
     chunk_.set_data(*std::move(bytes));
+    // Behind the chunk no status would reach the caller. The write comes back as not ok, and until
+    // it does the context is there.
+    stall_->After(around_.transfers.limits().stall, [this] { context_->TryCancel(); });
     this->StartWrite(&chunk_);
   }
 
+  grpc::CallbackServerContext* const context_;
   const char* const method_;
   std::shared_ptr<SendingCall> self_;  // gRPC's share, until OnDone
   // Files' thread:
+  std::optional<TransferSlots::Slot> slot_;
+  std::optional<runtime::Timer> stall_;  // runs while a write is under way
   std::optional<ArtifactReader> reader_;
   Chunk chunk_;  // gRPC reads it while a write is under way
 };
 
-// Takes one file from the caller into the blobs. All but gRPC's reactions runs on the files'
-// thread. A call owns itself, from Begin until OnDone.
+// Takes one file from the caller into the blobs. Made by MakeFileCall; all but gRPC's reactions
+// runs on the files' thread. A call owns itself, from Begin until OnDone. One that is waited for
+// longer than TransferSlots::Limits::stall without a step is ended; what came stays.
 template <typename Request>
 class ReceivingCall : public grpc::ServerReadReactor<Request>,
                       public std::enable_shared_from_this<ReceivingCall<Request>> {
  public:
   void Begin() {
     self_ = this->shared_from_this();
-    this->StartRead(&read_);
+    around_.files.Post([self = self_] { self->Admit(); });
   }
 
   void OnReadDone(bool ok) override {
@@ -102,8 +129,8 @@ class ReceivingCall : public grpc::ServerReadReactor<Request>,
 
  protected:
   // `method`: as CountCall has it.
-  ReceivingCall(const FileSurroundings& surroundings, const char* method)
-      : around_(surroundings), method_(method) {}
+  ReceivingCall(const FileSurroundings& surroundings, Transfer transfer, const char* method)
+      : around_(surroundings), transfer_(transfer), method_(method) {}
 
   // The first message, on the files' thread: answered with Accept, there too, or with End.
   virtual void Opened(const Request& first) = 0;
@@ -126,7 +153,50 @@ class ReceivingCall : public grpc::ServerReadReactor<Request>,
   const FileSurroundings around_;
 
  private:
+  static constexpr std::size_t kDataBytesMax = 1u << 20;
+
+  void Admit() {
+    absl::StatusOr<TransferSlots::Slot> slot = around_.transfers.Take(transfer_);
+    if (!slot.ok()) return End(slot.status());
+    slot_.emplace(*std::move(slot));
+    stall_.emplace(around_.files);
+    ReadOn();
+  }
+
+  // Only the time counts for which the caller is waited for.
+  void ReadOn() {
+    asked_ = runtime::Now();
+    stall_->After(around_.transfers.limits().stall - waited_, [this] { Stalled(); });
+    this->StartRead(&read_);
+  }
+
+  // The read that is under way comes back as not ok once the call is over.
+  void Stalled() {
+    over_ = true;
+    writer_.reset();
+    End(runtime::WithReason(
+        absl::UnavailableError("upload: less than " + std::to_string(TransferSlots::kStepBytes) +
+                               " bytes came within " +
+                               runtime::FormatDuration(around_.transfers.limits().stall) +
+                               "; ask how much has come and go on from there"),
+        {.reason = "UPLOAD_STALLED"}));
+  }
+
   void Received(bool ok) {
+    if (over_) return;
+    stall_->Cancel();
+    waited_ += runtime::Now() - asked_;
+    step_bytes_ += ok ? read_.data().size() : 0;
+    if (step_bytes_ >= TransferSlots::kStepBytes) {
+      step_bytes_ = 0;
+      waited_ = {};
+    }
+    if (ok && read_.data().size() > kDataBytesMax) {
+      return End(runtime::InvalidFields(
+          {{.field = "data",
+            .description = "found " + std::to_string(read_.data().size()) + " bytes, allowed are " +
+                           std::to_string(kDataBytesMax)}}));
+    }
     if (!writer_.has_value()) {
       return ok ? Opened(read_) : End(absl::InvalidArgumentError("upload: is empty"));
     }
@@ -144,7 +214,7 @@ class ReceivingCall : public grpc::ServerReadReactor<Request>,
   void Append() {
     const absl::Status status = writer_->Append(read_.data());
     if (!status.ok()) return End(status);
-    this->StartRead(&read_);
+    ReadOn();
   }
 
   void Complete() {
@@ -153,10 +223,18 @@ class ReceivingCall : public grpc::ServerReadReactor<Request>,
     Kept(*sha256);
   }
 
+  const Transfer transfer_;
   const char* const method_;
   std::shared_ptr<ReceivingCall> self_;  // gRPC's share, until OnDone
   Request read_;                         // gRPC writes it while a read is under way
-  std::optional<BlobWriter> writer_;     // files' thread
+  // Files' thread:
+  std::optional<TransferSlots::Slot> slot_;
+  std::optional<runtime::Timer> stall_;  // runs while a read is under way
+  Instant asked_{};                      // when the latest read began
+  Duration waited_{};                    // for the present step
+  std::size_t step_bytes_ = 0;           // that came of it
+  bool over_ = false;                    // it stalled
+  std::optional<BlobWriter> writer_;     // held until the blob's name is durable; see BlobWriter
 };
 
 }  // namespace tactus::service

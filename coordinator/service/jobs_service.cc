@@ -290,13 +290,13 @@ grpc::ServerWriteReactor<v1::JobEvent>* JobsService::WatchJob(grpc::CallbackServ
 }
 
 grpc::ServerWriteReactor<v1::LogEntry>* JobsService::StreamLogs(
-    grpc::CallbackServerContext*, const v1::StreamLogsRequest* request) {
-  return StartLogs(around_, *request);
+    grpc::CallbackServerContext* context, const v1::StreamLogsRequest* request) {
+  return StartLogs(around_, context, *request);
 }
 
 grpc::ServerWriteReactor<v1::ArtifactChunk>* JobsService::DownloadArtifact(
-    grpc::CallbackServerContext*, const v1::DownloadArtifactRequest* request) {
-  return StartDownload(around_, *request);
+    grpc::CallbackServerContext* context, const v1::DownloadArtifactRequest* request) {
+  return StartDownload(around_, context, *request);
 }
 
 }  // namespace tactus::service

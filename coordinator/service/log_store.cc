@@ -93,10 +93,11 @@ absl::Status AppendTo(const std::string& path, std::string_view bytes) {
   return error == 0 ? absl::OkStatus() : runtime::FileError(error, path, "cannot write");
 }
 
-// The worker of a file "worker-ID.log"; none for other names.
+// The worker of a file "worker-ID.log" or "worker-ID.log.1"; none for other names.
 std::optional<WorkerId> WorkerOf(std::string_view name) {
-  constexpr std::string_view kBegin = "worker-", kEnd = ".log";
+  constexpr std::string_view kBegin = "worker-", kEnd = ".log", kOld = ".1";
   WorkerId worker;
+  if (name.ends_with(kOld)) name.remove_suffix(kOld.size());
   if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) return std::nullopt;
   name.remove_prefix(kBegin.size());
   name.remove_suffix(kEnd.size());
@@ -141,13 +142,15 @@ void LogStore::ReadFolder(const std::string& name, Job& job) const {
   for (std::filesystem::directory_iterator file(FolderOf(name), error), end; !error && file != end;
        file.increment(error)) {
     const std::optional<WorkerId> id = WorkerOf(file->path().filename().string());
-    if (!id.has_value()) continue;
-    const std::string path = file->path().string();
-    Worker& worker = job.workers[*id];
+    if (id.has_value()) job.workers[*id] = {};
+  }
+  // After a crash either of a worker's two files may be there alone.
+  for (auto& [id, worker] : job.workers) {
+    const std::string path = PathOf(name, id);
     worker.end = Mend(path);
+    if (worker.end == 0) worker.end = Mend(path + ".1");
     worker.bytes = BytesOf(path);
     worker.old_bytes = BytesOf(path + ".1");
-    if (worker.end == 0) worker.end = Mend(path + ".1");
     job.bytes += worker.bytes + worker.old_bytes;
   }
   std::ifstream ranks(FolderOf(name) + "/ranks");

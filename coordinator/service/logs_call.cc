@@ -11,6 +11,7 @@
 
 #include "coordinator/service/job_conversion.h"
 #include "coordinator/service/log_position.h"
+#include "runtime/stream_header.h"
 
 namespace tactus::service {
 namespace {
@@ -40,8 +41,9 @@ void KeepTail(std::uint32_t lines, std::vector<LogPiece>& pieces) {
 class LogsCall final : public grpc::ServerWriteReactor<v1::LogEntry>,
                        public std::enable_shared_from_this<LogsCall> {
  public:
-  LogsCall(const FileSurroundings& surroundings, const v1::StreamLogsRequest& request)
-      : around_(surroundings), request_(request) {}
+  LogsCall(const FileSurroundings& surroundings, grpc::CallbackServerContext* context,
+           const v1::StreamLogsRequest& request)
+      : around_(surroundings), context_(context), request_(request) {}
 
   void Start() {
     self_ = shared_from_this();
@@ -134,8 +136,16 @@ class LogsCall final : public grpc::ServerWriteReactor<v1::LogEntry>,
     if (!listens) {
       End(absl::ResourceExhaustedError("logs: " + std::to_string(LogStore::kListenersMax) +
                                        " streams wait for more; try again later"));
+      return false;
     }
-    return listens;
+    if (!around_.logs.closed()) SayOpen();
+    return true;
+  }
+
+  // Tells the caller that the stream is open, since nothing may come of it for long.
+  void SayOpen() {
+    context_->AddInitialMetadata(runtime::kStreamHeader, runtime::kStreamOpen);
+    StartSendInitialMetadata();
   }
 
   // Begins with the last lines of each rank's newest worker.
@@ -210,6 +220,7 @@ class LogsCall final : public grpc::ServerWriteReactor<v1::LogEntry>,
   }
 
   const FileSurroundings around_;
+  grpc::CallbackServerContext* const context_;  // gRPC's, until OnDone
   const v1::StreamLogsRequest request_;
   std::shared_ptr<LogsCall> self_;  // gRPC's share, until OnDone
   // Files' thread:
@@ -230,8 +241,9 @@ class LogsCall final : public grpc::ServerWriteReactor<v1::LogEntry>,
 }  // namespace
 
 grpc::ServerWriteReactor<v1::LogEntry>* StartLogs(const FileSurroundings& surroundings,
+                                                  grpc::CallbackServerContext* context,
                                                   const v1::StreamLogsRequest& request) {
-  const auto call = std::make_shared<LogsCall>(surroundings, request);
+  const auto call = std::make_shared<LogsCall>(surroundings, context, request);
   call->Start();
   return call.get();
 }

@@ -12,6 +12,7 @@ namespace tactus::service {
 // Streams what the workers of a job wrote until all is sent or, with `follow`, until the job is
 // over. The call owns itself.
 grpc::ServerWriteReactor<v1::LogEntry>* StartLogs(const FileSurroundings& surroundings,
+                                                  grpc::CallbackServerContext* context,
                                                   const v1::StreamLogsRequest& request);
 
 }  // namespace tactus::service

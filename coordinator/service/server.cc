@@ -1,5 +1,6 @@
 #include "coordinator/service/server.h"
 
+#include <grpcpp/ext/channelz_service_plugin.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
@@ -9,6 +10,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <utility>
+#include <vector>
 
 #include "coordinator/service/admin_service.h"
 #include "coordinator/service/agent_service.h"
@@ -20,6 +22,8 @@
 #include "coordinator/service/log_sink.h"
 #include "coordinator/service/log_store.h"
 #include "coordinator/service/nodes_service.h"
+#include "coordinator/service/store_copying.h"
+#include "coordinator/service/transfer_slots.h"
 #include "coordinator/service/upkeep.h"
 #include "coordinator/store/store.h"
 #include "runtime/control_thread.h"
@@ -67,7 +71,7 @@ void SetLimits(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
-  // Only reflection uses the synchronous threads.
+  // Only reflection and channelz use the synchronous threads.
   builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
@@ -113,10 +117,15 @@ class ServerImpl final : public Server {
   const runtime::LockFile lock_;
   const std::unique_ptr<store::Store> store_;
   runtime::CoordinatorMetrics metrics_{TACTUS_VERSION};
+  // Of the files' thread, and outliving it: what is posted to it late goes with it.
+  BlobStore blobs_{options_.state_dir + "/blobs"};
+  LogStore logs_{options_.state_dir + "/jobs"};
+  TransferSlots transfers_{options_.transfers};
   runtime::ControlThread control_;
   runtime::ControlThread storage_;
   runtime::ControlThread tapes_;
   runtime::ControlThread files_;
+  runtime::ControlThread inspection_;
   CoreRunner core_{
       {.control = control_,
        .storage = storage_,
@@ -125,9 +134,8 @@ class ServerImpl final : public Server {
        .store = *store_,
        .metrics = metrics_,
        .forget_files = [this](const std::string& job) { ForgetFiles(job); },
-       .tape = {.folder = options_.state_dir + "/tapes", .bytes_max = options_.tape_bytes}}};
-  BlobStore blobs_{options_.state_dir + "/blobs"};  // files' thread
-  LogStore logs_{options_.state_dir + "/jobs"};     // files' thread
+       .tape = {.folder = options_.state_dir + "/tapes", .bytes_max = options_.tape_bytes},
+       .unfinished_max = options_.unfinished_jobs}};
   LogSink log_sink_{{.find = [this](const std::string& id) { return core_.Unfinished(id); },
                      .files = files_,
                      .logs = logs_}};
@@ -136,24 +144,29 @@ class ServerImpl final : public Server {
                                             .metrics = metrics_,
                                             .state_folder = options_.state_dir,
                                             .blobs = blobs_,
-                                            .logs = logs_};
+                                            .logs = logs_,
+                                            .transfers = transfers_};
   JobsService jobs_{file_surroundings_};
   NodesService nodes_{core_, metrics_};
   AgentService agents_{file_surroundings_};
   ArtifactsService artifacts_{file_surroundings_};
   AdminService admin_{{.storage = storage_,
                        .files = files_,
+                       .inspection = inspection_,
                        .store = *store_,
                        .blobs = blobs_,
                        .metrics = metrics_,
                        .state_folder = options_.state_dir}};
-  Upkeep upkeep_{{.control = control_,
-                  .storage = storage_,
-                  .files = files_,
-                  .store = *store_,
-                  .blobs = blobs_,
-                  .forget_files = [this](const std::string& job) { ForgetFiles(job); },
-                  .retention = {.age = options_.retain_jobs, .bytes = options_.retain_bytes}}};
+  Upkeep upkeep_{
+      {.control = control_,
+       .storage = storage_,
+       .files = files_,
+       .store = *store_,
+       .blobs = blobs_,
+       .forget_files = [this](const std::string& job) { ForgetFiles(job); },
+       .forget_jobs = [this](const std::vector<store::GoneJob>& gone) { core_.Forget(gone); },
+       .retention = {.age = options_.retain_jobs, .bytes = options_.retain_bytes},
+       .intervals = options_.upkeep}};
   std::unique_ptr<runtime::MetricsEndpoint> metrics_endpoint_;  // null: off
   std::unique_ptr<grpc::Server> server_;                        // null: not yet
   std::string address_;
@@ -176,6 +189,7 @@ absl::Status ServerImpl::StartMetrics() {
 absl::Status ServerImpl::Serve() {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::channelz::experimental::InitChannelzService();
   grpc::ServerBuilder builder;
   SetLimits(builder);
   int port = 0;
@@ -214,6 +228,7 @@ void ServerImpl::Shutdown() {
     server_->Wait();
   }
   upkeep_.Stop();
+  inspection_.Stop();
   files_.Stop();
   core_.Stop();
   storage_.Stop();
@@ -256,6 +271,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Open(const ServerOptions& option
   if (!status.ok()) return status;
   absl::StatusOr<runtime::LockFile> lock = runtime::LockFile::Acquire(options.state_dir + "/lock");
   if (!lock.ok()) return lock.status();
+  RemoveCopy(options.state_dir + "/" + AdminService::kCopy);  // of a process that was killed
   absl::StatusOr<std::unique_ptr<store::Store>> store =
       store::Store::Open(options.state_dir + "/coordinator.db");
   if (!store.ok()) return store.status();

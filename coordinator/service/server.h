@@ -10,6 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/time.h"
+#include "coordinator/service/transfer_slots.h"
+#include "coordinator/service/upkeep.h"
 #include "coordinator/tape/tape_writer.h"
 
 namespace tactus::service {
@@ -25,6 +27,10 @@ struct ServerOptions {
   // oldest of them go.
   Duration retain_jobs = std::chrono::hours(24 * 90);   // an hour or more
   std::uint64_t retain_bytes = std::uint64_t{8} << 30;  // 16 MiB or more
+  // No flags of their own; other than the defaults in tests.
+  Upkeep::Intervals upkeep = {};
+  TransferSlots::Limits transfers = {};
+  std::size_t unfinished_jobs = 100'000;  // jobs that are not over, at most
 
   // Errors: InvalidArgument, the first option that is wrong.
   absl::Status Validate() const;

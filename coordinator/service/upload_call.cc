@@ -11,7 +11,7 @@ namespace {
 class UploadCall final : public ReceivingCall<agent::v1::UploadArtifactRequest> {
  public:
   explicit UploadCall(const FileSurroundings& surroundings)
-      : ReceivingCall(surroundings, "AgentSession/UploadArtifact") {}
+      : ReceivingCall(surroundings, Transfer::kAgentUpload, "AgentSession/UploadArtifact") {}
 
  private:
   void Opened(const agent::v1::UploadArtifactRequest& first) override {
@@ -53,7 +53,7 @@ class UploadCall final : public ReceivingCall<agent::v1::UploadArtifactRequest> 
 
 grpc::ServerReadReactor<agent::v1::UploadArtifactRequest>* StartUpload(
     const FileSurroundings& surroundings) {
-  const auto call = std::make_shared<UploadCall>(surroundings);
+  const auto call = MakeFileCall<UploadCall>(surroundings);
   call->Begin();
   return call.get();
 }

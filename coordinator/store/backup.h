@@ -1,21 +1,20 @@
-// A copy of an open database.
+// A copy of an open database, made piece by piece.
 
 #pragma once
 
 #include <sqlite3.h>
 
+#include <memory>
 #include <string>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "coordinator/store/store.h"
 
 namespace tactus::store {
 
-// Writes the copy beside `path` first ("PATH.partial", replaced when it is there), makes it durable
-// and gives it its name then: a file called `path` is always whole. The connection is not held up
-// for other processes; within it, nothing is written meanwhile.
-//
-// Errors: AlreadyExists, `path` is there; NotFound or PermissionDenied, its folder;
-// ResourceExhausted, the disk is full.
-absl::Status BackUp(sqlite3* connection, const std::string& path);
+// Store::BeginCopy. The copy is written beside `path` first ("PATH.partial", replaced when it is
+// there) and given its name when it is whole. Between two pieces the connection is free; what it
+// writes then goes into the copy by itself.
+absl::StatusOr<std::unique_ptr<StoreCopy>> BeginCopy(sqlite3* connection, const std::string& path);
 
 }  // namespace tactus::store

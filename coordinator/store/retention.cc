@@ -18,7 +18,8 @@ constexpr const char* kDeleteDecisions =
     "DELETE FROM decisions WHERE job = ?1 AND (plan_version, axis) IN ("
     "  SELECT plan_version, axis FROM decisions WHERE job = ?1 LIMIT ?2)";
 constexpr const char* kOldestOver =
-    "SELECT id, name FROM jobs WHERE is_final = 1 AND end_time < ?1 ORDER BY end_time, id LIMIT 1";
+    "SELECT id, name, ifnull(request_id, '') FROM jobs WHERE is_final = 1 AND end_time < ?1 ORDER "
+    "BY end_time, id LIMIT 1";
 constexpr const char* kUnthinned =
     "SELECT id FROM jobs WHERE is_final = 1 AND rounds_limit > ?1 AND end_time < ?2 LIMIT 1";
 constexpr const char* kNextUnfinished =
@@ -32,20 +33,20 @@ std::int64_t Clamped(std::uint64_t value, std::int64_t least) {
 }  // namespace
 
 absl::StatusOr<bool> HistoryPruner::Piece(const Retention& retention, job::WallTime now,
-                                          std::vector<std::string>& gone) {
+                                          std::vector<GoneJob>& gone) {
   budget_ = kPieceRows;
   more_ = false;
-  std::vector<std::string> names;
-  absl::Status status = statements_.Transact([&] { return Stages(retention, now, names); });
+  std::vector<GoneJob> jobs;
+  absl::Status status = statements_.Transact([&] { return Stages(retention, now, jobs); });
   if (!status.ok()) return status;
-  gone.insert(gone.end(), names.begin(), names.end());
+  gone.insert(gone.end(), jobs.begin(), jobs.end());
   if (!more_) status = ReturnSpace();
   if (!status.ok()) return status;
   return more_;
 }
 
 absl::Status HistoryPruner::Stages(const Retention& retention, job::WallTime now,
-                                   std::vector<std::string>& gone) {
+                                   std::vector<GoneJob>& gone) {
   absl::Status status = SweepForgotten();
   for (bool found = true; status.ok() && found && budget_ > 0;) {
     status = ForgetOldest(now - retention.age.count(), gone, found);
@@ -53,7 +54,7 @@ absl::Status HistoryPruner::Stages(const Retention& retention, job::WallTime now
   }
   if (status.ok()) status = ThinFinished(retention, now);
   if (status.ok()) status = ThinUnfinished(retention);
-  if (status.ok()) status = ForgetAboveSize(retention.bytes, gone);
+  if (status.ok()) status = ForgetAboveSize(retention.bytes, now, gone);
   if (budget_ <= 0) more_ = true;
   return status;
 }
@@ -79,7 +80,7 @@ absl::Status HistoryPruner::Forget(std::int64_t job) {
   return statements_.Run("UPDATE meta SET value = max(value, ?1) WHERE key = 'last_job_id'", job);
 }
 
-absl::Status HistoryPruner::ForgetOldest(job::WallTime ended_before, std::vector<std::string>& gone,
+absl::Status HistoryPruner::ForgetOldest(job::WallTime ended_before, std::vector<GoneJob>& gone,
                                          bool& found) {
   const absl::StatusOr<Statement*> query = statements_.Bind(kOldestOver, ended_before);
   if (!query.ok()) return query.status();
@@ -88,7 +89,9 @@ absl::Status HistoryPruner::ForgetOldest(job::WallTime ended_before, std::vector
   found = *row;
   if (!found) return absl::OkStatus();
   const std::int64_t job = (*query)->ColumnInt(0);
-  gone.push_back((*query)->ColumnBytes(1));
+  gone.push_back({.id = JobId{static_cast<std::uint64_t>(job)},
+                  .name = (*query)->ColumnBytes(1),
+                  .request_id = (*query)->ColumnBytes(2)});
   (*query)->Reset();
   return Forget(job);
 }
@@ -112,7 +115,8 @@ absl::Status HistoryPruner::SweepForgotten() {
   return absl::OkStatus();
 }
 
-absl::Status HistoryPruner::ForgetAboveSize(std::uint64_t bytes, std::vector<std::string>& gone) {
+absl::Status HistoryPruner::ForgetAboveSize(std::uint64_t bytes, job::WallTime now,
+                                            std::vector<GoneJob>& gone) {
   const absl::StatusOr<std::int64_t> page_size = statements_.Number("PRAGMA page_size", 0);
   if (!page_size.ok()) return page_size.status();
   const std::int64_t pages_max = Clamped(bytes, 0) / std::max<std::int64_t>(1, *page_size);
@@ -123,7 +127,7 @@ absl::Status HistoryPruner::ForgetAboveSize(std::uint64_t bytes, std::vector<std
     if (!free.ok()) return free.status();
     if (*pages - *free <= pages_max) return absl::OkStatus();
     bool found = false;
-    absl::Status status = ForgetOldest(std::numeric_limits<std::int64_t>::max(), gone, found);
+    absl::Status status = ForgetOldest(now - Retention::kLeastAge.count(), gone, found);
     if (!status.ok() || !found) return status;
     status = SweepForgotten();
     if (!status.ok()) return status;

@@ -23,19 +23,17 @@ class HistoryPruner {
 
   // Store::Prune.
   absl::StatusOr<bool> Piece(const Retention& retention, job::WallTime now,
-                             std::vector<std::string>& gone);
+                             std::vector<GoneJob>& gone);
 
   // Deletes a job and at least the beginning of its history. Errors: NotFound.
   absl::Status Delete(std::int64_t job);
 
  private:
-  absl::Status Stages(const Retention& retention, job::WallTime now,
-                      std::vector<std::string>& gone);
+  absl::Status Stages(const Retention& retention, job::WallTime now, std::vector<GoneJob>& gone);
   absl::Status Forget(std::int64_t job);
-  absl::Status ForgetOldest(job::WallTime ended_before, std::vector<std::string>& gone,
-                            bool& found);
+  absl::Status ForgetOldest(job::WallTime ended_before, std::vector<GoneJob>& gone, bool& found);
   absl::Status SweepForgotten();
-  absl::Status ForgetAboveSize(std::uint64_t bytes, std::vector<std::string>& gone);
+  absl::Status ForgetAboveSize(std::uint64_t bytes, job::WallTime now, std::vector<GoneJob>& gone);
   absl::Status ThinFinished(const Retention& retention, job::WallTime now);
   absl::Status ThinUnfinished(const Retention& retention);
   absl::Status ReturnSpace();

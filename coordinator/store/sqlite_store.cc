@@ -50,7 +50,10 @@ constexpr const char* kRoundCount =
 constexpr const char* kLastId =
     "SELECT max(value, (SELECT ifnull(max(id), 0) FROM jobs)) FROM meta WHERE key = 'last_job_id'";
 constexpr const char* kNodes = "SELECT record FROM nodes ORDER BY name";
-constexpr const char* kBlobs = "SELECT blobs FROM jobs WHERE blobs <> ''";
+constexpr const char* kBlobsBehind =
+    "SELECT id, blobs FROM jobs WHERE id > ?1 ORDER BY id LIMIT ?2";
+constexpr const char* kRecordWithOtherBlobs =
+    "SELECT spec, record FROM jobs WHERE id = ?1 AND blobs <> ?2";
 
 // Reads the present row of a query for "spec, record".
 absl::StatusOr<job::JobRecord> ReadJob(const Statement& row) {
@@ -94,7 +97,15 @@ Page<T> PageOf(std::vector<T> items, int page_size, const Token& token_after) {
 }  // namespace
 
 absl::Status SqliteStore::Write(const WriteBatch& batch) {
-  return statements_.Transact([&] { return PutAll(batch); });
+  superseding_.clear();
+  const absl::Status status = statements_.Transact([&] { return PutAll(batch); });
+  if (!status.ok()) return status;
+  std::move(superseding_.begin(), superseding_.end(), std::back_inserter(superseded_));
+  if (superseded_.size() > kSupersededMax) {
+    superseded_.erase(superseded_.begin(),
+                      superseded_.end() - static_cast<std::ptrdiff_t>(kSupersededMax));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status SqliteStore::PutAll(const WriteBatch& batch) {
@@ -129,7 +140,9 @@ absl::Status SqliteStore::PutNode(const job::NodeRecord& record) {
 absl::Status SqliteStore::PutJob(const job::JobRecord& record) {
   std::string blobs;
   for (const std::string& hash : BlobsOf(record)) blobs += hash;
-  const absl::Status status = statements_.Run(
+  absl::Status status = record.checkpoint ? NoteSuperseded(record, blobs) : absl::OkStatus();
+  if (!status.ok()) return status;
+  status = statements_.Run(
       kPutJob, Signed(record.id.value), record.name, record.request_id,
       static_cast<std::int64_t>(record.state), std::int64_t{job::IsFinal(record.state)},
       std::int64_t{record.settings.priority}, Signed(record.revision), record.create_time,
@@ -140,6 +153,20 @@ absl::Status SqliteStore::PutJob(const job::JobRecord& record) {
                                     ": its name or request id is taken by another job");
   }
   return status;
+}
+
+// `blobs`: of the record. A record of before that cannot be read names nothing that could go.
+absl::Status SqliteStore::NoteSuperseded(const job::JobRecord& record, const std::string& blobs) {
+  const absl::StatusOr<Statement*> query =
+      statements_.Bind(kRecordWithOtherBlobs, Signed(record.id.value), blobs);
+  if (!query.ok()) return query.status();
+  return ForEachRow(**query, [&](const Statement& row) {
+    const absl::StatusOr<job::JobRecord> before = ReadJob(row);
+    if (before.ok() && before->checkpoint && blobs.find(before->checkpoint->sha256) == blobs.npos) {
+      superseding_.push_back(before->checkpoint->sha256);
+    }
+    return absl::OkStatus();
+  });
 }
 
 absl::StatusOr<job::JobRecord> SqliteStore::FindOne(const char* sql, const std::string& key,
@@ -283,29 +310,38 @@ absl::StatusOr<std::vector<job::NodeRecord>> SqliteStore::Nodes() {
 
 absl::Status SqliteStore::DeleteJob(JobId job) { return pruner_.Delete(Signed(job.value)); }
 
-absl::StatusOr<std::vector<std::string>> SqliteStore::BlobsInUse() {
-  const auto rows = ReadAll(statements_.Bind(kBlobs), [](const Statement& row) {
-    return absl::StatusOr<std::string>(row.ColumnBytes(0));
-  });
-  if (!rows.ok()) return rows.status();
-  std::vector<std::string> hashes;
-  for (const std::string& row : *rows) {
-    for (std::size_t at = 0; at < row.size(); at += kHashDigits) {
-      hashes.push_back(row.substr(at, kHashDigits));
+absl::StatusOr<NamedBlobs> SqliteStore::BlobsInUse(JobId after, int jobs_max) {
+  TACTUS_CHECK(jobs_max > 0);
+  NamedBlobs named;
+  int jobs = 0;
+  const absl::StatusOr<Statement*> query =
+      statements_.Bind(kBlobsBehind, Signed(after.value), std::int64_t{jobs_max});
+  if (!query.ok()) return query.status();
+  const absl::Status status = ForEachRow(**query, [&](const Statement& row) {
+    const std::string hashes = row.ColumnBytes(1);
+    for (std::size_t at = 0; at < hashes.size(); at += kHashDigits) {
+      named.sha256.push_back(hashes.substr(at, kHashDigits));
     }
-  }
-  std::sort(hashes.begin(), hashes.end());
-  hashes.erase(std::unique(hashes.begin(), hashes.end()), hashes.end());
-  return hashes;
+    named.last = JobId{static_cast<std::uint64_t>(row.ColumnInt(0))};
+    ++jobs;
+    return absl::OkStatus();
+  });
+  if (!status.ok()) return status;
+  if (jobs < jobs_max) named.last.reset();
+  std::sort(named.sha256.begin(), named.sha256.end());
+  named.sha256.erase(std::unique(named.sha256.begin(), named.sha256.end()), named.sha256.end());
+  return named;
 }
 
+std::vector<std::string> SqliteStore::TakeSuperseded() { return std::exchange(superseded_, {}); }
+
 absl::StatusOr<bool> SqliteStore::Prune(const Retention& retention, job::WallTime now,
-                                        std::vector<std::string>& gone) {
+                                        std::vector<GoneJob>& gone) {
   return pruner_.Piece(retention, now, gone);
 }
 
-absl::Status SqliteStore::Backup(const std::string& path) {
-  return BackUp(connection_.get(), path);
+absl::StatusOr<std::unique_ptr<StoreCopy>> SqliteStore::BeginCopy(const std::string& path) {
+  return store::BeginCopy(connection_.get(), path);
 }
 
 absl::StatusOr<std::vector<std::string>> SqliteStore::CheckIntegrity() {

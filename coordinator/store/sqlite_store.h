@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,10 +35,11 @@ class SqliteStore final : public Store {
   absl::StatusOr<std::uint64_t> LastJobId() override;
   absl::StatusOr<std::vector<job::NodeRecord>> Nodes() override;
   absl::Status DeleteJob(JobId job) override;
-  absl::StatusOr<std::vector<std::string>> BlobsInUse() override;
+  absl::StatusOr<NamedBlobs> BlobsInUse(JobId after, int jobs_max) override;
+  std::vector<std::string> TakeSuperseded() override;
   absl::StatusOr<bool> Prune(const Retention& retention, job::WallTime now,
-                             std::vector<std::string>& gone) override;
-  absl::Status Backup(const std::string& path) override;
+                             std::vector<GoneJob>& gone) override;
+  absl::StatusOr<std::unique_ptr<StoreCopy>> BeginCopy(const std::string& path) override;
   absl::StatusOr<std::vector<std::string>> CheckIntegrity() override;
 
  private:
@@ -52,6 +54,7 @@ class SqliteStore final : public Store {
 
   absl::Status PutAll(const WriteBatch& batch);
   absl::Status PutJob(const job::JobRecord& record);
+  absl::Status NoteSuperseded(const job::JobRecord& record, const std::string& blobs);
   absl::Status PutNode(const job::NodeRecord& record);
   absl::StatusOr<job::JobRecord> FindOne(const char* sql, const std::string& key,
                                          const std::string& what);
@@ -64,6 +67,8 @@ class SqliteStore final : public Store {
   const std::string server_id_;
   Statements statements_{connection_.get()};
   HistoryPruner pruner_{statements_};
+  std::vector<std::string> superseding_;  // of the write that runs
+  std::vector<std::string> superseded_;   // of those that succeeded; see TakeSuperseded
 };
 
 }  // namespace tactus::store

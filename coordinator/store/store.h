@@ -35,11 +35,39 @@ struct JobQuery {
 
 // What is kept of jobs that are over, and of rounds.
 struct Retention {
-  Duration age = std::chrono::hours(24 * 90);     // of a job that is over; older ones go
-  std::uint64_t bytes = std::uint64_t{8} << 30;   // of the database; above it the oldest go
+  // Whoever waits for a job's end can still read how it ended, however full the database is.
+  static constexpr Duration kLeastAge = std::chrono::minutes(10);
+
+  Duration age = std::chrono::hours(24 * 90);  // of a job that is over; older ones go
+  // Of the database; above it the oldest go that ended kLeastAge ago or longer.
+  std::uint64_t bytes = std::uint64_t{8} << 30;
   Duration full_rounds = std::chrono::hours(24);  // after a job's end; then rounds_max are kept
   std::uint64_t rounds_max = 2000;                // evenly spread over the job
   std::uint64_t running_rounds_max = 1'000'000;   // of a job that is not over, the newest whole
+};
+
+// A job that retention removed.
+struct GoneJob {
+  JobId id{};
+  std::string name{};
+  std::string request_id{};  // empty: none
+};
+
+// What a stretch of jobs names.
+struct NamedBlobs {
+  std::vector<std::string> sha256{};  // each once
+  std::optional<JobId> last{};        // job of the stretch; unset: there are no more
+};
+
+// A copy of the database that is being made. Used and destroyed where its store is, and before it.
+class StoreCopy {
+ public:
+  virtual ~StoreCopy() = default;  // a copy that is not whole is removed
+
+  // Copies a bounded piece (some 5 ms). True: the copy is whole and lies at its path; it is not
+  // synced. What is written to the store between two pieces is in the copy as well.
+  // Errors: as Store::BeginCopy; no more pieces then.
+  virtual absl::StatusOr<bool> Step() = 0;
 };
 
 // A page of a listing; `next` is empty on the last page.
@@ -98,20 +126,27 @@ class Store {
   // Forgets the job with its history. Errors: NotFound.
   virtual absl::Status DeleteJob(JobId job) = 0;
 
-  // SHA-256 of every blob that a job's record names: checkpoint, artifacts, sha256:HASH in its
-  // spec.
-  virtual absl::StatusOr<std::vector<std::string>> BlobsInUse() = 0;
+  // SHA-256 of what the records of the next `jobs_max` jobs behind `after`, by id, name:
+  // checkpoint, artifacts, sha256:HASH in the spec. To be begun with job 0.
+  virtual absl::StatusOr<NamedBlobs> BlobsInUse(JobId after, int jobs_max) = 0;
+
+  // SHA-256 of the checkpoints that records written since the last call put others in the place of;
+  // another job may still name them. Kept in memory alone, the newest kSupersededMax.
+  static constexpr std::size_t kSupersededMax = 4096;
+  virtual std::vector<std::string> TakeSuperseded() = 0;
 
   // Does a bounded piece (some 10 ms) of what retention asks for; `now` is the time of day. True:
-  // there is more to do. Jobs that went are appended to `gone` (their names), for their files.
+  // there is more to do. Jobs that went are appended to `gone`.
   virtual absl::StatusOr<bool> Prune(const Retention& retention, job::WallTime now,
-                                     std::vector<std::string>& gone) = 0;
+                                     std::vector<GoneJob>& gone) = 0;
 
-  // Writes a copy of the database, whole and consistent, to a new file. Errors: AlreadyExists.
-  virtual absl::Status Backup(const std::string& path) = 0;
+  // Begins a copy of the database, whole and consistent, in a new file. One at a time.
+  // Errors: AlreadyExists; NotFound or PermissionDenied, its folder; ResourceExhausted, the disk is
+  // full.
+  virtual absl::StatusOr<std::unique_ptr<StoreCopy>> BeginCopy(const std::string& path) = 0;
 
-  // Looks through everything: SQLite's own check, and that every record can be read. One line for
-  // each problem; none: it is sound.
+  // Looks through everything, which takes seconds for a gigabyte: SQLite's own check, and that
+  // every record can be read. One line for each problem; none: it is sound.
   virtual absl::StatusOr<std::vector<std::string>> CheckIntegrity() = 0;
 };
 

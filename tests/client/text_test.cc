@@ -15,6 +15,12 @@ TEST(TextTest, CountsHaveThousands) {
   EXPECT_EQ(FormatCount(1234567), "1,234,567");
 }
 
+TEST(TextTest, NounsFollowTheirCounts) {
+  EXPECT_EQ(CountOf(0, "job"), "0 jobs");
+  EXPECT_EQ(CountOf(1, "job"), "1 job");
+  EXPECT_EQ(CountOf(2000, "blob"), "2,000 blobs");
+}
+
 TEST(TextTest, RatesHaveThreeDigitsAtLeast) {
   EXPECT_EQ(FormatRate(0), "0.00");
   EXPECT_EQ(FormatRate(3.07), "3.07");

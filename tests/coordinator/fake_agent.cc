@@ -81,6 +81,16 @@ void FakeAgent::Exit(std::uint64_t worker) {
   Write(std::move(said));
 }
 
+void FakeAgent::Log(const std::string& job, std::uint64_t worker, std::uint64_t offset,
+                    const std::string& text) {
+  agent::v1::FromAgent said;
+  said.mutable_log_lines()->set_worker_id(worker);
+  said.mutable_log_lines()->set_job_id(job);
+  said.mutable_log_lines()->set_offset(offset);
+  said.mutable_log_lines()->set_text(text);
+  Write(std::move(said));
+}
+
 void FakeAgent::Write(agent::v1::FromAgent message) {
   message.set_sequence(said_.size() + 1);
   message.set_acknowledged(received_);

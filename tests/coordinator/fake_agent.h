@@ -34,6 +34,9 @@ class FakeAgent {
   // Says what was said under this number once more.
   void SayAgain(std::uint64_t sequence);
   void Exit(std::uint64_t worker);
+  // What a worker wrote, from `offset` of its output on.
+  void Log(const std::string& job, std::uint64_t worker, std::uint64_t offset,
+           const std::string& text);
 
   // Uploads `content`, saying that it has `size_bytes`.
   grpc::Status Upload(const std::string& job, const std::string& path, const std::string& content,

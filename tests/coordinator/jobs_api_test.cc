@@ -285,6 +285,26 @@ TEST_F(JobsApiTest, ATokenOfAFormerCoordinatorHasExpired) {
   EXPECT_EQ(ReasonOf(end), "WATCH_EXPIRED");
 }
 
+TEST_F(JobsApiTest, LogsThatAreFollowedSayThatTheyAreOpenAndThoseRefusedDoNot) {
+  ASSERT_TRUE(Create(SmallSpec()).ok());
+  v1::StreamLogsRequest request;
+  request.set_follow(true);
+  for (const std::string name : {"small-1", "small-9"}) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(1));
+    request.set_name(name);
+
+    const auto reader = jobs_->StreamLogs(&context, request);
+    reader->WaitForInitialMetadata();
+
+    EXPECT_EQ(context.GetServerInitialMetadata().count("tactus-stream"), name == "small-1");
+    context.TryCancel();
+    v1::LogEntry entry;
+    EXPECT_FALSE(reader->Read(&entry));
+    EXPECT_FALSE(reader->Finish().ok());
+  }
+}
+
 TEST_F(JobsApiTest, ATokenThatIsNoneIsRefused) {
   ASSERT_TRUE(Create(SmallSpec()).ok());
 

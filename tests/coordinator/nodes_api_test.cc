@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <string>
 
 #include "coordinator/service/admin_service.h"
@@ -152,6 +154,15 @@ class AdminApiTest : public ServerFixture {
     EXPECT_TRUE(status.ok()) << status.error_message();
     return sha256;
   }
+
+  absl::Status Backup(const std::string& path) {
+    grpc::ClientContext context;
+    const auto reader = admin_->Backup(&context, v1::BackupRequest());
+    std::ofstream out(path, std::ios::binary);
+    v1::BackupChunk chunk;
+    while (reader->Read(&chunk)) out << chunk.data();
+    return runtime::FromGrpc(reader->Finish());
+  }
 };
 
 TEST_F(AdminApiTest, AJobWhoseFileIsNotThereIsRefused) {
@@ -169,23 +180,42 @@ TEST_F(AdminApiTest, AJobWhoseFileIsNotThereIsRefused) {
 TEST_F(AdminApiTest, ABackupIsADatabaseThatACoordinatorCanBeStartedFrom) {
   ASSERT_TRUE(Create(SmallSpec()).ok());
   const std::string copy = folder_ + "/copy.db";
-  {
-    grpc::ClientContext context;
-    const auto reader = admin_->Backup(&context, v1::BackupRequest());
-    std::ofstream out(copy, std::ios::binary);
-    v1::BackupChunk chunk;
-    while (reader->Read(&chunk)) out << chunk.data();
-    const absl::Status status = runtime::FromGrpc(reader->Finish());
-    ASSERT_TRUE(status.ok()) << status;
-  }
+
+  const absl::Status status = Backup(copy);
+
+  ASSERT_TRUE(status.ok()) << status;
 
   for (const auto& entry : std::filesystem::directory_iterator(folder_ + "/state")) {
-    EXPECT_EQ(entry.path().string().find("backup"), std::string::npos) << entry.path();
+    EXPECT_EQ(entry.path().string().find("copy"), std::string::npos) << entry.path();
   }
   const auto store = store::Store::Open(copy);
   ASSERT_TRUE(store.ok()) << store.status();
   EXPECT_TRUE((*store)->FindJob("small-1").ok());
   EXPECT_THAT(*(*store)->CheckIntegrity(), IsEmpty());
+}
+
+TEST_F(AdminApiTest, ABackupUnderALoadOfChangesIsSoundAndHasWhatWasThereBefore) {
+  std::atomic<bool> stop = false;
+  std::atomic<int> made = 0;
+  auto load = std::async(std::launch::async, [&] {
+    while (!stop) made += Create(SmallSpec()).ok() ? 1 : 0;
+  });
+  for (int i = 0; i < 3; ++i) {
+    const int before = made;
+    ASSERT_TRUE(Eventually([&] { return made >= before + 5; }));
+    const std::string path = folder_ + "/copy-" + std::to_string(i);
+    const int there = made;
+
+    const absl::Status status = Backup(path);
+
+    ASSERT_TRUE(status.ok()) << status;
+    const auto copy = store::Store::Open(path);
+    ASSERT_TRUE(copy.ok()) << copy.status();
+    EXPECT_THAT(*(*copy)->CheckIntegrity(), IsEmpty());
+    EXPECT_GE(*(*copy)->LastJobId(), static_cast<std::uint64_t>(there));
+  }
+  stop = true;
+  load.wait();
 }
 
 TEST_F(AdminApiTest, TheIntegrityCheckCountsWhatItLookedAt) {

@@ -30,8 +30,8 @@ void ServerFixture::TearDown() {
 }
 
 void ServerFixture::Start() {
-  auto server = Server::Open(
-      {.listen = "127.0.0.1:0", .state_dir = folder_ + "/state", .metrics_listen = "off"});
+  options_.state_dir = StateFolder();
+  auto server = Server::Open(options_);
   ASSERT_TRUE(server.ok()) << server.status();
   server_ = *std::move(server);
   channel_ = NewChannel();

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -28,6 +29,7 @@ class ServerFixture : public testing::Test {
   void SetUp() override;
   void TearDown() override;
 
+  // With options_, in the folder.
   void Start();
   void Stop();
 
@@ -53,6 +55,23 @@ class ServerFixture : public testing::Test {
   absl::StatusOr<v1::Job> Get(const std::string& name, const std::string& after = "");
   absl::StatusOr<v1::Job> Cancel(const std::string& name);
 
+  // Polls until it is so; false: it was not within a minute.
+  template <typename Condition>
+  static bool Eventually(const Condition& condition) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  }
+
+  std::string StateFolder() const { return folder_ + "/state"; }
+  std::string BlobPath(const std::string& sha256) const {
+    return StateFolder() + "/blobs/" + sha256.substr(0, 2) + "/" + sha256;
+  }
+
+  ServerOptions options_{.listen = "127.0.0.1:0", .metrics_listen = "off"};  // for the next Start
   std::string folder_;
   std::unique_ptr<Server> server_;
   std::shared_ptr<grpc::Channel> channel_;

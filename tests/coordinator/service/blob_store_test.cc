@@ -235,6 +235,57 @@ TEST_F(BlobStoreTest, WhatNobodyNamesForADayIsSwept) {
   EXPECT_EQ(store_.Find(HashOf("running"))->received_bytes, 2u);
 }
 
+TEST_F(BlobStoreTest, WhatNobodyNamesAnyMoreGoesUnlessItIsUsedOrHeld) {
+  for (const char* content : {"old", "young", "held", "held no more"}) Put(content);
+  for (const char* content : {"old", "held", "held no more"}) {
+    const std::string sha256 = HashOf(content);
+    MakeOld(folder_ + "/" + sha256.substr(0, 2) + "/" + sha256);
+  }
+  auto holder = Write("held");
+  ASSERT_TRUE(holder->complete());
+  { ASSERT_TRUE(Write("held no more")->complete()); }
+  const std::string held = HashOf("held");
+  MakeOld(folder_ + "/" + held.substr(0, 2) + "/" + held);
+  const job::WallTime since = 2'000'000'000'000'000;
+
+  const std::set<std::string> left = store_.Remove({HashOf("old"), HashOf("young"), HashOf("held"),
+                                                    HashOf("held no more"), HashOf("never there")},
+                                                   since);
+
+  EXPECT_EQ(left, (std::set<std::string>{HashOf("young"), HashOf("held"), HashOf("held no more")}));
+  EXPECT_FALSE(store_.Find(HashOf("old"))->complete);
+  EXPECT_EQ(Get(HashOf("young")), "young");
+  EXPECT_EQ(Get(HashOf("held")), "held");
+  EXPECT_EQ(Get(HashOf("held no more")), "held no more");
+}
+
+TEST_F(BlobStoreTest, WhoBringsABlobHoldsItUntilItsNameIsDurable) {
+  auto writer = Write("hello");
+  ASSERT_TRUE(writer->Append("hello").ok());
+  ASSERT_TRUE(writer->Commit().ok());
+  const std::string sha256 = HashOf("hello");
+  const std::string path = folder_ + "/" + sha256.substr(0, 2) + "/" + sha256;
+  MakeOld(path);
+
+  EXPECT_EQ(store_.Remove({sha256}, runtime::WallNow()), std::set<std::string>{sha256});
+  EXPECT_EQ(store_.Sweep({}, runtime::WallNow()), 0u);
+  { const BlobWriter last = *std::move(writer); }
+  EXPECT_EQ(store_.Remove({sha256}, 2'000'000'000'000'000), std::set<std::string>{sha256});
+  MakeOld(path);
+
+  EXPECT_EQ(store_.Remove({sha256}, runtime::WallNow()), std::set<std::string>{});
+  EXPECT_TRUE(Files().empty());
+}
+
+TEST_F(BlobStoreTest, WhoTakesAWriterOverNeedsNoPlaceOfItsOwn) {
+  std::vector<BlobWriter> writers;
+  for (std::size_t i = 0; i < BlobStore::kWritersMax; ++i) {
+    writers.push_back(*Write(std::to_string(i)));
+  }
+
+  EXPECT_TRUE(Write("7").ok());
+}
+
 TEST_F(BlobStoreTest, AskingForABlobKeepsItForAnotherDay) {
   Put("asked");
   const std::string sha256 = HashOf("asked");

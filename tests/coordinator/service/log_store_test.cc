@@ -109,6 +109,29 @@ TEST_F(LogStoreTest, WhatACrashCutIsLeftOut) {
   }
 }
 
+// A crash between a file's being put aside and the next one's first piece.
+TEST_F(LogStoreTest, AWorkerOfWhomOnlyTheOldFileIsThereIsKnown) {
+  ASSERT_TRUE(Append(store_, 5, 0, "one\n", 3).ok());
+  const std::string path = folder_ + "/a-1/logs/worker-5.log";
+  std::filesystem::rename(path, path + ".1");
+  std::ofstream(path + ".1", std::ios::app) << "#4 100\ntorn";
+  LogStore fresh(folder_, {.file_bytes = 100, .job_bytes = 50});
+
+  const std::vector<LoggedWorker> workers = fresh.Workers("a-1");
+
+  ASSERT_EQ(workers.size(), 1u);
+  EXPECT_EQ(workers[0].worker, WorkerId{5});
+  EXPECT_EQ(workers[0].rank, 3u);
+  EXPECT_EQ(workers[0].end, 4u);
+  ASSERT_TRUE(Append(fresh, 5, 0, "one\ntwo\n", 3).ok());  // of which the first half is there
+  EXPECT_EQ(Text(fresh.Read("a-1", WorkerId{5}, 0)), "one\ntwo\n");
+  // Its bytes count.
+  ASSERT_TRUE(Append(fresh, 5, 8, "three, which is one too many\n", 3).ok());
+  EXPECT_LE(BytesOnDisk(), 50u);
+  EXPECT_FALSE(fresh.Read("a-1", WorkerId{5}, 4).empty());
+  EXPECT_FALSE(std::filesystem::exists(path + ".1"));
+}
+
 TEST_F(LogStoreTest, AFullFileIsPutAsideAndTheOldestIsGone) {
   LogStore store(folder_, {.file_bytes = 100});
   std::uint64_t offset = 0;

@@ -10,6 +10,7 @@
 #include "coordinator/store/store.h"
 #include "tests/coordinator/store/sample_records.h"
 #include "tests/coordinator/store/temporary_folder.h"
+#include "tests/coordinator/store/whole_store.h"
 
 namespace tactus::store {
 namespace {
@@ -50,7 +51,7 @@ TEST(BackupTest, ACopyOfAnOpenStoreIsWholeAndTheStoreGoesOn) {
   const std::unique_ptr<Store> store = OpenOrDie(folder.File("db"));
   Fill(*store);
 
-  const absl::Status status = store->Backup(copies.File("copy"));
+  const absl::Status status = CopyWhole(*store, copies.File("copy"));
 
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(FilesOf(copies), std::set<std::string>{"copy"});
@@ -69,7 +70,7 @@ TEST(BackupTest, AFileThatIsThereIsLeftAlone) {
   const std::unique_ptr<Store> store = OpenOrDie(folder.File("db"));
   std::ofstream(folder.File("copy")) << "mine";
 
-  EXPECT_EQ(store->Backup(folder.File("copy")).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(CopyWhole(*store, folder.File("copy")).code(), absl::StatusCode::kAlreadyExists);
 
   std::string content;
   std::ifstream(folder.File("copy")) >> content;
@@ -82,7 +83,7 @@ TEST(BackupTest, WhatACrashLeftIsReplaced) {
   Fill(*store);
   std::ofstream(folder.File("copy.partial")) << std::string(100000, 'x');
 
-  EXPECT_TRUE(store->Backup(folder.File("copy")).ok());
+  EXPECT_TRUE(CopyWhole(*store, folder.File("copy")).ok());
 
   EXPECT_FALSE(std::filesystem::exists(folder.File("copy.partial")));
   EXPECT_TRUE(OpenOrDie(folder.File("copy"))->FindJob("job-4").ok());
@@ -92,7 +93,95 @@ TEST(BackupTest, AMissingFolderIsNotFound) {
   const TemporaryFolder folder;
   const std::unique_ptr<Store> store = OpenOrDie(folder.File("db"));
 
-  EXPECT_EQ(store->Backup(folder.File("missing/copy")).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(CopyWhole(*store, folder.File("missing/copy")).code(), absl::StatusCode::kNotFound);
+}
+
+// Some 8 MiB: several pieces.
+void FillMuch(Store& store) {
+  Fill(store);
+  for (std::uint64_t id = 10; id < 18; ++id) {
+    job::JobRecord record = SmallJob(id);
+    record.spec.assign(1 << 20, static_cast<char>('a' + id % 8));
+    ASSERT_TRUE(store.Write({.jobs = {record}}).ok());
+  }
+}
+
+TEST(BackupTest, WhatIsWrittenBetweenPiecesIsInTheCopyWhichIsSound) {
+  const TemporaryFolder folder;
+  const TemporaryFolder copies;
+  const std::unique_ptr<Store> store = OpenOrDie(folder.File("db"));
+  FillMuch(*store);
+  const auto copying = store->BeginCopy(copies.File("copy"));
+  ASSERT_TRUE(copying.ok()) << copying.status();
+
+  std::uint64_t written = 100;
+  absl::StatusOr<bool> whole = (*copying)->Step();
+  while (whole.ok() && !*whole && written < 200) {
+    // What was copied already, what is yet to come, and what grows the file.
+    job::JobRecord changed = SmallJob(10 + written % 8);
+    changed.spec.assign(1 << 18, 'z');
+    const job::JobRecord added = SmallJob(written++);
+    ASSERT_TRUE(
+        store->Write({.jobs = {changed, added}, .rounds = {Round(4, 5000 + written)}}).ok());
+    ASSERT_TRUE(store->DeleteJob(JobId{written - 1}).ok());
+    ASSERT_TRUE(store->Write({.jobs = {added}}).ok());
+    whole = (*copying)->Step();
+  }
+
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  ASSERT_TRUE(*whole);
+  EXPECT_GE(written, 103u);  // there were pieces to write between
+  const std::unique_ptr<Store> copy = OpenOrDie(copies.File("copy"));
+  EXPECT_EQ(*copy->CheckIntegrity(), std::vector<std::string>{});
+  for (std::uint64_t id = 100; id < written; ++id) {
+    EXPECT_TRUE(copy->FindJob("job-" + std::to_string(id)).ok()) << id;
+  }
+  EXPECT_EQ(copy->ListJobs({.page_size = 1000})->items.size(),
+            store->ListJobs({.page_size = 1000})->items.size());
+  EXPECT_EQ(copy->FindJob("job-14")->spec, store->FindJob("job-14")->spec);
+}
+
+TEST(BackupTest, AWriteThatFailsBetweenPiecesSpoilsNothing) {
+  const TemporaryFolder folder;
+  const TemporaryFolder copies;
+  const std::unique_ptr<Store> store = OpenOrDie(folder.File("db"));
+  FillMuch(*store);
+  const auto copying = store->BeginCopy(copies.File("copy"));
+  ASSERT_TRUE(copying.ok()) << copying.status();
+  ASSERT_FALSE(*(*copying)->Step());
+  WriteBatch refused;
+  for (std::uint64_t id = 1000; id < 1100; ++id) {
+    refused.jobs.push_back(SmallJob(id));
+    refused.jobs.back().spec.assign(1 << 19, 'r');  // more than the cache holds
+  }
+  refused.jobs.push_back(SmallJob(2000));
+  refused.jobs.back().name = "job-4";  // taken
+
+  EXPECT_EQ(store->Write(refused).code(), absl::StatusCode::kAlreadyExists);
+
+  absl::StatusOr<bool> whole = false;
+  while (whole.ok() && !*whole) whole = (*copying)->Step();
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  const std::unique_ptr<Store> copy = OpenOrDie(copies.File("copy"));
+  EXPECT_EQ(*copy->CheckIntegrity(), std::vector<std::string>{});
+  EXPECT_FALSE(copy->FindJob("job-1000").ok());
+  EXPECT_TRUE(copy->FindJob("job-17").ok());
+}
+
+TEST(BackupTest, ACopyThatIsGivenUpLeavesNothing) {
+  const TemporaryFolder folder;
+  const TemporaryFolder copies;
+  const std::unique_ptr<Store> store = OpenOrDie(folder.File("db"));
+  FillMuch(*store);
+  {
+    const auto copying = store->BeginCopy(copies.File("copy"));
+    ASSERT_TRUE(copying.ok()) << copying.status();
+    ASSERT_FALSE(*(*copying)->Step());
+    EXPECT_EQ(FilesOf(copies), std::set<std::string>{"copy.partial"});
+  }
+
+  EXPECT_EQ(FilesOf(copies), std::set<std::string>{});
+  EXPECT_TRUE(store->Write({.jobs = {SmallJob(5)}}).ok());
 }
 
 TEST(IntegrityTest, ASoundStoreHasNoProblems) {
@@ -155,6 +244,9 @@ TEST(IntegrityTest, ADamagedPageIsAProblemAndNotTheEnd) {
 
   ASSERT_TRUE(problems.ok()) << problems.status();
   EXPECT_GE(problems->size(), 1u);
+  // A copy has the damage as well.
+  ASSERT_TRUE(CopyWhole(*OpenOrDie(folder.File("db")), folder.File("copy")).ok());
+  EXPECT_EQ(*OpenOrDie(folder.File("copy"))->CheckIntegrity(), *problems);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "coordinator/store/store.h"
 #include "tests/coordinator/store/sample_records.h"
 #include "tests/coordinator/store/temporary_folder.h"
+#include "tests/coordinator/store/whole_store.h"
 
 namespace tactus::store {
 namespace {
@@ -48,14 +49,17 @@ std::vector<std::uint64_t> RoundsOf(Store& store, std::uint64_t job) {
 
 // Prunes until there is nothing more to do; returns the jobs that went.
 std::vector<std::string> PruneAll(Store& store, const Retention& retention) {
-  std::vector<std::string> gone;
-  for (int pieces = 0; pieces < 10000; ++pieces) {
-    const absl::StatusOr<bool> more = store.Prune(retention, kNow, gone);
+  std::vector<GoneJob> gone;
+  absl::StatusOr<bool> more = true;
+  for (int pieces = 0; more.ok() && *more; ++pieces) {
+    EXPECT_LT(pieces, 10000) << "there is always more to prune";
+    if (pieces == 10000) break;
+    more = store.Prune(retention, kNow, gone);
     EXPECT_TRUE(more.ok()) << more.status();
-    if (!more.ok() || !*more) return gone;
   }
-  ADD_FAILURE() << "there is always more to prune";
-  return gone;
+  std::vector<std::string> names;
+  for (const GoneJob& job : gone) names.push_back(job.name);
+  return names;
 }
 
 // The longest distance between neighbours.
@@ -164,14 +168,58 @@ TEST(BlobsInUseTest, TheyAreThoseOfTheJobsThatAreThere) {
   with_model.spec = "model sha256:" + HashOf('d');
   ASSERT_TRUE(store->Write({.jobs = {FullJob(), with_model, SmallJob(10)}}).ok());
 
-  EXPECT_EQ(*store->BlobsInUse(),
+  EXPECT_EQ(AllBlobs(*store),
             (std::vector<std::string>{HashOf('a'), HashOf('b'), HashOf('c'), HashOf('d')}));
   job::JobRecord changed = FullJob();
   changed.checkpoint->sha256 = HashOf('e');
   ASSERT_TRUE(store->Write({.jobs = {changed}}).ok());
   ASSERT_TRUE(store->DeleteJob(JobId{9}).ok());
-  EXPECT_EQ(*store->BlobsInUse(),
-            (std::vector<std::string>{HashOf('b'), HashOf('c'), HashOf('e')}));
+  EXPECT_EQ(AllBlobs(*store), (std::vector<std::string>{HashOf('b'), HashOf('c'), HashOf('e')}));
+}
+
+TEST(SupersededTest, ACheckpointThatANewerOneTookThePlaceOfIsSaidOnce) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  job::JobRecord record = SmallJob(1);
+  const auto write = [&](const std::string& checkpoint) {
+    record.checkpoint = job::CheckpointRecord{.sha256 = checkpoint, .size_bytes = 1, .rounds = 1};
+    ++record.revision;
+    ASSERT_TRUE(store->Write({.jobs = {record}}).ok());
+  };
+  write(HashOf('a'));
+  EXPECT_TRUE(store->TakeSuperseded().empty());
+  write(HashOf('a'));
+  write(HashOf('b'));
+  write(HashOf('c'));
+
+  EXPECT_EQ(store->TakeSuperseded(), (std::vector<std::string>{HashOf('a'), HashOf('b')}));
+  EXPECT_TRUE(store->TakeSuperseded().empty());
+
+  // Still named by the job itself.
+  record.spec = "model sha256:" + HashOf('c');
+  write(HashOf('d'));
+  EXPECT_TRUE(store->TakeSuperseded().empty());
+  // Refused: the name is another job's.
+  ASSERT_TRUE(store->Write({.jobs = {SmallJob(2)}}).ok());
+  record.name = "job-2";
+  record.checkpoint->sha256 = HashOf('e');
+  EXPECT_FALSE(store->Write({.jobs = {record}}).ok());
+  EXPECT_TRUE(store->TakeSuperseded().empty());
+}
+
+TEST(SupersededTest, OnlySoManyAreRemembered) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  job::JobRecord record = SmallJob(1);
+  record.checkpoint.emplace();
+  for (std::size_t i = 0; i < Store::kSupersededMax + 2; ++i) {
+    std::string digits = std::to_string(i);
+    record.checkpoint->sha256 = std::string(64 - digits.size(), '0') + digits;
+    ASSERT_TRUE(store->Write({.jobs = {record}}).ok());
+  }
+
+  const std::vector<std::string> superseded = store->TakeSuperseded();
+
+  EXPECT_EQ(superseded.size(), Store::kSupersededMax);
+  EXPECT_EQ(superseded.front(), std::string(63, '0') + "1");
 }
 
 TEST(PruneTest, JobsThatEndedLongAgoGoAndTheOthersStay) {
@@ -260,7 +308,7 @@ TEST(PruneTest, APieceIsBounded) {
   ASSERT_TRUE(store->Write({.jobs = {EndedJob(1, Seconds(60))}}).ok());
   PutRounds(*store, 1, 0, 20000);
   const Retention retention{.full_rounds = Seconds(50), .rounds_max = 2};
-  std::vector<std::string> gone;
+  std::vector<GoneJob> gone;
 
   EXPECT_TRUE(*store->Prune(retention, kNow, gone));
 
@@ -276,7 +324,7 @@ TEST(PruneTest, AboveItsSizeTheOldestJobsGoAndTheFileShrinks) {
   job::JobRecord running = SmallJob(99);
   ASSERT_TRUE(store->Write({.jobs = {running}}).ok());
   for (std::uint64_t id = 1; id <= 10; ++id) {
-    job::JobRecord record = EndedJob(id, Seconds(static_cast<double>(100 * id)));
+    job::JobRecord record = EndedJob(id, Seconds(static_cast<double>(1000 * id)));
     record.spec.assign(1 << 20, 'x');
     ASSERT_TRUE(store->Write({.jobs = {record}}).ok());
   }
@@ -294,6 +342,36 @@ TEST(PruneTest, AboveItsSizeTheOldestJobsGoAndTheFileShrinks) {
   store = OpenOrDie(path);
   EXPECT_EQ(PruneAll(*store, {.bytes = 1}), (std::vector<std::string>{"job-3", "job-2", "job-1"}));
   EXPECT_TRUE(store->FindJob("job-99").ok());  // never one that goes on
+}
+
+TEST(PruneTest, AJobThatHasJustEndedStaysHoweverLargeTheDatabaseIs) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  ASSERT_TRUE(store
+                  ->Write({.jobs = {EndedJob(1, Retention::kLeastAge - Seconds(1)),
+                                    EndedJob(2, Retention::kLeastAge + Seconds(1)),
+                                    EndedJob(3, Seconds(0))}})
+                  .ok());
+
+  EXPECT_EQ(PruneAll(*store, {.bytes = 1}), std::vector<std::string>{"job-2"});
+
+  EXPECT_TRUE(store->FindJob("job-1").ok());
+  EXPECT_TRUE(store->FindJob("job-3").ok());
+}
+
+TEST(PruneTest, AJobThatGoesIsSaidWithWhatItIsKnownBy) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  job::JobRecord asked_for = EndedJob(1, Seconds(200));
+  asked_for.request_id = "request";
+  ASSERT_TRUE(store->Write({.jobs = {asked_for, EndedJob(2, Seconds(100))}}).ok());
+  std::vector<GoneJob> gone;
+
+  ASSERT_TRUE(store->Prune({.age = Seconds(1)}, kNow, gone).ok());
+
+  ASSERT_EQ(gone.size(), 2u);
+  EXPECT_EQ(gone[0].id, JobId{1});
+  EXPECT_EQ(gone[0].name, "job-1");
+  EXPECT_EQ(gone[0].request_id, "request");
+  EXPECT_EQ(gone[1].request_id, "");
 }
 
 }  // namespace

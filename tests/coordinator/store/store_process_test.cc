@@ -13,6 +13,7 @@
 #include "coordinator/store/store.h"
 #include "tests/coordinator/store/sample_records.h"
 #include "tests/coordinator/store/temporary_folder.h"
+#include "tests/coordinator/store/whole_store.h"
 
 namespace tactus::store {
 namespace {
@@ -178,8 +179,9 @@ TEST(StoreProcessTest, ABackupThatDoesNotFitLeavesNoFile) {
     ASSERT_TRUE((*store)->Write({.jobs = {big}}).ok());
   }
 
-  const int code = CodeOnAFullDisk(folder.File("db"), 1 << 20,
-                                   [&](Store& store) { return store.Backup(copies.File("copy")); });
+  const int code = CodeOnAFullDisk(folder.File("db"), 1 << 20, [&](Store& store) {
+    return CopyWhole(store, copies.File("copy"));
+  });
 
   EXPECT_EQ(code, static_cast<int>(absl::StatusCode::kResourceExhausted));
   EXPECT_TRUE(std::filesystem::is_empty(copies.path()));
@@ -200,7 +202,7 @@ TEST(StoreProcessTest, PruningOnAFullDiskIsAllOrNothing) {
 
   // Room for the two small jobs in the log, and not for a piece of pruning between them.
   const int code = CodeOnAFullDisk(folder.File("db"), 80 << 10, [&](Store& store) {
-    std::vector<std::string> gone;
+    std::vector<GoneJob> gone;
     const absl::StatusOr<bool> more = store.Prune({.age = Duration(1)}, 1000, gone);
     return gone.empty() ? more.status() : absl::OkStatus();
   });
@@ -209,10 +211,11 @@ TEST(StoreProcessTest, PruningOnAFullDiskIsAllOrNothing) {
   const absl::StatusOr<std::unique_ptr<Store>> store = Store::Open(folder.File("db"));
   EXPECT_TRUE((*store)->FindJob("job-2").ok());
   EXPECT_EQ(*(*store)->CheckIntegrity(), std::vector<std::string>{});
-  std::vector<std::string> gone;
+  std::vector<GoneJob> gone;
   while (*(*store)->Prune({.age = Duration(1)}, 1000, gone)) {
   }
-  EXPECT_EQ(gone, std::vector<std::string>{"job-2"});
+  ASSERT_EQ(gone.size(), 1u);
+  EXPECT_EQ(gone[0].name, "job-2");
 }
 
 }  // namespace
