@@ -81,7 +81,9 @@ std::string FormatConfig(const std::vector<ConfigEntry>& entries) {
   std::vector<std::string> lines;
   std::size_t width = 0;
   for (const ConfigEntry& entry : entries) {
-    lines.push_back(entry.name + " = " + Quoted(entry.value));
+    const bool unset = entry.value.empty() && entry.source == "default";
+    lines.push_back(unset ? "# " + entry.name + " is not set"
+                          : entry.name + " = " + Quoted(entry.value));
     width = std::max(width, lines.back().size());
   }
   std::string text;

@@ -26,7 +26,7 @@ std::vector<ConfigEntry> ConfigInForce(const CLI::App& app,
                                        const std::vector<std::string>& arguments);
 
 // `name = value  # source`, a line each, with the columns aligned: a configuration file that says
-// the same.
+// the same. An option without a value is a comment in it, since no value stands for none.
 std::string FormatConfig(const std::vector<ConfigEntry>& entries);
 
 }  // namespace tactus::runtime

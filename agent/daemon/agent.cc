@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <system_error>
 #include <utility>
 
 #include "runtime/logging.h"
+#include "runtime/now.h"
 
 namespace tactus::agent {
 
@@ -24,6 +26,8 @@ namespace {
 constexpr std::size_t kSocketFolderBytesMax = 81;
 constexpr Duration kGoodbyeLimit = Seconds(1);
 constexpr Duration kGraceMax = Seconds(3600);
+// Far less than anything is kept.
+constexpr Duration kSweepInterval = Seconds(3600);
 // What a worker may be sent before it runs; more is never due.
 constexpr std::size_t kMessagesHeldMax = 16;
 
@@ -107,6 +111,7 @@ Agent::Agent(runtime::ControlThread& control, runtime::AgentMetrics& metrics, Ag
       socket_folder_(std::move(socket_folder)),
       channel_(MakeChannel(options_.coordinator)),
       blobs_(control, channel_, {.folder = options_.state_folder + "/blobs"}),
+      job_folders_({.folder = options_.state_folder + "/jobs"}),
       uploader_(control, channel_, {.initial = Seconds(0.2), .max = Seconds(5)}),
       link_(control, {.channel = channel_, .hello = MakeHello(options_, incarnation)},
             {.running_workers = [this] { return RunningWorkers(); },
@@ -118,7 +123,8 @@ Agent::Agent(runtime::ControlThread& control, runtime::AgentMetrics& metrics, Ag
                    if (refused_) refused_(status);
                  }}),
       stop_timer_(control),
-      output_timer_(control) {}
+      output_timer_(control),
+      sweep_timer_(control) {}
 
 Agent::~Agent() {
   workers_.clear();
@@ -128,7 +134,21 @@ Agent::~Agent() {
 
 void Agent::Start(std::function<void(const absl::Status& status)> refused) {
   refused_ = std::move(refused);
+  Sweep();
   link_.Start();
+}
+
+void Agent::Sweep() {
+  std::set<std::string> in_use;
+  for (const auto& [id, running] : workers_) in_use.insert(running.worker->job_id());
+  for (const auto& [id, waiting] : preparing_) in_use.insert(waiting.options.start.job_id());
+  const std::int64_t now = runtime::WallNow();
+  const std::size_t folders = job_folders_.Sweep(in_use, now);
+  const std::size_t blobs = blobs_.Sweep(now);
+  if (folders + blobs > 0) {
+    Logger("agent")->info("old files removed jobs={} blobs={}", folders, blobs);
+  }
+  sweep_timer_.After(kSweepInterval, [this] { Sweep(); });
 }
 
 void Agent::OnMessage(const ToAgent& message) {
@@ -176,9 +196,11 @@ void Agent::UploadResult(const Worker& worker, const tactus::v1::Finished& finis
       FailWorker(id, std::string(status.message()));
       continue;
     }
+    job_folders_.BeginSend(worker.job_id());
     uploader_.Upload(
         {.job_id = worker.job_id(), .folder = worker.output_folder(), .path = path},
-        [this, id, path](const absl::Status& uploaded) {
+        [this, id, job = worker.job_id(), path](const absl::Status& uploaded) {
+          job_folders_.EndSend(job, uploaded.ok());
           if (!uploaded.ok()) {
             FailWorker(id, "file '" + path + "' was not taken: " + std::string(uploaded.message()));
           }
@@ -201,6 +223,7 @@ void Agent::OnExited(WorkerId worker, const WorkerExit& exit) {
   if (found != workers_.end()) {
     SendOutput(*found->second.worker, found->second.output.TakeAll());
     for (const std::uint64_t pin : found->second.pins) blobs_.Release(pin);
+    job_folders_.Touch(found->second.worker->job_id());
   }
   SendExit(worker, exit);
   // Called from within the worker: it goes when it is no longer on the stack.

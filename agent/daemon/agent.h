@@ -14,6 +14,7 @@
 #include "agent/daemon/artifact_upload.h"
 #include "agent/daemon/blob_cache.h"
 #include "agent/daemon/coordinator_link.h"
+#include "agent/daemon/job_folders.h"
 #include "agent/daemon/log_pieces.h"
 #include "agent/daemon/options.h"
 #include "agent/daemon/worker.h"
@@ -83,6 +84,8 @@ class Agent {
   void GiveUpPreparing(WorkerId id, const WorkerExit& exit);
   void FailStart(WorkerId id, const std::string& job, const absl::Status& status);
   std::vector<std::uint64_t> RunningWorkers() const;
+  // Removes what nothing was done with for long, now and every hour.
+  void Sweep();
   void OnWrote(WorkerId worker, std::string_view output);
   void FlushOutput();
   void SendOutput(const Worker& worker, std::vector<LogPieces::Piece> pieces);
@@ -101,6 +104,7 @@ class Agent {
   const std::string socket_folder_;
   const std::shared_ptr<grpc::Channel> channel_;  // shared by link and uploader
   BlobCache blobs_;
+  JobFolders job_folders_;
   std::map<WorkerId, Preparing> preparing_;
   std::map<WorkerId, Running> workers_;
   ArtifactUploader uploader_;
@@ -110,6 +114,7 @@ class Agent {
   runtime::Timer stop_timer_;
   runtime::Timer output_timer_;
   bool output_due_ = false;  // the timer runs
+  runtime::Timer sweep_timer_;
   std::function<void(const absl::Status& status)> refused_;
   std::function<void()> stopped_;
 };

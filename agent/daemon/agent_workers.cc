@@ -54,10 +54,9 @@ void Agent::FailStart(WorkerId id, const std::string& job, const absl::Status& s
 
 absl::Status Agent::TryStartWorker(const tactus::agent::v1::StartWorker& request) {
   const WorkerId id{request.worker_id()};
+  // Asked for again: it runs, as it is to, and an error would be taken for its end.
+  if (workers_.contains(id) || preparing_.contains(id)) return absl::OkStatus();
   if (stopping_) return absl::UnavailableError("it is being stopped");
-  if (workers_.contains(id) || preparing_.contains(id)) {
-    return absl::AlreadyExistsError("the worker runs already");
-  }
   absl::StatusOr<Worker::Options> options = Prepare(request);
   if (!options.ok()) return options.status();
   const std::vector<BlobReference> references = BlobReferences(options->start);

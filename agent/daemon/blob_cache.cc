@@ -31,6 +31,8 @@ using tactus::v1::DownloadBlobRequest;
 
 // One attempt; the next one goes on where it came to.
 constexpr std::chrono::minutes kAttemptLimit{10};
+// Hashed of what an earlier attempt left before it is looked whether the transfer is given up.
+constexpr std::size_t kCatchUpBytes = std::size_t{16} << 20;
 constexpr char kPartSuffix[] = ".part";
 constexpr char kGoneSuffix[] = ".gone";
 
@@ -59,6 +61,16 @@ std::vector<Kept> FilesIn(const std::string& folder) {
   return files;
 }
 
+// Hashes what an earlier attempt left.
+absl::Status CatchUp(runtime::ArrivingFile& file, const std::atomic<bool>& cancelled) {
+  while (!cancelled) {
+    const absl::StatusOr<bool> whole = file.CatchUp(kCatchUpBytes);
+    if (!whole.ok()) return whole.status();
+    if (*whole) return absl::OkStatus();
+  }
+  return absl::CancelledError("given up");
+}
+
 }  // namespace
 
 BlobCache::BlobCache(runtime::ControlThread& control, std::shared_ptr<grpc::Channel> channel,
@@ -74,7 +86,7 @@ BlobCache::BlobCache(runtime::ControlThread& control, std::shared_ptr<grpc::Chan
 
 BlobCache::~BlobCache() {
   for (const auto& [sha256, flight] : flights_) {
-    if (flight->call != nullptr) flight->call->TryCancel();
+    if (flight->call != nullptr) flight->call->Cancel();
   }
   threads_.join();
 }
@@ -85,7 +97,7 @@ std::uint64_t BlobCache::Fetch(const std::string& sha256, DoneHandler done) {
   std::optional<absl::Status> answer;
   if (!runtime::IsSha256(sha256)) {
     answer = absl::InvalidArgumentError("allowed are 64 hexadecimal digits in lower case");
-  } else if (Here(sha256)) {
+  } else if (Touch(sha256)) {
     answer = absl::OkStatus();
   }
   if (answer.has_value()) {
@@ -106,17 +118,18 @@ void BlobCache::Release(std::uint64_t pin) {
   const std::string sha256 = found->second.sha256;
   pins_.erase(found);
   const auto flight = flights_.find(sha256);
+  if (flight == flights_.end() && runtime::IsSha256(sha256)) Touch(sha256);  // used until now
   if (flight == flights_.end() || Wanted(sha256)) return;
   // Nobody waits for it any more. A transfer that runs is over when it says so.
   if (flight->second->call != nullptr) {
-    flight->second->call->TryCancel();
+    flight->second->call->Cancel();
   } else {
     flights_.erase(flight);
   }
 }
 
 // True when the blob is in the folder; it counts as used now.
-bool BlobCache::Here(const std::string& sha256) const {
+bool BlobCache::Touch(const std::string& sha256) const {
   return ::utimensat(AT_FDCWD, PathOf(sha256).c_str(), nullptr, 0) == 0;
 }
 
@@ -125,7 +138,7 @@ bool BlobCache::Wanted(const std::string& sha256) const {
 }
 
 void BlobCache::Begin(const std::string& sha256, Flight& flight) {
-  flight.call = std::make_shared<grpc::ClientContext>();
+  flight.call = std::make_shared<Call>();
   auto ended =
       lifetime_.Guard([this, sha256](const Attempt& attempt) { OnAttempt(sha256, attempt); });
   boost::asio::post(threads_, [this, call = flight.call, sha256, ended]() mutable {
@@ -138,13 +151,14 @@ void BlobCache::Begin(const std::string& sha256, Flight& flight) {
 // On a thread of the pool.
 BlobCache::Attempt BlobCache::Transfer(const std::shared_ptr<grpc::Channel>& channel,
                                        const std::string& folder, const std::string& sha256,
-                                       grpc::ClientContext& context) {
+                                       Call& call) {
   Attempt attempt;
   auto file = runtime::ArrivingFile::Open(folder + "/" + sha256 + kPartSuffix);
   attempt.status = file.status();
-  if (attempt.status.ok()) attempt.status = file->CatchUp(runtime::kBlobBytesMax).status();
+  if (attempt.status.ok()) attempt.status = CatchUp(*file, call.cancelled);
   if (!attempt.status.ok()) return attempt;
   const std::uint64_t before = file->size_bytes();
+  grpc::ClientContext& context = call.context;
   SetLimit(context, kAttemptLimit);
   DownloadBlobRequest request;
   request.set_sha256(sha256);
@@ -214,6 +228,26 @@ void BlobCache::Answer(std::uint64_t pin, const absl::Status& status) {
                     "sha256:" + found->second.sha256 + ": " + std::string(status.message())));
 }
 
+std::size_t BlobCache::Sweep(std::int64_t now) {
+  std::size_t removed = 0;
+  for (const Kept& file : FilesIn(options_.folder)) {
+    if (file.name.ends_with(kGoneSuffix)) continue;
+    if (InUse(file.name)) {
+      ::utimensat(AT_FDCWD, file.path.c_str(), nullptr, 0);
+    } else if (now - file.used >= options_.keep.count()) {
+      RemoveLater(file.path);
+      ++removed;
+    }
+  }
+  return removed;
+}
+
+// `file`: of the folder, a blob or its beginning.
+bool BlobCache::InUse(const std::string& file) const {
+  const std::string sha256 = file.substr(0, file.find('.'));
+  return Wanted(sha256) || flights_.contains(sha256);
+}
+
 // Removes what was used longest ago and is not pinned, until the rest is within its bound. The
 // disk's work is left to the pool.
 void BlobCache::MakeRoom() {
@@ -224,8 +258,7 @@ void BlobCache::MakeRoom() {
   std::ranges::sort(files, {}, &Kept::used);
   for (const Kept& file : files) {
     if (bytes <= options_.bytes_max) return;
-    const std::string sha256 = file.name.substr(0, file.name.find('.'));
-    if (Wanted(sha256) || flights_.contains(sha256)) continue;
+    if (InUse(file.name)) continue;
     bytes -= file.bytes;
     RemoveLater(file.path);
   }

@@ -5,6 +5,7 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 
+#include <atomic>
 #include <boost/asio/thread_pool.hpp>
 #include <cstdint>
 #include <functional>
@@ -30,6 +31,7 @@ class BlobCache {
   struct Options {
     std::string folder;
     std::uint64_t bytes_max = std::uint64_t{20} << 30;  // kept; those used last stay
+    Duration keep = Seconds(24 * 3600);                 // after their last use
     runtime::BackoffOptions backoff = {.initial = Seconds(0.2), .max = Seconds(5)};
   };
   // Called on the control thread, never from within Fetch.
@@ -51,6 +53,11 @@ class BlobCache {
   // Takes back a Fetch, also one that is under way: its handler is not called any more.
   void Release(std::uint64_t pin);
 
+  // Removes what nobody used for long, also beginnings of blobs. What is in use is touched instead,
+  // so that the next agent knows of it; call this often compared with `keep`. `now` [ns since
+  // 1970]. Returns how many files it removed.
+  std::size_t Sweep(std::int64_t now);
+
  private:
   struct Pin {
     std::string sha256{};
@@ -61,24 +68,34 @@ class BlobCache {
     absl::Status status{};
     bool progressed = false;  // more of the blob is here than before
   };
+  // A transfer that runs. Cancel may be called by another thread.
+  struct Call {
+    grpc::ClientContext context{};
+    std::atomic<bool> cancelled = false;  // what the context knows too, but does not tell
+    void Cancel() {
+      cancelled = true;
+      context.TryCancel();
+    }
+  };
   struct Flight {
     explicit Flight(runtime::ControlThread& control) : retry_timer(control) {}
     int failures = 0;
-    std::shared_ptr<grpc::ClientContext> call{};  // shared with the transfer; null: it waits
+    std::shared_ptr<Call> call{};  // shared with the transfer; null: it waits
     runtime::Timer retry_timer;
   };
 
   std::string PathOf(const std::string& sha256) const { return options_.folder + "/" + sha256; }
-  bool Here(const std::string& sha256) const;
+  bool Touch(const std::string& sha256) const;
   void Begin(const std::string& sha256, Flight& flight);
   void OnAttempt(const std::string& sha256, const Attempt& attempt);
   void Finish(const std::string& sha256, const absl::Status& status);
   void Answer(std::uint64_t pin, const absl::Status& status);
   bool Wanted(const std::string& sha256) const;
+  bool InUse(const std::string& file) const;
   void MakeRoom();
   void RemoveLater(const std::string& path);
   static Attempt Transfer(const std::shared_ptr<grpc::Channel>& channel, const std::string& folder,
-                          const std::string& sha256, grpc::ClientContext& context);
+                          const std::string& sha256, Call& call);
 
   runtime::ControlThread& control_;
   const std::shared_ptr<grpc::Channel> channel_;  // shared with the link

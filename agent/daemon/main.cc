@@ -18,6 +18,7 @@
 
 #include "agent/daemon/agent.h"
 #include "agent/daemon/options.h"
+#include "runtime/config_report.h"
 #include "runtime/logging.h"
 #include "runtime/metrics.h"
 #include "runtime/options.h"
@@ -86,27 +87,31 @@ std::vector<std::string> Environment() {
 }
 
 // Two variables say AGENT, because a coordinator on the same host needs others.
-void Declare(CLI::App& app, Flags& flags) {
+void Declare(CLI::App& app, const tactus::agent::Host& host, Flags& flags) {
   flags.agent.state_folder = tactus::runtime::FoldersFromEnvironment().state + "/agent";
   flags.agent.worker_binary = BesideThisProgram("tactus-worker");
-  app.set_config("--config", "", "Read options from a file (flag > environment > file > default)");
+  app.set_config("--config", "",
+                 "File with these options, one `name = value` a line; the strongest of flag, file, "
+                 "environment and default counts");
   app.add_option("--coordinator", flags.agent.coordinator,
                  "Where the coordinator listens, host:port")
       ->envname("TACTUS_COORDINATOR")
       ->required();
   app.add_option("--node", flags.agent.node, "This node's name; default: the host's name")
-      ->envname("TACTUS_NODE");
-  app.add_option("--devices", flags.agent.devices,
-                 "Devices to offer, cpu:N or cuda:N; default cpu:0")
+      ->envname("TACTUS_NODE")
+      ->default_str(host.name);
+  app.add_option("--devices", flags.agent.devices, "Devices to offer, cpu:N or cuda:N")
       ->delimiter(',')
-      ->envname("TACTUS_DEVICES");
+      ->envname("TACTUS_DEVICES")
+      ->default_str("cpu:0");
   app.add_option("--emulated-speeds", flags.agent.emulated_speeds,
                  "Slow workers down artificially, one speed a device; 1 is the reference")
       ->delimiter(',')
       ->envname("TACTUS_EMULATED_SPEEDS");
   app.add_option("--emulated-cpu-factor", flags.agent.emulated_cpu_factor,
-                 "CPU time at speed 1 is stretched by this, >= 1; default: by speeds and cores")
-      ->envname("TACTUS_EMULATED_CPU_FACTOR");
+                 "CPU time at speed 1 is stretched by this, >= 1; 0: by speeds and cores")
+      ->envname("TACTUS_EMULATED_CPU_FACTOR")
+      ->capture_default_str();
   app.add_option("--address", flags.agent.address, "This host's address towards other workers")
       ->envname("TACTUS_ADDRESS")
       ->capture_default_str();
@@ -132,6 +137,19 @@ void Declare(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_flag("--parent-death-signal", flags.parent_death_signal,
                "End when the process that started this one ends");
+  CLI::App* config = app.add_subcommand("config", "What the options are");
+  config->fallthrough();
+  config->require_subcommand(1);
+  config
+      ->add_subcommand("show", "Print the options in force, each with where it came from, and end")
+      ->fallthrough();
+}
+
+// Prints what `app` parsed.
+int ShowConfig(const CLI::App& app, const std::vector<std::string>& arguments) {
+  const auto entries = tactus::runtime::ConfigInForce(app, arguments);
+  std::fputs(tactus::runtime::FormatConfig(entries).c_str(), stdout);
+  return static_cast<int>(Exit::kOk);
 }
 
 int Fail(Exit code, const absl::Status& status) {
@@ -203,9 +221,8 @@ int Serve(tactus::agent::AgentOptions options, tactus::runtime::AgentMetrics& me
                                                std::string(refused.message())));
 }
 
-int Run(const Flags& flags) {
-  absl::StatusOr<tactus::agent::AgentOptions> options =
-      tactus::agent::Resolve(flags.agent, ThisHost());
+int Run(const Flags& flags, const tactus::agent::Host& host) {
+  absl::StatusOr<tactus::agent::AgentOptions> options = tactus::agent::Resolve(flags.agent, host);
   if (!options.ok()) return Fail(Exit::kConfiguration, options.status());
   options->environment = Environment();
   options->version = TACTUS_VERSION;
@@ -234,16 +251,22 @@ int main(int argc, char** argv) {
   CLI::App app("Offers this node's devices to a Tactus coordinator and runs workers on them.",
                "tactus-agent");
   app.set_version_flag("--version", std::string("tactus-agent ") + TACTUS_VERSION);
-  Declare(app, flags);
+  const tactus::agent::Host host = ThisHost();
+  Declare(app, host, flags);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(Exit::kUsage);
   }
+  if (app.got_subcommand("config")) {
+    const absl::Status status = tactus::agent::Resolve(flags.agent, host).status();
+    if (!status.ok()) return Fail(Exit::kConfiguration, status);
+    return ShowConfig(app, std::vector<std::string>(argv + 1, argv + argc));
+  }
   if (flags.parent_death_signal) tactus::runtime::EndWithParent();
   const absl::Status logging = tactus::runtime::StartLogging(flags.log_level);
   if (!logging.ok()) return Fail(Exit::kConfiguration, logging);
-  const int code = Run(flags);
+  const int code = Run(flags, host);
   tactus::runtime::StopLogging();
   return code;
 }

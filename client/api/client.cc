@@ -99,33 +99,43 @@ absl::Status Client::Translate(const grpc::Status& status) const {
   return translated;
 }
 
-bool Client::MayRepeat(const absl::Status& status, Instant deadline, const Call& call) {
+absl::Status Client::NothingCame(Duration limit) const {
+  return absl::DeadlineExceededError("nothing came from " + options_.server + " within " +
+                                     SecondsText(limit));
+}
+
+bool Client::MayRepeat(const absl::Status& status, const Call& call) {
   if (call.repeat == Repeat::kNo || !runtime::IsRetryable(status)) return false;
   if (call.attempts >= options_.attempts_max || budget_ < 1) return false;
   const Duration delay = runtime::BackoffDelay(options_.backoff, call.attempts, rng_);
-  if (runtime::Now() + delay >= deadline) return false;
+  if (call.deadline != Instant::max() && runtime::Now() + delay >= call.deadline) return false;
   budget_ -= 1;
   std::this_thread::sleep_for(delay);
   return true;
 }
 
+absl::Status Client::Repeatedly(Call* call, const std::function<absl::Status()>& attempt) {
+  while (true) {
+    absl::Status status = attempt();
+    ++call->attempts;
+    if (status.ok()) budget_ = std::min(options_.retry_budget, budget_ + 0.1);
+    if (status.ok() || !MayRepeat(status, *call)) return status;
+  }
+}
+
 template <typename Response, typename Stub, typename Method, typename Request>
 absl::StatusOr<Response> Client::Make(Stub& stub, Method method, const Request& request,
                                       Call* call) {
-  const Instant deadline = runtime::Now() + call->timeout;
-  while (true) {
+  call->deadline = runtime::Now() + call->timeout;
+  Response response;
+  const absl::Status status = Repeatedly(call, [&] {
     grpc::ClientContext context;
-    SetTimeout(deadline - runtime::Now(), &context);
-    Response response;
-    const grpc::Status status = (stub.*method)(&context, request, &response);
-    ++call->attempts;
-    if (status.ok()) {
-      budget_ = std::min(options_.retry_budget, budget_ + 0.1);
-      return response;
-    }
-    const absl::Status translated = Translate(status);
-    if (!MayRepeat(translated, deadline, *call)) return translated;
-  }
+    SetTimeout(call->deadline - runtime::Now(), &context);
+    const grpc::Status ended = (stub.*method)(&context, request, &response);
+    return ended.ok() ? absl::OkStatus() : Translate(ended);
+  });
+  if (!status.ok()) return status;
+  return response;
 }
 
 template <typename Response, typename Stub, typename Method, typename Request>

@@ -29,6 +29,8 @@ struct Content {
   std::string sha256{};  // 64 hexadecimal digits in lower case; empty: not known, not checked
 };
 
+struct Arrived;  // of a transfer; transfers.cc
+
 // A channel to one coordinator, made at the first call. All calls block. One thread at a time: make
 // a Client for each thread.
 //
@@ -82,8 +84,9 @@ class Client {
 
   // Streams. Each hands what arrives to a function of the caller's, in order and in this thread,
   // until there is no more, the function returns false (then the call returns ok), or
-  // `cancellation`, which may be null, is cancelled (then Cancelled). One that breaks off is opened
-  // again where it broke off, for as long as ClientOptions::stream_lost_max.
+  // `cancellation`, which may be null, is cancelled (then Cancelled). One that was open and breaks
+  // off, whether anything came or not, is opened again where it broke off, for as long as
+  // ClientOptions::stream_lost_max since it was open last.
 
   // Returns ok when the job is over. A coordinator that was restarted meanwhile begins with the job
   // as it is: an event may be missed then, a state never.
@@ -94,7 +97,8 @@ class Client {
                           const std::function<bool(const v1::LogEntry&)>& entry,
                           Cancellation* cancellation = nullptr);
 
-  // Transfers. They go on where they broke off, at most ClientOptions::attempts_max times.
+  // Transfers. They go on where they broke off, as often as a unary call is repeated; a download
+  // whose call reached ClientOptions::download_call_max with some progress, as often as that.
 
   using Write = std::function<absl::Status(std::string_view data)>;  // an error ends the transfer
 
@@ -128,7 +132,8 @@ class Client {
   struct Call {
     Duration timeout{};
     Repeat repeat = Repeat::kYes;
-    int attempts = 0;  // made; set by Make
+    int attempts = 0;                   // made; set by Repeatedly
+    Instant deadline = Instant::max();  // of all attempts together
   };
   class Reopening;
 
@@ -138,7 +143,13 @@ class Client {
   absl::StatusOr<Response> Make(Stub& stub, Method method, const Request& request, Call* call);
   template <typename Response, typename Stub, typename Method, typename Request>
   absl::StatusOr<Response> Make(Stub& stub, Method method, const Request& request);
-  bool MayRepeat(const absl::Status& status, Instant deadline, const Call& call);
+  // The one loop of repetitions: makes attempts until one succeeds or may not be repeated.
+  absl::Status Repeatedly(Call* call, const std::function<absl::Status()>& attempt);
+  bool MayRepeat(const absl::Status& status, const Call& call);
+  // `open(context, offset)` begins a call that brings what is behind `offset` bytes.
+  template <typename Chunk, typename Open>
+  absl::Status Download(const Open& open, const Write& write, Arrived* arrived);
+  absl::Status NothingCame(Duration limit) const;
   // Time for so many bytes: a second a MiB beside that of a call.
   Duration TransferTimeout(std::uint64_t size_bytes) const;
   absl::Status UploadFrom(const std::string& path, const Content& content, std::uint64_t offset,

@@ -28,6 +28,12 @@ absl::Status ClientOptions::Validate() const {
   if (stream_lost_max < Duration::zero()) {
     return absl::InvalidArgumentError("stream_lost_max: allowed is 0 or more");
   }
+  if (stream_max <= Duration::zero()) {
+    return absl::InvalidArgumentError("stream_max: allowed is more than 0");
+  }
+  if (download_call_max <= Duration::zero()) {
+    return absl::InvalidArgumentError("download_call_max: allowed is more than 0");
+  }
   return absl::OkStatus();
 }
 

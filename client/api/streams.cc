@@ -1,16 +1,14 @@
 // The streams of Client that go on until there is no more: watch and logs.
-#include <chrono>
 #include <thread>
 #include <utility>
 
 #include "client/api/client.h"
+#include "client/api/deadline.h"
 #include "runtime/now.h"
+#include "runtime/stream_header.h"
 
 namespace tactus::api {
 namespace {
-
-// A stream that hears nothing for an hour is opened again: bookmarks come every 10 s.
-constexpr auto kStreamMax = std::chrono::hours(1);
 
 bool IsOver(v1::JobState state) {
   return state == v1::JOB_STATE_SUCCEEDED || state == v1::JOB_STATE_FAILED ||
@@ -29,14 +27,15 @@ class Client::Reopening {
   template <typename Message, typename Open, typename Take>
   absl::Status ReadOnce(const Open& open, const Take& take) {
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + kStreamMax);
+    SetTimeout(client_.options_.stream_max, &context);
     if (cancellation_ != nullptr) cancellation_->Add(&context);
     const auto reader = open(&context);
+    reader->WaitForInitialMetadata();
+    // On a stream that says nothing this header is the only sign of life.
+    bool alive = context.GetServerInitialMetadata().contains(runtime::kStreamHeader);
     Message message;
     while (!stopped_ && reader->Read(&message)) {
-      heard_ = runtime::Now();
-      heard_once_ = true;
-      failures_ = 0;
+      alive = true;
       if (!take(message)) {
         stopped_ = true;
         context.TryCancel();
@@ -44,18 +43,23 @@ class Client::Reopening {
     }
     const grpc::Status status = reader->Finish();
     if (cancellation_ != nullptr) cancellation_->Remove(&context);
+    if (alive) NoteAlive();
     if (stopped_) return absl::OkStatus();
     if (cancellation_ != nullptr && cancellation_->cancelled()) {
       return absl::CancelledError("cancelled by the caller");
     }
-    return status.ok() ? absl::OkStatus() : client_.Translate(status);
+    if (status.ok()) return absl::OkStatus();
+    if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+      return client_.NothingCame(client_.options_.stream_max);
+    }
+    return client_.Translate(status);
   }
 
   // After a stream that ended with `status` too early: waits and returns whether to open it again.
   bool MayReopen(const absl::Status& status) {
     const bool lost = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
-    if (stopped_ || !lost || !heard_once_) return false;
-    if (runtime::Now() - heard_ >= client_.options_.stream_lost_max) return false;
+    if (stopped_ || !lost || !alive_once_) return false;
+    if (runtime::Now() - alive_ >= client_.options_.stream_lost_max) return false;
     ++failures_;
     const Duration delay = runtime::BackoffDelay(client_.options_.backoff, failures_, client_.rng_);
     if (cancellation_ != nullptr) {
@@ -69,12 +73,20 @@ class Client::Reopening {
   bool stopped() const { return stopped_; }
 
  private:
+  // A stream that was open was so until its end: gRPC's pings notice within a minute when nobody is
+  // there any more.
+  void NoteAlive() {
+    alive_ = runtime::Now();
+    alive_once_ = true;
+    failures_ = 0;
+  }
+
   Client& client_;
   Cancellation* const cancellation_;
-  Instant heard_{};
-  bool heard_once_ = false;
+  Instant alive_{};  // when one was open last
+  bool alive_once_ = false;
   bool stopped_ = false;  // the function of the caller's said so
-  int failures_ = 0;      // since it was heard
+  int failures_ = 0;      // since then
 };
 
 absl::Status Client::WatchJob(v1::WatchJobRequest request,

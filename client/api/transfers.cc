@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <fstream>
 #include <system_error>
-#include <thread>
 #include <vector>
 
 #include "client/api/client.h"
@@ -15,9 +14,6 @@
 #include "runtime/sha256.h"
 
 namespace tactus::api {
-namespace {
-
-constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 
 // What has arrived of a transfer, over all its attempts.
 struct Arrived {
@@ -26,10 +22,15 @@ struct Arrived {
   absl::Status written{};  // of the caller's function
 };
 
-// Chunks of one attempt. Returns what the stream ended with.
-template <typename Reader, typename Chunk>
+namespace {
+
+constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
+
+// Chunks of one call. Returns what the stream ended with.
+template <typename Chunk, typename Reader>
 grpc::Status ReadChunks(Reader& reader, grpc::ClientContext& context, const Client::Write& write,
-                        Chunk chunk, Arrived* arrived) {
+                        Arrived* arrived) {
+  Chunk chunk;
   while (arrived->written.ok() && reader.Read(&chunk)) {
     arrived->written = write(chunk.data());
     arrived->bytes += chunk.data().size();
@@ -59,40 +60,51 @@ Duration Client::TransferTimeout(std::uint64_t size_bytes) const {
   return options_.request_timeout + Seconds(std::min(mebibytes, 1e6));
 }
 
+template <typename Chunk, typename Open>
+absl::Status Client::Download(const Open& open, const Write& write, Arrived* arrived) {
+  Call call;
+  return Repeatedly(&call, [&]() -> absl::Status {
+    while (true) {
+      const std::uint64_t before = arrived->bytes;
+      grpc::ClientContext context;
+      SetTimeout(options_.download_call_max, &context);
+      const auto reader = open(&context, before);
+      const grpc::Status status = ReadChunks<Chunk>(*reader, context, write, arrived);
+      if (!arrived->written.ok()) {
+        call.repeat = Repeat::kNo;
+        return arrived->written;
+      }
+      if (status.ok()) return absl::OkStatus();
+      if (status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) return Translate(status);
+      if (arrived->bytes == before) return NothingCame(options_.download_call_max);
+    }
+  });
+}
+
 absl::Status Client::DownloadArtifact(const v1::DownloadArtifactRequest& request,
                                       const Content& content, const Write& write) {
   Arrived arrived;
   v1::DownloadArtifactRequest rest = request;
-  for (int attempt = 1;; ++attempt) {
-    rest.set_offset(request.offset() + arrived.bytes);
-    grpc::ClientContext context;
-    SetTimeout(TransferTimeout(content.size_bytes), &context);
-    const auto reader = jobs_->DownloadArtifact(&context, rest);
-    const grpc::Status status = ReadChunks(*reader, context, write, v1::ArtifactChunk(), &arrived);
-    if (!arrived.written.ok()) return arrived.written;
-    if (status.ok()) return Compare(request.path(), content, &arrived);
-    const absl::Status translated = Translate(status);
-    if (!runtime::IsRetryable(translated) || attempt >= options_.attempts_max) return translated;
-    std::this_thread::sleep_for(runtime::BackoffDelay(options_.backoff, attempt, rng_));
-  }
+  const absl::Status status = Download<v1::ArtifactChunk>(
+      [&](grpc::ClientContext* context, std::uint64_t offset) {
+        rest.set_offset(request.offset() + offset);
+        return jobs_->DownloadArtifact(context, rest);
+      },
+      write, &arrived);
+  return status.ok() ? Compare(request.path(), content, &arrived) : status;
 }
 
 absl::Status Client::DownloadBlob(const std::string& sha256, const Write& write) {
   Arrived arrived;
   v1::DownloadBlobRequest rest;
   rest.set_sha256(sha256);
-  for (int attempt = 1;; ++attempt) {
-    rest.set_offset(arrived.bytes);
-    grpc::ClientContext context;
-    SetTimeout(TransferTimeout(runtime::kBlobBytesMax), &context);
-    const auto reader = artifacts_->DownloadBlob(&context, rest);
-    const grpc::Status status = ReadChunks(*reader, context, write, v1::BlobChunk(), &arrived);
-    if (!arrived.written.ok()) return arrived.written;
-    if (status.ok()) return Compare("the blob", {.sha256 = sha256}, &arrived);
-    const absl::Status translated = Translate(status);
-    if (!runtime::IsRetryable(translated) || attempt >= options_.attempts_max) return translated;
-    std::this_thread::sleep_for(runtime::BackoffDelay(options_.backoff, attempt, rng_));
-  }
+  const absl::Status status = Download<v1::BlobChunk>(
+      [&](grpc::ClientContext* context, std::uint64_t offset) {
+        rest.set_offset(offset);
+        return artifacts_->DownloadBlob(context, rest);
+      },
+      write, &arrived);
+  return status.ok() ? Compare("the blob", {.sha256 = sha256}, &arrived) : status;
 }
 
 absl::Status Client::UploadFrom(const std::string& path, const Content& content,
@@ -128,16 +140,19 @@ absl::StatusOr<v1::Blob> Client::UploadFile(const std::string& path) {
   if (error) return runtime::FileError(error.value(), path, "cannot be read");
   const absl::StatusOr<std::string> sha256 = runtime::HashFile(path);
   if (!sha256.ok()) return sha256.status();
-  for (int attempt = 1;; ++attempt) {
-    absl::StatusOr<v1::Blob> blob = GetBlob(*sha256);
-    if (!blob.ok() || blob->complete()) return blob;
+  absl::StatusOr<v1::Blob> blob;
+  Call call;
+  const absl::Status sent = Repeatedly(&call, [&]() -> absl::Status {
+    blob = GetBlob(*sha256);  // with repetitions of its own
+    if (!blob.ok()) call.repeat = Repeat::kNo;
+    if (!blob.ok() || blob->complete()) return blob.status();
     const absl::Status status = UploadFrom(path, {.size_bytes = size, .sha256 = *sha256},
                                            std::min(blob->received_bytes(), size), &*blob);
-    if (status.ok() && blob->complete()) return blob;
-    if (status.ok()) return absl::AbortedError(path + ": changed while it was sent");
-    if (!runtime::IsRetryable(status) || attempt >= options_.attempts_max) return status;
-    std::this_thread::sleep_for(runtime::BackoffDelay(options_.backoff, attempt, rng_));
-  }
+    if (!status.ok() || blob->complete()) return status;
+    return absl::AbortedError(path + ": changed while it was sent");
+  });
+  if (!sent.ok()) return sent;
+  return blob;
 }
 
 absl::Status Client::Backup(const Write& write) {
@@ -146,7 +161,7 @@ absl::Status Client::Backup(const Write& write) {
   grpc::ClientContext context;
   SetTimeout(TransferTimeout(kDatabaseBytesMax), &context);
   const auto reader = admin_->Backup(&context, v1::BackupRequest());
-  const grpc::Status status = ReadChunks(*reader, context, write, v1::BackupChunk(), &arrived);
+  const grpc::Status status = ReadChunks<v1::BackupChunk>(*reader, context, write, &arrived);
   if (!arrived.written.ok()) return arrived.written;
   return status.ok() ? absl::OkStatus() : Translate(status);
 }

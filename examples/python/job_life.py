@@ -3,8 +3,9 @@
 
     job_life.py HOST:PORT TEXT_FILE
 
-Services and messages are found through server reflection (reflection.py). TEXT_FILE is a text of some kilobytes that
-every node can read. Prints a line for each step; ends with 1 when an answer is not what it has to be.
+Services and messages are found through server reflection (reflection.py). Needs grpcio and protobuf alone (Debian:
+python3-grpcio). TEXT_FILE is a text of some kilobytes that every node can read. Prints a line for each step; ends
+with 1 when an answer is not what it has to be.
 """
 import hashlib
 import sys

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Submits a job and waits for it, with stubs made of the .proto files. With Debian's protobuf-compiler-grpc:
+"""Submits a job and waits for it, with stubs made of the .proto files. Needs grpcio and protobuf (Debian:
+python3-grpcio) and, to make the stubs, Debian's protobuf-compiler-grpc:
 
     protoc --proto_path=proto --python_out=STUBS --grpc_python_out=STUBS \\
         --plugin=protoc-gen-grpc_python=/usr/bin/grpc_python_plugin $(cd proto && find tactus/v1 -name '*.proto')

@@ -94,5 +94,13 @@ TEST_F(ConfigReportTest, WhatIsPrintedIsAConfigurationFile) {
             "loud = false          # default\n");
 }
 
+TEST_F(ConfigReportTest, WhatIsNotSetIsAComment) {
+  EXPECT_EQ(FormatConfig(InForce({})),
+            "listen = 127.0.0.1:1  # default\n"
+            "bytes = 7             # default\n"
+            "# name is not set     # default\n"
+            "loud = false          # default\n");
+}
+
 }  // namespace
 }  // namespace tactus::runtime

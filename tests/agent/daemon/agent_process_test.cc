@@ -9,6 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <fstream>
+
 #include "tests/agent/daemon/await.h"
 #include "tests/agent/daemon/fake_coordinator.h"
 #include "tests/agent/daemon/temporary_folder.h"
@@ -16,6 +19,7 @@
 namespace tactus::agent {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using FromAgent = tactus::agent::v1::FromAgent;
 
@@ -99,6 +103,39 @@ TEST_F(AgentProcessTest, WrongCommandLinesExitWith64AndWrongValuesWith78) {
     EXPECT_EQ(ExitCode(), one.code) << one.says;
     EXPECT_THAT(Output(), HasSubstr(one.says));
   }
+}
+
+TEST_F(AgentProcessTest, ConfigShowPrintsWhatIsInForceAndWhereFromAsAFile) {
+  std::ofstream(folder_.File("config")) << "node = from-file\nlabel = zone=west\n";
+  ASSERT_EQ(::setenv("TACTUS_NODE", "from-environment", 1), 0);
+  ASSERT_EQ(::setenv("TACTUS_TAINT", "gpu=only", 1), 0);
+  const std::vector<std::string> show = {"config",          "show",   "--coordinator", "a:1",
+                                         "--worker-binary", "/bin/sh"};
+  std::vector<std::string> arguments = show;
+  arguments.insert(arguments.end(), {"--config", folder_.File("config")});
+
+  Run(arguments);
+
+  EXPECT_EQ(ExitCode(), 0);
+  const std::string shown = Output();
+  EXPECT_THAT(shown, ContainsRegex("coordinator = a:1 +# flag\n"));
+  EXPECT_THAT(shown, ContainsRegex("node = from-file +# file " + folder_.File("config") + "\n"));
+  EXPECT_THAT(shown, ContainsRegex("taint = \"gpu=only\" +# environment\n"));
+  EXPECT_THAT(shown, ContainsRegex("devices = cpu:0 +# default\n"));
+  EXPECT_THAT(shown, ContainsRegex("# emulated-speeds is not set +# default\n"));
+  ASSERT_EQ(::unsetenv("TACTUS_NODE"), 0);
+  ASSERT_EQ(::unsetenv("TACTUS_TAINT"), 0);
+  std::ofstream(folder_.File("config")) << shown;
+  Run({"config", "show", "--config", folder_.File("config")});
+  EXPECT_EQ(ExitCode(), 0);
+  EXPECT_THAT(Output(), ContainsRegex("taint = \"gpu=only\" +# file"));
+}
+
+TEST_F(AgentProcessTest, ConfigShowRefusesWhatTheAgentWouldRefuse) {
+  Run({"config", "show", "--coordinator", "nowhere"});
+
+  EXPECT_EQ(ExitCode(), 78);
+  EXPECT_THAT(Output(), HasSubstr("coordinator: 'nowhere'"));
 }
 
 TEST_F(AgentProcessTest, AMetricsPortInUseExitsWith69) {

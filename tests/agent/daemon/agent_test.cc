@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -302,6 +303,71 @@ TEST_F(AgentTest, AWorkerThatCannotBeStartedIsReportedAsEnded) {
   EXPECT_EQ(AwaitExit(5).exit_code(), 127);
   EXPECT_THAT(AwaitExit(5).log_tail(), HasSubstr("device 'cuda:9'"));
   EXPECT_THAT(AwaitExit(6).log_tail(), HasSubstr("job id"));
+}
+
+TEST_F(AgentTest, AWorkerThatIsAskedForAgainGoesOn) {
+  Open({});
+  StartEcho(5);
+
+  coordinator_->StartWorker(5, "echo");
+  coordinator_->SendPlan(5, 8);
+
+  const FromAgent report = coordinator_->AwaitMessage(
+      [](const FromAgent& message) { return message.from_worker().message().has_report(); });
+  EXPECT_EQ(report.from_worker().message().report().plan_version(), 8u);
+  for (const FromAgent& message : coordinator_->received()) {
+    EXPECT_FALSE(message.has_worker_exited()) << message.ShortDebugString();
+  }
+}
+
+TEST_F(AgentTest, AWorkerThatIsAskedForAgainWhileItsFilesAreOnTheirWayStartsOnce) {
+  Open({});
+  const std::string model = coordinator_->artifacts().Add("model");
+  coordinator_->artifacts().Shut();
+  coordinator_->StartWith(5, "echo", Needing(model));
+  coordinator_->artifacts().AwaitDownloads(1);
+
+  coordinator_->StartWith(5, "echo", Needing(model));
+  coordinator_->artifacts().Open();
+
+  const FromAgent first = coordinator_->AwaitMessage([](const FromAgent&) { return true; });
+  EXPECT_TRUE(first.from_worker().message().has_ready()) << first.ShortDebugString();
+}
+
+// Makes a folder of a job, that was last here so long ago.
+void LeaveFolder(const std::string& path, std::chrono::hours ago) {
+  std::filesystem::create_directories(path + "/result");
+  std::ofstream(path + "/result/model.pt") << "weights";
+  std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - ago);
+}
+
+TEST_F(AgentTest, WhatOldJobsLeftIsRemovedAtTheStart) {
+  using std::chrono::hours;
+  LeaveFolder(folder_.File("state/jobs/old-1"), hours(25));
+  LeaveFolder(folder_.File("state/jobs/young-1"), hours(23));
+  std::filesystem::create_directories(folder_.File("state/blobs"));
+  const std::string blob = folder_.File("state/blobs/" + std::string(64, 'a'));
+  std::ofstream(blob) << "model";
+  std::filesystem::last_write_time(blob, std::filesystem::file_time_type::clock::now() - hours(25));
+
+  Open({});
+
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("state/jobs/old-1")));
+  EXPECT_TRUE(std::filesystem::exists(folder_.File("state/jobs/young-1/result/model.pt")));
+  EXPECT_FALSE(std::filesystem::exists(blob));
+}
+
+TEST_F(AgentTest, AResultThatWasNotTakenIsMarkedAndOneThatWasIsNot) {
+  const std::string mark = folder_.File("state/jobs/result-1/result-not-sent");
+  Open({.refused_uploads = 1, .upload_refusal = grpc::StatusCode::INVALID_ARGUMENT});
+  coordinator_->StartWorker(5, "result");
+  EXPECT_THAT(AwaitFailure(), HasSubstr("was not taken"));
+  EXPECT_TRUE(std::filesystem::exists(mark));
+
+  coordinator_->StartWorker(6, "result");
+  ASSERT_TRUE(coordinator_->AwaitUpload("result-1/model.pt"));
+  ASSERT_TRUE(Stop(Seconds(60)));  // lets uploads finish
+  EXPECT_FALSE(std::filesystem::exists(mark));
 }
 
 TEST_F(AgentTest, AfterAReconnectOnlyWhatIsNotAcknowledgedComesAgainInOrder) {

@@ -7,10 +7,12 @@
 #include <grpcpp/security/credentials.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
 #include "base/rng.h"
+#include "runtime/now.h"
 #include "tests/agent/daemon/await.h"
 #include "tests/agent/daemon/fake_coordinator.h"
 #include "tests/agent/daemon/temporary_folder.h"
@@ -53,6 +55,15 @@ class BlobCacheTest : public testing::Test {
   }
   void Release(std::uint64_t pin) {
     control_.RunAndWait([&] { cache_->Release(pin); });
+  }
+  void SetAge(const std::string& file, std::chrono::hours age) {
+    std::filesystem::last_write_time(folder_.File(file),
+                                     std::filesystem::file_time_type::clock::now() - age);
+  }
+  std::size_t Sweep() {
+    std::size_t removed = 0;
+    control_.RunAndWait([&] { removed = cache_->Sweep(runtime::WallNow()); });
+    return removed;
   }
   FakeArtifacts& artifacts() { return coordinator_.artifacts(); }
 
@@ -192,6 +203,48 @@ TEST_F(BlobCacheTest, ATransferThatNobodyWantsAnyMoreIsBrokenOffAndCanBeWantedAg
   bool called = false;
   control_.RunAndWait([&] { called = given_up.IsSet(); });
   EXPECT_FALSE(called);
+}
+
+TEST_F(BlobCacheTest, WhatNobodyUsedForLongGoesAndWhatIsUsedStays) {
+  Make();
+  const std::string used = artifacts().Add("used");
+  const std::string released = artifacts().Add("released");
+  const std::string old = artifacts().Add("old");
+  for (const std::string& sha256 : {old, released, used}) {
+    ASSERT_TRUE(FetchAndWait(sha256).ok());
+    if (sha256 != used) Release(pin_);
+    SetAge(sha256, std::chrono::hours(25));
+  }
+  std::ofstream(folder_.File(std::string(64, 'b') + ".part")) << "beginning";
+  SetAge(std::string(64, 'b') + ".part", std::chrono::hours(25));
+  ASSERT_TRUE(FetchAndWait(released).ok());
+  SetAge(released, std::chrono::hours(25));
+  Release(pin_);
+
+  EXPECT_EQ(Sweep(), 2u);
+
+  EXPECT_TRUE(std::filesystem::exists(folder_.File(used)));
+  EXPECT_TRUE(std::filesystem::exists(folder_.File(released)));
+  EXPECT_FALSE(std::filesystem::exists(folder_.File(old)));
+  EXPECT_FALSE(std::filesystem::exists(folder_.File(std::string(64, 'b') + ".part")));
+  // The sweep has seen that it is used, for the next agent to know.
+  Make();
+  EXPECT_EQ(Sweep(), 0u);
+}
+
+TEST_F(BlobCacheTest, AShutdownDoesNotWaitForALongBeginningToBeHashed) {
+  const std::string sha256 = artifacts().Add("weights");
+  const std::string part = folder_.File(sha256 + ".part");
+  std::ofstream(part) << "x";
+  std::filesystem::resize_file(part, std::uint64_t{1} << 40);  // a hole: hours of hashing
+  Make();
+  Once<Path> never;
+  Fetch(sha256, never);
+
+  control_.RunAndWait([this] { cache_.reset(); });
+
+  EXPECT_FALSE(never.IsSet());
+  EXPECT_EQ(std::filesystem::file_size(part), std::uint64_t{1} << 40);
 }
 
 TEST_F(BlobCacheTest, WhatWasUsedLongestAgoGoesAndWhatIsPinnedStays) {

@@ -67,6 +67,15 @@ class ClientTest : public ::testing::Test {
     });
   }
 
+  absl::Status Follow(Client& client) {
+    v1::StreamLogsRequest request;
+    request.set_follow(true);
+    return client.StreamLogs(request, [this](const v1::LogEntry& entry) {
+      written_ += entry.text();
+      return true;
+    });
+  }
+
   FakeServer server_;
   Client client_{Quick(server_.address())};
   std::string written_;
@@ -236,9 +245,71 @@ TEST_F(ClientTest, LogsGoOnWithoutTheTail) {
   EXPECT_EQ(server_.logged[1].resume_token(), "t1");
 }
 
+TEST_F(ClientTest, LogsThatWereOpenAndSilentAreOpenedAgain) {
+  server_.logs = {{}, {}, {LogLine("a\n", "t1")}};
+  server_.logs_say_open = true;
+  server_.logs_end = [](std::size_t i) { return i < 2 ? Unavailable() : grpc::Status::OK; };
+
+  EXPECT_TRUE(Follow(client_).ok());
+
+  EXPECT_EQ(written_, "a\n");
+  EXPECT_THAT(server_.logged, SizeIs(3));
+}
+
+TEST_F(ClientTest, TheTimeOfALostStreamCountsFromItsEnd) {
+  ClientOptions options = Quick(server_.address());
+  options.stream_lost_max = Seconds(0.2);
+  Client client(options);
+  server_.logs = {{LogLine("a\n", "t1")}, {LogLine("b\n", "t2")}};
+  server_.logs_last = Seconds(0.3);
+  server_.logs_end = [](std::size_t i) { return i == 0 ? Unavailable() : grpc::Status::OK; };
+
+  const absl::Status status = Follow(client);
+
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(written_, "a\nb\n");
+}
+
+TEST_F(ClientTest, AStreamThatStaysLostIsGivenUp) {
+  ClientOptions options = Quick(server_.address());
+  options.stream_lost_max = Seconds(0.02);
+  Client client(options);
+  server_.logs = {{LogLine("a\n", "t1")}};
+  server_.logs_end = [](std::size_t) { return Unavailable(); };
+
+  EXPECT_TRUE(absl::IsUnavailable(Follow(client)));
+}
+
+TEST_F(ClientTest, AStreamAtItsLongestIsOpenedAgain) {
+  ClientOptions options = Quick(server_.address());
+  options.stream_max = Seconds(0.5);
+  Client client(options);
+  server_.logs = {{}, {LogLine("a\n", "t1")}};
+  server_.logs_say_open = true;
+  server_.logs_stay_open = 1;
+
+  const absl::Status status = Follow(client);
+
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(written_, "a\n");
+}
+
+TEST_F(ClientTest, AStreamThatWasNeverOpenIsGivenUpAtItsLongest) {
+  ClientOptions options = Quick(server_.address());
+  options.stream_max = Seconds(0.5);
+  Client client(options);
+  server_.logs_stay_open = 1;
+
+  const absl::Status status = Follow(client);
+
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("nothing came from " + server_.address() + " within 0.5 s"));
+}
+
 TEST_F(ClientTest, AnotherThreadEndsAStream) {
   server_.logs = {{LogLine("a\n", "t1")}};
-  server_.logs_stay_open = true;
+  server_.logs_stay_open = 1;
   Cancellation cancellation;
   std::thread other;
 
@@ -266,6 +337,58 @@ TEST_F(ClientTest, ADownloadGoesOnWhereItBrokeOff) {
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(written_, "0123456789");
   EXPECT_THAT(server_.download_offsets, ElementsAre(0, 3, 7));
+}
+
+TEST_F(ClientTest, ADownloadTakesAsLongAsItNeedsWhileItMoves) {
+  ClientOptions options = Quick(server_.address());
+  options.download_call_max = Seconds(0.5);
+  options.attempts_max = 1;
+  Client client(options);
+  server_.content = "0123456789";
+  server_.download_bytes = {3, 4};
+  server_.downloads_stay_open = 2;
+
+  const absl::Status status =
+      client.DownloadArtifact({}, {.size_bytes = 10, .sha256 = HashOf("0123456789")}, Append());
+
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_THAT(server_.download_offsets, ElementsAre(0, 3, 7));
+}
+
+TEST_F(ClientTest, ADownloadThatStandsStillEnds) {
+  ClientOptions options = Quick(server_.address());
+  options.download_call_max = Seconds(0.5);
+  Client client(options);
+  server_.content = "0123456789";
+  server_.download_bytes = {3, 0, 7};
+  server_.downloads_stay_open = 3;
+
+  const absl::Status status = client.DownloadArtifact({}, {.size_bytes = 10}, Append());
+
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("nothing came from " + server_.address() + " within 0.5 s"));
+  EXPECT_THAT(server_.download_offsets, ElementsAre(0, 3));
+}
+
+TEST_F(ClientTest, TransfersAreWithinTheBudgetOfRepetitions) {
+  ClientOptions options = Quick(server_.address());
+  options.retry_budget = 4;
+  Client client(options);
+  server_.content = "0123456789";
+  server_.download_end = [](std::size_t) { return Unavailable(); };
+  server_.upload_end = [](std::size_t) { return Unavailable(); };
+  server_.upload_bytes_max = 0;
+  const client::TemporaryFolder folder;
+  std::ofstream(folder.path() + "/model.pt") << "abc";
+
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(absl::IsUnavailable(client.DownloadArtifact({}, {.size_bytes = 10}, Append())));
+  }
+  EXPECT_TRUE(absl::IsUnavailable(client.UploadFile(folder.path() + "/model.pt").status()));
+
+  EXPECT_THAT(server_.download_offsets, SizeIs(3 + 4));
+  EXPECT_EQ(server_.uploads, 1u);
 }
 
 TEST_F(ClientTest, ADownloadThatIsNotWhatWasAnnouncedIsRefused) {
@@ -331,6 +454,8 @@ TEST(ClientOptionsTest, WrongValuesAreNamed) {
   EXPECT_FALSE(ClientOptions{.request_timeout = Duration::zero()}.Validate().ok());
   EXPECT_FALSE(ClientOptions{.attempts_max = 0}.Validate().ok());
   EXPECT_FALSE(ClientOptions{.retry_budget = -1}.Validate().ok());
+  EXPECT_FALSE(ClientOptions{.stream_max = Duration::zero()}.Validate().ok());
+  EXPECT_FALSE(ClientOptions{.download_call_max = Duration::zero()}.Validate().ok());
 }
 
 }  // namespace

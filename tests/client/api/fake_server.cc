@@ -4,12 +4,20 @@
 #include <chrono>
 #include <thread>
 
+#include "runtime/now.h"
+#include "runtime/stream_header.h"
+
 namespace tactus::api {
 namespace {
 
 using Ends = std::function<grpc::Status(std::size_t)>;
 
 grpc::Status End(const Ends& ends, std::size_t i) { return ends ? ends(i) : grpc::Status::OK; }
+
+void SayOpen(grpc::ServerContext* context, grpc::ServerWriter<v1::LogEntry>* writer) {
+  context->AddInitialMetadata(runtime::kStreamHeader, runtime::kStreamOpen);
+  writer->SendInitialMetadata();
+}
 
 }  // namespace
 
@@ -48,15 +56,19 @@ class FakeServer::Jobs : public v1::Jobs::Service {
   grpc::Status StreamLogs(grpc::ServerContext* context, const v1::StreamLogsRequest* request,
                           grpc::ServerWriter<v1::LogEntry>* writer) override {
     const std::size_t i = fake_.logged.size();
+    const Instant begin = runtime::Now();
     fake_.logged.push_back(*request);
+    if (fake_.logs_say_open) SayOpen(context, writer);
     if (i < fake_.logs.size()) {
       for (const v1::LogEntry& entry : fake_.logs[i]) writer->Write(entry);
     }
-    while (fake_.logs_stay_open && !context->IsCancelled()) std::this_thread::yield();
+    while (runtime::Now() - begin < fake_.logs_last) std::this_thread::yield();
+    while (i < fake_.logs_stay_open && !context->IsCancelled()) std::this_thread::yield();
     return End(fake_.logs_end, i);
   }
 
-  grpc::Status DownloadArtifact(grpc::ServerContext*, const v1::DownloadArtifactRequest* request,
+  grpc::Status DownloadArtifact(grpc::ServerContext* context,
+                                const v1::DownloadArtifactRequest* request,
                                 grpc::ServerWriter<v1::ArtifactChunk>* writer) override {
     const std::size_t i = fake_.download_offsets.size();
     fake_.download_offsets.push_back(request->offset());
@@ -68,6 +80,7 @@ class FakeServer::Jobs : public v1::Jobs::Service {
       chunk.set_data(rest.substr(at, fake_.chunk_bytes));
       writer->Write(chunk);
     }
+    while (i < fake_.downloads_stay_open && !context->IsCancelled()) std::this_thread::yield();
     return End(fake_.download_end, i);
   }
 
@@ -88,7 +101,7 @@ class FakeServer::Artifacts : public v1::Artifacts::Service {
 
   grpc::Status UploadBlob(grpc::ServerContext*, grpc::ServerReader<v1::UploadBlobRequest>* reader,
                           v1::Blob* response) override {
-    const std::size_t i = fake_.upload_offsets.size();
+    const std::size_t i = fake_.uploads++;
     v1::UploadBlobRequest request;
     std::uint64_t size = 0;
     std::size_t taken = 0;

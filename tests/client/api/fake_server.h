@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/time.h"
 #include "tactus/v1/admin.grpc.pb.h"
 #include "tactus/v1/artifacts.grpc.pb.h"
 #include "tactus/v1/jobs.grpc.pb.h"
@@ -41,16 +42,20 @@ class FakeServer {
   std::vector<std::vector<v1::JobEvent>> watches;  // the events of each stream that is opened
   std::vector<v1::StreamLogsRequest> logged;
   std::vector<std::vector<v1::LogEntry>> logs;
-  bool logs_stay_open = false;  // until the client cancels them
+  bool logs_say_open = false;      // by their header, as a coordinator does
+  std::size_t logs_stay_open = 0;  // the first ones, until the client ends them
+  Duration logs_last{};            // each stream lasts at least so long
 
   std::string content;  // of every artifact and every blob
   std::size_t chunk_bytes = 4;
   // Bytes that download number i sends before it ends; not given: all.
   std::vector<std::size_t> download_bytes;
+  std::size_t downloads_stay_open = 0;          // the first ones, until the client ends them
   std::vector<std::uint64_t> download_offsets;  // as they were asked for
 
   v1::Blob blob;                              // what there is of the blob that is uploaded
   std::string uploaded;                       // its bytes
+  std::size_t uploads = 0;                    // that were begun
   std::size_t upload_bytes_max = 1 << 20;     // one upload takes so many, then it ends
   std::vector<std::uint64_t> upload_offsets;  // as they were given
 

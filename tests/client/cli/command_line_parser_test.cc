@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ostream>
 #include <variant>
 
 #include "client/run.h"
@@ -251,6 +252,12 @@ struct FitCase {
   std::uint32_t max;
   std::uint32_t count;
 };
+
+// In the names of the tests.
+void PrintTo(const FitCase& given, std::ostream* out) {
+  *out << given.workers << " workers, " << given.speeds.size() << " speeds, file " << given.min
+       << " to " << given.max;
+}
 
 class FitWorkersTest : public ::testing::TestWithParam<FitCase> {};
 
