@@ -2,6 +2,7 @@
 
 #include "runtime/now.h"
 #include "runtime/retry.h"
+#include "runtime/status.h"
 
 namespace tactus::agent {
 namespace {
@@ -23,7 +24,7 @@ void SetLimit(grpc::ClientContext& context, std::chrono::seconds limit) {
 }
 
 bool WorthTrying(const absl::Status& status, int failures) {
-  if (runtime::IsRetryable(status)) return true;
+  if (runtime::IsRetryable(status) || runtime::RetryDelayOf(status)) return true;
   return !status.ok() && !IsPermanent(status) && failures < kAttemptsMax;
 }
 

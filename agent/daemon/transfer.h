@@ -14,8 +14,8 @@ namespace tactus::agent {
 void SetLimit(grpc::ClientContext& context, std::chrono::seconds limit);
 
 // True when a transfer that ended with `status`, after so many attempts without success, is to be
-// tried again: for ever while the coordinator is away, five times where another attempt may end
-// otherwise.
+// tried again: for ever while the coordinator is away or says when to try again, five times where
+// another attempt may end otherwise.
 bool WorthTrying(const absl::Status& status, int failures);
 
 }  // namespace tactus::agent

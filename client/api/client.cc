@@ -259,8 +259,11 @@ absl::StatusOr<v1::Blob> Client::GetBlob(const std::string& sha256) {
 }
 
 absl::StatusOr<v1::CheckIntegrityResponse> Client::CheckIntegrity() {
+  // A database of any size is looked through.
+  Call call = DefaultCall();
+  call.timeout = std::max(call.timeout, options_.stream_max);
   return Make<v1::CheckIntegrityResponse>(*admin_, &v1::Admin::Stub::CheckIntegrity,
-                                          v1::CheckIntegrityRequest());
+                                          v1::CheckIntegrityRequest(), &call);
 }
 
 }  // namespace tactus::api

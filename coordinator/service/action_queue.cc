@@ -15,7 +15,7 @@ void KeepNewest(std::size_t most, std::vector<T>& items) {
 
 }  // namespace
 
-void ActionQueue::Push(job::Actions actions, std::function<void()> done) {
+void ActionQueue::Push(job::Actions actions, Done done) {
   List list;
   list.done = std::move(done);
   for (job::Action& action : actions) {
@@ -35,9 +35,20 @@ void ActionQueue::Push(job::Actions actions, std::function<void()> done) {
       list.actions.push_back(std::move(action));
     }
   }
-  lists_.push_back(std::move(list));
+  if (closed_.ok()) {
+    lists_.push_back(std::move(list));
+  } else if (list.done) {
+    list.done(closed_);
+  }
   if (waiting_ > 0 && !writing_ && !failed_) StartWrite();
   Drain();
+}
+
+void ActionQueue::Close(const absl::Status& status) {
+  closed_ = status;
+  for (const List& list : std::exchange(lists_, {})) {
+    if (list.done) list.done(status);
+  }
 }
 
 void ActionQueue::Drop(const std::string& node) {
@@ -90,9 +101,9 @@ void ActionQueue::Drain() {
   while (!lists_.empty()) {
     List& list = lists_.front();
     if (list.actions.empty()) {
-      const std::function<void()> done = std::move(list.done);
+      const Done done = std::move(list.done);
       lists_.pop_front();
-      if (done) done();
+      if (done) done(absl::OkStatus());
       continue;
     }
     if (std::holds_alternative<job::PersistJob>(list.actions.front())) {

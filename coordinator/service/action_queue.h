@@ -42,9 +42,15 @@ class ActionQueue {
 
   explicit ActionQueue(Hooks hooks) : hooks_(std::move(hooks)) {}
 
-  // Appends a list; `done` is called when all of it is carried out. May be called from within
-  // `perform`.
-  void Push(job::Actions actions, std::function<void()> done);
+  using Done = std::function<void(const absl::Status& status)>;
+
+  // Appends a list; `done` is called with ok when all of it is carried out, or with what Close was
+  // given. May be called from within `perform`.
+  void Push(job::Actions actions, Done done);
+
+  // Gives up what waits and what comes: nothing is carried out any more, and whoever waits is told
+  // `status`. What is to be written still is, where it can be.
+  void Close(const absl::Status& status);
 
   // Drops what waits to be carried out on `node`; see job::StartsAnew.
   void Drop(const std::string& node);
@@ -63,7 +69,7 @@ class ActionQueue {
  private:
   struct List {
     std::deque<job::Action> actions;  // PersistJob without its record, also for a PersistNode
-    std::function<void()> done;
+    Done done;
   };
 
   void Drain();
@@ -71,6 +77,7 @@ class ActionQueue {
 
   const Hooks hooks_;
   std::deque<List> lists_;
+  absl::Status closed_;
   bool draining_ = false;
 
   // Of the persists in lists_, those at the front that are durable, or in the write that runs.

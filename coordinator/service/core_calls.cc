@@ -96,10 +96,11 @@ void CoreRunner::Submit(NewJob job, Answer<job::JobRecord> answer) {
   job::JobRecord record = Named(std::move(job));
   const std::string id = record.name;
   ++in_creation_;
-  Handle(job::JobSubmitted{std::move(record)}, [this, id, answer = std::move(answer)] {
-    --in_creation_;
-    FindJob(id, answer);
-  });
+  Handle(job::JobSubmitted{std::move(record)},
+         [this, id, answer = std::move(answer)](const absl::Status& status) {
+           --in_creation_;
+           Tell(id, status, answer);
+         });
 }
 
 job::JobRecord CoreRunner::Named(NewJob job) {
@@ -234,7 +235,10 @@ void CoreRunner::ReportArtifact(const std::string& id, const job::ArtifactRecord
     const job::JobRecord* record = Visible(id);
     if (record == nullptr) return answer(NoSuchJob(id));
     Handle(job::ArtifactStored{.job = record->id, .artifact = artifact},
-           [answer, copy = *record] { answer(copy); });
+           [answer, copy = *record](const absl::Status& status) {
+             if (!status.ok()) return answer(status);
+             answer(copy);
+           });
   });
 }
 

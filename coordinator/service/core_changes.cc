@@ -32,6 +32,13 @@ bool Finishing(const job::JobRecord& record) {
 
 // ---- Changes
 
+// Answers a change of a job that is durable, or was given up.
+void CoreRunner::Tell(const std::string& id, const absl::Status& status,
+                      const Answer<job::JobRecord>& answer) {
+  if (!status.ok()) return answer(status);
+  FindJob(id, answer);
+}
+
 void CoreRunner::UpdateJob(const std::string& id, const v1::UpdateJobRequest& request,
                            Answer<job::JobRecord> answer) {
   around_.control.Post([this, id, request, answer = std::move(answer)]() mutable {
@@ -67,12 +74,13 @@ absl::Status CoreRunner::Apply(const job::JobRecord& record, const v1::UpdateJob
   } else if (!updated->changed) {
     FindJob(record.name, answer);
   } else {
-    Handle(job::JobUpdated{.job = record.id,
-                           .spec = updated->spec.SerializeAsString(),
-                           .settings = std::move(updated->settings),
-                           .labels = std::move(updated->labels),
-                           .needs_restart = updated->needs_restart},
-           [this, id = record.name, answer] { FindJob(id, answer); });
+    Handle(
+        job::JobUpdated{.job = record.id,
+                        .spec = updated->spec.SerializeAsString(),
+                        .settings = std::move(updated->settings),
+                        .labels = std::move(updated->labels),
+                        .needs_restart = updated->needs_restart},
+        [this, id = record.name, answer](const absl::Status& status) { Tell(id, status, answer); });
   }
   return absl::OkStatus();
 }
@@ -95,7 +103,9 @@ void CoreRunner::CancelJob(const Cancel& cancel, Answer<job::JobRecord> answer) 
                                      .reason = "cancelled by the user",
                                      .discard = cancel.discard,
                                      .grace = cancel.grace};
-    Handle(event, [this, id = cancel.id, answer = std::move(answer)] { FindJob(id, answer); });
+    Handle(event, [this, id = cancel.id, answer = std::move(answer)](const absl::Status& status) {
+      Tell(id, status, answer);
+    });
   });
 }
 
@@ -107,7 +117,9 @@ void CoreRunner::Change(const std::string& id, const std::function<job::Event(Jo
     const job::JobRecord* record = Current(id);
     if (record == nullptr) return RefuseOver(id, std::move(answer));
     if (Finishing(*record)) return answer(NotNow(id, "it is finishing", kJobFinishing));
-    Handle(event(record->id), [this, id, answer = std::move(answer)] { FindJob(id, answer); });
+    Handle(event(record->id), [this, id, answer = std::move(answer)](const absl::Status& status) {
+      Tell(id, status, answer);
+    });
   });
 }
 

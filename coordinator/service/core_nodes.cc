@@ -120,15 +120,17 @@ void CoreRunner::MarkNode(const std::string& name, NodeMarking marking, Answer<v
     if (!admitted.ok()) return answer(admitted);
     job::NodeRecord record = Marked(cluster_.membership().MarkOf(name), marking);
     record.name = name;
-    Handle(job::NodeMarked{std::move(record)}, [this, name, node = *std::move(node), answer] {
-      absl::StatusOr<v1::Node> after = FindNode(name);
-      if (after.ok()) return answer(std::move(after));
-      // It was known by its mark alone, which was taken back.
-      v1::Node bare = node;
-      bare.set_cordoned(false);
-      bare.set_draining(false);
-      answer(std::move(bare));
-    });
+    Handle(job::NodeMarked{std::move(record)},
+           [this, name, node = *std::move(node), answer](const absl::Status& status) {
+             if (!status.ok()) return answer(status);
+             absl::StatusOr<v1::Node> after = FindNode(name);
+             if (after.ok()) return answer(std::move(after));
+             // It was known by its mark alone, which was taken back.
+             v1::Node bare = node;
+             bare.set_cordoned(false);
+             bare.set_draining(false);
+             answer(std::move(bare));
+           });
   });
 }
 

@@ -43,7 +43,9 @@ CoreRunner::CoreRunner(const Surroundings& surroundings)
       queue_({.write = [this](store::WriteBatch batch) { Write(std::move(batch)); },
               .perform = [this](const job::Action& action) { Perform(action); }}),
       sessions_([this](const job::Event& event, std::function<void()> done) {
-        Handle(event, std::move(done));
+        Handle(event, [done = std::move(done)](const absl::Status& status) {
+          if (status.ok()) done();  // else the agent says it again to the next coordinator
+        });
       }),
       history_(NewLife()) {}
 
@@ -90,9 +92,11 @@ void CoreRunner::Restore(std::vector<job::NodeRecord> nodes,
   RepeatBeat();
 }
 
-void CoreRunner::CloseStreams(const absl::Status& status) {
+void CoreRunner::Close(const absl::Status& status, Duration grace) {
   around_.control.RunAndWait([&] {
     closed_ = status;
+    give_up_.emplace(around_.control);
+    give_up_->After(grace, [this] { queue_.Close(closed_); });
     sessions_.CloseAll(status);
     watchers_.EndAll(status);
     waiters_.Expire(Instant::max());
@@ -105,6 +109,7 @@ void CoreRunner::Stop() {
     beat_.reset();
     wake_.reset();
     expiry_.reset();
+    give_up_.reset();
   });
   // Twice: what runs now ends first, then what waited behind it.
   for (int i = 0; i < 2; ++i) {
@@ -118,7 +123,7 @@ void CoreRunner::Stop() {
 
 // ---- The core and its actions
 
-void CoreRunner::Handle(const job::Event& event, std::function<void()> done) {
+void CoreRunner::Handle(const job::Event& event, ActionQueue::Done done) {
   const Instant now = runtime::Now();
   telemetry_.OnEvent(event, now);
   if (const std::string* node = job::StartsAnew(event)) queue_.Drop(*node);

@@ -99,9 +99,10 @@ class CoreRunner {
   // Takes up the unfinished jobs of the store and starts the timers. Called once, first, from main.
   absl::Status Start();
 
-  // Ends all streams with `status`, also those that come later, and answers the calls that wait;
-  // other calls that come later are still answered.
-  void CloseStreams(const absl::Status& status);
+  // Ends all streams with `status`, also those that come later, and answers the calls that wait for
+  // a change; other calls that come later are still answered. Changes that are not durable after
+  // `grace` are answered with `status`: a disk may be full for long.
+  void Close(const absl::Status& status, Duration grace);
 
   // Writes what waits to be written and stops the timers. Called last, from main.
   void Stop();
@@ -170,7 +171,7 @@ class CoreRunner {
   const job::JobRecord* Unfinished(const std::string& id) const { return Visible(id); }
 
  private:
-  void Handle(const job::Event& event, std::function<void()> done);
+  void Handle(const job::Event& event, ActionQueue::Done done);
   void Perform(const job::Action& action);
   void On(const job::PublishJob& action);
   void On(const job::PublishProgress& action);
@@ -192,6 +193,8 @@ class CoreRunner {
   absl::Status Apply(const job::JobRecord& record, const v1::UpdateJobRequest& request,
                      const Answer<job::JobRecord>& answer);
   void RefuseOver(const std::string& id, Answer<job::JobRecord> answer);
+  void Tell(const std::string& id, const absl::Status& status,
+            const Answer<job::JobRecord>& answer);
   // Hands the event to the core if the job is not over and not finishing.
   void Change(const std::string& id, const std::function<job::Event(JobId)>& event,
               Answer<job::JobRecord> answer);
@@ -227,7 +230,7 @@ class CoreRunner {
   std::string write_error_;      // empty: the last write succeeded
   absl::Status closed_;          // what streams that come are ended with; ok: they are not
   std::size_t beat_part_ = 0;    // of the sessions, whose turn it is
-  std::optional<runtime::Timer> wake_, flush_, beat_, expiry_;
+  std::optional<runtime::Timer> wake_, flush_, beat_, expiry_, give_up_;
 };
 
 // NotFound with the reason JOB_NOT_FOUND.

@@ -221,8 +221,9 @@ void ServerImpl::Shutdown() {
   if (std::exchange(stopped_, true)) return;
   if (server_ != nullptr) {
     SetServing(false);
-    core_.CloseStreams(runtime::WithReason(absl::UnavailableError("coordinator: is stopping"),
-                                           {.reason = "COORDINATOR_STOPPING"}));
+    core_.Close(runtime::WithReason(absl::UnavailableError("coordinator: is stopping"),
+                                    {.reason = "COORDINATOR_STOPPING"}),
+                kShutdownGrace);
     files_.RunAndWait([this] { logs_.Close(); });
     server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
     server_->Wait();

@@ -61,5 +61,17 @@ TEST_F(StoreFailureTest, WhileNothingCanBeWrittenChangesAreRefusedAndThenItGoesO
   EXPECT_EQ(Create(SmallSpec(), "waiting")->name(), made->name());
 }
 
+TEST_F(StoreFailureTest, AStopAnswersWhatWaitsForItsWrite) {
+  ASSERT_TRUE(Create(SmallSpec(), "before").ok());
+  FillDisk();
+  auto waiting = std::async(std::launch::async, [&] { return Create(SmallSpec(), "waiting"); });
+  ASSERT_EQ(waiting.wait_for(std::chrono::milliseconds(300)), std::future_status::timeout);
+
+  Stop();
+  MakeRoom();
+
+  EXPECT_EQ(ReasonOf(waiting.get().status()), "COORDINATOR_STOPPING");
+}
+
 }  // namespace
 }  // namespace tactus::service

@@ -101,8 +101,10 @@ class ActionQueueTest : public testing::Test {
     persist.round.round = round;
     return persist;
   }
-  std::function<void()> Done(const std::string& name) {
-    return [this, name] { performed_.push_back(name); };
+  ActionQueue::Done Done(const std::string& name) {
+    return [this, name](const absl::Status& status) {
+      performed_.push_back(status.ok() ? name : name + ": " + std::string(status.message()));
+    };
   }
 
   std::vector<std::string> performed_;
@@ -120,6 +122,21 @@ TEST_F(ActionQueueTest, ActionsWithoutAPersistAreCarriedOutAtOnce) {
 
   EXPECT_THAT(performed_, ElementsAre("1", "2", "done"));
   EXPECT_TRUE(written_.empty());
+}
+
+TEST_F(ActionQueueTest, WhatWaitsWhenItIsClosedIsGivenUpAndStillWritten) {
+  queue_.Push({Persist(7, 1), StopWorker(1)}, Done("first"));
+  queue_.OnWritten(absl::ResourceExhaustedError("full"));
+  queue_.Push({Persist(8, 1), StopWorker(2)}, Done("second"));
+
+  queue_.Close(absl::UnavailableError("stopping"));
+  queue_.Push({Persist(9, 1), StopWorker(3)}, Done("third"));
+  queue_.Flush();
+  queue_.OnWritten(absl::OkStatus());
+
+  EXPECT_THAT(performed_, ElementsAre("first: stopping", "second: stopping", "third: stopping"));
+  ASSERT_EQ(written_.size(), 3u);  // the one that failed, again, and what came meanwhile
+  EXPECT_EQ(written_[2].jobs.size(), 2u);
 }
 
 TEST_F(ActionQueueTest, WhatStandsBehindAPersistWaitsForIt) {
@@ -229,7 +246,7 @@ TEST_F(ActionQueueTest, ItIsFullWhileTooManyListsWait) {
 }
 
 TEST_F(ActionQueueTest, AListPushedFromWithinAnActionComesAfterItsOwn) {
-  queue_.Push({StopWorker(1)}, [this] {
+  queue_.Push({StopWorker(1)}, [this](const absl::Status&) {
     queue_.Push({StopWorker(2)}, Done("inner"));
     performed_.push_back("outer");
   });
