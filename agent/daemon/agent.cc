@@ -192,11 +192,12 @@ void Agent::UploadResult(const Worker& worker, const tactus::v1::Finished& finis
   const WorkerId id = worker.id();
   for (const std::string& path : finished.files()) {
     const absl::Status status = CheckArtifactPath(path);
+    job_folders_.BeginSend(worker.job_id());
     if (!status.ok()) {
+      job_folders_.EndSend(worker.job_id(), false);
       FailWorker(id, std::string(status.message()));
       continue;
     }
-    job_folders_.BeginSend(worker.job_id());
     uploader_.Upload(
         {.job_id = worker.job_id(), .folder = worker.output_folder(), .path = path},
         [this, id, job = worker.job_id(), path](const absl::Status& uploaded) {

@@ -141,7 +141,7 @@ void ArtifactUploader::OnAttempt(const absl::Status& status) {
     runtime::Logger("agent")->debug("upload failed job={} path={} reason={}", item.file.job_id,
                                     runtime::Quoted(item.file.path),
                                     runtime::Quoted(std::string(status.message())));
-    return retry_timer_.After(runtime::BackoffDelay(backoff_, item.failures, rng_),
+    return retry_timer_.After(TryAgainAfter(status, backoff_, item.failures, rng_),
                               [this] { Begin(); });
   }
   const DoneHandler done = std::move(item.done);

@@ -191,21 +191,21 @@ BlobCache::Attempt BlobCache::Transfer(const std::shared_ptr<grpc::Channel>& cha
 
 void BlobCache::OnAttempt(const std::string& sha256, const Attempt& attempt) {
   Flight& flight = *flights_.at(sha256);
+  const bool given_up = flight.call->cancelled;
   flight.call.reset();
   if (attempt.status.ok()) return Finish(sha256, attempt.status);
   if (!Wanted(sha256)) {
     flights_.erase(sha256);
     return;
   }
-  // Cancelled: it was given up and is wanted again.
-  if (absl::IsCancelled(attempt.status)) return Begin(sha256, flight);
+  if (given_up) return Begin(sha256, flight);  // and is wanted again
   // What came and was thrown away is no progress.
   const bool progressed = attempt.progressed && !absl::IsDataLoss(attempt.status);
   flight.failures = progressed ? 1 : flight.failures + 1;
   if (!WorthTrying(attempt.status, flight.failures)) return Finish(sha256, attempt.status);
   runtime::Logger("agent")->debug("fetch failed sha256={} reason={}", sha256,
                                   runtime::Quoted(std::string(attempt.status.message())));
-  flight.retry_timer.After(runtime::BackoffDelay(options_.backoff, flight.failures, rng_),
+  flight.retry_timer.After(TryAgainAfter(attempt.status, options_.backoff, flight.failures, rng_),
                            [this, sha256] { Begin(sha256, *flights_.at(sha256)); });
 }
 

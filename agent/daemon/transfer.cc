@@ -1,5 +1,7 @@
 #include "agent/daemon/transfer.h"
 
+#include <algorithm>
+
 #include "runtime/now.h"
 #include "runtime/retry.h"
 #include "runtime/status.h"
@@ -26,6 +28,12 @@ void SetLimit(grpc::ClientContext& context, std::chrono::seconds limit) {
 bool WorthTrying(const absl::Status& status, int failures) {
   if (runtime::IsRetryable(status) || runtime::RetryDelayOf(status)) return true;
   return !status.ok() && !IsPermanent(status) && failures < kAttemptsMax;
+}
+
+Duration TryAgainAfter(const absl::Status& status, const runtime::BackoffOptions& backoff,
+                       int failures, Rng& rng) {
+  return std::max(runtime::BackoffDelay(backoff, failures, rng),
+                  runtime::RetryDelayOf(status).value_or(Duration(0)));
 }
 
 }  // namespace tactus::agent

@@ -7,6 +7,9 @@
 #include <chrono>
 
 #include "absl/status/status.h"
+#include "base/rng.h"
+#include "base/time.h"
+#include "runtime/retry.h"
 
 namespace tactus::agent {
 
@@ -17,5 +20,9 @@ void SetLimit(grpc::ClientContext& context, std::chrono::seconds limit);
 // tried again: for ever while the coordinator is away or says when to try again, five times where
 // another attempt may end otherwise.
 bool WorthTrying(const absl::Status& status, int failures);
+
+// How long to wait before that: as the backoff has it, and not less than the coordinator asks for.
+Duration TryAgainAfter(const absl::Status& status, const runtime::BackoffOptions& backoff,
+                       int failures, Rng& rng);
 
 }  // namespace tactus::agent

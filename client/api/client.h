@@ -102,7 +102,8 @@ class Client {
 
   using Write = std::function<absl::Status(std::string_view data)>;  // an error ends the transfer
 
-  // One file of a job's result. DataLoss: what came is not `content`; do not use it.
+  // One file of a job's result. DataLoss: what came is not `content`; do not use it. Say its hash
+  // where the job is not over: a checkpoint of the same name may follow it while it comes.
   absl::Status DownloadArtifact(const v1::DownloadArtifactRequest& request, const Content& content,
                                 const Write& write);
   // DataLoss: what came has another hash.

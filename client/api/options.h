@@ -17,7 +17,8 @@ bool IsHostPort(const std::string& address);
 
 struct ClientOptions {
   std::string server = kServerDefault;  // host:port
-  // Of each unary call, its repetitions included; > 0. Uploads and backups get a second a MiB more.
+  // Of each unary call, its repetitions included; > 0. Uploads and backups get a second a MiB more,
+  // integrity checks stream_max.
   Duration request_timeout = Seconds(10);
   // A call that may be repeated and found nobody (Unavailable) is made again, at most so often in
   // all; >= 1, and 1 is never.

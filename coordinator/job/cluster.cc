@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -314,9 +315,19 @@ ScheduleView Cluster::View(Instant now) {
   for (const auto& [id, job] : active_) view.groups.push_back(Grouped(*job, now));
   const bool settled = now - joined_ >= JobDeadlines{}.lend;
   aside_.clear();
+  // What makes two jobs ask for the same devices, whatever their number.
+  using Requirement =
+      std::tuple<DeviceKind, std::map<std::string, std::string>, std::vector<std::string>>;
+  std::map<Requirement, std::size_t> attainable;
+  const auto attainable_to = [&](const JobSettings& settings) {
+    const auto [known, fresh] = attainable.try_emplace(
+        Requirement{settings.device, settings.selector, settings.tolerations});
+    if (fresh) known->second = Attainable(view, settings);
+    return known->second;
+  };
   const auto servable = [&](JobId first) {
     const JobSettings& settings = jobs_.at(first)->record().settings;
-    const bool would_do = !settled || Attainable(view, settings) >= settings.workers_min;
+    const bool would_do = !settled || attainable_to(settings) >= settings.workers_min;
     if (!would_do) aside_.insert(first);
     return would_do;
   };

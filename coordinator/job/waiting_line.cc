@@ -46,16 +46,15 @@ std::vector<JobId> WaitingLine::Front(std::size_t most,
                                       const std::function<bool(JobId)>& keep) const {
   using Range = std::pair<std::set<Ticket>::const_iterator, std::set<Ticket>::const_iterator>;
   const auto later = [](const Range& a, const Range& b) { return *b.first < *a.first; };
-  std::vector<Range> kept;
-  for (const auto& [need, tickets] : alike_) {
-    if (keep(tickets.begin()->second)) kept.emplace_back(tickets.begin(), tickets.end());
-  }
-  std::priority_queue<Range, std::vector<Range>, decltype(later)> next(later, std::move(kept));
+  std::priority_queue<Range, std::vector<Range>, decltype(later)> next(later);
+  for (const auto& [need, tickets] : alike_) next.emplace(tickets.begin(), tickets.end());
   std::vector<JobId> jobs;
   while (jobs.size() < most && !next.empty()) {
     Range range = next.top();
     next.pop();
-    jobs.push_back(range.first->second);
+    const JobId job = range.first->second;
+    if (FirstAlike(job) == job && !keep(job)) continue;
+    jobs.push_back(job);
     if (++range.first != range.second) next.push(range);
   }
   return jobs;

@@ -44,8 +44,8 @@ class WaitingLine {
   // The first `most` jobs.
   std::vector<JobId> Front(std::size_t most) const;
 
-  // The first `most` jobs of needs for which `keep` holds; it is asked once a need, about the first
-  // job that has it.
+  // The first `most` jobs of needs for which `keep` holds; it is asked once a need at most, about
+  // the first job that has it, and not about those behind the last job that is returned.
   std::vector<JobId> Front(std::size_t most, const std::function<bool(JobId)>& keep) const;
 
   // The first job with the same need. Requires: `job` waits.

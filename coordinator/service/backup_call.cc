@@ -8,6 +8,7 @@
 #include "coordinator/service/artifacts.h"
 #include "coordinator/service/calls.h"
 #include "coordinator/service/store_copying.h"
+#include "coordinator/service/transfer_slots.h"
 #include "runtime/status.h"
 
 namespace tactus::service {
@@ -36,8 +37,10 @@ class BackupCall final : public grpc::ServerWriteReactor<v1::BackupChunk>,
   }
 
   void OnWriteDone(bool ok) override {
-    if (!ok) return End(absl::CancelledError("backup: the caller left"));
-    around_.files.Post([self = shared_from_this()] { self->SendNext(); });
+    around_.files.Post([self = shared_from_this(), ok] {
+      self->stall_->Cancel();
+      ok ? self->SendNext() : self->End(absl::CancelledError("backup: the caller left"));
+    });
   }
 
   // gRPC's share ends; posted tasks hold theirs. A write that is cancelled comes back as not ok.
@@ -53,13 +56,18 @@ class BackupCall final : public grpc::ServerWriteReactor<v1::BackupChunk>,
     RemoveCopy(Path());
     if (!reader.ok()) return End(reader.status());
     reader_.emplace(*std::move(reader));
-    around_.files.Post([self = shared_from_this()] { self->SendNext(); });
+    around_.files.Post([self = shared_from_this()] {
+      self->stall_.emplace(self->around_.files);
+      self->SendNext();
+    });
   }
 
   void SendNext() {
     absl::StatusOr<std::string> bytes = reader_->Read(kChunkBytesMax);
     if (!bytes.ok() || bytes->empty()) return End(bytes.status());
     chunk_.set_data(*std::move(bytes));
+    // Nobody else has a backup while this one is not taken.
+    stall_->After(TransferSlots::Limits{}.stall, [this] { context_->TryCancel(); });
     StartWrite(&chunk_);
   }
 
@@ -76,6 +84,7 @@ class BackupCall final : public grpc::ServerWriteReactor<v1::BackupChunk>,
   bool copying_ = false;                  // this call set busy_; constant after Start
   std::shared_ptr<BackupCall> self_;      // gRPC's share, until OnDone
   std::optional<ArtifactReader> reader_;  // storage thread, then files' thread
+  std::optional<runtime::Timer> stall_;   // files' thread; runs while a write is under way
   v1::BackupChunk chunk_;                 // gRPC reads it while a write is under way
 };
 

@@ -124,6 +124,7 @@ absl::StatusOr<ArtifactReader> BlobStore::Read(const std::string& sha256,
                                                std::uint64_t offset) const {
   const absl::Status status = CheckHash(sha256);
   if (!status.ok()) return status;
+  Touch(PathOf(sha256));  // in use until now
   auto reader = ArtifactReader::Open(folder_ + "/" + sha256.substr(0, 2), sha256);
   if (absl::IsNotFound(reader.status())) {
     return runtime::WithReason(absl::NotFoundError("sha256:" + sha256 + ": no such file here"),

@@ -40,7 +40,9 @@ namespace {
 // endpoints of a group of 700 workers.
 constexpr int kReceiveBytesMax = 4 << 20;
 constexpr int kSendBytesMax = 64 << 20;
-constexpr auto kShutdownGrace = std::chrono::milliseconds(500);
+constexpr auto kShutdownGrace = std::chrono::milliseconds(1000);
+// Sooner, so that what is given up is answered while there is still somebody to answer.
+constexpr auto kAnswerGrace = std::chrono::milliseconds(400);
 // Calls of one connection at once; more wait at the client.
 constexpr int kStreamsMax = 1024;
 constexpr Duration kRetainJobsMin = std::chrono::hours(1);
@@ -223,7 +225,7 @@ void ServerImpl::Shutdown() {
     SetServing(false);
     core_.Close(runtime::WithReason(absl::UnavailableError("coordinator: is stopping"),
                                     {.reason = "COORDINATOR_STOPPING"}),
-                kShutdownGrace);
+                kAnswerGrace);
     files_.RunAndWait([this] { logs_.Close(); });
     server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
     server_->Wait();

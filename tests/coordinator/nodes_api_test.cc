@@ -9,6 +9,7 @@
 #include <future>
 #include <string>
 
+#include "absl/cleanup/cleanup.h"
 #include "coordinator/service/admin_service.h"
 #include "coordinator/store/store.h"
 #include "runtime/sha256.h"
@@ -200,6 +201,10 @@ TEST_F(AdminApiTest, ABackupUnderALoadOfChangesIsSoundAndHasWhatWasThereBefore) 
   auto load = std::async(std::launch::async, [&] {
     while (!stop) made += Create(SmallSpec()).ok() ? 1 : 0;
   });
+  const absl::Cleanup end_of_load = [&] {
+    stop = true;
+    load.wait();
+  };
   for (int i = 0; i < 3; ++i) {
     const int before = made;
     ASSERT_TRUE(Eventually([&] { return made >= before + 5; }));
@@ -214,8 +219,6 @@ TEST_F(AdminApiTest, ABackupUnderALoadOfChangesIsSoundAndHasWhatWasThereBefore) 
     EXPECT_THAT(*(*copy)->CheckIntegrity(), IsEmpty());
     EXPECT_GE(*(*copy)->LastJobId(), static_cast<std::uint64_t>(there));
   }
-  stop = true;
-  load.wait();
 }
 
 TEST_F(AdminApiTest, TheIntegrityCheckCountsWhatItLookedAt) {

@@ -26,5 +26,15 @@ TEST(WorthTryingTest, WhatWouldEndTheSameWayIsNotTriedAgain) {
   EXPECT_FALSE(WorthTrying(absl::OkStatus(), 0));
 }
 
+TEST(TryAgainAfterTest, WaitsNoLessThanTheCoordinatorAsksFor) {
+  const runtime::BackoffOptions backoff{.initial = Seconds(0.2), .max = Seconds(1)};
+  Rng rng(1);
+
+  EXPECT_GE(TryAgainAfter(runtime::WithRetry(absl::UnavailableError("busy"), Seconds(5)), backoff,
+                          3, rng),
+            Seconds(5));
+  EXPECT_LE(TryAgainAfter(absl::DataLossError("its hash differs"), backoff, 3, rng), Seconds(1));
+}
+
 }  // namespace
 }  // namespace tactus::agent

@@ -72,6 +72,24 @@ TEST(WaitingLineTest, ANeedIsAskedAboutOnceHoweverManyHaveIt) {
   EXPECT_EQ(line.FirstAlike(JobId{1000}), JobId{2});
 }
 
+TEST(WaitingLineTest, NeedsBehindTheLastJobAreNotAskedAbout) {
+  WaitingLine line;
+  for (std::uint64_t id = 1; id <= 1000; ++id) {
+    line.Put(JobId{id}, Wants(static_cast<std::uint32_t>(id)));
+  }
+  int asked = 0;
+
+  EXPECT_EQ(line.Front(10,
+                       [&](JobId) {
+                         ++asked;
+                         return true;
+                       })
+                .size(),
+            10u);
+
+  EXPECT_EQ(asked, 10);
+}
+
 // What a plain sorted list would give.
 TEST(WaitingLineTest, IsASortedListFilteredByNeed) {
   for (unsigned seed = 0; seed < 200; ++seed) {
