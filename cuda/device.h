@@ -1,7 +1,9 @@
 // A device: where a worker's flat buffers live and who does the arithmetic on them.
 //
 // Callers see spans of float32 and no vendor's types. The host device runs the loops of cuda/ops/
-// at once; a CUDA device will queue kernels and let Synchronize() wait for them.
+// at once. A CUDA device queues its kernels, in the order of the calls and of what the process
+// queues on CUDA's default stream; its buffers are the device's memory, which the host reaches
+// through Copy alone.
 
 #pragma once
 
@@ -49,9 +51,12 @@ class Device {
 
   virtual void Axpy(float a, std::span<const float> x, std::span<float> y) = 0;
   virtual void Scale(float a, std::span<float> x) = 0;
-  // to <- from; equally long, not overlapping.
+  // to <- from; equally long, not overlapping. Either may be the host's memory: a source there may
+  // change once the call has returned, unless it is pinned; a target is complete after
+  // Synchronize().
   virtual void Copy(std::span<const float> from, std::span<float> to) = 0;
   virtual void Fill(float value, std::span<float> x) = 0;
+  // Waits for all that is queued, as the result is the host's.
   virtual double SquaredNorm(std::span<const float> x) = 0;
   virtual void Sgd(const SgdStep& step, std::span<const float> gradients,
                    std::span<float> parameters, std::span<float> momentum_buffer) = 0;
@@ -60,7 +65,8 @@ class Device {
                     std::span<float> second_moment) = 0;
   virtual void Lamb(const LambStep& step, const SegmentTable& segments,
                     const LambBuffers& buffers) = 0;
-  // `parts` and `sums` are the host's memory; `sums` is complete when the call returns.
+  // `parts` and `sums` are the host's memory; `sums` is complete when the call returns, which waits
+  // for all that is queued.
   virtual void AdasumPartials(const AdasumPair& pair, std::span<const SegmentPart> parts,
                               std::span<double> sums) = 0;
   virtual void AdasumCombine(const AdasumPair& pair, std::span<const SegmentPart> parts,

@@ -1,7 +1,6 @@
 #include "agent/model/torch_parameters.h"
 
 #include <torch/csrc/autograd/function_hook.h>
-#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <functional>
@@ -140,7 +139,7 @@ void FlatParameters::Bind(std::span<float> parameters, std::span<float> gradient
 
 void FlatParameters::Hook(std::size_t segment) {
   for (const at::Tensor& tensor : slots_[segment].tensors) {
-    std::shared_ptr<torch::autograd::Node> node = torch::autograd::impl::grad_accumulator(tensor);
+    Accumulator node = torch::autograd::impl::grad_accumulator(tensor);
     node->add_post_hook(
         std::make_unique<AccumulatedHook>([this, segment] { Accumulated(segment); }));
     slots_[segment].accumulators.push_back(std::move(node));

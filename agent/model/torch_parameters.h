@@ -3,12 +3,14 @@
 #pragma once
 
 #include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/variable.h>
 #include <torch/script.h>
 
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -52,11 +54,15 @@ class FlatParameters {
   absl::Status CheckGradients() const;
 
  private:
+  // A shared pointer to a parameter's AccumulateGrad; libtorch changed of which kind.
+  using Accumulator =
+      decltype(torch::autograd::impl::grad_accumulator(std::declval<const at::Tensor&>()));
+
   // A parameter under each of the tensors that share its memory.
   struct Slot {
     std::vector<at::Tensor> tensors;
-    std::vector<std::shared_ptr<torch::autograd::Node>> accumulators;  // autograd holds them weakly
-    std::size_t pending = 0;  // tensors whose gradient is still missing in this pass
+    std::vector<Accumulator> accumulators;  // autograd holds them weakly
+    std::size_t pending = 0;                // tensors whose gradient is still missing in this pass
     bool reported = false;
   };
 

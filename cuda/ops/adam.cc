@@ -4,24 +4,11 @@
 #include <cstddef>
 
 #include "base/check.h"
+#include "cuda/ops/adam_element.h"
 #include "cuda/ops/clones.h"
 
-namespace tactus::cuda::host {
+namespace tactus::cuda {
 namespace {
-
-// The factors of one step that are the same for every element.
-struct Factors {
-  float gradient_scale;
-  float coupled_decay;    // added to the gradient, times p
-  float decoupled_decay;  // p is multiplied by it
-  float beta1;
-  float beta1_complement;
-  float beta2;
-  float beta2_complement;
-  float root_correction;  // sqrt(1 - beta2^t)
-  float rate;             // learning_rate / (1 - beta1^t)
-  float epsilon;
-};
 
 // One stretch of the flat buffers.
 struct Stretch {
@@ -34,7 +21,20 @@ struct Stretch {
 
 float Rounded(double value) { return static_cast<float>(value); }
 
-Factors FactorsOf(const AdamStep& step) {
+TACTUS_VECTOR_CLONES void AdamLoop(const AdamFactors& factors, const Stretch& stretch) {
+  const float* __restrict gradients = stretch.gradients;
+  float* __restrict parameters = stretch.parameters;
+  float* __restrict first_moment = stretch.first_moment;
+  float* __restrict second_moment = stretch.second_moment;
+  const AdamFactors f = factors;
+  for (std::size_t i = 0; i < stretch.length; ++i) {
+    AdamElement(f, gradients[i], {parameters[i], first_moment[i], second_moment[i]});
+  }
+}
+
+}  // namespace
+
+AdamFactors FactorsOf(const AdamStep& step) {
   const double correction1 = 1.0 - std::pow(step.beta1, static_cast<double>(step.step));
   const double correction2 = 1.0 - std::pow(step.beta2, static_cast<double>(step.step));
   return {
@@ -52,24 +52,7 @@ Factors FactorsOf(const AdamStep& step) {
   };
 }
 
-TACTUS_VECTOR_CLONES void AdamLoop(const Factors& factors, const Stretch& stretch) {
-  const float* __restrict gradients = stretch.gradients;
-  float* __restrict parameters = stretch.parameters;
-  float* __restrict first_moment = stretch.first_moment;
-  float* __restrict second_moment = stretch.second_moment;
-  const Factors f = factors;
-  for (std::size_t i = 0; i < stretch.length; ++i) {
-    const float gradient = f.gradient_scale * gradients[i] + f.coupled_decay * parameters[i];
-    const float first = f.beta1 * first_moment[i] + f.beta1_complement * gradient;
-    const float second = f.beta2 * second_moment[i] + f.beta2_complement * gradient * gradient;
-    const float root = std::sqrt(second) / f.root_correction + f.epsilon;
-    first_moment[i] = first;
-    second_moment[i] = second;
-    parameters[i] = parameters[i] * f.decoupled_decay - f.rate * first / root;
-  }
-}
-
-}  // namespace
+namespace host {
 
 void Adam(const AdamStep& step, std::span<const float> gradients, std::span<float> parameters,
           std::span<float> first_moment, std::span<float> second_moment) {
@@ -81,4 +64,5 @@ void Adam(const AdamStep& step, std::span<const float> gradients, std::span<floa
                              second_moment.data(), parameters.size()});
 }
 
-}  // namespace tactus::cuda::host
+}  // namespace host
+}  // namespace tactus::cuda

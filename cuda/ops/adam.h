@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <span>
 
+#include "cuda/ops/stream.h"
+
 namespace tactus::cuda {
 
 // Scalars of one Adam or AdamW step. In float64 where PyTorch's are: 1 - beta2 = 0.001 would lose
@@ -41,4 +43,19 @@ void Adam(const AdamStep& step, std::span<const float> gradients, std::span<floa
           std::span<float> first_moment, std::span<float> second_moment);
 
 }  // namespace host
+
+namespace kernels {
+
+// Flat buffers in device memory, all equally long, not overlapping.
+struct AdamBuffers {
+  std::span<const float> gradients{};
+  std::span<float> parameters{};
+  std::span<float> first_moment{};
+  std::span<float> second_moment{};
+};
+
+// The host's step, queued on `stream`. Bit-identical: one function does an element on both sides.
+void Adam(Stream stream, const AdamStep& step, const AdamBuffers& buffers);
+
+}  // namespace kernels
 }  // namespace tactus::cuda

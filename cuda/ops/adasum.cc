@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "cuda/ops/adasum_element.h"
 #include "cuda/ops/clones.h"
 
 namespace tactus::cuda::host {
@@ -18,9 +19,7 @@ constexpr std::size_t kPartials = 16;
 constexpr std::size_t kFours = kPartials / 4;
 constexpr std::size_t kBlock = 65536;
 
-// sqrt(DBL_MIN): the squared norm below which an operand counts as zero.
-constexpr double kNorm2Min = 0x1p-511;
-static_assert(kNorm2Min * kNorm2Min == std::numeric_limits<double>::min());
+static_assert(kAdasumNorm2Min * kAdasumNorm2Min == std::numeric_limits<double>::min());
 
 // The sums of a[0 .. n) and b[0 .. n), n <= kBlock.
 TACTUS_VECTOR_CLONES AdasumSums SumsOfBlock(const float* a, const float* b, std::size_t n) {
@@ -53,19 +52,11 @@ TACTUS_VECTOR_CLONES AdasumSums SumsOfBlock(const float* a, const float* b, std:
 
 TACTUS_VECTOR_CLONES void CombineLoop(const AdasumCoefficients& coefficients,
                                       const AdasumPair& pair, float* out) {
-  const double alpha = coefficients.alpha;
-  const double beta = coefficients.beta;
+  const AdasumCoefficients c = coefficients;
   const float* a = pair.a.data();
   const float* b = pair.b.data();
   const std::size_t n = pair.a.size();
-  for (std::size_t i = 0; i < n; ++i) {
-    out[i] =
-        static_cast<float>(alpha * static_cast<double>(a[i]) + beta * static_cast<double>(b[i]));
-  }
-}
-
-double Coefficient(double dot, double norm2) {
-  return norm2 >= kNorm2Min ? 1 - (dot / norm2) * 0.5 : 1;
+  for (std::size_t i = 0; i < n; ++i) out[i] = CombinedElement(c, a[i], b[i]);
 }
 
 AdasumPair PartOf(const AdasumPair& pair, const SegmentPart& part) {
@@ -90,8 +81,8 @@ AdasumSums PairSums(const AdasumPair& pair) {
 }
 
 AdasumCoefficients CoefficientsOf(const AdasumSums& sums) {
-  return {.alpha = Coefficient(sums.dot, sums.a_norm2),
-          .beta = Coefficient(sums.dot, sums.b_norm2)};
+  return {.alpha = AdasumCoefficient(sums.dot, sums.a_norm2),
+          .beta = AdasumCoefficient(sums.dot, sums.b_norm2)};
 }
 
 void Combine(const AdasumCoefficients& coefficients, const AdasumPair& pair, std::span<float> out) {
@@ -127,19 +118,3 @@ void AdasumCombine(const AdasumPair& pair, std::span<const SegmentPart> parts,
 }
 
 }  // namespace tactus::cuda::host
-
-namespace tactus::cuda {
-
-std::vector<SegmentPart> PartsOf(FlatRange range, const SegmentTable& segments) {
-  const std::size_t range_end = range.offset + range.length;
-  std::vector<SegmentPart> parts;
-  for (std::size_t i = 0; i < segments.size(); ++i) {
-    const std::size_t begin = std::max(segments[i].offset, range.offset);
-    const std::size_t end = std::min(segments[i].offset + segments[i].length, range_end);
-    if (begin >= end) continue;
-    parts.push_back({.segment = i, .offset = begin - range.offset, .length = end - begin});
-  }
-  return parts;
-}
-
-}  // namespace tactus::cuda

@@ -12,28 +12,12 @@
 
 #include <cstddef>
 #include <span>
-#include <vector>
 
+#include "cuda/ops/segment_chunks.h"
 #include "cuda/ops/segments.h"
+#include "cuda/ops/stream.h"
 
 namespace tactus::cuda {
-
-// A range of the flat buffer.
-struct FlatRange {
-  std::size_t offset = 0;  // [elements] from the buffer's start
-  std::size_t length = 0;  // [elements]
-};
-
-// What a range of the flat buffer holds of one segment.
-struct SegmentPart {
-  std::size_t segment = 0;  // index in the table
-  std::size_t offset = 0;   // [elements] from the range's start
-  std::size_t length = 0;   // [elements] >= 1
-};
-
-// The parts of which a range consists, in rising order; padding belongs to none. An empty range and
-// empty segments have no part. The range may reach beyond the last segment.
-std::vector<SegmentPart> PartsOf(FlatRange range, const SegmentTable& segments);
 
 // The two operands over the same range of the flat buffer: equal lengths. The operator is symmetric
 // to the last bit, but all members name the operand of the lower rank `a`, so that what they report
@@ -101,4 +85,20 @@ void AdasumCombine(const AdasumPair& pair, std::span<const SegmentPart> parts,
                    std::span<const double> sums, std::span<float> out);
 
 }  // namespace host
+
+namespace kernels {
+
+// The host's operations, queued on `stream`; every span is device memory. `parts` are chunks of
+// parts, whose offsets count from the operands' start.
+
+// Adds to into.sums [3 x segments], which are the host's within its bound; the partials are 3 a
+// chunk.
+void AdasumPartials(Stream stream, const AdasumPair& pair, const SegmentChunks& parts,
+                    const SumsInto& into);
+
+// sums  [3 x segments]; out is bit-identical for equal sums
+void AdasumCombine(Stream stream, const AdasumPair& pair, const SegmentChunks& parts,
+                   std::span<const double> sums, std::span<float> out);
+
+}  // namespace kernels
 }  // namespace tactus::cuda

@@ -6,30 +6,17 @@
 
 #include "base/check.h"
 #include "cuda/ops/clones.h"
+#include "cuda/ops/lamb_element.h"
 #include "cuda/ops/vector.h"
 
-namespace tactus::cuda::host {
+namespace tactus::cuda {
 namespace {
-
-// Elements whose direction is computed at a time: small enough for the first cache.
-constexpr std::size_t kBlock = 2048;
-
-// The factors of one step that are the same for every element.
-struct Factors {
-  float gradient_scale;
-  float beta1;
-  float beta1_complement;
-  float beta2;
-  float beta2_complement;
-  float first_correction;  // 1 / (1 - beta1^t)
-  float root_correction;   // sqrt(1 - beta2^t)
-  float epsilon;
-  float weight_decay;
-};
 
 float Rounded(double value) { return static_cast<float>(value); }
 
-Factors FactorsOf(const LambStep& step) {
+}  // namespace
+
+LambFactors FactorsOf(const LambStep& step) {
   const double correction1 = 1.0 - std::pow(step.beta1, static_cast<double>(step.step));
   const double correction2 = 1.0 - std::pow(step.beta2, static_cast<double>(step.step));
   return {
@@ -42,8 +29,17 @@ Factors FactorsOf(const LambStep& step) {
       .root_correction = Rounded(std::sqrt(correction2)),
       .epsilon = step.epsilon,
       .weight_decay = Rounded(step.weight_decay),
+      .learning_rate = step.learning_rate,
+      .ratio_min = step.ratio_min,
+      .ratio_max = step.ratio_max,
   };
 }
+
+namespace host {
+namespace {
+
+// Elements whose direction is computed at a time: small enough for the first cache.
+constexpr std::size_t kBlock = 2048;
 
 LambBuffers Part(const LambBuffers& buffers, std::size_t offset, std::size_t length) {
   return {.gradients = buffers.gradients.subspan(offset, length),
@@ -52,35 +48,32 @@ LambBuffers Part(const LambBuffers& buffers, std::size_t offset, std::size_t len
           .second_moment = buffers.second_moment.subspan(offset, length)};
 }
 
-TACTUS_VECTOR_CLONES void MomentsLoop(const Factors& factors, const LambBuffers& buffers) {
-  const Factors f = factors;
+TACTUS_VECTOR_CLONES void MomentsLoop(const LambFactors& factors, const LambBuffers& buffers) {
+  const LambFactors f = factors;
   const float* __restrict gradients = buffers.gradients.data();
   float* __restrict first_moment = buffers.first_moment.data();
   float* __restrict second_moment = buffers.second_moment.data();
   const std::size_t n = buffers.gradients.size();
   for (std::size_t i = 0; i < n; ++i) {
-    const float gradient = f.gradient_scale * gradients[i];
-    first_moment[i] = f.beta1 * first_moment[i] + f.beta1_complement * gradient;
-    second_moment[i] = f.beta2 * second_moment[i] + f.beta2_complement * gradient * gradient;
+    LambMoments(f, gradients[i], first_moment[i], second_moment[i]);
   }
 }
 
 // direction[0 .. n) <- u of the buffers' n <= kBlock elements.
-TACTUS_VECTOR_CLONES void DirectionLoop(const Factors& factors, const LambBuffers& buffers,
+TACTUS_VECTOR_CLONES void DirectionLoop(const LambFactors& factors, const LambBuffers& buffers,
                                         float* __restrict direction) {
-  const Factors f = factors;
+  const LambFactors f = factors;
   const float* __restrict parameters = buffers.parameters.data();
   const float* __restrict first_moment = buffers.first_moment.data();
   const float* __restrict second_moment = buffers.second_moment.data();
   const std::size_t n = buffers.parameters.size();
   for (std::size_t i = 0; i < n; ++i) {
-    const float root = std::sqrt(second_moment[i]) / f.root_correction + f.epsilon;
-    direction[i] = f.first_correction * first_moment[i] / root + f.weight_decay * parameters[i];
+    direction[i] = LambDirection(f, parameters[i], first_moment[i], second_moment[i]);
   }
 }
 
 // Updates the moments of one segment. Returns ||u||^2.
-double UpdateMoments(const Factors& factors, const LambBuffers& segment) {
+double UpdateMoments(const LambFactors& factors, const LambBuffers& segment) {
   float direction[kBlock];
   double norm2 = 0;
   for (std::size_t i = 0; i < segment.gradients.size(); i += kBlock) {
@@ -94,7 +87,7 @@ double UpdateMoments(const Factors& factors, const LambBuffers& segment) {
 }
 
 // x <- x + rate * u. Computes u a second time, to the same bits: cheaper than to keep it.
-void MoveParameters(const Factors& factors, float rate, const LambBuffers& segment) {
+void MoveParameters(const LambFactors& factors, float rate, const LambBuffers& segment) {
   float direction[kBlock];
   for (std::size_t i = 0; i < segment.parameters.size(); i += kBlock) {
     const std::size_t length = std::min(kBlock, segment.parameters.size() - i);
@@ -102,12 +95,6 @@ void MoveParameters(const Factors& factors, float rate, const LambBuffers& segme
     DirectionLoop(factors, block, direction);
     Axpy(rate, {direction, length}, block.parameters);
   }
-}
-
-double TrustRatio(const LambStep& step, double parameter_norm2, double direction_norm2) {
-  if (parameter_norm2 == 0 || direction_norm2 == 0) return 1;
-  const double ratio = std::sqrt(parameter_norm2) / std::sqrt(direction_norm2);
-  return std::clamp(ratio, step.ratio_min, step.ratio_max);
 }
 
 }  // namespace
@@ -119,14 +106,15 @@ void Lamb(const LambStep& step, const SegmentTable& segments, const LambBuffers&
   TACTUS_CHECK(buffers.second_moment.size() == length);
   TACTUS_CHECK(step.step >= 1);
   TACTUS_CHECK(step.ratio_min <= step.ratio_max);
-  const Factors factors = FactorsOf(step);
+  const LambFactors factors = FactorsOf(step);
   for (const Segment& segment : segments) {
     TACTUS_CHECK(segment.offset <= length && segment.length <= length - segment.offset);
     const LambBuffers part = Part(buffers, segment.offset, segment.length);
-    const double parameter_norm2 = SquaredNorm(part.parameters);
-    const double ratio = TrustRatio(step, parameter_norm2, UpdateMoments(factors, part));
-    MoveParameters(factors, Rounded(-step.learning_rate * ratio), part);
+    const LambNorms norms{.parameters = SquaredNorm(part.parameters),
+                          .direction = UpdateMoments(factors, part)};
+    MoveParameters(factors, LambRate(factors, norms), part);
   }
 }
 
-}  // namespace tactus::cuda::host
+}  // namespace host
+}  // namespace tactus::cuda

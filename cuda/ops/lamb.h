@@ -2,11 +2,14 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
 
+#include "cuda/ops/segment_chunks.h"
 #include "cuda/ops/segments.h"
+#include "cuda/ops/stream.h"
 
 namespace tactus::cuda {
 
@@ -53,4 +56,20 @@ namespace host {
 void Lamb(const LambStep& step, const SegmentTable& segments, const LambBuffers& buffers);
 
 }  // namespace host
+
+namespace kernels {
+
+// Norms of a segment that stay in `into`: ||x||^2 and ||u||^2.
+inline constexpr std::size_t kLambSumsPerSegment = 2;
+
+// The host's step, queued on `stream`, over device memory: three launches whatever the number of
+// segments. into.sums are [2 x segments], the partials 2 a chunk.
+//
+// Tolerance against the host: the moments are bit-identical. The norms differ in the order of their
+// sums, which moves the rounded rate by 1 ulp at most: 2^-22 of |rate u| with the products'
+// roundings, and 2^-23 of |x| with the sums'.
+void Lamb(Stream stream, const LambStep& step, const SegmentChunks& segments,
+          const LambBuffers& buffers, const SumsInto& into);
+
+}  // namespace kernels
 }  // namespace tactus::cuda

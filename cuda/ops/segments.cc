@@ -25,4 +25,16 @@ void AssignOffsets(SegmentTable& segments) {
   }
 }
 
+std::vector<SegmentPart> PartsOf(FlatRange range, const SegmentTable& segments) {
+  const std::size_t range_end = range.offset + range.length;
+  std::vector<SegmentPart> parts;
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    const std::size_t begin = std::max(segments[i].offset, range.offset);
+    const std::size_t end = std::min(segments[i].offset + segments[i].length, range_end);
+    if (begin >= end) continue;
+    parts.push_back({.segment = i, .offset = begin - range.offset, .length = end - begin});
+  }
+  return parts;
+}
+
 }  // namespace tactus::cuda

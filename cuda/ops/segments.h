@@ -31,4 +31,21 @@ std::size_t FlatLength(const SegmentTable& segments);
 // Lays out the segments one behind the other in the order given: sets every offset.
 void AssignOffsets(SegmentTable& segments);
 
+// A range of the flat buffer.
+struct FlatRange {
+  std::size_t offset = 0;  // [elements] from the buffer's start
+  std::size_t length = 0;  // [elements]
+};
+
+// What a range of the flat buffer holds of one segment.
+struct SegmentPart {
+  std::size_t segment = 0;  // index in the table
+  std::size_t offset = 0;   // [elements] from the range's start
+  std::size_t length = 0;   // [elements] >= 1
+};
+
+// The parts of which a range consists, in rising order; padding belongs to none. An empty range and
+// empty segments have no part. The range may reach beyond the last segment.
+std::vector<SegmentPart> PartsOf(FlatRange range, const SegmentTable& segments);
+
 }  // namespace tactus::cuda

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "cuda/ops/clones.h"
+#include "cuda/ops/sgd_element.h"
 
 namespace tactus::cuda::host {
 namespace {
@@ -17,46 +18,32 @@ struct Stretch {
 };
 
 TACTUS_VECTOR_CLONES void PlainLoop(const SgdStep& step, const Stretch& stretch) {
+  const SgdStep s = step;
   const float* __restrict gradients = stretch.gradients;
   float* __restrict parameters = stretch.parameters;
-  const float rate = step.learning_rate;
-  const float decay = step.weight_decay;
-  const float scale = step.gradient_scale;
+  float none = 0;
   for (std::size_t i = 0; i < stretch.length; ++i) {
-    const float gradient = scale * gradients[i] + decay * parameters[i];
-    parameters[i] -= rate * gradient;
+    SgdElement<SgdKind::kPlain>(s, gradients[i], parameters[i], none);
   }
 }
 
 TACTUS_VECTOR_CLONES void MomentumLoop(const SgdStep& step, const Stretch& stretch) {
+  const SgdStep s = step;
   const float* __restrict gradients = stretch.gradients;
   float* __restrict parameters = stretch.parameters;
   float* __restrict momentum_buffer = stretch.momentum_buffer;
-  const float rate = step.learning_rate;
-  const float decay = step.weight_decay;
-  const float scale = step.gradient_scale;
-  const float momentum = step.momentum;
   for (std::size_t i = 0; i < stretch.length; ++i) {
-    const float gradient = scale * gradients[i] + decay * parameters[i];
-    const float direction = momentum * momentum_buffer[i] + gradient;
-    momentum_buffer[i] = direction;
-    parameters[i] -= rate * direction;
+    SgdElement<SgdKind::kMomentum>(s, gradients[i], parameters[i], momentum_buffer[i]);
   }
 }
 
 TACTUS_VECTOR_CLONES void NesterovLoop(const SgdStep& step, const Stretch& stretch) {
+  const SgdStep s = step;
   const float* __restrict gradients = stretch.gradients;
   float* __restrict parameters = stretch.parameters;
   float* __restrict momentum_buffer = stretch.momentum_buffer;
-  const float rate = step.learning_rate;
-  const float decay = step.weight_decay;
-  const float scale = step.gradient_scale;
-  const float momentum = step.momentum;
   for (std::size_t i = 0; i < stretch.length; ++i) {
-    const float gradient = scale * gradients[i] + decay * parameters[i];
-    const float velocity = momentum * momentum_buffer[i] + gradient;
-    momentum_buffer[i] = velocity;
-    parameters[i] -= rate * (gradient + momentum * velocity);
+    SgdElement<SgdKind::kNesterov>(s, gradients[i], parameters[i], momentum_buffer[i]);
   }
 }
 

@@ -4,6 +4,8 @@
 
 #include <span>
 
+#include "cuda/ops/stream.h"
+
 namespace tactus::cuda {
 
 // Scalars of one SGD step.
@@ -33,4 +35,12 @@ void Sgd(const SgdStep& step, std::span<const float> gradients, std::span<float>
          std::span<float> momentum_buffer);
 
 }  // namespace host
+
+namespace kernels {
+
+// The host's step, queued on `stream`, over device memory.
+void Sgd(Stream stream, const SgdStep& step, std::span<const float> gradients,
+         std::span<float> parameters, std::span<float> momentum_buffer);
+
+}  // namespace kernels
 }  // namespace tactus::cuda

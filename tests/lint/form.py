@@ -21,7 +21,7 @@ def functions(lines):
     indentation: from a line that opens a parameter list to the brace that closes at the same indent."""
     for indent in ("", "  "):
         start = None
-        head = re.compile(indent + r"(?!namespace|class|struct|enum|union|extern|if|for|while|switch|else|do|return)[A-Za-z~][^;]*\(")
+        head = re.compile(indent + r"(?!namespace|class|struct|enum|union|extern|if|for|while|switch|else|do|return)[A-Za-z_~][^;]*\(")
         for number, line in enumerate(lines, 1):
             if head.match(line) and not line.endswith(";"):
                 start = number
@@ -38,7 +38,7 @@ def main():
     failed = []
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix not in (".h", ".cc", ".cu", ".proto", ".py"):
+            if path.suffix not in (".h", ".cc", ".cu", ".cuh", ".proto", ".py"):
                 continue
             name, lines = path.relative_to(ROOT), path.read_text().splitlines()
             if len(lines) > FILE_LINES_MAX:
@@ -55,7 +55,7 @@ def main():
                 first = next((line for line in lines if line.startswith("#include")), "")
                 if first != f'#include "{name.with_suffix(".h")}"':
                     failed.append(f"{name}: its own header is not included first, so nothing shows that it compiles alone")
-            if path.suffix in (".cc", ".h", ".cu"):
+            if path.suffix in (".cc", ".h", ".cu", ".cuh"):
                 for number, length in functions(lines):
                     if length > FUNCTION_LINES_MAX:
                         failed.append(f"{name}:{number}: a function of {length} lines, allowed are {FUNCTION_LINES_MAX}")

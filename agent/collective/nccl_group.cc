@@ -1,0 +1,391 @@
+#include "agent/collective/nccl_group.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "base/check.h"
+
+namespace tactus::collective {
+namespace {
+
+using cuda::nccl::Aborted;
+using cuda::nccl::Standing;
+using cuda::nccl::State;
+using Kind = NcclOperation::Kind;
+using Route = NcclTicket::Route;
+using Stage = NcclTicket::Stage;
+
+constexpr auto kWatchInterval = std::chrono::milliseconds(1);
+constexpr auto kWaitInterval = std::chrono::microseconds(100);
+// Most waits are short, and a sleep costs more than they do.
+constexpr int kTriesAtOnce = 100;
+
+Route RouteOf(const NcclOperation& operation) {
+  if (operation.kind == Kind::kBarrier) return Route::kSignals;
+  const void* const memory = operation.kind != Kind::kExchange ? operation.buffer.data()
+                             : !operation.outgoing.empty()
+                                 ? static_cast<const void*>(operation.outgoing.data())
+                                 : operation.incoming.data();
+  const std::size_t length = operation.kind != Kind::kExchange
+                                 ? operation.buffer.size()
+                                 : operation.outgoing.size() + operation.incoming.size();
+  if (length == 0) return Route::kNowhere;
+  return cuda::IsDeviceMemory(memory) ? Route::kDevice : Route::kSignals;
+}
+
+std::string InSeconds(Duration duration) { return std::to_string(ToSeconds(duration)) + " s"; }
+
+}  // namespace
+
+NcclGroup::NcclGroup(NcclMeeting meeting, std::unique_ptr<cuda::nccl::Communicator> communicator,
+                     cuda::OwnedStream stream, cuda::OwnedEvent quiet)
+    : meeting_(std::move(meeting)),
+      communicator_(std::move(communicator)),
+      stream_(std::move(stream)),
+      quiet_(std::move(quiet)),
+      beat_at_(meeting_.now()) {}
+
+std::shared_ptr<NcclTicket> NcclGroup::Start(const NcclOperation& operation) {
+  auto ticket = std::make_shared<NcclTicket>();
+  ticket->operation = operation;
+  ticket->route = RouteOf(operation);
+  std::string failure;
+  if (ticket->route == Route::kDevice) {
+    ticket->before = TakeEvent(failure);
+    ticket->done = TakeEvent(failure);
+    if (failure.empty()) failure = cuda::Record(ticket->before.get(), meeting_.compute_stream);
+  }
+  const Lock lock(mutex_);
+  ticket->number = started_++;
+  ticket->started = meeting_.now();
+  ticket->finished = over_at_;
+  if (!over_.empty()) return ticket;
+  entries_.push_back(ticket);
+  if (!failure.empty()) EndWith(failure);
+  calls_.notify_one();
+  return ticket;
+}
+
+Progress NcclGroup::Poll(const NcclTicket& ticket) {
+  const Lock lock(mutex_);
+  Reap();
+  return At(ticket);
+}
+
+Completion NcclGroup::Wait(const NcclTicket& ticket) {
+  Lock lock(mutex_);
+  for (int tries = 0;; ++tries) {
+    Reap();
+    const Progress progress = At(ticket);
+    if (progress != Progress::kRunning) {
+      return {.progress = progress,
+              .finished = ticket.finished,
+              .at = meeting_.now(),
+              .reason = progress == Progress::kFailed ? over_ : ""};
+    }
+    Pause(lock, tries);
+  }
+}
+
+// Lets others go on before the next look at what is not done.
+void NcclGroup::Pause(Lock& lock, int tries) {
+  if (tries >= kTriesAtOnce) {
+    changed_.wait_for(lock, kWaitInterval);
+    return;
+  }
+  lock.unlock();
+  std::this_thread::yield();
+  lock.lock();
+}
+
+void NcclGroup::Abort(const std::string& reason) {
+  const Lock lock(mutex_);
+  EndWith(reason.empty() ? "aborted" : reason);
+}
+
+void NcclGroup::Leave() {
+  const Lock lock(mutex_);
+  Reap();
+  leaving_ = ending_.empty() && entries_.empty();
+  EndWith("this member has left the group");
+}
+
+void NcclGroup::EndWith(const std::string& reason) {
+  if (!ending_.empty()) return;
+  ending_ = reason;
+  calls_.notify_all();
+  changed_.notify_all();
+}
+
+Progress NcclGroup::At(const NcclTicket& ticket) const {
+  if (ticket.number < finished_) return Progress::kDone;
+  return over_.empty() ? Progress::kRunning : Progress::kFailed;
+}
+
+// Takes from the queue what is done, in order.
+void NcclGroup::Reap() {
+  while (reaping_ && first() != nullptr) {
+    const NcclTicket& ticket = *first();
+    if (ticket.stage == Stage::kWaiting) return;
+    if (ticket.stage == Stage::kOver) {
+      Finish(ticket.finished);
+      continue;
+    }
+    cuda::EventState state = cuda::Query(ticket.done.get());
+    if (state.reached == cuda::Reached::kNot) return;
+    if (state.reached == cuda::Reached::kFailed)
+      return EndWith(WhatOf(ticket) + ": " + state.reason);
+    Finish(meeting_.now());
+  }
+}
+
+void NcclGroup::Finish(Instant at) {
+  NcclTicket& ticket = *first();
+  ticket.finished = std::max(at, finished_at_);
+  finished_at_ = ticket.finished;
+  for (cuda::OwnedEvent* const event : {&ticket.before, &ticket.done}) {
+    if (*event != nullptr) spare_events_.push_back(std::move(*event));
+  }
+  entries_.pop_front();
+  ++finished_;
+  changed_.notify_all();
+}
+
+cuda::OwnedEvent NcclGroup::TakeEvent(std::string& failure) {
+  {
+    const Lock lock(mutex_);
+    if (!spare_events_.empty()) {
+      cuda::OwnedEvent event = std::move(spare_events_.back());
+      spare_events_.pop_back();
+      return event;
+    }
+  }
+  cuda::OpenedEvent opened = cuda::OpenEvent();
+  if (failure.empty()) failure = opened.reason;
+  return std::move(opened.event);
+}
+
+void NcclGroup::RunCalls() {
+  std::string failure = cuda::UseDevice(meeting_.device);
+  Lock lock(mutex_);
+  if (!failure.empty()) EndWith(failure);
+  while (true) {
+    calls_.wait(lock, [&] { return !ending_.empty() || called_ < started_; });
+    if (!ending_.empty()) break;
+    const std::shared_ptr<NcclTicket> ticket = entries_[called_ - finished_];
+    lock.unlock();
+    if (ticket->route == Route::kDevice) failure = Queue(*ticket);
+    if (ticket->route == Route::kSignals) failure = Signal(*ticket);
+    lock.lock();
+    if (!failure.empty()) {
+      EndWith(failure);
+      break;
+    }
+    ++called_;
+    ticket->stage = ticket->route == Route::kDevice ? Stage::kInStream : Stage::kOver;
+    Reap();
+  }
+  calls_over_ = true;
+  changed_.notify_all();
+}
+
+// Queues a collective on the stream. Only when NCCL has ended the call is the collective in the
+// stream, and only then may the event be recorded behind it.
+std::string NcclGroup::Queue(NcclTicket& ticket) {
+  std::string failure = cuda::WaitFor(stream_.get(), ticket.before.get());
+  if (!failure.empty()) return failure;
+  const NcclOperation& operation = ticket.operation;
+  Standing standing;
+  switch (operation.kind) {
+    case Kind::kAllReduceSum:
+      standing = communicator_->AllReduceSum(operation.buffer, stream_.get());
+      break;
+    case Kind::kBroadcast:
+      standing = communicator_->Broadcast(operation.buffer, operation.partner, stream_.get());
+      break;
+    case Kind::kExchange:
+      standing = communicator_->Exchange(operation.partner, operation.outgoing, operation.incoming,
+                                         stream_.get());
+      break;
+    case Kind::kBarrier:
+      TACTUS_CHECK(false);  // it has another route
+  }
+  if (standing.state == State::kInProgress) {
+    standing =
+        cuda::nccl::Await(*communicator_, {.limit = meeting_.timeouts.in_group,
+                                           .now = meeting_.now,
+                                           .give_up = [this] { return Ending(); },
+                                           .what = WhatOf(ticket) + ": NCCL did not queue it"});
+  }
+  if (standing.state == State::kFailed) return standing.reason;
+  return cuda::Record(ticket.done.get(), stream_.get());
+}
+
+// Waits until all that was started before is done, as `signals` knows nothing of it.
+std::string NcclGroup::AwaitTurn(const NcclTicket& ticket) {
+  Lock lock(mutex_);
+  for (int tries = 0; finished_ < ticket.number && ending_.empty(); ++tries) {
+    Reap();
+    Pause(lock, tries);
+  }
+  return ending_;
+}
+
+std::string NcclGroup::Signal(NcclTicket& ticket) {
+  if (std::string failure = AwaitTurn(ticket); !failure.empty()) return failure;
+  const NcclOperation& operation = ticket.operation;
+  std::unique_ptr<Collective> collective;
+  switch (operation.kind) {
+    case Kind::kAllReduceSum:
+      collective = meeting_.signals->StartAllReduceSum(operation.buffer);
+      break;
+    case Kind::kBroadcast:
+      collective = meeting_.signals->StartBroadcast(operation.buffer, operation.partner);
+      break;
+    case Kind::kExchange:
+      collective = meeting_.signals->StartExchange(operation.partner, operation.outgoing,
+                                                   operation.incoming);
+      break;
+    case Kind::kBarrier:
+      collective = meeting_.signals->StartBarrier();
+  }
+  const Completion completion = collective->Wait();
+  if (completion.progress == Progress::kFailed) return WhatOf(ticket) + ": " + completion.reason;
+  ticket.finished = completion.finished;
+  return "";
+}
+
+std::string NcclGroup::Ending() {
+  const Lock lock(mutex_);
+  return ending_;
+}
+
+void NcclGroup::RunWatch() {
+  const std::string failure = cuda::UseDevice(meeting_.device);
+  Lock lock(mutex_);
+  if (!failure.empty()) EndWith(failure);
+  while (ending_.empty()) {
+    Reap();
+    CheckCommunicator();
+    CheckMembers();
+    CheckFirst();
+    changed_.wait_for(lock, kWatchInterval, [&] { return !ending_.empty(); });
+  }
+  Reap();
+  reaping_ = false;
+  std::string reason = ending_;
+  const bool in_good_order = leaving_;
+  lock.unlock();
+
+  hangs_ = !EndDevice(in_good_order);
+  if (hangs_) {
+    reason +=
+        "; NCCL did not end within " + InSeconds(meeting_.abort_limit) + ": the process has to end";
+    if (meeting_.must_end) meeting_.must_end(reason);
+  }
+
+  lock.lock();
+  over_ = reason;
+  over_at_ = meeting_.now();
+  for (const std::shared_ptr<NcclTicket>& ticket : entries_) ticket->finished = over_at_;
+  entries_.clear();
+  changed_.notify_all();
+}
+
+// Whether the first collective in the queue takes too long.
+void NcclGroup::CheckFirst() {
+  if (first() == nullptr || !ending_.empty()) return;
+  const NcclTicket& ticket = *first();
+  const Duration limit = meeting_.timeouts.in_group;
+  if (meeting_.now() - std::max(ticket.started, finished_at_) < limit) return;
+  EndWith(WhatOf(ticket) + " was not done within " + InSeconds(limit) + ": waited for " +
+          WhomFor(ticket));
+}
+
+void NcclGroup::CheckCommunicator() {
+  const Standing standing = communicator_->Poll();
+  if (standing.state == State::kFailed) EndWith("NCCL: " + standing.reason);
+}
+
+// Keeps barriers going by which the members see that all are there.
+void NcclGroup::CheckMembers() {
+  if (meeting_.heartbeat == nullptr) return;
+  const Instant now = meeting_.now();
+  if (gone_.empty()) {
+    if (beat_ == nullptr && now - beat_at_ >= meeting_.heartbeat_interval) {
+      beat_ = meeting_.heartbeat->StartBarrier();
+    }
+    if (beat_ == nullptr || beat_->Poll() == Progress::kRunning) return;
+    const Completion completion = beat_->Wait();
+    beat_.reset();
+    beat_at_ = now;
+    if (completion.progress == Progress::kDone) return;
+    gone_ = "a member has left: " + completion.reason;
+    gone_at_ = now;
+  }
+  if (first() != nullptr && now - gone_at_ >= meeting_.grace) EndWith(gone_);
+}
+
+// The others learn at once when something failed; when nothing did, they may still want what this
+// member has sent them.
+bool NcclGroup::EndDevice(bool in_good_order) {
+  bool ended = true;
+  if (in_good_order) {
+    ended = communicator_->Leave({.limit = meeting_.leave_limit,
+                                  .now = meeting_.now,
+                                  .what = "leaving: not all that was sent has arrived"},
+                                 meeting_.abort_limit, shared_from_this()) == Aborted::kYes;
+  }
+  const std::string reason = Ending();
+  meeting_.signals->Abort(reason);
+  if (meeting_.heartbeat != nullptr) meeting_.heartbeat->Abort(reason);
+  beat_.reset();
+  if (!in_good_order) {
+    ended = communicator_->Abort(meeting_.abort_limit, shared_from_this()) == Aborted::kYes;
+  }
+  return ended && AwaitQuiet();
+}
+
+// Waits until nothing is called and nothing runs in the stream.
+bool NcclGroup::AwaitQuiet() {
+  Lock lock(mutex_);
+  if (!changed_.wait_for(lock, meeting_.abort_limit, [&] { return calls_over_; })) return false;
+  lock.unlock();
+  // A device that refuses is broken, and then nothing runs on it.
+  if (!cuda::Record(quiet_.get(), stream_.get()).empty()) return true;
+  for (Duration waited{}; waited < meeting_.abort_limit; waited += kWaitInterval) {
+    if (cuda::Query(quiet_.get()).reached != cuda::Reached::kNot) return true;
+    std::this_thread::sleep_for(kWaitInterval);
+  }
+  return false;
+}
+
+std::string NcclGroup::WhatOf(const NcclTicket& ticket) const {
+  const NcclOperation& operation = ticket.operation;
+  const std::string floats = std::to_string(operation.buffer.size()) + " floats";
+  const std::string partner = "rank " + std::to_string(operation.partner);
+  const std::string place = " (collective " + std::to_string(ticket.number + 1) + ")";
+  switch (operation.kind) {
+    case Kind::kAllReduceSum:
+      return "all-reduce of " + floats + place;
+    case Kind::kBroadcast:
+      return "broadcast of " + floats + " from " + partner + place;
+    case Kind::kExchange:
+      return "exchange with " + partner + ", " + std::to_string(operation.outgoing.size()) +
+             " bytes out and " + std::to_string(operation.incoming.size()) + " in" + place;
+    case Kind::kBarrier:
+      break;
+  }
+  return "barrier" + place;
+}
+
+std::string NcclGroup::WhomFor(const NcclTicket& ticket) const {
+  if (ticket.operation.kind == Kind::kExchange) {
+    return "rank " + std::to_string(ticket.operation.partner);
+  }
+  return "all " + std::to_string(meeting_.size) + " members";
+}
+
+}  // namespace tactus::collective

@@ -1,0 +1,135 @@
+// What the handles and the two threads of a member of an NCCL group share.
+
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "agent/collective/nccl_transport.h"
+#include "agent/collective/transport.h"
+#include "base/time.h"
+#include "cuda/nccl.h"
+#include "cuda/stream_events.h"
+
+namespace tactus::collective {
+
+// What a member starts.
+struct NcclOperation {
+  enum class Kind { kAllReduceSum, kBroadcast, kBarrier, kExchange };
+  Kind kind = Kind::kBarrier;
+  std::span<float> buffer = {};              // of a sum or a broadcast
+  int partner = 0;                           // the root of a broadcast, the peer of an exchange
+  std::span<const std::byte> outgoing = {};  // of an exchange
+  std::span<std::byte> incoming = {};
+};
+
+// A collective's place in the queue.
+struct NcclTicket {
+  // Through what it goes. Empty buffers go nowhere.
+  enum class Route { kNowhere, kDevice, kSignals };
+  enum class Stage { kWaiting, kInStream, kOver };
+
+  NcclOperation operation = {};
+  Route route = Route::kNowhere;
+  std::uint64_t number = 0;           // collectives that this member started before
+  cuda::OwnedEvent before = nullptr;  // in the compute stream: the buffer is filled
+  cuda::OwnedEvent done = nullptr;    // in the transport's stream
+  Stage stage = Stage::kWaiting;
+  Instant started = {};
+  Instant finished = {};  // once it is done or has failed
+};
+
+// The collectives of one member, in order. Start, Poll and Wait come from the member's thread,
+// RunCalls and RunWatch are the transport's two threads, Abort and Leave may come from any.
+class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
+ public:
+  // The meeting without its exchange; communicator and stream are ready.
+  NcclGroup(NcclMeeting meeting, std::unique_ptr<cuda::nccl::Communicator> communicator,
+            cuda::OwnedStream stream, cuda::OwnedEvent quiet);
+
+  std::shared_ptr<NcclTicket> Start(const NcclOperation& operation);
+  Progress Poll(const NcclTicket& ticket);
+  Completion Wait(const NcclTicket& ticket);
+
+  // Ends the group; the first reason stays.
+  void Abort(const std::string& reason);
+  // Ends it in good order when nothing is under way.
+  void Leave();
+
+  // Makes the calls, until the group ends.
+  void RunCalls();
+  // Watches, ends the group when there is reason, and frees what it had.
+  void RunWatch();
+
+  // Whether a thread may never end. Requires: RunWatch has returned.
+  bool hangs() const { return hangs_; }
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+
+  // These want the lock held.
+  void EndWith(const std::string& reason);
+  void Reap();
+  void Finish(Instant at);
+  void Pause(Lock& lock, int tries);
+  Progress At(const NcclTicket& ticket) const;
+  void CheckFirst();
+  void CheckCommunicator();
+  void CheckMembers();
+  NcclTicket* first() { return entries_.empty() ? nullptr : entries_.front().get(); }
+
+  // These want it not held.
+  cuda::OwnedEvent TakeEvent(std::string& failure);
+  std::string Queue(NcclTicket& ticket);
+  std::string AwaitTurn(const NcclTicket& ticket);
+  std::string Signal(NcclTicket& ticket);
+  std::string Ending();
+  // Ends what NCCL and the stream still do. False: it did not end within the limit.
+  bool EndDevice(bool in_good_order);
+  bool AwaitQuiet();
+
+  std::string WhatOf(const NcclTicket& ticket) const;
+  std::string WhomFor(const NcclTicket& ticket) const;
+
+  // Constant after construction; the communicator and the transports synchronise themselves, as
+  // far as they are used from several threads.
+  const NcclMeeting meeting_;
+  const std::unique_ptr<cuda::nccl::Communicator> communicator_;
+  const cuda::OwnedStream stream_;
+  const cuda::OwnedEvent quiet_;  // the end of all that was ever queued on the stream
+
+  // Of the watching thread.
+  std::unique_ptr<Collective> beat_;  // the barrier under way; null between two
+  Instant beat_at_ = {};              // when the last one was done
+  bool hangs_ = false;
+
+  // Guarded by mutex_.
+  std::mutex mutex_;
+  std::condition_variable calls_;    // something for RunCalls
+  std::condition_variable changed_;  // a collective is done, or the group is ending or over
+  std::deque<std::shared_ptr<NcclTicket>>
+      entries_;  // numbers finished_ and on; shared with handles
+  std::vector<cuda::OwnedEvent> spare_events_;
+  std::uint64_t started_ = 0;
+  std::uint64_t called_ = 0;  // the number of the next one for RunCalls
+  std::uint64_t finished_ = 0;
+  Instant finished_at_ = {};  // when the last one was done
+  bool calls_over_ = false;   // RunCalls has ended
+  bool reaping_ = true;       // false: what ends now was aborted
+  bool leaving_ = false;      // the member leaves in good order
+  std::string gone_;          // why a member is known to have left; empty: none
+  Instant gone_at_ = {};
+  std::string ending_;  // why the group ends; empty while it does not
+  std::string over_;    // the same, once the memory of all collectives is free again
+  Instant over_at_ = {};
+};
+
+}  // namespace tactus::collective

@@ -1,0 +1,227 @@
+#include "agent/collective/nccl_transport.h"
+
+#include <cstddef>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <thread>
+#include <utility>
+
+#include "agent/collective/nccl_group.h"
+#include "base/check.h"
+#include "cuda/nccl.h"
+#include "cuda/nccl_endpoint.h"
+#include "cuda/stream_events.h"
+
+namespace tactus::collective {
+namespace {
+
+namespace nccl = cuda::nccl;
+using Kind = NcclOperation::Kind;
+
+class NcclCollective : public Collective {
+ public:
+  NcclCollective(std::shared_ptr<NcclGroup> group, const NcclOperation& operation)
+      : group_(std::move(group)), ticket_(group_->Start(operation)) {}
+  ~NcclCollective() override { group_->Wait(*ticket_); }
+
+  Progress Poll() override { return group_->Poll(*ticket_); }
+  Completion Wait() override { return group_->Wait(*ticket_); }
+
+ private:
+  const std::shared_ptr<NcclGroup> group_;    // shared with the transport and its threads
+  const std::shared_ptr<NcclTicket> ticket_;  // shared with the group's queue
+};
+
+class NcclTransport : public Transport {
+ public:
+  NcclTransport(int rank, int size, std::shared_ptr<NcclGroup> group)
+      : rank_(rank),
+        size_(size),
+        group_(std::move(group)),
+        calls_([own = group_] { own->RunCalls(); }),
+        watch_([own = group_] { own->RunWatch(); }) {}
+
+  // A call of NCCL that hangs keeps its thread, and the thread the group: the process has to end.
+  ~NcclTransport() override {
+    group_->Leave();
+    watch_.join();
+    if (group_->hangs()) {
+      calls_.detach();
+    } else {
+      calls_.join();
+    }
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  std::unique_ptr<Collective> StartAllReduceSum(std::span<float> buffer) override {
+    return Start({.kind = Kind::kAllReduceSum, .buffer = buffer});
+  }
+
+  std::unique_ptr<Collective> StartBroadcast(std::span<float> buffer, int root) override {
+    TACTUS_CHECK(root >= 0 && root < size_);
+    return Start({.kind = Kind::kBroadcast, .buffer = buffer, .partner = root});
+  }
+
+  std::unique_ptr<Collective> StartBarrier() override { return Start({.kind = Kind::kBarrier}); }
+
+  std::unique_ptr<Collective> StartExchange(int peer, std::span<const std::byte> outgoing,
+                                            std::span<std::byte> incoming) override {
+    TACTUS_CHECK(peer >= 0 && peer < size_ && peer != rank_);
+    return Start(
+        {.kind = Kind::kExchange, .partner = peer, .outgoing = outgoing, .incoming = incoming});
+  }
+
+  void Abort(const std::string& reason) override { group_->Abort(reason); }
+
+ private:
+  std::unique_ptr<Collective> Start(const NcclOperation& operation) {
+    return std::make_unique<NcclCollective>(group_, operation);
+  }
+
+  // Constant after construction.
+  const int rank_;
+  const int size_;
+  const std::shared_ptr<NcclGroup> group_;  // shared with the threads and the handles
+  std::thread calls_;
+  std::thread watch_;
+};
+
+// A collective that was over when it was started.
+class OverCollective : public Collective {
+ public:
+  OverCollective(Completion completion, std::function<Instant()> now)
+      : completion_(std::move(completion)), now_(std::move(now)) {}
+
+  Progress Poll() override { return completion_.progress; }
+  Completion Wait() override {
+    Completion completion = completion_;
+    completion.at = now_();
+    return completion;
+  }
+
+ private:
+  const Completion completion_;
+  const std::function<Instant()> now_;
+};
+
+// A group of one: every sum is there already.
+class SoloTransport : public Transport {
+ public:
+  explicit SoloTransport(std::function<Instant()> now) : now_(std::move(now)) {}
+
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  std::unique_ptr<Collective> StartAllReduceSum(std::span<float>) override { return Over(); }
+  std::unique_ptr<Collective> StartBroadcast(std::span<float>, int root) override {
+    TACTUS_CHECK(root == 0);
+    return Over();
+  }
+  std::unique_ptr<Collective> StartBarrier() override { return Over(); }
+  std::unique_ptr<Collective> StartExchange(int, std::span<const std::byte>,
+                                            std::span<std::byte>) override {
+    TACTUS_CHECK(false);  // there is no peer
+    return nullptr;
+  }
+
+  void Abort(const std::string& reason) override {
+    const std::lock_guard lock(mutex_);
+    if (aborted_) return;
+    aborted_ = Completion{.progress = Progress::kFailed, .finished = now_(), .reason = reason};
+  }
+
+ private:
+  std::unique_ptr<Collective> Over() {
+    const std::lock_guard lock(mutex_);
+    Completion completion = aborted_ ? *aborted_ : Completion{.finished = now_()};
+    return std::make_unique<OverCollective>(std::move(completion), now_);
+  }
+
+  const std::function<Instant()> now_;
+  std::mutex mutex_;
+  std::optional<Completion> aborted_;  // guarded by mutex_: Abort may come from any thread
+};
+
+// A unique id, or the reason why there is none.
+nccl::MadeUniqueId Rendezvous(const NcclMeeting& meeting) {
+  nccl::Endpoint own{
+      .generation = meeting.generation, .rank = meeting.rank, .nccl_version = nccl::Version()};
+  if (meeting.rank == 0) {
+    nccl::MadeUniqueId made = nccl::MakeUniqueId();
+    if (!made.id) return made;
+    own.id = made.id;
+  }
+  const std::vector<std::string> endpoints = meeting.exchange(nccl::ToText(own));
+  if (endpoints.size() != static_cast<std::size_t>(meeting.size)) {
+    return {.reason = "the group was given up before it was connected"};
+  }
+  std::optional<nccl::UniqueId> id;
+  for (int rank = 0; rank < meeting.size; ++rank) {
+    const nccl::ParsedEndpoint parsed = nccl::EndpointFromText(
+        endpoints[static_cast<std::size_t>(rank)],
+        {.generation = meeting.generation, .rank = rank, .nccl_version = own.nccl_version});
+    if (!parsed.endpoint) return {.reason = parsed.reason};
+    if (rank == 0) id = parsed.endpoint->id;
+  }
+  return {.id = id};
+}
+
+// A communicator of which all members have come, or the reason why there is none.
+nccl::BegunCommunicator Meet(const NcclMeeting& meeting) {
+  const nccl::MadeUniqueId id = Rendezvous(meeting);
+  if (!id.id) return {.reason = id.reason};
+  nccl::BegunCommunicator begun = nccl::Communicator::Begin(
+      {.rank = meeting.rank, .size = meeting.size, .device = meeting.device, .id = *id.id});
+  if (begun.communicator == nullptr) return begun;
+  const nccl::Standing standing = nccl::Await(
+      *begun.communicator, {.limit = meeting.timeouts.init,
+                            .now = meeting.now,
+                            .give_up = meeting.give_up,
+                            .what = "init of NCCL: not all of the " + std::to_string(meeting.size) +
+                                    " members have come"});
+  if (standing.state == nccl::State::kReady) return begun;
+  begun.reason = standing.reason;
+  if (begun.communicator->Abort(meeting.abort_limit, nullptr) == nccl::Aborted::kHangs) {
+    begun.reason += "; NCCL did not end: the process has to end";
+    if (meeting.must_end) meeting.must_end(begun.reason);
+  }
+  begun.communicator = nullptr;
+  return begun;
+}
+
+ConnectedTransport ConnectAlone(const NcclMeeting& meeting) {
+  const bool given_up = meeting.exchange("alone").size() != 1;
+  if (given_up) return {.reason = "the group was given up before it was connected"};
+  return {.transport = std::make_unique<SoloTransport>(meeting.now)};
+}
+
+}  // namespace
+
+ConnectedTransport ConnectNccl(NcclMeeting meeting) {
+  TACTUS_CHECK(meeting.size >= 1 && meeting.rank >= 0 && meeting.rank < meeting.size);
+  TACTUS_CHECK(meeting.exchange && meeting.now);
+  std::string reason = meeting.timeouts.Validate();
+  if (!reason.empty()) return {.reason = "timeouts: " + reason};
+  if (meeting.size == 1) return ConnectAlone(meeting);
+  TACTUS_CHECK(meeting.signals != nullptr && meeting.signals->size() == meeting.size);
+  TACTUS_CHECK(meeting.signals->rank() == meeting.rank);
+  reason = cuda::UseDevice(meeting.device);
+  if (!reason.empty()) return {.reason = reason};
+  cuda::OpenedStream stream = cuda::OpenStream();
+  if (stream.stream == nullptr) return {.reason = stream.reason};
+  cuda::OpenedEvent quiet = cuda::OpenEvent();
+  if (quiet.event == nullptr) return {.reason = quiet.reason};
+  nccl::BegunCommunicator begun = Meet(meeting);
+  if (begun.communicator == nullptr) return {.reason = begun.reason};
+  const int rank = meeting.rank;
+  const int size = meeting.size;
+  meeting.exchange = nullptr;  // the meeting is over; what they refer to may go
+  meeting.give_up = nullptr;
+  auto group = std::make_shared<NcclGroup>(std::move(meeting), std::move(begun.communicator),
+                                           std::move(stream.stream), std::move(quiet.event));
+  return {.transport = std::make_unique<NcclTransport>(rank, size, std::move(group))};
+}
+
+}  // namespace tactus::collective

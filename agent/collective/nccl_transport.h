@@ -1,0 +1,70 @@
+// Collectives between devices, by NCCL.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/collective/gloo_transport.h"
+#include "agent/collective/nccl_timeouts.h"
+#include "agent/collective/transport.h"
+#include "base/time.h"
+#include "cuda/ops/stream.h"
+
+namespace tactus::collective {
+
+// What makes a member of a group of devices.
+struct NcclMeeting {
+  int rank = 0;
+  int size = 1;
+  std::uint64_t generation = 0;  // of the group's membership: what is not of it is refused
+  int device = 0;                // CUDA's index
+  // The stream whose work fills the buffers: a collective begins on the device when what was queued
+  // there before its start is done. Null: the default stream.
+  cuda::Stream compute_stream = nullptr;
+
+  TimeoutLadder timeouts{};            // init and in_group are held here
+  Duration abort_limit = Seconds(30);  // for NCCL to end what is under way, real time
+  Duration leave_limit = Seconds(10);  // for what is queued to reach the others, when leaving
+  Duration heartbeat_interval = Seconds(0.25);
+  // What is under way when a member is found to have left may still end by itself: that member may
+  // have finished it, and left in good order.
+  Duration grace = Seconds(1);
+
+  // As in GlooMeeting; the endpoint is a line of text with the generation in it.
+  std::function<std::vector<std::string>(std::string own_endpoint)> exchange = {};
+  std::function<Instant()> now = {};  // the present
+  // Asked while the members meet: why to stop that, empty to go on. May be empty.
+  std::function<std::string()> give_up = {};
+
+  // A transport of the same members for what is not on the device: barriers, and buffers of the
+  // host's memory.
+  std::unique_ptr<Transport> signals = nullptr;
+  // A further one, by which members learn that another has left or has died; NCCL does not tell.
+  // Barriers follow one another on it. Null: only the limits tell.
+  std::unique_ptr<Transport> heartbeat = nullptr;
+
+  // Called at most once, from a thread of the transport, when NCCL did not end within abort_limit
+  // what had failed: device memory may be written at any time, so the process has to end. May be
+  // empty: then only the reason of the collectives says so.
+  std::function<void(const std::string& reason)> must_end = {};
+};
+
+// Meets the others; when it returns a transport, all members have met. Buffers are the device's
+// memory, or the host's for few and small things: those go by `signals`, and all members must do
+// alike. A group of one moves nothing and needs no NCCL.
+//
+// Collectives are issued by a thread of the transport in the order of their start; a second one
+// watches. Starting one marks the compute stream and does not wait for it. A barrier begins when
+// all before it is done on this member, and nothing begins before it is done.
+//
+// An error of NCCL or CUDA, a collective that is not done within timeouts.in_group of becoming the
+// first, a member that has left, and Abort end the group: kFailed then means that no device writes
+// to the buffers any more, unless the reason says that the process has to end. The bits of a sum
+// depend on NCCL's choice of algorithm, but are the same on all members.
+ConnectedTransport ConnectNccl(NcclMeeting meeting);
+
+}  // namespace tactus::collective

@@ -1,0 +1,81 @@
+# The CUDA toolkit, if there is one: enables the language, says what was found, and lets the build go on
+# without. Sets TACTUS_HAVE_CUDA.
+option(TACTUS_CUDA "Build the CUDA kernels and device where the toolkit is found" ON)
+
+# Real code for the data centre's A100 and H100/H200, and the last one's intermediate code, which a driver compiles
+# for whatever is newer.
+set(TACTUS_CUDA_ARCHITECTURES "80-real;90")
+
+set(TACTUS_HAVE_CUDA OFF)
+if(NOT TACTUS_CUDA)
+  message(STATUS "CUDA: switched off, building without it")
+elseif(TACTUS_SANITIZE)
+  # nvcc knows no sanitizer. The kernels are still tested: the double compiles them as C++.
+  message(STATUS "CUDA: left out, as a sanitizer is on")
+else()
+  # In the path, or where the toolkit installs itself; CUDACXX and CMAKE_CUDA_COMPILER win.
+  if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+    find_program(TACTUS_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
+    if(TACTUS_NVCC)
+      set(CMAKE_CUDA_COMPILER ${TACTUS_NVCC})
+    endif()
+  endif()
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES ${TACTUS_CUDA_ARCHITECTURES} CACHE STRING "What kernels are compiled for")
+  endif()
+  set(CMAKE_MESSAGE_LOG_LEVEL NOTICE)
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    enable_language(CUDA)
+    find_package(CUDAToolkit)
+  endif()
+  unset(CMAKE_MESSAGE_LOG_LEVEL)
+  if(CMAKE_CUDA_COMPILER AND TARGET CUDA::cudart_static)
+    set(TACTUS_HAVE_CUDA ON)
+  else()
+    message(STATUS "CUDA: not found, building without it")
+  endif()
+endif()
+
+if(TACTUS_HAVE_CUDA)
+  # CMake 3.25 does not know that this nvcc speaks C++20.
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+  endif()
+  set(CMAKE_CUDA_STANDARD 20)
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+  set(CMAKE_CUDA_EXTENSIONS OFF)
+  if(TACTUS_CCACHE)
+    set(CMAKE_CUDA_COMPILER_LAUNCHER ${TACTUS_CCACHE})
+  endif()
+  cmake_path(GET CUDAToolkit_BIN_DIR PARENT_PATH tactus_cuda_folder)
+  string(REGEX MATCH "^[0-9]+\\.[0-9]+" tactus_cuda_version ${CUDAToolkit_VERSION})
+  list(TRANSFORM CMAKE_CUDA_ARCHITECTURES PREPEND "sm_" OUTPUT_VARIABLE tactus_cuda_kinds)
+  list(TRANSFORM tactus_cuda_kinds REPLACE "-real$" "")
+  list(JOIN tactus_cuda_kinds " " tactus_cuda_kinds)
+  message(STATUS "CUDA: ${tactus_cuda_version} at ${tactus_cuda_folder}, kernels for ${tactus_cuda_kinds}")
+endif()
+
+# tactus_kernels(name SOURCES x.cu ... DEPS ...): the library tactus::<name> of kernels, compiled by nvcc. Without the
+# toolkit there is no such target. The test double compiles the same SOURCES, from the property TACTUS_KERNELS.
+function(tactus_kernels name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPS" ${ARGN})
+  list(TRANSFORM arg_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ OUTPUT_VARIABLE paths)
+  set_property(GLOBAL APPEND PROPERTY TACTUS_KERNELS ${paths})
+  if(NOT TACTUS_HAVE_CUDA)
+    return()
+  endif()
+  tactus_check_layers(${name} ${arg_DEPS})
+  file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cuh)
+  add_library(tactus_${name} STATIC ${arg_SOURCES} ${headers})
+  add_library(tactus::${name} ALIAS tactus_${name})
+  target_include_directories(tactus_${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(tactus_${name} PUBLIC ${arg_DEPS} CUDA::cudart_static)
+  # --fmad=false: a kernel and its host twin must round alike. -lineinfo: compute-sanitizer and profilers name lines.
+  target_compile_options(tactus_${name} PRIVATE
+    $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false;-lineinfo;-Xcompiler=-Wall,-Wextra,-Wshadow,-Wnon-virtual-dtor,-Wunused>)
+  if(TACTUS_WERROR)
+    target_compile_options(tactus_${name} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Werror>)
+  endif()
+endfunction()

@@ -1,0 +1,22 @@
+# NCCL, if there is one beside the CUDA toolkit: says what was found, and lets the build go on without. Sets
+# TACTUS_HAVE_NCCL; the target tactus_nccl is there in any case and holds what cuda/ has to link for either.
+set(TACTUS_HAVE_NCCL OFF)
+add_library(tactus_nccl INTERFACE)
+if(TACTUS_HAVE_CUDA)
+  target_include_directories(tactus_nccl SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
+  target_link_libraries(tactus_nccl INTERFACE CUDA::cudart_static)
+  # NCCL_ROOT wins; a toolkit from packages has it in the system's folders.
+  find_path(NCCL_INCLUDE_DIR nccl.h HINTS ENV NCCL_ROOT ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES include)
+  find_library(NCCL_LIBRARY nccl HINTS ENV NCCL_ROOT ${CUDAToolkit_LIBRARY_DIR} PATH_SUFFIXES lib lib64)
+  if(NCCL_INCLUDE_DIR AND NCCL_LIBRARY)
+    set(TACTUS_HAVE_NCCL ON)
+    target_include_directories(tactus_nccl SYSTEM INTERFACE ${NCCL_INCLUDE_DIR})
+    target_link_libraries(tactus_nccl INTERFACE ${NCCL_LIBRARY})
+    file(STRINGS ${NCCL_INCLUDE_DIR}/nccl.h tactus_nccl_lines REGEX "^#define NCCL_(MAJOR|MINOR|PATCH) ")
+    string(REGEX REPLACE "[^0-9;]" "" tactus_nccl_version "${tactus_nccl_lines}")
+    list(JOIN tactus_nccl_version "." tactus_nccl_version)
+    message(STATUS "NCCL: ${tactus_nccl_version}, ${NCCL_LIBRARY}")
+  else()
+    message(STATUS "NCCL: not found, building without it")
+  endif()
+endif()

@@ -1,0 +1,258 @@
+#include "cuda/nccl.h"
+
+#include <nccl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/check.h"
+
+namespace tactus::cuda::nccl {
+namespace {
+
+static_assert(sizeof(ncclUniqueId) == sizeof(UniqueId::bytes));
+
+constexpr Duration kDestructorLimit = Seconds(60);
+
+// What NCCL says about an error.
+std::string TextOf(ncclResult_t result, ncclComm_t communicator) {
+  std::string text = ncclGetErrorString(result);
+  const char* const last = ncclGetLastError(communicator);
+  if (last != nullptr && *last != '\0') text += std::string(" (") + last + ")";
+  return text;
+}
+
+Standing StandingOf(ncclResult_t result, const std::string& call, ncclComm_t communicator) {
+  if (result == ncclSuccess) return {};
+  if (result == ncclInProgress) return {.state = State::kInProgress};
+  return {.state = State::kFailed, .reason = call + ": " + TextOf(result, communicator)};
+}
+
+}  // namespace
+
+// The end of an abort, told by its thread.
+struct Communicator::Abortion {
+  std::mutex mutex{};
+  std::condition_variable changed{};
+  bool over = false;
+};
+
+struct Communicator::Core {
+  std::mutex mutex{};           // held during every call of NCCL
+  ncclComm_t handle = nullptr;  // null: freed
+  std::string failure{};        // once not empty, only ncclCommAbort may follow
+
+  std::mutex abort_mutex{};
+  std::shared_ptr<Abortion> abortion{};  // null: none was started; shared with its thread
+
+  Standing Take(ncclResult_t result, const char* call) {
+    Standing standing = StandingOf(result, call, handle);
+    if (standing.state == State::kFailed) failure = standing.reason;
+    return standing;
+  }
+
+  // Makes a call of NCCL. Requires that `mutex` is not held by this thread.
+  template <typename Call>
+  Standing Make(const char* name, Call call) {
+    const std::lock_guard lock(mutex);
+    if (!failure.empty()) return {.state = State::kFailed, .reason = failure};
+    return Take(call(handle), name);
+  }
+};
+
+int Version() {
+  int version = 0;
+  return ncclGetVersion(&version) == ncclSuccess ? version : 0;
+}
+
+MadeUniqueId MakeUniqueId() {
+  ncclUniqueId made{};
+  const ncclResult_t result = ncclGetUniqueId(&made);
+  if (result != ncclSuccess) return {.reason = "ncclGetUniqueId: " + TextOf(result, nullptr)};
+  UniqueId id;
+  std::memcpy(id.bytes.data(), made.internal, id.bytes.size());
+  return {.id = id};
+}
+
+BegunCommunicator Communicator::Begin(const Place& place) {
+  TACTUS_CHECK(place.size >= 1 && place.rank >= 0 && place.rank < place.size);
+  ncclUniqueId id{};
+  std::memcpy(id.internal, place.id.bytes.data(), place.id.bytes.size());
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  auto core = std::make_shared<Core>();
+  const ncclResult_t result =
+      ncclCommInitRankConfig(&core->handle, place.size, id, place.rank, &config);
+  std::unique_ptr<Communicator> communicator(new Communicator(core));
+  const Standing standing = core->Take(result, "ncclCommInitRankConfig");
+  if (standing.state != State::kFailed) return {.communicator = std::move(communicator)};
+  return {.reason = standing.reason};
+}
+
+Communicator::~Communicator() {
+  {
+    const std::lock_guard lock(core_->abort_mutex);
+    if (core_->abortion != nullptr) return;
+  }
+  Abort(kDestructorLimit, nullptr);
+}
+
+Standing Communicator::AllReduceSum(std::span<float> buffer, Stream stream) {
+  return core_->Make("ncclAllReduce", [&](ncclComm_t handle) {
+    return ncclAllReduce(buffer.data(), buffer.data(), buffer.size(), ncclFloat32, ncclSum, handle,
+                         stream);
+  });
+}
+
+Standing Communicator::Broadcast(std::span<float> buffer, int root, Stream stream) {
+  return core_->Make("ncclBroadcast", [&](ncclComm_t handle) {
+    return ncclBroadcast(buffer.data(), buffer.data(), buffer.size(), ncclFloat32, root, handle,
+                         stream);
+  });
+}
+
+// Both in one group, as each would wait for the peer's other one. A group that was begun is ended
+// whatever happens in it: NCCL keeps it by thread.
+Standing Communicator::Exchange(int peer, std::span<const std::byte> outgoing,
+                                std::span<std::byte> incoming, Stream stream) {
+  const char* call = "ncclGroupStart";
+  Standing standing = core_->Make("exchange", [&](ncclComm_t handle) {
+    ncclResult_t result = ncclGroupStart();
+    if (result != ncclSuccess) return result;
+    const auto within = [&](const char* name, ncclResult_t outcome) {
+      if (result != ncclSuccess) return;  // the first error stays
+      call = name;
+      result = outcome == ncclInProgress ? ncclSuccess : outcome;
+    };
+    if (!outgoing.empty()) {
+      within("ncclSend",
+             ncclSend(outgoing.data(), outgoing.size(), ncclInt8, peer, handle, stream));
+    }
+    if (!incoming.empty() && result == ncclSuccess) {
+      within("ncclRecv",
+             ncclRecv(incoming.data(), incoming.size(), ncclInt8, peer, handle, stream));
+    }
+    const ncclResult_t ended = ncclGroupEnd();
+    if (result != ncclSuccess) return result;
+    call = "ncclGroupEnd";
+    return ended;
+  });
+  if (standing.state == State::kFailed) standing.reason = call + (": " + standing.reason);
+  return standing;
+}
+
+Standing Communicator::Poll() {
+  const std::unique_lock lock(core_->mutex, std::try_to_lock);
+  if (!lock.owns_lock()) return {.state = State::kInProgress};  // in a call, or in an abort
+  if (!core_->failure.empty()) return {.state = State::kFailed, .reason = core_->failure};
+  ncclResult_t error = ncclSuccess;
+  const ncclResult_t asked = ncclCommGetAsyncError(core_->handle, &error);
+  if (asked != ncclSuccess) return core_->Take(asked, "ncclCommGetAsyncError");
+  return core_->Take(error, "asynchronous error");
+}
+
+void Communicator::StartAbort(const std::shared_ptr<const void>& keep) {
+  const std::lock_guard lock(core_->abort_mutex);
+  if (core_->abortion != nullptr) return;
+  core_->abortion = std::make_shared<Abortion>();
+  std::thread thread(
+      [core = core_, abortion = core_->abortion, keep = std::shared_ptr(keep)]() mutable {
+        {
+          const std::lock_guard call(core->mutex);
+          if (core->failure.empty()) core->failure = "the communicator was aborted";
+          const ncclComm_t handle = std::exchange(core->handle, nullptr);
+          if (handle != nullptr) ncclCommAbort(handle);  // what it says changes nothing any more
+        }
+        core.reset();
+        keep.reset();
+        const std::lock_guard told(abortion->mutex);
+        abortion->over = true;
+        abortion->changed.notify_all();
+      });
+  // An abort that hangs must hang nobody else. All that the thread uses is its own or shared.
+  thread.detach();
+}
+
+Aborted Communicator::AwaitAbort(Duration limit) {
+  const std::shared_ptr<Abortion> abortion = [this] {
+    const std::lock_guard lock(core_->abort_mutex);
+    return core_->abortion;
+  }();
+  std::unique_lock lock(abortion->mutex);
+  const bool over = abortion->changed.wait_for(lock, limit, [&] { return abortion->over; });
+  return over ? Aborted::kYes : Aborted::kHangs;
+}
+
+Aborted Communicator::Abort(Duration limit, const std::shared_ptr<const void>& keep) {
+  StartAbort(keep);
+  return AwaitAbort(limit);
+}
+
+Standing Communicator::Finalize() {
+  return core_->Make("ncclCommFinalize",
+                     [](ncclComm_t handle) { return ncclCommFinalize(handle); });
+}
+
+bool Communicator::Destroy() {
+  const std::lock_guard lock(core_->mutex);
+  if (!core_->failure.empty()) return false;
+  core_->failure = "the communicator was left";
+  ncclCommDestroy(std::exchange(core_->handle, nullptr));
+  return true;
+}
+
+Aborted Communicator::Leave(const Patience& patience, Duration abort_limit,
+                            const std::shared_ptr<const void>& keep) {
+  Standing standing = Poll();
+  if (standing.state != State::kFailed) standing = Await(*this, patience);
+  if (standing.state == State::kReady) standing = Finalize();
+  if (standing.state == State::kInProgress) standing = Await(*this, patience);
+  if (standing.state == State::kReady && Destroy()) {
+    const std::lock_guard lock(core_->abort_mutex);
+    core_->abortion = std::make_shared<Abortion>();
+    core_->abortion->over = true;  // there is nothing left to abort
+    return Aborted::kYes;
+  }
+  return Abort(abort_limit, keep);
+}
+
+Standing Await(Communicator& communicator, const Patience& patience) {
+  constexpr int kTriesAtOnce = 200;  // what is only to be launched is ready within microseconds
+  constexpr auto kInterval = std::chrono::microseconds(100);
+  const Instant begin = patience.now();
+  for (int tries = 0;; ++tries) {
+    Standing standing = communicator.Poll();
+    if (standing.state != State::kInProgress) return standing;
+    const std::string why = patience.give_up ? patience.give_up() : "";
+    if (!why.empty()) return {.state = State::kFailed, .reason = why};
+    if (patience.now() - begin >= patience.limit) {
+      return {
+          .state = State::kFailed,
+          .reason = patience.what + " within " + std::to_string(ToSeconds(patience.limit)) + " s"};
+    }
+    if (tries < kTriesAtOnce) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(kInterval);
+    }
+  }
+}
+
+void AbortAll(std::span<Communicator* const> communicators, Duration limit,
+              const std::function<void(Communicator&)>& hangs) {
+  for (Communicator* const communicator : communicators) communicator->StartAbort(nullptr);
+  const auto end = std::chrono::steady_clock::now() + limit;
+  for (Communicator* const communicator : communicators) {
+    const Duration left = end - std::chrono::steady_clock::now();
+    if (communicator->AwaitAbort(std::max(left, Duration(0))) == Aborted::kHangs) {
+      hangs(*communicator);
+    }
+  }
+}
+
+}  // namespace tactus::cuda::nccl

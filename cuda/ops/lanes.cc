@@ -1,0 +1,18 @@
+#include "cuda/ops/lanes.h"
+
+#include "base/check.h"
+#include "cuda/ops/lanes_element.h"
+
+namespace tactus::cuda::host {
+
+void WriteLanes(std::span<const LaneValue> values, std::span<const double> norm2,
+                std::span<float> tail) {
+  TACTUS_CHECK(values.size() <= kWrittenLanesMax);
+  TACTUS_CHECK(norm2.size() == 1);
+  for (const LaneValue& value : values) {
+    TACTUS_CHECK(value.lane < tail.size());
+    tail[value.lane] = LaneOf(value, norm2[0]);
+  }
+}
+
+}  // namespace tactus::cuda::host

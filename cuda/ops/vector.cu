@@ -1,0 +1,128 @@
+#include <cstddef>
+
+#include "base/check.h"
+#include "cuda/ops/launch.cuh"
+#include "cuda/ops/reduce.cuh"
+#include "cuda/ops/sweep.cuh"
+#include "cuda/ops/vector.h"
+
+namespace tactus::cuda::kernels {
+namespace {
+
+struct AxpyBody {
+  float a;
+  const float* x;
+  float* y;
+
+  template <int width>
+  __device__ void At(std::size_t i) const {
+    const Pack<width> added = Load<width>(x + i);
+    Pack<width> sum = Load<width>(y + i);
+    for (int k = 0; k < width; ++k) sum.at[k] += a * added.at[k];
+    Store(y + i, sum);
+  }
+};
+
+struct ScaleBody {
+  float a;
+  float* x;
+
+  template <int width>
+  __device__ void At(std::size_t i) const {
+    Pack<width> product = Load<width>(x + i);
+    for (int k = 0; k < width; ++k) product.at[k] *= a;
+    Store(x + i, product);
+  }
+};
+
+struct FillBody {
+  float value;
+  float* x;
+
+  template <int width>
+  __device__ void At(std::size_t i) const {
+    Pack<width> pack;
+    for (int k = 0; k < width; ++k) pack.at[k] = value;
+    Store(x + i, pack);
+  }
+};
+
+struct SquaredNormBody {
+  static constexpr int kSums = 1;
+  const float* x;
+
+  __device__ Cut CutAt(std::size_t offset, std::size_t length) const {
+    return CutOf(length, x + offset);
+  }
+  template <int width>
+  __device__ void Add(std::size_t i, double (&sums)[kSums]) const {
+    const Pack<width> pack = Load<width>(x + i);
+    for (int k = 0; k < width; ++k) {
+      sums[0] += static_cast<double>(pack.at[k]) * static_cast<double>(pack.at[k]);
+    }
+  }
+};
+
+struct DotBody {
+  static constexpr int kSums = 1;
+  const float* x;
+  const float* y;
+
+  __device__ Cut CutAt(std::size_t offset, std::size_t length) const {
+    return CutOf(length, x + offset, y + offset);
+  }
+  template <int width>
+  __device__ void Add(std::size_t i, double (&sums)[kSums]) const {
+    const Pack<width> left = Load<width>(x + i);
+    const Pack<width> right = Load<width>(y + i);
+    for (int k = 0; k < width; ++k) {
+      sums[0] += static_cast<double>(left.at[k]) * static_cast<double>(right.at[k]);
+    }
+  }
+};
+
+}  // namespace
+
+void Axpy(Stream stream, float a, std::span<const float> x, std::span<float> y) {
+  TACTUS_CHECK(x.size() == y.size());
+  Sweep(stream, CutOf(x.size(), {x.data(), y.data()}),
+        AxpyBody{.a = a, .x = x.data(), .y = y.data()});
+}
+
+void Scale(Stream stream, float a, std::span<float> x) {
+  Sweep(stream, CutOf(x.size(), {x.data()}), ScaleBody{.a = a, .x = x.data()});
+}
+
+void Fill(Stream stream, float value, std::span<float> x) {
+  Sweep(stream, CutOf(x.size(), {x.data()}), FillBody{.value = value, .x = x.data()});
+}
+
+void Copy(Stream stream, std::span<const float> from, std::span<float> to) {
+  TACTUS_CHECK(from.size() == to.size());
+  if (from.empty()) return;
+  Require(
+      cudaMemcpyAsync(to.data(), from.data(), from.size_bytes(), cudaMemcpyDeviceToDevice, stream),
+      "cudaMemcpyAsync");
+}
+
+void SquaredNorm(Stream stream, std::span<const float> x, const SumsInto& into) {
+  SumOfBuffer(stream, SquaredNormBody{.x = x.data()}, x.size(), into);
+}
+
+void SquaredNormPerSegment(Stream stream, std::span<const float> buffer,
+                           const SegmentChunks& segments, const SumsInto& into) {
+  SumsOfSegments(stream, SquaredNormBody{.x = buffer.data()}, segments, into);
+}
+
+void Dot(Stream stream, std::span<const float> x, std::span<const float> y, const SumsInto& into) {
+  TACTUS_CHECK(x.size() == y.size());
+  SumOfBuffer(stream, DotBody{.x = x.data(), .y = y.data()}, x.size(), into);
+}
+
+void DotPerSegment(Stream stream, std::span<const float> x, std::span<const float> y,
+                   const SegmentChunks& segments, const SumsInto& into) {
+  TACTUS_CHECK(x.size() == y.size());
+  SumsOfSegments(stream, DotBody{.x = x.data(), .y = y.data()}, segments, into);
+}
+
+}  // namespace tactus::cuda::kernels

@@ -1,0 +1,231 @@
+// The CUDA device where things go wrong, over the double of the CUDA runtime.
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "cuda/device.h"
+#include "tests/support/cuda_double/cuda_double.h"
+
+namespace tactus::cuda {
+namespace {
+
+using cuda_double::FailCall;
+using cuda_double::Reset;
+
+std::unique_ptr<Device> Open() {
+  OpenedDevice opened = OpenCudaDevice(0);
+  EXPECT_NE(opened.device, nullptr) << opened.reason;
+  return std::move(opened.device);
+}
+
+TEST(OpenCudaDeviceTest, WithoutADeviceThereIsTheDriversReason) {
+  Reset({.devices = 0});
+  EXPECT_EQ(OpenCudaDevice(0).reason,
+            "device 'cuda:0' cannot be used: no CUDA-capable device is detected");
+
+  Reset({.devices = 0, .no_device = cudaErrorInsufficientDriver});
+  EXPECT_EQ(OpenCudaDevice(1).reason,
+            "device 'cuda:1' cannot be used: CUDA driver version is insufficient for CUDA runtime "
+            "version");
+}
+
+TEST(OpenCudaDeviceTest, AnIndexBeyondTheLastIsRefusedWithTheNumberOfDevices) {
+  Reset({.devices = 2});
+  EXPECT_EQ(OpenDevice("cuda:2").reason,
+            "device 'cuda:2' cannot be used: the driver finds 2 devices, counted from 0");
+  const OpenedDevice last = OpenDevice("cuda:1");
+  ASSERT_NE(last.device, nullptr) << last.reason;
+  EXPECT_EQ(last.device->Name(), "cuda:1");
+}
+
+TEST(OpenCudaDeviceTest, WhateverFailsOnTheWayIsTheReasonAndNothingIsLeft) {
+  for (const std::string call : {"cudaGetDeviceCount", "cudaSetDevice", "cudaStreamCreateWithFlags",
+                                 "cudaLaunchKernelEx", "cudaStreamSynchronize"}) {
+    Reset({});
+    FailCall(call, 1, cudaErrorDevicesUnavailable);
+
+    const OpenedDevice opened = OpenCudaDevice(0);
+
+    EXPECT_EQ(opened.device, nullptr) << call;
+    EXPECT_EQ(opened.reason,
+              "device 'cuda:0' cannot be used: CUDA-capable device(s) is/are busy or unavailable");
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess) << call;
+    EXPECT_EQ(cuda_double::Streams(), 0) << call;
+  }
+}
+
+TEST(OpenCudaDeviceTest, ADeviceForWhichThereIsNoCodeIsRefused) {
+  Reset({});
+  FailCall("cudaLaunchKernelEx", 1, cudaErrorNoKernelImageForDevice);
+
+  EXPECT_EQ(OpenCudaDevice(0).reason,
+            "device 'cuda:0' cannot be used: no kernel image is available for execution on the "
+            "device");
+}
+
+TEST(CudaDeviceLifeTest, EverythingIsFreedWithTheDeviceAndItsBuffers) {
+  Reset({});
+  {
+    const std::unique_ptr<Device> device = Open();
+    Buffer a = device->Allocate(1000);
+    Buffer b = device->Allocate(1000);
+    const SegmentPart parts[] = {{.segment = 0, .offset = 0, .length = 1000}};
+    std::vector<double> sums(3);
+    device->SquaredNorm(a.span());
+    device->AdasumPartials({.a = a.span(), .b = b.span()}, parts, sums);
+    device->AdasumCombine({.a = a.span(), .b = b.span()}, parts, sums, a.span());
+    EXPECT_GT(cuda_double::DeviceBytes(), 8000u);
+  }
+
+  EXPECT_EQ(cuda_double::DeviceBytes(), 0u);
+  EXPECT_EQ(cuda_double::PinnedBytes(), 0u);
+  EXPECT_EQ(cuda_double::Streams(), 0);
+  EXPECT_EQ(cuda_double::Events(), 0);
+}
+
+TEST(CudaDeviceLifeTest, ABufferThatOutlivesItsDeviceIsFreedAtItsOwnEnd) {
+  Reset({});
+  {
+    std::unique_ptr<Device> device = Open();
+    const Buffer buffer = device->Allocate(1000);
+    device.reset();
+    EXPECT_EQ(cuda_double::DeviceBytes(), 4000u);
+  }
+  EXPECT_EQ(cuda_double::DeviceBytes(), 0u);
+}
+
+TEST(CudaDeviceMemoryTest, RepeatedOperationsAllocateNothing) {
+  Reset({});
+  const std::unique_ptr<Device> device = Open();
+  Buffer a = device->Allocate(100'000);
+  Buffer b = device->Allocate(100'000);
+  const SegmentPart parts[] = {{.segment = 0, .offset = 0, .length = 60'000},
+                               {.segment = 1, .offset = 60'000, .length = 100}};
+  const auto round = [&] {
+    std::vector<double> sums(6);
+    device->SquaredNorm(a.span());
+    device->AdasumPartials({.a = a.span(), .b = b.span()}, parts, sums);
+    device->AdasumCombine({.a = a.span(), .b = b.span()}, parts, sums, a.span());
+  };
+  for (int i = 0; i < 8; ++i) round();
+  const int allocations = cuda_double::Calls("cudaMalloc");
+  const int pinned = cuda_double::Calls("cudaMallocHost");
+
+  for (int i = 0; i < 8; ++i) round();
+
+  EXPECT_EQ(cuda_double::Calls("cudaMalloc"), allocations);
+  EXPECT_EQ(cuda_double::Calls("cudaMallocHost"), pinned);
+}
+
+TEST(CudaDeviceMemoryTest, MoreRangesThanTablesAreKeptAreStillRight) {
+  Reset({});
+  const std::unique_ptr<Device> device = Open();
+  Buffer a = device->Allocate(1000);
+  device->Fill(1, a.span());
+
+  for (int pass = 0; pass < 2; ++pass) {
+    for (std::size_t length = 1; length <= 100; ++length) {
+      const SegmentPart parts[] = {{.segment = 0, .offset = length, .length = length}};
+      std::vector<double> sums(3);
+      device->AdasumPartials({.a = a.span(), .b = a.span()}, parts, sums);
+      ASSERT_EQ(sums[1], static_cast<double>(length));
+    }
+  }
+}
+
+TEST(CudaDeviceOrderTest, CombinationsQueuedWithoutAWaitHaveTheirOwnSums) {
+  constexpr std::size_t kQueued = 12;  // more than there are places for staging
+  Reset({});
+  const std::unique_ptr<Device> device = Open();
+  Buffer ones = device->Allocate(16);
+  device->Fill(1, ones.span());
+  std::vector<Buffer> outs;
+  for (std::size_t i = 0; i < kQueued; ++i) outs.push_back(device->Allocate(16));
+  const SegmentPart parts[] = {{.segment = 0, .offset = 0, .length = 16}};
+  const AdasumPair pair{.a = ones.span(), .b = ones.span()};
+
+  for (std::size_t i = 0; i < kQueued; ++i) {
+    // alpha = 1 - d / 2, beta = 1
+    const double sums[] = {static_cast<double>(2 * i), 1, 0};
+    device->AdasumCombine(pair, parts, sums, outs[i].span());
+  }
+
+  for (std::size_t i = 0; i < kQueued; ++i) {
+    std::vector<float> out(16);
+    device->Copy(outs[i].span(), out);
+    EXPECT_EQ(out[0], 2 - static_cast<float>(i)) << i;
+  }
+}
+
+TEST(CudaDeviceOrderTest, WhatIsOnTheDefaultStreamComesInTheOrderOfTheCalls) {
+  Reset({});
+  const std::unique_ptr<Device> device = Open();
+  Buffer a = device->Allocate(100);
+  Buffer b = device->Allocate(100);
+
+  device->Fill(1, a.span());
+  ASSERT_EQ(
+      cudaMemcpyAsync(b.span().data(), a.span().data(), 400, cudaMemcpyDeviceToDevice, nullptr),
+      cudaSuccess);
+  device->Scale(2, b.span());
+  device->Fill(5, a.span());
+
+  EXPECT_EQ(device->SquaredNorm(b.span()), 400);
+}
+
+TEST(CudaDeviceDeathTest, OutOfMemoryStopsTheProcessWithWhatWasAskedFor) {
+  Reset({.memory_bytes = 4096});
+  const std::unique_ptr<Device> device = Open();
+  EXPECT_DEATH(device->Allocate(2000), "cuda: cuda:0: 2000 floats cannot be had: out of memory");
+  EXPECT_DEATH(device->Allocate(~std::size_t{0}), "cannot be had: out of memory");
+}
+
+TEST(CudaDeviceDeathTest, AnOperationThatCannotBeQueuedStopsTheProcess) {
+  Reset({});
+  const std::unique_ptr<Device> device = Open();
+  Buffer buffer = device->Allocate(100);
+  FailCall("cudaLaunchKernelEx", 1, cudaErrorLaunchFailure);
+
+  EXPECT_DEATH(device->Fill(1, buffer.span()),
+               "cuda: cudaLaunchKernelEx: unspecified launch failure .cudaErrorLaunchFailure.");
+}
+
+TEST(CudaDeviceDeathTest, ABrokenDeviceStopsTheProcessAtTheNextCallWhicheverItIs) {
+  Reset({});
+  std::unique_ptr<Device> device = Open();
+  Buffer buffer = device->Allocate(100);
+  cuda_double::BreakDevices(cudaErrorECCUncorrectable);
+
+  EXPECT_DEATH(device->Synchronize(), "cuda: .*uncorrectable ECC error");
+  EXPECT_DEATH(device->SquaredNorm(buffer.span()), "cuda: .*uncorrectable ECC error");
+  EXPECT_DEATH(device->Scale(2, buffer.span()), "cuda: .*uncorrectable ECC error");
+  EXPECT_DEATH(device->Allocate(1), "cuda: .*uncorrectable ECC error");
+  cuda_double::BreakDevices(cudaSuccess);
+}
+
+TEST(CudaDeviceDeathTest, TheHostsWaitReportsWhatFailedBeforeIt) {
+  Reset({});
+  const std::unique_ptr<Device> device = Open();
+  Buffer buffer = device->Allocate(100);
+  FailCall("cudaEventSynchronize", 1, cudaErrorIllegalAddress);
+
+  EXPECT_DEATH(device->SquaredNorm(buffer.span()), "cuda: cudaEventSynchronize: an illegal memory");
+}
+
+TEST(CudaDeviceDeathTest, PartsBeyondTheRangeAreRefused) {
+  Reset({});
+  const std::unique_ptr<Device> device = Open();
+  Buffer a = device->Allocate(10);
+  const SegmentPart parts[] = {{.segment = 0, .offset = 5, .length = 6}};
+  std::vector<double> sums(3);
+  const SegmentTable segments = {{.name = "a", .offset = 0, .length = 11}};
+
+  EXPECT_DEATH(device->AdasumPartials({.a = a.span(), .b = a.span()}, parts, sums), "check failed");
+  EXPECT_DEATH(device->Lamb({}, segments, {a.span(), a.span(), a.span(), a.span()}),
+               "check failed");
+}
+
+}  // namespace
+}  // namespace tactus::cuda

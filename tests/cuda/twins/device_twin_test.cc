@@ -1,0 +1,205 @@
+// The CUDA device against the host's: the same calls, the same numbers.
+
+#include <cmath>
+
+#include "cuda/device.h"
+#include "cuda/ops/vector.h"
+#include "tests/cuda/twins/device_chunks.h"
+
+namespace tactus::cuda {
+namespace {
+
+constexpr std::size_t kLength = 100'003;
+
+class CudaDeviceTest : public TwinTest {
+ protected:
+  void SetUp() override {
+    TwinTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    OpenedDevice opened = OpenDevice("cuda:0");
+    ASSERT_NE(opened.device, nullptr) << opened.reason;
+    device_ = std::move(opened.device);
+  }
+
+  void TearDown() override {
+    device_.reset();
+    TwinTest::TearDown();
+  }
+
+  Buffer Uploaded(const std::vector<float>& values) {
+    Buffer buffer = device_->Allocate(values.size());
+    device_->Copy(values, buffer.span());
+    return buffer;
+  }
+
+  std::vector<float> Read(std::span<const float> values) {
+    std::vector<float> read(values.size());
+    device_->Copy(values, read);
+    device_->Synchronize();
+    return read;
+  }
+
+  std::unique_ptr<Device> device_;
+};
+
+TEST_F(CudaDeviceTest, HasTheNameItWasOpenedWith) { EXPECT_EQ(device_->Name(), "cuda:0"); }
+
+TEST_F(CudaDeviceTest, BuffersAreAlignedAndZeroAndAsLongAsAsked) {
+  for (const std::size_t length : {std::size_t{0}, std::size_t{1}, std::size_t{17}, kLength}) {
+    Buffer buffer = device_->Allocate(length);
+
+    EXPECT_EQ(buffer.size(), length);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.span().data()) % 64, 0u);
+    ExpectSameBits(Read(buffer.span()), std::vector<float>(length));
+    device_->Fill(7, buffer.span());  // what the next one may find
+  }
+}
+
+TEST_F(CudaDeviceTest, BuffersMoveAndMayOutliveTheirDevice) {
+  Buffer buffer = device_->Allocate(8);
+  device_.reset();
+
+  const Buffer moved = std::move(buffer);
+
+  EXPECT_EQ(moved.size(), 8u);
+}
+
+TEST_F(CudaDeviceTest, VectorOperationsAreThoseOfTheHost) {
+  const std::vector<float> x = RandomValues(1, kLength);
+  std::vector<float> y = RandomValues(2, kLength);
+  Buffer device_x = Uploaded(x);
+  Buffer device_y = Uploaded(y);
+
+  device_->Axpy(0.3f, device_x.span(), device_y.span());
+  device_->Scale(1.1f, device_y.span().subspan(1));
+  device_->Fill(2.5f, device_y.span().first(5));
+  host::Axpy(0.3f, x, y);
+  host::Scale(1.1f, std::span(y).subspan(1));
+  host::Fill(2.5f, std::span(y).first(5));
+
+  ExpectSameBits(Read(device_y.span()), y);
+  const double expected = host::SquaredNorm(y);
+  EXPECT_NEAR(device_->SquaredNorm(device_y.span()), expected, 1e-12 * expected);
+  EXPECT_EQ(device_->SquaredNorm({}), 0);
+}
+
+TEST_F(CudaDeviceTest, CopiesBetweenBuffersAreEqual) {
+  const std::vector<float> x = RandomValues(1, kLength);
+  Buffer from = Uploaded(x);
+  Buffer to = device_->Allocate(kLength);
+
+  device_->Copy(from.span(), to.span());
+  device_->Fill(0, from.span());
+
+  ExpectSameBits(Read(to.span()), x);
+}
+
+TEST_F(CudaDeviceTest, ASourceOnTheHostMayGoAtOnce) {
+  Buffer buffer = device_->Allocate(kLength);
+  const std::vector<float> x = RandomValues(1, kLength);
+  std::vector<float> gone = x;
+
+  device_->Copy(gone, buffer.span());
+  gone.assign(kLength, 0.0f);
+
+  ExpectSameBits(Read(buffer.span()), x);
+}
+
+TEST_F(CudaDeviceTest, SgdIsThatOfTheHost) {
+  const SgdStep step{.learning_rate = 0.1f, .momentum = 0.9f, .nesterov = true};
+  const std::vector<float> gradients = RandomValues(1, kLength);
+  std::vector<float> parameters = RandomValues(2, kLength);
+  std::vector<float> momentum(kLength);
+  Buffer device_gradients = Uploaded(gradients);
+  Buffer device_parameters = Uploaded(parameters);
+  Buffer device_momentum = device_->Allocate(kLength);
+
+  device_->Sgd(step, device_gradients.span(), device_parameters.span(), device_momentum.span());
+  host::Sgd(step, gradients, parameters, momentum);
+
+  ExpectSameBits(Read(device_parameters.span()), parameters);
+}
+
+TEST_F(CudaDeviceTest, AdamIsThatOfTheHost) {
+  const AdamStep step{.learning_rate = 0.1, .weight_decay = 0.1, .decoupled = true};
+  const std::vector<float> gradients = RandomValues(1, kLength);
+  std::vector<float> parameters = RandomValues(2, kLength);
+  std::vector<float> first(kLength);
+  std::vector<float> second(kLength);
+  Buffer device_gradients = Uploaded(gradients);
+  Buffer device_parameters = Uploaded(parameters);
+  Buffer device_first = device_->Allocate(kLength);
+  Buffer device_second = device_->Allocate(kLength);
+
+  device_->Adam(step, device_gradients.span(), device_parameters.span(), device_first.span(),
+                device_second.span());
+  host::Adam(step, gradients, parameters, first, second);
+
+  ExpectSameBits(Read(device_parameters.span()), parameters);
+}
+
+TEST_F(CudaDeviceTest, LambIsThatOfTheHostForOneTableAndThenAnother) {
+  const LambStep step{.learning_rate = 0.1, .weight_decay = 0.1};
+  SegmentTable segments = TwinSegments();
+  const std::size_t length = FlatLength(segments);
+  const std::vector<float> gradients = RandomValues(1, length);
+  std::vector<float> parameters = RandomValues(2, length);
+  std::vector<float> first(length);
+  std::vector<float> second(length);
+  Buffer device_gradients = Uploaded(gradients);
+  Buffer device_parameters = Uploaded(parameters);
+  Buffer device_first = device_->Allocate(length);
+  Buffer device_second = device_->Allocate(length);
+
+  for (int i = 0; i < 2; ++i) {
+    device_->Lamb(step, segments,
+                  {device_gradients.span(), device_parameters.span(), device_first.span(),
+                   device_second.span()});
+    host::Lamb(step, segments, {gradients, parameters, first, second});
+    segments.pop_back();
+  }
+
+  const std::vector<float> found = Read(device_parameters.span());
+  ExpectSameBits(Read(device_first.span()), first);
+  for (std::size_t i = 0; i < length; ++i) {
+    // Two steps of at most 0.1 times a ratio that is below 1 here: 1e-6 is ten times their
+    // roundings.
+    ASSERT_NEAR(found[i], parameters[i], 1e-6 * (1 + std::abs(parameters[i]))) << i;
+  }
+}
+
+TEST_F(CudaDeviceTest, AdasumIsThatOfTheHostInEveryRound) {
+  const SegmentTable segments = TwinSegments();
+  const std::size_t length = FlatLength(segments);
+  std::vector<float> a = RandomValues(1, length);
+  const std::vector<float> b = RandomValues(2, length);
+  Buffer device_a = Uploaded(a);
+  Buffer device_b = Uploaded(b);
+
+  // Halves, as in a reduction by halving, so that tables and staging are used again and again.
+  for (int round = 0; round < 6; ++round) {
+    const FlatRange range{.offset = round % 2 == 0 ? 0 : length / 2, .length = length / 2};
+    const std::vector<SegmentPart> parts = PartsOf(range, segments);
+    std::vector<double> sums(segments.size() * kAdasumSumsPerSegment, 0.5);
+    std::vector<double> expected = sums;
+    const AdasumPair pair{.a = device_a.span().subspan(range.offset, range.length),
+                          .b = device_b.span().subspan(range.offset, range.length)};
+    const AdasumPair twin{.a = std::span(a).subspan(range.offset, range.length),
+                          .b = std::span(b).subspan(range.offset, range.length)};
+
+    device_->AdasumPartials(pair, parts, sums);
+    host::AdasumPartials(twin, parts, expected);
+    device_->AdasumCombine(pair, parts, expected,
+                           device_a.span().subspan(range.offset, range.length));
+    host::AdasumCombine(twin, parts, expected, std::span(a).subspan(range.offset, range.length));
+
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      // Of products of normal values: their magnitudes add up to less than their number.
+      ASSERT_NEAR(sums[i], expected[i], 1e-12 * static_cast<double>(length)) << i;
+    }
+    ExpectSameBits(Read(device_a.span()), a);
+  }
+}
+
+}  // namespace
+}  // namespace tactus::cuda

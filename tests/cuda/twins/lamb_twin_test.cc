@@ -1,0 +1,118 @@
+#include <cmath>
+
+#include "cuda/ops/lamb.h"
+#include "tests/cuda/twins/device_chunks.h"
+
+namespace tactus::cuda {
+namespace {
+
+struct State {
+  std::vector<float> gradients{};
+  std::vector<float> parameters{};
+  std::vector<float> first{};
+  std::vector<float> second{};
+
+  LambBuffers buffers() {
+    return {.gradients = gradients,
+            .parameters = parameters,
+            .first_moment = first,
+            .second_moment = second};
+  }
+};
+
+State RandomState(std::size_t length) {
+  State state{.gradients = RandomValues(1, length, 10),
+              .parameters = RandomValues(2, length),
+              .first = RandomValues(3, length, 0.1f),
+              .second = RandomValues(4, length, 0.1f)};
+  for (float& value : state.second) value *= value;
+  return state;
+}
+
+class LambKernelTest : public TwinTest, public testing::WithParamInterface<std::size_t> {
+ protected:
+  // One step on both sides; `expected` is the host's, its parameters within the header's bound.
+  void ExpectNear(const LambStep& step, State state) {
+    const DeviceArray<float> gradients(state.gradients, GetParam());
+    const DeviceArray<float> parameters(state.parameters, GetParam());
+    const DeviceArray<float> first(state.first, GetParam());
+    const DeviceArray<float> second(state.second, GetParam());
+    const DeviceChunks chunks(table_);
+    const DeviceSums sums(segments_.size() * kernels::kLambSumsPerSegment,
+                          table_.chunks.size() * kernels::kLambSumsPerSegment);
+    const std::vector<float> before = state.parameters;
+
+    kernels::Lamb(stream_, step, chunks.view(),
+                  {.gradients = gradients.span(),
+                   .parameters = parameters.span(),
+                   .first_moment = first.span(),
+                   .second_moment = second.span()},
+                  sums.into());
+    host::Lamb(step, segments_, state.buffers());
+
+    ExpectSameBits(first.Read(), state.first);
+    ExpectSameBits(second.Read(), state.second);
+    ExpectSameBits(gradients.Read(), state.gradients);
+    const std::vector<float> found = parameters.Read();
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const double moved = std::abs(static_cast<double>(state.parameters[i]) - before[i]);
+      const double x = std::max(std::abs(before[i]), std::abs(state.parameters[i]));
+      // `moved` is |rate u| but for the rounding of x, whose 2^-22 is below what 1.001 adds.
+      ASSERT_NEAR(found[i], state.parameters[i], 1.001 * (moved * 0x1p-22 + x * 0x1p-23)) << i;
+    }
+    sums.Read();
+  }
+
+  const SegmentTable segments_ = TwinSegments();
+  const ChunkTable table_ = ChunksOf(segments_);
+};
+
+TEST_P(LambKernelTest, AgreesWithTheHost) {
+  ExpectNear({.learning_rate = 0.01, .weight_decay = 0.01, .gradient_scale = 1.0f / 7, .step = 3},
+             RandomState(FlatLength(segments_)));
+}
+
+TEST_P(LambKernelTest, AgreesWhereTheRatioMeetsItsBounds) {
+  ExpectNear({.learning_rate = 0.01, .ratio_min = 0.01, .ratio_max = 0.02},
+             RandomState(FlatLength(segments_)));
+  ExpectNear({.learning_rate = 0.01, .ratio_min = 50, .ratio_max = 100},
+             RandomState(FlatLength(segments_)));
+}
+
+TEST_P(LambKernelTest, TheRatioOfZeroParametersIsOne) {
+  State state = RandomState(FlatLength(segments_));
+  state.parameters.assign(state.parameters.size(), 0.0f);
+
+  ExpectNear({.learning_rate = 0.01}, state);
+}
+
+TEST_P(LambKernelTest, AGradientThatIsNotFiniteSpoilsItsOwnSegmentAlone) {
+  State state = RandomState(FlatLength(segments_));
+  const Segment& spoilt = segments_[3];
+  state.gradients[spoilt.offset] = HUGE_VALF;
+  const DeviceArray<float> gradients(state.gradients, GetParam());
+  const DeviceArray<float> parameters(state.parameters, GetParam());
+  const DeviceArray<float> first(state.first, GetParam());
+  const DeviceArray<float> second(state.second, GetParam());
+  const DeviceChunks chunks(table_);
+  const DeviceSums sums(segments_.size() * kernels::kLambSumsPerSegment,
+                        table_.chunks.size() * kernels::kLambSumsPerSegment);
+
+  kernels::Lamb(stream_, {.learning_rate = 0.01}, chunks.view(),
+                {.gradients = gradients.span(),
+                 .parameters = parameters.span(),
+                 .first_moment = first.span(),
+                 .second_moment = second.span()},
+                sums.into());
+
+  const std::vector<float> found = parameters.Read();
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const bool within = i >= spoilt.offset && i < spoilt.offset + spoilt.length;
+    ASSERT_EQ(std::isfinite(found[i]), !within) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shifts, LambKernelTest, testing::ValuesIn(kShifts));
+
+}  // namespace
+}  // namespace tactus::cuda

@@ -1,0 +1,209 @@
+// The double's calls about memory, copies and devices.
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "tests/support/cuda_double/runtime.h"
+
+namespace cuda_double = tactus::cuda_double;
+using cuda_double::Call;
+using cuda_double::TheRuntime;
+
+namespace {
+
+constexpr int kVersion = 13000;
+
+// As the runtime does: memory of the host that is not pinned is copied away before the call
+// returns.
+std::function<bool()> CopyOf(void* to, const void* from, std::size_t bytes, bool pageable_source) {
+  if (!pageable_source) {
+    return [to, from, bytes] {
+      std::memmove(to, from, bytes);
+      return true;
+    };
+  }
+  const char* const start = static_cast<const char*>(from);
+  auto staged = std::make_shared<std::vector<char>>(start, start + bytes);
+  return [to, staged] {
+    std::memcpy(to, staged->data(), staged->size());
+    return true;
+  };
+}
+
+cudaError_t QueueCopy(Call& call, void* to, const void* from, std::size_t bytes,
+                      cudaMemcpyKind kind, CUstream_st* stream) {
+  if (bytes == 0) return cudaSuccess;
+  const bool from_device = TheRuntime().memory.IsDevice(from, bytes);
+  const bool to_device = TheRuntime().memory.IsDevice(to, bytes);
+  const bool names_device_source = (kind & cudaMemcpyDeviceToHost) != 0;
+  const bool names_device_target = (kind & cudaMemcpyHostToDevice) != 0;
+  const bool as_named = kind == cudaMemcpyDefault ||
+                        (from_device == names_device_source && to_device == names_device_target);
+  if (!as_named) return cudaErrorInvalidValue;
+  const bool pageable_source = !from_device && !TheRuntime().memory.IsPinned(from, bytes);
+  const bool pageable_target = !to_device && !TheRuntime().memory.IsPinned(to, bytes);
+  cuda_double::Enqueue(stream, CopyOf(to, from, bytes, pageable_source));
+  if (pageable_target) call.Drain(stream);
+  return cudaSuccess;
+}
+
+cudaError_t Pin(Call& call, void** memory, std::size_t bytes) {
+  if (call.error() != cudaSuccess) return call.error();
+  *memory = TheRuntime().memory.AllocatePinned(bytes);
+  return *memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
+}
+
+}  // namespace
+
+cudaError_t cudaDriverGetVersion(int* version) {
+  const Call call("cudaDriverGetVersion");
+  *version = TheRuntime().machine.devices > 0 ? kVersion : 0;
+  return call.Return(call.error());
+}
+
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  const Call call("cudaRuntimeGetVersion");
+  *version = kVersion;
+  return call.Return(call.error());
+}
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  const Call call("cudaGetDeviceCount");
+  *count = call.error() == cudaSuccess ? TheRuntime().machine.devices : 0;
+  return call.Return(call.error());
+}
+
+cudaError_t cudaGetDevice(int* device) {
+  const Call call("cudaGetDevice");
+  *device = cuda_double::CurrentDevice();
+  return call.Return(call.error());
+}
+
+cudaError_t cudaSetDevice(int device) {
+  const Call call("cudaSetDevice");
+  if (call.error() != cudaSuccess) return call.Return(call.error());
+  if (device < 0 || device >= TheRuntime().machine.devices) {
+    return call.Return(cudaErrorInvalidDevice);
+  }
+  cuda_double::CurrentDevice() = device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  const Call call("cudaGetDeviceProperties");
+  if (call.error() != cudaSuccess) return call.Return(call.error());
+  if (device < 0 || device >= TheRuntime().machine.devices) {
+    return call.Return(cudaErrorInvalidDevice);
+  }
+  *properties = {};
+  std::strcpy(properties->name, "double of a CUDA device");
+  properties->uuid.bytes[15] = static_cast<char>(device + 1);
+  properties->totalGlobalMem = TheRuntime().machine.memory_bytes;
+  properties->major = 9;
+  properties->multiProcessorCount = 4;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  cudaDeviceProp properties{};
+  const cudaError_t error = cudaGetDeviceProperties(&properties, device);
+  if (error != cudaSuccess) return error;
+  if (attribute == cudaDevAttrMultiProcessorCount) *value = properties.multiProcessorCount;
+  if (attribute == cudaDevAttrComputeCapabilityMajor) *value = properties.major;
+  if (attribute == cudaDevAttrComputeCapabilityMinor) *value = properties.minor;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
+  const Call call("cudaMalloc");
+  if (call.error() != cudaSuccess) return call.Return(call.error());
+  *memory = nullptr;
+  if (bytes == 0) return cudaSuccess;
+  cuda_double::Runtime& runtime = TheRuntime();
+  const int device = cuda_double::CurrentDevice();
+  const std::size_t free = runtime.machine.memory_bytes - runtime.memory.device_bytes(device);
+  if (bytes > free) return call.Return(cudaErrorMemoryAllocation);
+  *memory = runtime.memory.AllocateDevice(device, bytes);
+  return call.Return(*memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess);
+}
+
+cudaError_t cudaFree(void* memory) {
+  Call call("cudaFree");
+  if (call.error() != cudaSuccess) return call.Return(call.error());
+  if (memory == nullptr) return cudaSuccess;
+  call.DrainAll();  // as the runtime does
+  return call.Return(TheRuntime().memory.FreeDevice(memory) ? cudaSuccess : cudaErrorInvalidValue);
+}
+
+cudaError_t cudaMallocHost(void** memory, std::size_t bytes) {
+  Call call("cudaMallocHost");
+  return call.Return(Pin(call, memory, bytes));
+}
+
+cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
+  Call call("cudaHostAlloc");
+  return call.Return(Pin(call, memory, bytes));
+}
+
+cudaError_t cudaFreeHost(void* memory) {
+  Call call("cudaFreeHost");
+  if (call.error() != cudaSuccess) return call.Return(call.error());
+  if (memory == nullptr) return cudaSuccess;
+  call.DrainAll();
+  return call.Return(TheRuntime().memory.FreePinned(memory) ? cudaSuccess : cudaErrorInvalidValue);
+}
+
+cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
+  const Call call("cudaHostGetDevicePointer");
+  if (call.error() != cudaSuccess) return call.Return(call.error());
+  if (!TheRuntime().memory.IsPinned(host, 1)) return call.Return(cudaErrorInvalidValue);
+  *device = host;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  const Call call("cudaMemGetInfo");
+  if (call.error() != cudaSuccess) return call.Return(call.error());
+  *total = TheRuntime().machine.memory_bytes;
+  *free = *total - TheRuntime().memory.device_bytes(cuda_double::CurrentDevice());
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  Call call("cudaMemcpy");
+  if (call.error() != cudaSuccess) return call.Return(call.error());
+  const cudaError_t error = QueueCopy(call, to, from, bytes, kind, &TheRuntime().legacy);
+  call.Drain(&TheRuntime().legacy);
+  return call.Return(error);
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  Call call("cudaMemcpyAsync");
+  if (call.error() != cudaSuccess) return call.Return(call.error());
+  CUstream_st* const queue = call.StreamOf(stream);
+  if (queue == nullptr) return call.Return(cudaErrorInvalidResourceHandle);
+  return call.Return(QueueCopy(call, to, from, bytes, kind, queue));
+}
+
+cudaError_t cudaMemset(void* memory, int value, std::size_t bytes) {
+  return cudaMemsetAsync(memory, value, bytes, nullptr);
+}
+
+cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {
+  const Call call("cudaMemsetAsync");
+  if (call.error() != cudaSuccess) return call.Return(call.error());
+  CUstream_st* const queue = call.StreamOf(stream);
+  if (queue == nullptr) return call.Return(cudaErrorInvalidResourceHandle);
+  if (bytes == 0) return cudaSuccess;
+  if (!TheRuntime().memory.IsDevice(memory, bytes) &&
+      !TheRuntime().memory.IsPinned(memory, bytes)) {
+    return call.Return(cudaErrorInvalidValue);
+  }
+  cuda_double::Enqueue(queue, [memory, value, bytes] {
+    std::memset(memory, value, bytes);
+    return true;
+  });
+  return cudaSuccess;
+}

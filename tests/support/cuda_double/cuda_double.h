@@ -1,0 +1,52 @@
+// What a test may ask of the double of the CUDA runtime besides the runtime's own calls.
+
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+
+#include "tests/support/cuda_double/cuda_runtime.h"
+
+namespace tactus::cuda_double {
+
+// What the machine that the double plays has.
+struct Machine {
+  int devices = 1;
+  std::size_t memory_bytes = std::size_t{1} << 30;  // a device
+  cudaError_t no_device = cudaErrorNoDevice;        // what is said when devices = 0
+  Order order = Order::kForward;                    // of blocks and threads
+};
+
+// Starts anew with that machine, with no injected errors. All memory has been freed, all streams
+// and events destroyed.
+void Reset(const Machine& machine);
+
+// Lets the nth call of `function` from now, counted from 1, fail with `error` and do nothing. One
+// fault a function; a second one replaces it.
+void FailCall(const std::string& function, int nth, cudaError_t error);
+
+// From now on every call fails with `error`, as after a kernel's illegal access.
+void BreakDevices(cudaError_t error);
+
+// How many calls of `function` there were since Reset.
+int Calls(const std::string& function);
+
+// What is allocated and not freed, on all devices. [bytes]
+std::size_t DeviceBytes();
+std::size_t PinnedBytes();
+// Streams and events created and not destroyed.
+int Streams();
+int Events();
+
+// Whether the range lies in live device memory.
+bool IsDeviceMemory(const void* memory, std::size_t bytes);
+
+// Queues an operation of another double (a collective, say) on a stream. `attempt` is called, under
+// the runtime's lock and with device memory open, whenever the stream could go on, until it returns
+// true: done. Where what it waits for is not a stream's doing, whoever does it calls Wake() then,
+// not from within an attempt.
+void Queue(cudaStream_t stream, std::function<bool()> attempt);
+void Wake();
+
+}  // namespace tactus::cuda_double

@@ -1,0 +1,70 @@
+// The state behind the double's calls.
+
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "tests/support/cuda_double/cuda_double.h"
+#include "tests/support/cuda_double/memory.h"
+#include "tests/support/cuda_double/streams.h"
+
+namespace tactus::cuda_double {
+
+struct Fault {
+  int at = 0;  // the call that fails, by the count of calls
+  cudaError_t error = cudaSuccess;
+};
+
+// One for the process, as there is one runtime; everything under its lock.
+struct Runtime {
+  std::mutex mutex{};
+  std::condition_variable changed{};
+  Machine machine{};
+  Memory memory{};
+  std::map<std::string, int> calls{};
+  std::map<std::string, Fault> faults{};
+  cudaError_t broken = cudaSuccess;
+  CUstream_st legacy{};  // the stream whose name is null
+  std::set<CUstream_st*> streams{};
+  std::set<CUevent_st*> events{};
+};
+
+Runtime& TheRuntime();
+
+// Queues an operation; under the lock. Where it must not overtake what is on the default stream, or
+// on those that wait for that one, it waits.
+void Enqueue(CUstream_st* stream, Operation operation);
+
+// One call of the runtime: holds the lock, counts, and says whether the call is to fail.
+class Call {
+ public:
+  explicit Call(const char* function);
+
+  // What an injected fault, a broken device or a machine without devices makes of the call.
+  cudaError_t error() const { return error_; }
+  // The call's result, kept for cudaGetLastError if it is an error.
+  cudaError_t Return(cudaError_t error) const;
+
+  // Null for a stream that does not exist.
+  CUstream_st* StreamOf(cudaStream_t stream) const;
+
+  // Does the queued operations until `done` holds, waiting for other threads where they must act.
+  void Await(CUstream_st* stream, const std::function<bool()>& done);
+  void Drain(CUstream_st* stream);
+  void DrainAll();
+
+ private:
+  std::unique_lock<std::mutex> lock_;
+  cudaError_t error_ = cudaSuccess;
+};
+
+// The device of the calling thread.
+int& CurrentDevice();
+cudaError_t& LastError();
+
+}  // namespace tactus::cuda_double

@@ -1,0 +1,130 @@
+#include "tests/support/nccl_double/clique.h"
+
+#include <cstring>
+
+namespace tactus::nccl_double {
+namespace {
+
+const char* NameOf(Kind kind) {
+  switch (kind) {
+    case Kind::kAllReduce:
+      return "ncclAllReduce";
+    case Kind::kBroadcast:
+      return "ncclBroadcast";
+    case Kind::kSend:
+      return "ncclSend";
+    case Kind::kReceive:
+      return "ncclRecv";
+  }
+  return "";
+}
+
+std::string TextOf(Kind kind, std::size_t bytes, int partner) {
+  return std::string(NameOf(kind)) + " of " + std::to_string(bytes) + " bytes, partner " +
+         std::to_string(partner);
+}
+
+bool IsMessage(const Task& task) { return task.kind == Kind::kSend || task.kind == Kind::kReceive; }
+
+std::pair<int, int> WayOf(const Member& member, const Task& task) {
+  if (task.kind == Kind::kSend) return {member.rank, task.partner};
+  return {task.partner, member.rank};
+}
+
+Meeting& MeetingOf(Member& member, const Task& task) {
+  if (!IsMessage(task)) return member.clique->collectives[task.number];
+  const auto [from, to] = WayOf(member, task);
+  return member.clique->messages[{from, to, task.number}];
+}
+
+bool AllHaveCome(const Clique& clique, const Meeting& meeting, bool message) {
+  if (meeting.come.size() != (message ? 2 : static_cast<std::size_t>(clique.size))) return false;
+  for (const auto& [rank, task] : meeting.come) {
+    if (clique.members.at(rank)->aborted) return false;
+  }
+  return true;
+}
+
+// Every member's sum in rank order.
+void Sum(const Meeting& meeting) {
+  std::vector<float> sum(meeting.bytes / sizeof(float));
+  bool first = true;
+  for (const auto& [rank, task] : meeting.come) {
+    std::vector<float> own(sum.size());
+    if (!own.empty()) std::memcpy(own.data(), task.from, meeting.bytes);
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = first ? own[i] : sum[i] + own[i];
+    first = false;
+  }
+  for (const auto& [rank, task] : meeting.come) {
+    if (!sum.empty()) std::memcpy(task.to, sum.data(), meeting.bytes);
+  }
+}
+
+void Perform(const Meeting& meeting, bool message) {
+  if (meeting.kind == Kind::kAllReduce && !message) return Sum(meeting);
+  const void* from = nullptr;
+  for (const auto& [rank, task] : meeting.come) {
+    if (message ? task.kind == Kind::kSend : rank == meeting.partner) from = task.from;
+  }
+  for (const auto& [rank, task] : meeting.come) {
+    if (task.to != nullptr && task.to != from) std::memmove(task.to, from, meeting.bytes);
+  }
+}
+
+}  // namespace
+
+World& TheWorld() {
+  static World* const world = new World;  // threads may use it to the end of the process
+  return *world;
+}
+
+void Complain(Member& member, const std::string& what) {
+  TheWorld().complaints.push_back("rank " + std::to_string(member.rank) + ": " + what);
+  for (const auto& [rank, other] : member.clique->members) {
+    if (other->error == ncclSuccess) other->error = ncclInvalidUsage;
+  }
+}
+
+void Number(Member& member, Task& task) {
+  task.number = IsMessage(task) ? member.messages[WayOf(member, task)]++ : member.collectives++;
+  Meeting& meeting = MeetingOf(member, task);
+  const bool first = meeting.come.empty() && meeting.bytes == 0;
+  const Kind kind = IsMessage(task) ? Kind::kSend : task.kind;
+  const int partner = IsMessage(task) ? WayOf(member, task).second : task.partner;
+  if (first) {
+    meeting.kind = kind;
+    meeting.bytes = task.bytes;
+    meeting.partner = partner;
+  } else if (meeting.kind != kind || meeting.bytes != task.bytes || meeting.partner != partner) {
+    Complain(member, TextOf(task.kind, task.bytes, task.partner) + " where another called " +
+                         TextOf(meeting.kind, meeting.bytes, meeting.partner));
+  }
+}
+
+bool Attempt(Batch& batch) {
+  Member& member = *batch.member;
+  if (member.aborted) {
+    --member.running;
+    return true;
+  }
+  if (!batch.begun) {
+    if (TheWorld().stalled.contains(member.rank)) return false;
+    if (batch.tries_left-- > 0) return false;
+    batch.begun = true;
+    for (const Task& task : batch.tasks) MeetingOf(member, task).come[member.rank] = task;
+  }
+  if (member.error != ncclSuccess) return false;
+  bool done = true;
+  for (const Task& task : batch.tasks) {
+    Meeting& meeting = MeetingOf(member, task);
+    if (!meeting.done && AllHaveCome(*member.clique, meeting, IsMessage(task))) {
+      Perform(meeting, IsMessage(task));
+      meeting.done = true;
+    }
+    done = done && meeting.done;
+  }
+  if (done) --member.running;
+  return done;
+}
+
+}  // namespace tactus::nccl_double
