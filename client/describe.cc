@@ -66,7 +66,7 @@ std::string Describe(const v1::Node& node, bool colour) {
       {"metrics", node.metrics_address().empty() ? "-" : Printable(node.metrics_address())},
       {"labels", LabelsText(node.labels())}};
   for (const std::string& taint : node.taints()) rows.push_back({"taint", Printable(taint)});
-  Rows devices = {{"DEVICE", "MODEL", "MEMORY", "SPEED", "SAMPLES/S", "JOB", "UUID"}};
+  Rows devices = {{"DEVICE", "MODEL", "MEMORY", "SPEED", "SAMPLES/S", "JOB", "UUID", "FAULT"}};
   for (const v1::Device& device : node.devices()) {
     const double speed = device.emulated_speed();
     const double rate = device.samples_per_second();
@@ -75,7 +75,8 @@ std::string Describe(const v1::Node& node, bool colour) {
                        speed > 0 ? "at " + FormatRate(speed) : "real",
                        rate > 0 ? FormatRate(rate) : "-",
                        device.job().empty() ? "-" : Printable(ShortName(device.job())),
-                       device.uuid().empty() ? "-" : Printable(device.uuid())});
+                       device.uuid().empty() ? "-" : Printable(device.uuid()),
+                       device.fault().empty() ? "-" : Printable(device.fault())});
   }
   std::string text = FormatTable(rows);
   if (devices.size() > 1) text += Section("devices", FormatTable(devices));

@@ -146,6 +146,7 @@ std::vector<std::string> NodeRow(const v1::Node& node, const v1::Device* device,
   row.insert(row.end(), {known ? FormatBytes(device->memory_bytes()) : "-",
                          measured ? FormatRate(device->samples_per_second()) : "-",
                          device == nullptr ? "-" : OrDash(device->uuid()),
+                         device == nullptr ? "-" : OrDash(device->fault()),
                          LabelsText(node.labels()), OrDash(taints), OrDash(node.agent_version())});
   return row;
 }
@@ -163,7 +164,8 @@ Rows NodeHead(const Look& look) {
   if (look.format == OutputFormat::kName) return {};
   Rows rows = {{"NODE", "STATUS", "DEVICE", "KIND", "MODEL", "SPEED", "JOB", "METRICS"}};
   if (look.format == OutputFormat::kWide) {
-    rows[0].insert(rows[0].end(), {"MEMORY", "SAMPLES/S", "UUID", "LABELS", "TAINTS", "VERSION"});
+    rows[0].insert(rows[0].end(),
+                   {"MEMORY", "SAMPLES/S", "UUID", "FAULT", "LABELS", "TAINTS", "VERSION"});
   }
   return rows;
 }

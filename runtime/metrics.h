@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -96,6 +97,24 @@ class AgentMetrics {
   void CountReportsRelayed(std::uint64_t count);  // tactus_agent_reports_relayed_total
   void CountReportsDropped(std::uint64_t count);  // tactus_agent_reports_dropped_total
   void SetConnected(bool connected);              // tactus_agent_connected
+
+  // What a GPU of the host does; the label gpu of each is the index. What it does not say has no
+  // series.
+  struct Gpu {
+    unsigned index = 0;                                     // NVML's
+    std::string uuid = {};                                  // tactus_gpu_info{uuid,model}: 1
+    std::string model = {};                                 // likewise
+    std::optional<double> utilization_ratio = {};           // tactus_gpu_utilization_ratio
+    std::optional<std::uint64_t> memory_used_bytes = {};    // tactus_gpu_memory_used_bytes
+    std::optional<double> temperature_celsius = {};         // tactus_gpu_temperature_celsius
+    std::optional<double> power_watts = {};                 // tactus_gpu_power_watts
+    std::optional<double> sm_clock_hertz = {};              // tactus_gpu_sm_clock_hertz
+    std::optional<std::uint64_t> uncorrected_ecc_errors{};  // tactus_gpu_uncorrected_ecc_errors
+    // tactus_gpu_throttled{reason}: 1; 0 for one that was and is no more.
+    std::vector<std::string> throttle_reasons = {};
+    bool fault = false;  // tactus_gpu_fault: 1 while it gets no work
+  };
+  void SetGpu(const Gpu& gpu);
 
   const std::shared_ptr<MetricsRegistry>& registry() const { return registry_; }
 

@@ -71,6 +71,8 @@ job::NodeJoined Agent::Hello() const {
     const bool cuda = device.name.starts_with("cuda:");
     hello.devices.push_back(
         {.name = device.name, .kind = cuda ? job::DeviceKind::kCuda : job::DeviceKind::kCpu});
+    const auto fault = faults_.find(device.name);
+    if (fault != faults_.end()) hello.devices.back().fault = fault->second;
   }
   for (const auto& [id, running] : workers_) {
     if (!running.gone) hello.running_workers.push_back(id);
@@ -200,6 +202,15 @@ Device& Agent::DeviceNamed(const std::string& device) {
 
 void Agent::KillWorker(const std::string& device) {
   if (Worker* worker = WorkerOn(device)) End(worker->order().worker, kKilled);
+}
+
+void Agent::SetFault(const std::string& device, const std::string& reason) {
+  if (reason.empty()) {
+    faults_.erase(device);
+  } else {
+    faults_[device] = reason;
+  }
+  if (alive_) Say(job::DeviceFaultsChanged{.node = host_.name, .faults = faults_});
 }
 
 std::size_t Agent::running() const {

@@ -23,8 +23,8 @@ namespace tactus::simulator {
 
 class Coordinator;
 
-// What an agent says: a worker's words, or its end.
-using UpMessage = std::variant<job::WorkerSaid, job::WorkerExited>;
+// What an agent says: a worker's words, or its end, or its devices' faults.
+using UpMessage = std::variant<job::WorkerSaid, job::WorkerExited, job::DeviceFaultsChanged>;
 
 // A file of a result, on its way to the coordinator.
 struct ResultFile {
@@ -83,6 +83,9 @@ class Agent {
   Worker* WorkerOn(const std::string& device);  // that runs there; null: none
   Device& DeviceNamed(const std::string& device);
   void KillWorker(const std::string& device);
+  // The agent finds the device broken, or well again where the reason is empty. Those that run
+  // there go on.
+  void SetFault(const std::string& device, const std::string& reason);
 
   std::size_t running() const;  // workers
   bool idle() const { return running() == 0 && up_.size() == 0 && uploads_ == 0; }
@@ -112,7 +115,8 @@ class Agent {
   std::vector<std::unique_ptr<Device>> devices_;
   ControlChannel<UpMessage> up_;
   ControlChannel<job::Action> down_;
-  std::map<WorkerId, Running> workers_;  // of all lives: events may still name them
+  std::map<WorkerId, Running> workers_;          // of all lives: events may still name them
+  std::map<std::string, std::string> faults_{};  // of the hardware: reasons by device
   bool alive_ = false;
   bool connected_ = false;
   std::uint64_t life_ = 0;

@@ -111,7 +111,22 @@ void Coordinator::Handle(const job::Event& event, std::function<void()> done) {
   if (const std::string* node = job::StartsAnew(event)) Drop(*node);
   job::Actions actions = cluster_->Step(event, now);
   if (around_.scenario.on_step) around_.scenario.on_step(event, now, actions);
+  CheckPlaces(actions);
   Take(std::move(actions), std::move(done));
+}
+
+// Nobody is started on a device at fault.
+void Coordinator::CheckPlaces(const job::Actions& actions) const {
+  for (const job::Action& action : actions) {
+    const auto* const start = std::get_if<job::StartWorker>(&action);
+    if (start == nullptr) continue;
+    const auto& devices = cluster_->membership().nodes().at(start->node).devices;
+    const auto device = std::ranges::find(devices, start->device, &job::DeviceRecord::name);
+    if (device != devices.end() && device->fault.empty()) continue;
+    around_.checkers.Break(
+        "a worker is started on " + start->node + "/" + start->device + ", which is at fault",
+        around_.scheduler.now());
+  }
 }
 
 void Coordinator::Drop(const std::string& node) {

@@ -91,6 +91,7 @@ class Coordinator {
 
   void Handle(const job::Event& event, std::function<void()> done);
   void Take(job::Actions actions, std::function<void()> done);
+  void CheckPlaces(const job::Actions& actions) const;
   void Drop(const std::string& node);
   void Drain();
   void Write(std::function<void()> write);

@@ -213,6 +213,17 @@ void DrawUsers(Dice& dice, Scenario& scenario) {
                              .until_seconds = at + dice.Scale(0.5, 60)});
 }
 
+void DrawDeviceFaults(Dice& dice, Scenario& scenario) {
+  for (const HostModel& host : scenario.cluster.hosts) {
+    if (!dice.Chance(0.1)) continue;
+    const double at = dice.Between(0, kFaultsWithin);
+    scenario.device_faults.push_back({.host = host.name,
+                                      .device = dice.Of(host.devices).name,
+                                      .at_seconds = at,
+                                      .until_seconds = at + dice.Scale(0.5, 60)});
+  }
+}
+
 }  // namespace
 
 Scenario RandomScenario(std::uint64_t seed) {
@@ -235,6 +246,8 @@ Scenario RandomScenario(std::uint64_t seed) {
   for (std::uint64_t i = 0; i < jobs; ++i) scenario.jobs.push_back(DrawJob(dice, devices));
   Dice users(Rng(seed).Fork("users"));
   DrawUsers(users, scenario);
+  Dice devices_at_fault(Rng(seed).Fork("device faults"));
+  DrawDeviceFaults(devices_at_fault, scenario);
   return scenario;
 }
 

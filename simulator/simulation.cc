@@ -38,6 +38,7 @@ class World {
   void AddAgents();
   void AddUser(std::size_t index);
   void AddDrain(const HostDrain& drain);
+  void AddDeviceFault(const DeviceFault& fault);
   void Submit(std::size_t index);
   void Cancel(std::size_t index);
   void Pause(std::size_t index);
@@ -87,6 +88,7 @@ Outcome World::Run() {
   AddAgents();
   for (std::size_t index = 0; index < scenario_.jobs.size(); ++index) AddUser(index);
   for (const HostDrain& drain : scenario_.drains) AddDrain(drain);
+  for (const DeviceFault& fault : scenario_.device_faults) AddDeviceFault(fault);
   faults_.Start();
   const Instant end = Instant{} + Seconds(scenario_.seconds_max);
   while (!Over() && scheduler_.now() < end && scheduler_.RunNext()) {
@@ -135,6 +137,18 @@ void World::AddDrain(const HostDrain& drain) {
   const job::NodeRecord drained{.name = drain.host, .cordoned = true, .draining = true};
   scheduler_.At(Instant{} + Seconds(drain.at_seconds), [=, this] { Mark(drained, until); });
   scheduler_.At(until, [=, this] { Mark({.name = drain.host}, Instant::max()); });
+}
+
+void World::AddDeviceFault(const DeviceFault& fault) {
+  TACTUS_CHECK(fault.until_seconds > fault.at_seconds);
+  const auto agent =
+      std::ranges::find_if(agents_, [&](const auto& one) { return one->name() == fault.host; });
+  TACTUS_CHECK(agent != agents_.end());
+  const auto set = [agent = agent->get(), device = fault.device](const char* reason) {
+    agent->SetFault(device, reason);
+  };
+  scheduler_.At(Instant{} + Seconds(fault.at_seconds), [set] { set("broken"); });
+  scheduler_.At(Instant{} + Seconds(fault.until_seconds), [set] { set(""); });
 }
 
 // Until the job is durable: a coordinator may go away with what it accepted.

@@ -51,6 +51,14 @@ struct HostDrain {
   double until_seconds = 0;  // > at_seconds
 };
 
+// A device breaks as its agent sees it, and is mended; its workers go on.
+struct DeviceFault {
+  std::string host{};
+  std::string device{};
+  double at_seconds = 0;
+  double until_seconds = 0;  // > at_seconds
+};
+
 // What a coordinator process begins with, in this order.
 struct TakenUp {
   std::vector<job::NodeRecord> nodes{};
@@ -61,6 +69,7 @@ struct Scenario {
   ClusterModel cluster{};
   std::vector<SimulatedJob> jobs{};
   std::vector<HostDrain> drains{};  // not overlapping on one host
+  std::vector<DeviceFault> device_faults{};
   std::uint64_t seed = 1;
   double seconds_max = 30 * 86400.0;  // of virtual time; see Outcome::unfinished
   bool trace = false;

@@ -114,7 +114,7 @@ Agent::Agent(runtime::ControlThread& control, runtime::AgentMetrics& metrics, Ag
       job_folders_({.folder = options_.state_folder + "/jobs"}),
       uploader_(control, channel_, {.initial = Seconds(0.2), .max = Seconds(5)}),
       link_(control, {.channel = channel_, .hello = MakeHello(options_, incarnation)},
-            {.running_workers = [this] { return RunningWorkers(); },
+            {.complete = [this](Hello& hello) { CompleteHello(hello); },
              .message = [this](const ToAgent& message) { OnMessage(message); },
              .connected = [this](bool connected) { metrics_.SetConnected(connected); },
              .dropped = [this](std::uint64_t reports) { metrics_.CountReportsDropped(reports); },
@@ -124,7 +124,11 @@ Agent::Agent(runtime::ControlThread& control, runtime::AgentMetrics& metrics, Ag
                  }}),
       stop_timer_(control),
       output_timer_(control),
-      sweep_timer_(control) {}
+      sweep_timer_(control) {
+  for (const DeviceOptions& device : options_.devices) {
+    if (!device.fault.empty()) faults_[device.name] = device.fault;
+  }
+}
 
 Agent::~Agent() {
   workers_.clear();
@@ -149,6 +153,15 @@ void Agent::Sweep() {
     Logger("agent")->info("old files removed jobs={} blobs={}", folders, blobs);
   }
   sweep_timer_.After(kSweepInterval, [this] { Sweep(); });
+}
+
+void Agent::CompleteHello(Hello& hello) const {
+  for (const auto& [id, running] : workers_) hello.add_running_workers(id.value);
+  for (const auto& [id, preparing] : preparing_) hello.add_running_workers(id.value);
+  for (tactus::v1::Device& device : *hello.mutable_devices()) {
+    const auto fault = faults_.find(device.name());
+    if (fault != faults_.end()) device.set_fault(fault->second);
+  }
 }
 
 void Agent::OnMessage(const ToAgent& message) {

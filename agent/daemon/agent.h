@@ -14,6 +14,7 @@
 #include "agent/daemon/artifact_upload.h"
 #include "agent/daemon/blob_cache.h"
 #include "agent/daemon/coordinator_link.h"
+#include "agent/daemon/gpu_watch.h"
 #include "agent/daemon/job_folders.h"
 #include "agent/daemon/log_pieces.h"
 #include "agent/daemon/options.h"
@@ -21,6 +22,7 @@
 #include "agent/daemon/worker_references.h"
 #include "base/id.h"
 #include "base/time.h"
+#include "cuda/nvml.h"
 #include "runtime/control_thread.h"
 #include "runtime/metrics.h"
 #include "runtime/process.h"
@@ -47,6 +49,9 @@ class Agent {
   // Dials the coordinator. `refused`, where given, is called once when that does not work with an
   // agent of this version, and will not be dialled again: the agent is to be stopped.
   void Start(std::function<void(const absl::Status& status)> refused = {});
+
+  // Watches these GPUs from now on: metrics, and faults of the devices that are among them.
+  void Watch(std::unique_ptr<cuda::GpuMonitor> gpus, const GpuWatch::Options& options = {});
 
   // Ends the workers, kindly first, lets uploads finish as long as `grace`, says goodbye and calls
   // `done`, on the control thread. A second call kills at once.
@@ -83,7 +88,10 @@ class Agent {
   absl::Status Launch(Preparing prepared);
   void GiveUpPreparing(WorkerId id, const WorkerExit& exit);
   void FailStart(WorkerId id, const std::string& job, const absl::Status& status);
-  std::vector<std::uint64_t> RunningWorkers() const;
+  void CompleteHello(tactus::agent::v1::Hello& hello) const;
+  // These devices are at fault, and no others: says so where it is news. Reasons by device.
+  void SetFaults(std::map<std::string, std::string> faults);
+  void OnReadings(const std::vector<cuda::GpuReading>& readings);
   // Removes what nothing was done with for long, now and every hour.
   void Sweep();
   void OnWrote(WorkerId worker, std::string_view output);
@@ -109,6 +117,7 @@ class Agent {
   std::map<WorkerId, Running> workers_;
   ArtifactUploader uploader_;
   CoordinatorLink link_;
+  std::map<std::string, std::string> faults_;  // of devices, as SetFaults has them
   bool stopping_ = false;
   bool closing_ = false;  // the link is on its way out
   runtime::Timer stop_timer_;
@@ -117,6 +126,7 @@ class Agent {
   runtime::Timer sweep_timer_;
   std::function<void(const absl::Status& status)> refused_;
   std::function<void()> stopped_;
+  std::unique_ptr<GpuWatch> gpu_watch_;  // null: none is watched
 };
 
 }  // namespace tactus::agent

@@ -18,7 +18,8 @@ namespace {
 // A worker that ends may overlap the next one on its device, but not for ever.
 constexpr std::size_t kWorkersPerDeviceMax = 4;
 constexpr std::size_t kJobIdBytesMax = 200;
-constexpr int kExitCannotStart = 127;  // as a shell has it
+constexpr int kExitCannotStart = 127;       // as a shell has it
+constexpr const char* kOnlyGpu = "cuda:0";  // of those that CUDA_VISIBLE_DEVICES names
 // How long output waits for more, so that a line is no message.
 constexpr Duration kOutputInterval = Seconds(0.2);
 
@@ -32,13 +33,6 @@ bool IsJobId(const std::string& id) {
 }
 
 }  // namespace
-
-std::vector<std::uint64_t> Agent::RunningWorkers() const {
-  std::vector<std::uint64_t> ids;
-  for (const auto& [id, running] : workers_) ids.push_back(id.value);
-  for (const auto& [id, preparing] : preparing_) ids.push_back(id.value);
-  return ids;
-}
 
 void Agent::StartWorker(const tactus::agent::v1::StartWorker& request) {
   const absl::Status status = TryStartWorker(request);
@@ -126,7 +120,7 @@ absl::Status Agent::Launch(Preparing prepared) {
   running.pins = std::move(prepared.pins);
   for (const tactus::v1::ToWorker& message : prepared.messages) running.worker->Send(message);
   Logger("agent")->info("worker started worker={} job={} device={}", id.value,
-                        prepared.options.start.job_id(), prepared.options.start.device());
+                        prepared.options.start.job_id(), prepared.options.device);
   metrics_.SetWorkers(workers_.size());
   return absl::OkStatus();
 }
@@ -142,6 +136,9 @@ absl::StatusOr<Worker::Options> Agent::Prepare(
     return absl::NotFoundError("device '" + request.start().device() + "': not on node " +
                                options_.node);
   }
+  if (device->cuda && device->uuid.empty()) {
+    return absl::FailedPreconditionError("device '" + device->name + "': " + device->fault);
+  }
   const std::size_t workers = workers_.size() + preparing_.size();
   if (workers >= kWorkersPerDeviceMax * options_.devices.size()) {
     return absl::ResourceExhaustedError(std::to_string(workers) + " workers run already");
@@ -155,7 +152,9 @@ absl::StatusOr<Worker::Options> Agent::Prepare(
   options.id = WorkerId{request.worker_id()};
   options.socket_path = socket_folder_ + "/" + id + ".sock";
   options.start = request.start();
+  options.device = device->name;
   options.start.set_worker_id(request.worker_id());
+  if (device->cuda) options.start.set_device(kOnlyGpu);
   options.start.set_address(options_.address);
   options.start.set_output_directory(folder + "/result");
   options.start.set_emulated_speed(device->emulated_speed);
@@ -167,7 +166,8 @@ absl::StatusOr<Worker::Options> Agent::Prepare(
                           .control_socket = options.socket_path,
                           .local_rank = static_cast<std::size_t>(device - options_.devices.begin()),
                           .local_world_size = options_.devices.size(),
-                          .threads = device->cuda ? 0 : options_.threads_per_cpu_device}),
+                          .threads = device->cuda ? 0 : options_.threads_per_cpu_device,
+                          .gpu_uuid = device->cuda ? device->uuid : ""}),
                      .log_path = folder + "/worker-" + id + ".log"};
   return options;
 }

@@ -75,9 +75,7 @@ void CoordinatorLink::Dial() {
           .ended = [this](const absl::Status& status) { OnEnded(status); }});
   FromAgent message;
   *message.mutable_hello() = options_.hello;
-  for (const std::uint64_t worker : handlers_.running_workers()) {
-    message.mutable_hello()->add_running_workers(worker);
-  }
+  handlers_.complete(*message.mutable_hello());
   Write(std::move(message));
   welcome_timer_.After(options_.welcome_timeout, [this] { stream_->Cancel(); });
 }

@@ -28,7 +28,7 @@ class CoordinatorLink {
  public:
   struct Options {
     std::shared_ptr<grpc::Channel> channel;  // shared with whoever else calls the coordinator
-    // Without running_workers, which are asked for at every dialling.
+    // Without what `complete` adds.
     tactus::agent::v1::Hello hello;
     OutboundLogOptions log = {};
     runtime::BackoffOptions backoff = {.initial = Seconds(0.2), .max = Seconds(5)};
@@ -37,7 +37,8 @@ class CoordinatorLink {
   };
   // Called on the control thread; none may destroy the link.
   struct Handlers {
-    std::function<std::vector<std::uint64_t>()> running_workers;
+    // Adds what is so now, at every dialling: the workers that run, and the devices' faults.
+    std::function<void(tactus::agent::v1::Hello& hello)> complete;
     // A message with a sequence number, each once.
     std::function<void(const tactus::agent::v1::ToAgent& message)> message;
     std::function<void(bool connected)> connected;

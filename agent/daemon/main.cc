@@ -18,6 +18,7 @@
 
 #include "agent/daemon/agent.h"
 #include "agent/daemon/options.h"
+#include "cuda/nvml.h"
 #include "runtime/config_report.h"
 #include "runtime/logging.h"
 #include "runtime/metrics.h"
@@ -32,6 +33,7 @@ constexpr tactus::Duration kStopGrace = tactus::Seconds(5);
 
 struct Flags {
   tactus::agent::AgentFlags agent;
+  std::string nvml_library = tactus::cuda::GpuMonitor::kLibrary;
   std::string metrics_listen;
   std::string log_level = "info";
   bool parent_death_signal = false;
@@ -79,6 +81,16 @@ tactus::agent::Host ThisHost() {
           .memory_bytes = MemoryBytes()};
 }
 
+// Looks for GPUs where the flags name any; null where they do not, or where `host` now says why
+// there are none.
+std::unique_ptr<tactus::cuda::GpuMonitor> FindGpus(const Flags& flags, tactus::agent::Host& host) {
+  if (!tactus::agent::NamesGpus(flags.agent)) return nullptr;
+  tactus::cuda::OpenedGpuMonitor opened = tactus::cuda::GpuMonitor::Open(flags.nvml_library);
+  host.no_gpus_reason = std::move(opened.reason);
+  if (opened.monitor != nullptr) host.gpus = opened.monitor->gpus();
+  return std::move(opened.monitor);
+}
+
 std::vector<std::string> Environment() {
   std::vector<std::string> variables;
   for (char** variable = environ; *variable != nullptr; ++variable)
@@ -100,7 +112,8 @@ void Declare(CLI::App& app, const tactus::agent::Host& host, Flags& flags) {
   app.add_option("--node", flags.agent.node, "This node's name; default: the host's name")
       ->envname("TACTUS_NODE")
       ->default_str(host.name);
-  app.add_option("--devices", flags.agent.devices, "Devices to offer, cpu:N or cuda:N")
+  app.add_option("--devices", flags.agent.devices,
+                 "Devices to offer: cpu:N, cuda:N (NVML's GPU N) or gpus, all of the host's")
       ->delimiter(',')
       ->envname("TACTUS_DEVICES")
       ->default_str("cpu:0");
@@ -120,6 +133,10 @@ void Declare(CLI::App& app, const tactus::agent::Host& host, Flags& flags) {
       ->capture_default_str();
   app.add_option("--worker-binary", flags.agent.worker_binary, "The worker's program")
       ->envname("TACTUS_WORKER_BINARY")
+      ->capture_default_str();
+  app.add_option("--nvml-library", flags.nvml_library,
+                 "NVML, which GPUs are found and watched with")
+      ->envname("TACTUS_NVML_LIBRARY")
       ->capture_default_str();
   app.add_option("--label", flags.agent.labels,
                  "key=value, for jobs that select nodes; may be given again")
@@ -184,7 +201,8 @@ std::uint64_t DrawIncarnation() {
 }
 
 // Runs until a signal asks for the end.
-int Serve(tactus::agent::AgentOptions options, tactus::runtime::AgentMetrics& metrics) {
+int Serve(tactus::agent::AgentOptions options, tactus::runtime::AgentMetrics& metrics,
+          std::unique_ptr<tactus::cuda::GpuMonitor> gpus) {
   tactus::runtime::ControlThread control;
   absl::StatusOr<std::unique_ptr<tactus::agent::Agent>> agent =
       tactus::agent::Agent::Open(control, metrics, options, DrawIncarnation());
@@ -203,6 +221,7 @@ int Serve(tactus::agent::AgentOptions options, tactus::runtime::AgentMetrics& me
   };
   control.RunAndWait([&] {
     await_signal();
+    if (gpus != nullptr) (*agent)->Watch(std::move(gpus));
     (*agent)->Start([&](const absl::Status& status) {
       refused = status;
       (*agent)->Stop(kStopGrace, [&] { stopped.set_value(); });
@@ -221,7 +240,8 @@ int Serve(tactus::agent::AgentOptions options, tactus::runtime::AgentMetrics& me
                                                std::string(refused.message())));
 }
 
-int Run(const Flags& flags, const tactus::agent::Host& host) {
+int Run(const Flags& flags, const tactus::agent::Host& host,
+        std::unique_ptr<tactus::cuda::GpuMonitor> gpus) {
   absl::StatusOr<tactus::agent::AgentOptions> options = tactus::agent::Resolve(flags.agent, host);
   if (!options.ok()) return Fail(Exit::kConfiguration, options.status());
   options->environment = Environment();
@@ -239,7 +259,7 @@ int Run(const Flags& flags, const tactus::agent::Host& host) {
     endpoint = *std::move(opened);
     options->metrics_address = endpoint->address();
   }
-  return Serve(*std::move(options), metrics);
+  return Serve(*std::move(options), metrics, std::move(gpus));
 }
 
 }  // namespace
@@ -251,13 +271,14 @@ int main(int argc, char** argv) {
   CLI::App app("Offers this node's devices to a Tactus coordinator and runs workers on them.",
                "tactus-agent");
   app.set_version_flag("--version", std::string("tactus-agent ") + TACTUS_VERSION);
-  const tactus::agent::Host host = ThisHost();
+  tactus::agent::Host host = ThisHost();
   Declare(app, host, flags);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(Exit::kUsage);
   }
+  std::unique_ptr<tactus::cuda::GpuMonitor> gpus = FindGpus(flags, host);
   if (app.got_subcommand("config")) {
     const absl::Status status = tactus::agent::Resolve(flags.agent, host).status();
     if (!status.ok()) return Fail(Exit::kConfiguration, status);
@@ -266,7 +287,7 @@ int main(int argc, char** argv) {
   if (flags.parent_death_signal) tactus::runtime::EndWithParent();
   const absl::Status logging = tactus::runtime::StartLogging(flags.log_level);
   if (!logging.ok()) return Fail(Exit::kConfiguration, logging);
-  const int code = Run(flags, host);
+  const int code = Run(flags, host, std::move(gpus));
   tactus::runtime::StopLogging();
   return code;
 }

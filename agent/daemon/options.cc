@@ -20,6 +20,8 @@ constexpr double kSpeedMin = 0.001;
 constexpr double kCpuFactorMax = 1000;
 constexpr std::size_t kNodeBytesMax = 63;
 constexpr std::size_t kDevicesMax = 1024;
+constexpr std::string_view kGpu = "cuda:";
+constexpr std::string_view kAllGpus = "gpus";
 constexpr std::size_t kLabelsMax = 64;
 constexpr std::size_t kTaintsMax = 16;
 constexpr std::size_t kLabelBytesMax = 63;
@@ -49,21 +51,66 @@ absl::Status CheckNode(const std::string& node) {
   return absl::InvalidArgumentError("node: '" + node + "'; allowed are 1 to 63 of [a-z0-9-.]");
 }
 
-absl::StatusOr<DeviceOptions> CheckDevice(const std::string& name, const Host& host) {
-  const cuda::OpenedDevice opened = cuda::OpenDevice(name);
-  if (opened.device == nullptr) {
-    return absl::InvalidArgumentError("devices: '" + name + "': " + opened.reason);
+absl::Status WrongDevice(const std::string& name, const std::string& reason) {
+  return absl::InvalidArgumentError("devices: '" + name + "': " + reason);
+}
+
+std::string WhyNoGpus(const Host& host) {
+  return host.no_gpus_reason.empty() ? "this host has no GPU" : host.no_gpus_reason;
+}
+
+// The agent looks at a GPU through NVML alone: CUDA would take some hundred MiB of each for good.
+absl::StatusOr<DeviceOptions> CheckGpu(const std::string& name, const Host& host) {
+  const std::string_view digits = std::string_view(name).substr(kGpu.size());
+  unsigned index = 0;
+  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+  if (parsed.ec != std::errc() || std::string(kGpu) + std::to_string(index) != name) {
+    return WrongDevice(name, "allowed is cuda:N, with the number of a GPU");
   }
-  const bool on_host = name.starts_with("cpu:");
+  if (host.gpus.empty()) return WrongDevice(name, WhyNoGpus(host));
+  if (index >= host.gpus.size()) {
+    const std::size_t last = host.gpus.size() - 1;
+    return WrongDevice(name, last == 0 ? "this host has GPU 0 alone"
+                                       : "this host has GPUs 0 to " + std::to_string(last));
+  }
+  const cuda::GpuIdentity& gpu = host.gpus[index];
   return DeviceOptions{.name = name,
-                       .cuda = !on_host,
-                       .model = on_host ? host.processor_model : opened.device->Name(),
-                       .memory_bytes = on_host ? host.memory_bytes : 0};
+                       .cuda = true,
+                       .gpu = index,
+                       .model = gpu.model,
+                       .uuid = gpu.uuid,
+                       .memory_bytes = gpu.memory_bytes,
+                       .fault = gpu.uuid.empty() ? "its UUID cannot be read" : ""};
+}
+
+absl::StatusOr<DeviceOptions> CheckDevice(const std::string& name, const Host& host) {
+  if (name.starts_with(kGpu)) return CheckGpu(name, host);
+  const cuda::OpenedDevice opened = cuda::OpenDevice(name);
+  if (opened.device == nullptr) return WrongDevice(name, opened.reason);
+  return DeviceOptions{
+      .name = name, .model = host.processor_model, .memory_bytes = host.memory_bytes};
+}
+
+absl::StatusOr<std::vector<std::string>> DeviceNames(const AgentFlags& flags, const Host& host) {
+  std::vector<std::string> names;
+  for (const std::string& name : flags.devices) {
+    if (name != kAllGpus) {
+      names.push_back(name);
+      continue;
+    }
+    if (host.gpus.empty()) return WrongDevice(name, WhyNoGpus(host));
+    for (std::size_t gpu = 0; gpu < host.gpus.size(); ++gpu) {
+      names.push_back(std::string(kGpu) + std::to_string(gpu));
+    }
+  }
+  if (names.empty()) names.emplace_back("cpu:0");
+  return names;
 }
 
 absl::StatusOr<std::vector<DeviceOptions>> CheckDevices(const AgentFlags& flags, const Host& host) {
-  std::vector<std::string> names = flags.devices;
-  if (names.empty()) names.emplace_back("cpu:0");
+  const absl::StatusOr<std::vector<std::string>> given = DeviceNames(flags, host);
+  if (!given.ok()) return given.status();
+  const std::vector<std::string>& names = *given;
   if (names.size() > kDevicesMax) {
     return absl::InvalidArgumentError("devices: " + std::to_string(names.size()) +
                                       " given; at most 1024 are allowed");
@@ -174,6 +221,12 @@ absl::Status CheckFiles(const AgentFlags& flags) {
 }
 
 }  // namespace
+
+bool NamesGpus(const AgentFlags& flags) {
+  return std::ranges::any_of(flags.devices, [](const std::string& name) {
+    return name == kAllGpus || name.starts_with(kGpu);
+  });
+}
 
 absl::StatusOr<AgentOptions> Resolve(const AgentFlags& flags, const Host& host) {
   AgentOptions options;

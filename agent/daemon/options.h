@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "cuda/nvml.h"
 
 namespace tactus::agent {
 
@@ -15,10 +16,12 @@ namespace tactus::agent {
 struct DeviceOptions {
   std::string name;                // "cpu:0"
   bool cuda = false;               // else the host's processor
+  unsigned gpu = 0;                // of a GPU: cuda::GpuIdentity.index
   std::string model;               // for people
   double emulated_speed = 0;       // 0: real; else > 0, 1 is the reference
   std::string uuid{};              // of a GPU, where known
   std::uint64_t memory_bytes = 0;  // 0: not known
+  std::string fault{};             // why nothing is to be given to it from the start; empty: well
 };
 
 // The command line, unread. Empty text = not given.
@@ -37,11 +40,16 @@ struct AgentFlags {
 
 // What the host is, found by main.
 struct Host {
-  std::string name;
-  std::string processor_model;
-  unsigned cores = 1;              // >= 1
-  std::uint64_t memory_bytes = 0;  // 0: not known
+  std::string name{};
+  std::string processor_model{};
+  unsigned cores = 1;                     // >= 1
+  std::uint64_t memory_bytes = 0;         // 0: not known
+  std::vector<cuda::GpuIdentity> gpus{};  // by index, which is the position; as NVML has them
+  std::string no_gpus_reason{};           // where there are none
 };
+
+// True where Resolve needs to know the host's GPUs.
+bool NamesGpus(const AgentFlags& flags);
 
 // What the agent lives by: checked.
 struct AgentOptions {
@@ -61,7 +69,7 @@ struct AgentOptions {
 };
 
 // Checks the flags against the host and fills in what follows from them: node from the host's name,
-// devices cpu:0, and for emulated speeds
+// devices cpu:0, the device "gpus" as all of the host's GPUs, and for emulated speeds
 //
 //   emulated_cpu_factor = 1.15 max(1, sum of speeds / cores)
 //
@@ -69,6 +77,9 @@ struct AgentOptions {
 // 15 % are room for everything else that runs on the host. threads_per_cpu_device = max(1, cores /
 // CPU devices). Errors: InvalidArgument, "flag: what was found and what is allowed". Source:
 // design.
+//
+// cuda:N is NVML's GPU N, by PCI bus, which need not be CUDA's: workers are told of it by UUID. A
+// GPU that cannot be read is offered with a fault, so that it does not keep the others from work.
 absl::StatusOr<AgentOptions> Resolve(const AgentFlags& flags, const Host& host);
 
 }  // namespace tactus::agent

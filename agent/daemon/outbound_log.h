@@ -15,7 +15,7 @@ enum class Importance {
   kLogLines,  // within a share of the log; dropped, oldest first, before anything else is
   kReport,    // dropped, oldest first, when the log is full
   kMessage,   // never dropped; refused when such messages alone fill the log
-  kExit,      // never dropped nor refused: one a worker
+  kExit,      // never dropped nor refused: one a worker, and devices' faults
 };
 
 struct OutboundLogOptions {

@@ -33,6 +33,7 @@ class Worker {
   struct Options {
     WorkerId id;
     WorkerCommand command;
+    std::string device{};  // as the agent offers it; start.device is the worker's own name for it
     std::string socket_path;
     tactus::v1::Start start;
   };

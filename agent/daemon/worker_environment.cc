@@ -41,6 +41,7 @@ std::vector<std::string> WorkerEnvironment(const std::vector<std::string>& inher
     variables["OMP_NUM_THREADS"] = std::to_string(place.threads);
     variables["OPENBLAS_NUM_THREADS"] = std::to_string(place.threads);
   }
+  if (!place.gpu_uuid.empty()) variables["CUDA_VISIBLE_DEVICES"] = place.gpu_uuid;
   std::vector<std::string> environment;
   for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
   return environment;

@@ -14,11 +14,13 @@ struct WorkerPlace {
   std::string control_socket{};
   std::size_t local_rank = 0;        // position of its device in the agent's list
   std::size_t local_world_size = 1;  // devices of the agent
-  unsigned threads = 0;  // for matrix products on the host; 0: leave it to the libraries
+  unsigned threads = 0;    // for matrix products on the host; 0: leave it to the libraries
+  std::string gpu_uuid{};  // of its GPU, the only one that it is to see; empty: none
 };
 
 // `inherited` ("NAME=value") without variables whose name contains TOKEN, SECRET or PASSWORD in any
-// case, with the place under the names that torchrun uses and under TACTUS_.
+// case, with the place under the names that torchrun uses and under TACTUS_. A GPU is given by
+// CUDA_VISIBLE_DEVICES, so that it is cuda:0 to the worker whatever order CUDA has the host's in.
 std::vector<std::string> WorkerEnvironment(const std::vector<std::string>& inherited,
                                            const WorkerPlace& place);
 

@@ -136,6 +136,7 @@ void Fields(auto& archive, Of<job::DeviceRecord> auto& device) {
   archive("emulated_speed", device.emulated_speed);
   archive("uuid", device.uuid);
   archive("memory_bytes", device.memory_bytes);
+  archive("fault", device.fault);
 }
 
 void Fields(auto& archive, Of<job::NodeTraits> auto& traits) {

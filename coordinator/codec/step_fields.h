@@ -156,6 +156,13 @@ template <>
 inline constexpr const char* kKind<job::NodeMarked> = "node_marked";
 void Fields(auto& archive, Of<job::NodeMarked> auto& event) { archive("node", event.node); }
 
+template <>
+inline constexpr const char* kKind<job::DeviceFaultsChanged> = "device_faults_changed";
+void Fields(auto& archive, Of<job::DeviceFaultsChanged> auto& event) {
+  archive("node", event.node);
+  archive("faults", event.faults);
+}
+
 // ---- Actions
 
 template <>

@@ -98,6 +98,11 @@ struct JobResumed {
 struct NodeMarked {
   NodeRecord node{};
 };
+// An agent found devices at fault, or well again.
+struct DeviceFaultsChanged {
+  std::string node{};
+  std::map<std::string, std::string> faults{};  // reasons by device; the others are well
+};
 // An agent's stream is up. `same_incarnation`: it was connected before and kept its workers.
 struct NodeJoined {
   std::string node{};
@@ -128,9 +133,9 @@ struct ArtifactStored {
 };
 // Time passed; sent at the time asked for by WakeAt, or later.
 struct Ticked {};
-using Event =
-    std::variant<JobSubmitted, JobCancelled, NodeJoined, NodeLost, WorkerSaid, WorkerExited,
-                 ArtifactStored, Ticked, JobUpdated, JobPaused, JobResumed, NodeMarked>;
+using Event = std::variant<JobSubmitted, JobCancelled, NodeJoined, NodeLost, WorkerSaid,
+                           WorkerExited, ArtifactStored, Ticked, JobUpdated, JobPaused, JobResumed,
+                           NodeMarked, DeviceFaultsChanged>;
 
 // ---- Actions
 

@@ -143,6 +143,11 @@ void Cluster::Handle(const NodeMarked& event, Turn turn) {
   turn.actions.push_back(PersistNode{event.node});
 }
 
+// Jobs that hold such a device are left alone: what breaks them is seen where they break.
+void Cluster::Handle(const DeviceFaultsChanged& event, Turn) {
+  membership_.SetFaults(event.node, event.faults);
+}
+
 void Cluster::Handle(const NodeJoined& event, Turn turn) {
   membership_.Join(event.node, event.devices, event.traits);
   joined_ = turn.now;
@@ -353,9 +358,11 @@ GroupedJob Cluster::Grouped(const JobController& job, Instant now) const {
     if (found != membership_.nodes().end()) {
       const Node& node = found->second;
       const auto at = std::ranges::find(node.devices, member.device, &DeviceRecord::name);
-      if (at != node.devices.end()) device.kind = at->kind;
+      const bool there = at != node.devices.end();
+      if (there) device.kind = at->kind;
       device.traits = &node.traits;
-      device.usable = node.connected && !node.cordoned && node.strays.empty();
+      device.usable =
+          node.connected && !node.cordoned && node.strays.empty() && !(there && !at->fault.empty());
     }
     group.devices.push_back(device);
   }
@@ -396,17 +403,22 @@ std::string Cluster::WaitReason(const JobSettings& settings) const {
   for (const FreeDevice& device : membership_.Free()) {
     if (Accepts(settings, device.kind, *device.traits, membership_.Standard())) ++free;
   }
-  std::size_t known = 0, cordoned = 0;
+  std::size_t known = 0, cordoned = 0, at_fault = 0;
   for (const auto& [name, node] : membership_.nodes()) {
     for (const DeviceRecord& device : node.devices) {
       if (!Accepts(settings, device.kind, node.traits, membership_.Standard())) continue;
       ++known;
-      if (node.cordoned) ++cordoned;
+      if (node.cordoned) {
+        ++cordoned;
+      } else if (!device.fault.empty()) {
+        ++at_fault;
+      }
     }
   }
   std::string reason = "needs " + DeviceCount(settings.workers_min, settings.device) + "; " +
                        std::to_string(free) + " free";
   if (cordoned > 0) reason += ", " + std::to_string(cordoned) + " on cordoned nodes";
+  if (at_fault > 0) reason += ", " + std::to_string(at_fault) + " at fault";
   if (known < settings.workers_min) {
     const bool picky = !settings.selector.empty() || !settings.tolerations.empty();
     reason += ", " + std::to_string(known) + (picky ? " known that fit its selector" : " known");

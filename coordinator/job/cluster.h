@@ -66,6 +66,7 @@ class Cluster {
   void Handle(const JobPaused& event, Turn turn);
   void Handle(const JobResumed& event, Turn turn);
   void Handle(const NodeMarked& event, Turn turn);
+  void Handle(const DeviceFaultsChanged& event, Turn turn);
 
   JobController* JobOf(WorkerId worker);
   JobController& Add(JobRecord record);

@@ -47,6 +47,17 @@ void Membership::Lose(const std::string& name) {
   Recount(name);
 }
 
+void Membership::SetFaults(const std::string& name,
+                           const std::map<std::string, std::string>& faults) {
+  const auto found = nodes_.find(name);
+  if (found == nodes_.end()) return;
+  for (DeviceRecord& device : found->second.devices) {
+    const auto fault = faults.find(device.name);
+    device.fault = fault == faults.end() ? "" : fault->second;
+  }
+  Recount(name);
+}
+
 void Membership::Mark(const NodeRecord& mark) {
   Node& node = nodes_[mark.name];
   node.cordoned = mark.cordoned;
@@ -82,7 +93,8 @@ void Membership::Recount(const std::string& name) {
   }
   if (!node.connected || node.cordoned || node.draining || !node.strays.empty()) return;
   for (std::size_t index = 0; index < node.devices.size(); ++index) {
-    if (HolderOf(name, node.devices[index].name) == nullptr) free_.insert({name, index});
+    const DeviceRecord& device = node.devices[index];
+    if (device.fault.empty() && HolderOf(name, device.name) == nullptr) free_.insert({name, index});
   }
 }
 

@@ -50,6 +50,10 @@ class Membership {
   void Mark(const NodeRecord& mark);
   NodeRecord MarkOf(const std::string& name) const;
 
+  // These devices of the node are at fault, and no others; devices and nodes that are not known are
+  // passed over. Holders stay.
+  void SetFaults(const std::string& name, const std::map<std::string, std::string>& faults);
+
   // The node is given up; its strays with it. Holders stay until released.
   void Lose(const std::string& name);
 
@@ -65,8 +69,9 @@ class Membership {
   // Null: free, or not known.
   const Holder* HolderOf(const std::string& node, const std::string& device) const;
 
-  // The free devices of connected nodes that are not cordoned and have no strays; by node name,
-  // then device number. The cost is in proportion to their number, not to that of all devices.
+  // The free devices without a fault of connected nodes that are not cordoned and have no strays;
+  // by node name, then device number. The cost is in proportion to their number, not to that of all
+  // devices.
   std::vector<FreeDevice> Free() const;
   bool AnyFree() const { return !free_.empty(); }
 

@@ -60,6 +60,7 @@ struct DeviceRecord {
   double emulated_speed = 0;       // 0: real
   std::string uuid{};              // empty: none
   std::uint64_t memory_bytes = 0;  // 0: not known
+  std::string fault{};             // why it gets no work; empty: it is well
 };
 
 // What a node's agent says of it besides its devices.

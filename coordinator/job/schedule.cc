@@ -109,9 +109,8 @@ class Scheduler {
       return group.movable ? useful : 0;
     }
     if (group.settings->priority != head.settings->priority) return 0;
-    const std::size_t above_min =
-        group.devices.size() -
-        std::min<std::size_t>(group.devices.size(), group.settings->workers_min);
+    const std::size_t own = UsefulDevices(group, *group.settings, view_.standard);
+    const std::size_t above_min = own - std::min<std::size_t>(own, group.settings->workers_min);
     const std::size_t given = std::min(useful, above_min);
     if (given > 0 && !group.steady) schedule_.awaits_steady = true;
     return group.steady ? given : 0;
@@ -171,11 +170,15 @@ class Scheduler {
     return head != nullptr && Accepts(*head, device.kind, *device.traits, view_.standard);
   }
 
-  // One at a time, the first in the order.
+  // One at a time, the first in the order. Whoever has a device that it would not get back,
+  // cordoned or at fault since, keeps what it has.
   void Grow() {
     const GroupedJob* chosen = nullptr;
     for (const GroupedJob& group : view_.groups) {
-      const bool wants = !group.leaving && group.devices.size() < group.settings->workers_max &&
+      const bool whole =
+          UsefulDevices(group, *group.settings, view_.standard) == group.devices.size();
+      const bool wants = !group.leaving && whole &&
+                         group.devices.size() < group.settings->workers_max &&
                          AnyUnwanted(*group.settings);
       if (!wants) continue;
       if (!group.steady) {

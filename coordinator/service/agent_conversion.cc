@@ -56,6 +56,7 @@ absl::StatusOr<job::DeviceRecord> DeviceFrom(const std::string& field, const v1:
   absl::Status status = CheckText(field + ".name", device.name(), kTextBytesMax);
   if (status.ok()) status = CheckText(field + ".model", device.model(), kTextBytesMax);
   if (status.ok()) status = CheckText(field + ".uuid", device.uuid(), kTextBytesMax);
+  if (status.ok()) status = CheckText(field + ".fault", device.fault(), kTextBytesMax);
   if (!status.ok()) return status;
   const absl::StatusOr<job::DeviceKind> kind = KindFrom(field + ".kind", device.kind());
   if (!kind.ok()) return kind.status();
@@ -64,7 +65,8 @@ absl::StatusOr<job::DeviceRecord> DeviceFrom(const std::string& field, const v1:
                            .model = device.model(),
                            .emulated_speed = device.emulated_speed(),
                            .uuid = device.uuid(),
-                           .memory_bytes = device.memory_bytes()};
+                           .memory_bytes = device.memory_bytes(),
+                           .fault = device.fault()};
 }
 
 absl::StatusOr<job::NodeTraits> TraitsFrom(const agent::v1::Hello& hello) {
@@ -180,6 +182,25 @@ absl::StatusOr<job::FromWorker> FromProto(const v1::FromWorker& proto) {
   return runtime::InvalidFields({{.field = "from_worker.message", .description = "is missing"}});
 }
 
+absl::StatusOr<job::DeviceFaultsChanged> FromProto(const agent::v1::DeviceFaults& proto,
+                                                   const std::string& node) {
+  if (proto.faults_size() > kDevicesMax) {
+    return Wrong("device_faults.faults", "found " + std::to_string(proto.faults_size()) +
+                                             ", allowed are " + std::to_string(kDevicesMax));
+  }
+  job::DeviceFaultsChanged event{.node = node};
+  for (int i = 0; i < proto.faults_size(); ++i) {
+    const std::string field = "device_faults.faults[" + std::to_string(i) + "]";
+    const agent::v1::DeviceFault& fault = proto.faults(i);
+    if (fault.reason().empty()) return Wrong(field + ".reason", "is missing");
+    absl::Status status = CheckText(field + ".device", fault.device(), kTextBytesMax);
+    if (status.ok()) status = CheckText(field + ".reason", fault.reason(), kTextBytesMax);
+    if (!status.ok()) return status;
+    event.faults[fault.device()] = fault.reason();
+  }
+  return event;
+}
+
 v1::ToWorker WorkerMessage(const job::ToWorker& message) {
   v1::ToWorker proto;
   if (const auto* group = std::get_if<job::GroupMessage>(&message)) {
@@ -249,7 +270,7 @@ absl::Status CheckAgentVersion(const std::string& agent, const std::string& coor
        .metadata = {{"agent_version", agent}, {"coordinator_version", coordinator}}});
 }
 
-absl::StatusOr<job::Event> FromProto(const agent::v1::FromAgent& message) {
+absl::StatusOr<job::Event> FromProto(const agent::v1::FromAgent& message, const std::string& node) {
   if (message.has_from_worker()) {
     auto said = FromProto(message.from_worker().message());
     if (!said.ok()) return said.status();
@@ -263,10 +284,11 @@ absl::StatusOr<job::Event> FromProto(const agent::v1::FromAgent& message) {
                              .signal = exited.signal(),
                              .log_tail = exited.log_tail()};
   }
+  if (message.has_device_faults()) return FromProto(message.device_faults(), node);
   return runtime::InvalidFields(
       {{.field = "message",
-        .description = "found none that is numbered; allowed is from_worker or "
-                       "worker_exited"}});
+        .description = "found none that is numbered; allowed is from_worker, worker_exited or "
+                       "device_faults"}});
 }
 
 agent::v1::ToAgent ToProto(const job::StartWorker& action) {

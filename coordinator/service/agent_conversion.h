@@ -20,9 +20,9 @@ absl::StatusOr<job::NodeJoined> FromProto(const agent::v1::Hello& hello);
 // Errors: FailedPrecondition with the reason AGENT_VERSION_MISMATCH.
 absl::Status CheckAgentVersion(const std::string& agent, const std::string& coordinator);
 
-// The event in a numbered message. Errors: InvalidArgument, a message without contents or of log
-// lines, which are no event.
-absl::StatusOr<job::Event> FromProto(const agent::v1::FromAgent& message);
+// The event in a numbered message of the node's agent. Errors: InvalidArgument, a message without
+// contents or of log lines, which are no event, or a fault that is not right.
+absl::StatusOr<job::Event> FromProto(const agent::v1::FromAgent& message, const std::string& node);
 
 agent::v1::ToAgent ToProto(const job::StartWorker& action);
 agent::v1::ToAgent ToProto(const job::SendToWorker& action);

@@ -171,7 +171,7 @@ void AgentSessions::Handle(Session& session, const agent::v1::FromAgent& message
     Handled(session.node, session.incarnation, message.sequence());
     return next();
   }
-  absl::StatusOr<job::Event> event = FromProto(message);
+  absl::StatusOr<job::Event> event = FromProto(message, session.node);
   if (!event.ok()) {
     runtime::Logger("agents")->warn("message refused node={} error={}", session.node,
                                     runtime::Quoted(event.status().ToString()));

@@ -36,6 +36,26 @@ double SpeedOf(const job::JobRecord& record, WorkerId worker) {
   return 0;
 }
 
+// Sets what is the same for every call; the membership says more.
+void SetRecord(const job::DeviceRecord& record, v1::Device* device) {
+  device->set_name(record.name);
+  device->set_kind(ToProto(record.kind));
+  device->set_model(record.model);
+  device->set_emulated_speed(record.emulated_speed);
+  device->set_uuid(record.uuid);
+  device->set_memory_bytes(record.memory_bytes);
+}
+
+// Of the device, as its agent said last.
+std::string FaultOf(const job::Membership& membership, const std::string& node,
+                    const std::string& device) {
+  const auto known = membership.nodes().find(node);
+  if (known == membership.nodes().end()) return "";
+  const std::vector<job::DeviceRecord>& devices = known->second.devices;
+  const auto found = std::ranges::find(devices, device, &job::DeviceRecord::name);
+  return found == devices.end() ? "" : found->fault;
+}
+
 }  // namespace
 
 // `view` is null for a node that is only known by what users said of it.
@@ -59,12 +79,8 @@ v1::Node CoreRunner::NodeFrom(const std::string& name, const NodeView* view) con
   node.set_agent_version(view->agent_version);
   for (const job::DeviceRecord& record : view->devices) {
     v1::Device* device = node.add_devices();
-    device->set_name(record.name);
-    device->set_kind(ToProto(record.kind));
-    device->set_model(record.model);
-    device->set_emulated_speed(record.emulated_speed);
-    device->set_uuid(record.uuid);
-    device->set_memory_bytes(record.memory_bytes);
+    SetRecord(record, device);
+    device->set_fault(FaultOf(membership, name, record.name));
     const job::Holder* holder = membership.HolderOf(name, record.name);
     if (holder == nullptr) continue;
     device->set_job(JobName(holder->job_name));

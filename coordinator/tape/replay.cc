@@ -34,6 +34,7 @@ std::string Details(const job::WorkerExited& event) {
 }
 std::string Details(const job::ArtifactStored& event) { return event.artifact.path; }
 std::string Details(const job::NodeMarked& event) { return event.node.name; }
+std::string Details(const job::DeviceFaultsChanged& event) { return event.node; }
 std::string Details(const job::Ticked&) { return ""; }
 
 std::string Words(const job::Event& event) {

@@ -76,6 +76,15 @@ void Write(const job::NodeMarked& event, Instant) {
               event.node.draining);
 }
 
+void Write(const job::DeviceFaultsChanged& event, Instant) {
+  std::string faults;
+  for (const auto& [device, reason] : event.faults) {
+    faults += (faults.empty() ? "" : "; ") + device + ": " + reason;
+  }
+  Log()->log(faults.empty() ? spdlog::level::info : spdlog::level::warn,
+             "device faults changed node={} faults={}", event.node, Quoted(faults));
+}
+
 void Write(const job::Ticked&, Instant now) {
   Log()->debug("ticked at={}", now.time_since_epoch().count());
 }

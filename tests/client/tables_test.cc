@@ -141,6 +141,8 @@ TEST(TablesTest, NodesHaveALineADevice) {
             "n0    ready   cpu:0   cpu   EPYC   at 0.50  demo-1  -\n"
             "n1    gone    -       -     -      -        -       -\n");
   EXPECT_EQ(Render(nodes, OutputFormat::kName), "n0\nn1\n");
+  device->set_fault("the driver lost it");
+  EXPECT_THAT(Render(nodes, OutputFormat::kWide), HasSubstr("  the driver lost it  "));
 }
 
 TEST(TablesTest, DecisionsHaveALineEach) {

@@ -40,6 +40,8 @@ agent::v1::Welcome FakeAgent::Connect() {
     v1::Device* device = first.mutable_hello()->add_devices();
     device->set_name(name);
     device->set_kind(v1::DEVICE_KIND_CPU);
+    const auto fault = faults.find(name);
+    if (fault != faults.end()) device->set_fault(fault->second);
   }
   first.mutable_hello()->mutable_running_workers()->Add(running_workers.begin(),
                                                         running_workers.end());
@@ -78,6 +80,17 @@ void FakeAgent::SayAgain(std::uint64_t sequence) { stream_->Write(said_.at(seque
 void FakeAgent::Exit(std::uint64_t worker) {
   agent::v1::FromAgent said;
   said.mutable_worker_exited()->set_worker_id(worker);
+  Write(std::move(said));
+}
+
+void FakeAgent::SayFaults(const std::map<std::string, std::string>& reasons) {
+  agent::v1::FromAgent said;
+  said.mutable_device_faults();
+  for (const auto& [device, reason] : reasons) {
+    agent::v1::DeviceFault* fault = said.mutable_device_faults()->add_faults();
+    fault->set_device(device);
+    fault->set_reason(reason);
+  }
   Write(std::move(said));
 }
 

@@ -5,6 +5,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,6 +35,8 @@ class FakeAgent {
   // Says what was said under this number once more.
   void SayAgain(std::uint64_t sequence);
   void Exit(std::uint64_t worker);
+  // These devices are at fault, for these reasons, and no others.
+  void SayFaults(const std::map<std::string, std::string>& reasons);
   // What a worker wrote, from `offset` of its output on.
   void Log(const std::string& job, std::uint64_t worker, std::uint64_t offset,
            const std::string& text);
@@ -45,7 +48,9 @@ class FakeAgent {
   // How the stream ended. Requires: it did.
   grpc::Status Finish();
 
-  std::vector<std::uint64_t> running_workers;  // of the next Hello
+  // Of the next Hello:
+  std::vector<std::uint64_t> running_workers;
+  std::map<std::string, std::string> faults;  // reasons by device
 
  private:
   void Write(agent::v1::FromAgent message);

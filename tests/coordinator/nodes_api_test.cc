@@ -122,6 +122,41 @@ TEST_F(NodesApiTest, ACordonedNodeGetsNoWorkersUntilItIsTakenBack) {
   EXPECT_EQ(Get("a")->devices(0).job(), "projects/default/jobs/small-1");
 }
 
+TEST_F(NodesApiTest, ADeviceAtFaultGetsNoWorkersUntilItIsWell) {
+  FakeAgent agent(server_->address(), "a");
+  agent.Connect();
+  agent.SayFaults({{"cpu:1", "the driver lost it"}});
+  ASSERT_TRUE(Eventually([&] { return !Get("a")->devices(1).fault().empty(); }));
+
+  const absl::StatusOr<v1::Job> job = Create(SmallSpec());
+
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->state_reason(), "needs 2 devices; 1 free, 1 at fault");
+  EXPECT_EQ(Get("a")->devices(0).fault(), "");
+  EXPECT_EQ(Get("a")->devices(1).fault(), "the driver lost it");
+  EXPECT_EQ(Get("a")->devices(0).job(), "");
+  agent.SayFaults({});
+
+  EXPECT_TRUE(agent.Read().has_start_worker());
+  EXPECT_EQ(Get("a")->devices(1).fault(), "");
+  EXPECT_EQ(Get("a")->devices(1).job(), "projects/default/jobs/small-1");
+}
+
+TEST_F(NodesApiTest, ANodeSaysItsFaultsWheneverItConnects) {
+  FakeAgent agent(server_->address(), "a");
+  agent.faults = {{"cpu:0", "the driver reported XID 79"}};
+  agent.Connect();
+  ASSERT_TRUE(Create(SmallSpec()).ok());
+  EXPECT_EQ(Get("a")->devices(0).fault(), "the driver reported XID 79");
+  EXPECT_EQ(Get("a")->devices(0).job(), "");
+
+  agent.faults.clear();
+  agent.Connect();
+
+  EXPECT_TRUE(agent.Read().has_start_worker());
+  EXPECT_EQ(Get("a")->devices(0).fault(), "");
+}
+
 TEST_F(NodesApiTest, NodesAreListedInPages) {
   FakeAgent c(server_->address(), "c");
   FakeAgent a(server_->address(), "a");

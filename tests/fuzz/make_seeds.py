@@ -41,6 +41,7 @@ FROM_AGENT = {
     "heartbeat": "heartbeat {}",
     "acknowledgement": "acknowledged: 3",
     "report": "sequence: 7 acknowledged: 2 from_worker { %s }" % FROM_WORKER["report"],
+    "faults": 'sequence: 7 acknowledged: 2 device_faults { faults { device: "cpu:1" reason: "the driver lost it" } }',
     "gap": "sequence: 900 worker_exited { worker_id: 1 }",
     "hello_again": "hello { node: \"a\" incarnation: 1 }",
 }

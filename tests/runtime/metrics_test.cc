@@ -52,6 +52,34 @@ TEST(MetricsTest, SeriesOfRanksThatAreNoMoreGo) {
   EXPECT_THAT(text, Not(HasSubstr("rank=\"2\"")));
 }
 
+TEST(MetricsTest, AGpuHasASeriesOfWhatItSays) {
+  AgentMetrics metrics("1");
+  metrics.SetGpu({.index = 3,
+                  .uuid = "GPU-3",
+                  .model = "A model",
+                  .utilization_ratio = 0.5,
+                  .power_watts = 412.5,
+                  .throttle_reasons = {"software power cap"},
+                  .fault = true});
+
+  const std::string text = WriteText(*metrics.registry());
+  EXPECT_THAT(text, HasSubstr("tactus_gpu_info{gpu=\"3\",model=\"A model\",uuid=\"GPU-3\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("tactus_gpu_utilization_ratio{gpu=\"3\"} 0.5\n"));
+  EXPECT_THAT(text, HasSubstr("tactus_gpu_power_watts{gpu=\"3\"} 412.5\n"));
+  EXPECT_THAT(text, HasSubstr("tactus_gpu_throttled{gpu=\"3\",reason=\"software power cap\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("tactus_gpu_fault{gpu=\"3\"} 1\n"));
+  EXPECT_THAT(text, Not(HasSubstr("tactus_gpu_sm_clock_hertz")));
+
+  metrics.SetGpu({.index = 3, .uuid = "GPU-3", .model = "A model", .sm_clock_hertz = 1.5e9});
+
+  const std::string later = WriteText(*metrics.registry());
+  EXPECT_THAT(later, Not(HasSubstr("tactus_gpu_utilization_ratio")));
+  EXPECT_THAT(later, HasSubstr("tactus_gpu_sm_clock_hertz{gpu=\"3\"} 1500000000\n"));
+  EXPECT_THAT(later,
+              HasSubstr("tactus_gpu_throttled{gpu=\"3\",reason=\"software power cap\"} 0\n"));
+  EXPECT_THAT(later, HasSubstr("tactus_gpu_fault{gpu=\"3\"} 0\n"));
+}
+
 TEST(MetricsTest, TheEndpointSaysWhichPortItTook) {
   AgentMetrics metrics("1");
 

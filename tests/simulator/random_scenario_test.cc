@@ -53,12 +53,15 @@ TEST(RandomScenarioCoverageTest, SeedsReachTheRareStates) {
   std::set<std::pair<std::uint64_t, JobId>> paused;
   std::set<std::pair<std::uint64_t, std::string>> restored;  // checkpoints gone on from
   int drains = 0;
+  int device_faults = 0;
 
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     Scenario scenario = RandomScenario(seed);
     scenario.on_step = [&](const job::Event& event, Instant, const job::Actions& actions) {
       const auto* marked = std::get_if<job::NodeMarked>(&event);
       drains += marked != nullptr && marked->node.draining ? 1 : 0;
+      const auto* broken = std::get_if<job::DeviceFaultsChanged>(&event);
+      device_faults += broken != nullptr && !broken->faults.empty() ? 1 : 0;
       for (const job::Action& action : actions) {
         const auto* persist = std::get_if<job::PersistJob>(&action);
         if (persist != nullptr && persist->record.state == job::JobState::kPaused) {
@@ -88,6 +91,7 @@ TEST(RandomScenarioCoverageTest, SeedsReachTheRareStates) {
   EXPECT_GE(paused.size(), 10u);
   EXPECT_GE(restored.size(), 20u);
   EXPECT_GE(drains, 10);
+  EXPECT_GE(device_faults, 10);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -215,6 +216,30 @@ TEST(SuspendedJobTest, ADrainedHostIsLeftAndComesBack) {
   EXPECT_THAT(outcome.violations, IsEmpty());
   EXPECT_EQ(outcome.jobs[0].state, job::JobState::kSucceeded) << outcome.jobs[0].reason;
   EXPECT_EQ(outcome.jobs[0].rounds, 500u);
+}
+
+TEST(SuspendedJobTest, ADeviceAtFaultGetsNoWorkerUntilItIsMended) {
+  Scenario scenario = TwoHosts();
+  scenario.jobs[0].submit_seconds = 1;
+  const std::string device = scenario.cluster.hosts[1].devices[0].name;
+  scenario.device_faults.push_back(
+      {.host = "b", .device = device, .at_seconds = 0, .until_seconds = 20});
+  std::optional<double> started;
+  scenario.on_step = [&](const job::Event&, Instant now, const job::Actions& actions) {
+    for (const job::Action& action : actions) {
+      const auto* start = std::get_if<job::StartWorker>(&action);
+      if (start == nullptr || start->node != "b" || start->device != device) continue;
+      if (!started) started = ToSeconds(now.time_since_epoch());
+    }
+  };
+
+  const Outcome outcome = Simulate(std::move(scenario));
+
+  EXPECT_EQ(outcome.unfinished, "");
+  EXPECT_THAT(outcome.violations, IsEmpty());
+  EXPECT_EQ(outcome.jobs[0].state, job::JobState::kSucceeded) << outcome.jobs[0].reason;
+  ASSERT_TRUE(started.has_value());
+  EXPECT_GE(*started, 20);
 }
 
 }  // namespace

@@ -59,6 +59,112 @@ TEST(AgentOptionsTest, TheFactorIsNeverBelowItsHeadroomAndCanBeGiven) {
   EXPECT_DOUBLE_EQ(Resolve(flags, kHost)->emulated_cpu_factor, 3);
 }
 
+Host HostWithGpus(std::size_t count) {
+  Host host = kHost;
+  for (std::size_t i = 0; i < count; ++i) {
+    host.gpus.push_back({.index = static_cast<unsigned>(i),
+                         .uuid = "GPU-" + std::to_string(i),
+                         .model = "Some GPU",
+                         .memory_bytes = 5});
+  }
+  return host;
+}
+
+TEST(AgentOptionsTest, GpusAreOfferedByTheirNumberAsNvmlHasThem) {
+  AgentFlags flags = Flags();
+  flags.devices = {"cuda:1", "cpu:0"};
+
+  const absl::StatusOr<AgentOptions> options = Resolve(flags, HostWithGpus(2));
+
+  ASSERT_TRUE(options.ok()) << options.status();
+  ASSERT_EQ(options->devices.size(), 2u);
+  const DeviceOptions& device = options->devices[0];
+  EXPECT_EQ(device.name, "cuda:1");
+  EXPECT_TRUE(device.cuda);
+  EXPECT_EQ(device.gpu, 1u);
+  EXPECT_EQ(device.uuid, "GPU-1");
+  EXPECT_EQ(device.model, "Some GPU");
+  EXPECT_EQ(device.memory_bytes, 5u);
+  EXPECT_EQ(device.fault, "");
+  EXPECT_FALSE(options->devices[1].cuda);
+}
+
+TEST(AgentOptionsTest, AllGpusOfTheHostCanBeOfferedAtOnce) {
+  AgentFlags flags = Flags();
+  flags.devices = {"cpu:0", "gpus"};
+
+  const absl::StatusOr<AgentOptions> options = Resolve(flags, HostWithGpus(3));
+
+  ASSERT_TRUE(options.ok()) << options.status();
+  ASSERT_EQ(options->devices.size(), 4u);
+  EXPECT_EQ(options->devices[3].name, "cuda:2");
+  EXPECT_EQ(options->devices[3].uuid, "GPU-2");
+}
+
+TEST(AgentOptionsTest, AGpuThatCannotBeReadIsOfferedWithAFault) {
+  Host host = HostWithGpus(2);
+  host.gpus[0] = {.index = 0};
+  AgentFlags flags = Flags();
+  flags.devices = {"gpus"};
+
+  const absl::StatusOr<AgentOptions> options = Resolve(flags, host);
+
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->devices[0].fault, "its UUID cannot be read");
+  EXPECT_EQ(options->devices[1].fault, "");
+}
+
+TEST(AgentOptionsTest, AGpuThatIsNotThereIsRefusedWithThoseThatAre) {
+  Host bare = kHost;
+  bare.no_gpus_reason = "no driver is installed";
+  struct Case {
+    std::string device;
+    Host host;
+    std::string message;
+  };
+  const Case cases[] = {
+      {"cuda:3", HostWithGpus(2), "devices: 'cuda:3': this host has GPUs 0 to 1"},
+      {"cuda:1", HostWithGpus(1), "devices: 'cuda:1': this host has GPU 0 alone"},
+      {"cuda:0", kHost, "devices: 'cuda:0': this host has no GPU"},
+      {"cuda:0", bare, "devices: 'cuda:0': no driver is installed"},
+      {"gpus", kHost, "devices: 'gpus': this host has no GPU"},
+      {"gpus", bare, "devices: 'gpus': no driver is installed"},
+      {"cuda:", HostWithGpus(2), "devices: 'cuda:': allowed is cuda:N, with the number of a GPU"},
+      {"cuda:01", HostWithGpus(2),
+       "devices: 'cuda:01': allowed is cuda:N, with the number of a GPU"},
+      {"cuda:-1", HostWithGpus(2),
+       "devices: 'cuda:-1': allowed is cuda:N, with the number of a GPU"},
+  };
+  for (const Case& one : cases) {
+    AgentFlags flags = Flags();
+    flags.devices = {one.device};
+
+    const absl::Status status = Resolve(flags, one.host).status();
+
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << one.device;
+    EXPECT_EQ(std::string(status.message()), one.message);
+  }
+}
+
+TEST(AgentOptionsTest, AGpuIsNotGivenTwice) {
+  AgentFlags flags = Flags();
+  flags.devices = {"cuda:0", "gpus"};
+
+  EXPECT_EQ(std::string(Resolve(flags, HostWithGpus(1)).status().message()),
+            "devices: 'cuda:0' is given twice");
+}
+
+TEST(AgentOptionsTest, GpusAreLookedForOnlyWhereTheyAreNamed) {
+  AgentFlags flags = Flags();
+  EXPECT_FALSE(NamesGpus(flags));
+  flags.devices = {"cpu:0"};
+  EXPECT_FALSE(NamesGpus(flags));
+  flags.devices = {"cpu:0", "cuda:4"};
+  EXPECT_TRUE(NamesGpus(flags));
+  flags.devices = {"gpus"};
+  EXPECT_TRUE(NamesGpus(flags));
+}
+
 TEST(AgentOptionsTest, LabelsAndTaintsAreTakenApart) {
   AgentFlags flags = Flags();
   flags.labels = {"zone=west", "empty=", "formula=a=b"};

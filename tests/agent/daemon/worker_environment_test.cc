@@ -39,6 +39,13 @@ TEST(WorkerEnvironmentTest, ThePlaceReplacesWhatWasInherited) {
   EXPECT_THAT(environment, Not(Contains(HasSubstr("=64"))));
 }
 
+TEST(WorkerEnvironmentTest, AWorkerSeesItsGpuAlone) {
+  EXPECT_THAT(WorkerEnvironment({"CUDA_VISIBLE_DEVICES=0,1"}, {.gpu_uuid = "GPU-2"}),
+              Contains("CUDA_VISIBLE_DEVICES=GPU-2").Times(1));
+  EXPECT_THAT(WorkerEnvironment({"CUDA_VISIBLE_DEVICES=0,1"}, {}),
+              Contains("CUDA_VISIBLE_DEVICES=0,1"));
+}
+
 TEST(WorkerEnvironmentTest, WithoutAThreadCountTheLibrariesDecide) {
   EXPECT_THAT(WorkerEnvironment({"OMP_NUM_THREADS=64"}, {.job_id = "j-1"}),
               Contains("OMP_NUM_THREADS=64"));

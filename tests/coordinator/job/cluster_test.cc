@@ -101,6 +101,40 @@ TEST_F(ClusterTest, ADrainedNodeIsLeftAndGetsNoWorkersUntilItIsUncordoned) {
   EXPECT_THAT(Started(Step(NodeMarked{{.name = "a"}})), ElementsAre("alpha-1@a/cpu:0"));
 }
 
+TEST_F(ClusterTest, ADeviceAtFaultIsGivenToNobodyUntilItIsWell) {
+  Step(Join("a", 2));
+  Step(DeviceFaultsChanged{.node = "a", .faults = {{"cpu:0", "broken"}}});
+
+  EXPECT_THAT(Started(Step(Submit(1, {.workers_min = 2}))), IsEmpty());
+  EXPECT_EQ(cluster_.Find(JobId{1})->state_reason, "needs 2 devices; 1 free, 1 at fault");
+  EXPECT_THAT(Started(Step(DeviceFaultsChanged{.node = "a"})),
+              ElementsAre("alpha-1@a/cpu:0", "alpha-1@a/cpu:1"));
+}
+
+TEST_F(ClusterTest, ADeviceOfACordonedNodeCountsOnceWhereItIsAtFaultToo) {
+  Step(Join("a", 1));
+  Step(DeviceFaultsChanged{.node = "a", .faults = {{"cpu:0", "broken"}}});
+  Step(NodeMarked{{.name = "a", .cordoned = true}});
+
+  Step(Submit(1, {.workers_min = 1}));
+
+  EXPECT_EQ(cluster_.Find(JobId{1})->state_reason, "needs 1 device; 0 free, 1 on cordoned nodes");
+}
+
+TEST_F(ClusterTest, AJobOnADeviceAtFaultIsLeftAlone) {
+  Step(Join("a", 2));
+  Step(Submit(1, {.workers_min = 1, .workers_max = 1}));
+
+  const Actions actions =
+      Step(DeviceFaultsChanged{.node = "a", .faults = {{"cpu:0", "broken"}, {"cpu:1", "too"}}});
+
+  EXPECT_THAT(Stopped(actions), IsEmpty());
+  EXPECT_THAT(Only<PersistJob>(actions), IsEmpty());
+  // Once its worker has failed by itself, there is no other device for it.
+  Step(WorkerExited{.worker = WorkerId{1}, .signal = 9});
+  EXPECT_THAT(Started(Step(Submit(2, {.workers_min = 1}))), IsEmpty());
+}
+
 TEST_F(ClusterTest, ANewNodeLetsTheQueueMove) {
   Step(Submit(1, {.workers_min = 2, .workers_max = 2}));
   Step(Submit(2, {.workers_min = 1}));

@@ -116,5 +116,44 @@ TEST(MembershipTest, ACordonedNodeOffersNothingUntilItIsUncordonedWhoeverJoinsOr
   EXPECT_THAT(membership.marked(), IsEmpty());
 }
 
+TEST(MembershipTest, ADeviceAtFaultIsNotOfferedUntilItIsWell) {
+  Membership membership;
+  membership.Join("a", Devices("cpu", 3));
+
+  membership.SetFaults("a", {{"cpu:1", "broken"}, {"cpu:7", "not there"}});
+
+  EXPECT_THAT(FreeOf(membership, DeviceKind::kCpu), ElementsAre("a/cpu:0", "a/cpu:2"));
+  EXPECT_EQ(membership.nodes().at("a").devices[1].fault, "broken");
+  membership.SetFaults("a", {{"cpu:0", "broken"}});
+  EXPECT_THAT(FreeOf(membership, DeviceKind::kCpu), ElementsAre("a/cpu:1", "a/cpu:2"));
+  membership.SetFaults("a", {});
+  EXPECT_EQ(FreeOf(membership, DeviceKind::kCpu).size(), 3u);
+}
+
+TEST(MembershipTest, AHolderOutlivesTheFaultOfItsDevice) {
+  Membership membership;
+  membership.Join("a", Devices("cpu", 1));
+  membership.Hold({.worker = WorkerId{1}, .node = "a", .device = "cpu:0"}, JobId{1}, "alpha-1");
+
+  membership.SetFaults("a", {{"cpu:0", "broken"}});
+  EXPECT_NE(membership.HolderOf("a", "cpu:0"), nullptr);
+  membership.Release(WorkerId{1});
+
+  EXPECT_THAT(FreeOf(membership, DeviceKind::kCpu), IsEmpty());
+}
+
+TEST(MembershipTest, WhoJoinsSaysWhichDevicesAreAtFault) {
+  Membership membership;
+  membership.SetFaults("a", {{"cpu:0", "nobody knows this node yet"}});
+  std::vector<DeviceRecord> devices = Devices("cpu", 2);
+  devices[0].fault = "broken";
+
+  membership.Join("a", devices);
+  EXPECT_THAT(FreeOf(membership, DeviceKind::kCpu), ElementsAre("a/cpu:1"));
+  membership.Join("a", Devices("cpu", 2));
+
+  EXPECT_EQ(FreeOf(membership, DeviceKind::kCpu).size(), 2u);
+}
+
 }  // namespace
 }  // namespace tactus::job

@@ -33,6 +33,7 @@ class View {
 
   struct Holding {
     std::size_t devices = 1;
+    std::size_t unusable = 0;  // of them
     bool steady = true;
     bool leaving = false;
   };
@@ -44,6 +45,7 @@ class View {
                      .steady = holding.steady && !holding.leaving};
     group.devices.assign(holding.devices,
                          {.kind = DeviceKind::kCpu, .traits = &Keep(NodeTraits{}), .usable = true});
+    for (std::size_t i = 0; i < holding.unusable; ++i) group.devices[i].usable = false;
     view_.groups.push_back(group);
   }
 
@@ -182,6 +184,26 @@ TEST(ScheduleTest, AnElasticGroupShrinksForALaterJobOnceItIsSteady) {
   later.Holds(1, Workers(2, 8), {.devices = 4});
 
   EXPECT_THAT(Displaced(later.Make()), ElementsAre(1));
+}
+
+TEST(ScheduleTest, AGroupThatWouldNotGetItsDevicesBackShrinksToNoLessThanItsMin) {
+  View view(0);
+  view.Waits(9, Workers(1, 1));
+  view.Holds(1, Workers(2, 8), {.devices = 4, .unusable = 2});
+  EXPECT_THAT(view.Make().displaced, IsEmpty());
+
+  View other(0);
+  other.Waits(9, Workers(1, 1));
+  other.Holds(1, Workers(2, 8), {.devices = 4, .unusable = 1});
+
+  EXPECT_THAT(Displaced(other.Make()), ElementsAre(1));
+}
+
+TEST(ScheduleTest, AGroupThatWouldNotGetItsDevicesBackDoesNotGrow) {
+  View view(1);
+  view.Holds(1, Workers(3, 9), {.devices = 3, .unusable = 2});
+
+  EXPECT_THAT(view.Make().displaced, IsEmpty());
 }
 
 TEST(ScheduleTest, DevicesOnTheirWayAreWaitedForAndNotLent) {

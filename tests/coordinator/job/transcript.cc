@@ -176,6 +176,11 @@ std::string Describe(const NodeRecord& node) {
   return "node " + node.name + (node.cordoned ? " cordoned" : "") +
          (node.draining ? " draining" : "");
 }
+std::string Say(const DeviceFaultsChanged& event) {
+  std::string text = "node " + event.node + " faults:";
+  for (const auto& [device, reason] : event.faults) text += " " + device + " " + Quote(reason);
+  return text;
+}
 std::string Say(const NodeMarked& event) { return Describe(event.node) + " by a user"; }
 
 // ---- Actions

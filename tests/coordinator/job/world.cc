@@ -41,6 +41,8 @@ void World::Step() {
     Update();
   } else if (dice < 64) {
     Mark();
+  } else if (dice < 70) {
+    BreakOrMend();
   } else if (dice < 120) {
     Join();
   } else if (dice < 130) {
@@ -59,7 +61,10 @@ void World::Step() {
 }
 
 void World::Drain() {
-  for (auto& [name, agent] : agents_) Join(name);
+  for (auto& [name, agent] : agents_) {
+    agent.faults.clear();
+    Join(name);
+  }
   const std::map<JobId, JobRecord> jobs = store_;
   for (const auto& [id, record] : jobs) {
     Give(JobCancelled{.job = id, .reason = "the end", .discard = true});
@@ -173,6 +178,7 @@ void World::Check(const StartWorker& action) {
   const JobRecord& record = store_.at(action.job);
   EXPECT_EQ(record.state, JobState::kStarting);
   EXPECT_FALSE(marks_[action.node].cordoned) << "a worker on a cordoned node";
+  EXPECT_FALSE(agents_.at(action.node).faults.contains(action.device)) << "a broken device";
   EXPECT_EQ(action.checkpoint, record.checkpoint ? record.checkpoint->sha256 : "");
   workers_[action.worker] = {.job = action.job,
                              .node = action.node,
@@ -307,6 +313,18 @@ void World::Mark() {
   Give(NodeMarked{{.name = name, .cordoned = dice == 0 || dice == 1, .draining = dice == 0}});
 }
 
+// An agent that is not connected says so when it is back.
+void World::BreakOrMend() {
+  auto chosen = agents_.begin();
+  std::advance(chosen, static_cast<std::ptrdiff_t>(rng_.Below(agents_.size())));
+  auto& [name, agent] = *chosen;
+  const std::string device =
+      "cpu:" + std::to_string(rng_.Below(static_cast<std::uint64_t>(agent.devices)));
+  if (agent.faults.erase(device) == 0) agent.faults[device] = "broken";
+  ++tally_.faults;
+  if (agent.connected) Give(DeviceFaultsChanged{.node = name, .faults = agent.faults});
+}
+
 void World::Cancel() {
   if (last_job_ == 0) return;
   Give(JobCancelled{.job = JobId{1 + rng_.Below(last_job_)},
@@ -324,6 +342,10 @@ void World::Join(const std::string& name) {
   Agent& agent = agents_.at(name);
   NodeJoined event{
       .node = name, .devices = Devices("cpu", agent.devices), .same_incarnation = !agent.fresh};
+  for (DeviceRecord& device : event.devices) {
+    const auto fault = agent.faults.find(device.name);
+    if (fault != agent.faults.end()) device.fault = fault->second;
+  }
   for (const auto& [id, worker] : workers_) {
     if (worker.node == name) event.running_workers.push_back(id);
   }

@@ -33,7 +33,8 @@ struct WorldListener {
 
 // Everything follows from the seed. Checks are gtest expectations. The invariants:
 //   - a device has one running worker at most; a worker's id is never used again;
-//   - workers are started only on devices of connected nodes, spoken to only where they run;
+//   - workers are started only on devices of connected nodes that are well, spoken to only where
+//     they run;
 //   - revisions grow, a job is persisted before it is published, final states are final;
 //   - versions of plans are consecutive; a new one is sent only when all members have reported a
 //     round under the one before.
@@ -51,6 +52,7 @@ class World {
     int suspended = 0;  // with a checkpoint
     int paused = 0;
     int drained = 0;
+    int faults = 0;
     int grown = 0;  // a group with more members than the one before
     int shrunk = 0;
   };
@@ -82,6 +84,7 @@ class World {
     int devices = 1;
     bool connected = false;
     bool fresh = true;  // a new incarnation since the coordinator last saw it
+    std::map<std::string, std::string> faults{};  // reasons by device
   };
   struct Group {
     std::uint64_t generation = 0;
@@ -119,6 +122,7 @@ class World {
   void Pause();
   void Update();
   void Mark();
+  void BreakOrMend();
   void Join();
   void Join(const std::string& name);
   void LoseOrKillAgent();

@@ -124,7 +124,7 @@ TEST(ConversionTest, AReportComesInFieldByField) {
   proto.set_gain(1.5);
   proto.set_progress(12.5);
 
-  const absl::StatusOr<job::Event> event = FromProto(message);
+  const absl::StatusOr<job::Event> event = FromProto(message, "a");
 
   ASSERT_TRUE(event.ok()) << event.status();
   const auto& said = std::get<job::WorkerSaid>(*event);
@@ -155,7 +155,7 @@ TEST(ConversionTest, AStopAndAFinishedSaySuspended) {
       job::SendToWorker{.worker = WorkerId{5}, .message = job::StopMessage{.suspend = true}});
   agent::v1::FromAgent message;
   message.mutable_from_worker()->mutable_message()->mutable_finished()->set_suspended(true);
-  const absl::StatusOr<job::Event> event = FromProto(message);
+  const absl::StatusOr<job::Event> event = FromProto(message, "a");
 
   EXPECT_TRUE(stop.to_worker().message().stop().suspend());
   ASSERT_TRUE(event.ok()) << event.status();
@@ -172,6 +172,7 @@ agent::v1::Hello ProperHello() {
   device->set_model("NVIDIA H200");
   device->set_uuid("GPU-1");
   device->set_memory_bytes(141);
+  device->set_fault("the driver lost it");
   (*hello.mutable_labels())["zone"] = "west";
   hello.add_taints("gpu");
   hello.add_taints("team=vision");
@@ -189,6 +190,7 @@ TEST(ConversionTest, AHelloComesInWithItsTraits) {
   EXPECT_EQ(joined->devices[0].model, "NVIDIA H200");
   EXPECT_EQ(joined->devices[0].uuid, "GPU-1");
   EXPECT_EQ(joined->devices[0].memory_bytes, 141u);
+  EXPECT_EQ(joined->devices[0].fault, "the driver lost it");
   EXPECT_EQ(joined->traits.labels, (std::map<std::string, std::string>{{"zone", "west"}}));
   EXPECT_THAT(joined->traits.taints, ElementsAre("gpu", "team=vision"));
   EXPECT_THAT(joined->running_workers, ElementsAre(WorkerId{7}));
@@ -216,6 +218,8 @@ TEST(ConversionTest, AHelloThatIsNotProperIsRefusedWithItsField) {
       {"hello.devices[0].model", [](auto& hello) { hello.mutable_devices(0)->set_model("\x7f"); }},
       {"hello.devices[0].uuid",
        [](auto& hello) { hello.mutable_devices(0)->set_uuid(std::string(256, 'u')); }},
+      {"hello.devices[0].fault",
+       [](auto& hello) { hello.mutable_devices(0)->set_fault(std::string(256, 'f')); }},
       {"hello.devices[0].emulated_speed",
        [](auto& hello) { hello.mutable_devices(0)->set_emulated_speed(std::nan("")); }},
       {"hello.devices[0].kind", [](auto& hello) { hello.mutable_devices(0)->clear_kind(); }},
@@ -242,6 +246,43 @@ TEST(ConversionTest, AHelloThatIsNotProperIsRefusedWithItsField) {
     const std::vector<runtime::FieldViolation> violations = runtime::FieldViolations(status);
     ASSERT_EQ(violations.size(), 1u) << one.field << ": " << status;
     EXPECT_EQ(violations[0].field, one.field);
+  }
+}
+
+agent::v1::FromAgent FaultOf(const std::string& device, const std::string& reason) {
+  agent::v1::FromAgent message;
+  agent::v1::DeviceFault* fault = message.mutable_device_faults()->add_faults();
+  fault->set_device(device);
+  fault->set_reason(reason);
+  return message;
+}
+
+TEST(ConversionTest, FaultsComeInWithTheirNode) {
+  const absl::StatusOr<job::Event> event = FromProto(FaultOf("cuda:1", "lost"), "a");
+
+  ASSERT_TRUE(event.ok()) << event.status();
+  const auto& changed = std::get<job::DeviceFaultsChanged>(*event);
+  EXPECT_EQ(changed.node, "a");
+  EXPECT_EQ(changed.faults, (std::map<std::string, std::string>{{"cuda:1", "lost"}}));
+}
+
+TEST(ConversionTest, FaultsThatAreNotRightAreRefusedWithTheirField) {
+  agent::v1::FromAgent many;
+  many.mutable_device_faults();
+  for (int i = 0; i < 1025; ++i) many.mutable_device_faults()->add_faults();
+  const std::pair<agent::v1::FromAgent, std::string> cases[] = {
+      {FaultOf("cuda:0", ""), "device_faults.faults[0].reason"},
+      {FaultOf("cuda:0", std::string(256, 'r')), "device_faults.faults[0].reason"},
+      {FaultOf("cuda:0", "a\nb"), "device_faults.faults[0].reason"},
+      {FaultOf(std::string(256, 'd'), "lost"), "device_faults.faults[0].device"},
+      {many, "device_faults.faults"},
+  };
+  for (const auto& [message, field] : cases) {
+    const absl::Status status = FromProto(message, "a").status();
+
+    const std::vector<runtime::FieldViolation> violations = runtime::FieldViolations(status);
+    ASSERT_EQ(violations.size(), 1u) << field << ": " << status;
+    EXPECT_EQ(violations[0].field, field);
   }
 }
 

@@ -10,6 +10,7 @@
 //   crash      writes to standard error and exits with code 3
 //   burst      a Ready, 1000 reports, an Endpoint, then as echo
 //   start      says Failed with its whole Start line as the message
+//   gpu        says Failed with its device and CUDA_VISIBLE_DEVICES as the message
 //   talk       Ready; a line of output for each plan; on stop "the end" without a newline
 // clang-format on
 
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -126,6 +128,11 @@ int Behave(Wire& wire, const std::string& first_line) {
   if (behaviour == "escape") wire.Say(Finished({"../secret"}));
   if (behaviour == "missing") wire.Say(Finished({"nothing.pt"}));
   if (behaviour == "start") wire.Say({{"failed", {{"message", first_line}}}});
+  if (behaviour == "gpu") {
+    const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+    const std::string device = start.at("device");
+    wire.Say({{"failed", {{"message", device + " of " + (visible ? visible : "all")}}}});
+  }
   if (behaviour == "malformed") {
     wire.SayText("this is no message");
     while (true) ::pause();
