@@ -23,8 +23,8 @@ struct PhiloxKey {
 // Ten rounds over one block. For a fixed key a bijection of the blocks. Bit-identical everywhere:
 // integers alone.
 //
-// Source: J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw: Parallel random numbers: as easy as
-// 1, 2, 3, SC 2011, memory, unverified; the known answers of the authors' library are tested.
+// Source: [philox] the family of ten rounds on four words, memory, unverified; the known answers of
+// the authors' library are tested.
 TACTUS_HOST_DEVICE constexpr PhiloxBlock Philox(PhiloxBlock counter, PhiloxKey key) {
   PhiloxBlock c = counter;
   for (int round = 0; round < 10; ++round) {
