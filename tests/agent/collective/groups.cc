@@ -1,44 +1,18 @@
 #include "tests/agent/collective/groups.h"
 
-#include <condition_variable>
 #include <cstring>
-#include <mutex>
 #include <thread>
 
 #include "agent/collective/in_process.h"
 #include "base/check.h"
 #include "base/rng.h"
+#include "tests/agent/collective/endpoint_board.h"
 
 // Debian's Gloo is not instrumented, so ThreadSanitizer misses how its threads agree on the end of
 // a buffer and reports it, with Gloo in the stack. Without ThreadSanitizer nobody calls this.
 extern "C" const char* __tsan_default_suppressions() { return "race:libgloo.so\n"; }
 
 namespace tactus::collective {
-namespace {
-
-// Where the members of a group leave and find their endpoints.
-class EndpointBoard {
- public:
-  explicit EndpointBoard(int size) : endpoints_(static_cast<std::size_t>(size)) {}
-
-  std::vector<std::string> Exchange(int rank, const std::string& own) {
-    std::unique_lock lock(mutex_);
-    endpoints_[static_cast<std::size_t>(rank)] = own;
-    ++arrived_;
-    changed_.notify_all();
-    changed_.wait(lock, [&] { return arrived_ == endpoints_.size(); });
-    return endpoints_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::string> endpoints_;
-  std::size_t arrived_ = 0;
-};
-
-}  // namespace
-
 std::string NameOf(const GroupShape& shape) {
   return (shape.kind == Kind::kGloo ? "Gloo" : "InProcess") + std::to_string(shape.size);
 }

@@ -24,13 +24,15 @@
 inline constexpr int warpSize = 32;
 
 // Its copies check the address, as a device refuses a 16-byte access that is not aligned.
-struct alignas(16) float4 {
-  float x, y, z, w;
+template <typename T>
+struct alignas(16) CheckedVector4 {
+  T x, y, z, w;
 
-  float4() = default;
-  float4(float x_, float y_, float z_, float w_) : x(x_), y(y_), z(z_), w(w_) {}
-  float4(const float4& other) : x(Checked(&other)->x), y(other.y), z(other.z), w(other.w) {}
-  float4& operator=(const float4& other) {
+  CheckedVector4() = default;
+  CheckedVector4(T x_, T y_, T z_, T w_) : x(x_), y(y_), z(z_), w(w_) {}
+  CheckedVector4(const CheckedVector4& other)
+      : x(Checked(&other)->x), y(other.y), z(other.z), w(other.w) {}
+  CheckedVector4& operator=(const CheckedVector4& other) {
     Checked(this);
     x = Checked(&other)->x;
     y = other.y;
@@ -40,11 +42,13 @@ struct alignas(16) float4 {
   }
 
  private:
-  static const float4* Checked(const float4* place) {
+  static const CheckedVector4* Checked(const CheckedVector4* place) {
     tactus::cuda_double::RequireAligned(place, 16);
     return place;
   }
 };
+using float4 = CheckedVector4<float>;
+using uint4 = CheckedVector4<unsigned>;
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 
 struct alignas(8) float2 {
@@ -52,27 +56,6 @@ struct alignas(8) float2 {
 };
 struct alignas(8) uint2 {
   unsigned x, y;
-};
-struct alignas(16) uint4 {
-  unsigned x, y, z, w;
-
-  uint4() = default;
-  uint4(unsigned x_, unsigned y_, unsigned z_, unsigned w_) : x(x_), y(y_), z(z_), w(w_) {}
-  uint4(const uint4& other) : x(Checked(&other)->x), y(other.y), z(other.z), w(other.w) {}
-  uint4& operator=(const uint4& other) {
-    Checked(this);
-    x = Checked(&other)->x;
-    y = other.y;
-    z = other.z;
-    w = other.w;
-    return *this;
-  }
-
- private:
-  static const uint4* Checked(const uint4* place) {
-    tactus::cuda_double::RequireAligned(place, 16);
-    return place;
-  }
 };
 inline float2 make_float2(float x, float y) { return {x, y}; }
 inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstring>
 #include <mutex>
 #include <thread>
@@ -11,32 +10,12 @@
 #include "agent/collective/in_process.h"
 #include "base/check.h"
 #include "base/rng.h"
+#include "tests/agent/collective/endpoint_board.h"
 #include "tests/support/cuda_double/cuda_double.h"
 #include "tests/support/nccl_double/nccl_double.h"
 
 namespace tactus::collective {
 namespace {
-
-// Where the members of a group leave and find their endpoints.
-class EndpointBoard {
- public:
-  explicit EndpointBoard(int size) : endpoints_(static_cast<std::size_t>(size)) {}
-
-  std::vector<std::string> Exchange(int rank, const std::string& own) {
-    std::unique_lock lock(mutex_);
-    endpoints_[static_cast<std::size_t>(rank)] = own;
-    ++come_;
-    changed_.notify_all();
-    changed_.wait(lock, [&] { return come_ == endpoints_.size(); });
-    return endpoints_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::string> endpoints_;
-  std::size_t come_ = 0;
-};
 
 // Memory that waits to be freed: cudaFree waits for all that runs, and other members' collectives
 // may run to the end of a test.
