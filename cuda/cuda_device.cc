@@ -1,11 +1,11 @@
-// A CUDA device: operations are queued on one stream, and the host waits only where the interface
-// hands it a number.
+// A CUDA device: operations are queued on one stream, and the host waits nowhere but where it asks
+// to.
 
 #include <cuda_runtime.h>
 
-#include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
@@ -15,6 +15,7 @@
 #include "cuda/device.h"
 #include "cuda/ops/probe.h"
 #include "cuda/ops/require.cuh"
+#include "cuda/ops/rows.h"
 #include "cuda/ops/vector.h"
 
 namespace tactus::cuda {
@@ -22,7 +23,7 @@ namespace {
 
 using kernels::Require;
 
-constexpr std::size_t kLengthMax = std::numeric_limits<std::size_t>::max() / sizeof(float);
+constexpr std::size_t kBytesMax = std::numeric_limits<std::size_t>::max();
 
 std::string NameOf(int index) { return "cuda:" + std::to_string(index); }
 
@@ -37,32 +38,21 @@ std::vector<SegmentPart> WholeSegments(const SegmentTable& segments) {
   return parts;
 }
 
-// Sums on their way to the device. A slot is used again only once its copy is done.
-class Staging {
+class CudaMark final : public Mark {
  public:
-  // `sums` in device memory, for what is queued on `stream` after this.
-  std::span<const double> Upload(Stream stream, std::span<const double> sums) {
-    Slot& slot = slots_[next_++ % slots_.size()];
-    slot.copied.Wait();
-    const std::span<double> pinned = slot.pinned.Get<double>(sums.size());
-    std::copy(sums.begin(), sums.end(), pinned.begin());
-    const std::span<double> device = slot.device.Get<double>(sums.size());
-    Require(cudaMemcpyAsync(device.data(), pinned.data(), pinned.size_bytes(),
-                            cudaMemcpyHostToDevice, stream),
-            "cudaMemcpyAsync");
-    slot.copied.Record(stream);
-    return device;
+  // Both: of the device that is the calling thread's.
+  CudaMark(int index, Stream stream) : index_(index), stream_(stream) {}
+
+  void Record() override {
+    Require(cudaSetDevice(index_), "cudaSetDevice");
+    event_.Record(stream_);
   }
+  void Wait() override { event_.Wait(); }
 
  private:
-  struct Slot {
-    CudaBlock pinned{CudaBlock::Kind::kPinned};
-    CudaBlock device{CudaBlock::Kind::kDevice};
-    CudaEvent copied{};
-  };
-
-  std::array<Slot, 4> slots_{};
-  std::size_t next_ = 0;
+  const int index_;
+  const Stream stream_;
+  CudaEvent event_{};
 };
 
 class CudaDevice final : public Device {
@@ -79,21 +69,14 @@ class CudaDevice final : public Device {
 
   std::string Name() const override { return NameOf(index_); }
 
-  Buffer Allocate(std::size_t length) override {
-    if (length == 0) return Buffer();
+  Stream stream() const override { return compute_; }
+
+  Buffer Allocate(std::size_t length) override { return AllocateArray<float>(length); }
+  Sums AllocateSums(std::size_t length) override { return AllocateArray<double>(length); }
+
+  std::unique_ptr<Mark> MakeMark() override {
     Select();
-    void* memory = nullptr;
-    const cudaError_t error = length <= kLengthMax ? cudaMalloc(&memory, length * sizeof(float))
-                                                   : cudaErrorMemoryAllocation;
-    if (error != cudaSuccess) {
-      std::fprintf(stderr, "cuda: %s: %zu floats cannot be had: %s\n", Name().c_str(), length,
-                   cudaGetErrorString(error));
-      std::abort();
-    }
-    Require(cudaMemsetAsync(memory, 0, length * sizeof(float), compute_), "cudaMemsetAsync");
-    // The free waits for the device. Its failure is that of something before.
-    return Buffer(static_cast<float*>(memory), length,
-                  [](float* data) { static_cast<void>(cudaFree(data)); });
+    return std::make_unique<CudaMark>(index_, compute_);
   }
 
   void Axpy(float a, std::span<const float> x, std::span<float> y) override {
@@ -104,29 +87,31 @@ class CudaDevice final : public Device {
     Select();
     kernels::Scale(compute_, a, x);
   }
-  // Either side may be the host's memory: state comes from and goes into files.
-  void Copy(std::span<const float> from, std::span<float> to) override {
-    TACTUS_CHECK(from.size() == to.size());
-    if (from.empty()) return;
-    Select();
-    Require(cudaMemcpyAsync(to.data(), from.data(), from.size_bytes(), cudaMemcpyDefault, compute_),
-            "cudaMemcpyAsync");
-  }
   void Fill(float value, std::span<float> x) override {
     Select();
     kernels::Fill(compute_, value, x);
   }
-
-  // Waits for the device: the result is the host's.
-  double SquaredNorm(std::span<const float> x) override {
+  void WeightedSum(std::span<const Weighted> parts, std::span<float> out) override {
     Select();
-    const std::span<double> sum = results_.Get<double>(1);
-    kernels::SquaredNorm(compute_, x,
-                         {.sums = sum, .partials = partials_.Get<double>(ChunksIn(x.size()))});
-    Wait();
-    return sum[0];
+    kernels::WeightedSum(compute_, parts, out);
+  }
+  void Copy(std::span<const float> from, std::span<float> to) override { CopyAll(from, to); }
+  void Copy(std::span<const double> from, std::span<double> to) override { CopyAll(from, to); }
+  void Clear(std::span<double> sums) override {
+    if (sums.empty()) return;
+    Select();
+    Require(cudaMemsetAsync(sums.data(), 0, sums.size_bytes(), compute_), "cudaMemsetAsync");
+  }
+  void AddSquaredNorm(std::span<const float> x, std::span<double> sum) override {
+    Select();
+    kernels::AddSquaredNorm(compute_, x,
+                            {.sums = sum, .partials = partials_.Get<double>(ChunksIn(x.size()))});
   }
 
+  void Gate(const StepGate& step, std::span<const double> norm2, std::span<double> gate) override {
+    Select();
+    kernels::Gate(compute_, step, norm2, gate);
+  }
   void Sgd(const SgdStep& step, std::span<const float> gradients, std::span<float> parameters,
            std::span<float> momentum_buffer) override {
     Select();
@@ -153,7 +138,16 @@ class CudaDevice final : public Device {
                    .partials = partials_.Get<double>(chunks.chunks.size() * kSums)});
   }
 
-  // Waits for the device: the sums are the host's.
+  void ParameterDelta(std::span<const float> now, std::span<const float> start,
+                      std::span<float> delta) override {
+    Select();
+    kernels::ParameterDelta(compute_, now, start, delta);
+  }
+  void BlockMomentum(const BlockMomentumStep& step, const BlockMomentumBuffers& buffers) override {
+    Select();
+    kernels::BlockMomentum(compute_, step, buffers);
+  }
+
   void AdasumPartials(const AdasumPair& pair, std::span<const SegmentPart> parts,
                       std::span<double> sums) override {
     constexpr std::size_t kSums = kAdasumSumsPerSegment;
@@ -161,15 +155,10 @@ class CudaDevice final : public Device {
     Select();
     RequireWithin(parts, pair.a.size());
     const kernels::SegmentChunks chunks = tables_.Get(compute_, parts, sums.size() / kSums);
-    const std::span<double> results = results_.Get<double>(sums.size());
-    std::fill(results.begin(), results.end(), 0.0);
     kernels::AdasumPartials(
         compute_, pair, chunks,
-        {.sums = results, .partials = partials_.Get<double>(chunks.chunks.size() * kSums)});
-    Wait();
-    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += results[i];
+        {.sums = sums, .partials = partials_.Get<double>(chunks.chunks.size() * kSums)});
   }
-
   void AdasumCombine(const AdasumPair& pair, std::span<const SegmentPart> parts,
                      std::span<const double> sums, std::span<float> out) override {
     if (parts.empty()) return;
@@ -177,7 +166,29 @@ class CudaDevice final : public Device {
     RequireWithin(parts, pair.a.size());
     const kernels::SegmentChunks chunks =
         tables_.Get(compute_, parts, sums.size() / kAdasumSumsPerSegment);
-    kernels::AdasumCombine(compute_, pair, chunks, staging_.Upload(compute_, sums), out);
+    kernels::AdasumCombine(compute_, pair, chunks, sums, out);
+  }
+  void AddRows(std::span<const double> lower, std::span<const double> higher,
+               std::span<double> out) override {
+    Select();
+    kernels::AddRows(compute_, lower, higher, out);
+  }
+  void Widen(std::span<const float> from, std::span<double> to) override {
+    Select();
+    kernels::Widen(compute_, from, to);
+  }
+  void Narrow(std::span<const double> from, std::span<float> to) override {
+    Select();
+    kernels::Narrow(compute_, from, to);
+  }
+  void CountNonFinite(std::span<const double> values, std::span<double> count) override {
+    Select();
+    kernels::CountNonFinite(compute_, values, count);
+  }
+  void WriteLanes(std::span<const LaneValue> values, std::span<const double> norm2,
+                  std::span<float> tail) override {
+    Select();
+    kernels::WriteLanes(compute_, values, norm2, tail);
   }
 
   void Synchronize() override {
@@ -185,7 +196,44 @@ class CudaDevice final : public Device {
     Require(cudaStreamSynchronize(compute_), "cudaStreamSynchronize");
   }
 
+ protected:
+  HostMemory TakeHostMemory(std::size_t bytes) override {
+    Select();
+    void* memory = nullptr;
+    Require(cudaMallocHost(&memory, bytes), "cudaMallocHost");
+    std::memset(memory, 0, bytes);
+    return {.data = memory, .free = [](void* data) { static_cast<void>(cudaFreeHost(data)); }};
+  }
+
  private:
+  template <class T>
+  Array<T> AllocateArray(std::size_t length) {
+    if (length == 0) return {};
+    Select();
+    void* memory = nullptr;
+    const cudaError_t error = length <= kBytesMax / sizeof(T)
+                                  ? cudaMalloc(&memory, length * sizeof(T))
+                                  : cudaErrorMemoryAllocation;
+    if (error != cudaSuccess) {
+      std::fprintf(stderr, "cuda: %s: %zu numbers of %zu bytes cannot be had: %s\n", Name().c_str(),
+                   length, sizeof(T), cudaGetErrorString(error));
+      std::abort();
+    }
+    Require(cudaMemsetAsync(memory, 0, length * sizeof(T), compute_), "cudaMemsetAsync");
+    // The free waits for the device. Its failure is that of something before.
+    return {static_cast<T*>(memory), length, [](void* data) { static_cast<void>(cudaFree(data)); }};
+  }
+
+  // Either side may be the host's memory: state comes from and goes into files.
+  template <class T>
+  void CopyAll(std::span<const T> from, std::span<T> to) {
+    TACTUS_CHECK(from.size() == to.size());
+    if (from.empty()) return;
+    Select();
+    Require(cudaMemcpyAsync(to.data(), from.data(), from.size_bytes(), cudaMemcpyDefault, compute_),
+            "cudaMemcpyAsync");
+  }
+
   static void RequireWithin(std::span<const SegmentPart> parts, std::size_t length) {
     for (const SegmentPart& part : parts) {
       TACTUS_CHECK(part.offset <= length && part.length <= length - part.offset);
@@ -200,20 +248,11 @@ class CudaDevice final : public Device {
   // Of the calling thread, which need not be the last call's.
   void Select() { Require(cudaSetDevice(index_), "cudaSetDevice"); }
 
-  // Returns when what is queued is done and `results_` can be read.
-  void Wait() {
-    done_.Record(compute_);
-    done_.Wait();
-  }
-
   const int index_;
   const Stream compute_;
-  CudaEvent done_{};
-  CudaBlock results_{CudaBlock::Kind::kPinned};  // written by the device itself
-  CudaBlock sums_{CudaBlock::Kind::kDevice};
-  CudaBlock partials_{CudaBlock::Kind::kDevice};
+  CudaBlock sums_{};
+  CudaBlock partials_{};
   CudaTables tables_{};
-  Staging staging_{};
 };
 
 OpenedDevice Refuse(int index, const std::string& why) {

@@ -26,28 +26,21 @@ void Upload(Stream stream, const std::vector<T>& from, std::span<T> to) {
 
 }  // namespace
 
-CudaBlock::~CudaBlock() { Free(); }
-
-void* CudaBlock::Reserve(std::size_t bytes) {
-  if (bytes <= bytes_) return memory_;
-  Free();
-  const std::size_t grown = bytes + bytes / 2;  // so that a sequence of sizes needs few allocations
-  if (kind_ == Kind::kDevice) {
-    Require(cudaMalloc(&memory_, grown), "cudaMalloc");
-  } else {
-    Require(cudaMallocHost(&memory_, grown), "cudaMallocHost");
-  }
-  bytes_ = grown;
-  return memory_;
+// A failure is that of something before: the memory goes with the process then.
+CudaBlock::~CudaBlock() {
+  for (void* const memory : memory_) static_cast<void>(cudaFree(memory));
 }
 
-// Both calls wait for the device. A failure is that of something before: the memory goes with the
-// process then.
-void CudaBlock::Free() {
-  if (memory_ == nullptr) return;
-  static_cast<void>(kind_ == Kind::kDevice ? cudaFree(memory_) : cudaFreeHost(memory_));
-  memory_ = nullptr;
-  bytes_ = 0;
+void* CudaBlock::Reserve(std::size_t bytes) {
+  if (bytes > bytes_) {
+    // So that a sequence of sizes needs few allocations, and all of them together little more than
+    // the last.
+    bytes_ = 2 * bytes;
+    void* grown = nullptr;
+    Require(cudaMalloc(&grown, bytes_), "cudaMalloc");
+    memory_.push_back(grown);
+  }
+  return memory_.empty() ? nullptr : memory_.back();
 }
 
 CudaEvent::CudaEvent() {

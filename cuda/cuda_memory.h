@@ -1,5 +1,5 @@
-// Memory of a CUDA device and of the host beside it, for CudaDevice's own needs: what operations
-// leave behind between launches, and staging.
+// Memory of a CUDA device for CudaDevice's own needs: what operations leave behind between
+// launches.
 
 #pragma once
 
@@ -17,22 +17,19 @@ struct CUevent_st;
 
 namespace tactus::cuda {
 
-// Bytes that grow when more are asked for and are freed at the end. The device is the calling
-// thread's current one. Stops the process when the memory cannot be had.
+// Bytes that grow when more are asked for. The device is the calling thread's current one. Stops
+// the process when the memory cannot be had.
+//
+// What is outgrown is freed at the end: to free waits for all that the device does, collectives
+// included, and these wait for other members, of whom one may be doing the same.
 class CudaBlock {
  public:
-  enum class Kind {
-    kDevice,
-    kPinned,  // of the host; the device reads and writes it as well
-  };
-
-  explicit CudaBlock(Kind kind) : kind_(kind) {}
+  CudaBlock() = default;
   CudaBlock(const CudaBlock&) = delete;
   CudaBlock& operator=(const CudaBlock&) = delete;
   ~CudaBlock();
 
-  // `length` elements, valid until more are asked for. What was there is lost then; whoever still
-  // uses it on the device is waited for.
+  // `length` elements, for what is queued before more are asked for. What was there is lost then.
   template <class T>
   std::span<T> Get(std::size_t length) {
     return {static_cast<T*>(Reserve(length * sizeof(T))), length};
@@ -40,11 +37,9 @@ class CudaBlock {
 
  private:
   void* Reserve(std::size_t bytes);
-  void Free();
 
-  const Kind kind_;
-  void* memory_ = nullptr;
-  std::size_t bytes_ = 0;
+  std::vector<void*> memory_{};  // the last one is in use
+  std::size_t bytes_ = 0;        // of that one
 };
 
 // A point in a stream that the host can wait for.
@@ -80,8 +75,8 @@ class CudaTables {
     std::size_t segments = 0;
     std::uint64_t last_use = 0;
     std::size_t chunks = 0;
-    CudaBlock chunk_block{CudaBlock::Kind::kDevice};
-    CudaBlock first_block{CudaBlock::Kind::kDevice};
+    CudaBlock chunk_block{};
+    CudaBlock first_block{};
 
     kernels::SegmentChunks View();
   };

@@ -12,33 +12,58 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "cuda/ops/adam.h"
 #include "cuda/ops/adasum.h"
+#include "cuda/ops/block_momentum.h"
+#include "cuda/ops/combination.h"
 #include "cuda/ops/lamb.h"
+#include "cuda/ops/lanes.h"
 #include "cuda/ops/segments.h"
 #include "cuda/ops/sgd.h"
+#include "cuda/ops/step_gate.h"
+#include "cuda/ops/stream.h"
 
 namespace tactus::cuda {
 
-// Memory of a device: aligned to 64 bytes and zero at first. Move-only owner.
-class Buffer {
+// Numbers in memory that a device or the host gave: aligned to 64 bytes and zero at first.
+// Move-only owner.
+template <class T>
+class Array {
  public:
-  using Free = void (*)(float* data);
-  Buffer() = default;
-  Buffer(float* data, std::size_t length, Free free) : data_(data, free), length_(length) {}
+  using Free = void (*)(void* data);
+  Array() = default;
+  Array(T* data, std::size_t length, Free free) : data_(data, free), length_(length) {}
 
-  std::span<float> span() { return {data_.get(), length_}; }
-  std::span<const float> span() const { return {data_.get(), length_}; }
+  std::span<T> span() { return {data_.get(), length_}; }
+  std::span<const T> span() const { return {data_.get(), length_}; }
   std::size_t size() const { return length_; }
 
  private:
-  std::unique_ptr<float[], Free> data_{nullptr, [](float*) {}};
+  std::unique_ptr<T[], Free> data_{nullptr, [](void*) {}};
   std::size_t length_ = 0;
 };
 
+using Buffer = Array<float>;
+// Sums that operations leave behind and others read: they stay where the buffers are, so that
+// nobody has to wait for them.
+using Sums = Array<double>;
+
+// A point in a device's work that the host can wait for. Used by the device's thread.
+class Mark {
+ public:
+  virtual ~Mark() = default;
+
+  // Marks all that is queued so far; a mark can be set again.
+  virtual void Record() = 0;
+  // Returns when what was marked last is done; at once if nothing was.
+  virtual void Wait() = 0;
+};
+
 // One device, used by one thread at a time. Operations run in the order of their calls; contracts
-// and tolerances are those of cuda/ops/.
+// and tolerances are those of cuda/ops/. Buffers and sums are the device's memory; where the host's
+// is meant, or may be, it says so.
 class Device {
  public:
   virtual ~Device() = default;
@@ -46,18 +71,36 @@ class Device {
   // As in a job file and in messages: "cpu:0", "cuda:1".
   virtual std::string Name() const = 0;
 
+  // On which operations are queued: what others queue there runs in the order of the calls. Null:
+  // the host's device, whose operations are done when they return.
+  virtual Stream stream() const = 0;
+
   // `length` zeros. Stops the process when the memory cannot be had: without it is no training.
   virtual Buffer Allocate(std::size_t length) = 0;
+  virtual Sums AllocateSums(std::size_t length) = 0;
+  // Zeros in memory of the host that the device copies from and to by itself (pinned memory): a
+  // copy from there is under way when Copy returns, so it is left alone until a Mark says so.
+  template <class T>
+  Array<T> AllocateOnHost(std::size_t length);
+
+  virtual std::unique_ptr<Mark> MakeMark() = 0;
 
   virtual void Axpy(float a, std::span<const float> x, std::span<float> y) = 0;
   virtual void Scale(float a, std::span<float> x) = 0;
+  virtual void Fill(float value, std::span<float> x) = 0;
+  virtual void WeightedSum(std::span<const Weighted> parts, std::span<float> out) = 0;
   // to <- from; equally long, not overlapping. Either may be the host's memory: a source there may
   // change once the call has returned, unless it is pinned; a target is complete after
   // Synchronize().
   virtual void Copy(std::span<const float> from, std::span<float> to) = 0;
-  virtual void Fill(float value, std::span<float> x) = 0;
-  // Waits for all that is queued, as the result is the host's.
-  virtual double SquaredNorm(std::span<const float> x) = 0;
+  virtual void Copy(std::span<const double> from, std::span<double> to) = 0;
+  // sums <- 0
+  virtual void Clear(std::span<double> sums) = 0;
+  // sum[0] grows by the squared norm of x.
+  virtual void AddSquaredNorm(std::span<const float> x, std::span<double> sum) = 0;
+
+  virtual void Gate(const StepGate& step, std::span<const double> norm2,
+                    std::span<double> gate) = 0;
   virtual void Sgd(const SgdStep& step, std::span<const float> gradients,
                    std::span<float> parameters, std::span<float> momentum_buffer) = 0;
   virtual void Adam(const AdamStep& step, std::span<const float> gradients,
@@ -65,16 +108,44 @@ class Device {
                     std::span<float> second_moment) = 0;
   virtual void Lamb(const LambStep& step, const SegmentTable& segments,
                     const LambBuffers& buffers) = 0;
-  // `parts` and `sums` are the host's memory; `sums` is complete when the call returns, which waits
-  // for all that is queued.
+
+  virtual void ParameterDelta(std::span<const float> now, std::span<const float> start,
+                              std::span<float> delta) = 0;
+  virtual void BlockMomentum(const BlockMomentumStep& step,
+                             const BlockMomentumBuffers& buffers) = 0;
+
+  // `parts` and `values` are the host's memory, here and below.
   virtual void AdasumPartials(const AdasumPair& pair, std::span<const SegmentPart> parts,
                               std::span<double> sums) = 0;
   virtual void AdasumCombine(const AdasumPair& pair, std::span<const SegmentPart> parts,
                              std::span<const double> sums, std::span<float> out) = 0;
+  virtual void AddRows(std::span<const double> lower, std::span<const double> higher,
+                       std::span<double> out) = 0;
+  virtual void Widen(std::span<const float> from, std::span<double> to) = 0;
+  virtual void Narrow(std::span<const double> from, std::span<float> to) = 0;
+  virtual void CountNonFinite(std::span<const double> values, std::span<double> count) = 0;
+  virtual void WriteLanes(std::span<const LaneValue> values, std::span<const double> norm2,
+                          std::span<float> tail) = 0;
 
   // Returns when every operation queued so far is done.
   virtual void Synchronize() = 0;
+
+ protected:
+  // Memory for AllocateOnHost; `free` is what frees it.
+  struct HostMemory {
+    void* data = nullptr;
+    void (*free)(void* data) = nullptr;
+  };
+  virtual HostMemory TakeHostMemory(std::size_t bytes) = 0;
 };
+
+template <class T>
+Array<T> Device::AllocateOnHost(std::size_t length) {
+  static_assert(std::is_trivial_v<T>);
+  if (length == 0) return {};
+  const HostMemory memory = TakeHostMemory(length * sizeof(T));
+  return {static_cast<T*>(memory.data), length, memory.free};
+}
 
 // A device, or the reason why there is none.
 struct OpenedDevice {

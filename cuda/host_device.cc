@@ -9,14 +9,38 @@
 
 #include "base/check.h"
 #include "cuda/device.h"
+#include "cuda/ops/rows.h"
 #include "cuda/ops/vector.h"
 
 namespace tactus::cuda {
 namespace {
 
 constexpr std::size_t kAlignmentBytes = 64;
-constexpr std::size_t kLengthMax =
-    (std::numeric_limits<std::size_t>::max() - kAlignmentBytes) / sizeof(float);
+constexpr std::size_t kBytesMax = std::numeric_limits<std::size_t>::max() - kAlignmentBytes;
+
+void* TakeZeros(std::size_t bytes) {
+  TACTUS_CHECK(bytes <= kBytesMax);
+  const std::size_t whole = (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
+  void* const memory = std::aligned_alloc(kAlignmentBytes, whole);
+  TACTUS_CHECK(memory != nullptr);
+  std::memset(memory, 0, whole);
+  return memory;
+}
+
+template <class T>
+Array<T> AllocateArray(std::size_t length) {
+  if (length == 0) return {};
+  TACTUS_CHECK(length <= kBytesMax / sizeof(T));
+  return {static_cast<T*>(TakeZeros(length * sizeof(T))), length,
+          [](void* data) { std::free(data); }};
+}
+
+// All is done when it is recorded.
+class HostMark final : public Mark {
+ public:
+  void Record() override {}
+  void Wait() override {}
+};
 
 class HostDevice final : public Device {
  public:
@@ -24,24 +48,27 @@ class HostDevice final : public Device {
 
   std::string Name() const override { return name_; }
 
-  Buffer Allocate(std::size_t length) override {
-    if (length == 0) return Buffer();
-    TACTUS_CHECK(length <= kLengthMax);
-    const std::size_t bytes =
-        (length * sizeof(float) + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
-    void* const memory = std::aligned_alloc(kAlignmentBytes, bytes);
-    TACTUS_CHECK(memory != nullptr);
-    std::memset(memory, 0, bytes);
-    return Buffer(static_cast<float*>(memory), length, [](float* data) { std::free(data); });
-  }
+  Stream stream() const override { return nullptr; }
+
+  Buffer Allocate(std::size_t length) override { return AllocateArray<float>(length); }
+  Sums AllocateSums(std::size_t length) override { return AllocateArray<double>(length); }
+  std::unique_ptr<Mark> MakeMark() override { return std::make_unique<HostMark>(); }
 
   void Axpy(float a, std::span<const float> x, std::span<float> y) override { host::Axpy(a, x, y); }
   void Scale(float a, std::span<float> x) override { host::Scale(a, x); }
-  void Copy(std::span<const float> from, std::span<float> to) override {
-    std::copy(from.begin(), from.end(), to.begin());
-  }
   void Fill(float value, std::span<float> x) override { host::Fill(value, x); }
-  double SquaredNorm(std::span<const float> x) override { return host::SquaredNorm(x); }
+  void WeightedSum(std::span<const Weighted> parts, std::span<float> out) override {
+    host::WeightedSum(parts, out);
+  }
+  void Copy(std::span<const float> from, std::span<float> to) override { CopyAll(from, to); }
+  void Copy(std::span<const double> from, std::span<double> to) override { CopyAll(from, to); }
+  void Clear(std::span<double> sums) override { std::ranges::fill(sums, 0); }
+  void AddSquaredNorm(std::span<const float> x, std::span<double> sum) override {
+    sum.front() += host::SquaredNorm(x);
+  }
+  void Gate(const StepGate& step, std::span<const double> norm2, std::span<double> gate) override {
+    host::Gate(step, norm2, gate);
+  }
   void Sgd(const SgdStep& step, std::span<const float> gradients, std::span<float> parameters,
            std::span<float> momentum_buffer) override {
     host::Sgd(step, gradients, parameters, momentum_buffer);
@@ -54,6 +81,13 @@ class HostDevice final : public Device {
             const LambBuffers& buffers) override {
     host::Lamb(step, segments, buffers);
   }
+  void ParameterDelta(std::span<const float> now, std::span<const float> start,
+                      std::span<float> delta) override {
+    host::ParameterDelta(now, start, delta);
+  }
+  void BlockMomentum(const BlockMomentumStep& step, const BlockMomentumBuffers& buffers) override {
+    host::BlockMomentum(step, buffers);
+  }
   void AdasumPartials(const AdasumPair& pair, std::span<const SegmentPart> parts,
                       std::span<double> sums) override {
     host::AdasumPartials(pair, parts, sums);
@@ -62,9 +96,35 @@ class HostDevice final : public Device {
                      std::span<const double> sums, std::span<float> out) override {
     host::AdasumCombine(pair, parts, sums, out);
   }
+  void AddRows(std::span<const double> lower, std::span<const double> higher,
+               std::span<double> out) override {
+    host::AddRows(lower, higher, out);
+  }
+  void Widen(std::span<const float> from, std::span<double> to) override { host::Widen(from, to); }
+  void Narrow(std::span<const double> from, std::span<float> to) override {
+    host::Narrow(from, to);
+  }
+  void CountNonFinite(std::span<const double> values, std::span<double> count) override {
+    host::CountNonFinite(values, count);
+  }
+  void WriteLanes(std::span<const LaneValue> values, std::span<const double> norm2,
+                  std::span<float> tail) override {
+    host::WriteLanes(values, norm2, tail);
+  }
   void Synchronize() override {}
 
+ protected:
+  HostMemory TakeHostMemory(std::size_t bytes) override {
+    return {.data = TakeZeros(bytes), .free = [](void* data) { std::free(data); }};
+  }
+
  private:
+  template <class T>
+  static void CopyAll(std::span<const T> from, std::span<T> to) {
+    TACTUS_CHECK(from.size() == to.size());
+    std::ranges::copy(from, to.begin());
+  }
+
   const std::string name_;
 };
 

@@ -2,22 +2,15 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <functional>
 
-#include "agent/collective/rank_sum.h"
 #include "base/check.h"
 
 namespace tactus::collective {
 namespace {
 
-// Places in the tail of a row.
-constexpr std::size_t kNonfinite = 0;
-constexpr std::size_t kNorm2 = 1;
-constexpr std::size_t kLanes = 2;
-
 // The ranks of each node in rising order, nodes in the order of their lowest ranks; every rank a
-// node of its own unless the nodes have the same number of members, more than one.
+// node of its own unless the nodes have the same number of members, which one sum can take.
 std::vector<std::vector<int>> PlacesOf(int size, const std::vector<std::uint32_t>& nodes) {
   TACTUS_CHECK(nodes.empty() || nodes.size() == static_cast<std::size_t>(size));
   std::vector<std::vector<int>> places;
@@ -34,7 +27,8 @@ std::vector<std::vector<int>> PlacesOf(int size, const std::vector<std::uint32_t
   const auto equal = [&](const std::vector<int>& node) {
     return node.size() == places.front().size();
   };
-  if (!places.empty() && std::ranges::all_of(places, equal)) return places;
+  const bool alike = !places.empty() && std::ranges::all_of(places, equal);
+  if (alike && places.front().size() <= cuda::kCombinedMax) return places;
   places.clear();
   for (int rank = 0; rank < size; ++rank) places.push_back({rank});
   return places;
@@ -47,9 +41,15 @@ cuda::FlatRange OtherPart(cuda::FlatRange range, cuda::FlatRange part) {
           .length = range.length - part.length};
 }
 
-// Adds the row of a higher rank to that of a lower one, element by element.
-void AddRows(std::span<const double> lower, std::span<const double> higher, std::span<double> out) {
-  std::ranges::transform(lower, higher, out.begin(), std::plus<>());
+// out <- the mean of the buffers, in their order. `out` may be one of them.
+void Average(cuda::Device& device, std::vector<std::span<const float>> buffers,
+             std::span<float> out) {
+  const double share = 1.0 / static_cast<double>(buffers.size());
+  std::vector<cuda::Weighted> parts;
+  for (const std::span<const float> buffer : buffers) {
+    parts.push_back({.weight = share, .buffer = buffer});
+  }
+  device.WeightedSum(parts, out);
 }
 
 }  // namespace
@@ -61,7 +61,8 @@ AdasumReduction::AdasumReduction(Transport& transport, cuda::Device& device,
       device_(device),
       segments_(segments),
       sums_(segments.size() * cuda::kAdasumSumsPerSegment),
-      places_(PlacesOf(transport.size(), nodes)) {
+      places_(PlacesOf(transport.size(), nodes)),
+      results_(device.AllocateOnHost<double>(kLanes)) {
   for (std::size_t node = 0; node < places_.size(); ++node) {
     const auto place = std::ranges::find(places_[node], transport.rank());
     if (place == places_[node].end()) continue;
@@ -122,10 +123,8 @@ void AdasumReduction::Advance() {
 }
 
 void AdasumReduction::TakeResults() {
-  norm2_sum_ = tail()[kNorm2];
-  nonfinite_ = tail()[kNonfinite] > 0 || !std::isfinite(norm2_sum_);
-  std::ranges::transform(tail().subspan(kLanes), lanes_.begin(),
-                         [](double sum) { return static_cast<float>(sum); });
+  device_.Copy(tail().first(kLanes), results_.span());
+  device_.Narrow(tail().subspan(kLanes), lanes_);
 }
 
 std::uint64_t AdasumReduction::bytes() const { return buffer_.size_bytes() + lanes_.size_bytes(); }
@@ -148,11 +147,16 @@ std::vector<std::size_t> AdasumReduction::Neighbours() const {
 // Steps keep spans of this memory.
 void AdasumReduction::MakeRoom() {
   const std::size_t shard = ShardOf(local_).length;
-  inbox_.resize(std::max((shard + 1) / 2, shard * (node_size() - 1)));
-  row_.assign(sums_ + kLanes + lanes_.size(), 0);
-  row_inbox_.resize(row_.size() * node_size());
-  tail()[kNorm2] = device_.SquaredNorm(buffer_);
-  std::ranges::copy(lanes_, tail().subspan(kLanes).begin());
+  const std::size_t inbox = std::max((shard + 1) / 2, shard * (node_size() - 1));
+  if (inbox_.size() < inbox) inbox_ = device_.Allocate(inbox);
+  const std::size_t row = sums_ + kLanes + lanes_.size();
+  if (row_.size() != row) {
+    row_ = device_.AllocateSums(row);
+    row_inbox_ = device_.AllocateSums(row * node_size());
+  }
+  device_.Clear(row_.span());
+  device_.AddSquaredNorm(buffer_, InTail(kNorm2));
+  device_.Widen(lanes_, tail().subspan(kLanes));
 }
 
 template <typename Number>
@@ -165,18 +169,17 @@ void AdasumReduction::PlanExchange(int peer, std::span<Number> outgoing,
 
 void AdasumReduction::PlanNodeMean() {
   const std::span<float> shard = At(ShardOf(local_));
-  std::vector<const float*> sources(node_size(), shard.data());
-  std::span<float> inbox = inbox_;
+  std::vector<std::span<const float>> sources(node_size(), shard);
+  std::span<float> inbox = inbox_.span();
   for (const std::size_t neighbour : Neighbours()) {
-    sources[neighbour] = inbox.data();
+    sources[neighbour] = inbox.first(shard.size());
     PlanExchange(places_[node_][neighbour], At(ShardOf(neighbour)), inbox.first(shard.size()));
     inbox = inbox.subspan(shard.size());
   }
   PlanAct([this, shard, sources = std::move(sources)] {
-    SumInRankOrder(sources, shard);
-    device_.Scale(1.0f / static_cast<float>(node_size()), shard);
-    tail()[kNorm2] = device_.SquaredNorm(shard);  // it is the mean that goes up the tree
-    device_.Synchronize();
+    Average(device_, sources, shard);
+    device_.Clear(InTail(kNorm2));  // it is the mean that goes up the tree
+    device_.AddSquaredNorm(shard, InTail(kNorm2));
   });
 }
 
@@ -214,14 +217,13 @@ cuda::FlatRange AdasumReduction::PlanLevel(cuda::FlatRange slice, const Level& l
   const cuda::FlatRange front{.offset = slice.offset, .length = slice.length / 2};
   const cuda::FlatRange kept = lower ? front : OtherPart(slice, front);
   const std::span<float> own = At(kept);
-  const std::span<float> received = std::span(inbox_).first(kept.length);
+  const std::span<float> received = inbox_.span().first(kept.length);
   const cuda::AdasumPair pair{.a = lower ? own : received, .b = lower ? received : own};
   PlanExchange(PeerOn(level.partner), At(OtherPart(slice, kept)), received);
   PlanAct([this, kept, pair] { SetPartials(kept, pair); });
-  PlanSum(level.tail ? std::span(row_) : sums(), level.sum_with);
+  PlanSum(level.tail ? row_.span() : sums(), level.sum_with);
   PlanAct([this, kept, pair] {
     device_.AdasumCombine(pair, cuda::PartsOf(kept, segments_), sums(), At(kept));
-    device_.Synchronize();
   });
   return kept;
 }
@@ -234,7 +236,7 @@ void AdasumReduction::PlanFold(cuda::FlatRange slice, std::size_t partner) {
   if (node_ > partner) return PlanExchange(peer, At(kept), std::span<float>());
   PlanExchange(peer, std::span<float>(), At(OtherPart(slice, kept)));
   // All members of the node have the same tail now; it counts once.
-  if (local_ > 0) PlanAct([this] { std::ranges::fill(tail(), 0); });
+  if (local_ > 0) PlanAct([this] { device_.Clear(tail()); });
 }
 
 void AdasumReduction::PlanUnfold(cuda::FlatRange slice, std::size_t partner) {
@@ -256,27 +258,26 @@ void AdasumReduction::PlanSum(std::span<double> row, const std::vector<std::size
   }
   if (node_size() > 1) {
     PlanAct([this, row] {
-      std::ranges::copy(row, RowInbox(local_, row.size()).begin());
-      std::ranges::copy(RowInbox(0, row.size()), row.begin());
+      device_.Copy(row, RowInbox(local_, row.size()));
+      device_.Copy(RowInbox(0, row.size()), row);
       for (std::size_t local = 1; local < node_size(); ++local) {
-        AddRows(row, RowInbox(local, row.size()), row);
+        device_.AddRows(row, RowInbox(local, row.size()), row);
       }
     });
   }
   for (const std::size_t node : sum_with) {
     const std::span<double> received = RowInbox(0, row.size());
     PlanExchange(PeerOn(node), row, received);
-    PlanAct([row, received, lower = node_ < node] {
-      AddRows(lower ? row : received, lower ? received : row, row);
+    PlanAct([this, row, received, lower = node_ < node] {
+      device_.AddRows(lower ? row : received, lower ? received : row, row);
     });
   }
 }
 
 void AdasumReduction::SetPartials(cuda::FlatRange slice, const cuda::AdasumPair& pair) {
-  std::ranges::fill(sums(), 0);
+  device_.Clear(sums());
   device_.AdasumPartials(pair, cuda::PartsOf(slice, segments_), sums());
-  const auto nonfinite = [](double sum) { return !std::isfinite(sum); };
-  tail()[kNonfinite] += static_cast<double>(std::ranges::count_if(sums(), nonfinite));
+  device_.CountNonFinite(sums(), InTail(kNonfinite));
 }
 
 }  // namespace tactus::collective

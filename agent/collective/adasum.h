@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -27,8 +28,8 @@ namespace tactus::collective {
 // that the member's own thread must ask now and then; Wait does the rest. One thread.
 //
 // n nodes of m members each, both in rank order, a node's place that of its lowest rank; Q is the
-// largest power of two <= n. Without nodes, or with nodes of unequal size, every member is a node
-// of its own and m = 1.
+// largest power of two <= n. Without nodes, or with nodes of unequal size or of more than
+// cuda::kCombinedMax members, every member is a node of its own and m = 1.
 //
 //   within a node   the mean: member l sums shard l of the m vectors and divides by m
 //   n > Q           node i < n - Q first takes in node Q + i: Adasum(x_i, x_(Q+i))
@@ -57,8 +58,9 @@ class AdasumReduction {
   //         segments must be zero. After: the Adasum of all, the same bits on every member.
   // lanes   a few numbers. After: their sums over all members, added in float64.
   //
-  // Both have the same length on all members and must live until the reduction is over. After a
-  // failure they hold anything.
+  // Both are the device's memory, have the same length on all members and must live until the
+  // reduction is over; what comes after it may still be queued on the device then. After a failure
+  // they hold anything.
   void Start(std::span<float> buffer, std::span<float> lanes);
 
   // Where it stands, without waiting; goes on where an exchange is done. Requires: Start.
@@ -67,23 +69,28 @@ class AdasumReduction {
   // Waits for the end and closes the reduction. Requires: one is open.
   Completion Wait();
 
-  // Of the last reduction that did not fail: the sum of the squared norms of the vectors that went
-  // up the tree, i.e. the nodes' means, the same bits on all. [element^2]
-  double norm2_sum() const { return norm2_sum_; }
+  // Of the last reduction that did not fail, once the device has been waited for since its end: the
+  // sum of the squared norms of the vectors that went up the tree, i.e. the nodes' means, the same
+  // bits on all. [element^2]
+  double norm2_sum() const { return results_.span()[kNorm2]; }
 
   // How many vectors go up the tree: nodes.
   std::size_t parts() const { return nodes(); }
 
   // Whether a vector that was put in, or one that came about on the way up the tree, was not
-  // finite: known to all members alike. The result itself may overflow without; all members have
-  // the same.
-  bool nonfinite() const { return nonfinite_; }
+  // finite: known to all members alike, when norm2_sum is. The result itself may overflow without;
+  // all members have the same.
+  bool nonfinite() const { return results_.span()[kNonfinite] > 0 || !std::isfinite(norm2_sum()); }
 
   // Bytes reduced by the last reduction: vector and lanes, whatever the transport moves for them.
   std::uint64_t bytes() const;
 
  private:
   static constexpr int kNobody = -1;
+  // Places in the tail of a row.
+  static constexpr std::size_t kNonfinite = 0;
+  static constexpr std::size_t kNorm2 = 1;
+  static constexpr std::size_t kLanes = 2;
 
   // An exchange with a peer, or without one something that this member does by itself.
   struct Step {
@@ -130,10 +137,11 @@ class AdasumReduction {
   cuda::FlatRange ShardOf(std::size_t local) const;
 
   std::span<float> At(cuda::FlatRange slice) { return buffer_.subspan(slice.offset, slice.length); }
-  std::span<double> sums() { return std::span(row_).first(sums_); }
-  std::span<double> tail() { return std::span(row_).subspan(sums_); }
+  std::span<double> sums() { return row_.span().first(sums_); }
+  std::span<double> tail() { return row_.span().subspan(sums_); }
+  std::span<double> InTail(std::size_t place) { return tail().subspan(place, 1); }
   std::span<double> RowInbox(std::size_t local, std::size_t length) {
-    return std::span(row_inbox_).subspan(local * row_.size(), length);
+    return row_inbox_.span().subspan(local * row_.size(), length);
   }
 
   // Constant after construction.
@@ -148,17 +156,16 @@ class AdasumReduction {
   // The open reduction.
   std::span<float> buffer_;
   std::span<float> lanes_;
-  std::vector<float> inbox_;       // half a slice, or the node's other parts of this shard
-  std::vector<double> row_;        // sums of the level; then non-finite sums, norm2_sum, lanes
-  std::vector<double> row_inbox_;  // [node_size] rows
+  cuda::Buffer inbox_;    // half a slice, or the node's other parts of this shard
+  cuda::Sums row_;        // sums of the level; then non-finite sums, norm2_sum, lanes
+  cuda::Sums row_inbox_;  // [node_size] rows
   std::vector<Step> steps_;
   std::size_t next_ = 0;                 // step
   std::unique_ptr<Collective> running_;  // null: none is open, or it is over
   bool open_ = false;
   Completion completion_;  // once it is over
 
-  double norm2_sum_ = 0;
-  bool nonfinite_ = false;
+  cuda::Array<double> results_;  // [kLanes] the tail's first numbers, in the host's memory
 };
 
 }  // namespace tactus::collective

@@ -16,15 +16,20 @@ Combination::Combination(collective::Transport& transport, cuda::Device& device,
       lanes_(options.lanes),
       average_(transport, collective::MakeBuckets(segments, length_ + lanes_, options.bucket_bytes),
                [this](std::span<float> stretch) { BeforeReduce(stretch); }),
-      adasum_(transport, device, segments, std::move(options.nodes)) {}
+      adasum_(transport, device, segments, std::move(options.nodes)),
+      norms_(device.AllocateSums(2)),
+      norms_on_host_(device.AllocateOnHost<double>(2)),
+      lanes_on_host_(device.AllocateOnHost<float>(options.lanes)) {}
 
-void Combination::Begin(Aggregation aggregation, std::span<float> buffer, WriteLanes write_lanes) {
+void Combination::Begin(Aggregation aggregation, std::span<float> buffer, GiveLanes give_lanes,
+                        std::span<const double> poison) {
   TACTUS_CHECK(!open_ && buffer.size() == length_ + lanes_);
   open_ = true;
   aggregation_ = aggregation;
   buffer_ = buffer;
-  write_lanes_ = std::move(write_lanes);
-  own_norm2_ = 0;
+  give_lanes_ = std::move(give_lanes);
+  device_.Clear(norms_.span());
+  if (!poison.empty()) device_.Copy(poison, own_norm2());
   if (aggregation_ == Aggregation::kAverage) average_.Begin(buffer);
 }
 
@@ -37,15 +42,19 @@ void Combination::SegmentReady(std::size_t segment) {
 void Combination::BeforeReduce(std::span<float> stretch) {
   const std::size_t offset = static_cast<std::size_t>(stretch.data() - buffer_.data());
   const std::size_t end = std::min(offset + stretch.size(), length_);
-  if (end > offset) own_norm2_ += device_.SquaredNorm(stretch.first(end - offset));
-  if (offset + stretch.size() == buffer_.size()) write_lanes_(own_norm2_, buffer_.last(lanes_));
+  if (end > offset) device_.AddSquaredNorm(stretch.first(end - offset), own_norm2());
+  if (offset + stretch.size() == buffer_.size()) WriteLanes();
+}
+
+void Combination::WriteLanes() {
+  device_.WriteLanes(give_lanes_(), own_norm2(), buffer_.last(lanes_));
 }
 
 void Combination::Finish() {
   TACTUS_CHECK(open_);
   if (aggregation_ == Aggregation::kAverage) return average_.FinishTail();
-  own_norm2_ = device_.SquaredNorm(buffer_.first(length_));
-  write_lanes_(own_norm2_, buffer_.last(lanes_));
+  device_.AddSquaredNorm(buffer_.first(length_), own_norm2());
+  WriteLanes();
   adasum_.Start(buffer_.first(length_), buffer_.last(lanes_));
 }
 
@@ -57,10 +66,19 @@ collective::Progress Combination::Poll() {
 collective::Completion Combination::Wait() {
   TACTUS_CHECK(open_);
   open_ = false;
-  if (aggregation_ == Aggregation::kAverage) return average_.Wait();
-  collective::Completion completion = adasum_.Wait();
-  norm2_sum_ = adasum_.norm2_sum();
-  return completion;
+  return aggregation_ == Aggregation::kAverage ? average_.Wait() : adasum_.Wait();
+}
+
+Combined Combination::Read() {
+  TACTUS_CHECK(!open_ && !buffer_.empty());
+  device_.AddSquaredNorm(buffer_.first(length_), norm2());
+  device_.Copy(norms_.span(), norms_on_host_.span());
+  device_.Copy(buffer_.last(lanes_), lanes_on_host_.span());
+  device_.Synchronize();
+  return {.lanes = ReadLanes(lanes_on_host_.span()),
+          .norm2 = norms_on_host_.span()[1],
+          .own_norm2 = norms_on_host_.span()[0],
+          .parts_norm2 = aggregation_ == Aggregation::kAdasum ? adasum_.norm2_sum() : 0};
 }
 
 std::uint64_t Combination::bytes() const {

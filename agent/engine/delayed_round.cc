@@ -78,7 +78,7 @@ void RoundEngine::ApplyPending() {
   const Completion completion = combined_ ? *std::exchange(combined_, {}) : combination_.Wait();
   Round round = *std::exchange(pending_, {});
   if (completion.progress == Progress::kFailed) return LoseGroup(completion.reason);
-  Apply(round, delayed_.span(), completion);
+  Apply(round, delayed_.span().first(length_), completion);
 }
 
 // The pending round must be applied before another may open: rounds or samples are used up.

@@ -47,7 +47,12 @@ std::string ReasonAgainstLength(const char* what, std::size_t length, std::size_
          std::to_string(wanted);
 }
 
-std::vector<float> CopyOf(std::span<const float> values) { return {values.begin(), values.end()}; }
+// Complete once the device was waited for.
+std::vector<float> CopyOf(cuda::Device& device, std::span<const float> values) {
+  std::vector<float> copy(values.size());
+  device.Copy(values, copy);
+  return copy;
+}
 
 }  // namespace
 
@@ -76,7 +81,6 @@ std::string ReasonAgainst(const EngineState& state, const StateFit& fit) {
 
 EngineState RoundEngine::State() {
   TACTUS_CHECK(outcome_ == Outcome::kSuspended || outcome_ == Outcome::kFinished);
-  device_.Synchronize();
   EngineState state{.rounds = rounds_,
                     .samples_global = samples_global_,
                     .steps = steps_,
@@ -85,10 +89,11 @@ EngineState RoundEngine::State() {
                     .learning_rate = learning_rate_.state(),
                     .ledger = ledger_.State(),
                     .losses = {losses_.rounds().begin(), losses_.rounds().end()},
-                    .block_momentum = CopyOf(local_steps_.Momentum())};
+                    .block_momentum = CopyOf(device_, local_steps_.Momentum())};
   for (const std::span<float> buffer : optimizer_.State()) {
-    state.optimizer.push_back(CopyOf(buffer));
+    state.optimizer.push_back(CopyOf(device_, buffer));
   }
+  device_.Synchronize();
   return state;
 }
 

@@ -17,11 +17,27 @@ constexpr std::array kScalars = {
 
 std::size_t LaneCount(std::size_t members) { return kScalars.size() + members; }
 
-void WriteLanes(const Lanes& own, std::size_t rank, std::span<float> tail) {
-  TACTUS_CHECK(rank + kScalars.size() < tail.size());
-  std::size_t at = 0;
-  for (const auto scalar : kScalars) tail[at++] = static_cast<float>(own.*scalar);
-  tail[at + rank] = static_cast<float>(own.samples);
+std::vector<cuda::LaneValue> LaneValuesOf(const OwnLanes& own, std::size_t rank) {
+  static_assert(kScalars.size() + 1 <= cuda::kWrittenLanesMax);
+  Lanes spoilt = own.lanes;
+  spoilt.loss_sum = 0;
+  spoilt.samples_gradient_norm2 = 0;
+  spoilt.nonfinite = 1;
+  Lanes sound = own.finite ? own.lanes : spoilt;
+  if (own.finite) sound.nonfinite = 0;
+  std::vector<cuda::LaneValue> values;
+  for (const auto scalar : kScalars) {
+    values.push_back({.lane = values.size(),
+                      .if_finite = static_cast<float>(sound.*scalar),
+                      .if_not_finite = static_cast<float>(spoilt.*scalar)});
+    if (scalar != &Lanes::samples_gradient_norm2) continue;
+    values.back().norm_factor = own.finite ? own.norm_factor : 0;
+    values.back().norm_divisor = own.norm_divisor;
+  }
+  const auto samples = static_cast<float>(own.lanes.samples);
+  values.push_back(
+      {.lane = kScalars.size() + rank, .if_finite = samples, .if_not_finite = samples});
+  return values;
 }
 
 Lanes ReadLanes(std::span<const float> tail) {

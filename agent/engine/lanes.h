@@ -10,6 +10,8 @@
 #include <span>
 #include <vector>
 
+#include "cuda/ops/lanes.h"
+
 namespace tactus::engine {
 
 // What one member puts in, or what all of them together gave.
@@ -32,10 +34,19 @@ struct Lanes {
 // Lanes of a group of `members`. [elements]
 std::size_t LaneCount(std::size_t members);
 
-// Writes the lanes of the member `rank`; among the members' samples, own.samples stands in its
-// place, and own.member_samples is not looked at. tail [LaneCount(members)], all zero; rank <
-// members.
-void WriteLanes(const Lanes& own, std::size_t rank, std::span<float> tail);
+// What a member puts in, which depends on its vector's squared norm, and that only the device
+// knows.
+struct OwnLanes {
+  Lanes lanes{};            // where the norm is finite
+  bool finite = true;       // false: something else of the member's is not
+  double norm_factor = 0;   // samples_gradient_norm2 is the squared norm times this, where it is
+  double norm_divisor = 1;  //   finite, over this
+};
+
+// The lanes of the member `rank` for the device to write; among the members' samples, own samples
+// stand in its place. Not looked at: lanes.member_samples, lanes.samples_gradient_norm2 and
+// lanes.nonfinite. Where something is not finite, the lanes say so and bring no loss and no norm.
+std::vector<cuda::LaneValue> LaneValuesOf(const OwnLanes& own, std::size_t rank);
 
 // Reads the summed lanes; member_samples refers to the tail. tail [LaneCount(members)].
 Lanes ReadLanes(std::span<const float> tail);

@@ -12,13 +12,6 @@ namespace tactus::engine {
 // Block momentum of AdaComm jobs that do not say another. Source: memory, unverified, [adacomm].
 inline constexpr double kAdacommBlockMomentum = 0.3;
 
-// How a combined delta is applied.
-struct BlockStep {
-  double scale = 1;          // turns the buffer into the combined delta
-  double learning_rate = 0;  // eta of the window, >= 0
-  double momentum = 0;       // beta, in [0, 1); 0: plain averaging
-};
-
 // The group's parameters x at a window's start, and what becomes of them at its end:
 //
 //   delta_i = x_i - x                                what member i puts in
@@ -48,7 +41,8 @@ class LocalSteps {
   void TakeDelta(std::span<const float> parameters, std::span<float> delta);
 
   // parameters <- the group's after the window.
-  void Apply(std::span<const float> delta, const BlockStep& step, std::span<float> parameters);
+  void Apply(std::span<const float> delta, const cuda::BlockMomentumStep& step,
+             std::span<float> parameters);
 
   // parameters <- x, as if the window had not been.
   void Restore(std::span<float> parameters);

@@ -1,6 +1,13 @@
 #include "agent/engine/optimizer.h"
 
 namespace tactus::engine {
+namespace {
+
+const double* GateOf(const StepScale& scale) {
+  return scale.gate.empty() ? nullptr : scale.gate.data();
+}
+
+}  // namespace
 
 std::size_t StateBuffers(const OptimizerOptions& options) {
   const auto* sgd = std::get_if<SgdOptions>(&options);
@@ -56,7 +63,8 @@ void Optimizer::StepSgd(const SgdOptions& sgd, std::span<const float> gradients,
                .momentum = static_cast<float>(sgd.momentum),
                .weight_decay = static_cast<float>(sgd.weight_decay),
                .gradient_scale = static_cast<float>(scale.gradient),
-               .nesterov = sgd.nesterov},
+               .nesterov = sgd.nesterov,
+               .gate = GateOf(scale)},
               gradients, parameters, momentum_.span());
 }
 
@@ -69,7 +77,8 @@ void Optimizer::StepAdam(const AdamOptions& adam, std::span<const float> gradien
                 .weight_decay = adam.weight_decay,
                 .decoupled = adam.decoupled,
                 .gradient_scale = static_cast<float>(scale.gradient),
-                .step = steps_},
+                .step = steps_,
+                .gate = GateOf(scale)},
                gradients, parameters, momentum_.span(), second_.span());
 }
 
@@ -83,7 +92,8 @@ void Optimizer::StepLamb(const LambOptions& lamb, std::span<const float> gradien
                 .ratio_min = lamb.ratio_min,
                 .ratio_max = lamb.ratio_max,
                 .gradient_scale = static_cast<float>(scale.gradient),
-                .step = steps_},
+                .step = steps_,
+                .gate = GateOf(scale)},
                segments_,
                {.gradients = gradients,
                 .parameters = parameters,

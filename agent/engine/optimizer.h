@@ -51,6 +51,9 @@ std::size_t StateBuffers(const OptimizerOptions& options);
 struct StepScale {
   double gradient = 1;       // turns the sum in the gradient buffer into a (clipped) mean
   double learning_rate = 0;  // of this step, >= 0: the options' is only where the schedule starts
+  // Where it is given, it decides whether the step is taken, and by what the gradient is
+  // multiplied.
+  std::span<const double> gate{};  // [cuda::kGateLength], or empty
 };
 
 // Holds the state (momentum, moments, step count), which is equal on all members as long as all
@@ -61,7 +64,8 @@ class Optimizer {
   Optimizer(const OptimizerOptions& options, cuda::Device& device,
             const cuda::SegmentTable& segments);
 
-  // One step with the gradient `scale.gradient * gradients` and the rate `scale.learning_rate`.
+  // One step with the gradient `scale.gradient * gradients` and the rate `scale.learning_rate`. It
+  // counts even where its gate is shut.
   void Step(std::span<const float> gradients, StepScale scale, std::span<float> parameters);
 
   // Forgets SGD's momentum, as between two windows of local steps. Adam and LAMB keep both moments

@@ -69,6 +69,9 @@ RoundEngine::RoundEngine(const EngineOptions& options, cuda::Device& device,
                     .lanes = LaneCount(static_cast<std::size_t>(transport.size())),
                     .nodes = options_.nodes}),
       local_steps_(device),
+      gate_(device.AllocateSums(cuda::kGateLength)),
+      step_norm2_(device.AllocateSums(1)),
+      gate_on_host_(device.AllocateOnHost<double>(cuda::kGateLength)),
       ledger_(options.train_samples, options.seed, options.stop.epochs),
       plan_(std::move(plan)) {
   TACTUS_CHECK(options_.micro_batch >= 1);
@@ -147,6 +150,7 @@ void RoundEngine::OpenRound() {
     const double step = std::accumulate(sizes.begin(), sizes.end(), 0.0);
     running_.rate = learning_rate_.Next(running_.rule, step);
     local_steps_.Begin(buffers_.parameters);
+    device_.Clear(gate_.span());
   }
   if (delayed) SetDelayedShares();
   block_ = ledger_.Reserve(delayed ? Edges::kCrossed : Edges::kKept);
@@ -202,42 +206,37 @@ void RoundEngine::EndStep() {
 
 void RoundEngine::LocalStep() {
   const std::span<float> gradients = buffers_.gradients.first(length_);
-  const double samples = static_cast<double>(step_given_);
-  const double norm2 = device_.SquaredNorm(gradients) / (samples * samples);
-  if (std::isfinite(norm2) && std::isfinite(running_.loss_sum)) {
-    running_.step_norm2 += norm2;
-    optimizer_.Step(
-        gradients, {.gradient = GradientScale(samples, norm2), .learning_rate = running_.rate.rate},
-        buffers_.parameters);
-  } else {
-    running_.finite = false;
-  }
+  device_.Clear(step_norm2_.span());
+  device_.AddSquaredNorm(gradients, step_norm2_.span());
+  device_.Gate({.samples = static_cast<double>(step_given_),
+                .clip_norm = options_.clip_norm.value_or(0),
+                .open = std::isfinite(running_.loss_sum)},
+               step_norm2_.span(), gate_.span());
+  optimizer_.Step(gradients, {.learning_rate = running_.rate.rate, .gate = gate_.span()},
+                  buffers_.parameters);
   device_.Fill(0, gradients);
 }
 
+// A window with a step that was not taken is of no use: its gate poisons what is combined.
 void RoundEngine::BeginCombination(std::span<float> buffer) {
-  combination_.Begin(running_.aggregation, buffer, [this](double own_norm2, std::span<float> tail) {
-    WriteOwnLanes(own_norm2, tail);
-  });
+  const bool local = running_.kind == Kind::kDelta;
+  combination_.Begin(
+      running_.aggregation, buffer, [this] { return GiveLanes(); },
+      local ? gate_.span().subspan(cuda::kGatePoison, 1) : std::span<double>());
 }
 
 // Of the running round. The combined vector is n g_i for an average and g_i for Adasum, n the
-// samples and g_i the mean gradient or the delta.
-void RoundEngine::WriteOwnLanes(double own_norm2, std::span<float> tail) {
-  running_.own_norm2 = own_norm2;
-  Lanes lanes;
+// samples and g_i the mean gradient or the delta; samples_gradient_norm2 is n ||g_i||^2 for both.
+std::vector<cuda::LaneValue> RoundEngine::GiveLanes() {
+  OwnLanes own{.finite = std::isfinite(running_.loss_sum)};
+  Lanes& lanes = own.lanes;
   lanes.samples = static_cast<double>(running_.samples);
   lanes.members = 1;
-  if (running_.finite && std::isfinite(own_norm2) && std::isfinite(running_.loss_sum)) {
-    lanes.loss_sum = running_.loss_sum;
-    if (running_.samples > 0) {
-      lanes.samples_gradient_norm2 = running_.aggregation == Aggregation::kAverage
-                                         ? own_norm2 / lanes.samples
-                                         : own_norm2 * lanes.samples;
-    }
-  } else {
-    running_.finite = false;
-    lanes.nonfinite = 1;
+  lanes.loss_sum = running_.loss_sum;
+  if (running_.samples > 0) {
+    const bool average = running_.aggregation == Aggregation::kAverage;
+    (average ? own.norm_divisor : own.norm_factor) = lanes.samples;
+    if (average) own.norm_factor = 1;
   }
   lanes.plan_votes = plans_waiting_.empty() ? 0 : 1;
   const bool to_finish = stop_requested_ && stop_requested_ != StopKind::kSuspend;
@@ -248,7 +247,7 @@ void RoundEngine::WriteOwnLanes(double own_norm2, std::span<float> tail) {
   lanes.stop_votes = stop_requested_ ? 1 : 0;
   lanes.discard_votes = stop_requested_ == StopKind::kDiscard ? 1 : 0;
   lanes.suspend_votes = stop_requested_ == StopKind::kSuspend ? 1 : 0;
-  WriteLanes(lanes, rank(), tail);
+  return LaneValuesOf(own, rank());
 }
 
 // One member's clock decides for all: rank 0's.
@@ -274,7 +273,7 @@ void RoundEngine::CloseRound() {
   running_.blocked = completion.at - running_.finished;
   running_.length = completion.at - edge_;
   edge_ = completion.at;
-  Apply(running_, buffers_.gradients, completion);
+  Apply(running_, buffers_.gradients.first(length_), completion);
   device_.Fill(0, buffers_.gradients);
   // Who goes on later starts with equal states.
   const bool keeps = voted_to_stop_ && outcome_ != Outcome::kDiscarded;

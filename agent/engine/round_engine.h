@@ -193,10 +193,7 @@ class RoundEngine {
     policies::LearningRate::Rate rate{};  // of local steps
     std::uint64_t samples = 0;
     double loss_sum = 0;
-    bool finite = true;  // all local gradients
     std::uint32_t steps = 0;
-    double step_norm2 = 0;  // of local mean gradients, summed over the steps
-    double own_norm2 = 0;   // of the vector that was combined
     Duration compute{};
     Duration blocked{};
     Duration length{};    // from the former round's edge to its own
@@ -216,7 +213,7 @@ class RoundEngine {
   void EndStep();
   void LocalStep();
   void BeginCombination(std::span<float> buffer);
-  void WriteOwnLanes(double own_norm2, std::span<float> tail);
+  std::vector<cuda::LaneValue> GiveLanes();
   void CloseRound();
   bool AlignOptimizers();
   void LoseGroup(const std::string& reason);
@@ -233,13 +230,14 @@ class RoundEngine {
   void Drain();
 
   // round_update.cc: from what was combined to parameters, report and plan
-  void Apply(Round& round, std::span<float> combined, const collective::Completion& completion);
+  void Apply(Round& round, std::span<const float> vector, const collective::Completion& completion);
   policies::LearningRate::Rate RateFor(const Round& round, const Lanes& lanes) const;
-  void Update(const Round& round, std::span<const float> vector, const Lanes& lanes, double norm2);
+  void Update(const Round& round, std::span<const float> vector, const Combined& combined);
   double GradientScale(double divisor, double norm2) const;
   void Count(const Lanes& lanes);
-  void Report(const Round& round, const Lanes& lanes, double norm2, Duration transfer);
-  double OrthogonalityOf(const Round& round, const Lanes& lanes, double norm2) const;
+  void Report(const Round& round, const Combined& combined, Duration transfer);
+  double LocalNorm2(const Round& round, const Combined& combined) const;
+  double OrthogonalityOf(const Round& round, const Combined& combined) const;
   void Settle(const Lanes& lanes);
   std::uint32_t members() const { return static_cast<std::uint32_t>(transport_.size()); }
   std::size_t rank() const { return static_cast<std::size_t>(transport_.rank()); }
@@ -254,6 +252,9 @@ class RoundEngine {
   cuda::Buffer delayed_;  // gradients and lanes of the pending round; outlives the combination
   Combination combination_;
   LocalSteps local_steps_;
+  cuda::Sums gate_;                   // of the local steps of the running window
+  cuda::Sums step_norm2_;             // of the gradient of one of them
+  cuda::Array<double> gate_on_host_;  // as it was when the window was combined
   SampleLedger ledger_;
   policies::Plan plan_;
   double node_weight_ = 1;  // of this member in its node's mean; 1: it is alone, or all are equal

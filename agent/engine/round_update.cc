@@ -20,25 +20,28 @@ bool IsDelayed(const policies::Plan& plan) {
 
 }  // namespace
 
-// combined: the vector and its lanes, equal on all members; so all come to the same conclusions.
-void RoundEngine::Apply(Round& round, std::span<float> combined,
+// vector: the combined one. What is decided here is decided from numbers that are equal on all
+// members; so all come to the same conclusions. The one place where the host waits for the device.
+void RoundEngine::Apply(Round& round, std::span<const float> vector,
                         const collective::Completion& completion) {
-  const std::span<const float> vector = combined.first(length_);
-  const Lanes lanes = ReadLanes(combined.subspan(length_));
+  if (round.kind == Kind::kDelta) device_.Copy(gate_.span(), gate_on_host_.span());
+  Combined combined = combination_.Read();
+  const Lanes& lanes = combined.lanes;
   round.spread = SpreadOf(lanes);
   const double divisor = round.aggregation == Aggregation::kAverage ? lanes.samples : 1;
-  const double norm2 = lanes.samples > 0 ? device_.SquaredNorm(vector) / (divisor * divisor) : 0;
-  const bool skip = lanes.nonfinite > 0 || !std::isfinite(norm2);
+  combined.norm2 = lanes.samples > 0 ? combined.norm2 / (divisor * divisor) : 0;
+  const bool skip = lanes.nonfinite > 0 || !std::isfinite(combined.norm2);
   nonfinite_rounds_ = skip ? nonfinite_rounds_ + 1 : 0;
   if (round.kind != Kind::kDelta && lanes.samples > 0) round.rate = RateFor(round, lanes);
   if (!skip && lanes.samples > 0) {
-    Update(round, vector, lanes, norm2);
+    Update(round, vector, combined);
   } else if (round.kind == Kind::kDelta) {
     local_steps_.Restore(buffers_.parameters);
     optimizer_.ResetMomentum();
     optimizers_differ_ = true;  // a reset leaves Adam's moments as each member has them
   }
-  Report(round, lanes, skip ? 0 : norm2, completion.finished - round.combining);
+  if (skip) combined.norm2 = 0;
+  Report(round, combined, completion.finished - round.combining);
   Count(lanes);
   Settle(lanes);
 }
@@ -51,8 +54,9 @@ policies::LearningRate::Rate RoundEngine::RateFor(const Round& round, const Lane
                              lanes.samples);
 }
 
-void RoundEngine::Update(const Round& round, std::span<const float> vector, const Lanes& lanes,
-                         double norm2) {
+void RoundEngine::Update(const Round& round, std::span<const float> vector,
+                         const Combined& combined) {
+  const Lanes& lanes = combined.lanes;
   const double divisor = round.aggregation == Aggregation::kAverage ? lanes.samples : 1;
   policies::UpdateFacts facts{.samples = lanes.samples};
   if (round.kind == Kind::kDelta) {
@@ -67,14 +71,15 @@ void RoundEngine::Update(const Round& round, std::span<const float> vector, cons
     optimizers_differ_ = true;
     steps_ += round.updates;
   } else {
-    optimizer_.Step(vector,
-                    {.gradient = GradientScale(divisor, norm2), .learning_rate = round.rate.rate},
-                    buffers_.parameters);
+    optimizer_.Step(
+        vector,
+        {.gradient = GradientScale(divisor, combined.norm2), .learning_rate = round.rate.rate},
+        buffers_.parameters);
     ++steps_;
     if (round.aggregation == Aggregation::kAverage) {
       facts.contributors = round.spread.contributors;
       facts.samples_gradient_norm2 = lanes.samples_gradient_norm2;
-      facts.gradient_norm2 = norm2;
+      facts.gradient_norm2 = combined.norm2;
     }
   }
   learning_rate_.Applied(round.rule, facts);
@@ -106,38 +111,43 @@ void RoundEngine::Count(const Lanes& lanes) {
   }
 }
 
-void RoundEngine::Report(const Round& round, const Lanes& lanes, double norm2, Duration transfer) {
+// Of this member's mean gradient, or of those of its local steps on average; 0 where it has none.
+double RoundEngine::LocalNorm2(const Round& round, const Combined& combined) const {
+  const double own = static_cast<double>(round.samples);
+  if (!std::isfinite(combined.own_norm2) || !std::isfinite(round.loss_sum) || own == 0) return 0;
+  if (round.kind == Kind::kDelta) {
+    return gate_on_host_.span()[cuda::kGateNorm2Sum] / round.steps;
+  }
+  return combined.own_norm2 / (round.aggregation == Aggregation::kAverage ? own * own : 1);
+}
+
+void RoundEngine::Report(const Round& round, const Combined& combined, Duration transfer) {
+  const Lanes& lanes = combined.lanes;
   samples_ += round.samples;
   const auto samples_global = static_cast<std::uint64_t>(lanes.samples);
   samples_global_ += samples_global;
-  const double own = static_cast<double>(round.samples);
-  double norm2_local = 0;
-  if (round.finite && own > 0) {
-    const double divisor = round.aggregation == Aggregation::kAverage ? own * own : 1;
-    norm2_local =
-        round.kind == Kind::kDelta ? round.step_norm2 / round.steps : round.own_norm2 / divisor;
-  }
+  const bool finite = std::isfinite(combined.own_norm2) && std::isfinite(round.loss_sum);
   while (reports_.size() >= kReportsMax) reports_.Pop();  // of a caller who takes none
   [[maybe_unused]] const bool pushed = reports_.Push(
       policies::Report{.round = round.number,
                        .plan_version = round.plan_version,
                        .rank = static_cast<std::uint32_t>(rank()),
                        .samples = round.samples,
-                       .loss_sum = round.finite ? round.loss_sum : 0,
+                       .loss_sum = finite ? round.loss_sum : 0,
                        .steps = round.steps,
                        .compute_seconds = ToSeconds(round.compute),
                        .blocked_seconds = ToSeconds(round.blocked),
                        .transfer_seconds = ToSeconds(std::max(Duration{}, transfer)),
                        .round_seconds = ToSeconds(round.length),
                        .bytes_sent = combination_.bytes(),
-                       .gradient_norm2_local = norm2_local,
-                       .gradient_norm2_global = norm2,
+                       .gradient_norm2_local = LocalNorm2(round, combined),
+                       .gradient_norm2_global = combined.norm2,
                        .samples_global = samples_global,
                        .loss_mean_global = samples_global > 0 ? lanes.loss_sum / lanes.samples : 0,
                        .nonfinite_members = static_cast<std::uint32_t>(lanes.nonfinite),
                        .contributors = round.spread.contributors,
                        .samples_gradient_norm2 = lanes.samples_gradient_norm2,
-                       .orthogonality = OrthogonalityOf(round, lanes, norm2),
+                       .orthogonality = OrthogonalityOf(round, combined),
                        .learning_rate = round.rate.rate,
                        .gain = round.rate.gain,
                        .progress = learning_rate_.progress(),
@@ -145,18 +155,19 @@ void RoundEngine::Report(const Round& round, const Lanes& lanes, double norm2, D
                        .epoch_consumed = ledger_.consumed() + samples_global});
 }
 
-double RoundEngine::OrthogonalityOf(const Round& round, const Lanes& lanes, double norm2) const {
+double RoundEngine::OrthogonalityOf(const Round& round, const Combined& combined) const {
+  const Lanes& lanes = combined.lanes;
   const auto [contributors, samples_squared] = round.spread;
   if (round.aggregation == Aggregation::kAdasum) {
     const auto parts = static_cast<std::uint32_t>(combination_.adasum_parts());
-    return policies::Orthogonality({.combined_norm2 = norm2,
-                                    .parts_norm2 = combination_.norm2_sum(),
+    return policies::Orthogonality({.combined_norm2 = combined.norm2,
+                                    .parts_norm2 = combined.parts_norm2,
                                     .contributors = std::min(contributors, parts)});
   }
   return policies::Orthogonality({.samples = lanes.samples,
                                   .contributors = contributors,
                                   .samples_gradient_norm2 = lanes.samples_gradient_norm2,
-                                  .gradient_norm2 = norm2},
+                                  .gradient_norm2 = combined.norm2},
                                  samples_squared);
 }
 

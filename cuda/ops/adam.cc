@@ -60,8 +60,10 @@ void Adam(const AdamStep& step, std::span<const float> gradients, std::span<floa
   TACTUS_CHECK(first_moment.size() == parameters.size());
   TACTUS_CHECK(second_moment.size() == parameters.size());
   TACTUS_CHECK(step.step >= 1);
-  AdamLoop(FactorsOf(step), {gradients.data(), parameters.data(), first_moment.data(),
-                             second_moment.data(), parameters.size()});
+  AdamFactors factors = FactorsOf(step);
+  if (!Through(step.gate, factors.gradient_scale)) return;
+  AdamLoop(factors, {gradients.data(), parameters.data(), first_moment.data(), second_moment.data(),
+                     parameters.size()});
 }
 
 }  // namespace host

@@ -15,7 +15,9 @@ struct AdamBody {
   float* parameters;
   float* first_moment;
   float* second_moment;
+  const double* gate;
 
+  __device__ bool Enter() { return Through(gate, factors.gradient_scale); }
   template <int width>
   __device__ void At(std::size_t i) const {
     const Pack<width> gradient = Load<width>(gradients + i);
@@ -43,7 +45,8 @@ void Adam(Stream stream, const AdamStep& step, const AdamBuffers& buffers) {
                       .gradients = buffers.gradients.data(),
                       .parameters = buffers.parameters.data(),
                       .first_moment = buffers.first_moment.data(),
-                      .second_moment = buffers.second_moment.data()};
+                      .second_moment = buffers.second_moment.data(),
+                      .gate = step.gate};
   const Cut cut =
       CutOf(n, {body.gradients, body.parameters, body.first_moment, body.second_moment});
   Sweep(stream, cut, body);

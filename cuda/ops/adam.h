@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "cuda/ops/step_gate.h"
 #include "cuda/ops/stream.h"
 
 namespace tactus::cuda {
@@ -21,6 +22,9 @@ struct AdamStep {
       false;  // false: Adam, decay added to the gradient; true: AdamW, p scaled by 1 - lr wd
   float gradient_scale = 1;  // turns the sum in the gradient buffer into a (clipped) mean
   std::uint64_t step = 1;    // t, counted from 1
+  // Null, or a row of StepGate in the buffers' memory: shut, the step changes nothing; open, its
+  // scale takes the place of gradient_scale.
+  const double* gate = nullptr;
 };
 
 namespace host {

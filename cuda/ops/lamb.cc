@@ -106,7 +106,8 @@ void Lamb(const LambStep& step, const SegmentTable& segments, const LambBuffers&
   TACTUS_CHECK(buffers.second_moment.size() == length);
   TACTUS_CHECK(step.step >= 1);
   TACTUS_CHECK(step.ratio_min <= step.ratio_max);
-  const LambFactors factors = FactorsOf(step);
+  LambFactors factors = FactorsOf(step);
+  if (!Through(step.gate, factors.gradient_scale)) return;
   for (const Segment& segment : segments) {
     TACTUS_CHECK(segment.offset <= length && segment.length <= length - segment.offset);
     const LambBuffers part = Part(buffers, segment.offset, segment.length);

@@ -27,7 +27,10 @@ struct MomentsBody {
   static constexpr int kSums = kLambSumsPerSegment;
   LambFactors factors;
   LambViews views;
+  const double* gate;
 
+  // Shut, it leaves partial sums that nobody looks at.
+  __device__ bool Enter() { return Through(gate, factors.gradient_scale); }
   __device__ Cut CutAt(std::size_t offset, std::size_t length) const {
     return views.CutAt(offset, length);
   }
@@ -54,7 +57,9 @@ struct MoveBody {
   LambFactors factors;
   LambViews views;
   const double* sums;
+  const double* gate;
 
+  __device__ bool Enter() { return Through(gate, factors.gradient_scale); }
   __device__ float Begin(std::size_t segment) const {
     const double* const row = sums + segment * kLambSumsPerSegment;
     return LambRate(factors, {.parameters = row[0], .direction = row[1]});
@@ -89,9 +94,11 @@ void Lamb(Stream stream, const LambStep& step, const SegmentChunks& segments,
                         .parameters = buffers.parameters.data(),
                         .first_moment = buffers.first_moment.data(),
                         .second_moment = buffers.second_moment.data()};
-  SumsOfSegments(stream, MomentsBody{.factors = factors, .views = views}, segments, into);
-  SweepSegments(stream, segments,
-                MoveBody{.factors = factors, .views = views, .sums = into.sums.data()});
+  SumsOfSegments(stream, MomentsBody{.factors = factors, .views = views, .gate = step.gate},
+                 segments, into);
+  SweepSegments(
+      stream, segments,
+      MoveBody{.factors = factors, .views = views, .sums = into.sums.data(), .gate = step.gate});
 }
 
 }  // namespace tactus::cuda::kernels

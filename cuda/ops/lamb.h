@@ -9,6 +9,7 @@
 
 #include "cuda/ops/segment_chunks.h"
 #include "cuda/ops/segments.h"
+#include "cuda/ops/step_gate.h"
 #include "cuda/ops/stream.h"
 
 namespace tactus::cuda {
@@ -24,6 +25,9 @@ struct LambStep {
   double ratio_max = std::numeric_limits<double>::infinity();  // >= ratio_min
   float gradient_scale = 1;  // turns the sum in the gradient buffer into a (clipped) mean
   std::uint64_t step = 1;    // t, counted from 1
+  // Null, or a row of StepGate in the buffers' memory: shut, the step changes nothing; open, its
+  // scale takes the place of gradient_scale.
+  const double* gate = nullptr;
 };
 
 // Flat buffers, all equally long, not overlapping, in the layout of one table of segments.

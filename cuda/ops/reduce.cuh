@@ -55,6 +55,7 @@ struct ChunkSource {
 template <class Body>
 __global__ void __launch_bounds__(kThreads)
     SumChunkKernel(Body body, ChunkSource source, double* partials) {
+  if (!Enter(body)) return;
   const SegmentChunk chunk = source.At(blockIdx.x);
   const Cut cut = body.CutAt(chunk.offset, chunk.length);
   double sums[Body::kSums] = {};
@@ -94,15 +95,15 @@ __global__ void __launch_bounds__(kThreads)
   for (int i = 0; i < count; ++i) row[i] = add ? row[i] + values[i] : values[i];
 }
 
-// into.sums[kSums] <- the body's sums over elements [0, n).
-template <class Body>
+// into.sums[kSums] <- the body's sums over elements [0, n), added to what is there if `add`.
+template <bool add = false, class Body>
 void SumOfBuffer(Stream stream, const Body& body, std::size_t n, const SumsInto& into) {
   const std::size_t chunks = ChunksIn(n);
   TACTUS_CHECK(into.sums.size() >= Body::kSums);
   TACTUS_CHECK(into.partials.size() >= chunks * Body::kSums);
   Launch(stream, {.blocks = chunks}, SumChunkKernel<Body>, body, ChunkSource{.n = n},
          into.partials.data());
-  Launch(stream, {.blocks = 1}, AddPartialsKernel<Body::kSums, false>, ChunkRows{.chunks = chunks},
+  Launch(stream, {.blocks = 1}, AddPartialsKernel<Body::kSums, add>, ChunkRows{.chunks = chunks},
          into.partials.data(), into.sums.data());
 }
 

@@ -49,8 +49,10 @@ TACTUS_VECTOR_CLONES void NesterovLoop(const SgdStep& step, const Stretch& stret
 
 }  // namespace
 
-void Sgd(const SgdStep& step, std::span<const float> gradients, std::span<float> parameters,
+void Sgd(const SgdStep& asked, std::span<const float> gradients, std::span<float> parameters,
          std::span<float> momentum_buffer) {
+  SgdStep step = asked;
+  if (!Through(step.gate, step.gradient_scale)) return;
   TACTUS_CHECK(gradients.size() == parameters.size());
   TACTUS_CHECK(!step.nesterov || step.momentum > 0);
   const Stretch stretch{gradients.data(), parameters.data(), momentum_buffer.data(),

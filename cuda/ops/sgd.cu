@@ -16,6 +16,7 @@ struct SgdBody {
   float* parameters;
   float* momentum_buffer;  // not touched when the kind is kPlain
 
+  __device__ bool Enter() { return Through(step.gate, step.gradient_scale); }
   template <int width>
   __device__ void At(std::size_t i) const {
     const Pack<width> gradient = Load<width>(gradients + i);

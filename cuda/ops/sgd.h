@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "cuda/ops/step_gate.h"
 #include "cuda/ops/stream.h"
 
 namespace tactus::cuda {
@@ -15,6 +16,9 @@ struct SgdStep {
   float weight_decay = 0;    // >= 0, coupled: added to the gradient
   float gradient_scale = 1;  // turns the sum in the gradient buffer into a (clipped) mean
   bool nesterov = false;     // requires momentum > 0
+  // Null, or a row of StepGate in the buffers' memory: shut, the step changes nothing; open, its
+  // scale takes the place of gradient_scale.
+  const double* gate = nullptr;
 };
 
 namespace host {

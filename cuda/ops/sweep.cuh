@@ -79,9 +79,17 @@ inline Cut CutOf(std::size_t n, std::initializer_list<const float*> operands) {
   return CutOf(n, first);
 }
 
+// Body::Enter(), of a body that has it: what a thread does before anything else. False: nothing.
+template <class Body>
+__device__ inline bool Enter(Body& body) {
+  if constexpr (requires { body.Enter(); }) return body.Enter();
+  return true;
+}
+
 // Body::At<width>(i) does the elements [i, i + width).
 template <class Body>
 __global__ void __launch_bounds__(kThreads) SweepKernel(Body body, Cut cut) {
+  if (!Enter(body)) return;
   const std::size_t first = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x;
   const std::size_t step = gridDim.x * std::size_t{blockDim.x};
   for (std::size_t k = first; k < cut.fours; k += step) body.template At<4>(cut.head + 4 * k);
@@ -104,6 +112,7 @@ void Sweep(Stream stream, const Cut& cut, const Body& body) {
 template <class Body>
 __global__ void __launch_bounds__(kThreads)
     SweepChunkKernel(Body body, const SegmentChunk* chunks) {
+  if (!Enter(body)) return;
   const SegmentChunk chunk = chunks[blockIdx.x];
   const auto shared = body.Begin(chunk.segment);
   const Cut cut = body.CutAt(chunk.offset, chunk.length);

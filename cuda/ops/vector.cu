@@ -109,6 +109,10 @@ void SquaredNorm(Stream stream, std::span<const float> x, const SumsInto& into) 
   SumOfBuffer(stream, SquaredNormBody{.x = x.data()}, x.size(), into);
 }
 
+void AddSquaredNorm(Stream stream, std::span<const float> x, const SumsInto& into) {
+  SumOfBuffer<true>(stream, SquaredNormBody{.x = x.data()}, x.size(), into);
+}
+
 void SquaredNormPerSegment(Stream stream, std::span<const float> buffer,
                            const SegmentChunks& segments, const SumsInto& into) {
   SumsOfSegments(stream, SquaredNormBody{.x = buffer.data()}, segments, into);

@@ -70,6 +70,8 @@ void Copy(Stream stream, std::span<const float> from, std::span<float> to);
 // a term goes through no more than 32 additions in a thread, 13 in a block and, over the blocks, n
 // / 2^21 + 13.
 void SquaredNorm(Stream stream, std::span<const float> x, const SumsInto& into);
+// The same, added to what is in into.sums[0].
+void AddSquaredNorm(Stream stream, std::span<const float> x, const SumsInto& into);
 void SquaredNormPerSegment(Stream stream, std::span<const float> buffer,
                            const SegmentChunks& segments, const SumsInto& into);
 void Dot(Stream stream, std::span<const float> x, std::span<const float> y, const SumsInto& into);

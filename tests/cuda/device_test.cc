@@ -128,7 +128,11 @@ TEST_F(HostDeviceTest, VectorOperationsAreThoseOfTheHost) {
   host::Scale(1.1f, twin_);
 
   ExpectParametersAreTheTwin();
-  EXPECT_EQ(device_->SquaredNorm(parameters_.span()), host::SquaredNorm(twin_));
+  Sums sum = device_->AllocateSums(1);
+  device_->AddSquaredNorm(parameters_.span(), sum.span());
+  EXPECT_EQ(sum.span()[0], host::SquaredNorm(twin_));
+  device_->AddSquaredNorm(parameters_.span(), sum.span());
+  EXPECT_EQ(sum.span()[0], 2 * host::SquaredNorm(twin_));
 }
 
 TEST_F(HostDeviceTest, FillSetsEveryElement) {

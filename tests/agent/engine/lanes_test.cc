@@ -1,5 +1,6 @@
 #include "agent/engine/lanes.h"
 
+#include <limits>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -7,30 +8,35 @@
 namespace tactus::engine {
 namespace {
 
+// The tail of a member of a group of `size`, as a device would write it.
+std::vector<float> Written(const OwnLanes& own, std::size_t rank, std::size_t size, double norm2) {
+  std::vector<float> tail(LaneCount(size));
+  cuda::host::WriteLanes(LaneValuesOf(own, rank), {&norm2, 1}, tail);
+  return tail;
+}
+
 TEST(LanesTest, SumsOfWrittenLanesReadAsTotals) {
-  const Lanes first{
-      .samples = 7, .loss_sum = 3.5, .samples_gradient_norm2 = 2, .members = 1, .plan_votes = 1};
-  const Lanes second{.samples = 5,
-                     .loss_sum = 1.25,
-                     .samples_gradient_norm2 = 1,
-                     .members = 1,
-                     .nonfinite = 1,
-                     .stop_votes = 1,
-                     .discard_votes = 1,
-                     .suspend_votes = 1};
-  std::vector<float> a(LaneCount(2));
-  std::vector<float> b(LaneCount(2));
-  WriteLanes(first, 0, a);
-  WriteLanes(second, 1, b);
+  const OwnLanes first{.lanes = {.samples = 7, .loss_sum = 3.5, .members = 1, .plan_votes = 1},
+                       .norm_factor = 1,
+                       .norm_divisor = 7};
+  const OwnLanes second{.lanes = {.samples = 5,
+                                  .loss_sum = 1.25,
+                                  .members = 1,
+                                  .stop_votes = 1,
+                                  .discard_votes = 1,
+                                  .suspend_votes = 1},
+                        .norm_factor = 5};
+  std::vector<float> a = Written(first, 0, 2, 14);
+  const std::vector<float> b = Written(second, 1, 2, 0.5);
   for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
 
   const Lanes sum = ReadLanes(a);
 
   EXPECT_EQ(sum.samples, 12);
   EXPECT_EQ(sum.loss_sum, 4.75);
-  EXPECT_EQ(sum.samples_gradient_norm2, 3);
+  EXPECT_EQ(sum.samples_gradient_norm2, 14.0 / 7 + 0.5 * 5);
   EXPECT_EQ(sum.members, 2);
-  EXPECT_EQ(sum.nonfinite, 1);
+  EXPECT_EQ(sum.nonfinite, 0);
   EXPECT_EQ(sum.plan_votes, 1);
   EXPECT_EQ(sum.stop_votes, 1);
   EXPECT_EQ(sum.discard_votes, 1);
@@ -38,11 +44,30 @@ TEST(LanesTest, SumsOfWrittenLanesReadAsTotals) {
   EXPECT_EQ(ToCounts(sum.member_samples), (std::vector<std::uint64_t>{7, 5}));
 }
 
+TEST(LanesTest, WhatIsNotFiniteIsSaidAndBringsNoLossAndNoNorm) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  OwnLanes own{.lanes = {.samples = 7, .loss_sum = 3.5, .members = 1, .stop_votes = 1},
+               .norm_factor = 1,
+               .norm_divisor = 7};
+  const std::vector<float> by_norm = Written(own, 0, 1, infinity);
+  own.finite = false;
+  const std::vector<float> by_host = Written(own, 0, 1, 2);
+
+  for (const std::vector<float>& tail : {by_norm, by_host}) {
+    const Lanes lanes = ReadLanes(tail);
+    EXPECT_EQ(lanes.nonfinite, 1);
+    EXPECT_EQ(lanes.loss_sum, 0);
+    EXPECT_EQ(lanes.samples_gradient_norm2, 0);
+    EXPECT_EQ(lanes.samples, 7);
+    EXPECT_EQ(lanes.stop_votes, 1);
+  }
+}
+
 TEST(LanesTest, CountsAreExactUpToTheBoundOfARound) {
-  std::vector<float> tail(LaneCount(1));
   const std::uint64_t most = std::uint64_t{1} << 24;
 
-  WriteLanes({.samples = static_cast<double>(most)}, 0, tail);
+  const std::vector<float> tail =
+      Written({.lanes = {.samples = static_cast<double>(most)}}, 0, 1, 0);
   const Lanes read = ReadLanes(tail);
 
   EXPECT_EQ(ToCounts(read.member_samples)[0], most);

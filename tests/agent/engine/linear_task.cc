@@ -43,12 +43,14 @@ double AddGradient(const Sample& sample, std::span<const float> parameters,
 // Of the member that this thread is; the moment at which it finds a collective done.
 thread_local Instant member_time;
 
+// Computes in the host's memory: on another device, parameters and gradients come and go.
 class Member {
  public:
-  Member(const GroupRun& run, collective::Transport& transport)
+  Member(const GroupRun& run, collective::Transport& transport,
+         std::unique_ptr<cuda::Device> device)
       : run_(run),
         transport_(transport),
-        device_(cuda::MakeHostDevice("cpu:0")),
+        device_(std::move(device)),
         segments_{{.name = "weight", .length = kWeights, .shape = {kWeights}},
                   {.name = "bias", .length = 1, .shape = {1}}} {
     if (run.task) segments_ = run.task->segments;
@@ -56,7 +58,7 @@ class Member {
     const std::size_t length = cuda::FlatLength(segments_);
     parameters_ = device_->Allocate(length);
     if (run.task) Start(run.task->start);
-    if (run.from) std::ranges::copy(run.from->parameters, parameters_.span().begin());
+    if (run.from) device_->Copy(run.from->parameters, parameters_.span());
     gradients_ = device_->Allocate(length + LaneCount(static_cast<std::size_t>(transport.size())));
   }
 
@@ -84,7 +86,7 @@ class Member {
       }
       if (closed) done.trace.push_back(Parameters());
     }
-    done.parameters.assign(parameters_.span().begin(), parameters_.span().end());
+    done.parameters = Read(parameters_.span());
     done.outcome = engine.outcome();
     done.reason = engine.reason();
     done.asked_to_stop = engine.asked_to_stop();
@@ -94,20 +96,28 @@ class Member {
   }
 
  private:
+  std::vector<float> Read(std::span<const float> values) {
+    std::vector<float> read(values.size());
+    device_->Copy(values, read);
+    device_->Synchronize();
+    return read;
+  }
+
   void Start(const std::vector<float>& values) {
+    std::vector<float> flat(parameters_.size());
     std::size_t at = 0;
     for (const cuda::Segment& segment : segments_) {
-      for (std::size_t i = 0; i < segment.length; ++i) {
-        parameters_.span()[segment.offset + i] = values[at++];
-      }
+      for (std::size_t i = 0; i < segment.length; ++i) flat[segment.offset + i] = values[at++];
     }
+    device_->Copy(flat, parameters_.span());
   }
 
   // Without padding.
   std::vector<float> Parameters() {
+    const std::vector<float> flat = Read(parameters_.span());
     std::vector<float> values;
     for (const cuda::Segment& segment : segments_) {
-      const auto part = parameters_.span().subspan(segment.offset, segment.length);
+      const auto part = std::span(flat).subspan(segment.offset, segment.length);
       values.insert(values.end(), part.begin(), part.end());
     }
     return values;
@@ -125,15 +135,15 @@ class Member {
 
   StepResult Compute(RoundEngine& engine, const Batch& batch) {
     StepResult result{.started = Tick()};
+    const std::vector<float> parameters = Read(parameters_.span());
+    std::vector<float> gradients = Read(gradients_.span());
     for (const std::uint64_t index : batch.indices) {
       result.loss_sum +=
-          run_.task ? run_.task->add_gradient(transport_.rank(), index, parameters_.span(),
-                                              gradients_.span())
-                    : AddGradient(At(index), parameters_.span(), segments_, gradients_.span());
+          run_.task ? run_.task->add_gradient(transport_.rank(), index, parameters, gradients)
+                    : AddGradient(At(index), parameters, segments_, gradients);
     }
-    if (run_.after_gradient) {
-      run_.after_gradient(transport_.rank(), batch.round, gradients_.span());
-    }
+    if (run_.after_gradient) run_.after_gradient(transport_.rank(), batch.round, gradients);
+    device_->Copy(gradients, gradients_.span());
     if (run_.announce_segments && batch.last_of_round) {
       engine.SegmentReady(0);
       engine.SegmentReady(1);
@@ -156,17 +166,26 @@ class Member {
 
 std::vector<MemberRun> Train(const GroupRun& run) {
   const int size = static_cast<int>(run.plan.batch_sizes.size());
-  auto group = collective::MakeInProcessGroup(size, [] { return member_time; });
-  std::vector<MemberRun> done(group.size());
+  return TrainIn({.transports = collective::MakeInProcessGroup(size, [] { return member_time; }),
+                  .open_device = [](int) { return cuda::MakeHostDevice("cpu:0"); }},
+                 run);
+}
+
+std::vector<MemberRun> TrainIn(World world, const GroupRun& run) {
+  std::vector<MemberRun> done(world.transports.size());
   std::vector<std::jthread> threads;
-  for (std::size_t rank = 0; rank < group.size(); ++rank) {
+  for (std::size_t rank = 0; rank < done.size(); ++rank) {
     threads.emplace_back([&, rank] {
-      done[rank] = Member(run, *group[rank]).Run();
-      if (done[rank].outcome == Outcome::kTraining)
-        group[rank].reset();  // it vanished: a dead peer
+      std::unique_ptr<collective::Transport>& transport = world.transports[rank];
+      done[rank] = Member(run, *transport, world.open_device(static_cast<int>(rank))).Run();
+      if (done[rank].outcome == Outcome::kTraining) transport.reset();  // it vanished: a dead peer
     });
   }
   threads.clear();
+  // All at once: who leaves may wait for the others.
+  for (std::unique_ptr<collective::Transport>& transport : world.transports) {
+    threads.emplace_back([&transport] { transport.reset(); });
+  }
   return done;
 }
 

@@ -6,12 +6,15 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "agent/collective/transport.h"
 #include "agent/engine/round_engine.h"
+#include "cuda/device.h"
 
 namespace tactus::engine {
 
@@ -63,6 +66,13 @@ struct GroupRun {
 // Trains on as many threads as the plan has members and returns what each did, by rank. Time
 // advances by one millisecond per call in each member's world.
 std::vector<MemberRun> Train(const GroupRun& run);
+
+// Where a group trains.
+struct World {
+  std::vector<std::unique_ptr<collective::Transport>> transports{};  // by rank
+  std::function<std::unique_ptr<cuda::Device>(int rank)> open_device{};
+};
+std::vector<MemberRun> TrainIn(World world, const GroupRun& run);
 
 // Dimensions of the linear task: weights and a bias, as two segments.
 inline constexpr std::size_t kWeights = 20;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,20 @@ namespace {
 
 using cuda_double::FailCall;
 using cuda_double::Reset;
+
+// Waits for the device.
+std::vector<double> Read(Device& device, std::span<const double> sums) {
+  std::vector<double> read(sums.size());
+  device.Copy(sums, read);
+  device.Synchronize();
+  return read;
+}
+
+double SquaredNorm(Device& device, std::span<const float> x) {
+  Sums sum = device.AllocateSums(1);
+  device.AddSquaredNorm(x, sum.span());
+  return Read(device, sum.span()).front();
+}
 
 std::unique_ptr<Device> Open() {
   OpenedDevice opened = OpenCudaDevice(0);
@@ -72,10 +87,13 @@ TEST(CudaDeviceLifeTest, EverythingIsFreedWithTheDeviceAndItsBuffers) {
     Buffer a = device->Allocate(1000);
     Buffer b = device->Allocate(1000);
     const SegmentPart parts[] = {{.segment = 0, .offset = 0, .length = 1000}};
-    std::vector<double> sums(3);
-    device->SquaredNorm(a.span());
-    device->AdasumPartials({.a = a.span(), .b = b.span()}, parts, sums);
-    device->AdasumCombine({.a = a.span(), .b = b.span()}, parts, sums, a.span());
+    Sums sums = device->AllocateSums(3);
+    const Array<double> on_host = device->AllocateOnHost<double>(3);
+    const std::unique_ptr<Mark> mark = device->MakeMark();
+    EXPECT_EQ(cuda_double::PinnedBytes(), 24u);
+    device->AddSquaredNorm(a.span(), sums.span().first(1));
+    device->AdasumPartials({.a = a.span(), .b = b.span()}, parts, sums.span());
+    device->AdasumCombine({.a = a.span(), .b = b.span()}, parts, sums.span(), a.span());
     EXPECT_GT(cuda_double::DeviceBytes(), 8000u);
   }
 
@@ -103,20 +121,20 @@ TEST(CudaDeviceMemoryTest, RepeatedOperationsAllocateNothing) {
   Buffer b = device->Allocate(100'000);
   const SegmentPart parts[] = {{.segment = 0, .offset = 0, .length = 60'000},
                                {.segment = 1, .offset = 60'000, .length = 100}};
+  Sums sums = device->AllocateSums(6);
   const auto round = [&] {
-    std::vector<double> sums(6);
-    device->SquaredNorm(a.span());
-    device->AdasumPartials({.a = a.span(), .b = b.span()}, parts, sums);
-    device->AdasumCombine({.a = a.span(), .b = b.span()}, parts, sums, a.span());
+    device->Clear(sums.span());
+    device->AddSquaredNorm(a.span(), sums.span().first(1));
+    device->AdasumPartials({.a = a.span(), .b = b.span()}, parts, sums.span());
+    device->AdasumCombine({.a = a.span(), .b = b.span()}, parts, sums.span(), a.span());
   };
   for (int i = 0; i < 8; ++i) round();
   const int allocations = cuda_double::Calls("cudaMalloc");
-  const int pinned = cuda_double::Calls("cudaMallocHost");
 
   for (int i = 0; i < 8; ++i) round();
 
   EXPECT_EQ(cuda_double::Calls("cudaMalloc"), allocations);
-  EXPECT_EQ(cuda_double::Calls("cudaMallocHost"), pinned);
+  EXPECT_EQ(cuda_double::Calls("cudaMallocHost"), 0);
 }
 
 TEST(CudaDeviceMemoryTest, MoreRangesThanTablesAreKeptAreStillRight) {
@@ -128,35 +146,48 @@ TEST(CudaDeviceMemoryTest, MoreRangesThanTablesAreKeptAreStillRight) {
   for (int pass = 0; pass < 2; ++pass) {
     for (std::size_t length = 1; length <= 100; ++length) {
       const SegmentPart parts[] = {{.segment = 0, .offset = length, .length = length}};
-      std::vector<double> sums(3);
-      device->AdasumPartials({.a = a.span(), .b = a.span()}, parts, sums);
-      ASSERT_EQ(sums[1], static_cast<double>(length));
+      Sums sums = device->AllocateSums(3);
+      device->AdasumPartials({.a = a.span(), .b = a.span()}, parts, sums.span());
+      ASSERT_EQ(Read(*device, sums.span())[1], static_cast<double>(length));
     }
   }
 }
 
-TEST(CudaDeviceOrderTest, CombinationsQueuedWithoutAWaitHaveTheirOwnSums) {
-  constexpr std::size_t kQueued = 12;  // more than there are places for staging
+TEST(CudaDeviceOrderTest, SumsAreReadByWhatIsQueuedBehindThemWithoutAWait) {
   Reset({});
   const std::unique_ptr<Device> device = Open();
-  Buffer ones = device->Allocate(16);
-  device->Fill(1, ones.span());
-  std::vector<Buffer> outs;
-  for (std::size_t i = 0; i < kQueued; ++i) outs.push_back(device->Allocate(16));
+  Buffer a = device->Allocate(16);
+  Buffer b = device->Allocate(16);
+  Sums sums = device->AllocateSums(3);
   const SegmentPart parts[] = {{.segment = 0, .offset = 0, .length = 16}};
-  const AdasumPair pair{.a = ones.span(), .b = ones.span()};
+  const AdasumPair pair{.a = a.span(), .b = b.span()};
 
-  for (std::size_t i = 0; i < kQueued; ++i) {
-    // alpha = 1 - d / 2, beta = 1
-    const double sums[] = {static_cast<double>(2 * i), 1, 0};
-    device->AdasumCombine(pair, parts, sums, outs[i].span());
+  for (int i = 1; i <= 3; ++i) {  // equal operands give their mean, again and again
+    device->Fill(static_cast<float>(i), a.span());
+    device->Fill(static_cast<float>(i), b.span());
+    device->Clear(sums.span());
+    device->AdasumPartials(pair, parts, sums.span());
+    device->AdasumCombine(pair, parts, sums.span(), a.span());
   }
 
-  for (std::size_t i = 0; i < kQueued; ++i) {
-    std::vector<float> out(16);
-    device->Copy(outs[i].span(), out);
-    EXPECT_EQ(out[0], 2 - static_cast<float>(i)) << i;
-  }
+  EXPECT_EQ(SquaredNorm(*device, a.span()), 16 * 9);
+}
+
+TEST(CudaDeviceOrderTest, AMarkIsReachedWhenWhatWasQueuedBeforeItIsDone) {
+  Reset({});
+  const std::unique_ptr<Device> device = Open();
+  Buffer a = device->Allocate(16);
+  Array<float> from = device->AllocateOnHost<float>(16);
+  const std::unique_ptr<Mark> mark = device->MakeMark();
+  mark->Wait();  // nothing was marked
+
+  std::ranges::fill(from.span(), 2.0f);
+  device->Copy(from.span(), a.span());
+  mark->Record();
+  mark->Wait();
+  std::ranges::fill(from.span(), 3.0f);  // the copy is through
+
+  EXPECT_EQ(SquaredNorm(*device, a.span()), 16 * 4);
 }
 
 TEST(CudaDeviceOrderTest, WhatIsOnTheDefaultStreamComesInTheOrderOfTheCalls) {
@@ -172,13 +203,14 @@ TEST(CudaDeviceOrderTest, WhatIsOnTheDefaultStreamComesInTheOrderOfTheCalls) {
   device->Scale(2, b.span());
   device->Fill(5, a.span());
 
-  EXPECT_EQ(device->SquaredNorm(b.span()), 400);
+  EXPECT_EQ(SquaredNorm(*device, b.span()), 400);
 }
 
 TEST(CudaDeviceDeathTest, OutOfMemoryStopsTheProcessWithWhatWasAskedFor) {
   Reset({.memory_bytes = 4096});
   const std::unique_ptr<Device> device = Open();
-  EXPECT_DEATH(device->Allocate(2000), "cuda: cuda:0: 2000 floats cannot be had: out of memory");
+  EXPECT_DEATH(device->Allocate(2000),
+               "cuda: cuda:0: 2000 numbers of 4 bytes cannot be had: out of memory");
   EXPECT_DEATH(device->Allocate(~std::size_t{0}), "cannot be had: out of memory");
 }
 
@@ -199,7 +231,7 @@ TEST(CudaDeviceDeathTest, ABrokenDeviceStopsTheProcessAtTheNextCallWhicheverItIs
   cuda_double::BreakDevices(cudaErrorECCUncorrectable);
 
   EXPECT_DEATH(device->Synchronize(), "cuda: .*uncorrectable ECC error");
-  EXPECT_DEATH(device->SquaredNorm(buffer.span()), "cuda: .*uncorrectable ECC error");
+  EXPECT_DEATH(device->MakeMark(), "cuda: .*uncorrectable ECC error");
   EXPECT_DEATH(device->Scale(2, buffer.span()), "cuda: .*uncorrectable ECC error");
   EXPECT_DEATH(device->Allocate(1), "cuda: .*uncorrectable ECC error");
   cuda_double::BreakDevices(cudaSuccess);
@@ -209,9 +241,11 @@ TEST(CudaDeviceDeathTest, TheHostsWaitReportsWhatFailedBeforeIt) {
   Reset({});
   const std::unique_ptr<Device> device = Open();
   Buffer buffer = device->Allocate(100);
+  const std::unique_ptr<Mark> mark = device->MakeMark();
+  mark->Record();
   FailCall("cudaEventSynchronize", 1, cudaErrorIllegalAddress);
 
-  EXPECT_DEATH(device->SquaredNorm(buffer.span()), "cuda: cudaEventSynchronize: an illegal memory");
+  EXPECT_DEATH(mark->Wait(), "cuda: cudaEventSynchronize: an illegal memory");
 }
 
 TEST(CudaDeviceDeathTest, PartsBeyondTheRangeAreRefused) {
@@ -219,10 +253,11 @@ TEST(CudaDeviceDeathTest, PartsBeyondTheRangeAreRefused) {
   const std::unique_ptr<Device> device = Open();
   Buffer a = device->Allocate(10);
   const SegmentPart parts[] = {{.segment = 0, .offset = 5, .length = 6}};
-  std::vector<double> sums(3);
+  Sums sums = device->AllocateSums(3);
   const SegmentTable segments = {{.name = "a", .offset = 0, .length = 11}};
 
-  EXPECT_DEATH(device->AdasumPartials({.a = a.span(), .b = a.span()}, parts, sums), "check failed");
+  EXPECT_DEATH(device->AdasumPartials({.a = a.span(), .b = a.span()}, parts, sums.span()),
+               "check failed");
   EXPECT_DEATH(device->Lamb({}, segments, {a.span(), a.span(), a.span(), a.span()}),
                "check failed");
 }

@@ -39,6 +39,19 @@ class CudaDeviceTest : public TwinTest {
     return read;
   }
 
+  Sums UploadedSums(const std::vector<double>& values) {
+    Sums sums = device_->AllocateSums(values.size());
+    device_->Copy(values, sums.span());
+    return sums;
+  }
+
+  std::vector<double> ReadSums(std::span<const double> sums) {
+    std::vector<double> read(sums.size());
+    device_->Copy(sums, read);
+    device_->Synchronize();
+    return read;
+  }
+
   std::unique_ptr<Device> device_;
 };
 
@@ -79,8 +92,14 @@ TEST_F(CudaDeviceTest, VectorOperationsAreThoseOfTheHost) {
 
   ExpectSameBits(Read(device_y.span()), y);
   const double expected = host::SquaredNorm(y);
-  EXPECT_NEAR(device_->SquaredNorm(device_y.span()), expected, 1e-12 * expected);
-  EXPECT_EQ(device_->SquaredNorm({}), 0);
+  Sums sums = device_->AllocateSums(2);
+  device_->AddSquaredNorm(device_y.span(), sums.span().first(1));
+  device_->AddSquaredNorm(device_y.span(), sums.span().first(1));
+  device_->AddSquaredNorm({}, sums.span().last(1));
+  EXPECT_NEAR(ReadSums(sums.span())[0], 2 * expected, 2e-12 * expected);
+  EXPECT_EQ(ReadSums(sums.span())[1], 0);
+  device_->Clear(sums.span().first(1));
+  EXPECT_EQ(ReadSums(sums.span())[0], 0);
 }
 
 TEST_F(CudaDeviceTest, CopiesBetweenBuffersAreEqual) {
@@ -187,9 +206,12 @@ TEST_F(CudaDeviceTest, AdasumIsThatOfTheHostInEveryRound) {
     const AdasumPair twin{.a = std::span(a).subspan(range.offset, range.length),
                           .b = std::span(b).subspan(range.offset, range.length)};
 
-    device_->AdasumPartials(pair, parts, sums);
+    Sums device_sums = UploadedSums(sums);
+    device_->AdasumPartials(pair, parts, device_sums.span());
     host::AdasumPartials(twin, parts, expected);
-    device_->AdasumCombine(pair, parts, expected,
+    sums = ReadSums(device_sums.span());
+    device_->Copy(expected, device_sums.span());
+    device_->AdasumCombine(pair, parts, device_sums.span(),
                            device_a.span().subspan(range.offset, range.length));
     host::AdasumCombine(twin, parts, expected, std::span(a).subspan(range.offset, range.length));
 
@@ -199,6 +221,32 @@ TEST_F(CudaDeviceTest, AdasumIsThatOfTheHostInEveryRound) {
     }
     ExpectSameBits(Read(device_a.span()), a);
   }
+}
+
+TEST_F(CudaDeviceTest, AStepBehindAGateIsThatOfTheHost) {
+  const std::vector<float> gradients = RandomValues(1, kLength);
+  std::vector<float> parameters = RandomValues(2, kLength);
+  std::vector<float> momentum(kLength);
+  std::vector<double> gate(kGateLength);
+  Buffer device_gradients = Uploaded(gradients);
+  Buffer device_parameters = Uploaded(parameters);
+  Buffer device_momentum = device_->Allocate(kLength);
+  Sums device_gate = device_->AllocateSums(kGateLength);
+  const double nan = std::nan("");
+
+  for (const double norm2 : {2.0, 1e9, nan, 3.0}) {
+    const StepGate asked{.samples = 32, .clip_norm = 5};
+    Sums device_norm2 = UploadedSums({norm2});
+    SgdStep step{.learning_rate = 0.1f, .momentum = 0.9f};
+    host::Gate(asked, {&norm2, 1}, gate);
+    step.gate = gate.data();
+    host::Sgd(step, gradients, parameters, momentum);
+    device_->Gate(asked, device_norm2.span(), device_gate.span());
+    step.gate = device_gate.span().data();
+    device_->Sgd(step, device_gradients.span(), device_parameters.span(), device_momentum.span());
+  }
+
+  ExpectSameBits(Read(device_parameters.span()), parameters);
 }
 
 }  // namespace

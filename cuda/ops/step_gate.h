@@ -1,0 +1,65 @@
+// The gate before an optimizer step: whether the step is taken, and by what its gradient is
+// multiplied, decided from the gradient's norm where that norm is.
+//
+// A local step must not be taken with a gradient that is not finite, and clipping needs the norm.
+// The host could ask for it, but would wait for the device at every step; so it says beforehand
+// what follows from the norm, the device decides, and the steps that come after look at the gate.
+
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "cuda/ops/host_device.h"
+#include "cuda/ops/stream.h"
+
+namespace tactus::cuda {
+
+// Places in a gate's row of doubles, which is zero at first.
+inline constexpr std::size_t kGateScale = 0;     // of the next step's gradient
+inline constexpr std::size_t kGateOpen = 1;      // 1: it is taken; 0: it changes nothing
+inline constexpr std::size_t kGateNorm2Sum = 2;  // of the mean gradients of all steps let through
+inline constexpr std::size_t kGatePoison = 3;    // 0; not a number once a step was not let through
+inline constexpr std::size_t kGateLength = 4;
+
+// What follows from the squared norm of a sum of gradients.
+struct StepGate {
+  double samples = 1;    // turns the sum into the mean, > 0
+  double clip_norm = 0;  // > 0: the mean's Euclidean norm is cut to it; 0: it is not
+  bool open = true;      // false: shut, whatever the norm
+};
+
+// Whether a step may be taken, and then its gradient's scale; without a gate (null) it may, and the
+// scale stays.
+TACTUS_HOST_DEVICE inline bool Through(const double* gate, float& scale) {
+  if (gate == nullptr) return true;
+  if (gate[kGateOpen] == 0) return false;
+  scale = static_cast<float>(gate[kGateScale]);
+  return true;
+}
+
+namespace host {
+
+// n = norm2 / samples^2, the squared norm of the mean.
+//
+//   n finite    open; scale <- 1 / samples, times clip_norm / sqrt(n) if sqrt(n) is above it;
+//               the sum of squared norms grows by n
+//   otherwise   shut; poison <- not a number
+//
+// norm2  one number, as SquaredNorm gives it
+// gate   [kGateLength]
+//
+// All in float64. Tolerance against a twin: none, bit-identical (division and square root are
+// correctly rounded on both sides), but for the bits of a NaN.
+void Gate(const StepGate& step, std::span<const double> norm2, std::span<double> gate);
+
+}  // namespace host
+
+namespace kernels {
+
+// The operation of the host, queued on `stream`; both spans are device memory.
+void Gate(Stream stream, const StepGate& step, std::span<const double> norm2,
+          std::span<double> gate);
+
+}  // namespace kernels
+}  // namespace tactus::cuda

@@ -1,0 +1,29 @@
+// One gate, for the host and the kernel.
+
+#pragma once
+
+#include <cmath>
+
+#include "cuda/ops/host_device.h"
+#include "cuda/ops/step_gate.h"
+
+namespace tactus::cuda {
+
+TACTUS_HOST_DEVICE inline void GateElement(const StepGate& step, double norm2, double* gate) {
+  const double mean_norm2 = norm2 / (step.samples * step.samples);
+  const double zero_if_finite = mean_norm2 - mean_norm2;
+  const bool open = step.open && zero_if_finite == 0;
+  gate[kGateOpen] = open ? 1 : 0;
+  if (!open) {
+    const double zero = 0;
+    gate[kGatePoison] = zero / zero;
+    return;
+  }
+  double scale = 1 / step.samples;
+  const double norm = std::sqrt(mean_norm2);
+  if (step.clip_norm > 0 && norm > step.clip_norm) scale *= step.clip_norm / norm;
+  gate[kGateScale] = scale;
+  gate[kGateNorm2Sum] += mean_norm2;
+}
+
+}  // namespace tactus::cuda
