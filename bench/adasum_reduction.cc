@@ -1,4 +1,4 @@
-// How long Adasum takes against a plain all-reduce: four members over Gloo on this host's loopback,
+// How long Adasum takes against a plain all-reduce: four members over TCP on this host's loopback,
 // one thread each, alternating. Prints a row for each size of the vector.
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "agent/collective/adasum.h"
-#include "agent/collective/gloo_transport.h"
+#include "agent/collective/tcp_transport.h"
 #include "base/check.h"
 #include "base/rng.h"
 #include "cuda/device.h"
@@ -89,11 +89,11 @@ class Member {
       return meeting_.endpoints;
     };
     collective::ConnectedTransport connected =
-        collective::ConnectGloo({.rank = rank,
-                                 .size = static_cast<int>(kMembers),
-                                 .address = "127.0.0.1",
-                                 .exchange = exchange,
-                                 .now = Now});
+        collective::ConnectTcp({.rank = rank,
+                                .size = static_cast<int>(kMembers),
+                                .address = "127.0.0.1",
+                                .exchange = exchange,
+                                .now = Now});
     TACTUS_CHECK(connected.transport != nullptr);
     return std::move(connected.transport);
   }

@@ -37,12 +37,6 @@ else()
   message(STATUS "libtorch: without CUDA, at ${torch_folder}")
 endif()
 
-find_path(GLOO_INCLUDE_DIR gloo/context.h REQUIRED)
-find_library(GLOO_LIBRARY gloo REQUIRED)
-add_library(tactus_gloo INTERFACE)
-target_include_directories(tactus_gloo SYSTEM INTERFACE ${GLOO_INCLUDE_DIR})
-target_link_libraries(tactus_gloo INTERFACE ${GLOO_LIBRARY})
-
 if(TACTUS_CONTROL_PLANE)
   find_package(Protobuf REQUIRED)
   find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)

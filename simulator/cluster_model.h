@@ -66,7 +66,7 @@ struct GroupLink {
   LinkModel link{};
 };
 
-// Which messages a collective is made of. kMesh is what agent/collective's Gloo transport does.
+// Which messages a collective is made of. kMesh is what agent/collective's TCP transport does.
 enum class Algorithm { kMesh, kRing, kRecursiveHalving, kTree };
 
 // Between agents and coordinator, and the coordinator's disk.

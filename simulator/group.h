@@ -34,7 +34,7 @@ struct GroupOptions {
 //
 // A member that dies, or leaves before the others' last collective, ends the group for the others a
 // moment later; one that does not come to a collective for kCollectiveTimeout, or is cut off for so
-// long, does too, as with the Gloo transport.
+// long, does too, as with the TCP transport.
 class Group {
  public:
   static constexpr Duration kCollectiveTimeout = Seconds(600);

@@ -1,4 +1,4 @@
-// The algorithms of the Gloo transport: collectives over a full mesh.
+// The algorithms of the TCP transport: collectives over a full mesh.
 //
 // Two steps however many members there are, each moving the least possible: what every member owns
 // a chunk of is first gathered at the chunk's owner, then sent by the owner to all. Where it
@@ -10,17 +10,17 @@
 #include <span>
 #include <vector>
 
-#include "agent/collective/gloo_mesh.h"
+#include "agent/collective/tcp_mesh.h"
 
 namespace tactus::collective {
 
 // Runs collectives over one mesh, one at a time. One thread.
 //
 // Every function returns false when the mesh is over; the buffer is then left in an undefined state
-// and Gloo may still hold on to it until mesh.ReleaseMemory().
+// and the mesh still holds on to it until mesh.ReleaseMemory().
 class MeshCollectives {
  public:
-  explicit MeshCollectives(GlooMesh& mesh) : mesh_(mesh) {}
+  explicit MeshCollectives(TcpMesh& mesh) : mesh_(mesh) {}
 
   // buffer <- sum over the members in rank order; see SumInRankOrder.
   //
@@ -56,7 +56,7 @@ class MeshCollectives {
   // Sums own [n] and the inboxes of all others into own.
   void SumInboxesInto(std::span<float> own);
 
-  GlooMesh& mesh_;
+  TcpMesh& mesh_;
   float nothing_ = 0;                  // what the members of a barrier sum
   std::vector<float> inboxes_;         // one after the other in rank order, without this member
   std::vector<const float*> sources_;  // of the sum under way

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/collective/gloo_transport.h"
 #include "agent/collective/nccl_timeouts.h"
+#include "agent/collective/tcp_transport.h"
 #include "agent/collective/transport.h"
 #include "base/time.h"
 #include "cuda/ops/stream.h"
@@ -34,7 +34,7 @@ struct NcclMeeting {
   // have finished it, and left in good order.
   Duration grace = Seconds(1);
 
-  // As in GlooMeeting; the endpoint is a line of text with the generation in it.
+  // As in TcpMeeting; the endpoint is a line of text with the generation in it.
   std::function<std::vector<std::string>(std::string own_endpoint)> exchange = {};
   std::function<Instant()> now = {};  // the present
   // Asked while the members meet: why to stop that, empty to go on. May be empty.

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/collective/gloo_transport.h"
+#include "agent/collective/tcp_transport.h"
 #include "agent/worker/checkpoint_file.h"
 #include "agent/worker/clock.h"
 #include "agent/worker/evaluation.h"
@@ -197,14 +197,14 @@ std::vector<std::string> Worker::ExchangeEndpoints(std::uint64_t generation, std
 absl::Status Worker::Meet(const GroupMessage& group) {
   group_ = group;
   collective::ConnectedTransport connected =
-      collective::ConnectGloo({.rank = static_cast<int>(group.rank),
-                               .size = static_cast<int>(group.size),
-                               .address = start_.address,
-                               .exchange =
-                                   [this, &group](std::string own) {
-                                     return ExchangeEndpoints(group.generation, std::move(own));
-                                   },
-                               .now = Now});
+      collective::ConnectTcp({.rank = static_cast<int>(group.rank),
+                              .size = static_cast<int>(group.size),
+                              .address = start_.address,
+                              .exchange =
+                                  [this, &group](std::string own) {
+                                    return ExchangeEndpoints(group.generation, std::move(own));
+                                  },
+                              .now = Now});
   if (left_) return absl::OkStatus();
   if (connected.transport == nullptr) {
     lost_generation_ = group.generation;

@@ -19,7 +19,6 @@ HOMES = {
     r"grpcpp/|google/protobuf/|google/rpc/|tactus/": ["coordinator", "coordinator/service", "coordinator/spec",
                                                       "coordinator/telemetry", "agent/daemon", "client", "client/api", "client/cli", "runtime"],
     r"torch/|ATen/|c10/": ["agent/model"],
-    r"gloo/": ["agent/collective"],
     r"sqlite3\.h": ["coordinator/store"],
     r"CLI/|yaml-cpp/": ["client", "client/cli", "coordinator", "agent/daemon", "runtime"],
     r"prometheus/|openssl/": ["runtime"],

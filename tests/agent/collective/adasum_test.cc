@@ -5,11 +5,11 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <utility>
-#include <map>
 #include <vector>
 
 #include "agent/collective/in_process.h"
@@ -317,11 +317,11 @@ TEST(AdasumTest, AMemberThatDiesAtAnyMomentFailsWhoIsNotDoneWithAReason) {
 }
 
 // Four members, each in its own thread.
-class AdasumOverGlooTest : public ::testing::Test {
+class AdasumOverTcpTest : public ::testing::Test {
  protected:
   static constexpr int kSize = 4;
 
-  AdasumOverGlooTest() : members_(MakeGroup({.kind = Kind::kGloo, .size = kSize})) {
+  AdasumOverTcpTest() : members_(MakeGroup({.kind = Kind::kTcp, .size = kSize})) {
     for (std::uint64_t rank = 0; rank < kSize; ++rank) {
       test_.vectors.push_back(RandomValues(300'007, rank));
     }
@@ -332,7 +332,7 @@ class AdasumOverGlooTest : public ::testing::Test {
   AdasumCase test_;
 };
 
-TEST_F(AdasumOverGlooTest, GivesTheSameBitsAsWithinTheProcess) {
+TEST_F(AdasumOverTcpTest, GivesTheSameBitsAsWithinTheProcess) {
   const std::vector<float> expected = AgreedAdasum(test_);
   for (int round = 0; round < 3; ++round) {
     OnEveryRank(kSize, [&](int rank) {
@@ -350,7 +350,7 @@ TEST_F(AdasumOverGlooTest, GivesTheSameBitsAsWithinTheProcess) {
   }
 }
 
-TEST_F(AdasumOverGlooTest, AMemberThatDiesMidwayFailsTheOthersWithAReason) {
+TEST_F(AdasumOverTcpTest, AMemberThatDiesMidwayFailsTheOthersWithAReason) {
   OnEveryRank(kSize, [&](int rank) {
     const auto index = static_cast<std::size_t>(rank);
     const std::unique_ptr<cuda::Device> device = cuda::MakeHostDevice("cpu:0");

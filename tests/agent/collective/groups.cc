@@ -8,13 +8,9 @@
 #include "base/rng.h"
 #include "tests/agent/collective/endpoint_board.h"
 
-// Debian's Gloo is not instrumented, so ThreadSanitizer misses how its threads agree on the end of
-// a buffer and reports it, with Gloo in the stack. Without ThreadSanitizer nobody calls this.
-extern "C" const char* __tsan_default_suppressions() { return "race:libgloo.so\n"; }
-
 namespace tactus::collective {
 std::string NameOf(const GroupShape& shape) {
-  return (shape.kind == Kind::kGloo ? "Gloo" : "InProcess") + std::to_string(shape.size);
+  return (shape.kind == Kind::kTcp ? "Tcp" : "InProcess") + std::to_string(shape.size);
 }
 
 void PrintTo(const GroupShape& shape, std::ostream* out) { *out << NameOf(shape); }
@@ -23,16 +19,16 @@ std::vector<GroupShape> ShapesFrom(int size_min, int size_max) {
   std::vector<GroupShape> shapes;
   for (int size = size_min; size <= size_max; ++size) {
     shapes.push_back({.kind = Kind::kInProcess, .size = size});
-    shapes.push_back({.kind = Kind::kGloo, .size = size});
+    shapes.push_back({.kind = Kind::kTcp, .size = size});
   }
   return shapes;
 }
 
-std::vector<GlooMeeting> MeetInMemory(int size) {
+std::vector<TcpMeeting> MeetInMemory(int size) {
   const auto board = std::make_shared<EndpointBoard>(size);
-  std::vector<GlooMeeting> meetings;
+  std::vector<TcpMeeting> meetings;
   for (int rank = 0; rank < size; ++rank) {
-    GlooMeeting meeting;
+    TcpMeeting meeting;
     meeting.rank = rank;
     meeting.size = size;
     meeting.address = "127.0.0.1";
@@ -47,11 +43,11 @@ std::vector<std::unique_ptr<Transport>> MakeGroup(const GroupShape& shape) {
   if (shape.kind == Kind::kInProcess) {
     return MakeInProcessGroup(shape.size, [] { return kTestNow; });
   }
-  const std::vector<GlooMeeting> meetings = MeetInMemory(shape.size);
+  const std::vector<TcpMeeting> meetings = MeetInMemory(shape.size);
   std::vector<std::unique_ptr<Transport>> members(meetings.size());
   OnEveryRank(shape.size, [&](int rank) {
     const auto index = static_cast<std::size_t>(rank);
-    ConnectedTransport connected = ConnectGloo(meetings[index]);
+    ConnectedTransport connected = ConnectTcp(meetings[index]);
     TACTUS_CHECK(connected.transport != nullptr);
     members[index] = std::move(connected.transport);
   });

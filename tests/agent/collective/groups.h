@@ -10,15 +10,15 @@
 #include <string>
 #include <vector>
 
-#include "agent/collective/gloo_transport.h"
+#include "agent/collective/tcp_transport.h"
 #include "agent/collective/transport.h"
 #include "base/time.h"
 
 namespace tactus::collective {
 
-enum class Kind { kInProcess, kGloo };
+enum class Kind { kInProcess, kTcp };
 
-// A kind of transport and a number of members; printed as "Gloo4".
+// A kind of transport and a number of members; printed as "Tcp4".
 struct GroupShape {
   Kind kind = Kind::kInProcess;
   int size = 1;
@@ -33,7 +33,7 @@ std::vector<GroupShape> ShapesFrom(int size_min, int size_max);
 inline constexpr Instant kTestNow{Seconds(42)};
 
 // Meetings over loopback whose members exchange their endpoints in memory, one a rank.
-std::vector<GlooMeeting> MeetInMemory(int size);
+std::vector<TcpMeeting> MeetInMemory(int size);
 
 // A connected group, one transport a rank.
 std::vector<std::unique_ptr<Transport>> MakeGroup(const GroupShape& shape);

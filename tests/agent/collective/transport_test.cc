@@ -364,12 +364,12 @@ class CompletionTest : public ::testing::TestWithParam<Kind> {
       members_ = MakeInProcessGroup(2, now);
       return;
     }
-    std::vector<GlooMeeting> meetings = MeetInMemory(2);
+    std::vector<TcpMeeting> meetings = MeetInMemory(2);
     members_.resize(2);
     OnEveryRank(2, [&](int rank) {
       const auto index = static_cast<std::size_t>(rank);
       meetings[index].now = now;
-      members_[index] = ConnectGloo(meetings[index]).transport;
+      members_[index] = ConnectTcp(meetings[index]).transport;
     });
   }
 
@@ -402,7 +402,7 @@ TEST_P(CompletionTest, SaysWhenItFailed) {
   EXPECT_EQ(members_[0]->StartBarrier()->Wait().finished, Instant(Duration(5)));
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, CompletionTest, ::testing::Values(Kind::kInProcess, Kind::kGloo));
+INSTANTIATE_TEST_SUITE_P(Every, CompletionTest, ::testing::Values(Kind::kInProcess, Kind::kTcp));
 
 class SoloTest : public TransportTest {};
 

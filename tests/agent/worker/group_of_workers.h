@@ -1,4 +1,4 @@
-// Whole workers on threads, with a test playing agent and coordinator: real models, real Gloo, no
+// Whole workers on threads, with a test playing agent and coordinator: real models, real connections, no
 // processes.
 
 #pragma once

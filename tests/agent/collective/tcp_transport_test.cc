@@ -1,4 +1,6 @@
-// What is particular to Gloo: meeting, and deaths in the middle of a message.
+// What is particular to TCP: meeting, and deaths in the middle of a message.
+
+#include "agent/collective/tcp_transport.h"
 
 #include <cstddef>
 #include <memory>
@@ -6,9 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/collective/blocked_sigpipe.h"
-#include "agent/collective/gloo_mesh.h"
-#include "agent/collective/gloo_transport.h"
+#include "agent/collective/tcp_mesh.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/agent/collective/groups.h"
@@ -19,43 +19,43 @@ namespace {
 using ::testing::HasSubstr;
 using Endpoints = std::vector<std::string>;
 
-GlooMeeting MeetingOf(int rank, int size) {
+TcpMeeting MeetingOf(int rank, int size) {
   return MeetInMemory(size)[static_cast<std::size_t>(rank)];
 }
 
-TEST(GlooMeetingTest, AnUnknownAddressIsNamedInTheReason) {
-  GlooMeeting meeting = MeetingOf(0, 2);
+TEST(TcpMeetingTest, AnUnknownAddressIsNamedInTheReason) {
+  TcpMeeting meeting = MeetingOf(0, 2);
   meeting.address = "no-such-host.invalid";
 
-  const ConnectedTransport connected = ConnectGloo(meeting);
+  const ConnectedTransport connected = ConnectTcp(meeting);
 
   EXPECT_EQ(connected.transport, nullptr);
   EXPECT_THAT(connected.reason, HasSubstr("no-such-host.invalid"));
 }
 
-TEST(GlooMeetingTest, AnAddressOfAnotherHostIsRefused) {
-  GlooMeeting meeting = MeetingOf(0, 2);
+TEST(TcpMeetingTest, AnAddressOfAnotherHostIsRefused) {
+  TcpMeeting meeting = MeetingOf(0, 2);
   meeting.address = "192.0.2.1";  // reserved for documentation: on no machine
 
-  const ConnectedTransport connected = ConnectGloo(meeting);
+  const ConnectedTransport connected = ConnectTcp(meeting);
 
   EXPECT_EQ(connected.transport, nullptr);
   EXPECT_THAT(connected.reason, HasSubstr("192.0.2.1"));
 }
 
-TEST(GlooMeetingTest, AnEmptyAddressIsRefused) {
-  GlooMeeting meeting = MeetingOf(0, 2);
+TEST(TcpMeetingTest, AnEmptyAddressIsRefused) {
+  TcpMeeting meeting = MeetingOf(0, 2);
   meeting.address = "";
 
-  EXPECT_EQ(ConnectGloo(meeting).transport, nullptr);
+  EXPECT_EQ(ConnectTcp(meeting).transport, nullptr);
 }
 
-TEST(GlooMeetingTest, AnInterfacesNameIsAnAddress) {
-  std::vector<GlooMeeting> meetings = MeetInMemory(2);
+TEST(TcpMeetingTest, AnInterfacesNameIsAnAddress) {
+  std::vector<TcpMeeting> meetings = MeetInMemory(2);
   OnEveryRank(2, [&](int rank) {
-    GlooMeeting& meeting = meetings[static_cast<std::size_t>(rank)];
+    TcpMeeting& meeting = meetings[static_cast<std::size_t>(rank)];
     meeting.address = "lo";
-    const ConnectedTransport connected = ConnectGloo(meeting);
+    const ConnectedTransport connected = ConnectTcp(meeting);
     ASSERT_NE(connected.transport, nullptr) << connected.reason;
     std::vector<float> buffer = {1.0f};
     EXPECT_EQ(connected.transport->StartAllReduceSum(buffer)->Wait().progress, Progress::kDone);
@@ -63,64 +63,64 @@ TEST(GlooMeetingTest, AnInterfacesNameIsAnAddress) {
   });
 }
 
-TEST(GlooMeetingTest, AGroupThatWasGivenUpIsNotConnected) {
+TEST(TcpMeetingTest, AGroupThatWasGivenUpIsNotConnected) {
   for (const int size : {1, 2}) {
-    GlooMeeting meeting = MeetingOf(0, size);
+    TcpMeeting meeting = MeetingOf(0, size);
     meeting.exchange = [](const std::string&) { return Endpoints(); };
 
-    const ConnectedTransport connected = ConnectGloo(meeting);
+    const ConnectedTransport connected = ConnectTcp(meeting);
 
     EXPECT_EQ(connected.transport, nullptr);
     EXPECT_THAT(connected.reason, HasSubstr("given up"));
   }
 }
 
-TEST(GlooMeetingTest, AnEndpointOfTheWrongLengthNamesItsRank) {
-  GlooMeeting meeting = MeetingOf(0, 2);
+TEST(TcpMeetingTest, AnEndpointOfTheWrongLengthNamesItsRank) {
+  TcpMeeting meeting = MeetingOf(0, 2);
   meeting.exchange = [](const std::string& own) { return Endpoints{own, "short"}; };
 
-  const ConnectedTransport connected = ConnectGloo(meeting);
+  const ConnectedTransport connected = ConnectTcp(meeting);
 
   EXPECT_EQ(connected.transport, nullptr);
   EXPECT_THAT(connected.reason, HasSubstr("rank 1"));
 }
 
-TEST(GlooMeetingTest, AnEndpointThatIsNoAddressNamesItsRank) {
-  GlooMeeting meeting = MeetingOf(0, 2);
+TEST(TcpMeetingTest, AnEndpointThatIsNoAddressNamesItsRank) {
+  TcpMeeting meeting = MeetingOf(0, 2);
   meeting.exchange = [](const std::string& own) {
     return Endpoints{own, std::string(own.size(), '\xee')};
   };
 
-  const ConnectedTransport connected = ConnectGloo(meeting);
+  const ConnectedTransport connected = ConnectTcp(meeting);
 
   EXPECT_EQ(connected.transport, nullptr);
   EXPECT_THAT(connected.reason, HasSubstr("rank 1"));
 }
 
-TEST(GlooMeetingTest, APeerThatNeverConnectsEndsTheMeeting) {
-  std::vector<GlooMeeting> pair = MeetInMemory(2);
+TEST(TcpMeetingTest, APeerThatNeverConnectsEndsTheMeeting) {
+  std::vector<TcpMeeting> pair = MeetInMemory(2);
   OnEveryRank(2, [&](int rank) {
-    GlooMeeting own = pair[static_cast<std::size_t>(rank)];
+    TcpMeeting own = pair[static_cast<std::size_t>(rank)];
     own.timeout = Seconds(0.05);
     if (rank == 0) {
-      EXPECT_EQ(ConnectGloo(own).transport, nullptr);
+      EXPECT_EQ(ConnectTcp(own).transport, nullptr);
       return;
     }
     own.exchange = [exchange = own.exchange](const std::string& endpoint) {
       exchange(endpoint);
       return Endpoints();
     };
-    EXPECT_EQ(ConnectGloo(own).transport, nullptr);
+    EXPECT_EQ(ConnectTcp(own).transport, nullptr);
   });
 }
 
-TEST(GlooTransportTest, APeerThatHangsEndsTheGroupAfterTheTimeout) {
-  std::vector<GlooMeeting> meetings = MeetInMemory(2);
+TEST(TcpTransportTest, APeerThatHangsEndsTheGroupAfterTheTimeout) {
+  std::vector<TcpMeeting> meetings = MeetInMemory(2);
   std::vector<std::unique_ptr<Transport>> members(2);
   OnEveryRank(2, [&](int rank) {
     const auto index = static_cast<std::size_t>(rank);
     meetings[index].collective_timeout = Seconds(0.05);
-    members[index] = ConnectGloo(meetings[index]).transport;
+    members[index] = ConnectTcp(meetings[index]).transport;
   });
   ASSERT_NE(members[0], nullptr);
 
@@ -132,14 +132,13 @@ TEST(GlooTransportTest, APeerThatHangsEndsTheGroupAfterTheTimeout) {
 }
 
 // Two connected members, without the transport's thread.
-std::vector<std::unique_ptr<GlooMesh>> MakeMeshes() {
-  std::vector<GlooMeeting> meetings = MeetInMemory(2);
-  std::vector<std::unique_ptr<GlooMesh>> meshes(2);
+std::vector<std::unique_ptr<TcpMesh>> MakeMeshes() {
+  std::vector<TcpMeeting> meetings = MeetInMemory(2);
+  std::vector<std::unique_ptr<TcpMesh>> meshes(2);
   OnEveryRank(2, [&](int rank) {
-    const BlockedSigpipe blocked;
     const auto index = static_cast<std::size_t>(rank);
     std::string reason;
-    meshes[index] = GlooMesh::Connect(meetings[index], reason);
+    meshes[index] = TcpMesh::Connect(meetings[index], reason);
     EXPECT_EQ(reason, "");
   });
   return meshes;
@@ -147,14 +146,8 @@ std::vector<std::unique_ptr<GlooMesh>> MakeMeshes() {
 
 constexpr std::size_t kMoreThanSocketsHold = std::size_t{24} << 20;  // [elements], 96 MiB
 
-// A mesh writes to connections that may be closed.
-class GlooMeshTest : public ::testing::Test {
- private:
-  const BlockedSigpipe blocked_;
-};
-
-TEST_F(GlooMeshTest, MessagesOfTwoLanesDoNotMix) {
-  std::vector<std::unique_ptr<GlooMesh>> meshes = MakeMeshes();
+TEST(TcpMeshPairTest, MessagesOfTwoLanesDoNotMix) {
+  std::vector<std::unique_ptr<TcpMesh>> meshes = MakeMeshes();
   const std::vector<float> sent = {1.0f, 2.0f};
   std::vector<float> received(2);
 
@@ -170,12 +163,11 @@ TEST_F(GlooMeshTest, MessagesOfTwoLanesDoNotMix) {
   EXPECT_EQ(received, sent);
 }
 
-TEST_F(GlooMeshTest, AMessageThatCameBeforeItsSenderLeftIsReceived) {
+TEST(TcpMeshPairTest, AMessageThatCameBeforeItsSenderLeftIsReceived) {
   for (int round = 0; round < 20; ++round) {
-    std::vector<std::unique_ptr<GlooMesh>> meshes = MakeMeshes();
+    std::vector<std::unique_ptr<TcpMesh>> meshes = MakeMeshes();
     std::vector<float> received(1);
     OnEveryRank(2, [&](int rank) {
-      const BlockedSigpipe blocked;
       if (rank == 1) {
         meshes[1]->Receive(0, Lane::kFirst, std::as_writable_bytes(std::span(received)));
         EXPECT_TRUE(meshes[1]->WaitReceived(0, Lane::kFirst)) << meshes[1]->failure();
@@ -190,8 +182,8 @@ TEST_F(GlooMeshTest, AMessageThatCameBeforeItsSenderLeftIsReceived) {
   }
 }
 
-TEST_F(GlooMeshTest, ASenderThatDiesWithinAMessageFailsTheReceiver) {
-  std::vector<std::unique_ptr<GlooMesh>> meshes = MakeMeshes();
+TEST(TcpMeshPairTest, ASenderThatDiesWithinAMessageFailsTheReceiver) {
+  std::vector<std::unique_ptr<TcpMesh>> meshes = MakeMeshes();
   const std::vector<float> sent(kMoreThanSocketsHold);
   std::vector<float> received(kMoreThanSocketsHold);
 
@@ -204,8 +196,8 @@ TEST_F(GlooMeshTest, ASenderThatDiesWithinAMessageFailsTheReceiver) {
   meshes[1]->ReleaseMemory();
 }
 
-TEST_F(GlooMeshTest, AReceiverThatDiesWithinAMessageFailsTheSender) {
-  std::vector<std::unique_ptr<GlooMesh>> meshes = MakeMeshes();
+TEST(TcpMeshPairTest, AReceiverThatDiesWithinAMessageFailsTheSender) {
+  std::vector<std::unique_ptr<TcpMesh>> meshes = MakeMeshes();
   const std::vector<float> sent(kMoreThanSocketsHold);
   std::vector<float> received(kMoreThanSocketsHold);
 
@@ -218,17 +210,16 @@ TEST_F(GlooMeshTest, AReceiverThatDiesWithinAMessageFailsTheSender) {
   meshes[0]->ReleaseMemory();
 }
 
-TEST_F(GlooMeshTest, APeerThatDiesWithinAnExchangeFailsIt) {
-  std::vector<GlooMeeting> meetings = MeetInMemory(2);
+TEST(TcpMeshPairTest, APeerThatDiesWithinAnExchangeFailsIt) {
+  std::vector<TcpMeeting> meetings = MeetInMemory(2);
   std::unique_ptr<Transport> survivor;
   OnEveryRank(2, [&](int rank) {
-    const BlockedSigpipe blocked;
     if (rank == 0) {
-      survivor = ConnectGloo(meetings[0]).transport;
+      survivor = ConnectTcp(meetings[0]).transport;
       return;
     }
     std::string reason;
-    const std::unique_ptr<GlooMesh> dying = GlooMesh::Connect(meetings[1], reason);
+    const std::unique_ptr<TcpMesh> dying = TcpMesh::Connect(meetings[1], reason);
     ASSERT_NE(dying, nullptr) << reason;
     const std::vector<float> sent(kMoreThanSocketsHold);
     dying->Send(0, Lane::kFirst, std::as_bytes(std::span(sent)));
@@ -244,8 +235,8 @@ TEST_F(GlooMeshTest, APeerThatDiesWithinAnExchangeFailsIt) {
   EXPECT_THAT(completion.reason, HasSubstr("rank 1"));
 }
 
-TEST_F(GlooMeshTest, AnInterruptEndsTheWaitAndTheMesh) {
-  std::vector<std::unique_ptr<GlooMesh>> meshes = MakeMeshes();
+TEST(TcpMeshPairTest, AnInterruptEndsTheWaitAndTheMesh) {
+  std::vector<std::unique_ptr<TcpMesh>> meshes = MakeMeshes();
   std::vector<float> received(1);
   meshes[1]->Receive(0, Lane::kFirst, std::as_writable_bytes(std::span(received)));
 

@@ -1,4 +1,4 @@
-// Collectives between processes over TCP, by Gloo.
+// Collectives between processes over TCP.
 
 #pragma once
 
@@ -14,7 +14,7 @@ namespace tactus::collective {
 
 // What the members tell one another before they are connected. It travels by the agents and the
 // coordinator, never through a worker, so no worker's death takes it away.
-struct GlooMeeting {
+struct TcpMeeting {
   int rank = 0;
   int size = 1;
   std::string
@@ -26,7 +26,7 @@ struct GlooMeeting {
   Duration collective_timeout = Seconds(600);
   // Passes this member's endpoint (bytes) to the others and returns all members' endpoints in rank
   // order, its own included; empty when the group was given up. Blocks; called once, from
-  // ConnectGloo, also when size = 1.
+  // ConnectTcp, also when size = 1.
   std::function<std::vector<std::string>(std::string own_endpoint)> exchange;
   std::function<Instant()> now;  // the present
 };
@@ -43,6 +43,6 @@ struct ConnectedTransport {
 //
 // Sums are taken in rank order, as in the in-process group: neither the length nor the cut into
 // buckets changes a bit. The group's traffic is not encrypted.
-ConnectedTransport ConnectGloo(const GlooMeeting& meeting);
+ConnectedTransport ConnectTcp(const TcpMeeting& meeting);
 
 }  // namespace tactus::collective

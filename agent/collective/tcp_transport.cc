@@ -1,4 +1,4 @@
-#include "agent/collective/gloo_transport.h"
+#include "agent/collective/tcp_transport.h"
 
 #include <condition_variable>
 #include <cstddef>
@@ -10,10 +10,9 @@
 #include <thread>
 #include <utility>
 
-#include "agent/collective/blocked_sigpipe.h"
-#include "agent/collective/gloo_mesh.h"
 #include "agent/collective/in_process.h"
 #include "agent/collective/mesh_collectives.h"
+#include "agent/collective/tcp_mesh.h"
 #include "base/check.h"
 
 namespace tactus::collective {
@@ -32,7 +31,7 @@ struct Ticket {
 // the transport's thread, Abort may come from any.
 class OperationQueue {
  public:
-  OperationQueue(std::unique_ptr<GlooMesh> mesh, std::function<Instant()> now)
+  OperationQueue(std::unique_ptr<TcpMesh> mesh, std::function<Instant()> now)
       : now_(std::move(now)), mesh_(std::move(mesh)) {}
 
   // Appends an operation and gives the ticket its number.
@@ -74,7 +73,7 @@ class OperationQueue {
     while (RunNext(lock, collectives)) {
     }
     const std::string mesh_failure = mesh_->failure();
-    const std::unique_ptr<GlooMesh> mesh = std::move(mesh_);  // Abort finds none from now on
+    const std::unique_ptr<TcpMesh> mesh = std::move(mesh_);  // Abort finds none from now on
     lock.unlock();
     mesh->ReleaseMemory();
     lock.lock();
@@ -119,8 +118,8 @@ class OperationQueue {
   std::mutex mutex_;
   std::condition_variable work_;
   std::condition_variable done_;
-  std::unique_ptr<GlooMesh> mesh_;  // null once the thread is about to end
-  std::deque<Entry> entries_;       // numbers finished_, finished_ + 1, ...; the first is under way
+  std::unique_ptr<TcpMesh> mesh_;  // null once the thread is about to end
+  std::deque<Entry> entries_;      // numbers finished_, finished_ + 1, ...; the first is under way
   std::uint64_t started_ = 0;
   std::uint64_t finished_ = 0;
   std::string abort_reason_;  // empty: nobody aborted
@@ -128,13 +127,13 @@ class OperationQueue {
   Instant over_at_ = {};
 };
 
-class GlooCollective : public Collective {
+class MeshCollective : public Collective {
  public:
-  GlooCollective(std::shared_ptr<OperationQueue> queue, Operation operation)
+  MeshCollective(std::shared_ptr<OperationQueue> queue, Operation operation)
       : queue_(std::move(queue)) {
     queue_->Start(std::move(operation), ticket_);
   }
-  ~GlooCollective() override { queue_->Wait(ticket_); }
+  ~MeshCollective() override { queue_->Wait(ticket_); }
 
   Progress Poll() override { return queue_->Poll(ticket_); }
   Completion Wait() override { return queue_->Wait(ticket_); }
@@ -144,15 +143,15 @@ class GlooCollective : public Collective {
   Ticket ticket_;                                // written by the queue
 };
 
-class GlooTransport : public Transport {
+class TcpTransport : public Transport {
  public:
-  GlooTransport(const GlooMeeting& meeting, std::unique_ptr<GlooMesh> mesh)
+  TcpTransport(const TcpMeeting& meeting, std::unique_ptr<TcpMesh> mesh)
       : rank_(meeting.rank),
         size_(meeting.size),
         queue_(std::make_shared<OperationQueue>(std::move(mesh), meeting.now)),
         thread_([queue = queue_] { queue->Run(); }) {}
 
-  ~GlooTransport() override {
+  ~TcpTransport() override {
     queue_->Abort("this member has left the group");
     thread_.join();
   }
@@ -183,7 +182,7 @@ class GlooTransport : public Transport {
 
  private:
   std::unique_ptr<Collective> Start(Operation operation) {
-    return std::make_unique<GlooCollective>(queue_, std::move(operation));
+    return std::make_unique<MeshCollective>(queue_, std::move(operation));
   }
 
   // Constant after construction.
@@ -195,7 +194,7 @@ class GlooTransport : public Transport {
 
 }  // namespace
 
-ConnectedTransport ConnectGloo(const GlooMeeting& meeting) {
+ConnectedTransport ConnectTcp(const TcpMeeting& meeting) {
   TACTUS_CHECK(meeting.size >= 1 && meeting.rank >= 0 && meeting.rank < meeting.size);
   TACTUS_CHECK(meeting.exchange && meeting.now);
   if (meeting.size == 1) {
@@ -203,11 +202,10 @@ ConnectedTransport ConnectGloo(const GlooMeeting& meeting) {
     if (given_up) return {.reason = "the group was given up before it was connected"};
     return {.transport = std::move(MakeInProcessGroup(1, meeting.now).front())};
   }
-  const BlockedSigpipe blocked;  // inherited by Gloo's thread and by the transport's
   ConnectedTransport connected;
-  std::unique_ptr<GlooMesh> mesh = GlooMesh::Connect(meeting, connected.reason);
+  std::unique_ptr<TcpMesh> mesh = TcpMesh::Connect(meeting, connected.reason);
   if (mesh == nullptr) return connected;
-  connected.transport = std::make_unique<GlooTransport>(meeting, std::move(mesh));
+  connected.transport = std::make_unique<TcpTransport>(meeting, std::move(mesh));
   return connected;
 }
 

@@ -1,0 +1,314 @@
+#include "agent/collective/tcp_mesh.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+
+namespace tactus::collective {
+namespace {
+
+// What a member says first on a connection that it has opened. The same bytes on every host: hosts
+// of one group are little-endian, as the parameters that they exchange.
+struct Greeting {
+  std::uint64_t word = 0;  // of the member that accepts
+  std::uint32_t rank = 0;  // of the member that opens
+  std::uint32_t lane = 0;
+};
+static_assert(sizeof(Greeting) == 16);
+
+// A connection that has not said everything yet.
+struct Newcomer {
+  Descriptor connection = {};
+  Greeting greeting = {};
+  std::size_t heard = 0;
+};
+
+// Reads on; false: it closed or broke before it was through.
+bool Hear(Newcomer& newcomer) {
+  const auto bytes = std::as_writable_bytes(std::span(&newcomer.greeting, 1));
+  while (newcomer.heard < bytes.size()) {
+    const Moved moved = ReadSome(newcomer.connection, bytes.subspan(newcomer.heard), {});
+    if (moved.flow == Flow::kBlocked) return true;
+    if (moved.flow != Flow::kMoved) return false;
+    newcomer.heard += moved.bytes;
+  }
+  return true;
+}
+
+// Bytes of a long message that are worth waking up for: on a slow link the system would wake a
+// member for every packet, and a member with a small share of a core has no time for that.
+constexpr std::size_t kReadAtOnce = 128 << 10;
+
+Deadline After(Duration duration) {
+  return std::chrono::steady_clock::now() +
+         std::chrono::duration_cast<std::chrono::steady_clock::duration>(duration);
+}
+
+std::string WhyOf(const Moved& moved) {
+  return moved.flow == Flow::kClosed ? "closed the connection" : std::strerror(moved.error);
+}
+
+}  // namespace
+
+std::unique_ptr<TcpMesh> TcpMesh::Connect(const TcpMeeting& meeting, std::string& reason) {
+  std::unique_ptr<TcpMesh> mesh(new TcpMesh(meeting));
+  if (mesh->Meet(meeting) && mesh->AwaitGreetings()) {
+    mesh->set_timeout(meeting.collective_timeout);
+    return mesh;
+  }
+  reason = mesh->failure();
+  return nullptr;
+}
+
+TcpMesh::TcpMesh(const TcpMeeting& meeting)
+    : rank_(meeting.rank),
+      size_(meeting.size),
+      interrupt_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      streams_(static_cast<std::size_t>(meeting.size) * 2),
+      timeout_(meeting.timeout) {
+  TACTUS_CHECK(interrupt_.open());
+}
+
+bool TcpMesh::Meet(const TcpMeeting& meeting) {
+  Endpoint own;
+  std::string why;
+  const Descriptor listener = Listen(meeting.address, own, why);
+  if (!listener.open()) {
+    return Fail(rank_, "address '" + meeting.address +
+                           "': neither an interface nor an address of this host: " + why);
+  }
+  const std::vector<std::string> texts = meeting.exchange(EncodeEndpoint(own));
+  std::vector<Endpoint> endpoints(static_cast<std::size_t>(size_));
+  if (texts.size() != endpoints.size()) {
+    return Fail(rank_, "the group was given up before it was connected");
+  }
+  for (std::size_t peer = 0; peer < texts.size(); ++peer) {
+    if (!DecodeEndpoint(texts[peer], endpoints[peer])) {
+      return Fail(static_cast<int>(peer),
+                  "its " + std::to_string(texts[peer].size()) + " bytes are no endpoint");
+    }
+  }
+  const Deadline deadline = After(meeting.timeout);
+  return ConnectToLower(endpoints, deadline) && AcceptHigher(listener, own.word, deadline);
+}
+
+// The system accepts connections by itself, so that everybody can connect before anybody accepts.
+bool TcpMesh::ConnectToLower(const std::vector<Endpoint>& endpoints, Deadline deadline) {
+  for (int peer = 0; peer < rank_; ++peer) {
+    const Endpoint& endpoint = endpoints[static_cast<std::size_t>(peer)];
+    for (const Lane lane : {Lane::kFirst, Lane::kSecond}) {
+      std::string why;
+      Stream& stream = streams_[IndexOf(peer, lane)];
+      stream.connection = ConnectTo(endpoint, deadline, why);
+      if (!stream.connection.open()) return Fail(peer, why);
+      const Greeting greeting = {.word = endpoint.word,
+                                 .rank = static_cast<std::uint32_t>(rank_),
+                                 .lane = static_cast<std::uint32_t>(lane)};
+      const Moved moved = WriteSome(stream.connection, std::as_bytes(std::span(&greeting, 1)), {});
+      if (moved.bytes != sizeof(greeting)) return Fail(peer, "did not take the greeting");
+    }
+  }
+  return true;
+}
+
+// Whoever connects without the word, or says nothing, is none of us and does no harm.
+bool TcpMesh::AcceptHigher(const Descriptor& listener, std::uint64_t word, Deadline deadline) {
+  std::vector<Newcomer> newcomers;
+  const auto missing = [&] {
+    for (int peer = rank_ + 1; peer < size_; ++peer) {
+      for (const Lane lane : {Lane::kFirst, Lane::kSecond}) {
+        if (!streams_[IndexOf(peer, lane)].connection.open()) return peer;
+      }
+    }
+    return rank_;
+  };
+  while (missing() != rank_) {
+    std::vector<pollfd> wanted = {{.fd = listener.get(), .events = POLLIN, .revents = 0}};
+    for (const Newcomer& newcomer : newcomers) {
+      wanted.push_back({.fd = newcomer.connection.get(), .events = POLLIN, .revents = 0});
+    }
+    const int ready = poll(wanted.data(), wanted.size(), MillisecondsUntil(deadline));
+    if (ready == 0) return Fail(missing(), "did not connect in time");
+    for (Descriptor next = Accept(listener); next.open(); next = Accept(listener)) {
+      newcomers.push_back({.connection = std::move(next)});
+    }
+    std::erase_if(newcomers, [&](Newcomer& newcomer) {
+      if (!Hear(newcomer)) return true;
+      if (newcomer.heard < sizeof(Greeting)) return false;
+      const Greeting& greeting = newcomer.greeting;
+      const bool is_one_of_us = greeting.word == word && greeting.lane < 2 &&
+                                greeting.rank > static_cast<std::uint32_t>(rank_) &&
+                                greeting.rank < static_cast<std::uint32_t>(size_);
+      if (!is_one_of_us) return true;
+      Stream& stream = streams_[greeting.rank * 2 + greeting.lane];
+      if (!stream.connection.open()) stream.connection = std::move(newcomer.connection);
+      return true;
+    });
+  }
+  return true;
+}
+
+// Nobody is through before all others have accepted it.
+bool TcpMesh::AwaitGreetings() {
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer == rank_) continue;
+    for (const Lane lane : {Lane::kFirst, Lane::kSecond}) {
+      Receive(peer, lane, {});
+      Send(peer, lane, {});
+    }
+  }
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer == rank_) continue;
+    for (const Lane lane : {Lane::kFirst, Lane::kSecond}) {
+      if (!WaitReceived(peer, lane) || !WaitSent(peer, lane)) return false;
+    }
+  }
+  return true;
+}
+
+std::size_t TcpMesh::IndexOf(int peer, Lane lane) const {
+  TACTUS_CHECK(peer >= 0 && peer < size_ && peer != rank_);
+  return static_cast<std::size_t>(peer) * 2 + static_cast<std::size_t>(lane);
+}
+
+void TcpMesh::Send(int peer, Lane lane, std::span<const std::byte> message) {
+  const std::size_t index = IndexOf(peer, lane);
+  if (!failure_.empty()) return;
+  const std::uint64_t length = message.size();
+  Outgoing outgoing = {.message = message};
+  std::memcpy(outgoing.header.data(), &length, sizeof(length));
+  streams_[index].outgoing.push_back(outgoing);
+  Write(index);
+}
+
+void TcpMesh::Receive(int peer, Lane lane, std::span<std::byte> message) {
+  const std::size_t index = IndexOf(peer, lane);
+  if (!failure_.empty()) return;
+  streams_[index].incoming.push_back({.message = message});
+}
+
+bool TcpMesh::WaitSent(int peer, Lane lane) { return Wait(IndexOf(peer, lane), &Stream::sent); }
+
+bool TcpMesh::WaitReceived(int peer, Lane lane) {
+  return Wait(IndexOf(peer, lane), &Stream::received);
+}
+
+bool TcpMesh::Wait(std::size_t index, std::size_t Stream::*done) {
+  if (interrupted_ && failure_.empty()) return Fail(rank_, "interrupted");
+  const Deadline deadline = After(timeout_);
+  Read(index);
+  while (failure_.empty() && streams_[index].*done == 0) {
+    if (!Poll(PeerOf(index), deadline)) return false;
+  }
+  if (!failure_.empty()) return false;
+  --(streams_[index].*done);
+  return true;
+}
+
+void TcpMesh::SetLowWater(Stream& stream) {
+  if (stream.incoming.empty()) return;
+  const std::size_t wanted = std::min(stream.incoming.front().missing(), kReadAtOnce);
+  if (stream.low_water == wanted) return;
+  collective::SetLowWater(stream.connection, wanted);
+  stream.low_water = wanted;
+}
+
+bool TcpMesh::Poll(int peer, Deadline deadline) {
+  std::vector<pollfd> wanted = {{.fd = interrupt_.get(), .events = POLLIN, .revents = 0}};
+  std::vector<std::size_t> indices;
+  for (std::size_t index = 0; index < streams_.size(); ++index) {
+    Stream& stream = streams_[index];
+    const int events =
+        (stream.outgoing.empty() ? 0 : POLLOUT) | (stream.incoming.empty() ? 0 : POLLIN);
+    if (events == 0) continue;
+    SetLowWater(stream);
+    wanted.push_back(
+        {.fd = stream.connection.get(), .events = static_cast<short>(events), .revents = 0});
+    indices.push_back(index);
+  }
+  const int ready = poll(wanted.data(), wanted.size(), MillisecondsUntil(deadline));
+  if (ready == 0) return Fail(peer, "timed out");
+  if (ready < 0) return errno == EINTR || Fail(peer, std::strerror(errno));
+  if (wanted[0].revents != 0) return Fail(rank_, "interrupted");
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    const int events = wanted[i + 1].revents;
+    if ((events & (POLLIN | POLLHUP | POLLERR)) != 0) Read(indices[i]);
+    if ((events & (POLLOUT | POLLHUP | POLLERR)) != 0) Write(indices[i]);
+  }
+  return failure_.empty();
+}
+
+void TcpMesh::Write(std::size_t index) {
+  Stream& stream = streams_[index];
+  while (failure_.empty() && !stream.outgoing.empty()) {
+    Outgoing& next = stream.outgoing.front();
+    const std::size_t in_header = std::min(next.moved, next.header.size());
+    const Moved moved = WriteSome(stream.connection, std::span(next.header).subspan(in_header),
+                                  next.message.subspan(next.moved - in_header));
+    if (moved.flow == Flow::kBlocked) return;
+    if (moved.flow != Flow::kMoved) {
+      Fail(PeerOf(index), WhyOf(moved));
+      return;
+    }
+    next.moved += moved.bytes;
+    if (next.moved < next.header.size() + next.message.size()) continue;
+    stream.outgoing.pop_front();
+    ++stream.sent;
+  }
+}
+
+void TcpMesh::Read(std::size_t index) {
+  Stream& stream = streams_[index];
+  while (failure_.empty() && !stream.incoming.empty()) {
+    Incoming& next = stream.incoming.front();
+    const std::size_t missing = next.missing();
+    const std::size_t in_header = std::min(next.moved, next.header.size());
+    const Moved moved = ReadSome(stream.connection, std::span(next.header).subspan(in_header),
+                                 next.message.subspan(next.moved - in_header));
+    if (moved.flow == Flow::kBlocked) return;
+    if (moved.flow != Flow::kMoved) {
+      Fail(PeerOf(index), WhyOf(moved));
+      return;
+    }
+    next.moved += moved.bytes;
+    std::uint64_t length = 0;
+    std::memcpy(&length, next.header.data(), sizeof(length));
+    if (next.moved >= next.header.size() && length != next.message.size()) {
+      Fail(PeerOf(index), "sent " + std::to_string(length) + " bytes, expected " +
+                              std::to_string(next.message.size()));
+      return;
+    }
+    if (moved.bytes < missing) return;  // there was no more
+    stream.incoming.pop_front();
+    ++stream.received;
+  }
+}
+
+bool TcpMesh::Fail(int peer, const std::string& why) {
+  if (failure_.empty()) {
+    failure_ = peer == rank_ ? why : "rank " + std::to_string(peer) + ": " + why;
+  }
+  return false;
+}
+
+void TcpMesh::Interrupt() {
+  interrupted_ = true;
+  const std::uint64_t one = 1;
+  // It fails only when the counter is full, and then it is readable as well.
+  [[maybe_unused]] const ssize_t written = write(interrupt_.get(), &one, sizeof(one));
+}
+
+void TcpMesh::ReleaseMemory() {
+  if (failure_.empty()) failure_ = "closed";
+  for (Stream& stream : streams_) stream = {};
+}
+
+}  // namespace tactus::collective

@@ -1,0 +1,129 @@
+// A full mesh of TCP connections, and messages between its members.
+//
+// Plain sockets and no library: what a job's members speak must be the same on every host, whatever
+// copy of a library libtorch brings along there.
+
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "agent/collective/tcp_socket.h"
+#include "agent/collective/tcp_transport.h"
+
+namespace tactus::collective {
+
+// Two independent streams of messages in each direction between each two members. Messages of one
+// stream arrive in the order of Send and fill the receives in the order of Receive.
+enum class Lane { kFirst, kSecond };
+
+// One thread, except Interrupt. The first failure ends the mesh: whatever is called afterwards does
+// nothing, and every wait returns false.
+//
+// It has no thread of its own: bytes move in Send and while somebody waits, of all messages that
+// are posted and not only of the one that is waited for.
+class TcpMesh {
+ public:
+  // Meets the others and connects to each. Returns null, and why in `reason`, if that cannot be.
+  static std::unique_ptr<TcpMesh> Connect(const TcpMeeting& meeting, std::string& reason);
+
+  TcpMesh(const TcpMesh&) = delete;
+  TcpMesh& operator=(const TcpMesh&) = delete;
+
+  // Closes the connections without taking back what is on its way to the others.
+  ~TcpMesh() = default;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  // Posts a message to `peer`, not this member. The memory is left alone until WaitSent.
+  void Send(int peer, Lane lane, std::span<const std::byte> message);
+
+  // Posts a receive of a message of exactly this length. The memory is the mesh's until
+  // WaitReceived.
+  void Receive(int peer, Lane lane, std::span<std::byte> message);
+
+  // Waits for one posted message. False: the mesh is over, see failure().
+  [[nodiscard]] bool WaitSent(int peer, Lane lane);
+  [[nodiscard]] bool WaitReceived(int peer, Lane lane);
+
+  // How long one wait may last from now on, > 0; a wait that lasts longer ends the mesh.
+  void set_timeout(Duration timeout) { timeout_ = timeout; }
+
+  // Makes the wait under way, or else the next one, return false. Any thread, but not during
+  // ReleaseMemory.
+  void Interrupt();
+
+  // Forgets all posted messages and their memory, closes the connections and ends the mesh.
+  void ReleaseMemory();
+
+  // Why the mesh is over, for a person; empty while it is not.
+  const std::string& failure() const { return failure_; }
+
+ private:
+  using Header = std::array<std::byte, sizeof(std::uint64_t)>;  // a message's length
+
+  struct Outgoing {
+    std::span<const std::byte> message = {};
+    Header header = {};
+    std::size_t moved = 0;  // of header and message
+  };
+  struct Incoming {
+    std::span<std::byte> message = {};
+    Header header = {};
+    std::size_t moved = 0;
+
+    std::size_t missing() const { return header.size() + message.size() - moved; }
+  };
+
+  // One lane to one peer: a connection, what is posted, and how many messages nobody waited for
+  // yet are done.
+  struct Stream {
+    Descriptor connection = {};
+    std::deque<Outgoing> outgoing = {};
+    std::deque<Incoming> incoming = {};
+    std::size_t sent = 0;
+    std::size_t received = 0;
+    std::size_t low_water = 1;
+  };
+
+  explicit TcpMesh(const TcpMeeting& meeting);
+  bool Meet(const TcpMeeting& meeting);
+  bool ConnectToLower(const std::vector<Endpoint>& endpoints, Deadline deadline);
+  bool AcceptHigher(const Descriptor& listener, std::uint64_t word, Deadline deadline);
+  bool AwaitGreetings();
+
+  std::size_t IndexOf(int peer, Lane lane) const;
+  int PeerOf(std::size_t stream) const { return static_cast<int>(stream / 2); }
+
+  // Moves what can be moved without blocking.
+  void Write(std::size_t index);
+  void Read(std::size_t index);
+
+  // Moves messages until the stream's `done` is not zero, and takes one off it.
+  bool Wait(std::size_t index, std::size_t Stream::*done);
+  // Lets poll(2) wait for as much as is worth waking up for.
+  void SetLowWater(Stream& stream);
+  // Blocks until something can be moved.
+  bool Poll(int peer, Deadline deadline);
+  bool Fail(int peer, const std::string& why);
+
+  // Constant once connected.
+  const int rank_;
+  const int size_;
+  Descriptor interrupt_;  // an eventfd, readable once somebody interrupted
+  std::atomic<bool> interrupted_ = false;
+
+  std::vector<Stream> streams_;  // peer 0's first and second lane, peer 1's, ...; own ones unused
+  Duration timeout_;
+  std::string failure_;
+};
+
+}  // namespace tactus::collective

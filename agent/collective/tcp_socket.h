@@ -1,0 +1,81 @@
+// TCP connections of a group, by the system's sockets alone: addresses, listening, connecting.
+
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace tactus::collective {
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+// Owns a descriptor; -1: none.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int value) : value_(value) {}
+  Descriptor(Descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  ~Descriptor();
+
+  int get() const { return value_; }
+  bool open() const { return value_ != -1; }
+
+ private:
+  int value_ = -1;
+};
+
+// Where a member listens, and the word that whoever connects there has to know.
+struct Endpoint {
+  std::array<std::uint8_t, 16> address = {};  // network order; IPv4 uses the first 4
+  bool is_ipv6 = false;
+  std::uint16_t port = 0;
+  std::uint64_t word = 0;
+};
+
+// The same bytes on every host; all of one length.
+inline constexpr std::size_t kEndpointBytes = 27;
+std::string EncodeEndpoint(const Endpoint& endpoint);
+
+// False: these bytes are no endpoint.
+[[nodiscard]] bool DecodeEndpoint(const std::string& bytes, Endpoint& endpoint);
+
+// Listens at a port that the system chooses, at `address`: an interface's name, or a name or number
+// of an address of this host. Fills in `endpoint`. Nothing comes back, and `why` says why, if that
+// cannot be.
+Descriptor Listen(const std::string& address, Endpoint& endpoint, std::string& why);
+
+// Connects; without a connection before the deadline there is none and `why` says why.
+Descriptor ConnectTo(const Endpoint& endpoint, Deadline deadline, std::string& why);
+
+// Takes a connection that is waiting at `listener`; none: nothing waits.
+Descriptor Accept(const Descriptor& listener);
+
+// How a call on a connection that never blocks went.
+enum class Flow { kMoved, kBlocked, kClosed, kBroken };
+
+struct Moved {
+  Flow flow = Flow::kBlocked;
+  std::size_t bytes = 0;  // > 0 exactly when flow is kMoved
+  int error = 0;          // errno of kBroken
+};
+
+// Writes `head`, then `body`, as much as fits; fills `head`, then `body`, as far as there is
+// something. Neither raises SIGPIPE.
+Moved WriteSome(const Descriptor& connection, std::span<const std::byte> head,
+                std::span<const std::byte> body);
+Moved ReadSome(const Descriptor& connection, std::span<std::byte> head, std::span<std::byte> body);
+
+// From now on poll(2) finds the connection readable only when so many bytes, >= 1, have come, or it
+// has ended, or the system has no room for so many.
+void SetLowWater(const Descriptor& connection, std::size_t bytes);
+
+// Milliseconds to the deadline for poll(2), rounded up, never negative.
+int MillisecondsUntil(Deadline deadline);
+
+}  // namespace tactus::collective

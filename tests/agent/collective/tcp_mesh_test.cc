@@ -1,0 +1,170 @@
+// What is particular to our own connections: strangers, endpoints, messages that do not fit.
+
+#include "agent/collective/tcp_mesh.h"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "agent/collective/tcp_socket.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/agent/collective/groups.h"
+
+namespace tactus::collective {
+namespace {
+
+using ::testing::HasSubstr;
+
+Deadline Soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(10); }
+
+TEST(TcpEndpointTest, EndpointsTravelAsBytesOfOneLength) {
+  Endpoint ipv6 = {.is_ipv6 = true, .port = 0xabcd, .word = 0x0123456789abcdef};
+  ipv6.address.fill(0xfe);
+  for (const Endpoint& endpoint : {Endpoint{.address = {127, 0, 0, 1}, .port = 80}, ipv6}) {
+    const std::string bytes = EncodeEndpoint(endpoint);
+    Endpoint decoded;
+
+    EXPECT_EQ(bytes.size(), kEndpointBytes);
+    ASSERT_TRUE(DecodeEndpoint(bytes, decoded));
+    EXPECT_EQ(decoded.address, endpoint.address);
+    EXPECT_EQ(decoded.is_ipv6, endpoint.is_ipv6);
+    EXPECT_EQ(decoded.port, endpoint.port);
+    EXPECT_EQ(decoded.word, endpoint.word);
+  }
+}
+
+TEST(TcpEndpointTest, OtherBytesAreRefused) {
+  const std::string bytes = EncodeEndpoint({});
+  Endpoint decoded;
+  EXPECT_FALSE(DecodeEndpoint("", decoded));
+  EXPECT_FALSE(DecodeEndpoint(bytes.substr(1), decoded));
+  EXPECT_FALSE(DecodeEndpoint(bytes + "x", decoded));
+  EXPECT_FALSE(DecodeEndpoint("5" + bytes.substr(1), decoded));
+}
+
+// Two members, connected; `strange` is called with the endpoint of member 0 before that.
+template <typename Strange>
+std::vector<std::unique_ptr<TcpMesh>> MeetAnd(Strange strange) {
+  std::vector<TcpMeeting> meetings = MeetInMemory(2);
+  std::vector<std::unique_ptr<TcpMesh>> meshes(2);
+  OnEveryRank(2, [&](int rank) {
+    TcpMeeting& meeting = meetings[static_cast<std::size_t>(rank)];
+    meeting.exchange = [&, exchange = meeting.exchange](const std::string& own) {
+      if (rank == 0) {
+        Endpoint endpoint;
+        EXPECT_TRUE(DecodeEndpoint(own, endpoint));
+        strange(endpoint);
+      }
+      return exchange(own);
+    };
+    std::string reason;
+    meshes[static_cast<std::size_t>(rank)] = TcpMesh::Connect(meeting, reason);
+    EXPECT_EQ(reason, "");
+  });
+  return meshes;
+}
+
+void ExpectToWork(std::vector<std::unique_ptr<TcpMesh>>& meshes) {
+  ASSERT_NE(meshes[0], nullptr);
+  ASSERT_NE(meshes[1], nullptr);
+  const std::array<std::byte, 3> sent = {std::byte{1}, std::byte{2}, std::byte{3}};
+  std::array<std::byte, 3> received = {};
+  meshes[1]->Receive(0, Lane::kSecond, received);
+  meshes[0]->Send(1, Lane::kSecond, sent);
+  EXPECT_TRUE(meshes[0]->WaitSent(1, Lane::kSecond));
+  EXPECT_TRUE(meshes[1]->WaitReceived(0, Lane::kSecond));
+  EXPECT_EQ(received, sent);
+}
+
+TEST(TcpMeshTest, AStrangerThatSaysNothingHoldsNobodyUp) {
+  Descriptor stranger;
+  std::vector<std::unique_ptr<TcpMesh>> meshes = MeetAnd([&](const Endpoint& endpoint) {
+    std::string why;
+    stranger = ConnectTo(endpoint, Soon(), why);
+    EXPECT_TRUE(stranger.open()) << why;
+  });
+  ExpectToWork(meshes);
+}
+
+TEST(TcpMeshTest, AStrangerWithoutTheWordIsNoMember) {
+  struct {
+    std::uint64_t word = 0;
+    std::uint32_t rank = 1;
+    std::uint32_t lane = 1;
+  } greeting;
+  Descriptor stranger;
+  std::vector<std::unique_ptr<TcpMesh>> meshes = MeetAnd([&](const Endpoint& endpoint) {
+    std::string why;
+    stranger = ConnectTo(endpoint, Soon(), why);
+    greeting.word = endpoint.word + 1;
+    const auto bytes = std::as_bytes(std::span(&greeting, 1));
+    EXPECT_EQ(WriteSome(stranger, bytes, {}).bytes, bytes.size());
+  });
+  ExpectToWork(meshes);
+}
+
+TEST(TcpMeshTest, AStrangerThatLeavesAtOnceDoesNoHarm) {
+  std::vector<std::unique_ptr<TcpMesh>> meshes = MeetAnd([](const Endpoint& endpoint) {
+    std::string why;
+    EXPECT_TRUE(ConnectTo(endpoint, Soon(), why).open()) << why;
+  });
+  ExpectToWork(meshes);
+}
+
+TEST(TcpMeshTest, AMessageOfAnotherLengthEndsTheMesh) {
+  for (const std::size_t expected : {std::size_t{2}, std::size_t{4}}) {
+    std::vector<std::unique_ptr<TcpMesh>> meshes = MeetAnd([](const Endpoint&) {});
+    const std::vector<std::byte> sent(3);
+    std::vector<std::byte> received(expected);
+    meshes[0]->Send(1, Lane::kFirst, sent);
+    meshes[1]->Receive(0, Lane::kFirst, received);
+
+    EXPECT_FALSE(meshes[1]->WaitReceived(0, Lane::kFirst));
+    EXPECT_THAT(meshes[1]->failure(), HasSubstr("rank 0"));
+    EXPECT_THAT(meshes[1]->failure(), HasSubstr("3 bytes"));
+  }
+}
+
+TEST(TcpMeshTest, AnInterruptComesBeforeAMessageThatIsThere) {
+  std::vector<std::unique_ptr<TcpMesh>> meshes = MeetAnd([](const Endpoint&) {});
+  std::vector<std::byte> received(1);
+  meshes[1]->Receive(0, Lane::kFirst, received);
+  meshes[0]->Send(1, Lane::kFirst, received);
+
+  meshes[1]->Interrupt();
+
+  EXPECT_FALSE(meshes[1]->WaitReceived(0, Lane::kFirst));
+}
+
+TEST(TcpMeshTest, WaitingForOneMessageMovesTheOthersToo) {
+  std::vector<std::unique_ptr<TcpMesh>> meshes = MeetAnd([](const Endpoint&) {});
+  const std::vector<std::byte> large(std::size_t{64} << 20, std::byte{5});
+  OnEveryRank(2, [&](int rank) {
+    TcpMesh& mesh = *meshes[static_cast<std::size_t>(rank)];
+    const int peer = 1 - rank;
+    std::vector<std::byte> first(large.size());
+    std::vector<std::byte> second(large.size());
+    mesh.Receive(peer, Lane::kFirst, first);
+    mesh.Receive(peer, Lane::kSecond, second);
+    mesh.Send(peer, Lane::kFirst, large);
+    mesh.Send(peer, Lane::kSecond, large);
+    // Each waits for the lane that the other waits for last.
+    const Lane lane = rank == 0 ? Lane::kFirst : Lane::kSecond;
+    const Lane other = rank == 0 ? Lane::kSecond : Lane::kFirst;
+    EXPECT_TRUE(mesh.WaitSent(peer, lane));
+    EXPECT_TRUE(mesh.WaitReceived(peer, lane));
+    EXPECT_TRUE(mesh.WaitSent(peer, other));
+    EXPECT_TRUE(mesh.WaitReceived(peer, other));
+    EXPECT_EQ(first, large);
+    EXPECT_EQ(second, large);
+  });
+}
+
+}  // namespace
+}  // namespace tactus::collective
