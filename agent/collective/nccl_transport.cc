@@ -149,7 +149,8 @@ nccl::MadeUniqueId Rendezvous(const NcclMeeting& meeting) {
   nccl::Endpoint own{
       .generation = meeting.generation, .rank = meeting.rank, .nccl_version = nccl::Version()};
   if (meeting.rank == 0) {
-    nccl::MadeUniqueId made = nccl::MakeUniqueId();
+    nccl::MadeUniqueId made{.id = meeting.id};
+    if (!made.id) made = nccl::MakeUniqueId();
     if (!made.id) return made;
     own.id = made.id;
   }

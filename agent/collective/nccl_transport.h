@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "agent/collective/tcp_transport.h"
 #include "agent/collective/transport.h"
 #include "base/time.h"
+#include "cuda/nccl_endpoint.h"
 #include "cuda/ops/stream.h"
 
 namespace tactus::collective {
@@ -34,6 +36,9 @@ struct NcclMeeting {
   // have finished it, and left in good order.
   Duration grace = Seconds(1);
 
+  // Of rank 0, where its endpoint has travelled before the members meet: what is in it. Without, it
+  // is made when they do.
+  std::optional<cuda::nccl::UniqueId> id = {};
   // As in TcpMeeting; the endpoint is a line of text with the generation in it.
   std::function<std::vector<std::string>(std::string own_endpoint)> exchange = {};
   std::function<Instant()> now = {};  // the present

@@ -10,38 +10,11 @@
 #include <cstring>
 #include <utility>
 
+#include "agent/collective/tcp_meeting.h"
 #include "base/check.h"
 
 namespace tactus::collective {
 namespace {
-
-// What a member says first on a connection that it has opened. The same bytes on every host: hosts
-// of one group are little-endian, as the parameters that they exchange.
-struct Greeting {
-  std::uint64_t word = 0;  // of the member that accepts
-  std::uint32_t rank = 0;  // of the member that opens
-  std::uint32_t lane = 0;
-};
-static_assert(sizeof(Greeting) == 16);
-
-// A connection that has not said everything yet.
-struct Newcomer {
-  Descriptor connection = {};
-  Greeting greeting = {};
-  std::size_t heard = 0;
-};
-
-// Reads on; false: it closed or broke before it was through.
-bool Hear(Newcomer& newcomer) {
-  const auto bytes = std::as_writable_bytes(std::span(&newcomer.greeting, 1));
-  while (newcomer.heard < bytes.size()) {
-    const Moved moved = ReadSome(newcomer.connection, bytes.subspan(newcomer.heard), {});
-    if (moved.flow == Flow::kBlocked) return true;
-    if (moved.flow != Flow::kMoved) return false;
-    newcomer.heard += moved.bytes;
-  }
-  return true;
-}
 
 // Bytes of a long message that are worth waking up for: on a slow link the system would wake a
 // member for every packet, and a member with a small share of a core has no time for that.
@@ -58,102 +31,39 @@ std::string WhyOf(const Moved& moved) {
 
 }  // namespace
 
-std::unique_ptr<TcpMesh> TcpMesh::Connect(const TcpMeeting& meeting, std::string& reason) {
-  std::unique_ptr<TcpMesh> mesh(new TcpMesh(meeting));
-  if (mesh->Meet(meeting) && mesh->AwaitGreetings()) {
-    mesh->set_timeout(meeting.collective_timeout);
-    return mesh;
+std::vector<std::unique_ptr<TcpMesh>> TcpMesh::Connect(const TcpMeeting& meeting, std::size_t count,
+                                                       std::string& reason) {
+  TcpConnections met = MeetByTcp(meeting, count * kLanes);
+  reason = met.reason;
+  if (!reason.empty()) return {};
+  std::vector<std::unique_ptr<TcpMesh>> meshes;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::vector<Descriptor> connections;
+    for (std::size_t peer = 0; peer < static_cast<std::size_t>(meeting.size); ++peer) {
+      for (std::size_t lane = 0; lane < kLanes; ++lane) {
+        connections.push_back(std::move(met.connections[(peer * count + i) * kLanes + lane]));
+      }
+    }
+    meshes.emplace_back(new TcpMesh(meeting, std::move(connections)));
+    if (!meshes.back()->AwaitGreetings()) {
+      reason = meshes.back()->failure();
+      return {};
+    }
+    meshes.back()->set_timeout(meeting.collective_timeout);
   }
-  reason = mesh->failure();
-  return nullptr;
+  return meshes;
 }
 
-TcpMesh::TcpMesh(const TcpMeeting& meeting)
+TcpMesh::TcpMesh(const TcpMeeting& meeting, std::vector<Descriptor> connections)
     : rank_(meeting.rank),
       size_(meeting.size),
       interrupt_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-      streams_(static_cast<std::size_t>(meeting.size) * 2),
+      streams_(connections.size()),
       timeout_(meeting.timeout) {
   TACTUS_CHECK(interrupt_.open());
-}
-
-bool TcpMesh::Meet(const TcpMeeting& meeting) {
-  Endpoint own;
-  std::string why;
-  const Descriptor listener = Listen(meeting.address, own, why);
-  if (!listener.open()) {
-    return Fail(rank_, "address '" + meeting.address +
-                           "': neither an interface nor an address of this host: " + why);
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    streams_[i].connection = std::move(connections[i]);
   }
-  const std::vector<std::string> texts = meeting.exchange(EncodeEndpoint(own));
-  std::vector<Endpoint> endpoints(static_cast<std::size_t>(size_));
-  if (texts.size() != endpoints.size()) {
-    return Fail(rank_, "the group was given up before it was connected");
-  }
-  for (std::size_t peer = 0; peer < texts.size(); ++peer) {
-    if (!DecodeEndpoint(texts[peer], endpoints[peer])) {
-      return Fail(static_cast<int>(peer),
-                  "its " + std::to_string(texts[peer].size()) + " bytes are no endpoint");
-    }
-  }
-  const Deadline deadline = After(meeting.timeout);
-  return ConnectToLower(endpoints, deadline) && AcceptHigher(listener, own.word, deadline);
-}
-
-// The system accepts connections by itself, so that everybody can connect before anybody accepts.
-bool TcpMesh::ConnectToLower(const std::vector<Endpoint>& endpoints, Deadline deadline) {
-  for (int peer = 0; peer < rank_; ++peer) {
-    const Endpoint& endpoint = endpoints[static_cast<std::size_t>(peer)];
-    for (const Lane lane : {Lane::kFirst, Lane::kSecond}) {
-      std::string why;
-      Stream& stream = streams_[IndexOf(peer, lane)];
-      stream.connection = ConnectTo(endpoint, deadline, why);
-      if (!stream.connection.open()) return Fail(peer, why);
-      const Greeting greeting = {.word = endpoint.word,
-                                 .rank = static_cast<std::uint32_t>(rank_),
-                                 .lane = static_cast<std::uint32_t>(lane)};
-      const Moved moved = WriteSome(stream.connection, std::as_bytes(std::span(&greeting, 1)), {});
-      if (moved.bytes != sizeof(greeting)) return Fail(peer, "did not take the greeting");
-    }
-  }
-  return true;
-}
-
-// Whoever connects without the word, or says nothing, is none of us and does no harm.
-bool TcpMesh::AcceptHigher(const Descriptor& listener, std::uint64_t word, Deadline deadline) {
-  std::vector<Newcomer> newcomers;
-  const auto missing = [&] {
-    for (int peer = rank_ + 1; peer < size_; ++peer) {
-      for (const Lane lane : {Lane::kFirst, Lane::kSecond}) {
-        if (!streams_[IndexOf(peer, lane)].connection.open()) return peer;
-      }
-    }
-    return rank_;
-  };
-  while (missing() != rank_) {
-    std::vector<pollfd> wanted = {{.fd = listener.get(), .events = POLLIN, .revents = 0}};
-    for (const Newcomer& newcomer : newcomers) {
-      wanted.push_back({.fd = newcomer.connection.get(), .events = POLLIN, .revents = 0});
-    }
-    const int ready = poll(wanted.data(), wanted.size(), MillisecondsUntil(deadline));
-    if (ready == 0) return Fail(missing(), "did not connect in time");
-    for (Descriptor next = Accept(listener); next.open(); next = Accept(listener)) {
-      newcomers.push_back({.connection = std::move(next)});
-    }
-    std::erase_if(newcomers, [&](Newcomer& newcomer) {
-      if (!Hear(newcomer)) return true;
-      if (newcomer.heard < sizeof(Greeting)) return false;
-      const Greeting& greeting = newcomer.greeting;
-      const bool is_one_of_us = greeting.word == word && greeting.lane < 2 &&
-                                greeting.rank > static_cast<std::uint32_t>(rank_) &&
-                                greeting.rank < static_cast<std::uint32_t>(size_);
-      if (!is_one_of_us) return true;
-      Stream& stream = streams_[greeting.rank * 2 + greeting.lane];
-      if (!stream.connection.open()) stream.connection = std::move(newcomer.connection);
-      return true;
-    });
-  }
-  return true;
 }
 
 // Nobody is through before all others have accepted it.
@@ -176,7 +86,7 @@ bool TcpMesh::AwaitGreetings() {
 
 std::size_t TcpMesh::IndexOf(int peer, Lane lane) const {
   TACTUS_CHECK(peer >= 0 && peer < size_ && peer != rank_);
-  return static_cast<std::size_t>(peer) * 2 + static_cast<std::size_t>(lane);
+  return static_cast<std::size_t>(peer) * kLanes + static_cast<std::size_t>(lane);
 }
 
 void TcpMesh::Send(int peer, Lane lane, std::span<const std::byte> message) {

@@ -23,6 +23,7 @@ namespace tactus::collective {
 // Two independent streams of messages in each direction between each two members. Messages of one
 // stream arrive in the order of Send and fill the receives in the order of Receive.
 enum class Lane { kFirst, kSecond };
+inline constexpr std::size_t kLanes = 2;
 
 // One thread, except Interrupt. The first failure ends the mesh: whatever is called afterwards does
 // nothing, and every wait returns false.
@@ -31,8 +32,10 @@ enum class Lane { kFirst, kSecond };
 // are posted and not only of the one that is waited for.
 class TcpMesh {
  public:
-  // Meets the others and connects to each. Returns null, and why in `reason`, if that cannot be.
-  static std::unique_ptr<TcpMesh> Connect(const TcpMeeting& meeting, std::string& reason);
+  // Meets the others once and makes `count` meshes of the same members, >= 1. Returns none, and why
+  // in `reason`, if that cannot be.
+  static std::vector<std::unique_ptr<TcpMesh>> Connect(const TcpMeeting& meeting, std::size_t count,
+                                                       std::string& reason);
 
   TcpMesh(const TcpMesh&) = delete;
   TcpMesh& operator=(const TcpMesh&) = delete;
@@ -94,14 +97,11 @@ class TcpMesh {
     std::size_t low_water = 1;
   };
 
-  explicit TcpMesh(const TcpMeeting& meeting);
-  bool Meet(const TcpMeeting& meeting);
-  bool ConnectToLower(const std::vector<Endpoint>& endpoints, Deadline deadline);
-  bool AcceptHigher(const Descriptor& listener, std::uint64_t word, Deadline deadline);
+  TcpMesh(const TcpMeeting& meeting, std::vector<Descriptor> connections);
   bool AwaitGreetings();
 
   std::size_t IndexOf(int peer, Lane lane) const;
-  int PeerOf(std::size_t stream) const { return static_cast<int>(stream / 2); }
+  int PeerOf(std::size_t stream) const { return static_cast<int>(stream / kLanes); }
 
   // Moves what can be moved without blocking.
   void Write(std::size_t index);

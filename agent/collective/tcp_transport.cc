@@ -195,17 +195,26 @@ class TcpTransport : public Transport {
 }  // namespace
 
 ConnectedTransport ConnectTcp(const TcpMeeting& meeting) {
+  ConnectedTransports connected = ConnectTcp(meeting, 1);
+  if (connected.transports.empty()) return {.reason = connected.reason};
+  return {.transport = std::move(connected.transports.front())};
+}
+
+ConnectedTransports ConnectTcp(const TcpMeeting& meeting, std::size_t count) {
   TACTUS_CHECK(meeting.size >= 1 && meeting.rank >= 0 && meeting.rank < meeting.size);
-  TACTUS_CHECK(meeting.exchange && meeting.now);
+  TACTUS_CHECK(meeting.exchange && meeting.now && count >= 1);
+  ConnectedTransports connected;
   if (meeting.size == 1) {
     const bool given_up = meeting.exchange("alone").size() != 1;
     if (given_up) return {.reason = "the group was given up before it was connected"};
-    return {.transport = std::move(MakeInProcessGroup(1, meeting.now).front())};
+    for (std::size_t i = 0; i < count; ++i) {
+      connected.transports.push_back(std::move(MakeInProcessGroup(1, meeting.now).front()));
+    }
+    return connected;
   }
-  ConnectedTransport connected;
-  std::unique_ptr<TcpMesh> mesh = TcpMesh::Connect(meeting, connected.reason);
-  if (mesh == nullptr) return connected;
-  connected.transport = std::make_unique<TcpTransport>(meeting, std::move(mesh));
+  for (std::unique_ptr<TcpMesh>& mesh : TcpMesh::Connect(meeting, count, connected.reason)) {
+    connected.transports.push_back(std::make_unique<TcpTransport>(meeting, std::move(mesh)));
+  }
   return connected;
 }
 

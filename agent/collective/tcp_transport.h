@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -25,8 +26,8 @@ struct TcpMeeting {
   // a peer that computes a hundred times more slowly looks the same.
   Duration collective_timeout = Seconds(600);
   // Passes this member's endpoint (bytes) to the others and returns all members' endpoints in rank
-  // order, its own included; empty when the group was given up. Blocks; called once, from
-  // ConnectTcp, also when size = 1.
+  // order, its own included; empty when the group was given up. Blocks; called once, while they
+  // meet, also when size = 1.
   std::function<std::vector<std::string>(std::string own_endpoint)> exchange;
   std::function<Instant()> now;  // the present
 };
@@ -44,5 +45,15 @@ struct ConnectedTransport {
 // Sums are taken in rank order, as in the in-process group: neither the length nor the cut into
 // buckets changes a bit. The group's traffic is not encrypted.
 ConnectedTransport ConnectTcp(const TcpMeeting& meeting);
+
+// Transports of the same members, or the reason why there are none.
+struct ConnectedTransports {
+  std::vector<std::unique_ptr<Transport>> transports = {};
+  std::string reason = "";  // empty when there are transports
+};
+
+// Meets the others once and makes `count` transports, >= 1 and the same number on all members, that
+// work independently of each other.
+ConnectedTransports ConnectTcp(const TcpMeeting& meeting, std::size_t count);
 
 }  // namespace tactus::collective

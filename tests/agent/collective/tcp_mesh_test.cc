@@ -64,8 +64,9 @@ std::vector<std::unique_ptr<TcpMesh>> MeetAnd(Strange strange) {
       return exchange(own);
     };
     std::string reason;
-    meshes[static_cast<std::size_t>(rank)] = TcpMesh::Connect(meeting, reason);
-    EXPECT_EQ(reason, "");
+    std::vector<std::unique_ptr<TcpMesh>> one = TcpMesh::Connect(meeting, 1, reason);
+    ASSERT_EQ(one.size(), 1u) << reason;
+    meshes[static_cast<std::size_t>(rank)] = std::move(one.front());
   });
   return meshes;
 }
@@ -163,6 +164,34 @@ TEST(TcpMeshTest, WaitingForOneMessageMovesTheOthersToo) {
     EXPECT_TRUE(mesh.WaitReceived(peer, other));
     EXPECT_EQ(first, large);
     EXPECT_EQ(second, large);
+  });
+}
+
+TEST(TcpMeshTest, SeveralMeshesOfOneMeetingDoNotMixUpTheirMessages) {
+  constexpr std::size_t kMeshes = 3;
+  std::vector<TcpMeeting> meetings = MeetInMemory(3);
+  OnEveryRank(3, [&](int rank) {
+    std::string reason;
+    const std::vector<std::unique_ptr<TcpMesh>> meshes =
+        TcpMesh::Connect(meetings[static_cast<std::size_t>(rank)], kMeshes, reason);
+    ASSERT_EQ(meshes.size(), kMeshes) << reason;
+    const int to = (rank + 1) % 3;
+    const int from = (rank + 2) % 3;
+    const auto word = [](int sender, std::size_t mesh, Lane lane) {
+      return std::array<std::byte, 1>{static_cast<std::byte>(
+          sender * 16 + static_cast<int>(mesh) * 2 + static_cast<int>(lane))};
+    };
+    for (std::size_t mesh = kMeshes; mesh-- > 0;) {
+      for (const Lane lane : {Lane::kSecond, Lane::kFirst}) {
+        const auto sent = word(rank, mesh, lane);
+        std::array<std::byte, 1> received = {};
+        meshes[mesh]->Send(to, lane, sent);
+        meshes[mesh]->Receive(from, lane, received);
+        EXPECT_TRUE(meshes[mesh]->WaitReceived(from, lane));
+        EXPECT_TRUE(meshes[mesh]->WaitSent(to, lane));
+        EXPECT_EQ(received, word(from, mesh, lane));
+      }
+    }
   });
 }
 

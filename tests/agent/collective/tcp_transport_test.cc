@@ -138,7 +138,7 @@ std::vector<std::unique_ptr<TcpMesh>> MakeMeshes() {
   OnEveryRank(2, [&](int rank) {
     const auto index = static_cast<std::size_t>(rank);
     std::string reason;
-    meshes[index] = TcpMesh::Connect(meetings[index], reason);
+    meshes[index] = std::move(TcpMesh::Connect(meetings[index], 1, reason).front());
     EXPECT_EQ(reason, "");
   });
   return meshes;
@@ -219,7 +219,7 @@ TEST(TcpMeshPairTest, APeerThatDiesWithinAnExchangeFailsIt) {
       return;
     }
     std::string reason;
-    const std::unique_ptr<TcpMesh> dying = TcpMesh::Connect(meetings[1], reason);
+    const std::unique_ptr<TcpMesh> dying = std::move(TcpMesh::Connect(meetings[1], 1, reason).front());
     ASSERT_NE(dying, nullptr) << reason;
     const std::vector<float> sent(kMoreThanSocketsHold);
     dying->Send(0, Lane::kFirst, std::as_bytes(std::span(sent)));
