@@ -69,6 +69,7 @@ class CudaDevice final : public Device {
 
   std::string Name() const override { return NameOf(index_); }
 
+  std::optional<int> cuda_index() const override { return index_; }
   Stream stream() const override { return compute_; }
 
   Buffer Allocate(std::size_t length) override { return AllocateArray<float>(length); }

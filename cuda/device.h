@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -70,6 +71,9 @@ class Device {
 
   // As in a job file and in messages: "cpu:0", "cuda:1".
   virtual std::string Name() const = 0;
+
+  // CUDA's index; nothing: the host's device.
+  virtual std::optional<int> cuda_index() const = 0;
 
   // On which operations are queued: what others queue there runs in the order of the calls. Null:
   // the host's device, whose operations are done when they return.

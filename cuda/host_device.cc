@@ -48,6 +48,7 @@ class HostDevice final : public Device {
 
   std::string Name() const override { return name_; }
 
+  std::optional<int> cuda_index() const override { return std::nullopt; }
   Stream stream() const override { return nullptr; }
 
   Buffer Allocate(std::size_t length) override { return AllocateArray<float>(length); }

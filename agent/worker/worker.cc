@@ -1,12 +1,14 @@
 #include "agent/worker/worker.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iostream>
 #include <numeric>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "agent/collective/device_group.h"
 #include "agent/collective/tcp_transport.h"
 #include "agent/worker/checkpoint_file.h"
 #include "agent/worker/clock.h"
@@ -18,6 +20,7 @@ namespace tactus::worker {
 namespace {
 
 constexpr Duration kFlushLimit = std::chrono::seconds(30);
+constexpr int kExitHung = 70;  // EX_SOFTWARE of sysexits.h
 constexpr std::uint64_t kTryOutSamples = 2;
 // Of the measurement before the first round: enough that a device's clock, a compiler's warm-up and
 // a scheduler's quota have little part in it.
@@ -43,6 +46,13 @@ FailedMessage ToFailed(const absl::Status& status, std::uint64_t lost_generation
   return {.field = has_field ? text.substr(0, colon) : "",
           .message = has_field ? text.substr(colon + 2) : text,
           .lost_generation = lost_generation};
+}
+
+// For when a device may still write to memory that is about to be freed. The agent sees the process
+// end and reports the group lost.
+void EndAtOnce(const std::string& reason) {
+  std::cerr << "tactus-worker: " << reason << std::endl;
+  std::_Exit(kExitHung);
 }
 
 engine::StopKind KindOf(const StopMessage& stop) {
@@ -194,17 +204,40 @@ std::vector<std::string> Worker::ExchangeEndpoints(std::uint64_t generation, std
   }
 }
 
+// Buffers on devices travel by NCCL, those in the host's memory by TCP.
+collective::ConnectedTransport Worker::Connect(const GroupMessage& group) {
+  const int rank = static_cast<int>(group.rank);
+  const int size = static_cast<int>(group.size);
+  const auto exchange = [this, &group](std::string own) {
+    return ExchangeEndpoints(group.generation, std::move(own));
+  };
+  if (!device_->cuda_index()) {
+    return collective::ConnectTcp(
+        {.rank = rank, .size = size, .address = start_.address, .exchange = exchange, .now = Now});
+  }
+  return collective::ConnectDevices({.rank = rank,
+                                     .size = size,
+                                     .generation = group.generation,
+                                     .address = start_.address,
+                                     .device = *device_->cuda_index(),
+                                     .compute_stream = device_->stream(),
+                                     .exchange = exchange,
+                                     .now = Now,
+                                     .give_up = [this] { return WhyGiveUp(); },
+                                     .must_end = EndAtOnce});
+}
+
+// Why to stop waiting for the others; empty: wait on.
+std::string Worker::WhyGiveUp() {
+  while (const std::optional<ToWorker> message = link_.Poll()) {
+    left_ = left_ || std::holds_alternative<StopMessage>(*message);
+  }
+  return left_ ? "the worker was asked to stop" : "";
+}
+
 absl::Status Worker::Meet(const GroupMessage& group) {
   group_ = group;
-  collective::ConnectedTransport connected =
-      collective::ConnectTcp({.rank = static_cast<int>(group.rank),
-                              .size = static_cast<int>(group.size),
-                              .address = start_.address,
-                              .exchange =
-                                  [this, &group](std::string own) {
-                                    return ExchangeEndpoints(group.generation, std::move(own));
-                                  },
-                              .now = Now});
+  collective::ConnectedTransport connected = Connect(group);
   if (left_) return absl::OkStatus();
   if (connected.transport == nullptr) {
     lost_generation_ = group.generation;

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "agent/collective/tcp_transport.h"
 #include "agent/collective/transport.h"
 #include "agent/data/dataset.h"
 #include "agent/engine/round_engine.h"
@@ -39,6 +40,8 @@ class Worker {
   absl::Status LoadCheckpoint();
   absl::StatusOr<GroupMessage> AwaitGroup();
   absl::Status Meet(const GroupMessage& group);
+  collective::ConnectedTransport Connect(const GroupMessage& group);
+  std::string WhyGiveUp();
   std::vector<std::string> ExchangeEndpoints(std::uint64_t generation, std::string own);
   absl::Status Train();
   absl::StatusOr<engine::StepResult> Compute(const engine::Batch& batch);

@@ -55,7 +55,11 @@ class CudaDeviceTest : public TwinTest {
   std::unique_ptr<Device> device_;
 };
 
-TEST_F(CudaDeviceTest, HasTheNameItWasOpenedWith) { EXPECT_EQ(device_->Name(), "cuda:0"); }
+TEST_F(CudaDeviceTest, HasTheNameItWasOpenedWith) {
+  EXPECT_EQ(device_->Name(), "cuda:0");
+  EXPECT_EQ(device_->cuda_index(), 0);
+  EXPECT_NE(device_->stream(), nullptr);
+}
 
 TEST_F(CudaDeviceTest, BuffersAreAlignedAndZeroAndAsLongAsAsked) {
   for (const std::size_t length : {std::size_t{0}, std::size_t{1}, std::size_t{17}, kLength}) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +28,8 @@ struct Case {
   std::string name{};
   GroupRun run{};
 };
+
+void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
 
 class OnDevices : public collective::NcclMembers {
  protected:
