@@ -8,6 +8,9 @@ namespace tactus::worker {
 
 Instant Now();
 
+// Seconds since 1970, for files that people read.
+double WallSeconds();
+
 // CPU time that the calling thread has used.
 Duration ThreadCpuTime();
 

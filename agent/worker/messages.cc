@@ -32,6 +32,7 @@ StartMessage ParseStart(const FieldReader& start) {
   message.job_id = start.String("jobId").value_or("");
   message.worker_id = start.Unsigned("workerId").value_or(0);
   message.job = ParseJob(start.Object("spec"));
+  message.job_text = start.Object("spec").Text();
   message.device = start.String("device").value_or(message.device);
   message.emulated_speed = start.Number("emulatedSpeed").value_or(0);
   message.emulated_cpu_factor = start.Number("emulatedCpuFactor").value_or(1);

@@ -20,6 +20,7 @@ struct StartMessage {
   std::string job_id;
   std::uint64_t worker_id = 0;
   WorkerJob job;
+  std::string job_text{};  // the same as it came, for people
   std::string device = "cpu:0";
   double emulated_speed = 0;  // 0: none
   double emulated_cpu_factor = 1;

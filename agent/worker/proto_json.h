@@ -24,6 +24,8 @@ class FieldReader {
   FieldReader(const Json& object, std::string path, std::string& error);
 
   bool Has(const char* key) const;
+  // The whole object, for people.
+  std::string Text() const { return object_.dump(2); }
   FieldReader Object(const char* key) const;  // empty when absent
 
   std::optional<std::string> String(const char* key) const;

@@ -271,6 +271,7 @@ absl::Status Worker::Train() {
   SpeedEmulation emulation(start_.emulated_speed, start_.emulated_cpu_factor);
   Snapshots snapshots(group_.rank == 0 ? start_.job.snapshots_every : std::nullopt,
                       start_.output_directory);
+  OpenCurves();
   engine_->Begin(Now());
   while (std::optional<engine::Batch> batch = engine_->NextBatch()) {
     emulation.Begin();
@@ -281,6 +282,7 @@ absl::Status Worker::Train() {
     engine_->Step(*result);
     while (const std::optional<policies::Report> report = engine_->TakeReport()) {
       link_.Send(ReportMessage{.generation = group_.generation, .report = *report});
+      Draw(*report);
       if (absl::Status s = snapshots.Take(*model_, engine_->train_time()); !s.ok()) {
         std::cerr << "no further snapshots: " << s.message() << '\n';
       }
@@ -310,6 +312,27 @@ absl::StatusOr<engine::StepResult> Worker::Compute(const engine::Batch& batch) {
   if (!loss_sum.ok()) return loss_sum.status();
   result.loss_sum = *loss_sum;
   return result;
+}
+
+// Training goes on where curves cannot be written.
+void Worker::OpenCurves() {
+  if (group_.rank != 0) return;
+  absl::StatusOr<TrainingCurves> curves =
+      TrainingCurves::Open(start_.output_directory, start_.job_text, WallSeconds());
+  if (curves.ok()) {
+    curves_.emplace(*std::move(curves));
+  } else {
+    std::cerr << "no TensorBoard curves: " << curves.status().message() << '\n';
+  }
+}
+
+void Worker::Draw(const policies::Report& report) {
+  if (!curves_) return;
+  const absl::Status status =
+      curves_->Add(report, engine_->plan(), engine_->train_time(), WallSeconds());
+  if (status.ok()) return;
+  std::cerr << "no further TensorBoard curves: " << status.message() << '\n';
+  curves_.reset();
 }
 
 void Worker::TakeMessages() {
@@ -361,6 +384,7 @@ absl::Status Worker::Conclude() {
     if (!files.ok()) return files.status();
     finished.files = *std::move(files);
     finished.files.insert(finished.files.end(), snapshots_.begin(), snapshots_.end());
+    if (curves_) finished.files.push_back(curves_->name());
     if (engine_->asked_to_stop()) {
       if (absl::Status s = SaveCheckpoint(); !s.ok()) return s;
       finished.files.emplace_back(kCheckpointFile);

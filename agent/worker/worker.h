@@ -18,6 +18,7 @@
 #include "agent/worker/agent_link.h"
 #include "agent/worker/messages.h"
 #include "agent/worker/reader.h"
+#include "agent/worker/training_curves.h"
 #include "cuda/device.h"
 
 namespace tactus::worker {
@@ -45,6 +46,8 @@ class Worker {
   std::vector<std::string> ExchangeEndpoints(std::uint64_t generation, std::string own);
   absl::Status Train();
   absl::StatusOr<engine::StepResult> Compute(const engine::Batch& batch);
+  void OpenCurves();
+  void Draw(const policies::Report& report);
   void TakeMessages();
   absl::Status Conclude();
   absl::Status ConcludeSuspended(FinishedMessage finished);
@@ -64,6 +67,7 @@ class Worker {
   std::unique_ptr<collective::Transport> transport_;
   std::unique_ptr<engine::RoundEngine> engine_;
   std::optional<engine::EngineState> restored_;  // of the checkpoint that it goes on from
+  std::optional<TrainingCurves> curves_;         // of rank 0, as long as they can be written
   std::vector<std::string> snapshots_;           // files in the output directory
   std::uint64_t lost_generation_ = 0;            // of a group that fell apart
   bool left_ = false;                            // asked to leave before training began

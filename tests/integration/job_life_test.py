@@ -78,8 +78,9 @@ class JobLifeTest(unittest.TestCase):
         self.cluster.wait(keep, ["RUNNING"])
         self.cluster.tactus("cancel", keep)
         kept = self.cluster.wait(keep, ["CANCELLED"])
-        self.assertEqual(sorted(artifact["path"] for artifact in kept["result"]["artifacts"]),
-                         ["checkpoint.safetensors", "model.pt", "model.safetensors", "summary.json"])
+        paths = sorted(artifact["path"] for artifact in kept["result"]["artifacts"])
+        self.assertEqual(paths[:-1], ["checkpoint.safetensors", "model.pt", "model.safetensors", "summary.json"])
+        self.assertRegex(paths[-1], r"^tensorboard/events\.out\.tfevents\.\d+\.")
 
         discard = self.cluster.submit(tiny_spec(self.corpus, time="10m"))
         self.cluster.wait(discard, ["RUNNING"])
