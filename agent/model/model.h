@@ -14,10 +14,18 @@
 #include "absl/status/statusor.h"
 #include "agent/data/dataset.h"
 #include "cuda/ops/segments.h"
+#include "cuda/ops/stream.h"
 
 namespace tactus::model {
 
-// What to build or load, and its loss: a job file's `model`.
+// The numbers in which a model computes. Parameters, gradients and losses are float32 in any case.
+enum class Precision {
+  kFloat32,
+  kBfloat16,  // where libtorch's autocast holds it to be safe, in forward passes and their
+              // gradients
+};
+
+// What to build or load, and its loss: a job file's `model`; and where it is to live.
 struct ModelOptions {
   std::string builtin = {};            // "bytes-lm", "cifar-cnn", "resnet18", or empty
   std::string torchscript = {};        // path, or empty; exactly one of the two is set
@@ -29,11 +37,17 @@ struct ModelOptions {
   std::optional<std::uint32_t> context = {};
   std::optional<std::uint32_t> classes = {};
   std::optional<std::uint32_t> channels = {};
-  std::uint64_t seed = 1;  // initial weights of a built-in; random numbers of training
-  int threads = 1;         // of libtorch within this process, >= 1
+  Precision precision = Precision::kFloat32;
+  std::uint64_t seed = 1;        // initial weights of a built-in; random numbers of training
+  int threads = 1;               // of libtorch within this process, >= 1
+  std::string device = "cpu:0";  // or "cuda:N"
+  // Of that device, and outliving the model: all that it does is queued there. Null on the host,
+  // and for CUDA's default stream.
+  cuda::Stream stream = nullptr;
 };
 
-// A micro-batch in host memory; the spans must live during the call.
+// A micro-batch in host memory; the spans must live during the call. What is pinned must also stay
+// as it is until the device has done what the call queued (cuda::Mark), other memory need not.
 struct Examples {
   std::uint64_t count = 0;
   data::TensorSpec input_spec = {};
@@ -50,11 +64,15 @@ struct EvaluationSums {
   std::uint64_t samples = 0;
 };
 
-// Called during ForwardBackward when the gradient of a segment is complete.
+// Called during ForwardBackward when the gradient of a segment is complete; on a CUDA device, when
+// all that completes it is queued on the model's stream. The thread is libtorch's own there, while
+// the one that called ForwardBackward waits: the two never run at once.
 using SegmentReady = std::function<void(std::size_t segment)>;
 
 // One model on one device. Parameters and gradients are views into two flat buffers owned by the
-// caller. Not thread-safe; one thread from Open to the end (libtorch keeps per-thread state).
+// caller, on that device. On a CUDA device operations are queued, and the stream's order is the
+// order of the calls; those that return numbers wait. Not thread-safe; one thread from Open to the
+// end (libtorch keeps per-thread state).
 class Model {
  public:
   // Builds or loads the model. The segment table stands in reverse order of the parameters'
@@ -63,7 +81,8 @@ class Model {
   //
   // Errors, beginning with the field ("model.torchscript: ..."): NotFound, InvalidArgument (does
   // not load, unknown built-in, option out of range, no parameter to train, a parameter that is not
-  // float32).
+  // float32); of "workers.device": NotFound, no such device or a libtorch without CUDA.
+  // ResourceExhausted, out of memory.
   static absl::StatusOr<std::unique_ptr<Model>> Open(const ModelOptions& options);
 
   virtual ~Model() = default;
@@ -73,22 +92,30 @@ class Model {
 
   // Copies the present weights into `parameters` and makes parameters and gradients views of the
   // two buffers from now on; gradients are then accumulated into `gradients`. Both hold at least
-  // cuda::FlatLength(segments()) elements, 64-byte aligned, and outlive the model.
+  // cuda::FlatLength(segments()) elements, 64-byte aligned, and outlive the model. Stops the
+  // process when the device fails.
   virtual void Bind(std::span<float> parameters, std::span<float> gradients) = 0;
 
   // Runs one micro-batch at the present weights without changing anything lasting (gradients,
   // buffers and random numbers come back as they were), to see that input, output, target and loss
-  // fit together. Requires Bind.
-  // Errors: InvalidArgument beginning with the field to blame ("model.loss: ...", "data: ...").
+  // fit together. Waits until it is done. Requires Bind.
+  // Errors: InvalidArgument beginning with the field to blame ("model.loss: ...", "data: ...";
+  // "model.precision: ..." for what works in float32 alone); ResourceExhausted, out of memory.
   virtual absl::Status TryOut(const Examples& examples) = 0;
 
-  // Adds the SUM over samples of the per-sample gradients to the gradient buffer. `ready`, if set,
-  // is called once for each segment, in the order in which backward completes them, from the
-  // calling thread. Returns the sum over samples of the per-sample losses; a sample's loss is the
-  // mean over its positions.
-  // Errors: Internal with libtorch's message; ResourceExhausted, out of memory.
-  virtual absl::StatusOr<double> ForwardBackward(const Examples& examples,
-                                                 const SegmentReady& ready) = 0;
+  // Adds the SUM over samples of the per-sample gradients to the gradient buffer, and that of their
+  // losses to the sum that TakeLossSum hands over; a sample's loss is the mean over its positions.
+  // `ready`, if set, is called once for each segment, in the order in which backward completes
+  // them. On a CUDA device the pass is queued and not waited for. Requires Bind. Errors: Internal
+  // with libtorch's message, ResourceExhausted, out of memory. After either the sum of losses
+  // begins anew, the gradient buffer may hold a part of the pass, `ready` may have been called for
+  // some segments, and the model can be used as before.
+  virtual absl::Status ForwardBackward(const Examples& examples, const SegmentReady& ready) = 0;
+
+  // Waits, and returns the float64 sum of the losses of all passes since the last call; the next
+  // sum begins at zero. Errors: those of ForwardBackward; on a CUDA device also what failed in
+  // passes queued before.
+  virtual absl::StatusOr<double> TakeLossSum() = 0;
 
   // Losses and right answers at the present weights, in evaluation mode (dropout off, running
   // statistics).
@@ -96,6 +123,7 @@ class Model {
 
   // Floating-point buffers (running statistics), flattened in registration order. Those that held a
   // non-finite value when the model was opened are constants, such as a mask of -inf, and left out.
+  // Both wait; both stop the process when the device fails.
   virtual std::vector<float> ReadBuffers() const = 0;
   virtual void WriteBuffers(std::span<const float> values) = 0;
 
@@ -103,7 +131,7 @@ class Model {
   virtual std::optional<std::uint32_t> context() const = 0;
 
   // Writes the model as TorchScript in evaluation mode, readable by torch.jit.load, beside and then
-  // renamed.
+  // renamed. Its tensors are the host's, wherever it was trained.
   // Errors: as the file system has them.
   virtual absl::Status SaveTorchScript(const std::string& path) const = 0;
 

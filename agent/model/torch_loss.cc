@@ -128,8 +128,9 @@ class ModuleLoss final : public Loss {
                        "; allowed: one number, the mean over the samples, or [" +
                        std::to_string(targets.size(0)) + "], one a sample");
     } catch (const std::exception& error) {
-      return LossError("the module fails on outputs " + Describe(outputs) + " and targets " +
-                       Describe(targets) + ": " + OneLine(error));
+      return Blame("model.loss: the module fails on outputs " + Describe(outputs) +
+                       " and targets " + Describe(targets),
+                   error);
     }
   }
 
@@ -157,7 +158,8 @@ bool LooksLikePath(const std::string& name) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Loss>> Loss::Open(const std::string& name) {
+absl::StatusOr<std::unique_ptr<Loss>> Loss::Open(const std::string& name,
+                                                 const TorchDevice& device) {
   if (name == "cross_entropy") return std::make_unique<CrossEntropy>();
   if (name == "mse") return std::make_unique<MeanSquaredError>();
   std::error_code failure;
@@ -172,6 +174,11 @@ absl::StatusOr<std::unique_ptr<Loss>> Loss::Open(const std::string& name) {
     return LossError(name + " has no forward");
   }
   for (at::Tensor parameter : module->parameters()) parameter.set_requires_grad(false);
+  try {
+    device.Move(*module);
+  } catch (const std::exception& error) {
+    return TorchError("model.loss", error);
+  }
   return std::make_unique<ModuleLoss>(*std::move(module));
 }
 

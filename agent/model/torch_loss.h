@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "agent/model/torch_device.h"
 
 namespace tactus::model {
 
@@ -18,20 +19,23 @@ namespace tactus::model {
 class Loss {
  public:
   // "cross_entropy", "mse" or the path of a TorchScript module whose forward(outputs, targets)
-  // returns one number, the mean over the samples, or [n]. Errors: InvalidArgument or NotFound,
-  // "model.loss: ...".
-  static absl::StatusOr<std::unique_ptr<Loss>> Open(const std::string& name);
+  // returns one number, the mean over the samples, or [n]. Outputs and targets will be on `device`.
+  // Errors: InvalidArgument or NotFound, "model.loss: ..."; ResourceExhausted, out of memory.
+  static absl::StatusOr<std::unique_ptr<Loss>> Open(const std::string& name,
+                                                    const TorchDevice& device);
 
   virtual ~Loss() = default;
 
-  // Whether outputs and targets fit together and to this loss.
-  // Errors: InvalidArgument, "model.loss: ..." or "data: ...".
+  // Whether outputs and targets fit together and to this loss. Waits.
+  // Errors: InvalidArgument, "model.loss: ..." or "data: ..."; ResourceExhausted, out of memory.
+  // Throws what libtorch throws where nobody is to blame.
   virtual absl::Status Fits(const at::Tensor& outputs, const at::Tensor& targets) = 0;
 
   // The sum over the samples, a scalar that can be differentiated. Throws what libtorch throws.
   virtual at::Tensor Sum(const at::Tensor& outputs, const at::Tensor& targets) = 0;
 
   // Right answers; of a sample with many positions, the share of them. Empty: no such notion.
+  // Waits.
   virtual std::optional<double> Correct(const at::Tensor& outputs, const at::Tensor& targets) = 0;
 };
 

@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "agent/model/builtins.h"
 #include "agent/model/model.h"
 #include "agent/model/threads.h"
+#include "agent/model/torch_device.h"
 #include "agent/model/torch_loss.h"
 #include "agent/model/torch_module.h"
 #include "agent/model/torch_parameters.h"
@@ -49,34 +52,30 @@ std::vector<at::Tensor> SharedBuffers(const torch::jit::Module& module) {
   return shared;
 }
 
-// What a pass in training mode changes besides gradients: buffers and libtorch's random numbers.
-// Puts them back when it goes.
-class SideEffects {
+// What a pass in training mode changes, as it was: buffers, gradients and libtorch's random
+// numbers. Throws what libtorch throws.
+class Before {
  public:
-  explicit SideEffects(const torch::jit::Module& module)
-      : generator_(at::detail::getDefaultCPUGenerator()), random_state_(ReadRandomState()) {
-    for (const at::Tensor& buffer : module.buffers()) {
-      buffers_.emplace_back(buffer, buffer.clone());
+  Before(std::vector<at::Tensor> tensors, std::vector<at::Generator> generators) {
+    for (at::Tensor& tensor : tensors) tensors_.emplace_back(tensor, tensor.detach().clone());
+    for (at::Generator& generator : generators) {
+      const std::lock_guard<std::mutex> lock(generator.mutex());
+      generators_.emplace_back(generator, generator.get_state());
     }
   }
-  SideEffects(const SideEffects&) = delete;
-  SideEffects& operator=(const SideEffects&) = delete;
-  ~SideEffects() {
+
+  void PutBack() {
     const at::NoGradGuard no_grad;
-    for (auto& [buffer, before] : buffers_) buffer.copy_(before);
-    const std::lock_guard<std::mutex> lock(generator_.mutex());
-    generator_.set_state(random_state_);
+    for (auto& [tensor, before] : tensors_) tensor.copy_(before);
+    for (auto& [generator, state] : generators_) {
+      const std::lock_guard<std::mutex> lock(generator.mutex());
+      generator.set_state(state);
+    }
   }
 
  private:
-  at::Tensor ReadRandomState() {
-    const std::lock_guard<std::mutex> lock(generator_.mutex());
-    return generator_.get_state();
-  }
-
-  at::Generator generator_;
-  const at::Tensor random_state_;
-  std::vector<std::pair<at::Tensor, at::Tensor>> buffers_;
+  std::vector<std::pair<at::Tensor, at::Tensor>> tensors_;
+  std::vector<std::pair<at::Generator, at::Tensor>> generators_;
 };
 
 // Evaluation mode while it lives.
@@ -98,6 +97,8 @@ struct Parts {
   std::unique_ptr<Loss> loss;
   std::unique_ptr<FlatParameters> parameters;
   std::optional<std::uint32_t> context;
+  TorchDevice device;
+  Precision precision = Precision::kFloat32;
 };
 
 class TorchModel final : public Model {
@@ -109,45 +110,79 @@ class TorchModel final : public Model {
 
   const cuda::SegmentTable& segments() const override { return parts_.parameters->segments(); }
 
-  void Bind(std::span<float> parameters, std::span<float> gradients) override {
+  void Bind(std::span<float> parameters, std::span<float> gradients) noexcept override {
+    const OnStream on_stream(parts_.device);
     parts_.parameters->Bind(parameters, gradients);
   }
 
   absl::Status TryOut(const Examples& examples) override;
-  absl::StatusOr<double> ForwardBackward(const Examples& examples,
-                                         const SegmentReady& ready) override;
+  absl::Status ForwardBackward(const Examples& examples, const SegmentReady& ready) override;
+  absl::StatusOr<double> TakeLossSum() override;
   absl::StatusOr<EvaluationSums> Evaluate(const Examples& examples) override;
-  std::vector<float> ReadBuffers() const override;
-  void WriteBuffers(std::span<const float> values) override;
+  std::vector<float> ReadBuffers() const noexcept override;
+  void WriteBuffers(std::span<const float> values) noexcept override;
 
   std::optional<std::uint32_t> context() const override { return parts_.context; }
 
   absl::Status SaveTorchScript(const std::string& path) const override {
+    const OnStream on_stream(parts_.device);
     return SaveModule(parts_.module, path);
   }
 
   absl::Status SaveSafetensors(const std::string& path) const override {
+    const OnStream on_stream(parts_.device);
     return SaveTensors(parts_.module, path);
   }
 
  private:
+  c10::IValue Run(const at::Tensor& inputs, Precision precision);
+  // Outputs in float32, whatever the precision.
+  at::Tensor Forward(const at::Tensor& inputs);
+  void AddLoss(const at::Tensor& loss);
+
+  // A pass that finds out who is to blame when it fails.
+  absl::Status TryPass(const Examples& examples, Precision precision);
   // The outputs, or why the model does not take these inputs.
-  absl::StatusOr<at::Tensor> TryForward(const at::Tensor& inputs);
+  absl::StatusOr<at::Tensor> TryForward(const at::Tensor& inputs, Precision precision);
   absl::Status TryBackward(const at::Tensor& outputs, const at::Tensor& targets);
 
   Parts parts_;
   const std::vector<at::Tensor> shared_buffers_;
+  at::Tensor loss_sum_;  // float64, on the device; undefined: nothing since the last take
 };
 
-absl::StatusOr<at::Tensor> TorchModel::TryForward(const at::Tensor& inputs) {
+// bfloat16 becomes float32 where it came from the precision and not from the model.
+at::Tensor InFloat32(const at::Tensor& outputs, Precision precision) {
+  const bool cast = precision == Precision::kBfloat16 && outputs.scalar_type() == at::kBFloat16;
+  return cast ? outputs.to(at::kFloat) : outputs;
+}
+
+c10::IValue TorchModel::Run(const at::Tensor& inputs, Precision precision) {
+  const ComputeIn compute(precision, parts_.device);
+  return parts_.module.forward({inputs});
+}
+
+at::Tensor TorchModel::Forward(const at::Tensor& inputs) {
+  return InFloat32(Run(inputs, parts_.precision).toTensor(), parts_.precision);
+}
+
+void TorchModel::AddLoss(const at::Tensor& loss) {
+  const at::NoGradGuard no_grad;
+  if (loss_sum_.defined()) {
+    loss_sum_.add_(loss);
+  } else {
+    loss_sum_ = loss.detach().to(at::kDouble, /*non_blocking=*/false, /*copy=*/true);
+  }
+}
+
+absl::StatusOr<at::Tensor> TorchModel::TryForward(const at::Tensor& inputs, Precision precision) {
   try {
-    const c10::IValue outputs = parts_.module.forward({inputs});
-    if (outputs.isTensor()) return outputs.toTensor();
+    const c10::IValue outputs = Run(inputs, precision);
+    if (outputs.isTensor()) return InFloat32(outputs.toTensor(), precision);
     return absl::InvalidArgumentError(parts_.field + ": forward returns a " + outputs.tagKind() +
                                       "; allowed: a tensor");
   } catch (const std::exception& error) {
-    return absl::InvalidArgumentError("data: the model's forward fails on inputs " +
-                                      Describe(inputs) + ": " + OneLine(error));
+    return Blame("data: the model's forward fails on inputs " + Describe(inputs), error);
   }
 }
 
@@ -158,56 +193,92 @@ absl::Status TorchModel::TryBackward(const at::Tensor& outputs, const at::Tensor
       return absl::InvalidArgumentError(parts_.field + ": the loss depends on no parameter");
     }
     loss.backward();
+    loss.item<double>();  // what a device was asked to do fails when it is waited for
     return parts_.parameters->CheckGradients();
   } catch (const std::exception& error) {
-    return absl::InvalidArgumentError(parts_.field + ": backward fails: " + OneLine(error));
+    return Blame(parts_.field + ": backward fails", error);
+  }
+}
+
+absl::Status TorchModel::TryPass(const Examples& examples, Precision precision) {
+  try {
+    const at::Tensor targets = parts_.device.Bring(Targets(examples));
+    const absl::StatusOr<at::Tensor> outputs =
+        TryForward(parts_.device.Bring(Inputs(examples)), precision);
+    if (!outputs.ok()) return outputs.status();
+    const absl::Status fits = parts_.loss->Fits(*outputs, targets);
+    return fits.ok() ? TryBackward(*outputs, targets) : fits;
+  } catch (const std::exception& error) {
+    return TorchError("model", error);
   }
 }
 
 absl::Status TorchModel::TryOut(const Examples& examples) {
   TACTUS_CHECK(parts_.parameters->bound());
   TACTUS_CHECK(examples.count >= 1);
-  const SideEffects side_effects(parts_.module);
-  const std::span<float> gradients = parts_.parameters->gradients();
-  const std::vector<float> before(gradients.begin(), gradients.end());
-  const at::Tensor targets = Targets(examples);
-  const absl::StatusOr<at::Tensor> outputs = TryForward(Inputs(examples));
-  if (!outputs.ok()) return outputs.status();
-  absl::Status status = parts_.loss->Fits(*outputs, targets);
-  if (status.ok()) status = TryBackward(*outputs, targets);
-  std::ranges::copy(before, gradients.begin());
+  const OnStream on_stream(parts_.device);
+  std::vector<at::Tensor> changed = {parts_.parameters->gradients()};
+  for (const at::Tensor& buffer : parts_.module.buffers()) changed.push_back(buffer);
+  try {
+    Before before(std::move(changed), parts_.device.Generators());
+    absl::Status status = TryPass(examples, parts_.precision);
+    if (absl::IsInvalidArgument(status) && parts_.precision != Precision::kFloat32 &&
+        TryPass(examples, Precision::kFloat32).ok()) {
+      status =
+          absl::InvalidArgumentError("model.precision: float32 works, but bfloat16 does not: " +
+                                     std::string(status.message()));
+    }
+    before.PutBack();
+    return status;
+  } catch (const std::exception& error) {
+    return TorchError("model", error);
+  }
+}
+
+absl::Status TorchModel::ForwardBackward(const Examples& examples, const SegmentReady& ready) {
+  TACTUS_CHECK(parts_.parameters->bound());
+  const OnStream on_stream(parts_.device);
+  FlatParameters::Pass pass(*parts_.parameters, ready);
+  absl::Status status;
+  try {
+    if (examples.count > 0) {
+      const at::Tensor outputs = Forward(parts_.device.Bring(Inputs(examples)));
+      const at::Tensor loss = parts_.loss->Sum(outputs, parts_.device.Bring(Targets(examples)));
+      loss.backward();
+      AddLoss(loss);
+    }
+    status = parts_.parameters->CheckGradients();
+  } catch (const std::exception& error) {
+    status = TorchError("model", error);
+  }
+  if (status.ok()) {
+    pass.Complete();
+  } else {
+    loss_sum_.reset();
+  }
   return status;
 }
 
-absl::StatusOr<double> TorchModel::ForwardBackward(const Examples& examples,
-                                                   const SegmentReady& ready) {
-  TACTUS_CHECK(parts_.parameters->bound());
-  parts_.parameters->BeginBackward(ready);
-  double loss_sum = 0;
-  if (examples.count > 0) {
-    try {
-      const at::Tensor outputs = parts_.module.forward({Inputs(examples)}).toTensor();
-      const at::Tensor loss = parts_.loss->Sum(outputs, Targets(examples));
-      loss.backward();
-      loss_sum = loss.item<double>();
-    } catch (const std::exception& error) {
-      return TorchError("model", error);
-    }
+absl::StatusOr<double> TorchModel::TakeLossSum() {
+  if (!loss_sum_.defined()) return 0.0;
+  const OnStream on_stream(parts_.device);
+  const at::Tensor sum = std::exchange(loss_sum_, at::Tensor());
+  try {
+    return sum.item<double>();
+  } catch (const std::exception& error) {
+    return TorchError("model", error);
   }
-  const absl::Status status = parts_.parameters->CheckGradients();
-  if (!status.ok()) return status;
-  parts_.parameters->EndBackward();
-  return loss_sum;
 }
 
 absl::StatusOr<EvaluationSums> TorchModel::Evaluate(const Examples& examples) {
   EvaluationSums sums{.samples = examples.count};
   if (examples.count == 0) return sums;
+  const OnStream on_stream(parts_.device);
   const EvaluationMode evaluation(parts_.module);
   const at::NoGradGuard no_grad;
   try {
-    const at::Tensor outputs = parts_.module.forward({Inputs(examples)}).toTensor();
-    const at::Tensor targets = Targets(examples);
+    const at::Tensor outputs = Forward(parts_.device.Bring(Inputs(examples)));
+    const at::Tensor targets = parts_.device.Bring(Targets(examples));
     sums.loss_sum = parts_.loss->Sum(outputs, targets).item<double>();
     const std::optional<double> correct = parts_.loss->Correct(outputs, targets);
     sums.has_accuracy = correct.has_value();
@@ -218,17 +289,19 @@ absl::StatusOr<EvaluationSums> TorchModel::Evaluate(const Examples& examples) {
   return sums;
 }
 
-std::vector<float> TorchModel::ReadBuffers() const {
+std::vector<float> TorchModel::ReadBuffers() const noexcept {
+  const OnStream on_stream(parts_.device);
   std::vector<float> values;
   for (const at::Tensor& buffer : shared_buffers_) {
-    const at::Tensor flat = buffer.detach().to(at::kFloat).contiguous();
+    const at::Tensor flat = buffer.detach().to(at::kFloat).contiguous().cpu();
     const float* begin = flat.data_ptr<float>();
     values.insert(values.end(), begin, begin + flat.numel());
   }
   return values;
 }
 
-void TorchModel::WriteBuffers(std::span<const float> values) {
+void TorchModel::WriteBuffers(std::span<const float> values) noexcept {
+  const OnStream on_stream(parts_.device);
   const at::NoGradGuard no_grad;
   for (at::Tensor buffer : shared_buffers_) {
     const auto length = static_cast<std::size_t>(buffer.numel());
@@ -273,11 +346,14 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Open(const ModelOptions& options) 
   }
   TACTUS_CHECK(options.threads >= 1);
   SetComputeThreads(options.threads);
-  at::manual_seed(options.seed);
+  const absl::StatusOr<TorchDevice> device = TorchDevice::Open(options.device, options.stream);
+  if (!device.ok()) return device.status();
+  const OnStream on_stream(*device);
+  device->Seed(options.seed);
   // Plain interpretation: the optimising executor recompiles for a second or two whenever a batch
   // size is new, gains nothing on a CPU, and hands over the gradients of many layers at once.
   torch::jit::setGraphExecutorOptimize(false);
-  absl::StatusOr<std::unique_ptr<Loss>> loss = Loss::Open(options.loss);
+  absl::StatusOr<std::unique_ptr<Loss>> loss = Loss::Open(options.loss, *device);
   if (!loss.ok()) return loss.status();
   absl::StatusOr<Parts> parts = OpenParts(options);
   if (!parts.ok()) return parts.status();
@@ -286,7 +362,15 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Open(const ModelOptions& options) 
       FlatParameters::Of(parts->module, parts->field);
   if (!parameters.ok()) return parameters.status();
   parts->parameters = *std::move(parameters);
-  return std::make_unique<TorchModel>(*std::move(parts));
+  parts->device = *device;
+  parts->precision = options.precision;
+  try {
+    // Behind FlatParameters, as moving would part tensors that share memory.
+    device->Move(parts->module);
+    return std::make_unique<TorchModel>(*std::move(parts));
+  } catch (const std::exception& error) {
+    return TorchError(parts->field, error);
+  }
 }
 
 }  // namespace tactus::model

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <new>
 #include <span>
@@ -81,6 +82,68 @@ class Builder {
       std::make_shared<torch::jit::CompilationUnit>();
 };
 
+bool OutOfMemory(const std::exception& error) {
+  // The interpreter of TorchScript leaves the text alone of what was thrown below it.
+  const std::string text = error.what();
+  return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+         dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
+         text.find("allocate memory") != std::string::npos ||
+         text.find("out of memory") != std::string::npos ||
+         text.find("ALLOC_FAILED") != std::string::npos;  // cuBLAS, cuDNN
+}
+
+bool IsOnHost(const torch::jit::Module& module) {
+  for (const at::Tensor& parameter : module.parameters()) {
+    if (!parameter.is_cpu()) return false;
+  }
+  for (const at::Tensor& buffer : module.buffers()) {
+    if (!buffer.is_cpu()) return false;
+  }
+  return true;
+}
+
+// Copies a module's objects and, into the host's memory, its tensors.
+class HostCopies {
+ public:
+  c10::intrusive_ptr<c10::ivalue::Object> Of(
+      const c10::intrusive_ptr<c10::ivalue::Object>& object) {
+    const auto known = objects_.find(object.get());
+    if (known != objects_.end()) return known->second;
+    const auto copy = objects_[object.get()] = object->copy();
+    for (std::size_t i = 0; i < copy->slots().size(); ++i) {
+      const c10::IValue value = copy->getSlot(i);
+      if (value.isModule()) copy->setSlot(i, Of(value.toObject()));
+      if (value.isTensor() && value.toTensor().defined()) copy->setSlot(i, Of(value.toTensor()));
+    }
+    return copy;
+  }
+
+ private:
+  at::Tensor Of(const at::Tensor& tensor) {
+    at::Tensor& copy = tensors_[tensor.unsafeGetTensorImpl()];
+    if (!copy.defined()) copy = Copy(tensor).set_requires_grad(tensor.requires_grad());
+    return copy;
+  }
+
+  // Tensors over one memory are so again.
+  at::Tensor Copy(const at::Tensor& tensor) {
+    const at::NoGradGuard no_grad;
+    const at::TensorOptions host = tensor.options().device(at::kCPU);
+    if (!tensor.has_storage()) return tensor.to(host, /*non_blocking=*/false, /*copy=*/true);
+    at::Tensor& whole = storages_[tensor.storage().unsafeGetStorageImpl()];
+    if (!whole.defined()) {
+      whole = at::empty({0}, tensor.options()).set_(tensor.storage());
+      whole = whole.to(host, /*non_blocking=*/false, /*copy=*/true);
+    }
+    return at::empty({0}, host).set_(whole.storage(), tensor.storage_offset(), tensor.sizes(),
+                                     tensor.strides());
+  }
+
+  std::map<const c10::ivalue::Object*, c10::intrusive_ptr<c10::ivalue::Object>> objects_;
+  std::map<const c10::TensorImpl*, at::Tensor> tensors_;
+  std::map<const c10::StorageImpl*, at::Tensor> storages_;
+};
+
 }  // namespace
 
 std::string OneLine(const std::exception& error) {
@@ -92,12 +155,13 @@ std::string OneLine(const std::exception& error) {
 }
 
 absl::Status TorchError(const std::string& what, const std::exception& error) {
-  const std::string text = error.what();
-  const bool out_of_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
-                             text.find("allocate memory") != std::string::npos ||
-                             text.find("out of memory") != std::string::npos;
   const std::string message = what + ": " + OneLine(error);
-  return out_of_memory ? absl::ResourceExhaustedError(message) : absl::InternalError(message);
+  return OutOfMemory(error) ? absl::ResourceExhaustedError(message) : absl::InternalError(message);
+}
+
+absl::Status Blame(const std::string& what, const std::exception& error) {
+  if (OutOfMemory(error)) return TorchError(what, error);
+  return absl::InvalidArgumentError(what + ": " + OneLine(error));
 }
 
 std::string ShapeText(at::IntArrayRef shape) {
@@ -163,6 +227,10 @@ absl::StatusOr<torch::jit::Module> LoadModule(const std::string& path, const std
   }
 }
 
+torch::jit::Module HostCopy(const torch::jit::Module& module) {
+  return torch::jit::Module(HostCopies().Of(module._ivalue()));
+}
+
 absl::Status SaveModule(torch::jit::Module module, const std::string& path) {
   const absl::StatusOr<std::unique_ptr<AtomicFile>> file = AtomicFile::Open(path);
   if (!file.ok()) return file.status();
@@ -175,7 +243,7 @@ absl::Status SaveModule(torch::jit::Module module, const std::string& path) {
   };
   module.eval();
   try {
-    torch::jit::ExportModule(module, append);
+    torch::jit::ExportModule(IsOnHost(module) ? module : HostCopy(module), append);
   } catch (const std::exception& error) {
     written = TorchError(path, error);
   }

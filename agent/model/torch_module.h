@@ -21,6 +21,10 @@ std::string OneLine(const std::exception& error);
 // An error of libtorch during training: ResourceExhausted when memory ran out, else Internal.
 absl::Status TorchError(const std::string& what, const std::exception& error);
 
+// An error for which a user's file is to blame: InvalidArgument, but ResourceExhausted when memory
+// ran out.
+absl::Status Blame(const std::string& what, const std::exception& error);
+
 // "float32 [2, 3, 32, 32]".
 std::string Describe(const at::Tensor& tensor);
 
@@ -38,8 +42,12 @@ absl::StatusOr<torch::jit::Module> BuildModule(const ModuleBlueprint& root, std:
 // Errors: NotFound, no such file; InvalidArgument, not TorchScript.
 absl::StatusOr<torch::jit::Module> LoadModule(const std::string& path, const std::string& field);
 
-// Writes the module as TorchScript in evaluation mode; afterwards it is in training mode.
-// Errors: see AtomicFile; Internal, libtorch cannot write it.
+// A copy of the module in the host's memory; what its tensors share among each other, the copies
+// share too. Throws what libtorch throws.
+torch::jit::Module HostCopy(const torch::jit::Module& module);
+
+// Writes the module as TorchScript in evaluation mode, its tensors as the host's; afterwards it is
+// in training mode. Errors: see AtomicFile; Internal, libtorch cannot write it.
 absl::Status SaveModule(torch::jit::Module module, const std::string& path);
 
 // Writes every parameter and buffer as safetensors, names as in the module.

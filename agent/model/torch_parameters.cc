@@ -14,7 +14,8 @@ namespace {
 
 using torch::autograd::variable_list;
 
-// Runs behind a parameter's AccumulateGrad, in the thread that called backward.
+// Runs behind a parameter's AccumulateGrad: on the host in the thread that called backward, else in
+// autograd's thread for the device.
 class AccumulatedHook : public torch::autograd::FunctionPostHook {
  public:
   explicit AccumulatedHook(std::function<void()> accumulated)
@@ -33,18 +34,24 @@ bool SameMemory(const at::Tensor& a, const at::Tensor& b) {
   return a.data_ptr() == b.data_ptr() && a.sizes() == b.sizes();
 }
 
-at::Tensor View(std::span<float> flat, const cuda::Segment& segment) {
+at::Tensor View(std::span<float> flat, const cuda::Segment& segment, at::Device device) {
   return torch::from_blob(flat.subspan(segment.offset, segment.length).data(), segment.shape,
-                          at::TensorOptions().dtype(at::kFloat));
+                          at::TensorOptions().dtype(at::kFloat).device(device));
+}
+
+at::Tensor WholeView(std::span<float> flat, at::Device device) {
+  return torch::from_blob(flat.data(), {static_cast<std::int64_t>(flat.size())},
+                          at::TensorOptions().dtype(at::kFloat).device(device));
 }
 
 // Zero in the padding between and behind the segments.
-void ClearGaps(const cuda::SegmentTable& segments, std::span<float> flat) {
+void ClearGaps(const cuda::SegmentTable& segments, const at::Tensor& flat) {
   for (std::size_t i = 0; i < segments.size(); ++i) {
     const std::size_t begin = segments[i].offset + segments[i].length;
     const std::size_t end =
         i + 1 < segments.size() ? segments[i + 1].offset : cuda::FlatLength(segments);
-    std::ranges::fill(flat.subspan(begin, end - begin), 0.0F);
+    if (begin == end) continue;
+    flat.slice(0, static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end)).zero_();
   }
 }
 
@@ -122,19 +129,21 @@ void FlatParameters::Bind(std::span<float> parameters, std::span<float> gradient
   TACTUS_CHECK(parameters.size() >= cuda::FlatLength(segments_));
   TACTUS_CHECK(gradients.size() >= cuda::FlatLength(segments_));
   const bool first = !bound();
+  const at::Device device = slots_.front().tensors.front().device();
   const at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < slots_.size(); ++i) {
-    const at::Tensor value = View(parameters, segments_[i]);
+    const at::Tensor value = View(parameters, segments_[i], device);
     value.copy_(slots_[i].tensors.front());
     for (at::Tensor& tensor : slots_[i].tensors) {
       tensor.set_data(value);
-      tensor.mutable_grad() = View(gradients, segments_[i]);
+      tensor.mutable_grad() = View(gradients, segments_[i], device);
     }
     if (first) Hook(i);
   }
-  ClearGaps(segments_, parameters);
-  ClearGaps(segments_, gradients);
-  gradients_ = gradients.first(cuda::FlatLength(segments_));
+  const std::size_t length = cuda::FlatLength(segments_);
+  gradients_ = WholeView(gradients.first(length), device);
+  ClearGaps(segments_, WholeView(parameters.first(length), device));
+  ClearGaps(segments_, gradients_);
 }
 
 void FlatParameters::Hook(std::size_t segment) {
@@ -146,12 +155,19 @@ void FlatParameters::Hook(std::size_t segment) {
   }
 }
 
-void FlatParameters::BeginBackward(const SegmentReady& ready) {
-  ready_ = ready ? &ready : nullptr;
-  for (Slot& slot : slots_) {
+FlatParameters::Pass::Pass(FlatParameters& parameters, const SegmentReady& ready)
+    : parameters_(parameters) {
+  parameters_.ready_ = ready ? &ready : nullptr;
+  for (Slot& slot : parameters_.slots_) {
     slot.pending = slot.tensors.size();
     slot.reported = false;
   }
+}
+
+FlatParameters::Pass::~Pass() { parameters_.ready_ = nullptr; }
+
+void FlatParameters::Pass::Complete() {
+  for (std::size_t i = 0; i < parameters_.slots_.size(); ++i) parameters_.Report(i);
 }
 
 void FlatParameters::Accumulated(std::size_t segment) {
@@ -166,14 +182,9 @@ void FlatParameters::Report(std::size_t segment) {
   (*ready_)(segment);
 }
 
-void FlatParameters::EndBackward() {
-  for (std::size_t i = 0; i < slots_.size(); ++i) Report(i);
-  ready_ = nullptr;
-}
-
 absl::Status FlatParameters::CheckGradients() const {
   for (std::size_t i = 0; i < slots_.size(); ++i) {
-    const float* expected = gradients_.data() + segments_[i].offset;
+    const float* expected = gradients_.data_ptr<float>() + segments_[i].offset;
     for (const at::Tensor& tensor : slots_[i].tensors) {
       const at::Tensor& gradient = tensor.grad();
       if (gradient.defined() && gradient.data_ptr() == expected) continue;

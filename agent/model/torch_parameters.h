@@ -35,19 +35,29 @@ class FlatParameters {
   FlatParameters& operator=(const FlatParameters&) = delete;
 
   const cuda::SegmentTable& segments() const { return segments_; }
-  bool bound() const { return !gradients_.empty(); }
+  bool bound() const { return gradients_.defined(); }
 
-  // The flat gradients. Requires Bind.
-  std::span<float> gradients() const { return gradients_; }
+  // The flat gradients, one dimension. Requires Bind.
+  const at::Tensor& gradients() const { return gradients_; }
 
-  // See Model::Bind.
+  // See Model::Bind. The buffers are memory of the device that the parameters are on now.
   void Bind(std::span<float> parameters, std::span<float> gradients);
 
-  // Brackets a backward pass: between the two, `ready` (which may be empty, and must live until the
-  // end) is called for each segment that is complete; EndBackward calls it for those that were
-  // left.
-  void BeginBackward(const SegmentReady& ready);
-  void EndBackward();
+  // A pass under way: while it lives, `ready` (which may be empty, and must outlive it) is called
+  // for each segment that is complete. Complete() calls it for those that were left; without it,
+  // the pass has failed and nothing more is said.
+  class Pass {
+   public:
+    Pass(FlatParameters& parameters, const SegmentReady& ready);
+    Pass(const Pass&) = delete;
+    Pass& operator=(const Pass&) = delete;
+    ~Pass();
+
+    void Complete();
+
+   private:
+    FlatParameters& parameters_;
+  };
 
   // Whether autograd still accumulates into the flat buffer. Requires Bind.
   // Errors: Internal, naming the parameter whose gradient was put elsewhere.
@@ -75,7 +85,7 @@ class FlatParameters {
 
   cuda::SegmentTable segments_;
   std::vector<Slot> slots_;  // one a segment
-  std::span<float> gradients_;
+  at::Tensor gradients_;
   const SegmentReady* ready_ = nullptr;  // null outside a backward pass, or when nobody asks
 };
 

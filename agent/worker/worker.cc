@@ -307,8 +307,9 @@ absl::StatusOr<engine::StepResult> Worker::Compute(const engine::Batch& batch) {
   if (batch.last_of_round) {
     ready = [this](std::size_t segment) { engine_->SegmentReady(segment); };
   }
-  const absl::StatusOr<double> loss_sum =
-      model_->ForwardBackward(reader_->Read(batch.indices), ready);
+  const absl::Status passed = model_->ForwardBackward(reader_->Read(batch.indices), ready);
+  if (!passed.ok()) return passed;
+  const absl::StatusOr<double> loss_sum = model_->TakeLossSum();
   if (!loss_sum.ok()) return loss_sum.status();
   result.loss_sum = *loss_sum;
   return result;

@@ -49,6 +49,23 @@ TEST_F(ModelErrorsTest, NeitherOrBothSourcesAreRefused) {
                 "model: give one of builtin and torchscript");
 }
 
+TEST_F(ModelErrorsTest, DevicesThatAreNotThereAreRefused) {
+  ModelOptions options = Classifier(2);
+  options.device = "cuda:99";
+  const absl::Status status = OpenError(options);
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(Message(status), StartsWith("workers.device: cuda:99 is "));
+
+  for (const char* device :
+       {"", "cuda", "cuda:", "cuda:-1", "cuda:1x", "cuda:99999999999", "tpu:0"}) {
+    options.device = device;
+    ExpectInvalid(OpenError(options), std::string("workers.device: \"") + device +
+                                          "\" is unknown; allowed: cpu:N, cuda:N");
+  }
+  options.device = "cpu:7";
+  EXPECT_TRUE(OpenError(options).ok());
+}
+
 TEST_F(ModelErrorsTest, UnknownBuiltinIsRefusedWithThoseThatExist) {
   ExpectInvalid(OpenError({.builtin = "resnet19"}),
                 "model.builtin: \"resnet19\" is unknown; allowed: bytes-lm, cifar-cnn, resnet18");
@@ -216,7 +233,7 @@ TEST_F(ModelErrorsTest, BatchThatFailsInTrainingIsInternal) {
   BoundModel bound(Classifier(2));
   const ExampleSet examples = Images(2, 32);
 
-  const absl::Status status = bound.model->ForwardBackward(examples.All(), {}).status();
+  const absl::Status status = bound.model->ForwardBackward(examples.All(), {});
 
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_THAT(Message(status), HasSubstr("shapes cannot be multiplied"));

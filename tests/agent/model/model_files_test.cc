@@ -15,6 +15,7 @@
 #include "agent/model/atomic_file.h"
 #include "agent/model/model.h"
 #include "agent/model/safetensors.h"
+#include "agent/model/torch_module.h"
 #include "tests/agent/model/model_support.h"
 #include "tests/agent/model/torchscript_files.h"
 
@@ -108,6 +109,37 @@ INSTANTIATE_TEST_SUITE_P(Builtins, SavedModelTest,
                            std::erase(name, '-');
                            return name;
                          });
+
+// What becomes of a model on a GPU when it is saved.
+TEST(HostCopyTest, IsSavedAsTheModelItselfAndStandsAlone) {
+  const ScratchFolder folder;
+  WriteTorchScript(folder.Path("m.pt"),
+                   {{.name = "a", .shape = {2, 2}},
+                    {.name = "b", .tied_to = "a"},
+                    {.name = "frozen", .shape = {4, 2}, .needs_gradient = false},
+                    {.name = "rows", .first_rows_of = "frozen", .parameter = false},
+                    {.name = "mean", .shape = {2}, .parameter = false}},
+                   "def forward(self, x):\n"
+                   "    return torch.linear(torch.linear(x, self.a), self.b) + self.mean\n");
+  const torch::jit::Module module = torch::jit::load(folder.Path("m.pt"));
+
+  const torch::jit::Module copy = HostCopy(module);
+  ASSERT_TRUE(SaveModule(module, folder.Path("module.pt")).ok());
+  ASSERT_TRUE(SaveModule(copy, folder.Path("copy.pt")).ok());
+
+  EXPECT_EQ(ReadText(folder.Path("copy.pt")), ReadText(folder.Path("module.pt")));
+  const auto memory = [](const torch::jit::Module& of, const char* name) {
+    return of.attr(name).toTensor().data_ptr();
+  };
+  for (const char* name : {"a", "frozen", "rows", "mean"}) {
+    EXPECT_NE(memory(copy, name), memory(module, name)) << name;
+  }
+  EXPECT_EQ(memory(copy, "a"), memory(copy, "b"));
+  EXPECT_EQ(memory(copy, "rows"), memory(copy, "frozen"));
+  EXPECT_TRUE(copy.attr("a").toTensor().requires_grad());
+  EXPECT_TRUE(copy.attr("a").toTensor().is_leaf());
+  EXPECT_FALSE(copy.attr("frozen").toTensor().requires_grad());
+}
 
 TEST(SavedModelErrorsTest, ComeFromTheFileSystemAndLeaveNothingBehind) {
   const ScratchFolder folder;

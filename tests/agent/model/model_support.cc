@@ -63,8 +63,10 @@ BoundModel::BoundModel(const ModelOptions& options)
 }
 
 double BoundModel::Step(const Examples& examples, const SegmentReady& ready) {
-  const absl::StatusOr<double> loss = model->ForwardBackward(examples, ready);
-  if (!loss.ok()) std::cerr << loss.status() << "\n";
+  const absl::Status passed = model->ForwardBackward(examples, ready);
+  if (!passed.ok()) std::cerr << passed << "\n";
+  TACTUS_CHECK(passed.ok());
+  const absl::StatusOr<double> loss = model->TakeLossSum();
   TACTUS_CHECK(loss.ok());
   return *loss;
 }

@@ -1,0 +1,11 @@
+#include "agent/model/torch_device.h"
+
+namespace tactus::model {
+
+absl::StatusOr<c10::Stream> OpenCudaStream(unsigned index, cuda::Stream /*stream*/) {
+  return absl::NotFoundError(
+      "workers.device: cuda:" + std::to_string(index) +
+      " is asked for, and this worker or its libtorch was built without CUDA");
+}
+
+}  // namespace tactus::model

@@ -1,0 +1,227 @@
+// A model on a GPU against the same model on the host. Needs a libtorch with CUDA and a device.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/cuda.h>
+#include <torch/script.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <string>
+
+#include "agent/model/model.h"
+#include "tests/agent/model/model_support.h"
+#include "tests/agent/model/torchscript_files.h"
+
+namespace tactus::model {
+namespace {
+
+constexpr char kGpu[] = "cuda:0";
+
+// A model bound to memory of the GPU.
+class GpuModel {
+ public:
+  explicit GpuModel(ModelOptions options) {
+    options.device = kGpu;
+    absl::StatusOr<std::unique_ptr<Model>> opened = Model::Open(options);
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    model_ = *std::move(opened);
+    const auto length = static_cast<std::int64_t>(cuda::FlatLength(model_->segments()));
+    const auto on_gpu = at::TensorOptions().dtype(at::kFloat).device(at::Device(kGpu));
+    // More in front and behind, to be found as it was.
+    parameters_ = torch::full({length + 2 * kGuard}, kUntouched, on_gpu);
+    gradients_ = torch::full({length + 2 * kGuard}, kUntouched, on_gpu);
+    gradients_.slice(0, kGuard, kGuard + length).zero_();
+    model_->Bind(Span(parameters_, length), Span(gradients_, length));
+  }
+
+  Model& operator*() { return *model_; }
+  Model* operator->() { return model_.get(); }
+
+  std::vector<float> Weights() const { return Read(parameters_); }
+  std::vector<float> Gradients() const { return Read(gradients_); }
+
+ private:
+  static constexpr std::int64_t kGuard = 64;
+  static constexpr float kUntouched = 12345;
+
+  static std::span<float> Span(const at::Tensor& tensor, std::int64_t length) {
+    return {tensor.data_ptr<float>() + kGuard, static_cast<std::size_t>(length)};
+  }
+
+  static std::vector<float> Read(const at::Tensor& tensor) {
+    const at::Tensor host = tensor.cpu();
+    const float* values = host.data_ptr<float>();
+    for (std::int64_t i = 0; i < kGuard; ++i) {
+      EXPECT_EQ(values[i], kUntouched);
+      EXPECT_EQ(values[host.numel() - 1 - i], kUntouched);
+    }
+    return {values + kGuard, values + host.numel() - kGuard};
+  }
+
+  std::unique_ptr<Model> model_;
+  at::Tensor parameters_;
+  at::Tensor gradients_;
+};
+
+class GpuTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (torch::cuda::is_available()) return;
+    ASSERT_EQ(std::getenv("TACTUS_REQUIRE_GPU"), nullptr) << "libtorch sees no CUDA device";
+    GTEST_SKIP() << "no GPU: libtorch sees no CUDA device";
+  }
+
+  const ScratchFolder folder_;
+};
+
+class GpuTwinTest : public GpuTest, public testing::WithParamInterface<std::string> {
+ protected:
+  static ModelOptions Options(Precision precision = Precision::kFloat32) {
+    ModelOptions options{.builtin = GetParam(), .width = 16, .precision = precision};
+    if (GetParam() == "bytes-lm") {
+      options.heads = 2;
+      options.layers = 2;
+      options.context = 16;
+    }
+    return options;
+  }
+
+  static ExampleSet Set() { return GetParam() == "bytes-lm" ? Tokens(8, 16) : Images(8, 32); }
+
+  // Equal but for float32's rounding in sums of some thousand terms, which cuDNN may take in TF32
+  // (10 bits): relative to the largest.
+  static void ExpectNear(const std::vector<float>& values, const std::vector<float>& expected) {
+    ASSERT_EQ(values.size(), expected.size());
+    float largest = 0;
+    for (const float value : expected) largest = std::max(largest, std::abs(value));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      ASSERT_NEAR(values[i], expected[i], 2e-2F * largest) << i;
+    }
+  }
+};
+
+TEST_P(GpuTwinTest, ComputesWhatTheHostDoes) {
+  BoundModel host(Options());
+  GpuModel gpu(Options());
+  const ExampleSet set = Set();
+  std::vector<std::size_t> ready;
+
+  const double expected = host.Step(set.All()) + host.Step(set.Range(0, 3));
+  ASSERT_TRUE(gpu->ForwardBackward(set.All(), {}).ok());
+  ASSERT_TRUE(
+      gpu->ForwardBackward(set.Range(0, 3), [&ready](std::size_t i) { ready.push_back(i); }).ok());
+  const absl::StatusOr<double> loss = gpu->TakeLossSum();
+
+  ASSERT_TRUE(loss.ok()) << loss.status();
+  EXPECT_NEAR(*loss, expected, 1e-2 * expected);
+  EXPECT_EQ(gpu.Weights(), host.Weights());
+  ExpectNear(gpu.Gradients(), host.Gradients());
+  ExpectNear(gpu->ReadBuffers(), host.model->ReadBuffers());
+  std::ranges::sort(ready);
+  ASSERT_EQ(ready.size(), gpu->segments().size());
+  for (std::size_t i = 0; i < ready.size(); ++i) EXPECT_EQ(ready[i], i);
+}
+
+TEST_P(GpuTwinTest, EvaluatesAsTheHostDoes) {
+  BoundModel host(Options());
+  GpuModel gpu(Options());
+
+  const absl::StatusOr<EvaluationSums> expected = host.model->Evaluate(Set().All());
+  const absl::StatusOr<EvaluationSums> sums = gpu->Evaluate(Set().All());
+
+  ASSERT_TRUE(sums.ok()) << sums.status();
+  EXPECT_NEAR(sums->loss_sum, expected->loss_sum, 1e-2 * expected->loss_sum);
+  EXPECT_TRUE(sums->has_accuracy);
+  EXPECT_NEAR(sums->correct_sum, expected->correct_sum, 0.5);
+}
+
+TEST_P(GpuTwinTest, ATrialChangesNothing) {
+  GpuModel gpu(Options());
+  const ExampleSet set = Set();
+  ASSERT_TRUE(gpu->ForwardBackward(set.All(), {}).ok());
+  const std::vector<float> gradients = gpu.Gradients();
+  const std::vector<float> buffers = gpu->ReadBuffers();
+
+  const absl::Status status = gpu->TryOut(set.All());
+
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(gpu.Gradients(), gradients);
+  EXPECT_EQ(gpu->ReadBuffers(), buffers);
+}
+
+TEST_P(GpuTwinTest, IsSavedForTheHost) {
+  GpuModel gpu(Options());
+  BoundModel host(Options());
+  std::vector<float> buffers = gpu->ReadBuffers();
+  for (float& value : buffers) value += 0.5F;
+  gpu->WriteBuffers(buffers);
+  host.model->WriteBuffers(buffers);
+
+  ASSERT_TRUE(gpu->SaveTorchScript(folder_.Path("gpu.pt")).ok());
+  ASSERT_TRUE(host.model->SaveTorchScript(folder_.Path("host.pt")).ok());
+  ASSERT_TRUE(gpu->SaveSafetensors(folder_.Path("gpu.safetensors")).ok());
+  ASSERT_TRUE(host.model->SaveSafetensors(folder_.Path("host.safetensors")).ok());
+
+  EXPECT_EQ(ReadText(folder_.Path("gpu.pt")), ReadText(folder_.Path("host.pt")));
+  EXPECT_EQ(ReadText(folder_.Path("gpu.safetensors")), ReadText(folder_.Path("host.safetensors")));
+}
+
+TEST_P(GpuTwinTest, LearnsInBfloat16) {
+  GpuModel gpu(Options(Precision::kBfloat16));
+  BoundModel host(Options());
+  const ExampleSet set = Set();
+
+  const absl::Status tried = gpu->TryOut(set.All());
+  ASSERT_TRUE(tried.ok()) << tried;
+  ASSERT_TRUE(gpu->ForwardBackward(set.All(), {}).ok());
+
+  // Some 20 layers, each off by a rounding of bfloat16 or two.
+  const double expected = host.Step(set.All());
+  EXPECT_NEAR(*gpu->TakeLossSum(), expected, 20 * 2.0 / 512 * expected);
+}
+
+TEST_F(GpuTest, GoesOnAfterItRanOutOfMemory) {
+  // A large first input asks for more than any GPU has, forward and (below it) backward.
+  WriteTorchScript(folder_.Path("m.pt"),
+                   {{.name = "w", .shape = {2, 3}}, {.name = "b", .shape = {1}}},
+                   "def forward(self, x):\n"
+                   "    y = torch.linear(x, self.w) + self.b\n"
+                   "    if bool(x[0, 0] > 200.0):\n"
+                   "        y = y.new_empty([1152921504606846976])\n"
+                   "    elif bool(x[0, 0] > 100.0):\n"
+                   "        y = y + self.b.expand([1152921504606846976])[0]\n"
+                   "    return y\n");
+  GpuModel gpu({.torchscript = folder_.Path("m.pt")});
+  const std::vector<std::int64_t> targets = {0, 1};
+  std::vector<float> inputs = {1, 2, 3, 4, 5, 6};
+  const Examples examples{.count = 2,
+                          .input_spec = {data::ElementType::kFloat32, {3}},
+                          .target_spec = {data::ElementType::kInt64, {}},
+                          .inputs = std::as_bytes(std::span(inputs)),
+                          .targets = std::as_bytes(std::span(targets))};
+  ASSERT_TRUE(gpu->ForwardBackward(examples, {}).ok());
+  const double loss = *gpu->TakeLossSum();
+
+  for (const float failing : {300.0F, 150.0F}) {
+    inputs[0] = failing;
+    const absl::Status status = gpu->ForwardBackward(examples, {});
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+    EXPECT_EQ(*gpu->TakeLossSum(), 0);
+    inputs[0] = 1;
+    ASSERT_TRUE(gpu->ForwardBackward(examples, {}).ok());
+    EXPECT_EQ(*gpu->TakeLossSum(), loss);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Builtins, GpuTwinTest,
+                         testing::Values("bytes-lm", "cifar-cnn", "resnet18"),
+                         [](const testing::TestParamInfo<std::string>& parameter) {
+                           std::string name = parameter.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace tactus::model
