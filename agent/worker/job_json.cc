@@ -7,6 +7,11 @@
 namespace tactus::worker {
 namespace {
 
+model::Precision ParsePrecision(const FieldReader& model) {
+  return model.String("precision") == "PRECISION_BFLOAT16" ? model::Precision::kBfloat16
+                                                           : model::Precision::kFloat32;
+}
+
 model::ModelOptions ParseModel(const FieldReader& model) {
   const FieldReader sizes = model.Object("options");
   return {.builtin = model.String("builtin").value_or(""),
@@ -17,7 +22,8 @@ model::ModelOptions ParseModel(const FieldReader& model) {
           .layers = Narrow(sizes.Unsigned("layers")),
           .context = Narrow(sizes.Unsigned("context")),
           .classes = Narrow(sizes.Unsigned("classes")),
-          .channels = Narrow(sizes.Unsigned("channels"))};
+          .channels = Narrow(sizes.Unsigned("channels")),
+          .precision = ParsePrecision(model)};
 }
 
 std::optional<data::DataOptions::FilePair> ParsePair(const FieldReader& data, const char* key) {

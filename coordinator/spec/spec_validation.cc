@@ -125,6 +125,8 @@ void CheckModel(const v1::JobSpec& spec, FieldChecks& checks) {
       break;
   }
   CheckLoss(model.loss(), checks);
+  checks.Known("model.precision", v1::Precision_IsValid(model.precision()), model.precision(),
+               {"float32", "bfloat16"});
   if (model.source_case() == v1::Model::kBuiltin && model.loss() == "mse") {
     checks.Add("model.loss",
                "found \"mse\", allowed with model.builtin is cross_entropy: built-in models "

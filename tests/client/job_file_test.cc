@@ -71,6 +71,7 @@ TEST(JobFileTest, ReadsEveryKindOfField) {
 
 TEST(JobFileTest, ReadsEveryAxisOfAdapting) {
   const char* const text = R"(
+model: {builtin: resnet18, precision: bfloat16}
 optimizer: {lamb: {learning_rate: 0.01, ratio_max: 5}}
 stop: {steps: 1500.5}
 adapt:
@@ -86,6 +87,7 @@ adapt:
 
   ASSERT_THAT(file.errors, IsEmpty());
   const v1::Adapt& adapt = file.spec.adapt();
+  EXPECT_EQ(file.spec.model().precision(), v1::PRECISION_BFLOAT16);
   EXPECT_EQ(file.spec.optimizer().lamb().ratio_max(), 5);
   EXPECT_EQ(file.spec.stop().steps(), 1500.5);
   EXPECT_EQ(adapt.batch().policy(), v1::BATCH_POLICY_ABS);

@@ -138,6 +138,7 @@ TEST(WorkerSchemaTest, AStartSurvivesTheWay) {
   spec.set_seed(1ull << 63);
   spec.mutable_model()->set_builtin("resnet18");
   spec.mutable_model()->mutable_options()->set_classes(100);
+  spec.mutable_model()->set_precision(v1::PRECISION_BFLOAT16);
   spec.mutable_data()->mutable_idx()->set_inputs("/x.gz");
   spec.mutable_data()->mutable_idx()->set_targets("/y.gz");
   spec.mutable_data()->set_validation_fraction(0);
@@ -155,6 +156,7 @@ TEST(WorkerSchemaTest, AStartSurvivesTheWay) {
   EXPECT_EQ(received.job.seed, 1ull << 63);
   EXPECT_EQ(received.job.model.builtin, "resnet18");
   EXPECT_EQ(received.job.model.classes, 100u);
+  EXPECT_EQ(received.job.model.precision, model::Precision::kBfloat16);
   EXPECT_EQ(received.job.data.idx->targets, "/y.gz");
   EXPECT_EQ(received.job.data.validation_fraction, 0);
   EXPECT_TRUE(std::get<engine::SgdOptions>(received.job.optimizer).nesterov);

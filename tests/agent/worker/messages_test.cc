@@ -15,6 +15,7 @@ TEST(WorkerMessagesTest, DefaultsOfTheSchemaHoldWhereTheSpecIsSilent) {
   const WorkerJob& job = std::get<StartMessage>(*message).job;
   EXPECT_EQ(job.model.builtin, "bytes-lm");
   EXPECT_EQ(job.model.loss, "cross_entropy");
+  EXPECT_EQ(job.model.precision, model::Precision::kFloat32);
   EXPECT_EQ(job.data.validation_fraction, 0.1);
   EXPECT_EQ(job.validation_samples_max, 10000u);
   EXPECT_EQ(std::get<engine::SgdOptions>(job.optimizer).learning_rate, 0.1);
@@ -34,6 +35,13 @@ WorkerJob JobOf(const std::string& spec) {
   const auto message = ParseToWorker(R"({"start": {"spec": )" + spec + "}}");
   EXPECT_TRUE(message.ok()) << message.status();
   return std::get<StartMessage>(*message).job;
+}
+
+TEST(WorkerMessagesTest, PrecisionIsRead) {
+  EXPECT_EQ(JobOf(R"({"model": {"precision": "PRECISION_BFLOAT16"}})").model.precision,
+            model::Precision::kBfloat16);
+  EXPECT_EQ(JobOf(R"({"model": {"precision": "PRECISION_FLOAT32"}})").model.precision,
+            model::Precision::kFloat32);
 }
 
 TEST(WorkerMessagesTest, AdaptingIsReadFieldByField) {

@@ -52,6 +52,9 @@ const Rule kModelRules[] = {
      "model.torchscript", "4097 bytes"},
     {"LossUnknown", [](auto& s) { s.mutable_model()->set_loss("cross_entorpy"); }, "model.loss",
      "did you mean cross_entropy?"},
+    {"PrecisionUnknown",
+     [](auto& s) { s.mutable_model()->set_precision(static_cast<v1::Precision>(7)); },
+     "model.precision", "found the unknown value 7, allowed is float32 or bfloat16"},
     {"OptionsOfTorchscript",
      [](auto& s) {
        s.mutable_model()->set_torchscript("/m.pt");
