@@ -101,6 +101,8 @@ absl::Status Worker::Load() {
   if (opened.device == nullptr) return absl::NotFoundError("workers.device: " + opened.reason);
   device_ = std::move(opened.device);
 
+  start_.job.model.device = device_->Name();
+  start_.job.model.stream = device_->stream();
   absl::StatusOr<std::unique_ptr<model::Model>> opened_model = model::Model::Open(start_.job.model);
   if (!opened_model.ok()) return opened_model.status();
   model_ = *std::move(opened_model);
