@@ -1,9 +1,23 @@
-# Every outside library, found in one place. scripts/setup installs them; docs/decisions says why each.
+# Every outside library, found in one place. scripts/setup installs them; docs/decisions says why each. What is missing
+# is told all at once, with where it was looked for.
 find_package(Threads REQUIRED)
-find_package(ZLIB REQUIRED)
-find_package(absl REQUIRED)
-find_package(nlohmann_json REQUIRED)
-find_package(spdlog REQUIRED)
+set(tactus_missing)
+
+# tactus_need(package what): finds a package, or remembers that `what` is missing.
+function(tactus_need package what)
+  find_package(${package} QUIET ${ARGN})
+  if(NOT ${package}_FOUND)
+    set(tactus_missing ${tactus_missing} ${what} PARENT_SCOPE)
+  endif()
+endfunction()
+
+# Of the worker's side.
+tactus_need(ZLIB "zlib (zlib1g-dev)")
+tactus_need(absl "Abseil (libabsl-dev)")
+tactus_need(nlohmann_json "nlohmann-json (nlohmann-json3-dev)")
+if(TACTUS_TESTS)
+  tactus_need(GTest "GoogleTest with GMock (libgtest-dev, libgmock-dev)")
+endif()
 
 # libtorch: any version by CMAKE_PREFIX_PATH (on a GPU host the folder of the torch package or what it names as its
 # cmake_prefix_path); else Debian's 1.13. Its own TorchConfig.cmake is not used: that of a CUDA build changes the flags
@@ -13,7 +27,15 @@ list(TRANSFORM CMAKE_PREFIX_PATH APPEND /../.. OUTPUT_VARIABLE torch_prefixes)
 find_path(TACTUS_TORCH_INCLUDE torch/csrc/api/include/torch/torch.h HINTS ${torch_prefixes} PATH_SUFFIXES include)
 find_library(TACTUS_TORCH_LIBRARY torch HINTS ${torch_prefixes} PATH_SUFFIXES lib)
 if(NOT TACTUS_TORCH_INCLUDE OR NOT TACTUS_TORCH_LIBRARY)
-  message(FATAL_ERROR "libtorch was not found: apt-get install libtorch-dev, or give its folder in CMAKE_PREFIX_PATH")
+  list(APPEND tactus_missing "libtorch (the wheel torch, or libtorch-dev)")
+endif()
+if(tactus_missing)
+  list(JOIN tactus_missing "\n  " tactus_missing)
+  list(JOIN CMAKE_PREFIX_PATH " " tactus_prefixes)
+  list(JOIN CMAKE_SYSTEM_PREFIX_PATH " " tactus_system_prefixes)
+  message(FATAL_ERROR "Not found, with the packages of Debian that have it:\n  ${tactus_missing}\n"
+    "Looked for below CMAKE_PREFIX_PATH (${tactus_prefixes}) and ${tactus_system_prefixes}. "
+    "scripts/setup installs them on Debian 12 (--worker: the worker's side alone, without libtorch).")
 endif()
 cmake_path(GET TACTUS_TORCH_LIBRARY PARENT_PATH torch_folder)
 cmake_path(NORMAL_PATH torch_folder)
@@ -38,6 +60,7 @@ else()
 endif()
 
 if(TACTUS_CONTROL_PLANE)
+  find_package(spdlog REQUIRED)
   find_package(Protobuf REQUIRED)
   find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)
   find_package(gRPC CONFIG REQUIRED)
@@ -46,7 +69,4 @@ if(TACTUS_CONTROL_PLANE)
   find_package(yaml-cpp REQUIRED)
   find_package(CLI11 CONFIG REQUIRED)
   find_package(prometheus-cpp CONFIG REQUIRED)
-endif()
-if(TACTUS_TESTS)
-  find_package(GTest REQUIRED)
 endif()
