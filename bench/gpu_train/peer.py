@@ -66,7 +66,8 @@ class Peer:
     """What stays between measurements: the process group and the data that was read."""
 
     def __init__(self, device, rank, world, store):
-        self.device, self.rank, self.world = torch.device(device), rank, world
+        self.device = torch.device("cuda", 0) if device == "cuda" else torch.device("cpu")
+        self.rank, self.world = rank, world
         self.data = {}
         if self.device.type == "cpu":
             torch.set_num_threads(1)  # as the worker has
