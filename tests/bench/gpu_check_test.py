@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-SOURCE = pathlib.Path(sys.argv[1])
+SOURCE = pathlib.Path(sys.argv[1]).resolve()
 
 
 class GpuCheckTest(unittest.TestCase):
@@ -37,8 +37,8 @@ class GpuCheckTest(unittest.TestCase):
     def check(self, *arguments):
         environment = {**os.environ, "PATH": f"{self.folder}/tools:/usr/bin:/bin", "CUDA_HOME": str(self.folder)}
         environment.pop("CUDA_VISIBLE_DEVICES", None)
-        return subprocess.run([str(SOURCE / "scripts/gpu-check"), "--build", str(self.build), "--python", "python",
-                               *arguments], env=environment, capture_output=True, text=True, timeout=100)
+        return subprocess.run([str(SOURCE / "scripts/gpu-check"), "--build", "build", "--python", "python",
+                               *arguments], env=environment, cwd=self.folder, capture_output=True, text=True, timeout=100)
 
     RUN = ("--only", "tests,memcheck,racecheck,kernels,train")
 
@@ -56,6 +56,11 @@ class GpuCheckTest(unittest.TestCase):
         self.assertIn("| axpy | 1 |", report)
         self.assertIn("| trained | -B bench/gpu-train --worker", report)
         self.assertIn("--devices 1 ", report)
+
+    def test_paths_are_those_of_the_folder_that_it_is_called_in(self):
+        done = self.check("--only", "train", "--text", "some/text")
+
+        self.assertIn(f"--text {self.folder}/some/text", done.stdout)
 
     def test_skipped_tests_are_told(self):
         self.assertIn("| 1 skipped |", self.check("--only", "tests").stdout)
