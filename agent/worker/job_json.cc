@@ -7,23 +7,25 @@
 namespace tactus::worker {
 namespace {
 
-model::Precision ParsePrecision(const FieldReader& model) {
-  return model.String("precision") == "PRECISION_BFLOAT16" ? model::Precision::kBfloat16
-                                                           : model::Precision::kFloat32;
+std::optional<model::Precision> PrecisionNamed(std::string_view name) {
+  if (name == "PRECISION_FLOAT32") return model::Precision::kFloat32;
+  if (name == "PRECISION_BFLOAT16") return model::Precision::kBfloat16;
+  return std::nullopt;
 }
 
 model::ModelOptions ParseModel(const FieldReader& model) {
   const FieldReader sizes = model.Object("options");
-  return {.builtin = model.String("builtin").value_or(""),
-          .torchscript = model.String("torchscript").value_or(""),
-          .loss = model.String("loss").value_or("cross_entropy"),
-          .width = Narrow(sizes.Unsigned("width")),
-          .heads = Narrow(sizes.Unsigned("heads")),
-          .layers = Narrow(sizes.Unsigned("layers")),
-          .context = Narrow(sizes.Unsigned("context")),
-          .classes = Narrow(sizes.Unsigned("classes")),
-          .channels = Narrow(sizes.Unsigned("channels")),
-          .precision = ParsePrecision(model)};
+  return {
+      .builtin = model.String("builtin").value_or(""),
+      .torchscript = model.String("torchscript").value_or(""),
+      .loss = model.String("loss").value_or("cross_entropy"),
+      .width = Narrow(sizes.Unsigned("width")),
+      .heads = Narrow(sizes.Unsigned("heads")),
+      .layers = Narrow(sizes.Unsigned("layers")),
+      .context = Narrow(sizes.Unsigned("context")),
+      .classes = Narrow(sizes.Unsigned("classes")),
+      .channels = Narrow(sizes.Unsigned("channels")),
+      .precision = model.Named("precision", PrecisionNamed).value_or(model::Precision::kFloat32)};
 }
 
 std::optional<data::DataOptions::FilePair> ParsePair(const FieldReader& data, const char* key) {

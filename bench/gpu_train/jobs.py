@@ -54,7 +54,7 @@ def spec(network, model, paths, optimizer, precision):
     """The job that is measured. It goes on until it is stopped."""
     described = {"torchscript": str(model)}
     if precision != "float32":
-        described["precision"] = precision
+        described["precision"] = f"PRECISION_{precision.upper()}"
     return {"name": "gpu-train", "model": described, "data": data_of(network, paths),
             "optimizer": OPTIMIZERS[optimizer],
             "adapt": {"batch": {"perWorker": network.batch, "microBatch": network.batch}}}
