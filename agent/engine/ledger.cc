@@ -119,16 +119,29 @@ std::uint64_t SampleLedger::Reservation::Edge(std::uint64_t prefix) const {
 }
 
 Block SampleLedger::Reserve(Edges edges) {
-  TACTUS_CHECK(shares_ != nullptr);
-  Reservation next{.shares = shares_};
-  next.size = FreeUpTo(edges, shares_->wanted);
-  next.taken = TakeFree(next.size);
-  const std::uint64_t begin = next.Edge(shares_->before);
-  Cursor cursor;
-  Skip(next.taken, begin, cursor);
-  Block block = Take(next.taken, next.Edge(shares_->before + shares_->own) - begin, cursor);
+  Reservation next = Lowest(edges);
+  RemoveFree(next.size);
+  Block block = BlockIn(next);
   outstanding_.push_back(std::move(next));
   return block;
+}
+
+Block SampleLedger::Next(Edges edges) const { return BlockIn(Lowest(edges)); }
+
+// A round of the lowest free positions.
+SampleLedger::Reservation SampleLedger::Lowest(Edges edges) const {
+  TACTUS_CHECK(shares_ != nullptr);
+  const std::uint64_t size = FreeUpTo(edges, shares_->wanted);
+  return {.taken = LowestFree(size), .size = size, .shares = shares_};
+}
+
+// Of this member.
+Block SampleLedger::BlockIn(const Reservation& reservation) const {
+  const std::uint64_t begin = reservation.Edge(shares_->before);
+  const std::uint64_t end = reservation.Edge(shares_->before + shares_->own);
+  Cursor cursor;
+  Skip(reservation.taken, begin, cursor);
+  return Take(reservation.taken, end - begin, cursor);
 }
 
 // Free positions that a round may take, `wanted` at most.
@@ -147,15 +160,21 @@ std::uint64_t SampleLedger::FreeUpTo(Edges edges, std::uint64_t wanted) const {
   return std::min(free, wanted);
 }
 
-std::vector<Stretch> SampleLedger::TakeFree(std::uint64_t count) {
+std::vector<Stretch> SampleLedger::LowestFree(std::uint64_t count) const {
   Cursor cursor;
   const std::uint64_t old = std::min(count, SizeOf(returned_));
-  std::vector<Stretch> taken = Take(returned_, old, cursor);
+  std::vector<Stretch> lowest = Take(returned_, old, cursor);
+  AppendMerged(lowest, {fresh_, fresh_ + (count - old)});
+  return lowest;
+}
+
+void SampleLedger::RemoveFree(std::uint64_t count) {
+  Cursor cursor;
+  const std::uint64_t old = std::min(count, SizeOf(returned_));
+  Skip(returned_, old, cursor);
   returned_.erase(returned_.begin(), returned_.begin() + static_cast<std::ptrdiff_t>(cursor.index));
   if (!returned_.empty()) returned_.front().begin += cursor.offset;
-  AppendMerged(taken, {fresh_, fresh_ + (count - old)});
   fresh_ += count - old;
-  return taken;
 }
 
 void SampleLedger::Apply(std::span<const std::uint64_t> counts) {

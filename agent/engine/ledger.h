@@ -77,6 +77,9 @@ class SampleLedger {
   // floor(R B_{i+1} / B) - floor(R B_i / B), B_i = b_0 + ... + b_{i-1}.
   Block Reserve(Edges edges = Edges::kKept);
 
+  // What Reserve would return now, if all that is outstanding is used whole. Reserves nothing.
+  Block Next(Edges edges = Edges::kKept) const;
+
   // Whether anything is left to reserve, in any epoch.
   bool HasFree() const { return !returned_.empty() || fresh_ < end_; }
 
@@ -120,8 +123,11 @@ class SampleLedger {
     std::uint64_t Edge(std::uint64_t prefix) const;
   };
 
+  Reservation Lowest(Edges edges) const;
+  Block BlockIn(const Reservation& reservation) const;
   std::uint64_t FreeUpTo(Edges edges, std::uint64_t wanted) const;
-  std::vector<Stretch> TakeFree(std::uint64_t count);
+  std::vector<Stretch> LowestFree(std::uint64_t count) const;
+  void RemoveFree(std::uint64_t count);
   static std::vector<Stretch> Unused(const Reservation& reservation,
                                      std::span<const std::uint64_t> counts);
   void Return(const std::vector<Stretch>& stretches);

@@ -98,10 +98,25 @@ std::optional<Batch> RoundEngine::NextBatch() {
   if (outcome_ == Outcome::kTraining && !round_open_) OpenRound();
   if (outcome_ != Outcome::kTraining) return std::nullopt;
   Batch batch{.round = running_.number, .epoch = ledger_.epoch()};
-  TakeSamples(std::min<std::uint64_t>(options_.micro_batch, StepLeft()), batch);
+  if (given_ < block_size_) {
+    batch.epoch = (block_[place_.stretch].begin + place_.offset) / ledger_.epoch_size();
+  }
+  // A local step uses its gradients up; all others of a round add up.
+  batch.first_of_sum = running_.kind == Kind::kDelta ? step_given_ == 0 : given_ == 0;
+  batch.indices = SamplesFrom(block_, place_, StepLeft());
+  given_ += batch.indices.size();
+  step_given_ += batch.indices.size();
   batch.last_of_round = running_.kind == Kind::kGradient &&
                         running_.aggregation == Aggregation::kAverage && given_ == block_size_;
   return batch;
+}
+
+std::vector<std::uint64_t> RoundEngine::LikelyNext() const {
+  const bool goes_on = round_open_ && given_ < block_size_;
+  const bool within_step = goes_on && StepLeft() > 0;
+  const std::uint64_t step = within_step ? StepLeft() : plan_.batch_sizes[rank()];
+  Place place = goes_on ? place_ : Place{};
+  return SamplesFrom(goes_on ? block_ : ledger_.Next(RoundEdges()), place, step);
 }
 
 void RoundEngine::SegmentReady(std::size_t segment) {
@@ -153,10 +168,10 @@ void RoundEngine::OpenRound() {
     device_.Clear(gate_.span());
   }
   if (delayed) SetDelayedShares();
-  block_ = ledger_.Reserve(delayed ? Edges::kCrossed : Edges::kKept);
+  block_ = ledger_.Reserve(RoundEdges());
   block_size_ = SizeOf(block_);
-  given_ = offset_ = step_given_ = 0;
-  stretch_ = 0;
+  given_ = step_given_ = 0;
+  place_ = {};
   round_open_ = true;
 }
 
@@ -180,22 +195,26 @@ void RoundEngine::ScaleForAdasum(std::span<float> vector, float samples) {
 // Samples that the running step still takes.
 std::uint64_t RoundEngine::StepLeft() const { return plan_.batch_sizes[rank()] - step_given_; }
 
-// Of one epoch, so fewer at its edge.
-void RoundEngine::TakeSamples(std::uint64_t count, Batch& batch) {
-  while (batch.indices.size() < count && stretch_ < block_.size()) {
-    const Stretch& stretch = block_[stretch_];
-    const std::uint64_t position = stretch.begin + offset_;
-    const std::uint64_t epoch = position / ledger_.epoch_size();
-    if (batch.indices.empty()) batch.epoch = epoch;
-    if (epoch != batch.epoch) break;
-    batch.indices.push_back(ledger_.SampleAt(position));
-    if (++offset_ == stretch.size()) {
-      ++stretch_;
-      offset_ = 0;
-    }
+Edges RoundEngine::RoundEdges() const {
+  return plan_.synchronization == Synchronization::kDelayed ? Edges::kCrossed : Edges::kKept;
+}
+
+// A micro-batch from `place` on, which moves behind it: `count` samples at most, and of one epoch,
+// so fewer at its edge.
+std::vector<std::uint64_t> RoundEngine::SamplesFrom(const Block& block, Place& place,
+                                                    std::uint64_t count) const {
+  std::vector<std::uint64_t> indices;
+  std::uint64_t epoch = 0;  // of the first
+  count = std::min<std::uint64_t>(count, options_.micro_batch);
+  while (indices.size() < count && place.stretch < block.size()) {
+    const Stretch& stretch = block[place.stretch];
+    const std::uint64_t position = stretch.begin + place.offset;
+    if (indices.empty()) epoch = position / ledger_.epoch_size();
+    if (position / ledger_.epoch_size() != epoch) break;
+    indices.push_back(ledger_.SampleAt(position));
+    if (++place.offset == stretch.size()) place = {.stretch = place.stretch + 1};
   }
-  given_ += batch.indices.size();
-  step_given_ += batch.indices.size();
+  return indices;
 }
 
 void RoundEngine::EndStep() {

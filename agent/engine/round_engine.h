@@ -76,6 +76,9 @@ struct Batch {
   // Samples, at most micro_batch. Empty when the round has none for this member: Step is due all
   // the same, with no work done and `started` = `finished`.
   std::vector<std::uint64_t> indices{};
+  // The gradients are zero as it begins: what is added up from here on, up to the next such batch,
+  // is one sum, and can be computed anew from these samples.
+  bool first_of_sum = false;
   // SegmentReady may be called during its backward pass, to start reductions early.
   bool last_of_round = false;
 };
@@ -123,6 +126,11 @@ class RoundEngine {
 
   // The next samples to work on, or empty when it is over (see outcome()).
   std::optional<Batch> NextBatch();
+
+  // The samples that NextBatch will probably return next, so that they can be read ahead: those
+  // that it does return if plan and shares stay as they are and nobody leaves samples over. May
+  // also be called between NextBatch and Step. Empty: none are in sight.
+  std::vector<std::uint64_t> LikelyNext() const;
 
   // The gradient of a segment is complete for this round; optional, in any order, only while the
   // last batch of a round is under way.
@@ -202,12 +210,20 @@ class RoundEngine {
     Instant combining{};  // since when
   };
 
+  // In a block.
+  struct Place {
+    std::size_t stretch = 0;
+    std::uint64_t offset = 0;  // within it
+  };
+
   // engine_state.cc: State and Restore
 
   // round_engine.cc: samples, steps, closing
   void OpenRound();
   void SetShares();
-  void TakeSamples(std::uint64_t count, Batch& batch);
+  Edges RoundEdges() const;
+  std::vector<std::uint64_t> SamplesFrom(const Block& block, Place& place,
+                                         std::uint64_t count) const;
   void ScaleForAdasum(std::span<float> vector, float samples);
   std::uint64_t StepLeft() const;
   void EndStep();
@@ -267,8 +283,7 @@ class RoundEngine {
   Block block_;                   // of this member
   std::uint64_t block_size_ = 0;  // samples in it
   std::uint64_t given_ = 0;       // of them, handed out so far
-  std::size_t stretch_ = 0;       // of block_, from which the next sample comes
-  std::uint64_t offset_ = 0;      // within it
+  Place place_;                   // in block_, of the next sample
   std::uint64_t step_given_ = 0;  // samples of the running step
 
   // Delayed: the former round, whose combination is under way in delayed_, and the barrier that is

@@ -22,7 +22,9 @@ std::vector<Block> ReserveAll(SampleLedger& ledger, const std::vector<std::uint6
   for (std::size_t member = 0; member < sizes.size(); ++member) {
     SampleLedger view = ledger;
     view.SetShares(sizes, member);
+    const Block next = view.Next(edges);
     blocks.push_back(view.Reserve(edges));
+    EXPECT_EQ(next, blocks.back());
     if (member + 1 == sizes.size()) ledger = std::move(view);
   }
   return blocks;

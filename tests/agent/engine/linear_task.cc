@@ -137,6 +137,7 @@ class Member {
     StepResult result{.started = Tick()};
     const std::vector<float> parameters = Read(parameters_.span());
     std::vector<float> gradients = Read(gradients_.span());
+    if (run_.on_batch) run_.on_batch(transport_.rank(), engine, batch, gradients);
     for (const std::uint64_t index : batch.indices) {
       result.loss_sum +=
           run_.task ? run_.task->add_gradient(transport_.rank(), index, parameters, gradients)

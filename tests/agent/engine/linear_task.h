@@ -55,6 +55,11 @@ struct GroupRun {
   std::optional<Task> task{};       // none: the linear one
   std::optional<Continued> from{};  // none: it begins
   bool announce_segments = false;   // call SegmentReady during the last batch of a round
+  // Called by each member with what it is to work on, the gradients being those of the batches
+  // before.
+  std::function<void(int rank, const RoundEngine& engine, const Batch& batch,
+                     std::span<const float> gradients)>
+      on_batch{};
   // Called by each member before each Step; may offer plans, ask to stop, spoil the loss.
   std::function<void(int rank, RoundEngine& engine, StepResult& result)> before_step{};
   // Called after the gradient of a batch was added; may spoil it.
