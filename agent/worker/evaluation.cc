@@ -5,8 +5,6 @@
 #include <numeric>
 #include <vector>
 
-#include "agent/worker/reader.h"
-
 namespace tactus::worker {
 namespace {
 
@@ -34,21 +32,20 @@ absl::Status AverageBuffers(model::Model& model, collective::Transport& transpor
   return absl::OkStatus();
 }
 
-absl::StatusOr<EvaluatedMessage> Evaluate(model::Model& model, const data::Dataset& validation,
+absl::StatusOr<EvaluatedMessage> Evaluate(model::Model& model, ExampleReader& validation,
                                           collective::Transport& transport,
                                           const EvaluationOptions& options) {
-  const std::uint64_t samples = std::min(validation.size(), options.samples_max);
+  const std::uint64_t samples = std::min(validation.dataset().size(), options.samples_max);
   const auto rank = static_cast<std::uint64_t>(transport.rank());
   const auto size = static_cast<std::uint64_t>(transport.size());
   const std::uint64_t end = samples * (rank + 1) / size;
 
-  ExampleReader reader(validation);
   model::EvaluationSums sums;
   std::vector<std::uint64_t> indices;
   for (std::uint64_t at = samples * rank / size; at < end; at += indices.size()) {
     indices.resize(std::min<std::uint64_t>(options.batch, end - at));
     std::iota(indices.begin(), indices.end(), at);
-    const absl::StatusOr<model::EvaluationSums> part = model.Evaluate(reader.Read(indices));
+    const absl::StatusOr<model::EvaluationSums> part = model.Evaluate(validation.Read(indices));
     if (!part.ok()) return part.status();
     sums.loss_sum += part->loss_sum;
     sums.correct_sum += part->correct_sum;

@@ -6,9 +6,9 @@
 
 #include "absl/status/statusor.h"
 #include "agent/collective/transport.h"
-#include "agent/data/dataset.h"
 #include "agent/model/model.h"
 #include "agent/worker/messages.h"
+#include "agent/worker/reader.h"
 
 namespace tactus::worker {
 
@@ -18,7 +18,7 @@ namespace tactus::worker {
 absl::Status AverageBuffers(model::Model& model, collective::Transport& transport,
                             double own_samples);
 
-// What is evaluated: the first `samples_max` samples of `validation`, `batch` at a time.
+// What is evaluated: the first `samples_max` samples of the validation data, `batch` at a time.
 struct EvaluationOptions {
   std::uint64_t samples_max = 10000;
   std::uint32_t batch = 64;
@@ -26,7 +26,7 @@ struct EvaluationOptions {
 
 // Every member evaluates a contiguous share; all return the sums over all of them.
 // Errors: Unavailable, the group was lost; those of Model::Evaluate.
-absl::StatusOr<EvaluatedMessage> Evaluate(model::Model& model, const data::Dataset& validation,
+absl::StatusOr<EvaluatedMessage> Evaluate(model::Model& model, ExampleReader& validation,
                                           collective::Transport& transport,
                                           const EvaluationOptions& options);
 

@@ -1,16 +1,144 @@
 #include "agent/worker/reader.h"
 
+#include <algorithm>
+#include <bit>
+#include <exception>
+
+#include "base/check.h"
+
 namespace tactus::worker {
 
+ExampleReader::ExampleReader(const data::Dataset& dataset, cuda::Device& device)
+    : ExampleReader(dataset, device, For(device)) {}
+
+ExampleReader::ExampleReader(const data::Dataset& dataset, cuda::Device& device,
+                             const Options& options)
+    : dataset_(dataset), device_(device), options_(options) {
+  TACTUS_CHECK(options.slots >= 2);
+  slots_.resize(options.ahead ? options.slots : 1);
+  for (Slot& slot : slots_) slot.mark = device.MakeMark();
+  if (options.ahead) thread_ = std::thread([this] { ReadAhead(); });
+}
+
+ExampleReader::~ExampleReader() {
+  if (thread_.joinable()) {
+    {
+      const std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  // The device may still be fetching.
+  if (current_ != nullptr) current_->mark->Record();
+  for (Slot& slot : slots_) slot.mark->Wait();
+}
+
 model::Examples ExampleReader::Read(std::span<const std::uint64_t> indices) {
-  inputs_.resize(indices.size() * dataset_.inputs().BytesPerSample());
-  targets_.resize(indices.size() * dataset_.targets().BytesPerSample());
-  dataset_.Read(indices, inputs_, targets_);
-  return {.count = indices.size(),
+  if (current_ != nullptr) current_->mark->Record();
+  if (Slot* guessed = FindGuess(indices)) return Take(*guessed);
+  Slot& slot = Prepare(indices);
+  ReadInto(slot);
+  return Take(slot);
+}
+
+void ExampleReader::Expect(std::span<const std::uint64_t> indices) {
+  if (!options_.ahead || indices.empty()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (guess_ == Guess::kReading) return;
+  }
+  Slot& slot = Prepare(indices);
+  {
+    const std::lock_guard lock(mutex_);
+    guessed_ = &slot;
+    guess_ = Guess::kReading;
+  }
+  changed_.notify_all();
+}
+
+// The slot that holds these because they were expected; null when they were not, or when they could
+// not be read.
+ExampleReader::Slot* ExampleReader::FindGuess(std::span<const std::uint64_t> indices) {
+  std::unique_lock lock(mutex_);
+  if (guess_ == Guess::kNone || !std::ranges::equal(guessed_->indices, indices)) return nullptr;
+  changed_.wait(lock, [this] { return guess_ != Guess::kReading; });
+  const bool was_read = guess_ == Guess::kRead;
+  guess_ = Guess::kNone;
+  return was_read ? guessed_ : nullptr;
+}
+
+// The slot whose samples were taken longest ago, with room for these; it may be that of a guess
+// that came to nothing, but not the thread's.
+ExampleReader::Slot& ExampleReader::Prepare(std::span<const std::uint64_t> indices) {
+  const Slot* read_by_thread = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (guess_ == Guess::kReading) {
+      read_by_thread = guessed_;
+    } else {
+      guess_ = Guess::kNone;
+    }
+  }
+  Slot* oldest = nullptr;
+  for (Slot& slot : slots_) {
+    if (&slot == read_by_thread) continue;
+    if (oldest == nullptr || slot.taken < oldest->taken) oldest = &slot;
+  }
+  Slot& slot = *oldest;
+  slot.mark->Wait();
+  slot.indices.assign(indices.begin(), indices.end());
+  if (slot.samples < indices.size()) {
+    // With room for a batch that grows: such memory takes long to get.
+    slot.samples = std::bit_ceil(indices.size());
+    slot.inputs =
+        device_.AllocateOnHost<std::byte>(slot.samples * dataset_.inputs().BytesPerSample());
+    slot.targets =
+        device_.AllocateOnHost<std::byte>(slot.samples * dataset_.targets().BytesPerSample());
+  }
+  return slot;
+}
+
+std::span<std::byte> ExampleReader::Inputs(Slot& slot) const {
+  return slot.inputs.span().first(slot.indices.size() * dataset_.inputs().BytesPerSample());
+}
+
+std::span<std::byte> ExampleReader::Targets(Slot& slot) const {
+  return slot.targets.span().first(slot.indices.size() * dataset_.targets().BytesPerSample());
+}
+
+void ExampleReader::ReadInto(Slot& slot) const {
+  dataset_.Read(slot.indices, Inputs(slot), Targets(slot));
+}
+
+// The thread.
+void ExampleReader::ReadAhead() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return ends_ || guess_ == Guess::kReading; });
+    if (ends_) return;
+    Slot& slot = *guessed_;
+    lock.unlock();
+    Guess outcome = Guess::kRead;
+    try {
+      ReadInto(slot);
+    } catch (const std::exception&) {
+      outcome = Guess::kFailed;  // Read tries again, and fails where somebody can be told
+    }
+    lock.lock();
+    guess_ = outcome;
+    changed_.notify_all();
+  }
+}
+
+model::Examples ExampleReader::Take(Slot& slot) {
+  current_ = &slot;
+  slot.taken = ++reads_;
+  return {.count = slot.indices.size(),
           .input_spec = dataset_.inputs(),
           .target_spec = dataset_.targets(),
-          .inputs = inputs_,
-          .targets = targets_};
+          .inputs = Inputs(slot),
+          .targets = Targets(slot)};
 }
 
 }  // namespace tactus::worker

@@ -111,7 +111,7 @@ absl::Status Worker::Load() {
   absl::StatusOr<data::Split> split = data::OpenData(start_.job.data);
   if (!split.ok()) return split.status();
   data_ = *std::move(split);
-  reader_ = std::make_unique<ExampleReader>(*data_.train);
+  reader_ = std::make_unique<ExampleReader>(*data_.train, *device_);
 
   // Lanes need the group's size, so the gradients' final buffer comes with the group.
   const std::size_t length = cuda::FlatLength(model_->segments());
@@ -371,8 +371,9 @@ absl::Status Worker::Conclude() {
   if (engine_->outcome() == engine::Outcome::kSuspended) return ConcludeSuspended(finished);
   EvaluatedMessage evaluated;
   if (data_.validation != nullptr) {
+    ExampleReader validation(*data_.validation, *device_);
     const absl::StatusOr<EvaluatedMessage> result = Evaluate(
-        *model_, *data_.validation, *transport_,
+        *model_, validation, *transport_,
         {.samples_max = start_.job.validation_samples_max, .batch = start_.job.micro_batch});
     if (!result.ok()) return result.status();
     evaluated = *result;

@@ -71,7 +71,9 @@ TEST(EvaluationTest, SharesAddUpToTheWholeForAnyGroup) {
   for (const int size : {1, 2, 3, 5, 13}) {
     OnGroup(size, [&](collective::Transport& transport) {
       CountingModel model;
-      const auto evaluated = Evaluate(model, data, transport, {.batch = 2});
+      const auto device = cuda::MakeHostDevice("cpu:0");
+      ExampleReader reader(data, *device);
+      const auto evaluated = Evaluate(model, reader, transport, {.batch = 2});
       ASSERT_TRUE(evaluated.ok());
       EXPECT_DOUBLE_EQ(evaluated->loss, 5.0);
       EXPECT_NEAR(evaluated->accuracy, 6.0 / 11, 1e-7);
@@ -84,7 +86,9 @@ TEST(EvaluationTest, OnlyTheFirstSamplesCountWhenThereAreTooMany) {
   const CountingData data(1000);
   OnGroup(2, [&](collective::Transport& transport) {
     CountingModel model;
-    const auto evaluated = Evaluate(model, data, transport, {.samples_max = 3, .batch = 64});
+    const auto device = cuda::MakeHostDevice("cpu:0");
+    ExampleReader reader(data, *device);
+    const auto evaluated = Evaluate(model, reader, transport, {.samples_max = 3, .batch = 64});
     ASSERT_TRUE(evaluated.ok());
     EXPECT_DOUBLE_EQ(evaluated->loss, 1.0);
     EXPECT_EQ(evaluated->samples, 3u);
