@@ -13,6 +13,7 @@
 #include "agent/worker/checkpoint_file.h"
 #include "agent/worker/clock.h"
 #include "agent/worker/evaluation.h"
+#include "agent/worker/own_speed.h"
 #include "agent/worker/result_files.h"
 #include "agent/worker/speed_emulation.h"
 
@@ -22,11 +23,6 @@ namespace {
 constexpr Duration kFlushLimit = std::chrono::seconds(30);
 constexpr int kExitHung = 70;  // EX_SOFTWARE of sysexits.h
 constexpr std::uint64_t kTryOutSamples = 2;
-// Of the measurement before the first round: enough that a device's clock, a compiler's warm-up and
-// a scheduler's quota have little part in it.
-constexpr int kWarmUpPasses = 3;
-constexpr int kTimedPassesMax = 20;
-constexpr Duration kTimedLeast = std::chrono::milliseconds(500);
 
 std::uint64_t Fnv1a(std::span<const float> values) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
@@ -112,6 +108,9 @@ absl::Status Worker::Load() {
   if (!split.ok()) return split.status();
   data_ = *std::move(split);
   reader_ = std::make_unique<ExampleReader>(*data_.train, *device_);
+  passes_ = MakePasses(*model_, *reader_, *device_, gradients_);
+  micro_batches_ = std::make_unique<MicroBatches>(
+      *passes_, start_.job.micro_batch, [this](std::uint32_t ceiling) { TellCeiling(ceiling); });
 
   // Lanes need the group's size, so the gradients' final buffer comes with the group.
   const std::size_t length = cuda::FlatLength(model_->segments());
@@ -137,41 +136,26 @@ absl::Status Worker::LoadCheckpoint() {
 // A pass over a few samples before anybody waits for this worker; then its speed, from which the
 // first round's shares are made.
 absl::Status Worker::TryOut() {
-  cuda::Buffer scratch = device_->Allocate(parameters_.size());
-  model_->Bind(parameters_.span(), scratch.span());
+  gradients_ = device_->Allocate(parameters_.size());
+  model_->Bind(parameters_.span(), gradients_.span());
   std::vector<std::uint64_t> indices(std::min(kTryOutSamples, data_.train->size()));
   std::iota(indices.begin(), indices.end(), 0);
-  absl::Status status = model_->TryOut(reader_->Read(indices));
-  if (status.ok()) status = MeasureSpeed();
-  gradients_ = std::move(scratch);
-  return status;
+  if (absl::Status s = micro_batches_->TryOut(indices); !s.ok()) return s;
+  const WorkerJob& job = start_.job;
+  const std::uint64_t samples = std::min(job.per_worker, job.micro_batch);
+  const absl::StatusOr<double> speed =
+      MeasureOwnSpeed(*micro_batches_, *device_,
+                      {.samples = std::min(samples, data_.train->size()),
+                       .optimizer = job.optimizer,
+                       .segments = model_->segments(),
+                       .emulated_speed = start_.emulated_speed,
+                       .emulated_cpu_factor = start_.emulated_cpu_factor});
+  if (speed.ok()) samples_per_second_ = *speed;
+  return speed.status();
 }
 
-absl::Status Worker::MeasureSpeed() {
-  const std::uint64_t batch = std::min(start_.job.per_worker, start_.job.micro_batch);
-  std::vector<std::uint64_t> indices(std::min(batch, data_.train->size()));
-  std::iota(indices.begin(), indices.end(), 0);
-  // The optimizer's step is part of it, on parameters that nobody uses.
-  engine::Optimizer optimizer(start_.job.optimizer, *device_, model_->segments());
-  cuda::Buffer parameters = device_->Allocate(parameters_.size());
-  cuda::Buffer gradients = device_->Allocate(parameters_.size());
-  SpeedEmulation emulation(start_.emulated_speed, start_.emulated_cpu_factor);
-  Duration taken{};
-  int timed = 0;
-  for (int pass = 0; timed < kTimedPassesMax && taken < kTimedLeast; ++pass) {
-    const Instant started = Now();
-    emulation.Begin();
-    if (absl::Status s = model_->TryOut(reader_->Read(indices)); !s.ok()) return s;
-    optimizer.Step(gradients.span(), {.gradient = 1, .learning_rate = 1}, parameters.span());
-    device_->Synchronize();
-    const Duration duration = emulation.AwaitEnd() - started;
-    if (pass < kWarmUpPasses) continue;
-    taken += duration;
-    ++timed;
-  }
-  const double samples = static_cast<double>(indices.size()) * timed;
-  samples_per_second_ = taken > Duration{} ? samples / ToSeconds(taken) : 0;
-  return absl::OkStatus();
+void Worker::TellCeiling(std::uint32_t ceiling) {
+  std::cerr << "out of memory: at most " << ceiling << " samples in a pass from here on\n";
 }
 
 absl::StatusOr<GroupMessage> Worker::AwaitGroup() {
@@ -305,13 +289,12 @@ absl::Status Worker::Train() {
 absl::StatusOr<engine::StepResult> Worker::Compute(const engine::Batch& batch) {
   engine::StepResult result{.started = Now()};
   if (batch.indices.empty()) return result;
-  model::SegmentReady ready;
+  BatchContext context;
   if (batch.last_of_round) {
-    ready = [this](std::size_t segment) { engine_->SegmentReady(segment); };
+    context.ready = [this](std::size_t segment) { engine_->SegmentReady(segment); };
   }
-  const absl::Status passed = model_->ForwardBackward(reader_->Read(batch.indices), ready);
-  if (!passed.ok()) return passed;
-  const absl::StatusOr<double> loss_sum = model_->TakeLossSum();
+  if (reader_->reads_ahead()) context.likely_next = engine_->LikelyNext();
+  const absl::StatusOr<double> loss_sum = micro_batches_->Run(batch, context);
   if (!loss_sum.ok()) return loss_sum.status();
   result.loss_sum = *loss_sum;
   return result;
@@ -357,7 +340,14 @@ FinishedMessage Worker::Facts() const {
           .epochs = engine_->ledger().epoch(),
           .train_loss = engine_->train_loss(),
           .train_seconds = ToSeconds(engine_->train_time()),
-          .parameters_hash = Fnv1a(parameters_.span())};
+          .parameters_hash = Fnv1a(ParametersOnHost())};
+}
+
+std::vector<float> Worker::ParametersOnHost() const {
+  std::vector<float> values(parameters_.size());
+  device_->Copy(parameters_.span(), values);
+  device_->Synchronize();
+  return values;
 }
 
 absl::Status Worker::Conclude() {
@@ -374,7 +364,7 @@ absl::Status Worker::Conclude() {
     ExampleReader validation(*data_.validation, *device_);
     const absl::StatusOr<EvaluatedMessage> result = Evaluate(
         *model_, validation, *transport_,
-        {.samples_max = start_.job.validation_samples_max, .batch = start_.job.micro_batch});
+        {.samples_max = start_.job.validation_samples_max, .batch = micro_batches_->ceiling()});
     if (!result.ok()) return result.status();
     evaluated = *result;
   }
@@ -410,9 +400,8 @@ absl::Status Worker::ConcludeSuspended(FinishedMessage finished) {
 }
 
 absl::Status Worker::SaveCheckpoint() {
-  const std::span<const float> parameters = parameters_.span();
   return WriteCheckpoint({.state = engine_->State(),
-                          .parameters = {parameters.begin(), parameters.end()},
+                          .parameters = ParametersOnHost(),
                           .buffers = model_->ReadBuffers()},
                          model_->segments(), start_.output_directory + "/" + kCheckpointFile);
 }

@@ -17,6 +17,8 @@
 #include "agent/model/model.h"
 #include "agent/worker/agent_link.h"
 #include "agent/worker/messages.h"
+#include "agent/worker/micro_batches.h"
+#include "agent/worker/passes.h"
 #include "agent/worker/reader.h"
 #include "agent/worker/training_curves.h"
 #include "cuda/device.h"
@@ -37,7 +39,7 @@ class Worker {
   absl::Status AwaitStart();
   absl::Status Load();
   absl::Status TryOut();
-  absl::Status MeasureSpeed();
+  void TellCeiling(std::uint32_t ceiling);
   absl::Status LoadCheckpoint();
   absl::StatusOr<GroupMessage> AwaitGroup();
   absl::Status Meet(const GroupMessage& group);
@@ -52,6 +54,7 @@ class Worker {
   absl::Status Conclude();
   absl::Status ConcludeSuspended(FinishedMessage finished);
   absl::Status SaveCheckpoint();
+  std::vector<float> ParametersOnHost() const;
   FinishedMessage Facts() const;
 
   AgentLink& link_;
@@ -62,6 +65,8 @@ class Worker {
   cuda::Buffer gradients_;
   std::unique_ptr<model::Model> model_;
   std::unique_ptr<ExampleReader> reader_;
+  std::unique_ptr<Passes> passes_;
+  std::unique_ptr<MicroBatches> micro_batches_;
   double samples_per_second_ = 0;  // tried out before the first round
   GroupMessage group_;
   std::unique_ptr<collective::Transport> transport_;

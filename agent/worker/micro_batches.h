@@ -1,0 +1,76 @@
+// Batches in pieces that fit the device's memory, however large that turns out to be.
+//
+// How many samples a pass may have is known only when one has failed. So a batch is worked off in
+// passes of `ceiling()` samples at most; a pass that runs out of memory halves the ceiling, for the
+// rest of the job, and everything that is in the gradients so far is computed anew in the smaller
+// pieces, so that they are what they would be had the pieces been small from the start. Two things
+// cannot be taken back: running statistics and random numbers of the model have seen the samples of
+// a repeated pass twice, and a reduction that was announced may be over on other members.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "agent/engine/round_engine.h"
+#include "agent/model/model.h"
+#include "agent/worker/passes.h"
+
+namespace tactus::worker {
+
+// What comes with a batch of the engine.
+struct BatchContext {
+  // As RoundEngine::SegmentReady; may be empty. Called by the last pass of a batch, and only where
+  // a pass of that size has gone through under the present ceiling: those of a size that is new
+  // reduce nothing early, and can so be repeated.
+  model::SegmentReady ready{};
+  std::vector<std::uint64_t> likely_next{};  // RoundEngine::LikelyNext(); may be empty
+};
+
+// One thread.
+class MicroBatches {
+ public:
+  using Lowered = std::function<void(std::uint32_t ceiling)>;
+
+  // `passes` outlives it. ceiling: to begin with, >= 1. `lowered`, if set, is called with every new
+  // ceiling.
+  MicroBatches(Passes& passes, std::uint32_t ceiling, Lowered lowered);
+
+  // Samples of a pass, at most.
+  std::uint32_t ceiling() const { return ceiling_; }
+
+  // Passes::TryOut over all of the samples. Errors: its own; of ResourceExhausted only that of a
+  // single sample.
+  absl::Status TryOut(std::span<const std::uint64_t> indices);
+
+  // Adds the gradients of a batch and returns the sum of its losses, those alone, whatever had to
+  // be repeated. Batches come as the engine gives them, with the gradients zero at each
+  // first_of_sum.
+  // Errors: those of Passes::ForwardBackward; of ResourceExhausted only that of a single sample, or
+  // of a pass whose reductions had begun. Both are final, and say what to do.
+  absl::StatusOr<double> Run(const engine::Batch& batch, const BatchContext& context);
+
+ private:
+  absl::StatusOr<double> RunOnce(std::span<const std::uint64_t> indices,
+                                 const BatchContext& context);
+  absl::StatusOr<double> RunAnew(std::span<const std::uint64_t> indices,
+                                 const BatchContext& context);
+  absl::Status RunPieces(std::span<const std::uint64_t> indices, const BatchContext& context);
+  std::span<const std::uint64_t> FirstPiece(std::span<const std::uint64_t> indices) const;
+  model::SegmentReady Announcing(const model::SegmentReady& ready);
+  bool Lower(std::uint64_t samples);
+
+  Passes& passes_;
+  std::uint32_t ceiling_;
+  const Lowered lowered_;
+  std::uint64_t proven_ = 0;  // samples of the largest pass that went through under the ceiling
+  bool reducing_ = false;     // a reduction of the running pass was announced
+  // Of the batches that are in the gradients, in order; those of the sum that the last one was in.
+  std::vector<std::vector<std::uint64_t>> added_;
+};
+
+}  // namespace tactus::worker

@@ -1,0 +1,44 @@
+// Passes over samples: what a step's arithmetic is made of, between the model and who cuts steps
+// into pieces that fit the device's memory.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "agent/model/model.h"
+#include "agent/worker/reader.h"
+#include "cuda/device.h"
+
+namespace tactus::worker {
+
+// One pass computes the gradients of some samples, which it reads. One thread.
+class Passes {
+ public:
+  virtual ~Passes() = default;
+
+  // As Model's TryOut, of the samples of the given indices.
+  virtual absl::Status TryOut(std::span<const std::uint64_t> indices) = 0;
+
+  // As Model's ForwardBackward; `next` are the samples of the pass that probably follows, empty:
+  // not known.
+  virtual absl::Status ForwardBackward(std::span<const std::uint64_t> indices,
+                                       std::span<const std::uint64_t> next,
+                                       const model::SegmentReady& ready) = 0;
+
+  // As Model's: the sum of the losses since the last call, or since a pass failed.
+  virtual absl::StatusOr<double> TakeLossSum() = 0;
+
+  // The gradients become zero.
+  virtual void DiscardGradients() = 0;
+};
+
+// Those of a model, bound to `gradients`. What it is given outlives it; the buffer may be exchanged
+// between passes, with the model bound anew.
+std::unique_ptr<Passes> MakePasses(model::Model& model, ExampleReader& reader, cuda::Device& device,
+                                   cuda::Buffer& gradients);
+
+}  // namespace tactus::worker
