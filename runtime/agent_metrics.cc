@@ -54,6 +54,10 @@ struct AgentMetrics::Families {
         dropped(r.CounterFamily("tactus_agent_reports_dropped_total",
                                 "Workers' reports lost because the buffer was full.")
                     .Add({})),
+        out_of_memory(
+            r.CounterFamily("tactus_agent_out_of_memory_total",
+                            "Workers' passes that ran out of memory and were made smaller.")
+                .Add({})),
         info(r.GaugeFamily("tactus_gpu_info", "1, with a GPU's UUID and model.")),
         utilization(r.GaugeFamily("tactus_gpu_utilization_ratio",
                                   "Share of the last sampling period in which a kernel ran.")),
@@ -72,6 +76,7 @@ struct AgentMetrics::Families {
   prometheus::Gauge& connected;
   prometheus::Counter& relayed;
   prometheus::Counter& dropped;
+  prometheus::Counter& out_of_memory;
 
   std::mutex mutex;  // of what follows; the families lock for themselves against a scrape
   GpuSeries info, utilization, memory_used, temperature, power, clock, ecc_errors, throttled, fault;
@@ -93,6 +98,10 @@ void AgentMetrics::CountReportsRelayed(std::uint64_t count) {
 
 void AgentMetrics::CountReportsDropped(std::uint64_t count) {
   families_->dropped.Increment(static_cast<double>(count));
+}
+
+void AgentMetrics::CountOutOfMemory(std::uint64_t passes) {
+  families_->out_of_memory.Increment(static_cast<double>(passes));
 }
 
 void AgentMetrics::SetConnected(bool connected) { families_->connected.Set(connected ? 1 : 0); }

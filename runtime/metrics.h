@@ -96,7 +96,9 @@ class AgentMetrics {
   void SetWorkers(std::uint64_t count);           // tactus_agent_workers
   void CountReportsRelayed(std::uint64_t count);  // tactus_agent_reports_relayed_total
   void CountReportsDropped(std::uint64_t count);  // tactus_agent_reports_dropped_total
-  void SetConnected(bool connected);              // tactus_agent_connected
+  // tactus_agent_out_of_memory_total: passes of workers that were repeated in smaller pieces.
+  void CountOutOfMemory(std::uint64_t passes);
+  void SetConnected(bool connected);  // tactus_agent_connected
 
   // What a GPU of the host does; the label gpu of each is the index. What it does not say has no
   // series.

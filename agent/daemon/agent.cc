@@ -188,7 +188,10 @@ void Agent::OnStopWorker(const tactus::agent::v1::StopWorker& request) {
 }
 
 bool Agent::OnSaid(WorkerId worker, tactus::v1::FromWorker message) {
-  if (message.has_report()) metrics_.CountReportsRelayed(1);
+  if (message.has_report()) {
+    metrics_.CountReportsRelayed(1);
+    metrics_.CountOutOfMemory(message.report().out_of_memory());
+  }
   const Importance importance = ImportanceOf(message);
   FromAgent up;
   up.mutable_from_worker()->set_worker_id(worker.value);

@@ -118,7 +118,8 @@ Json ToJson(const ReportMessage& message) {
             {"gain", Number(report.gain)},
             {"progress", Number(report.progress)},
             {"epoch", Wide(report.epoch)},
-            {"epochConsumed", Wide(report.epoch_consumed)}}}};
+            {"epochConsumed", Wide(report.epoch_consumed)},
+            {"outOfMemory", message.out_of_memory}}}};
 }
 
 Json ToJson(const EvaluatedMessage& evaluated) {

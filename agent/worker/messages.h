@@ -60,6 +60,7 @@ struct EndpointMessage {
 struct ReportMessage {
   std::uint64_t generation = 0;
   policies::Report report;
+  std::uint32_t out_of_memory = 0;  // passes since the former report that were repeated in pieces
 };
 struct EvaluatedMessage {
   double loss = 0;

@@ -155,6 +155,7 @@ absl::Status Worker::TryOut() {
 }
 
 void Worker::TellCeiling(std::uint32_t ceiling) {
+  ++out_of_memory_;
   std::cerr << "out of memory: at most " << ceiling << " samples in a pass from here on\n";
 }
 
@@ -267,7 +268,9 @@ absl::Status Worker::Train() {
     result->finished = batch->indices.empty() ? result->started : end;
     engine_->Step(*result);
     while (const std::optional<policies::Report> report = engine_->TakeReport()) {
-      link_.Send(ReportMessage{.generation = group_.generation, .report = *report});
+      link_.Send(ReportMessage{.generation = group_.generation,
+                               .report = *report,
+                               .out_of_memory = std::exchange(out_of_memory_, 0)});
       Draw(*report);
       if (absl::Status s = snapshots.Take(*model_, engine_->train_time()); !s.ok()) {
         std::cerr << "no further snapshots: " << s.message() << '\n';

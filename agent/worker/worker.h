@@ -67,7 +67,8 @@ class Worker {
   std::unique_ptr<ExampleReader> reader_;
   std::unique_ptr<Passes> passes_;
   std::unique_ptr<MicroBatches> micro_batches_;
-  double samples_per_second_ = 0;  // tried out before the first round
+  std::uint32_t out_of_memory_ = 0;  // passes since the last report that did not fit
+  double samples_per_second_ = 0;    // tried out before the first round
   GroupMessage group_;
   std::unique_ptr<collective::Transport> transport_;
   std::unique_ptr<engine::RoundEngine> engine_;

@@ -59,7 +59,8 @@ TEST(WorkerSchemaTest, ReportsAreReadFieldByField) {
                                              .gain = 1.5,
                                              .progress = 12.5,
                                              .epoch = 9,
-                                             .epoch_consumed = 10}});
+                                             .epoch_consumed = 10},
+                                  .out_of_memory = 14});
 
   const v1::RoundReport& report = message.report();
   EXPECT_EQ(report.generation(), 3u);
@@ -87,6 +88,7 @@ TEST(WorkerSchemaTest, ReportsAreReadFieldByField) {
   EXPECT_EQ(report.progress(), 12.5);
   EXPECT_EQ(report.epoch(), 9u);
   EXPECT_EQ(report.epoch_consumed(), 10u);
+  EXPECT_EQ(report.out_of_memory(), 14u);
 }
 
 TEST(WorkerSchemaTest, OtherMessagesUpAreReadToo) {

@@ -80,6 +80,17 @@ TEST(MetricsTest, AGpuHasASeriesOfWhatItSays) {
   EXPECT_THAT(later, HasSubstr("tactus_gpu_fault{gpu=\"3\"} 0\n"));
 }
 
+TEST(MetricsTest, AnAgentCountsWhatItRelaysAndWhatDidNotFit) {
+  AgentMetrics metrics("1");
+  metrics.CountReportsRelayed(1);
+  metrics.CountOutOfMemory(0);
+  metrics.CountOutOfMemory(2);
+
+  const std::string text = WriteText(*metrics.registry());
+  EXPECT_THAT(text, HasSubstr("tactus_agent_reports_relayed_total 1\n"));
+  EXPECT_THAT(text, HasSubstr("tactus_agent_out_of_memory_total 2\n"));
+}
+
 TEST(MetricsTest, TheEndpointSaysWhichPortItTook) {
   AgentMetrics metrics("1");
 
