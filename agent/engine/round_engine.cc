@@ -106,6 +106,8 @@ std::optional<Batch> RoundEngine::NextBatch() {
   batch.indices = SamplesFrom(block_, place_, StepLeft());
   given_ += batch.indices.size();
   step_given_ += batch.indices.size();
+  // A delayed round may end with any batch.
+  batch.losses_due = running_.kind == Kind::kDelayed || given_ == block_size_;
   batch.last_of_round = running_.kind == Kind::kGradient &&
                         running_.aggregation == Aggregation::kAverage && given_ == block_size_;
   return batch;

@@ -81,11 +81,14 @@ struct Batch {
   bool first_of_sum = false;
   // SegmentReady may be called during its backward pass, to start reductions early.
   bool last_of_round = false;
+  // Its StepResult is to hold all losses so far. Those of a batch before it may be left out of that
+  // batch's own and come with this one's, so that nobody has to wait for them.
+  bool losses_due = false;
 };
 
 // What came of a Batch.
 struct StepResult {
-  double loss_sum = 0;  // over the batch's samples
+  double loss_sum = 0;  // over the batch's samples; see Batch::losses_due
   Instant started{};    // before the forward pass
   Instant finished{};   // after the backward pass
 };

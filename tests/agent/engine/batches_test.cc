@@ -1,8 +1,9 @@
-// What the engine tells of its batches besides their samples: which comes next, and where a sum of
-// gradients begins.
+// What the engine tells of its batches besides their samples: which comes next, where a sum of
+// gradients begins, and when losses are due.
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/engine/round_engine.h"
@@ -120,6 +121,43 @@ TEST(LikelyNextTest, IsEmptyBehindTheLastEpochAndForAMemberWithoutAShare) {
 
   EXPECT_TRUE(last.empty());
 }
+
+// What a worker reports does not depend on whether losses come with their batches or when they are
+// due.
+class LossesDueTest : public testing::TestWithParam<Case> {};
+
+TEST_P(LossesDueTest, LossesMayComeThen) {
+  GroupRun run = RunOf(GetParam().plan);
+  const std::vector<MemberRun> at_once = Train(run);
+  std::vector<double> kept(run.plan.batch_sizes.size());
+  std::vector<char> due(kept.size());  // no bits: members are threads
+  run.on_batch = [&](int rank, const RoundEngine&, const Batch& batch, std::span<const float>) {
+    due[static_cast<std::size_t>(rank)] = batch.losses_due;
+  };
+  run.before_step = [&](int rank, RoundEngine&, StepResult& result) {
+    double& sum = kept[static_cast<std::size_t>(rank)];
+    sum += result.loss_sum;
+    result.loss_sum = due[static_cast<std::size_t>(rank)] ? std::exchange(sum, 0) : 0;
+  };
+
+  const std::vector<MemberRun> late = Train(run);
+
+  ASSERT_EQ(late[0].reports.size(), at_once[0].reports.size());
+  for (std::size_t i = 0; i < late[0].reports.size(); ++i) {
+    EXPECT_NEAR(late[0].reports[i].loss_sum, at_once[0].reports[i].loss_sum, 1e-9);
+  }
+  EXPECT_EQ(late[0].parameters, at_once[0].parameters);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Plans, LossesDueTest,
+    testing::Values(
+        Case{"EveryStep", {.batch_sizes = {7, 4}}},
+        Case{"LocalSteps",
+             {.synchronization = Synchronization::kPeriodic, .period = 4, .batch_sizes = {4, 5}}},
+        Case{"DelayedAlone",
+             {.synchronization = Synchronization::kDelayed, .period = 6, .batch_sizes = {7}}}),
+    [](const auto& param) { return param.param.name; });
 
 class FirstOfSumTest : public testing::TestWithParam<Case> {};
 
