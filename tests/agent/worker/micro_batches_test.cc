@@ -1,6 +1,7 @@
 #include "agent/worker/micro_batches.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -53,6 +54,7 @@ class FakePasses final : public Passes {
   }
 
   absl::StatusOr<double> TakeLossSum() override {
+    ++takes_;
     if (std::exchange(late_, false)) return OutOfMemory();
     return std::exchange(loss_sum_, 0);
   }
@@ -71,6 +73,7 @@ class FakePasses final : public Passes {
   std::vector<std::vector<std::uint64_t>> next_;
   std::vector<std::uint64_t> tried_;  // of TryOut
   int discards_ = 0;
+  int takes_ = 0;
 
  private:
   absl::Status OutOfMemory() {
@@ -86,8 +89,9 @@ class FakePasses final : public Passes {
   bool late_ = false;
 };
 
-engine::Batch BatchOf(std::uint64_t first, std::size_t count, bool first_of_sum = true) {
-  engine::Batch batch{.round = 7, .first_of_sum = first_of_sum};
+engine::Batch BatchOf(std::uint64_t first, std::size_t count, bool first_of_sum = true,
+                      bool losses_due = true) {
+  engine::Batch batch{.round = 7, .first_of_sum = first_of_sum, .losses_due = losses_due};
   batch.indices.resize(count);
   std::iota(batch.indices.begin(), batch.indices.end(), first);
   return batch;
@@ -116,6 +120,51 @@ TEST_P(MicroBatchesTest, AfterOutOfMemoryTheSumsAreThoseOfPiecesThatWereSmallFro
   EXPECT_EQ(passes.gradients_, small.gradients_);
   EXPECT_EQ(ceilings, (std::vector<std::uint32_t>{6, 3}));  // 12 samples failed, then 6
   EXPECT_EQ(passes.discards_, 2);
+}
+
+TEST_P(MicroBatchesTest, LossesThatAreDueLaterAreToldOnceAndThen) {
+  for (const bool told_midway : {false, true}) {
+    FakePasses passes(5, GetParam());
+    MicroBatches micro_batches(passes, 64, {});
+    std::vector<engine::Batch> sum = Sum();
+    for (engine::Batch& batch : sum) batch.losses_due = false;
+    sum[1].losses_due = told_midway;
+    sum.back().losses_due = true;
+
+    std::vector<double> losses;
+    for (const engine::Batch& batch : sum) losses.push_back(*micro_batches.Run(batch, {}));
+
+    const double midway = told_midway ? 36 : 0;  // of samples 0 to 8
+    EXPECT_EQ(losses, (std::vector<double>{0, midway, 0, 29 * 30 / 2 - midway}));
+  }
+}
+
+// A window of local steps, whose losses are due with the last.
+TEST_P(MicroBatchesTest, LossesOfFormerStepsOutliveAPassOfANewSize) {
+  FakePasses passes(5, GetParam());
+  MicroBatches micro_batches(passes, 64, {});
+
+  ASSERT_EQ(*micro_batches.Run(BatchOf(0, 4, true, false), {}), 0);
+  ASSERT_EQ(*micro_batches.Run(BatchOf(4, 4, true, false), {}), 0);
+  EXPECT_EQ(passes.takes_, 0);  // nobody waited
+  const auto losses = micro_batches.Run(BatchOf(8, 12, true, true), {});
+
+  ASSERT_TRUE(losses.ok()) << losses.status();
+  EXPECT_EQ(*losses, 19 * 20 / 2);
+}
+
+TEST(MicroBatchesTest, LossesOfFormerStepsThatAreLostMakeTheRoundOneToSkip) {
+  FakePasses passes;
+  MicroBatches micro_batches(passes, 64, {});
+  ASSERT_EQ(*micro_batches.Run(BatchOf(0, 8, true, false), {}), 0);
+  passes.samples_max_ = 4;  // something else took the memory
+
+  const auto lost = micro_batches.Run(BatchOf(8, 8), {});
+  const auto next = micro_batches.Run(BatchOf(16, 2), {});
+
+  ASSERT_TRUE(lost.ok()) << lost.status();
+  EXPECT_TRUE(std::isnan(*lost));
+  EXPECT_EQ(*next, 16 + 17);
 }
 
 TEST_P(MicroBatchesTest, TheCeilingIsRememberedAndWhatIsOverIsNotRepeated) {
