@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
@@ -72,6 +73,9 @@ class CudaDevice final : public Device {
   std::optional<int> cuda_index() const override { return index_; }
   Stream stream() const override { return compute_; }
 
+  void OnMemoryShort(std::function<void()> give_back) override {
+    give_back_ = std::move(give_back);
+  }
   Buffer Allocate(std::size_t length) override { return AllocateArray<float>(length); }
   Sums AllocateSums(std::size_t length) override { return AllocateArray<double>(length); }
 
@@ -212,9 +216,13 @@ class CudaDevice final : public Device {
     if (length == 0) return {};
     Select();
     void* memory = nullptr;
-    const cudaError_t error = length <= kBytesMax / sizeof(T)
-                                  ? cudaMalloc(&memory, length * sizeof(T))
-                                  : cudaErrorMemoryAllocation;
+    cudaError_t error = cudaErrorMemoryAllocation;
+    if (length <= kBytesMax / sizeof(T)) error = cudaMalloc(&memory, length * sizeof(T));
+    if (error == cudaErrorMemoryAllocation && length <= kBytesMax / sizeof(T) && give_back_) {
+      static_cast<void>(cudaGetLastError());  // it is not the last word
+      give_back_();
+      error = cudaMalloc(&memory, length * sizeof(T));
+    }
     if (error != cudaSuccess) {
       std::fprintf(stderr, "cuda: %s: %zu numbers of %zu bytes cannot be had: %s\n", Name().c_str(),
                    length, sizeof(T), cudaGetErrorString(error));
@@ -251,6 +259,7 @@ class CudaDevice final : public Device {
 
   const int index_;
   const Stream compute_;
+  std::function<void()> give_back_;
   CudaBlock sums_{};
   CudaBlock partials_{};
   CudaTables tables_{};

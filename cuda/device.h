@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -78,6 +79,10 @@ class Device {
   // On which operations are queued: what others queue there runs in the order of the calls. Null:
   // the host's device, whose operations are done when they return.
   virtual Stream stream() const = 0;
+
+  // Called where memory cannot be had, before it is tried once more: whoever holds memory of the
+  // device that nobody uses, as libtorch does, gives it back. May be empty.
+  virtual void OnMemoryShort(std::function<void()> give_back) = 0;
 
   // `length` zeros. Stops the process when the memory cannot be had: without it is no training.
   virtual Buffer Allocate(std::size_t length) = 0;

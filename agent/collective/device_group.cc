@@ -68,7 +68,7 @@ ConnectedTransport ConnectDevices(const DeviceMeeting& meeting) {
   ConnectedTransports connected = ConnectTcp({.rank = meeting.rank,
                                               .size = meeting.size,
                                               .address = meeting.address,
-                                              .timeout = meeting.timeouts.init,
+                                              .collective_timeout = meeting.timeouts.in_group,
                                               .exchange = exchange,
                                               .now = meeting.now},
                                              kTransports);

@@ -2,8 +2,10 @@
 
 #include <poll.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <utility>
 
@@ -37,6 +39,9 @@ bool Hear(Newcomer& newcomer) {
   }
   return true;
 }
+
+// Connections at most that have not said who they are.
+constexpr std::size_t kNewcomersMax = 256;
 
 Deadline After(Duration duration) {
   return std::chrono::steady_clock::now() +
@@ -143,10 +148,18 @@ bool Meeting::AcceptHigher(const Descriptor& listener, std::uint64_t word, Deadl
       wanted.push_back({.fd = newcomer.connection.get(), .events = POLLIN, .revents = 0});
     }
     const int ready = poll(wanted.data(), wanted.size(), MillisecondsUntil(deadline));
-    if (ready == 0) return Fail(FirstMissing(), "did not connect in time");
-    for (Descriptor next = Accept(listener); next.open(); next = Accept(listener)) {
+    const int error = errno;
+    if (ready < 0 && error != EINTR) return Fail(meeting_.rank, std::strerror(error));
+    if (ready == 0 || MillisecondsUntil(deadline) == 0) {
+      return Fail(FirstMissing(), "did not connect in time");
+    }
+    std::string why;
+    for (Descriptor next = Accept(listener, why); next.open(); next = Accept(listener, why)) {
+      // Who has said nothing for longest makes room: strangers cannot fill it up.
+      if (newcomers.size() == kNewcomersMax) newcomers.erase(newcomers.begin());
       newcomers.push_back({.connection = std::move(next)});
     }
+    if (!why.empty()) return Fail(meeting_.rank, "no connection can be accepted: " + why);
     std::erase_if(newcomers, [&](Newcomer& newcomer) {
       if (!Hear(newcomer)) return true;
       if (newcomer.heard < sizeof(Greeting)) return false;

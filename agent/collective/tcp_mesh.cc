@@ -113,10 +113,10 @@ bool TcpMesh::WaitReceived(int peer, Lane lane) {
 
 bool TcpMesh::Wait(std::size_t index, std::size_t Stream::*done) {
   if (interrupted_ && failure_.empty()) return Fail(rank_, "interrupted");
-  const Deadline deadline = After(timeout_);
   Read(index);
   while (failure_.empty() && streams_[index].*done == 0) {
-    if (!Poll(PeerOf(index), deadline)) return false;
+    // Every turn moves something, of this message or another.
+    if (!Poll(PeerOf(index), After(timeout_))) return false;
   }
   if (!failure_.empty()) return false;
   --(streams_[index].*done);
@@ -125,7 +125,11 @@ bool TcpMesh::Wait(std::size_t index, std::size_t Stream::*done) {
 
 void TcpMesh::SetLowWater(Stream& stream) {
   if (stream.incoming.empty()) return;
-  const std::size_t wanted = std::min(stream.incoming.front().missing(), kReadAtOnce);
+  // The header by itself first: a message that is shorter than expected is to be noticed.
+  const Incoming& next = stream.incoming.front();
+  const std::size_t wanted = next.moved < next.header.size()
+                                 ? next.header.size() - next.moved
+                                 : std::min(next.missing(), kReadAtOnce);
   if (stream.low_water == wanted) return;
   collective::SetLowWater(stream.connection, wanted);
   stream.low_water = wanted;

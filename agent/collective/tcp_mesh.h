@@ -57,7 +57,7 @@ class TcpMesh {
   [[nodiscard]] bool WaitSent(int peer, Lane lane);
   [[nodiscard]] bool WaitReceived(int peer, Lane lane);
 
-  // How long one wait may last from now on, > 0; a wait that lasts longer ends the mesh.
+  // How long nothing may move in a wait from now on, > 0; then the wait ends the mesh.
   void set_timeout(Duration timeout) { timeout_ = timeout; }
 
   // Makes the wait under way, or else the next one, return false. Any thread, but not during

@@ -53,6 +53,12 @@ Place PlaceOf(const Endpoint& endpoint) {
   return place;
 }
 
+// fe80::/10 means something only with an interface of the host that connects.
+bool IsLinkLocal(const sockaddr& address) {
+  return address.sa_family == AF_INET6 &&
+         IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+}
+
 // The address of an interface, IPv4 before IPv6; length 0: it has none.
 Place PlaceOfInterface(const std::string& name) {
   Place found;
@@ -61,7 +67,7 @@ Place PlaceOfInterface(const std::string& name) {
   for (const int family : {AF_INET, AF_INET6}) {
     for (const ifaddrs* one = all; one != nullptr && found.length == 0; one = one->ifa_next) {
       if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != family) continue;
-      if (name == one->ifa_name) found = PlaceOf(*one->ifa_addr);
+      if (name == one->ifa_name && !IsLinkLocal(*one->ifa_addr)) found = PlaceOf(*one->ifa_addr);
     }
   }
   freeifaddrs(all);
@@ -224,9 +230,13 @@ Descriptor ConnectTo(const Endpoint& endpoint, Deadline deadline, std::string& w
   return connection;
 }
 
-Descriptor Accept(const Descriptor& listener) {
+Descriptor Accept(const Descriptor& listener, std::string& why) {
   Descriptor connection(accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (connection.open()) SendWithoutDelay(connection);
+  if (connection.open()) {
+    SendWithoutDelay(connection);
+  } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+    why = std::strerror(errno);
+  }
   return connection;
 }
 

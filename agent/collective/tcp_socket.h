@@ -53,8 +53,9 @@ Descriptor Listen(const std::string& address, Endpoint& endpoint, std::string& w
 // Connects; without a connection before the deadline there is none and `why` says why.
 Descriptor ConnectTo(const Endpoint& endpoint, Deadline deadline, std::string& why);
 
-// Takes a connection that is waiting at `listener`; none: nothing waits.
-Descriptor Accept(const Descriptor& listener);
+// Takes a connection that is waiting at `listener`; none: nothing waits, or, with the reason in
+// `why`, this process can take none: it has no descriptors or no memory left.
+Descriptor Accept(const Descriptor& listener, std::string& why);
 
 // How a call on a connection that never blocks went.
 enum class Flow { kMoved, kBlocked, kClosed, kBroken };

@@ -21,7 +21,7 @@ bool IsDelayed(const policies::Plan& plan) {
 }  // namespace
 
 // vector: the combined one. What is decided here is decided from numbers that are equal on all
-// members; so all come to the same conclusions. The one place where the host waits for the device.
+// members; so all come to the same conclusions. Here the engine waits for the device.
 void RoundEngine::Apply(Round& round, std::span<const float> vector,
                         const collective::Completion& completion) {
   if (round.kind == Kind::kDelta) device_.Copy(gate_.span(), gate_on_host_.span());

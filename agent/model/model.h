@@ -117,6 +117,10 @@ class Model {
   // passes queued before.
   virtual absl::StatusOr<double> TakeLossSum() = 0;
 
+  // Gives memory of the device back that libtorch keeps for later and nobody uses; takes a while,
+  // as it waits for the device. Nothing on the host.
+  virtual void ReleaseCachedMemory() = 0;
+
   // Losses and right answers at the present weights, in evaluation mode (dropout off, running
   // statistics).
   virtual absl::StatusOr<EvaluationSums> Evaluate(const Examples& examples) = 0;

@@ -50,6 +50,9 @@ class TorchDevice {
   std::optional<c10::Stream> stream_ = {};
 };
 
+// What libtorch's allocator keeps of CUDA devices' memory and nobody uses goes back to the devices.
+void ReleaseCudaCache();
+
 // While it lives, libtorch queues the calling thread's work on the device's stream.
 class OnStream {
  public:

@@ -8,4 +8,6 @@ absl::StatusOr<c10::Stream> OpenCudaStream(unsigned index, cuda::Stream /*stream
       " is asked for, and this worker or its libtorch was built without CUDA");
 }
 
+void ReleaseCudaCache() {}
+
 }  // namespace tactus::model

@@ -1,3 +1,4 @@
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 
@@ -16,5 +17,7 @@ absl::StatusOr<c10::Stream> OpenCudaStream(unsigned index, cuda::Stream stream) 
   if (stream == nullptr) return c10::cuda::getDefaultCUDAStream(device).unwrap();
   return c10::cuda::getStreamFromExternal(stream, device).unwrap();
 }
+
+void ReleaseCudaCache() { c10::cuda::CUDACachingAllocator::emptyCache(); }
 
 }  // namespace tactus::model

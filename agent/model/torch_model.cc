@@ -118,6 +118,9 @@ class TorchModel final : public Model {
   absl::Status TryOut(const Examples& examples) override;
   absl::Status ForwardBackward(const Examples& examples, const SegmentReady& ready) override;
   absl::StatusOr<double> TakeLossSum() override;
+  void ReleaseCachedMemory() override {
+    if (!parts_.device.is_host()) ReleaseCudaCache();
+  }
   absl::StatusOr<EvaluationSums> Evaluate(const Examples& examples) override;
   std::vector<float> ReadBuffers() const noexcept override;
   void WriteBuffers(std::span<const float> values) noexcept override;

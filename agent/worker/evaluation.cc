@@ -42,10 +42,16 @@ absl::StatusOr<EvaluatedMessage> Evaluate(model::Model& model, ExampleReader& va
 
   model::EvaluationSums sums;
   std::vector<std::uint64_t> indices;
+  std::uint64_t batch = options.batch;
   for (std::uint64_t at = samples * rank / size; at < end; at += indices.size()) {
-    indices.resize(std::min<std::uint64_t>(options.batch, end - at));
+    indices.resize(std::min(batch, end - at));
     std::iota(indices.begin(), indices.end(), at);
     const absl::StatusOr<model::EvaluationSums> part = model.Evaluate(validation.Read(indices));
+    if (absl::IsResourceExhausted(part.status()) && indices.size() > 1) {
+      batch = indices.size() / 2;
+      indices.clear();
+      continue;
+    }
     if (!part.ok()) return part.status();
     sums.loss_sum += part->loss_sum;
     sums.correct_sum += part->correct_sum;

@@ -34,6 +34,8 @@ int FromEnvironment(const char* name) {
 void KeepToOwnCore() {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
+  // The threads of a worker on a GPU (libtorch's, NCCL's, the reader's) wait for each other.
+  if (std::getenv("CUDA_VISIBLE_DEVICES") != nullptr) return;
   const int rank = FromEnvironment("LOCAL_RANK");
   if (rank < 0 || FromEnvironment("LOCAL_WORLD_SIZE") != CPU_COUNT(&allowed)) return;
   for (int core = 0, seen = 0; core < CPU_SETSIZE; ++core) {

@@ -23,6 +23,9 @@ namespace {
 constexpr Duration kFlushLimit = std::chrono::seconds(30);
 constexpr int kExitHung = 70;  // EX_SOFTWARE of sysexits.h
 constexpr std::uint64_t kTryOutSamples = 2;
+// Each reduction on a device costs some launches and a turn of two threads, and links between
+// devices are fast. Source: PyTorch's DistributedDataParallel, bucket_cap_mb = 25.
+constexpr std::size_t kDeviceBucketBytes = 25u << 20;
 
 std::uint64_t Fnv1a(std::span<const float> values) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
@@ -102,6 +105,7 @@ absl::Status Worker::Load() {
   absl::StatusOr<std::unique_ptr<model::Model>> opened_model = model::Model::Open(start_.job.model);
   if (!opened_model.ok()) return opened_model.status();
   model_ = *std::move(opened_model);
+  device_->OnMemoryShort([model = model_.get()] { model->ReleaseCachedMemory(); });
   if (model_->context()) start_.job.data.context = *model_->context();
 
   absl::StatusOr<data::Split> split = data::OpenData(start_.job.data);
@@ -246,6 +250,9 @@ absl::Status Worker::Meet(const GroupMessage& group) {
                             .block_momentum = job.block_momentum,
                             .keep_local_momentum = job.keep_local_momentum,
                             .stop = job.stop,
+                            .bucket_bytes = device_->cuda_index()
+                                                ? kDeviceBucketBytes
+                                                : engine::EngineOptions().bucket_bytes,
                             .nodes = group.nodes},
       *device_, model_->segments(),
       engine::EngineBuffers{.parameters = parameters_.span(), .gradients = gradients_.span()},

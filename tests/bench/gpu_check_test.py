@@ -97,13 +97,17 @@ class GpuCheckTest(unittest.TestCase):
         self.assertIn("| kernels | stopped after its limit of 1 s |", done.stdout)
 
     def test_without_a_device_nothing_is_run(self):
-        self.fake("tools/nvidia-smi", "exit 9")
+        for said in ("exit 9", "echo NVIDIA-SMI has failed because it could not talk to the driver; exit 9"):
+            self.fake("tools/nvidia-smi", said)
 
-        done = self.check(*self.RUN)
+            done = self.check(*self.RUN)
 
-        self.assertEqual(done.returncode, 69)
-        self.assertIn("no CUDA device was found", done.stdout.splitlines()[0])
-        self.assertNotIn("passed", done.stdout)
+            self.assertEqual(done.returncode, 69, said)
+            self.assertIn("no CUDA device was found", done.stdout.splitlines()[0])
+            self.assertNotIn("passed", done.stdout)
+
+    def test_a_limit_is_a_number(self):
+        self.assertEqual(self.check("--limit", "abc").returncode, 64)
 
     def test_an_unknown_step_or_option_is_refused(self):
         self.assertEqual(self.check("--only", "tests,rest").returncode, 64)

@@ -2,6 +2,8 @@
 
 #include "agent/collective/tcp_mesh.h"
 
+#include <sys/resource.h>
+
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -132,6 +134,27 @@ TEST(TcpMeshTest, AMessageOfAnotherLengthEndsTheMesh) {
   }
 }
 
+TEST(TcpMeshTest, AShortMessageWhereALongOneIsAwaitedIsNoticedAtOnce) {
+  std::vector<std::unique_ptr<TcpMesh>> meshes = MeetAnd([](const Endpoint&) {});
+  const std::vector<std::byte> sent(100);
+  std::vector<std::byte> received(std::size_t{1} << 20);
+  meshes[1]->set_timeout(Seconds(60));  // not the reason
+  OnEveryRank(2, [&](int rank) {
+    if (rank == 0) {
+      std::vector<std::byte> go(1);
+      meshes[0]->Receive(1, Lane::kSecond, go);
+      EXPECT_TRUE(meshes[0]->WaitReceived(1, Lane::kSecond));
+      meshes[0]->Send(1, Lane::kFirst, sent);
+      return;
+    }
+    meshes[1]->Receive(0, Lane::kFirst, received);
+    const std::vector<std::byte> go(1);
+    meshes[1]->Send(0, Lane::kSecond, go);
+    EXPECT_FALSE(meshes[1]->WaitReceived(0, Lane::kFirst));
+    EXPECT_THAT(meshes[1]->failure(), HasSubstr("100 bytes"));
+  });
+}
+
 TEST(TcpMeshTest, AnInterruptComesBeforeAMessageThatIsThere) {
   std::vector<std::unique_ptr<TcpMesh>> meshes = MeetAnd([](const Endpoint&) {});
   std::vector<std::byte> received(1);
@@ -193,6 +216,30 @@ TEST(TcpMeshTest, SeveralMeshesOfOneMeetingDoNotMixUpTheirMessages) {
       }
     }
   });
+}
+
+TEST(TcpSocketTest, WhatCannotBeAcceptedForWantOfDescriptorsIsTold) {
+  Endpoint endpoint;
+  std::string why;
+  const Descriptor listener = Listen("127.0.0.1", endpoint, why);
+  ASSERT_TRUE(listener.open()) << why;
+  EXPECT_FALSE(Accept(listener, why).open());
+  EXPECT_EQ(why, "");  // nobody waits
+  const Descriptor waiting = ConnectTo(endpoint, Soon(), why);
+  ASSERT_TRUE(waiting.open()) << why;
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 3;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const bool taken = Accept(listener, why).open();
+  setrlimit(RLIMIT_NOFILE, &before);
+
+  EXPECT_FALSE(taken);
+  EXPECT_EQ(why, "Too many open files");
+  why.clear();
+  EXPECT_TRUE(Accept(listener, why).open());
+  EXPECT_EQ(why, "");
 }
 
 }  // namespace

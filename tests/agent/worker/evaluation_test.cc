@@ -1,5 +1,6 @@
 #include "agent/worker/evaluation.h"
 
+#include <algorithm>
 #include <thread>
 #include <vector>
 
@@ -35,7 +36,10 @@ class CountingModel final : public model::Model {
     return absl::OkStatus();
   }
   absl::StatusOr<double> TakeLossSum() override { return 0.0; }
+  void ReleaseCachedMemory() override {}
   absl::StatusOr<model::EvaluationSums> Evaluate(const model::Examples& examples) override {
+    largest_ = std::max(largest_, examples.count);
+    if (examples.count > fits_) return absl::ResourceExhaustedError("out of memory");
     model::EvaluationSums sums{.has_accuracy = true, .samples = examples.count};
     for (std::uint64_t i = 0; i < examples.count; ++i) {
       std::uint64_t index = 0;
@@ -54,6 +58,8 @@ class CountingModel final : public model::Model {
   absl::Status SaveSafetensors(const std::string&) const override { return absl::OkStatus(); }
 
   std::vector<float> buffers_;
+  std::uint64_t fits_ = 1000;  // samples of a pass
+  std::uint64_t largest_ = 0;  // that was tried
 
  private:
   cuda::SegmentTable segments_;
@@ -92,6 +98,24 @@ TEST(EvaluationTest, OnlyTheFirstSamplesCountWhenThereAreTooMany) {
     ASSERT_TRUE(evaluated.ok());
     EXPECT_DOUBLE_EQ(evaluated->loss, 1.0);
     EXPECT_EQ(evaluated->samples, 3u);
+  });
+}
+
+TEST(EvaluationTest, APassThatRunsOutOfMemoryIsMadeInSmallerOnes) {
+  const CountingData data(11);
+  OnGroup(1, [&](collective::Transport& transport) {
+    CountingModel model;
+    model.fits_ = 3;
+    const auto device = cuda::MakeHostDevice("cpu:0");
+    ExampleReader reader(data, *device);
+    const auto evaluated = Evaluate(model, reader, transport, {.batch = 8});
+    ASSERT_TRUE(evaluated.ok()) << evaluated.status();
+    EXPECT_DOUBLE_EQ(evaluated->loss, 5.0);
+    EXPECT_EQ(model.largest_, 8u);
+
+    model.fits_ = 0;
+    EXPECT_TRUE(
+        absl::IsResourceExhausted(Evaluate(model, reader, transport, {.batch = 8}).status()));
   });
 }
 

@@ -35,13 +35,18 @@ class FakeAgent {
     Say({{"start",
           {{"jobId", "test"},
            {"spec", setting_.spec},
-           {"device", "cpu:" + std::to_string(rank_)},
+           {"device", DeviceName()},
            {"emulatedSpeed",
             setting_.speeds.empty() ? 0.0 : setting_.speeds[static_cast<std::size_t>(rank_)]},
            {"emulatedCpuFactor", 3.0},
            {"address", "127.0.0.1"},
            {"outputDirectory", setting_.output_directory},
            {"checkpoint", setting_.checkpoint}}}});
+  }
+
+  std::string DeviceName() const {
+    if (setting_.devices.empty()) return "cpu:" + std::to_string(rank_);
+    return setting_.devices[static_cast<std::size_t>(rank_)];
   }
 
   void FormGroup() {

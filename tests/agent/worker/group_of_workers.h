@@ -25,6 +25,7 @@ struct GroupSetting {
   nlohmann::json spec;                     // tactus.v1.JobSpec
   std::vector<std::uint32_t> batch_sizes;  // one a worker: so many workers
   std::vector<double> speeds{};            // emulated; empty: none
+  std::vector<std::string> devices{};      // by rank; empty: of the host
   std::string output_directory{};          // of rank 0
   std::string checkpoint{};                // to go on from; empty: from the beginning
   // Sent to rank 0 when it has told of the round `stop_after`; null: nothing is.

@@ -214,6 +214,24 @@ TEST(CudaDeviceDeathTest, OutOfMemoryStopsTheProcessWithWhatWasAskedFor) {
   EXPECT_DEATH(device->Allocate(~std::size_t{0}), "cannot be had: out of memory");
 }
 
+TEST(CudaDeviceMemoryTest, WhoKeepsMemoryIsAskedForItBeforeItCannotBeHad) {
+  Reset({.memory_bytes = 8192});
+  const std::unique_ptr<Device> device = Open();
+  void* kept = nullptr;
+  ASSERT_EQ(cudaMalloc(&kept, 6000), cudaSuccess);
+  int asked = 0;
+  device->OnMemoryShort([&] {
+    ++asked;
+    cudaFree(kept);
+  });
+
+  const Buffer buffer = device->Allocate(1000);
+
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(buffer.size(), 1000u);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+}
+
 TEST(CudaDeviceDeathTest, AnOperationThatCannotBeQueuedStopsTheProcess) {
   Reset({});
   const std::unique_ptr<Device> device = Open();

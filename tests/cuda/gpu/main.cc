@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <cstdlib>
+
 namespace {
 
 constexpr int kNothingTried = 77;  // what ctest is told to show as skipped
@@ -13,6 +16,11 @@ int main(int argc, char** argv) {
   testing::InitGoogleMock(&argc, argv);
   const int result = RUN_ALL_TESTS();
   const testing::UnitTest& tests = *testing::UnitTest::GetInstance();
-  const bool none = tests.skipped_test_count() == tests.test_to_run_count();
-  return result == 0 && none ? kNothingTried : result;
+  const int skipped = tests.skipped_test_count();
+  if (result == 0 && skipped > 0 && std::getenv("TACTUS_REQUIRE_GPU") != nullptr) {
+    std::fprintf(stderr, "%d tests were skipped, which TACTUS_REQUIRE_GPU does not allow\n",
+                 skipped);
+    return 1;
+  }
+  return result == 0 && skipped == tests.test_to_run_count() ? kNothingTried : result;
 }
