@@ -43,11 +43,6 @@ bool Hear(Newcomer& newcomer) {
 // Connections at most that have not said who they are.
 constexpr std::size_t kNewcomersMax = 256;
 
-Deadline After(Duration duration) {
-  return std::chrono::steady_clock::now() +
-         std::chrono::duration_cast<std::chrono::steady_clock::duration>(duration);
-}
-
 // One meeting. The first failure ends it.
 class Meeting {
  public:
@@ -100,7 +95,7 @@ bool Meeting::Meet() {
                   "its " + std::to_string(texts[peer].size()) + " bytes are no endpoint");
     }
   }
-  const Deadline deadline = After(meeting_.timeout);
+  const Deadline deadline = DeadlineAfter(meeting_.timeout);
   return ConnectToLower(endpoints, deadline) && AcceptHigher(listener, own.word, deadline);
 }
 

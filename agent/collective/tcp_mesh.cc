@@ -20,11 +20,6 @@ namespace {
 // member for every packet, and a member with a small share of a core has no time for that.
 constexpr std::size_t kReadAtOnce = 128 << 10;
 
-Deadline After(Duration duration) {
-  return std::chrono::steady_clock::now() +
-         std::chrono::duration_cast<std::chrono::steady_clock::duration>(duration);
-}
-
 std::string WhyOf(const Moved& moved) {
   return moved.flow == Flow::kClosed ? "closed the connection" : std::strerror(moved.error);
 }
@@ -116,7 +111,7 @@ bool TcpMesh::Wait(std::size_t index, std::size_t Stream::*done) {
   Read(index);
   while (failure_.empty() && streams_[index].*done == 0) {
     // Every turn moves something, of this message or another.
-    if (!Poll(PeerOf(index), After(timeout_))) return false;
+    if (!Poll(PeerOf(index), DeadlineAfter(timeout_))) return false;
   }
   if (!failure_.empty()) return false;
   --(streams_[index].*done);

@@ -137,6 +137,11 @@ Moved Result(ssize_t bytes) {
 
 }  // namespace
 
+Deadline DeadlineAfter(Duration duration) {
+  return std::chrono::steady_clock::now() +
+         std::chrono::duration_cast<std::chrono::steady_clock::duration>(duration);
+}
+
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
   std::swap(value_, other.value_);
   return *this;

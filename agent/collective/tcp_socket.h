@@ -10,9 +10,13 @@
 #include <string>
 #include <utility>
 
+#include "base/time.h"
+
 namespace tactus::collective {
 
 using Deadline = std::chrono::steady_clock::time_point;
+
+Deadline DeadlineAfter(Duration duration);
 
 // Owns a descriptor; -1: none.
 class Descriptor {
