@@ -100,7 +100,8 @@ class ClientsTest(unittest.TestCase):
         tactus("cancel", job, "--grace", "1m")
         self.assertEqual(tactus("wait", job, "--timeout", "60s", check=False)[0], 8)
         tactus("logs", job)
-        tactus("delete", job, "--yes")
+        # Its workers may still be ending, for which the call does not wait.
+        wait_until(lambda: tactus("delete", job, "--yes", check=False)[0] == 0, 30, f"{job} is deleted")
         self.assertEqual(tactus("get", "job", job, check=False)[0], 3)
 
     def test_nodes_are_cordoned_and_drained(self):
