@@ -88,7 +88,7 @@ void TcpMesh::Send(int peer, Lane lane, std::span<const std::byte> message) {
   const std::size_t index = IndexOf(peer, lane);
   if (!failure_.empty()) return;
   const std::uint64_t length = message.size();
-  Outgoing outgoing = {.message = message};
+  Passing<const std::byte> outgoing = {.message = message};
   std::memcpy(outgoing.header.data(), &length, sizeof(length));
   streams_[index].outgoing.push_back(outgoing);
   Write(index);
@@ -121,10 +121,9 @@ bool TcpMesh::Wait(std::size_t index, std::size_t Stream::*done) {
 void TcpMesh::SetLowWater(Stream& stream) {
   if (stream.incoming.empty()) return;
   // The header by itself first: a message that is shorter than expected is to be noticed.
-  const Incoming& next = stream.incoming.front();
-  const std::size_t wanted = next.moved < next.header.size()
-                                 ? next.header.size() - next.moved
-                                 : std::min(next.missing(), kReadAtOnce);
+  Passing<std::byte>& next = stream.incoming.front();
+  const std::size_t header_left = next.header_left().size();
+  const std::size_t wanted = header_left > 0 ? header_left : std::min(next.left(), kReadAtOnce);
   if (stream.low_water == wanted) return;
   collective::SetLowWater(stream.connection, wanted);
   stream.low_water = wanted;
@@ -158,17 +157,15 @@ bool TcpMesh::Poll(int peer, Deadline deadline) {
 void TcpMesh::Write(std::size_t index) {
   Stream& stream = streams_[index];
   while (failure_.empty() && !stream.outgoing.empty()) {
-    Outgoing& next = stream.outgoing.front();
-    const std::size_t in_header = std::min(next.moved, next.header.size());
-    const Moved moved = WriteSome(stream.connection, std::span(next.header).subspan(in_header),
-                                  next.message.subspan(next.moved - in_header));
+    Passing<const std::byte>& next = stream.outgoing.front();
+    const Moved moved = WriteSome(stream.connection, next.header_left(), next.message_left());
     if (moved.flow == Flow::kBlocked) return;
     if (moved.flow != Flow::kMoved) {
       Fail(PeerOf(index), WhyOf(moved));
       return;
     }
     next.moved += moved.bytes;
-    if (next.moved < next.header.size() + next.message.size()) continue;
+    if (next.left() > 0) continue;
     stream.outgoing.pop_front();
     ++stream.sent;
   }
@@ -177,11 +174,8 @@ void TcpMesh::Write(std::size_t index) {
 void TcpMesh::Read(std::size_t index) {
   Stream& stream = streams_[index];
   while (failure_.empty() && !stream.incoming.empty()) {
-    Incoming& next = stream.incoming.front();
-    const std::size_t missing = next.missing();
-    const std::size_t in_header = std::min(next.moved, next.header.size());
-    const Moved moved = ReadSome(stream.connection, std::span(next.header).subspan(in_header),
-                                 next.message.subspan(next.moved - in_header));
+    Passing<std::byte>& next = stream.incoming.front();
+    const Moved moved = ReadSome(stream.connection, next.header_left(), next.message_left());
     if (moved.flow == Flow::kBlocked) return;
     if (moved.flow != Flow::kMoved) {
       Fail(PeerOf(index), WhyOf(moved));
@@ -190,12 +184,12 @@ void TcpMesh::Read(std::size_t index) {
     next.moved += moved.bytes;
     std::uint64_t length = 0;
     std::memcpy(&length, next.header.data(), sizeof(length));
-    if (next.moved >= next.header.size() && length != next.message.size()) {
+    if (next.header_left().empty() && length != next.message.size()) {
       Fail(PeerOf(index), "sent " + std::to_string(length) + " bytes, expected " +
                               std::to_string(next.message.size()));
       return;
     }
-    if (moved.bytes < missing) return;  // there was no more
+    if (next.left() > 0) return;  // there was no more
     stream.incoming.pop_front();
     ++stream.received;
   }

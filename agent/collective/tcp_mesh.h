@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -73,25 +74,26 @@ class TcpMesh {
  private:
   using Header = std::array<std::byte, sizeof(std::uint64_t)>;  // a message's length
 
-  struct Outgoing {
-    std::span<const std::byte> message = {};
+  // A message on its way; Byte is constant for one that leaves.
+  template <typename Byte>
+  struct Passing {
+    std::span<Byte> message = {};
     Header header = {};
     std::size_t moved = 0;  // of header and message
-  };
-  struct Incoming {
-    std::span<std::byte> message = {};
-    Header header = {};
-    std::size_t moved = 0;
 
-    std::size_t missing() const { return header.size() + message.size() - moved; }
+    // What is still to move: of the header, of the message, of both.
+    std::span<std::byte> header_left() { return std::span(header).subspan(in_header()); }
+    std::span<Byte> message_left() { return message.subspan(moved - in_header()); }
+    std::size_t left() const { return header.size() + message.size() - moved; }
+    std::size_t in_header() const { return std::min(moved, header.size()); }
   };
 
   // One lane to one peer: a connection, what is posted, and how many messages nobody waited for
   // yet are done.
   struct Stream {
     Descriptor connection = {};
-    std::deque<Outgoing> outgoing = {};
-    std::deque<Incoming> incoming = {};
+    std::deque<Passing<const std::byte>> outgoing = {};
+    std::deque<Passing<std::byte>> incoming = {};
     std::size_t sent = 0;
     std::size_t received = 0;
     std::size_t low_water = 1;

@@ -256,8 +256,8 @@ std::vector<cuda::LaneValue> RoundEngine::GiveLanes() {
   lanes.loss_sum = running_.loss_sum;
   if (running_.samples > 0) {
     const bool average = running_.aggregation == Aggregation::kAverage;
-    (average ? own.norm_divisor : own.norm_factor) = lanes.samples;
-    if (average) own.norm_factor = 1;
+    own.norm_factor = average ? 1 : lanes.samples;
+    own.norm_divisor = average ? lanes.samples : 1;
   }
   lanes.plan_votes = plans_waiting_.empty() ? 0 : 1;
   const bool to_finish = stop_requested_ && stop_requested_ != StopKind::kSuspend;

@@ -252,7 +252,6 @@ class RoundEngine {
   void Apply(Round& round, std::span<const float> vector, const collective::Completion& completion);
   policies::LearningRate::Rate RateFor(const Round& round, const Lanes& lanes) const;
   void Update(const Round& round, std::span<const float> vector, const Combined& combined);
-  double GradientScale(double divisor, double norm2) const;
   void Count(const Lanes& lanes);
   void Report(const Round& round, const Combined& combined, Duration transfer);
   double LocalNorm2(const Round& round, const Combined& combined) const;

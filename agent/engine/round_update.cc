@@ -73,7 +73,8 @@ void RoundEngine::Update(const Round& round, std::span<const float> vector,
   } else {
     optimizer_.Step(
         vector,
-        {.gradient = GradientScale(divisor, combined.norm2), .learning_rate = round.rate.rate},
+        {.gradient = cuda::ClippedScale(divisor, combined.norm2, options_.clip_norm.value_or(0)),
+         .learning_rate = round.rate.rate},
         buffers_.parameters);
     ++steps_;
     if (round.aggregation == Aggregation::kAverage) {
@@ -84,17 +85,6 @@ void RoundEngine::Update(const Round& round, std::span<const float> vector,
   }
   learning_rate_.Applied(round.rule, facts);
   losses_.Add(lanes.loss_sum, lanes.samples, round.updates);
-}
-
-// Sum to mean, and clipping: min(1, clip / ||g||) / divisor. Source: design; clipping as
-// torch.nn.utils.clip_grad_norm_ without its 1e-6 in the denominator.
-double RoundEngine::GradientScale(double divisor, double norm2) const {
-  double scale = 1.0 / divisor;
-  if (options_.clip_norm) {
-    const double norm = std::sqrt(norm2);
-    if (norm > *options_.clip_norm) scale *= *options_.clip_norm / norm;
-  }
-  return scale;
 }
 
 // The ledger's part: which samples the round consumed.

@@ -35,6 +35,7 @@ TACTUS_VECTOR_CLONES void AdamLoop(const AdamFactors& factors, const Stretch& st
 }  // namespace
 
 AdamFactors FactorsOf(const AdamStep& step) {
+  TACTUS_CHECK(step.step >= 1);
   const double correction1 = 1.0 - std::pow(step.beta1, static_cast<double>(step.step));
   const double correction2 = 1.0 - std::pow(step.beta2, static_cast<double>(step.step));
   return {
@@ -59,7 +60,6 @@ void Adam(const AdamStep& step, std::span<const float> gradients, std::span<floa
   TACTUS_CHECK(gradients.size() == parameters.size());
   TACTUS_CHECK(first_moment.size() == parameters.size());
   TACTUS_CHECK(second_moment.size() == parameters.size());
-  TACTUS_CHECK(step.step >= 1);
   AdamFactors factors = FactorsOf(step);
   if (!Through(step.gate, factors.gradient_scale)) return;
   AdamLoop(factors, {gradients.data(), parameters.data(), first_moment.data(), second_moment.data(),

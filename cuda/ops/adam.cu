@@ -40,7 +40,6 @@ void Adam(Stream stream, const AdamStep& step, const AdamBuffers& buffers) {
   TACTUS_CHECK(buffers.gradients.size() == n);
   TACTUS_CHECK(buffers.first_moment.size() == n);
   TACTUS_CHECK(buffers.second_moment.size() == n);
-  TACTUS_CHECK(step.step >= 1);
   const AdamBody body{.factors = FactorsOf(step),
                       .gradients = buffers.gradients.data(),
                       .parameters = buffers.parameters.data(),

@@ -24,6 +24,7 @@ struct AdamFactors {
   float epsilon = 0;
 };
 
+// Requires: the step's scalars are within their ranges.
 AdamFactors FactorsOf(const AdamStep& step);
 
 // What one step changes of an element.

@@ -17,6 +17,8 @@ float Rounded(double value) { return static_cast<float>(value); }
 }  // namespace
 
 LambFactors FactorsOf(const LambStep& step) {
+  TACTUS_CHECK(step.step >= 1);
+  TACTUS_CHECK(step.ratio_min <= step.ratio_max);
   const double correction1 = 1.0 - std::pow(step.beta1, static_cast<double>(step.step));
   const double correction2 = 1.0 - std::pow(step.beta2, static_cast<double>(step.step));
   return {
@@ -104,8 +106,6 @@ void Lamb(const LambStep& step, const SegmentTable& segments, const LambBuffers&
   TACTUS_CHECK(buffers.gradients.size() == length);
   TACTUS_CHECK(buffers.first_moment.size() == length);
   TACTUS_CHECK(buffers.second_moment.size() == length);
-  TACTUS_CHECK(step.step >= 1);
-  TACTUS_CHECK(step.ratio_min <= step.ratio_max);
   LambFactors factors = FactorsOf(step);
   if (!Through(step.gate, factors.gradient_scale)) return;
   for (const Segment& segment : segments) {

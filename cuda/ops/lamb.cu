@@ -87,8 +87,6 @@ void Lamb(Stream stream, const LambStep& step, const SegmentChunks& segments,
   TACTUS_CHECK(buffers.gradients.size() == length);
   TACTUS_CHECK(buffers.first_moment.size() == length);
   TACTUS_CHECK(buffers.second_moment.size() == length);
-  TACTUS_CHECK(step.step >= 1);
-  TACTUS_CHECK(step.ratio_min <= step.ratio_max);
   const LambFactors factors = FactorsOf(step);
   const LambViews views{.gradients = buffers.gradients.data(),
                         .parameters = buffers.parameters.data(),

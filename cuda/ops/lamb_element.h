@@ -26,6 +26,7 @@ struct LambFactors {
   double ratio_max = 0;
 };
 
+// Requires: the step's scalars are within their ranges.
 LambFactors FactorsOf(const LambStep& step);
 
 // m and v after the gradient.

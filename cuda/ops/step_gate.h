@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <span>
 
@@ -29,6 +30,18 @@ struct StepGate {
   bool open = true;      // false: shut, whatever the norm
 };
 
+// What turns a sum of gradients into their mean, cut to clip_norm where that is > 0:
+// min(1, clip_norm / ||mean||) / divisor.
+//
+// mean_norm2  squared norm of the mean
+//
+// Source: design; clipping as torch.nn.utils.clip_grad_norm_ without its 1e-6 in the denominator.
+TACTUS_HOST_DEVICE inline double ClippedScale(double divisor, double mean_norm2, double clip_norm) {
+  const double norm = std::sqrt(mean_norm2);
+  const double scale = 1 / divisor;
+  return clip_norm > 0 && norm > clip_norm ? scale * (clip_norm / norm) : scale;
+}
+
 // Whether a step may be taken, and then its gradient's scale; without a gate (null) it may, and the
 // scale stays.
 TACTUS_HOST_DEVICE inline bool Through(const double* gate, float& scale) {
@@ -42,8 +55,8 @@ namespace host {
 
 // n = norm2 / samples^2, the squared norm of the mean.
 //
-//   n finite    open; scale <- 1 / samples, times clip_norm / sqrt(n) if sqrt(n) is above it;
-//               the sum of squared norms grows by n
+//   n finite    open; scale <- ClippedScale(samples, n, clip_norm); the sum of squared norms grows
+//               by n
 //   otherwise   shut; poison <- not a number
 //
 // norm2  one number, as SquaredNorm gives it

@@ -2,8 +2,6 @@
 
 #pragma once
 
-#include <cmath>
-
 #include "cuda/ops/host_device.h"
 #include "cuda/ops/step_gate.h"
 
@@ -19,10 +17,7 @@ TACTUS_HOST_DEVICE inline void GateElement(const StepGate& step, double norm2, d
     gate[kGatePoison] = zero / zero;
     return;
   }
-  double scale = 1 / step.samples;
-  const double norm = std::sqrt(mean_norm2);
-  if (step.clip_norm > 0 && norm > step.clip_norm) scale *= step.clip_norm / norm;
-  gate[kGateScale] = scale;
+  gate[kGateScale] = ClippedScale(step.samples, mean_norm2, step.clip_norm);
   gate[kGateNorm2Sum] += mean_norm2;
 }
 

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <mutex>
 #include <thread>
 #include <utility>
 
 #include "agent/collective/in_process.h"
 #include "base/check.h"
-#include "base/rng.h"
 #include "tests/agent/collective/endpoint_board.h"
 #include "tests/support/cuda_double/cuda_double.h"
 #include "tests/support/nccl_double/nccl_double.h"
@@ -42,11 +40,6 @@ Parked& TheParked() {
   return parked;
 }
 
-bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  if (a.size() != b.size()) return false;
-  return a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
-
 }  // namespace
 
 DeviceFloats::DeviceFloats(const std::vector<float>& values) : length_(values.size()) {
@@ -64,22 +57,6 @@ std::vector<float> DeviceFloats::values() const {
   std::vector<float> values(length_);
   TACTUS_CHECK(cudaMemcpy(values.data(), data_, length_ * sizeof(float), cudaMemcpyDeviceToHost) ==
                cudaSuccess);
-  return values;
-}
-
-void OnEveryRank(int size, const std::function<void(int rank)>& body) {
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < size; ++rank) threads.emplace_back(body, rank);
-  for (std::thread& thread : threads) thread.join();
-}
-
-std::vector<float> RandomValues(std::size_t length, std::uint64_t seed) {
-  Rng rng = Rng(seed).Fork("values");
-  std::vector<float> values(length);
-  for (float& value : values) {
-    const auto magnitude = static_cast<float>(1 << rng.Below(12));
-    value = magnitude * static_cast<float>(rng.Uniform() - 0.5);
-  }
   return values;
 }
 

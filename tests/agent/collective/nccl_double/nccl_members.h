@@ -15,6 +15,7 @@
 #include "agent/collective/transport.h"
 #include "base/time.h"
 #include "gtest/gtest.h"
+#include "tests/agent/collective/groups.h"
 
 namespace tactus::collective {
 
@@ -45,12 +46,6 @@ class HandClock {
  private:
   std::atomic<std::int64_t> nanoseconds_ = 0;
 };
-
-// Calls `body(rank)` for every rank, each on its own thread, and waits for all.
-void OnEveryRank(int size, const std::function<void(int rank)>& body);
-
-// `length` values of either sign over several magnitudes: the order of a sum shows in its bits.
-std::vector<float> RandomValues(std::size_t length, std::uint64_t seed);
 
 // The sum of RandomValues(length, seed + rank) by the in-process transport.
 std::vector<float> SumInProcess(int size, std::size_t length, std::uint64_t seed);
