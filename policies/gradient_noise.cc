@@ -19,6 +19,17 @@ std::optional<double> GradientNoise::Samples() const {
   return std::min(variance / mean, kSamplesMax);
 }
 
+UpdateFacts NoiseFacts(const Report& report, const Plan& plan, std::uint32_t steps) {
+  const bool periodic = plan.synchronization == Synchronization::kPeriodic;
+  const double length = periodic ? report.learning_rate * steps : 1;
+  const bool mean = plan.aggregation == Aggregation::kAverage && length > 0;
+  const double scale = mean ? 1 / (length * length) : 0;
+  return {.samples = static_cast<double>(report.samples_global),
+          .contributors = mean ? report.contributors : 0,
+          .samples_gradient_norm2 = scale * report.samples_gradient_norm2,
+          .gradient_norm2 = scale * report.gradient_norm2_global};
+}
+
 double StatisticalEfficiency(const Efficiency& of) {
   TACTUS_CHECK(of.batch > 0 && of.base_batch > 0 && of.noise_samples >= 0);
   return (of.noise_samples + of.base_batch) / (of.noise_samples + of.batch);

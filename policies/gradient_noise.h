@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "policies/adascale.h"
+#include "policies/plan.h"
 
 namespace tactus::policies {
 
@@ -42,6 +43,16 @@ class GradientNoise {
  private:
   MomentAverage average_{Averaging::kDebiased};  // of a single sample's moments
 };
+
+// What an applied round tells of the gradients' noise; facts without an estimate where it tells
+// nothing, as with Adasum.
+//
+// plan   under which the round ran; its batch sizes are not looked at
+// steps  of the member that made most
+//
+// The parameter deltas of a periodic round tell it as well: to the first order in the learning rate
+// eta a delta of tau steps is eta tau times the mean gradient over its samples.
+UpdateFacts NoiseFacts(const Report& report, const Plan& plan, std::uint32_t steps);
 
 // Progress of one sample in updates of `batch` samples, over that of one in updates of the base
 // batch, each at the learning rate that is best for it:

@@ -122,14 +122,9 @@ void Observations::Close(WholeRound round, const Report& last) {
 }
 
 void Observations::FoldGradients(const WholeRound& round, const Report& last) {
-  const bool periodic = round.synchronization == Synchronization::kPeriodic;
-  const double length = periodic ? last.learning_rate * round.steps : 1;
-  const bool mean = round.aggregation == Aggregation::kAverage && length > 0;
-  const double scale = mean ? 1 / (length * length) : 0;
-  noise_.Observe({.samples = static_cast<double>(last.samples_global),
-                  .contributors = mean ? last.contributors : 0,
-                  .samples_gradient_norm2 = scale * last.samples_gradient_norm2,
-                  .gradient_norm2 = scale * last.gradient_norm2_global});
+  noise_.Observe(
+      NoiseFacts(last, {.synchronization = round.synchronization, .aggregation = round.aggregation},
+                 round.steps));
   if (!(last.orthogonality > 0 && last.orthogonality <= 1)) return;
   orthogonality_rounds_ = std::min(orthogonality_rounds_ + 1, kOrthogonalityRounds);
   orthogonality_ += (last.orthogonality - orthogonality_) / orthogonality_rounds_;

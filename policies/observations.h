@@ -82,9 +82,6 @@ class Observations {
 
   // phi, the gradient noise scale (GradientNoise). [samples] Empty until it was measured; lasts
   // while rounds do not measure it, those of Adasum.
-  //
-  // The parameter deltas of a periodic round tell it as well: to the first order in the learning
-  // rate eta a delta of tau steps is eta tau times the mean gradient over its samples.
   std::optional<double> NoiseScale() const { return noise_.Samples(); }
 
   // How far the members' gradients agree (orthogonality.h), smoothed: a mean of the first

@@ -45,32 +45,20 @@ class GpuSeries {
 
 struct AgentMetrics::Families {
   explicit Families(MetricsRegistry& r)
-      : workers(r.GaugeFamily("tactus_agent_workers", "Worker processes running.").Add({})),
-        connected(r.GaugeFamily("tactus_agent_connected", "1 while the coordinator's stream is up.")
-                      .Add({})),
-        relayed(r.CounterFamily("tactus_agent_reports_relayed_total",
-                                "Workers' reports handed to the coordinator.")
-                    .Add({})),
-        dropped(r.CounterFamily("tactus_agent_reports_dropped_total",
-                                "Workers' reports lost because the buffer was full.")
-                    .Add({})),
-        out_of_memory(
-            r.CounterFamily("tactus_agent_out_of_memory_total",
-                            "Workers' passes that ran out of memory and were made smaller.")
-                .Add({})),
-        info(r.GaugeFamily("tactus_gpu_info", "1, with a GPU's UUID and model.")),
-        utilization(r.GaugeFamily("tactus_gpu_utilization_ratio",
-                                  "Share of the last sampling period in which a kernel ran.")),
-        memory_used(r.GaugeFamily("tactus_gpu_memory_used_bytes",
-                                  "Memory of the GPU that is used, by any process.")),
-        temperature(r.GaugeFamily("tactus_gpu_temperature_celsius", "Temperature of the chip.")),
-        power(r.GaugeFamily("tactus_gpu_power_watts", "Power that the board draws.")),
-        clock(r.GaugeFamily("tactus_gpu_sm_clock_hertz", "Clock of the multiprocessors.")),
-        ecc_errors(r.GaugeFamily("tactus_gpu_uncorrected_ecc_errors",
-                                 "Uncorrected memory errors since the driver was loaded.")),
-        throttled(r.GaugeFamily("tactus_gpu_throttled", "1 while the GPU is slowed down.")),
-        fault(r.GaugeFamily("tactus_gpu_fault", "1 while the GPU gets no work, as it is broken.")) {
-  }
+      : workers(r.GaugeFamily("tactus_agent_workers").Add({})),
+        connected(r.GaugeFamily("tactus_agent_connected").Add({})),
+        relayed(r.CounterFamily("tactus_agent_reports_relayed_total").Add({})),
+        dropped(r.CounterFamily("tactus_agent_reports_dropped_total").Add({})),
+        out_of_memory(r.CounterFamily("tactus_agent_out_of_memory_total").Add({})),
+        info(r.GaugeFamily("tactus_gpu_info")),
+        utilization(r.GaugeFamily("tactus_gpu_utilization_ratio")),
+        memory_used(r.GaugeFamily("tactus_gpu_memory_used_bytes")),
+        temperature(r.GaugeFamily("tactus_gpu_temperature_celsius")),
+        power(r.GaugeFamily("tactus_gpu_power_watts")),
+        clock(r.GaugeFamily("tactus_gpu_sm_clock_hertz")),
+        ecc_errors(r.GaugeFamily("tactus_gpu_uncorrected_ecc_errors")),
+        throttled(r.GaugeFamily("tactus_gpu_throttled")),
+        fault(r.GaugeFamily("tactus_gpu_fault")) {}
 
   prometheus::Gauge& workers;
   prometheus::Gauge& connected;

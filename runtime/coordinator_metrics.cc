@@ -1,12 +1,14 @@
-#include <prometheus/histogram.h>
-
+#include <cmath>
 #include <map>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "runtime/metrics.h"
+#include "runtime/metrics_catalogue.h"
 #include "runtime/metrics_registry.h"
+#include "runtime/process_source.h"
 
 namespace tactus::runtime {
 namespace {
@@ -16,223 +18,160 @@ using prometheus::Family;
 using prometheus::Gauge;
 using prometheus::Histogram;
 
-// From 1 ms to a minute, in steps of about 2.2.
-const Histogram::BucketBoundaries kRoundSeconds = {
-    0.001, 0.0022, 0.005, 0.01, 0.022, 0.05, 0.1, 0.22, 0.5, 1, 2.2, 5, 10, 22, 60};
-// From 50 us, a fast flash disk, to 5 s, a disk in trouble.
-const Histogram::BucketBoundaries kWriteSeconds = {
-    0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5};
+Histogram::BucketBoundaries Bounds(std::span<const double> bounds) {
+  return {bounds.begin(), bounds.end()};
+}
 
-// Gauges told apart by one label.
-class Series {
+// A time that a worker said: outside input, and one that is not finite would spoil the sum for
+// ever.
+void Observe(Histogram& histogram, double seconds) {
+  if (std::isfinite(seconds) && seconds >= 0) histogram.Observe(seconds);
+}
+
+// Children of a family that are told apart by one or two words, found again without building their
+// labels anew.
+template <typename Metric>
+class Children {
  public:
-  Series(Family<Gauge>& family, std::string label) : family_(family), label_(std::move(label)) {}
+  Children(Family<Metric>& family, std::string first, std::string second = {})
+      : family_(family), first_(std::move(first)), second_(std::move(second)) {}
 
-  void Set(const std::string& which, double value) {
-    Gauge*& gauge = gauges_[which];
-    if (gauge == nullptr) gauge = &family_.Add({{label_, which}});
-    gauge->Set(value);
-  }
-
-  void Remove(const std::string& which) {
-    const auto found = gauges_.find(which);
-    if (found == gauges_.end()) return;
-    family_.Remove(found->second);
-    gauges_.erase(found);
+  Metric& At(const std::string& first, const std::string& second = {}) {
+    const std::lock_guard lock(mutex_);
+    Metric*& child = children_[{first, second}];
+    if (child == nullptr) child = &Add(first, second);
+    return *child;
   }
 
  private:
-  Family<Gauge>& family_;
-  const std::string label_;
-  std::map<std::string, Gauge*> gauges_;
+  Metric& Add(const std::string& first, const std::string& second) {
+    if (second_.empty()) return family_.Add({{first_, first}});
+    return family_.Add({{first_, first}, {second_, second}});
+  }
+
+  Family<Metric>& family_;
+  const std::string first_, second_;
+  std::mutex mutex_;  // calls are counted on gRPC's threads as well
+  std::map<std::pair<std::string, std::string>, Metric*> children_;
 };
 
-// Gauges of jobs, with another label that says which of the job's it is. What a job costs does not
-// grow with the number of others.
-class JobSeries {
+// A value that need not be there.
+class OptionalGauge final : public MetricSource {
  public:
-  JobSeries(Family<Gauge>& family, std::string label) : family_(family), label_(std::move(label)) {}
+  explicit OptionalGauge(std::string_view metric) : metric_(metric) {}
 
-  void Set(const std::string& job_id, std::size_t index, double value) {
-    std::vector<Gauge*>& gauges = gauges_[job_id];
-    while (gauges.size() <= index) {
-      gauges.push_back(&family_.Add({{"job_id", job_id}, {label_, std::to_string(gauges.size())}}));
-    }
-    gauges[index]->Set(value);
+  void Set(std::optional<double> value) {
+    const std::lock_guard lock(mutex_);
+    value_ = value;
   }
 
-  // Only the first `count` of the job's remain.
-  void Keep(const std::string& job_id, std::size_t count) {
-    const auto found = gauges_.find(job_id);
-    if (found == gauges_.end()) return;
-    for (; found->second.size() > count; found->second.pop_back()) {
-      family_.Remove(found->second.back());
-    }
-    if (count == 0) gauges_.erase(found);
+  void Collect(MetricPage& page) override {
+    const std::lock_guard lock(mutex_);
+    if (value_) page.Write(metric_, {}, *value_);
   }
 
  private:
-  Family<Gauge>& family_;
-  const std::string label_;
-  std::map<std::string, std::vector<Gauge*>> gauges_;
-};
-
-// The mode of a job: 1 for the one in force, and no other.
-class ModeSeries {
- public:
-  explicit ModeSeries(Family<Gauge>& family) : family_(family) {}
-
-  void Set(const std::string& job_id, const std::string& mode) {
-    const auto found = gauges_.find(job_id);
-    if (found != gauges_.end() && found->second.first == mode) return;
-    Remove(job_id);
-    Gauge& gauge = family_.Add({{"job_id", job_id}, {"mode", mode}});
-    gauge.Set(1);
-    gauges_[job_id] = {mode, &gauge};
-  }
-
-  void Remove(const std::string& job_id) {
-    const auto found = gauges_.find(job_id);
-    if (found == gauges_.end()) return;
-    family_.Remove(found->second.second);
-    gauges_.erase(found);
-  }
-
- private:
-  Family<Gauge>& family_;
-  std::map<std::string, std::pair<std::string, Gauge*>> gauges_;
+  const std::string_view metric_;
+  std::mutex mutex_;  // the control thread sets, the scraper's thread reads
+  std::optional<double> value_;
 };
 
 }  // namespace
 
-// Series are added and removed under the mutex; the families lock for themselves against a scrape.
 struct CoordinatorMetrics::Families {
-  explicit Families(MetricsRegistry& metrics) : r(metrics) {}
+  explicit Families(MetricsRegistry& registry) : r(registry) { r.Add(queue_oldest); }
+
+  Histogram& Phase(const char* phase) {
+    return rounds.Add({{"phase", phase}}, Bounds(kRoundSecondsBounds));
+  }
+  Histogram& OneHistogram(std::string_view name, std::span<const double> bounds) {
+    return r.HistogramFamily(name).Add({}, Bounds(bounds));
+  }
+  Counter& OneCounter(std::string_view name) { return r.CounterFamily(name).Add({}); }
+  Gauge& OneGauge(std::string_view name) { return r.GaugeFamily(name).Add({}); }
 
   MetricsRegistry& r;  // first: the families below register with it
-  std::mutex mutex;
-
-  Series jobs{r.GaugeFamily("tactus_jobs", "Jobs by state."), "state"};
-  Series job_loss{r.GaugeFamily("tactus_job_loss", "Training loss, mean of the last 20 rounds."),
-                  "job_id"};
-  Series job_samples{
-      r.GaugeFamily("tactus_job_samples_total", "Samples trained on since the start."), "job_id"};
-  Series job_goodput{r.GaugeFamily("tactus_job_goodput_samples_per_second",
-                                   "Samples of applied rounds a second, over the last seconds."),
-                     "job_id"};
-  Series job_batch{
-      r.GaugeFamily("tactus_job_global_batch_samples", "Samples of a round, all workers."),
-      "job_id"};
-  Series job_period{r.GaugeFamily("tactus_job_communication_period_steps",
-                                  "Optimizer steps between synchronizations."),
-                    "job_id"};
-  ModeSeries job_aggregation{
-      r.GaugeFamily("tactus_job_aggregation_mode",
-                    "How workers' results are combined; 1 for the mode in force.")};
-  JobSeries worker_batch{
-      r.GaugeFamily("tactus_worker_batch_samples", "Samples of a round, this worker."), "rank"};
-  JobSeries worker_idle{r.GaugeFamily("tactus_worker_idle_ratio",
-                                      "Share of time neither computing nor transferring."),
-                        "rank"};
-  Series heartbeat_age{
-      r.GaugeFamily("tactus_agent_heartbeat_age_seconds", "Time since the agent was last heard."),
-      "node"};
-  Family<Histogram>& round_seconds = prometheus::BuildHistogram()
-                                         .Name("tactus_round_seconds")
-                                         .Help("Duration of one worker's round, by phase.")
-                                         .Register(r.registry());
-  std::map<std::string, Histogram*> rounds{};  // by phase
-  Histogram& write_seconds = prometheus::BuildHistogram()
-                                 .Name("tactus_wal_fsync_seconds")
-                                 .Help("Duration of one durable write of the store.")
-                                 .Register(r.registry())
-                                 .Add({}, kWriteSeconds);
-  Family<Counter>& decisions =
-      r.CounterFamily("tactus_decisions_total", "Decisions by kind and outcome.");
-  Family<Counter>& membership = r.CounterFamily("tactus_membership_changes_total",
-                                                "Nodes and workers that came or went, by reason.");
-  Family<Counter>& calls =
-      r.CounterFamily("tactus_rpc_server_handled_total", "Calls answered, by method and code.");
-  Counter& overhead = r.CounterFamily("tactus_controller_overhead_seconds_total",
-                                      "Time spent inside the coordinator's core.")
-                          .Add({});
+  Children<Gauge> jobs{r.GaugeFamily("tactus_jobs"), "state"};
+  const std::shared_ptr<OptionalGauge> queue_oldest =  // shared with the registry
+      std::make_shared<OptionalGauge>("tactus_queue_oldest_timestamp_seconds");
+  Family<Histogram>& rounds = r.HistogramFamily("tactus_round_seconds");
+  Histogram& compute = Phase("compute");
+  Histogram& blocked = Phase("blocked");
+  Histogram& total = Phase("total");
+  Histogram& step = OneHistogram("tactus_worker_step_seconds", kRoundSecondsBounds);
+  Histogram& collective = OneHistogram("tactus_collective_seconds", kRoundSecondsBounds);
+  Histogram& writes = OneHistogram("tactus_wal_fsync_seconds", kWriteSecondsBounds);
+  Counter& write_failures = OneCounter("tactus_store_write_failures_total");
+  Gauge& store_failing = OneGauge("tactus_store_failing");
+  Children<Counter> decisions{r.CounterFamily("tactus_decisions_total"), "kind", "outcome"};
+  Children<Counter> membership{r.CounterFamily("tactus_membership_changes_total"), "reason"};
+  Children<Counter> calls{r.CounterFamily("tactus_rpc_server_handled_total"), "method", "code"};
+  Children<Gauge> transfers{r.GaugeFamily("tactus_transfers"), "direction"};
+  Counter& events = OneCounter("tactus_events_total");
+  Counter& overhead = OneCounter("tactus_controller_overhead_seconds_total");
+  Gauge& backlog = OneGauge("tactus_event_backlog_events");
 };
 
-CoordinatorMetrics::CoordinatorMetrics(const std::string& version)
+CoordinatorMetrics::CoordinatorMetrics(const std::string& version, const MetricClock& clock)
     : registry_(std::make_shared<MetricsRegistry>(version)),
-      families_(std::make_unique<Families>(*registry_)) {}
+      jobs_(std::make_shared<JobSeries>(clock)),
+      nodes_(std::make_shared<NodeSeries>(clock)),
+      families_(std::make_unique<Families>(*registry_)) {
+  registry_->Add(jobs_);
+  registry_->Add(nodes_);
+}
 
 CoordinatorMetrics::~CoordinatorMetrics() = default;
 
 void CoordinatorMetrics::SetJobs(const std::string& state, std::uint64_t count) {
-  const std::lock_guard lock(families_->mutex);
-  families_->jobs.Set(state, static_cast<double>(count));
+  families_->jobs.At(state).Set(static_cast<double>(count));
 }
 
-void CoordinatorMetrics::SetJob(const std::string& job_id, const Job& job) {
-  const std::lock_guard lock(families_->mutex);
-  families_->job_loss.Set(job_id, job.loss);
-  families_->job_samples.Set(job_id, static_cast<double>(job.samples));
-  families_->job_goodput.Set(job_id, job.samples_per_second);
-  families_->job_batch.Set(job_id, static_cast<double>(job.global_batch));
-  families_->job_period.Set(job_id, static_cast<double>(job.communication_period));
-  families_->job_aggregation.Set(job_id, job.aggregation_mode);
-  for (std::size_t rank = 0; rank < job.workers.size(); ++rank) {
-    families_->worker_batch.Set(job_id, rank, job.workers[rank].batch);
-    families_->worker_idle.Set(job_id, rank, job.workers[rank].idle_ratio);
-  }
-  families_->worker_batch.Keep(job_id, job.workers.size());
-  families_->worker_idle.Keep(job_id, job.workers.size());
+void CoordinatorMetrics::SetQueueOldest(std::optional<double> wall_seconds) {
+  families_->queue_oldest->Set(wall_seconds);
 }
 
-void CoordinatorMetrics::RemoveJob(const std::string& job_id) {
-  const std::lock_guard lock(families_->mutex);
-  for (Series* series : {&families_->job_loss, &families_->job_samples, &families_->job_goodput,
-                         &families_->job_batch, &families_->job_period}) {
-    series->Remove(job_id);
-  }
-  families_->job_aggregation.Remove(job_id);
-  families_->worker_batch.Keep(job_id, 0);
-  families_->worker_idle.Keep(job_id, 0);
-}
-
-void CoordinatorMetrics::ObserveRound(const std::string& phase, double seconds) {
-  const std::lock_guard lock(families_->mutex);
-  Histogram*& histogram = families_->rounds[phase];
-  if (histogram == nullptr) {
-    histogram = &families_->round_seconds.Add({{"phase", phase}}, kRoundSeconds);
-  }
-  histogram->Observe(seconds);
+void CoordinatorMetrics::ObserveRound(const Round& round) {
+  Observe(families_->compute, round.compute_seconds);
+  Observe(families_->blocked, round.blocked_seconds);
+  Observe(families_->total, round.total_seconds);
+  if (round.steps > 0) Observe(families_->step, round.compute_seconds / round.steps);
+  if (round.transfer_seconds > 0) Observe(families_->collective, round.transfer_seconds);
 }
 
 void CoordinatorMetrics::CountDecision(const std::string& kind, const std::string& outcome) {
-  families_->decisions.Add({{"kind", kind}, {"outcome", outcome}}).Increment();
+  families_->decisions.At(kind, outcome).Increment();
 }
 
 void CoordinatorMetrics::CountMembershipChange(const std::string& reason) {
-  families_->membership.Add({{"reason", reason}}).Increment();
+  families_->membership.At(reason).Increment();
 }
 
-void CoordinatorMetrics::AddControllerOverhead(Duration spent) {
+void CoordinatorMetrics::CountEvent(Duration spent) {
+  families_->events.Increment();
   families_->overhead.Increment(ToSeconds(spent));
 }
 
-void CoordinatorMetrics::ObserveWrite(Duration spent) {
-  families_->write_seconds.Observe(ToSeconds(spent));
+void CoordinatorMetrics::SetBacklog(std::size_t events) {
+  families_->backlog.Set(static_cast<double>(events));
 }
 
-void CoordinatorMetrics::SetHeartbeatAge(const std::string& node, double seconds) {
-  const std::lock_guard lock(families_->mutex);
-  families_->heartbeat_age.Set(node, seconds);
+void CoordinatorMetrics::ObserveWrite(Duration spent, bool succeeded) {
+  families_->writes.Observe(ToSeconds(spent));
+  families_->store_failing.Set(succeeded ? 0 : 1);
+  if (!succeeded) families_->write_failures.Increment();
 }
 
-void CoordinatorMetrics::RemoveNode(const std::string& node) {
-  const std::lock_guard lock(families_->mutex);
-  families_->heartbeat_age.Remove(node);
+void CoordinatorMetrics::SetTransfers(const std::string& direction, std::size_t calls) {
+  families_->transfers.At(direction).Set(static_cast<double>(calls));
 }
 
 void CoordinatorMetrics::CountCall(const std::string& method, const std::string& code) {
-  families_->calls.Add({{"method", method}, {"code", code}}).Increment();
+  families_->calls.At(method, code).Increment();
+}
+
+void CoordinatorMetrics::WatchFolder(const std::string& folder) {
+  registry_->Add(std::make_shared<StateFolderSource>(folder));
 }
 
 }  // namespace tactus::runtime

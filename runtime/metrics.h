@@ -1,12 +1,13 @@
-// Every metric of the daemons, declared in this one place, and the endpoint that serves them.
+// How the daemons set their metrics, and the endpoint that serves them. What each metric is called
+// and says stands in runtime/metrics_catalogue.cc.
 //
-// Names follow Prometheus: base units, `_total` for counters, labels from closed sets; series of a
-// job go when the job does. All methods may be called from any thread.
+// Setting is cheap, as a hundred workers report every second: families are looked up once, and
+// labels of jobs are written down only for a scrape. All methods may be called from any thread.
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +15,9 @@
 
 #include "absl/status/statusor.h"
 #include "base/time.h"
+#include "runtime/job_series.h"
+#include "runtime/metric_source.h"
+#include "runtime/node_series.h"
 
 namespace tactus::runtime {
 
@@ -35,55 +39,60 @@ class MetricsEndpoint {
   virtual const std::string& address() const = 0;
 };
 
-// The metrics of tactus-coordinator.
+// The metrics of tactus-coordinator. Words are of the closed sets of the catalogue.
 class CoordinatorMetrics {
  public:
-  explicit CoordinatorMetrics(const std::string& version);
+  // Series of what is over go by `clock`, another one in tests.
+  explicit CoordinatorMetrics(const std::string& version, const MetricClock& clock = {});
   ~CoordinatorMetrics();
 
-  // tactus_jobs{state}: state is one of queued, starting, running, stopping, succeeded, failed,
-  // cancelled.
+  // Jobs and nodes: gauges that are set. Their headers say how.
+  JobSeries& jobs() { return *jobs_; }
+  NodeSeries& nodes() { return *nodes_; }
+
+  // tactus_jobs{state}
   void SetJobs(const std::string& state, std::uint64_t count);
+  // tactus_queue_oldest_timestamp_seconds; nothing while nobody waits.
+  void SetQueueOldest(std::optional<double> wall_seconds);
 
-  // What the newest progress of a job says.
-  struct Job {
-    double loss = 0;                           // tactus_job_loss
-    std::uint64_t samples = 0;                 // tactus_job_samples_total
-    double samples_per_second = 0;             // tactus_job_goodput_samples_per_second
-    std::uint64_t global_batch = 0;            // tactus_job_global_batch_samples
-    std::uint64_t communication_period = 1;    // tactus_job_communication_period_steps
-    std::string aggregation_mode = "average";  // tactus_job_aggregation_mode{mode}: 1
-    struct Worker {
-      std::uint32_t batch = 0;  // tactus_worker_batch_samples{rank}
-      double idle_ratio = 0;    // tactus_worker_idle_ratio{rank}
-    };
-    std::vector<Worker> workers = {};  // by rank; series of ranks that are no more go
+  // One worker's round, as it reported it. Times that are not finite or below 0 are left out.
+  struct Round {
+    double compute_seconds = 0;
+    double blocked_seconds = 0;
+    double transfer_seconds = 0;  // 0: there was no collective
+    double total_seconds = 0;
+    std::uint32_t steps = 0;
   };
-  void SetJob(const std::string& job_id, const Job& job);
-  void RemoveJob(const std::string& job_id);
+  // tactus_round_seconds, tactus_worker_step_seconds, tactus_collective_seconds
+  void ObserveRound(const Round& round);
 
-  // tactus_round_seconds{phase}: compute, blocked or total, of one worker's round.
-  void ObserveRound(const std::string& phase, double seconds);
-  // tactus_decisions_total{kind,outcome}: kind batch, synchronization, aggregation or
-  // learning_rate; outcome adopted, superseded or decided.
+  // tactus_decisions_total{kind,outcome}
   void CountDecision(const std::string& kind, const std::string& outcome);
-  // tactus_membership_changes_total{reason}: joined, lost or worker_exited.
+  // tactus_membership_changes_total{reason}
   void CountMembershipChange(const std::string& reason);
-  // tactus_controller_overhead_seconds_total: time inside the core.
-  void AddControllerOverhead(Duration spent);
-  // tactus_wal_fsync_seconds: one durable write of the store.
-  void ObserveWrite(Duration spent);
-  // tactus_agent_heartbeat_age_seconds{node}
-  void SetHeartbeatAge(const std::string& node, double seconds);
-  void RemoveNode(const std::string& node);
+  // tactus_events_total, tactus_controller_overhead_seconds_total: an event was `spent` inside the
+  // core.
+  void CountEvent(Duration spent);
+  // tactus_event_backlog_events
+  void SetBacklog(std::size_t events);
+  // tactus_wal_fsync_seconds, tactus_store_failing, tactus_store_write_failures_total: one durable
+  // write of the store.
+  void ObserveWrite(Duration spent, bool succeeded);
+  // tactus_transfers{direction}
+  void SetTransfers(const std::string& direction, std::size_t calls);
   // tactus_rpc_server_handled_total{method,code}: method as "Jobs/GetJob", code as "OK".
   void CountCall(const std::string& method, const std::string& code);
+  // tactus_state_free_bytes, tactus_state_size_bytes: of the folder's file system. Once, before the
+  // first scrape.
+  void WatchFolder(const std::string& folder);
 
   const std::shared_ptr<MetricsRegistry>& registry() const { return registry_; }
 
  private:
   struct Families;
   const std::shared_ptr<MetricsRegistry> registry_;  // shared with the endpoint that serves it
+  const std::shared_ptr<JobSeries> jobs_;            // these two with the registry
+  const std::shared_ptr<NodeSeries> nodes_;
   const std::unique_ptr<Families> families_;
 };
 

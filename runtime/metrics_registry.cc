@@ -10,6 +10,14 @@
 #include <cstdlib>
 #include <exception>
 #include <future>
+#include <initializer_list>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "runtime/metrics_catalogue.h"
+#include "runtime/process_source.h"
 
 namespace tactus::runtime {
 namespace {
@@ -47,6 +55,44 @@ class Endpoint : public MetricsEndpoint {
   const std::string address_;
 };
 
+const MetricSpec& SpecOf(std::string_view name, MetricKind kind) {
+  const MetricSpec& spec = Spec(name);
+  TACTUS_CHECK(spec.kind == kind);
+  return spec;
+}
+
+// Families as prometheus-cpp writes them down.
+class Page final : public MetricPage {
+ public:
+  explicit Page(std::vector<prometheus::MetricFamily> families) : families_(std::move(families)) {}
+
+  void Write(std::string_view metric, std::initializer_list<Label> labels, double value) override {
+    if (families_.empty() || families_.back().name != metric) Begin(metric);
+    prometheus::ClientMetric& one = families_.back().metric.emplace_back();
+    one.label.reserve(labels.size());
+    for (const Label& label : labels) {
+      one.label.push_back({std::string(label.first), std::string(label.second)});
+    }
+    const bool counter = families_.back().type == prometheus::MetricType::Counter;
+    (counter ? one.counter.value : one.gauge.value) = value;
+  }
+
+  std::vector<prometheus::MetricFamily> Take() { return std::move(families_); }
+
+ private:
+  void Begin(std::string_view metric) {
+    const MetricSpec& spec = Spec(metric);
+    TACTUS_CHECK(spec.kind != MetricKind::kHistogram);
+    prometheus::MetricFamily& family = families_.emplace_back();
+    family.name = metric;
+    family.help = spec.help;
+    family.type = spec.kind == MetricKind::kCounter ? prometheus::MetricType::Counter
+                                                    : prometheus::MetricType::Gauge;
+  }
+
+  std::vector<prometheus::MetricFamily> families_;
+};
+
 // True for "host:port" with a port of 0 to 65535.
 bool IsHostAndPort(const std::string& address) {
   const std::size_t colon = address.rfind(':');
@@ -58,21 +104,39 @@ bool IsHostAndPort(const std::string& address) {
 
 }  // namespace
 
-MetricsRegistry::MetricsRegistry(const std::string& version)
-    : registry_(std::make_shared<prometheus::Registry>()) {
-  GaugeFamily("tactus_build_info", "The running version; always 1.")
-      .Add({{"version", version}})
-      .Set(1);
+MetricsRegistry::MetricsRegistry(const std::string& version) {
+  GaugeFamily("tactus_build_info").Add({{"version", version}}).Set(1);
+  Add(std::make_shared<ProcessSource>());
 }
 
-prometheus::Family<prometheus::Gauge>& MetricsRegistry::GaugeFamily(const std::string& name,
-                                                                    const std::string& help) {
-  return prometheus::BuildGauge().Name(name).Help(help).Register(*registry_);
+prometheus::Family<prometheus::Gauge>& MetricsRegistry::GaugeFamily(std::string_view name) {
+  const MetricSpec& spec = SpecOf(name, MetricKind::kGauge);
+  return prometheus::BuildGauge()
+      .Name(std::string(name))
+      .Help(std::string(spec.help))
+      .Register(registry_);
 }
 
-prometheus::Family<prometheus::Counter>& MetricsRegistry::CounterFamily(const std::string& name,
-                                                                        const std::string& help) {
-  return prometheus::BuildCounter().Name(name).Help(help).Register(*registry_);
+prometheus::Family<prometheus::Counter>& MetricsRegistry::CounterFamily(std::string_view name) {
+  const MetricSpec& spec = SpecOf(name, MetricKind::kCounter);
+  return prometheus::BuildCounter()
+      .Name(std::string(name))
+      .Help(std::string(spec.help))
+      .Register(registry_);
+}
+
+prometheus::Family<prometheus::Histogram>& MetricsRegistry::HistogramFamily(std::string_view name) {
+  const MetricSpec& spec = SpecOf(name, MetricKind::kHistogram);
+  return prometheus::BuildHistogram()
+      .Name(std::string(name))
+      .Help(std::string(spec.help))
+      .Register(registry_);
+}
+
+std::vector<prometheus::MetricFamily> MetricsRegistry::Collect() const {
+  Page page(registry_.Collect());
+  for (const std::shared_ptr<MetricSource>& source : sources_) source->Collect(page);
+  return page.Take();
 }
 
 absl::StatusOr<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::Open(
@@ -82,7 +146,7 @@ absl::StatusOr<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::Open(
   }
   try {
     auto exposer = std::make_unique<prometheus::Exposer>(address, 1);
-    exposer->RegisterCollectable(registry->shared());
+    exposer->RegisterCollectable(registry);
     const std::string host = address.substr(0, address.rfind(':') + 1);
     const std::string bound = host + std::to_string(exposer->GetListeningPorts().at(0));
     return std::make_unique<Endpoint>(std::move(exposer), bound);
@@ -94,7 +158,7 @@ absl::StatusOr<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::Open(
 }
 
 std::string WriteText(const MetricsRegistry& registry) {
-  return prometheus::TextSerializer().Serialize(registry.shared()->Collect());
+  return prometheus::TextSerializer().Serialize(registry.Collect());
 }
 
 }  // namespace tactus::runtime

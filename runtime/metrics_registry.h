@@ -1,34 +1,44 @@
-// The prometheus registry behind runtime/metrics.h; the only header that shows prometheus-cpp.
+// The series behind runtime/metrics.h; the only header that shows prometheus-cpp.
 
 #pragma once
 
+#include <prometheus/collectable.h>
 #include <prometheus/counter.h>
 #include <prometheus/family.h>
 #include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/metric_family.h>
 #include <prometheus/registry.h>
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "runtime/metric_source.h"
 #include "runtime/metrics.h"
 
 namespace tactus::runtime {
 
-class MetricsRegistry {
+// Families are made by their names in the catalogue, which says the rest; a name that it does not
+// have, or has as another kind, ends the process here, at the start.
+class MetricsRegistry final : public prometheus::Collectable {
  public:
-  // Declares tactus_build_info at once. Names are constants of ours, so a bad one ends the process
-  // here, at the start.
+  // Declares tactus_build_info and the process's own at once.
   explicit MetricsRegistry(const std::string& version);
 
-  prometheus::Family<prometheus::Gauge>& GaugeFamily(const std::string& name,
-                                                     const std::string& help);
-  prometheus::Family<prometheus::Counter>& CounterFamily(const std::string& name,
-                                                         const std::string& help);
-  prometheus::Registry& registry() { return *registry_; }
-  const std::shared_ptr<prometheus::Registry>& shared() const { return registry_; }
+  prometheus::Family<prometheus::Gauge>& GaugeFamily(std::string_view name);
+  prometheus::Family<prometheus::Counter>& CounterFamily(std::string_view name);
+  prometheus::Family<prometheus::Histogram>& HistogramFamily(std::string_view name);
+
+  // Before the first scrape. The source is shared with whoever sets its values.
+  void Add(std::shared_ptr<MetricSource> source) { sources_.push_back(std::move(source)); }
+
+  std::vector<prometheus::MetricFamily> Collect() const override;
 
  private:
-  const std::shared_ptr<prometheus::Registry> registry_;  // shared with the exposer
+  prometheus::Registry registry_;
+  std::vector<std::shared_ptr<MetricSource>> sources_;
 };
 
 }  // namespace tactus::runtime

@@ -63,6 +63,7 @@ class ActionQueue {
   void Flush();
 
   bool writing() const { return writing_; }
+  std::size_t lists() const { return lists_.size(); }
   bool full() const { return lists_.size() >= kListsMax; }
   bool idle() const { return !writing_ && lists_.empty() && rounds_.empty() && decisions_.empty(); }
 

@@ -314,12 +314,12 @@ std::vector<NodeView> AgentSessions::Nodes() const {
   return nodes;
 }
 
-std::vector<std::pair<std::string, double>> AgentSessions::Silences(Instant now,
-                                                                    const Part& part) const {
-  std::vector<std::pair<std::string, double>> silences;
+std::vector<std::pair<std::string, Duration>> AgentSessions::Silences(Instant now,
+                                                                      const Part& part) const {
+  std::vector<std::pair<std::string, Duration>> silences;
   for (const Session* session : Of(part)) {
     if (!session->lost) {
-      silences.emplace_back(session->node, ToSeconds(now - session->last_heard));
+      silences.emplace_back(session->node, now - session->last_heard);
     }
   }
   return silences;

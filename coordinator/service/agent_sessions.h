@@ -102,8 +102,8 @@ class AgentSessions {
 
   std::vector<NodeView> Nodes() const;  // by name
 
-  // [s] since the node was last heard, for nodes of the part that are not given up.
-  std::vector<std::pair<std::string, double>> Silences(Instant now, const Part& part) const;
+  // How long each node was not heard, for those of the part that are not given up.
+  std::vector<std::pair<std::string, Duration>> Silences(Instant now, const Part& part) const;
 
  private:
   struct Session;

@@ -31,6 +31,24 @@ v1::JobEvent NewEvent() {
   return event;
 }
 
+runtime::NodeFigures FiguresOf(const job::Membership& membership, const std::string& name,
+                               Duration silence) {
+  runtime::NodeFigures figures = {.silence = silence};
+  const auto node = membership.nodes().find(name);
+  if (node == membership.nodes().end()) return figures;
+  figures.cordoned = node->second.cordoned;
+  for (const job::DeviceRecord& device : node->second.devices) {
+    if (!device.fault.empty()) {
+      ++figures.at_fault;
+    } else if (membership.HolderOf(name, device.name) != nullptr) {
+      ++figures.busy;
+    } else {
+      ++figures.free;
+    }
+  }
+  return figures;
+}
+
 }  // namespace
 
 CoreRunner::CoreRunner(const Surroundings& surroundings)
@@ -127,14 +145,10 @@ void CoreRunner::Handle(const job::Event& event, ActionQueue::Done done) {
   const Instant now = runtime::Now();
   telemetry_.OnEvent(event, now);
   if (const std::string* node = job::StartsAnew(event)) queue_.Drop(*node);
-  if (const auto* lost = std::get_if<job::NodeLost>(&event)) around_.metrics.RemoveNode(lost->node);
+  if (const auto* lost = std::get_if<job::NodeLost>(&event))
+    around_.metrics.nodes().Lose(lost->node);
   job::Actions actions = cluster_.Step(event, now);
-  telemetry_.OnStep(runtime::Now() - now);
-  for (const job::Action& action : actions) {
-    if (const auto* decided = std::get_if<job::PersistDecision>(&action)) {
-      telemetry_.OnDecision(*decided);
-    }
-  }
+  telemetry_.OnStep(actions, runtime::Now() - now);
   if (tape_.recording()) tape_.Add(tape::Step{.event = event, .time = now, .actions = actions});
   queue_.Push(std::move(actions), std::move(done));
 }
@@ -204,7 +218,7 @@ void CoreRunner::Write(store::WriteBatch batch) {
   around_.storage.Post([this, batch = std::move(batch)] {
     const Instant start = runtime::Now();
     const absl::Status status = around_.store.Write(batch);
-    around_.metrics.ObserveWrite(runtime::Now() - start);
+    around_.metrics.ObserveWrite(runtime::Now() - start, status.ok());
     around_.control.Post([this, status] { OnWritten(status); });
   });
 }
@@ -240,9 +254,10 @@ void CoreRunner::RepeatBeat() {
   const AgentSessions::Part part{.index = beat_part_, .count = kBeatParts};
   beat_part_ = (beat_part_ + 1) % kBeatParts;
   sessions_.Beat(part);
-  for (const auto& [node, seconds] : sessions_.Silences(runtime::Now(), part)) {
-    around_.metrics.SetHeartbeatAge(node, seconds);
+  for (const auto& [node, silence] : sessions_.Silences(runtime::Now(), part)) {
+    around_.metrics.nodes().Set(node, FiguresOf(cluster_.membership(), node, silence));
   }
+  around_.metrics.SetBacklog(queue_.lists());
   beat_->After(AgentSessions::kBeat / kBeatParts, [this] { RepeatBeat(); });
   if (beat_part_ == 0) Bookmark();
 }

@@ -63,6 +63,18 @@ bool IsHostAndPort(const std::string& address) {
          std::atoi(port.c_str()) <= 65535;
 }
 
+const char* NameOf(Transfer transfer) {
+  switch (transfer) {
+    case Transfer::kClientUpload:
+      return "client_upload";
+    case Transfer::kAgentUpload:
+      return "agent_upload";
+    case Transfer::kDownload:
+      return "download";
+  }
+  return "";
+}
+
 void SetLimits(grpc::ServerBuilder& builder) {
   builder.SetMaxReceiveMessageSize(kReceiveBytesMax);
   builder.SetMaxSendMessageSize(kSendBytesMax);
@@ -83,7 +95,13 @@ class ServerImpl final : public Server {
  public:
   ServerImpl(const ServerOptions& options, runtime::LockFile lock,
              std::unique_ptr<store::Store> store)
-      : options_(options), lock_(std::move(lock)), store_(std::move(store)) {}
+      : options_(options), lock_(std::move(lock)), store_(std::move(store)) {
+    metrics_.WatchFolder(options_.state_dir);
+    for (const Transfer transfer :
+         {Transfer::kClientUpload, Transfer::kAgentUpload, Transfer::kDownload}) {
+      metrics_.SetTransfers(NameOf(transfer), 0);
+    }
+  }
 
   ~ServerImpl() override { Shutdown(); }
 
@@ -122,7 +140,9 @@ class ServerImpl final : public Server {
   // Of the files' thread, and outliving it: what is posted to it late goes with it.
   BlobStore blobs_{options_.state_dir + "/blobs"};
   LogStore logs_{options_.state_dir + "/jobs"};
-  TransferSlots transfers_{options_.transfers};
+  TransferSlots transfers_{options_.transfers, [this](Transfer transfer, std::size_t calls) {
+                             metrics_.SetTransfers(NameOf(transfer), calls);
+                           }};
   runtime::ControlThread control_;
   runtime::ControlThread storage_;
   runtime::ControlThread tapes_;

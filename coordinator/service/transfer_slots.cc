@@ -22,7 +22,7 @@ absl::Status Full(const std::string& what, std::size_t limit, const runtime::Err
 }  // namespace
 
 TransferSlots::Slot::~Slot() {
-  if (slots_ != nullptr) --slots_->Count(transfer_);
+  if (slots_ != nullptr) slots_->Leave(transfer_);
 }
 
 absl::StatusOr<TransferSlots::Slot> TransferSlots::Take(Transfer transfer) {
@@ -37,7 +37,7 @@ absl::StatusOr<TransferSlots::Slot> TransferSlots::Take(Transfer transfer) {
       clients + Count(Transfer::kAgentUpload) >= limits_.uploads) {
     return Full("uploads", limits_.uploads, {.reason = "TOO_MANY_UPLOADS"});
   }
-  ++Count(transfer);
+  Enter(transfer);
   return Slot(*this, transfer);
 }
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -44,7 +45,11 @@ class TransferSlots {
     Transfer transfer_;
   };
 
-  explicit TransferSlots(const Limits& limits) : limits_(limits) {}
+  // `changed` is told how many calls of a kind are under way whenever that is another number.
+  using Changed = std::function<void(Transfer transfer, std::size_t calls)>;
+  explicit TransferSlots(
+      const Limits& limits, Changed changed = [](Transfer, std::size_t) {})
+      : limits_(limits), changed_(std::move(changed)) {}
 
   const Limits& limits() const { return limits_; }
 
@@ -53,9 +58,12 @@ class TransferSlots {
   absl::StatusOr<Slot> Take(Transfer transfer);
 
  private:
+  void Enter(Transfer transfer) { changed_(transfer, ++Count(transfer)); }
+  void Leave(Transfer transfer) { changed_(transfer, --Count(transfer)); }
   std::size_t& Count(Transfer transfer) { return counts_[static_cast<std::size_t>(transfer)]; }
 
   const Limits limits_;
+  const Changed changed_;
   std::array<std::size_t, 3> counts_{};
 };
 

@@ -4,10 +4,13 @@
 
 #include <array>
 #include <numeric>
+#include <string_view>
+#include <utility>
 #include <variant>
 
 #include "coordinator/telemetry/event_log.h"
 #include "policies/axis_policy.h"
+#include "policies/plan_names.h"
 #include "runtime/logging.h"
 
 namespace tactus::telemetry {
@@ -25,12 +28,6 @@ void CountEvent(const job::Event& event, runtime::CoordinatorMetrics& metrics) {
     metrics.CountMembershipChange("lost");
   } else if (std::holds_alternative<job::WorkerExited>(event)) {
     metrics.CountMembershipChange("worker_exited");
-  } else if (const auto* said = std::get_if<job::WorkerSaid>(&event)) {
-    const auto* message = std::get_if<job::ReportMessage>(&said->message);
-    if (message == nullptr) return;
-    metrics.ObserveRound("compute", message->report.compute_seconds);
-    metrics.ObserveRound("blocked", message->report.blocked_seconds);
-    metrics.ObserveRound("total", message->report.round_seconds);
   }
 }
 
@@ -60,13 +57,48 @@ const char* NameOf(job::JobState state) {
   return "";
 }
 
-JobTelemetry::JobTelemetry(runtime::CoordinatorMetrics& metrics) : metrics_(metrics) {
+JobTelemetry::JobTelemetry(runtime::CoordinatorMetrics& metrics, std::function<std::int64_t()> wall)
+    : metrics_(metrics), wall_(std::move(wall)) {
   for (const job::JobState state : kStates) Count(state, 0);
 }
 
+// ---- Events
+
 void JobTelemetry::OnEvent(const job::Event& event, Instant now) {
   CountEvent(event, metrics_);
+  if (const auto* said = std::get_if<job::WorkerSaid>(&event)) {
+    const auto* message = std::get_if<job::ReportMessage>(&said->message);
+    if (message != nullptr) OnReport(said->worker, message->report);
+  }
   LogEvent(event, now);
+}
+
+// Reports come a second and worker, or by the hundred: no text is made of them.
+void JobTelemetry::OnReport(WorkerId worker, const policies::Report& report) {
+  metrics_.ObserveRound({.compute_seconds = report.compute_seconds,
+                         .blocked_seconds = report.blocked_seconds,
+                         .transfer_seconds = report.transfer_seconds,
+                         .total_seconds = report.round_seconds,
+                         .steps = report.steps});
+  const auto member = members_.find(worker.value);
+  if (member == members_.end()) return;
+  const JobId id = member->second.job;
+  metrics_.jobs().CountBytes(id, report.bytes_sent);
+  if (member->second.rank != 0) return;  // the following is equal on all members
+  if (report.nonfinite_members > 0) return metrics_.jobs().CountSkipped(id);
+  Job& job = jobs_.at(id);
+  if (report.plan_version != job.plan.version) return;  // which it ran under is not known yet
+  job.noise.Observe(policies::NoiseFacts(report, job.plan, report.steps));
+}
+
+// ---- Actions
+
+void JobTelemetry::OnStep(const job::Actions& actions, Duration spent) {
+  metrics_.CountEvent(spent);
+  for (const job::Action& action : actions) {
+    if (const auto* round = std::get_if<job::PersistRound>(&action)) On(*round);
+    if (const auto* decision = std::get_if<job::PersistDecision>(&action)) On(*decision);
+  }
 }
 
 void JobTelemetry::OnAction(const job::Action& action) {
@@ -75,53 +107,133 @@ void JobTelemetry::OnAction(const job::Action& action) {
   if (const auto* decision = std::get_if<job::PublishDecision>(&action)) LogDecision(*decision);
 }
 
+void JobTelemetry::On(const job::PersistRound& action) {
+  const auto found = jobs_.find(action.round.job);
+  if (found == jobs_.end()) return;
+  const job::RoundRecord& round = action.round;
+  metrics_.jobs().SetRound(round.job, {.seconds = round.seconds,
+                                       .learning_rate = round.learning_rate,
+                                       .gain_ratio = round.gain,
+                                       .orthogonality_ratio = round.orthogonality,
+                                       .noise_scale = found->second.noise.Samples()});
+}
+
+// A decision is written when it is made and again when its gain is measured; made but once.
+void JobTelemetry::On(const job::PersistDecision& action) {
+  const policies::Decision& decision = action.decision;
+  const std::string_view kind = policies::FieldOf(decision.axis);
+  metrics_.jobs().SetDecision(action.job, {.kind = kind,
+                                           .predicted_gain_ratio = decision.predicted_gain,
+                                           .measured_gain_ratio = decision.measured_gain});
+  if (decision.measured_gain) return;
+  metrics_.CountDecision(std::string(kind), "decided");
+  const auto found = jobs_.find(action.job);
+  if (found != jobs_.end()) found->second.decided.emplace(decision.plan_version, decision.axis);
+}
+
 void JobTelemetry::On(const job::PublishJob& action) {
   const job::JobRecord& record = action.record;
+  Job& job = Enter(record);
+  if (record.state == job::JobState::kQueued) {
+    const bool never_ran = record.generation == 0 && record.create_time > 0;
+    queue_.Enter(record.id, never_ran ? record.create_time : wall_());
+  } else {
+    queue_.Leave(record.id);
+    if (!job::IsFinal(record.state)) metrics_.jobs().Add(record.id, record.name);
+  }
+  metrics_.SetQueueOldest(queue_.Oldest());
+  SetMembers(job, record);
+  const std::string checkpoint = record.checkpoint ? record.checkpoint->sha256 : "";
+  if (checkpoint != std::exchange(job.checkpoint, checkpoint)) {
+    metrics_.jobs().SetCheckpoint(record.id);
+  }
+  SetProgress(record.id, job, record.progress);
+  if (job::IsFinal(record.state)) Leave(record.id);
+}
+
+// The job's entry, with its state as it is now.
+JobTelemetry::Job& JobTelemetry::Enter(const job::JobRecord& record) {
   const auto [entry, fresh] = jobs_.try_emplace(record.id);
-  JobSeries& series = entry->second;
-  if (!fresh) Count(series.state, -1);
+  Job& job = entry->second;
+  if (!fresh) Count(job.state, -1);
   Count(record.state, 1);
-  if (fresh || series.state != record.state || series.reason != record.state_reason) {
+  if (fresh || job.state != record.state || job.reason != record.state_reason) {
     LogChange(record, NameOf(record.state));
   }
-  series.name = record.name;
-  series.state = record.state;
-  series.reason = record.state_reason;
-  if (!job::IsFinal(record.state)) return SetProgress(series, record.progress);
-  metrics_.RemoveJob(record.name);
-  jobs_.erase(entry);
+  job.name = record.name;
+  job.state = record.state;
+  job.reason = record.state_reason;
+  job.suspensions = record.suspensions;
+  // What a job has from before this process is none of its news.
+  if (fresh && record.checkpoint) job.checkpoint = record.checkpoint->sha256;
+  return job;
+}
+
+void JobTelemetry::SetMembers(Job& job, const job::JobRecord& record) {
+  if (record.generation == job.generation && record.members.size() == job.workers.size()) return;
+  for (const WorkerId worker : job.workers) members_.erase(worker.value);
+  job.workers.clear();
+  job.generation = record.generation;
+  std::vector<runtime::WorkerPlace> places;
+  for (const job::MemberRecord& member : record.members) {
+    members_[member.worker.value] = {.job = record.id,
+                                     .rank = static_cast<std::uint32_t>(job.workers.size())};
+    job.workers.push_back(member.worker);
+    places.push_back({.node = member.node, .device = member.device});
+  }
+  metrics_.jobs().SetPlaces(record.id, std::move(places));
+}
+
+void JobTelemetry::Leave(JobId id) {
+  const auto found = jobs_.find(id);
+  for (const WorkerId worker : found->second.workers) members_.erase(worker.value);
+  metrics_.jobs().End(id);
+  jobs_.erase(found);
 }
 
 void JobTelemetry::On(const job::PublishProgress& action) {
   const auto found = jobs_.find(action.job);
-  if (found != jobs_.end()) SetProgress(found->second, action.progress);
+  if (found != jobs_.end()) SetProgress(action.job, found->second, action.progress);
 }
 
-void JobTelemetry::OnDecision(const job::PersistDecision& persist) {
-  const policies::Decision& decision = persist.decision;
-  if (decision.measured_gain) return;
-  metrics_.CountDecision(std::string(policies::FieldOf(decision.axis)), "decided");
-  const auto found = jobs_.find(persist.job);
-  if (found != jobs_.end()) found->second.decided.emplace(decision.plan_version, decision.axis);
-}
-
-void JobTelemetry::SetProgress(JobSeries& series, const job::Progress& progress) {
-  while (!series.decided.empty() && series.decided.begin()->first <= progress.plan.version) {
-    const auto [version, axis] = *series.decided.begin();
+void JobTelemetry::SetProgress(JobId id, Job& job, const job::Progress& progress) {
+  while (!job.decided.empty() && job.decided.begin()->first <= progress.plan.version) {
+    const auto [version, axis] = *job.decided.begin();
     metrics_.CountDecision(std::string(policies::FieldOf(axis)),
                            version == progress.plan.version ? "adopted" : "superseded");
-    series.decided.erase(series.decided.begin());
+    job.decided.erase(job.decided.begin());
   }
-  runtime::CoordinatorMetrics::Job job;
-  job.loss = progress.loss;
-  job.samples = progress.samples;
-  job.samples_per_second = progress.samples_per_second;
-  job.global_batch = std::accumulate(progress.plan.batch_sizes.begin(),
-                                     progress.plan.batch_sizes.end(), std::uint64_t{0});
+  job.plan = progress.plan;
+  const policies::Plan& plan = progress.plan;
+  runtime::JobFigures figures = {
+      .state = NameOf(job.state),
+      .loss = progress.loss,
+      .samples = progress.samples,
+      .rounds = progress.rounds,
+      .suspensions = job.suspensions,
+      .samples_per_second = progress.samples_per_second,
+      .epoch = progress.epoch,
+      .elapsed_seconds = progress.elapsed_seconds,
+      .eta_seconds = progress.eta_seconds,
+      .plan_version = plan.version,
+      .global_batch =
+          std::accumulate(plan.batch_sizes.begin(), plan.batch_sizes.end(), std::uint64_t{0}),
+      .communication_period = plan.period};
+  if (progress.epoch_samples > 0) {
+    figures.epoch_progress_ratio =
+        static_cast<double>(progress.epoch_consumed) / static_cast<double>(progress.epoch_samples);
+  }
+  if (plan.version > 0) {
+    figures.synchronization = NameOf(plan.synchronization);
+    figures.aggregation = NameOf(plan.aggregation);
+    figures.learning_rate_rule = NameOf(plan.learning_rate_rule);
+  }
   for (const job::WorkerProgress& worker : progress.workers) {
-    job.workers.push_back({.batch = worker.batch_size, .idle_ratio = worker.idle_ratio});
+    figures.workers.push_back({.batch = worker.batch_size,
+                               .samples_per_second = worker.samples_per_second,
+                               .idle_ratio = worker.idle_ratio});
   }
-  metrics_.SetJob(series.name, job);
+  metrics_.jobs().Set(id, std::move(figures));
 }
 
 void JobTelemetry::Count(job::JobState state, int change) {

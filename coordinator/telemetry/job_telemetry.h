@@ -3,53 +3,77 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
+#include "base/id.h"
 #include "base/time.h"
 #include "coordinator/job/actions.h"
+#include "coordinator/telemetry/queue_age.h"
+#include "policies/gradient_noise.h"
 #include "runtime/metrics.h"
 
 namespace tactus::telemetry {
 
 // Folds the core's inputs and outputs into the coordinator's metrics, and logs each event once:
-// changes of state as info, what is degraded as warn, the rest as debug. Series of a job go when
-// the job is over; final states in tactus_jobs count those since the start of this process. One
-// thread.
+// changes of state as info, what is degraded as warn, the rest as debug. A job has series from its
+// first start until a while after its end (runtime::JobSeries); final states in tactus_jobs count
+// those since the start of this process. One thread.
 class JobTelemetry {
  public:
-  // `metrics` outlives this.
-  explicit JobTelemetry(runtime::CoordinatorMetrics& metrics);
+  // `metrics` outlives this. `wall`: [ns] since 1970.
+  explicit JobTelemetry(runtime::CoordinatorMetrics& metrics,
+                        std::function<std::int64_t()> wall = runtime::WallNow);
 
   // An event is about to be handed to the core.
   void OnEvent(const job::Event& event, Instant now);
 
+  // The core answered the event with these, after so long; nothing of them is carried out yet.
+  void OnStep(const job::Actions& actions, Duration spent);
+
   // An action is carried out.
   void OnAction(const job::Action& action);
 
-  // A decision is about to be written; counted once, not again when its gain is measured.
-  void OnDecision(const job::PersistDecision& persist);
-
-  // The core took so long over an event.
-  void OnStep(Duration spent) { metrics_.AddControllerOverhead(spent); }
-
  private:
-  struct JobSeries {
+  struct Job {
     std::string name;
     job::JobState state = job::JobState::kQueued;
     std::string reason;
+    std::string checkpoint;
+    std::uint64_t generation = 0;
+    std::uint32_t suspensions = 0;
+    std::vector<WorkerId> workers{};  // by rank
+    policies::Plan plan{};            // in force, as published last
+    policies::GradientNoise noise{};
     std::set<std::pair<std::uint64_t, policies::Axis>> decided;  // by plans on their way
+  };
+  struct Member {
+    JobId job{};
+    std::uint32_t rank = 0;
   };
 
   void On(const job::PublishJob& action);
   void On(const job::PublishProgress& action);
-  void SetProgress(JobSeries& series, const job::Progress& progress);
+  void On(const job::PersistRound& action);
+  void On(const job::PersistDecision& action);
+  void OnReport(WorkerId worker, const policies::Report& report);
+  Job& Enter(const job::JobRecord& record);
+  void SetMembers(Job& job, const job::JobRecord& record);
+  void SetProgress(JobId id, Job& job, const job::Progress& progress);
+  void Leave(JobId id);
   void Count(job::JobState state, int change);
 
   runtime::CoordinatorMetrics& metrics_;
-  std::map<JobId, JobSeries> jobs_;  // not over
+  const std::function<std::int64_t()> wall_;
+  QueueAge queue_;
+  std::map<JobId, Job> jobs_;                          // not over
+  std::unordered_map<std::uint64_t, Member> members_;  // of jobs_, by their workers' ids
   std::map<job::JobState, std::uint64_t> counts_;
 };
 

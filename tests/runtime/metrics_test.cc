@@ -12,44 +12,37 @@ using ::testing::Not;
 TEST(MetricsTest, ScrapeShowsWhatWasSet) {
   CoordinatorMetrics metrics("1.2.3");
   metrics.SetJobs("running", 2);
-  metrics.SetJob("shakespeare-3", {.loss = 1.5, .samples = 640, .workers = {{.batch = 64}, {}}});
   metrics.CountDecision("batch", "adopted");
   metrics.CountCall("Jobs/GetJob", "OK");
-  metrics.ObserveRound("compute", 0.2);
+  metrics.CountCall("Jobs/GetJob", "OK");
+  metrics.ObserveRound({.compute_seconds = 0.2, .steps = 2});
+  metrics.ObserveWrite(Seconds(0.5), false);
 
   const std::string text = WriteText(*metrics.registry());
 
   EXPECT_THAT(text, HasSubstr("tactus_build_info{version=\"1.2.3\"} 1"));
   EXPECT_THAT(text, HasSubstr("tactus_jobs{state=\"running\"} 2"));
-  EXPECT_THAT(text, HasSubstr("tactus_job_samples_total{job_id=\"shakespeare-3\"} 640"));
-  EXPECT_THAT(text,
-              HasSubstr("tactus_worker_batch_samples{job_id=\"shakespeare-3\",rank=\"0\"} 64"));
   EXPECT_THAT(text, HasSubstr("tactus_decisions_total{kind=\"batch\",outcome=\"adopted\"} 1"));
+  EXPECT_THAT(text,
+              HasSubstr("tactus_rpc_server_handled_total{code=\"OK\",method=\"Jobs/GetJob\"} 2"));
   EXPECT_THAT(text, HasSubstr("tactus_round_seconds_count{phase=\"compute\"} 1"));
+  EXPECT_THAT(text, HasSubstr("tactus_worker_step_seconds_sum 0.1\n"));
+  EXPECT_THAT(text, HasSubstr("tactus_collective_seconds_count 0\n"));
+  EXPECT_THAT(text, HasSubstr("tactus_store_failing 1\n"));
+  EXPECT_THAT(text, HasSubstr("tactus_store_write_failures_total 1\n"));
+
+  metrics.ObserveWrite(Seconds(0.5), true);
+
+  EXPECT_THAT(WriteText(*metrics.registry()), HasSubstr("tactus_store_failing 0\n"));
 }
 
-TEST(MetricsTest, SeriesOfAJobGoWithTheJob) {
-  CoordinatorMetrics metrics("1");
-  metrics.SetJob("a", {.workers = {{}, {}}});
-  metrics.SetJob("b", {.workers = {{}}});
+TEST(MetricsTest, TheProcessSaysWhatItUses) {
+  const std::string text = WriteText(*AgentMetrics("1").registry());
 
-  metrics.RemoveJob("a");
-
-  const std::string text = WriteText(*metrics.registry());
-  EXPECT_THAT(text, Not(HasSubstr("job_id=\"a\"")));
-  EXPECT_THAT(text, HasSubstr("job_id=\"b\""));
-}
-
-TEST(MetricsTest, SeriesOfRanksThatAreNoMoreGo) {
-  CoordinatorMetrics metrics("1");
-  metrics.SetJob("a", {.workers = {{}, {}, {}}});
-
-  metrics.SetJob("a", {.workers = {{}}});
-
-  const std::string text = WriteText(*metrics.registry());
-  EXPECT_THAT(text, HasSubstr("rank=\"0\""));
-  EXPECT_THAT(text, Not(HasSubstr("rank=\"1\"")));
-  EXPECT_THAT(text, Not(HasSubstr("rank=\"2\"")));
+  EXPECT_THAT(text, HasSubstr("# TYPE process_cpu_seconds_total counter"));
+  EXPECT_THAT(text, testing::ContainsRegex("process_resident_memory_bytes [1-9]"));
+  EXPECT_THAT(text, testing::ContainsRegex("process_open_fds [1-9]"));
+  EXPECT_THAT(text, testing::ContainsRegex("process_start_time_seconds [1-9]"));
 }
 
 TEST(MetricsTest, AGpuHasASeriesOfWhatItSays) {

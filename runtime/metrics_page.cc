@@ -1,0 +1,111 @@
+// docs/metrics.md, from the catalogue.
+
+#include <algorithm>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/time.h"
+#include "runtime/job_series.h"
+#include "runtime/metrics_catalogue.h"
+#include "runtime/node_series.h"
+
+namespace tactus::runtime {
+namespace {
+
+using enum MetricKind;
+using enum MetricOf;
+using enum MetricLife;
+
+std::string_view WordOf(MetricKind kind) {
+  switch (kind) {
+    case kGauge:
+      return "gauge";
+    case kCounter:
+      return "counter";
+    case kHistogram:
+      return "histogram";
+  }
+  return "";
+}
+
+std::string Minutes(Duration time) {
+  return std::to_string(static_cast<int>(ToSeconds(time) / 60)) + " minutes";
+}
+
+std::string WordsOf(MetricLife life) {
+  switch (life) {
+    case kProcess:
+      return "with the process";
+    case kJob:
+      return Minutes(JobSeries::kKept) + " after the job's end";
+    case kWorker:
+      return "as its job's; sooner when the job has fewer workers";
+    case kNode:
+      return Minutes(NodeSeries::kKept) + " after the node was lost";
+    case kWhile:
+      return "when it is no longer so";
+  }
+  return "";
+}
+
+std::string WordsOf(const MetricSpec& metric) {
+  std::string words;
+  for (const MetricLabel& label : metric.labels) {
+    if (label.name.empty()) break;
+    std::string values(label.values);
+    const bool closed = !values.starts_with(' ');
+    for (std::size_t at; (at = values.find('|')) != std::string::npos;) values.replace(at, 1, ", ");
+    words += (words.empty() ? "`" : "; `") + std::string(label.name) + "`:" + (closed ? " " : "") +
+             values;
+  }
+  return words.empty() ? "—" : words;
+}
+
+std::string Row(const MetricSpec& metric) {
+  return "| `" + std::string(metric.name) + "` | " + std::string(WordOf(metric.kind)) + " | " +
+         std::string(metric.unit) + " | " + WordsOf(metric) + " | " + std::string(metric.help) +
+         " | " + WordsOf(metric.life) + " |\n";
+}
+
+std::string Table(std::initializer_list<MetricOf> of) {
+  std::string table =
+      "| name | kind | unit | labels | what it says | goes |\n"
+      "| --- | --- | --- | --- | --- | --- |\n";
+  for (const MetricSpec& metric : MetricCatalogue()) {
+    if (std::ranges::find(of, metric.of) != of.end()) table += Row(metric);
+  }
+  return table;
+}
+
+std::string Bounds(std::span<const double> bounds) {
+  std::string text;
+  for (const double bound : bounds) {
+    std::string number = std::to_string(bound * 1e3);
+    number.erase(number.find_last_not_of('0') + 1);
+    if (number.back() == '.') number.pop_back();
+    text += (text.empty() ? "" : ", ") + number;
+  }
+  return text + " ms";
+}
+
+}  // namespace
+
+std::string MetricsPage() {
+  return "# Metrics\n\n"
+         "Written from `runtime/metrics_catalogue.cc`; edit that. Coordinator and agents serve "
+         "these at `/metrics` in Prometheus' text format; `docs/operations.md` says how to scrape, "
+         "see and be alerted by them.\n\n"
+         "Series are bounded: the jobs and workers that get none for that reason are counted in "
+         "`tactus_metrics_series_dropped_total`. A job has series from its first start on.\n\n"
+         "## Both daemons\n\n" +
+         Table({kBoth}) + "\n## Coordinator\n\n" + Table({kCoordinator}) + "\n## Agent\n\n" +
+         Table({kAgent}) +
+         "\n## Buckets\n\n"
+         "`tactus_wal_fsync_seconds`: " +
+         Bounds(kWriteSecondsBounds) + ". The other histograms: " + Bounds(kRoundSecondsBounds) +
+         ".\n";
+}
+
+}  // namespace tactus::runtime
