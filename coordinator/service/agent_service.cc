@@ -1,6 +1,7 @@
 #include "coordinator/service/agent_service.h"
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "coordinator/service/calls.h"
@@ -17,8 +18,8 @@ class SessionCall final : public grpc::ServerBidiReactor<agent::v1::FromAgent, a
                           public AgentStream,
                           public std::enable_shared_from_this<SessionCall> {
  public:
-  explicit SessionCall(const FileSurroundings& surroundings)
-      : core_(surroundings.core), metrics_(surroundings.metrics) {}
+  SessionCall(const FileSurroundings& surroundings, std::string peer)
+      : core_(surroundings.core), metrics_(surroundings.metrics), peer_(std::move(peer)) {}
 
   void Start() {
     self_ = shared_from_this();
@@ -35,6 +36,8 @@ class SessionCall final : public grpc::ServerBidiReactor<agent::v1::FromAgent, a
     CountCall(metrics_, "AgentSession/Session", status);
     Finish(runtime::ToGrpc(status));
   }
+
+  std::string peer() const override { return peer_; }
 
   void OnReadDone(bool ok) override {
     core_.control().Post([self = shared_from_this(), ok] { self->Received(ok); });
@@ -75,6 +78,7 @@ class SessionCall final : public grpc::ServerBidiReactor<agent::v1::FromAgent, a
 
   CoreRunner& core_;
   runtime::CoordinatorMetrics& metrics_;
+  const std::string peer_;
   std::shared_ptr<SessionCall> self_;  // gRPC's share, until OnDone
 
   agent::v1::FromAgent read_;   // gRPC writes it while a read is under way
@@ -87,8 +91,8 @@ class SessionCall final : public grpc::ServerBidiReactor<agent::v1::FromAgent, a
 }  // namespace
 
 grpc::ServerBidiReactor<agent::v1::FromAgent, agent::v1::ToAgent>* AgentService::Session(
-    grpc::CallbackServerContext*) {
-  const auto call = std::make_shared<SessionCall>(around_);
+    grpc::CallbackServerContext* context) {
+  const auto call = std::make_shared<SessionCall>(around_, context->peer());
   call->Start();
   return call.get();
 }

@@ -25,6 +25,7 @@ struct AgentSessions::Session {
   std::vector<job::DeviceRecord> devices;
   std::string agent_version;
   std::string metrics_address;
+  std::string peer;
   job::NodeTraits traits;
 
   // Shared with the call that it is; null: not connected.
@@ -129,6 +130,7 @@ void AgentSessions::Attach(Session& session, const std::shared_ptr<AgentStream>&
   session.incarnation = hello.incarnation();
   session.agent_version = hello.agent_version();
   session.metrics_address = hello.metrics_address();
+  session.peer = stream->peer();
   session.stream = stream;
   session.writing = false;
   session.busy = false;
@@ -309,6 +311,7 @@ std::vector<NodeView> AgentSessions::Nodes() const {
                      .devices = session->devices,
                      .agent_version = session->agent_version,
                      .metrics_address = session->metrics_address,
+                     .peer = session->peer,
                      .traits = session->traits});
   }
   return nodes;

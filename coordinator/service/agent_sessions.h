@@ -29,6 +29,8 @@ class AgentStream {
   virtual void Send(const agent::v1::ToAgent& message) = 0;
   // Ends the stream; nothing of it is heard any more.
   virtual void Close(const absl::Status& status) = 0;
+  // From where it was dialled, as gRPC writes it; empty: not known.
+  virtual std::string peer() const { return {}; }
 };
 
 // What is known of a node, for a listing.
@@ -39,6 +41,7 @@ struct NodeView {
   std::vector<job::DeviceRecord> devices;
   std::string agent_version;
   std::string metrics_address;
+  std::string peer;  // as AgentStream has it, of the newest stream
   job::NodeTraits traits;
 };
 

@@ -6,6 +6,7 @@
 
 #include "coordinator/service/core_runner.h"
 #include "coordinator/service/job_conversion.h"
+#include "coordinator/telemetry/scrape_targets.h"
 #include "runtime/status.h"
 
 namespace tactus::service {
@@ -113,6 +114,19 @@ void CoreRunner::ListNodes(int page_size, const std::string& page_token, Answer<
       page.nodes.push_back(NodeFrom(*name, ViewOf(views, *name)));
     }
     answer(std::move(page));
+  });
+}
+
+void CoreRunner::ListScrapeTargets(std::function<void(std::string json)> answer) {
+  around_.control.Post([this, answer = std::move(answer)] {
+    std::vector<telemetry::AgentAddress> agents;
+    for (NodeView& view : sessions_.Nodes()) {
+      if (!view.connected) continue;
+      agents.push_back({.node = std::move(view.name),
+                        .metrics_address = std::move(view.metrics_address),
+                        .peer = std::move(view.peer)});
+    }
+    answer(telemetry::ScrapeTargetsJson(agents));
   });
 }
 

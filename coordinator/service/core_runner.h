@@ -150,6 +150,9 @@ class CoreRunner {
 
   // Nodes after the one named by the token. Errors: InvalidArgument, no token.
   void ListNodes(int page_size, const std::string& page_token, Answer<NodePage> answer);
+  // Where the metrics of the connected agents are scraped, as Prometheus' HTTP service discovery
+  // has it; see telemetry::ScrapeTargetsJson.
+  void ListScrapeTargets(std::function<void(std::string json)> answer);
   // Errors: NotFound.
   void GetNode(const std::string& name, Answer<v1::Node> answer);
   void MarkNode(const std::string& name, NodeMarking marking, Answer<v1::Node> answer);
