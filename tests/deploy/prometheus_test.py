@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""The shipped Prometheus files: promtool accepts them, every alert fires when it should and is quiet when it should
+be, has a runbook, and names metrics that there are.
+
+usage: prometheus_test.py SOURCE_ROOT        exit 77, skipped: promtool is not installed
+"""
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(sys.argv[1])
+RULES = ROOT / "deploy/prometheus"
+RUNBOOKS = ROOT / "docs/runbooks"
+SKIPPED = 77
+
+COORDINATOR = 'instance="c:7071",job="tactus-coordinator"'
+RUNNING = (f'tactus_job_state{{{COORDINATOR},job_id="demo-1",state="running"}}', "1x200")
+
+
+def series(metric, values, **labels):
+    words = [COORDINATOR] + [f'{name}="{value}"' for name, value in labels.items()]
+    return f"{metric}{{{','.join(words)}}}", values
+
+
+def agent(metric, values, **labels):
+    words = ['instance="a:7072",job="tactus-agent",node="a"'] + [f'{name}="{value}"' for name, value in labels.items()]
+    return f"{metric}{{{','.join(words)}}}", values
+
+
+def of_job(metric, values, **labels):
+    return series(metric, values, job_id="demo-1", **labels)
+
+
+def write_seconds(slow):
+    """A write a second; `slow`: each between 0.2 and 0.5 s, else below 1 ms."""
+    return [series("tactus_wal_fsync_seconds_bucket", "0+60x200" if not slow else "0x200", le="0.001"),
+            series("tactus_wal_fsync_seconds_bucket", "0+60x200" if not slow else "0x200", le="0.2"),
+            series("tactus_wal_fsync_seconds_bucket", "0+60x200", le="0.5"),
+            series("tactus_wal_fsync_seconds_bucket", "0+60x200", le="+Inf")]
+
+
+# Alert: series that make it fire, series that do not, when it is looked at [minutes]. The interval is a minute, and
+# time begins at 0.
+CASES = {
+    "TactusCoordinatorDown": ([series("up", "1 0x20")], [series("up", "1x20")], 5),
+    "TactusAgentSilent": (
+        [series("tactus_agent_heartbeat_age_seconds", "7x20", node="a"), series("tactus_node_connected", "1x20", node="a")],
+        [series("tactus_agent_heartbeat_age_seconds", "2x20", node="a"), series("tactus_node_connected", "1x20", node="a")], 5),
+    "TactusNodeLost": ([series("tactus_node_connected", "0x20", node="a")], [series("tactus_node_connected", "1x20", node="a")], 5),
+    "TactusAgentNotScraped": ([agent("up", "0x20")], [agent("up", "1x20")], 8),
+    "TactusJobNoRound": (
+        [RUNNING, of_job("tactus_job_last_round_seconds", "0.5x60"), of_job("tactus_job_last_round_timestamp_seconds", "0+60x10 600x50")],
+        [RUNNING, of_job("tactus_job_last_round_seconds", "30x60"), of_job("tactus_job_last_round_timestamp_seconds", "0+60x10 600x50")], 15),
+    "TactusJobLossNotANumber": (
+        [RUNNING, of_job("tactus_job_skipped_rounds_total", "0+2x20")],
+        [RUNNING, of_job("tactus_job_skipped_rounds_total", "1x20"), of_job("tactus_job_loss", "1.5x20")], 10),
+    "TactusJobIdle": (
+        [RUNNING, of_job("tactus_worker_idle_ratio", "0.9x60", rank="0"), of_job("tactus_worker_idle_ratio", "0.3x60", rank="1")],
+        [RUNNING, of_job("tactus_worker_idle_ratio", "0.9x60", rank="0"), of_job("tactus_worker_idle_ratio", "0x60", rank="1")], 30),
+    "TactusJobUnsteady": (
+        [of_job("tactus_job_suspensions_total", "0+1x60")], [of_job("tactus_job_suspensions_total", "0x30 3x30")], 40),
+    "TactusCheckpointOld": (
+        [RUNNING, of_job("tactus_checkpoint_last_success_timestamp_seconds", "-90000x60")],
+        [RUNNING, of_job("tactus_checkpoint_last_success_timestamp_seconds", "-80000x60")], 10),
+    "TactusPredictionErrorHigh": (
+        [RUNNING, of_job("tactus_decision_predicted_error_ratio", "-0.75x60", kind="batch")],
+        [RUNNING, of_job("tactus_decision_predicted_error_ratio", "0.25x60", kind="batch")], 20),
+    "TactusJournalSlow": (write_seconds(slow=True), write_seconds(slow=False), 30),
+    "TactusStoreFailing": ([series("tactus_store_failing", "1x20")], [series("tactus_store_failing", "0x20")], 5),
+    "TactusDiskFull": (
+        [series("tactus_state_free_bytes", "5x20"), series("tactus_state_size_bytes", "100x20")],
+        [series("tactus_state_free_bytes", "15x20"), series("tactus_state_size_bytes", "100x20")], 10),
+    "TactusBacklog": ([series("tactus_event_backlog_events", "2000x20")], [series("tactus_event_backlog_events", "900x20")], 5),
+    "TactusControllerBusy": (
+        [series("tactus_controller_overhead_seconds_total", "0+40x60")],
+        [series("tactus_controller_overhead_seconds_total", "0+10x60")], 30),
+    "TactusQueueStuck": (
+        [series("tactus_queue_oldest_timestamp_seconds", "0x120"), series("tactus_node_devices", "1x120", node="a", state="free")],
+        [series("tactus_queue_oldest_timestamp_seconds", "0x120"), series("tactus_node_devices", "0x120", node="a", state="free")], 90),
+    "TactusQueueLong": (
+        [series("tactus_queue_oldest_timestamp_seconds", "-90000x60")],
+        [series("tactus_queue_oldest_timestamp_seconds", "-80000x60")], 20),
+    "TactusGpuFault": ([agent("tactus_gpu_fault", "1x20", gpu="0")], [agent("tactus_gpu_fault", "0x20", gpu="0")], 5),
+    "TactusDeviceFault": (
+        [series("tactus_node_devices", "1x20", node="a", state="fault")],
+        [series("tactus_node_devices", "0x20", node="a", state="fault"), series("tactus_node_devices", "1x20", node="a", state="busy")], 5),
+    "TactusGpuThrottled": (
+        [agent("tactus_gpu_throttled", "1x30", gpu="0", reason="software thermal slowdown")],
+        [agent("tactus_gpu_throttled", "1x30", gpu="0", reason="software power cap")], 20),
+    "TactusReportsDropped": (
+        [agent("tactus_agent_reports_dropped_total", "0+5x20")], [agent("tactus_agent_reports_dropped_total", "5x20")], 10),
+    "TactusSeriesDropped": (
+        [series("tactus_metrics_series_dropped_total", "0x5 22x55")],
+        [series("tactus_metrics_series_dropped_total", "22x60")], 20),
+}
+
+
+def rules():
+    """Of each alert: its expression, severity and runbook, as the file has them."""
+    text = (RULES / "alerts.yml").read_text()
+    found = {}
+    for block in text.split("- alert: ")[1:]:
+        field = lambda name: re.search(rf"^ +{name}: (.*)$", block, re.M).group(1)
+        found[block.split("\n", 1)[0]] = {name: field(name) for name in ("expr", "severity", "runbook", "summary")}
+    return found
+
+
+def run(*words, cwd=None):
+    done = subprocess.run(list(map(str, words)), cwd=cwd, capture_output=True, text=True)
+    assert done.returncode == 0, f"{' '.join(map(str, words))}:\n{done.stdout}{done.stderr}"
+
+
+def check_runbooks(alerts):
+    for name, alert in alerts.items():
+        assert alert["runbook"] == f"docs/runbooks/{name}.md", f"{name}: its annotation names {alert['runbook']}"
+        page = RUNBOOKS / f"{name}.md"
+        assert page.exists(), f"{name}: has no runbook"
+        text = page.read_text()
+        for part in ("## What it means", "## Where to look", "## What to do"):
+            assert part in text, f"{page.name}: misses {part}"
+        assert f"Severity: {alert['severity']}." in text, f"{page.name}: another severity than the rule's"
+    strays = {page.stem for page in RUNBOOKS.glob("*.md")} - set(alerts)
+    assert not strays, f"runbooks without an alert: {strays}"
+
+
+def check_names(alerts):
+    """What the rules name is in the catalogue, or recorded."""
+    known = set(re.findall(r"^\| `(\w+)`", (ROOT / "docs/metrics.md").read_text(), re.M)) | {"up"}
+    recording = (RULES / "recording.yml").read_text()
+    recorded = set(re.findall(r"record: (\S+)", recording))
+    expressions = re.findall(r"expr: (.*)", recording) + [alert["expr"] for alert in alerts.values()]
+    for expression in expressions:
+        for name in re.findall(r"[a-z_]+:[\w:]+", expression):
+            assert name in recorded, f"no rule records {name}"
+        bare = re.sub(r'"[^"]*"', "", re.sub(r"[a-z_]+:[\w:]+", "", expression))
+        for name in re.findall(r"\b(?:tactus|process)_\w+", bare):
+            assert re.sub("_(bucket|count|sum)$", "", name) in known, f"no metric is called {name}"
+
+
+def rule_tests(folder):
+    """promtool's test file, and the alerts without annotations, whose words need no second copy here."""
+    text = (RULES / "alerts.yml").read_text()
+    (folder / "alerts.yml").write_text(re.sub(r"^ +annotations:\n(?:^ {10}.*\n)+", "", text, flags=re.M))
+    shutil.copy(RULES / "recording.yml", folder)
+    severities = {name: alert["severity"] for name, alert in rules().items()}
+    tests = []
+    for name, (firing, quiet, minutes) in CASES.items():
+        tests.append({"interval": "1m", "input_series": [{"series": s, "values": v} for s, v in quiet],
+                      "alert_rule_test": [{"eval_time": f"{minutes}m", "alertname": name, "exp_alerts": []}]})
+        # Which labels an alert has is its expression's affair; that there is one is what counts.
+        tests.append({"interval": "1m", "input_series": [{"series": s, "values": v} for s, v in firing],
+                      "promql_expr_test": [{
+                          "expr": f'count(ALERTS{{alertname="{name}",alertstate="firing",severity="{severities[name]}"}}) > bool 0',
+                          "eval_time": f"{minutes}m", "exp_samples": [{"labels": "{}", "value": 1}]}]})
+    (folder / "test.yml").write_text(json.dumps({"rule_files": ["recording.yml", "alerts.yml"], "tests": tests}))
+
+
+def main():
+    alerts = rules()
+    assert len(alerts) > 10, "the alerts were not read"
+    assert set(CASES) == set(alerts), f"without a case, or a case without an alert: {set(CASES) ^ set(alerts)}"
+    check_runbooks(alerts)
+    check_names(alerts)
+    if shutil.which("promtool") is None:
+        print("promtool is not installed (Debian's package prometheus): rules are not checked")
+        sys.exit(SKIPPED)
+    run("promtool", "check", "config", RULES / "prometheus.yml")
+    run("promtool", "check", "rules", "--lint-fatal", RULES / "recording.yml", RULES / "alerts.yml")
+    with tempfile.TemporaryDirectory(prefix="tactus-rules-") as folder:
+        rule_tests(pathlib.Path(folder))
+        run("promtool", "test", "rules", "test.yml", cwd=folder)
+    print(f"{len(alerts)} alerts: each fires, is quiet, and has a runbook")
+
+
+main()
