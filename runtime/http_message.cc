@@ -1,0 +1,142 @@
+#include "runtime/http_message.h"
+
+#include <boost/asio/ip/address.hpp>
+#include <boost/beast/http/status.hpp>
+#include <ctime>
+#include <optional>
+
+#include "runtime/now.h"
+
+namespace tactus::runtime {
+namespace {
+
+// Every answer has them: a browser is to load nothing from elsewhere, send nothing anywhere, guess
+// no types, and keep nothing that an hour later looks like the present.
+constexpr const char* kSecurityHeaders =
+    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self'; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'; "
+    "form-action 'none'\r\n"
+    "X-Content-Type-Options: nosniff\r\n"
+    "Referrer-Policy: no-referrer\r\n"
+    "Cross-Origin-Resource-Policy: same-origin\r\n"
+    "Cache-Control: no-store\r\n";
+
+std::optional<unsigned char> HexDigit(char c) {
+  if (c >= '0' && c <= '9') return static_cast<unsigned char>(c - '0');
+  if (c >= 'a' && c <= 'f') return static_cast<unsigned char>(c - 'a' + 10);
+  if (c >= 'A' && c <= 'F') return static_cast<unsigned char>(c - 'A' + 10);
+  return std::nullopt;
+}
+
+// Nothing: a bad escape, or a control character.
+std::optional<std::string> Decode(std::string_view text, bool plus_is_space) {
+  std::string decoded;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    unsigned char c = static_cast<unsigned char>(text[i]);
+    if (c == '%') {
+      if (i + 2 >= text.size()) return std::nullopt;
+      const auto high = HexDigit(text[i + 1]);
+      const auto low = HexDigit(text[i + 2]);
+      if (!high.has_value() || !low.has_value()) return std::nullopt;
+      c = static_cast<unsigned char>(*high * 16 + *low);
+      i += 2;
+    } else if (c == '+' && plus_is_space) {
+      c = ' ';
+    }
+    if (c < 0x20 || c == 0x7f) return std::nullopt;
+    decoded += static_cast<char>(c);
+  }
+  return decoded;
+}
+
+absl::Status ParseQuery(std::string_view text, std::map<std::string, std::string>& query) {
+  while (!text.empty()) {
+    const std::string_view pair = text.substr(0, text.find('&'));
+    text.remove_prefix(std::min(text.size(), pair.size() + 1));
+    if (pair.empty()) continue;
+    const std::size_t equals = pair.find('=');
+    const auto name = Decode(pair.substr(0, equals), true);
+    const auto value =
+        Decode(equals == std::string_view::npos ? "" : pair.substr(equals + 1), true);
+    if (!name.has_value() || !value.has_value()) {
+      return absl::InvalidArgumentError("the query has a bad escape or a control character");
+    }
+    if (!query.emplace(*name, *value).second) {
+      return absl::InvalidArgumentError("the query names \"" + *name + "\" twice");
+    }
+    if (query.size() > kQueryNamesMax) {
+      return absl::InvalidArgumentError("the query has more than " +
+                                        std::to_string(kQueryNamesMax) + " names");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// As HTTP writes it: "Sat, 21 Nov 2026 10:33:44 GMT".
+std::string Date() {
+  const std::time_t seconds = static_cast<std::time_t>(WallNow() / 1'000'000'000);
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  char text[64];
+  const std::size_t size = std::strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S GMT", &parts);
+  return std::string(text, size);
+}
+
+}  // namespace
+
+HttpResponse PlainLine(unsigned status, const std::string& line) {
+  return {.status = status, .body = line + "\n"};
+}
+
+absl::StatusOr<HttpRequest> ParseTarget(std::string_view target) {
+  constexpr std::string_view kScheme = "http://";
+  if (target.substr(0, kScheme.size()) == kScheme) {
+    const std::size_t slash = target.find('/', kScheme.size());
+    target = slash == std::string_view::npos ? "/" : target.substr(slash);
+  }
+  if (target.empty() || target[0] != '/') {
+    return absl::InvalidArgumentError("the target does not begin with /");
+  }
+  const std::size_t mark = target.find('?');
+  const auto path = Decode(target.substr(0, mark), false);
+  if (!path.has_value()) {
+    return absl::InvalidArgumentError("the path has a bad escape or a control character");
+  }
+  HttpRequest request{.path = *path};
+  if (mark != std::string_view::npos) {
+    const absl::Status status = ParseQuery(target.substr(mark + 1), request.query);
+    if (!status.ok()) return status;
+  }
+  return request;
+}
+
+bool IsLocalHost(std::string_view host) {
+  if (!host.empty() && host[0] == '[') {
+    const std::size_t close = host.find(']');
+    if (close == std::string_view::npos) return false;
+    host = host.substr(1, close - 1);
+  } else {
+    host = host.substr(0, host.rfind(':'));
+  }
+  if (host == "localhost") return true;
+  boost::system::error_code error;
+  boost::asio::ip::make_address(std::string(host), error);
+  return !error;
+}
+
+std::string FormatHead(const HttpResponse& answer, long long length, bool keep_alive) {
+  const auto reason =
+      boost::beast::http::obsolete_reason(static_cast<boost::beast::http::status>(answer.status));
+  std::string head = "HTTP/1.1 " + std::to_string(answer.status) + " " +
+                     std::string(reason.data(), reason.size()) + "\r\n";
+  head += "Date: " + Date() + "\r\n";
+  head += "Content-Type: " + answer.content_type + "\r\n";
+  if (length >= 0) head += "Content-Length: " + std::to_string(length) + "\r\n";
+  if (answer.status == 405) head += "Allow: GET, HEAD\r\n";
+  if (answer.status == 503) head += "Retry-After: 5\r\n";
+  if (!keep_alive) head += "Connection: close\r\n";
+  head += kSecurityHeaders;
+  return head + "\r\n";
+}
+
+}  // namespace tactus::runtime

@@ -1,0 +1,43 @@
+// What the HTTP server hands to those who answer, and what they give back; text alone, no sockets.
+
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace tactus::runtime {
+
+// A GET or HEAD request, checked and decoded.
+struct HttpRequest {
+  std::string path = {};                          // begins with '/'
+  std::map<std::string, std::string> query = {};  // each name once
+};
+
+struct HttpResponse {
+  unsigned status = 200;
+  std::string content_type = "text/plain; charset=utf-8";
+  std::string body = {};
+};
+
+// A plain line, as every refusal is.
+HttpResponse PlainLine(unsigned status, const std::string& line);
+
+// Reads the target of a request line, "/path?name=value&other=2" or the same behind
+// "http://authority". What is decoded has no control characters, so it may be shown and logged.
+// Errors: InvalidArgument with what is wrong; kQueryNamesMax names at most.
+absl::StatusOr<HttpRequest> ParseTarget(std::string_view target);
+inline constexpr std::size_t kQueryNamesMax = 16;
+
+// True for a Host header that names the machine by number or as localhost, with or without a port.
+// A page elsewhere can point a name of its own at 127.0.0.1 and read what a browser gets from
+// there; it cannot point a number.
+bool IsLocalHost(std::string_view host);
+
+// The head of an answer, up to and with the empty line. `length` is the body's, or below 0 when the
+// body ends with the connection.
+std::string FormatHead(const HttpResponse& answer, long long length, bool keep_alive);
+
+}  // namespace tactus::runtime

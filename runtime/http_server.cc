@@ -1,0 +1,203 @@
+#include "runtime/http_server.h"
+
+#include <netinet/tcp.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/socket_base.hpp>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "runtime/control_thread.h"
+#include "runtime/http_session.h"
+#include "runtime/now.h"
+
+namespace tactus::runtime {
+namespace {
+
+using boost::asio::ip::tcp;
+
+// What the kernel keeps for a reader that is behind; else it would be megabytes for each.
+constexpr int kSocketBytes = 128 << 10;
+// A machine that is gone without a word does not hold its place for a quarter of an hour.
+constexpr unsigned kUserTimeoutMs = 60'000;
+// When no connection can be taken: the process has no file left, or the machine no memory.
+constexpr auto kAcceptPause = std::chrono::milliseconds(200);
+
+struct HostAndPort {
+  std::string host;  // without brackets
+  std::string port;
+};
+
+std::optional<HostAndPort> Split(const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  if (colon == std::string::npos || colon == 0) return std::nullopt;
+  HostAndPort parts{.host = address.substr(0, colon), .port = address.substr(colon + 1)};
+  if (parts.port.empty() || parts.port.size() > 5 ||
+      parts.port.find_first_not_of("0123456789") != std::string::npos ||
+      std::atoi(parts.port.c_str()) > 65535) {
+    return std::nullopt;
+  }
+  if (parts.host.front() == '[' && parts.host.back() == ']') {
+    parts.host = parts.host.substr(1, parts.host.size() - 2);
+  }
+  return parts;
+}
+
+std::size_t OpenFilesQuarter() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
+  return std::max<std::size_t>(1, limit.rlim_cur / 4);
+}
+
+class HttpServerImpl final : public HttpServer {
+ public:
+  explicit HttpServerImpl(const HttpOptions& options) : acceptor_(thread_->context()) {
+    shared_.options = options;
+    shared_.options.connections_max = std::min(options.connections_max, OpenFilesQuarter());
+    shared_.thread = thread_;
+  }
+
+  ~HttpServerImpl() override { Stop(); }
+
+  // Errors: as Open.
+  absl::Status Listen() {
+    const std::string& address = shared_.options.address;
+    const std::optional<HostAndPort> parts = Split(address);
+    if (!parts.has_value()) {
+      return absl::InvalidArgumentError("found \"" + address + "\", allowed is host:port");
+    }
+    boost::system::error_code error;
+    tcp::resolver resolver(thread_->context());
+    const auto found = resolver.resolve(
+        parts->host, parts->port, tcp::resolver::passive | tcp::resolver::numeric_service, error);
+    if (!error && !found.empty()) Bind(found.begin()->endpoint(), error);
+    if (error || found.empty()) {
+      return absl::UnavailableError(address +
+                                    ": cannot listen here; the port is in use or the host is "
+                                    "not an address of this machine");
+    }
+    shared_.loopback = acceptor_.local_endpoint().address().is_loopback();
+    address_ = address.substr(0, address.rfind(':') + 1) +
+               std::to_string(acceptor_.local_endpoint().port());
+    return absl::OkStatus();
+  }
+
+  const std::string& address() const override { return address_; }
+
+  void Route(std::string path, Handler handler) override {
+    Add(std::move(path), std::move(handler));
+  }
+  void RouteLater(std::string path, LaterHandler handler) override {
+    Add(std::move(path), std::move(handler));
+  }
+  void RouteStream(std::string path, StreamHandler handler) override {
+    Add(std::move(path), std::move(handler));
+  }
+
+  void Start() override {
+    thread_->RunAndWait([this] {
+      pause_.emplace(*thread_);
+      beat_.emplace(*thread_);
+      RepeatBeat();
+      Accept();
+    });
+  }
+
+  void Post(std::function<void()> task) override { thread_->Post(std::move(task)); }
+  void Stop() override;
+
+ private:
+  void Bind(const tcp::endpoint& endpoint, boost::system::error_code& error) {
+    acceptor_.open(endpoint.protocol(), error);
+    if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor_.bind(endpoint, error);
+    if (!error) acceptor_.listen(boost::asio::socket_base::max_listen_connections, error);
+  }
+
+  // The thread runs already but sees no request before Start.
+  void Add(std::string path, HttpShared::AnyHandler handler) {
+    shared_.routes[std::move(path)] = std::move(handler);
+  }
+
+  void Accept();
+  void Take(tcp::socket socket);
+  void RepeatBeat();
+
+  HttpShared shared_;
+  // Shared with the replies that are still to come.
+  std::shared_ptr<ControlThread> thread_ = std::make_shared<ControlThread>();
+  tcp::acceptor acceptor_;
+  std::string address_;
+  std::optional<Timer> pause_, beat_;
+  bool stopped_ = false;
+};
+
+void HttpServerImpl::Accept() {
+  acceptor_.async_accept([this](const boost::system::error_code& error, tcp::socket socket) {
+    if (!acceptor_.is_open()) return;
+    if (!error) {
+      Take(std::move(socket));
+      Accept();
+    } else {
+      pause_->After(kAcceptPause, [this] { Accept(); });
+    }
+  });
+}
+
+void HttpServerImpl::Take(tcp::socket socket) {
+  boost::system::error_code ignored;
+  socket.non_blocking(true, ignored);
+  if (shared_.sessions.size() + shared_.streams.size() >= shared_.options.connections_max) {
+    const HttpResponse answer = PlainLine(503, "too many connections are open");
+    const std::string text =
+        FormatHead(answer, static_cast<long long>(answer.body.size()), false) + answer.body;
+    socket.write_some(boost::asio::buffer(text), ignored);
+    socket.shutdown(tcp::socket::shutdown_send, ignored);
+    return;
+  }
+  socket.set_option(tcp::no_delay(true), ignored);
+  socket.set_option(boost::asio::socket_base::send_buffer_size(kSocketBytes), ignored);
+  setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &kUserTimeoutMs,
+             sizeof kUserTimeoutMs);
+  const auto session = std::make_shared<HttpSession>(std::move(socket), shared_);
+  shared_.sessions.insert(session);
+  session->Read();
+}
+
+void HttpServerImpl::RepeatBeat() {
+  const Instant now = Now();
+  // A copy: who is cut off leaves the set.
+  const std::vector<std::shared_ptr<HttpEventStream>> streams(shared_.streams.begin(),
+                                                              shared_.streams.end());
+  for (const auto& stream : streams) stream->Beat(now);
+  beat_->After(shared_.options.beat, [this] { RepeatBeat(); });
+}
+
+void HttpServerImpl::Stop() {
+  if (std::exchange(stopped_, true)) return;
+  thread_->RunAndWait([this] {
+    pause_.reset();
+    beat_.reset();
+    boost::system::error_code ignored;
+    acceptor_.close(ignored);
+    for (const auto& stream : std::exchange(shared_.streams, {})) stream->CloseSilently();
+    const auto sessions = shared_.sessions;
+    for (const auto& session : sessions) session->Close();
+  });
+  thread_->Stop();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Open(const HttpOptions& options) {
+  auto server = std::make_unique<HttpServerImpl>(options);
+  const absl::Status status = server->Listen();
+  if (!status.ok()) return status;
+  return server;
+}
+
+}  // namespace tactus::runtime
