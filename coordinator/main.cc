@@ -40,7 +40,7 @@ void Declare(CLI::App& app, Arguments& arguments) {
       ->envname("TACTUS_STATE_DIR")
       ->capture_default_str();
   app.add_option("--metrics-listen", arguments.server.metrics_listen,
-                 "Address of /metrics, host:port, or off")
+                 "Address of the status page and /metrics, host:port, or off")
       ->envname("TACTUS_METRICS_LISTEN")
       ->capture_default_str();
   app.add_option("--tape-bytes", arguments.server.tape_bytes,
@@ -173,6 +173,7 @@ int Main(int argc, char** argv) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
   if (arguments.parent_death_signal) runtime::EndWithParent();
+  runtime::RaiseFileLimit();
   status = runtime::StartLogging(arguments.log_level);
   if (!status.ok()) return Complain(ExitOf(status), std::string(status.message()));
   gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);

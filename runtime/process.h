@@ -24,6 +24,10 @@ enum class Exit {
 // the call is not noticed: a starter that cares sets the signal itself between fork and exec.
 void EndWithParent();
 
+// Lets this process open as many files as it may: a shell's usual 1,024 are soon used up by agents
+// and watchers, each of which is one.
+void RaiseFileLimit();
+
 // Creates `folder` and its parents, private to the user, and sees that a file can be made in it.
 // Errors: PermissionDenied, FailedPrecondition (not a folder), ResourceExhausted (disk full).
 absl::Status MakeWritableFolder(const std::string& folder);

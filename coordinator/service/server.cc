@@ -27,6 +27,7 @@
 #include "coordinator/service/upkeep.h"
 #include "coordinator/store/store.h"
 #include "runtime/control_thread.h"
+#include "runtime/http_server.h"
 #include "runtime/logging.h"
 #include "runtime/metrics.h"
 #include "runtime/options.h"
@@ -106,7 +107,7 @@ class ServerImpl final : public Server {
   ~ServerImpl() override { Shutdown(); }
 
   absl::Status Start() {
-    absl::Status status = StartMetrics();
+    absl::Status status = OpenHttp();
     if (status.ok()) status = core_.Start();
     control_.RunAndWait([this] {
       core_.sessions().SetTakeLog(
@@ -124,7 +125,7 @@ class ServerImpl final : public Server {
   void Shutdown() override;
 
  private:
-  absl::Status StartMetrics();
+  absl::Status OpenHttp();
   absl::Status Serve();
   void SetServing(bool serving);
   // Files' thread.
@@ -189,22 +190,25 @@ class ServerImpl final : public Server {
        .forget_jobs = [this](const std::vector<store::GoneJob>& gone) { core_.Forget(gone); },
        .retention = {.age = options_.retain_jobs, .bytes = options_.retain_bytes},
        .intervals = options_.upkeep}};
-  std::unique_ptr<runtime::MetricsEndpoint> metrics_endpoint_;  // null: off
-  std::unique_ptr<grpc::Server> server_;                        // null: not yet
+  std::unique_ptr<grpc::Server> server_;       // null: not yet
+  std::unique_ptr<runtime::HttpServer> http_;  // null: off; after what its handlers read
   std::string address_;
   std::string metrics_address_;
   bool stopped_ = false;
 };
 
-absl::Status ServerImpl::StartMetrics() {
+absl::Status ServerImpl::OpenHttp() {
   if (options_.metrics_listen == "off") return absl::OkStatus();
-  auto endpoint = runtime::MetricsEndpoint::Open(options_.metrics_listen, metrics_.registry());
-  if (!endpoint.ok()) {
-    return {endpoint.status().code(),
-            "metrics-listen: " + std::string(endpoint.status().message())};
+  auto server = runtime::HttpServer::Open({.address = options_.metrics_listen});
+  if (!server.ok()) {
+    return {server.status().code(), "metrics-listen: " + std::string(server.status().message())};
   }
-  metrics_endpoint_ = *std::move(endpoint);
-  metrics_address_ = metrics_endpoint_->address();
+  http_ = *std::move(server);
+  metrics_address_ = http_->address();
+  http_->Route("/metrics", [this](const runtime::HttpRequest&) {
+    return runtime::HttpResponse{.content_type = "text/plain; version=0.0.4",
+                                 .body = runtime::WriteText(*metrics_.registry())};
+  });
   return absl::OkStatus();
 }
 
@@ -229,6 +233,7 @@ absl::Status ServerImpl::Serve() {
   }
   address_ = options_.listen.substr(0, options_.listen.rfind(':') + 1) + std::to_string(port);
   SetServing(true);
+  if (http_ != nullptr) http_->Start();
   return absl::OkStatus();
 }
 
@@ -238,9 +243,11 @@ void ServerImpl::SetServing(bool serving) {
   }
 }
 
-// The server first, with a deadline, while the control thread still answers; then the threads.
+// Who looks first; then the server, with a deadline, while the control thread still answers; then
+// the threads.
 void ServerImpl::Shutdown() {
   if (std::exchange(stopped_, true)) return;
+  if (http_ != nullptr) http_->Stop();
   if (server_ != nullptr) {
     SetServing(false);
     core_.Close(runtime::WithReason(absl::UnavailableError("coordinator: is stopping"),
@@ -257,7 +264,6 @@ void ServerImpl::Shutdown() {
   storage_.Stop();
   tapes_.Stop();
   control_.Stop();
-  metrics_endpoint_.reset();
 }
 
 }  // namespace

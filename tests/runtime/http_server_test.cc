@@ -11,11 +11,13 @@
 #include <utility>
 #include <vector>
 
-#include "tests/runtime/http_client.h"
+#include "tests/support/http/http_client.h"
 
 namespace tactus::runtime {
 namespace {
 
+using support::Get;
+using support::HttpClient;
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;

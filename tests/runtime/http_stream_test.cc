@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "runtime/http_server.h"
-#include "tests/runtime/http_client.h"
+#include "tests/support/http/http_client.h"
 
 namespace tactus::runtime {
 namespace {
 
+using support::Get;
+using support::HttpClient;
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;

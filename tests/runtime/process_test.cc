@@ -1,6 +1,7 @@
 #include "runtime/process.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -76,6 +77,20 @@ TEST(LoggingTest, QuotedValuesStayOnOneLine) {
 
 TEST(LoggingTest, UnknownLevelsAreRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(StartLogging("loud")));
+}
+
+TEST_F(ProcessTest, TheFileLimitIsRaisedToWhatIsAllowed) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit lowered{.rlim_cur = 64, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &lowered), 0);
+
+  RaiseFileLimit();
+
+  rlimit after{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &after), 0);
+  EXPECT_EQ(after.rlim_cur, before.rlim_max);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "tests/runtime/http_client.h"
+#include "tests/support/http/http_client.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -13,7 +13,7 @@
 
 #include "base/check.h"
 
-namespace tactus::runtime {
+namespace tactus::support {
 
 HttpClient::HttpClient(const std::string& address, int receive_bytes)
     : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -89,4 +89,4 @@ std::string Get(const std::string& address, const std::string& target) {
   return client.ReadAnswer();
 }
 
-}  // namespace tactus::runtime
+}  // namespace tactus::support

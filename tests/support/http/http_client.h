@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace tactus::runtime {
+namespace tactus::support {
 
 // One connection, blocking; whatever takes longer than 20 s ends the test.
 class HttpClient {
@@ -37,4 +37,4 @@ class HttpClient {
 // The answer to one GET on a connection of its own.
 std::string Get(const std::string& address, const std::string& target);
 
-}  // namespace tactus::runtime
+}  // namespace tactus::support
