@@ -9,9 +9,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "coordinator/page/page.h"
 #include "coordinator/service/admin_service.h"
 #include "coordinator/service/agent_service.h"
 #include "coordinator/service/artifacts_service.h"
@@ -192,6 +194,7 @@ class ServerImpl final : public Server {
        .intervals = options_.upkeep}};
   std::unique_ptr<grpc::Server> server_;       // null: not yet
   std::unique_ptr<runtime::HttpServer> http_;  // null: off; after what its handlers read
+  std::optional<page::Page> page_;             // unset: off, or not yet
   std::string address_;
   std::string metrics_address_;
   bool stopped_ = false;
@@ -233,7 +236,12 @@ absl::Status ServerImpl::Serve() {
   }
   address_ = options_.listen.substr(0, options_.listen.rfind(':') + 1) + std::to_string(port);
   SetServing(true);
-  if (http_ != nullptr) http_->Start();
+  if (http_ != nullptr) {
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(kSendBytesMax);
+    page_.emplace(*http_, server_->InProcessChannel(arguments));
+    http_->Start();
+  }
   return absl::OkStatus();
 }
 
@@ -257,6 +265,7 @@ void ServerImpl::Shutdown() {
     server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
     server_->Wait();
   }
+  if (page_.has_value()) page_->Close();
   upkeep_.Stop();
   inspection_.Stop();
   files_.Stop();

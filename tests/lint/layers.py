@@ -16,7 +16,7 @@ PURE_FORBIDDEN = {"random", "filesystem", "fstream", "iostream", "thread", "mute
 PURE_TOKENS = re.compile(r"_clock::now|\bgetenv\b|\brand\(|\bstd::cout\b|\bstd::cerr\b")
 # Outside libraries and the folders that may include them; in headers only the first group's homes may show them.
 HOMES = {
-    r"grpcpp/|google/protobuf/|google/rpc/|tactus/": ["coordinator", "coordinator/service", "coordinator/spec",
+    r"grpcpp/|google/protobuf/|google/rpc/|tactus/": ["coordinator", "coordinator/page", "coordinator/service", "coordinator/spec",
                                                       "coordinator/telemetry", "agent/daemon", "client", "client/api", "client/cli", "runtime"],
     r"torch/|ATen/|c10/": ["agent/model"],
     r"sqlite3\.h": ["coordinator/store"],
@@ -26,7 +26,7 @@ HOMES = {
     r"boost/context/": ["simulator"],
     r"absl/|boost/(?!context/)|spdlog/|fmt/": ["agent/data", "agent/model", "agent/worker", "agent/daemon", "runtime", "client",
                                    "client/api", "client/cli",
-                                   "coordinator", "coordinator/codec", "coordinator/spec", "coordinator/store",
+                                   "coordinator", "coordinator/codec", "coordinator/page", "coordinator/spec", "coordinator/store",
                                    "coordinator/service", "coordinator/tape", "coordinator/telemetry"],
     r"nlohmann/": ["agent/model", "agent/worker", "agent/daemon", "client", "coordinator/codec", "coordinator/store",
                    "coordinator/service", "coordinator/tape", "coordinator/telemetry", "runtime"],

@@ -1,0 +1,62 @@
+// Bounds what open pages cost the coordinator, however many they are and whatever they ask.
+
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "runtime/http_server.h"
+
+namespace tactus::page {
+
+// A question that several ask at once, or again within a moment, is asked of the API once; a few
+// are under way at a time, the others wait their turn. What the API reads is read on the thread
+// that also writes what jobs report, so a page must not keep that thread busy.
+// On the server's thread, but where it is said otherwise.
+class Answers {
+ public:
+  struct Limits {
+    std::size_t under_way = 4;
+    std::size_t waiting = 256;                 // who asks beyond is told to come again
+    std::size_t kept = 32;                     // answers
+    Duration fresh = std::chrono::seconds(1);  // how long an answer is given again
+  };
+  using Give = std::function<void(runtime::HttpResponse)>;
+  // Asks; calls `give` once, on any thread.
+  using Ask = std::function<void(Give give)>;
+
+  // `server` outlives this object; what is given after the server stopped is dropped.
+  explicit Answers(runtime::HttpServer& server) : Answers(server, Limits()) {}
+  Answers(runtime::HttpServer& server, const Limits& limits) : server_(server), limits_(limits) {}
+
+  // Equal questions have equal answers. `now` is the present.
+  void Answer(const std::string& question, const Ask& ask, Instant now,
+              runtime::HttpServer::Reply reply);
+
+ private:
+  struct Entry {
+    std::vector<runtime::HttpServer::Reply> waiting = {};
+    std::optional<runtime::HttpResponse> answer = {};  // unset: under way, or still to be asked
+    Instant asked{};
+  };
+
+  void Forget(Instant now);
+  void AskNext();
+  void Take(const std::string& question, const runtime::HttpResponse& answer);
+
+  runtime::HttpServer& server_;
+  const Limits limits_;
+  std::map<std::string, Entry> entries_;
+  std::deque<std::pair<std::string, Ask>> to_ask_;
+  std::size_t under_way_ = 0;
+  std::size_t waiting_ = 0;
+};
+
+}  // namespace tactus::page

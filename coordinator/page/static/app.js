@@ -1,0 +1,44 @@
+// Which view is shown, by the part of the address behind #.
+
+import {el, replace, setText} from "/dom.js";
+import {showFleet} from "/fleet.js";
+import {showJob} from "/job.js";
+import {showJobs} from "/jobs.js";
+
+const main = document.getElementById("main");
+const link = document.getElementById("link");
+let endView = () => {};
+
+// `state` is live, lost, or empty.
+export function setLink(state, text) {
+  link.className = `link ${state}`;
+  setText(link, text);
+}
+
+function showUnknown(place) {
+  main.append(el("h1", {}, "Nothing is here"), el("p", {}, `There is no view "${place}". `, el("a", {href: "#/"}, "The fleet")));
+  return () => {};
+}
+
+function route(first) {
+  const place = decodeURIComponent(location.hash.slice(1) || "/");
+  const job = place.match(/^\/jobs\/([^/]+)$/);
+  endView();
+  replace(main);
+  setLink("", "");
+  const isJobs = place === "/jobs" || Boolean(job);
+  document.getElementById("nav-fleet").toggleAttribute("aria-current", place === "/");
+  document.getElementById("nav-jobs").toggleAttribute("aria-current", isJobs);
+  for (const one of document.querySelectorAll("nav [aria-current]")) one.setAttribute("aria-current", "page");
+  if (place === "/") endView = showFleet(main, setLink);
+  else if (place === "/jobs") endView = showJobs(main, setLink);
+  else if (job) endView = showJob(main, setLink, job[1]);
+  else endView = showUnknown(place);
+  const heading = main.querySelector("h1");
+  document.title = `${heading ? heading.textContent : "Tactus"} · Tactus`;
+  // As after the load of a page, so that a screen reader begins with the new view.
+  if (!first) { main.focus({preventScroll: true}); scrollTo(0, 0); }
+}
+
+addEventListener("hashchange", () => { if (location.hash !== "#main") route(false); });
+route(true);

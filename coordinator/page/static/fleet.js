@@ -1,0 +1,108 @@
+// All nodes and their devices: what they are, how they are, and what runs where.
+
+import {get, repeat} from "/api.js";
+import {el, replace, setText} from "/dom.js";
+import {ago, bytes, figures, idOf, number, stateOf, whole} from "/format.js";
+
+const PAUSE_MS = 3000;
+
+const jobLink = (name, key) => el("a", {href: `#/jobs/${encodeURIComponent(idOf(name))}`, "data-key": key}, idOf(name));
+const nodeId = (node) => idOf(node.name);
+
+function condition(node) {
+  if (!node.connected) return ["bad", "not connected"];
+  if (node.draining) return ["warn", "draining"];
+  if (node.cordoned) return ["warn", "cordoned"];
+  return ["good", "connected"];
+}
+
+function deviceItem(node, device) {
+  const rate = number(device.samples_per_second);
+  const what = [device.model, device.memory_bytes && bytes(number(device.memory_bytes)),
+    device.emulated_speed && `emulated at ${figures(device.emulated_speed)}×`].filter(Boolean).join(" · ");
+  return el("li", {class: device.fault ? "bad" : device.job ? "busy" : ""},
+    el("b", {}, device.name),
+    el("span", {class: "job"}, device.job ? jobLink(device.job, `${node.name}/${device.name}`) : el("span", {class: "soft"}, device.fault ? "kept free" : "free")),
+    el("span", {class: "number soft"}, rate > 0 ? `${figures(rate, 3)} samples/s` : ""),
+    what ? el("span", {class: "what"}, what) : null,
+    device.fault ? el("span", {class: "fault"}, `Fault: ${device.fault}`) : null);
+}
+
+function nodeCard(node) {
+  const [kind, word] = condition(node);
+  const tags = [...Object.entries(node.labels || {}).map(([key, value]) => `${key}=${value}`), ...(node.taints || []).map((taint) => `taint ${taint}`)];
+  return el("article", {class: "card node", "aria-label": `Node ${nodeId(node)}`},
+    el("header", {}, el("h3", {}, nodeId(node)), el("span", {class: `pill ${kind}`}, word),
+      el("span", {class: "soft"}, [node.agent_version && `agent ${node.agent_version}`, node.connected ? "" : `last heard ${ago(node.last_seen_time)}`].filter(Boolean).join(" · "))),
+    el("ul", {class: "devices", "aria-label": `Devices of ${nodeId(node)}`}, (node.devices || []).map((device) => deviceItem(node, device))),
+    (node.devices || []).length ? null : el("p", {class: "soft"}, "No devices."),
+    tags.length ? el("div", {class: "tags"}, tags.map((tag) => el("span", {}, tag))) : null);
+}
+
+function facts(nodes, jobs, more) {
+  const devices = nodes.flatMap((node) => (node.devices || []).map((device) => ({node, device})));
+  const busy = devices.filter(({device}) => device.job).length;
+  const faulty = devices.filter(({device}) => device.fault).length;
+  const free = devices.filter(({node, device}) => !device.job && !device.fault && node.connected && !node.cordoned).length;
+  const states = jobs.map(stateOf);
+  const count = (...wanted) => states.filter((state) => wanted.includes(state)).length;
+  const fact = (term, value, small) => el("div", {}, el("dt", {}, term), el("dd", {}, value, el("small", {}, small)));
+  const rate = devices.reduce((sum, {device}) => sum + (number(device.samples_per_second) || 0), 0);
+  return el("dl", {class: "facts"},
+    fact("Nodes", `${nodes.filter((node) => node.connected).length} of ${nodes.length}${more ? "+" : ""}`, "connected"),
+    fact("Devices", whole(devices.length), `${busy} busy, ${free} free`),
+    fact("Faults", whole(faulty), faulty ? "devices kept free" : "all devices are well"),
+    fact("Jobs", whole(count("RUNNING", "STARTING", "STOPPING")), "active"),
+    fact("Waiting", whole(count("QUEUED", "PAUSED", "SUSPENDING")), "queued or paused"),
+    fact("Speed", rate > 0 ? figures(rate, 3) : "–", "samples/s, sum of devices"));
+}
+
+function troubles(nodes) {
+  const found = [];
+  for (const node of nodes) {
+    if (!node.connected) found.push(`${nodeId(node)} is not connected; last heard ${ago(node.last_seen_time)}.`);
+    for (const device of node.devices || []) if (device.fault) found.push(`${nodeId(node)} ${device.name}: ${device.fault}`);
+  }
+  return found;
+}
+
+function running(jobs) {
+  const shown = jobs.filter((job) => ["RUNNING", "STARTING", "STOPPING"].includes(stateOf(job)));
+  if (!shown.length) return el("p", {class: "soft"}, "No job is running.");
+  return el("ul", {class: "devices", "aria-label": "Running jobs"}, shown.map((job) => {
+    const progress = job.progress || {};
+    const places = (progress.workers || []).map((worker) => `${worker.node} ${worker.device}`);
+    return el("li", {class: "busy"}, jobLink(job.name, job.name),
+      el("span", {class: "soft"}, progress.loss === undefined ? "starting" : `loss ${figures(progress.loss)} · ${figures(number(progress.samples_per_second), 3)} samples/s`),
+      el("span", {class: "number soft"}, `${places.length} workers`),
+      el("span", {class: "what"}, places.slice(0, 8).join(", ") + (places.length > 8 ? ` and ${places.length - 8} more` : "")));
+  }));
+}
+
+export function showFleet(main, setLink) {
+  const problem = el("p", {class: "notice bad", role: "alert", hidden: true});
+  const summary = el("div"), attention = el("div"), active = el("div"), list = el("div", {class: "nodes"});
+  main.append(el("div", {class: "title"}, el("h1", {}, "Fleet")), problem, summary, attention,
+    el("section", {class: "card", "aria-labelledby": "running"}, el("header", {}, el("h2", {id: "running"}, "Running now")), active),
+    el("section", {"aria-labelledby": "nodes"}, el("h2", {id: "nodes", class: "hidden"}, "Nodes"), list));
+  return repeat(async () => {
+    try {
+      const [{nodes = [], next_page_token}, {jobs = []}] = await Promise.all([get("/api/nodes"),
+        get("/api/jobs", {page_size: 200})]);
+      problem.hidden = true;
+      setLink("live", "live");
+      replace(summary, facts(nodes, jobs, next_page_token));
+      const found = troubles(nodes);
+      replace(attention, found.length ? el("section", {class: "notice", "aria-label": "Needs attention"},
+        found.slice(0, 20).map((text) => el("p", {}, text)), found.length > 20 ? el("p", {}, `and ${found.length - 20} more`) : null) : null);
+      replace(active, running(jobs));
+      const worst = (node) => (node.connected ? 1 : 0) + ((node.devices || []).some((device) => device.fault) ? 0 : 2);
+      replace(list, nodes.length ? [...nodes].sort((a, b) => worst(a) - worst(b) || a.name.localeCompare(b.name)).map(nodeCard)
+        : el("p", {class: "empty"}, "No agent has dialled in yet. Start one with tactus-agent --coordinator ADDRESS."));
+    } catch (error) {
+      setLink("lost", "no connection");
+      problem.hidden = false;
+      setText(problem, error.message);
+    }
+  }, PAUSE_MS);
+}

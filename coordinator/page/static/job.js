@@ -1,0 +1,265 @@
+// One job: where it is, its curves with the decisions on them, its workers and its logs.
+
+import {follow, get, repeat} from "/api.js";
+import {el, replace, setText, table} from "/dom.js";
+import {clock, duration, figures, idOf, isOver, number, percent, seconds, stateKind, stateWord, whole} from "/format.js";
+import {JobCharts, decisionItem, idle} from "/job_charts.js";
+
+const ROUNDS_PAUSE_MS = 4000;
+const LOGS_PAUSE_MS = 3000;
+const OVER_PAUSE_MS = 15000;
+const DECISIONS_SHOWN = 300;
+const LOG_LINES_MAX = 1000;
+const LIVE_MAX = 600;
+
+const WORKERS = [
+  {label: "Rank", cell: (worker) => whole(number(worker.rank ?? 0))},
+  {label: "Where", cell: (worker) => `${worker.node || "–"} ${worker.device || ""}`},
+  {label: "Batch", number: true, cell: (worker) => whole(number(worker.batch_size ?? 0))},
+  {label: "Own speed, samples/s", number: true, cell: (worker) => figures(number(worker.samples_per_second ?? 0), 3)},
+  {label: "Samples", number: true, cell: (worker) => whole(number(worker.samples ?? 0))},
+  {label: "Idle", number: true, cell: idle},
+];
+
+function factsOf(job) {
+  const progress = job.progress || {}, result = job.result || {}, plan = progress.plan || {};
+  const over = isOver(job);
+  const batch = (plan.batch_sizes || []).reduce((sum, one) => sum + number(one), 0);
+  const epoch = number(progress.epoch ?? 0) + number(progress.epoch_fraction ?? 0);
+  const list = [
+    ["Loss", figures(number(over ? result.train_loss ?? progress.loss : progress.loss)), "mean of the last 20 rounds"],
+    ["Speed", over ? "–" : figures(number(progress.samples_per_second), 3), "samples/s, all workers"],
+    ["Rounds", whole(number(progress.rounds ?? result.rounds ?? 0)), over ? "in all" : `epoch ${epoch.toFixed(2)}`],
+    ["Trained", duration(seconds(over ? result.train_time || progress.elapsed : progress.elapsed)), over ? `ended ${clock(job.end_time)}` : progress.eta ? `about ${duration(seconds(progress.eta))} left` : "end not foreseen"],
+    ["Batch", batch ? whole(batch) : "–", `samples a step, ${(plan.batch_sizes || []).length} workers`],
+    ["Synchronization", plan.synchronization ? plan.synchronization.replaceAll("_", " ") : "–", plan.synchronization && plan.synchronization !== "every_step" ? `${plan.period || 1} steps a round` : "one step a round"],
+    ["Aggregation", plan.aggregation || "–", "of the workers' results"],
+    ["Rate rule", plan.learning_rate_rule || "–", "of the learning rate"],
+  ];
+  if (over && result.utilisation) list.push(["Utilisation", percent(number(result.utilisation)), "of the workers' own speeds"]);
+  return list;
+}
+
+// A list of terms whose values change in place.
+class Facts {
+  constructor() {
+    this.node = el("dl", {class: "facts"});
+  }
+
+  draw(list) {
+    if (this.node.children.length !== list.length) {
+      this.node.replaceChildren(...list.map(() => el("div", {}, el("dt"), el("dd", {}, el("span"), el("small")))));
+    }
+    list.forEach(([term, value, small], i) => {
+      const [dt, dd] = this.node.children[i].children;
+      setText(dt, term);
+      setText(dd.firstChild, value);
+      setText(dd.lastChild, small);
+    });
+  }
+}
+
+class Logs {
+  constructor(id) {
+    this.id = id;
+    this.token = "";
+    this.box = el("pre", {class: "logs", tabindex: 0, role: "region", "aria-label": "Last lines of the logs"});
+    this.note = el("span", {class: "soft"});
+    this.node = el("section", {class: "card", "aria-labelledby": "logs"}, el("header", {}, el("h2", {id: "logs"}, "Logs"), this.note), this.box);
+    this.busy = false;
+  }
+
+  async load() {
+    if (this.busy) return;
+    this.busy = true;
+    try {
+      const {entries = []} = await get("/api/logs", {job: this.id, tail: this.token ? "" : 60, resume_token: this.token});
+      const atEnd = this.box.scrollHeight - this.box.scrollTop - this.box.clientHeight < 30;
+      for (const entry of entries) this.add(entry);
+      while (this.box.childNodes.length > LOG_LINES_MAX) this.box.firstChild.remove();
+      if (atEnd) this.box.scrollTop = this.box.scrollHeight;
+      setText(this.note, this.box.childNodes.length ? "" : "nothing written yet");
+    } catch (error) {
+      setText(this.note, error.message);
+    } finally {
+      this.busy = false;
+    }
+  }
+
+  add(entry) {
+    this.token = entry.resume_token;
+    for (const line of String(entry.text || "").replace(/\n$/, "").split("\n")) {
+      this.box.append(el("div", {}, el("span", {class: "rank"}, `${entry.rank || 0} │ `), line));
+    }
+  }
+}
+
+class JobView {
+  constructor(main, setLink, id) {
+    this.setLink = setLink;
+    this.id = id;
+    this.job = null;
+    this.rounds = [];
+    this.decisions = [];
+    this.live = [];
+    this.ends = [];
+    this.timers = [];
+    this.charts = new JobCharts();
+    this.facts = new Facts();
+    this.logs = new Logs(id);
+    this.pill = el("span", {class: "pill"});
+    this.reason = el("p", {class: "soft"});
+    this.notice = el("p", {class: "notice bad", role: "alert", hidden: true});
+    this.workers = el("div");
+    this.list = el("ol", {class: "decisions", tabindex: 0, "aria-label": "Decisions, newest first"});
+    this.listNote = el("span", {class: "soft"});
+    this.spec = el("pre");
+    main.append(el("div", {class: "title"}, el("h1", {}, id), this.pill, this.reason), this.notice, this.facts.node,
+      ...this.charts.nodes(),
+      el("section", {class: "card", "aria-labelledby": "decisions"}, el("header", {}, el("h2", {id: "decisions"}, "Decisions"), this.listNote), this.list),
+      el("section", {class: "card", "aria-labelledby": "workers"}, el("header", {}, el("h2", {id: "workers"}, "Workers")), this.workers),
+      this.logs.node,
+      el("section", {class: "card", "aria-labelledby": "spec"}, el("header", {}, el("h2", {id: "spec"}, "Job file")),
+        el("details", {}, el("summary", {}, "as it was submitted, with later changes"), this.spec)));
+    this.below = [...main.children].slice(2);
+  }
+
+  async start() {
+    if (!await this.loadJob()) return;
+    this.ends.push(repeat(() => this.logs.load(), isOver(this.job) ? OVER_PAUSE_MS : LOGS_PAUSE_MS));
+    if (isOver(this.job)) {
+      await this.loadHistory();
+      this.watchOver();
+      return;
+    }
+    this.ends.push(repeat(() => this.loadHistory(), ROUNDS_PAUSE_MS));
+    this.ends.push(follow(this.id, {
+      job: (job) => this.take(job),
+      progress: (progress) => this.takeProgress(progress),
+      decision: () => this.soon(() => this.loadDecisions()),
+      again: () => this.soon(() => this.loadHistory()),
+      over: () => this.whenOver(),
+      gone: () => this.sayGone(),
+      state: (live) => this.setLink(live ? "live" : "lost", live ? "live" : "connecting …"),
+    }));
+  }
+
+  // One call for all that happens within a moment.
+  soon(task) {
+    this.timers.push(setTimeout(task, 300));
+  }
+
+  async whenOver() {
+    this.end();
+    if (!await this.loadJob()) return;
+    await Promise.all([this.loadHistory(), this.logs.load()]);
+    this.live = [];
+    this.draw();
+    this.watchOver();
+  }
+
+  // A job that is over changes no more, but it may be deleted while its page is open.
+  watchOver() {
+    this.setLink("", "over");
+    this.ends.push(repeat(() => this.loadJob(), OVER_PAUSE_MS));
+  }
+
+  async loadJob() {
+    try {
+      this.take(await get("/api/job", {job: this.id}));
+      return true;
+    } catch (error) {
+      if (error.status === 404) this.sayGone();
+      else this.say(error.message);
+      return false;
+    }
+  }
+
+  async loadHistory() {
+    try {
+      const [{rounds = []}] = await Promise.all([get("/api/rounds", {job: this.id, points: 600}), this.loadDecisions()]);
+      this.rounds = rounds;
+      const last = rounds.length ? number(rounds[rounds.length - 1].round ?? 0) : -1;
+      this.live = this.live.filter(([round]) => round > last);
+      this.draw();
+      this.notice.hidden = true;
+    } catch (error) {
+      if (error.status === 404) this.sayGone();
+      else this.say(error.message);
+    }
+  }
+
+  async loadDecisions() {
+    const {decisions = []} = await get("/api/decisions", {job: this.id, page_size: 1000});
+    if (decisions.length === this.decisions.length && JSON.stringify(decisions) === JSON.stringify(this.decisions)) return;
+    this.decisions = decisions;
+    const shown = decisions.slice(-DECISIONS_SHOWN).reverse();
+    replace(this.list, shown.map(decisionItem));
+    setText(this.listNote, decisions.length ? `${decisions.length} in all, newest first` : "none yet");
+    this.draw();
+  }
+
+  take(job) {
+    this.job = {...job, progress: job.progress || (this.job && this.job.progress)};
+    setText(this.pill, stateWord(job));
+    this.pill.className = `pill ${stateKind(job)}`;
+    setText(this.reason, job.state_reason || (job.result && job.result.stop_reason) || "");
+    setText(this.spec, JSON.stringify(job.spec || {}, null, 2));
+    this.drawFacts();
+  }
+
+  takeProgress(progress) {
+    this.job = {...this.job, progress};
+    const round = number(progress.rounds ?? 0) - 1;
+    const last = this.live[this.live.length - 1];
+    if (round >= 0 && progress.loss !== undefined && (!last || round > last[0])) {
+      this.live = [...this.live, [round, number(progress.loss)]].slice(-LIVE_MAX);
+    }
+    this.drawFacts();
+    this.draw();
+  }
+
+  drawFacts() {
+    this.facts.draw(factsOf(this.job));
+    const workers = (this.job.progress && this.job.progress.workers) || [];
+    replace(this.workers, workers.length && !isOver(this.job) ? table(`${workers.length} workers, as they last reported`, WORKERS, workers)
+      : el("p", {class: "soft"}, isOver(this.job) ? "The job is over; its workers have ended." : "No worker has reported yet."));
+  }
+
+  draw() {
+    if (this.drawing) return;
+    this.drawing = requestAnimationFrame(() => {
+      this.drawing = 0;
+      this.charts.draw(this);
+    });
+  }
+
+  say(text) {
+    this.notice.hidden = false;
+    setText(this.notice, text);
+  }
+
+  sayGone() {
+    this.end();
+    this.setLink("", "");
+    const known = this.job !== null;
+    replace(this.notice, known ? `The job ${this.id} was deleted. What is shown was read before. ` : `There is no job ${this.id}; it may have been deleted. `,
+      el("a", {href: "#/jobs"}, "All jobs"));
+    this.notice.hidden = false;
+    if (!known) for (const node of this.below) node.hidden = true;
+  }
+
+  end() {
+    for (const end of this.ends.splice(0)) end();
+    for (const timer of this.timers.splice(0)) clearTimeout(timer);
+  }
+}
+
+export function showJob(main, setLink, id) {
+  const view = new JobView(main, setLink, idOf(id));
+  view.start();
+  return () => {
+    view.end();
+    view.charts.end();
+  };
+}

@@ -1,0 +1,138 @@
+// What a job's rounds and decisions look like as curves.
+
+import {Chart, markShape} from "/chart.js";
+import {el} from "/dom.js";
+import {duration, figures, idOf, number, percent, seconds, signedPercent, whole} from "/format.js";
+
+const AXES = {
+  AXIS_BATCH: ["axis-batch", "batch sizes"],
+  AXIS_SYNCHRONIZATION: ["axis-sync", "synchronization"],
+  AXIS_AGGREGATION: ["axis-aggregation", "aggregation"],
+  AXIS_LEARNING_RATE: ["axis-rate", "learning rate"],
+};
+const UNKNOWN_AXIS = ["axis-batch", "plan"];
+
+export const axisOf = (decision) => AXES[decision.axis] || UNKNOWN_AXIS;
+export const shiftOf = (decision) => (decision.from ? `${decision.from} → ${decision.to}` : `begins with ${decision.to}`);
+
+export function gainOf(decision) {
+  if (!decision.metric) return "";
+  const predicted = number(decision.predicted_gain ?? 0);
+  const measured = decision.measured_gain === undefined ? "not measured yet" : `${signedPercent(number(decision.measured_gain))} measured`;
+  return `${signedPercent(predicted)} ${decision.metric} predicted, ${measured}`;
+}
+
+function markOf(decision) {
+  const [axis, word] = axisOf(decision);
+  const round = number(decision.round ?? 0);
+  return {
+    x: round, key: idOf(decision.name), axis,
+    label: `Round ${round}, ${word}: ${shiftOf(decision)}. ${decision.reason}`,
+    tip: () => [
+      el("div", {class: "row"}, el("b", {class: axis}, word), el("span", {class: "soft"}, `round ${whole(round)} · plan ${decision.plan_version}`)),
+      el("div", {class: "mono"}, shiftOf(decision)),
+      el("p", {}, decision.reason),
+      gainOf(decision) ? el("p", {class: "soft"}, gainOf(decision)) : null,
+    ].filter(Boolean),
+  };
+}
+
+// Each point the mean of itself and of those shortly before it.
+function smooth(points, width) {
+  const sums = [];
+  let sum = 0;
+  const values = [];
+  for (const [x, y] of points) {
+    if (!Number.isFinite(y)) { sums.push([x, NaN]); continue; }
+    values.push(y);
+    sum += y;
+    if (values.length > width) sum -= values[values.length - width - 1];
+    sums.push([x, sum / Math.min(values.length, width)]);
+  }
+  return sums;
+}
+
+const valuesOf = (rounds, pick) => rounds.map((round) => [number(round.round ?? 0), pick(round)]);
+const stepsOf = (round) => number(round.steps) || 1;
+
+// One series a worker, up to as many as can be told apart; of more, the least and the most.
+function perWorker(rounds, pick, step) {
+  const count = Math.max(0, ...rounds.map((round) => (round.worker_samples || []).length));
+  const all = Array.from({length: count}, (_, rank) => ({name: `worker ${rank}`, color: rank, step,
+    points: valuesOf(rounds, (round) => pick(round, number((round.worker_samples || [])[rank])))}));
+  if (count <= 8) return all;
+  const over = (name, color, choose) => ({name, color, step, points: rounds.map((round, i) =>
+    [number(round.round ?? 0), choose(...all.map((one) => one.points[i][1]).filter(Number.isFinite))])});
+  return [over("least of the workers", 1, Math.min), over("most of the workers", 0, Math.max)];
+}
+
+function bandsOf(decisions, last) {
+  const changes = decisions.filter((one) => one.axis === "AXIS_AGGREGATION");
+  const modes = [...new Set(changes.map((one) => one.to))];
+  return changes.map((one, i) => ({from: number(one.round ?? 0), to: i + 1 < changes.length ? number(changes[i + 1].round ?? 0) : last,
+    label: one.to, color: modes.indexOf(one.to) * 2}));
+}
+
+export class JobCharts {
+  constructor() {
+    this.loss = new Chart({title: "Training loss", yLabel: "loss", height: 300, marksTitle: "Decisions on the loss curve", marks: true});
+    this.speed = new Chart({title: "Samples a second of each worker", yLabel: "samples/s", unit: "samples/s", fromZero: true, format: (value) => figures(value, 3)});
+    this.batch = new Chart({title: "Batch size of each worker", yLabel: "samples a step", unit: "samples", fromZero: true, marksTitle: "Decisions on batch sizes", marks: true});
+    this.period = new Chart({title: "Steps of a round", yLabel: "steps between synchronizations", unit: "steps", fromZero: true, marksTitle: "Decisions on synchronization", marks: true});
+    this.aggregation = new Chart({title: "Aggregation", yLabel: "orthogonality of what was combined", fromZero: true, format: (value) => figures(value, 3), marksTitle: "Decisions on aggregation", marks: true});
+    this.rate = new Chart({title: "Learning rate", yLabel: "learning rate", fromZero: true, format: (value) => figures(value, 3), marksTitle: "Decisions on the learning rate", marks: true});
+    this.gain = new Chart({title: "Learning rate scale", yLabel: "factor on the base learning rate", unit: "×", fromZero: true, format: (value) => figures(value, 3)});
+    this.all = [this.loss, this.speed, this.batch, this.period, this.aggregation, this.rate, this.gain];
+  }
+
+  nodes() {
+    const card = (chart, note) => el("section", {class: "card", "aria-label": chart.options.title},
+      el("header", {}, el("h2", {}, chart.options.title), note ? el("span", {class: "soft"}, note) : null), chart.node);
+    const legend = el("ul", {class: "legend"}, Object.values(AXES).map(([axis, word]) => el("li", {}, markShape(axis), ` ${word}`)));
+    const loss = card(this.loss, "mean, over the single rounds; each mark is a decision");
+    loss.append(legend);
+    return [loss, el("div", {class: "pair"}, card(this.speed), card(this.batch), card(this.period), card(this.aggregation), card(this.rate), card(this.gain))];
+  }
+
+  // `live` has the points of progress behind the last round that was read: [round, loss].
+  draw({rounds, decisions, live}) {
+    const marks = decisions.map(markOf);
+    const of = (axis) => marks.filter((mark) => mark.axis === axis);
+    const width = Math.max(3, Math.round(rounds.length / 30));
+    const single = valuesOf(rounds, (round) => number(round.loss));
+    this.loss.draw({marks, series: [{name: "single rounds", faint: true, color: 0, points: single},
+      {name: "mean loss", color: 0, points: [...smooth(single, width), ...live]}]});
+    const last = rounds.length ? number(rounds[rounds.length - 1].round ?? 0) : 0;
+    const rates = perWorker(rounds, (round, samples) => samples / number(round.seconds));
+    const total = {name: "all together", color: 7, points: smooth(valuesOf(rounds, (round) => number(round.samples) / number(round.seconds)), width)};
+    this.speed.draw({series: [...rates.map((one) => ({...one, points: smooth(one.points, width)})), total]});
+    this.batch.draw({marks: of("axis-batch"), series: perWorker(rounds, (round, samples) => samples / stepsOf(round), true)});
+    this.period.draw({marks: of("axis-sync"), series: [{name: "steps", color: 2, step: true, points: valuesOf(rounds, stepsOf)}]});
+    this.aggregation.draw({marks: of("axis-aggregation"), bands: bandsOf(decisions, last),
+      series: [{name: "orthogonality", color: 1, points: valuesOf(rounds, (round) => number(round.orthogonality ?? NaN))}]});
+    this.rate.draw({marks: of("axis-rate"), series: [{name: "learning rate", color: 5, step: true, points: valuesOf(rounds, (round) => number(round.learning_rate ?? NaN))}]});
+    this.gain.draw({series: [{name: "scale", color: 4, points: valuesOf(rounds, (round) => number(round.gain ?? NaN))}]});
+  }
+
+  end() { for (const chart of this.all) chart.end(); }
+}
+
+function inputs(decision) {
+  const known = (decision.inputs || []).map((one) => [one.name, `${figures(number(one.value ?? 0))} ${one.unit || ""}`]);
+  const others = (decision.alternatives || []).map((one) => [`instead: ${one.value}`, `${signedPercent(number(one.predicted_gain ?? 0))} predicted`]);
+  const all = [...known, ...others];
+  if (!all.length) return null;
+  return el("details", {}, el("summary", {"data-key": `inputs ${decision.name}`}, "from which numbers"),
+    el("dl", {}, all.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])));
+}
+
+export function decisionItem(decision) {
+  const [axis, word] = axisOf(decision);
+  return el("li", {}, el("div", {class: "head"}, markShape(axis), el("span", {class: "axis"}, word),
+    el("span", {class: "shift"}, shiftOf(decision)),
+    el("span", {class: "soft number"}, `round ${whole(number(decision.round ?? 0))} · ${duration(seconds(decision.train_time) || 0)}`)),
+    el("p", {class: "reason"}, decision.reason),
+    gainOf(decision) ? el("p", {class: "gain"}, gainOf(decision)) : null, inputs(decision));
+}
+
+export const idle = (worker) => percent(number(worker.idle_ratio ?? 0));
