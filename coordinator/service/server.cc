@@ -212,6 +212,12 @@ absl::Status ServerImpl::OpenHttp() {
     return runtime::HttpResponse{.content_type = "text/plain; version=0.0.4",
                                  .body = runtime::WriteText(*metrics_.registry())};
   });
+  http_->RouteLater("/sd/agents",
+                    [this](const runtime::HttpRequest&, const runtime::HttpServer::Reply& reply) {
+                      core_.ListScrapeTargets([reply](std::string json) {
+                        reply({.content_type = "application/json", .body = std::move(json)});
+                      });
+                    });
   return absl::OkStatus();
 }
 
