@@ -29,7 +29,7 @@ def variable_job():
 def annotation_decisions():
     """A mark where a decision was made: the series holds the time itself."""
     return {"name": "Decisions", "datasource": DATASOURCE, "enable": True, "iconColor": "purple",
-            "expr": 'tactus_job_decision_timestamp_seconds{job_id="$job_id"} * 1000', "useValueForTime": "on",
+            "expr": 'tactus_job_decision_timestamp_seconds{job_id="$job_id"} * 1000', "useValueForTime": True,
             "step": "15s", "titleFormat": "decision: {{kind}}", "tagKeys": "kind",
             "textFormat": "tactus explain {{job_id}} says why"}
 
