@@ -23,6 +23,7 @@ class FakeStream : public AgentStream {
     if (!hold) sessions_.Sent(this);
   }
   void Close(const absl::Status& status) override { closed = status; }
+  std::string peer() const override { return "ipv4:10.0.0.5:41234"; }
 
   std::vector<std::uint64_t> Sequences() const {
     std::vector<std::uint64_t> sequences;
@@ -355,6 +356,13 @@ TEST_F(AgentSessionsTest, NodesAreListedAlsoWhenTheyAreGone) {
   EXPECT_EQ(nodes[0].name, "a");
   EXPECT_FALSE(nodes[0].connected);
   EXPECT_EQ(nodes[0].devices.at(0).name, "cpu:0");
+}
+
+TEST_F(AgentSessionsTest, ANodeIsListedWithTheAddressFromWhichItsAgentDialled) {
+  Connect(7);
+
+  ASSERT_EQ(sessions_.Nodes().size(), 1u);
+  EXPECT_EQ(sessions_.Nodes().front().peer, "ipv4:10.0.0.5:41234");
 }
 
 }  // namespace
