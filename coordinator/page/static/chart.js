@@ -57,7 +57,7 @@ export const markShape = (axis) => svg("svg", {viewBox: "-8 -8 16 16", width: 14
 export class Chart {
   constructor(options) {
     this.options = {height: 190, xLabel: "round", format: figures, ...options};
-    this.data = {series: [], marks: []};
+    this.data = {series: [], marks: [], reading: true};
     this.marks = new Map();  // key -> element, kept so that the focus stays while the curve moves
     this.at = null;          // the x that is read off
     this.active = null;      // the mark that the tab key comes to
@@ -135,7 +135,7 @@ export class Chart {
   renderAxes(scale) {
     const {height, xLabel, yLabel, format} = this.options;
     if (!scale) {
-      return this.back.replaceChildren(svg("text", {x: this.width / 2, y: height / 2, "text-anchor": "middle"}, "No rounds yet"));
+      return this.back.replaceChildren(svg("text", {x: this.width / 2, y: height / 2, "text-anchor": "middle"}, this.nothing()));
     }
     const parts = (this.data.bands || []).flatMap((band) => this.band(band, scale));
     for (const value of ticks(scale.y0, scale.y1, (scale.bottom - scale.top) / 36)) {
@@ -231,7 +231,7 @@ export class Chart {
 
   explain(pin) {
     const shown = pin.group.marks.slice(0, 4);
-    replace(this.tip, shown.map((mark) => el("div", {}, mark.tip())),
+    replace(this.tip, shown.map((mark) => el("div", {class: "one"}, mark.tip())),
       pin.group.marks.length > 4 ? el("p", {class: "soft"}, `and ${pin.group.marks.length - 4} more, in the list below`) : null);
     this.show(pin.group.x, 24);
   }
@@ -307,10 +307,12 @@ export class Chart {
     }
   }
 
+  nothing() { return this.data.reading ? "Reading …" : "No rounds yet"; }
+
   summary() {
     const {title, xLabel, format, unit} = this.options;
     const lines = this.data.series.filter((one) => !one.faint && one.points.length);
-    if (!lines.length) return `${title}: no rounds yet`;
+    if (!lines.length) return `${title}: ${this.nothing()}`;
     const words = lines.slice(0, 4).map((one) => {
       const [first, last] = [one.points[0], one.points[one.points.length - 1]];
       return `${one.name}: ${format(first[1])} at ${xLabel} ${whole(first[0])}, ${format(last[1])} at ${xLabel} ${whole(last[0])}`;

@@ -102,6 +102,7 @@ class JobView {
     this.rounds = [];
     this.decisions = [];
     this.live = [];
+    this.read = false;  // the rounds, once
     this.ends = [];
     this.timers = [];
     this.charts = new JobCharts();
@@ -109,12 +110,13 @@ class JobView {
     this.logs = new Logs(id);
     this.pill = el("span", {class: "pill"});
     this.reason = el("p", {class: "soft"});
+    this.tags = el("div", {class: "tags", "aria-label": "Labels", role: "group"});
     this.notice = el("p", {class: "notice bad", role: "alert", hidden: true});
     this.workers = el("div");
     this.list = el("ol", {class: "decisions", tabindex: 0, "aria-label": "Decisions, newest first"});
     this.listNote = el("span", {class: "soft"});
     this.spec = el("pre");
-    main.append(el("div", {class: "title"}, el("h1", {}, id), this.pill, this.reason), this.notice, this.facts.node,
+    main.append(el("div", {class: "title"}, el("h1", {}, id), this.pill, this.tags, this.reason), this.notice, this.facts.node,
       ...this.charts.nodes(),
       el("section", {class: "card", "aria-labelledby": "decisions"}, el("header", {}, el("h2", {id: "decisions"}, "Decisions"), this.listNote), this.list),
       el("section", {class: "card", "aria-labelledby": "workers"}, el("header", {}, el("h2", {id: "workers"}, "Workers")), this.workers),
@@ -179,6 +181,7 @@ class JobView {
     try {
       const [{rounds = []}] = await Promise.all([get("/api/rounds", {job: this.id, points: 600}), this.loadDecisions()]);
       this.rounds = rounds;
+      this.read = true;
       const last = rounds.length ? number(rounds[rounds.length - 1].round ?? 0) : -1;
       this.live = this.live.filter(([round]) => round > last);
       this.draw();
@@ -204,6 +207,7 @@ class JobView {
     setText(this.pill, stateWord(job));
     this.pill.className = `pill ${stateKind(job)}`;
     setText(this.reason, job.state_reason || (job.result && job.result.stop_reason) || "");
+    replace(this.tags, Object.entries(job.labels || {}).map(([key, value]) => el("span", {}, `${key}=${value}`)));
     setText(this.spec, JSON.stringify(job.spec || {}, null, 2));
     this.drawFacts();
   }
@@ -227,7 +231,7 @@ class JobView {
   }
 
   draw() {
-    if (this.drawing) return;
+    if (this.drawing || !this.read) return;
     this.drawing = requestAnimationFrame(() => {
       this.drawing = 0;
       this.charts.draw(this);

@@ -1,0 +1,247 @@
+"""The status page in a real browser, during a real job: curves move, decisions say why, nothing is complained of."""
+import json
+import os
+import pathlib
+import unittest
+import urllib.error
+import urllib.request
+
+from browser import CHROMIUM, Browser
+from cluster import Cluster, Folder, processes_of, tiny_spec, wait_until
+
+PICTURES = pathlib.Path(os.environ.get("TACTUS_ARTIFACTS", "page-screenshots"))
+# Of one who would write markup where a name or a reason stands.
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+@unittest.skipUnless(CHROMIUM, "chromium is not installed")
+class PageTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = Folder()
+        cls.cluster = Cluster(cls.folder.path)
+        cls.browser = None
+        try:
+            cls.cluster.start_coordinator()
+            cls.cluster.start_agent("fast", 1, "1")
+            cls.cluster.start_agent("slow", 2, "0.3,0.3")
+            corpus = cls.folder.corpus()
+            spec = tiny_spec(corpus, rounds=20)
+            spec["stop"] = {"rounds": 20}
+            cls.short = cls.cluster.submit(spec)
+            cls.cluster.wait(cls.short, ["SUCCEEDED"])
+            spec = tiny_spec(corpus, time="240s")
+            spec["name"] = "adaptive"
+            spec["workers"] = {"min": 2, "max": 3}
+            spec["adapt"] = {"batch": {"policy": "proportional", "per_worker": 16},
+                             "synchronization": {"policy": "auto"}, "aggregation": {"policy": "auto"}}
+            path = cls.folder.path / "adaptive.json"
+            path.write_text(json.dumps(spec))
+            cls.job = cls.cluster.tactus("submit", path, "--label", f"note={HOSTILE}", "-o", "name")[1].strip().rsplit("/", 1)[-1]
+            cls.cluster.wait(cls.job, ["RUNNING"])
+            cls.origin = f"http://{cls.cluster.metrics}"
+            cls.browser = Browser()
+        except BaseException:
+            cls.tearDownClass()
+            raise
+
+    @classmethod
+    def tearDownClass(cls):
+        if cls.browser:
+            cls.browser.close()
+        cls.cluster.stop()
+        left = processes_of(cls.folder.path)
+        cls.folder.remove()
+        if left:
+            raise AssertionError(f"processes were left running: {left}")
+
+    def setUp(self):
+        self.browser.screen(1280)
+        self.browser.open("about:blank")
+        self.browser.requests.clear()
+        self.browser.complaints.clear()
+
+    def show(self, place):
+        self.browser.open(f"{self.origin}/#{place}")
+
+    def until(self, script, what, seconds=60):
+        """Waits until it is true; what is not there yet makes it false."""
+        guarded = f"(() => {{ try {{ return {script}; }} catch {{ return false; }} }})()"
+        return wait_until(lambda: self.browser.run(guarded), seconds, what)
+
+    def show_job(self):
+        self.show(f"/jobs/{self.job}")
+        self.until("document.querySelectorAll('.chart .mark').length > 1", "decisions are marked")
+
+    def assert_quiet(self):
+        self.assertEqual(self.browser.complaints, [])
+        outside = [url for url in self.browser.requests if not url.startswith((self.origin + "/", "about:"))]
+        self.assertEqual(outside, [])
+
+    def test_fleet_shows_nodes_and_what_runs_where(self):
+        self.show("/")
+        self.until("document.querySelectorAll('.node').length >= 2", "the nodes are shown")
+
+        for node, devices in (("fast", 1), ("slow", 2)):
+            shown = self.browser.run(f"[...document.querySelectorAll('[aria-label=\"Node {node}\"] .devices li')].map((one) => one.innerText)")
+            self.assertEqual(len(shown), devices)
+            self.assertTrue(all(self.job in device or "free" in device for device in shown), shown)
+        self.browser.picture(PICTURES / "fleet.png")
+        self.assert_quiet()
+
+    def test_a_node_that_is_lost_is_said(self):
+        self.cluster.start_agent("gone", 1)
+        self.show("/")
+        self.until("document.querySelector('[aria-label=\"Node gone\"]') !== null", "the third node is shown")
+        self.cluster.kill("gone")
+
+        self.until("document.body.innerText.includes('gone is not connected')", "the loss is said")
+        self.browser.picture(PICTURES / "fleet-lost-node.png")
+        self.assert_quiet()
+
+    def test_jobs_are_listed_newest_first_and_filtered(self):
+        self.show("/jobs")
+        self.until("document.querySelectorAll('tbody tr').length >= 2", "the jobs are listed")
+
+        names = self.browser.run("[...document.querySelectorAll('tbody th')].map((one) => one.innerText)")
+        self.assertEqual([name for name in names if name in (self.job, self.short)], [self.job, self.short])
+        self.browser.picture(PICTURES / "jobs.png")
+        self.browser.run("(() => { const one = document.querySelector('select'); one.value = 'SUCCEEDED'; "
+                         "one.dispatchEvent(new Event('change')); })()")
+        self.until(f"!document.querySelector('tbody').innerText.includes({json.dumps(self.job)})", "the running one is left out")
+        self.assertIn(self.short, self.browser.run("document.querySelector('tbody').innerText"))
+        self.assert_quiet()
+
+    def test_the_curve_moves_by_events_alone(self):
+        self.show_job()
+        self.until("document.querySelector('#link').innerText === 'live'", "the stream is open")
+        rounds = "document.querySelectorAll('.facts dd span')[2].innerText"
+        path = "document.querySelectorAll('.chart .line')[1].getAttribute('d')"
+
+        before = self.browser.run(f"[{rounds}, {path}]")
+        self.until(f"{rounds} !== {json.dumps(before[0])} && {path} !== {json.dumps(before[1])}", "the curve grows")
+
+        self.assertIn(f"/events?job={self.job}", " ".join(self.browser.requests))
+        self.assert_quiet()
+
+    def test_a_decision_says_why_on_focus_and_on_hover(self):
+        self.show_job()
+        decisions = json.loads(self.cluster.tactus("get", "decisions", self.job, "-o", "json")[1])["decisions"]
+        reasons = {one["reason"] for one in decisions}
+
+        # By the keyboard alone: from the curve, the next stop of the tab key is the newest row of marks.
+        self.browser.run("document.querySelector('.chart rect[tabindex]').focus()")
+        self.browser.press("Tab")
+        self.assertEqual(self.browser.run("document.activeElement.getAttribute('class').split(' ')[0]"), "mark")
+        tip = self.browser.run("document.querySelector('.chart .tip:not([hidden])').innerText")
+        self.assertTrue(any(reason in tip for reason in reasons), tip)
+        self.browser.picture(PICTURES / "job-decision.png", whole=False)
+        first = self.browser.run("document.activeElement.dataset.key")
+        self.browser.press("ArrowRight")
+        self.assertNotEqual(self.browser.run("document.activeElement.dataset.key"), first)
+        # The focus stays where it is while the curve moves.
+        second = self.browser.run("document.activeElement.dataset.key")
+        rounds = self.browser.run("document.querySelectorAll('.facts dd span')[2].innerText")
+        self.until(f"document.querySelectorAll('.facts dd span')[2].innerText !== {json.dumps(rounds)}", "rounds go on")
+        self.assertEqual(self.browser.run("document.activeElement.dataset.key"), second)
+        self.assertEqual(self.browser.run("document.querySelectorAll('.chart .tip:not([hidden])').length"), 1)
+
+        self.browser.run("document.activeElement.blur()")
+        self.assertEqual(self.browser.run("document.querySelectorAll('.chart .tip:not([hidden])').length"), 0)
+        x, y = self.browser.run("(() => { const box = document.querySelector('.chart .mark rect').getBoundingClientRect(); "
+                                "return [box.x + box.width / 2, box.y + box.height / 2]; })()")
+        self.browser.point(x, y)
+        self.assertTrue(any(reason in self.browser.run("document.querySelector('.chart .tip').innerText") for reason in reasons))
+        self.assert_quiet()
+
+    def test_values_are_read_with_the_arrow_keys(self):
+        self.show_job()
+        self.browser.run("document.querySelector('.chart rect[tabindex]').focus()")
+
+        self.browser.press("ArrowLeft")
+
+        tip = self.browser.run("document.querySelector('.chart .tip').innerText")
+        self.assertIn("mean loss", tip)
+        said = self.browser.run("document.querySelector('.chart [aria-live]').textContent")
+        self.assertIn("round", said)
+        self.assert_quiet()
+
+    def test_every_decision_is_in_the_list_with_its_reason(self):
+        self.show_job()
+
+        for decision in json.loads(self.cluster.tactus("get", "decisions", self.job, "-o", "json")[1])["decisions"][:3]:
+            self.until(f"document.querySelector('.decisions').innerText.includes({json.dumps(decision['reason'])})",
+                       f"the reason is listed: {decision['reason']}")
+        self.assert_quiet()
+
+    def test_no_width_scrolls_sideways_and_every_theme_draws(self):
+        for dark in (False, True):
+            for width in (360, 768, 1440):
+                self.browser.screen(width, dark=dark)
+                for name, place, drawn in (("fleet", "/", ".node"), ("jobs", "/jobs", "tbody tr"),
+                                           ("job", f"/jobs/{self.job}", ".chart .mark")):
+                    self.show(place)
+                    self.until(f"document.querySelectorAll('{drawn}').length > 0", f"{place} is drawn")
+                    wide = self.browser.run("document.documentElement.scrollWidth")
+                    self.assertLessEqual(wide, width, f"{place} at {width}")
+                    ground = self.browser.run("getComputedStyle(document.documentElement).backgroundColor")
+                    self.assertEqual(ground, "rgb(18, 20, 23)" if dark else "rgb(246, 245, 242)")
+                    self.browser.picture(PICTURES / f"{name}-{width}-{'dark' if dark else 'light'}.png")
+        self.assert_quiet()
+
+    def test_a_job_that_is_over_shows_its_history(self):
+        self.show(f"/jobs/{self.short}")
+        self.until("document.querySelector('.pill').innerText === 'succeeded'", "the state is said")
+
+        self.until("document.querySelectorAll('.chart .line').length > 3", "the curves are drawn")
+        self.assertNotIn("/events", " ".join(self.browser.requests))
+        self.assert_quiet()
+
+    def test_an_unknown_job_is_said(self):
+        self.show("/jobs/none-77")
+        self.until("document.body.innerText.includes('There is no job none-77')", "it is said")
+
+        self.assertEqual(self.browser.run("[...document.querySelectorAll('.chart')].filter((one) => one.offsetParent).length"), 0)
+
+    def test_a_job_that_is_deleted_meanwhile_is_said(self):
+        spec = tiny_spec(self.folder.path / "corpus.txt", rounds=5)
+        spec["name"] = "brief"
+        spec["workers"] = {"min": 1, "max": 1}
+        job = self.cluster.submit(spec)
+        self.cluster.tactus("cancel", job)
+        self.cluster.wait(job, ["CANCELLED", "SUCCEEDED"])
+        self.show(f"/jobs/{job}")
+        self.until("document.querySelector('#link').innerText === 'over'", "the job is shown")
+
+        self.cluster.tactus("delete", job, "--yes")
+
+        self.until("document.body.innerText.includes('was deleted')", "it is said")
+
+    def test_text_of_others_is_text(self):
+        self.show_job()
+
+        self.assertEqual(self.browser.run("document.querySelector('.title .tags').innerText"), f"note={HOSTILE}")
+        self.assertEqual(self.browser.run("document.querySelectorAll('main img, main script, main iframe').length"), 0)
+        self.assert_quiet()
+
+    def test_landmarks_and_names(self):
+        self.show_job()
+
+        nameless = self.browser.run(
+            "[...document.querySelectorAll('a, button, select, [tabindex=\"0\"], [role=img]')].filter((one) => "
+            "!(one.innerText || one.textContent || '').trim() && !one.getAttribute('aria-label') && "
+            "!(one.labels && one.labels.length) && one.getClientRects().length).map((one) => one.outerHTML)")
+        self.assertEqual(nameless, [])
+        self.assertEqual(self.browser.run("['header', 'nav', 'main', 'footer'].map((one) => document.querySelectorAll(`body > ${one}, body > header > ${one}`).length)"), [1, 1, 1, 1])
+        self.assertEqual(self.browser.run("document.querySelectorAll('h1').length"), 1)
+
+    def test_nothing_can_be_changed(self):
+        for method in ("POST", "PUT", "DELETE", "PATCH"):
+            request = urllib.request.Request(f"{self.origin}/api/job?job={self.job}", method=method)
+            with self.assertRaises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(request, timeout=20)
+            self.assertEqual(refused.exception.code, 405)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
