@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/coordinator/fake_agent.h"
 #include "tests/coordinator/server_fixture.h"
 #include "tests/support/http/http_client.h"
 
@@ -68,6 +69,32 @@ TEST_F(PageTest, AJobThatIsNotThereIs404InAPlainLine) {
                 AllOf(StartsWith("HTTP/1.1 404 Not Found\r\n"), HasSubstr("no such job")))
         << path;
   }
+}
+
+TEST_F(PageTest, LogLinesAreReadOnBehindTheLastEntry) {
+  FakeAgent agent(server_->address(), "a");
+  agent.Connect();
+  const std::string job = NewJob();
+  const std::uint64_t worker = agent.Read().start_worker().worker_id();
+  const std::string first = "first\n<b>\"two\"\n";
+  agent.Log(job, worker, 0, first);
+  std::string answer;
+  ASSERT_TRUE(Eventually([&] {
+    answer = Get("/api/logs?job=" + job + "&tail=1");
+    return answer.find("\"text\"") != std::string::npos;
+  }));
+  EXPECT_THAT(answer, AllOf(HasSubstr("two"), Not(HasSubstr("first")), Not(HasSubstr("<b>"))));
+  const std::string field = "\"resume_token\":\"";
+  const std::size_t at = answer.find(field) + field.size();
+  const std::string token = answer.substr(at, answer.find('"', at) - at);
+
+  agent.Log(job, worker, first.size(), "three\n");
+
+  ASSERT_TRUE(Eventually([&] {
+    answer = Get("/api/logs?job=" + job + "&resume_token=" + token);
+    return answer.find("three") != std::string::npos;
+  }));
+  EXPECT_THAT(answer, Not(HasSubstr("two")));
 }
 
 TEST_F(PageTest, QueriesOutOfRangeAre400) {
