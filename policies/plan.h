@@ -78,6 +78,9 @@ struct Report {
   // From the start of its collective to the end, whether blocked or computing meanwhile.
   double transfer_seconds = 0;
   double round_seconds = 0;      // from one round's end to the next
+  // From the round's end until its update is applied, so of the next round's time. On a GPU the
+  // host's share: what it queues is computed before the next gradient is.
+  double update_seconds = 0;
   std::uint64_t bytes_sent = 0;  // payload of the collectives
   double gradient_norm2_local = 0;   // ||g_i||^2 of this worker's mean gradient; 0 without samples
   double gradient_norm2_global = 0;  // ||g||^2 of the combined gradient; periodic: of the delta

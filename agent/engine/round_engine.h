@@ -177,6 +177,7 @@ class RoundEngine {
   std::uint64_t samples_global() const { return samples_global_; }
   double train_loss() const { return losses_.Mean(); }    // of a LossWindow
   Duration train_time() const { return edge_ - begun_; }  // up to the last round's edge
+  Instant edge() const { return edge_; }                  // where the last closed round ended
   int nonfinite_rounds() const { return static_cast<int>(nonfinite_rounds_); }  // in a row, now
 
  private:

@@ -105,6 +105,7 @@ Json ToJson(const ReportMessage& message) {
             {"blockedSeconds", Number(report.blocked_seconds)},
             {"transferSeconds", Number(report.transfer_seconds)},
             {"roundSeconds", Number(report.round_seconds)},
+            {"updateSeconds", Number(report.update_seconds)},
             {"bytesSent", Wide(report.bytes_sent)},
             {"gradientNorm2Local", Number(report.gradient_norm2_local)},
             {"gradientNorm2Global", Number(report.gradient_norm2_global)},

@@ -274,7 +274,9 @@ absl::Status Worker::Train() {
     const Instant end = emulation.AwaitEnd();
     result->finished = batch->indices.empty() ? result->started : end;
     engine_->Step(*result);
-    while (const std::optional<policies::Report> report = engine_->TakeReport()) {
+    double update_seconds = ToSeconds(std::max(Duration{}, Now() - engine_->edge()));
+    while (std::optional<policies::Report> report = engine_->TakeReport()) {
+      report->update_seconds = std::exchange(update_seconds, 0);
       link_.Send(ReportMessage{.generation = group_.generation,
                                .report = *report,
                                .out_of_memory = std::exchange(out_of_memory_, 0)});

@@ -15,7 +15,9 @@ namespace tactus::api {
 namespace {
 
 constexpr int kMessageBytesMax = 64 << 20;  // a page of 10,000 rounds with 1,000 workers each
-constexpr int kPagesMax = 100'000;          // of a list, whatever a server says
+// A round of the largest group takes some 25 KB.
+constexpr std::size_t kRoundsAPage = 1000;
+constexpr int kPagesMax = 100'000;  // of a list, whatever a server says
 constexpr Duration kLongPoll = Seconds(30);
 
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& server) {
@@ -204,10 +206,22 @@ absl::StatusOr<v1::ListRoundsResponse> Client::ListRounds(const v1::ListRoundsRe
 
 absl::StatusOr<v1::ListRoundsResponse> Client::ListAllRounds(const std::string& name,
                                                              std::size_t count_max) {
-  return AllPages<v1::ListRoundsResponse>(
-      Named<v1::ListRoundsRequest>(name), count_max, 10'000,
-      [this](const v1::ListRoundsRequest& page) { return ListRounds(page); },
+  return ListAllRounds(Named<v1::ListRoundsRequest>(name), count_max);
+}
+
+absl::StatusOr<v1::ListRoundsResponse> Client::ListAllRounds(v1::ListRoundsRequest request,
+                                                             std::size_t count_max) {
+  v1::ListRoundsResponse last;  // whose groups are the newest
+  absl::StatusOr<v1::ListRoundsResponse> all = AllPages<v1::ListRoundsResponse>(
+      std::move(request), count_max, kRoundsAPage,
+      [&](const v1::ListRoundsRequest& page) {
+        absl::StatusOr<v1::ListRoundsResponse> answer = ListRounds(page);
+        if (answer.ok()) last.mutable_groups()->Swap(answer->mutable_groups());
+        return answer;
+      },
       [](v1::ListRoundsResponse* response) { return response->mutable_rounds(); });
+  if (all.ok()) all->mutable_groups()->Swap(last.mutable_groups());
+  return all;
 }
 
 absl::StatusOr<v1::ListDecisionsResponse> Client::ListDecisions(

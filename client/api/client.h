@@ -68,6 +68,9 @@ class Client {
   // Oldest first; at most `count_max`.
   absl::StatusOr<v1::ListRoundsResponse> ListAllRounds(const std::string& name,
                                                        std::size_t count_max);
+  // All pages from `request`'s on, at most `count_max` rounds; its page_size is not looked at.
+  absl::StatusOr<v1::ListRoundsResponse> ListAllRounds(v1::ListRoundsRequest request,
+                                                       std::size_t count_max);
   absl::StatusOr<v1::ListDecisionsResponse> ListDecisions(const v1::ListDecisionsRequest& request);
   // By plan version; at most `count_max`.
   absl::StatusOr<v1::ListDecisionsResponse> ListAllDecisions(const std::string& name,

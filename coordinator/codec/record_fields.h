@@ -45,6 +45,7 @@ void Fields(auto& archive, Of<policies::Report> auto& report) {
   archive("blocked_seconds", report.blocked_seconds);
   archive("transfer_seconds", report.transfer_seconds);
   archive("round_seconds", report.round_seconds);
+  archive("update_seconds", report.update_seconds);
   archive("bytes_sent", report.bytes_sent);
   archive("gradient_norm2_local", report.gradient_norm2_local);
   archive("gradient_norm2_global", report.gradient_norm2_global);
@@ -155,6 +156,12 @@ void Fields(auto& archive, Of<job::MemberRecord> auto& member) {
   archive("node", member.node);
   archive("device", member.device);
   archive("emulated_speed", member.emulated_speed);
+}
+
+void Fields(auto& archive, Of<job::GroupRecord> auto& group) {
+  archive("generation", group.generation);
+  archive("first_round", group.first_round);
+  archive("members", group.members);
 }
 
 void Fields(auto& archive, Of<job::ArtifactRecord> auto& artifact) {
@@ -269,6 +276,7 @@ void Fields(auto& archive, Of<job::JobRecord> auto& record) {
   archive("group_start_time", record.group_start_time);
   archive("suspensions", record.suspensions);
   archive("members", record.members);
+  archive("groups", record.groups);
   archive("progress", record.progress);
   archive("result", record.result);
 }
@@ -291,6 +299,7 @@ void Fields(auto& archive, Of<job::RoundRecord> auto& round) {
   archive("progress", round.progress);
   archive("orthogonality", round.orthogonality);
   archive("transfer_seconds", round.transfer_seconds);
+  archive("worker_update_seconds", round.worker_update_seconds);
 }
 
 void Fields(auto& archive, Of<job::DecisionRecord> auto& record) {

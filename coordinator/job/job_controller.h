@@ -142,6 +142,8 @@ class JobController {
   void On(std::uint32_t rank, const EndpointMessage& message, Turn turn);
   void On(std::uint32_t rank, const ReportMessage& message, Turn turn);
   void FormGroup(Turn turn);
+  // The group that forms, for the record.
+  void NoteGroup(std::uint64_t first_round);
   void BeginRunning(const policies::Report& first, Turn turn);
   void ExpectReport(Instant now);
   void OnRoundDone(RoundRecord round, Turn turn);

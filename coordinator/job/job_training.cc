@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "coordinator/job/job_controller.h"
@@ -34,6 +35,7 @@ void JobController::FormGroup(Turn turn) {
   progress.workers.clear();
   progress.epoch_samples = formation_->train_samples();
   tracker_.emplace(size(), progress);
+  NoteGroup(progress.rounds);
   record_.state_reason = "forming a group of " + WorkerCount(size());
   Announce(turn);
   Record(first.decisions, turn);
@@ -48,6 +50,20 @@ void JobController::FormGroup(Turn turn) {
                       .nodes = nodes},
          turn);
   }
+}
+
+void JobController::NoteGroup(std::uint64_t first_round) {
+  std::vector<GroupRecord>& groups = record_.groups;
+  std::size_t members = 0;  // of the groups that stay
+  auto kept = groups.end();
+  while (kept != groups.begin()) {
+    members += std::prev(kept)->members.size();
+    if (members > kFormerMembersMax) break;
+    --kept;
+  }
+  groups.erase(groups.begin(), kept);
+  groups.push_back(
+      {.generation = record_.generation, .first_round = first_round, .members = record_.members});
 }
 
 void JobController::On(std::uint32_t rank, const EndpointMessage& message, Turn turn) {

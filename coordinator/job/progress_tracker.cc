@@ -40,6 +40,7 @@ RoundRecord RoundOf(const std::vector<policies::Report>& reports) {
     round.worker_samples.push_back(report.samples);
     round.worker_compute_seconds.push_back(Sane(report.compute_seconds));
     round.worker_blocked_seconds.push_back(Sane(report.blocked_seconds));
+    round.worker_update_seconds.push_back(Sane(report.update_seconds));
   }
   return round;
 }

@@ -84,6 +84,17 @@ struct MemberRecord {
   double emulated_speed = 0;
 };
 
+// Who trained from a round on.
+struct GroupRecord {
+  std::uint64_t generation = 0;
+  std::uint64_t first_round = 0;  // the first that it may have applied
+  std::vector<MemberRecord> members{};
+};
+
+// Members of former groups that a job's record keeps, of all of them together: so that a record
+// that is written every few seconds stays small however often the job's group changes.
+inline constexpr std::size_t kFormerMembersMax = 256;
+
 struct ArtifactRecord {
   std::string path{};
   std::uint64_t size_bytes = 0;
@@ -191,6 +202,7 @@ struct JobRecord {
   WallTime create_time = 0, start_time = 0, end_time = 0, update_time = 0;  // 0: not yet
   std::uint64_t generation = 0;         // of its group; 0: none yet
   std::vector<MemberRecord> members{};  // by rank
+  std::vector<GroupRecord> groups{};    // oldest first, the present or last one included
   Progress progress{};
   std::optional<ResultRecord> result{};
   // What only a coordinator that restarts asks for:
@@ -228,7 +240,8 @@ struct RoundRecord {
   double gain = 1;
   double progress = 0;
   double orthogonality = 0;
-  double transfer_seconds = 0;  // the least of the members'
+  double transfer_seconds = 0;                  // the least of the members'
+  std::vector<double> worker_update_seconds{};  // by rank: after the round's end
 };
 
 // A decision, as kept in the history: one a job, plan version and axis, the newest form of it.

@@ -121,6 +121,7 @@ policies::Report FromProto(const v1::RoundReport& proto) {
   report.blocked_seconds = proto.blocked_seconds();
   report.transfer_seconds = proto.transfer_seconds();
   report.round_seconds = proto.round_seconds();
+  report.update_seconds = proto.update_seconds();
   report.bytes_sent = proto.bytes_sent();
   report.gradient_norm2_local = proto.gradient_norm2_local();
   report.gradient_norm2_global = proto.gradient_norm2_global();

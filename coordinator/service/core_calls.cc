@@ -197,7 +197,7 @@ void CoreRunner::ListJobs(const store::JobQuery& query,
   });
 }
 
-void CoreRunner::ListRounds(const RoundQuery& query, Answer<store::Page<job::RoundRecord>> answer) {
+void CoreRunner::ListRounds(const RoundQuery& query, Answer<RoundPage> answer) {
   around_.storage.Post([this, query, answer = std::move(answer)] {
     const absl::StatusOr<job::JobRecord> record = around_.store.FindJob(query.id);
     if (absl::IsNotFound(record.status())) return answer(NoSuchJob(query.id));
@@ -207,12 +207,13 @@ void CoreRunner::ListRounds(const RoundQuery& query, Answer<store::Page<job::Rou
           around_.store.SampleRounds(record->id, std::max(2, query.points_max));
       if (!rounds.ok()) return answer(rounds.status());
       if (query.points_max == 1 && rounds->size() > 1) rounds->erase(rounds->begin());
-      return answer(store::Page<job::RoundRecord>{.items = *std::move(rounds), .next = {}});
+      return answer(
+          RoundPage{.rounds = {.items = *std::move(rounds), .next = {}}, .groups = record->groups});
     }
     absl::StatusOr<store::Page<job::RoundRecord>> page =
-        around_.store.ListRounds(record->id, query.page_size, query.page_token);
+        around_.store.ListRounds(record->id, query.page_size, query.page_token, query.first_round);
     if (!page.ok()) return answer(AsFieldViolation(page.status()));
-    answer(std::move(page));
+    answer(RoundPage{.rounds = *std::move(page), .groups = record->groups});
   });
 }
 

@@ -57,7 +57,12 @@ struct RoundQuery {
   std::string id = {};
   int page_size = 1000;
   std::string page_token = {};
-  int points_max = 0;  // above 0: one page of so many at most, evenly spread
+  int points_max = 0;             // above 0: one page of so many at most, evenly spread
+  std::uint64_t first_round = 0;  // those before are left out; not with points_max
+};
+struct RoundPage {
+  store::Page<job::RoundRecord> rounds = {};
+  std::vector<job::GroupRecord> groups = {};  // who applied them, as far as that is kept
 };
 
 // What is to be said of a node; see v1::Nodes.
@@ -126,7 +131,7 @@ class CoreRunner {
   void LeaveWait(const void* call);
   // Errors: InvalidArgument with the field.
   void ListJobs(const store::JobQuery& query, Answer<store::Page<job::JobRecord>> answer);
-  void ListRounds(const RoundQuery& query, Answer<store::Page<job::RoundRecord>> answer);
+  void ListRounds(const RoundQuery& query, Answer<RoundPage> answer);
   void ListDecisions(const std::string& id, int page_size, const std::string& page_token,
                      Answer<store::Page<job::DecisionRecord>> answer);
 

@@ -219,6 +219,21 @@ v1::Round ToProto(const job::RoundRecord& round) {
   proto.set_progress(round.progress);
   proto.set_orthogonality(round.orthogonality);
   proto.set_transfer_seconds(round.transfer_seconds);
+  proto.mutable_worker_update_seconds()->Add(round.worker_update_seconds.begin(),
+                                             round.worker_update_seconds.end());
+  return proto;
+}
+
+v1::RoundGroup ToProto(const job::GroupRecord& group) {
+  v1::RoundGroup proto;
+  proto.set_generation(group.generation);
+  proto.set_first_round(group.first_round);
+  for (const job::MemberRecord& member : group.members) {
+    v1::RoundGroupMember* const out = proto.add_members();
+    out->set_worker_id(member.worker.value);
+    out->set_node(member.node);
+    out->set_device(member.device);
+  }
   return proto;
 }
 

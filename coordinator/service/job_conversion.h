@@ -36,6 +36,7 @@ v1::JobProgress ToProto(const job::Progress& progress,
                         const std::vector<job::MemberRecord>& members);
 v1::Job ToProto(const job::JobRecord& record);
 v1::Round ToProto(const job::RoundRecord& round);
+v1::RoundGroup ToProto(const job::GroupRecord& group);
 // `id`: of its job.
 v1::Decision ToProto(const std::string& id, const policies::Decision& decision);
 

@@ -83,7 +83,8 @@ absl::StatusOr<RoundQuery> FromProto(const v1::ListRoundsRequest& request) {
   return RoundQuery{.id = *id,
                     .page_size = *size,
                     .page_token = request.page_token(),
-                    .points_max = request.points_max()};
+                    .points_max = request.points_max(),
+                    .first_round = request.first_round()};
 }
 
 absl::StatusOr<store::JobQuery> FromProto(const v1::ListJobsRequest& request) {
@@ -250,13 +251,15 @@ grpc::ServerUnaryReactor* JobsService::ListRounds(grpc::CallbackServerContext* c
     call.Finish(query.status());
     return call.reactor();
   }
-  around_.core.ListRounds(
-      *query, [call, response](const absl::StatusOr<store::Page<job::RoundRecord>>& page) {
-        if (!page.ok()) return call.Finish(page.status());
-        for (const job::RoundRecord& round : page->items) *response->add_rounds() = ToProto(round);
-        response->set_next_page_token(page->next);
-        call.Finish(absl::OkStatus());
-      });
+  around_.core.ListRounds(*query, [call, response](const absl::StatusOr<RoundPage>& page) {
+    if (!page.ok()) return call.Finish(page.status());
+    for (const job::RoundRecord& round : page->rounds.items) {
+      *response->add_rounds() = ToProto(round);
+    }
+    response->set_next_page_token(page->rounds.next);
+    for (const job::GroupRecord& group : page->groups) *response->add_groups() = ToProto(group);
+    call.Finish(absl::OkStatus());
+  });
   return call.reactor();
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "base/check.h"
@@ -16,6 +17,7 @@ namespace tactus::store {
 namespace {
 
 constexpr std::size_t kHashDigits = 64;
+constexpr std::uint64_t kNumberMax = std::numeric_limits<std::int64_t>::max();
 
 constexpr const char* kPutJob =
     "INSERT INTO jobs (id, name, request_id, state, is_final, priority, revision, create_time,"
@@ -243,6 +245,7 @@ auto SqliteStore::ListHistory(const HistoryPage& asked, const Decode& decode, co
     if (!decoded.ok()) return decoded.status();
     after = *decoded;
   }
+  after.number = std::max(after.number, asked.above);
   auto records = DecodeAll(statements_.Bind(asked.sql, Signed(asked.job.value), after.number,
                                             after.second, std::int64_t{asked.page_size} + 1),
                            decode);
@@ -252,9 +255,11 @@ auto SqliteStore::ListHistory(const HistoryPage& asked, const Decode& decode, co
 }
 
 absl::StatusOr<Page<job::RoundRecord>> SqliteStore::ListRounds(JobId job, int page_size,
-                                                               const std::string& page_token) {
-  return ListHistory({kRoundsAbove, "rounds", job, page_size, page_token}, codec::DecodeRound,
-                     [](const job::RoundRecord& last) {
+                                                               const std::string& page_token,
+                                                               std::uint64_t first_round) {
+  const std::int64_t above = Signed(std::min(first_round, kNumberMax)) - 1;
+  return ListHistory({kRoundsAbove, "rounds", job, page_size, page_token, above},
+                     codec::DecodeRound, [](const job::RoundRecord& last) {
                        return PagePosition{.number = Signed(last.round), .second = 0, .text = {}};
                      });
 }

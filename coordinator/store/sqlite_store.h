@@ -28,7 +28,8 @@ class SqliteStore final : public Store {
   absl::StatusOr<Page<job::JobRecord>> ListJobs(const JobQuery& query) override;
   absl::StatusOr<std::vector<job::JobRecord>> UnfinishedJobs() override;
   absl::StatusOr<Page<job::RoundRecord>> ListRounds(JobId job, int page_size,
-                                                    const std::string& page_token) override;
+                                                    const std::string& page_token,
+                                                    std::uint64_t first_round = 0) override;
   absl::StatusOr<Page<job::DecisionRecord>> ListDecisions(JobId job, int page_size,
                                                           const std::string& page_token) override;
   absl::StatusOr<std::vector<job::RoundRecord>> SampleRounds(JobId job, int points_max) override;
@@ -50,6 +51,7 @@ class SqliteStore final : public Store {
     JobId job{};
     int page_size = 1;
     const std::string& page_token;
+    std::int64_t above = -1;  // numbers up to this one are left out
   };
 
   absl::Status PutAll(const WriteBatch& batch);

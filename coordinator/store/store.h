@@ -106,9 +106,10 @@ class Store {
   // Jobs that are not over, by id.
   virtual absl::StatusOr<std::vector<job::JobRecord>> UnfinishedJobs() = 0;
 
-  // Oldest first.
+  // Oldest first, from `first_round` on.
   virtual absl::StatusOr<Page<job::RoundRecord>> ListRounds(JobId job, int page_size,
-                                                            const std::string& page_token) = 0;
+                                                            const std::string& page_token,
+                                                            std::uint64_t first_round = 0) = 0;
 
   // By plan version, then by axis.
   virtual absl::StatusOr<Page<job::DecisionRecord>> ListDecisions(

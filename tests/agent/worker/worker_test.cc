@@ -62,6 +62,8 @@ TEST_F(WorkerTest, TrainsEvaluatesAndWritesTheResult) {
   EXPECT_LT(evaluated["loss"], std::log(256.0));
   const json first = group[0].All("report").front();
   EXPECT_NEAR(first["lossMeanGlobal"], std::log(256.0), 0.3);
+  EXPECT_GT(first["updateSeconds"], 0);
+  EXPECT_LT(first["updateSeconds"], group[0].First("finished")["trainSeconds"]);
   EXPECT_TRUE(std::filesystem::exists(folder_ + "/out/model.pt"));
   const json summary = json::parse(ReadFile(folder_ + "/out/summary.json"));
   EXPECT_EQ(summary["rounds"], 20);

@@ -86,6 +86,47 @@ TEST_F(JobSuspensionTest, AResumedJobStartsFromItsCheckpointWithNewWorkersAndThe
   EXPECT_GT(rig_.record().progress.rounds, 0u) << "what was trained counts";
 }
 
+TEST_F(JobSuspensionTest, EveryGroupIsOnRecordFromItsFirstRoundOn) {
+  ToPaused();
+  rig_.Step(JobResumed{JobId{1}});
+  for (std::uint64_t worker = 4; worker <= 6; ++worker) rig_.Step(Said(worker, Ready()));
+
+  const std::vector<GroupRecord>& groups = rig_.record().groups;
+
+  ASSERT_THAT(groups, SizeIs(2));
+  EXPECT_EQ(groups[0].generation, 1u);
+  EXPECT_EQ(groups[0].first_round, 0u);
+  ASSERT_THAT(groups[0].members, SizeIs(3));
+  EXPECT_EQ(groups[0].members[1].worker, WorkerId{2});
+  EXPECT_EQ(groups[0].members[1].node, "a");
+  EXPECT_EQ(groups[1].generation, 2u);
+  EXPECT_EQ(groups[1].first_round, rig_.record().progress.rounds);
+  EXPECT_GT(groups[1].first_round, 0u);
+  EXPECT_EQ(groups[1].members[0].worker, WorkerId{4});
+}
+
+TEST_F(JobSuspensionTest, OfManyFormerGroupsTheLatestStayOnRecord) {
+  constexpr std::uint64_t kGroups = 200;
+  rig_.ToFormed();
+  for (std::uint64_t group = 1; group < kGroups; ++group) {
+    rig_.Step(JobPaused{JobId{1}});
+    for (std::uint64_t rank = 1; rank <= 3; ++rank) {
+      rig_.Step(WorkerExited{.worker = WorkerId{3 * (group - 1) + rank}});
+    }
+    ASSERT_EQ(rig_.record().state, JobState::kPaused) << group << rig_.record().state_reason;
+    rig_.Step(JobResumed{JobId{1}});
+    for (std::uint64_t rank = 1; rank <= 3; ++rank) {
+      rig_.Step(Said(3 * group + rank, Ready()));
+    }
+  }
+
+  const std::vector<GroupRecord>& groups = rig_.record().groups;
+
+  EXPECT_EQ(groups.back().generation, kGroups);
+  EXPECT_THAT(groups, SizeIs(kFormerMembersMax / 3 + 1));
+  EXPECT_EQ(groups.front().generation, kGroups - kFormerMembersMax / 3);
+}
+
 TEST_F(JobSuspensionTest, ADeadWorkerAfterTheCheckpointIsNoFailure) {
   rig_.ToRunning();
   rig_.Step(JobPaused{JobId{1}});

@@ -51,10 +51,12 @@ TEST_F(ProgressTrackerTest, ARoundSaysWhatTheUpdateUsedAndTheLeastTransfer) {
   first.progress = 12.5;
   first.orthogonality = 0.75;
   first.transfer_seconds = 0.5;
+  first.update_seconds = 0.125;
   policies::Report second = first;
   second.rank = 1;
   second.steps = 3;
   second.transfer_seconds = 0.25;
+  second.update_seconds = -1;
   tracker_.Add(second, At(0));
 
   const std::optional<RoundRecord> round = tracker_.Add(first, At(0));
@@ -66,6 +68,7 @@ TEST_F(ProgressTrackerTest, ARoundSaysWhatTheUpdateUsedAndTheLeastTransfer) {
   EXPECT_EQ(round->progress, 12.5);
   EXPECT_EQ(round->orthogonality, 0.75);
   EXPECT_EQ(round->transfer_seconds, 0.25);
+  EXPECT_THAT(round->worker_update_seconds, ElementsAre(0.125, 0));
 }
 
 TEST_F(ProgressTrackerTest, ARepeatedReportCountsOnce) {

@@ -59,7 +59,8 @@ TEST(ConversionTest, ARoundGoesOutWithWhatTheUpdateUsed) {
                                                    .gain = 1.5,
                                                    .progress = 12.5,
                                                    .orthogonality = 0.75,
-                                                   .transfer_seconds = 0.125});
+                                                   .transfer_seconds = 0.125,
+                                                   .worker_update_seconds = {0.25, 0.5}});
 
   EXPECT_EQ(round.steps(), 8u);
   EXPECT_EQ(round.learning_rate(), 0.05);
@@ -67,6 +68,7 @@ TEST(ConversionTest, ARoundGoesOutWithWhatTheUpdateUsed) {
   EXPECT_EQ(round.progress(), 12.5);
   EXPECT_EQ(round.orthogonality(), 0.75);
   EXPECT_EQ(round.transfer_seconds(), 0.125);
+  EXPECT_THAT(round.worker_update_seconds(), ElementsAre(0.25, 0.5));
 }
 
 TEST(ConversionTest, ADecisionGoesOutFieldByFieldUnderItsName) {
@@ -117,6 +119,7 @@ TEST(ConversionTest, AReportComesInFieldByField) {
   proto.set_round(3);
   proto.set_steps(8);
   proto.set_transfer_seconds(0.125);
+  proto.set_update_seconds(0.0625);
   proto.set_contributors(2);
   proto.set_samples_gradient_norm2(0.5);
   proto.set_orthogonality(0.75);
@@ -132,6 +135,7 @@ TEST(ConversionTest, AReportComesInFieldByField) {
   EXPECT_EQ(report.round, 3u);
   EXPECT_EQ(report.steps, 8u);
   EXPECT_EQ(report.transfer_seconds, 0.125);
+  EXPECT_EQ(report.update_seconds, 0.0625);
   EXPECT_EQ(report.contributors, 2u);
   EXPECT_EQ(report.samples_gradient_norm2, 0.5);
   EXPECT_EQ(report.orthogonality, 0.75);

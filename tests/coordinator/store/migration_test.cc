@@ -78,6 +78,7 @@ job::JobRecord FullJobOf(int schema) {
 
 job::RoundRecord RoundOf(int schema, std::uint64_t job, std::uint64_t round) {
   job::RoundRecord record = Round(job, round);
+  record.worker_update_seconds.clear();
   if (schema == 1) {
     record.steps = 0;
     record.learning_rate = 0;

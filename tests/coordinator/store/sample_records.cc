@@ -269,7 +269,8 @@ job::RoundRecord Round(std::uint64_t job, std::uint64_t round) {
           .gain = 1.5,
           .progress = 12.5,
           .orthogonality = 0.75,
-          .transfer_seconds = 0.125};
+          .transfer_seconds = 0.125,
+          .worker_update_seconds = {0.004, 0.003, 0.002, 0.001}};
 }
 
 job::DecisionRecord DecisionOf(std::uint64_t job, std::uint64_t plan, policies::Axis axis) {
@@ -336,6 +337,7 @@ void ExpectEqual(const job::RoundRecord& found, const job::RoundRecord& expected
   EXPECT_EQ(found.progress, expected.progress);
   EXPECT_EQ(found.orthogonality, expected.orthogonality);
   EXPECT_EQ(found.transfer_seconds, expected.transfer_seconds);
+  EXPECT_EQ(found.worker_update_seconds, expected.worker_update_seconds);
 }
 
 }  // namespace tactus::store

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 #include <set>
 
 #include "tests/coordinator/store/sample_records.h"
@@ -188,6 +189,30 @@ TEST(StoreTest, RoundsAreListedOldestFirstPageByPageAndByJob) {
   } while (!token.empty());
 
   EXPECT_EQ(rounds, (std::vector<std::uint64_t>{0, 1, 2, 3, 4}));
+}
+
+TEST(StoreTest, RoundsAreListedFromAnyOne) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  WriteBatch batch{.jobs = {SmallJob(1)}, .rounds = {}};
+  for (const std::uint64_t round : {0, 1, 2, 5, 6, 7}) batch.rounds.push_back(Round(1, round));
+  ASSERT_TRUE(store->Write(batch).ok());
+  const auto list = [&](std::uint64_t first) {
+    std::vector<std::uint64_t> rounds;
+    std::string token;
+    do {
+      const auto page = store->ListRounds(JobId{1}, 2, token, first);
+      EXPECT_TRUE(page.ok()) << page.status();
+      if (!page.ok()) break;
+      for (const job::RoundRecord& round : page->items) rounds.push_back(round.round);
+      token = page->next;
+    } while (!token.empty());
+    return rounds;
+  };
+
+  EXPECT_EQ(list(1), (std::vector<std::uint64_t>{1, 2, 5, 6, 7}));
+  EXPECT_EQ(list(3), (std::vector<std::uint64_t>{5, 6, 7}));
+  EXPECT_EQ(list(8), (std::vector<std::uint64_t>{}));
+  EXPECT_EQ(list(std::numeric_limits<std::uint64_t>::max()), (std::vector<std::uint64_t>{}));
 }
 
 TEST(StoreTest, EveryFieldOfADecisionComesBack) {
