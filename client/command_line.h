@@ -12,9 +12,16 @@
 
 #include "base/time.h"
 #include "client/job_file.h"
+#include "client/job_plot.h"
 #include "client/tables.h"
 
 namespace tactus::client {
+
+// Rounds from the first to the last, both included.
+struct RoundRange {
+  std::optional<std::uint64_t> first{};
+  std::optional<std::uint64_t> last{};
+};
 
 using Labels = std::vector<std::pair<std::string, std::string>>;  // in the order given
 
@@ -107,7 +114,20 @@ struct NodeCommand {
   std::optional<Duration> timeout{};  // of the waiting
 };
 
-struct TopCommand {};
+struct TraceCommand {
+  std::string name{};
+  RoundRange rounds{};  // an end that is not given: the last rounds
+};
+
+struct PlotCommand {
+  std::string name{};
+  PlotAxis axis = PlotAxis::kTime;
+  std::string file{};  // empty: standard output
+};
+
+struct TopCommand {
+  bool once = false;  // as where there is no terminal
+};
 
 struct BackupCommand {
   std::string file{};
@@ -184,8 +204,9 @@ using Command =
     std::variant<SubmitCommand, GetCommand, DescribeCommand, ExplainCommand, WatchCommand,
                  WaitCommand, LogsCommand, UpdateCommand, CancelCommand, PauseCommand,
                  ResumeCommand, DeleteCommand, DownloadCommand, NodeCommand, TopCommand,
-                 BackupCommand, IntegrityCommand, ConfigCommand, CompletionCommand, ManCommand,
-                 RunCommand, ReplayCommand, SimulateCommand, VersionCommand>;
+                 TraceCommand, PlotCommand, BackupCommand, IntegrityCommand,
+                 ConfigCommand, CompletionCommand, ManCommand, RunCommand, ReplayCommand,
+                 SimulateCommand, VersionCommand>;
 
 // Options before or after every verb; empty: not given.
 struct CommandLine {

@@ -58,6 +58,28 @@ std::string CheckWhole(const std::string& text, const spec::Bounds& allowed) {
                          std::to_string(allowed.high));
 }
 
+std::optional<RoundRange> ParseRoundRange(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos) return std::nullopt;
+  RoundRange range;
+  const auto read = [](const std::string& number, std::optional<std::uint64_t>& round) {
+    if (number.empty()) return true;
+    const char* const end = number.data() + number.size();
+    const auto [rest, error] = std::from_chars(number.data(), end, round.emplace());
+    return error == std::errc() && rest == end;
+  };
+  if (!read(text.substr(0, colon), range.first) || !read(text.substr(colon + 1), range.last)) {
+    return std::nullopt;
+  }
+  if (range.first && range.last && *range.last < *range.first) return std::nullopt;
+  return range;
+}
+
+std::string CheckRoundRange(const std::string& text) {
+  if (ParseRoundRange(text)) return "";
+  return Wrong(text, "FIRST:LAST, such as 100:200, with LAST not below FIRST");
+}
+
 std::string CheckSimulate(const SimulateCommand& command) {
   const bool files = !command.cluster_file.empty();
   const bool other = command.random || !command.from.empty();

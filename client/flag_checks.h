@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "client/command_line.h"
@@ -13,6 +14,10 @@ std::string CheckDuration(const std::string& text);  // more than 0
 std::string CheckSpeed(const std::string& text);     // 0.001 to 1000
 std::string CheckNumber(const std::string& text);    // finite
 std::string CheckWhole(const std::string& text, const spec::Bounds& allowed);
+
+// "100:200", "100:", ":200", ":"; nothing for another text, or where the last is before the first.
+std::optional<RoundRange> ParseRoundRange(const std::string& text);
+std::string CheckRoundRange(const std::string& text);
 
 // What is simulated comes from one source, and no file is read or written for two things.
 std::string CheckSimulate(const SimulateCommand& command);

@@ -1,4 +1,4 @@
-// `tactus get` and `tactus top`: what there is, once or again and again.
+// `tactus get`: what there is, once or again and again.
 #include <signal.h>
 
 #include <algorithm>
@@ -122,23 +122,6 @@ ExitCode Get(const GetCommand& command, api::Client& client, const Screen& scree
       break;
   }
   return Show(client.ListAllRounds(command.name, command.count_max), format, screen);
-}
-
-ExitCode Top(const TopCommand&, api::Client& client, const Screen& screen) {
-  constexpr std::size_t kJobsShownMax = 100;
-  const auto show = [&] {
-    v1::ListJobsRequest live;
-    live.set_filter("state!=SUCCEEDED AND state!=FAILED AND state!=CANCELLED");
-    const auto jobs = client.ListAllJobs(live, kJobsShownMax);
-    if (!jobs.ok()) return ReportError(jobs.status(), screen);
-    const auto nodes = client.ListAllNodes();
-    if (!nodes.ok()) return ReportError(nodes.status(), screen);
-    const Look look(OutputFormat::kTable, screen.has_colour());
-    const std::string text = Render(*jobs, look) + "\n" + Render(*nodes, look);
-    screen.Print(screen.is_terminal() ? "\x1b[H\x1b[2J" + text : text);
-    return ExitCode::kOk;
-  };
-  return screen.is_terminal() ? Repeat(show) : show();
 }
 
 }  // namespace tactus::client

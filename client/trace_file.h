@@ -1,4 +1,4 @@
-// A simulation as a trace of Chrome's trace event format, which Perfetto and chrome://tracing open.
+// A simulation as a trace of client/trace_events.h.
 
 #pragma once
 
@@ -18,9 +18,6 @@ namespace tactus::client {
 //   counter events (C)   the first job's smoothed loss, as a process of its own
 //
 // Times are microseconds since the simulation's start; events stand in no particular order.
-//
-// Source: wix-incubator/trace-event-lib, src/schema/, commit 7a224b8, which puts Google's "Trace
-// Event Format" into types.
 std::string ChromeTrace(const simulator::Outcome& outcome);
 
 }  // namespace tactus::client

@@ -10,10 +10,12 @@
 
 namespace tactus::client {
 
-// Jobs: verbs.cc and job_verbs.cc.
+// Jobs: verbs.cc, job_verbs.cc and, for traces and plots, history_verbs.cc.
 ExitCode Submit(const SubmitCommand& command, api::Client& client, const Screen& screen);
 ExitCode Describe(const DescribeCommand& command, api::Client& client, const Screen& screen);
 ExitCode Explain(const ExplainCommand& command, api::Client& client, const Screen& screen);
+ExitCode DrawPlot(const PlotCommand& command, api::Client& client, const Screen& screen);
+ExitCode Trace(const TraceCommand& command, api::Client& client, const Screen& screen);
 ExitCode Watch(const WatchCommand& command, api::Client& client, const Screen& screen);
 ExitCode Download(const DownloadCommand& command, api::Client& client, const Screen& screen);
 ExitCode Wait(const WaitCommand& command, api::Client& client, const Screen& screen);
@@ -26,6 +28,8 @@ ExitCode Delete(const DeleteCommand& command, api::Client& client, const Screen&
 
 // Lists: list_verbs.cc. Requires: command.output is set.
 ExitCode Get(const GetCommand& command, api::Client& client, const Screen& screen);
+
+// The fleet on a screen: top.cc.
 ExitCode Top(const TopCommand& command, api::Client& client, const Screen& screen);
 
 // Nodes and the coordinator itself: admin_verbs.cc.

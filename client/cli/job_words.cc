@@ -48,10 +48,6 @@ std::string CheckCondition(const std::string& text) {
          UpperCase(JoinNames(EnumValueNames(*v1::JobState_descriptor())));
 }
 
-void AddJob(CLI::App* verb, std::string* name) {
-  verb->add_option("job", *name, "The job's name")->required();
-}
-
 bool OfAJob(GetCommand::Noun noun) {
   return noun == GetCommand::Noun::kRounds || noun == GetCommand::Noun::kDecisions;
 }
@@ -171,10 +167,6 @@ void JobWords::DeclareDescribe(Words& words) {
 }
 
 void JobWords::DeclareShowing(Words& words) {
-  CLI::App* top = words.app.add_subcommand(
-      "top", "Show the jobs that are not over and the nodes, again every second on a terminal");
-  top->callback([&words] { words.line.command = TopCommand{}; });
-
   CLI::App* explain = words.app.add_subcommand(
       "explain",
       "Tell the story of a job's decisions: what was changed, why, what was expected of it and "

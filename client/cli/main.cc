@@ -67,6 +67,8 @@ struct Talk {
   ExitCode operator()(const DownloadCommand& command) { return Download(command, client, screen); }
   ExitCode operator()(const NodeCommand& command) { return ChangeNode(command, client, screen); }
   ExitCode operator()(const TopCommand& command) { return Top(command, client, screen); }
+  ExitCode operator()(const TraceCommand& command) { return Trace(command, client, screen); }
+  ExitCode operator()(const PlotCommand& command) { return DrawPlot(command, client, screen); }
   ExitCode operator()(const BackupCommand& command) { return Backup(command, client, screen); }
   ExitCode operator()(const IntegrityCommand& command) {
     return CheckIntegrity(command, client, screen);

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "client/cli/config_words.h"
+#include "client/cli/history_words.h"
 #include "client/cli/job_words.h"
 #include "client/cli/local_words.h"
 #include "client/cli/node_words.h"
@@ -48,6 +49,7 @@ void Words::Complain(const std::string& what) {
 AllWords::AllWords() : words_(std::make_unique<Words>()) {
   families_.push_back(std::make_unique<LocalWords>());
   families_.push_back(std::make_unique<JobWords>());
+  families_.push_back(std::make_unique<HistoryWords>());
   families_.push_back(std::make_unique<NodeWords>());
   families_.push_back(std::make_unique<ConfigWords>());
   for (const auto& family : families_) family->Declare(*words_);
@@ -60,6 +62,10 @@ CLI::Validator WholeNumber(std::uint64_t low, std::uint64_t high) {
 }
 
 CLI::Validator DurationText() { return {CheckDuration, "DURATION"}; }
+
+void AddJob(CLI::App* verb, std::string* name) {
+  verb->add_option("job", *name, "The job's name")->required();
+}
 
 void AddOutput(CLI::App* verb, std::string* output, const std::vector<std::string>& formats) {
   verb->add_option("-o,--output", *output, "Format on standard output")

@@ -52,6 +52,9 @@ class AllWords {
 CLI::Validator WholeNumber(std::uint64_t low, std::uint64_t high);
 CLI::Validator DurationText();
 
+// The operand that names a job.
+void AddJob(CLI::App* verb, std::string* name);
+
 // -o, --output with these formats; shows `*output` as its default.
 void AddOutput(CLI::App* verb, std::string* output, const std::vector<std::string>& formats);
 

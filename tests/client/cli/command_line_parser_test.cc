@@ -203,8 +203,32 @@ TEST(CommandLineTest, TheProgramItselfHasVerbs) {
   EXPECT_EQ(Parsed<CompletionCommand>({"completion", "fish"}).shell,
             CompletionCommand::Shell::kFish);
   EXPECT_EQ(Parsed<ManCommand>({"man", "--to", "d"}).folder, "d");
-  Parsed<TopCommand>({"top"});
+  EXPECT_FALSE(Parsed<TopCommand>({"top"}).once);
+  EXPECT_TRUE(Parsed<TopCommand>({"top", "--once"}).once);
   EXPECT_THAT(ParseCommandLine({"config", "shw"}).error, HasSubstr("did you mean 'show'?"));
+}
+
+TEST(CommandLineTest, ATraceHasARangeOfRounds) {
+  const RoundRange all = Parsed<TraceCommand>({"trace", "demo-1"}).rounds;
+  EXPECT_FALSE(all.first || all.last);
+  const RoundRange some = Parsed<TraceCommand>({"trace", "demo-1", "--rounds", "100:200"}).rounds;
+  EXPECT_EQ(some.first, 100u);
+  EXPECT_EQ(some.last, 200u);
+  EXPECT_EQ(Parsed<TraceCommand>({"trace", "demo-1", "--rounds", "7:7"}).rounds.last, 7u);
+  EXPECT_FALSE(Parsed<TraceCommand>({"trace", "demo-1", "--rounds", "7:"}).rounds.last);
+  EXPECT_FALSE(Parsed<TraceCommand>({"trace", "demo-1", "--rounds", ":7"}).rounds.first);
+  for (const char* wrong : {"7", "8:7", "-1:7", "a:b", "1:2:3", "1 :2", "18446744073709551616:"}) {
+    EXPECT_THAT(ParseCommandLine({"trace", "demo-1", "--rounds", wrong}).error,
+                HasSubstr("FIRST:LAST"))
+        << wrong;
+  }
+}
+
+TEST(CommandLineTest, APlotIsOverTimeOrOverRounds) {
+  EXPECT_EQ(Parsed<PlotCommand>({"plot", "demo-1"}).axis, PlotAxis::kTime);
+  const auto plot = Parsed<PlotCommand>({"plot", "demo-1", "--over", "rounds", "--output", "f"});
+  EXPECT_EQ(plot.axis, PlotAxis::kRounds);
+  EXPECT_EQ(plot.file, "f");
 }
 
 TEST(CommandLineTest, AServerAndAContextContradictEachOther) {
@@ -238,9 +262,9 @@ TEST(CommandLineTest, MistakesAreNamed) {
               HasSubstr("more than 0"));
   EXPECT_EQ(ParseCommandLine({"sumbit"}).error,
             "tactus: 'sumbit' is unknown; did you mean 'submit'? allowed: run, simulate, "
-            "replay, submit, get, describe, top, explain, watch, wait, logs, update, cancel, "
-            "delete, pause, resume, download, cordon, drain, uncordon, admin, config, completion, "
-            "man, version\n");
+            "replay, submit, get, describe, explain, watch, wait, logs, update, cancel, "
+            "delete, pause, resume, download, top, plot, trace, cordon, drain, uncordon, admin, "
+            "config, completion, man, version\n");
   EXPECT_EQ(ParseCommandLine({"get", "frob"}).error,
             "tactus: 'frob' is unknown; allowed: jobs, job, nodes, node, rounds, decisions\n");
 }

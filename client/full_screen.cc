@@ -1,0 +1,80 @@
+#include "client/full_screen.h"
+
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <utility>
+
+namespace tactus::client {
+namespace {
+
+constexpr char kEnter[] = "\x1b[?1049h\x1b[?25l";  // the alternate screen; no cursor
+constexpr char kLeave[] = "\x1b[?25h\x1b[?1049l";
+
+}  // namespace
+
+FullScreen::FullScreen(EventLoop& loop, Handlers handlers)
+    : handlers_(std::move(handlers)), input_(loop.context()), resizes_(loop.context(), SIGWINCH) {
+  has_keys_ = isatty(STDIN_FILENO) == 1 && tcgetattr(STDIN_FILENO, &before_) == 0;
+  if (has_keys_) {
+    termios raw = before_;
+    raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+    raw.c_cc[VSUSP] = _POSIX_VDISABLE;
+    raw.c_cc[VMIN] = 1;
+    raw.c_cc[VTIME] = 0;
+    tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+    boost::system::error_code failed;
+    input_.assign(dup(STDIN_FILENO), failed);
+    if (!failed) AwaitKeys();
+  }
+  AwaitResize();
+  Show(kEnter);
+}
+
+FullScreen::~FullScreen() {
+  Show(kLeave);
+  if (has_keys_) tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+}
+
+// Waits and then reads what is there, rather than reading asynchronously: that would make the
+// terminal non-blocking for the shell as well, which shares it.
+void FullScreen::AwaitKeys() {
+  input_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                    [this](const boost::system::error_code& error) {
+                      if (error) return;
+                      std::array<char, 64> keys{};
+                      const ssize_t count = read(input_.native_handle(), keys.data(), keys.size());
+                      if (count <= 0) return;
+                      for (ssize_t i = 0; i < count; ++i) {
+                        handlers_.key(keys[static_cast<std::size_t>(i)]);
+                      }
+                      AwaitKeys();
+                    });
+}
+
+void FullScreen::AwaitResize() {
+  resizes_.async_wait([this](const boost::system::error_code& error, int) {
+    if (error) return;
+    handlers_.resized();
+    AwaitResize();
+  });
+}
+
+FrameSize FullScreen::size() const {
+  winsize found{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &found) != 0 || found.ws_col == 0 || found.ws_row == 0) {
+    return {};
+  }
+  return {.rows = std::max<std::size_t>(2, found.ws_row), .columns = found.ws_col};
+}
+
+void FullScreen::Show(const std::string& frame) const {
+  std::fwrite(frame.data(), 1, frame.size(), stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace tactus::client

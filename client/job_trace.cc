@@ -1,0 +1,330 @@
+#include "client/job_trace.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "client/tables.h"
+#include "client/text.h"
+#include "client/trace_events.h"
+
+namespace tactus::client {
+namespace {
+
+// What a coordinator says is outside input: so long may a round, or a hole between two, be at most.
+// With kTraceRoundsMax of both the axis stays far below 2^63 ns.
+constexpr double kSecondsMax = 1e4;
+constexpr int kWorkerSeriesMax = 64;  // of a counter
+constexpr TraceTrack kJobTrack = {.process = 1, .thread = 1};
+
+std::int64_t Nanoseconds(double seconds) {
+  return TraceNanoseconds(std::isfinite(seconds) ? std::min(seconds, kSecondsMax) : 0);
+}
+
+template <typename List>
+std::int64_t DurationOf(const List& list, int rank) {
+  return rank < list.size() ? Nanoseconds(list[rank]) : 0;
+}
+
+std::uint64_t Samples(const v1::Round& round, int rank) {
+  return rank < round.worker_samples_size() ? round.worker_samples(rank) : 0;
+}
+
+// The group that applied a round: the newest whose first round is not behind it. Null: not on
+// record.
+const v1::RoundGroup* GroupOf(const v1::ListRoundsResponse& rounds, const v1::Round& round) {
+  for (int i = rounds.groups_size() - 1; i >= 0; --i) {
+    const v1::RoundGroup& group = rounds.groups(i);
+    if (group.first_round() > round.round()) continue;
+    return group.members_size() == round.worker_compute_seconds_size() ? &group : nullptr;
+  }
+  return nullptr;
+}
+
+// Which plans combine while they compute, by the decisions on record.
+class DelayedPlans {
+ public:
+  explicit DelayedPlans(const v1::ListDecisionsResponse& decisions) {
+    for (const v1::Decision& decision : decisions.decisions()) {
+      if (decision.axis() != v1::AXIS_SYNCHRONIZATION) continue;
+      since_[decision.plan_version()] = decision.to().starts_with("delayed");
+    }
+  }
+  bool Has(std::uint64_t plan_version) const {
+    const auto after = since_.upper_bound(plan_version);
+    return after != since_.begin() && std::prev(after)->second;
+  }
+
+ private:
+  std::map<std::uint64_t, bool> since_;  // by the first plan version of which it holds
+};
+
+// A round on the axis.
+struct Placed {
+  const v1::Round* round = nullptr;
+  const v1::RoundGroup* group = nullptr;
+  const v1::Round* before = nullptr;  // the round before, where the same group applied it
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  std::uint64_t missing = 0;  // rounds between the one shown before and this one
+  bool delayed = false;
+};
+
+std::vector<Placed> Place(const v1::ListRoundsResponse& rounds, const DelayedPlans& delayed) {
+  std::vector<Placed> all;
+  std::int64_t now = 0;
+  for (const v1::Round& round : rounds.rounds()) {
+    Placed placed{.round = &round,
+                  .group = GroupOf(rounds, round),
+                  .delayed = delayed.Has(round.plan_version())};
+    if (!all.empty()) {
+      const Placed& last = all.back();
+      placed.missing = round.round() - std::min(round.round(), last.round->round() + 1);
+      const double mean = (last.round->seconds() + round.seconds()) / 2;
+      now += Nanoseconds(mean * static_cast<double>(placed.missing));
+      if (placed.missing == 0 && last.group == placed.group) placed.before = last.round;
+    }
+    placed.begin = now;
+    placed.end = now += Nanoseconds(round.seconds());
+    all.push_back(placed);
+  }
+  return all;
+}
+
+// What a worker did in a round, backwards from its end. All >= 0, together at most the round.
+struct Phases {
+  std::int64_t blocked = 0;
+  std::int64_t compute = 0;
+  std::int64_t optimizer = 0;  // at the round's begin
+};
+
+Phases PhasesOf(const Placed& placed, int rank) {
+  std::int64_t room = placed.end - placed.begin;
+  const auto take = [&room](std::int64_t wanted) {
+    const std::int64_t taken = std::min(room, wanted);
+    room -= taken;
+    return taken;
+  };
+  Phases phases;
+  phases.blocked = take(DurationOf(placed.round->worker_blocked_seconds(), rank));
+  phases.compute = take(DurationOf(placed.round->worker_compute_seconds(), rank));
+  if (placed.before != nullptr) {
+    phases.optimizer = take(DurationOf(placed.before->worker_update_seconds(), rank));
+  }
+  return phases;
+}
+
+// Who comes last waits for nobody, only for the bytes. Of a delayed round, which waits for no
+// bytes, 0.
+std::int64_t TransferWithin(const Placed& placed) {
+  if (placed.delayed) return 0;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (int rank = 0; rank < placed.round->worker_compute_seconds_size(); ++rank) {
+    least = std::min(least, PhasesOf(placed, rank).blocked);
+  }
+  return least;
+}
+
+class RecordedTrace {
+ public:
+  explicit RecordedTrace(const v1::Job& job) {
+    events_.NameProcess(kJobTrack, "job " + ShortName(job.name()));
+    events_.NameThread(kJobTrack, "decisions");
+  }
+
+  void AddRounds(const std::vector<Placed>& all) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      NoteMissing(all[i], i == 0 ? nullptr : &all[i - 1]);
+      const bool new_plan =
+          i == 0 || all[i - 1].round->plan_version() != all[i].round->plan_version();
+      if (new_plan) {
+        events_.AddInstant(kJobTrack, all[i].begin,
+                           "plan " + std::to_string(all[i].round->plan_version()),
+                           TraceArguments().Add("round", all[i].round->round()));
+      }
+      AddCounters(all[i]);
+      AddWorkers(all[i], i + 1 < all.size() ? &all[i + 1] : nullptr);
+    }
+  }
+
+  void AddDecisions(const std::vector<Placed>& all, const v1::ListDecisionsResponse& decisions) {
+    for (const v1::Decision& decision : decisions.decisions()) {
+      const auto found = std::ranges::lower_bound(
+          all, decision.round(), {}, [](const Placed& placed) { return placed.round->round(); });
+      if (found == all.end() || found->round->round() != decision.round()) continue;
+      // A first plan is there before its round; a later one follows what that round said.
+      events_.AddInstant(kJobTrack, decision.from().empty() ? found->begin : found->end,
+                         AxisName(decision.axis()) + ": " + decision.to(),
+                         TraceArguments()
+                             .Add("plan", decision.plan_version())
+                             .Add("round", decision.round())
+                             .Add("from", decision.from())
+                             .Add("to", decision.to())
+                             .Add("predicted_gain", decision.predicted_gain())
+                             .Add("measured_gain", decision.has_measured_gain()
+                                                       ? decision.measured_gain()
+                                                       : std::numeric_limits<double>::quiet_NaN())
+                             .Add("reason", decision.reason()));
+    }
+  }
+
+  void AddGroup(const v1::RoundGroup& group) {
+    const bool on_devices = group.members(0).device().starts_with("cuda:");
+    events_.AddObject("distributedInfo",
+                      TraceArguments()
+                          .Add("backend", std::string(on_devices ? "nccl" : "tcp"))
+                          .Add("rank", std::uint64_t{0})
+                          .Add("world_size", static_cast<std::uint64_t>(group.members_size())));
+  }
+
+  JobTrace Finish() {
+    std::vector<std::string> remarks;
+    if (missing_ > 0) {
+      remarks.push_back(CountOf(missing_, "round") +
+                        " within the range not on record: of long jobs older rounds are thinned");
+    }
+    if (untimed_ > 0) {
+      remarks.push_back(CountOf(untimed_, "round") + " without times of the workers");
+    }
+    if (strange_ > 0) {
+      remarks.push_back("the nodes of " + CountOf(strange_, "round") +
+                        " are not on record: too many groups came after");
+    }
+    return {.text = events_.Finish(), .remarks = std::move(remarks)};
+  }
+
+ private:
+  struct Worker {
+    TraceTrack own{};
+    std::string name{};
+    std::uint64_t transfers = 0;     // thread of its delayed rounds' transfers; 0: none yet
+    std::int64_t transfers_end = 0;  // of the last of them
+  };
+
+  void NoteMissing(const Placed& placed, const Placed* before) {
+    const bool timed = placed.round->worker_compute_seconds_size() > 0;
+    untimed_ += timed ? 0 : 1;
+    strange_ += timed && placed.group == nullptr ? 1 : 0;
+    if (placed.missing == 0) return;
+    missing_ += placed.missing;
+    events_.AddInstant(kJobTrack, before->end, CountOf(placed.missing, "round") + " not on record",
+                       TraceArguments()
+                           .Add("first", before->round->round() + 1)
+                           .Add("last", placed.round->round() - 1));
+  }
+
+  void AddCounters(const Placed& placed) {
+    const v1::Round& round = *placed.round;
+    events_.AddCounter(kJobTrack, placed.end, "loss", TraceArguments().Add("loss", round.loss()));
+    const std::uint64_t steps = std::max<std::uint64_t>(1, round.steps());
+    events_.AddCounter(kJobTrack, placed.begin, "batch size",
+                       TraceArguments().Add("samples", round.samples() / steps));
+    TraceArguments series;
+    for (int rank = 0; rank < std::min(round.worker_samples_size(), kWorkerSeriesMax); ++rank) {
+      series.Add("rank " + std::to_string(rank), Samples(round, rank));
+    }
+    events_.AddCounter(kJobTrack, placed.begin, "samples by worker", series);
+  }
+
+  void AddWorkers(const Placed& placed, const Placed* next) {
+    const std::int64_t transfer = TransferWithin(placed);
+    for (int rank = 0; rank < placed.round->worker_compute_seconds_size(); ++rank) {
+      Worker& worker = WorkerOf(placed, rank);
+      AddPhases(placed, rank, worker.own, transfer);
+      if (placed.delayed) AddTransferBehind(placed, next, worker);
+    }
+  }
+
+  Worker& WorkerOf(const Placed& placed, int rank) {
+    const auto number = static_cast<std::uint64_t>(rank);
+    const v1::RoundGroupMember* const member =
+        placed.group == nullptr ? nullptr : &placed.group->members(rank);
+    const std::string node = member == nullptr ? "nodes not on record" : "node " + member->node();
+    const auto [found, fresh] =
+        workers_.try_emplace({node, member == nullptr ? number : member->worker_id()});
+    Worker& worker = found->second;
+    if (!fresh) return worker;
+    const auto [process, fresh_node] = nodes_.emplace(node, kJobTrack.process + 1 + nodes_.size());
+    worker.own = {.process = process->second, .thread = ++threads_};
+    worker.name = member == nullptr
+                      ? "rank " + std::to_string(rank)
+                      : member->device() + " worker " + std::to_string(member->worker_id());
+    if (fresh_node) events_.NameProcess(worker.own, node);
+    events_.NameThread(worker.own, worker.name);
+    return worker;
+  }
+
+  void AddPhases(const Placed& placed, int rank, const TraceTrack& track, std::int64_t transfer) {
+    const v1::Round& round = *placed.round;
+    const Phases phases = PhasesOf(placed, rank);
+    const std::int64_t computed = placed.end - phases.blocked;
+    const std::int64_t arrived = placed.end - std::min(transfer, phases.blocked);
+    const auto of = [](const v1::Round& one) { return TraceArguments().Add("round", one.round()); };
+    AddSpan(track, placed.begin, placed.end, "round " + std::to_string(round.round()),
+            of(round)
+                .Add("plan", round.plan_version())
+                .Add("epoch", round.epoch())
+                .Add("rank", static_cast<std::uint64_t>(rank)));
+    if (placed.before != nullptr) {
+      AddSpan(track, placed.begin, placed.begin + phases.optimizer, "optimizer",
+              of(*placed.before));
+    }
+    AddSpan(track, computed - phases.compute, computed, "compute",
+            of(round).Add("samples", Samples(round, rank)));
+    AddSpan(track, computed, arrived, "wait", of(round));
+    AddSpan(track, arrived, placed.end, "transfer", of(round).Add("bytes", round.bytes()));
+  }
+
+  // A delayed round's gradients travel from its end on, below the next round, which waits for them.
+  // Those of the last delayed one were waited for, within the round itself.
+  void AddTransferBehind(const Placed& placed, const Placed* next, Worker& worker) {
+    if (worker.transfers == 0) {
+      worker.transfers = ++threads_;
+      events_.NameThread({.process = worker.own.process, .thread = worker.transfers},
+                         worker.name + " transfers");
+    }
+    const std::int64_t length = Nanoseconds(placed.round->transfer_seconds());
+    const bool drained = next != nullptr && !next->delayed;
+    std::int64_t begin = drained ? placed.end - std::min(length, placed.end) : placed.end;
+    std::int64_t end = begin + length;
+    if (drained) begin = std::max(begin, worker.transfers_end);
+    if (!drained && next != nullptr) end = std::min(end, next->end);
+    worker.transfers_end = std::max(worker.transfers_end, end);
+    AddSpan(
+        {.process = worker.own.process, .thread = worker.transfers}, begin, end, "transfer",
+        TraceArguments().Add("round", placed.round->round()).Add("bytes", placed.round->bytes()));
+  }
+
+  void AddSpan(const TraceTrack& track, std::int64_t begin, std::int64_t end,
+               const std::string& name, const TraceArguments& arguments) {
+    if (end <= begin) return;
+    events_.AddSpan(track, {.begin_ns = begin, .length_ns = end - begin}, name, arguments);
+  }
+
+  TraceEvents events_;
+  std::map<std::string, std::uint64_t> nodes_;                       // process of each
+  std::map<std::pair<std::string, std::uint64_t>, Worker> workers_;  // by node and worker id
+  std::uint64_t threads_ = kJobTrack.thread;
+  // Rounds: not on record; without times of workers; of groups that are not on record.
+  std::uint64_t missing_ = 0, untimed_ = 0, strange_ = 0;
+};
+
+}  // namespace
+
+JobTrace TraceJob(const v1::Job& job, const v1::ListRoundsResponse& rounds,
+                  const v1::ListDecisionsResponse& decisions) {
+  const std::vector<Placed> placed = Place(rounds, DelayedPlans(decisions));
+  RecordedTrace trace(job);
+  trace.AddRounds(placed);
+  trace.AddDecisions(placed, decisions);
+  if (!placed.empty() && placed.back().group != nullptr &&
+      placed.back().group->members_size() > 0) {
+    trace.AddGroup(*placed.back().group);
+  }
+  return trace.Finish();
+}
+
+}  // namespace tactus::client

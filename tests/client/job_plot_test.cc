@@ -1,0 +1,99 @@
+#include "client/job_plot.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tactus::client {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+v1::Round RoundOf(std::uint64_t number, double seconds, const std::vector<std::uint64_t>& samples,
+                  std::uint32_t steps = 1) {
+  v1::Round round;
+  round.set_round(number);
+  round.set_seconds(seconds);
+  round.set_loss(1.5);
+  round.set_steps(steps);
+  for (const std::uint64_t of_worker : samples) {
+    round.set_samples(round.samples() + of_worker);
+    round.add_worker_samples(of_worker);
+  }
+  return round;
+}
+
+const Curve& CurveOf(const Plot& plot, std::size_t panel, std::size_t series = 0) {
+  return plot.panels.at(panel).series.at(series).curve;
+}
+
+TEST(JobPlotTest, BatchSizesAreSamplesOfAStep) {
+  JobPlot history(PlotAxis::kRounds);
+  history.Add(RoundOf(0, 1, {60, 20}, 4));
+
+  const Plot plot = history.Finish("demo-1", {});
+
+  EXPECT_EQ(CurveOf(plot, 0).buckets().at(0).last, 1.5);
+  ASSERT_THAT(plot.panels.at(1).series, SizeIs(3));
+  EXPECT_EQ(CurveOf(plot, 1, 0).buckets().at(0).last, 20);
+  EXPECT_EQ(CurveOf(plot, 1, 1).buckets().at(0).last, 15);
+  EXPECT_EQ(CurveOf(plot, 1, 2).buckets().at(0).last, 5);
+  EXPECT_EQ(CurveOf(plot, 2).buckets().at(0).last, 4);
+}
+
+TEST(JobPlotTest, TimeGoesOnThroughRoundsThatAreNotOnRecord) {
+  JobPlot history(PlotAxis::kTime);
+  history.Add(RoundOf(2, 1, {8}));  // two before it
+  history.Add(RoundOf(3, 1, {8}));
+  history.Add(RoundOf(8, 3, {8}));  // four of 2 s between
+
+  const Plot plot = history.Finish("demo-1", {});
+
+  ASSERT_THAT(CurveOf(plot, 0).buckets(), SizeIs(3));
+  EXPECT_EQ(CurveOf(plot, 0).buckets()[0].x_last, 3);
+  EXPECT_EQ(CurveOf(plot, 0).buckets()[1].x_last, 4);
+  EXPECT_EQ(CurveOf(plot, 0).buckets()[2].x_last, 15);
+}
+
+TEST(JobPlotTest, WorkersThatCameLaterAndTooManyAreNoProblem) {
+  JobPlot history(PlotAxis::kRounds);
+  history.Add(RoundOf(0, 1, {8}));
+  history.Add(RoundOf(1, 1, std::vector<std::uint64_t>(20, 8)));
+  history.Add(RoundOf(2, 1, {}));
+
+  const Plot plot = history.Finish("demo-1", {});
+
+  EXPECT_THAT(plot.panels.at(1).series, SizeIs(9));
+  EXPECT_THAT(CurveOf(plot, 1, 1).buckets(), SizeIs(2));
+  EXPECT_THAT(CurveOf(plot, 1, 8).buckets(), SizeIs(1));
+}
+
+TEST(JobPlotTest, DecisionsThatChangedSomethingAreMarks) {
+  v1::ListDecisionsResponse decisions;
+  v1::Decision& first = *decisions.add_decisions();
+  first.set_to("8");
+  v1::Decision& second = *decisions.add_decisions();
+  second.set_axis(v1::AXIS_SYNCHRONIZATION);
+  second.set_from("every_step");
+  second.set_to("periodic 8");
+  second.set_round(40);
+  second.mutable_train_time()->set_seconds(12);
+  second.set_reason("the transfer takes longer");
+
+  const Plot over_time = JobPlot(PlotAxis::kTime).Finish("demo-1", decisions);
+  const Plot over_rounds = JobPlot(PlotAxis::kRounds).Finish("demo-1", decisions);
+
+  ASSERT_THAT(over_time.marks, SizeIs(1));
+  EXPECT_EQ(over_time.marks[0].x, 12);
+  EXPECT_EQ(over_rounds.marks.at(0).x, 40);
+  EXPECT_EQ(over_time.marks[0].text,
+            "synchronization: every_step to periodic 8. the transfer takes longer");
+  EXPECT_THAT(DrawSvg(over_time), HasSubstr("training time"));
+}
+
+}  // namespace
+}  // namespace tactus::client
