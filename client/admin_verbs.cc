@@ -107,6 +107,18 @@ ExitCode Backup(const BackupCommand& command, api::Client& client, const Screen&
   return ExitCode::kOk;
 }
 
+ExitCode SetLogLevel(const LogLevelCommand& command, api::Client& client, const Screen& screen) {
+  v1::SetLogLevelRequest request;
+  request.set_level(command.level);
+  request.set_node(command.node);
+  const absl::Status status = client.SetLogLevel(request);
+  if (!status.ok()) return ReportError(status, screen);
+  const std::string who =
+      command.node.empty() ? "the coordinator" : "the agent of " + Printable(command.node);
+  screen.Say(who + " logs at level " + command.level + " until it is told otherwise or restarted");
+  return ExitCode::kOk;
+}
+
 ExitCode CheckIntegrity(const IntegrityCommand& command, api::Client& client,
                         const Screen& screen) {
   const absl::StatusOr<v1::CheckIntegrityResponse> found = client.CheckIntegrity();

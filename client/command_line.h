@@ -137,6 +137,11 @@ struct IntegrityCommand {
   OutputFormat output = OutputFormat::kTable;
 };
 
+struct LogLevelCommand {
+  std::string level{};
+  std::string node{};  // empty: the coordinator
+};
+
 struct ConfigCommand {
   enum class Action { kShow, kGetContexts, kUseContext };
   Action action = Action::kShow;
@@ -204,7 +209,7 @@ using Command =
     std::variant<SubmitCommand, GetCommand, DescribeCommand, ExplainCommand, WatchCommand,
                  WaitCommand, LogsCommand, UpdateCommand, CancelCommand, PauseCommand,
                  ResumeCommand, DeleteCommand, DownloadCommand, NodeCommand, TopCommand,
-                 TraceCommand, PlotCommand, BackupCommand, IntegrityCommand,
+                 TraceCommand, PlotCommand, BackupCommand, IntegrityCommand, LogLevelCommand,
                  ConfigCommand, CompletionCommand, ManCommand, RunCommand, ReplayCommand,
                  SimulateCommand, VersionCommand>;
 

@@ -35,6 +35,7 @@ ExitCode Top(const TopCommand& command, api::Client& client, const Screen& scree
 // Nodes and the coordinator itself: admin_verbs.cc.
 ExitCode ChangeNode(const NodeCommand& command, api::Client& client, const Screen& screen);
 ExitCode Backup(const BackupCommand& command, api::Client& client, const Screen& screen);
+ExitCode SetLogLevel(const LogLevelCommand& command, api::Client& client, const Screen& screen);
 ExitCode CheckIntegrity(const IntegrityCommand& command, api::Client& client, const Screen& screen);
 
 }  // namespace tactus::client

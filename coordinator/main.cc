@@ -21,7 +21,7 @@ namespace {
 struct Arguments {
   service::ServerOptions server;
   std::string retain_jobs = {};  // parsed into server by Main
-  std::string log_level = "info";
+  runtime::LoggingOptions logging = {};
   std::string address_file = {};  // empty: none
   bool parent_death_signal = false;
 };
@@ -58,8 +58,11 @@ void Declare(CLI::App& app, Arguments& arguments) {
       ->envname("TACTUS_RETAIN_BYTES")
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
-  app.add_option("--log-level", arguments.log_level, "trace, debug, info, warn, error or off")
+  app.add_option("--log-level", arguments.logging.level, "trace, debug, info, warn, error or off")
       ->envname("TACTUS_LOG_LEVEL")
+      ->capture_default_str();
+  app.add_option("--log-format", arguments.logging.format, "text, or json: an object a line")
+      ->envname("TACTUS_LOG_FORMAT")
       ->capture_default_str();
   app.add_option("--address-file", arguments.address_file,
                  "File to write once serving: grpc=HOST:PORT and metrics=HOST:PORT, a line each");
@@ -115,7 +118,7 @@ int Serve(const Arguments& arguments, const sigset_t& signals) {
       "retain_bytes={} log_level={}",
       TACTUS_VERSION, options.listen, runtime::Quoted(options.state_dir), options.metrics_listen,
       options.tape_bytes, runtime::FormatDuration(options.retain_jobs), options.retain_bytes,
-      arguments.log_level);
+      arguments.logging.level);
   auto server = service::Server::Open(options);
   if (!server.ok()) {
     return Complain(ExitOf(server.status()), std::string(server.status().message()));
@@ -174,7 +177,7 @@ int Main(int argc, char** argv) {
   ::signal(SIGPIPE, SIG_IGN);
   if (arguments.parent_death_signal) runtime::EndWithParent();
   runtime::RaiseFileLimit();
-  status = runtime::StartLogging(arguments.log_level);
+  status = runtime::StartLogging(arguments.logging);
   if (!status.ok()) return Complain(ExitOf(status), std::string(status.message()));
   gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);
   gpr_set_log_function(LogForGrpc);

@@ -1,15 +1,25 @@
 #include "runtime/logging.h"
 
 #include <spdlog/async.h>
+#include <spdlog/formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <memory>
 #include <mutex>
+#include <string_view>
+
+#include "runtime/json_log.h"
 
 namespace tactus::runtime {
 namespace {
 
 constexpr std::size_t kLinesWaitingMax = 8192;
+constexpr std::array<std::string_view, 6> kLevels = {"trace", "debug", "info",
+                                                     "warn",  "error", "off"};
 constexpr char kPattern[] = "%Y-%m-%dT%H:%M:%S.%e%z %l %n: %v";
 
 // Null until StartLogging. Loggers are made from any thread, so the registry of spdlog, which has
@@ -24,20 +34,51 @@ std::mutex& CreationMutex() {
   return mutex;
 }
 
+class JsonFormatter final : public spdlog::formatter {
+ public:
+  void format(const spdlog::details::log_msg& line, spdlog::memory_buf_t& out) override {
+    const spdlog::string_view_t level = spdlog::level::to_string_view(line.level);
+    const std::string json = JsonLogLine(
+        {.time = std::chrono::nanoseconds(line.time.time_since_epoch()).count(),
+         .level = line.level == spdlog::level::warn ? std::string_view("warn")
+                                                    : std::string_view(level.data(), level.size()),
+         .component = {line.logger_name.data(), line.logger_name.size()},
+         .text = {line.payload.data(), line.payload.size()}});
+    out.append(json.data(), json.data() + json.size());
+  }
+  std::unique_ptr<spdlog::formatter> clone() const override {
+    return std::make_unique<JsonFormatter>();
+  }
+};
+
 }  // namespace
 
-absl::Status StartLogging(const std::string& level) {
-  const spdlog::level::level_enum parsed = spdlog::level::from_str(level);
-  if (parsed == spdlog::level::off && level != "off") {
-    return absl::InvalidArgumentError("log-level: found \"" + level +
-                                      "\", allowed are trace, debug, info, warn, error and off");
+absl::Status CheckLogLevel(const std::string& level) {
+  if (std::ranges::find(kLevels, level) != kLevels.end()) return absl::OkStatus();
+  return absl::InvalidArgumentError("level: found \"" + level +
+                                    "\", allowed are trace, debug, info, warn, error and off");
+}
+
+absl::Status StartLogging(const LoggingOptions& options) {
+  if (absl::Status status = CheckLogLevel(options.level); !status.ok()) {
+    return absl::InvalidArgumentError("log-" + std::string(status.message()));
+  }
+  if (options.format != "text" && options.format != "json") {
+    return absl::InvalidArgumentError("log-format: found \"" + options.format +
+                                      "\", allowed are text and json");
   }
   spdlog::init_thread_pool(kLinesWaitingMax, 1);
-  spdlog::set_level(parsed);
+  spdlog::set_level(spdlog::level::from_str(options.level));
   SharedSink() = std::make_shared<spdlog::sinks::stderr_sink_mt>();
-  SharedSink()->set_pattern(kPattern);
+  if (options.format == "json") {
+    SharedSink()->set_formatter(std::make_unique<JsonFormatter>());
+  } else {
+    SharedSink()->set_pattern(kPattern);
+  }
   return absl::OkStatus();
 }
+
+void SetLogLevel(const std::string& level) { spdlog::set_level(spdlog::level::from_str(level)); }
 
 void StopLogging() {
   SharedSink().reset();

@@ -13,10 +13,21 @@
 
 namespace tactus::runtime {
 
-// Starts the logging thread; the oldest lines are lost when 8192 wait. `level` is one of trace,
-// debug, info, warn, error, off. Called once, from main, before the first Logger(). Errors:
-// InvalidArgument, an unknown level.
-absl::Status StartLogging(const std::string& level);
+// How much is logged, and as what.
+struct LoggingOptions {
+  std::string level = "info";   // trace, debug, info, warn, error or off
+  std::string format = "text";  // text, or json: an object a line, as runtime/json_log.h has it
+};
+
+// Starts the logging thread; the oldest lines are lost when 8192 wait. Called once, from main,
+// before the first Logger(). Errors: InvalidArgument, an unknown level or format.
+absl::Status StartLogging(const LoggingOptions& options);
+
+// Whether `level` is one, "level: ..." if not.
+absl::Status CheckLogLevel(const std::string& level);
+
+// All loggers log so much from now on. Thread-safe. Requires: CheckLogLevel(level).
+void SetLogLevel(const std::string& level);
 
 // Writes what waits and ends the logging thread. Called last, from main.
 void StopLogging();

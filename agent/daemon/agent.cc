@@ -167,6 +167,7 @@ void Agent::CompleteHello(Hello& hello) const {
 void Agent::OnMessage(const ToAgent& message) {
   if (message.has_start_worker()) return StartWorker(message.start_worker());
   if (message.has_stop_worker()) return OnStopWorker(message.stop_worker());
+  if (message.has_set_log_level()) return OnSetLogLevel(message.set_log_level().level());
   if (!message.has_to_worker()) return;
   const WorkerId id{message.to_worker().worker_id()};
   const auto running = workers_.find(id);
@@ -178,6 +179,12 @@ void Agent::OnMessage(const ToAgent& message) {
              preparing->second.messages.size() < kMessagesHeldMax) {
     preparing->second.messages.push_back(message.to_worker().message());
   }
+}
+
+void Agent::OnSetLogLevel(const std::string& level) {
+  if (!runtime::CheckLogLevel(level).ok()) return;
+  runtime::SetLogLevel(level);
+  Logger("agent")->info("log level changed log_level={} by=coordinator", level);
 }
 
 void Agent::OnStopWorker(const tactus::agent::v1::StopWorker& request) {

@@ -35,7 +35,7 @@ struct Flags {
   tactus::agent::AgentFlags agent;
   std::string nvml_library = tactus::cuda::GpuMonitor::kLibrary;
   std::string metrics_listen;
-  std::string log_level = "info";
+  tactus::runtime::LoggingOptions logging = {};
   bool parent_death_signal = false;
 };
 
@@ -149,8 +149,11 @@ void Declare(CLI::App& app, const tactus::agent::Host& host, Flags& flags) {
   app.add_option("--metrics-listen", flags.metrics_listen,
                  "Serve /metrics at host:port; default: not")
       ->envname("TACTUS_AGENT_METRICS_LISTEN");
-  app.add_option("--log-level", flags.log_level, "trace, debug, info, warn, error or off")
+  app.add_option("--log-level", flags.logging.level, "trace, debug, info, warn, error or off")
       ->envname("TACTUS_LOG_LEVEL")
+      ->capture_default_str();
+  app.add_option("--log-format", flags.logging.format, "text, or json: an object a line")
+      ->envname("TACTUS_LOG_FORMAT")
       ->capture_default_str();
   app.add_flag("--parent-death-signal", flags.parent_death_signal,
                "End when the process that started this one ends");
@@ -285,7 +288,7 @@ int main(int argc, char** argv) {
     return ShowConfig(app, std::vector<std::string>(argv + 1, argv + argc));
   }
   if (flags.parent_death_signal) tactus::runtime::EndWithParent();
-  const absl::Status logging = tactus::runtime::StartLogging(flags.log_level);
+  const absl::Status logging = tactus::runtime::StartLogging(flags.logging);
   if (!logging.ok()) return Fail(Exit::kConfiguration, logging);
   const int code = Run(flags, host, std::move(gpus));
   tactus::runtime::StopLogging();

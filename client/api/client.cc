@@ -272,6 +272,10 @@ absl::StatusOr<v1::Blob> Client::GetBlob(const std::string& sha256) {
   return Make<v1::Blob>(*artifacts_, &v1::Artifacts::Stub::GetBlob, request);
 }
 
+absl::Status Client::SetLogLevel(const v1::SetLogLevelRequest& request) {
+  return Make<v1::SetLogLevelResponse>(*admin_, &v1::Admin::Stub::SetLogLevel, request).status();
+}
+
 absl::StatusOr<v1::CheckIntegrityResponse> Client::CheckIntegrity() {
   // A database of any size is looked through.
   Call call = DefaultCall();

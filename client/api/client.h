@@ -121,6 +121,7 @@ class Client {
   // A copy of the database. Not repeated: an error makes what was written worthless.
   absl::Status Backup(const Write& write);
   absl::StatusOr<v1::CheckIntegrityResponse> CheckIntegrity();
+  absl::Status SetLogLevel(const v1::SetLogLevelRequest& request);
 
   // For callers with their own threads of events: the calls of gRPC, without deadlines and
   // repetitions.

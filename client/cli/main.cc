@@ -70,6 +70,9 @@ struct Talk {
   ExitCode operator()(const TraceCommand& command) { return Trace(command, client, screen); }
   ExitCode operator()(const PlotCommand& command) { return DrawPlot(command, client, screen); }
   ExitCode operator()(const BackupCommand& command) { return Backup(command, client, screen); }
+  ExitCode operator()(const LogLevelCommand& command) {
+    return SetLogLevel(command, client, screen);
+  }
   ExitCode operator()(const IntegrityCommand& command) {
     return CheckIntegrity(command, client, screen);
   }

@@ -29,13 +29,22 @@ CLI::App* NodeWords::DeclareNode(Words& words, const std::string& word, const st
 }
 
 void NodeWords::DeclareAdmin(Words& words) {
-  CLI::App* admin = words.app.add_subcommand("admin", "Look after the coordinator's database");
+  CLI::App* admin =
+      words.app.add_subcommand("admin", "Look after the coordinator, its database and the logs");
   admin->require_subcommand(1);
   admin->fallthrough();
   CLI::App* backup = admin->add_subcommand(
       "backup", "Save a copy that a coordinator can be started from, while this one goes on");
   backup->add_option("file", backup_.file, "A file that does not exist yet")->required();
   backup->callback([this, &words] { words.line.command = backup_; });
+
+  CLI::App* level = admin->add_subcommand(
+      "log-level", "How much the coordinator, or a node's agent, logs, until it is started again");
+  level->add_option("level", log_level_.level, "trace, debug, info, warn, error or off")
+      ->required()
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
+  level->add_option("--node", log_level_.node, "The agent of this node, not the coordinator");
+  level->callback([this, &words] { words.line.command = log_level_; });
 
   CLI::App* integrity = admin->add_subcommand(
       "integrity-check", "Look through database and blobs; ends with 1 when something is wrong");

@@ -21,6 +21,7 @@ class NodeWords : public WordFamily {
   std::string output_integrity_ = "table";
   NodeCommand node_;
   BackupCommand backup_;
+  LogLevelCommand log_level_;
   IntegrityCommand integrity_;
 };
 

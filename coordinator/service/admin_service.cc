@@ -3,6 +3,8 @@
 #include "coordinator/service/backup_call.h"
 #include "coordinator/service/calls.h"
 #include "coordinator/service/integrity_call.h"
+#include "coordinator/service/nodes_service.h"
+#include "runtime/logging.h"
 #include "runtime/status.h"
 
 namespace tactus::service {
@@ -47,6 +49,31 @@ grpc::ServerUnaryReactor* AdminService::CheckIntegrity(grpc::CallbackServerConte
     return call.reactor();
   }
   StartIntegrityCheck(around_, context, call, response, busy_);
+  return call.reactor();
+}
+
+grpc::ServerUnaryReactor* AdminService::SetLogLevel(grpc::CallbackServerContext* context,
+                                                    const v1::SetLogLevelRequest* request,
+                                                    v1::SetLogLevelResponse*) {
+  const UnaryCall call(context, around_.metrics, "Admin/SetLogLevel");
+  if (!call.Admit()) return call.reactor();
+  absl::Status status = Admitted(context->peer());
+  if (status.ok()) status = AsFieldViolation(runtime::CheckLogLevel(request->level()));
+  if (status.ok() && !request->node().empty()) {
+    const absl::StatusOr<std::string> node = ParseNodeName("node", request->node());
+    if (node.ok()) {
+      around_.core.SetAgentLogLevel(*node, request->level(),
+                                    [call](const absl::Status& told) { call.Finish(told); });
+      return call.reactor();
+    }
+    status = node.status();
+  }
+  if (status.ok()) {
+    runtime::SetLogLevel(request->level());
+    runtime::Logger("main")->info("log level changed log_level={} by={}", request->level(),
+                                  runtime::Quoted(context->peer()));
+  }
+  call.Finish(status);
   return call.reactor();
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "coordinator/service/blob_store.h"
+#include "coordinator/service/core_runner.h"
 #include "coordinator/store/store.h"
 #include "runtime/control_thread.h"
 #include "runtime/metrics.h"
@@ -20,6 +21,7 @@ class AdminService final : public v1::Admin::CallbackService {
  public:
   // All outlive the service.
   struct Surroundings {
+    CoreRunner& core;
     runtime::ControlThread& storage;
     runtime::ControlThread& files;
     runtime::ControlThread& inspection;  // where copies of the database are looked through
@@ -42,6 +44,9 @@ class AdminService final : public v1::Admin::CallbackService {
   grpc::ServerUnaryReactor* CheckIntegrity(grpc::CallbackServerContext* context,
                                            const v1::CheckIntegrityRequest* request,
                                            v1::CheckIntegrityResponse* response) override;
+  grpc::ServerUnaryReactor* SetLogLevel(grpc::CallbackServerContext* context,
+                                        const v1::SetLogLevelRequest* request,
+                                        v1::SetLogLevelResponse* response) override;
 
   // What a call is refused with while there is a copy.
   static absl::Status UnderWay();

@@ -142,6 +142,21 @@ void CoreRunner::GetNode(const std::string& name, Answer<v1::Node> answer) {
   around_.control.Post([this, name, answer = std::move(answer)] { answer(FindNode(name)); });
 }
 
+void CoreRunner::SetAgentLogLevel(const std::string& node, const std::string& level,
+                                  std::function<void(const absl::Status&)> answer) {
+  around_.control.Post([this, node, level, answer = std::move(answer)] {
+    const absl::StatusOr<v1::Node> found = FindNode(node);
+    if (!found.ok()) return answer(found.status());
+    if (!found->connected()) {
+      return answer(absl::UnavailableError("nodes/" + node + ": its agent is not connected"));
+    }
+    agent::v1::ToAgent message;
+    message.mutable_set_log_level()->set_level(level);
+    sessions_.Tell(node, std::move(message));
+    answer(absl::OkStatus());
+  });
+}
+
 void CoreRunner::MarkNode(const std::string& name, NodeMarking marking, Answer<v1::Node> answer) {
   around_.control.Post([this, name, marking, answer = std::move(answer)] {
     absl::StatusOr<v1::Node> node = FindNode(name);

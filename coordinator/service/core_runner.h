@@ -161,6 +161,9 @@ class CoreRunner {
   // Errors: NotFound.
   void GetNode(const std::string& name, Answer<v1::Node> answer);
   void MarkNode(const std::string& name, NodeMarking marking, Answer<v1::Node> answer);
+  // Errors: NotFound; Unavailable, the agent is not connected.
+  void SetAgentLogLevel(const std::string& node, const std::string& level,
+                        std::function<void(const absl::Status&)> answer);
 
   // Answers once what the core made of the file is durable. Errors: NotFound, no such job that is
   // not over.

@@ -14,19 +14,6 @@ constexpr char kPrefix[] = "nodes/";
 constexpr std::size_t kNameBytesMax = 253;
 constexpr char kLetters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 
-// The name of a node in "nodes/NAME", or NAME alone.
-absl::StatusOr<std::string> ParseNodeName(const std::string& field, const std::string& text) {
-  const std::string name = text.starts_with(kPrefix) ? text.substr(sizeof(kPrefix) - 1) : text;
-  if (!name.empty() && name.size() <= kNameBytesMax &&
-      name.find_first_not_of(kLetters) == std::string::npos) {
-    return name;
-  }
-  return runtime::InvalidFields({{.field = field,
-                                  .description = "found " + spec::Shown(text) +
-                                                 ", allowed is nodes/NAME, or NAME alone, of 1 to "
-                                                 "253 letters, digits, \".\", \"_\" and \"-\""}});
-}
-
 Answer<v1::Node> WithNode(const UnaryCall& call, v1::Node* response) {
   return [call, response](const absl::StatusOr<v1::Node>& node) {
     if (node.ok()) *response = *node;
@@ -47,6 +34,18 @@ grpc::ServerUnaryReactor* Mark(CoreRunner& core, const UnaryCall& call, const st
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> ParseNodeName(const std::string& field, const std::string& text) {
+  const std::string name = text.starts_with(kPrefix) ? text.substr(sizeof(kPrefix) - 1) : text;
+  if (!name.empty() && name.size() <= kNameBytesMax &&
+      name.find_first_not_of(kLetters) == std::string::npos) {
+    return name;
+  }
+  return runtime::InvalidFields({{.field = field,
+                                  .description = "found " + spec::Shown(text) +
+                                                 ", allowed is nodes/NAME, or NAME alone, of 1 to "
+                                                 "253 letters, digits, \".\", \"_\" and \"-\""}});
+}
 
 grpc::ServerUnaryReactor* NodesService::ListNodes(grpc::CallbackServerContext* context,
                                                   const v1::ListNodesRequest* request,

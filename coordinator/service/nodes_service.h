@@ -37,4 +37,7 @@ class NodesService final : public v1::Nodes::CallbackService {
   runtime::CoordinatorMetrics& metrics_;
 };
 
+// The name of a node in "nodes/NAME", or NAME alone. Errors: InvalidArgument, by the field's name.
+absl::StatusOr<std::string> ParseNodeName(const std::string& field, const std::string& text);
+
 }  // namespace tactus::service

@@ -175,7 +175,8 @@ class ServerImpl final : public Server {
   NodesService nodes_{core_, metrics_};
   AgentService agents_{file_surroundings_};
   ArtifactsService artifacts_{file_surroundings_};
-  AdminService admin_{{.storage = storage_,
+  AdminService admin_{{.core = core_,
+                       .storage = storage_,
                        .files = files_,
                        .inspection = inspection_,
                        .store = *store_,

@@ -22,7 +22,7 @@ void Write(const job::JobSubmitted& event, Instant) {
 }
 
 void Write(const job::JobCancelled& event, Instant) {
-  Log()->info("job cancelled job={} discard={} reason={}", event.job.value, event.discard,
+  Log()->info("job cancelled job_number={} discard={} reason={}", event.job.value, event.discard,
               Quoted(event.reason));
 }
 
@@ -54,21 +54,21 @@ void Write(const job::WorkerExited& event, Instant) {
 }
 
 void Write(const job::ArtifactStored& event, Instant) {
-  Log()->info("artifact stored job={} path={} size_bytes={}", event.job.value,
+  Log()->info("artifact stored job_number={} path={} size_bytes={}", event.job.value,
               Quoted(event.artifact.path), event.artifact.size_bytes);
 }
 
 void Write(const job::JobUpdated& event, Instant) {
-  Log()->info("job updated job={} priority={} needs_restart={}", event.job.value,
+  Log()->info("job updated job_number={} priority={} needs_restart={}", event.job.value,
               event.settings.priority, event.needs_restart);
 }
 
 void Write(const job::JobPaused& event, Instant) {
-  Log()->info("job paused job={}", event.job.value);
+  Log()->info("job paused job_number={}", event.job.value);
 }
 
 void Write(const job::JobResumed& event, Instant) {
-  Log()->info("job resumed job={}", event.job.value);
+  Log()->info("job resumed job_number={}", event.job.value);
 }
 
 void Write(const job::NodeMarked& event, Instant) {
@@ -96,8 +96,8 @@ void LogEvent(const job::Event& event, Instant now) {
 }
 
 void LogChange(const job::JobRecord& record, const char* state) {
-  Log()->info("job {} job={} workers={} rounds={} reason={}", state, record.name,
-              record.members.size(), record.progress.rounds, Quoted(record.state_reason));
+  Log()->info("job state changed job={} state={} workers={} rounds={} reason={}", record.name,
+              state, record.members.size(), record.progress.rounds, Quoted(record.state_reason));
 }
 
 void LogDecision(const job::PublishDecision& decision) {
@@ -107,7 +107,8 @@ void LogDecision(const job::PublishDecision& decision) {
   }
   const policies::Plan& plan = decision.plan;
   Log()->info(
-      "plan decided job={} plan={} batch_sizes={} synchronization={} period={} aggregation={} "
+      "plan decided job_number={} plan={} batch_sizes={} synchronization={} period={} "
+      "aggregation={} "
       "learning_rate_rule={} reason={}",
       decision.job.value, plan.version, sizes, NameOf(plan.synchronization), plan.period,
       NameOf(plan.aggregation), NameOf(plan.learning_rate_rule), Quoted(plan.reason));

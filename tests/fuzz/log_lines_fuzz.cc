@@ -72,5 +72,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
   google::protobuf::SetLogHandler(nullptr);
-  return tactus::runtime::StartLogging("off").ok() ? 0 : 1;
+  return tactus::runtime::StartLogging({.level = "off"}).ok() ? 0 : 1;
 }

@@ -76,7 +76,7 @@ TEST(LoggingTest, QuotedValuesStayOnOneLine) {
 }
 
 TEST(LoggingTest, UnknownLevelsAreRefused) {
-  EXPECT_TRUE(absl::IsInvalidArgument(StartLogging("loud")));
+  EXPECT_TRUE(absl::IsInvalidArgument(StartLogging({.level = "loud"})));
 }
 
 TEST_F(ProcessTest, TheFileLimitIsRaisedToWhatIsAllowed) {

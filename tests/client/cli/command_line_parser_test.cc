@@ -205,6 +205,7 @@ TEST(CommandLineTest, TheProgramItselfHasVerbs) {
   EXPECT_EQ(Parsed<ManCommand>({"man", "--to", "d"}).folder, "d");
   EXPECT_FALSE(Parsed<TopCommand>({"top"}).once);
   EXPECT_TRUE(Parsed<TopCommand>({"top", "--once"}).once);
+  EXPECT_EQ(Parsed<LogLevelCommand>({"admin", "log-level", "debug", "--node", "a"}).node, "a");
   EXPECT_THAT(ParseCommandLine({"config", "shw"}).error, HasSubstr("did you mean 'show'?"));
 }
 
