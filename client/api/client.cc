@@ -14,7 +14,7 @@
 namespace tactus::api {
 namespace {
 
-constexpr int kMessageBytesMax = 64 << 20;  // a page of 10,000 rounds with 1,000 workers each
+constexpr int kMessageBytesMax = 64 << 20;  // two pages of rounds of the largest group
 // A round of the largest group takes some 25 KB.
 constexpr std::size_t kRoundsAPage = 1000;
 constexpr int kPagesMax = 100'000;  // of a list, whatever a server says

@@ -217,7 +217,7 @@ class HistoryTest(unittest.TestCase):
         terminal.read_until(READY)
         terminal.resize(4, 30)
         frame = terminal.read_until(r"lines more\x1b\[K\x1b\[J")
-        lines = frame.split("\x1b[H")[-1].split("\r\n")
+        lines = frame.split("\x1b[H")[-1].replace("\r", "").split("\n")  # the terminal adds one
         self.assertEqual(len(lines), 4)
         for line in lines:
             self.assertLessEqual(len(re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", line)), 30)
