@@ -102,17 +102,17 @@ struct Phases {
 };
 
 Phases PhasesOf(const Placed& placed, int rank) {
-  std::int64_t room = placed.end - placed.begin;
-  const auto take = [&room](std::int64_t wanted) {
-    const std::int64_t taken = std::min(room, wanted);
-    room -= taken;
-    return taken;
-  };
-  Phases phases;
-  phases.blocked = take(DurationOf(placed.round->worker_blocked_seconds(), rank));
-  phases.compute = take(DurationOf(placed.round->worker_compute_seconds(), rank));
+  Phases phases{.blocked = DurationOf(placed.round->worker_blocked_seconds(), rank),
+                .compute = DurationOf(placed.round->worker_compute_seconds(), rank)};
   if (placed.before != nullptr) {
-    phases.optimizer = take(DurationOf(placed.before->worker_update_seconds(), rank));
+    phases.optimizer = DurationOf(placed.before->worker_update_seconds(), rank);
+  }
+  const std::int64_t room = placed.end - placed.begin;
+  const std::int64_t sum = phases.blocked + phases.compute + phases.optimizer;
+  if (sum <= room) return phases;
+  const double fits = static_cast<double>(room) / static_cast<double>(sum);
+  for (std::int64_t* const phase : {&phases.blocked, &phases.compute, &phases.optimizer}) {
+    *phase = std::min(room, static_cast<std::int64_t>(fits * static_cast<double>(*phase)));
   }
   return phases;
 }

@@ -33,8 +33,8 @@ struct JobTrace {
 // all members at the same moment, that of its collective (delayed: of its barrier), so each
 // worker's spans are laid backwards from there by durations that its own clock measured. No clock
 // of one node is ever compared with another's, and none has to be corrected. Where a worker's
-// durations are longer than the round, which is the mean of what the members measured, the end
-// holds and the beginning is cut. Between two groups no time passes on this axis.
+// durations are longer than the round, which is the mean of what the members measured, all are
+// shortened alike. Between two groups no time passes on this axis.
 //
 // Rounds: oldest first, each once, at most kTraceRoundsMax. A hole between two is as wide as if the
 // missing rounds had had their mean length.

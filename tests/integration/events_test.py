@@ -67,6 +67,7 @@ class EventsTest(unittest.TestCase):
         before = len(self.log("coordinator"))
         self.assertNotIn("debug", self.levels_after("coordinator", 0))
         self.cluster.tactus("admin", "log-level", "debug")
+        self.cluster.submit(tiny_spec(self.folder.corpus(), rounds=2))  # an idle coordinator logs nothing
         wait_until(lambda: "debug" in self.levels_after("coordinator", before), 20, "the coordinator logs at debug")
         self.cluster.tactus("admin", "log-level", "info")
         changes = [line["log_level"] for line in self.log("coordinator") if line["event"] == "log_level_changed"]

@@ -162,7 +162,7 @@ class HistoryTest(unittest.TestCase):
 
         self.assertEqual(broken(lambda trace: None), [])
         self.assertTrue(broken(lambda trace: span(trace, "compute").update(dur=-1)))
-        self.assertTrue(broken(lambda trace: span(trace, "compute").update(dur=10**9)))
+        self.assertTrue(broken(lambda trace: span(trace, "transfer").update(dur=10**9)))
         self.assertTrue(broken(lambda trace: span(trace, "compute").pop("tid")))
         self.assertTrue(broken(lambda trace: span(trace, "compute").update(ph="Z")))
         self.assertTrue(broken(lambda trace: trace["traceEvents"].pop(0)))
