@@ -4,9 +4,11 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
+#include <cstdint>
 #include <initializer_list>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "runtime/status.h"
 
 namespace tactus::page {
@@ -19,7 +21,7 @@ constexpr auto kDeadline = std::chrono::seconds(10);
 constexpr std::size_t kJobIdBytesMax = 128;
 constexpr std::size_t kTextBytesMax = 1024;  // of a filter or a page token
 // Rounds of more workers come without the numbers of each: no screen shows them.
-constexpr int kWorkersMax = 64;
+constexpr int kWorkersMax = 256;
 constexpr std::size_t kLogBytesMax = 256 << 10;
 
 HttpResponse Json(std::string body) {
@@ -95,9 +97,11 @@ Answers::Ask AskUnary(const std::shared_ptr<Stub>& stub, const std::weak_ptr<voi
 }
 
 void ShortenRounds(v1::ListRoundsResponse& rounds) {
+  rounds.clear_groups();
   for (v1::Round& round : *rounds.mutable_rounds()) {
     round.clear_worker_compute_seconds();
     round.clear_worker_blocked_seconds();
+    round.clear_worker_update_seconds();
     if (round.worker_samples_size() > kWorkersMax) round.clear_worker_samples();
   }
 }
@@ -216,15 +220,21 @@ absl::StatusOr<Answers::Ask> ApiCalls::GetJob(const HttpRequest& request) const 
 }
 
 absl::StatusOr<Answers::Ask> ApiCalls::ListRounds(const HttpRequest& request) const {
-  const absl::Status names = AllowNames(request, {"job", "points"});
+  const absl::Status names = AllowNames(request, {"job", "points", "first_round"});
   if (!names.ok()) return names;
   const absl::StatusOr<std::string> job = JobOf(request);
   if (!job.ok()) return job.status();
   const absl::StatusOr<int> points = Number(request, "points", {.standard = 600, .max = 1000});
   if (!points.ok()) return points.status();
+  const std::string first = Text(request, "first_round");
+  std::uint64_t first_round = 0;
+  if (!first.empty() && !absl::SimpleAtoi(first, &first_round)) {
+    return absl::InvalidArgumentError("first_round: found \"" + first + "\", allowed is a number");
+  }
   v1::ListRoundsRequest list;
   list.set_name(*job);
   list.set_points_max(*points);
+  list.set_first_round(first_round);
   return AskUnary<v1::Jobs::Stub, v1::ListRoundsRequest, v1::ListRoundsResponse>(
       jobs_, token_, &v1::Jobs::Stub::async::ListRounds, list, ShortenRounds);
 }

@@ -204,7 +204,7 @@ void CoreRunner::ListRounds(const RoundQuery& query, Answer<RoundPage> answer) {
     if (!record.ok()) return answer(record.status());
     if (query.points_max > 0) {
       absl::StatusOr<std::vector<job::RoundRecord>> rounds =
-          around_.store.SampleRounds(record->id, std::max(2, query.points_max));
+          around_.store.SampleRounds(record->id, std::max(2, query.points_max), query.first_round);
       if (!rounds.ok()) return answer(rounds.status());
       if (query.points_max == 1 && rounds->size() > 1) rounds->erase(rounds->begin());
       return answer(

@@ -48,7 +48,7 @@ constexpr const char* kRoundFrom =
 constexpr const char* kRoundLast =
     "SELECT record FROM rounds WHERE job = ?1 ORDER BY round DESC LIMIT 1";
 constexpr const char* kRoundCount =
-    "SELECT count(*) FROM (SELECT 1 FROM rounds WHERE job = ?1 LIMIT ?2)";
+    "SELECT count(*) FROM (SELECT 1 FROM rounds WHERE job = ?1 AND round >= ?2 LIMIT ?3)";
 constexpr const char* kLastId =
     "SELECT max(value, (SELECT ifnull(max(id), 0) FROM jobs)) FROM meta WHERE key = 'last_job_id'";
 constexpr const char* kNodes = "SELECT record FROM nodes ORDER BY name";
@@ -274,27 +274,29 @@ absl::StatusOr<Page<job::DecisionRecord>> SqliteStore::ListDecisions(
                      });
 }
 
-absl::StatusOr<std::vector<job::RoundRecord>> SqliteStore::SampleRounds(JobId job, int points_max) {
+absl::StatusOr<std::vector<job::RoundRecord>> SqliteStore::SampleRounds(JobId job, int points_max,
+                                                                        std::uint64_t first_round) {
   TACTUS_CHECK(points_max >= 2);
   const std::int64_t id = Signed(job.value);
   const std::int64_t all = points_max;
-  const absl::StatusOr<std::int64_t> count = statements_.Number(kRoundCount, 0, id, all + 1);
+  const std::int64_t begin = Signed(std::min(first_round, kNumberMax));
+  const absl::StatusOr<std::int64_t> count = statements_.Number(kRoundCount, 0, id, begin, all + 1);
   if (!count.ok()) return count.status();
   const auto from = [&](std::int64_t round, std::int64_t limit) {
     return DecodeAll(statements_.Bind(kRoundFrom, id, round, limit), codec::DecodeRound);
   };
-  if (*count <= all) return from(0, all);
-  auto points = from(0, 1);
+  if (*count <= all) return from(begin, all);
+  auto points = from(begin, 1);
   if (!points.ok() || points->empty()) return points;
   const auto last = DecodeAll(statements_.Bind(kRoundLast, id), codec::DecodeRound);
   if (!last.ok()) return last.status();
-  const std::uint64_t first_round = points->front().round;
-  const std::uint64_t span = last->front().round - first_round;
+  const std::uint64_t first = points->front().round;
+  const std::uint64_t span = last->front().round - first;
   for (std::int64_t i = 1; i < all; ++i) {
     const std::uint64_t target =
-        first_round + static_cast<std::uint64_t>(static_cast<unsigned __int128>(span) *
-                                                 static_cast<std::uint64_t>(i) /
-                                                 static_cast<std::uint64_t>(all - 1));
+        first + static_cast<std::uint64_t>(static_cast<unsigned __int128>(span) *
+                                           static_cast<std::uint64_t>(i) /
+                                           static_cast<std::uint64_t>(all - 1));
     if (target <= points->back().round) continue;  // a gap between rounds: the same one again
     auto point = from(Signed(target), 1);
     if (!point.ok()) return point.status();

@@ -115,8 +115,10 @@ class Store {
   virtual absl::StatusOr<Page<job::DecisionRecord>> ListDecisions(
       JobId job, int page_size, const std::string& page_token) = 0;
 
-  // At most `points_max` (>= 2) rounds, evenly spread from the first to the last, oldest first.
-  virtual absl::StatusOr<std::vector<job::RoundRecord>> SampleRounds(JobId job, int points_max) = 0;
+  // At most `points_max` (>= 2) rounds, evenly spread from the first that is not before
+  // `first_round` to the last, oldest first.
+  virtual absl::StatusOr<std::vector<job::RoundRecord>> SampleRounds(
+      JobId job, int points_max, std::uint64_t first_round = 0) = 0;
 
   // Highest job id ever used; 0 before the first.
   virtual absl::StatusOr<std::uint64_t> LastJobId() = 0;

@@ -6,11 +6,15 @@ import {clock, duration, figures, idOf, isOver, number, percent, seconds, stateK
 import {JobCharts, decisionItem, idle} from "/job_charts.js";
 
 const ROUNDS_PAUSE_MS = 4000;
+const DECISIONS_PAUSE_MS = 20000;  // a new one is told at once; later comes what it was good for
 const LOGS_PAUSE_MS = 3000;
 const OVER_PAUSE_MS = 15000;
 const DECISIONS_SHOWN = 300;
 const LOG_LINES_MAX = 1000;
 const LIVE_MAX = 600;
+const POINTS = 600;       // of a whole history
+const POINTS_NEW = 100;   // of what came since
+const POINTS_MAX = 1500;  // then the history is read anew
 
 const WORKERS = [
   {label: "Rank", cell: (worker) => whole(number(worker.rank ?? 0))},
@@ -94,6 +98,8 @@ class Logs {
   }
 }
 
+const lastOf = (rounds) => (rounds.length ? number(rounds[rounds.length - 1].round ?? 0) : -1);
+
 class JobView {
   constructor(main, setLink, id) {
     this.setLink = setLink;
@@ -103,6 +109,7 @@ class JobView {
     this.decisions = [];
     this.live = [];
     this.read = false;  // the rounds, once
+    this.anew = true;   // the rounds are to be read from the first
     this.ends = [];
     this.timers = [];
     this.charts = new JobCharts();
@@ -134,7 +141,8 @@ class JobView {
       this.watchOver();
       return;
     }
-    this.ends.push(repeat(() => this.loadHistory(), ROUNDS_PAUSE_MS));
+    this.ends.push(repeat(() => this.loadRounds(), ROUNDS_PAUSE_MS));
+    this.ends.push(repeat(() => this.loadDecisions(), DECISIONS_PAUSE_MS));
     this.ends.push(follow(this.id, {
       job: (job) => this.take(job),
       progress: (progress) => this.takeProgress(progress),
@@ -177,29 +185,46 @@ class JobView {
     }
   }
 
+  // Everything, from the first round on.
   async loadHistory() {
-    try {
-      const [{rounds = []}] = await Promise.all([get("/api/rounds", {job: this.id, points: 600}), this.loadDecisions()]);
-      this.rounds = rounds;
+    this.anew = true;
+    await Promise.all([this.loadRounds(), this.loadDecisions()]);
+  }
+
+  // The rounds behind those that are here; all of them, evenly spread, when many have come together.
+  loadRounds() {
+    return this.loading(async () => {
+      const anew = this.anew || this.rounds.length > POINTS_MAX;
+      this.anew = false;
+      const known = anew ? [] : this.rounds;
+      const {rounds = []} = await get("/api/rounds", {job: this.id, first_round: lastOf(known) + 1, points: anew ? POINTS : POINTS_NEW});
+      this.rounds = [...known, ...rounds];
       this.read = true;
-      const last = rounds.length ? number(rounds[rounds.length - 1].round ?? 0) : -1;
-      this.live = this.live.filter(([round]) => round > last);
+      this.live = this.live.filter(([round]) => round > lastOf(this.rounds));
       this.draw();
+    });
+  }
+
+  loadDecisions() {
+    return this.loading(async () => {
+      const {decisions = []} = await get("/api/decisions", {job: this.id, page_size: 1000});
+      if (decisions.length === this.decisions.length && JSON.stringify(decisions) === JSON.stringify(this.decisions)) return;
+      this.decisions = decisions;
+      const shown = decisions.slice(-DECISIONS_SHOWN).reverse();
+      replace(this.list, shown.map(decisionItem));
+      setText(this.listNote, decisions.length ? `${decisions.length} in all, newest first` : "none yet");
+      this.draw();
+    });
+  }
+
+  async loading(task) {
+    try {
+      await task();
       this.notice.hidden = true;
     } catch (error) {
       if (error.status === 404) this.sayGone();
       else this.say(error.message);
     }
-  }
-
-  async loadDecisions() {
-    const {decisions = []} = await get("/api/decisions", {job: this.id, page_size: 1000});
-    if (decisions.length === this.decisions.length && JSON.stringify(decisions) === JSON.stringify(this.decisions)) return;
-    this.decisions = decisions;
-    const shown = decisions.slice(-DECISIONS_SHOWN).reverse();
-    replace(this.list, shown.map(decisionItem));
-    setText(this.listNote, decisions.length ? `${decisions.length} in all, newest first` : "none yet");
-    this.draw();
   }
 
   take(job) {

@@ -1,8 +1,10 @@
 // What is kept of jobs and rounds, and for how long.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <limits>
 #include <set>
 
 #include "coordinator/store/store.h"
@@ -12,6 +14,9 @@
 
 namespace tactus::store {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 constexpr job::WallTime kNow = 1'800'000'000'000'000'000;
 
@@ -95,6 +100,22 @@ TEST(SampleRoundsTest, ManyAreSpreadEvenlyFromTheFirstToTheLast) {
     EXPECT_LE(LongestGap(rounds), 1000u / static_cast<unsigned>(points_max - 1) + 1);
     ExpectEqual(points->back(), Round(1, 1007));
   }
+}
+
+TEST(SampleRoundsTest, RoundsBeforeTheFirstAskedForAreLeftOut) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  PutRounds(*store, 1, 0, 100);
+  const auto sample = [&](int points_max, std::uint64_t first_round) {
+    const auto points = store->SampleRounds(JobId{1}, points_max, first_round);
+    std::vector<std::uint64_t> rounds;
+    for (const job::RoundRecord& record : *points) rounds.push_back(record.round);
+    return rounds;
+  };
+
+  EXPECT_THAT(sample(3, 90), ElementsAre(90, 94, 99));
+  EXPECT_THAT(sample(10, 97), ElementsAre(97, 98, 99));
+  EXPECT_THAT(sample(10, 100), IsEmpty());
+  EXPECT_THAT(sample(10, std::numeric_limits<std::uint64_t>::max()), IsEmpty());
 }
 
 TEST(SampleRoundsTest, GapsGiveNoRoundTwice) {
