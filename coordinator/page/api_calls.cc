@@ -240,16 +240,15 @@ absl::StatusOr<Answers::Ask> ApiCalls::ListRounds(const HttpRequest& request) co
 }
 
 absl::StatusOr<Answers::Ask> ApiCalls::ListDecisions(const HttpRequest& request) const {
-  const absl::Status names = AllowNames(request, {"job", "page_size", "page_token"});
+  const absl::Status names = AllowNames(request, {"job", "newest"});
   if (!names.ok()) return names;
   const absl::StatusOr<std::string> job = JobOf(request);
   if (!job.ok()) return job.status();
-  const absl::StatusOr<int> size = Number(request, "page_size", {.standard = 500, .max = 1000});
-  if (!size.ok()) return size.status();
+  const absl::StatusOr<int> newest = Number(request, "newest", {.standard = 500, .max = 1000});
+  if (!newest.ok()) return newest.status();
   v1::ListDecisionsRequest list;
   list.set_name(*job);
-  list.set_page_size(*size);
-  list.set_page_token(Text(request, "page_token"));
+  list.set_newest(*newest);
   return AskUnary<v1::Jobs::Stub, v1::ListDecisionsRequest, v1::ListDecisionsResponse>(
       jobs_, token_, &v1::Jobs::Stub::async::ListDecisions, list);
 }

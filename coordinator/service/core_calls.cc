@@ -217,14 +217,20 @@ void CoreRunner::ListRounds(const RoundQuery& query, Answer<RoundPage> answer) {
   });
 }
 
-void CoreRunner::ListDecisions(const std::string& id, int page_size, const std::string& page_token,
+void CoreRunner::ListDecisions(const DecisionQuery& query,
                                Answer<store::Page<job::DecisionRecord>> answer) {
-  around_.storage.Post([this, id, page_size, page_token, answer = std::move(answer)] {
-    const absl::StatusOr<job::JobRecord> record = around_.store.FindJob(id);
-    if (absl::IsNotFound(record.status())) return answer(NoSuchJob(id));
+  around_.storage.Post([this, query, answer = std::move(answer)] {
+    const absl::StatusOr<job::JobRecord> record = around_.store.FindJob(query.id);
+    if (absl::IsNotFound(record.status())) return answer(NoSuchJob(query.id));
     if (!record.ok()) return answer(record.status());
+    if (query.newest > 0) {
+      absl::StatusOr<std::vector<job::DecisionRecord>> newest =
+          around_.store.NewestDecisions(record->id, query.newest);
+      if (!newest.ok()) return answer(newest.status());
+      return answer(store::Page<job::DecisionRecord>{.items = *std::move(newest), .next = {}});
+    }
     absl::StatusOr<store::Page<job::DecisionRecord>> page =
-        around_.store.ListDecisions(record->id, page_size, page_token);
+        around_.store.ListDecisions(record->id, query.page_size, query.page_token);
     if (!page.ok()) return answer(AsFieldViolation(page.status()));
     answer(std::move(page));
   });

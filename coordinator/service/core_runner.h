@@ -58,11 +58,19 @@ struct RoundQuery {
   int page_size = 1000;
   std::string page_token = {};
   int points_max = 0;             // above 0: one page of so many at most, evenly spread
-  std::uint64_t first_round = 0;  // those before are left out; not with points_max
+  std::uint64_t first_round = 0;  // those before are left out
 };
 struct RoundPage {
   store::Page<job::RoundRecord> rounds = {};
   std::vector<job::GroupRecord> groups = {};  // who applied them, as far as that is kept
+};
+
+// Which decisions of a job.
+struct DecisionQuery {
+  std::string id = {};
+  int page_size = 1000;
+  std::string page_token = {};
+  int newest = 0;  // above 0: one page, of the newest so many
 };
 
 // What is to be said of a node; see v1::Nodes.
@@ -132,8 +140,7 @@ class CoreRunner {
   // Errors: InvalidArgument with the field.
   void ListJobs(const store::JobQuery& query, Answer<store::Page<job::JobRecord>> answer);
   void ListRounds(const RoundQuery& query, Answer<RoundPage> answer);
-  void ListDecisions(const std::string& id, int page_size, const std::string& page_token,
-                     Answer<store::Page<job::DecisionRecord>> answer);
+  void ListDecisions(const DecisionQuery& query, Answer<store::Page<job::DecisionRecord>> answer);
 
   // Answers with the job as it is once the change is dealt with.
   // Errors: InvalidArgument; Aborted, another etag; FailedPrecondition, it is over.

@@ -87,6 +87,24 @@ absl::StatusOr<RoundQuery> FromProto(const v1::ListRoundsRequest& request) {
                     .first_round = request.first_round()};
 }
 
+absl::StatusOr<DecisionQuery> FromProto(const v1::ListDecisionsRequest& request) {
+  constexpr int kNewestMax = 10000;
+  const absl::StatusOr<std::string> id = ParseJobName("name", request.name());
+  if (!id.ok()) return id.status();
+  const absl::StatusOr<int> size = PageSize(request.page_size(), {.standard = 1000, .max = 10000});
+  if (!size.ok()) return size.status();
+  if (request.newest() < 0 || request.newest() > kNewestMax) {
+    return runtime::InvalidFields(
+        {{.field = "newest",
+          .description = "found " + std::to_string(request.newest()) + ", allowed is 0, for all " +
+                         "decisions in pages, or 1 to " + std::to_string(kNewestMax)}});
+  }
+  return DecisionQuery{.id = *id,
+                       .page_size = *size,
+                       .page_token = request.page_token(),
+                       .newest = request.newest()};
+}
+
 absl::StatusOr<store::JobQuery> FromProto(const v1::ListJobsRequest& request) {
   const absl::StatusOr<int> size = PageSize(request.page_size(), {});
   if (!size.ok()) return size.status();
@@ -268,15 +286,14 @@ grpc::ServerUnaryReactor* JobsService::ListDecisions(grpc::CallbackServerContext
                                                      v1::ListDecisionsResponse* response) {
   const UnaryCall call(context, around_.metrics, "Jobs/ListDecisions");
   if (!call.Admit()) return call.reactor();
-  const absl::StatusOr<std::string> id = ParseJobName("name", request->name());
-  const absl::StatusOr<int> size = PageSize(request->page_size(), {.standard = 1000, .max = 10000});
-  if (!id.ok() || !size.ok()) {
-    call.Finish(id.ok() ? size.status() : id.status());
+  const absl::StatusOr<DecisionQuery> query = FromProto(*request);
+  if (!query.ok()) {
+    call.Finish(query.status());
     return call.reactor();
   }
   around_.core.ListDecisions(
-      *id, *size, request->page_token(),
-      [call, response, id = *id](const absl::StatusOr<store::Page<job::DecisionRecord>>& page) {
+      *query, [call, response,
+               id = query->id](const absl::StatusOr<store::Page<job::DecisionRecord>>& page) {
         if (!page.ok()) return call.Finish(page.status());
         for (const job::DecisionRecord& record : page->items) {
           *response->add_decisions() = ToProto(id, record.decision);

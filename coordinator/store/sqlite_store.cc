@@ -42,6 +42,9 @@ constexpr const char* kRoundsAbove =
 constexpr const char* kDecisionsAbove =
     "SELECT record FROM decisions WHERE job = ?1 AND (plan_version, axis) > (?2, ?3)"
     "  AND ?1 NOT IN (SELECT job FROM forgotten) ORDER BY plan_version, axis LIMIT ?4";
+constexpr const char* kDecisionsNewest =
+    "SELECT record FROM decisions WHERE job = ?1"
+    "  AND ?1 NOT IN (SELECT job FROM forgotten) ORDER BY plan_version DESC, axis DESC LIMIT ?2";
 constexpr const char* kRoundFrom =
     "SELECT record FROM rounds WHERE job = ?1 AND round >= ?2"
     "  AND ?1 NOT IN (SELECT job FROM forgotten) ORDER BY round LIMIT ?3";
@@ -272,6 +275,16 @@ absl::StatusOr<Page<job::DecisionRecord>> SqliteStore::ListDecisions(
                                            .second = static_cast<std::int64_t>(last.decision.axis),
                                            .text = {}};
                      });
+}
+
+absl::StatusOr<std::vector<job::DecisionRecord>> SqliteStore::NewestDecisions(JobId job,
+                                                                              int count) {
+  TACTUS_CHECK(count > 0);
+  auto newest =
+      DecodeAll(statements_.Bind(kDecisionsNewest, Signed(job.value), std::int64_t{count}),
+                codec::DecodeDecision);
+  if (newest.ok()) std::ranges::reverse(*newest);
+  return newest;
 }
 
 absl::StatusOr<std::vector<job::RoundRecord>> SqliteStore::SampleRounds(JobId job, int points_max,

@@ -115,6 +115,10 @@ class Store {
   virtual absl::StatusOr<Page<job::DecisionRecord>> ListDecisions(
       JobId job, int page_size, const std::string& page_token) = 0;
 
+  // The last `count` (> 0) of them, in the same order.
+  virtual absl::StatusOr<std::vector<job::DecisionRecord>> NewestDecisions(JobId job,
+                                                                           int count) = 0;
+
   // At most `points_max` (>= 2) rounds, evenly spread from the first that is not before
   // `first_round` to the last, oldest first.
   virtual absl::StatusOr<std::vector<job::RoundRecord>> SampleRounds(

@@ -104,8 +104,8 @@ TEST_F(PageTest, QueriesOutOfRangeAre400) {
         "/api/rounds?job=a-1&points=1e3", "/api/rounds?job=a-1&first_round=-1",
         "/api/rounds?job=a-1&first_round=99999999999999999999", "/api/jobs?page_size=-1",
         "/api/jobs?page_size=201", "/api/jobs?page_token=nonsense",
-        "/api/jobs?filter=state%3DSLEEPING", "/api/logs?job=a-1&tail=1001",
-        "/api/nodes?page_size=x", "/events", "/events?job=A"}) {
+        "/api/jobs?filter=state%3DSLEEPING", "/api/decisions?job=a-1&newest=1001",
+        "/api/logs?job=a-1&tail=1001", "/api/nodes?page_size=x", "/events", "/events?job=A"}) {
     EXPECT_THAT(Get(target), StartsWith("HTTP/1.1 400 Bad Request\r\n")) << target;
   }
   EXPECT_THAT(Get("/api/jobs?filter=" + std::string(2000, 'a')), StartsWith("HTTP/1.1 400 "));

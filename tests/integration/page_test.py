@@ -73,6 +73,14 @@ class PageTest(unittest.TestCase):
         self.show(f"/jobs/{self.job}")
         self.until("document.querySelectorAll('.chart .mark').length > 1", "decisions are marked")
 
+    def network(self, latency=0, offline=False):
+        self.browser.call("Network.emulateNetworkConditions", offline=offline, latency=latency, downloadThroughput=-1,
+                          uploadThroughput=-1)
+
+    def go(self, place):
+        """To another view of the page that is open."""
+        self.browser.run(f"location.hash = {json.dumps('#' + place)}")
+
     def assert_quiet(self):
         self.assertEqual(self.browser.complaints, [])
         outside = [url for url in self.browser.requests if not url.startswith((self.origin + "/", "about:"))]
@@ -86,6 +94,8 @@ class PageTest(unittest.TestCase):
             shown = self.browser.run(f"[...document.querySelectorAll('[aria-label=\"Node {node}\"] .devices li')].map((one) => one.innerText)")
             self.assertEqual(len(shown), devices)
             self.assertTrue(all(self.job in device or "free" in device for device in shown), shown)
+        # However many jobs are over, those that are not are among what is read.
+        self.assertIn("state%21%3DSUCCEEDED", " ".join(self.browser.requests))
         self.browser.picture(PICTURES / "fleet.png")
         self.assert_quiet()
 
@@ -173,6 +183,65 @@ class PageTest(unittest.TestCase):
             self.until(f"document.querySelector('.decisions').innerText.includes({json.dumps(decision['reason'])})",
                        f"the reason is listed: {decision['reason']}")
         self.assert_quiet()
+
+    def test_what_a_reader_opened_in_the_list_stays_open(self):
+        self.show_job()
+        opened = "[...document.querySelectorAll('.decisions details')].pop().open"
+        text = "document.querySelector('.decisions').textContent"
+        self.until(f"{opened} === false", "a decision has its numbers")
+
+        self.browser.run(f"{opened} = true")
+        before = self.browser.run(text)
+        self.until(f"{text} !== {json.dumps(before)}", "the list changes", 120)
+
+        self.assertTrue(self.browser.run(opened))
+        self.assert_quiet()
+
+    def test_a_job_is_shown_when_the_coordinator_answers_again(self):
+        self.show("/")
+        self.until("document.querySelectorAll('.node').length >= 2", "the nodes are shown")
+        self.network(offline=True)
+        try:
+            self.go(f"/jobs/{self.short}")
+            self.until("document.querySelector('.notice').innerText === 'The coordinator does not answer.'", "it is said")
+        finally:
+            self.network()
+
+        self.until("document.querySelectorAll('.chart .line').length > 3", "the curves are drawn")
+        self.assertTrue(self.browser.run("document.querySelector('.notice').hidden"))
+
+    def test_a_view_that_is_left_while_it_loads_ends(self):
+        self.show("/jobs")
+        self.until("document.querySelectorAll('tbody tr').length >= 2", "the jobs are listed")
+        self.network(latency=400)
+        try:
+            self.go(f"/jobs/{self.job}")
+            self.until("document.querySelector('h1').innerText !== 'Jobs'", "the job's view is there")
+            self.go("/jobs")
+            self.until("document.querySelectorAll('tbody tr').length >= 2", "the jobs are listed")
+        finally:
+            self.network()
+        self.browser.requests.clear()
+        self.until(f"performance.now() > {self.browser.run('performance.now()') + 6000}", "some time passes")
+
+        self.assertIn("/api/jobs", " ".join(self.browser.requests))
+        self.assertNotIn(f"job={self.job}", " ".join(self.browser.requests))
+        self.assert_quiet()
+
+    def test_skipping_to_the_content_keeps_the_view(self):
+        self.show_job()
+
+        self.browser.run("document.querySelector('.skip').click()")
+
+        self.assertEqual(self.browser.run("[location.hash, document.activeElement.id]"), [f"#/jobs/{self.job}", "main"])
+        self.assert_quiet()
+
+    def test_an_address_that_is_none_leads_nowhere(self):
+        for place, said in (("/jobs/%E0%A4%A", "There is no job"), ("/jobs/Nope", "There is no job"), ("/x%", "Nothing is here")):
+            with self.subTest(place):
+                self.browser.open("about:blank")
+                self.show(place)
+                self.until(f"document.body.innerText.includes({json.dumps(said)})", "it is said")
 
     def test_no_width_scrolls_sideways_and_every_theme_draws(self):
         for dark in (False, True):

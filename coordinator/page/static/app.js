@@ -20,8 +20,16 @@ function showUnknown(place) {
   return () => {};
 }
 
+function placeOf(hash) {
+  try {
+    return decodeURIComponent(hash.slice(1)) || "/";
+  } catch {
+    return hash.slice(1);  // what is wrongly written leads nowhere
+  }
+}
+
 function route(first) {
-  const place = decodeURIComponent(location.hash.slice(1) || "/");
+  const place = placeOf(location.hash);
   const job = place.match(/^\/jobs\/([^/]+)$/);
   endView();
   replace(main);
@@ -40,5 +48,10 @@ function route(first) {
   if (!first) { main.focus({preventScroll: true}); scrollTo(0, 0); }
 }
 
-addEventListener("hashchange", () => { if (location.hash !== "#main") route(false); });
+// The address says which view is shown, so skipping to the content must not change it.
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+});
+addEventListener("hashchange", () => route(false));
 route(true);

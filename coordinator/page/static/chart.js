@@ -307,7 +307,7 @@ export class Chart {
     }
   }
 
-  nothing() { return this.data.reading ? "Reading …" : "No rounds yet"; }
+  nothing() { return this.data.reading ? "Reading …" : this.data.nothing || "No rounds yet"; }
 
   summary() {
     const {title, xLabel, format, unit} = this.options;

@@ -2,9 +2,11 @@
 
 import {get, repeat} from "/api.js";
 import {el, replace, setText} from "/dom.js";
-import {ago, bytes, figures, idOf, number, stateOf, whole} from "/format.js";
+import {ago, bytes, counted, figures, idOf, number, stateOf, whole} from "/format.js";
 
 const PAUSE_MS = 3000;
+const NODES_MAX = 1000;
+const NOT_OVER = ["SUCCEEDED", "FAILED", "CANCELLED"].map((state) => `state!=${state}`).join(" AND ");
 
 const jobLink = (name, key) => el("a", {href: `#/jobs/${encodeURIComponent(idOf(name))}`, "data-key": key}, idOf(name));
 const nodeId = (node) => idOf(node.name);
@@ -39,6 +41,17 @@ function nodeCard(node) {
     tags.length ? el("div", {class: "tags"}, tags.map((tag) => el("span", {}, tag))) : null);
 }
 
+async function allNodes() {
+  let nodes = [], token = "";
+  do {
+    const page = await get("/api/nodes", {page_size: 200, page_token: token});
+    nodes = [...nodes, ...(page.nodes || [])];
+    token = page.next_page_token || "";
+  } while (token && nodes.length < NODES_MAX);
+  return {nodes, more: Boolean(token)};
+}
+
+// `more` says of what there is more than was read.
 function facts(nodes, jobs, more) {
   const devices = nodes.flatMap((node) => (node.devices || []).map((device) => ({node, device})));
   const busy = devices.filter(({device}) => device.job).length;
@@ -49,11 +62,11 @@ function facts(nodes, jobs, more) {
   const fact = (term, value, small) => el("div", {}, el("dt", {}, term), el("dd", {}, value, el("small", {}, small)));
   const rate = devices.reduce((sum, {device}) => sum + (number(device.samples_per_second) || 0), 0);
   return el("dl", {class: "facts"},
-    fact("Nodes", `${nodes.filter((node) => node.connected).length} of ${nodes.length}${more ? "+" : ""}`, "connected"),
-    fact("Devices", whole(devices.length), `${busy} busy, ${free} free`),
+    fact("Nodes", `${nodes.filter((node) => node.connected).length} of ${nodes.length}${more.nodes ? "+" : ""}`, "connected"),
+    fact("Devices", `${whole(devices.length)}${more.nodes ? "+" : ""}`, `${busy} busy, ${free} free`),
     fact("Faults", whole(faulty), faulty ? "devices kept free" : "all devices are well"),
-    fact("Jobs", whole(count("RUNNING", "STARTING", "STOPPING")), "active"),
-    fact("Waiting", whole(count("QUEUED", "PAUSED", "SUSPENDING")), "queued or paused"),
+    fact("Jobs", `${whole(count("RUNNING", "STARTING", "STOPPING"))}${more.jobs ? "+" : ""}`, "active"),
+    fact("Waiting", `${whole(count("QUEUED", "PAUSED", "SUSPENDING"))}${more.jobs ? "+" : ""}`, "queued or paused"),
     fact("Speed", rate > 0 ? figures(rate, 3) : "–", "samples/s, sum of devices"));
 }
 
@@ -74,7 +87,7 @@ function running(jobs) {
     const places = (progress.workers || []).map((worker) => `${worker.node} ${worker.device}`);
     return el("li", {class: "busy"}, jobLink(job.name, job.name),
       el("span", {class: "soft"}, progress.loss === undefined ? "starting" : `loss ${figures(progress.loss)} · ${figures(number(progress.samples_per_second), 3)} samples/s`),
-      el("span", {class: "number soft"}, `${places.length} workers`),
+      el("span", {class: "number soft"}, counted(places.length, "worker")),
       el("span", {class: "what"}, places.slice(0, 8).join(", ") + (places.length > 8 ? ` and ${places.length - 8} more` : "")));
   }));
 }
@@ -87,11 +100,11 @@ export function showFleet(main, setLink) {
     el("section", {"aria-labelledby": "nodes"}, el("h2", {id: "nodes", class: "hidden"}, "Nodes"), list));
   return repeat(async () => {
     try {
-      const [{nodes = [], next_page_token}, {jobs = []}] = await Promise.all([get("/api/nodes"),
-        get("/api/jobs", {page_size: 200})]);
+      const [{nodes, more}, {jobs = [], next_page_token}] = await Promise.all([allNodes(),
+        get("/api/jobs", {page_size: 200, filter: NOT_OVER})]);
       problem.hidden = true;
       setLink("live", "live");
-      replace(summary, facts(nodes, jobs, next_page_token));
+      replace(summary, facts(nodes, jobs, {nodes: more, jobs: Boolean(next_page_token)}));
       const found = troubles(nodes);
       replace(attention, found.length ? el("section", {class: "notice", "aria-label": "Needs attention"},
         found.slice(0, 20).map((text) => el("p", {}, text)), found.length > 20 ? el("p", {}, `and ${found.length - 20} more`) : null) : null);

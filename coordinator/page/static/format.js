@@ -14,6 +14,8 @@ export function whole(value) {
   return Number.isFinite(value) ? Math.round(value).toLocaleString("en-GB").replaceAll(",", "\u202f") : "–";
 }
 
+export const counted = (count, one) => `${whole(count)} ${one}${count === 1 ? "" : "s"}`;
+
 export const percent = (ratio) => (Number.isFinite(ratio) ? `${(100 * ratio).toFixed(ratio < 0.1 && ratio > -0.1 ? 1 : 0)}\u202f%` : "–");
 export const signedPercent = (ratio) => (ratio > 0 ? "+" : "") + percent(ratio).replace("-", "−");
 
@@ -47,5 +49,6 @@ const KINDS = {RUNNING: "busy", STARTING: "busy", STOPPING: "busy", SUCCEEDED: "
 export const stateOf = (job) => String(job.state || "").replace("JOB_STATE_", "");
 export const stateWord = (job) => stateOf(job).toLowerCase() || "unknown";
 export const stateKind = (job) => KINDS[stateOf(job)] || "";
+export const isTraining = (job) => ["RUNNING", "STOPPING"].includes(stateOf(job));
 export const isOver = (job) => ["SUCCEEDED", "FAILED", "CANCELLED"].includes(stateOf(job));
 export const idOf = (name) => String(name || "").split("/").pop();

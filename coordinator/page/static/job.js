@@ -2,14 +2,15 @@
 
 import {follow, get, repeat} from "/api.js";
 import {el, replace, setText, table} from "/dom.js";
-import {clock, duration, figures, idOf, isOver, number, percent, seconds, stateKind, stateWord, whole} from "/format.js";
-import {JobCharts, decisionItem, idle} from "/job_charts.js";
+import {clock, counted, duration, figures, idOf, isOver, isTraining, number, percent, seconds, stateKind, stateWord, whole} from "/format.js";
+import {JobCharts, decisionItem, idle, withNewest} from "/job_charts.js";
 
 const ROUNDS_PAUSE_MS = 4000;
 const DECISIONS_PAUSE_MS = 20000;  // a new one is told at once; later comes what it was good for
 const LOGS_PAUSE_MS = 3000;
 const OVER_PAUSE_MS = 15000;
-const DECISIONS_SHOWN = 300;
+const RETRY_PAUSE_MS = 3000;
+const DECISIONS_MAX = 500;
 const LOG_LINES_MAX = 1000;
 const LIVE_MAX = 600;
 const POINTS = 600;       // of a whole history
@@ -17,7 +18,7 @@ const POINTS_NEW = 100;   // of what came since
 const POINTS_MAX = 1500;  // then the history is read anew
 
 const WORKERS = [
-  {label: "Rank", cell: (worker) => whole(number(worker.rank ?? 0))},
+  {label: "Worker", cell: (worker) => `Rank ${whole(number(worker.rank ?? 0))}`},
   {label: "Where", cell: (worker) => `${worker.node || "–"} ${worker.device || ""}`},
   {label: "Batch", number: true, cell: (worker) => whole(number(worker.batch_size ?? 0))},
   {label: "Own speed, samples/s", number: true, cell: (worker) => figures(number(worker.samples_per_second ?? 0), 3)},
@@ -32,10 +33,10 @@ function factsOf(job) {
   const epoch = number(progress.epoch ?? 0) + number(progress.epoch_fraction ?? 0);
   const list = [
     ["Loss", figures(number(over ? result.train_loss ?? progress.loss : progress.loss)), "mean of the last 20 rounds"],
-    ["Speed", over ? "–" : figures(number(progress.samples_per_second), 3), "samples/s, all workers"],
+    ["Speed", isTraining(job) ? figures(number(progress.samples_per_second), 3) : "–", "samples/s, all workers"],
     ["Rounds", whole(number(progress.rounds ?? result.rounds ?? 0)), over ? "in all" : `epoch ${epoch.toFixed(2)}`],
     ["Trained", duration(seconds(over ? result.train_time || progress.elapsed : progress.elapsed)), over ? `ended ${clock(job.end_time)}` : progress.eta ? `about ${duration(seconds(progress.eta))} left` : "end not foreseen"],
-    ["Batch", batch ? whole(batch) : "–", `samples a step, ${(plan.batch_sizes || []).length} workers`],
+    ["Batch", batch ? whole(batch) : "–", `samples a step, ${counted((plan.batch_sizes || []).length, "worker")}`],
     ["Synchronization", plan.synchronization ? plan.synchronization.replaceAll("_", " ") : "–", plan.synchronization && plan.synchronization !== "every_step" ? `${plan.period || 1} steps a round` : "one step a round"],
     ["Aggregation", plan.aggregation || "–", "of the workers' results"],
     ["Rate rule", plan.learning_rate_rule || "–", "of the learning rate"],
@@ -67,7 +68,7 @@ class Logs {
   constructor(id) {
     this.id = id;
     this.token = "";
-    this.box = el("pre", {class: "logs", tabindex: 0, role: "region", "aria-label": "Last lines of the logs"});
+    this.box = el("pre", {class: "logs", tabindex: 0, role: "region", "aria-label": "Last lines of the logs", hidden: true});
     this.note = el("span", {class: "soft"});
     this.node = el("section", {class: "card", "aria-labelledby": "logs"}, el("header", {}, el("h2", {id: "logs"}, "Logs"), this.note), this.box);
     this.busy = false;
@@ -82,7 +83,8 @@ class Logs {
       for (const entry of entries) this.add(entry);
       while (this.box.childNodes.length > LOG_LINES_MAX) this.box.firstChild.remove();
       if (atEnd) this.box.scrollTop = this.box.scrollHeight;
-      setText(this.note, this.box.childNodes.length ? "" : "nothing written yet");
+      this.box.hidden = !this.box.childNodes.length;
+      setText(this.note, this.box.hidden ? "nothing written yet" : "");
     } catch (error) {
       setText(this.note, error.message);
     } finally {
@@ -98,6 +100,34 @@ class Logs {
   }
 }
 
+// The list of decisions. An item stays as long as what it says, with what a reader opened in it.
+class Decisions {
+  constructor() {
+    this.items = new Map();  // by name: {text, node}
+    this.list = el("ol", {class: "decisions", tabindex: 0, "aria-label": "Decisions, newest first"});
+    this.note = el("span", {class: "soft"});
+    this.node = el("section", {class: "card", "aria-labelledby": "decisions"}, el("header", {}, el("h2", {id: "decisions"}, "Decisions"), this.note), this.list);
+  }
+
+  draw(decisions) {
+    const before = this.items;
+    this.items = new Map();
+    for (const decision of [...decisions].reverse()) this.items.set(decision.name, this.item(decision, before.get(decision.name)));
+    replace(this.list, [...this.items.values()].map(({node}) => node));
+    const all = decisions.length < DECISIONS_MAX ? "newest first" : "the newest; tactus get decisions tells the others";
+    setText(this.note, decisions.length ? `${decisions.length}, ${all}` : "none yet");
+  }
+
+  item(decision, before) {
+    const text = JSON.stringify(decision);
+    if (before && before.text === text) return before;
+    const node = decisionItem(decision);
+    const details = node.querySelector("details"), was = before && before.node.querySelector("details");
+    if (details && was) details.open = was.open;
+    return {text, node};
+  }
+}
+
 const lastOf = (rounds) => (rounds.length ? number(rounds[rounds.length - 1].round ?? 0) : -1);
 
 class JobView {
@@ -110,8 +140,9 @@ class JobView {
     this.live = [];
     this.read = false;  // the rounds, once
     this.anew = true;   // the rounds are to be read from the first
+    this.ended = false;
     this.ends = [];
-    this.timers = [];
+    this.timers = new Map();
     this.charts = new JobCharts();
     this.facts = new Facts();
     this.logs = new Logs(id);
@@ -120,12 +151,11 @@ class JobView {
     this.tags = el("div", {class: "tags", "aria-label": "Labels", role: "group"});
     this.notice = el("p", {class: "notice bad", role: "alert", hidden: true});
     this.workers = el("div");
-    this.list = el("ol", {class: "decisions", tabindex: 0, "aria-label": "Decisions, newest first"});
-    this.listNote = el("span", {class: "soft"});
+    this.list = new Decisions();
     this.spec = el("pre");
     main.append(el("div", {class: "title"}, el("h1", {}, id), this.pill, this.tags, this.reason), this.notice, this.facts.node,
       ...this.charts.nodes(),
-      el("section", {class: "card", "aria-labelledby": "decisions"}, el("header", {}, el("h2", {id: "decisions"}, "Decisions"), this.listNote), this.list),
+      this.list.node,
       el("section", {class: "card", "aria-labelledby": "workers"}, el("header", {}, el("h2", {id: "workers"}, "Workers")), this.workers),
       this.logs.node,
       el("section", {class: "card", "aria-labelledby": "spec"}, el("header", {}, el("h2", {id: "spec"}, "Job file")),
@@ -133,71 +163,84 @@ class JobView {
     this.below = [...main.children].slice(2);
   }
 
-  async start() {
-    if (!await this.loadJob()) return;
-    this.ends.push(repeat(() => this.logs.load(), isOver(this.job) ? OVER_PAUSE_MS : LOGS_PAUSE_MS));
-    if (isOver(this.job)) {
-      await this.loadHistory();
-      this.watchOver();
-      return;
-    }
-    this.ends.push(repeat(() => this.loadRounds(), ROUNDS_PAUSE_MS));
-    this.ends.push(repeat(() => this.loadDecisions(), DECISIONS_PAUSE_MS));
-    this.ends.push(follow(this.id, {
+  start() {
+    const end = repeat(async () => {
+      if (!await this.loadJob()) return;
+      end();
+      if (isOver(this.job)) this.watchOver();
+      else this.watchLive();
+    }, RETRY_PAUSE_MS);
+    this.keep(end);
+  }
+
+  watchLive() {
+    this.keep(repeat(() => this.logs.load(), LOGS_PAUSE_MS));
+    this.keep(repeat(() => this.loadRounds(), ROUNDS_PAUSE_MS));
+    this.keep(repeat(() => this.loadDecisions(), DECISIONS_PAUSE_MS));
+    this.keep(follow(this.id, {
       job: (job) => this.take(job),
       progress: (progress) => this.takeProgress(progress),
-      decision: () => this.soon(() => this.loadDecisions()),
-      again: () => this.soon(() => this.loadHistory()),
-      over: () => this.whenOver(),
+      decision: () => this.soon("decisions", () => this.loadDecisions()),
+      again: () => this.soon("history", () => this.loadHistory()),
+      over: () => this.watchOver(),
       gone: () => this.sayGone(),
-      state: (live) => this.setLink(live ? "live" : "lost", live ? "live" : "connecting …"),
+      state: (live) => this.showLink(live ? "live" : "lost", live ? "live" : "connecting …"),
     }));
   }
 
-  // One call for all that happens within a moment.
-  soon(task) {
-    this.timers.push(setTimeout(task, 300));
-  }
-
-  async whenOver() {
-    this.end();
-    if (!await this.loadJob()) return;
-    await Promise.all([this.loadHistory(), this.logs.load()]);
-    this.live = [];
-    this.draw();
-    this.watchOver();
-  }
-
-  // A job that is over changes no more, but it may be deleted while its page is open.
+  // A job that is over changes no more, but it may be deleted while its page is open. What could not be read is read
+  // again.
   watchOver() {
-    this.setLink("", "over");
-    this.ends.push(repeat(() => this.loadJob(), OVER_PAUSE_MS));
+    this.release();
+    this.showLink("", "over");
+    let whole = false;
+    this.keep(repeat(async () => {
+      if (!await this.loadJob() || whole) return;
+      whole = await this.loadHistory();
+      this.live = [];
+      this.draw();
+    }, OVER_PAUSE_MS));
+    this.keep(repeat(() => this.logs.load(), OVER_PAUSE_MS));
   }
 
-  async loadJob() {
-    try {
-      this.take(await get("/api/job", {job: this.id}));
-      return true;
-    } catch (error) {
-      if (error.status === 404) this.sayGone();
-      else this.say(error.message);
-      return false;
-    }
+  // `end` is called when the view ends; at once when it has.
+  keep(end) {
+    if (this.ended) end();
+    else this.ends.push(end);
   }
 
-  // Everything, from the first round on.
+  // One call for all that happens within a moment.
+  soon(name, task) {
+    if (this.ended || this.timers.has(name)) return;
+    this.timers.set(name, setTimeout(() => {
+      this.timers.delete(name);
+      task();
+    }, 300));
+  }
+
+  showLink(state, text) {
+    if (!this.ended) this.setLink(state, text);
+  }
+
+  loadJob() {
+    return this.loading(async () => this.take(await get("/api/job", {job: this.id})));
+  }
+
+  // Everything, from the first round on. Whether all of it came.
   async loadHistory() {
     this.anew = true;
-    await Promise.all([this.loadRounds(), this.loadDecisions()]);
+    return (await Promise.all([this.loadRounds(), this.loadDecisions()])).every(Boolean);
   }
 
   // The rounds behind those that are here; all of them, evenly spread, when many have come together.
   loadRounds() {
     return this.loading(async () => {
       const anew = this.anew || this.rounds.length > POINTS_MAX;
-      this.anew = false;
       const known = anew ? [] : this.rounds;
+      const question = this.question = {};
       const {rounds = []} = await get("/api/rounds", {job: this.id, first_round: lastOf(known) + 1, points: anew ? POINTS : POINTS_NEW});
+      if (question !== this.question) return;  // a later one stands for it
+      this.anew = false;
       this.rounds = [...known, ...rounds];
       this.read = true;
       this.live = this.live.filter(([round]) => round > lastOf(this.rounds));
@@ -207,23 +250,23 @@ class JobView {
 
   loadDecisions() {
     return this.loading(async () => {
-      const {decisions = []} = await get("/api/decisions", {job: this.id, page_size: 1000});
-      if (decisions.length === this.decisions.length && JSON.stringify(decisions) === JSON.stringify(this.decisions)) return;
-      this.decisions = decisions;
-      const shown = decisions.slice(-DECISIONS_SHOWN).reverse();
-      replace(this.list, shown.map(decisionItem));
-      setText(this.listNote, decisions.length ? `${decisions.length} in all, newest first` : "none yet");
+      const {decisions = []} = await get("/api/decisions", {job: this.id, newest: DECISIONS_MAX});
+      this.decisions = withNewest(decisions);
+      this.list.draw(this.decisions);
       this.draw();
     });
   }
 
+  // Whether it came.
   async loading(task) {
     try {
       await task();
       this.notice.hidden = true;
+      return true;
     } catch (error) {
-      if (error.status === 404) this.sayGone();
+      if (error.status === 404 || error.status === 400) this.sayGone();
       else this.say(error.message);
+      return false;
     }
   }
 
@@ -250,9 +293,10 @@ class JobView {
 
   drawFacts() {
     this.facts.draw(factsOf(this.job));
-    const workers = (this.job.progress && this.job.progress.workers) || [];
-    replace(this.workers, workers.length && !isOver(this.job) ? table(`${workers.length} workers, as they last reported`, WORKERS, workers)
-      : el("p", {class: "soft"}, isOver(this.job) ? "The job is over; its workers have ended." : "No worker has reported yet."));
+    const workers = (isTraining(this.job) && this.job.progress && this.job.progress.workers) || [];
+    replace(this.workers, workers.length ? table(`${counted(workers.length, "worker")}, as last reported`, WORKERS, workers)
+      : el("p", {class: "soft"}, isOver(this.job) ? "The job is over; its workers have ended."
+        : isTraining(this.job) ? "No worker has reported yet." : "The job has no workers now."));
   }
 
   draw() {
@@ -269,8 +313,9 @@ class JobView {
   }
 
   sayGone() {
-    this.end();
+    if (this.ended) return;
     this.setLink("", "");
+    this.end();
     const known = this.job !== null;
     replace(this.notice, known ? `The job ${this.id} was deleted. What is shown was read before. ` : `There is no job ${this.id}; it may have been deleted. `,
       el("a", {href: "#/jobs"}, "All jobs"));
@@ -278,9 +323,15 @@ class JobView {
     if (!known) for (const node of this.below) node.hidden = true;
   }
 
-  end() {
+  release() {
     for (const end of this.ends.splice(0)) end();
-    for (const timer of this.timers.splice(0)) clearTimeout(timer);
+    for (const timer of this.timers.values()) clearTimeout(timer);
+    this.timers.clear();
+  }
+
+  end() {
+    this.ended = true;
+    this.release();
   }
 }
 

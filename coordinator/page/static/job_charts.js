@@ -18,8 +18,15 @@ export const shiftOf = (decision) => (decision.from ? `${decision.from} → ${de
 export function gainOf(decision) {
   if (!decision.metric) return "";
   const predicted = number(decision.predicted_gain ?? 0);
-  const measured = decision.measured_gain === undefined ? "not measured yet" : `${signedPercent(number(decision.measured_gain))} measured`;
+  const unmeasured = decision.newest ? "not measured yet" : "not measured";  // what replaced it came too soon
+  const measured = decision.measured_gain === undefined ? unmeasured : `${signedPercent(number(decision.measured_gain))} measured`;
   return `${signedPercent(predicted)} ${decision.metric} predicted, ${measured}`;
+}
+
+// With `newest` on the last decision of each axis; `decisions` are oldest first.
+export function withNewest(decisions) {
+  const last = new Map(decisions.map((one) => [one.axis, one.name]));
+  return decisions.map((one) => ({...one, newest: last.get(one.axis) === one.name}));
 }
 
 function markOf(decision) {
@@ -37,32 +44,41 @@ function markOf(decision) {
   };
 }
 
-// Each point the mean of itself and of those shortly before it.
+// Points are [x, value] or [x, value, of], a quotient: samples of seconds.
+const quotients = (points) => points.map(([x, value, of = 1]) => [x, value / of]);
+
+// Each point the mean of itself and of those shortly before it: all values over all that they are of, as a mean of
+// quotients is ruled by the shortest.
 function smooth(points, width) {
-  const sums = [];
-  let sum = 0;
-  const values = [];
-  for (const [x, y] of points) {
-    if (!Number.isFinite(y)) { sums.push([x, NaN]); continue; }
-    values.push(y);
-    sum += y;
-    if (values.length > width) sum -= values[values.length - width - 1];
-    sums.push([x, sum / Math.min(values.length, width)]);
-  }
-  return sums;
+  const kept = [];
+  let sum = 0, sumOf = 0;
+  return points.map(([x, value, of = 1]) => {
+    if (!Number.isFinite(value) || !Number.isFinite(of)) return [x, NaN];
+    kept.push([value, of]);
+    sum += value;
+    sumOf += of;
+    if (kept.length > width) {
+      const [oldest, oldestOf] = kept.shift();
+      sum -= oldest;
+      sumOf -= oldestOf;
+    }
+    return [x, sum / sumOf];
+  });
 }
 
-const valuesOf = (rounds, pick) => rounds.map((round) => [number(round.round ?? 0), pick(round)]);
+const roundOf = (round) => number(round.round ?? 0);
+const valuesOf = (rounds, pick) => rounds.map((round) => [roundOf(round), pick(round)]);
 const stepsOf = (round) => number(round.steps) || 1;
 
-// One series a worker, up to as many as can be told apart; of more, the least and the most.
-function perWorker(rounds, pick, step) {
+// One series a worker, its samples over `of(round)`, drawn as `shape` makes of them; of more workers than can be told
+// apart, the least and the most.
+function perWorker(rounds, of, shape, step) {
   const count = Math.max(0, ...rounds.map((round) => (round.worker_samples || []).length));
   const all = Array.from({length: count}, (_, rank) => ({name: `worker ${rank}`, color: rank, step,
-    points: valuesOf(rounds, (round) => pick(round, number((round.worker_samples || [])[rank])))}));
+    points: shape(rounds.map((round) => [roundOf(round), number((round.worker_samples || [])[rank]), of(round)]))}));
   if (count <= 8) return all;
   const over = (name, color, choose) => ({name, color, step, points: rounds.map((round, i) =>
-    [number(round.round ?? 0), choose(...all.map((one) => one.points[i][1]).filter(Number.isFinite))])});
+    [roundOf(round), choose(...all.map((one) => one.points[i][1]).filter(Number.isFinite))])});
   return [over("least of the workers", 1, Math.min), over("most of the workers", 0, Math.max)];
 }
 
@@ -102,11 +118,13 @@ export class JobCharts {
     const single = valuesOf(rounds, (round) => number(round.loss));
     this.loss.draw({marks, series: [{name: "single rounds", faint: true, color: 0, points: single},
       {name: "mean loss", color: 0, points: [...smooth(single, width), ...live]}]});
-    const last = rounds.length ? number(rounds[rounds.length - 1].round ?? 0) : 0;
-    const rates = perWorker(rounds, (round, samples) => samples / number(round.seconds));
-    const total = {name: "all together", color: 7, points: smooth(valuesOf(rounds, (round) => number(round.samples) / number(round.seconds)), width)};
-    this.speed.draw({series: [...rates.map((one) => ({...one, points: smooth(one.points, width)})), total]});
-    this.batch.draw({marks: of("axis-batch"), series: perWorker(rounds, (round, samples) => samples / stepsOf(round), true)});
+    const last = rounds.length ? roundOf(rounds[rounds.length - 1]) : 0;
+    const secondsOf = (round) => number(round.seconds);
+    const smoothed = (points) => smooth(points, width);
+    const total = {name: "all together", color: 7, points: smoothed(rounds.map((round) => [roundOf(round), number(round.samples), secondsOf(round)]))};
+    this.speed.draw({series: [...perWorker(rounds, secondsOf, smoothed), total]});
+    const nothing = rounds.length ? "Not drawn for so many workers" : "";
+    this.batch.draw({marks: of("axis-batch"), nothing, series: perWorker(rounds, stepsOf, quotients, true)});
     this.period.draw({marks: of("axis-sync"), series: [{name: "steps", color: 2, step: true, points: valuesOf(rounds, stepsOf)}]});
     this.aggregation.draw({marks: of("axis-aggregation"), bands: bandsOf(decisions, last),
       series: [{name: "orthogonality", color: 1, points: valuesOf(rounds, (round) => number(round.orthogonality ?? NaN))}]});

@@ -2,7 +2,7 @@
 
 import {get, repeat} from "/api.js";
 import {el, replace, setText, table} from "/dom.js";
-import {ago, clock, duration, figures, idOf, number, seconds, stateKind, stateWord, whole} from "/format.js";
+import {ago, clock, counted, duration, figures, idOf, isTraining, number, seconds, stateKind, stateWord, whole} from "/format.js";
 
 const PAUSE_MS = 3000;
 const STATES = ["QUEUED", "STARTING", "RUNNING", "STOPPING", "SUSPENDING", "PAUSED", "SUCCEEDED", "FAILED", "CANCELLED"];
@@ -17,9 +17,9 @@ const COLUMNS = [
   {label: "Loss", number: true, cell: (job) => figures(lossOf(job))},
   {label: "Samples/s", number: true, cell: (job) => {
     const rate = number(progressOf(job).samples_per_second);
-    return rate > 0 && !job.end_time ? figures(rate, 3) : "–";
+    return rate > 0 && isTraining(job) ? figures(rate, 3) : "–";
   }},
-  {label: "Workers", number: true, cell: (job) => (job.end_time ? "–" : whole((progressOf(job).workers || []).length))},
+  {label: "Workers", number: true, cell: (job) => (isTraining(job) ? whole((progressOf(job).workers || []).length) : "–")},
   {label: "Trained", number: true, cell: (job) => duration(seconds((job.result && job.result.train_time) || progressOf(job).elapsed))},
   {label: "Left", number: true, cell: (job) => (job.end_time ? "–" : duration(seconds(progressOf(job).eta)))},
   {label: "Submitted", number: true, cell: (job) => el("span", {title: clock(job.create_time)}, ago(job.create_time))},
@@ -50,7 +50,7 @@ export function showJobs(main, setLink) {
       older.dataset.token = next_page_token;
       older.hidden = !next_page_token;
       newer.hidden = pages.length < 2;
-      replace(list, jobs.length ? table(`${jobs.length} jobs${next_page_token || pages.length > 1 ? " on this page" : ""}, newest first`, COLUMNS, jobs)
+      replace(list, jobs.length ? table(`${counted(jobs.length, "job")}${next_page_token || pages.length > 1 ? " on this page" : ""}, newest first`, COLUMNS, jobs)
         : el("p", {class: "empty"}, state.value ? `No job is ${state.value.toLowerCase()}.` : "No job was submitted yet. Try tactus submit FILE."));
     } catch (error) {
       setLink("lost", "no connection");

@@ -244,6 +244,31 @@ TEST(StoreTest, ADecisionIsReplacedWhenItsGainIsMeasured) {
   EXPECT_EQ(found->items[0].decision.measured_gain, 0.5);
 }
 
+TEST(StoreTest, TheNewestDecisionsComeInTheirOrder) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  using policies::Axis;
+  ASSERT_TRUE(
+      store
+          ->Write(
+              {.decisions = {DecisionOf(3, 12, Axis::kBatch), DecisionOf(3, 2, Axis::kLearningRate),
+                             DecisionOf(4, 99, Axis::kBatch), DecisionOf(3, 2, Axis::kBatch)}})
+          .ok());
+  const auto newest = [&](int count) {
+    std::vector<std::pair<std::uint64_t, Axis>> listed;
+    const auto found = store->NewestDecisions(JobId{3}, count);
+    EXPECT_TRUE(found.ok()) << found.status();
+    for (const job::DecisionRecord& record : *found) {
+      listed.emplace_back(record.decision.plan_version, record.decision.axis);
+    }
+    return listed;
+  };
+  using Listed = std::vector<std::pair<std::uint64_t, Axis>>;
+
+  EXPECT_EQ(newest(1), (Listed{{12, Axis::kBatch}}));
+  EXPECT_EQ(newest(2), (Listed{{2, Axis::kLearningRate}, {12, Axis::kBatch}}));
+  EXPECT_EQ(newest(9), (Listed{{2, Axis::kBatch}, {2, Axis::kLearningRate}, {12, Axis::kBatch}}));
+}
+
 TEST(StoreTest, DecisionsAreListedByPlanAndAxisPageByPageAndByJob) {
   const std::unique_ptr<Store> store = OpenOrDie(":memory:");
   using policies::Axis;
