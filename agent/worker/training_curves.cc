@@ -59,15 +59,8 @@ absl::StatusOr<TrainingCurves> TrainingCurves::Open(const std::string& output_di
 
 absl::Status TrainingCurves::Add(const policies::Report& report, const policies::Plan& plan,
                                  Duration trained, double wall_seconds) {
-  // Only an average of gradients tells: local steps and Adasum have no mean gradient of the group.
-  const bool averaged = report.plan_version == plan.version &&
-                        plan.synchronization != policies::Synchronization::kPeriodic &&
-                        plan.aggregation == policies::Aggregation::kAverage;
-  if (averaged) {
-    noise_.Observe({.samples = static_cast<double>(report.samples_global),
-                    .contributors = report.contributors,
-                    .samples_gradient_norm2 = report.samples_gradient_norm2,
-                    .gradient_norm2 = report.gradient_norm2_global});
+  if (report.plan_version == plan.version) {
+    noise_.Observe(policies::NoiseFacts(report, plan, report.steps));
   }
   const bool new_plan = plan.version != plan_version_;
   if (!new_plan && written_ && trained - *written_ < kEvery) return absl::OkStatus();
