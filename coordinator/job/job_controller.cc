@@ -122,6 +122,7 @@ void JobController::Announce(Turn turn) {
 void JobController::RefreshProgress(Instant now) {
   if (!tracker_) return;
   Progress& progress = record_.progress;
+  const double elapsed_so_far = progress.elapsed_seconds;
   progress = tracker_->progress();
   progress.eta_seconds.reset();
   progress.plan = steering_.adopted();
@@ -131,7 +132,7 @@ void JobController::RefreshProgress(Instant now) {
   // A record of an older version has only the start of its first and only group.
   const bool first = record_.suspensions == 0 && record_.group_start_time == 0;
   const WallTime since = first ? record_.start_time : record_.group_start_time;
-  progress.elapsed_seconds = record_.elapsed_before_seconds;
+  progress.elapsed_seconds = Secured() ? elapsed_so_far : record_.elapsed_before_seconds;
   if (since != 0 && !Secured()) {
     const Duration elapsed(WallAt(now, wall_offset_) - since);
     progress.elapsed_seconds += std::max(ToSeconds(elapsed), 0.0);

@@ -170,6 +170,7 @@ class JobController {
 
   // job_suspension.cc: ending a group so that the job goes on later
   void Secure(Turn turn);
+  void BankElapsed();
   void LeaveIfGone(Turn turn);
   bool Secured() const { return record_.suspension && record_.suspension->secured; }
 

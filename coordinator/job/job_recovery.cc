@@ -15,6 +15,7 @@ void JobController::Restore(Turn turn) {
     const std::string reason =
         Secured() ? record_.suspension->reason
                   : "queued again: the coordinator restarted while it was starting";
+    if (Secured()) ++record_.suspensions;
     record_.suspension.reset();
     if (!record_.checkpoint) record_.progress = {};
     SetState(pause ? JobState::kPaused : JobState::kQueued, reason);

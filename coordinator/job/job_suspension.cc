@@ -2,6 +2,7 @@
 // for another job, for another size, for a change that workers read only when they start.
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "coordinator/job/job_controller.h"
@@ -104,12 +105,22 @@ void JobController::Secure(Turn turn) {
   record_.checkpoint = CheckpointRecord{
       .sha256 = file->sha256, .size_bytes = file->size_bytes, .rounds = results_->leader().rounds};
   RefreshProgress(turn.now);
+  BankElapsed();
   record_.suspension->secured = true;
   awaiting_return_ = false;
   inquiry_ = {};
   deadline_ = turn.now + deadlines_.exit;
   Announce(turn);
   LeaveIfGone(turn);
+}
+
+// What the next group goes on from has the time up to its last round, and `stop.time` counts from
+// there: writing the checkpoint and bringing it here is no training.
+void JobController::BankElapsed() {
+  const double trained = results_->leader().train_seconds;
+  double& elapsed = record_.progress.elapsed_seconds;
+  if (!std::isfinite(trained)) return;  // outside input
+  elapsed = std::clamp(trained, std::min(record_.elapsed_before_seconds, elapsed), elapsed);
 }
 
 // The members stay on record, so that their ids are not given to others.

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/coordinator/job/rig.h"
 
 namespace tactus::job {
@@ -20,6 +22,7 @@ class JobSuspensionTest : public testing::Test {
       FinishedMessage message = Finished(rank);
       message.suspended = true;
       message.rounds = 7;
+      message.train_seconds = trained_;
       message.files.clear();
       if (rank == 0) message.files = {kCheckpointFile};
       last = rig_.Step(Said(rank + 1, message));
@@ -45,7 +48,17 @@ class JobSuspensionTest : public testing::Test {
     ExitAll();
   }
 
+  // The second group's workers, 4 to 6, get as far as their peers' addresses.
+  void ToFormedAgain() {
+    for (std::uint64_t worker = 4; worker <= 6; ++worker) rig_.Step(Said(worker, Ready()));
+    for (std::uint64_t worker = 4; worker <= 6; ++worker) {
+      rig_.Step(Said(worker, EndpointMessage{.generation = 2, .endpoint = "e"}));
+    }
+  }
+  double Elapsed() const { return rig_.record().progress.elapsed_seconds; }
+
   Rig rig_;
+  double trained_ = 0.75;  // as its workers say when they end with a checkpoint
 };
 
 TEST_F(JobSuspensionTest, APauseAsksForACheckpointAndLeavesTheDevices) {
@@ -84,6 +97,51 @@ TEST_F(JobSuspensionTest, AResumedJobStartsFromItsCheckpointWithNewWorkersAndThe
   EXPECT_EQ(groups[0].generation, 2u);
   EXPECT_EQ(groups[0].plan.version, 2u);
   EXPECT_GT(rig_.record().progress.rounds, 0u) << "what was trained counts";
+}
+
+TEST_F(JobSuspensionTest, WhatWasTrainedBeforeAPauseIsElapsedAndThePauseIsNot) {
+  ToPaused();
+  EXPECT_DOUBLE_EQ(Elapsed(), 0.75);
+
+  rig_.StepAt(5000, JobResumed{JobId{1}});
+  ToFormedAgain();
+  EXPECT_DOUBLE_EQ(Elapsed(), 0.75) << "no round of the second group is over";
+  ReportMessage report = ReportOf(0, {.plan_version = 2, .batch_sizes = {32, 32, 32}}, 2);
+  report.report.round_seconds = 0.5;
+  rig_.Step(Said(4, report));
+
+  EXPECT_NEAR(Elapsed(), 1.25, 1e-6);
+}
+
+TEST_F(JobSuspensionTest, ATimeThatIsNoneLeavesTheCoordinatorsCount) {
+  trained_ = std::nan("");
+  ToPaused();
+  EXPECT_GT(Elapsed(), 0.5);
+  EXPECT_LT(Elapsed(), rig_.seconds());
+}
+
+TEST_F(JobSuspensionTest, ATimeLongerThanThatSinceTheFirstRoundIsNotBelieved) {
+  trained_ = 1e9;
+  ToPaused();
+  EXPECT_LT(Elapsed(), rig_.seconds());
+}
+
+TEST_F(JobSuspensionTest, ARestartBetweenCheckpointAndExitKeepsTheTimeAndCountsTheSuspension) {
+  rig_.ToRunning();
+  rig_.Step(JobPaused{JobId{1}});
+  SayAllSuspended();
+  StoreCheckpoint();
+
+  rig_.Restart();
+
+  EXPECT_EQ(rig_.record().state, JobState::kPaused);
+  EXPECT_EQ(rig_.record().suspensions, 1u);
+  EXPECT_DOUBLE_EQ(Elapsed(), 0.75);
+  rig_.Step(Join("a", 2));
+  rig_.Step(Join("b", 1));
+  rig_.StepAt(5000, JobResumed{JobId{1}});
+  ToFormedAgain();
+  EXPECT_DOUBLE_EQ(Elapsed(), 0.75);
 }
 
 TEST_F(JobSuspensionTest, EveryGroupIsOnRecordFromItsFirstRoundOn) {
@@ -231,6 +289,21 @@ TEST_F(JobSuspensionTest, APauseWhileItStartsNeedsNoCheckpoint) {
   ExitAll();
   EXPECT_EQ(rig_.record().state, JobState::kPaused);
   EXPECT_FALSE(rig_.record().checkpoint.has_value());
+  EXPECT_EQ(Elapsed(), 0);
+}
+
+TEST_F(JobSuspensionTest, APauseWhileItStartsAgainKeepsTheTimeOfItsCheckpoint) {
+  ToPaused();
+  rig_.StepAt(5000, JobResumed{JobId{1}});
+  ToFormedAgain();
+
+  rig_.StepAt(6000, JobPaused{JobId{1}});
+  for (std::uint64_t worker = 4; worker <= 6; ++worker) {
+    rig_.Step(WorkerExited{.worker = WorkerId{worker}});
+  }
+
+  EXPECT_EQ(rig_.record().state, JobState::kPaused);
+  EXPECT_DOUBLE_EQ(Elapsed(), 0.75);
 }
 
 TEST_F(JobSuspensionTest, AnotherBatchBoundIsInForceWithTheNextPlanWithoutARestart) {
