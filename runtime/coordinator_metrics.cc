@@ -29,12 +29,18 @@ void Observe(Histogram& histogram, double seconds) {
 }
 
 // Children of a family that are told apart by one or two words, found again without building their
-// labels anew.
+// labels anew. Those of closed sets are there from the start: a counter that is born with its first
+// event has no increase that anybody could see.
 template <typename Metric>
 class Children {
  public:
-  Children(Family<Metric>& family, std::string first, std::string second = {})
-      : family_(family), first_(std::move(first)), second_(std::move(second)) {}
+  Children(Family<Metric>& family, const MetricSpec& spec)
+      : family_(family), first_(spec.labels[0].name), second_(spec.labels[1].name) {
+    for (const std::string& first : ClosedSet(spec.labels[0])) {
+      if (second_.empty()) At(first);
+      for (const std::string& second : ClosedSet(spec.labels[1])) At(first, second);
+    }
+  }
 
   Metric& At(const std::string& first, const std::string& second = {}) {
     const std::lock_guard lock(mutex_);
@@ -89,9 +95,11 @@ struct CoordinatorMetrics::Families {
   }
   Counter& OneCounter(std::string_view name) { return r.CounterFamily(name).Add({}); }
   Gauge& OneGauge(std::string_view name) { return r.GaugeFamily(name).Add({}); }
+  Children<Counter> Counters(std::string_view name) { return {r.CounterFamily(name), Spec(name)}; }
+  Children<Gauge> Gauges(std::string_view name) { return {r.GaugeFamily(name), Spec(name)}; }
 
   MetricsRegistry& r;  // first: the families below register with it
-  Children<Gauge> jobs{r.GaugeFamily("tactus_jobs"), "state"};
+  Children<Gauge> jobs = Gauges("tactus_jobs");
   const std::shared_ptr<OptionalGauge> queue_oldest =  // shared with the registry
       std::make_shared<OptionalGauge>("tactus_queue_oldest_timestamp_seconds");
   Family<Histogram>& rounds = r.HistogramFamily("tactus_round_seconds");
@@ -103,10 +111,10 @@ struct CoordinatorMetrics::Families {
   Histogram& writes = OneHistogram("tactus_wal_fsync_seconds", kWriteSecondsBounds);
   Counter& write_failures = OneCounter("tactus_store_write_failures_total");
   Gauge& store_failing = OneGauge("tactus_store_failing");
-  Children<Counter> decisions{r.CounterFamily("tactus_decisions_total"), "kind", "outcome"};
-  Children<Counter> membership{r.CounterFamily("tactus_membership_changes_total"), "reason"};
-  Children<Counter> calls{r.CounterFamily("tactus_rpc_server_handled_total"), "method", "code"};
-  Children<Gauge> transfers{r.GaugeFamily("tactus_transfers"), "direction"};
+  Children<Counter> decisions = Counters("tactus_decisions_total");
+  Children<Counter> membership = Counters("tactus_membership_changes_total");
+  Children<Counter> calls = Counters("tactus_rpc_server_handled_total");
+  Children<Gauge> transfers = Gauges("tactus_transfers");
   Counter& events = OneCounter("tactus_events_total");
   Counter& overhead = OneCounter("tactus_controller_overhead_seconds_total");
   Gauge& backlog = OneGauge("tactus_event_backlog_events");

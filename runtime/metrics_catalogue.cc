@@ -540,6 +540,17 @@ constexpr MetricSpec kMetrics[] = {
 
 }  // namespace
 
+std::vector<std::string> ClosedSet(const MetricLabel& label) {
+  std::vector<std::string> words;
+  if (label.values.empty() || label.values.starts_with(' ')) return words;
+  for (std::size_t at = 0; at <= label.values.size();) {
+    const std::size_t end = std::min(label.values.find('|', at), label.values.size());
+    words.emplace_back(label.values.substr(at, end - at));
+    at = end + 1;
+  }
+  return words;
+}
+
 std::span<const MetricSpec> MetricCatalogue() { return kMetrics; }
 
 const MetricSpec& Spec(std::string_view name) {

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tactus::runtime {
 
@@ -29,6 +30,9 @@ struct MetricLabel {
   std::string_view name{};    // empty: none
   std::string_view values{};  // a closed set, "a|b"; where it starts with a space, what bounds it
 };
+
+// The words of a closed set, in its order; none where the label is missing or its set is open.
+std::vector<std::string> ClosedSet(const MetricLabel& label);
 
 struct MetricSpec {
   std::string_view name{};

@@ -100,10 +100,6 @@ class ServerImpl final : public Server {
              std::unique_ptr<store::Store> store)
       : options_(options), lock_(std::move(lock)), store_(std::move(store)) {
     metrics_.WatchFolder(options_.state_dir);
-    for (const Transfer transfer :
-         {Transfer::kClientUpload, Transfer::kAgentUpload, Transfer::kDownload}) {
-      metrics_.SetTransfers(NameOf(transfer), 0);
-    }
   }
 
   ~ServerImpl() override { Shutdown(); }

@@ -2,7 +2,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include <array>
 #include <numeric>
 #include <string_view>
 #include <utility>
@@ -15,11 +14,6 @@
 
 namespace tactus::telemetry {
 namespace {
-
-constexpr std::array kStates = {
-    job::JobState::kQueued,    job::JobState::kStarting,   job::JobState::kRunning,
-    job::JobState::kStopping,  job::JobState::kSucceeded,  job::JobState::kFailed,
-    job::JobState::kCancelled, job::JobState::kSuspending, job::JobState::kPaused};
 
 void CountEvent(const job::Event& event, runtime::CoordinatorMetrics& metrics) {
   if (const auto* joined = std::get_if<job::NodeJoined>(&event)) {
@@ -58,9 +52,7 @@ const char* NameOf(job::JobState state) {
 }
 
 JobTelemetry::JobTelemetry(runtime::CoordinatorMetrics& metrics, std::function<std::int64_t()> wall)
-    : metrics_(metrics), wall_(std::move(wall)) {
-  for (const job::JobState state : kStates) Count(state, 0);
-}
+    : metrics_(metrics), wall_(std::move(wall)) {}
 
 // ---- Events
 

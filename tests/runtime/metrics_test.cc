@@ -36,6 +36,15 @@ TEST(MetricsTest, ScrapeShowsWhatWasSet) {
   EXPECT_THAT(WriteText(*metrics.registry()), HasSubstr("tactus_store_failing 0\n"));
 }
 
+TEST(MetricsTest, CountersOfClosedSetsAreThereBeforeTheirFirstEvent) {
+  const std::string text = WriteText(*CoordinatorMetrics("1").registry());
+
+  EXPECT_THAT(text, HasSubstr("tactus_membership_changes_total{reason=\"lost\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("tactus_decisions_total{kind=\"batch\",outcome=\"superseded\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("tactus_transfers{direction=\"download\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("tactus_jobs{state=\"failed\"} 0\n"));
+}
+
 TEST(MetricsTest, TheProcessSaysWhatItUses) {
   const std::string text = WriteText(*AgentMetrics("1").registry());
 
