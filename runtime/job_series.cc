@@ -27,7 +27,7 @@ const std::vector<JobSeries::Field>& JobSeries::Fields() {
   using Value = std::optional<double>;
   static const std::vector<Field> fields = {
       {"tactus_job_workers",
-       [](const Job& job) -> Value { return static_cast<double>(job.figures.workers.size()); }},
+       [](const Job& job) -> Value { return static_cast<double>(job.figures.members); }},
       {"tactus_job_loss",
        [](const Job& job) -> Value {
          if (job.figures.rounds == 0) return std::nullopt;
@@ -42,7 +42,7 @@ const std::vector<JobSeries::Field>& JobSeries::Fields() {
       {"tactus_job_suspensions_total",
        [](const Job& job) -> Value { return job.suspensions.total(); }},
       {"tactus_job_goodput_samples_per_second",
-       [](const Job& job) -> Value { return job.figures.samples_per_second; }},
+       [](const Job& job) { return job.figures.samples_per_second; }},
       {"tactus_job_epoch",
        [](const Job& job) -> Value { return static_cast<double>(job.figures.epoch); }},
       {"tactus_job_epoch_progress_ratio",

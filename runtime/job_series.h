@@ -26,8 +26,9 @@ struct JobFigures {
   double loss = 0;
   std::uint64_t samples = 0;  // of the job so far; the series counts from the first that was set
   std::uint64_t rounds = 0;   // likewise
-  std::uint32_t suspensions = 0;  // likewise
-  double samples_per_second = 0;
+  std::uint32_t suspensions = 0;               // likewise
+  std::size_t members = 0;                     // workers that sit on devices
+  std::optional<double> samples_per_second{};  // unset: it does not train
   std::uint64_t epoch = 0;
   std::optional<double> epoch_progress_ratio{};
   double elapsed_seconds = 0;

@@ -21,7 +21,7 @@ enum class MetricOf { kCoordinator, kAgent, kBoth };
 enum class MetricLife {
   kProcess,  // with the process
   kJob,      // JobSeries::kKept after the end of its job
-  kWorker,   // as kJob; sooner when its job goes on with fewer workers
+  kWorker,   // when its job has the worker no more, or does not train
   kNode,     // NodeSeries::kKept after its node was lost
   kWhile,    // when what it says is no longer so
 };

@@ -41,7 +41,7 @@ std::string WordsOf(MetricLife life) {
     case kJob:
       return Minutes(JobSeries::kKept) + " after the job's end";
     case kWorker:
-      return "as its job's; sooner when the job has fewer workers";
+      return "when the job does without the worker";
     case kNode:
       return Minutes(NodeSeries::kKept) + " after the node was lost";
     case kWhile:

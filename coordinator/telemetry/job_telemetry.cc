@@ -25,6 +25,26 @@ void CountEvent(const job::Event& event, runtime::CoordinatorMetrics& metrics) {
   }
 }
 
+// While it does not, the members on its record are those of its last group, which is gone.
+bool HoldsDevices(job::JobState state) {
+  return state == job::JobState::kStarting || state == job::JobState::kRunning ||
+         state == job::JobState::kStopping || state == job::JobState::kSuspending;
+}
+
+// While it does not, the speeds in its progress are those of its last rounds.
+bool Trains(job::JobState state) {
+  return state == job::JobState::kRunning || state == job::JobState::kStopping;
+}
+
+void SetSpeeds(const job::Progress& progress, runtime::JobFigures& figures) {
+  figures.samples_per_second = progress.samples_per_second;
+  for (const job::WorkerProgress& worker : progress.workers) {
+    figures.workers.push_back({.batch = worker.batch_size,
+                               .samples_per_second = worker.samples_per_second,
+                               .idle_ratio = worker.idle_ratio});
+  }
+}
+
 }  // namespace
 
 const char* NameOf(job::JobState state) {
@@ -162,12 +182,11 @@ JobTelemetry::Job& JobTelemetry::Enter(const job::JobRecord& record) {
 }
 
 void JobTelemetry::SetMembers(Job& job, const job::JobRecord& record) {
-  if (record.generation == job.generation && record.members.size() == job.workers.size()) return;
   for (const WorkerId worker : job.workers) members_.erase(worker.value);
   job.workers.clear();
-  job.generation = record.generation;
   std::vector<runtime::WorkerPlace> places;
-  for (const job::MemberRecord& member : record.members) {
+  const std::vector<job::MemberRecord> none;
+  for (const job::MemberRecord& member : HoldsDevices(record.state) ? record.members : none) {
     members_[member.worker.value] = {.job = record.id,
                                      .rank = static_cast<std::uint32_t>(job.workers.size())};
     job.workers.push_back(member.worker);
@@ -177,10 +196,8 @@ void JobTelemetry::SetMembers(Job& job, const job::JobRecord& record) {
 }
 
 void JobTelemetry::Leave(JobId id) {
-  const auto found = jobs_.find(id);
-  for (const WorkerId worker : found->second.workers) members_.erase(worker.value);
   metrics_.jobs().End(id);
-  jobs_.erase(found);
+  jobs_.erase(id);
 }
 
 void JobTelemetry::On(const job::PublishProgress& action) {
@@ -203,7 +220,7 @@ void JobTelemetry::SetProgress(JobId id, Job& job, const job::Progress& progress
       .samples = progress.samples,
       .rounds = progress.rounds,
       .suspensions = job.suspensions,
-      .samples_per_second = progress.samples_per_second,
+      .members = job.workers.size(),
       .epoch = progress.epoch,
       .elapsed_seconds = progress.elapsed_seconds,
       .eta_seconds = progress.eta_seconds,
@@ -220,11 +237,7 @@ void JobTelemetry::SetProgress(JobId id, Job& job, const job::Progress& progress
     figures.aggregation = NameOf(plan.aggregation);
     figures.learning_rate_rule = NameOf(plan.learning_rate_rule);
   }
-  for (const job::WorkerProgress& worker : progress.workers) {
-    figures.workers.push_back({.batch = worker.batch_size,
-                               .samples_per_second = worker.samples_per_second,
-                               .idle_ratio = worker.idle_ratio});
-  }
+  if (Trains(job.state)) SetSpeeds(progress, figures);
   metrics_.jobs().Set(id, std::move(figures));
 }
 

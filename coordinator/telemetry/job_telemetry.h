@@ -46,9 +46,8 @@ class JobTelemetry {
     job::JobState state = job::JobState::kQueued;
     std::string reason;
     std::string checkpoint;
-    std::uint64_t generation = 0;
     std::uint32_t suspensions = 0;
-    std::vector<WorkerId> workers{};  // by rank
+    std::vector<WorkerId> workers{};  // by rank; those that sit on devices
     policies::Plan plan{};            // in force, as published last
     policies::GradientNoise noise{};
     std::set<std::pair<std::uint64_t, policies::Axis>> decided;  // by plans on their way

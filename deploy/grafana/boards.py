@@ -86,7 +86,7 @@ TRAINING = {
     "panels": [
         stat("State", "Where the job is.", "none", f"tactus_job_state{JOB}", legend="{{state}}", text="name"),
         stat("Loss", "Training loss, mean of the last 20 rounds.", "none", f"tactus_job_loss{JOB}"),
-        stat("Goodput", "Samples of applied rounds a second.", "short", f"tactus_job_goodput_samples_per_second{JOB}"),
+        stat("Goodput", "Samples of applied rounds a second; empty while the job does not train.", "short", f"tactus_job_goodput_samples_per_second{JOB}"),
         stat("Utilisation", "Goodput over the sum of the workers' own speeds: 1 when nobody waits.", "percentunit",
              f"job_id:tactus_job_utilisation:ratio{JOB}", steps=RED_TO_GREEN(0.5, 0.8)),
         stat("Epoch", "Epochs completed, and the share of the running one.", "none",

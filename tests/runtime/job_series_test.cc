@@ -66,6 +66,17 @@ TEST_F(JobSeriesTest, TheModeInForceIsTheOnlyOne) {
   EXPECT_THAT(Text(), Not(HasSubstr("mode=\"average\"")));
 }
 
+TEST_F(JobSeriesTest, AJobWithoutASpeedHasNoSeriesOfIt) {
+  Add(1);
+  jobs().Set(JobId{1}, {.members = 2, .samples_per_second = 0});
+  EXPECT_THAT(Text(), HasSubstr("tactus_job_goodput_samples_per_second{job_id=\"job-1\"} 0\n"));
+
+  jobs().Set(JobId{1}, {.members = 2});
+
+  EXPECT_THAT(Text(), Not(HasSubstr("tactus_job_goodput_samples_per_second{")));
+  EXPECT_THAT(Text(), HasSubstr("tactus_job_workers{job_id=\"job-1\"} 2\n"));
+}
+
 TEST_F(JobSeriesTest, LabelsAreEscaped) {
   jobs().Add(JobId{1}, "a\"b\\c");
   jobs().Set(JobId{1}, {});

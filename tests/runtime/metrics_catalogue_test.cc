@@ -31,6 +31,7 @@ std::string FullScrape(CoordinatorMetrics& metrics) {
   metrics.jobs().Set(job, {.state = "running",
                            .loss = 1,
                            .rounds = 1,
+                           .samples_per_second = 1,
                            .epoch_progress_ratio = 0.5,
                            .eta_seconds = 1,
                            .synchronization = "periodic",

@@ -31,6 +31,8 @@ class JobTelemetryTest : public testing::Test {
     record.generation = 1;
     record.members = {{.worker = kFirst, .node = "a", .device = "cpu:0"},
                       {.worker = kSecond, .node = "b", .device = "cpu:1"}};
+    record.progress.samples_per_second = 200;
+    record.progress.workers = {{.samples_per_second = 100}, {.samples_per_second = 100}};
     return record;
   }
   void Publish(job::JobState state) { telemetry_.OnAction(job::PublishJob{Record(state)}); }
@@ -69,6 +71,50 @@ class JobTelemetryTest : public testing::Test {
 TEST_F(JobTelemetryTest, WorkersSayWhereTheyRun) {
   EXPECT_THAT(Text(), HasSubstr("tactus_worker_info{job_id=\"demo-1\",rank=\"1\",node=\"b\","
                                 "device=\"cpu:1\"} 1"));
+}
+
+TEST_F(JobTelemetryTest, OnlyAJobThatTrainsHasASpeed) {
+  for (const auto state : {job::JobState::kRunning, job::JobState::kStopping}) {
+    Publish(state);
+    EXPECT_THAT(Text(),
+                HasSubstr("tactus_job_goodput_samples_per_second{job_id=\"demo-1\"} 200\n"));
+    EXPECT_THAT(Text(),
+                HasSubstr("tactus_worker_samples_per_second{job_id=\"demo-1\",rank=\"1\"} "));
+  }
+  for (const auto state :
+       {job::JobState::kStarting, job::JobState::kSuspending, job::JobState::kPaused,
+        job::JobState::kQueued, job::JobState::kFailed}) {
+    Publish(state);
+    EXPECT_THAT(Text(), Not(HasSubstr("tactus_job_goodput_samples_per_second{"))) << NameOf(state);
+    EXPECT_THAT(Text(), Not(HasSubstr("tactus_worker_samples_per_second{"))) << NameOf(state);
+  }
+}
+
+// The record names the members of the last group until there is another.
+TEST_F(JobTelemetryTest, OnlyAJobOnDevicesHasWorkersAndPlaces) {
+  for (const auto state : {job::JobState::kStarting, job::JobState::kRunning,
+                           job::JobState::kStopping, job::JobState::kSuspending}) {
+    Publish(state);
+    EXPECT_THAT(Text(), HasSubstr("tactus_job_workers{job_id=\"demo-1\"} 2\n")) << NameOf(state);
+    EXPECT_THAT(Text(), HasSubstr("tactus_worker_info{")) << NameOf(state);
+  }
+  for (const auto state :
+       {job::JobState::kPaused, job::JobState::kQueued, job::JobState::kFailed}) {
+    Publish(state);
+    EXPECT_THAT(Text(), HasSubstr("tactus_job_workers{job_id=\"demo-1\"} 0\n")) << NameOf(state);
+    EXPECT_THAT(Text(), Not(HasSubstr("tactus_worker_info{"))) << NameOf(state);
+  }
+}
+
+TEST_F(JobTelemetryTest, AGroupOfTheSameSizeElsewhereHasItsPlaceAtOnce) {
+  Publish(job::JobState::kPaused);
+  job::PublishJob again{Record(job::JobState::kStarting)};
+  again.record.members[1] = {.worker = {13}, .node = "c", .device = "cpu:7"};
+
+  telemetry_.OnAction(again);
+
+  EXPECT_THAT(Text(), HasSubstr("rank=\"1\",node=\"c\",device=\"cpu:7\"} 1"));
+  EXPECT_THAT(Text(), Not(HasSubstr("node=\"b\"")));
 }
 
 TEST_F(JobTelemetryTest, ReportsOfAllWorkersAddUpToTheBytesOfTheJob) {
