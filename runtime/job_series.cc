@@ -151,7 +151,9 @@ void JobSeries::SetDecision(JobId job, const DecisionFigures& decision) {
   Decisions& of_kind = found->decisions[decision.kind];
   if (decision.measured_gain_ratio) {
     of_kind.measured = decision.measured_gain_ratio;
-    of_kind.error = decision.predicted_gain_ratio - *decision.measured_gain_ratio;
+    if (decision.predicted_gain_ratio) {
+      of_kind.error = *decision.predicted_gain_ratio - *decision.measured_gain_ratio;
+    }
     return;
   }
   of_kind.timestamp = wall / kNanoseconds;
@@ -240,10 +242,7 @@ void JobSeries::WriteDecisions(MetricPage& page, const std::vector<Job>& jobs) {
       {"tactus_job_decision_timestamp_seconds",
        [](const Decisions& of) { return Positive(of.timestamp); }},
       {"tactus_job_decision_predicted_gain_ratio",
-       [](const Decisions& of) -> std::optional<double> {
-         if (of.timestamp <= 0) return std::nullopt;
-         return of.predicted;
-       }},
+       [](const Decisions& of) { return of.predicted; }},
       {"tactus_job_decision_measured_gain_ratio", [](const Decisions& of) { return of.measured; }},
       {"tactus_decision_predicted_error_ratio", [](const Decisions& of) { return of.error; }}};
   for (const Figure& figure : kFigures) {

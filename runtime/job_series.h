@@ -65,7 +65,7 @@ struct RoundFigures {
 // A decision of a job: made, or measured.
 struct DecisionFigures {
   std::string_view kind{};
-  double predicted_gain_ratio = 0;
+  std::optional<double> predicted_gain_ratio{};  // unset: it promises none
   std::optional<double> measured_gain_ratio{};
 };
 
@@ -110,7 +110,7 @@ class JobSeries final : public MetricSource {
   };
   struct Decisions {
     double timestamp = 0;
-    double predicted = 0;
+    std::optional<double> predicted{};
     std::optional<double> measured{};
     std::optional<double> error{};
   };

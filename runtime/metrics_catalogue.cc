@@ -398,10 +398,11 @@ constexpr MetricSpec kMetrics[] = {
     {"tactus_job_decision_predicted_gain_ratio",
      kGauge,
      kCoordinator,
-     kJob,
+     kWhile,
      {{kJobLabel, kKindLabel}},
      "ratio",
-     "Gain that the newest decision of this kind promised; 0.25: a quarter more."},
+     "Gain that the newest decision of this kind promised; 0.25: a quarter more; none where it "
+     "promised nothing."},
     {"tactus_job_decision_measured_gain_ratio",
      kGauge,
      kCoordinator,

@@ -134,9 +134,9 @@ void JobTelemetry::On(const job::PersistRound& action) {
 void JobTelemetry::On(const job::PersistDecision& action) {
   const policies::Decision& decision = action.decision;
   const std::string_view kind = policies::FieldOf(decision.axis);
-  metrics_.jobs().SetDecision(action.job, {.kind = kind,
-                                           .predicted_gain_ratio = decision.predicted_gain,
-                                           .measured_gain_ratio = decision.measured_gain});
+  runtime::DecisionFigures figures = {.kind = kind, .measured_gain_ratio = decision.measured_gain};
+  if (!decision.metric.empty()) figures.predicted_gain_ratio = decision.predicted_gain;
+  metrics_.jobs().SetDecision(action.job, figures);
   if (decision.measured_gain) return;
   metrics_.CountDecision(std::string(kind), "decided");
   const auto found = jobs_.find(action.job);

@@ -41,7 +41,8 @@ std::string FullScrape(CoordinatorMetrics& metrics) {
   metrics.jobs().SetPlaces(job, {{.node = "a", .device = "cpu:0"}});
   metrics.jobs().SetRound(job, {.orthogonality_ratio = 1, .noise_scale = 1});
   metrics.jobs().SetDecision(job, {.kind = "batch", .predicted_gain_ratio = 1});
-  metrics.jobs().SetDecision(job, {.kind = "batch", .measured_gain_ratio = 1});
+  metrics.jobs().SetDecision(
+      job, {.kind = "batch", .predicted_gain_ratio = 1, .measured_gain_ratio = 1});
   metrics.jobs().SetCheckpoint(job);
   return WriteText(*metrics.registry());
 }

@@ -40,6 +40,7 @@ class JobTelemetryTest : public testing::Test {
     telemetry_.OnStep({job::PersistDecision{.job = JobId{1},
                                             .decision = {.plan_version = plan_version,
                                                          .axis = axis,
+                                                         .metric = metric_,
                                                          .predicted_gain = 0.5,
                                                          .measured_gain = measured_gain}}},
                       Duration(0));
@@ -61,6 +62,7 @@ class JobTelemetryTest : public testing::Test {
   }
   std::string Text() const { return runtime::WriteText(*metrics_.registry()); }
 
+  std::string metric_ = "samples/s";  // of decisions
   Instant now_{};
   std::int64_t wall_ = 5'000'000'000;
   runtime::CoordinatorMetrics metrics_{
@@ -181,6 +183,16 @@ TEST_F(JobTelemetryTest, PromisedAndMeasuredGainStandSideBySide) {
   EXPECT_THAT(Text(), HasSubstr("tactus_job_decision_predicted_gain_ratio" + of_job + "0.5\n"));
   EXPECT_THAT(Text(), HasSubstr("tactus_job_decision_measured_gain_ratio" + of_job + "0.125\n"));
   EXPECT_THAT(Text(), HasSubstr("tactus_decision_predicted_error_ratio" + of_job + "0.375\n"));
+}
+
+TEST_F(JobTelemetryTest, ADecisionThatPromisesNothingHasNoPromise) {
+  Decide(2, Axis::kBatch);
+  metric_ = "";
+
+  Decide(3, Axis::kBatch);
+
+  EXPECT_THAT(Text(), HasSubstr("tactus_job_decision_timestamp_seconds{"));
+  EXPECT_THAT(Text(), Not(HasSubstr("tactus_job_decision_predicted_gain_ratio{")));
 }
 
 TEST_F(JobTelemetryTest, AJobThatIsOverIsSeenForAWhile) {
