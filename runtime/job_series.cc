@@ -97,17 +97,31 @@ bool JobSeries::MakeRoom() {
     if (ended && (oldest == jobs_.end() || *ended < *oldest->second.ended)) oldest = entry;
   }
   if (oldest == jobs_.end()) return false;
+  ranks_ -= oldest->second.ranks;
   jobs_.erase(oldest);
   return true;
+}
+
+// How many of the job's workers have series: as many as there is room for, the first ones.
+void JobSeries::Allot(Job& job) {
+  const std::size_t places = job.places == nullptr ? 0 : job.places->size();
+  const std::size_t workers = std::max(places, job.figures.workers.size());
+  ranks_ -= job.ranks;
+  job.ranks = std::min({workers, kRanksMax, kWorkersMax - ranks_});
+  ranks_ += job.ranks;
+  const std::size_t over = workers - job.ranks;
+  if (over > job.ranks_dropped) dropped_ += (over - job.ranks_dropped) * kSeriesOfWorker;
+  job.ranks_dropped = std::max(job.ranks_dropped, over);
 }
 
 void JobSeries::Add(JobId job, const std::string& name) {
   const std::lock_guard lock(mutex_);
   if (jobs_.contains(job)) return;
   if (!MakeRoom()) {
-    dropped_ += Fields().size();
+    if (passed_over_.insert(job).second) dropped_ += Fields().size();
     return;
   }
+  passed_over_.erase(job);
   jobs_[job].name = name;
 }
 
@@ -118,20 +132,16 @@ void JobSeries::Set(JobId job, JobFigures figures) {
   found->samples.Set(figures.samples);
   found->rounds.Set(figures.rounds);
   found->suspensions.Set(figures.suspensions);
-  if (figures.workers.size() > kRanksMax) {
-    const std::size_t over = figures.workers.size() - kRanksMax;
-    if (over > found->ranks_dropped) dropped_ += (over - found->ranks_dropped) * kSeriesOfWorker;
-    found->ranks_dropped = std::max(found->ranks_dropped, over);
-  }
   found->figures = std::move(figures);
+  Allot(*found);
 }
 
 void JobSeries::SetPlaces(JobId job, std::vector<WorkerPlace> places) {
   const std::lock_guard lock(mutex_);
-  if (places.size() > kRanksMax) places.resize(kRanksMax);
-  if (Job* const found = Find(job)) {
-    found->places = std::make_shared<const std::vector<WorkerPlace>>(std::move(places));
-  }
+  Job* const found = Find(job);
+  if (found == nullptr) return;
+  found->places = std::make_shared<const std::vector<WorkerPlace>>(std::move(places));
+  Allot(*found);
 }
 
 void JobSeries::SetRound(JobId job, const RoundFigures& round) {
@@ -179,6 +189,7 @@ void JobSeries::CountSkipped(JobId job) {
 void JobSeries::End(JobId job) {
   const Instant now = clock_.now();
   const std::lock_guard lock(mutex_);
+  passed_over_.erase(job);
   if (Job* const found = Find(job)) found->ended = now;
 }
 
@@ -192,8 +203,10 @@ std::uint64_t JobSeries::dropped() const {
 std::vector<JobSeries::Job> JobSeries::Copy() {
   const Instant now = clock_.now();
   const std::lock_guard lock(mutex_);
-  std::erase_if(jobs_, [now](const auto& entry) {
-    return entry.second.ended && now - *entry.second.ended >= kKept;
+  std::erase_if(jobs_, [now, this](const auto& entry) {
+    const bool over = entry.second.ended && now - *entry.second.ended >= kKept;
+    if (over) ranks_ -= entry.second.ranks;
+    return over;
   });
   std::vector<Job> jobs;
   jobs.reserve(jobs_.size());
@@ -258,7 +271,7 @@ void JobSeries::WriteDecisions(MetricPage& page, const std::vector<Job>& jobs) {
 void JobSeries::WriteWorkers(MetricPage& page, const std::vector<Job>& jobs) {
   for (const Job& job : jobs) {
     if (job.places == nullptr) continue;
-    for (std::size_t rank = 0; rank < job.places->size(); ++rank) {
+    for (std::size_t rank = 0; rank < std::min(job.places->size(), job.ranks); ++rank) {
       const WorkerPlace& place = (*job.places)[rank];
       page.Write("tactus_worker_info",
                  {{"job_id", job.name},
@@ -281,7 +294,7 @@ void JobSeries::WriteWorkers(MetricPage& page, const std::vector<Job>& jobs) {
        [](const JobFigures::Worker& worker) { return worker.idle_ratio; }}};
   for (const Figure& figure : kFigures) {
     for (const Job& job : jobs) {
-      const std::size_t ranks = std::min(job.figures.workers.size(), kRanksMax);
+      const std::size_t ranks = std::min(job.figures.workers.size(), job.ranks);
       for (std::size_t rank = 0; rank < ranks; ++rank) {
         page.Write(figure.metric, {{"job_id", job.name}, {"rank", std::to_string(rank)}},
                    figure.value(job.figures.workers[rank]));

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -74,7 +75,8 @@ struct DecisionFigures {
 class JobSeries final : public MetricSource {
  public:
   static constexpr std::size_t kJobsMax = 1000;
-  static constexpr std::size_t kRanksMax = 256;  // of a job
+  static constexpr std::size_t kRanksMax = 256;      // of a job
+  static constexpr std::size_t kWorkersMax = 16384;  // of all jobs
   // How long the last values of a job that is over stay: every scraper has seen them by then.
   static constexpr Duration kKept = std::chrono::minutes(10);
 
@@ -126,6 +128,7 @@ class JobSeries final : public MetricSource {
     double round_timestamp = 0;
     std::optional<double> checkpoint_timestamp{};
     std::map<std::string_view, Decisions> decisions{};
+    std::size_t ranks = 0;          // that have series
     std::size_t ranks_dropped = 0;  // counted so far
     std::optional<Instant> ended{};
   };
@@ -137,11 +140,14 @@ class JobSeries final : public MetricSource {
   static void WriteDecisions(MetricPage& page, const std::vector<Job>& jobs);
   Job* Find(JobId job);
   bool MakeRoom();
+  void Allot(Job& job);
   std::vector<Job> Copy();
 
   const MetricClock clock_;
   mutable std::mutex mutex_;  // the control thread sets, the scraper's thread reads
   std::map<JobId, Job> jobs_;
+  std::set<JobId> passed_over_;  // not over, without series, and counted for that
+  std::size_t ranks_ = 0;        // of all jobs_
   std::uint64_t dropped_ = 0;
 };
 

@@ -13,7 +13,7 @@ using enum MetricLife;
 
 constexpr MetricLabel kJobLabel = {"job_id", " the 1,000 jobs at most that have series"};
 constexpr MetricLabel kNodeLabel = {"node", " nodes connected in the last hour"};
-constexpr MetricLabel kRankLabel = {"rank", " the first 256 of a job"};
+constexpr MetricLabel kRankLabel = {"rank", " the first 256 of a job, of 16,384 workers in all"};
 constexpr MetricLabel kKindLabel = {"kind", "batch|synchronization|aggregation|learning_rate"};
 constexpr MetricLabel kGpuLabel = {"gpu", " NVML's number"};
 constexpr std::string_view kStates =

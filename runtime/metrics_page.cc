@@ -90,6 +90,10 @@ std::string Bounds(std::span<const double> bounds) {
   return text + " ms";
 }
 
+// The page says them in words.
+static_assert(JobSeries::kJobsMax == 1000 && JobSeries::kRanksMax == 256 &&
+              JobSeries::kWorkersMax == 16384);
+
 }  // namespace
 
 std::string MetricsPage() {
@@ -97,8 +101,10 @@ std::string MetricsPage() {
          "Written from `runtime/metrics_catalogue.cc`; edit that. Coordinator and agents serve "
          "these at `/metrics` in Prometheus' text format; `docs/operations.md` says how to scrape, "
          "see and be alerted by them.\n\n"
-         "Series are bounded: the jobs and workers that get none for that reason are counted in "
-         "`tactus_metrics_series_dropped_total`. A job has series from its first start on.\n\n"
+         "Series are bounded: 1,000 jobs have them, the first 256 workers of each, and 16,384 "
+         "workers of all jobs together. What the jobs and workers beyond lack is counted in "
+         "`tactus_metrics_series_dropped_total`, once for each. A job has series from its first "
+         "start on.\n\n"
          "## Both daemons\n\n" +
          Table({kBoth}) + "\n## Coordinator\n\n" + Table({kCoordinator}) + "\n## Agent\n\n" +
          Table({kAgent}) +

@@ -96,6 +96,58 @@ TEST_F(JobSeriesTest, RanksBeyondTheBoundAreCountedOnce) {
   EXPECT_THAT(Text(), HasSubstr("tactus_metrics_series_dropped_total 8\n"));
 }
 
+TEST_F(JobSeriesTest, AllJobsTogetherHaveABoundedNumberOfWorkers) {
+  const std::vector<JobFigures::Worker> many(JobSeries::kRanksMax);
+  constexpr std::uint64_t kFull = JobSeries::kWorkersMax / JobSeries::kRanksMax;
+  for (std::uint64_t id = 1; id <= kFull; ++id) {
+    Add(id);
+    jobs().Set(JobId{id}, {.workers = many});
+  }
+  Add(500);
+  jobs().Set(JobId{500}, {.workers = {{}, {}}});
+  jobs().SetPlaces(JobId{500}, {{.node = "a"}, {.node = "b"}});
+  EXPECT_EQ(jobs().dropped(), 2u * 4);
+  EXPECT_THAT(Text(), Not(HasSubstr("job_id=\"job-500\",rank")));
+
+  jobs().Set(JobId{1}, {});
+  jobs().Set(JobId{500}, {.workers = {{}, {}}});
+
+  EXPECT_EQ(jobs().dropped(), 2u * 4);
+  EXPECT_THAT(Text(), HasSubstr("tactus_worker_idle_ratio{job_id=\"job-500\",rank=\"1\"}"));
+  EXPECT_THAT(Text(), HasSubstr("tactus_worker_info{job_id=\"job-500\",rank=\"1\",node=\"b\""));
+}
+
+TEST_F(JobSeriesTest, WorkersOfAJobWhoseSeriesWentLeaveRoom) {
+  const std::vector<JobFigures::Worker> many(JobSeries::kRanksMax);
+  constexpr std::uint64_t kFull = JobSeries::kWorkersMax / JobSeries::kRanksMax;
+  for (std::uint64_t id = 1; id <= kFull; ++id) {
+    Add(id);
+    jobs().Set(JobId{id}, {.workers = many});
+  }
+  jobs().End(JobId{1});
+  now_ += JobSeries::kKept;
+  Text();
+
+  Add(500);
+  jobs().Set(JobId{500}, {.workers = many});
+
+  EXPECT_EQ(jobs().dropped(), 0u);
+}
+
+TEST_F(JobSeriesTest, AJobBeyondTheBoundIsCountedOnce) {
+  for (std::uint64_t id = 1; id <= JobSeries::kJobsMax; ++id) Add(id);
+  Add(5000);
+  const std::uint64_t once = jobs().dropped();
+  EXPECT_GT(once, 0u);
+
+  Add(5000);
+  Add(5000);
+  EXPECT_EQ(jobs().dropped(), once);
+
+  Add(5001);
+  EXPECT_EQ(jobs().dropped(), 2 * once);
+}
+
 TEST_F(JobSeriesTest, AJobBeyondTheBoundHasNoneUntilOneThatIsOverGivesWay) {
   for (std::uint64_t id = 1; id <= JobSeries::kJobsMax; ++id) Add(id);
   Add(5000);
