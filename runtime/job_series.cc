@@ -7,6 +7,7 @@ namespace tactus::runtime {
 namespace {
 
 constexpr double kNanoseconds = 1e9;  // of a second; divided by, which keeps 7.5 s exact
+constexpr std::string_view kTraining = "running";
 // Of a worker: info, batch, speed, idle.
 constexpr std::size_t kSeriesOfWorker = 4;
 
@@ -125,13 +126,18 @@ void JobSeries::Add(JobId job, const std::string& name) {
   jobs_[job].name = name;
 }
 
+// Where a job begins to train the time since its last round begins anew: what it spent in the
+// queue, or what passed before this process, is no round that does not end.
 void JobSeries::Set(JobId job, JobFigures figures) {
+  const auto wall = static_cast<double>(clock_.wall());
   const std::lock_guard lock(mutex_);
   Job* const found = Find(job);
   if (found == nullptr) return;
   found->samples.Set(figures.samples);
   found->rounds.Set(figures.rounds);
   found->suspensions.Set(figures.suspensions);
+  const bool begins = figures.state == kTraining && found->figures.state != kTraining;
+  if (begins) found->round_timestamp = wall / kNanoseconds;
   found->figures = std::move(figures);
   Allot(*found);
 }

@@ -309,7 +309,9 @@ constexpr MetricSpec kMetrics[] = {
      kJob,
      {{kJobLabel}},
      "seconds since 1970",
-     "When the newest round was complete at the coordinator."},
+     "When the newest round was complete at the coordinator, or the job began to run, whichever "
+     "was "
+     "later."},
     {"tactus_checkpoint_last_success_timestamp_seconds",
      kGauge,
      kCoordinator,

@@ -98,6 +98,20 @@ CASES = {
         [series("tactus_metrics_series_dropped_total", "22x60")], 20),
 }
 
+PAUSED_FROM_10_TO_70 = (RUNNING[0], "1x9 stale _x58 1x30")
+# More of them: alert, whether it fires, its series and minutes.
+MORE = [
+    # The coordinator was started anew, or a worker hangs in the first round of all.
+    ("TactusJobNoRound", True, [RUNNING, of_job("tactus_job_last_round_timestamp_seconds", "0x60")], 5),
+    # The first round after an hour's pause takes minutes, as rounds of this job do.
+    ("TactusJobNoRound", False, [
+        PAUSED_FROM_10_TO_70, of_job("tactus_job_last_round_seconds", "30x100"),
+        of_job("tactus_job_last_round_timestamp_seconds", "0+60x10 600x58 4200x30")], 74),
+    ("TactusJobNoRound", True, [
+        PAUSED_FROM_10_TO_70, of_job("tactus_job_last_round_seconds", "0.5x100"),
+        of_job("tactus_job_last_round_timestamp_seconds", "0+60x10 600x58 4200x30")], 74),
+]
+
 
 def rules():
     """Of each alert: its expression, severity and runbook, as the file has them."""
@@ -141,6 +155,15 @@ def check_names(alerts):
             assert re.sub("_(bucket|count|sum)$", "", name) in known, f"no metric is called {name}"
 
 
+def all_cases():
+    """Alert, whether it fires, series, minutes, interval of the series and of the rules."""
+    for name, (firing, quiet, minutes, *interval) in CASES.items():
+        for fires, given in ((True, firing), (False, quiet)):
+            yield name, fires, given, minutes, *(interval or ["1m"])
+    for name, fires, given, minutes in MORE:
+        yield name, fires, given, minutes, "1m"
+
+
 def rule_tests(folder):
     """promtool's test file, and the alerts without annotations, whose words need no second copy here."""
     text = (RULES / "alerts.yml").read_text()
@@ -148,14 +171,16 @@ def rule_tests(folder):
     shutil.copy(RULES / "recording.yml", folder)
     severities = {name: alert["severity"] for name, alert in rules().items()}
     tests = []
-    for name, (firing, quiet, minutes) in CASES.items():
-        tests.append({"interval": "1m", "input_series": [{"series": s, "values": v} for s, v in quiet],
-                      "alert_rule_test": [{"eval_time": f"{minutes}m", "alertname": name, "exp_alerts": []}]})
-        # Which labels an alert has is its expression's affair; that there is one is what counts.
-        tests.append({"interval": "1m", "input_series": [{"series": s, "values": v} for s, v in firing],
-                      "promql_expr_test": [{
-                          "expr": f'count(ALERTS{{alertname="{name}",alertstate="firing",severity="{severities[name]}"}}) > bool 0',
-                          "eval_time": f"{minutes}m", "exp_samples": [{"labels": "{}", "value": 1}]}]})
+    for name, fires, given, minutes, interval in all_cases():
+        test = {"interval": interval, "input_series": [{"series": s, "values": v} for s, v in given]}
+        if fires:
+            # Which labels an alert has is its expression's affair; that there is one is what counts.
+            test["promql_expr_test"] = [{
+                "expr": f'count(ALERTS{{alertname="{name}",alertstate="firing",severity="{severities[name]}"}}) > bool 0',
+                "eval_time": f"{minutes}m", "exp_samples": [{"labels": "{}", "value": 1}]}]
+        else:
+            test["alert_rule_test"] = [{"eval_time": f"{minutes}m", "alertname": name, "exp_alerts": []}]
+        tests.append(test)
     (folder / "test.yml").write_text(json.dumps({"rule_files": ["recording.yml", "alerts.yml"], "tests": tests}))
 
 

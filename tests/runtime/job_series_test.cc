@@ -20,7 +20,9 @@ class JobSeriesTest : public testing::Test {
   std::string Text() const { return WriteText(*metrics_.registry()); }
 
   Instant now_{};
-  CoordinatorMetrics metrics_{"1", {.now = [this] { return now_; }, .wall = [] { return 0; }}};
+  std::int64_t wall_ = 0;
+  CoordinatorMetrics metrics_{"1",
+                              {.now = [this] { return now_; }, .wall = [this] { return wall_; }}};
 };
 
 TEST_F(JobSeriesTest, CountersBeginWithWhatIsSeenFirstAndNeverFall) {
@@ -64,6 +66,29 @@ TEST_F(JobSeriesTest, TheModeInForceIsTheOnlyOne) {
 
   EXPECT_THAT(Text(), HasSubstr("tactus_job_aggregation_mode{job_id=\"job-1\",mode=\"adasum\"} 1"));
   EXPECT_THAT(Text(), Not(HasSubstr("mode=\"average\"")));
+}
+
+TEST_F(JobSeriesTest, TheTimeOfTheLastRoundBeginsAnewWhenTheJobRuns) {
+  const std::string metric = "tactus_job_last_round_timestamp_seconds{job_id=\"job-1\"} ";
+  Add(1);
+  wall_ = 1'000'000'000;
+  jobs().Set(JobId{1}, {.state = "starting"});
+  EXPECT_THAT(Text(), Not(HasSubstr(metric)));
+  wall_ = 2'000'000'000;
+  jobs().Set(JobId{1}, {.state = "running"});
+  EXPECT_THAT(Text(), HasSubstr(metric + "2\n"));
+  wall_ = 3'000'000'000;
+  jobs().Set(JobId{1}, {.state = "running"});
+  EXPECT_THAT(Text(), HasSubstr(metric + "2\n"));
+  jobs().SetRound(JobId{1}, {});
+  EXPECT_THAT(Text(), HasSubstr(metric + "3\n"));
+
+  wall_ = 9'000'000'000;
+  jobs().Set(JobId{1}, {.state = "paused"});
+  EXPECT_THAT(Text(), HasSubstr(metric + "3\n"));
+  jobs().Set(JobId{1}, {.state = "running"});
+
+  EXPECT_THAT(Text(), HasSubstr(metric + "9\n"));
 }
 
 TEST_F(JobSeriesTest, AJobWithoutASpeedHasNoSeriesOfIt) {
