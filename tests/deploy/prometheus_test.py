@@ -58,6 +58,9 @@ CASES = {
     "TactusJobNoRound": (
         [RUNNING, of_job("tactus_job_last_round_seconds", "0.5x60"), of_job("tactus_job_last_round_timestamp_seconds", "0+60x10 600x50")],
         [RUNNING, of_job("tactus_job_last_round_seconds", "30x60"), of_job("tactus_job_last_round_timestamp_seconds", "0+60x10 600x50")], 15),
+    "TactusJobFailed": (
+        [(RUNNING[0], "1x4 stale"), of_job("tactus_job_state", "_x5 1x10", state="failed")],
+        [(RUNNING[0], "1x4 stale"), of_job("tactus_job_state", "_x5 1x10", state="cancelled")], 8),
     "TactusJobLossNotANumber": (
         [RUNNING, of_job("tactus_job_skipped_rounds_total", "0+2x20")],
         [RUNNING, of_job("tactus_job_skipped_rounds_total", "1x20"), of_job("tactus_job_loss", "1.5x20")], 10),
