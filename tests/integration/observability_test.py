@@ -62,31 +62,13 @@ class Prometheus:
 
 
 def configuration(folder, cluster):
-    """A copy of the shipped files with other addresses and intervals. A coordinator that does not serve the discovery
-    of agents yet has them listed by hand."""
+    """A copy of the shipped files with other addresses and intervals."""
     shutil.copytree(DEPLOY / "prometheus", folder / "prometheus")
     path = folder / "prometheus/prometheus.yml"
     text = path.read_text().replace("127.0.0.1:7071", cluster.metrics)
     text = re.sub(r"(interval): \d+s", r"\1: 1s", text)
-    if discovered(cluster) is None:
-        nodes = json.loads(cluster.tactus("get", "nodes", "-o", "json")[1])
-        entries = [{"targets": [node["metrics_address"]], "labels": {"node": node["name"].split("/")[-1]}}
-                   for node in nodes["nodes"]]
-        text = re.sub(r"    http_sd_configs:\n(?: {6}.*\n)+", "    static_configs: " + json.dumps(entries) + "\n", text)
-        print("the coordinator has no /sd/agents: agents are listed by hand")
     path.write_text(text)
     return path
-
-
-def discovered(cluster):
-    """What the coordinator says of its agents; None where it does not serve that."""
-    try:
-        with urllib.request.urlopen(f"http://{cluster.metrics}/sd/agents", timeout=10) as answer:
-            text = answer.read()
-            return json.loads(text) if answer.headers.get_content_type() == "application/json" else None
-    except urllib.error.HTTPError as error:
-        assert error.code == 404, error
-        return None
 
 
 def panel_expressions(job):
