@@ -58,6 +58,7 @@ CoreRunner::CoreRunner(const Surroundings& surroundings)
       tape_(surroundings.tape, {.program_version = TACTUS_VERSION, .wall_offset = wall_offset_},
             {.control = surroundings.control, .storage = surroundings.tapes}),
       telemetry_(surroundings.metrics),
+      awaited_nodes_(surroundings.metrics),
       queue_({.write = [this](store::WriteBatch batch) { Write(std::move(batch)); },
               .perform = [this](const job::Action& action) { Perform(action); }}),
       sessions_([this](const job::Event& event, std::function<void()> done) {
@@ -94,6 +95,7 @@ void CoreRunner::Restore(std::vector<job::NodeRecord> nodes,
   flush_.emplace(around_.control);
   beat_.emplace(around_.control);
   expiry_.emplace(around_.control);
+  return_.emplace(around_.control);
   for (const job::NodeRecord& node : nodes) cluster_.RestoreNode(node);
   const Instant now = runtime::Now();
   job::Actions all;
@@ -102,7 +104,10 @@ void CoreRunner::Restore(std::vector<job::NodeRecord> nodes,
     telemetry_.OnAction(job::PublishJob{record});
     job::Actions actions = cluster_.Restore(record, now);
     std::move(actions.begin(), actions.end(), std::back_inserter(all));
+    const job::JobRecord* const taken_up = cluster_.Find(record.id);
+    if (taken_up != nullptr) awaited_nodes_.Await(*taken_up);
   }
+  return_->After(job::JobDeadlines{}.rejoin, [this] { awaited_nodes_.GiveUp(); });
   tape_.Add(tape::Start{
       .records = std::move(unfinished), .time = now, .actions = all, .nodes = std::move(nodes)});
   queue_.Push(std::move(all), {});
@@ -128,6 +133,7 @@ void CoreRunner::Stop() {
     wake_.reset();
     expiry_.reset();
     give_up_.reset();
+    return_.reset();
   });
   // Twice: what runs now ends first, then what waited behind it.
   for (int i = 0; i < 2; ++i) {
@@ -145,6 +151,8 @@ void CoreRunner::Handle(const job::Event& event, ActionQueue::Done done) {
   const Instant now = runtime::Now();
   telemetry_.OnEvent(event, now);
   if (const std::string* node = job::StartsAnew(event)) queue_.Drop(*node);
+  if (const auto* joined = std::get_if<job::NodeJoined>(&event))
+    awaited_nodes_.Joined(joined->node);
   if (const auto* lost = std::get_if<job::NodeLost>(&event))
     around_.metrics.nodes().Lose(lost->node);
   job::Actions actions = cluster_.Step(event, now);

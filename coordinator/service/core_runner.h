@@ -25,6 +25,7 @@
 #include "coordinator/service/request_index.h"
 #include "coordinator/store/store.h"
 #include "coordinator/tape/tape_recorder.h"
+#include "coordinator/telemetry/awaited_nodes.h"
 #include "coordinator/telemetry/job_telemetry.h"
 #include "runtime/control_thread.h"
 #include "runtime/metrics.h"
@@ -235,6 +236,7 @@ class CoreRunner {
   job::Cluster cluster_;
   tape::TapeRecorder tape_;
   telemetry::JobTelemetry telemetry_;
+  telemetry::AwaitedNodes awaited_nodes_;
   ActionQueue queue_;
   AgentSessions sessions_;
   JobWatchers watchers_;
@@ -248,7 +250,7 @@ class CoreRunner {
   std::string write_error_;      // empty: the last write succeeded
   absl::Status closed_;          // what streams that come are ended with; ok: they are not
   std::size_t beat_part_ = 0;    // of the sessions, whose turn it is
-  std::optional<runtime::Timer> wake_, flush_, beat_, expiry_, give_up_;
+  std::optional<runtime::Timer> wake_, flush_, beat_, expiry_, give_up_, return_;
 };
 
 // NotFound with the reason JOB_NOT_FOUND.

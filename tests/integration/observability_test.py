@@ -131,6 +131,22 @@ def check(prometheus, job):
     print(f"{len(questions)} expressions answered")
 
 
+def check_restart(cluster):
+    """A coordinator that is started again knows whom it waits for, and that one of them does not come back."""
+    cluster.kill("coordinator")
+    cluster.kill("b")
+    cluster.start_coordinator(cluster.address)
+
+    def connected(node):
+        with urllib.request.urlopen(f"http://{cluster.metrics}/metrics", timeout=10) as answer:
+            found = re.search(rf'^tactus_node_connected{{node="{node}"}} (\d)$', answer.read().decode(), re.M)
+            return found and found.group(1)
+
+    assert connected("b") == "1", "the node is not awaited"
+    wait_until(lambda: connected("b") == "0", 60, "the node that did not come back is lost")
+    assert connected("a") == "1", "the node that came back is lost"
+
+
 def spec_of(corpus):
     return {**tiny_spec(corpus, time="120s"),
             "adapt": {"batch": {"policy": "auto", "per_worker": 8}, "synchronization": {"policy": "auto"},
@@ -164,6 +180,7 @@ def main():
         nodes = {sample["metric"].get("node") for sample in prometheus.query('up{job="tactus-agent"}')}
         assert nodes == {"a", "b"}, f"agents are labelled {nodes}"
         check(prometheus, job)
+        check_restart(cluster)
     finally:
         if prometheus is not None:
             prometheus.stop()
