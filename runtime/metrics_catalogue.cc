@@ -94,9 +94,10 @@ constexpr MetricSpec kMetrics[] = {
      kGauge,
      kCoordinator,
      kWhile,
-     {{kNodeLabel, {"state", "free|busy|fault"}}},
+     {{kNodeLabel, {"state", "free|busy|cordoned|fault"}}},
      "devices",
-     "Devices of a connected node by what they do; one at fault counts as that alone."},
+     "Devices of a connected node by what they do: free ones of a cordoned node are cordoned, and "
+     "one at fault counts as that alone."},
     {"tactus_agent_heartbeat_age_seconds",
      kGauge,
      kCoordinator,

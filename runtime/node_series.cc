@@ -34,9 +34,10 @@ void NodeSeries::Collect(MetricPage& page) {
   for (const auto& [name, node] : nodes_) {
     if (node.lost) continue;
     const NodeFigures& figures = node.figures;
+    const std::size_t cordoned = figures.cordoned ? figures.free : 0;
     for (const auto& [state, count] :
-         {std::pair("free", figures.free), std::pair("busy", figures.busy),
-          std::pair("fault", figures.at_fault)}) {
+         {std::pair("free", figures.free - cordoned), std::pair("busy", figures.busy),
+          std::pair("cordoned", cordoned), std::pair("fault", figures.at_fault)}) {
       page.Write("tactus_node_devices", {{"node", name}, {"state", state}},
                  static_cast<double>(count));
     }

@@ -17,8 +17,8 @@ namespace tactus::runtime {
 // A node whose agent is connected, or may come back.
 struct NodeFigures {
   Duration silence{};                            // since its agent was last heard
-  std::size_t free = 0, busy = 0, at_fault = 0;  // devices
-  bool cordoned = false;
+  std::size_t free = 0, busy = 0, at_fault = 0;  // devices; free: nobody sits on them
+  bool cordoned = false;                         // so that free ones are not to be had
 };
 
 // All methods may be called from any thread. Bounded by whoever calls Set: the coordinator knows

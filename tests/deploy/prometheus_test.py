@@ -86,7 +86,8 @@ CASES = {
         [series("tactus_controller_overhead_seconds_total", "0+10x60")], 30),
     "TactusQueueStuck": (
         [series("tactus_queue_oldest_timestamp_seconds", "0x120"), series("tactus_node_devices", "1x120", node="a", state="free")],
-        [series("tactus_queue_oldest_timestamp_seconds", "0x120"), series("tactus_node_devices", "0x120", node="a", state="free")], 90),
+        [series("tactus_queue_oldest_timestamp_seconds", "0x120"), series("tactus_node_devices", "0x120", node="a", state="free"),
+         series("tactus_node_devices", "2x120", node="a", state="cordoned")], 90),
     "TactusQueueLong": (
         [series("tactus_queue_oldest_timestamp_seconds", "-90000x60")],
         [series("tactus_queue_oldest_timestamp_seconds", "-80000x60")], 20),

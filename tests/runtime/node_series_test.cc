@@ -22,16 +22,27 @@ class NodeSeriesTest : public testing::Test {
 };
 
 TEST_F(NodeSeriesTest, ANodeShowsItsDevicesAndItsSilence) {
-  metrics_.nodes().Set(
-      "a", {.silence = Seconds(1.5), .free = 3, .busy = 4, .at_fault = 1, .cordoned = true});
+  metrics_.nodes().Set("a", {.silence = Seconds(1.5), .free = 3, .busy = 4, .at_fault = 1});
   now_ += Seconds(2);
 
   const std::string text = Text();
   EXPECT_THAT(text, HasSubstr("tactus_node_connected{node=\"a\"} 1\n"));
-  EXPECT_THAT(text, HasSubstr("tactus_node_cordoned{node=\"a\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("tactus_node_cordoned{node=\"a\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("tactus_agent_heartbeat_age_seconds{node=\"a\"} 3.5\n"));
   EXPECT_THAT(text, HasSubstr("tactus_node_devices{node=\"a\",state=\"free\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("tactus_node_devices{node=\"a\",state=\"cordoned\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("tactus_node_devices{node=\"a\",state=\"busy\"} 4\n"));
+  EXPECT_THAT(text, HasSubstr("tactus_node_devices{node=\"a\",state=\"fault\"} 1\n"));
+}
+
+TEST_F(NodeSeriesTest, NoDeviceOfACordonedNodeIsFree) {
+  metrics_.nodes().Set("a", {.free = 3, .busy = 4, .at_fault = 1, .cordoned = true});
+
+  const std::string text = Text();
+  EXPECT_THAT(text, HasSubstr("tactus_node_cordoned{node=\"a\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("tactus_node_devices{node=\"a\",state=\"free\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("tactus_node_devices{node=\"a\",state=\"busy\"} 4\n"));
+  EXPECT_THAT(text, HasSubstr("tactus_node_devices{node=\"a\",state=\"cordoned\"} 3\n"));
   EXPECT_THAT(text, HasSubstr("tactus_node_devices{node=\"a\",state=\"fault\"} 1\n"));
 }
 
