@@ -390,7 +390,8 @@ constexpr MetricSpec kMetrics[] = {
      kJob,
      {{kJobLabel}},
      "ratio",
-     "How far the workers' gradients agree, of the newest round; 1: they are orthogonal."},
+     "How far the workers' gradients differ, of the newest round; 1: they are orthogonal, 1 over "
+     "the number of workers: they are the same."},
     {"tactus_job_decision_timestamp_seconds",
      kGauge,
      kCoordinator,

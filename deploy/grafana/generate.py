@@ -36,7 +36,7 @@ def annotation_decisions():
 
 def annotation_nodes():
     return {"name": "Nodes lost", "datasource": DATASOURCE, "enable": True, "iconColor": "red", "step": "15s",
-            "expr": "changes(tactus_node_connected[1m]) > 0", "titleFormat": "{{node}} came or went"}
+            "expr": "tactus_node_connected == 0 and changes(tactus_node_connected[1m]) > 0", "titleFormat": "{{node}} was lost"}
 
 
 ANNOTATIONS = {"decisions": annotation_decisions, "nodes": annotation_nodes}

@@ -162,6 +162,13 @@ def check_names(alerts):
             assert re.sub("_(bucket|count|sum)$", "", name) in known, f"no metric is called {name}"
 
 
+# What is recorded: expression, series, value.
+RECORDED = [
+    ("fleet:tactus_job_goodput_samples_per_second:sum", [RUNNING, of_job("tactus_job_goodput_samples_per_second", "250x20")], 250),
+    ("fleet:tactus_job_goodput_samples_per_second:sum", [series("up", "1x20")], 0),
+]
+
+
 def all_cases():
     """Alert, whether it fires, series, minutes, interval of the series and of the rules."""
     for name, (firing, quiet, minutes, *interval) in CASES.items():
@@ -188,6 +195,9 @@ def rule_tests(folder):
         else:
             test["alert_rule_test"] = [{"eval_time": f"{minutes}m", "alertname": name, "exp_alerts": []}]
         tests.append(test)
+    tests += [{"interval": "1m", "input_series": [{"series": s, "values": v} for s, v in given],
+               "promql_expr_test": [{"expr": f"sum({expression})", "eval_time": "5m", "exp_samples": [{"labels": "{}", "value": value}]}]}
+              for expression, given, value in RECORDED]
     (folder / "test.yml").write_text(json.dumps({"rule_files": ["recording.yml", "alerts.yml"], "tests": tests}))
 
 

@@ -25,7 +25,8 @@ ABSENT = {
 # Metrics that a decision has whose gain was measured, which luck decides in a run as short as this.
 PERHAPS = {"tactus_job_decision_measured_gain_ratio", "tactus_decision_predicted_error_ratio"}
 # Conditions that are met only when something is wrong.
-FAULTS = {"changes(tactus_node_connected[1m]) > 0": "a fault"}
+FAULTS = {"tactus_node_connected == 0 and changes(tactus_node_connected[1m]) > 0": "a node that was lost",
+          "tactus_node_cordoned == 1": "a cordoned node"}
 
 
 class Prometheus:
