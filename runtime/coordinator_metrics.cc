@@ -87,8 +87,8 @@ class OptionalGauge final : public MetricSource {
 struct CoordinatorMetrics::Families {
   explicit Families(MetricsRegistry& registry) : r(registry) { r.Add(queue_oldest); }
 
-  Histogram& Phase(const char* phase) {
-    return rounds.Add({{"phase", phase}}, Bounds(kRoundSecondsBounds));
+  static Histogram& Phase(Family<Histogram>& of, const char* phase) {
+    return of.Add({{"phase", phase}}, Bounds(kRoundSecondsBounds));
   }
   Histogram& OneHistogram(std::string_view name, std::span<const double> bounds) {
     return r.HistogramFamily(name).Add({}, Bounds(bounds));
@@ -103,9 +103,12 @@ struct CoordinatorMetrics::Families {
   const std::shared_ptr<OptionalGauge> queue_oldest =  // shared with the registry
       std::make_shared<OptionalGauge>("tactus_queue_oldest_timestamp_seconds");
   Family<Histogram>& rounds = r.HistogramFamily("tactus_round_seconds");
-  Histogram& compute = Phase("compute");
-  Histogram& blocked = Phase("blocked");
-  Histogram& total = Phase("total");
+  Histogram& compute = Phase(rounds, "compute");
+  Histogram& blocked = Phase(rounds, "blocked");
+  Histogram& total = Phase(rounds, "total");
+  Family<Histogram>& checkpoints = r.HistogramFamily("tactus_checkpoint_seconds");
+  Histogram& write = Phase(checkpoints, "write");
+  Histogram& upload = Phase(checkpoints, "upload");
   Histogram& step = OneHistogram("tactus_worker_step_seconds", kRoundSecondsBounds);
   Histogram& collective = OneHistogram("tactus_collective_seconds", kRoundSecondsBounds);
   Histogram& writes = OneHistogram("tactus_wal_fsync_seconds", kWriteSecondsBounds);
@@ -145,6 +148,11 @@ void CoordinatorMetrics::ObserveRound(const Round& round) {
   Observe(families_->total, round.total_seconds);
   if (round.steps > 0) Observe(families_->step, round.compute_seconds / round.steps);
   if (round.transfer_seconds > 0) Observe(families_->collective, round.transfer_seconds);
+}
+
+void CoordinatorMetrics::ObserveCheckpoint(Duration write, Duration upload) {
+  Observe(families_->write, ToSeconds(write));
+  Observe(families_->upload, ToSeconds(upload));
 }
 
 void CoordinatorMetrics::CountDecision(const std::string& kind, const std::string& outcome) {

@@ -66,6 +66,9 @@ class CoordinatorMetrics {
   // tactus_round_seconds, tactus_worker_step_seconds, tactus_collective_seconds
   void ObserveRound(const Round& round);
 
+  // tactus_checkpoint_seconds{phase}
+  void ObserveCheckpoint(Duration write, Duration upload);
+
   // tactus_decisions_total{kind,outcome}
   void CountDecision(const std::string& kind, const std::string& outcome);
   // tactus_membership_changes_total{reason}

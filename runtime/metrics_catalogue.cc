@@ -320,6 +320,15 @@ constexpr MetricSpec kMetrics[] = {
      {{kJobLabel}},
      "seconds since 1970",
      "When the newest checkpoint became known to this coordinator process; none before."},
+    {"tactus_checkpoint_seconds",
+     kHistogram,
+     kCoordinator,
+     kProcess,
+     {{{"phase", "write|upload"}}},
+     "seconds",
+     "Duration of the checkpoint of a suspension: from its beginning to the last worker's word "
+     "that "
+     "it is written, and from there until it is at the coordinator."},
     {"tactus_job_plan_version",
      kGauge,
      kCoordinator,

@@ -77,12 +77,36 @@ JobTelemetry::JobTelemetry(runtime::CoordinatorMetrics& metrics, std::function<s
 // ---- Events
 
 void JobTelemetry::OnEvent(const job::Event& event, Instant now) {
+  now_ = now;
   CountEvent(event, metrics_);
   if (const auto* said = std::get_if<job::WorkerSaid>(&event)) {
     const auto* message = std::get_if<job::ReportMessage>(&said->message);
     if (message != nullptr) OnReport(said->worker, message->report);
+    const auto* finished = std::get_if<job::FinishedMessage>(&said->message);
+    if (finished != nullptr && finished->suspended) OnSuspended(said->worker);
   }
   LogEvent(event, now);
+}
+
+void JobTelemetry::OnSuspended(WorkerId worker) {
+  const auto member = members_.find(worker.value);
+  if (member != members_.end()) jobs_.at(member->second.job).last_word = now_;
+}
+
+// A job that is suspended before it trains is secured at once, without a checkpoint.
+void JobTelemetry::ObserveCheckpoint(const job::JobRecord& record) {
+  const auto found = jobs_.find(record.id);
+  if (found == jobs_.end()) return;
+  Job& job = found->second;
+  if (record.state != job::JobState::kSuspending || !record.suspension) {
+    job.suspending_since.reset();
+    job.last_word.reset();
+  } else if (!record.suspension->secured) {
+    if (!job.suspending_since) job.suspending_since = now_;
+  } else if (job.suspending_since && job.last_word) {
+    metrics_.ObserveCheckpoint(*job.last_word - *job.suspending_since, now_ - *job.last_word);
+    job.suspending_since.reset();
+  }
 }
 
 // Reports come a second and worker, or by the hundred: no text is made of them.
@@ -110,6 +134,9 @@ void JobTelemetry::OnStep(const job::Actions& actions, Duration spent) {
   for (const job::Action& action : actions) {
     if (const auto* round = std::get_if<job::PersistRound>(&action)) On(*round);
     if (const auto* decision = std::get_if<job::PersistDecision>(&action)) On(*decision);
+    if (const auto* changed = std::get_if<job::PublishJob>(&action)) {
+      ObserveCheckpoint(changed->record);
+    }
   }
 }
 

@@ -51,6 +51,8 @@ class JobTelemetry {
     policies::Plan plan{};            // in force, as published last
     policies::GradientNoise noise{};
     std::set<std::pair<std::uint64_t, policies::Axis>> decided;  // by plans on their way
+    std::optional<Instant> suspending_since{};                   // until its checkpoint is here
+    std::optional<Instant> last_word{};                          // of its workers, meanwhile
   };
   struct Member {
     JobId job{};
@@ -61,6 +63,8 @@ class JobTelemetry {
   void On(const job::PublishProgress& action);
   void On(const job::PersistRound& action);
   void On(const job::PersistDecision& action);
+  void OnSuspended(WorkerId worker);
+  void ObserveCheckpoint(const job::JobRecord& record);
   void OnReport(WorkerId worker, const policies::Report& report);
   Job& Enter(const job::JobRecord& record);
   void SetMembers(Job& job, const job::JobRecord& record);
@@ -71,6 +75,7 @@ class JobTelemetry {
   runtime::CoordinatorMetrics& metrics_;
   const std::function<std::int64_t()> wall_;
   QueueAge queue_;
+  Instant now_{};                                      // of the event that the core deals with
   std::map<JobId, Job> jobs_;                          // not over
   std::unordered_map<std::uint64_t, Member> members_;  // of jobs_, by their workers' ids
   std::map<job::JobState, std::uint64_t> counts_;

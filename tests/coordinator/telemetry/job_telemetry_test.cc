@@ -229,6 +229,40 @@ TEST_F(JobTelemetryTest, TheQueueIsAsOldAsTheJobThatWaitsLongest) {
   EXPECT_THAT(Text(), Not(HasSubstr("tactus_queue_oldest_timestamp_seconds ")));
 }
 
+TEST_F(JobTelemetryTest, ACheckpointIsTimedUntilItIsWrittenAndUntilItIsHere) {
+  job::PublishJob suspending{Record(job::JobState::kSuspending)};
+  suspending.record.suspension.emplace();
+  telemetry_.OnEvent(job::JobPaused{JobId{1}}, Instant(Seconds(10)));
+  telemetry_.OnStep({suspending}, {});
+  const auto say = [&](WorkerId worker, double seconds) {
+    telemetry_.OnEvent(
+        job::WorkerSaid{.worker = worker, .message = job::FinishedMessage{.suspended = true}},
+        Instant(Seconds(seconds)));
+    telemetry_.OnStep({}, {});
+  };
+  say(kFirst, 11);
+  say(kSecond, 12);
+
+  suspending.record.suspension->secured = true;
+  telemetry_.OnEvent(job::ArtifactStored{.job = JobId{1}}, Instant(Seconds(17)));
+  telemetry_.OnStep({suspending}, {});
+  telemetry_.OnStep({suspending}, {});
+
+  EXPECT_THAT(Text(), HasSubstr("tactus_checkpoint_seconds_sum{phase=\"write\"} 2\n"));
+  EXPECT_THAT(Text(), HasSubstr("tactus_checkpoint_seconds_sum{phase=\"upload\"} 5\n"));
+  EXPECT_THAT(Text(), HasSubstr("tactus_checkpoint_seconds_count{phase=\"upload\"} 1\n"));
+}
+
+TEST_F(JobTelemetryTest, ASuspensionBeforeTheFirstRoundHasNoCheckpoint) {
+  job::PublishJob suspending{Record(job::JobState::kSuspending)};
+  suspending.record.suspension = job::Suspension{.secured = true};
+
+  telemetry_.OnEvent(job::JobPaused{JobId{1}}, Instant(Seconds(10)));
+  telemetry_.OnStep({suspending}, {});
+
+  EXPECT_THAT(Text(), HasSubstr("tactus_checkpoint_seconds_count{phase=\"write\"} 0\n"));
+}
+
 TEST_F(JobTelemetryTest, ANewCheckpointIsDatedAndAnOldOneIsNot) {
   EXPECT_THAT(Text(), Not(HasSubstr("tactus_checkpoint_last_success_timestamp_seconds{")));
 
