@@ -1,5 +1,5 @@
-// The coordinator's HTTP server: metrics, service discovery and the status page. Read-only; nothing
-// that a client does makes it hold more than its limits.
+// The daemons' HTTP server: metrics, and at the coordinator service discovery and the status page.
+// Read-only; nothing that a client does makes it hold more than its limits.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// How the daemons set their metrics, and the endpoint that serves them. What each metric is called
+// How the daemons set their metrics, and how they are served. What each metric is called
 // and says stands in runtime/metrics_catalogue.cc.
 //
 // Setting is cheap, as a hundred workers report every second: families are looked up once, and
@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "base/time.h"
 #include "runtime/job_series.h"
 #include "runtime/metric_source.h"
@@ -24,20 +23,7 @@ namespace tactus::runtime {
 // The series of a process and the means to write them down; made by CoordinatorMetrics and
 // AgentMetrics.
 class MetricsRegistry;
-
-// Serves /metrics over HTTP until destruction.
-class MetricsEndpoint {
- public:
-  // `address` is host:port; port 0 takes a free one.
-  // Errors: InvalidArgument, not host:port; Unavailable, the address cannot be bound.
-  static absl::StatusOr<std::unique_ptr<MetricsEndpoint>> Open(
-      const std::string& address, const std::shared_ptr<MetricsRegistry>& registry);
-
-  virtual ~MetricsEndpoint() = default;
-
-  // host:port with the port in use.
-  virtual const std::string& address() const = 0;
-};
+class HttpServer;
 
 // The metrics of tactus-coordinator. Words are of the closed sets of the catalogue.
 class CoordinatorMetrics {
@@ -93,7 +79,7 @@ class CoordinatorMetrics {
 
  private:
   struct Families;
-  const std::shared_ptr<MetricsRegistry> registry_;  // shared with the endpoint that serves it
+  const std::shared_ptr<MetricsRegistry> registry_;  // shared with the route that serves it
   const std::shared_ptr<JobSeries> jobs_;            // these two with the registry
   const std::shared_ptr<NodeSeries> nodes_;
   const std::unique_ptr<Families> families_;
@@ -134,11 +120,14 @@ class AgentMetrics {
 
  private:
   struct Families;
-  const std::shared_ptr<MetricsRegistry> registry_;  // shared with the endpoint that serves it
+  const std::shared_ptr<MetricsRegistry> registry_;  // shared with the route that serves it
   const std::unique_ptr<Families> families_;
 };
 
 // What a scrape would return now, in the text format 0.0.4.
 std::string WriteText(const MetricsRegistry& registry);
+
+// Has `server` answer /metrics with that. Before its Start.
+void RouteMetrics(HttpServer& server, const std::shared_ptr<const MetricsRegistry>& registry);
 
 }  // namespace tactus::runtime

@@ -20,6 +20,7 @@
 #include "agent/daemon/options.h"
 #include "cuda/nvml.h"
 #include "runtime/config_report.h"
+#include "runtime/http_server.h"
 #include "runtime/logging.h"
 #include "runtime/metrics.h"
 #include "runtime/options.h"
@@ -250,17 +251,19 @@ int Run(const Flags& flags, const tactus::agent::Host& host,
   options->environment = Environment();
   options->version = TACTUS_VERSION;
   tactus::runtime::AgentMetrics metrics(options->version);
-  std::unique_ptr<tactus::runtime::MetricsEndpoint> endpoint;
+  std::unique_ptr<tactus::runtime::HttpServer> http;
   if (!flags.metrics_listen.empty()) {
-    auto opened = tactus::runtime::MetricsEndpoint::Open(flags.metrics_listen, metrics.registry());
+    auto opened = tactus::runtime::HttpServer::Open({.address = flags.metrics_listen});
     if (!opened.ok()) {
       const bool taken = absl::IsUnavailable(opened.status());
       return Fail(taken ? Exit::kUnavailable : Exit::kConfiguration,
                   absl::Status(opened.status().code(),
                                "metrics-listen: " + std::string(opened.status().message())));
     }
-    endpoint = *std::move(opened);
-    options->metrics_address = endpoint->address();
+    http = *std::move(opened);
+    tactus::runtime::RouteMetrics(*http, metrics.registry());
+    http->Start();
+    options->metrics_address = http->address();
   }
   return Serve(*std::move(options), metrics, std::move(gpus));
 }

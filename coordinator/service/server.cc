@@ -205,10 +205,7 @@ absl::Status ServerImpl::OpenHttp() {
   }
   http_ = *std::move(server);
   metrics_address_ = http_->address();
-  http_->Route("/metrics", [this](const runtime::HttpRequest&) {
-    return runtime::HttpResponse{.content_type = "text/plain; version=0.0.4",
-                                 .body = runtime::WriteText(*metrics_.registry())};
-  });
+  runtime::RouteMetrics(*http_, metrics_.registry());
   http_->RouteLater("/sd/agents",
                     [this](const runtime::HttpRequest&, const runtime::HttpServer::Reply& reply) {
                       core_.ListScrapeTargets([reply](std::string json) {

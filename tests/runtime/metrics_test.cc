@@ -93,34 +93,5 @@ TEST(MetricsTest, AnAgentCountsWhatItRelaysAndWhatDidNotFit) {
   EXPECT_THAT(text, HasSubstr("tactus_agent_out_of_memory_total 2\n"));
 }
 
-TEST(MetricsTest, TheEndpointSaysWhichPortItTook) {
-  AgentMetrics metrics("1");
-
-  const auto endpoint = MetricsEndpoint::Open("127.0.0.1:0", metrics.registry());
-
-  ASSERT_TRUE(endpoint.ok()) << endpoint.status();
-  EXPECT_THAT((*endpoint)->address(), testing::MatchesRegex("127.0.0.1:[1-9][0-9]*"));
-}
-
-TEST(MetricsTest, ATakenPortIsAStatusThatNamesIt) {
-  AgentMetrics metrics("1");
-  const auto first = MetricsEndpoint::Open("127.0.0.1:0", metrics.registry());
-  ASSERT_TRUE(first.ok()) << first.status();
-
-  const auto second = MetricsEndpoint::Open((*first)->address(), metrics.registry());
-
-  EXPECT_TRUE(absl::IsUnavailable(second.status()));
-  EXPECT_THAT(std::string(second.status().message()), HasSubstr((*first)->address()));
-}
-
-TEST(MetricsTest, AddressesWithoutAPortAreRefused) {
-  AgentMetrics metrics("1");
-  for (const char* address : {"", "localhost", "localhost:", ":80", "localhost:http", "a:65536"}) {
-    EXPECT_TRUE(
-        absl::IsInvalidArgument(MetricsEndpoint::Open(address, metrics.registry()).status()))
-        << address;
-  }
-}
-
 }  // namespace
 }  // namespace tactus::runtime

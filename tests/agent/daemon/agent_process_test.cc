@@ -15,12 +15,14 @@
 #include "tests/agent/daemon/await.h"
 #include "tests/agent/daemon/fake_coordinator.h"
 #include "tests/agent/daemon/temporary_folder.h"
+#include "tests/support/http/http_client.h"
 
 namespace tactus::agent {
 namespace {
 
 using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::StartsWith;
 using FromAgent = tactus::agent::v1::FromAgent;
 
 class AgentProcessTest : public testing::Test {
@@ -45,9 +47,12 @@ class AgentProcessTest : public testing::Test {
     ASSERT_EQ(posix_spawn(&pid_, pointers[0], &actions, nullptr, pointers.data(), environ), 0);
     posix_spawn_file_actions_destroy(&actions);
   }
-  void RunWithCoordinator() {
-    Run({"--coordinator", coordinator_.address(), "--node", "node-1", "--state-dir",
-         folder_.File("state"), "--worker-binary", FakeWorker()});
+  void RunWithCoordinator(const std::vector<std::string>& more = {}) {
+    std::vector<std::string> arguments = {
+        "--coordinator", coordinator_.address(), "--node",          "node-1",
+        "--state-dir",   folder_.File("state"),  "--worker-binary", FakeWorker()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    Run(std::move(arguments));
   }
 
   // The wait status of the agent; -1 when it does not end.
@@ -151,6 +156,21 @@ TEST_F(AgentProcessTest, AMetricsPortInUseExitsWith69) {
        "--metrics-listen", coordinator_.address()});
 
   EXPECT_EQ(ExitCode(), 69);
+}
+
+TEST_F(AgentProcessTest, ConnectionsWithoutAWordHoldUpNeitherAScrapeNorTheEnd) {
+  RunWithCoordinator({"--metrics-listen", "127.0.0.1:0"});
+  const std::string address = coordinator_.AwaitHello(1).hello().metrics_address();
+  std::vector<std::unique_ptr<support::HttpClient>> silent;
+  for (int i = 0; i < 8; ++i) silent.push_back(std::make_unique<support::HttpClient>(address));
+
+  const std::string page = support::Get(address, "/metrics");
+  ::kill(pid_, SIGTERM);
+
+  EXPECT_THAT(page, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(page, HasSubstr("Content-Type: text/plain; version=0.0.4\r\n"));
+  EXPECT_THAT(page, HasSubstr("\ntactus_agent_workers 0\n"));
+  EXPECT_EQ(ExitCode(), 0);
 }
 
 TEST_F(AgentProcessTest, SigtermEndsWorkersAndExitsWithZero) {
