@@ -11,6 +11,8 @@
 #include <sstream>
 #include <utility>
 
+#include "runtime/utf8.h"
+
 namespace tactus::client {
 namespace {
 
@@ -193,23 +195,6 @@ bool IsPlain(std::string_view text) {
   return word && !IsBlankOrControl(text.back());
 }
 
-// The length of the UTF-8 sequence at the front of `text`; 0 when there is none. Requires: not
-// empty.
-std::size_t SequenceLength(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead < 0xc2 || lead > 0xf4) return 0;
-  const std::size_t length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  if (text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  const bool overlong = (lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xf0 && byte(1) < 0x90);
-  const bool beyond = (lead == 0xed && byte(1) > 0x9f) || (lead == 0xf4 && byte(1) > 0x8f);
-  return overlong || beyond ? 0 : length;
-}
-
 // Why `text` is not a text of ours; empty when it is.
 std::string NotText(std::string_view text) {
   if (text.size() > kYamlBytesMax) {
@@ -217,7 +202,7 @@ std::string NotText(std::string_view text) {
   }
   int line = 1;
   while (!text.empty()) {
-    const std::size_t length = SequenceLength(text);
+    const std::size_t length = runtime::Utf8CharacterBytes(text);
     if (length == 0 || text.front() == '\0') {
       return "line " + std::to_string(line) + ": not UTF-8 text";
     }

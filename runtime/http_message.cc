@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "runtime/now.h"
+#include "runtime/utf8.h"
 
 namespace tactus::runtime {
 namespace {
@@ -21,6 +22,8 @@ constexpr const char* kSecurityHeaders =
     "Cross-Origin-Resource-Policy: same-origin\r\n"
     "Cache-Control: no-store\r\n";
 
+constexpr const char* kBadText = "a bad escape, a control character, or what is not UTF-8";
+
 std::optional<unsigned char> HexDigit(char c) {
   if (c >= '0' && c <= '9') return static_cast<unsigned char>(c - '0');
   if (c >= 'a' && c <= 'f') return static_cast<unsigned char>(c - 'a' + 10);
@@ -28,7 +31,7 @@ std::optional<unsigned char> HexDigit(char c) {
   return std::nullopt;
 }
 
-// Nothing: a bad escape, or a control character.
+// Nothing: it has kBadText.
 std::optional<std::string> Decode(std::string_view text, bool plus_is_space) {
   std::string decoded;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -46,6 +49,7 @@ std::optional<std::string> Decode(std::string_view text, bool plus_is_space) {
     if (c < 0x20 || c == 0x7f) return std::nullopt;
     decoded += static_cast<char>(c);
   }
+  if (!IsUtf8(decoded)) return std::nullopt;
   return decoded;
 }
 
@@ -59,7 +63,7 @@ absl::Status ParseQuery(std::string_view text, std::map<std::string, std::string
     const auto value =
         Decode(equals == std::string_view::npos ? "" : pair.substr(equals + 1), true);
     if (!name.has_value() || !value.has_value()) {
-      return absl::InvalidArgumentError("the query has a bad escape or a control character");
+      return absl::InvalidArgumentError(std::string("the query has ") + kBadText);
     }
     if (!query.emplace(*name, *value).second) {
       return absl::InvalidArgumentError("the query names \"" + *name + "\" twice");
@@ -100,7 +104,7 @@ absl::StatusOr<HttpRequest> ParseTarget(std::string_view target) {
   const std::size_t mark = target.find('?');
   const auto path = Decode(target.substr(0, mark), false);
   if (!path.has_value()) {
-    return absl::InvalidArgumentError("the path has a bad escape or a control character");
+    return absl::InvalidArgumentError(std::string("the path has ") + kBadText);
   }
   HttpRequest request{.path = *path};
   if (mark != std::string_view::npos) {

@@ -26,7 +26,8 @@ struct HttpResponse {
 HttpResponse PlainLine(unsigned status, const std::string& line);
 
 // Reads the target of a request line, "/path?name=value&other=2" or the same behind
-// "http://authority". What is decoded has no control characters, so it may be shown and logged.
+// "http://authority". What is decoded is UTF-8 and has no control characters, so it may be shown,
+// logged and sent on.
 // Errors: InvalidArgument with what is wrong; kQueryNamesMax names at most.
 absl::StatusOr<HttpRequest> ParseTarget(std::string_view target);
 inline constexpr std::size_t kQueryNamesMax = 16;

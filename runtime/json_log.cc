@@ -9,10 +9,10 @@
 #include <tuple>
 #include <utility>
 
+#include "runtime/utf8.h"
+
 namespace tactus::runtime {
 namespace {
-
-constexpr char kReplacement[] = "\xef\xbf\xbd";  // U+FFFD
 
 // Keys whose values are text also where they look like a number: a node may be called "7".
 constexpr std::array kTextKeys = {"batch_sizes", "job", "node", "sha256", "version"};
@@ -58,28 +58,13 @@ std::pair<std::string_view, std::string_view> Bare(std::string_view text) {
   return {text, {}};
 }
 
-// Bytes of the UTF-8 character that `text` begins with; 0: it begins with none.
-std::size_t CharacterLength(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  const bool too_long = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xf0 && byte(1) < 0x90);
-  const bool no_character = (first == 0xed && byte(1) > 0x9f) || (first == 0xf4 && byte(1) > 0x8f);
-  return too_long || no_character ? 0 : length;
-}
-
 std::string JsonText(std::string_view text) {
   std::string out = "\"";
   while (!text.empty()) {
-    const std::size_t length = CharacterLength(text);
+    const std::size_t length = Utf8CharacterBytes(text);
     const char c = text.front();
     if (length == 0) {
-      out += kReplacement;
+      out += kUtf8Replacement;
     } else if (c == '"' || c == '\\') {
       out += {'\\', c};
     } else if (c == '\n') {

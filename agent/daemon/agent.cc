@@ -11,6 +11,7 @@
 
 #include "runtime/logging.h"
 #include "runtime/now.h"
+#include "runtime/utf8.h"
 
 namespace tactus::agent {
 
@@ -237,7 +238,8 @@ void Agent::FailWorker(WorkerId worker, const std::string& reason) {
   Logger("agent")->error("result lost worker={} reason={}", worker.value, Quoted(reason));
   FromAgent up;
   up.mutable_from_worker()->set_worker_id(worker.value);
-  up.mutable_from_worker()->mutable_message()->mutable_failed()->set_message(ToUtf8(reason));
+  up.mutable_from_worker()->mutable_message()->mutable_failed()->set_message(
+      runtime::ToUtf8(reason));
   // At most one a file of a finished worker, so it may not be refused.
   static_cast<void>(link_.Send(up, Importance::kExit));
 }
@@ -265,7 +267,7 @@ void Agent::SendExit(WorkerId worker, const WorkerExit& exit) {
   up.mutable_worker_exited()->set_worker_id(worker.value);
   up.mutable_worker_exited()->set_exit_code(exit.exit_code);
   up.mutable_worker_exited()->set_signal(exit.signal);
-  up.mutable_worker_exited()->set_log_tail(ToUtf8(exit.log_tail));
+  up.mutable_worker_exited()->set_log_tail(runtime::ToUtf8(exit.log_tail));
   static_cast<void>(link_.Send(up, Importance::kExit));
 }
 

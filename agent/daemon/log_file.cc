@@ -8,40 +8,9 @@
 #include <cstdio>
 #include <utility>
 
+#include "runtime/utf8.h"
+
 namespace tactus::agent {
-namespace {
-
-constexpr std::string_view kReplacement = "\xef\xbf\xbd";
-
-// Bytes of the UTF-8 character that `text` begins with; 0 when it begins with none.
-std::size_t CharacterBytes(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  // Overlong forms, surrogates, and what is above U+10FFFF.
-  if (first == 0xe0 && byte(1) < 0xa0) return 0;
-  if (first == 0xed && byte(1) > 0x9f) return 0;
-  if (first == 0xf0 && byte(1) < 0x90) return 0;
-  if (first == 0xf4 && byte(1) > 0x8f) return 0;
-  return length;
-}
-
-}  // namespace
-
-std::string ToUtf8(std::string_view text) {
-  std::string valid;
-  while (!text.empty()) {
-    const std::size_t length = CharacterBytes(text);
-    valid += length == 0 ? kReplacement : text.substr(0, length);
-    text.remove_prefix(length == 0 ? 1 : length);
-  }
-  return valid;
-}
 
 LogFile::LogFile(std::string path, std::size_t bytes_max)
     : path_(std::move(path)), bytes_max_(bytes_max) {
@@ -81,7 +50,7 @@ void LogFile::Append(std::string_view text) {
 }
 
 std::string LogFile::Tail() const {
-  std::string valid = ToUtf8(tail_);
+  std::string valid = runtime::ToUtf8(tail_);
   if (valid.size() <= kTailBytesMax) return valid;
   // Replacements are longer than what they replace; cut at the front again, at a character's edge.
   valid.erase(0, valid.size() - kTailBytesMax);

@@ -8,9 +8,6 @@
 
 namespace tactus::agent {
 
-// `text` as valid UTF-8: what is not becomes U+FFFD, so that it can travel in a message.
-std::string ToUtf8(std::string_view text);
-
 // Appends to a file. At kBytesMax the file becomes PATH.1, replacing the one before, and a new one
 // begins: at most twice kBytesMax on disk. A disk that refuses costs the lines, not the worker: the
 // tail goes on.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/daemon/log_file.h"
+#include "runtime/utf8.h"
 
 namespace tactus::agent {
 namespace {
@@ -32,7 +32,7 @@ void LogPieces::Append(std::string_view output) {
   whole.resize(whole.size() - cut);
   // Most output is plain ASCII, and a worker may write a lot of it.
   const bool ascii = std::ranges::all_of(whole, [](const char c) { return c >= 0; });
-  text_ += ascii ? whole : ToUtf8(whole);
+  text_ += ascii ? whole : runtime::ToUtf8(whole);
   DropOldest();
 }
 
@@ -81,7 +81,7 @@ std::vector<LogPieces::Piece> LogPieces::Take(Instant now) {
 }
 
 std::vector<LogPieces::Piece> LogPieces::TakeAll() {
-  text_ += ToUtf8(std::exchange(cut_, {}));
+  text_ += runtime::ToUtf8(std::exchange(cut_, {}));
   std::vector<Piece> pieces;
   while (!text_.empty()) {
     Piece piece = TakePiece(kPieceBytesMax);

@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "agent/daemon/log_file.h"
 #include "agent/daemon/worker_messages.h"
 #include "runtime/logging.h"
+#include "runtime/utf8.h"
 
 namespace tactus::agent {
 namespace {
@@ -65,7 +65,7 @@ void Worker::Fail(const std::string& reason) {
                                  runtime::Quoted(reason));
   tactus::v1::FromWorker message;
   message.mutable_failed()->set_message(
-      ToUtf8("worker " + std::to_string(id_.value) + ": " + reason));
+      runtime::ToUtf8("worker " + std::to_string(id_.value) + ": " + reason));
   // Without room for this the exit still tells of the end.
   static_cast<void>(handlers_.said(std::move(message)));
   Stop(kMisuseGrace);

@@ -114,6 +114,7 @@ TEST_F(HttpServerTest, WhatIsNotARequestIsRefusedInAPlainLine) {
       {"GET /plain" + host + "Host: 127.0.0.1\r\n\r\n", "400 Bad Request"},
       {"GET plain" + host + "\r\n", "400 Bad Request"},
       {"GET /plain?%zz" + host + "\r\n", "400 Bad Request"},
+      {"GET /plain?a=%ff" + host + "\r\n", "400 Bad Request"},
       {"GET /plain?a=1&a=2" + host + "\r\n", "400 Bad Request"},
       {"GET /%00" + host + "\r\n", "400 Bad Request"},
       {"\x16\x03\x01\x02\r\n\r\n", "400 Bad Request"},

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "runtime/utf8.h"
 #include "tests/agent/daemon/temporary_folder.h"
 
 namespace tactus::agent {
@@ -51,7 +52,7 @@ TEST(LogFileTest, TheTailIsBoundedAndBeginsAtACharacter) {
 
   EXPECT_LE(log.Tail().size(), LogFile::kTailBytesMax);
   EXPECT_TRUE(log.Tail().ends_with("end"));
-  EXPECT_EQ(ToUtf8(log.Tail()), log.Tail());
+  EXPECT_EQ(runtime::ToUtf8(log.Tail()), log.Tail());
 }
 
 TEST(LogFileTest, ADiskThatRefusesCostsTheFileButNotTheTail) {
@@ -60,20 +61,6 @@ TEST(LogFileTest, ADiskThatRefusesCostsTheFileButNotTheTail) {
   log.Append("said");
 
   EXPECT_EQ(log.Tail(), "said");
-}
-
-TEST(ToUtf8Test, ValidTextIsKeptAndTheRestIsReplacedByteByByte) {
-  const std::string mark = "\xef\xbf\xbd";
-  EXPECT_EQ(ToUtf8("a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"),
-            "a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
-  EXPECT_EQ(ToUtf8("\xff"
-                   "a\x80"),
-            mark + "a" + mark);
-  EXPECT_EQ(ToUtf8("\xc3"), mark);                                   // cut off
-  EXPECT_EQ(ToUtf8("\xc0\x80"), mark + mark);                        // overlong
-  EXPECT_EQ(ToUtf8("\xed\xa0\x80"), mark + mark + mark);             // surrogate
-  EXPECT_EQ(ToUtf8("\xf4\x90\x80\x80"), mark + mark + mark + mark);  // above U+10FFFF
-  EXPECT_EQ(ToUtf8(""), "");
 }
 
 }  // namespace

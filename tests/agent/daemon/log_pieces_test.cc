@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "agent/daemon/log_file.h"
 #include "base/rng.h"
+#include "runtime/utf8.h"
 
 namespace tactus::agent {
 namespace {
@@ -113,11 +113,11 @@ TEST(LogPiecesPropertyTest, PiecesPutTogetherAreTheOutput) {
     }
     for (auto& piece : pieces.TakeAll()) all.push_back(std::move(piece));
 
-    EXPECT_EQ(Joined(all), ToUtf8(output)) << "seed " << seed;
+    EXPECT_EQ(Joined(all), runtime::ToUtf8(output)) << "seed " << seed;
     std::uint64_t offset = 0;
     for (const auto& piece : all) {
       EXPECT_EQ(piece.offset, offset) << "seed " << seed;
-      EXPECT_EQ(ToUtf8(piece.text), piece.text) << "seed " << seed;
+      EXPECT_EQ(runtime::ToUtf8(piece.text), piece.text) << "seed " << seed;
       offset += piece.text.size();
     }
   }
