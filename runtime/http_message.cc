@@ -1,11 +1,13 @@
 #include "runtime/http_message.h"
 
+#include <algorithm>
 #include <boost/asio/ip/address.hpp>
 #include <boost/beast/http/status.hpp>
 #include <ctime>
 #include <optional>
 
 #include "runtime/now.h"
+#include "runtime/percent.h"
 #include "runtime/utf8.h"
 
 namespace tactus::runtime {
@@ -24,33 +26,21 @@ constexpr const char* kSecurityHeaders =
 
 constexpr const char* kBadText = "a bad escape, a control character, or what is not UTF-8";
 
-std::optional<unsigned char> HexDigit(char c) {
-  if (c >= '0' && c <= '9') return static_cast<unsigned char>(c - '0');
-  if (c >= 'a' && c <= 'f') return static_cast<unsigned char>(c - 'a' + 10);
-  if (c >= 'A' && c <= 'F') return static_cast<unsigned char>(c - 'A' + 10);
-  return std::nullopt;
+// Nothing: it has kBadText.
+std::optional<std::string> Decode(std::string_view text) {
+  const std::optional<std::string> decoded = DecodePercent(text);
+  const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+  if (!decoded || std::ranges::any_of(*decoded, is_control) || !IsUtf8(*decoded)) {
+    return std::nullopt;
+  }
+  return decoded;
 }
 
-// Nothing: it has kBadText.
-std::optional<std::string> Decode(std::string_view text, bool plus_is_space) {
-  std::string decoded;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    unsigned char c = static_cast<unsigned char>(text[i]);
-    if (c == '%') {
-      if (i + 2 >= text.size()) return std::nullopt;
-      const auto high = HexDigit(text[i + 1]);
-      const auto low = HexDigit(text[i + 2]);
-      if (!high.has_value() || !low.has_value()) return std::nullopt;
-      c = static_cast<unsigned char>(*high * 16 + *low);
-      i += 2;
-    } else if (c == '+' && plus_is_space) {
-      c = ' ';
-    }
-    if (c < 0x20 || c == 0x7f) return std::nullopt;
-    decoded += static_cast<char>(c);
-  }
-  if (!IsUtf8(decoded)) return std::nullopt;
-  return decoded;
+// In a query + is a blank.
+std::optional<std::string> DecodeQuery(std::string_view text) {
+  std::string blanks(text);
+  std::ranges::replace(blanks, '+', ' ');
+  return Decode(blanks);
 }
 
 absl::Status ParseQuery(std::string_view text, std::map<std::string, std::string>& query) {
@@ -59,9 +49,8 @@ absl::Status ParseQuery(std::string_view text, std::map<std::string, std::string
     text.remove_prefix(std::min(text.size(), pair.size() + 1));
     if (pair.empty()) continue;
     const std::size_t equals = pair.find('=');
-    const auto name = Decode(pair.substr(0, equals), true);
-    const auto value =
-        Decode(equals == std::string_view::npos ? "" : pair.substr(equals + 1), true);
+    const auto name = DecodeQuery(pair.substr(0, equals));
+    const auto value = DecodeQuery(equals == std::string_view::npos ? "" : pair.substr(equals + 1));
     if (!name.has_value() || !value.has_value()) {
       return absl::InvalidArgumentError(std::string("the query has ") + kBadText);
     }
@@ -102,7 +91,7 @@ absl::StatusOr<HttpRequest> ParseTarget(std::string_view target) {
     return absl::InvalidArgumentError("the target does not begin with /");
   }
   const std::size_t mark = target.find('?');
-  const auto path = Decode(target.substr(0, mark), false);
+  const auto path = Decode(target.substr(0, mark));
   if (!path.has_value()) {
     return absl::InvalidArgumentError(std::string("the path has ") + kBadText);
   }

@@ -7,11 +7,11 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/socket_base.hpp>
-#include <cstdlib>
 #include <utility>
 #include <vector>
 
 #include "runtime/control_thread.h"
+#include "runtime/host_port.h"
 #include "runtime/http_session.h"
 #include "runtime/now.h"
 
@@ -26,26 +26,6 @@ constexpr int kSocketBytes = 128 << 10;
 constexpr unsigned kUserTimeoutMs = 60'000;
 // When no connection can be taken: the process has no file left, or the machine no memory.
 constexpr auto kAcceptPause = std::chrono::milliseconds(200);
-
-struct HostAndPort {
-  std::string host;  // without brackets
-  std::string port;
-};
-
-std::optional<HostAndPort> Split(const std::string& address) {
-  const std::size_t colon = address.rfind(':');
-  if (colon == std::string::npos || colon == 0) return std::nullopt;
-  HostAndPort parts{.host = address.substr(0, colon), .port = address.substr(colon + 1)};
-  if (parts.port.empty() || parts.port.size() > 5 ||
-      parts.port.find_first_not_of("0123456789") != std::string::npos ||
-      std::atoi(parts.port.c_str()) > 65535) {
-    return std::nullopt;
-  }
-  if (parts.host.front() == '[' && parts.host.back() == ']') {
-    parts.host = parts.host.substr(1, parts.host.size() - 2);
-  }
-  return parts;
-}
 
 std::size_t OpenFilesQuarter() {
   rlimit limit{};
@@ -66,14 +46,15 @@ class HttpServerImpl final : public HttpServer {
   // Errors: as Open.
   absl::Status Listen() {
     const std::string& address = shared_.options.address;
-    const std::optional<HostAndPort> parts = Split(address);
+    std::optional<HostPort> parts = ParseHostPort(address);
     if (!parts.has_value()) {
       return absl::InvalidArgumentError("found \"" + address + "\", allowed is host:port");
     }
     boost::system::error_code error;
     tcp::resolver resolver(thread_->context());
-    const auto found = resolver.resolve(
-        parts->host, parts->port, tcp::resolver::passive | tcp::resolver::numeric_service, error);
+    const auto found =
+        resolver.resolve(parts->host, std::to_string(parts->port),
+                         tcp::resolver::passive | tcp::resolver::numeric_service, error);
     if (!error && !found.empty()) Bind(found.begin()->endpoint(), error);
     if (error || found.empty()) {
       return absl::UnavailableError(address +
@@ -81,8 +62,8 @@ class HttpServerImpl final : public HttpServer {
                                     "not an address of this machine");
     }
     shared_.loopback = acceptor_.local_endpoint().address().is_loopback();
-    address_ = address.substr(0, address.rfind(':') + 1) +
-               std::to_string(acceptor_.local_endpoint().port());
+    parts->port = acceptor_.local_endpoint().port();
+    address_ = FormatHostPort(*parts);
     return absl::OkStatus();
   }
 

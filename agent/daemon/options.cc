@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "cuda/device.h"
+#include "runtime/host_port.h"
 
 namespace tactus::agent {
 namespace {
@@ -26,17 +27,10 @@ constexpr std::size_t kLabelsMax = 64;
 constexpr std::size_t kTaintsMax = 16;
 constexpr std::size_t kLabelBytesMax = 63;
 
-absl::Status CheckAddress(std::string_view address) {
-  const std::size_t colon = address.rfind(':');
-  unsigned port = 0;
-  if (colon != std::string_view::npos && colon > 0) {
-    const char* end = address.data() + address.size();
-    const auto parsed = std::from_chars(address.data() + colon + 1, end, port);
-    if (parsed.ec == std::errc() && parsed.ptr == end && port >= 1 && port <= 65535) {
-      return absl::OkStatus();
-    }
-  }
-  return absl::InvalidArgumentError("coordinator: '" + std::string(address) +
+absl::Status CheckAddress(const std::string& address) {
+  const std::optional<runtime::HostPort> parsed = runtime::ParseHostPort(address);
+  if (parsed && parsed->port > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError("coordinator: '" + address +
                                     "'; allowed is host:port with a port from 1 to 65535");
 }
 

@@ -1,15 +1,14 @@
 #include "client/api/options.h"
 
+#include <optional>
+
+#include "runtime/host_port.h"
+
 namespace tactus::api {
 
 bool IsHostPort(const std::string& address) {
-  const std::size_t colon = address.rfind(':');
-  if (colon == std::string::npos || colon == 0) return false;
-  const std::string port = address.substr(colon + 1);
-  if (port.empty() || port.size() > 5) return false;
-  if (port.find_first_not_of("0123456789") != std::string::npos) return false;
-  const int number = std::stoi(port);
-  return number >= 1 && number <= 65535;
+  const std::optional<runtime::HostPort> parsed = runtime::ParseHostPort(address);
+  return parsed && parsed->port > 0;
 }
 
 absl::Status ClientOptions::Validate() const {

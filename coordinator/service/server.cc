@@ -8,7 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -29,6 +29,7 @@
 #include "coordinator/service/upkeep.h"
 #include "coordinator/store/store.h"
 #include "runtime/control_thread.h"
+#include "runtime/host_port.h"
 #include "runtime/http_server.h"
 #include "runtime/logging.h"
 #include "runtime/metrics.h"
@@ -56,15 +57,6 @@ constexpr const char* kServices[] = {"",
                                      "tactus.v1.Artifacts",
                                      "tactus.v1.Admin",
                                      "tactus.agent.v1.AgentSession"};
-
-bool IsHostAndPort(const std::string& address) {
-  const std::size_t colon = address.rfind(':');
-  if (colon == std::string::npos || colon == 0) return false;
-  const std::string port = address.substr(colon + 1);
-  return !port.empty() && port.size() <= 5 &&
-         port.find_first_not_of("0123456789") == std::string::npos &&
-         std::atoi(port.c_str()) <= 65535;
-}
 
 const char* NameOf(Transfer transfer) {
   switch (transfer) {
@@ -234,7 +226,9 @@ absl::Status ServerImpl::Serve() {
                                   ": cannot listen here; the port is in use or the host is not an "
                                   "address of this machine");
   }
-  address_ = options_.listen.substr(0, options_.listen.rfind(':') + 1) + std::to_string(port);
+  std::optional<runtime::HostPort> address = runtime::ParseHostPort(options_.listen);
+  address->port = static_cast<std::uint16_t>(port);
+  address_ = runtime::FormatHostPort(*address);
   SetServing(true);
   if (http_ != nullptr) {
     grpc::ChannelArguments arguments;
@@ -278,10 +272,10 @@ void ServerImpl::Shutdown() {
 }  // namespace
 
 absl::Status ServerOptions::Validate() const {
-  if (!IsHostAndPort(listen)) {
+  if (!runtime::ParseHostPort(listen)) {
     return absl::InvalidArgumentError("listen: found \"" + listen + "\", allowed is host:port");
   }
-  if (metrics_listen != "off" && !IsHostAndPort(metrics_listen)) {
+  if (metrics_listen != "off" && !runtime::ParseHostPort(metrics_listen)) {
     return absl::InvalidArgumentError("metrics-listen: found \"" + metrics_listen +
                                       "\", allowed is host:port or off");
   }

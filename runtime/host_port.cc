@@ -1,0 +1,28 @@
+#include "runtime/host_port.h"
+
+#include <charconv>
+
+namespace tactus::runtime {
+
+std::optional<HostPort> ParseHostPort(std::string_view text) {
+  constexpr std::size_t kDigitsMax = 5;
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  std::string_view host = text.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  const std::string_view digits = text.substr(colon + 1);
+  HostPort address{.host = std::string(host)};
+  const char* const end = digits.data() + digits.size();
+  const auto parsed = std::from_chars(digits.data(), end, address.port);
+  if (host.empty() || digits.size() > kDigitsMax || parsed.ec != std::errc() || parsed.ptr != end) {
+    return std::nullopt;
+  }
+  return address;
+}
+
+std::string FormatHostPort(const HostPort& address) {
+  const bool brackets = address.host.find(':') != std::string::npos;
+  return (brackets ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
+}
+
+}  // namespace tactus::runtime

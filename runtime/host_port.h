@@ -1,0 +1,26 @@
+// "host:port", as addresses are given to us and told to others. Pure.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tactus::runtime {
+
+struct HostPort {
+  std::string host = {};  // a name or a number, without brackets; not empty
+  std::uint16_t port = 0;
+
+  bool operator==(const HostPort&) const = default;
+};
+
+// Reads "host:port" or "[address]:port", the port in one to five digits. Which hosts there are, and
+// whether port 0 has a meaning, is for the caller. Nothing for anything else.
+std::optional<HostPort> ParseHostPort(std::string_view text);
+
+// What ParseHostPort reads: a host with colons stands in brackets.
+std::string FormatHostPort(const HostPort& address);
+
+}  // namespace tactus::runtime
