@@ -6,6 +6,8 @@
 #include <ctime>
 #include <optional>
 
+#include "absl/strings/ascii.h"
+#include "runtime/host_port.h"
 #include "runtime/now.h"
 #include "runtime/percent.h"
 #include "runtime/utf8.h"
@@ -103,17 +105,17 @@ absl::StatusOr<HttpRequest> ParseTarget(std::string_view target) {
   return request;
 }
 
-bool IsLocalHost(std::string_view host) {
-  if (!host.empty() && host[0] == '[') {
-    const std::size_t close = host.find(']');
-    if (close == std::string_view::npos) return false;
-    host = host.substr(1, close - 1);
-  } else {
-    host = host.substr(0, host.rfind(':'));
-  }
+std::string HostName(std::string_view field) {
+  const std::string text(field);
+  std::optional<HostPort> address = ParseHostPort(text);
+  if (!address) address = ParseHostPort(text + ":0");
+  return address ? absl::AsciiStrToLower(address->host) : std::string();
+}
+
+bool IsLocalHost(const std::string& host) {
   if (host == "localhost") return true;
   boost::system::error_code error;
-  boost::asio::ip::make_address(std::string(host), error);
+  boost::asio::ip::make_address(host, error);
   return !error;
 }
 

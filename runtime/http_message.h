@@ -32,10 +32,12 @@ HttpResponse PlainLine(unsigned status, const std::string& line);
 absl::StatusOr<HttpRequest> ParseTarget(std::string_view target);
 inline constexpr std::size_t kQueryNamesMax = 16;
 
-// True for a Host header that names the machine by number or as localhost, with or without a port.
-// A page elsewhere can point a name of its own at 127.0.0.1 and read what a browser gets from
-// there; it cannot point a number.
-bool IsLocalHost(std::string_view host);
+// The name or number that a Host field asks for: in lower case, without port and brackets.
+std::string HostName(std::string_view field);
+
+// True for a HostName that is a number, or localhost. A page elsewhere can point a name of its own
+// at 127.0.0.1 and read what a browser gets from there; it cannot point a number.
+bool IsLocalHost(const std::string& host);
 
 // The head of an answer, up to and with the empty line. `length` is the body's, or below 0 when the
 // body ends with the connection.

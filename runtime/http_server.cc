@@ -62,6 +62,7 @@ class HttpServerImpl final : public HttpServer {
                                     "not an address of this machine");
     }
     shared_.loopback = acceptor_.local_endpoint().address().is_loopback();
+    shared_.host = HostName(address);
     parts->port = acceptor_.local_endpoint().port();
     address_ = FormatHostPort(*parts);
     return absl::OkStatus();

@@ -125,7 +125,8 @@ std::optional<HttpResponse> HttpSession::Objection() const {
   if (hosts > 1 || (hosts == 0 && request.version() == 11)) {
     return PlainLine(400, "a request has one Host field");
   }
-  if (shared_.loopback && hosts == 1 && !IsLocalHost(View(request[http::field::host]))) {
+  const std::string host = HostName(View(request[http::field::host]));
+  if (shared_.loopback && hosts == 1 && host != shared_.host && !IsLocalHost(host)) {
     return PlainLine(421, "this address serves its own machine: ask for localhost or a number");
   }
   return std::nullopt;

@@ -29,6 +29,7 @@ struct HttpShared {
 
   HttpOptions options;
   bool loopback = false;  // the address is one
+  std::string host = {};  // that of the address, as HostName has it
   std::map<std::string, AnyHandler> routes = {};
   // Shared with replies that are still to come, which find it stopped or gone.
   std::shared_ptr<ControlThread> thread = {};

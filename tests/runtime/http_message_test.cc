@@ -29,6 +29,17 @@ TEST(HttpMessageTest, WhatIsNotUtf8IsRefused) {
   }
 }
 
+TEST(HttpMessageTest, AHostIsReadWithoutCaseBracketsAndPort) {
+  for (const char* field : {"Gpu-7.Example", "gpu-7.example:80"}) {
+    EXPECT_EQ(HostName(field), "gpu-7.example");
+  }
+  for (const char* field : {"[2001:DB8::7]", "[2001:db8::7]:80"}) {
+    EXPECT_EQ(HostName(field), "2001:db8::7");
+  }
+  EXPECT_EQ(HostName(""), "");
+  EXPECT_FALSE(IsLocalHost(""));
+}
+
 TEST(HttpMessageTest, BadEscapesAndControlCharactersAreRefused) {
   for (const char* target : {"/%", "/%4", "/%zz", "/a?b=%0a", "/a?b=%7f", "/a?%00=1"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(ParseTarget(target).status())) << target;

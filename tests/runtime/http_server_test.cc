@@ -134,7 +134,8 @@ TEST_F(HttpServerTest, WhatIsNotARequestIsRefusedInAPlainLine) {
 
 TEST_F(HttpServerTest, ALoopbackAddressAnswersNoForeignHost) {
   Start();
-  for (const char* host : {"localhost:1", "127.0.0.1", "[::1]:80", "localhost"}) {
+  for (const char* host :
+       {"localhost:1", "127.0.0.1", "[::1]:80", "localhost", "LOCALHOST:80", "LocalHost"}) {
     HttpClient client(address());
     client.Send("GET /plain HTTP/1.1\r\nHost: " + std::string(host) + "\r\n\r\n");
     EXPECT_THAT(client.ReadAnswer(), StartsWith("HTTP/1.1 200 ")) << host;
@@ -144,6 +145,17 @@ TEST_F(HttpServerTest, ALoopbackAddressAnswersNoForeignHost) {
     client.Send("GET /plain HTTP/1.1\r\nHost: " + std::string(host) + "\r\n\r\n");
     EXPECT_THAT(client.ReadAnswer(), StartsWith("HTTP/1.1 421 ")) << host;
   }
+}
+
+// 127.1 is a name here: only resolvers take it for 127.0.0.1.
+TEST_F(HttpServerTest, ALoopbackAddressAnswersToTheNameItWasGiven) {
+  Start({.address = "127.1:0"});
+  const std::string port = address().substr(address().rfind(':'));
+  HttpClient client("127.0.0.1" + port);
+
+  client.Send("GET /plain HTTP/1.1\r\nHost: 127.1" + port + "\r\n\r\n");
+
+  EXPECT_THAT(client.ReadAnswer(), StartsWith("HTTP/1.1 200 "));
 }
 
 TEST_F(HttpServerTest, PipelinedRequestsAreAnsweredInTheirOrder) {
