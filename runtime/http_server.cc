@@ -7,6 +7,7 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/socket_base.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <utility>
 #include <vector>
 
@@ -90,6 +91,13 @@ class HttpServerImpl final : public HttpServer {
   }
 
   void Post(std::function<void()> task) override { thread_->Post(std::move(task)); }
+  void PostAfter(Duration delay, std::function<void()> task) override {
+    // Its handler's own: one that never fires goes with the context.
+    const auto timer = std::make_shared<boost::asio::steady_timer>(thread_->context(), delay);
+    timer->async_wait([timer, task = std::move(task)](const boost::system::error_code& error) {
+      if (!error) task();
+    });
+  }
   void Stop() override;
 
  private:

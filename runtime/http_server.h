@@ -87,6 +87,8 @@ class HttpServer {
 
   // Runs `task` on the server's thread. From any thread; what is posted after Stop is dropped.
   virtual void Post(std::function<void()> task) = 0;
+  // The same after `delay`, from the server's thread.
+  virtual void PostAfter(Duration delay, std::function<void()> task) = 0;
 
   // Ends streams and connections and joins the thread; no handler runs afterwards. From another
   // thread; the second call does nothing.

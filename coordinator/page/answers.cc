@@ -1,11 +1,20 @@
 #include "coordinator/page/answers.h"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace tactus::page {
+namespace {
 
-void Answers::Answer(const std::string& question, const Ask& ask, Instant now,
+// Rounding must not make a timer fire too early again and again.
+constexpr Duration kPauseMin = std::chrono::milliseconds(1);
+
+}  // namespace
+
+void Answers::Answer(const std::string& question, const Ask& ask,
                      runtime::HttpServer::Reply reply) {
+  const Instant now = clock_();
   const auto found = entries_.find(question);
   if (found != entries_.end() && found->second.answer.has_value()) {
     if (now - found->second.asked < limits_.fresh) return reply(*found->second.answer);
@@ -18,7 +27,6 @@ void Answers::Answer(const std::string& question, const Ask& ask, Instant now,
   const auto [entry, is_new] = entries_.try_emplace(question);
   entry->second.waiting.push_back(std::move(reply));
   if (!is_new) return;
-  entry->second.asked = now;
   to_ask_.emplace_back(question, ask);
   AskNext();
   Forget(now);
@@ -43,18 +51,38 @@ void Answers::Forget(Instant now) {
   if (kept > limits_.kept) entries_.erase(oldest);
 }
 
+void Answers::CountTime(Instant now) {
+  const Duration passed = now - counted_;
+  counted_ = now;
+  allowance_ += std::chrono::duration_cast<Duration>(limits_.share * passed);
+  if (under_way_ > 0) allowance_ -= passed;
+  allowance_ = std::min(allowance_, limits_.burst);
+}
+
 void Answers::AskNext() {
-  while (under_way_ < limits_.under_way && !to_ask_.empty()) {
+  const Instant now = clock_();
+  CountTime(now);
+  while (under_way_ < limits_.under_way && !to_ask_.empty() && allowance_ > Duration::zero()) {
     const auto [question, ask] = std::move(to_ask_.front());
     to_ask_.pop_front();
     ++under_way_;
+    entries_.at(question).asked = now;
     ask([this, &server = server_, question = question](runtime::HttpResponse answer) {
       server.Post([this, question, answer = std::move(answer)] { Take(question, answer); });
     });
   }
+  // While some are under way, the answer to one of them comes back here.
+  if (to_ask_.empty() || under_way_ > 0 || will_ask_) return;
+  will_ask_ = true;
+  const auto pause = std::chrono::duration_cast<Duration>(-allowance_ / limits_.share);
+  server_.PostAfter(std::max<Duration>(pause, kPauseMin), [this] {
+    will_ask_ = false;
+    AskNext();
+  });
 }
 
 void Answers::Take(const std::string& question, const runtime::HttpResponse& answer) {
+  CountTime(clock_());
   --under_way_;
   Entry& entry = entries_.at(question);
   entry.answer = answer;

@@ -9,16 +9,19 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/time.h"
 #include "runtime/http_server.h"
+#include "runtime/now.h"
 
 namespace tactus::page {
 
 // A question that several ask at once, or again within a moment, is asked of the API once; a few
 // are under way at a time, the others wait their turn. What the API reads is read on the thread
-// that also writes what jobs report, so a page must not keep that thread busy.
+// that also writes what jobs report, so pages must not keep that thread busy: over time, questions
+// are under way for a share of it alone.
 // On the server's thread, but where it is said otherwise.
 class Answers {
  public:
@@ -27,18 +30,23 @@ class Answers {
     std::size_t waiting = 256;                 // who asks beyond is told to come again
     std::size_t kept = 32;                     // answers
     Duration fresh = std::chrono::seconds(1);  // how long an answer is given again
+    double share = 0.2;  // of the time: how long questions are under way; in (0, 1]
+    // How long they may be so at once after a quiet time: what pages ask as they open waits for
+    // nothing.
+    Duration burst = std::chrono::seconds(1);
   };
+  using Clock = std::function<Instant()>;
   using Give = std::function<void(runtime::HttpResponse)>;
   // Asks; calls `give` once, on any thread.
   using Ask = std::function<void(Give give)>;
 
   // `server` outlives this object; what is given after the server stopped is dropped.
-  explicit Answers(runtime::HttpServer& server) : Answers(server, Limits()) {}
-  Answers(runtime::HttpServer& server, const Limits& limits) : server_(server), limits_(limits) {}
+  explicit Answers(runtime::HttpServer& server) : Answers(server, Limits(), runtime::Now) {}
+  Answers(runtime::HttpServer& server, const Limits& limits, Clock clock)
+      : server_(server), limits_(limits), clock_(std::move(clock)), allowance_(limits.burst) {}
 
-  // Equal questions have equal answers. `now` is the present.
-  void Answer(const std::string& question, const Ask& ask, Instant now,
-              runtime::HttpServer::Reply reply);
+  // Equal questions have equal answers.
+  void Answer(const std::string& question, const Ask& ask, runtime::HttpServer::Reply reply);
 
  private:
   struct Entry {
@@ -48,15 +56,22 @@ class Answers {
   };
 
   void Forget(Instant now);
+  // Asks what may be asked now; sees to it that the rest is asked later.
   void AskNext();
+  void CountTime(Instant now);
   void Take(const std::string& question, const runtime::HttpResponse& answer);
 
   runtime::HttpServer& server_;
   const Limits limits_;
+  const Clock clock_;
   std::map<std::string, Entry> entries_;
   std::deque<std::pair<std::string, Ask>> to_ask_;
   std::size_t under_way_ = 0;
   std::size_t waiting_ = 0;
+  // How long questions may still be under way, as of `counted_`; below 0: they were for longer.
+  Duration allowance_;
+  Instant counted_{};
+  bool will_ask_ = false;  // a timer runs
 };
 
 }  // namespace tactus::page

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "coordinator/page/static_files.h"
-#include "runtime/now.h"
 
 namespace tactus::page {
 namespace {
@@ -68,7 +67,7 @@ void Page::RouteApi(const std::string& path, Method method) {
                      [this, method](const HttpRequest& request, runtime::HttpServer::Reply reply) {
                        const absl::StatusOr<Answers::Ask> ask = (calls_.*method)(request);
                        if (!ask.ok()) return reply(FromStatus(ask.status()));
-                       answers_.Answer(Question(request), *ask, runtime::Now(), std::move(reply));
+                       answers_.Answer(Question(request), *ask, std::move(reply));
                      });
 }
 

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <future>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,8 +22,14 @@ Instant At(double seconds) { return Instant(Seconds(seconds)); }
 // Questions that the test answers when it likes; all on the server's thread.
 class AnswersTest : public ::testing::Test {
  protected:
-  AnswersTest() : server_(*runtime::HttpServer::Open({})) {}
+  AnswersTest() : server_(*runtime::HttpServer::Open({})) {
+    Limit({.under_way = 2, .waiting = 4, .kept = 2, .share = 0.25});
+  }
   ~AnswersTest() override { server_->Stop(); }
+
+  void Limit(const Answers::Limits& limits) {
+    answers_.emplace(*server_, limits, [this] { return now_; });
+  }
 
   template <typename Task>
   void OnServer(Task task) {
@@ -36,10 +43,10 @@ class AnswersTest : public ::testing::Test {
 
   void Ask(const std::string& question, Instant now) {
     OnServer([&] {
-      answers_.Answer(
+      now_ = now;
+      answers_->Answer(
           question,
           [this, question](Answers::Give give) { asked_.emplace_back(question, std::move(give)); },
-          now,
           [this, question](const HttpResponse& answer) {
             got_.push_back(question + ": " + std::to_string(answer.status) + " " + answer.body);
           });
@@ -47,7 +54,9 @@ class AnswersTest : public ::testing::Test {
   }
 
   // Of the i-th question that was asked; what comes of it has happened afterwards.
-  void Give(std::size_t i, const std::string& body) {
+  void Give(std::size_t i, const std::string& body) { Give(i, body, now_); }
+  void Give(std::size_t i, const std::string& body, Instant now) {
+    OnServer([&] { now_ = now; });
     asked_.at(i).second({.body = body});
     OnServer([] {});
   }
@@ -59,7 +68,8 @@ class AnswersTest : public ::testing::Test {
   }
 
   const std::unique_ptr<runtime::HttpServer> server_;
-  Answers answers_{*server_, {.under_way = 2, .waiting = 4, .kept = 2}};
+  Instant now_{};  // the server's thread's
+  std::optional<Answers> answers_;
   std::vector<std::pair<std::string, Answers::Give>> asked_;
   std::vector<std::string> got_;
 };
@@ -112,6 +122,60 @@ TEST_F(AnswersTest, WhoAsksBeyondTheBoundIsToldToComeAgain) {
   Give(2, "");
   Give(3, "late");
   EXPECT_THAT(got_, ElementsAre("b: 200 ", "c: 200 ", "d: 200 late"));
+}
+
+TEST_F(AnswersTest, QuestionsAreUnderWayForAShareOfTheTime) {
+  Ask("a", At(1));
+  Give(0, "", At(5));  // 4 s, of which 1 was allowed at once, and 1 came meanwhile
+
+  Ask("b", At(5.1));
+  Ask("c", At(12.9));
+  EXPECT_THAT(Asked(), ElementsAre("a"));
+  Ask("d", At(13.1));
+
+  EXPECT_THAT(Asked(), ElementsAre("a", "b", "c"));
+}
+
+TEST_F(AnswersTest, ManyShortQuestionsAreUnderWayNoLongerThanALongOne) {
+  Limit({.under_way = 2, .waiting = 1000, .share = 0.25});
+  int busy_tenths = 0;
+  for (int tenth = 0; tenth < 400; ++tenth) {
+    const std::size_t answered = asked_.size();
+    Ask("q" + std::to_string(tenth), At(0.1 * tenth));
+    busy_tenths += asked_.size() > answered ? 1 : 0;
+    for (std::size_t i = answered; i < asked_.size(); ++i) Give(i, "", At(0.1 * tenth + 0.1));
+  }
+
+  // Of 40 s a quarter, and the second that is allowed at once.
+  EXPECT_NEAR(busy_tenths, 110, 2);
+}
+
+TEST_F(AnswersTest, WhatPagesAskAsTheyOpenWaitsForNothing) {
+  for (int i = 0; i < 6; ++i) {
+    Ask("q" + std::to_string(i), At(1 + 0.1 * i));
+    ASSERT_EQ(asked_.size(), static_cast<std::size_t>(i) + 1);
+    Give(asked_.size() - 1, "", At(1.09 + 0.1 * i));
+  }
+}
+
+TEST_F(AnswersTest, WhatHasToWaitIsAskedWhenItMay) {
+  Ask("a", At(1));
+  Ask("b", At(1));
+  Ask("c", At(1));
+  Give(0, "", At(2.5));
+  OnServer([&] { EXPECT_THAT(Asked(), ElementsAre("a", "b")); });
+
+  Give(1, "", At(2.5));
+  std::size_t asked = 2;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (asked < 3 && std::chrono::steady_clock::now() < deadline) {
+    OnServer([&] {
+      now_ += std::chrono::milliseconds(1);
+      asked = asked_.size();
+    });
+  }
+
+  OnServer([&] { EXPECT_THAT(Asked(), ElementsAre("a", "b", "c")); });
 }
 
 TEST_F(AnswersTest, TheOldestOfTooManyAnswersIsForgotten) {
