@@ -56,7 +56,7 @@ void Answers::CountTime(Instant now) {
   counted_ = now;
   allowance_ += std::chrono::duration_cast<Duration>(limits_.share * passed);
   if (under_way_ > 0) allowance_ -= passed;
-  allowance_ = std::min(allowance_, limits_.burst);
+  allowance_ = std::clamp(allowance_, -limits_.burst, limits_.burst);
 }
 
 void Answers::AskNext() {

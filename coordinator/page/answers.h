@@ -30,10 +30,10 @@ class Answers {
     std::size_t waiting = 256;                 // who asks beyond is told to come again
     std::size_t kept = 32;                     // answers
     Duration fresh = std::chrono::seconds(1);  // how long an answer is given again
-    double share = 0.2;  // of the time: how long questions are under way; in (0, 1]
+    double share = 0.5;  // of the time: how long questions are under way; in (0, 1]
     // How long they may be so at once after a quiet time: what pages ask as they open waits for
-    // nothing.
-    Duration burst = std::chrono::seconds(1);
+    // nothing. So much longer they are held against later ones at most, as after a disk that hung.
+    Duration burst = std::chrono::seconds(2);
   };
   using Clock = std::function<Instant()>;
   using Give = std::function<void(runtime::HttpResponse)>;
@@ -68,7 +68,8 @@ class Answers {
   std::deque<std::pair<std::string, Ask>> to_ask_;
   std::size_t under_way_ = 0;
   std::size_t waiting_ = 0;
-  // How long questions may still be under way, as of `counted_`; below 0: they were for longer.
+  // How long questions may still be under way, as of `counted_`; below 0: they were for longer. In
+  // [-burst, burst].
   Duration allowance_;
   Instant counted_{};
   bool will_ask_ = false;  // a timer runs

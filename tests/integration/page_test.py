@@ -30,7 +30,7 @@ class PageTest(unittest.TestCase):
             spec["stop"] = {"rounds": 20}
             cls.short = cls.cluster.submit(spec)
             cls.cluster.wait(cls.short, ["SUCCEEDED"])
-            spec = tiny_spec(corpus, time="240s")
+            spec = tiny_spec(corpus, time="1h")
             spec["name"] = "adaptive"
             spec["workers"] = {"min": 2, "max": 3}
             spec["adapt"] = {"batch": {"policy": "proportional", "per_worker": 16},

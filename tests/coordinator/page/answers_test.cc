@@ -23,7 +23,8 @@ Instant At(double seconds) { return Instant(Seconds(seconds)); }
 class AnswersTest : public ::testing::Test {
  protected:
   AnswersTest() : server_(*runtime::HttpServer::Open({})) {
-    Limit({.under_way = 2, .waiting = 4, .kept = 2, .share = 0.25});
+    Limit(
+        {.under_way = 2, .waiting = 4, .kept = 2, .share = 0.25, .burst = std::chrono::seconds(1)});
   }
   ~AnswersTest() override { server_->Stop(); }
 
@@ -126,18 +127,29 @@ TEST_F(AnswersTest, WhoAsksBeyondTheBoundIsToldToComeAgain) {
 
 TEST_F(AnswersTest, QuestionsAreUnderWayForAShareOfTheTime) {
   Ask("a", At(1));
-  Give(0, "", At(5));  // 4 s, of which 1 was allowed at once, and 1 came meanwhile
+  Give(0, "", At(3));  // 2 s, of which 1 was allowed at once, and half of one came meanwhile
 
-  Ask("b", At(5.1));
-  Ask("c", At(12.9));
+  Ask("b", At(3.1));
+  Ask("c", At(4.9));
   EXPECT_THAT(Asked(), ElementsAre("a"));
-  Ask("d", At(13.1));
+  Ask("d", At(5.1));
+
+  EXPECT_THAT(Asked(), ElementsAre("a", "b", "c"));
+}
+
+TEST_F(AnswersTest, AQuestionThatTookVeryLongIsNotHeldAgainstTheNextForLong) {
+  Ask("a", At(1));
+  Give(0, "", At(100));
+
+  Ask("b", At(103.9));
+  EXPECT_THAT(Asked(), ElementsAre("a"));
+  Ask("c", At(104.1));
 
   EXPECT_THAT(Asked(), ElementsAre("a", "b", "c"));
 }
 
 TEST_F(AnswersTest, ManyShortQuestionsAreUnderWayNoLongerThanALongOne) {
-  Limit({.under_way = 2, .waiting = 1000, .share = 0.25});
+  Limit({.under_way = 2, .waiting = 1000, .share = 0.25, .burst = std::chrono::seconds(1)});
   int busy_tenths = 0;
   for (int tenth = 0; tenth < 400; ++tenth) {
     const std::size_t answered = asked_.size();
