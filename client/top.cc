@@ -6,6 +6,7 @@
 #include "client/error_lines.h"
 #include "client/event_loop.h"
 #include "client/full_screen.h"
+#include "client/live_jobs.h"
 #include "client/top_view.h"
 #include "client/verbs.h"
 
@@ -13,12 +14,9 @@ namespace tactus::client {
 namespace {
 
 constexpr Duration kRefresh = Seconds(1);
-constexpr std::size_t kJobsShownMax = 100;
 
 absl::StatusOr<std::string> FetchText(api::Client& client, bool colour) {
-  v1::ListJobsRequest live;
-  live.set_filter("state!=SUCCEEDED AND state!=FAILED AND state!=CANCELLED");
-  const auto jobs = client.ListAllJobs(live, kJobsShownMax);
+  const auto jobs = FetchLiveJobs(client);
   if (!jobs.ok()) return jobs.status();
   const auto nodes = client.ListAllNodes();
   if (!nodes.ok()) return nodes.status();

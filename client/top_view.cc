@@ -69,7 +69,37 @@ std::string DevicesText(const v1::ListJobsResponse& jobs, const v1::ListNodesRes
   });
 }
 
-std::string Summary(const v1::ListJobsResponse& jobs, const v1::ListNodesResponse& nodes) {
+std::string MoreThan(bool more) { return more ? "more than " : ""; }
+
+std::string JobsSummary(const LiveJobs& live) {
+  std::map<v1::JobState, std::uint64_t> states;
+  double rate = 0;
+  for (const v1::Job& job : live.jobs.jobs()) {
+    ++states[job.state()];
+    if (job.state() == v1::JOB_STATE_RUNNING) rate += job.progress().samples_per_second();
+  }
+  std::string text = MoreThan(live.more_queued) +
+                     CountOf(static_cast<std::uint64_t>(live.jobs.jobs_size()), "job");
+  for (const auto& [state, count] : states) {
+    text += ", " + MoreThan(live.more_queued && state == v1::JOB_STATE_QUEUED) +
+            FormatCount(count) + " " + StateName(state);
+  }
+  if (rate > 0) text += "; " + FormatRate(rate) + " samples/s";
+  return text;
+}
+
+std::string JobsText(const LiveJobs& live, bool colour) {
+  v1::ListJobsResponse shown;
+  const int count = std::min(live.jobs.jobs_size(), kTopJobsShown);
+  for (int i = 0; i < count; ++i) *shown.add_jobs() = live.jobs.jobs(i);
+  std::string text = Render(shown, {OutputFormat::kTable, colour});
+  const auto hidden = static_cast<std::uint64_t>(live.jobs.jobs_size() - count);
+  if (hidden > 0)
+    text += "... and " + MoreThan(live.more_queued) + CountOf(hidden, "other job") + "\n";
+  return text;
+}
+
+std::string NodesSummary(const v1::ListNodesResponse& nodes) {
   std::size_t connected = 0;
   std::size_t devices = 0;
   std::size_t busy = 0;
@@ -88,18 +118,7 @@ std::string Summary(const v1::ListJobsResponse& jobs, const v1::ListNodesRespons
   if (total > connected) text += " and " + FormatCount(total - connected) + " gone";
   text += ", " + FormatCount(busy) + " of " + CountOf(devices, "device") + " busy";
   if (faulty > 0) text += ", " + FormatCount(faulty) + " at fault";
-  std::map<v1::JobState, std::uint64_t> states;
-  double rate = 0;
-  for (const v1::Job& job : jobs.jobs()) {
-    ++states[job.state()];
-    if (job.state() == v1::JOB_STATE_RUNNING) rate += job.progress().samples_per_second();
-  }
-  text += "; " + CountOf(static_cast<std::uint64_t>(jobs.jobs_size()), "job");
-  for (const auto& [state, count] : states) {
-    text += ", " + FormatCount(count) + " " + StateName(state);
-  }
-  if (rate > 0) text += "; " + FormatRate(rate) + " samples/s";
-  return text + "\n";
+  return text;
 }
 
 // The first `columns` characters, and the colours' escape codes, which take no room.
@@ -125,10 +144,9 @@ std::string CutLine(const std::string& line, std::size_t columns) {
 
 }  // namespace
 
-std::string TopText(const v1::ListJobsResponse& jobs, const v1::ListNodesResponse& nodes,
-                    bool colour) {
-  return Summary(jobs, nodes) + "\n" + Render(jobs, {OutputFormat::kTable, colour}) + "\n" +
-         DevicesText(jobs, nodes, colour);
+std::string TopText(const LiveJobs& live, const v1::ListNodesResponse& nodes, bool colour) {
+  return NodesSummary(nodes) + "; " + JobsSummary(live) + "\n\n" + JobsText(live, colour) + "\n" +
+         DevicesText(live.jobs, nodes, colour);
 }
 
 std::string Frame(const std::string& text, const FrameSize& size) {

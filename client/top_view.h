@@ -5,15 +5,15 @@
 #include <cstddef>
 #include <string>
 
-#include "tactus/v1/jobs.pb.h"
+#include "client/live_jobs.h"
 #include "tactus/v1/nodes.pb.h"
 
 namespace tactus::client {
 
-// A line that sums up, the jobs, and every device with what it does: batch, speed and idle time
-// where a job's worker runs on it, and its fault.
-std::string TopText(const v1::ListJobsResponse& jobs, const v1::ListNodesResponse& nodes,
-                    bool colour);
+// A line that sums up, the first kTopJobsShown jobs, and every device with what it does: batch,
+// speed and idle time where a job's worker runs on it, and its fault.
+inline constexpr int kTopJobsShown = 100;
+std::string TopText(const LiveJobs& live, const v1::ListNodesResponse& nodes, bool colour);
 
 struct FrameSize {
   std::size_t rows = 24;     // >= 2

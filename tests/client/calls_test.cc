@@ -13,6 +13,7 @@
 #include "client/event_loop.h"
 #include "client/exit_code.h"
 #include "client/follow.h"
+#include "client/live_jobs.h"
 #include "runtime/status.h"
 #include "tests/client/fake_coordinator.h"
 #include "tests/client/sample_job.h"
@@ -64,6 +65,23 @@ TEST_F(CallsTest, DecisionsAreFetchedPageByPageUpToTheLimit) {
   EXPECT_EQ(all->decisions(4).plan_version(), 5u);
   ASSERT_TRUE(some.ok()) << some.status();
   EXPECT_EQ(some->decisions_size(), 3);
+}
+
+TEST_F(CallsTest, LiveJobsAreThoseBeforeTheQueueThenABoundedQueueAndEachOnce) {
+  coordinator_.jobs = 3;  // job-0 to job-2, which are not queued
+  for (int i = 0; i < static_cast<int>(kQueuedJobsMax) + 1; ++i) {
+    v1::Job& job = coordinator_.queue.emplace_back();
+    job.set_name(i == 0 ? "job-1" : "queued-" + std::to_string(i));
+    job.set_state(v1::JOB_STATE_QUEUED);
+  }
+
+  const auto live = FetchLiveJobs(client_);
+
+  ASSERT_TRUE(live.ok()) << live.status();
+  ASSERT_EQ(live->jobs.jobs_size(), 3 + static_cast<int>(kQueuedJobsMax) - 1);
+  EXPECT_EQ(live->jobs.jobs(1).name(), "job-1");  // it started while the lists were read
+  EXPECT_EQ(live->jobs.jobs(3).name(), "queued-1");
+  EXPECT_TRUE(live->more_queued);
 }
 
 TEST_F(CallsTest, ViolationsAreALineAField) {

@@ -30,6 +30,7 @@ class FakeCoordinator : public v1::Jobs::Service {
   v1::ListRoundsResponse rounds;                   // what ListRounds answers
   v1::ListDecisionsResponse decisions;             // what ListDecisions has, in pages of 2
   int jobs = 0;                                    // how many ListJobs has, in pages of page_size
+  std::vector<v1::Job> queue;                      // what ListJobs has with the filter state=QUEUED
   std::vector<std::vector<v1::JobEvent>> watches;  // the events of each stream that is opened
   // What stream number i ends with, from 0; null: it stays open until the client ends it.
   std::function<grpc::Status(int i)> watch_end;

@@ -27,8 +27,9 @@ v1::ListNodesResponse Nodes() {
   return nodes;
 }
 
-v1::ListJobsResponse Jobs() {
-  v1::ListJobsResponse jobs;
+LiveJobs Jobs() {
+  LiveJobs live;
+  v1::ListJobsResponse& jobs = live.jobs;
   v1::Job& job = *jobs.add_jobs();
   job.set_name("projects/default/jobs/demo-1");
   job.set_state(v1::JOB_STATE_RUNNING);
@@ -39,7 +40,7 @@ v1::ListJobsResponse Jobs() {
   worker.set_batch_size(47);
   worker.set_idle_ratio(0.125);
   jobs.add_jobs()->set_state(v1::JOB_STATE_QUEUED);
-  return jobs;
+  return live;
 }
 
 TEST(TopTextTest, SumsUpOnTheFirstLine) {
@@ -55,6 +56,20 @@ TEST(TopTextTest, ADeviceShowsWhatItsWorkerDoes) {
   EXPECT_THAT(text, HasSubstr("12.5 %"));
   EXPECT_THAT(text, HasSubstr("the driver lost it"));
   EXPECT_THAT(text, HasSubstr("b     gone    -       -      -       -      -          -       -"));
+}
+
+TEST(TopTextTest, OfManyJobsTheFirstRowsAreShownAndAllAreCounted) {
+  LiveJobs live = Jobs();
+  for (int i = 0; i < 199; ++i) live.jobs.add_jobs()->set_state(v1::JOB_STATE_QUEUED);
+  const std::string all = TopText(live, Nodes(), false);
+  live.more_queued = true;
+  const std::string more = TopText(live, Nodes(), false);
+
+  EXPECT_THAT(all, HasSubstr("; 201 jobs, 200 queued, 1 running; "));
+  EXPECT_THAT(all, HasSubstr("\n... and 101 other jobs\n"));
+  EXPECT_THAT(all, HasSubstr("demo-1  47 "));  // the device knows its worker
+  EXPECT_THAT(more, HasSubstr("; more than 201 jobs, more than 200 queued, 1 running; "));
+  EXPECT_THAT(more, HasSubstr("\n... and more than 101 other jobs\n"));
 }
 
 TEST(TopTextTest, NothingIsATableToo) {
