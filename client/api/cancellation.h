@@ -1,4 +1,4 @@
-// Ending a stream from another thread.
+// Ending a stream or a call from another thread.
 
 #pragma once
 
@@ -14,8 +14,8 @@ class ClientContext;
 
 namespace tactus::api {
 
-// Given to the streams that it can end; outlives them. Cancel() may be called by any thread, and
-// ends streams that begin later as well.
+// Given to the streams and calls that it can end; outlives them. Cancel() may be called by any
+// thread, and ends those that begin later as well.
 class Cancellation {
  public:
   Cancellation() = default;

@@ -112,7 +112,11 @@ bool Client::MayRepeat(const absl::Status& status, const Call& call) {
   const Duration delay = runtime::BackoffDelay(options_.backoff, call.attempts, rng_);
   if (call.deadline != Instant::max() && runtime::Now() + delay >= call.deadline) return false;
   budget_ -= 1;
-  std::this_thread::sleep_for(delay);
+  if (cancellation_ == nullptr) {
+    std::this_thread::sleep_for(delay);
+  } else {
+    cancellation_->Wait(delay);
+  }
   return true;
 }
 
@@ -133,7 +137,9 @@ absl::StatusOr<Response> Client::Make(Stub& stub, Method method, const Request& 
   const absl::Status status = Repeatedly(call, [&] {
     grpc::ClientContext context;
     SetTimeout(call->deadline - runtime::Now(), &context);
+    if (cancellation_ != nullptr) cancellation_->Add(&context);
     const grpc::Status ended = (stub.*method)(&context, request, &response);
+    if (cancellation_ != nullptr) cancellation_->Remove(&context);
     return ended.ok() ? absl::OkStatus() : Translate(ended);
   });
   if (!status.ok()) return status;

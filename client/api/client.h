@@ -46,6 +46,10 @@ class Client {
   // Requires: `options` are valid.
   explicit Client(const ClientOptions& options);
 
+  // From now on `cancellation` ends unary calls as well, which return Cancelled then. It outlives
+  // the client or is taken back with null. Not while a call is made.
+  void EndCallsWith(Cancellation* cancellation) { cancellation_ = cancellation; }
+
   // Jobs. A `name` is a resource's name or the last part of it.
 
   // Gives `request` a new request_id unless it has one, so that a repetition makes no second job.
@@ -165,6 +169,7 @@ class Client {
   const std::unique_ptr<v1::Nodes::Stub> nodes_;
   const std::unique_ptr<v1::Artifacts::Stub> artifacts_;
   const std::unique_ptr<v1::Admin::Stub> admin_;
+  Cancellation* cancellation_ = nullptr;  // of unary calls; null: nobody ends them
   double budget_;
   Rng rng_;
 };

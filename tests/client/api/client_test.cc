@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
@@ -103,6 +104,23 @@ TEST_F(ClientTest, EachCreateHasItsOwnRequestIdUnlessItWasGiven) {
 
   EXPECT_NE(server_.created[0].request_id(), server_.created[1].request_id());
   EXPECT_EQ(server_.created[2].request_id(), "mine");
+}
+
+TEST_F(ClientTest, ACallThatWaitsEndsWhenItIsCancelled) {
+  Cancellation cancellation;
+  std::promise<void> release;
+  server_.create_job = [&, released = release.get_future().share()](std::size_t) {
+    cancellation.Cancel();
+    released.wait();
+    return grpc::Status::OK;
+  };
+  client_.EndCallsWith(&cancellation);
+
+  EXPECT_TRUE(absl::IsCancelled(client_.CreateJob({}).status()));
+  EXPECT_TRUE(absl::IsCancelled(client_.GetJob("demo-1").status()));  // and all later ones
+
+  release.set_value();
+  client_.EndCallsWith(nullptr);
 }
 
 TEST_F(ClientTest, OnlyUnavailableIsRepeatedAndNotForEver) {
