@@ -16,31 +16,37 @@ namespace tactus::client {
 
 // From construction to destruction the terminal shows the alternate screen, without a cursor, and
 // hands keys over at once and unseen; then it is as it was. Ctrl-C goes on being a signal, Ctrl-Z
-// does nothing. Requires: standard output is a terminal. One at a time, in the loop's thread.
+// and Ctrl-\ do nothing. A SIGTSTP from elsewhere stops the process with the terminal as it was
+// before; who goes on has the screen again. Requires: standard output is a terminal. One at a time,
+// in the loop's thread.
 class FullScreen {
  public:
-  struct Handlers {
-    std::function<void(char key)> key;  // from standard input, where that is a terminal
-    std::function<void()> resized;
-  };
-
-  FullScreen(EventLoop& loop, Handlers handlers);
+  // `key` gets what is typed, where standard input is a terminal.
+  FullScreen(EventLoop& loop, std::function<void(char)> key);
   ~FullScreen();
   FullScreen(const FullScreen&) = delete;
   FullScreen& operator=(const FullScreen&) = delete;
 
-  FrameSize size() const;
-  void Show(const std::string& frame) const;
+  // The text to show, from now on and whatever size the screen has: see Frame. Draws nothing where
+  // nothing changed.
+  void Show(std::string text);
 
  private:
+  void Enter();
+  void Leave() const;
+  void Draw();
   void AwaitKeys();
   void AwaitResize();
+  void AwaitStop();
 
-  const Handlers handlers_;
+  const std::function<void(char)> key_;
   boost::asio::posix::stream_descriptor input_;
   boost::asio::signal_set resizes_;
-  bool has_keys_ = false;
-  termios before_{};  // of the input, when has_keys_
+  boost::asio::signal_set stops_;
+  termios before_{};     // of the input, when has_keys_, which is made from it
+  const bool has_keys_;  // the input is a terminal
+  std::string text_;
+  std::string drawn_;  // the frame on the screen
 };
 
 }  // namespace tactus::client

@@ -197,7 +197,8 @@ class HistoryTest(unittest.TestCase):
 
     def test_top_leaves_the_terminal_as_it_was(self):
         for leave, code in ((lambda terminal: terminal.type("q"), 0), (lambda terminal: terminal.type("\x03"), 130),
-                            (lambda terminal: terminal.process.send_signal(signal.SIGTERM), 130)):
+                            (lambda terminal: terminal.process.send_signal(signal.SIGTERM), 130),
+                            (lambda terminal: terminal.process.send_signal(signal.SIGQUIT), 130)):
             terminal = self.top()
             entered = terminal.read_until(READY)
             self.assertIn("\x1b[?1049h", entered)
@@ -206,6 +207,33 @@ class HistoryTest(unittest.TestCase):
             self.assertEqual(terminal.process.wait(20), code)
             self.assertTrue(terminal.drain().endswith("\x1b[?25h\x1b[?1049l"))
             self.assertEqual(termios.tcgetattr(terminal.slave), terminal.before)
+
+    def test_top_gives_the_terminal_back_while_it_is_stopped(self):
+        terminal = self.top()
+        terminal.read_until(READY)
+        terminal.type("\x1c")  # Ctrl-\ is no way out
+        terminal.process.send_signal(signal.SIGTSTP)
+        _, status = os.waitpid(terminal.process.pid, os.WUNTRACED)
+        self.assertTrue(os.WIFSTOPPED(status))
+        self.assertTrue(terminal.drain().endswith("\x1b[?25h\x1b[?1049l"))
+        self.assertEqual(termios.tcgetattr(terminal.slave), terminal.before)
+        terminal.seen = ""
+        terminal.process.send_signal(signal.SIGCONT)
+        self.assertIn("\x1b[?1049h", terminal.read_until(READY))
+        self.assertNotEqual(termios.tcgetattr(terminal.slave), terminal.before)
+        terminal.type("q")
+        self.assertEqual(terminal.process.wait(20), 0)
+
+    def test_top_can_be_left_while_the_coordinator_does_not_answer(self):
+        terminal = self.top()
+        terminal.read_until(READY)
+        self.cluster.signal("coordinator", signal.SIGSTOP)
+        try:
+            time.sleep(1.5)  # so that a call is under way
+            terminal.type("q")
+            self.assertEqual(terminal.process.wait(5), 0)  # half of a call's time
+        finally:
+            self.cluster.signal("coordinator", signal.SIGCONT)
 
     def test_top_once_on_a_terminal_takes_no_screen(self):
         terminal = self.top("--once")
