@@ -26,7 +26,8 @@ enum class LearningRateRule {
   kAdascale,  // AdaScale's gain, in [1, S]
 };
 
-// Samples of one round at most, over all members: the engine counts them in float32, exact up to here.
+// Samples of one round at most, over all members: the engine counts them in float32, exact up to
+// here.
 inline constexpr std::uint64_t kRoundSamplesMax = std::uint64_t{1} << 24;
 
 // Steps of a round at most.
@@ -72,16 +73,17 @@ struct Report {
   double loss_sum = 0;             // over those samples
   std::uint32_t steps = 0;         // of this worker: optimizer steps, or batches when delayed
   double compute_seconds = 0;      // forward, backward and optimizer
-  // Neither computing nor free to: from its own last gradient to the combined one, wait and transfer;
-  // when delayed, only what it waited.
+  // Neither computing nor free to: from its own last gradient to the combined one, wait and
+  // transfer; when delayed, only what it waited.
   double blocked_seconds = 0;
   // From the start of its collective to the end, whether blocked or computing meanwhile.
   double transfer_seconds = 0;
-  double round_seconds = 0;      // from one round's end to the next
-  // From the round's end until its update is applied, so of the next round's time. On a GPU the
-  // host's share: what it queues is computed before the next gradient is.
+  double round_seconds = 0;  // from one round's end to the next
+  // From the round's end until the update that is due then is applied: the round's own; when
+  // delayed, that of the round before. So of the next round's time. On a GPU the host's share: what
+  // it queues is computed before the next gradient is.
   double update_seconds = 0;
-  std::uint64_t bytes_sent = 0;  // payload of the collectives
+  std::uint64_t bytes_sent = 0;      // payload of the collectives
   double gradient_norm2_local = 0;   // ||g_i||^2 of this worker's mean gradient; 0 without samples
   double gradient_norm2_global = 0;  // ||g||^2 of the combined gradient; periodic: of the delta
   // Equal on every member, from the lanes of the round:
@@ -90,11 +92,11 @@ struct Report {
   std::uint32_t nonfinite_members = 0;  // > 0: the update was skipped everywhere
   std::uint32_t contributors = 0;       // members with samples in this round
   double samples_gradient_norm2 = 0;    // sum over members of b_i ||g_i||^2; periodic: of deltas
-  double orthogonality = 0;    // of what was combined, in (0, 1]; see policies/orthogonality.h
-  double learning_rate = 0;    // that the update used
-  double gain = 1;             // of the learning rate rule: learning_rate over the schedule's
-  double progress = 0;         // base steps after this round; see policies/learning_rate.h
-  std::uint64_t epoch = 0;     // of the round's samples
+  double orthogonality = 0;  // of what was combined, in (0, 1]; see policies/orthogonality.h
+  double learning_rate = 0;  // that the update used
+  double gain = 1;           // of the learning rate rule: learning_rate over the schedule's
+  double progress = 0;       // base steps after this round; see policies/learning_rate.h
+  std::uint64_t epoch = 0;   // of the round's samples
   std::uint64_t epoch_consumed = 0;  // samples of that epoch consumed, this round included
 };
 

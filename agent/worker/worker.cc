@@ -16,6 +16,7 @@
 #include "agent/worker/own_speed.h"
 #include "agent/worker/result_files.h"
 #include "agent/worker/speed_emulation.h"
+#include "agent/worker/update_times.h"
 
 namespace tactus::worker {
 namespace {
@@ -267,6 +268,7 @@ absl::Status Worker::Train() {
                       start_.output_directory);
   OpenCurves();
   engine_->Begin(Now());
+  UpdateTimes updates(engine_->edge());
   while (std::optional<engine::Batch> batch = engine_->NextBatch()) {
     emulation.Begin();
     absl::StatusOr<engine::StepResult> result = Compute(*batch);
@@ -274,9 +276,9 @@ absl::Status Worker::Train() {
     const Instant end = emulation.AwaitEnd();
     result->finished = batch->indices.empty() ? result->started : end;
     engine_->Step(*result);
-    double update_seconds = ToSeconds(std::max(Duration{}, Now() - engine_->edge()));
+    updates.Note(batch->round, engine_->edge(), Now());
     while (std::optional<policies::Report> report = engine_->TakeReport()) {
-      report->update_seconds = std::exchange(update_seconds, 0);
+      report->update_seconds = updates.Take(report->round);
       link_.Send(ReportMessage{.generation = group_.generation,
                                .report = *report,
                                .out_of_memory = std::exchange(out_of_memory_, 0)});

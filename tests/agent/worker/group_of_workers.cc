@@ -54,7 +54,10 @@ class FakeAgent {
           {{"generation", "1"},
            {"rank", rank_},
            {"size", setting_.batch_sizes.size()},
-           {"plan", {{"version", "1"}, {"batchSizes", setting_.batch_sizes}}}}}});
+           {"plan",
+            {{"version", "1"},
+             {"batchSizes", setting_.batch_sizes},
+             {"synchronization", setting_.synchronization}}}}}});
   }
 
   // The next message, or null at the end.

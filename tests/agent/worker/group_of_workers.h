@@ -1,5 +1,5 @@
-// Whole workers on threads, with a test playing agent and coordinator: real models, real connections, no
-// processes.
+// Whole workers on threads, with a test playing agent and coordinator: real models, real
+// connections, no processes.
 
 #pragma once
 
@@ -24,10 +24,11 @@ struct WorkerOutcome {
 struct GroupSetting {
   nlohmann::json spec;                     // tactus.v1.JobSpec
   std::vector<std::uint32_t> batch_sizes;  // one a worker: so many workers
-  std::vector<double> speeds{};            // emulated; empty: none
-  std::vector<std::string> devices{};      // by rank; empty: of the host
-  std::string output_directory{};          // of rank 0
-  std::string checkpoint{};                // to go on from; empty: from the beginning
+  std::string synchronization = "every_step";
+  std::vector<double> speeds{};        // emulated; empty: none
+  std::vector<std::string> devices{};  // by rank; empty: of the host
+  std::string output_directory{};      // of rank 0
+  std::string checkpoint{};            // to go on from; empty: from the beginning
   // Sent to rank 0 when it has told of the round `stop_after`; null: nothing is.
   nlohmann::json stop{};
   std::uint64_t stop_after = 0;

@@ -71,6 +71,19 @@ TEST_F(WorkerTest, TrainsEvaluatesAndWritesTheResult) {
   EXPECT_EQ(summary["validation"]["loss"], evaluated["loss"]);
 }
 
+// The last two are applied in one step, and are reported together.
+TEST_F(WorkerTest, EachDelayedRoundHasTheTimeBehindItsOwnEnd) {
+  const auto group = RunGroup({.spec = spec_,
+                               .batch_sizes = {8, 8},
+                               .synchronization = "delayed",
+                               .output_directory = folder_ + "/out"});
+
+  ASSERT_TRUE(group[0].ok) << group[0].error;
+  const std::vector<json> reports = group[0].All("report");
+  ASSERT_EQ(reports.size(), 20u);
+  for (const json& report : reports) EXPECT_GT(report["updateSeconds"], 0) << report["round"];
+}
+
 TEST_F(WorkerTest, TheSameSeedGivesTheSameBytes) {
   ASSERT_TRUE(Run({5, 3}, "first")[0].ok);
   ASSERT_TRUE(Run({5, 3}, "second")[0].ok);
