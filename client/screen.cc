@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <iostream>
 
 namespace tactus::client {
@@ -13,8 +15,15 @@ Screen::Screen(const ScreenOptions& options)
     : options_(options), is_terminal_(isatty(STDOUT_FILENO) == 1) {}
 
 void Screen::Print(const std::string& text) const {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  errno = 0;
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if ((std::fflush(stdout) != 0 || !written) && write_error_ == 0) write_error_ = errno;
+}
+
+ExitCode Screen::AfterAll(ExitCode code) const {
+  if (write_error_ == 0 || write_error_ == EPIPE) return code;
+  Say(std::string("standard output: ") + std::strerror(write_error_));
+  return code == ExitCode::kOk ? ExitCode::kGeneric : code;
 }
 
 void Screen::Say(const std::string& message) const {

@@ -10,8 +10,9 @@
 namespace tactus::client {
 
 struct Surroundings {
-  GivenSettings settings{};  // TACTUS_SERVER and so on; empty: not set
-  bool no_color = false;     // NO_COLOR is set and not empty
+  GivenSettings settings{};    // TACTUS_SERVER and so on; empty: not set
+  bool no_color = false;       // NO_COLOR is set and not empty
+  bool dumb_terminal = false;  // TERM says so
   runtime::UserFolders folders{};
   std::string binary_folder{};  // where this program is
 };

@@ -38,6 +38,7 @@ Surroundings FindSurroundings() {
                        .request_timeout = Variable("TACTUS_REQUEST_TIMEOUT"),
                        .output = Variable("TACTUS_OUTPUT")},
           .no_color = !Variable("NO_COLOR").empty(),
+          .dumb_terminal = Variable("TERM") == "dumb",
           .folders = runtime::FoldersFromEnvironment(),
           .binary_folder =
               std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path().string()};
@@ -127,9 +128,8 @@ std::optional<ExitCode> AnswerAlone(const Command& command, const Surroundings& 
   return std::nullopt;
 }
 
-ExitCode Main(const std::vector<std::string>& words) {
-  const Surroundings surroundings = FindSurroundings();
-  const Screen screen({.no_color = surroundings.no_color});
+ExitCode Answer(const std::vector<std::string>& words, const Surroundings& surroundings,
+                const Screen& screen) {
   if (!words.empty() && words.front() == kCompleteWord) {
     for (const std::string& line : Complete(CommandTree(), {words.begin() + 1, words.end()})) {
       screen.Print(line + "\n");
@@ -138,7 +138,7 @@ ExitCode Main(const std::vector<std::string>& words) {
   }
   const ParsedCommandLine parsed = ParseCommandLine(words);
   if (!parsed.line) {
-    std::fputs(parsed.help.c_str(), stdout);
+    screen.Print(parsed.help);
     std::fputs(parsed.error.c_str(), stderr);
     return parsed.error.empty() ? ExitCode::kOk : ExitCode::kUsage;
   }
@@ -163,6 +163,12 @@ ExitCode Main(const std::vector<std::string>& words) {
   if (!timeout.ok()) return ReportError(timeout.status(), screen);
   api::Client client({.server = settings->server.value, .request_timeout = *timeout});
   return std::visit(Talk{client, screen, *settings}, line.command);
+}
+
+ExitCode Main(const std::vector<std::string>& words) {
+  const Surroundings surroundings = FindSurroundings();
+  const Screen screen({.no_color = surroundings.no_color, .dumb = surroundings.dumb_terminal});
+  return screen.AfterAll(Answer(words, surroundings, screen));
 }
 
 }  // namespace
