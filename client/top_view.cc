@@ -158,12 +158,13 @@ std::string Frame(const std::string& text, const FrameSize& size) {
     lines.resize(size.rows - 1);
     lines.push_back("... " + CountOf(hidden, "line") + " more");
   }
+  // Erased before it is written: behind a line that fills its row some terminals' cursors still
+  // stand on its last character.
   std::string frame = "\x1b[H";
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    frame += CutLine(lines[i], size.columns) + "\x1b[K";
-    if (i + 1 < lines.size()) frame += "\r\n";
+  for (std::size_t i = 0; i + 1 < lines.size(); ++i) {
+    frame += "\x1b[K" + CutLine(lines[i], size.columns) + "\r\n";
   }
-  return frame + "\x1b[J";
+  return frame + "\x1b[J" + (lines.empty() ? "" : CutLine(lines.back(), size.columns));
 }
 
 }  // namespace tactus::client

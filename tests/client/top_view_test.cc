@@ -79,11 +79,11 @@ TEST(TopTextTest, NothingIsATableToo) {
 TEST(FrameTest, FitsTheScreen) {
   const std::string frame = Frame("abcdef\n\xc3\xa4\xc3\xb6\xc3\xbcxyz\n3\n4\n", {3, 4});
 
-  EXPECT_EQ(frame, "\x1b[Habcd\x1b[K\r\n\xc3\xa4\xc3\xb6\xc3\xbcx\x1b[K\r\n... \x1b[K\x1b[J");
+  EXPECT_EQ(frame, "\x1b[H\x1b[Kabcd\r\n\x1b[K\xc3\xa4\xc3\xb6\xc3\xbcx\r\n\x1b[J... ");
 }
 
 TEST(FrameTest, ColoursTakeNoRoomAndEndWithTheLine) {
-  EXPECT_EQ(Frame("a\x1b[32mbcd\x1b[0me\n", {2, 3}), "\x1b[Ha\x1b[32mbc\x1b[0m\x1b[K\x1b[J");
+  EXPECT_EQ(Frame("a\x1b[32mbcd\x1b[0me\n", {2, 3}), "\x1b[H\x1b[Ja\x1b[32mbc\x1b[0m");
 }
 
 TEST(FrameTest, WhatFitsIsWhole) {
