@@ -1,5 +1,8 @@
 // `tactus trace` and `tactus plot`: what a job's history looks like.
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <string>
 
@@ -14,7 +17,7 @@ namespace tactus::client {
 namespace {
 
 constexpr std::size_t kDecisionsMax = 100'000;
-constexpr int kPlotPageRounds = 1000;
+constexpr int kPageRounds = 1000;
 constexpr std::uint64_t kRoundsShown = 200;  // where no range is given
 
 // The first and the last round that are asked for, of a job that applied `applied` >= 1.
@@ -33,9 +36,11 @@ std::string Words(const Span& span) {
   return "rounds " + std::to_string(span.first) + " to " + std::to_string(span.last);
 }
 
+std::string Subject(const v1::Job& job) { return "job " + Printable(ShortName(job.name())); }
+
 // What cannot be shown; empty: it can.
 std::string WhyNot(const RoundRange& range, const v1::Job& job) {
-  const std::string subject = "job " + Printable(ShortName(job.name()));
+  const std::string subject = Subject(job);
   const std::uint64_t applied = job.progress().rounds();
   if (applied == 0) return subject + " has applied no round yet";
   if (range.first && *range.first >= applied) {
@@ -45,41 +50,81 @@ std::string WhyNot(const RoundRange& range, const v1::Job& job) {
   return "";
 }
 
-ExitCode PrintTrace(const v1::Job& job, const Span& span, v1::ListRoundsResponse rounds,
-                    api::Client& client, const Screen& screen) {
+ExitCode PrintTrace(const v1::Job& job, const v1::ListRoundsResponse& rounds, api::Client& client,
+                    const Screen& screen) {
   const auto decisions = client.ListAllDecisions(job.name(), kDecisionsMax);
   if (!decisions.ok()) return ReportError(decisions.status(), screen);
-  const auto behind = std::ranges::find_if(
-      rounds.rounds(), [&](const v1::Round& round) { return round.round() > span.last; });
-  rounds.mutable_rounds()->erase(behind, rounds.rounds().end());
-  if (rounds.rounds().empty()) {
-    screen.Say("job " + Printable(ShortName(job.name())) + ": " + Words(span) +
-               " are not on record any more: of long jobs older rounds are thinned");
-    return ExitCode::kNotFound;
-  }
   const JobTrace trace = TraceJob(job, rounds, *decisions);
   screen.Print(trace.text);
-  const Span shown{.first = rounds.rounds().begin()->round(),
-                   .last = rounds.rounds().rbegin()->round()};
-  if (shown.first != span.first || shown.last != span.last) {
-    screen.Say(Words(shown) + " of " + Words(span) + " are on record");
-  }
   screen.Say(trace.remarks);
   return ExitCode::kOk;
 }
 
+// What of `asked` is not in `found`; empty: nothing. Where no end was asked for, the last round on
+// record is it: rounds are recorded a little after a job's progress counts them.
+std::string WhatIsMissing(Span asked, bool to_the_last, const v1::ListRoundsResponse& found) {
+  if (found.rounds().empty()) return Words(asked) + " are not on record";
+  const Span shown{.first = found.rounds().begin()->round(),
+                   .last = found.rounds().rbegin()->round()};
+  if (to_the_last) asked.last = shown.last;
+  if (shown.first == asked.first && shown.last == asked.last) return "";
+  return Words(shown) + " of " + Words(asked) + " are on record";
+}
+
+// The rounds of the span, page by page, so that a range of too much is found before it is all
+// there. InvalidArgument says which range would fit.
+absl::StatusOr<v1::ListRoundsResponse> FetchRounds(const v1::Job& job, const Span& span,
+                                                   api::Client& client) {
+  v1::ListRoundsRequest request;
+  request.set_name(job.name());
+  request.set_first_round(span.first);
+  request.set_page_size(kPageRounds);
+  v1::ListRoundsResponse all;
+  std::uint64_t workers = 0;
+  do {
+    absl::StatusOr<v1::ListRoundsResponse> page = client.ListRounds(request);
+    if (!page.ok()) return page.status();
+    for (v1::Round& round : *page->mutable_rounds()) {
+      if (round.round() > span.last) break;
+      workers += static_cast<std::uint64_t>(round.worker_compute_seconds_size());
+      if (workers > kTraceWorkerRoundsMax) {
+        return absl::InvalidArgumentError(
+            "--rounds: " + Words(span) + " are too many of so many workers, allowed are at most " +
+            FormatCount(kTraceWorkerRoundsMax) + " rounds times workers; " +
+            std::to_string(span.first) + ":" +
+            std::to_string(std::max(span.first, round.round() - 1)) + " fits");
+      }
+      *all.add_rounds() = std::move(round);
+    }
+    all.mutable_groups()->Swap(page->mutable_groups());
+    request.set_page_token(page->next_page_token());
+  } while (!request.page_token().empty() &&
+           (all.rounds().empty() || all.rounds().rbegin()->round() < span.last));
+  return all;
+}
+
 // What is drawn is for programs to show.
 bool RefuseTerminal(const Screen& screen) {
-  if (!screen.is_terminal()) return false;
+  if (!screen.is_for_a_person()) return false;
   screen.Say("standard output is a terminal; allowed is a file: ... > FILE");
   return true;
+}
+
+// As a shell's > would have made it, but whole: readable for whom the user's umask allows.
+absl::Status WriteOutput(const std::string& path, const std::string& text) {
+  if (absl::Status status = runtime::WriteFileWhole(path, text); !status.ok()) return status;
+  const mode_t mask = umask(0);
+  umask(mask);
+  return chmod(path.c_str(), 0666 & ~mask) == 0
+             ? absl::OkStatus()
+             : runtime::FileError(errno, path, "cannot be made readable");
 }
 
 // Page by page: a long job's rounds together need not fit into memory.
 absl::Status AddRounds(const std::string& name, api::Client& client, JobPlot& plot) {
   v1::ListRoundsRequest request;
   request.set_name(name);
-  request.set_page_size(kPlotPageRounds);
+  request.set_page_size(kPageRounds);
   do {
     const absl::StatusOr<v1::ListRoundsResponse> page = client.ListRounds(request);
     if (!page.ok()) return page.status();
@@ -96,7 +141,10 @@ ExitCode DrawPlot(const PlotCommand& command, api::Client& client, const Screen&
   const absl::StatusOr<v1::Job> job = client.GetJob(command.name);
   if (!job.ok()) return ReportError(job.status(), screen);
   const std::string name = ShortName(job->name());
-  JobPlot plot(command.axis);
+  // Before the rounds: of what is decided meanwhile the rounds may not be there.
+  const auto decisions = client.ListAllDecisions(job->name(), kDecisionsMax);
+  if (!decisions.ok()) return ReportError(decisions.status(), screen);
+  JobPlot plot(command.axis, *decisions);
   if (absl::Status status = AddRounds(job->name(), client, plot); !status.ok()) {
     return ReportError(status, screen);
   }
@@ -104,14 +152,17 @@ ExitCode DrawPlot(const PlotCommand& command, api::Client& client, const Screen&
     screen.Say("job " + Printable(name) + " has no round on record yet");
     return ExitCode::kNotFound;
   }
-  const auto decisions = client.ListAllDecisions(job->name(), kDecisionsMax);
-  if (!decisions.ok()) return ReportError(decisions.status(), screen);
-  const std::string svg = DrawSvg(plot.Finish(name, *decisions));
+  const Drawing drawing = DrawSvg(plot.Finish(name));
+  if (drawing.marks_without_text > 0) {
+    screen.Say(CountOf(drawing.marks_without_text, "decision") +
+               " without text: too close to others; tactus explain " + Printable(name) +
+               " tells all");
+  }
   if (command.file.empty()) {
-    screen.Print(svg);
+    screen.Print(drawing.svg);
     return ExitCode::kOk;
   }
-  const absl::Status written = runtime::WriteFileWhole(command.file, svg);
+  const absl::Status written = WriteOutput(command.file, drawing.svg);
   if (!written.ok()) return ReportError(written, screen);
   screen.Print(command.file + "\n");
   return ExitCode::kOk;
@@ -131,13 +182,14 @@ ExitCode Trace(const TraceCommand& command, api::Client& client, const Screen& s
                ", allowed are at most " + FormatCount(kTraceRoundsMax) + " in a trace");
     return ExitCode::kUsage;
   }
-  v1::ListRoundsRequest request;
-  request.set_name(job->name());
-  request.set_first_round(span.first);
-  absl::StatusOr<v1::ListRoundsResponse> rounds =
-      client.ListAllRounds(request, span.last - span.first + 1);
+  const absl::StatusOr<v1::ListRoundsResponse> rounds = FetchRounds(*job, span, client);
   if (!rounds.ok()) return ReportError(rounds.status(), screen);
-  return PrintTrace(*job, span, *std::move(rounds), client, screen);
+  if (const std::string missing = WhatIsMissing(span, !command.rounds.last, *rounds);
+      !missing.empty()) {
+    screen.Say(Subject(*job) + ": " + missing);
+  }
+  if (rounds->rounds().empty()) return ExitCode::kNotFound;
+  return PrintTrace(*job, *rounds, client, screen);
 }
 
 }  // namespace tactus::client

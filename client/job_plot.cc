@@ -1,10 +1,8 @@
 #include "client/job_plot.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
-#include "client/progress_view.h"
 #include "client/tables.h"
 
 namespace tactus::client {
@@ -12,23 +10,48 @@ namespace {
 
 constexpr int kWorkersDrawn = 8;
 
-double Sane(double seconds) { return std::isfinite(seconds) && seconds > 0 ? seconds : 0; }
-
 }  // namespace
+
+JobPlot::JobPlot(PlotAxis axis, const v1::ListDecisionsResponse& decisions) : axis_(axis) {
+  for (const v1::Decision& decision : decisions.decisions()) {
+    if (decision.from().empty()) continue;  // of the first plan: nothing changed
+    decisions_.push_back({.round = decision.round(),
+                          .text = AxisName(decision.axis()) + ": " + decision.from() + " to " +
+                                  decision.to() + ". " + decision.reason()});
+  }
+  std::ranges::stable_sort(decisions_, {}, &DecisionMark::round);
+}
 
 // Where the round ends.
 double JobPlot::Advance(const v1::Round& round) {
-  const double seconds = Sane(round.seconds());
-  if (round_before_ && round.round() > *round_before_ + 1) {
-    const auto missing = static_cast<double>(round.round() - *round_before_ - 1);
-    seconds_ += missing * (seconds_before_ + seconds) / 2;
-  } else if (!round_before_) {
-    seconds_ = static_cast<double>(round.round()) * seconds;  // before the first on record
+  const RoundLength length{.round = round.round(), .seconds = SaneSeconds(round.seconds())};
+  const double begin = seconds_;
+  if (before_) {
+    seconds_ += GapBetween(*before_, length).seconds;
+  } else {
+    seconds_ = static_cast<double>(length.round) * length.seconds;  // before the first on record
+    if (length.round == 0) x_begin_ = 0;
   }
-  seconds_ += seconds;
-  seconds_before_ = seconds;
-  round_before_ = round.round();
+  seconds_ += length.seconds;
+  PlaceMarks(length, begin);
+  before_ = length;
   return axis_ == PlotAxis::kTime ? seconds_ : static_cast<double>(round.round());
+}
+
+// Of decisions up to `round`, which ends now. `begin`: where the one before ended.
+void JobPlot::PlaceMarks(const RoundLength& round, double begin) {
+  const std::uint64_t first = before_ ? before_->round + 1 : 0;
+  const double gap = seconds_ - round.seconds - begin;
+  for (; placed_ < decisions_.size() && decisions_[placed_].round <= round.round; ++placed_) {
+    const std::uint64_t at = std::max(first, decisions_[placed_].round);
+    double seconds = seconds_;
+    if (at < round.round) {
+      seconds = begin + gap * static_cast<double>(at - first + 1) /
+                            static_cast<double>(round.round - first);
+    }
+    marks_.push_back({.x = axis_ == PlotAxis::kTime ? seconds : static_cast<double>(at),
+                      .text = std::move(decisions_[placed_].text)});
+  }
 }
 
 void JobPlot::Add(const v1::Round& round) {
@@ -48,24 +71,23 @@ void JobPlot::Add(const v1::Round& round) {
   }
 }
 
-Plot JobPlot::Finish(const std::string& name, const v1::ListDecisionsResponse& decisions) {
+Plot JobPlot::Finish(const std::string& name) {
   std::vector<PlotSeries> batches;
   batches.push_back(std::move(batch_));
   std::ranges::move(batches_, std::back_inserter(batches));
-  Plot plot{.title = name,
-            .x_title = axis_ == PlotAxis::kTime ? "training time [s]" : "round",
-            .panels = {{.title = "Loss", .series = {std::move(loss_)}},
-                       {.title = "Batch size [samples of a step]", .series = std::move(batches)},
-                       {.title = "Period [steps of a round]", .series = {std::move(steps_)}}}};
-  for (const v1::Decision& decision : decisions.decisions()) {
-    if (decision.from().empty()) continue;  // of the first plan: nothing changed
-    const double x = axis_ == PlotAxis::kTime ? ToSeconds(FromProto(decision.train_time()))
-                                              : static_cast<double>(decision.round());
-    plot.marks.push_back({.x = x,
-                          .text = AxisName(decision.axis()) + ": " + decision.from() + " to " +
-                                  decision.to() + ". " + decision.reason()});
-  }
-  return plot;
+  const bool time = axis_ == PlotAxis::kTime;
+  return {.title = name,
+          .x_title = time ? "training time [s]" : "round",
+          .x_begin = x_begin_,
+          .x_whole = !time,
+          .panels = {{.title = "Loss", .series = {std::move(loss_)}},
+                     {.title = "Batch size [samples of a step]",
+                      .shape = PlotShape::kCounts,
+                      .series = std::move(batches)},
+                     {.title = "Period [steps of a round]",
+                      .shape = PlotShape::kCounts,
+                      .series = {std::move(steps_)}}},
+          .marks = std::move(marks_)};
 }
 
 }  // namespace tactus::client

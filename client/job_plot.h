@@ -2,11 +2,13 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "client/round_gap.h"
 #include "client/svg_plot.h"
 #include "tactus/v1/jobs.pb.h"
 
@@ -19,25 +21,34 @@ enum class PlotAxis {
 };
 
 // Takes a job's rounds one by one, oldest first, in bounded memory: loss; samples of a step, of all
-// workers and of each of the first 8; steps of a round.
+// workers and of each of the first 8; steps of a round. Decisions are marks at the ends of their
+// rounds, on the same axis as the curves; those of rounds behind the last are left out.
 class JobPlot {
  public:
-  explicit JobPlot(PlotAxis axis) : axis_(axis) {}
+  JobPlot(PlotAxis axis, const v1::ListDecisionsResponse& decisions);
 
   void Add(const v1::Round& round);
   std::uint64_t rounds() const { return rounds_; }
 
-  // `name` of the job, its decisions as marks.
-  Plot Finish(const std::string& name, const v1::ListDecisionsResponse& decisions);
+  // `name` of the job.
+  Plot Finish(const std::string& name);
 
  private:
+  struct DecisionMark {
+    std::uint64_t round = 0;
+    std::string text{};
+  };
   double Advance(const v1::Round& round);
+  void PlaceMarks(const RoundLength& round, double begin);
 
   const PlotAxis axis_;
+  std::vector<DecisionMark> decisions_;  // by round
+  std::size_t placed_ = 0;               // of them
+  std::vector<PlotMark> marks_{};
+  std::optional<double> x_begin_{};
   std::uint64_t rounds_ = 0;
   double seconds_ = 0;
-  double seconds_before_ = 0;  // of the round before
-  std::optional<std::uint64_t> round_before_{};
+  std::optional<RoundLength> before_{};
   PlotSeries loss_{.name = "loss"};
   PlotSeries steps_{.name = "steps"};
   PlotSeries batch_{.name = "all"};

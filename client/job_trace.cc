@@ -5,8 +5,11 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <utility>
+#include <vector>
 
+#include "client/round_gap.h"
 #include "client/tables.h"
 #include "client/text.h"
 #include "client/trace_events.h"
@@ -14,15 +17,10 @@
 namespace tactus::client {
 namespace {
 
-// What a coordinator says is outside input: so long may a round, or a hole between two, be at most.
-// With kTraceRoundsMax of both the axis stays far below 2^63 ns.
-constexpr double kSecondsMax = 1e4;
 constexpr int kWorkerSeriesMax = 64;  // of a counter
 constexpr TraceTrack kJobTrack = {.process = 1, .thread = 1};
 
-std::int64_t Nanoseconds(double seconds) {
-  return TraceNanoseconds(std::isfinite(seconds) ? std::min(seconds, kSecondsMax) : 0);
-}
+std::int64_t Nanoseconds(double seconds) { return TraceNanoseconds(SaneSeconds(seconds)); }
 
 template <typename List>
 std::int64_t DurationOf(const List& list, int rank) {
@@ -67,6 +65,7 @@ struct Placed {
   const v1::Round* round = nullptr;
   const v1::RoundGroup* group = nullptr;
   const v1::Round* before = nullptr;  // the round before, where the same group applied it
+  bool before_delayed = false;
   std::int64_t begin = 0;
   std::int64_t end = 0;
   std::uint64_t missing = 0;  // rounds between the one shown before and this one
@@ -82,10 +81,13 @@ std::vector<Placed> Place(const v1::ListRoundsResponse& rounds, const DelayedPla
                   .delayed = delayed.Has(round.plan_version())};
     if (!all.empty()) {
       const Placed& last = all.back();
-      placed.missing = round.round() - std::min(round.round(), last.round->round() + 1);
-      const double mean = (last.round->seconds() + round.seconds()) / 2;
-      now += Nanoseconds(mean * static_cast<double>(placed.missing));
+      const RoundGap gap =
+          GapBetween({.round = last.round->round(), .seconds = last.round->seconds()},
+                     {.round = round.round(), .seconds = round.seconds()});
+      placed.missing = gap.rounds;
+      now += Nanoseconds(gap.seconds);
       if (placed.missing == 0 && last.group == placed.group) placed.before = last.round;
+      placed.before_delayed = last.delayed;
     }
     placed.begin = now;
     placed.end = now += Nanoseconds(round.seconds());
@@ -99,6 +101,7 @@ struct Phases {
   std::int64_t blocked = 0;
   std::int64_t compute = 0;
   std::int64_t optimizer = 0;  // at the round's begin
+  double drawn = 1;            // of the measured lengths, <= 1
 };
 
 Phases PhasesOf(const Placed& placed, int rank) {
@@ -110,11 +113,18 @@ Phases PhasesOf(const Placed& placed, int rank) {
   const std::int64_t room = placed.end - placed.begin;
   const std::int64_t sum = phases.blocked + phases.compute + phases.optimizer;
   if (sum <= room) return phases;
-  const double fits = static_cast<double>(room) / static_cast<double>(sum);
+  phases.drawn = static_cast<double>(room) / static_cast<double>(sum);
   for (std::int64_t* const phase : {&phases.blocked, &phases.compute, &phases.optimizer}) {
-    *phase = std::min(room, static_cast<std::int64_t>(fits * static_cast<double>(*phase)));
+    *phase = std::min(room, static_cast<std::int64_t>(phases.drawn * static_cast<double>(*phase)));
   }
   return phases;
+}
+
+// The round whose update is at the begin of a round: that of the round before, but while rounds are
+// delayed that of the one before it.
+std::uint64_t UpdatedRound(const Placed& placed) {
+  const bool late = placed.before_delayed && placed.delayed;
+  return placed.before->round() - (late ? std::min<std::uint64_t>(1, placed.before->round()) : 0);
 }
 
 // Who comes last waits for nobody, only for the bytes. Of a delayed round, which waits for no
@@ -128,6 +138,36 @@ std::int64_t TransferWithin(const Placed& placed) {
   return least;
 }
 
+// Of a span of which `drawn` of its length is drawn; to the nanosecond.
+double MeasuredSeconds(std::int64_t length_ns, double drawn) {
+  return std::round(static_cast<double>(length_ns) / drawn) / 1e9;
+}
+
+// Where the round of a decision begins or ends, if it is shown or in a hole between two that are. A
+// first plan is there before its round; a later one follows what that round said.
+std::optional<std::int64_t> TimeOf(const v1::Decision& decision, const std::vector<Placed>& all) {
+  const auto found = std::ranges::lower_bound(
+      all, decision.round(), {}, [](const Placed& placed) { return placed.round->round(); });
+  if (found == all.end()) return std::nullopt;
+  const bool at_begin = decision.from().empty();
+  if (found->round->round() == decision.round()) return at_begin ? found->begin : found->end;
+  if (found == all.begin()) return std::nullopt;
+  const Placed& before = *std::prev(found);
+  const std::uint64_t passed = decision.round() - before.round->round() - (at_begin ? 1 : 0);
+  const double part = static_cast<double>(passed) / static_cast<double>(found->missing);
+  const auto hole = static_cast<double>(found->begin - before.end);
+  return before.end + static_cast<std::int64_t>(part * hole);
+}
+
+// Decisions of the rounds between two.
+std::uint64_t DecisionsBetween(const Placed& before, const Placed& after,
+                               const v1::ListDecisionsResponse& decisions) {
+  const auto between = [&](const v1::Decision& decision) {
+    return decision.round() > before.round->round() && decision.round() < after.round->round();
+  };
+  return static_cast<std::uint64_t>(std::ranges::count_if(decisions.decisions(), between));
+}
+
 class RecordedTrace {
  public:
   explicit RecordedTrace(const v1::Job& job) {
@@ -135,9 +175,10 @@ class RecordedTrace {
     events_.NameThread(kJobTrack, "decisions");
   }
 
-  void AddRounds(const std::vector<Placed>& all) {
+  void AddRounds(const std::vector<Placed>& all, const v1::ListDecisionsResponse& decisions) {
     for (std::size_t i = 0; i < all.size(); ++i) {
-      NoteMissing(all[i], i == 0 ? nullptr : &all[i - 1]);
+      NoteUnknown(all[i]);
+      if (all[i].missing > 0) NoteMissing(all[i], all[i - 1], decisions);
       const bool new_plan =
           i == 0 || all[i - 1].round->plan_version() != all[i].round->plan_version();
       if (new_plan) {
@@ -152,12 +193,9 @@ class RecordedTrace {
 
   void AddDecisions(const std::vector<Placed>& all, const v1::ListDecisionsResponse& decisions) {
     for (const v1::Decision& decision : decisions.decisions()) {
-      const auto found = std::ranges::lower_bound(
-          all, decision.round(), {}, [](const Placed& placed) { return placed.round->round(); });
-      if (found == all.end() || found->round->round() != decision.round()) continue;
-      // A first plan is there before its round; a later one follows what that round said.
-      events_.AddInstant(kJobTrack, decision.from().empty() ? found->begin : found->end,
-                         AxisName(decision.axis()) + ": " + decision.to(),
+      const std::optional<std::int64_t> at = TimeOf(decision, all);
+      if (!at) continue;
+      events_.AddInstant(kJobTrack, *at, AxisName(decision.axis()) + ": " + decision.to(),
                          TraceArguments()
                              .Add("plan", decision.plan_version())
                              .Add("round", decision.round())
@@ -190,8 +228,7 @@ class RecordedTrace {
       remarks.push_back(CountOf(untimed_, "round") + " without times of the workers");
     }
     if (strange_ > 0) {
-      remarks.push_back("the nodes of " + CountOf(strange_, "round") +
-                        " are not on record: too many groups came after");
+      remarks.push_back("the nodes of " + CountOf(strange_, "round") + " are not on record");
     }
     return {.text = events_.Finish(), .remarks = std::move(remarks)};
   }
@@ -204,16 +241,21 @@ class RecordedTrace {
     std::int64_t transfers_end = 0;  // of the last of them
   };
 
-  void NoteMissing(const Placed& placed, const Placed* before) {
+  void NoteUnknown(const Placed& placed) {
     const bool timed = placed.round->worker_compute_seconds_size() > 0;
     untimed_ += timed ? 0 : 1;
     strange_ += timed && placed.group == nullptr ? 1 : 0;
-    if (placed.missing == 0) return;
+  }
+
+  void NoteMissing(const Placed& placed, const Placed& before,
+                   const v1::ListDecisionsResponse& decisions) {
     missing_ += placed.missing;
-    events_.AddInstant(kJobTrack, before->end, CountOf(placed.missing, "round") + " not on record",
-                       TraceArguments()
-                           .Add("first", before->round->round() + 1)
-                           .Add("last", placed.round->round() - 1));
+    TraceArguments arguments;
+    arguments.Add("first", before.round->round() + 1).Add("last", placed.round->round() - 1);
+    const std::uint64_t decided = DecisionsBetween(before, placed, decisions);
+    if (decided > 0) arguments.Add("decisions_placed_by_their_rounds", decided);
+    events_.AddInstant(kJobTrack, before.end, CountOf(placed.missing, "round") + " not on record",
+                       arguments);
   }
 
   void AddCounters(const Placed& placed) {
@@ -262,20 +304,29 @@ class RecordedTrace {
     const Phases phases = PhasesOf(placed, rank);
     const std::int64_t computed = placed.end - phases.blocked;
     const std::int64_t arrived = placed.end - std::min(transfer, phases.blocked);
-    const auto of = [](const v1::Round& one) { return TraceArguments().Add("round", one.round()); };
+    const auto of_round = [](std::uint64_t number) {
+      return TraceArguments().Add("round", number);
+    };
+    const auto add = [&](std::int64_t begin, std::int64_t end, const char* name,
+                         TraceArguments arguments) {
+      if (phases.drawn < 1) {
+        arguments.Add("measured_seconds", MeasuredSeconds(end - begin, phases.drawn));
+      }
+      AddSpan(track, begin, end, name, arguments);
+    };
     AddSpan(track, placed.begin, placed.end, "round " + std::to_string(round.round()),
-            of(round)
+            of_round(round.round())
                 .Add("plan", round.plan_version())
                 .Add("epoch", round.epoch())
                 .Add("rank", static_cast<std::uint64_t>(rank)));
     if (placed.before != nullptr) {
-      AddSpan(track, placed.begin, placed.begin + phases.optimizer, "optimizer",
-              of(*placed.before));
+      add(placed.begin, placed.begin + phases.optimizer, "optimizer",
+          of_round(UpdatedRound(placed)));
     }
-    AddSpan(track, computed - phases.compute, computed, "compute",
-            of(round).Add("samples", Samples(round, rank)));
-    AddSpan(track, computed, arrived, "wait", of(round));
-    AddSpan(track, arrived, placed.end, "transfer", of(round).Add("bytes", round.bytes()));
+    add(computed - phases.compute, computed, "compute",
+        of_round(round.round()).Add("samples", Samples(round, rank)));
+    add(computed, arrived, "wait", of_round(round.round()));
+    add(arrived, placed.end, "transfer", of_round(round.round()).Add("bytes", round.bytes()));
   }
 
   // A delayed round's gradients travel from its end on, below the next round, which waits for them.
@@ -293,9 +344,13 @@ class RecordedTrace {
     if (drained) begin = std::max(begin, worker.transfers_end);
     if (!drained && next != nullptr) end = std::min(end, next->end);
     worker.transfers_end = std::max(worker.transfers_end, end);
-    AddSpan(
-        {.process = worker.own.process, .thread = worker.transfers}, begin, end, "transfer",
-        TraceArguments().Add("round", placed.round->round()).Add("bytes", placed.round->bytes()));
+    TraceArguments arguments;
+    arguments.Add("round", placed.round->round()).Add("bytes", placed.round->bytes());
+    if (end - begin < length) {
+      arguments.Add("measured_seconds", MeasuredSeconds(length, 1));
+    }
+    AddSpan({.process = worker.own.process, .thread = worker.transfers}, begin, end, "transfer",
+            arguments);
   }
 
   void AddSpan(const TraceTrack& track, std::int64_t begin, std::int64_t end,
@@ -318,7 +373,7 @@ JobTrace TraceJob(const v1::Job& job, const v1::ListRoundsResponse& rounds,
                   const v1::ListDecisionsResponse& decisions) {
   const std::vector<Placed> placed = Place(rounds, DelayedPlans(decisions));
   RecordedTrace trace(job);
-  trace.AddRounds(placed);
+  trace.AddRounds(placed, decisions);
   trace.AddDecisions(placed, decisions);
   if (!placed.empty() && placed.back().group != nullptr &&
       placed.back().group->members_size() > 0) {

@@ -17,9 +17,14 @@ constexpr double kLeft = 72;
 constexpr double kRight = 16;
 constexpr double kTop = 56;
 constexpr double kPanelHeight = 180;
-constexpr double kPanelGap = 48;
+constexpr double kPanelGap = 52;
+constexpr double kLegendLine = 18;  // where a legend does not fit beside its title
 constexpr double kBottom = 48;
 constexpr std::size_t kSeriesMax = 9;
+constexpr double kMarkColumn = 3;            // lines nearer to each other are one
+constexpr std::size_t kMarkTextMax = 500;    // characters of a mark
+constexpr std::size_t kMarkTitleMax = 4000;  // bytes of those that share a line
+constexpr double kCharacter = 7;             // about so wide; the viewer's font decides
 
 // Colours that differ for eyes that see few of them, light and dark enough for both grounds.
 constexpr const char* kStyle =
@@ -29,17 +34,29 @@ constexpr const char* kStyle =
     ".grid{stroke:#8886;stroke-width:1}.frame{stroke:#888;fill:none}\n"
     ".line{fill:none;stroke-width:1.5;stroke-linejoin:round}.band{opacity:.3;stroke:none}\n"
     ".first{stroke-width:2.2}\n"
-    ".mark{stroke:#b35900;stroke-width:1.5;stroke-dasharray:4 3}\n"
-    ".mark:hover{stroke-width:4;stroke-dasharray:none}\n"
+    ".seen{stroke:#b35900;stroke-width:1;stroke-dasharray:3 3;opacity:.75}\n"
+    ".near{stroke:transparent;stroke-width:9}\n"
+    ".mark:hover .seen{stroke-width:2.5;stroke-dasharray:none;opacity:1}\n"
     "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.ground{fill:#0d1117}"
-    ".mark{stroke:#ffb454}}\n";
+    ".seen{stroke:#ffb454}}\n";
 constexpr std::array<const char*, kSeriesMax> kColours = {"#0072b2", "#d55e00", "#009e73",
                                                           "#cc79a7", "#56b4e9", "#a58a00",
                                                           "#7f6fc9", "#8c8c8c", "#b2543f"};
 
+// Printable text without U+FFFE and U+FFFF, which no XML document may have.
+std::string Characters(const std::string& text) {
+  std::string out = Printable(text);
+  for (const char* const none : {"\xef\xbf\xbe", "\xef\xbf\xbf"}) {
+    for (std::size_t at = out.find(none); at != std::string::npos; at = out.find(none, at)) {
+      out.replace(at, 3, "\xef\xbf\xbd");
+    }
+  }
+  return out;
+}
+
 std::string Escaped(const std::string& text) {
   std::string out;
-  for (const char c : Printable(text)) {
+  for (const char c : Characters(text)) {
     switch (c) {
       case '<':
         out += "&lt;";
@@ -74,16 +91,22 @@ std::string Text(double x, double y, const std::string& rest, const std::string&
   return "<text" + Attribute("x", x) + Attribute("y", y) + rest + ">" + Escaped(text) + "</text>\n";
 }
 
+std::size_t CharacterCount(const std::string& text) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
 struct Range {
   double low = 0;
   double high = 1;
 };
 
 // With some room, and never empty.
-Range Widened(double low, double high) {
+Range Widened(double low, double high, PlotShape shape) {
   if (!(low <= high)) return {};
   if (low == high) {
-    const double room = low == 0 ? 1 : std::abs(low) * 0.1;
+    double room = low == 0 ? 1 : std::abs(low) * 0.1;
+    if (shape == PlotShape::kCounts) room = std::max(1.0, room);
     return {.low = low - room, .high = high + room};
   }
   const double room = (high - low) * 0.05;
@@ -100,10 +123,16 @@ Range YRange(const PlotPanel& panel) {
       high = std::max(high, bucket.high);
     }
   }
-  return Widened(low, high);
+  return Widened(low, high, panel.shape);
 }
 
-Range XRange(const Plot& plot) {
+struct XAxis {
+  Range range{};
+  double first = 0;  // point of all curves
+  Ticks ticks = Ticks::kAny;
+};
+
+XAxis XAxisOf(const Plot& plot) {
   double low = INFINITY;
   double high = -INFINITY;
   for (const PlotPanel& panel : plot.panels) {
@@ -113,18 +142,57 @@ Range XRange(const Plot& plot) {
       high = std::max(high, series.curve.buckets().back().x_last);
     }
   }
-  if (!(low <= high)) return {};
-  return low == high ? Range{.low = low - 0.5, .high = high + 0.5} : Range{low, high};
+  const Ticks ticks = plot.x_whole ? Ticks::kWhole : Ticks::kAny;
+  if (!(low <= high)) return {.ticks = ticks};
+  const double begin = std::min(low, plot.x_begin.value_or(low));
+  Range range{.low = begin, .high = high};
+  if (begin == high) range = {.low = begin - 0.5, .high = high + 0.5};
+  return {.range = range, .first = low, .ticks = ticks};
+}
+
+double XOf(double x, const Range& range) {
+  return kLeft + (x - range.low) / (range.high - range.low) * (kWidth - kLeft - kRight);
+}
+
+constexpr std::size_t kLegendNameMax = 10;
+
+// Names as wide as they are; 0: a single curve has the name of its panel.
+double LegendWidth(const PlotPanel& panel) {
+  if (panel.series.size() < 2) return 0;
+  double width = 0;
+  for (std::size_t i = 0; i < std::min(panel.series.size(), kSeriesMax); ++i) {
+    width += 26 + kCharacter * static_cast<double>(
+                                   CharacterCount(Cut(panel.series[i].name, kLegendNameMax)));
+  }
+  return width;
+}
+
+bool LegendOnItsOwnLine(const PlotPanel& panel) {
+  const double title = kCharacter * static_cast<double>(CharacterCount(panel.title));
+  return LegendWidth(panel) > 0 && kLeft + title + 24 + LegendWidth(panel) > kWidth - kRight;
+}
+
+// Where each panel begins.
+std::vector<double> TopsOf(const Plot& plot) {
+  std::vector<double> tops;
+  double top = kTop;
+  for (const PlotPanel& panel : plot.panels) {
+    if (LegendOnItsOwnLine(panel)) top += kLegendLine;
+    tops.push_back(top);
+    top += kPanelHeight + kPanelGap;
+  }
+  return tops;
 }
 
 // One panel's axes and curves.
 class PanelDrawing {
  public:
-  PanelDrawing(const PlotPanel& panel, Range x, double top)
+  PanelDrawing(const PlotPanel& panel, const XAxis& x, double top)
       : panel_(panel), x_(x), y_(YRange(panel)), top_(top) {}
 
   std::string Draw() const {
-    std::string out = Text(kLeft, top_ - 8, " class=\"panel\"", panel_.title);
+    const double title = top_ - 8 - (LegendOnItsOwnLine(panel_) ? kLegendLine : 0);
+    std::string out = Text(kLeft, title, " class=\"panel\"", panel_.title);
     out += Axes() + Legend();
     const std::size_t count = std::min(panel_.series.size(), kSeriesMax);
     for (std::size_t i = count; i-- > 0;) out += Line(i);
@@ -132,9 +200,7 @@ class PanelDrawing {
   }
 
  private:
-  double X(double x) const {
-    return kLeft + (x - x_.low) / (x_.high - x_.low) * (kWidth - kLeft - kRight);
-  }
+  double X(double x) const { return XOf(x, x_.range); }
   double Y(double y) const {
     return top_ + kPanelHeight - (y - y_.low) / (y_.high - y_.low) * kPanelHeight;
   }
@@ -144,13 +210,14 @@ class PanelDrawing {
 
   std::string Axes() const {
     const double bottom = top_ + kPanelHeight;
+    const Ticks y_ticks = panel_.shape == PlotShape::kCounts ? Ticks::kWhole : Ticks::kAny;
     std::string out;
-    for (const double tick : AxisTicks(y_.low, y_.high)) {
+    for (const double tick : AxisTicks(y_.low, y_.high, y_ticks)) {
       out += "<path class=\"grid\" d=\"M" + Coordinate(kLeft) + " " + Coordinate(Y(tick)) + "H" +
              Coordinate(kWidth - kRight) + "\"/>\n";
       out += Text(kLeft - 8, Y(tick) + 4, " text-anchor=\"end\"", FormatNumber(tick));
     }
-    for (const double tick : AxisTicks(x_.low, x_.high)) {
+    for (const double tick : AxisTicks(x_.range.low, x_.range.high, x_.ticks)) {
       out += "<path class=\"grid\" d=\"M" + Coordinate(X(tick)) + " " + Coordinate(top_) + "V" +
              Coordinate(bottom) + "\"/>\n";
       out += Text(X(tick), bottom + 16, " text-anchor=\"middle\"", FormatNumber(tick));
@@ -159,65 +226,105 @@ class PanelDrawing {
            Attribute("width", kWidth - kLeft - kRight) + Attribute("height", kPanelHeight) + "/>\n";
   }
 
-  // Names above the panel, to the right; a single curve has that of the panel.
+  // Names above the panel, to the right, or on a line of their own.
   std::string Legend() const {
-    if (panel_.series.size() < 2) return "";
-    const std::size_t count = std::min(panel_.series.size(), kSeriesMax);
-    constexpr double kColumn = 84;
     std::string out;
-    double x = kWidth - kRight - kColumn * static_cast<double>(count);
-    for (std::size_t i = 0; i < count; ++i, x += kColumn) {
+    double x = LegendOnItsOwnLine(panel_) ? kLeft : kWidth - kRight - LegendWidth(panel_);
+    const std::size_t count =
+        panel_.series.size() < 2 ? 0 : std::min(panel_.series.size(), kSeriesMax);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::string name = Cut(panel_.series[i].name, kLegendNameMax);
       out += "<path class=\"line first\" stroke=\"" + std::string(kColours[i]) + "\" d=\"M" +
-             Coordinate(x) + " " + Coordinate(top_ - 12) + "h14\"/>\n";
-      out += Text(x + 18, top_ - 8, "", Cut(panel_.series[i].name, 10));
+             Coordinate(x) + " " + Coordinate(top_ - 12) + "h12\"/>\n";
+      out += Text(x + 16, top_ - 8, "", name);
+      x += 26 + kCharacter * static_cast<double>(CharacterCount(name));
     }
     return out;
+  }
+
+  // Through (x_last, y) of each bucket: straight, or held since the one before.
+  std::string Forward(const std::vector<Curve::Bucket>& buckets, double Curve::Bucket::*y) const {
+    const bool steps = panel_.shape == PlotShape::kCounts;
+    const double from = steps ? BeginOf(buckets) : buckets.front().x_last;
+    std::string out = Point(from, buckets.front().*y);
+    for (std::size_t i = steps ? 0 : 1; i < buckets.size(); ++i) {
+      out += steps ? "V" + Coordinate(Y(buckets[i].*y)) + "H" + Coordinate(X(buckets[i].x_last))
+                   : Point(buckets[i].x_last, buckets[i].*y);
+    }
+    return out;
+  }
+
+  std::string Backward(const std::vector<Curve::Bucket>& buckets, double Curve::Bucket::*y) const {
+    const bool steps = panel_.shape == PlotShape::kCounts;
+    std::string out = "L" + Point(buckets.back().x_last, buckets.back().*y);
+    for (std::size_t i = buckets.size() - 1; i-- > 0;) {
+      out += steps ? "H" + Coordinate(X(buckets[i].x_last)) + "V" + Coordinate(Y(buckets[i].*y))
+                   : Point(buckets[i].x_last, buckets[i].*y);
+    }
+    return steps ? out + "H" + Coordinate(X(BeginOf(buckets))) : out;
+  }
+
+  // Where the first point's step begins: with the axis, unless the curve begins later.
+  double BeginOf(const std::vector<Curve::Bucket>& buckets) const {
+    const double first = buckets.front().x_first;
+    return first == x_.first ? x_.range.low : first;
   }
 
   std::string Line(std::size_t index) const {
     const std::vector<Curve::Bucket>& buckets = panel_.series[index].curve.buckets();
     if (buckets.empty()) return "";
     const std::string colour = kColours[index];
-    std::string upper;
-    std::string lower;
-    std::string line;
-    bool joined = false;
-    for (const Curve::Bucket& bucket : buckets) {
-      joined |= bucket.low < bucket.high;
-      upper += Point(bucket.x_last, bucket.high);
-      line += Point(bucket.x_last, bucket.last);
-    }
-    for (std::size_t i = buckets.size(); i-- > 0;) {
-      lower += Point(buckets[i].x_last, buckets[i].low);
+    if (buckets.size() == 1) {
+      return "<circle r=\"3\" fill=\"" + colour + "\"" + Attribute("cx", X(buckets[0].x_last)) +
+             Attribute("cy", Y(buckets[0].last)) + "/>\n";
     }
     std::string out;
-    if (joined) {
-      out = "<path class=\"band\" fill=\"" + colour + "\" d=\"M" + upper + lower + "Z\"/>\n";
-    }
-    if (buckets.size() == 1) {
-      return out + "<circle r=\"3\" fill=\"" + colour + "\"" +
-             Attribute("cx", X(buckets[0].x_last)) + Attribute("cy", Y(buckets[0].last)) + "/>\n";
+    if (std::ranges::any_of(buckets, [](const auto& one) { return one.low < one.high; })) {
+      out = "<path class=\"band\" fill=\"" + colour + "\" d=\"M" +
+            Forward(buckets, &Curve::Bucket::high) + Backward(buckets, &Curve::Bucket::low) +
+            "Z\"/>\n";
     }
     return out + "<path class=\"line" + (index == 0 ? " first" : "") + "\" stroke=\"" + colour +
-           "\" d=\"M" + line + "\"/>\n";
+           "\" d=\"M" + Forward(buckets, &Curve::Bucket::last) + "\"/>\n";
   }
 
   const PlotPanel& panel_;
-  const Range x_;
+  const XAxis x_;
   const Range y_;
   const double top_;
 };
 
-std::string Marks(const Plot& plot, const Range& x, double bottom) {
-  std::string out;
-  for (std::size_t i = 0; i < std::min(plot.marks.size(), kPlotMarksMax); ++i) {
-    const PlotMark& mark = plot.marks[i];
-    if (!(mark.x >= x.low && mark.x <= x.high)) continue;
-    const double at = kLeft + (mark.x - x.low) / (x.high - x.low) * (kWidth - kLeft - kRight);
-    out += "<path class=\"mark\" d=\"M" + Coordinate(at) + " " + Coordinate(kTop) + "V" +
-           Coordinate(bottom) + "\"><title>" + Escaped(Cut(mark.text, 500)) + "</title></path>\n";
+// A line in each panel, and a wide one to point at.
+std::string MarkLine(double at, const std::vector<double>& tops, const std::string& title) {
+  std::string path;
+  for (const double top : tops) {
+    path += "M" + Coordinate(at) + " " + Coordinate(top) + "v" + Coordinate(kPanelHeight);
   }
-  return out;
+  return "<g class=\"mark\"><title>" + title + "</title><path class=\"near\" d=\"" + path +
+         "\"/><path class=\"seen\" d=\"" + path + "\"/></g>\n";
+}
+
+void DrawMarks(const Plot& plot, const Range& x, Drawing* drawing) {
+  const std::vector<double> tops = TopsOf(plot);
+  for (std::size_t i = 0; i < plot.marks.size();) {
+    if (!(plot.marks[i].x >= x.low && plot.marks[i].x <= x.high)) {
+      ++i;
+      continue;
+    }
+    const double at = XOf(plot.marks[i].x, x);
+    std::string title;
+    const std::size_t begin = i;
+    for (; i < plot.marks.size() && plot.marks[i].x <= x.high; ++i) {
+      if (XOf(plot.marks[i].x, x) >= at + kMarkColumn) break;
+      const std::string text = Escaped(Cut(plot.marks[i].text, kMarkTextMax));
+      if (i > begin && title.size() + text.size() > kMarkTitleMax) {
+        ++drawing->marks_without_text;
+      } else {
+        title += (i > begin ? "\n" : "") + text;
+      }
+    }
+    drawing->svg += MarkLine(at, tops, title);
+  }
 }
 
 }  // namespace
@@ -251,7 +358,7 @@ void Curve::Add(double x, double y) {
   points_in_last_ = 1;
 }
 
-std::vector<double> AxisTicks(double low, double high) {
+std::vector<double> AxisTicks(double low, double high, Ticks kind) {
   const double rough = (high - low) / 8;
   const double power = std::pow(10, std::floor(std::log10(rough)));
   double step = 10 * power;
@@ -261,6 +368,7 @@ std::vector<double> AxisTicks(double low, double high) {
       break;
     }
   }
+  if (kind == Ticks::kWhole) step = std::max(1.0, step);
   std::vector<double> ticks;
   const double first = std::ceil(low / step);
   for (int i = 0; i < 16 && (first + i) * step <= high; ++i) {
@@ -272,25 +380,25 @@ std::vector<double> AxisTicks(double low, double high) {
   return ticks;
 }
 
-std::string DrawSvg(const Plot& plot) {
-  const auto panels = static_cast<double>(plot.panels.size());
-  const double bottom = kTop + panels * (kPanelHeight + kPanelGap) - kPanelGap;
+Drawing DrawSvg(const Plot& plot) {
+  const std::vector<double> tops = TopsOf(plot);
+  const double bottom = tops.empty() ? kTop : tops.back() + kPanelHeight;
   const double height = bottom + kBottom;
-  const Range x = XRange(plot);
-  std::string out = "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 " +
-                    Coordinate(kWidth) + " " + Coordinate(height) + "\"" +
-                    Attribute("width", kWidth) + Attribute("height", height) + ">\n<title>" +
-                    Escaped(plot.title) + "</title>\n<style>\n" + kStyle + "</style>\n" +
-                    "<rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n";
+  const XAxis x = XAxisOf(plot);
+  Drawing drawing;
+  std::string& out = drawing.svg;
+  out = "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 " +
+        Coordinate(kWidth) + " " + Coordinate(height) + "\"" + Attribute("width", kWidth) +
+        Attribute("height", height) + ">\n<title>" + Escaped(plot.title) + "</title>\n<style>\n" +
+        kStyle + "</style>\n" + "<rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n";
   out += Text(kLeft, 22, " class=\"title\"", plot.title);
-  double top = kTop;
-  for (const PlotPanel& panel : plot.panels) {
-    out += PanelDrawing(panel, x, top).Draw();
-    top += kPanelHeight + kPanelGap;
+  for (std::size_t i = 0; i < tops.size(); ++i) {
+    out += PanelDrawing(plot.panels[i], x, tops[i]).Draw();
   }
-  out += Marks(plot, x, bottom);
+  DrawMarks(plot, x.range, &drawing);
   out += Text((kLeft + kWidth - kRight) / 2, bottom + 36, " text-anchor=\"middle\"", plot.x_title);
-  return out + "</svg>\n";
+  out += "</svg>\n";
+  return drawing;
 }
 
 }  // namespace tactus::client

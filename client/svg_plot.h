@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,12 +43,18 @@ struct PlotSeries {
   Curve curve{};
 };
 
+enum class PlotShape {
+  kLine,    // from point to point
+  kCounts,  // whole numbers, each from the point before to its own: steps
+};
+
 struct PlotPanel {
   std::string title{};
+  PlotShape shape = PlotShape::kLine;
   std::vector<PlotSeries> series{};  // the first is drawn thickest and last; at most 9 are drawn
 };
 
-// A vertical line through all panels, with a text that shows when pointed at.
+// A vertical line in every panel, with a text that shows when pointed at.
 struct PlotMark {
   double x = 0;
   std::string text{};
@@ -56,17 +63,26 @@ struct PlotMark {
 struct Plot {
   std::string title{};
   std::string x_title{};
+  std::optional<double> x_begin{};  // of the axis; none: at the first point
+  bool x_whole = false;             // the axis counts
   std::vector<PlotPanel> panels{};
-  std::vector<PlotMark> marks{};  // the first kPlotMarksMax are drawn
+  std::vector<PlotMark> marks{};  // by x
 };
-inline constexpr std::size_t kPlotMarksMax = 500;
+
+struct Drawing {
+  std::string svg{};
+  // Marks on the axis whose texts had no room: of those that cannot be told apart by eye, which
+  // share a line, only the first ones' texts are there.
+  std::size_t marks_without_text = 0;
+};
 
 // A document of its own, below 2 MB, in the colours that its viewer prefers, dark or light. Where a
 // curve's points were joined, a band shows from the lowest to the highest.
-std::string DrawSvg(const Plot& plot);
+Drawing DrawSvg(const Plot& plot);
 
 // Where an axis from `low` to `high` is labelled: 3 to 9 multiples of 1, 2 or 5 times a power of
-// ten. Requires: finite, low < high.
-std::vector<double> AxisTicks(double low, double high);
+// ten; of an axis of whole numbers those alone, which may be fewer. Requires: finite, low < high.
+enum class Ticks { kAny, kWhole };
+std::vector<double> AxisTicks(double low, double high, Ticks ticks = Ticks::kAny);
 
 }  // namespace tactus::client

@@ -10,7 +10,6 @@
 namespace tactus::client {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 v1::Round RoundOf(std::uint64_t number, double seconds, const std::vector<std::uint64_t>& samples,
@@ -32,10 +31,10 @@ const Curve& CurveOf(const Plot& plot, std::size_t panel, std::size_t series = 0
 }
 
 TEST(JobPlotTest, BatchSizesAreSamplesOfAStep) {
-  JobPlot history(PlotAxis::kRounds);
+  JobPlot history(PlotAxis::kRounds, {});
   history.Add(RoundOf(0, 1, {60, 20}, 4));
 
-  const Plot plot = history.Finish("demo-1", {});
+  const Plot plot = history.Finish("demo-1");
 
   EXPECT_EQ(CurveOf(plot, 0).buckets().at(0).last, 1.5);
   ASSERT_THAT(plot.panels.at(1).series, SizeIs(3));
@@ -46,12 +45,12 @@ TEST(JobPlotTest, BatchSizesAreSamplesOfAStep) {
 }
 
 TEST(JobPlotTest, TimeGoesOnThroughRoundsThatAreNotOnRecord) {
-  JobPlot history(PlotAxis::kTime);
+  JobPlot history(PlotAxis::kTime, {});
   history.Add(RoundOf(2, 1, {8}));  // two before it
   history.Add(RoundOf(3, 1, {8}));
   history.Add(RoundOf(8, 3, {8}));  // four of 2 s between
 
-  const Plot plot = history.Finish("demo-1", {});
+  const Plot plot = history.Finish("demo-1");
 
   ASSERT_THAT(CurveOf(plot, 0).buckets(), SizeIs(3));
   EXPECT_EQ(CurveOf(plot, 0).buckets()[0].x_last, 3);
@@ -60,39 +59,63 @@ TEST(JobPlotTest, TimeGoesOnThroughRoundsThatAreNotOnRecord) {
 }
 
 TEST(JobPlotTest, WorkersThatCameLaterAndTooManyAreNoProblem) {
-  JobPlot history(PlotAxis::kRounds);
+  JobPlot history(PlotAxis::kRounds, {});
   history.Add(RoundOf(0, 1, {8}));
   history.Add(RoundOf(1, 1, std::vector<std::uint64_t>(20, 8)));
   history.Add(RoundOf(2, 1, {}));
 
-  const Plot plot = history.Finish("demo-1", {});
+  const Plot plot = history.Finish("demo-1");
 
   EXPECT_THAT(plot.panels.at(1).series, SizeIs(9));
   EXPECT_THAT(CurveOf(plot, 1, 1).buckets(), SizeIs(2));
   EXPECT_THAT(CurveOf(plot, 1, 8).buckets(), SizeIs(1));
 }
 
-TEST(JobPlotTest, DecisionsThatChangedSomethingAreMarks) {
+v1::Decision& AddDecision(v1::ListDecisionsResponse& decisions, std::uint64_t round) {
+  v1::Decision& decision = *decisions.add_decisions();
+  decision.set_axis(v1::AXIS_SYNCHRONIZATION);
+  decision.set_from("every_step");
+  decision.set_to("periodic 8");
+  decision.set_round(round);
+  decision.mutable_train_time()->set_seconds(999);  // of another clock than the curves
+  decision.set_reason("the transfer takes longer");
+  return decision;
+}
+
+TEST(JobPlotTest, DecisionsAreMarksWhereTheirRoundsEnd) {
   v1::ListDecisionsResponse decisions;
-  v1::Decision& first = *decisions.add_decisions();
-  first.set_to("8");
-  v1::Decision& second = *decisions.add_decisions();
-  second.set_axis(v1::AXIS_SYNCHRONIZATION);
-  second.set_from("every_step");
-  second.set_to("periodic 8");
-  second.set_round(40);
-  second.mutable_train_time()->set_seconds(12);
-  second.set_reason("the transfer takes longer");
+  AddDecision(decisions, 0).clear_from();  // the first plan changed nothing
+  AddDecision(decisions, 1);
+  AddDecision(decisions, 4);
+  AddDecision(decisions, 9);  // behind the last round
+  JobPlot over_time(PlotAxis::kTime, decisions);
+  JobPlot over_rounds(PlotAxis::kRounds, decisions);
+  for (JobPlot* const plot : {&over_time, &over_rounds}) {
+    plot->Add(RoundOf(0, 1, {8}));
+    plot->Add(RoundOf(1, 1, {8}));
+    plot->Add(RoundOf(6, 3, {8}));  // four of 2 s before it
+  }
 
-  const Plot over_time = JobPlot(PlotAxis::kTime).Finish("demo-1", decisions);
-  const Plot over_rounds = JobPlot(PlotAxis::kRounds).Finish("demo-1", decisions);
+  const Plot time = over_time.Finish("demo-1");
+  const Plot rounds = over_rounds.Finish("demo-1");
 
-  ASSERT_THAT(over_time.marks, SizeIs(1));
-  EXPECT_EQ(over_time.marks[0].x, 12);
-  EXPECT_EQ(over_rounds.marks.at(0).x, 40);
-  EXPECT_EQ(over_time.marks[0].text,
+  ASSERT_THAT(time.marks, SizeIs(2));
+  EXPECT_EQ(time.marks[0].x, 2);
+  EXPECT_EQ(time.marks[1].x, 8);  // the end of the third of the four
+  EXPECT_EQ(rounds.marks.at(0).x, 1);
+  EXPECT_EQ(rounds.marks.at(1).x, 4);
+  EXPECT_EQ(time.marks[0].text,
             "synchronization: every_step to periodic 8. the transfer takes longer");
-  EXPECT_THAT(DrawSvg(over_time), HasSubstr("training time"));
+}
+
+TEST(JobPlotTest, TheAxisBeginsWithTheFirstRoundWhereThatIsOnRecord) {
+  JobPlot whole(PlotAxis::kTime, {});
+  whole.Add(RoundOf(0, 2, {8}));
+  JobPlot rest(PlotAxis::kTime, {});
+  rest.Add(RoundOf(5, 2, {8}));
+
+  EXPECT_EQ(whole.Finish("demo-1").x_begin, 0);
+  EXPECT_FALSE(rest.Finish("demo-1").x_begin.has_value());
 }
 
 }  // namespace

@@ -195,6 +195,28 @@ TEST(JobTraceTest, TheUpdateOfARoundIsAtTheBeginOfTheNext) {
   EXPECT_EQ(std::ranges::count(Names(spans), "optimizer"), 1);
 }
 
+TEST(JobTraceTest, ADelayedRoundBeginsWithTheUpdateOfTheOneBeforeTheLast) {
+  History history;
+  history.Group(0, {{11, "a"}});
+  history.Decision(1, v1::AXIS_SYNCHRONIZATION, "delayed");
+  history.Decision(2, v1::AXIS_SYNCHRONIZATION, "every_step");
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    history.Round(i, 1, {{.compute = 0.5, .update = 0.0625 * static_cast<double>(i + 1)}});
+  }
+  history.Round(3, 1, {{.compute = 0.5}}).set_plan_version(2);
+
+  const std::vector<Span> spans = SpansOf(history.Events(), "cpu:0 worker 11");
+
+  std::vector<std::pair<double, json>> updates;  // where they end, and what they say
+  for (const Span& span : spans) {
+    if (span.name == "optimizer") updates.emplace_back(span.end, span.arguments["round"]);
+  }
+  // The time behind the end of round 1 is that of round 0's update; behind the last delayed one its
+  // own update is applied too.
+  EXPECT_THAT(updates, ElementsAre(std::pair(1.0625e6, json(0)), std::pair(2.125e6, json(0)),
+                                   std::pair(3.1875e6, json(2))));
+}
+
 TEST(JobTraceTest, WhatIsLongerThanItsRoundIsShortenedAlike) {
   History history;
   history.Group(0, {{11, "a"}, {12, "b"}});
@@ -210,6 +232,10 @@ TEST(JobTraceTest, WhatIsLongerThanItsRoundIsShortenedAlike) {
   EXPECT_EQ(Find(first, "compute").end, 750'000);
   EXPECT_EQ(Find(first, "optimizer").begin, 1'000'000);
   EXPECT_EQ(Find(first, "optimizer").end, 1'250'000);
+  EXPECT_EQ(Find(first, "compute").arguments["measured_seconds"], 1.5);
+  EXPECT_EQ(Find(first, "optimizer").arguments["measured_seconds"], 1);
+  EXPECT_FALSE(Find(SpansOf(events, "cpu:0 worker 12"), "compute")
+                   .arguments.contains("measured_seconds"));  // as long as its round
 }
 
 TEST(JobTraceTest, AWorkerThatCameLaterHasSpansFromThenOn) {
@@ -256,6 +282,8 @@ TEST(JobTraceTest, ADelayedTransferLiesBelowTheNextRoundOnATrackOfItsOwn) {
   EXPECT_EQ(transfers[0].end, 1.5e6);
   EXPECT_EQ(transfers[1].begin, 2e6);
   EXPECT_EQ(transfers[1].end, 3e6);
+  EXPECT_FALSE(transfers[0].arguments.contains("measured_seconds"));
+  EXPECT_EQ(transfers[1].arguments["measured_seconds"], 4);
 }
 
 TEST(JobTraceTest, TheLastDelayedRoundWaitedForItsOwnTransfer) {
@@ -331,6 +359,24 @@ TEST(JobTraceTest, DecisionsAreInstantsWithTheirReasons) {
   EXPECT_EQ(instants[3]["args"]["reason"], "a \"quoted\" reason");
   EXPECT_EQ(instants[3]["args"]["predicted_gain"], 0.5);
   EXPECT_FALSE(instants[3]["args"].contains("measured_gain"));
+}
+
+TEST(JobTraceTest, ADecisionOfARoundThatIsNotOnRecordLiesWithinTheHole) {
+  History history;
+  history.Group(0, {{11, "a"}});
+  history.Round(0, 1, {{.compute = 1}});
+  history.Round(5, 1, {{.compute = 1}});  // four of 1 s before it
+  v1::Decision& decision = history.Decision(2, v1::AXIS_BATCH, "16");
+  decision.set_from("8");
+  decision.set_round(3);
+
+  const std::vector<json> instants = OfPhase(history.Events(), "i");
+
+  ASSERT_EQ(instants.size(), 3u);
+  EXPECT_EQ(instants[1]["args"],
+            json({{"first", 1}, {"last", 4}, {"decisions_placed_by_their_rounds", 1}}));
+  EXPECT_EQ(instants[2]["name"], "batch: 16");
+  EXPECT_EQ(instants[2]["ts"], 4e6);  // the end of the third of the four
 }
 
 TEST(JobTraceTest, CountersTellLossAndBatch) {

@@ -80,6 +80,12 @@ TEST(AxisTicksTest, AreRoundNumbersWithinTheAxis) {
   EXPECT_THAT(AxisTicks(900, 100'000), ElementsAre(20'000, 40'000, 60'000, 80'000, 100'000));
 }
 
+TEST(AxisTicksTest, OfCountsAreWhole) {
+  EXPECT_THAT(AxisTicks(0.85, 4.15, Ticks::kWhole), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(AxisTicks(0, 2, Ticks::kWhole), ElementsAre(0, 1, 2));
+  EXPECT_THAT(AxisTicks(0, 40, Ticks::kWhole), ElementsAre(0, 5, 10, 15, 20, 25, 30, 35, 40));
+}
+
 TEST(AxisTicksTest, AreThreeToNineOfAnyAxis) {
   Rng rng(2);
   for (int i = 0; i < 1000; ++i) {
@@ -110,34 +116,101 @@ Plot SamplePlot(int points) {
 }
 
 TEST(DrawSvgTest, TextOfOthersIsEscaped) {
-  const std::string svg = DrawSvg(SamplePlot(10));
+  const std::string svg = DrawSvg(SamplePlot(10)).svg;
 
   EXPECT_THAT(svg, HasSubstr("<title>demo &lt;1&gt; &amp; &quot;2&quot;</title>"));
   EXPECT_THAT(svg, HasSubstr("<title>a &lt; b &amp; c</title>"));
 }
 
 TEST(DrawSvgTest, MarksOutsideOfTheAxisAreLeftOut) {
-  EXPECT_EQ(CountOfText(DrawSvg(SamplePlot(10)), "class=\"mark\""), 10u);
+  EXPECT_EQ(CountOfText(DrawSvg(SamplePlot(10)).svg, "class=\"mark\""), 10u);
 }
 
 TEST(DrawSvgTest, IsBoundedWhateverIsInIt) {
-  const std::string svg = DrawSvg(SamplePlot(1'000'000));
+  Plot plot = SamplePlot(1'000'000);
+  for (int i = 0; i < 100'000; ++i)
+    plot.marks.push_back({.x = 10.0 * i, .text = std::string(900, '"')});
+  std::ranges::stable_sort(plot.marks, {}, &PlotMark::x);
+  const auto [svg, without_text] = DrawSvg(plot);
 
   EXPECT_LT(svg.size(), 2'000'000u);
-  EXPECT_EQ(CountOfText(svg, "class=\"mark\""), kPlotMarksMax);
+  EXPECT_LT(CountOfText(svg, "class=\"mark\""), 300u);
+  EXPECT_GT(without_text, 90'000u);
   EXPECT_THAT(svg, HasSubstr("class=\"band\""));
 }
 
+Plot OneCurve(PlotShape shape, const std::vector<double>& values) {
+  Plot plot{.x_begin = 0, .panels = {{.title = "P", .shape = shape, .series = {{.name = "y"}}}}};
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    plot.panels[0].series[0].curve.Add(static_cast<double>(i + 1), values[i]);
+  }
+  return plot;
+}
+
+TEST(DrawSvgTest, MarksThatCannotBeToldApartShareALineAndTheirTexts) {
+  Plot plot = OneCurve(PlotShape::kLine, {1, 2, 3, 4});
+  plot.marks = {
+      {.x = 2, .text = "first"}, {.x = 2.001, .text = "second"}, {.x = 3, .text = "third"}};
+
+  const auto [svg, without_text] = DrawSvg(plot);
+
+  EXPECT_EQ(without_text, 0u);
+  EXPECT_EQ(CountOfText(svg, "class=\"mark\""), 2u);
+  EXPECT_THAT(svg, HasSubstr("<title>first\nsecond</title>"));
+}
+
+TEST(DrawSvgTest, AMarkIsALineInEachPanelAlone) {
+  Plot plot = OneCurve(PlotShape::kLine, {1, 2});
+  plot.panels.push_back(plot.panels[0]);
+  plot.marks = {{.x = 1, .text = "m"}};
+
+  EXPECT_THAT(DrawSvg(plot).svg,
+              HasSubstr("<path class=\"seen\" d=\"M508.0 56.0v180.0M508.0 288.0v180.0\"/>"));
+}
+
+TEST(DrawSvgTest, CountsAreStepsFromTheAxisOnAndLabelledWhole) {
+  Plot plot = OneCurve(PlotShape::kCounts, {1, 1, 1, 1});
+  plot.x_whole = true;
+  const std::string svg = DrawSvg(plot).svg;
+
+  EXPECT_THAT(svg,
+              HasSubstr(" d=\"M72.0 146.0 V146.0H290.0V146.0H508.0V146.0H726.0V146.0H944.0\""));
+  EXPECT_THAT(svg, HasSubstr(">0</text>"));  // of 0 to 2
+  EXPECT_THAT(svg, HasSubstr(">2</text>"));
+  EXPECT_THAT(svg, Not(HasSubstr(">1.5</text>")));
+}
+
+TEST(DrawSvgTest, ALegendThatDoesNotFitBesideItsTitleHasALine) {
+  Plot plot = OneCurve(PlotShape::kLine, {1, 2});
+  plot.panels[0].series.resize(9, plot.panels[0].series[0]);
+  for (PlotSeries& series : plot.panels[0].series) series.name = "rank 1";
+  plot.panels[0].title = "Batch size [samples of a step]";
+  const std::string beside = DrawSvg(plot).svg;
+  for (PlotSeries& series : plot.panels[0].series) series.name = "worker 123";
+  const std::string below = DrawSvg(plot).svg;
+
+  EXPECT_THAT(beside, HasSubstr("y=\"48.0\" class=\"panel\""));
+  EXPECT_THAT(beside, HasSubstr("d=\"M332.0 44.0h12\""));  // right of the title
+  EXPECT_THAT(below, HasSubstr("y=\"48.0\" class=\"panel\""));
+  EXPECT_THAT(below, HasSubstr("d=\"M72.0 62.0h12\""));  // below it
+}
+
+TEST(DrawSvgTest, WhatNoXmlMayHaveIsReplaced) {
+  const std::string svg = DrawSvg({.title = "a\xef\xbf\xbe\xef\xbf\xbf"}).svg;
+
+  EXPECT_THAT(svg, HasSubstr("<title>a\xef\xbf\xbd\xef\xbf\xbd</title>"));
+}
+
 TEST(DrawSvgTest, OnePointIsADotAndNoneIsAnEmptyFrame) {
-  EXPECT_THAT(DrawSvg(SamplePlot(1)), HasSubstr("<circle"));
-  const std::string none = DrawSvg(SamplePlot(0));
+  EXPECT_THAT(DrawSvg(SamplePlot(1)).svg, HasSubstr("<circle"));
+  const std::string none = DrawSvg(SamplePlot(0)).svg;
   EXPECT_THAT(none, Not(HasSubstr("nan")));
   EXPECT_THAT(none, Not(HasSubstr("inf")));
   EXPECT_THAT(none, HasSubstr("class=\"frame\""));
 }
 
 TEST(DrawSvgTest, AColourIsDefinedForLightAndDark) {
-  const std::string svg = DrawSvg(SamplePlot(2));
+  const std::string svg = DrawSvg(SamplePlot(2)).svg;
 
   EXPECT_THAT(svg, HasSubstr("prefers-color-scheme:dark"));
   EXPECT_THAT(svg, Not(HasSubstr("http://www.w3.org/1999")));  // nothing from outside

@@ -31,13 +31,14 @@ def spans(events, thread):
 class Terminal:
     """A program on a terminal of its own."""
 
-    def __init__(self, command, rows=24, columns=100):
+    def __init__(self, command, rows=24, columns=100, environment=None):
         self.master, slave = pty.openpty()
         self.resize(rows, columns)
         self.before = termios.tcgetattr(slave)
         self.slave = slave
         self.seen = ""
         self.process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+                                        env={**os.environ, "TERM": "xterm", **(environment or {})},
                                         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
 
     def resize(self, rows, columns):
@@ -190,8 +191,8 @@ class HistoryTest(unittest.TestCase):
             self.assertTrue(out.startswith("2 nodes, 0 of 2 devices busy; 0 jobs\n"), out)
             self.assertNotIn("\x1b", out)
 
-    def top(self, *words, **size):
-        terminal = Terminal([str(BIN / "tactus"), "--server", self.cluster.address, "top", *words], **size)
+    def top(self, *words, **how):
+        terminal = Terminal([str(BIN / "tactus"), "--server", self.cluster.address, "top", *words], **how)
         self.addCleanup(terminal.close)
         return terminal
 
@@ -240,11 +241,38 @@ class HistoryTest(unittest.TestCase):
         self.assertEqual(terminal.process.wait(20), 0)
         self.assertNotIn("\x1b[?1049h", terminal.drain())
 
+    def test_top_on_a_terminal_without_a_cursor_prints_once(self):
+        terminal = self.top(environment={"TERM": "dumb"})
+        self.assertEqual(terminal.process.wait(20), 0)
+        self.assertNotIn("\x1b", terminal.drain())
+
+    def test_what_cannot_be_written_is_an_error(self):
+        tactus = [str(BIN / "tactus"), "--server", self.cluster.address]
+        for words in (["trace", self.job], ["plot", self.job], ["version"]):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([*tactus, *words], stdout=full, stderr=subprocess.PIPE, text=True)
+            self.assertEqual((done.returncode, done.stderr), (1, "tactus: standard output: No space left on device\n"))
+
+    def test_a_reader_who_has_enough_is_no_error(self):
+        tactus = subprocess.Popen([str(BIN / "tactus"), "--server", self.cluster.address, "trace", self.job],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        tactus.stdout.close()
+        self.assertEqual(tactus.stderr.read(), b"")
+        tactus.stderr.close()
+        tactus.wait(20)
+
+    def test_a_plot_may_be_read_as_any_other_file(self):
+        file = self.folder.path / "mode.svg"
+        self.cluster.tactus("plot", self.job, "--output", file)
+        other = self.folder.path / "other"
+        other.touch()
+        self.assertEqual(file.stat().st_mode, other.stat().st_mode)
+
     def test_top_fits_a_screen_that_changes(self):
         terminal = self.top(rows=24, columns=100)
         terminal.read_until(READY)
         terminal.resize(4, 30)
-        frame = terminal.read_until(r"lines more\x1b\[K\x1b\[J")
+        frame = terminal.read_until(r"\x1b\[J.*lines more")
         lines = frame.split("\x1b[H")[-1].replace("\r", "").split("\n")  # the terminal adds one
         self.assertEqual(len(lines), 4)
         for line in lines:
