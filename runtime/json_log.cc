@@ -15,7 +15,7 @@ namespace tactus::runtime {
 namespace {
 
 // Keys whose values are text also where they look like a number: a node may be called "7".
-constexpr std::array kTextKeys = {"batch_sizes", "job", "node", "sha256", "version"};
+constexpr std::array kTextKeys = {"batch_sizes", "job", "node", "request", "sha256", "version"};
 
 bool IsKeyCharacter(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; }
 

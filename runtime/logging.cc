@@ -78,7 +78,18 @@ absl::Status StartLogging(const LoggingOptions& options) {
   return absl::OkStatus();
 }
 
-void SetLogLevel(const std::string& level) { spdlog::set_level(spdlog::level::from_str(level)); }
+void SetLogLevel(const std::string& level, const std::function<void()>& say) {
+  const spdlog::level::level_enum next = spdlog::level::from_str(level);
+  const bool less = next > spdlog::get_level();
+  if (say && less) say();
+  {
+    // A logger gets its level when it is made and the later ones from the registry: between the two
+    // it would miss one.
+    const std::lock_guard lock(CreationMutex());
+    spdlog::set_level(next);
+  }
+  if (say && !less) say();
+}
 
 void StopLogging() {
   SharedSink().reset();

@@ -6,6 +6,7 @@
 
 #include <spdlog/logger.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -26,8 +27,10 @@ absl::Status StartLogging(const LoggingOptions& options);
 // Whether `level` is one, "level: ..." if not.
 absl::Status CheckLogLevel(const std::string& level);
 
-// All loggers log so much from now on. Thread-safe. Requires: CheckLogLevel(level).
-void SetLogLevel(const std::string& level);
+// All loggers log so much from now on, also one that another thread makes just then. Thread-safe.
+// Calls `say`, which may be null, once, to log the change: before it where less is logged from then
+// on, else after it. Requires: CheckLogLevel(level).
+void SetLogLevel(const std::string& level, const std::function<void()>& say);
 
 // Writes what waits and ends the logging thread. Called last, from main.
 void StopLogging();

@@ -184,8 +184,9 @@ void Agent::OnMessage(const ToAgent& message) {
 
 void Agent::OnSetLogLevel(const std::string& level) {
   if (!runtime::CheckLogLevel(level).ok()) return;
-  runtime::SetLogLevel(level);
-  Logger("agent")->info("log level changed log_level={} by=coordinator", level);
+  runtime::SetLogLevel(level, [&] {
+    Logger("agent")->info("log level changed log_level={} by=coordinator", level);
+  });
 }
 
 void Agent::OnStopWorker(const tactus::agent::v1::StopWorker& request) {

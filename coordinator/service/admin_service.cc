@@ -63,15 +63,24 @@ grpc::ServerUnaryReactor* AdminService::SetLogLevel(grpc::CallbackServerContext*
     const absl::StatusOr<std::string> node = ParseNodeName("node", request->node());
     if (node.ok()) {
       around_.core.SetAgentLogLevel(*node, request->level(),
-                                    [call](const absl::Status& told) { call.Finish(told); });
+                                    [call, node = *node, level = request->level(),
+                                     peer = context->peer()](const absl::Status& told) {
+                                      if (told.ok()) {
+                                        runtime::Logger("main")->info(
+                                            "agent log level changed node={} log_level={} by={}",
+                                            node, level, runtime::Quoted(peer));
+                                      }
+                                      call.Finish(told);
+                                    });
       return call.reactor();
     }
     status = node.status();
   }
   if (status.ok()) {
-    runtime::SetLogLevel(request->level());
-    runtime::Logger("main")->info("log level changed log_level={} by={}", request->level(),
-                                  runtime::Quoted(context->peer()));
+    runtime::SetLogLevel(request->level(), [&] {
+      runtime::Logger("main")->info("log level changed log_level={} by={}", request->level(),
+                                    runtime::Quoted(context->peer()));
+    });
   }
   call.Finish(status);
   return call.reactor();

@@ -72,12 +72,17 @@ class EventsTest(unittest.TestCase):
         self.cluster.tactus("admin", "log-level", "info")
         changes = [line["log_level"] for line in self.log("coordinator") if line["event"] == "log_level_changed"]
         self.assertEqual(changes, ["debug", "info"])
+        self.cluster.tactus("admin", "log-level", "error")  # which is said while it still is heard
+        wait_until(lambda: self.log("coordinator")[-1].get("log_level") == "error", 20, "the change is logged")
+        self.cluster.tactus("admin", "log-level", "info")
 
     def test_the_level_of_an_agent_changes_while_it_runs(self):
         before = len(self.log("n0"))
         self.cluster.tactus("admin", "log-level", "debug", "--node", "n0")
         wait_until(lambda: [line for line in self.log("n0")[before:] if line["event"] == "log_level_changed"], 20,
                    "the agent has another level")
+        said = [line for line in self.log("coordinator") if line["event"] == "agent_log_level_changed"]
+        self.assertEqual((said[-1]["node"], said[-1]["log_level"]), ("n0", "debug"))
         self.cluster.tactus("admin", "log-level", "info", "--node", "nodes/n0")
 
     def test_a_level_that_is_none_and_a_node_that_is_not_there(self):

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "runtime/logging.h"
 
@@ -54,8 +55,8 @@ TEST(JsonLogTest, WhatOnlyLooksLikeANumberIsText) {
 }
 
 TEST(JsonLogTest, NamesAndQuotedValuesAreText) {
-  EXPECT_EQ(FieldsOf("x node=7 batch_sizes=32 reason=\"5\""),
-            ",\"node\":\"7\",\"batch_sizes\":\"32\",\"reason\":\"5\"}\n");
+  EXPECT_EQ(FieldsOf("x node=7 batch_sizes=32 request=9e9 reason=\"5\""),
+            ",\"node\":\"7\",\"batch_sizes\":\"32\",\"request\":\"9e9\",\"reason\":\"5\"}\n");
 }
 
 TEST(JsonLogTest, WhatWasQuotedComesBack) {
@@ -97,12 +98,24 @@ TEST(LoggingTest, AChangedLevelHoldsForLoggersThatAreThere) {
   const auto logger = Logger("a-logger-of-this-test");
   EXPECT_FALSE(logger->should_log(spdlog::level::debug));
 
-  SetLogLevel("debug");
+  SetLogLevel("debug", nullptr);
   EXPECT_TRUE(logger->should_log(spdlog::level::debug));
 
-  SetLogLevel("off");
+  SetLogLevel("off", nullptr);
   EXPECT_FALSE(logger->should_log(spdlog::level::critical));
-  SetLogLevel("warn");
+  SetLogLevel("warn", nullptr);
+}
+
+TEST(LoggingTest, AChangeIsSaidWhileMoreIsLogged) {
+  const auto logger = Logger("a-logger-of-this-test");
+  std::vector<bool> heard;
+  const auto say = [&] { heard.push_back(logger->should_log(spdlog::level::info)); };
+
+  SetLogLevel("info", say);
+  SetLogLevel("error", say);
+
+  EXPECT_EQ(heard, std::vector<bool>({true, true}));
+  SetLogLevel("warn", nullptr);
 }
 
 }  // namespace
