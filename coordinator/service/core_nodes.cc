@@ -148,7 +148,8 @@ void CoreRunner::SetAgentLogLevel(const std::string& node, const std::string& le
     const absl::StatusOr<v1::Node> found = FindNode(node);
     if (!found.ok()) return answer(found.status());
     if (!found->connected()) {
-      return answer(absl::UnavailableError("nodes/" + node + ": its agent is not connected"));
+      return answer(
+          absl::FailedPreconditionError("nodes/" + node + ": its agent is not connected"));
     }
     agent::v1::ToAgent message;
     message.mutable_set_log_level()->set_level(level);
