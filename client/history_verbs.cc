@@ -64,8 +64,9 @@ ExitCode PrintTrace(const v1::Job& job, const v1::ListRoundsResponse& rounds, ap
 // record is it: rounds are recorded a little after a job's progress counts them.
 std::string WhatIsMissing(Span asked, bool to_the_last, const v1::ListRoundsResponse& found) {
   if (found.rounds().empty()) return Words(asked) + " are not on record";
-  const Span shown{.first = found.rounds().begin()->round(),
-                   .last = found.rounds().rbegin()->round()};
+  Span shown;
+  shown.first = found.rounds().begin()->round();
+  shown.last = found.rounds().rbegin()->round();
   if (to_the_last) asked.last = shown.last;
   if (shown.first == asked.first && shown.last == asked.last) return "";
   return Words(shown) + " of " + Words(asked) + " are on record";

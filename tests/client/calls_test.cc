@@ -14,6 +14,7 @@
 #include "client/exit_code.h"
 #include "client/follow.h"
 #include "client/live_jobs.h"
+#include "client/verbs.h"
 #include "runtime/status.h"
 #include "tests/client/fake_coordinator.h"
 #include "tests/client/sample_job.h"
@@ -23,8 +24,10 @@ namespace tactus::client {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(ExitCodeTest, CodesOfCallsAreThoseOfTheHelp) {
   EXPECT_EQ(ExitCodeOf(absl::OkStatus()), ExitCode::kOk);
@@ -82,6 +85,42 @@ TEST_F(CallsTest, LiveJobsAreThoseBeforeTheQueueThenABoundedQueueAndEachOnce) {
   EXPECT_EQ(live->jobs.jobs(1).name(), "job-1");  // it started while the lists were read
   EXPECT_EQ(live->jobs.jobs(3).name(), "queued-1");
   EXPECT_TRUE(live->more_queued);
+}
+
+// What a trace of `range` says, beside the trace. The progress counts a round that is not yet on
+// record.
+class TraceCallTest : public CallsTest {
+ protected:
+  std::string Say(const RoundRange& range, ExitCode code) {
+    coordinator_.job.mutable_progress()->set_rounds(3);
+    ::testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(Trace({.name = "demo-1", .rounds = range}, client_, Screen({})), code);
+    ::testing::internal::GetCapturedStdout();
+    return ::testing::internal::GetCapturedStderr();
+  }
+
+  void Record(int workers) {
+    for (std::uint64_t i = 0; i < 2; ++i) {
+      v1::Round& round = *coordinator_.rounds.add_rounds();
+      round.set_round(i);
+      round.mutable_worker_compute_seconds()->Resize(workers, 0.5);
+    }
+  }
+};
+
+TEST_F(TraceCallTest, WithoutAnEndTheLastRoundOnRecordIsIt) {
+  Record(0);
+
+  EXPECT_THAT(Say({}, ExitCode::kOk), Not(HasSubstr("are on record")));
+  EXPECT_THAT(Say({.last = 2}, ExitCode::kOk), HasSubstr("rounds 0 to 1 of rounds 0 to 2 are on"));
+}
+
+TEST_F(TraceCallTest, TooManyRoundsOfTooManyWorkersAreRefusedWithWhatFits) {
+  Record(600'000);
+
+  EXPECT_THAT(Say({}, ExitCode::kUsage),
+              AllOf(HasSubstr("at most 1,000,000 rounds times workers"), HasSubstr("; 0:0 fits")));
 }
 
 TEST_F(CallsTest, ViolationsAreALineAField) {
