@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t kRequestIdBytesMax = 64;
 constexpr std::int64_t kGraceSecondsMax = 24 * 3600;
-constexpr int kPointsMax = 10000;
+constexpr int kOnePageMax = 10000;
 
 void CheckRequestId(const std::string& id, spec::FieldChecks& checks) {
   const bool right = id.size() <= kRequestIdBytesMax && std::ranges::all_of(id, [](const char c) {
@@ -69,17 +69,22 @@ absl::StatusOr<Cancel> FromProto(const v1::CancelJobRequest& request) {
         .description = "found " + std::to_string(grace.seconds()) + "s, allowed is 0 to 24h"}});
 }
 
+// Of a field that asks for one page of so many at most, instead of all in pages.
+absl::Status CheckOnePage(const char* field, int found, const char* things) {
+  if (found >= 0 && found <= kOnePageMax) return absl::OkStatus();
+  return runtime::InvalidFields(
+      {{.field = field,
+        .description = "found " + std::to_string(found) + ", allowed is 0, for all " + things +
+                       " in pages, or 1 to " + std::to_string(kOnePageMax)}});
+}
+
 absl::StatusOr<RoundQuery> FromProto(const v1::ListRoundsRequest& request) {
   const absl::StatusOr<std::string> id = ParseJobName("name", request.name());
   if (!id.ok()) return id.status();
   const absl::StatusOr<int> size = PageSize(request.page_size(), {.standard = 1000, .max = 10000});
   if (!size.ok()) return size.status();
-  if (request.points_max() < 0 || request.points_max() > kPointsMax) {
-    return runtime::InvalidFields(
-        {{.field = "points_max",
-          .description = "found " + std::to_string(request.points_max()) + ", allowed is 0, for " +
-                         "all rounds in pages, or 1 to " + std::to_string(kPointsMax)}});
-  }
+  const absl::Status points = CheckOnePage("points_max", request.points_max(), "rounds");
+  if (!points.ok()) return points;
   return RoundQuery{.id = *id,
                     .page_size = *size,
                     .page_token = request.page_token(),
@@ -88,17 +93,12 @@ absl::StatusOr<RoundQuery> FromProto(const v1::ListRoundsRequest& request) {
 }
 
 absl::StatusOr<DecisionQuery> FromProto(const v1::ListDecisionsRequest& request) {
-  constexpr int kNewestMax = 10000;
   const absl::StatusOr<std::string> id = ParseJobName("name", request.name());
   if (!id.ok()) return id.status();
   const absl::StatusOr<int> size = PageSize(request.page_size(), {.standard = 1000, .max = 10000});
   if (!size.ok()) return size.status();
-  if (request.newest() < 0 || request.newest() > kNewestMax) {
-    return runtime::InvalidFields(
-        {{.field = "newest",
-          .description = "found " + std::to_string(request.newest()) + ", allowed is 0, for all " +
-                         "decisions in pages, or 1 to " + std::to_string(kNewestMax)}});
-  }
+  const absl::Status newest = CheckOnePage("newest", request.newest(), "decisions");
+  if (!newest.ok()) return newest;
   return DecisionQuery{.id = *id,
                        .page_size = *size,
                        .page_token = request.page_token(),

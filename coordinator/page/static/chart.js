@@ -175,7 +175,7 @@ export class Chart {
     return svg("path", {d, class: `line c${one.color % 8}${one.faint ? " faint" : ""}`});
   }
 
-  // Marks that would overlap stand together, under the key of the first.
+  // Marks that would overlap stand together.
   groups(scale) {
     const found = [];
     for (const mark of this.data.marks) {
@@ -192,7 +192,8 @@ export class Chart {
     const before = this.marks;
     this.marks = new Map();
     for (const group of groups) {
-      const key = group.marks[0].key;
+      // Under the key of the first, but that the one which may have the focus keeps it as curves grow closer.
+      const key = (group.marks.find((mark) => mark.key === this.active) || group.marks[0]).key;
       const pin = before.get(key) || this.pin(key);
       before.delete(key);
       this.marks.set(key, pin);
