@@ -11,7 +11,7 @@
 
 #include "base/check.h"
 #include "coordinator/telemetry/job_telemetry.h"
-#include "runtime/metrics.h"
+#include "metrics/coordinator_metrics.h"
 
 namespace tactus::telemetry {
 namespace {
@@ -61,7 +61,7 @@ job::WorkerSaid SampleReport(std::uint64_t worker) {
 int Main(int argc, char** argv) {
   const int seconds = argc > 1 ? std::atoi(argv[1]) : kSecondsDefault;
   TACTUS_CHECK(seconds > 0);
-  runtime::CoordinatorMetrics metrics("bench");
+  metrics::CoordinatorMetrics metrics("bench");
   JobTelemetry telemetry(metrics);
   const job::JobRecord record = SampleJob();
   telemetry.OnAction(job::PublishJob{record});
@@ -83,7 +83,7 @@ int Main(int argc, char** argv) {
   std::size_t bytes = 0;
   const int scrapes = 200;
   const double before = ProcessorSeconds();
-  for (int i = 0; i < scrapes; ++i) bytes += runtime::WriteText(*metrics.registry()).size();
+  for (int i = 0; i < scrapes; ++i) bytes += metrics::WriteText(*metrics.registry()).size();
   const double scrape = (ProcessorSeconds() - before) / scrapes;
   std::printf("setting  %.1f us a second, %.4f %% of a core\n", setting * 1e6, setting * 100);
   std::printf("scrape   %.2f ms, %zu bytes; every %.0f s %.4f %% of a core\n", scrape * 1e3,

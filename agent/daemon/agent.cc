@@ -87,7 +87,7 @@ absl::StatusOr<std::string> MakeSocketFolder(const std::string& state_folder) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Agent>> Agent::Open(runtime::ControlThread& control,
-                                                   runtime::AgentMetrics& metrics,
+                                                   metrics::AgentMetrics& metrics,
                                                    const AgentOptions& options,
                                                    std::uint64_t incarnation) {
   for (const char* folder : {"/jobs", "/blobs"}) {
@@ -103,7 +103,7 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Open(runtime::ControlThread& contr
       new Agent(control, metrics, options, incarnation, *std::move(lock), *std::move(sockets)));
 }
 
-Agent::Agent(runtime::ControlThread& control, runtime::AgentMetrics& metrics, AgentOptions options,
+Agent::Agent(runtime::ControlThread& control, metrics::AgentMetrics& metrics, AgentOptions options,
              std::uint64_t incarnation, runtime::LockFile lock, std::string socket_folder)
     : control_(control),
       metrics_(metrics),

@@ -23,8 +23,8 @@
 #include "base/id.h"
 #include "base/time.h"
 #include "cuda/nvml.h"
+#include "metrics/agent_metrics.h"
 #include "runtime/control_thread.h"
-#include "runtime/metrics.h"
 #include "runtime/process.h"
 
 namespace tactus::agent {
@@ -37,7 +37,7 @@ class Agent {
   // the caller. `control` and `metrics` outlive the agent. From any thread. Errors: Unavailable,
   // another agent uses the state folder; else as runtime::MakeWritableFolder.
   static absl::StatusOr<std::unique_ptr<Agent>> Open(runtime::ControlThread& control,
-                                                     runtime::AgentMetrics& metrics,
+                                                     metrics::AgentMetrics& metrics,
                                                      const AgentOptions& options,
                                                      std::uint64_t incarnation);
 
@@ -58,7 +58,7 @@ class Agent {
   void Stop(Duration grace, std::function<void()> done);
 
  private:
-  Agent(runtime::ControlThread& control, runtime::AgentMetrics& metrics, AgentOptions options,
+  Agent(runtime::ControlThread& control, metrics::AgentMetrics& metrics, AgentOptions options,
         std::uint64_t incarnation, runtime::LockFile lock, std::string socket_folder);
 
   // A worker that runs.
@@ -107,7 +107,7 @@ class Agent {
   void CloseIfDone();
 
   runtime::ControlThread& control_;
-  runtime::AgentMetrics& metrics_;
+  metrics::AgentMetrics& metrics_;
   const AgentOptions options_;
   const runtime::LockFile lock_;
   const std::string socket_folder_;

@@ -25,7 +25,7 @@ std::string Clipped(std::string reason) {
   return reason;
 }
 
-runtime::AgentMetrics::Gpu MetricsOf(const cuda::GpuIdentity& gpu,
+metrics::AgentMetrics::Gpu MetricsOf(const cuda::GpuIdentity& gpu,
                                      const cuda::GpuReading& reading) {
   return {.index = gpu.index,
           .uuid = gpu.uuid,

@@ -19,10 +19,10 @@
 #include "agent/daemon/agent.h"
 #include "agent/daemon/options.h"
 #include "cuda/nvml.h"
+#include "metrics/agent_metrics.h"
 #include "runtime/config_report.h"
 #include "runtime/http_server.h"
 #include "runtime/logging.h"
-#include "runtime/metrics.h"
 #include "runtime/options.h"
 #include "runtime/process.h"
 
@@ -205,7 +205,7 @@ std::uint64_t DrawIncarnation() {
 }
 
 // Runs until a signal asks for the end.
-int Serve(tactus::agent::AgentOptions options, tactus::runtime::AgentMetrics& metrics,
+int Serve(tactus::agent::AgentOptions options, tactus::metrics::AgentMetrics& metrics,
           std::unique_ptr<tactus::cuda::GpuMonitor> gpus) {
   tactus::runtime::ControlThread control;
   absl::StatusOr<std::unique_ptr<tactus::agent::Agent>> agent =
@@ -250,7 +250,7 @@ int Run(const Flags& flags, const tactus::agent::Host& host,
   if (!options.ok()) return Fail(Exit::kConfiguration, options.status());
   options->environment = Environment();
   options->version = TACTUS_VERSION;
-  tactus::runtime::AgentMetrics metrics(options->version);
+  tactus::metrics::AgentMetrics metrics(options->version);
   std::unique_ptr<tactus::runtime::HttpServer> http;
   if (!flags.metrics_listen.empty()) {
     auto opened = tactus::runtime::HttpServer::Open({.address = flags.metrics_listen});
@@ -261,7 +261,7 @@ int Run(const Flags& flags, const tactus::agent::Host& host,
                                "metrics-listen: " + std::string(opened.status().message())));
     }
     http = *std::move(opened);
-    tactus::runtime::RouteMetrics(*http, metrics.registry());
+    tactus::metrics::RouteMetrics(*http, metrics.registry());
     http->Start();
     options->metrics_address = http->address();
   }

@@ -5,8 +5,8 @@
 #include <sstream>
 
 #include "client/cli/words.h"
-#include "client/names.h"
-#include "client/text.h"
+#include "client/text/names.h"
+#include "client/text/text.h"
 
 namespace tactus::client {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "client/command_line.h"
+#include "client/verbs/command_line.h"
 
 namespace tactus::client {
 

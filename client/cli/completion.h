@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "client/cli/command_tree.h"
-#include "client/command_line.h"
+#include "client/verbs/command_line.h"
 
 namespace tactus::client {
 

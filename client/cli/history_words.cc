@@ -1,6 +1,6 @@
 #include "client/cli/history_words.h"
 
-#include "client/flag_checks.h"
+#include "client/text/flag_checks.h"
 
 namespace tactus::client {
 

@@ -7,8 +7,8 @@
 #include <limits>
 #include <optional>
 
-#include "client/names.h"
-#include "client/text.h"
+#include "client/text/names.h"
+#include "client/text/text.h"
 
 namespace tactus::client {
 namespace {

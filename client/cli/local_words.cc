@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "client/flag_checks.h"
+#include "client/text/flag_checks.h"
 
 namespace tactus::client {
 

@@ -9,19 +9,19 @@
 #include <vector>
 
 #include "client/api/client.h"
+#include "client/ask/simulate.h"
 #include "client/cli/command_line_parser.h"
 #include "client/cli/command_tree.h"
 #include "client/cli/completion.h"
 #include "client/cli/man_pages.h"
-#include "client/error_lines.h"
-#include "client/exit_code.h"
-#include "client/replay.h"
-#include "client/run.h"
-#include "client/screen.h"
-#include "client/settings.h"
-#include "client/simulate.h"
-#include "client/surroundings.h"
-#include "client/verbs.h"
+#include "client/local/run.h"
+#include "client/local/settings.h"
+#include "client/local/surroundings.h"
+#include "client/render/error_lines.h"
+#include "client/render/exit_code.h"
+#include "client/render/screen.h"
+#include "client/verbs/replay.h"
+#include "client/verbs/verbs.h"
 
 namespace tactus::client {
 namespace {

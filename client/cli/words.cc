@@ -8,9 +8,9 @@
 #include "client/cli/job_words.h"
 #include "client/cli/local_words.h"
 #include "client/cli/node_words.h"
-#include "client/exit_code.h"
-#include "client/flag_checks.h"
-#include "client/text.h"
+#include "client/render/exit_code.h"
+#include "client/text/flag_checks.h"
+#include "client/text/text.h"
 #include "runtime/options.h"
 
 namespace tactus::client {

@@ -8,11 +8,11 @@
 #include <memory>
 #include <string>
 
-#include "coordinator/service/blob_store.h"
-#include "coordinator/service/core_runner.h"
+#include "coordinator/files/blob_store.h"
+#include "coordinator/shell/core_runner.h"
 #include "coordinator/store/store.h"
+#include "metrics/coordinator_metrics.h"
 #include "runtime/control_thread.h"
-#include "runtime/metrics.h"
 #include "tactus/v1/admin.grpc.pb.h"
 
 namespace tactus::service {
@@ -27,7 +27,7 @@ class AdminService final : public v1::Admin::CallbackService {
     runtime::ControlThread& inspection;  // where copies of the database are looked through
     store::Store& store;
     BlobStore& blobs;
-    runtime::CoordinatorMetrics& metrics;
+    metrics::CoordinatorMetrics& metrics;
     const std::string& state_folder;
   };
   // In the state folder, while a copy of the database is made or looked through.

@@ -77,7 +77,7 @@ class SessionCall final : public grpc::ServerBidiReactor<agent::v1::FromAgent, a
   }
 
   CoreRunner& core_;
-  runtime::CoordinatorMetrics& metrics_;
+  metrics::CoordinatorMetrics& metrics_;
   const std::string peer_;
   std::shared_ptr<SessionCall> self_;  // gRPC's share, until OnDone
 

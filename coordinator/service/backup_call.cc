@@ -5,10 +5,10 @@
 #include <string>
 #include <utility>
 
-#include "coordinator/service/artifacts.h"
+#include "coordinator/files/artifacts.h"
+#include "coordinator/files/store_copying.h"
+#include "coordinator/files/transfer_slots.h"
 #include "coordinator/service/calls.h"
-#include "coordinator/service/store_copying.h"
-#include "coordinator/service/transfer_slots.h"
 #include "runtime/status.h"
 
 namespace tactus::service {

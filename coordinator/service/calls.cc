@@ -8,7 +8,7 @@
 
 namespace tactus::service {
 
-UnaryCall::UnaryCall(grpc::CallbackServerContext* context, runtime::CoordinatorMetrics& metrics,
+UnaryCall::UnaryCall(grpc::CallbackServerContext* context, metrics::CoordinatorMetrics& metrics,
                      const char* method)
     : context_(context), reactor_(context->DefaultReactor()), metrics_(&metrics), method_(method) {}
 
@@ -28,17 +28,9 @@ absl::Status NoDeadline() {
       {{.field = "deadline", .description = "is missing; every call but a stream needs one"}});
 }
 
-void CountCall(runtime::CoordinatorMetrics& metrics, const char* method,
+void CountCall(metrics::CoordinatorMetrics& metrics, const char* method,
                const absl::Status& status) {
   metrics.CountCall(method, absl::StatusCodeToString(status.code()));
-}
-
-absl::Status AsFieldViolation(const absl::Status& status) {
-  const std::string message(status.message());
-  const std::size_t colon = message.find(": ");
-  if (!absl::IsInvalidArgument(status) || colon == std::string::npos) return status;
-  return runtime::InvalidFields(
-      {{.field = message.substr(0, colon), .description = message.substr(colon + 2)}});
 }
 
 absl::StatusOr<int> PageSize(int asked, const PageSizes& sizes) {

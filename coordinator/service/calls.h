@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/metrics.h"
+#include "metrics/coordinator_metrics.h"
 
 namespace tactus::service {
 
@@ -14,7 +14,7 @@ namespace tactus::service {
 class UnaryCall {
  public:
   // `method` is "Jobs/GetJob"; static storage. `metrics` outlives the call.
-  UnaryCall(grpc::CallbackServerContext* context, runtime::CoordinatorMetrics& metrics,
+  UnaryCall(grpc::CallbackServerContext* context, metrics::CoordinatorMetrics& metrics,
             const char* method);
 
   // True when the call has a deadline; else it is refused and finished.
@@ -25,7 +25,7 @@ class UnaryCall {
  private:
   grpc::CallbackServerContext* context_;
   grpc::ServerUnaryReactor* reactor_;  // gRPC's own, alive until Finish
-  runtime::CoordinatorMetrics* metrics_;
+  metrics::CoordinatorMetrics* metrics_;
   const char* method_;
 };
 
@@ -33,12 +33,8 @@ class UnaryCall {
 absl::Status NoDeadline();
 
 // Counts an answered call by its method and code.
-void CountCall(runtime::CoordinatorMetrics& metrics, const char* method,
+void CountCall(metrics::CoordinatorMetrics& metrics, const char* method,
                const absl::Status& status);
-
-// An InvalidArgument whose message is "field: description", as the store has them, with the
-// violation as detail; others as they are.
-absl::Status AsFieldViolation(const absl::Status& status);
 
 // The size of a page: the default for 0, at most `max`. Errors: InvalidArgument, negative.
 struct PageSizes {

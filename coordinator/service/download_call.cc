@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "coordinator/service/job_conversion.h"
+#include "coordinator/shell/job_conversion.h"
 
 namespace tactus::service {
 namespace {

@@ -9,14 +9,14 @@
 #include <string>
 #include <utility>
 
-#include "coordinator/service/artifacts.h"
-#include "coordinator/service/blob_store.h"
+#include "coordinator/files/artifacts.h"
+#include "coordinator/files/blob_store.h"
+#include "coordinator/files/log_store.h"
+#include "coordinator/files/transfer_slots.h"
 #include "coordinator/service/calls.h"
-#include "coordinator/service/core_runner.h"
-#include "coordinator/service/log_store.h"
-#include "coordinator/service/transfer_slots.h"
+#include "coordinator/shell/core_runner.h"
+#include "metrics/coordinator_metrics.h"
 #include "runtime/control_thread.h"
-#include "runtime/metrics.h"
 #include "runtime/now.h"
 #include "runtime/options.h"
 #include "runtime/status.h"
@@ -27,7 +27,7 @@ namespace tactus::service {
 struct FileSurroundings {
   CoreRunner& core;
   runtime::ControlThread& files;  // where files are read and written
-  runtime::CoordinatorMetrics& metrics;
+  metrics::CoordinatorMetrics& metrics;
   const std::string& state_folder;
   BlobStore& blobs;          // files' thread
   LogStore& logs;            // files' thread

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "coordinator/service/calls.h"
-#include "coordinator/service/job_conversion.h"
+#include "coordinator/shell/job_conversion.h"
 #include "runtime/status.h"
 
 namespace tactus::service {
@@ -28,7 +28,7 @@ Duration PatienceOf(std::chrono::system_clock::time_point deadline) {
 class GetJobCall final : public grpc::ServerUnaryReactor,
                          public std::enable_shared_from_this<GetJobCall> {
  public:
-  GetJobCall(CoreRunner& core, runtime::CoordinatorMetrics& metrics, v1::Job* response)
+  GetJobCall(CoreRunner& core, metrics::CoordinatorMetrics& metrics, v1::Job* response)
       : core_(core), metrics_(metrics), response_(response) {}
 
   void Start(const v1::GetJobRequest& request, std::chrono::system_clock::time_point deadline) {
@@ -72,7 +72,7 @@ class GetJobCall final : public grpc::ServerUnaryReactor,
   }
 
   CoreRunner& core_;
-  runtime::CoordinatorMetrics& metrics_;
+  metrics::CoordinatorMetrics& metrics_;
   v1::Job* const response_;           // gRPC's, until Finish
   std::shared_ptr<GetJobCall> self_;  // gRPC's share, until OnDone
   // Answer and cancellation come on different threads; the first one finishes the call.
@@ -82,7 +82,7 @@ class GetJobCall final : public grpc::ServerUnaryReactor,
 }  // namespace
 
 grpc::ServerUnaryReactor* StartGetJob(grpc::CallbackServerContext* context, CoreRunner& core,
-                                      runtime::CoordinatorMetrics& metrics,
+                                      metrics::CoordinatorMetrics& metrics,
                                       const v1::GetJobRequest& request, v1::Job* response) {
   const auto call = std::make_shared<GetJobCall>(core, metrics, response);
   call->Start(request, context->deadline());

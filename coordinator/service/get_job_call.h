@@ -4,8 +4,8 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include "coordinator/service/core_runner.h"
-#include "runtime/metrics.h"
+#include "coordinator/shell/core_runner.h"
+#include "metrics/coordinator_metrics.h"
 #include "tactus/v1/jobs.pb.h"
 
 namespace tactus::service {
@@ -14,7 +14,7 @@ namespace tactus::service {
 // before the call's deadline and after 30 s at most. The call owns itself; core and metrics outlive
 // it.
 grpc::ServerUnaryReactor* StartGetJob(grpc::CallbackServerContext* context, CoreRunner& core,
-                                      runtime::CoordinatorMetrics& metrics,
+                                      metrics::CoordinatorMetrics& metrics,
                                       const v1::GetJobRequest& request, v1::Job* response);
 
 }  // namespace tactus::service

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "coordinator/service/blob_scan.h"
-#include "coordinator/service/store_copying.h"
+#include "coordinator/files/blob_scan.h"
+#include "coordinator/files/store_copying.h"
 
 namespace tactus::service {
 namespace {

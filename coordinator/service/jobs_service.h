@@ -7,8 +7,8 @@
 #include <string>
 
 #include "coordinator/service/file_calls.h"
+#include "metrics/coordinator_metrics.h"
 #include "runtime/control_thread.h"
-#include "runtime/metrics.h"
 #include "tactus/v1/jobs.grpc.pb.h"
 
 namespace tactus::service {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "coordinator/service/job_conversion.h"
-#include "coordinator/service/log_position.h"
+#include "coordinator/files/log_position.h"
+#include "coordinator/shell/job_conversion.h"
 #include "runtime/stream_header.h"
 
 namespace tactus::service {

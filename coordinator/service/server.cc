@@ -13,26 +13,26 @@
 #include <utility>
 #include <vector>
 
+#include "coordinator/files/blob_store.h"
+#include "coordinator/files/job_folder.h"
+#include "coordinator/files/log_sink.h"
+#include "coordinator/files/log_store.h"
+#include "coordinator/files/store_copying.h"
+#include "coordinator/files/transfer_slots.h"
+#include "coordinator/files/upkeep.h"
 #include "coordinator/page/page.h"
 #include "coordinator/service/admin_service.h"
 #include "coordinator/service/agent_service.h"
 #include "coordinator/service/artifacts_service.h"
-#include "coordinator/service/blob_store.h"
-#include "coordinator/service/core_runner.h"
-#include "coordinator/service/job_folder.h"
 #include "coordinator/service/jobs_service.h"
-#include "coordinator/service/log_sink.h"
-#include "coordinator/service/log_store.h"
 #include "coordinator/service/nodes_service.h"
-#include "coordinator/service/store_copying.h"
-#include "coordinator/service/transfer_slots.h"
-#include "coordinator/service/upkeep.h"
+#include "coordinator/shell/core_runner.h"
 #include "coordinator/store/store.h"
+#include "metrics/coordinator_metrics.h"
 #include "runtime/control_thread.h"
 #include "runtime/host_port.h"
 #include "runtime/http_server.h"
 #include "runtime/logging.h"
-#include "runtime/metrics.h"
 #include "runtime/options.h"
 #include "runtime/process.h"
 #include "runtime/status.h"
@@ -127,7 +127,7 @@ class ServerImpl final : public Server {
   const ServerOptions options_;
   const runtime::LockFile lock_;
   const std::unique_ptr<store::Store> store_;
-  runtime::CoordinatorMetrics metrics_{TACTUS_VERSION};
+  metrics::CoordinatorMetrics metrics_{TACTUS_VERSION};
   // Of the files' thread, and outliving it: what is posted to it late goes with it.
   BlobStore blobs_{options_.state_dir + "/blobs"};
   LogStore logs_{options_.state_dir + "/jobs"};
@@ -197,7 +197,7 @@ absl::Status ServerImpl::OpenHttp() {
   }
   http_ = *std::move(server);
   metrics_address_ = http_->address();
-  runtime::RouteMetrics(*http_, metrics_.registry());
+  metrics::RouteMetrics(*http_, metrics_.registry());
   http_->RouteLater("/sd/agents",
                     [this](const runtime::HttpRequest&, const runtime::HttpServer::Reply& reply) {
                       core_.ListScrapeTargets([reply](std::string json) {

@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/time.h"
-#include "coordinator/service/transfer_slots.h"
-#include "coordinator/service/upkeep.h"
+#include "coordinator/files/transfer_slots.h"
+#include "coordinator/files/upkeep.h"
 #include "coordinator/tape/tape_writer.h"
 
 namespace tactus::service {

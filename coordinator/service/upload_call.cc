@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "coordinator/service/job_conversion.h"
+#include "coordinator/shell/job_conversion.h"
 
 namespace tactus::service {
 namespace {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "coordinator/service/calls.h"
-#include "coordinator/service/job_conversion.h"
-#include "coordinator/service/watch_queue.h"
+#include "coordinator/shell/job_conversion.h"
+#include "coordinator/shell/watch_queue.h"
 #include "runtime/status.h"
 
 namespace tactus::service {
@@ -18,7 +18,7 @@ class WatchCall final : public grpc::ServerWriteReactor<v1::JobEvent>,
                         public JobWatcher,
                         public std::enable_shared_from_this<WatchCall> {
  public:
-  WatchCall(CoreRunner& core, runtime::CoordinatorMetrics& metrics, std::string peer)
+  WatchCall(CoreRunner& core, metrics::CoordinatorMetrics& metrics, std::string peer)
       : core_(core), metrics_(metrics), peer_(std::move(peer)) {}
 
   void Start(const v1::WatchJobRequest& request) {
@@ -88,7 +88,7 @@ class WatchCall final : public grpc::ServerWriteReactor<v1::JobEvent>,
   }
 
   CoreRunner& core_;
-  runtime::CoordinatorMetrics& metrics_;
+  metrics::CoordinatorMetrics& metrics_;
   const std::string peer_;
   std::shared_ptr<WatchCall> self_;  // gRPC's share, until OnDone
 
@@ -103,7 +103,7 @@ class WatchCall final : public grpc::ServerWriteReactor<v1::JobEvent>,
 }  // namespace
 
 grpc::ServerWriteReactor<v1::JobEvent>* StartWatch(CoreRunner& core,
-                                                   runtime::CoordinatorMetrics& metrics,
+                                                   metrics::CoordinatorMetrics& metrics,
                                                    const std::string& peer,
                                                    const v1::WatchJobRequest& request) {
   const auto call = std::make_shared<WatchCall>(core, metrics, peer);

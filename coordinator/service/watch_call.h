@@ -6,8 +6,8 @@
 
 #include <string>
 
-#include "coordinator/service/core_runner.h"
-#include "runtime/metrics.h"
+#include "coordinator/shell/core_runner.h"
+#include "metrics/coordinator_metrics.h"
 #include "tactus/v1/jobs.pb.h"
 
 namespace tactus::service {
@@ -15,7 +15,7 @@ namespace tactus::service {
 // Streams the events of the request's job to the caller `peer` until the job is over or the caller
 // leaves. The call owns itself; core and metrics outlive it.
 grpc::ServerWriteReactor<v1::JobEvent>* StartWatch(CoreRunner& core,
-                                                   runtime::CoordinatorMetrics& metrics,
+                                                   metrics::CoordinatorMetrics& metrics,
                                                    const std::string& peer,
                                                    const v1::WatchJobRequest& request);
 

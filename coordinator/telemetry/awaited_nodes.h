@@ -6,7 +6,7 @@
 #include <string>
 
 #include "coordinator/job/records.h"
-#include "runtime/metrics.h"
+#include "metrics/coordinator_metrics.h"
 
 namespace tactus::telemetry {
 
@@ -15,7 +15,7 @@ namespace tactus::telemetry {
 class AwaitedNodes {
  public:
   // `metrics` outlives this.
-  explicit AwaitedNodes(runtime::CoordinatorMetrics& metrics) : metrics_(metrics) {}
+  explicit AwaitedNodes(metrics::CoordinatorMetrics& metrics) : metrics_(metrics) {}
 
   // The job was taken up: if it waits for the return of its members, their nodes are awaited, and
   // unheard from now on.
@@ -28,7 +28,7 @@ class AwaitedNodes {
   void GiveUp();
 
  private:
-  runtime::CoordinatorMetrics& metrics_;
+  metrics::CoordinatorMetrics& metrics_;
   std::set<std::string> awaited_;
 };
 

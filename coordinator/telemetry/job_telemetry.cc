@@ -15,7 +15,7 @@
 namespace tactus::telemetry {
 namespace {
 
-void CountEvent(const job::Event& event, runtime::CoordinatorMetrics& metrics) {
+void CountEvent(const job::Event& event, metrics::CoordinatorMetrics& metrics) {
   if (const auto* joined = std::get_if<job::NodeJoined>(&event)) {
     if (!joined->same_incarnation) metrics.CountMembershipChange("joined");
   } else if (std::holds_alternative<job::NodeLost>(event)) {
@@ -36,7 +36,7 @@ bool Trains(job::JobState state) {
   return state == job::JobState::kRunning || state == job::JobState::kStopping;
 }
 
-void SetSpeeds(const job::Progress& progress, runtime::JobFigures& figures) {
+void SetSpeeds(const job::Progress& progress, metrics::JobFigures& figures) {
   figures.samples_per_second = progress.samples_per_second;
   for (const job::WorkerProgress& worker : progress.workers) {
     figures.workers.push_back({.batch = worker.batch_size,
@@ -71,7 +71,7 @@ const char* NameOf(job::JobState state) {
   return "";
 }
 
-JobTelemetry::JobTelemetry(runtime::CoordinatorMetrics& metrics, std::function<std::int64_t()> wall)
+JobTelemetry::JobTelemetry(metrics::CoordinatorMetrics& metrics, std::function<std::int64_t()> wall)
     : metrics_(metrics), wall_(std::move(wall)) {}
 
 // ---- Events
@@ -161,7 +161,7 @@ void JobTelemetry::On(const job::PersistRound& action) {
 void JobTelemetry::On(const job::PersistDecision& action) {
   const policies::Decision& decision = action.decision;
   const std::string_view kind = policies::FieldOf(decision.axis);
-  runtime::DecisionFigures figures = {.kind = kind, .measured_gain_ratio = decision.measured_gain};
+  metrics::DecisionFigures figures = {.kind = kind, .measured_gain_ratio = decision.measured_gain};
   if (!decision.metric.empty()) figures.predicted_gain_ratio = decision.predicted_gain;
   metrics_.jobs().SetDecision(action.job, figures);
   if (decision.measured_gain) return;
@@ -211,7 +211,7 @@ JobTelemetry::Job& JobTelemetry::Enter(const job::JobRecord& record) {
 void JobTelemetry::SetMembers(Job& job, const job::JobRecord& record) {
   for (const WorkerId worker : job.workers) members_.erase(worker.value);
   job.workers.clear();
-  std::vector<runtime::WorkerPlace> places;
+  std::vector<metrics::WorkerPlace> places;
   const std::vector<job::MemberRecord> none;
   for (const job::MemberRecord& member : HoldsDevices(record.state) ? record.members : none) {
     members_[member.worker.value] = {.job = record.id,
@@ -241,7 +241,7 @@ void JobTelemetry::SetProgress(JobId id, Job& job, const job::Progress& progress
   }
   job.plan = progress.plan;
   const policies::Plan& plan = progress.plan;
-  runtime::JobFigures figures = {
+  metrics::JobFigures figures = {
       .state = NameOf(job.state),
       .loss = progress.loss,
       .samples = progress.samples,

@@ -16,19 +16,19 @@
 #include "base/time.h"
 #include "coordinator/job/actions.h"
 #include "coordinator/telemetry/queue_age.h"
+#include "metrics/coordinator_metrics.h"
 #include "policies/gradient_noise.h"
-#include "runtime/metrics.h"
 
 namespace tactus::telemetry {
 
 // Folds the core's inputs and outputs into the coordinator's metrics, and logs each event once:
 // changes of state as info, what is degraded as warn, the rest as debug. A job has series from its
-// first start until a while after its end (runtime::JobSeries); final states in tactus_jobs count
+// first start until a while after its end (metrics::JobSeries); final states in tactus_jobs count
 // those since the start of this process. One thread.
 class JobTelemetry {
  public:
   // `metrics` outlives this. `wall`: [ns] since 1970.
-  explicit JobTelemetry(runtime::CoordinatorMetrics& metrics,
+  explicit JobTelemetry(metrics::CoordinatorMetrics& metrics,
                         std::function<std::int64_t()> wall = runtime::WallNow);
 
   // An event is about to be handed to the core.
@@ -72,7 +72,7 @@ class JobTelemetry {
   void Leave(JobId id);
   void Count(job::JobState state, int change);
 
-  runtime::CoordinatorMetrics& metrics_;
+  metrics::CoordinatorMetrics& metrics_;
   const std::function<std::int64_t()> wall_;
   QueueAge queue_;
   Instant now_{};                                      // of the event that the core deals with

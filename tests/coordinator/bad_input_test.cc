@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/service/job_watchers.h"
+#include "coordinator/shell/job_watchers.h"
 #include "tests/coordinator/server_fixture.h"
 
 namespace tactus::service {

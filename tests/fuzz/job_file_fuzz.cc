@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "client/job_file.h"
+#include "client/yaml/job_file.h"
 #include "coordinator/spec/spec_validation.h"
 #include "tests/fuzz/require.h"
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "coordinator/service/log_sink.h"
-#include "coordinator/service/log_store.h"
+#include "coordinator/files/log_sink.h"
+#include "coordinator/files/log_store.h"
 #include "runtime/control_thread.h"
 #include "runtime/logging.h"
 #include "tests/fuzz/require.h"

@@ -5,8 +5,8 @@
 
 #include "absl/status/status.h"
 #include "coordinator/codec/record_codec.h"
-#include "coordinator/service/agent_conversion.h"
-#include "coordinator/service/job_conversion.h"
+#include "coordinator/shell/agent_conversion.h"
+#include "coordinator/shell/job_conversion.h"
 #include "policies/plan.h"
 #include "tests/fuzz/require.h"
 

@@ -10,7 +10,7 @@
 #include "base/time.h"
 #include "coordinator/job/actions.h"
 #include "coordinator/job/cluster.h"
-#include "coordinator/service/agent_sessions.h"
+#include "coordinator/shell/agent_sessions.h"
 #include "tactus/agent/v1/session.pb.h"
 
 namespace tactus::fuzz {

@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <string>
 
-#include "coordinator/service/artifacts.h"
-#include "coordinator/service/blob_store.h"
-#include "coordinator/service/job_conversion.h"
+#include "coordinator/files/artifacts.h"
+#include "coordinator/files/blob_store.h"
+#include "coordinator/shell/job_conversion.h"
 #include "runtime/logging.h"
 #include "tactus/agent/v1/session.pb.h"
 #include "tests/fuzz/require.h"

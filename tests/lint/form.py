@@ -13,7 +13,7 @@ FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 70
 LINE_COLUMNS_MAX = 120
 MARKS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|#if 0")
-FOLDERS = ["base", "policies", "cuda", "agent", "coordinator", "simulator", "runtime", "client", "tests", "bench", "proto"]
+FOLDERS = ["base", "policies", "cuda", "agent", "coordinator", "simulator", "runtime", "metrics", "client", "tests", "bench", "proto"]
 
 
 def functions(lines):

@@ -82,7 +82,7 @@ class AgentGpusTest : public ::testing::Test {
 
   TemporaryFolder folder_;
   NvmlDoubleLibrary nvml_;
-  runtime::AgentMetrics metrics_{"test"};
+  metrics::AgentMetrics metrics_{"test"};
   runtime::ControlThread control_;
   FakeCoordinator coordinator_{{}};
   std::unique_ptr<Agent> agent_;
@@ -161,7 +161,7 @@ TEST_F(AgentGpusTest, ReadingsAreMetrics) {
   nvml_.Set();
   EXPECT_TRUE(AwaitFaults({{"cuda:0", kLost}}));
 
-  const std::string text = runtime::WriteText(*metrics_.registry());
+  const std::string text = metrics::WriteText(*metrics_.registry());
 
   EXPECT_THAT(text, HasSubstr("tactus_gpu_temperature_celsius{gpu=\"1\"} 61\n"));
   EXPECT_THAT(text, HasSubstr("tactus_gpu_fault{gpu=\"0\"} 1\n"));

@@ -85,7 +85,7 @@ class AgentTest : public testing::Test {
 
   TemporaryFolder folder_;
   AgentOptions options_;
-  runtime::AgentMetrics metrics_{"test"};
+  metrics::AgentMetrics metrics_{"test"};
   runtime::ControlThread control_;
   std::unique_ptr<FakeCoordinator> coordinator_;
   std::unique_ptr<Agent> agent_;

@@ -6,7 +6,7 @@
 #include <ostream>
 #include <variant>
 
-#include "client/run.h"
+#include "client/local/run.h"
 
 namespace tactus::client {
 namespace {

@@ -25,10 +25,10 @@ class AwaitedNodesTest : public testing::Test {
   static std::string Lost(int count) {
     return "tactus_membership_changes_total{reason=\"lost\"} " + std::to_string(count) + "\n";
   }
-  std::string Text() const { return runtime::WriteText(*metrics_.registry()); }
+  std::string Text() const { return metrics::WriteText(*metrics_.registry()); }
 
   Instant now_ = Instant(Seconds(100));
-  runtime::CoordinatorMetrics metrics_{"1",
+  metrics::CoordinatorMetrics metrics_{"1",
                                        {.now = [this] { return now_; }, .wall = [] { return 0; }}};
   AwaitedNodes nodes_{metrics_};
 };

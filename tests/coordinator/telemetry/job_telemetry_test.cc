@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/metrics.h"
+#include "metrics/coordinator_metrics.h"
 
 namespace tactus::telemetry {
 namespace {
@@ -60,12 +60,12 @@ class JobTelemetryTest : public testing::Test {
     return "tactus_decisions_total{kind=\"" + kind + "\",outcome=\"" + outcome + "\"} " +
            std::to_string(count);
   }
-  std::string Text() const { return runtime::WriteText(*metrics_.registry()); }
+  std::string Text() const { return metrics::WriteText(*metrics_.registry()); }
 
   std::string metric_ = "samples/s";  // of decisions
   Instant now_{};
   std::int64_t wall_ = 5'000'000'000;
-  runtime::CoordinatorMetrics metrics_{
+  metrics::CoordinatorMetrics metrics_{
       "1", {.now = [this] { return now_; }, .wall = [this] { return wall_; }}};
   JobTelemetry telemetry_{metrics_, [this] { return wall_; }};
 };
@@ -201,7 +201,7 @@ TEST_F(JobTelemetryTest, AJobThatIsOverIsSeenForAWhile) {
   EXPECT_THAT(Text(), HasSubstr("tactus_job_state{job_id=\"demo-1\",state=\"succeeded\"} 1"));
   EXPECT_THAT(Text(), Not(HasSubstr("state=\"running\"} 1")));
 
-  now_ += runtime::JobSeries::kKept;
+  now_ += metrics::JobSeries::kKept;
 
   EXPECT_THAT(Text(), Not(HasSubstr("demo-1")));
 }

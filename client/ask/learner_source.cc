@@ -1,0 +1,147 @@
+#include "client/ask/learner_source.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "agent/data/dataset.h"
+#include "client/ask/curve_file.h"
+
+namespace tactus::client {
+namespace {
+
+using simulator::Examples;
+
+constexpr std::uint64_t kValuesMax = std::uint64_t{1} << 28;  // 1 GiB of inputs
+constexpr std::uint64_t kValidationDefault = 10000;
+constexpr std::int64_t kClassesMax = 65536;
+constexpr std::uint64_t kSamplesAtOnce = 1024;
+
+data::DataOptions::FilePair PairOf(const v1::FilePair& pair) {
+  return {.inputs = pair.inputs(), .targets = pair.targets()};
+}
+
+data::DataOptions OptionsOf(const v1::Data& data) {
+  data::DataOptions options;
+  if (data.has_text()) options.text = data.text();
+  if (data.has_cifar()) options.cifar = data.cifar();
+  if (data.has_idx()) options.idx = PairOf(data.idx());
+  if (data.has_numpy()) options.numpy = PairOf(data.numpy());
+  if (data.has_validation_fraction()) options.validation_fraction = data.validation_fraction();
+  return options;
+}
+
+// Why a perceptron cannot learn these; empty when it can.
+std::string Unfit(const data::Dataset& dataset, std::uint64_t samples) {
+  const data::TensorSpec& inputs = dataset.inputs();
+  const data::TensorSpec& targets = dataset.targets();
+  if (inputs.type != data::ElementType::kFloat32 || targets.type != data::ElementType::kInt64 ||
+      targets.ElementsPerSample() != 1) {
+    return "data: the loss model perceptron learns real inputs with one class a sample: cifar, idx "
+           "or numpy; else give loss.perceptron.synthetic";
+  }
+  if (samples * inputs.ElementsPerSample() <= kValuesMax) return "";
+  return "data: found " + std::to_string(samples) + " samples of " +
+         std::to_string(inputs.ElementsPerSample()) + " values, allowed for a perceptron are " +
+         std::to_string(kValuesMax) + " in all";
+}
+
+// The first `samples` of a data set.
+absl::StatusOr<Examples> Load(const data::Dataset& dataset, std::uint64_t samples) {
+  const std::string unfit = Unfit(dataset, samples);
+  if (!unfit.empty()) return absl::InvalidArgumentError(unfit);
+  Examples examples;
+  examples.features = dataset.inputs().ElementsPerSample();
+  examples.inputs.resize(samples * examples.features);
+  std::vector<std::int64_t> labels(samples);
+  for (std::uint64_t first = 0; first < samples; first += kSamplesAtOnce) {
+    std::vector<std::uint64_t> indices(std::min(kSamplesAtOnce, samples - first));
+    std::iota(indices.begin(), indices.end(), first);
+    dataset.Read(indices,
+                 std::as_writable_bytes(
+                     std::span(examples.inputs)
+                         .subspan(first * examples.features, indices.size() * examples.features)),
+                 std::as_writable_bytes(std::span(labels).subspan(first, indices.size())));
+  }
+  const auto [least, most] = std::ranges::minmax(labels);
+  if (least < 0 || most >= kClassesMax) {
+    return absl::InvalidArgumentError("data: found classes " + std::to_string(least) + " to " +
+                                      std::to_string(most) + ", allowed are 0 to 65535");
+  }
+  examples.classes = static_cast<std::uint32_t>(std::max<std::int64_t>(2, most + 1));
+  examples.labels.assign(labels.begin(), labels.end());
+  return examples;
+}
+
+std::shared_ptr<const Examples> Shared(Examples examples) {
+  return std::make_shared<const Examples>(std::move(examples));
+}
+
+}  // namespace
+
+absl::StatusOr<LearnerSource::Lesson> LearnerSource::OpenLesson(const PerceptronLoss& loss,
+                                                                const v1::JobSpec& spec) {
+  Lesson lesson{.options = loss.model};
+  if (loss.synthetic) {
+    simulator::SyntheticOptions validation = loss.synthetic->training;
+    validation.first += validation.samples;
+    validation.samples = loss.synthetic->validation_samples;
+    lesson.training = Shared(MakeSyntheticExamples(loss.synthetic->training));
+    if (validation.samples > 0) lesson.validation = Shared(MakeSyntheticExamples(validation));
+    return lesson;
+  }
+  const absl::StatusOr<data::Split> split = data::OpenData(OptionsOf(spec.data()));
+  if (!split.ok()) return split.status();
+  absl::StatusOr<Examples> training = Load(*split->train, split->train->size());
+  if (!training.ok()) return training.status();
+  const std::uint64_t most = spec.data().has_validation_samples_max()
+                                 ? spec.data().validation_samples_max()
+                                 : kValidationDefault;
+  if (split->validation != nullptr && most > 0) {
+    absl::StatusOr<Examples> validation =
+        Load(*split->validation, std::min(most, split->validation->size()));
+    if (!validation.ok()) return validation.status();
+    training->classes = validation->classes = std::max(training->classes, validation->classes);
+    lesson.validation = Shared(*std::move(validation));
+  }
+  lesson.training = Shared(*std::move(training));
+  return lesson;
+}
+
+absl::StatusOr<LearnerSource> LearnerSource::Open(const SimulatedWork& work,
+                                                  const v1::JobSpec& spec) {
+  if (const auto* perceptron = std::get_if<PerceptronLoss>(&work.loss)) {
+    absl::StatusOr<Lesson> lesson = OpenLesson(*perceptron, spec);
+    if (!lesson.ok()) return lesson.status();
+    return LearnerSource(*std::move(lesson));
+  }
+  if (const auto* curve = std::get_if<CurveLoss>(&work.loss)) {
+    absl::StatusOr<std::vector<simulator::LossPoint>> points = curve->points;
+    if (curve->points.empty()) points = ReadCurveFile(curve->file);
+    if (!points.ok()) return points.status();
+    return LearnerSource(simulator::RecordedCurveOptions{
+        .points = *std::move(points), .train_samples = work.train_samples, .noise = curve->noise});
+  }
+  simulator::NoisyQuadraticOptions options = std::get<simulator::NoisyQuadraticOptions>(work.loss);
+  options.train_samples = work.train_samples;
+  return LearnerSource(options);
+}
+
+std::unique_ptr<simulator::Learner> LearnerSource::Make(std::uint64_t seed) const {
+  if (const auto* lesson = std::get_if<Lesson>(&content_)) {
+    return std::make_unique<simulator::Perceptron>(lesson->options, lesson->training,
+                                                   lesson->validation);
+  }
+  if (const auto* curve = std::get_if<simulator::RecordedCurveOptions>(&content_)) {
+    simulator::RecordedCurveOptions options = *curve;
+    options.seed = seed;
+    return std::make_unique<simulator::RecordedCurve>(std::move(options));
+  }
+  simulator::NoisyQuadraticOptions options = std::get<simulator::NoisyQuadraticOptions>(content_);
+  options.seed = seed;
+  return std::make_unique<simulator::NoisyQuadratic>(options);
+}
+
+}  // namespace tactus::client

@@ -1,0 +1,85 @@
+#include "client/local/download.h"
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+#include <system_error>
+
+#include "client/render/progress_view.h"
+#include "client/text/text.h"
+#include "runtime/process.h"
+
+namespace tactus::client {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The server names the files; none may land outside of the folder.
+bool StaysBelow(const fs::path& path) {
+  if (path.empty() || path.is_absolute()) return false;
+  for (const fs::path& part : path) {
+    if (part == ".." || part.empty()) return false;
+  }
+  return true;
+}
+
+absl::Status MakeParents(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path.parent_path(), error);
+  if (!error) return absl::OkStatus();
+  return runtime::FileError(error.value(), path.parent_path().string(), "cannot be made");
+}
+
+absl::Status DownloadOne(api::Client& client, const v1::DownloadArtifactRequest& request,
+                         const v1::Artifact& artifact, const std::string& path) {
+  const std::string part = path + ".part";
+  std::ofstream out(part, std::ios::binary | std::ios::trunc);
+  if (!out) return runtime::FileError(errno, part, "cannot be written");
+  const api::Content content = {.size_bytes = artifact.size_bytes(), .sha256 = artifact.sha256()};
+  const auto write = [&](std::string_view data) -> absl::Status {
+    out.write(data.data(), static_cast<std::streamsize>(data.size()));
+    return out ? absl::OkStatus()
+               : absl::ResourceExhaustedError(part + ": cannot be written; is the disk full?");
+  };
+  if (const absl::Status status = client.DownloadArtifact(request, content, write); !status.ok()) {
+    return status;
+  }
+  out.close();
+  if (!out) return absl::ResourceExhaustedError(part + ": cannot be written; is the disk full?");
+  std::error_code error;
+  fs::rename(part, path, error);
+  return error ? runtime::FileError(error.value(), path, "cannot be made") : absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> DownloadResult(api::Client& client, const v1::Job& job,
+                                                        const std::string& folder) {
+  if (!job.has_result() || job.result().artifacts().empty()) {
+    return absl::FailedPreconditionError("job " + ShortName(job.name()) + " has no result: it is " +
+                                         StateName(job.state()));
+  }
+  std::vector<std::string> paths;
+  for (const v1::Artifact& artifact : job.result().artifacts()) {
+    if (!StaysBelow(artifact.path())) {
+      return absl::DataLossError("'" + Printable(artifact.path()) +
+                                 "' is not a path within a result");
+    }
+    const std::string path = (fs::path(folder) / artifact.path()).string();
+    if (const absl::Status made = MakeParents(path); !made.ok()) return made;
+    v1::DownloadArtifactRequest request;
+    request.set_name(job.name());
+    request.set_path(artifact.path());
+    const absl::Status status = DownloadOne(client, request, artifact, path);
+    if (!status.ok()) {
+      std::error_code ignored;
+      fs::remove(path + ".part", ignored);
+      return status;
+    }
+    paths.push_back(path);
+  }
+  return paths;
+}
+
+}  // namespace tactus::client

@@ -1,0 +1,278 @@
+#include "client/local/run.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "client/api/client.h"
+#include "client/local/download.h"
+#include "client/local/local_cluster.h"
+#include "client/local/run_folder.h"
+#include "client/observe/event_loop.h"
+#include "client/observe/show_job.h"
+#include "client/render/error_lines.h"
+#include "client/render/summary.h"
+#include "client/text/text.h"
+#include "client/yaml/job_file.h"
+#include "coordinator/tape/tape_folder.h"
+#include "runtime/process.h"
+
+namespace tactus::client {
+namespace {
+
+constexpr std::uint32_t kWorkersMax = 256;
+constexpr Duration kNodesMax = Seconds(30);
+
+class LocalRun {
+ public:
+  LocalRun(const RunCommand& command, const Screen& screen, const LocalClusterOptions& options)
+      : command_(command), screen_(screen), options_(options), cluster_(options, loop_) {}
+
+  // Ends with nothing running.
+  ExitCode Train(const v1::JobSpec& spec) {
+    const ExitCode code = TrainAndReport(spec);
+    if (loop_.interrupts() > 0) screen_.Say("ending the processes; Ctrl-C again kills them");
+    cluster_.Stop();
+    return loop_.interrupts() > 0 ? ExitCode::kInterrupted : code;
+  }
+
+  // The run's folder holds the only copy of the result.
+  bool result_kept() const { return result_kept_; }
+
+ private:
+  ExitCode Fail(const absl::Status& status, const std::string& subject = "") {
+    return ReportError(status, screen_, subject);
+  }
+
+  // The processes here are ours: whatever they lack, it is not the coordinator's answer.
+  ExitCode FailLocally(const absl::Status& status) {
+    screen_.Say(ErrorLines(status, ""));
+    return ExitCode::kGeneric;
+  }
+
+  ExitCode TrainAndReport(const v1::JobSpec& spec) {
+    if (const absl::Status status = cluster_.Start(); !status.ok()) return FailLocally(status);
+    api::Client client({.server = cluster_.addresses().grpc});
+    if (const absl::Status status = AwaitNode(client); !status.ok()) {
+      return FailLocally(status);
+    }
+    v1::CreateJobRequest request;
+    *request.mutable_spec() = spec;
+    const absl::StatusOr<v1::Job> job = client.CreateJob(request);
+    if (!job.ok()) return Fail(job.status(), command_.job_file);
+    if (!options_.speeds.empty()) screen_.Say(kEmulationNote);
+
+    Followed followed = Show(client, *job);
+    if (followed.end == Followed::End::kInterrupted) {
+      screen_.Say("cancelling the job and keeping its result; Ctrl-C again discards it");
+      if (const absl::Status status = Cancel(client, *job, {.discard = false}); !status.ok()) {
+        return Fail(status);
+      }
+      followed = Show(client, *job);
+    }
+    switch (followed.end) {
+      case Followed::End::kOver:
+        return Finish(client, followed.job);
+      case Followed::End::kInterrupted: {
+        const absl::Status status = Cancel(client, *job, {.discard = true});
+        return status.ok() ? ExitCode::kInterrupted : Fail(status);
+      }
+      case Followed::End::kStopped:
+        return FailLocally(cluster_.Check());
+      case Followed::End::kLost:
+        break;
+    }
+    return Fail(followed.status);
+  }
+
+  // The agent has registered all devices. Says where the metrics are.
+  absl::Status AwaitNode(api::Client& client) {
+    absl::Status status;
+    std::string agent_metrics;
+    const auto done = [&] {
+      status = cluster_.Check();
+      if (!status.ok()) return true;
+      const absl::StatusOr<v1::ListNodesResponse> nodes = client.ListAllNodes();
+      if (!nodes.ok() || nodes->nodes().empty()) return false;
+      agent_metrics = nodes->nodes(0).metrics_address();
+      return nodes->nodes(0).connected() &&
+             nodes->nodes(0).devices_size() == static_cast<int>(options_.workers);
+    };
+    switch (loop_.RunUntil(done, kNodesMax)) {
+      case EventLoop::Outcome::kInterrupted:
+        return absl::CancelledError("interrupted");
+      case EventLoop::Outcome::kTimedOut:
+        return absl::DeadlineExceededError("tactus-agent did not register within 30 s: " +
+                                           LastLine(options_.folder + "/agent.log"));
+      case EventLoop::Outcome::kDone:
+        break;
+    }
+    if (status.ok()) SayMetrics("coordinator", cluster_.addresses().metrics);
+    if (status.ok()) SayMetrics("agent", agent_metrics);
+    return status;
+  }
+
+  void SayMetrics(const std::string& who, const std::string& address) {
+    if (!address.empty()) screen_.Say(who + " metrics: http://" + Printable(address) + "/metrics");
+  }
+
+  Followed Show(api::Client& client, const v1::Job& job) {
+    return ShowJob(client, loop_, screen_,
+                   {.name = job.name(), .json = command_.json, .stop = [this] {
+                      return !cluster_.Check().ok();
+                    }});
+  }
+
+  struct CancelOptions {
+    bool discard = false;
+  };
+
+  static absl::Status Cancel(api::Client& client, const v1::Job& job,
+                             const CancelOptions& options) {
+    v1::CancelJobRequest request;
+    request.set_name(job.name());
+    request.set_discard(options.discard);
+    return client.CancelJob(request).status();
+  }
+
+  ExitCode Finish(api::Client& client, const v1::Job& job) {
+    std::vector<std::string> paths;
+    if (job.has_result() && !job.result().artifacts().empty()) {
+      const std::string folder =
+          command_.output_folder.empty() ? options_.folder + "/result" : command_.output_folder;
+      auto downloaded = DownloadResult(client, job, std::filesystem::absolute(folder).string());
+      if (!downloaded.ok()) {
+        result_kept_ = true;
+        return FailLocally(downloaded.status());
+      }
+      paths = *std::move(downloaded);
+    }
+    const ExitCode code = ReportEnd(job, screen_, command_.job_file);
+    if (command_.json) {
+      for (const std::string& path : paths) screen_.Say("result: " + path);
+    } else if (job.has_result()) {
+      screen_.Print("\n" + Summary(job, paths));
+    }
+    return code;
+  }
+
+  const RunCommand& command_;
+  const Screen& screen_;
+  const LocalClusterOptions options_;
+  bool result_kept_ = false;  // it could not be brought out of the run's folder
+  EventLoop loop_{{SIGINT, SIGTERM, SIGHUP, SIGPIPE}};
+  LocalCluster cluster_;
+};
+
+absl::Status Contradiction(const std::string& field, std::uint32_t value, std::uint32_t count) {
+  return absl::InvalidArgumentError(field + ": the job file says " + std::to_string(value) +
+                                    ", but " + std::to_string(count) + " workers are asked for");
+}
+
+// Where a file that is asked for cannot be put, is found out before training, not after.
+absl::Status CheckPlaces(const RunCommand& command) {
+  if (!command.output_folder.empty()) {
+    const absl::Status writable = runtime::MakeWritableFolder(command.output_folder);
+    if (!writable.ok()) {
+      return absl::InvalidArgumentError("--output: " + std::string(writable.message()));
+    }
+  }
+  if (command.tape.empty()) return absl::OkStatus();
+  if (std::filesystem::is_directory(command.tape)) {
+    return absl::InvalidArgumentError("--tape: found a folder, allowed is the path of a file");
+  }
+  const std::filesystem::path folder = std::filesystem::absolute(command.tape).parent_path();
+  const absl::Status writable = runtime::MakeWritableFolder(folder.string());
+  if (writable.ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError("--tape: " + std::string(writable.message()));
+}
+
+// Requires: the coordinator whose state is in `state_folder` has ended.
+absl::Status CopyTape(const std::string& state_folder, const std::string& path) {
+  const absl::StatusOr<std::string> tape = tape::NewestTape(state_folder + "/tapes");
+  if (!tape.ok()) return tape.status();
+  std::error_code error;
+  std::filesystem::copy_file(*tape, path, std::filesystem::copy_options::overwrite_existing, error);
+  if (error) return absl::InternalError(path + ": cannot be written: " + error.message());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::uint32_t> FitWorkers(const RunCommand& command, v1::JobSpec* spec) {
+  v1::Workers* workers = spec->mutable_workers();
+  const auto speeds = static_cast<std::uint32_t>(command.speeds.size());
+  if (command.workers > 0 && speeds > 0 && command.workers != speeds) {
+    return absl::InvalidArgumentError("--speeds: found " + std::to_string(speeds) +
+                                      " speeds, allowed is one for each of " +
+                                      std::to_string(command.workers) + " workers");
+  }
+  if (workers->device() == v1::DEVICE_KIND_CUDA) {
+    return absl::InvalidArgumentError(
+        "workers.device: found cuda, but tactus run makes cpu workers");
+  }
+  const std::uint32_t fallback = workers->has_max() ? workers->max() : std::max(2u, workers->min());
+  const std::uint32_t count = command.workers > 0 ? command.workers
+                              : speeds > 0        ? speeds
+                                                  : fallback;
+  if (count < 1 || count > kWorkersMax) {
+    return absl::InvalidArgumentError("workers: found " + std::to_string(count) +
+                                      ", allowed is 1 to " + std::to_string(kWorkersMax) +
+                                      " on one machine");
+  }
+  if (workers->has_min() && workers->min() > count)
+    return Contradiction("workers.min", workers->min(), count);
+  if (workers->has_max() && workers->max() < count)
+    return Contradiction("workers.max", workers->max(), count);
+  if (!workers->has_min()) workers->set_min(count);
+  if (!workers->has_max()) workers->set_max(count);
+  return count;
+}
+
+ExitCode Run(const RunCommand& command, const Surroundings& surroundings, const Screen& screen) {
+  JobFile file = ReadJobFile(command.job_file, command.overrides);
+  for (const std::string& error : file.errors) screen.Say(command.job_file + ": " + error);
+  if (!file.errors.empty()) return ExitCode::kUsage;
+  const absl::StatusOr<std::uint32_t> workers = FitWorkers(command, &file.spec);
+  if (!workers.ok()) {
+    screen.Say(std::string(workers.status().message()));
+    return ExitCode::kUsage;
+  }
+  if (const absl::Status places = CheckPlaces(command); !places.ok()) {
+    screen.Say(std::string(places.message()));
+    return ExitCode::kUsage;
+  }
+  const absl::StatusOr<std::string> folder =
+      MakeRunFolder(surroundings.folders.state, file.spec.name());
+  if (!folder.ok()) {
+    screen.Say(std::string(folder.status().message()));
+    return ExitCode::kGeneric;
+  }
+  LocalRun run(command, screen,
+               {.binary_folder = surroundings.binary_folder,
+                .folder = *folder,
+                .workers = *workers,
+                .speeds = command.speeds});
+  ExitCode code = run.Train(file.spec);
+  if (!command.tape.empty()) {
+    const absl::Status copied = CopyTape(*folder + "/coordinator", command.tape);
+    if (!copied.ok()) screen.Say("--tape: " + std::string(copied.message()));
+    if (!copied.ok() && code == ExitCode::kOk) code = ExitCode::kGeneric;
+  }
+  const bool failed =
+      code != ExitCode::kOk && code != ExitCode::kUsage && code != ExitCode::kInterrupted;
+  const bool keep = command.keep || run.result_kept();
+  if (!keep) CleanRunFolder(*folder, failed ? RunRemains::kLogs : RunRemains::kResult);
+  if (keep) {
+    screen.Say("kept: " + *folder);
+  } else if (failed && std::filesystem::exists(*folder)) {
+    screen.Say("logs: " + *folder);
+  }
+  return code;
+}
+
+}  // namespace tactus::client

@@ -1,0 +1,245 @@
+#include "client/local/settings.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+
+#include "client/api/options.h"
+#include "client/text/flag_checks.h"
+#include "client/text/names.h"
+#include "client/text/text.h"
+#include "client/yaml/yaml_fields.h"
+#include "client/yaml/yaml_file.h"
+#include "runtime/process.h"
+
+namespace tactus::client {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::vector<std::string> kFormats = {"table", "wide", "json", "yaml", "name"};
+
+struct ConfigFile {
+  GivenSettings given{};
+  std::vector<Context> contexts{};
+  std::string text{};
+};
+
+absl::StatusOr<ConfigFile> ReadConfig(const std::string& path) {
+  ConfigFile config;
+  std::error_code ignored;
+  if (path.empty() || !fs::exists(path, ignored)) return config;
+  FileText file = ReadYamlText(path, "a file");
+  if (!file.error.empty()) return absl::InvalidArgumentError(path + ": " + file.error);
+  config.text = std::move(file.text);
+  const YamlDocument document = ParseYaml(config.text);
+  if (!document.error.empty()) return absl::InvalidArgumentError(path + ": " + document.error);
+  if (document.root.kind == YamlValue::Kind::kNull) return config;  // an empty file
+  std::vector<std::string> errors;
+  YamlFields root(document.root, "", errors);
+  root.Text("server", &config.given.server);
+  root.Text("context", &config.given.context);
+  root.Text("request_timeout", &config.given.request_timeout);
+  root.Text("output", &config.given.output);
+  if (root.HasMap("contexts")) {
+    const YamlValue* contexts = FindYamlKey(document.root, "contexts");
+    for (const YamlEntry& entry : contexts->entries) {
+      YamlFields fields(entry.value, "contexts." + Printable(entry.key), errors);
+      Context context = {.name = Printable(entry.key)};
+      fields.Text("server", &context.server);
+      if (context.server.empty()) fields.Refuse("server", "HOST:PORT");
+      fields.RefuseOthers();
+      config.contexts.push_back(context);
+    }
+  } else if (root.Has("contexts")) {
+    root.Refuse("contexts", "a map of contexts, such as {lab: {server: lab-1:7070}}");
+  }
+  root.RefuseOthers();
+  if (errors.empty()) return config;
+  return absl::InvalidArgumentError(path + ": " + errors.front());
+}
+
+absl::StatusOr<Setting> CheckedServer(const Setting& setting) {
+  if (api::IsHostPort(setting.value)) return setting;
+  return absl::InvalidArgumentError(setting.source + ": '" + Printable(setting.value) +
+                                    "' is not an address; allowed: HOST:PORT, such as " +
+                                    api::kServerDefault);
+}
+
+std::vector<std::string> ContextNames(const std::vector<Context>& contexts) {
+  std::vector<std::string> names;
+  for (const Context& context : contexts) names.push_back(context.name);
+  return names;
+}
+
+std::string UnknownContext(const std::string& name, const std::vector<Context>& contexts) {
+  const std::vector<std::string> names = ContextNames(contexts);
+  const std::optional<std::string> nearest = NearestName(name, names);
+  return "'" + Printable(name) + "' is not a context" +
+         (nearest ? "; did you mean '" + *nearest + "'?" : ";") +
+         " allowed: " + (names.empty() ? "none, the file has no contexts" : JoinNames(names));
+}
+
+const Context* FindContext(const std::vector<Context>& contexts, const std::string& name) {
+  const auto found = std::ranges::find(contexts, name, &Context::name);
+  return found == contexts.end() ? nullptr : &*found;
+}
+
+// The first that was given; the last has to be.
+Setting Strongest(std::initializer_list<Setting> settings) {
+  for (const Setting& setting : settings) {
+    if (!setting.value.empty()) return setting;
+  }
+  return {};
+}
+
+absl::Status ResolveServer(const SettingSources& sources, const ConfigFile& config,
+                           Settings* settings) {
+  const std::string file = "file " + sources.config_path;
+  const auto use = [&](const Setting& server) -> absl::Status {
+    const absl::StatusOr<Setting> checked = CheckedServer(server);
+    if (checked.ok()) settings->server = *checked;
+    return checked.status();
+  };
+  const auto use_context = [&](const Setting& context) -> absl::Status {
+    const Context* found = FindContext(config.contexts, context.value);
+    if (found == nullptr) {
+      return absl::InvalidArgumentError(context.source + ": " +
+                                        UnknownContext(context.value, config.contexts));
+    }
+    settings->context = context;
+    return use({found->server, "context " + found->name + " (" + context.source + ")"});
+  };
+  const GivenSettings& flags = sources.flags;
+  const GivenSettings& environment = sources.environment;
+  if (!flags.server.empty()) return use({flags.server, "flag --server"});
+  if (!flags.context.empty()) return use_context({flags.context, "flag --context"});
+  if (!environment.server.empty()) return use({environment.server, "environment TACTUS_SERVER"});
+  if (!environment.context.empty()) {
+    return use_context({environment.context, "environment TACTUS_CONTEXT"});
+  }
+  if (!config.given.context.empty()) return use_context({config.given.context, file});
+  if (!config.given.server.empty()) return use({config.given.server, file});
+  return use({api::kServerDefault, "default"});
+}
+
+nlohmann::json ToJson(const Setting& setting) {
+  return {{"value", setting.value}, {"source", setting.source}};
+}
+
+std::vector<std::pair<std::string, const Setting*>> All(const Settings& settings) {
+  return {{"server", &settings.server},
+          {"context", &settings.context},
+          {"request_timeout", &settings.request_timeout},
+          {"output", &settings.output},
+          {"colour", &settings.colour}};
+}
+
+// The file's text with the line of its key `context` replaced, or a new first line.
+std::string WithContext(const std::string& text, const std::string& name) {
+  const std::string line = "context: " + YamlScalar(name);
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    if (text.compare(begin, 8, "context:") == 0) {
+      return text.substr(0, begin) + line + text.substr(end);
+    }
+    begin = end + 1;
+  }
+  return line + "\n" + text;
+}
+
+absl::Status Replace(const std::string& path, const std::string& text) {
+  const std::string part = path + ".part";
+  std::ofstream out(part, std::ios::binary | std::ios::trunc);
+  out << text;
+  out.close();
+  if (!out) return runtime::FileError(errno, part, "cannot be written");
+  std::error_code error;
+  fs::rename(part, path, error);
+  return error ? runtime::FileError(error.value(), path, "cannot be written") : absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Settings> ResolveSettings(const SettingSources& sources) {
+  const absl::StatusOr<ConfigFile> config = ReadConfig(sources.config_path);
+  if (!config.ok()) return config.status();
+  Settings settings;
+  settings.config_path = sources.config_path;
+  settings.contexts = config->contexts;
+  settings.context.source = "default";
+  if (const absl::Status status = ResolveServer(sources, *config, &settings); !status.ok()) {
+    return status;
+  }
+  const std::string file = "file " + sources.config_path;
+  settings.request_timeout =
+      Strongest({{sources.flags.request_timeout, "flag --request-timeout"},
+                 {sources.environment.request_timeout, "environment TACTUS_REQUEST_TIMEOUT"},
+                 {config->given.request_timeout, file},
+                 {"10s", "default"}});
+  settings.output = Strongest({{sources.flags.output, "flag --output"},
+                               {sources.environment.output, "environment TACTUS_OUTPUT"},
+                               {config->given.output, file},
+                               {"table", "default"}});
+  const std::string wrong = CheckDuration(settings.request_timeout.value);
+  if (!wrong.empty()) {
+    return absl::InvalidArgumentError(settings.request_timeout.source +
+                                      ": request_timeout: " + wrong);
+  }
+  if (std::ranges::find(kFormats, settings.output.value) == kFormats.end()) {
+    return absl::InvalidArgumentError(settings.output.source + ": output: found \"" +
+                                      Printable(settings.output.value) +
+                                      "\", allowed is one of: " + JoinNames(kFormats));
+  }
+  return settings;
+}
+
+absl::Status UseContext(const std::string& config_path, const std::string& name) {
+  const absl::StatusOr<ConfigFile> config = ReadConfig(config_path);
+  if (!config.ok()) return config.status();
+  if (FindContext(config->contexts, name) == nullptr) {
+    return absl::NotFoundError(config_path + ": " + UnknownContext(name, config->contexts));
+  }
+  return Replace(config_path, WithContext(config->text, name));
+}
+
+std::string RenderSettings(const Settings& settings, OutputFormat format) {
+  if (format == OutputFormat::kJson) {
+    nlohmann::json out = {{"config_file", settings.config_path}};
+    for (const auto& [name, setting] : All(settings)) out[name] = ToJson(*setting);
+    return out.dump(2) + "\n";
+  }
+  std::vector<std::vector<std::string>> rows = {{"SETTING", "VALUE", "FROM"}};
+  std::string yaml = "config_file: " + YamlScalar(settings.config_path) + "\n";
+  for (const auto& [name, setting] : All(settings)) {
+    rows.push_back({name, setting->value.empty() ? "-" : setting->value, setting->source});
+    yaml += name + ":\n  value: " + YamlScalar(setting->value) +
+            "\n  source: " + YamlScalar(setting->source) + "\n";
+  }
+  if (format == OutputFormat::kYaml) return yaml;
+  return FormatTable(rows) + "\nconfiguration file: " + settings.config_path + "\n";
+}
+
+std::string RenderContexts(const Settings& settings, OutputFormat format) {
+  std::vector<std::vector<std::string>> rows = {{"IN USE", "NAME", "SERVER"}};
+  if (format == OutputFormat::kName) rows.clear();
+  for (const Context& context : settings.contexts) {
+    if (format == OutputFormat::kName) {
+      rows.push_back({context.name});
+    } else {
+      const std::string mark = context.name == settings.context.value ? "*" : "";
+      rows.push_back({mark, context.name, context.server});
+    }
+  }
+  return FormatTable(rows);
+}
+
+}  // namespace tactus::client

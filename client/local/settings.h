@@ -1,0 +1,70 @@
+// What the user has set once for all commands, and where each value came from: flags, environment,
+// the file config.yaml, defaults.
+//
+//   server: HOST:PORT            # without a context
+//   request_timeout: 10s
+//   output: table                # of tactus get
+//   context: NAME                # the one in use
+//   contexts:
+//     NAME: {server: HOST:PORT}
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/time.h"
+#include "client/render/tables.h"
+
+namespace tactus::client {
+
+// Values as they were given; empty: not given.
+struct GivenSettings {
+  std::string server{};
+  std::string context{};
+  std::string request_timeout{};
+  std::string output{};
+};
+
+struct SettingSources {
+  GivenSettings flags{};
+  GivenSettings environment{};  // TACTUS_SERVER, TACTUS_CONTEXT and so on
+  std::string config_path{};    // the file may be missing
+};
+
+struct Setting {
+  std::string value{};
+  std::string source{};  // "flag --server", "environment TACTUS_SERVER", "default"
+};
+
+struct Context {
+  std::string name{};
+  std::string server{};
+};
+
+struct Settings {
+  Setting server{};
+  Setting context{};  // value empty: none is in use
+  Setting request_timeout{};
+  Setting output{};
+  Setting colour{};  // "auto" or "never"; set by main
+  std::vector<Context> contexts{};
+  std::string config_path{};
+};
+
+// The strongest of each value. For the server: --server, --context, TACTUS_SERVER, TACTUS_CONTEXT,
+// the file's context, the file's server, the default. Errors: InvalidArgument, naming the source:
+// an address is not host:port, a context is not in the file, a duration or a format is none, the
+// file is not YAML or has another key.
+absl::StatusOr<Settings> ResolveSettings(const SettingSources& sources);
+
+// Makes `name` the file's context; the rest of the file stays as it is, comments too. Errors:
+// InvalidArgument as above; NotFound, the file has no such context; of the file system.
+absl::Status UseContext(const std::string& config_path, const std::string& name);
+
+std::string RenderSettings(const Settings& settings, OutputFormat format);
+std::string RenderContexts(const Settings& settings, OutputFormat format);
+
+}  // namespace tactus::client

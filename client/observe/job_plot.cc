@@ -1,0 +1,93 @@
+#include "client/observe/job_plot.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "client/render/tables.h"
+
+namespace tactus::client {
+namespace {
+
+constexpr int kWorkersDrawn = 8;
+
+}  // namespace
+
+JobPlot::JobPlot(PlotAxis axis, const v1::ListDecisionsResponse& decisions) : axis_(axis) {
+  for (const v1::Decision& decision : decisions.decisions()) {
+    if (decision.from().empty()) continue;  // of the first plan: nothing changed
+    decisions_.push_back({.round = decision.round(),
+                          .text = AxisName(decision.axis()) + ": " + decision.from() + " to " +
+                                  decision.to() + ". " + decision.reason()});
+  }
+  std::ranges::stable_sort(decisions_, {}, &DecisionMark::round);
+}
+
+// Where the round ends.
+double JobPlot::Advance(const v1::Round& round) {
+  const RoundLength length{.round = round.round(), .seconds = SaneSeconds(round.seconds())};
+  const double begin = seconds_;
+  if (before_) {
+    seconds_ += GapBetween(*before_, length).seconds;
+  } else {
+    seconds_ = static_cast<double>(length.round) * length.seconds;  // before the first on record
+    if (length.round == 0) x_begin_ = 0;
+  }
+  seconds_ += length.seconds;
+  PlaceMarks(length, begin);
+  before_ = length;
+  return axis_ == PlotAxis::kTime ? seconds_ : static_cast<double>(round.round());
+}
+
+// Of decisions up to `round`, which ends now. `begin`: where the one before ended.
+void JobPlot::PlaceMarks(const RoundLength& round, double begin) {
+  const std::uint64_t first = before_ ? before_->round + 1 : 0;
+  const double gap = seconds_ - round.seconds - begin;
+  for (; placed_ < decisions_.size() && decisions_[placed_].round <= round.round; ++placed_) {
+    const std::uint64_t at = std::max(first, decisions_[placed_].round);
+    double seconds = seconds_;
+    if (at < round.round) {
+      seconds = begin + gap * static_cast<double>(at - first + 1) /
+                            static_cast<double>(round.round - first);
+    }
+    marks_.push_back({.x = axis_ == PlotAxis::kTime ? seconds : static_cast<double>(at),
+                      .text = std::move(decisions_[placed_].text)});
+  }
+}
+
+void JobPlot::Add(const v1::Round& round) {
+  ++rounds_;
+  const double x = Advance(round);
+  const double steps = std::max<double>(1, round.steps());
+  loss_.curve.Add(x, round.loss());
+  steps_.curve.Add(x, steps);
+  batch_.curve.Add(x, static_cast<double>(round.samples()) / steps);
+  const int workers = std::min(round.worker_samples_size(), kWorkersDrawn);
+  for (int rank = 0; rank < workers; ++rank) {
+    if (rank == static_cast<int>(batches_.size())) {
+      batches_.push_back({.name = "rank " + std::to_string(rank)});
+    }
+    batches_[static_cast<std::size_t>(rank)].curve.Add(
+        x, static_cast<double>(round.worker_samples(rank)) / steps);
+  }
+}
+
+Plot JobPlot::Finish(const std::string& name) {
+  std::vector<PlotSeries> batches;
+  batches.push_back(std::move(batch_));
+  std::ranges::move(batches_, std::back_inserter(batches));
+  const bool time = axis_ == PlotAxis::kTime;
+  return {.title = name,
+          .x_title = time ? "training time [s]" : "round",
+          .x_begin = x_begin_,
+          .x_whole = !time,
+          .panels = {{.title = "Loss", .series = {std::move(loss_)}},
+                     {.title = "Batch size [samples of a step]",
+                      .shape = PlotShape::kCounts,
+                      .series = std::move(batches)},
+                     {.title = "Period [steps of a round]",
+                      .shape = PlotShape::kCounts,
+                      .series = {std::move(steps_)}}},
+          .marks = std::move(marks_)};
+}
+
+}  // namespace tactus::client

@@ -1,0 +1,58 @@
+// A job's rounds and decisions as a plot. Pure.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/observe/round_gap.h"
+#include "client/render/svg_plot.h"
+#include "tactus/v1/jobs.pb.h"
+
+namespace tactus::client {
+
+// What the horizontal axis counts.
+enum class PlotAxis {
+  kTime,    // seconds of training; rounds that are not on record take as long as their neighbours
+  kRounds,  // applied rounds
+};
+
+// Takes a job's rounds one by one, oldest first, in bounded memory: loss; samples of a step, of all
+// workers and of each of the first 8; steps of a round. Decisions are marks at the ends of their
+// rounds, on the same axis as the curves; those of rounds behind the last are left out.
+class JobPlot {
+ public:
+  JobPlot(PlotAxis axis, const v1::ListDecisionsResponse& decisions);
+
+  void Add(const v1::Round& round);
+  std::uint64_t rounds() const { return rounds_; }
+
+  // `name` of the job.
+  Plot Finish(const std::string& name);
+
+ private:
+  struct DecisionMark {
+    std::uint64_t round = 0;
+    std::string text{};
+  };
+  double Advance(const v1::Round& round);
+  void PlaceMarks(const RoundLength& round, double begin);
+
+  const PlotAxis axis_;
+  std::vector<DecisionMark> decisions_;  // by round
+  std::size_t placed_ = 0;               // of them
+  std::vector<PlotMark> marks_{};
+  std::optional<double> x_begin_{};
+  std::uint64_t rounds_ = 0;
+  double seconds_ = 0;
+  std::optional<RoundLength> before_{};
+  PlotSeries loss_{.name = "loss"};
+  PlotSeries steps_{.name = "steps"};
+  PlotSeries batch_{.name = "all"};
+  std::vector<PlotSeries> batches_{};  // by rank
+};
+
+}  // namespace tactus::client

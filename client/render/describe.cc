@@ -1,0 +1,86 @@
+#include "client/render/describe.h"
+
+#include <sstream>
+#include <vector>
+
+#include "client/render/tables.h"
+#include "client/text/text.h"
+#include "client/yaml/message_writer.h"
+
+namespace tactus::client {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+std::string Indented(const std::string& text) {
+  std::istringstream lines(text);
+  std::string out;
+  for (std::string line; std::getline(lines, line);) out += "  " + line + "\n";
+  return out;
+}
+
+std::string Section(const std::string& title, const std::string& text) {
+  return text.empty() ? "" : "\n" + title + ":\n" + Indented(text);
+}
+
+std::string PlanText(const v1::Plan& plan) {
+  if (plan.version() == 0) return "";
+  Rows rows = {{"version", std::to_string(plan.version())},
+               {"batch sizes", JoinNumbers(plan.batch_sizes())},
+               {"synchronization", Printable(plan.synchronization())},
+               {"period", std::to_string(plan.period())},
+               {"aggregation", Printable(plan.aggregation())},
+               {"learning rate", Printable(plan.learning_rate_rule())}};
+  if (!plan.reason().empty()) rows.push_back({"reason", Printable(plan.reason())});
+  return FormatTable(rows);
+}
+
+std::string IdentityText(const v1::Job& job) {
+  Rows rows = {{"resource", Printable(job.name())},
+               {"uid", Printable(job.uid())},
+               {"etag", Printable(job.etag())},
+               {"workers wanted", WorkersText(job.spec().workers())},
+               {"updated", FormatLocalTime(job.update_time())}};
+  if (job.checkpoint_rounds() > 0) {
+    rows.push_back({"checkpoint", "after " + FormatCount(job.checkpoint_rounds()) + " rounds"});
+  }
+  return FormatTable(rows);
+}
+
+}  // namespace
+
+std::string Describe(const v1::Job& job, bool colour) {
+  std::string text = Render(job, Look(OutputFormat::kTable, colour));
+  text += Section("identity", IdentityText(job));
+  text += Section("plan", PlanText(job.progress().plan()));
+  return text + Section("job file", WriteMessage(job.spec()));
+}
+
+std::string Describe(const v1::Node& node, bool colour) {
+  const std::string status = NodeStatus(node);
+  Rows rows = {
+      {"name", Printable(ShortName(node.name()))},
+      {"status", colour ? Coloured(status, StateCode(status)) : status},
+      {"last seen", FormatLocalTime(node.last_seen_time())},
+      {"agent", node.agent_version().empty() ? "-" : Printable(node.agent_version())},
+      {"metrics", node.metrics_address().empty() ? "-" : Printable(node.metrics_address())},
+      {"labels", LabelsText(node.labels())}};
+  for (const std::string& taint : node.taints()) rows.push_back({"taint", Printable(taint)});
+  Rows devices = {{"DEVICE", "MODEL", "MEMORY", "SPEED", "SAMPLES/S", "JOB", "UUID", "FAULT"}};
+  for (const v1::Device& device : node.devices()) {
+    const double speed = device.emulated_speed();
+    const double rate = device.samples_per_second();
+    devices.push_back({Printable(device.name()), Printable(device.model()),
+                       device.memory_bytes() > 0 ? FormatBytes(device.memory_bytes()) : "-",
+                       speed > 0 ? "at " + FormatRate(speed) : "real",
+                       rate > 0 ? FormatRate(rate) : "-",
+                       device.job().empty() ? "-" : Printable(ShortName(device.job())),
+                       device.uuid().empty() ? "-" : Printable(device.uuid()),
+                       device.fault().empty() ? "-" : Printable(device.fault())});
+  }
+  std::string text = FormatTable(rows);
+  if (devices.size() > 1) text += Section("devices", FormatTable(devices));
+  return text;
+}
+
+}  // namespace tactus::client

@@ -1,0 +1,38 @@
+#include "client/render/exit_code.h"
+
+namespace tactus::client {
+
+ExitCode ExitCodeOf(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return ExitCode::kOk;
+    case absl::StatusCode::kInvalidArgument:
+      return ExitCode::kUsage;
+    case absl::StatusCode::kNotFound:
+      return ExitCode::kNotFound;
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kAborted:
+      return ExitCode::kConflict;
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnauthenticated:
+      return ExitCode::kDenied;
+    case absl::StatusCode::kUnavailable:
+      return ExitCode::kUnavailable;
+    case absl::StatusCode::kDeadlineExceeded:
+      return ExitCode::kTimedOut;
+    case absl::StatusCode::kCancelled:
+      return ExitCode::kInterrupted;
+    default:
+      return ExitCode::kGeneric;
+  }
+}
+
+std::string ExitCodesHelp() {
+  return "Exit codes:\n"
+         "  0 ok   1 error, or a replay differs   2 wrong command line or input file\n"
+         "  3 not found   4 conflict   5 denied   6 no coordinator answers   7 timed out\n"
+         "  8 the job failed or was cancelled   9 a simulation broke a promise   130 interrupted\n";
+}
+
+}  // namespace tactus::client

@@ -1,0 +1,264 @@
+#include "client/render/story.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <vector>
+
+#include "client/render/progress_view.h"
+#include "client/render/tables.h"
+#include "client/text/text.h"
+#include "coordinator/spec/adapt_checks.h"
+
+namespace tactus::client {
+namespace {
+
+// "a", "a and b", "a, b and c".
+std::string Listed(const std::vector<std::string>& parts) {
+  std::string text;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) text += i + 1 == parts.size() ? " and " : ", ";
+    text += parts[i];
+  }
+  return text;
+}
+
+// A sentence out of somebody else's text: printable, with a stop.
+std::string Sentence(const std::string& text) {
+  std::string sentence = Printable(text);
+  if (!sentence.empty() && std::string(".!?").find(sentence.back()) == std::string::npos) {
+    sentence += '.';
+  }
+  return sentence;
+}
+
+// Three significant digits at least.
+std::string Figure(double value) {
+  if (!std::isfinite(value) || std::abs(value) >= 0.995) return FormatRate(value);
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.3g", value);
+  return text.data();
+}
+
+// ---- What the job is
+
+std::string ModelText(const v1::Model& model) {
+  if (model.source_case() == v1::Model::kBuiltin) return Printable(model.builtin());
+  return "the TorchScript model " + Printable(model.torchscript());
+}
+
+std::string WorkersText(const v1::JobProgress& progress) {
+  constexpr int kNamedMax = 8;
+  if (progress.workers().empty()) return "no worker yet";
+  std::string text = std::to_string(progress.workers_size()) +
+                     (progress.workers_size() == 1 ? " worker" : " workers");
+  if (progress.workers_size() > kNamedMax) return text;
+  std::vector<std::string> names;
+  for (const v1::WorkerProgress& worker : progress.workers()) {
+    std::string name = Printable(worker.node() + " " + worker.device());
+    if (worker.emulated_speed() > 0) name += " at " + FormatRate(worker.emulated_speed());
+    names.push_back(name);
+  }
+  return text + " (" + Listed(names) + ")";
+}
+
+std::string BatchText(const policies::PlannerOptions& adapt) {
+  const std::string size = std::to_string(adapt.batch.per_worker) + " samples";
+  if (adapt.batch_policy == "fixed") return "every worker takes " + size + " a step";
+  if (adapt.batch_policy == "proportional") {
+    return "shares follow the measured speeds, " + size + " a worker and step on average";
+  }
+  if (adapt.batch_policy == "abs") {
+    return "every worker goes on, " + size + " at a time, for as long as gradients travel";
+  }
+  return "the sum follows the gradients' noise and the throughput, beginning with " + size +
+         " a worker, and the shares follow the speeds";
+}
+
+std::string SynchronizationText(const policies::SynchronizationOptions& options) {
+  if (options.policy == "every_step") return "gradients are combined in every step";
+  if (options.policy == "periodic") {
+    return "what changed is combined every " + std::to_string(options.period) + " steps";
+  }
+  if (options.policy == "adacomm") {
+    return "what changed is combined every so many steps, fewer as the loss falls";
+  }
+  if (options.policy == "delayed") {
+    return "gradients travel while the next round computes, and are applied one round late";
+  }
+  return "chosen from the measured times and the loss";
+}
+
+std::string AggregationText(const std::string& policy) {
+  if (policy == "average") return "the mean over all samples";
+  if (policy == "adasum") return "by pairs, as the angle between gradients says";
+  return "chosen from the measured orthogonality of the gradients";
+}
+
+std::string LearningRateText(const policies::PlannerOptions& adapt) {
+  const std::string& policy = adapt.learning_rate_policy;
+  const std::string base = std::to_string(adapt.base_batch) + " samples";
+  if (policy == "constant") return "as the optimizer has it, whatever the batch";
+  if (policy == "linear") return "in proportion to the batch, from " + base + " on";
+  if (policy == "sqrt") return "with the square root of the batch, from " + base + " on";
+  if (policy == "adascale") {
+    return "multiplied by the gain that the gradients' noise allows over " + base;
+  }
+  return "chosen to fit the optimizer and the batch";
+}
+
+std::string Opening(const v1::Job& job) {
+  const policies::PlannerOptions adapt = spec::PlannerOptionsOf(job.spec());
+  return Printable(ShortName(job.name())) + " trains " + ModelText(job.spec().model()) + " with " +
+         adapt.optimizer + " on " + WorkersText(job.progress()) + ". Its policies: batch " +
+         adapt.batch_policy + " (" + BatchText(adapt) + "); synchronization " +
+         adapt.synchronization.policy + " (" + SynchronizationText(adapt.synchronization) +
+         "); aggregation " + adapt.aggregation_policy + " (" +
+         AggregationText(adapt.aggregation_policy) + "); learning rate " +
+         adapt.learning_rate_policy + " (" + LearningRateText(adapt) + ").";
+}
+
+// ---- A decision
+
+std::string When(const v1::Decision& decision) {
+  const Duration time = FromProto(decision.train_time());
+  if (decision.round() == 0 && time == Duration(0)) return "At the start";
+  return "After round " + FormatCount(decision.round()) + ", " + FormatSpan(time) +
+         " into training,";
+}
+
+std::string What(const v1::Decision& decision) {
+  const std::string axis = "the " + AxisName(decision.axis());
+  const std::string to = Printable(decision.to());
+  if (decision.from().empty()) return axis + " was set to " + to;
+  return axis + " went from " + Printable(decision.from()) + " to " + to;
+}
+
+std::string SeenText(const v1::Decision& decision) {
+  if (decision.inputs().empty()) return "";
+  std::vector<std::string> parts;
+  for (const v1::Quantity& input : decision.inputs()) {
+    std::string part = Printable(input.name()) + " " + Figure(input.value());
+    if (!input.unit().empty()) part += " " + Printable(input.unit());
+    parts.push_back(part);
+  }
+  return " It was decided from: " + Listed(parts) + ".";
+}
+
+std::string PredictedText(const v1::Decision& decision) {
+  std::vector<std::string> others;
+  for (const v1::Alternative& other : decision.alternatives()) {
+    others.push_back(Printable(other.value()) + " " + FormatGain(other.predicted_gain()));
+  }
+  std::string text;
+  if (!decision.metric().empty()) {
+    text = " Predicted: " + FormatGain(decision.predicted_gain()) + " " +
+           Printable(decision.metric()) + ".";
+  }
+  if (!others.empty()) text += " The alternatives: " + Listed(others) + ".";
+  return text;
+}
+
+// `running`: its plan is the newest, and the job goes on.
+std::string MeasuredText(const v1::Decision& decision, bool running) {
+  if (decision.metric().empty()) return "";
+  if (decision.has_measured_gain()) {
+    return " Measured: " + FormatGain(decision.measured_gain()) + " " +
+           Printable(decision.metric()) + ".";
+  }
+  return running ? " It is not measured yet." : " It was not in force for long enough to measure.";
+}
+
+// Without the value where it repeats it: "periodic 48: as the job asks".
+std::string ReasonOf(const v1::Decision& decision) {
+  const std::string prefix = decision.to() + ": ";
+  const bool repeats = decision.reason().starts_with(prefix);
+  return repeats ? decision.reason().substr(prefix.size()) : decision.reason();
+}
+
+std::string Told(const v1::Decision& decision, bool running) {
+  return When(decision) + " " + What(decision) + ": " + Sentence(ReasonOf(decision)) +
+         SeenText(decision) + PredictedText(decision) + MeasuredText(decision, running);
+}
+
+// ---- Where it stands
+
+// How much is known of what the decisions were worth: the measured gains of each metric,
+// multiplied.
+std::string EffectText(const v1::ListDecisionsResponse& decisions) {
+  std::map<std::string, double> factors;
+  int measured = 0;
+  for (const v1::Decision& decision : decisions.decisions()) {
+    if (!decision.has_measured_gain()) continue;
+    ++measured;
+    factors.try_emplace(decision.metric(), 1).first->second *= 1 + decision.measured_gain();
+  }
+  std::vector<std::string> effects;
+  for (const auto& [metric, factor] : factors) {
+    effects.push_back(FormatGain(factor - 1) + " " + Printable(metric));
+  }
+  const int made = decisions.decisions_size();
+  std::string text = std::to_string(made) + (made == 1 ? " decision was" : " decisions were") +
+                     " made; " + (measured == 0 ? "none" : std::to_string(measured)) +
+                     (measured == 1 || made == 1 ? " is" : " are") + " measured";
+  if (effects.empty()) return text + ".";
+  return text + ", multiplied " + Listed(effects) +
+         (measured == made ? "." : "; what is not measured is not in that.");
+}
+
+std::string ResultText(const v1::JobResult& result) {
+  const double seconds = ToSeconds(FromProto(result.train_time()));
+  const double rate = seconds > 0 ? static_cast<double>(result.samples()) / seconds : 0;
+  std::string text = " after " + FormatCount(result.rounds()) + " rounds in " +
+                     FormatSpan(FromProto(result.train_time())) + ", at " + FormatRate(rate) +
+                     " samples/s, with a training loss of " + FormatLoss(result.train_loss());
+  if (result.validation().samples() > 0) {
+    text += " and a validation loss of " + FormatLoss(result.validation().loss());
+  }
+  return text;
+}
+
+// "It is running", "It succeeded", "It was cancelled".
+std::string StateText(v1::JobState state) {
+  const bool itself = state == v1::JOB_STATE_SUCCEEDED || state == v1::JOB_STATE_FAILED;
+  const std::string verb = state == v1::JOB_STATE_CANCELLED ? "was " : itself ? "" : "is ";
+  return "It " + verb + StateName(state);
+}
+
+std::string Closing(const v1::Job& job, const v1::ListDecisionsResponse& decisions) {
+  const v1::JobProgress& progress = job.progress();
+  std::string text = StateText(job.state());
+  if (job.has_result()) {
+    text += ResultText(job.result());
+  } else if (progress.rounds() > 0) {
+    text += " after " + FormatCount(progress.rounds()) + " rounds in " +
+            FormatSpan(FromProto(progress.elapsed())) + ", at " +
+            FormatRate(progress.samples_per_second()) + " samples/s and a training loss of " +
+            FormatLoss(progress.loss());
+  }
+  if (!job.state_reason().empty()) text += ": " + Printable(job.state_reason());
+  text = Sentence(text);
+  if (!decisions.decisions().empty()) return text + " " + EffectText(decisions);
+  return text + " No decision was made yet.";
+}
+
+}  // namespace
+
+std::string Story(const v1::Job& job, const v1::ListDecisionsResponse& decisions,
+                  std::size_t columns) {
+  const std::size_t width = std::min(columns, kStoryColumnsMax);
+  std::uint64_t newest = 0;
+  for (const v1::Decision& decision : decisions.decisions()) {
+    newest = std::max(newest, decision.plan_version());
+  }
+  std::string text = Wrap(Opening(job), width);
+  for (const v1::Decision& decision : decisions.decisions()) {
+    const bool running = decision.plan_version() == newest && !IsOver(job.state());
+    text += "\n" + Wrap(Told(decision, running), width);
+  }
+  return text + "\n" + Wrap(Closing(job, decisions), width);
+}
+
+}  // namespace tactus::client

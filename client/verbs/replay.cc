@@ -1,0 +1,89 @@
+#include "client/verbs/replay.h"
+
+#include <nlohmann/json.hpp>
+
+#include "client/text/text.h"
+
+namespace tactus::client {
+namespace {
+
+const char* EndWord(const tape::Replayed& replayed) {
+  if (!replayed.end) return replayed.difference ? "not reached" : "cut";
+  switch (*replayed.end) {
+    case tape::EndReason::kClean:
+      return "clean";
+    case tape::EndReason::kFull:
+      return "full";
+  }
+  return "";
+}
+
+std::string SecondsText(Duration time) { return FormatRate(ToSeconds(time)) + " s"; }
+
+std::string Table(const tape::Replayed& replayed) {
+  std::string text = FormatTable({{"EVENTS", FormatCount(replayed.events)},
+                                  {"ACTIONS", FormatCount(replayed.actions)},
+                                  {"JOBS", FormatCount(replayed.jobs)},
+                                  {"ROUNDS", FormatCount(replayed.rounds)},
+                                  {"PLANS ADOPTED", FormatCount(replayed.plans_adopted)},
+                                  {"LENGTH", FormatSpan(replayed.length)},
+                                  {"END", EndWord(replayed)},
+                                  {"WRITTEN BY", Printable(replayed.header.program_version)},
+                                  {"DIFFERENCE", replayed.difference ? "yes" : "none"}});
+  if (!replayed.difference) return text;
+  const tape::ReplayDifference& at = *replayed.difference;
+  text += "\nevent " + FormatCount(at.event) + " at " + SecondsText(at.time) + " (" +
+          Printable(at.words) + ")\n" + Printable(at.difference.place) + "\n";
+  return text + FormatTable({{"EXPECTED", Printable(at.difference.expected)},
+                             {"FOUND", Printable(at.difference.found)}});
+}
+
+nlohmann::json DifferenceJson(const tape::ReplayDifference& at) {
+  return {{"event", at.event},
+          {"seconds", ToSeconds(at.time)},
+          {"words", at.words},
+          {"place", at.difference.place},
+          {"expected", at.difference.expected},
+          {"found", at.difference.found}};
+}
+
+std::string Json(const tape::Replayed& replayed) {
+  const nlohmann::json object = {
+      {"program_version", replayed.header.program_version},
+      {"events", replayed.events},
+      {"actions", replayed.actions},
+      {"jobs", replayed.jobs},
+      {"rounds", replayed.rounds},
+      {"plans_adopted", replayed.plans_adopted},
+      {"length_seconds", ToSeconds(replayed.length)},
+      {"end", EndWord(replayed)},
+      {"difference", replayed.difference ? DifferenceJson(*replayed.difference) : nullptr}};
+  return object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::string ReplayText(const tape::Replayed& replayed, OutputFormat format) {
+  return format == OutputFormat::kJson ? Json(replayed) : Table(replayed);
+}
+
+ExitCode Replay(const ReplayCommand& command, const Screen& screen) {
+  const absl::StatusOr<tape::Replayed> replayed =
+      tape::Replay(command.tape, {.allow_cut = command.allow_cut});
+  if (!replayed.ok()) {
+    const bool cut = absl::IsOutOfRange(replayed.status()) && !command.allow_cut;
+    screen.Say(std::string(replayed.status().message()) +
+               (cut ? "; --allow-cut replays what is whole" : ""));
+    const ExitCode code = ExitCodeOf(replayed.status());
+    return code == ExitCode::kNotFound || code == ExitCode::kDenied ? code : ExitCode::kUsage;
+  }
+  screen.Print(ReplayText(*replayed, command.output));
+  if (!replayed->difference) return ExitCode::kOk;
+  if (replayed->header.program_version != TACTUS_VERSION) {
+    screen.Say("the tape was written by version " + Printable(replayed->header.program_version) +
+               ", this is " TACTUS_VERSION ": their cores may rightly differ");
+  }
+  return ExitCode::kGeneric;
+}
+
+}  // namespace tactus::client

@@ -1,0 +1,98 @@
+#include "coordinator/files/artifacts.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "runtime/process.h"
+#include "runtime/status.h"
+
+namespace tactus::service {
+namespace {
+
+constexpr std::size_t kPathBytesMax = 255;
+constexpr std::ptrdiff_t kNamesMax = 8;
+
+// True when every name between slashes is there and is neither "." nor "..".
+bool NamesAreProper(const std::string& path) {
+  std::size_t begin = 0;
+  while (begin <= path.size()) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    const std::string name = path.substr(begin, end - begin);
+    if (name.empty() || name == "." || name == "..") return false;
+    begin = end + 1;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string ResultFolder(const std::string& state_folder, const std::string& job_id) {
+  return state_folder + "/jobs/" + job_id + "/result";
+}
+
+absl::Status CheckArtifactPath(const std::string& field, const std::string& path) {
+  const bool printable =
+      std::ranges::all_of(path, [](const char c) { return c > ' ' && c < 127 && c != '\\'; });
+  if (path.size() <= kPathBytesMax && printable && NamesAreProper(path) &&
+      std::ranges::count(path, '/') < kNamesMax) {
+    return absl::OkStatus();
+  }
+  return runtime::InvalidFields(
+      {{.field = field,
+        .description = "found \"" + (printable ? path.substr(0, 120) : "unprintable characters") +
+                       "\", allowed is a relative path within the result, without . and .."}});
+}
+
+absl::StatusOr<ArtifactReader> ArtifactReader::Open(const std::string& folder,
+                                                    const std::string& path) {
+  const std::string whole = folder + "/" + path;
+  const int descriptor = ::open(whole.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (descriptor < 0) return runtime::FileError(errno, path, "cannot open");
+  ArtifactReader reader(descriptor, path);
+  struct stat status = {};
+  if (::fstat(descriptor, &status) != 0) return runtime::FileError(errno, path, "cannot open");
+  if (!S_ISREG(status.st_mode)) return runtime::FileError(ENOENT, path, "not a file");
+  return reader;
+}
+
+ArtifactReader::ArtifactReader(int descriptor, std::string path)
+    : descriptor_(descriptor), path_(std::move(path)) {}
+
+ArtifactReader::ArtifactReader(ArtifactReader&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)), path_(std::move(other.path_)) {}
+
+ArtifactReader::~ArtifactReader() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+absl::Status ArtifactReader::Skip(std::uint64_t bytes) {
+  struct stat status = {};
+  if (::fstat(descriptor_, &status) != 0) return runtime::FileError(errno, path_, "cannot read");
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  if (bytes > size) {
+    return absl::OutOfRangeError("offset: found " + std::to_string(bytes) +
+                                 ", allowed is at most the file's size, " + std::to_string(size));
+  }
+  if (::lseek(descriptor_, static_cast<off_t>(bytes), SEEK_SET) < 0) {
+    return runtime::FileError(errno, path_, "cannot read");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ArtifactReader::Read(std::size_t bytes_max) {
+  std::string bytes(bytes_max, '\0');
+  ssize_t count = -1;
+  do {
+    count = ::read(descriptor_, bytes.data(), bytes.size());
+  } while (count < 0 && errno == EINTR);
+  if (count < 0) return runtime::FileError(errno, path_, "cannot read");
+  bytes.resize(static_cast<std::size_t>(count));
+  return bytes;
+}
+
+}  // namespace tactus::service

@@ -1,0 +1,122 @@
+#include "coordinator/shell/action_queue.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace tactus::service {
+namespace {
+
+template <typename T>
+void KeepNewest(std::size_t most, std::vector<T>& items) {
+  if (items.size() <= most) return;
+  items.erase(items.begin(), std::prev(items.end(), static_cast<std::ptrdiff_t>(most)));
+}
+
+}  // namespace
+
+void ActionQueue::Push(job::Actions actions, Done done) {
+  List list;
+  list.done = std::move(done);
+  for (job::Action& action : actions) {
+    if (auto* persist = std::get_if<job::PersistJob>(&action)) {
+      jobs_.insert_or_assign(persist->record.id, std::move(persist->record));
+      ++waiting_;
+      list.actions.push_back(job::PersistJob{});
+    } else if (auto* mark = std::get_if<job::PersistNode>(&action)) {
+      nodes_.insert_or_assign(mark->node.name, mark->node);
+      ++waiting_;
+      list.actions.push_back(job::PersistJob{});
+    } else if (auto* round = std::get_if<job::PersistRound>(&action)) {
+      rounds_.push_back(std::move(round->round));
+    } else if (auto* decided = std::get_if<job::PersistDecision>(&action)) {
+      decisions_.push_back({.job = decided->job, .decision = std::move(decided->decision)});
+    } else {
+      list.actions.push_back(std::move(action));
+    }
+  }
+  if (closed_.ok()) {
+    lists_.push_back(std::move(list));
+  } else if (list.done) {
+    list.done(closed_);
+  }
+  if (waiting_ > 0 && !writing_ && !failed_) StartWrite();
+  Drain();
+}
+
+void ActionQueue::Close(const absl::Status& status) {
+  closed_ = status;
+  for (const List& list : std::exchange(lists_, {})) {
+    if (list.done) list.done(status);
+  }
+}
+
+void ActionQueue::Drop(const std::string& node) {
+  for (List& list : lists_) {
+    std::erase_if(list.actions, [&](const job::Action& action) {
+      const std::string* const addressee = job::NodeOf(action);
+      return addressee != nullptr && *addressee == node;
+    });
+  }
+}
+
+void ActionQueue::StartWrite() {
+  if (batch_.jobs.empty() && batch_.nodes.empty() && batch_.rounds.empty() &&
+      batch_.decisions.empty()) {
+    in_write_ = std::exchange(waiting_, 0);
+    for (auto& [id, record] : jobs_) batch_.jobs.push_back(std::move(record));
+    jobs_.clear();
+    for (auto& [name, node] : nodes_) batch_.nodes.push_back(std::move(node));
+    nodes_.clear();
+    batch_.rounds = std::exchange(rounds_, {});
+    batch_.decisions = std::exchange(decisions_, {});
+  }
+  writing_ = true;
+  hooks_.write(batch_);
+}
+
+void ActionQueue::OnWritten(const absl::Status& status) {
+  writing_ = false;
+  failed_ = !status.ok();
+  if (failed_) {
+    KeepNewest(kRoundsMax, rounds_);
+    KeepNewest(kDecisionsMax, decisions_);
+    return;
+  }
+  batch_ = {};
+  durable_ += std::exchange(in_write_, 0);
+  if (waiting_ > 0) StartWrite();
+  Drain();
+}
+
+void ActionQueue::Flush() {
+  if (writing_ || (!failed_ && rounds_.empty() && decisions_.empty())) return;
+  failed_ = false;
+  StartWrite();
+}
+
+void ActionQueue::Drain() {
+  if (draining_) return;
+  draining_ = true;
+  while (!lists_.empty()) {
+    List& list = lists_.front();
+    if (list.actions.empty()) {
+      const Done done = std::move(list.done);
+      lists_.pop_front();
+      if (done) done(absl::OkStatus());
+      continue;
+    }
+    if (std::holds_alternative<job::PersistJob>(list.actions.front())) {
+      if (durable_ == 0) break;
+      --durable_;
+      list.actions.pop_front();
+      continue;
+    }
+    const job::Action action = std::move(list.actions.front());
+    list.actions.pop_front();
+    hooks_.perform(action);
+  }
+  draining_ = false;
+}
+
+}  // namespace tactus::service

@@ -1,0 +1,325 @@
+#include "coordinator/shell/agent_conversion.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "coordinator/shell/job_conversion.h"
+#include "runtime/status.h"
+
+namespace tactus::service {
+namespace {
+
+constexpr std::size_t kNodeNameBytesMax = 63;
+constexpr int kDevicesMax = 1024;
+constexpr int kRunningWorkersMax = 65536;
+constexpr std::size_t kLabelsMax = 64;
+constexpr std::size_t kLabelBytesMax = 63;
+constexpr int kTaintsMax = 16;
+constexpr std::size_t kTaintBytesMax = 127;  // key=value
+constexpr std::size_t kTextBytesMax = 255;
+
+bool IsPrintable(const std::string& text) {
+  return std::ranges::none_of(
+      text, [](const char c) { return static_cast<unsigned char>(c) < ' ' || c == 127; });
+}
+
+absl::Status Wrong(const std::string& field, const std::string& description) {
+  return runtime::InvalidFields({{.field = field, .description = description}});
+}
+
+absl::Status CheckText(const std::string& field, const std::string& text, std::size_t bytes_max) {
+  if (text.size() <= bytes_max && IsPrintable(text)) return absl::OkStatus();
+  return Wrong(field, "found " + std::to_string(text.size()) + " bytes, allowed are at most " +
+                          std::to_string(bytes_max) + " without control characters");
+}
+
+absl::Status CheckNodeName(const std::string& name) {
+  const bool right =
+      !name.empty() && name.size() <= kNodeNameBytesMax &&
+      name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") == std::string::npos;
+  if (right) return absl::OkStatus();
+  return Wrong("hello.node", "found \"" + (IsPrintable(name) ? name.substr(0, 80) : "...") +
+                                 "\", allowed are 1 to 63 of [a-z0-9-.]");
+}
+
+absl::StatusOr<job::DeviceKind> KindFrom(const std::string& field, v1::DeviceKind kind) {
+  if (kind == v1::DEVICE_KIND_CUDA) return job::DeviceKind::kCuda;
+  if (kind == v1::DEVICE_KIND_CPU) return job::DeviceKind::kCpu;
+  return Wrong(field, "found " + std::to_string(kind) + ", allowed is CPU or CUDA");
+}
+
+absl::StatusOr<job::DeviceRecord> DeviceFrom(const std::string& field, const v1::Device& device) {
+  if (device.name().empty()) return Wrong(field + ".name", "is missing");
+  if (!(device.emulated_speed() >= 0)) {
+    return Wrong(field + ".emulated_speed", "found a negative one, allowed is 0 or more");
+  }
+  absl::Status status = CheckText(field + ".name", device.name(), kTextBytesMax);
+  if (status.ok()) status = CheckText(field + ".model", device.model(), kTextBytesMax);
+  if (status.ok()) status = CheckText(field + ".uuid", device.uuid(), kTextBytesMax);
+  if (status.ok()) status = CheckText(field + ".fault", device.fault(), kTextBytesMax);
+  if (!status.ok()) return status;
+  const absl::StatusOr<job::DeviceKind> kind = KindFrom(field + ".kind", device.kind());
+  if (!kind.ok()) return kind.status();
+  return job::DeviceRecord{.name = device.name(),
+                           .kind = *kind,
+                           .model = device.model(),
+                           .emulated_speed = device.emulated_speed(),
+                           .uuid = device.uuid(),
+                           .memory_bytes = device.memory_bytes(),
+                           .fault = device.fault()};
+}
+
+absl::StatusOr<job::NodeTraits> TraitsFrom(const agent::v1::Hello& hello) {
+  job::NodeTraits traits;
+  if (hello.labels().size() > kLabelsMax) {
+    return Wrong("hello.labels", "found " + std::to_string(hello.labels().size()) +
+                                     ", allowed are " + std::to_string(kLabelsMax));
+  }
+  for (const auto& [key, value] : hello.labels()) {
+    if (key.empty() || key.size() > kLabelBytesMax || !IsPrintable(key)) {
+      return Wrong("hello.labels", "allowed are keys of 1 to 63 bytes without control characters");
+    }
+    const absl::Status status = CheckText("hello.labels." + key, value, kLabelBytesMax);
+    if (!status.ok()) return status;
+    traits.labels[key] = value;
+  }
+  if (hello.taints_size() > kTaintsMax) {
+    return Wrong("hello.taints", "found " + std::to_string(hello.taints_size()) + ", allowed are " +
+                                     std::to_string(kTaintsMax));
+  }
+  for (int i = 0; i < hello.taints_size(); ++i) {
+    const std::string field = "hello.taints[" + std::to_string(i) + "]";
+    const std::size_t key = std::min(hello.taints(i).find('='), hello.taints(i).size());
+    if (key == 0 || key > kLabelBytesMax) {
+      return Wrong(field, "allowed is key or key=value with a key of 1 to 63 bytes");
+    }
+    const absl::Status status = CheckText(field, hello.taints(i), kTaintBytesMax);
+    if (!status.ok()) return status;
+    traits.taints.push_back(hello.taints(i));
+  }
+  return traits;
+}
+
+// "1.2" of "1.2.3"; nothing when there are no two numbers.
+std::string MajorMinor(const std::string& version) {
+  const std::size_t first = version.find('.');
+  if (first == std::string::npos) return "";
+  const std::size_t second = version.find_first_not_of("0123456789", first + 1);
+  return version.substr(0, second);
+}
+
+// Numbers of a plan are ours: they come back in reports, never as a plan.
+policies::Report FromProto(const v1::RoundReport& proto) {
+  policies::Report report;
+  report.round = proto.round();
+  report.plan_version = proto.plan_version();
+  report.rank = proto.rank();
+  report.samples = proto.samples();
+  report.loss_sum = proto.loss_sum();
+  report.steps = proto.steps();
+  report.compute_seconds = proto.compute_seconds();
+  report.blocked_seconds = proto.blocked_seconds();
+  report.transfer_seconds = proto.transfer_seconds();
+  report.round_seconds = proto.round_seconds();
+  report.update_seconds = proto.update_seconds();
+  report.bytes_sent = proto.bytes_sent();
+  report.gradient_norm2_local = proto.gradient_norm2_local();
+  report.gradient_norm2_global = proto.gradient_norm2_global();
+  report.samples_global = proto.samples_global();
+  report.loss_mean_global = proto.loss_mean_global();
+  report.nonfinite_members = proto.nonfinite_members();
+  report.contributors = proto.contributors();
+  report.samples_gradient_norm2 = proto.samples_gradient_norm2();
+  report.orthogonality = proto.orthogonality();
+  report.learning_rate = proto.learning_rate();
+  report.gain = proto.gain();
+  report.progress = proto.progress();
+  report.epoch = proto.epoch();
+  report.epoch_consumed = proto.epoch_consumed();
+  return report;
+}
+
+job::FinishedMessage FromProto(const v1::Finished& proto) {
+  job::FinishedMessage finished;
+  finished.reason = proto.reason();
+  finished.rounds = proto.rounds();
+  finished.samples = proto.samples();
+  finished.samples_global = proto.samples_global();
+  finished.epochs = proto.epochs();
+  finished.train_loss = proto.train_loss();
+  finished.train_seconds = proto.train_seconds();
+  finished.files.assign(proto.files().begin(), proto.files().end());
+  finished.parameters_hash = proto.parameters_hash();
+  finished.suspended = proto.suspended();
+  return finished;
+}
+
+absl::StatusOr<job::FromWorker> FromProto(const v1::FromWorker& proto) {
+  switch (proto.message_case()) {
+    case v1::FromWorker::kReady:
+      return job::ReadyMessage{.parameters = proto.ready().parameters(),
+                               .train_samples = proto.ready().train_samples(),
+                               .validation_samples = proto.ready().validation_samples(),
+                               .samples_per_second = proto.ready().samples_per_second()};
+    case v1::FromWorker::kEndpoint:
+      return job::EndpointMessage{.generation = proto.endpoint().generation(),
+                                  .endpoint = proto.endpoint().endpoint()};
+    case v1::FromWorker::kReport:
+      return job::ReportMessage{.generation = proto.report().generation(),
+                                .report = FromProto(proto.report())};
+    case v1::FromWorker::kEvaluated:
+      return job::EvaluatedMessage{.loss = proto.evaluated().loss(),
+                                   .accuracy = proto.evaluated().accuracy(),
+                                   .samples = proto.evaluated().samples()};
+    case v1::FromWorker::kFinished:
+      return FromProto(proto.finished());
+    case v1::FromWorker::kFailed:
+      return job::FailedMessage{.field = proto.failed().field(),
+                                .message = proto.failed().message(),
+                                .lost_generation = proto.failed().lost_generation()};
+    case v1::FromWorker::MESSAGE_NOT_SET:
+      break;
+  }
+  return runtime::InvalidFields({{.field = "from_worker.message", .description = "is missing"}});
+}
+
+absl::StatusOr<job::DeviceFaultsChanged> FromProto(const agent::v1::DeviceFaults& proto,
+                                                   const std::string& node) {
+  if (proto.faults_size() > kDevicesMax) {
+    return Wrong("device_faults.faults", "found " + std::to_string(proto.faults_size()) +
+                                             ", allowed are " + std::to_string(kDevicesMax));
+  }
+  job::DeviceFaultsChanged event{.node = node};
+  for (int i = 0; i < proto.faults_size(); ++i) {
+    const std::string field = "device_faults.faults[" + std::to_string(i) + "]";
+    const agent::v1::DeviceFault& fault = proto.faults(i);
+    if (fault.reason().empty()) return Wrong(field + ".reason", "is missing");
+    absl::Status status = CheckText(field + ".device", fault.device(), kTextBytesMax);
+    if (status.ok()) status = CheckText(field + ".reason", fault.reason(), kTextBytesMax);
+    if (!status.ok()) return status;
+    event.faults[fault.device()] = fault.reason();
+  }
+  return event;
+}
+
+v1::ToWorker WorkerMessage(const job::ToWorker& message) {
+  v1::ToWorker proto;
+  if (const auto* group = std::get_if<job::GroupMessage>(&message)) {
+    proto.mutable_group()->set_generation(group->generation);
+    proto.mutable_group()->set_rank(group->rank);
+    proto.mutable_group()->set_size(group->size);
+    *proto.mutable_group()->mutable_plan() = ToProto(group->plan);
+    proto.mutable_group()->mutable_nodes()->Add(group->nodes.begin(), group->nodes.end());
+  } else if (const auto* peers = std::get_if<job::PeersMessage>(&message)) {
+    proto.mutable_peers()->set_generation(peers->generation);
+    for (const std::string& endpoint : peers->endpoints)
+      proto.mutable_peers()->add_endpoints(endpoint);
+  } else if (const auto* plan = std::get_if<policies::Plan>(&message)) {
+    *proto.mutable_plan() = ToProto(*plan);
+  } else {
+    const auto& stop = std::get<job::StopMessage>(message);
+    proto.mutable_stop()->set_reason(stop.reason);
+    proto.mutable_stop()->set_discard(stop.discard);
+    proto.mutable_stop()->set_suspend(stop.suspend);
+  }
+  return proto;
+}
+
+}  // namespace
+
+absl::StatusOr<job::NodeJoined> FromProto(const agent::v1::Hello& hello) {
+  absl::Status status = CheckNodeName(hello.node());
+  if (status.ok()) {
+    status = CheckText("hello.agent_version", hello.agent_version(), kTextBytesMax);
+  }
+  if (status.ok()) {
+    status = CheckText("hello.metrics_address", hello.metrics_address(), kTextBytesMax);
+  }
+  if (!status.ok()) return status;
+  if (hello.devices_size() > kDevicesMax) {
+    return Wrong("hello.devices", "found " + std::to_string(hello.devices_size()) +
+                                      ", allowed are " + std::to_string(kDevicesMax));
+  }
+  if (hello.running_workers_size() > kRunningWorkersMax) {
+    return Wrong("hello.running_workers", "found " + std::to_string(hello.running_workers_size()) +
+                                              ", allowed are " +
+                                              std::to_string(kRunningWorkersMax));
+  }
+  job::NodeJoined event;
+  event.node = hello.node();
+  absl::StatusOr<job::NodeTraits> traits = TraitsFrom(hello);
+  if (!traits.ok()) return traits.status();
+  event.traits = *std::move(traits);
+  for (int i = 0; i < hello.devices_size(); ++i) {
+    auto device = DeviceFrom("hello.devices[" + std::to_string(i) + "]", hello.devices(i));
+    if (!device.ok()) return device.status();
+    event.devices.push_back(*std::move(device));
+  }
+  for (const std::uint64_t worker : hello.running_workers()) {
+    event.running_workers.push_back(WorkerId{worker});
+  }
+  return event;
+}
+
+absl::Status CheckAgentVersion(const std::string& agent, const std::string& coordinator) {
+  if (agent.empty() || MajorMinor(agent) == MajorMinor(coordinator)) return absl::OkStatus();
+  return runtime::WithReason(
+      absl::FailedPreconditionError("hello.agent_version: found " + agent +
+                                    ", this coordinator is " + coordinator +
+                                    "; major and minor version have to be the same"),
+      {.reason = "AGENT_VERSION_MISMATCH",
+       .metadata = {{"agent_version", agent}, {"coordinator_version", coordinator}}});
+}
+
+absl::StatusOr<job::Event> FromProto(const agent::v1::FromAgent& message, const std::string& node) {
+  if (message.has_from_worker()) {
+    auto said = FromProto(message.from_worker().message());
+    if (!said.ok()) return said.status();
+    return job::WorkerSaid{.worker = WorkerId{message.from_worker().worker_id()},
+                           .message = *std::move(said)};
+  }
+  if (message.has_worker_exited()) {
+    const agent::v1::WorkerExited& exited = message.worker_exited();
+    return job::WorkerExited{.worker = WorkerId{exited.worker_id()},
+                             .exit_code = exited.exit_code(),
+                             .signal = exited.signal(),
+                             .log_tail = exited.log_tail()};
+  }
+  if (message.has_device_faults()) return FromProto(message.device_faults(), node);
+  return runtime::InvalidFields(
+      {{.field = "message",
+        .description = "found none that is numbered; allowed is from_worker, worker_exited or "
+                       "device_faults"}});
+}
+
+agent::v1::ToAgent ToProto(const job::StartWorker& action) {
+  agent::v1::ToAgent proto;
+  agent::v1::StartWorker* start = proto.mutable_start_worker();
+  start->set_worker_id(action.worker.value);
+  start->mutable_start()->set_job_id(action.job_name);
+  start->mutable_start()->set_worker_id(action.worker.value);
+  if (!start->mutable_start()->mutable_spec()->ParseFromString(action.spec)) {
+    start->mutable_start()->clear_spec();
+  }
+  start->mutable_start()->set_device(action.device);
+  if (!action.checkpoint.empty()) {
+    start->mutable_start()->set_checkpoint("sha256:" + action.checkpoint);
+  }
+  return proto;
+}
+
+agent::v1::ToAgent ToProto(const job::SendToWorker& action) {
+  agent::v1::ToAgent proto;
+  proto.mutable_to_worker()->set_worker_id(action.worker.value);
+  *proto.mutable_to_worker()->mutable_message() = WorkerMessage(action.message);
+  return proto;
+}
+
+agent::v1::ToAgent ToProto(const job::StopWorker& action) {
+  agent::v1::ToAgent proto;
+  proto.mutable_stop_worker()->set_worker_id(action.worker.value);
+  *proto.mutable_stop_worker()->mutable_grace() = ToProtoDuration(ToSeconds(action.grace));
+  return proto;
+}
+
+}  // namespace tactus::service

@@ -1,0 +1,336 @@
+#include "coordinator/shell/agent_sessions.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "coordinator/shell/agent_conversion.h"
+#include "coordinator/shell/job_conversion.h"
+#include "runtime/logging.h"
+#include "runtime/now.h"
+#include "runtime/status.h"
+
+namespace tactus::service {
+namespace {
+
+// Acknowledgements ride on other messages, and alone on every beat or after so many.
+constexpr std::uint64_t kUnacknowledgedMax = 256;
+
+}  // namespace
+
+struct AgentSessions::Session {
+  std::string node;
+  std::uint64_t incarnation = 0;
+  std::vector<job::DeviceRecord> devices;
+  std::string agent_version;
+  std::string metrics_address;
+  std::string peer;
+  job::NodeTraits traits;
+
+  // Shared with the call that it is; null: not connected.
+  std::shared_ptr<AgentStream> stream;
+  std::optional<agent::v1::ToAgent> welcome;  // to be sent first
+  bool writing = false;
+  bool busy = false;  // a message of the present stream is being dealt with
+
+  Outbox outbox;
+  std::optional<std::uint64_t>
+      received;                     // highest number taken in; unset: any first number will do
+  std::set<std::uint64_t> pending;  // of those taken in: the consequences are not durable yet
+  std::uint64_t acknowledged = 0;   // up to here the agent was told that they are
+  std::size_t unfinished = 0;       // events of this node that are being dealt with
+
+  bool lost = true;  // given up, or never there
+  bool heard = false;
+  int missed = 0;
+  Instant last_heard;
+  job::WallTime last_seen = 0;
+
+  // Up to here the consequences are durable, or there are none.
+  std::uint64_t Handled() const {
+    return pending.empty() ? received.value_or(0) : *pending.begin() - 1;
+  }
+};
+
+AgentSessions::AgentSessions(Emit emit) : emit_(std::move(emit)) {}
+
+AgentSessions::~AgentSessions() = default;
+
+absl::Status AgentSessions::Open(const std::shared_ptr<AgentStream>& stream,
+                                 const agent::v1::FromAgent& first) {
+  if (!first.has_hello()) {
+    return runtime::InvalidFields(
+        {{.field = "hello", .description = "is missing in the first message"}});
+  }
+  absl::StatusOr<job::NodeJoined> joined = FromProto(first.hello());
+  if (!joined.ok()) return joined.status();
+  const absl::Status version = CheckAgentVersion(first.hello().agent_version(), TACTUS_VERSION);
+  if (!version.ok()) return version;
+  Session* const session = Admit(joined->node);
+  if (session == nullptr) {
+    return absl::ResourceExhaustedError("nodes: this coordinator holds " +
+                                        std::to_string(kNodesMax));
+  }
+  const bool same = session->incarnation == first.hello().incarnation();
+  if (!same && session->stream != nullptr && session->missed <= 1) {
+    return absl::AlreadyExistsError("hello.node: another agent is connected as " + joined->node +
+                                    "; names are unique");
+  }
+  if (session->unfinished >= kUnfinishedMax) {
+    return absl::UnavailableError("session: " + std::to_string(kUnfinishedMax) + " events of " +
+                                  joined->node + " are not durable yet; try again later");
+  }
+  joined->same_incarnation = same && !session->lost;
+  if (!same && !session->lost) GiveUp(*session, "the agent was started again");
+  session->devices = joined->devices;
+  session->traits = joined->traits;
+  Attach(*session, stream, first);
+  EmitFor(*session, *std::move(joined), [] {});
+  Pump(*session);
+  return absl::OkStatus();
+}
+
+// The session of a node, made when there is none; null when there is no room.
+AgentSessions::Session* AgentSessions::Admit(const std::string& node) {
+  const auto found = sessions_.find(node);
+  if (found != sessions_.end()) return found->second.get();
+  if (sessions_.size() >= kNodesMax) {
+    const auto gone = std::find_if(sessions_.begin(), sessions_.end(), [](const auto& entry) {
+      return entry.second->lost && entry.second->stream == nullptr;
+    });
+    if (gone == sessions_.end()) return nullptr;
+    std::erase(roll_, gone->second.get());
+    sessions_.erase(gone);
+  }
+  auto session = std::make_unique<Session>();
+  session->node = node;
+  roll_.push_back(session.get());
+  return (sessions_[node] = std::move(session)).get();
+}
+
+// Binds the stream to the session and works out where both directions resume.
+void AgentSessions::Attach(Session& session, const std::shared_ptr<AgentStream>& stream,
+                           const agent::v1::FromAgent& first) {
+  const agent::v1::Hello& hello = first.hello();
+  if (session.stream != nullptr) {
+    streams_.erase(session.stream.get());
+    session.stream->Close(absl::AbortedError("session: replaced by a newer stream of this agent"));
+  }
+  if (session.incarnation != hello.incarnation()) {
+    session.received.reset();
+    session.pending.clear();
+    session.acknowledged = 0;
+  }
+  if (session.lost) {
+    session.outbox.Restart(first.acknowledged());
+  } else {
+    session.outbox.Rewind(first.acknowledged());
+  }
+  session.incarnation = hello.incarnation();
+  session.agent_version = hello.agent_version();
+  session.metrics_address = hello.metrics_address();
+  session.peer = stream->peer();
+  session.stream = stream;
+  session.writing = false;
+  session.busy = false;
+  session.lost = false;
+  session.heard = true;
+  session.missed = 0;
+  session.last_heard = runtime::Now();
+  session.last_seen = runtime::WallNow();
+  session.welcome.emplace();
+  *session.welcome->mutable_welcome()->mutable_heartbeat_interval() =
+      ToProtoDuration(ToSeconds(kBeat));
+  session.welcome->mutable_welcome()->set_acknowledged(session.Handled());
+  streams_[stream.get()] = &session;
+}
+
+void AgentSessions::Receive(AgentStream* stream, const agent::v1::FromAgent& message,
+                            std::function<void()> next) {
+  Session* const session = Find(stream);
+  if (session == nullptr) return;
+  session->heard = true;
+  session->last_heard = runtime::Now();
+  session->last_seen = runtime::WallNow();
+  session->outbox.Acknowledge(message.acknowledged());
+  const std::uint64_t sequence = message.sequence();
+  if (sequence == 0 || (session->received && sequence <= *session->received)) return next();
+  if (session->received && sequence != *session->received + 1) {
+    Closed(stream);
+    stream->Close(absl::AbortedError("session: message " + std::to_string(sequence) +
+                                     " came after " + std::to_string(*session->received)));
+    return;
+  }
+  session->received = sequence;
+  Handle(*session, message, std::move(next));
+}
+
+void AgentSessions::Handle(Session& session, const agent::v1::FromAgent& message,
+                           std::function<void()> next) {
+  if (message.has_log_lines()) {
+    take_log_(session.node, message.log_lines());
+    Handled(session.node, session.incarnation, message.sequence());
+    return next();
+  }
+  absl::StatusOr<job::Event> event = FromProto(message, session.node);
+  if (!event.ok()) {
+    runtime::Logger("agents")->warn("message refused node={} error={}", session.node,
+                                    runtime::Quoted(event.status().ToString()));
+    return next();
+  }
+  session.busy = true;
+  session.pending.insert(message.sequence());
+  EmitFor(session, *std::move(event),
+          [this, node = session.node, incarnation = session.incarnation,
+           sequence = message.sequence(), stream = session.stream, next = std::move(next)] {
+            Handled(node, incarnation, sequence);
+            Session* const current = Find(stream.get());
+            if (current == nullptr) return;
+            current->busy = false;
+            next();
+          });
+}
+
+// The consequences of a message are durable; the session may have changed since.
+void AgentSessions::Handled(const std::string& node, std::uint64_t incarnation,
+                            std::uint64_t sequence) {
+  const auto found = sessions_.find(node);
+  if (found == sessions_.end() || found->second->incarnation != incarnation) return;
+  Session& session = *found->second;
+  session.pending.erase(sequence);
+  const std::uint64_t handled = session.Handled();
+  if (handled >= session.acknowledged + kUnacknowledgedMax) Pump(session, true);
+}
+
+// Hands an event of the session's node on and counts it until it is dealt with. The session may be
+// another one, or none, by then.
+void AgentSessions::EmitFor(Session& session, job::Event event, std::function<void()> done) {
+  ++session.unfinished;
+  emit_(std::move(event), [this, node = session.node, done = std::move(done)] {
+    const auto found = sessions_.find(node);
+    if (found != sessions_.end() && found->second->unfinished > 0) --found->second->unfinished;
+    done();
+  });
+}
+
+void AgentSessions::Sent(AgentStream* stream) {
+  Session* const session = Find(stream);
+  if (session == nullptr) return;
+  session->writing = false;
+  Pump(*session);
+}
+
+void AgentSessions::Closed(AgentStream* stream) {
+  Session* const session = Find(stream);
+  if (session == nullptr) return;
+  streams_.erase(stream);
+  session->stream.reset();
+  session->busy = false;  // what is dealt with now is nobody's silence
+}
+
+void AgentSessions::Pump(Session& session, bool acknowledge) {
+  if (session.stream == nullptr || session.writing) return;
+  agent::v1::ToAgent message;
+  if (session.welcome.has_value()) {
+    message = *std::move(session.welcome);
+    session.welcome.reset();
+  } else if (const agent::v1::ToAgent* next = session.outbox.Next()) {
+    message = *next;
+  } else if (!acknowledge || session.Handled() <= session.acknowledged) {
+    return;
+  }
+  session.acknowledged = std::max(session.acknowledged, session.Handled());
+  message.set_acknowledged(session.acknowledged);
+  session.writing = true;
+  session.stream->Send(message);
+}
+
+std::span<AgentSessions::Session* const> AgentSessions::Of(const Part& part) const {
+  const std::size_t begin = roll_.size() * part.index / part.count;
+  const std::size_t end = roll_.size() * (part.index + 1) / part.count;
+  return std::span(roll_).subspan(begin, end - begin);
+}
+
+void AgentSessions::Beat(const Part& part) {
+  std::vector<Session*> silent;
+  for (Session* const session : Of(part)) {
+    if (session->lost) continue;
+    if (session->heard || session->busy) {
+      session->missed = 0;
+    } else if (++session->missed >= kMissedMax) {
+      silent.push_back(session);
+    }
+    session->heard = false;
+    Pump(*session, true);
+  }
+  for (Session* session : silent) {
+    GiveUp(*session, "not heard for " + std::to_string(kMissedMax) + " heartbeats of " +
+                         std::to_string(static_cast<int>(ToSeconds(kBeat))) + " s");
+  }
+}
+
+void AgentSessions::GiveUp(Session& session, const std::string& reason) {
+  if (std::exchange(session.lost, true)) return;
+  session.outbox.Restart(0);
+  if (session.stream != nullptr) {
+    const std::shared_ptr<AgentStream> stream = std::move(session.stream);
+    session.stream.reset();
+    streams_.erase(stream.get());
+    stream->Close(absl::UnavailableError("session: given up, " + reason));
+  }
+  session.busy = false;
+  EmitFor(session, job::NodeLost{.node = session.node, .reason = reason}, [] {});
+}
+
+void AgentSessions::Tell(const std::string& node, agent::v1::ToAgent message) {
+  const auto found = sessions_.find(node);
+  if (found == sessions_.end() || found->second->lost) return;
+  Session& session = *found->second;
+  if (session.outbox.Append(std::move(message))) return Pump(session);
+  // It reads nothing: what is bounded cannot wait for it any longer.
+  GiveUp(session, std::to_string(Outbox::kMessagesMax) + " messages wait for its acknowledgement");
+}
+
+void AgentSessions::CloseAll(const absl::Status& status) {
+  streams_.clear();
+  for (const auto& [node, session] : sessions_) {
+    if (session->stream == nullptr) continue;
+    session->stream->Close(status);
+    session->stream.reset();
+    session->busy = false;
+  }
+}
+
+std::vector<NodeView> AgentSessions::Nodes() const {
+  std::vector<NodeView> nodes;
+  for (const auto& [node, session] : sessions_) {
+    nodes.push_back({.name = node,
+                     .connected = session->stream != nullptr,
+                     .last_seen = session->last_seen,
+                     .devices = session->devices,
+                     .agent_version = session->agent_version,
+                     .metrics_address = session->metrics_address,
+                     .peer = session->peer,
+                     .traits = session->traits});
+  }
+  return nodes;
+}
+
+std::vector<std::pair<std::string, Duration>> AgentSessions::Silences(Instant now,
+                                                                      const Part& part) const {
+  std::vector<std::pair<std::string, Duration>> silences;
+  for (const Session* session : Of(part)) {
+    if (!session->lost) {
+      silences.emplace_back(session->node, now - session->last_heard);
+    }
+  }
+  return silences;
+}
+
+AgentSessions::Session* AgentSessions::Find(const AgentStream* stream) {
+  const auto found = streams_.find(stream);
+  return found == streams_.end() ? nullptr : found->second;
+}
+
+}  // namespace tactus::service

@@ -1,0 +1,195 @@
+// The part of CoreRunner that changes jobs for users.
+
+#include <chrono>
+#include <utility>
+
+#include "coordinator/shell/core_runner.h"
+#include "coordinator/shell/job_conversion.h"
+#include "coordinator/spec/spec_update.h"
+#include "runtime/status.h"
+
+namespace tactus::service {
+namespace {
+
+const runtime::ErrorReason kJobOver = {.reason = "JOB_OVER"};
+const runtime::ErrorReason kJobFinishing = {.reason = "JOB_FINISHING"};
+const runtime::ErrorReason kJobNotOver = {.reason = "JOB_NOT_OVER"};
+const runtime::ErrorReason kJobHasWorkers = {.reason = "JOB_HAS_WORKERS"};
+
+absl::Status NotNow(const std::string& id, const std::string& why, runtime::ErrorReason reason) {
+  reason.metadata["job"] = id;
+  return runtime::WithReason(absl::FailedPreconditionError(JobName(id) + ": " + why), reason);
+}
+
+absl::Status Over(const std::string& id) { return NotNow(id, "it is over", kJobOver); }
+
+// Its last round is over or asked for.
+bool Finishing(const job::JobRecord& record) {
+  return record.state == job::JobState::kStopping || !record.cancel_reason.empty();
+}
+
+}  // namespace
+
+// ---- Changes
+
+// Answers a change of a job that is durable, or was given up.
+void CoreRunner::Tell(const std::string& id, const absl::Status& status,
+                      const Answer<job::JobRecord>& answer) {
+  if (!status.ok()) return answer(status);
+  FindJob(id, answer);
+}
+
+void CoreRunner::UpdateJob(const std::string& id, const v1::UpdateJobRequest& request,
+                           Answer<job::JobRecord> answer) {
+  around_.control.Post([this, id, request, answer = std::move(answer)]() mutable {
+    const absl::Status admitted = AdmitChange();
+    if (!admitted.ok()) return answer(admitted);
+    const job::JobRecord* record = Current(id);
+    if (record == nullptr) return RefuseOver(id, std::move(answer));
+    const absl::Status applied = Apply(*record, request, answer);
+    if (!applied.ok()) answer(applied);
+  });
+}
+
+// From what the core has, not from what was published: of two updates in a row the second one
+// rests on the first.
+absl::Status CoreRunner::Apply(const job::JobRecord& record, const v1::UpdateJobRequest& request,
+                               const Answer<job::JobRecord>& answer) {
+  if (!request.etag().empty() && request.etag() != EtagOf(record)) {
+    return runtime::WithReason(
+        absl::AbortedError("etag: found " + request.etag() + ", and the job's is " +
+                           EtagOf(record) + "; get the job and try again"),
+        {.reason = "ETAG_MISMATCH", .metadata = {{"etag", EtagOf(record)}}});
+  }
+  if (Finishing(record)) return NotNow(record.name, "it is finishing", kJobFinishing);
+  v1::JobSpec spec;
+  if (!spec.ParseFromString(record.spec)) return absl::DataLossError("spec: cannot be read");
+  absl::StatusOr<spec::UpdatedSpec> updated = spec::ApplyUpdate(spec, record.labels, request);
+  if (!updated.ok()) return updated.status();
+  if (request.validate_only()) {
+    job::JobRecord would = record;
+    would.spec = updated->spec.SerializeAsString();
+    would.labels = updated->labels;
+    answer(std::move(would));
+  } else if (!updated->changed) {
+    FindJob(record.name, answer);
+  } else {
+    Handle(
+        job::JobUpdated{.job = record.id,
+                        .spec = updated->spec.SerializeAsString(),
+                        .settings = std::move(updated->settings),
+                        .labels = std::move(updated->labels),
+                        .needs_restart = updated->needs_restart},
+        [this, id = record.name, answer](const absl::Status& status) { Tell(id, status, answer); });
+  }
+  return absl::OkStatus();
+}
+
+// A job that is over is only known to the store.
+void CoreRunner::RefuseOver(const std::string& id, Answer<job::JobRecord> answer) {
+  FindStored(id, [id, answer = std::move(answer)](const absl::StatusOr<job::JobRecord>& stored) {
+    answer(stored.ok() ? Over(id) : stored.status());
+  });
+}
+
+void CoreRunner::CancelJob(const Cancel& cancel, Answer<job::JobRecord> answer) {
+  around_.control.Post([this, cancel, answer = std::move(answer)]() mutable {
+    const job::JobRecord* record = Current(cancel.id);
+    if (record == nullptr) record = Visible(cancel.id);
+    if (record == nullptr) return FindStored(cancel.id, std::move(answer));
+    const absl::Status admitted = AdmitChange();
+    if (!admitted.ok()) return answer(admitted);
+    const job::JobCancelled event = {.job = record->id,
+                                     .reason = "cancelled by the user",
+                                     .discard = cancel.discard,
+                                     .grace = cancel.grace};
+    Handle(event, [this, id = cancel.id, answer = std::move(answer)](const absl::Status& status) {
+      Tell(id, status, answer);
+    });
+  });
+}
+
+void CoreRunner::Change(const std::string& id, const std::function<job::Event(JobId)>& event,
+                        Answer<job::JobRecord> answer) {
+  around_.control.Post([this, id, event, answer = std::move(answer)]() mutable {
+    const absl::Status admitted = AdmitChange();
+    if (!admitted.ok()) return answer(admitted);
+    const job::JobRecord* record = Current(id);
+    if (record == nullptr) return RefuseOver(id, std::move(answer));
+    if (Finishing(*record)) return answer(NotNow(id, "it is finishing", kJobFinishing));
+    Handle(event(record->id), [this, id, answer = std::move(answer)](const absl::Status& status) {
+      Tell(id, status, answer);
+    });
+  });
+}
+
+void CoreRunner::PauseJob(const std::string& id, Answer<job::JobRecord> answer) {
+  Change(
+      id, [](JobId job) { return job::JobPaused{job}; }, std::move(answer));
+}
+
+void CoreRunner::ResumeJob(const std::string& id, Answer<job::JobRecord> answer) {
+  Change(
+      id, [](JobId job) { return job::JobResumed{job}; }, std::move(answer));
+}
+
+// ---- The end
+
+bool CoreRunner::HasWorkers(JobId job) const {
+  const job::Membership& membership = cluster_.membership();
+  for (const auto& [name, node] : membership.nodes()) {
+    for (const job::DeviceRecord& device : node.devices) {
+      const job::Holder* holder = membership.HolderOf(name, device.name);
+      if (holder != nullptr && holder->job == job) return true;
+    }
+  }
+  return false;
+}
+
+void CoreRunner::DeleteJob(const std::string& id, Answer<job::JobRecord> answer) {
+  around_.control.Post([this, id, answer = std::move(answer)] {
+    const absl::Status admitted = AdmitChange();
+    if (!admitted.ok()) return answer(admitted);
+    if (Visible(id) != nullptr || Current(id) != nullptr) {
+      return answer(NotNow(id, "it is not over; cancel it first", kJobNotOver));
+    }
+    if (HasWorkers(JobIdOf(id))) {
+      return answer(
+          runtime::WithRetry(NotNow(id, "it is over, but workers of it still end", kJobHasWorkers),
+                             std::chrono::seconds(5)));
+    }
+    around_.storage.Post([this, id, answer] {
+      absl::StatusOr<job::JobRecord> gone = DeleteStored(id);
+      if (!gone.ok()) return answer(std::move(gone));
+      around_.files.Post([this, id] { around_.forget_files(id); });
+      around_.control.Post([this, gone = *std::move(gone), answer] {
+        Forget({{.id = gone.id, .name = gone.name, .request_id = gone.request_id}});
+        answer(gone);
+      });
+    });
+  });
+}
+
+void CoreRunner::Forget(const std::vector<store::GoneJob>& gone) {
+  for (const store::GoneJob& job : gone) {
+    history_.Forget(job.id);
+    requests_.Forget(job.request_id);
+    watchers_.End(job.id, NoSuchJob(job.name));
+    waiters_.Gone(job.id);
+  }
+}
+
+// Storage thread.
+absl::StatusOr<job::JobRecord> CoreRunner::DeleteStored(const std::string& id) {
+  absl::StatusOr<job::JobRecord> record = around_.store.FindJob(id);
+  if (absl::IsNotFound(record.status())) return NoSuchJob(id);
+  if (!record.ok()) return record;
+  if (!job::IsFinal(record->state)) {
+    return NotNow(id, "it is not over; cancel it first", kJobNotOver);
+  }
+  const absl::Status deleted = around_.store.DeleteJob(record->id);
+  if (!deleted.ok()) return deleted;
+  return record;
+}
+
+}  // namespace tactus::service

@@ -1,0 +1,62 @@
+#include "client/render/describe.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/client/sample_job.h"
+
+namespace tactus::client {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(DescribeTest, AJobIsDescribedDownToItsFile) {
+  v1::Job job = FinishedJob();
+  job.set_uid("u1");
+  job.set_etag("e1");
+  job.set_checkpoint_rounds(1200);
+  job.mutable_spec()->set_name("demo");
+  job.mutable_spec()->set_priority(5);
+  (*job.mutable_spec()->mutable_workers()->mutable_selector())["zone"] = "a";
+  job.mutable_spec()->mutable_workers()->add_tolerations("gpu=shared");
+  job.mutable_spec()->mutable_adapt()->add_frozen("batch");
+
+  const std::string text = Describe(job, false);
+
+  EXPECT_THAT(text, HasSubstr("etag            e1\n"));
+  EXPECT_THAT(text, HasSubstr("checkpoint      after 1,200 rounds\n"));
+  EXPECT_THAT(text, HasSubstr("\nplan:\n  version          1\n"));
+  EXPECT_THAT(text, HasSubstr("\njob file:\n  name: demo\n"));
+  EXPECT_THAT(text, HasSubstr("    selector:\n      zone: a\n    tolerations:\n"
+                              "      - gpu=shared\n"));
+  EXPECT_THAT(text, HasSubstr("  priority: 5\n"));
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+}
+
+TEST(DescribeTest, ANodeIsDescribedWithItsDevices) {
+  v1::Node node;
+  node.set_name("nodes/n0");
+  node.set_connected(true);
+  node.set_cordoned(true);
+  node.add_taints("gpu=shared");
+  (*node.mutable_labels())["zone"] = "a";
+  v1::Device* device = node.add_devices();
+  device->set_name("cuda:0");
+  device->set_model("NVIDIA H200");
+  device->set_uuid("GPU-1");
+  device->set_memory_bytes(std::uint64_t{141} << 30);
+  device->set_job("projects/default/jobs/demo-1");
+  device->set_fault("the driver lost it");
+
+  const std::string text = Describe(node, true);
+
+  EXPECT_THAT(text, HasSubstr("status     \x1b[33mcordoned\x1b[0m\n"));
+  EXPECT_THAT(text, HasSubstr("labels     zone=a\n"));
+  EXPECT_THAT(text, HasSubstr("taint      gpu=shared\n"));
+  EXPECT_THAT(text, HasSubstr("  cuda:0  NVIDIA H200  141.0 GiB  real   -          demo-1  GPU-1  "
+                              "the driver lost it\n"));
+}
+
+}  // namespace
+}  // namespace tactus::client
