@@ -3,18 +3,23 @@
 # DEPS may name only targets added earlier in the top CMakeLists.txt, so the order in that file is the
 # layering. The test lint.layers holds every #include against the same DEPS.
 
-# tactus_library(name SOURCES ... DEPS ... PRIVATE_DEPS ...)
+# tactus_library(name [HEAVY] SOURCES ... DEPS ... PRIVATE_DEPS ...)
+#   HEAVY         what it includes (gRPC, libtorch, CLI11, ...) takes longer to read than its own code to compile:
+#                 with TACTUS_UNITY its files are compiled a dozen at a time
 #   SOURCES       .cc files of this folder; the headers are found by their names
 #   DEPS          tactus:: targets and libraries whose types show in the headers
 #   PRIVATE_DEPS  libraries that only the .cc files see
 function(tactus_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(arg "HEAVY" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
   tactus_check_layers(${name} ${arg_DEPS} ${arg_PRIVATE_DEPS})
   file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
   if(arg_SOURCES)
     add_library(tactus_${name} STATIC ${arg_SOURCES} ${headers})
     target_include_directories(tactus_${name} PUBLIC ${PROJECT_SOURCE_DIR})
     target_link_libraries(tactus_${name} PUBLIC ${arg_DEPS} PRIVATE ${arg_PRIVATE_DEPS} tactus_warnings)
+    if(arg_HEAVY)
+      tactus_unite(tactus_${name})
+    endif()
   else()
     add_library(tactus_${name} INTERFACE)
     target_include_directories(tactus_${name} INTERFACE ${PROJECT_SOURCE_DIR})
@@ -22,6 +27,16 @@ function(tactus_library name)
   endif()
   add_library(tactus::${name} ALIAS tactus_${name})
   tactus_check_headers(${name} "${headers}" "${arg_DEPS}" "${arg_PRIVATE_DEPS}")
+endfunction()
+
+# The price of fewer units: names in anonymous namespaces of one folder must differ, and an edit compiles a dozen
+# files. The preset dev compiles each file alone.
+function(tactus_unite target)
+  if(TACTUS_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+    # GCC takes the united file for the only one and each .cc for a header; and sees overlaps where there are none.
+    target_compile_options(${target} PRIVATE "$<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage;-Wno-restrict>")
+  endif()
 endfunction()
 
 # tactus_binary(tactus-agent SOURCES main.cc DEPS ...)

@@ -79,7 +79,7 @@ std::string Table(std::initializer_list<MetricOf> of) {
   return table;
 }
 
-std::string Bounds(std::span<const double> bounds) {
+std::string BoundsText(std::span<const double> bounds) {
   std::string text;
   for (const double bound : bounds) {
     std::string number = std::to_string(bound * 1e3);
@@ -114,7 +114,7 @@ std::string MetricsPage() {
          Table({kAgent}) +
          "\n## Buckets\n\n"
          "`tactus_wal_fsync_seconds`: " +
-         Bounds(kWriteSecondsBounds) + ". The other histograms: " + Bounds(kRoundSecondsBounds) +
+         BoundsText(kWriteSecondsBounds) + ". The other histograms: " + BoundsText(kRoundSecondsBounds) +
          ".\n";
 }
 

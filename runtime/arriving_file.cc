@@ -17,7 +17,7 @@
 namespace tactus::runtime {
 namespace {
 
-constexpr std::size_t kReadBytes = 1u << 20;
+constexpr std::size_t kCatchUpBytes = 1u << 20;
 
 }  // namespace
 
@@ -54,7 +54,7 @@ ArrivingFile::~ArrivingFile() {
 absl::StatusOr<bool> ArrivingFile::CatchUp(std::size_t bytes_max) {
   std::string bytes;
   while (hashed_bytes_ < size_bytes_ && bytes_max > 0) {
-    bytes.resize(std::min({kReadBytes, bytes_max, std::size_t{size_bytes_ - hashed_bytes_}}));
+    bytes.resize(std::min({kCatchUpBytes, bytes_max, std::size_t{size_bytes_ - hashed_bytes_}}));
     const ssize_t count =
         ::pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(hashed_bytes_));
     if (count < 0 && errno == EINTR) continue;

@@ -16,7 +16,7 @@ namespace tactus::runtime {
 namespace {
 
 constexpr std::size_t kDigits = 64;
-constexpr std::size_t kReadBytes = 1u << 20;
+constexpr std::size_t kPieceBytes = 1u << 20;
 
 }  // namespace
 
@@ -68,7 +68,7 @@ absl::StatusOr<std::string> HashFile(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return FileError(errno, path, "cannot open");
   Sha256 hash;
-  std::vector<char> bytes(kReadBytes);
+  std::vector<char> bytes(kPieceBytes);
   ssize_t count = 0;
   do {
     count = ::read(descriptor, bytes.data(), bytes.size());

@@ -9,7 +9,7 @@
 namespace tactus::data {
 namespace {
 
-constexpr std::size_t kDimensionsMax = 8;
+constexpr std::size_t kIdxDimensionsMax = 8;
 constexpr std::size_t kMagicBytes = 4;
 
 // "0x08", "0x89504e47"
@@ -66,9 +66,9 @@ absl::Status CheckMagic(const MappedFile& file) {
                                       Hex(magic.subspan(2, 1)) +
                                       "; 0x08 (unsigned byte) and 0x0d (float32) are read");
   }
-  if (magic[3] < 1 || magic[3] > kDimensionsMax) {
+  if (magic[3] < 1 || magic[3] > kIdxDimensionsMax) {
     return absl::InvalidArgumentError(subject + " has " + std::to_string(magic[3]) +
-                                      " dimensions; 1 to " + std::to_string(kDimensionsMax) +
+                                      " dimensions; 1 to " + std::to_string(kIdxDimensionsMax) +
                                       " are read");
   }
   return absl::OkStatus();

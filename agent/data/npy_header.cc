@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array<std::uint8_t, 6> kMagic = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 constexpr std::size_t kVersionBytes = 2;
-constexpr std::size_t kDimensionsMax = 32;  // NumPy's own
+constexpr std::size_t kNpyDimensionsMax = 32;  // NumPy's own
 
 // Reads the dictionary from left to right. After a failure, `failed` is true and what was read
 // means nothing.
@@ -74,7 +74,7 @@ class DictionaryReader {
     Expect('(');
     while (!failed_ && !Take(')')) {
       shape.push_back(TakeInteger());
-      if (shape.size() > kDimensionsMax) failed_ = true;
+      if (shape.size() > kNpyDimensionsMax) failed_ = true;
       if (Take(',')) continue;
       Expect(')');
       break;

@@ -23,7 +23,7 @@ const spec::Interval kPhase = {
     .low = simulator::kPhaseSecondsMin, .high = 365 * 86400.0, .text = "1ms to 365d"};
 const spec::Interval kDrift = {.low = -100, .high = 100, .text = "-100 to 100"};
 const spec::Interval kSpeed = {.low = 1e-3, .high = 1e9, .text = "0.001 to 1e9"};
-const spec::Interval kShare = {.low = 0, .high = 1, .high_included = false, .text = "0 to below 1"};
+const spec::Interval kShareBelowOne = {.low = 0, .high = 1, .high_included = false, .text = "0 to below 1"};
 const std::vector<std::string> kAlgorithms = {"mesh", "ring", "recursive_halving", "tree"};
 constexpr const char* kNameAllowed = "a name of 1 to 63 letters, digits, '.', '_' and '-'";
 constexpr const char* kDeviceAllowed = "cpu:N or cuda:N, N being 0 to 65535";
@@ -205,7 +205,7 @@ void ReadControl(YamlFields& file, simulator::ControlModel* control) {
   if (!fields) return;
   fields->Seconds("delay", kBriefly, &control->delay_seconds);
   fields->Seconds("jitter", kBriefly, &control->jitter_seconds);
-  fields->Number("duplicate_share", kShare, &control->duplicate_share);
+  fields->Number("duplicate_share", kShareBelowOne, &control->duplicate_share);
   fields->Seconds("persist_time", kBriefly, &control->persist_seconds);
   fields->RefuseOthers();
 }

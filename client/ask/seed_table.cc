@@ -24,7 +24,7 @@ struct Figure {
   bool of_all_seeds = false;  // else of those that succeeded
 };
 
-std::string SpanText(double seconds) {
+std::string SecondsText(double seconds) {
   if (std::isinf(seconds)) return "not reached";
   return std::isfinite(seconds) ? FormatRate(seconds) + "s" : "-";
 }
@@ -38,10 +38,10 @@ std::string CountText(double count) {
 const std::vector<Figure>& Figures() {
   static const std::vector<Figure> kFigures = {
       {"TO LOSS", "seconds_to_loss",
-       [](const SeedResult& result) { return result.seconds_to_loss; }, SpanText,
+       [](const SeedResult& result) { return result.seconds_to_loss; }, SecondsText,
        /*of_all_seeds=*/true},
       {"TRAINING", "train_seconds", [](const SeedResult& result) { return result.train_seconds; },
-       SpanText},
+       SecondsText},
       {"SAMPLES/S", "samples_per_second",
        [](const SeedResult& result) { return result.samples_per_second; }, FormatRate},
       {"UTILISATION", "utilisation", [](const SeedResult& result) { return result.utilisation; },

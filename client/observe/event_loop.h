@@ -20,6 +20,9 @@ class EventLoop {
 
   enum class Outcome { kDone, kInterrupted, kTimedOut };
 
+  // For what has no other end than `done` or a signal.
+  static constexpr Duration kForever = Seconds(1e9);
+
   // Runs handlers until `done` returns true, a signal arrives or `timeout` is over. `done` is asked
   // after every handler and every 50 ms.
   Outcome RunUntil(const std::function<bool()>& done, Duration timeout);

@@ -49,7 +49,7 @@ std::string ModelText(const v1::Model& model) {
   return "the TorchScript model " + Printable(model.torchscript());
 }
 
-std::string WorkersText(const v1::JobProgress& progress) {
+std::string ProgressWorkers(const v1::JobProgress& progress) {
   constexpr int kNamedMax = 8;
   if (progress.workers().empty()) return "no worker yet";
   std::string text = std::to_string(progress.workers_size()) +
@@ -112,7 +112,7 @@ std::string LearningRateText(const policies::PlannerOptions& adapt) {
 std::string Opening(const v1::Job& job) {
   const policies::PlannerOptions adapt = spec::PlannerOptionsOf(job.spec());
   return Printable(ShortName(job.name())) + " trains " + ModelText(job.spec().model()) + " with " +
-         adapt.optimizer + " on " + WorkersText(job.progress()) + ". Its policies: batch " +
+         adapt.optimizer + " on " + ProgressWorkers(job.progress()) + ". Its policies: batch " +
          adapt.batch_policy + " (" + BatchText(adapt) + "); synchronization " +
          adapt.synchronization.policy + " (" + SynchronizationText(adapt.synchronization) +
          "); aggregation " + adapt.aggregation_policy + " (" +

@@ -22,7 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Duration kForever = Seconds(1e9);
 constexpr Duration kPoll = Seconds(1);
 
 absl::StatusOr<v1::Node> Act(const NodeCommand& command, api::Client& client) {
@@ -45,7 +44,7 @@ bool IsFree(const v1::Node& node) {
 // Until no device of the node has a job.
 ExitCode AwaitDrained(const NodeCommand& command, api::Client& client, const Screen& screen) {
   EventLoop loop({SIGINT, SIGTERM});
-  const Duration timeout = command.timeout.value_or(kForever);
+  const Duration timeout = command.timeout.value_or(EventLoop::kForever);
   Duration waited{};
   while (true) {
     const absl::StatusOr<v1::Node> node = client.GetNode(command.name);

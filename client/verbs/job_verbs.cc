@@ -22,7 +22,6 @@
 namespace tactus::client {
 namespace {
 
-constexpr Duration kForever = Seconds(1e9);
 
 ExitCode SayState(const absl::StatusOr<v1::Job>& job, const Screen& screen) {
   if (!job.ok()) return ReportError(job.status(), screen);
@@ -65,7 +64,7 @@ absl::StatusOr<v1::Job> TryUpdate(const UpdateCommand& command, api::Client& cli
 
 ExitCode Wait(const WaitCommand& command, api::Client& client, const Screen& screen) {
   EventLoop loop({SIGINT, SIGTERM});
-  const Instant deadline = runtime::Now() + command.timeout.value_or(kForever);
+  const Instant deadline = runtime::Now() + command.timeout.value_or(EventLoop::kForever);
   v1::JobState seen = v1::JOB_STATE_UNSPECIFIED;
   const auto stop = [&] { return seen == command.state || runtime::Now() >= deadline; };
   const Followed followed = Follow(client, loop, command.name,
@@ -114,7 +113,7 @@ ExitCode Logs(const LogsCommand& command, api::Client& client, const Screen& scr
         &cancellation);
     done = true;
   });
-  const auto outcome = loop.RunUntil([&] { return done.load(); }, kForever);
+  const auto outcome = loop.RunUntil([&] { return done.load(); }, EventLoop::kForever);
   if (outcome == EventLoop::Outcome::kInterrupted) cancellation.Cancel();
   reader.join();
   if (outcome == EventLoop::Outcome::kInterrupted) {

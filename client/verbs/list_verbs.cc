@@ -18,7 +18,7 @@
 namespace tactus::client {
 namespace {
 
-constexpr Duration kRefresh = Seconds(1);
+constexpr Duration kListRefresh = Seconds(1);
 
 template <typename Message>
 ExitCode Show(const absl::StatusOr<Message>& answer, OutputFormat format, const Screen& screen) {
@@ -39,7 +39,7 @@ ExitCode Repeat(const std::function<ExitCode()>& show) {
   EventLoop loop({SIGINT, SIGTERM});
   while (true) {
     if (const ExitCode code = show(); code != ExitCode::kOk) return code;
-    const auto outcome = loop.RunUntil([] { return false; }, kRefresh);
+    const auto outcome = loop.RunUntil([] { return false; }, kListRefresh);
     if (outcome == EventLoop::Outcome::kInterrupted) return ExitCode::kInterrupted;
   }
 }

@@ -18,8 +18,7 @@
 namespace tactus::client {
 namespace {
 
-constexpr Duration kRefresh = Seconds(1);
-constexpr Duration kForever = Seconds(1e9);
+constexpr Duration kTopRefresh = Seconds(1);
 
 absl::StatusOr<std::string> FetchText(api::Client& client, bool colour) {
   const auto jobs = FetchLiveJobs(client);
@@ -39,7 +38,7 @@ class Refresh {
     client_.EndCallsWith(&cancellation_);
     thread_ = std::thread([this, colour, &loop] {
       while (true) {
-        cancellation_.Wait(kRefresh);
+        cancellation_.Wait(kTopRefresh);
         std::string text = NextText(colour);
         if (cancellation_.cancelled()) return;
         boost::asio::post(loop.context(),
@@ -78,7 +77,7 @@ ExitCode Live(const std::string& text, api::Client& client, const Screen& screen
   terminal.Show(text);
   const Refresh refresh(client, loop, screen.has_colour(),
                         [&](std::string next) { terminal.Show(std::move(next)); });
-  const EventLoop::Outcome outcome = loop.RunUntil([&quit] { return quit; }, kForever);
+  const EventLoop::Outcome outcome = loop.RunUntil([&quit] { return quit; }, EventLoop::kForever);
   return outcome == EventLoop::Outcome::kDone ? ExitCode::kOk : ExitCode::kInterrupted;
 }
 

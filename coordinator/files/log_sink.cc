@@ -9,7 +9,7 @@
 namespace tactus::service {
 namespace {
 
-constexpr std::size_t kJobsMax = 1024;
+constexpr std::size_t kWritersJobsMax = 1024;
 
 }  // namespace
 
@@ -53,7 +53,7 @@ const LogSink::Writer* LogSink::Find(const std::string& job, WorkerId worker) {
 void LogSink::Learn(const job::JobRecord& record) {
   Known& known = jobs_[record.name];
   known.used = ++clock_;
-  if (jobs_.size() > kJobsMax) {
+  if (jobs_.size() > kWritersJobsMax) {
     jobs_.erase(
         std::ranges::min_element(jobs_, {}, [](const auto& entry) { return entry.second.used; }));
   }

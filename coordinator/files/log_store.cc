@@ -22,7 +22,7 @@ namespace tactus::service {
 namespace {
 
 // Jobs whose workers are remembered at once; others are read from their folders again.
-constexpr std::size_t kJobsMax = 64;
+constexpr std::size_t kOpenJobsMax = 64;
 // A worker's file is never cut below this, however many workers share the job's bound.
 constexpr std::uint64_t kFileBytesMin = 8u << 10;
 
@@ -130,7 +130,7 @@ LogStore::Job& LogStore::Load(const std::string& name) {
   entry->second.used = ++clock_;
   if (!fresh) return entry->second;
   ReadFolder(name, entry->second);
-  if (jobs_.size() > kJobsMax) {
+  if (jobs_.size() > kOpenJobsMax) {
     jobs_.erase(std::ranges::min_element(
         jobs_, {}, [](const auto& remembered) { return remembered.second.used; }));
   }

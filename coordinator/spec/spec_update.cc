@@ -17,7 +17,7 @@ using google::protobuf::util::FieldMaskUtil;
 
 constexpr int kPathsMax = 64;
 constexpr std::size_t kLabelsMax = 64;
-constexpr std::size_t kLabelBytesMax = 253;
+constexpr std::size_t kJobLabelBytesMax = 253;
 constexpr char kSpecPrefix[] = "spec.";
 
 // What may change, within the specification; with everything below it.
@@ -148,7 +148,7 @@ void CheckLabels(const Labels& labels, FieldChecks& checks) {
   }
   for (const auto& [key, value] : labels) {
     const bool sized =
-        !key.empty() && key.size() <= kLabelBytesMax && value.size() <= kLabelBytesMax;
+        !key.empty() && key.size() <= kJobLabelBytesMax && value.size() <= kLabelBytesMax;
     if (sized && IsPrintable(key) && IsPrintable(value)) continue;
     checks.Add("labels", "found " + Shown(key) +
                              ", allowed are keys of 1 to 253 and values of 0 to "

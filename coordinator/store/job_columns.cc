@@ -7,7 +7,6 @@ namespace tactus::store {
 namespace {
 
 constexpr std::size_t kLengthBytes = 4;
-constexpr std::size_t kHashDigits = 64;
 constexpr std::string_view kBlobPrefix = "sha256:";
 
 void AppendSized(std::string& packed, std::string_view text) {

@@ -16,7 +16,6 @@
 namespace tactus::store {
 namespace {
 
-constexpr std::size_t kHashDigits = 64;
 constexpr std::uint64_t kNumberMax = std::numeric_limits<std::int64_t>::max();
 
 constexpr const char* kPutJob =
