@@ -13,7 +13,8 @@ import urllib.request
 from cluster import SOURCE, Cluster, Folder, tiny_spec, wait_until
 
 SKIPPED = 77
-DEPLOY = SOURCE / "deploy"
+DASHBOARDS = SOURCE / "dashboards"
+PROMETHEUS = SOURCE / "deploy/prometheus/prometheus.yml"
 
 # Metrics that this cluster cannot have, and what they need. One that has data all the same is taken off the list.
 ABSENT = {
@@ -64,16 +65,17 @@ class Prometheus:
 
 def configuration(folder, cluster):
     """A copy of the shipped files with other addresses and intervals."""
-    shutil.copytree(DEPLOY / "prometheus", folder / "prometheus")
-    path = folder / "prometheus/prometheus.yml"
-    text = path.read_text().replace("127.0.0.1:7071", cluster.metrics)
+    for rules in ("recording.yml", "alerts.yml"):
+        shutil.copy(DASHBOARDS / rules, folder)
+    path = folder / "prometheus.yml"
+    text = PROMETHEUS.read_text().replace("127.0.0.1:7071", cluster.metrics)
     text = re.sub(r"(interval): \d+s", r"\1: 1s", text)
     path.write_text(text)
     return path
 
 
 def panel_expressions(job):
-    for path in sorted((DEPLOY / "grafana/dashboards").glob("*.json")):
+    for path in sorted(DASHBOARDS.glob("*.json")):
         board = json.loads(path.read_text())
         titled = [(panel["title"], target["expr"]) for panel in board["panels"] for target in panel.get("targets", [])]
         titled += [(annotation["name"], annotation["expr"]) for annotation in board["annotations"]["list"]]
@@ -82,11 +84,11 @@ def panel_expressions(job):
 
 
 def recorded():
-    return re.findall(r"record: (\S+)", (DEPLOY / "prometheus/recording.yml").read_text())
+    return re.findall(r"record: (\S+)", (DASHBOARDS / "recording.yml").read_text())
 
 
 def alert_expressions():
-    text = (DEPLOY / "prometheus/alerts.yml").read_text()
+    text = (DASHBOARDS / "alerts.yml").read_text()
     return re.findall(r"- alert: (\w+)\n +expr: (.*)", text)
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the dashboards in deploy/grafana/dashboards/ from the descriptions in boards.py.
+"""Writes the dashboards beside it, for Grafana to import, from the descriptions in boards.py: a panel a line, so that a
+change of one can be read.
 
 usage: generate.py [--check]        --check: exit 1 and the names of the files that are not what this would write
 """
@@ -10,7 +11,7 @@ import sys
 sys.dont_write_bytecode = True
 from boards import BOARDS
 
-FOLDER = pathlib.Path(__file__).parent / "dashboards"
+FOLDER = pathlib.Path(__file__).parent
 WIDTH = 24  # of Grafana's grid
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
@@ -119,8 +120,14 @@ def board_json(board):
             "panels": list(placed(board["panels"]))}
 
 
+def compact(value):
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
 def text_of(board):
-    return json.dumps(board_json(board), indent=1, ensure_ascii=False) + "\n"
+    made = board_json(board)
+    panels = made.pop("panels")  # the last of them all
+    return f'{compact(made)[:-1]},\n"panels":[\n' + ",\n".join(map(compact, panels)) + "\n]}\n"
 
 
 def main():
@@ -129,9 +136,8 @@ def main():
         wrong = [path for path, text in files.items() if not path.exists() or path.read_text() != text]
         wrong += sorted(set(FOLDER.glob("*.json")) - set(files))
         for path in wrong:
-            print(f"{path}: not what deploy/grafana/generate.py writes")
+            print(f"{path}: not what dashboards/generate.py writes")
         sys.exit(1 if wrong else 0)
-    FOLDER.mkdir(exist_ok=True)
     for path, text in files.items():
         path.write_text(text)
 

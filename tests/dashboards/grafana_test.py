@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(sys.argv[1])
-GRAFANA = ROOT / "deploy/grafana"
+DASHBOARDS = ROOT / "dashboards"
 UIDS = {"tactus-fleet", "tactus-job", "tactus-adaptivity", "tactus-faults"}
 
 
@@ -47,12 +47,12 @@ def check_overlap(board):
 
 
 def main():
-    done = subprocess.run([sys.executable, "-B", str(GRAFANA / "generate.py"), "--check"], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-B", str(DASHBOARDS / "generate.py"), "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     known = set(re.findall(r"^\| `(\w+)`", (ROOT / "docs/metrics.md").read_text(), re.M))
-    known |= set(re.findall(r"record: (\S+)", (ROOT / "deploy/prometheus/recording.yml").read_text()))
+    known |= set(re.findall(r"record: (\S+)", (DASHBOARDS / "recording.yml").read_text()))
     assert len(known) > 50, "the catalogue was not read"
-    boards = [json.loads(path.read_text()) for path in sorted((GRAFANA / "dashboards").glob("*.json"))]
+    boards = [json.loads(path.read_text()) for path in sorted(DASHBOARDS.glob("*.json"))]
     assert {board["uid"] for board in boards} == UIDS
     for board in boards:
         variables = {variable["name"] for variable in board["templating"]["list"]}
