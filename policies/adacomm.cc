@@ -24,11 +24,6 @@ double PeriodRatio(const LossPoint& point) {
          (point.loss_initial - point.loss_floor);
 }
 
-double PeriodRatioLiteral(const LossPoint& point) {
-  const double decay = point.rate_initial / point.rate;
-  return decay * decay * PeriodRatio(point);
-}
-
 std::uint32_t CandidatePeriod(double ratio, double period_initial, std::uint32_t period_max) {
   return Within(std::ceil(std::sqrt(ratio) * period_initial * (1 - kRounding)), period_max);
 }
@@ -64,7 +59,7 @@ AdacommDecision Adacomm::Averaged(const AveragingPoint& point) {
   }
   decision.period = period();
   decision.capped = state_.period_cap < state_.period;
-  decision.synchronous = Synchronous();
+  decision.synchronous = decision.period == 1;
   return decision;
 }
 

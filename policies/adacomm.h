@@ -25,12 +25,6 @@ struct LossPoint {
 // root as well, by mistake.
 double PeriodRatio(const LossPoint& point);
 
-// The form with (eta_0 / eta)^3 that follows from the optimal period word by word, and that its
-// authors set aside: a tenth of the learning rate gives sqrt(1000) of the period. For comparison.
-//
-// Source: memory, unverified: [adacomm].
-double PeriodRatioLiteral(const LossPoint& point);
-
 // ceil(sqrt(ratio) period_initial) within [1, period_max]; a ratio that is not a number gives 1.
 //
 // Source: memory, unverified: [adacomm].
@@ -42,8 +36,6 @@ struct AdacommOptions {
   double interval_seconds = 60;       // T_0 > 0
   double loss_floor = 0;              // F_inf
   double fallback = 0.5;              // gamma in (0, 1)
-  bool rate_decay_waits = true;       // for period 1: see Adacomm::HoldsRate
-  bool synchronous_at_one = true;     // plain synchronous steps when the period is 1
 };
 
 // The group averaged: what is known then. Times are those of training alone: the caller leaves out
@@ -134,14 +126,6 @@ class Adacomm {
 
   // Steps until the next averaging, >= 1.
   std::uint32_t period() const;
-
-  // The learning rate's schedule should stand still: with rate_decay_waits, until the period is 1,
-  // as a lower rate would raise it again.
-  bool HoldsRate() const { return options_.rate_decay_waits && state_.period > 1; }
-
-  // Plain synchronous steps should be made: with period 1 a local momentum is reset every step,
-  // i.e. has no effect, while that of synchronous steps has.
-  bool Synchronous() const { return options_.synchronous_at_one && period() == 1; }
 
   const State& state() const { return state_; }
 

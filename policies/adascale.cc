@@ -31,20 +31,6 @@ std::optional<GradientMoments> EstimateMoments(const UpdateFacts& facts, double 
                          .mu2 = facts.gradient_norm2 - variance / facts.samples};
 }
 
-GradientMoments EstimateMoments(const EqualMicroBatches& batches) {
-  TACTUS_CHECK(batches.count >= 2 && batches.scale > 0);
-  const double count = batches.count;
-  const double sigma2 =
-      batches.scale / count * (batches.norm2_sum - count * batches.gradient_norm2) / (count - 1);
-  return {.sigma2 = sigma2, .mu2 = batches.gradient_norm2 - sigma2 / batches.scale};
-}
-
-GradientMoments BiasedMoments(const ConsecutiveGradients& gradients) {
-  const double local = (gradients.norm2_before + gradients.norm2) / 2;
-  return {.sigma2 = 2 * (local - gradients.mean_norm2) * gradients.scale,
-          .mu2 = 2 * gradients.mean_norm2 - local};
-}
-
 GradientMoments Clipped(const GradientMoments& moments) {
   return {.sigma2 = std::max(moments.sigma2, kSigma2Min), .mu2 = std::max(moments.mu2, 0.0)};
 }

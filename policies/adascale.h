@@ -49,38 +49,6 @@ inline constexpr double kSigma2Min = 1e-6;
 // variance.
 std::optional<GradientMoments> EstimateMoments(const UpdateFacts& facts, double base_batch);
 
-// One update of n micro-batches of equal size, in the paper's own terms.
-struct EqualMicroBatches {
-  std::uint32_t count = 2;    // n >= 2
-  double scale = 2;           // S = B / B_0 > 0
-  double norm2_sum = 0;       // sum_i ||g_i||^2
-  double gradient_norm2 = 0;  // ||mean of g_i||^2
-};
-
-// EstimateMoments for equal micro-batches; n = S is the paper's case.
-//
-//   sigma2 = (S / n) (sum_i ||g_i||^2 - n ||g||^2) / (n - 1),   mu2 = ||g||^2 - sigma2 / S
-//
-// Source: [adascale] for n = S; [fairscale] adascale.py for others.
-GradientMoments EstimateMoments(const EqualMicroBatches& batches);
-
-// Two gradients in a row, of updates of the same size.
-struct ConsecutiveGradients {
-  double norm2_before = 0;  // ||g_{t-1}||^2
-  double norm2 = 0;         // ||g_t||^2
-  double mean_norm2 = 0;    // ||(g_{t-1} + g_t) / 2||^2
-  double scale = 1;         // S of each
-};
-
-// What can be said of a single micro-batch an update. Biased: the step between the two gradients
-// passes for noise. For display; never folded into the averages of Adascale.
-//
-//   local = (||g_{t-1}||^2 + ||g_t||^2) / 2,   mu2 = 2 mean_norm2 - local,
-//   sigma2 = 2 (local - mean_norm2) S
-//
-// Source: [adaptdl] gradient_noise_scale.py.
-GradientMoments BiasedMoments(const ConsecutiveGradients& gradients);
-
 // sigma2 >= kSigma2Min and mu2 >= 0, as they enter the averages. mu2 is not estimated anew.
 // Source: [fairscale] adascale.py.
 GradientMoments Clipped(const GradientMoments& moments);

@@ -50,34 +50,6 @@ DelayedRound RunRound(const DelayedGroup& group, double transfer_end, std::vecto
 
 }  // namespace
 
-std::vector<double> MeanGradient(const std::vector<GradientSum>& members) {
-  TACTUS_CHECK(!members.empty());
-  std::vector<double> mean(members.front().sum.size(), 0.0);
-  double samples = 0;
-  for (const GradientSum& member : members) {
-    TACTUS_CHECK(member.sum.size() == mean.size());
-    samples += member.samples;
-    for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += member.sum[i];
-  }
-  TACTUS_CHECK(samples > 0);
-  for (double& value : mean) value /= samples;
-  return mean;
-}
-
-double DelayedRadius(const QuadraticStep& step) {
-  const double product = step.momentum + step.rate_times_curvature;  // of the roots
-  const double sum = 1 + step.momentum;
-  const double discriminant = sum * sum - 4 * product;
-  if (discriminant < 0) return std::sqrt(product);
-  return (sum + std::sqrt(discriminant)) / 2;  // both roots are positive
-}
-
-double DelayedStabilityLimit(double momentum) { return 1 - momentum; }
-
-double SynchronousStabilityLimit(double momentum) { return 2 * (1 + momentum); }
-
-double DelayedSmoothLimit(double momentum) { return (1 - momentum) * (1 - momentum) / 4; }
-
 std::vector<DelayedRound> DelayedTimeline(const DelayedGroup& group, std::uint32_t rounds) {
   TACTUS_CHECK(std::ranges::any_of(group.members, Contributes));
   TACTUS_CHECK(group.batches_min >= 1 && group.batches_max >= group.batches_min);

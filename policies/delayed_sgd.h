@@ -1,4 +1,4 @@
-// Delayed rounds (ABS-SGD): what the gradient is, which rates are stable, how a group keeps time.
+// Delayed rounds (ABS-SGD): how a group keeps time.
 
 #pragma once
 
@@ -6,50 +6,6 @@
 #include <vector>
 
 namespace tactus::policies {
-
-// What one member accumulated in a round.
-struct GradientSum {
-  std::vector<double> sum{};  // of the samples' gradients
-  double samples = 0;         // b_i >= 0
-};
-
-// G = sum_i s_i / sum_i b_i: the mean over samples, however they were split. A mean of the members'
-// means would lean towards the slow members, whose few samples would count as much.
-// REQUIRES: sums of one length, at least one sample in all.
-//
-// Source: [abs-sgd] abstract: accumulated gradients; memory, unverified: the weights.
-std::vector<double> MeanGradient(const std::vector<GradientSum>& members);
-
-// The factor by which a delayed update x_{k+1} = x_k - eta v_k, v_k = momentum v_{k-1} +
-// g(x_{k-1}), shrinks the error of a quadratic in the long run: the largest root of
-//
-//   z^2 - (1 + momentum) z + (momentum + c) = 0,   c = eta lambda
-//
-// c         [1]  learning rate times curvature, >= 0
-// momentum  [1]  of heavy-ball updates, in [0, 1)
-// Returns the spectral radius: stable below 1.
-//
-// Source: design, derived from the update.
-struct QuadraticStep {
-  double rate_times_curvature = 0;  // c
-  double momentum = 0;
-};
-double DelayedRadius(const QuadraticStep& step);
-
-// Bounds on c, learning rate times curvature, for a momentum in [0, 1).
-//   stable, delayed:       1 - momentum           at momentum 0.9: 0.1
-//   stable, synchronous:   2 (1 + momentum)       at momentum 0.9: 3.8
-//   delayed, smooth:       (1 - momentum)^2 / 4   at and below which nothing oscillates
-//
-// Source: design, derived from the update.
-double DelayedStabilityLimit(double momentum);
-double SynchronousStabilityLimit(double momentum);
-double DelayedSmoothLimit(double momentum);
-
-// Learning rate times smoothness up to which the delayed update is shown to converge in
-// expectation: c + c^2 <= 1, c <= (sqrt(5) - 1) / 2.
-// Source: design, derived; not the paper's theorem.
-inline constexpr double kDelayedConvergenceLimit = 0.6180339887498949;
 
 struct DelayedMember {
   double batch_seconds = 1;         // of one micro-batch, > 0

@@ -35,15 +35,4 @@ double StatisticalEfficiency(const Efficiency& of) {
   return (of.noise_samples + of.base_batch) / (of.noise_samples + of.batch);
 }
 
-double Goodput(const StepModel& step, const Efficiency& of) {
-  TACTUS_CHECK(step.samples_per_second > 0 && step.fixed_seconds >= 0);
-  const double seconds = of.batch / step.samples_per_second + step.fixed_seconds;
-  return of.batch / seconds * StatisticalEfficiency(of);
-}
-
-double BestBatch(const StepModel& step, double noise_samples) {
-  TACTUS_CHECK(noise_samples >= 0);
-  return std::sqrt(step.fixed_seconds * step.samples_per_second * noise_samples);
-}
-
 }  // namespace tactus::policies

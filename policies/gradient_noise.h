@@ -72,29 +72,4 @@ struct Efficiency {
 };
 double StatisticalEfficiency(const Efficiency& of);
 
-// A group whose step takes B / V + D.
-struct StepModel {
-  double samples_per_second = 1;  // V > 0, all members together
-  double fixed_seconds = 0;       // D >= 0, that no batch shortens: the combination
-};
-
-// Samples a second, each worth its efficiency: B / (B / V + D) e.
-//
-// Source: [adaptdl] goodput.py evaluate(), read; [pollux]; memory, unverified.
-double Goodput(const StepModel& step, const Efficiency& of);
-
-// The batch of the largest goodput:
-//
-//   B* = sqrt(D V phi)
-//
-// as B / ((B / V + D) (phi + B)) is largest where (B / V + D) (phi + B) / B = phi / V + D + B / V +
-// D phi / B is least, i.e. where 1 / V = D phi / B^2. Goodput falls on both sides, so that the best
-// batch within bounds is the nearest to B*. It does not depend on B_0.
-//
-// noise_samples  [samples]  phi >= 0
-// Returns B* >= 0. [samples]
-//
-// Source: design.
-double BestBatch(const StepModel& step, double noise_samples);
-
 }  // namespace tactus::policies

@@ -14,7 +14,7 @@ namespace tactus::policies {
 namespace {
 
 // m eta L: by how much every further local step adds to the noise of one step, in the published
-// bound (LocalSgdErrorBound: eta^2 L^2 sigma^2 (tau - 1) beside eta L sigma^2 / m).
+// bound (AdaComm's: eta^2 L^2 sigma^2 (tau - 1) beside eta L sigma^2 / m).
 constexpr double kDriftOfBound = 4 * 0.05 * 1;
 
 struct Setting {

@@ -35,17 +35,15 @@ double Total(const Plan& plan) {
 TEST(GoodputBatchTest, ComesCloseToTheBatchOfTheLargestGoodput) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     VirtualJob job(Stationary(seed));
-    const StepModel model{.samples_per_second = 1100, .fixed_seconds = 0.2};
-    const Efficiency efficiency{.base_batch = 32, .noise_samples = 1000};
     const auto goodput = [&](double batch) {
-      return Goodput(model,
-                     {.batch = batch, .base_batch = 32, .noise_samples = efficiency.noise_samples});
+      return batch / (batch / 1100 + 0.2) *
+             StatisticalEfficiency({.batch = batch, .base_batch = 32, .noise_samples = 1000});
     };
 
     job.Run(600);
 
     // Best is sqrt(D V phi) = 469 samples; it starts with 128.
-    const double best = goodput(BestBatch(model, 1000));
+    const double best = goodput(std::sqrt(0.2 * 1100 * 1000));
     ASSERT_GT(goodput(Total(job.plan())), 0.93 * best) << "seed " << seed;
     ASSERT_LT(goodput(128), 0.80 * best);
   }

@@ -30,10 +30,6 @@ UpdateFacts NoisyUpdate(Rng& rng, double signal) {
   return facts;
 }
 
-StepModel RandomStep(Rng& rng) {
-  return {.samples_per_second = 1 + 1000 * rng.Uniform(), .fixed_seconds = rng.Uniform()};
-}
-
 TEST(GradientNoiseTest, IsUnknownAtFirst) {
   GradientNoise noise;
   Rng rng(1);
@@ -134,58 +130,6 @@ TEST(StatisticalEfficiencyPropertyTest, TimesTheScaleIsTheGainOfAdascale) {
                                .noise_samples = base_batch * moments.sigma2 / moments.mu2});
 
     ASSERT_NEAR(scale * efficiency, Gain(moments, scale), 1e-9 * scale) << "seed " << seed;
-  }
-}
-
-TEST(GoodputTest, IsTheThroughputAtTheBaseBatch) {
-  const StepModel step{.samples_per_second = 100, .fixed_seconds = 0.5};
-
-  EXPECT_DOUBLE_EQ(Goodput(step, {.batch = 50, .base_batch = 50, .noise_samples = 7}), 50);
-  EXPECT_DOUBLE_EQ(Goodput(step, {.batch = 150, .base_batch = 50, .noise_samples = 50}), 37.5);
-}
-
-TEST(BestBatchTest, IsZeroWhereABatchSavesNothing) {
-  EXPECT_EQ(BestBatch({.samples_per_second = 100}, 1000), 0);
-  EXPECT_EQ(BestBatch({.samples_per_second = 100, .fixed_seconds = 1}, 0), 0);
-}
-
-TEST(BestBatchOracleTest, AgreesWithTryingEveryBatch) {
-  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
-    Rng rng(seed);
-    const StepModel step = RandomStep(rng);
-    const double noise = 1000 * rng.Uniform();
-    const double base_batch = static_cast<double>(1 + rng.Below(100));
-    double best = 1;
-    double best_goodput = 0;
-    for (double batch = 1; batch <= 1500; ++batch) {
-      const double goodput =
-          Goodput(step, {.batch = batch, .base_batch = base_batch, .noise_samples = noise});
-      if (goodput > best_goodput) {
-        best = batch;
-        best_goodput = goodput;
-      }
-    }
-
-    ASSERT_NEAR(best, std::max(1.0, BestBatch(step, noise)), 1) << "seed " << seed;
-  }
-}
-
-TEST(BestBatchPropertyTest, GoodputFallsOnBothSides) {
-  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
-    Rng rng(seed);
-    const StepModel step = RandomStep(rng);
-    const double noise = 1 + 1000 * rng.Uniform();
-    const auto goodput = [&](double batch) {
-      return Goodput(step, {.batch = batch, .base_batch = 32, .noise_samples = noise});
-    };
-    double near = BestBatch(step, noise);
-    for (double factor = 1.2; factor < 100; factor *= 1.2) {
-      const double far = BestBatch(step, noise) * factor;
-      ASSERT_LT(goodput(far), goodput(near)) << "seed " << seed;
-      ASSERT_LT(goodput(BestBatch(step, noise) / factor), goodput(BestBatch(step, noise)))
-          << "seed " << seed;
-      near = far;
-    }
   }
 }
 
