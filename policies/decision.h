@@ -23,9 +23,9 @@ struct Quantity {
 
 // Something else that could have been chosen.
 struct Alternative {
-  std::string value{};        // as in Decision::to: "delayed", "periodic 16"
-  double predicted_gain = 0;  // as Decision::predicted_gain; what is chosen need not be the largest,
-                              // and the reason says why
+  std::string value{};  // as in Decision::to: "delayed", "periodic 16"
+  // As Decision::predicted_gain. What is chosen need not be the largest, and the reason says why.
+  double predicted_gain = 0;
 
   friend bool operator==(const Alternative&, const Alternative&) = default;
 };

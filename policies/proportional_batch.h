@@ -26,9 +26,9 @@ namespace tactus::policies {
 std::vector<std::uint32_t> ProportionalShares(const std::vector<double>& speeds,
                                               std::uint64_t total, const BatchOptions& options);
 
-// Starts with ProportionalShares of the speeds that the workers tried out before the first round, or
-// equal ones. Then proposes ProportionalShares of the estimated speeds, once every member was seen kObservationsMin
-// rounds, if that is worth it and not an effect of noise:
+// Starts with ProportionalShares of the speeds that the workers tried out before the first round,
+// or equal ones. Then proposes ProportionalShares of the estimated speeds, once every member was
+// seen kObservationsMin rounds, if that is worth it and not an effect of noise:
 //
 //   gain(v) = 1 - longest(b'(v), v) / longest(b, v),   longest(b, v) = max_i b_i / v_i
 //   gain(v) > least and gain(u) > 0

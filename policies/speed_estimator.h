@@ -43,8 +43,8 @@ class SpeedEstimator {
   static constexpr double kSecondsMax = 1e9;
 
   // Folds one round in. Rounds without samples or without a measurable time are ignored: they say
-  // nothing. The first one counts as often as it has steps, up to kFirstStepsMax times: a long round
-  // is a mean already, and waiting for several of them would take minutes.
+  // nothing. The first one counts as often as it has steps, up to kFirstStepsMax times: a long
+  // round is a mean already, and waiting for several of them would take minutes.
   void Observe(std::uint64_t samples, double compute_seconds, std::uint32_t steps = 1);
 
   // Observations in the window now.

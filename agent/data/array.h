@@ -32,8 +32,7 @@ struct StoredArray {
 
 // Holds `array` to what StoredArray promises.
 // Errors: InvalidArgument, no dimensions, one that is 0, or a shape that takes more or fewer bytes
-// than the file
-//         has after `offset`.
+//         than the file has after `offset`.
 absl::Status CheckShape(const StoredArray& array);
 
 // "[60000, 28, 28]"

@@ -20,8 +20,7 @@ bool IsGzip(std::span<const std::uint8_t> bytes);
 
 // The content of a gzip file, of one member or several.
 // Errors: InvalidArgument, cut short, damaged, followed by other bytes, or more than `bytes_max`;
-// the message
-//         continues the name of the file: "is cut short ...".
+//         the message continues the name of the file: "is cut short ...".
 absl::StatusOr<std::vector<std::uint8_t>> Inflate(std::span<const std::uint8_t> bytes,
                                                   std::size_t bytes_max);
 

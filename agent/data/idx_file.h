@@ -18,8 +18,7 @@ namespace tactus::data {
 //   then        a dimension each, 4 bytes, big-endian; then the elements, C order
 //
 // Errors: MappedFile::Open's, Inflate's, CheckShape's; InvalidArgument, not an IDX file, another
-// type of elements,
-//         or more dimensions.
+//         type of elements, or more dimensions.
 absl::StatusOr<StoredArray> ReadIdx(const std::string& path);
 
 }  // namespace tactus::data

@@ -18,9 +18,8 @@ inline constexpr std::size_t kTextFilesMax = 1'000'000;
 //
 //   a file    itself
 //   a folder  all regular files below it. Names that begin with '.' are skipped, and so is what is
-//   neither
-//             file nor folder. Symbolic links are followed; a folder reached twice is read once, so
-//             links that form a cycle end.
+//             neither file nor folder. Symbolic links are followed; a folder reached twice is read
+//             once, so links that form a cycle end.
 //   else      a pattern of glob(3), with {a,b}; folders that match are skipped
 //
 // Errors: NotFound, no such path, or nothing matches; PermissionDenied, a folder may not be read;

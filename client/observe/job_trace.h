@@ -25,9 +25,8 @@ struct JobTrace {
 //                transfer   what even the last member waited; a delayed round's transfer lies on a
 //                           track of its own below the next round
 //   instants   decisions, with from, to, the gains and the reason; "plan 3" from its first round
-//   on;
-//              rounds that are not on record, with how many decisions fell into them: those lie
-//              where the rounds would
+//              on; rounds that are not on record, with how many decisions fell into them: those
+//              lie where the rounds would
 //   counters   loss; samples of a step; samples of each worker in the round
 //
 // beside which distributedInfo says size and backend of the newest group.

@@ -19,8 +19,7 @@ namespace tactus::job {
 //
 //   loss                 sum n_r L_r / sum n_r over the last kRecentRounds rounds of finite loss
 //   samples_per_second   sum n_r / sum t_r over the rounds that came in the last kRateWindow; t_r
-//   is
-//                        the mean of the members' round_seconds, on their own clocks, so that a
+//                        is the mean of the members' round_seconds, on their own clocks, so that a
 //                        burst of reports that had to wait for the coordinator is no speed
 //   worker: speed        sum samples / sum compute_seconds over its last kRecentRounds rounds
 //   worker: idle_ratio   sum (blocked - transfer) / sum round_seconds over the same rounds, where a

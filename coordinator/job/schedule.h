@@ -3,8 +3,7 @@
 //   order     priority, the highest first; then submission, the oldest first
 //   gangs     a job starts with at least its min of devices at once, or not at all
 //   room      the first job that cannot start takes devices from jobs behind it in the order, which
-//   go
-//             on later from a checkpoint, and from elastic ones of its own priority above their
+//             go on later from a checkpoint, and from elastic ones of its own priority above their
 //             min; only where that lets it start
 //   backfill  devices that it cannot use yet are lent to jobs behind it, until it can; where it has
 //             waited a while, as nodes may just be joining one by one

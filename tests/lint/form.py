@@ -12,6 +12,7 @@ ROOT = pathlib.Path(sys.argv[1])
 FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 70
 LINE_COLUMNS_MAX = 120
+COMMENT_COLUMNS_MAX = 100  # in C++: the formatter leaves comments alone, as it breaks the tables in them
 MARKS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|#if 0")
 FOLDERS = ["base", "policies", "cuda", "agent", "coordinator", "simulator", "runtime", "metrics", "client", "tests", "bench", "proto"]
 
@@ -44,8 +45,10 @@ def main():
             if len(lines) > FILE_LINES_MAX:
                 failed.append(f"{name}: {len(lines)} lines, allowed are {FILE_LINES_MAX}")
             for number, line in enumerate(lines, 1):
-                if len(line) > LINE_COLUMNS_MAX and path.suffix != ".py":
-                    failed.append(f"{name}:{number}: {len(line)} columns, allowed are {LINE_COLUMNS_MAX}")
+                comment = path.suffix != ".proto" and line.lstrip().startswith("//")
+                columns_max = COMMENT_COLUMNS_MAX if comment else LINE_COLUMNS_MAX
+                if len(line) > columns_max and path.suffix != ".py":
+                    failed.append(f"{name}:{number}: {len(line)} columns, allowed are {columns_max}")
                 if path.name != "form.py" and MARKS.search(line):
                     failed.append(f"{name}:{number}: leftover mark: {line.strip()}")
                 for key in re.findall(r"Source:.*?\[([\w-]+)\]", line):

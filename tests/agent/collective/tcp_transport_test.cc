@@ -219,7 +219,8 @@ TEST(TcpMeshPairTest, APeerThatDiesWithinAnExchangeFailsIt) {
       return;
     }
     std::string reason;
-    const std::unique_ptr<TcpMesh> dying = std::move(TcpMesh::Connect(meetings[1], 1, reason).front());
+    const std::unique_ptr<TcpMesh> dying =
+        std::move(TcpMesh::Connect(meetings[1], 1, reason).front());
     ASSERT_NE(dying, nullptr) << reason;
     const std::vector<float> sent(kMoreThanSocketsHold);
     dying->Send(0, Lane::kFirst, std::as_bytes(std::span(sent)));

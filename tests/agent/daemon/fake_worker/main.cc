@@ -1,7 +1,7 @@
 // A worker for tests of the agent: connects, reads Start, and behaves as the job's name says.
 //
 // clang-format off
-//   echo       Ready with its own process id as `parameters`; a report for each plan; on stop Finished
+//   echo       Ready with its own process id as `parameters`; reports each plan; on stop Finished
 //   stubborn   the same, but ignores SIGTERM and the end of its socket
 //   result     writes model.pt of 2.5 MiB and says Finished with that file
 //   escape     says Finished with the file ../secret
