@@ -2,10 +2,8 @@
 
 #include <utility>
 
-#include "agent/data/annotate.h"
 #include "agent/data/idx_file.h"
 #include "agent/data/pair_dataset.h"
-#include "agent/data/split.h"
 
 namespace tactus::data {
 namespace {
@@ -19,14 +17,7 @@ Column InputColumn(StoredArray array) {
 }  // namespace
 
 absl::StatusOr<Split> OpenIdx(const DataOptions::FilePair& files, double validation_fraction) {
-  absl::StatusOr<StoredArray> inputs = ReadIdx(files.inputs);
-  if (!inputs.ok()) return Annotate("inputs: ", inputs.status());
-  absl::StatusOr<StoredArray> targets = ReadIdx(files.targets);
-  if (!targets.ok()) return Annotate("targets: ", targets.status());
-  absl::StatusOr<std::shared_ptr<const Dataset>> pairs =
-      PairColumns(InputColumn(*std::move(inputs)), ValueColumn(*std::move(targets)));
-  if (!pairs.ok()) return pairs.status();
-  return SplitSamples(*std::move(pairs), validation_fraction);
+  return OpenPair(files, {.read = ReadIdx, .inputs = InputColumn}, validation_fraction);
 }
 
 }  // namespace tactus::data

@@ -15,7 +15,7 @@ namespace tactus::data {
 //   |u1           float32 scaled to [0, 1] by 1 / 255 when the file  int64
 //                 has 3 dimensions or more (images), else int64
 //
-// Errors: ReadNpy's, PairColumns'; each begins with "inputs: " or "targets: ".
+// Errors: ReadNpy's, OpenPair's; each begins with "inputs: " or "targets: ".
 absl::StatusOr<Split> OpenNumpy(const DataOptions::FilePair& files, double validation_fraction);
 
 }  // namespace tactus::data

@@ -2,10 +2,13 @@
 
 #include <array>
 #include <bit>
+#include <memory>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "agent/data/annotate.h"
 #include "agent/data/sample_bytes.h"
+#include "agent/data/split.h"
 #include "base/check.h"
 
 namespace tactus::data {
@@ -121,14 +124,21 @@ Column ValueColumn(StoredArray array) {
   return {.array = std::move(array), .spec = std::move(spec)};
 }
 
-absl::StatusOr<std::shared_ptr<const Dataset>> PairColumns(Column inputs, Column targets) {
-  if (inputs.array.samples() != targets.array.samples()) {
-    return absl::InvalidArgumentError(
-        "targets: " + Quoted(targets.array.file.path()) + " has " +
-        std::to_string(targets.array.samples()) + " samples, but the inputs " +
-        Quoted(inputs.array.file.path()) + " have " + std::to_string(inputs.array.samples()));
+absl::StatusOr<Split> OpenPair(const DataOptions::FilePair& files, const PairFormat& format,
+                               double validation_fraction) {
+  absl::StatusOr<StoredArray> inputs = format.read(files.inputs);
+  if (!inputs.ok()) return Annotate("inputs: ", inputs.status());
+  absl::StatusOr<StoredArray> targets = format.read(files.targets);
+  if (!targets.ok()) return Annotate("targets: ", targets.status());
+  if (inputs->samples() != targets->samples()) {
+    return absl::InvalidArgumentError("targets: " + Quoted(targets->file.path()) + " has " +
+                                      std::to_string(targets->samples()) +
+                                      " samples, but the inputs " + Quoted(inputs->file.path()) +
+                                      " have " + std::to_string(inputs->samples()));
   }
-  return std::make_shared<const PairDataset>(std::move(inputs), std::move(targets));
+  return SplitSamples(std::make_shared<const PairDataset>(format.inputs(*std::move(inputs)),
+                                                          ValueColumn(*std::move(targets))),
+                      validation_fraction);
 }
 
 }  // namespace tactus::data

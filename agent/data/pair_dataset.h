@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "agent/data/array.h"
@@ -24,8 +24,17 @@ TensorSpec SampleSpec(const StoredArray& array, ElementType type);
 // A column whose values are kept: integers (bytes too) become int64, the others float32.
 Column ValueColumn(StoredArray array);
 
-// Joins two columns. Float64 values are rounded to float32.
-// Errors: InvalidArgument, "targets: ...", their numbers of samples differ.
-absl::StatusOr<std::shared_ptr<const Dataset>> PairColumns(Column inputs, Column targets);
+// Files with an array each.
+struct PairFormat {
+  absl::StatusOr<StoredArray> (*read)(const std::string& path);
+  Column (*inputs)(StoredArray array);  // what the inputs' samples become
+};
+
+// Opens two files with equal numbers of samples, and splits by sample. The targets' values are
+// kept. Float64 values are rounded to float32.
+// Errors: the format's, beginning with "inputs: " or "targets: "; InvalidArgument, "targets: ...",
+// the numbers of samples differ.
+absl::StatusOr<Split> OpenPair(const DataOptions::FilePair& files, const PairFormat& format,
+                               double validation_fraction);
 
 }  // namespace tactus::data
