@@ -98,11 +98,6 @@ void Membership::Recount(const std::string& name) {
   }
 }
 
-bool Membership::Connected(const std::string& name) const {
-  const auto found = nodes_.find(name);
-  return found != nodes_.end() && found->second.connected;
-}
-
 void Membership::Hold(const MemberRecord& member, JobId job, const std::string& job_name) {
   const Place place{member.node, member.device};
   const bool device_was_free =

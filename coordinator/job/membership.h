@@ -57,8 +57,6 @@ class Membership {
   // The node is given up; its strays with it. Holders stay until released.
   void Lose(const std::string& name);
 
-  bool Connected(const std::string& name) const;
-
   // `member` sits on its device from now on. Requires: the device has no holder, the worker no
   // device.
   void Hold(const MemberRecord& member, JobId job, const std::string& job_name);

@@ -84,8 +84,6 @@ void Statement::BindBlob(int parameter, const std::string& value) {
                            SQLITE_TRANSIENT));
 }
 
-void Statement::BindNull(int parameter) { Note(sqlite3_bind_null(statement_.get(), parameter)); }
-
 absl::StatusOr<bool> Statement::Step() {
   sqlite3* connection = sqlite3_db_handle(statement_.get());
   const int bind_code = std::exchange(bind_code_, SQLITE_OK);

@@ -44,7 +44,6 @@ class Statement {
   void BindInt(int parameter, std::int64_t value);
   void BindText(int parameter, const std::string& value);
   void BindBlob(int parameter, const std::string& value);
-  void BindNull(int parameter);
 
   // True: a row is there to be read. False: the statement is done, and was reset.
   // Any error resets the statement too.

@@ -66,7 +66,7 @@ TEST(MembershipTest, ALostNodeOffersNothingAndKeepsItsHoldersUntilReleased) {
 
   membership.Lose("a");
 
-  EXPECT_FALSE(membership.Connected("a"));
+  EXPECT_FALSE(membership.nodes().at("a").connected);
   EXPECT_THAT(FreeOf(membership, DeviceKind::kCpu), IsEmpty());
   membership.Join("a", Devices("cpu", 2));
   EXPECT_THAT(FreeOf(membership, DeviceKind::kCpu), ElementsAre("a/cpu:1"));
