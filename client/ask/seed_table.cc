@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
-#include "client/ask/simulation_report.h"
 #include "client/text/text.h"
 
 namespace tactus::client {
@@ -137,7 +136,7 @@ std::string SeedTable(const std::vector<SeedResult>& results) {
   for (const Figure& figure : Figures()) rows[0].emplace_back(figure.heading);
   rows[0].emplace_back("VIOLATIONS");
   for (const SeedResult& result : results) {
-    rows.push_back({std::to_string(result.seed), StateWord(result.state)});
+    rows.push_back({std::to_string(result.seed), NameOf(result.state)});
     for (const Figure& figure : Figures()) {
       rows.back().push_back(figure.text(figure.value(result)));
     }
@@ -158,7 +157,7 @@ std::string SeedTable(const std::vector<SeedResult>& results) {
 std::string SeedJson(const std::vector<SeedResult>& results) {
   Json runs = Json::array();
   for (const SeedResult& result : results) {
-    Json run = {{"seed", result.seed}, {"state", StateWord(result.state)}};
+    Json run = {{"seed", result.seed}, {"state", NameOf(result.state)}};
     for (const Figure& figure : Figures()) run[figure.key] = figure.value(result);
     run["violations_total"] = result.violations;
     runs.push_back(run);

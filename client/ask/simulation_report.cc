@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "base/check.h"
 #include "client/text/quantity.h"
 #include "client/text/text.h"
 #include "policies/axis_policy.h"
@@ -35,7 +34,7 @@ double TrainingSeconds(const WorkerOutcome& worker) {
 }
 
 Rows Figures(const JobOutcome& job, const ReportOptions& options) {
-  Rows rows = {{"job", Printable(job.name)}, {"state", StateWord(job.state)}};
+  Rows rows = {{"job", Printable(job.name)}, {"state", NameOf(job.state)}};
   if (!job.reason.empty()) rows.push_back({"reason", Printable(job.reason)});
   rows.push_back({"queued", SpanText(job.queued_seconds)});
   rows.push_back({"training took", SpanText(job.train_seconds)});
@@ -188,7 +187,7 @@ Json WorkersJson(const JobOutcome& job) {
 
 Json JobJson(const JobOutcome& job, const ReportOptions& options) {
   Json object = {{"name", job.name},
-                 {"state", StateWord(job.state)},
+                 {"state", NameOf(job.state)},
                  {"reason", job.reason},
                  {"queued_seconds", job.queued_seconds},
                  {"train_seconds", job.train_seconds}};
@@ -212,30 +211,6 @@ Json JobJson(const JobOutcome& job, const ReportOptions& options) {
 }
 
 }  // namespace
-
-const char* StateWord(job::JobState state) {
-  switch (state) {
-    case job::JobState::kQueued:
-      return "queued";
-    case job::JobState::kStarting:
-      return "starting";
-    case job::JobState::kRunning:
-      return "running";
-    case job::JobState::kStopping:
-      return "stopping";
-    case job::JobState::kSucceeded:
-      return "succeeded";
-    case job::JobState::kFailed:
-      return "failed";
-    case job::JobState::kCancelled:
-      return "cancelled";
-    case job::JobState::kSuspending:
-      return "suspending";
-    case job::JobState::kPaused:
-      return "paused";
-  }
-  TACTUS_CHECK(false);
-}
 
 std::string ReportTable(const Outcome& outcome, const ReportOptions& options) {
   std::string text = options.fit ? FitText(*options.fit) : "";

@@ -40,7 +40,4 @@ std::string ReportTable(const simulator::Outcome& outcome, const ReportOptions& 
 // number that is not finite is null.
 std::string ReportJson(const simulator::Outcome& outcome, const ReportOptions& options);
 
-// "succeeded", as in the API and on records.
-const char* StateWord(job::JobState state);
-
 }  // namespace tactus::client

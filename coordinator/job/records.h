@@ -31,6 +31,9 @@ enum class JobState {
 // True for the three states that a job never leaves.
 bool IsFinal(JobState state);
 
+// "queued", as logs, metrics and reports say it.
+const char* NameOf(JobState state);
+
 enum class DeviceKind { kAny, kCpu, kCuda };
 
 // What the controller needs of a job's specification. The rest travels to the workers unread.

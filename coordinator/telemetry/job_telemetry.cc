@@ -47,30 +47,6 @@ void SetSpeeds(const job::Progress& progress, metrics::JobFigures& figures) {
 
 }  // namespace
 
-const char* NameOf(job::JobState state) {
-  switch (state) {
-    case job::JobState::kQueued:
-      return "queued";
-    case job::JobState::kStarting:
-      return "starting";
-    case job::JobState::kRunning:
-      return "running";
-    case job::JobState::kStopping:
-      return "stopping";
-    case job::JobState::kSucceeded:
-      return "succeeded";
-    case job::JobState::kFailed:
-      return "failed";
-    case job::JobState::kCancelled:
-      return "cancelled";
-    case job::JobState::kSuspending:
-      return "suspending";
-    case job::JobState::kPaused:
-      return "paused";
-  }
-  return "";
-}
-
 JobTelemetry::JobTelemetry(metrics::CoordinatorMetrics& metrics, std::function<std::int64_t()> wall)
     : metrics_(metrics), wall_(std::move(wall)) {}
 

@@ -81,7 +81,4 @@ class JobTelemetry {
   std::map<job::JobState, std::uint64_t> counts_;
 };
 
-// "running".
-const char* NameOf(job::JobState state);
-
 }  // namespace tactus::telemetry
