@@ -1,13 +1,16 @@
-// Which of several signs of a failure is its cause.
+// Which of several signs of a failure is its cause, and what each of them says.
 
 #pragma once
 
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/id.h"
 #include "base/time.h"
+#include "coordinator/job/actions.h"
+#include "coordinator/job/records.h"
 
 namespace tactus::job {
 
@@ -29,6 +32,18 @@ struct Finding {
   std::string reason{};  // a sentence for people
   std::string field{};   // of the job file, to blame; empty: none
 };
+
+// An agent is a new process, so its workers are gone.
+struct AgentRestarted {
+  bool awaited = false;  // the coordinator had restarted, too, and waited for it
+};
+// How a worker went.
+using Departure = std::variant<WorkerExited, NodeLost, AgentRestarted>;
+
+// What it says of a job's failure when a member went before it had finished, or said that it
+// failed.
+Finding FindingOf(const MemberRecord& member, const Departure& departure);
+Finding FindingOf(const MemberRecord& member, const FailedMessage& message);
 
 // Gathers findings from the first one on; the job gives the verdict when one is conclusive or the
 // time for better ones is up.

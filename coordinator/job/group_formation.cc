@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "base/check.h"
+#include "coordinator/job/wording.h"
 
 namespace tactus::job {
 namespace {
@@ -43,6 +44,12 @@ std::vector<std::uint32_t> Unset(const std::vector<std::optional<T>>& items) {
 }
 
 }  // namespace
+
+std::string WordsOf(const Mismatch& mismatch, const std::vector<MemberRecord>& members) {
+  return WorkerName(members[mismatch.rank]) + " has " + std::to_string(mismatch.found) + " " +
+         mismatch.noun + ", " + WorkerName(members[mismatch.reference]) + " has " +
+         std::to_string(mismatch.expected);
+}
 
 std::vector<std::uint32_t> NodesOf(const std::vector<MemberRecord>& members) {
   std::vector<std::string> seen;
@@ -104,6 +111,20 @@ std::vector<std::string> GroupFormation::endpoints() const {
 
 std::vector<std::uint32_t> GroupFormation::Missing() const {
   return phase_ == Phase::kLoading ? Unset(ready_) : Unset(endpoints_);
+}
+
+std::string GroupFormation::Obstacle(const std::vector<MemberRecord>& members) const {
+  std::vector<MemberRecord> missing;
+  for (const std::uint32_t rank : Missing()) missing.push_back(members[rank]);
+  switch (phase_) {
+    case Phase::kLoading:
+      return WorkerNames(missing) + " still loading model and data";
+    case Phase::kMeeting:
+      return WorkerNames(missing) + " gave no address to the group";
+    case Phase::kFormed:
+      return "the group of " + WorkerCount(members.size()) + " finished no round";
+  }
+  TACTUS_CHECK(false);
 }
 
 std::uint64_t GroupFormation::train_samples() const {

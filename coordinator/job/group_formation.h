@@ -21,6 +21,9 @@ struct Mismatch {
   std::uint64_t expected = 0;   // of `reference`
 };
 
+// "worker 2 on node b has 99 parameters, worker 1 on node a has 10". members: by rank.
+std::string WordsOf(const Mismatch& mismatch, const std::vector<MemberRecord>& members);
+
 // By rank: the index of the member's node among the group's nodes, in order of first appearance.
 std::vector<std::uint32_t> NodesOf(const std::vector<MemberRecord>& members);
 
@@ -48,7 +51,9 @@ class GroupFormation {
   Phase phase() const { return phase_; }
   std::vector<std::string> endpoints() const;  // by rank; requires: formed
   std::vector<std::uint32_t> Missing() const;  // ranks that the present phase waits for
-  std::uint64_t train_samples() const;         // requires: not loading
+  // Who keeps the group from its first round, and with what. members: by rank.
+  std::string Obstacle(const std::vector<MemberRecord>& members) const;
+  std::uint64_t train_samples() const;  // requires: not loading
   // Samples/s that the members tried out, by rank; 0: not. Requires: not loading.
   std::vector<double> speeds() const;
 

@@ -17,10 +17,10 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/id.h"
@@ -29,19 +29,14 @@
 #include "coordinator/job/failure_inquiry.h"
 #include "coordinator/job/group_formation.h"
 #include "coordinator/job/job_deadlines.h"
-#include "coordinator/job/progress_tracker.h"
+#include "coordinator/job/job_phase.h"
+#include "coordinator/job/record_keeper.h"
 #include "coordinator/job/records.h"
 #include "coordinator/job/result_collector.h"
-#include "coordinator/job/steering.h"
+#include "coordinator/job/roster.h"
 #include "policies/planner.h"
 
 namespace tactus::job {
-
-// The time of one step, and where its actions go.
-struct Turn {
-  Instant now;
-  Actions& actions;
-};
 
 // Everything about one job but its place in the queue and the devices, which are the cluster's.
 //
@@ -94,7 +89,7 @@ class JobController {
 
   // ---- Questions
 
-  const JobRecord& record() const { return record_; }
+  const JobRecord& record() const { return keeper_.record(); }
   // The worker is a member that is not known to be gone.
   bool HasLive(WorkerId worker) const;
   // Over, and all its workers are gone.
@@ -107,95 +102,58 @@ class JobController {
   std::optional<Instant> Deadline() const;
 
  private:
-  // How a worker went.
-  struct Departure {
-    enum class Kind { kExited, kNodeLost, kAgentRestarted };
-    Kind kind = Kind::kExited;
-    int exit_code = 0;
-    int signal = 0;        // 0: it exited
-    std::string detail{};  // the log's tail, or why the node was given up
-  };
-  struct Member {
-    bool present = true;  // false: after a restart, its node has not said yet that it runs
-    bool gone = false;
-    bool exited = false;  // gone, and its last words are heard
-    bool stop_sent = false;
-  };
+  template <typename OnePhase>
+  bool In() const {
+    return std::holds_alternative<OnePhase>(phase_);
+  }
+  JobState state() const { return record().state; }
 
-  // job_controller.cc: the record, the workers, the deadlines
-  void SetState(JobState state, std::string reason);
-  void Persist(Turn turn);
-  void Announce(Turn turn);
-  void RefreshProgress(Instant now);
-  void Send(std::uint32_t rank, ToWorker message, Turn turn);
-  void SendToAll(const ToWorker& message, Turn turn);
-  std::optional<std::uint32_t> RankOf(WorkerId worker) const;
-  std::uint32_t size() const { return static_cast<std::uint32_t>(members_.size()); }
-  void Enlist(bool present);
-  void OnDeadline(Turn turn);
-  void OnStartDeadline(Turn turn);
-  void OnStall(Turn turn);
-  Duration StallLimit() const;
-
-  // job_training.cc: the group, its rounds and plans
+  // ---- The group forms and trains
   void On(std::uint32_t rank, const ReadyMessage& message, Turn turn);
   void On(std::uint32_t rank, const EndpointMessage& message, Turn turn);
   void On(std::uint32_t rank, const ReportMessage& message, Turn turn);
-  void FormGroup(Turn turn);
-  // The group that forms, for the record.
-  void NoteGroup(std::uint64_t first_round);
-  void BeginRunning(const policies::Report& first, Turn turn);
-  void ExpectReport(Instant now);
-  void OnRoundDone(RoundRecord round, Turn turn);
-  void DecidePlan(Turn turn);
-  void Record(const std::vector<policies::Decision>& decisions, Turn turn);
-  void ShareProgress(Turn turn);
+  void FormGroup(GroupFormation& formation, Turn turn);
+  phase::Training TrainingFrom(Instant now) const;
+  Duration StallLimit() const;
 
-  // job_ending.cc: results, cancels, failures
+  // ---- After a restart
+  void ResumeIfAllBack(Turn turn);
+
+  // ---- It ends, or is suspended
   void On(std::uint32_t rank, const EvaluatedMessage& message, Turn turn);
   void On(std::uint32_t rank, const FinishedMessage& message, Turn turn);
-  void On(std::uint32_t rank, const FailedMessage& message, Turn turn);
-  void TryFinish(Turn turn);
   void AskToStop(Turn turn);
-  ResultRecord CheckpointResult() const;
+  void AwaitEnd(Duration limit, Turn turn);
+  void TryFinish(Turn turn);
+  void Secure(Turn turn);
+  void LeaveIfGone(Turn turn);
+  void GoOnLater(Turn turn);
+
+  // ---- It fails
+  void On(std::uint32_t rank, const FailedMessage& message, Turn turn);
   void Depart(const std::vector<std::uint32_t>& ranks, const Departure& departure, Turn turn);
-  std::optional<Finding> Judge(std::uint32_t rank, const Departure& departure) const;
-  Finding AgentRestarted(const MemberRecord& member) const;
-  static Finding ExitFinding(const MemberRecord& member, const Departure& departure);
+  bool Expected(std::uint32_t rank, const Departure& departure) const;
   void Suspect(Finding finding, Turn turn);
   void Conclude(Turn turn);
   void Fail(const std::string& reason, const std::string& field, Turn turn);
   void End(JobState state, std::string reason, Turn turn);
   void StopWorkers(Turn turn);
 
-  // job_suspension.cc: ending a group so that the job goes on later
-  void Secure(Turn turn);
-  void BankElapsed();
-  void LeaveIfGone(Turn turn);
-  bool Secured() const { return record_.suspension && record_.suspension->secured; }
+  // ---- The phase's deadline has passed. Returns why the job fails; nothing: it does not.
+  std::optional<std::string> Overdue(const phase::Idle& idle, Turn turn);
+  std::optional<std::string> Overdue(const phase::Starting& starting, Turn turn);
+  std::optional<std::string> Overdue(const phase::Returning& returning, Turn turn);
+  std::optional<std::string> Overdue(phase::Training& training, Turn turn);
+  std::optional<std::string> Overdue(const phase::Ending& ending, Turn turn);
+  std::optional<std::string> Overdue(const phase::Leaving& leaving, Turn turn);
 
-  // job_recovery.cc: after a restart
-  void ResumeIfAllBack(Turn turn);
-  void OnRejoinDeadline(Turn turn);
-
-  const WallTime wall_offset_;
   const JobDeadlines deadlines_;
-  JobRecord record_;
-  Steering steering_;
-  std::vector<Member> members_;  // by rank, as record_.members
-  std::map<WorkerId, std::uint32_t> ranks_;
-  std::optional<GroupFormation> formation_;  // while starting
-  std::optional<ProgressTracker> tracker_;   // once the group was called together
-  std::optional<ResultCollector> results_;   // while there are members
+  RecordKeeper keeper_;
+  Phase phase_;
+  // The present group; its workers stay here until all are gone.
+  Roster roster_;
+  ResultCollector results_{0};
   FailureInquiry inquiry_;
-  bool awaiting_return_ = false;           // after a restart
-  std::optional<Instant> deadline_;        // of the present state; OnDeadline knows which
-  Duration limit_{};                       // that deadline_ stands for, for people
-  std::optional<Instant> training_since_;  // the present group's first report
-  Instant heard_{};                        // the last report came
-  bool stall_suspected_ = false;           // none came in time since
-  std::optional<Instant> persisted_;
-  std::optional<Instant> published_;  // the progress
 };
 
 }  // namespace tactus::job

@@ -73,4 +73,18 @@ ResultRecord ResultCollector::Make(double own_speed_sum) const {
   return result;
 }
 
+ResultRecord CheckpointResult(const JobRecord& record) {
+  TACTUS_CHECK(record.checkpoint.has_value());
+  const CheckpointRecord& checkpoint = *record.checkpoint;
+  return {.artifacts = {{.path = kCheckpointFile,
+                         .size_bytes = checkpoint.size_bytes,
+                         .sha256 = checkpoint.sha256}},
+          .train_loss = record.progress.loss,
+          .rounds = checkpoint.rounds,
+          .samples = record.progress.samples,
+          .epochs = record.progress.epoch,
+          .train_seconds = record.progress.elapsed_seconds,
+          .stop_reason = record.cancel_reason};
+}
+
 }  // namespace tactus::job

@@ -51,4 +51,7 @@ class ResultCollector {
   std::map<std::string, ArtifactRecord> artifacts_;  // by path
 };
 
+// What is left of a job that is cancelled while it holds no devices. Requires: a checkpoint.
+ResultRecord CheckpointResult(const JobRecord& record);
+
 }  // namespace tactus::job

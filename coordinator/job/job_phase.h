@@ -1,0 +1,60 @@
+// What a job is about: the present phase of its life, with what only that phase needs.
+//
+// The record's JobState is what users and a coordinator that restarts are told; the phase is what
+// the controller waits for. They differ where a wait has the same form in several states.
+//
+//   Idle       QUEUED, PAUSED: no workers
+//   Starting   STARTING: the workers load and meet
+//   Training   RUNNING: the workers report rounds
+//   Ending     SUSPENDING, STOPPING: last words are to come, then the files of the leader
+//   Leaving    SUSPENDING with all that is kept durable, and final states: workers are to exit
+//   Returning  RUNNING, SUSPENDING, STOPPING of a former coordinator: the workers report back
+
+#pragma once
+
+#include <optional>
+#include <variant>
+
+#include "base/time.h"
+#include "coordinator/job/group_formation.h"
+
+namespace tactus::job::phase {
+
+struct Idle {};
+
+struct Starting {
+  GroupFormation formation;
+  Instant deadline;  // to the first round's report
+};
+
+struct Returning {
+  Instant deadline;  // to the last one's return
+};
+
+struct Training {
+  Instant since;                 // the group's first report, or all had come back
+  Instant heard;                 // the last report came
+  Instant deadline;              // at the stall's, or sooner: it is looked at again when it passes
+  bool stall_suspected = false;  // the time for a report is up; a last moment is given
+};
+
+struct Ending {
+  Duration limit;  // that the deadline stands for, for people
+  Instant deadline;
+};
+
+struct Leaving {
+  std::optional<Instant> deadline;  // to their exit by themselves; nothing: they were told
+};
+
+}  // namespace tactus::job::phase
+
+namespace tactus::job {
+
+using Phase = std::variant<phase::Idle, phase::Starting, phase::Returning, phase::Training,
+                           phase::Ending, phase::Leaving>;
+
+// When something has to be done if nothing happens until then.
+std::optional<Instant> DeadlineOf(const Phase& phase);
+
+}  // namespace tactus::job

@@ -1,0 +1,211 @@
+#include "coordinator/job/record_keeper.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <utility>
+
+#include "base/check.h"
+#include "coordinator/job/eta.h"
+#include "coordinator/job/wording.h"
+
+namespace tactus::job {
+namespace {
+
+// Freezing an axis or freeing it needs no new plan.
+bool AdaptsAlike(policies::PlannerOptions a, const policies::PlannerOptions& b) {
+  a.frozen = b.frozen;
+  return a == b;
+}
+
+}  // namespace
+
+RecordKeeper::RecordKeeper(JobRecord record, std::unique_ptr<policies::PlanPolicy> policy,
+                           WallTime wall_offset, const JobDeadlines& deadlines)
+    : wall_offset_(wall_offset),
+      deadlines_(deadlines),
+      record_(std::move(record)),
+      steering_(std::move(policy), record_.newest_plan.version) {}
+
+void RecordKeeper::Enter(JobState state, std::string reason) {
+  TACTUS_CHECK(MayFollow(record_.state, state));
+  record_.state = state;
+  record_.state_reason = std::move(reason);
+}
+
+void RecordKeeper::Persist(Turn turn) {
+  RefreshProgress(turn.now);
+  ++record_.revision;
+  record_.update_time = WallAt(turn.now);
+  if (IsFinal(record_.state)) record_.end_time = record_.update_time;
+  persisted_ = turn.now;
+  turn.actions.push_back(PersistJob{record_});
+}
+
+// `announced` is the version that users see, and what they compare theirs with before a change: it
+// grows with what they are told, not with what is only kept for a restart.
+void RecordKeeper::Announce(Turn turn) {
+  record_.announced = record_.revision + 1;
+  Persist(turn);
+  turn.actions.push_back(PublishJob{record_});
+}
+
+void RecordKeeper::RefreshProgress(Instant now) {
+  if (!tracker_) return;
+  Progress& progress = record_.progress;
+  const double elapsed_so_far = progress.elapsed_seconds;
+  progress = tracker_->progress();
+  progress.eta_seconds.reset();
+  progress.plan = steering_.adopted();
+  for (std::size_t rank = 0; rank < record_.members.size(); ++rank) {
+    progress.workers[rank].batch_size = progress.plan.batch_sizes[rank];
+  }
+  // A record of an older version has only the start of its first and only group.
+  const bool first = record_.suspensions == 0 && record_.group_start_time == 0;
+  const WallTime since = first ? record_.start_time : record_.group_start_time;
+  // What was banked stands: the workers only leave now.
+  progress.elapsed_seconds = Secured() ? elapsed_so_far : record_.elapsed_before_seconds;
+  if (since != 0 && !Secured()) {
+    const Duration elapsed(WallAt(now) - since);
+    progress.elapsed_seconds += std::max(ToSeconds(elapsed), 0.0);
+  }
+  if (record_.state == JobState::kRunning) {
+    progress.eta_seconds = ForeseeEnd(record_.settings, progress, tracker_->RoundSeconds());
+  }
+}
+
+void RecordKeeper::BeginGroup(std::vector<MemberRecord> members) {
+  record_.members = std::move(members);
+  record_.ending = {};
+  record_.suspension.reset();
+  record_.elapsed_before_seconds = record_.progress.elapsed_seconds;
+  record_.group_start_time = 0;
+  tracker_.reset();
+}
+
+policies::Plan RecordKeeper::FormGroup(const policies::StartingGroup& group,
+                                       std::uint64_t epoch_samples, Turn turn) {
+  ++record_.generation;
+  const policies::Revision first = steering_.Start(group);
+  record_.newest_plan = first.plan;
+  Progress progress;
+  if (record_.checkpoint) progress = record_.progress;
+  progress.workers.clear();  // of the group before, which had other members
+  progress.epoch_samples = epoch_samples;
+  tracker_.emplace(group.members, progress);
+  NoteGroup(progress.rounds);
+  record_.state_reason = "forming a group of " + WorkerCount(group.members);
+  Announce(turn);
+  PersistDecisions(first.decisions, turn);
+  turn.actions.push_back(PublishDecision{.job = record_.id, .plan = first.plan});
+  return first.plan;
+}
+
+// Of the former groups the newest are kept, as many as kFormerMembersMax leaves room for.
+void RecordKeeper::NoteGroup(std::uint64_t first_round) {
+  std::vector<GroupRecord>& groups = record_.groups;
+  std::size_t members = 0;  // of the groups that stay
+  auto kept = groups.end();
+  while (kept != groups.begin()) {
+    members += std::prev(kept)->members.size();
+    if (members > kFormerMembersMax) break;
+    --kept;
+  }
+  groups.erase(groups.begin(), kept);
+  groups.push_back(
+      {.generation = record_.generation, .first_round = first_round, .members = record_.members});
+}
+
+void RecordKeeper::BeginRunning(const policies::Report& first, Turn turn) {
+  // The round is over when its report comes; the start is its beginning. The length is outside
+  // input, and no round began before the group was started.
+  const double seconds = std::isfinite(first.round_seconds) ? first.round_seconds : 0;
+  const Duration length = Seconds(std::clamp(seconds, 0.0, ToSeconds(deadlines_.start)));
+  record_.group_start_time = WallAt(turn.now - length);
+  if (record_.start_time == 0) record_.start_time = record_.group_start_time;
+  Enter(JobState::kRunning, "training on " + WorkerCount(record_.members.size()));
+  Announce(turn);
+}
+
+void RecordKeeper::ResumeGroup() {
+  steering_.Resume(record_.progress.plan, record_.newest_plan);
+  tracker_.emplace(static_cast<std::uint32_t>(record_.members.size()), record_.progress);
+}
+
+// What the next group goes on from has the time up to its last round, and `stop.time` counts from
+// there: writing the checkpoint and bringing it here is no training.
+void RecordKeeper::Secure(const CheckpointRecord& checkpoint, double train_seconds, Instant now) {
+  record_.checkpoint = checkpoint;
+  RefreshProgress(now);
+  double& elapsed = record_.progress.elapsed_seconds;
+  if (std::isfinite(train_seconds)) {  // outside input
+    elapsed = std::clamp(train_seconds, std::min(record_.elapsed_before_seconds, elapsed), elapsed);
+  }
+  record_.suspension->secured = true;
+}
+
+void RecordKeeper::EndGroup() {
+  tracker_.reset();
+  if (!record_.checkpoint) record_.progress = {};
+}
+
+bool RecordKeeper::Add(const policies::Report& report, Turn turn) {
+  steering_.Observe(report);
+  std::optional<RoundRecord> round = tracker_->Add(report, turn.now);
+  if (!round) return false;
+  round->job = record_.id;
+  steering_.RoundDone(round->plan_version);
+  turn.actions.push_back(PersistRound{*std::move(round)});
+  return true;
+}
+
+std::optional<policies::Plan> RecordKeeper::Decide(Turn turn) {
+  const std::optional<policies::Revision> revision = steering_.Decide();
+  PersistDecisions(steering_.TakeMeasured(), turn);
+  if (!revision) return std::nullopt;
+  record_.newest_plan = revision->plan;
+  Persist(turn);
+  PersistDecisions(revision->decisions, turn);
+  turn.actions.push_back(PublishDecision{.job = record_.id, .plan = revision->plan});
+  return revision->plan;
+}
+
+const policies::Plan* RecordKeeper::Travelling() const {
+  const bool arrived = steering_.newest().version == steering_.adopted().version;
+  return arrived ? nullptr : &steering_.newest();
+}
+
+void RecordKeeper::PersistDecisions(const std::vector<policies::Decision>& decisions, Turn turn) {
+  for (const policies::Decision& decision : decisions) {
+    turn.actions.push_back(PersistDecision{.job = record_.id, .decision = decision});
+  }
+}
+
+void RecordKeeper::ShareProgress(Turn turn) {
+  if (published_ && turn.now - *published_ < deadlines_.progress_publish) return;
+  published_ = turn.now;
+  if (turn.now - persisted_ >= deadlines_.progress_persist) {
+    Persist(turn);
+  } else {
+    RefreshProgress(turn.now);
+  }
+  turn.actions.push_back(PublishProgress{.job = record_.id, .progress = record_.progress});
+}
+
+void RecordKeeper::Update(const JobUpdated& event, std::unique_ptr<policies::PlanPolicy> policy) {
+  const bool alike = AdaptsAlike(event.settings.adapt, record_.settings.adapt);
+  record_.spec = event.spec;
+  record_.settings = event.settings;
+  record_.labels = event.labels;
+  if (policy == nullptr) return;
+  std::optional<policies::StartingGroup> group;
+  if (tracker_ && !alike) {
+    group.emplace().members = static_cast<std::uint32_t>(record_.members.size());
+    for (const WorkerProgress& worker : tracker_->progress().workers) {
+      group->speeds.push_back(worker.samples_per_second);
+    }
+  }
+  steering_.Replace(std::move(policy), group);
+}
+
+}  // namespace tactus::job

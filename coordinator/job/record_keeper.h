@@ -1,0 +1,110 @@
+// What is known of a job, and who is told: its record, its rounds, its plans.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "coordinator/job/actions.h"
+#include "coordinator/job/job_deadlines.h"
+#include "coordinator/job/progress_tracker.h"
+#include "coordinator/job/records.h"
+#include "coordinator/job/steering.h"
+#include "policies/planner.h"
+
+namespace tactus::job {
+
+// The time of one step, and where its actions go.
+struct Turn {
+  Instant now;
+  Actions& actions;
+};
+
+// Keeps a job's record up to date, durable and published. It decides nothing about the job's life
+// and speaks to no worker.
+//
+// Promises about the actions: a record is persisted before it is published; a plan is persisted
+// before Decide or FormGroup returns it; progress is published at most every
+// JobDeadlines::progress_publish. One thread.
+class RecordKeeper {
+ public:
+  // policy: not null. wall_offset: turns an Instant into a WallTime, for records only.
+  RecordKeeper(JobRecord record, std::unique_ptr<policies::PlanPolicy> policy, WallTime wall_offset,
+               const JobDeadlines& deadlines);
+
+  // Whoever changes it says so by Persist or Announce.
+  JobRecord& record() { return record_; }
+  const JobRecord& record() const { return record_; }
+
+  // Another state. Requires: MayFollow.
+  void Enter(JobState state, std::string reason);
+
+  // Writes the record down.
+  void Persist(Turn turn);
+  // And tells users of it.
+  void Announce(Turn turn);
+
+  // ---- A group of workers, in this order
+
+  // It is to load; what was known of the one before is forgotten, but not the progress.
+  void BeginGroup(std::vector<MemberRecord> members);
+
+  // All have loaded: a new generation, announced with its first plan, which is returned.
+  // epoch_samples: training samples in an epoch.
+  policies::Plan FormGroup(const policies::StartingGroup& group, std::uint64_t epoch_samples,
+                           Turn turn);
+
+  // The first report of any member came; RUNNING begins with that round.
+  void BeginRunning(const policies::Report& first, Turn turn);
+
+  // In place of the three above: a group of before the coordinator's restart goes on.
+  void ResumeGroup();
+
+  // All that is kept of the group is durable: `checkpoint`, after `train_seconds` as the workers
+  // count them. Requires: a suspension is on record.
+  void Secure(const CheckpointRecord& checkpoint, double train_seconds, Instant now);
+  bool Secured() const { return record_.suspension && record_.suspension->secured; }
+
+  // The group is gone. Without a checkpoint the job starts from nothing again.
+  void EndGroup();
+
+  // The present group's rounds; nothing: it is not formed, or there is none.
+  const std::optional<ProgressTracker>& tracker() const { return tracker_; }
+
+  // ---- Rounds and plans. Requires: tracker()
+
+  // Folds a report in. True when a round is whole now, which is persisted.
+  bool Add(const policies::Report& report, Turn turn);
+
+  // The next plan when one is due, for all workers.
+  std::optional<policies::Plan> Decide(Turn turn);
+
+  // The newest plan when some workers may not have it yet; null: all do.
+  const policies::Plan* Travelling() const;
+
+  // Tells those who watch, unless they were just told.
+  void ShareProgress(Turn turn);
+
+  // The user's changes. policy: of the new settings; null: they adapt as before.
+  void Update(const JobUpdated& event, std::unique_ptr<policies::PlanPolicy> policy);
+
+ private:
+  void RefreshProgress(Instant now);
+  void NoteGroup(std::uint64_t first_round);
+  void PersistDecisions(const std::vector<policies::Decision>& decisions, Turn turn);
+  WallTime WallAt(Instant now) const { return now.time_since_epoch().count() + wall_offset_; }
+
+  const WallTime wall_offset_;
+  const JobDeadlines deadlines_;
+  JobRecord record_;
+  Steering steering_;
+  std::optional<ProgressTracker> tracker_;
+  Instant persisted_{};               // last
+  std::optional<Instant> published_;  // the progress, last
+};
+
+}  // namespace tactus::job
