@@ -40,11 +40,9 @@ std::size_t LengthOf(const BucketPlan& plan) {
 
 }  // namespace
 
-BucketedReduction::BucketedReduction(Transport& transport, BucketPlan plan,
-                                     BeforeStart before_start)
-    : transport_(transport),
-      plan_(std::move(plan)),
-      before_start_(std::move(before_start)),
+BucketedReduction::BucketedReduction(BucketPlan plan, StartSum start_sum)
+    : plan_(std::move(plan)),
+      start_sum_(std::move(start_sum)),
       length_(LengthOf(plan_)),
       ready_(plan_.bucket_of.size()),
       missing_(plan_.buckets.size()) {
@@ -77,10 +75,8 @@ void BucketedReduction::FinishTail() {
 }
 
 void BucketedReduction::Start(std::size_t bucket) {
-  const std::span<float> stretch =
-      buffer_.subspan(plan_.buckets[bucket].offset, plan_.buckets[bucket].length);
-  if (before_start_) before_start_(stretch);
-  running_.push_back(transport_.StartAllReduceSum(stretch));
+  running_.push_back(
+      start_sum_(buffer_.subspan(plan_.buckets[bucket].offset, plan_.buckets[bucket].length)));
 }
 
 Progress BucketedReduction::Poll() {
@@ -108,10 +104,6 @@ Completion BucketedReduction::Wait() {
   running_.clear();
   open_ = false;
   return outcome;
-}
-
-std::uint64_t BucketedReduction::bytes() const {
-  return static_cast<std::uint64_t>(length_) * sizeof(float);
 }
 
 }  // namespace tactus::collective

@@ -49,12 +49,11 @@ BucketPlan MakeBuckets(const cuda::SegmentTable& segments, std::size_t total_len
 // Destroying it while a round is under way waits for the collectives already started.
 class BucketedReduction {
  public:
-  // Called with a stretch of the buffer while it still holds this member's own values, right before
-  // its reduction starts.
-  using BeforeStart = std::function<void(std::span<float> stretch)>;
+  // Starts the collective that makes a stretch of the buffer, this member's own values, the sum
+  // over all members.
+  using StartSum = std::function<std::unique_ptr<Collective>(std::span<float> stretch)>;
 
-  // `transport` outlives this. `before_start` may be empty.
-  BucketedReduction(Transport& transport, BucketPlan plan, BeforeStart before_start);
+  BucketedReduction(BucketPlan plan, StartSum start_sum);
 
   // Opens a round on `buffer`, as long as the plan. The memory must live until Wait has returned.
   // Requires: no round is open.
@@ -74,18 +73,14 @@ class BucketedReduction {
   // any, at the time of the last bucket. Requires: FinishTail was called.
   Completion Wait();
 
-  // Bytes reduced by one round: the buffer's size, whatever the transport moves for it.
-  std::uint64_t bytes() const;
-
   const BucketPlan& plan() const { return plan_; }
 
  private:
   void Start(std::size_t bucket);
 
   // Constant after construction.
-  Transport& transport_;
   const BucketPlan plan_;
-  const BeforeStart before_start_;
+  const StartSum start_sum_;
   const std::size_t length_;  // [elements] of the buffer
 
   // The open round.

@@ -7,66 +7,68 @@
 
 namespace tactus::engine {
 
-using policies::Aggregation;
-
 Combination::Combination(collective::Transport& transport, cuda::Device& device,
-                         const cuda::SegmentTable& segments, CombinationOptions options)
+                         const cuda::SegmentTable& segments, Encoding& encoding,
+                         CombinationOptions options)
     : device_(device),
       length_(cuda::FlatLength(segments)),
       lanes_(options.lanes),
-      average_(transport, collective::MakeBuckets(segments, length_ + lanes_, options.bucket_bytes),
-               [this](std::span<float> stretch) { BeforeReduce(stretch); }),
-      adasum_(transport, device, segments, std::move(options.nodes)),
+      average_(transport, encoding,
+               collective::MakeBuckets(segments, length_ + lanes_, options.bucket_bytes), length_,
+               [this](std::span<float> stretch) { BeforeLeave(stretch); }),
+      adasum_(transport, device, segments, std::move(options.nodes),
+              [this](std::span<float> stretch) { BeforeLeave(stretch); }),
       norms_(device.AllocateSums(2)),
       norms_on_host_(device.AllocateOnHost<double>(2)),
       lanes_on_host_(device.AllocateOnHost<float>(options.lanes)) {}
 
-void Combination::Begin(Aggregation aggregation, std::span<float> buffer, GiveLanes give_lanes,
+Aggregator& Combination::For(policies::Aggregation aggregation) {
+  if (aggregation == policies::Aggregation::kAdasum) return adasum_;
+  return average_;
+}
+
+void Combination::Begin(Aggregator& aggregator, std::span<float> buffer,
                         std::span<const double> poison) {
   TACTUS_CHECK(!open_ && buffer.size() == length_ + lanes_);
   open_ = true;
-  aggregation_ = aggregation;
+  aggregator_ = &aggregator;
   buffer_ = buffer;
-  give_lanes_ = std::move(give_lanes);
   device_.Clear(norms_.span());
   if (!poison.empty()) device_.Copy(poison, own_norm2());
-  if (aggregation_ == Aggregation::kAverage) average_.Begin(buffer);
+  aggregator.Begin(buffer);
 }
 
 void Combination::SegmentReady(std::size_t segment) {
-  TACTUS_CHECK(open_ && aggregation_ == Aggregation::kAverage);
-  average_.SegmentReady(segment);
+  TACTUS_CHECK(open_);
+  aggregator_->SegmentReady(segment);
 }
 
-// Called with each stretch of the buffer while it still holds this member's own.
-void Combination::BeforeReduce(std::span<float> stretch) {
+// What must be known of this member's own vector is taken here, as the sum takes its place: its
+// norm, and with it the lanes, which leave with the last stretch and so are written when the norm
+// is whole.
+void Combination::BeforeLeave(std::span<float> stretch) {
   const std::size_t offset = static_cast<std::size_t>(stretch.data() - buffer_.data());
   const std::size_t end = std::min(offset + stretch.size(), length_);
   if (end > offset) device_.AddSquaredNorm(stretch.first(end - offset), own_norm2());
-  if (offset + stretch.size() == buffer_.size()) WriteLanes();
+  if (offset + stretch.size() < buffer_.size()) return;
+  device_.WriteLanes(own_lanes_, own_norm2(), buffer_.last(lanes_));
 }
 
-void Combination::WriteLanes() {
-  device_.WriteLanes(give_lanes_(), own_norm2(), buffer_.last(lanes_));
-}
-
-void Combination::Finish() {
+void Combination::Finish(std::vector<cuda::LaneValue> lanes) {
   TACTUS_CHECK(open_);
-  if (aggregation_ == Aggregation::kAverage) return average_.FinishTail();
-  device_.AddSquaredNorm(buffer_.first(length_), own_norm2());
-  WriteLanes();
-  adasum_.Start(buffer_.first(length_), buffer_.last(lanes_));
+  own_lanes_ = std::move(lanes);
+  aggregator_->Finish();
 }
 
 collective::Progress Combination::Poll() {
   TACTUS_CHECK(open_);
-  return aggregation_ == Aggregation::kAverage ? average_.Poll() : adasum_.Poll();
+  return aggregator_->Poll();
 }
 
 collective::Completion Combination::Wait() {
-  TACTUS_CHECK(open_);
+  if (open_) completion_ = aggregator_->Wait();
   open_ = false;
-  return aggregation_ == Aggregation::kAverage ? average_.Wait() : adasum_.Wait();
+  return completion_;
 }
 
 Combined Combination::Read() {
@@ -75,14 +77,8 @@ Combined Combination::Read() {
   device_.Copy(norms_.span(), norms_on_host_.span());
   device_.Copy(buffer_.last(lanes_), lanes_on_host_.span());
   device_.Synchronize();
-  return {.lanes = ReadLanes(lanes_on_host_.span()),
-          .norm2 = norms_on_host_.span()[1],
-          .own_norm2 = norms_on_host_.span()[0],
-          .parts_norm2 = aggregation_ == Aggregation::kAdasum ? adasum_.norm2_sum() : 0};
-}
-
-std::uint64_t Combination::bytes() const {
-  return aggregation_ == Aggregation::kAverage ? average_.bytes() : adasum_.bytes();
+  return {
+      .lanes = lanes(), .norm2 = norms_on_host_.span()[1], .own_norm2 = norms_on_host_.span()[0]};
 }
 
 }  // namespace tactus::engine

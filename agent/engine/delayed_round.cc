@@ -9,7 +9,6 @@ namespace tactus::engine {
 
 using collective::Completion;
 using collective::Progress;
-using policies::Aggregation;
 using policies::Synchronization;
 
 // Enough for a member that becomes twice as fast: what is left over returns a round later, and too
@@ -31,9 +30,9 @@ bool RoundEngine::PostReady(bool exhausted) {
   if (running_.steps == 0 && !exhausted) return false;
   if (barrier_ == nullptr) {
     // Adasum is several collectives in a row; the barrier must come after all of them.
-    if (pending_ && pending_->aggregation == Aggregation::kAdasum) {
+    if (pending_ && !pending_->aggregator->by_segments()) {
       if (!exhausted && combination_.Poll() == Progress::kRunning) return false;
-      combined_ = combination_.Wait();
+      combination_.Wait();
     }
     barrier_ = transport_.StartBarrier();
   }
@@ -65,17 +64,17 @@ void RoundEngine::LaunchDelayed(Instant now) {
   }
   device_.Copy(buffers_.gradients, delayed_.span());
   device_.Fill(0, buffers_.gradients);
-  if (running_.aggregation == Aggregation::kAdasum) {
-    ScaleForAdasum(delayed_.span().first(length_), static_cast<float>(running_.samples));
+  if (const auto samples = static_cast<float>(running_.samples); samples > 0) {
+    Scale(running_.aggregator->FactorOfSum(samples), delayed_.span().first(length_));
   }
   BeginCombination(delayed_.span());
-  combination_.Finish();
+  combination_.Finish(GiveLanes());
   running_.combining = now;
   pending_ = running_;
 }
 
 void RoundEngine::ApplyPending() {
-  const Completion completion = combined_ ? *std::exchange(combined_, {}) : combination_.Wait();
+  const Completion completion = combination_.Wait();
   Round round = *std::exchange(pending_, {});
   if (completion.progress == Progress::kFailed) return LoseGroup(completion.reason);
   Apply(round, delayed_.span().first(length_), completion);
@@ -88,8 +87,7 @@ bool RoundEngine::UsedUp() const {
 
 // Applies the pending round without computing meanwhile.
 void RoundEngine::Drain() {
-  if (!combined_) combined_ = combination_.Wait();
-  const Duration waited = std::max(Duration{}, combined_->at - edge_);
+  const Duration waited = std::max(Duration{}, combination_.Wait().at - edge_);
   pending_->blocked += waited;
   pending_->length += waited;
   edge_ += waited;

@@ -47,6 +47,23 @@ std::string ReasonAgainstLength(const char* what, std::size_t length, std::size_
          std::to_string(wanted);
 }
 
+std::string ReasonAgainstResiduals(const EngineState& state, const StateFit& fit) {
+  for (const auto& [name, length] : fit.residuals) {
+    const auto found = state.residuals.find(name);
+    if (found == state.residuals.end()) return "it has no residual " + name;
+    if (found->second.size() != length) {
+      return "its residual " + name + " has " + std::to_string(found->second.size()) +
+             " elements, the job's encoding " + std::to_string(length);
+    }
+  }
+  for (const auto& [name, values] : state.residuals) {
+    if (!fit.residuals.contains(name)) {
+      return "it has a residual " + name + ", the job's encoding none";
+    }
+  }
+  return {};
+}
+
 // Complete once the device was waited for.
 std::vector<float> CopyOf(cuda::Device& device, std::span<const float> values) {
   std::vector<float> copy(values.size());
@@ -76,6 +93,7 @@ std::string ReasonAgainst(const EngineState& state, const StateFit& fit) {
   if (reason.empty()) reason = ReasonAgainst(state.learning_rate);
   if (reason.empty()) reason = ReasonAgainst(state.losses);
   if (reason.empty()) reason = ReasonAgainst(state.ledger, fit.train_samples);
+  if (reason.empty()) reason = ReasonAgainstResiduals(state, fit);
   return reason;
 }
 
@@ -93,6 +111,9 @@ EngineState RoundEngine::State() {
   for (const std::span<float> buffer : optimizer_.State()) {
     state.optimizer.push_back(CopyOf(device_, buffer));
   }
+  for (const Residual& residual : encoding_->Residuals()) {
+    state.residuals[residual.name] = CopyOf(device_, residual.values);
+  }
   device_.Synchronize();
   return state;
 }
@@ -100,10 +121,15 @@ EngineState RoundEngine::State() {
 void RoundEngine::Restore(const EngineState& state) {
   TACTUS_CHECK(rounds_ == 0 && !round_open_ && outcome_ == Outcome::kTraining);
   std::vector<std::span<float>> buffers = optimizer_.State();
-  TACTUS_CHECK(ReasonAgainst(state, {.length = length_,
-                                     .optimizer_buffers = buffers.size(),
-                                     .train_samples = options_.train_samples})
-                   .empty());
+  StateFit fit{.length = length_,
+               .optimizer_buffers = buffers.size(),
+               .train_samples = options_.train_samples};
+  const std::vector<Residual> residuals = encoding_->Residuals();
+  for (const Residual& residual : residuals) fit.residuals[residual.name] = residual.values.size();
+  TACTUS_CHECK(ReasonAgainst(state, fit).empty());
+  for (const Residual& residual : residuals) {
+    device_.Copy(state.residuals.at(residual.name), residual.values);
+  }
   for (std::size_t i = 0; i < buffers.size(); ++i) device_.Copy(state.optimizer[i], buffers[i]);
   optimizer_.set_steps(state.steps);
   if (!state.block_momentum.empty()) local_steps_.RestoreMomentum(state.block_momentum);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,15 +27,18 @@ struct EngineState {
   std::vector<LossWindow::Entry> losses{};      // oldest first
   std::vector<std::vector<float>> optimizer{};  // buffers as Optimizer::State has them
   std::vector<float> block_momentum{};          // empty: zero
+  // Of the encoding, by name: this member's own, of no use to another.
+  std::map<std::string, std::vector<float>> residuals{};
 
   friend bool operator==(const EngineState&, const EngineState&) = default;
 };
 
 // What a state must fit.
 struct StateFit {
-  std::size_t length = 0;             // cuda::FlatLength(segments)
-  std::size_t optimizer_buffers = 0;  // StateBuffers(optimizer)
-  std::uint64_t train_samples = 1;    // in an epoch
+  std::size_t length = 0;                          // cuda::FlatLength(segments)
+  std::size_t optimizer_buffers = 0;               // StateBuffers(optimizer)
+  std::uint64_t train_samples = 1;                 // in an epoch
+  std::map<std::string, std::size_t> residuals{};  // lengths, by name
 };
 
 // Why an engine cannot go on from a state, for a person, whatever the state holds; empty: it can.

@@ -19,6 +19,8 @@ std::size_t LaneCount(std::size_t members) { return kScalars.size() + members; }
 
 std::vector<cuda::LaneValue> LaneValuesOf(const OwnLanes& own, std::size_t rank) {
   static_assert(kScalars.size() + 1 <= cuda::kWrittenLanesMax);
+  // Where something is not finite, the member is still counted and its votes hold: only what would
+  // spoil a sum is left out.
   Lanes spoilt = own.lanes;
   spoilt.loss_sum = 0;
   spoilt.samples_gradient_norm2 = 0;
@@ -30,9 +32,10 @@ std::vector<cuda::LaneValue> LaneValuesOf(const OwnLanes& own, std::size_t rank)
     values.push_back({.lane = values.size(),
                       .if_finite = static_cast<float>(sound.*scalar),
                       .if_not_finite = static_cast<float>(spoilt.*scalar)});
-    if (scalar != &Lanes::samples_gradient_norm2) continue;
-    values.back().norm_factor = own.finite ? own.norm_factor : 0;
-    values.back().norm_divisor = own.norm_divisor;
+    // A factor of 0 says that this lane, too, is what was given.
+    if (scalar != &Lanes::samples_gradient_norm2 || !own.finite || own.lanes.samples == 0) continue;
+    values.back().norm_factor = own.lanes.samples / own.divisor;
+    values.back().norm_divisor = own.divisor;
   }
   const auto samples = static_cast<float>(own.lanes.samples);
   values.push_back(

@@ -34,13 +34,17 @@ struct Lanes {
 // Lanes of a group of `members`. [elements]
 std::size_t LaneCount(std::size_t members);
 
-// What a member puts in, which depends on its vector's squared norm, and that only the device
-// knows.
+// What a member puts in. One of its lanes, samples_gradient_norm2, depends on its vector's squared
+// norm, and that only the device knows: it computes the lane from what stands here. The vector is
+// not g_i itself but `divisor` times it (a sum over samples, say: then they are the divisor), so
+//
+//   b_i ||g_i||^2 = b_i ||vector / divisor||^2 = ||vector||^2 (b_i / divisor) / divisor
+//
+// which is written so, not with a square, to be exact where the divisor is b_i or 1.
 struct OwnLanes {
-  Lanes lanes{};            // where the norm is finite
-  bool finite = true;       // false: something else of the member's is not
-  double norm_factor = 0;   // samples_gradient_norm2 is the squared norm times this, where it is
-  double norm_divisor = 1;  //   finite, over this
+  Lanes lanes{};       // where the norm is finite
+  bool finite = true;  // false: something else of the member's is not
+  double divisor = 1;  // > 0 where lanes.samples is
 };
 
 // The lanes of the member `rank` for the device to write; among the members' samples, own samples

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "agent/engine/dense_encoding.h"
 #include "base/check.h"
 
 namespace tactus::engine {
@@ -29,27 +30,10 @@ policies::LearningRateOptions WithBase(policies::LearningRateOptions options, do
   return options;
 }
 
-// m b_i / sum of the b_j of the node, m its members: weights of mean 1.
-double WeightInNode(const std::vector<std::uint32_t>& sizes,
-                    const std::vector<std::uint32_t>& nodes, std::size_t rank) {
-  if (nodes.empty()) return 1;
-  double sum = 0;
-  double members = 0;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (nodes[i] != nodes[rank]) continue;
-    sum += sizes[i];
-    ++members;
-  }
-  return sum > 0 ? members * sizes[rank] / sum : 1;
-}
-
-// The members of a single node meet as if each were one: a mean of all would be no Adasum.
-EngineOptions Normalised(EngineOptions options) {
-  const std::vector<std::uint32_t>& nodes = options.nodes;
-  if (std::ranges::all_of(nodes, [&](auto node) { return node == nodes.front(); })) {
-    options.nodes.clear();
-  }
-  return options;
+std::unique_ptr<Encoding> MakeEncodingFor(const EngineOptions& options, cuda::Device& device,
+                                          std::size_t length) {
+  if (options.make_encoding) return options.make_encoding(device, length);
+  return std::make_unique<DenseEncoding>();
 }
 
 }  // namespace
@@ -57,14 +41,15 @@ EngineOptions Normalised(EngineOptions options) {
 RoundEngine::RoundEngine(const EngineOptions& options, cuda::Device& device,
                          const cuda::SegmentTable& segments, EngineBuffers buffers,
                          collective::Transport& transport, policies::Plan plan)
-    : options_(Normalised(options)),
+    : options_(options),
       device_(device),
       buffers_(buffers),
       transport_(transport),
       length_(cuda::FlatLength(segments)),
       optimizer_(options.optimizer, device, segments),
       learning_rate_(WithBase(options.learning_rate, optimizer_.base_learning_rate())),
-      combination_(transport, device, segments,
+      encoding_(MakeEncodingFor(options, device, length_)),
+      combination_(transport, device, segments, *encoding_,
                    {.bucket_bytes = options.bucket_bytes,
                     .lanes = LaneCount(static_cast<std::size_t>(transport.size())),
                     .nodes = options_.nodes}),
@@ -108,8 +93,8 @@ std::optional<Batch> RoundEngine::NextBatch() {
   step_given_ += batch.indices.size();
   // A delayed round may end with any batch.
   batch.losses_due = running_.kind == Kind::kDelayed || given_ == block_size_;
-  batch.last_of_round = running_.kind == Kind::kGradient &&
-                        running_.aggregation == Aggregation::kAverage && given_ == block_size_;
+  batch.last_of_round = running_.kind == Kind::kGradient && running_.aggregator->by_segments() &&
+                        given_ == block_size_;
   return batch;
 }
 
@@ -158,7 +143,7 @@ void RoundEngine::OpenRound() {
                                : Kind::kGradient,
               .synchronization = plan_.synchronization,
               .updates = deltas ? plan_.period : 1,
-              .aggregation = plan_.aggregation,
+              .aggregator = &combination_.For(plan_.aggregation),
               .rule = plan_.learning_rate_rule,
               .finished = edge_};
   if (optimizers_differ_ && !deltas && !AlignOptimizers()) return;
@@ -184,14 +169,11 @@ void RoundEngine::SetShares() {
     shares.push_back(std::uint64_t{size} * plan_.period);
   }
   ledger_.SetShares(std::move(shares), rank());
-  node_weight_ = WeightInNode(plan_.batch_sizes, options_.nodes, rank());
+  combination_.SetBatchSizes(plan_.batch_sizes);
 }
 
-// A sum over `samples` becomes what this member puts into Adasum: its mean, weighted so that the
-// mean within a node, which Adasum then combines with other nodes', is one over samples: by plan,
-// as the members' counts are not known yet.
-void RoundEngine::ScaleForAdasum(std::span<float> vector, float samples) {
-  if (samples > 0) device_.Scale(static_cast<float>(node_weight_) / samples, vector);
+void RoundEngine::Scale(float factor, std::span<float> vector) {
+  if (factor != 1) device_.Scale(factor, vector);
 }
 
 // Samples that the running step still takes.
@@ -241,24 +223,18 @@ void RoundEngine::LocalStep() {
 // A window with a step that was not taken is of no use: its gate poisons what is combined.
 void RoundEngine::BeginCombination(std::span<float> buffer) {
   const bool local = running_.kind == Kind::kDelta;
-  combination_.Begin(
-      running_.aggregation, buffer, [this] { return GiveLanes(); },
-      local ? gate_.span().subspan(cuda::kGatePoison, 1) : std::span<double>());
+  combination_.Begin(*running_.aggregator, buffer,
+                     local ? gate_.span().subspan(cuda::kGatePoison, 1) : std::span<double>());
 }
 
-// Of the running round. The combined vector is n g_i for an average and g_i for Adasum, n the
-// samples and g_i the mean gradient or the delta; samples_gradient_norm2 is n ||g_i||^2 for both.
+// Of the running round.
 std::vector<cuda::LaneValue> RoundEngine::GiveLanes() {
   OwnLanes own{.finite = std::isfinite(running_.loss_sum)};
   Lanes& lanes = own.lanes;
   lanes.samples = static_cast<double>(running_.samples);
   lanes.members = 1;
   lanes.loss_sum = running_.loss_sum;
-  if (running_.samples > 0) {
-    const bool average = running_.aggregation == Aggregation::kAverage;
-    own.norm_factor = average ? 1 : lanes.samples;
-    own.norm_divisor = average ? lanes.samples : 1;
-  }
+  own.divisor = running_.aggregator->Divisor(lanes.samples);
   lanes.plan_votes = plans_waiting_.empty() ? 0 : 1;
   const bool to_finish = stop_requested_ && stop_requested_ != StopKind::kSuspend;
   if (transport_.rank() == 0 && TimeIsUp() && !to_finish) {
@@ -278,15 +254,15 @@ bool RoundEngine::TimeIsUp() const {
 
 void RoundEngine::CloseRound() {
   const std::span<float> vector = buffers_.gradients.first(length_);
-  const bool average = running_.aggregation == Aggregation::kAverage;
   const auto samples = static_cast<float>(running_.samples);
   if (running_.kind == Kind::kDelta) {
     local_steps_.TakeDelta(buffers_.parameters, vector);
-    if (average) device_.Scale(samples, vector);
+    Scale(running_.aggregator->FactorOfMean(samples), vector);
+  } else if (samples > 0) {
+    Scale(running_.aggregator->FactorOfSum(samples), vector);
   }
-  if (!average) ScaleForAdasum(vector, running_.kind == Kind::kDelta ? 1 : samples);
   if (!combination_.open()) BeginCombination(buffers_.gradients);
-  combination_.Finish();
+  combination_.Finish(GiveLanes());
   const Completion completion = combination_.Wait();
   if (completion.progress == Progress::kFailed) return LoseGroup(completion.reason);
   round_open_ = false;
@@ -321,7 +297,6 @@ void RoundEngine::LoseGroup(const std::string& reason) {
   if (round_open_ && running_.kind == Kind::kDelta) local_steps_.Restore(buffers_.parameters);
   ledger_.Abandon();
   pending_.reset();
-  combined_.reset();
   round_open_ = false;
   device_.Fill(0, buffers_.gradients);
   outcome_ = Outcome::kGroupLost;

@@ -30,6 +30,7 @@
 
 #include "agent/collective/transport.h"
 #include "agent/engine/combination.h"
+#include "agent/engine/encoding.h"
 #include "agent/engine/engine_state.h"
 #include "agent/engine/lanes.h"
 #include "agent/engine/ledger.h"
@@ -60,6 +61,7 @@ struct EngineOptions {
   std::uint32_t nonfinite_rounds_max = 10;  // so many skipped updates in a row end the job, >= 1
   // The node of each rank, for Adasum between nodes and averages within; empty: all apart.
   std::vector<std::uint32_t> nodes{};
+  MakeEncoding make_encoding{};  // of what travels; empty: DenseEncoding
 };
 
 // The flat buffers, owned by the caller and outliving the engine. Gradients hold
@@ -155,9 +157,9 @@ class RoundEngine {
   // suspension.
   void RequestStop(std::string reason, StopKind kind);
 
-  // What another group may go on from, with the parameters. Copied. Equal on all members, but,
-  // after local steps with a stop condition met, for the optimizer's state, which is this member's
-  // then. Requires: the outcome is kSuspended or kFinished.
+  // What another group may go on from, with the parameters. Copied. Equal on all members, but for
+  // the encoding's residuals, and, after local steps with a stop condition met, for the optimizer's
+  // state, which is this member's then. Requires: the outcome is kSuspended or kFinished.
   EngineState State();
 
   // The reports of rounds applied since the last call, one at a time, oldest first; at most the two
@@ -200,7 +202,7 @@ class RoundEngine {
     Kind kind = Kind::kGradient;
     policies::Synchronization synchronization = policies::Synchronization::kEveryStep;
     std::uint32_t updates = 1;  // of the parameters: the local steps of the plan, or one
-    policies::Aggregation aggregation = policies::Aggregation::kAverage;
+    Aggregator* aggregator = nullptr;
     policies::LearningRateRule rule = policies::LearningRateRule::kConstant;
     policies::LearningRate::Rate rate{};  // of local steps
     std::uint64_t samples = 0;
@@ -228,7 +230,7 @@ class RoundEngine {
   Edges RoundEdges() const;
   std::vector<std::uint64_t> SamplesFrom(const Block& block, Place& place,
                                          std::uint64_t count) const;
-  void ScaleForAdasum(std::span<float> vector, float samples);
+  void Scale(float factor, std::span<float> vector);
   std::uint64_t StepLeft() const;
   void EndStep();
   void LocalStep();
@@ -256,7 +258,6 @@ class RoundEngine {
   void Count(const Lanes& lanes);
   void Report(const Round& round, const Combined& combined, Duration transfer);
   double LocalNorm2(const Round& round, const Combined& combined) const;
-  double OrthogonalityOf(const Round& round, const Combined& combined) const;
   void Settle(const Lanes& lanes);
   std::uint32_t members() const { return static_cast<std::uint32_t>(transport_.size()); }
   std::size_t rank() const { return static_cast<std::size_t>(transport_.rank()); }
@@ -269,6 +270,7 @@ class RoundEngine {
   Optimizer optimizer_;
   policies::LearningRate learning_rate_;
   cuda::Buffer delayed_;  // gradients and lanes of the pending round; outlives the combination
+  const std::unique_ptr<Encoding> encoding_;
   Combination combination_;
   LocalSteps local_steps_;
   cuda::Sums gate_;                   // of the local steps of the running window
@@ -276,7 +278,6 @@ class RoundEngine {
   cuda::Array<double> gate_on_host_;  // as it was when the window was combined
   SampleLedger ledger_;
   policies::Plan plan_;
-  double node_weight_ = 1;  // of this member in its node's mean; 1: it is alone, or all are equal
   BoundedQueue<policies::Plan, kPlansWaitingMax> plans_waiting_;
   LossWindow losses_;
 
@@ -292,7 +293,6 @@ class RoundEngine {
   // Delayed: the former round, whose combination is under way in delayed_, and the barrier that is
   // done when everybody is ready for the next.
   std::optional<Round> pending_;
-  std::optional<collective::Completion> combined_;  // the pending one, once it was waited for
   std::unique_ptr<collective::Collective> barrier_;
   std::vector<std::uint64_t> paces_;  // samples of each member in the round applied last
 

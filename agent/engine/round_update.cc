@@ -6,11 +6,8 @@
 
 #include "agent/engine/round_engine.h"
 #include "base/check.h"
-#include "policies/orthogonality.h"
 
 namespace tactus::engine {
-
-using policies::Aggregation;
 
 namespace {
 
@@ -28,7 +25,7 @@ void RoundEngine::Apply(Round& round, std::span<const float> vector,
   Combined combined = combination_.Read();
   const Lanes& lanes = combined.lanes;
   round.spread = SpreadOf(lanes);
-  const double divisor = round.aggregation == Aggregation::kAverage ? lanes.samples : 1;
+  const double divisor = round.aggregator->Divisor(lanes.samples);
   combined.norm2 = lanes.samples > 0 ? combined.norm2 / (divisor * divisor) : 0;
   const bool skip = lanes.nonfinite > 0 || !std::isfinite(combined.norm2);
   nonfinite_rounds_ = skip ? nonfinite_rounds_ + 1 : 0;
@@ -57,7 +54,7 @@ policies::LearningRate::Rate RoundEngine::RateFor(const Round& round, const Lane
 void RoundEngine::Update(const Round& round, std::span<const float> vector,
                          const Combined& combined) {
   const Lanes& lanes = combined.lanes;
-  const double divisor = round.aggregation == Aggregation::kAverage ? lanes.samples : 1;
+  const double divisor = round.aggregator->Divisor(lanes.samples);
   policies::UpdateFacts facts{.samples = lanes.samples};
   if (round.kind == Kind::kDelta) {
     // A single step that Adasum combines is no window: it is the optimizer's own step.
@@ -77,11 +74,7 @@ void RoundEngine::Update(const Round& round, std::span<const float> vector,
          .learning_rate = round.rate.rate},
         buffers_.parameters);
     ++steps_;
-    if (round.aggregation == Aggregation::kAverage) {
-      facts.contributors = round.spread.contributors;
-      facts.samples_gradient_norm2 = lanes.samples_gradient_norm2;
-      facts.gradient_norm2 = combined.norm2;
-    }
+    facts = round.aggregator->FactsOf(lanes, round.spread, combined.norm2);
   }
   learning_rate_.Applied(round.rule, facts);
   losses_.Add(lanes.loss_sum, lanes.samples, round.updates);
@@ -108,7 +101,8 @@ double RoundEngine::LocalNorm2(const Round& round, const Combined& combined) con
   if (round.kind == Kind::kDelta) {
     return gate_on_host_.span()[cuda::kGateNorm2Sum] / round.steps;
   }
-  return combined.own_norm2 / (round.aggregation == Aggregation::kAverage ? own * own : 1);
+  const double divisor = round.aggregator->Divisor(own);
+  return combined.own_norm2 / (divisor * divisor);
 }
 
 void RoundEngine::Report(const Round& round, const Combined& combined, Duration transfer) {
@@ -118,47 +112,31 @@ void RoundEngine::Report(const Round& round, const Combined& combined, Duration 
   samples_global_ += samples_global;
   const bool finite = std::isfinite(combined.own_norm2) && std::isfinite(round.loss_sum);
   while (reports_.size() >= kReportsMax) reports_.Pop();  // of a caller who takes none
-  [[maybe_unused]] const bool pushed = reports_.Push(
-      policies::Report{.round = round.number,
-                       .plan_version = round.plan_version,
-                       .rank = static_cast<std::uint32_t>(rank()),
-                       .samples = round.samples,
-                       .loss_sum = finite ? round.loss_sum : 0,
-                       .steps = round.steps,
-                       .compute_seconds = ToSeconds(round.compute),
-                       .blocked_seconds = ToSeconds(round.blocked),
-                       .transfer_seconds = ToSeconds(std::max(Duration{}, transfer)),
-                       .round_seconds = ToSeconds(round.length),
-                       .bytes_sent = combination_.bytes(),
-                       .gradient_norm2_local = LocalNorm2(round, combined),
-                       .gradient_norm2_global = combined.norm2,
-                       .samples_global = samples_global,
-                       .loss_mean_global = samples_global > 0 ? lanes.loss_sum / lanes.samples : 0,
-                       .nonfinite_members = static_cast<std::uint32_t>(lanes.nonfinite),
-                       .contributors = round.spread.contributors,
-                       .samples_gradient_norm2 = lanes.samples_gradient_norm2,
-                       .orthogonality = OrthogonalityOf(round, combined),
-                       .learning_rate = round.rate.rate,
-                       .gain = round.rate.gain,
-                       .progress = learning_rate_.progress(),
-                       .epoch = ledger_.epoch(),
-                       .epoch_consumed = ledger_.consumed() + samples_global});
-}
-
-double RoundEngine::OrthogonalityOf(const Round& round, const Combined& combined) const {
-  const Lanes& lanes = combined.lanes;
-  const auto [contributors, samples_squared] = round.spread;
-  if (round.aggregation == Aggregation::kAdasum) {
-    const auto parts = static_cast<std::uint32_t>(combination_.adasum_parts());
-    return policies::Orthogonality({.combined_norm2 = combined.norm2,
-                                    .parts_norm2 = combined.parts_norm2,
-                                    .contributors = std::min(contributors, parts)});
-  }
-  return policies::Orthogonality({.samples = lanes.samples,
-                                  .contributors = contributors,
-                                  .samples_gradient_norm2 = lanes.samples_gradient_norm2,
-                                  .gradient_norm2 = combined.norm2},
-                                 samples_squared);
+  [[maybe_unused]] const bool pushed = reports_.Push(policies::Report{
+      .round = round.number,
+      .plan_version = round.plan_version,
+      .rank = static_cast<std::uint32_t>(rank()),
+      .samples = round.samples,
+      .loss_sum = finite ? round.loss_sum : 0,
+      .steps = round.steps,
+      .compute_seconds = ToSeconds(round.compute),
+      .blocked_seconds = ToSeconds(round.blocked),
+      .transfer_seconds = ToSeconds(std::max(Duration{}, transfer)),
+      .round_seconds = ToSeconds(round.length),
+      .bytes_sent = combination_.bytes(),
+      .gradient_norm2_local = LocalNorm2(round, combined),
+      .gradient_norm2_global = combined.norm2,
+      .samples_global = samples_global,
+      .loss_mean_global = samples_global > 0 ? lanes.loss_sum / lanes.samples : 0,
+      .nonfinite_members = static_cast<std::uint32_t>(lanes.nonfinite),
+      .contributors = round.spread.contributors,
+      .samples_gradient_norm2 = lanes.samples_gradient_norm2,
+      .orthogonality = round.aggregator->Orthogonality(lanes, round.spread, combined.norm2),
+      .learning_rate = round.rate.rate,
+      .gain = round.rate.gain,
+      .progress = learning_rate_.progress(),
+      .epoch = ledger_.epoch(),
+      .epoch_consumed = ledger_.consumed() + samples_global});
 }
 
 // From what all members know alike.

@@ -159,12 +159,17 @@ class RecordingTransport : public Transport {
   std::vector<std::size_t> failing;  // numbers of collectives
 };
 
+BucketedReduction::StartSum AllReduceOver(Transport& transport) {
+  return [&transport](std::span<float> stretch) { return transport.StartAllReduceSum(stretch); };
+}
+
 // One segment a bucket, and a tail.
 class BucketedReductionTest : public ::testing::Test {
  protected:
   BucketedReductionTest()
       : buffer_(52),
-        reduction_(transport_, MakeBuckets(SegmentsOf({16, 16, 16}), buffer_.size(), 1), {}) {}
+        reduction_(MakeBuckets(SegmentsOf({16, 16, 16}), buffer_.size(), 1),
+                   AllReduceOver(transport_)) {}
 
   RecordingTransport transport_;
   std::vector<float> buffer_;
@@ -197,8 +202,6 @@ TEST_F(BucketedReductionTest, WithoutSegmentsReadyAllStartInTheEnd) {
     EXPECT_EQ(transport_.started.size(), 3 * round);
   }
 }
-
-TEST_F(BucketedReductionTest, BytesAreTheBuffersSize) { EXPECT_EQ(reduction_.bytes(), 208u); }
 
 TEST_F(BucketedReductionTest, TheFirstFailureWinsAtTheTimeOfTheLastBucket) {
   transport_.failing = {1, 2};
@@ -249,7 +252,7 @@ TEST(BucketedReductionPropertyTest, BucketsStartInOrderAndOnlyWhenComplete) {
     const BucketPlan plan = test.plan();
     RecordingTransport transport;
     std::vector<float> buffer(test.total_length);
-    BucketedReduction reduction(transport, plan, {});
+    BucketedReduction reduction(plan, AllReduceOver(transport));
     std::vector<std::size_t> missing;
     for (const Bucket& bucket : plan.buckets) missing.push_back(bucket.segments);
 
@@ -285,7 +288,7 @@ TEST_P(BucketedGroupTest, TheResultIsThatOfOneAllReduceBitForBit) {
       RandomCase order = test;
       order.Shuffle(seed + own);  // readiness differs between members
       std::vector<float> buffer = RandomValues(test.total_length, seed + own);
-      BucketedReduction reduction(*members[own], test.plan(), {});
+      BucketedReduction reduction(test.plan(), AllReduceOver(*members[own]));
 
       reduction.Begin(buffer);
       for (const std::size_t segment : order.order) reduction.SegmentReady(segment);
@@ -297,14 +300,15 @@ TEST_P(BucketedGroupTest, TheResultIsThatOfOneAllReduceBitForBit) {
   }
 }
 
-TEST_P(BucketedGroupTest, BeforeStartSeesEveryLocalValueOnce) {
+TEST_P(BucketedGroupTest, EveryLocalValueIsStartedOnce) {
   const std::vector<std::unique_ptr<Transport>> members = MakeGroup(GetParam());
   const RandomCase test(3);
   OnEveryRank(GetParam().size, [&](int rank) {
     const auto own = static_cast<std::uint64_t>(rank);
     std::vector<float> seen;
-    BucketedReduction reduction(*members[own], test.plan(), [&](std::span<float> stretch) {
+    BucketedReduction reduction(test.plan(), [&](std::span<float> stretch) {
       seen.insert(seen.end(), stretch.begin(), stretch.end());
+      return members[own]->StartAllReduceSum(stretch);
     });
     for (std::uint64_t round = 0; round < 5; ++round) {
       const std::vector<float> local = RandomValues(test.total_length, 10 * round + own);
@@ -328,7 +332,8 @@ TEST_P(BucketedGroupTest, AMemberThatDiesFailsTheRound) {
     const auto own = static_cast<std::size_t>(rank);
     if (rank == 0) return members[own].reset();
     std::vector<float> buffer(52);
-    BucketedReduction reduction(*members[own], MakeBuckets(SegmentsOf({16, 16, 16}), 52, 1), {});
+    BucketedReduction reduction(MakeBuckets(SegmentsOf({16, 16, 16}), 52, 1),
+                                AllReduceOver(*members[own]));
 
     reduction.Begin(buffer);
     reduction.SegmentReady(0);

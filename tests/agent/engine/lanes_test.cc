@@ -17,15 +17,13 @@ std::vector<float> Written(const OwnLanes& own, std::size_t rank, std::size_t si
 
 TEST(LanesTest, SumsOfWrittenLanesReadAsTotals) {
   const OwnLanes first{.lanes = {.samples = 7, .loss_sum = 3.5, .members = 1, .plan_votes = 1},
-                       .norm_factor = 1,
-                       .norm_divisor = 7};
+                       .divisor = 7};
   const OwnLanes second{.lanes = {.samples = 5,
                                   .loss_sum = 1.25,
                                   .members = 1,
                                   .stop_votes = 1,
                                   .discard_votes = 1,
-                                  .suspend_votes = 1},
-                        .norm_factor = 5};
+                                  .suspend_votes = 1}};
   std::vector<float> a = Written(first, 0, 2, 14);
   const std::vector<float> b = Written(second, 1, 2, 0.5);
   for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
@@ -47,8 +45,7 @@ TEST(LanesTest, SumsOfWrittenLanesReadAsTotals) {
 TEST(LanesTest, WhatIsNotFiniteIsSaidAndBringsNoLossAndNoNorm) {
   const double infinity = std::numeric_limits<double>::infinity();
   OwnLanes own{.lanes = {.samples = 7, .loss_sum = 3.5, .members = 1, .stop_votes = 1},
-               .norm_factor = 1,
-               .norm_divisor = 7};
+               .divisor = 7};
   const std::vector<float> by_norm = Written(own, 0, 1, infinity);
   own.finite = false;
   const std::vector<float> by_host = Written(own, 0, 1, 2);

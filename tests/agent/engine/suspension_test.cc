@@ -336,7 +336,7 @@ EngineState Whole() {
           .optimizer = {{1, 2}}};
 }
 
-constexpr StateFit kFit{.length = 2, .optimizer_buffers = 1, .train_samples = 10};
+const StateFit kFit{.length = 2, .optimizer_buffers = 1, .train_samples = 10};
 
 template <typename Spoil>
 std::string ReasonAgainstSpoilt(const Spoil& spoil) {

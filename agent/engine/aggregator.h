@@ -1,0 +1,68 @@
+// Aggregation: how the members' vectors become one, and in which unit they travel.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "agent/collective/transport.h"
+#include "agent/engine/lanes.h"
+#include "policies/adascale.h"
+
+namespace tactus::engine {
+
+// One way to aggregate, used by Combination for one buffer after the other. One thread.
+//
+// Member i has n_i samples in a round, N is their sum; g_i is its mean gradient, or what its local
+// steps changed, and g the group's. What travels is a multiple of these:
+//
+//             member i puts in    comes out
+//   average   n_i g_i             N g
+//   Adasum    w_i g_i             g            w_i: its weight in its node's mean
+//   both      w_i D(n_i) g_i      D(N) g
+class Aggregator {
+ public:
+  // Called with a stretch of the open buffer right before it leaves, while it still holds this
+  // member's own; with all of them in order, and the lanes in the last.
+  using BeforeLeave = std::function<void(std::span<float> stretch)>;
+
+  virtual ~Aggregator() = default;
+
+  // ---- The unit
+
+  // D(samples), > 0 where samples are.
+  virtual double Divisor(double samples) const = 0;
+  // w_i of this member, >= 0; of mean 1 within a node.
+  virtual double weight() const = 0;
+
+  // What g_i, or n_i g_i, is multiplied by before it is put in. samples: n_i, > 0 for the latter.
+  float FactorOfMean(float samples) const {
+    return static_cast<float>(weight() * Divisor(static_cast<double>(samples)));
+  }
+  float FactorOfSum(float samples) const { return FactorOfMean(samples) / samples; }
+
+  // ---- What the result tells
+
+  // What the learning rate learns from an update by a gradient with ||g||^2 = norm2.
+  virtual policies::UpdateFacts FactsOf(const Lanes& lanes, const Spread& spread,
+                                        double norm2) const = 0;
+  // How far the members agreed; see policies/orthogonality.h. After Combination::Read.
+  virtual double Orthogonality(const Lanes& lanes, const Spread& spread, double norm2) const = 0;
+
+  // ---- The way, as Combination has it: Begin, SegmentReady, Finish, Poll, Wait
+
+  virtual void Begin(std::span<float> buffer) = 0;
+  // Whether segments leave one by one as they become ready, by collectives that are all under way
+  // when Finish returns. Otherwise the vector leaves as a whole, in a row of collectives of which
+  // Poll and Wait start the later ones: no other may be started on the transport meanwhile.
+  virtual bool by_segments() const = 0;
+  virtual void SegmentReady(std::size_t segment) = 0;  // requires by_segments()
+  virtual void Finish() = 0;
+  virtual collective::Progress Poll() = 0;
+  virtual collective::Completion Wait() = 0;
+  virtual std::uint64_t bytes() const = 0;  // payload of one buffer
+};
+
+}  // namespace tactus::engine

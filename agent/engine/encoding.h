@@ -1,0 +1,72 @@
+// Encoding: in which form the members' vectors travel while they are summed. It stands between what
+// a member gathered and the transport:
+//
+//   own values --Prepare--> what is put in --Exchange--> what came --Restore--> the members' sum
+//
+// DenseEncoding (dense_encoding.h) sends what it is given. One that sends less keeps what it left
+// out as a residual, and adds it to what is sent next.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "agent/collective/transport.h"
+#include "cuda/device.h"
+
+namespace tactus::engine {
+
+// A stretch of a buffer that travels by itself. The device's memory, like all that an encoding
+// works on.
+struct Piece {
+  std::size_t offset = 0;     // of the values in the vector [elements]
+  std::span<float> values{};  // of the vector; may be empty
+  std::span<float> lanes{};   // right behind them in memory, of the last piece alone: never encoded
+};
+
+// A part of what an encoding keeps, of its own length.
+struct Residual {
+  std::string name{};  // within the encoding; not empty
+  std::span<float> values{};
+};
+
+// One member's encoding of one vector after the other; lives as long as the member, through several
+// groups. Each piece of a vector goes through the three steps in their order, but the steps of
+// different pieces may come between; pieces are the same in every combination of a group, and
+// exchanged in the same order by all members. Work is queued on the device, nobody waits for it
+// here. One thread.
+class Encoding {
+ public:
+  virtual ~Encoding() = default;
+
+  // Makes this member's values what it puts in. Values that are not finite may come, and must leave
+  // residuals finite: their combination is skipped by all members, and training goes on.
+  virtual void Prepare(const Piece& piece) = 0;
+
+  // Starts to exchange what was prepared with the group's other members; lanes become their sums,
+  // like by an all-reduce. The piece's memory is left alone until the collective is done.
+  virtual std::unique_ptr<collective::Collective> Exchange(collective::Transport& transport,
+                                                           const Piece& piece) = 0;
+
+  // The exchange is done: makes the piece's values the sum over the members of what each put in,
+  // the same bits on all.
+  virtual void Restore(const Piece& piece) = 0;
+
+  // Payload of the exchange of one piece. [bytes]
+  virtual std::uint64_t Bytes(const Piece& piece) const = 0;
+
+  // What is kept from one combination to the next, always of the same names and lengths; empty:
+  // nothing. This member's own. May be written between two combinations, to go on from a state.
+  virtual std::vector<Residual> Residuals() = 0;
+};
+
+// Makes a member's encoding of vectors of `length` elements; the device outlives it.
+using MakeEncoding =
+    std::function<std::unique_ptr<Encoding>(cuda::Device& device, std::size_t length)>;
+
+}  // namespace tactus::engine
