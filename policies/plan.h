@@ -34,7 +34,8 @@ inline constexpr std::uint64_t kRoundSamplesMax = std::uint64_t{1} << 24;
 inline constexpr std::uint32_t kPeriodMax = 65536;
 
 // How the next rounds run. All members of a group hold the same plan in every round: a plan takes
-// effect in the round after the one in which every member voted for it (agent/engine/lanes.h).
+// effect in the round after the one in which every member voted for it
+// (agent/engine/combine/lanes.h).
 struct Plan {
   // Consecutive within a job: a member that holds version v + 1 while v is in force votes for it.
   std::uint64_t version = 0;

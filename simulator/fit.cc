@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "agent/engine/lanes.h"
+#include "agent/engine/combine/lanes.h"
 #include "simulator/collective_model.h"
 #include "simulator/network.h"
 

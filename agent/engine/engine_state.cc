@@ -5,9 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include "agent/engine/round_engine.h"
-#include "base/check.h"
-
 namespace tactus::engine {
 namespace {
 
@@ -64,13 +61,6 @@ std::string ReasonAgainstResiduals(const EngineState& state, const StateFit& fit
   return {};
 }
 
-// Complete once the device was waited for.
-std::vector<float> CopyOf(cuda::Device& device, std::span<const float> values) {
-  std::vector<float> copy(values.size());
-  device.Copy(values, copy);
-  return copy;
-}
-
 }  // namespace
 
 std::string ReasonAgainst(const EngineState& state, const StateFit& fit) {
@@ -95,54 +85,6 @@ std::string ReasonAgainst(const EngineState& state, const StateFit& fit) {
   if (reason.empty()) reason = ReasonAgainst(state.ledger, fit.train_samples);
   if (reason.empty()) reason = ReasonAgainstResiduals(state, fit);
   return reason;
-}
-
-EngineState RoundEngine::State() {
-  TACTUS_CHECK(outcome_ == Outcome::kSuspended || outcome_ == Outcome::kFinished);
-  EngineState state{.rounds = rounds_,
-                    .samples_global = samples_global_,
-                    .steps = steps_,
-                    .nonfinite_rounds = nonfinite_rounds_,
-                    .train_time = train_time(),
-                    .learning_rate = learning_rate_.state(),
-                    .ledger = ledger_.State(),
-                    .losses = {losses_.rounds().begin(), losses_.rounds().end()},
-                    .block_momentum = CopyOf(device_, local_steps_.Momentum())};
-  for (const std::span<float> buffer : optimizer_.State()) {
-    state.optimizer.push_back(CopyOf(device_, buffer));
-  }
-  for (const Residual& residual : encoding_->Residuals()) {
-    state.residuals[residual.name] = CopyOf(device_, residual.values);
-  }
-  device_.Synchronize();
-  return state;
-}
-
-void RoundEngine::Restore(const EngineState& state) {
-  TACTUS_CHECK(rounds_ == 0 && !round_open_ && outcome_ == Outcome::kTraining);
-  std::vector<std::span<float>> buffers = optimizer_.State();
-  StateFit fit{.length = length_,
-               .optimizer_buffers = buffers.size(),
-               .train_samples = options_.train_samples};
-  const std::vector<Residual> residuals = encoding_->Residuals();
-  for (const Residual& residual : residuals) fit.residuals[residual.name] = residual.values.size();
-  TACTUS_CHECK(ReasonAgainst(state, fit).empty());
-  for (const Residual& residual : residuals) {
-    device_.Copy(state.residuals.at(residual.name), residual.values);
-  }
-  for (std::size_t i = 0; i < buffers.size(); ++i) device_.Copy(state.optimizer[i], buffers[i]);
-  optimizer_.set_steps(state.steps);
-  if (!state.block_momentum.empty()) local_steps_.RestoreMomentum(state.block_momentum);
-  learning_rate_.Restore(state.learning_rate);
-  ledger_.Restore(state.ledger);
-  for (const LossWindow::Entry& entry : state.losses) {
-    losses_.Add(entry.loss_sum, entry.samples, entry.steps);
-  }
-  rounds_ = state.rounds;
-  samples_global_ = state.samples_global;
-  steps_ = state.steps;
-  nonfinite_rounds_ = state.nonfinite_rounds;
-  trained_before_ = state.train_time;
 }
 
 }  // namespace tactus::engine

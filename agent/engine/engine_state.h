@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/engine/ledger.h"
+#include "agent/engine/samples/ledger.h"
 #include "agent/engine/stop_rule.h"
 #include "base/time.h"
 #include "policies/learning_rate.h"

@@ -17,52 +17,35 @@
 // comes with StepResult and with the completions of collectives, plans come by OfferPlan.
 // Production, the simulator and a user's own loop drive the same three calls.
 //
-// Source: [adacomm] for periodic; [abs-sgd] for delayed, whose READY and START are a barrier here.
+// Its parts: Member, what lives on when the group does not; Group, what this generation of it made;
+// a Synchronizer for each of the three rows above. The engine itself leads a round through them and
+// has what follows from what all members know: reports, votes, plans, the end.
 
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/collective/transport.h"
-#include "agent/engine/combination.h"
-#include "agent/engine/encoding.h"
+#include "agent/engine/engine_options.h"
 #include "agent/engine/engine_state.h"
-#include "agent/engine/lanes.h"
-#include "agent/engine/ledger.h"
-#include "agent/engine/local_steps.h"
-#include "agent/engine/optimizer.h"
-#include "agent/engine/stop_rule.h"
+#include "agent/engine/group.h"
+#include "agent/engine/member.h"
+#include "agent/engine/round.h"
+#include "agent/engine/samples/block_cursor.h"
+#include "agent/engine/stop_vote.h"
+#include "agent/engine/synchronizer.h"
 #include "base/bounded_queue.h"
 #include "base/time.h"
 #include "cuda/device.h"
 #include "cuda/ops/segments.h"
-#include "policies/learning_rate.h"
 #include "policies/plan.h"
 
 namespace tactus::engine {
-
-// What holds for the whole job; equal on all members.
-struct EngineOptions {
-  std::uint64_t seed = 1;           // of the samples' order
-  std::uint64_t train_samples = 1;  // in an epoch, >= 1
-  std::uint32_t micro_batch = 64;   // samples in one Batch at most, >= 1
-  OptimizerOptions optimizer{};
-  policies::LearningRateOptions learning_rate{};
-  std::optional<double> clip_norm{};  // > 0: the mean gradient's Euclidean norm is cut to it
-  double block_momentum = 0;          // of periodic rounds, [0, 1)
-  bool keep_local_momentum = true;    // of periodic rounds; false: zero after each combination
-  StopOptions stop{};
-  std::size_t bucket_bytes = 1u << 20;      // of one all-reduce, >= 4
-  std::uint32_t nonfinite_rounds_max = 10;  // so many skipped updates in a row end the job, >= 1
-  // The node of each rank, for Adasum between nodes and averages within; empty: all apart.
-  std::vector<std::uint32_t> nodes{};
-  MakeEncoding make_encoding{};  // of what travels; empty: DenseEncoding
-};
 
 // The flat buffers, owned by the caller and outliving the engine. Gradients hold
 // cuda::FlatLength(segments) + LaneCount(members) elements and are zero at the start.
@@ -93,22 +76,6 @@ struct StepResult {
   double loss_sum = 0;  // over the batch's samples; see Batch::losses_due
   Instant started{};    // before the forward pass
   Instant finished{};   // after the backward pass
-};
-
-enum class Outcome {
-  kTraining,   // it goes on
-  kFinished,   // a stop condition holds, or asked to; parameters are equal on all members
-  kDiscarded,  // asked to stop and to leave no result
-  kSuspended,  // asked to stop and to go on later, from State(), in another group
-  kGroupLost,  // a collective failed; parameters are those of the last applied round
-  kDiverged,   // too many non-finite gradients in a row
-};
-
-// What those who ask for an end want.
-enum class StopKind {
-  kFinish,   // the result
-  kDiscard,  // nothing
-  kSuspend,  // to go on later
 };
 
 // One member's engine. One thread.
@@ -149,13 +116,13 @@ class RoundEngine {
   // A plan from the coordinator. Adopted in the round after all members voted for it. False, and
   // nothing changed, when it is not the next version, does not fit the group, or too many are
   // waiting; a version already known is true and nothing.
-  bool OfferPlan(policies::Plan plan);
+  bool OfferPlan(policies::Plan plan) { return group_.Offer(std::move(plan)); }
 
   // Votes to stop after the running round; all members stop together. A later request of another
   // kind takes the place of the former one, unless its round has been voted on. Of members' votes a
   // discard wins, then a finish; and a stop condition that holds in the same round wins over a
   // suspension.
-  void RequestStop(std::string reason, StopKind kind);
+  void RequestStop(std::string reason, StopKind kind) { stop_.Request(std::move(reason), kind); }
 
   // What another group may go on from, with the parameters. Copied. Equal on all members, but for
   // the encoding's residuals, and, after local steps with a stop condition met, for the optimizer's
@@ -170,146 +137,53 @@ class RoundEngine {
   const std::string& reason() const { return reason_; }  // of an outcome other than kTraining
   // Whether it ended because a member was asked to, not by a stop condition. On rank 0; the others
   // take the time that is up for a request.
-  bool asked_to_stop() const { return voted_to_stop_ && !time_is_up_; }
+  bool asked_to_stop() const { return stop_.asked(); }
 
-  const policies::Plan& plan() const { return plan_; }
-  const SampleLedger& ledger() const { return ledger_; }
-  std::uint64_t rounds() const { return rounds_; }    // applied
-  std::uint64_t samples() const { return samples_; }  // of this member, in applied rounds
-  std::uint64_t samples_global() const { return samples_global_; }
-  double train_loss() const { return losses_.Mean(); }    // of a LossWindow
-  Duration train_time() const { return edge_ - begun_; }  // up to the last round's edge
-  Instant edge() const { return edge_; }                  // where the last closed round ended
-  int nonfinite_rounds() const { return static_cast<int>(nonfinite_rounds_); }  // in a row, now
+  const policies::Plan& plan() const { return group_.plan(); }
+  const SampleLedger& ledger() const { return member_.ledger; }
+  std::uint64_t rounds() const { return member_.rounds; }    // applied
+  std::uint64_t samples() const { return member_.samples; }  // of this member, in applied rounds
+  std::uint64_t samples_global() const { return member_.samples_global; }
+  double train_loss() const { return member_.losses.Mean(); }  // of a LossWindow
+  Duration train_time() const { return member_.train_time; }   // up to the last round's edge
+  Instant edge() const { return member_.edge; }                // where the last closed round ended
+  int nonfinite_rounds() const {                               // in a row, now
+    return static_cast<int>(member_.nonfinite_rounds);
+  }
 
  private:
-  static constexpr std::size_t kPlansWaitingMax = 16;
-  static constexpr std::size_t kReportsMax =
-      2;  // a delayed round and the one that it was followed by
-  // Of what a delayed round reserves for a member while its pace is not known. [steps]
-  static constexpr std::uint64_t kStepsReserved = 4;
+  // A delayed round, and the one that it was followed by.
+  static constexpr std::size_t kReportsMax = 2;
 
-  enum class Kind {
-    kGradient,  // closes with the combined gradient, applied at once
-    kDelta,     // closes with what local steps changed
-    kDelayed,   // closes with the former round's gradient
-  };
+  static Edges EdgesOf(const Synchronizer& synchronizer);
+  BlockCursor CursorOf(Block block) const;
 
-  // What this member gathered in a round, until it is applied.
-  struct Round {
-    std::uint64_t number = 0;
-    std::uint64_t plan_version = 0;
-    Kind kind = Kind::kGradient;
-    policies::Synchronization synchronization = policies::Synchronization::kEveryStep;
-    std::uint32_t updates = 1;  // of the parameters: the local steps of the plan, or one
-    Aggregator* aggregator = nullptr;
-    policies::LearningRateRule rule = policies::LearningRateRule::kConstant;
-    policies::LearningRate::Rate rate{};  // of local steps
-    std::uint64_t samples = 0;
-    double loss_sum = 0;
-    std::uint32_t steps = 0;
-    Duration compute{};
-    Duration blocked{};
-    Duration length{};    // from the former round's edge to its own
-    Instant finished{};   // of the last batch
-    Spread spread{};      // of the members' samples, once it is combined
-    Instant combining{};  // since when
-  };
-
-  // In a block.
-  struct Place {
-    std::size_t stretch = 0;
-    std::uint64_t offset = 0;  // within it
-  };
-
-  // engine_state.cc: State and Restore
-
-  // round_engine.cc: samples, steps, closing
+  // The way of a round; the next may open before the last two.
   void OpenRound();
-  void SetShares();
-  Edges RoundEdges() const;
-  std::vector<std::uint64_t> SamplesFrom(const Block& block, Place& place,
-                                         std::uint64_t count) const;
-  void Scale(float factor, std::span<float> vector);
-  std::uint64_t StepLeft() const;
-  void EndStep();
-  void LocalStep();
-  void BeginCombination(std::span<float> buffer);
-  std::vector<cuda::LaneValue> GiveLanes();
-  void CloseRound();
+  void CloseRound(const collective::Completion& end);
+  bool MayOverlap() const;
+  void Drain();
+  void ApplyPending();
+
+  // From what was combined to parameters, report, ledger, plan and end.
+  void Apply(Round& round, Duration transfer);
+  void Report(const Round& round, const Combined& combined, Duration transfer);
+  void Count(const Lanes& lanes);
+  void Settle(const Lanes& lanes);
+
+  std::vector<cuda::LaneValue> OwnLanesOf(const Round& round);
   bool AlignOptimizers();
   void LoseGroup(const std::string& reason);
-  bool TimeIsUp() const;
-  std::string WhyStopHere() const;
 
-  // delayed_round.cc: the round under way and the one pending
-  void SetDelayedShares();
-  bool PostReady(bool exhausted);
-  void CloseDelayed();
-  void LaunchDelayed(Instant now);
-  void ApplyPending();
-  bool UsedUp() const;
-  void Drain();
+  Member member_;
+  Group group_;
+  StopVote stop_;
 
-  // round_update.cc: from what was combined to parameters, report and plan
-  void Apply(Round& round, std::span<const float> vector, const collective::Completion& completion);
-  policies::LearningRate::Rate RateFor(const Round& round, const Lanes& lanes) const;
-  void Update(const Round& round, std::span<const float> vector, const Combined& combined);
-  void Count(const Lanes& lanes);
-  void Report(const Round& round, const Combined& combined, Duration transfer);
-  double LocalNorm2(const Round& round, const Combined& combined) const;
-  void Settle(const Lanes& lanes);
-  std::uint32_t members() const { return static_cast<std::uint32_t>(transport_.size()); }
-  std::size_t rank() const { return static_cast<std::size_t>(transport_.rank()); }
+  Synchronizer* synchronizer_;         // how the running round is run, or the last; never null
+  Round running_;                      // or the last
+  std::optional<BlockCursor> cursor_;  // in this member's samples; nothing: no round is open
+  std::optional<Round> pending_;       // launched and not applied yet
 
-  const EngineOptions options_;
-  cuda::Device& device_;
-  const EngineBuffers buffers_;
-  collective::Transport& transport_;
-  const std::size_t length_;  // of the parameters
-  Optimizer optimizer_;
-  policies::LearningRate learning_rate_;
-  cuda::Buffer delayed_;  // gradients and lanes of the pending round; outlives the combination
-  const std::unique_ptr<Encoding> encoding_;
-  Combination combination_;
-  LocalSteps local_steps_;
-  cuda::Sums gate_;                   // of the local steps of the running window
-  cuda::Sums step_norm2_;             // of the gradient of one of them
-  cuda::Array<double> gate_on_host_;  // as it was when the window was combined
-  SampleLedger ledger_;
-  policies::Plan plan_;
-  BoundedQueue<policies::Plan, kPlansWaitingMax> plans_waiting_;
-  LossWindow losses_;
-
-  // The running round.
-  bool round_open_ = false;
-  Round running_;
-  Block block_;                   // of this member
-  std::uint64_t block_size_ = 0;  // samples in it
-  std::uint64_t given_ = 0;       // of them, handed out so far
-  Place place_;                   // in block_, of the next sample
-  std::uint64_t step_given_ = 0;  // samples of the running step
-
-  // Delayed: the former round, whose combination is under way in delayed_, and the barrier that is
-  // done when everybody is ready for the next.
-  std::optional<Round> pending_;
-  std::unique_ptr<collective::Collective> barrier_;
-  std::vector<std::uint64_t> paces_;  // samples of each member in the round applied last
-
-  bool optimizers_differ_ = false;          // local steps left each member a state of its own
-  std::uint64_t steps_ = 0;                 // of the optimizer, as the group counts them
-  std::optional<StopKind> stop_requested_;  // of this member
-  std::string stop_reason_;
-  bool time_is_up_ = false;     // which made this member vote
-  bool voted_to_stop_ = false;  // the end came of votes
-
-  Duration trained_before_{};  // of the state it went on from
-  Instant begun_;              // that much before the first round
-  Instant edge_;               // of the last closed round
-  std::uint64_t rounds_ = 0;
-  std::uint64_t samples_ = 0;
-  std::uint64_t samples_global_ = 0;
-  std::uint32_t nonfinite_rounds_ = 0;
   BoundedQueue<policies::Report, kReportsMax> reports_;
   Outcome outcome_ = Outcome::kTraining;
   std::string reason_;

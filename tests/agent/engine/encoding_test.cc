@@ -1,4 +1,4 @@
-#include "agent/engine/encoding.h"
+#include "agent/engine/combine/encoding.h"
 
 #include <limits>
 #include <numeric>
@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "agent/collective/in_process.h"
-#include "agent/engine/combination.h"
-#include "agent/engine/dense_encoding.h"
-#include "agent/engine/lanes.h"
+#include "agent/engine/combine/combination.h"
+#include "agent/engine/combine/lanes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/agent/engine/encodings.h"

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "agent/engine/encoding.h"
+#include "agent/engine/combine/encoding.h"
 
 namespace tactus::engine {
 

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "agent/collective/in_process.h"
-#include "agent/engine/lanes.h"
+#include "agent/engine/combine/lanes.h"
 #include "base/rng.h"
 
 namespace tactus::engine {
@@ -44,10 +44,10 @@ double AddGradient(const Sample& sample, std::span<const float> parameters,
 thread_local Instant member_time;
 
 // Computes in the host's memory: on another device, parameters and gradients come and go.
-class Member {
+class Trainee {
  public:
-  Member(const GroupRun& run, collective::Transport& transport,
-         std::unique_ptr<cuda::Device> device)
+  Trainee(const GroupRun& run, collective::Transport& transport,
+          std::unique_ptr<cuda::Device> device)
       : run_(run),
         transport_(transport),
         device_(std::move(device)),
@@ -178,7 +178,7 @@ std::vector<MemberRun> TrainIn(World world, const GroupRun& run) {
   for (std::size_t rank = 0; rank < done.size(); ++rank) {
     threads.emplace_back([&, rank] {
       std::unique_ptr<collective::Transport>& transport = world.transports[rank];
-      done[rank] = Member(run, *transport, world.open_device(static_cast<int>(rank))).Run();
+      done[rank] = Trainee(run, *transport, world.open_device(static_cast<int>(rank))).Run();
       if (done[rank].outcome == Outcome::kTraining) transport.reset();  // it vanished: a dead peer
     });
   }

@@ -1,4 +1,4 @@
-#include "agent/engine/combination.h"
+#include "agent/engine/combine/combination.h"
 
 #include <algorithm>
 #include <utility>
@@ -13,18 +13,23 @@ Combination::Combination(collective::Transport& transport, cuda::Device& device,
     : device_(device),
       length_(cuda::FlatLength(segments)),
       lanes_(options.lanes),
-      average_(transport, encoding,
-               collective::MakeBuckets(segments, length_ + lanes_, options.bucket_bytes), length_,
-               [this](std::span<float> stretch) { BeforeLeave(stretch); }),
-      adasum_(transport, device, segments, std::move(options.nodes),
-              [this](std::span<float> stretch) { BeforeLeave(stretch); }),
+      average_(
+          MakeAverage(transport, encoding,
+                      collective::MakeBuckets(segments, length_ + lanes_, options.bucket_bytes),
+                      length_, [this](std::span<float> stretch) { BeforeLeave(stretch); })),
+      adasum_(MakeAdasum(transport, device, segments, std::move(options.nodes),
+                         [this](std::span<float> stretch) { BeforeLeave(stretch); })),
       norms_(device.AllocateSums(2)),
       norms_on_host_(device.AllocateOnHost<double>(2)),
       lanes_on_host_(device.AllocateOnHost<float>(options.lanes)) {}
 
 Aggregator& Combination::For(policies::Aggregation aggregation) {
-  if (aggregation == policies::Aggregation::kAdasum) return adasum_;
-  return average_;
+  return aggregation == policies::Aggregation::kAdasum ? *adasum_ : *average_;
+}
+
+void Combination::SetBatchSizes(const std::vector<std::uint32_t>& sizes) {
+  average_->SetBatchSizes(sizes);
+  adasum_->SetBatchSizes(sizes);
 }
 
 void Combination::Begin(Aggregator& aggregator, std::span<float> buffer,
@@ -77,8 +82,10 @@ Combined Combination::Read() {
   device_.Copy(norms_.span(), norms_on_host_.span());
   device_.Copy(buffer_.last(lanes_), lanes_on_host_.span());
   device_.Synchronize();
-  return {
-      .lanes = lanes(), .norm2 = norms_on_host_.span()[1], .own_norm2 = norms_on_host_.span()[0]};
+  return {.vector = buffer_.first(length_),
+          .lanes = lanes(),
+          .norm2 = norms_on_host_.span()[1],
+          .own_norm2 = norms_on_host_.span()[0]};
 }
 
 }  // namespace tactus::engine

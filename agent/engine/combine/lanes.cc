@@ -1,4 +1,4 @@
-#include "agent/engine/lanes.h"
+#include "agent/engine/combine/lanes.h"
 
 #include <array>
 

@@ -1,4 +1,4 @@
-#include "agent/engine/ledger.h"
+#include "agent/engine/samples/ledger.h"
 
 #include <algorithm>
 #include <limits>

@@ -6,15 +6,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "agent/collective/transport.h"
-#include "agent/engine/adasum_aggregator.h"
-#include "agent/engine/aggregator.h"
-#include "agent/engine/average_aggregator.h"
-#include "agent/engine/encoding.h"
-#include "agent/engine/lanes.h"
+#include "agent/engine/combine/aggregator.h"
+#include "agent/engine/combine/encoding.h"
+#include "agent/engine/combine/lanes.h"
 #include "cuda/device.h"
 #include "cuda/ops/segments.h"
 #include "policies/plan.h"
@@ -29,8 +28,9 @@ struct CombinationOptions {
   std::vector<std::uint32_t> nodes{};
 };
 
-// What a combination gave, in the host's memory.
+// What a combination gave, but for the vector in the host's memory.
 struct Combined {
+  std::span<const float> vector{};  // the device's memory, of the buffer that was combined
   Lanes lanes{};         // refers to the combination's memory, until the next one is read
   double norm2 = 0;      // squared norm of the combined vector
   double own_norm2 = 0;  // of what this member put in, before it was encoded; see Begin
@@ -48,8 +48,8 @@ class Combination {
   // The way to aggregate for Begin; lives as long as this.
   Aggregator& For(policies::Aggregation aggregation);
 
-  // The batch sizes of the plan in force, by rank; see AdasumAggregator.
-  void SetBatchSizes(const std::vector<std::uint32_t>& sizes) { adasum_.SetBatchSizes(sizes); }
+  // The batch sizes of the plan in force, by rank.
+  void SetBatchSizes(const std::vector<std::uint32_t>& sizes);
 
   // Opens a combination of `buffer`, [cuda::FlatLength(segments) + lanes], which must live until
   // Wait has returned; its lanes are zero. Requires: none is open.
@@ -75,6 +75,8 @@ class Combination {
   Combined Read();
 
   bool open() const { return open_; }
+  // Of the open one; see Aggregator.
+  bool by_segments() const { return aggregator_->by_segments(); }
 
   // The lanes read last; all zero before.
   Lanes lanes() const { return ReadLanes(lanes_on_host_.span()); }
@@ -90,8 +92,8 @@ class Combination {
   cuda::Device& device_;
   const std::size_t length_;  // of the vector
   const std::size_t lanes_;
-  AverageAggregator average_;
-  AdasumAggregator adasum_;
+  const std::unique_ptr<Aggregator> average_;
+  const std::unique_ptr<Aggregator> adasum_;
 
   // The open one, or the last.
   bool open_ = false;

@@ -1,4 +1,4 @@
-#include "agent/engine/permutation.h"
+#include "agent/engine/samples/permutation.h"
 
 #include <bit>
 

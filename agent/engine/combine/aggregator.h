@@ -5,10 +5,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
+#include <vector>
 
+#include "agent/collective/bucketing.h"
 #include "agent/collective/transport.h"
-#include "agent/engine/lanes.h"
+#include "agent/engine/combine/encoding.h"
+#include "agent/engine/combine/lanes.h"
+#include "cuda/device.h"
+#include "cuda/ops/segments.h"
 #include "policies/adascale.h"
 
 namespace tactus::engine {
@@ -31,6 +37,9 @@ class Aggregator {
   virtual ~Aggregator() = default;
 
   // ---- The unit
+
+  // The samples of a step that the plan in force gives to each rank.
+  virtual void SetBatchSizes(const std::vector<std::uint32_t>&) {}
 
   // D(samples), > 0 where samples are.
   virtual double Divisor(double samples) const = 0;
@@ -64,5 +73,18 @@ class Aggregator {
   virtual collective::Completion Wait() = 0;
   virtual std::uint64_t bytes() const = 0;  // payload of one buffer
 };
+
+// The mean over samples: encoded pieces of the members' sums are added up, bucket by bucket. The
+// vector is the first `length` elements of what the plan is of. transport and encoding outlive it.
+std::unique_ptr<Aggregator> MakeAverage(collective::Transport& transport, Encoding& encoding,
+                                        collective::BucketPlan plan, std::size_t length,
+                                        Aggregator::BeforeLeave before_leave);
+
+// Adasum of the members' means, or of their nodes'. Its operator is of whole vectors, so they
+// travel dense. nodes: the node of each rank; empty: all apart. transport and device outlive it.
+std::unique_ptr<Aggregator> MakeAdasum(collective::Transport& transport, cuda::Device& device,
+                                       const cuda::SegmentTable& segments,
+                                       std::vector<std::uint32_t> nodes,
+                                       Aggregator::BeforeLeave before_leave);
 
 }  // namespace tactus::engine

@@ -3,7 +3,7 @@
 //
 //   own values --Prepare--> what is put in --Exchange--> what came --Restore--> the members' sum
 //
-// DenseEncoding (dense_encoding.h) sends what it is given. One that sends less keeps what it left
+// DenseEncoding sends what it is given. One that sends less keeps what it left
 // out as a residual, and adds it to what is sent next.
 
 #pragma once
@@ -63,6 +63,26 @@ class Encoding {
   // What is kept from one combination to the next, always of the same names and lengths; empty:
   // nothing. This member's own. May be written between two combinations, to go on from a state.
   virtual std::vector<Residual> Residuals() = 0;
+};
+
+// The identity: float32 as they are, summed by an all-reduce.
+class DenseEncoding : public Encoding {
+ public:
+  void Prepare(const Piece&) override {}
+  void Restore(const Piece&) override {}
+
+  // One collective for values and lanes, as they are one stretch of memory.
+  std::unique_ptr<collective::Collective> Exchange(collective::Transport& transport,
+                                                   const Piece& piece) override {
+    return transport.StartAllReduceSum(
+        {piece.values.data(), piece.values.size() + piece.lanes.size()});
+  }
+
+  std::uint64_t Bytes(const Piece& piece) const override {
+    return piece.values.size_bytes() + piece.lanes.size_bytes();
+  }
+
+  std::vector<Residual> Residuals() override { return {}; }
 };
 
 // Makes a member's encoding of vectors of `length` elements; the device outlives it.

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/engine/permutation.h"
+#include "agent/engine/samples/permutation.h"
 
 namespace tactus::engine {
 

@@ -1,0 +1,99 @@
+// Rounds that overlap: a round computes while the former one is combined, until everybody is ready
+// for the next.
+//
+// Source: [abs-sgd], whose READY and START are a barrier here.
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/engine/group.h"
+#include "agent/engine/member.h"
+#include "agent/engine/synchronizer.h"
+
+namespace tactus::engine {
+namespace {
+
+using collective::Completion;
+using collective::Progress;
+
+// Of what is reserved for a member while its pace is not known. [steps]
+constexpr std::uint64_t kStepsReserved = 4;
+
+class DelayedRounds : public Synchronizer {
+ public:
+  DelayedRounds(Member& member, Group& group)
+      : Synchronizer(member, group, {.overlapping = true}) {}
+
+  bool Runs(const policies::Plan& plan) const override {
+    return plan.synchronization == policies::Synchronization::kDelayed;
+  }
+
+  // How many samples a member will need is not known, so a round reserves what it is likely to,
+  // from its pace in the round applied last: enough for a member that becomes twice as fast. What
+  // is left over returns a round later, and too much would mix epochs for nothing.
+  void Open(Round&) override {
+    const policies::Plan& plan = group_.plan();
+    const std::vector<std::uint64_t> paces = ToCounts(group_.combination().lanes().member_samples);
+    std::vector<std::uint64_t> shares;
+    shares.reserve(plan.batch_sizes.size());
+    for (std::size_t i = 0; i < plan.batch_sizes.size(); ++i) {
+      const std::uint64_t step = plan.batch_sizes[i];
+      shares.push_back(
+          std::min(step * plan.period, std::max(step * kStepsReserved, 2 * paces[i] + step)));
+    }
+    member_.ledger.SetShares(std::move(shares), group_.rank());
+  }
+
+  std::optional<Completion> End(const Round& round, bool exhausted) override {
+    if (!AllAreReady(round, exhausted)) return std::nullopt;
+    const bool waits = barrier_->Poll() == Progress::kRunning;
+    Completion start = barrier_->Wait();
+    barrier_.reset();
+    // Who need not wait goes on from its own last batch: it looked only now.
+    if (!waits) start.at = round.finished;
+    return start;
+  }
+
+  // The gradient leaves in a buffer of its own, so that the next round may begin.
+  void Launch(const Round& round, std::vector<cuda::LaneValue> lanes) override {
+    const std::span<float> gradients = group_.buffer();
+    if (launched_.size() != gradients.size()) launched_ = member_.device.Allocate(gradients.size());
+    member_.device.Copy(gradients, launched_.span());
+    member_.device.Fill(0, gradients);
+    ScaleSum(round, launched_.span().first(group_.vector().size()));
+    group_.combination().Begin(*round.aggregator, launched_.span());
+    group_.combination().Finish(std::move(lanes));
+  }
+
+  void Apply(Round& round, const Combined& combined, bool useful) override {
+    ApplyGradient(round, combined, useful);
+  }
+
+ private:
+  // READY is posted with the first step, and the barrier starts when the pending combination is
+  // done here. Who has no sample left waits.
+  bool AllAreReady(const Round& round, bool exhausted) {
+    if (round.steps == 0 && !exhausted) return false;
+    if (barrier_ == nullptr) {
+      Combination& pending = group_.combination();
+      // Of several collectives in a row, the barrier must come after all.
+      if (pending.open() && !pending.by_segments()) {
+        if (!exhausted && pending.Poll() == Progress::kRunning) return false;
+        pending.Wait();
+      }
+      barrier_ = group_.transport().StartBarrier();
+    }
+    return exhausted || barrier_->Poll() != Progress::kRunning;
+  }
+
+  cuda::Buffer launched_;  // gradients and lanes of the round that is combined; outlives that
+  std::unique_ptr<collective::Collective> barrier_;  // done when everybody is ready for the next
+};
+
+}  // namespace
+
+std::unique_ptr<Synchronizer> MakeDelayedRounds(Member& member, Group& group) {
+  return std::make_unique<DelayedRounds>(member, group);
+}
+
+}  // namespace tactus::engine

@@ -1,0 +1,34 @@
+// What a round engine is told for a whole job; equal on all members.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "agent/engine/combine/encoding.h"
+#include "agent/engine/optimizer.h"
+#include "agent/engine/stop_rule.h"
+#include "policies/learning_rate.h"
+
+namespace tactus::engine {
+
+struct EngineOptions {
+  std::uint64_t seed = 1;           // of the samples' order
+  std::uint64_t train_samples = 1;  // in an epoch, >= 1
+  std::uint32_t micro_batch = 64;   // samples in one Batch at most, >= 1
+  OptimizerOptions optimizer{};
+  policies::LearningRateOptions learning_rate{};
+  std::optional<double> clip_norm{};  // > 0: the mean gradient's Euclidean norm is cut to it
+  double block_momentum = 0;          // of periodic rounds, [0, 1)
+  bool keep_local_momentum = true;    // of periodic rounds; false: zero after each combination
+  StopOptions stop{};
+  std::size_t bucket_bytes = 1u << 20;      // of one all-reduce, >= 4
+  std::uint32_t nonfinite_rounds_max = 10;  // so many skipped updates in a row end the job, >= 1
+  // The node of each rank, for Adasum between nodes and averages within; empty: all apart.
+  std::vector<std::uint32_t> nodes{};
+  MakeEncoding make_encoding{};  // of what travels; empty: DenseEncoding
+};
+
+}  // namespace tactus::engine

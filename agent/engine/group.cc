@@ -1,0 +1,63 @@
+#include "agent/engine/group.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace tactus::engine {
+
+Group::Group(Member& member, const cuda::SegmentTable& segments, collective::Transport& transport,
+             std::span<float> gradients, policies::Plan plan)
+    : member_(member),
+      transport_(transport),
+      gradients_(gradients),
+      synchronizers_(AllSynchronizers(member, *this)),
+      combination_(transport, member.device, segments, *member.encoding,
+                   {.bucket_bytes = member.options.bucket_bytes,
+                    .lanes = LaneCount(static_cast<std::size_t>(transport.size())),
+                    .nodes = member.options.nodes}),
+      plan_(std::move(plan)) {
+  TACTUS_CHECK(policies::Fits(plan_, size()));
+  TACTUS_CHECK(gradients_.size() == member.parameters.size() + LaneCount(size()));
+  SetShares();
+}
+
+Synchronizer& Group::synchronizer() const {
+  const auto found =
+      std::ranges::find_if(synchronizers_, [&](const auto& each) { return each->Runs(plan_); });
+  TACTUS_CHECK(found != synchronizers_.end());
+  return **found;
+}
+
+bool Group::Offer(policies::Plan plan) {
+  const std::uint64_t known = plan_.version + plans_waiting_.size();
+  if (plan.version <= known) return true;
+  if (plan.version != known + 1 || !policies::Fits(plan, size())) return false;
+  return plans_waiting_.Push(std::move(plan));
+}
+
+void Group::AdoptNextPlan() {
+  plan_ = plans_waiting_.Pop();
+  SetShares();
+}
+
+void Group::SetShares() {
+  std::vector<std::uint64_t> shares;
+  shares.reserve(plan_.batch_sizes.size());
+  for (const std::uint32_t size : plan_.batch_sizes) {
+    shares.push_back(std::uint64_t{size} * plan_.period);
+  }
+  member_.ledger.SetShares(std::move(shares), rank());
+  combination_.SetBatchSizes(plan_.batch_sizes);
+}
+
+collective::Completion Group::Average(std::span<float> values) {
+  collective::Completion completion = transport_.StartAllReduceSum(values)->Wait();
+  if (completion.progress == collective::Progress::kDone) {
+    member_.device.Scale(1 / static_cast<float>(size()), values);
+  }
+  return completion;
+}
+
+}  // namespace tactus::engine

@@ -1,0 +1,68 @@
+// The group: what one generation of it makes for a member. A group that is lost takes this along;
+// what Member has stays.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "agent/collective/transport.h"
+#include "agent/engine/combine/combination.h"
+#include "agent/engine/member.h"
+#include "agent/engine/synchronizer.h"
+#include "base/bounded_queue.h"
+#include "cuda/ops/segments.h"
+#include "policies/plan.h"
+
+namespace tactus::engine {
+
+// One member's side of a group: its place, the plans that the group goes by and votes for, and the
+// ways to combine and to run rounds. One thread.
+class Group {
+ public:
+  // gradients [cuda::FlatLength(segments) + LaneCount(members)], zero. All outlive this.
+  // Requires: policies::Fits(plan, transport.size()).
+  Group(Member& member, const cuda::SegmentTable& segments, collective::Transport& transport,
+        std::span<float> gradients, policies::Plan plan);
+
+  std::uint32_t size() const { return static_cast<std::uint32_t>(transport_.size()); }
+  std::size_t rank() const { return static_cast<std::size_t>(transport_.rank()); }
+  collective::Transport& transport() { return transport_; }
+  Combination& combination() { return combination_; }
+
+  // Where the running round's gradients add up: the vector, and with the lanes behind it.
+  std::span<float> vector() const { return gradients_.first(member_.parameters.size()); }
+  std::span<float> buffer() const { return gradients_; }
+
+  const policies::Plan& plan() const { return plan_; }                    // in force
+  std::uint64_t batch_size() const { return plan_.batch_sizes[rank()]; }  // of this member's steps
+  // How rounds under the plan in force are run. Lives as long as this.
+  Synchronizer& synchronizer() const;
+
+  // As RoundEngine::OfferPlan. Whether one waits, and its coming into force.
+  bool Offer(policies::Plan plan);
+  bool HasNextPlan() const { return !plans_waiting_.empty(); }
+  void AdoptNextPlan();
+
+  // values <- their mean over the members. Waits; returns how it ended.
+  collective::Completion Average(std::span<float> values);
+
+ private:
+  static constexpr std::size_t kPlansWaitingMax = 16;
+
+  void SetShares();
+
+  Member& member_;
+  collective::Transport& transport_;
+  const std::span<float> gradients_;
+  // Of running rounds. They own buffers that outlive what combines them, so they stand before it.
+  const std::vector<std::unique_ptr<Synchronizer>> synchronizers_;
+  Combination combination_;
+  policies::Plan plan_;
+  BoundedQueue<policies::Plan, kPlansWaitingMax> plans_waiting_;
+};
+
+}  // namespace tactus::engine

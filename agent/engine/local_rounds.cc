@@ -1,0 +1,127 @@
+// Rounds of local steps: each member trains by itself for a window, then what they changed is
+// combined.
+//
+// A single step is run so, too, where Adasum combines what an optimizer with memory does: Adasum is
+// of updates then, as such a step is not linear in the gradient.
+//
+// Source: [adacomm].
+
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "agent/engine/group.h"
+#include "agent/engine/member.h"
+#include "agent/engine/synchronizer.h"
+
+namespace tactus::engine {
+namespace {
+
+using collective::Completion;
+using collective::Progress;
+using policies::Synchronization;
+
+class LocalRounds : public Synchronizer {
+ public:
+  LocalRounds(Member& member, Group& group)
+      : Synchronizer(member, group, {.local_updates = true}),
+        gate_(member.device.AllocateSums(cuda::kGateLength)),
+        step_norm2_(member.device.AllocateSums(1)),
+        gate_on_host_(member.device.AllocateOnHost<double>(cuda::kGateLength)) {}
+
+  bool Runs(const policies::Plan& plan) const override {
+    if (plan.synchronization == Synchronization::kPeriodic) return true;
+    return plan.synchronization == Synchronization::kEveryStep &&
+           plan.aggregation == policies::Aggregation::kAdasum && !member_.optimizer.linear();
+  }
+
+  // The rate holds for the window: what the members will have done by its end is not known yet, so
+  // it is that of a step of the plan's samples.
+  void Open(Round& round) override {
+    const policies::Plan& plan = group_.plan();
+    const double step = std::accumulate(plan.batch_sizes.begin(), plan.batch_sizes.end(), 0.0);
+    round.updates = plan.period;
+    round.rate = member_.learning_rate.Next(round.rule, step);
+    // A single step that Adasum combines is no window: it is the optimizer's own step.
+    window_ = plan.synchronization == Synchronization::kPeriodic;
+    member_.local_steps.Begin(member_.parameters);
+    member_.device.Clear(gate_.span());
+    open_ = true;
+  }
+
+  // Queued on the device without a wait: the gate decides there whether the step is taken.
+  void EndStep(const Round& round, std::uint64_t samples) override {
+    const std::span<float> gradients = group_.vector();
+    member_.device.Clear(step_norm2_.span());
+    member_.device.AddSquaredNorm(gradients, step_norm2_.span());
+    member_.device.Gate({.samples = static_cast<double>(samples),
+                         .clip_norm = member_.options.clip_norm.value_or(0),
+                         .open = std::isfinite(round.loss_sum)},
+                        step_norm2_.span(), gate_.span());
+    member_.optimizer.Step(gradients, {.learning_rate = round.rate.rate, .gate = gate_.span()},
+                           member_.parameters);
+    member_.device.Fill(0, gradients);
+  }
+
+  // A window with a step that was not taken is of no use: its gate poisons what is combined.
+  void Launch(const Round& round, std::vector<cuda::LaneValue> lanes) override {
+    member_.local_steps.TakeDelta(member_.parameters, group_.vector());
+    Scale(round.aggregator->FactorOfMean(static_cast<float>(round.samples)), group_.vector());
+    group_.combination().Begin(*round.aggregator, group_.buffer(),
+                               gate_.span().subspan(cuda::kGatePoison, 1));
+    group_.combination().Finish(std::move(lanes));
+  }
+
+  // The gate comes over with what is read of the combination, in the same wait.
+  Completion Collect() override {
+    Completion completion = Synchronizer::Collect();
+    if (completion.progress == Progress::kDone) {
+      member_.device.Copy(gate_.span(), gate_on_host_.span());
+    }
+    return completion;
+  }
+
+  void Apply(Round& round, const Combined& combined, bool useful) override {
+    open_ = false;
+    round.gradient_norm2 = gate_on_host_.span()[cuda::kGateNorm2Sum] / round.steps;
+    if (useful) {
+      Merge(round, combined);
+    } else {
+      member_.local_steps.Restore(member_.parameters);
+      member_.optimizer.ResetMomentum();
+    }
+    member_.optimizers_differ = true;  // a reset leaves Adam's moments as each member has them
+    member_.device.Fill(0, group_.buffer());
+  }
+
+  void Abandon() override {
+    if (open_) member_.local_steps.Restore(member_.parameters);
+    open_ = false;
+  }
+
+ private:
+  void Merge(const Round& round, const Combined& combined) {
+    member_.local_steps.Apply(combined.vector,
+                              {.scale = 1 / round.aggregator->Divisor(combined.lanes.samples),
+                               .learning_rate = round.rate.rate,
+                               .momentum = window_ ? member_.options.block_momentum : 0},
+                              member_.parameters);
+    if (window_ && !member_.options.keep_local_momentum) member_.optimizer.ResetMomentum();
+    member_.steps += round.updates;
+    member_.learning_rate.Applied(round.rule, {.samples = combined.lanes.samples});
+  }
+
+  cuda::Sums gate_;                   // of the steps of the running window
+  cuda::Sums step_norm2_;             // of the gradient of one of them
+  cuda::Array<double> gate_on_host_;  // as it was when the window was combined
+  bool open_ = false;                 // from Open until Apply parameters are this member's own
+  bool window_ = false;               // whether the plan asks for local steps
+};
+
+}  // namespace
+
+std::unique_ptr<Synchronizer> MakeLocalRounds(Member& member, Group& group) {
+  return std::make_unique<LocalRounds>(member, group);
+}
+
+}  // namespace tactus::engine

@@ -1,0 +1,102 @@
+#include "agent/engine/member.h"
+
+#include "base/check.h"
+
+namespace tactus::engine {
+namespace {
+
+// The optimizer's rate is where the schedule starts.
+policies::LearningRateOptions WithBase(policies::LearningRateOptions options, double base) {
+  options.schedule.base = base;
+  return options;
+}
+
+std::unique_ptr<Encoding> EncodingOf(const EngineOptions& options, cuda::Device& device,
+                                     std::size_t length) {
+  if (options.make_encoding) return options.make_encoding(device, length);
+  return std::make_unique<DenseEncoding>();
+}
+
+// The one list of counters that a state has of a member; saving and loading both follow it.
+void VisitCounters(auto& member, auto& state, const auto& visit) {
+  visit(member.rounds, state.rounds);
+  visit(member.samples_global, state.samples_global);
+  visit(member.steps, state.steps);
+  visit(member.nonfinite_rounds, state.nonfinite_rounds);
+  visit(member.train_time, state.train_time);
+}
+
+// Complete once the device was waited for.
+std::vector<float> CopyOf(cuda::Device& device, std::span<const float> values) {
+  std::vector<float> copy(values.size());
+  device.Copy(values, copy);
+  return copy;
+}
+
+}  // namespace
+
+Member::Member(const EngineOptions& engine_options, cuda::Device& its_device,
+               const cuda::SegmentTable& segments, std::span<float> its_parameters)
+    : options(engine_options),
+      device(its_device),
+      parameters(its_parameters),
+      optimizer(options.optimizer, device, segments),
+      learning_rate(WithBase(options.learning_rate, optimizer.base_learning_rate())),
+      local_steps(device),
+      encoding(EncodingOf(options, device, parameters.size())),
+      ledger(options.train_samples, options.seed, options.stop.epochs) {
+  TACTUS_CHECK(options.micro_batch >= 1);
+  TACTUS_CHECK(parameters.size() == cuda::FlatLength(segments));
+}
+
+EngineState Member::State() {
+  EngineState state{.learning_rate = learning_rate.state(),
+                    .ledger = ledger.State(),
+                    .losses = {losses.rounds().begin(), losses.rounds().end()},
+                    .block_momentum = CopyOf(device, local_steps.Momentum())};
+  VisitCounters(*this, state, [](const auto& own, auto& saved) { saved = own; });
+  for (const std::span<float> buffer : optimizer.State()) {
+    state.optimizer.push_back(CopyOf(device, buffer));
+  }
+  for (const Residual& residual : encoding->Residuals()) {
+    state.residuals[residual.name] = CopyOf(device, residual.values);
+  }
+  device.Synchronize();
+  return state;
+}
+
+void Member::Restore(const EngineState& state) {
+  const std::vector<std::span<float>> buffers = optimizer.State();
+  const std::vector<Residual> residuals = encoding->Residuals();
+  StateFit fit{.length = parameters.size(),
+               .optimizer_buffers = buffers.size(),
+               .train_samples = options.train_samples};
+  for (const Residual& residual : residuals) fit.residuals[residual.name] = residual.values.size();
+  TACTUS_CHECK(ReasonAgainst(state, fit).empty());
+  VisitCounters(*this, state, [](auto& own, const auto& saved) { own = saved; });
+  for (std::size_t i = 0; i < buffers.size(); ++i) device.Copy(state.optimizer[i], buffers[i]);
+  optimizer.set_steps(steps);
+  if (!state.block_momentum.empty()) local_steps.RestoreMomentum(state.block_momentum);
+  for (const Residual& residual : residuals) {
+    device.Copy(state.residuals.at(residual.name), residual.values);
+  }
+  learning_rate.Restore(state.learning_rate);
+  ledger.Restore(state.ledger);
+  for (const LossWindow::Entry& entry : state.losses) {
+    losses.Add(entry.loss_sum, entry.samples, entry.steps);
+  }
+}
+
+std::string Member::ReasonToStop() const {
+  return engine::ReasonToStop(options.stop, {.rounds = rounds,
+                                             .epochs = ledger.epoch(),
+                                             .steps = learning_rate.progress(),
+                                             .losses = &losses});
+}
+
+void Member::MoveEdge(Instant now) {
+  train_time += now - edge;
+  edge = now;
+}
+
+}  // namespace tactus::engine

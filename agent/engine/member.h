@@ -1,0 +1,61 @@
+// The member: what one participant of a job keeps, whatever group it is in.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "agent/engine/combine/encoding.h"
+#include "agent/engine/engine_options.h"
+#include "agent/engine/engine_state.h"
+#include "agent/engine/local_steps.h"
+#include "agent/engine/optimizer.h"
+#include "agent/engine/samples/ledger.h"
+#include "agent/engine/stop_rule.h"
+#include "base/time.h"
+#include "cuda/device.h"
+#include "cuda/ops/segments.h"
+#include "policies/learning_rate.h"
+
+namespace tactus::engine {
+
+// Its parts lie open: the engine and its rounds work on them. Nothing here knows of other members,
+// ranks or plans; that is Group's. One thread.
+struct Member {
+  // parameters [cuda::FlatLength(segments)] and device outlive this.
+  Member(const EngineOptions& options, cuda::Device& device, const cuda::SegmentTable& segments,
+         std::span<float> parameters);
+
+  // As RoundEngine has them.
+  EngineState State();
+  void Restore(const EngineState& state);
+
+  // Why training ends here, from what all members know alike; empty: it goes on.
+  std::string ReasonToStop() const;
+
+  // The running round's edge is at `now`, from which the next one's time counts.
+  void MoveEdge(Instant now);
+
+  const EngineOptions options;
+  cuda::Device& device;
+  const std::span<float> parameters;
+
+  Optimizer optimizer;
+  policies::LearningRate learning_rate;
+  LocalSteps local_steps;
+  const std::unique_ptr<Encoding> encoding;
+  SampleLedger ledger;
+  LossWindow losses;
+
+  std::uint64_t rounds = 0;   // applied
+  std::uint64_t samples = 0;  // of this member, in applied rounds
+  std::uint64_t samples_global = 0;
+  std::uint64_t steps = 0;             // of the optimizer, as the group counts them
+  std::uint32_t nonfinite_rounds = 0;  // in a row, now
+  bool optimizers_differ = false;      // local steps left each member a state of its own
+  Duration train_time{};               // up to the edge, with that before a Restore
+  Instant edge{};                      // of the last closed round
+};
+
+}  // namespace tactus::engine

@@ -1,0 +1,38 @@
+// A round, as one member sees it.
+
+#pragma once
+
+#include <cstdint>
+
+#include "agent/engine/combine/aggregator.h"
+#include "agent/engine/combine/lanes.h"
+#include "base/time.h"
+#include "policies/learning_rate.h"
+#include "policies/plan.h"
+
+namespace tactus::engine {
+
+// Under what it runs, and what this member gathered in it, until it is applied.
+struct Round {
+  std::uint64_t number = 0;
+  std::uint64_t plan_version = 0;
+  Aggregator* aggregator = nullptr;  // never null in a round that was opened
+  policies::LearningRateRule rule = policies::LearningRateRule::kConstant;
+  std::uint32_t updates = 1;  // of the parameters: local steps, or one
+  policies::LearningRate::Rate rate{};
+
+  std::uint64_t samples = 0;
+  double loss_sum = 0;
+  std::uint32_t steps = 0;
+  Duration compute{};
+  Duration blocked{};
+  Duration length{};    // from the former round's edge to its own
+  Instant finished{};   // of the last batch
+  Instant combining{};  // since when
+
+  // Once it is combined:
+  Spread spread{};            // of the members' samples
+  double gradient_norm2 = 0;  // of this member's mean gradient, or of its local steps' on average
+};
+
+}  // namespace tactus::engine

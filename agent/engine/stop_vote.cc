@@ -1,0 +1,44 @@
+#include "agent/engine/stop_vote.h"
+
+#include <array>
+#include <cstdio>
+#include <utility>
+
+namespace tactus::engine {
+
+void StopVote::Request(std::string reason, StopKind kind) {
+  if (wanted_ && kind_ == kind) return;
+  wanted_ = true;
+  kind_ = kind;
+  reason_ = std::move(reason);
+}
+
+void StopVote::TimeIsUp(Duration limit) {
+  if (wanted_ && kind_ != StopKind::kSuspend) return;
+  time_is_up_ = true;
+  std::array<char, 48> text{};
+  std::snprintf(text.data(), text.size(), "%.6g s are over", ToSeconds(limit));
+  Request(text.data(), StopKind::kFinish);
+}
+
+void StopVote::Cast(Lanes& lanes) const {
+  if (!wanted_) return;
+  lanes.stop_votes = 1;
+  lanes.discard_votes = kind_ == StopKind::kDiscard ? 1 : 0;
+  lanes.suspend_votes = kind_ == StopKind::kSuspend ? 1 : 0;
+}
+
+Verdict StopVote::Decide(const std::string& condition, const Lanes& lanes) {
+  decided_ = condition.empty() && lanes.stop_votes > 0;
+  if (condition.empty() && !decided_) return {};
+  Verdict verdict{.outcome = Outcome::kFinished, .reason = condition};
+  if (decided_) verdict.reason = reason_.empty() ? "another member asked to stop" : reason_;
+  if (lanes.discard_votes > 0) {
+    verdict.outcome = Outcome::kDiscarded;
+  } else if (decided_ && lanes.suspend_votes == lanes.stop_votes) {
+    verdict.outcome = Outcome::kSuspended;
+  }
+  return verdict;
+}
+
+}  // namespace tactus::engine

@@ -1,0 +1,55 @@
+#include "agent/engine/synchronizer.h"
+
+#include "agent/engine/group.h"
+#include "agent/engine/member.h"
+
+namespace tactus::engine {
+
+std::vector<std::unique_ptr<Synchronizer>> AllSynchronizers(Member& member, Group& group) {
+  std::vector<std::unique_ptr<Synchronizer>> all;
+  all.push_back(MakeDelayedRounds(member, group));
+  all.push_back(MakeLocalRounds(member, group));
+  all.push_back(MakeGradientRounds(member, group));  // after those that take some of its plans
+  return all;
+}
+
+std::optional<collective::Completion> Synchronizer::End(const Round& round, bool exhausted) {
+  if (!exhausted) return std::nullopt;
+  return collective::Completion{.finished = round.finished, .at = round.finished};
+}
+
+collective::Completion Synchronizer::Collect() { return group_.combination().Wait(); }
+
+void Synchronizer::Scale(float factor, std::span<float> vector) {
+  if (factor != 1) member_.device.Scale(factor, vector);
+}
+
+void Synchronizer::ScaleSum(const Round& round, std::span<float> vector) {
+  const auto samples = static_cast<float>(round.samples);
+  if (samples > 0) Scale(round.aggregator->FactorOfSum(samples), vector);
+}
+
+void Synchronizer::ApplyGradient(Round& round, const Combined& combined, bool useful) {
+  const Lanes& lanes = combined.lanes;
+  const Aggregator& aggregator = *round.aggregator;
+  const double own_divisor = aggregator.Divisor(static_cast<double>(round.samples));
+  round.gradient_norm2 = combined.own_norm2 / (own_divisor * own_divisor);
+  if (lanes.samples == 0) return;
+  // The gain of AdaScale is for a mean of several gradients: a single one has no measured noise.
+  const bool alone =
+      round.rule == policies::LearningRateRule::kAdascale && round.spread.contributors < 2;
+  round.rate = member_.learning_rate.Next(
+      alone ? policies::LearningRateRule::kConstant : round.rule, lanes.samples);
+  if (!useful) return;
+  const double clip_norm = member_.options.clip_norm.value_or(0);
+  member_.optimizer.Step(
+      combined.vector,
+      {.gradient = cuda::ClippedScale(aggregator.Divisor(lanes.samples), combined.norm2, clip_norm),
+       .learning_rate = round.rate.rate},
+      member_.parameters);
+  ++member_.steps;
+  member_.learning_rate.Applied(round.rule,
+                                aggregator.FactsOf(lanes, round.spread, combined.norm2));
+}
+
+}  // namespace tactus::engine

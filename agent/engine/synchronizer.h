@@ -1,0 +1,103 @@
+// Synchronizers: how the rounds of a plan are run. One implementation a file:
+//
+//   gradient_rounds.cc  the members' gradients are combined and applied at once
+//   local_rounds.cc     the members take steps of their own; what they changed is combined
+//   delayed_rounds.cc   gradients are combined while the next round computes, and applied after it
+//
+// The way of a round, as RoundEngine leads it:
+//
+//   Open   { a batch, EndStep where it ends a step }   End   Launch   Collect   Apply
+//
+// What overlaps has the next round's Open before this one's Collect; all others collect at once.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "agent/collective/transport.h"
+#include "agent/engine/combine/combination.h"
+#include "agent/engine/round.h"
+#include "policies/plan.h"
+
+namespace tactus::engine {
+
+class Group;
+struct Member;
+
+// One way to run rounds, used for one round after the other; lives as long as the group. What it
+// does to the parameters is the same on all members. One thread.
+class Synchronizer {
+ public:
+  struct Traits {
+    // Each step updates this member's parameters and so uses its gradients up; otherwise the
+    // gradients of a round's steps add up, and the optimizers of all members are alike.
+    bool local_updates = false;
+    // A round is combined while the next one computes. For nobody to wait, it may end with any
+    // batch and have samples of two epochs.
+    bool overlapping = false;
+    // What the last backward pass leaves is what is combined: segments may leave during it.
+    bool early_segments = false;
+  };
+
+  // member, group: those that have this; used from Open on.
+  Synchronizer(Member& member, Group& group, Traits traits)
+      : member_(member), group_(group), traits_(traits) {}
+  virtual ~Synchronizer() = default;
+
+  const Traits& traits() const { return traits_; }
+
+  // Whether a plan's rounds are run this way.
+  virtual bool Runs(const policies::Plan& plan) const = 0;
+
+  // A round under the group's plan begins; its samples are reserved after this.
+  virtual void Open(Round& round) = 0;
+
+  // The gradients of a step's samples are in the group's vector.
+  virtual void EndStep([[maybe_unused]] const Round& round,
+                       [[maybe_unused]] std::uint64_t samples) {}
+
+  // After each batch: when the round ended, if it is over, or how the group failed. By default it
+  // is with the last of its samples. exhausted: that was it.
+  virtual std::optional<collective::Completion> End(const Round& round, bool exhausted);
+
+  // Sends what the round gathered on its way; afterwards nothing of it is needed here.
+  virtual void Launch(const Round& round, std::vector<cuda::LaneValue> lanes) = 0;
+
+  // Waits until what was launched is combined.
+  virtual collective::Completion Collect();
+
+  // Brings the parameters to what follows from it; they stay as before the round where it is not
+  // useful: not finite, or of no samples. Fills in what a round has once it is combined.
+  virtual void Apply(Round& round, const Combined& combined, bool useful) = 0;
+
+  // The group is lost: parameters become those of the last round that was applied.
+  virtual void Abandon() {}
+
+ protected:
+  // Multiplies a vector by what the aggregation asks for, which is often 1; for the sum of the
+  // round's gradients, by what makes it what this member puts in.
+  void Scale(float factor, std::span<float> vector);
+  void ScaleSum(const Round& round, std::span<float> vector);
+
+  // Apply of rounds that combine gradients: the optimizer's step, at the rate that the samples of
+  // all members ask for.
+  void ApplyGradient(Round& round, const Combined& combined, bool useful);
+
+  Member& member_;
+  Group& group_;
+
+ private:
+  const Traits traits_;
+};
+
+// All there are; for any plan the first that runs it is the one.
+std::vector<std::unique_ptr<Synchronizer>> AllSynchronizers(Member& member, Group& group);
+
+std::unique_ptr<Synchronizer> MakeGradientRounds(Member& member, Group& group);
+std::unique_ptr<Synchronizer> MakeLocalRounds(Member& member, Group& group);
+std::unique_ptr<Synchronizer> MakeDelayedRounds(Member& member, Group& group);
+
+}  // namespace tactus::engine
