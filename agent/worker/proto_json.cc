@@ -40,8 +40,8 @@ const Json* FieldReader::Find(const char* key) const {
 
 bool FieldReader::Has(const char* key) const { return Find(key) != nullptr; }
 
-void FieldReader::Fail(const char* key, const char* wanted) const {
-  if (error_.empty()) error_ = (path_.empty() ? "" : path_ + ".") + key + ": not " + wanted;
+void FieldReader::Fail(const char* key, const std::string& what) const {
+  if (error_.empty()) error_ = (path_.empty() ? "" : path_ + ".") + key + ": " + what;
 }
 
 FieldReader FieldReader::Object(const char* key) const {
@@ -50,7 +50,7 @@ FieldReader FieldReader::Object(const char* key) const {
   const Json* value = Find(key);
   if (value == nullptr) return {kEmpty, path, error_};
   if (value->is_object()) return {*value, path, error_};
-  Fail(key, "an object");
+  Fail(key, "not an object");
   return {kEmpty, path, error_};
 }
 
@@ -58,7 +58,7 @@ std::optional<std::string> FieldReader::String(const char* key) const {
   const Json* value = Find(key);
   if (value == nullptr) return std::nullopt;
   if (value->is_string()) return value->get<std::string>();
-  Fail(key, "a string");
+  Fail(key, "not a string");
   return std::nullopt;
 }
 
@@ -69,7 +69,7 @@ std::optional<double> FieldReader::Number(const char* key) const {
   if (*value == "NaN") return std::numeric_limits<double>::quiet_NaN();
   if (*value == "Infinity") return std::numeric_limits<double>::infinity();
   if (*value == "-Infinity") return -std::numeric_limits<double>::infinity();
-  Fail(key, "a number");
+  Fail(key, "not a number");
   return std::nullopt;
 }
 
@@ -77,7 +77,14 @@ std::optional<std::uint64_t> FieldReader::Unsigned(const char* key) const {
   const Json* value = Find(key);
   if (value == nullptr) return std::nullopt;
   const std::optional<std::uint64_t> number = ToUnsigned(*value);
-  if (!number) Fail(key, "a whole number");
+  if (!number) Fail(key, "not a whole number");
+  return number;
+}
+
+std::optional<std::uint32_t> FieldReader::Unsigned32(const char* key) const {
+  const std::optional<std::uint64_t> wide = Unsigned(key);
+  const std::optional<std::uint32_t> number = Narrow(wide);
+  if (wide && !number) Fail(key, "not a whole number below 2^32");
   return number;
 }
 
@@ -85,7 +92,7 @@ std::optional<bool> FieldReader::Bool(const char* key) const {
   const Json* value = Find(key);
   if (value == nullptr) return std::nullopt;
   if (value->is_boolean()) return value->get<bool>();
-  Fail(key, "true or false");
+  Fail(key, "not true or false");
   return std::nullopt;
 }
 
@@ -95,7 +102,7 @@ std::optional<Duration> FieldReader::Seconds(const char* key) const {
   double seconds = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), seconds);
   if (error != std::errc() || end + 1 != text->data() + text->size() || *end != 's') {
-    Fail(key, "a duration such as \"1.5s\"");
+    Fail(key, "not a duration such as \"1.5s\"");
     return std::nullopt;
   }
   return tactus::Seconds(seconds);
@@ -105,7 +112,7 @@ std::optional<std::string> FieldReader::Bytes(const char* key) const {
   const Json* value = Find(key);
   if (value == nullptr) return std::nullopt;
   std::optional<std::string> bytes = ToBytes(*value);
-  if (!bytes) Fail(key, "base64");
+  if (!bytes) Fail(key, "not base64");
   return bytes;
 }
 
@@ -113,10 +120,10 @@ std::vector<std::string> FieldReader::BytesList(const char* key) const {
   std::vector<std::string> list;
   const Json* values = Find(key);
   if (values == nullptr) return list;
-  if (!values->is_array()) Fail(key, "a list");
+  if (!values->is_array()) Fail(key, "not a list");
   for (const Json& value : *values) {
     std::optional<std::string> bytes = ToBytes(value);
-    if (!bytes) Fail(key, "a list of base64");
+    if (!bytes) Fail(key, "not a list of base64");
     list.push_back(std::move(bytes).value_or(""));
   }
   return list;
@@ -126,7 +133,7 @@ std::vector<std::uint32_t> FieldReader::UnsignedList(const char* key) const {
   std::vector<std::uint32_t> list;
   for (const std::uint64_t wide : WideList(key)) {
     const std::optional<std::uint32_t> number = Narrow(wide);
-    if (!number) Fail(key, "a list of whole numbers");
+    if (!number) Fail(key, "not a list of whole numbers");
     list.push_back(number.value_or(0));
   }
   return list;
@@ -136,10 +143,10 @@ std::vector<std::uint64_t> FieldReader::WideList(const char* key) const {
   std::vector<std::uint64_t> list;
   const Json* values = Find(key);
   if (values == nullptr) return list;
-  if (!values->is_array()) Fail(key, "a list");
+  if (!values->is_array()) Fail(key, "not a list");
   for (const Json& value : *values) {
     const std::optional<std::uint64_t> number = ToUnsigned(value);
-    if (!number) Fail(key, "a list of whole numbers");
+    if (!number) Fail(key, "not a list of whole numbers");
     list.push_back(number.value_or(0));
   }
   return list;

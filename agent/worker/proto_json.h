@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/fields.h"
 #include "base/time.h"
 #include "nlohmann/json.hpp"
 
@@ -31,6 +32,7 @@ class FieldReader {
   std::optional<std::string> String(const char* key) const;
   std::optional<double> Number(const char* key) const;
   std::optional<std::uint64_t> Unsigned(const char* key) const;
+  std::optional<std::uint32_t> Unsigned32(const char* key) const;
   std::optional<bool> Bool(const char* key) const;
   std::optional<Duration> Seconds(const char* key) const;   // "1.5s"
   std::optional<std::string> Bytes(const char* key) const;  // base64
@@ -45,13 +47,22 @@ class FieldReader {
     const std::optional<std::string> name = String(key);
     if (!name || name->empty()) return std::nullopt;
     const std::optional<Enum> value = find(*name);
-    if (!value) Fail(key, "a name that this worker knows");
+    if (!value) Fail(key, "not a name that this worker knows");
+    return value;
+  }
+  // The same of an enum with a NameOf.
+  template <typename Enum>
+  std::optional<Enum> Named(const char* key) const {
+    const std::optional<std::string> name = String(key);
+    if (!name || name->empty()) return std::nullopt;
+    const std::optional<Enum> value = ValueNamed<Enum>(*name);
+    if (!value) Fail(key, "found \"" + *name + "\", allowed is " + NamesOf<Enum>());
     return value;
   }
 
  private:
   const Json* Find(const char* key) const;
-  void Fail(const char* key, const char* wanted) const;
+  void Fail(const char* key, const std::string& what) const;
 
   const Json& object_;
   const std::string path_;

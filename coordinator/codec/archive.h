@@ -1,5 +1,5 @@
-// The core's plain structs as CBOR maps, and back. Fields() of a struct names each field once, for
-// both directions; record_fields.h and step_fields.h have them.
+// The core's plain structs as CBOR maps, and back; base/fields.h says how a struct names its
+// fields.
 //
 // CBOR and not JSON text: reasons may quote a worker's output, which need not be UTF-8, and a loss
 // may be NaN.
@@ -20,23 +20,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/fields.h"
 #include "base/id.h"
 #include "base/time.h"
 
 namespace tactus::codec {
-
-// The highest value of an enum whose values are 0, 1, 2 and so on; -1: none was named.
-template <typename T>
-constexpr int kEnumMax = -1;
-
-// What stands for an alternative of a variant in its map, under the key "kind"; null: none was
-// named.
-template <typename T>
-constexpr const char* kKind = nullptr;
-
-// T is U or const U.
-template <typename T, typename U>
-concept Of = std::same_as<std::remove_const_t<T>, U>;
 
 // Makes the map of a struct.
 struct Writer {

@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/fields.h"
 #include "base/id.h"
 #include "base/time.h"
-#include "coordinator/codec/archive.h"
 
 namespace tactus::codec {
 

@@ -1,5 +1,5 @@
 // The core's plain structs as CBOR bytes, straight: the same maps as archive.h makes by way of a
-// document, at a fraction of the time. Fields() of a struct names its fields for this, too.
+// document, at a fraction of the time.
 
 #pragma once
 

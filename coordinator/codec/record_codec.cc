@@ -7,7 +7,7 @@
 #include "coordinator/codec/archive.h"
 #include "coordinator/codec/cbor_reader.h"
 #include "coordinator/codec/cbor_writer.h"
-#include "coordinator/codec/record_fields.h"
+#include "coordinator/job/record_fields.h"
 
 namespace tactus::codec {
 namespace {

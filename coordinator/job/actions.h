@@ -18,52 +18,21 @@
 #include "coordinator/job/records.h"
 #include "policies/decision.h"
 #include "policies/plan.h"
+#include "protocol/worker_messages.h"
 
 namespace tactus::job {
 
-// ---- Messages between a job and one of its workers; proto/tactus/v1/worker.proto says what they
-// mean.
+// ---- Messages between a job and one of its workers
 
-struct GroupMessage {
-  std::uint64_t generation = 0;
-  std::uint32_t rank = 0;
-  std::uint32_t size = 0;
-  policies::Plan plan{};
-  // By rank: the index of its node among the group's nodes, in order of first appearance.
-  std::vector<std::uint32_t> nodes{};
-};
-struct PeersMessage {
-  std::uint64_t generation = 0;
-  std::vector<std::string> endpoints{};
-};
-struct StopMessage {
-  std::string reason{};
-  bool discard = false;
-  bool suspend = false;  // with a checkpoint, to go on later; not with discard
-};
-using ToWorker = std::variant<GroupMessage, PeersMessage, policies::Plan, StopMessage>;
-
-struct ReadyMessage {
-  std::uint64_t parameters = 0;
-  std::uint64_t train_samples = 0;
-  std::uint64_t validation_samples = 0;
-  double samples_per_second = 0;  // tried out; 0: it did not
-};
-struct EndpointMessage {
-  std::uint64_t generation = 0;
-  std::string endpoint{};
-};
-struct ReportMessage {
-  std::uint64_t generation = 0;
-  policies::Report report{};
-};
-struct FailedMessage {
-  std::string field{};
-  std::string message{};
-  std::uint64_t lost_generation = 0;
-};
-using FromWorker = std::variant<ReadyMessage, EndpointMessage, ReportMessage, EvaluatedMessage,
-                                FinishedMessage, FailedMessage>;
+using protocol::EndpointMessage;
+using protocol::FailedMessage;
+using protocol::FromWorker;
+using protocol::GroupMessage;
+using protocol::PeersMessage;
+using protocol::ReadyMessage;
+using protocol::ReportMessage;
+using protocol::StopMessage;
+using protocol::ToWorker;
 
 // ---- Events
 

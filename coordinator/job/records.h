@@ -13,6 +13,7 @@
 #include "policies/decision.h"
 #include "policies/plan.h"
 #include "policies/planner.h"
+#include "protocol/worker_messages.h"
 
 namespace tactus::job {
 
@@ -124,23 +125,8 @@ struct Suspension {
   bool secured = false;  // all that is kept of the group is durable: its workers may go
 };
 
-// The validation result, as rank 0 said it.
-struct EvaluatedMessage {
-  double loss = 0;
-  double accuracy = -1;
-  std::uint64_t samples = 0;
-};
-
-// A member's last word; proto/tactus/v1/worker.proto says what the fields mean.
-struct FinishedMessage {
-  std::string reason{};
-  std::uint64_t rounds = 0, samples = 0, samples_global = 0, epochs = 0;
-  double train_loss = 0;
-  double train_seconds = 0;
-  std::vector<std::string> files{};
-  std::uint64_t parameters_hash = 0;
-  bool suspended = false;
-};
+using protocol::EvaluatedMessage;
+using protocol::FinishedMessage;
 
 struct FinishedMember {
   std::uint32_t rank = 0;

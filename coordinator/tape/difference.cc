@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "base/check.h"
-#include "coordinator/codec/step_fields.h"
+#include "coordinator/codec/archive.h"
+#include "coordinator/job/step_fields.h"
 
 namespace tactus::tape {
 namespace {

@@ -2,44 +2,47 @@
 
 #include <zlib.h>
 
-#include "coordinator/codec/step_fields.h"
+#include "coordinator/codec/archive.h"
+#include "coordinator/job/step_fields.h"
 
-namespace tactus::codec {
+namespace tactus {
 
 template <>
 inline constexpr int kEnumMax<tape::EndReason> = static_cast<int>(tape::EndReason::kFull);
 
 template <>
 inline constexpr const char* kKind<tape::Header> = "header";
-void Fields(auto& archive, Of<tape::Header> auto& header) {
+template <>
+inline constexpr const char* kKind<tape::Start> = "start";
+template <>
+inline constexpr const char* kKind<tape::Step> = "step";
+template <>
+inline constexpr const char* kKind<tape::End> = "end";
+
+}  // namespace tactus
+
+namespace tactus::tape {
+
+void Fields(auto& archive, Of<Header> auto& header) {
   archive("program_version", header.program_version);
   archive("wall_offset", header.wall_offset);
 }
 
-template <>
-inline constexpr const char* kKind<tape::Start> = "start";
-void Fields(auto& archive, Of<tape::Start> auto& start) {
+void Fields(auto& archive, Of<Start> auto& start) {
   archive("records", start.records);
   archive("time", start.time);
   archive("actions", start.actions);
   archive("nodes", start.nodes);
 }
 
-template <>
-inline constexpr const char* kKind<tape::Step> = "step";
-void Fields(auto& archive, Of<tape::Step> auto& step) {
+void Fields(auto& archive, Of<Step> auto& step) {
   archive("event", step.event);
   archive("time", step.time);
   archive("actions", step.actions);
 }
 
-template <>
-inline constexpr const char* kKind<tape::End> = "end";
-void Fields(auto& archive, Of<tape::End> auto& end) { archive("reason", end.reason); }
+void Fields(auto& archive, Of<End> auto& end) { archive("reason", end.reason); }
 
-}  // namespace tactus::codec
-
-namespace tactus::tape {
 namespace {
 
 constexpr char kMagic[] = "tactus tape\n";

@@ -4,7 +4,7 @@
 #include <optional>
 #include <type_traits>
 
-#include "coordinator/codec/step_fields.h"
+#include "coordinator/job/step_fields.h"
 
 namespace tactus::tape {
 namespace {
@@ -55,7 +55,7 @@ struct Meter {
   void CountOwned(const Header& header) { Count(header.program_version); }
   template <typename T>
   void CountOwned(const T& record) {
-    codec::Fields(*this, record);
+    Fields(*this, record);
   }
 };
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <variant>
 
-#include "coordinator/codec/step_fields.h"
 #include "coordinator/job/cluster.h"
+#include "coordinator/job/step_fields.h"
 #include "coordinator/tape/tape_reader.h"
 
 namespace tactus::tape {
@@ -26,8 +26,8 @@ std::string Details(const job::WorkerSaid& event) {
   if (const auto* message = std::get_if<job::ReportMessage>(&event.message)) {
     return worker + "report of round " + Number(message->report.round);
   }
-  return worker + std::visit([]<typename T>(const T&) { return std::string(codec::kKind<T>); },
-                             event.message);
+  return worker +
+         std::visit([]<typename T>(const T&) { return std::string(kKind<T>); }, event.message);
 }
 std::string Details(const job::WorkerExited& event) {
   return "worker " + Number(event.worker.value);
@@ -41,7 +41,7 @@ std::string Words(const job::Event& event) {
   return std::visit(
       []<typename T>(const T& one) {
         const std::string details = Details(one);
-        return codec::kKind<T> + (details.empty() ? "" : ", " + details);
+        return kKind<T> + (details.empty() ? "" : ", " + details);
       },
       event);
 }

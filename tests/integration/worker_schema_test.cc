@@ -1,5 +1,5 @@
-// The worker reads and writes proto3 JSON by hand; protobuf itself says here that it does it right,
-// and so does the reading of the same specification where protobuf is at hand.
+// The worker reads a specification's proto3 JSON by hand; here it reads what protobuf writes, and
+// takes the same from it as the reading where protobuf is at hand.
 
 #include <google/protobuf/util/json_util.h>
 
@@ -14,16 +14,7 @@
 namespace tactus {
 namespace {
 
-using google::protobuf::util::JsonStringToMessage;
 using google::protobuf::util::MessageToJsonString;
-
-// What an agent would make of a worker's line; unknown fields are errors.
-v1::FromWorker Parse(const worker::FromWorker& message) {
-  v1::FromWorker parsed;
-  const auto status = JsonStringToMessage(worker::Format(message), &parsed);
-  EXPECT_TRUE(status.ok()) << status.ToString();
-  return parsed;
-}
 
 worker::ToWorker Receive(const v1::ToWorker& message) {
   std::string line;
@@ -31,103 +22,6 @@ worker::ToWorker Receive(const v1::ToWorker& message) {
   auto received = worker::ParseToWorker(line);
   EXPECT_TRUE(received.ok()) << received.status();
   return *std::move(received);
-}
-
-TEST(WorkerSchemaTest, ReportsAreReadFieldByField) {
-  const v1::FromWorker message =
-      Parse(worker::ReportMessage{.generation = 3,
-                                  .report = {.round = 1ull << 60,
-                                             .plan_version = 2,
-                                             .rank = 4,
-                                             .samples = 5,
-                                             .loss_sum = 0.1,
-                                             .steps = 11,
-                                             .compute_seconds = 0.2,
-                                             .blocked_seconds = 0.3,
-                                             .transfer_seconds = 0.35,
-                                             .round_seconds = 0.4,
-                                             .bytes_sent = 6,
-                                             .gradient_norm2_local = 0.5,
-                                             .gradient_norm2_global = 0.6,
-                                             .samples_global = 7,
-                                             .loss_mean_global = 0.7,
-                                             .nonfinite_members = 8,
-                                             .contributors = 12,
-                                             .samples_gradient_norm2 = 0.8,
-                                             .orthogonality = 0.9,
-                                             .learning_rate = 0.05,
-                                             .gain = 1.5,
-                                             .progress = 12.5,
-                                             .epoch = 9,
-                                             .epoch_consumed = 10},
-                                  .out_of_memory = 14});
-
-  const v1::RoundReport& report = message.report();
-  EXPECT_EQ(report.generation(), 3u);
-  EXPECT_EQ(report.round(), 1ull << 60);
-  EXPECT_EQ(report.plan_version(), 2u);
-  EXPECT_EQ(report.rank(), 4u);
-  EXPECT_EQ(report.samples(), 5u);
-  EXPECT_EQ(report.loss_sum(), 0.1);
-  EXPECT_EQ(report.compute_seconds(), 0.2);
-  EXPECT_EQ(report.blocked_seconds(), 0.3);
-  EXPECT_EQ(report.round_seconds(), 0.4);
-  EXPECT_EQ(report.bytes_sent(), 6u);
-  EXPECT_EQ(report.gradient_norm2_local(), 0.5);
-  EXPECT_EQ(report.gradient_norm2_global(), 0.6);
-  EXPECT_EQ(report.samples_global(), 7u);
-  EXPECT_EQ(report.loss_mean_global(), 0.7);
-  EXPECT_EQ(report.nonfinite_members(), 8u);
-  EXPECT_EQ(report.steps(), 11u);
-  EXPECT_EQ(report.transfer_seconds(), 0.35);
-  EXPECT_EQ(report.contributors(), 12u);
-  EXPECT_EQ(report.samples_gradient_norm2(), 0.8);
-  EXPECT_EQ(report.orthogonality(), 0.9);
-  EXPECT_EQ(report.learning_rate(), 0.05);
-  EXPECT_EQ(report.gain(), 1.5);
-  EXPECT_EQ(report.progress(), 12.5);
-  EXPECT_EQ(report.epoch(), 9u);
-  EXPECT_EQ(report.epoch_consumed(), 10u);
-  EXPECT_EQ(report.out_of_memory(), 14u);
-}
-
-TEST(WorkerSchemaTest, OtherMessagesUpAreReadToo) {
-  const v1::FromWorker ready = Parse(worker::ReadyMessage{
-      .parameters = 1, .train_samples = 2, .validation_samples = 3, .samples_per_second = 4.5});
-  EXPECT_EQ(ready.ready().parameters(), 1u);
-  EXPECT_EQ(ready.ready().train_samples(), 2u);
-  EXPECT_EQ(ready.ready().validation_samples(), 3u);
-  EXPECT_EQ(ready.ready().samples_per_second(), 4.5);
-
-  const std::string bytes("\0\x01\xff", 3);
-  EXPECT_EQ(
-      Parse(worker::EndpointMessage{.generation = 2, .endpoint = bytes}).endpoint().endpoint(),
-      bytes);
-
-  const v1::FromWorker finished = Parse(worker::FinishedMessage{.reason = "done",
-                                                                .rounds = 1,
-                                                                .samples = 2,
-                                                                .samples_global = 3,
-                                                                .epochs = 4,
-                                                                .train_loss = 0.5,
-                                                                .train_seconds = 0.25,
-                                                                .files = {"a", "b"},
-                                                                .parameters_hash = ~0ull,
-                                                                .suspended = true});
-  EXPECT_EQ(finished.finished().files_size(), 2);
-  EXPECT_EQ(finished.finished().parameters_hash(), ~0ull);
-  EXPECT_TRUE(finished.finished().suspended());
-  EXPECT_EQ(finished.finished().train_seconds(), 0.25);
-
-  const v1::FromWorker failed =
-      Parse(worker::FailedMessage{.field = "data.text", .message = "gone", .lost_generation = 6});
-  EXPECT_EQ(failed.failed().field(), "data.text");
-  EXPECT_EQ(failed.failed().lost_generation(), 6u);
-
-  EXPECT_EQ(Parse(worker::EvaluatedMessage{.loss = 1, .accuracy = -1, .samples = 3})
-                .evaluated()
-                .accuracy(),
-            -1);
 }
 
 TEST(WorkerSchemaTest, AStartSurvivesTheWay) {
@@ -330,54 +224,15 @@ TEST(WorkerSchemaTest, AdamsDefaultsAreTheSameForWorkersAndSimulations) {
   ExpectSameEngine<engine::AdamOptions>(spec);
 }
 
-TEST(WorkerSchemaTest, GroupPeersPlanAndStopSurviveTheWay) {
-  v1::ToWorker group;
-  group.mutable_group()->set_generation(4);
-  group.mutable_group()->set_rank(1);
-  group.mutable_group()->set_size(2);
-  group.mutable_group()->mutable_plan()->set_version(7);
-  group.mutable_group()->mutable_plan()->add_batch_sizes(3);
-  group.mutable_group()->mutable_plan()->add_batch_sizes(0);
-  group.mutable_group()->mutable_plan()->set_synchronization("periodic");
-  group.mutable_group()->mutable_plan()->set_period(9);
-  group.mutable_group()->mutable_plan()->set_aggregation("adasum");
-  group.mutable_group()->mutable_plan()->set_learning_rate_rule("linear");
-  group.mutable_group()->add_nodes(0);
-  group.mutable_group()->add_nodes(1);
-  const auto received = std::get<worker::GroupMessage>(Receive(group));
-  EXPECT_EQ(received.generation, 4u);
-  EXPECT_EQ(received.rank, 1u);
-  EXPECT_EQ(received.size, 2u);
-  EXPECT_EQ(received.plan.version, 7u);
-  EXPECT_EQ(received.plan.batch_sizes, (std::vector<std::uint32_t>{3, 0}));
-  EXPECT_EQ(received.plan.synchronization, policies::Synchronization::kPeriodic);
-  EXPECT_EQ(received.plan.period, 9u);
-  EXPECT_EQ(received.plan.aggregation, policies::Aggregation::kAdasum);
-  EXPECT_EQ(received.plan.learning_rate_rule, policies::LearningRateRule::kLinear);
-  EXPECT_EQ(received.nodes, (std::vector<std::uint32_t>{0, 1}));
-
-  v1::ToWorker peers;
-  peers.mutable_peers()->set_generation(4);
-  peers.mutable_peers()->add_endpoints("\xff\xfe");
-  EXPECT_EQ(std::get<worker::PeersMessage>(Receive(peers)).endpoints[0], "\xff\xfe");
-
-  v1::ToWorker stop;
-  stop.mutable_stop()->set_reason("because");
-  stop.mutable_stop()->set_discard(true);
-  EXPECT_TRUE(std::get<worker::StopMessage>(Receive(stop)).discard);
-  stop.mutable_stop()->set_discard(false);
-  stop.mutable_stop()->set_suspend(true);
-  EXPECT_TRUE(std::get<worker::StopMessage>(Receive(stop)).suspend);
-
+TEST(WorkerSchemaTest, WhatConcernsTheQueueSurvivesTheWay) {
   v1::ToWorker start;
-  start.mutable_start()->set_checkpoint("/c.safetensors");
   v1::JobSpec& spec = *start.mutable_start()->mutable_spec();
   spec.set_priority(-3);
   (*spec.mutable_workers()->mutable_selector())["gpu"] = "h200";
   spec.mutable_workers()->add_tolerations("spot");
   spec.mutable_adapt()->add_frozen("batch");
-  EXPECT_EQ(std::get<worker::StartMessage>(Receive(start)).checkpoint, "/c.safetensors");
-  EXPECT_EQ(std::get<worker::StopMessage>(Receive(stop)).reason, "because");
+
+  EXPECT_TRUE(std::holds_alternative<worker::StartMessage>(Receive(start)));
 }
 
 }  // namespace

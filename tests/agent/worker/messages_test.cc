@@ -123,7 +123,7 @@ TEST(WorkerMessagesTest, APlanOfAnOlderCoordinatorRunsAsItAlwaysDid) {
 
 TEST(WorkerMessagesTest, APlanOfANewerCoordinatorIsRefused) {
   EXPECT_EQ(ParseToWorker(R"({"plan": {"aggregation": "telepathy"}})").status().message(),
-            "message: plan.aggregation: not a name that this worker knows");
+            "message: plan.aggregation: found \"telepathy\", allowed is average or adasum");
 }
 
 TEST(WorkerMessagesTest, EveryFieldOfTheSpecIsRead) {
@@ -192,6 +192,8 @@ TEST(WorkerMessagesTest, LinesThatAreNoMessageAreRefusedWithTheField) {
   EXPECT_EQ(reason("{}"), "message: none of start, group, peers, plan, stop");
   EXPECT_EQ(reason(R"({"plan": 3})"), "message: plan: not an object");
   EXPECT_EQ(reason(R"({"plan": {"version": -1}})"), "message: plan.version: not a whole number");
+  EXPECT_EQ(reason(R"({"plan": {"period": "4294967296"}})"),
+            "message: plan.period: not a whole number below 2^32");
   EXPECT_EQ(reason(R"({"plan": {"batchSizes": [1, "x"]}})"),
             "message: plan.batchSizes: not a list of whole numbers");
   EXPECT_EQ(reason(R"({"plan": {"batchSizes": {"a": 1}}})"),

@@ -6,8 +6,9 @@
 #include <tuple>
 #include <utility>
 
-#include "coordinator/codec/step_fields.h"
-#include "tests/coordinator/codec/filled.h"
+#include "coordinator/codec/archive.h"
+#include "coordinator/job/step_fields.h"
+#include "tests/support/filled.h"
 
 namespace tactus::codec {
 namespace {

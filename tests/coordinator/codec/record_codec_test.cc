@@ -7,7 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/rng.h"
-#include "tests/coordinator/codec/filled.h"
+#include "coordinator/codec/archive.h"
+#include "coordinator/job/record_fields.h"
+#include "tests/support/filled.h"
 
 namespace tactus::codec {
 namespace {

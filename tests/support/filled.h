@@ -1,4 +1,4 @@
-// A struct of the core with every field set to something that is not its default.
+// A struct with a list of fields, every field set to something that is not its default.
 
 #pragma once
 
@@ -7,21 +7,34 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <variant>
 #include <vector>
 
-#include "coordinator/codec/step_fields.h"
+#include "base/fields.h"
+#include "base/id.h"
+#include "base/time.h"
 
-namespace tactus::codec {
+namespace tactus {
+
+// Texts that hold a zero byte and are not UTF-8.
+inline constexpr std::string_view kOddBytes("\x00\xff\xfe\x80", 4);
 
 // Gives each field that Fields() names another value; lists get two items. A variant keeps its
 // first alternative.
 class Filler {
  public:
+  // `ending`: of every text; fields that may be any bytes end with odd ones.
+  explicit Filler(std::string_view ending) : ending_(ending) {}
+
   template <typename T>
   void operator()(const char*, T& value) {
     Set(value);
+  }
+  void Bytes(const char*, std::string& value) { value = std::to_string(++last_).append(kOddBytes); }
+  void Bytes(const char* key, std::vector<std::string>& items) {
+    for (int i = 0; i < 2; ++i) Bytes(key, items.emplace_back());
   }
 
  private:
@@ -37,10 +50,7 @@ class Filler {
       SetCompound(value);
     }
   }
-  // Holds a zero byte and is not UTF-8.
-  void SetCompound(std::string& text) {
-    text = std::to_string(++last_) + std::string("\x00\xff\xfe\x80", 4);
-  }
+  void SetCompound(std::string& text) { text = std::to_string(++last_).append(ending_); }
   void SetCompound(Duration& duration) { duration = Duration(++last_); }
   void SetCompound(Instant& time) { time = Instant(Duration(++last_)); }
   template <typename Tag>
@@ -67,15 +77,16 @@ class Filler {
     Fields(*this, record);
   }
 
+  const std::string_view ending_;
   std::int64_t last_ = 0;
 };
 
 template <typename T>
-T Filled() {
+T Filled(std::string_view ending = kOddBytes) {
   T record;
-  Filler filler;
+  Filler filler(ending);
   Fields(filler, record);
   return record;
 }
 
-}  // namespace tactus::codec
+}  // namespace tactus

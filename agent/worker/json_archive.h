@@ -1,0 +1,94 @@
+// Plain structs in proto3 JSON, over the lists of base/fields.h: keys in camelCase, 64-bit integers
+// as strings, bytes in base64. A worker links no protobuf.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "agent/worker/proto_json.h"
+#include "base/fields.h"
+
+namespace tactus::worker {
+
+// "gradientNorm2Local" of "gradient_norm2_local".
+std::string CamelCase(const char* key);
+
+// Sets the fields of a struct from its object; one that is absent keeps its value. What is wrong is
+// left in the reader's error.
+class JsonReader {
+ public:
+  explicit JsonReader(FieldReader from) : from_(std::move(from)) {}
+
+  template <typename T>
+  void operator()(const char* key, T& value) {
+    Read(CamelCase(key).c_str(), value);
+  }
+  void Bytes(const char* key, std::vector<std::string>& items) {
+    items = from_.BytesList(CamelCase(key).c_str());
+  }
+
+ private:
+  // An enum by its name; an empty one reads as absent.
+  template <typename T>
+  requires std::is_enum_v<T>
+  void Read(const char* key, T& value) { value = from_.template Named<T>(key).value_or(value); }
+  void Read(const char* key, std::string& value) { value = from_.String(key).value_or(value); }
+  void Read(const char* key, double& value) { value = from_.Number(key).value_or(value); }
+  void Read(const char* key, bool& value) { value = from_.Bool(key).value_or(value); }
+  void Read(const char* key, std::uint64_t& value) { value = from_.Unsigned(key).value_or(value); }
+  void Read(const char* key, std::uint32_t& value) {
+    value = from_.Unsigned32(key).value_or(value);
+  }
+  void Read(const char* key, std::vector<std::uint32_t>& items) { items = from_.UnsignedList(key); }
+  template <typename T>
+  requires std::is_class_v<T>
+  void Read(const char* key, T& record) {
+    JsonReader reader(from_.Object(key));
+    Fields(reader, record);
+  }
+
+  const FieldReader from_;
+};
+
+// Makes the object of a struct. Every field is there, those that are zero or empty too.
+class JsonWriter {
+ public:
+  // {"report": {...}}
+  template <typename... Ts>
+  static Json Encode(const std::variant<Ts...>& message) {
+    return std::visit(
+        []<typename T>(const T& one) {
+          JsonWriter writer;
+          Fields(writer, one);
+          return Json{{kKind<T>, std::move(writer.out_)}};
+        },
+        message);
+  }
+
+  template <typename T>
+  void operator()(const char* key, const T& value) {
+    out_[CamelCase(key)] = Value(value);
+  }
+  void Bytes(const char* key, const std::string& bytes);
+  template <typename T>
+  void Inline(const T& record) {
+    Fields(*this, record);
+  }
+
+ private:
+  static Json Value(double value);
+  static Json Value(std::uint64_t value) { return std::to_string(value); }
+  static Json Value(std::uint32_t value) { return value; }
+  static Json Value(bool value) { return value; }
+  static Json Value(const std::string& value) { return value; }
+  static Json Value(const std::vector<std::string>& items) { return items; }
+
+  Json out_ = Json::object();
+};
+
+}  // namespace tactus::worker

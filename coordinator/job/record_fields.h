@@ -1,0 +1,196 @@
+// The fields of records, by name; see base/fields.h.
+
+#pragma once
+
+#include "base/fields.h"
+#include "coordinator/job/records.h"
+#include "policies/decision_fields.h"
+#include "policies/plan_fields.h"
+#include "policies/planner_fields.h"
+#include "protocol/worker_message_fields.h"
+
+namespace tactus {
+
+template <>
+inline constexpr int kEnumMax<job::JobState> = static_cast<int>(job::JobState::kPaused);
+template <>
+inline constexpr int kEnumMax<job::DeviceKind> = static_cast<int>(job::DeviceKind::kCuda);
+
+}  // namespace tactus
+
+namespace tactus::job {
+
+void Fields(auto& archive, Of<JobSettings> auto& settings) {
+  archive("name", settings.name);
+  archive("workers_min", settings.workers_min);
+  archive("workers_max", settings.workers_max);
+  archive("device", settings.device);
+  archive("selector", settings.selector);
+  archive("tolerations", settings.tolerations);
+  archive("priority", settings.priority);
+  archive("adapt", settings.adapt);
+  archive("stop_train_loss", settings.stop_train_loss);
+  archive("stop_epochs", settings.stop_epochs);
+  archive("stop_time", settings.stop_time);
+  archive("stop_rounds", settings.stop_rounds);
+}
+
+void Fields(auto& archive, Of<DeviceRecord> auto& device) {
+  archive("name", device.name);
+  archive("kind", device.kind);
+  archive("model", device.model);
+  archive("emulated_speed", device.emulated_speed);
+  archive("uuid", device.uuid);
+  archive("memory_bytes", device.memory_bytes);
+  archive("fault", device.fault);
+}
+
+void Fields(auto& archive, Of<NodeTraits> auto& traits) {
+  archive("labels", traits.labels);
+  archive("taints", traits.taints);
+}
+
+void Fields(auto& archive, Of<NodeRecord> auto& node) {
+  archive("name", node.name);
+  archive("cordoned", node.cordoned);
+  archive("draining", node.draining);
+}
+
+void Fields(auto& archive, Of<MemberRecord> auto& member) {
+  archive("worker", member.worker);
+  archive("node", member.node);
+  archive("device", member.device);
+  archive("emulated_speed", member.emulated_speed);
+}
+
+void Fields(auto& archive, Of<GroupRecord> auto& group) {
+  archive("generation", group.generation);
+  archive("first_round", group.first_round);
+  archive("members", group.members);
+}
+
+void Fields(auto& archive, Of<ArtifactRecord> auto& artifact) {
+  archive("path", artifact.path);
+  archive("size_bytes", artifact.size_bytes);
+  archive("sha256", artifact.sha256);
+}
+
+void Fields(auto& archive, Of<CheckpointRecord> auto& checkpoint) {
+  archive("sha256", checkpoint.sha256);
+  archive("size_bytes", checkpoint.size_bytes);
+  archive("rounds", checkpoint.rounds);
+}
+
+void Fields(auto& archive, Of<Suspension> auto& suspension) {
+  archive("pause", suspension.pause);
+  archive("reason", suspension.reason);
+  archive("secured", suspension.secured);
+}
+
+void Fields(auto& archive, Of<FinishedMember> auto& member) {
+  archive("rank", member.rank);
+  archive("message", member.message);
+}
+
+void Fields(auto& archive, Of<EndingRecord> auto& ending) {
+  archive("finished", ending.finished);
+  archive("artifacts", ending.artifacts);
+  archive("evaluated", ending.evaluated);
+}
+
+void Fields(auto& archive, Of<ResultRecord> auto& result) {
+  archive("artifacts", result.artifacts);
+  archive("validation_loss", result.validation_loss);
+  archive("validation_accuracy", result.validation_accuracy);
+  archive("validation_samples", result.validation_samples);
+  archive("train_loss", result.train_loss);
+  archive("rounds", result.rounds);
+  archive("samples", result.samples);
+  archive("epochs", result.epochs);
+  archive("train_seconds", result.train_seconds);
+  archive("stop_reason", result.stop_reason);
+  archive("utilisation", result.utilisation);
+}
+
+void Fields(auto& archive, Of<WorkerProgress> auto& worker) {
+  archive("batch_size", worker.batch_size);
+  archive("samples", worker.samples);
+  archive("samples_per_second", worker.samples_per_second);
+  archive("idle_ratio", worker.idle_ratio);
+}
+
+void Fields(auto& archive, Of<Progress> auto& progress) {
+  archive("rounds", progress.rounds);
+  archive("epoch", progress.epoch);
+  archive("epoch_consumed", progress.epoch_consumed);
+  archive("epoch_samples", progress.epoch_samples);
+  archive("samples", progress.samples);
+  archive("loss", progress.loss);
+  archive("samples_per_second", progress.samples_per_second);
+  archive("elapsed_seconds", progress.elapsed_seconds);
+  archive("eta_seconds", progress.eta_seconds);
+  archive("plan", progress.plan);
+  archive("workers", progress.workers);
+}
+
+void Fields(auto& archive, Of<JobRecord> auto& record) {
+  archive("id", record.id);
+  archive("name", record.name);
+  archive("uid", record.uid);
+  archive("request_id", record.request_id);
+  archive("spec", record.spec);
+  archive("settings", record.settings);
+  archive("labels", record.labels);
+  archive("state", record.state);
+  archive("state_reason", record.state_reason);
+  archive("error_field", record.error_field);
+  archive("revision", record.revision);
+  archive("announced", record.announced);
+  archive("create_time", record.create_time);
+  archive("start_time", record.start_time);
+  archive("end_time", record.end_time);
+  archive("update_time", record.update_time);
+  archive("generation", record.generation);
+  archive("newest_plan", record.newest_plan);
+  archive("cancel_reason", record.cancel_reason);
+  archive("discard", record.discard);
+  archive("cancel_grace", record.cancel_grace);
+  archive("ending", record.ending);
+  archive("suspension", record.suspension);
+  archive("checkpoint", record.checkpoint);
+  archive("elapsed_before_seconds", record.elapsed_before_seconds);
+  archive("group_start_time", record.group_start_time);
+  archive("suspensions", record.suspensions);
+  archive("members", record.members);
+  archive("groups", record.groups);
+  archive("progress", record.progress);
+  archive("result", record.result);
+}
+
+void Fields(auto& archive, Of<RoundRecord> auto& round) {
+  archive("job", round.job);
+  archive("round", round.round);
+  archive("epoch", round.epoch);
+  archive("samples", round.samples);
+  archive("loss", round.loss);
+  archive("seconds", round.seconds);
+  archive("plan_version", round.plan_version);
+  archive("worker_samples", round.worker_samples);
+  archive("worker_compute_seconds", round.worker_compute_seconds);
+  archive("worker_blocked_seconds", round.worker_blocked_seconds);
+  archive("bytes", round.bytes);
+  archive("steps", round.steps);
+  archive("learning_rate", round.learning_rate);
+  archive("gain", round.gain);
+  archive("progress", round.progress);
+  archive("orthogonality", round.orthogonality);
+  archive("transfer_seconds", round.transfer_seconds);
+  archive("worker_update_seconds", round.worker_update_seconds);
+}
+
+void Fields(auto& archive, Of<DecisionRecord> auto& record) {
+  archive("job", record.job);
+  archive("decision", record.decision);
+}
+
+}  // namespace tactus::job

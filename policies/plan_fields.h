@@ -1,0 +1,63 @@
+// The fields of plans and reports, by name; see base/fields.h.
+
+#pragma once
+
+#include "base/fields.h"
+#include "policies/plan.h"
+#include "policies/plan_names.h"
+
+namespace tactus {
+
+template <>
+inline constexpr int kEnumMax<policies::Synchronization> =
+    static_cast<int>(policies::Synchronization::kDelayed);
+template <>
+inline constexpr int kEnumMax<policies::Aggregation> =
+    static_cast<int>(policies::Aggregation::kAdasum);
+template <>
+inline constexpr int kEnumMax<policies::LearningRateRule> =
+    static_cast<int>(policies::LearningRateRule::kAdascale);
+
+}  // namespace tactus
+
+namespace tactus::policies {
+
+void Fields(auto& archive, Of<Plan> auto& plan) {
+  archive("version", plan.version);
+  archive("synchronization", plan.synchronization);
+  archive("period", plan.period);
+  archive("aggregation", plan.aggregation);
+  archive("learning_rate_rule", plan.learning_rate_rule);
+  archive("batch_sizes", plan.batch_sizes);
+  archive("reason", plan.reason);
+}
+
+void Fields(auto& archive, Of<Report> auto& report) {
+  archive("round", report.round);
+  archive("plan_version", report.plan_version);
+  archive("rank", report.rank);
+  archive("samples", report.samples);
+  archive("loss_sum", report.loss_sum);
+  archive("steps", report.steps);
+  archive("compute_seconds", report.compute_seconds);
+  archive("blocked_seconds", report.blocked_seconds);
+  archive("transfer_seconds", report.transfer_seconds);
+  archive("round_seconds", report.round_seconds);
+  archive("update_seconds", report.update_seconds);
+  archive("bytes_sent", report.bytes_sent);
+  archive("gradient_norm2_local", report.gradient_norm2_local);
+  archive("gradient_norm2_global", report.gradient_norm2_global);
+  archive("samples_global", report.samples_global);
+  archive("loss_mean_global", report.loss_mean_global);
+  archive("nonfinite_members", report.nonfinite_members);
+  archive("contributors", report.contributors);
+  archive("samples_gradient_norm2", report.samples_gradient_norm2);
+  archive("orthogonality", report.orthogonality);
+  archive("learning_rate", report.learning_rate);
+  archive("gain", report.gain);
+  archive("progress", report.progress);
+  archive("epoch", report.epoch);
+  archive("epoch_consumed", report.epoch_consumed);
+}
+
+}  // namespace tactus::policies

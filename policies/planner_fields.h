@@ -1,0 +1,37 @@
+// The fields of the planner's options, by name; see base/fields.h.
+
+#pragma once
+
+#include "base/fields.h"
+#include "policies/planner.h"
+
+namespace tactus::policies {
+
+void Fields(auto& archive, Of<BatchOptions> auto& batch) {
+  archive("per_worker", batch.per_worker);
+  archive("batch_min", batch.batch_min);
+  archive("batch_max", batch.batch_max);
+}
+
+void Fields(auto& archive, Of<SynchronizationOptions> auto& synchronization) {
+  archive("policy", synchronization.policy);
+  archive("period", synchronization.period);
+  archive("period_max", synchronization.period_max);
+  archive("interval_seconds", synchronization.interval_seconds);
+  archive("loss_floor", synchronization.loss_floor);
+  archive("steps_max", synchronization.steps_max);
+}
+
+void Fields(auto& archive, Of<PlannerOptions> auto& adapt) {
+  archive("batch_policy", adapt.batch_policy);
+  archive("batch", adapt.batch);
+  archive("synchronization", adapt.synchronization);
+  archive("aggregation_policy", adapt.aggregation_policy);
+  archive("learning_rate_policy", adapt.learning_rate_policy);
+  archive("base_batch", adapt.base_batch);
+  archive("optimizer", adapt.optimizer);
+  archive("momentum", adapt.momentum);
+  archive("frozen", adapt.frozen);
+}
+
+}  // namespace tactus::policies

@@ -1,0 +1,99 @@
+// The fields of the messages between a job and its workers, by name; see base/fields.h.
+
+#pragma once
+
+#include "base/fields.h"
+#include "policies/plan_fields.h"
+#include "protocol/worker_messages.h"
+
+namespace tactus::protocol {
+
+void Fields(auto& archive, Of<GroupMessage> auto& message) {
+  archive("generation", message.generation);
+  archive("rank", message.rank);
+  archive("size", message.size);
+  archive("plan", message.plan);
+  archive("nodes", message.nodes);
+}
+
+void Fields(auto& archive, Of<PeersMessage> auto& message) {
+  archive("generation", message.generation);
+  Bytes(archive, "endpoints", message.endpoints);
+}
+
+void Fields(auto& archive, Of<StopMessage> auto& message) {
+  archive("reason", message.reason);
+  archive("discard", message.discard);
+  archive("suspend", message.suspend);
+}
+
+void Fields(auto& archive, Of<ReadyMessage> auto& message) {
+  archive("parameters", message.parameters);
+  archive("train_samples", message.train_samples);
+  archive("validation_samples", message.validation_samples);
+  archive("samples_per_second", message.samples_per_second);
+}
+
+void Fields(auto& archive, Of<EndpointMessage> auto& message) {
+  archive("generation", message.generation);
+  Bytes(archive, "endpoint", message.endpoint);
+}
+
+void Fields(auto& archive, Of<ReportMessage> auto& message) {
+  archive("generation", message.generation);
+  Inline(archive, "report", message.report);
+  archive("out_of_memory", message.out_of_memory);
+}
+
+void Fields(auto& archive, Of<EvaluatedMessage> auto& message) {
+  archive("loss", message.loss);
+  archive("accuracy", message.accuracy);
+  archive("samples", message.samples);
+}
+
+void Fields(auto& archive, Of<FinishedMessage> auto& message) {
+  archive("reason", message.reason);
+  archive("rounds", message.rounds);
+  archive("samples", message.samples);
+  archive("samples_global", message.samples_global);
+  archive("epochs", message.epochs);
+  archive("train_loss", message.train_loss);
+  archive("train_seconds", message.train_seconds);
+  archive("files", message.files);
+  archive("parameters_hash", message.parameters_hash);
+  archive("suspended", message.suspended);
+}
+
+void Fields(auto& archive, Of<FailedMessage> auto& message) {
+  archive("field", message.field);
+  archive("message", message.message);
+  archive("lost_generation", message.lost_generation);
+}
+
+}  // namespace tactus::protocol
+
+namespace tactus {
+
+template <>
+inline constexpr const char* kKind<protocol::GroupMessage> = "group";
+template <>
+inline constexpr const char* kKind<protocol::PeersMessage> = "peers";
+template <>
+inline constexpr const char* kKind<policies::Plan> = "plan";
+template <>
+inline constexpr const char* kKind<protocol::StopMessage> = "stop";
+
+template <>
+inline constexpr const char* kKind<protocol::ReadyMessage> = "ready";
+template <>
+inline constexpr const char* kKind<protocol::EndpointMessage> = "endpoint";
+template <>
+inline constexpr const char* kKind<protocol::ReportMessage> = "report";
+template <>
+inline constexpr const char* kKind<protocol::EvaluatedMessage> = "evaluated";
+template <>
+inline constexpr const char* kKind<protocol::FinishedMessage> = "finished";
+template <>
+inline constexpr const char* kKind<protocol::FailedMessage> = "failed";
+
+}  // namespace tactus

@@ -1,0 +1,78 @@
+// What a job and one of its workers say to each other, as the coordinator's core, the worker and
+// the simulator have it in memory; proto/tactus/v1/worker.proto is the schema and says what each
+// field means.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "policies/plan.h"
+
+namespace tactus::protocol {
+
+// ---- Down. Start, the first message, is not the core's: agents and workers have it.
+
+struct GroupMessage {
+  std::uint64_t generation = 0;
+  std::uint32_t rank = 0;
+  std::uint32_t size = 0;
+  policies::Plan plan{};
+  // By rank: the index of its node among the group's nodes, in order of first appearance.
+  std::vector<std::uint32_t> nodes{};
+};
+struct PeersMessage {
+  std::uint64_t generation = 0;
+  std::vector<std::string> endpoints{};
+};
+struct StopMessage {
+  std::string reason{};
+  bool discard = false;
+  bool suspend = false;  // with a checkpoint, to go on later; not with discard
+};
+using ToWorker = std::variant<GroupMessage, PeersMessage, policies::Plan, StopMessage>;
+
+// ---- Up.
+
+struct ReadyMessage {
+  std::uint64_t parameters = 0;
+  std::uint64_t train_samples = 0;
+  std::uint64_t validation_samples = 0;
+  double samples_per_second = 0;  // tried out; 0: it did not
+};
+struct EndpointMessage {
+  std::uint64_t generation = 0;
+  std::string endpoint{};
+};
+struct ReportMessage {
+  std::uint64_t generation = 0;
+  policies::Report report{};
+  std::uint32_t out_of_memory = 0;  // passes since the former report that were repeated in pieces
+};
+// The validation result, as rank 0 said it.
+struct EvaluatedMessage {
+  double loss = 0;
+  double accuracy = -1;  // -1: the loss has no notion of it
+  std::uint64_t samples = 0;
+};
+// A member's last word.
+struct FinishedMessage {
+  std::string reason{};
+  std::uint64_t rounds = 0, samples = 0, samples_global = 0, epochs = 0;
+  double train_loss = 0;
+  double train_seconds = 0;
+  std::vector<std::string> files{};
+  std::uint64_t parameters_hash = 0;
+  bool suspended = false;
+};
+struct FailedMessage {
+  std::string field{};
+  std::string message{};
+  std::uint64_t lost_generation = 0;
+};
+using FromWorker = std::variant<ReadyMessage, EndpointMessage, ReportMessage, EvaluatedMessage,
+                                FinishedMessage, FailedMessage>;
+
+}  // namespace tactus::protocol
