@@ -57,6 +57,8 @@ struct EvaluatedMessage {
   double accuracy = -1;  // -1: the loss has no notion of it
   std::uint64_t samples = 0;
 };
+// The file among a suspended group's that it goes on from.
+inline constexpr const char* kCheckpointFile = "checkpoint.safetensors";
 // A member's last word.
 struct FinishedMessage {
   std::string reason{};

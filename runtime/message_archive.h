@@ -2,14 +2,13 @@
 // the name of the message's field. Names are looked up once, when a MessageFields is made; from
 // then on a field costs a call of protobuf's reflection, a few nanoseconds.
 //
-//   static const MessageFields<policies::Plan, v1::Plan> kPlan;
-//   kPlan.Write(plan, proto);
+//   static const MessageFields<policies::Plan, v1::Plan> kFields;
+//   kFields.Write(plan, proto);
 
 #pragma once
 
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
-#include <google/protobuf/reflection.h>
 
 #include <array>
 #include <cstdint>
@@ -26,10 +25,12 @@
 
 namespace tactus::runtime {
 
+namespace protobuf = google::protobuf;
+
 // A struct's field in its message.
 struct MessageField {
-  const google::protobuf::FieldDescriptor* field = nullptr;  // null: the message says it otherwise
-  std::vector<MessageField> fields{};  // of a struct within, in the order of its list
+  const protobuf::FieldDescriptor* field = nullptr;  // null: the message says it otherwise
+  std::vector<MessageField> fields{};                // of a struct within, in the order of its list
 };
 
 // What a struct and its message do not say by one name, and conversions say by hand.
@@ -38,36 +39,62 @@ struct Apart {
   std::vector<std::string_view> theirs{};  // fields of the message
 };
 
-// What a field of type T is in a message.
+// How a message has a value of type T. Structs are messages, enums are their names.
 template <typename T>
-struct MessageType {
-  using Type = google::protobuf::FieldDescriptor;
+struct MessageValue {
+  static constexpr auto kType = std::is_enum_v<T> ? protobuf::FieldDescriptor::CPPTYPE_STRING
+                                                  : protobuf::FieldDescriptor::CPPTYPE_MESSAGE;
+};
+template <auto type, auto get, auto set, auto add>
+struct ScalarValue {
+  static constexpr auto kType = type;
+  static constexpr auto kGet = get;
+  static constexpr auto kSet = set;
+  static constexpr auto kAdd = add;
+};
+template <>
+struct MessageValue<bool>
+    : ScalarValue<protobuf::FieldDescriptor::CPPTYPE_BOOL, &protobuf::Reflection::GetBool,
+                  &protobuf::Reflection::SetBool, &protobuf::Reflection::AddBool> {};
+template <>
+struct MessageValue<double>
+    : ScalarValue<protobuf::FieldDescriptor::CPPTYPE_DOUBLE, &protobuf::Reflection::GetDouble,
+                  &protobuf::Reflection::SetDouble, &protobuf::Reflection::AddDouble> {};
+template <>
+struct MessageValue<std::uint32_t>
+    : ScalarValue<protobuf::FieldDescriptor::CPPTYPE_UINT32, &protobuf::Reflection::GetUInt32,
+                  &protobuf::Reflection::SetUInt32, &protobuf::Reflection::AddUInt32> {};
+template <>
+struct MessageValue<std::uint64_t>
+    : ScalarValue<protobuf::FieldDescriptor::CPPTYPE_UINT64, &protobuf::Reflection::GetUInt64,
+                  &protobuf::Reflection::SetUInt64, &protobuf::Reflection::AddUInt64> {};
+template <>
+struct MessageValue<std::string>
+    : ScalarValue<protobuf::FieldDescriptor::CPPTYPE_STRING, &protobuf::Reflection::GetString,
+                  &protobuf::Reflection::SetString, &protobuf::Reflection::AddString> {};
+
+// What a field of type T is one of, or a list of.
+template <typename T>
+struct MessageItem {
+  using Type = T;
   static constexpr bool kRepeated = false;
-  using Value = T;
-  static constexpr Type::CppType kType = std::is_same_v<T, bool>            ? Type::CPPTYPE_BOOL
-                                         : std::is_same_v<T, double>        ? Type::CPPTYPE_DOUBLE
-                                         : std::is_same_v<T, std::uint32_t> ? Type::CPPTYPE_UINT32
-                                         : std::is_same_v<T, std::uint64_t> ? Type::CPPTYPE_UINT64
-                                         : std::is_enum_v<T> || std::is_same_v<T, std::string>
-                                             ? Type::CPPTYPE_STRING
-                                             : Type::CPPTYPE_MESSAGE;
 };
 template <typename Tag>
-struct MessageType<Id<Tag>> : MessageType<std::uint64_t> {};
+struct MessageItem<Id<Tag>> : MessageItem<std::uint64_t> {};
 template <typename T>
-struct MessageType<std::optional<T>> : MessageType<T> {};
+struct MessageItem<std::optional<T>> : MessageItem<T> {};
 template <typename T>
-struct MessageType<std::vector<T>> : MessageType<T> {
+struct MessageItem<std::vector<T>> : MessageItem<T> {
   static constexpr bool kRepeated = true;
 };
 
 // Finds the message's field of each field of a struct.
 class MessageBinder {
  public:
-  // Stops the process where struct and message do not have the same fields, but for those apart:
-  // one of them was forgotten.
+  // Stops the process where struct and message do not have the same fields of the same types, but
+  // for those apart: one was forgotten.
   template <typename T>
-  static std::vector<MessageField> Bind(const google::protobuf::Descriptor& message,
+  static std::vector<MessageField> Bind(const protobuf::Descriptor& message,
                                         const Apart& apart = {}) {
     MessageBinder binder(message, apart);
     const T record{};
@@ -78,12 +105,11 @@ class MessageBinder {
 
   template <typename T>
   void operator()(const char* key, const T&) {
-    using Type = MessageType<T>;
-    MessageField bound{.field = Find(key, Type::kType, Type::kRepeated)};
-    if constexpr (Type::kType == google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE) {
-      if (bound.field != nullptr) {
-        bound.fields = Bind<typename Type::Value>(*bound.field->message_type());
-      }
+    using Item = typename MessageItem<T>::Type;
+    constexpr auto kType = MessageValue<Item>::kType;
+    MessageField bound{.field = Find(key, kType, MessageItem<T>::kRepeated)};
+    if constexpr (kType == protobuf::FieldDescriptor::CPPTYPE_MESSAGE) {
+      if (bound.field != nullptr) bound.fields = Bind<Item>(*bound.field->message_type());
     }
     bound_.push_back(std::move(bound));
   }
@@ -93,24 +119,24 @@ class MessageBinder {
   }
 
  private:
-  MessageBinder(const google::protobuf::Descriptor& message, const Apart& apart)
+  MessageBinder(const protobuf::Descriptor& message, const Apart& apart)
       : message_(message), apart_(apart) {}
 
-  const google::protobuf::FieldDescriptor* Find(const std::string& key,
-                                                google::protobuf::FieldDescriptor::CppType type,
-                                                bool repeated) const;
+  const protobuf::FieldDescriptor* Find(const std::string& key,
+                                        protobuf::FieldDescriptor::CppType type,
+                                        bool repeated) const;
   void RequireAll() const;
 
-  const google::protobuf::Descriptor& message_;
+  const protobuf::Descriptor& message_;
   const Apart& apart_;
   std::vector<MessageField> bound_;
 };
 
-// Sets the fields of a message from those of a struct.
+// Sets the fields of a message, which is empty, from those of a struct.
 class MessageWriter {
  public:
   // Both outlive it.
-  MessageWriter(const std::vector<MessageField>& fields, google::protobuf::Message& to)
+  MessageWriter(const std::vector<MessageField>& fields, protobuf::Message& to)
       : next_(fields.data()), to_(to), reflection_(*to.GetReflection()) {}
 
   template <typename T>
@@ -124,23 +150,19 @@ class MessageWriter {
   }
 
  private:
+  // Sets the field, or adds to it where it is a list.
   template <typename T>
   void Write(const MessageField& bound, const T& value) {
+    const bool repeated = bound.field->is_repeated();
     if constexpr (std::is_enum_v<T>) {
-      reflection_.SetString(&to_, bound.field, std::string(NameOf(value)));
-    } else if constexpr (std::is_same_v<T, bool>) {
-      reflection_.SetBool(&to_, bound.field, value);
-    } else if constexpr (std::is_same_v<T, double>) {
-      reflection_.SetDouble(&to_, bound.field, value);
-    } else if constexpr (std::is_same_v<T, std::uint32_t>) {
-      reflection_.SetUInt32(&to_, bound.field, value);
-    } else if constexpr (std::is_same_v<T, std::uint64_t>) {
-      reflection_.SetUInt64(&to_, bound.field, value);
-    } else if constexpr (std::is_same_v<T, std::string>) {
-      reflection_.SetString(&to_, bound.field, value);
-    } else {
-      MessageWriter writer(bound.fields, *reflection_.MutableMessage(&to_, bound.field));
+      Write(bound, std::string(NameOf(value)));
+    } else if constexpr (MessageValue<T>::kType == protobuf::FieldDescriptor::CPPTYPE_MESSAGE) {
+      MessageWriter writer(bound.fields, repeated ? *reflection_.AddMessage(&to_, bound.field)
+                                                  : *reflection_.MutableMessage(&to_, bound.field));
       Fields(writer, value);
+    } else {
+      const auto put = repeated ? MessageValue<T>::kAdd : MessageValue<T>::kSet;
+      (reflection_.*put)(&to_, bound.field, value);
     }
   }
   template <typename Tag>
@@ -153,40 +175,24 @@ class MessageWriter {
   }
   template <typename T>
   void Write(const MessageField& bound, const std::vector<T>& items) {
-    for (const T& item : items) Add(bound, item);
-  }
-  template <typename T>
-  void Add(const MessageField& bound, const T& item) {
-    if constexpr (std::is_same_v<T, double>) {
-      reflection_.AddDouble(&to_, bound.field, item);
-    } else if constexpr (std::is_same_v<T, std::uint32_t>) {
-      reflection_.AddUInt32(&to_, bound.field, item);
-    } else if constexpr (std::is_same_v<T, std::uint64_t>) {
-      reflection_.AddUInt64(&to_, bound.field, item);
-    } else if constexpr (std::is_same_v<T, std::string>) {
-      reflection_.AddString(&to_, bound.field, item);
-    } else {
-      MessageWriter writer(bound.fields, *reflection_.AddMessage(&to_, bound.field));
-      Fields(writer, item);
-    }
+    for (const T& item : items) Write(bound, item);
   }
 
   const MessageField* next_;
-  google::protobuf::Message& to_;
-  const google::protobuf::Reflection& reflection_;
+  protobuf::Message& to_;
+  const protobuf::Reflection& reflection_;
 };
 
 // Sets the fields of a struct from those of a message; one that is not set is zero or empty.
 class MessageReader {
  public:
   // Both outlive it.
-  MessageReader(const std::vector<MessageField>& fields, const google::protobuf::Message& from)
+  MessageReader(const std::vector<MessageField>& fields, const protobuf::Message& from)
       : next_(fields.data()), from_(from), reflection_(*from.GetReflection()) {}
 
   template <typename T>
   void operator()(const char*, T& value) {
-    const MessageField& bound = *next_++;
-    if (bound.field != nullptr) Read(*bound.field, value);
+    Read(*next_++->field, value);
   }
   template <typename T>
   void Inline(T& record) {
@@ -194,30 +200,22 @@ class MessageReader {
   }
 
  private:
-  using Field = google::protobuf::FieldDescriptor;
-
-  void Read(const Field& field, bool& value) { value = reflection_.GetBool(from_, &field); }
-  void Read(const Field& field, double& value) { value = reflection_.GetDouble(from_, &field); }
-  void Read(const Field& field, std::uint32_t& value) {
-    value = reflection_.GetUInt32(from_, &field);
+  template <typename T>
+  void Read(const protobuf::FieldDescriptor& field, T& value) {
+    value = (reflection_.*MessageValue<T>::kGet)(from_, &field);
   }
-  void Read(const Field& field, std::uint64_t& value) {
-    value = reflection_.GetUInt64(from_, &field);
-  }
-  void Read(const Field& field, std::string& value) {
-    value = reflection_.GetString(from_, &field);
-  }
-  void Read(const Field& field, std::vector<std::string>& items) {
-    const auto found = reflection_.GetRepeatedFieldRef<std::string>(from_, &field);
-    items.assign(found.begin(), found.end());
+  void Read(const protobuf::FieldDescriptor& field, std::vector<std::string>& items) {
+    for (int i = 0; i < reflection_.FieldSize(from_, &field); ++i) {
+      items.push_back(reflection_.GetRepeatedString(from_, &field, i));
+    }
   }
 
   const MessageField* next_;
-  const google::protobuf::Message& from_;
-  const google::protobuf::Reflection& reflection_;
+  const protobuf::Message& from_;
+  const protobuf::Reflection& reflection_;
 };
 
-// The way between struct T and its message. Any thread.
+// The way from struct T to its message. Any thread.
 template <typename T, typename Message>
 class MessageFields {
  public:
@@ -234,8 +232,8 @@ class MessageFields {
   const std::vector<MessageField> fields_;
 };
 
-// Of a variant, whose alternatives are fields of the message's only oneof by their kKind. The oneof
-// may have more.
+// Of a variant, to and from the fields of the message's only oneof by their kKind; the oneof may
+// have more.
 template <typename... Ts, typename Message>
 class MessageFields<std::variant<Ts...>, Message> {
  public:
@@ -265,7 +263,7 @@ class MessageFields<std::variant<Ts...>, Message> {
     return {.field = field, .fields = MessageBinder::Bind<T>(*field->message_type())};
   }
   template <typename T>
-  static bool ReadIf(const MessageField& bound, const google::protobuf::FieldDescriptor* set,
+  static bool ReadIf(const MessageField& bound, const protobuf::FieldDescriptor* set,
                      const Message& from, std::optional<std::variant<Ts...>>& to) {
     if (set != bound.field) return false;
     MessageReader reader(bound.fields, from.GetReflection()->GetMessage(from, set));

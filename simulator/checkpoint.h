@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "agent/engine/engine_state.h"
+#include "protocol/worker_messages.h"
 
 namespace tactus::simulator {
 
-// As agent/worker/checkpoint_file.h names it.
-inline constexpr const char* kCheckpointFile = "checkpoint.safetensors";
+using protocol::kCheckpointFile;
 
 // What worker::Checkpoint is to a real one; learners have no buffers. Immutable once written.
 struct Checkpoint {

@@ -11,11 +11,11 @@
 #include "absl/status/statusor.h"
 #include "agent/engine/engine_state.h"
 #include "cuda/ops/segments.h"
+#include "protocol/worker_messages.h"
 
 namespace tactus::worker {
 
-// Its name in an output directory.
-inline constexpr const char* kCheckpointFile = "checkpoint.safetensors";
+using protocol::kCheckpointFile;
 
 struct Checkpoint {
   engine::EngineState state{};

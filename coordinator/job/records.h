@@ -108,9 +108,6 @@ struct ArtifactRecord {
   std::string sha256{};  // 64 hexadecimal digits; empty: of a version that did not say
 };
 
-// The name of the file that a suspended group leaves.
-inline constexpr const char* kCheckpointFile = "checkpoint.safetensors";
-
 // What a job goes on from after its workers were ended.
 struct CheckpointRecord {
   std::string sha256{};
@@ -127,6 +124,7 @@ struct Suspension {
 
 using protocol::EvaluatedMessage;
 using protocol::FinishedMessage;
+using protocol::kCheckpointFile;
 
 struct FinishedMember {
   std::uint32_t rank = 0;

@@ -1,9 +1,12 @@
 #include "coordinator/shell/agent_conversion.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "coordinator/shell/job_conversion.h"
+#include "protocol/worker_message_fields.h"
+#include "runtime/message_archive.h"
 #include "runtime/status.h"
 
 namespace tactus::service {
@@ -108,78 +111,10 @@ std::string MajorMinor(const std::string& version) {
   return version.substr(0, second);
 }
 
-// Numbers of a plan are ours: they come back in reports, never as a plan.
-policies::Report FromProto(const v1::RoundReport& proto) {
-  policies::Report report;
-  report.round = proto.round();
-  report.plan_version = proto.plan_version();
-  report.rank = proto.rank();
-  report.samples = proto.samples();
-  report.loss_sum = proto.loss_sum();
-  report.steps = proto.steps();
-  report.compute_seconds = proto.compute_seconds();
-  report.blocked_seconds = proto.blocked_seconds();
-  report.transfer_seconds = proto.transfer_seconds();
-  report.round_seconds = proto.round_seconds();
-  report.update_seconds = proto.update_seconds();
-  report.bytes_sent = proto.bytes_sent();
-  report.gradient_norm2_local = proto.gradient_norm2_local();
-  report.gradient_norm2_global = proto.gradient_norm2_global();
-  report.samples_global = proto.samples_global();
-  report.loss_mean_global = proto.loss_mean_global();
-  report.nonfinite_members = proto.nonfinite_members();
-  report.contributors = proto.contributors();
-  report.samples_gradient_norm2 = proto.samples_gradient_norm2();
-  report.orthogonality = proto.orthogonality();
-  report.learning_rate = proto.learning_rate();
-  report.gain = proto.gain();
-  report.progress = proto.progress();
-  report.epoch = proto.epoch();
-  report.epoch_consumed = proto.epoch_consumed();
-  return report;
-}
-
-job::FinishedMessage FromProto(const v1::Finished& proto) {
-  job::FinishedMessage finished;
-  finished.reason = proto.reason();
-  finished.rounds = proto.rounds();
-  finished.samples = proto.samples();
-  finished.samples_global = proto.samples_global();
-  finished.epochs = proto.epochs();
-  finished.train_loss = proto.train_loss();
-  finished.train_seconds = proto.train_seconds();
-  finished.files.assign(proto.files().begin(), proto.files().end());
-  finished.parameters_hash = proto.parameters_hash();
-  finished.suspended = proto.suspended();
-  return finished;
-}
-
 absl::StatusOr<job::FromWorker> FromProto(const v1::FromWorker& proto) {
-  switch (proto.message_case()) {
-    case v1::FromWorker::kReady:
-      return job::ReadyMessage{.parameters = proto.ready().parameters(),
-                               .train_samples = proto.ready().train_samples(),
-                               .validation_samples = proto.ready().validation_samples(),
-                               .samples_per_second = proto.ready().samples_per_second()};
-    case v1::FromWorker::kEndpoint:
-      return job::EndpointMessage{.generation = proto.endpoint().generation(),
-                                  .endpoint = proto.endpoint().endpoint()};
-    case v1::FromWorker::kReport:
-      return job::ReportMessage{.generation = proto.report().generation(),
-                                .report = FromProto(proto.report())};
-    case v1::FromWorker::kEvaluated:
-      return job::EvaluatedMessage{.loss = proto.evaluated().loss(),
-                                   .accuracy = proto.evaluated().accuracy(),
-                                   .samples = proto.evaluated().samples()};
-    case v1::FromWorker::kFinished:
-      return FromProto(proto.finished());
-    case v1::FromWorker::kFailed:
-      return job::FailedMessage{.field = proto.failed().field(),
-                                .message = proto.failed().message(),
-                                .lost_generation = proto.failed().lost_generation()};
-    case v1::FromWorker::MESSAGE_NOT_SET:
-      break;
-  }
+  static const runtime::MessageFields<job::FromWorker, v1::FromWorker> kFields;
+  std::optional<job::FromWorker> message = kFields.Read(proto);
+  if (message) return *std::move(message);
   return runtime::InvalidFields({{.field = "from_worker.message", .description = "is missing"}});
 }
 
@@ -200,29 +135,6 @@ absl::StatusOr<job::DeviceFaultsChanged> FromProto(const agent::v1::DeviceFaults
     event.faults[fault.device()] = fault.reason();
   }
   return event;
-}
-
-v1::ToWorker WorkerMessage(const job::ToWorker& message) {
-  v1::ToWorker proto;
-  if (const auto* group = std::get_if<job::GroupMessage>(&message)) {
-    proto.mutable_group()->set_generation(group->generation);
-    proto.mutable_group()->set_rank(group->rank);
-    proto.mutable_group()->set_size(group->size);
-    *proto.mutable_group()->mutable_plan() = ToProto(group->plan);
-    proto.mutable_group()->mutable_nodes()->Add(group->nodes.begin(), group->nodes.end());
-  } else if (const auto* peers = std::get_if<job::PeersMessage>(&message)) {
-    proto.mutable_peers()->set_generation(peers->generation);
-    for (const std::string& endpoint : peers->endpoints)
-      proto.mutable_peers()->add_endpoints(endpoint);
-  } else if (const auto* plan = std::get_if<policies::Plan>(&message)) {
-    *proto.mutable_plan() = ToProto(*plan);
-  } else {
-    const auto& stop = std::get<job::StopMessage>(message);
-    proto.mutable_stop()->set_reason(stop.reason);
-    proto.mutable_stop()->set_discard(stop.discard);
-    proto.mutable_stop()->set_suspend(stop.suspend);
-  }
-  return proto;
 }
 
 }  // namespace
@@ -311,7 +223,8 @@ agent::v1::ToAgent ToProto(const job::StartWorker& action) {
 agent::v1::ToAgent ToProto(const job::SendToWorker& action) {
   agent::v1::ToAgent proto;
   proto.mutable_to_worker()->set_worker_id(action.worker.value);
-  *proto.mutable_to_worker()->mutable_message() = WorkerMessage(action.message);
+  static const runtime::MessageFields<job::ToWorker, v1::ToWorker> kFields;
+  kFields.Write(action.message, *proto.mutable_to_worker()->mutable_message());
   return proto;
 }
 

@@ -4,9 +4,10 @@
 #include <charconv>
 #include <cmath>
 
+#include "coordinator/job/record_fields.h"
 #include "coordinator/spec/field_checks.h"
 #include "policies/axis_policy.h"
-#include "policies/plan_names.h"
+#include "runtime/message_archive.h"
 #include "runtime/status.h"
 
 namespace tactus::service {
@@ -42,23 +43,15 @@ v1::JobState ToProto(job::JobState state) {
 }
 
 v1::JobResult ToProto(const job::ResultRecord& result) {
+  static const runtime::MessageFields<job::ResultRecord, v1::JobResult> kFields(
+      {.ours = {"validation_loss", "validation_accuracy", "validation_samples", "train_seconds"},
+       .theirs = {"validation", "train_time"}});
   v1::JobResult proto;
-  for (const job::ArtifactRecord& artifact : result.artifacts) {
-    v1::Artifact* added = proto.add_artifacts();
-    added->set_path(artifact.path);
-    added->set_size_bytes(artifact.size_bytes);
-    added->set_sha256(artifact.sha256);
-  }
+  kFields.Write(result, proto);
   proto.mutable_validation()->set_loss(result.validation_loss);
   proto.mutable_validation()->set_accuracy(result.validation_accuracy);
   proto.mutable_validation()->set_samples(result.validation_samples);
-  proto.set_train_loss(result.train_loss);
-  proto.set_rounds(result.rounds);
-  proto.set_samples(result.samples);
-  proto.set_epochs(result.epochs);
   *proto.mutable_train_time() = ToProtoDuration(result.train_seconds);
-  proto.set_stop_reason(result.stop_reason);
-  proto.set_utilisation(result.utilisation);
   return proto;
 }
 
@@ -140,19 +133,16 @@ v1::DeviceKind ToProto(job::DeviceKind kind) {
 }
 
 v1::Plan ToProto(const policies::Plan& plan) {
+  static const runtime::MessageFields<policies::Plan, v1::Plan> kFields;
   v1::Plan proto;
-  proto.set_version(plan.version);
-  proto.set_synchronization(std::string(policies::NameOf(plan.synchronization)));
-  proto.set_period(plan.period);
-  proto.set_aggregation(std::string(policies::NameOf(plan.aggregation)));
-  proto.set_learning_rate_rule(std::string(policies::NameOf(plan.learning_rate_rule)));
-  proto.mutable_batch_sizes()->Add(plan.batch_sizes.begin(), plan.batch_sizes.end());
-  proto.set_reason(plan.reason);
+  kFields.Write(plan, proto);
   return proto;
 }
 
 v1::JobProgress ToProto(const job::Progress& progress,
                         const std::vector<job::MemberRecord>& members) {
+  static const runtime::MessageFields<job::WorkerProgress, v1::WorkerProgress> kWorkerFields(
+      {.theirs = {"rank", "worker_id", "node", "device", "emulated_speed"}});
   v1::JobProgress proto;
   proto.set_rounds(progress.rounds);
   proto.set_epoch(progress.epoch);
@@ -173,11 +163,7 @@ v1::JobProgress ToProto(const job::Progress& progress,
     worker->set_node(members[rank].node);
     worker->set_device(members[rank].device);
     worker->set_emulated_speed(members[rank].emulated_speed);
-    if (rank >= progress.workers.size()) continue;
-    worker->set_batch_size(progress.workers[rank].batch_size);
-    worker->set_samples(progress.workers[rank].samples);
-    worker->set_samples_per_second(progress.workers[rank].samples_per_second);
-    worker->set_idle_ratio(progress.workers[rank].idle_ratio);
+    if (rank < progress.workers.size()) kWorkerFields.Write(progress.workers[rank], *worker);
   }
   return proto;
 }
@@ -200,27 +186,9 @@ v1::Job ToProto(const job::JobRecord& record) {
 }
 
 v1::Round ToProto(const job::RoundRecord& round) {
+  static const runtime::MessageFields<job::RoundRecord, v1::Round> kFields({.ours = {"job"}});
   v1::Round proto;
-  proto.set_round(round.round);
-  proto.set_epoch(round.epoch);
-  proto.set_samples(round.samples);
-  proto.set_loss(round.loss);
-  proto.set_seconds(round.seconds);
-  proto.set_plan_version(round.plan_version);
-  proto.mutable_worker_samples()->Add(round.worker_samples.begin(), round.worker_samples.end());
-  proto.mutable_worker_compute_seconds()->Add(round.worker_compute_seconds.begin(),
-                                              round.worker_compute_seconds.end());
-  proto.mutable_worker_blocked_seconds()->Add(round.worker_blocked_seconds.begin(),
-                                              round.worker_blocked_seconds.end());
-  proto.set_bytes(round.bytes);
-  proto.set_steps(round.steps);
-  proto.set_learning_rate(round.learning_rate);
-  proto.set_gain(round.gain);
-  proto.set_progress(round.progress);
-  proto.set_orthogonality(round.orthogonality);
-  proto.set_transfer_seconds(round.transfer_seconds);
-  proto.mutable_worker_update_seconds()->Add(round.worker_update_seconds.begin(),
-                                             round.worker_update_seconds.end());
+  kFields.Write(round, proto);
   return proto;
 }
 
@@ -238,31 +206,15 @@ v1::RoundGroup ToProto(const job::GroupRecord& group) {
 }
 
 v1::Decision ToProto(const std::string& id, const policies::Decision& decision) {
+  static const runtime::MessageFields<policies::Decision, v1::Decision> kFields(
+      {.ours = {"axis", "seconds"}, .theirs = {"name", "axis", "train_time"}});
   v1::Decision proto;
+  kFields.Write(decision, proto);
   std::string axis(policies::NameOf(decision.axis));
   std::ranges::replace(axis, ' ', '-');
   proto.set_name(JobName(id) + "/decisions/" + std::to_string(decision.plan_version) + "-" + axis);
-  proto.set_plan_version(decision.plan_version);
   proto.set_axis(ToProto(decision.axis));
-  proto.set_round(decision.round);
   *proto.mutable_train_time() = ToProtoDuration(decision.seconds);
-  proto.set_from(decision.from);
-  proto.set_to(decision.to);
-  for (const policies::Quantity& input : decision.inputs) {
-    v1::Quantity* quantity = proto.add_inputs();
-    quantity->set_name(input.name);
-    quantity->set_value(input.value);
-    quantity->set_unit(input.unit);
-  }
-  proto.set_metric(decision.metric);
-  proto.set_predicted_gain(decision.predicted_gain);
-  for (const policies::Alternative& other : decision.alternatives) {
-    v1::Alternative* alternative = proto.add_alternatives();
-    alternative->set_value(other.value);
-    alternative->set_predicted_gain(other.predicted_gain);
-  }
-  proto.set_reason(decision.reason);
-  if (decision.measured_gain) proto.set_measured_gain(*decision.measured_gain);
   return proto;
 }
 

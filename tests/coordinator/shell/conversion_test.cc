@@ -111,39 +111,6 @@ TEST(ConversionTest, ADecisionThatIsNotMeasuredHasNoMeasuredGain) {
   EXPECT_FALSE(ToProto("demo-1", policies::Decision{}).has_measured_gain());
 }
 
-TEST(ConversionTest, AReportComesInFieldByField) {
-  agent::v1::FromAgent message;
-  message.mutable_from_worker()->set_worker_id(5);
-  v1::RoundReport& proto = *message.mutable_from_worker()->mutable_message()->mutable_report();
-  proto.set_generation(4);
-  proto.set_round(3);
-  proto.set_steps(8);
-  proto.set_transfer_seconds(0.125);
-  proto.set_update_seconds(0.0625);
-  proto.set_contributors(2);
-  proto.set_samples_gradient_norm2(0.5);
-  proto.set_orthogonality(0.75);
-  proto.set_learning_rate(0.05);
-  proto.set_gain(1.5);
-  proto.set_progress(12.5);
-
-  const absl::StatusOr<job::Event> event = FromProto(message, "a");
-
-  ASSERT_TRUE(event.ok()) << event.status();
-  const auto& said = std::get<job::WorkerSaid>(*event);
-  const policies::Report& report = std::get<job::ReportMessage>(said.message).report;
-  EXPECT_EQ(report.round, 3u);
-  EXPECT_EQ(report.steps, 8u);
-  EXPECT_EQ(report.transfer_seconds, 0.125);
-  EXPECT_EQ(report.update_seconds, 0.0625);
-  EXPECT_EQ(report.contributors, 2u);
-  EXPECT_EQ(report.samples_gradient_norm2, 0.5);
-  EXPECT_EQ(report.orthogonality, 0.75);
-  EXPECT_EQ(report.learning_rate, 0.05);
-  EXPECT_EQ(report.gain, 1.5);
-  EXPECT_EQ(report.progress, 12.5);
-}
-
 TEST(ConversionTest, AStartGoesOutWithItsCheckpointByHash) {
   const agent::v1::ToAgent with =
       ToProto(job::StartWorker{.worker = WorkerId{5}, .job_name = "a-1", .checkpoint = "abc"});
