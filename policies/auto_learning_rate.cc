@@ -1,5 +1,7 @@
 #include "policies/auto_learning_rate.h"
 
+#include "policies/optimizers.h"
+
 namespace tactus::policies {
 namespace {
 
@@ -10,11 +12,10 @@ std::string Why(const Plan& plan, std::string_view optimizer) {
   if (plan.aggregation == Aggregation::kAdasum) {
     return "constant: adasum lengthens the step itself where gradients differ";
   }
-  if (optimizer == "sgd") {
+  if (!IsPreconditioned(optimizer)) {
     return "adascale: the gain of the larger batch follows from the measured noise of gradients";
   }
-  return "sqrt: steps of " + std::string(optimizer) +
-         " are divided by the root of the gradient's second moment";
+  return "sqrt: steps of " + std::string(optimizer) + " " + std::string(BendingOf(optimizer));
 }
 
 }  // namespace
@@ -22,7 +23,7 @@ std::string Why(const Plan& plan, std::string_view optimizer) {
 LearningRateRule RuleFor(const Plan& plan, std::string_view optimizer) {
   if (plan.synchronization == Synchronization::kPeriodic) return LearningRateRule::kConstant;
   if (plan.aggregation == Aggregation::kAdasum) return LearningRateRule::kConstant;
-  return optimizer == "sgd" ? LearningRateRule::kAdascale : LearningRateRule::kSqrt;
+  return IsPreconditioned(optimizer) ? LearningRateRule::kSqrt : LearningRateRule::kAdascale;
 }
 
 std::string AutoLearningRate::Start(Plan& first, const Observations&) {

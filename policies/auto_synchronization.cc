@@ -7,6 +7,7 @@
 
 #include "policies/adacomm_synchronization.h"
 #include "policies/figures.h"
+#include "policies/optimizers.h"
 #include "policies/plan_names.h"
 #include "policies/round_forecast.h"
 #include "policies/round_rates.h"
@@ -82,7 +83,7 @@ bool AutoSynchronization::NeverAdopted(const Plan& in_force) const {
 }
 
 std::optional<Proposal> AutoSynchronization::Average(const Situation& situation) {
-  if (options_.optimizer != "sgd") return std::nullopt;  // the rule is derived for it alone
+  if (IsPreconditioned(options_.optimizer)) return std::nullopt;  // the rule is derived for sgd
   const Observations& seen = situation.seen;
   if (!rule_) {
     const std::optional<double> loss = seen.RecentLoss();
@@ -155,7 +156,7 @@ std::vector<AutoSynchronization::Candidate> AutoSynchronization::Candidates(
   const bool periodic = in_force.synchronization == Synchronization::kPeriodic;
   if (period > (periodic ? in_force.period : 1)) offer(Synchronization::kPeriodic, period);
   if (in_force.synchronization == Synchronization::kDelayed) return candidates;
-  if (options_.optimizer != "sgd" || options_.momentum <= kDelayMomentumMax) {
+  if (IsPreconditioned(options_.optimizer) || options_.momentum <= kDelayMomentumMax) {
     offer(Synchronization::kDelayed, options_.synchronization.steps_max);
   }
   return candidates;

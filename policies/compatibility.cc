@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "policies/optimizers.h"
 #include "policies/plan_names.h"
 
 namespace tactus::policies {
@@ -172,18 +173,18 @@ const std::vector<Rule>& Rules() {
       {kLearningRate,
        {"adascale"},
        kOptimizer,
-       {"adam", "adamw", "lamb"},
+       PreconditionedOptimizers(),
        "the gain is derived for sgd; with preconditioned steps it is another method; take sqrt or "
        "constant, or optimizer sgd"},
       {kSynchronization,
        {"adacomm"},
        kOptimizer,
-       {"adam", "adamw", "lamb"},
+       PreconditionedOptimizers(),
        "the rule for the period is derived for sgd; take periodic, or optimizer sgd"},
       {kBlockMomentum,
        {kAboveZero},
        kOptimizer,
-       {"adam", "adamw", "lamb"},
+       PreconditionedOptimizers(),
        "block momentum divides the round's change of the parameters by sgd's learning rate; leave "
        "it out, or take optimizer sgd"},
   };

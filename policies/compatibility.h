@@ -79,8 +79,8 @@ struct Conflict {
 // only where no value that it stands for fits. Names that are unknown conflict with nothing.
 std::vector<Conflict> ConflictsOf(const Choices& choices);
 
-// Whether a group may run under the plan with this optimizer ("sgd", "adam", "adamw", "lamb"). How
-// a period is found is no part of a plan: that adacomm finds it for sgd alone is a rule on choices.
+// Whether a group may run under the plan with this optimizer (policies/optimizers.h). How a period
+// is found is no part of a plan: that adacomm finds it for sgd alone is a rule on choices.
 bool Allowed(const Plan& plan, std::string_view optimizer);
 
 }  // namespace tactus::policies

@@ -38,7 +38,7 @@ struct PlannerOptions {
   std::string aggregation_policy = "average";     // average, adasum, auto
   std::string learning_rate_policy = "constant";  // constant, linear, sqrt, adascale, auto
   std::uint32_t base_batch = 32;  // samples of a step that the learning rate was chosen for, >= 1
-  std::string optimizer = "sgd";  // sgd, adam, adamw, lamb
+  std::string optimizer = "sgd";  // of policies/optimizers.h
   double momentum = 0;            // of sgd
   // Axes that Decide leaves as they are, and changes of others that would change them with them.
   std::vector<Axis> frozen{};

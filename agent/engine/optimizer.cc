@@ -10,9 +10,7 @@ const double* GateOf(const StepScale& scale) {
 }  // namespace
 
 std::size_t StateBuffers(const OptimizerOptions& options) {
-  const auto* sgd = std::get_if<SgdOptions>(&options);
-  if (sgd == nullptr) return 2;
-  return sgd->momentum > 0 ? 1 : 0;
+  return std::visit([](const auto& one) { return one.buffers(); }, options);
 }
 
 Optimizer::Optimizer(const OptimizerOptions& options, cuda::Device& device,
@@ -27,22 +25,17 @@ Optimizer::Optimizer(const OptimizerOptions& options, cuda::Device& device,
 void Optimizer::Step(std::span<const float> gradients, StepScale scale,
                      std::span<float> parameters) {
   ++steps_;
-  if (const auto* sgd = std::get_if<SgdOptions>(&options_)) {
-    StepSgd(*sgd, gradients, scale, parameters);
-  } else if (const auto* adam = std::get_if<AdamOptions>(&options_)) {
-    StepAdam(*adam, gradients, scale, parameters);
-  } else {
-    StepLamb(std::get<LambOptions>(options_), gradients, scale, parameters);
-  }
+  std::visit([&](const auto& options) { StepBy(options, gradients, scale, parameters); }, options_);
 }
 
 void Optimizer::ResetMomentum() {
-  if (std::holds_alternative<SgdOptions>(options_)) device_.Fill(0, momentum_.span());
+  const bool counts =
+      std::visit([](const auto& options) { return options.kCountsSteps; }, options_);
+  if (!counts) device_.Fill(0, momentum_.span());
 }
 
 bool Optimizer::linear() const {
-  const auto* sgd = std::get_if<SgdOptions>(&options_);
-  return sgd != nullptr && sgd->momentum == 0;
+  return std::visit([](const auto& options) { return options.linear(); }, options_);
 }
 
 std::vector<std::span<float>> Optimizer::State() {
@@ -57,8 +50,8 @@ double Optimizer::base_learning_rate() const {
   return std::visit([](const auto& options) { return options.learning_rate; }, options_);
 }
 
-void Optimizer::StepSgd(const SgdOptions& sgd, std::span<const float> gradients, StepScale scale,
-                        std::span<float> parameters) {
+void Optimizer::StepBy(const SgdOptions& sgd, std::span<const float> gradients, StepScale scale,
+                       std::span<float> parameters) {
   device_.Sgd({.learning_rate = static_cast<float>(scale.learning_rate),
                .momentum = static_cast<float>(sgd.momentum),
                .weight_decay = static_cast<float>(sgd.weight_decay),
@@ -68,8 +61,8 @@ void Optimizer::StepSgd(const SgdOptions& sgd, std::span<const float> gradients,
               gradients, parameters, momentum_.span());
 }
 
-void Optimizer::StepAdam(const AdamOptions& adam, std::span<const float> gradients, StepScale scale,
-                         std::span<float> parameters) {
+void Optimizer::StepBy(const AdamOptions& adam, std::span<const float> gradients, StepScale scale,
+                       std::span<float> parameters) {
   device_.Adam({.learning_rate = scale.learning_rate,
                 .beta1 = adam.beta1,
                 .beta2 = adam.beta2,
@@ -82,8 +75,8 @@ void Optimizer::StepAdam(const AdamOptions& adam, std::span<const float> gradien
                gradients, parameters, momentum_.span(), second_.span());
 }
 
-void Optimizer::StepLamb(const LambOptions& lamb, std::span<const float> gradients, StepScale scale,
-                         std::span<float> parameters) {
+void Optimizer::StepBy(const LambOptions& lamb, std::span<const float> gradients, StepScale scale,
+                       std::span<float> parameters) {
   device_.Lamb({.learning_rate = scale.learning_rate,
                 .beta1 = lamb.beta1,
                 .beta2 = lamb.beta2,

@@ -13,12 +13,27 @@
 
 namespace tactus::engine {
 
-// Stochastic gradient descent; ranges as in proto/tactus/v1/spec.proto.
+// The options of an optimizer say of themselves
+//
+//   buffers()        flat buffers of state that a step reads besides the parameters
+//   linear()         what a step adds to the parameters is linear in the gradient, but for a weight
+//                    decay that is the same for every gradient. Then combining gradients before the
+//                    step and combining what the steps added come to the same.
+//   kCountsSteps     moments are corrected by the number of steps since they began at zero, so that
+//                    one of them cannot be forgotten alone
+//
+// Ranges, and the defaults of jobs, are those of proto/tactus/v1/spec.proto.
+
+// Stochastic gradient descent.
 struct SgdOptions {
   double learning_rate = 0.1;
   double momentum = 0;
   double weight_decay = 0;
   bool nesterov = false;
+
+  std::size_t buffers() const { return momentum > 0 ? 1 : 0; }
+  bool linear() const { return momentum == 0; }
+  static constexpr bool kCountsSteps = false;
 };
 
 // Adam, or AdamW when `decoupled`.
@@ -29,6 +44,10 @@ struct AdamOptions {
   double epsilon = 1e-8;
   double weight_decay = 0;
   bool decoupled = false;
+
+  static constexpr std::size_t buffers() { return 2; }
+  static constexpr bool linear() { return false; }
+  static constexpr bool kCountsSteps = true;
 };
 
 // LAMB; the trust ratio of every segment is held within [ratio_min, ratio_max].
@@ -40,6 +59,10 @@ struct LambOptions {
   double weight_decay = 0.01;
   double ratio_min = 0.01;
   double ratio_max = 10;
+
+  static constexpr std::size_t buffers() { return 2; }
+  static constexpr bool linear() { return false; }
+  static constexpr bool kCountsSteps = true;
 };
 
 using OptimizerOptions = std::variant<SgdOptions, AdamOptions, LambOptions>;
@@ -68,14 +91,12 @@ class Optimizer {
   // counts even where its gate is shut.
   void Step(std::span<const float> gradients, StepScale scale, std::span<float> parameters);
 
-  // Forgets SGD's momentum, as between two windows of local steps. Adam and LAMB keep both moments
-  // and the step count: the bias correction of a first moment at zero would count from step 1, that
-  // of the second from where it is.
+  // Forgets the momentum, as between two windows of local steps. Adam and LAMB, which count steps,
+  // keep both moments and the count: the bias correction of a first moment at zero would count from
+  // step 1, that of the second from where it is.
   void ResetMomentum();
 
-  // Whether what a step adds to the parameters is linear in the gradient, but for a weight decay
-  // that is the same for every gradient: SGD without momentum. Then combining gradients before the
-  // step and combining what the steps added come to the same.
+  // As the options say it.
   bool linear() const;
 
   // The state that a step reads besides the parameters, buffer by buffer; empty: it has none.
@@ -89,12 +110,12 @@ class Optimizer {
   void set_steps(std::uint64_t steps) { steps_ = steps; }
 
  private:
-  void StepSgd(const SgdOptions& sgd, std::span<const float> gradients, StepScale scale,
-               std::span<float> parameters);
-  void StepAdam(const AdamOptions& adam, std::span<const float> gradients, StepScale scale,
-                std::span<float> parameters);
-  void StepLamb(const LambOptions& lamb, std::span<const float> gradients, StepScale scale,
-                std::span<float> parameters);
+  void StepBy(const SgdOptions& sgd, std::span<const float> gradients, StepScale scale,
+              std::span<float> parameters);
+  void StepBy(const AdamOptions& adam, std::span<const float> gradients, StepScale scale,
+              std::span<float> parameters);
+  void StepBy(const LambOptions& lamb, std::span<const float> gradients, StepScale scale,
+              std::span<float> parameters);
 
   const OptimizerOptions options_;
   const cuda::SegmentTable segments_;

@@ -1,0 +1,41 @@
+#include "policies/optimizers.h"
+
+#include <algorithm>
+#include <array>
+
+namespace tactus::policies {
+namespace {
+
+constexpr std::string_view kBySecondMoment =
+    "are divided by the root of the gradient's second moment";
+
+constexpr std::array kOptimizers = {
+    OptimizerRow{.name = "sgd", .bending = ""},
+    OptimizerRow{.name = "adam", .bending = kBySecondMoment},
+    OptimizerRow{.name = "adamw", .bending = kBySecondMoment},
+    OptimizerRow{.name = "lamb", .bending = kBySecondMoment},
+};
+
+}  // namespace
+
+std::span<const OptimizerRow> Optimizers() { return kOptimizers; }
+
+bool IsPreconditioned(std::string_view optimizer) {
+  const auto* const row = std::ranges::find(kOptimizers, optimizer, &OptimizerRow::name);
+  return row == kOptimizers.end() || row->preconditioned();
+}
+
+std::vector<std::string_view> PreconditionedOptimizers() {
+  std::vector<std::string_view> names;
+  for (const OptimizerRow& row : kOptimizers) {
+    if (row.preconditioned()) names.push_back(row.name);
+  }
+  return names;
+}
+
+std::string_view BendingOf(std::string_view optimizer) {
+  const auto* const row = std::ranges::find(kOptimizers, optimizer, &OptimizerRow::name);
+  return row == kOptimizers.end() ? std::string_view() : row->bending;
+}
+
+}  // namespace tactus::policies

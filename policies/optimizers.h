@@ -1,0 +1,34 @@
+// The optimizers, a row each: what the policies and the checks of a job must know of them.
+
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace tactus::policies {
+
+// One optimizer of job files; its arithmetic is agent/engine's.
+struct OptimizerRow {
+  std::string_view name;  // as in a job file: "adamw"
+  // How it bends the gradient, coordinate by coordinate, in words that follow "steps of adamw".
+  // Empty: its steps go along the gradient and those before, as the methods that are derived for
+  // sgd need it (adascale, adacomm, block momentum).
+  std::string_view bending;
+
+  bool preconditioned() const { return !bending.empty(); }
+};
+
+// All, in the order of spec.proto.
+std::span<const OptimizerRow> Optimizers();
+
+// Whether what is derived for sgd does not hold for it. An unknown one is taken for such.
+bool IsPreconditioned(std::string_view optimizer);
+
+// The names of those that are.
+std::vector<std::string_view> PreconditionedOptimizers();
+
+// How it bends the gradient; see OptimizerRow. Empty for an unknown one.
+std::string_view BendingOf(std::string_view optimizer);
+
+}  // namespace tactus::policies
