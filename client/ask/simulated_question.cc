@@ -108,13 +108,13 @@ AskedQuestion Ask(const simulator::ClusterModel& cluster, const SimulatedWork& w
     return Refused(ErrorLines(learners.status(), data ? subject : ""));
   }
   // Shared with every copy of the function.
-  const auto prepared =
-      std::make_shared<const Prepared>(Prepared{.cluster = cluster,
-                                                .work = work,
-                                                .settings = *settings,
-                                                .spec = spec.SerializeAsString(),
-                                                .engine = spec::EngineOptionsOf(spec),
-                                                .learners = *std::move(learners)});
+  const auto prepared = std::make_shared<const Prepared>(
+      Prepared{.cluster = cluster,
+               .work = work,
+               .settings = *settings,
+               .spec = spec.SerializeAsString(),
+               .engine = spec::EngineOptionsOf(spec::Resolve(spec)),
+               .learners = *std::move(learners)});
   return {.question = SimulatedQuestion{
               .scenario = [prepared](std::uint64_t seed) { return ScenarioOf(*prepared, seed); },
               .target_loss = settings->stop_train_loss}};

@@ -23,7 +23,7 @@ const char* const kRemoveForm = "worker-N, rank-N, NODE/DEVICE or NODE of the jo
 
 simulator::JobHistory HistoryOf(const v1::Job& job, const v1::ListRoundsResponse& rounds,
                                 double backward_share) {
-  const engine::EngineOptions options = spec::EngineOptionsOf(job.spec());
+  const engine::EngineOptions options = spec::EngineOptionsOf(spec::Resolve(job.spec()));
   simulator::JobHistory history{.micro_batch = options.micro_batch,
                                 .bucket_bytes = options.bucket_bytes,
                                 .backward_share = backward_share};

@@ -110,7 +110,7 @@ std::string LearningRateText(const policies::PlannerOptions& adapt) {
 }
 
 std::string Opening(const v1::Job& job) {
-  const policies::PlannerOptions adapt = spec::PlannerOptionsOf(job.spec());
+  const policies::PlannerOptions adapt = spec::PlannerOptionsOf(spec::Resolve(job.spec()));
   return Printable(ShortName(job.name())) + " trains " + ModelText(job.spec().model()) + " with " +
          adapt.optimizer + " on " + ProgressWorkers(job.progress()) + ". Its policies: batch " +
          adapt.batch_policy + " (" + BatchText(adapt) + "); synchronization " +

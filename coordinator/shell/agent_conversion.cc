@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "coordinator/shell/job_conversion.h"
+#include "coordinator/spec/resolve.h"
 #include "protocol/worker_message_fields.h"
 #include "runtime/message_archive.h"
 #include "runtime/status.h"
@@ -210,9 +211,10 @@ agent::v1::ToAgent ToProto(const job::StartWorker& action) {
   start->set_worker_id(action.worker.value);
   start->mutable_start()->set_job_id(action.job_name);
   start->mutable_start()->set_worker_id(action.worker.value);
-  if (!start->mutable_start()->mutable_spec()->ParseFromString(action.spec)) {
-    start->mutable_start()->clear_spec();
-  }
+  // Workers get it complete: they have no defaults of their own.
+  v1::JobSpec spec;
+  if (spec.ParseFromString(action.spec))
+    *start->mutable_start()->mutable_spec() = *spec::Resolve(spec);
   start->mutable_start()->set_device(action.device);
   if (!action.checkpoint.empty()) {
     start->mutable_start()->set_checkpoint("sha256:" + action.checkpoint);

@@ -2,22 +2,17 @@
 
 #pragma once
 
-#include <cstdint>
-
 #include "agent/engine/round_engine.h"
-#include "tactus/v1/spec.pb.h"
+#include "coordinator/spec/resolve.h"
 
 namespace tactus::spec {
 
-// The options of every member's engine, with the defaults of proto/tactus/v1/spec.proto: what a
-// worker makes of the same spec (agent/worker/job_json.h). train_samples is left as it is by
-// default: only who has the data knows it. Requires: SpecViolations(spec) is empty.
-engine::EngineOptions EngineOptionsOf(const v1::JobSpec& spec);
+// The options of every member's engine: what a worker makes of the same specification
+// (agent/worker/job_json.h). train_samples is left as it is by default: only who has the data knows
+// it. Requires: the specification has no violations.
+engine::EngineOptions EngineOptionsOf(const ResolvedSpec& spec);
 
-// The optimizer's learning rate, or its default: where the schedule begins.
-double LearningRateOf(const v1::Optimizer& optimizer);
-
-// Samples of a step that the learning rate was chosen for.
-std::uint32_t BaseBatchOf(const v1::Adapt& adapt);
+// The optimizer's learning rate: where the schedule begins.
+double LearningRateOf(const ResolvedSpec& spec);
 
 }  // namespace tactus::spec

@@ -106,6 +106,11 @@ void FieldChecks::Time(const std::string& field, const google::protobuf::Duratio
                          time.seconds()));
 }
 
+bool FieldChecks::Right(const std::string& field) const {
+  return std::ranges::find(violations_, field, &runtime::FieldViolation::field) ==
+         violations_.end();
+}
+
 std::string Shown(const std::string& text) {
   std::string shown;
   for (const char c : text.substr(0, kShownBytesMax)) {

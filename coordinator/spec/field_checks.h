@@ -69,6 +69,9 @@ class FieldChecks {
   // A duration above 0 and of at most 10 years.
   void Time(const std::string& field, const google::protobuf::Duration& time);
 
+  // Whether nothing was found wrong with the field so far.
+  bool Right(const std::string& field) const;
+
   const std::vector<runtime::FieldViolation>& violations() const { return violations_; }
 
  private:

@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/spec/engine_options.h"
+#include "coordinator/spec/adapt_checks.h"
+#include "coordinator/spec/resolve.h"
 #include "coordinator/spec/spec_validation.h"
+#include "policies/optimizers.h"
 
 namespace tactus::spec {
 namespace {
@@ -21,32 +23,26 @@ constexpr std::size_t kJobLabelBytesMax = 253;
 constexpr char kSpecPrefix[] = "spec.";
 
 // What may change, within the specification; with everything below it.
-const std::vector<std::string> kMayChange = {"priority",
-                                             "stop",
-                                             "adapt.batch",
-                                             "adapt.synchronization",
-                                             "adapt.aggregation",
-                                             "adapt.learning_rate",
-                                             "adapt.frozen",
-                                             "optimizer.sgd.learning_rate",
-                                             "optimizer.adam.learning_rate",
-                                             "optimizer.adamw.learning_rate",
-                                             "optimizer.lamb.learning_rate",
-                                             "workers.min",
-                                             "workers.max"};
+const std::vector<std::string>& Changeable() {
+  static const std::vector<std::string> paths = [] {
+    std::vector<std::string> all = {"priority",          "stop",
+                                    "adapt.batch",       "adapt.synchronization",
+                                    "adapt.aggregation", "adapt.learning_rate",
+                                    "adapt.frozen"};
+    for (const policies::OptimizerRow& optimizer : policies::Optimizers()) {
+      all.push_back("optimizer." + std::string(optimizer.name) + ".learning_rate");
+    }
+    all.insert(all.end(), {"workers.min", "workers.max"});
+    return all;
+  }();
+  return paths;
+}
 
 bool MayChange(const std::string& path) {
   return FieldMaskUtil::IsValidPath<v1::JobSpec>(path) &&
-         std::ranges::any_of(kMayChange, [&path](const std::string& allowed) {
+         std::ranges::any_of(Changeable(), [&path](const std::string& allowed) {
            return path == allowed || path.starts_with(allowed + ".");
          });
-}
-
-// The name of the optimizer that the job has; sgd is the default.
-std::string RuleOf(const v1::Optimizer& optimizer) {
-  if (optimizer.has_adam()) return "adam";
-  if (optimizer.has_adamw()) return "adamw";
-  return optimizer.has_lamb() ? "lamb" : "sgd";
 }
 
 void CheckPath(const std::string& path, const v1::JobSpec& spec, FieldChecks& checks) {
@@ -56,9 +52,9 @@ void CheckPath(const std::string& path, const v1::JobSpec& spec, FieldChecks& ch
   if (!in_spec || !MayChange(inner)) {
     return checks.Add("update_mask", "found " + Shown(path) +
                                          ", allowed are labels and, after spec., " +
-                                         Enumerate(kMayChange) + ", and the fields of these");
+                                         Enumerate(Changeable()) + ", and the fields of these");
   }
-  const std::string rule = RuleOf(spec.optimizer());
+  const std::string rule = OptimizerName(Resolve(spec));
   if (inner.starts_with("optimizer.") && !inner.starts_with("optimizer." + rule + ".")) {
     checks.Add("update_mask", "found " + Shown(path) + ", but the job's optimizer is " + rule);
   }
@@ -78,21 +74,23 @@ absl::Status CheckMask(const v1::JobSpec& spec, const v1::UpdateJobRequest& requ
                                      : runtime::InvalidFields(checks.violations());
 }
 
-// What makes the workers start anew when it changes, with the defaults filled in.
-std::string ReadAtStart(const v1::JobSpec& spec) {
-  const engine::EngineOptions engine = EngineOptionsOf(spec);
+// What makes the workers start anew when it changes.
+std::string ReadAtStart(const ResolvedSpec& spec) {
+  const v1::Adapt& adapt = spec->adapt();
   v1::JobSpec read;
-  *read.mutable_stop() = spec.stop();
-  *read.mutable_optimizer() = spec.optimizer();
-  read.mutable_workers()->set_min(std::max(1u, spec.workers().min()));
-  read.mutable_workers()->set_max(spec.workers().max());
-  v1::Adapt& adapt = *read.mutable_adapt();
-  adapt.mutable_batch()->set_micro_batch(engine.micro_batch);
-  adapt.mutable_learning_rate()->set_base_batch(BaseBatchOf(spec.adapt()));
-  *adapt.mutable_learning_rate()->mutable_schedule() = spec.adapt().learning_rate().schedule();
-  adapt.mutable_synchronization()->set_block_momentum(engine.block_momentum);
-  adapt.mutable_synchronization()->set_local_momentum(
-      engine.keep_local_momentum ? v1::LOCAL_MOMENTUM_KEEP : v1::LOCAL_MOMENTUM_RESET);
+  *read.mutable_stop() = spec->stop();
+  *read.mutable_optimizer() = spec->optimizer();
+  read.mutable_workers()->set_min(spec->workers().min());
+  read.mutable_workers()->set_max(spec->workers().max());
+  read.mutable_adapt()->mutable_batch()->set_micro_batch(adapt.batch().micro_batch());
+  *read.mutable_adapt()->mutable_learning_rate() = adapt.learning_rate();
+  read.mutable_adapt()->mutable_learning_rate()->clear_policy();
+  // A policy without local steps keeps the momentum, so to say.
+  v1::SynchronizationAxis& momenta = *read.mutable_adapt()->mutable_synchronization();
+  momenta.set_block_momentum(adapt.synchronization().block_momentum());
+  momenta.set_local_momentum(adapt.synchronization().local_momentum() == v1::LOCAL_MOMENTUM_RESET
+                                 ? v1::LOCAL_MOMENTUM_RESET
+                                 : v1::LOCAL_MOMENTUM_KEEP);
   return read.SerializeAsString();
 }
 
@@ -137,7 +135,7 @@ absl::StatusOr<UpdatedSpec> ApplyUpdate(const v1::JobSpec& spec, const Labels& l
   if (!settings.ok()) return settings.status();
   updated.settings = *std::move(settings);
   updated.changed = updated.labels != labels || !Same(spec, updated.spec);
-  updated.needs_restart = ReadAtStart(spec) != ReadAtStart(updated.spec);
+  updated.needs_restart = ReadAtStart(Resolve(spec)) != ReadAtStart(Resolve(updated.spec));
   return updated;
 }
 

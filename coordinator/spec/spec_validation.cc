@@ -2,23 +2,21 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <string>
 
+#include "absl/strings/str_split.h"
 #include "base/time.h"
 #include "coordinator/spec/adapt_checks.h"
 #include "coordinator/spec/field_checks.h"
-#include "coordinator/spec/optimizer_checks.h"
+#include "coordinator/spec/field_rules.h"
+#include "coordinator/spec/resolve.h"
 
 namespace tactus::spec {
 namespace {
 
-constexpr std::uint64_t kContextMax = 1u << 20;
-constexpr std::uint64_t kWorkersMax = 1u << 16;
 constexpr std::size_t kSpecBytesMax = 256 << 10;
 constexpr std::size_t kSelectorMax = 16;
-constexpr int kPriorityMax = 1000;
 constexpr char kBlobPrefix[] = "sha256:";
 const std::string kBlobAllowed = "allowed is sha256: and 64 hexadecimal digits in lower case";
 const std::string kLabelAllowed =
@@ -26,7 +24,6 @@ const std::string kLabelAllowed =
     "keys "
     "also \"/\"), with a letter or digit at both ends";
 
-const std::vector<std::string> kBuiltins = {"bytes-lm", "cifar-cnn", "resnet18"};
 const std::vector<std::string> kLosses = {"cross_entropy", "mse"};
 
 bool IsText(const v1::Model& model) { return model.builtin() == "bytes-lm"; }
@@ -47,43 +44,18 @@ void CheckName(const std::string& name, FieldChecks& checks) {
 
 // ---- model
 
-// One size of a built-in model: `bounds` unset means that the model has no such size.
-void CheckSize(const std::string& name, std::optional<std::uint32_t> value,
-               const std::optional<Bounds>& bounds, const v1::Model& model, FieldChecks& checks) {
-  if (!value.has_value()) return;
-  const std::string field = "model.options." + name;
-  if (bounds.has_value()) {
-    checks.Whole(field, *value, *bounds);
-  } else {
-    checks.Add(field, "does not apply to " + model.builtin());
-  }
-}
-
-void CheckHeads(const v1::BuiltinOptions& options, FieldChecks& checks) {
-  const std::uint32_t width = options.has_width() ? options.width() : 128;
-  const std::uint32_t heads = options.has_heads() ? options.heads() : 4;
-  if (heads == 0 || width % heads == 0) return;
-  checks.Add("model.options.width", "found " + std::to_string(width) +
+void CheckBuiltin(const v1::JobSpec& spec, const ResolvedSpec& resolved, FieldChecks& checks) {
+  const std::vector<std::string> known = VariantsOf(*v1::BuiltinOptions::descriptor());
+  const std::string& builtin = spec.model().builtin();
+  checks.OneOf("model.builtin", builtin, known);
+  if (!checks.Right("model.builtin")) return;
+  CheckFields(spec.model().options(), "model.options.", builtin, checks);
+  const v1::BuiltinOptions& sizes = resolved->model().options();
+  if (!sizes.has_heads() || !checks.Right("model.options.heads")) return;
+  if (sizes.width() % sizes.heads() == 0) return;
+  checks.Add("model.options.width", "found " + std::to_string(sizes.width()) +
                                         ", allowed is a multiple of heads, " +
-                                        std::to_string(heads));
-}
-
-void CheckSizes(const v1::Model& model, FieldChecks& checks) {
-  const v1::BuiltinOptions& options = model.options();
-  const bool text = IsText(model);
-  using Size = std::optional<std::uint32_t>;
-  using Limit = std::optional<Bounds>;
-  const auto check = [&](const char* name, bool set, std::uint32_t value, const Limit& limit) {
-    CheckSize(name, set ? Size(value) : std::nullopt, limit, model, checks);
-  };
-  const auto only = [](bool has, Bounds bounds) { return has ? Limit(bounds) : std::nullopt; };
-  check("width", options.has_width(), options.width(), text ? Bounds{8, 4096} : Bounds{4, 512});
-  check("heads", options.has_heads(), options.heads(), only(text, {1, 64}));
-  check("layers", options.has_layers(), options.layers(), only(text, {1, 64}));
-  check("context", options.has_context(), options.context(), only(text, {8, 4096}));
-  check("classes", options.has_classes(), options.classes(), only(!text, {2, 65536}));
-  check("channels", options.has_channels(), options.channels(), only(!text, {1, 16}));
-  if (text) CheckHeads(options, checks);
+                                        std::to_string(sizes.heads()));
 }
 
 // A path, or the hash of a file that was uploaded.
@@ -104,14 +76,12 @@ void CheckLoss(const std::string& loss, FieldChecks& checks) {
                  (nearest.empty() ? "" : "; did you mean " + nearest + "?"));
 }
 
-void CheckModel(const v1::JobSpec& spec, FieldChecks& checks) {
+void CheckModel(const v1::JobSpec& spec, const ResolvedSpec& resolved, FieldChecks& checks) {
   const v1::Model& model = spec.model();
   switch (model.source_case()) {
-    case v1::Model::kBuiltin: {
-      checks.OneOf("model.builtin", model.builtin(), kBuiltins);
-      if (IsText(model) || IsImages(model)) CheckSizes(model, checks);
+    case v1::Model::kBuiltin:
+      CheckBuiltin(spec, resolved, checks);
       break;
-    }
     case v1::Model::kTorchscript:
       CheckFile("model.torchscript", model.torchscript(), checks);
       if (model.has_options()) {
@@ -120,13 +90,12 @@ void CheckModel(const v1::JobSpec& spec, FieldChecks& checks) {
       }
       break;
     case v1::Model::SOURCE_NOT_SET:
-      checks.Missing("model",
-                     "give builtin (" + Enumerate(kBuiltins) + ") or torchscript (a path)");
+      checks.Missing("model", "give builtin (" +
+                                  Enumerate(VariantsOf(*v1::BuiltinOptions::descriptor())) +
+                                  ") or torchscript (a path)");
       break;
   }
   CheckLoss(model.loss(), checks);
-  checks.Known("model.precision", v1::Precision_IsValid(model.precision()), model.precision(),
-               {"float32", "bfloat16"});
   if (model.source_case() == v1::Model::kBuiltin && model.loss() == "mse") {
     checks.Add("model.loss",
                "found \"mse\", allowed with model.builtin is cross_entropy: built-in models "
@@ -170,12 +139,7 @@ void CheckSource(const v1::JobSpec& spec, FieldChecks& checks) {
 void CheckData(const v1::JobSpec& spec, FieldChecks& checks) {
   const v1::Data& data = spec.data();
   CheckSource(spec, checks);
-  if (data.has_validation_fraction()) {
-    checks.Real("data.validation_fraction", data.validation_fraction(),
-                {.low = 0, .high = 0.9, .text = "0 to 0.9"});
-  }
-  if (!data.has_context()) return;
-  if (!checks.Whole("data.context", data.context(), {1, kContextMax})) return;
+  if (!data.has_context() || !checks.Right("data.context")) return;
   if (spec.model().source_case() == v1::Model::kBuiltin) {
     checks.Add("data.context",
                "is for TorchScript models; a built-in one takes model.options.context");
@@ -185,22 +149,27 @@ void CheckData(const v1::JobSpec& spec, FieldChecks& checks) {
   }
 }
 
-// ---- stop, workers
+// ---- optimizer, stop, workers
+
+void CheckOptimizer(const v1::Optimizer& optimizer, FieldChecks& checks) {
+  if (optimizer.sgd().nesterov() && optimizer.sgd().momentum() == 0) {
+    checks.Add("optimizer.sgd.nesterov",
+               "found true without momentum; give optimizer.sgd.momentum above 0");
+  }
+  const std::string field = "optimizer.lamb.ratio_";
+  if (!optimizer.has_lamb() || !checks.Right(field + "min")) return;
+  checks.Real(field + "max", optimizer.lamb().ratio_max(),
+              {.low = optimizer.lamb().ratio_min(),
+               .high = kInfinity,
+               .high_included = false,
+               .text = "a finite number of at least optimizer.lamb.ratio_min"});
+}
 
 void CheckStop(const v1::Stop& stop, FieldChecks& checks) {
   if (!stop.has_train_loss() && !stop.has_epochs() && !stop.has_time() && !stop.has_rounds() &&
       !stop.has_steps()) {
-    return checks.Missing("stop", "give at least one of train_loss, epochs, time, rounds or steps");
+    checks.Missing("stop", "give at least one of train_loss, epochs, time, rounds or steps");
   }
-  if (stop.has_train_loss()) checks.Real("stop.train_loss", stop.train_loss(), kFinite);
-  if (stop.has_epochs()) {
-    checks.Whole("stop.epochs", stop.epochs(), {1, std::numeric_limits<std::uint32_t>::max()});
-  }
-  if (stop.has_time()) checks.Time("stop.time", stop.time());
-  if (stop.has_rounds()) {
-    checks.Whole("stop.rounds", stop.rounds(), {1, std::numeric_limits<std::int64_t>::max()});
-  }
-  if (stop.has_steps()) checks.Real("stop.steps", stop.steps(), kPositive);
 }
 
 void CheckCount(const std::string& field, std::size_t count, FieldChecks& checks) {
@@ -231,23 +200,12 @@ void CheckPlacement(const v1::Workers& workers, FieldChecks& checks) {
 }
 
 void CheckWorkers(const v1::Workers& workers, FieldChecks& checks) {
-  const bool min_right =
-      !workers.has_min() || checks.Whole("workers.min", workers.min(), {1, kWorkersMax});
-  const bool max_right =
-      !workers.has_max() || checks.Whole("workers.max", workers.max(), {1, kWorkersMax});
-  const std::uint32_t min = workers.has_min() ? workers.min() : 1;
-  if (min_right && max_right && workers.has_max() && workers.max() < min) {
+  if (checks.Right("workers.min") && checks.Right("workers.max") && workers.max() < workers.min()) {
     checks.Add("workers.max", "found " + std::to_string(workers.max()) +
-                                  ", allowed is workers.min, " + std::to_string(min) + ", or more");
+                                  ", allowed is workers.min, " + std::to_string(workers.min()) +
+                                  ", or more");
   }
-  checks.Known("workers.device", v1::DeviceKind_IsValid(workers.device()), workers.device(),
-               {"cpu", "cuda"});
   CheckPlacement(workers, checks);
-}
-
-void CheckPriority(const v1::JobSpec& spec, FieldChecks& checks) {
-  if (spec.priority() >= -kPriorityMax && spec.priority() <= kPriorityMax) return;
-  checks.Add("priority", "found " + std::to_string(spec.priority()) + ", allowed is -1000 to 1000");
 }
 
 void CheckSnapshots(const v1::JobSpec& spec, FieldChecks& checks) {
@@ -255,9 +213,29 @@ void CheckSnapshots(const v1::JobSpec& spec, FieldChecks& checks) {
   const google::protobuf::Duration& every = spec.snapshots().every();
   if (!spec.snapshots().has_every()) return checks.Missing("snapshots.every", "give 1s or more");
   if (every.seconds() == 0 && every.nanos() > 0) {
-    return checks.Add("snapshots.every", "found less than a second, allowed is 1s or more");
+    checks.Add("snapshots.every", "found less than a second, allowed is 1s or more");
   }
-  checks.Time("snapshots.every", every);
+}
+
+// Where the fields of a path stand in their messages, outermost first; what is not a field ends it.
+std::vector<int> PlaceOf(const std::string& path) {
+  std::vector<int> place;
+  const google::protobuf::Descriptor* message = v1::JobSpec::descriptor();
+  for (const std::string& part : std::vector<std::string>(absl::StrSplit(path, '.'))) {
+    const google::protobuf::FieldDescriptor* field =
+        message == nullptr ? nullptr : message->FindFieldByName(part.substr(0, part.find('[')));
+    if (field == nullptr) break;
+    place.push_back(field->index());
+    message = field->message_type();
+  }
+  return place;
+}
+
+std::vector<runtime::FieldViolation> InOrder(std::vector<runtime::FieldViolation> violations) {
+  std::ranges::stable_sort(violations, {}, [](const runtime::FieldViolation& violation) {
+    return PlaceOf(violation.field);
+  });
+  return violations;
 }
 
 job::DeviceKind DeviceOf(v1::DeviceKind kind) {
@@ -274,31 +252,36 @@ std::vector<runtime::FieldViolation> SpecViolations(const v1::JobSpec& spec) {
                            std::to_string(kSpecBytesMax));
     return checks.violations();
   }
+  const ResolvedSpec resolved = Resolve(spec);
+  CheckFields(spec, "", "", checks);
   CheckName(spec.name(), checks);
-  CheckModel(spec, checks);
+  CheckModel(spec, resolved, checks);
   CheckData(spec, checks);
-  CheckOptimizer(spec.optimizer(), checks);
+  CheckOptimizer(resolved->optimizer(), checks);
   CheckStop(spec.stop(), checks);
-  CheckWorkers(spec.workers(), checks);
-  CheckAdapt(spec, checks);
+  CheckWorkers(resolved->workers(), checks);
+  CheckAdapt(spec, resolved, checks);
   CheckSnapshots(spec, checks);
-  CheckPriority(spec, checks);
-  return checks.violations();
+  return InOrder(checks.violations());
 }
 
 absl::StatusOr<job::JobSettings> ParseSpec(const v1::JobSpec& spec) {
   const std::vector<runtime::FieldViolation> violations = SpecViolations(spec);
   if (!violations.empty()) return runtime::InvalidFields(violations);
+  return SettingsOf(Resolve(spec));
+}
+
+job::JobSettings SettingsOf(const ResolvedSpec& resolved) {
+  const v1::JobSpec& spec = *resolved;
   job::JobSettings settings;
   settings.name = spec.name();
-  if (spec.workers().has_min()) settings.workers_min = spec.workers().min();
-  if (spec.workers().has_max()) settings.workers_max = spec.workers().max();
   settings.device = DeviceOf(spec.workers().device());
   settings.selector = {spec.workers().selector().begin(), spec.workers().selector().end()};
   settings.tolerations = {spec.workers().tolerations().begin(), spec.workers().tolerations().end()};
   settings.priority = spec.priority();
-  settings.adapt = PlannerOptionsOf(spec);
-  settings.workers_max = std::min(settings.workers_max, WorkersOfARound(settings.adapt));
+  settings.adapt = PlannerOptionsOf(resolved);
+  settings.workers_min = spec.workers().min();
+  settings.workers_max = std::min(spec.workers().max(), WorkersOfARound(settings.adapt));
   const v1::Stop& stop = spec.stop();
   if (stop.has_train_loss()) settings.stop_train_loss = stop.train_loss();
   if (stop.has_epochs()) settings.stop_epochs = stop.epochs();

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "coordinator/job/records.h"
+#include "coordinator/spec/resolve.h"
 #include "runtime/status.h"
 #include "tactus/v1/spec.pb.h"
 
@@ -16,7 +17,10 @@ namespace tactus::spec {
 // right. What only a worker can see (does the file exist, does the model load) is not looked at.
 std::vector<runtime::FieldViolation> SpecViolations(const v1::JobSpec& spec);
 
-// What the controller needs of a spec, with the defaults filled in.
+// What the controller needs of a specification.
+job::JobSettings SettingsOf(const ResolvedSpec& spec);
+
+// The same of one that may be wrong.
 // Errors: InvalidArgument with every violation as detail.
 absl::StatusOr<job::JobSettings> ParseSpec(const v1::JobSpec& spec);
 

@@ -100,11 +100,12 @@ void ExpectEqual(const policies::LearningRateOptions& a, const policies::Learnin
 // What a worker takes from a spec is what EngineOptionsOf makes of it.
 template <typename OptimizerOptions>
 void ExpectSameEngine(const v1::JobSpec& spec) {
+  const spec::ResolvedSpec resolved = spec::Resolve(spec);
   v1::ToWorker message;
-  *message.mutable_start()->mutable_spec() = spec;
+  *message.mutable_start()->mutable_spec() = *resolved;
 
   const worker::WorkerJob job = std::get<worker::StartMessage>(Receive(message)).job;
-  const engine::EngineOptions options = spec::EngineOptionsOf(spec);
+  const engine::EngineOptions options = spec::EngineOptionsOf(resolved);
 
   EXPECT_EQ(options.seed, job.seed);
   EXPECT_EQ(options.micro_batch, job.micro_batch);

@@ -54,6 +54,9 @@ def _fields(scope, old_message, new_message, found):
             continue
         for what, before, after in _differences(old_message, old, new_message, new):
             found.append(f"{name}: {what} was {before}, is {after}")
+        for what, before in _defaults(old).items():
+            if _defaults(new).get(what) != before:
+                found.append(f"{name}: {what} was {before}, is {_defaults(new).get(what, 'none')}")
 
 
 def _differences(old_message, old, new_message, new):
@@ -72,6 +75,13 @@ def _differences(old_message, old, new_message, new):
 
 def _type(field):
     return field.type_name or FIELD.Type.Name(field.type)
+
+
+def _defaults(field):
+    """What the field's rules (proto/tactus/v1/options.proto) give it, by the variants that they are of."""
+    rules = [rule for option, rules in field.options.ListFields() if option.full_name == "tactus.v1.field" for rule in rules]
+    return {f"default of {variant}" if variant else "default": rule.default_value
+            for rule in rules if rule.HasField("default_value") for variant in (list(rule.of) or [""])}
 
 
 def _packed(field):

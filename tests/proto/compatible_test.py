@@ -1,9 +1,11 @@
 #!/usr/bin/env -S /usr/bin/python3 -B
 """Every rule of compatible.py, by an API that was doctored to break it; and that additions break none."""
+import pathlib
 import unittest
 
 from google.protobuf import descriptor_pb2, text_format
 
+import descriptors
 from compatible import breaks
 
 API = """
@@ -33,6 +35,15 @@ file {
 
 def api():
     return text_format.Parse(API, descriptor_pb2.FileDescriptorSet())
+
+
+def with_default(value):
+    """The API with a rule on M.one; see proto/tactus/v1/options.proto."""
+    descriptors.compile_protos(pathlib.Path(__file__).resolve().parents[2])  # makes the option known
+    doctored = api()
+    rule = f'[tactus.v1.field] {{ default_value: "{value}" }}'
+    text_format.Parse(rule, doctored.file[0].message_type[0].field[0].options)
+    return doctored
 
 
 class CompatibleTest(unittest.TestCase):
@@ -140,6 +151,12 @@ class CompatibleTest(unittest.TestCase):
             file.enum_type[0].value[1].number = 7
 
         self.assertEqual(self.doctored(change), ["p.E.ONE: number was 1, is 7"])
+
+    def test_another_default(self):
+        old, new = with_default("1"), with_default("2")
+        self.assertEqual(breaks(old, new), ["p.M.one: default was 1, is 2"])
+        self.assertEqual(breaks(old, api()), ["p.M.one: default was 1, is none"])
+        self.assertEqual(breaks(api(), new), [])
 
     def test_a_service_gone(self):
         self.assertEqual(self.doctored(lambda file: file.service.pop()), ["p.S: the service is gone"])

@@ -221,7 +221,7 @@ TEST(AdaptChecksTest, StopInBaseStepsIsAConditionOfItsOwn) {
   spec.mutable_stop()->set_steps(1500.5);
 
   EXPECT_THAT(SpecViolations(spec), IsEmpty());
-  EXPECT_EQ(EngineOptionsOf(spec).stop.steps, 1500.5);
+  EXPECT_EQ(EngineOptionsOf(Resolve(spec)).stop.steps, 1500.5);
 }
 
 TEST(AdaptChecksTest, APeriodTakesItsShareOfTheSamplesOfARound) {
@@ -276,7 +276,7 @@ TEST(PlannerOptionsTest, AreFilledFromEveryField) {
 
 TEST(PlannerOptionsTest, DefaultsAreThoseOfThePlannerAndTheBaseBatchIsThatOfAWorker) {
   v1::JobSpec spec = TextSpec();
-  const policies::PlannerOptions options = PlannerOptionsOf(spec);
+  const policies::PlannerOptions options = PlannerOptionsOf(Resolve(spec));
   const policies::PlannerOptions defaults;
 
   EXPECT_EQ(options.batch_policy, defaults.batch_policy);
@@ -287,43 +287,43 @@ TEST(PlannerOptionsTest, DefaultsAreThoseOfThePlannerAndTheBaseBatchIsThatOfAWor
   EXPECT_EQ(options.base_batch, defaults.base_batch);
 
   spec.mutable_adapt()->mutable_batch()->set_per_worker(100);
-  EXPECT_EQ(PlannerOptionsOf(spec).base_batch, 100u);
+  EXPECT_EQ(PlannerOptionsOf(Resolve(spec)).base_batch, 100u);
 }
 
 TEST(PlannerOptionsTest, TheOptimizerIsNamed) {
   v1::JobSpec spec = TextSpec();
-  EXPECT_EQ(PlannerOptionsOf(spec).optimizer, "sgd");
+  EXPECT_EQ(PlannerOptionsOf(Resolve(spec)).optimizer, "sgd");
   spec.mutable_optimizer()->mutable_adam();
-  EXPECT_EQ(PlannerOptionsOf(spec).optimizer, "adam");
+  EXPECT_EQ(PlannerOptionsOf(Resolve(spec)).optimizer, "adam");
   spec.mutable_optimizer()->mutable_adamw();
-  EXPECT_EQ(PlannerOptionsOf(spec).optimizer, "adamw");
+  EXPECT_EQ(PlannerOptionsOf(Resolve(spec)).optimizer, "adamw");
   spec.mutable_optimizer()->mutable_lamb();
-  EXPECT_EQ(PlannerOptionsOf(spec).optimizer, "lamb");
+  EXPECT_EQ(PlannerOptionsOf(Resolve(spec)).optimizer, "lamb");
 }
 
 TEST(EngineOptionsTest, AdacommMakesUpForTheMomentumThatItResets) {
   v1::JobSpec spec = TextSpec();
-  EXPECT_EQ(EngineOptionsOf(spec).block_momentum, 0);
-  EXPECT_TRUE(EngineOptionsOf(spec).keep_local_momentum);
+  EXPECT_EQ(EngineOptionsOf(Resolve(spec)).block_momentum, 0);
+  EXPECT_TRUE(EngineOptionsOf(Resolve(spec)).keep_local_momentum);
 
   When(spec, kAdacomm);
-  EXPECT_EQ(EngineOptionsOf(spec).block_momentum, 0.3);
-  EXPECT_FALSE(EngineOptionsOf(spec).keep_local_momentum);
+  EXPECT_EQ(EngineOptionsOf(Resolve(spec)).block_momentum, 0.3);
+  EXPECT_FALSE(EngineOptionsOf(Resolve(spec)).keep_local_momentum);
 
   When(spec, kAdacomm).set_block_momentum(0);
   When(spec, kAdacomm).set_local_momentum(v1::LOCAL_MOMENTUM_KEEP);
-  EXPECT_EQ(EngineOptionsOf(spec).block_momentum, 0);
-  EXPECT_TRUE(EngineOptionsOf(spec).keep_local_momentum);
+  EXPECT_EQ(EngineOptionsOf(Resolve(spec)).block_momentum, 0);
+  EXPECT_TRUE(EngineOptionsOf(Resolve(spec)).keep_local_momentum);
 }
 
 TEST(EngineOptionsTest, TheScheduleBeginsAtTheOptimizersRate) {
   v1::JobSpec spec = TextSpec();
-  EXPECT_EQ(EngineOptionsOf(spec).learning_rate.schedule.base, 0.1);
+  EXPECT_EQ(EngineOptionsOf(Resolve(spec)).learning_rate.schedule.base, 0.1);
 
   spec.mutable_optimizer()->mutable_lamb()->set_learning_rate(0.02);
   ScheduleOf(spec).set_warmup_steps(10);
   ScheduleOf(spec).mutable_step()->add_boundaries(100);
-  const policies::Schedule schedule = EngineOptionsOf(spec).learning_rate.schedule;
+  const policies::Schedule schedule = EngineOptionsOf(Resolve(spec)).learning_rate.schedule;
 
   EXPECT_EQ(schedule.base, 0.02);
   EXPECT_EQ(schedule.shape, policies::Schedule::Shape::kStep);

@@ -291,6 +291,22 @@ TEST(SpecValidationTest, AnEmptySpecNamesAllThatIsMissing) {
   EXPECT_THAT(fields, testing::ElementsAre("name", "model", "data", "stop"));
 }
 
+TEST(SpecValidationTest, ViolationsComeInTheOrderOfTheFields) {
+  v1::JobSpec spec = TextSpec();
+  spec.set_name("A");
+  spec.set_priority(1001);
+  spec.mutable_adapt()->add_frozen("weather");
+  spec.mutable_adapt()->mutable_batch()->set_policy(v1::BATCH_POLICY_ABS);
+  spec.mutable_adapt()->mutable_batch()->set_min(0);
+  spec.mutable_optimizer()->set_clip_norm(0);
+
+  std::vector<std::string> fields;
+  for (const auto& violation : SpecViolations(spec)) fields.push_back(violation.field);
+
+  EXPECT_THAT(fields, testing::ElementsAre("name", "optimizer.clip_norm", "adapt.batch.policy",
+                                           "adapt.batch.min", "adapt.frozen[0]", "priority"));
+}
+
 TEST(SpecValidationTest, SettingsCarryWhatTheControllerNeeds) {
   v1::JobSpec spec = TextSpec();
   spec.mutable_workers()->set_min(2);

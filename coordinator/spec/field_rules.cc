@@ -1,0 +1,276 @@
+#include "coordinator/spec/field_rules.h"
+
+#include <google/protobuf/duration.pb.h>
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "base/check.h"
+#include "tactus/v1/options.pb.h"
+
+namespace tactus::spec {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::EnumDescriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+constexpr char kPolicy[] = "policy";
+
+// ---- rules
+
+bool HoldsFor(const v1::FieldRule& rule, const std::string& variant) {
+  return rule.of().empty() || std::ranges::find(rule.of(), variant) != rule.of().end();
+}
+
+// What holds for the field; none: the variant does not have it.
+std::optional<v1::FieldRule> RuleOf(const FieldDescriptor& field, const std::string& variant) {
+  const google::protobuf::FieldOptions& options = field.options();
+  v1::FieldRule all;
+  bool applies = variant.empty() || options.ExtensionSize(v1::field) == 0;
+  for (const v1::FieldRule& rule : options.GetRepeatedExtension(v1::field)) {
+    if (!HoldsFor(rule, variant)) continue;
+    all.MergeFrom(rule);
+    applies = true;
+  }
+  if (!applies) return std::nullopt;
+  return all;
+}
+
+bool IsDuration(const FieldDescriptor& field) {
+  return field.message_type() == google::protobuf::Duration::descriptor();
+}
+
+// Of the message itself, which its policy says where it has one.
+std::string VariantOf(const Message& message, const std::string& chosen) {
+  const FieldDescriptor* policy = message.GetDescriptor()->FindFieldByName(kPolicy);
+  if (policy == nullptr) return chosen;
+  const int value = message.GetReflection()->GetEnumValue(message, policy);
+  if (value != 0) return WordOf(*policy->enum_type(), value);
+  return RuleOf(*policy, "")->default_value();
+}
+
+// Of a message in this field: the name of the field where it is one of several to choose from.
+std::string VariantIn(const FieldDescriptor& field) {
+  return field.real_containing_oneof() == nullptr ? "" : field.name();
+}
+
+std::vector<std::string> WordsOf(const EnumDescriptor& type) {
+  std::vector<std::string> words;
+  for (int i = 1; i < type.value_count(); ++i) {
+    words.push_back(WordOf(type, type.value(i)->number()));
+  }
+  return words;
+}
+
+void AddVariants(const FieldDescriptor& field, std::vector<std::string>& variants) {
+  for (const v1::FieldRule& rule : field.options().GetRepeatedExtension(v1::field)) {
+    for (const std::string& variant : rule.of()) {
+      if (std::ranges::find(variants, variant) == variants.end()) variants.push_back(variant);
+    }
+  }
+}
+
+void RefuseVariant(const std::string& path, const FieldDescriptor& field,
+                   const std::string& variant, FieldChecks& checks) {
+  std::vector<std::string> owners;
+  AddVariants(field, owners);
+  const bool policy = field.containing_type()->FindFieldByName(kPolicy) != nullptr;
+  checks.Add(path, fmt::format("does not apply to {}{}; it is for {}", policy ? "policy " : "",
+                               variant, Enumerate(owners)));
+}
+
+// ---- ranges
+
+// As a message has it in words. long double holds every double and every whole number of 64 bits.
+struct Range {
+  long double low = -std::numeric_limits<long double>::infinity();
+  long double high = std::numeric_limits<long double>::infinity();
+  bool above = false;  // the low end itself is not in it
+  bool below = false;  // nor is the high end
+};
+
+long double ParseEnd(const std::string& text) {
+  long double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  TACTUS_CHECK(error == std::errc() && end == text.data() + text.size());
+  return value;
+}
+
+// "[above] LOW [or more]", "[above] LOW to [below] HIGH", "a finite number".
+Range ParseRange(const std::string& text) {
+  Range range;
+  if (text.empty() || text == "a finite number") return range;
+  std::vector<std::string> words = absl::StrSplit(text, ' ');
+  range.above = words.front() == "above";
+  if (range.above) words.erase(words.begin());
+  range.low = ParseEnd(words.front());
+  range.below = words.size() == 4 && words[2] == "below";
+  const bool open = words.size() == 1 || (words.size() == 3 && words[1] == "or");
+  if (!open) {
+    TACTUS_CHECK(words.size() == (range.below ? 4 : 3) && words[1] == "to");
+    range.high = ParseEnd(words.back());
+  }
+  return range;
+}
+
+bool Contains(const Range& range, long double value) {
+  return std::isfinite(value) && (range.above ? value > range.low : value >= range.low) &&
+         (range.below ? value < range.high : value <= range.high);
+}
+
+template <typename Number>
+void CheckRange(const std::string& path, Number value, const v1::FieldRule& rule,
+                FieldChecks& checks) {
+  if (!rule.has_allowed() || Contains(ParseRange(rule.allowed()), value)) return;
+  checks.Add(path, fmt::format("found {}, allowed is {}", value, rule.allowed()));
+}
+
+// ---- one field
+
+void CheckValue(const Message& message, const FieldDescriptor& field, const std::string& path,
+                const v1::FieldRule& rule, FieldChecks& checks) {
+  const Reflection& in = *message.GetReflection();
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return CheckRange(path, in.GetDouble(message, &field), rule, checks);
+    case FieldDescriptor::CPPTYPE_INT32:
+      return CheckRange(path, in.GetInt32(message, &field), rule, checks);
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return CheckRange(path, in.GetUInt32(message, &field), rule, checks);
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return CheckRange(path, in.GetUInt64(message, &field), rule, checks);
+    case FieldDescriptor::CPPTYPE_ENUM: {
+      const int value = in.GetEnumValue(message, &field);
+      const bool known = field.enum_type()->FindValueByNumber(value) != nullptr;
+      return checks.Known(path, known, value, WordsOf(*field.enum_type()));
+    }
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      if (!IsDuration(field)) {
+        return CheckFields(in.GetMessage(message, &field), path + ".", VariantIn(field), checks);
+      }
+      return checks.Time(
+          path, static_cast<const google::protobuf::Duration&>(in.GetMessage(message, &field)));
+    default:  // texts and bools have no range
+      return;
+  }
+}
+
+template <typename Number>
+Number ParseNumber(const std::string& text) {
+  Number value{};
+  if constexpr (std::is_same_v<Number, double>) {
+    TACTUS_CHECK(absl::SimpleAtod(text, &value));
+  } else {
+    TACTUS_CHECK(absl::SimpleAtoi(text, &value));
+  }
+  return value;
+}
+
+int ParseWord(const EnumDescriptor& type, const std::string& word) {
+  int i = 1;
+  while (i < type.value_count() && WordOf(type, type.value(i)->number()) != word) ++i;
+  TACTUS_CHECK(i < type.value_count());
+  return type.value(i)->number();
+}
+
+// `text` is what a job file would say.
+void SetValue(const FieldDescriptor& field, const std::string& text, Message* message) {
+  const Reflection& in = *message->GetReflection();
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return in.SetDouble(message, &field, ParseNumber<double>(text));
+    case FieldDescriptor::CPPTYPE_INT32:
+      return in.SetInt32(message, &field, ParseNumber<std::int32_t>(text));
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return in.SetUInt32(message, &field, ParseNumber<std::uint32_t>(text));
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return in.SetUInt64(message, &field, ParseNumber<std::uint64_t>(text));
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return in.SetBool(message, &field, text == "true");
+    case FieldDescriptor::CPPTYPE_STRING:
+      return in.SetString(message, &field, text);
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return in.SetEnumValue(message, &field, ParseWord(*field.enum_type(), text));
+    default: {
+      TACTUS_CHECK(IsDuration(field) && text.ends_with('s'));
+      google::protobuf::Duration duration;
+      duration.set_seconds(ParseNumber<std::int64_t>(text.substr(0, text.size() - 1)));
+      return in.MutableMessage(message, &field)->CopyFrom(duration);
+    }
+  }
+}
+
+// Whether a message that is not given has something to say, whatever was chosen around it.
+bool HasDefaults(const Descriptor& message) {
+  for (int i = 0; i < message.field_count(); ++i) {
+    const FieldDescriptor& field = *message.field(i);
+    if (field.is_repeated() || field.real_containing_oneof() != nullptr) continue;
+    for (const v1::FieldRule& rule : field.options().GetRepeatedExtension(v1::field)) {
+      if (rule.of().empty() && rule.has_default_value()) return true;
+    }
+    const Descriptor* below = field.message_type();
+    if (below != nullptr && HasDefaults(*below)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void CheckFields(const Message& message, const std::string& path, const std::string& chosen,
+                 FieldChecks& checks) {
+  const std::string variant = VariantOf(message, chosen);
+  const Descriptor& type = *message.GetDescriptor();
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    if (field.is_repeated() || !message.GetReflection()->HasField(message, &field)) continue;
+    const std::string place = path + field.name();
+    if (const std::optional<v1::FieldRule> rule = RuleOf(field, variant)) {
+      CheckValue(message, field, place, *rule, checks);
+    } else {
+      RefuseVariant(place, field, variant, checks);
+    }
+  }
+}
+
+void FillDefaults(const std::string& chosen, Message* message) {
+  const std::string variant = VariantOf(*message, chosen);
+  const Reflection& in = *message->GetReflection();
+  const Descriptor& type = *message->GetDescriptor();
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    const std::optional<v1::FieldRule> rule = RuleOf(field, variant);
+    if (field.is_repeated() || !rule) continue;
+    const bool given = in.HasField(*message, &field);
+    if (!given && rule->has_default_value()) SetValue(field, rule->default_value(), message);
+    if (field.message_type() == nullptr || IsDuration(field)) continue;
+    const bool chosen_here = field.real_containing_oneof() != nullptr;
+    if (given || (!chosen_here && HasDefaults(*field.message_type()))) {
+      FillDefaults(VariantIn(field), in.MutableMessage(message, &field));
+    }
+  }
+}
+
+std::vector<std::string> VariantsOf(const Descriptor& message) {
+  std::vector<std::string> variants;
+  for (int i = 0; i < message.field_count(); ++i) AddVariants(*message.field(i), variants);
+  return variants;
+}
+
+std::string WordOf(const EnumDescriptor& type, int value) {
+  const auto* found = value == 0 ? nullptr : type.FindValueByNumber(value);
+  if (found == nullptr) return "";
+  const std::size_t prefix = type.value(0)->name().size() - std::string("UNSPECIFIED").size();
+  return absl::AsciiStrToLower(found->name().substr(prefix));
+}
+
+}  // namespace tactus::spec

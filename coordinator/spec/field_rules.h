@@ -1,0 +1,37 @@
+// The rules that stand on the fields of spec.proto themselves (proto/tactus/v1/options.proto): one
+// walk checks them, one fills in the defaults.
+
+#pragma once
+
+#include <google/protobuf/message.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "coordinator/spec/field_checks.h"
+
+namespace tactus::spec {
+
+// A message of a specification. `variant` is the one of its `policy`'s fields that hold; of a
+// message that has no policy, what was chosen around it: "adamw", "resnet18"; empty: not known, so
+// that no field is found not to belong to it.
+
+// Every field that is given, here and below, belongs to the variant, is a value that its enum
+// knows, is in its range, and, for a duration, above 0 and at most 10 years.
+//
+// path  of the message in the job file, "adapt.batch."; empty for the whole
+void CheckFields(const google::protobuf::Message& message, const std::string& path,
+                 const std::string& variant, FieldChecks& checks);
+
+// Gives every field that has a default, here and below, and no value that default. A message that
+// is not there comes to be when a field of it has a default in all variants.
+void FillDefaults(const std::string& variant, google::protobuf::Message* message);
+
+// All variants that the rules of a message's fields name, in their order.
+std::vector<std::string> VariantsOf(const google::protobuf::Descriptor& message);
+
+// "abs" of BATCH_POLICY_ABS. Empty for what is unknown, and for 0, which stands for the default.
+std::string WordOf(const google::protobuf::EnumDescriptor& type, int value);
+
+}  // namespace tactus::spec

@@ -1,0 +1,21 @@
+#include "coordinator/spec/resolve.h"
+
+#include "coordinator/spec/field_rules.h"
+
+namespace tactus::spec {
+
+ResolvedSpec Resolve(v1::JobSpec spec) {
+  if (spec.optimizer().rule_case() == v1::Optimizer::RULE_NOT_SET) {
+    spec.mutable_optimizer()->mutable_sgd();
+  }
+  FillDefaults("", &spec);
+  v1::Model& model = *spec.mutable_model();
+  if (model.has_builtin()) FillDefaults(model.builtin(), model.mutable_options());
+  v1::Adapt& adapt = *spec.mutable_adapt();
+  if (!adapt.learning_rate().has_base_batch()) {
+    adapt.mutable_learning_rate()->set_base_batch(adapt.batch().per_worker());
+  }
+  return ResolvedSpec(std::move(spec));
+}
+
+}  // namespace tactus::spec

@@ -1,0 +1,56 @@
+#include "coordinator/spec/resolve.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/coordinator/spec/rule.h"
+
+namespace tactus::spec {
+namespace {
+
+TEST(ResolveTest, TheOptimizerIsSgdWithItsDefaults) {
+  const ResolvedSpec spec = Resolve(TextSpec());
+  EXPECT_EQ(spec->optimizer().sgd().learning_rate(), 0.1);
+  EXPECT_TRUE(spec->optimizer().sgd().has_nesterov());
+  EXPECT_FALSE(spec->optimizer().has_clip_norm());
+}
+
+TEST(ResolveTest, AdamwDecaysAndAdamDoesNot) {
+  v1::JobSpec spec = TextSpec();
+  spec.mutable_optimizer()->mutable_adam();
+  EXPECT_EQ(Resolve(spec)->optimizer().adam().weight_decay(), 0);
+  spec.mutable_optimizer()->mutable_adamw()->set_beta1(0.5);
+  EXPECT_EQ(Resolve(spec)->optimizer().adamw().weight_decay(), 0.01);
+  EXPECT_EQ(Resolve(spec)->optimizer().adamw().beta1(), 0.5);
+}
+
+TEST(ResolveTest, TheBaseBatchFollowsTheWorkersUnlessItIsGiven) {
+  v1::JobSpec spec = TextSpec();
+  EXPECT_EQ(Resolve(spec)->adapt().learning_rate().base_batch(), 32u);
+  spec.mutable_adapt()->mutable_batch()->set_per_worker(100);
+  EXPECT_EQ(Resolve(spec)->adapt().learning_rate().base_batch(), 100u);
+  spec.mutable_adapt()->mutable_learning_rate()->set_base_batch(7);
+  EXPECT_EQ(Resolve(spec)->adapt().learning_rate().base_batch(), 7u);
+}
+
+TEST(ResolveTest, ABuiltinModelHasItsOwnSizesAlone) {
+  v1::JobSpec spec = TextSpec();
+  spec.mutable_model()->mutable_options()->set_layers(9);
+  const ResolvedSpec text = Resolve(spec);
+  EXPECT_EQ(text->model().options().width(), 128u);
+  EXPECT_EQ(text->model().options().layers(), 9u);
+  EXPECT_FALSE(text->model().options().has_classes());
+  EXPECT_EQ(text->model().loss(), "cross_entropy");
+  EXPECT_EQ(text->model().precision(), v1::PRECISION_FLOAT32);
+
+  spec.mutable_model()->set_torchscript("/m.pt");
+  spec.mutable_model()->clear_options();
+  EXPECT_FALSE(Resolve(spec)->model().has_options());
+}
+
+TEST(ResolveTest, WhatIsResolvedStaysAsItIs) {
+  const ResolvedSpec once = Resolve(TextSpec());
+  EXPECT_EQ(Resolve(*once)->SerializeAsString(), once->SerializeAsString());
+}
+
+}  // namespace
+}  // namespace tactus::spec
