@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "runtime/json_log.h"
+#include "runtime/status.h"
 
 namespace tactus::runtime {
 namespace {
@@ -55,8 +56,10 @@ class JsonFormatter final : public spdlog::formatter {
 
 absl::Status CheckLogLevel(const std::string& level) {
   if (std::ranges::find(kLevels, level) != kLevels.end()) return absl::OkStatus();
-  return absl::InvalidArgumentError("level: found \"" + level +
-                                    "\", allowed are trace, debug, info, warn, error and off");
+  return InvalidFields(
+      {{.field = "level",
+        .description =
+            "found \"" + level + "\", allowed are trace, debug, info, warn, error and off"}});
 }
 
 absl::Status StartLogging(const LoggingOptions& options) {

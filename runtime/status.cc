@@ -141,12 +141,4 @@ absl::Status FromGrpc(const grpc::Status& status) {
   return result;
 }
 
-absl::Status AsFieldViolation(const absl::Status& status) {
-  const std::string message(status.message());
-  const std::size_t colon = message.find(": ");
-  if (!absl::IsInvalidArgument(status) || colon == std::string::npos) return status;
-  return InvalidFields(
-      {{.field = message.substr(0, colon), .description = message.substr(colon + 2)}});
-}
-
 }  // namespace tactus::runtime

@@ -58,8 +58,4 @@ grpc::Status ToGrpc(const absl::Status& status);
 // The reverse; details that do not parse are left out.
 absl::Status FromGrpc(const grpc::Status& status);
 
-// An InvalidArgument whose message is "field: description", as the store has them, with the
-// violation as detail; others as they are.
-absl::Status AsFieldViolation(const absl::Status& status);
-
 }  // namespace tactus::runtime

@@ -1,8 +1,8 @@
 #include "agent/data/dataset.h"
 
 #include "absl/status/status.h"
-#include "agent/data/annotate.h"
 #include "agent/data/cifar_dataset.h"
+#include "agent/data/field_error.h"
 #include "agent/data/idx_dataset.h"
 #include "agent/data/npy_dataset.h"
 #include "agent/data/text_dataset.h"
@@ -14,30 +14,32 @@ namespace {
 constexpr double kValidationFractionMax = 0.9;
 constexpr std::uint32_t kContextMax = 1'048'576;  // [bytes]
 
+absl::Status Wrong(const std::string& field, const std::string& what) {
+  return AtField(field, absl::InvalidArgumentError(what));
+}
+
 absl::Status Validate(const DataOptions& options) {
   const int sources = int{options.text.has_value()} + int{options.cifar.has_value()} +
                       int{options.idx.has_value()} + int{options.numpy.has_value()};
   if (sources != 1) {
-    return absl::InvalidArgumentError(
-        "data: exactly one of text, cifar, idx and numpy is needed, " + std::to_string(sources) +
-        " are set");
+    return Wrong("data", "exactly one of text, cifar, idx and numpy is needed, " +
+                             std::to_string(sources) + " are set");
   }
   // Written so that not-a-number is refused.
   if (!(options.validation_fraction >= 0.0 &&
         options.validation_fraction <= kValidationFractionMax)) {
-    return absl::InvalidArgumentError(
-        "data.validation_fraction: " + std::to_string(options.validation_fraction) +
-        " is not in [0, 0.9]");
+    return Wrong("data.validation_fraction",
+                 std::to_string(options.validation_fraction) + " is not in [0, 0.9]");
   }
   if (options.text && (options.context < 1 || options.context > kContextMax)) {
-    return absl::InvalidArgumentError("data.context: " + std::to_string(options.context) +
-                                      " is not 1 to " + std::to_string(kContextMax));
+    return Wrong("data.context",
+                 std::to_string(options.context) + " is not 1 to " + std::to_string(kContextMax));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<Split> Annotated(const std::string& prefix, absl::StatusOr<Split> split) {
-  if (!split.ok()) return Annotate(prefix, split.status());
+absl::StatusOr<Split> Of(const std::string& field, absl::StatusOr<Split> split) {
+  if (!split.ok()) return AtField(field, split.status());
   return split;
 }
 
@@ -65,13 +67,13 @@ absl::StatusOr<Split> OpenData(const DataOptions& options) {
   if (absl::Status valid = Validate(options); !valid.ok()) return valid;
   const double fraction = options.validation_fraction;
   if (options.text) {
-    return Annotated("data.text: ", OpenText({.path = *options.text,
-                                              .context = options.context,
-                                              .validation_fraction = fraction}));
+    return Of("data.text", OpenText({.path = *options.text,
+                                     .context = options.context,
+                                     .validation_fraction = fraction}));
   }
-  if (options.cifar) return Annotated("data.cifar: ", OpenCifar(*options.cifar, fraction));
-  if (options.idx) return Annotated("data.idx.", OpenIdx(*options.idx, fraction));
-  return Annotated("data.numpy.", OpenNumpy(*options.numpy, fraction));
+  if (options.cifar) return Of("data.cifar", OpenCifar(*options.cifar, fraction));
+  if (options.idx) return Of("data.idx", OpenIdx(*options.idx, fraction));
+  return Of("data.numpy", OpenNumpy(*options.numpy, fraction));
 }
 
 }  // namespace tactus::data

@@ -69,11 +69,11 @@ struct Split {
 
 // Opens exactly one source (the one that is set) and splits it.
 //
-// Errors begin with the field of the job file, "data.text: ...": NotFound, a path is not there;
-// InvalidArgument, a file is empty, cut short, of another format or of the wrong shape, with what
-// was found and what is allowed; PermissionDenied, this user may not read it; ResourceExhausted,
-// memory, descriptors or mappings would not suffice. `data` alone, `data.validation_fraction` or
-// `data.context` stand first when the options themselves are wrong.
+// Errors are those of a field of the job file (agent/data/field_error.h), "data.text: ...":
+// NotFound, a path is not there; InvalidArgument, a file is empty, cut short, of another format or
+// of the wrong shape, with what was found and what is allowed; PermissionDenied, this user may not
+// read it; ResourceExhausted, memory, descriptors or mappings would not suffice. `data` alone,
+// `data.validation_fraction` or `data.context` stand first when the options themselves are wrong.
 absl::StatusOr<Split> OpenData(const DataOptions& options);
 
 }  // namespace tactus::data

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "agent/data/annotate.h"
+#include "agent/data/field_error.h"
 #include "agent/data/sample_bytes.h"
 #include "agent/data/split.h"
 #include "base/check.h"
@@ -127,14 +127,15 @@ Column ValueColumn(StoredArray array) {
 absl::StatusOr<Split> OpenPair(const DataOptions::FilePair& files, const PairFormat& format,
                                double validation_fraction) {
   absl::StatusOr<StoredArray> inputs = format.read(files.inputs);
-  if (!inputs.ok()) return Annotate("inputs: ", inputs.status());
+  if (!inputs.ok()) return AtField("inputs", inputs.status());
   absl::StatusOr<StoredArray> targets = format.read(files.targets);
-  if (!targets.ok()) return Annotate("targets: ", targets.status());
+  if (!targets.ok()) return AtField("targets", targets.status());
   if (inputs->samples() != targets->samples()) {
-    return absl::InvalidArgumentError("targets: " + Quoted(targets->file.path()) + " has " +
-                                      std::to_string(targets->samples()) +
-                                      " samples, but the inputs " + Quoted(inputs->file.path()) +
-                                      " have " + std::to_string(inputs->samples()));
+    return AtField("targets",
+                   absl::InvalidArgumentError(
+                       Quoted(targets->file.path()) + " has " + std::to_string(targets->samples()) +
+                       " samples, but the inputs " + Quoted(inputs->file.path()) + " have " +
+                       std::to_string(inputs->samples())));
   }
   return SplitSamples(std::make_shared<const PairDataset>(format.inputs(*std::move(inputs)),
                                                           ValueColumn(*std::move(targets))),

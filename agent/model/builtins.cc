@@ -6,8 +6,14 @@
 #include <string>
 #include <utility>
 
+#include "agent/data/field_error.h"
+
 namespace tactus::model {
 namespace {
+
+absl::Status Wrong(const std::string& field, const std::string& what) {
+  return data::AtField(field, absl::InvalidArgumentError(what));
+}
 
 // A size as a job file has it: where it stands in the options, and what is allowed.
 struct Size {
@@ -33,15 +39,14 @@ absl::StatusOr<SizeMap> ReadSizes(const ModelOptions& options, SizeMap sizes) {
   for (const Size& size : kSizes) {
     const std::optional<std::uint32_t>& given = options.*size.field;
     if (!given) continue;
-    const std::string field = std::string("model.options.") + size.name + ": ";
+    const std::string field = std::string("model.options.") + size.name;
     const auto known = sizes.find(size.name);
     if (known == sizes.end()) {
-      return absl::InvalidArgumentError(field + options.builtin + " has no such size");
+      return Wrong(field, options.builtin + " has no such size");
     }
     if (*given < size.min || *given > size.max) {
-      return absl::InvalidArgumentError(field + std::to_string(*given) +
-                                        " is out of range; allowed: " + std::to_string(size.min) +
-                                        " to " + std::to_string(size.max));
+      return Wrong(field, std::to_string(*given) + " is out of range; allowed: " +
+                              std::to_string(size.min) + " to " + std::to_string(size.max));
     }
     known->second = *given;
   }
@@ -60,9 +65,9 @@ absl::StatusOr<Builtin> MakeBytesLm(const ModelOptions& options) {
                            .layers = read->at("layers"),
                            .context = read->at("context")};
   if (sizes.width % sizes.heads != 0) {
-    return absl::InvalidArgumentError("model.options.width: " + std::to_string(sizes.width) +
-                                      " is not a multiple of heads (" +
-                                      std::to_string(sizes.heads) + ")");
+    return Wrong("model.options.width", std::to_string(sizes.width) +
+                                            " is not a multiple of heads (" +
+                                            std::to_string(sizes.heads) + ")");
   }
   return Builtin{BytesLm(sizes), static_cast<std::uint32_t>(sizes.context)};
 }
@@ -97,15 +102,14 @@ absl::StatusOr<Builtin> MakeBuiltin(const ModelOptions& options) {
   if (options.builtin == "bytes-lm") return MakeBytesLm(options);
   if (options.builtin == "cifar-cnn") return MakeCifarCnn(options);
   if (options.builtin == "resnet18") return MakeResnet18(options);
-  return absl::InvalidArgumentError("model.builtin: \"" + options.builtin +
-                                    "\" is unknown; allowed: bytes-lm, cifar-cnn, resnet18");
+  return Wrong("model.builtin",
+               "\"" + options.builtin + "\" is unknown; allowed: bytes-lm, cifar-cnn, resnet18");
 }
 
 absl::Status RefuseSizes(const ModelOptions& options) {
   for (const Size& size : kSizes) {
     if ((options.*size.field).has_value()) {
-      return absl::InvalidArgumentError(std::string("model.options.") + size.name +
-                                        ": only a built-in model takes sizes");
+      return Wrong(std::string("model.options.") + size.name, "only a built-in model takes sizes");
     }
   }
   return absl::OkStatus();

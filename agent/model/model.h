@@ -79,10 +79,10 @@ class Model {
   // registration, so that backward passes complete the flat gradient buffer from its front;
   // parameters that need no gradient are not in it.
   //
-  // Errors, beginning with the field ("model.torchscript: ..."): NotFound, InvalidArgument (does
-  // not load, unknown built-in, option out of range, no parameter to train, a parameter that is not
-  // float32); of "workers.device": NotFound, no such device or a libtorch without CUDA.
-  // ResourceExhausted, out of memory.
+  // Errors, at the field (agent/data/field_error.h), "model.torchscript: ...": NotFound,
+  // InvalidArgument (does not load, unknown built-in, option out of range, no parameter to train, a
+  // parameter that is not float32); of "workers.device": NotFound, no such device or a libtorch
+  // without CUDA. ResourceExhausted, out of memory.
   static absl::StatusOr<std::unique_ptr<Model>> Open(const ModelOptions& options);
 
   virtual ~Model() = default;

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string_view>
 
+#include "agent/data/field_error.h"
 #include "agent/model/torch_module.h"
 
 namespace tactus::model {
@@ -50,8 +51,9 @@ absl::StatusOr<TorchDevice> TorchDevice::Open(const std::string& name, cuda::Str
   if (IndexBehind(kHostPrefix, name)) return opened;
   const std::optional<unsigned> index = IndexBehind(kCudaPrefix, name);
   if (!index) {
-    return absl::InvalidArgumentError("workers.device: \"" + name +
-                                      "\" is unknown; allowed: cpu:N, cuda:N");
+    return data::AtField(
+        "workers.device",
+        absl::InvalidArgumentError("\"" + name + "\" is unknown; allowed: cpu:N, cuda:N"));
   }
   try {
     const absl::StatusOr<c10::Stream> torch_stream = OpenCudaStream(*index, stream);

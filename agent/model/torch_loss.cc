@@ -4,13 +4,18 @@
 #include <filesystem>
 #include <utility>
 
+#include "agent/data/field_error.h"
 #include "agent/model/torch_module.h"
 
 namespace tactus::model {
 namespace {
 
 absl::Status LossError(const std::string& message) {
-  return absl::InvalidArgumentError("model.loss: " + message);
+  return data::AtField("model.loss", absl::InvalidArgumentError(message));
+}
+
+absl::Status DataError(const std::string& message) {
+  return data::AtField("data", absl::InvalidArgumentError(message));
 }
 
 // "[2, 64, classes]": the shape of logits that fit to targets.
@@ -24,12 +29,12 @@ class CrossEntropy final : public Loss {
  public:
   absl::Status Fits(const at::Tensor& outputs, const at::Tensor& targets) override {
     if (targets.is_floating_point()) {
-      return absl::InvalidArgumentError("data: the targets are " + Describe(targets) +
-                                        "; cross_entropy needs int64 class indices");
+      return DataError("the targets are " + Describe(targets) +
+                       "; cross_entropy needs int64 class indices");
     }
     if (targets.dim() != 1 && targets.dim() != 2) {
-      return absl::InvalidArgumentError("data: the targets are " + Describe(targets) +
-                                        "; cross_entropy needs [n] or [n, positions]");
+      return DataError("the targets are " + Describe(targets) +
+                       "; cross_entropy needs [n] or [n, positions]");
     }
     const bool fits = outputs.dim() == targets.dim() + 1 &&
                       outputs.sizes().slice(0, targets.sizes().size()) == targets.sizes();
@@ -67,13 +72,12 @@ class CrossEntropy final : public Loss {
     const std::int64_t low = targets.min().item<std::int64_t>();
     const std::int64_t high = targets.max().item<std::int64_t>();
     if (high >= classes) {
-      return absl::InvalidArgumentError("data: the targets reach " + std::to_string(high) +
-                                        " but the model has " + std::to_string(classes) +
-                                        " classes");
+      return DataError("the targets reach " + std::to_string(high) + " but the model has " +
+                       std::to_string(classes) + " classes");
     }
     if (low < 0) {
-      return absl::InvalidArgumentError("data: the targets go down to " + std::to_string(low) +
-                                        "; allowed: 0 to " + std::to_string(classes - 1));
+      return DataError("the targets go down to " + std::to_string(low) + "; allowed: 0 to " +
+                       std::to_string(classes - 1));
     }
     return absl::OkStatus();
   }
@@ -84,8 +88,7 @@ class MeanSquaredError final : public Loss {
  public:
   absl::Status Fits(const at::Tensor& outputs, const at::Tensor& targets) override {
     if (!targets.is_floating_point()) {
-      return absl::InvalidArgumentError("data: the targets are " + Describe(targets) +
-                                        "; mse needs float32");
+      return DataError("the targets are " + Describe(targets) + "; mse needs float32");
     }
     if (outputs.sizes() != targets.sizes()) {
       return LossError("mse needs an output of the targets' shape " + ShapeText(targets.sizes()) +
@@ -128,9 +131,10 @@ class ModuleLoss final : public Loss {
                        "; allowed: one number, the mean over the samples, or [" +
                        std::to_string(targets.size(0)) + "], one a sample");
     } catch (const std::exception& error) {
-      return Blame("model.loss: the module fails on outputs " + Describe(outputs) +
-                       " and targets " + Describe(targets),
-                   error);
+      return Blame(
+          "model.loss",
+          "the module fails on outputs " + Describe(outputs) + " and targets " + Describe(targets),
+          error);
     }
   }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "agent/data/field_error.h"
 #include "agent/model/builtins.h"
 #include "agent/model/model.h"
 #include "agent/model/threads.h"
@@ -182,10 +183,11 @@ absl::StatusOr<at::Tensor> TorchModel::TryForward(const at::Tensor& inputs, Prec
   try {
     const c10::IValue outputs = Run(inputs, precision);
     if (outputs.isTensor()) return InFloat32(outputs.toTensor(), precision);
-    return absl::InvalidArgumentError(parts_.field + ": forward returns a " + outputs.tagKind() +
-                                      "; allowed: a tensor");
+    return data::AtField(parts_.field,
+                         absl::InvalidArgumentError("forward returns a " + outputs.tagKind() +
+                                                    "; allowed: a tensor"));
   } catch (const std::exception& error) {
-    return Blame("data: the model's forward fails on inputs " + Describe(inputs), error);
+    return Blame("data", "the model's forward fails on inputs " + Describe(inputs), error);
   }
 }
 
@@ -193,13 +195,14 @@ absl::Status TorchModel::TryBackward(const at::Tensor& outputs, const at::Tensor
   try {
     const at::Tensor loss = parts_.loss->Sum(outputs, targets);
     if (!loss.requires_grad()) {
-      return absl::InvalidArgumentError(parts_.field + ": the loss depends on no parameter");
+      return data::AtField(parts_.field,
+                           absl::InvalidArgumentError("the loss depends on no parameter"));
     }
     loss.backward();
     loss.item<double>();  // what a device was asked to do fails when it is waited for
     return parts_.parameters->CheckGradients();
   } catch (const std::exception& error) {
-    return Blame(parts_.field + ": backward fails", error);
+    return Blame(parts_.field, "backward fails", error);
   }
 }
 
@@ -227,9 +230,9 @@ absl::Status TorchModel::TryOut(const Examples& examples) {
     absl::Status status = TryPass(examples, parts_.precision);
     if (absl::IsInvalidArgument(status) && parts_.precision != Precision::kFloat32 &&
         TryPass(examples, Precision::kFloat32).ok()) {
-      status =
-          absl::InvalidArgumentError("model.precision: float32 works, but bfloat16 does not: " +
-                                     std::string(status.message()));
+      status = data::AtField("model.precision",
+                             absl::InvalidArgumentError("float32 works, but bfloat16 does not: " +
+                                                        std::string(status.message())));
     }
     before.PutBack();
     return status;
@@ -335,8 +338,8 @@ absl::StatusOr<Parts> OpenParts(const ModelOptions& options) {
   parts.field = "model.torchscript";
   parts.module = *std::move(module);
   if (!parts.module.find_method("forward")) {
-    return absl::InvalidArgumentError("model.torchscript: " + options.torchscript +
-                                      " has no forward");
+    return data::AtField("model.torchscript",
+                         absl::InvalidArgumentError(options.torchscript + " has no forward"));
   }
   return parts;
 }
@@ -345,7 +348,8 @@ absl::StatusOr<Parts> OpenParts(const ModelOptions& options) {
 
 absl::StatusOr<std::unique_ptr<Model>> Model::Open(const ModelOptions& options) {
   if (options.builtin.empty() == options.torchscript.empty()) {
-    return absl::InvalidArgumentError("model: give one of builtin and torchscript");
+    return data::AtField("model",
+                         absl::InvalidArgumentError("give one of builtin and torchscript"));
   }
   TACTUS_CHECK(options.threads >= 1);
   SetComputeThreads(options.threads);

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/data/field_error.h"
 #include "agent/model/atomic_file.h"
 #include "agent/model/initial_weights.h"
 #include "agent/model/safetensors.h"
@@ -92,6 +93,10 @@ bool OutOfMemory(const std::exception& error) {
          text.find("ALLOC_FAILED") != std::string::npos;  // cuBLAS, cuDNN
 }
 
+absl::StatusCode CodeOf(const std::exception& error, absl::StatusCode otherwise) {
+  return OutOfMemory(error) ? absl::StatusCode::kResourceExhausted : otherwise;
+}
+
 bool IsOnHost(const torch::jit::Module& module) {
   for (const at::Tensor& parameter : module.parameters()) {
     if (!parameter.is_cpu()) return false;
@@ -154,14 +159,14 @@ std::string OneLine(const std::exception& error) {
   return text.substr(0, text.find('\n'));
 }
 
-absl::Status TorchError(const std::string& what, const std::exception& error) {
-  const std::string message = what + ": " + OneLine(error);
-  return OutOfMemory(error) ? absl::ResourceExhaustedError(message) : absl::InternalError(message);
+absl::Status TorchError(const std::string& field, const std::exception& error) {
+  const absl::StatusCode code = CodeOf(error, absl::StatusCode::kInternal);
+  return data::AtField(field, absl::Status(code, OneLine(error)));
 }
 
-absl::Status Blame(const std::string& what, const std::exception& error) {
-  if (OutOfMemory(error)) return TorchError(what, error);
-  return absl::InvalidArgumentError(what + ": " + OneLine(error));
+absl::Status Blame(const std::string& field, const std::string& what, const std::exception& error) {
+  const absl::StatusCode code = CodeOf(error, absl::StatusCode::kInvalidArgument);
+  return data::AtField(field, absl::Status(code, what + ": " + OneLine(error)));
 }
 
 std::string ShapeText(at::IntArrayRef shape) {
@@ -214,16 +219,16 @@ absl::StatusOr<torch::jit::Module> LoadModule(const std::string& path, const std
   std::error_code failure;
   const std::filesystem::file_status status = std::filesystem::status(path, failure);
   if (!std::filesystem::exists(status)) {
-    return absl::NotFoundError(field + ": " + path + ": no such file");
+    return data::AtField(field, absl::NotFoundError(path + ": no such file"));
   }
   if (!std::filesystem::is_regular_file(status)) {
-    return absl::InvalidArgumentError(field + ": " + path + " is not a regular file");
+    return data::AtField(field, absl::InvalidArgumentError(path + " is not a regular file"));
   }
   try {
     return torch::jit::load(path, at::kCPU);
   } catch (const std::exception& error) {
-    return absl::InvalidArgumentError(field + ": " + path +
-                                      " does not load as TorchScript: " + OneLine(error));
+    return data::AtField(field, absl::InvalidArgumentError(
+                                    path + " does not load as TorchScript: " + OneLine(error)));
   }
 }
 
@@ -245,7 +250,8 @@ absl::Status SaveModule(torch::jit::Module module, const std::string& path) {
   try {
     torch::jit::ExportModule(IsOnHost(module) ? module : HostCopy(module), append);
   } catch (const std::exception& error) {
-    written = TorchError(path, error);
+    written =
+        absl::Status(CodeOf(error, absl::StatusCode::kInternal), path + ": " + OneLine(error));
   }
   module.train();
   return written.ok() ? (*file)->Commit() : written;

@@ -18,12 +18,13 @@ namespace tactus::model {
 // What went wrong, in one line, without libtorch's traces.
 std::string OneLine(const std::exception& error);
 
-// An error of libtorch during training: ResourceExhausted when memory ran out, else Internal.
-absl::Status TorchError(const std::string& what, const std::exception& error);
+// An error of libtorch, at a field of the job file: ResourceExhausted when memory ran out, else
+// Internal.
+absl::Status TorchError(const std::string& field, const std::exception& error);
 
-// An error for which a user's file is to blame: InvalidArgument, but ResourceExhausted when memory
-// ran out.
-absl::Status Blame(const std::string& what, const std::exception& error);
+// An error for which a user's file is to blame, "FIELD: WHAT: ...": InvalidArgument, but
+// ResourceExhausted when memory ran out.
+absl::Status Blame(const std::string& field, const std::string& what, const std::exception& error);
 
 // "float32 [2, 3, 32, 32]".
 std::string Describe(const at::Tensor& tensor);
@@ -38,7 +39,7 @@ at::ScalarType ToTorch(data::ElementType type);
 // compile.
 absl::StatusOr<torch::jit::Module> BuildModule(const ModuleBlueprint& root, std::uint64_t seed);
 
-// Loads a file onto the host. `field` begins the message of an error.
+// Loads a file onto the host. Errors are those of `field`.
 // Errors: NotFound, no such file; InvalidArgument, not TorchScript.
 absl::StatusOr<torch::jit::Module> LoadModule(const std::string& path, const std::string& field);
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <utility>
 
+#include "agent/data/field_error.h"
 #include "agent/model/torch_module.h"
 #include "base/check.h"
 
@@ -64,14 +65,15 @@ absl::StatusOr<std::unique_ptr<FlatParameters>> FlatParameters::Of(const torch::
     if (!parameter.value.requires_grad()) continue;
     const absl::Status added = result->Add(parameter.name, parameter.value);
     if (!added.ok()) {
-      return absl::InvalidArgumentError(field + ": " + std::string(added.message()));
+      return data::AtField(field, added);
     }
   }
   if (result->segments_.empty()) {
-    return absl::InvalidArgumentError(field + ": has no parameter that needs a gradient");
+    return data::AtField(field,
+                         absl::InvalidArgumentError("has no parameter that needs a gradient"));
   }
   const absl::Status apart = result->CheckOverlaps();
-  if (!apart.ok()) return absl::InvalidArgumentError(field + ": " + std::string(apart.message()));
+  if (!apart.ok()) return data::AtField(field, apart);
   std::ranges::reverse(result->segments_);
   std::ranges::reverse(result->slots_);
   cuda::AssignOffsets(result->segments_);
@@ -188,8 +190,8 @@ absl::Status FlatParameters::CheckGradients() const {
     for (const at::Tensor& tensor : slots_[i].tensors) {
       const at::Tensor& gradient = tensor.grad();
       if (gradient.defined() && gradient.data_ptr() == expected) continue;
-      return absl::InternalError("model: the gradient of " + segments_[i].name +
-                                 " is no longer in the flat buffer");
+      return data::AtField("model", absl::InternalError("the gradient of " + segments_[i].name +
+                                                        " is no longer in the flat buffer"));
     }
   }
   return absl::OkStatus();

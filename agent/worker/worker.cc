@@ -10,6 +10,7 @@
 
 #include "agent/collective/device_group.h"
 #include "agent/collective/tcp_transport.h"
+#include "agent/data/field_error.h"
 #include "agent/worker/checkpoint_file.h"
 #include "agent/worker/clock.h"
 #include "agent/worker/evaluation.h"
@@ -36,15 +37,10 @@ std::uint64_t Fnv1a(std::span<const float> values) {
   return hash;
 }
 
-// "model.loss: what" -> field "model.loss", message "what"; without a field the whole text is the
-// message.
 FailedMessage ToFailed(const absl::Status& status, std::uint64_t lost_generation) {
-  const std::string text(status.message());
-  const std::size_t colon = text.find(": ");
-  const bool has_field = colon != std::string::npos && colon > 0 &&
-                         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_.") == colon;
-  return {.field = has_field ? text.substr(0, colon) : "",
-          .message = has_field ? text.substr(colon + 2) : text,
+  data::FieldError error = data::FieldErrorOf(status);
+  return {.field = std::move(error.field),
+          .message = std::move(error.message),
           .lost_generation = lost_generation};
 }
 
@@ -98,7 +94,9 @@ absl::Status Worker::AwaitStart() {
 
 absl::Status Worker::Load() {
   cuda::OpenedDevice opened = cuda::OpenDevice(start_.device);
-  if (opened.device == nullptr) return absl::NotFoundError("workers.device: " + opened.reason);
+  if (opened.device == nullptr) {
+    return data::AtField("workers.device", absl::NotFoundError(opened.reason));
+  }
   device_ = std::move(opened.device);
 
   start_.job.model.device = device_->Name();

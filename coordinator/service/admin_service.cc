@@ -58,7 +58,7 @@ grpc::ServerUnaryReactor* AdminService::SetLogLevel(grpc::CallbackServerContext*
   const UnaryCall call(context, around_.metrics, "Admin/SetLogLevel");
   if (!call.Admit()) return call.reactor();
   absl::Status status = Admitted(context->peer());
-  if (status.ok()) status = runtime::AsFieldViolation(runtime::CheckLogLevel(request->level()));
+  if (status.ok()) status = runtime::CheckLogLevel(request->level());
   if (status.ok() && !request->node().empty()) {
     const absl::StatusOr<std::string> node = ParseNodeName("node", request->node());
     if (node.ok()) {

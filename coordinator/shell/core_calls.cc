@@ -184,7 +184,7 @@ void CoreRunner::ListJobs(const store::JobQuery& query,
                           Answer<store::Page<job::JobRecord>> answer) {
   around_.storage.Post([this, query, answer = std::move(answer)] {
     absl::StatusOr<store::Page<job::JobRecord>> page = around_.store.ListJobs(query);
-    if (!page.ok()) return answer(runtime::AsFieldViolation(page.status()));
+    if (!page.ok()) return answer(page.status());
     around_.control.Post([this, page = *std::move(page), answer]() mutable {
       for (job::JobRecord& record : page.items) {
         const auto newer = visible_.find(record.id);
@@ -211,7 +211,7 @@ void CoreRunner::ListRounds(const RoundQuery& query, Answer<RoundPage> answer) {
     }
     absl::StatusOr<store::Page<job::RoundRecord>> page =
         around_.store.ListRounds(record->id, query.page_size, query.page_token, query.first_round);
-    if (!page.ok()) return answer(runtime::AsFieldViolation(page.status()));
+    if (!page.ok()) return answer(page.status());
     answer(RoundPage{.rounds = *std::move(page), .groups = record->groups});
   });
 }
@@ -230,7 +230,7 @@ void CoreRunner::ListDecisions(const DecisionQuery& query,
     }
     absl::StatusOr<store::Page<job::DecisionRecord>> page =
         around_.store.ListDecisions(record->id, query.page_size, query.page_token);
-    if (!page.ok()) return answer(runtime::AsFieldViolation(page.status()));
+    if (!page.ok()) return answer(page.status());
     answer(std::move(page));
   });
 }

@@ -6,9 +6,9 @@
 #include <optional>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "coordinator/job/records.h"
 #include "coordinator/store/rfc3339.h"
+#include "runtime/status.h"
 
 namespace tactus::store {
 namespace {
@@ -81,7 +81,8 @@ class FilterParser {
     return end == at ? "the end" : Shown(filter_.substr(at, end - at));
   }
   static absl::Status Refused(std::size_t at, const std::string& message) {
-    return absl::InvalidArgumentError("filter: at " + std::to_string(at + 1) + ": " + message);
+    return runtime::InvalidFields(
+        {{.field = "filter", .description = "at " + std::to_string(at + 1) + ": " + message}});
   }
   absl::Status Unexpected(std::size_t at, const std::string& allowed) const {
     return Refused(at, "found " + Found(at) + "; allowed: " + allowed);
@@ -242,8 +243,10 @@ absl::Status FilterParser::SetValue(std::string value, std::size_t at, JobCondit
 
 absl::StatusOr<std::vector<JobCondition>> ParseJobFilter(std::string_view filter) {
   if (filter.size() > kFilterBytesMax) {
-    return absl::InvalidArgumentError("filter: found " + std::to_string(filter.size()) +
-                                      " bytes; allowed: " + std::to_string(kFilterBytesMax));
+    return runtime::InvalidFields(
+        {{.field = "filter",
+          .description = "found " + std::to_string(filter.size()) +
+                         " bytes; allowed: " + std::to_string(kFilterBytesMax)}});
   }
   return FilterParser(filter).Parse();
 }
@@ -268,10 +271,11 @@ absl::StatusOr<JobOrder> ParseJobOrder(std::string_view order_by) {
     }
     return JobOrder{.field = field, .descending = direction == "desc"};
   }
-  return absl::InvalidArgumentError(
-      "order_by: found " + Shown(whole) +
-      "; allowed: create_time, name, priority and update_time, one of them, then \" desc\" where "
-      "wanted");
+  return runtime::InvalidFields(
+      {{.field = "order_by",
+        .description = "found " + Shown(whole) +
+                       "; allowed: create_time, name, priority and update_time, one of them, then "
+                       "\" desc\" where wanted"}});
 }
 
 }  // namespace tactus::store

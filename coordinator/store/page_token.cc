@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "absl/status/status.h"
+#include "runtime/status.h"
 
 namespace tactus::store {
 namespace {
@@ -66,9 +66,11 @@ std::optional<std::string> FromHex(std::string_view hex) {
 }
 
 absl::Status Refused(const char* why) {
-  return absl::InvalidArgumentError(std::string("page_token: ") + why +
-                                    "; allowed are none and the next_page_token of the former page "
-                                    "of the same listing");
+  return runtime::InvalidFields(
+      {{.field = "page_token",
+        .description = std::string(why) +
+                       "; allowed are none and the next_page_token of the former page of the same "
+                       "listing"}});
 }
 
 }  // namespace
