@@ -120,29 +120,19 @@ std::unique_ptr<Learner> DrawLearner(Dice& dice) {
 }
 
 void DrawStop(Dice& dice, SimulatedJob& job) {
-  job.settings.stop_rounds = job.engine.stop.rounds = dice.Whole(1, 120);
-  if (dice.Chance(0.3)) {
-    job.engine.stop.epochs = dice.Whole(1, 3);
-    job.settings.stop_epochs = static_cast<std::uint32_t>(*job.engine.stop.epochs);
-  }
-  if (dice.Chance(0.3)) {
-    job.settings.stop_time = job.engine.stop.time = Seconds(dice.Scale(0.5, 30));
-  }
-  if (dice.Chance(0.2)) {
-    job.settings.stop_train_loss = job.engine.stop.train_loss = dice.Between(0.1, 2);
-  }
+  job.engine.stop.rounds = dice.Whole(1, 120);
+  if (dice.Chance(0.3)) job.engine.stop.epochs = static_cast<std::uint32_t>(dice.Whole(1, 3));
+  if (dice.Chance(0.3)) job.engine.stop.time = Seconds(dice.Scale(0.5, 30));
+  if (dice.Chance(0.2)) job.engine.stop.train_loss = dice.Between(0.1, 2);
 }
 
 void DrawOptimizer(Dice& dice, SimulatedJob& job) {
-  policies::PlannerOptions& adapt = job.settings.adapt;
-  adapt.optimizer = dice.Of<std::string>({"sgd", "sgd", "sgd", "adam", "adamw", "lamb"});
-  if (adapt.optimizer == "sgd") {
-    adapt.momentum = dice.Chance(0.5) ? 0.9 : 0;
-    job.engine.optimizer = engine::SgdOptions{.learning_rate = 0.02, .momentum = adapt.momentum};
-  } else if (adapt.optimizer == "lamb") {
-    job.engine.optimizer = engine::LambOptions{};
-  } else {
-    job.engine.optimizer = engine::AdamOptions{.decoupled = adapt.optimizer == "adamw"};
+  const engine::SgdOptions sgd{.learning_rate = 0.02};
+  job.engine.optimizer = dice.Of<engine::OptimizerOptions>({sgd, sgd, sgd, engine::AdamOptions{},
+                                                            engine::AdamOptions{.decoupled = true},
+                                                            engine::LambOptions{}});
+  if (auto* drawn = std::get_if<engine::SgdOptions>(&job.engine.optimizer)) {
+    drawn->momentum = dice.Chance(0.5) ? 0.9 : 0;
   }
   if (dice.Chance(0.2)) job.engine.clip_norm = dice.Scale(0.1, 10);
 }
@@ -151,14 +141,13 @@ void DrawOptimizer(Dice& dice, SimulatedJob& job) {
 void DrawPolicies(Dice& dice, SimulatedJob& job) {
   policies::PlannerOptions& adapt = job.settings.adapt;
   adapt.batch.per_worker = static_cast<std::uint32_t>(dice.Scale(1, 64));
-  adapt.base_batch = static_cast<std::uint32_t>(dice.Scale(1, 256));
+  job.engine.learning_rate.base_batch = static_cast<std::uint32_t>(dice.Scale(1, 256));
   adapt.synchronization.period = static_cast<std::uint32_t>(dice.Scale(1, 16));
   adapt.synchronization.period_max = 16;
   adapt.synchronization.interval_seconds = dice.Scale(0.2, 20);
   adapt.synchronization.steps_max = static_cast<std::uint32_t>(dice.Scale(1, 64));
-  job.engine.learning_rate.base_batch = adapt.base_batch;
   job.engine.keep_local_momentum = dice.Chance(0.5);
-  policies::Choices choices{.optimizer = adapt.optimizer};
+  policies::Choices choices{.optimizer = std::string(NameOf(job.engine.optimizer))};
   do {
     choices.batch = dice.Of<std::string>({"fixed", "proportional", "proportional", "abs", "auto"});
     choices.synchronization =

@@ -156,7 +156,7 @@ void World::Submit(std::size_t index) {
   if (coordinator_.durable().contains(IdOf(index))) return;
   const SimulatedJob& job = scenario_.jobs[index];
   const std::string number = std::to_string(IdOf(index).value);
-  job::JobRecord record{.id = IdOf(index), .spec = job.spec, .settings = job.settings};
+  job::JobRecord record{.id = IdOf(index), .spec = job.spec, .settings = SettingsOf(job)};
   record.name = (job.settings.name.empty() ? "job" : job.settings.name) + "-" + number;
   record.uid = number;
   record.create_time = Coordinator::kWallOffset + scheduler_.now().time_since_epoch().count();
@@ -263,6 +263,20 @@ Outcome World::Conclude() {
 }
 
 }  // namespace
+
+job::JobSettings SettingsOf(const SimulatedJob& job) {
+  const engine::EngineOptions& engine = job.engine;
+  const auto* sgd = std::get_if<engine::SgdOptions>(&engine.optimizer);
+  job::JobSettings settings = job.settings;
+  settings.adapt.base_batch = engine.learning_rate.base_batch;
+  settings.adapt.optimizer = NameOf(engine.optimizer);
+  settings.adapt.momentum = sgd == nullptr ? 0 : sgd->momentum;
+  settings.stop_train_loss = engine.stop.train_loss;
+  settings.stop_epochs = engine.stop.epochs;
+  settings.stop_time = engine.stop.time;
+  settings.stop_rounds = engine.stop.rounds;
+  return settings;
+}
 
 Outcome Simulate(Scenario scenario) { return World(std::move(scenario)).Run(); }
 

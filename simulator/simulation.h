@@ -25,9 +25,11 @@ namespace tactus::simulator {
 
 // A job and what stands for its model and data.
 struct SimulatedJob {
+  // Its specification, each fact once: what engines and controller both need of it stands in
+  // `engine` (SettingsOf), whose train_samples is the learner's.
+  engine::EngineOptions engine{};
   job::JobSettings settings{};
-  std::string spec{};              // the serialized specification; only carried to the records
-  engine::EngineOptions engine{};  // train_samples is the learner's
+  std::string spec{};  // serialized; only carried to the records
   std::unique_ptr<Learner> learner{};
   // That a reduction carries on the real cluster; 0: the learner's own.
   std::uint64_t parameters = 0;
@@ -43,6 +45,10 @@ struct SimulatedJob {
   std::optional<double> pause_seconds{};   // a user pauses it then, if it is not over,
   double resume_seconds = 0;               // and resumes it then; > pause_seconds
 };
+
+// What the coordinator is told of the job: its settings, with stop conditions, base batch and
+// optimizer as the engines have them.
+job::JobSettings SettingsOf(const SimulatedJob& job);
 
 // A user drains a host, and takes that back.
 struct HostDrain {

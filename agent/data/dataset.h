@@ -59,6 +59,8 @@ struct DataOptions {
   std::optional<FilePair> numpy = {};
   std::uint32_t context = 64;        // of a text sample, in bytes
   double validation_fraction = 0.1;  // in [0, 0.9]: the last samples
+  // So many of those are evaluated at most, the first ones; OpenData leaves that to its caller.
+  std::uint64_t validation_samples_max = 10000;
 };
 
 // The two parts of the data.

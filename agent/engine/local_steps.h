@@ -9,9 +9,6 @@
 
 namespace tactus::engine {
 
-// Block momentum of AdaComm jobs that do not say another. Source: memory, unverified, [adacomm].
-inline constexpr double kAdacommBlockMomentum = 0.3;
-
 // The group's parameters x at a window's start, and what becomes of them at its end:
 //
 //   delta_i = x_i - x                                what member i puts in

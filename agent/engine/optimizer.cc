@@ -13,6 +13,14 @@ std::size_t StateBuffers(const OptimizerOptions& options) {
   return std::visit([](const auto& one) { return one.buffers(); }, options);
 }
 
+std::string_view NameOf(const OptimizerOptions& options) {
+  return std::visit([](const auto& one) { return one.name(); }, options);
+}
+
+double BaseLearningRate(const OptimizerOptions& options) {
+  return std::visit([](const auto& one) { return one.learning_rate; }, options);
+}
+
 Optimizer::Optimizer(const OptimizerOptions& options, cuda::Device& device,
                      const cuda::SegmentTable& segments)
     : options_(options), segments_(segments), device_(device) {
@@ -44,10 +52,6 @@ std::vector<std::span<float>> Optimizer::State() {
     if (buffer->size() > 0) state.push_back(buffer->span());
   }
   return state;
-}
-
-double Optimizer::base_learning_rate() const {
-  return std::visit([](const auto& options) { return options.learning_rate; }, options_);
 }
 
 void Optimizer::StepBy(const SgdOptions& sgd, std::span<const float> gradients, StepScale scale,

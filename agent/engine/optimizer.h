@@ -5,9 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
+#include "base/fields.h"
 #include "cuda/device.h"
 #include "cuda/ops/segments.h"
 
@@ -15,6 +18,7 @@ namespace tactus::engine {
 
 // The options of an optimizer say of themselves
 //
+//   name()           in a job file; policies/optimizers.h has a row of it
 //   buffers()        flat buffers of state that a step reads besides the parameters
 //   linear()         what a step adds to the parameters is linear in the gradient, but for a weight
 //                    decay that is the same for every gradient. Then combining gradients before the
@@ -31,10 +35,17 @@ struct SgdOptions {
   double weight_decay = 0;
   bool nesterov = false;
 
+  static constexpr std::string_view name() { return "sgd"; }
   std::size_t buffers() const { return momentum > 0 ? 1 : 0; }
   bool linear() const { return momentum == 0; }
   static constexpr bool kCountsSteps = false;
 };
+void Fields(auto& archive, Of<SgdOptions> auto& sgd) {
+  archive("learning_rate", sgd.learning_rate);
+  archive("momentum", sgd.momentum);
+  archive("weight_decay", sgd.weight_decay);
+  archive("nesterov", sgd.nesterov);
+}
 
 // Adam, or AdamW when `decoupled`.
 struct AdamOptions {
@@ -45,10 +56,18 @@ struct AdamOptions {
   double weight_decay = 0;
   bool decoupled = false;
 
+  std::string_view name() const { return decoupled ? "adamw" : "adam"; }
   static constexpr std::size_t buffers() { return 2; }
   static constexpr bool linear() { return false; }
   static constexpr bool kCountsSteps = true;
 };
+void Fields(auto& archive, Of<AdamOptions> auto& adam) {
+  archive("learning_rate", adam.learning_rate);
+  archive("beta1", adam.beta1);
+  archive("beta2", adam.beta2);
+  archive("epsilon", adam.epsilon);
+  archive("weight_decay", adam.weight_decay);
+}
 
 // LAMB; the trust ratio of every segment is held within [ratio_min, ratio_max].
 struct LambOptions {
@@ -60,15 +79,45 @@ struct LambOptions {
   double ratio_min = 0.01;
   double ratio_max = 10;
 
+  static constexpr std::string_view name() { return "lamb"; }
   static constexpr std::size_t buffers() { return 2; }
   static constexpr bool linear() { return false; }
   static constexpr bool kCountsSteps = true;
 };
+void Fields(auto& archive, Of<LambOptions> auto& lamb) {
+  archive("learning_rate", lamb.learning_rate);
+  archive("beta1", lamb.beta1);
+  archive("beta2", lamb.beta2);
+  archive("epsilon", lamb.epsilon);
+  archive("weight_decay", lamb.weight_decay);
+  archive("ratio_min", lamb.ratio_min);
+  archive("ratio_max", lamb.ratio_max);
+}
 
 using OptimizerOptions = std::variant<SgdOptions, AdamOptions, LambOptions>;
 
+// The one that a specification's `optimizer` chose.
+void ReadChosen(auto& archive, OptimizerOptions& optimizer) {
+  const auto take = [&](auto options) {
+    const std::string name(options.name());
+    if (!archive.Has(name.c_str())) return;
+    archive(name.c_str(), options);
+    optimizer = options;
+  };
+  take(SgdOptions{});
+  take(AdamOptions{});
+  take(AdamOptions{.decoupled = true});
+  take(LambOptions{});
+}
+
 // How many buffers Optimizer::State returns.
 std::size_t StateBuffers(const OptimizerOptions& options);
+
+// Its name in a job file.
+std::string_view NameOf(const OptimizerOptions& options);
+
+// The rate of a step where no schedule and no rule changes it.
+double BaseLearningRate(const OptimizerOptions& options);
 
 // What a step is multiplied by.
 struct StepScale {
@@ -99,11 +148,11 @@ class Optimizer {
   // As the options say it.
   bool linear() const;
 
+  // The options' learning rate.
+  double base_learning_rate() const { return BaseLearningRate(options_); }
+
   // The state that a step reads besides the parameters, buffer by buffer; empty: it has none.
   std::vector<std::span<float>> State();
-
-  // The options' learning rate.
-  double base_learning_rate() const;
 
   // Steps taken, from which Adam and LAMB correct their bias.
   std::uint64_t steps() const { return steps_; }

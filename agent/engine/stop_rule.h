@@ -14,7 +14,7 @@ namespace tactus::engine {
 // The first condition that holds ends the job. At least one is set by a job file.
 struct StopOptions {
   std::optional<double> train_loss{};     // mean of a LossWindow at or below
-  std::optional<std::uint64_t> epochs{};  // completed, >= 1
+  std::optional<std::uint32_t> epochs{};  // completed, >= 1
   std::optional<std::uint64_t> rounds{};  // applied, >= 1
   std::optional<double> steps{};          // progress in base steps, > 0
   std::optional<Duration> time{};         // since the first round's start, > 0

@@ -7,7 +7,8 @@
 
 namespace tactus::worker {
 
-// Reads a tactus.v1.JobSpec. What is wrong is left in the reader's error.
+// Reads a resolved tactus.v1.JobSpec: workers have no defaults, so what is absent is wrong. That is
+// left in the reader's error.
 WorkerJob ParseJob(const FieldReader& spec);
 
 }  // namespace tactus::worker

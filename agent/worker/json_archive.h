@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -12,17 +13,30 @@
 
 #include "agent/worker/proto_json.h"
 #include "base/fields.h"
+#include "base/time.h"
 
 namespace tactus::worker {
 
 // "gradientNorm2Local" of "gradient_norm2_local".
 std::string CamelCase(const char* key);
 
-// Sets the fields of a struct from its object; one that is absent keeps its value. What is wrong is
-// left in the reader's error.
+// What an absent field is, but for lists and what is optional in its struct.
+enum class Absent { kKeepsItsValue, kIsWrong };
+
+// Sets the fields of a struct from its object. What is wrong is left in the reader's error.
 class JsonReader {
  public:
-  explicit JsonReader(FieldReader from) : from_(std::move(from)) {}
+  explicit JsonReader(FieldReader from, Absent absent = Absent::kKeepsItsValue)
+      : from_(std::move(from)), absent_(absent) {}
+
+  bool Has(const char* key) const { return from_.Has(CamelCase(key).c_str()); }
+
+  // Calls `read` with the reader of an object, where it is there.
+  void Within(const char* key, const auto& read) {
+    if (!Has(key)) return;
+    JsonReader reader(from_.Object(CamelCase(key).c_str()), absent_);
+    read(reader);
+  }
 
   template <typename T>
   void operator()(const char* key, T& value) {
@@ -36,23 +50,33 @@ class JsonReader {
   // An enum by its name; an empty one reads as absent.
   template <typename T>
   requires std::is_enum_v<T>
-  void Read(const char* key, T& value) { value = from_.template Named<T>(key).value_or(value); }
-  void Read(const char* key, std::string& value) { value = from_.String(key).value_or(value); }
-  void Read(const char* key, double& value) { value = from_.Number(key).value_or(value); }
-  void Read(const char* key, bool& value) { value = from_.Bool(key).value_or(value); }
-  void Read(const char* key, std::uint64_t& value) { value = from_.Unsigned(key).value_or(value); }
-  void Read(const char* key, std::uint32_t& value) {
-    value = from_.Unsigned32(key).value_or(value);
-  }
+  void Read(const char* key, T& value) { Set(key, from_.template Named<T>(key), value); }
+  void Read(const char* key, std::string& value) { Set(key, from_.String(key), value); }
+  void Read(const char* key, double& value) { Set(key, from_.Number(key), value); }
+  void Read(const char* key, bool& value) { Set(key, from_.Bool(key), value); }
+  void Read(const char* key, std::uint64_t& value) { Set(key, from_.Unsigned(key), value); }
+  void Read(const char* key, std::uint32_t& value) { Set(key, from_.Unsigned32(key), value); }
+  void Read(const char* key, Duration& value) { Set(key, from_.Seconds(key), value); }
   void Read(const char* key, std::vector<std::uint32_t>& items) { items = from_.UnsignedList(key); }
+  void Read(const char* key, std::vector<std::uint64_t>& items) { items = from_.WideList(key); }
+  template <typename T>
+  void Read(const char* key, std::optional<T>& value) {
+    if (from_.Has(key)) Read(key, value.emplace());
+  }
   template <typename T>
   requires std::is_class_v<T>
   void Read(const char* key, T& record) {
-    JsonReader reader(from_.Object(key));
+    JsonReader reader(from_.Object(key), absent_);
     Fields(reader, record);
+  }
+  template <typename T>
+  void Set(const char* key, std::optional<T> read, T& value) {
+    if (read) value = *std::move(read);
+    if (!read && absent_ == Absent::kIsWrong) from_.RequireThere(key);
   }
 
   const FieldReader from_;
+  const Absent absent_;
 };
 
 // Makes the object of a struct. Every field is there, those that are zero or empty too.

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 
 namespace tactus::worker {
@@ -42,6 +43,14 @@ bool FieldReader::Has(const char* key) const { return Find(key) != nullptr; }
 
 void FieldReader::Fail(const char* key, const std::string& what) const {
   if (error_.empty()) error_ = (path_.empty() ? "" : path_ + ".") + key + ": " + what;
+}
+
+void FieldReader::RequireThere(const char* key) const {
+  if (!Has(key)) Fail(key, "is missing");
+}
+
+bool FieldReader::Names(const std::string& name, std::string_view word) {
+  return name == word || name.ends_with("_" + absl::AsciiStrToUpper(std::string(word)));
 }
 
 FieldReader FieldReader::Object(const char* key) const {

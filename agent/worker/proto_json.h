@@ -40,27 +40,25 @@ class FieldReader {
   std::vector<std::uint32_t> UnsignedList(const char* key) const;
   std::vector<std::uint64_t> WideList(const char* key) const;
 
-  // The value that a name stands for, by `find`, which gives nothing for an unknown one. An empty
-  // name reads as absent.
-  template <typename Enum>
-  std::optional<Enum> Named(const char* key, std::optional<Enum> (*find)(std::string_view)) const {
-    const std::optional<std::string> name = String(key);
-    if (!name || name->empty()) return std::nullopt;
-    const std::optional<Enum> value = find(*name);
-    if (!value) Fail(key, "not a name that this worker knows");
-    return value;
-  }
-  // The same of an enum with a NameOf.
+  // What is absent is wrong.
+  void RequireThere(const char* key) const;
+
+  // The value of an enum with a NameOf, by its name or as proto3 JSON has it, "PRECISION_FLOAT32"
+  // of "float32". An empty name reads as absent.
   template <typename Enum>
   std::optional<Enum> Named(const char* key) const {
     const std::optional<std::string> name = String(key);
     if (!name || name->empty()) return std::nullopt;
-    const std::optional<Enum> value = ValueNamed<Enum>(*name);
-    if (!value) Fail(key, "found \"" + *name + "\", allowed is " + NamesOf<Enum>());
-    return value;
+    for (int i = 0; i <= kEnumMax<Enum>; ++i) {
+      if (Names(*name, NameOf(static_cast<Enum>(i)))) return static_cast<Enum>(i);
+    }
+    Fail(key, "found \"" + *name + "\", allowed is " + NamesOf<Enum>());
+    return std::nullopt;
   }
 
  private:
+  // Whether `name` is the word, or ends with it behind its enum's name.
+  static bool Names(const std::string& name, std::string_view word);
   const Json* Find(const char* key) const;
   void Fail(const char* key, const std::string& what) const;
 

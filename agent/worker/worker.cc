@@ -112,8 +112,9 @@ absl::Status Worker::Load() {
   data_ = *std::move(split);
   reader_ = std::make_unique<ExampleReader>(*data_.train, *device_);
   passes_ = MakePasses(*model_, *reader_, *device_, gradients_);
-  micro_batches_ = std::make_unique<MicroBatches>(
-      *passes_, start_.job.micro_batch, [this](std::uint32_t ceiling) { TellCeiling(ceiling); });
+  micro_batches_ =
+      std::make_unique<MicroBatches>(*passes_, start_.job.engine.micro_batch,
+                                     [this](std::uint32_t ceiling) { TellCeiling(ceiling); });
 
   // Lanes need the group's size, so the gradients' final buffer comes with the group.
   const std::size_t length = cuda::FlatLength(model_->segments());
@@ -127,7 +128,7 @@ absl::Status Worker::LoadCheckpoint() {
   absl::StatusOr<Checkpoint> checkpoint = ReadCheckpoint(
       start_.checkpoint, {.segments = model_->segments(),
                           .buffers = model_->ReadBuffers().size(),
-                          .optimizer_buffers = engine::StateBuffers(start_.job.optimizer),
+                          .optimizer_buffers = engine::StateBuffers(start_.job.engine.optimizer),
                           .train_samples = data_.train->size()});
   if (!checkpoint.ok()) return checkpoint.status();
   device_->Copy(checkpoint->parameters, parameters_.span());
@@ -145,11 +146,11 @@ absl::Status Worker::TryOut() {
   std::iota(indices.begin(), indices.end(), 0);
   if (absl::Status s = micro_batches_->TryOut(indices); !s.ok()) return s;
   const WorkerJob& job = start_.job;
-  const std::uint64_t samples = std::min(job.per_worker, job.micro_batch);
+  const std::uint64_t samples = std::min(job.per_worker, job.engine.micro_batch);
   const absl::StatusOr<double> speed =
       MeasureOwnSpeed(*micro_batches_, *device_,
                       {.samples = std::min(samples, data_.train->size()),
-                       .optimizer = job.optimizer,
+                       .optimizer = job.engine.optimizer,
                        .segments = model_->segments(),
                        .emulated_speed = start_.emulated_speed,
                        .emulated_cpu_factor = start_.emulated_cpu_factor});
@@ -238,22 +239,12 @@ absl::Status Worker::Meet(const GroupMessage& group) {
   cuda::Buffer gradients = device_->Allocate(parameters_.size() + engine::LaneCount(group.size));
   model_->Bind(parameters_.span(), gradients.span());
   gradients_ = std::move(gradients);
-  const WorkerJob& job = start_.job;
+  engine::EngineOptions options = start_.job.engine;
+  options.train_samples = data_.train->size();
+  options.nodes = group.nodes;
+  if (device_->cuda_index()) options.bucket_bytes = kDeviceBucketBytes;
   engine_ = std::make_unique<engine::RoundEngine>(
-      engine::EngineOptions{.seed = job.seed,
-                            .train_samples = data_.train->size(),
-                            .micro_batch = job.micro_batch,
-                            .optimizer = job.optimizer,
-                            .learning_rate = job.learning_rate,
-                            .clip_norm = job.clip_norm,
-                            .block_momentum = job.block_momentum,
-                            .keep_local_momentum = job.keep_local_momentum,
-                            .stop = job.stop,
-                            .bucket_bytes = device_->cuda_index()
-                                                ? kDeviceBucketBytes
-                                                : engine::EngineOptions().bucket_bytes,
-                            .nodes = group.nodes},
-      *device_, model_->segments(),
+      options, *device_, model_->segments(),
       engine::EngineBuffers{.parameters = parameters_.span(), .gradients = gradients_.span()},
       *transport_, group.plan);
   if (restored_) engine_->Restore(*std::exchange(restored_, {}));
@@ -374,9 +365,10 @@ absl::Status Worker::Conclude() {
   EvaluatedMessage evaluated;
   if (data_.validation != nullptr) {
     ExampleReader validation(*data_.validation, *device_);
-    const absl::StatusOr<EvaluatedMessage> result = Evaluate(
-        *model_, validation, *transport_,
-        {.samples_max = start_.job.validation_samples_max, .batch = micro_batches_->ceiling()});
+    const absl::StatusOr<EvaluatedMessage> result =
+        Evaluate(*model_, validation, *transport_,
+                 {.samples_max = start_.job.data.validation_samples_max,
+                  .batch = micro_batches_->ceiling()});
     if (!result.ok()) return result.status();
     evaluated = *result;
   }

@@ -30,34 +30,36 @@ TINY = [
 ]
 
 OPTIMIZERS = {
-    "sgd": {"sgd": {"learningRate": 0.01, "momentum": 0.9}},
-    "adamw": {"adamw": {"learningRate": 1e-4}},
+    "sgd": {"sgd": {"learningRate": 0.01, "momentum": 0.9, "weightDecay": 0, "nesterov": False}},
+    "adamw": {"adamw": {"learningRate": 1e-4, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "weightDecay": 0.01}},
 }
 
 
 def data_of(network, paths):
     """JobSpec.data. Only one validation sample: nobody looks at it."""
-    data = {network.kind: str(paths[network.kind]), "validationSamplesMax": "1"}
-    if network.context:
-        data["context"] = network.context
-    return data
+    return {network.kind: str(paths[network.kind]), "validationFraction": 0.1, "validationSamplesMax": "1",
+            "context": network.context or 64}
+
+
+def adapt(batch):
+    """JobSpec.adapt. Workers have no defaults: a coordinator tells them all of this."""
+    return {"batch": {"perWorker": batch, "microBatch": batch},
+            "learningRate": {"baseBatch": batch, "schedule": {"warmupSteps": 0}}}
 
 
 def export_spec(network, paths):
     """A job that does one step of the built-in model, whose result is the TorchScript file that all then train."""
-    return {"name": "export", "model": {"builtin": network.builtin, "options": network.options},
-            "data": data_of(network, paths), "stop": {"rounds": "1"},
-            "adapt": {"batch": {"perWorker": 2, "microBatch": 2}}}
+    model = {"builtin": network.builtin, "options": network.options, "loss": "cross_entropy",
+             "precision": "PRECISION_FLOAT32"}
+    return {"name": "export", "seed": "1", "model": model, "data": data_of(network, paths),
+            "optimizer": OPTIMIZERS["sgd"], "stop": {"rounds": "1"}, "adapt": adapt(2)}
 
 
 def spec(network, model, paths, optimizer, precision):
     """The job that is measured. It goes on until it is stopped."""
-    described = {"torchscript": str(model)}
-    if precision != "float32":
-        described["precision"] = f"PRECISION_{precision.upper()}"
-    return {"name": "gpu-train", "model": described, "data": data_of(network, paths),
-            "optimizer": OPTIMIZERS[optimizer],
-            "adapt": {"batch": {"perWorker": network.batch, "microBatch": network.batch}}}
+    described = {"torchscript": str(model), "loss": "cross_entropy", "precision": f"PRECISION_{precision.upper()}"}
+    return {"name": "gpu-train", "seed": "1", "model": described, "data": data_of(network, paths),
+            "optimizer": OPTIMIZERS[optimizer], "adapt": adapt(network.batch)}
 
 
 def task(network, model, paths, optimizer, precision, variant, ddp, window):

@@ -6,8 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "agent/data/dataset.h"
+#include "agent/data/option_fields.h"
 #include "client/ask/curve_file.h"
+#include "coordinator/spec/spec_reader.h"
 
 namespace tactus::client {
 namespace {
@@ -15,21 +16,13 @@ namespace {
 using simulator::Examples;
 
 constexpr std::uint64_t kValuesMax = std::uint64_t{1} << 28;  // 1 GiB of inputs
-constexpr std::uint64_t kValidationDefault = 10000;
 constexpr std::int64_t kClassesMax = 65536;
 constexpr std::uint64_t kSamplesAtOnce = 1024;
 
-data::DataOptions::FilePair PairOf(const v1::FilePair& pair) {
-  return {.inputs = pair.inputs(), .targets = pair.targets()};
-}
-
-data::DataOptions OptionsOf(const v1::Data& data) {
+data::DataOptions OptionsOf(const spec::ResolvedSpec& spec) {
   data::DataOptions options;
-  if (data.has_text()) options.text = data.text();
-  if (data.has_cifar()) options.cifar = data.cifar();
-  if (data.has_idx()) options.idx = PairOf(data.idx());
-  if (data.has_numpy()) options.numpy = PairOf(data.numpy());
-  if (data.has_validation_fraction()) options.validation_fraction = data.validation_fraction();
+  spec::SpecReader reader(spec->data());
+  Fields(reader, options);
   return options;
 }
 
@@ -92,13 +85,12 @@ absl::StatusOr<LearnerSource::Lesson> LearnerSource::OpenLesson(const Perceptron
     if (validation.samples > 0) lesson.validation = Shared(MakeSyntheticExamples(validation));
     return lesson;
   }
-  const absl::StatusOr<data::Split> split = data::OpenData(OptionsOf(spec.data()));
+  const data::DataOptions options = OptionsOf(spec::Resolve(spec));
+  const absl::StatusOr<data::Split> split = data::OpenData(options);
   if (!split.ok()) return split.status();
   absl::StatusOr<Examples> training = Load(*split->train, split->train->size());
   if (!training.ok()) return training.status();
-  const std::uint64_t most = spec.data().has_validation_samples_max()
-                                 ? spec.data().validation_samples_max()
-                                 : kValidationDefault;
+  const std::uint64_t most = options.validation_samples_max;
   if (split->validation != nullptr && most > 0) {
     absl::StatusOr<Examples> validation =
         Load(*split->validation, std::min(most, split->validation->size()));

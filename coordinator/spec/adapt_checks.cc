@@ -68,9 +68,10 @@ void CheckCosine(const ResolvedSpec& spec, FieldChecks& checks) {
                                     ", allowed is more than schedule.warmup_steps, " +
                                     std::to_string(schedule.warmup_steps()));
   }
-  checks.Real(
-      field + "final_rate", cosine.final_rate(),
-      {.low = 0, .high = LearningRateOf(spec), .text = "0 to the optimizer's learning_rate"});
+  checks.Real(field + "final_rate", cosine.final_rate(),
+              {.low = 0,
+               .high = engine::BaseLearningRate(EngineOptionsOf(spec).optimizer),
+               .text = "0 to the optimizer's learning_rate"});
 }
 
 void CheckSchedule(const ResolvedSpec& spec, FieldChecks& checks) {

@@ -7,12 +7,8 @@
 
 namespace tactus::spec {
 
-// The options of every member's engine: what a worker makes of the same specification
-// (agent/worker/job_json.h). train_samples is left as it is by default: only who has the data knows
-// it. Requires: the specification has no violations.
+// The options of every member's engine, by the list that workers read theirs by. What only the data
+// and the group know is left as it is.
 engine::EngineOptions EngineOptionsOf(const ResolvedSpec& spec);
-
-// The optimizer's learning rate: where the schedule begins.
-double LearningRateOf(const ResolvedSpec& spec);
 
 }  // namespace tactus::spec

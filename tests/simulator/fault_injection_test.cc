@@ -152,7 +152,7 @@ TEST(FaultInjectionTest, APauseInAMicroBatchCostsItsTimeAndOneInAWaitNothing) {
       scenario.cluster.hosts[i].devices[0].sample_seconds = (2.0 - static_cast<double>(i)) / 32;
     }
     scenario.jobs[0].backward_share = backward_share;
-    scenario.jobs[0].settings.stop_rounds = scenario.jobs[0].engine.stop.rounds = 20;
+    scenario.jobs[0].engine.stop.rounds = 20;
     Fault pause = Pause(10, 0.9);
     pause.host = host;
     pause.at_seconds = 11.6;  // the round began at about 11, and b is done at about 12

@@ -29,7 +29,7 @@ Recorded Record(const ClusterModel& cluster, const char* policy) {
   job.settings.workers_min = devices;
   job.settings.adapt.batch_policy = policy;
   job.tries_out = false;  // so that batch sizes vary, without which a fixed time is not found
-  job.settings.stop_rounds = job.engine.stop.rounds = 300;
+  job.engine.stop.rounds = 300;
   scenario.jobs.push_back(std::move(job));
   Recorded recorded;
   scenario.on_step = [&](const job::Event&, Instant, const job::Actions& actions) {

@@ -45,7 +45,7 @@ Scenario Twins(std::uint64_t rounds) {
   }
   SimulatedJob job{.learner = std::make_unique<NoisyQuadratic>(NoisyQuadraticOptions{})};
   job.settings.workers_min = 2;
-  job.settings.stop_rounds = job.engine.stop.rounds = rounds;
+  job.engine.stop.rounds = rounds;
   scenario.jobs.push_back(std::move(job));
   return scenario;
 }

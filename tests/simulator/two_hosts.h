@@ -23,7 +23,7 @@ inline Scenario TwoHosts() {
   job.settings.name = "twins";
   job.settings.workers_min = 2;
   job.settings.adapt.batch_policy = "fixed";
-  job.settings.stop_rounds = job.engine.stop.rounds = 500;
+  job.engine.stop.rounds = 500;
   scenario.jobs.push_back(std::move(job));
   return scenario;
 }

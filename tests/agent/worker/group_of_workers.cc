@@ -14,6 +14,7 @@
 #include "agent/worker/worker.h"
 #include "base/rng.h"
 #include "gtest/gtest.h"
+#include "tests/agent/worker/resolved_spec.h"
 
 namespace tactus::worker {
 namespace {
@@ -34,7 +35,7 @@ class FakeAgent {
   void Start() {
     Say({{"start",
           {{"jobId", "test"},
-           {"spec", setting_.spec},
+           {"spec", ResolvedSpec(setting_.spec)},
            {"device", DeviceName()},
            {"emulatedSpeed",
             setting_.speeds.empty() ? 0.0 : setting_.speeds[static_cast<std::size_t>(rank_)]},

@@ -4,37 +4,54 @@
 
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/agent/worker/resolved_spec.h"
 
 namespace tactus::worker {
 namespace {
 
-TEST(WorkerMessagesTest, DefaultsOfTheSchemaHoldWhereTheSpecIsSilent) {
-  const auto message = ParseToWorker(R"({"start": {"spec": {"model": {"builtin": "bytes-lm"}}}})");
-
-  ASSERT_TRUE(message.ok()) << message.status();
-  const WorkerJob& job = std::get<StartMessage>(*message).job;
-  EXPECT_EQ(job.model.builtin, "bytes-lm");
-  EXPECT_EQ(job.model.loss, "cross_entropy");
-  EXPECT_EQ(job.model.precision, model::Precision::kFloat32);
-  EXPECT_EQ(job.data.validation_fraction, 0.1);
-  EXPECT_EQ(job.validation_samples_max, 10000u);
-  EXPECT_EQ(std::get<engine::SgdOptions>(job.optimizer).learning_rate, 0.1);
-  EXPECT_EQ(job.micro_batch, 64u);
-  EXPECT_EQ(job.seed, 1u);
-  EXPECT_FALSE(job.clip_norm.has_value());
-  EXPECT_FALSE(job.stop.epochs.has_value());
-  EXPECT_FALSE(job.stop.steps.has_value());
-  EXPECT_EQ(job.learning_rate.base_batch, 32u);
-  EXPECT_EQ(job.learning_rate.schedule.base, 0.1);
-  EXPECT_EQ(job.learning_rate.schedule.shape, policies::Schedule::Shape::kConstant);
-  EXPECT_EQ(job.block_momentum, 0);
-  EXPECT_TRUE(job.keep_local_momentum);
+std::string StartWith(const nlohmann::json& spec) {
+  return nlohmann::json{{"start", {{"spec", spec}}}}.dump();
 }
 
-WorkerJob JobOf(const std::string& spec) {
-  const auto message = ParseToWorker(R"({"start": {"spec": )" + spec + "}}");
+WorkerJob JobOf(const std::string& given) {
+  const auto message = ParseToWorker(StartWith(ResolvedSpec(nlohmann::json::parse(given))));
   EXPECT_TRUE(message.ok()) << message.status();
   return std::get<StartMessage>(*message).job;
+}
+
+TEST(WorkerMessagesTest, WhatASpecMayLeaveOutIsNotThere) {
+  const WorkerJob job = JobOf(R"({"model": {"builtin": "bytes-lm"}})");
+
+  EXPECT_EQ(job.model.builtin, "bytes-lm");
+  EXPECT_EQ(job.model.torchscript, "");
+  EXPECT_FALSE(job.model.width.has_value());
+  EXPECT_FALSE(job.engine.clip_norm.has_value());
+  EXPECT_FALSE(job.engine.stop.epochs.has_value());
+  EXPECT_FALSE(job.engine.stop.steps.has_value());
+  EXPECT_FALSE(job.snapshots_every.has_value());
+  EXPECT_EQ(job.engine.learning_rate.schedule.base, 0.1);
+  EXPECT_EQ(job.engine.learning_rate.schedule.shape, policies::Schedule::Shape::kConstant);
+  EXPECT_EQ(job.engine.block_momentum, 0);
+  EXPECT_TRUE(job.engine.keep_local_momentum);
+}
+
+TEST(WorkerMessagesTest, AWorkerHasNoDefaults) {
+  const auto without = [](const char* pointer) {
+    nlohmann::json spec = ResolvedSpec({{"model", {{"builtin", "bytes-lm"}}}});
+    const nlohmann::json::json_pointer at(pointer);
+    spec[at.parent_pointer()].erase(at.back());
+    return std::string(ParseToWorker(StartWith(spec)).status().message());
+  };
+
+  EXPECT_EQ(without("/seed"), "message: start.spec.seed: is missing");
+  EXPECT_EQ(without("/model/loss"), "message: start.spec.model.loss: is missing");
+  EXPECT_EQ(without("/data/context"), "message: start.spec.data.context: is missing");
+  EXPECT_EQ(without("/optimizer/sgd/momentum"),
+            "message: start.spec.optimizer.sgd.momentum: is missing");
+  EXPECT_EQ(without("/adapt/batch/perWorker"),
+            "message: start.spec.adapt.batch.perWorker: is missing");
+  EXPECT_EQ(without("/adapt/learningRate/schedule/warmupSteps"),
+            "message: start.spec.adapt.learningRate.schedule.warmupSteps: is missing");
 }
 
 TEST(WorkerMessagesTest, PrecisionIsRead) {
@@ -58,7 +75,7 @@ TEST(WorkerMessagesTest, AdaptingIsReadFieldByField) {
                                                        "factor": 0.2},
                                               "warmupSteps": 100}}}})");
 
-  const auto& lamb = std::get<engine::LambOptions>(job.optimizer);
+  const auto& lamb = std::get<engine::LambOptions>(job.engine.optimizer);
   EXPECT_EQ(lamb.learning_rate, 0.02);
   EXPECT_EQ(lamb.beta1, 0.8);
   EXPECT_EQ(lamb.beta2, 0.95);
@@ -66,11 +83,11 @@ TEST(WorkerMessagesTest, AdaptingIsReadFieldByField) {
   EXPECT_EQ(lamb.weight_decay, 0.1);
   EXPECT_EQ(lamb.ratio_min, 0.2);
   EXPECT_EQ(lamb.ratio_max, 4);
-  EXPECT_EQ(job.stop.steps, 1500.5);
-  EXPECT_EQ(job.block_momentum, 0.25);
-  EXPECT_FALSE(job.keep_local_momentum);
-  EXPECT_EQ(job.learning_rate.base_batch, 128u);
-  const policies::Schedule& schedule = job.learning_rate.schedule;
+  EXPECT_EQ(job.engine.stop.steps, 1500.5);
+  EXPECT_EQ(job.engine.block_momentum, 0.25);
+  EXPECT_FALSE(job.engine.keep_local_momentum);
+  EXPECT_EQ(job.engine.learning_rate.base_batch, 128u);
+  const policies::Schedule& schedule = job.engine.learning_rate.schedule;
   EXPECT_EQ(schedule.base, 0.02);
   EXPECT_EQ(schedule.warmup_steps, 100u);
   EXPECT_EQ(schedule.shape, policies::Schedule::Shape::kStep);
@@ -78,23 +95,14 @@ TEST(WorkerMessagesTest, AdaptingIsReadFieldByField) {
   EXPECT_EQ(schedule.factor, 0.2);
 }
 
-TEST(WorkerMessagesTest, ACosineIsReadAndTheBaseBatchIsThatOfAWorker) {
+TEST(WorkerMessagesTest, ACosineIsRead) {
   const WorkerJob job = JobOf(R"({"adapt": {
-      "batch": {"perWorker": 16},
-      "learningRate": {"schedule": {"cosine": {"steps": "9000", "finalRate": 0.001}}}}})");
+      "learningRate": {"baseBatch": 16, "schedule": {"cosine": {"steps": "9000", "finalRate": 0.001}}}}})");
 
-  EXPECT_EQ(job.learning_rate.base_batch, 16u);
-  EXPECT_EQ(job.learning_rate.schedule.shape, policies::Schedule::Shape::kCosine);
-  EXPECT_EQ(job.learning_rate.schedule.steps, 9000u);
-  EXPECT_EQ(job.learning_rate.schedule.final_rate, 0.001);
-}
-
-TEST(WorkerMessagesTest, AdacommHasMomentumsOfItsOwn) {
-  const WorkerJob job =
-      JobOf(R"({"adapt": {"synchronization": {"policy": "SYNCHRONIZATION_POLICY_ADACOMM"}}})");
-
-  EXPECT_EQ(job.block_momentum, 0.3);
-  EXPECT_FALSE(job.keep_local_momentum);
+  EXPECT_EQ(job.engine.learning_rate.base_batch, 16u);
+  EXPECT_EQ(job.engine.learning_rate.schedule.shape, policies::Schedule::Shape::kCosine);
+  EXPECT_EQ(job.engine.learning_rate.schedule.steps, 9000u);
+  EXPECT_EQ(job.engine.learning_rate.schedule.final_rate, 0.001);
 }
 
 policies::Plan PlanOf(const std::string& plan) {
@@ -127,7 +135,7 @@ TEST(WorkerMessagesTest, APlanOfANewerCoordinatorIsRefused) {
 }
 
 TEST(WorkerMessagesTest, EveryFieldOfTheSpecIsRead) {
-  const auto message = ParseToWorker(R"({"start": {
+  nlohmann::json given = nlohmann::json::parse(R"({"start": {
       "jobId": "7", "workerId": "12", "device": "cpu:3", "emulatedSpeed": 0.25,
       "emulatedCpuFactor": 2.5, "address": "10.0.0.1", "outputDirectory": "/out",
       "checkpoint": "/checkpoint.safetensors",
@@ -141,6 +149,9 @@ TEST(WorkerMessagesTest, EveryFieldOfTheSpecIsRead) {
                                 "weightDecay": 0.3}, "clipNorm": 1.5},
         "stop": {"trainLoss": 1.8, "epochs": 4, "time": "90.500s", "rounds": "123"},
         "adapt": {"batch": {"microBatch": 8}}}}})");
+  given["start"]["spec"] = ResolvedSpec(given["start"]["spec"]);
+
+  const auto message = ParseToWorker(given.dump());
 
   ASSERT_TRUE(message.ok()) << message.status();
   const StartMessage& start = std::get<StartMessage>(*message);
@@ -152,7 +163,7 @@ TEST(WorkerMessagesTest, EveryFieldOfTheSpecIsRead) {
   EXPECT_EQ(start.output_directory, "/out");
   EXPECT_EQ(start.checkpoint, "/checkpoint.safetensors");
   const WorkerJob& job = start.job;
-  EXPECT_EQ(job.seed, 9u);
+  EXPECT_EQ(job.engine.seed, 9u);
   EXPECT_EQ(job.model.torchscript, "/m.pt");
   EXPECT_EQ(job.model.loss, "mse");
   EXPECT_EQ(job.model.width, 64u);
@@ -166,20 +177,20 @@ TEST(WorkerMessagesTest, EveryFieldOfTheSpecIsRead) {
   EXPECT_EQ(job.data.numpy->targets, "/y.npy");
   EXPECT_EQ(job.data.validation_fraction, 0.25);
   EXPECT_EQ(job.data.context, 16u);
-  EXPECT_EQ(job.validation_samples_max, 77u);
-  const auto& adam = std::get<engine::AdamOptions>(job.optimizer);
+  EXPECT_EQ(job.data.validation_samples_max, 77u);
+  const auto& adam = std::get<engine::AdamOptions>(job.engine.optimizer);
   EXPECT_TRUE(adam.decoupled);
   EXPECT_EQ(adam.learning_rate, 0.5);
   EXPECT_EQ(adam.beta1, 0.8);
   EXPECT_EQ(adam.beta2, 0.9);
   EXPECT_EQ(adam.epsilon, 1e-6);
   EXPECT_EQ(adam.weight_decay, 0.3);
-  EXPECT_EQ(job.clip_norm, 1.5);
-  EXPECT_EQ(job.stop.train_loss, 1.8);
-  EXPECT_EQ(job.stop.epochs, 4u);
-  EXPECT_EQ(job.stop.rounds, 123u);
-  EXPECT_EQ(job.stop.time, Seconds(90.5));
-  EXPECT_EQ(job.micro_batch, 8u);
+  EXPECT_EQ(job.engine.clip_norm, 1.5);
+  EXPECT_EQ(job.engine.stop.train_loss, 1.8);
+  EXPECT_EQ(job.engine.stop.epochs, 4u);
+  EXPECT_EQ(job.engine.stop.rounds, 123u);
+  EXPECT_EQ(job.engine.stop.time, Seconds(90.5));
+  EXPECT_EQ(job.engine.micro_batch, 8u);
 }
 
 TEST(WorkerMessagesTest, LinesThatAreNoMessageAreRefusedWithTheField) {
@@ -198,7 +209,7 @@ TEST(WorkerMessagesTest, LinesThatAreNoMessageAreRefusedWithTheField) {
             "message: plan.batchSizes: not a list of whole numbers");
   EXPECT_EQ(reason(R"({"plan": {"batchSizes": {"a": 1}}})"),
             "message: plan.batchSizes: not a list");
-  EXPECT_EQ(reason(R"({"start": {"spec": {"stop": {"time": "5m"}}}})"),
+  EXPECT_EQ(reason(StartWith(ResolvedSpec({{"stop", {{"time", "5m"}}}})).c_str()),
             "message: start.spec.stop.time: not a duration such as \"1.5s\"");
   EXPECT_EQ(reason(R"({"peers": {"endpoints": ["*"]}})"),
             "message: peers.endpoints: not a list of base64");
@@ -231,7 +242,7 @@ TEST(WorkerMessagesTest, WhatConcernsTheQueueIsNotTheWorkers) {
       "adapt": {"frozen": ["batch"], "batch": {"microBatch": 8}}})");
 
   EXPECT_EQ(job.name, "j");
-  EXPECT_EQ(job.micro_batch, 8u);
+  EXPECT_EQ(job.engine.micro_batch, 8u);
 }
 
 TEST(WorkerMessagesTest, EndpointsMaybeAnyBytes) {

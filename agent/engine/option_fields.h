@@ -1,0 +1,88 @@
+// What engines read of a job's specification, field by field: the lists by which a worker reads it
+// as JSON and a coordinator or a simulation as protobuf (base/fields.h). Keys are those of
+// proto/tactus/v1/spec.proto. The specification is resolved: a field that is not optional is there.
+
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "agent/engine/round_engine.h"
+#include "base/fields.h"
+
+namespace tactus::engine {
+
+// What becomes of the optimizer's momentum at the end of a periodic round.
+enum class LocalMomentum { kReset, kKeep };
+
+constexpr std::string_view NameOf(LocalMomentum momentum) {
+  return momentum == LocalMomentum::kReset ? "reset" : "keep";
+}
+
+}  // namespace tactus::engine
+
+namespace tactus {
+
+template <>
+inline constexpr int kEnumMax<engine::LocalMomentum> =
+    static_cast<int>(engine::LocalMomentum::kKeep);
+
+}  // namespace tactus
+
+namespace tactus::engine {
+
+void Fields(auto& archive, Of<StopOptions> auto& stop) {
+  archive("train_loss", stop.train_loss);
+  archive("epochs", stop.epochs);
+  archive("time", stop.time);
+  archive("rounds", stop.rounds);
+  archive("steps", stop.steps);
+}
+
+void ReadSchedule(auto& archive, policies::Schedule& schedule) {
+  using Shape = policies::Schedule::Shape;
+  archive("warmup_steps", schedule.warmup_steps);
+  archive.Within("step", [&](auto& step) {
+    schedule.shape = Shape::kStep;
+    step("boundaries", schedule.boundaries);
+    step("factor", schedule.factor);
+  });
+  archive.Within("cosine", [&](auto& cosine) {
+    schedule.shape = Shape::kCosine;
+    cosine("steps", schedule.steps);
+    cosine("final_rate", schedule.final_rate);
+  });
+}
+
+// Policies without local steps have neither momentum, and the engine is as they want it.
+void ReadMomenta(auto& archive, EngineOptions& options) {
+  std::optional<double> block_momentum;
+  std::optional<LocalMomentum> local_momentum;
+  archive("block_momentum", block_momentum);
+  archive("local_momentum", local_momentum);
+  if (block_momentum) options.block_momentum = *block_momentum;
+  if (local_momentum) options.keep_local_momentum = local_momentum == LocalMomentum::kKeep;
+}
+
+// `archive` reads the whole specification. What is not in one stays as it is: train_samples,
+// bucket_bytes, nodes.
+void ReadSpec(auto& archive, EngineOptions& options) {
+  archive("seed", options.seed);
+  archive.Within("optimizer", [&](auto& optimizer) {
+    ReadChosen(optimizer, options.optimizer);
+    optimizer("clip_norm", options.clip_norm);
+  });
+  archive.Within("stop", [&](auto& stop) { Fields(stop, options.stop); });
+  archive.Within("adapt", [&](auto& adapt) {
+    adapt.Within("batch", [&](auto& batch) { batch("micro_batch", options.micro_batch); });
+    adapt.Within("synchronization", [&](auto& axis) { ReadMomenta(axis, options); });
+    adapt.Within("learning_rate", [&](auto& rate) {
+      rate("base_batch", options.learning_rate.base_batch);
+      rate.Within("schedule",
+                  [&](auto& schedule) { ReadSchedule(schedule, options.learning_rate.schedule); });
+    });
+  });
+  options.learning_rate.schedule.base = BaseLearningRate(options.optimizer);
+}
+
+}  // namespace tactus::engine

@@ -1,0 +1,42 @@
+// How a specification's `model` is read; see agent/engine/option_fields.h.
+
+#pragma once
+
+#include <string_view>
+
+#include "agent/model/model.h"
+#include "base/fields.h"
+
+namespace tactus::model {
+
+constexpr std::string_view NameOf(Precision precision) {
+  return precision == Precision::kFloat32 ? "float32" : "bfloat16";
+}
+
+}  // namespace tactus::model
+
+namespace tactus {
+
+template <>
+inline constexpr int kEnumMax<model::Precision> = static_cast<int>(model::Precision::kBfloat16);
+
+}  // namespace tactus
+
+namespace tactus::model {
+
+void Fields(auto& archive, Of<ModelOptions> auto& model) {
+  if (archive.Has("builtin")) archive("builtin", model.builtin);
+  if (archive.Has("torchscript")) archive("torchscript", model.torchscript);
+  archive("loss", model.loss);
+  archive("precision", model.precision);
+  archive.Within("options", [&](auto& sizes) {
+    sizes("width", model.width);
+    sizes("heads", model.heads);
+    sizes("layers", model.layers);
+    sizes("context", model.context);
+    sizes("classes", model.classes);
+    sizes("channels", model.channels);
+  });
+}
+
+}  // namespace tactus::model
