@@ -10,7 +10,7 @@
 #include "policies/adacomm.h"
 #include "policies/axis_policy.h"
 #include "policies/period_search.h"
-#include "policies/planner.h"
+#include "policies/planner_options.h"
 
 namespace tactus::policies {
 

@@ -11,7 +11,7 @@
 #include "policies/adacomm.h"
 #include "policies/axis_policy.h"
 #include "policies/change_trial.h"
-#include "policies/planner.h"
+#include "policies/planner_options.h"
 
 namespace tactus::policies {
 
@@ -24,8 +24,7 @@ namespace tactus::policies {
 //                 round, tau >= D (1 / kShare - 1) / s, within period_max, but at most
 //                 kPeriodGrowth times the period in force: longer ones only after shorter proved
 //      delayed    worth kDelayWorth of that, for gradients that are one round old; not offered
-//                 for a momentum above kDelayMomentumMax, with which it is stable only for
-//                 eta lambda < 1 - momentum
+//                 for a momentum above kDelayMomentumMax
 //
 // and goes from the one in force to the best that may be run, if it promised more than the least
 // gain in kPersistence comparisons running. The least gain is kGainMin, grows by kRestlessness with
@@ -46,12 +45,17 @@ namespace tactus::policies {
 // averaging says; 50 % later where they are two and a half times as bad. What is not seen at once
 // is noise that comes slowly, which Adacomm answers interval by interval.
 //
-// Source: design; stability: DelayedStabilityLimit.
+// Source: design.
 class AutoSynchronization final : public AxisPolicy {
  public:
   static constexpr double kShare = 0.10;
   static constexpr std::uint32_t kPeriodGrowth = 4;
   static constexpr double kDelayWorth = 0.95;
+  // On a quadratic of curvature lambda a heavy-ball update is stable up to eta lambda =
+  // 2 (1 + momentum), and one round late up to 1 - momentum: where the roots of
+  // z^2 - (1 + momentum) z + momentum + eta lambda leave the unit circle. At 0.5 that is a sixth,
+  // at 0.9 a 38th: the curvature is unknown, and a rate that was chosen for every step seldom has
+  // that much room. Source: design.
   static constexpr double kDelayMomentumMax = 0.5;
   static constexpr double kGainMin = 0.10;
   static constexpr double kGainMax = 0.50;

@@ -51,15 +51,6 @@ class AxisPolicy {
   virtual std::string Follow(Plan&, const Observations&) const { return {}; }
 };
 
-// The axis's value of a plan, for a person: "64 64 32 16", "periodic 16", "adasum", "sqrt".
-std::string ValueOf(const Plan& plan, Axis axis);
-
-// "batch", "synchronization", "aggregation", "learning rate".
-std::string_view NameOf(Axis axis);
-
-// As a job file's `adapt` names it: "batch", "learning_rate".
-std::string_view FieldOf(Axis axis);
-
 // Changes the synchronization. The period is `period` within what Fits() allows the batch sizes;
 // 1 for kEveryStep.
 void Synchronize(Plan& plan, Synchronization synchronization, std::uint32_t period);

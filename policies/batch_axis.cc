@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "base/check.h"
 #include "policies/round_forecast.h"
 #include "policies/round_rates.h"
 
@@ -38,18 +37,14 @@ Proposal ProposeShares(const Situation& situation, BatchDecision decision) {
   return proposal;
 }
 
-BatchAxis::BatchAxis(std::unique_ptr<BatchPolicy> policy) : policy_(std::move(policy)) {
-  TACTUS_CHECK(policy_ != nullptr);
-}
-
 std::string BatchAxis::Start(Plan& first, const Observations& seen) {
-  BatchDecision decision = policy_->Start(seen.group());
+  BatchDecision decision = shares_.Start(seen.group());
   first.batch_sizes = std::move(decision.batch_sizes);
   return std::move(decision.reason);
 }
 
 std::optional<Proposal> BatchAxis::Decide(const Situation& situation) {
-  BatchDecision decision = policy_->Decide(situation.in_force.batch_sizes);
+  BatchDecision decision = shares_.Decide(situation.in_force.batch_sizes);
   if (decision.batch_sizes.empty()) return std::nullopt;
   return ProposeShares(situation, std::move(decision));
 }

@@ -1,37 +1,35 @@
-// A batch policy as one axis of the planner.
+// Shares in proportion to speed as one axis of the planner.
 
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 
 #include "policies/axis_policy.h"
-#include "policies/batch_policy.h"
+#include "policies/proportional_batch.h"
 
 namespace tactus::policies {
 
-// A change of shares that a batch policy decided, as a proposal: its promise, a shorter
-// computation, becomes one of samples/s, in which the transfer has its share: by Forecast, or while
-// the transfer is unknown g / (1 - g).
+// A change of shares that was decided, as a proposal: its promise, a shorter computation, becomes
+// one of samples/s, in which the transfer has its share: by Forecast, or while the transfer is
+// unknown g / (1 - g).
 //
-// g  [1]  relative fall of the longest step that the policy predicts
+// g  [1]  relative fall of the longest step that is predicted
 //
 // Source: design.
 Proposal ProposeShares(const Situation& situation, BatchDecision decision);
 
-// Lets a policy that knows batch sizes alone take part.
+// ProportionalBatch, which knows batch sizes alone, as a policy of the planner.
 class BatchAxis final : public AxisPolicy {
  public:
-  // policy: not null.
-  explicit BatchAxis(std::unique_ptr<BatchPolicy> policy);
+  explicit BatchAxis(const BatchOptions& options) : shares_(options) {}
 
   std::string Start(Plan& first, const Observations& seen) override;
-  void Observe(const Report& report) override { policy_->Observe(report); }
+  void Observe(const Report& report) override { shares_.Observe(report); }
   std::optional<Proposal> Decide(const Situation& situation) override;
 
  private:
-  const std::unique_ptr<BatchPolicy> policy_;
+  ProportionalBatch shares_;
 };
 
 }  // namespace tactus::policies

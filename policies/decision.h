@@ -7,10 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace tactus::policies {
+#include "policies/axes.h"
 
-// What a job adapts independently of the rest.
-enum class Axis { kBatch, kSynchronization, kAggregation, kLearningRate };
+namespace tactus::policies {
 
 // A number that a decision was made from.
 struct Quantity {

@@ -8,7 +8,7 @@
 namespace tactus {
 
 template <>
-inline constexpr int kEnumMax<policies::Axis> = static_cast<int>(policies::Axis::kLearningRate);
+inline constexpr int kEnumMax<policies::Axis> = static_cast<int>(policies::kAxes.size()) - 1;
 
 }  // namespace tactus
 

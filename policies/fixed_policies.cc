@@ -1,8 +1,19 @@
 #include "policies/fixed_policies.h"
 
+#include <algorithm>
+
 #include "policies/plan_names.h"
 
 namespace tactus::policies {
+
+std::string FixedBatch::Start(Plan& first, const Observations& seen) {
+  const std::uint32_t size =
+      std::clamp(options_.per_worker, options_.batch_min, options_.batch_max);
+  first.batch_sizes.assign(seen.members(), size);
+  return "fixed: " + std::to_string(size) + " samples for every worker";
+}
+
+std::optional<Proposal> FixedBatch::Decide(const Situation&) { return std::nullopt; }
 
 std::string FixedSynchronization::Start(Plan& first, const Observations&) {
   if (first.batch_sizes.size() == 1) {

@@ -6,8 +6,21 @@
 #include <string>
 
 #include "policies/axis_policy.h"
+#include "policies/planner_options.h"
 
 namespace tactus::policies {
+
+// The same batch size for every worker, whatever its speed: the baseline.
+class FixedBatch final : public AxisPolicy {
+ public:
+  explicit FixedBatch(const BatchOptions& options) : options_(options) {}
+
+  std::string Start(Plan& first, const Observations& seen) override;
+  std::optional<Proposal> Decide(const Situation& situation) override;
+
+ private:
+  const BatchOptions options_;
+};
 
 // every_step, periodic with its period, or delayed with at most so many steps a round. A group of
 // one member runs every step: it has nobody to exchange with. A period that the batch sizes do not

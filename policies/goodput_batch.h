@@ -7,7 +7,7 @@
 #include <string>
 
 #include "policies/axis_policy.h"
-#include "policies/batch_policy.h"
+#include "policies/planner_options.h"
 #include "policies/proportional_batch.h"
 
 namespace tactus::policies {

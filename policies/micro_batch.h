@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "policies/axis_policy.h"
-#include "policies/batch_policy.h"
+#include "policies/planner_options.h"
 
 namespace tactus::policies {
 

@@ -25,14 +25,6 @@ bool IsPreconditioned(std::string_view optimizer) {
   return row == kOptimizers.end() || row->preconditioned();
 }
 
-std::vector<std::string_view> PreconditionedOptimizers() {
-  std::vector<std::string_view> names;
-  for (const OptimizerRow& row : kOptimizers) {
-    if (row.preconditioned()) names.push_back(row.name);
-  }
-  return names;
-}
-
 std::string_view BendingOf(std::string_view optimizer) {
   const auto* const row = std::ranges::find(kOptimizers, optimizer, &OptimizerRow::name);
   return row == kOptimizers.end() ? std::string_view() : row->bending;

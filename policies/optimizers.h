@@ -4,7 +4,6 @@
 
 #include <span>
 #include <string_view>
-#include <vector>
 
 namespace tactus::policies {
 
@@ -24,9 +23,6 @@ std::span<const OptimizerRow> Optimizers();
 
 // Whether what is derived for sgd does not hold for it. An unknown one is taken for such.
 bool IsPreconditioned(std::string_view optimizer);
-
-// The names of those that are.
-std::vector<std::string_view> PreconditionedOptimizers();
 
 // How it bends the gradient; see OptimizerRow. Empty for an unknown one.
 std::string_view BendingOf(std::string_view optimizer);

@@ -10,13 +10,13 @@ namespace tactus {
 
 template <>
 inline constexpr int kEnumMax<policies::Synchronization> =
-    static_cast<int>(policies::Synchronization::kDelayed);
+    static_cast<int>(policies::kSynchronizationNames.size()) - 1;
 template <>
 inline constexpr int kEnumMax<policies::Aggregation> =
-    static_cast<int>(policies::Aggregation::kAdasum);
+    static_cast<int>(policies::kAggregationNames.size()) - 1;
 template <>
 inline constexpr int kEnumMax<policies::LearningRateRule> =
-    static_cast<int>(policies::LearningRateRule::kAdascale);
+    static_cast<int>(policies::kLearningRateRuleNames.size()) - 1;
 
 }  // namespace tactus
 

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string_view>
 
@@ -9,11 +10,15 @@
 
 namespace tactus::policies {
 
-// "every_step", "periodic", "delayed".
+// In the order of the enumerators.
+inline constexpr auto kSynchronizationNames =
+    std::to_array<std::string_view>({"every_step", "periodic", "delayed"});
+inline constexpr auto kAggregationNames = std::to_array<std::string_view>({"average", "adasum"});
+inline constexpr auto kLearningRateRuleNames =
+    std::to_array<std::string_view>({"constant", "linear", "sqrt", "adascale"});
+
 std::string_view NameOf(Synchronization synchronization);
-// "average", "adasum".
 std::string_view NameOf(Aggregation aggregation);
-// "constant", "linear", "sqrt", "adascale".
 std::string_view NameOf(LearningRateRule rule);
 
 // The reverse; empty for an unknown name.

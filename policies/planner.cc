@@ -6,84 +6,67 @@
 #include <utility>
 
 #include "base/check.h"
-#include "policies/axis_registry.h"
+#include "policies/catalogue.h"
 #include "policies/compatibility.h"
-#include "policies/gain_meter.h"
-#include "policies/observations.h"
 
 namespace tactus::policies {
 namespace {
 
-// In the order in which they are asked: what changes a round most comes first.
-constexpr std::array<Axis, 4> kAxes = {Axis::kSynchronization, Axis::kAggregation,
-                                       Axis::kLearningRate, Axis::kBatch};
-// In the order in which a first plan is made, and in which the rest follows a change.
-constexpr std::array<Axis, 4> kAxesOfStart = {Axis::kBatch, Axis::kSynchronization,
-                                              Axis::kAggregation, Axis::kLearningRate};
-
-std::size_t IndexOf(Axis axis) { return static_cast<std::size_t>(axis); }
+// In the order in which they are asked. What changes a round most comes first, so the batch sizes,
+// with which a first plan begins, come last.
+constexpr auto kAxesAsked = [] {
+  auto axes = kAxes;
+  std::ranges::rotate(axes, axes.begin() + 1);
+  return axes;
+}();
 
 }  // namespace
 
-struct Planner::Parts {
-  explicit Parts(const PlannerOptions& planner_options)
-      : options(planner_options),
-        seen(planner_options.synchronization.loss_floor),
-        gains(planner_options.base_batch) {
-    for (const Axis axis : kAxes) {
-      axes[IndexOf(axis)] = MakeAxisPolicy(axis, options);
-      TACTUS_CHECK(axes[IndexOf(axis)] != nullptr);
-    }
+Planner::Planner(const PlannerOptions& options)
+    : options_(options), seen_(options.synchronization.loss_floor), gains_(options.base_batch) {
+  for (const Axis axis : kAxes) {
+    const Policy* const policy = FindPolicy(axis, PolicyOf(options_, axis));
+    TACTUS_CHECK(policy != nullptr);
+    policies_[axis] = policy->make(options_);
   }
+}
 
-  bool Frozen(Axis axis) const {
-    return std::ranges::find(options.frozen, axis) != options.frozen.end();
-  }
-  AxisPolicy& PolicyOf(Axis axis) { return *axes[IndexOf(axis)]; }
-  Decision Draft(Axis axis, const Plan& from, const Plan& to) const;
-  // The plan with the axes other than `changed` made to follow; why each did, by axis.
-  std::array<std::string, 4> Follow(Plan& plan, Axis changed);
-  std::optional<Plan> Complete(const Plan& plan, Axis changed);
-  std::optional<Revision> Revise(const Plan& in_force, Axis axis, Proposal proposal);
+bool Planner::Frozen(Axis axis) const {
+  return std::ranges::find(options_.frozen, axis) != options_.frozen.end();
+}
 
-  const PlannerOptions options;
-  std::array<std::unique_ptr<AxisPolicy>, 4> axes;  // by Axis
-  Observations seen;
-  GainMeter gains;
-};
-
-Decision Planner::Parts::Draft(Axis axis, const Plan& from, const Plan& to) const {
+Decision Planner::Draft(Axis axis, const Plan& from, const Plan& to) const {
   return {.plan_version = to.version,
           .axis = axis,
-          .round = seen.last_round(),
-          .seconds = seen.seconds(),
+          .round = seen_.last_round(),
+          .seconds = seen_.seconds(),
           .from = from.batch_sizes.empty() ? "" : ValueOf(from, axis),
           .to = ValueOf(to, axis)};
 }
 
-std::array<std::string, 4> Planner::Parts::Follow(Plan& plan, Axis changed) {
-  std::array<std::string, 4> reasons;
-  for (const Axis axis : kAxesOfStart) {
-    if (axis != changed) reasons[IndexOf(axis)] = PolicyOf(axis).Follow(plan, seen);
+PerAxis<std::string> Planner::Follow(Plan& plan, Axis changed) {
+  PerAxis<std::string> reasons;
+  for (const Axis axis : kAxes) {
+    if (axis != changed) reasons[axis] = policies_[axis]->Follow(plan, seen_);
   }
   return reasons;
 }
 
-std::optional<Plan> Planner::Parts::Complete(const Plan& plan, Axis changed) {
+std::optional<Plan> Planner::Complete(const Plan& plan, Axis changed) {
   Plan whole = plan;
   Follow(whole, changed);
-  if (!Fits(whole, seen.members()) || !Allowed(whole, options.optimizer)) return std::nullopt;
+  if (!Fits(whole, seen_.members()) || !Allowed(whole, options_.optimizer)) return std::nullopt;
   return whole;
 }
 
-std::optional<Revision> Planner::Parts::Revise(const Plan& in_force, Axis axis, Proposal proposal) {
+std::optional<Revision> Planner::Revise(const Plan& in_force, Axis axis, Proposal proposal) {
   Revision revision{.plan = std::move(proposal.plan)};
   Plan& plan = revision.plan;
   plan.version = in_force.version + 1;
-  const std::array<std::string, 4> reasons = Follow(plan, axis);
-  if (!Fits(plan, seen.members()) || !Allowed(plan, options.optimizer)) return std::nullopt;
+  const PerAxis<std::string> reasons = Follow(plan, axis);
+  if (!Fits(plan, seen_.members()) || !Allowed(plan, options_.optimizer)) return std::nullopt;
   plan.reason = proposal.decision.reason;
-  for (const Axis each : kAxes) {
+  for (const Axis each : kAxesAsked) {
     Decision decision = Draft(each, in_force, plan);
     if (decision.from == decision.to) continue;
     if (Frozen(each)) return std::nullopt;
@@ -94,7 +77,7 @@ std::optional<Revision> Planner::Parts::Revise(const Plan& in_force, Axis axis, 
       decision.alternatives = std::move(proposal.decision.alternatives);
       decision.reason = std::move(proposal.decision.reason);
     } else {
-      decision.reason = reasons[IndexOf(each)];
+      decision.reason = reasons[each];
       TACTUS_CHECK(!decision.reason.empty());
       plan.reason += "; " + decision.reason;
     }
@@ -104,77 +87,53 @@ std::optional<Revision> Planner::Parts::Revise(const Plan& in_force, Axis axis, 
   return revision;
 }
 
-std::vector<UnknownPolicy> UnknownPolicies(const PlannerOptions& options) {
-  const std::array<std::pair<Axis, const std::string*>, 4> names = {
-      {{Axis::kBatch, &options.batch_policy},
-       {Axis::kSynchronization, &options.synchronization.policy},
-       {Axis::kAggregation, &options.aggregation_policy},
-       {Axis::kLearningRate, &options.learning_rate_policy}}};
-  std::vector<UnknownPolicy> unknown;
-  for (const auto& [axis, name] : names) {
-    if (MakeAxisPolicy(axis, options) == nullptr) unknown.push_back({.axis = axis, .name = *name});
-  }
-  return unknown;
-}
-
-Planner::Planner(const PlannerOptions& options) : parts_(std::make_unique<Parts>(options)) {}
-
-Planner::~Planner() = default;
-
 Revision Planner::Start(const StartingGroup& group) {
-  Parts& parts = *parts_;
-  parts.gains.Forget();
-  parts.seen.Start(group);
+  gains_.Forget();
+  seen_.Start(group);
   Revision revision;
-  std::array<std::string, 4> reasons;
-  for (const Axis axis : kAxesOfStart) {
-    reasons[IndexOf(axis)] = parts.PolicyOf(axis).Start(revision.plan, parts.seen);
-  }
+  PerAxis<std::string> reasons;
+  for (const Axis axis : kAxes) reasons[axis] = policies_[axis]->Start(revision.plan, seen_);
   TACTUS_CHECK(Fits(revision.plan, group.members));
-  TACTUS_CHECK(Allowed(revision.plan, parts.options.optimizer));
-  revision.plan.reason = reasons[IndexOf(Axis::kBatch)];
-  for (const Axis axis : kAxesOfStart) {
-    Decision decision = parts.Draft(axis, {}, revision.plan);
-    decision.reason = std::move(reasons[IndexOf(axis)]);
+  TACTUS_CHECK(Allowed(revision.plan, options_.optimizer));
+  revision.plan.reason = reasons[Axis::kBatch];
+  for (const Axis axis : kAxes) {
+    Decision decision = Draft(axis, {}, revision.plan);
+    decision.reason = std::move(reasons[axis]);
     revision.decisions.push_back(std::move(decision));
   }
-  parts.seen.Expect(revision.plan);
+  seen_.Expect(revision.plan);
   return revision;
 }
 
 void Planner::Resume(const Plan& in_force) {
-  Parts& parts = *parts_;
   Start({.members = static_cast<std::uint32_t>(in_force.batch_sizes.size())});
-  parts.seen.Expect(in_force);
-  for (const Axis axis : kAxesOfStart) parts.PolicyOf(axis).Resume(in_force);
+  seen_.Expect(in_force);
+  for (const Axis axis : kAxes) policies_[axis]->Resume(in_force);
 }
 
 void Planner::Observe(const Report& report) {
-  for (const Axis axis : kAxes) parts_->PolicyOf(axis).Observe(report);
-  parts_->seen.Observe(report);
+  for (const Axis axis : kAxes) policies_[axis]->Observe(report);
+  seen_.Observe(report);
 }
 
 std::optional<Revision> Planner::Decide(const Plan& in_force) {
-  Parts& parts = *parts_;
-  if (!Fits(in_force, parts.seen.members())) return std::nullopt;
-  parts.seen.Expect(in_force);
-  parts.gains.Step(parts.seen);
-  for (const Axis axis : kAxes) {
-    if (parts.Frozen(axis)) continue;
+  if (!Fits(in_force, seen_.members())) return std::nullopt;
+  seen_.Expect(in_force);
+  gains_.Step(seen_);
+  for (const Axis axis : kAxesAsked) {
+    if (Frozen(axis)) continue;
     const std::function<std::optional<Plan>(const Plan&)> complete =
-        [&parts, axis](const Plan& plan) { return parts.Complete(plan, axis); };
-    std::optional<Proposal> proposal = parts.PolicyOf(axis).Decide(
-        {.in_force = in_force, .seen = parts.seen, .complete = complete});
+        [this, axis](const Plan& plan) { return Complete(plan, axis); };
+    std::optional<Proposal> proposal =
+        policies_[axis]->Decide({.in_force = in_force, .seen = seen_, .complete = complete});
     if (!proposal) continue;
-    std::optional<Revision> revision = parts.Revise(in_force, axis, *std::move(proposal));
+    std::optional<Revision> revision = Revise(in_force, axis, *std::move(proposal));
     if (!revision) continue;
-    parts.gains.Follow(revision->decisions, parts.seen);
-    parts.seen.Expect(revision->plan);
+    gains_.Follow(revision->decisions, seen_);
+    seen_.Expect(revision->plan);
     return revision;
   }
   return std::nullopt;
 }
-
-std::vector<Decision> Planner::TakeMeasured() { return parts_->gains.Take(); }
 
 }  // namespace tactus::policies

@@ -5,46 +5,19 @@
 
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "policies/batch_policy.h"
+#include "policies/axis_policy.h"
 #include "policies/decision.h"
+#include "policies/gain_meter.h"
+#include "policies/observations.h"
 #include "policies/plan.h"
+#include "policies/planner_options.h"
 
 namespace tactus::policies {
-
-// How the synchronization is chosen; fields that a policy does not have are left alone.
-struct SynchronizationOptions {
-  std::string policy = "every_step";  // every_step, periodic, adacomm, delayed, auto
-  // periodic: tau, >= 1. adacomm: tau_0; 0: found by a short search at the start.
-  std::uint32_t period = 0;
-  std::uint32_t period_max = 128;  // adacomm and auto, >= 1
-  double interval_seconds = 60;    // adacomm: T_0, > 0
-  double loss_floor = 0;           // adacomm: F_inf
-  std::uint32_t steps_max = 1024;  // delayed: steps of a round at most, >= 1
-
-  friend bool operator==(const SynchronizationOptions&, const SynchronizationOptions&) = default;
-};
-
-// What a job's file says about adapting, and what of its optimizer the policies must know.
-struct PlannerOptions {
-  std::string batch_policy = "proportional";  // fixed, proportional, abs, auto
-  BatchOptions batch{};
-  SynchronizationOptions synchronization{};
-  std::string aggregation_policy = "average";     // average, adasum, auto
-  std::string learning_rate_policy = "constant";  // constant, linear, sqrt, adascale, auto
-  std::uint32_t base_batch = 32;  // samples of a step that the learning rate was chosen for, >= 1
-  std::string optimizer = "sgd";  // of policies/optimizers.h
-  double momentum = 0;            // of sgd
-  // Axes that Decide leaves as they are, and changes of others that would change them with them.
-  std::vector<Axis> frozen{};
-
-  friend bool operator==(const PlannerOptions&, const PlannerOptions&) = default;
-};
 
 // A plan and why it differs from the one before.
 struct Revision {
@@ -83,25 +56,29 @@ class Planner final : public PlanPolicy {
  public:
   // Requires: UnknownPolicies(options) is empty.
   explicit Planner(const PlannerOptions& options);
-  ~Planner() override;
 
   Revision Start(const StartingGroup& group) override;
   void Resume(const Plan& in_force) override;
   void Observe(const Report& report) override;
   std::optional<Revision> Decide(const Plan& in_force) override;
-  std::vector<Decision> TakeMeasured() override;
+  std::vector<Decision> TakeMeasured() override { return gains_.Take(); }
 
  private:
-  struct Parts;
-  std::unique_ptr<Parts> parts_;
-};
+  bool Frozen(Axis axis) const;
+  // What the planner knows of a decision on an axis; why is the policy's to say.
+  Decision Draft(Axis axis, const Plan& from, const Plan& to) const;
+  // Makes the axes other than `changed` follow. Returns why each did, empty where it did not.
+  PerAxis<std::string> Follow(Plan& plan, Axis changed);
+  // The plan with the other axes made to follow, if such a plan may be run.
+  std::optional<Plan> Complete(const Plan& plan, Axis changed);
+  // The proposal as a whole plan with its decisions; nothing if it may not be run, or would change
+  // what is frozen.
+  std::optional<Revision> Revise(const Plan& in_force, Axis axis, Proposal proposal);
 
-// A policy's name that this version does not have.
-struct UnknownPolicy {
-  Axis axis = Axis::kBatch;
-  std::string name{};
+  const PlannerOptions options_;
+  PerAxis<std::unique_ptr<AxisPolicy>> policies_;
+  Observations seen_;
+  GainMeter gains_;
 };
-
-std::vector<UnknownPolicy> UnknownPolicies(const PlannerOptions& options);
 
 }  // namespace tactus::policies

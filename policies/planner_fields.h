@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/fields.h"
-#include "policies/planner.h"
+#include "policies/planner_options.h"
 
 namespace tactus::policies {
 

@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "policies/batch_policy.h"
+#include "policies/plan.h"
+#include "policies/planner_options.h"
 #include "policies/speed_estimator.h"
 
 namespace tactus::policies {
@@ -25,6 +26,13 @@ namespace tactus::policies {
 // Source: design. The least (b_i + 1) / v_i each time minimises the maximum, as an exchange shows.
 std::vector<std::uint32_t> ProportionalShares(const std::vector<double>& speeds,
                                               std::uint64_t total, const BatchOptions& options);
+
+// A decision about the batch sizes. Empty `batch_sizes` means "leave it as it is".
+struct BatchDecision {
+  std::vector<std::uint32_t> batch_sizes{};  // one a rank
+  std::string reason{};                      // never empty
+  double predicted_gain = 0;  // relative fall of the round's compute time, 0.25 = a quarter shorter
+};
 
 // Starts with ProportionalShares of the speeds that the workers tried out before the first round,
 // or equal ones. Then proposes ProportionalShares of the estimated speeds, once every member was
@@ -52,8 +60,10 @@ std::vector<std::uint32_t> ProportionalShares(const std::vector<double>& speeds,
 // kGainLarge, up to kGainLarge, and comes back with a half-life of kRestRounds: small corrections
 // get rarer the more of them there are, while a real change, which gains more, is acted on at once.
 //
+// Pure and total: every report may be folded in, every question has an answer. Not thread-safe.
+//
 // Source: design.
-class ProportionalBatch final : public BatchPolicy {
+class ProportionalBatch {
  public:
   static constexpr int kObservationsMin = 5;
   static constexpr double kGainMin = 0.03;
@@ -64,9 +74,16 @@ class ProportionalBatch final : public BatchPolicy {
 
   explicit ProportionalBatch(const BatchOptions& options) : options_(options) {}
 
-  BatchDecision Start(const StartingGroup& group) override;
-  void Observe(const Report& report) override;
-  BatchDecision Decide(const std::vector<std::uint32_t>& in_force) override;
+  // A (new) group starts; what was learned of former ranks is forgotten. Returns the sizes to start
+  // with.
+  BatchDecision Start(const StartingGroup& group);
+
+  // Folds one worker's report in.
+  void Observe(const Report& report);
+
+  // Proposes sizes given those in force, or leaves them. The caller asks when the former plan is in
+  // force everywhere, so that a proposal is never made on top of one that is still travelling.
+  BatchDecision Decide(const std::vector<std::uint32_t>& in_force);
 
   // Samples of a step from now on, until a new group starts.
   void SetTotal(std::uint64_t total) { total_ = total; }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "policies/catalogue.h"
 #include "policies/compatibility.h"
 #include "simulator/examples.h"
 #include "simulator/fault_injection.h"
@@ -137,6 +138,18 @@ void DrawOptimizer(Dice& dice, SimulatedJob& job) {
   if (dice.Chance(0.2)) job.engine.clip_norm = dice.Scale(0.1, 10);
 }
 
+// The default counts twice, so that jobs do not differ in everything at once; but not that of the
+// synchronization, in which most can go wrong.
+std::string DrawPolicy(Dice& dice, policies::Axis axis) {
+  std::vector<std::string> names;
+  for (const policies::Policy& policy : policies::PoliciesOf(axis)) {
+    names.emplace_back(policy.name);
+    const bool standard = policy.name == policies::PolicyOf(policies::PlannerOptions{}, axis);
+    if (standard && axis != policies::Axis::kSynchronization) names.emplace_back(policy.name);
+  }
+  return dice.Of(names);
+}
+
 // Any that go together: what a user could not submit tells nothing.
 void DrawPolicies(Dice& dice, SimulatedJob& job) {
   policies::PlannerOptions& adapt = job.settings.adapt;
@@ -147,21 +160,13 @@ void DrawPolicies(Dice& dice, SimulatedJob& job) {
   adapt.synchronization.interval_seconds = dice.Scale(0.2, 20);
   adapt.synchronization.steps_max = static_cast<std::uint32_t>(dice.Scale(1, 64));
   job.engine.keep_local_momentum = dice.Chance(0.5);
-  policies::Choices choices{.optimizer = std::string(NameOf(job.engine.optimizer))};
+  adapt.optimizer = NameOf(job.engine.optimizer);
   do {
-    choices.batch = dice.Of<std::string>({"fixed", "proportional", "proportional", "abs", "auto"});
-    choices.synchronization =
-        dice.Of<std::string>({"every_step", "periodic", "adacomm", "delayed", "auto"});
-    choices.aggregation = dice.Of<std::string>({"average", "average", "adasum", "auto"});
-    choices.learning_rate =
-        dice.Of<std::string>({"constant", "constant", "linear", "sqrt", "adascale", "auto"});
-    choices.block_momentum = dice.Chance(0.2);
-  } while (!policies::ConflictsOf(choices).empty());
-  adapt.batch_policy = choices.batch;
-  adapt.synchronization.policy = choices.synchronization;
-  adapt.aggregation_policy = choices.aggregation;
-  adapt.learning_rate_policy = choices.learning_rate;
-  if (choices.block_momentum) job.engine.block_momentum = 0.3;
+    for (const policies::Axis axis : policies::kAxes) {
+      policies::PolicyOf(adapt, axis) = DrawPolicy(dice, axis);
+    }
+    job.engine.block_momentum = dice.Chance(0.2) ? 0.3 : 0;
+  } while (!policies::ConflictsOf(adapt, job.engine.block_momentum).empty());
 }
 
 SimulatedJob DrawJob(Dice& dice, std::uint64_t devices) {

@@ -11,6 +11,7 @@
 #include "client/render/tables.h"
 #include "client/text/text.h"
 #include "coordinator/spec/adapt_checks.h"
+#include "policies/catalogue.h"
 
 namespace tactus::client {
 namespace {
@@ -64,60 +65,21 @@ std::string ProgressWorkers(const v1::JobProgress& progress) {
   return text + " (" + Listed(names) + ")";
 }
 
-std::string BatchText(const policies::PlannerOptions& adapt) {
-  const std::string size = std::to_string(adapt.batch.per_worker) + " samples";
-  if (adapt.batch_policy == "fixed") return "every worker takes " + size + " a step";
-  if (adapt.batch_policy == "proportional") {
-    return "shares follow the measured speeds, " + size + " a worker and step on average";
+// "batch proportional (shares follow the measured speeds); synchronization ...".
+std::string PoliciesText(const policies::PlannerOptions& adapt) {
+  std::string text;
+  for (const policies::Axis axis : policies::kAxes) {
+    text += (text.empty() ? "" : "; ") + policies::NameOf(axis) + " " +
+            policies::PolicyOf(adapt, axis) + " (" + policies::SentenceOf(adapt, axis) + ")";
   }
-  if (adapt.batch_policy == "abs") {
-    return "every worker goes on, " + size + " at a time, for as long as gradients travel";
-  }
-  return "the sum follows the gradients' noise and the throughput, beginning with " + size +
-         " a worker, and the shares follow the speeds";
-}
-
-std::string SynchronizationText(const policies::SynchronizationOptions& options) {
-  if (options.policy == "every_step") return "gradients are combined in every step";
-  if (options.policy == "periodic") {
-    return "what changed is combined every " + std::to_string(options.period) + " steps";
-  }
-  if (options.policy == "adacomm") {
-    return "what changed is combined every so many steps, fewer as the loss falls";
-  }
-  if (options.policy == "delayed") {
-    return "gradients travel while the next round computes, and are applied one round late";
-  }
-  return "chosen from the measured times and the loss";
-}
-
-std::string AggregationText(const std::string& policy) {
-  if (policy == "average") return "the mean over all samples";
-  if (policy == "adasum") return "by pairs, as the angle between gradients says";
-  return "chosen from the measured orthogonality of the gradients";
-}
-
-std::string LearningRateText(const policies::PlannerOptions& adapt) {
-  const std::string& policy = adapt.learning_rate_policy;
-  const std::string base = std::to_string(adapt.base_batch) + " samples";
-  if (policy == "constant") return "as the optimizer has it, whatever the batch";
-  if (policy == "linear") return "in proportion to the batch, from " + base + " on";
-  if (policy == "sqrt") return "with the square root of the batch, from " + base + " on";
-  if (policy == "adascale") {
-    return "multiplied by the gain that the gradients' noise allows over " + base;
-  }
-  return "chosen to fit the optimizer and the batch";
+  return text;
 }
 
 std::string Opening(const v1::Job& job) {
   const policies::PlannerOptions adapt = spec::PlannerOptionsOf(spec::Resolve(job.spec()));
   return Printable(ShortName(job.name())) + " trains " + ModelText(job.spec().model()) + " with " +
-         adapt.optimizer + " on " + ProgressWorkers(job.progress()) + ". Its policies: batch " +
-         adapt.batch_policy + " (" + BatchText(adapt) + "); synchronization " +
-         adapt.synchronization.policy + " (" + SynchronizationText(adapt.synchronization) +
-         "); aggregation " + adapt.aggregation_policy + " (" +
-         AggregationText(adapt.aggregation_policy) + "); learning rate " +
-         adapt.learning_rate_policy + " (" + LearningRateText(adapt) + ").";
+         adapt.optimizer + " on " + ProgressWorkers(job.progress()) +
+         ". Its policies: " + PoliciesText(adapt) + ".";
 }
 
 // ---- A decision

@@ -9,6 +9,7 @@
 
 #include "coordinator/job/wording.h"
 #include "policies/axis_policy.h"
+#include "policies/catalogue.h"
 #include "policies/planner.h"
 
 namespace tactus::job {

@@ -12,7 +12,7 @@
 #include "base/time.h"
 #include "policies/decision.h"
 #include "policies/plan.h"
-#include "policies/planner.h"
+#include "policies/planner_options.h"
 #include "protocol/worker_messages.h"
 
 namespace tactus::job {

@@ -6,6 +6,7 @@
 
 #include "coordinator/spec/engine_options.h"
 #include "coordinator/spec/field_rules.h"
+#include "policies/axes.h"
 #include "policies/compatibility.h"
 #include "policies/plan.h"
 
@@ -82,18 +83,9 @@ void CheckSchedule(const ResolvedSpec& spec, FieldChecks& checks) {
 
 // ---- what is not adapted
 
-struct AxisName {
-  const char* name;
-  policies::Axis axis;
-};
-constexpr AxisName kAxes[] = {{"batch", policies::Axis::kBatch},
-                              {"synchronization", policies::Axis::kSynchronization},
-                              {"aggregation", policies::Axis::kAggregation},
-                              {"learning_rate", policies::Axis::kLearningRate}};
-
 void CheckFrozen(const v1::Adapt& adapt, FieldChecks& checks) {
-  std::vector<std::string> names;
-  for (const AxisName& axis : kAxes) names.emplace_back(axis.name);
+  const std::vector<std::string> names(policies::kAxisFields.begin(),
+                                       policies::kAxisFields.end());
   for (int i = 0; i < adapt.frozen_size(); ++i) {
     const std::string field = "adapt.frozen[" + std::to_string(i) + "]";
     const auto before = adapt.frozen().begin() + i;
@@ -111,14 +103,8 @@ void CheckFrozen(const v1::Adapt& adapt, FieldChecks& checks) {
 
 void CheckChoices(const v1::JobSpec& spec, const policies::PlannerOptions& adapt,
                   FieldChecks& checks) {
-  const policies::Choices choices = {
-      .batch = adapt.batch_policy,
-      .synchronization = adapt.synchronization.policy,
-      .aggregation = adapt.aggregation_policy,
-      .learning_rate = adapt.learning_rate_policy,
-      .optimizer = adapt.optimizer,
-      .block_momentum = spec.adapt().synchronization().block_momentum() > 0};
-  for (const policies::Conflict& conflict : policies::ConflictsOf(choices)) {
+  const double block_momentum = spec.adapt().synchronization().block_momentum();
+  for (const policies::Conflict& conflict : policies::ConflictsOf(adapt, block_momentum)) {
     checks.Add(conflict.field, conflict.reason);
   }
 }
@@ -136,8 +122,8 @@ void CheckRound(const v1::JobSpec& spec, const policies::PlannerOptions& adapt,
   if (spec.workers().min() <= most) return;
   const std::string limit = ": a round has at most 16777216 samples";
   if (most == 0) {
-    const bool periodic = adapt.synchronization.policy == "periodic";
-    checks.Add(periodic ? "adapt.synchronization.period" : "adapt.synchronization.initial_period",
+    const bool given = spec.adapt().synchronization().has_period();
+    checks.Add(given ? "adapt.synchronization.period" : "adapt.synchronization.initial_period",
                "found " + std::to_string(steps) +
                    ", which is too much with this adapt.batch.per_worker" + limit);
     return;
@@ -148,10 +134,18 @@ void CheckRound(const v1::JobSpec& spec, const policies::PlannerOptions& adapt,
                                 " is at most " + std::to_string(most) + limit);
 }
 
+// The name of the axis's policy; empty for one that is unknown.
+std::string PolicyOf(const v1::Adapt& adapt, policies::Axis axis) {
+  const auto* const section =
+      v1::Adapt::descriptor()->FindFieldByName(std::string(policies::FieldOf(axis)));
+  const google::protobuf::Message& message = adapt.GetReflection()->GetMessage(adapt, section);
+  const auto* const policy = section->message_type()->FindFieldByName("policy");
+  return WordOf(*policy->enum_type(), message.GetReflection()->GetEnumValue(message, policy));
+}
+
 // What the policy does not have stays as it is.
 policies::SynchronizationOptions SynchronizationOf(const v1::SynchronizationAxis& axis) {
   policies::SynchronizationOptions options;
-  options.policy = WordOf(*v1::SynchronizationPolicy_descriptor(), axis.policy());
   options.period = axis.has_initial_period() ? axis.initial_period() : axis.period();
   if (axis.has_period_max()) options.period_max = axis.period_max();
   if (axis.has_interval()) {
@@ -185,22 +179,17 @@ std::string OptimizerName(const ResolvedSpec& spec) {
 policies::PlannerOptions PlannerOptionsOf(const ResolvedSpec& spec) {
   const v1::Adapt& adapt = spec->adapt();
   policies::PlannerOptions options;
-  options.batch_policy = WordOf(*v1::BatchPolicy_descriptor(), adapt.batch().policy());
   options.batch = {.per_worker = adapt.batch().per_worker(),
                    .batch_min = adapt.batch().min(),
                    .batch_max = adapt.batch().max()};
   options.synchronization = SynchronizationOf(adapt.synchronization());
-  options.aggregation_policy =
-      WordOf(*v1::AggregationPolicy_descriptor(), adapt.aggregation().policy());
-  options.learning_rate_policy =
-      WordOf(*v1::LearningRatePolicy_descriptor(), adapt.learning_rate().policy());
   options.base_batch = adapt.learning_rate().base_batch();
   options.optimizer = OptimizerName(spec);
   options.momentum = spec->optimizer().sgd().momentum();
-  for (const AxisName& axis : kAxes) {
-    if (std::ranges::find(adapt.frozen(), axis.name) != adapt.frozen().end()) {
-      options.frozen.push_back(axis.axis);
-    }
+  for (const policies::Axis axis : policies::kAxes) {
+    policies::PolicyOf(options, axis) = PolicyOf(adapt, axis);
+    const auto frozen = std::ranges::find(adapt.frozen(), policies::FieldOf(axis));
+    if (frozen != adapt.frozen().end()) options.frozen.push_back(axis);
   }
   return options;
 }

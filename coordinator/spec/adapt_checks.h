@@ -7,7 +7,7 @@
 
 #include "coordinator/spec/field_checks.h"
 #include "coordinator/spec/resolve.h"
-#include "policies/planner.h"
+#include "policies/planner_options.h"
 #include "tactus/v1/spec.pb.h"
 
 namespace tactus::spec {

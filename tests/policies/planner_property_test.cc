@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "policies/axis_registry.h"
+#include "policies/catalogue.h"
 #include "policies/compatibility.h"
 #include "policies/planner.h"
 #include "tests/policies/virtual_job.h"
@@ -29,17 +29,9 @@ T Any(Rng& rng, const std::vector<T>& values) {
 PlannerOptions AnyOptions(Rng& rng) {
   PlannerOptions options;
   do {
-    options.batch_policy = Any(rng, PolicyNames(Axis::kBatch));
-    options.synchronization.policy = Any(rng, PolicyNames(Axis::kSynchronization));
-    options.aggregation_policy = Any(rng, PolicyNames(Axis::kAggregation));
-    options.learning_rate_policy = Any(rng, PolicyNames(Axis::kLearningRate));
+    for (const Axis axis : kAxes) PolicyOf(options, axis) = Any(rng, PoliciesOf(axis)).name;
     options.optimizer = Any<std::string>(rng, {"sgd", "sgd", "adam", "adamw", "lamb"});
-  } while (!ConflictsOf({.batch = options.batch_policy,
-                         .synchronization = options.synchronization.policy,
-                         .aggregation = options.aggregation_policy,
-                         .learning_rate = options.learning_rate_policy,
-                         .optimizer = options.optimizer})
-                .empty());
+  } while (!ConflictsOf(options, 0).empty());
   const bool searched = options.synchronization.policy == "adacomm" && rng.Below(2) == 0;
   options.synchronization.period = searched ? 0 : 1 + static_cast<std::uint32_t>(rng.Below(40));
   options.synchronization.period_max = 1 + static_cast<std::uint32_t>(rng.Below(128));

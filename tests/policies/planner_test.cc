@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "policies/axis_registry.h"
+#include "policies/catalogue.h"
 #include "policies/compatibility.h"
 #include "tests/policies/round_reports.h"
 #include "tests/policies/virtual_job.h"
@@ -43,7 +43,8 @@ TEST(PlannerTest, FixedSynchronizationsStartAsTheJobAsks) {
 }
 
 TEST(PlannerTest, AMemberAloneRunsEveryStepUnderEveryPolicy) {
-  for (const std::string& name : PolicyNames(Axis::kSynchronization)) {
+  for (const Policy& policy : PoliciesOf(Axis::kSynchronization)) {
+    const std::string name(policy.name);
     VirtualJobOptions options{.workers = {{.speed = 100}}, .noise = 0.05};
     options.planner.synchronization = {.policy = name, .period = 8};
     VirtualJob job(options);
@@ -52,28 +53,6 @@ TEST(PlannerTest, AMemberAloneRunsEveryStepUnderEveryPolicy) {
 
     EXPECT_EQ(job.plan().synchronization, Synchronization::kEveryStep) << name;
     EXPECT_TRUE(job.DecisionsOf(Axis::kSynchronization).empty()) << name;
-  }
-}
-
-TEST(PlannerTest, EveryNamedPolicyExistsAndOthersAreUnknown) {
-  PlannerOptions options{.batch_policy = "quick", .aggregation_policy = "sum"};
-  options.synchronization.policy = "never";
-  options.learning_rate_policy = "warm";
-
-  EXPECT_EQ(UnknownPolicies(options).size(), 4u);
-  EXPECT_TRUE(UnknownPolicies({}).empty());
-  for (const Axis axis :
-       {Axis::kBatch, Axis::kSynchronization, Axis::kAggregation, Axis::kLearningRate}) {
-    const std::vector<std::string> names = PolicyNames(axis);
-    EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
-    for (const std::string& name : names) {
-      PlannerOptions one;
-      (axis == Axis::kBatch             ? one.batch_policy
-       : axis == Axis::kSynchronization ? one.synchronization.policy
-       : axis == Axis::kAggregation     ? one.aggregation_policy
-                                        : one.learning_rate_policy) = name;
-      EXPECT_NE(MakeAxisPolicy(axis, one), nullptr) << name;
-    }
   }
 }
 

@@ -14,7 +14,7 @@ double MeanSeconds(const VirtualWorker& worker, double samples) {
 
 }  // namespace
 
-VirtualCluster::VirtualCluster(VirtualClusterOptions options, BatchPolicy& policy)
+VirtualCluster::VirtualCluster(VirtualClusterOptions options, ProportionalBatch& policy)
     : options_(std::move(options)), policy_(policy), rng_(options_.seed) {
   sizes_ =
       policy_.Start({.members = static_cast<std::uint32_t>(options_.workers.size())}).batch_sizes;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "policies/batch_policy.h"
+#include "policies/proportional_batch.h"
 
 namespace tactus::policies {
 
@@ -29,7 +29,7 @@ struct VirtualClusterOptions {
 
 class VirtualCluster {
  public:
-  VirtualCluster(VirtualClusterOptions options, BatchPolicy& policy);
+  VirtualCluster(VirtualClusterOptions options, ProportionalBatch& policy);
 
   // Runs so many rounds. A proposal made after round r is in force from round r + travel_rounds;
   // until then the policy is not asked.
@@ -55,7 +55,7 @@ class VirtualCluster {
   std::vector<double> IdealShares() const;
 
   VirtualClusterOptions options_;
-  BatchPolicy& policy_;
+  ProportionalBatch& policy_;
   Rng rng_;
   std::vector<double> noises_;  // one a rank: of the latest round, in standard deviations
   std::vector<std::uint32_t> sizes_;

@@ -1,11 +1,43 @@
-#include "policies/axis_policy.h"
+#include "policies/axes.h"
 
 #include <gtest/gtest.h>
 
+#include "policies/axis_policy.h"
 #include "policies/figures.h"
 
 namespace tactus::policies {
 namespace {
+
+TEST(AxesTest, AreNamedAsAJobFileAndAPersonNameThem) {
+  EXPECT_EQ(FieldOf(Axis::kLearningRate), "learning_rate");
+  EXPECT_EQ(NameOf(Axis::kLearningRate), "learning rate");
+  EXPECT_EQ(kAxes.front(), Axis::kBatch);
+  EXPECT_EQ(kAxes.back(), Axis::kLearningRate);
+}
+
+TEST(AxesTest, APlanAsAListTellsEveryFieldThatSaysHowRoundsRun) {
+  const Plan plan = {.version = 7,
+                     .synchronization = Synchronization::kPeriodic,
+                     .period = 16,
+                     .aggregation = Aggregation::kAdasum,
+                     .learning_rate_rule = LearningRateRule::kSqrt,
+                     .batch_sizes = {64, 32},
+                     .reason = "as the job asks"};
+
+  std::string text;
+  for (const PlanRow& row : RowsOf(plan)) {
+    text += std::string(row.name) + " (" + std::string(row.label) + ") " + TextOf(row.value) + "\n";
+  }
+
+  EXPECT_EQ(text,
+            "batch_sizes (batch sizes) 64,32\n"
+            "synchronization (synchronization) periodic\n"
+            "period (period) 16\n"
+            "aggregation (aggregation) adasum\n"
+            "learning_rate_rule (learning rate) sqrt\n");
+  EXPECT_EQ(ChoicesOf(RowsOf(plan)), (std::vector<std::string>{"periodic 16", "adasum", "sqrt"}));
+  EXPECT_EQ(ChoicesOf(RowsOf({})), (std::vector<std::string>{"every_step", "average", "constant"}));
+}
 
 TEST(AxisPolicyTest, ValuesAreAsAPersonSaysThem) {
   Plan plan{.period = 1, .batch_sizes = {64, 32, 8}};

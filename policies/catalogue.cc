@@ -1,0 +1,195 @@
+#include "policies/catalogue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "policies/adacomm_synchronization.h"
+#include "policies/auto_aggregation.h"
+#include "policies/auto_learning_rate.h"
+#include "policies/auto_synchronization.h"
+#include "policies/batch_axis.h"
+#include "policies/fixed_policies.h"
+#include "policies/goodput_batch.h"
+#include "policies/micro_batch.h"
+
+namespace tactus::policies {
+namespace {
+
+using Made = std::unique_ptr<AxisPolicy>;
+using Options = PlannerOptions;
+
+constexpr std::string_view kForSgd =
+    "the gain is derived for sgd; with preconditioned steps it is "
+    "another method; take sqrt or constant, or optimizer sgd";
+
+// Makes what stays as it is.
+template <typename Fixed, auto value>
+Made Fix(const Options&) {
+  return std::make_unique<Fixed>(value);
+}
+
+const std::vector<Policy>& BatchPolicies() {
+  static const std::vector<Policy> policies = {
+      {.name = "fixed",
+       .sentence = "every worker takes {per_worker} samples a step",
+       .make = [](const Options& job) -> Made { return std::make_unique<FixedBatch>(job.batch); }},
+      {.name = "proportional",
+       .sentence = "shares follow the measured speeds, {per_worker} samples a worker and step on "
+                   "average",
+       .make = [](const Options& job) -> Made { return std::make_unique<BatchAxis>(job.batch); }},
+      {.name = "abs",
+       .sentence = "every worker goes on, {per_worker} samples at a time, for as long as gradients "
+                   "travel",
+       .make = [](const Options& job) -> Made {
+         return std::make_unique<MicroBatch>(job.batch, std::make_unique<BatchAxis>(job.batch));
+       },
+       .excludes = {{Trait::kIdleTransfer,
+                     "an elastic batch grows while the gradients of the round before travel, which "
+                     "they do with delayed alone; take delayed or auto"}}},
+      {.name = "auto",
+       .sentence = "the sum follows the gradients' noise and the throughput, beginning with "
+                   "{per_worker} samples a worker, and the shares follow the speeds",
+       .make = [](const Options& job) -> Made {
+         return std::make_unique<MicroBatch>(
+             job.batch, std::make_unique<GoodputBatch>(job.batch, job.base_batch));
+       }}};
+  return policies;
+}
+
+const std::vector<Policy>& SynchronizationPolicies() {
+  static const std::vector<Policy> policies = {
+      {.name = "every_step",
+       .sentence = "gradients are combined in every step",
+       .make = [](const Options&) -> Made {
+         return std::make_unique<FixedSynchronization>(Synchronization::kEveryStep, 1);
+       },
+       .traits = {Trait::kIdleTransfer}},
+      {.name = "periodic",
+       .sentence = "what changed is combined every {period} steps",
+       .make = [](const Options& job) -> Made {
+         return std::make_unique<FixedSynchronization>(Synchronization::kPeriodic,
+                                                       job.synchronization.period);
+       },
+       .traits = {Trait::kLocalSteps, Trait::kIdleTransfer}},
+      {.name = "adacomm",
+       .sentence = "what changed is combined every so many steps, fewer as the loss falls",
+       .make = [](const Options& job) -> Made {
+         return std::make_unique<AdacommSynchronization>(job.synchronization);
+       },
+       .traits = {Trait::kLocalSteps, Trait::kIdleTransfer},
+       .excludes = {{Trait::kPreconditioned,
+                     "the rule for the period is derived for sgd; take periodic, or optimizer "
+                     "sgd"}}},
+      {.name = "delayed",
+       .sentence = "gradients travel while the next round computes, and are applied one round late",
+       .make = [](const Options& job) -> Made {
+         return std::make_unique<FixedSynchronization>(Synchronization::kDelayed,
+                                                       job.synchronization.steps_max);
+       }},
+      {.name = "auto",
+       .sentence = "chosen from the measured times and the loss",
+       .make = [](const Options& job) -> Made {
+         return std::make_unique<AutoSynchronization>(job);
+       }}};
+  return policies;
+}
+
+const std::vector<Policy>& AggregationPolicies() {
+  static const std::vector<Policy> policies = {
+      {.name = "average",
+       .sentence = "the mean over all samples",
+       .make = Fix<FixedAggregation, Aggregation::kAverage>},
+      {.name = "adasum",
+       .sentence = "by pairs, as the angle between gradients says",
+       .make = Fix<FixedAggregation, Aggregation::kAdasum>,
+       .traits = {Trait::kOwnStepLength}},
+      {.name = "auto",
+       .sentence = "chosen from the measured orthogonality of the gradients",
+       .make = [](const Options& job) -> Made {
+         return std::make_unique<AutoAggregation>(job.base_batch);
+       }}};
+  return policies;
+}
+
+const std::vector<Policy>& LearningRatePolicies() {
+  static const std::vector<Policy> policies = {
+      {.name = "constant",
+       .sentence = "as the optimizer has it, whatever the batch",
+       .make = Fix<FixedLearningRate, LearningRateRule::kConstant>},
+      {.name = "linear",
+       .sentence = "in proportion to the batch, from {base_batch} samples on",
+       .make = Fix<FixedLearningRate, LearningRateRule::kLinear>},
+      {.name = "sqrt",
+       .sentence = "with the square root of the batch, from {base_batch} samples on",
+       .make = Fix<FixedLearningRate, LearningRateRule::kSqrt>},
+      {.name = "adascale",
+       .sentence = "multiplied by the gain that the gradients' noise allows over {base_batch} "
+                   "samples",
+       .make = Fix<FixedLearningRate, LearningRateRule::kAdascale>,
+       .excludes = {{Trait::kOwnStepLength,
+                     "both take the place of the rule that scales the learning rate: Adasum is "
+                     "made to keep that of one worker, and what it combines is not the mean that "
+                     "AdaScale's gain assumes; take constant with adasum, or average with "
+                     "adascale"},
+                    {Trait::kLocalSteps,
+                     "the gain needs the gradients of each step at common parameters, and local "
+                     "steps do not provide them; take every_step or delayed with adascale"},
+                    {Trait::kPreconditioned, kForSgd}}},
+      {.name = "auto",
+       .sentence = "chosen to fit the optimizer and the batch",
+       .make = [](const Options& job) -> Made {
+         return std::make_unique<AutoLearningRate>(job.optimizer);
+       }}};
+  return policies;
+}
+
+// Puts a number in the place of its name in braces.
+void Fill(std::string& sentence, std::string_view name, std::uint32_t number) {
+  const std::string place = "{" + std::string(name) + "}";
+  const std::size_t at = sentence.find(place);
+  if (at != std::string::npos) sentence.replace(at, place.size(), std::to_string(number));
+}
+
+}  // namespace
+
+const std::vector<Policy>& PoliciesOf(Axis axis) {
+  switch (axis) {
+    case Axis::kBatch:
+      return BatchPolicies();
+    case Axis::kSynchronization:
+      return SynchronizationPolicies();
+    case Axis::kAggregation:
+      return AggregationPolicies();
+    case Axis::kLearningRate:
+      break;
+  }
+  return LearningRatePolicies();
+}
+
+const Policy* FindPolicy(Axis axis, std::string_view name) {
+  const std::vector<Policy>& policies = PoliciesOf(axis);
+  const auto found = std::ranges::find(policies, name, &Policy::name);
+  return found == policies.end() ? nullptr : &*found;
+}
+
+std::string SentenceOf(const PlannerOptions& options, Axis axis) {
+  const Policy* const policy = FindPolicy(axis, PolicyOf(options, axis));
+  if (policy == nullptr) return {};
+  std::string sentence(policy->sentence);
+  Fill(sentence, "per_worker", options.batch.per_worker);
+  Fill(sentence, "period", options.synchronization.period);
+  Fill(sentence, "base_batch", options.base_batch);
+  return sentence;
+}
+
+std::vector<UnknownPolicy> UnknownPolicies(const PlannerOptions& options) {
+  std::vector<UnknownPolicy> unknown;
+  for (const Axis axis : kAxes) {
+    const std::string& name = PolicyOf(options, axis);
+    if (FindPolicy(axis, name) == nullptr) unknown.push_back({.axis = axis, .name = name});
+  }
+  return unknown;
+}
+
+}  // namespace tactus::policies

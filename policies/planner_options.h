@@ -1,0 +1,55 @@
+// What a job's file says about adapting, and what of its optimizer the policies must know.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "policies/axes.h"
+
+namespace tactus::policies {
+
+// What all batch policies are told at the start.
+struct BatchOptions {
+  std::uint32_t per_worker = 32;  // samples a worker a round, on average, >= 1; the sum is constant
+  std::uint32_t batch_min = 1;    // of one worker, >= 1
+  std::uint32_t batch_max = 1u << 20;  // of one worker, >= batch_min
+
+  friend bool operator==(const BatchOptions&, const BatchOptions&) = default;
+};
+
+// How the synchronization is chosen; fields that a policy does not have are left alone.
+struct SynchronizationOptions {
+  std::string policy = "every_step";
+  // periodic: tau, >= 1. adacomm: tau_0; 0: found by a short search at the start.
+  std::uint32_t period = 0;
+  std::uint32_t period_max = 128;  // adacomm and auto, >= 1
+  double interval_seconds = 60;    // adacomm: T_0, > 0
+  double loss_floor = 0;           // adacomm: F_inf
+  std::uint32_t steps_max = 1024;  // delayed: steps of a round at most, >= 1
+
+  friend bool operator==(const SynchronizationOptions&, const SynchronizationOptions&) = default;
+};
+
+// The policies are those of policies/catalogue.h.
+struct PlannerOptions {
+  std::string batch_policy = "proportional";
+  BatchOptions batch{};
+  SynchronizationOptions synchronization{};
+  std::string aggregation_policy = "average";
+  std::string learning_rate_policy = "constant";
+  std::uint32_t base_batch = 32;  // samples of a step that the learning rate was chosen for, >= 1
+  std::string optimizer = "sgd";  // of policies/optimizers.h
+  double momentum = 0;            // of sgd
+  // Axes that Decide leaves as they are, and changes of others that would change them with them.
+  std::vector<Axis> frozen{};
+
+  friend bool operator==(const PlannerOptions&, const PlannerOptions&) = default;
+};
+
+// The name of the policy that the options have for the axis.
+std::string& PolicyOf(PlannerOptions& options, Axis axis);
+const std::string& PolicyOf(const PlannerOptions& options, Axis axis);
+
+}  // namespace tactus::policies
