@@ -7,8 +7,7 @@
 
 #include "client/text/quantity.h"
 #include "client/text/text.h"
-#include "policies/axis_policy.h"
-#include "policies/plan_names.h"
+#include "policies/axes.h"
 
 namespace tactus::client {
 namespace {
@@ -96,10 +95,11 @@ std::string SharesText(const std::vector<std::uint32_t>& shares) {
 
 // "periodic 8, adasum, constant".
 std::string ChoicesText(const policies::Plan& plan) {
-  return std::string(NameOf(plan.synchronization)) +
-         (plan.period > 1 ? " " + std::to_string(plan.period) : "") + ", " +
-         std::string(NameOf(plan.aggregation)) + ", " +
-         std::string(NameOf(plan.learning_rate_rule));
+  std::string text;
+  for (const std::string& choice : policies::ChoicesOf(policies::RowsOf(plan))) {
+    text += (text.empty() ? "" : ", ") + choice;
+  }
+  return text;
 }
 
 // The choices are shown where any decision left the defaults.
@@ -129,16 +129,14 @@ Json OptionalJson(const std::optional<double>& value) { return value ? Json(*val
 Json DecisionsJson(const JobOutcome& job) {
   Json list = Json::array();
   for (const Decision& decision : job.decisions) {
-    list.push_back(
-        {{"seconds", decision.seconds},
-         {"adopted_round", decision.adopted_round ? Json(*decision.adopted_round) : Json()},
-         {"plan_version", decision.plan.version},
-         {"batch_sizes", decision.plan.batch_sizes},
-         {"synchronization", NameOf(decision.plan.synchronization)},
-         {"period", decision.plan.period},
-         {"aggregation", NameOf(decision.plan.aggregation)},
-         {"learning_rate_rule", NameOf(decision.plan.learning_rate_rule)},
-         {"reason", decision.plan.reason}});
+    Json& entry = list.emplace_back(
+        Json{{"seconds", decision.seconds},
+             {"adopted_round", decision.adopted_round ? Json(*decision.adopted_round) : Json()},
+             {"plan_version", decision.plan.version}});
+    for (const policies::PlanRow& row : policies::RowsOf(decision.plan)) {
+      std::visit([&](const auto& value) { entry[std::string(row.name)] = value; }, row.value);
+    }
+    entry["reason"] = decision.plan.reason;
   }
   return list;
 }

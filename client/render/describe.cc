@@ -3,6 +3,7 @@
 #include <sstream>
 #include <vector>
 
+#include "client/render/plan_rows.h"
 #include "client/render/tables.h"
 #include "client/text/text.h"
 #include "client/yaml/message_writer.h"
@@ -25,12 +26,10 @@ std::string Section(const std::string& title, const std::string& text) {
 
 std::string PlanText(const v1::Plan& plan) {
   if (plan.version() == 0) return "";
-  Rows rows = {{"version", std::to_string(plan.version())},
-               {"batch sizes", JoinNumbers(plan.batch_sizes())},
-               {"synchronization", Printable(plan.synchronization())},
-               {"period", std::to_string(plan.period())},
-               {"aggregation", Printable(plan.aggregation())},
-               {"learning rate", Printable(plan.learning_rate_rule())}};
+  Rows rows = {{"version", std::to_string(plan.version())}};
+  for (const policies::PlanRow& row : RowsOf(plan)) {
+    rows.push_back({std::string(row.label), Printable(policies::TextOf(row.value))});
+  }
   if (!plan.reason().empty()) rows.push_back({"reason", Printable(plan.reason())});
   return FormatTable(rows);
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "client/render/plan_rows.h"
 #include "client/text/names.h"
 #include "client/text/text.h"
 
@@ -49,9 +50,9 @@ std::size_t BarLength(double speed, double speed_max) {
 
 // "periodic 8", "average", "constant".
 std::vector<std::string> ChoicesOf(const v1::Plan& plan) {
-  const std::string period = plan.period() > 1 ? " " + std::to_string(plan.period()) : "";
-  return {Printable(plan.synchronization()) + period, Printable(plan.aggregation()),
-          Printable(plan.learning_rate_rule())};
+  std::vector<std::string> choices = policies::ChoicesOf(RowsOf(plan));
+  for (std::string& choice : choices) choice = Printable(choice);
+  return choices;
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <string>
 #include <type_traits>
 
-#include "policies/plan_names.h"
+#include "policies/axes.h"
 #include "runtime/logging.h"
 
 namespace tactus::telemetry {
@@ -101,17 +101,13 @@ void LogChange(const job::JobRecord& record, const char* state) {
 }
 
 void LogDecision(const job::PublishDecision& decision) {
-  std::string sizes;
-  for (const std::uint32_t size : decision.plan.batch_sizes) {
-    sizes += (sizes.empty() ? "" : ",") + std::to_string(size);
-  }
   const policies::Plan& plan = decision.plan;
-  Log()->info(
-      "plan decided job_number={} plan={} batch_sizes={} synchronization={} period={} "
-      "aggregation={} "
-      "learning_rate_rule={} reason={}",
-      decision.job.value, plan.version, sizes, NameOf(plan.synchronization), plan.period,
-      NameOf(plan.aggregation), NameOf(plan.learning_rate_rule), Quoted(plan.reason));
+  std::string rows;
+  for (const policies::PlanRow& row : policies::RowsOf(plan)) {
+    rows += std::string(row.name) + "=" + policies::TextOf(row.value) + " ";
+  }
+  Log()->info("plan decided job_number={} plan={} {plan_rows}reason={}", decision.job.value,
+              plan.version, Quoted(plan.reason), fmt::arg("plan_rows", rows));
 }
 
 }  // namespace tactus::telemetry

@@ -23,6 +23,12 @@ def event_of(phrase):
     return re.sub(r"[^a-z0-9_]", "", re.sub(r"[ -]", "_", phrase.split(",")[0].lower()))
 
 
+def plan_rows(root):
+    """What {plan_rows} stands for in a line: the fields of a plan, as policies/axes.cc lists them."""
+    rows = re.search(r"RowsOf\(const Plan& plan\) \{(.*?)\n\}", (root / "policies/axes.cc").read_text(), re.S)[1]
+    return "".join(f"{name}={{}} " for name in re.findall(r'\{"(\w+)", "', rows))
+
+
 def lines_of(root):
     """(path, line number, component, levels, text) of every log line."""
     for folder in PROGRAMS:
@@ -34,7 +40,7 @@ def lines_of(root):
                 if not components:
                     continue
                 levels = [call[1]] if call[1] else re.findall(r"level::(\w+)", call[2])
-                text = "".join(PIECE.findall(call[3])).replace('\\"', '"')
+                text = "".join(PIECE.findall(call[3])).replace('\\"', '"').replace("{plan_rows}", plan_rows(root))
                 yield folder, path, before.count("\n") + 1, components[-1], levels, text
 
 
