@@ -3,6 +3,9 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "policies/axes.h"
+#include "policies/plan_names.h"
+#include "runtime/closed_set.h"
 
 namespace tactus::metrics {
 namespace {
@@ -14,7 +17,7 @@ using enum MetricLife;
 constexpr MetricLabel kJobLabel = {"job_id", " the 1,000 jobs at most that have series"};
 constexpr MetricLabel kNodeLabel = {"node", " nodes connected in the last hour"};
 constexpr MetricLabel kRankLabel = {"rank", " the first 256 of a job, of 16,384 workers in all"};
-constexpr MetricLabel kKindLabel = {"kind", "batch|synchronization|aggregation|learning_rate"};
+constexpr MetricLabel kKindLabel = {"kind", ClosedSet<policies::kAxisFields>()};
 constexpr MetricLabel kGpuLabel = {"gpu", " NVML's number"};
 constexpr std::string_view kStates =
     "queued|starting|running|stopping|succeeded|failed|cancelled|suspending|paused";
@@ -354,21 +357,21 @@ constexpr MetricSpec kMetrics[] = {
      kGauge,
      kCoordinator,
      kJob,
-     {{kJobLabel, {"mode", "every_step|periodic|delayed"}}},
+     {{kJobLabel, {"mode", ClosedSet<policies::kSynchronizationNames>()}}},
      "1",
      "When workers' results are combined; 1 for the mode in force."},
     {"tactus_job_aggregation_mode",
      kGauge,
      kCoordinator,
      kJob,
-     {{kJobLabel, {"mode", "average|adasum"}}},
+     {{kJobLabel, {"mode", ClosedSet<policies::kAggregationNames>()}}},
      "1",
      "How workers' results are combined; 1 for the mode in force."},
     {"tactus_job_learning_rate_rule",
      kGauge,
      kCoordinator,
      kJob,
-     {{kJobLabel, {"rule", "constant|linear|sqrt|adascale"}}},
+     {{kJobLabel, {"rule", ClosedSet<policies::kLearningRateRuleNames>()}}},
      "1",
      "How the learning rate follows the batch; 1 for the rule in force."},
     {"tactus_job_learning_rate",

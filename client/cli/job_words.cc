@@ -9,11 +9,12 @@
 
 #include "client/text/names.h"
 #include "client/text/text.h"
+#include "policies/axes.h"
 
 namespace tactus::client {
 namespace {
 
-const std::vector<std::string> kAxes = {"batch", "synchronization", "aggregation", "learning_rate"};
+const std::vector<std::string> kAxes(policies::kAxisFields.begin(), policies::kAxisFields.end());
 
 std::optional<std::int32_t> ParsePriority(const std::string& text) {
   std::int32_t number = 0;

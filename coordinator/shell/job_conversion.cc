@@ -55,18 +55,9 @@ v1::JobResult ToProto(const job::ResultRecord& result) {
   return proto;
 }
 
+// The enum of the API has no axis before the first.
 v1::Axis ToProto(policies::Axis axis) {
-  switch (axis) {
-    case policies::Axis::kBatch:
-      return v1::AXIS_BATCH;
-    case policies::Axis::kSynchronization:
-      return v1::AXIS_SYNCHRONIZATION;
-    case policies::Axis::kAggregation:
-      return v1::AXIS_AGGREGATION;
-    case policies::Axis::kLearningRate:
-      return v1::AXIS_LEARNING_RATE;
-  }
-  return v1::AXIS_UNSPECIFIED;
+  return static_cast<v1::Axis>(static_cast<int>(axis) + v1::AXIS_BATCH);
 }
 
 void SetTimes(const job::JobRecord& record, v1::Job& proto) {
