@@ -42,15 +42,17 @@ function nearest(points, x) {
 
 const SHAPES = {
   "axis-batch": "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0",
-  "axis-sync": "M-4.6-4.6h9.2v9.2h-9.2z",
+  "axis-synchronization": "M-4.6-4.6h9.2v9.2h-9.2z",
   "axis-aggregation": "M0-6L5.6 4.4h-11.2z",
-  "axis-rate": "M0-6.4L6.4 0L0 6.4L-6.4 0z",
+  "axis-learning-rate": "M0-6.4L6.4 0L0 6.4L-6.4 0z",
   "axis-several": "M-6.5 0a6.5 6.5 0 1 0 13 0a6.5 6.5 0 1 0-13 0",
 };
 
-// `shape` is the mark of an axis by itself, for legends.
+const shapeOf = (axis) => SHAPES[axis] || SHAPES["axis-batch"];
+
+// The mark of an axis by itself, for legends.
 export const markShape = (axis) => svg("svg", {viewBox: "-8 -8 16 16", width: 14, height: 14, "aria-hidden": "true"},
-  svg("path", {d: SHAPES[axis], class: axis}));
+  svg("path", {d: shapeOf(axis), class: axis}));
 
 // options: title, xLabel, yLabel, height, format(value), fromZero, log, marksTitle.
 // draw({series: [{name, points: [[x, y]], faint, step, color}], marks: [{x, key, axis, label, tip() -> nodes}]}).
@@ -225,7 +227,7 @@ export class Chart {
     pin.setAttribute("transform", `translate(${group.x.toFixed(1)} 10)`);
     pin.setAttribute("aria-label", group.marks.map((mark) => mark.label).join(". "));
     pin.replaceChildren(svg("line", {y1: 8, y2: scale.bottom - 10}),
-      svg("path", {d: SHAPES[count > 1 ? "axis-several" : axis]}),
+      svg("path", {d: shapeOf(count > 1 ? "axis-several" : axis)}),
       svg("rect", {x: -8, y: -10, width: 16, height: 22, fill: "transparent", stroke: "none"}),
       count > 1 ? svg("text", {y: 3.2, stroke: "none"}, count > 9 ? "9+" : count) : "");
   }

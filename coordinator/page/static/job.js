@@ -26,6 +26,16 @@ const WORKERS = [
   {label: "Idle", number: true, cell: idle},
 ];
 
+// What a plan chooses is a word of its own: "every_step". An axis that is new to this page is shown like the others.
+function choicesOf(plan) {
+  const steps = number(plan.period ?? 1);
+  return Object.entries(plan).filter(([name, value]) => name !== "reason" && /^[a-z_]+$/.test(value)).map(([name, value]) => {
+    const words = name.replaceAll("_", " ");
+    const note = name !== "synchronization" ? "as planned" : steps > 1 ? `${steps} steps a round` : "one step a round";
+    return [words[0].toUpperCase() + words.slice(1), value.replaceAll("_", " "), note];
+  });
+}
+
 function factsOf(job) {
   const progress = job.progress || {}, result = job.result || {}, plan = progress.plan || {};
   const over = isOver(job);
@@ -37,9 +47,7 @@ function factsOf(job) {
     ["Rounds", whole(number(progress.rounds ?? result.rounds ?? 0)), over ? "in all" : `epoch ${epoch.toFixed(2)}`],
     ["Trained", duration(seconds(over ? result.train_time || progress.elapsed : progress.elapsed)), over ? `ended ${clock(job.end_time)}` : progress.eta ? `about ${duration(seconds(progress.eta))} left` : "end not foreseen"],
     ["Batch", batch ? whole(batch) : "–", `samples a step, ${counted((plan.batch_sizes || []).length, "worker")}`],
-    ["Synchronization", plan.synchronization ? plan.synchronization.replaceAll("_", " ") : "–", plan.synchronization && plan.synchronization !== "every_step" ? `${plan.period || 1} steps a round` : "one step a round"],
-    ["Aggregation", plan.aggregation || "–", "of the workers' results"],
-    ["Rate rule", plan.learning_rate_rule || "–", "of the learning rate"],
+    ...choicesOf(plan),
   ];
   if (over && result.utilisation) list.push(["Utilisation", percent(number(result.utilisation)), "of the workers' own speeds"]);
   return list;

@@ -4,15 +4,12 @@ import {Chart, markShape} from "/chart.js";
 import {el} from "/dom.js";
 import {duration, figures, idOf, number, percent, seconds, signedPercent, whole} from "/format.js";
 
-const AXES = {
-  AXIS_BATCH: ["axis-batch", "batch sizes"],
-  AXIS_SYNCHRONIZATION: ["axis-sync", "synchronization"],
-  AXIS_AGGREGATION: ["axis-aggregation", "aggregation"],
-  AXIS_LEARNING_RATE: ["axis-rate", "learning rate"],
-};
-const UNKNOWN_AXIS = ["axis-batch", "plan"];
+// Of AXIS_LEARNING_RATE the class "axis-learning-rate" and the words "learning rate".
+export function axisOf(decision) {
+  const words = (decision.axis || "AXIS_PLAN").toLowerCase().split("_");
+  return [words.join("-"), words.slice(1).join(" ")];
+}
 
-export const axisOf = (decision) => AXES[decision.axis] || UNKNOWN_AXIS;
 export const shiftOf = (decision) => (decision.from ? `${decision.from} → ${decision.to}` : `begins with ${decision.to}`);
 
 export function gainOf(decision) {
@@ -98,21 +95,25 @@ export class JobCharts {
     this.aggregation = new Chart({title: "Aggregation", yLabel: "orthogonality of what was combined", fromZero: true, format: (value) => figures(value, 3), marksTitle: "Decisions on aggregation", marks: true});
     this.rate = new Chart({title: "Learning rate", yLabel: "learning rate", fromZero: true, format: (value) => figures(value, 3), marksTitle: "Decisions on the learning rate", marks: true});
     this.gain = new Chart({title: "Learning rate scale", yLabel: "factor on the base learning rate", unit: "×", fromZero: true, format: (value) => figures(value, 3)});
+    this.legend = el("ul", {class: "legend"});  // the axes that were decided on, in the order of the first plan
     this.all = [this.loss, this.speed, this.batch, this.period, this.aggregation, this.rate, this.gain];
   }
 
   nodes() {
     const card = (chart, note) => el("section", {class: "card", "aria-label": chart.options.title},
       el("header", {}, el("h2", {}, chart.options.title), note ? el("span", {class: "soft"}, note) : null), chart.node);
-    const legend = el("ul", {class: "legend"}, Object.values(AXES).map(([axis, word]) => el("li", {}, markShape(axis), ` ${word}`)));
     const loss = card(this.loss, "mean, over the single rounds; each mark is a decision");
-    loss.append(legend);
+    loss.append(this.legend);
     return [loss, el("div", {class: "pair"}, card(this.speed), card(this.batch), card(this.period), card(this.aggregation), card(this.rate), card(this.gain))];
   }
 
   // `live` has the points of progress behind the last round that was read: [round, loss].
   draw({rounds, decisions, live}) {
     const marks = decisions.map(markOf);
+    const axes = new Map(decisions.map(axisOf));
+    if (this.legend.children.length !== axes.size) {
+      this.legend.replaceChildren(...[...axes].map(([axis, word]) => el("li", {}, markShape(axis), ` ${word}`)));
+    }
     const of = (axis) => marks.filter((mark) => mark.axis === axis);
     const width = Math.max(3, Math.round(rounds.length / 30));
     const single = valuesOf(rounds, (round) => number(round.loss));
@@ -125,10 +126,10 @@ export class JobCharts {
     this.speed.draw({series: [...perWorker(rounds, secondsOf, smoothed), total]});
     const nothing = rounds.length ? "Not drawn for so many workers" : "";
     this.batch.draw({marks: of("axis-batch"), nothing, series: perWorker(rounds, stepsOf, quotients, true)});
-    this.period.draw({marks: of("axis-sync"), series: [{name: "steps", color: 2, step: true, points: valuesOf(rounds, stepsOf)}]});
+    this.period.draw({marks: of("axis-synchronization"), series: [{name: "steps", color: 2, step: true, points: valuesOf(rounds, stepsOf)}]});
     this.aggregation.draw({marks: of("axis-aggregation"), bands: bandsOf(decisions, last),
       series: [{name: "orthogonality", color: 1, points: valuesOf(rounds, (round) => number(round.orthogonality ?? NaN))}]});
-    this.rate.draw({marks: of("axis-rate"), series: [{name: "learning rate", color: 5, step: true, points: valuesOf(rounds, (round) => number(round.learning_rate ?? NaN))}]});
+    this.rate.draw({marks: of("axis-learning-rate"), series: [{name: "learning rate", color: 5, step: true, points: valuesOf(rounds, (round) => number(round.learning_rate ?? NaN))}]});
     this.gain.draw({series: [{name: "scale", color: 4, points: valuesOf(rounds, (round) => number(round.gain ?? NaN))}]});
   }
 
