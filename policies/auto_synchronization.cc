@@ -31,6 +31,8 @@ std::uint32_t PeriodFor(double step, double transfer) {
 AutoSynchronization::AutoSynchronization(const PlannerOptions& options)
     : options_(options), period_most_(options.synchronization.period_max) {}
 
+// Bans and the least gain outlive a group: they are about the job, and a worker that comes and goes
+// must not buy the next trial. What was measured of the group's exchange is void.
 std::string AutoSynchronization::Start(Plan& first, const Observations& seen) {
   Synchronize(first, Synchronization::kEveryStep, 1);
   trial_.reset();
@@ -49,6 +51,8 @@ void AutoSynchronization::Resume(const Plan& in_force) { version_of_kind_ = in_f
 std::string AutoSynchronization::Follow(Plan& plan, const Observations&) const {
   const std::uint32_t before = plan.period;
   const bool delayed = plan.synchronization == Synchronization::kDelayed;
+  // Delayed rounds end by themselves: their period is a bound, which comes back to the job's when
+  // smaller batches make room. A period that was proved is only ever shortened.
   Synchronize(plan, plan.synchronization,
               delayed ? options_.synchronization.steps_max : plan.period);
   if (plan.period == before || delayed) return {};
@@ -56,6 +60,9 @@ std::string AutoSynchronization::Follow(Plan& plan, const Observations&) const {
          " samples";
 }
 
+// A trial is judged before anything else, so that a mistake lasts no round longer than it must;
+// then Adacomm lowers a period that is in force, trial or not, as the loss does not wait; and no
+// change is compared on top of one on trial, or the two could not be told apart.
 std::optional<Proposal> AutoSynchronization::Decide(const Situation& situation) {
   const Observations& seen = situation.seen;
   if (seen.members() == 1) return std::nullopt;
@@ -77,6 +84,8 @@ std::optional<Proposal> AutoSynchronization::Decide(const Situation& situation) 
   return Compare(situation);
 }
 
+// A plan of the trial's version or later is in force with the former synchronization: the one on
+// trial was turned down by the planner, as it would have changed a frozen axis.
 bool AutoSynchronization::NeverAdopted(const Plan& in_force) const {
   return in_force.version >= trial_->setting().version &&
          in_force.synchronization == former_.synchronization && in_force.period == former_.period;
@@ -86,6 +95,7 @@ std::optional<Proposal> AutoSynchronization::Average(const Situation& situation)
   if (IsPreconditioned(options_.optimizer)) return std::nullopt;  // the rule is derived for sgd
   const Observations& seen = situation.seen;
   if (!rule_) {
+    // F_0 is the loss now, not that of the job's start: the period in force was chosen for it.
     const std::optional<double> loss = seen.RecentLoss();
     if (!loss) return std::nullopt;
     rule_.emplace(AdacommOptions{.period_initial = std::min(situation.in_force.period,
@@ -101,6 +111,8 @@ std::optional<Proposal> AutoSynchronization::Average(const Situation& situation)
   std::optional<Proposal> proposal = AskAdacomm(*rule_, situation, seconds);
   if (!proposal) return std::nullopt;
   period_most_ = std::min(period_most_, rule_->state().period);
+  // At a period of 1 averaging is over, and with it whatever was on trial: what is compared from
+  // now on is compared with every step.
   if (proposal->plan.synchronization == Synchronization::kEveryStep) {
     rule_.reset();
     trial_.reset();
@@ -125,6 +137,7 @@ std::uint32_t AutoSynchronization::LongestPeriod(const Situation& situation) con
   const Plan& in_force = situation.in_force;
   const double step = situation.seen.StepSeconds(in_force.batch_sizes);
   if (!(step > 0)) return 1;
+  // Noise of long periods shows late: each is to be proved by one of a quarter of it at least.
   const bool periodic = in_force.synchronization == Synchronization::kPeriodic;
   const std::uint32_t proved = periodic ? in_force.period : 1;
   const std::uint64_t most =
@@ -141,6 +154,7 @@ std::vector<AutoSynchronization::Candidate> AutoSynchronization::Candidates(
   const auto offer = [&](Synchronization synchronization, std::uint32_t period) {
     Plan plan = in_force;
     Synchronize(plan, synchronization, period);
+    // Forecast as it would run: with the batch and the rate that the other axes would take then.
     std::optional<Plan> whole = situation.complete(plan);
     if (!whole) return;
     const double useful = Useful(*whole, seen);
@@ -152,6 +166,8 @@ std::vector<AutoSynchronization::Candidate> AutoSynchronization::Candidates(
   if (in_force.synchronization != Synchronization::kEveryStep) {
     offer(Synchronization::kEveryStep, 1);
   }
+  // A shorter period is Adacomm's to choose, from the loss; this is about time, which asks for
+  // longer ones alone.
   const std::uint32_t period = LongestPeriod(situation);
   const bool periodic = in_force.synchronization == Synchronization::kPeriodic;
   if (period > (periodic ? in_force.period : 1)) offer(Synchronization::kPeriodic, period);
@@ -171,10 +187,12 @@ std::optional<Proposal> AutoSynchronization::Compare(const Situation& situation)
     if (best == nullptr || candidate.useful > best->useful) best = &candidate;
   }
   if (best == nullptr || !(best->useful > now * (1 + gain_least_))) {
+    // The period is as long as it pays: from here on the loss rules it.
     growing_ = false;
     promising_ = 0;
     return std::nullopt;
   }
+  // By kind, not by period: a period that moves with the measured transfer is the same promise.
   const bool same = promising_ > 0 && promising_kind_ == best->plan.synchronization;
   promising_ = same ? promising_ + 1 : 1;
   promising_kind_ = best->plan.synchronization;
@@ -189,6 +207,7 @@ Proposal AutoSynchronization::Change(const Situation& situation, const Candidate
   const double step = seen.StepSeconds(situation.in_force.batch_sizes);
   const double transfer = *seen.TransferSeconds();
   const double gain = to.useful / std::max(now, std::numeric_limits<double>::min()) - 1;
+  // One axis alone: the planner makes the others follow, with reasons of their own.
   Proposal proposal{.plan = situation.in_force};
   proposal.plan.synchronization = to.plan.synchronization;
   proposal.plan.period = to.plan.period;
@@ -240,10 +259,12 @@ Proposal AutoSynchronization::TakeBack(const Situation& situation, const std::st
   const Plan& in_force = situation.in_force;
   const ChangeTrial::Evidence evidence = trial_->Compare(seen);
   Ban& ban = bans_[IndexOf(in_force.synchronization)];
+  // The trial is the price of the ban: kBanFactor bounds the share of time spent on mistakes.
   ban.length =
       std::max(2 * ban.length, kBanFactor * (seen.seconds() - trial_->setting().seconds_start));
   ban.until_seconds = seen.seconds() + ban.length;
   if (in_force.synchronization == Synchronization::kPeriodic) {
+    // Half of what failed may do, and what was in force before did.
     rule_.reset();
     period_most_ = std::min(period_most_, std::max(in_force.period / 2, former_.period));
     growing_ = false;
