@@ -22,7 +22,8 @@ std::optional<std::string_view> FindLabel(std::string_view packed, std::string_v
 // Of a SHA-256: lower-case hexadecimal.
 inline constexpr std::size_t kHashDigits = 64;
 
-// SHA-256 of every blob that the record names, kHashDigits each, sorted, each once: checkpoint, artifacts of the result and of the ending, sha256:HASH anywhere in the spec.
+// SHA-256 of every blob that the record names, kHashDigits each, sorted, each once: checkpoint,
+// artifacts of the result and of the ending, sha256:HASH anywhere in the spec.
 std::vector<std::string> BlobsOf(const job::JobRecord& record);
 
 // When the job ended: 0 while it goes on. The last update where the record does not say.
