@@ -1,13 +1,12 @@
 #include "coordinator/job/cluster.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
-#include <tuple>
 #include <utility>
 #include <variant>
 
-#include "coordinator/job/wording.h"
+#include "coordinator/job/wait_reason.h"
+#include "coordinator/job/worker_ids.h"
 #include "policies/axis_policy.h"
 #include "policies/catalogue.h"
 #include "policies/planner.h"
@@ -15,31 +14,10 @@
 namespace tactus::job {
 namespace {
 
-const char* const kBehindOthers = "waiting for earlier jobs in the queue";
-
 std::unique_ptr<policies::PlanPolicy> PolicyOf(const JobSettings& settings) {
   // Where a policy is unknown the job is rejected, but a controller has to have one to say so.
   const bool known = policies::UnknownPolicies(settings.adapt).empty();
   return std::make_unique<policies::Planner>(known ? settings.adapt : policies::PlannerOptions{});
-}
-
-// Worker ids are the job's own numbers, because a restarted coordinator knows only unfinished jobs,
-// while the last workers of a finished one may still run on a node that is not back. Ids for people
-// first: job 3 has 2001 to 3000, and wide ones beyond; 2^24 workers a job and 2^30 jobs are room
-// enough.
-constexpr std::uint64_t kShortIds = 1000;
-constexpr std::uint64_t kWideIds = std::uint64_t{1} << 40;
-constexpr int kWideShift = 24;
-
-WorkerId WorkerOf(JobId job, std::uint64_t ordinal) {
-  if (ordinal < kShortIds) return {(job.value - 1) * kShortIds + ordinal + 1};
-  return {kWideIds + (job.value << kWideShift) + ordinal};
-}
-
-// The inverse of WorkerOf.
-std::uint64_t OrdinalOf(JobId job, WorkerId worker) {
-  if (worker.value < kWideIds) return worker.value - (job.value - 1) * kShortIds - 1;
-  return worker.value - kWideIds - (job.value << kWideShift);
 }
 
 // What a worker says frees no device: that it is gone is said apart.
@@ -62,7 +40,7 @@ Actions Cluster::Restore(JobRecord record, Instant now) {
       routes_[member.worker] = job.record().id;
     }
   }
-  File(job);
+  admission_.File(job);
   Retire();
   PlanWake(turn);
   return actions;
@@ -95,48 +73,43 @@ std::vector<const JobRecord*> Cluster::Jobs() const {
   return records;
 }
 
-std::optional<JobId> Cluster::QueueHead() const { return waiting_.First(); }
-
 void Cluster::Handle(const JobSubmitted& event, Turn turn) {
   if (jobs_.contains(event.record.id)) return;
   JobController& job = Add(event.record);
   const JobRecord& record = job.record();
-  const std::optional<JobId> head = waiting_.First();
-  const bool first =
-      !head || ComesBefore(record.settings, record.id, jobs_.at(*head)->record().settings, *head);
-  job.Submit(first ? WaitReason(record.settings) : kBehindOthers, turn);
+  const bool first = admission_.ComesFirst(record);
+  job.Submit(first ? WaitReason(record.settings, membership_) : kBehindOthers, turn);
   RejectUnknownPolicy(job, turn);
-  File(job);
+  admission_.File(job);
 }
 
 void Cluster::Handle(const JobCancelled& event, Turn turn) {
-  const auto found = jobs_.find(event.job);
-  if (found == jobs_.end()) return;
-  found->second->Cancel(event, turn);
-  File(*found->second);
+  JobController* const job = JobOf(event.job);
+  if (job == nullptr) return;
+  job->Cancel(event, turn);
+  admission_.File(*job);
 }
 
 void Cluster::Handle(const JobUpdated& event, Turn turn) {
-  const auto found = jobs_.find(event.job);
-  if (found == jobs_.end()) return;
-  JobController& job = *found->second;
-  const bool same = event.settings.adapt == job.record().settings.adapt;
-  job.Update(event, same ? nullptr : PolicyOf(event.settings), turn);
-  File(job);
+  JobController* const job = JobOf(event.job);
+  if (job == nullptr) return;
+  const bool same = event.settings.adapt == job->record().settings.adapt;
+  job->Update(event, same ? nullptr : PolicyOf(event.settings), turn);
+  admission_.File(*job);
 }
 
 void Cluster::Handle(const JobPaused& event, Turn turn) {
-  const auto found = jobs_.find(event.job);
-  if (found == jobs_.end()) return;
-  found->second->Pause(turn);
-  File(*found->second);
+  JobController* const job = JobOf(event.job);
+  if (job == nullptr) return;
+  job->Pause(turn);
+  admission_.File(*job);
 }
 
 void Cluster::Handle(const JobResumed& event, Turn turn) {
-  const auto found = jobs_.find(event.job);
-  if (found == jobs_.end()) return;
-  found->second->Resume(turn);
-  File(*found->second);
+  JobController* const job = JobOf(event.job);
+  if (job == nullptr) return;
+  job->Resume(turn);
+  admission_.File(*job);
 }
 
 void Cluster::Handle(const NodeMarked& event, Turn turn) {
@@ -151,8 +124,8 @@ void Cluster::Handle(const DeviceFaultsChanged& event, Turn) {
 
 void Cluster::Handle(const NodeJoined& event, Turn turn) {
   membership_.Join(event.node, event.devices, event.traits);
-  joined_ = turn.now;
-  for (auto& [id, job] : active_) {
+  admission_.NodeJoined(turn.now);
+  for (const auto& [id, job] : admission_.active()) {
     job->OnNodeJoined(event, turn);
     ReleaseGone(*job, event.node);
     HoldReturned(*job, event);
@@ -188,7 +161,7 @@ void Cluster::SetStrays(const NodeJoined& event, Turn turn) {
 
 void Cluster::Handle(const NodeLost& event, Turn turn) {
   membership_.Lose(event.node);
-  for (auto& [id, job] : active_) {
+  for (const auto& [id, job] : admission_.active()) {
     job->OnNodeLost(event, turn);
     ReleaseGone(*job, event.node);
   }
@@ -214,18 +187,22 @@ void Cluster::Handle(const WorkerExited& event, Turn turn) {
 }
 
 void Cluster::Handle(const ArtifactStored& event, Turn turn) {
-  const auto found = jobs_.find(event.job);
-  if (found != jobs_.end()) found->second->OnArtifactStored(event.artifact, turn);
+  if (JobController* job = JobOf(event.job)) job->OnArtifactStored(event.artifact, turn);
 }
 
 void Cluster::Handle(const Ticked&, Turn turn) {
   wake_.reset();
-  for (auto& [id, job] : active_) job->Tick(turn);
+  for (const auto& [id, job] : admission_.active()) job->Tick(turn);
+}
+
+JobController* Cluster::JobOf(JobId job) {
+  const auto found = jobs_.find(job);
+  return found == jobs_.end() ? nullptr : found->second.get();
 }
 
 JobController* Cluster::JobOf(WorkerId worker) {
   const auto route = routes_.find(worker);
-  return route == routes_.end() ? nullptr : jobs_.at(route->second).get();
+  return route == routes_.end() ? nullptr : JobOf(route->second);
 }
 
 JobController& Cluster::Add(JobRecord record) {
@@ -245,64 +222,28 @@ bool Cluster::RejectUnknownPolicy(JobController& job, Turn turn) {
   return true;
 }
 
-// Puts the job where its state belongs.
-void Cluster::File(JobController& job) {
-  const JobRecord& record = job.record();
-  waiting_.Remove(record.id);
-  active_.erase(record.id);
-  if (record.state == JobState::kQueued) {
-    waiting_.Put(record.id, record.settings);
-  } else if (record.state != JobState::kPaused) {
-    active_[record.id] = &job;
-  }
-}
-
 void Cluster::FileActive() {
-  std::vector<JobController*> moved;
-  for (const auto& [id, job] : active_) {
-    const JobState state = job->record().state;
-    if (state == JobState::kQueued || state == JobState::kPaused) moved.push_back(job);
-  }
-  for (JobController* job : moved) {
-    File(*job);
+  for (const JobController* job : admission_.FileActive()) {
     // Its last group is gone; the next one has other workers.
     for (const MemberRecord& member : job->record().members) routes_.erase(member.worker);
   }
 }
 
 void Cluster::Admit(Turn turn) {
-  reschedule_.reset();
   if (!membership_.marked().empty()) Drain(turn);
-  if (waiting_.empty() && !membership_.AnyFree()) return;
-  if (waiting_.empty() && active_.empty()) return;
-  const Schedule schedule = MakeSchedule(View(turn.now));
-  for (const Schedule::Displaced& displaced : schedule.displaced) {
+  const std::optional<Schedule> schedule = admission_.MakeSchedule(membership_, turn.now);
+  if (!schedule) return;
+  for (const Schedule::Displaced& displaced : schedule->displaced) {
     jobs_.at(displaced.job)->Suspend(false, displaced.reason, turn);
   }
-  for (const Schedule::Grant& grant : schedule.starts) Start(grant, turn);
+  for (const Schedule::Grant& grant : schedule->starts) Start(grant, turn);
   FileActive();
-  ExplainWaits(schedule, turn);
-  PlanReschedule(schedule, turn.now);
-}
-
-void Cluster::PlanReschedule(const Schedule& schedule, Instant now) {
-  const auto look_again = [&](Instant due) {
-    if (due > now) reschedule_ = std::min(reschedule_.value_or(due), due);
-  };
-  if (schedule.head != head_) head_since_ = now;
-  head_ = schedule.head;
-  if (head_.value != 0 && waiting_.size() > 1) look_again(head_since_ + JobDeadlines{}.lend);
-  if (!waiting_.empty()) look_again(joined_ + JobDeadlines{}.lend);
-  if (!schedule.awaits_steady) return;
-  for (const auto& [id, job] : active_) {
-    const std::optional<Instant> since = job->TrainingSince();
-    if (since) look_again(*since + JobDeadlines{}.resize);
-  }
+  admission_.Conclude(*schedule, membership_, turn);
 }
 
 // Jobs with workers on a node that is drained go on elsewhere.
 void Cluster::Drain(Turn turn) {
-  for (const auto& [id, job] : active_) {
+  for (const auto& [id, job] : admission_.active()) {
     if (!job->Movable()) continue;
     for (const MemberRecord& member : job->record().members) {
       if (!membership_.MarkOf(member.node).draining || !job->HasLive(member.worker)) continue;
@@ -313,118 +254,14 @@ void Cluster::Drain(Turn turn) {
   FileActive();
 }
 
-// A job for which all devices that are there would not do holds nobody up, once nodes have had the
-// time to come back.
-ScheduleView Cluster::View(Instant now) {
-  ScheduleView view{.free = membership_.Free(), .standard = membership_.Standard()};
-  if (now - head_since_ >= JobDeadlines{}.lend) view.patient = head_;
-  for (const auto& [id, job] : active_) view.groups.push_back(Grouped(*job, now));
-  const bool settled = now - joined_ >= JobDeadlines{}.lend;
-  aside_.clear();
-  // What makes two jobs ask for the same devices, whatever their number.
-  using Requirement =
-      std::tuple<DeviceKind, std::map<std::string, std::string>, std::vector<std::string>>;
-  std::map<Requirement, std::size_t> attainable;
-  const auto attainable_to = [&](const JobSettings& settings) {
-    const auto [known, fresh] = attainable.try_emplace(
-        Requirement{settings.device, settings.selector, settings.tolerations});
-    if (fresh) known->second = Attainable(view, settings);
-    return known->second;
-  };
-  const auto servable = [&](JobId first) {
-    const JobSettings& settings = jobs_.at(first)->record().settings;
-    const bool would_do = !settled || attainable_to(settings) >= settings.workers_min;
-    if (!would_do) aside_.insert(first);
-    return would_do;
-  };
-  for (const JobId id : waiting_.Front(kWaitingLookedAt, servable)) {
-    view.waiting.push_back({.job = id, .settings = &jobs_.at(id)->record().settings});
-  }
-  return view;
-}
-
-GroupedJob Cluster::Grouped(const JobController& job, Instant now) const {
-  const JobRecord& record = job.record();
-  const std::optional<Instant> since = job.TrainingSince();
-  GroupedJob group{.job = record.id,
-                   .settings = &record.settings,
-                   .leaving = !job.Movable() && record.state != JobState::kRunning,
-                   .movable = job.Movable(),
-                   .steady = job.Movable() && since && now - *since >= JobDeadlines{}.resize};
-  for (const MemberRecord& member : record.members) {
-    const Holder* const holder = membership_.HolderOf(member.node, member.device);
-    if (holder == nullptr || holder->worker != member.worker) continue;
-    const auto found = membership_.nodes().find(member.node);
-    HeldDevice device;
-    if (found != membership_.nodes().end()) {
-      const Node& node = found->second;
-      const auto at = std::ranges::find(node.devices, member.device, &DeviceRecord::name);
-      const bool there = at != node.devices.end();
-      if (there) device.kind = at->kind;
-      device.traits = &node.traits;
-      device.usable =
-          node.connected && !node.cordoned && node.strays.empty() && !(there && !at->fault.empty());
-    }
-    group.devices.push_back(device);
-  }
-  return group;
-}
-
-void Cluster::ExplainWaits(const Schedule& schedule, Turn turn) {
-  std::map<JobId, std::string> reasons;  // by the first job of a need
-  for (const JobId id : waiting_.Front(kWaitingLookedAt)) {
-    JobController& job = *jobs_.at(id);
-    const JobId alike = waiting_.FirstAlike(id);
-    if (id != schedule.head && !aside_.contains(alike)) {
-      job.ExplainWait(kBehindOthers, turn);
-      continue;
-    }
-    std::string& reason = reasons[alike];
-    if (reason.empty()) reason = WaitReason(job.record().settings);
-    job.ExplainWait(reason, turn);
-  }
-}
-
 // Ids above those of the job's earlier workers, which stay on its record.
 std::vector<WorkerId> Cluster::NewWorkers(const JobRecord& record, std::size_t count) const {
-  std::uint64_t ordinal = 0;
-  for (const MemberRecord& member : record.members) {
-    ordinal = std::max(ordinal, OrdinalOf(record.id, member.worker) + 1);
-  }
   std::vector<WorkerId> workers;
-  for (; workers.size() < count; ++ordinal) {
+  for (std::uint64_t ordinal = NextOrdinal(record); workers.size() < count; ++ordinal) {
     const WorkerId worker = WorkerOf(record.id, ordinal);
     if (!routes_.contains(worker) && !membership_.IsStray(worker)) workers.push_back(worker);
   }
   return workers;
-}
-
-std::string Cluster::WaitReason(const JobSettings& settings) const {
-  std::size_t free = 0;
-  for (const FreeDevice& device : membership_.Free()) {
-    if (Accepts(settings, device.kind, *device.traits, membership_.Standard())) ++free;
-  }
-  std::size_t known = 0, cordoned = 0, at_fault = 0;
-  for (const auto& [name, node] : membership_.nodes()) {
-    for (const DeviceRecord& device : node.devices) {
-      if (!Accepts(settings, device.kind, node.traits, membership_.Standard())) continue;
-      ++known;
-      if (node.cordoned) {
-        ++cordoned;
-      } else if (!device.fault.empty()) {
-        ++at_fault;
-      }
-    }
-  }
-  std::string reason = "needs " + DeviceCount(settings.workers_min, settings.device) + "; " +
-                       std::to_string(free) + " free";
-  if (cordoned > 0) reason += ", " + std::to_string(cordoned) + " on cordoned nodes";
-  if (at_fault > 0) reason += ", " + std::to_string(at_fault) + " at fault";
-  if (known < settings.workers_min) {
-    const bool picky = !settings.selector.empty() || !settings.tolerations.empty();
-    reason += ", " + std::to_string(known) + (picky ? " known that fit its selector" : " known");
-  }
-  return reason;
 }
 
 void Cluster::Start(const Schedule::Grant& grant, Turn turn) {
@@ -437,12 +274,12 @@ void Cluster::Start(const Schedule::Grant& grant, Turn turn) {
     membership_.Hold(members[rank], job.record().id, job.record().name);
   }
   job.Start(std::move(members), turn);
-  File(job);
+  admission_.File(job);
 }
 
 void Cluster::Retire() {
   std::vector<JobId> done;
-  for (const auto& [id, job] : active_) {
+  for (const auto& [id, job] : admission_.active()) {
     if (job->Done()) done.push_back(id);
   }
   for (const JobId id : done) {
@@ -450,14 +287,14 @@ void Cluster::Retire() {
       membership_.Release(member.worker);
       routes_.erase(member.worker);
     }
-    active_.erase(id);
+    admission_.Drop(id);
     jobs_.erase(id);
   }
 }
 
 void Cluster::PlanWake(Turn turn) {
-  std::optional<Instant> next = reschedule_;
-  for (const auto& [id, job] : active_) {
+  std::optional<Instant> next = admission_.Due();
+  for (const auto& [id, job] : admission_.active()) {
     const std::optional<Instant> due = job->Deadline();
     if (due && (!next || *due < *next)) next = due;
   }

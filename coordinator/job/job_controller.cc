@@ -12,6 +12,12 @@ namespace {
 
 constexpr double kStallSecondsMax = 30 * 86400.0;
 
+std::optional<Instant> DeadlineOf(const phase::Idle&) { return std::nullopt; }
+std::optional<Instant> DeadlineOf(const auto& phase) { return phase.deadline; }
+std::optional<Instant> DeadlineOf(const Phase& phase) {
+  return std::visit([](const auto& present) { return DeadlineOf(present); }, phase);
+}
+
 }  // namespace
 
 JobController::JobController(JobRecord record, std::unique_ptr<policies::PlanPolicy> policy,
@@ -40,16 +46,14 @@ void JobController::Reject(const std::string& reason, const std::string& field, 
 
 void JobController::Start(std::vector<MemberRecord> members, Turn turn) {
   TACTUS_CHECK(In<phase::Idle>() && !members.empty());
-  roster_ = Roster(members, true);
-  results_ = ResultCollector(roster_.size());
-  inquiry_ = {};
-  phase_ = phase::Starting{.formation = GroupFormation(roster_.size()),
-                           .deadline = turn.now + deadlines_.start};
+  group_ = Group(members, true);
+  phase_ =
+      phase::Starting{.formation = GroupFormation(size()), .deadline = turn.now + deadlines_.start};
   keeper_.BeginGroup(std::move(members));
-  keeper_.Enter(JobState::kStarting, WorkerCount(roster_.size()) + " loading model and data");
+  keeper_.Enter(JobState::kStarting, WorkerCount(size()) + " loading model and data");
   keeper_.Announce(turn);
   const std::string checkpoint = record().checkpoint ? record().checkpoint->sha256 : "";
-  for (const MemberRecord& member : roster_.members()) {
+  for (const MemberRecord& member : group_.members()) {
     turn.actions.push_back(StartWorker{.node = member.node,
                                        .worker = member.worker,
                                        .job = record().id,
@@ -63,42 +67,42 @@ void JobController::Start(std::vector<MemberRecord> members, Turn turn) {
 // ---- The group forms and trains
 
 void JobController::OnWorkerSaid(WorkerId worker, const FromWorker& message, Turn turn) {
-  const std::optional<std::uint32_t> rank = roster_.RankOf(worker);
+  const std::optional<std::uint32_t> rank = group_.RankOf(worker);
   if (!rank || IsFinal(state())) return;
   std::visit([&](const auto& said) { On(*rank, said, turn); }, message);
 }
 
 void JobController::On(std::uint32_t rank, const ReadyMessage& message, Turn turn) {
   auto* const starting = std::get_if<phase::Starting>(&phase_);
-  if (starting == nullptr || inquiry_.open()) return;
+  if (starting == nullptr || group_.SuspectSince()) return;
   if (!starting->formation.SetReady(rank, message)) return;
   if (const std::optional<Mismatch> odd = starting->formation.FindMismatch()) {
-    return Fail(WordsOf(*odd, roster_.members()), odd->field, turn);
+    return Fail(WordsOf(*odd, group_.members()), odd->field, turn);
   }
   FormGroup(starting->formation, turn);
 }
 
 void JobController::FormGroup(GroupFormation& formation, Turn turn) {
   formation.Begin(record().generation + 1);
-  const policies::Plan plan = keeper_.FormGroup(
-      {.members = roster_.size(), .speeds = formation.speeds()}, formation.train_samples(), turn);
-  const std::vector<std::uint32_t> nodes = NodesOf(roster_.members());
-  for (std::uint32_t rank = 0; rank < roster_.size(); ++rank) {
-    roster_.Send(rank,
-                 GroupMessage{.generation = record().generation,
-                              .rank = rank,
-                              .size = roster_.size(),
-                              .plan = plan,
-                              .nodes = nodes},
-                 turn.actions);
+  const policies::Plan plan = keeper_.FormGroup({.members = size(), .speeds = formation.speeds()},
+                                                formation.train_samples(), turn);
+  const std::vector<std::uint32_t> nodes = NodesOf(group_.members());
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    group_.Send(rank,
+                GroupMessage{.generation = record().generation,
+                             .rank = rank,
+                             .size = size(),
+                             .plan = plan,
+                             .nodes = nodes},
+                turn.actions);
   }
 }
 
 void JobController::On(std::uint32_t rank, const EndpointMessage& message, Turn turn) {
   auto* const starting = std::get_if<phase::Starting>(&phase_);
-  if (starting == nullptr || inquiry_.open()) return;
+  if (starting == nullptr || group_.SuspectSince()) return;
   if (!starting->formation.SetEndpoint(rank, message)) return;
-  roster_.SendToAll(
+  group_.SendToAll(
       PeersMessage{.generation = record().generation, .endpoints = starting->formation.endpoints()},
       turn.actions);
 }
@@ -119,9 +123,9 @@ void JobController::On(std::uint32_t rank, const ReportMessage& message, Turn tu
   policies::Report report = message.report;
   report.rank = rank;
   if (!keeper_.Add(report, turn)) return;
-  if (In<phase::Training>() && !inquiry_.open()) {
+  if (In<phase::Training>() && !group_.SuspectSince()) {
     const std::optional<policies::Plan> plan = keeper_.Decide(turn);
-    if (plan) roster_.SendToAll(*plan, turn.actions);
+    if (plan) group_.SendToAll(*plan, turn.actions);
   }
   keeper_.ShareProgress(turn);
 }
@@ -159,12 +163,11 @@ void JobController::Restore(Turn turn) {
     default:
       return;
   }
-  roster_ = Roster(record().members, false);
-  results_ = ResultCollector(roster_.size(), record().ending);
+  group_ = Group(record().members, false, record().ending);
   phase_ = phase::Returning{.deadline = turn.now + deadlines_.rejoin};
   keeper_.ResumeGroup();
   keeper_.record().state_reason =
-      "the coordinator restarted and waits for " + WorkerCount(roster_.size()) + " to report back";
+      "the coordinator restarted and waits for " + WorkerCount(size()) + " to report back";
   keeper_.Announce(turn);
   ResumeIfAllBack(turn);  // where all had said their last word
   TryFinish(turn);
@@ -172,10 +175,10 @@ void JobController::Restore(Turn turn) {
 
 void JobController::OnNodeJoined(const NodeJoined& event, Turn turn) {
   std::vector<std::uint32_t> lost;
-  for (const std::uint32_t rank : roster_.LiveOn(event.node)) {
-    const WorkerId worker = roster_[rank].worker;
+  for (const std::uint32_t rank : group_.LiveOn(event.node)) {
+    const WorkerId worker = group_.members()[rank].worker;
     if (std::ranges::find(event.running_workers, worker) != event.running_workers.end()) {
-      roster_.Return(rank);
+      group_.Return(rank);
     } else if (!event.same_incarnation) {
       lost.push_back(rank);
     }
@@ -185,14 +188,12 @@ void JobController::OnNodeJoined(const NodeJoined& event, Turn turn) {
 }
 
 void JobController::ResumeIfAllBack(Turn turn) {
-  if (!In<phase::Returning>() || inquiry_.open()) return;
-  for (std::uint32_t rank = 0; rank < roster_.size(); ++rank) {
-    if (!roster_.Present(rank) && !results_.Finished(rank)) return;
-  }
+  if (!In<phase::Returning>() || group_.SuspectSince()) return;
+  if (!group_.Absent().empty()) return;
   JobRecord& record = keeper_.record();
   if (record.state == JobState::kRunning) {
     phase_ = TrainingFrom(turn.now);
-    record.state_reason = "training on " + WorkerCount(roster_.size());
+    record.state_reason = "training on " + WorkerCount(size());
   } else {
     AwaitEnd(deadlines_.stall, turn);
     record.state_reason = record.cancel_reason.empty() ? "finishing" : record.cancel_reason;
@@ -202,10 +203,10 @@ void JobController::ResumeIfAllBack(Turn turn) {
   // Nobody knows whether the former coordinator's last plan and stop reached them all; workers know
   // a plan by its version and a stop by being asked.
   if (const policies::Plan* plan = keeper_.Travelling()) {
-    roster_.SendToAll(*plan, turn.actions);
+    group_.SendToAll(*plan, turn.actions);
   }
   const bool asked = !record.cancel_reason.empty() || record.suspension;
-  if (asked && !results_.AllFinished()) AskToStop(turn);
+  if (asked && !group_.results().AllFinished()) AskToStop(turn);
 }
 
 // ---- A user's wishes, and the queue's
@@ -252,7 +253,7 @@ void JobController::Resume(Turn turn) {
 }
 
 bool JobController::Movable() const {
-  return In<phase::Starting>() || (In<phase::Training>() && !inquiry_.open());
+  return In<phase::Starting>() || (In<phase::Training>() && !group_.SuspectSince());
 }
 
 void JobController::Suspend(bool pause, const std::string& reason, Turn turn) {
@@ -284,11 +285,10 @@ void JobController::AskToStop(Turn turn) {
   const Duration standard = record.discard ? deadlines_.discard : deadlines_.cancel;
   AwaitEnd(record.cancel_grace.value_or(standard), turn);
   const bool suspend = record.suspension.has_value();
-  roster_.SendToAll(
-      StopMessage{.reason = suspend ? record.suspension->reason : record.cancel_reason,
-                  .discard = !suspend && record.discard,
-                  .suspend = suspend},
-      turn.actions);
+  group_.SendToAll(StopMessage{.reason = suspend ? record.suspension->reason : record.cancel_reason,
+                               .discard = !suspend && record.discard,
+                               .suspend = suspend},
+                   turn.actions);
 }
 
 void JobController::AwaitEnd(Duration limit, Turn turn) {
@@ -299,18 +299,17 @@ void JobController::AwaitEnd(Duration limit, Turn turn) {
 // again.
 void JobController::On(std::uint32_t rank, const EvaluatedMessage& message, Turn turn) {
   if (rank != 0) return;
-  results_.SetEvaluated(message);
-  keeper_.record().ending = results_.ending();
+  group_.results().SetEvaluated(message);
+  keeper_.record().ending = group_.results().ending();
   keeper_.Persist(turn);
 }
 
 void JobController::On(std::uint32_t rank, const FinishedMessage& message, Turn turn) {
   // It was never in a group, or is not needed any more.
   if (!keeper_.tracker() || keeper_.Secured()) return;
-  results_.SetFinished(rank, message);
-  inquiry_.Withdraw(roster_[rank].worker);
+  group_.SetFinished(rank, message);
   JobRecord& record = keeper_.record();
-  record.ending = results_.ending();
+  record.ending = group_.results().ending();
   const bool known = record.state == JobState::kStopping ||
                      (record.state == JobState::kSuspending && message.suspended);
   if (!known && !In<phase::Returning>()) AwaitEnd(deadlines_.stall, turn);
@@ -332,47 +331,47 @@ void JobController::On(std::uint32_t rank, const FinishedMessage& message, Turn 
 }
 
 void JobController::OnArtifactStored(const ArtifactRecord& artifact, Turn turn) {
-  if (IsFinal(state()) || roster_.empty() || keeper_.Secured()) return;
-  results_.AddArtifact(artifact);
-  keeper_.record().ending = results_.ending();
+  if (IsFinal(state()) || group_.empty() || keeper_.Secured()) return;
+  group_.results().AddArtifact(artifact);
+  keeper_.record().ending = group_.results().ending();
   keeper_.Persist(turn);
   TryFinish(turn);
 }
 
 void JobController::TryFinish(Turn turn) {
-  if (!results_.AllFinished()) return;
-  if (const std::optional<std::uint32_t> odd = results_.OddRank()) {
-    return Fail("members ended with different parameters: " + WorkerName(roster_[*odd]) +
-                    " differs from " + WorkerName(roster_[0]),
+  if (!group_.results().AllFinished()) return;
+  if (const std::optional<std::uint32_t> odd = group_.results().OddRank()) {
+    return Fail("members ended with different parameters: " + WorkerName(group_.members()[*odd]) +
+                    " differs from " + WorkerName(group_.members().front()),
                 "", turn);
   }
   JobRecord& record = keeper_.record();
   if (!record.discard) {
     // The time starts anew with each file, as only their number is known, not their sizes.
-    if (!results_.MissingFiles().empty()) return AwaitEnd(deadlines_.artifacts, turn);
+    if (!group_.results().MissingFiles().empty()) return AwaitEnd(deadlines_.artifacts, turn);
     if (record.state == JobState::kSuspending) return Secure(turn);
-    record.result = results_.Make(keeper_.tracker()->OwnSpeedSum());
+    record.result = group_.results().Make(keeper_.tracker()->OwnSpeedSum());
   }
   const bool cancelled = !record.cancel_reason.empty();
   End(cancelled ? JobState::kCancelled : JobState::kSucceeded,
-      cancelled ? record.cancel_reason : results_.leader().reason, turn);
+      cancelled ? record.cancel_reason : group_.results().leader().reason, turn);
 }
 
 // All have said their last word and the checkpoint is at the coordinator.
 void JobController::Secure(Turn turn) {
-  const ArtifactRecord* const file = results_.Find(kCheckpointFile);
+  const ArtifactRecord* const file = group_.results().Find(kCheckpointFile);
   if (file == nullptr) return Fail("its workers ended without a checkpoint", "", turn);
-  const FinishedMessage& leader = results_.leader();
+  const FinishedMessage& leader = group_.results().leader();
   keeper_.Secure({.sha256 = file->sha256, .size_bytes = file->size_bytes, .rounds = leader.rounds},
                  leader.train_seconds, turn.now);
-  inquiry_ = {};  // whatever goes wrong with the workers now is no harm
+  group_.Acquit();
   phase_ = phase::Leaving{.deadline = turn.now + deadlines_.exit};
   keeper_.Announce(turn);
   LeaveIfGone(turn);
 }
 
 void JobController::LeaveIfGone(Turn turn) {
-  if (keeper_.Secured() && roster_.AllGone()) GoOnLater(turn);
+  if (keeper_.Secured() && group_.AllGone()) GoOnLater(turn);
 }
 
 // The members stay on record, so that their ids are not given to others.
@@ -381,7 +380,7 @@ void JobController::GoOnLater(Turn turn) {
   const std::optional<Suspension> ended = std::exchange(record.suspension, std::nullopt);
   record.suspensions += ended ? 1 : 0;
   phase_ = phase::Idle{};
-  roster_ = {};
+  group_ = {};
   keeper_.EndGroup();
   keeper_.Enter(
       ended && ended->pause ? JobState::kPaused : JobState::kQueued,
@@ -392,54 +391,27 @@ void JobController::GoOnLater(Turn turn) {
 // ---- Failures
 
 void JobController::On(std::uint32_t rank, const FailedMessage& message, Turn turn) {
-  if (!results_.Finished(rank)) Suspect(FindingOf(roster_[rank], message), turn);
+  const std::optional<Finding> verdict = group_.OnFailed(rank, message, turn.now);
+  if (verdict) Fail(verdict->reason, verdict->field, turn);
 }
 
 void JobController::OnWorkerExited(const WorkerExited& event, Turn turn) {
-  const std::optional<std::uint32_t> rank = roster_.RankOf(event.worker);
+  const std::optional<std::uint32_t> rank = group_.RankOf(event.worker);
   if (rank) Depart({*rank}, event, turn);
 }
 
 void JobController::OnNodeLost(const NodeLost& event, Turn turn) {
-  Depart(roster_.LiveOn(event.node), event, turn);
+  Depart(group_.LiveOn(event.node), event, turn);
 }
 
 // All of them are gone before anything is concluded, so that nobody asks them to stop.
 void JobController::Depart(const std::vector<std::uint32_t>& ranks, const Departure& departure,
                            Turn turn) {
-  // An agent that restarted may still hold a worker's last words.
-  const bool heard_out = !std::holds_alternative<AgentRestarted>(departure);
-  for (const std::uint32_t rank : ranks) roster_.Depart(rank, heard_out);
+  group_.Depart(ranks, departure);
   if (keeper_.Secured()) return LeaveIfGone(turn);
-  for (const std::uint32_t rank : ranks) {
-    if (IsFinal(state())) return;
-    if (!Expected(rank, departure)) {
-      Suspect(FindingOf(roster_[rank], departure), turn);
-    } else if (inquiry_.open() && roster_.AllHeardOut()) {
-      Conclude(turn);
-    }
-  }
-}
-
-// True where the departure is as it should be, or explained already.
-bool JobController::Expected(std::uint32_t rank, const Departure& departure) const {
-  const bool finished = results_.Finished(rank);
-  if (const auto* exit = std::get_if<WorkerExited>(&departure)) {
-    // Its exit with a code only repeats what it said before.
-    return finished || (exit->signal == 0 && inquiry_.Heard(roster_[rank].worker));
-  }
-  // The files of the result are with rank 0's agent.
-  return finished && rank != 0;
-}
-
-void JobController::Suspect(Finding finding, Turn turn) {
-  inquiry_.Add(std::move(finding), turn.now);
-  if (inquiry_.Conclusive() || roster_.AllHeardOut()) Conclude(turn);
-}
-
-void JobController::Conclude(Turn turn) {
-  const Finding cause = inquiry_.Best();
-  Fail(cause.reason, cause.field, turn);
+  if (IsFinal(state())) return;
+  const std::optional<Finding> verdict = group_.Judge(ranks, departure, turn.now);
+  if (verdict) Fail(verdict->reason, verdict->field, turn);
 }
 
 // Ends the job without a result. A failure after a cancel does not make it FAILED.
@@ -464,14 +436,18 @@ void JobController::End(JobState state, std::string reason, Turn turn) {
 
 void JobController::StopWorkers(Turn turn) {
   phase_ = phase::Leaving{};
-  roster_.Stop(deadlines_.grace, turn.actions);
+  group_.Stop(deadlines_.grace, turn.actions);
 }
 
 // ---- Deadlines
 
+// A verdict that is due comes first: it says more than that the time for something else is up.
 void JobController::Tick(Turn turn) {
-  const bool undecided = !IsFinal(state()) && inquiry_.open();
-  if (undecided && turn.now >= inquiry_.opened() + deadlines_.inquiry) return Conclude(turn);
+  const std::optional<Instant> verdict = VerdictDue();
+  if (verdict && turn.now >= *verdict) {
+    const Finding cause = group_.Verdict();
+    return Fail(cause.reason, cause.field, turn);
+  }
   const std::optional<Instant> deadline = DeadlineOf(phase_);
   if (!deadline || turn.now < *deadline) return;
   const std::optional<std::string> failure =
@@ -479,26 +455,26 @@ void JobController::Tick(Turn turn) {
   if (failure) Fail(*failure, "", turn);
 }
 
+std::optional<Instant> JobController::VerdictDue() const {
+  const std::optional<Instant> since = group_.SuspectSince();
+  return since && !IsFinal(state()) ? std::optional(*since + deadlines_.inquiry) : std::nullopt;
+}
+
 std::optional<Instant> JobController::Deadline() const {
   const std::optional<Instant> deadline = DeadlineOf(phase_);
-  if (IsFinal(state()) || !inquiry_.open()) return deadline;
-  const Instant verdict = inquiry_.opened() + deadlines_.inquiry;
-  return deadline ? std::min(*deadline, verdict) : verdict;
+  const std::optional<Instant> verdict = VerdictDue();
+  return deadline && verdict ? std::min(*deadline, *verdict) : (deadline ? deadline : verdict);
 }
 
 std::optional<std::string> JobController::Overdue(const phase::Idle&, Turn) { return std::nullopt; }
 
 std::optional<std::string> JobController::Overdue(const phase::Starting& starting, Turn) {
   return "not ready within " + DurationWords(deadlines_.start) + ": " +
-         starting.formation.Obstacle(roster_.members());
+         starting.formation.Obstacle(group_.members());
 }
 
 std::optional<std::string> JobController::Overdue(const phase::Returning&, Turn) {
-  std::vector<MemberRecord> absent;
-  for (std::uint32_t rank = 0; rank < roster_.size(); ++rank) {
-    if (!roster_.Present(rank) && !results_.Finished(rank)) absent.push_back(roster_[rank]);
-  }
-  return "the coordinator restarted and " + WorkerNames(absent) + " did not come back";
+  return "the coordinator restarted and " + WorkerNames(group_.Absent()) + " did not come back";
 }
 
 // What was said while the coordinator itself stood still comes within moments of its waking, so the
@@ -519,8 +495,9 @@ std::optional<std::string> JobController::Overdue(phase::Training& training, Tur
 
 std::optional<std::string> JobController::Overdue(const phase::Ending& ending, Turn) {
   const std::string limit = DurationWords(ending.limit);
-  if (!results_.AllFinished()) return "its workers did not finish within " + limit;
-  return "the result's file " + results_.MissingFiles().front() + " did not arrive within " + limit;
+  if (!group_.results().AllFinished()) return "its workers did not finish within " + limit;
+  return "the result's file " + group_.results().MissingFiles().front() +
+         " did not arrive within " + limit;
 }
 
 std::optional<std::string> JobController::Overdue(const phase::Leaving&, Turn turn) {
@@ -532,11 +509,11 @@ std::optional<std::string> JobController::Overdue(const phase::Leaving&, Turn tu
 // ---- Questions
 
 bool JobController::HasLive(WorkerId worker) const {
-  const std::optional<std::uint32_t> rank = roster_.RankOf(worker);
-  return rank && roster_.Live(*rank);
+  const std::optional<std::uint32_t> rank = group_.RankOf(worker);
+  return rank && group_.Live(*rank);
 }
 
-bool JobController::Done() const { return IsFinal(state()) && roster_.AllGone(); }
+bool JobController::Done() const { return IsFinal(state()) && group_.AllGone(); }
 
 std::optional<Instant> JobController::TrainingSince() const {
   const auto* const training = std::get_if<phase::Training>(&phase_);

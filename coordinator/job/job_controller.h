@@ -1,14 +1,18 @@
 // One job's life: from the queue over its workers, rounds and plans to its result.
 //
 //   QUEUED      Start: STARTING; Cancel: CANCELLED; a user pauses: PAUSED
-//   STARTING    first report: RUNNING; Cancel: CANCELLED; Suspend: SUSPENDING
-//   RUNNING     a Finished, or Cancel: STOPPING; Suspend: SUSPENDING
+//   STARTING    first report: RUNNING; a Finished before it: STOPPING; Cancel: CANCELLED; Suspend:
+//               SUSPENDING; the coordinator restarts: QUEUED
+//   RUNNING     a Finished, or Cancel: STOPPING; Suspend, or a Finished that is suspended:
+//               SUSPENDING
 //   SUSPENDING  its checkpoint is there and its workers are gone: PAUSED or QUEUED; a Finished that
 //               is not suspended, or Cancel: STOPPING
 //   PAUSED      a user resumes: QUEUED; Cancel: CANCELLED
 //   STOPPING    all Finished and all files there: SUCCEEDED, after a Cancel CANCELLED
 //   any         a member is lost, nothing moves or a deadline passes: FAILED, after a Cancel
 //               CANCELLED
+//
+// MayFollow of records.h is this table; job_phase.h says what is waited for in each of them.
 //
 // STARTING is: StartWorker to each, Ready from all, Group to all, Endpoint from all, Peers to all.
 // A group is whole or not at all: a job is queued again only when all workers of its last group are
@@ -27,13 +31,12 @@
 #include "base/time.h"
 #include "coordinator/job/actions.h"
 #include "coordinator/job/failure_inquiry.h"
+#include "coordinator/job/group.h"
 #include "coordinator/job/group_formation.h"
 #include "coordinator/job/job_deadlines.h"
 #include "coordinator/job/job_phase.h"
 #include "coordinator/job/record_keeper.h"
 #include "coordinator/job/records.h"
-#include "coordinator/job/result_collector.h"
-#include "coordinator/job/roster.h"
 #include "policies/planner.h"
 
 namespace tactus::job {
@@ -107,6 +110,8 @@ class JobController {
     return std::holds_alternative<OnePhase>(phase_);
   }
   JobState state() const { return record().state; }
+  std::uint32_t size() const { return group_.size(); }
+  std::optional<Instant> VerdictDue() const;
 
   // ---- The group forms and trains
   void On(std::uint32_t rank, const ReadyMessage& message, Turn turn);
@@ -132,9 +137,6 @@ class JobController {
   // ---- It fails
   void On(std::uint32_t rank, const FailedMessage& message, Turn turn);
   void Depart(const std::vector<std::uint32_t>& ranks, const Departure& departure, Turn turn);
-  bool Expected(std::uint32_t rank, const Departure& departure) const;
-  void Suspect(Finding finding, Turn turn);
-  void Conclude(Turn turn);
   void Fail(const std::string& reason, const std::string& field, Turn turn);
   void End(JobState state, std::string reason, Turn turn);
   void StopWorkers(Turn turn);
@@ -150,10 +152,7 @@ class JobController {
   const JobDeadlines deadlines_;
   RecordKeeper keeper_;
   Phase phase_;
-  // The present group; its workers stay here until all are gone.
-  Roster roster_;
-  ResultCollector results_{0};
-  FailureInquiry inquiry_;
+  Group group_;  // until all of its workers are gone
 };
 
 }  // namespace tactus::job

@@ -54,7 +54,4 @@ namespace tactus::job {
 using Phase = std::variant<phase::Idle, phase::Starting, phase::Returning, phase::Training,
                            phase::Ending, phase::Leaving>;
 
-// When something has to be done if nothing happens until then.
-std::optional<Instant> DeadlineOf(const Phase& phase);
-
 }  // namespace tactus::job

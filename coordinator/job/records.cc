@@ -1,5 +1,9 @@
 #include "coordinator/job/records.h"
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 namespace tactus::job {
 
 bool IsFinal(JobState state) {
@@ -8,30 +12,16 @@ bool IsFinal(JobState state) {
 }
 
 bool MayFollow(JobState from, JobState to) {
-  if (IsFinal(from)) return false;
-  // A failure ends any job, and after a cancel a failure is a cancel without a result.
-  if (to == JobState::kFailed || to == JobState::kCancelled) return true;
-  switch (from) {
-    case JobState::kQueued:
-      return to == JobState::kStarting || to == JobState::kPaused;
-    case JobState::kStarting:
-      // STOPPING: who finishes before its first round reports none. QUEUED: after a restart.
-      return to == JobState::kRunning || to == JobState::kSuspending || to == JobState::kStopping ||
-             to == JobState::kQueued;
-    case JobState::kRunning:
-      return to == JobState::kSuspending || to == JobState::kStopping;
-    case JobState::kSuspending:
-      return to == JobState::kPaused || to == JobState::kQueued || to == JobState::kStopping;
-    case JobState::kPaused:
-      return to == JobState::kQueued;
-    case JobState::kStopping:
-      return to == JobState::kSucceeded;
-    case JobState::kSucceeded:
-    case JobState::kFailed:
-    case JobState::kCancelled:
-      break;
-  }
-  return false;
+  using enum JobState;
+  static constexpr std::pair<JobState, JobState> kSteps[] = {
+      {kQueued, kStarting},     {kQueued, kPaused},       {kPaused, kQueued},
+      {kStarting, kRunning},    {kStarting, kSuspending}, {kStarting, kStopping},
+      {kStarting, kQueued},     {kRunning, kSuspending},  {kRunning, kStopping},
+      {kSuspending, kStopping}, {kSuspending, kQueued},   {kSuspending, kPaused},
+      {kStopping, kSucceeded}};
+  // A failure ends any job; after a cancel it is a cancel without a result.
+  if (to == kFailed || to == kCancelled) return !IsFinal(from);
+  return std::ranges::find(kSteps, std::pair(from, to)) != std::end(kSteps);
 }
 
 const char* NameOf(JobState state) {

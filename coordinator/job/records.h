@@ -32,7 +32,7 @@ enum class JobState {
 // True for the three states that a job never leaves.
 bool IsFinal(JobState state);
 
-// True where a job may go over from one state to another; the diagram is job_controller.h's.
+// True where one state may follow another; the diagram is job_controller.h's.
 bool MayFollow(JobState from, JobState to);
 
 // "queued", as logs, metrics and reports say it.

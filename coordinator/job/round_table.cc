@@ -18,6 +18,7 @@ const std::vector<policies::Report>* RoundTable::Add(const policies::Report& rep
   return &complete_.reports;
 }
 
+// The last complete round's memory serves the new one: rounds may come by the thousand a second.
 RoundTable::Round& RoundTable::Open(std::uint64_t round) {
   const auto [found, fresh] = rounds_.try_emplace(round);
   if (fresh) {

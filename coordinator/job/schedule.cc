@@ -25,6 +25,7 @@ class Scheduler {
       Consider(job);
     }
     Extend();
+    // Growing ends a group, too: only when nobody is being moved already.
     if (schedule_.displaced.empty()) Grow();
     return std::move(schedule_);
   }
@@ -47,6 +48,8 @@ class Scheduler {
     std::vector<std::size_t> fitting = Fitting(*job.settings);
     const bool first = schedule_.head.value == 0;
     const bool lends = schedule_.head == view_.patient;
+    // Behind the head, what it will have is not lent at all, and what it could use only when it has
+    // waited: nodes that join one by one would otherwise be given away one by one, and it starve.
     if (!first) {
       std::erase_if(fitting, [&](std::size_t index) {
         return kept_[index] || (!lends && WantedByHead(index));
@@ -62,7 +65,9 @@ class Scheduler {
     }
   }
 
-  // Displaces as few groups as let the head start, the last in the order first.
+  // Displaces as few groups as let the head start, the last in the order first: chosen from the end
+  // until they suffice, then, from the last chosen on, without those that are not needed after all.
+  // Two passes, because a later and larger one may make an earlier one superfluous.
   void MakeRoom(const WaitingJob& head, const std::vector<std::size_t>& fitting) {
     std::size_t coming = fitting.size();
     struct Candidate {
@@ -72,6 +77,7 @@ class Scheduler {
     std::vector<Candidate> candidates;
     for (const GroupedJob& group : view_.groups) {
       const std::size_t useful = UsefulDevices(group, *head.settings, view_.standard);
+      // Its devices come anyway: nobody else is displaced for them.
       if (group.leaving) coming += useful;
       if (group.leaving || useful == 0) continue;
       const std::size_t given = Given(group, head, useful);
@@ -108,7 +114,9 @@ class Scheduler {
     if (ComesBefore(*head.settings, head.job, *group.settings, group.job)) {
       return group.movable ? useful : 0;
     }
+    // Before the head in the order: elastic ones of the same priority share, higher ones do not.
     if (group.settings->priority != head.settings->priority) return 0;
+    // Only what it would get back when it starts again counts as its own.
     const std::size_t own = UsefulDevices(group, *group.settings, view_.standard);
     const std::size_t above_min = own - std::min<std::size_t>(own, group.settings->workers_min);
     const std::size_t given = std::min(useful, above_min);

@@ -44,6 +44,8 @@ std::vector<JobId> WaitingLine::Front(std::size_t most) const {
 
 std::vector<JobId> WaitingLine::Front(std::size_t most,
                                       const std::function<bool(JobId)>& keep) const {
+  // The needs' jobs are sorted each for itself: a merge of them, of which a need that is not kept
+  // leaves at its first job. It costs the needs and the jobs returned, not the line's length.
   using Range = std::pair<std::set<Ticket>::const_iterator, std::set<Ticket>::const_iterator>;
   const auto later = [](const Range& a, const Range& b) { return *b.first < *a.first; };
   std::priority_queue<Range, std::vector<Range>, decltype(later)> next(later);

@@ -78,7 +78,7 @@ TEST_F(ClusterTest, WhatTheHeadCannotUseIsLentAndGivenBack) {
 
 TEST_F(ClusterTest, JobsThatAllDevicesTogetherCouldNotServeHoldNobodyUp) {
   Step(Join("a", 2));
-  for (std::uint64_t id = 1; id <= Cluster::kWaitingLookedAt + 1; ++id) {
+  for (std::uint64_t id = 1; id <= Admission::kWaitingLookedAt + 1; ++id) {
     Step(Submit(id, {.workers_min = 1, .selector = {{"rack", "none"}}}));
   }
   Step(Submit(900, {.workers_min = 3, .priority = 9}));

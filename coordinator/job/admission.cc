@@ -1,0 +1,159 @@
+#include "coordinator/job/admission.h"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "coordinator/job/wait_reason.h"
+
+namespace tactus::job {
+namespace {
+
+HeldDevice Held(const MemberRecord& member, const Membership& membership) {
+  HeldDevice device;
+  const auto found = membership.nodes().find(member.node);
+  if (found == membership.nodes().end()) return device;
+  const Node& node = found->second;
+  const auto at = std::ranges::find(node.devices, member.device, &DeviceRecord::name);
+  const bool there = at != node.devices.end();
+  if (there) device.kind = at->kind;
+  device.traits = &node.traits;
+  device.usable =
+      node.connected && !node.cordoned && node.strays.empty() && !(there && !at->fault.empty());
+  return device;
+}
+
+GroupedJob Grouped(const JobController& job, const Membership& membership, Instant now) {
+  const JobRecord& record = job.record();
+  const std::optional<Instant> since = job.TrainingSince();
+  GroupedJob group{.job = record.id,
+                   .settings = &record.settings,
+                   .leaving = !job.Movable() && record.state != JobState::kRunning,
+                   .movable = job.Movable(),
+                   .steady = job.Movable() && since && now - *since >= JobDeadlines{}.resize};
+  for (const MemberRecord& member : record.members) {
+    // After a restart, a member that is not back holds nothing yet, and its device may be
+    // another's.
+    const Holder* const holder = membership.HolderOf(member.node, member.device);
+    if (holder == nullptr || holder->worker != member.worker) continue;
+    group.devices.push_back(Held(member, membership));
+  }
+  return group;
+}
+
+}  // namespace
+
+void Admission::File(JobController& job) {
+  const JobRecord& record = job.record();
+  Drop(record.id);
+  if (record.state == JobState::kQueued) {
+    line_.Put(record.id, record.settings);
+    waiting_[record.id] = &job;
+  } else if (record.state != JobState::kPaused) {
+    active_[record.id] = &job;
+  }
+}
+
+void Admission::Drop(JobId job) {
+  line_.Remove(job);
+  waiting_.erase(job);
+  active_.erase(job);
+}
+
+std::vector<JobController*> Admission::FileActive() {
+  std::vector<JobController*> moved;
+  for (const auto& [id, job] : active_) {
+    const JobState state = job->record().state;
+    if (state == JobState::kQueued || state == JobState::kPaused) moved.push_back(job);
+  }
+  for (JobController* job : moved) File(*job);
+  return moved;
+}
+
+bool Admission::ComesFirst(const JobRecord& record) const {
+  const std::optional<JobId> first = line_.First();
+  return !first ||
+         ComesBefore(record.settings, record.id, waiting_.at(*first)->record().settings, *first);
+}
+
+std::optional<Schedule> Admission::MakeSchedule(const Membership& membership, Instant now) {
+  due_.reset();
+  if (waiting_.empty() && (active_.empty() || !membership.AnyFree())) return std::nullopt;
+  return job::MakeSchedule(View(membership, now));
+}
+
+ScheduleView Admission::View(const Membership& membership, Instant now) {
+  ScheduleView view{.free = membership.Free(), .standard = membership.Standard()};
+  if (now - head_since_ >= JobDeadlines{}.lend) view.patient = head_;
+  for (const auto& [id, job] : active_) view.groups.push_back(Grouped(*job, membership, now));
+  view.waiting = Servable(view, now - joined_ >= JobDeadlines{}.lend);
+  return view;
+}
+
+// A job for which all devices that are there would not do holds nobody up, once nodes have had the
+// time to come back.
+std::vector<WaitingJob> Admission::Servable(const ScheduleView& view, bool settled) {
+  // What makes two jobs ask for the same devices, whatever their number: counting devices is what
+  // costs here, and thousands of jobs have few requirements.
+  using Requirement =
+      std::tuple<DeviceKind, std::map<std::string, std::string>, std::vector<std::string>>;
+  std::map<Requirement, std::size_t> attainable;
+  const auto attainable_to = [&](const JobSettings& settings) {
+    const auto [known, fresh] = attainable.try_emplace(
+        Requirement{settings.device, settings.selector, settings.tolerations});
+    if (fresh) known->second = Attainable(view, settings);
+    return known->second;
+  };
+  aside_.clear();
+  const auto servable = [&](JobId first) {
+    const JobSettings& settings = waiting_.at(first)->record().settings;
+    const bool would_do = !settled || attainable_to(settings) >= settings.workers_min;
+    if (!would_do) aside_.insert(first);
+    return would_do;
+  };
+  std::vector<WaitingJob> jobs;
+  for (const JobId id : line_.Front(kWaitingLookedAt, servable)) {
+    jobs.push_back({.job = id, .settings = &waiting_.at(id)->record().settings});
+  }
+  return jobs;
+}
+
+void Admission::Conclude(const Schedule& schedule, const Membership& membership, Turn turn) {
+  ExplainWaits(schedule.head, membership, turn);
+  if (schedule.head != head_) head_since_ = turn.now;
+  head_ = schedule.head;
+  PlanNext(schedule.awaits_steady, turn.now);
+}
+
+void Admission::ExplainWaits(JobId head, const Membership& membership, Turn turn) {
+  std::map<JobId, std::string> reasons;  // by the first job of a need
+  for (const JobId id : line_.Front(kWaitingLookedAt)) {
+    JobController& job = *waiting_.at(id);
+    const JobId alike = line_.FirstAlike(id);
+    if (id != head && !aside_.contains(alike)) {
+      job.ExplainWait(kBehindOthers, turn);
+      continue;
+    }
+    std::string& reason = reasons[alike];
+    if (reason.empty()) reason = WaitReason(job.record().settings, membership);
+    job.ExplainWait(reason, turn);
+  }
+}
+
+// Only what time alone changes: whatever else does comes with an event, after which all is looked
+// at anyway.
+void Admission::PlanNext(bool awaits_steady, Instant now) {
+  const auto look_again = [&](Instant due) {
+    if (due > now) due_ = std::min(due_.value_or(due), due);
+  };
+  if (head_.value != 0 && waiting_.size() > 1) look_again(head_since_ + JobDeadlines{}.lend);
+  if (!waiting_.empty()) look_again(joined_ + JobDeadlines{}.lend);
+  if (!awaits_steady) return;
+  for (const auto& [id, job] : active_) {
+    const std::optional<Instant> since = job->TrainingSince();
+    if (since) look_again(*since + JobDeadlines{}.resize);
+  }
+}
+
+}  // namespace tactus::job

@@ -1,0 +1,122 @@
+#include "coordinator/job/group.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+namespace tactus::job {
+
+Group::Group(std::vector<MemberRecord> members, bool present, const EndingRecord& ending)
+    : members_(std::move(members)),
+      workers_(members_.size(), Worker{.present = present}),
+      results_(size(), ending) {
+  for (std::uint32_t rank = 0; rank < size(); ++rank) ranks_[members_[rank].worker] = rank;
+}
+
+// ---- Who is there
+
+std::optional<std::uint32_t> Group::RankOf(WorkerId worker) const {
+  const auto found = ranks_.find(worker);
+  return found == ranks_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::vector<std::uint32_t> Group::LiveOn(const std::string& node) const {
+  std::vector<std::uint32_t> ranks;
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    if (members_[rank].node == node && Live(rank)) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+bool Group::AllGone() const { return std::ranges::all_of(workers_, &Worker::gone); }
+
+std::vector<MemberRecord> Group::Absent() const {
+  std::vector<MemberRecord> absent;
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    if (!workers_[rank].present && !results_.Finished(rank)) absent.push_back(members_[rank]);
+  }
+  return absent;
+}
+
+void Group::Depart(const std::vector<std::uint32_t>& ranks, const Departure& departure) {
+  for (const std::uint32_t rank : ranks) {
+    workers_[rank].gone = true;
+    // An agent that restarted may still hold a worker's last words.
+    workers_[rank].heard_out |= !std::holds_alternative<AgentRestarted>(departure);
+  }
+}
+
+// ---- To the workers
+
+void Group::Send(std::uint32_t rank, ToWorker message, Actions& actions) const {
+  if (workers_[rank].gone || !workers_[rank].present) return;
+  const MemberRecord& member = members_[rank];
+  actions.push_back(
+      SendToWorker{.node = member.node, .worker = member.worker, .message = std::move(message)});
+}
+
+void Group::SendToAll(const ToWorker& message, Actions& actions) const {
+  for (std::uint32_t rank = 0; rank < size(); ++rank) Send(rank, message, actions);
+}
+
+void Group::Stop(Duration grace, Actions& actions) {
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    Worker& worker = workers_[rank];
+    if (worker.gone || worker.stop_sent) continue;
+    if (!worker.present) {
+      worker.gone = true;
+      continue;
+    }
+    worker.stop_sent = true;
+    const MemberRecord& member = members_[rank];
+    actions.push_back(StopWorker{.node = member.node, .worker = member.worker, .grace = grace});
+  }
+}
+
+// ---- From the workers
+
+void Group::SetFinished(std::uint32_t rank, const FinishedMessage& message) {
+  results_.SetFinished(rank, message);
+  inquiry_.Withdraw(members_[rank].worker);
+}
+
+// Who has finished may lose its group: the others leave before it does.
+std::optional<Finding> Group::OnFailed(std::uint32_t rank, const FailedMessage& message,
+                                       Instant now) {
+  if (results_.Finished(rank)) return std::nullopt;
+  inquiry_.Add(FindingOf(members_[rank], message), now);
+  return VerdictIfClear();
+}
+
+std::optional<Finding> Group::Judge(const std::vector<std::uint32_t>& ranks,
+                                    const Departure& departure, Instant now) {
+  for (const std::uint32_t rank : ranks) {
+    if (!Expected(rank, departure)) inquiry_.Add(FindingOf(members_[rank], departure), now);
+    if (const std::optional<Finding> verdict = VerdictIfClear()) return verdict;
+  }
+  return std::nullopt;
+}
+
+// True where the departure is as it should be, or explained already.
+bool Group::Expected(std::uint32_t rank, const Departure& departure) const {
+  const bool finished = results_.Finished(rank);
+  if (const auto* exit = std::get_if<WorkerExited>(&departure)) {
+    // Its exit with a code only repeats what it said before.
+    return finished || (exit->signal == 0 && inquiry_.Heard(members_[rank].worker));
+  }
+  // The files of the result are with rank 0's agent.
+  return finished && rank != 0;
+}
+
+// When all are gone and heard out, nobody is left to say anything better.
+std::optional<Finding> Group::VerdictIfClear() const {
+  if (!inquiry_.open()) return std::nullopt;
+  const bool all_heard_out = std::ranges::all_of(workers_, &Worker::heard_out);
+  return inquiry_.Conclusive() || all_heard_out ? std::optional(inquiry_.Best()) : std::nullopt;
+}
+
+std::optional<Instant> Group::SuspectSince() const {
+  return inquiry_.open() ? std::optional(inquiry_.opened()) : std::nullopt;
+}
+
+}  // namespace tactus::job

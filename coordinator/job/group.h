@@ -1,0 +1,98 @@
+// The workers of a job's present group: who is there, what they said last, and what speaks for a
+// failure.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/id.h"
+#include "base/time.h"
+#include "coordinator/job/actions.h"
+#include "coordinator/job/failure_inquiry.h"
+#include "coordinator/job/records.h"
+#include "coordinator/job/result_collector.h"
+
+namespace tactus::job {
+
+// By rank, from the start of the workers to the exit of the last. A worker that is gone is sent
+// nothing and never comes back. Failures are judged here and acted upon elsewhere.
+class Group {
+ public:
+  // No workers.
+  Group() = default;
+
+  // present: false after a restart of the coordinator, until a worker's node says that it runs.
+  // ending: what was on record of their last words.
+  Group(std::vector<MemberRecord> members, bool present, const EndingRecord& ending = {});
+
+  std::uint32_t size() const { return static_cast<std::uint32_t>(members_.size()); }
+  bool empty() const { return members_.empty(); }
+  const std::vector<MemberRecord>& members() const { return members_; }
+  ResultCollector& results() { return results_; }
+  const ResultCollector& results() const { return results_; }
+
+  // ---- Who is there
+
+  std::optional<std::uint32_t> RankOf(WorkerId worker) const;
+  bool Live(std::uint32_t rank) const { return !workers_[rank].gone; }
+  std::vector<std::uint32_t> LiveOn(const std::string& node) const;  // ranks, in order
+  bool AllGone() const;
+
+  // After a restart: its node says that it runs.
+  void Return(std::uint32_t rank) { workers_[rank].present = true; }
+  // After a restart: who is neither present nor has said its last word.
+  std::vector<MemberRecord> Absent() const;
+
+  // They are gone; what that means for the job, Judge says.
+  void Depart(const std::vector<std::uint32_t>& ranks, const Departure& departure);
+
+  // ---- To the workers; to who is gone or not back yet, nothing
+
+  void Send(std::uint32_t rank, ToWorker message, Actions& actions) const;
+  void SendToAll(const ToWorker& message, Actions& actions) const;
+
+  // Ends all processes, each once. Who has not come back after a restart is given up: if it ever
+  // does, it is a stray.
+  void Stop(Duration grace, Actions& actions);
+
+  // ---- From the workers
+
+  // A last word: whatever spoke for the worker's failure is withdrawn.
+  void SetFinished(std::uint32_t rank, const FinishedMessage& message);
+
+  // The verdict, once no better sign is to be waited for.
+  std::optional<Finding> OnFailed(std::uint32_t rank, const FailedMessage& message, Instant now);
+  std::optional<Finding> Judge(const std::vector<std::uint32_t>& ranks, const Departure& departure,
+                               Instant now);
+
+  // Since when there are signs of a failure without a verdict; nothing: there are none.
+  std::optional<Instant> SuspectSince() const;
+  // The best of the signs. Requires: SuspectSince().
+  Finding Verdict() const { return inquiry_.Best(); }
+
+  // Whatever goes wrong with the workers from now on, or did, is no harm.
+  void Acquit() { inquiry_ = {}; }
+
+ private:
+  struct Worker {
+    bool present = true;
+    bool gone = false;
+    bool heard_out = false;  // gone, and its last words have come if it had any
+    bool stop_sent = false;
+  };
+
+  bool Expected(std::uint32_t rank, const Departure& departure) const;
+  std::optional<Finding> VerdictIfClear() const;
+
+  std::vector<MemberRecord> members_;
+  std::vector<Worker> workers_;  // as members_
+  std::map<WorkerId, std::uint32_t> ranks_;
+  ResultCollector results_{0};
+  FailureInquiry inquiry_;
+};
+
+}  // namespace tactus::job
