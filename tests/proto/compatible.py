@@ -1,5 +1,6 @@
 """What of an older API a newer one breaks. Field numbers and types are the wire; names are the job file, the workers' JSON
-lines and users' sources. Works on FileDescriptorProtos; knows nothing of files."""
+lines and users' sources. A message or enum may move into a file that its own imports publicly: all three still find it.
+Works on FileDescriptorProtos; knows nothing of files."""
 from google.protobuf import descriptor_pb2
 
 FIELD = descriptor_pb2.FieldDescriptorProto
@@ -16,10 +17,21 @@ def breaks(old_set, new_set):
             continue
         if new.package != old.package:
             found.append(f"{old.name}: package was {old.package}, is {new.package}")
-        _messages(old.package, old.message_type, new.message_type, found)
-        _enums(old.package, old.enum_type, new.enum_type, found)
+        shown = _shown(new, new_files)
+        _messages(old.package, old.message_type, [m for file in shown for m in file.message_type], found)
+        _enums(old.package, old.enum_type, [e for file in shown for e in file.enum_type], found)
         _services(old.package, old.service, new.service, found)
     return found
+
+
+def _shown(file, files):
+    """A file and those of its package that it shows to whoever imports it."""
+    shown = [file]
+    for index in file.public_dependency:
+        other = files.get(file.dependency[index])
+        if other is not None and other.package == file.package:
+            shown += _shown(other, files)
+    return shown
 
 
 def _by_name(items):

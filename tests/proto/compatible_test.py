@@ -68,6 +68,25 @@ class CompatibleTest(unittest.TestCase):
 
         self.assertEqual(self.doctored(add), [])
 
+    def moved(self, package, public):
+        """What breaks when M and E move into another file that the first imports."""
+        new = api()
+        other = new.file.add(name="b.proto", package=package, syntax="proto3")
+        other.message_type.append(new.file[0].message_type.pop(0))
+        other.enum_type.append(new.file[0].enum_type.pop(0))
+        new.file[0].dependency.append("b.proto")
+        if public:
+            new.file[0].public_dependency.append(0)
+        return breaks(api(), new)
+
+    def test_a_move_into_a_file_that_is_imported_publicly_breaks_nothing(self):
+        self.assertEqual(self.moved("p", public=True), [])
+
+    def test_a_move_elsewhere_breaks(self):
+        gone = ["p.M: the message is gone", "p.E: the enum is gone"]
+        self.assertEqual(self.moved("p", public=False), gone)
+        self.assertEqual(self.moved("q", public=True), gone)
+
     def test_a_file_gone(self):
         self.assertEqual(breaks(api(), descriptor_pb2.FileDescriptorSet()), ["a.proto: the file is gone"])
 
