@@ -3,6 +3,7 @@
 #include <zlib.h>
 
 #include "coordinator/codec/archive.h"
+#include "coordinator/codec/cbor_writer.h"
 #include "coordinator/job/step_fields.h"
 
 namespace tactus {
@@ -76,7 +77,7 @@ std::string Preamble() {
 }
 
 std::string EncodeFrame(const Frame& frame) {
-  const std::string payload = codec::Pack(codec::Writer::Encode(frame));
+  const std::string payload = codec::CborWriter::Document(frame);
   std::string bytes;
   bytes.reserve(kPrefixBytes + payload.size());
   AppendNumber(static_cast<std::uint32_t>(payload.size()), bytes);

@@ -1,12 +1,15 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstddef>
+#include <limits>
 #include <set>
 #include <string>
 #include <tuple>
 #include <utility>
 
 #include "coordinator/codec/archive.h"
+#include "coordinator/codec/cbor_writer.h"
 #include "coordinator/job/step_fields.h"
 #include "tests/support/filled.h"
 
@@ -101,6 +104,23 @@ TYPED_TEST(FieldsTest, EveryFieldComesBack) {
   if (FieldCount<TypeParam>() > 0) {
     EXPECT_NE(Pack(Writer::Encode(TypeParam{})), Pack(expected));
   }
+}
+
+TYPED_TEST(FieldsTest, ADocumentHasTheSameBytesWrittenStraight) {
+  const TypeParam empty{}, filled = Filled<TypeParam>();
+
+  EXPECT_EQ(CborWriter::Document(empty), Pack(Writer::Encode(empty)));
+  EXPECT_EQ(CborWriter::Document(filled), Pack(Writer::Encode(filled)));
+}
+
+TEST(DocumentTest, NumbersThatAreNotFiniteHaveTheSameBytesToo) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const policies::Report report{
+      .loss_sum = std::nan(""), .compute_seconds = infinity, .blocked_seconds = -infinity};
+  const job::Event event =
+      job::WorkerSaid{.message = job::ReportMessage{.generation = 3, .report = report}};
+
+  EXPECT_EQ(CborWriter::Document(event), Pack(Writer::Encode(event)));
 }
 
 // Encodes, decodes and encodes again each alternative of a variant.
