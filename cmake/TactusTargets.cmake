@@ -49,11 +49,11 @@ function(tactus_binary name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 endfunction()
 
-# tactus_test(name [FOLDERS tests/x ...] [DEPS ...] [LABELS label]): every *_test.cc of the folders in one binary
-# <name>_test. Without FOLDERS it is the one under tests/ that mirrors the folder that calls this. Helpers (*.cc
-# without _test) are compiled in as well.
+# tactus_test(name [FOLDERS tests/x ...] [ALONE x_test.cc ...] [DEPS ...] [LABELS label]): every *_test.cc of the folders
+# in one binary <name>_test. Without FOLDERS it is the one under tests/ that mirrors the folder that calls this. Helpers
+# (*.cc without _test) are compiled in as well. ALONE: files with names that another file of the binary has, too.
 function(tactus_test name)
-  cmake_parse_arguments(arg "" "" "FOLDERS;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "FOLDERS;ALONE;DEPS;LABELS" ${ARGN})
   if(NOT TACTUS_TESTS)
     return()
   endif()
@@ -70,6 +70,8 @@ function(tactus_test name)
       message(FATAL_ERROR "tactus_test(${name}): no tests in ${folder}")
     endif()
     list(APPEND sources ${found})
+    list(TRANSFORM arg_ALONE PREPEND ${PROJECT_SOURCE_DIR}/${folder}/ OUTPUT_VARIABLE alone)
+    set_source_files_properties(${alone} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endforeach()
   set(self)
   if(TARGET tactus_${name})
@@ -78,6 +80,7 @@ function(tactus_test name)
   add_executable(${name}_test ${sources})
   target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name}_test PRIVATE ${self} ${arg_DEPS} GTest::gmock_main tactus_warnings)
+  tactus_unite(${name}_test)
   set_target_properties(${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   # One label and one variable at most: gtest_discover_tests loses the semicolons of lists. Tests run in the
   # build folder, so the binaries are in bin/.
