@@ -8,6 +8,7 @@
 
 #include "agent/data/option_fields.h"
 #include "client/ask/curve_file.h"
+#include "coordinator/spec/resolve.h"
 #include "coordinator/spec/spec_reader.h"
 
 namespace tactus::client {

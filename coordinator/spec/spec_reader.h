@@ -5,6 +5,7 @@
 
 #include <google/protobuf/duration.pb.h>
 #include <google/protobuf/message.h>
+#include <google/protobuf/reflection.h>
 
 #include <cstdint>
 #include <optional>
