@@ -24,13 +24,6 @@ struct Interval {
 };
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
-inline const Interval kPositive = {
-    .low = 0, .low_included = false, .high = kInfinity, .high_included = false, .text = "above 0"};
-inline const Interval kNotNegative = {
-    .low = 0, .high = kInfinity, .high_included = false, .text = "0 or more"};
-inline const Interval kBelowOne = {
-    .low = 0, .high = 1, .high_included = false, .text = "0 to below 1"};
-inline const Interval kFinite = {.low = -kInfinity, .high = kInfinity, .text = "a finite number"};
 
 // False for a NaN and for infinities.
 bool Contains(const Interval& interval, double value);

@@ -1,6 +1,7 @@
 #include "coordinator/spec/field_rules.h"
 
 #include <google/protobuf/duration.pb.h>
+#include <google/protobuf/text_format.h>
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -10,7 +11,6 @@
 #include <optional>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "base/check.h"
 #include "tactus/v1/options.pb.h"
@@ -23,8 +23,15 @@ using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
+using google::protobuf::TextFormat;
 
 constexpr char kPolicy[] = "policy";
+
+// "BATCH_POLICY_", of the enum whose zero is BATCH_POLICY_UNSPECIFIED.
+std::string PrefixOf(const EnumDescriptor& type) {
+  const std::string& zero = type.value(0)->name();
+  return zero.substr(0, zero.size() - std::string_view("UNSPECIFIED").size());
+}
 
 // ---- rules
 
@@ -165,49 +172,15 @@ void CheckValue(const Message& message, const FieldDescriptor& field, const std:
   }
 }
 
-template <typename Number>
-Number ParseNumber(const std::string& text) {
-  Number value{};
-  if constexpr (std::is_same_v<Number, double>) {
-    TACTUS_CHECK(absl::SimpleAtod(text, &value));
-  } else {
-    TACTUS_CHECK(absl::SimpleAtoi(text, &value));
+// What a job file would say, as protobuf's text format has it.
+std::string TextOf(const FieldDescriptor& field, const std::string& said) {
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) return '"' + said + '"';
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
+    return PrefixOf(*field.enum_type()) + absl::AsciiStrToUpper(said);
   }
-  return value;
-}
-
-int ParseWord(const EnumDescriptor& type, const std::string& word) {
-  int i = 1;
-  while (i < type.value_count() && WordOf(type, type.value(i)->number()) != word) ++i;
-  TACTUS_CHECK(i < type.value_count());
-  return type.value(i)->number();
-}
-
-// `text` is what a job file would say.
-void SetValue(const FieldDescriptor& field, const std::string& text, Message* message) {
-  const Reflection& in = *message->GetReflection();
-  switch (field.cpp_type()) {
-    case FieldDescriptor::CPPTYPE_DOUBLE:
-      return in.SetDouble(message, &field, ParseNumber<double>(text));
-    case FieldDescriptor::CPPTYPE_INT32:
-      return in.SetInt32(message, &field, ParseNumber<std::int32_t>(text));
-    case FieldDescriptor::CPPTYPE_UINT32:
-      return in.SetUInt32(message, &field, ParseNumber<std::uint32_t>(text));
-    case FieldDescriptor::CPPTYPE_UINT64:
-      return in.SetUInt64(message, &field, ParseNumber<std::uint64_t>(text));
-    case FieldDescriptor::CPPTYPE_BOOL:
-      return in.SetBool(message, &field, text == "true");
-    case FieldDescriptor::CPPTYPE_STRING:
-      return in.SetString(message, &field, text);
-    case FieldDescriptor::CPPTYPE_ENUM:
-      return in.SetEnumValue(message, &field, ParseWord(*field.enum_type(), text));
-    default: {
-      TACTUS_CHECK(IsDuration(field) && text.ends_with('s'));
-      google::protobuf::Duration duration;
-      duration.set_seconds(ParseNumber<std::int64_t>(text.substr(0, text.size() - 1)));
-      return in.MutableMessage(message, &field)->CopyFrom(duration);
-    }
-  }
+  if (field.cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) return said;
+  TACTUS_CHECK(IsDuration(field) && said.ends_with('s'));
+  return "{seconds: " + said.substr(0, said.size() - 1) + "}";
 }
 
 // Whether a message that is not given has something to say, whatever was chosen around it.
@@ -251,7 +224,10 @@ void FillDefaults(const std::string& chosen, Message* message) {
     const std::optional<v1::FieldRule> rule = RuleOf(field, variant);
     if (field.is_repeated() || !rule) continue;
     const bool given = in.HasField(*message, &field);
-    if (!given && rule->has_default_value()) SetValue(field, rule->default_value(), message);
+    if (!given && rule->has_default_value()) {
+      TACTUS_CHECK(TextFormat::ParseFieldValueFromString(TextOf(field, rule->default_value()),
+                                                         &field, message));
+    }
     if (field.message_type() == nullptr || IsDuration(field)) continue;
     const bool chosen_here = field.real_containing_oneof() != nullptr;
     if (given || (!chosen_here && HasDefaults(*field.message_type()))) {
@@ -269,8 +245,7 @@ std::vector<std::string> VariantsOf(const Descriptor& message) {
 std::string WordOf(const EnumDescriptor& type, int value) {
   const auto* found = value == 0 ? nullptr : type.FindValueByNumber(value);
   if (found == nullptr) return "";
-  const std::size_t prefix = type.value(0)->name().size() - std::string("UNSPECIFIED").size();
-  return absl::AsciiStrToLower(found->name().substr(prefix));
+  return absl::AsciiStrToLower(found->name().substr(PrefixOf(type).size()));
 }
 
 }  // namespace tactus::spec
