@@ -142,6 +142,11 @@ class CudaDevice final : public Device {
                   {.sums = sums_.Get<double>(segments.size() * kSums),
                    .partials = partials_.Get<double>(chunks.chunks.size() * kSums)});
   }
+  void Lion(const LionStep& step, std::span<const float> gradients, std::span<float> parameters,
+            std::span<float> momentum) override {
+    Select();
+    kernels::Lion(compute_, step, gradients, parameters, momentum);
+  }
 
   void ParameterDelta(std::span<const float> now, std::span<const float> start,
                       std::span<float> delta) override {

@@ -22,6 +22,7 @@
 #include "cuda/ops/combination.h"
 #include "cuda/ops/lamb.h"
 #include "cuda/ops/lanes.h"
+#include "cuda/ops/lion.h"
 #include "cuda/ops/segments.h"
 #include "cuda/ops/sgd.h"
 #include "cuda/ops/step_gate.h"
@@ -117,6 +118,8 @@ class Device {
                     std::span<float> second_moment) = 0;
   virtual void Lamb(const LambStep& step, const SegmentTable& segments,
                     const LambBuffers& buffers) = 0;
+  virtual void Lion(const LionStep& step, std::span<const float> gradients,
+                    std::span<float> parameters, std::span<float> momentum) = 0;
 
   virtual void ParameterDelta(std::span<const float> now, std::span<const float> start,
                               std::span<float> delta) = 0;

@@ -83,6 +83,10 @@ class HostDevice final : public Device {
             const LambBuffers& buffers) override {
     host::Lamb(step, segments, buffers);
   }
+  void Lion(const LionStep& step, std::span<const float> gradients, std::span<float> parameters,
+            std::span<float> momentum) override {
+    host::Lion(step, gradients, parameters, momentum);
+  }
   void ParameterDelta(std::span<const float> now, std::span<const float> start,
                       std::span<float> delta) override {
     host::ParameterDelta(now, start, delta);

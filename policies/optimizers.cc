@@ -14,6 +14,7 @@ constexpr std::array kOptimizers = {
     OptimizerRow{.name = "adam", .bending = kBySecondMoment},
     OptimizerRow{.name = "adamw", .bending = kBySecondMoment},
     OptimizerRow{.name = "lamb", .bending = kBySecondMoment},
+    OptimizerRow{.name = "lion", .bending = "take the sign of an average gradient"},
 };
 
 }  // namespace

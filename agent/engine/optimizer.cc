@@ -98,4 +98,15 @@ void Optimizer::StepBy(const LambOptions& lamb, std::span<const float> gradients
                 .second_moment = second_.span()});
 }
 
+void Optimizer::StepBy(const LionOptions& lion, std::span<const float> gradients, StepScale scale,
+                       std::span<float> parameters) {
+  device_.Lion({.learning_rate = scale.learning_rate,
+                .beta1 = lion.beta1,
+                .beta2 = lion.beta2,
+                .weight_decay = lion.weight_decay,
+                .gradient_scale = static_cast<float>(scale.gradient),
+                .gate = GateOf(scale)},
+               gradients, parameters, momentum_.span());
+}
+
 }  // namespace tactus::engine

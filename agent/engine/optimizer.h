@@ -94,7 +94,26 @@ void Fields(auto& archive, Of<LambOptions> auto& lamb) {
   archive("ratio_max", lamb.ratio_max);
 }
 
-using OptimizerOptions = std::variant<SgdOptions, AdamOptions, LambOptions>;
+// Lion: every coordinate moves by the learning rate.
+struct LionOptions {
+  double learning_rate = 0.0001;
+  double beta1 = 0.9;
+  double beta2 = 0.99;
+  double weight_decay = 0;
+
+  static constexpr std::string_view name() { return "lion"; }
+  static constexpr std::size_t buffers() { return 1; }
+  static constexpr bool linear() { return false; }
+  static constexpr bool kCountsSteps = false;
+};
+void Fields(auto& archive, Of<LionOptions> auto& lion) {
+  archive("learning_rate", lion.learning_rate);
+  archive("beta1", lion.beta1);
+  archive("beta2", lion.beta2);
+  archive("weight_decay", lion.weight_decay);
+}
+
+using OptimizerOptions = std::variant<SgdOptions, AdamOptions, LambOptions, LionOptions>;
 
 // The one that a specification's `optimizer` chose.
 void ReadChosen(auto& archive, OptimizerOptions& optimizer) {
@@ -108,6 +127,7 @@ void ReadChosen(auto& archive, OptimizerOptions& optimizer) {
   take(AdamOptions{});
   take(AdamOptions{.decoupled = true});
   take(LambOptions{});
+  take(LionOptions{});
 }
 
 // How many buffers Optimizer::State returns.
@@ -165,12 +185,14 @@ class Optimizer {
               std::span<float> parameters);
   void StepBy(const LambOptions& lamb, std::span<const float> gradients, StepScale scale,
               std::span<float> parameters);
+  void StepBy(const LionOptions& lion, std::span<const float> gradients, StepScale scale,
+              std::span<float> parameters);
 
   const OptimizerOptions options_;
   const cuda::SegmentTable segments_;
   cuda::Device& device_;
   std::uint64_t steps_ = 0;
-  cuda::Buffer momentum_;  // SGD: empty without momentum; Adam and LAMB: first moment
+  cuda::Buffer momentum_;  // SGD: empty without momentum; Adam and LAMB: first moment; Lion
   cuda::Buffer second_;    // Adam and LAMB alone
 };
 
