@@ -84,8 +84,7 @@ void CheckSchedule(const ResolvedSpec& spec, FieldChecks& checks) {
 // ---- what is not adapted
 
 void CheckFrozen(const v1::Adapt& adapt, FieldChecks& checks) {
-  const std::vector<std::string> names(policies::kAxisFields.begin(),
-                                       policies::kAxisFields.end());
+  const std::vector<std::string> names(policies::kAxisFields.begin(), policies::kAxisFields.end());
   for (int i = 0; i < adapt.frozen_size(); ++i) {
     const std::string field = "adapt.frozen[" + std::to_string(i) + "]";
     const auto before = adapt.frozen().begin() + i;

@@ -10,6 +10,7 @@
 #include "coordinator/spec/adapt_checks.h"
 #include "coordinator/spec/resolve.h"
 #include "coordinator/spec/spec_validation.h"
+#include "policies/axes.h"
 #include "policies/optimizers.h"
 
 namespace tactus::spec {
@@ -25,10 +26,11 @@ constexpr char kSpecPrefix[] = "spec.";
 // What may change, within the specification; with everything below it.
 const std::vector<std::string>& Changeable() {
   static const std::vector<std::string> paths = [] {
-    std::vector<std::string> all = {"priority",          "stop",
-                                    "adapt.batch",       "adapt.synchronization",
-                                    "adapt.aggregation", "adapt.learning_rate",
-                                    "adapt.frozen"};
+    std::vector<std::string> all = {"priority", "stop"};
+    for (const std::string_view axis : policies::kAxisFields) {
+      all.push_back("adapt." + std::string(axis));
+    }
+    all.push_back("adapt.frozen");
     for (const policies::OptimizerRow& optimizer : policies::Optimizers()) {
       all.push_back("optimizer." + std::string(optimizer.name) + ".learning_rate");
     }

@@ -12,7 +12,6 @@ TEST(OptimizersTest, AllButSgdBendTheGradient) {
     EXPECT_EQ(IsPreconditioned(row.name), row.name != "sgd") << row.name;
     EXPECT_EQ(BendingOf(row.name), row.bending);
   }
-  EXPECT_EQ(PreconditionedOptimizers().size(), Optimizers().size() - 1);
 }
 
 TEST(OptimizersTest, NothingThatIsDerivedForSgdIsDoneWithAnUnknownOne) {

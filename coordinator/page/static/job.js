@@ -31,7 +31,7 @@ function choicesOf(plan) {
   const steps = number(plan.period ?? 1);
   return Object.entries(plan).filter(([name, value]) => name !== "reason" && /^[a-z_]+$/.test(value)).map(([name, value]) => {
     const words = name.replaceAll("_", " ");
-    const note = name !== "synchronization" ? "as planned" : steps > 1 ? `${steps} steps a round` : "one step a round";
+    const note = name !== "synchronization" ? "" : steps > 1 ? `${steps} steps a round` : "one step a round";
     return [words[0].toUpperCase() + words.slice(1), value.replaceAll("_", " "), note];
   });
 }
