@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "policies/axes.h"
 #include "policies/plan_names.h"
-#include "runtime/closed_set.h"
+#include "metrics/closed_set.h"
 
 namespace tactus::metrics {
 namespace {

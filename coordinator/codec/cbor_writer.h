@@ -131,6 +131,7 @@ class CborWriter {
   }
   void WriteCompound(const std::string& text) { WriteCompound(std::string_view(text)); }
   void WriteCompound(const Duration& duration) { Write(std::int64_t{duration.count()}); }
+  void WriteCompound(const Instant& time) { WriteCompound(time.time_since_epoch()); }
   template <typename Tag>
   void WriteCompound(const Id<Tag>& id) {
     Write(id.value);

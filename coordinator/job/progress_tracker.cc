@@ -33,8 +33,8 @@ RoundRecord RoundOf(const std::vector<policies::Report>& reports) {
                     .progress = first.progress,
                     .orthogonality = first.orthogonality,
                     .transfer_seconds = Sane(first.transfer_seconds)};
-  // A plan is in force when all ran under it. Who comes last waits for nobody, so the least transfer
-  // is the transfer.
+  // A plan is in force when all ran under it. Who comes last waits for nobody, so the least
+  // transfer is the transfer.
   for (const policies::Report& report : reports) {
     round.seconds += Sane(report.round_seconds) / static_cast<double>(reports.size());
     round.plan_version = std::min(round.plan_version, report.plan_version);

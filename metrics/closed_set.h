@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace tactus::runtime {
+namespace tactus::metrics {
 
 template <const auto& kWords>
 inline constexpr auto kJoinedWords = [] {
@@ -31,4 +31,4 @@ constexpr std::string_view ClosedSet() {
   return {kJoinedWords<kWords>.data(), kJoinedWords<kWords>.size() - 1};
 }
 
-}  // namespace tactus::runtime
+}  // namespace tactus::metrics
