@@ -7,7 +7,7 @@
 namespace tactus::agent {
 namespace {
 
-constexpr std::chrono::seconds kGoodbyeLimit{1};
+constexpr std::chrono::seconds kReadingLimit{1};
 constexpr const char* kSilent = "the driver does not answer";
 
 }  // namespace
@@ -29,7 +29,7 @@ GpuWatch::GpuWatch(runtime::ControlThread& control, std::unique_ptr<cuda::GpuMon
 GpuWatch::~GpuWatch() {
   timer_.Cancel();
   guard_.reset();  // the thread ends after what it reads
-  if (!reading_.valid() || reading_.wait_for(kGoodbyeLimit) == std::future_status::ready) {
+  if (!reading_.valid() || reading_.wait_for(kReadingLimit) == std::future_status::ready) {
     thread_.join();
   } else {
     // Nothing interrupts a driver that hangs, and the agent has to end all the same. What the
