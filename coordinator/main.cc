@@ -7,10 +7,9 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
-#include <vector>
 
 #include "coordinator/service/server.h"
-#include "runtime/config_report.h"
+#include "runtime/daemon_flags.h"
 #include "runtime/logging.h"
 #include "runtime/options.h"
 #include "runtime/process.h"
@@ -21,16 +20,12 @@ namespace {
 struct Arguments {
   service::ServerOptions server;
   std::string retain_jobs = {};  // parsed into server by Main
-  runtime::LoggingOptions logging = {};
+  runtime::DaemonFlags daemon = {};
   std::string address_file = {};  // empty: none
-  bool parent_death_signal = false;
 };
 
 void Declare(CLI::App& app, Arguments& arguments) {
   app.set_version_flag("--version", std::string("tactus-coordinator ") + TACTUS_VERSION);
-  app.set_config("--config", "",
-                 "File with these options, one `name = value` a line; the strongest of flag, file, "
-                 "environment and default counts");
   app.add_option("--listen", arguments.server.listen,
                  "Address of the API, host:port; port 0: a free one")
       ->envname("TACTUS_LISTEN")
@@ -58,22 +53,9 @@ void Declare(CLI::App& app, Arguments& arguments) {
       ->envname("TACTUS_RETAIN_BYTES")
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
-  app.add_option("--log-level", arguments.logging.level, "trace, debug, info, warn, error or off")
-      ->envname("TACTUS_LOG_LEVEL")
-      ->capture_default_str();
-  app.add_option("--log-format", arguments.logging.format, "text, or json: an object a line")
-      ->envname("TACTUS_LOG_FORMAT")
-      ->capture_default_str();
   app.add_option("--address-file", arguments.address_file,
                  "File to write once serving: grpc=HOST:PORT and metrics=HOST:PORT, a line each");
-  app.add_flag("--parent-death-signal", arguments.parent_death_signal,
-               "Stop when the process that started this one ends");
-  CLI::App* config = app.add_subcommand("config", "What the options are");
-  config->fallthrough();
-  config->require_subcommand(1);
-  config
-      ->add_subcommand("show", "Print the options in force, each with where it came from, and end")
-      ->fallthrough();
+  runtime::DeclareDaemonFlags(app, arguments.daemon);
 }
 
 int Complain(runtime::Exit exit, const std::string& message) {
@@ -118,7 +100,7 @@ int Serve(const Arguments& arguments, const sigset_t& signals) {
       "retain_bytes={} log_level={}",
       TACTUS_VERSION, options.listen, runtime::Quoted(options.state_dir), options.metrics_listen,
       options.tape_bytes, runtime::FormatDuration(options.retain_jobs), options.retain_bytes,
-      arguments.logging.level);
+      arguments.daemon.logging.level);
   auto server = service::Server::Open(options);
   if (!server.ok()) {
     return Complain(ExitOf(server.status()), std::string(server.status().message()));
@@ -166,18 +148,16 @@ int Main(int argc, char** argv) {
   absl::Status status = Complete(arguments);
   if (!status.ok()) return Complain(ExitOf(status), std::string(status.message()));
   if (app.got_subcommand("config")) {
-    const auto entries =
-        runtime::ConfigInForce(app, std::vector<std::string>(argv + 1, argv + argc));
-    std::fputs(runtime::FormatConfig(entries).c_str(), stdout);
+    runtime::ShowConfig(app, argc, argv);
     return static_cast<int>(runtime::Exit::kOk);
   }
   // Blocked before any thread is there, so that only sigwait gets them.
   const sigset_t signals = EndingSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
-  if (arguments.parent_death_signal) runtime::EndWithParent();
+  if (arguments.daemon.parent_death_signal) runtime::EndWithParent();
   runtime::RaiseFileLimit();
-  status = runtime::StartLogging(arguments.logging);
+  status = runtime::StartLogging(arguments.daemon.logging);
   if (!status.ok()) return Complain(ExitOf(status), std::string(status.message()));
   gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);
   gpr_set_log_function(LogForGrpc);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_split.h"
 #include "base/check.h"
 #include "policies/axes.h"
 #include "policies/plan_names.h"
@@ -559,14 +560,8 @@ constexpr MetricSpec kMetrics[] = {
 }  // namespace
 
 std::vector<std::string> ClosedSet(const MetricLabel& label) {
-  std::vector<std::string> words;
-  if (label.values.empty() || label.values.starts_with(' ')) return words;
-  for (std::size_t at = 0; at <= label.values.size();) {
-    const std::size_t end = std::min(label.values.find('|', at), label.values.size());
-    words.emplace_back(label.values.substr(at, end - at));
-    at = end + 1;
-  }
-  return words;
+  if (label.values.empty() || label.values.starts_with(' ')) return {};
+  return absl::StrSplit(std::string(label.values), '|');
 }
 
 std::span<const MetricSpec> MetricCatalogue() { return kMetrics; }

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/strings/str_replace.h"
 #include "base/time.h"
 #include "metrics/catalogue.h"
 #include "metrics/job_series.h"
@@ -54,11 +55,9 @@ std::string WordsOf(const MetricSpec& metric) {
   std::string words;
   for (const MetricLabel& label : metric.labels) {
     if (label.name.empty()) break;
-    std::string values(label.values);
-    const bool closed = !values.starts_with(' ');
-    for (std::size_t at; (at = values.find('|')) != std::string::npos;) values.replace(at, 1, ", ");
+    const bool closed = !label.values.starts_with(' ');
     words += (words.empty() ? "`" : "; `") + std::string(label.name) + "`:" + (closed ? " " : "") +
-             values;
+             absl::StrReplaceAll(std::string(label.values), {{"|", ", "}});
   }
   return words.empty() ? "—" : words;
 }

@@ -22,33 +22,22 @@ constexpr std::size_t kCatchUpBytes = 1u << 20;
 }  // namespace
 
 absl::Status SyncFolder(const std::string& folder) {
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return FileError(errno, folder, "cannot open");
-  const int error = ::fsync(descriptor) == 0 ? 0 : errno;
-  ::close(descriptor);
-  return error == 0 ? absl::OkStatus() : FileError(error, folder, "cannot sync");
+  const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.open()) return FileError(errno, folder, "cannot open");
+  if (::fsync(opened.get()) != 0) return FileError(errno, folder, "cannot sync");
+  return absl::OkStatus();
 }
 
 absl::StatusOr<ArrivingFile> ArrivingFile::Open(const std::string& path) {
-  const int descriptor =
-      ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (descriptor < 0) return FileError(errno, path, "cannot open");
-  ArrivingFile file(descriptor, path);
+  Descriptor opened(
+      ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
   struct stat found = {};
-  if (::fstat(descriptor, &found) != 0) return FileError(errno, path, "cannot open");
+  if (!opened.open() || ::fstat(opened.get(), &found) != 0) {
+    return FileError(errno, path, "cannot open");
+  }
+  ArrivingFile file(std::move(opened), path);
   file.size_bytes_ = static_cast<std::uint64_t>(found.st_size);
   return file;
-}
-
-ArrivingFile::ArrivingFile(ArrivingFile&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)),
-      path_(std::move(other.path_)),
-      size_bytes_(other.size_bytes_),
-      hashed_bytes_(other.hashed_bytes_),
-      hash_(std::move(other.hash_)) {}
-
-ArrivingFile::~ArrivingFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 absl::StatusOr<bool> ArrivingFile::CatchUp(std::size_t bytes_max) {
@@ -56,7 +45,7 @@ absl::StatusOr<bool> ArrivingFile::CatchUp(std::size_t bytes_max) {
   while (hashed_bytes_ < size_bytes_ && bytes_max > 0) {
     bytes.resize(std::min({kCatchUpBytes, bytes_max, std::size_t{size_bytes_ - hashed_bytes_}}));
     const ssize_t count =
-        ::pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(hashed_bytes_));
+        ::pread(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(hashed_bytes_));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return FileError(errno, path_, "cannot read");
     if (count == 0) return absl::DataLossError(path_ + ": became shorter while it was read");
@@ -70,7 +59,7 @@ absl::StatusOr<bool> ArrivingFile::CatchUp(std::size_t bytes_max) {
 absl::Status ArrivingFile::Append(std::string_view bytes) {
   TACTUS_CHECK(hashed_bytes_ == size_bytes_);
   while (!bytes.empty()) {
-    const ssize_t count = ::write(descriptor_, bytes.data(), bytes.size());
+    const ssize_t count = ::write(file_.get(), bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return FileError(errno, path_, "cannot write");
     const auto written = static_cast<std::size_t>(count);
@@ -87,17 +76,17 @@ absl::Status ArrivingFile::MoveTo(const std::string& path) {
   std::error_code error;
   const bool made = std::filesystem::create_directories(folder, error);
   if (error) return FileError(error.value(), folder.string(), "cannot create the folder");
-  if (::fsync(descriptor_) != 0) return FileError(errno, path_, "cannot sync");
+  if (::fsync(file_.get()) != 0) return FileError(errno, path_, "cannot sync");
   if (::rename(path_.c_str(), path.c_str()) != 0) return FileError(errno, path, "cannot rename");
-  ::close(std::exchange(descriptor_, -1));
+  file_.Close();
   const absl::Status synced = SyncFolder(folder.string());
   return synced.ok() && made ? SyncFolder(folder.parent_path().string()) : synced;
 }
 
 void ArrivingFile::Remove() {
-  if (descriptor_ < 0) return;
+  if (!file_.open()) return;
   ::unlink(path_.c_str());
-  ::close(std::exchange(descriptor_, -1));
+  file_.Close();
 }
 
 }  // namespace tactus::runtime

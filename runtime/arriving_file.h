@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/descriptor.h"
 #include "runtime/sha256.h"
 
 namespace tactus::runtime {
@@ -23,10 +25,6 @@ class ArrivingFile {
  public:
   // Goes on with the file at `path`, or begins it; its folder exists.
   static absl::StatusOr<ArrivingFile> Open(const std::string& path);
-
-  ArrivingFile(ArrivingFile&& other) noexcept;
-  ArrivingFile& operator=(ArrivingFile&&) = delete;
-  ~ArrivingFile();  // what was written stays
 
   // Hashes at most `bytes_max` bytes of what an earlier attempt left; true: there are no more, and
   // Append may begin. To be called again and again, so that a long file holds up nobody else.
@@ -48,10 +46,10 @@ class ArrivingFile {
   void Remove();
 
  private:
-  ArrivingFile(int descriptor, std::string path)
-      : descriptor_(descriptor), path_(std::move(path)) {}
+  ArrivingFile(Descriptor file, std::string path)
+      : file_(std::move(file)), path_(std::move(path)) {}
 
-  int descriptor_;  // -1: moved, removed or moved from
+  Descriptor file_;  // none: moved, removed or moved from
   std::string path_;
   std::uint64_t size_bytes_ = 0;
   std::uint64_t hashed_bytes_ = 0;

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <boost/asio/ip/address.hpp>
 #include <boost/beast/http/status.hpp>
-#include <ctime>
 #include <optional>
 
 #include "absl/strings/ascii.h"
+#include "absl/time/time.h"
 #include "runtime/host_port.h"
 #include "runtime/now.h"
 #include "runtime/percent.h"
@@ -69,12 +69,8 @@ absl::Status ParseQuery(std::string_view text, std::map<std::string, std::string
 
 // As HTTP writes it: "Sat, 21 Nov 2026 10:33:44 GMT".
 std::string Date() {
-  const std::time_t seconds = static_cast<std::time_t>(WallNow() / 1'000'000'000);
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  char text[64];
-  const std::size_t size = std::strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S GMT", &parts);
-  return std::string(text, size);
+  return absl::FormatTime("%a, %d %b %Y %H:%M:%S GMT", absl::FromUnixNanos(WallNow()),
+                          absl::UTCTimeZone());
 }
 
 }  // namespace

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <ctime>
 #include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/time/time.h"
 #include "runtime/utf8.h"
 
 namespace tactus::runtime {
@@ -136,27 +137,17 @@ std::string Fields(std::string_view text) {
 std::string EventOf(std::string_view phrase) {
   std::string event;
   for (const char c : phrase.substr(0, phrase.find(','))) {
-    if (c >= 'A' && c <= 'Z') {
-      event += static_cast<char>(c - 'A' + 'a');
-    } else if (c == ' ' || c == '-') {
+    if (c == ' ' || c == '-') {
       event += '_';
-    } else if (IsKeyCharacter(c)) {
-      event += c;
+    } else if (IsKeyCharacter(absl::ascii_tolower(c))) {
+      event += absl::ascii_tolower(c);
     }
   }
   return event;
 }
 
 std::string Timestamp(std::int64_t time) {
-  constexpr std::int64_t kSecond = 1'000'000'000;
-  const std::time_t seconds = time / kSecond;
-  std::tm utc{};
-  gmtime_r(&seconds, &utc);
-  std::array<char, 40> text{};
-  const std::size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &utc);
-  std::snprintf(text.data() + length, text.size() - length, ".%06dZ",
-                static_cast<int>(time % kSecond / 1000));
-  return text.data();
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", absl::FromUnixNanos(time), absl::UTCTimeZone());
 }
 
 }  // namespace

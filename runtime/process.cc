@@ -85,6 +85,16 @@ absl::Status MakeWritableFolder(const std::string& folder) {
   return absl::OkStatus();
 }
 
+std::vector<std::string> NamesIn(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
+  return names;
+}
+
 absl::Status WriteFileWhole(const std::string& path, const std::string& content) {
   std::string beside = path + ".XXXXXX";
   const int descriptor = ::mkstemp(beside.data());
@@ -98,24 +108,15 @@ absl::Status WriteFileWhole(const std::string& path, const std::string& content)
 }
 
 absl::StatusOr<LockFile> LockFile::Acquire(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (descriptor < 0) return FileError(errno, path, "cannot open");
-  LockFile lock(descriptor);
-  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
-    return absl::UnavailableError(path + ": is held by process " + HolderOf(descriptor));
+  Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!file.open()) return FileError(errno, path, "cannot open");
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    return absl::UnavailableError(path + ": is held by process " + HolderOf(file.get()));
   }
-  if (::ftruncate(descriptor, 0) != 0) return FileError(errno, path, "cannot write");
-  const int error = WriteAll(descriptor, std::to_string(::getpid()));
+  if (::ftruncate(file.get(), 0) != 0) return FileError(errno, path, "cannot write");
+  const int error = WriteAll(file.get(), std::to_string(::getpid()));
   if (error != 0) return FileError(error, path, "cannot write");
-  return lock;
-}
-
-LockFile::LockFile(LockFile&& other) noexcept : descriptor_(other.descriptor_) {
-  other.descriptor_ = -1;
-}
-
-LockFile::~LockFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+  return LockFile(std::move(file));
 }
 
 }  // namespace tactus::runtime

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/descriptor.h"
 
 namespace tactus::runtime {
 
@@ -32,6 +35,9 @@ void RaiseFileLimit();
 // Errors: PermissionDenied, FailedPrecondition (not a folder), ResourceExhausted (disk full).
 absl::Status MakeWritableFolder(const std::string& folder);
 
+// The names in a folder, in no order; none when there is no such folder.
+std::vector<std::string> NamesIn(const std::string& folder);
+
 // Writes a file beside `path`, syncs it and renames it, so that a reader sees all of it or nothing.
 // Errors: as the file system has them, beginning with the path.
 absl::Status WriteFileWhole(const std::string& path, const std::string& content);
@@ -46,13 +52,9 @@ class LockFile {
   // Errors: Unavailable, another process holds it ("... is held by process 4711"); as FileError.
   static absl::StatusOr<LockFile> Acquire(const std::string& path);
 
-  LockFile(LockFile&& other) noexcept;
-  LockFile& operator=(LockFile&&) = delete;
-  ~LockFile();
-
  private:
-  explicit LockFile(int descriptor) : descriptor_(descriptor) {}
-  int descriptor_;
+  explicit LockFile(Descriptor file) : file_(std::move(file)) {}
+  Descriptor file_;
 };
 
 }  // namespace tactus::runtime

@@ -9,7 +9,9 @@
 #include <cerrno>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "base/check.h"
+#include "base/descriptor.h"
 #include "runtime/process.h"
 
 namespace tactus::runtime {
@@ -44,18 +46,12 @@ void Sha256::Update(std::string_view bytes) {
 }
 
 std::string Sha256::Finish() {
-  constexpr std::string_view kHex = "0123456789abcdef";
   TACTUS_CHECK(state_ != nullptr);
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned size = 0;
   TACTUS_CHECK(EVP_DigestFinal_ex(state_->context, digest.data(), &size) == 1);
   state_.reset();
-  std::string text;
-  for (unsigned i = 0; i < size; ++i) {
-    text += kHex[digest[i] >> 4];
-    text += kHex[digest[i] & 15];
-  }
-  return text;
+  return absl::BytesToHexString({reinterpret_cast<const char*>(digest.data()), size});
 }
 
 bool IsSha256(std::string_view text) {
@@ -65,18 +61,16 @@ bool IsSha256(std::string_view text) {
 }
 
 absl::StatusOr<std::string> HashFile(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return FileError(errno, path, "cannot open");
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.open()) return FileError(errno, path, "cannot open");
   Sha256 hash;
   std::vector<char> bytes(kPieceBytes);
   ssize_t count = 0;
   do {
-    count = ::read(descriptor, bytes.data(), bytes.size());
+    count = ::read(file.get(), bytes.data(), bytes.size());
     if (count > 0) hash.Update({bytes.data(), static_cast<std::size_t>(count)});
   } while (count > 0 || (count < 0 && errno == EINTR));
-  const int error = errno;
-  ::close(descriptor);
-  if (count < 0) return FileError(error, path, "cannot read");
+  if (count < 0) return FileError(errno, path, "cannot read");
   return hash.Finish();
 }
 

@@ -142,15 +142,6 @@ Deadline DeadlineAfter(Duration duration) {
          std::chrono::duration_cast<std::chrono::steady_clock::duration>(duration);
 }
 
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  std::swap(value_, other.value_);
-  return *this;
-}
-
-Descriptor::~Descriptor() {
-  if (value_ != -1) close(value_);
-}
-
 std::string EncodeEndpoint(const Endpoint& endpoint) {
   std::string bytes(1, endpoint.is_ipv6 ? kIpv6 : kIpv4);
   bytes.append(endpoint.address.begin(), endpoint.address.end());

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <utility>
 
+#include "base/descriptor.h"
 #include "base/time.h"
 
 namespace tactus::collective {
@@ -17,22 +17,6 @@ namespace tactus::collective {
 using Deadline = std::chrono::steady_clock::time_point;
 
 Deadline DeadlineAfter(Duration duration);
-
-// Owns a descriptor; -1: none.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int value) : value_(value) {}
-  Descriptor(Descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept;
-  ~Descriptor();
-
-  int get() const { return value_; }
-  bool open() const { return value_ != -1; }
-
- private:
-  int value_ = -1;
-};
 
 // Where a member listens, and the word that whoever connects there has to know.
 struct Endpoint {

@@ -11,26 +11,18 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/process.h"
+
 namespace tactus::agent {
 namespace {
 
 // No job's id begins with a dot.
 constexpr char kRemovedPrefix[] = ".removed-";
 
-std::vector<std::string> NamesIn(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    names.push_back(entry->path().filename().string());
-  }
-  return names;
-}
-
 }  // namespace
 
 JobFolders::JobFolders(Options options) : options_(std::move(options)) {
-  for (const std::string& name : NamesIn(options_.folder)) {
+  for (const std::string& name : runtime::NamesIn(options_.folder)) {
     if (name.starts_with(kRemovedPrefix)) RemoveLater(PathOf(name));
   }
 }
@@ -74,7 +66,7 @@ bool JobFolders::IsOld(const std::string& job, std::int64_t now) const {
 
 std::size_t JobFolders::Sweep(const std::set<std::string>& in_use, std::int64_t now) {
   std::size_t removed = 0;
-  for (const std::string& job : NamesIn(options_.folder)) {
+  for (const std::string& job : runtime::NamesIn(options_.folder)) {
     if (job.starts_with('.')) continue;
     if (in_use.contains(job) || sending_.contains(job)) {
       Touch(job);

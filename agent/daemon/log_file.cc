@@ -17,20 +17,13 @@ LogFile::LogFile(std::string path, std::size_t bytes_max)
   Open();
 }
 
-LogFile::~LogFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
 void LogFile::Open() {
-  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  file_ = Descriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   struct stat found = {};
-  bytes_ = descriptor_ >= 0 && ::fstat(descriptor_, &found) == 0
-               ? static_cast<std::size_t>(found.st_size)
-               : 0;
+  bytes_ = ::fstat(file_.get(), &found) == 0 ? static_cast<std::size_t>(found.st_size) : 0;
 }
 
 void LogFile::Rotate() {
-  if (descriptor_ >= 0) ::close(descriptor_);
   std::rename(path_.c_str(), (path_ + ".1").c_str());
   Open();
 }
@@ -41,7 +34,7 @@ void LogFile::Append(std::string_view text) {
   while (!text.empty()) {
     if (bytes_ >= bytes_max_) Rotate();
     const std::string_view part = text.substr(0, bytes_max_ - bytes_);
-    const ssize_t written = ::write(descriptor_, part.data(), part.size());
+    const ssize_t written = ::write(file_.get(), part.data(), part.size());
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return;
     bytes_ += static_cast<std::size_t>(written);

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/descriptor.h"
+
 namespace tactus::agent {
 
 // Appends to a file. At kBytesMax the file becomes PATH.1, replacing the one before, and a new one
@@ -18,9 +20,6 @@ class LogFile {
 
   // The folder exists. bytes_max: other than kBytesMax in tests.
   explicit LogFile(std::string path, std::size_t bytes_max = kBytesMax);
-  ~LogFile();
-  LogFile(const LogFile&) = delete;
-  LogFile& operator=(const LogFile&) = delete;
 
   void Append(std::string_view text);
 
@@ -33,7 +32,7 @@ class LogFile {
 
   const std::string path_;
   const std::size_t bytes_max_;
-  int descriptor_ = -1;  // -1: the disk refused
+  Descriptor file_;  // none: the disk refused
   std::size_t bytes_ = 0;
   std::string tail_;
 };

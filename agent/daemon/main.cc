@@ -16,11 +16,12 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "agent/daemon/agent.h"
 #include "agent/daemon/options.h"
 #include "cuda/nvml.h"
 #include "metrics/agent_metrics.h"
-#include "runtime/config_report.h"
+#include "runtime/daemon_flags.h"
 #include "runtime/http_server.h"
 #include "runtime/logging.h"
 #include "runtime/options.h"
@@ -36,8 +37,7 @@ struct Flags {
   tactus::agent::AgentFlags agent;
   std::string nvml_library = tactus::cuda::GpuMonitor::kLibrary;
   std::string metrics_listen;
-  tactus::runtime::LoggingOptions logging = {};
-  bool parent_death_signal = false;
+  tactus::runtime::DaemonFlags daemon = {};
 };
 
 // A daemon may be started without these; what it opens must not take their places.
@@ -74,9 +74,7 @@ std::uint64_t MemoryBytes() {
 tactus::agent::Host ThisHost() {
   std::array<char, 256> name{};
   ::gethostname(name.data(), name.size() - 1);
-  std::string lower(name.data());
-  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return {.name = lower,
+  return {.name = absl::AsciiStrToLower(name.data()),
           .processor_model = ProcessorModel(),
           .cores = std::max(1u, std::thread::hardware_concurrency()),
           .memory_bytes = MemoryBytes()};
@@ -103,9 +101,6 @@ std::vector<std::string> Environment() {
 void Declare(CLI::App& app, const tactus::agent::Host& host, Flags& flags) {
   flags.agent.state_folder = tactus::runtime::FoldersFromEnvironment().state + "/agent";
   flags.agent.worker_binary = BesideThisProgram("tactus-worker");
-  app.set_config("--config", "",
-                 "File with these options, one `name = value` a line; the strongest of flag, file, "
-                 "environment and default counts");
   app.add_option("--coordinator", flags.agent.coordinator,
                  "Where the coordinator listens, host:port")
       ->envname("TACTUS_COORDINATOR")
@@ -150,27 +145,7 @@ void Declare(CLI::App& app, const tactus::agent::Host& host, Flags& flags) {
   app.add_option("--metrics-listen", flags.metrics_listen,
                  "Serve /metrics at host:port; default: not")
       ->envname("TACTUS_AGENT_METRICS_LISTEN");
-  app.add_option("--log-level", flags.logging.level, "trace, debug, info, warn, error or off")
-      ->envname("TACTUS_LOG_LEVEL")
-      ->capture_default_str();
-  app.add_option("--log-format", flags.logging.format, "text, or json: an object a line")
-      ->envname("TACTUS_LOG_FORMAT")
-      ->capture_default_str();
-  app.add_flag("--parent-death-signal", flags.parent_death_signal,
-               "End when the process that started this one ends");
-  CLI::App* config = app.add_subcommand("config", "What the options are");
-  config->fallthrough();
-  config->require_subcommand(1);
-  config
-      ->add_subcommand("show", "Print the options in force, each with where it came from, and end")
-      ->fallthrough();
-}
-
-// Prints what `app` parsed.
-int ShowConfig(const CLI::App& app, const std::vector<std::string>& arguments) {
-  const auto entries = tactus::runtime::ConfigInForce(app, arguments);
-  std::fputs(tactus::runtime::FormatConfig(entries).c_str(), stdout);
-  return static_cast<int>(Exit::kOk);
+  tactus::runtime::DeclareDaemonFlags(app, flags.daemon);
 }
 
 int Fail(Exit code, const absl::Status& status) {
@@ -288,10 +263,11 @@ int main(int argc, char** argv) {
   if (app.got_subcommand("config")) {
     const absl::Status status = tactus::agent::Resolve(flags.agent, host).status();
     if (!status.ok()) return Fail(Exit::kConfiguration, status);
-    return ShowConfig(app, std::vector<std::string>(argv + 1, argv + argc));
+    tactus::runtime::ShowConfig(app, argc, argv);
+    return static_cast<int>(Exit::kOk);
   }
-  if (flags.parent_death_signal) tactus::runtime::EndWithParent();
-  const absl::Status logging = tactus::runtime::StartLogging(flags.logging);
+  if (flags.daemon.parent_death_signal) tactus::runtime::EndWithParent();
+  const absl::Status logging = tactus::runtime::StartLogging(flags.daemon.logging);
   if (!logging.ok()) return Fail(Exit::kConfiguration, logging);
   const int code = Run(flags, host, std::move(gpus));
   tactus::runtime::StopLogging();

@@ -5,17 +5,17 @@
 #include <map>
 #include <string_view>
 
+#include "absl/strings/ascii.h"
+
 namespace tactus::agent {
 namespace {
 
 constexpr std::array<std::string_view, 3> kSecrets = {"TOKEN", "SECRET", "PASSWORD"};
 
-bool IsSecret(std::string name) {
-  std::ranges::transform(name, name.begin(), [](char c) {
-    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  });
+bool IsSecret(const std::string& name) {
+  const std::string upper = absl::AsciiStrToUpper(name);
   return std::ranges::any_of(kSecrets,
-                             [&](std::string_view word) { return name.find(word) != name.npos; });
+                             [&](std::string_view word) { return upper.find(word) != upper.npos; });
 }
 
 }  // namespace

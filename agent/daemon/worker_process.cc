@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/descriptor.h"
 #include "runtime/now.h"
 #include "runtime/process.h"
 
@@ -58,22 +59,6 @@ struct Prepared {
   ::_exit(127);
 }
 
-// A descriptor that closes itself.
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  ~Descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return value_; }
-  int Release() { return std::exchange(value_, -1); }
-
- private:
-  int value_;
-};
-
 // 0 when the child runs the program, else the errno of its exec.
 int ExecError(int report) {
   int error = 0;
@@ -100,7 +85,7 @@ absl::StatusOr<WorkerProcess::Child> WorkerProcess::Spawn(const WorkerCommand& c
   if (::pipe2(report.data(), O_CLOEXEC) != 0) return NoResources("no pipe");
   Descriptor report_read(report[0]), report_write(report[1]);
   const Descriptor null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (null.get() < 0) return NoResources("no /dev/null");
+  if (!null.open()) return NoResources("no /dev/null");
   ::fcntl(output_read.get(), F_SETPIPE_SZ, kOutputPipeBytes);
   ::fcntl(output_read.get(), F_SETFL, O_NONBLOCK);
   const Prepared prepared{.arguments = argv.data(),
@@ -113,16 +98,16 @@ absl::StatusOr<WorkerProcess::Child> WorkerProcess::Spawn(const WorkerCommand& c
   if (pid == 0) Become(prepared);
   if (pid < 0) return NoResources("no process");
   ::setpgid(pid, pid);  // both sides do, so that neither can be early
-  ::close(report_write.Release());
+  report_write.Close();
   const int error = ExecError(report_read.get());
-  const int pid_descriptor = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-  if (error != 0 || pid_descriptor < 0) {
+  Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (error != 0 || !process.open()) {
     const int reason = error != 0 ? error : errno;
     ::kill(-pid, SIGKILL);
     ::waitpid(pid, nullptr, 0);
     return runtime::FileError(reason, command.arguments[0], "cannot be run");
   }
-  return Child{.pid = pid, .pid_descriptor = pid_descriptor, .output = output_read.Release()};
+  return Child{.pid = pid, .pid_descriptor = process.Release(), .output = output_read.Release()};
 }
 
 absl::StatusOr<std::unique_ptr<WorkerProcess>> WorkerProcess::Start(runtime::ControlThread& control,

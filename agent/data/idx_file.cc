@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/escaping.h"
 #include "agent/data/gzip.h"
 
 namespace tactus::data {
@@ -14,13 +15,7 @@ constexpr std::size_t kMagicBytes = 4;
 
 // "0x08", "0x89504e47"
 std::string Hex(std::span<const std::uint8_t> bytes) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text = "0x";
-  for (const std::uint8_t byte : bytes) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
+  return "0x" + absl::BytesToHexString({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 std::optional<StoredType> TypeFromCode(std::uint8_t code) {

@@ -9,38 +9,17 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "base/descriptor.h"
+
 namespace tactus::data {
-namespace {
-
-// Closes a descriptor at the end of a scope.
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  ~Descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  int value() const { return value_; }
-
- private:
-  const int value_;
-};
-
-std::string HexEscape(unsigned char c) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  return std::string("\\x") + kDigits[c >> 4] + kDigits[c & 15];
-}
-
-}  // namespace
 
 std::string Quoted(const std::string& path) {
   std::string quoted = "'";
   for (const char c : path) {
     const unsigned char code = static_cast<unsigned char>(c);
     if (code < 0x20 || code == 0x7f) {
-      quoted += HexEscape(code);
+      absl::StrAppend(&quoted, "\\x", absl::Hex(code, absl::kZeroPad2));
     } else {
       quoted += c;
     }
@@ -72,9 +51,9 @@ void Unmap::operator()(void* address) const { ::munmap(address, size); }
 absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   // O_NONBLOCK: a pipe that nobody writes to must give an error, not wait.
   const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (descriptor.value() < 0) return FileError(path, errno);
+  if (!descriptor.open()) return FileError(path, errno);
   struct stat status = {};
-  if (::fstat(descriptor.value(), &status) != 0) return FileError(path, errno);
+  if (::fstat(descriptor.get(), &status) != 0) return FileError(path, errno);
   if (S_ISDIR(status.st_mode)) {
     return absl::InvalidArgumentError(Quoted(path) + " is a folder, not a file");
   }
@@ -84,8 +63,8 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
 
   MappedFile file(path);
   const std::size_t size = static_cast<std::size_t>(status.st_size);
-  const absl::Status filled = size < kMappedBytesMin ? file.Copy(descriptor.value(), size)
-                                                     : file.Map(descriptor.value(), size);
+  const absl::Status filled =
+      size < kMappedBytesMin ? file.Copy(descriptor.get(), size) : file.Map(descriptor.get(), size);
   if (!filled.ok()) return filled;
   return file;
 }

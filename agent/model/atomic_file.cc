@@ -37,30 +37,26 @@ absl::Status SystemError(const std::string& what) {
 absl::Status SyncFolder(const std::string& path) {
   const std::filesystem::path parent = std::filesystem::path(path).parent_path();
   const std::filesystem::path folder = parent.empty() ? std::filesystem::path(".") : parent;
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return SystemError(folder.string());
-  const bool synced = ::fsync(descriptor) == 0 || errno == EINVAL;
-  const absl::Status status = synced ? absl::OkStatus() : SystemError(folder.string());
-  ::close(descriptor);
-  return status;
+  const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.open()) return SystemError(folder.string());
+  const bool synced = ::fsync(opened.get()) == 0 || errno == EINVAL;
+  return synced ? absl::OkStatus() : SystemError(folder.string());
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Open(const std::string& path) {
   const std::string partial = path + ".partial";
-  const int descriptor = ::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor < 0) return SystemError(path);
-  return std::unique_ptr<AtomicFile>(new AtomicFile(path, descriptor));
+  Descriptor file(::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!file.open()) return SystemError(path);
+  return std::unique_ptr<AtomicFile>(new AtomicFile(path, std::move(file)));
 }
 
-AtomicFile::AtomicFile(std::string path, int descriptor)
-    : path_(std::move(path)), partial_(path_ + ".partial"), descriptor_(descriptor) {}
+AtomicFile::AtomicFile(std::string path, Descriptor file)
+    : path_(std::move(path)), partial_(path_ + ".partial"), file_(std::move(file)) {}
 
 AtomicFile::~AtomicFile() {
-  if (descriptor_ < 0) return;
-  ::close(descriptor_);
-  ::unlink(partial_.c_str());
+  if (file_.open()) ::unlink(partial_.c_str());
 }
 
 absl::Status AtomicFile::Fail(const std::string& what) {
@@ -72,7 +68,7 @@ absl::Status AtomicFile::Append(const void* bytes, std::size_t size) {
   if (!error_.ok()) return error_;
   const char* next = static_cast<const char*>(bytes);
   while (size > 0) {
-    const ssize_t written = ::write(descriptor_, next, size);
+    const ssize_t written = ::write(file_.get(), next, size);
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return Fail(path_);
     next += written;
@@ -83,10 +79,9 @@ absl::Status AtomicFile::Append(const void* bytes, std::size_t size) {
 
 absl::Status AtomicFile::Commit() {
   if (!error_.ok()) return error_;
-  if (::fsync(descriptor_) != 0) return Fail(path_);
+  if (::fsync(file_.get()) != 0) return Fail(path_);
   if (std::rename(partial_.c_str(), path_.c_str()) != 0) return Fail(path_);
-  ::close(descriptor_);
-  descriptor_ = -1;
+  file_.Close();
   return SyncFolder(path_);
 }
 

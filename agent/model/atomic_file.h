@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/descriptor.h"
 
 namespace tactus::model {
 
@@ -31,12 +32,12 @@ class AtomicFile {
   absl::Status Commit();
 
  private:
-  AtomicFile(std::string path, int descriptor);
+  AtomicFile(std::string path, Descriptor file);
   absl::Status Fail(const std::string& what);
 
   const std::string path_;
   const std::string partial_;
-  int descriptor_;  // -1 once closed
+  Descriptor file_;  // none once committed
   absl::Status error_;
 };
 

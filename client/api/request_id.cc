@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/strings/escaping.h"
 #include "base/check.h"
 
 namespace tactus::api {
@@ -16,13 +17,9 @@ std::string NewRequestId() {
   TACTUS_CHECK(getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
   bytes[6] = static_cast<std::uint8_t>((bytes[6] & 0x0f) | 0x40);
   bytes[8] = static_cast<std::uint8_t>((bytes[8] & 0x3f) | 0x80);
-  constexpr const char* kDigits = "0123456789abcdef";
-  std::string text;
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += kDigits[bytes[i] >> 4];
-    text += kDigits[bytes[i] & 0x0f];
-  }
+  std::string text =
+      absl::BytesToHexString({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  for (const std::size_t hyphen : {8, 13, 18, 23}) text.insert(hyphen, 1, '-');
   return text;
 }
 

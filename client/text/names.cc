@@ -1,24 +1,18 @@
 #include "client/text/names.h"
 
 #include <algorithm>
-#include <cctype>
+
+#include "absl/strings/ascii.h"
 
 namespace tactus::client {
 namespace {
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower;
-}
 
 // "BatchPolicy" is "batch_policy_".
 std::string EnumPrefix(const google::protobuf::EnumDescriptor& type) {
   std::string prefix;
   for (const char c : type.name()) {
-    const bool upper = std::isupper(static_cast<unsigned char>(c)) != 0;
-    if (upper && !prefix.empty()) prefix += '_';
-    prefix += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (absl::ascii_isupper(c) && !prefix.empty()) prefix += '_';
+    prefix += absl::ascii_tolower(c);
   }
   return prefix + "_";
 }
@@ -48,7 +42,7 @@ std::optional<std::string> NearestName(std::string_view word,
                                        const std::vector<std::string>& candidates) {
   constexpr std::size_t kWordMax = 100;  // nothing of ours is near to anything longer
   if (word.size() > kWordMax) return std::nullopt;
-  const std::string lower = Lower(word);
+  const std::string lower = absl::AsciiStrToLower(std::string(word));
   std::size_t nearest = std::max<std::size_t>(1, word.size() / 3) + 1;
   std::optional<std::string> found;
   for (const std::string& candidate : candidates) {
@@ -79,7 +73,7 @@ std::string QuoteNames(const std::vector<std::string>& names) {
 }
 
 std::string EnumValueName(const google::protobuf::EnumValueDescriptor& value) {
-  const std::string name = Lower(value.name());
+  const std::string name = absl::AsciiStrToLower(value.name());
   const std::string prefix = EnumPrefix(*value.type());
   return name.compare(0, prefix.size(), prefix) == 0 ? name.substr(prefix.size()) : name;
 }

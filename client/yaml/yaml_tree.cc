@@ -11,6 +11,7 @@
 #include <sstream>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "runtime/utf8.h"
 
 namespace tactus::client {
@@ -178,9 +179,7 @@ bool IsBlankOrControl(char c) {
 bool IsReserved(std::string_view text) {
   static constexpr std::array<std::string_view, 10> kWords = {"null", "~",  "true", "false", "yes",
                                                               "no",   "on", "off",  "y",     "n"};
-  std::string lower(text);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return std::find(kWords.begin(), kWords.end(), lower) != kWords.end();
+  return std::ranges::find(kWords, absl::AsciiStrToLower(std::string(text))) != kWords.end();
 }
 
 bool IsPlain(std::string_view text) {

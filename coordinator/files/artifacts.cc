@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_split.h"
 #include "runtime/process.h"
 #include "runtime/status.h"
 
@@ -19,14 +22,9 @@ constexpr std::ptrdiff_t kNamesMax = 8;
 
 // True when every name between slashes is there and is neither "." nor "..".
 bool NamesAreProper(const std::string& path) {
-  std::size_t begin = 0;
-  while (begin <= path.size()) {
-    const std::size_t end = std::min(path.find('/', begin), path.size());
-    const std::string name = path.substr(begin, end - begin);
-    if (name.empty() || name == "." || name == "..") return false;
-    begin = end + 1;
-  }
-  return true;
+  const std::vector<std::string> names = absl::StrSplit(path, '/');
+  return std::ranges::none_of(
+      names, [](const std::string& name) { return name.empty() || name == "." || name == ".."; });
 }
 
 }  // namespace
@@ -51,34 +49,24 @@ absl::Status CheckArtifactPath(const std::string& field, const std::string& path
 absl::StatusOr<ArtifactReader> ArtifactReader::Open(const std::string& folder,
                                                     const std::string& path) {
   const std::string whole = folder + "/" + path;
-  const int descriptor = ::open(whole.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (descriptor < 0) return runtime::FileError(errno, path, "cannot open");
-  ArtifactReader reader(descriptor, path);
+  Descriptor file(::open(whole.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   struct stat status = {};
-  if (::fstat(descriptor, &status) != 0) return runtime::FileError(errno, path, "cannot open");
+  if (!file.open() || ::fstat(file.get(), &status) != 0) {
+    return runtime::FileError(errno, path, "cannot open");
+  }
   if (!S_ISREG(status.st_mode)) return runtime::FileError(ENOENT, path, "not a file");
-  return reader;
-}
-
-ArtifactReader::ArtifactReader(int descriptor, std::string path)
-    : descriptor_(descriptor), path_(std::move(path)) {}
-
-ArtifactReader::ArtifactReader(ArtifactReader&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)), path_(std::move(other.path_)) {}
-
-ArtifactReader::~ArtifactReader() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+  return ArtifactReader(std::move(file), path);
 }
 
 absl::Status ArtifactReader::Skip(std::uint64_t bytes) {
   struct stat status = {};
-  if (::fstat(descriptor_, &status) != 0) return runtime::FileError(errno, path_, "cannot read");
+  if (::fstat(file_.get(), &status) != 0) return runtime::FileError(errno, path_, "cannot read");
   const auto size = static_cast<std::uint64_t>(status.st_size);
   if (bytes > size) {
     return absl::OutOfRangeError("offset: found " + std::to_string(bytes) +
                                  ", allowed is at most the file's size, " + std::to_string(size));
   }
-  if (::lseek(descriptor_, static_cast<off_t>(bytes), SEEK_SET) < 0) {
+  if (::lseek(file_.get(), static_cast<off_t>(bytes), SEEK_SET) < 0) {
     return runtime::FileError(errno, path_, "cannot read");
   }
   return absl::OkStatus();
@@ -88,7 +76,7 @@ absl::StatusOr<std::string> ArtifactReader::Read(std::size_t bytes_max) {
   std::string bytes(bytes_max, '\0');
   ssize_t count = -1;
   do {
-    count = ::read(descriptor_, bytes.data(), bytes.size());
+    count = ::read(file_.get(), bytes.data(), bytes.size());
   } while (count < 0 && errno == EINTR);
   if (count < 0) return runtime::FileError(errno, path_, "cannot read");
   bytes.resize(static_cast<std::size_t>(count));

@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/descriptor.h"
 
 namespace tactus::service {
 
@@ -24,10 +26,6 @@ class ArtifactReader {
   // Errors: NotFound, and as the file system has them. Requires: CheckArtifactPath(path).
   static absl::StatusOr<ArtifactReader> Open(const std::string& folder, const std::string& path);
 
-  ArtifactReader(ArtifactReader&& other) noexcept;
-  ArtifactReader& operator=(ArtifactReader&&) = delete;
-  ~ArtifactReader();
-
   // Leaves out the first `bytes`. Errors: OutOfRange, the file is shorter.
   absl::Status Skip(std::uint64_t bytes);
 
@@ -35,9 +33,10 @@ class ArtifactReader {
   absl::StatusOr<std::string> Read(std::size_t bytes_max);
 
  private:
-  ArtifactReader(int descriptor, std::string path);
+  ArtifactReader(Descriptor file, std::string path)
+      : file_(std::move(file)), path_(std::move(path)) {}
 
-  int descriptor_;  // -1: moved from
+  Descriptor file_;
   std::string path_;
 };
 

@@ -44,17 +44,6 @@ bool OlderThan(const std::string& path, job::WallTime limit) {
   return job::WallTime{found.st_mtim.tv_sec} * 1'000'000'000 + found.st_mtim.tv_nsec < limit;
 }
 
-// The names in a folder; none when there is no such folder.
-std::vector<std::string> NamesIn(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    names.push_back(entry->path().filename().string());
-  }
-  return names;
-}
-
 }  // namespace
 
 std::string BlobStore::PathOf(const std::string& sha256) const {
@@ -139,13 +128,13 @@ absl::StatusOr<ArtifactReader> BlobStore::Read(const std::string& sha256,
 std::size_t BlobStore::Sweep(const std::set<std::string>& used, job::WallTime now) {
   const job::WallTime limit = now - kUnusedAge.count();
   std::size_t removed = 0;
-  for (const std::string& name : NamesIn(folder_ + "/partial")) {
+  for (const std::string& name : runtime::NamesIn(folder_ + "/partial")) {
     const std::string path = PartialPathOf(name);
     if (!writers_.contains(name) && OlderThan(path, limit)) removed += ::unlink(path.c_str()) == 0;
   }
-  for (const std::string& prefix : NamesIn(folder_)) {
+  for (const std::string& prefix : runtime::NamesIn(folder_)) {
     if (prefix.size() != 2) continue;
-    for (const std::string& sha256 : NamesIn(folder_ + "/" + prefix)) {
+    for (const std::string& sha256 : runtime::NamesIn(folder_ + "/" + prefix)) {
       const std::string path = folder_ + "/" + prefix + "/" + sha256;
       if (used.contains(sha256) || held_.contains(sha256)) continue;
       if (OlderThan(path, limit)) removed += ::unlink(path.c_str()) == 0;

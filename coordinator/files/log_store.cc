@@ -16,6 +16,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/descriptor.h"
 #include "runtime/process.h"
 
 namespace tactus::service {
@@ -81,16 +82,14 @@ std::uint64_t BytesOf(const std::string& path) {
 }
 
 absl::Status AppendTo(const std::string& path, std::string_view bytes) {
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (descriptor < 0) return runtime::FileError(errno, path, "cannot open");
-  int error = 0;
-  while (!bytes.empty() && error == 0) {
-    const ssize_t count = ::write(descriptor, bytes.data(), bytes.size());
-    if (count < 0 && errno != EINTR) error = errno;
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!file.open()) return runtime::FileError(errno, path, "cannot open");
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(file.get(), bytes.data(), bytes.size());
+    if (count < 0 && errno != EINTR) return runtime::FileError(errno, path, "cannot write");
     if (count > 0) bytes.remove_prefix(static_cast<std::size_t>(count));
   }
-  ::close(descriptor);
-  return error == 0 ? absl::OkStatus() : runtime::FileError(error, path, "cannot write");
+  return absl::OkStatus();
 }
 
 // The worker of a file "worker-ID.log" or "worker-ID.log.1"; none for other names.
@@ -138,10 +137,8 @@ LogStore::Job& LogStore::Load(const std::string& name) {
 }
 
 void LogStore::ReadFolder(const std::string& name, Job& job) const {
-  std::error_code error;
-  for (std::filesystem::directory_iterator file(FolderOf(name), error), end; !error && file != end;
-       file.increment(error)) {
-    const std::optional<WorkerId> id = WorkerOf(file->path().filename().string());
+  for (const std::string& file : runtime::NamesIn(FolderOf(name))) {
+    const std::optional<WorkerId> id = WorkerOf(file);
     if (id.has_value()) job.workers[*id] = {};
   }
   // After a crash either of a worker's two files may be there alone.

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "absl/strings/escaping.h"
 #include "runtime/status.h"
 
 namespace tactus::store {
@@ -35,34 +36,12 @@ std::uint64_t WordAt(std::string_view bytes, std::size_t offset) {
   return word;
 }
 
-std::string ToHex(std::string_view bytes) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string hex;
-  for (const char byte : bytes) {
-    hex += kDigits[static_cast<unsigned char>(byte) >> 4];
-    hex += kDigits[static_cast<unsigned char>(byte) & 0xf];
-  }
-  return hex;
-}
-
 std::optional<std::string> FromHex(std::string_view hex) {
-  if (hex.size() % 2 != 0 || hex.size() > kTokenMax) return std::nullopt;
-  std::string bytes;
-  int high = 0;
-  for (std::size_t i = 0; i < hex.size(); ++i) {
-    const char digit = hex[i];
-    int value = 0;
-    if (digit >= '0' && digit <= '9') {
-      value = digit - '0';
-    } else if (digit >= 'a' && digit <= 'f') {
-      value = digit - 'a' + 10;
-    } else {
-      return std::nullopt;
-    }
-    if (i % 2 == 1) bytes += static_cast<char>(high * 16 + value);
-    high = value;
+  if (hex.size() % 2 != 0 || hex.size() > kTokenMax ||
+      hex.find_first_not_of("0123456789abcdef") != hex.npos) {
+    return std::nullopt;
   }
-  return bytes;
+  return absl::HexStringToBytes(std::string(hex));
 }
 
 absl::Status Refused(const char* why) {
@@ -83,7 +62,7 @@ std::string EncodePageToken(const Listing& listing, const PagePosition& position
   AppendWord(bytes, static_cast<std::uint64_t>(position.second));
   bytes += position.text;
   AppendWord(bytes, HashOf(bytes));
-  return ToHex(bytes);
+  return absl::BytesToHexString(bytes);
 }
 
 absl::StatusOr<PagePosition> DecodePageToken(const Listing& listing, std::string_view token) {

@@ -20,29 +20,17 @@ constexpr std::uint64_t kEndBytes = 64;
 absl::StatusOr<TapeWriter> TapeWriter::Create(const std::string& path, const Header& header,
                                               std::uint64_t bytes_max) {
   TACTUS_CHECK(bytes_max >= kBytesMin);
-  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (descriptor < 0) return runtime::FileError(errno, path, "cannot be made");
-  TapeWriter tape(descriptor, path, bytes_max);
+  Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!file.open()) return runtime::FileError(errno, path, "cannot be made");
+  TapeWriter tape(std::move(file), path, bytes_max);
   const absl::Status status = tape.Add(header);
   if (!status.ok()) return status;
   return tape;
 }
 
-TapeWriter::TapeWriter(int descriptor, const std::string& path, std::uint64_t bytes_max)
-    : descriptor_(descriptor), path_(path), bytes_max_(bytes_max), buffer_(Preamble()) {
+TapeWriter::TapeWriter(Descriptor file, const std::string& path, std::uint64_t bytes_max)
+    : file_(std::move(file)), path_(path), bytes_max_(bytes_max), buffer_(Preamble()) {
   bytes_ = buffer_.size();
-}
-
-TapeWriter::TapeWriter(TapeWriter&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)),
-      path_(other.path_),
-      bytes_max_(other.bytes_max_),
-      bytes_(other.bytes_),
-      buffer_(std::move(other.buffer_)),
-      ended_(other.ended_) {}
-
-TapeWriter::~TapeWriter() {
-  if (descriptor_ >= 0) close(descriptor_);
 }
 
 absl::Status TapeWriter::Add(const Frame& frame) {
@@ -60,7 +48,7 @@ absl::Status TapeWriter::Add(const Frame& frame) {
 absl::Status TapeWriter::Flush() {
   std::size_t written = 0;
   while (written < buffer_.size()) {
-    const ssize_t count = write(descriptor_, buffer_.data() + written, buffer_.size() - written);
+    const ssize_t count = write(file_.get(), buffer_.data() + written, buffer_.size() - written);
     if (count < 0 && errno != EINTR) {
       ended_ = true;
       buffer_.clear();

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/descriptor.h"
 #include "coordinator/tape/frames.h"
 
 namespace tactus::tape {
@@ -32,10 +33,6 @@ class TapeWriter {
   static absl::StatusOr<TapeWriter> Create(const std::string& path, const Header& header,
                                            std::uint64_t bytes_max = kBytesDefault);
 
-  TapeWriter(TapeWriter&& other) noexcept;
-  TapeWriter& operator=(TapeWriter&&) = delete;
-  ~TapeWriter();  // without the end mark, when Close was not called
-
   // The start comes first, once; then the steps in their order.
   // Errors: as the file system has them, once; the tape is then cut and takes no more.
   absl::Status Add(const Frame& frame);
@@ -43,16 +40,16 @@ class TapeWriter {
   // Hands what gathered to the file system.
   absl::Status Flush();
 
-  // Writes the end mark, if there is none, and flushes.
+  // Writes the end mark, if there is none, and flushes. A tape that is never closed has none.
   absl::Status Close(EndReason reason = EndReason::kClean);
 
   // Nothing more is taken: the end mark is written, or could not be.
   bool ended() const { return ended_; }
 
  private:
-  TapeWriter(int descriptor, const std::string& path, std::uint64_t bytes_max);
+  TapeWriter(Descriptor file, const std::string& path, std::uint64_t bytes_max);
 
-  int descriptor_;  // -1: moved from
+  Descriptor file_;
   const std::string path_;
   const std::uint64_t bytes_max_;
   std::uint64_t bytes_ = 0;  // of the file and the buffer

@@ -14,8 +14,9 @@
 
 #include "tests/agent/daemon/await.h"
 #include "tests/agent/daemon/fake_coordinator.h"
-#include "tests/agent/daemon/temporary_folder.h"
+#include "tests/agent/daemon/programs.h"
 #include "tests/support/http/http_client.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tactus::agent {
 namespace {

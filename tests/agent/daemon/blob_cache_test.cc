@@ -15,7 +15,8 @@
 #include "runtime/now.h"
 #include "tests/agent/daemon/await.h"
 #include "tests/agent/daemon/fake_coordinator.h"
-#include "tests/agent/daemon/temporary_folder.h"
+#include "tests/agent/daemon/programs.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tactus::agent {
 namespace {

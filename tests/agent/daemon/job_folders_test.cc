@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "tests/agent/daemon/await.h"
-#include "tests/agent/daemon/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tactus::agent {
 namespace {

@@ -5,7 +5,8 @@
 #include <filesystem>
 
 #include "runtime/utf8.h"
-#include "tests/agent/daemon/temporary_folder.h"
+#include "tests/agent/daemon/programs.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tactus::agent {
 namespace {

@@ -1,12 +1,10 @@
-#include "tests/agent/daemon/temporary_folder.h"
+#include "tests/agent/daemon/programs.h"
 
 #include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-
-#include "base/check.h"
 
 namespace tactus::agent {
 namespace {
@@ -17,16 +15,6 @@ std::string Binaries() {
 }
 
 }  // namespace
-
-TemporaryFolder::TemporaryFolder() {
-  path_ = (std::filesystem::temp_directory_path() / "tactus-test-XXXXXX").string();
-  TACTUS_CHECK(mkdtemp(path_.data()) != nullptr);
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
 
 std::string ReadFile(const std::string& path) {
   std::ifstream in(path, std::ios::binary);

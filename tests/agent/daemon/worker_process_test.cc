@@ -6,7 +6,8 @@
 #include <sys/stat.h>
 
 #include "tests/agent/daemon/await.h"
-#include "tests/agent/daemon/temporary_folder.h"
+#include "tests/agent/daemon/programs.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tactus::agent {
 namespace {

@@ -12,7 +12,7 @@
 #include "runtime/sha256.h"
 #include "runtime/status.h"
 #include "tests/client/api/fake_server.h"
-#include "tests/client/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tactus::api {
 namespace {
@@ -397,7 +397,7 @@ TEST_F(ClientTest, TransfersAreWithinTheBudgetOfRepetitions) {
   server_.download_end = [](std::size_t) { return Unavailable(); };
   server_.upload_end = [](std::size_t) { return Unavailable(); };
   server_.upload_bytes_max = 0;
-  const client::TemporaryFolder folder;
+  const TemporaryFolder folder;
   std::ofstream(folder.path() + "/model.pt") << "abc";
 
   for (int i = 0; i < 3; ++i) {
@@ -429,7 +429,7 @@ TEST_F(ClientTest, AnErrorOfTheCallersEndsADownload) {
 }
 
 TEST_F(ClientTest, AnUploadSendsOnlyWhatIsMissing) {
-  const client::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string path = folder.path() + "/model.pt";
   const std::string text = std::string(3 << 20, 'a') + "end";
   std::ofstream(path) << text;
@@ -445,7 +445,7 @@ TEST_F(ClientTest, AnUploadSendsOnlyWhatIsMissing) {
 }
 
 TEST_F(ClientTest, WhatIsThereIsNotSentAgain) {
-  const client::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string path = folder.path() + "/model.pt";
   std::ofstream(path) << "abc";
   server_.blob.set_complete(true);

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "tests/client/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tactus::client {
 namespace {

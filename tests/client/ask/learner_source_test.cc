@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cuda/ops/segments.h"
-#include "tests/client/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tactus::client {
 namespace {

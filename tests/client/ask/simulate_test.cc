@@ -11,7 +11,7 @@
 #include <string>
 
 #include "coordinator/tape/replay.h"
-#include "tests/client/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tactus::client {
 namespace {

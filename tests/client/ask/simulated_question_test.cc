@@ -11,7 +11,7 @@
 #include "client/ask/curve_file.h"
 #include "tests/client/fake_coordinator.h"
 #include "tests/client/sample_history.h"
-#include "tests/client/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tactus::client {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/client/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tactus::client {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "client/cli/command_line_parser.h"
-#include "tests/client/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tactus::client {
 namespace {

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "client/observe/event_loop.h"
-#include "tests/client/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tactus::client {
 namespace {

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "client/local/local_cluster.h"
-#include "tests/client/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tactus::client {
 namespace {

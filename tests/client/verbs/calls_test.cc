@@ -18,7 +18,7 @@
 #include "runtime/status.h"
 #include "tests/client/fake_coordinator.h"
 #include "tests/client/sample_job.h"
-#include "tests/client/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tactus::client {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "coordinator/tape/tape_writer.h"
-#include "tests/client/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tactus::client {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "base/rng.h"
 #include "client/yaml/message_writer.h"
-#include "tests/client/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tactus::client {
 namespace {

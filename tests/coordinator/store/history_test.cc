@@ -9,8 +9,8 @@
 
 #include "coordinator/store/store.h"
 #include "tests/coordinator/store/sample_records.h"
-#include "tests/coordinator/store/temporary_folder.h"
 #include "tests/coordinator/store/whole_store.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tactus::store {
 namespace {

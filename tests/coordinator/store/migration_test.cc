@@ -11,7 +11,7 @@
 #include "coordinator/store/schema.h"
 #include "coordinator/store/store.h"
 #include "tests/coordinator/store/sample_records.h"
-#include "tests/coordinator/store/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tactus::store {
 namespace {

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "tests/coordinator/store/sample_records.h"
-#include "tests/coordinator/store/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tactus::store {
 namespace {
