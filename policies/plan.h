@@ -73,7 +73,8 @@ struct Report {
   std::uint64_t samples = 0;       // of this worker
   double loss_sum = 0;             // over those samples
   std::uint32_t steps = 0;         // of this worker: optimizer steps, or batches when delayed
-  double compute_seconds = 0;      // forward, backward and optimizer
+  double compute_seconds = 0;      // reading samples, forward, backward and optimizer
+  double data_seconds = 0;         // of these, until the samples were in memory
   // Neither computing nor free to: from its own last gradient to the combined one, wait and
   // transfer; when delayed, only what it waited.
   double blocked_seconds = 0;

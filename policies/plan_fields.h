@@ -40,6 +40,7 @@ void Fields(auto& archive, Of<Report> auto& report) {
   archive("loss_sum", report.loss_sum);
   archive("steps", report.steps);
   archive("compute_seconds", report.compute_seconds);
+  archive("data_seconds", report.data_seconds);
   archive("blocked_seconds", report.blocked_seconds);
   archive("transfer_seconds", report.transfer_seconds);
   archive("round_seconds", report.round_seconds);

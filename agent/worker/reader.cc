@@ -4,6 +4,7 @@
 #include <bit>
 #include <exception>
 
+#include "agent/worker/clock.h"
 #include "base/check.h"
 
 namespace tactus::worker {
@@ -36,9 +37,14 @@ ExampleReader::~ExampleReader() {
 
 model::Examples ExampleReader::Read(std::span<const std::uint64_t> indices) {
   if (current_ != nullptr) current_->mark->Record();
-  if (Slot* guessed = FindGuess(indices)) return Take(*guessed);
-  Slot& slot = Prepare(indices);
+  const Instant asked = Now();
+  Slot* const guessed = FindGuess(indices);
+  waited_ += Now() - asked;
+  if (guessed != nullptr) return Take(*guessed);
+  Slot& slot = Prepare(indices);  // may wait for the device, which is no wait for data
+  const Instant prepared = Now();
   ReadInto(slot);
+  waited_ += Now() - prepared;
   return Take(slot);
 }
 

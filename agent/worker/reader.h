@@ -13,6 +13,7 @@
 
 #include "agent/data/dataset.h"
 #include "agent/model/model.h"
+#include "base/time.h"
 #include "cuda/device.h"
 
 namespace tactus::worker {
@@ -45,6 +46,10 @@ class ExampleReader {
   // Waits for the thread when these are the ones it was told to expect; others are read here.
   model::Examples Read(std::span<const std::uint64_t> indices);
 
+  // What the caller of Read spent there until the samples were in memory: reading them, or waiting
+  // for the thread that does. Since the reader was made.
+  Duration waited() const { return waited_; }
+
   // What will probably be read next, which the thread begins with. A wrong guess costs nothing but
   // its reading: one that comes while the thread is still at a former one is dropped. What goes
   // wrong with the data then shows in the Read that asks for it.
@@ -76,6 +81,7 @@ class ExampleReader {
   std::vector<Slot> slots_;
   Slot* current_ = nullptr;  // that Read returned last
   std::uint64_t reads_ = 0;
+  Duration waited_{};
 
   // Between the caller and the thread. While the guess is kReading its slot is the thread's.
   std::mutex mutex_;

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 
+#include "agent/worker/seconds_by_round.h"
 #include "base/time.h"
 
 namespace tactus::worker {
@@ -22,11 +22,11 @@ class UpdateTimes {
 
   // Seconds after the end of `round`, which is reported now; 0 where they are not known. Rounds
   // come in order.
-  double Take(std::uint64_t round);
+  double Take(std::uint64_t round) { return seconds_.Take(round); }
 
  private:
   Instant edge_;
-  std::map<std::uint64_t, double> seconds_;  // of rounds not yet reported: at most two
+  SecondsByRound seconds_;
 };
 
 }  // namespace tactus::worker

@@ -258,16 +258,20 @@ absl::Status Worker::Train() {
   OpenCurves();
   engine_->Begin(Now());
   UpdateTimes updates(engine_->edge());
+  SecondsByRound data;
   while (std::optional<engine::Batch> batch = engine_->NextBatch()) {
     emulation.Begin();
+    const Duration waited = reader_->waited();
     absl::StatusOr<engine::StepResult> result = Compute(*batch);
     if (!result.ok()) return result.status();
+    data.Add(batch->round, ToSeconds(reader_->waited() - waited));
     const Instant end = emulation.AwaitEnd();
     result->finished = batch->indices.empty() ? result->started : end;
     engine_->Step(*result);
     updates.Note(batch->round, engine_->edge(), Now());
     while (std::optional<policies::Report> report = engine_->TakeReport()) {
       report->update_seconds = updates.Take(report->round);
+      report->data_seconds = data.Take(report->round);
       link_.Send(ReportMessage{.generation = group_.generation,
                                .report = *report,
                                .out_of_memory = std::exchange(out_of_memory_, 0)});

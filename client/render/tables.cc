@@ -99,6 +99,18 @@ std::string WorkersTable(const v1::JobProgress& progress) {
   return rows.size() == 1 ? "" : "\n" + FormatTable(rows);
 }
 
+constexpr double kDataShown = 0.05;  // waiting for data above this is worth a line
+
+// "rank 3 waits for it 41.0 % of its time", of the one that waits longest; empty where none waits
+// long.
+std::string DataText(const v1::JobProgress& progress) {
+  const auto worst =
+      std::ranges::max_element(progress.workers(), {}, &v1::WorkerProgress::data_ratio);
+  if (worst == progress.workers().end() || worst->data_ratio() < kDataShown) return "";
+  return "rank " + std::to_string(worst->rank()) + " waits for it " +
+         FormatPercent(worst->data_ratio()) + " of its time";
+}
+
 std::string JobTable(const v1::Job& job, const Look& look) {
   const std::string state = StateName(job.state());
   Rows rows = {{"name", Printable(ShortName(job.name()))},
@@ -118,6 +130,9 @@ std::string JobTable(const v1::Job& job, const Look& look) {
     rows.push_back({"samples", FormatCount(job.progress().samples())});
     rows.push_back({"samples/s", FormatRate(job.progress().samples_per_second())});
     rows.push_back({"loss", FormatLoss(job.progress().loss())});
+  }
+  if (const std::string data = DataText(job.progress()); !data.empty()) {
+    rows.push_back({"data", data});
   }
   if (job.has_result()) AddResult(job.result(), &rows);
   return FormatTable(rows) + WorkersTable(job.progress());

@@ -88,6 +88,7 @@ void ProgressTracker::AddWorkers(const std::vector<policies::Report>& reports) {
     const WorkerRound round{.samples = static_cast<double>(report.samples),
                             .compute_seconds = Sane(report.compute_seconds),
                             .idle_seconds = Sane(report.blocked_seconds) - transfer,
+                            .data_seconds = Sane(report.data_seconds),
                             .round_seconds = Sane(report.round_seconds)};
     Worker& worker = workers_[rank];
     worker.samples += round.samples;
@@ -107,9 +108,12 @@ Progress ProgressTracker::progress() const {
     if (recent.empty()) continue;
     shown.samples_per_second =
         Ratio(Sum(recent, &WorkerRound::samples), Sum(recent, &WorkerRound::compute_seconds));
-    shown.idle_ratio = std::clamp(
-        Ratio(Sum(recent, &WorkerRound::idle_seconds), Sum(recent, &WorkerRound::round_seconds)),
-        0.0, 1.0);
+    const double seconds = Sum(recent, &WorkerRound::round_seconds);
+    const auto share = [&](auto part) {
+      return std::clamp(Ratio(Sum(recent, part), seconds), 0.0, 1.0);
+    };
+    shown.idle_ratio = share(&WorkerRound::idle_seconds);
+    shown.data_ratio = share(&WorkerRound::data_seconds);
   }
   return progress;
 }

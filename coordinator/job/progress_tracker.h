@@ -25,6 +25,7 @@ namespace tactus::job {
 //   worker: idle_ratio   sum (blocked - transfer) / sum round_seconds over the same rounds, where a
 //                        round's transfer is the least blocked_seconds of all members: who comes
 //                        last waits for nobody, only for the bytes
+//   worker: data_ratio   sum data_seconds / sum round_seconds over the same rounds
 //   samples              epoch * epoch_samples + epoch_consumed: the ledger's count, which misses
 //                        nothing when reports are lost
 //
@@ -56,6 +57,7 @@ class ProgressTracker {
     double samples = 0;
     double compute_seconds = 0;
     double idle_seconds = 0;
+    double data_seconds = 0;
     double round_seconds = 0;
   };
   struct Worker {

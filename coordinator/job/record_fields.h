@@ -117,6 +117,7 @@ void Fields(auto& archive, Of<WorkerProgress> auto& worker) {
   archive("samples", worker.samples);
   archive("samples_per_second", worker.samples_per_second);
   archive("idle_ratio", worker.idle_ratio);
+  archive("data_ratio", worker.data_ratio);
 }
 
 void Fields(auto& archive, Of<Progress> auto& progress) {

@@ -158,6 +158,7 @@ struct WorkerProgress {
   std::uint64_t samples = 0;
   double samples_per_second = 0;  // while computing
   double idle_ratio = 0;          // of the last rounds
+  double data_ratio = 0;          // of the last rounds, until its samples were in memory
 };
 
 // Where a job is; the record of its ledger.

@@ -27,7 +27,7 @@ HOMES = {
     r"openssl/": ["runtime"],
     r"cuda_runtime|cuda_fp16|cuda_bf16|nccl|cublas": ["cuda", "cuda/ops"],
     r"boost/context/": ["simulator"],
-    r"absl/|boost/(?!context/)|spdlog/|fmt/": ["agent/data", "agent/model", "agent/worker", "agent/daemon", "runtime", "client/",
+    r"absl/|boost/(?!context/)|spdlog/|fmt/": ["agent/data", "agent/model", "agent/worker", "agent/daemon", "runtime", "metrics", "client/",
                                    "coordinator", "coordinator/codec", "coordinator/files", "coordinator/page",
                                    "coordinator/service", "coordinator/shell", "coordinator/spec", "coordinator/store",
                                    "coordinator/tape", "coordinator/telemetry"],

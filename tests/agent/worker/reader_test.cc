@@ -84,6 +84,18 @@ TEST_F(ReaderTest, WhereDeviceAndHostAreOneNothingIsReadAhead) {
   EXPECT_EQ(data_.read_by_caller_, 3);
 }
 
+TEST_F(ReaderTest, ReadingThatTheCallerWaitsForIsTimed) {
+  ExampleReader reader(data_, *device_);
+  EXPECT_EQ(reader.waited(), Duration{});
+
+  reader.Read(Indices{3, 1, 4});
+  const Duration once = reader.waited();
+  reader.Read(Indices{1, 5, 9});
+
+  EXPECT_GT(once, Duration{});
+  EXPECT_GT(reader.waited(), once);
+}
+
 TEST_F(ReaderTest, WhatWasExpectedIsReadOnceAndByTheThread) {
   ExampleReader reader(data_, *device_, Ahead());
 

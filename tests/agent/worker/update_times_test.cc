@@ -29,6 +29,18 @@ TEST(UpdateTimesTest, OfDelayedRoundsTheTimeIsThatOfTheRoundThatEnded) {
   EXPECT_EQ(updates.Take(2), 0.25);  // applied in the same step
 }
 
+TEST(SecondsByRoundTest, SecondsOfARoundAddUpWhateverComesBetween) {
+  SecondsByRound seconds;
+
+  seconds.Add(0, 0.5);
+  seconds.Add(1, 4);
+  seconds.Add(0, 0.25);
+
+  EXPECT_EQ(seconds.Take(0), 0.75);
+  EXPECT_EQ(seconds.Take(1), 4);
+  EXPECT_EQ(seconds.Take(1), 0);
+}
+
 TEST(UpdateTimesTest, WhatIsNotKnownIsNothing) {
   UpdateTimes updates(At(0));
 

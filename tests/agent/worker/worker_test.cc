@@ -82,6 +82,10 @@ TEST_F(WorkerTest, EachDelayedRoundHasTheTimeBehindItsOwnEnd) {
   const std::vector<json> reports = group[0].All("report");
   ASSERT_EQ(reports.size(), 20u);
   for (const json& report : reports) EXPECT_GT(report["updateSeconds"], 0) << report["round"];
+  for (const json& report : reports) {
+    EXPECT_GT(report["dataSeconds"], 0) << report["round"];
+    EXPECT_LT(report["dataSeconds"], report["computeSeconds"]) << report["round"];
+  }
 }
 
 TEST_F(WorkerTest, TheSameSeedGivesTheSameBytes) {

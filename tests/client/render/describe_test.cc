@@ -34,6 +34,18 @@ TEST(DescribeTest, AJobIsDescribedDownToItsFile) {
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
 }
 
+TEST(DescribeTest, AWorkerThatWaitsForDataIsNamed) {
+  v1::Job job = FinishedJob();
+  v1::WorkerProgress& worker = *job.mutable_progress()->add_workers();
+  worker.set_rank(3);
+  worker.set_data_ratio(0.04);
+  EXPECT_THAT(Describe(job, false), Not(HasSubstr("waits for it")));
+
+  worker.set_data_ratio(0.41);
+
+  EXPECT_THAT(Describe(job, false), HasSubstr("rank 3 waits for it 41.0 % of its time\n"));
+}
+
 TEST(DescribeTest, ANodeIsDescribedWithItsDevices) {
   v1::Node node;
   node.set_name("nodes/n0");

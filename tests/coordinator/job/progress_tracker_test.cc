@@ -90,6 +90,19 @@ TEST_F(ProgressTrackerTest, TheTransferIsWhatTheLastToArriveWaits) {
   EXPECT_NEAR(tracker_.OwnSpeedSum(), 200, 1e-9);
 }
 
+TEST_F(ProgressTrackerTest, WhoWaitsForDataHasItsShareOfTheTime) {
+  policies::Report report = ReportOf(0, {.round = 0, .batch_sizes = {30, 10}}).report;
+  report.round_seconds = 0.5;
+  report.data_seconds = 0.125;
+  tracker_.Add(report, At(0));
+  report.rank = 1;
+  report.data_seconds = std::nan("");
+  tracker_.Add(report, At(0));
+
+  EXPECT_EQ(tracker_.progress().workers[0].data_ratio, 0.25);
+  EXPECT_EQ(tracker_.progress().workers[1].data_ratio, 0);
+}
+
 TEST_F(ProgressTrackerTest, ABurstOfReportsDoesNotLookLikeSpeed) {
   for (std::uint64_t round = 0; round < 100; ++round) {
     Add(0, round, 60);
