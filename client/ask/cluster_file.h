@@ -1,5 +1,5 @@
 // A cluster file: the cluster that is simulated, and what stands for a job's model and data.
-// docs/simulator.md has the table of its keys, examples/cluster.yaml an example.
+// proto/tactus/sim/v1/cluster.proto is its schema, examples/cluster.yaml an example.
 
 #pragma once
 
@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "client/ask/simulated_work.h"
-#include "client/yaml/yaml_file.h"
 #include "simulator/cluster_model.h"
 
 namespace tactus::client {
@@ -19,8 +18,9 @@ inline constexpr std::size_t kSimulatedDevicesMax = 1u << 16;
 struct ClusterFile {
   simulator::ClusterModel cluster{};
   SimulatedWork work{};
-  // One line a mistake, without the file's name: "hosts[1].link.rate: found "-5mbit", allowed is
-  // ... (line 7)". Not empty: the rest is not to be used.
+  // One line a mistake, without the file's name: "hosts[1].count: found 0, allowed is 1 to 65536
+  // (line 7)". What does not fit together is only said when all numbers are in their ranges. Not
+  // empty: the rest is not to be used.
   std::vector<std::string> errors{};
 };
 

@@ -1,92 +1,70 @@
 #include "client/ask/cluster_writer.h"
 
-#include "base/check.h"
+#include "client/ask/durations.h"
 #include "client/ask/fault_fields.h"
-#include "client/text/quantity.h"
-#include "client/yaml/yaml_tree.h"
+#include "client/yaml/message_writer.h"
 
 namespace tactus::client {
 namespace {
 
-std::string Text(const simulator::LinkModel& link) {
-  std::string text = "rate: " + FormatBitRate(link.bytes_per_second) +
-                     ", latency: " + FormatSeconds(link.latency_seconds);
-  if (link.burst_bytes > 0) text += ", burst: " + FormatSize(link.burst_bytes);
-  return text;
+// To any of the three messages of a link.
+template <typename Link>
+void WriteLink(const simulator::LinkModel& model, Link* link) {
+  link->set_rate(model.bytes_per_second);
+  *link->mutable_latency() = DurationOf(model.latency_seconds);
+  if (model.burst_bytes > 0) link->set_burst(model.burst_bytes);
 }
 
-std::string Text(const simulator::NoiseModel& noise) {
-  std::string text = "sigma: " + FormatNumber(noise.log_sigma);
-  if (noise.slow_factor > 1) {
-    text += ", slow_factor: " + FormatNumber(noise.slow_factor) +
-            ", slow_mean: " + FormatSeconds(noise.slow_seconds) +
-            ", fast_mean: " + FormatSeconds(noise.fast_seconds);
-  }
-  return text;
+void WriteNoise(const simulator::NoiseModel& model, sim::v1::Noise* noise) {
+  noise->set_sigma(model.log_sigma);
+  if (model.slow_factor <= 1) return;
+  noise->set_slow_factor(model.slow_factor);
+  *noise->mutable_slow_mean() = DurationOf(model.slow_seconds);
+  *noise->mutable_fast_mean() = DurationOf(model.fast_seconds);
 }
 
-std::string Text(const simulator::DeviceModel& device) {
-  std::string text = "name: " + YamlScalar(device.name) +
-                     ", samples_per_second: " + FormatNumber(1 / device.sample_seconds);
-  if (device.batch_seconds > 0) text += ", batch_time: " + FormatSeconds(device.batch_seconds);
-  if (device.noise != simulator::NoiseModel()) text += ", noise: {" + Text(device.noise) + "}";
-  if (device.drift_per_hour != 0) {
-    text += ", drift_per_hour: " + FormatNumber(device.drift_per_hour);
-  }
-  if (device.samples_max > 0) text += ", samples_max: " + std::to_string(device.samples_max);
-  return text;
+void WriteDevice(const simulator::DeviceModel& model, sim::v1::Device* device) {
+  device->set_name(model.name);
+  device->set_samples_per_second(1 / model.sample_seconds);
+  if (model.batch_seconds > 0) *device->mutable_batch_time() = DurationOf(model.batch_seconds);
+  if (model.noise != simulator::NoiseModel()) WriteNoise(model.noise, device->mutable_noise());
+  if (model.drift_per_hour != 0) device->set_drift_per_hour(model.drift_per_hour);
+  if (model.samples_max > 0) device->set_samples_max(model.samples_max);
 }
 
-std::string Text(const simulator::HostModel& host) {
-  std::string text = "  - name: " + YamlScalar(host.name) + "\n";
-  if (!host.group.empty()) text += "    group: " + YamlScalar(host.group) + "\n";
-  text += "    link: {" + Text(host.link) + "}\n    devices:\n";
-  for (const simulator::DeviceModel& device : host.devices) {
-    text += "      - {" + Text(device) + "}\n";
+void WriteHost(const simulator::HostModel& model, sim::v1::Host* host) {
+  host->set_name(model.name);
+  host->set_group(model.group);
+  WriteLink(model.link, host->mutable_link());
+  for (const simulator::DeviceModel& device : model.devices) {
+    WriteDevice(device, host->add_devices());
   }
-  return text;
 }
 
-std::string Text(const simulator::ControlModel& control) {
-  std::string text = "control: {delay: " + FormatSeconds(control.delay_seconds);
-  if (control.jitter_seconds > 0) text += ", jitter: " + FormatSeconds(control.jitter_seconds);
-  if (control.duplicate_share > 0) {
-    text += ", duplicate_share: " + FormatNumber(control.duplicate_share);
-  }
-  return text + ", persist_time: " + FormatSeconds(control.persist_seconds) + "}\n";
-}
-
-std::string Name(simulator::Algorithm algorithm) {
-  switch (algorithm) {
-    case simulator::Algorithm::kMesh:
-      return "mesh";
-    case simulator::Algorithm::kRing:
-      return "ring";
-    case simulator::Algorithm::kRecursiveHalving:
-      return "recursive_halving";
-    case simulator::Algorithm::kTree:
-      return "tree";
-  }
-  TACTUS_CHECK(false);
+void WriteControl(const simulator::ControlModel& model, sim::v1::Control* control) {
+  *control->mutable_delay() = DurationOf(model.delay_seconds);
+  if (model.jitter_seconds > 0) *control->mutable_jitter() = DurationOf(model.jitter_seconds);
+  if (model.duplicate_share > 0) control->set_duplicate_share(model.duplicate_share);
+  *control->mutable_persist_time() = DurationOf(model.persist_seconds);
 }
 
 }  // namespace
 
-std::string WriteClusterFile(const simulator::ClusterModel& cluster, const SimulatedWork& work) {
-  std::string text = "hosts:\n";
-  for (const simulator::HostModel& host : cluster.hosts) text += Text(host);
-  if (!cluster.between.empty()) text += "between:\n";
-  for (const simulator::GroupLink& pair : cluster.between) {
-    text += "  - {groups: [" + YamlScalar(pair.a) + ", " + YamlScalar(pair.b) + "], " +
-            Text(pair.link) + "}\n";
+std::string WriteClusterFile(const simulator::ClusterModel& model, const SimulatedWork& work) {
+  sim::v1::Cluster cluster;
+  for (const simulator::HostModel& host : model.hosts) WriteHost(host, cluster.add_hosts());
+  for (const simulator::GroupLink& pair : model.between) {
+    sim::v1::GroupLink& between = *cluster.add_between();
+    between.add_groups(pair.a);
+    between.add_groups(pair.b);
+    WriteLink(pair.link, &between);
   }
-  text += "local: {" + Text(cluster.local) + "}\n";
-  text += "collective: " + Name(cluster.algorithm) + "\n";
-  text += Text(cluster.control);
-  text += WriteWork(work);
-  if (!cluster.faults.empty()) text += "faults:\n";
-  for (const simulator::Fault& fault : cluster.faults) text += "  - " + WriteFault(fault) + "\n";
-  return text;
+  WriteLink(model.local, cluster.mutable_local());
+  cluster.set_collective(static_cast<sim::v1::Collective>(static_cast<int>(model.algorithm) + 1));
+  WriteControl(model.control, cluster.mutable_control());
+  WriteWork(work, &cluster);
+  for (const simulator::Fault& fault : model.faults) WriteFault(fault, cluster.add_faults());
+  return WriteMessage(cluster);
 }
 
 }  // namespace tactus::client

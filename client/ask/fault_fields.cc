@@ -1,147 +1,134 @@
 #include "client/ask/fault_fields.h"
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
-#include "base/check.h"
-#include "client/text/names.h"
-#include "client/text/quantity.h"
+#include "client/ask/durations.h"
 
 namespace tactus::client {
 namespace {
 
+using google::protobuf::FieldDescriptor;
 using simulator::ClusterModel;
 using simulator::Fault;
 using simulator::HostModel;
+using Kind = simulator::Fault::Kind;
 
-// Keys that say what happens, in the order of Fault::Kind.
-const std::vector<std::string> kKinds = {
-    "crash", "pause", "slow", "crash_agent", "partition", "crash_coordinator", "disk_full"};
-const spec::Interval kFactor = {.low = 1, .high = 1e6, .text = "1 to 1e6"};
+// The fields that say what happens have successive numbers, in the order of Fault::Kind.
+constexpr int kFirstKind = sim::v1::Fault::kCrashFieldNumber;
+constexpr int kLastKind = sim::v1::Fault::kDiskFullFieldNumber;
+
+// Those of a fault that are given.
+std::vector<const FieldDescriptor*> GivenKinds(const sim::v1::Fault& fault) {
+  std::vector<const FieldDescriptor*> fields;
+  fault.GetReflection()->ListFields(fault, &fields);
+  std::erase_if(fields, [](const FieldDescriptor* field) {
+    return field->number() < kFirstKind || field->number() > kLastKind;
+  });
+  return fields;
+}
 
 const HostModel* FindHost(const ClusterModel& cluster, const std::string& name) {
   const auto found = std::ranges::find(cluster.hosts, name, &HostModel::name);
   return found == cluster.hosts.end() ? nullptr : &*found;
 }
 
-void ReadHostName(YamlFields& fields, const std::string& key, const ClusterModel& cluster,
-                  Fault* fault) {
-  fields.Text(key, &fault->host);
-  if (!fault->host.empty() && FindHost(cluster, fault->host) == nullptr) {
-    fields.Refuse(key, "the name of a host");
-  }
-}
-
-void ReadDeviceName(YamlFields& fields, const std::string& key, const ClusterModel& cluster,
-                    Fault* fault) {
-  std::string text;
-  fields.Text(key, &text);
-  if (text.empty()) return;
-  const std::size_t slash = std::min(text.find('/'), text.size());
+// HOST of an agent, else HOST/DEVICE.
+void ReadWhere(const std::string& text, const std::string& field, const ClusterModel& cluster,
+               Fault* fault, spec::FieldChecks& checks) {
+  const bool agent = fault->kind == Kind::kAgentCrash;
+  const std::size_t slash = agent ? text.size() : std::min(text.find('/'), text.size());
   fault->host = text.substr(0, slash);
   fault->device = text.substr(std::min(slash + 1, text.size()));
   const HostModel* host = FindHost(cluster, fault->host);
-  const auto right = [&](const simulator::DeviceModel& device) {
-    return device.name == fault->device;
-  };
-  if (host == nullptr || std::ranges::none_of(host->devices, right)) {
-    const HostModel& first = cluster.hosts.front();
-    fields.Refuse(key, "HOST/DEVICE of this cluster, such as " + first.name + "/" +
-                           first.devices.front().name);
-  }
+  const auto right = [&](const auto& device) { return device.name == fault->device; };
+  if (host != nullptr && (agent || std::ranges::any_of(host->devices, right))) return;
+  const HostModel& first = cluster.hosts.front();
+  const std::string such = first.name + "/" + first.devices.front().name;
+  checks.Add(field,
+             "found " + spec::Shown(text) + ", allowed is " +
+                 (agent ? "the name of a host" : "HOST/DEVICE of this cluster, such as " + such));
 }
 
-void ReadPartition(YamlFields& fields, const ClusterModel& cluster, Fault* fault) {
-  const std::vector<std::string> ends = fields.Texts("partition");
-  fields.Flag("one_way", &fault->one_way);
-  const auto known = [&](const std::string& name) {
-    return name == kCoordinatorName || FindHost(cluster, name) != nullptr;
-  };
+void ReadPartition(const sim::v1::Fault& message, const std::string& field,
+                   const ClusterModel& cluster, Fault* fault, spec::FieldChecks& checks) {
+  const std::vector<std::string> ends(message.partition().begin(), message.partition().end());
   if (ends.size() != 2 || ends[0] == ends[1] || FindHost(cluster, ends[0]) == nullptr ||
-      !known(ends[1])) {
-    return fields.Refuse("partition", "[HOST, HOST] or [HOST, coordinator] of this cluster");
+      (ends[1] != kCoordinatorName && FindHost(cluster, ends[1]) == nullptr)) {
+    return checks.Add(field, "allowed is [HOST, HOST] or [HOST, coordinator] of this cluster");
   }
   fault->host = ends[0];
   fault->peer = ends[1];
 }
 
-void ReadWhere(YamlFields& fields, const ClusterModel& cluster, Fault* fault) {
-  const std::string& key = kKinds[static_cast<std::size_t>(fault->kind)];
-  switch (fault->kind) {
-    case Fault::Kind::kSlowDown:
-      fields.Number("factor", kFactor, &fault->factor);
-      if (!fields.Has("factor")) fields.Refuse("factor", "how many times as long it takes");
-      [[fallthrough]];
-    case Fault::Kind::kWorkerCrash:
-    case Fault::Kind::kPause:
-      return ReadDeviceName(fields, key, cluster, fault);
-    case Fault::Kind::kAgentCrash:
-      return ReadHostName(fields, key, cluster, fault);
-    case Fault::Kind::kPartition:
-      return ReadPartition(fields, cluster, fault);
-    case Fault::Kind::kCoordinatorCrash:
-    case Fault::Kind::kDiskFull:
-      break;
+// What some kinds alone have.
+void CheckOwned(const sim::v1::Fault& message, const std::string& place, Kind kind,
+                spec::FieldChecks& checks) {
+  const bool slow = kind == Kind::kSlowDown;
+  if (slow && !message.has_factor()) {
+    checks.Missing(place + ".factor", "give how many times as long it takes");
   }
-  bool happens = true;
-  fields.Flag(key, &happens);
-  if (!happens) fields.Refuse(key, "true");
+  if (!slow && message.has_factor()) checks.Add(place + ".factor", "is for slow");
+  if (kind != Kind::kPartition && message.one_way()) {
+    checks.Add(place + ".one_way", "is for partition");
+  }
+  if (kind == Kind::kWorkerCrash && message.has_for_()) {
+    checks.Add(place + ".for", "is not for crash: a worker that crashed stays away");
+  }
 }
 
-void ReadFault(YamlFields& fields, ClusterModel* cluster) {
-  Fault fault;
-  fields.Seconds("at", kLong, &fault.at_seconds);
-  if (!fields.Has("at")) fields.Refuse("at", "when it happens, such as 30s");
-  int given = 0;
-  for (std::size_t i = 0; i < kKinds.size(); ++i) {
-    if (!fields.Has(kKinds[i])) continue;
-    fault.kind = static_cast<Fault::Kind>(i);
-    ++given;
+Fault FaultOf(const sim::v1::Fault& message, const std::string& place, const ClusterModel& cluster,
+              spec::FieldChecks& checks) {
+  if (!message.has_at()) checks.Missing(place + ".at", "give when it happens, such as 30s");
+  const std::vector<const FieldDescriptor*> kinds = GivenKinds(message);
+  if (kinds.size() != 1) {
+    checks.Add(place, "found " + std::to_string(kinds.size()) +
+                          " faults, allowed is one of crash, pause, slow, crash_agent, partition, "
+                          "crash_coordinator, disk_full");
+    return {};
   }
-  if (given != 1) {
-    fields.Add(
-        "", "found " + std::to_string(given) + " faults, allowed is one of " + JoinNames(kKinds));
-    return;
+  const FieldDescriptor& given = *kinds.front();
+  const std::string field = place + "." + given.name();
+  Fault fault = {.kind = static_cast<Kind>(given.number() - kFirstKind),
+                 .at_seconds = SecondsOf(message.at()),
+                 .for_seconds = SecondsOf(message.for_()),
+                 .one_way = message.one_way(),
+                 .factor = message.has_factor() ? message.factor() : 1};
+  if (given.is_repeated()) {
+    ReadPartition(message, field, cluster, &fault, checks);
+  } else if (given.type() == FieldDescriptor::TYPE_STRING) {
+    ReadWhere(message.GetReflection()->GetString(message, &given), field, cluster, &fault, checks);
   }
-  ReadWhere(fields, *cluster, &fault);
-  // A worker that crashed stays away.
-  if (fault.kind != Fault::Kind::kWorkerCrash) {
-    fields.Seconds("for", kLongAboveZero, &fault.for_seconds);
-  }
-  fields.RefuseOthers();
-  cluster->faults.push_back(fault);
-}
-
-std::string WhereText(const Fault& fault) {
-  switch (fault.kind) {
-    case Fault::Kind::kWorkerCrash:
-    case Fault::Kind::kPause:
-    case Fault::Kind::kSlowDown:
-      return fault.host + "/" + fault.device;
-    case Fault::Kind::kAgentCrash:
-      return fault.host;
-    case Fault::Kind::kPartition:
-      return "[" + fault.host + ", " + fault.peer + "]";
-    case Fault::Kind::kCoordinatorCrash:
-    case Fault::Kind::kDiskFull:
-      return "true";
-  }
-  TACTUS_CHECK(false);
+  CheckOwned(message, place, fault.kind, checks);
+  return fault;
 }
 
 }  // namespace
 
-void ReadFaults(YamlFields& file, ClusterModel* cluster) {
-  for (YamlFields& fields : file.Maps("faults")) ReadFault(fields, cluster);
+void ReadFaults(const sim::v1::Cluster& cluster, ClusterModel* model, spec::FieldChecks& checks) {
+  for (int i = 0; i < cluster.faults_size(); ++i) {
+    const std::string place = "faults[" + std::to_string(i) + "]";
+    model->faults.push_back(FaultOf(cluster.faults(i), place, *model, checks));
+  }
 }
 
-std::string WriteFault(const Fault& fault) {
-  std::string text = "{at: " + FormatSeconds(fault.at_seconds) + ", " +
-                     kKinds[static_cast<std::size_t>(fault.kind)] + ": " + WhereText(fault);
-  if (fault.kind == Fault::Kind::kSlowDown) text += ", factor: " + FormatNumber(fault.factor);
-  if (fault.one_way) text += ", one_way: true";
-  if (fault.for_seconds > 0) text += ", for: " + FormatSeconds(fault.for_seconds);
-  return text + "}";
+void WriteFault(const Fault& model, sim::v1::Fault* fault) {
+  *fault->mutable_at() = DurationOf(model.at_seconds);
+  const FieldDescriptor* kind =
+      fault->GetDescriptor()->FindFieldByNumber(kFirstKind + static_cast<int>(model.kind));
+  if (kind->is_repeated()) {
+    fault->add_partition(model.host);
+    fault->add_partition(model.peer);
+  } else if (kind->type() == FieldDescriptor::TYPE_BOOL) {
+    fault->GetReflection()->SetBool(fault, kind, true);
+  } else {
+    const std::string where = model.host + (model.device.empty() ? "" : "/" + model.device);
+    fault->GetReflection()->SetString(fault, kind, where);
+  }
+  if (model.kind == Kind::kSlowDown) fault->set_factor(model.factor);
+  fault->set_one_way(model.one_way);
+  if (model.for_seconds > 0) *fault->mutable_for_() = DurationOf(model.for_seconds);
 }
 
 }  // namespace tactus::client

@@ -2,20 +2,19 @@
 
 #pragma once
 
-#include <string>
-
-#include "client/yaml/yaml_fields.h"
+#include "coordinator/spec/field_checks.h"
 #include "simulator/cluster_model.h"
+#include "tactus/sim/v1/cluster.pb.h"
 
 namespace tactus::client {
 
 // How a partition names the coordinator among hosts.
 inline constexpr const char* kCoordinatorName = "coordinator";
 
-// Reads the faults of `cluster`, whose hosts are complete.
-void ReadFaults(YamlFields& file, simulator::ClusterModel* cluster);
+// Adds the faults of `cluster` to `model`, whose hosts are complete.
+void ReadFaults(const sim::v1::Cluster& cluster, simulator::ClusterModel* model,
+                spec::FieldChecks& checks);
 
-// One fault as an item of that list.
-std::string WriteFault(const simulator::Fault& fault);
+void WriteFault(const simulator::Fault& model, sim::v1::Fault* fault);
 
 }  // namespace tactus::client

@@ -1,193 +1,132 @@
 #include "client/ask/simulated_work.h"
 
-#include <cmath>
-#include <cstddef>
+#include <algorithm>
 #include <filesystem>
-#include <vector>
 
-#include "client/text/names.h"
+#include "client/ask/durations.h"
 #include "client/text/quantity.h"
-#include "client/text/text.h"
 
 namespace tactus::client {
 namespace {
 
-constexpr std::size_t kLayersMax = 16;
 constexpr std::uint64_t kExampleValuesMax = std::uint64_t{1} << 28;  // 1 GiB of inputs
-const std::vector<std::string> kLossNames = {"noisy_quadratic", "perceptron", "curve"};
-const spec::Interval kShare = {.low = 0, .high = 1, .text = "0 to 1"};
-const spec::Interval kZeroOrMore = {.low = 0, .high = 1e12, .text = "0 to 1e12"};
-const spec::Interval kCondition = {.low = 1, .high = 1e12, .text = "1 to 1e12"};
-const spec::Interval kLoss = {.low = -1e12, .high = 1e12, .text = "-1e12 to 1e12"};
 
-void ReadSize(YamlFields& fields, const std::string& key, std::uint64_t most, std::size_t* value) {
-  std::uint64_t whole = *value;
-  fields.Whole(key, {1, most}, &whole);
-  *value = whole;
-}
-
-LossModel ReadNoisyQuadratic(YamlFields fields) {
-  simulator::NoisyQuadraticOptions options;
-  ReadSize(fields, "dimension", 10'000'000, &options.dimension);
-  ReadSize(fields, "segments", options.dimension, &options.segments);
-  fields.Number("condition", kCondition, &options.condition);
-  fields.Number("initial_loss", kLoss, &options.initial_loss);
-  fields.Number("loss_floor", kLoss, &options.loss_floor);
-  fields.Number("gradient_noise", kZeroOrMore, &options.gradient_noise);
-  fields.Number("loss_noise", kZeroOrMore, &options.loss_noise);
-  fields.RefuseOthers();
-  if (options.loss_floor > options.initial_loss) {
-    fields.Refuse(fields.Has("loss_floor") ? "loss_floor" : "initial_loss",
-                  "a loss_floor of at most initial_loss");
+LossModel LossOf(const sim::v1::NoisyQuadratic& message, spec::FieldChecks& checks) {
+  const std::string place = "loss.noisy_quadratic.";
+  checks.Whole(place + "segments", message.segments(), {1, message.dimension()});
+  if (message.loss_floor() > message.initial_loss()) {
+    checks.Add(place + "loss_floor", "found " + FormatNumber(message.loss_floor()) +
+                                         ", allowed is a loss_floor of at most initial_loss");
   }
-  return options;
+  return simulator::NoisyQuadraticOptions{.dimension = message.dimension(),
+                                          .segments = message.segments(),
+                                          .condition = message.condition(),
+                                          .initial_loss = message.initial_loss(),
+                                          .loss_floor = message.loss_floor(),
+                                          .gradient_noise = message.gradient_noise(),
+                                          .loss_noise = message.loss_noise()};
 }
 
-SyntheticData ReadSynthetic(YamlFields fields) {
-  SyntheticData synthetic;
-  simulator::SyntheticOptions& training = synthetic.training;
-  ReadSize(fields, "samples", 100'000'000, &training.samples);
-  ReadSize(fields, "features", 65536, &training.features);
-  std::uint64_t classes = training.classes;
-  fields.Whole("classes", {2, 65536}, &classes);
-  training.classes = static_cast<std::uint32_t>(classes);
-  fields.Number("separation", kZeroOrMore, &training.separation);
-  fields.Whole("seed", {0, UINT64_MAX}, &training.seed);
-  std::uint64_t validation = synthetic.validation_samples;
-  fields.Whole("validation_samples", {0, 10'000'000}, &validation);
-  synthetic.validation_samples = validation;
-  fields.RefuseOthers();
-  if ((training.samples + validation) * training.features > kExampleValuesMax) {
-    fields.Add("", "found " + std::to_string(training.samples + validation) + " samples of " +
-                       std::to_string(training.features) + " features, allowed are " +
-                       std::to_string(kExampleValuesMax) + " values in all");
+SyntheticData SyntheticOf(const sim::v1::Synthetic& message, spec::FieldChecks& checks) {
+  const std::uint64_t samples = message.samples() + message.validation_samples();
+  if (samples * message.features() > kExampleValuesMax) {
+    checks.Add("loss.perceptron.synthetic",
+               "found " + std::to_string(samples) + " samples of " +
+                   std::to_string(message.features()) + " features, allowed are " +
+                   std::to_string(kExampleValuesMax) + " values in all");
   }
-  return synthetic;
+  return {.training = {.samples = message.samples(),
+                       .features = message.features(),
+                       .classes = message.classes(),
+                       .separation = message.separation(),
+                       .seed = message.seed()},
+          .validation_samples = message.validation_samples()};
 }
 
-LossModel ReadPerceptron(YamlFields fields) {
+LossModel LossOf(const sim::v1::Perceptron& message, spec::FieldChecks& checks) {
+  const std::string place = "loss.perceptron.";
   PerceptronLoss loss;
-  if (fields.Has("hidden")) {
-    const std::string allowed = "a list of at most 16 widths, each 1 to 65536, such as [64, 32]";
-    loss.model.hidden.clear();
-    for (const std::string& text : fields.Texts("hidden")) {
-      const double width = ParseNumber(text).value_or(0);
-      if (width != std::floor(width) || width < 1 || width > 65536) {
-        fields.Add("hidden", "found \"" + text + "\", allowed is " + allowed);
-        break;
-      }
-      loss.model.hidden.push_back(static_cast<std::size_t>(width));
-    }
-    if (loss.model.hidden.size() > kLayersMax) fields.Refuse("hidden", allowed);
+  for (int i = 0; i < message.hidden_size(); ++i) {
+    checks.Whole(place + "hidden[" + std::to_string(i) + "]", message.hidden(i), {1, 65536});
   }
-  if (std::optional<YamlFields> synthetic = fields.Map("synthetic")) {
-    loss.synthetic = ReadSynthetic(*synthetic);
+  const bool hidden = message.hidden_size() > 0;
+  if (hidden && message.linear()) checks.Add(place + "linear", "has no hidden layers");
+  if (hidden || message.linear()) {
+    loss.model.hidden.assign(message.hidden().begin(), message.hidden().end());
   }
-  fields.RefuseOthers();
+  if (message.has_synthetic()) loss.synthetic = SyntheticOf(message.synthetic(), checks);
   return loss;
 }
 
-LossModel ReadCurve(YamlFields fields, const std::string& folder) {
-  CurveLoss loss;
-  fields.Text("file", &loss.file);
-  fields.Flag("noise", &loss.noise);
-  fields.RefuseOthers();
-  if (!fields.Has("file")) {
-    fields.Refuse("file", "the path of a CSV file with the columns samples and loss");
-  } else if (!loss.file.empty() && loss.file.front() != '/') {
-    loss.file = (std::filesystem::path(folder) / loss.file).lexically_normal().string();
+LossModel LossOf(const sim::v1::Curve& message, const std::string& folder,
+                 spec::FieldChecks& checks) {
+  const std::string& file = message.file();
+  if (file.empty()) {
+    checks.Missing("loss.curve.file",
+                   "give the path of a CSV file with the columns samples and loss");
   }
-  return loss;
+  // An absolute path stays what it is.
+  return CurveLoss{.file = file.starts_with('/')
+                               ? file
+                               : (std::filesystem::path(folder) / file).lexically_normal().string(),
+                   .noise = message.noise()};
 }
 
-LossModel ReadLossMap(YamlFields fields, const std::string& folder) {
-  LossModel loss;
-  int given = 0;
-  if (auto quadratic = fields.Map("noisy_quadratic")) {
-    loss = ReadNoisyQuadratic(*quadratic);
-    ++given;
-  }
-  if (auto perceptron = fields.Map("perceptron")) {
-    loss = ReadPerceptron(*perceptron);
-    ++given;
-  }
-  if (auto curve = fields.Map("curve")) {
-    loss = ReadCurve(*curve, folder);
-    ++given;
-  }
-  fields.RefuseOthers();
-  if (given > 1) fields.Add("", "found several, allowed is one of " + JoinNames(kLossNames));
-  return loss;
+void WriteLoss(const simulator::NoisyQuadraticOptions& options, sim::v1::Loss* loss) {
+  sim::v1::NoisyQuadratic& message = *loss->mutable_noisy_quadratic();
+  message.set_dimension(options.dimension);
+  message.set_segments(options.segments);
+  message.set_condition(options.condition);
+  message.set_initial_loss(options.initial_loss);
+  message.set_loss_floor(options.loss_floor);
+  message.set_gradient_noise(options.gradient_noise);
+  message.set_loss_noise(options.loss_noise);
 }
 
-// A name alone stands for the model with its defaults; a curve has none for its file.
-LossModel ReadLoss(YamlFields& file, const std::string& folder) {
-  if (!file.Has("loss") || file.HasWord("loss", "noisy_quadratic")) return {};
-  if (file.HasWord("loss", "perceptron")) return PerceptronLoss();
-  if (file.HasMap("loss")) return ReadLossMap(*file.Map("loss"), folder);
-  file.Refuse("loss", "noisy_quadratic, perceptron or {curve: {file: FILE}}");
-  return {};
+void WriteLoss(const PerceptronLoss& model, sim::v1::Loss* loss) {
+  sim::v1::Perceptron& message = *loss->mutable_perceptron();
+  message.mutable_hidden()->Assign(model.model.hidden.begin(), model.model.hidden.end());
+  message.set_linear(model.model.hidden.empty());
+  if (!model.synthetic) return;
+  const simulator::SyntheticOptions& training = model.synthetic->training;
+  sim::v1::Synthetic& synthetic = *message.mutable_synthetic();
+  synthetic.set_samples(training.samples);
+  synthetic.set_features(training.features);
+  synthetic.set_classes(training.classes);
+  synthetic.set_separation(training.separation);
+  synthetic.set_seed(training.seed);
+  synthetic.set_validation_samples(model.synthetic->validation_samples);
 }
 
-std::string Line(const std::string& key, const std::string& text) {
-  return "  " + key + ": " + text + "\n";
-}
-
-std::string Text(const simulator::NoisyQuadraticOptions& options) {
-  return "{noisy_quadratic: {dimension: " + std::to_string(options.dimension) +
-         ", segments: " + std::to_string(options.segments) +
-         ", condition: " + FormatNumber(options.condition) +
-         ", initial_loss: " + FormatNumber(options.initial_loss) +
-         ", loss_floor: " + FormatNumber(options.loss_floor) +
-         ", gradient_noise: " + FormatNumber(options.gradient_noise) +
-         ", loss_noise: " + FormatNumber(options.loss_noise) + "}}";
-}
-
-std::string Text(const SyntheticData& synthetic) {
-  const simulator::SyntheticOptions& training = synthetic.training;
-  return "{samples: " + std::to_string(training.samples) +
-         ", features: " + std::to_string(training.features) +
-         ", classes: " + std::to_string(training.classes) +
-         ", separation: " + FormatNumber(training.separation) +
-         ", seed: " + std::to_string(training.seed) +
-         ", validation_samples: " + std::to_string(synthetic.validation_samples) + "}";
-}
-
-std::string Text(const PerceptronLoss& loss) {
-  std::string text = "{perceptron: {hidden: [" + JoinNumbers(loss.model.hidden) + "]";
-  if (loss.synthetic) text += ", synthetic: " + Text(*loss.synthetic);
-  return text + "}}";
-}
-
-std::string Text(const CurveLoss& loss) {
-  return "{curve: {file: " + YamlScalar(loss.file) + (loss.noise ? ", noise: true" : "") + "}}";
+void WriteLoss(const CurveLoss& model, sim::v1::Loss* loss) {
+  loss->mutable_curve()->set_file(model.file);
+  loss->mutable_curve()->set_noise(model.noise);
 }
 
 }  // namespace
 
-SimulatedWork ReadWork(YamlFields& file, const std::string& folder) {
-  SimulatedWork work;
-  if (std::optional<YamlFields> model = file.Map("model")) {
-    model->Whole("parameters", {1, 1'000'000'000'000}, &work.parameters);
-    model->Number("backward_share", kShare, &work.backward_share);
-    model->Seconds("load_time", kLong, &work.load_seconds);
-    model->Seconds("conclude_time", kLong, &work.conclude_seconds);
-    model->Whole("train_samples", {1, std::uint64_t{1} << 50}, &work.train_samples);
-    model->RefuseOthers();
-  }
-  work.loss = ReadLoss(file, folder);
-  return work;
+SimulatedWork ReadWork(const sim::v1::Cluster& cluster, const std::string& folder,
+                       spec::FieldChecks& checks) {
+  const sim::v1::Model& model = cluster.model();
+  const sim::v1::Loss& loss = cluster.loss();
+  return {.parameters = model.parameters(),
+          .backward_share = model.backward_share(),
+          .load_seconds = SecondsOf(model.load_time()),
+          .conclude_seconds = SecondsOf(model.conclude_time()),
+          .train_samples = model.train_samples(),
+          .loss = loss.has_curve()        ? LossOf(loss.curve(), folder, checks)
+                  : loss.has_perceptron() ? LossOf(loss.perceptron(), checks)
+                                          : LossOf(loss.noisy_quadratic(), checks)};
 }
 
-std::string WriteWork(const SimulatedWork& work) {
-  std::string text = "model:\n";
-  if (work.parameters > 0) text += Line("parameters", std::to_string(work.parameters));
-  text += Line("backward_share", FormatNumber(work.backward_share));
-  text += Line("load_time", FormatSeconds(work.load_seconds));
-  text += Line("conclude_time", FormatSeconds(work.conclude_seconds));
-  text += Line("train_samples", std::to_string(work.train_samples));
-  return text + "loss: " + std::visit([](const auto& loss) { return Text(loss); }, work.loss) +
-         "\n";
+void WriteWork(const SimulatedWork& work, sim::v1::Cluster* cluster) {
+  sim::v1::Model& model = *cluster->mutable_model();
+  if (work.parameters > 0) model.set_parameters(work.parameters);
+  model.set_backward_share(work.backward_share);
+  *model.mutable_load_time() = DurationOf(work.load_seconds);
+  *model.mutable_conclude_time() = DurationOf(work.conclude_seconds);
+  model.set_train_samples(work.train_samples);
+  std::visit([&](const auto& loss) { WriteLoss(loss, cluster->mutable_loss()); }, work.loss);
 }
 
 }  // namespace tactus::client

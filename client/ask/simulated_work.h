@@ -8,11 +8,12 @@
 #include <variant>
 #include <vector>
 
-#include "client/yaml/yaml_fields.h"
+#include "coordinator/spec/field_checks.h"
 #include "simulator/examples.h"
 #include "simulator/noisy_quadratic.h"
 #include "simulator/perceptron.h"
 #include "simulator/power_law.h"
+#include "tactus/sim/v1/cluster.pb.h"
 
 namespace tactus::client {
 
@@ -47,10 +48,12 @@ struct SimulatedWork {
   LossModel loss{};
 };
 
-// Reads the keys `model` and `loss` of a cluster file; `folder` is where its paths begin.
-SimulatedWork ReadWork(YamlFields& file, const std::string& folder);
+// The keys `model` and `loss` of a cluster file in which nothing is left open; `folder` is where
+// its paths begin.
+SimulatedWork ReadWork(const sim::v1::Cluster& cluster, const std::string& folder,
+                       spec::FieldChecks& checks);
 
-// The same two keys as text.
-std::string WriteWork(const SimulatedWork& work);
+// Sets the same two keys.
+void WriteWork(const SimulatedWork& work, sim::v1::Cluster* cluster);
 
 }  // namespace tactus::client

@@ -15,9 +15,10 @@
 #include "client/text/flag_checks.h"
 #include "client/text/names.h"
 #include "client/text/text.h"
-#include "client/yaml/yaml_fields.h"
+#include "client/yaml/message_reader.h"
 #include "client/yaml/yaml_file.h"
 #include "runtime/process.h"
+#include "tactus/cli/v1/config.pb.h"
 
 namespace tactus::client {
 namespace {
@@ -42,28 +43,24 @@ absl::StatusOr<ConfigFile> ReadConfig(const std::string& path) {
   const YamlDocument document = ParseYaml(config.text);
   if (!document.error.empty()) return absl::InvalidArgumentError(path + ": " + document.error);
   if (document.root.kind == YamlValue::Kind::kNull) return config;  // an empty file
-  std::vector<std::string> errors;
-  YamlFields root(document.root, "", errors);
-  root.Text("server", &config.given.server);
-  root.Text("context", &config.given.context);
-  root.Text("request_timeout", &config.given.request_timeout);
-  root.Text("output", &config.given.output);
-  if (root.HasMap("contexts")) {
-    const YamlValue* contexts = FindYamlKey(document.root, "contexts");
-    for (const YamlEntry& entry : contexts->entries) {
-      YamlFields fields(entry.value, "contexts." + Printable(entry.key), errors);
-      Context context = {.name = Printable(entry.key)};
-      fields.Text("server", &context.server);
-      if (context.server.empty()) fields.Refuse("server", "HOST:PORT");
-      fields.RefuseOthers();
-      config.contexts.push_back(context);
+  cli::v1::Config message;
+  const std::vector<std::string> errors = ErrorTexts(ReadMessage(document.root, &message));
+  if (!errors.empty()) return absl::InvalidArgumentError(path + ": " + errors.front());
+  config.given = {.server = message.server(),
+                  .context = message.context(),
+                  .request_timeout = message.request_timeout(),
+                  .output = message.output()};
+  if (message.contexts().empty()) return config;
+  for (const YamlEntry& entry : FindYamlKey(document.root, "contexts")->entries) {  // in order
+    const std::string& server = message.contexts().at(entry.key).server();
+    if (server.empty()) {
+      return absl::InvalidArgumentError(path + ": contexts." + entry.key +
+                                        ".server: is missing; give HOST:PORT (line " +
+                                        std::to_string(entry.line) + ")");
     }
-  } else if (root.Has("contexts")) {
-    root.Refuse("contexts", "a map of contexts, such as {lab: {server: lab-1:7070}}");
+    config.contexts.push_back({.name = entry.key, .server = server});
   }
-  root.RefuseOthers();
-  if (errors.empty()) return config;
-  return absl::InvalidArgumentError(path + ": " + errors.front());
+  return config;
 }
 
 absl::StatusOr<Setting> CheckedServer(const Setting& setting) {

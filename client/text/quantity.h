@@ -9,6 +9,9 @@
 
 namespace tactus::client {
 
+// A slower link would have a model's parameters under way for years. [bytes/s]
+inline constexpr double kRateMin = 125;
+
 // A rate in bytes a second. Units: bit, kbit, mbit, gbit, tbit a second (powers of 1000, as tc has
 // them) and B/s, KB/s, MB/s, GB/s, KiB/s, MiB/s, GiB/s. The number may have a fraction. Nothing
 // when `text` is none, or not finite, or below 0.

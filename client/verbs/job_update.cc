@@ -28,7 +28,7 @@ void ReadOverrides(const std::vector<Override>& overrides, JobUpdate* update) {
     if (!problem.empty()) update->errors.push_back("--set " + change.path + ": " + problem);
   }
   if (!update->errors.empty()) return;
-  for (const std::string& error : ReadMessage(root, update->request.mutable_spec())) {
+  for (const std::string& error : ErrorTexts(ReadMessage(root, update->request.mutable_spec()))) {
     update->errors.push_back("--set: " + error);
   }
 }

@@ -47,7 +47,7 @@ JobFile ParseJobFile(std::string_view text, const std::vector<Override>& overrid
     file.errors.push_back("the file is empty; a job has at least name, model, data and stop");
   }
   if (!file.errors.empty()) return file;
-  file.errors = ReadMessage(yaml.root, &file.spec);
+  file.errors = ErrorTexts(ReadMessage(yaml.root, &file.spec));
   if (file.errors.empty()) ResolvePaths(folder, &file.spec);
   return file;
 }

@@ -2,10 +2,10 @@
 
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/duration.pb.h>
+#include <google/protobuf/util/time_util.h>
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -14,7 +14,9 @@
 
 #include "base/check.h"
 #include "client/text/names.h"
+#include "client/text/quantity.h"
 #include "runtime/options.h"
+#include "tactus/v1/options.pb.h"
 
 namespace tactus::client {
 namespace {
@@ -22,6 +24,7 @@ namespace {
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
+using google::protobuf::util::TimeUtil;
 
 bool IsDuration(const FieldDescriptor& field) {
   return field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE &&
@@ -40,10 +43,22 @@ bool IsPlain(const std::string& text) {
   });
 }
 
+// A number as people write it, in words.
+std::string WithUnit(v1::Unit unit) {
+  if (unit == v1::UNIT_BYTES) return "a size such as 128KiB or 1MiB";
+  return unit == v1::UNIT_BYTES_PER_SECOND ? "a rate of 1kbit or more, such as 100mbit or 1gbit"
+                                           : "a number";
+}
+
 // What a person must write there, for "expected ...".
 std::string Expected(const FieldDescriptor& field) {
+  if (field.is_map() && IsMap(*field.message_type()->map_value())) {
+    return "names, each with a map of: " +
+           JoinNames(FieldNames(*field.message_type()->map_value()->message_type()));
+  }
   if (field.is_map()) return "a map of texts, such as {zone: a}";
   if (field.is_repeated()) {
+    if (IsMap(field)) return "a list of maps of: " + JoinNames(FieldNames(*field.message_type()));
     const bool texts = field.cpp_type() == FieldDescriptor::CPPTYPE_STRING;
     return texts ? "a list of texts, such as [a, b]" : "a list of whole numbers, such as [1, 2]";
   }
@@ -55,7 +70,7 @@ std::string Expected(const FieldDescriptor& field) {
       return "text";
     case FieldDescriptor::CPPTYPE_DOUBLE:
     case FieldDescriptor::CPPTYPE_FLOAT:
-      return "a number";
+      return WithUnit(field.options().GetExtension(v1::unit));
     case FieldDescriptor::CPPTYPE_ENUM:
       return "one of: " + JoinNames(EnumValueNames(*field.enum_type()));
     case FieldDescriptor::CPPTYPE_MESSAGE:
@@ -107,7 +122,7 @@ class Reader {
     CheckOneofs(lines, path, *message->GetDescriptor());
   }
 
-  std::vector<std::string> errors;
+  std::vector<runtime::FieldViolation> mistakes;
 
  private:
   // A field and the message that it is of.
@@ -124,9 +139,8 @@ class Reader {
 
   void Add(const std::string& path, const std::string& what, int line,
            const std::string& rest = "") {
-    std::string text = path.empty() ? what : path + ": " + what;
-    if (line > 0) text += " (line " + std::to_string(line) + ")";
-    errors.push_back(text + rest);
+    const std::string place = line > 0 ? " (line " + std::to_string(line) + ")" : "";
+    mistakes.push_back({path, what + place + rest});
   }
 
   void AddUnknown(const YamlEntry& entry, const std::string& path, const Descriptor& type) {
@@ -140,13 +154,17 @@ class Reader {
                    const Descriptor& type) {
     for (int i = 0; i < type.real_oneof_decl_count(); ++i) {
       std::vector<std::string> given;
+      int line = 0;
       for (int j = 0; j < type.oneof_decl(i)->field_count(); ++j) {
         const std::string& name = type.oneof_decl(i)->field(j)->name();
-        if (lines.count(name) > 0) given.push_back(name);
+        const auto found = lines.find(name);
+        if (found == lines.end()) continue;
+        given.push_back(name);
+        line = std::max(line, found->second);
       }
       if (given.size() < 2) continue;
       const std::string both = given.size() == 2 ? "both " : "";
-      Add(path, both + QuoteNames(given) + " are given; allowed: one of them", 0);
+      Add(path, both + QuoteNames(given) + " are given", line, "; allowed: one of them");
     }
   }
 
@@ -158,7 +176,7 @@ class Reader {
       Add(path, "no value is given", entry.line,
           "; expected " + Expected(*target.field) + defaults);
     } else if (target.field->is_map()) {
-      ReadTexts(value, path, target);
+      ReadFreeKeys(value, path, target);
     } else if (target.field->is_repeated()) {
       ReadList(value, path, target);
     } else if (IsMap(*target.field)) {
@@ -173,11 +191,10 @@ class Reader {
     }
   }
 
-  // The only maps with free keys of a job file are of texts.
-  void ReadTexts(const YamlValue& value, const std::string& path, const Target& target) {
+  // A map whose keys are the user's, of texts or of messages.
+  void ReadFreeKeys(const YamlValue& value, const std::string& path, const Target& target) {
     const auto* type = target.field->message_type();
-    TACTUS_CHECK(type->map_key()->cpp_type() == FieldDescriptor::CPPTYPE_STRING &&
-                 type->map_value()->cpp_type() == FieldDescriptor::CPPTYPE_STRING);
+    TACTUS_CHECK(type->map_key()->cpp_type() == FieldDescriptor::CPPTYPE_STRING);
     if (value.kind != YamlValue::Kind::kMap) {
       const std::string found = value.kind == YamlValue::Kind::kList ? "a list" : Shown(value.text);
       return Add(path, found + " stands where a map is expected", value.line,
@@ -189,13 +206,10 @@ class Reader {
       const std::string place = Join(path, entry.key);
       if (!fresh) {
         Add(place, "given twice", entry.line, "; first on line " + std::to_string(first->second));
-      } else if (entry.value.kind != YamlValue::Kind::kScalar) {
-        Add(place, "is not a text", entry.line);
-      } else if (CheckPlain(entry.key, place, entry.line) &&
-                 CheckPlain(entry.value.text, place, entry.value.line)) {
+      } else if (CheckPlain(entry.key, place, entry.line)) {
         Message* pair = target.message->GetReflection()->AddMessage(target.message, target.field);
         pair->GetReflection()->SetString(pair, type->map_key(), entry.key);
-        pair->GetReflection()->SetString(pair, type->map_value(), entry.value.text);
+        ReadField(entry, place, {type->map_value(), pair});
       }
     }
   }
@@ -206,10 +220,12 @@ class Reader {
     return false;
   }
 
-  // The lists of a job file are of whole numbers or of texts.
+  // Lists are of messages, of whole numbers or of texts.
   void ReadList(const YamlValue& value, const std::string& path, const Target& target) {
     const bool texts = target.field->cpp_type() == FieldDescriptor::CPPTYPE_STRING;
-    TACTUS_CHECK(texts || target.field->cpp_type() == FieldDescriptor::CPPTYPE_UINT64);
+    const auto* reflection = target.message->GetReflection();
+    TACTUS_CHECK(texts || IsMap(*target.field) ||
+                 target.field->cpp_type() == FieldDescriptor::CPPTYPE_UINT64);
     if (value.kind != YamlValue::Kind::kList) {
       const std::string found = value.kind == YamlValue::Kind::kMap ? "a map" : Shown(value.text);
       return Add(path, found + " stands where a list is expected", value.line,
@@ -217,14 +233,15 @@ class Reader {
     }
     for (std::size_t i = 0; i < value.items.size(); ++i) {
       const std::string place = path + "[" + std::to_string(i) + "]";
-      if (value.items[i].kind != YamlValue::Kind::kScalar) {
+      if (IsMap(*target.field)) {
+        ReadMap(value.items[i], place, reflection->AddMessage(target.message, target.field));
+      } else if (value.items[i].kind != YamlValue::Kind::kScalar) {
         Add(place, texts ? "is not a text" : "is not a whole number", value.items[i].line);
       } else if (texts) {
         if (!CheckPlain(value.items[i].text, place, value.items[i].line)) continue;
-        target.message->GetReflection()->AddString(target.message, target.field,
-                                                   value.items[i].text);
+        reflection->AddString(target.message, target.field, value.items[i].text);
       } else if (const auto number = ReadWhole<std::uint64_t>(value.items[i], place)) {
-        target.message->GetReflection()->AddUInt64(target.message, target.field, *number);
+        reflection->AddUInt64(target.message, target.field, *number);
       }
     }
   }
@@ -244,8 +261,9 @@ class Reader {
       case FieldDescriptor::CPPTYPE_ENUM:
         return ReadEnum(value, path, target);
       case FieldDescriptor::CPPTYPE_DOUBLE:
-        if (const auto number = ReadNumber(value, path))
+        if (const auto number = ReadAmount(value, path, field->options().GetExtension(v1::unit))) {
           reflection->SetDouble(message, field, *number);
+        }
         return;
       case FieldDescriptor::CPPTYPE_FLOAT:
         if (const auto number = ReadNumber(value, path)) {
@@ -294,6 +312,15 @@ class Reader {
     return std::nullopt;
   }
 
+  std::optional<double> ReadAmount(const YamlValue& value, const std::string& path, v1::Unit unit) {
+    if (unit == v1::UNIT_UNSPECIFIED) return ReadNumber(value, path);
+    const bool rate = unit == v1::UNIT_BYTES_PER_SECOND;
+    const std::optional<double> bytes = rate ? ParseRate(value.text) : ParseSize(value.text);
+    if (bytes && (!rate || *bytes >= kRateMin)) return bytes;
+    AddNot(value, path, WithUnit(unit));
+    return std::nullopt;
+  }
+
   std::optional<double> ReadNumber(const YamlValue& value, const std::string& path) {
     double number = 0;
     const char* const end = value.text.data() + value.text.size();
@@ -337,11 +364,9 @@ class Reader {
       return Add(path, Shown(value.text) + " is not a duration", value.line,
                  "; write a number with its unit, such as 90s, 30m, 1h30m or 500ms");
     }
-    google::protobuf::Duration proto;
-    const auto seconds = std::chrono::floor<std::chrono::seconds>(*duration);
-    proto.set_seconds(seconds.count());
-    proto.set_nanos(static_cast<std::int32_t>((*duration - seconds).count()));
-    target.message->GetReflection()->MutableMessage(target.message, target.field)->CopyFrom(proto);
+    target.message->GetReflection()
+        ->MutableMessage(target.message, target.field)
+        ->CopyFrom(TimeUtil::NanosecondsToDuration(duration->count()));
   }
 
   void AddNot(const YamlValue& value, const std::string& path, const std::string& wanted) {
@@ -352,10 +377,18 @@ class Reader {
 
 }  // namespace
 
-std::vector<std::string> ReadMessage(const YamlValue& root, Message* message) {
+std::vector<runtime::FieldViolation> ReadMessage(const YamlValue& root, Message* message) {
   Reader reader;
   reader.ReadMap(root, "", message);
-  return std::move(reader.errors);
+  return std::move(reader.mistakes);
+}
+
+std::vector<std::string> ErrorTexts(const std::vector<runtime::FieldViolation>& mistakes) {
+  std::vector<std::string> texts;
+  for (const auto& [field, description] : mistakes) {
+    texts.push_back(field.empty() ? description : field + ": " + description);
+  }
+  return texts;
 }
 
 }  // namespace tactus::client

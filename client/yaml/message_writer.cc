@@ -14,8 +14,10 @@
 #include "base/check.h"
 #include "base/time.h"
 #include "client/text/names.h"
+#include "client/text/quantity.h"
 #include "client/yaml/yaml_tree.h"
 #include "runtime/options.h"
+#include "tactus/v1/options.pb.h"
 
 namespace tactus::client {
 namespace {
@@ -74,6 +76,12 @@ std::string Text(const Source& source) {
   return YamlScalar(absl::Base64Escape(text));
 }
 
+std::string Amount(double number, const FieldDescriptor& field) {
+  const v1::Unit unit = field.options().GetExtension(v1::unit);
+  if (unit == v1::UNIT_UNSPECIFIED) return Number(number);
+  return unit == v1::UNIT_BYTES ? FormatSize(number) : FormatBitRate(number);
+}
+
 std::string Word(const Source& source) {
   const auto& [message, field, index] = source;
   const auto* reflection = message->GetReflection();
@@ -92,8 +100,9 @@ std::string Word(const Source& source) {
                  ? "true"
                  : "false";
     case FieldDescriptor::CPPTYPE_DOUBLE:
-      return Number(single ? reflection->GetDouble(*message, field)
-                           : reflection->GetRepeatedDouble(*message, field, index));
+      return Amount(single ? reflection->GetDouble(*message, field)
+                           : reflection->GetRepeatedDouble(*message, field, index),
+                    *field);
     case FieldDescriptor::CPPTYPE_FLOAT:
       return Number(single ? reflection->GetFloat(*message, field)
                            : reflection->GetRepeatedFloat(*message, field, index));

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 #include <cstdio>
 #include <map>
 #include <sstream>
@@ -257,6 +258,23 @@ const YamlValue* FindYamlKey(const YamlValue& map, std::string_view key) {
     if (entry.key == key) return &entry.value;
   }
   return nullptr;
+}
+
+int LineAt(const YamlValue& root, std::string_view path) {
+  const YamlValue* value = &root;
+  while (!path.empty()) {
+    const std::string_view part =
+        path.substr(0, path.find_first_of(".[", 1));  // "hosts", "[1]", ".link"
+    path.remove_prefix(part.size());
+    std::size_t index = value->items.size();
+    if (part.front() == '[') std::from_chars(part.data() + 1, part.data() + part.size(), index);
+    const YamlValue* below = index < value->items.size()
+                                 ? &value->items[index]
+                                 : FindYamlKey(*value, part.substr(part.front() == '.' ? 1 : 0));
+    if (below == nullptr) break;
+    value = below;
+  }
+  return value->line;
 }
 
 std::string YamlScalar(std::string_view text) {

@@ -56,6 +56,10 @@ std::string SetYamlPath(std::string_view path, YamlValue value, YamlValue* root)
 // The first entry's value of that key in a map; null when there is none.
 const YamlValue* FindYamlKey(const YamlValue& map, std::string_view key);
 
+// The line of what stands at a path such as "hosts[1].link.rate", or of the innermost value around
+// it that there is.
+int LineAt(const YamlValue& root, std::string_view path);
+
 // `text` as a YAML scalar: as it is where that reads back as the same text, else in double quotes.
 std::string YamlScalar(std::string_view text);
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -13,6 +14,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
 #include "base/check.h"
+#include "base/time.h"
+#include "runtime/options.h"
 #include "tactus/v1/options.pb.h"
 
 namespace tactus::spec {
@@ -55,6 +58,10 @@ std::optional<v1::FieldRule> RuleOf(const FieldDescriptor& field, const std::str
 
 bool IsDuration(const FieldDescriptor& field) {
   return field.message_type() == google::protobuf::Duration::descriptor();
+}
+
+bool IsListOfMessages(const FieldDescriptor& field) {
+  return field.is_repeated() && field.message_type() != nullptr && !field.is_map();
 }
 
 // Of the message itself, which its policy says where it has one.
@@ -106,7 +113,11 @@ struct Range {
   bool below = false;  // nor is the high end
 };
 
+// Durations are in seconds.
 long double ParseEnd(const std::string& text) {
+  if (const absl::StatusOr<Duration> duration = runtime::ParseDuration(text); duration.ok()) {
+    return static_cast<long double>(duration->count()) / 1e9L;
+  }
   long double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   TACTUS_CHECK(error == std::errc() && end == text.data() + text.size());
@@ -142,7 +153,31 @@ void CheckRange(const std::string& path, Number value, const v1::FieldRule& rule
   checks.Add(path, fmt::format("found {}, allowed is {}", value, rule.allowed()));
 }
 
+void CheckSpan(const std::string& path, const google::protobuf::Duration& value,
+               const v1::FieldRule& rule, FieldChecks& checks) {
+  if (!rule.has_allowed()) return checks.Time(path, value);
+  const Range range = ParseRange(rule.allowed());
+  if (Contains(range, value.seconds() + static_cast<long double>(value.nanos()) / 1e9L)) return;
+  const double seconds = static_cast<double>(value.seconds()) + value.nanos() / 1e9;
+  checks.Add(path, fmt::format("found {}s, allowed is {}", seconds, rule.allowed()));
+}
+
 // ---- one field
+
+// How many there are and, of messages, each for itself.
+void CheckItems(const Message& message, const FieldDescriptor& field, const std::string& path,
+                FieldChecks& checks) {
+  const Reflection& in = *message.GetReflection();
+  const int size = in.FieldSize(message, &field);
+  const v1::FieldRule rule = RuleOf(field, "").value();
+  if (rule.has_allowed() && !Contains(ParseRange(rule.allowed()), size)) {
+    checks.Add(path, fmt::format("found {} items, allowed are {}", size, rule.allowed()));
+  }
+  for (int i = 0; IsListOfMessages(field) && i < size; ++i) {
+    CheckFields(in.GetRepeatedMessage(message, &field, i), fmt::format("{}[{}].", path, i), "",
+                checks);
+  }
+}
 
 void CheckValue(const Message& message, const FieldDescriptor& field, const std::string& path,
                 const v1::FieldRule& rule, FieldChecks& checks) {
@@ -165,8 +200,9 @@ void CheckValue(const Message& message, const FieldDescriptor& field, const std:
       if (!IsDuration(field)) {
         return CheckFields(in.GetMessage(message, &field), path + ".", VariantIn(field), checks);
       }
-      return checks.Time(
-          path, static_cast<const google::protobuf::Duration&>(in.GetMessage(message, &field)));
+      return CheckSpan(
+          path, static_cast<const google::protobuf::Duration&>(in.GetMessage(message, &field)),
+          rule, checks);
     default:  // texts and bools have no range
       return;
   }
@@ -179,8 +215,10 @@ std::string TextOf(const FieldDescriptor& field, const std::string& said) {
     return PrefixOf(*field.enum_type()) + absl::AsciiStrToUpper(said);
   }
   if (field.cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) return said;
-  TACTUS_CHECK(IsDuration(field) && said.ends_with('s'));
-  return "{seconds: " + said.substr(0, said.size() - 1) + "}";
+  TACTUS_CHECK(IsDuration(field));
+  const Duration duration = runtime::ParseDuration(said).value();
+  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(duration);
+  return fmt::format("{{seconds: {} nanos: {}}}", whole.count(), (duration - whole).count());
 }
 
 // Whether a message that is not given has something to say, whatever was chosen around it.
@@ -205,8 +243,12 @@ void CheckFields(const Message& message, const std::string& path, const std::str
   const Descriptor& type = *message.GetDescriptor();
   for (int i = 0; i < type.field_count(); ++i) {
     const FieldDescriptor& field = *type.field(i);
-    if (field.is_repeated() || !message.GetReflection()->HasField(message, &field)) continue;
     const std::string place = path + field.name();
+    if (field.is_repeated()) {
+      CheckItems(message, field, place, checks);
+      continue;
+    }
+    if (!message.GetReflection()->HasField(message, &field)) continue;
     if (const std::optional<v1::FieldRule> rule = RuleOf(field, variant)) {
       CheckValue(message, field, place, *rule, checks);
     } else {
@@ -222,6 +264,9 @@ void FillDefaults(const std::string& chosen, Message* message) {
   for (int i = 0; i < type.field_count(); ++i) {
     const FieldDescriptor& field = *type.field(i);
     const std::optional<v1::FieldRule> rule = RuleOf(field, variant);
+    for (int j = 0; IsListOfMessages(field) && j < in.FieldSize(*message, &field); ++j) {
+      FillDefaults("", in.MutableRepeatedMessage(message, &field, j));
+    }
     if (field.is_repeated() || !rule) continue;
     const bool given = in.HasField(*message, &field);
     if (!given && rule->has_default_value()) {

@@ -1,5 +1,5 @@
-// The rules that stand on the fields of spec.proto themselves (proto/tactus/v1/options.proto): one
-// walk checks them, one fills in the defaults.
+// The rules that stand on the fields of spec.proto and cluster.proto themselves
+// (proto/tactus/v1/options.proto): one walk checks them, one fills in the defaults.
 
 #pragma once
 
@@ -13,14 +13,15 @@
 
 namespace tactus::spec {
 
-// A message of a specification. `variant` is the one of its `policy`'s fields that hold; of a
+// A message of a file. `variant` is the one of its `policy`'s fields that hold; of a
 // message that has no policy, what was chosen around it: "adamw", "resnet18"; empty: not known, so
 // that no field is found not to belong to it.
 
 // Every field that is given, here and below, belongs to the variant, is a value that its enum
-// knows, is in its range, and, for a duration, above 0 and at most 10 years.
+// knows, is in its range, and, for a duration without one, above 0 and at most 10 years. Lists have
+// as many items as they may. Numbers and texts in lists are not looked at.
 //
-// path  of the message in the job file, "adapt.batch."; empty for the whole
+// path  of the message in the file, "adapt.batch."; empty for the whole
 void CheckFields(const google::protobuf::Message& message, const std::string& path,
                  const std::string& variant, FieldChecks& checks);
 

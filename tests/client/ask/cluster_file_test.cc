@@ -51,10 +51,10 @@ faults:
   - {at: 36s, disk_full: true}
 )";
 
-constexpr const char* kThreeMistakes = R"(hosts:
-  - name: a
-    link: {rate: 0bit}
-    devices: [{sample_time: -1ms}]
+constexpr const char* kFourMistakes = R"(hosts:
+  - {name: a, count: 0,
+    link: {rate: 0bit},
+    devices: [{sample_time: -1ms}]}
 colective: mesh
 )";
 
@@ -143,6 +143,24 @@ TEST(ClusterFileTest, AHostAndADeviceAreEnough) {
   EXPECT_TRUE(std::holds_alternative<simulator::NoisyQuadraticOptions>(file.work.loss));
 }
 
+TEST(ClusterFileTest, DefaultsAreThoseOfTheModels) {
+  const ClusterFile file = Parse(
+      "hosts: [{name: a, group: g, devices: [{sample_time: 1ms}]}, {name: b, group: h, devices: "
+      "[{sample_time: 1ms}]}]\nbetween: [{groups: [g, h], rate: 1gbit}]\n");
+
+  ASSERT_THAT(file.errors, IsEmpty());
+  const simulator::ClusterModel& cluster = file.cluster;
+  EXPECT_EQ(cluster.hosts[0].link, simulator::LinkModel());
+  EXPECT_EQ(cluster.hosts[0].devices[0], simulator::DeviceModel{.name = "cpu:0"});
+  EXPECT_EQ(cluster.between[0].link, simulator::LinkModel{.bytes_per_second = 125e6});
+  EXPECT_EQ(WriteClusterFile({.hosts = cluster.hosts, .between = cluster.between}, {}),
+            WriteClusterFile(cluster, file.work));
+  const ClusterFile perceptron = ParseClusterFile(
+      "hosts: [{name: a, devices: [{sample_time: 1ms}]}]", "{perceptron: {synthetic: {}}}", "");
+  EXPECT_EQ(WriteClusterFile({}, {.loss = PerceptronLoss{.synthetic = SyntheticData()}}),
+            WriteClusterFile({}, perceptron.work));
+}
+
 TEST(ClusterFileTest, DevicesWithoutANameCountOnFromThoseBefore) {
   const std::string text =
       "hosts: [{name: a, devices: [{name: cpu:3, count: 2, sample_time: 1ms}, {sample_time: 2ms}, "
@@ -190,20 +208,22 @@ TEST(ClusterFileTest, TheCommandLinesLossReplacesTheFiles) {
 
   EXPECT_TRUE(std::holds_alternative<PerceptronLoss>(named.work.loss));
   EXPECT_EQ(std::get<CurveLoss>(mapped.work.loss).file, "c.csv");
-  EXPECT_THAT(unknown.errors, ElementsAre(StartsWith("loss: found \"curv\", allowed is ")));
+  EXPECT_THAT(unknown.errors,
+              ElementsAre(StartsWith("loss: 'curv' stands where a map is expected; ")));
   EXPECT_THAT(broken.errors[0], StartsWith("--loss: line 1, column "));
 }
 
 TEST(ClusterFileTest, AllMistakesAreReportedAtOnce) {
-  const ClusterFile file = Parse(kThreeMistakes);
+  const ClusterFile file = Parse(kFourMistakes);
 
   const std::vector<std::string> expected = {
-      "hosts[0].link.rate: found \"0bit\", allowed is a rate of 1kbit or more, such as 100mbit, "
-      "1gbit (line 3)",
-      "hosts[0].devices[0].sample_time: found \"-1ms\", allowed is a duration, above 0 to 1h, such "
-      "as 2.4ms, 90s, 1h30m (line 4)",
-      "colective: unknown; did you mean collective? allowed: hosts, between, local, collective, "
-      "control, model, loss, faults (line 5)"};
+      "hosts[0].link.rate: '0bit' is not a rate of 1kbit or more, such as 100mbit or 1gbit (line "
+      "3)",
+      "hosts[0].devices[0].sample_time: '-1ms' is negative (line 4); allowed: durations of 0 or "
+      "more, such as 90s, 30m or 1h30m",
+      "colective: unknown key (line 5); did you mean 'collective'? allowed: hosts, between, local, "
+      "collective, control, model, loss, faults",
+      "hosts[0].count: found 0, allowed is 1 to 65536 (line 2)"};
   EXPECT_EQ(file.errors, expected);
 }
 
@@ -260,12 +280,20 @@ std::string NameOf(const testing::TestParamInfo<Mistake>& info) { return info.pa
 const std::vector<Mistake> kHostMistakes = {
     {"Empty", "# nothing\n", "the file is empty; a cluster has at least hosts"},
     {"NotYaml", "a: [", "line 1, column 1: end of sequence flow not found"},
-    {"List", "- a\n", "the file: found a list, allowed is a map (line 1)"},
-    {"NoHosts", "collective: ring\n",
-     "hosts: is missing; give a list of at least one host (line 1)"},
-    {"EmptyHosts", "hosts: []\n",
-     "hosts: found an empty list, allowed is a list of at least one host (line 1)"},
-    {"HostsGivenTwice", std::string(kHosts) + kHosts, "hosts: given twice (line 4)"},
+    {"List", "- a\n",
+     "a list stands where a map is expected (line 1); allowed keys: hosts, between, local, "
+     "collective, control, model, loss, faults"},
+    {"NoHosts", "collective: ring\n", "hosts: found 0 items, allowed are 1 or more (line 1)"},
+    {"EmptyHosts", "hosts: []\n", "hosts: found 0 items, allowed are 1 or more (line 1)"},
+    {"HostsAreNoList", "hosts: a\n",
+     "hosts: 'a' stands where a list is expected (line 1); expected a list of maps of: name, "
+     "count, "
+     "group, link, devices"},
+    {"HostIsNoMap", "hosts: [a]\n",
+     "hosts[0]: 'a' stands where a map is expected (line 1); allowed keys: name, count, group, "
+     "link, devices"},
+    {"HostsGivenTwice", std::string(kHosts) + kHosts,
+     "hosts: given twice (line 4); first on line 1"},
     {"NoName", "hosts: [{devices: [{sample_time: 1ms}]}]",
      "hosts[0].name: is missing; give a name of 1 to 63 letters, digits, '.', '_' and '-' (line "
      "1)"},
@@ -283,46 +311,45 @@ const std::vector<Mistake> kHostMistakes = {
      "[{sample_time: 1ms}]}\n",
      "hosts[1].name: there is a second host a-2 (line 3)"},
     {"NoCount", Host("count: 0, devices: [{sample_time: 1ms}]"),
-     "hosts[0].count: found \"0\", allowed is a whole number, 1 to 65536 (line 2)"},
+     "hosts[0].count: found 0, allowed is 1 to 65536 (line 2)"},
     {"TooMany", Host("count: 40000, devices: [{count: 2, sample_time: 1ms}]"),
      "hosts[0]: found 80000 devices up to here, allowed are 65536 (line 2)"},
     {"NegativeRate", Host("link: {rate: -5mbit}, devices: [{sample_time: 1ms}]"),
-     "hosts[0].link.rate: found \"-5mbit\", allowed is a rate of 1kbit or more, such as 100mbit, "
-     "1gbit (line 2)"},
-    {"RateWithoutUnit", Host("link: {rate: 100}, devices: [{sample_time: 1ms}]"),
-     "hosts[0].link.rate: found \"100\", allowed is a rate of 1kbit or more, such as 100mbit, "
-     "1gbit (line 2)"},
-    {"RateIsAList", Host("link: {rate: [1gbit]}, devices: [{sample_time: 1ms}]"),
-     "hosts[0].link.rate: found a list, allowed is a rate of 1kbit or more, such as 100mbit, 1gbit "
-     "(line 2)"},
-    {"LatencyWithoutUnit", Host("link: {latency: 5}, devices: [{sample_time: 1ms}]"),
-     "hosts[0].link.latency: found \"5\", allowed is a duration, 0 to 1h, such as 2.4ms, 90s, "
-     "1h30m (line 2)"},
-    {"BurstWithoutUnit", Host("link: {burst: 5}, devices: [{sample_time: 1ms}]"),
-     "hosts[0].link.burst: found \"5\", allowed is a size of 0 or more, such as 128KiB, 1MiB (line "
+     "hosts[0].link.rate: '-5mbit' is not a rate of 1kbit or more, such as 100mbit or 1gbit (line "
      "2)"},
+    {"RateWithoutUnit", Host("link: {rate: 100}, devices: [{sample_time: 1ms}]"),
+     "hosts[0].link.rate: '100' is not a rate of 1kbit or more, such as 100mbit or 1gbit (line 2)"},
+    {"RateIsAList", Host("link: {rate: [1gbit]}, devices: [{sample_time: 1ms}]"),
+     "hosts[0].link.rate: a list stands where a single value is expected (line 2); expected a rate "
+     "of 1kbit or more, such as 100mbit or 1gbit"},
+    {"LatencyWithoutUnit", Host("link: {latency: 5}, devices: [{sample_time: 1ms}]"),
+     "hosts[0].link.latency: '5' is not a duration (line 2); write a number with its unit, such as "
+     "90s, 30m, 1h30m or 500ms"},
+    {"LatencyTooLong", Host("link: {latency: 2h}, devices: [{sample_time: 1ms}]"),
+     "hosts[0].link.latency: found 7200s, allowed is 0 to 1h (line 2)"},
+    {"BurstWithoutUnit", Host("link: {burst: 5}, devices: [{sample_time: 1ms}]"),
+     "hosts[0].link.burst: '5' is not a size such as 128KiB or 1MiB (line 2)"},
     {"LinkIsText", Host("link: 1gbit, devices: [{sample_time: 1ms}]"),
-     "hosts[0].link: found \"1gbit\", allowed is a map (line 2)"},
+     "hosts[0].link: '1gbit' stands where a map is expected (line 2); allowed keys: rate, latency, "
+     "burst"},
     {"UnknownKey", Host("link: {rte: 1gbit}, devices: [{sample_time: 1ms}]"),
-     "hosts[0].link.rte: unknown; did you mean rate? allowed: rate, latency, burst (line 2)"},
+     "hosts[0].link.rte: unknown key (line 2); did you mean 'rate'? allowed: rate, latency, burst"},
 };
 
 const std::vector<Mistake> kDeviceMistakes = {
     {"NoDevices", "hosts:\n- name: a\n",
-     "hosts[0].devices: is missing; give a list of at least one device (line 2)"},
+     "hosts[0].devices: found 0 items, allowed are 1 or more (line 2)"},
     {"EmptyDevices", Host("devices: []"),
-     "hosts[0].devices: found an empty list, allowed is a list of at least one device (line 2)"},
+     "hosts[0].devices: found 0 items, allowed are 1 or more (line 2)"},
     {"NoSpeed", Device("batch_time: 1ms"),
      "hosts[0].devices[0]: give samples_per_second or sample_time (line 2)"},
     {"TwoSpeeds", Device("samples_per_second: 1, sample_time: 1s"),
      "hosts[0].devices[0]: found both samples_per_second and sample_time, allowed is one of them "
      "(line 2)"},
     {"SpeedZero", Device("samples_per_second: 0"),
-     "hosts[0].devices[0].samples_per_second: found \"0\", allowed is a number, 0.001 to 1e9 (line "
-     "2)"},
+     "hosts[0].devices[0].samples_per_second: found 0, allowed is 0.001 to 1e9 (line 2)"},
     {"SpeedIsText", Device("samples_per_second: fast"),
-     "hosts[0].devices[0].samples_per_second: found \"fast\", allowed is a number, 0.001 to 1e9 "
-     "(line 2)"},
+     "hosts[0].devices[0].samples_per_second: 'fast' is not a finite number (line 2)"},
     {"UnknownKind", Device("name: gpu:0, sample_time: 1ms"),
      "hosts[0].devices[0].name: found \"gpu:0\", allowed is cpu:N or cuda:N, N being 0 to 65535 "
      "(line 2)"},
@@ -332,20 +359,17 @@ const std::vector<Mistake> kDeviceMistakes = {
     {"SameDevice", Host("devices: [{count: 2, sample_time: 1ms}, {name: cpu:1, sample_time: 1s}]"),
      "hosts[0].devices[1].name: there is a second cpu:1 on this host (line 2)"},
     {"Sigma", Device("sample_time: 1ms, noise: {sigma: 3}"),
-     "hosts[0].devices[0].noise.sigma: found \"3\", allowed is a number, 0 to 2 (line 2)"},
+     "hosts[0].devices[0].noise.sigma: found 3, allowed is 0 to 2 (line 2)"},
     {"PhasesTooShort",
      Device("sample_time: 1ms, noise: {slow_factor: 2, slow_mean: 999us, fast_mean: 1ms}"),
-     "hosts[0].devices[0].noise.slow_mean: found \"999us\", allowed is a duration, 1ms to 365d, "
-     "such as 2.4ms, 90s, 1h30m (line 2)"},
+     "hosts[0].devices[0].noise.slow_mean: found 0.000999s, allowed is 1ms to 365d (line 2)"},
     {"SlowFactorAlone", Device("sample_time: 1ms, noise: {slow_factor: 2, slow_mean: 1s}"),
      "hosts[0].devices[0].noise.fast_mean: is missing; give a duration, as slow_factor is above 1 "
      "(line 2)"},
     {"Drift", Device("sample_time: 1ms, drift_per_hour: 1000"),
-     "hosts[0].devices[0].drift_per_hour: found \"1000\", allowed is a number, -100 to 100 (line "
-     "2)"},
+     "hosts[0].devices[0].drift_per_hour: found 1000, allowed is -100 to 100 (line 2)"},
     {"SamplesMax", Device("sample_time: 1ms, samples_max: 1.5"),
-     "hosts[0].devices[0].samples_max: found \"1.5\", allowed is a whole number, 1 to 1048576 "
-     "(line 2)"},
+     "hosts[0].devices[0].samples_max: '1.5' is not a whole number (line 2)"},
 };
 
 const std::vector<Mistake> kOtherMistakes = {
@@ -356,41 +380,44 @@ const std::vector<Mistake> kOtherMistakes = {
     {"BetweenUnknownGroup", With("between: [{groups: [g, x], rate: 1gbit}]"),
      "between[0].groups: found \"x\", allowed is g (line 4)"},
     {"BetweenOneGroup", With("between: [{groups: [g], rate: 1gbit}]"),
-     "between[0].groups: found a list, allowed is a list of two groups of hosts (line 4)"},
+     "between[0].groups: give a list of two groups of hosts (line 4)"},
     {"UnknownCollective", With("collective: star"),
-     "collective: found \"star\", allowed is mesh, ring, recursive_halving or tree (line 4)"},
+     "collective: 'star' is unknown (line 4); allowed: mesh, ring, recursive_halving, tree"},
     {"DuplicateShare", With("control: {duplicate_share: 1}"),
-     "control.duplicate_share: found \"1\", allowed is a number, 0 to below 1 (line 4)"},
+     "control.duplicate_share: found 1, allowed is 0 to below 1 (line 4)"},
     {"NegativeDelay", With("control: {delay: -1ms}"),
-     "control.delay: found \"-1ms\", allowed is a duration, 0 to 1h, such as 2.4ms, 90s, 1h30m "
-     "(line 4)"},
+     "control.delay: '-1ms' is negative (line 4); allowed: durations of 0 or more, such as 90s, "
+     "30m or 1h30m"},
     {"Parameters", With("model: {parameters: 0}"),
-     "model.parameters: found \"0\", allowed is a whole number, 1 to 1000000000000 (line 4)"},
+     "model.parameters: found 0, allowed is 1 to 1000000000000 (line 4)"},
     {"BackwardShare", With("model: {backward_share: 1.5}"),
-     "model.backward_share: found \"1.5\", allowed is a number, 0 to 1 (line 4)"},
+     "model.backward_share: found 1.5, allowed is 0 to 1 (line 4)"},
     {"UnknownLossByName", With("loss: resnet"),
-     "loss: found \"resnet\", allowed is noisy_quadratic, perceptron or {curve: {file: FILE}} "
-     "(line 4)"},
+     "loss: 'resnet' stands where a map is expected (line 4); allowed keys: noisy_quadratic, "
+     "perceptron, curve"},
     {"CurveByName", With("loss: curve"),
-     "loss: found \"curve\", allowed is noisy_quadratic, perceptron or {curve: {file: FILE}} "
+     "loss.curve.file: is missing; give the path of a CSV file with the columns samples and loss "
      "(line 4)"},
     {"LossIsNothing", With("loss:\nlocal: {rate: 1gbit}"),
-     "loss: found nothing, allowed is noisy_quadratic, perceptron or {curve: {file: FILE}} "
-     "(line 4)"},
+     "loss: no value is given (line 4); expected a map of: noisy_quadratic, perceptron, curve; "
+     "write {} for its defaults"},
     {"UnknownLoss", With("loss: {resnet: {}}"),
-     "loss.resnet: unknown; allowed: noisy_quadratic, perceptron, curve (line 4)"},
+     "loss.resnet: unknown key (line 4); allowed: noisy_quadratic, perceptron, curve"},
     {"TwoLosses", With("loss: {noisy_quadratic: {}, perceptron: {}}"),
-     "loss: found several, allowed is one of noisy_quadratic, perceptron, curve (line 4)"},
+     "loss: both 'noisy_quadratic' and 'perceptron' are given (line 4); allowed: one of them"},
     {"FloorAboveStart", With("loss: {noisy_quadratic: {loss_floor: 3}}"),
-     "loss.noisy_quadratic.loss_floor: found \"3\", allowed is a loss_floor of at most "
+     "loss.noisy_quadratic.loss_floor: found 3, allowed is a loss_floor of at most "
      "initial_loss "
      "(line 4)"},
     {"MoreSegmentsThanDimensions", With("loss: {noisy_quadratic: {dimension: 2, segments: 3}}"),
-     "loss.noisy_quadratic.segments: found \"3\", allowed is a whole number, 1 to 2 (line 4)"},
+     "loss.noisy_quadratic.segments: found 3, allowed is 1 to 2 (line 4)"},
     {"HiddenWidth", With("loss: {perceptron: {hidden: [0]}}"),
-     "loss.perceptron.hidden: found \"0\", allowed is a list of at most 16 widths, each 1 to "
-     "65536, "
-     "such as [64, 32] (line 4)"},
+     "loss.perceptron.hidden[0]: found 0, allowed is 1 to 65536 (line 4)"},
+    {"HiddenLayers",
+     With("loss: {perceptron: {hidden: [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]}}"),
+     "loss.perceptron.hidden: found 17 items, allowed are 0 to 16 (line 4)"},
+    {"HiddenAndLinear", With("loss: {perceptron: {hidden: [8], linear: true}}"),
+     "loss.perceptron.linear: has no hidden layers (line 4)"},
     {"TooMuchData",
      With("loss: {perceptron: {synthetic: {samples: 1000000, features: 1000, "
           "validation_samples: 0}}}"),
@@ -400,11 +427,15 @@ const std::vector<Mistake> kOtherMistakes = {
      "loss.curve.file: is missing; give the path of a CSV file with the columns samples and loss "
      "(line 4)"},
     {"CurveWithEmptyFile", With("loss: {curve: {file: ''}}"),
-     "loss.curve.file: found \"\", allowed is a text of one line (line 4)"},
+     "loss.curve.file: is missing; give the path of a CSV file with the columns samples and loss "
+     "(line 4)"},
 };
 
 const std::vector<Mistake> kFaultMistakes = {
-    {"FaultsAreAMap", With("faults: {at: 1s}"), "faults: found a map, allowed is a list (line 4)"},
+    {"FaultsAreAMap", With("faults: {at: 1s}"),
+     "faults: a map stands where a list is expected (line 4); expected a list of maps of: at, "
+     "crash, "
+     "pause, slow, crash_agent, partition, crash_coordinator, disk_full, factor, one_way, for"},
     {"NoTime", FaultOf("crash: a/cpu:0"),
      "faults[0].at: is missing; give when it happens, such as 30s (line 5)"},
     {"NoFault", FaultOf("at: 1s"),
@@ -427,21 +458,24 @@ const std::vector<Mistake> kFaultMistakes = {
     {"SlowWithoutFactor", FaultOf("at: 1s, slow: a/cpu:0"),
      "faults[0].factor: is missing; give how many times as long it takes (line 5)"},
     {"Faster", FaultOf("at: 1s, slow: a/cpu:0, factor: 0.5"),
-     "faults[0].factor: found \"0.5\", allowed is a number, 1 to 1e6 (line 5)"},
+     "faults[0].factor: found 0.5, allowed is 1 to 1e6 (line 5)"},
     {"PartitionOfOne", FaultOf("at: 1s, partition: [a]"),
-     "faults[0].partition: found a list, allowed is [HOST, HOST] or [HOST, coordinator] of this "
-     "cluster (line 5)"},
+     "faults[0].partition: allowed is [HOST, HOST] or [HOST, coordinator] of this cluster (line "
+     "5)"},
     {"PartitionFromTheCoordinator", FaultOf("at: 1s, partition: [coordinator, a]"),
-     "faults[0].partition: found a list, allowed is [HOST, HOST] or [HOST, coordinator] of this "
-     "cluster (line 5)"},
+     "faults[0].partition: allowed is [HOST, HOST] or [HOST, coordinator] of this cluster (line "
+     "5)"},
     {"CrashHasNoEnd", FaultOf("at: 1s, crash: a/cpu:0, for: 2s"),
-     "faults[0].for: unknown; allowed: at, crash, pause, slow, crash_agent, partition, "
-     "crash_coordinator, disk_full (line 5)"},
+     "faults[0].for: is not for crash: a worker that crashed stays away (line 5)"},
+    {"FactorOfACrash", FaultOf("at: 1s, crash: a/cpu:0, factor: 2"),
+     "faults[0].factor: is for slow (line 5)"},
+    {"OneWayOfACrash", FaultOf("at: 1s, crash: a/cpu:0, one_way: true"),
+     "faults[0].one_way: is for partition (line 5)"},
     {"ForNothing", FaultOf("at: 1s, disk_full: true, for: 0s"),
-     "faults[0].for: found \"0s\", allowed is a duration, above 0 to 365d, such as 2.4ms, 90s, "
-     "1h30m (line 5)"},
+     "faults[0].for: found 0s, allowed is above 0 to 365d (line 5)"},
     {"NotFull", FaultOf("at: 1s, disk_full: false"),
-     "faults[0].disk_full: found \"false\", allowed is true (line 5)"},
+     "faults[0]: found 0 faults, allowed is one of crash, pause, slow, crash_agent, partition, "
+     "crash_coordinator, disk_full (line 5)"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Hosts, ClusterMistakeTest, testing::ValuesIn(kHostMistakes), NameOf);

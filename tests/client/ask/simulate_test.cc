@@ -211,11 +211,10 @@ TEST_F(SimulateTest, WhatIsWrongWithAFileIsALineEach) {
   EXPECT_EQ(told.output, "");
   EXPECT_EQ(told.messages,
             "tactus: " + command_.cluster_file +
-                ": hosts[0].link.rate: found \"-5mbit\", allowed is a rate of 1kbit or more, such "
-                "as 100mbit, 1gbit (line 1)\ntactus: " +
+                ": hosts[0].link.rate: '-5mbit' is not a rate of 1kbit or more, such as 100mbit or "
+                "1gbit (line 1)\ntactus: " +
                 command_.cluster_file +
-                ": hosts[0].devices: found an empty list, allowed is a list of at least one device "
-                "(line 1)\n");
+                ": hosts[0].devices: found 0 items, allowed are 1 or more (line 1)\n");
 }
 
 TEST_F(SimulateTest, TheJobFileIsHeldToTheServersRules) {

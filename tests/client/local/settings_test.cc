@@ -103,11 +103,15 @@ TEST_F(SettingsTest, MistakesAreNamedWithTheirSource) {
 
 TEST_F(SettingsTest, AWrongFileIsNamedWithTheLine) {
   Write("sever: h:1\n");
-  EXPECT_THAT(ErrorOf({}), HasSubstr("sever: unknown; did you mean server?"));
+  EXPECT_THAT(ErrorOf({}), HasSubstr("sever: unknown key (line 1); did you mean 'server'?"));
   Write("contexts:\n  lab: {sever: h:1}\n");
-  EXPECT_THAT(ErrorOf({}), HasSubstr("contexts.lab.server: is missing; give HOST:PORT"));
+  EXPECT_THAT(ErrorOf({}), HasSubstr("contexts.lab.sever: unknown key (line 2); did you mean"));
+  Write("contexts:\n  lab: {}\n");
+  EXPECT_THAT(ErrorOf({}), HasSubstr("contexts.lab.server: is missing; give HOST:PORT (line 2)"));
   Write("contexts: [a]\n");
-  EXPECT_THAT(ErrorOf({}), HasSubstr("contexts: found a list, allowed is a map of contexts"));
+  EXPECT_THAT(ErrorOf({}),
+              HasSubstr("contexts: a list stands where a map is expected (line 1); expected names, "
+                        "each with a map of: server"));
   Write("context: [\n");
   EXPECT_THAT(ErrorOf({}), HasSubstr(path_ + ": line "));
   Write("context: lab\n");

@@ -12,6 +12,8 @@
 
 #include "base/rng.h"
 #include "client/yaml/message_writer.h"
+#include "tactus/cli/v1/config.pb.h"
+#include "tactus/sim/v1/cluster.pb.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tactus::client {
@@ -162,10 +164,11 @@ INSTANTIATE_TEST_SUITE_P(
             "zebra: unknown key (line 2); allowed: name, model, data, optimizer, stop, workers, "
             "adapt, seed, snapshots, priority"},
         ErrorCase{"name: a\nname: b\n", "name: given twice (line 2); first on line 1"},
-        ErrorCase{"model: {builtin: x, torchscript: y}\n",
-                  "model: both 'builtin' and 'torchscript' are given; allowed: one of them"},
+        ErrorCase{
+            "model: {builtin: x, torchscript: y}\n",
+            "model: both 'builtin' and 'torchscript' are given (line 1); allowed: one of them"},
         ErrorCase{"data: {text: a, cifar: b, idx: {}}\n",
-                  "data: 'text', 'cifar' and 'idx' are given; allowed: one of them"},
+                  "data: 'text', 'cifar' and 'idx' are given (line 1); allowed: one of them"},
         ErrorCase{"stop:\n  epochs: many\n", "stop.epochs: 'many' is not a whole number (line 2)"},
         ErrorCase{"stop: {epochs: 1.5}\n", "stop.epochs: '1.5' is not a whole number (line 1)"},
         ErrorCase{
@@ -368,8 +371,10 @@ TEST(JobFileTest, MapsAndListsOfTextsSayWhatTheyAre) {
   EXPECT_THAT(Errors("workers: {selector: [a]}\n"),
               ElementsAre("workers.selector: a list stands where a map is expected (line 1); "
                           "expected a map of texts, such as {zone: a}"));
-  EXPECT_THAT(Errors("workers: {selector: {zone: [a]}}\n"),
-              ElementsAre("workers.selector.zone: is not a text (line 1)"));
+  EXPECT_THAT(
+      Errors("workers: {selector: {zone: [a]}}\n"),
+      ElementsAre("workers.selector.zone: a list stands where a single value is expected (line "
+                  "1); expected text"));
   EXPECT_THAT(Errors("workers:\n  selector:\n    zone: a\n    zone: b\n"),
               ElementsAre("workers.selector.zone: given twice (line 4); first on line 3"));
   EXPECT_THAT(Errors("workers: {tolerations: spot}\n"),
@@ -415,15 +420,18 @@ void ExpectReadable(const google::protobuf::Descriptor& type) {
     if (field.is_map()) {
       const auto* pair = field.message_type();
       EXPECT_EQ(pair->map_key()->cpp_type(), FieldDescriptor::CPPTYPE_STRING) << field.full_name();
-      EXPECT_EQ(pair->map_value()->cpp_type(), FieldDescriptor::CPPTYPE_STRING)
-          << field.full_name();
+      EXPECT_FALSE(pair->map_value()->is_repeated()) << field.full_name();
+      if (pair->map_value()->message_type() != nullptr) {
+        ExpectReadable(*pair->map_value()->message_type());
+      }
       continue;
     }
-    EXPECT_TRUE(!field.is_repeated() || field.cpp_type() == FieldDescriptor::CPPTYPE_UINT64 ||
+    const bool message = field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+    EXPECT_TRUE(!field.is_repeated() || message ||
+                field.cpp_type() == FieldDescriptor::CPPTYPE_UINT64 ||
                 field.cpp_type() == FieldDescriptor::CPPTYPE_STRING)
         << field.full_name();
-    const bool message = field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
-    if (message && field.message_type()->file()->package() == "tactus.v1") {
+    if (message && field.message_type()->file()->package().starts_with("tactus.")) {
       ExpectReadable(*field.message_type());
     } else if (message) {
       EXPECT_EQ(field.message_type()->full_name(), "google.protobuf.Duration") << field.full_name();
@@ -433,6 +441,8 @@ void ExpectReadable(const google::protobuf::Descriptor& type) {
 
 TEST(JobFileTest, TheSchemaHasOnlyFieldsThatCanBeRead) {
   ExpectReadable(*v1::JobSpec::descriptor());
+  ExpectReadable(*sim::v1::Cluster::descriptor());
+  ExpectReadable(*cli::v1::Config::descriptor());
 }
 
 // One to eight bytes or lines of a good file are changed, lost or repeated.

@@ -138,6 +138,18 @@ TEST(YamlTreeTest, SaysWhyAPathCannotBeSet) {
             "the path has too many parts");
 }
 
+TEST(YamlTreeTest, TheLineOfAPathIsThatOfWhatStandsThere) {
+  const YamlDocument document = ParseYaml("a: 1\nb:\n  - c: 2\n  - c: 3\n    d: 4\n");
+
+  EXPECT_EQ(LineAt(document.root, "a"), 1);
+  EXPECT_EQ(LineAt(document.root, "b[0].c"), 3);
+  EXPECT_EQ(LineAt(document.root, "b[1].d"), 5);
+  EXPECT_EQ(LineAt(document.root, "b[1].none.below"), 4);  // what is around it
+  EXPECT_EQ(LineAt(document.root, "b[2]"), 3);
+  EXPECT_EQ(LineAt(document.root, "b[x"), 3);
+  EXPECT_EQ(LineAt(document.root, ""), 1);
+}
+
 TEST(YamlTreeTest, WritesScalarsThatReadBackTheSame) {
   for (const std::string text :
        {"plain", "two words",   "/a/b.txt",    "null",  "yes",  "12", "-",
