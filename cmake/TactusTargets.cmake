@@ -34,8 +34,7 @@ endfunction()
 function(tactus_unite target)
   if(TACTUS_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
-    # GCC takes the united file for the only one and each .cc for a header; and sees overlaps where there are none.
-    target_compile_options(${target} PRIVATE "$<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage;-Wno-restrict>")
+    target_link_libraries(${target} PRIVATE tactus_united)
   endif()
 endfunction()
 
