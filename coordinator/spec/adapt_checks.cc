@@ -69,6 +69,7 @@ void CheckCosine(const ResolvedSpec& spec, FieldChecks& checks) {
                                     ", allowed is more than schedule.warmup_steps, " +
                                     std::to_string(schedule.warmup_steps()));
   }
+  if (!checks.Right("optimizer." + OptimizerName(spec) + ".learning_rate")) return;
   checks.Real(field + "final_rate", cosine.final_rate(),
               {.low = 0,
                .high = engine::BaseLearningRate(EngineOptionsOf(spec).optimizer),
