@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "metrics/agent_metrics.h"
 #include "metrics/coordinator_metrics.h"
 
 namespace tactus::metrics {

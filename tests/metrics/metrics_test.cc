@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "metrics/agent_metrics.h"
 #include "metrics/coordinator_metrics.h"
 
 namespace tactus::metrics {

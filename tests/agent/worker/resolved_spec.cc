@@ -21,7 +21,7 @@ constexpr char kSpec[] = R"({
   "adapt": {"batch": {"perWorker": 32, "microBatch": 64},
             "learningRate": {"baseBatch": 32, "schedule": {"warmupSteps": 0}}}})";
 
-const std::map<std::string, const char*> kOptimizers = {
+const std::map<std::string, const char*> kOptimizerFields = {
     {"sgd", R"({"learningRate": 0.1, "momentum": 0, "weightDecay": 0, "nesterov": false})"},
     {"adam", R"({"learningRate": 0.001, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8,
                  "weightDecay": 0})"},
@@ -36,12 +36,12 @@ json ResolvedSpec(const json& given) {
   json spec = Over(kSpec, given);
   json& optimizer = spec["optimizer"];
   bool chosen = false;
-  for (const auto& [name, complete] : kOptimizers) {
+  for (const auto& [name, complete] : kOptimizerFields) {
     if (!optimizer.contains(name)) continue;
     optimizer[name] = Over(complete, optimizer[name]);
     chosen = true;
   }
-  if (!chosen) optimizer["sgd"] = json::parse(kOptimizers.at("sgd"));
+  if (!chosen) optimizer["sgd"] = json::parse(kOptimizerFields.at("sgd"));
   return spec;
 }
 
