@@ -12,7 +12,7 @@ namespace tactus::job {
 namespace {
 
 constexpr std::uint64_t kJobsMax = 6;
-constexpr std::uint64_t kTrainSamples = 1000;
+constexpr std::uint64_t kWorldSamples = 1000;
 
 }  // namespace
 
@@ -210,7 +210,7 @@ void World::Check(const PersistDecision& action) {
 }
 
 void World::Check(const PublishProgress& action) {
-  EXPECT_LE(action.progress.epoch_consumed, kTrainSamples);
+  EXPECT_LE(action.progress.epoch_consumed, kWorldSamples);
   EXPECT_EQ(action.progress.workers.size(), action.progress.plan.batch_sizes.size());
 }
 

@@ -100,7 +100,7 @@ TEST(WatchQueueTest, BytesThatWaitAreBoundedButOneEventMayBeLarger) {
 
 // ---- What is kept for those who come back
 
-constexpr JobId kJob{7};
+constexpr JobId kWatched{7};
 
 std::vector<std::string> EtagsOf(const std::vector<SharedEvent>& events) {
   std::vector<std::string> etags;
@@ -110,26 +110,26 @@ std::vector<std::string> EtagsOf(const std::vector<SharedEvent>& events) {
 
 TEST(EventHistoryTest, AfterATokenComesWhatFollowedIt) {
   EventHistory history("life");
-  history.Keep(kJob, "uid");
+  history.Keep(kWatched, "uid");
   const std::string start = history.Token("uid");
-  history.Add(kJob, Change("1"));
-  const std::string first = history.Add(kJob, Change("2"))->resume_token();
-  history.Add(kJob, Change("3"));
+  history.Add(kWatched, Change("1"));
+  const std::string first = history.Add(kWatched, Change("2"))->resume_token();
+  history.Add(kWatched, Change("3"));
 
-  EXPECT_THAT(EtagsOf(*history.After(kJob, "uid", start)), ElementsAre("1", "2", "3"));
-  EXPECT_THAT(EtagsOf(*history.After(kJob, "uid", first)), ElementsAre("3"));
-  EXPECT_THAT(EtagsOf(*history.After(kJob, "uid", history.Token("uid"))), ElementsAre());
+  EXPECT_THAT(EtagsOf(*history.After(kWatched, "uid", start)), ElementsAre("1", "2", "3"));
+  EXPECT_THAT(EtagsOf(*history.After(kWatched, "uid", first)), ElementsAre("3"));
+  EXPECT_THAT(EtagsOf(*history.After(kWatched, "uid", history.Token("uid"))), ElementsAre());
 }
 
 TEST(EventHistoryTest, OfAJobTheLastEventsAreKept) {
   EventHistory history("life");
-  history.Keep(kJob, "uid");
+  history.Keep(kWatched, "uid");
   const std::string start = history.Token("uid");
-  const std::string first = history.Add(kJob, Change("first"))->resume_token();
-  for (std::size_t i = 0; i < EventHistory::kEventsMax; ++i) history.Add(kJob, Change("x"));
+  const std::string first = history.Add(kWatched, Change("first"))->resume_token();
+  for (std::size_t i = 0; i < EventHistory::kEventsMax; ++i) history.Add(kWatched, Change("x"));
 
-  EXPECT_EQ(history.After(kJob, "uid", first)->size(), EventHistory::kEventsMax);
-  const absl::Status expired = history.After(kJob, "uid", start).status();
+  EXPECT_EQ(history.After(kWatched, "uid", first)->size(), EventHistory::kEventsMax);
+  const absl::Status expired = history.After(kWatched, "uid", start).status();
   EXPECT_TRUE(absl::IsOutOfRange(expired)) << expired;
   EXPECT_EQ(runtime::ReasonOf(expired).reason, "WATCH_EXPIRED");
 }
@@ -169,9 +169,9 @@ TEST(EventHistoryTest, AJobThatIsOverIsKeptUntilOthersCome) {
 TEST(EventHistoryTest, ATokenOfAnotherLifeHasExpired) {
   EventHistory before("before");
   EventHistory history("now");
-  history.Keep(kJob, "uid");
+  history.Keep(kWatched, "uid");
 
-  const absl::Status status = history.After(kJob, "uid", before.Token("uid")).status();
+  const absl::Status status = history.After(kWatched, "uid", before.Token("uid")).status();
 
   EXPECT_TRUE(absl::IsOutOfRange(status));
   EXPECT_EQ(runtime::ReasonOf(status).reason, "WATCH_EXPIRED");
@@ -179,14 +179,14 @@ TEST(EventHistoryTest, ATokenOfAnotherLifeHasExpired) {
 
 TEST(EventHistoryTest, WhatIsNoTokenOfTheJobIsRefused) {
   EventHistory history("now");
-  history.Keep(kJob, "uid");
+  history.Keep(kWatched, "uid");
 
   for (const std::string& token :
        {std::string("x"), std::string("."), std::string(".."), std::string("uid.now."),
         std::string("uid.now.-1"), std::string("uid.now.1x"), std::string("uid.now.1"),
         std::string("uid.now.99999999999999999999"), history.Token("other"),
         std::string(1000, '.')}) {
-    const absl::Status status = history.After(kJob, "uid", token).status();
+    const absl::Status status = history.After(kWatched, "uid", token).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << token << ": " << status;
     EXPECT_EQ(runtime::FieldViolations(status)[0].field, "resume_token");
   }
@@ -215,27 +215,27 @@ TEST(JobWatchersTest, AConnectionHasItsShareAndOthersTheirs) {
   std::vector<std::shared_ptr<Recorder>> greedy;
   for (std::size_t i = 0; i < JobWatchers::kOfConnectionMax; ++i) {
     greedy.push_back(Of("ipv4:10.0.0.1:1"));
-    ASSERT_TRUE(watchers.Add(kJob, greedy.back()).ok());
+    ASSERT_TRUE(watchers.Add(kWatched, greedy.back()).ok());
   }
 
-  const absl::Status refused = watchers.Add(kJob, Of("ipv4:10.0.0.1:1"));
+  const absl::Status refused = watchers.Add(kWatched, Of("ipv4:10.0.0.1:1"));
   EXPECT_TRUE(absl::IsResourceExhausted(refused));
   EXPECT_EQ(runtime::ReasonOf(refused).reason, "TOO_MANY_WATCHES");
-  EXPECT_TRUE(watchers.Add(kJob, Of("ipv4:10.0.0.1:2")).ok());
-  EXPECT_TRUE(watchers.Add(kJob, Of("ipv4:10.0.0.2:1")).ok());
+  EXPECT_TRUE(watchers.Add(kWatched, Of("ipv4:10.0.0.1:2")).ok());
+  EXPECT_TRUE(watchers.Add(kWatched, Of("ipv4:10.0.0.2:1")).ok());
 
   watchers.Remove(greedy.front().get());
-  EXPECT_TRUE(watchers.Add(kJob, Of("ipv4:10.0.0.1:1")).ok());
+  EXPECT_TRUE(watchers.Add(kWatched, Of("ipv4:10.0.0.1:1")).ok());
 }
 
 TEST(JobWatchersTest, AHostHasItsShareOverAllConnections) {
   JobWatchers watchers;
   for (std::size_t i = 0; i < JobWatchers::kOfHostMax; ++i) {
-    ASSERT_TRUE(watchers.Add(kJob, Of("ipv4:10.0.0.1:" + std::to_string(i))).ok());
+    ASSERT_TRUE(watchers.Add(kWatched, Of("ipv4:10.0.0.1:" + std::to_string(i))).ok());
   }
 
-  EXPECT_TRUE(absl::IsResourceExhausted(watchers.Add(kJob, Of("ipv4:10.0.0.1:9999"))));
-  EXPECT_TRUE(watchers.Add(kJob, Of("ipv4:10.0.0.11:1")).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(watchers.Add(kWatched, Of("ipv4:10.0.0.1:9999"))));
+  EXPECT_TRUE(watchers.Add(kWatched, Of("ipv4:10.0.0.11:1")).ok());
 }
 
 TEST(JobWatchersTest, TheCoordinatorHasItsBound) {
@@ -244,9 +244,9 @@ TEST(JobWatchersTest, TheCoordinatorHasItsBound) {
     ASSERT_TRUE(watchers.Add(JobId{i}, Of("ipv4:10.0." + std::to_string(i) + ".1:1")).ok());
   }
 
-  EXPECT_TRUE(absl::IsResourceExhausted(watchers.Add(kJob, Of("ipv4:10.1.0.1:1"))));
+  EXPECT_TRUE(absl::IsResourceExhausted(watchers.Add(kWatched, Of("ipv4:10.1.0.1:1"))));
   watchers.EndAll(absl::OkStatus());
-  EXPECT_TRUE(watchers.Add(kJob, Of("ipv4:10.1.0.1:1")).ok());
+  EXPECT_TRUE(watchers.Add(kWatched, Of("ipv4:10.1.0.1:1")).ok());
 }
 
 TEST(JobWatchersTest, WhoHearsNothingForFiveBeatsGetsABookmark) {
