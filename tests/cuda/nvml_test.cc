@@ -11,8 +11,8 @@
 namespace tactus::cuda {
 namespace {
 
-using tactus::testing::NvmlDoubleGpu;
-using tactus::testing::NvmlDoubleState;
+using tactus::nvml_double::NvmlDoubleGpu;
+using tactus::nvml_double::NvmlDoubleState;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -20,10 +20,10 @@ using ::testing::IsEmpty;
 class GpuMonitorTest : public ::testing::Test {
  protected:
   GpuMonitorTest() : handle_(::dlopen(TACTUS_NVML_DOUBLE, RTLD_NOW | RTLD_LOCAL)) {
-    Symbol<tactus::testing::NvmlDoubleSet>("nvmlDoubleSet")({});
+    Symbol<tactus::nvml_double::NvmlDoubleSet>("nvmlDoubleSet")({});
   }
   ~GpuMonitorTest() override {
-    EXPECT_FALSE(Symbol<tactus::testing::NvmlDoubleStarted>("nvmlDoubleStarted")());
+    EXPECT_FALSE(Symbol<tactus::nvml_double::NvmlDoubleStarted>("nvmlDoubleStarted")());
     ::dlclose(handle_);
   }
 
@@ -32,7 +32,7 @@ class GpuMonitorTest : public ::testing::Test {
     return reinterpret_cast<Function>(::dlsym(handle_, name));
   }
 
-  NvmlDoubleState& state() { return *Symbol<tactus::testing::NvmlDoubleGet>("nvmlDoubleGet")(); }
+  NvmlDoubleState& state() { return *Symbol<tactus::nvml_double::NvmlDoubleGet>("nvmlDoubleGet")(); }
 
   std::unique_ptr<GpuMonitor> Open() {
     OpenedGpuMonitor opened = GpuMonitor::Open(TACTUS_NVML_DOUBLE);

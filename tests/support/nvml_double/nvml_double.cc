@@ -11,7 +11,7 @@
 
 namespace {
 
-using tactus::testing::NvmlDoubleState;
+using tactus::nvml_double::NvmlDoubleState;
 
 constexpr int kSuccess = 0;
 constexpr int kInvalidArgument = 2;
@@ -26,7 +26,7 @@ bool started = false;
 
 using Lock = std::unique_lock<std::mutex>;
 
-int Of(void* device, tactus::testing::NvmlDoubleGpu** gpu) {
+int Of(void* device, tactus::nvml_double::NvmlDoubleGpu** gpu) {
   const auto found = std::find_if(state.gpus.begin(), state.gpus.end(),
                                   [device](const auto& one) { return &one == device; });
   if (!started || found == state.gpus.end()) return kInvalidArgument;
@@ -43,7 +43,7 @@ int Copy(const std::string& from, char* to, unsigned bytes) {
 template <typename Value, typename Get>
 int Answer(void* device, Value* value, Get get) {
   const Lock lock(mutex);
-  tactus::testing::NvmlDoubleGpu* gpu = nullptr;
+  tactus::nvml_double::NvmlDoubleGpu* gpu = nullptr;
   const int code = Of(device, &gpu);
   if (code != kSuccess) return code;
   if (gpu->reticent) return kNotSupported;
@@ -90,20 +90,20 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
 }
 int nvmlDeviceGetName(void* device, char* text, unsigned bytes) {
   const Lock lock(mutex);
-  tactus::testing::NvmlDoubleGpu* gpu = nullptr;
+  tactus::nvml_double::NvmlDoubleGpu* gpu = nullptr;
   const int code = Of(device, &gpu);
   return code == kSuccess ? Copy(gpu->model, text, bytes) : code;
 }
 int nvmlDeviceGetUUID(void* device, char* text, unsigned bytes) {
   const Lock lock(mutex);
-  tactus::testing::NvmlDoubleGpu* gpu = nullptr;
+  tactus::nvml_double::NvmlDoubleGpu* gpu = nullptr;
   const int code = Of(device, &gpu);
   return code == kSuccess ? Copy(gpu->uuid, text, bytes) : code;
 }
 int nvmlDeviceGetMemoryInfo(void* device, unsigned long long* total_free_used) {
   Lock lock(mutex);
   changed.wait(lock, [] { return !state.hangs; });
-  tactus::testing::NvmlDoubleGpu* gpu = nullptr;
+  tactus::nvml_double::NvmlDoubleGpu* gpu = nullptr;
   const int code = Of(device, &gpu);
   if (code != kSuccess) return code;
   total_free_used[0] = gpu->memory_bytes;
@@ -141,11 +141,11 @@ int nvmlEventSetCreate(void** set) {
 int nvmlEventSetFree(void*) { return kSuccess; }
 int nvmlDeviceRegisterEvents(void* device, unsigned long long types, void*) {
   const Lock lock(mutex);
-  tactus::testing::NvmlDoubleGpu* gpu = nullptr;
+  tactus::nvml_double::NvmlDoubleGpu* gpu = nullptr;
   if (Of(device, &gpu) != kSuccess || types != 8) return kInvalidArgument;
   return gpu->reticent ? kNotSupported : kSuccess;
 }
-int nvmlEventSetWait_v2(void* set, tactus::testing::NvmlDoubleEvent* event, unsigned) {
+int nvmlEventSetWait_v2(void* set, tactus::nvml_double::NvmlDoubleEvent* event, unsigned) {
   const Lock lock(mutex);
   if (set != &state.events) return kInvalidArgument;
   if (state.events.empty()) return kTimeout;

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace tactus::testing {
+namespace tactus::nvml_double {
 
 struct NvmlDoubleGpu {
   std::string uuid{};
@@ -47,4 +47,4 @@ using NvmlDoubleSet = void (*)(const NvmlDoubleState& wanted);  // nvmlDoubleSet
 using NvmlDoubleGet = NvmlDoubleState* (*)();  // nvmlDoubleGet
 using NvmlDoubleStarted = bool (*)();          // nvmlDoubleStarted
 
-}  // namespace tactus::testing
+}  // namespace tactus::nvml_double
