@@ -28,8 +28,8 @@ class NvmlDoubleLibrary {
   static constexpr const char* kPath = TACTUS_NVML_DOUBLE;
 
   // From now on it is as `state` says.
-  void Set() { Find<testing::NvmlDoubleSet>("nvmlDoubleSet")(state); }
-  bool Started() const { return Find<testing::NvmlDoubleStarted>("nvmlDoubleStarted")(); }
+  void Set() { Find<nvml_double::NvmlDoubleSet>("nvmlDoubleSet")(state); }
+  bool Started() const { return Find<nvml_double::NvmlDoubleStarted>("nvmlDoubleStarted")(); }
 
   void Add(const std::string& uuid) {
     state.gpus.push_back({.uuid = uuid, .model = "A model", .memory_bytes = 80u << 20});
@@ -40,7 +40,7 @@ class NvmlDoubleLibrary {
     return std::move(cuda::GpuMonitor::Open(kPath).monitor);
   }
 
-  testing::NvmlDoubleState state{};
+  nvml_double::NvmlDoubleState state{};
 
  private:
   template <typename Function>
