@@ -12,6 +12,7 @@
 #include "policies/fixed_policies.h"
 #include "policies/goodput_batch.h"
 #include "policies/micro_batch.h"
+#include "policies/post_local_synchronization.h"
 
 namespace tactus::policies {
 namespace {
@@ -70,6 +71,13 @@ const std::vector<Policy>& SynchronizationPolicies() {
        .make = [](const Options& job) -> Made {
          return std::make_unique<FixedSynchronization>(Synchronization::kPeriodic,
                                                        job.synchronization.period);
+       },
+       .traits = {Trait::kLocalSteps, Trait::kIdleTransfer}},
+      {.name = "post_local",
+       .sentence = "gradients are combined in every step until the schedule lowers the learning "
+                   "rate, then what changed every {period} steps",
+       .make = [](const Options& job) -> Made {
+         return std::make_unique<PostLocalSynchronization>(job.synchronization);
        },
        .traits = {Trait::kLocalSteps, Trait::kIdleTransfer}},
       {.name = "adacomm",

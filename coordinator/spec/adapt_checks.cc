@@ -32,9 +32,12 @@ void CheckBatch(const v1::BatchAxis& batch, FieldChecks& checks) {
 
 void CheckPeriods(const v1::SynchronizationAxis& axis, FieldChecks& checks) {
   const std::string field = "adapt.synchronization.";
-  if (axis.policy() == v1::SYNCHRONIZATION_POLICY_PERIODIC && !axis.has_period()) {
+  const bool needed = axis.policy() == v1::SYNCHRONIZATION_POLICY_PERIODIC ||
+                      axis.policy() == v1::SYNCHRONIZATION_POLICY_POST_LOCAL;
+  if (needed && !axis.has_period()) {
     checks.Missing(field + "period",
-                   "policy periodic needs the local steps of a round, 1 to 65536");
+                   "policy " + WordOf(*v1::SynchronizationPolicy_descriptor(), axis.policy()) +
+                       " needs the local steps of a round, 1 to 65536");
   }
   if (axis.has_initial_period() && checks.Right(field + "initial_period") &&
       checks.Right(field + "period_max")) {
@@ -78,6 +81,12 @@ void CheckCosine(const ResolvedSpec& spec, FieldChecks& checks) {
 
 void CheckSchedule(const ResolvedSpec& spec, FieldChecks& checks) {
   const v1::Schedule& schedule = spec->adapt().learning_rate().schedule();
+  const bool falls = schedule.shape_case() != v1::Schedule::SHAPE_NOT_SET;
+  if (spec->adapt().synchronization().policy() == v1::SYNCHRONIZATION_POLICY_POST_LOCAL && !falls) {
+    checks.Missing("adapt.learning_rate.schedule",
+                   "policy post_local waits until it lowers the learning rate; give step or "
+                   "cosine, or take periodic");
+  }
   if (schedule.has_step()) CheckStep(schedule.step(), checks);
   if (schedule.has_cosine()) CheckCosine(spec, checks);
 }

@@ -32,8 +32,8 @@ std::vector<Conflict> ConflictsOf(const Choices& choices) {
 }
 
 const std::vector<std::string> kBatches = {"fixed", "proportional", "abs", "auto"};
-const std::vector<std::string> kSynchronizations = {"every_step", "periodic", "adacomm", "delayed",
-                                                    "auto"};
+const std::vector<std::string> kSynchronizations = {"every_step", "periodic", "post_local",
+                                                    "adacomm",    "delayed",  "auto"};
 const std::vector<std::string> kAggregations = {"average", "adasum", "auto"};
 const std::vector<std::string> kLearningRates = {"constant", "linear", "sqrt", "adascale", "auto"};
 const std::vector<std::string> kOptimizers = {"sgd", "adam", "adamw", "lamb"};
@@ -56,7 +56,8 @@ std::string Shown(const Choices& c) {
 
 // The rules in prose, for choices without auto: the slow twin of the table.
 bool Possible(const Choices& c) {
-  const bool local = c.synchronization == "periodic" || c.synchronization == "adacomm";
+  const bool local = c.synchronization == "periodic" || c.synchronization == "post_local" ||
+                     c.synchronization == "adacomm";
   const bool adascale = c.learning_rate == "adascale";
   if (adascale && (c.aggregation == "adasum" || local || c.optimizer != "sgd")) return false;
   if (c.batch == "abs" && c.synchronization != "delayed") return false;
@@ -88,7 +89,7 @@ TEST(ConflictsOracleTest, AJobIsRefusedExactlyWhenNoValueOfItsAxesFits) {
     EXPECT_EQ(ConflictsOf(choices).empty(), SomeValuePossible(choices)) << Shown(choices);
   });
 
-  EXPECT_EQ(visited, 4 * 5 * 3 * 5 * 4 * 2);
+  EXPECT_EQ(visited, 4 * 6 * 3 * 5 * 4 * 2);
 }
 
 TEST(ConflictsTest, TheDefaultsGoTogether) { EXPECT_TRUE(ConflictsOf(Choices{}).empty()); }
@@ -134,7 +135,7 @@ TEST(ConflictsTest, AllOfAJobAreFoundAtOnce) {
 }
 
 TEST(ConflictsTest, LocalStepsExcludeAdascale) {
-  for (const char* local : {"periodic", "adacomm"}) {
+  for (const char* local : {"periodic", "post_local", "adacomm"}) {
     const auto conflicts = ConflictsOf({.synchronization = local, .learning_rate = "adascale"});
     ASSERT_EQ(conflicts.size(), 1u) << local;
     EXPECT_EQ(conflicts[0].other, "adapt.synchronization.policy");

@@ -36,6 +36,7 @@ TEST_P(AdaptRuleTest, ABrokenRuleIsReportedAtItsField) { ExpectReportedAtItsFiel
 
 constexpr auto kEveryStep = v1::SYNCHRONIZATION_POLICY_EVERY_STEP;
 constexpr auto kPeriodic = v1::SYNCHRONIZATION_POLICY_PERIODIC;
+constexpr auto kPostLocal = v1::SYNCHRONIZATION_POLICY_POST_LOCAL;
 constexpr auto kAdacomm = v1::SYNCHRONIZATION_POLICY_ADACOMM;
 constexpr auto kDelayed = v1::SYNCHRONIZATION_POLICY_DELAYED;
 constexpr auto kAuto = v1::SYNCHRONIZATION_POLICY_AUTO;
@@ -93,6 +94,23 @@ const Rule kSynchronizationRules[] = {
     {"LocalMomentumOfDelayed",
      [](auto& s) { When(s, kDelayed).set_local_momentum(v1::LOCAL_MOMENTUM_KEEP); },
      "adapt.synchronization.local_momentum", "does not apply to policy delayed"},
+};
+
+const Rule kPostLocalRules[] = {
+    {"PeriodMissingOfPostLocal",
+     [](auto& s) {
+       When(s, kPostLocal);
+       ScheduleOf(s).mutable_step()->add_boundaries(100);
+     },
+     "adapt.synchronization.period", "policy post_local needs the local steps"},
+    {"PostLocalWithoutASchedule", [](auto& s) { When(s, kPostLocal).set_period(8); },
+     "adapt.learning_rate.schedule", "waits until it lowers the learning rate"},
+    {"PostLocalThatOnlyWarmsUp",
+     [](auto& s) {
+       When(s, kPostLocal).set_period(8);
+       ScheduleOf(s).set_warmup_steps(100);
+     },
+     "adapt.learning_rate.schedule", "give step or cosine"},
 };
 
 const Rule kLearningRateRules[] = {
@@ -196,6 +214,7 @@ std::string NameOf(const testing::TestParamInfo<Rule>& info) { return info.param
 
 INSTANTIATE_TEST_SUITE_P(Synchronization, AdaptRuleTest, testing::ValuesIn(kSynchronizationRules),
                          NameOf);
+INSTANTIATE_TEST_SUITE_P(PostLocal, AdaptRuleTest, testing::ValuesIn(kPostLocalRules), NameOf);
 INSTANTIATE_TEST_SUITE_P(LearningRate, AdaptRuleTest, testing::ValuesIn(kLearningRateRules),
                          NameOf);
 INSTANTIATE_TEST_SUITE_P(Lamb, AdaptRuleTest, testing::ValuesIn(kLambRules), NameOf);
@@ -207,6 +226,10 @@ TEST(AdaptChecksTest, EveryPolicyByItselfIsAccepted) {
     When(spec, policy);
     EXPECT_THAT(SpecViolations(spec), IsEmpty()) << spec.DebugString();
   }
+  v1::JobSpec falling = TextSpec();
+  When(falling, kPostLocal).set_period(8);
+  ScheduleOf(falling).mutable_cosine()->set_steps(1000);
+  EXPECT_THAT(SpecViolations(falling), IsEmpty());
   for (const auto policy : {v1::LEARNING_RATE_POLICY_LINEAR, v1::LEARNING_RATE_POLICY_SQRT,
                             v1::LEARNING_RATE_POLICY_ADASCALE, v1::LEARNING_RATE_POLICY_AUTO}) {
     v1::JobSpec spec = TextSpec();

@@ -1,0 +1,71 @@
+#include "policies/post_local_synchronization.h"
+
+#include <algorithm>
+
+#include "policies/figures.h"
+#include "policies/round_forecast.h"
+#include "policies/round_rates.h"
+
+namespace tactus::policies {
+
+std::string PostLocalSynchronization::Start(Plan& first, const Observations& seen) {
+  if (seen.members() == 1) {
+    Synchronize(first, Synchronization::kEveryStep, 1);
+    return "every_step: one member has nobody to exchange with";
+  }
+  if (!fallen_) {
+    Synchronize(first, Synchronization::kEveryStep, 1);
+    return "every_step until the schedule lowers the learning rate";
+  }
+  Synchronize(first, Synchronization::kPeriodic, period_);
+  return "post_local goes on with " + ValueOf(first, Axis::kSynchronization);
+}
+
+void PostLocalSynchronization::Resume(const Plan& in_force) {
+  fallen_ = in_force.synchronization == Synchronization::kPeriodic;
+}
+
+std::optional<Proposal> PostLocalSynchronization::Decide(const Situation& situation) {
+  const Observations& seen = situation.seen;
+  if (seen.rounds().empty()) return std::nullopt;
+  const double rate = seen.rounds().back().scheduled_rate;
+  rate_highest_ = std::max(rate_highest_, rate);
+  fallen_ = fallen_ || rate <= kFall * rate_highest_;
+  // What is promised is a matter of speeds: a new group is asked again when they are known.
+  if (!fallen_ || seen.members() == 1 || !seen.SpeedsKnown()) return std::nullopt;
+  if (situation.in_force.synchronization == Synchronization::kPeriodic) return std::nullopt;
+  return Change(situation, rate);
+}
+
+Proposal PostLocalSynchronization::Change(const Situation& situation, double rate) const {
+  const Observations& seen = situation.seen;
+  Proposal proposal{.plan = situation.in_force};
+  Synchronize(proposal.plan, Synchronization::kPeriodic, period_);
+  const double step = seen.StepSeconds(situation.in_force.batch_sizes);
+  const double transfer = seen.TransferSeconds().value_or(0);
+  const double after = UpdateSeconds(proposal.plan, step, transfer);
+  proposal.decision = {
+      .inputs = {{"scheduled learning rate", rate, ""},
+                 {"highest scheduled learning rate", rate_highest_, ""},
+                 {"longest step", step, "s"},
+                 {"transfer of a round", transfer, "s"}},
+      .metric = kSamplesPerSecond,
+      .predicted_gain =
+          after > 0 ? UpdateSeconds(situation.in_force, step, transfer) / after - 1 : 0,
+      .alternatives = {{ValueOf(situation.in_force, Axis::kSynchronization), 0}},
+      .reason = "the schedule lowered the learning rate from " + Figure(rate_highest_) + " to " +
+                Figure(rate) + ": from here on parameters are averaged every " +
+                std::to_string(proposal.plan.period) + " steps"};
+  return proposal;
+}
+
+std::string PostLocalSynchronization::Follow(Plan& plan, const Observations&) const {
+  if (plan.synchronization != Synchronization::kPeriodic) return {};
+  const std::uint32_t before = plan.period;
+  Synchronize(plan, plan.synchronization, period_);
+  if (plan.period == before) return {};
+  return "the period follows the batch: a round has at most " + std::to_string(kRoundSamplesMax) +
+         " samples";
+}
+
+}  // namespace tactus::policies
