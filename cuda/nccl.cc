@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstring>
-#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "base/check.h"
+#include "threads/mutex.h"
 
 namespace tactus::cuda::nccl {
 namespace {
@@ -37,29 +36,31 @@ Standing StandingOf(ncclResult_t result, const std::string& call, ncclComm_t com
 
 // The end of an abort, told by its thread.
 struct Communicator::Abortion {
-  std::mutex mutex{};
-  std::condition_variable changed{};
-  bool over = false;
+  threads::Mutex mutex{};
+  threads::Condition changed{};
+  bool over ABSL_GUARDED_BY(mutex) = false;
 };
 
 struct Communicator::Core {
-  std::mutex mutex{};           // held during every call of NCCL
-  ncclComm_t handle = nullptr;  // null: freed
-  std::string failure{};        // once not empty, only ncclCommAbort may follow
+  threads::Mutex mutex{};                              // held during every call of NCCL
+  ncclComm_t handle ABSL_GUARDED_BY(mutex) = nullptr;  // null: freed
+  // Once not empty, only ncclCommAbort may follow.
+  std::string failure ABSL_GUARDED_BY(mutex){};
 
-  std::mutex abort_mutex{};
-  std::shared_ptr<Abortion> abortion{};  // null: none was started; shared with its thread
+  threads::Mutex abort_mutex{};
+  // Null: none was started; shared with its thread.
+  std::shared_ptr<Abortion> abortion ABSL_GUARDED_BY(abort_mutex){};
 
-  Standing Take(ncclResult_t result, const char* call) {
+  Standing Take(ncclResult_t result, const char* call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     Standing standing = StandingOf(result, call, handle);
     if (standing.state == State::kFailed) failure = standing.reason;
     return standing;
   }
 
-  // Makes a call of NCCL. Requires that `mutex` is not held by this thread.
+  // Makes a call of NCCL.
   template <typename Call>
-  Standing Make(const char* name, Call call) {
-    const std::lock_guard lock(mutex);
+  Standing Make(const char* name, Call call) ABSL_LOCKS_EXCLUDED(mutex) {
+    const threads::MutexLock lock(mutex);
     if (!failure.empty()) return {.state = State::kFailed, .reason = failure};
     return Take(call(handle), name);
   }
@@ -86,17 +87,17 @@ BegunCommunicator Communicator::Begin(const Place& place) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   auto core = std::make_shared<Core>();
-  const ncclResult_t result =
-      ncclCommInitRankConfig(&core->handle, place.size, id, place.rank, &config);
   std::unique_ptr<Communicator> communicator(new Communicator(core));
-  const Standing standing = core->Take(result, "ncclCommInitRankConfig");
+  const Standing standing = core->Make("ncclCommInitRankConfig", [&](ncclComm_t& handle) {
+    return ncclCommInitRankConfig(&handle, place.size, id, place.rank, &config);
+  });
   if (standing.state != State::kFailed) return {.communicator = std::move(communicator)};
   return {.reason = standing.reason};
 }
 
 Communicator::~Communicator() {
   {
-    const std::lock_guard lock(core_->abort_mutex);
+    const threads::MutexLock lock(core_->abort_mutex);
     if (core_->abortion != nullptr) return;
   }
   Abort(kDestructorLimit, nullptr);
@@ -147,8 +148,8 @@ Standing Communicator::Exchange(int peer, std::span<const std::byte> outgoing,
 }
 
 Standing Communicator::Poll() {
-  const std::unique_lock lock(core_->mutex, std::try_to_lock);
-  if (!lock.owns_lock()) return {.state = State::kInProgress};  // in a call, or in an abort
+  if (!core_->mutex.TryLock()) return {.state = State::kInProgress};  // in a call or an abort
+  const threads::MutexLock lock(core_->mutex, std::adopt_lock);
   if (!core_->failure.empty()) return {.state = State::kFailed, .reason = core_->failure};
   ncclResult_t error = ncclSuccess;
   const ncclResult_t asked = ncclCommGetAsyncError(core_->handle, &error);
@@ -157,22 +158,22 @@ Standing Communicator::Poll() {
 }
 
 void Communicator::StartAbort(const std::shared_ptr<const void>& keep) {
-  const std::lock_guard lock(core_->abort_mutex);
+  const threads::MutexLock lock(core_->abort_mutex);
   if (core_->abortion != nullptr) return;
   core_->abortion = std::make_shared<Abortion>();
   std::thread thread(
       [core = core_, abortion = core_->abortion, keep = std::shared_ptr(keep)]() mutable {
         {
-          const std::lock_guard call(core->mutex);
+          const threads::MutexLock call(core->mutex);
           if (core->failure.empty()) core->failure = "the communicator was aborted";
           const ncclComm_t handle = std::exchange(core->handle, nullptr);
           if (handle != nullptr) ncclCommAbort(handle);  // what it says changes nothing any more
         }
         core.reset();
         keep.reset();
-        const std::lock_guard told(abortion->mutex);
+        const threads::MutexLock told(abortion->mutex);
         abortion->over = true;
-        abortion->changed.notify_all();
+        abortion->changed.NotifyAll();
       });
   // An abort that hangs must hang nobody else. All that the thread uses is its own or shared.
   thread.detach();
@@ -180,12 +181,14 @@ void Communicator::StartAbort(const std::shared_ptr<const void>& keep) {
 
 Aborted Communicator::AwaitAbort(Duration limit) {
   const std::shared_ptr<Abortion> abortion = [this] {
-    const std::lock_guard lock(core_->abort_mutex);
+    const threads::MutexLock lock(core_->abort_mutex);
     return core_->abortion;
   }();
-  std::unique_lock lock(abortion->mutex);
-  const bool over = abortion->changed.wait_for(lock, limit, [&] { return abortion->over; });
-  return over ? Aborted::kYes : Aborted::kHangs;
+  const auto end = std::chrono::steady_clock::now() + limit;
+  const threads::MutexLock lock(abortion->mutex);
+  while (!abortion->over && abortion->changed.WaitUntil(abortion->mutex, end)) {
+  }
+  return abortion->over ? Aborted::kYes : Aborted::kHangs;
 }
 
 Aborted Communicator::Abort(Duration limit, const std::shared_ptr<const void>& keep) {
@@ -199,7 +202,7 @@ Standing Communicator::Finalize() {
 }
 
 bool Communicator::Destroy() {
-  const std::lock_guard lock(core_->mutex);
+  const threads::MutexLock lock(core_->mutex);
   if (!core_->failure.empty()) return false;
   core_->failure = "the communicator was left";
   ncclCommDestroy(std::exchange(core_->handle, nullptr));
@@ -213,8 +216,9 @@ Aborted Communicator::Leave(const Patience& patience, Duration abort_limit,
   if (standing.state == State::kReady) standing = Finalize();
   if (standing.state == State::kInProgress) standing = Await(*this, patience);
   if (standing.state == State::kReady && Destroy()) {
-    const std::lock_guard lock(core_->abort_mutex);
+    const threads::MutexLock lock(core_->abort_mutex);
     core_->abortion = std::make_shared<Abortion>();
+    const threads::MutexLock told(core_->abortion->mutex);
     core_->abortion->over = true;  // there is nothing left to abort
     return Aborted::kYes;
   }

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "metrics/registry.h"
+#include "threads/mutex.h"
 
 namespace tactus::metrics {
 namespace {
@@ -42,6 +42,19 @@ class GpuSeries {
   std::map<Labels, Gauge*> gauges_;
 };
 
+struct Gpus {
+  MetricsRegistry& r;  // first: the families below register with it
+  GpuSeries info{r.GaugeFamily("tactus_gpu_info")};
+  GpuSeries utilization{r.GaugeFamily("tactus_gpu_utilization_ratio")};
+  GpuSeries memory_used{r.GaugeFamily("tactus_gpu_memory_used_bytes")};
+  GpuSeries temperature{r.GaugeFamily("tactus_gpu_temperature_celsius")};
+  GpuSeries power{r.GaugeFamily("tactus_gpu_power_watts")};
+  GpuSeries clock{r.GaugeFamily("tactus_gpu_sm_clock_hertz")};
+  GpuSeries ecc_errors{r.GaugeFamily("tactus_gpu_uncorrected_ecc_errors")};
+  GpuSeries throttled{r.GaugeFamily("tactus_gpu_throttled")};
+  GpuSeries fault{r.GaugeFamily("tactus_gpu_fault")};
+};
+
 }  // namespace
 
 struct AgentMetrics::Families {
@@ -51,15 +64,7 @@ struct AgentMetrics::Families {
         relayed(r.CounterFamily("tactus_agent_reports_relayed_total").Add({})),
         dropped(r.CounterFamily("tactus_agent_reports_dropped_total").Add({})),
         out_of_memory(r.CounterFamily("tactus_agent_out_of_memory_total").Add({})),
-        info(r.GaugeFamily("tactus_gpu_info")),
-        utilization(r.GaugeFamily("tactus_gpu_utilization_ratio")),
-        memory_used(r.GaugeFamily("tactus_gpu_memory_used_bytes")),
-        temperature(r.GaugeFamily("tactus_gpu_temperature_celsius")),
-        power(r.GaugeFamily("tactus_gpu_power_watts")),
-        clock(r.GaugeFamily("tactus_gpu_sm_clock_hertz")),
-        ecc_errors(r.GaugeFamily("tactus_gpu_uncorrected_ecc_errors")),
-        throttled(r.GaugeFamily("tactus_gpu_throttled")),
-        fault(r.GaugeFamily("tactus_gpu_fault")) {}
+        gpus{.r = r} {}
 
   prometheus::Gauge& workers;
   prometheus::Gauge& connected;
@@ -67,8 +72,8 @@ struct AgentMetrics::Families {
   prometheus::Counter& dropped;
   prometheus::Counter& out_of_memory;
 
-  std::mutex mutex;  // of what follows; the families lock for themselves against a scrape
-  GpuSeries info, utilization, memory_used, temperature, power, clock, ecc_errors, throttled, fault;
+  threads::Mutex mutex;  // the families lock for themselves against a scrape
+  Gpus gpus ABSL_GUARDED_BY(mutex);
 };
 
 AgentMetrics::AgentMetrics(const std::string& version)
@@ -102,16 +107,17 @@ void AgentMetrics::SetGpu(const Gpu& gpu) {
   };
   const std::string index = std::to_string(gpu.index);
   const Labels labels = {{"gpu", index}};
-  const std::lock_guard lock(families_->mutex);
-  families_->info.Set({{"gpu", index}, {"uuid", gpu.uuid}, {"model", gpu.model}}, 1);
-  families_->utilization.Set(labels, gpu.utilization_ratio);
-  families_->memory_used.Set(labels, number(gpu.memory_used_bytes));
-  families_->temperature.Set(labels, gpu.temperature_celsius);
-  families_->power.Set(labels, gpu.power_watts);
-  families_->clock.Set(labels, gpu.sm_clock_hertz);
-  families_->ecc_errors.Set(labels, number(gpu.uncorrected_ecc_errors));
-  families_->throttled.SetReasons(index, gpu.throttle_reasons);
-  families_->fault.Set(labels, gpu.fault ? 1 : 0);
+  const threads::MutexLock lock(families_->mutex);
+  Gpus& gpus = families_->gpus;
+  gpus.info.Set({{"gpu", index}, {"uuid", gpu.uuid}, {"model", gpu.model}}, 1);
+  gpus.utilization.Set(labels, gpu.utilization_ratio);
+  gpus.memory_used.Set(labels, number(gpu.memory_used_bytes));
+  gpus.temperature.Set(labels, gpu.temperature_celsius);
+  gpus.power.Set(labels, gpu.power_watts);
+  gpus.clock.Set(labels, gpu.sm_clock_hertz);
+  gpus.ecc_errors.Set(labels, number(gpu.uncorrected_ecc_errors));
+  gpus.throttled.SetReasons(index, gpu.throttle_reasons);
+  gpus.fault.Set(labels, gpu.fault ? 1 : 0);
 }
 
 }  // namespace tactus::metrics

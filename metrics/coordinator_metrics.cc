@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <map>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "metrics/catalogue.h"
 #include "metrics/process_source.h"
 #include "metrics/registry.h"
+#include "threads/mutex.h"
 
 namespace tactus::metrics {
 namespace {
@@ -44,7 +44,7 @@ class Children {
   }
 
   Metric& At(const std::string& first, const std::string& second = {}) {
-    const std::lock_guard lock(mutex_);
+    const threads::MutexLock lock(mutex_);
     Metric*& child = children_[{first, second}];
     if (child == nullptr) child = &Add(first, second);
     return *child;
@@ -58,8 +58,8 @@ class Children {
 
   Family<Metric>& family_;
   const std::string first_, second_;
-  std::mutex mutex_;  // calls are counted on gRPC's threads as well
-  std::map<std::pair<std::string, std::string>, Metric*> children_;
+  threads::Mutex mutex_;  // calls are counted on gRPC's threads as well
+  std::map<std::pair<std::string, std::string>, Metric*> children_ ABSL_GUARDED_BY(mutex_);
 };
 
 // A value that need not be there.
@@ -68,19 +68,19 @@ class OptionalGauge final : public MetricSource {
   explicit OptionalGauge(std::string_view metric) : metric_(metric) {}
 
   void Set(std::optional<double> value) {
-    const std::lock_guard lock(mutex_);
+    const threads::MutexLock lock(mutex_);
     value_ = value;
   }
 
   void Collect(MetricPage& page) override {
-    const std::lock_guard lock(mutex_);
+    const threads::MutexLock lock(mutex_);
     if (value_) page.Write(metric_, {}, *value_);
   }
 
  private:
   const std::string_view metric_;
-  std::mutex mutex_;  // the control thread sets, the scraper's thread reads
-  std::optional<double> value_;
+  threads::Mutex mutex_;  // the control thread sets, the scraper's thread reads
+  std::optional<double> value_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

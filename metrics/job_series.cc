@@ -116,7 +116,7 @@ void JobSeries::Allot(Job& job) {
 }
 
 void JobSeries::Add(JobId job, const std::string& name) {
-  const std::lock_guard lock(mutex_);
+  const threads::MutexLock lock(mutex_);
   if (jobs_.contains(job)) return;
   if (!MakeRoom()) {
     if (passed_over_.insert(job).second) dropped_ += Fields().size();
@@ -130,7 +130,7 @@ void JobSeries::Add(JobId job, const std::string& name) {
 // queue, or what passed before this process, is no round that does not end.
 void JobSeries::Set(JobId job, JobFigures figures) {
   const auto wall = static_cast<double>(clock_.wall());
-  const std::lock_guard lock(mutex_);
+  const threads::MutexLock lock(mutex_);
   Job* const found = Find(job);
   if (found == nullptr) return;
   found->samples.Set(figures.samples);
@@ -143,7 +143,7 @@ void JobSeries::Set(JobId job, JobFigures figures) {
 }
 
 void JobSeries::SetPlaces(JobId job, std::vector<WorkerPlace> places) {
-  const std::lock_guard lock(mutex_);
+  const threads::MutexLock lock(mutex_);
   Job* const found = Find(job);
   if (found == nullptr) return;
   found->places = std::make_shared<const std::vector<WorkerPlace>>(std::move(places));
@@ -152,7 +152,7 @@ void JobSeries::SetPlaces(JobId job, std::vector<WorkerPlace> places) {
 
 void JobSeries::SetRound(JobId job, const RoundFigures& round) {
   const auto wall = static_cast<double>(clock_.wall());
-  const std::lock_guard lock(mutex_);
+  const threads::MutexLock lock(mutex_);
   Job* const found = Find(job);
   if (found == nullptr) return;
   found->round = round;
@@ -161,7 +161,7 @@ void JobSeries::SetRound(JobId job, const RoundFigures& round) {
 
 void JobSeries::SetDecision(JobId job, const DecisionFigures& decision) {
   const auto wall = static_cast<double>(clock_.wall());
-  const std::lock_guard lock(mutex_);
+  const threads::MutexLock lock(mutex_);
   Job* const found = Find(job);
   if (found == nullptr) return;
   Decisions& of_kind = found->decisions[decision.kind];
@@ -178,29 +178,29 @@ void JobSeries::SetDecision(JobId job, const DecisionFigures& decision) {
 
 void JobSeries::SetCheckpoint(JobId job) {
   const auto wall = static_cast<double>(clock_.wall());
-  const std::lock_guard lock(mutex_);
+  const threads::MutexLock lock(mutex_);
   if (Job* const found = Find(job)) found->checkpoint_timestamp = wall / kNanoseconds;
 }
 
 void JobSeries::CountBytes(JobId job, std::uint64_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const threads::MutexLock lock(mutex_);
   if (Job* const found = Find(job)) found->bytes += bytes;
 }
 
 void JobSeries::CountSkipped(JobId job) {
-  const std::lock_guard lock(mutex_);
+  const threads::MutexLock lock(mutex_);
   if (Job* const found = Find(job)) ++found->skipped;
 }
 
 void JobSeries::End(JobId job) {
   const Instant now = clock_.now();
-  const std::lock_guard lock(mutex_);
+  const threads::MutexLock lock(mutex_);
   passed_over_.erase(job);
   if (Job* const found = Find(job)) found->ended = now;
 }
 
 std::uint64_t JobSeries::dropped() const {
-  const std::lock_guard lock(mutex_);
+  const threads::MutexLock lock(mutex_);
   return dropped_;
 }
 
@@ -208,8 +208,8 @@ std::uint64_t JobSeries::dropped() const {
 // waits for it.
 std::vector<JobSeries::Job> JobSeries::Copy() {
   const Instant now = clock_.now();
-  const std::lock_guard lock(mutex_);
-  std::erase_if(jobs_, [now, this](const auto& entry) {
+  const threads::MutexLock lock(mutex_);
+  std::erase_if(jobs_, [now, this](const auto& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const bool over = entry.second.ended && now - *entry.second.ended >= kKept;
     if (over) ranks_ -= entry.second.ranks;
     return over;

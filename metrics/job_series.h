@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -17,6 +16,7 @@
 #include "base/id.h"
 #include "base/time.h"
 #include "metrics/source.h"
+#include "threads/mutex.h"
 
 namespace tactus::metrics {
 
@@ -138,17 +138,18 @@ class JobSeries final : public MetricSource {
   static void WriteWorkers(MetricPage& page, const std::vector<Job>& jobs);
   static void WriteModes(MetricPage& page, const std::vector<Job>& jobs);
   static void WriteDecisions(MetricPage& page, const std::vector<Job>& jobs);
-  Job* Find(JobId job);
-  bool MakeRoom();
-  void Allot(Job& job);
+  Job* Find(JobId job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Allot(Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<Job> Copy();
 
   const MetricClock clock_;
-  mutable std::mutex mutex_;  // the control thread sets, the scraper's thread reads
-  std::map<JobId, Job> jobs_;
-  std::set<JobId> passed_over_;  // not over, without series, and counted for that
-  std::size_t ranks_ = 0;        // of all jobs_
-  std::uint64_t dropped_ = 0;
+  mutable threads::Mutex mutex_;  // the control thread sets, the scraper's thread reads
+  std::map<JobId, Job> jobs_ ABSL_GUARDED_BY(mutex_);
+  // Not over, without series, and counted for that.
+  std::set<JobId> passed_over_ ABSL_GUARDED_BY(mutex_);
+  std::size_t ranks_ ABSL_GUARDED_BY(mutex_) = 0;  // of all jobs_
+  std::uint64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace tactus::metrics

@@ -4,20 +4,20 @@ namespace tactus::metrics {
 
 void NodeSeries::Set(const std::string& node, const NodeFigures& figures) {
   const Instant now = clock_.now();
-  const std::lock_guard lock(mutex_);
+  const threads::MutexLock lock(mutex_);
   nodes_[node] = {.heard = now - figures.silence, .figures = figures, .lost = {}};
 }
 
 void NodeSeries::Lose(const std::string& node) {
   const Instant now = clock_.now();
-  const std::lock_guard lock(mutex_);
+  const threads::MutexLock lock(mutex_);
   const auto found = nodes_.find(node);
   if (found != nodes_.end()) found->second.lost = now;
 }
 
 void NodeSeries::Collect(MetricPage& page) {
   const Instant now = clock_.now();
-  const std::lock_guard lock(mutex_);
+  const threads::MutexLock lock(mutex_);
   std::erase_if(nodes_, [now](const auto& entry) {
     return entry.second.lost && now - *entry.second.lost >= kKept;
   });

@@ -4,13 +4,13 @@
 
 #include <cstddef>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "base/time.h"
 #include "metrics/source.h"
+#include "threads/mutex.h"
 
 namespace tactus::metrics {
 
@@ -45,8 +45,8 @@ class NodeSeries final : public MetricSource {
   };
 
   const MetricClock clock_;
-  std::mutex mutex_;  // the control thread sets, the scraper's thread reads
-  std::map<std::string, Node> nodes_;
+  threads::Mutex mutex_;  // the control thread sets, the scraper's thread reads
+  std::map<std::string, Node> nodes_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tactus::metrics

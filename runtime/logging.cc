@@ -9,11 +9,11 @@
 #include <array>
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <string_view>
 
 #include "runtime/json_log.h"
 #include "runtime/status.h"
+#include "threads/mutex.h"
 
 namespace tactus::runtime {
 namespace {
@@ -30,8 +30,8 @@ std::shared_ptr<spdlog::sinks::sink>& SharedSink() {
   return sink;
 }
 
-std::mutex& CreationMutex() {
-  static std::mutex mutex;
+threads::Mutex& CreationMutex() {
+  static threads::Mutex mutex;
   return mutex;
 }
 
@@ -88,7 +88,7 @@ void SetLogLevel(const std::string& level, const std::function<void()>& say) {
   {
     // A logger gets its level when it is made and the later ones from the registry: between the two
     // it would miss one.
-    const std::lock_guard lock(CreationMutex());
+    const threads::MutexLock lock(CreationMutex());
     spdlog::set_level(next);
   }
   if (say && !less) say();
@@ -100,7 +100,7 @@ void StopLogging() {
 }
 
 std::shared_ptr<spdlog::logger> Logger(const std::string& component) {
-  const std::lock_guard lock(CreationMutex());
+  const threads::MutexLock lock(CreationMutex());
   if (std::shared_ptr<spdlog::logger> logger = spdlog::get(component)) return logger;
   std::shared_ptr<spdlog::logger> logger;
   if (SharedSink() != nullptr) {

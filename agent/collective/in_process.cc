@@ -1,12 +1,10 @@
 #include "agent/collective/in_process.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -14,6 +12,7 @@
 
 #include "agent/collective/rank_sum.h"
 #include "base/check.h"
+#include "threads/mutex.h"
 
 namespace tactus::collective {
 namespace {
@@ -41,13 +40,13 @@ struct Part {
 class Group {
  public:
   Group(int size, std::function<Instant()> now)
-      : now_(std::move(now)), members_(static_cast<std::size_t>(size)) {}
+      : now_(std::move(now)), size_(size), members_(static_cast<std::size_t>(size)) {}
 
-  int size() const { return static_cast<int>(members_.size()); }
+  int size() const { return size_; }
 
   // The member's next collective; whoever makes it complete does the arithmetic.
   void Start(int rank, Part& part) {
-    const std::lock_guard lock(mutex_);
+    const threads::MutexLock lock(mutex_);
     Member& member = MemberOf(rank);
     part.number = member.started++;
     part.finished = failed_at_;
@@ -57,14 +56,14 @@ class Group {
   }
 
   Progress Poll(int rank, const Part& part) {
-    const std::lock_guard lock(mutex_);
+    const threads::MutexLock lock(mutex_);
     return At(rank, part);
   }
 
   // Waits for the collective's end.
   Completion Wait(int rank, const Part& part) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return At(rank, part) != Progress::kRunning; });
+    const threads::MutexLock lock(mutex_);
+    while (At(rank, part) == Progress::kRunning) changed_.Wait(mutex_);
     const Progress progress = At(rank, part);
     return {.progress = progress,
             .finished = part.finished,
@@ -74,7 +73,7 @@ class Group {
 
   // Ends the group for all members; the first reason stays.
   void Fail(const std::string& reason) {
-    const std::lock_guard lock(mutex_);
+    const threads::MutexLock lock(mutex_);
     if (!failure_.empty()) return;
     failure_ = reason;
     failed_at_ = now_();
@@ -82,7 +81,7 @@ class Group {
       for (Part* const part : member.waiting) part->finished = failed_at_;
       member.waiting.clear();
     }
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
  private:
@@ -92,16 +91,18 @@ class Group {
     std::deque<Part*> waiting = {};  // numbers finished, finished + 1, ...
   };
 
-  Member& MemberOf(int rank) { return members_[static_cast<std::size_t>(rank)]; }
+  Member& MemberOf(int rank) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return members_[static_cast<std::size_t>(rank)];
+  }
 
-  Progress At(int rank, const Part& part) {
+  Progress At(int rank, const Part& part) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (part.number < MemberOf(rank).finished) return Progress::kDone;
     return failure_.empty() ? Progress::kRunning : Progress::kFailed;
   }
 
   // A collective has become the next one of `rank`: performs it, and what comes after it, as far as
   // all who take part have come.
-  void Arrive(int rank) {
+  void Arrive(int rank) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     std::vector<int> arrived = {rank};
     while (!arrived.empty()) {
       const int next = arrived.back();
@@ -114,12 +115,12 @@ class Group {
         if (!MemberOf(member).waiting.empty()) arrived.push_back(member);
       }
     }
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
   // The members of the next collective of `rank`, in rank order; none if it is not the next of
   // all of them, or is done.
-  std::vector<int> WhoTakesPart(int rank) {
+  std::vector<int> WhoTakesPart(int rank) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (MemberOf(rank).waiting.empty()) return {};
     const Operation& own = MemberOf(rank).waiting.front()->operation;
     std::vector<int> members;
@@ -129,7 +130,7 @@ class Group {
       members.resize(members_.size());
       std::iota(members.begin(), members.end(), 0);
     }
-    const auto has_come = [&](int member) {
+    const auto has_come = [&](int member) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       const std::deque<Part*>& waiting = MemberOf(member).waiting;
       if (waiting.empty()) return false;
       const Operation& other = waiting.front()->operation;
@@ -140,7 +141,7 @@ class Group {
     return std::ranges::all_of(members, has_come) ? members : std::vector<int>();
   }
 
-  void Perform(const std::vector<int>& members) {
+  void Perform(const std::vector<int>& members) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     std::vector<Operation> operations;
     for (const int member : members) {
       operations.push_back(MemberOf(member).waiting.front()->operation);
@@ -187,20 +188,20 @@ class Group {
     std::copy(b.outgoing.begin(), b.outgoing.end(), a.incoming.begin());
   }
 
-  void Finish(Member& member) {
+  void Finish(Member& member) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     member.waiting.front()->finished = now_();
     member.waiting.pop_front();
     ++member.finished;
   }
 
   const std::function<Instant()> now_;
+  const int size_;
 
-  // Guarded by mutex_.
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<Member> members_;  // by rank
-  std::string failure_;          // why the group is over; empty while it is not
-  Instant failed_at_ = {};
+  threads::Mutex mutex_;
+  threads::Condition changed_;
+  std::vector<Member> members_ ABSL_GUARDED_BY(mutex_);  // by rank
+  std::string failure_ ABSL_GUARDED_BY(mutex_);  // why the group is over; empty while it is not
+  Instant failed_at_ ABSL_GUARDED_BY(mutex_) = {};
 };
 
 class InProcessCollective : public Collective {

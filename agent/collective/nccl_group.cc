@@ -16,6 +16,7 @@ using cuda::nccl::State;
 using Kind = NcclOperation::Kind;
 using Route = NcclTicket::Route;
 using Stage = NcclTicket::Stage;
+using SteadyClock = std::chrono::steady_clock;
 
 constexpr auto kWatchInterval = std::chrono::milliseconds(1);
 constexpr auto kWaitInterval = std::chrono::microseconds(100);
@@ -57,25 +58,25 @@ std::shared_ptr<NcclTicket> NcclGroup::Start(const NcclOperation& operation) {
     ticket->done = TakeEvent(failure);
     if (failure.empty()) failure = cuda::Record(ticket->before.get(), meeting_.compute_stream);
   }
-  const Lock lock(mutex_);
+  const threads::MutexLock lock(mutex_);
   ticket->number = started_++;
   ticket->started = meeting_.now();
   ticket->finished = over_at_;
   if (!over_.empty()) return ticket;
   entries_.push_back(ticket);
   if (!failure.empty()) EndWith(failure);
-  calls_.notify_one();
+  calls_.NotifyOne();
   return ticket;
 }
 
 Progress NcclGroup::Poll(const NcclTicket& ticket) {
-  const Lock lock(mutex_);
+  const threads::MutexLock lock(mutex_);
   Reap();
   return At(ticket);
 }
 
 Completion NcclGroup::Wait(const NcclTicket& ticket) {
-  Lock lock(mutex_);
+  const threads::MutexLock lock(mutex_);
   for (int tries = 0;; ++tries) {
     Reap();
     const Progress progress = At(ticket);
@@ -85,28 +86,28 @@ Completion NcclGroup::Wait(const NcclTicket& ticket) {
               .at = meeting_.now(),
               .reason = progress == Progress::kFailed ? over_ : ""};
     }
-    Pause(lock, tries);
+    Pause(tries);
   }
 }
 
 // Lets others go on before the next look at what is not done.
-void NcclGroup::Pause(Lock& lock, int tries) {
+void NcclGroup::Pause(int tries) {
   if (tries >= kTriesAtOnce) {
-    changed_.wait_for(lock, kWaitInterval);
+    changed_.WaitUntil(mutex_, SteadyClock::now() + kWaitInterval);
     return;
   }
-  lock.unlock();
+  mutex_.Unlock();
   std::this_thread::yield();
-  lock.lock();
+  mutex_.Lock();
 }
 
 void NcclGroup::Abort(const std::string& reason) {
-  const Lock lock(mutex_);
+  const threads::MutexLock lock(mutex_);
   EndWith(reason.empty() ? "aborted" : reason);
 }
 
 void NcclGroup::Leave() {
-  const Lock lock(mutex_);
+  const threads::MutexLock lock(mutex_);
   Reap();
   leaving_ = ending_.empty() && entries_.empty();
   EndWith("this member has left the group");
@@ -115,8 +116,8 @@ void NcclGroup::Leave() {
 void NcclGroup::EndWith(const std::string& reason) {
   if (!ending_.empty()) return;
   ending_ = reason;
-  calls_.notify_all();
-  changed_.notify_all();
+  calls_.NotifyAll();
+  changed_.NotifyAll();
 }
 
 Progress NcclGroup::At(const NcclTicket& ticket) const {
@@ -150,12 +151,12 @@ void NcclGroup::Finish(Instant at) {
   }
   entries_.pop_front();
   ++finished_;
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 cuda::OwnedEvent NcclGroup::TakeEvent(std::string& failure) {
   {
-    const Lock lock(mutex_);
+    const threads::MutexLock lock(mutex_);
     if (!spare_events_.empty()) {
       cuda::OwnedEvent event = std::move(spare_events_.back());
       spare_events_.pop_back();
@@ -169,26 +170,31 @@ cuda::OwnedEvent NcclGroup::TakeEvent(std::string& failure) {
 
 void NcclGroup::RunCalls() {
   std::string failure = cuda::UseDevice(meeting_.device);
-  Lock lock(mutex_);
-  if (!failure.empty()) EndWith(failure);
-  while (true) {
-    calls_.wait(lock, [&] { return !ending_.empty() || called_ < started_; });
-    if (!ending_.empty()) break;
-    const std::shared_ptr<NcclTicket> ticket = entries_[called_ - finished_];
-    lock.unlock();
+  while (failure.empty()) {
+    const std::shared_ptr<NcclTicket> ticket = NextCall();
+    if (ticket == nullptr) break;
     if (ticket->route == Route::kDevice) failure = Queue(*ticket);
     if (ticket->route == Route::kSignals) failure = Signal(*ticket);
-    lock.lock();
-    if (!failure.empty()) {
-      EndWith(failure);
-      break;
-    }
-    ++called_;
-    ticket->stage = ticket->route == Route::kDevice ? Stage::kInStream : Stage::kOver;
-    Reap();
+    if (failure.empty()) Called(*ticket);
   }
+  const threads::MutexLock lock(mutex_);
+  if (!failure.empty()) EndWith(failure);
   calls_over_ = true;
-  changed_.notify_all();
+  changed_.NotifyAll();
+}
+
+// Waits for a collective to call. Null: the group ends.
+std::shared_ptr<NcclTicket> NcclGroup::NextCall() {
+  const threads::MutexLock lock(mutex_);
+  while (ending_.empty() && called_ >= started_) calls_.Wait(mutex_);
+  return ending_.empty() ? entries_[called_ - finished_] : nullptr;
+}
+
+void NcclGroup::Called(NcclTicket& ticket) {
+  const threads::MutexLock lock(mutex_);
+  ++called_;
+  ticket.stage = ticket.route == Route::kDevice ? Stage::kInStream : Stage::kOver;
+  Reap();
 }
 
 // Queues a collective on the stream. Only when NCCL has ended the call is the collective in the
@@ -225,10 +231,10 @@ std::string NcclGroup::Queue(NcclTicket& ticket) {
 
 // Waits until all that was started before is done, as `signals` knows nothing of it.
 std::string NcclGroup::AwaitTurn(const NcclTicket& ticket) {
-  Lock lock(mutex_);
+  const threads::MutexLock lock(mutex_);
   for (int tries = 0; finished_ < ticket.number && ending_.empty(); ++tries) {
     Reap();
-    Pause(lock, tries);
+    Pause(tries);
   }
   return ending_;
 }
@@ -258,26 +264,31 @@ std::string NcclGroup::Signal(NcclTicket& ticket) {
 }
 
 std::string NcclGroup::Ending() {
-  const Lock lock(mutex_);
+  const threads::MutexLock lock(mutex_);
   return ending_;
 }
 
 void NcclGroup::RunWatch() {
   const std::string failure = cuda::UseDevice(meeting_.device);
-  Lock lock(mutex_);
-  if (!failure.empty()) EndWith(failure);
-  while (ending_.empty()) {
+  std::string reason;
+  bool in_good_order = false;
+  {
+    const threads::MutexLock lock(mutex_);
+    if (!failure.empty()) EndWith(failure);
+    while (ending_.empty()) {
+      Reap();
+      CheckCommunicator();
+      CheckMembers();
+      CheckFirst();
+      const auto next = SteadyClock::now() + kWatchInterval;
+      while (ending_.empty() && changed_.WaitUntil(mutex_, next)) {
+      }
+    }
     Reap();
-    CheckCommunicator();
-    CheckMembers();
-    CheckFirst();
-    changed_.wait_for(lock, kWatchInterval, [&] { return !ending_.empty(); });
+    reaping_ = false;
+    reason = ending_;
+    in_good_order = leaving_;
   }
-  Reap();
-  reaping_ = false;
-  std::string reason = ending_;
-  const bool in_good_order = leaving_;
-  lock.unlock();
 
   hangs_ = !EndDevice(in_good_order);
   if (hangs_) {
@@ -286,12 +297,12 @@ void NcclGroup::RunWatch() {
     if (meeting_.must_end) meeting_.must_end(reason);
   }
 
-  lock.lock();
+  const threads::MutexLock lock(mutex_);
   over_ = reason;
   over_at_ = meeting_.now();
   for (const std::shared_ptr<NcclTicket>& ticket : entries_) ticket->finished = over_at_;
   entries_.clear();
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 // Whether the first collective in the queue takes too long.
@@ -350,9 +361,13 @@ bool NcclGroup::EndDevice(bool in_good_order) {
 
 // Waits until nothing is called and nothing runs in the stream.
 bool NcclGroup::AwaitQuiet() {
-  Lock lock(mutex_);
-  if (!changed_.wait_for(lock, meeting_.abort_limit, [&] { return calls_over_; })) return false;
-  lock.unlock();
+  {
+    const auto end = SteadyClock::now() + meeting_.abort_limit;
+    const threads::MutexLock lock(mutex_);
+    while (!calls_over_ && changed_.WaitUntil(mutex_, end)) {
+    }
+    if (!calls_over_) return false;
+  }
   // A device that refuses is broken, and then nothing runs on it.
   if (!cuda::Record(quiet_.get(), stream_.get()).empty()) return true;
   for (Duration waited{}; waited < meeting_.abort_limit; waited += kWaitInterval) {

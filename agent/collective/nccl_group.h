@@ -2,13 +2,11 @@
 
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +16,7 @@
 #include "base/time.h"
 #include "cuda/nccl.h"
 #include "cuda/stream_events.h"
+#include "threads/mutex.h"
 
 namespace tactus::collective {
 
@@ -73,21 +72,22 @@ class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
   bool hangs() const { return hangs_; }
 
  private:
-  using Lock = std::unique_lock<std::mutex>;
-
-  // These want the lock held.
-  void EndWith(const std::string& reason);
-  void Reap();
-  void Finish(Instant at);
-  void Pause(Lock& lock, int tries);
-  Progress At(const NcclTicket& ticket) const;
-  void CheckFirst();
-  void CheckCommunicator();
-  void CheckMembers();
-  NcclTicket* first() { return entries_.empty() ? nullptr : entries_.front().get(); }
+  void EndWith(const std::string& reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Reap() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Finish(Instant at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Pause(int tries) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Progress At(const NcclTicket& ticket) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CheckFirst() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CheckCommunicator() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CheckMembers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  NcclTicket* first() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return entries_.empty() ? nullptr : entries_.front().get();
+  }
 
   // These want it not held.
   cuda::OwnedEvent TakeEvent(std::string& failure);
+  std::shared_ptr<NcclTicket> NextCall();
+  void Called(NcclTicket& ticket);
   std::string Queue(NcclTicket& ticket);
   std::string AwaitTurn(const NcclTicket& ticket);
   std::string Signal(NcclTicket& ticket);
@@ -111,25 +111,25 @@ class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
   Instant beat_at_ = {};              // when the last one was done
   bool hangs_ = false;
 
-  // Guarded by mutex_.
-  std::mutex mutex_;
-  std::condition_variable calls_;    // something for RunCalls
-  std::condition_variable changed_;  // a collective is done, or the group is ending or over
-  std::deque<std::shared_ptr<NcclTicket>>
-      entries_;  // numbers finished_ and on; shared with handles
-  std::vector<cuda::OwnedEvent> spare_events_;
-  std::uint64_t started_ = 0;
-  std::uint64_t called_ = 0;  // the number of the next one for RunCalls
-  std::uint64_t finished_ = 0;
-  Instant finished_at_ = {};  // when the last one was done
-  bool calls_over_ = false;   // RunCalls has ended
-  bool reaping_ = true;       // false: what ends now was aborted
-  bool leaving_ = false;      // the member leaves in good order
-  std::string gone_;          // why a member is known to have left; empty: none
-  Instant gone_at_ = {};
-  std::string ending_;  // why the group ends; empty while it does not
-  std::string over_;    // the same, once the memory of all collectives is free again
-  Instant over_at_ = {};
+  threads::Mutex mutex_;
+  threads::Condition calls_;    // something for RunCalls
+  threads::Condition changed_;  // a collective is done, or the group is ending or over
+  // Numbers finished_ and on; shared with handles. The tickets are guarded, too.
+  std::deque<std::shared_ptr<NcclTicket>> entries_ ABSL_GUARDED_BY(mutex_);
+  std::vector<cuda::OwnedEvent> spare_events_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t started_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t called_ ABSL_GUARDED_BY(mutex_) = 0;  // the number of the next one for RunCalls
+  std::uint64_t finished_ ABSL_GUARDED_BY(mutex_) = 0;
+  Instant finished_at_ ABSL_GUARDED_BY(mutex_) = {};  // when the last one was done
+  bool calls_over_ ABSL_GUARDED_BY(mutex_) = false;   // RunCalls has ended
+  bool reaping_ ABSL_GUARDED_BY(mutex_) = true;       // false: what ends now was aborted
+  bool leaving_ ABSL_GUARDED_BY(mutex_) = false;      // the member leaves in good order
+  std::string gone_ ABSL_GUARDED_BY(mutex_);  // why a member is known to have left; empty: none
+  Instant gone_at_ ABSL_GUARDED_BY(mutex_) = {};
+  std::string ending_ ABSL_GUARDED_BY(mutex_);  // why the group ends; empty while it does not
+  std::string over_
+      ABSL_GUARDED_BY(mutex_);  // the same, once the memory of all collectives is free again
+  Instant over_at_ ABSL_GUARDED_BY(mutex_) = {};
 };
 
 }  // namespace tactus::collective

@@ -1,7 +1,6 @@
 #include "agent/collective/nccl_transport.h"
 
 #include <cstddef>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <thread>
@@ -12,6 +11,7 @@
 #include "cuda/nccl.h"
 #include "cuda/nccl_endpoint.h"
 #include "cuda/stream_events.h"
+#include "threads/mutex.h"
 
 namespace tactus::collective {
 namespace {
@@ -127,21 +127,21 @@ class SoloTransport : public Transport {
   }
 
   void Abort(const std::string& reason) override {
-    const std::lock_guard lock(mutex_);
+    const threads::MutexLock lock(mutex_);
     if (aborted_) return;
     aborted_ = Completion{.progress = Progress::kFailed, .finished = now_(), .reason = reason};
   }
 
  private:
   std::unique_ptr<Collective> Over() {
-    const std::lock_guard lock(mutex_);
+    const threads::MutexLock lock(mutex_);
     Completion completion = aborted_ ? *aborted_ : Completion{.finished = now_()};
     return std::make_unique<OverCollective>(std::move(completion), now_);
   }
 
   const std::function<Instant()> now_;
-  std::mutex mutex_;
-  std::optional<Completion> aborted_;  // guarded by mutex_: Abort may come from any thread
+  threads::Mutex mutex_;  // Abort may come from any thread
+  std::optional<Completion> aborted_ ABSL_GUARDED_BY(mutex_);
 };
 
 // A unique id, or the reason why there is none.

@@ -1,11 +1,11 @@
 #include "agent/collective/tcp_transport.h"
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <mutex>
+#include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -14,6 +14,7 @@
 #include "agent/collective/mesh_collectives.h"
 #include "agent/collective/tcp_mesh.h"
 #include "base/check.h"
+#include "threads/mutex.h"
 
 namespace tactus::collective {
 namespace {
@@ -36,21 +37,21 @@ class OperationQueue {
 
   // Appends an operation and gives the ticket its number.
   void Start(Operation operation, Ticket& ticket) {
-    const std::lock_guard lock(mutex_);
+    const threads::MutexLock lock(mutex_);
     ticket = {.number = started_++, .finished = over_at_};
     if (over_.empty()) entries_.push_back({.operation = std::move(operation), .ticket = &ticket});
-    work_.notify_one();
+    work_.NotifyOne();
   }
 
   Progress Poll(const Ticket& ticket) {
-    const std::lock_guard lock(mutex_);
+    const threads::MutexLock lock(mutex_);
     return At(ticket);
   }
 
   // Waits for the operation's end.
   Completion Wait(const Ticket& ticket) {
-    std::unique_lock lock(mutex_);
-    done_.wait(lock, [&] { return At(ticket) != Progress::kRunning; });
+    const threads::MutexLock lock(mutex_);
+    while (At(ticket) == Progress::kRunning) done_.Wait(mutex_);
     const Progress progress = At(ticket);
     return {.progress = progress,
             .finished = ticket.finished,
@@ -60,29 +61,24 @@ class OperationQueue {
 
   // Ends the thread and fails what it has not finished; the first reason stays.
   void Abort(const std::string& reason) {
-    const std::lock_guard lock(mutex_);
+    const threads::MutexLock lock(mutex_);
     if (abort_reason_.empty()) abort_reason_ = reason.empty() ? "aborted" : reason;
     if (mesh_ != nullptr) mesh_->Interrupt();
-    work_.notify_one();
+    work_.NotifyOne();
   }
 
   // The thread: works off the queue until the group is over, then closes the connections.
   void Run() {
-    MeshCollectives collectives(*mesh_);
-    std::unique_lock lock(mutex_);
-    while (RunNext(lock, collectives)) {
-    }
-    const std::string mesh_failure = mesh_->failure();
-    const std::unique_ptr<TcpMesh> mesh = std::move(mesh_);  // Abort finds none from now on
-    lock.unlock();
+    PerformAll();
+    const std::unique_ptr<TcpMesh> mesh = TakeMesh();  // closed last, which takes a while
+    const std::string mesh_failure = mesh->failure();
     mesh->ReleaseMemory();
-    lock.lock();
+    const threads::MutexLock lock(mutex_);
     over_ = abort_reason_.empty() ? mesh_failure : abort_reason_;
     over_at_ = now_();
     for (const Entry& entry : entries_) entry.ticket->finished = over_at_;
     entries_.clear();
-    done_.notify_all();
-    lock.unlock();  // before the connections are closed, which takes a while
+    done_.NotifyAll();
   }
 
  private:
@@ -91,40 +87,62 @@ class OperationQueue {
     Ticket* ticket = nullptr;  // lives until the operation is done
   };
 
-  // Waits for an operation and performs it. False: the group is over.
-  bool RunNext(std::unique_lock<std::mutex>& lock, MeshCollectives& collectives) {
-    work_.wait(lock, [&] { return !abort_reason_.empty() || !entries_.empty(); });
-    if (!abort_reason_.empty()) return false;
-    const Operation operation = std::move(entries_.front().operation);
-    lock.unlock();
-    const bool performed = operation(collectives);
-    lock.lock();
-    if (!performed) return false;
+  void PerformAll() {
+    MeshCollectives collectives(Mesh());
+    while (true) {
+      const Operation operation = Next();
+      if (!operation || !operation(collectives)) return;
+      FinishFirst();
+    }
+  }
+
+  TcpMesh& Mesh() {
+    const threads::MutexLock lock(mutex_);
+    return *mesh_;
+  }
+
+  // From now on Abort finds none.
+  std::unique_ptr<TcpMesh> TakeMesh() {
+    const threads::MutexLock lock(mutex_);
+    return std::move(mesh_);
+  }
+
+  // Waits for an operation. Empty: the group was aborted.
+  Operation Next() {
+    const threads::MutexLock lock(mutex_);
+    while (abort_reason_.empty() && entries_.empty()) work_.Wait(mutex_);
+    if (!abort_reason_.empty()) return nullptr;
+    return std::move(entries_.front().operation);
+  }
+
+  void FinishFirst() {
+    const threads::MutexLock lock(mutex_);
     entries_.front().ticket->finished = now_();
     entries_.pop_front();
     ++finished_;
-    done_.notify_all();
-    return true;
+    done_.NotifyAll();
   }
 
-  Progress At(const Ticket& ticket) const {
+  Progress At(const Ticket& ticket) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (ticket.number < finished_) return Progress::kDone;
     return over_.empty() ? Progress::kRunning : Progress::kFailed;
   }
 
   const std::function<Instant()> now_;
 
-  // Guarded by mutex_, but for the mesh itself, which is the thread's; Abort only interrupts it.
-  std::mutex mutex_;
-  std::condition_variable work_;
-  std::condition_variable done_;
-  std::unique_ptr<TcpMesh> mesh_;  // null once the thread is about to end
-  std::deque<Entry> entries_;      // numbers finished_, finished_ + 1, ...; the first is under way
-  std::uint64_t started_ = 0;
-  std::uint64_t finished_ = 0;
-  std::string abort_reason_;  // empty: nobody aborted
-  std::string over_;          // why the group is over and all memory is free again; empty before
-  Instant over_at_ = {};
+  threads::Mutex mutex_;
+  threads::Condition work_;
+  threads::Condition done_;
+  // Null once the thread is about to end. The mesh is the thread's, Abort only interrupts it.
+  std::unique_ptr<TcpMesh> mesh_ ABSL_GUARDED_BY(mutex_);
+  // Numbers finished_, finished_ + 1, ...; the first is under way.
+  std::deque<Entry> entries_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t started_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t finished_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::string abort_reason_ ABSL_GUARDED_BY(mutex_);  // empty: nobody aborted
+  // Why the group is over and all memory is free again; empty before.
+  std::string over_ ABSL_GUARDED_BY(mutex_);
+  Instant over_at_ ABSL_GUARDED_BY(mutex_) = {};
 };
 
 class MeshCollective : public Collective {

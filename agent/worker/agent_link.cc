@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -49,7 +50,7 @@ AgentLink::AgentLink(int socket) : socket_(socket) {
 
 AgentLink::~AgentLink() {
   {
-    const std::lock_guard lock(mutex_);
+    const threads::MutexLock lock(mutex_);
     closing_ = true;
   }
   Wake();
@@ -65,7 +66,7 @@ void AgentLink::Wake() {
 }
 
 std::optional<ToWorker> AgentLink::Poll() {
-  const std::lock_guard lock(mutex_);
+  const threads::MutexLock lock(mutex_);
   if (received_.empty()) return std::nullopt;
   ToWorker message = std::move(received_.front());
   received_.pop_front();
@@ -73,8 +74,8 @@ std::optional<ToWorker> AgentLink::Poll() {
 }
 
 absl::StatusOr<ToWorker> AgentLink::Receive() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return !received_.empty() || !end_.ok(); });
+  const threads::MutexLock lock(mutex_);
+  while (received_.empty() && end_.ok()) changed_.Wait(mutex_);
   if (received_.empty()) return end_;
   ToWorker message = std::move(received_.front());
   received_.pop_front();
@@ -85,7 +86,7 @@ void AgentLink::Send(const FromWorker& message) {
   Line line{.text = Format(message) + "\n",
             .droppable = std::holds_alternative<ReportMessage>(message)};
   {
-    const std::lock_guard lock(mutex_);
+    const threads::MutexLock lock(mutex_);
     if (!end_.ok()) return;
     if (to_send_.size() >= kLinesMax) {
       const auto oldest = std::ranges::find_if(to_send_, &Line::droppable);
@@ -97,16 +98,18 @@ void AgentLink::Send(const FromWorker& message) {
 }
 
 bool AgentLink::Flush(Duration limit) {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, limit, [this] {
-    return (to_send_.empty() && !writing_) || !end_.ok();
-  }) && end_.ok();
+  const auto end = std::chrono::steady_clock::now() + limit;
+  const threads::MutexLock lock(mutex_);
+  while ((!to_send_.empty() || writing_) && end_.ok()) {
+    if (!changed_.WaitUntil(mutex_, end)) break;
+  }
+  return to_send_.empty() && !writing_ && end_.ok();
 }
 
 void AgentLink::End(absl::Status status) {
-  const std::lock_guard lock(mutex_);
+  const threads::MutexLock lock(mutex_);
   if (end_.ok()) end_ = std::move(status);
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void AgentLink::Run() {
@@ -114,14 +117,14 @@ void AgentLink::Run() {
   std::string output;
   while (true) {
     {
-      const std::lock_guard lock(mutex_);
+      const threads::MutexLock lock(mutex_);
       if (closing_ || !end_.ok()) return;
       while (!to_send_.empty() && output.size() < kWriteBytesMax) {
         output += to_send_.front().text;
         to_send_.pop_front();
       }
       writing_ = !output.empty();
-      if (!writing_) changed_.notify_all();
+      if (!writing_) changed_.NotifyAll();
     }
     const short wanted = static_cast<short>(output.empty() ? POLLIN : (POLLIN | POLLOUT));
     pollfd polled[2] = {{.fd = socket_, .events = wanted, .revents = 0},
@@ -161,10 +164,10 @@ void AgentLink::ReadSome(std::string& input) {
 }
 
 bool AgentLink::Deliver(ToWorker message) {
-  const std::lock_guard lock(mutex_);
+  const threads::MutexLock lock(mutex_);
   if (received_.size() == kMessagesMax) return false;
   received_.push_back(std::move(message));
-  changed_.notify_all();
+  changed_.NotifyAll();
   return true;
 }
 

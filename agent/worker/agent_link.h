@@ -2,11 +2,9 @@
 
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -14,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "agent/worker/messages.h"
 #include "base/time.h"
+#include "threads/mutex.h"
 
 namespace tactus::worker {
 
@@ -68,13 +67,13 @@ class AgentLink {
   const int socket_;
   int wake_pipe_[2] = {-1, -1};  // own synchronisation: wakes the link's thread
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<ToWorker> received_;  // guarded by mutex_
-  std::deque<Line> to_send_;       // guarded by mutex_
-  bool writing_ = false;           // guarded by mutex_: a line is half written
-  bool closing_ = false;           // guarded by mutex_
-  absl::Status end_;               // guarded by mutex_: why the link is over, ok while it is up
+  threads::Mutex mutex_;
+  threads::Condition changed_;
+  std::deque<ToWorker> received_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Line> to_send_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;  // a line is half written
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status end_ ABSL_GUARDED_BY(mutex_);  // why the link is over, ok while it is up
 
   std::thread thread_;  // last: runs over all the above
 };

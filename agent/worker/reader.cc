@@ -24,10 +24,10 @@ ExampleReader::ExampleReader(const data::Dataset& dataset, cuda::Device& device,
 ExampleReader::~ExampleReader() {
   if (thread_.joinable()) {
     {
-      const std::lock_guard lock(mutex_);
+      const threads::MutexLock lock(mutex_);
       ends_ = true;
     }
-    changed_.notify_all();
+    changed_.NotifyAll();
     thread_.join();
   }
   // The device may still be fetching.
@@ -51,24 +51,24 @@ model::Examples ExampleReader::Read(std::span<const std::uint64_t> indices) {
 void ExampleReader::Expect(std::span<const std::uint64_t> indices) {
   if (!options_.ahead || indices.empty()) return;
   {
-    const std::lock_guard lock(mutex_);
+    const threads::MutexLock lock(mutex_);
     if (guess_ == Guess::kReading) return;
   }
   Slot& slot = Prepare(indices);
   {
-    const std::lock_guard lock(mutex_);
+    const threads::MutexLock lock(mutex_);
     guessed_ = &slot;
     guess_ = Guess::kReading;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 // The slot that holds these because they were expected; null when they were not, or when they could
 // not be read.
 ExampleReader::Slot* ExampleReader::FindGuess(std::span<const std::uint64_t> indices) {
-  std::unique_lock lock(mutex_);
+  const threads::MutexLock lock(mutex_);
   if (guess_ == Guess::kNone || !std::ranges::equal(guessed_->indices, indices)) return nullptr;
-  changed_.wait(lock, [this] { return guess_ != Guess::kReading; });
+  while (guess_ == Guess::kReading) changed_.Wait(mutex_);
   const bool was_read = guess_ == Guess::kRead;
   guess_ = Guess::kNone;
   return was_read ? guessed_ : nullptr;
@@ -79,7 +79,7 @@ ExampleReader::Slot* ExampleReader::FindGuess(std::span<const std::uint64_t> ind
 ExampleReader::Slot& ExampleReader::Prepare(std::span<const std::uint64_t> indices) {
   const Slot* read_by_thread = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const threads::MutexLock lock(mutex_);
     if (guess_ == Guess::kReading) {
       read_by_thread = guessed_;
     } else {
@@ -119,22 +119,24 @@ void ExampleReader::ReadInto(Slot& slot) const {
 
 // The thread.
 void ExampleReader::ReadAhead() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    changed_.wait(lock, [this] { return ends_ || guess_ == Guess::kReading; });
-    if (ends_) return;
-    Slot& slot = *guessed_;
-    lock.unlock();
+  while (Slot* const slot = AwaitGuess()) {
     Guess outcome = Guess::kRead;
     try {
-      ReadInto(slot);
+      ReadInto(*slot);
     } catch (const std::exception&) {
       outcome = Guess::kFailed;  // Read tries again, and fails where somebody can be told
     }
-    lock.lock();
+    const threads::MutexLock lock(mutex_);
     guess_ = outcome;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
+}
+
+// The slot that the thread is to read into; null when the reader ends.
+ExampleReader::Slot* ExampleReader::AwaitGuess() {
+  const threads::MutexLock lock(mutex_);
+  while (!ends_ && guess_ != Guess::kReading) changed_.Wait(mutex_);
+  return ends_ ? nullptr : guessed_;
 }
 
 model::Examples ExampleReader::Take(Slot& slot) {

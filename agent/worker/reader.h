@@ -2,11 +2,9 @@
 
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <thread>
 #include <vector>
@@ -15,6 +13,7 @@
 #include "agent/model/model.h"
 #include "base/time.h"
 #include "cuda/device.h"
+#include "threads/mutex.h"
 
 namespace tactus::worker {
 
@@ -73,6 +72,7 @@ class ExampleReader {
   std::span<std::byte> Targets(Slot& slot) const;
   void ReadInto(Slot& slot) const;
   void ReadAhead();
+  Slot* AwaitGuess();
   model::Examples Take(Slot& slot);
 
   const data::Dataset& dataset_;
@@ -84,11 +84,11 @@ class ExampleReader {
   Duration waited_{};
 
   // Between the caller and the thread. While the guess is kReading its slot is the thread's.
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  Guess guess_ = Guess::kNone;
-  Slot* guessed_ = nullptr;
-  bool ends_ = false;
+  threads::Mutex mutex_;
+  threads::Condition changed_;
+  Guess guess_ ABSL_GUARDED_BY(mutex_) = Guess::kNone;
+  Slot* guessed_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  bool ends_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

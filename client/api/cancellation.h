@@ -2,11 +2,10 @@
 
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
 #include <set>
 
 #include "base/time.h"
+#include "threads/mutex.h"
 
 namespace grpc {
 class ClientContext;
@@ -33,10 +32,10 @@ class Cancellation {
 
  private:
   // A thread of the caller's cancels while the client's is in a call: the one state that two share.
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::set<grpc::ClientContext*> contexts_;  // by mutex_
-  bool cancelled_ = false;                   // by mutex_
+  mutable threads::Mutex mutex_;
+  threads::Condition changed_;
+  std::set<grpc::ClientContext*> contexts_ ABSL_GUARDED_BY(mutex_);
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace tactus::api
