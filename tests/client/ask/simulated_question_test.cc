@@ -125,7 +125,7 @@ TEST_F(AskHistoryTest, AnotherLossModelReplacesTheRecordedOne) {
   EXPECT_TRUE(Ask().question);
 
   command_.loss = "curve";
-  EXPECT_THAT(Ask().errors, ElementsAre(StartsWith("loss: found \"curve\", allowed is ")));
+  EXPECT_THAT(Ask().errors, ElementsAre(StartsWith("loss.curve.file: is missing; ")));
   command_.loss = "{curve";
   EXPECT_THAT(Ask().errors, ElementsAre(StartsWith("--loss: line 1, ")));
 }
