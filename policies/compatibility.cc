@@ -1,7 +1,6 @@
 #include "policies/compatibility.h"
 
 #include <algorithm>
-#include <ranges>
 #include <span>
 
 #include "policies/catalogue.h"
@@ -28,7 +27,8 @@ constexpr Exclusion kOfBlockMomentum[] = {
 // Backwards, so that what is to be changed first follows from the rest; then what is no axis.
 std::vector<Choice> ChoicesOf(const PlannerOptions& options, double block_momentum) {
   std::vector<Choice> choices;
-  for (const Axis axis : std::views::reverse(kAxes)) {
+  for (auto at = kAxes.rbegin(); at != kAxes.rend(); ++at) {
+    const Axis axis = *at;
     const Policy* const policy = FindPolicy(axis, PolicyOf(options, axis));
     if (policy == nullptr) continue;
     choices.push_back({.field = "adapt." + std::string(FieldOf(axis)) + ".policy",
@@ -69,8 +69,8 @@ std::vector<Conflict> ConflictsOf(const PlannerOptions& options, double block_mo
     }
   }
   // Those of the axes among themselves are told first.
-  std::ranges::stable_partition(
-      conflicts, [](const Conflict& conflict) { return conflict.other != "optimizer"; });
+  std::stable_partition(conflicts.begin(), conflicts.end(),
+                        [](const Conflict& conflict) { return conflict.other != "optimizer"; });
   return conflicts;
 }
 

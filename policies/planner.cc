@@ -16,7 +16,7 @@ namespace {
 // with which a first plan begins, come last.
 constexpr auto kAxesAsked = [] {
   auto axes = kAxes;
-  std::ranges::rotate(axes, axes.begin() + 1);
+  std::rotate(axes.begin(), axes.begin() + 1, axes.end());
   return axes;
 }();
 
