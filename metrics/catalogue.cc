@@ -4,9 +4,9 @@
 
 #include "absl/strings/str_split.h"
 #include "base/check.h"
+#include "metrics/closed_set.h"
 #include "policies/axes.h"
 #include "policies/plan_names.h"
-#include "metrics/closed_set.h"
 
 namespace tactus::metrics {
 namespace {

@@ -113,8 +113,8 @@ std::string MetricsPage() {
          Table({kAgent}) +
          "\n## Buckets\n\n"
          "`tactus_wal_fsync_seconds`: " +
-         BoundsText(kWriteSecondsBounds) + ". The other histograms: " + BoundsText(kRoundSecondsBounds) +
-         ".\n";
+         BoundsText(kWriteSecondsBounds) +
+         ". The other histograms: " + BoundsText(kRoundSecondsBounds) + ".\n";
 }
 
 }  // namespace tactus::metrics

@@ -131,11 +131,11 @@ absl::StatusOr<Split> OpenPair(const DataOptions::FilePair& files, const PairFor
   absl::StatusOr<StoredArray> targets = format.read(files.targets);
   if (!targets.ok()) return AtField("targets", targets.status());
   if (inputs->samples() != targets->samples()) {
-    return AtField("targets",
-                   absl::InvalidArgumentError(
-                       Quoted(targets->file.path()) + " has " + std::to_string(targets->samples()) +
-                       " samples, but the inputs " + Quoted(inputs->file.path()) + " have " +
-                       std::to_string(inputs->samples())));
+    return AtField("targets", absl::InvalidArgumentError(Quoted(targets->file.path()) + " has " +
+                                                         std::to_string(targets->samples()) +
+                                                         " samples, but the inputs " +
+                                                         Quoted(inputs->file.path()) + " have " +
+                                                         std::to_string(inputs->samples())));
   }
   return SplitSamples(std::make_shared<const PairDataset>(format.inputs(*std::move(inputs)),
                                                           ValueColumn(*std::move(targets))),

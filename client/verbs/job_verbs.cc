@@ -22,7 +22,6 @@
 namespace tactus::client {
 namespace {
 
-
 ExitCode SayState(const absl::StatusOr<v1::Job>& job, const Screen& screen) {
   if (!job.ok()) return ReportError(job.status(), screen);
   screen.Say("job " + Printable(ShortName(job->name())) + " is " + StateName(job->state()));

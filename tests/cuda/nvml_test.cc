@@ -32,7 +32,9 @@ class GpuMonitorTest : public ::testing::Test {
     return reinterpret_cast<Function>(::dlsym(handle_, name));
   }
 
-  NvmlDoubleState& state() { return *Symbol<tactus::nvml_double::NvmlDoubleGet>("nvmlDoubleGet")(); }
+  NvmlDoubleState& state() {
+    return *Symbol<tactus::nvml_double::NvmlDoubleGet>("nvmlDoubleGet")();
+  }
 
   std::unique_ptr<GpuMonitor> Open() {
     OpenedGpuMonitor opened = GpuMonitor::Open(TACTUS_NVML_DOUBLE);
