@@ -9,6 +9,7 @@
 
 #include "agent/worker/messages.h"
 #include "coordinator/codec/archive.h"
+#include "coordinator/spec/resolve.h"
 #include "gtest/gtest.h"
 #include "protocol/worker_message_fields.h"
 #include "runtime/message_archive.h"
@@ -78,6 +79,12 @@ TEST(WorkerMessagesTest, EveryFieldOfAStartComesDown) {
   const runtime::MessageFields<worker::StartMessage, v1::Start> fields({.theirs = {"spec"}});
   v1::ToWorker proto;
   fields.Write(expected, *proto.mutable_start());
+  v1::JobSpec spec;
+  spec.set_name("shakespeare");
+  spec.mutable_model()->set_builtin("bytes-lm");
+  spec.mutable_data()->set_text("corpus.txt");
+  spec.mutable_optimizer()->mutable_sgd();
+  *proto.mutable_start()->mutable_spec() = *spec::Resolve(spec);
 
   ExpectEqual(std::get<worker::StartMessage>(Receive(proto)), expected);
 }
