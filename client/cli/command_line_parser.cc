@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <sstream>
 
-#include "client/cli/words.h"
+#include "base/check.h"
+#include "client/cli/program.h"
 #include "client/text/names.h"
 #include "client/text/text.h"
 
@@ -38,23 +39,26 @@ std::string UnknownVerb(const std::vector<std::string>& words, CLI::App* app) {
 }  // namespace
 
 ParsedCommandLine ParseCommandLine(const std::vector<std::string>& words) {
-  AllWords all;
-  CLI::App& app = *all.app();
+  Program program;
+  CLI::App& app = program.app;
   app.failure_message(FailureText);
   const std::string unknown = UnknownVerb(words, &app);
-  if (!unknown.empty()) return {std::nullopt, "", "tactus: " + unknown + "\n"};
+  if (!unknown.empty()) return {.error = "tactus: " + unknown + "\n"};
   std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 wants them
   try {
     app.parse(reversed);
   } catch (const CLI::ParseError& error) {
     std::ostringstream out;
     std::ostringstream err;
-    if (app.exit(error, out, err) == 0) return {std::nullopt, out.str(), ""};
-    return {std::nullopt, "", "tactus: " + err.str()};
+    if (app.exit(error, out, err) == 0) return {.help = out.str()};
+    return {.error = "tactus: " + err.str()};
   }
-  const std::string& problem = all.words().problem;
-  if (!problem.empty()) return {std::nullopt, "", "tactus: " + problem + "\n"};
-  return {std::move(all.words().line), "", ""};
+  const auto given =
+      std::ranges::find_if(program.verbs, [](const auto& verb) { return verb->given(); });
+  TACTUS_CHECK(given != program.verbs.end());  // the program requires one
+  const std::string problem = (*given)->Check();
+  if (!problem.empty()) return {.error = "tactus: " + problem + "\n"};
+  return {.verb = std::move(*given), .flags = program.flags};
 }
 
 }  // namespace tactus::client

@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <sstream>
 
-#include "client/cli/words.h"
+#include "client/cli/program.h"
 
 namespace tactus::client {
 namespace {
@@ -55,6 +55,6 @@ VerbWords Read(const CLI::App& app) {
 
 }  // namespace
 
-VerbWords CommandTree() { return Read(*AllWords().app()); }
+VerbWords CommandTree() { return Read(Program().app); }
 
 }  // namespace tactus::client

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "client/cli/command_tree.h"
-#include "client/verbs/command_line.h"
 
 namespace tactus::client {
 
@@ -19,7 +18,7 @@ inline constexpr const char* kCompleteWord = "__complete";
 // "@files". Pure.
 std::vector<std::string> Complete(const VerbWords& program, const std::vector<std::string>& words);
 
-// The script for a shell to load.
-std::string CompletionScript(CompletionCommand::Shell shell);
+// The script for bash, zsh or fish to load.
+std::string CompletionScript(const std::string& shell);
 
 }  // namespace tactus::client

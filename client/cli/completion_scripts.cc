@@ -1,5 +1,7 @@
-// The scripts that shells load: each asks `tactus __complete` and fills in what stands behind an @.
+// `tactus completion`, the scripts that shells load: each asks `tactus __complete` and fills in
+// what stands behind an @.
 #include "client/cli/completion.h"
+#include "client/verbs/words.h"
 
 namespace tactus::client {
 namespace {
@@ -76,18 +78,36 @@ end
 complete -c tactus -f -a '(__tactus_complete)'
 )";
 
+class CompletionVerb : public Verb {
+ public:
+  void Declare(CLI::App& program) override {
+    CLI::App* verb = AddVerb(program, "completion",
+                             "Print a script that completes the words of tactus in a shell");
+    verb->add_option("shell", shell_, "The shell")
+        ->required()
+        ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+    verb->footer(
+        "To load it:\n"
+        "  bash: source <(tactus completion bash)\n"
+        "  zsh:  tactus completion zsh > \"${fpath[1]}/_tactus\"\n"
+        "  fish: tactus completion fish > ~/.config/fish/completions/tactus.fish\n");
+  }
+  Need need() const override { return Need::kNothing; }
+  ExitCode Run(const Means& means) override {
+    means.screen.Print(CompletionScript(shell_));
+    return ExitCode::kOk;
+  }
+
+ private:
+  std::string shell_;
+};
+
 }  // namespace
 
-std::string CompletionScript(CompletionCommand::Shell shell) {
-  switch (shell) {
-    case CompletionCommand::Shell::kZsh:
-      return kZsh;
-    case CompletionCommand::Shell::kFish:
-      return kFish;
-    case CompletionCommand::Shell::kBash:
-      break;
-  }
-  return kBash;
+std::string CompletionScript(const std::string& shell) {
+  return shell == "zsh" ? kZsh : shell == "fish" ? kFish : kBash;
 }
+
+std::unique_ptr<Verb> MakeCompletion() { return std::make_unique<CompletionVerb>(); }
 
 }  // namespace tactus::client

@@ -7,6 +7,8 @@
 #include <sstream>
 #include <system_error>
 
+#include "client/render/error_lines.h"
+#include "client/verbs/words.h"
 #include "runtime/process.h"
 
 namespace tactus::client {
@@ -152,5 +154,30 @@ absl::StatusOr<std::vector<std::string>> WriteManPages(const VerbWords& program,
   }
   return paths;
 }
+
+namespace {
+
+class ManVerb : public Verb {
+ public:
+  void Declare(CLI::App& program) override {
+    AddVerb(program, "man", "Write the manual pages")
+        ->add_option("--to", folder_, "Folder to write to, such as ~/.local/share/man/man1")
+        ->required();
+  }
+  Need need() const override { return Need::kNothing; }
+  ExitCode Run(const Means& means) override {
+    const auto paths = WriteManPages(CommandTree(), folder_);
+    if (!paths.ok()) return ReportError(paths.status(), means.screen);
+    for (const std::string& path : *paths) means.screen.Print(path + "\n");
+    return ExitCode::kOk;
+  }
+
+ private:
+  std::string folder_;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> MakeMan() { return std::make_unique<ManVerb>(); }
 
 }  // namespace tactus::client

@@ -2,7 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "client/render/error_lines.h"
 #include "client/text/text.h"
+#include "client/verbs/words.h"
 
 namespace tactus::client {
 namespace {
@@ -20,7 +22,7 @@ const char* EndWord(const tape::Replayed& replayed) {
 
 std::string SecondsText(Duration time) { return FormatRate(ToSeconds(time)) + " s"; }
 
-std::string Table(const tape::Replayed& replayed) {
+std::string ReplayTable(const tape::Replayed& replayed) {
   std::string text = FormatTable({{"EVENTS", FormatCount(replayed.events)},
                                   {"ACTIONS", FormatCount(replayed.actions)},
                                   {"JOBS", FormatCount(replayed.jobs)},
@@ -47,7 +49,7 @@ nlohmann::json DifferenceJson(const tape::ReplayDifference& at) {
           {"found", at.difference.found}};
 }
 
-std::string Json(const tape::Replayed& replayed) {
+std::string ReplayJson(const tape::Replayed& replayed) {
   const nlohmann::json object = {
       {"program_version", replayed.header.program_version},
       {"events", replayed.events},
@@ -64,26 +66,52 @@ std::string Json(const tape::Replayed& replayed) {
 }  // namespace
 
 std::string ReplayText(const tape::Replayed& replayed, OutputFormat format) {
-  return format == OutputFormat::kJson ? Json(replayed) : Table(replayed);
+  return format == OutputFormat::kJson ? ReplayJson(replayed) : ReplayTable(replayed);
 }
 
-ExitCode Replay(const ReplayCommand& command, const Screen& screen) {
-  const absl::StatusOr<tape::Replayed> replayed =
-      tape::Replay(command.tape, {.allow_cut = command.allow_cut});
-  if (!replayed.ok()) {
-    const bool cut = absl::IsOutOfRange(replayed.status()) && !command.allow_cut;
-    screen.Say(std::string(replayed.status().message()) +
-               (cut ? "; --allow-cut replays what is whole" : ""));
-    const ExitCode code = ExitCodeOf(replayed.status());
-    return code == ExitCode::kNotFound || code == ExitCode::kDenied ? code : ExitCode::kUsage;
+namespace {
+
+class ReplayVerb : public Verb {
+ public:
+  void Declare(CLI::App& program) override {
+    CLI::App* verb = AddVerb(
+        program, "replay",
+        "Give the events of a coordinator's tape to the core of this program and compare what it "
+        "answers; needs no coordinator");
+    verb->add_option("tape", tape_, "The tape")->required();
+    verb->add_flag("--allow-cut", allow_cut_,
+                   "Replay what is whole of a tape without end, as a killed coordinator leaves it");
+    AddOutput(verb, &output_, {"table", "json"});
   }
-  screen.Print(ReplayText(*replayed, command.output));
-  if (!replayed->difference) return ExitCode::kOk;
-  if (replayed->header.program_version != TACTUS_VERSION) {
-    screen.Say("the tape was written by version " + Printable(replayed->header.program_version) +
-               ", this is " TACTUS_VERSION ": their cores may rightly differ");
+  Need need() const override { return Need::kNothing; }
+  // kOk: no difference. kGeneric: a difference. kUsage: not a tape, or one that is cut or damaged.
+  ExitCode Run(const Means& means) override {
+    const Screen& screen = means.screen;
+    const absl::StatusOr<tape::Replayed> replayed = tape::Replay(tape_, {.allow_cut = allow_cut_});
+    if (!replayed.ok()) {
+      const bool cut = absl::IsOutOfRange(replayed.status()) && !allow_cut_;
+      screen.Say(std::string(replayed.status().message()) +
+                 (cut ? "; --allow-cut replays what is whole" : ""));
+      const ExitCode code = ExitCodeOf(replayed.status());
+      return code == ExitCode::kNotFound || code == ExitCode::kDenied ? code : ExitCode::kUsage;
+    }
+    screen.Print(ReplayText(*replayed, ParseOutputFormat(output_)));
+    if (!replayed->difference) return ExitCode::kOk;
+    if (replayed->header.program_version != TACTUS_VERSION) {
+      screen.Say("the tape was written by version " + Printable(replayed->header.program_version) +
+                 ", this is " TACTUS_VERSION ": their cores may rightly differ");
+    }
+    return ExitCode::kGeneric;
   }
-  return ExitCode::kGeneric;
-}
+
+ private:
+  std::string tape_;
+  bool allow_cut_ = false;
+  std::string output_ = "table";
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> MakeReplay() { return std::make_unique<ReplayVerb>(); }
 
 }  // namespace tactus::client

@@ -13,7 +13,7 @@
 #include "client/observe/live_jobs.h"
 #include "client/observe/top_view.h"
 #include "client/render/error_lines.h"
-#include "client/verbs/verbs.h"
+#include "client/verbs/words.h"
 
 namespace tactus::client {
 namespace {
@@ -81,14 +81,29 @@ ExitCode Live(const std::string& text, api::Client& client, const Screen& screen
   return outcome == EventLoop::Outcome::kDone ? ExitCode::kOk : ExitCode::kInterrupted;
 }
 
+class TopVerb : public Verb {
+ public:
+  void Declare(CLI::App& program) override {
+    CLI::App* verb = AddVerb(program, "top",
+                             "Show nodes, devices and the jobs that are not over, live on a "
+                             "terminal; q or Ctrl-C ends it");
+    verb->add_flag("--once", once_, "Print it once, as where there is no terminal");
+  }
+  ExitCode Run(const Means& means) override {
+    const Screen& screen = means.screen;
+    const absl::StatusOr<std::string> text = FetchText(*means.client, screen.has_colour());
+    if (!text.ok()) return ReportError(text.status(), screen);
+    if (screen.is_terminal() && !once_) return Live(*text, *means.client, screen);
+    screen.Print(*text);
+    return ExitCode::kOk;
+  }
+
+ private:
+  bool once_ = false;
+};
+
 }  // namespace
 
-ExitCode Top(const TopCommand& command, api::Client& client, const Screen& screen) {
-  const absl::StatusOr<std::string> text = FetchText(client, screen.has_colour());
-  if (!text.ok()) return ReportError(text.status(), screen);
-  if (screen.is_terminal() && !command.once) return Live(*text, client, screen);
-  screen.Print(*text);
-  return ExitCode::kOk;
-}
+std::unique_ptr<Verb> MakeTop() { return std::make_unique<TopVerb>(); }
 
 }  // namespace tactus::client

@@ -22,7 +22,7 @@ HOMES = {
                                                       "agent/daemon", "client/", "runtime"],
     r"torch/|ATen/|c10/": ["agent/model"],
     r"sqlite3\.h": ["coordinator/store"],
-    r"CLI/|yaml-cpp/": ["client/cli", "client/yaml", "coordinator", "agent/daemon", "runtime"],
+    r"CLI/|yaml-cpp/": ["client/cli", "client/verbs", "client/yaml", "coordinator", "agent/daemon", "runtime"],
     r"prometheus/": ["metrics"],
     r"openssl/": ["runtime"],
     r"cuda_runtime|cuda_fp16|cuda_bf16|nccl|cublas": ["cuda", "cuda/ops"],

@@ -75,11 +75,11 @@ TEST(CompletionTest, TheShellsAcceptTheirScripts) {
   const TemporaryFolder folder;
   const std::string file = folder.path() + "/script";
 
-  std::ofstream(file) << CompletionScript(CompletionCommand::Shell::kBash);
+  std::ofstream(file) << CompletionScript("bash");
   EXPECT_EQ(Check("bash", "-n " + file), 0);
-  std::ofstream(file) << CompletionScript(CompletionCommand::Shell::kZsh);
+  std::ofstream(file) << CompletionScript("zsh");
   EXPECT_EQ(Check("zsh", "-n " + file), 0);
-  std::ofstream(file) << CompletionScript(CompletionCommand::Shell::kFish);
+  std::ofstream(file) << CompletionScript("fish");
   EXPECT_EQ(Check("fish", "--no-execute " + file), 0);
 }
 
@@ -94,7 +94,7 @@ TEST(CompletionTest, BashFillsInNames) {
                             "esac\n";
   std::filesystem::permissions(program, std::filesystem::perms::owner_all);
   const std::string script = folder.path() + "/script";
-  std::ofstream(script) << CompletionScript(CompletionCommand::Shell::kBash)
+  std::ofstream(script) << CompletionScript("bash")
                         << "COMP_WORDS=(tactus cancel de)\nCOMP_CWORD=2\n_tactus\n"
                            "[[ \"${COMPREPLY[*]}\" == 'demo-1 demo-2' ]]\n";
 

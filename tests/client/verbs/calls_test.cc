@@ -8,13 +8,13 @@
 #include <thread>
 
 #include "client/api/client.h"
+#include "client/cli/answer.h"
 #include "client/local/download.h"
 #include "client/observe/event_loop.h"
 #include "client/observe/follow.h"
 #include "client/observe/live_jobs.h"
 #include "client/render/error_lines.h"
 #include "client/render/exit_code.h"
-#include "client/verbs/verbs.h"
 #include "runtime/status.h"
 #include "tests/client/fake_coordinator.h"
 #include "tests/client/sample_job.h"
@@ -91,11 +91,13 @@ TEST_F(CallsTest, LiveJobsAreThoseBeforeTheQueueThenABoundedQueueAndEachOnce) {
 // record.
 class TraceCallTest : public CallsTest {
  protected:
-  std::string Say(const RoundRange& range, ExitCode code) {
+  std::string Say(const std::string& range, ExitCode code) {
     coordinator_.job.mutable_progress()->set_rounds(3);
     ::testing::internal::CaptureStdout();
     ::testing::internal::CaptureStderr();
-    EXPECT_EQ(Trace({.name = "demo-1", .rounds = range}, client_, Screen({})), code);
+    const std::vector<std::string> words = {"trace", "demo-1",   "--rounds",
+                                            range,   "--server", coordinator_.address()};
+    EXPECT_EQ(Answer(words, {}, Screen({})), code);
     ::testing::internal::GetCapturedStdout();
     return ::testing::internal::GetCapturedStderr();
   }
@@ -112,14 +114,14 @@ class TraceCallTest : public CallsTest {
 TEST_F(TraceCallTest, WithoutAnEndTheLastRoundOnRecordIsIt) {
   Record(0);
 
-  EXPECT_THAT(Say({}, ExitCode::kOk), Not(HasSubstr("are on record")));
-  EXPECT_THAT(Say({.last = 2}, ExitCode::kOk), HasSubstr("rounds 0 to 1 of rounds 0 to 2 are on"));
+  EXPECT_THAT(Say(":", ExitCode::kOk), Not(HasSubstr("are on record")));
+  EXPECT_THAT(Say(":2", ExitCode::kOk), HasSubstr("rounds 0 to 1 of rounds 0 to 2 are on"));
 }
 
 TEST_F(TraceCallTest, TooManyRoundsOfTooManyWorkersAreRefusedWithWhatFits) {
   Record(600'000);
 
-  EXPECT_THAT(Say({}, ExitCode::kUsage),
+  EXPECT_THAT(Say(":", ExitCode::kUsage),
               AllOf(HasSubstr("at most 1,000,000 rounds times workers"), HasSubstr("; 0:0 fits")));
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "client/cli/answer.h"
 #include "coordinator/tape/tape_writer.h"
 #include "tests/support/temporary_folder.h"
 
@@ -79,7 +80,9 @@ class ReplayTest : public testing::Test {
   }
 
   ExitCode Code(const std::string& path, bool allow_cut = false) const {
-    return Replay({.tape = path, .allow_cut = allow_cut}, Screen({}));
+    std::vector<std::string> words = {"replay", path};
+    if (allow_cut) words.emplace_back("--allow-cut");
+    return Answer(words, {}, Screen({}));
   }
 
   const TemporaryFolder folder_;
@@ -89,6 +92,15 @@ class ReplayTest : public testing::Test {
 TEST_F(ReplayTest, ACutTapeIsBadInputUnlessAllowed) {
   EXPECT_EQ(Code(path_), ExitCode::kUsage);
   EXPECT_EQ(Code(path_, true), ExitCode::kOk);
+}
+
+TEST_F(ReplayTest, TheFormatIsChosen) {
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(Answer({"replay", path_, "--allow-cut", "-o", "json"}, {}, Screen({})), ExitCode::kOk);
+
+  const std::string out = ::testing::internal::GetCapturedStdout();
+
+  EXPECT_EQ(nlohmann::json::parse(out)["events"], 1);
 }
 
 TEST_F(ReplayTest, WhatIsNoTapeIsBadInput) {

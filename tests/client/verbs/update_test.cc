@@ -1,4 +1,4 @@
-#include "client/verbs/job_update.h"
+#include "client/verbs/update.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,9 +1,12 @@
-#include "client/verbs/job_update.h"
+#include "client/verbs/update.h"
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
+#include "client/render/error_lines.h"
+#include "client/text/text.h"
+#include "client/verbs/words.h"
 #include "client/yaml/message_reader.h"
 #include "client/yaml/yaml_file.h"
 
@@ -11,13 +14,14 @@ namespace tactus::client {
 namespace {
 
 constexpr const char* kSpec = "spec.";
+const std::vector<std::string> kAxes = {"batch", "synchronization", "aggregation", "learning_rate"};
 
 // "stop.epochs" of "spec.stop.epochs" and of itself.
 std::string WithoutSpec(const std::string& path) {
   return path.starts_with(kSpec) ? path.substr(std::string(kSpec).size()) : path;
 }
 
-void ReadOverrides(const std::vector<Override>& overrides, JobUpdate* update) {
+void ReadChanges(const std::vector<Override>& overrides, JobUpdate* update) {
   YamlValue root;
   root.kind = YamlValue::Kind::kMap;
   for (const Override& change : overrides) {
@@ -72,7 +76,7 @@ JobUpdate BuildUpdate(const UpdateCommand& command, const v1::Job& job) {
   request.set_validate_only(command.dry_run);
   request.set_etag(!command.etag.empty() ? command.etag : NeedsJob(command) ? job.etag() : "");
   std::vector<std::string> paths;
-  ReadOverrides(command.overrides, &update);
+  ReadChanges(command.overrides, &update);
   for (const Override& change : command.overrides) {
     paths.push_back(kSpec + WithoutSpec(change.path));
   }
@@ -99,5 +103,81 @@ JobUpdate BuildUpdate(const UpdateCommand& command, const v1::Job& job) {
   for (const std::string& path : Distinct(paths)) request.mutable_update_mask()->add_paths(path);
   return update;
 }
+
+namespace {
+
+class UpdateVerb : public Verb {
+ public:
+  void Declare(CLI::App& program) override {
+    CLI::App* verb = AddVerb(
+        program, "update", "Change what may change of a job that is not over; the rest is refused");
+    AddJob(verb, &command_.name);
+    AddRepeated(verb, "--set", &set_,
+                "Replace a value: --set spec.stop.epochs=5; stop, policies and bounds of adapt, "
+                "the learning rate, workers.min and workers.max may change");
+    AddRepeated(verb, "--label", &labels_,
+                "Set a label, or remove one: --label team=vision, team-");
+    AddPriority(verb, &priority_);
+    AddRepeated(verb, "--freeze", &command_.freeze, "Keep this axis of the plan as it is")
+        ->check(CLI::IsMember(kAxes));
+    AddRepeated(verb, "--unfreeze", &command_.unfreeze, "Let the policy of this axis decide again")
+        ->check(CLI::IsMember(kAxes));
+    verb->add_option("--if-etag", command_.etag, "Only if the job's etag is this one still");
+    verb->add_flag("--dry-run", command_.dry_run, "Only have it checked by the coordinator");
+  }
+  std::string Check() override {
+    std::vector<std::string> set;
+    for (const std::string& text : labels_) {
+      const bool removed =
+          text.size() > 1 && text.back() == '-' && text.find('=') == std::string::npos;
+      (removed ? command_.labels_removed : set)
+          .push_back(removed ? text.substr(0, text.size() - 1) : text);
+    }
+    command_.priority = ParsePriority(priority_);
+    const std::string problem = ReadLabels(set, &command_.labels);
+    return problem.empty() ? ReadOverrides(set_, &command_.overrides) : problem;
+  }
+  ExitCode Run(const Means& means) override {
+    bool usage = false;
+    const absl::StatusOr<v1::Job> job = TryUpdate(*means.client, means.screen, &usage);
+    if (usage) return ExitCode::kUsage;
+    if (!job.ok()) return ReportError(job.status(), means.screen);
+    means.screen.Say("job " + Printable(ShortName(job->name())) +
+                     (command_.dry_run ? " would be updated; nothing was changed" : " updated"));
+    return ExitCode::kOk;
+  }
+
+ private:
+  // Once more when somebody else changed the job between looking and changing.
+  absl::StatusOr<v1::Job> TryUpdate(api::Client& client, const Screen& screen, bool* usage) const {
+    constexpr int kAttemptsMax = 5;
+    for (int attempt = 1;; ++attempt) {
+      v1::Job job;
+      if (NeedsJob(command_)) {
+        absl::StatusOr<v1::Job> found = client.GetJob(command_.name);
+        if (!found.ok()) return found.status();
+        job = *std::move(found);
+      }
+      const JobUpdate update = BuildUpdate(command_, job);
+      screen.Say(update.errors);
+      if (!update.errors.empty()) {
+        *usage = true;
+        return job;
+      }
+      absl::StatusOr<v1::Job> changed = client.UpdateJob(update.request);
+      const bool theirs = command_.etag.empty() && absl::IsAborted(changed.status());
+      if (!theirs || attempt == kAttemptsMax) return changed;
+    }
+  }
+
+  UpdateCommand command_;
+  std::vector<std::string> set_;
+  std::vector<std::string> labels_;
+  std::string priority_;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> MakeUpdate() { return std::make_unique<UpdateVerb>(); }
 
 }  // namespace tactus::client

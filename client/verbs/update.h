@@ -2,13 +2,28 @@
 
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "client/verbs/command_line.h"
+#include "client/yaml/job_file.h"
 #include "tactus/v1/jobs.pb.h"
 
 namespace tactus::client {
+
+struct UpdateCommand {
+  std::string name{};
+  std::vector<Override> overrides{};  // paths with or without "spec."
+  std::map<std::string, std::string> labels{};
+  std::vector<std::string> labels_removed{};
+  std::optional<std::int32_t> priority{};
+  std::vector<std::string> freeze{};  // axes
+  std::vector<std::string> unfreeze{};
+  std::string etag{};  // empty: whatever the job's is
+  bool dry_run = false;
+};
 
 // A request, or what is wrong with the options, a line each. Not empty: the request is not to be
 // used.

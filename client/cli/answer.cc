@@ -1,0 +1,59 @@
+#include "client/cli/answer.h"
+
+#include <cstdio>
+
+#include "client/api/client.h"
+#include "client/cli/command_line_parser.h"
+#include "client/cli/command_tree.h"
+#include "client/cli/completion.h"
+#include "client/render/error_lines.h"
+
+namespace tactus::client {
+namespace {
+
+absl::StatusOr<Settings> FindSettings(const GivenSettings& flags,
+                                      const Surroundings& surroundings) {
+  absl::StatusOr<Settings> settings =
+      ResolveSettings({.flags = flags,
+                       .environment = surroundings.settings,
+                       .config_path = surroundings.folders.config + "/config.yaml"});
+  if (!settings.ok()) return settings;
+  settings->colour = {.value = surroundings.no_color ? "never" : "auto",
+                      .source = surroundings.no_color ? "environment NO_COLOR" : "default"};
+  return settings;
+}
+
+}  // namespace
+
+ExitCode Answer(const std::vector<std::string>& words, const Surroundings& surroundings,
+                const Screen& screen) {
+  if (!words.empty() && words.front() == kCompleteWord) {
+    for (const std::string& line : Complete(CommandTree(), {words.begin() + 1, words.end()})) {
+      screen.Print(line + "\n");
+    }
+    return ExitCode::kOk;
+  }
+  const ParsedCommandLine parsed = ParseCommandLine(words);
+  if (parsed.verb == nullptr) {
+    screen.Print(parsed.help);
+    std::fputs(parsed.error.c_str(), stderr);
+    return parsed.error.empty() ? ExitCode::kOk : ExitCode::kUsage;
+  }
+  Verb& verb = *parsed.verb;
+  Means means = {.screen = screen, .surroundings = surroundings};
+  if (verb.need() == Need::kNothing) return verb.Run(means);
+  const absl::StatusOr<Settings> settings = FindSettings(parsed.flags, surroundings);
+  if (!settings.ok()) {
+    ReportError(settings.status(), screen);
+    return ExitCode::kUsage;
+  }
+  means.settings = &*settings;
+  if (verb.need() == Need::kSettings) return verb.Run(means);
+  const auto timeout = runtime::ParseDuration(settings->request_timeout.value);
+  if (!timeout.ok()) return ReportError(timeout.status(), screen);
+  api::Client client({.server = settings->server.value, .request_timeout = *timeout});
+  means.client = &client;
+  return verb.Run(means);
+}
+
+}  // namespace tactus::client

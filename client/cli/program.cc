@@ -1,0 +1,55 @@
+#include "client/cli/program.h"
+
+#include <string>
+
+#include "client/render/exit_code.h"
+#include "client/verbs/words.h"
+
+namespace tactus::client {
+
+// Each is in the file of its name, in client/verbs or, where it shows these words, here.
+using MakeVerb = std::unique_ptr<Verb>();
+MakeVerb MakeRun, MakeSimulate, MakeReplay, MakeSubmit, MakeGet, MakeDescribe, MakeExplain,
+    MakeWatch, MakeWait, MakeLogs, MakeUpdate, MakeCancel, MakeDelete, MakePause, MakeResume,
+    MakeDownload, MakeTop, MakePlot, MakeTrace, MakeCordon, MakeDrain, MakeUncordon, MakeBackup,
+    MakeLogLevel, MakeIntegrityCheck, MakeConfig, MakeCompletion, MakeMan, MakeVersion;
+
+namespace {
+
+// In the order of --help.
+constexpr MakeVerb* kVerbs[] = {
+    MakeRun,      MakeSimulate,   MakeReplay, MakeSubmit,   MakeGet,
+    MakeDescribe, MakeExplain,    MakeWatch,  MakeWait,     MakeLogs,
+    MakeUpdate,   MakeCancel,     MakeDelete, MakePause,    MakeResume,
+    MakeDownload, MakeTop,        MakePlot,   MakeTrace,    MakeCordon,
+    MakeDrain,    MakeUncordon,   MakeBackup, MakeLogLevel, MakeIntegrityCheck,
+    MakeConfig,   MakeCompletion, MakeMan,    MakeVersion};
+
+std::string Footer() {
+  return ExitCodesHelp() +
+         "Settings, the strongest first:\n"
+         "  flag, environment (TACTUS_SERVER, TACTUS_CONTEXT, TACTUS_REQUEST_TIMEOUT,\n"
+         "  TACTUS_OUTPUT, NO_COLOR), ~/.config/tactus/config.yaml, default; see tactus config "
+         "show\n";
+}
+
+}  // namespace
+
+Program::Program() : app("Trains models on unequal GPUs.", "tactus") {
+  app.require_subcommand(1);
+  app.footer(Footer());
+  app.fallthrough();
+  CLI::Option* server =
+      app.add_option("--server", flags.server,
+                     "The coordinator, HOST:PORT. Else that of the context, else TACTUS_SERVER, "
+                     "else the key server of the configuration file, else 127.0.0.1:7070");
+  app.add_option("--context", flags.context,
+                 "The coordinator of this name in the configuration file's contexts")
+      ->excludes(server);
+  app.add_option("--request-timeout", flags.request_timeout,
+                 "How long one call may take, such as 10s (the default)")
+      ->check(DurationText());
+  for (MakeVerb* make : kVerbs) verbs.emplace_back(make())->Declare(app);
+}
+
+}  // namespace tactus::client

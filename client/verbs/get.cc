@@ -1,0 +1,174 @@
+// `tactus get`: what there is, once or again and again.
+#include <signal.h>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+#include <utility>
+
+#include "client/observe/event_loop.h"
+#include "client/render/error_lines.h"
+#include "client/render/progress_view.h"
+#include "client/render/tables.h"
+#include "client/verbs/words.h"
+
+namespace tactus::client {
+namespace {
+
+constexpr Duration kListRefresh = Seconds(1);
+
+template <typename Message>
+ExitCode ShowAnswer(const absl::StatusOr<Message>& answer, OutputFormat format,
+                    const Screen& screen) {
+  if (!answer.ok()) return ReportError(answer.status(), screen);
+  screen.Print(Render(*answer, {format, screen.has_colour()}));
+  return ExitCode::kOk;
+}
+
+// What changed since it was last shown: lines of a table, or messages, one a line.
+class ListChanges {
+ public:
+  explicit ListChanges(const Screen& screen) : screen_(screen) {}
+
+  template <typename List, typename Items>
+  void Show(const List& list, const Items& items, OutputFormat format) {
+    if (format == OutputFormat::kJson) {
+      for (const auto& item : items) ShowNew(item.name(), JsonLine(item) + "\n");
+    } else if (format == OutputFormat::kYaml) {
+      for (const auto& item : items) {
+        ShowNew(item.name(), "---\n" + Render(item, OutputFormat::kYaml));
+      }
+    } else {
+      ShowTable(Render(list, {format, screen_.has_colour()}));
+    }
+  }
+
+ private:
+  void ShowNew(const std::string& key, const std::string& text) {
+    std::string& shown = shown_[key];
+    if (shown == text) return;
+    shown = text;
+    screen_.Print(text);
+  }
+
+  // Lines that were not in the last table. The head is in all of them.
+  void ShowTable(const std::string& table) {
+    std::istringstream in(table);
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    for (const std::string& line : lines) {
+      if (std::ranges::find(lines_, line) == lines_.end()) screen_.Print(line + "\n");
+    }
+    lines_ = std::move(lines);
+  }
+
+  const Screen& screen_;
+  std::map<std::string, std::string> shown_;  // by name
+  std::vector<std::string> lines_;
+};
+
+class GetVerb : public Verb {
+ public:
+  void Declare(CLI::App& program) override {
+    CLI::App& get =
+        *AddGroup(program, "get", "Show jobs, nodes, one of them, or a job's rounds or decisions");
+    DeclareNoun(get, "jobs", Noun::kJobs);
+    DeclareNoun(get, "job", Noun::kJob);
+    DeclareNoun(get, "nodes", Noun::kNodes);
+    DeclareNoun(get, "node", Noun::kNode);
+    DeclareNoun(get, "rounds", Noun::kRounds);
+    DeclareNoun(get, "decisions", Noun::kDecisions);
+  }
+  ExitCode Run(const Means& means) override {
+    const OutputFormat format =
+        ParseOutputFormat(output_.empty() ? means.settings->output.value : output_);
+    api::Client& client = *means.client;
+    const Screen& screen = means.screen;
+    if (watch_) return Watch(client, format, screen);
+    switch (noun_) {
+      case Noun::kJobs:
+        return ShowAnswer(FetchJobs(client), format, screen);
+      case Noun::kJob:
+        return ShowAnswer(client.GetJob(name_), format, screen);
+      case Noun::kNodes:
+        return ShowAnswer(client.ListAllNodes(), format, screen);
+      case Noun::kNode:
+        return ShowAnswer(client.GetNode(name_), format, screen);
+      case Noun::kDecisions:
+        return ShowAnswer(client.ListAllDecisions(name_, count_max_), format, screen);
+      case Noun::kRounds:
+        break;
+    }
+    return ShowAnswer(client.ListAllRounds(name_, count_max_), format, screen);
+  }
+
+ private:
+  enum class Noun { kJobs, kJob, kNodes, kNode, kRounds, kDecisions };
+
+  void DeclareNoun(CLI::App& get, const std::string& word, Noun noun) {
+    const bool all = noun == Noun::kJobs || noun == Noun::kNodes;
+    const bool of_a_job = noun == Noun::kRounds || noun == Noun::kDecisions;
+    const std::string help = all ? "All of them" : of_a_job ? "Of one job" : "One of them";
+    CLI::App* verb = AddVerb(get, word, help, [this, noun] { noun_ = noun; });
+    if (noun == Noun::kNode) AddNode(verb, &name_);
+    if (noun == Noun::kJob || of_a_job) AddJob(verb, &name_);
+    if (noun == Noun::kJobs || of_a_job) {
+      verb->add_option("--limit", count_max_, "At most so many, the first ones")
+          ->check(WholeNumber(1, 1'000'000))
+          ->capture_default_str();
+    }
+    if (noun == Noun::kJobs) DeclareQuery(verb);
+    if (all) verb->add_flag("-w,--watch", watch_, "Go on and show what changes; Ctrl-C ends it");
+    verb->add_option("-o,--output", output_,
+                     "Format on standard output. Default: table, or as the settings say")
+        ->check(CLI::IsMember({"table", "wide", "json", "yaml", "name"}));
+  }
+
+  void DeclareQuery(CLI::App* verb) {
+    verb->add_option("--filter", filter_,
+                     "Only these: comparisons of state, name, priority, create_time or labels.KEY "
+                     "joined by AND, such as 'state=RUNNING AND labels.team=vision'");
+    verb->add_option("--order-by", order_by_,
+                     "create_time, name, priority or update_time, with ' desc' for the largest "
+                     "first. Default: the newest first");
+  }
+
+  absl::StatusOr<v1::ListJobsResponse> FetchJobs(api::Client& client) const {
+    v1::ListJobsRequest request;
+    request.set_filter(filter_);
+    request.set_order_by(order_by_);
+    return client.ListAllJobs(request, count_max_);
+  }
+
+  // Every second, until a signal comes or a call fails.
+  ExitCode Watch(api::Client& client, OutputFormat format, const Screen& screen) const {
+    ListChanges changes(screen);
+    EventLoop loop({SIGINT, SIGTERM});
+    do {
+      if (noun_ == Noun::kNodes) {
+        const auto nodes = client.ListAllNodes();
+        if (!nodes.ok()) return ReportError(nodes.status(), screen);
+        changes.Show(*nodes, nodes->nodes(), format);
+      } else {
+        const auto jobs = FetchJobs(client);
+        if (!jobs.ok()) return ReportError(jobs.status(), screen);
+        changes.Show(*jobs, jobs->jobs(), format);
+      }
+    } while (loop.RunUntil([] { return false; }, kListRefresh) != EventLoop::Outcome::kInterrupted);
+    return ExitCode::kInterrupted;
+  }
+
+  Noun noun_ = Noun::kJobs;
+  std::string name_;                 // of the job or node
+  std::size_t count_max_ = 100'000;  // of jobs, rounds, decisions
+  std::string filter_;               // of jobs, as ListJobsRequest has them
+  std::string order_by_;
+  bool watch_ = false;  // jobs or nodes: go on with what changes
+  std::string output_;  // empty: as the settings say
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> MakeGet() { return std::make_unique<GetVerb>(); }
+
+}  // namespace tactus::client

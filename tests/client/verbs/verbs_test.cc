@@ -1,0 +1,313 @@
+// Whole command lines against a coordinator that tells what it was asked.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "client/cli/answer.h"
+#include "client/render/story.h"
+#include "client/render/tables.h"
+#include "tests/client/fake_coordinator.h"
+#include "tests/client/sample_job.h"
+#include "tests/client/temporary_folder.h"
+
+namespace tactus::client {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Words = std::vector<std::string>;
+
+struct Answered {
+  ExitCode code = ExitCode::kOk;
+  std::string out{};
+  std::string err{};
+};
+
+std::string Content(const std::string& path) {
+  std::ifstream in(path);
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+class VerbsTest : public ::testing::Test {
+ protected:
+  VerbsTest() {
+    coordinator_.job = FinishedJob();
+    coordinator_.node.set_name("n0");
+    surroundings_.folders.config = folder_.path();
+  }
+
+  Answered Tactus(Words words) {
+    coordinator_.asked.clear();
+    words.insert(words.end(), {"--server", coordinator_.address()});
+    ::testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStderr();
+    Answered answered = {.code = Answer(words, surroundings_, Screen({}))};
+    answered.out = ::testing::internal::GetCapturedStdout();
+    answered.err = ::testing::internal::GetCapturedStderr();
+    return answered;
+  }
+
+  // What is printed; it is said how where that goes wrong.
+  std::string Printed(const Words& words) {
+    const Answered answered = Tactus(words);
+    EXPECT_EQ(answered.code, ExitCode::kOk) << answered.err;
+    return answered.out;
+  }
+
+  // The calls that are made.
+  std::vector<std::string> Asked(const Words& words) {
+    Printed(words);
+    return coordinator_.asked;
+  }
+
+  FakeCoordinator coordinator_;
+  const TemporaryFolder folder_;
+  Surroundings surroundings_;
+};
+
+TEST_F(VerbsTest, GetKnowsItsNouns) {
+  const std::string name = R"(name: "demo-1")";
+
+  EXPECT_THAT(Asked({"get", "jobs"}), ElementsAre(HasSubstr("ListJobs page_size: ")));
+  EXPECT_THAT(Asked({"get", "nodes"}), ElementsAre(HasSubstr("ListNodes ")));
+  EXPECT_THAT(Asked({"get", "job", "demo-1"}), ElementsAre("GetJob " + name));
+  EXPECT_THAT(Asked({"get", "node", "n0"}), ElementsAre(R"(GetNode name: "n0")"));
+  EXPECT_THAT(Asked({"get", "rounds", "demo-1", "--limit", "5"}),
+              ElementsAre("ListRounds " + name + " page_size: 5"));
+  EXPECT_THAT(Asked({"get", "decisions", "demo-1", "--limit", "7"}),
+              ElementsAre("ListDecisions " + name + " page_size: 7"));
+}
+
+TEST_F(VerbsTest, ListsHaveFormats) {
+  v1::ListNodesResponse nodes;
+  *nodes.add_nodes() = coordinator_.node;
+  coordinator_.decisions.add_decisions()->set_plan_version(3);
+
+  EXPECT_EQ(Printed({"get", "nodes", "-o", "wide"}), Render(nodes, OutputFormat::kWide));
+  EXPECT_EQ(Printed({"get", "decisions", "demo-1", "-o", "json"}),
+            Render(coordinator_.decisions, OutputFormat::kJson));
+  EXPECT_EQ(Printed({"get", "node", "n0"}), Render(coordinator_.node, OutputFormat::kTable));
+  surroundings_.settings.output = "name";
+  EXPECT_EQ(Printed({"get", "node", "n0"}), Render(coordinator_.node, OutputFormat::kName));
+}
+
+TEST_F(VerbsTest, ListsAreFilteredAndOrdered) {
+  EXPECT_THAT(Asked({"get", "jobs", "--filter", "state=RUNNING", "--order-by", "priority desc"}),
+              ElementsAre(AllOf(HasSubstr(R"(filter: "state=RUNNING")"),
+                                HasSubstr(R"(order_by: "priority desc")"))));
+}
+
+TEST_F(VerbsTest, ListsAreWatchedUntilASignalComes) {
+  coordinator_.when_asked = [] { raise(SIGINT); };
+
+  EXPECT_EQ(Tactus({"get", "jobs", "--watch"}).code, ExitCode::kInterrupted);
+  EXPECT_EQ(Tactus({"get", "nodes", "-w"}).code, ExitCode::kInterrupted);
+}
+
+TEST_F(VerbsTest, ExplainTellsAStoryOrPrintsTheDecisions) {
+  coordinator_.decisions.add_decisions()->set_plan_version(1);
+
+  EXPECT_EQ(Printed({"explain", "demo-1"}), Story(coordinator_.job, coordinator_.decisions, 80));
+  EXPECT_THAT(coordinator_.asked, ElementsAre(HasSubstr(R"(ListDecisions name: "demo-1")"),
+                                              R"(GetJob name: "demo-1")"));
+  EXPECT_EQ(Printed({"explain", "demo-1", "-o", "yaml"}),
+            Render(coordinator_.decisions, OutputFormat::kYaml));
+}
+
+TEST_F(VerbsTest, DescribeKnowsJobsAndNodes) {
+  EXPECT_THAT(Asked({"describe", "job", "demo-1"}), ElementsAre(R"(GetJob name: "demo-1")"));
+  EXPECT_THAT(Asked({"describe", "node", "n0"}), ElementsAre(R"(GetNode name: "n0")"));
+}
+
+class SubmitTest : public VerbsTest {
+ protected:
+  SubmitTest() {
+    std::ofstream(file_) << "name: demo\n";
+    coordinator_.create_job = [this](const v1::CreateJobRequest& request, v1::Job* job) {
+      request_ = request;
+      job->set_name("projects/default/jobs/demo-1");
+      return grpc::Status::OK;
+    };
+  }
+
+  const std::string file_ = folder_.path() + "/j.yaml";
+  v1::CreateJobRequest request_;
+};
+
+TEST_F(SubmitTest, LabelsPriorityAndValuesGoWithTheFile) {
+  const std::string out = Printed({"submit", "--set", "seed=7", file_, "--label", "team=vision",
+                                   "--label", "x=", "--priority", "-5", "-o", "json"});
+
+  EXPECT_EQ(request_.spec().name(), "demo");
+  EXPECT_EQ(request_.spec().seed(), 7u);
+  EXPECT_EQ(request_.labels().size(), 2u);
+  EXPECT_EQ(request_.labels().at("team"), "vision");
+  EXPECT_EQ(request_.labels().at("x"), "");
+  EXPECT_EQ(request_.spec().priority(), -5);
+  EXPECT_FALSE(request_.validate_only());
+  EXPECT_THAT(out, HasSubstr("{"));
+  EXPECT_EQ(coordinator_.watches_opened, 0);
+}
+
+TEST_F(SubmitTest, ADryRunIsOnlyChecked) {
+  EXPECT_THAT(Tactus({"submit", file_, "--dry-run"}).err, HasSubstr("nothing was submitted"));
+  EXPECT_TRUE(request_.validate_only());
+}
+
+TEST_F(SubmitTest, FollowingShowsTheJobUntilItsEnd) {
+  coordinator_.watches = {{StateEvent(v1::JOB_STATE_SUCCEEDED, "done")}};
+  coordinator_.watch_end = [](int) { return grpc::Status::OK; };
+
+  EXPECT_EQ(Tactus({"submit", file_, "--follow"}).code, ExitCode::kOk);
+
+  EXPECT_EQ(coordinator_.watches_opened, 1);
+}
+
+TEST_F(VerbsTest, WaitEndsWithTheStateThatIsWaitedFor) {
+  coordinator_.watches = {{StateEvent(v1::JOB_STATE_PAUSED, "")},
+                          {StateEvent(v1::JOB_STATE_SUCCEEDED, "")},
+                          {StateEvent(v1::JOB_STATE_PAUSED, "")}};
+
+  EXPECT_EQ(Tactus({"wait", "demo-1", "--for", "state=paused"}).code, ExitCode::kOk);
+  EXPECT_EQ(Tactus({"wait", "demo-1"}).code, ExitCode::kOk);
+  const Answered late = Tactus({"wait", "demo-1", "--timeout", "200ms"});
+  EXPECT_EQ(late.code, ExitCode::kTimedOut);
+  EXPECT_THAT(late.err, HasSubstr("not yet succeeded"));
+}
+
+TEST_F(VerbsTest, LogsTakeRanks) {
+  EXPECT_THAT(Asked({"logs", "--rank", "0", "--rank", "3", "demo-1", "-f", "--tail", "10"}),
+              ElementsAre(R"(StreamLogs name: "demo-1" ranks: 0 ranks: 3 follow: true )"
+                          R"(tail_lines: 10)"));
+  EXPECT_THAT(Asked({"logs", "demo-1"}), ElementsAre(R"(StreamLogs name: "demo-1")"));
+}
+
+TEST_F(VerbsTest, UpdateTakesItsChanges) {
+  (*coordinator_.job.mutable_labels())["c"] = "d";
+  coordinator_.job.mutable_spec()->mutable_adapt()->add_frozen("learning_rate");
+
+  const std::vector<std::string> asked =
+      Asked({"update", "--freeze", "batch", "demo-1", "--set", "spec.stop.epochs=5", "--label",
+             "a=b", "--label", "c-", "--unfreeze", "learning_rate", "--if-etag", "e", "--priority",
+             "3", "--dry-run"});
+
+  ASSERT_EQ(asked.size(), 2u);
+  EXPECT_EQ(asked[0], R"(GetJob name: "demo-1")");
+  for (const char* part : {R"(UpdateJob )", R"(name: "demo-1")", R"(paths: "spec.stop.epochs")",
+                           "epochs: 5", R"(labels { key: "a" value: "b" })", R"(frozen: "batch")",
+                           R"(etag: "e")", "priority: 3", "validate_only: true"}) {
+    EXPECT_THAT(asked[1], HasSubstr(part));
+  }
+  EXPECT_THAT(asked[1], AllOf(Not(HasSubstr(R"("c")")), Not(HasSubstr(R"("learning_rate")"))));
+}
+
+TEST_F(VerbsTest, JobsAreEndedAndHeld) {
+  const std::string name = R"( name: "demo-1")";
+
+  EXPECT_THAT(Asked({"cancel", "demo-1"}), ElementsAre("CancelJob" + name));
+  EXPECT_THAT(Asked({"cancel", "demo-1", "--discard"}),
+              ElementsAre("CancelJob" + name + " discard: true"));
+  EXPECT_THAT(Asked({"cancel", "demo-1", "--grace", "2m"}),
+              ElementsAre("CancelJob" + name + " grace { seconds: 120 }"));
+  EXPECT_THAT(Asked({"pause", "demo-1"}), ElementsAre("PauseJob" + name));
+  EXPECT_THAT(Asked({"resume", "demo-1"}), ElementsAre("ResumeJob" + name));
+  EXPECT_THAT(Asked({"delete", "demo-1", "demo-2", "--yes"}),
+              ElementsAre("DeleteJob" + name, R"(DeleteJob name: "demo-2")"));
+}
+
+TEST_F(VerbsTest, ResultsAreFetchedIntoAFolder) {
+  coordinator_.job.mutable_result()->mutable_artifacts(0)->set_size_bytes(3);
+  coordinator_.chunks = {"abc"};
+
+  Printed({"download", "demo-1", "--to", folder_.path() + "/d"});
+
+  EXPECT_EQ(Content(folder_.path() + "/d/model.pt"), "abc");
+}
+
+TEST_F(VerbsTest, NodesAreCordonedAndDrained) {
+  EXPECT_THAT(Asked({"cordon", "n0"}), ElementsAre(R"(CordonNode name: "n0")"));
+  EXPECT_THAT(Asked({"uncordon", "n0"}), ElementsAre(R"(UncordonNode name: "n0")"));
+  EXPECT_THAT(Asked({"drain", "n0"}), ElementsAre(R"(DrainNode name: "n0")"));
+  EXPECT_THAT(Asked({"drain", "n0", "--wait"}),
+              ElementsAre(R"(DrainNode name: "n0")", R"(GetNode name: "n0")"));
+
+  coordinator_.node.add_devices()->set_job("demo-1");
+  EXPECT_EQ(Tactus({"drain", "n0", "--wait", "--timeout", "10ms"}).code, ExitCode::kTimedOut);
+}
+
+TEST_F(VerbsTest, TheCoordinatorIsLookedAfter) {
+  const std::string file = folder_.path() + "/f";
+  Printed({"admin", "backup", file});
+  EXPECT_EQ(Content(file), "a copy");
+  EXPECT_EQ(Tactus({"admin", "backup", file}).code, ExitCode::kConflict);
+
+  EXPECT_EQ(Printed({"admin", "integrity-check", "-o", "json"}).front(), '{');
+  EXPECT_EQ(Printed({"admin", "integrity-check"}), "0 jobs and 0 blobs are sound\n");
+  EXPECT_THAT(Asked({"admin", "log-level", "debug", "--node", "a"}),
+              ElementsAre(R"(SetLogLevel level: "debug" node: "a")"));
+}
+
+TEST_F(VerbsTest, TheProgramItselfHasVerbs) {
+  const std::string config = folder_.path() + "/config.yaml";
+  std::ofstream(config) << "contexts:\n  lab: {server: 'h:1'}\n";
+
+  EXPECT_THAT(Printed({"config", "show"}), HasSubstr(coordinator_.address()));
+  EXPECT_EQ(Printed({"config", "get-contexts", "-o", "name"}), "lab\n");
+  Printed({"config", "use-context", "lab"});
+  EXPECT_THAT(Content(config), HasSubstr("context: lab"));
+  EXPECT_THAT(Printed({"completion", "fish"}), HasSubstr("complete -c tactus"));
+  EXPECT_THAT(Printed({"man", "--to", folder_.path() + "/d"}), HasSubstr("/d/tactus.1\n"));
+  EXPECT_THAT(Printed({"version"}), HasSubstr("tactus "));
+}
+
+TEST_F(VerbsTest, TopIsPrintedOnceWhereThereIsNoTerminal) {
+  EXPECT_THAT(Printed({"top"}), HasSubstr("n0"));
+  EXPECT_THAT(Printed({"top", "--once"}), HasSubstr("n0"));
+}
+
+// Of a job with so many rounds, of which those from 100 to 150 are on record.
+class HistoryTest : public VerbsTest {
+ protected:
+  HistoryTest() {
+    coordinator_.job.mutable_progress()->set_rounds(300);
+    for (std::uint64_t i = 100; i <= 150; ++i) {
+      v1::Round& round = *coordinator_.rounds.add_rounds();
+      round.set_round(i);
+      round.set_seconds(0.5);
+    }
+  }
+
+  // What a trace of these rounds says.
+  std::string Said(const std::string& rounds) {
+    return Tactus({"trace", "demo-1", "--rounds", rounds}).err;
+  }
+};
+
+TEST_F(HistoryTest, ATraceHasARangeOfRounds) {
+  EXPECT_THAT(Said("100:200"), HasSubstr("rounds 100 to 150 of rounds 100 to 200 are on record"));
+  EXPECT_THAT(Said("100:150"), Not(HasSubstr("on record")));
+  EXPECT_THAT(Said("100:"), Not(HasSubstr("on record")));
+  EXPECT_THAT(Said(":150"), HasSubstr("rounds 100 to 150 of rounds 0 to 150 are on record"));
+  EXPECT_THAT(Said("7:7"), HasSubstr("rounds 7 to 7 are not on record"));
+  EXPECT_THAT(Said("400:"), HasSubstr("found round 400, its last one is 299"));
+  EXPECT_THAT(Asked({"trace", "demo-1"})[1], HasSubstr("first_round: 100"));  // the last 200
+}
+
+TEST_F(HistoryTest, APlotIsOverTimeOrOverRounds) {
+  const std::string file = folder_.path() + "/f";
+
+  EXPECT_THAT(Printed({"plot", "demo-1"}), HasSubstr("training time [s]"));
+  EXPECT_EQ(Printed({"plot", "demo-1", "--over", "rounds", "--output", file}), file + "\n");
+  EXPECT_THAT(Content(file), AllOf(HasSubstr("<svg"), Not(HasSubstr("training time"))));
+}
+
+}  // namespace
+}  // namespace tactus::client
