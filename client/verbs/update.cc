@@ -9,12 +9,13 @@
 #include "client/verbs/words.h"
 #include "client/yaml/message_reader.h"
 #include "client/yaml/yaml_file.h"
+#include "policies/axes.h"
 
 namespace tactus::client {
 namespace {
 
 constexpr const char* kSpec = "spec.";
-const std::vector<std::string> kAxes = {"batch", "synchronization", "aggregation", "learning_rate"};
+const std::vector<std::string> kAxes(policies::kAxisFields.begin(), policies::kAxisFields.end());
 
 // "stop.epochs" of "spec.stop.epochs" and of itself.
 std::string WithoutSpec(const std::string& path) {
