@@ -56,8 +56,8 @@ TEST(CommandLineTest, TapesAreWrittenByRunAndReadByReplay) {
 
 TEST(CommandLineTest, ListsAreLongUnlessTheyAreLimited) {
   for (const char* noun : {"jobs", "rounds", "decisions"}) {
-    EXPECT_THAT(ParseCommandLine({"get", noun, "--help"}).help, HasSubstr("--limit"));
-    EXPECT_THAT(ParseCommandLine({"get", noun, "--help"}).help, HasSubstr("[100000]"));
+    EXPECT_THAT(ParseCommandLine({"get", noun, "--help"}).help,
+                HasSubstr("--limit UINT:WHOLE=100000 "));
   }
   EXPECT_NE(ParseCommandLine({"get", "job", "demo-1", "--watch"}).error, "");
 }

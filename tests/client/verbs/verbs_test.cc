@@ -14,7 +14,7 @@
 #include "client/render/tables.h"
 #include "tests/client/fake_coordinator.h"
 #include "tests/client/sample_job.h"
-#include "tests/client/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tactus::client {
 namespace {
