@@ -339,22 +339,29 @@ void JobController::OnArtifactStored(const ArtifactRecord& artifact, Turn turn) 
 }
 
 void JobController::TryFinish(Turn turn) {
-  if (!group_.results().AllFinished()) return;
-  if (const std::optional<std::uint32_t> odd = group_.results().OddRank()) {
+  const ResultCollector& results = group_.results();
+  if (!results.AllFinished()) return;
+  if (const std::optional<std::uint32_t> odd = results.OddRank()) {
     return Fail("members ended with different parameters: " + WorkerName(group_.members()[*odd]) +
                     " differs from " + WorkerName(group_.members().front()),
                 "", turn);
   }
   JobRecord& record = keeper_.record();
-  if (!record.discard) {
-    // The time starts anew with each file, as only their number is known, not their sizes.
-    if (!group_.results().MissingFiles().empty()) return AwaitEnd(deadlines_.artifacts, turn);
-    if (record.state == JobState::kSuspending) return Secure(turn);
-    record.result = group_.results().Make(keeper_.tracker()->OwnSpeedSum());
+  const bool keeps = !record.discard;
+  if (keeps && !results.MissingFiles().empty()) {
+    // The time starts anew with each file, as their sizes are not known. A leader that is missed
+    // after a restart may repeat its last word; the verdict comes sooner than any file is overdue.
+    if (auto* returning = std::get_if<phase::Returning>(&phase_)) {
+      returning->deadline = turn.now + deadlines_.artifacts;
+      return;
+    }
+    return AwaitEnd(deadlines_.artifacts, turn);
   }
+  if (keeps && record.state == JobState::kSuspending) return Secure(turn);
+  if (keeps) record.result = results.Make(keeper_.tracker()->OwnSpeedSum());
   const bool cancelled = !record.cancel_reason.empty();
   End(cancelled ? JobState::kCancelled : JobState::kSucceeded,
-      cancelled ? record.cancel_reason : group_.results().leader().reason, turn);
+      cancelled ? record.cancel_reason : results.leader().reason, turn);
 }
 
 // All have said their last word and the checkpoint is at the coordinator.

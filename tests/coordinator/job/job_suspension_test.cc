@@ -81,6 +81,21 @@ TEST_F(JobSuspensionTest, APauseAsksForACheckpointAndLeavesTheDevices) {
   EXPECT_THAT(rig_.cluster().membership().Free(), SizeIs(3));
 }
 
+TEST_F(JobSuspensionTest, AGroupThatSuspendsItselfHasAsLongAsOneThatFinishes) {
+  rig_.ToRunning();
+  FinishedMessage last = Finished(0);
+  last.suspended = true;
+  rig_.Step(Said(1, last));
+  ASSERT_EQ(rig_.record().state, JobState::kSuspending);
+
+  rig_.StepAt(rig_.seconds() + 899, Ticked{});
+  EXPECT_EQ(rig_.record().state, JobState::kSuspending);
+  rig_.StepAt(rig_.seconds() + 2, Ticked{});
+
+  EXPECT_EQ(rig_.record().state, JobState::kFailed);
+  EXPECT_EQ(rig_.record().state_reason, "its workers did not finish within 15 minutes");
+}
+
 TEST_F(JobSuspensionTest, AResumedJobStartsFromItsCheckpointWithNewWorkersAndTheNextGeneration) {
   ToPaused();
 
