@@ -1,5 +1,5 @@
-// The core's plain structs as CBOR maps, and back; base/fields.h says how a struct names its
-// fields.
+// The core's plain structs as documents of CBOR, and back; base/fields.h says how a struct names
+// its fields.
 //
 // CBOR and not JSON text: reasons may quote a worker's output, which need not be UTF-8, and a loss
 // may be NaN.
@@ -23,70 +23,9 @@
 #include "base/fields.h"
 #include "base/id.h"
 #include "base/time.h"
+#include "coordinator/codec/cbor_writer.h"
 
 namespace tactus::codec {
-
-// Makes the map of a struct.
-struct Writer {
-  nlohmann::json out = nlohmann::json::object();
-
-  template <typename T>
-  void operator()(const char* key, const T& value) {
-    out[key] = Encode(value);
-  }
-
-  template <typename T>
-  static nlohmann::json Encode(const T& value) {
-    if constexpr (std::is_enum_v<T>) {
-      static_assert(kEnumMax<T> >= 0);
-      return static_cast<int>(value);
-    } else if constexpr (std::is_arithmetic_v<T> || std::same_as<T, std::string>) {
-      return value;
-    } else {
-      return EncodeCompound(value);
-    }
-  }
-
- private:
-  template <typename T>
-  static nlohmann::json EncodeCompound(const T& record) {
-    Writer writer;
-    Fields(writer, record);
-    return std::move(writer.out);
-  }
-  static nlohmann::json EncodeCompound(const Duration& duration) { return duration.count(); }
-  static nlohmann::json EncodeCompound(const Instant& time) {
-    return time.time_since_epoch().count();
-  }
-  template <typename Tag>
-  static nlohmann::json EncodeCompound(const Id<Tag>& id) {
-    return id.value;
-  }
-  template <typename T>
-  static nlohmann::json EncodeCompound(const std::optional<T>& value) {
-    return value ? Encode(*value) : nlohmann::json(nullptr);
-  }
-  template <typename T>
-  static nlohmann::json EncodeCompound(const std::vector<T>& items) {
-    nlohmann::json list = nlohmann::json::array();
-    for (const T& item : items) list.push_back(Encode(item));
-    return list;
-  }
-  static nlohmann::json EncodeCompound(const std::map<std::string, std::string>& items) {
-    return items;
-  }
-  template <typename... Ts>
-  static nlohmann::json EncodeCompound(const std::variant<Ts...>& value) {
-    static_assert(((kKind<Ts> != nullptr) && ...));
-    return std::visit(
-        []<typename T>(const T& one) {
-          nlohmann::json map = Encode(one);
-          map["kind"] = kKind<T>;
-          return map;
-        },
-        value);
-  }
-};
 
 // Sets the fields of a struct from its map: one that the map lacks keeps its value, and what is not
 // a field is ignored. Throws nlohmann::json::exception where a value has the wrong type; Unpack
@@ -160,6 +99,12 @@ struct Reader {
     return true;
   }
 };
+
+// A value as a document, for who compares or changes it.
+template <typename T>
+nlohmann::json Document(const T& value) {
+  return nlohmann::json::from_cbor(CborWriter::Document(value));
+}
 
 // The bytes of a map.
 inline std::string Pack(const nlohmann::json& value) {

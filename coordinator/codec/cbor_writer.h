@@ -1,5 +1,5 @@
-// The core's plain structs as CBOR bytes, straight: the same maps as archive.h makes by way of a
-// document, at a fraction of the time.
+// The core's plain structs as CBOR bytes, without a document in between; base/fields.h says how a
+// struct names its fields.
 
 #pragma once
 
@@ -48,7 +48,8 @@ class CborWriter {
     Fields(*this, record);
   }
 
-  // The very bytes of Pack(Writer::Encode(value)): the fields of each map sorted by their keys.
+  // The very bytes that nlohmann's library makes of such a document: the fields of each map sorted
+  // by their keys.
   template <typename T>
   static std::string Document(const T& value) {
     CborWriter writer;

@@ -85,8 +85,8 @@ std::string KindOf(const json& action) { return action.at("kind").get<std::strin
 std::optional<Difference> FirstDifference(const job::Actions& expected, const job::Actions& found) {
   const std::size_t count = std::max(expected.size(), found.size());
   for (std::size_t i = 0; i < count; ++i) {
-    const json one = i < expected.size() ? codec::Writer::Encode(expected[i]) : json();
-    const json other = i < found.size() ? codec::Writer::Encode(found[i]) : json();
+    const json one = i < expected.size() ? codec::Document(expected[i]) : json();
+    const json other = i < found.size() ? codec::Document(found[i]) : json();
     const Pair pair = {.expected = i < expected.size() ? &one : nullptr,
                        .found = i < found.size() ? &other : nullptr};
     if (pair.Alike()) continue;

@@ -9,7 +9,7 @@
 namespace tactus::tape {
 namespace {
 
-// Counts what values own beyond their own size; visits fields as codec::Writer does.
+// Counts what values own beyond their own size; visits fields as codec::CborWriter does.
 struct Meter {
   std::size_t owned = 0;
 

@@ -42,7 +42,7 @@ worker::ToWorker Receive(const v1::ToWorker& message) {
 
 template <typename T>
 void ExpectEqual(const T& found, const T& expected) {
-  EXPECT_EQ(codec::Writer::Encode(found), codec::Writer::Encode(expected)) << kKind<T>;
+  EXPECT_EQ(codec::Document(found), codec::Document(expected)) << kKind<T>;
 }
 
 template <typename... Ts>

@@ -23,7 +23,7 @@ std::string Cbor(const json& value) {
 }
 
 // The record as bytes, its spec included.
-std::string Whole(const auto& record) { return Pack(Writer::Encode(record)); }
+std::string Whole(const auto& record) { return Pack(Document(record)); }
 
 TEST(RecordCodecTest, EveryFieldOfAJobButTheSpecComesBack) {
   job::JobRecord expected = Filled<job::JobRecord>();
@@ -73,7 +73,7 @@ TEST(RecordCodecTest, EveryFieldOfANodeComesBack) {
 TEST(RecordCodecTest, ARecordThatWasMadeAsADocumentIsReadAlike) {
   job::JobRecord expected = Filled<job::JobRecord>();
   expected.spec.clear();
-  json document = Writer::Encode(expected);
+  json document = Document(expected);
   document["encoding"] = 2;
 
   const absl::StatusOr<job::JobRecord> found = DecodeJob(Cbor(document));
@@ -86,7 +86,7 @@ TEST(RecordCodecTest, ARecordThatWasMadeAsADocumentIsReadAlike) {
 TEST(RecordCodecTest, ARecordOfBeforeTheNewestFieldsKeepsTheirDefaults) {
   job::JobRecord expected = Filled<job::JobRecord>();
   expected.spec.clear();
-  json document = Writer::Encode(expected);
+  json document = Document(expected);
   document["encoding"] = 2;
   for (const char* field : {"ending", "suspension", "checkpoint", "elapsed_before_seconds",
                             "group_start_time", "suspensions"}) {
