@@ -51,6 +51,27 @@ double ScheduledRate(const Schedule& schedule, double progress) {
   return ramp * Shape(schedule, step);
 }
 
+std::optional<std::uint64_t> StepOfFall(const Schedule& schedule, double fraction) {
+  const double low = fraction * schedule.base;
+  const auto fallen = [&](std::uint64_t step) {
+    return ScheduledRate(schedule, static_cast<double>(step)) <= low;
+  };
+  // Behind the last step of its shape the rate stays as it is.
+  std::uint64_t risen = schedule.warmup_steps;
+  std::uint64_t last = std::max(risen, schedule.steps);
+  for (const std::uint64_t boundary : schedule.boundaries) last = std::max(last, boundary);
+  if (!fallen(last)) return std::nullopt;
+  while (risen < last) {
+    const std::uint64_t middle = risen + (last - risen) / 2;
+    if (fallen(middle)) {
+      last = middle;
+    } else {
+      risen = middle + 1;
+    }
+  }
+  return last;
+}
+
 LearningRate::LearningRate(const LearningRateOptions& options)
     : options_(options), adascale_({.base_batch = static_cast<double>(options.base_batch)}) {}
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "policies/adascale.h"
@@ -37,6 +38,10 @@ struct Schedule {
 //
 // Source: design.
 double ScheduledRate(const Schedule& schedule, double progress);
+
+// The first base step k, once the rate has risen, with ScheduledRate(k) <= fraction base. Nothing
+// if it never comes down that far.
+std::optional<std::uint64_t> StepOfFall(const Schedule& schedule, double fraction);
 
 struct LearningRateOptions {
   Schedule schedule{};

@@ -29,6 +29,7 @@ struct WholeRound {
   std::uint32_t steps = 0;      // most of one member
   std::uint32_t contributors = 0;
   double scheduled_rate = 0;  // learning rate without the rule's gain
+  double progress = 0;        // base steps after it; see policies/learning_rate.h
   double loss = 0;            // per sample, finite unless skipped
   bool skipped = false;       // nothing was learned: a member's numbers were not finite
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct SynchronizationOptions {
   double interval_seconds = 60;    // adacomm: T_0, > 0
   double loss_floor = 0;           // adacomm: F_inf
   std::uint32_t steps_max = 1024;  // delayed: steps of a round at most, >= 1
+  // post_local: the base step at which the learning rate has fallen; nothing: it never does.
+  std::optional<std::uint64_t> rate_falls_at{};
 
   friend bool operator==(const SynchronizationOptions&, const SynchronizationOptions&) = default;
 };

@@ -1,7 +1,5 @@
 #include "policies/post_local_synchronization.h"
 
-#include <algorithm>
-
 #include "policies/figures.h"
 #include "policies/round_forecast.h"
 #include "policies/round_rates.h"
@@ -28,33 +26,34 @@ void PostLocalSynchronization::Resume(const Plan& in_force) {
 std::optional<Proposal> PostLocalSynchronization::Decide(const Situation& situation) {
   const Observations& seen = situation.seen;
   if (seen.rounds().empty()) return std::nullopt;
-  const double rate = seen.rounds().back().scheduled_rate;
-  rate_highest_ = std::max(rate_highest_, rate);
-  fallen_ = fallen_ || rate <= kFall * rate_highest_;
+  fallen_ = fallen_ || (rate_falls_at_ &&
+                        seen.rounds().back().progress >= static_cast<double>(*rate_falls_at_));
   // What is promised is a matter of speeds: a new group is asked again when they are known.
   if (!fallen_ || seen.members() == 1 || !seen.SpeedsKnown()) return std::nullopt;
   if (situation.in_force.synchronization == Synchronization::kPeriodic) return std::nullopt;
-  return Change(situation, rate);
+  return Change(situation);
 }
 
-Proposal PostLocalSynchronization::Change(const Situation& situation, double rate) const {
+Proposal PostLocalSynchronization::Change(const Situation& situation) const {
   const Observations& seen = situation.seen;
+  const WholeRound& last = seen.rounds().back();
   Proposal proposal{.plan = situation.in_force};
   Synchronize(proposal.plan, Synchronization::kPeriodic, period_);
   const double step = seen.StepSeconds(situation.in_force.batch_sizes);
   const double transfer = seen.TransferSeconds().value_or(0);
   const double after = UpdateSeconds(proposal.plan, step, transfer);
   proposal.decision = {
-      .inputs = {{"scheduled learning rate", rate, ""},
-                 {"highest scheduled learning rate", rate_highest_, ""},
+      .inputs = {{"scheduled learning rate", last.scheduled_rate, ""},
+                 {"progress", last.progress, "base steps"},
+                 {"the rate has fallen at", static_cast<double>(*rate_falls_at_), "base steps"},
                  {"longest step", step, "s"},
                  {"transfer of a round", transfer, "s"}},
       .metric = kSamplesPerSecond,
       .predicted_gain =
           after > 0 ? UpdateSeconds(situation.in_force, step, transfer) / after - 1 : 0,
       .alternatives = {{ValueOf(situation.in_force, Axis::kSynchronization), 0}},
-      .reason = "the schedule lowered the learning rate from " + Figure(rate_highest_) + " to " +
-                Figure(rate) + ": from here on parameters are averaged every " +
+      .reason = "the schedule has halved the learning rate by base step " +
+                std::to_string(*rate_falls_at_) + ": from here on parameters are averaged every " +
                 std::to_string(proposal.plan.period) + " steps"};
   return proposal;
 }

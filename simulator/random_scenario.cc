@@ -10,6 +10,8 @@
 #include "base/rng.h"
 #include "policies/catalogue.h"
 #include "policies/compatibility.h"
+#include "policies/learning_rate.h"
+#include "policies/post_local_synchronization.h"
 #include "simulator/examples.h"
 #include "simulator/fault_injection.h"
 #include "simulator/noisy_quadratic.h"
@@ -128,10 +130,10 @@ void DrawStop(Dice& dice, SimulatedJob& job) {
 }
 
 void DrawOptimizer(Dice& dice, SimulatedJob& job) {
+  std::vector<engine::OptimizerOptions> optimizers = engine::EveryOptimizer();
   const engine::SgdOptions sgd{.learning_rate = 0.02};
-  job.engine.optimizer = dice.Of<engine::OptimizerOptions>({sgd, sgd, sgd, engine::AdamOptions{},
-                                                            engine::AdamOptions{.decoupled = true},
-                                                            engine::LambOptions{}});
+  optimizers.insert(optimizers.end(), 3, sgd);
+  job.engine.optimizer = dice.Of(optimizers);
   if (auto* drawn = std::get_if<engine::SgdOptions>(&job.engine.optimizer)) {
     drawn->momentum = dice.Chance(0.5) ? 0.9 : 0;
   }
@@ -148,6 +150,15 @@ std::string DrawPolicy(Dice& dice, policies::Axis axis) {
     if (standard && axis != policies::Axis::kSynchronization) names.emplace_back(policy.name);
   }
   return dice.Of(names);
+}
+
+// The step at which the rate falls, which post_local waits for.
+void DrawFall(Dice& dice, SimulatedJob& job) {
+  policies::Schedule& schedule = job.engine.learning_rate.schedule;
+  schedule.shape = policies::Schedule::Shape::kStep;
+  schedule.boundaries = {dice.Whole(1, 60)};
+  job.settings.adapt.synchronization.rate_falls_at =
+      policies::StepOfFall(schedule, policies::PostLocalSynchronization::kFall);
 }
 
 // Any that go together: what a user could not submit tells nothing.
@@ -167,6 +178,7 @@ void DrawPolicies(Dice& dice, SimulatedJob& job) {
     }
     job.engine.block_momentum = dice.Chance(0.2) ? 0.3 : 0;
   } while (!policies::ConflictsOf(adapt, job.engine.block_momentum).empty());
+  if (adapt.synchronization.policy == "post_local") DrawFall(dice, job);
 }
 
 SimulatedJob DrawJob(Dice& dice, std::uint64_t devices) {

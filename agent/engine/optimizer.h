@@ -115,19 +115,21 @@ void Fields(auto& archive, Of<LionOptions> auto& lion) {
 
 using OptimizerOptions = std::variant<SgdOptions, AdamOptions, LambOptions, LionOptions>;
 
+// One of each that a job file can name.
+inline std::vector<OptimizerOptions> EveryOptimizer() {
+  return {SgdOptions{}, AdamOptions{}, AdamOptions{.decoupled = true}, LambOptions{},
+          LionOptions{}};
+}
+
 // The one that a specification's `optimizer` chose.
 void ReadChosen(auto& archive, OptimizerOptions& optimizer) {
-  const auto take = [&](auto options) {
+  const auto take = [&](auto& options) {
     const std::string name(options.name());
     if (!archive.Has(name.c_str())) return;
     archive(name.c_str(), options);
     optimizer = options;
   };
-  take(SgdOptions{});
-  take(AdamOptions{});
-  take(AdamOptions{.decoupled = true});
-  take(LambOptions{});
-  take(LionOptions{});
+  for (OptimizerOptions& each : EveryOptimizer()) std::visit(take, each);
 }
 
 // How many buffers Optimizer::State returns.

@@ -1,6 +1,8 @@
 #include "coordinator/spec/adapt_checks.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -8,7 +10,9 @@
 #include "coordinator/spec/field_rules.h"
 #include "policies/axes.h"
 #include "policies/compatibility.h"
+#include "policies/learning_rate.h"
 #include "policies/plan.h"
+#include "policies/post_local_synchronization.h"
 
 namespace tactus::spec {
 namespace {
@@ -79,16 +83,29 @@ void CheckCosine(const ResolvedSpec& spec, FieldChecks& checks) {
                .text = "0 to the optimizer's learning_rate"});
 }
 
+std::optional<std::uint64_t> FallOf(const ResolvedSpec& spec) {
+  return policies::StepOfFall(EngineOptionsOf(spec).learning_rate.schedule,
+                              policies::PostLocalSynchronization::kFall);
+}
+
 void CheckSchedule(const ResolvedSpec& spec, FieldChecks& checks) {
   const v1::Schedule& schedule = spec->adapt().learning_rate().schedule();
   const bool falls = schedule.shape_case() != v1::Schedule::SHAPE_NOT_SET;
-  if (spec->adapt().synchronization().policy() == v1::SYNCHRONIZATION_POLICY_POST_LOCAL && !falls) {
+  const bool waits =
+      spec->adapt().synchronization().policy() == v1::SYNCHRONIZATION_POLICY_POST_LOCAL;
+  if (waits && !falls) {
     checks.Missing("adapt.learning_rate.schedule",
                    "policy post_local waits until it lowers the learning rate; give step or "
                    "cosine, or take periodic");
   }
+  const std::size_t wrong = checks.violations().size();
   if (schedule.has_step()) CheckStep(schedule.step(), checks);
   if (schedule.has_cosine()) CheckCosine(spec, checks);
+  if (waits && falls && checks.violations().size() == wrong && !FallOf(spec)) {
+    checks.Add("adapt.learning_rate.schedule",
+               "never halves the learning rate, for which policy post_local waits; let it fall "
+               "further, or take periodic");
+  }
 }
 
 // ---- what is not adapted
@@ -118,7 +135,8 @@ void CheckChoices(const v1::JobSpec& spec, const policies::PlannerOptions& adapt
   }
 }
 
-// Steps of the shortest round that the job's plans can have.
+// Steps of a round that the user asked for by number, and so has: a round of `delayed` is cut where
+// it must be.
 std::uint64_t StepsOfARound(const policies::PlannerOptions& adapt) {
   return adapt.synchronization.policy == "delayed" ? 1 : std::max(1u, adapt.synchronization.period);
 }
@@ -192,6 +210,9 @@ policies::PlannerOptions PlannerOptionsOf(const ResolvedSpec& spec) {
                    .batch_min = adapt.batch().min(),
                    .batch_max = adapt.batch().max()};
   options.synchronization = SynchronizationOf(adapt.synchronization());
+  if (adapt.synchronization().policy() == v1::SYNCHRONIZATION_POLICY_POST_LOCAL) {
+    options.synchronization.rate_falls_at = FallOf(spec);
+  }
   options.base_batch = adapt.learning_rate().base_batch();
   options.optimizer = OptimizerName(spec);
   options.momentum = spec->optimizer().sgd().momentum();

@@ -232,16 +232,38 @@ TEST(ScheduledRateOracleTest, CosineAgreesWithTheLibrarys) {
   }
 }
 
+Schedule RandomSchedule(Rng& rng) {
+  Schedule schedule{.base = 0.001 + rng.Uniform(),
+                    .warmup_steps = static_cast<std::uint32_t>(rng.Below(50)),
+                    .shape = static_cast<Schedule::Shape>(rng.Below(3)),
+                    .boundaries = {rng.Below(50), 50 + rng.Below(50)},
+                    .factor = rng.Uniform(),
+                    .steps = 1 + rng.Below(100)};
+  schedule.final_rate = schedule.base * rng.Uniform();
+  return schedule;
+}
+
+TEST(StepOfFallPropertyTest, IsTheFirstThatASearchStepByStepFinds) {
+  int fallen = 0;
+  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
+    Rng rng(seed);
+    const Schedule schedule = RandomSchedule(rng);
+    std::optional<std::uint64_t> first;
+    for (std::uint64_t step = 200; step-- > schedule.warmup_steps;) {
+      if (ScheduledRate(schedule, static_cast<double>(step)) <= schedule.base / 2) first = step;
+    }
+
+    EXPECT_EQ(StepOfFall(schedule, 0.5), first) << "seed " << seed;
+    fallen += first ? 1 : 0;
+  }
+  EXPECT_GT(fallen, 200);
+  EXPECT_LT(fallen, 800);
+}
+
 TEST(ScheduledRatePropertyTest, IsNeverNegativeAndNeverAboveTheBase) {
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
     Rng rng(seed);
-    Schedule schedule{.base = 0.001 + rng.Uniform(),
-                      .warmup_steps = static_cast<std::uint32_t>(rng.Below(50)),
-                      .shape = static_cast<Schedule::Shape>(rng.Below(3)),
-                      .boundaries = {rng.Below(50), 50 + rng.Below(50)},
-                      .factor = rng.Uniform(),
-                      .steps = 1 + rng.Below(100)};
-    schedule.final_rate = schedule.base * rng.Uniform();
+    const Schedule schedule = RandomSchedule(rng);
 
     for (int i = 0; i < 20; ++i) {
       const double rate = ScheduledRate(schedule, 150 * rng.Uniform());

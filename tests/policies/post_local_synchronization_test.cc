@@ -8,10 +8,11 @@
 namespace tactus::policies {
 namespace {
 
-// A group of two whose rounds are at the rate that a test says.
+// A group of two whose rounds are a base step each.
 class Group {
  public:
-  explicit Group(PostLocalSynchronization& policy) : policy_(policy) {
+  explicit Group(PostLocalSynchronization& policy, std::uint64_t progress = 0)
+      : policy_(policy), round_(progress) {
     Plan first = TwoMembers();
     seen_.Start({.members = 2});
     reason_ = policy_.Start(first, seen_);
@@ -20,14 +21,15 @@ class Group {
     seen_.Expect(plan_);
   }
 
-  // So many rounds at the rate; the last proposal.
-  std::optional<Proposal> Run(int rounds, double rate) {
+  // Rounds of a base step each up to that many; the last proposal.
+  std::optional<Proposal> RunTo(std::uint64_t progress) {
     std::optional<Proposal> last;
     const std::function<std::optional<Plan>(const Plan&)> complete = [](const Plan& plan) {
       return std::optional<Plan>(plan);
     };
-    for (int i = 0; i < rounds; ++i) {
-      ObserveRounds(seen_, plan_, {.first = round_++}, {.learning_rate = rate});
+    while (round_ < progress) {
+      const auto first = round_++;
+      ObserveRounds(seen_, plan_, {.first = first}, {.progress = static_cast<double>(round_)});
       last = policy_.Decide({.in_force = plan_, .seen = seen_, .complete = complete});
     }
     return last;
@@ -42,18 +44,19 @@ class Group {
   Observations seen_;
   Plan plan_ = TwoMembers();
   std::string reason_;
-  std::uint64_t round_ = 0;
+  std::uint64_t round_;  // the next one, and base steps before it
 };
 
-const SynchronizationOptions kEveryEight = {.policy = "post_local", .period = 8};
+const SynchronizationOptions kEveryEight = {
+    .policy = "post_local", .period = 8, .rate_falls_at = 50};
 
 TEST(PostLocalSynchronizationTest, EveryStepUntilTheRateHasFallenThenThePeriod) {
   PostLocalSynchronization policy(kEveryEight);
   Group group(policy);
 
   EXPECT_EQ(group.plan().synchronization, Synchronization::kEveryStep);
-  EXPECT_FALSE(group.Run(50, 0.1));
-  const std::optional<Proposal> change = group.Run(1, 0.01);
+  EXPECT_FALSE(group.RunTo(49));
+  const std::optional<Proposal> change = group.RunTo(50);
 
   ASSERT_TRUE(change);
   EXPECT_EQ(change->plan.synchronization, Synchronization::kPeriodic);
@@ -61,39 +64,43 @@ TEST(PostLocalSynchronizationTest, EveryStepUntilTheRateHasFallenThenThePeriod) 
   EXPECT_EQ(change->decision.metric, "samples/s");
   EXPECT_GT(change->decision.predicted_gain, 0);
   EXPECT_EQ(change->decision.reason,
-            "the schedule lowered the learning rate from 0.10 to 0.0100: from here on parameters "
+            "the schedule has halved the learning rate by base step 50: from here on parameters "
             "are averaged every 8 steps");
-}
-
-TEST(PostLocalSynchronizationTest, WarmingUpAndTheShoulderOfACosineAreNoFall) {
-  PostLocalSynchronization policy(kEveryEight);
-  Group group(policy);
-
-  for (const double rate : {0.01, 0.05, 0.1, 0.09, 0.06, 0.051}) {
-    EXPECT_FALSE(group.Run(10, rate)) << rate;
-  }
-  EXPECT_TRUE(group.Run(1, 0.05));
 }
 
 TEST(PostLocalSynchronizationTest, ThereIsNoWayBack) {
   PostLocalSynchronization policy(kEveryEight);
   Group group(policy);
-  group.Run(10, 0.1);
-  group.Adopt(group.Run(1, 0.01)->plan);
+  group.Adopt(group.RunTo(50)->plan);
 
-  EXPECT_FALSE(group.Run(50, 0.1));
-  EXPECT_FALSE(group.Run(50, 0.001));
+  EXPECT_FALSE(group.RunTo(150));
+}
+
+TEST(PostLocalSynchronizationTest, ARateThatNeverFallsIsWaitedForToTheEnd) {
+  PostLocalSynchronization policy({.policy = "post_local", .period = 8});
+
+  EXPECT_FALSE(Group(policy).RunTo(200));
 }
 
 TEST(PostLocalSynchronizationTest, ANewGroupGoesOnWithThePeriod) {
   PostLocalSynchronization policy(kEveryEight);
-  Group(policy).Run(10, 0.1);
-  Group(policy).Run(10, 0.01);
+  Group(policy).RunTo(51);
 
-  const Group third(policy);
+  const Group second(policy);
 
-  EXPECT_EQ(third.plan().synchronization, Synchronization::kPeriodic);
-  EXPECT_EQ(third.reason(), "post_local goes on with periodic 8");
+  EXPECT_EQ(second.plan().synchronization, Synchronization::kPeriodic);
+  EXPECT_EQ(second.reason(), "post_local goes on with periodic 8");
+}
+
+// A coordinator that was restarted while no group ran knows no more than the job's file.
+TEST(PostLocalSynchronizationTest, WhoDidNotSeeTheRateFallKnowsThatItHas) {
+  PostLocalSynchronization policy(kEveryEight);
+  Group resumed(policy, 1000);
+
+  const std::optional<Proposal> change = resumed.RunTo(1005);
+
+  ASSERT_TRUE(change);
+  EXPECT_EQ(change->plan.period, 8u);
 }
 
 TEST(PostLocalSynchronizationTest, AJobThatIsResumedWithinItsPeriodsStaysThere) {

@@ -38,7 +38,8 @@ std::vector<Report> ReportsOf(const Plan& plan, std::uint64_t round, const Round
          .contributors = static_cast<std::uint32_t>(plan.batch_sizes.size()),
          .samples_gradient_norm2 = length * length * (batch + members * facts.noise_scale),
          .orthogonality = facts.orthogonality,
-         .learning_rate = facts.learning_rate});
+         .learning_rate = facts.learning_rate,
+         .progress = facts.progress});
   }
   return reports;
 }

@@ -111,6 +111,20 @@ const Rule kPostLocalRules[] = {
        ScheduleOf(s).set_warmup_steps(100);
      },
      "adapt.learning_rate.schedule", "give step or cosine"},
+    {"PostLocalWhoseRateFallsTooLittle",
+     [](auto& s) {
+       When(s, kPostLocal).set_period(8);
+       ScheduleOf(s).mutable_step()->add_boundaries(100);
+       ScheduleOf(s).mutable_step()->set_factor(0.6);
+     },
+     "adapt.learning_rate.schedule", "never halves the learning rate"},
+    {"PostLocalWhoseCosineEndsTooHigh",
+     [](auto& s) {
+       When(s, kPostLocal).set_period(8);
+       ScheduleOf(s).mutable_cosine()->set_steps(100);
+       ScheduleOf(s).mutable_cosine()->set_final_rate(0.06);
+     },
+     "adapt.learning_rate.schedule", "never halves the learning rate"},
 };
 
 const Rule kLearningRateRules[] = {
@@ -311,6 +325,20 @@ TEST(PlannerOptionsTest, DefaultsAreThoseOfThePlannerAndTheBaseBatchIsThatOfAWor
 
   spec.mutable_adapt()->mutable_batch()->set_per_worker(100);
   EXPECT_EQ(PlannerOptionsOf(Resolve(spec)).base_batch, 100u);
+}
+
+TEST(PlannerOptionsTest, PostLocalIsToldWhereTheRateHasHalved) {
+  v1::JobSpec spec = TextSpec();
+  When(spec, kPostLocal).set_period(8);
+  v1::StepSchedule& step = *ScheduleOf(spec).mutable_step();
+  step.set_factor(0.6);
+  step.add_boundaries(100);
+  step.add_boundaries(250);
+
+  EXPECT_EQ(ParseSpec(spec)->adapt.synchronization.rate_falls_at, 250u);
+
+  When(spec, kPeriodic);
+  EXPECT_EQ(ParseSpec(spec)->adapt.synchronization.rate_falls_at, std::nullopt);
 }
 
 TEST(PlannerOptionsTest, TheOptimizerIsNamed) {
