@@ -148,7 +148,7 @@ void CheckLabels(const Labels& labels, FieldChecks& checks) {
   }
   for (const auto& [key, value] : labels) {
     const bool sized =
-        !key.empty() && key.size() <= kJobLabelBytesMax && value.size() <= kLabelBytesMax;
+        !key.empty() && key.size() <= kJobLabelBytesMax && value.size() <= kJobLabelBytesMax;
     if (sized && IsPrintable(key) && IsPrintable(value)) continue;
     checks.Add("labels", "found " + Shown(key) +
                              ", allowed are keys of 1 to 253 and values of 0 to "

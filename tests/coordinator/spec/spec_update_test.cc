@@ -74,6 +74,17 @@ TEST(SpecUpdateTest, AFieldThatTheRequestLeavesOutIsReset) {
   EXPECT_TRUE(updated->settings.adapt.frozen.empty());
 }
 
+TEST(LabelsTest, HaveTheLengthsThatTheErrorNames) {
+  FieldChecks checks;
+  CheckLabels({{std::string(253, 'k'), std::string(253, 'v')}}, checks);
+  EXPECT_TRUE(checks.violations().empty());
+
+  CheckLabels({{std::string(254, 'k'), ""}}, checks);
+  CheckLabels({{"k", std::string(254, 'v')}}, checks);
+  CheckLabels({{"", "v"}}, checks);
+  EXPECT_EQ(checks.violations().size(), 3u);
+}
+
 TEST(SpecUpdateTest, AWholeStopTakesThePlaceOfTheOther) {
   v1::UpdateJobRequest request = Request({"spec.stop"});
   request.mutable_spec()->mutable_stop()->set_train_loss(1.5);
