@@ -33,6 +33,7 @@ void LogFile::Append(std::string_view text) {
   if (tail_.size() > kTailBytesMax) tail_.erase(0, tail_.size() - kTailBytesMax);
   while (!text.empty()) {
     if (bytes_ >= bytes_max_) Rotate();
+    if (bytes_ >= bytes_max_) return;  // it could not be renamed: what comes is in the tail alone
     const std::string_view part = text.substr(0, bytes_max_ - bytes_);
     const ssize_t written = ::write(file_.get(), part.data(), part.size());
     if (written < 0 && errno == EINTR) continue;

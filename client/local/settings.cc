@@ -139,7 +139,7 @@ std::vector<std::pair<std::string, const Setting*>> All(const Settings& settings
           {"colour", &settings.colour}};
 }
 
-// The file's text with the line of its key `context` replaced, or a new first line.
+// The file's text with the line of its key `context` replaced, or a new first line of the document.
 std::string WithContext(const std::string& text, const std::string& name) {
   const std::string line = "context: " + YamlScalar(name);
   std::size_t begin = 0;
@@ -150,7 +150,9 @@ std::string WithContext(const std::string& text, const std::string& name) {
     }
     begin = end + 1;
   }
-  return line + "\n" + text;
+  const std::size_t marker = text.starts_with("---") ? text.find('\n') : std::string::npos;
+  const std::size_t first = marker == std::string::npos ? 0 : marker + 1;
+  return text.substr(0, first) + line + "\n" + text.substr(first);
 }
 
 absl::Status Replace(const std::string& path, const std::string& text) {

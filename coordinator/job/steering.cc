@@ -32,7 +32,7 @@ void Steering::Replace(std::unique_ptr<policies::PlanPolicy> policy,
                        const std::optional<policies::StartingGroup>& group) {
   TACTUS_CHECK(policy != nullptr);
   policy_ = std::move(policy);
-  if (group || anew_) anew_ = group;
+  anew_ = group;
   if (!newest_.batch_sizes.empty()) policy_->Resume(newest_);
 }
 

@@ -44,6 +44,18 @@ TEST(LogFileTest, AnExistingFileIsContinuedWithinItsBound) {
   EXPECT_EQ(ReadFile(folder.File("log")), "x");
 }
 
+TEST(LogFileTest, AFullFileThatCannotBePutAsideDoesNotGrow) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder.File("log.1/in the way"));
+  LogFile log(folder.File("log"), 10);
+
+  log.Append("aaaaaaaaaabbb");
+  log.Append("ccc");
+
+  EXPECT_EQ(ReadFile(folder.File("log")), "aaaaaaaaaa");
+  EXPECT_TRUE(log.Tail().ends_with("ccc"));
+}
+
 TEST(LogFileTest, TheTailIsBoundedAndBeginsAtACharacter) {
   const TemporaryFolder folder;
   LogFile log(folder.File("log"));

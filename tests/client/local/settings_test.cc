@@ -139,6 +139,15 @@ TEST_F(SettingsTest, TheFirstUseOfAContextAddsALine) {
   EXPECT_EQ(Read(), "context: a\ncontexts: {a: {server: 'h:1'}}\n");
 }
 
+TEST_F(SettingsTest, TheLineIsAddedToTheDocumentAndNotBeforeIt) {
+  Write("---\ncontexts: {a: {server: 'h:1'}}\n");
+
+  ASSERT_TRUE(UseContext(path_, "a").ok());
+
+  EXPECT_EQ(Read(), "---\ncontext: a\ncontexts: {a: {server: 'h:1'}}\n");
+  EXPECT_EQ(Resolve({})->server.value, "h:1");
+}
+
 TEST_F(SettingsTest, WhatIsInForceIsShownWithItsSource) {
   Write(kFile);
   const auto settings = Resolve({}, {.output = "json"});
