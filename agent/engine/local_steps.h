@@ -16,8 +16,7 @@ namespace tactus::engine {
 //   with                     G = -delta / eta;  u <- beta u + G;  x <- x - eta u;  u = 0 at first
 //
 // eta   the learning rate of the window; u is in units of a gradient, so it needs no change when
-// eta
-//       does
+//       eta does
 // beta  block momentum
 //
 // A window that is undone leaves u as it was. Differs: the optimizers' own states are those after

@@ -35,26 +35,49 @@ class Worker {
   absl::Status Run();
 
  private:
+  // The phases, in their order. Each needs what those before it left in the members below; one that
+  // finds itself asked to leave sets left_ and succeeds.
+
+  // All of them; the first error ends the life.
   absl::Status RunToEnd();
+  // Takes the job, the first message that an agent may send.
   absl::Status AwaitStart();
+  // Opens device, model and data, and proves by a pass that they go together.
   absl::Status Load();
+  // A pass over a few samples, halved until it fits into memory, and the speed of a step.
   absl::Status TryOut();
+  // Tells the log, and the next report, that passes have become smaller.
   void TellCeiling(std::uint32_t ceiling);
+  // What a suspended job left, into parameters and buffers at once, into the engine once there is
+  // one.
   absl::Status LoadCheckpoint();
+  // Waits for the group; refuses one whose plan does not fit it.
   absl::StatusOr<GroupMessage> AwaitGroup();
+  // Connects with the others and makes the engine. The gradients move to a buffer with lanes, whose
+  // number is the group's size.
   absl::Status Meet(const GroupMessage& group);
   collective::ConnectedTransport Connect(const GroupMessage& group);
   std::string WhyGiveUp();
+  // Gives its endpoint to the coordinator and waits for everybody's, by rank; empty: none will
+  // come. Those of former generations are left unread.
   std::vector<std::string> ExchangeEndpoints(std::uint64_t generation, std::string own);
+  // Rounds until the engine says that it is over. Reports leave and messages are taken between two
+  // batches, never within one.
   absl::Status Train();
+  // Loss and gradients of a batch; an empty one, of a member that only takes part, is done at once.
   absl::StatusOr<engine::StepResult> Compute(const engine::Batch& batch);
   void OpenCurves();
+  // Adds a round to the curves; training goes on without them from the first error on.
   void Draw(const policies::Report& report);
+  // Plans and requests to stop that have come, without waiting.
   void TakeMessages();
+  // Evaluates and writes results, a checkpoint instead where the job is suspended, nothing where it
+  // is discarded. All members evaluate; rank 0 alone writes.
   absl::Status Conclude();
   absl::Status ConcludeSuspended(FinishedMessage finished);
   absl::Status SaveCheckpoint();
   std::vector<float> ParametersOnHost() const;
+  // What is known of training at its end; waits for the device.
   FinishedMessage Facts() const;
 
   AgentLink& link_;

@@ -3,8 +3,8 @@
 //
 //   own values --Prepare--> what is put in --Exchange--> what came --Restore--> the members' sum
 //
-// DenseEncoding sends what it is given. One that sends less keeps what it left
-// out as a residual, and adds it to what is sent next.
+// DenseEncoding sends what it is given. One that sends less keeps what it left out as a residual,
+// and adds it to what is sent next.
 
 #pragma once
 
