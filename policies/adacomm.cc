@@ -13,6 +13,7 @@ constexpr double kRounding = 1e-12;  // relative, of the root: 2.000000000000000
 bool IsPositive(double value) { return std::isfinite(value) && value > 0; }
 
 std::uint32_t Within(double period, std::uint32_t period_max) {
+  // Not `period <= 1`: what is not a number gives 1 as well.
   if (!(period > 1)) return 1;
   return static_cast<std::uint32_t>(std::min<double>(period, period_max));
 }
@@ -82,6 +83,7 @@ bool Adacomm::Headroom() const {
 AdacommCause Adacomm::Choose(const AveragingPoint& point) {
   if (!Headroom()) return AdacommCause::kNoHeadroom;
   if (!std::isfinite(point.loss) || point.loss < options_.loss_floor) return AdacommCause::kBadLoss;
+  // Noted only now: a change of rate that comes with a bad loss is still one at the next choice.
   const double rate = IsPositive(point.rate) ? point.rate : state_.rate;
   const bool rate_changed = rate != state_.rate;
   state_.rate = rate;

@@ -46,6 +46,7 @@ std::optional<Proposal> AskAdacomm(Adacomm& rule, const Situation& situation, do
   const double transfer = seen.TransferSeconds().value_or(0);
   const double rate = seen.rounds().back().scheduled_rate;
   if (!loss) return std::nullopt;
+  // In a round of one step a lost update leaves the parameters as they are.
   const bool lost = seen.rounds().back().skipped &&
                     situation.in_force.synchronization == Synchronization::kPeriodic;
   if (lost) rule.ParametersLost();
@@ -100,6 +101,7 @@ std::string AdacommSynchronization::Start(Plan& first, const Observations& seen)
 void AdacommSynchronization::Resume(const Plan& in_force) {
   period_initial_ = in_force.period;
   period_ = in_force.period;
+  // What was learned went with the former coordinator: the loss of now becomes F_0 for this period.
   search_.reset();
   rule_.reset();
   loss_initial_.reset();
@@ -108,6 +110,7 @@ void AdacommSynchronization::Resume(const Plan& in_force) {
 std::optional<Proposal> AdacommSynchronization::Decide(const Situation& situation) {
   const Observations& seen = situation.seen;
   if (seen.members() == 1 || seen.rounds().empty() || !seen.SpeedsKnown()) return std::nullopt;
+  // Before the search, which may last while the loss falls.
   if (!loss_initial_) loss_initial_ = seen.RecentLoss();
   if (!rule_ && search_ && !search_->done()) return Search(situation);
   return Average(situation);
@@ -148,6 +151,7 @@ std::optional<Proposal> AdacommSynchronization::Average(const Situation& situati
     seconds_seen_ = seen.seconds();
   }
   if (const std::optional<double> transfer = seen.TransferSeconds()) {
+    // Not sooner: a new group's transfer is unknown until it was measured.
     if (members_changed_ && transfer_seconds_ > 0) {
       rule_->MembersChanged({.seconds_before = transfer_seconds_, .seconds_after = *transfer});
     }

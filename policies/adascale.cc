@@ -13,6 +13,7 @@ double Weight(const AdascaleOptions& options, double scale) {
   return options.theta ? 1 - *options.theta : std::min(scale / kScaleWithoutMemory, 1.0);
 }
 
+// False for what is not a number.
 bool IsNorm2(double value) { return value >= 0 && value <= kNorm2Max; }
 
 }  // namespace
@@ -38,6 +39,7 @@ GradientMoments Clipped(const GradientMoments& moments) {
 double Gain(const GradientMoments& moments, double scale) {
   TACTUS_CHECK(moments.sigma2 > 0 && moments.mu2 >= 0 && scale > 0);
   const double gain = (moments.sigma2 + moments.mu2) / (moments.sigma2 / scale + moments.mu2);
+  // By algebra it lies there already, up to rounding.
   return std::clamp(gain, std::min(1.0, scale), std::max(1.0, scale));
 }
 
@@ -77,6 +79,7 @@ Adascale::State Adascale::state() const {
 void Adascale::Restore(const State& state) {
   TACTUS_CHECK(state.base_batch > 0);
   MomentAverage::State average = state.average;
+  // mu2 stays: the mean of a gradient does not depend on how many samples make a batch.
   average.moments.sigma2 *= state.base_batch / options_.base_batch;
   average_.Restore(average);
   estimated_ = state.estimated;

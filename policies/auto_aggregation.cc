@@ -30,6 +30,7 @@ double Disagreement(double orthogonality, std::uint32_t members) {
 }
 
 double UsefulSamplesOfAdasum(const AdasumStep& step) {
+  // r = S e: see StatisticalEfficiency().
   const double gain =
       step.batch / step.base_batch *
       StatisticalEfficiency(
@@ -73,6 +74,8 @@ std::optional<Proposal> AutoAggregation::Decide(const Situation& situation) {
                           : disagreement < kBelow;
   rounds_seen_ = wanted ? rounds_seen_ + 1 : 0;
   if (rounds_seen_ < rounds_wanted_) return std::nullopt;
+  // Here, before it is known whether the change may be run: one that may not is asked for again
+  // only after as many rounds.
   rounds_seen_ = 0;
   const bool adasum = in_force.aggregation == Aggregation::kAverage;
   const std::optional<Plan> whole =
@@ -97,6 +100,7 @@ Proposal AutoAggregation::Change(const Situation& situation, double disagreement
                  {"share of the way to orthogonal", disagreement, ""},
                  {"gradient noise scale", situation.seen.NoiseScale().value_or(0), "samples"}},
       .metric = kLossFall,
+      // The way back is taken because adasum no longer helps: it never promises a loss.
       .predicted_gain = adasum ? gain : std::max(1 / (1 + gain) - 1, 0.0),
       .alternatives = {{ValueOf(in_force, Axis::kAggregation), 0}},
       .reason = adasum

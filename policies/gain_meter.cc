@@ -21,6 +21,7 @@ void GainMeter::Step(const Observations& seen) {
   double seconds = 0;
   for (std::size_t at = after.from; at < after.to; ++at) seconds += seen.rounds()[at].seconds;
   if (rounds < kBeforeMin || (rounds < kRoundsMin && seconds < kSecondsMin)) {
+    // Another plan runs already: these rounds will not get more.
     if (!seen.rounds().empty() && seen.rounds().back().plan_version >= after_.end) {
       followed_.clear();
     }

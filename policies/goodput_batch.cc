@@ -36,6 +36,7 @@ std::string GoodputBatch::Start(Plan& first, const Observations& seen) {
 std::optional<Proposal> GoodputBatch::Decide(const Situation& situation) {
   ++rested_rounds_;
   gain_least_ = kGainMin + (gain_least_ - kGainMin) * std::exp2(-1 / kHalfLife);
+  // The shares first: Goodput() counts on all members taking equally long for a step.
   if (std::optional<Proposal> proposal = Split(situation)) return proposal;
   const Observations& seen = situation.seen;
   if (!seen.SpeedsKnown() || !seen.NoiseScale() || !seen.TransferSeconds()) return std::nullopt;
@@ -74,6 +75,8 @@ GoodputBatch::Choice GoodputBatch::Best(const Situation& situation) const {
   Choice best;
   for (int k = -kDoublingSteps; k <= kDoublingSteps; ++k) {
     const double wanted = std::round(now * std::exp2(static_cast<double>(k) / kDoublingSteps));
+    // A long period leaves less than n batch_min of a round's samples: then batch_min holds, as
+    // clamp() needs its bounds in order.
     const double total = std::clamp(
         wanted, members * options_.batch_min,
         std::max(members * options_.batch_min, std::min(members * options_.batch_max, most)));

@@ -13,6 +13,7 @@ void GradientNoise::Observe(const UpdateFacts& facts) {
 
 std::optional<double> GradientNoise::Samples() const {
   if (state().count < kUpdatesMin) return std::nullopt;
+  // Chance may leave an average below 0. Over a mean of 0 phi is infinite, so kSamplesMax.
   const double variance = std::max(state().moments.sigma2, 0.0);
   const double mean = std::max(state().moments.mu2, 0.0);
   if (variance == 0 && mean == 0) return std::nullopt;

@@ -32,6 +32,8 @@ LossTrend FitLoss(const std::vector<LossAt>& points, double floor) {
     yy += y * y;
   }
   if (trend.points < LossTrend::kPointsMin || !(xx > 0)) return trend;
+  // The line takes two of the degrees of freedom. Rounding can make the rest of a perfect fit
+  // negative.
   const double variance = std::max(yy - xy * xy / xx, 0.0) / (trend.points - 2);
   trend.fall = -xy / xx;
   trend.fall_error = std::sqrt(variance / xx);
@@ -43,6 +45,7 @@ bool Lags(const LossTrend& before, const LossTrend& after) {
   if (before.points < LossTrend::kPointsMin || after.points < LossTrend::kPointsMin) return false;
   const double way = after.center - before.center;
   const double kept = 1 - kLagMargin;
+  // At its centre a least-squares line's height and slope are uncorrelated: errors add as squares.
   const double error =
       std::hypot(std::hypot(before.mean_error, after.mean_error), kept * way * before.fall_error);
   const double expected = kept * std::max(before.fall, 0.0) * way;

@@ -21,6 +21,7 @@ bool Off(const std::vector<std::uint32_t>& sizes, const std::vector<std::uint32_
   for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
     const double least = std::min(sizes[rank], wanted[rank]);
     const double most = std::max(sizes[rank], wanted[rank]);
+    // One sample is rounding, however large a share of a small batch it is.
     if (most > least + 1 && most > least * (1 + MicroBatch::kOffMin)) return true;
   }
   return false;
@@ -59,12 +60,14 @@ std::string MicroBatch::Start(Plan& first, const Observations& seen) {
 
 void MicroBatch::Resume(const Plan& in_force) {
   otherwise_->Resume(in_force);
+  // Sizes of delayed rounds are micro-batches: the total to go back to is then the one of Start().
   if (in_force.synchronization != Synchronization::kDelayed) total_ = Sum(in_force.batch_sizes);
 }
 
 std::optional<Proposal> MicroBatch::Decide(const Situation& situation) {
   const Plan& in_force = situation.in_force;
   if (in_force.synchronization != Synchronization::kDelayed) {
+    // `otherwise` may move the total: what delayed rounds come back to is the last one.
     total_ = Sum(in_force.batch_sizes);
     return otherwise_->Decide(situation);
   }

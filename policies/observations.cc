@@ -45,6 +45,7 @@ void Observations::Start(const StartingGroup& group) {
 }
 
 void Observations::Expect(const Plan& plan) {
+  // Adasum exchanges by another pattern, which takes another time.
   if (plan.aggregation != expected_.aggregation) transfers_.clear();
   if (plan.version != expected_.version) before_ = expected_;
   expected_ = {.version = plan.version,
@@ -72,6 +73,7 @@ void Observations::Observe(const Report& report) {
   sums.steps = std::max(sums.steps, report.steps);
   if (++open->reports < members()) return;
   const WholeRound whole = sums;
+  // Older rounds that are still open go with it: Open() takes no more reports of them.
   open_.erase(open_.begin(), std::next(open_.find(report.round)));
   Close(whole, report);
 }
@@ -88,6 +90,7 @@ Observations::OpenRound* Observations::Open(const Report& report) {
                        .aggregation = plan.aggregation,
                        .learning_rate_rule = plan.learning_rate_rule,
                        .transfer_seconds = kInfinity};
+    // The oldest gives way, which may be the one just opened.
     if (open_.size() > kOpenRoundsMax) open_.erase(open_.begin());
     const auto kept = open_.find(report.round);
     return kept == open_.end() ? nullptr : &kept->second;
@@ -96,6 +99,8 @@ Observations::OpenRound* Observations::Open(const Report& report) {
 }
 
 void Observations::Close(WholeRound round, const Report& last) {
+  // What concerns the whole group is the same in every member's report: the last one speaks for
+  // all.
   round.contributors = last.contributors;
   round.loss = last.loss_mean_global;
   const double rate = last.learning_rate / last.gain;
@@ -171,6 +176,7 @@ std::optional<double> Observations::RecentLoss() const {
 Observations::Range Observations::Find(const Span& span) const {
   const auto below = [&](std::uint64_t version) {
     return static_cast<std::size_t>(
+        // Versions only grow within a job, so the rounds are sorted by them.
         std::ranges::partition_point(
             rounds_, [&](const WholeRound& round) { return round.plan_version < version; }) -
         rounds_.begin());

@@ -38,6 +38,7 @@ std::optional<PeriodSearch::Step> PeriodSearch::Look(const Observations& seen,
 
 void PeriodSearch::Conclude(const Step& step, bool hurts) {
   if (hurts) {
+    // best_ stays the last period that did no harm.
     done_ = true;
     return;
   }

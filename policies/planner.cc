@@ -46,6 +46,7 @@ Decision Planner::Draft(Axis axis, const Plan& from, const Plan& to) const {
 
 PerAxis<std::string> Planner::Follow(Plan& plan, Axis changed) {
   PerAxis<std::string> reasons;
+  // In this order: the learning rate comes last, and sees what the others have become.
   for (const Axis axis : kAxes) {
     if (axis != changed) reasons[axis] = policies_[axis]->Follow(plan, seen_);
   }
@@ -69,6 +70,7 @@ std::optional<Revision> Planner::Revise(const Plan& in_force, Axis axis, Proposa
   for (const Axis each : kAxesAsked) {
     Decision decision = Draft(each, in_force, plan);
     if (decision.from == decision.to) continue;
+    // Also where the axis would only follow: frozen is frozen.
     if (Frozen(each)) return std::nullopt;
     if (each == axis) {
       decision.inputs = std::move(proposal.decision.inputs);
@@ -78,6 +80,7 @@ std::optional<Revision> Planner::Revise(const Plan& in_force, Axis axis, Proposa
       decision.reason = std::move(proposal.decision.reason);
     } else {
       decision.reason = reasons[each];
+      // An axis that moved without being the one proposed did so in Follow(), which says why.
       TACTUS_CHECK(!decision.reason.empty());
       plan.reason += "; " + decision.reason;
     }
@@ -107,6 +110,7 @@ Revision Planner::Start(const StartingGroup& group) {
 
 void Planner::Resume(const Plan& in_force) {
   Start({.members = static_cast<std::uint32_t>(in_force.batch_sizes.size())});
+  // In the place of the plan that Start() drafted, which nobody runs.
   seen_.Expect(in_force);
   for (const Axis axis : kAxes) policies_[axis]->Resume(in_force);
 }

@@ -45,6 +45,7 @@ bool Fit(double time, const std::vector<double>& speeds, std::uint64_t total,
 // The largest time, to within rounding, for which the shares need at most `total` samples.
 double LargestTime(const std::vector<double>& speeds, std::uint64_t total,
                    const BatchOptions& options) {
+  // At 0 every share is batch_min, whose sum the clamped total allows.
   double fits = 0;
   double too_long = options.batch_max / *std::min_element(speeds.begin(), speeds.end());
   const auto narrow = [&](double time) {
@@ -93,6 +94,7 @@ std::vector<std::uint32_t> ProportionalShares(const std::vector<double>& speeds,
   };
   for (std::size_t rank = 0; rank < members; ++rank) offer(rank);
   for (std::uint64_t left = total - Sum(shares); left > 0; --left) {
+    // The clamped total is at most n batch_max: while samples are left, so is an offer.
     const std::size_t rank = offers.top().second;
     offers.pop();
     ++shares[rank];
