@@ -58,6 +58,7 @@ absl::StatusOr<BlobStore::State> BlobStore::Find(const std::string& sha256) cons
   const absl::Status status = CheckHash(sha256);
   if (!status.ok()) return status;
   if (const auto size = SizeOf(PathOf(sha256))) {
+    // Whoever asks is about to use it: it stays for a while, though no job names it yet.
     Touch(PathOf(sha256));
     return State{.received_bytes = *size, .complete = true};
   }
@@ -174,6 +175,8 @@ BlobWriter::BlobWriter(BlobWriter&& other) noexcept
 
 BlobWriter::~BlobWriter() {
   if (store_ == nullptr) return;
+  // No longer held, but marked as used now: it stays for a while, in which a job may come to name
+  // it.
   if (complete_) store_->LetGo(upload_.sha256);
   if (!file_.has_value() || !CheckTurn().ok()) return;
   store_->writers_.erase(name_);
@@ -204,6 +207,7 @@ absl::Status BlobWriter::Append(std::string_view bytes) {
   const absl::Status turn = CheckTurn();
   if (!turn.ok()) return turn;
   if (bytes.size() > upload_.size_bytes - position_) return WrongSize("more");
+  // What an earlier attempt brought is not written again; that it is the same, Commit() finds out.
   const std::uint64_t known =
       std::min<std::uint64_t>(bytes.size(), file_->size_bytes() - position_);
   const absl::Status status = file_->Append(bytes.substr(known));

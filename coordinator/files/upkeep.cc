@@ -71,6 +71,8 @@ void Upkeep::Sweep() {
              .done =
                  [this, used](const absl::Status& status) {
                    if (!status.ok()) return NotSwept(status);
+                   // A job that was made while the names were gathered has just had its files
+                   // looked for, which keeps them.
                    around_.files.Post([this, used] {
                      const std::size_t removed = around_.blobs.Sweep(*used, runtime::WallNow());
                      if (removed == 0) return;

@@ -57,6 +57,8 @@ Finding FindingOf(const MemberRecord& member, const FailedMessage& message) {
 }
 
 void FailureInquiry::Add(Finding finding, Instant now) {
+  // The clock runs from the first sign, so that a group whose members fail one by one is not
+  // awaited for ever.
   if (findings_.empty()) opened_ = now;
   const bool known = std::ranges::any_of(findings_, [&finding](const Finding& other) {
     return other.worker == finding.worker && other.evidence == finding.evidence;

@@ -23,6 +23,7 @@ constexpr std::array<Count, 3> kCounts = {
 // The lowest rank whose value is the most frequent one. values [members], not empty.
 std::size_t RankOfMost(const std::vector<std::uint64_t>& values) {
   return static_cast<std::size_t>(
+      // The first maximum: on a tie the lowest rank.
       std::ranges::max_element(
           values, {},
           [&values](std::uint64_t value) { return std::ranges::count(values, value); }) -

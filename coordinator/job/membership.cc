@@ -28,6 +28,7 @@ DeviceKey KeyOf(const DeviceRecord& device) {
 
 void Membership::Join(const std::string& name, std::vector<DeviceRecord> devices,
                       NodeTraits traits) {
+  // Stable, so that of two with one name the first that was given stays first, and is kept.
   std::ranges::stable_sort(devices, {}, KeyOf);
   std::set<std::string> seen;
   std::erase_if(devices,
@@ -154,6 +155,7 @@ bool Membership::IsStray(WorkerId worker) const {
 }
 
 void Membership::RemoveStray(WorkerId worker) {
+  // A copy: Recount() takes names out of the set.
   const std::set<std::string> names = with_strays_;
   for (const std::string& name : names) {
     if (nodes_.at(name).strays.erase(worker) > 0) Recount(name);

@@ -60,6 +60,7 @@ ResultRecord ResultCollector::Make(double own_speed_sum) const {
                       .epochs = last.epochs,
                       .train_seconds = last.train_seconds,
                       .stop_reason = last.reason};
+  // In the order in which rank 0 named them; files that it did not name are no part of the result.
   for (const std::string& file : last.files) result.artifacts.push_back(artifacts_.at(file));
   if (evaluated_) {
     result.validation_loss = evaluated_->loss;

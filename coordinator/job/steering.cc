@@ -24,6 +24,7 @@ policies::Revision Steering::Start(const policies::StartingGroup& group) {
 void Steering::Resume(const policies::Plan& adopted, const policies::Plan& newest) {
   policy_->Resume(adopted);
   adopted_ = adopted;
+  // Which members run the newest is not on record: a whole round has to prove it anew.
   newest_ = newest.version > adopted.version ? newest : adopted;
   proven_ = false;
 }
@@ -33,12 +34,14 @@ void Steering::Replace(std::unique_ptr<policies::PlanPolicy> policy,
   TACTUS_CHECK(policy != nullptr);
   policy_ = std::move(policy);
   anew_ = group;
+  // Without sizes there is no plan to go on under yet: Start() comes first.
   if (!newest_.batch_sizes.empty()) policy_->Resume(newest_);
 }
 
 void Steering::Observe(const policies::Report& report) { policy_->Observe(report); }
 
 void Steering::RoundDone(std::uint64_t plan_version) {
+  // A round under the plan before: the newest still travels.
   if (plan_version != newest_.version) return;
   proven_ = true;
   adopted_ = newest_;
@@ -61,6 +64,7 @@ std::optional<policies::Revision> Steering::Decide() {
 }
 
 void Steering::Number(policies::Revision& revision) {
+  // Consecutive over all groups and policies of the job: a version names one plan for good.
   revision.plan.version = newest_.version + 1;
   for (policies::Decision& decision : revision.decisions) {
     decision.plan_version = revision.plan.version;

@@ -78,6 +78,7 @@ std::string LastLine(std::string_view log) {
   const std::size_t last = log.find_last_not_of(kBlank);
   if (last == std::string_view::npos) return "";
   log = log.substr(0, last + 1);
+  // A progress bar rewrites its line after a carriage return: what stood there last counts.
   const std::size_t newline = log.find_last_of("\r\n");
   if (newline != std::string_view::npos) log.remove_prefix(newline + 1);
   log.remove_prefix(std::min(log.find_first_not_of(kBlank), log.size()));

@@ -21,6 +21,8 @@ absl::Status Admitted(const std::string& peer) {
 }  // namespace
 
 bool IsLocal(const std::string& peer) {
+  // gRPC writes the brackets of IPv6 as they are or percent-encoded, as its version has it;
+  // ::ffff:127. is IPv4 on a socket of both families.
   return peer.starts_with("ipv4:127.") || peer.starts_with("unix:") ||
          peer.starts_with("unix-abstract:") || peer.starts_with("ipv6:[::1]") ||
          peer.starts_with("ipv6:%5B::1%5D") || peer.starts_with("ipv6:[::ffff:127.") ||

@@ -20,6 +20,9 @@ void ActionQueue::Push(job::Actions actions, Done done) {
   list.done = std::move(done);
   for (job::Action& action : actions) {
     if (auto* persist = std::get_if<job::PersistJob>(&action)) {
+      // The record goes with the next write, the newest of a job alone; what stays in the list is
+      // its place, which holds up all that follows. Places are counted, not named: writes take them
+      // in order.
       jobs_.insert_or_assign(persist->record.id, std::move(persist->record));
       ++waiting_;
       list.actions.push_back(job::PersistJob{});
@@ -28,6 +31,7 @@ void ActionQueue::Push(job::Actions actions, Done done) {
       ++waiting_;
       list.actions.push_back(job::PersistJob{});
     } else if (auto* round = std::get_if<job::PersistRound>(&action)) {
+      // Nothing that is seen depends on it: no place in the list.
       rounds_.push_back(std::move(round->round));
     } else if (auto* decided = std::get_if<job::PersistDecision>(&action)) {
       decisions_.push_back({.job = decided->job, .decision = std::move(decided->decision)});
@@ -35,6 +39,7 @@ void ActionQueue::Push(job::Actions actions, Done done) {
       list.actions.push_back(std::move(action));
     }
   }
+  // After Close() records are still written, but nobody is told of them.
   if (closed_.ok()) {
     lists_.push_back(std::move(list));
   } else if (list.done) {
@@ -61,6 +66,7 @@ void ActionQueue::Drop(const std::string& node) {
 }
 
 void ActionQueue::StartWrite() {
+  // A batch that failed is tried again as it is: what came since is newer, and goes after it.
   if (batch_.jobs.empty() && batch_.nodes.empty() && batch_.rounds.empty() &&
       batch_.decisions.empty()) {
     in_write_ = std::exchange(waiting_, 0);
@@ -96,11 +102,13 @@ void ActionQueue::Flush() {
 }
 
 void ActionQueue::Drain() {
+  // perform() and `done` may push: what they add is the turn of the loop that called them.
   if (draining_) return;
   draining_ = true;
   while (!lists_.empty()) {
     List& list = lists_.front();
     if (list.actions.empty()) {
+      // Out of the queue before the call, which may push, drop or close. The same below.
       const Done done = std::move(list.done);
       lists_.pop_front();
       if (done) done(absl::OkStatus());

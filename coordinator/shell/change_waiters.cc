@@ -25,6 +25,7 @@ void ChangeWaiters::Remove(const void* call) {
 }
 
 void ChangeWaiters::Wake(const void* call) {
+  // Off the books before the call: what it wakes may wait anew.
   const std::function<void()> wake = std::move(waiters_.at(call).wake);
   Remove(call);
   wake();
@@ -33,6 +34,7 @@ void ChangeWaiters::Wake(const void* call) {
 void ChangeWaiters::Changed(JobId job, const std::string& etag) {
   const auto found = by_job_.find(job);
   if (found == by_job_.end()) return;
+  // First gathered, as Wake() takes them out of the set.
   std::vector<const void*> woken;
   for (const void* call : found->second) {
     if (waiters_.at(call).etag != etag) woken.push_back(call);

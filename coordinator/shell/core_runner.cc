@@ -16,6 +16,7 @@ namespace tactus::service {
 namespace {
 
 constexpr Duration kFlushInterval = Seconds(0.5);
+// A beat looks at the agents in so many parts, so that none of them holds up the thread for long.
 constexpr std::size_t kBeatParts = 100;
 
 // Of this process: 32 hexadecimal digits.
@@ -150,6 +151,7 @@ void CoreRunner::Stop() {
 void CoreRunner::Handle(const job::Event& event, ActionQueue::Done done) {
   const Instant now = runtime::Now();
   telemetry_.OnEvent(event, now);
+  // Before the step, whose own answers to the new agent have to stay.
   if (const std::string* node = job::StartsAnew(event)) queue_.Drop(*node);
   if (const auto* joined = std::get_if<job::NodeJoined>(&event))
     awaited_nodes_.Joined(joined->node);
@@ -233,6 +235,7 @@ void CoreRunner::Write(store::WriteBatch batch) {
 
 void CoreRunner::OnWritten(const absl::Status& status) {
   const std::string error = status.ok() ? "" : status.ToString();
+  // Said once for each reason: a write that failed is tried again twice a second.
   if (error != write_error_) {
     if (error.empty()) runtime::Logger("store")->info("store works again");
     if (!error.empty()) {

@@ -57,6 +57,7 @@ SharedEvent EventHistory::Add(JobId job, v1::JobEvent event) {
   ring.numbers.push_back(number);
   bytes_ += bytes;
   if (ring.numbers.size() > kEventsMax) DropOldest(ring);
+  // Numbers grow over all jobs: the oldest event of all is the oldest of its own ring.
   while (bytes_ > kBytesMax) DropOldest(rings_.at(events_.begin()->second.job));
   return shared;
 }

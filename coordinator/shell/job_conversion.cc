@@ -104,6 +104,7 @@ google::protobuf::Timestamp ToTimestamp(job::WallTime time) {
 
 google::protobuf::Duration ToProtoDuration(double seconds) {
   google::protobuf::Duration duration;
+  // Not `>`: what is not a number is 0 as well.
   if (!(std::abs(seconds) <= kDurationSecondsMax)) return duration;
   const double whole = std::floor(seconds);
   duration.set_seconds(static_cast<std::int64_t>(whole));

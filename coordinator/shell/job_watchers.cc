@@ -75,6 +75,7 @@ void JobWatchers::Publish(JobId job, const SharedEvent& event) {
 }
 
 void JobWatchers::Beat(const std::function<SharedEvent(JobId)>& bookmark) {
+  // First gathered, then told: a watcher that is too far behind removes itself.
   std::vector<std::pair<JobId, std::shared_ptr<JobWatcher>>> due;
   for (auto& [job, watchers] : watchers_) {
     for (Watching& watching : watchers) {
@@ -89,6 +90,7 @@ void JobWatchers::Beat(const std::function<SharedEvent(JobId)>& bookmark) {
 void JobWatchers::End(JobId job, const absl::Status& status) {
   const auto found = watchers_.find(job);
   if (found == watchers_.end()) return;
+  // Off the books before they are told: a watcher that removes itself then finds nothing to do.
   const std::vector<Watching> ended = std::move(found->second);
   watchers_.erase(found);
   for (const Watching& watching : ended) Leave(watching);

@@ -9,6 +9,7 @@ bool WatchQueue::Push(SharedEvent event) {
   const v1::JobEvent::EventCase kind = event->event_case();
   const std::size_t bytes = event->ByteSizeLong();
   if (kind == v1::JobEvent::kJob && Count(kind) == kJobsMax) return false;
+  // A single event may be larger: refused, it could never be told.
   if (!events_.empty() && bytes_ + bytes > kBytesMax) return false;
   if (kind == v1::JobEvent::kProgress || kind == v1::JobEvent::kBookmark) DropOldest(kind);
   if (kind == v1::JobEvent::kDecision && Count(kind) == kDecisionsMax) DropOldest(kind);

@@ -134,6 +134,8 @@ bool IsLabelValue(const std::string& text) { return IsLabelText(text, "._-"); }
 std::string Nearest(const std::string& value, const std::vector<std::string>& allowed) {
   if (value.size() > kShownBytesMax) return {};
   std::string nearest;
+  // At most two mistakes, and in less than half of the name: else any word would be near a short
+  // one.
   std::size_t best = 3;
   for (const std::string& name : allowed) {
     const std::size_t distance = Distance(value, name);

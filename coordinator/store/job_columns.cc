@@ -69,6 +69,8 @@ std::vector<std::string> BlobsOf(const job::JobRecord& record) {
       AddHash(hashes, artifact.sha256);
     }
   }
+  // The spec is searched as bytes, in which a message's strings stand whole: no field that names a
+  // blob can be forgotten here. One hash too many keeps a blob longer; one too few would delete it.
   const std::string_view spec = record.spec;
   for (std::size_t at = spec.find(kBlobPrefix); at != spec.npos; at = spec.find(kBlobPrefix, at)) {
     at += kBlobPrefix.size();

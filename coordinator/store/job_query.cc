@@ -50,6 +50,7 @@ std::string SqlOf(const JobSelection& selection) {
   for (const JobCondition& condition : selection.conditions) {
     sql += std::string(" AND ") + ColumnOf(condition.field) + SignOf(condition.comparison);
   }
+  // The id breaks ties, or jobs with one value would be repeated or skipped where a page ends.
   if (selection.after) {
     sql += " AND (" + column + ", id) " + (selection.order.descending ? "<" : ">") + " (?, ?)";
   }
@@ -79,6 +80,7 @@ PagePosition JobPosition(const JobOrder& order, const job::JobRecord& record) {
 absl::StatusOr<Statement> SelectJobIds(sqlite3* connection, const JobSelection& selection) {
   absl::StatusOr<Statement> query = Statement::Prepare(connection, SqlOf(selection));
   if (!query.ok()) return query.status();
+  // In the order of the question marks that SqlOf() wrote.
   int parameter = 0;
   for (const JobCondition& condition : selection.conditions) {
     if (condition.field == JobField::kLabel) query->BindText(++parameter, condition.label);

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::uint64_t kNumberMax = std::numeric_limits<std::int64_t>::max();
 
+// Not OR REPLACE, which would delete another job that has the name or the request id.
 constexpr const char* kPutJob =
     "INSERT INTO jobs (id, name, request_id, state, is_final, priority, revision, create_time,"
     "                  update_time, end_time, labels, blobs, spec, record) "
@@ -49,8 +50,10 @@ constexpr const char* kRoundFrom =
     "  AND ?1 NOT IN (SELECT job FROM forgotten) ORDER BY round LIMIT ?3";
 constexpr const char* kRoundLast =
     "SELECT record FROM rounds WHERE job = ?1 ORDER BY round DESC LIMIT 1";
+// Counts no further than ?3: the question is only whether there are so many.
 constexpr const char* kRoundCount =
     "SELECT count(*) FROM (SELECT 1 FROM rounds WHERE job = ?1 AND round >= ?2 LIMIT ?3)";
+// Ids are given once: `meta` knows the highest of those that were deleted.
 constexpr const char* kLastId =
     "SELECT max(value, (SELECT ifnull(max(id), 0) FROM jobs)) FROM meta WHERE key = 'last_job_id'";
 constexpr const char* kNodes = "SELECT record FROM nodes ORDER BY name";
@@ -104,6 +107,7 @@ absl::Status SqliteStore::Write(const WriteBatch& batch) {
   superseding_.clear();
   const absl::Status status = statements_.Transact([&] { return PutAll(batch); });
   if (!status.ok()) return status;
+  // Not before the commit: until then the record that names them may be the one that stays.
   std::move(superseding_.begin(), superseding_.end(), std::back_inserter(superseded_));
   if (superseded_.size() > kSupersededMax) {
     superseded_.erase(superseded_.begin(),
@@ -137,6 +141,7 @@ absl::Status SqliteStore::PutAll(const WriteBatch& batch) {
 }
 
 absl::Status SqliteStore::PutNode(const job::NodeRecord& record) {
+  // Only marks are kept: what else is known of a node comes from its agent.
   if (!record.cordoned && !record.draining) return statements_.Run(kDropNode, record.name);
   return statements_.Run(kPutNode, record.name, Blob{codec::EncodeNode(record)});
 }
@@ -305,6 +310,7 @@ absl::StatusOr<std::vector<job::RoundRecord>> SqliteStore::SampleRounds(JobId jo
   const std::uint64_t first = points->front().round;
   const std::uint64_t span = last->front().round - first;
   for (std::int64_t i = 1; i < all; ++i) {
+    // In 128 bits: a round's number times a number of points may pass 64.
     const std::uint64_t target =
         first + static_cast<std::uint64_t>(static_cast<unsigned __int128>(span) *
                                            static_cast<std::uint64_t>(i) /

@@ -92,6 +92,7 @@ absl::StatusOr<Prefix> DecodePrefix(std::string_view bytes) {
                       .payload_crc = ReadNumber(bytes.substr(kNumberBytes))};
   const bool right =
       ReadNumber(bytes.substr(2 * kNumberBytes)) == Crc(bytes.substr(0, 2 * kNumberBytes));
+  // Before anyone makes room for it: a damaged length could ask for 4 GiB.
   if (right && prefix.payload_bytes > 0 && prefix.payload_bytes <= kPayloadBytesMax) return prefix;
   return absl::DataLossError("its length is damaged");
 }

@@ -71,6 +71,7 @@ absl::Status TapeRecorder::Open() {
 void TapeRecorder::End(EndReason reason) {
   recording_ = false;
   threads_.storage.Post([this, reason, frames = std::exchange(pending_, {})] {
+    // Nothing was ever recorded: that leaves no file.
     if (!tape_ && frames.empty()) return;
     absl::Status status = Write(frames);
     if (status.ok()) status = tape_->Close(reason);
@@ -84,6 +85,7 @@ void TapeRecorder::OnWritten(const absl::Status& status, bool ended) {
   writing_ = false;
   if (!recording_) return;
   if (status.ok() && !ended) {
+    // What came during the write did not plan one: writes go one at a time.
     if (!pending_.empty()) PlanWrite();
     return;
   }
