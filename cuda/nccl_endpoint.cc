@@ -43,6 +43,7 @@ std::optional<Number> ToNumber(std::string_view text) {
 
 std::vector<std::string_view> Split(std::string_view text) {
   std::vector<std::string_view> fields;
+  // One more than there should be, which shows that there are too many.
   while (fields.size() <= kFields) {
     const std::size_t end = text.find(':');
     fields.push_back(text.substr(0, end));

@@ -20,6 +20,8 @@ BucketPlan MakeBuckets(const cuda::SegmentTable& segments, std::size_t total_len
     plan.bucket_of.push_back(plan.buckets.size());
     const bool last = i + 1 == segments.size();
     if (last || (end - bucket.offset) * sizeof(float) < bucket_bytes) continue;
+    // Padding goes with the segment before it; what lies behind the last segment, with the last
+    // bucket.
     const std::size_t next_offset = segments[i + 1].offset;
     TACTUS_CHECK(next_offset >= end);
     bucket.length = next_offset - bucket.offset;
@@ -66,6 +68,8 @@ void BucketedReduction::SegmentReady(std::size_t segment) {
   TACTUS_CHECK(next_ < plan_.buckets.size());  // FinishTail was not called
   ready_[segment] = true;
   --missing_[plan_.bucket_of[segment]];
+  // In order, whichever is full first: members' sums are matched by the order in which they start.
+  // The last bucket is FinishTail's, as its tail is written only then.
   while (next_ + 1 < plan_.buckets.size() && missing_[next_] == 0) Start(next_++);
 }
 
@@ -94,6 +98,7 @@ Completion BucketedReduction::Wait() {
   TACTUS_CHECK(open_ && next_ == plan_.buckets.size());
   Completion outcome;
   for (const std::unique_ptr<Collective>& collective : running_) {
+    // All of them, also behind one that failed: none may use the buffer once this returns.
     Completion completion = collective->Wait();
     outcome.at = completion.at;
     outcome.finished = std::max(outcome.finished, completion.finished);

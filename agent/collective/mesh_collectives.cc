@@ -37,6 +37,8 @@ bool MeshCollectives::Exchange(int peer, std::span<const std::byte> outgoing,
                                std::span<std::byte> incoming) {
   mesh_.Receive(peer, Lane::kFirst, incoming);
   mesh_.Send(peer, Lane::kFirst, outgoing);
+  // Awaited when both are posted: two long messages would fill the sockets' buffers, and each
+  // member would wait for the other to read.
   return mesh_.WaitReceived(peer, Lane::kFirst) && mesh_.WaitSent(peer, Lane::kFirst);
 }
 

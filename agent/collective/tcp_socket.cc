@@ -117,6 +117,7 @@ void SendWithoutDelay(const Descriptor& connection) {
 using Pieces = std::array<iovec, 2>;
 
 Pieces PiecesOf(std::span<const std::byte> head, std::span<const std::byte> body) {
+  // iovec knows no const: sendmsg() does not write there.
   return {iovec{.iov_base = const_cast<std::byte*>(head.data()), .iov_len = head.size()},
           iovec{.iov_base = const_cast<std::byte*>(body.data()), .iov_len = body.size()}};
 }
@@ -131,6 +132,7 @@ msghdr MessageOf(Pieces& pieces) {
 Moved Result(ssize_t bytes) {
   if (bytes > 0) return {.flow = Flow::kMoved, .bytes = static_cast<std::size_t>(bytes)};
   if (bytes == 0) return {.flow = Flow::kClosed};
+  // Interrupted counts as blocked: whoever asked polls again.
   if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return {};
   return {.flow = Flow::kBroken, .error = errno};
 }
@@ -213,6 +215,7 @@ Descriptor ConnectTo(const Endpoint& endpoint, Deadline deadline, std::string& w
       do {
         ready = poll(&wanted, 1, MillisecondsUntil(deadline));
       } while (ready == -1 && errno == EINTR);
+      // Ready to write says only that the attempt is over, not how it ended.
       socklen_t length = sizeof(error);
       getsockopt(connection.get(), SOL_SOCKET, SO_ERROR, &error, &length);
       if (ready == 0) error = ETIMEDOUT;
@@ -231,6 +234,7 @@ Descriptor Accept(const Descriptor& listener, std::string& why) {
   if (connection.open()) {
     SendWithoutDelay(connection);
   } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+    // Other errors are of one connection, which went before it was accepted.
     why = std::strerror(errno);
   }
   return connection;
@@ -240,6 +244,7 @@ Moved WriteSome(const Descriptor& connection, std::span<const std::byte> head,
                 std::span<const std::byte> body) {
   Pieces pieces = PiecesOf(head, body);
   const msghdr message = MessageOf(pieces);
+  // Without the flag a peer that has gone would end the process by SIGPIPE.
   return Result(sendmsg(connection.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT));
 }
 
@@ -256,6 +261,7 @@ void SetLowWater(const Descriptor& connection, std::size_t bytes) {
 
 int MillisecondsUntil(Deadline deadline) {
   const auto left =
+      // Rounded up, or a wait would spin through the last part of a millisecond.
       std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
   return static_cast<int>(
       std::clamp<std::chrono::milliseconds::rep>(left.count(), 0, std::numeric_limits<int>::max()));

@@ -88,6 +88,7 @@ void CoordinatorLink::OnMessage(const ToAgent& message) {
   log_.Acknowledge(message.acknowledged());
   if (message.sequence() > 0) {
     acknowledgement_due_ = true;
+    // A new stream repeats what it has no word of: acknowledged again, but dealt with once.
     if (message.sequence() > received_) {
       received_ = message.sequence();
       handlers_.message(message);
@@ -150,6 +151,7 @@ bool CoordinatorLink::Send(const FromAgent& message, Importance importance) {
     handlers_.dropped(log_.dropped() - std::exchange(dropped_told_, log_.dropped()));
   }
   Pump();
+  // Reports and lines of a log may be lost: that is no failure of who sent them.
   return kept || importance == Importance::kReport || importance == Importance::kLogLines;
 }
 

@@ -76,6 +76,7 @@ const OutboundLog::Entry* OutboundLog::Next() {
                         .payload = std::move(first.payload),
                         .importance = first.importance});
   waiting_.pop_front();
+  // All in flight were sent, and so is this one.
   ++resend_;
   return &in_flight_.back();
 }

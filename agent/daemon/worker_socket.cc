@@ -59,6 +59,7 @@ void WorkerSocket::Accept() {
   acceptor_.async_accept(socket_, lifetime_.Guard([this](const error_code& error) {
     if (error) return;
     error_code ignored;
+    // One worker, one connection: nobody else can speak in its place from now on.
     acceptor_.close(ignored);
     ::unlink(path_.c_str());
     connected_ = true;

@@ -32,6 +32,7 @@ Synchronizer& Group::synchronizer() const {
 
 bool Group::Offer(policies::Plan plan) {
   const std::uint64_t known = plan_.version + plans_waiting_.size();
+  // One that is known already does no harm; one that leaves a gap must not be voted for.
   if (plan.version <= known) return true;
   if (plan.version != known + 1 || !policies::Fits(plan, size())) return false;
   return plans_waiting_.Push(std::move(plan));

@@ -39,6 +39,7 @@ void Optimizer::Step(std::span<const float> gradients, StepScale scale,
 void Optimizer::ResetMomentum() {
   const bool counts =
       std::visit([](const auto& options) { return options.kCountsSteps; }, options_);
+  // A first moment at zero would be corrected as one of many steps.
   if (!counts) device_.Fill(0, momentum_.span());
 }
 

@@ -14,6 +14,7 @@ void StopVote::Request(std::string reason, StopKind kind) {
 }
 
 void StopVote::TimeIsUp(Duration limit) {
+  // A job whose time is up has nothing to go on to: finishing takes the place of suspending.
   if (wanted_ && kind_ != StopKind::kSuspend) return;
   time_is_up_ = true;
   std::array<char, 48> text{};

@@ -45,6 +45,7 @@ std::array<char, 8> LittleEndian(std::uint64_t value) {
 
 absl::Status WriteSafetensors(const std::string& path, std::vector<NamedTensor> tensors,
                               const std::map<std::string, std::string>& metadata) {
+  // The widest elements first, so that each tensor begins at a multiple of its element's size.
   std::ranges::sort(tensors, [](const NamedTensor& a, const NamedTensor& b) {
     if (a.element_bytes != b.element_bytes) return a.element_bytes > b.element_bytes;
     return a.name < b.name;

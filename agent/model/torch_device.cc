@@ -96,6 +96,7 @@ ComputeIn::ComputeIn(Precision precision, const TorchDevice& device)
 ComputeIn::~ComputeIn() {
   if (!casts_) return;
   SetAutocast(kind_, false);
+  // It holds narrow copies of the parameters, which the optimizer is about to change.
   at::autocast::clear_cache();
 }
 

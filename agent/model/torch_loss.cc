@@ -47,6 +47,7 @@ class CrossEntropy final : public Loss {
       return LossError("cross_entropy needs floating-point logits, the model gives " +
                        Describe(outputs));
     }
+    // On a GPU an index out of range stops a kernel, and with it all further use of the device.
     return CheckRange(targets, outputs.size(-1));
   }
 
@@ -177,6 +178,7 @@ absl::StatusOr<std::unique_ptr<Loss>> Loss::Open(const std::string& name,
   if (!module->find_method("forward")) {
     return LossError(name + " has no forward");
   }
+  // It is not trained: gradients go through it, to the model's outputs.
   for (at::Tensor parameter : module->parameters()) parameter.set_requires_grad(false);
   try {
     device.Move(*module);

@@ -74,6 +74,8 @@ absl::StatusOr<std::unique_ptr<FlatParameters>> FlatParameters::Of(const torch::
   }
   const absl::Status apart = result->CheckOverlaps();
   if (!apart.ok()) return data::AtField(field, apart);
+  // A backward pass usually comes first to what was registered last: so the first bucket is full
+  // first.
   std::ranges::reverse(result->segments_);
   std::ranges::reverse(result->slots_);
   cuda::AssignOffsets(result->segments_);
@@ -144,6 +146,7 @@ void FlatParameters::Bind(std::span<float> parameters, std::span<float> gradient
   }
   const std::size_t length = cuda::FlatLength(segments_);
   gradients_ = WholeView(gradients.first(length), device);
+  // Norms are taken over the whole buffer, gaps and all.
   ClearGaps(segments_, WholeView(parameters.first(length), device));
   ClearGaps(segments_, gradients_);
 }

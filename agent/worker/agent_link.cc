@@ -76,6 +76,7 @@ std::optional<ToWorker> AgentLink::Poll() {
 absl::StatusOr<ToWorker> AgentLink::Receive() {
   const threads::MutexLock lock(mutex_);
   while (received_.empty() && end_.ok()) changed_.Wait(mutex_);
+  // What came before the end is handed out first.
   if (received_.empty()) return end_;
   ToWorker message = std::move(received_.front());
   received_.pop_front();
@@ -124,6 +125,7 @@ void AgentLink::Run() {
         to_send_.pop_front();
       }
       writing_ = !output.empty();
+      // Flush() waits for both: what is queued, and what was taken from the queue.
       if (!writing_) changed_.NotifyAll();
     }
     const short wanted = static_cast<short>(output.empty() ? POLLIN : (POLLIN | POLLOUT));

@@ -48,6 +48,7 @@ absl::StatusOr<EvaluatedMessage> Evaluate(model::Model& model, ExampleReader& va
     std::iota(indices.begin(), indices.end(), at);
     const absl::StatusOr<model::EvaluationSums> part = model.Evaluate(validation.Read(indices));
     if (absl::IsResourceExhausted(part.status()) && indices.size() > 1) {
+      // The same samples again, in halves from here on: without indices `at` stays where it is.
       batch = indices.size() / 2;
       indices.clear();
       continue;

@@ -13,6 +13,7 @@ namespace {
 
 std::optional<std::uint64_t> ToUnsigned(const Json& value) {
   if (value.is_number_unsigned()) return value.get<std::uint64_t>();
+  // protobuf's JSON has 64-bit numbers as strings, as a double would lose digits.
   if (!value.is_string()) return std::nullopt;
   const std::string& text = value.get_ref<const std::string&>();
   std::uint64_t number = 0;
@@ -75,6 +76,7 @@ std::optional<double> FieldReader::Number(const char* key) const {
   const Json* value = Find(key);
   if (value == nullptr) return std::nullopt;
   if (value->is_number()) return value->get<double>();
+  // JSON has no such numbers: protobuf's mapping has them as these strings.
   if (*value == "NaN") return std::numeric_limits<double>::quiet_NaN();
   if (*value == "Infinity") return std::numeric_limits<double>::infinity();
   if (*value == "-Infinity") return -std::numeric_limits<double>::infinity();

@@ -70,6 +70,7 @@ absl::Status Snapshots::Take(const model::Model& model, Duration trained) {
   if (status.ok()) {
     names_.emplace_back(name.data());
   } else {
+    // The first that fails is the last: a full disk must not fail again every so often.
     every_.reset();
   }
   return status;

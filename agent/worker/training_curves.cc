@@ -59,6 +59,7 @@ absl::StatusOr<TrainingCurves> TrainingCurves::Open(const std::string& output_di
 
 absl::Status TrainingCurves::Add(const policies::Report& report, const policies::Plan& plan,
                                  Duration trained, double wall_seconds) {
+  // The plan tells how a report's norms are to be read; that of an earlier report is not at hand.
   if (report.plan_version == plan.version) {
     noise_.Observe(policies::NoiseFacts(report, plan, report.steps));
   }

@@ -364,6 +364,7 @@ absl::Status Worker::Conclude() {
     return absl::OkStatus();
   }
   const double samples = static_cast<double>(finished.samples);
+  // Of a suspended job as well: the checkpoint has the buffers, and rank 0 alone writes it.
   if (absl::Status s = AverageBuffers(*model_, *transport_, samples); !s.ok()) return s;
   if (engine_->outcome() == engine::Outcome::kSuspended) return ConcludeSuspended(finished);
   EvaluatedMessage evaluated;
@@ -391,6 +392,7 @@ absl::Status Worker::Conclude() {
       if (absl::Status s = SaveCheckpoint(); !s.ok()) return s;
       finished.files.emplace_back(kCheckpointFile);
     }
+    // Before the last word, with which the job may be over.
     link_.Send(evaluated);
   }
   link_.Send(finished);

@@ -12,6 +12,7 @@ std::vector<std::uint64_t> BlockCursor::Take() {
   const std::uint64_t first_epoch = epoch();
   const std::uint64_t count = std::min(sizes_.micro_batch, sizes_.step - of_step_);
   std::vector<std::uint64_t> indices;
+  // A batch names one epoch, so it ends where the next one begins.
   while (indices.size() < count && !exhausted() && epoch() == first_epoch) {
     indices.push_back(ledger_.SampleAt(position()));
     ++taken_;
