@@ -21,6 +21,7 @@ void NodeSeries::Collect(MetricPage& page) {
   std::erase_if(nodes_, [now](const auto& entry) {
     return entry.second.lost && now - *entry.second.lost >= kKept;
   });
+  // A loop for each metric, as all values of one stand together on a page.
   for (const auto& [name, node] : nodes_) {
     page.Write("tactus_node_connected", {{"node", name}}, node.lost ? 0 : 1);
   }

@@ -57,6 +57,7 @@ absl::StatusOr<bool> ArrivingFile::CatchUp(std::size_t bytes_max) {
 }
 
 absl::Status ArrivingFile::Append(std::string_view bytes) {
+  // Bytes are hashed in their order: what was there before has to be caught up with.
   TACTUS_CHECK(hashed_bytes_ == size_bytes_);
   while (!bytes.empty()) {
     const ssize_t count = ::write(file_.get(), bytes.data(), bytes.size());
@@ -76,6 +77,8 @@ absl::Status ArrivingFile::MoveTo(const std::string& path) {
   std::error_code error;
   const bool made = std::filesystem::create_directories(folder, error);
   if (error) return FileError(error.value(), folder.string(), "cannot create the folder");
+  // The content before the name, and then the name: after a crash it stands for all of the file, or
+  // is not there.
   if (::fsync(file_.get()) != 0) return FileError(errno, path_, "cannot sync");
   if (::rename(path_.c_str(), path.c_str()) != 0) return FileError(errno, path, "cannot rename");
   file_.Close();

@@ -29,6 +29,7 @@ void ControlThread::RunAndWait(const std::function<void()>& task) {
 
 void ControlThread::Stop() {
   if (!thread_.joinable()) return;
+  // Behind what was posted before, which still runs; timers that are set do not.
   Post([this] { context_.stop(); });
   guard_.reset();
   thread_.join();
@@ -44,6 +45,8 @@ void Timer::At(Instant time, std::function<void()> task) {
   timer_.expires_at(std::chrono::steady_clock::time_point(time.time_since_epoch()));
   timer_.async_wait([this, pending = std::weak_ptr<std::function<void()>>(task_)](
                         const boost::system::error_code& error) {
+    // A wait that is over may be queued to run here when it is cancelled, or its timer destroyed:
+    // then no error tells, but the task, which the timer alone holds, is gone.
     const std::shared_ptr<std::function<void()>> due = pending.lock();
     if (error || due == nullptr) return;
     task_.reset();

@@ -21,6 +21,7 @@ std::optional<HostPort> ParseHostPort(std::string_view text) {
 }
 
 std::string FormatHostPort(const HostPort& address) {
+  // An IPv6 address, whose last part would be taken for the port.
   const bool brackets = address.host.find(':') != std::string::npos;
   return (brackets ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
 }

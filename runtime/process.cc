@@ -39,6 +39,7 @@ std::string HolderOf(int descriptor) {
 void EndWithParent() {
   const pid_t parent = ::getppid();
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  // The parent may have ended before the call above: then no signal comes by itself.
   if (::getppid() != parent) ::raise(SIGTERM);
 }
 
@@ -77,6 +78,7 @@ absl::Status MakeWritableFolder(const std::string& folder) {
   if (!existed) {
     std::filesystem::permissions(folder, std::filesystem::perms::owner_all, error);
   }
+  // Tried out: permissions do not tell of a file system that is full or read-only.
   std::string probe = folder + "/.writable-XXXXXX";
   const int descriptor = ::mkstemp(probe.data());
   if (descriptor < 0) return FileError(errno, folder, "cannot write to the folder");

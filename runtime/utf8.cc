@@ -11,6 +11,7 @@ std::size_t Utf8CharacterBytes(std::string_view text) {
   for (std::size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xc0) != 0x80) return 0;
   }
+  // What the second byte decides, RFC 3629 section 4; C0, C1 and F5 up never begin a character.
   const bool overlong = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xf0 && byte(1) < 0x90);
   const bool surrogate = first == 0xed && byte(1) > 0x9f;
   const bool beyond = first == 0xf4 && byte(1) > 0x8f;

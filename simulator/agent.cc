@@ -82,6 +82,7 @@ job::NodeJoined Agent::Hello() const {
 
 void Agent::OnWelcome(bool same) {
   connected_ = true;
+  // Who does not know this life of the agent numbers its messages anew.
   if (!same) down_.Forget();
   up_.Open();
   down_.Open();
@@ -139,6 +140,7 @@ void Agent::On(const job::SendToWorker& send) {
 void Agent::On(const job::StopWorker& stop) {
   const auto found = workers_.find(stop.worker);
   if (found == workers_.end() || found->second.gone) return;
+  // One that stands still does not hear the first signal.
   if (!found->second.worker->paused()) return End(stop.worker, kTerminated);
   around_.scheduler.After(stop.grace, [this, id = stop.worker] { End(id, kKilled); });
 }

@@ -217,6 +217,7 @@ void Coordinator::Perform(const job::Action& action) {
 void Coordinator::WakeAt(Instant time) {
   wake_ = time;
   around_.scheduler.At(time, [this, time, life = life_] {
+    // Another life, or another time that was asked for since.
     if (life != life_ || wake_ != time) return;
     wake_.reset();
     Handle(job::Ticked{}, {});

@@ -19,6 +19,7 @@ MatrixView Rows(const float* values, std::size_t columns) { return {values, colu
 // The loss of one sample; slopes [logits] becomes its derivative, softmax minus the label's unit
 // vector.
 double CrossEntropy(std::span<const float> logits, std::uint32_t label, std::span<float> slopes) {
+  // Taken off all, which changes no share and keeps the powers from overflowing.
   const float largest = *std::ranges::max_element(logits);
   double sum = 0;
   for (std::size_t c = 0; c < logits.size(); ++c) {
@@ -55,6 +56,7 @@ Perceptron::Perceptron(const PerceptronOptions& options, std::shared_ptr<const E
     layers_.push_back(std::move(layer));
     inputs = outputs;
   }
+  // From the last layer on, the order in which a backward pass finishes gradients.
   for (std::size_t l = layers_.size(); l-- > 0;) {
     const std::string name = "layers." + std::to_string(l);
     const auto rows = static_cast<std::int64_t>(layers_[l].outputs);

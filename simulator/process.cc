@@ -36,6 +36,7 @@ void Process::WakeAt(Instant time) {
 }
 
 void Process::OnWake(std::uint64_t wait) {
+  // Of a wait that something else has ended.
   if (!waiting_ || wait != wait_) return;
   const Instant due = std::max(paused_until_, work_end_);
   if (due <= scheduler_.now()) return Run();
@@ -55,6 +56,7 @@ void Process::PauseUntil(Instant time) {
   const Instant begins = std::max(paused_until_, scheduler_.now());
   if (time <= begins) return;
   paused_until_ = time;
+  // A wait for others has no end of its own that could shift.
   if (work_end_ == Instant::min()) return;
   work_end_ = time == Instant::max() ? time : work_end_ + (time - begins);
 }
@@ -62,6 +64,7 @@ void Process::PauseUntil(Instant time) {
 void Process::Kill() {
   if (killed_) return;
   killed_ = true;
+  // Every wait fails from now on, so the body leaves.
   if (!running_ && !fiber_.ended()) Run();
 }
 

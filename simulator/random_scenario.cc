@@ -250,6 +250,7 @@ Scenario RandomScenario(std::uint64_t seed) {
   for (const HostModel& host : cluster.hosts) devices += host.devices.size();
   const std::uint64_t jobs = dice.Whole(1, 3);
   for (std::uint64_t i = 0; i < jobs; ++i) scenario.jobs.push_back(DrawJob(dice, devices));
+  // Dice of their own: what is drawn before them stays the same for a seed, whatever is added here.
   Dice users(Rng(seed).Fork("users"));
   DrawUsers(users, scenario);
   Dice devices_at_fault(Rng(seed).Fork("device faults"));

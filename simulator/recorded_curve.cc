@@ -20,6 +20,7 @@ RecordedCurve::RecordedCurve(RecordedCurveOptions options)
     : options_(std::move(options)), law_(LawOf(options_.points)) {
   TACTUS_CHECK(!options_.points.empty());
   TACTUS_CHECK(std::ranges::is_sorted(options_.points, {}, &LossPoint::samples));
+  // A model without parameters cannot be trained: here are some that nothing moves.
   segments_ = {{.name = "none",
                 .length = cuda::kSegmentAlignment,
                 .shape = {static_cast<std::int64_t>(cuda::kSegmentAlignment)}}};

@@ -52,6 +52,7 @@ void Recorder::AddPoint(const LivedRound& round, Instant now, Job& job) {
   if (round.round % job.curve_stride != 0) return;
   std::vector<CurvePoint>& curve = job.outcome.curve;
   if (curve.size() == kCurvePointsMax) {
+    // Every second point goes: a curve of any length keeps its shape within the bound.
     job.curve_stride *= 2;
     std::erase_if(curve,
                   [&](const CurvePoint& point) { return point.round % job.curve_stride != 0; });
@@ -110,6 +111,7 @@ void Recorder::On(const job::PersistDecision& persist) {
   std::vector<policies::Decision>& records = jobs_[persist.job].outcome.records;
   const auto place = std::ranges::lower_bound(records, key(persist.decision), {}, key);
   if (place != records.end() && key(*place) == key(persist.decision)) {
+    // The same decision again, now with its measured gain.
     *place = persist.decision;
   } else if (records.size() < kDecisionsMax) {
     records.insert(place, persist.decision);

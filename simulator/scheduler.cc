@@ -24,6 +24,7 @@ bool Scheduler::RunNext() {
   const Entry next = heap_.back();
   heap_.pop_back();
   now_ = next.time;
+  // Out of its slot before it runs: what it schedules may take the slot, or move all of them.
   const Callback callback = std::exchange(slots_[next.slot], nullptr);
   free_slots_.push_back(next.slot);
   callback();

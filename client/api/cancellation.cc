@@ -21,6 +21,7 @@ bool Cancellation::cancelled() const {
 void Cancellation::Add(grpc::ClientContext* context) {
   const threads::MutexLock lock(mutex_);
   contexts_.insert(context);
+  // Cancel() came before this call, and must not be missed by it.
   if (cancelled_) context->TryCancel();
 }
 

@@ -181,6 +181,7 @@ absl::StatusOr<v1::ListJobsResponse> Client::ListAllJobs(v1::ListJobsRequest req
 
 absl::StatusOr<v1::Job> Client::UpdateJob(const v1::UpdateJobRequest& request) {
   Call call = DefaultCall();
+  // Made but not answered, the change itself would have the repetition refused.
   if (!request.etag().empty()) call.repeat = Repeat::kNo;
   return Make<v1::Job>(*jobs_, &v1::Jobs::Stub::UpdateJob, request, &call);
 }
@@ -203,6 +204,7 @@ absl::Status Client::DeleteJob(const std::string& name) {
       Make<google::protobuf::Empty>(*jobs_, &v1::Jobs::Stub::DeleteJob,
                                     Named<v1::DeleteJobRequest>(name), &call)
           .status();
+  // An earlier attempt may have deleted it, and its answer been lost.
   return call.attempts > 1 && absl::IsNotFound(status) ? absl::OkStatus() : status;
 }
 

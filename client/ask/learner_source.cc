@@ -96,6 +96,7 @@ absl::StatusOr<LearnerSource::Lesson> LearnerSource::OpenLesson(const Perceptron
     absl::StatusOr<Examples> validation =
         Load(*split->validation, std::min(most, split->validation->size()));
     if (!validation.ok()) return validation.status();
+    // The highest class may be in one of the two alone.
     training->classes = validation->classes = std::max(training->classes, validation->classes);
     lesson.validation = Shared(*std::move(validation));
   }

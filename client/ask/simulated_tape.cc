@@ -23,6 +23,7 @@ void SimulatedTape::Attach(simulator::Scenario* scenario) {
 
 absl::Status SimulatedTape::Close() {
   EndLife();
+  // What an earlier simulation with more lives left there would pass for this one's.
   for (std::size_t life = lives_.size() + 1; tape::TapeReader::Open(PathOf(life)).ok(); ++life) {
     std::error_code error;
     std::filesystem::remove(PathOf(life), error);

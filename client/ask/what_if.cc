@@ -181,6 +181,7 @@ std::string Change(const WhatIfChanges& changes, const v1::Job& job,
     Add(*addition, fastest, cluster);
   }
   for (const std::string& text : changes.remove) {
+    // A place as it stands comes first: a node may be called worker-1.
     const bool removed = Remove(text, cluster) || Remove(PlaceOf(text, job), cluster);
     if (!removed) return Wrong("remove", text, kRemoveForm);
   }

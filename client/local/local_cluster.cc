@@ -107,6 +107,8 @@ absl::Status LocalCluster::Check() {
 }
 
 void LocalCluster::Stop() {
+  // The agent first, while there is somebody to tell how its workers ended. An interrupt meanwhile
+  // leaves the coordinator no time either.
   const int interrupts = loop_.interrupts();
   End(&agent_, kStopMax);
   End(&coordinator_, loop_.interrupts() > interrupts ? Duration::zero() : kStopMax);

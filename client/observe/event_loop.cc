@@ -25,6 +25,7 @@ EventLoop::Outcome EventLoop::RunUntil(const std::function<bool()>& done, Durati
   while (!done()) {
     if (interrupts_ > interrupts_before) return Outcome::kInterrupted;
     if (runtime::Now() >= end) return Outcome::kTimedOut;
+    // Not longer: `done` may look at what no handler here tells of, such as a process that ended.
     context_.run_one_for(std::chrono::milliseconds(50));
   }
   return Outcome::kDone;

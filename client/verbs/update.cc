@@ -75,6 +75,8 @@ JobUpdate BuildUpdate(const UpdateCommand& command, const v1::Job& job) {
   v1::UpdateJobRequest& request = update.request;
   request.set_name(command.name);
   request.set_validate_only(command.dry_run);
+  // Labels and frozen axes are sent whole: without an etag they would undo what somebody else
+  // changed since they were read.
   request.set_etag(!command.etag.empty() ? command.etag : NeedsJob(command) ? job.etag() : "");
   std::vector<std::string> paths;
   ReadChanges(command.overrides, &update);
