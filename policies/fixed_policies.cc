@@ -30,6 +30,7 @@ std::string FixedSynchronization::Follow(Plan& plan, const Observations&) const 
   if (plan.synchronization == Synchronization::kEveryStep) return {};
   const std::uint32_t before = plan.period;
   Synchronize(plan, plan.synchronization, period_);
+  // A delayed round ends by itself: its period is a bound, of which there is nothing to tell.
   if (plan.period == before || plan.synchronization == Synchronization::kDelayed) return {};
   return "the period follows the batch: a round has at most " + std::to_string(kRoundSamplesMax) +
          " samples";

@@ -125,6 +125,8 @@ std::optional<HttpResponse> HttpSession::Objection() const {
   if (hosts > 1 || (hosts == 0 && request.version() == 11)) {
     return PlainLine(400, "a request has one Host field");
   }
+  // A page of another site may have its own name lead here: who serves this machine alone answers
+  // to this machine's names alone.
   const std::string host = HostName(View(request[http::field::host]));
   if (shared_.loopback && hosts == 1 && host != shared_.host && !IsLocalHost(host)) {
     return PlainLine(421, "this address serves its own machine: ask for localhost or a number");
@@ -168,6 +170,7 @@ void HttpSession::Open(const HttpRequest& request, const HttpServer::StreamHandl
 
 void HttpSession::Answer(HttpResponse answer) {
   if (!stream_.socket().is_open()) return;
+  // A single answer may be larger than the bound, or it could never be given.
   if (shared_.answer_bytes > 0 &&
       shared_.answer_bytes + answer.body.size() > shared_.options.answer_bytes_max) {
     answer = PlainLine(503, "too many answers are under way");

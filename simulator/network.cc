@@ -65,6 +65,8 @@ Instant Network::SendLate(std::size_t from, std::size_t to, double bytes, Instan
   const Route route = RouteOf(from, to);
   Stream stream{leaves, leaves};
   if (leaves == ready) return Pass(route, bytes, stream).last;
+  // Past the queues, which know no gaps: one that leaves late would hold up all that are sent after
+  // this call, though they leave before it.
   for (std::size_t i = 0; i < route.length; ++i) {
     stream = ways_[route.ways[i]].PassAlone(bytes, stream);
   }

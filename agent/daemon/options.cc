@@ -58,6 +58,7 @@ absl::StatusOr<DeviceOptions> CheckGpu(const std::string& name, const Host& host
   const std::string_view digits = std::string_view(name).substr(kGpu.size());
   unsigned index = 0;
   const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+  // The whole name is compared: cuda:01 would be a second device on one GPU.
   if (parsed.ec != std::errc() || std::string(kGpu) + std::to_string(index) != name) {
     return WrongDevice(name, "allowed is cuda:N, with the number of a GPU");
   }

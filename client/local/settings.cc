@@ -157,6 +157,7 @@ std::string WithContext(const std::string& text, const std::string& name) {
 
 absl::Status Replace(const std::string& path, const std::string& text) {
   const std::string part = path + ".part";
+  // Beside, and then renamed: whoever reads meanwhile finds one of the two, whole.
   std::ofstream out(part, std::ios::binary | std::ios::trunc);
   out << text;
   out.close();

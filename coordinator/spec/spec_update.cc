@@ -124,6 +124,7 @@ absl::StatusOr<UpdatedSpec> ApplyUpdate(const v1::JobSpec& spec, const Labels& l
       mask.add_paths(path.substr(sizeof(kSpecPrefix) - 1));
     }
   }
+  // Replaced, not merged: elements that the request leaves out are to go.
   FieldMaskUtil::MergeOptions options;
   options.set_replace_message_fields(true);
   options.set_replace_repeated_fields(true);
