@@ -89,6 +89,7 @@ function(tactus_test name)
   endif()
   gtest_discover_tests(${name}_test
     DISCOVERY_MODE PRE_TEST
+    DISCOVERY_TIMEOUT 60  # libtorch alone takes seconds to load on a busy machine
     WORKING_DIRECTORY ${PROJECT_BINARY_DIR}
     PROPERTIES ${labels} TIMEOUT 300 ENVIRONMENT "TACTUS_SOURCE=${PROJECT_SOURCE_DIR}")
 endfunction()
