@@ -1,16 +1,18 @@
-// The core's plain structs from CBOR bytes, straight: reads what cbor_writer.h and archive.h write,
-// in whatever order the fields come, without a document in between. No exceptions.
+// The core's plain structs from CBOR bytes, straight: reads what cbor_writer.h writes, in
+// whatever order the fields come, without a document in between. No exceptions.
 
 #pragma once
 
 #include <bit>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/fields.h"
@@ -65,7 +67,7 @@ class CborReader {
  private:
   enum Major : std::uint8_t { kUnsigned = 0, kNegative = 1, kText = 3, kList = 4, kMap = 5 };
   static constexpr std::uint8_t kFalse = 0xf4, kTrue = 0xf5, kNull = 0xf6;
-  static constexpr std::uint8_t kFloat = 0xfa, kDouble = 0xfb;
+  static constexpr std::uint8_t kHalf = 0xf9, kFloat = 0xfa, kDouble = 0xfb;
   static constexpr int kDepthMax = 32;
 
   struct Head {
@@ -146,16 +148,27 @@ class CborReader {
 
   void ReadCompound(double& value) {
     const std::uint8_t kind = Peek();
-    if (kind != kFloat && kind != kDouble) {
+    if (kind != kHalf && kind != kFloat && kind != kDouble) {
       value = static_cast<double>(Integer<std::int64_t>());
       return;
     }
     Byte();
+    if (kind == kHalf) return ReadHalf(value);
     value = kind == kFloat ? double{std::bit_cast<float>(static_cast<std::uint32_t>(BigEndian(4)))}
                            : std::bit_cast<double>(BigEndian(8));
   }
+  // A document has so the numbers that are not finite, and no others.
+  void ReadHalf(double& value) {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    const std::uint64_t bits = BigEndian(2);
+    if ((bits & 0x7c00) != 0x7c00) return Fail("not a number of its range");
+    value = (bits & 0x3ff) != 0    ? std::numeric_limits<double>::quiet_NaN()
+            : (bits & 0x8000) != 0 ? -kInfinity
+                                   : kInfinity;
+  }
   void ReadCompound(std::string& text) { text = Text(); }
   void ReadCompound(Duration& duration) { duration = Duration(Integer<Duration::rep>()); }
+  void ReadCompound(Instant& time) { time = Instant(Duration(Integer<Duration::rep>())); }
   template <typename Tag>
   void ReadCompound(Id<Tag>& id) {
     id.value = Integer<std::uint64_t>();
@@ -183,8 +196,27 @@ class CborReader {
       items[std::move(key)] = Text();
     }
   }
+  template <typename... Ts>
+  void ReadCompound(std::variant<Ts...>& value) {
+    ReadMap([&] {
+      std::string kind;
+      (*this)("kind", kind);
+      if (!(ReadIf<Ts>(kind, value) || ...)) Fail("unknown kind");
+    });
+  }
+  template <typename T, typename Variant>
+  bool ReadIf(std::string_view kind, Variant& value) {
+    if (kind != kKind<T>) return false;
+    Fields(*this, value.template emplace<T>());
+    return true;
+  }
   template <typename T>
   void ReadCompound(T& record) {
+    ReadMap([&] { Fields(*this, record); });
+  }
+  // `read` asks for the fields of the map that comes.
+  template <typename Read>
+  void ReadMap(const Read& read) {
     std::vector<Entry> entries;
     const std::size_t length = Length(kMap);
     for (std::size_t i = 0; i < length && failure_ == nullptr; ++i) {
@@ -195,7 +227,7 @@ class CborReader {
     const std::size_t end = at_;
     std::swap(entries, map_);
     const std::size_t next = std::exchange(next_, map_.size());
-    Fields(*this, record);
+    read();
     std::swap(entries, map_);
     next_ = next;
     at_ = failure_ == nullptr ? end : bytes_.size();

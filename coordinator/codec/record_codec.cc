@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "coordinator/codec/archive.h"
 #include "coordinator/codec/cbor_reader.h"
 #include "coordinator/codec/cbor_writer.h"
+#include "coordinator/codec/document.h"
 #include "coordinator/job/record_fields.h"
 
 namespace tactus::codec {
@@ -53,14 +53,22 @@ json Upgraded(json in) {
   return in;
 }
 
-// By way of a document, which can be changed before it is read.
-template <typename T>
-absl::Status DecodeDocument(std::string_view bytes, T& record) {
-  return Unpack(bytes, "store: a record", [&](json in) {
-    absl::Status checked = CheckEncoding(in);
-    if (checked.ok()) Reader::Decode(Upgraded(std::move(in)), record);
-    return checked;
-  });
+absl::Status Damaged(const char* how) {
+  return absl::DataLossError(std::string("store: a record is damaged: ") + how);
+}
+
+// The bytes of a record of an earlier encoding as those of today's.
+absl::StatusOr<std::string> Upgrade(std::string_view bytes) {
+  // The library throws on an impossible length even when it is asked not to throw, so it is not
+  // asked.
+  try {
+    json in = json::from_cbor(bytes.begin(), bytes.end());
+    const absl::Status checked = CheckEncoding(in);
+    if (!checked.ok()) return checked;
+    return Pack(Upgraded(std::move(in)));
+  } catch (const json::exception& error) {
+    return Damaged(error.what());
+  }
 }
 
 // A record with the entry that each has besides its fields.
@@ -80,12 +88,17 @@ absl::StatusOr<T> DecodeRecord(std::string_view bytes) {
   Versioned<T> versioned;
   CborReader reader(bytes);
   reader.Read(versioned);
-  if (reader.Finish() == nullptr && versioned.encoding == kEncodingVersion) {
+  const char* failure = reader.Finish();
+  if (failure == nullptr && versioned.encoding == kEncodingVersion) {
     return std::move(versioned.record);
   }
-  T record;  // of another version, or damaged: the document says which
-  const absl::Status status = DecodeDocument(bytes, record);
-  if (!status.ok()) return status;
+  const absl::StatusOr<std::string> upgraded = Upgrade(bytes);
+  if (!upgraded.ok()) return upgraded.status();
+  T record;
+  CborReader again(*upgraded);
+  again.Read(record);
+  failure = again.Finish();
+  if (failure != nullptr) return Damaged(failure);
   return record;
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "coordinator/codec/archive.h"
+#include "coordinator/codec/document.h"
 #include "coordinator/job/step_fields.h"
 
 namespace tactus::tape {

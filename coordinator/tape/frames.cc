@@ -2,7 +2,7 @@
 
 #include <zlib.h>
 
-#include "coordinator/codec/archive.h"
+#include "coordinator/codec/cbor_reader.h"
 #include "coordinator/codec/cbor_writer.h"
 #include "coordinator/job/step_fields.h"
 
@@ -100,12 +100,11 @@ absl::StatusOr<Prefix> DecodePrefix(std::string_view bytes) {
 absl::StatusOr<Frame> DecodePayload(const Prefix& prefix, std::string_view payload) {
   if (Crc(payload) != prefix.payload_crc) return absl::DataLossError("its checksum is another");
   Frame frame;
-  const absl::Status status = codec::Unpack(payload, "its content", [&](const nlohmann::json& in) {
-    codec::Reader::Decode(in, frame);
-    return absl::OkStatus();
-  });
-  if (!status.ok()) return status;
-  return frame;
+  codec::CborReader reader(payload);
+  reader.Read(frame);
+  const char* failure = reader.Finish();
+  if (failure == nullptr) return frame;
+  return absl::DataLossError(std::string("its content is damaged: ") + failure);
 }
 
 }  // namespace tactus::tape

@@ -8,7 +8,7 @@
 #include <variant>
 
 #include "agent/worker/messages.h"
-#include "coordinator/codec/archive.h"
+#include "coordinator/codec/document.h"
 #include "coordinator/spec/resolve.h"
 #include "gtest/gtest.h"
 #include "protocol/worker_message_fields.h"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/rng.h"
-#include "coordinator/codec/archive.h"
+#include "coordinator/codec/document.h"
 #include "coordinator/job/record_fields.h"
 #include "tests/support/filled.h"
 
