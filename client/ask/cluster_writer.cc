@@ -62,7 +62,8 @@ std::string WriteClusterFile(const simulator::ClusterModel& model, const Simulat
   WriteLink(model.local, cluster.mutable_local());
   cluster.set_collective(static_cast<sim::v1::Collective>(static_cast<int>(model.algorithm) + 1));
   WriteControl(model.control, cluster.mutable_control());
-  WriteWork(work, &cluster);
+  *cluster.mutable_model() = work.model;
+  *cluster.mutable_loss() = work.loss;
   for (const simulator::Fault& fault : model.faults) WriteFault(fault, cluster.add_faults());
   return WriteMessage(cluster);
 }

@@ -69,21 +69,39 @@ absl::StatusOr<Examples> Load(const data::Dataset& dataset, std::uint64_t sample
   return examples;
 }
 
+simulator::NoisyQuadraticOptions OptionsOf(const sim::v1::NoisyQuadratic& model) {
+  return {.dimension = model.dimension(),
+          .segments = model.segments(),
+          .condition = model.condition(),
+          .initial_loss = model.initial_loss(),
+          .loss_floor = model.loss_floor(),
+          .gradient_noise = model.gradient_noise(),
+          .loss_noise = model.loss_noise()};
+}
+
+simulator::SyntheticOptions OptionsOf(const sim::v1::Synthetic& data) {
+  return {.samples = data.samples(),
+          .features = data.features(),
+          .classes = data.classes(),
+          .separation = data.separation(),
+          .seed = data.seed()};
+}
+
 std::shared_ptr<const Examples> Shared(Examples examples) {
   return std::make_shared<const Examples>(std::move(examples));
 }
 
 }  // namespace
 
-absl::StatusOr<LearnerSource::Lesson> LearnerSource::OpenLesson(const PerceptronLoss& loss,
+absl::StatusOr<LearnerSource::Lesson> LearnerSource::OpenLesson(const sim::v1::Perceptron& model,
                                                                 const v1::JobSpec& spec) {
-  Lesson lesson{.options = loss.model};
-  if (loss.synthetic) {
-    simulator::SyntheticOptions validation = loss.synthetic->training;
-    validation.first += validation.samples;
-    validation.samples = loss.synthetic->validation_samples;
-    lesson.training = Shared(MakeSyntheticExamples(loss.synthetic->training));
-    if (validation.samples > 0) lesson.validation = Shared(MakeSyntheticExamples(validation));
+  Lesson lesson{.options = {.hidden = {model.hidden().begin(), model.hidden().end()}}};
+  if (model.has_synthetic()) {
+    simulator::SyntheticOptions examples = OptionsOf(model.synthetic());
+    lesson.training = Shared(MakeSyntheticExamples(examples));
+    examples.first = examples.samples;
+    examples.samples = model.synthetic().validation_samples();
+    if (examples.samples > 0) lesson.validation = Shared(MakeSyntheticExamples(examples));
     return lesson;
   }
   const data::DataOptions options = OptionsOf(spec::Resolve(spec));
@@ -106,20 +124,22 @@ absl::StatusOr<LearnerSource::Lesson> LearnerSource::OpenLesson(const Perceptron
 
 absl::StatusOr<LearnerSource> LearnerSource::Open(const SimulatedWork& work,
                                                   const v1::JobSpec& spec) {
-  if (const auto* perceptron = std::get_if<PerceptronLoss>(&work.loss)) {
-    absl::StatusOr<Lesson> lesson = OpenLesson(*perceptron, spec);
+  const std::uint64_t train_samples = work.model.train_samples();
+  if (work.loss.has_perceptron()) {
+    absl::StatusOr<Lesson> lesson = OpenLesson(work.loss.perceptron(), spec);
     if (!lesson.ok()) return lesson.status();
     return LearnerSource(*std::move(lesson));
   }
-  if (const auto* curve = std::get_if<CurveLoss>(&work.loss)) {
-    absl::StatusOr<std::vector<simulator::LossPoint>> points = curve->points;
-    if (curve->points.empty()) points = ReadCurveFile(curve->file);
+  if (work.loss.has_curve()) {
+    const sim::v1::Curve& curve = work.loss.curve();
+    absl::StatusOr<std::vector<simulator::LossPoint>> points = work.points;
+    if (work.points.empty()) points = ReadCurveFile(curve.file());
     if (!points.ok()) return points.status();
     return LearnerSource(simulator::RecordedCurveOptions{
-        .points = *std::move(points), .train_samples = work.train_samples, .noise = curve->noise});
+        .points = *std::move(points), .train_samples = train_samples, .noise = curve.noise()});
   }
-  simulator::NoisyQuadraticOptions options = std::get<simulator::NoisyQuadraticOptions>(work.loss);
-  options.train_samples = work.train_samples;
+  simulator::NoisyQuadraticOptions options = OptionsOf(work.loss.noisy_quadratic());
+  options.train_samples = train_samples;
   return LearnerSource(options);
 }
 

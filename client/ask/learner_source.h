@@ -8,7 +8,10 @@
 
 #include "absl/status/statusor.h"
 #include "client/ask/simulated_work.h"
+#include "simulator/examples.h"
 #include "simulator/learner.h"
+#include "simulator/noisy_quadratic.h"
+#include "simulator/perceptron.h"
 #include "simulator/recorded_curve.h"
 #include "tactus/v1/spec.pb.h"
 
@@ -35,7 +38,8 @@ class LearnerSource {
       std::variant<simulator::NoisyQuadraticOptions, Lesson, simulator::RecordedCurveOptions>;
 
   explicit LearnerSource(Content content) : content_(std::move(content)) {}
-  static absl::StatusOr<Lesson> OpenLesson(const PerceptronLoss& loss, const v1::JobSpec& spec);
+  static absl::StatusOr<Lesson> OpenLesson(const sim::v1::Perceptron& model,
+                                           const v1::JobSpec& spec);
 
   Content content_;
 };

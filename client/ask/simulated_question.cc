@@ -4,11 +4,11 @@
 #include <filesystem>
 #include <memory>
 #include <utility>
-#include <variant>
 
 #include "client/ask/cluster_file.h"
 #include "client/ask/cluster_writer.h"
 #include "client/ask/curve_file.h"
+#include "client/ask/durations.h"
 #include "client/ask/learner_source.h"
 #include "client/ask/what_if.h"
 #include "client/render/error_lines.h"
@@ -29,7 +29,7 @@ constexpr std::size_t kHistoryRoundsMax = 100'000;
 // A job on a cluster, checked.
 struct Prepared {
   simulator::ClusterModel cluster{};
-  SimulatedWork work{};
+  sim::v1::Model model{};
   job::JobSettings settings{};
   std::string spec{};  // serialized
   engine::EngineOptions engine{};
@@ -83,10 +83,10 @@ simulator::Scenario ScenarioOf(const Prepared& prepared, std::uint64_t seed) {
   job.engine = prepared.engine;
   job.learner = prepared.learners.Make(seed);
   job.engine.train_samples = job.learner->train_samples();
-  job.parameters = prepared.work.parameters;
-  job.backward_share = prepared.work.backward_share;
-  job.load_seconds = prepared.work.load_seconds;
-  job.conclude_seconds = prepared.work.conclude_seconds;
+  job.parameters = prepared.model.parameters();
+  job.backward_share = prepared.model.backward_share();
+  job.load_seconds = SecondsOf(prepared.model.load_time());
+  job.conclude_seconds = SecondsOf(prepared.model.conclude_time());
   scenario.jobs.push_back(std::move(job));
   return scenario;
 }
@@ -104,13 +104,13 @@ AskedQuestion Ask(const simulator::ClusterModel& cluster, const SimulatedWork& w
   absl::StatusOr<LearnerSource> learners = LearnerSource::Open(work, spec);
   if (!learners.ok()) {
     // What is wrong with data is wrong with the job file's; a curve's path stands in the message.
-    const bool data = std::holds_alternative<PerceptronLoss>(work.loss);
+    const bool data = work.loss.has_perceptron();
     return Refused(ErrorLines(learners.status(), data ? subject : ""));
   }
   // Shared with every copy of the function.
   const auto prepared = std::make_shared<const Prepared>(
       Prepared{.cluster = cluster,
-               .work = work,
+               .model = work.model,
                .settings = *settings,
                .spec = spec.SerializeAsString(),
                .engine = spec::EngineOptionsOf(spec::Resolve(spec)),
@@ -161,15 +161,14 @@ std::vector<std::string> WriteFitted(const std::string& path, const FittedJob& f
                                      const simulator::ClusterModel& cluster) {
   const std::string curve_path = CurvePathBeside(path);
   std::vector<simulator::CurvePoint> curve;
-  for (const simulator::LossPoint& point : fitted.curve) {
+  for (const simulator::LossPoint& point : fitted.work.points) {
     curve.push_back({.round = curve.size(),
                      .samples = static_cast<std::uint64_t>(point.samples),
                      .loss = point.loss,
                      .loss_smoothed = point.loss});
   }
   SimulatedWork work = fitted.work;
-  work.loss =
-      CurveLoss{.file = std::filesystem::path(curve_path).filename().string(), .noise = true};
+  work.loss.mutable_curve()->set_file(std::filesystem::path(curve_path).filename().string());
   std::vector<std::string> errors;
   for (const absl::Status& status : {runtime::WriteFileWhole(path, WriteClusterFile(cluster, work)),
                                      runtime::WriteFileWhole(curve_path, CurveText(curve))}) {
@@ -182,9 +181,11 @@ std::vector<std::string> WriteFitted(const std::string& path, const FittedJob& f
 std::vector<std::string> ReplaceLoss(const std::string& loss,
                                      const simulator::ClusterModel& cluster, SimulatedWork* work) {
   if (loss.empty()) return {};
-  const ClusterFile replaced =
-      ParseClusterFile(WriteClusterFile(cluster, SimulatedWork{}), loss, "");
-  if (replaced.errors.empty()) work->loss = replaced.work.loss;
+  const ClusterFile replaced = ParseClusterFile(WriteClusterFile(cluster, {}), loss, "");
+  if (replaced.errors.empty()) {
+    work->loss = replaced.work.loss;
+    work->points.clear();
+  }
   return replaced.errors;
 }
 

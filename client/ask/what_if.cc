@@ -10,6 +10,7 @@
 #include "client/text/quantity.h"
 #include "client/text/text.h"
 #include "coordinator/spec/engine_options.h"
+#include "coordinator/spec/field_rules.h"
 #include "simulator/fit.h"
 
 namespace tactus::client {
@@ -146,26 +147,29 @@ bool Remove(const std::string& place, simulator::ClusterModel* cluster) {
 
 FittedJob FitJob(const v1::Job& job, const v1::ListRoundsResponse& history) {
   FittedJob fitted;
+  sim::v1::Model& model = fitted.work.model;
+  spec::FillDefaults("", &model);
   const simulator::FittedCluster models =
-      simulator::FitCluster(HistoryOf(job, history, fitted.work.backward_share));
+      simulator::FitCluster(HistoryOf(job, history, model.backward_share()));
   fitted.error = models.error;
   if (!models.error.empty()) return fitted;
   fitted.cluster = models.cluster;
   fitted.transfer_seconds = models.transfer_seconds;
-  fitted.work.parameters = models.parameters;
-  fitted.work.train_samples = EpochSamples(job.progress());
+  if (models.parameters > 0) model.set_parameters(models.parameters);
+  model.set_train_samples(EpochSamples(job.progress()));
   double samples = 0;
   double seconds = 0;
   for (const v1::Round& round : history.rounds()) {
     samples += static_cast<double>(round.samples());
     seconds += round.seconds();
-    if (std::isfinite(round.loss()))
-      fitted.curve.push_back({.samples = samples, .loss = round.loss()});
+    if (std::isfinite(round.loss())) {
+      fitted.work.points.push_back({.samples = samples, .loss = round.loss()});
+    }
   }
   fitted.rounds = static_cast<std::uint64_t>(history.rounds_size());
   fitted.samples_per_second = seconds > 0 ? samples / seconds : 0;
-  fitted.work.loss = CurveLoss{.points = fitted.curve, .noise = true};
-  if (fitted.curve.empty()) fitted.error = "has no round with a finite loss";
+  fitted.work.loss.mutable_curve()->set_noise(true);
+  if (fitted.work.points.empty()) fitted.error = "has no round with a finite loss";
   return fitted;
 }
 

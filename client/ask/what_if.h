@@ -8,7 +8,6 @@
 
 #include "client/ask/simulated_work.h"
 #include "simulator/cluster_model.h"
-#include "simulator/power_law.h"
 #include "tactus/v1/jobs.pb.h"
 
 namespace tactus::client {
@@ -25,8 +24,7 @@ struct WhatIfChanges {
 // What was fitted, and how well.
 struct FittedJob {
   simulator::ClusterModel cluster{};
-  SimulatedWork work{};  // its loss is the recorded curve
-  std::vector<simulator::LossPoint> curve{};
+  SimulatedWork work{};           // its loss is the recorded curve
   std::uint64_t rounds = 0;       // on record
   double samples_per_second = 0;  // of the rounds on record
   double transfer_seconds = 0;    // of a round, on average

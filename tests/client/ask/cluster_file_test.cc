@@ -101,17 +101,17 @@ TEST(ClusterFileTest, ReadsControlModelAndLoss) {
   EXPECT_EQ(file.cluster.control.jitter_seconds, 2e-3);
   EXPECT_EQ(file.cluster.control.duplicate_share, 0.25);
   EXPECT_EQ(file.cluster.control.persist_seconds, 3e-3);
-  EXPECT_EQ(file.work.parameters, 268650u);
-  EXPECT_EQ(file.work.backward_share, 0.5);
-  EXPECT_EQ(file.work.load_seconds, 2);
-  EXPECT_EQ(file.work.conclude_seconds, 3);
-  EXPECT_EQ(file.work.train_samples, 70u);
-  const auto& loss = std::get<simulator::NoisyQuadraticOptions>(file.work.loss);
-  EXPECT_EQ(loss.dimension, 32u);
-  EXPECT_EQ(loss.segments, 2u);
-  EXPECT_EQ(loss.condition, 10);
-  EXPECT_EQ(loss.initial_loss, 4);
-  EXPECT_EQ(loss.loss_floor, 1);
+  EXPECT_EQ(file.work.model.parameters(), 268650u);
+  EXPECT_EQ(file.work.model.backward_share(), 0.5);
+  EXPECT_EQ(file.work.model.load_time().seconds(), 2);
+  EXPECT_EQ(file.work.model.conclude_time().seconds(), 3);
+  EXPECT_EQ(file.work.model.train_samples(), 70u);
+  const sim::v1::NoisyQuadratic& loss = file.work.loss.noisy_quadratic();
+  EXPECT_EQ(loss.dimension(), 32u);
+  EXPECT_EQ(loss.segments(), 2u);
+  EXPECT_EQ(loss.condition(), 10);
+  EXPECT_EQ(loss.initial_loss(), 4);
+  EXPECT_EQ(loss.loss_floor(), 1);
 }
 
 TEST(ClusterFileTest, ReadsEveryKindOfFault) {
@@ -139,8 +139,8 @@ TEST(ClusterFileTest, AHostAndADeviceAreEnough) {
   ASSERT_THAT(file.errors, IsEmpty());
   EXPECT_EQ(file.cluster.hosts[0].devices[0].name, "cpu:0");
   EXPECT_EQ(file.cluster.algorithm, simulator::Algorithm::kMesh);
-  EXPECT_EQ(file.work.train_samples, 50000u);
-  EXPECT_TRUE(std::holds_alternative<simulator::NoisyQuadraticOptions>(file.work.loss));
+  EXPECT_EQ(file.work.model.train_samples(), 50000u);
+  EXPECT_TRUE(file.work.loss.has_noisy_quadratic());
 }
 
 TEST(ClusterFileTest, DefaultsAreThoseOfTheModels) {
@@ -154,11 +154,7 @@ TEST(ClusterFileTest, DefaultsAreThoseOfTheModels) {
   EXPECT_EQ(cluster.hosts[0].devices[0], simulator::DeviceModel{.name = "cpu:0"});
   EXPECT_EQ(cluster.between[0].link, simulator::LinkModel{.bytes_per_second = 125e6});
   EXPECT_EQ(WriteClusterFile({.hosts = cluster.hosts, .between = cluster.between}, {}),
-            WriteClusterFile(cluster, file.work));
-  const ClusterFile perceptron = ParseClusterFile(
-      "hosts: [{name: a, devices: [{sample_time: 1ms}]}]", "{perceptron: {synthetic: {}}}", "");
-  EXPECT_EQ(WriteClusterFile({}, {.loss = PerceptronLoss{.synthetic = SyntheticData()}}),
-            WriteClusterFile({}, perceptron.work));
+            WriteClusterFile(cluster, {}));
 }
 
 TEST(ClusterFileTest, DevicesWithoutANameCountOnFromThoseBefore) {
@@ -185,19 +181,20 @@ TEST(ClusterFileTest, PerceptronsAndCurvesAreLossModels) {
   const ClusterFile named = Parse(hosts + "loss: perceptron");
 
   ASSERT_THAT(perceptron.errors, IsEmpty());
-  const auto& loss = std::get<PerceptronLoss>(perceptron.work.loss);
-  EXPECT_THAT(loss.model.hidden, ElementsAre(8, 4));
-  EXPECT_EQ(loss.synthetic->training.samples, 100u);
-  EXPECT_EQ(loss.synthetic->training.features, 3u);
-  EXPECT_EQ(loss.synthetic->training.classes, 5u);
-  EXPECT_EQ(loss.synthetic->training.separation, 2);
-  EXPECT_EQ(loss.synthetic->training.seed, 9u);
-  EXPECT_EQ(loss.synthetic->validation_samples, 10u);
+  const sim::v1::Perceptron& loss = perceptron.work.loss.perceptron();
+  EXPECT_THAT(loss.hidden(), ElementsAre(8, 4));
+  EXPECT_EQ(loss.synthetic().samples(), 100u);
+  EXPECT_EQ(loss.synthetic().features(), 3u);
+  EXPECT_EQ(loss.synthetic().classes(), 5u);
+  EXPECT_EQ(loss.synthetic().separation(), 2);
+  EXPECT_EQ(loss.synthetic().seed(), 9u);
+  EXPECT_EQ(loss.synthetic().validation_samples(), 10u);
   ASSERT_THAT(curve.errors, IsEmpty());
-  EXPECT_EQ(std::get<CurveLoss>(curve.work.loss).file, "clusters/run/curve.csv");
-  EXPECT_TRUE(std::get<CurveLoss>(curve.work.loss).noise);
+  EXPECT_EQ(curve.work.loss.curve().file(), "clusters/run/curve.csv");
+  EXPECT_TRUE(curve.work.loss.curve().noise());
   ASSERT_THAT(named.errors, IsEmpty());
-  EXPECT_FALSE(std::get<PerceptronLoss>(named.work.loss).synthetic);
+  EXPECT_FALSE(named.work.loss.perceptron().has_synthetic());
+  EXPECT_THAT(named.work.loss.perceptron().hidden(), ElementsAre(64));
 }
 
 TEST(ClusterFileTest, TheCommandLinesLossReplacesTheFiles) {
@@ -206,8 +203,8 @@ TEST(ClusterFileTest, TheCommandLinesLossReplacesTheFiles) {
   const ClusterFile unknown = ParseClusterFile(kWhole, "curv", "");
   const ClusterFile broken = ParseClusterFile(kWhole, "{curve", "");
 
-  EXPECT_TRUE(std::holds_alternative<PerceptronLoss>(named.work.loss));
-  EXPECT_EQ(std::get<CurveLoss>(mapped.work.loss).file, "c.csv");
+  EXPECT_TRUE(named.work.loss.has_perceptron());
+  EXPECT_EQ(mapped.work.loss.curve().file(), "c.csv");
   EXPECT_THAT(unknown.errors,
               ElementsAre(StartsWith("loss: 'curv' stands where a map is expected; ")));
   EXPECT_THAT(broken.errors[0], StartsWith("--loss: line 1, column "));
@@ -507,19 +504,17 @@ TEST(ClusterWriterTest, WhatIsWrittenReadsBackAsTheSame) {
 }
 
 TEST(ClusterWriterTest, EveryLossModelReadsBack) {
-  ClusterFile file = Parse(kWhole);
-  for (const LossModel& loss :
-       {LossModel(simulator::NoisyQuadraticOptions{.condition = 7, .loss_noise = 0.5}),
-        LossModel(PerceptronLoss{.model = {.hidden = {}}}),
-        LossModel(PerceptronLoss{.synthetic = SyntheticData{.training = {.separation = 1.5}}}),
-        LossModel(CurveLoss{.file = "/with space/c.csv", .noise = true})}) {
-    file.work.loss = loss;
+  for (const char* loss :
+       {"{noisy_quadratic: {condition: 7, loss_noise: 0.5}}", "{perceptron: {hidden: []}}",
+        "{perceptron: {synthetic: {separation: 1.5}}}",
+        "{curve: {file: /with space/c.csv, noise: true}}"}) {
+    const ClusterFile file = ParseClusterFile(kWhole, loss, "clusters");
     const std::string text = WriteClusterFile(file.cluster, file.work);
 
     const ClusterFile again = Parse(text);
 
     ASSERT_THAT(again.errors, IsEmpty()) << text;
-    EXPECT_EQ(again.work.loss.index(), loss.index());
+    EXPECT_EQ(again.work.loss.model_case(), file.work.loss.model_case());
     EXPECT_EQ(WriteClusterFile(again.cluster, again.work), text);
   }
 }

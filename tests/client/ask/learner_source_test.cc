@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "client/ask/cluster_file.h"
 #include "cuda/ops/segments.h"
 #include "tests/support/temporary_folder.h"
 
@@ -45,6 +46,14 @@ v1::JobSpec NumpySpec(const TemporaryFolder& folder, const std::vector<std::int6
   return spec;
 }
 
+// What a cluster file says by these keys.
+SimulatedWork Work(const std::string& loss, const std::string& model = "{}") {
+  const ClusterFile file = ParseClusterFile(
+      "{hosts: [{name: a, devices: [{sample_time: 1ms}]}], model: " + model + "}", loss, "");
+  EXPECT_THAT(file.errors, ::testing::IsEmpty());
+  return file.work;
+}
+
 // The gradient of one batch.
 std::vector<float> GradientOf(simulator::Learner& learner) {
   std::vector<float> parameters(cuda::FlatLength(learner.segments()));
@@ -57,7 +66,8 @@ std::vector<float> GradientOf(simulator::Learner& learner) {
 }
 
 TEST(LearnerSourceTest, TheSeedChangesTheNoiseOfAQuadratic) {
-  const auto source = LearnerSource::Open({.train_samples = 123}, v1::JobSpec());
+  const auto source =
+      LearnerSource::Open(Work("noisy_quadratic", "{train_samples: 123}"), v1::JobSpec());
   ASSERT_TRUE(source.ok()) << source.status();
 
   EXPECT_EQ(source->Make(1)->train_samples(), 123u);
@@ -66,10 +76,9 @@ TEST(LearnerSourceTest, TheSeedChangesTheNoiseOfAQuadratic) {
 }
 
 TEST(LearnerSourceTest, APerceptronLearnsSyntheticDataWithoutTheJobsFiles) {
-  const SyntheticData synthetic = {.training = {.samples = 50, .features = 3, .classes = 4},
-                                   .validation_samples = 10};
+  const std::string synthetic = "{samples: 50, features: 3, classes: 4, validation_samples: 10}";
   const auto source =
-      LearnerSource::Open({.loss = PerceptronLoss{.synthetic = synthetic}}, v1::JobSpec());
+      LearnerSource::Open(Work("{perceptron: {synthetic: " + synthetic + "}}"), v1::JobSpec());
   ASSERT_TRUE(source.ok()) << source.status();
 
   const auto learner = source->Make(1);
@@ -81,7 +90,7 @@ TEST(LearnerSourceTest, APerceptronLearnsSyntheticDataWithoutTheJobsFiles) {
 
 TEST(LearnerSourceTest, APerceptronLearnsTheJobsData) {
   const TemporaryFolder folder;
-  const auto source = LearnerSource::Open({.loss = PerceptronLoss{.model = {.hidden = {}}}},
+  const auto source = LearnerSource::Open(Work("{perceptron: {hidden: []}}"),
                                           NumpySpec(folder, {0, 2, 0, 2, 0, 2, 0, 2, 0, 2}));
   ASSERT_TRUE(source.ok()) << source.status();
 
@@ -100,9 +109,9 @@ TEST(LearnerSourceTest, DataWithoutClassesAreRefused) {
   std::ofstream(path) << std::string(1000, 'x');
   text.mutable_data()->set_text(path);
 
-  EXPECT_THAT(std::string(LearnerSource::Open({.loss = PerceptronLoss()}, text).status().message()),
+  EXPECT_THAT(std::string(LearnerSource::Open(Work("perceptron"), text).status().message()),
               StartsWith("data: the loss model perceptron learns real inputs with one class"));
-  EXPECT_THAT(std::string(LearnerSource::Open({.loss = PerceptronLoss()},
+  EXPECT_THAT(std::string(LearnerSource::Open(Work("perceptron"),
                                               NumpySpec(folder, {0, -1, 0, 0, 0, 0, 0, 0, 0, 0}))
                               .status()
                               .message()),
@@ -114,15 +123,13 @@ TEST(LearnerSourceTest, ACurveIsReplayed) {
   const std::string path = folder.path() + "/curve.csv";
   std::ofstream(path) << "samples,loss\n1,3\n2,2\n3,1\n";
 
-  const auto source =
-      LearnerSource::Open({.train_samples = 9, .loss = CurveLoss{.file = path}}, v1::JobSpec());
+  const std::string curve = "{curve: {file: " + path;
+  const auto source = LearnerSource::Open(Work(curve + "}}", "{train_samples: 9}"), v1::JobSpec());
   ASSERT_TRUE(source.ok()) << source.status();
 
   EXPECT_EQ(source->Make(1)->train_samples(), 9u);
   EXPECT_THAT(
-      std::string(LearnerSource::Open({.loss = CurveLoss{.file = path + "x"}}, v1::JobSpec())
-                      .status()
-                      .message()),
+      std::string(LearnerSource::Open(Work(curve + "x}}"), v1::JobSpec()).status().message()),
       StartsWith(path + "x: cannot read"));
 }
 

@@ -140,7 +140,7 @@ TEST_F(AskHistoryTest, TheClusterIsWrittenAsItIsSimulated) {
   ASSERT_THAT(file.errors, IsEmpty());
   EXPECT_THAT(file.cluster.hosts, SizeIs(3));
   const std::string curve = CurvePathBeside(command_.cluster_output);
-  EXPECT_EQ(std::get<CurveLoss>(file.work.loss).file, curve);
+  EXPECT_EQ(file.work.loss.curve().file(), curve);
   const auto points = ReadCurveFile(curve);
   ASSERT_TRUE(points.ok()) << points.status();
   EXPECT_THAT(*points, SizeIs(30));

@@ -201,16 +201,16 @@ TEST(FitJobTest, DevicesAreAsFastAsTheirRoundsSay) {
 TEST(FitJobTest, WorkAndLossAreTheJobs) {
   const FittedJob fitted = FitJob(RecordedJob(), RecordedRounds());
 
-  EXPECT_EQ(fitted.work.train_samples, kRecordedEpochSamples);
+  EXPECT_EQ(fitted.work.model.train_samples(), kRecordedEpochSamples);
   EXPECT_EQ(fitted.rounds, 30u);
   EXPECT_NEAR(fitted.samples_per_second, 40 / kRecordedRoundSeconds, 1e-6);
   // The lanes take some ten elements.
-  EXPECT_NEAR(static_cast<double>(fitted.work.parameters), kRecordedParameters,
+  EXPECT_NEAR(static_cast<double>(fitted.work.model.parameters()), kRecordedParameters,
               0.015 * kRecordedParameters);
-  ASSERT_THAT(fitted.curve, SizeIs(30));
-  EXPECT_EQ(fitted.curve[1].samples, 80);
-  EXPECT_EQ(fitted.curve[1].loss, 1.5);
-  EXPECT_THAT(std::get<CurveLoss>(fitted.work.loss).points, SizeIs(30));
+  ASSERT_THAT(fitted.work.points, SizeIs(30));
+  EXPECT_EQ(fitted.work.points[1].samples, 80);
+  EXPECT_EQ(fitted.work.points[1].loss, 1.5);
+  EXPECT_TRUE(fitted.work.loss.curve().noise());
 }
 
 TEST(FitJobTest, RoundsWithoutAFiniteLossAreNotOfTheCurve) {
@@ -220,8 +220,8 @@ TEST(FitJobTest, RoundsWithoutAFiniteLossAreNotOfTheCurve) {
   const FittedJob fitted = FitJob(RecordedJob(), history);
 
   ASSERT_EQ(fitted.error, "");
-  ASSERT_THAT(fitted.curve, SizeIs(29));
-  EXPECT_EQ(fitted.curve[0].samples, 80);
+  ASSERT_THAT(fitted.work.points, SizeIs(29));
+  EXPECT_EQ(fitted.work.points[0].samples, 80);
 
   for (v1::Round& round : *history.mutable_rounds()) round.set_loss(INFINITY);
   EXPECT_EQ(FitJob(RecordedJob(), history).error, "has no round with a finite loss");
