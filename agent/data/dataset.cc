@@ -3,8 +3,7 @@
 #include "absl/status/status.h"
 #include "agent/data/cifar_dataset.h"
 #include "agent/data/field_error.h"
-#include "agent/data/idx_dataset.h"
-#include "agent/data/npy_dataset.h"
+#include "agent/data/pair_dataset.h"
 #include "agent/data/text_dataset.h"
 #include "base/check.h"
 

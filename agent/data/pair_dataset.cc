@@ -3,10 +3,14 @@
 #include <array>
 #include <bit>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "agent/data/array.h"
 #include "agent/data/field_error.h"
+#include "agent/data/idx_file.h"
+#include "agent/data/npy_file.h"
 #include "agent/data/sample_bytes.h"
 #include "agent/data/split.h"
 #include "base/check.h"
@@ -15,6 +19,16 @@ namespace tactus::data {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "files are mapped as little-endian");
+
+constexpr std::size_t kImageDimensionsMin = 3;  // [n, h, w]
+
+// An array and what its samples become.
+struct Column {
+  StoredArray array;
+  // Has as many elements a sample as the array. Its type is kFloat32 (a byte becomes byte / 255)
+  // or, where the array holds integers, kInt64 (values kept).
+  TensorSpec spec;
+};
 
 constexpr std::array<float, 256> MakeScaledBytes() {
   std::array<float, 256> table = {};
@@ -112,17 +126,36 @@ bool IsInteger(StoredType type) {
   return type == StoredType::kUint8 || type == StoredType::kInt32 || type == StoredType::kInt64;
 }
 
-}  // namespace
-
+// The specification of samples of `array` as type `type`: its shape without the first dimension.
 TensorSpec SampleSpec(const StoredArray& array, ElementType type) {
   return {.type = type, .shape = {array.shape.begin() + 1, array.shape.end()}};
 }
 
+// A column whose values are kept: integers (bytes too) become int64, the others float32.
 Column ValueColumn(StoredArray array) {
   const ElementType type = IsInteger(array.type) ? ElementType::kInt64 : ElementType::kFloat32;
   TensorSpec spec = SampleSpec(array, type);
   return {.array = std::move(array), .spec = std::move(spec)};
 }
+
+Column IdxInputs(StoredArray array) {
+  TensorSpec spec = SampleSpec(array, ElementType::kFloat32);
+  if (spec.shape.size() == 2) spec.shape.insert(spec.shape.begin(), 1);
+  return {.array = std::move(array), .spec = std::move(spec)};
+}
+
+Column NpyInputs(StoredArray array) {
+  const bool images = array.type == StoredType::kUint8 && array.shape.size() >= kImageDimensionsMin;
+  if (!images) return ValueColumn(std::move(array));
+  TensorSpec spec = SampleSpec(array, ElementType::kFloat32);
+  return {.array = std::move(array), .spec = std::move(spec)};
+}
+
+// Files with an array each.
+struct PairFormat {
+  absl::StatusOr<StoredArray> (*read)(const std::string& path);
+  Column (*inputs)(StoredArray array);  // what the inputs' samples become; the targets' are kept
+};
 
 absl::StatusOr<Split> OpenPair(const DataOptions::FilePair& files, const PairFormat& format,
                                double validation_fraction) {
@@ -140,6 +173,16 @@ absl::StatusOr<Split> OpenPair(const DataOptions::FilePair& files, const PairFor
   return SplitSamples(std::make_shared<const PairDataset>(format.inputs(*std::move(inputs)),
                                                           ValueColumn(*std::move(targets))),
                       validation_fraction);
+}
+
+}  // namespace
+
+absl::StatusOr<Split> OpenIdx(const DataOptions::FilePair& files, double validation_fraction) {
+  return OpenPair(files, {.read = ReadIdx, .inputs = IdxInputs}, validation_fraction);
+}
+
+absl::StatusOr<Split> OpenNumpy(const DataOptions::FilePair& files, double validation_fraction) {
+  return OpenPair(files, {.read = ReadNpy, .inputs = NpyInputs}, validation_fraction);
 }
 
 }  // namespace tactus::data

@@ -1,4 +1,4 @@
-#include "agent/data/npy_dataset.h"
+#include "agent/data/pair_dataset.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
