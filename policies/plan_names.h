@@ -3,7 +3,7 @@
 #pragma once
 
 #include <array>
-#include <optional>
+#include <cstddef>
 #include <string_view>
 
 #include "policies/plan.h"
@@ -17,13 +17,14 @@ inline constexpr auto kAggregationNames = std::to_array<std::string_view>({"aver
 inline constexpr auto kLearningRateRuleNames =
     std::to_array<std::string_view>({"constant", "linear", "sqrt", "adascale"});
 
-std::string_view NameOf(Synchronization synchronization);
-std::string_view NameOf(Aggregation aggregation);
-std::string_view NameOf(LearningRateRule rule);
-
-// The reverse; empty for an unknown name.
-std::optional<Synchronization> SynchronizationNamed(std::string_view name);
-std::optional<Aggregation> AggregationNamed(std::string_view name);
-std::optional<LearningRateRule> LearningRateRuleNamed(std::string_view name);
+constexpr std::string_view NameOf(Synchronization synchronization) {
+  return kSynchronizationNames[static_cast<std::size_t>(synchronization)];
+}
+constexpr std::string_view NameOf(Aggregation aggregation) {
+  return kAggregationNames[static_cast<std::size_t>(aggregation)];
+}
+constexpr std::string_view NameOf(LearningRateRule rule) {
+  return kLearningRateRuleNames[static_cast<std::size_t>(rule)];
+}
 
 }  // namespace tactus::policies

@@ -6,7 +6,6 @@
 #include <span>
 
 #include "base/check.h"
-#include "runtime/options.h"
 
 namespace tactus::client {
 namespace {
@@ -79,10 +78,6 @@ std::optional<double> ParseSize(std::string_view text) {
 
 std::string FormatSize(double bytes) {
   return bytes == 0 ? "0" : Format(bytes, std::span(kSizes).first(kBinarySizes));
-}
-
-std::string FormatSeconds(double seconds) {
-  return runtime::FormatDuration(Duration(std::llround(seconds * 1e9)));
 }
 
 std::string FormatNumber(double value) {

@@ -29,10 +29,6 @@ std::optional<double> ParseSize(std::string_view text);
 // same number. Requires: finite, >= 0.
 std::string FormatSize(double bytes);
 
-// The text of a duration that runtime::ParseDuration reads back as the same, to a nanosecond.
-// Requires: 0 <= seconds < 9e9.
-std::string FormatSeconds(double seconds);
-
 // The shortest text that reads back as the same number; "nan", "inf" and "-inf" as they are.
 std::string FormatNumber(double value);
 

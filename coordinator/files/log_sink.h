@@ -35,9 +35,6 @@ class LogSink {
   // when they are too long, and when too much waits.
   void Take(const std::string& node, const agent::v1::LogLines& lines);
 
-  // Bytes dropped so far because too much waited.
-  std::uint64_t dropped_bytes() const { return dropped_bytes_; }
-
  private:
   // Who may write into a job's logs. Kept for a while after the job's end, when its workers' last
   // lines come.
@@ -58,7 +55,7 @@ class LogSink {
   const Surroundings around_;
   std::map<std::string, Known> jobs_;
   std::uint64_t clock_ = 0;
-  std::uint64_t dropped_bytes_ = 0;
+  std::uint64_t dropped_bytes_ = 0;  // because too much waited
   // Grows here and shrinks on the files' thread when a piece is written.
   std::atomic<std::size_t> waiting_bytes_ = 0;
 };

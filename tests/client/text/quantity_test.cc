@@ -58,12 +58,6 @@ TEST(QuantityTest, WhatIsWrittenReadsBackAsTheSameNumber) {
   }
 }
 
-TEST(QuantityTest, DurationsAreWrittenToANanosecond) {
-  EXPECT_EQ(FormatSeconds(0.0024), "2ms400us");
-  EXPECT_EQ(FormatSeconds(90), "1m30s");
-  EXPECT_EQ(FormatSeconds(0), "0");
-}
-
 TEST(QuantityTest, NumbersThatAreNotFiniteAreWrittenButNotRead) {
   EXPECT_EQ(FormatNumber(-std::numeric_limits<double>::quiet_NaN()), "nan");
   EXPECT_EQ(FormatNumber(-INFINITY), "-inf");
