@@ -93,19 +93,6 @@ void AddVectors(std::vector<Operation>& all) {
       kernels::SquaredNorm(stream, x, into);
     };
   }));
-  all.push_back(OverBuffers({"dot", "8 n", 8}, [](const Setting& s) -> Call {
-    return [x = s.workspace.Normal(s.n), y = s.workspace.Normal(s.n),
-            into = SumOf(s)](Stream stream) { kernels::Dot(stream, x, y, into); };
-  }));
-  all.push_back(BySegments({"squared norm by segments", "4 n", 4}, [](const Setting& s) -> Call {
-    return [x = FlatNormal(s), view = s.segments->view(), into = SumsOf(s, 1)](Stream stream) {
-      kernels::SquaredNormPerSegment(stream, x, view, into);
-    };
-  }));
-  all.push_back(BySegments({"dot by segments", "8 n", 8}, [](const Setting& s) -> Call {
-    return [x = FlatNormal(s), y = FlatNormal(s), view = s.segments->view(), into = SumsOf(s, 1)](
-               Stream stream) { kernels::DotPerSegment(stream, x, y, view, into); };
-  }));
   all.push_back(BySegments({"extremes", "4 n", 4}, [](const Setting& s) -> Call {
     const std::size_t segments = s.segments->segments();
     const kernels::ExtremesInto into{.extremes = {.max_abs = s.workspace.Zero(segments),

@@ -63,24 +63,6 @@ struct SquaredNormBody {
   }
 };
 
-struct DotBody {
-  static constexpr int kSums = 1;
-  const float* x;
-  const float* y;
-
-  __device__ Cut CutAt(std::size_t offset, std::size_t length) const {
-    return CutOf(length, x + offset, y + offset);
-  }
-  template <int width>
-  __device__ void Add(std::size_t i, double (&sums)[kSums]) const {
-    const Pack<width> left = Load<width>(x + i);
-    const Pack<width> right = Load<width>(y + i);
-    for (int k = 0; k < width; ++k) {
-      sums[0] += static_cast<double>(left.at[k]) * static_cast<double>(right.at[k]);
-    }
-  }
-};
-
 }  // namespace
 
 void Axpy(Stream stream, float a, std::span<const float> x, std::span<float> y) {
@@ -111,22 +93,6 @@ void SquaredNorm(Stream stream, std::span<const float> x, const SumsInto& into) 
 
 void AddSquaredNorm(Stream stream, std::span<const float> x, const SumsInto& into) {
   SumOfBuffer<true>(stream, SquaredNormBody{.x = x.data()}, x.size(), into);
-}
-
-void SquaredNormPerSegment(Stream stream, std::span<const float> buffer,
-                           const SegmentChunks& segments, const SumsInto& into) {
-  SumsOfSegments(stream, SquaredNormBody{.x = buffer.data()}, segments, into);
-}
-
-void Dot(Stream stream, std::span<const float> x, std::span<const float> y, const SumsInto& into) {
-  TACTUS_CHECK(x.size() == y.size());
-  SumOfBuffer(stream, DotBody{.x = x.data(), .y = y.data()}, x.size(), into);
-}
-
-void DotPerSegment(Stream stream, std::span<const float> x, std::span<const float> y,
-                   const SegmentChunks& segments, const SumsInto& into) {
-  TACTUS_CHECK(x.size() == y.size());
-  SumsOfSegments(stream, DotBody{.x = x.data(), .y = y.data()}, segments, into);
 }
 
 }  // namespace tactus::cuda::kernels

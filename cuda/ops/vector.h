@@ -1,5 +1,4 @@
-// Elementary arithmetic on flat float32 buffers: axpy, scale, fill, copy, squared norm, dot
-// product.
+// Elementary arithmetic on flat float32 buffers: axpy, scale, fill, copy, squared norm.
 //
 // Each operation exists once for the host (the specification) and once as a CUDA kernel with the
 // same contract. n = 0 does nothing. NaN and infinity propagate as IEEE 754 says.
@@ -8,7 +7,6 @@
 
 #include <cstddef>
 #include <span>
-#include <vector>
 
 #include "cuda/ops/segment_chunks.h"
 #include "cuda/ops/segments.h"
@@ -38,20 +36,6 @@ void Fill(float value, std::span<float> x);
 // and n / 65536 over the blocks: below 9000 in all.
 double SquaredNorm(std::span<const float> x);
 
-// sum_i x_i y_i of equally long x and y, accumulated in float64; they may be one.
-//
-// Returns a finite value if every element is finite. Tolerance against a twin, to n = 3e8: 1e-12 of
-// the sum of the products' magnitudes; why, see SquaredNorm, whose layout of partial sums this is.
-double Dot(std::span<const float> x, std::span<const float> y);
-
-// Dot of each segment of two buffers. Returns one value a segment, in the table's order.
-std::vector<double> DotPerSegment(std::span<const float> x, std::span<const float> y,
-                                  const SegmentTable& segments);
-
-// SquaredNorm of each segment of `buffer`. Returns one value a segment, in the table's order.
-std::vector<double> SquaredNormPerSegment(std::span<const float> buffer,
-                                          const SegmentTable& segments);
-
 }  // namespace host
 
 namespace kernels {
@@ -65,18 +49,12 @@ void Fill(Stream stream, float value, std::span<float> x);
 // to <- from; equally long, not overlapping.
 void Copy(Stream stream, std::span<const float> from, std::span<float> to);
 
-// Sums stay in device memory: of a whole buffer into.sums[0], with ChunksIn(n) partials; of
-// segments into.sums [segments], with one partial a chunk. The host's bound on the rounding holds:
-// a term goes through no more than 32 additions in a thread, 13 in a block and, over the blocks, n
-// / 2^21 + 13.
+// Sums stay in device memory: into.sums[0], with ChunksIn(n) partials. The host's bound on the
+// rounding holds: a term goes through no more than 32 additions in a thread, 13 in a block and,
+// over the blocks, n / 2^21 + 13.
 void SquaredNorm(Stream stream, std::span<const float> x, const SumsInto& into);
 // The same, added to what is in into.sums[0].
 void AddSquaredNorm(Stream stream, std::span<const float> x, const SumsInto& into);
-void SquaredNormPerSegment(Stream stream, std::span<const float> buffer,
-                           const SegmentChunks& segments, const SumsInto& into);
-void Dot(Stream stream, std::span<const float> x, std::span<const float> y, const SumsInto& into);
-void DotPerSegment(Stream stream, std::span<const float> x, std::span<const float> y,
-                   const SegmentChunks& segments, const SumsInto& into);
 
 }  // namespace kernels
 }  // namespace tactus::cuda

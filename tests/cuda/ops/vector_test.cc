@@ -157,31 +157,5 @@ TEST(VectorDeathTest, AxpyRefusesUnequalLengths) {
   EXPECT_DEATH(host::Axpy(1, x, y), "check failed");
 }
 
-TEST(SquaredNormPerSegmentTest, IsTheNormOfEachSegmentWithoutThePadding) {
-  SegmentTable segments = {
-      {.name = "a", .length = 3}, {.name = "empty"}, {.name = "b", .length = 17}};
-  AssignOffsets(segments);
-  Guarded buffer(FlatLength(segments));
-  host::Fill(1000.0f, buffer.span());  // padding that would show
-  for (const Segment& segment : segments) {
-    host::Fill(2.0f, buffer.span().subspan(segment.offset, segment.length));
-  }
-
-  EXPECT_EQ(host::SquaredNormPerSegment(buffer.span(), segments), (std::vector<double>{12, 0, 68}));
-}
-
-TEST(SquaredNormPerSegmentTest, OfNoSegmentsIsEmpty) {
-  EXPECT_TRUE(host::SquaredNormPerSegment({}, {}).empty());
-}
-
-TEST(SquaredNormPerSegmentDeathTest, RefusesASegmentBeyondTheBuffer) {
-  const std::vector<float> buffer(16);
-  const SegmentTable too_long = {{.name = "a", .offset = 0, .length = 17}};
-  const SegmentTable too_far = {{.name = "a", .offset = 32, .length = 1}};
-
-  EXPECT_DEATH(host::SquaredNormPerSegment(buffer, too_long), "check failed");
-  EXPECT_DEATH(host::SquaredNormPerSegment(buffer, too_far), "check failed");
-}
-
 }  // namespace
 }  // namespace tactus::cuda
