@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-#include "agent/collective/rank_sum.h"
+#include "agent/collective/operation.h"
 #include "base/check.h"
 
 namespace tactus::simulator {
@@ -18,7 +18,7 @@ const char* const kLeft = "a member left the group";
 // A member's handle of a collective.
 class GroupCollective : public collective::Collective {
  public:
-  GroupCollective(Group& group, int rank, const Group::Operation& operation)
+  GroupCollective(Group& group, int rank, const collective::Operation& operation)
       : group_(group), rank_(rank), part_{.operation = operation} {
     group_.Start(rank_, part_);
   }
@@ -44,33 +44,12 @@ class GroupTransport : public collective::Transport {
   int rank() const override { return rank_; }
   int size() const override { return group_.size(); }
 
-  std::unique_ptr<collective::Collective> StartAllReduceSum(std::span<float> buffer) override {
-    return Start({.kind = Group::Kind::kAllReduceSum, .buffer = buffer});
-  }
-  std::unique_ptr<collective::Collective> StartBroadcast(std::span<float> buffer,
-                                                         int root) override {
-    TACTUS_CHECK(root >= 0 && root < size());
-    return Start({.kind = Group::Kind::kBroadcast, .buffer = buffer, .partner = root});
-  }
-  std::unique_ptr<collective::Collective> StartBarrier() override {
-    return Start({.kind = Group::Kind::kBarrier});
-  }
-  std::unique_ptr<collective::Collective> StartExchange(int peer,
-                                                        std::span<const std::byte> outgoing,
-                                                        std::span<std::byte> incoming) override {
-    TACTUS_CHECK(peer >= 0 && peer < size() && peer != rank_);
-    return Start({.kind = Group::Kind::kExchange,
-                  .partner = peer,
-                  .outgoing = outgoing,
-                  .incoming = incoming});
+  std::unique_ptr<collective::Collective> Start(const collective::Operation& operation) override {
+    return std::make_unique<GroupCollective>(group_, rank_, operation);
   }
   void Abort(const std::string& reason) override { group_.Fail(reason); }
 
  private:
-  std::unique_ptr<collective::Collective> Start(const Group::Operation& operation) {
-    return std::make_unique<GroupCollective>(group_, rank_, operation);
-  }
-
   Group& group_;
   const int rank_;
 };
@@ -280,31 +259,9 @@ void Group::SendPair(std::span<const int> ranks) {
 }
 
 void Group::Combine() {
-  const Operation& first = parts_.front()->operation;
-  sources_.clear();
-  for (const Part* const part : parts_) {
-    TACTUS_CHECK(part->operation.kind == first.kind);
-    TACTUS_CHECK(part->operation.buffer.size() == first.buffer.size());
-    sources_.push_back(part->operation.buffer.data());
-  }
-  if (first.kind == Kind::kBarrier) return;
-  if (first.kind == Kind::kExchange) return Swap(first, parts_.back()->operation);
-  const std::span<float> root = parts_[static_cast<std::size_t>(first.partner)]->operation.buffer;
-  if (first.kind == Kind::kAllReduceSum) collective::SumInRankOrder(sources_, root);
-  for (const Part* const part : parts_) {
-    const Operation& operation = part->operation;
-    TACTUS_CHECK(operation.partner == first.partner);
-    if (operation.buffer.data() != root.data()) {
-      std::ranges::copy(root, operation.buffer.begin());
-    }
-  }
-}
-
-void Group::Swap(const Operation& a, const Operation& b) {
-  TACTUS_CHECK(a.outgoing.size() == b.incoming.size());
-  TACTUS_CHECK(b.outgoing.size() == a.incoming.size());
-  std::ranges::copy(a.outgoing, b.incoming.begin());
-  std::ranges::copy(b.outgoing, a.incoming.begin());
+  operations_.clear();
+  for (const Part* const part : parts_) operations_.push_back(part->operation);
+  collective::CarryOut(operations_);
 }
 
 }  // namespace tactus::simulator

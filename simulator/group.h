@@ -64,16 +64,9 @@ class Group {
   friend class GroupCollective;
   friend class GroupTransport;
 
-  enum class Kind { kAllReduceSum, kBroadcast, kBarrier, kExchange };
+  using Operation = collective::Operation;
+  using Kind = Operation::Kind;
 
-  // What a member starts.
-  struct Operation {
-    Kind kind = Kind::kBarrier;
-    std::span<float> buffer{};              // of a sum or a broadcast
-    int partner = 0;                        // the root of a broadcast, the peer of an exchange
-    std::span<const std::byte> outgoing{};  // of an exchange
-    std::span<std::byte> incoming{};
-  };
   // A member's part in a collective; it is the handle's.
   struct Part {
     Operation operation{};
@@ -108,7 +101,6 @@ class Group {
   void SendMessages(std::span<const int> ranks);
   void SendPair(std::span<const int> ranks);
   void Combine();
-  static void Swap(const Operation& a, const Operation& b);
   void FailAt(Instant time, const std::string& reason);
   void Watch();
 
@@ -125,7 +117,7 @@ class Group {
   // Of the collective that is computed, by place among its ranks.
   std::vector<Part*> parts_;
   std::vector<Instant> times_;
-  std::vector<const float*> sources_;
+  std::vector<Operation> operations_;
   std::string failure_;  // empty: none
   Instant failed_at_ = Instant::max();
   Instant last_arrival_{};

@@ -10,23 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "agent/collective/rank_sum.h"
 #include "base/check.h"
 #include "threads/mutex.h"
 
 namespace tactus::collective {
 namespace {
 
-enum class Kind { kAllReduceSum, kBroadcast, kBarrier, kExchange };
-
-// What a member starts.
-struct Operation {
-  Kind kind = Kind::kBarrier;
-  std::span<float> buffer = {};              // of a sum or a broadcast
-  int partner = 0;                           // the root of a broadcast, the peer of an exchange
-  std::span<const std::byte> outgoing = {};  // of an exchange
-  std::span<std::byte> incoming = {};
-};
+using Kind = Operation::Kind;
 
 // A member's part in a collective. It stays where it is until the collective is done.
 struct Part {
@@ -146,46 +136,7 @@ class Group {
     for (const int member : members) {
       operations.push_back(MemberOf(member).waiting.front()->operation);
     }
-    for (const Operation& operation : operations) {
-      TACTUS_CHECK(operation.kind == operations.front().kind);
-      TACTUS_CHECK(operation.buffer.size() == operations.front().buffer.size());
-    }
-    switch (operations.front().kind) {
-      case Kind::kAllReduceSum:
-        return Sum(operations);
-      case Kind::kBroadcast:
-        return Copy(operations);
-      case Kind::kBarrier:
-        return;
-      case Kind::kExchange:
-        return Swap(operations.front(), operations.back());
-    }
-  }
-
-  static void Sum(const std::vector<Operation>& operations) {
-    const std::span<float> first = operations.front().buffer;
-    std::vector<const float*> sources;
-    for (const Operation& operation : operations) sources.push_back(operation.buffer.data());
-    SumInRankOrder(sources, first);
-    Copy(operations);
-  }
-
-  // The root's buffer, or that of rank 0, to all.
-  static void Copy(const std::vector<Operation>& operations) {
-    const int root = operations.front().partner;
-    const std::span<float> from = operations[static_cast<std::size_t>(root)].buffer;
-    for (const Operation& operation : operations) {
-      TACTUS_CHECK(operation.partner == root);
-      if (operation.buffer.data() == from.data()) continue;
-      std::copy(from.begin(), from.end(), operation.buffer.begin());
-    }
-  }
-
-  static void Swap(const Operation& a, const Operation& b) {
-    TACTUS_CHECK(a.outgoing.size() == b.incoming.size());
-    TACTUS_CHECK(b.outgoing.size() == a.incoming.size());
-    std::copy(a.outgoing.begin(), a.outgoing.end(), b.incoming.begin());
-    std::copy(b.outgoing.begin(), b.outgoing.end(), a.incoming.begin());
+    CarryOut(operations);
   }
 
   void Finish(Member& member) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -230,22 +181,8 @@ class InProcessTransport : public Transport {
   int rank() const override { return rank_; }
   int size() const override { return group_->size(); }
 
-  std::unique_ptr<Collective> StartAllReduceSum(std::span<float> buffer) override {
-    return Start({.kind = Kind::kAllReduceSum, .buffer = buffer});
-  }
-
-  std::unique_ptr<Collective> StartBroadcast(std::span<float> buffer, int root) override {
-    TACTUS_CHECK(root >= 0 && root < size());
-    return Start({.kind = Kind::kBroadcast, .buffer = buffer, .partner = root});
-  }
-
-  std::unique_ptr<Collective> StartBarrier() override { return Start({.kind = Kind::kBarrier}); }
-
-  std::unique_ptr<Collective> StartExchange(int peer, std::span<const std::byte> outgoing,
-                                            std::span<std::byte> incoming) override {
-    TACTUS_CHECK(peer >= 0 && peer < size() && peer != rank_);
-    return Start(
-        {.kind = Kind::kExchange, .partner = peer, .outgoing = outgoing, .incoming = incoming});
+  std::unique_ptr<Collective> Start(const Operation& operation) override {
+    return std::make_unique<InProcessCollective>(group_, rank_, operation);
   }
 
   void Abort(const std::string& reason) override {
@@ -253,10 +190,6 @@ class InProcessTransport : public Transport {
   }
 
  private:
-  std::unique_ptr<Collective> Start(const Operation& operation) {
-    return std::make_unique<InProcessCollective>(group_, rank_, operation);
-  }
-
   const std::shared_ptr<Group> group_;  // shared with the other members and with the handles
   const int rank_;
 };

@@ -13,7 +13,7 @@ namespace {
 using cuda::nccl::Aborted;
 using cuda::nccl::Standing;
 using cuda::nccl::State;
-using Kind = NcclOperation::Kind;
+using Kind = Operation::Kind;
 using Route = NcclTicket::Route;
 using Stage = NcclTicket::Stage;
 using SteadyClock = std::chrono::steady_clock;
@@ -23,7 +23,7 @@ constexpr auto kWaitInterval = std::chrono::microseconds(100);
 // Most waits are short, and a sleep costs more than they do.
 constexpr int kTriesAtOnce = 100;
 
-Route RouteOf(const NcclOperation& operation) {
+Route RouteOf(const Operation& operation) {
   if (operation.kind == Kind::kBarrier) return Route::kSignals;
   const void* const memory = operation.kind != Kind::kExchange ? operation.buffer.data()
                              : !operation.outgoing.empty()
@@ -48,7 +48,7 @@ NcclGroup::NcclGroup(NcclMeeting meeting, std::unique_ptr<cuda::nccl::Communicat
       quiet_(std::move(quiet)),
       beat_at_(meeting_.now()) {}
 
-std::shared_ptr<NcclTicket> NcclGroup::Start(const NcclOperation& operation) {
+std::shared_ptr<NcclTicket> NcclGroup::Start(const Operation& operation) {
   auto ticket = std::make_shared<NcclTicket>();
   ticket->operation = operation;
   ticket->route = RouteOf(operation);
@@ -202,7 +202,7 @@ void NcclGroup::Called(NcclTicket& ticket) {
 std::string NcclGroup::Queue(NcclTicket& ticket) {
   std::string failure = cuda::WaitFor(stream_.get(), ticket.before.get());
   if (!failure.empty()) return failure;
-  const NcclOperation& operation = ticket.operation;
+  const Operation& operation = ticket.operation;
   Standing standing;
   switch (operation.kind) {
     case Kind::kAllReduceSum:
@@ -241,7 +241,7 @@ std::string NcclGroup::AwaitTurn(const NcclTicket& ticket) {
 
 std::string NcclGroup::Signal(NcclTicket& ticket) {
   if (std::string failure = AwaitTurn(ticket); !failure.empty()) return failure;
-  const NcclOperation& operation = ticket.operation;
+  const Operation& operation = ticket.operation;
   std::unique_ptr<Collective> collective;
   switch (operation.kind) {
     case Kind::kAllReduceSum:
@@ -378,7 +378,7 @@ bool NcclGroup::AwaitQuiet() {
 }
 
 std::string NcclGroup::WhatOf(const NcclTicket& ticket) const {
-  const NcclOperation& operation = ticket.operation;
+  const Operation& operation = ticket.operation;
   const std::string floats = std::to_string(operation.buffer.size()) + " floats";
   const std::string partner = "rank " + std::to_string(operation.partner);
   const std::string place = " (collective " + std::to_string(ticket.number + 1) + ")";

@@ -20,23 +20,13 @@
 
 namespace tactus::collective {
 
-// What a member starts.
-struct NcclOperation {
-  enum class Kind { kAllReduceSum, kBroadcast, kBarrier, kExchange };
-  Kind kind = Kind::kBarrier;
-  std::span<float> buffer = {};              // of a sum or a broadcast
-  int partner = 0;                           // the root of a broadcast, the peer of an exchange
-  std::span<const std::byte> outgoing = {};  // of an exchange
-  std::span<std::byte> incoming = {};
-};
-
 // A collective's place in the queue.
 struct NcclTicket {
   // Through what it goes. Empty buffers go nowhere.
   enum class Route { kNowhere, kDevice, kSignals };
   enum class Stage { kWaiting, kInStream, kOver };
 
-  NcclOperation operation = {};
+  Operation operation = {};
   Route route = Route::kNowhere;
   std::uint64_t number = 0;           // collectives that this member started before
   cuda::OwnedEvent before = nullptr;  // in the compute stream: the buffer is filled
@@ -54,7 +44,7 @@ class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
   NcclGroup(NcclMeeting meeting, std::unique_ptr<cuda::nccl::Communicator> communicator,
             cuda::OwnedStream stream, cuda::OwnedEvent quiet);
 
-  std::shared_ptr<NcclTicket> Start(const NcclOperation& operation);
+  std::shared_ptr<NcclTicket> Start(const Operation& operation);
   Progress Poll(const NcclTicket& ticket);
   Completion Wait(const NcclTicket& ticket);
 

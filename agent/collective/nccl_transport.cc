@@ -17,11 +17,10 @@ namespace tactus::collective {
 namespace {
 
 namespace nccl = cuda::nccl;
-using Kind = NcclOperation::Kind;
 
 class NcclCollective : public Collective {
  public:
-  NcclCollective(std::shared_ptr<NcclGroup> group, const NcclOperation& operation)
+  NcclCollective(std::shared_ptr<NcclGroup> group, const Operation& operation)
       : group_(std::move(group)), ticket_(group_->Start(operation)) {}
   ~NcclCollective() override { group_->Wait(*ticket_); }
 
@@ -56,31 +55,13 @@ class NcclTransport : public Transport {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  std::unique_ptr<Collective> StartAllReduceSum(std::span<float> buffer) override {
-    return Start({.kind = Kind::kAllReduceSum, .buffer = buffer});
-  }
-
-  std::unique_ptr<Collective> StartBroadcast(std::span<float> buffer, int root) override {
-    TACTUS_CHECK(root >= 0 && root < size_);
-    return Start({.kind = Kind::kBroadcast, .buffer = buffer, .partner = root});
-  }
-
-  std::unique_ptr<Collective> StartBarrier() override { return Start({.kind = Kind::kBarrier}); }
-
-  std::unique_ptr<Collective> StartExchange(int peer, std::span<const std::byte> outgoing,
-                                            std::span<std::byte> incoming) override {
-    TACTUS_CHECK(peer >= 0 && peer < size_ && peer != rank_);
-    return Start(
-        {.kind = Kind::kExchange, .partner = peer, .outgoing = outgoing, .incoming = incoming});
+  std::unique_ptr<Collective> Start(const Operation& operation) override {
+    return std::make_unique<NcclCollective>(group_, operation);
   }
 
   void Abort(const std::string& reason) override { group_->Abort(reason); }
 
  private:
-  std::unique_ptr<Collective> Start(const NcclOperation& operation) {
-    return std::make_unique<NcclCollective>(group_, operation);
-  }
-
   // Constant after construction.
   const int rank_;
   const int size_;
@@ -114,16 +95,10 @@ class SoloTransport : public Transport {
 
   int rank() const override { return 0; }
   int size() const override { return 1; }
-  std::unique_ptr<Collective> StartAllReduceSum(std::span<float>) override { return Over(); }
-  std::unique_ptr<Collective> StartBroadcast(std::span<float>, int root) override {
-    TACTUS_CHECK(root == 0);
-    return Over();
-  }
-  std::unique_ptr<Collective> StartBarrier() override { return Over(); }
-  std::unique_ptr<Collective> StartExchange(int, std::span<const std::byte>,
-                                            std::span<std::byte>) override {
-    TACTUS_CHECK(false);  // there is no peer
-    return nullptr;
+  std::unique_ptr<Collective> Start(const Operation&) override {
+    const threads::MutexLock lock(mutex_);
+    Completion completion = aborted_ ? *aborted_ : Completion{.finished = now_()};
+    return std::make_unique<OverCollective>(std::move(completion), now_);
   }
 
   void Abort(const std::string& reason) override {
@@ -133,12 +108,6 @@ class SoloTransport : public Transport {
   }
 
  private:
-  std::unique_ptr<Collective> Over() {
-    const threads::MutexLock lock(mutex_);
-    Completion completion = aborted_ ? *aborted_ : Completion{.finished = now_()};
-    return std::make_unique<OverCollective>(std::move(completion), now_);
-  }
-
   const std::function<Instant()> now_;
   threads::Mutex mutex_;  // Abort may come from any thread
   std::optional<Completion> aborted_ ABSL_GUARDED_BY(mutex_);

@@ -19,8 +19,20 @@
 namespace tactus::collective {
 namespace {
 
-// What the transport's thread does for a collective. False: the mesh is over.
-using Operation = std::function<bool(MeshCollectives&)>;
+// Carries it out on the transport's thread. False: the mesh is over.
+bool Perform(const Operation& operation, MeshCollectives& mesh) {
+  switch (operation.kind) {
+    case Operation::Kind::kAllReduceSum:
+      return mesh.AllReduceSum(operation.buffer);
+    case Operation::Kind::kBroadcast:
+      return mesh.Broadcast(operation.buffer, operation.partner);
+    case Operation::Kind::kBarrier:
+      return mesh.Barrier();
+    case Operation::Kind::kExchange:
+      return mesh.Exchange(operation.partner, operation.outgoing, operation.incoming);
+  }
+  TACTUS_CHECK(false);
+}
 
 // A collective's place in the queue. It stays where it is until the collective is done.
 struct Ticket {
@@ -36,10 +48,10 @@ class OperationQueue {
       : now_(std::move(now)), mesh_(std::move(mesh)) {}
 
   // Appends an operation and gives the ticket its number.
-  void Start(Operation operation, Ticket& ticket) {
+  void Start(const Operation& operation, Ticket& ticket) {
     const threads::MutexLock lock(mutex_);
     ticket = {.number = started_++, .finished = over_at_};
-    if (over_.empty()) entries_.push_back({.operation = std::move(operation), .ticket = &ticket});
+    if (over_.empty()) entries_.push_back({.operation = operation, .ticket = &ticket});
     work_.NotifyOne();
   }
 
@@ -90,8 +102,8 @@ class OperationQueue {
   void PerformAll() {
     MeshCollectives collectives(Mesh());
     while (true) {
-      const Operation operation = Next();
-      if (!operation || !operation(collectives)) return;
+      const std::optional<Operation> operation = Next();
+      if (!operation || !Perform(*operation, collectives)) return;
       FinishFirst();
     }
   }
@@ -108,11 +120,11 @@ class OperationQueue {
   }
 
   // Waits for an operation. Empty: the group was aborted.
-  Operation Next() {
+  std::optional<Operation> Next() {
     const threads::MutexLock lock(mutex_);
     while (abort_reason_.empty() && entries_.empty()) work_.Wait(mutex_);
-    if (!abort_reason_.empty()) return nullptr;
-    return std::move(entries_.front().operation);
+    if (!abort_reason_.empty()) return std::nullopt;
+    return entries_.front().operation;
   }
 
   void FinishFirst() {
@@ -147,9 +159,9 @@ class OperationQueue {
 
 class MeshCollective : public Collective {
  public:
-  MeshCollective(std::shared_ptr<OperationQueue> queue, Operation operation)
+  MeshCollective(std::shared_ptr<OperationQueue> queue, const Operation& operation)
       : queue_(std::move(queue)) {
-    queue_->Start(std::move(operation), ticket_);
+    queue_->Start(operation, ticket_);
   }
   ~MeshCollective() override { queue_->Wait(ticket_); }
 
@@ -177,32 +189,13 @@ class TcpTransport : public Transport {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  std::unique_ptr<Collective> StartAllReduceSum(std::span<float> buffer) override {
-    return Start([=](MeshCollectives& mesh) { return mesh.AllReduceSum(buffer); });
-  }
-
-  std::unique_ptr<Collective> StartBroadcast(std::span<float> buffer, int root) override {
-    TACTUS_CHECK(root >= 0 && root < size_);
-    return Start([=](MeshCollectives& mesh) { return mesh.Broadcast(buffer, root); });
-  }
-
-  std::unique_ptr<Collective> StartBarrier() override {
-    return Start([](MeshCollectives& mesh) { return mesh.Barrier(); });
-  }
-
-  std::unique_ptr<Collective> StartExchange(int peer, std::span<const std::byte> outgoing,
-                                            std::span<std::byte> incoming) override {
-    TACTUS_CHECK(peer >= 0 && peer < size_ && peer != rank_);
-    return Start([=](MeshCollectives& mesh) { return mesh.Exchange(peer, outgoing, incoming); });
+  std::unique_ptr<Collective> Start(const Operation& operation) override {
+    return std::make_unique<MeshCollective>(queue_, operation);
   }
 
   void Abort(const std::string& reason) override { queue_->Abort(reason); }
 
  private:
-  std::unique_ptr<Collective> Start(Operation operation) {
-    return std::make_unique<MeshCollective>(queue_, std::move(operation));
-  }
-
   // Constant after construction.
   const int rank_;
   const int size_;

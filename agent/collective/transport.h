@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 
+#include "agent/collective/operation.h"
+#include "base/check.h"
 #include "base/time.h"
 
 namespace tactus::collective {
@@ -50,21 +52,35 @@ class Transport {
   // buffer <- element-wise sum over all members, in place. The memory must live and be left alone
   // until the collective is done. Every member gets the same bits, and the same inputs give the
   // same bits again.
-  virtual std::unique_ptr<Collective> StartAllReduceSum(std::span<float> buffer) = 0;
+  std::unique_ptr<Collective> StartAllReduceSum(std::span<float> buffer) {
+    return Start({.kind = Operation::Kind::kAllReduceSum, .buffer = buffer});
+  }
 
   // buffer <- the root's buffer. Same rules.
-  virtual std::unique_ptr<Collective> StartBroadcast(std::span<float> buffer, int root) = 0;
+  std::unique_ptr<Collective> StartBroadcast(std::span<float> buffer, int root) {
+    TACTUS_CHECK(root >= 0 && root < size());
+    return Start({.kind = Operation::Kind::kBroadcast, .buffer = buffer, .partner = root});
+  }
 
   // Done once every member has started it, and everything that each had started before is done: a
   // member that computes meanwhile learns by Poll that all are ready. It moves next to nothing.
-  virtual std::unique_ptr<Collective> StartBarrier() = 0;
+  std::unique_ptr<Collective> StartBarrier() { return Start({}); }
 
   // Sends `outgoing` to `peer` and fills `incoming` from it, at the same time; only the two take
   // part, and both start it in the same place of the collectives that they share. `incoming` is as
   // long as the peer's `outgoing`; either may be empty. The memory rules are those above; the two
   // do not overlap. peer: in [0, size()), not this member.
-  virtual std::unique_ptr<Collective> StartExchange(int peer, std::span<const std::byte> outgoing,
-                                                    std::span<std::byte> incoming) = 0;
+  std::unique_ptr<Collective> StartExchange(int peer, std::span<const std::byte> outgoing,
+                                            std::span<std::byte> incoming) {
+    TACTUS_CHECK(peer >= 0 && peer < size() && peer != rank());
+    return Start({.kind = Operation::Kind::kExchange,
+                  .partner = peer,
+                  .outgoing = outgoing,
+                  .incoming = incoming});
+  }
+
+  // Any of the four.
+  virtual std::unique_ptr<Collective> Start(const Operation& operation) = 0;
 
   // Fails everything under way and to come, on this member. May be called from another thread.
   virtual void Abort(const std::string& reason) = 0;

@@ -83,17 +83,11 @@ class RecordingTransport : public Transport {
   explicit RecordingTransport(std::unique_ptr<Transport> inner) : inner_(std::move(inner)) {}
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
-  std::unique_ptr<Collective> StartAllReduceSum(std::span<float> buffer) override {
-    return inner_->StartAllReduceSum(buffer);
-  }
-  std::unique_ptr<Collective> StartBroadcast(std::span<float> buffer, int root) override {
-    return inner_->StartBroadcast(buffer, root);
-  }
-  std::unique_ptr<Collective> StartBarrier() override { return inner_->StartBarrier(); }
-  std::unique_ptr<Collective> StartExchange(int peer, std::span<const std::byte> outgoing,
-                                            std::span<std::byte> incoming) override {
-    sent_.emplace_back(outgoing.begin(), outgoing.end());
-    return inner_->StartExchange(peer, outgoing, incoming);
+  std::unique_ptr<Collective> Start(const Operation& operation) override {
+    if (operation.kind == Operation::Kind::kExchange) {
+      sent_.emplace_back(operation.outgoing.begin(), operation.outgoing.end());
+    }
+    return inner_->Start(operation);
   }
   void Abort(const std::string& reason) override { inner_->Abort(reason); }
 

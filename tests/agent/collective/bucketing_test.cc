@@ -139,19 +139,13 @@ class RecordingTransport : public Transport {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
-  std::unique_ptr<Collective> StartAllReduceSum(std::span<float> buffer) override {
+  std::unique_ptr<Collective> Start(const Operation& operation) override {
     const bool fails = std::ranges::find(failing, started.size()) != failing.end();
     Completion completion{.at = Instant(Seconds(static_cast<double>(started.size())))};
     if (fails) completion.progress = Progress::kFailed;
     if (fails) completion.reason = "collective " + std::to_string(started.size());
-    started.push_back(buffer);
+    started.push_back(operation.buffer);
     return std::make_unique<EndedCollective>(std::move(completion));
-  }
-  std::unique_ptr<Collective> StartBroadcast(std::span<float>, int) override { return nullptr; }
-  std::unique_ptr<Collective> StartBarrier() override { return nullptr; }
-  std::unique_ptr<Collective> StartExchange(int, std::span<const std::byte>,
-                                            std::span<std::byte>) override {
-    return nullptr;
   }
   void Abort(const std::string&) override {}
 

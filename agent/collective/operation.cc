@@ -1,0 +1,57 @@
+#include "agent/collective/operation.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "agent/collective/rank_sum.h"
+#include "base/check.h"
+
+namespace tactus::collective {
+namespace {
+
+// The root's buffer, or that of rank 0, to all.
+void CopyToAll(std::span<const Operation> operations) {
+  const int root = operations.front().partner;
+  const std::span<float> from = operations[static_cast<std::size_t>(root)].buffer;
+  for (const Operation& operation : operations) {
+    TACTUS_CHECK(operation.partner == root);
+    if (operation.buffer.data() == from.data()) continue;
+    std::ranges::copy(from, operation.buffer.begin());
+  }
+}
+
+void SumIntoAll(std::span<const Operation> operations) {
+  std::vector<const float*> sources;
+  for (const Operation& operation : operations) sources.push_back(operation.buffer.data());
+  SumInRankOrder(sources, operations.front().buffer);
+  CopyToAll(operations);
+}
+
+void Swap(const Operation& a, const Operation& b) {
+  TACTUS_CHECK(a.outgoing.size() == b.incoming.size());
+  TACTUS_CHECK(b.outgoing.size() == a.incoming.size());
+  std::ranges::copy(a.outgoing, b.incoming.begin());
+  std::ranges::copy(b.outgoing, a.incoming.begin());
+}
+
+}  // namespace
+
+void CarryOut(std::span<const Operation> operations) {
+  const Operation& first = operations.front();
+  for (const Operation& operation : operations) {
+    TACTUS_CHECK(operation.kind == first.kind);
+    TACTUS_CHECK(operation.buffer.size() == first.buffer.size());
+  }
+  switch (first.kind) {
+    case Operation::Kind::kAllReduceSum:
+      return SumIntoAll(operations);
+    case Operation::Kind::kBroadcast:
+      return CopyToAll(operations);
+    case Operation::Kind::kBarrier:
+      return;
+    case Operation::Kind::kExchange:
+      return Swap(first, operations.back());
+  }
+}
+
+}  // namespace tactus::collective

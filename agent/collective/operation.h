@@ -1,0 +1,24 @@
+// What a member of a group starts, and what all who take part make of it together.
+
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace tactus::collective {
+
+// A collective as one member starts it; see Transport.
+struct Operation {
+  enum class Kind { kAllReduceSum, kBroadcast, kBarrier, kExchange };
+  Kind kind = Kind::kBarrier;
+  std::span<float> buffer = {};              // of a sum or a broadcast
+  int partner = 0;                           // the root of a broadcast, the peer of an exchange
+  std::span<const std::byte> outgoing = {};  // of an exchange
+  std::span<std::byte> incoming = {};
+};
+
+// Carries out a collective whose members' memory is all at hand, with the operations of those who
+// take part, in rank order; sums are SumInRankOrder's. Requires: of one kind, length and root.
+void CarryOut(std::span<const Operation> operations);
+
+}  // namespace tactus::collective
