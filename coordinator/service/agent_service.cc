@@ -6,7 +6,6 @@
 
 #include "coordinator/service/calls.h"
 #include "coordinator/service/upload_call.h"
-#include "runtime/status.h"
 
 namespace tactus::service {
 namespace {
@@ -14,15 +13,18 @@ namespace {
 // One stream of an agent. All but gRPC's reactions runs on the control thread. It reads the next
 // message only when the one before is dealt with, so an agent is never ahead of the coordinator by
 // more than one.
-class SessionCall final : public grpc::ServerBidiReactor<agent::v1::FromAgent, agent::v1::ToAgent>,
-                          public AgentStream,
-                          public std::enable_shared_from_this<SessionCall> {
+class SessionCall final
+    : public OwnedCall<SessionCall,
+                       grpc::ServerBidiReactor<agent::v1::FromAgent, agent::v1::ToAgent>>,
+      public AgentStream {
  public:
   SessionCall(const FileSurroundings& surroundings, std::string peer)
-      : core_(surroundings.core), metrics_(surroundings.metrics), peer_(std::move(peer)) {}
+      : OwnedCall(surroundings.metrics, "AgentSession/Session"),
+        core_(surroundings.core),
+        peer_(std::move(peer)) {}
 
   void Start() {
-    self_ = shared_from_this();
+    Hold();
     StartRead(&read_);
   }
 
@@ -32,9 +34,7 @@ class SessionCall final : public grpc::ServerBidiReactor<agent::v1::FromAgent, a
   }
 
   void Close(const absl::Status& status) override {
-    if (std::exchange(finished_, true)) return;
-    CountCall(metrics_, "AgentSession/Session", status);
-    Finish(runtime::ToGrpc(status));
+    if (!std::exchange(finished_, true)) FinishWith(status);
   }
 
   std::string peer() const override { return peer_; }
@@ -52,9 +52,6 @@ class SessionCall final : public grpc::ServerBidiReactor<agent::v1::FromAgent, a
   void OnCancel() override {
     core_.control().Post([self = shared_from_this()] { self->Received(false); });
   }
-
-  // gRPC's share ends; the session and posted tasks hold theirs.
-  void OnDone() override { const std::shared_ptr<SessionCall> last = std::move(self_); }
 
  private:
   void Received(bool ok) {
@@ -77,10 +74,7 @@ class SessionCall final : public grpc::ServerBidiReactor<agent::v1::FromAgent, a
   }
 
   CoreRunner& core_;
-  metrics::CoordinatorMetrics& metrics_;
   const std::string peer_;
-  std::shared_ptr<SessionCall> self_;  // gRPC's share, until OnDone
-
   agent::v1::FromAgent read_;   // gRPC writes it while a read is under way
   agent::v1::ToAgent written_;  // gRPC reads it while a write is under way
   // Control thread:

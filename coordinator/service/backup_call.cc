@@ -9,7 +9,6 @@
 #include "coordinator/files/store_copying.h"
 #include "coordinator/files/transfer_slots.h"
 #include "coordinator/service/calls.h"
-#include "runtime/status.h"
 
 namespace tactus::service {
 namespace {
@@ -17,23 +16,25 @@ namespace {
 constexpr std::size_t kChunkBytesMax = 1u << 20;
 
 // Copies on the storage thread, sends on the files' thread.
-class BackupCall final : public grpc::ServerWriteReactor<v1::BackupChunk>,
-                         public std::enable_shared_from_this<BackupCall> {
+class BackupCall final : public OwnedCall<BackupCall, grpc::ServerWriteReactor<v1::BackupChunk>> {
  public:
   BackupCall(const AdminService::Surroundings& surroundings, grpc::CallbackServerContext* context,
              AdminService::Busy busy)
-      : around_(surroundings), context_(context), busy_(std::move(busy)) {}
+      : OwnedCall(surroundings.metrics, "Admin/Backup"),
+        around_(surroundings),
+        context_(context),
+        busy_(std::move(busy)) {}
 
   void Start(const absl::Status& admitted) {
-    self_ = shared_from_this();
+    const std::shared_ptr<BackupCall> self = Hold();
     if (!admitted.ok()) return End(admitted);
     copying_ = !busy_->exchange(true);
     if (!copying_) return End(AdminService::UnderWay());
     CopyStore({.storage = around_.storage,
                .store = around_.store,
                .path = Path(),
-               .cancelled = [self = self_] { return self->context_->IsCancelled(); }},
-              [self = self_](const absl::Status& copied) { self->OnCopied(copied); });
+               .cancelled = [self] { return self->context_->IsCancelled(); }},
+              [self](const absl::Status& copied) { self->OnCopied(copied); });
   }
 
   void OnWriteDone(bool ok) override {
@@ -42,9 +43,6 @@ class BackupCall final : public grpc::ServerWriteReactor<v1::BackupChunk>,
       ok ? self->SendNext() : self->End(absl::CancelledError("backup: the caller left"));
     });
   }
-
-  // gRPC's share ends; posted tasks hold theirs. A write that is cancelled comes back as not ok.
-  void OnDone() override { const std::shared_ptr<BackupCall> last = std::move(self_); }
 
  private:
   std::string Path() const { return around_.state_folder + "/" + AdminService::kCopy; }
@@ -74,15 +72,13 @@ class BackupCall final : public grpc::ServerWriteReactor<v1::BackupChunk>,
   void End(const absl::Status& status) {
     reader_.reset();
     if (copying_) *busy_ = false;
-    CountCall(around_.metrics, "Admin/Backup", status);
-    Finish(runtime::ToGrpc(status));
+    FinishWith(status);
   }
 
   const AdminService::Surroundings around_;
   grpc::CallbackServerContext* const context_;  // alive until OnDone
   const AdminService::Busy busy_;
   bool copying_ = false;                  // this call set busy_; constant after Start
-  std::shared_ptr<BackupCall> self_;      // gRPC's share, until OnDone
   std::optional<ArtifactReader> reader_;  // storage thread, then files' thread
   std::optional<runtime::Timer> stall_;   // files' thread; runs while a write is under way
   v1::BackupChunk chunk_;                 // gRPC reads it while a write is under way

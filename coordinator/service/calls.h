@@ -4,9 +4,13 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <memory>
+#include <utility>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "metrics/coordinator_metrics.h"
+#include "runtime/status.h"
 
 namespace tactus::service {
 
@@ -35,6 +39,32 @@ absl::Status NoDeadline();
 // Counts an answered call by its method and code.
 void CountCall(metrics::CoordinatorMetrics& metrics, const char* method,
                const absl::Status& status);
+
+// A call that lasts: it owns itself, from Hold until gRPC is done with it, and is counted when it
+// is finished. Posted tasks hold shares of their own. `Call` is the class that derives from it.
+template <typename Call, typename Reactor>
+class OwnedCall : public Reactor, public std::enable_shared_from_this<Call> {
+ public:
+  // gRPC's share ends. A read or write that is cancelled has come back as not ok.
+  void OnDone() override { const std::shared_ptr<Call> last = std::move(self_); }
+
+ protected:
+  // As UnaryCall has them.
+  OwnedCall(metrics::CoordinatorMetrics& metrics, const char* method)
+      : metrics_(metrics), method_(method) {}
+
+  std::shared_ptr<Call> Hold() { return self_ = this->shared_from_this(); }
+
+  void FinishWith(const absl::Status& status) {
+    CountCall(metrics_, method_, status);
+    this->Finish(runtime::ToGrpc(status));
+  }
+
+ private:
+  metrics::CoordinatorMetrics& metrics_;
+  const char* const method_;
+  std::shared_ptr<Call> self_;  // gRPC's share, until OnDone
+};
 
 // The size of a page: the default for 0, at most `max`. Errors: InvalidArgument, negative.
 struct PageSizes {

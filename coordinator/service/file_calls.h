@@ -43,11 +43,10 @@ std::shared_ptr<Call> MakeFileCall(const FileSurroundings& around, Arguments&&..
 }
 
 // Sends one file to the caller. Made by MakeFileCall; all but gRPC's reactions runs on the files'
-// thread. A call owns itself, from Start of a subclass until OnDone. A caller who does not take the
-// next chunk within TransferSlots::Limits::stall is cut off.
+// thread. A subclass's Start holds it. A caller who does not take the next chunk within
+// TransferSlots::Limits::stall is cut off.
 template <typename Chunk>
-class SendingCall : public grpc::ServerWriteReactor<Chunk>,
-                    public std::enable_shared_from_this<SendingCall<Chunk>> {
+class SendingCall : public OwnedCall<SendingCall<Chunk>, grpc::ServerWriteReactor<Chunk>> {
  public:
   void OnWriteDone(bool ok) override {
     around_.files.Post([self = this->shared_from_this(), ok] {
@@ -56,16 +55,13 @@ class SendingCall : public grpc::ServerWriteReactor<Chunk>,
     });
   }
 
-  // gRPC's share ends; posted tasks hold theirs. A write that is cancelled comes back as not ok.
-  void OnDone() override { const std::shared_ptr<SendingCall> last = std::move(self_); }
-
  protected:
   // `method`: as CountCall has it.
   SendingCall(const FileSurroundings& surroundings, grpc::CallbackServerContext* context,
               const char* method)
-      : around_(surroundings), context_(context), method_(method) {}
-
-  void Hold() { self_ = this->shared_from_this(); }
+      : SendingCall::OwnedCall(surroundings.metrics, method),
+        around_(surroundings),
+        context_(context) {}
 
   // Files' thread, once: what is to be sent, or why not.
   void Send(absl::StatusOr<ArtifactReader> reader) {
@@ -78,10 +74,7 @@ class SendingCall : public grpc::ServerWriteReactor<Chunk>,
     SendNext();
   }
 
-  void End(const absl::Status& status) {
-    CountCall(around_.metrics, method_, status);
-    this->Finish(runtime::ToGrpc(status));
-  }
+  void End(const absl::Status& status) { this->FinishWith(status); }
 
   const FileSurroundings around_;
 
@@ -99,8 +92,6 @@ class SendingCall : public grpc::ServerWriteReactor<Chunk>,
   }
 
   grpc::CallbackServerContext* const context_;
-  const char* const method_;
-  std::shared_ptr<SendingCall> self_;  // gRPC's share, until OnDone
   // Files' thread:
   std::optional<TransferSlots::Slot> slot_;
   std::optional<runtime::Timer> stall_;  // runs while a write is under way
@@ -109,28 +100,25 @@ class SendingCall : public grpc::ServerWriteReactor<Chunk>,
 };
 
 // Takes one file from the caller into the blobs. Made by MakeFileCall; all but gRPC's reactions
-// runs on the files' thread. A call owns itself, from Begin until OnDone. One that is waited for
-// longer than TransferSlots::Limits::stall without a step is ended; what came stays.
+// runs on the files' thread. One that is waited for longer than TransferSlots::Limits::stall
+// without a step is ended; what came stays.
 template <typename Request>
-class ReceivingCall : public grpc::ServerReadReactor<Request>,
-                      public std::enable_shared_from_this<ReceivingCall<Request>> {
+class ReceivingCall : public OwnedCall<ReceivingCall<Request>, grpc::ServerReadReactor<Request>> {
  public:
   void Begin() {
-    self_ = this->shared_from_this();
-    around_.files.Post([self = self_] { self->Admit(); });
+    around_.files.Post([self = this->Hold()] { self->Admit(); });
   }
 
   void OnReadDone(bool ok) override {
     around_.files.Post([self = this->shared_from_this(), ok] { self->Received(ok); });
   }
 
-  // gRPC's share ends; posted tasks hold theirs. A read that is cancelled comes back as not ok.
-  void OnDone() override { const std::shared_ptr<ReceivingCall> last = std::move(self_); }
-
  protected:
   // `method`: as CountCall has it.
   ReceivingCall(const FileSurroundings& surroundings, Transfer transfer, const char* method)
-      : around_(surroundings), transfer_(transfer), method_(method) {}
+      : ReceivingCall::OwnedCall(surroundings.metrics, method),
+        around_(surroundings),
+        transfer_(transfer) {}
 
   // The first message, on the files' thread: answered with Accept, there too, or with End.
   virtual void Opened(const Request& first) = 0;
@@ -145,10 +133,7 @@ class ReceivingCall : public grpc::ServerReadReactor<Request>,
     CatchUp();
   }
 
-  void End(const absl::Status& status) {
-    CountCall(around_.metrics, method_, status);
-    this->Finish(runtime::ToGrpc(status));
-  }
+  void End(const absl::Status& status) { this->FinishWith(status); }
 
   const FileSurroundings around_;
 
@@ -224,9 +209,7 @@ class ReceivingCall : public grpc::ServerReadReactor<Request>,
   }
 
   const Transfer transfer_;
-  const char* const method_;
-  std::shared_ptr<ReceivingCall> self_;  // gRPC's share, until OnDone
-  Request read_;                         // gRPC writes it while a read is under way
+  Request read_;  // gRPC writes it while a read is under way
   // Files' thread:
   std::optional<TransferSlots::Slot> slot_;
   std::optional<runtime::Timer> stall_;  // runs while a read is under way

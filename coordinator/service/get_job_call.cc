@@ -9,7 +9,6 @@
 
 #include "coordinator/service/calls.h"
 #include "coordinator/shell/job_conversion.h"
-#include "runtime/status.h"
 
 namespace tactus::service {
 namespace {
@@ -25,18 +24,17 @@ Duration PatienceOf(std::chrono::system_clock::time_point deadline) {
   return std::clamp(left - margin, Duration::zero(), kPatienceMax);
 }
 
-class GetJobCall final : public grpc::ServerUnaryReactor,
-                         public std::enable_shared_from_this<GetJobCall> {
+class GetJobCall final : public OwnedCall<GetJobCall, grpc::ServerUnaryReactor> {
  public:
   GetJobCall(CoreRunner& core, metrics::CoordinatorMetrics& metrics, v1::Job* response)
-      : core_(core), metrics_(metrics), response_(response) {}
+      : OwnedCall(metrics, "Jobs/GetJob"), core_(core), response_(response) {}
 
   void Start(const v1::GetJobRequest& request, std::chrono::system_clock::time_point deadline) {
-    self_ = shared_from_this();
+    const std::shared_ptr<GetJobCall> self = Hold();
     if (deadline == std::chrono::system_clock::time_point::max()) return End(NoDeadline());
     const absl::StatusOr<std::string> id = ParseJobName("name", request.name());
     if (!id.ok()) return End(id.status());
-    const auto answer = [self = self_](const absl::StatusOr<job::JobRecord>& record) {
+    const auto answer = [self](const absl::StatusOr<job::JobRecord>& record) {
       self->Answer(record);
     };
     if (request.wait_for_change_after().empty()) return core_.FindJob(*id, answer);
@@ -52,9 +50,6 @@ class GetJobCall final : public grpc::ServerUnaryReactor,
     End(absl::CancelledError("get: the caller left"));
   }
 
-  // gRPC's share ends; an answer that is still to come holds its own.
-  void OnDone() override { const std::shared_ptr<GetJobCall> last = std::move(self_); }
-
  private:
   void Answer(const absl::StatusOr<job::JobRecord>& record) {
     if (ended_.exchange(true)) return;
@@ -66,15 +61,8 @@ class GetJobCall final : public grpc::ServerUnaryReactor,
     if (!ended_.exchange(true)) FinishWith(status);
   }
 
-  void FinishWith(const absl::Status& status) {
-    CountCall(metrics_, "Jobs/GetJob", status);
-    Finish(runtime::ToGrpc(status));
-  }
-
   CoreRunner& core_;
-  metrics::CoordinatorMetrics& metrics_;
-  v1::Job* const response_;           // gRPC's, until Finish
-  std::shared_ptr<GetJobCall> self_;  // gRPC's share, until OnDone
+  v1::Job* const response_;  // gRPC's, until Finish
   // Answer and cancellation come on different threads; the first one finishes the call.
   std::atomic<bool> ended_ = false;
 };

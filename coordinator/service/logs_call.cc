@@ -38,16 +38,17 @@ void KeepTail(std::uint32_t lines, std::vector<LogPiece>& pieces) {
 }
 
 // All but gRPC's reactions runs on the files' thread.
-class LogsCall final : public grpc::ServerWriteReactor<v1::LogEntry>,
-                       public std::enable_shared_from_this<LogsCall> {
+class LogsCall final : public OwnedCall<LogsCall, grpc::ServerWriteReactor<v1::LogEntry>> {
  public:
   LogsCall(const FileSurroundings& surroundings, grpc::CallbackServerContext* context,
            const v1::StreamLogsRequest& request)
-      : around_(surroundings), context_(context), request_(request) {}
+      : OwnedCall(surroundings.metrics, "Jobs/StreamLogs"),
+        around_(surroundings),
+        context_(context),
+        request_(request) {}
 
   void Start() {
-    self_ = shared_from_this();
-    around_.files.Post([self = self_] { self->Check(); });
+    around_.files.Post([self = Hold()] { self->Check(); });
   }
 
   void OnWriteDone(bool ok) override {
@@ -63,9 +64,6 @@ class LogsCall final : public grpc::ServerWriteReactor<v1::LogEntry>,
       if (!self->writing_) self->End(absl::CancelledError("logs: the caller left"));
     });
   }
-
-  // gRPC's share ends; posted tasks hold theirs.
-  void OnDone() override { const std::shared_ptr<LogsCall> last = std::move(self_); }
 
  private:
   struct Waiting {
@@ -215,14 +213,12 @@ class LogsCall final : public grpc::ServerWriteReactor<v1::LogEntry>,
     around_.logs.Unlisten(this);
     timer_.reset();
     waiting_.clear();
-    CountCall(around_.metrics, "Jobs/StreamLogs", status);
-    Finish(runtime::ToGrpc(status));
+    FinishWith(status);
   }
 
   const FileSurroundings around_;
   grpc::CallbackServerContext* const context_;  // gRPC's, until OnDone
   const v1::StreamLogsRequest request_;
-  std::shared_ptr<LogsCall> self_;  // gRPC's share, until OnDone
   // Files' thread:
   std::string id_;
   std::set<std::uint32_t> ranks_;  // empty: all

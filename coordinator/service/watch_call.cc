@@ -14,18 +14,17 @@ namespace tactus::service {
 namespace {
 
 // All but gRPC's reactions runs on the control thread.
-class WatchCall final : public grpc::ServerWriteReactor<v1::JobEvent>,
-                        public JobWatcher,
-                        public std::enable_shared_from_this<WatchCall> {
+class WatchCall final : public OwnedCall<WatchCall, grpc::ServerWriteReactor<v1::JobEvent>>,
+                        public JobWatcher {
  public:
   WatchCall(CoreRunner& core, metrics::CoordinatorMetrics& metrics, std::string peer)
-      : core_(core), metrics_(metrics), peer_(std::move(peer)) {}
+      : OwnedCall(metrics, "Jobs/WatchJob"), core_(core), peer_(std::move(peer)) {}
 
   void Start(const v1::WatchJobRequest& request) {
-    self_ = shared_from_this();
+    const std::shared_ptr<WatchCall> self = Hold();
     const absl::StatusOr<std::string> id = ParseJobName("name", request.name());
-    if (id.ok()) return core_.Watch(*id, request.resume_token(), self_);
-    core_.control().Post([self = self_, status = id.status()] { self->OnEnd(status); });
+    if (id.ok()) return core_.Watch(*id, request.resume_token(), self);
+    core_.control().Post([self, status = id.status()] { self->OnEnd(status); });
   }
 
   const std::string& peer() const override { return peer_; }
@@ -57,9 +56,6 @@ class WatchCall final : public grpc::ServerWriteReactor<v1::JobEvent>,
     core_.control().Post([self = shared_from_this()] { self->Leave(); });
   }
 
-  // gRPC's share ends; posted tasks hold theirs.
-  void OnDone() override { const std::shared_ptr<WatchCall> last = std::move(self_); }
-
  private:
   void Written(bool ok) {
     writing_ = false;
@@ -83,14 +79,11 @@ class WatchCall final : public grpc::ServerWriteReactor<v1::JobEvent>,
     }
     if (!end_.has_value()) return;
     finished_ = true;
-    CountCall(metrics_, "Jobs/WatchJob", *end_);
-    Finish(runtime::ToGrpc(*end_));
+    FinishWith(*end_);
   }
 
   CoreRunner& core_;
-  metrics::CoordinatorMetrics& metrics_;
   const std::string peer_;
-  std::shared_ptr<WatchCall> self_;  // gRPC's share, until OnDone
 
   // Control thread:
   WatchQueue queue_;
