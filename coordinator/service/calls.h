@@ -26,6 +26,19 @@ class UnaryCall {
   void Finish(const absl::Status& status) const;
   grpc::ServerUnaryReactor* reactor() const { return reactor_; }
 
+  // Admits the call and asks with what its request says; finishes it where that is wrong. `ask`
+  // finishes it later. Returns the reactor.
+  template <typename Query, typename Ask>
+  grpc::ServerUnaryReactor* AskWith(absl::StatusOr<Query> query, const Ask& ask) const {
+    if (!Admit()) return reactor_;
+    if (query.ok()) {
+      ask(*std::move(query));
+    } else {
+      Finish(query.status());
+    }
+    return reactor_;
+  }
+
  private:
   grpc::CallbackServerContext* context_;
   grpc::ServerUnaryReactor* reactor_;  // gRPC's own, alive until Finish

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -25,6 +24,7 @@ namespace {
 constexpr std::size_t kRequestIdBytesMax = 64;
 constexpr std::int64_t kGraceSecondsMax = 24 * 3600;
 constexpr int kOnePageMax = 10000;
+constexpr PageSizes kHistoryPages = {.standard = 1000, .max = kOnePageMax};
 
 void CheckRequestId(const std::string& id, spec::FieldChecks& checks) {
   const bool right = id.size() <= kRequestIdBytesMax && std::ranges::all_of(id, [](const char c) {
@@ -81,7 +81,7 @@ absl::Status CheckOnePage(const char* field, int found, const char* things) {
 absl::StatusOr<RoundQuery> FromProto(const v1::ListRoundsRequest& request) {
   const absl::StatusOr<std::string> id = ParseJobName("name", request.name());
   if (!id.ok()) return id.status();
-  const absl::StatusOr<int> size = PageSize(request.page_size(), {.standard = 1000, .max = 10000});
+  const absl::StatusOr<int> size = PageSize(request.page_size(), kHistoryPages);
   if (!size.ok()) return size.status();
   const absl::Status points = CheckOnePage("points_max", request.points_max(), "rounds");
   if (!points.ok()) return points;
@@ -95,7 +95,7 @@ absl::StatusOr<RoundQuery> FromProto(const v1::ListRoundsRequest& request) {
 absl::StatusOr<DecisionQuery> FromProto(const v1::ListDecisionsRequest& request) {
   const absl::StatusOr<std::string> id = ParseJobName("name", request.name());
   if (!id.ok()) return id.status();
-  const absl::StatusOr<int> size = PageSize(request.page_size(), {.standard = 1000, .max = 10000});
+  const absl::StatusOr<int> size = PageSize(request.page_size(), kHistoryPages);
   if (!size.ok()) return size.status();
   const absl::Status newest = CheckOnePage("newest", request.newest(), "decisions");
   if (!newest.ok()) return newest;
@@ -148,37 +148,21 @@ void CreateWithFiles(const FileSurroundings& around, NewJob job,
   });
 }
 
-// Admits a call about a job, and asks with the job's id.
-grpc::ServerUnaryReactor* AskOfJob(const UnaryCall& call, const std::string& name,
-                                   const std::function<void(const std::string& id)>& ask) {
-  if (!call.Admit()) return call.reactor();
-  const absl::StatusOr<std::string> id = ParseJobName("name", name);
-  if (id.ok()) {
-    ask(*id);
-  } else {
-    call.Finish(id.status());
-  }
-  return call.reactor();
-}
-
 }  // namespace
 
 grpc::ServerUnaryReactor* JobsService::CreateJob(grpc::CallbackServerContext* context,
                                                  const v1::CreateJobRequest* request,
                                                  v1::Job* response) {
   const UnaryCall call(context, around_.metrics, "Jobs/CreateJob");
-  if (!call.Admit()) return call.reactor();
-  absl::StatusOr<NewJob> job = FromProto(*request);
-  if (!job.ok()) {
-    call.Finish(job.status());
-  } else if (request->validate_only()) {
+  return call.AskWith(FromProto(*request), [&](NewJob job) {
+    if (!request->validate_only()) {
+      return CreateWithFiles(around_, std::move(job), BlobsOf(request->spec()),
+                             WithJob(call, response));
+    }
     *response->mutable_spec() = request->spec();
     *response->mutable_labels() = request->labels();
     call.Finish(absl::OkStatus());
-  } else {
-    CreateWithFiles(around_, *std::move(job), BlobsOf(request->spec()), WithJob(call, response));
-  }
-  return call.reactor();
+  });
 }
 
 grpc::ServerUnaryReactor* JobsService::GetJob(grpc::CallbackServerContext* context,
@@ -190,43 +174,30 @@ grpc::ServerUnaryReactor* JobsService::ListJobs(grpc::CallbackServerContext* con
                                                 const v1::ListJobsRequest* request,
                                                 v1::ListJobsResponse* response) {
   const UnaryCall call(context, around_.metrics, "Jobs/ListJobs");
-  if (!call.Admit()) return call.reactor();
-  const absl::StatusOr<store::JobQuery> query = FromProto(*request);
-  if (!query.ok()) {
-    call.Finish(query.status());
-    return call.reactor();
-  }
-  around_.core.ListJobs(*query,
-                        [call, response](const absl::StatusOr<store::Page<job::JobRecord>>& page) {
-                          if (!page.ok()) return call.Finish(page.status());
-                          for (const job::JobRecord& record : page->items) {
-                            *response->add_jobs() = ToProto(record);
-                          }
-                          response->set_next_page_token(page->next);
-                          call.Finish(absl::OkStatus());
-                        });
-  return call.reactor();
+  const auto answer = [call, response](const absl::StatusOr<store::Page<job::JobRecord>>& page) {
+    if (!page.ok()) return call.Finish(page.status());
+    for (const job::JobRecord& record : page->items) *response->add_jobs() = ToProto(record);
+    response->set_next_page_token(page->next);
+    call.Finish(absl::OkStatus());
+  };
+  return call.AskWith(FromProto(*request),
+                      [&](const store::JobQuery& query) { around_.core.ListJobs(query, answer); });
 }
 
 grpc::ServerUnaryReactor* JobsService::CancelJob(grpc::CallbackServerContext* context,
                                                  const v1::CancelJobRequest* request,
                                                  v1::Job* response) {
   const UnaryCall call(context, around_.metrics, "Jobs/CancelJob");
-  if (!call.Admit()) return call.reactor();
-  const absl::StatusOr<Cancel> cancel = FromProto(*request);
-  if (cancel.ok()) {
-    around_.core.CancelJob(*cancel, WithJob(call, response));
-  } else {
-    call.Finish(cancel.status());
-  }
-  return call.reactor();
+  return call.AskWith(FromProto(*request), [&](const Cancel& cancel) {
+    around_.core.CancelJob(cancel, WithJob(call, response));
+  });
 }
 
 grpc::ServerUnaryReactor* JobsService::UpdateJob(grpc::CallbackServerContext* context,
                                                  const v1::UpdateJobRequest* request,
                                                  v1::Job* response) {
   const UnaryCall call(context, around_.metrics, "Jobs/UpdateJob");
-  return AskOfJob(call, request->name(), [&](const std::string& id) {
+  return call.AskWith(ParseJobName("name", request->name()), [&](const std::string& id) {
     around_.core.UpdateJob(id, *request, WithJob(call, response));
   });
 }
@@ -235,7 +206,7 @@ grpc::ServerUnaryReactor* JobsService::PauseJob(grpc::CallbackServerContext* con
                                                 const v1::PauseJobRequest* request,
                                                 v1::Job* response) {
   const UnaryCall call(context, around_.metrics, "Jobs/PauseJob");
-  return AskOfJob(call, request->name(), [&](const std::string& id) {
+  return call.AskWith(ParseJobName("name", request->name()), [&](const std::string& id) {
     around_.core.PauseJob(id, WithJob(call, response));
   });
 }
@@ -244,7 +215,7 @@ grpc::ServerUnaryReactor* JobsService::ResumeJob(grpc::CallbackServerContext* co
                                                  const v1::ResumeJobRequest* request,
                                                  v1::Job* response) {
   const UnaryCall call(context, around_.metrics, "Jobs/ResumeJob");
-  return AskOfJob(call, request->name(), [&](const std::string& id) {
+  return call.AskWith(ParseJobName("name", request->name()), [&](const std::string& id) {
     around_.core.ResumeJob(id, WithJob(call, response));
   });
 }
@@ -253,7 +224,7 @@ grpc::ServerUnaryReactor* JobsService::DeleteJob(grpc::CallbackServerContext* co
                                                  const v1::DeleteJobRequest* request,
                                                  google::protobuf::Empty*) {
   const UnaryCall call(context, around_.metrics, "Jobs/DeleteJob");
-  return AskOfJob(call, request->name(), [&](const std::string& id) {
+  return call.AskWith(ParseJobName("name", request->name()), [&](const std::string& id) {
     around_.core.DeleteJob(
         id, [call](const absl::StatusOr<job::JobRecord>& record) { call.Finish(record.status()); });
   });
@@ -263,13 +234,7 @@ grpc::ServerUnaryReactor* JobsService::ListRounds(grpc::CallbackServerContext* c
                                                   const v1::ListRoundsRequest* request,
                                                   v1::ListRoundsResponse* response) {
   const UnaryCall call(context, around_.metrics, "Jobs/ListRounds");
-  if (!call.Admit()) return call.reactor();
-  const absl::StatusOr<RoundQuery> query = FromProto(*request);
-  if (!query.ok()) {
-    call.Finish(query.status());
-    return call.reactor();
-  }
-  around_.core.ListRounds(*query, [call, response](const absl::StatusOr<RoundPage>& page) {
+  const auto answer = [call, response](const absl::StatusOr<RoundPage>& page) {
     if (!page.ok()) return call.Finish(page.status());
     for (const job::RoundRecord& round : page->rounds.items) {
       *response->add_rounds() = ToProto(round);
@@ -277,31 +242,27 @@ grpc::ServerUnaryReactor* JobsService::ListRounds(grpc::CallbackServerContext* c
     response->set_next_page_token(page->rounds.next);
     for (const job::GroupRecord& group : page->groups) *response->add_groups() = ToProto(group);
     call.Finish(absl::OkStatus());
-  });
-  return call.reactor();
+  };
+  return call.AskWith(FromProto(*request),
+                      [&](const RoundQuery& query) { around_.core.ListRounds(query, answer); });
 }
 
 grpc::ServerUnaryReactor* JobsService::ListDecisions(grpc::CallbackServerContext* context,
                                                      const v1::ListDecisionsRequest* request,
                                                      v1::ListDecisionsResponse* response) {
   const UnaryCall call(context, around_.metrics, "Jobs/ListDecisions");
-  if (!call.Admit()) return call.reactor();
-  const absl::StatusOr<DecisionQuery> query = FromProto(*request);
-  if (!query.ok()) {
-    call.Finish(query.status());
-    return call.reactor();
-  }
-  around_.core.ListDecisions(
-      *query, [call, response,
-               id = query->id](const absl::StatusOr<store::Page<job::DecisionRecord>>& page) {
-        if (!page.ok()) return call.Finish(page.status());
-        for (const job::DecisionRecord& record : page->items) {
-          *response->add_decisions() = ToProto(id, record.decision);
-        }
-        response->set_next_page_token(page->next);
-        call.Finish(absl::OkStatus());
-      });
-  return call.reactor();
+  return call.AskWith(FromProto(*request), [&](const DecisionQuery& query) {
+    const auto answer = [call, response, id = query.id](
+                            const absl::StatusOr<store::Page<job::DecisionRecord>>& page) {
+      if (!page.ok()) return call.Finish(page.status());
+      for (const job::DecisionRecord& record : page->items) {
+        *response->add_decisions() = ToProto(id, record.decision);
+      }
+      response->set_next_page_token(page->next);
+      call.Finish(absl::OkStatus());
+    };
+    around_.core.ListDecisions(query, answer);
+  });
 }
 
 grpc::ServerWriteReactor<v1::JobEvent>* JobsService::WatchJob(grpc::CallbackServerContext* context,

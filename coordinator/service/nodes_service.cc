@@ -23,14 +23,9 @@ Answer<v1::Node> WithNode(const UnaryCall& call, v1::Node* response) {
 
 grpc::ServerUnaryReactor* Mark(CoreRunner& core, const UnaryCall& call, const std::string& text,
                                NodeMarking marking, v1::Node* response) {
-  if (!call.Admit()) return call.reactor();
-  const absl::StatusOr<std::string> name = ParseNodeName("name", text);
-  if (name.ok()) {
-    core.MarkNode(*name, marking, WithNode(call, response));
-  } else {
-    call.Finish(name.status());
-  }
-  return call.reactor();
+  return call.AskWith(ParseNodeName("name", text), [&](const std::string& name) {
+    core.MarkNode(name, marking, WithNode(call, response));
+  });
 }
 
 }  // namespace
@@ -72,14 +67,9 @@ grpc::ServerUnaryReactor* NodesService::GetNode(grpc::CallbackServerContext* con
                                                 const v1::GetNodeRequest* request,
                                                 v1::Node* response) {
   const UnaryCall call(context, metrics_, "Nodes/GetNode");
-  if (!call.Admit()) return call.reactor();
-  const absl::StatusOr<std::string> name = ParseNodeName("name", request->name());
-  if (name.ok()) {
-    core_.GetNode(*name, WithNode(call, response));
-  } else {
-    call.Finish(name.status());
-  }
-  return call.reactor();
+  return call.AskWith(ParseNodeName("name", request->name()), [&](const std::string& name) {
+    core_.GetNode(name, WithNode(call, response));
+  });
 }
 
 grpc::ServerUnaryReactor* NodesService::CordonNode(grpc::CallbackServerContext* context,
