@@ -83,10 +83,11 @@ void Cluster::Handle(const JobSubmitted& event, Turn turn) {
   admission_.File(job);
 }
 
-void Cluster::Handle(const JobCancelled& event, Turn turn) {
+template <typename Change>
+void Cluster::Handle(const Change& event, Turn turn) {
   JobController* const job = JobOf(event.job);
   if (job == nullptr) return;
-  job->Cancel(event, turn);
+  job->Change(event, turn);
   admission_.File(*job);
 }
 
@@ -95,20 +96,6 @@ void Cluster::Handle(const JobUpdated& event, Turn turn) {
   if (job == nullptr) return;
   const bool same = event.settings.adapt == job->record().settings.adapt;
   job->Update(event, same ? nullptr : PolicyOf(event.settings), turn);
-  admission_.File(*job);
-}
-
-void Cluster::Handle(const JobPaused& event, Turn turn) {
-  JobController* const job = JobOf(event.job);
-  if (job == nullptr) return;
-  job->Pause(turn);
-  admission_.File(*job);
-}
-
-void Cluster::Handle(const JobResumed& event, Turn turn) {
-  JobController* const job = JobOf(event.job);
-  if (job == nullptr) return;
-  job->Resume(turn);
   admission_.File(*job);
 }
 

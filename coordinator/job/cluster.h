@@ -50,7 +50,6 @@ class Cluster {
 
  private:
   void Handle(const JobSubmitted& event, Turn turn);
-  void Handle(const JobCancelled& event, Turn turn);
   void Handle(const NodeJoined& event, Turn turn);
   void Handle(const NodeLost& event, Turn turn);
   void Handle(const WorkerSaid& event, Turn turn);
@@ -58,10 +57,11 @@ class Cluster {
   void Handle(const ArtifactStored& event, Turn turn);
   void Handle(const Ticked& event, Turn turn);
   void Handle(const JobUpdated& event, Turn turn);
-  void Handle(const JobPaused& event, Turn turn);
-  void Handle(const JobResumed& event, Turn turn);
   void Handle(const NodeMarked& event, Turn turn);
   void Handle(const DeviceFaultsChanged& event, Turn turn);
+  // Any other: what a user asks of one job.
+  template <typename Change>
+  void Handle(const Change& event, Turn turn);
 
   // Null: over and dropped, or never there.
   JobController* JobOf(JobId job);

@@ -211,7 +211,7 @@ void JobController::ResumeIfAllBack(Turn turn) {
 
 // ---- A user's wishes, and the queue's
 
-void JobController::Cancel(const JobCancelled& event, Turn turn) {
+void JobController::Change(const JobCancelled& event, Turn turn) {
   if (IsFinal(state())) return;
   if (state() == JobState::kStopping && !event.discard) return;  // a result is on its way already
   const bool trains =
@@ -231,14 +231,14 @@ void JobController::Cancel(const JobCancelled& event, Turn turn) {
   if (!In<phase::Returning>()) AskToStop(turn);
 }
 
-void JobController::Pause(Turn turn) {
+void JobController::Change(const JobPaused&, Turn turn) {
   const std::string reason = "paused by the user";
   if (state() != JobState::kQueued) return Suspend(true, reason, turn);
   keeper_.Enter(JobState::kPaused, reason);
   keeper_.Announce(turn);
 }
 
-void JobController::Resume(Turn turn) {
+void JobController::Change(const JobResumed&, Turn turn) {
   const std::string reason = "resumed by the user";
   JobRecord& record = keeper_.record();
   if (record.state == JobState::kPaused) {

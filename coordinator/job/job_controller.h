@@ -78,9 +78,9 @@ class JobController {
 
   // ---- Events
 
-  void Cancel(const JobCancelled& event, Turn turn);
-  void Pause(Turn turn);
-  void Resume(Turn turn);
+  void Change(const JobCancelled& event, Turn turn);
+  void Change(const JobPaused& event, Turn turn);
+  void Change(const JobResumed& event, Turn turn);
   // policy: of the new settings; null: they adapt as before.
   void Update(const JobUpdated& event, std::unique_ptr<policies::PlanPolicy> policy, Turn turn);
   void OnNodeJoined(const NodeJoined& event, Turn turn);
