@@ -3,6 +3,9 @@
 // The core is handed an event and the time, and returns what to do. The order of the returned
 // actions is a promise: a Persist stands before whatever must not be seen unless it is durable, and
 // the shell carries the later ones out only when it is.
+//
+// Behind each stand its fields, by name, and at the end of the file what a tape calls it; see
+// base/fields.h. Who writes or reads them includes record_fields.h, too.
 
 #pragma once
 
@@ -13,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/fields.h"
 #include "base/id.h"
 #include "base/time.h"
 #include "coordinator/job/records.h"
@@ -40,6 +44,8 @@ using protocol::ToWorker;
 struct JobSubmitted {
   JobRecord record{};
 };
+void Fields(auto& archive, Of<JobSubmitted> auto& event) { archive("record", event.record); }
+
 // A user cancels. Ignored when the job is over.
 struct JobCancelled {
   JobId job{};
@@ -47,6 +53,13 @@ struct JobCancelled {
   bool discard = false;
   std::optional<Duration> grace{};  // for a result; unset: as JobDeadlines
 };
+void Fields(auto& archive, Of<JobCancelled> auto& event) {
+  archive("job", event.job);
+  archive("reason", event.reason);
+  archive("discard", event.discard);
+  archive("grace", event.grace);
+}
+
 // A user changes a job that is not over. All of spec, settings and labels as they are to be.
 struct JobUpdated {
   JobId job{};
@@ -56,22 +69,41 @@ struct JobUpdated {
   // Workers read it only when they start: a group that trains is suspended for it and queued again.
   bool needs_restart = false;
 };
+void Fields(auto& archive, Of<JobUpdated> auto& event) {
+  archive("job", event.job);
+  archive("spec", event.spec);
+  archive("settings", event.settings);
+  archive("labels", event.labels);
+  archive("needs_restart", event.needs_restart);
+}
+
 // Ignored when the job is over or finishing, or is as asked for.
 struct JobPaused {
   JobId job{};
 };
+void Fields(auto& archive, Of<JobPaused> auto& event) { archive("job", event.job); }
+
 struct JobResumed {
   JobId job{};
 };
+void Fields(auto& archive, Of<JobResumed> auto& event) { archive("job", event.job); }
+
 // A user cordons, drains or uncordons a node, known or not.
 struct NodeMarked {
   NodeRecord node{};
 };
+void Fields(auto& archive, Of<NodeMarked> auto& event) { archive("node", event.node); }
+
 // An agent found devices at fault, or well again.
 struct DeviceFaultsChanged {
   std::string node{};
   std::map<std::string, std::string> faults{};  // reasons by device; the others are well
 };
+void Fields(auto& archive, Of<DeviceFaultsChanged> auto& event) {
+  archive("node", event.node);
+  archive("faults", event.faults);
+}
+
 // An agent's stream is up. `same_incarnation`: it was connected before and kept its workers.
 struct NodeJoined {
   std::string node{};
@@ -80,28 +112,60 @@ struct NodeJoined {
   std::vector<WorkerId> running_workers{};
   NodeTraits traits{};
 };
+void Fields(auto& archive, Of<NodeJoined> auto& event) {
+  archive("node", event.node);
+  archive("devices", event.devices);
+  archive("same_incarnation", event.same_incarnation);
+  archive("running_workers", event.running_workers);
+  archive("traits", event.traits);
+}
+
 // An agent is given up: its workers are gone.
 struct NodeLost {
   std::string node{};
   std::string reason{};
 };
+void Fields(auto& archive, Of<NodeLost> auto& event) {
+  archive("node", event.node);
+  archive("reason", event.reason);
+}
+
 struct WorkerSaid {
   WorkerId worker{};
   FromWorker message{};
 };
+void Fields(auto& archive, Of<WorkerSaid> auto& event) {
+  archive("worker", event.worker);
+  archive("message", event.message);
+}
+
 struct WorkerExited {
   WorkerId worker{};
   int exit_code = 0;
   int signal = 0;
   std::string log_tail{};
 };
+void Fields(auto& archive, Of<WorkerExited> auto& event) {
+  archive("worker", event.worker);
+  archive("exit_code", event.exit_code);
+  archive("signal", event.signal);
+  archive("log_tail", event.log_tail);
+}
+
 // A file of the result has arrived whole at the coordinator.
 struct ArtifactStored {
   JobId job{};
   ArtifactRecord artifact{};
 };
+void Fields(auto& archive, Of<ArtifactStored> auto& event) {
+  archive("job", event.job);
+  archive("artifact", event.artifact);
+}
+
 // Time passed; sent at the time asked for by WakeAt, or later.
 struct Ticked {};
+void Fields(auto&, Of<Ticked> auto&) {}
+
 using Event = std::variant<JobSubmitted, JobCancelled, NodeJoined, NodeLost, WorkerSaid,
                            WorkerExited, ArtifactStored, Ticked, JobUpdated, JobPaused, JobResumed,
                            NodeMarked, DeviceFaultsChanged>;
@@ -112,19 +176,30 @@ using Event = std::variant<JobSubmitted, JobCancelled, NodeJoined, NodeLost, Wor
 struct PersistJob {
   JobRecord record{};
 };
+void Fields(auto& archive, Of<PersistJob> auto& action) { archive("record", action.record); }
+
 // Write what users said of a node; as PersistJob.
 struct PersistNode {
   NodeRecord node{};
 };
+void Fields(auto& archive, Of<PersistNode> auto& action) { archive("node", action.node); }
+
 // Write a round to the history; nothing waits for it.
 struct PersistRound {
   RoundRecord round{};
 };
+void Fields(auto& archive, Of<PersistRound> auto& action) { archive("round", action.round); }
+
 // Write a decision to the history, over its former form when it is there; nothing waits for it.
 struct PersistDecision {
   JobId job{};
   policies::Decision decision{};
 };
+void Fields(auto& archive, Of<PersistDecision> auto& action) {
+  archive("job", action.job);
+  archive("decision", action.decision);
+}
+
 struct StartWorker {
   std::string node{};
   WorkerId worker{};
@@ -134,33 +209,69 @@ struct StartWorker {
   std::string device{};
   std::string checkpoint{};  // SHA-256 of what it goes on from; empty: from the beginning
 };
+void Fields(auto& archive, Of<StartWorker> auto& action) {
+  archive("node", action.node);
+  archive("worker", action.worker);
+  archive("job", action.job);
+  archive("job_name", action.job_name);
+  archive("spec", action.spec);
+  archive("device", action.device);
+  archive("checkpoint", action.checkpoint);
+}
+
 struct SendToWorker {
   std::string node{};
   WorkerId worker{};
   ToWorker message{};
 };
+void Fields(auto& archive, Of<SendToWorker> auto& action) {
+  archive("node", action.node);
+  archive("worker", action.worker);
+  archive("message", action.message);
+}
+
 // End the process, kindly first.
 struct StopWorker {
   std::string node{};
   WorkerId worker{};
   Duration grace{};
 };
+void Fields(auto& archive, Of<StopWorker> auto& action) {
+  archive("node", action.node);
+  archive("worker", action.worker);
+  archive("grace", action.grace);
+}
+
 // Tell those who watch.
 struct PublishJob {
   JobRecord record{};
 };
+void Fields(auto& archive, Of<PublishJob> auto& action) { archive("record", action.record); }
+
 struct PublishProgress {
   JobId job{};
   Progress progress{};
 };
+void Fields(auto& archive, Of<PublishProgress> auto& action) {
+  archive("job", action.job);
+  archive("progress", action.progress);
+}
+
 struct PublishDecision {
   JobId job{};
   policies::Plan plan{};
 };
+void Fields(auto& archive, Of<PublishDecision> auto& action) {
+  archive("job", action.job);
+  archive("plan", action.plan);
+}
+
 // Send Ticked at this time, unless a later WakeAt says sooner.
 struct WakeAt {
   Instant time{};
 };
+void Fields(auto& archive, Of<WakeAt> auto& action) { archive("time", action.time); }
+
 using Action =
     std::variant<PersistJob, PersistRound, PersistDecision, StartWorker, SendToWorker, StopWorker,
                  PublishJob, PublishProgress, PublishDecision, WakeAt, PersistNode>;
@@ -175,3 +286,57 @@ const std::string* NodeOf(const Action& action);
 const std::string* StartsAnew(const Event& event);
 
 }  // namespace tactus::job
+
+namespace tactus {
+
+template <>
+inline constexpr const char* kKind<job::JobSubmitted> = "job_submitted";
+template <>
+inline constexpr const char* kKind<job::JobCancelled> = "job_cancelled";
+template <>
+inline constexpr const char* kKind<job::NodeJoined> = "node_joined";
+template <>
+inline constexpr const char* kKind<job::NodeLost> = "node_lost";
+template <>
+inline constexpr const char* kKind<job::WorkerSaid> = "worker_said";
+template <>
+inline constexpr const char* kKind<job::WorkerExited> = "worker_exited";
+template <>
+inline constexpr const char* kKind<job::ArtifactStored> = "artifact_stored";
+template <>
+inline constexpr const char* kKind<job::Ticked> = "ticked";
+template <>
+inline constexpr const char* kKind<job::JobUpdated> = "job_updated";
+template <>
+inline constexpr const char* kKind<job::JobPaused> = "job_paused";
+template <>
+inline constexpr const char* kKind<job::JobResumed> = "job_resumed";
+template <>
+inline constexpr const char* kKind<job::NodeMarked> = "node_marked";
+template <>
+inline constexpr const char* kKind<job::DeviceFaultsChanged> = "device_faults_changed";
+
+template <>
+inline constexpr const char* kKind<job::PersistJob> = "persist_job";
+template <>
+inline constexpr const char* kKind<job::PersistNode> = "persist_node";
+template <>
+inline constexpr const char* kKind<job::PersistRound> = "persist_round";
+template <>
+inline constexpr const char* kKind<job::PersistDecision> = "persist_decision";
+template <>
+inline constexpr const char* kKind<job::StartWorker> = "start_worker";
+template <>
+inline constexpr const char* kKind<job::SendToWorker> = "send_to_worker";
+template <>
+inline constexpr const char* kKind<job::StopWorker> = "stop_worker";
+template <>
+inline constexpr const char* kKind<job::PublishJob> = "publish_job";
+template <>
+inline constexpr const char* kKind<job::PublishProgress> = "publish_progress";
+template <>
+inline constexpr const char* kKind<job::PublishDecision> = "publish_decision";
+template <>
+inline constexpr const char* kKind<job::WakeAt> = "wake_at";
+
+}  // namespace tactus

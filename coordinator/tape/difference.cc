@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "coordinator/codec/document.h"
-#include "coordinator/job/step_fields.h"
+#include "coordinator/job/record_fields.h"
 
 namespace tactus::tape {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "coordinator/codec/cbor_reader.h"
 #include "coordinator/codec/cbor_writer.h"
-#include "coordinator/job/step_fields.h"
+#include "coordinator/job/record_fields.h"
 
 namespace tactus {
 

@@ -4,7 +4,8 @@
 #include <optional>
 #include <type_traits>
 
-#include "coordinator/job/step_fields.h"
+#include "coordinator/job/actions.h"
+#include "coordinator/job/record_fields.h"
 
 namespace tactus::tape {
 namespace {

@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "coordinator/job/cluster.h"
-#include "coordinator/job/step_fields.h"
+#include "coordinator/job/record_fields.h"
 #include "coordinator/tape/tape_reader.h"
 
 namespace tactus::tape {

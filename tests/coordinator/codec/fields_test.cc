@@ -11,7 +11,8 @@
 #include "coordinator/codec/cbor_reader.h"
 #include "coordinator/codec/cbor_writer.h"
 #include "coordinator/codec/document.h"
-#include "coordinator/job/step_fields.h"
+#include "coordinator/job/actions.h"
+#include "coordinator/job/record_fields.h"
 #include "tests/support/filled.h"
 
 namespace tactus::codec {
