@@ -44,9 +44,7 @@ class SubmitVerb : public Verb {
     AddJobFile(verb, &job_file_);
     verb->add_flag("--dry-run", dry_run_, "Only have it checked by the coordinator");
     verb->add_flag("--follow", follow_, "Show its progress until it ends; Ctrl-C detaches");
-    verb->add_option("--label", label_texts_, "Add a label: --label team=vision")
-        ->expected(1)
-        ->take_all();
+    AddRepeated(verb, "--label", &label_texts_, "Add a label: --label team=vision");
     AddPriority(verb, &priority_);
     AddOutput(verb, &output_, {"name", "json", "yaml", "table"});
     AddOverrides(verb, &set_);
