@@ -129,32 +129,22 @@ absl::Status Client::Repeatedly(Call* call, const std::function<absl::Status()>&
   }
 }
 
-template <typename Response, typename Stub, typename Method, typename Request>
-absl::StatusOr<Response> Client::Make(Stub& stub, Method method, const Request& request,
-                                      Call* call) {
+absl::Status Client::MakeUnary(Call* call,
+                               const std::function<grpc::Status(grpc::ClientContext*)>& attempt) {
   call->deadline = runtime::Now() + call->timeout;
-  Response response;
-  const absl::Status status = Repeatedly(call, [&] {
+  return Repeatedly(call, [&] {
     grpc::ClientContext context;
     SetTimeout(call->deadline - runtime::Now(), &context);
     if (cancellation_ != nullptr) cancellation_->Add(&context);
-    const grpc::Status ended = (stub.*method)(&context, request, &response);
+    const grpc::Status ended = attempt(&context);
     if (cancellation_ != nullptr) cancellation_->Remove(&context);
     return ended.ok() ? absl::OkStatus() : Translate(ended);
   });
-  if (!status.ok()) return status;
-  return response;
-}
-
-template <typename Response, typename Stub, typename Method, typename Request>
-absl::StatusOr<Response> Client::Make(Stub& stub, Method method, const Request& request) {
-  Call call = DefaultCall();
-  return Make<Response>(stub, method, request, &call);
 }
 
 absl::StatusOr<v1::Job> Client::CreateJob(v1::CreateJobRequest request) {
   if (request.request_id().empty()) request.set_request_id(NewRequestId());
-  return Make<v1::Job>(*jobs_, &v1::Jobs::Stub::CreateJob, request);
+  return Make(*jobs_, &v1::Jobs::Stub::CreateJob, request);
 }
 
 absl::StatusOr<v1::Job> Client::GetJob(const std::string& name) {
@@ -164,11 +154,7 @@ absl::StatusOr<v1::Job> Client::GetJob(const std::string& name) {
 absl::StatusOr<v1::Job> Client::GetJob(const v1::GetJobRequest& request) {
   Call call = DefaultCall();
   if (!request.wait_for_change_after().empty()) call.timeout += kLongPoll;
-  return Make<v1::Job>(*jobs_, &v1::Jobs::Stub::GetJob, request, &call);
-}
-
-absl::StatusOr<v1::ListJobsResponse> Client::ListJobs(const v1::ListJobsRequest& request) {
-  return Make<v1::ListJobsResponse>(*jobs_, &v1::Jobs::Stub::ListJobs, request);
+  return Make(*jobs_, &v1::Jobs::Stub::GetJob, request, &call);
 }
 
 absl::StatusOr<v1::ListJobsResponse> Client::ListAllJobs(v1::ListJobsRequest request,
@@ -183,33 +169,15 @@ absl::StatusOr<v1::Job> Client::UpdateJob(const v1::UpdateJobRequest& request) {
   Call call = DefaultCall();
   // Made but not answered, the change itself would have the repetition refused.
   if (!request.etag().empty()) call.repeat = Repeat::kNo;
-  return Make<v1::Job>(*jobs_, &v1::Jobs::Stub::UpdateJob, request, &call);
-}
-
-absl::StatusOr<v1::Job> Client::CancelJob(const v1::CancelJobRequest& request) {
-  return Make<v1::Job>(*jobs_, &v1::Jobs::Stub::CancelJob, request);
-}
-
-absl::StatusOr<v1::Job> Client::PauseJob(const std::string& name) {
-  return Make<v1::Job>(*jobs_, &v1::Jobs::Stub::PauseJob, Named<v1::PauseJobRequest>(name));
-}
-
-absl::StatusOr<v1::Job> Client::ResumeJob(const std::string& name) {
-  return Make<v1::Job>(*jobs_, &v1::Jobs::Stub::ResumeJob, Named<v1::ResumeJobRequest>(name));
+  return Make(*jobs_, &v1::Jobs::Stub::UpdateJob, request, &call);
 }
 
 absl::Status Client::DeleteJob(const std::string& name) {
   Call call = DefaultCall();
   const absl::Status status =
-      Make<google::protobuf::Empty>(*jobs_, &v1::Jobs::Stub::DeleteJob,
-                                    Named<v1::DeleteJobRequest>(name), &call)
-          .status();
+      Make(*jobs_, &v1::Jobs::Stub::DeleteJob, Named<v1::DeleteJobRequest>(name), &call).status();
   // An earlier attempt may have deleted it, and its answer been lost.
   return call.attempts > 1 && absl::IsNotFound(status) ? absl::OkStatus() : status;
-}
-
-absl::StatusOr<v1::ListRoundsResponse> Client::ListRounds(const v1::ListRoundsRequest& request) {
-  return Make<v1::ListRoundsResponse>(*jobs_, &v1::Jobs::Stub::ListRounds, request);
 }
 
 absl::StatusOr<v1::ListRoundsResponse> Client::ListAllRounds(const std::string& name,
@@ -232,21 +200,12 @@ absl::StatusOr<v1::ListRoundsResponse> Client::ListAllRounds(v1::ListRoundsReque
   return all;
 }
 
-absl::StatusOr<v1::ListDecisionsResponse> Client::ListDecisions(
-    const v1::ListDecisionsRequest& request) {
-  return Make<v1::ListDecisionsResponse>(*jobs_, &v1::Jobs::Stub::ListDecisions, request);
-}
-
 absl::StatusOr<v1::ListDecisionsResponse> Client::ListAllDecisions(const std::string& name,
                                                                    std::size_t count_max) {
   return AllPages<v1::ListDecisionsResponse>(
       Named<v1::ListDecisionsRequest>(name), count_max, 10'000,
       [this](const v1::ListDecisionsRequest& page) { return ListDecisions(page); },
       [](v1::ListDecisionsResponse* response) { return response->mutable_decisions(); });
-}
-
-absl::StatusOr<v1::ListNodesResponse> Client::ListNodes(const v1::ListNodesRequest& request) {
-  return Make<v1::ListNodesResponse>(*nodes_, &v1::Nodes::Stub::ListNodes, request);
 }
 
 absl::StatusOr<v1::ListNodesResponse> Client::ListAllNodes() {
@@ -257,39 +216,17 @@ absl::StatusOr<v1::ListNodesResponse> Client::ListAllNodes() {
       [](v1::ListNodesResponse* response) { return response->mutable_nodes(); });
 }
 
-absl::StatusOr<v1::Node> Client::GetNode(const std::string& name) {
-  return Make<v1::Node>(*nodes_, &v1::Nodes::Stub::GetNode, Named<v1::GetNodeRequest>(name));
-}
-
-absl::StatusOr<v1::Node> Client::CordonNode(const std::string& name) {
-  return Make<v1::Node>(*nodes_, &v1::Nodes::Stub::CordonNode, Named<v1::CordonNodeRequest>(name));
-}
-
-absl::StatusOr<v1::Node> Client::DrainNode(const std::string& name) {
-  return Make<v1::Node>(*nodes_, &v1::Nodes::Stub::DrainNode, Named<v1::DrainNodeRequest>(name));
-}
-
-absl::StatusOr<v1::Node> Client::UncordonNode(const std::string& name) {
-  return Make<v1::Node>(*nodes_, &v1::Nodes::Stub::UncordonNode,
-                        Named<v1::UncordonNodeRequest>(name));
-}
-
 absl::StatusOr<v1::Blob> Client::GetBlob(const std::string& sha256) {
   v1::GetBlobRequest request;
   request.set_sha256(sha256);
-  return Make<v1::Blob>(*artifacts_, &v1::Artifacts::Stub::GetBlob, request);
-}
-
-absl::Status Client::SetLogLevel(const v1::SetLogLevelRequest& request) {
-  return Make<v1::SetLogLevelResponse>(*admin_, &v1::Admin::Stub::SetLogLevel, request).status();
+  return Make(*artifacts_, &v1::Artifacts::Stub::GetBlob, request);
 }
 
 absl::StatusOr<v1::CheckIntegrityResponse> Client::CheckIntegrity() {
   // A database of any size is looked through.
   Call call = DefaultCall();
   call.timeout = std::max(call.timeout, options_.stream_max);
-  return Make<v1::CheckIntegrityResponse>(*admin_, &v1::Admin::Stub::CheckIntegrity,
-                                          v1::CheckIntegrityRequest(), &call);
+  return Make(*admin_, &v1::Admin::Stub::CheckIntegrity, v1::CheckIntegrityRequest(), &call);
 }
 
 }  // namespace tactus::api

@@ -57,37 +57,60 @@ class Client {
   absl::StatusOr<v1::Job> GetJob(const std::string& name);
   // With wait_for_change_after: answers once the job changed, or after 30 s.
   absl::StatusOr<v1::Job> GetJob(const v1::GetJobRequest& request);
-  absl::StatusOr<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest& request);  // one page
+  // One page.
+  absl::StatusOr<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest& request) {
+    return Make(*jobs_, &v1::Jobs::Stub::ListJobs, request);
+  }
   // All pages from `request`'s on, at most `count_max` jobs; its page_size is not looked at.
   absl::StatusOr<v1::ListJobsResponse> ListAllJobs(v1::ListJobsRequest request,
                                                    std::size_t count_max);
   // Repeated only without an etag: with one, a repetition would find it changed.
   absl::StatusOr<v1::Job> UpdateJob(const v1::UpdateJobRequest& request);
-  absl::StatusOr<v1::Job> CancelJob(const v1::CancelJobRequest& request);
-  absl::StatusOr<v1::Job> PauseJob(const std::string& name);
-  absl::StatusOr<v1::Job> ResumeJob(const std::string& name);
+  absl::StatusOr<v1::Job> CancelJob(const v1::CancelJobRequest& request) {
+    return Make(*jobs_, &v1::Jobs::Stub::CancelJob, request);
+  }
+  absl::StatusOr<v1::Job> PauseJob(const std::string& name) {
+    return MakeNamed(*jobs_, &v1::Jobs::Stub::PauseJob, name);
+  }
+  absl::StatusOr<v1::Job> ResumeJob(const std::string& name) {
+    return MakeNamed(*jobs_, &v1::Jobs::Stub::ResumeJob, name);
+  }
   // NotFound after a repetition is success: the first attempt had got through.
   absl::Status DeleteJob(const std::string& name);
-  absl::StatusOr<v1::ListRoundsResponse> ListRounds(const v1::ListRoundsRequest& request);
+  absl::StatusOr<v1::ListRoundsResponse> ListRounds(const v1::ListRoundsRequest& request) {
+    return Make(*jobs_, &v1::Jobs::Stub::ListRounds, request);
+  }
   // Oldest first; at most `count_max`.
   absl::StatusOr<v1::ListRoundsResponse> ListAllRounds(const std::string& name,
                                                        std::size_t count_max);
   // All pages from `request`'s on, at most `count_max` rounds; its page_size is not looked at.
   absl::StatusOr<v1::ListRoundsResponse> ListAllRounds(v1::ListRoundsRequest request,
                                                        std::size_t count_max);
-  absl::StatusOr<v1::ListDecisionsResponse> ListDecisions(const v1::ListDecisionsRequest& request);
+  absl::StatusOr<v1::ListDecisionsResponse> ListDecisions(const v1::ListDecisionsRequest& request) {
+    return Make(*jobs_, &v1::Jobs::Stub::ListDecisions, request);
+  }
   // By plan version; at most `count_max`.
   absl::StatusOr<v1::ListDecisionsResponse> ListAllDecisions(const std::string& name,
                                                              std::size_t count_max);
 
   // Nodes.
 
-  absl::StatusOr<v1::ListNodesResponse> ListNodes(const v1::ListNodesRequest& request);
+  absl::StatusOr<v1::ListNodesResponse> ListNodes(const v1::ListNodesRequest& request) {
+    return Make(*nodes_, &v1::Nodes::Stub::ListNodes, request);
+  }
   absl::StatusOr<v1::ListNodesResponse> ListAllNodes();
-  absl::StatusOr<v1::Node> GetNode(const std::string& name);
-  absl::StatusOr<v1::Node> CordonNode(const std::string& name);
-  absl::StatusOr<v1::Node> DrainNode(const std::string& name);
-  absl::StatusOr<v1::Node> UncordonNode(const std::string& name);
+  absl::StatusOr<v1::Node> GetNode(const std::string& name) {
+    return MakeNamed(*nodes_, &v1::Nodes::Stub::GetNode, name);
+  }
+  absl::StatusOr<v1::Node> CordonNode(const std::string& name) {
+    return MakeNamed(*nodes_, &v1::Nodes::Stub::CordonNode, name);
+  }
+  absl::StatusOr<v1::Node> DrainNode(const std::string& name) {
+    return MakeNamed(*nodes_, &v1::Nodes::Stub::DrainNode, name);
+  }
+  absl::StatusOr<v1::Node> UncordonNode(const std::string& name) {
+    return MakeNamed(*nodes_, &v1::Nodes::Stub::UncordonNode, name);
+  }
 
   // Streams. Each hands what arrives to a function of the caller's, in order and in this thread,
   // until there is no more, the function returns false (then the call returns ok), or
@@ -125,7 +148,9 @@ class Client {
   // A copy of the database. Not repeated: an error makes what was written worthless.
   absl::Status Backup(const Write& write);
   absl::StatusOr<v1::CheckIntegrityResponse> CheckIntegrity();
-  absl::Status SetLogLevel(const v1::SetLogLevelRequest& request);
+  absl::Status SetLogLevel(const v1::SetLogLevelRequest& request) {
+    return Make(*admin_, &v1::Admin::Stub::SetLogLevel, request).status();
+  }
 
   // For callers with their own threads of events: the calls of gRPC, without deadlines and
   // repetitions.
@@ -148,10 +173,34 @@ class Client {
 
   Client(const ClientOptions& options, const std::shared_ptr<grpc::Channel>& channel);
   Call DefaultCall() const { return {.timeout = options_.request_timeout}; }
-  template <typename Response, typename Stub, typename Method, typename Request>
-  absl::StatusOr<Response> Make(Stub& stub, Method method, const Request& request, Call* call);
-  template <typename Response, typename Stub, typename Method, typename Request>
-  absl::StatusOr<Response> Make(Stub& stub, Method method, const Request& request);
+  template <typename Stub, typename Request, typename Response>
+  using Method = grpc::Status (Stub::*)(grpc::ClientContext*, const Request&, Response*);
+  template <typename Stub, typename Request, typename Response>
+  absl::StatusOr<Response> Make(Stub& stub, Method<Stub, Request, Response> method,
+                                const Request& request, Call* call) {
+    Response response;
+    const absl::Status status = MakeUnary(call, [&](grpc::ClientContext* context) {
+      return (stub.*method)(context, request, &response);
+    });
+    if (!status.ok()) return status;
+    return response;
+  }
+  template <typename Stub, typename Request, typename Response>
+  absl::StatusOr<Response> Make(Stub& stub, Method<Stub, Request, Response> method,
+                                const Request& request) {
+    Call call = DefaultCall();
+    return Make(stub, method, request, &call);
+  }
+  // A call whose request only names something.
+  template <typename Stub, typename Request, typename Response>
+  absl::StatusOr<Response> MakeNamed(Stub& stub, Method<Stub, Request, Response> method,
+                                     const std::string& name) {
+    Request request;
+    request.set_name(name);
+    return Make(stub, method, request);
+  }
+  absl::Status MakeUnary(Call* call,
+                         const std::function<grpc::Status(grpc::ClientContext*)>& attempt);
   // The one loop of repetitions: makes attempts until one succeeds or may not be repeated.
   absl::Status Repeatedly(Call* call, const std::function<absl::Status()>& attempt);
   bool MayRepeat(const absl::Status& status, const Call& call);
