@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,6 +17,7 @@
 #include "coordinator/spec/spec_update.h"
 #include "coordinator/spec/spec_validation.h"
 #include "runtime/status.h"
+#include "tactus/v1/jobs.grpc.pb.h"
 
 namespace tactus::service {
 namespace {
@@ -24,7 +25,6 @@ namespace {
 constexpr std::size_t kRequestIdBytesMax = 64;
 constexpr std::int64_t kGraceSecondsMax = 24 * 3600;
 constexpr int kOnePageMax = 10000;
-constexpr PageSizes kHistoryPages = {.standard = 1000, .max = kOnePageMax};
 
 void CheckRequestId(const std::string& id, spec::FieldChecks& checks) {
   const bool right = id.size() <= kRequestIdBytesMax && std::ranges::all_of(id, [](const char c) {
@@ -34,7 +34,11 @@ void CheckRequestId(const std::string& id, spec::FieldChecks& checks) {
   if (!right) checks.Add("request_id", "allowed is a UUID: at most 64 letters, digits and dashes");
 }
 
-// The only way from the request to the domain.
+// FromProto is the only way from a request to the domain. Of one that only names a job: its id.
+absl::StatusOr<std::string> FromProto(const auto& request) {
+  return ParseJobName("name", request.name());
+}
+
 absl::StatusOr<NewJob> FromProto(const v1::CreateJobRequest& request) {
   std::vector<runtime::FieldViolation> violations = spec::SpecViolations(request.spec());
   spec::FieldChecks checks;
@@ -51,17 +55,23 @@ absl::StatusOr<NewJob> FromProto(const v1::CreateJobRequest& request) {
                 .request_id = request.request_id()};
 }
 
+struct Cancel {
+  std::string id = {};
+  job::JobCancelled event = {};
+};
+
 absl::StatusOr<Cancel> FromProto(const v1::CancelJobRequest& request) {
   const absl::StatusOr<std::string> id = ParseJobName("name", request.name());
   if (!id.ok()) return id.status();
-  Cancel cancel = {.id = *id, .discard = request.discard()};
+  Cancel cancel = {.id = *id,
+                   .event = {.reason = "cancelled by the user", .discard = request.discard()}};
   if (!request.has_grace()) return cancel;
   const google::protobuf::Duration& grace = request.grace();
   const bool whole = grace.seconds() >= 0 && grace.seconds() <= kGraceSecondsMax;
   const bool part = grace.nanos() >= 0 && grace.nanos() < 1'000'000'000 &&
                     (grace.nanos() == 0 || grace.seconds() < kGraceSecondsMax);
   if (whole && part) {
-    cancel.grace = std::chrono::seconds(grace.seconds()) + Duration(grace.nanos());
+    cancel.event.grace = std::chrono::seconds(grace.seconds()) + Duration(grace.nanos());
     return cancel;
   }
   return runtime::InvalidFields(
@@ -81,7 +91,7 @@ absl::Status CheckOnePage(const char* field, int found, const char* things) {
 absl::StatusOr<RoundQuery> FromProto(const v1::ListRoundsRequest& request) {
   const absl::StatusOr<std::string> id = ParseJobName("name", request.name());
   if (!id.ok()) return id.status();
-  const absl::StatusOr<int> size = PageSize(request.page_size(), kHistoryPages);
+  const absl::StatusOr<int> size = PageSize(request.page_size(), {.standard = 1000, .max = 10000});
   if (!size.ok()) return size.status();
   const absl::Status points = CheckOnePage("points_max", request.points_max(), "rounds");
   if (!points.ok()) return points;
@@ -95,7 +105,7 @@ absl::StatusOr<RoundQuery> FromProto(const v1::ListRoundsRequest& request) {
 absl::StatusOr<DecisionQuery> FromProto(const v1::ListDecisionsRequest& request) {
   const absl::StatusOr<std::string> id = ParseJobName("name", request.name());
   if (!id.ok()) return id.status();
-  const absl::StatusOr<int> size = PageSize(request.page_size(), kHistoryPages);
+  const absl::StatusOr<int> size = PageSize(request.page_size(), {.standard = 1000, .max = 10000});
   if (!size.ok()) return size.status();
   const absl::Status newest = CheckOnePage("newest", request.newest(), "decisions");
   if (!newest.ok()) return newest;
@@ -148,136 +158,150 @@ void CreateWithFiles(const FileSurroundings& around, NewJob job,
   });
 }
 
+class JobsService final : public v1::Jobs::CallbackService {
+  using Context = grpc::CallbackServerContext;
+  using Reactor = grpc::ServerUnaryReactor;
+
+ public:
+  explicit JobsService(const FileSurroundings& surroundings) : around_(surroundings) {}
+
+  Reactor* CreateJob(Context* context, const v1::CreateJobRequest* request,
+                     v1::Job* response) override {
+    const UnaryCall call(context, around_.metrics, "Jobs/CreateJob");
+    return call.AskWith(FromProto(*request), [&](NewJob job) {
+      if (!request->validate_only()) {
+        return CreateWithFiles(around_, std::move(job), BlobsOf(request->spec()),
+                               WithJob(call, response));
+      }
+      *response->mutable_spec() = request->spec();
+      *response->mutable_labels() = request->labels();
+      call.Finish(absl::OkStatus());
+    });
+  }
+
+  Reactor* GetJob(Context* context, const v1::GetJobRequest* request, v1::Job* response) override {
+    return StartGetJob(context, around_.core, around_.metrics, *request, response);
+  }
+
+  Reactor* ListJobs(Context* context, const v1::ListJobsRequest* request,
+                    v1::ListJobsResponse* response) override {
+    const UnaryCall call(context, around_.metrics, "Jobs/ListJobs");
+    return call.AskWith(FromProto(*request), [&](const store::JobQuery& query) {
+      around_.core.ListJobs(
+          query, [call, response](const absl::StatusOr<store::Page<job::JobRecord>>& page) {
+            if (!page.ok()) return call.Finish(page.status());
+            for (const job::JobRecord& record : page->items) {
+              *response->add_jobs() = ToProto(record);
+            }
+            response->set_next_page_token(page->next);
+            call.Finish(absl::OkStatus());
+          });
+    });
+  }
+
+  Reactor* UpdateJob(Context* context, const v1::UpdateJobRequest* request,
+                     v1::Job* response) override {
+    const UnaryCall call(context, around_.metrics, "Jobs/UpdateJob");
+    return call.AskWith(FromProto(*request), [&](const std::string& id) {
+      around_.core.UpdateJob(id, *request, WithJob(call, response));
+    });
+  }
+
+  Reactor* CancelJob(Context* context, const v1::CancelJobRequest* request,
+                     v1::Job* response) override {
+    const UnaryCall call(context, around_.metrics, "Jobs/CancelJob");
+    return call.AskWith(FromProto(*request), [&](const Cancel& cancel) {
+      around_.core.CancelJob(cancel.id, cancel.event, WithJob(call, response));
+    });
+  }
+
+  Reactor* PauseJob(Context* context, const v1::PauseJobRequest* request,
+                    v1::Job* response) override {
+    const UnaryCall call(context, around_.metrics, "Jobs/PauseJob");
+    return Change<job::JobPaused>(call, *request, response);
+  }
+
+  Reactor* ResumeJob(Context* context, const v1::ResumeJobRequest* request,
+                     v1::Job* response) override {
+    const UnaryCall call(context, around_.metrics, "Jobs/ResumeJob");
+    return Change<job::JobResumed>(call, *request, response);
+  }
+
+  Reactor* DeleteJob(Context* context, const v1::DeleteJobRequest* request,
+                     google::protobuf::Empty*) override {
+    const UnaryCall call(context, around_.metrics, "Jobs/DeleteJob");
+    return call.AskWith(FromProto(*request), [&](const std::string& id) {
+      around_.core.DeleteJob(id, [call](const absl::StatusOr<job::JobRecord>& record) {
+        call.Finish(record.status());
+      });
+    });
+  }
+
+  Reactor* ListRounds(Context* context, const v1::ListRoundsRequest* request,
+                      v1::ListRoundsResponse* response) override {
+    const UnaryCall call(context, around_.metrics, "Jobs/ListRounds");
+    return call.AskWith(FromProto(*request), [&](const RoundQuery& query) {
+      around_.core.ListRounds(query, [call, response](const absl::StatusOr<RoundPage>& page) {
+        if (!page.ok()) return call.Finish(page.status());
+        for (const job::RoundRecord& round : page->rounds.items) {
+          *response->add_rounds() = ToProto(round);
+        }
+        response->set_next_page_token(page->rounds.next);
+        for (const job::GroupRecord& group : page->groups) *response->add_groups() = ToProto(group);
+        call.Finish(absl::OkStatus());
+      });
+    });
+  }
+
+  Reactor* ListDecisions(Context* context, const v1::ListDecisionsRequest* request,
+                         v1::ListDecisionsResponse* response) override {
+    const UnaryCall call(context, around_.metrics, "Jobs/ListDecisions");
+    return call.AskWith(FromProto(*request), [&](const DecisionQuery& query) {
+      around_.core.ListDecisions(
+          query, [call, response,
+                  id = query.id](const absl::StatusOr<store::Page<job::DecisionRecord>>& page) {
+            if (!page.ok()) return call.Finish(page.status());
+            for (const job::DecisionRecord& record : page->items) {
+              *response->add_decisions() = ToProto(id, record.decision);
+            }
+            response->set_next_page_token(page->next);
+            call.Finish(absl::OkStatus());
+          });
+    });
+  }
+
+  grpc::ServerWriteReactor<v1::JobEvent>* WatchJob(Context* context,
+                                                   const v1::WatchJobRequest* request) override {
+    return StartWatch(around_.core, around_.metrics, context->peer(), *request);
+  }
+
+  grpc::ServerWriteReactor<v1::LogEntry>* StreamLogs(
+      Context* context, const v1::StreamLogsRequest* request) override {
+    return StartLogs(around_, context, *request);
+  }
+
+  grpc::ServerWriteReactor<v1::ArtifactChunk>* DownloadArtifact(
+      Context* context, const v1::DownloadArtifactRequest* request) override {
+    return StartDownload(around_, context, *request);
+  }
+
+ private:
+  // A change of a job that is one event of the core, and says nothing but which job.
+  template <typename Event>
+  Reactor* Change(const UnaryCall& call, const auto& request, v1::Job* response) {
+    return call.AskWith(FromProto(request), [&](const std::string& id) {
+      around_.core.ChangeJob(
+          id, [](JobId job) { return Event{.job = job}; }, WithJob(call, response));
+    });
+  }
+
+  const FileSurroundings around_;
+};
+
 }  // namespace
 
-grpc::ServerUnaryReactor* JobsService::CreateJob(grpc::CallbackServerContext* context,
-                                                 const v1::CreateJobRequest* request,
-                                                 v1::Job* response) {
-  const UnaryCall call(context, around_.metrics, "Jobs/CreateJob");
-  return call.AskWith(FromProto(*request), [&](NewJob job) {
-    if (!request->validate_only()) {
-      return CreateWithFiles(around_, std::move(job), BlobsOf(request->spec()),
-                             WithJob(call, response));
-    }
-    *response->mutable_spec() = request->spec();
-    *response->mutable_labels() = request->labels();
-    call.Finish(absl::OkStatus());
-  });
-}
-
-grpc::ServerUnaryReactor* JobsService::GetJob(grpc::CallbackServerContext* context,
-                                              const v1::GetJobRequest* request, v1::Job* response) {
-  return StartGetJob(context, around_.core, around_.metrics, *request, response);
-}
-
-grpc::ServerUnaryReactor* JobsService::ListJobs(grpc::CallbackServerContext* context,
-                                                const v1::ListJobsRequest* request,
-                                                v1::ListJobsResponse* response) {
-  const UnaryCall call(context, around_.metrics, "Jobs/ListJobs");
-  const auto answer = [call, response](const absl::StatusOr<store::Page<job::JobRecord>>& page) {
-    if (!page.ok()) return call.Finish(page.status());
-    for (const job::JobRecord& record : page->items) *response->add_jobs() = ToProto(record);
-    response->set_next_page_token(page->next);
-    call.Finish(absl::OkStatus());
-  };
-  return call.AskWith(FromProto(*request),
-                      [&](const store::JobQuery& query) { around_.core.ListJobs(query, answer); });
-}
-
-grpc::ServerUnaryReactor* JobsService::CancelJob(grpc::CallbackServerContext* context,
-                                                 const v1::CancelJobRequest* request,
-                                                 v1::Job* response) {
-  const UnaryCall call(context, around_.metrics, "Jobs/CancelJob");
-  return call.AskWith(FromProto(*request), [&](const Cancel& cancel) {
-    around_.core.CancelJob(cancel, WithJob(call, response));
-  });
-}
-
-grpc::ServerUnaryReactor* JobsService::UpdateJob(grpc::CallbackServerContext* context,
-                                                 const v1::UpdateJobRequest* request,
-                                                 v1::Job* response) {
-  const UnaryCall call(context, around_.metrics, "Jobs/UpdateJob");
-  return call.AskWith(ParseJobName("name", request->name()), [&](const std::string& id) {
-    around_.core.UpdateJob(id, *request, WithJob(call, response));
-  });
-}
-
-grpc::ServerUnaryReactor* JobsService::PauseJob(grpc::CallbackServerContext* context,
-                                                const v1::PauseJobRequest* request,
-                                                v1::Job* response) {
-  const UnaryCall call(context, around_.metrics, "Jobs/PauseJob");
-  return call.AskWith(ParseJobName("name", request->name()), [&](const std::string& id) {
-    around_.core.PauseJob(id, WithJob(call, response));
-  });
-}
-
-grpc::ServerUnaryReactor* JobsService::ResumeJob(grpc::CallbackServerContext* context,
-                                                 const v1::ResumeJobRequest* request,
-                                                 v1::Job* response) {
-  const UnaryCall call(context, around_.metrics, "Jobs/ResumeJob");
-  return call.AskWith(ParseJobName("name", request->name()), [&](const std::string& id) {
-    around_.core.ResumeJob(id, WithJob(call, response));
-  });
-}
-
-grpc::ServerUnaryReactor* JobsService::DeleteJob(grpc::CallbackServerContext* context,
-                                                 const v1::DeleteJobRequest* request,
-                                                 google::protobuf::Empty*) {
-  const UnaryCall call(context, around_.metrics, "Jobs/DeleteJob");
-  return call.AskWith(ParseJobName("name", request->name()), [&](const std::string& id) {
-    around_.core.DeleteJob(
-        id, [call](const absl::StatusOr<job::JobRecord>& record) { call.Finish(record.status()); });
-  });
-}
-
-grpc::ServerUnaryReactor* JobsService::ListRounds(grpc::CallbackServerContext* context,
-                                                  const v1::ListRoundsRequest* request,
-                                                  v1::ListRoundsResponse* response) {
-  const UnaryCall call(context, around_.metrics, "Jobs/ListRounds");
-  const auto answer = [call, response](const absl::StatusOr<RoundPage>& page) {
-    if (!page.ok()) return call.Finish(page.status());
-    for (const job::RoundRecord& round : page->rounds.items) {
-      *response->add_rounds() = ToProto(round);
-    }
-    response->set_next_page_token(page->rounds.next);
-    for (const job::GroupRecord& group : page->groups) *response->add_groups() = ToProto(group);
-    call.Finish(absl::OkStatus());
-  };
-  return call.AskWith(FromProto(*request),
-                      [&](const RoundQuery& query) { around_.core.ListRounds(query, answer); });
-}
-
-grpc::ServerUnaryReactor* JobsService::ListDecisions(grpc::CallbackServerContext* context,
-                                                     const v1::ListDecisionsRequest* request,
-                                                     v1::ListDecisionsResponse* response) {
-  const UnaryCall call(context, around_.metrics, "Jobs/ListDecisions");
-  return call.AskWith(FromProto(*request), [&](const DecisionQuery& query) {
-    const auto answer = [call, response, id = query.id](
-                            const absl::StatusOr<store::Page<job::DecisionRecord>>& page) {
-      if (!page.ok()) return call.Finish(page.status());
-      for (const job::DecisionRecord& record : page->items) {
-        *response->add_decisions() = ToProto(id, record.decision);
-      }
-      response->set_next_page_token(page->next);
-      call.Finish(absl::OkStatus());
-    };
-    around_.core.ListDecisions(query, answer);
-  });
-}
-
-grpc::ServerWriteReactor<v1::JobEvent>* JobsService::WatchJob(grpc::CallbackServerContext* context,
-                                                              const v1::WatchJobRequest* request) {
-  return StartWatch(around_.core, around_.metrics, context->peer(), *request);
-}
-
-grpc::ServerWriteReactor<v1::LogEntry>* JobsService::StreamLogs(
-    grpc::CallbackServerContext* context, const v1::StreamLogsRequest* request) {
-  return StartLogs(around_, context, *request);
-}
-
-grpc::ServerWriteReactor<v1::ArtifactChunk>* JobsService::DownloadArtifact(
-    grpc::CallbackServerContext* context, const v1::DownloadArtifactRequest* request) {
-  return StartDownload(around_, context, *request);
+std::unique_ptr<grpc::Service> MakeJobsService(const FileSurroundings& surroundings) {
+  return std::make_unique<JobsService>(surroundings);
 }
 
 }  // namespace tactus::service

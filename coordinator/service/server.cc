@@ -159,7 +159,7 @@ class ServerImpl final : public Server {
                                             .blobs = blobs_,
                                             .logs = logs_,
                                             .transfers = transfers_};
-  JobsService jobs_{file_surroundings_};
+  const std::unique_ptr<grpc::Service> jobs_ = MakeJobsService(file_surroundings_);
   NodesService nodes_{core_, metrics_};
   AgentService agents_{file_surroundings_};
   ArtifactsService artifacts_{file_surroundings_};
@@ -215,7 +215,7 @@ absl::Status ServerImpl::Serve() {
   SetLimits(builder);
   int port = 0;
   builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(), &port);
-  builder.RegisterService(&jobs_);
+  builder.RegisterService(jobs_.get());
   builder.RegisterService(&nodes_);
   builder.RegisterService(&agents_);
   builder.RegisterService(&artifacts_);

@@ -92,26 +92,24 @@ void CoreRunner::RefuseOver(const std::string& id, Answer<job::JobRecord> answer
   });
 }
 
-void CoreRunner::CancelJob(const Cancel& cancel, Answer<job::JobRecord> answer) {
-  around_.control.Post([this, cancel, answer = std::move(answer)]() mutable {
-    const job::JobRecord* record = Current(cancel.id);
-    if (record == nullptr) record = Visible(cancel.id);
-    if (record == nullptr) return FindStored(cancel.id, std::move(answer));
+void CoreRunner::CancelJob(const std::string& id, job::JobCancelled event,
+                           Answer<job::JobRecord> answer) {
+  around_.control.Post([this, id, event = std::move(event), answer = std::move(answer)]() mutable {
+    const job::JobRecord* record = Current(id);
+    if (record == nullptr) record = Visible(id);
+    if (record == nullptr) return FindStored(id, std::move(answer));
     const absl::Status admitted = AdmitChange();
     if (!admitted.ok()) return answer(admitted);
-    const job::JobCancelled event = {.job = record->id,
-                                     .reason = "cancelled by the user",
-                                     .discard = cancel.discard,
-                                     .grace = cancel.grace};
-    Handle(event, [this, id = cancel.id, answer = std::move(answer)](const absl::Status& status) {
+    event.job = record->id;
+    Handle(event, [this, id, answer = std::move(answer)](const absl::Status& status) {
       Tell(id, status, answer);
     });
   });
 }
 
-void CoreRunner::Change(const std::string& id, const std::function<job::Event(JobId)>& event,
-                        Answer<job::JobRecord> answer) {
-  around_.control.Post([this, id, event, answer = std::move(answer)]() mutable {
+void CoreRunner::ChangeJob(const std::string& id, std::function<job::Event(JobId)> event,
+                           Answer<job::JobRecord> answer) {
+  around_.control.Post([this, id, event = std::move(event), answer = std::move(answer)]() mutable {
     const absl::Status admitted = AdmitChange();
     if (!admitted.ok()) return answer(admitted);
     const job::JobRecord* record = Current(id);
@@ -121,16 +119,6 @@ void CoreRunner::Change(const std::string& id, const std::function<job::Event(Jo
       Tell(id, status, answer);
     });
   });
-}
-
-void CoreRunner::PauseJob(const std::string& id, Answer<job::JobRecord> answer) {
-  Change(
-      id, [](JobId job) { return job::JobPaused{job}; }, std::move(answer));
-}
-
-void CoreRunner::ResumeJob(const std::string& id, Answer<job::JobRecord> answer) {
-  Change(
-      id, [](JobId job) { return job::JobResumed{job}; }, std::move(answer));
 }
 
 // ---- The end

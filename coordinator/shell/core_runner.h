@@ -46,13 +46,6 @@ struct NewJob {
   std::string request_id = {};  // empty: none
 };
 
-// How a job is to be cancelled.
-struct Cancel {
-  std::string id = {};
-  bool discard = false;
-  std::optional<Duration> grace = {};  // unset: the core's default
-};
-
 // Which rounds of a job.
 struct RoundQuery {
   std::string id = {};
@@ -147,11 +140,12 @@ class CoreRunner {
   // Errors: InvalidArgument; Aborted, another etag; FailedPrecondition, it is over.
   void UpdateJob(const std::string& id, const v1::UpdateJobRequest& request,
                  Answer<job::JobRecord> answer);
-  // A job that is over stays as it is.
-  void CancelJob(const Cancel& cancel, Answer<job::JobRecord> answer);
+  // A job that is over stays as it is. The job of `event` is filled in.
+  void CancelJob(const std::string& id, job::JobCancelled event, Answer<job::JobRecord> answer);
+  // Hands the core the event that `event` makes for the job.
   // Errors: FailedPrecondition, it is over or finishing.
-  void PauseJob(const std::string& id, Answer<job::JobRecord> answer);
-  void ResumeJob(const std::string& id, Answer<job::JobRecord> answer);
+  void ChangeJob(const std::string& id, std::function<job::Event(JobId)> event,
+                 Answer<job::JobRecord> answer);
   // Answers with the job as it was. Errors: FailedPrecondition, it is not over, or has workers.
   void DeleteJob(const std::string& id, Answer<job::JobRecord> answer);
 
@@ -214,9 +208,6 @@ class CoreRunner {
   void RefuseOver(const std::string& id, Answer<job::JobRecord> answer);
   void Tell(const std::string& id, const absl::Status& status,
             const Answer<job::JobRecord>& answer);
-  // Hands the event to the core if the job is not over and not finishing.
-  void Change(const std::string& id, const std::function<job::Event(JobId)>& event,
-              Answer<job::JobRecord> answer);
   absl::StatusOr<job::JobRecord> DeleteStored(const std::string& id);
   bool HasWorkers(JobId job) const;
   void ShowAndFollow(const job::JobRecord& record, const std::string& resume_token,
