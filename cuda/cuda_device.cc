@@ -80,52 +80,39 @@ class CudaDevice final : public Device {
   Sums AllocateSums(std::size_t length) override { return AllocateArray<double>(length); }
 
   std::unique_ptr<Mark> MakeMark() override {
-    Select();
-    return std::make_unique<CudaMark>(index_, compute_);
+    return std::make_unique<CudaMark>(index_, Selected());
   }
 
   void Axpy(float a, std::span<const float> x, std::span<float> y) override {
-    Select();
-    kernels::Axpy(compute_, a, x, y);
+    kernels::Axpy(Selected(), a, x, y);
   }
-  void Scale(float a, std::span<float> x) override {
-    Select();
-    kernels::Scale(compute_, a, x);
-  }
-  void Fill(float value, std::span<float> x) override {
-    Select();
-    kernels::Fill(compute_, value, x);
-  }
+  void Scale(float a, std::span<float> x) override { kernels::Scale(Selected(), a, x); }
+  void Fill(float value, std::span<float> x) override { kernels::Fill(Selected(), value, x); }
   void WeightedSum(std::span<const Weighted> parts, std::span<float> out) override {
-    Select();
-    kernels::WeightedSum(compute_, parts, out);
+    kernels::WeightedSum(Selected(), parts, out);
   }
   void Copy(std::span<const float> from, std::span<float> to) override { CopyAll(from, to); }
   void Copy(std::span<const double> from, std::span<double> to) override { CopyAll(from, to); }
   void Clear(std::span<double> sums) override {
     if (sums.empty()) return;
-    Select();
-    Require(cudaMemsetAsync(sums.data(), 0, sums.size_bytes(), compute_), "cudaMemsetAsync");
+    Require(cudaMemsetAsync(sums.data(), 0, sums.size_bytes(), Selected()), "cudaMemsetAsync");
   }
   void AddSquaredNorm(std::span<const float> x, std::span<double> sum) override {
-    Select();
-    kernels::AddSquaredNorm(compute_, x,
+    const Stream stream = Selected();  // before partials are allocated
+    kernels::AddSquaredNorm(stream, x,
                             {.sums = sum, .partials = partials_.Get<double>(ChunksIn(x.size()))});
   }
 
   void Gate(const StepGate& step, std::span<const double> norm2, std::span<double> gate) override {
-    Select();
-    kernels::Gate(compute_, step, norm2, gate);
+    kernels::Gate(Selected(), step, norm2, gate);
   }
   void Sgd(const SgdStep& step, std::span<const float> gradients, std::span<float> parameters,
            std::span<float> momentum_buffer) override {
-    Select();
-    kernels::Sgd(compute_, step, gradients, parameters, momentum_buffer);
+    kernels::Sgd(Selected(), step, gradients, parameters, momentum_buffer);
   }
   void Adam(const AdamStep& step, std::span<const float> gradients, std::span<float> parameters,
             std::span<float> first_moment, std::span<float> second_moment) override {
-    Select();
-    kernels::Adam(compute_, step,
+    kernels::Adam(Selected(), step,
                   {.gradients = gradients,
                    .parameters = parameters,
                    .first_moment = first_moment,
@@ -134,37 +121,32 @@ class CudaDevice final : public Device {
   void Lamb(const LambStep& step, const SegmentTable& segments,
             const LambBuffers& buffers) override {
     constexpr std::size_t kSums = kernels::kLambSumsPerSegment;
-    Select();
     RequireWithin(segments, buffers.parameters.size());
     const kernels::SegmentChunks chunks =
-        tables_.Get(compute_, WholeSegments(segments), segments.size());
+        tables_.Get(Selected(), WholeSegments(segments), segments.size());
     kernels::Lamb(compute_, step, chunks, buffers,
                   {.sums = sums_.Get<double>(segments.size() * kSums),
                    .partials = partials_.Get<double>(chunks.chunks.size() * kSums)});
   }
   void Lion(const LionStep& step, std::span<const float> gradients, std::span<float> parameters,
             std::span<float> momentum) override {
-    Select();
-    kernels::Lion(compute_, step, gradients, parameters, momentum);
+    kernels::Lion(Selected(), step, gradients, parameters, momentum);
   }
 
   void ParameterDelta(std::span<const float> now, std::span<const float> start,
                       std::span<float> delta) override {
-    Select();
-    kernels::ParameterDelta(compute_, now, start, delta);
+    kernels::ParameterDelta(Selected(), now, start, delta);
   }
   void BlockMomentum(const BlockMomentumStep& step, const BlockMomentumBuffers& buffers) override {
-    Select();
-    kernels::BlockMomentum(compute_, step, buffers);
+    kernels::BlockMomentum(Selected(), step, buffers);
   }
 
   void AdasumPartials(const AdasumPair& pair, std::span<const SegmentPart> parts,
                       std::span<double> sums) override {
     constexpr std::size_t kSums = kAdasumSumsPerSegment;
     if (parts.empty()) return;
-    Select();
     RequireWithin(parts, pair.a.size());
-    const kernels::SegmentChunks chunks = tables_.Get(compute_, parts, sums.size() / kSums);
+    const kernels::SegmentChunks chunks = tables_.Get(Selected(), parts, sums.size() / kSums);
     kernels::AdasumPartials(
         compute_, pair, chunks,
         {.sums = sums, .partials = partials_.Get<double>(chunks.chunks.size() * kSums)});
@@ -172,43 +154,36 @@ class CudaDevice final : public Device {
   void AdasumCombine(const AdasumPair& pair, std::span<const SegmentPart> parts,
                      std::span<const double> sums, std::span<float> out) override {
     if (parts.empty()) return;
-    Select();
     RequireWithin(parts, pair.a.size());
     const kernels::SegmentChunks chunks =
-        tables_.Get(compute_, parts, sums.size() / kAdasumSumsPerSegment);
+        tables_.Get(Selected(), parts, sums.size() / kAdasumSumsPerSegment);
     kernels::AdasumCombine(compute_, pair, chunks, sums, out);
   }
   void AddRows(std::span<const double> lower, std::span<const double> higher,
                std::span<double> out) override {
-    Select();
-    kernels::AddRows(compute_, lower, higher, out);
+    kernels::AddRows(Selected(), lower, higher, out);
   }
   void Widen(std::span<const float> from, std::span<double> to) override {
-    Select();
-    kernels::Widen(compute_, from, to);
+    kernels::Widen(Selected(), from, to);
   }
   void Narrow(std::span<const double> from, std::span<float> to) override {
-    Select();
-    kernels::Narrow(compute_, from, to);
+    kernels::Narrow(Selected(), from, to);
   }
   void CountNonFinite(std::span<const double> values, std::span<double> count) override {
-    Select();
-    kernels::CountNonFinite(compute_, values, count);
+    kernels::CountNonFinite(Selected(), values, count);
   }
   void WriteLanes(std::span<const LaneValue> values, std::span<const double> norm2,
                   std::span<float> tail) override {
-    Select();
-    kernels::WriteLanes(compute_, values, norm2, tail);
+    kernels::WriteLanes(Selected(), values, norm2, tail);
   }
 
   void Synchronize() override {
-    Select();
-    Require(cudaStreamSynchronize(compute_), "cudaStreamSynchronize");
+    Require(cudaStreamSynchronize(Selected()), "cudaStreamSynchronize");
   }
 
  protected:
   HostMemory TakeHostMemory(std::size_t bytes) override {
-    Select();
+    Selected();
     void* memory = nullptr;
     Require(cudaMallocHost(&memory, bytes), "cudaMallocHost");
     std::memset(memory, 0, bytes);
@@ -219,7 +194,7 @@ class CudaDevice final : public Device {
   template <class T>
   Array<T> AllocateArray(std::size_t length) {
     if (length == 0) return {};
-    Select();
+    Selected();
     void* memory = nullptr;
     cudaError_t error = cudaErrorMemoryAllocation;
     if (length <= kBytesMax / sizeof(T)) error = cudaMalloc(&memory, length * sizeof(T));
@@ -243,9 +218,9 @@ class CudaDevice final : public Device {
   void CopyAll(std::span<const T> from, std::span<T> to) {
     TACTUS_CHECK(from.size() == to.size());
     if (from.empty()) return;
-    Select();
-    Require(cudaMemcpyAsync(to.data(), from.data(), from.size_bytes(), cudaMemcpyDefault, compute_),
-            "cudaMemcpyAsync");
+    Require(
+        cudaMemcpyAsync(to.data(), from.data(), from.size_bytes(), cudaMemcpyDefault, Selected()),
+        "cudaMemcpyAsync");
   }
 
   static void RequireWithin(std::span<const SegmentPart> parts, std::size_t length) {
@@ -259,8 +234,11 @@ class CudaDevice final : public Device {
     }
   }
 
-  // Of the calling thread, which need not be the last call's.
-  void Select() { Require(cudaSetDevice(index_), "cudaSetDevice"); }
+  // Makes the device the calling thread's, which need not be the last call's. Returns its stream.
+  Stream Selected() {
+    Require(cudaSetDevice(index_), "cudaSetDevice");
+    return compute_;
+  }
 
   const int index_;
   const Stream compute_;
