@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <set>
 
+#include "absl/strings/str_join.h"
+
 namespace tactus::runtime {
 namespace {
 
@@ -27,12 +29,6 @@ std::set<std::string> NamesIn(const CLI::App& app, const std::string& file) {
   return names;
 }
 
-std::string Joined(const std::vector<std::string>& values) {
-  std::string text;
-  for (const std::string& value : values) text += (text.empty() ? "" : ",") + value;
-  return text;
-}
-
 std::string Quoted(const std::string& value) {
   const bool plain = !value.empty() && value.find_first_of(" \t#\"'=,[]") == std::string::npos;
   if (plain) return value;
@@ -43,8 +39,8 @@ std::string Quoted(const std::string& value) {
 std::string ValueOf(const CLI::Option& option) {
   const bool flag = option.get_expected_min() == 0 && option.get_items_expected_max() == 0;
   if (option.count() > 0) {
-    const std::vector<std::string> values = option.reduced_results();
-    return flag && Joined(values).empty() ? "true" : Joined(values);
+    const std::string values = absl::StrJoin(option.reduced_results(), ",");
+    return flag && values.empty() ? "true" : values;
   }
   return flag && option.get_default_str().empty() ? "false" : option.get_default_str();
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <type_traits>
 
+#include "absl/strings/str_join.h"
 #include "policies/axes.h"
 #include "runtime/logging.h"
 
@@ -77,10 +78,7 @@ void Write(const job::NodeMarked& event, Instant) {
 }
 
 void Write(const job::DeviceFaultsChanged& event, Instant) {
-  std::string faults;
-  for (const auto& [device, reason] : event.faults) {
-    faults += (faults.empty() ? "" : "; ") + device + ": " + reason;
-  }
+  const std::string faults = absl::StrJoin(event.faults, "; ", absl::PairFormatter(": "));
   Log()->log(faults.empty() ? spdlog::level::info : spdlog::level::warn,
              "device faults changed node={} faults={}", event.node, Quoted(faults));
 }
