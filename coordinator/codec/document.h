@@ -1,5 +1,5 @@
-// The core's plain structs as documents of CBOR, for who compares or changes them; base/fields.h says
-// how a struct names its fields.
+// The core's plain structs as documents of CBOR, for who compares or changes them; base/fields.h
+// says how a struct names its fields.
 //
 // CBOR and not JSON text: reasons may quote a worker's output, which need not be UTF-8, and a loss
 // may be NaN.

@@ -1,5 +1,3 @@
-#include "agent/data/pair_dataset.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "agent/data/gzip.h"
+#include "agent/data/pair_dataset.h"
 #include "tests/agent/data/scratch.h"
 
 namespace tactus::data {

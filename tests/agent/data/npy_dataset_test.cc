@@ -1,11 +1,10 @@
-#include "agent/data/pair_dataset.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <vector>
 
 #include "agent/data/npy_header.h"
+#include "agent/data/pair_dataset.h"
 #include "tests/agent/data/scratch.h"
 
 namespace tactus::data {
