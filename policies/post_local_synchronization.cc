@@ -13,14 +13,10 @@ std::string PostLocalSynchronization::Start(Plan& first, const Observations& see
   }
   if (!fallen_) {
     Synchronize(first, Synchronization::kEveryStep, 1);
-    return "every_step until the schedule lowers the learning rate";
+    return "every_step until rounds show that the learning rate has fallen";
   }
   Synchronize(first, Synchronization::kPeriodic, period_);
   return "post_local goes on with " + ValueOf(first, Axis::kSynchronization);
-}
-
-void PostLocalSynchronization::Resume(const Plan& in_force) {
-  fallen_ = in_force.synchronization == Synchronization::kPeriodic;
 }
 
 std::optional<Proposal> PostLocalSynchronization::Decide(const Situation& situation) {

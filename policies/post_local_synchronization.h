@@ -19,6 +19,8 @@ namespace tactus::policies {
 //
 // So the noisy steps at a high rate are taken together, and what remains, when little changes in a
 // step, is done with few exchanges. A group of one member runs every step, and keeps watching.
+// Where k is not known yet, as at the start of a job that goes on, a group runs every step until
+// its first rounds say it.
 //
 // Source: [post-local] abstract: mini-batches first, local steps then; memory, unverified: that the
 // first decay of the learning rate is where to change. Differs: half the highest rate in the place
@@ -32,7 +34,6 @@ class PostLocalSynchronization final : public AxisPolicy {
       : period_(options.period), rate_falls_at_(options.rate_falls_at) {}
 
   std::string Start(Plan& first, const Observations& seen) override;
-  void Resume(const Plan& in_force) override;
   std::optional<Proposal> Decide(const Situation& situation) override;
   std::string Follow(Plan& plan, const Observations& seen) const override;
 

@@ -130,9 +130,12 @@ void DrawStop(Dice& dice, SimulatedJob& job) {
 }
 
 void DrawOptimizer(Dice& dice, SimulatedJob& job) {
-  std::vector<engine::OptimizerOptions> optimizers = engine::EveryOptimizer();
   const engine::SgdOptions sgd{.learning_rate = 0.02};
-  optimizers.insert(optimizers.end(), 3, sgd);
+  std::vector<engine::OptimizerOptions> optimizers = engine::EveryOptimizer();
+  std::ranges::replace_if(
+      optimizers, [](const auto& each) { return engine::NameOf(each) == "sgd"; },
+      engine::OptimizerOptions(sgd));
+  optimizers.insert(optimizers.begin(), 2, sgd);
   job.engine.optimizer = dice.Of(optimizers);
   if (auto* drawn = std::get_if<engine::SgdOptions>(&job.engine.optimizer)) {
     drawn->momentum = dice.Chance(0.5) ? 0.9 : 0;

@@ -170,11 +170,12 @@ class Client {
     Instant deadline = Instant::max();  // of all attempts together
   };
   class Reopening;
+  template <typename Stub, typename Request, typename Response>
+  using Method = grpc::Status (Stub::*)(grpc::ClientContext*, const Request&, Response*);
 
   Client(const ClientOptions& options, const std::shared_ptr<grpc::Channel>& channel);
   Call DefaultCall() const { return {.timeout = options_.request_timeout}; }
-  template <typename Stub, typename Request, typename Response>
-  using Method = grpc::Status (Stub::*)(grpc::ClientContext*, const Request&, Response*);
+  // The answer of a unary call. `call` says how it is made, and afterwards in how many attempts.
   template <typename Stub, typename Request, typename Response>
   absl::StatusOr<Response> Make(Stub& stub, Method<Stub, Request, Response> method,
                                 const Request& request, Call* call) {
@@ -185,6 +186,7 @@ class Client {
     if (!status.ok()) return status;
     return response;
   }
+  // As the options have it for all calls.
   template <typename Stub, typename Request, typename Response>
   absl::StatusOr<Response> Make(Stub& stub, Method<Stub, Request, Response> method,
                                 const Request& request) {
@@ -199,6 +201,7 @@ class Client {
     request.set_name(name);
     return Make(stub, method, request);
   }
+  // Attempts with a context each, under one deadline and the user's cancellation.
   absl::Status MakeUnary(Call* call,
                          const std::function<grpc::Status(grpc::ClientContext*)>& attempt);
   // The one loop of repetitions: makes attempts until one succeeds or may not be repeated.

@@ -208,7 +208,15 @@ absl::Status UseContext(const std::string& config_path, const std::string& name)
   if (FindContext(config->contexts, name) == nullptr) {
     return absl::NotFoundError(config_path + ": " + UnknownContext(name, config->contexts));
   }
-  return Replace(config_path, WithContext(config->text, name));
+  const std::string text = WithContext(config->text, name);
+  // A file may hold more than a map in YAML's plain form: a directive, a comment before its marker.
+  if (const YamlDocument document = ParseYaml(text); !document.error.empty()) {
+    return absl::FailedPreconditionError(config_path +
+                                         ": no line can be added to it as it is written; give it "
+                                         "the line context: " +
+                                         YamlScalar(name));
+  }
+  return Replace(config_path, text);
 }
 
 std::string RenderSettings(const Settings& settings, OutputFormat format) {

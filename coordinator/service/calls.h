@@ -26,8 +26,8 @@ class UnaryCall {
   void Finish(const absl::Status& status) const;
   grpc::ServerUnaryReactor* reactor() const { return reactor_; }
 
-  // Admits the call and asks with what its request says; finishes it where that is wrong. `ask`
-  // finishes it later. Returns the reactor.
+  // Asks with what the request was found to say, if the call is admitted; finishes it where either
+  // is wrong. `ask` finishes it later. Returns the reactor.
   template <typename Query, typename Ask>
   grpc::ServerUnaryReactor* AskWith(absl::StatusOr<Query> query, const Ask& ask) const {
     if (!Admit()) return reactor_;

@@ -34,11 +34,12 @@ void CheckRequestId(const std::string& id, spec::FieldChecks& checks) {
   if (!right) checks.Add("request_id", "allowed is a UUID: at most 64 letters, digits and dashes");
 }
 
-// FromProto is the only way from a request to the domain. Of one that only names a job: its id.
-absl::StatusOr<std::string> FromProto(const auto& request) {
+// The id of the job that a request names.
+absl::StatusOr<std::string> JobOf(const auto& request) {
   return ParseJobName("name", request.name());
 }
 
+// FromProto is what a request says, in words of the core.
 absl::StatusOr<NewJob> FromProto(const v1::CreateJobRequest& request) {
   std::vector<runtime::FieldViolation> violations = spec::SpecViolations(request.spec());
   spec::FieldChecks checks;
@@ -202,7 +203,7 @@ class JobsService final : public v1::Jobs::CallbackService {
   Reactor* UpdateJob(Context* context, const v1::UpdateJobRequest* request,
                      v1::Job* response) override {
     const UnaryCall call(context, around_.metrics, "Jobs/UpdateJob");
-    return call.AskWith(FromProto(*request), [&](const std::string& id) {
+    return call.AskWith(JobOf(*request), [&](const std::string& id) {
       around_.core.UpdateJob(id, *request, WithJob(call, response));
     });
   }
@@ -230,7 +231,7 @@ class JobsService final : public v1::Jobs::CallbackService {
   Reactor* DeleteJob(Context* context, const v1::DeleteJobRequest* request,
                      google::protobuf::Empty*) override {
     const UnaryCall call(context, around_.metrics, "Jobs/DeleteJob");
-    return call.AskWith(FromProto(*request), [&](const std::string& id) {
+    return call.AskWith(JobOf(*request), [&](const std::string& id) {
       around_.core.DeleteJob(id, [call](const absl::StatusOr<job::JobRecord>& record) {
         call.Finish(record.status());
       });
@@ -289,7 +290,7 @@ class JobsService final : public v1::Jobs::CallbackService {
   // A change of a job that is one event of the core, and says nothing but which job.
   template <typename Event>
   Reactor* Change(const UnaryCall& call, const auto& request, v1::Job* response) {
-    return call.AskWith(FromProto(request), [&](const std::string& id) {
+    return call.AskWith(JobOf(request), [&](const std::string& id) {
       around_.core.ChangeJob(
           id, [](JobId job) { return Event{.job = job}; }, WithJob(call, response));
     });

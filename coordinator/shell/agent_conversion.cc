@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "coordinator/shell/job_conversion.h"
+#include "coordinator/spec/field_checks.h"
 #include "coordinator/spec/resolve.h"
 #include "protocol/worker_message_fields.h"
 #include "runtime/message_archive.h"
@@ -22,10 +23,7 @@ constexpr int kTaintsMax = 16;
 constexpr std::size_t kTaintBytesMax = 127;  // key=value
 constexpr std::size_t kTextBytesMax = 255;
 
-bool IsPrintable(const std::string& text) {
-  return std::ranges::none_of(
-      text, [](const char c) { return static_cast<unsigned char>(c) < ' ' || c == 127; });
-}
+using spec::IsPrintable;
 
 absl::Status Wrong(const std::string& field, const std::string& description) {
   return runtime::InvalidFields({{.field = field, .description = description}});

@@ -98,10 +98,10 @@ void CheckSchedule(const ResolvedSpec& spec, FieldChecks& checks) {
                    "policy post_local waits until it lowers the learning rate; give step or "
                    "cosine, or take periodic");
   }
-  const std::size_t wrong = checks.violations().size();
   if (schedule.has_step()) CheckStep(schedule.step(), checks);
   if (schedule.has_cosine()) CheckCosine(spec, checks);
-  if (waits && falls && checks.violations().size() == wrong && !FallOf(spec)) {
+  // Of a schedule that is right otherwise: the same file's other errors are told already.
+  if (waits && falls && checks.violations().empty() && !FallOf(spec)) {
     checks.Add("adapt.learning_rate.schedule",
                "never halves the learning rate, for which policy post_local waits; let it fall "
                "further, or take periodic");

@@ -2,12 +2,13 @@
 
 #include <spdlog/spdlog.h>
 
-#include <array>
 #include <string>
 #include <type_traits>
+#include <variant>
 
 #include "absl/strings/str_join.h"
 #include "policies/axes.h"
+#include "protocol/worker_message_fields.h"
 #include "runtime/logging.h"
 
 namespace tactus::telemetry {
@@ -41,10 +42,11 @@ void Write(const job::WorkerSaid& event, Instant now) {
     return Log()->warn("worker failed worker={} field={} message={}", event.worker.value,
                        Quoted(failed->field), Quoted(failed->message));
   }
-  constexpr std::array kKinds = {"ready", "endpoint", "report", "evaluated", "finished", "failed"};
-  static_assert(kKinds.size() == std::variant_size_v<job::FromWorker>);
-  Log()->debug("worker said worker={} message={} at={}", event.worker.value,
-               kKinds[event.message.index()], now.time_since_epoch().count());
+  const char* const kind =
+      std::visit([](const auto& message) { return kKind<std::remove_cvref_t<decltype(message)>>; },
+                 event.message);
+  Log()->debug("worker said worker={} message={} at={}", event.worker.value, kind,
+               now.time_since_epoch().count());
 }
 
 void Write(const job::WorkerExited& event, Instant) {

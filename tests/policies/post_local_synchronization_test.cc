@@ -103,11 +103,29 @@ TEST(PostLocalSynchronizationTest, WhoDidNotSeeTheRateFallKnowsThatItHas) {
   EXPECT_EQ(change->plan.period, 8u);
 }
 
-TEST(PostLocalSynchronizationTest, AJobThatIsResumedWithinItsPeriodsStaysThere) {
+// As after a coordinator's restart, in the midst of a group's periods.
+TEST(PostLocalSynchronizationTest, AGroupThatGoesOnUnderItsPeriodsIsLeftThere) {
   PostLocalSynchronization policy(kEveryEight);
+  Group group(policy, 1000);
   policy.Resume({.synchronization = Synchronization::kPeriodic, .period = 8});
+  Plan periods = group.plan();
+  periods.synchronization = Synchronization::kPeriodic;
+  periods.period = 8;
+  group.Adopt(periods);
 
-  EXPECT_EQ(Group(policy).plan().period, 8u);
+  EXPECT_FALSE(group.RunTo(1050));
+}
+
+// An update from periodic to post_local: what ran before says nothing of the rate.
+TEST(PostLocalSynchronizationTest, PeriodsOfAnotherPolicyEndWhereTheRateHasNotFallen) {
+  PostLocalSynchronization policy(kEveryEight);
+  policy.Resume({.synchronization = Synchronization::kPeriodic, .period = 4});
+
+  Group group(policy, 10);
+
+  EXPECT_EQ(group.plan().synchronization, Synchronization::kEveryStep);
+  EXPECT_FALSE(group.RunTo(49));
+  EXPECT_TRUE(group.RunTo(50));
 }
 
 TEST(PostLocalSynchronizationTest, APeriodThatTheBatchDoesNotAllowIsShortened) {

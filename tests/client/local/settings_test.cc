@@ -148,6 +148,17 @@ TEST_F(SettingsTest, TheLineIsAddedToTheDocumentAndNotBeforeIt) {
   EXPECT_EQ(Resolve({})->server.value, "h:1");
 }
 
+TEST_F(SettingsTest, AFileThatALineWouldBreakIsLeftAsItIs) {
+  const std::string text = "# mine\n---\ncontexts: {a: {server: 'h:1'}}\n";
+  Write(text);
+
+  const absl::Status status = UseContext(path_, "a");
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("give it the line context: a"));
+  EXPECT_EQ(Read(), text);
+}
+
 TEST_F(SettingsTest, WhatIsInForceIsShownWithItsSource) {
   Write(kFile);
   const auto settings = Resolve({}, {.output = "json"});
