@@ -74,8 +74,9 @@ const std::vector<Policy>& SynchronizationPolicies() {
        },
        .traits = {Trait::kLocalSteps, Trait::kIdleTransfer}},
       {.name = "post_local",
-       .sentence = "gradients are combined in every step until the schedule lowers the learning "
-                   "rate, then what changed every {period} steps",
+       .sentence =
+           "gradients are combined in every step until the schedule has halved the learning "
+           "rate, then what changed every {period} steps",
        .make = [](const Options& job) -> Made {
          return std::make_unique<PostLocalSynchronization>(job.synchronization);
        },

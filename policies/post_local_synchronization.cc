@@ -13,7 +13,7 @@ std::string PostLocalSynchronization::Start(Plan& first, const Observations& see
   }
   if (!fallen_) {
     Synchronize(first, Synchronization::kEveryStep, 1);
-    return "every_step until rounds show that the learning rate has fallen";
+    return "every_step until rounds show that the schedule has halved the rate";
   }
   Synchronize(first, Synchronization::kPeriodic, period_);
   return "post_local goes on with " + ValueOf(first, Axis::kSynchronization);
@@ -39,9 +39,9 @@ Proposal PostLocalSynchronization::Change(const Situation& situation) const {
   const double transfer = seen.TransferSeconds().value_or(0);
   const double after = UpdateSeconds(proposal.plan, step, transfer);
   proposal.decision = {
-      .inputs = {{"scheduled learning rate", last.scheduled_rate, ""},
+      .inputs = {{"scheduled learning rate of the last round", last.scheduled_rate, ""},
                  {"progress", last.progress, "base steps"},
-                 {"the rate has fallen at", static_cast<double>(*rate_falls_at_), "base steps"},
+                 {"the rate has halved at", static_cast<double>(*rate_falls_at_), "base steps"},
                  {"longest step", step, "s"},
                  {"transfer of a round", transfer, "s"}},
       .metric = kSamplesPerSecond,

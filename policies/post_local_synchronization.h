@@ -1,4 +1,4 @@
-// Every step first, periodic averaging once the schedule lowers the learning rate: post-local SGD.
+// Every step first, periodic averaging once the learning rate has halved: post-local SGD.
 
 #pragma once
 
