@@ -4,7 +4,7 @@
 // The copy and the operation alternate, repetition by repetition, so that what disturbs the device
 // disturbs both. Buffers take turns until they are several times as long as the L2 cache, so that
 // memory is measured and not the cache. Times are between events of the device, around so many
-// calls that an event's resolution does not count.
+// calls that an event's resolution does not count; with --graph these calls are one replayed graph.
 
 #include <cuda_runtime.h>
 
@@ -19,6 +19,7 @@
 
 #include "bench/kernels/measure.h"
 #include "bench/kernels/operations.h"
+#include "bench/kernels/options.h"
 #include "bench/kernels/report.h"
 #include "bench/kernels/workspace.h"
 #include "cuda/ops/probe.h"
@@ -33,46 +34,26 @@ constexpr int kExitUsage = 64;
 constexpr int kExitNoDevice = 69;
 constexpr int kExitNotWritten = 74;
 
-constexpr std::size_t kMebibyte = 1 << 20;
 constexpr std::size_t kWorkspaceMax = std::size_t{4} << 30;
 constexpr std::size_t kCopyBytes = 256 * kMebibyte;
 constexpr std::size_t kCachesTurnedOver = 8;  // buffers that take turns, in L2 caches
 constexpr std::size_t kFew = 32;              // elements, where overhead is measured
 constexpr double kSecondsOfRepetition = 0.01;
+constexpr double kSecondsOfWarmUp = 1;
 constexpr std::size_t kTables[] = {1, 64, 2000};  // segments
 
-struct Options {
-  std::vector<std::size_t> sizes{kMebibyte, 16 * kMebibyte, 64 * kMebibyte, 256 * kMebibyte};
-  int repetitions = 11;
-  std::string filter{};  // a part of the names of the operations that are measured
-  std::string json{};    // a path; empty: none
-};
-
 void PrintUsage(std::FILE* to) {
-  std::fprintf(to,
-               "usage: bench_kernels [--quick] [--filter TEXT] [--json FILE]\n"
-               "  --quick        16 MiB alone, 3 repetitions\n"
-               "  --filter TEXT  only operations with TEXT in their name\n"
-               "  --json FILE    writes every figure there too\n"
-               "CUDA_VISIBLE_DEVICES chooses the device. Exit code 69: there is none.\n");
-}
-
-std::optional<Options> Parse(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; ++i) {
-    const bool has_value = i + 1 < argc;
-    if (std::strcmp(argv[i], "--quick") == 0) {
-      options.sizes = {16 * kMebibyte};
-      options.repetitions = 3;
-    } else if (std::strcmp(argv[i], "--filter") == 0 && has_value) {
-      options.filter = argv[++i];
-    } else if (std::strcmp(argv[i], "--json") == 0 && has_value) {
-      options.json = argv[++i];
-    } else {
-      return std::nullopt;
-    }
-  }
-  return options;
+  std::fprintf(
+      to,
+      "usage: bench_kernels [--quick] [--graph] [--sizes MIB,...] [--filter TEXT] "
+      "[--json FILE]\n"
+      "  --quick        16 MiB alone, 3 repetitions\n"
+      "  --graph        bandwidth by replaying graphs: without the host's queueing\n"
+      "  --sizes MIB    of one buffer; default 1,16,64,256\n"
+      "  --filter TEXT  only operations with TEXT in their name; where none has it, all that\n"
+      "                 is seen is whether the device runs a kernel\n"
+      "  --json FILE    writes every figure there too\n"
+      "CUDA_VISIBLE_DEVICES chooses the device. Exit code 69: there is none.\n");
 }
 
 std::string Version(int number) {
@@ -92,13 +73,22 @@ Run RunOf(const Options& options, int l2_bytes) {
           .runtime = Version(runtime),
           .l2_mebibytes = static_cast<double>(l2_bytes) / kMebibyte,
           .copy_mebibytes = static_cast<double>(kCopyBytes) / kMebibyte,
-          .repetitions = options.repetitions};
+          .repetitions = options.repetitions,
+          .graph = options.graph};
 }
+
+// What is timed in one go: the calls of a repetition, one by one or as one graph.
+struct Repetition {
+  Sets sets{};
+  std::size_t launches = 1;  // that take turns over the sets
+  std::size_t calls = 1;     // in all of them
+};
 
 class Bench {
  public:
   Bench(const Options& options, cuda::Stream stream, std::size_t free_bytes)
       : options_(options),
+        stream_(stream),
         stopwatch_(stream),
         copied_(2 * kCopyBytes + kMebibyte * 8, stream),
         workspace_(std::min(kWorkspaceMax, (free_bytes - 3 * kCopyBytes) / 10 * 9), stream) {
@@ -108,11 +98,12 @@ class Bench {
     turned_over_ = kCachesTurnedOver * static_cast<std::size_t>(l2_bytes);
     const std::span<float> from = copied_.Normal(kCopyBytes / sizeof(float));
     const std::span<float> to = copied_.Zero(kCopyBytes / sizeof(float));
-    copy_ = {[from, to](cuda::Stream on) {
+    const Sets copy = {[from, to](cuda::Stream on) {
       Require(cudaMemcpyAsync(to.data(), from.data(), kCopyBytes, cudaMemcpyDeviceToDevice, on),
               "cudaMemcpyAsync");
     }};
-    copy_calls_ = stopwatch_.CallsFor(copy_, kSecondsOfRepetition);
+    stopwatch_.WarmUp(copy, kSecondsOfWarmUp);
+    copy_ = RepetitionOf(copy);
   }
 
   Results Measure() {
@@ -136,6 +127,19 @@ class Bench {
       }
       if (!operation.by_segments) return;
     }
+  }
+
+  Repetition RepetitionOf(const Sets& sets) {
+    const std::size_t calls = stopwatch_.CallsFor(sets, kSecondsOfRepetition);
+    if (!options_.graph) return {.sets = sets, .launches = calls, .calls = calls};
+    return {.sets = {Captured(sets, calls, stream_)}, .launches = 1, .calls = calls};
+  }
+
+  CallTime Time(const Repetition& repetition) {
+    const CallTime launch = stopwatch_.Time(repetition.sets, repetition.launches);
+    const double share =
+        static_cast<double>(repetition.launches) / static_cast<double>(repetition.calls);
+    return {.on_device_s = launch.on_device_s * share, .on_host_s = launch.on_host_s * share};
   }
 
   // The operation prepared on sets of buffers, as many as `at_least_bytes` of them take, or as fit;
@@ -169,14 +173,14 @@ class Bench {
       return;
     }
     const double moved = operation.bytes_per_element * static_cast<double>(elements);
-    const std::size_t calls = stopwatch_.CallsFor(sets, kSecondsOfRepetition);
+    const Repetition repetition = RepetitionOf(sets);
     std::vector<double> rates;
     std::vector<double> shares;
     std::vector<double> on_device;
     std::vector<double> on_host;
     for (int i = 0; i < options_.repetitions; ++i) {
-      copies_.push_back(2.0 * kCopyBytes / stopwatch_.Time(copy_, copy_calls_).on_device_s);
-      const CallTime time = stopwatch_.Time(sets, calls);
+      copies_.push_back(2.0 * kCopyBytes / Time(copy_).on_device_s);
+      const CallTime time = Time(repetition);
       rates.push_back(moved / time.on_device_s);
       shares.push_back(rates.back() / copies_.back());
       on_device.push_back(1e6 * time.on_device_s);
@@ -187,7 +191,7 @@ class Bench {
                                   .segments = segments,
                                   .bytes = bytes,
                                   .sets = sets.size(),
-                                  .calls = calls,
+                                  .calls = repetition.calls,
                                   .bytes_per_s = SpreadOf(rates),
                                   .copy_share = SpreadOf(shares),
                                   .on_device_us = SpreadOf(on_device),
@@ -214,13 +218,13 @@ class Bench {
   }
 
   const Options& options_;
+  const cuda::Stream stream_;
   Stopwatch stopwatch_;
   Workspace copied_;
   Workspace workspace_;
   Results results_;
   std::size_t turned_over_ = 0;  // [bytes]
-  Sets copy_;
-  std::size_t copy_calls_ = 0;
+  Repetition copy_;
   std::vector<double> copies_;  // bytes a second, of every repetition
 };
 
@@ -260,7 +264,8 @@ int main(int argc, char** argv) {
     tactus::bench::PrintUsage(stdout);
     return 0;
   }
-  const std::optional<tactus::bench::Options> options = tactus::bench::Parse(argc, argv);
+  const std::vector<const char*> arguments(argv + std::min(argc, 1), argv + argc);
+  const std::optional<tactus::bench::Options> options = tactus::bench::Parse(arguments);
   if (!options) {
     tactus::bench::PrintUsage(stderr);
     return tactus::bench::kExitUsage;

@@ -30,6 +30,11 @@ struct CallTime {
   double on_host_s = 0;    // to queue it
 };
 
+// So many calls, going round the sets, as one: captured as a graph, which replays them without the
+// host and with no more between two of them than the device needs. What the calls have to prepare
+// they have done before: they ran once. calls >= 1
+Call Captured(const Sets& sets, std::size_t calls, cuda::Stream stream);
+
 // A stopwatch on one stream. A call of CUDA's that fails stops the process. One thread.
 class Stopwatch {
  public:
@@ -44,6 +49,10 @@ class Stopwatch {
   // How many calls take about `seconds`: 1 to 300, so that they all fit into the driver's queue and
   // the host never waits. Warms up on the way.
   std::size_t CallsFor(const Sets& sets, double seconds);
+
+  // Repeats the calls until they have taken `seconds` of the device, so that its clocks are up
+  // before anything is measured.
+  void WarmUp(const Sets& sets, double seconds);
 
  private:
   const cuda::Stream stream_;

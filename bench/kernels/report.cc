@@ -7,8 +7,6 @@
 namespace tactus::bench {
 namespace {
 
-constexpr double kMebibyte = 1 << 20;
-
 // Names come from us and from the driver: printable but for what JSON escapes.
 std::string Quoted(const std::string& text) {
   std::string quoted = "\"";
@@ -95,9 +93,9 @@ void PrintOverhead(const Results& results) {
 
 void PrintTables(const Results& results, const std::vector<std::size_t>& sizes) {
   const Run& run = results.run;
-  std::printf("Device: %s, L2 %.0f MiB; CUDA %s, driver for CUDA %s; %d repetitions\n\n",
+  std::printf("Device: %s, L2 %.0f MiB; CUDA %s, driver for CUDA %s; %d repetitions, %s\n\n",
               run.device.c_str(), run.l2_mebibytes, run.runtime.c_str(), run.driver.c_str(),
-              run.repetitions);
+              run.repetitions, run.graph ? "bandwidth by graph replay" : "call by call");
   std::printf(
       "Copy on the device, %.0f MiB by cudaMemcpyAsync, 8 n bytes: %.0f GB/s (%.0f to %.0f)\n\n",
       run.copy_mebibytes, results.copy_bytes_per_s.median / 1e9, results.copy_bytes_per_s.min / 1e9,
@@ -119,9 +117,9 @@ bool WriteJson(const Results& results, const std::string& path) {
   const Run& run = results.run;
   std::fprintf(file,
                "{\"device\": %s, \"driver\": %s, \"runtime\": %s, \"l2_mebibytes\": %.9g,\n"
-               " \"copy_mebibytes\": %.9g, \"repetitions\": %d",
+               " \"copy_mebibytes\": %.9g, \"repetitions\": %d, \"graph\": %s",
                Quoted(run.device).c_str(), Quoted(run.driver).c_str(), Quoted(run.runtime).c_str(),
-               run.l2_mebibytes, run.copy_mebibytes, run.repetitions);
+               run.l2_mebibytes, run.copy_mebibytes, run.repetitions, run.graph ? "true" : "false");
   WriteSpread(file, "copy_bytes_per_s", results.copy_bytes_per_s);
   WriteRows(file, "bandwidth", results.bandwidth);
   WriteRows(file, "overhead", results.overhead);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/kernels/measure.h"
+#include "bench/kernels/options.h"
 
 namespace tactus::bench {
 
@@ -18,6 +19,7 @@ struct Run {
   double l2_mebibytes = 0;
   double copy_mebibytes = 0;  // the length of what is copied to find the device's bandwidth
   int repetitions = 0;
+  bool graph = false;  // bandwidth by replayed graphs
 };
 
 // One operation on buffers of one size.

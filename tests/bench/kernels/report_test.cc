@@ -15,12 +15,11 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::size_t kMebibyte = 1 << 20;
-
 Results SomeResults() {
   const Spread time{.min = 9, .median = 10, .max = 12};
-  Results results{.run = {.device = "A \"device\"", .driver = "13.1", .runtime = "13.0"},
-                  .copy_bytes_per_s = {.min = 1.9e12, .median = 2e12, .max = 2.1e12}};
+  Results results{
+      .run = {.device = "A \"device\"", .driver = "13.1", .runtime = "13.0", .graph = true},
+      .copy_bytes_per_s = {.min = 1.9e12, .median = 2e12, .max = 2.1e12}};
   results.bandwidth = {{.operation = "axpy",
                         .formula = "12 n",
                         .bytes = kMebibyte,
@@ -51,6 +50,7 @@ TEST(ReportTest, TablesHaveACellForEverySizeAndLeaveOutWhatWasNotMeasured) {
   EXPECT_THAT(text, HasSubstr("| lamb | 64 | 40 n | | 1800: 0.90 (0.90 to 0.90) |\n"));
   EXPECT_THAT(text, HasSubstr("| axpy | 10.00 (9.00 to 12.00) | 10.00 (9.00 to 12.00) |\n"));
   EXPECT_THAT(text, HasSubstr("2000 GB/s (1900 to 2100)"));
+  EXPECT_THAT(text, HasSubstr("0 repetitions, bandwidth by graph replay"));
   EXPECT_THAT(text, HasSubstr("does not hold it: lamb, 1 segments, 256 MiB"));
 }
 
@@ -62,6 +62,7 @@ TEST(ReportTest, JsonHoldsEveryFigure) {
   const nlohmann::json json = nlohmann::json::parse(file);
 
   EXPECT_EQ(json["device"], "A \"device\"");
+  EXPECT_EQ(json["graph"], true);
   EXPECT_EQ(json["bandwidth"][0]["operation"], "axpy");
   EXPECT_EQ(json["bandwidth"][1]["segments"], 64);
   EXPECT_EQ(json["bandwidth"][1]["copy_share"]["median"], 0.9);
