@@ -14,6 +14,7 @@ endfunction()
 # Of the worker's side.
 tactus_need(ZLIB "zlib (zlib1g-dev)")
 tactus_need(absl "Abseil (libabsl-dev)")
+include(StaticAbseil)
 tactus_need(nlohmann_json "nlohmann-json (nlohmann-json3-dev)")
 if(TACTUS_TESTS)
   tactus_need(GTest "GoogleTest with GMock (libgtest-dev, libgmock-dev)")

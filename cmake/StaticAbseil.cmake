@@ -1,0 +1,17 @@
+# Links Abseil's archives in place of its shared libraries, which Debian's package names: for programs that are carried
+# to a machine without Abseil.
+option(TACTUS_STATIC_ABSEIL "Link Abseil statically" OFF)
+if(TACTUS_STATIC_ABSEIL)
+  get_property(imported DIRECTORY PROPERTY IMPORTED_TARGETS)
+  list(FILTER imported INCLUDE REGEX "^absl::")
+  foreach(target IN LISTS imported)
+    get_target_property(configurations ${target} IMPORTED_CONFIGURATIONS)
+    foreach(configuration IN LISTS configurations)
+      get_target_property(shared ${target} IMPORTED_LOCATION_${configuration})
+      string(REGEX REPLACE "\\.so[.0-9]*$" ".a" archive "${shared}")
+      if(EXISTS ${archive})
+        set_target_properties(${target} PROPERTIES IMPORTED_LOCATION_${configuration} ${archive})
+      endif()
+    endforeach()
+  endforeach()
+endif()

@@ -1,0 +1,67 @@
+"""What kernels take of a multiprocessor, as the compiler and the machine code say it."""
+import re
+
+KERNEL = re.compile(r"Compiling entry function '([^']+)'")
+OF_KERNEL = re.compile(r"Function properties for (\S+)")
+SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+USED = re.compile(r"Used (\d+) registers")
+IN_SASS = re.compile(r"^\s*Function : (\S+)", re.M)
+ACCESS = re.compile(r"\b(?:LDG|STG)\.[\w.]*")
+
+
+def from_ptxas(text):
+    """{kernel: {registers, stack_bytes, spilled_bytes}} of what `nvcc -Xptxas -v` says."""
+    found, kernel = {}, None
+    for line in text.splitlines():
+        if match := KERNEL.search(line) or OF_KERNEL.search(line):
+            kernel = match[1]
+        elif kernel and (match := SPILLS.search(line)):
+            stack, stores, loads = map(int, match.groups())
+            found.setdefault(kernel, {}).update(stack_bytes=stack, spilled_bytes=stores + loads)
+        elif kernel and (match := USED.search(line)):
+            found.setdefault(kernel, {})["registers"] = int(match[1])
+    return {kernel: said for kernel, said in found.items() if "registers" in said}
+
+
+def from_sass(text):
+    """{kernel: {accesses, accesses_of_16_bytes}} of what `cuobjdump --dump-sass` says: to global memory."""
+    parts = IN_SASS.split(text)
+    found = {}
+    for kernel, code in zip(parts[1::2], parts[2::2]):
+        accesses = ACCESS.findall(code)
+        found[kernel] = {"accesses": len(accesses), "accesses_of_16_bytes": sum(".128" in one for one in accesses)}
+    return found
+
+
+def merged(*found):
+    every = {}
+    for one in found:
+        for kernel, said in one.items():
+            every.setdefault(kernel, {}).update(said)
+    return every
+
+
+def short(kernel):
+    """The last names of a mangled one, which are what tells kernels apart."""
+    names, rest = [], re.sub(r"^_ZN?", "", kernel)
+    while match := re.match(r"\D*?(\d+)", rest):
+        length = int(match[1])
+        name = rest[match.end():match.end() + length]
+        rest = rest[match.end() + length:]
+        if len(name) == length and not name.startswith("_GLOBAL__N"):
+            names.append(name)
+        if len(names) > 12:
+            break
+    return "::".join([name for name in names if name not in ("tactus", "cuda", "kernels", "ops")][:3]) or kernel
+
+
+def table(found):
+    """Markdown: first what spills, then by registers."""
+    lines = ["| kernel | registers | stack, bytes | spilled, bytes | of global accesses 16 bytes wide |",
+             "| --- | --- | --- | --- | --- |"]
+    for kernel, said in sorted(found.items(), key=lambda item: (-item[1].get("spilled_bytes", 0),
+                                                                -item[1].get("registers", 0), item[0])):
+        wide = f"{said['accesses_of_16_bytes']} of {said['accesses']}" if "accesses" in said else ""
+        cells = [said.get(name, "") for name in ("registers", "stack_bytes", "spilled_bytes")]
+        lines.append(f"| {short(kernel)} | {cells[0]} | {cells[1]} | {cells[2]} | {wide} |")
+    return "\n".join(lines)
