@@ -41,18 +41,20 @@ def merged(*found):
     return every
 
 
+def name_behind(kernel, digits):
+    """The name of ours whose length the digits say, or their last ones: a hash may end right before them."""
+    for begin in range(digits.start(), digits.end()):
+        length = int(kernel[begin:digits.end()])
+        name = kernel[digits.end():digits.end() + length]
+        if len(name) == length and re.fullmatch(r"[A-Z][A-Za-z0-9]{3,}", name):
+            return name
+    return ""
+
+
 def short(kernel):
-    """The last names of a mangled one, which are what tells kernels apart."""
-    names, rest = [], re.sub(r"^_ZN?", "", kernel)
-    while match := re.match(r"\D*?(\d+)", rest):
-        length = int(match[1])
-        name = rest[match.end():match.end() + length]
-        rest = rest[match.end() + length:]
-        if len(name) == length and not name.startswith("_GLOBAL__N"):
-            names.append(name)
-        if len(names) > 12:
-            break
-    return "::".join([name for name in names if name not in ("tactus", "cuda", "kernels", "ops")][:3]) or kernel
+    """Of a mangled name the types and functions of ours, which are what tells kernels apart."""
+    names = [name for digits in re.finditer(r"\d+", kernel) if (name := name_behind(kernel, digits))]
+    return " ".join(list(dict.fromkeys(names))[:3]) or kernel
 
 
 def table(found):

@@ -420,6 +420,14 @@ ptxas info    : Used 32 registers, used 0 barriers, 8 bytes cumulative stack siz
         self.assertIn("| AxpyKernel | 32 | 8 | 40 | 1 of 2 |",
                       registers.table({"_ZN6tactus4cuda7kernels10AxpyKernelEf": kernel}))
 
+    def test_kernels_have_the_names_that_tell_them_apart(self):
+        # Of an anonymous namespace's hash, digits may stand right before a length.
+        self.assertEqual(registers.short("_ZN6tactus4cuda7kernels11SweepKernelINS1_40_GLOBAL__N__e999fa00_8_combi_cu_4de81b45"
+                                         "15WeightedSumBodyEEEvT_m"), "SweepKernel WeightedSumBody")
+        self.assertEqual(registers.short("_ZN6tactus4cuda7kernels40_GLOBAL__N__e999fa00_8_probe_cu_4de81b4513NothingKernelEv"),
+                         "NothingKernel")
+        self.assertEqual(registers.short("main"), "main")
+
     def test_long_output_keeps_its_ends(self):
         text = report.shortened(b"begin" + b"." * 10_000 + b"end", 1000)
 
