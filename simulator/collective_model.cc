@@ -61,10 +61,9 @@ void ExchangeAll(const Members& members, double bytes, std::optional<std::size_t
 
 void ReduceOverMesh(const Members& members, double bytes) {
   const auto count = static_cast<double>(members.size());
-  const double length = bytes / kElementBytes;
-  const double extra = length * (count - 1) * (count - 2) / count;
-  const bool whole = std::floor(extra) <= kExtraLengthMax;
-  ForEachPiece(length, [&](double piece) {
+  ForEachPiece(bytes / kElementBytes, [&](double piece) {
+    const double extra = piece * (count - 1) * (count - 2) / count;
+    const bool whole = std::floor(extra) <= kExtraLengthMax;
     if (whole) return ExchangeAll(members, piece * kElementBytes, std::nullopt);
     const double chunk = piece * kElementBytes / count;
     ExchangeAll(members, chunk, std::nullopt);  // to the owners
@@ -81,9 +80,8 @@ void BroadcastOverMesh(const Members& members, std::size_t root, double bytes) {
     const Fan fan{.sender = root, .receivers = all, .bytes = each, .ready = members.times[root]};
     SendFans(members.hosts, {&fan, 1}, members.times, members.network);
   };
-  const double length = bytes / kElementBytes;
-  if (length * (count - 2) <= kExtraLengthMax) return scatter(bytes);
-  ForEachPiece(length, [&](double piece) {
+  ForEachPiece(bytes / kElementBytes, [&](double piece) {
+    if (piece * (count - 2) <= kExtraLengthMax) return scatter(piece * kElementBytes);
     const double chunk = piece * kElementBytes / count;
     scatter(chunk);
     ExchangeAll(members, chunk, root);

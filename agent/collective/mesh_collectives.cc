@@ -1,32 +1,21 @@
 #include "agent/collective/mesh_collectives.h"
 
-#include <algorithm>
-
 #include "agent/collective/mesh_costs.h"
+#include "agent/collective/mesh_pieces.h"
 #include "agent/collective/rank_sum.h"
 
 namespace tactus::collective {
 
 bool MeshCollectives::AllReduceSum(std::span<float> buffer) {
-  // Whole: (n - 1) length; in chunks: 2 (n - 1) / n length. Equal for two members.
-  const auto members = static_cast<std::size_t>(mesh_.size());
-  const bool whole = buffer.size() * (members - 1) * (members - 2) / members <= kExtraLengthMax;
-  for (std::size_t begin = 0; begin < buffer.size(); begin += kPieceLength) {
-    const std::span<float> piece =
-        buffer.subspan(begin, std::min(kPieceLength, buffer.size() - begin));
-    if (!(whole ? ReduceWhole(piece) : ReduceInChunks(piece))) return false;
+  for (std::size_t i = 0; i < PiecesIn(buffer.size()); ++i) {
+    if (!ReducePiece(PieceOf(buffer, i))) return false;
   }
   return true;
 }
 
 bool MeshCollectives::Broadcast(std::span<float> buffer, int root) {
-  // Whole: (n - 1) length from the root; in chunks: length.
-  const auto others = static_cast<std::size_t>(mesh_.size() - 1);
-  if (buffer.size() * (others - 1) <= kExtraLengthMax) return BroadcastWhole(buffer, root);
-  for (std::size_t begin = 0; begin < buffer.size(); begin += kPieceLength) {
-    const std::span<float> piece =
-        buffer.subspan(begin, std::min(kPieceLength, buffer.size() - begin));
-    if (!BroadcastInChunks(piece, root)) return false;
+  for (std::size_t i = 0; i < PiecesIn(buffer.size()); ++i) {
+    if (!BroadcastPiece(PieceOf(buffer, i), root)) return false;
   }
   return true;
 }
@@ -35,11 +24,33 @@ bool MeshCollectives::Barrier() { return AllReduceSum({&nothing_, 1}); }
 
 bool MeshCollectives::Exchange(int peer, std::span<const std::byte> outgoing,
                                std::span<std::byte> incoming) {
-  mesh_.Receive(peer, Lane::kFirst, incoming);
-  mesh_.Send(peer, Lane::kFirst, outgoing);
-  // Awaited when both are posted: two long messages would fill the sockets' buffers, and each
-  // member would wait for the other to read.
-  return mesh_.WaitReceived(peer, Lane::kFirst) && mesh_.WaitSent(peer, Lane::kFirst);
+  const std::size_t pieces = PiecesOfExchange(outgoing.size(), incoming.size());
+  for (std::size_t i = 0; i < pieces; ++i) {
+    mesh_.Receive(peer, Lane::kFirst, PieceOf(incoming, i));
+    mesh_.Send(peer, Lane::kFirst, PieceOf(outgoing, i));
+  }
+  // Awaited when all are posted: long messages would fill the sockets' buffers, and each member
+  // would wait for the other to read.
+  for (std::size_t i = 0; i < pieces; ++i) {
+    if (!mesh_.WaitReceived(peer, Lane::kFirst) || !mesh_.WaitSent(peer, Lane::kFirst)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool MeshCollectives::ReducePiece(std::span<float> piece) {
+  // Whole: (n - 1) length; in chunks: 2 (n - 1) / n length. Equal for two members.
+  const auto members = static_cast<std::size_t>(mesh_.size());
+  const bool whole = piece.size() * (members - 1) * (members - 2) / members <= kExtraLengthMax;
+  return whole ? ReduceWhole(piece) : ReduceInChunks(piece);
+}
+
+bool MeshCollectives::BroadcastPiece(std::span<float> piece, int root) {
+  // Whole: (n - 1) length from the root; in chunks: length.
+  const auto others = static_cast<std::size_t>(mesh_.size() - 1);
+  const bool whole = piece.size() * (others - 1) <= kExtraLengthMax;
+  return whole ? BroadcastWhole(piece, root) : BroadcastInChunks(piece, root);
 }
 
 bool MeshCollectives::ReduceWhole(std::span<float> buffer) {

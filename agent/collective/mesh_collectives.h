@@ -3,6 +3,10 @@
 // Two steps however many members there are, each moving the least possible: what every member owns
 // a chunk of is first gathered at the chunk's owner, then sent by the owner to all. Where it
 // costs little more, buffers go whole to everybody in one step.
+//
+// Long buffers are worked off in the pieces of mesh_pieces.h, one after the other, and which way a
+// piece goes hangs on its own length alone: so a member that starts a collective a piece sends and
+// receives what one does that starts a single collective of them all.
 
 #pragma once
 
@@ -25,7 +29,7 @@ class MeshCollectives {
   // buffer <- sum over the members in rank order; see SumInRankOrder.
   //
   // A member sends and receives 2 (size - 1) / size of the buffer, or at most kExtraLengthMax
-  // elements more. Scratch memory: one piece, kPieceLength elements; see mesh_costs.h.
+  // elements a piece more; see mesh_costs.h. Scratch memory: one piece.
   [[nodiscard]] bool AllReduceSum(std::span<float> buffer);
 
   // buffer <- the root's buffer. Every member but the root sends less than the buffer's size and
@@ -41,6 +45,8 @@ class MeshCollectives {
                               std::span<std::byte> incoming);
 
  private:
+  [[nodiscard]] bool ReducePiece(std::span<float> piece);
+  [[nodiscard]] bool BroadcastPiece(std::span<float> piece, int root);
   [[nodiscard]] bool ReduceWhole(std::span<float> buffer);
   [[nodiscard]] bool ReduceInChunks(std::span<float> piece);
   [[nodiscard]] bool BroadcastWhole(std::span<float> buffer, int root);

@@ -158,6 +158,13 @@ TEST(CollectiveModelTest, AMeshSendsLongBuffersInTwoStepsAPiece) {
   }
 }
 
+TEST(CollectiveModelTest, InAMeshTheLengthOfAPieceDecidesHowItGoes) {
+  const double piece = 4 * (1 << 20);
+  const double rest = 400;
+
+  EXPECT_DOUBLE_EQ(BytesSent(Algorithm::kMesh, 4, piece + rest), 6 * piece + 12 * rest);
+}
+
 TEST(CollectiveModelTest, InAMeshOneSlowLinkHoldsUpBothSteps) {
   ClusterModel cluster = EqualHosts(4);
   cluster.hosts[3].link.bytes_per_second = kRate / 10;
