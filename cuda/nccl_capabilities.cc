@@ -18,4 +18,11 @@ Capabilities OfVersion(int nccl_version) {
           .grow = nccl_version >= kGrowFrom};
 }
 
+std::string VersionText(int nccl_version) {
+  if (nccl_version <= 0) return "none";
+  const int major = nccl_version < 10'000 ? 1'000 : 10'000;  // before 2.9, and since
+  return std::to_string(nccl_version / major) + "." + std::to_string(nccl_version % major / 100) +
+         "." + std::to_string(nccl_version % 100);
+}
+
 }  // namespace tactus::cuda::nccl

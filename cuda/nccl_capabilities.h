@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <string>
+
 namespace tactus::cuda::nccl {
 
 // What there is when no call of NCCL's repairs the group.
@@ -26,5 +28,8 @@ struct Capabilities {
 //
 // Source: design; the releases by NVIDIA/nccl, src/nccl.h.in at each tag.
 Capabilities OfVersion(int nccl_version);
+
+// Such a version for people and messages: "2.28.9", "none".
+std::string VersionText(int nccl_version);
 
 }  // namespace tactus::cuda::nccl

@@ -6,6 +6,14 @@
 #include "policies/plan_fields.h"
 #include "protocol/worker_messages.h"
 
+namespace tactus {
+
+template <>
+inline constexpr int kEnumMax<protocol::TransportKind> =
+    static_cast<int>(protocol::kTransportNames.size()) - 1;
+
+}  // namespace tactus
+
 namespace tactus::protocol {
 
 void Fields(auto& archive, Of<GroupMessage> auto& message) {
@@ -14,6 +22,7 @@ void Fields(auto& archive, Of<GroupMessage> auto& message) {
   archive("size", message.size);
   archive("plan", message.plan);
   archive("nodes", message.nodes);
+  archive("transport", message.transport);
 }
 
 void Fields(auto& archive, Of<PeersMessage> auto& message) {
@@ -32,6 +41,7 @@ void Fields(auto& archive, Of<ReadyMessage> auto& message) {
   archive("train_samples", message.train_samples);
   archive("validation_samples", message.validation_samples);
   archive("samples_per_second", message.samples_per_second);
+  archive("nccl_version", message.nccl_version);
 }
 
 void Fields(auto& archive, Of<EndpointMessage> auto& message) {

@@ -4,14 +4,31 @@
 
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
 #include "policies/plan.h"
 
 namespace tactus::protocol {
+
+// How the buffers of a group's collectives travel.
+enum class TransportKind {
+  kByDevice,  // not said: NCCL where the worker has a GPU, else TCP
+  kTcp,       // between the memories of hosts
+  kNccl,      // between those of GPUs
+  kStaged,    // by TCP; those of GPUs by way of their hosts' memories
+};
+// In the order of the enumerators, as messages and records have them.
+inline constexpr auto kTransportNames =
+    std::to_array<std::string_view>({"", "tcp", "nccl", "staged"});
+constexpr std::string_view NameOf(TransportKind kind) {
+  return kTransportNames[static_cast<std::size_t>(kind)];
+}
 
 // ---- Down. Start, the first message, is not the core's: agents and workers have it.
 
@@ -22,6 +39,7 @@ struct GroupMessage {
   policies::Plan plan{};
   // By rank: the index of its node among the group's nodes, in order of first appearance.
   std::vector<std::uint32_t> nodes{};
+  TransportKind transport = TransportKind::kByDevice;  // the same for all members
 };
 struct PeersMessage {
   std::uint64_t generation = 0;
@@ -41,6 +59,7 @@ struct ReadyMessage {
   std::uint64_t train_samples = 0;
   std::uint64_t validation_samples = 0;
   double samples_per_second = 0;  // tried out; 0: it did not
+  std::string nccl_version{};     // "2.28.9", "none"; empty: no GPU, or it does not say
 };
 struct EndpointMessage {
   std::uint64_t generation = 0;

@@ -51,6 +51,7 @@ using protocol::PeersMessage;
 using protocol::ReadyMessage;
 using protocol::ReportMessage;
 using protocol::StopMessage;
+using protocol::TransportKind;
 
 using ToWorker =
     std::variant<StartMessage, GroupMessage, PeersMessage, policies::Plan, StopMessage>;

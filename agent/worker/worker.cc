@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "agent/collective/device_group.h"
+#include "agent/collective/staged_transport.h"
 #include "agent/collective/tcp_transport.h"
 #include "agent/data/field_error.h"
 #include "agent/worker/checkpoint_file.h"
@@ -18,6 +19,8 @@
 #include "agent/worker/result_files.h"
 #include "agent/worker/speed_emulation.h"
 #include "agent/worker/update_times.h"
+#include "cuda/nccl.h"
+#include "cuda/nccl_capabilities.h"
 
 namespace tactus::worker {
 namespace {
@@ -51,6 +54,11 @@ void EndAtOnce(const std::string& reason) {
   std::_Exit(kExitHung);
 }
 
+// As Ready has it.
+std::string NcclVersionOf(const cuda::Device& device) {
+  return device.cuda_index() ? cuda::nccl::VersionText(cuda::nccl::Version()) : "";
+}
+
 engine::StopKind KindOf(const StopMessage& stop) {
   if (stop.discard) return engine::StopKind::kDiscard;
   return stop.suspend ? engine::StopKind::kSuspend : engine::StopKind::kFinish;
@@ -72,7 +80,8 @@ absl::Status Worker::RunToEnd() {
       ReadyMessage{.parameters = parameters_.size(),
                    .train_samples = data_.train->size(),
                    .validation_samples = data_.validation == nullptr ? 0 : data_.validation->size(),
-                   .samples_per_second = samples_per_second_});
+                   .samples_per_second = samples_per_second_,
+                   .nccl_version = NcclVersionOf(*device_)});
   const absl::StatusOr<GroupMessage> group = AwaitGroup();
   if (!group.ok()) return group.status();
   if (left_) return absl::OkStatus();
@@ -195,27 +204,39 @@ std::vector<std::string> Worker::ExchangeEndpoints(std::uint64_t generation, std
   }
 }
 
-// Buffers on devices travel by NCCL, those in the host's memory by TCP.
+bool Worker::ByNccl(const GroupMessage& group) const {
+  if (group.transport != TransportKind::kByDevice) return group.transport == TransportKind::kNccl;
+  return device_->cuda_index().has_value();
+}
+
+// Without NCCL buffers travel by TCP, those of a GPU by way of the host's memory.
 collective::ConnectedTransport Worker::Connect(const GroupMessage& group) {
   const int rank = static_cast<int>(group.rank);
   const int size = static_cast<int>(group.size);
   const auto exchange = [this, &group](std::string own) {
     return ExchangeEndpoints(group.generation, std::move(own));
   };
-  if (!device_->cuda_index()) {
-    return collective::ConnectTcp(
-        {.rank = rank, .size = size, .address = start_.address, .exchange = exchange, .now = Now});
+  const std::optional<int> gpu = device_->cuda_index();
+  if (ByNccl(group)) {
+    if (!gpu) return {.reason = "NCCL joins GPUs alone, and this worker is on " + start_.device};
+    return collective::ConnectDevices({.rank = rank,
+                                       .size = size,
+                                       .generation = group.generation,
+                                       .address = start_.address,
+                                       .device = *gpu,
+                                       .compute_stream = device_->stream(),
+                                       .exchange = exchange,
+                                       .now = Now,
+                                       .give_up = [this] { return WhyGiveUp(); },
+                                       .must_end = EndAtOnce});
   }
-  return collective::ConnectDevices({.rank = rank,
-                                     .size = size,
-                                     .generation = group.generation,
-                                     .address = start_.address,
-                                     .device = *device_->cuda_index(),
-                                     .compute_stream = device_->stream(),
-                                     .exchange = exchange,
-                                     .now = Now,
-                                     .give_up = [this] { return WhyGiveUp(); },
-                                     .must_end = EndAtOnce});
+  collective::ConnectedTransport tcp = collective::ConnectTcp(
+      {.rank = rank, .size = size, .address = start_.address, .exchange = exchange, .now = Now});
+  if (!gpu || tcp.transport == nullptr) return tcp;
+  return collective::MakeStagedTransport({.device = *gpu,
+                                          .compute_stream = device_->stream(),
+                                          .host = std::move(tcp.transport),
+                                          .now = Now});
 }
 
 // Why to stop waiting for the others; empty: wait on.
@@ -242,7 +263,7 @@ absl::Status Worker::Meet(const GroupMessage& group) {
   engine::EngineOptions options = start_.job.engine;
   options.train_samples = data_.train->size();
   options.nodes = group.nodes;
-  if (device_->cuda_index()) options.bucket_bytes = kDeviceBucketBytes;
+  if (ByNccl(group)) options.bucket_bytes = kDeviceBucketBytes;
   engine_ = std::make_unique<engine::RoundEngine>(
       options, *device_, model_->segments(),
       engine::EngineBuffers{.parameters = parameters_.span(), .gradients = gradients_.span()},
@@ -357,7 +378,20 @@ std::vector<float> Worker::ParametersOnHost() const {
   return values;
 }
 
+// What depends on norms, as clipping does, can differ in a last bit between a GPU and a processor,
+// which add up squares in another order. It does not grow: the same combined vector is added to
+// both.
+absl::Status Worker::AgreeOnParameters() {
+  if (group_.transport != TransportKind::kStaged) return absl::OkStatus();
+  const collective::Completion completion =
+      transport_->StartBroadcast(parameters_.span(), 0)->Wait();
+  if (completion.progress == collective::Progress::kDone) return absl::OkStatus();
+  lost_generation_ = group_.generation;
+  return absl::UnavailableError("the group was lost: " + completion.reason);
+}
+
 absl::Status Worker::Conclude() {
+  if (absl::Status s = AgreeOnParameters(); !s.ok()) return s;
   FinishedMessage finished = Facts();
   if (engine_->outcome() == engine::Outcome::kDiscarded) {
     link_.Send(finished);

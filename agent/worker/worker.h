@@ -57,6 +57,8 @@ class Worker {
   // number is the group's size.
   absl::Status Meet(const GroupMessage& group);
   collective::ConnectedTransport Connect(const GroupMessage& group);
+  // Whether the group's buffers travel by NCCL.
+  bool ByNccl(const GroupMessage& group) const;
   std::string WhyGiveUp();
   // Gives its endpoint to the coordinator and waits for everybody's, by rank; empty: none will
   // come. Those of former generations are left unread.
@@ -74,6 +76,8 @@ class Worker {
   // Evaluates and writes results, a checkpoint instead where the job is suspended, nothing where it
   // is discarded. All members evaluate; rank 0 alone writes.
   absl::Status Conclude();
+  // Where members on unlike devices may differ in last bits, all take rank 0's parameters.
+  absl::Status AgreeOnParameters();
   absl::Status ConcludeSuspended(FinishedMessage finished);
   absl::Status SaveCheckpoint();
   std::vector<float> ParametersOnHost() const;

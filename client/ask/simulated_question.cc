@@ -52,7 +52,8 @@ std::uint64_t FittingDevices(const simulator::ClusterModel& cluster, job::Device
       ++(device.name.starts_with("cuda") ? cuda : cpu);
     }
   }
-  if (kind == job::DeviceKind::kAny) return cuda > 0 ? cuda : cpu;
+  if (kind == job::DeviceKind::kAny) return cuda + cpu;
+  if (kind == job::DeviceKind::kStandard) return cuda > 0 ? cuda : cpu;
   return kind == job::DeviceKind::kCuda ? cuda : cpu;
 }
 
@@ -151,7 +152,8 @@ void TakeAllDevices(const SimulateCommand& command, const simulator::ClusterMode
     return change.path == "workers" || change.path.starts_with("workers.");
   });
   if (!changed || said) return;
-  const auto devices = static_cast<std::uint32_t>(FittingDevices(cluster, job::DeviceKind::kAny));
+  const auto devices =
+      static_cast<std::uint32_t>(FittingDevices(cluster, job::DeviceKind::kStandard));
   spec->mutable_workers()->set_min(devices);
   spec->mutable_workers()->set_max(devices);
 }

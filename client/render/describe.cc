@@ -43,6 +43,9 @@ std::string IdentityText(const v1::Job& job) {
   if (job.checkpoint_rounds() > 0) {
     rows.push_back({"checkpoint", "after " + FormatCount(job.checkpoint_rounds()) + " rounds"});
   }
+  if (!job.transport().empty()) {
+    rows.push_back({"transport", Printable(job.transport() + ": " + job.transport_reason())});
+  }
   return FormatTable(rows);
 }
 

@@ -141,4 +141,10 @@ std::vector<double> GroupFormation::speeds() const {
   return speeds;
 }
 
+std::vector<std::string> GroupFormation::nccl_versions() const {
+  std::vector<std::string> versions;
+  for (const std::optional<ReadyMessage>& ready : ready_) versions.push_back(ready->nccl_version);
+  return versions;
+}
+
 }  // namespace tactus::job

@@ -56,6 +56,7 @@ class GroupFormation {
   std::uint64_t train_samples() const;  // requires: not loading
   // Samples/s that the members tried out, by rank; 0: not. Requires: not loading.
   std::vector<double> speeds() const;
+  std::vector<std::string> nccl_versions() const;
 
  private:
   Phase phase_ = Phase::kLoading;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "coordinator/job/transport_choice.h"
 #include "coordinator/job/wording.h"
 
 namespace tactus::job {
@@ -84,8 +85,9 @@ void JobController::On(std::uint32_t rank, const ReadyMessage& message, Turn tur
 
 void JobController::FormGroup(GroupFormation& formation, Turn turn) {
   formation.Begin(record().generation + 1);
+  const TransportRecord transport = ChooseTransport(group_.members(), formation.nccl_versions());
   const policies::Plan plan = keeper_.FormGroup({.members = size(), .speeds = formation.speeds()},
-                                                formation.train_samples(), turn);
+                                                formation.train_samples(), transport, turn);
   const std::vector<std::uint32_t> nodes = NodesOf(group_.members());
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
     group_.Send(rank,
@@ -93,7 +95,8 @@ void JobController::FormGroup(GroupFormation& formation, Turn turn) {
                              .rank = rank,
                              .size = size(),
                              .plan = plan,
-                             .nodes = nodes},
+                             .nodes = nodes,
+                             .transport = transport.kind},
                 turn.actions);
   }
 }

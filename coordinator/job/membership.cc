@@ -130,10 +130,13 @@ std::vector<FreeDevice> Membership::Free() const {
   for (const auto& [name, index] : free_) {
     const Node& node = nodes_.at(name);
     const DeviceRecord& device = node.devices[index];
-    free.push_back(
-        {.place = {.node = name, .device = device.name, .emulated_speed = device.emulated_speed},
-         .kind = device.kind,
-         .traits = &node.traits});
+    free.push_back({.place = {.node = name,
+                              .device = device.name,
+                              .emulated_speed = device.emulated_speed,
+                              .kind = device.kind,
+                              .uuid = device.uuid},
+                    .kind = device.kind,
+                    .traits = &node.traits});
   }
   return free;
 }

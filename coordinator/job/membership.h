@@ -73,7 +73,7 @@ class Membership {
   std::vector<FreeDevice> Free() const;
   bool AnyFree() const { return !free_.empty(); }
 
-  // What kAny means: cuda where any connected node has such a device, else cpu.
+  // What kStandard means: cuda where any connected node has such a device, else cpu.
   DeviceKind Standard() const { return with_cuda_.empty() ? DeviceKind::kCpu : DeviceKind::kCuda; }
 
   // The strays of a node are exactly `running`. Returns those that are new.

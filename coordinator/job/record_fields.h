@@ -14,7 +14,7 @@ namespace tactus {
 template <>
 inline constexpr int kEnumMax<job::JobState> = static_cast<int>(job::JobState::kPaused);
 template <>
-inline constexpr int kEnumMax<job::DeviceKind> = static_cast<int>(job::DeviceKind::kCuda);
+inline constexpr int kEnumMax<job::DeviceKind> = static_cast<int>(job::DeviceKind::kAny);
 
 }  // namespace tactus
 
@@ -61,12 +61,20 @@ void Fields(auto& archive, Of<MemberRecord> auto& member) {
   archive("node", member.node);
   archive("device", member.device);
   archive("emulated_speed", member.emulated_speed);
+  archive("kind", member.kind);
+  archive("uuid", member.uuid);
+}
+
+void Fields(auto& archive, Of<TransportRecord> auto& transport) {
+  archive("kind", transport.kind);
+  archive("reason", transport.reason);
 }
 
 void Fields(auto& archive, Of<GroupRecord> auto& group) {
   archive("generation", group.generation);
   archive("first_round", group.first_round);
   archive("members", group.members);
+  archive("transport", group.transport);
 }
 
 void Fields(auto& archive, Of<ArtifactRecord> auto& artifact) {

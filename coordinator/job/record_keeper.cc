@@ -84,7 +84,8 @@ void RecordKeeper::BeginGroup(std::vector<MemberRecord> members) {
 }
 
 policies::Plan RecordKeeper::FormGroup(const policies::StartingGroup& group,
-                                       std::uint64_t epoch_samples, Turn turn) {
+                                       std::uint64_t epoch_samples,
+                                       const TransportRecord& transport, Turn turn) {
   ++record_.generation;
   const policies::Revision first = steering_.Start(group);
   record_.newest_plan = first.plan;
@@ -93,7 +94,7 @@ policies::Plan RecordKeeper::FormGroup(const policies::StartingGroup& group,
   progress.workers.clear();  // of the group before, which had other members
   progress.epoch_samples = epoch_samples;
   tracker_.emplace(group.members, progress);
-  NoteGroup(progress.rounds);
+  NoteGroup(progress.rounds, transport);
   record_.state_reason = "forming a group of " + WorkerCount(group.members);
   Announce(turn);
   PersistDecisions(first.decisions, turn);
@@ -102,7 +103,7 @@ policies::Plan RecordKeeper::FormGroup(const policies::StartingGroup& group,
 }
 
 // Of the former groups the newest are kept, as many as kFormerMembersMax leaves room for.
-void RecordKeeper::NoteGroup(std::uint64_t first_round) {
+void RecordKeeper::NoteGroup(std::uint64_t first_round, const TransportRecord& transport) {
   std::vector<GroupRecord>& groups = record_.groups;
   std::size_t members = 0;  // of the groups that stay
   auto kept = groups.end();
@@ -112,8 +113,10 @@ void RecordKeeper::NoteGroup(std::uint64_t first_round) {
     --kept;
   }
   groups.erase(groups.begin(), kept);
-  groups.push_back(
-      {.generation = record_.generation, .first_round = first_round, .members = record_.members});
+  groups.push_back({.generation = record_.generation,
+                    .first_round = first_round,
+                    .members = record_.members,
+                    .transport = transport});
 }
 
 void RecordKeeper::BeginRunning(const policies::Report& first, Turn turn) {

@@ -56,7 +56,7 @@ class RecordKeeper {
   // All have loaded: a new generation, announced with its first plan, which is returned.
   // epoch_samples: training samples in an epoch.
   policies::Plan FormGroup(const policies::StartingGroup& group, std::uint64_t epoch_samples,
-                           Turn turn);
+                           const TransportRecord& transport, Turn turn);
 
   // The first report of any member came; RUNNING begins with that round.
   void BeginRunning(const policies::Report& first, Turn turn);
@@ -94,7 +94,7 @@ class RecordKeeper {
 
  private:
   void RefreshProgress(Instant now);
-  void NoteGroup(std::uint64_t first_round);
+  void NoteGroup(std::uint64_t first_round, const TransportRecord& transport);
   void PersistDecisions(const std::vector<policies::Decision>& decisions, Turn turn);
   WallTime WallAt(Instant now) const { return now.time_since_epoch().count() + wall_offset_; }
 

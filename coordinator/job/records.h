@@ -38,14 +38,15 @@ bool MayFollow(JobState from, JobState to);
 // "queued", as logs, metrics and reports say it.
 const char* NameOf(JobState state);
 
-enum class DeviceKind { kAny, kCpu, kCuda };
+// kStandard: cuda where any node has such a device, else cpu; kAny: whatever there is, together.
+enum class DeviceKind { kStandard, kCpu, kCuda, kAny };
 
 // What the controller needs of a job's specification. The rest travels to the workers unread.
 struct JobSettings {
   std::string name{};                    // as in the job file
   std::uint32_t workers_min = 1;         // >= 1
   std::uint32_t workers_max = 1u << 16;  // >= workers_min
-  DeviceKind device = DeviceKind::kAny;
+  DeviceKind device = DeviceKind::kStandard;
   std::map<std::string, std::string> selector{};  // labels that a node must have
   std::vector<std::string> tolerations{};         // taints that a node may have
   std::int32_t priority = 0;                      // [-1000, 1000], the highest first
@@ -89,6 +90,16 @@ struct MemberRecord {
   std::string node{};
   std::string device{};
   double emulated_speed = 0;
+  DeviceKind kind = DeviceKind::kCpu;
+  std::string uuid{};  // of its GPU; empty: it has none
+};
+
+using protocol::TransportKind;
+
+// How a group's buffers travel, and why so.
+struct TransportRecord {
+  TransportKind kind = TransportKind::kByDevice;  // of groups of before it was on record
+  std::string reason{};
 };
 
 // Who trained from a round on.
@@ -96,6 +107,7 @@ struct GroupRecord {
   std::uint64_t generation = 0;
   std::uint64_t first_round = 0;  // the first that it may have applied
   std::vector<MemberRecord> members{};
+  TransportRecord transport{};
 };
 
 // Members of former groups that a job's record keeps, of all of them together: so that a record

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 #include <utility>
 
 namespace tactus::job {
@@ -18,7 +19,12 @@ bool Tolerates(const std::vector<std::string>& tolerations, const std::string& t
 class Scheduler {
  public:
   explicit Scheduler(const ScheduleView& view)
-      : view_(view), taken_(view.free.size()), kept_(view.free.size()) {}
+      : view_(view), taken_(view.free.size()), kept_(view.free.size()), all_(view.free.size()) {
+    std::iota(all_.begin(), all_.end(), std::size_t{0});
+    gpus_first_ = all_;
+    std::ranges::stable_partition(
+        gpus_first_, [&](std::size_t index) { return view.free[index].kind == DeviceKind::kCuda; });
+  }
 
   Schedule Run() {
     for (const WaitingJob& job : view_.waiting) {
@@ -36,9 +42,14 @@ class Scheduler {
     return !taken_[index] && Accepts(settings, device.kind, *device.traits, view_.standard);
   }
 
+  // The order in which a job takes free devices.
+  const std::vector<std::size_t>& OrderFor(const JobSettings& settings) const {
+    return settings.device == DeviceKind::kAny ? gpus_first_ : all_;
+  }
+
   std::vector<std::size_t> Fitting(const JobSettings& settings) const {
     std::vector<std::size_t> fitting;
-    for (std::size_t index = 0; index < taken_.size(); ++index) {
+    for (const std::size_t index : OrderFor(settings)) {
       if (Fits(settings, index)) fitting.push_back(index);
     }
     return fitting;
@@ -154,17 +165,20 @@ class Scheduler {
       Granted& granted = grants_[grant];
       const JobSettings& settings = *granted.job->settings;
       if (!granted.may_grow || granted.indices.size() >= settings.workers_max) continue;
-      for (; granted.next < taken_.size(); ++granted.next) {
-        if (Fits(settings, granted.next) && !kept_[granted.next] && !WantedByHead(granted.next)) {
-          break;
-        }
+      const std::vector<std::size_t>& order = OrderFor(settings);
+      while (granted.next < order.size() && !MayExtend(settings, order[granted.next])) {
+        ++granted.next;
       }
-      if (granted.next == taken_.size()) continue;
-      taken_[granted.next] = true;
-      granted.indices.push_back(granted.next);
+      if (granted.next == order.size()) continue;
+      taken_[order[granted.next]] = true;
+      granted.indices.push_back(order[granted.next]);
       any = true;
     }
     return any;
+  }
+
+  bool MayExtend(const JobSettings& settings, std::size_t index) const {
+    return Fits(settings, index) && !kept_[index] && !WantedByHead(index);
   }
 
   const JobSettings* Head() const {
@@ -217,12 +231,14 @@ class Scheduler {
     const WaitingJob* job = nullptr;
     std::vector<std::size_t> indices{};  // into view.free
     bool may_grow = false;               // not lent: it stands before the head
-    std::size_t next = 0;                // no device below this one is left for it
+    std::size_t next = 0;                // no device before this place of its order is left for it
   };
 
   const ScheduleView& view_;
-  std::vector<bool> taken_;  // by index into view.free
-  std::vector<bool> kept_;   // kept for the head, for which room is being made
+  std::vector<bool> taken_;              // by index into view.free
+  std::vector<bool> kept_;               // kept for the head, for which room is being made
+  std::vector<std::size_t> all_;         // indices into view.free
+  std::vector<std::size_t> gpus_first_;  // the same, in the order of jobs that take either kind
   std::vector<Granted> grants_;
   Schedule schedule_;
 };
@@ -231,8 +247,8 @@ class Scheduler {
 
 bool Accepts(const JobSettings& settings, DeviceKind kind, const NodeTraits& traits,
              DeviceKind standard) {
-  const DeviceKind wanted = settings.device == DeviceKind::kAny ? standard : settings.device;
-  if (kind != wanted) return false;
+  const DeviceKind wanted = settings.device == DeviceKind::kStandard ? standard : settings.device;
+  if (wanted != DeviceKind::kAny && kind != wanted) return false;
   for (const auto& [key, value] : settings.selector) {
     const auto label = traits.labels.find(key);
     if (label == traits.labels.end() || label->second != value) return false;

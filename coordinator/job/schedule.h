@@ -49,7 +49,7 @@ struct ScheduleView {
   std::vector<WaitingJob> waiting{};  // in the queue's order; a bounded beginning of it
   std::vector<GroupedJob> groups{};   // by id
   std::vector<FreeDevice> free{};
-  DeviceKind standard = DeviceKind::kCpu;  // what kAny means
+  DeviceKind standard = DeviceKind::kCpu;  // what kStandard means
   JobId patient{};                         // the head of before, if it has waited a while; 0: none
 };
 
@@ -86,7 +86,8 @@ std::size_t Attainable(const ScheduleView& view, const JobSettings& settings);
 // True where `a` comes before `b`.
 bool ComesBefore(const JobSettings& a_settings, JobId a, const JobSettings& b_settings, JobId b);
 
-// Total, deterministic; no job is in both lists. Cost: waiting x free + groups.
+// Total, deterministic; no job is in both lists. Devices are given in the order of `free`, but to a
+// job that takes either kind GPUs before processors. Cost: waiting x free + groups.
 Schedule MakeSchedule(const ScheduleView& view);
 
 }  // namespace tactus::job

@@ -24,7 +24,7 @@ class WaitingLine {
  public:
   // What decides whether devices would do for a job.
   struct Need {
-    DeviceKind device = DeviceKind::kAny;
+    DeviceKind device = DeviceKind::kStandard;
     std::map<std::string, std::string> selector{};
     std::vector<std::string> tolerations{};
     std::uint32_t workers_min = 1;

@@ -52,6 +52,7 @@ std::string DeviceCount(std::uint64_t count, DeviceKind kind) {
       return Counted(count, "cpu device");
     case DeviceKind::kCuda:
       return Counted(count, "cuda device");
+    case DeviceKind::kStandard:
     case DeviceKind::kAny:
       break;
   }

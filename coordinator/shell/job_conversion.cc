@@ -114,8 +114,10 @@ google::protobuf::Duration ToProtoDuration(double seconds) {
 
 v1::DeviceKind ToProto(job::DeviceKind kind) {
   switch (kind) {
-    case job::DeviceKind::kAny:
+    case job::DeviceKind::kStandard:
       return v1::DEVICE_KIND_UNSPECIFIED;
+    case job::DeviceKind::kAny:
+      return v1::DEVICE_KIND_ANY;
     case job::DeviceKind::kCpu:
       return v1::DEVICE_KIND_CPU;
     case job::DeviceKind::kCuda:
@@ -174,6 +176,11 @@ v1::Job ToProto(const job::JobRecord& record) {
   if (record.result) *proto.mutable_result() = ToProto(*record.result);
   proto.set_error_field(record.error_field);
   if (record.checkpoint) proto.set_checkpoint_rounds(record.checkpoint->rounds);
+  if (!record.groups.empty()) {
+    const job::TransportRecord& transport = record.groups.back().transport;
+    proto.set_transport(std::string(NameOf(transport.kind)));
+    proto.set_transport_reason(transport.reason);
+  }
   return proto;
 }
 
@@ -194,6 +201,8 @@ v1::RoundGroup ToProto(const job::GroupRecord& group) {
     out->set_node(member.node);
     out->set_device(member.device);
   }
+  proto.set_transport(std::string(NameOf(group.transport.kind)));
+  proto.set_transport_reason(group.transport.reason);
   return proto;
 }
 

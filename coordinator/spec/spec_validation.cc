@@ -240,7 +240,8 @@ std::vector<runtime::FieldViolation> InOrder(std::vector<runtime::FieldViolation
 
 job::DeviceKind DeviceOf(v1::DeviceKind kind) {
   if (kind == v1::DEVICE_KIND_CPU) return job::DeviceKind::kCpu;
-  return kind == v1::DEVICE_KIND_CUDA ? job::DeviceKind::kCuda : job::DeviceKind::kAny;
+  if (kind == v1::DEVICE_KIND_CUDA) return job::DeviceKind::kCuda;
+  return kind == v1::DEVICE_KIND_ANY ? job::DeviceKind::kAny : job::DeviceKind::kStandard;
 }
 
 }  // namespace

@@ -28,6 +28,13 @@ TEST(NcclCapabilitiesTest, EveryCallCountsFromItsRelease) {
   for (const Row& row : rows) EXPECT_EQ(OfVersion(row.version), row.expected) << row.version;
 }
 
+TEST(NcclCapabilitiesTest, VersionsAreWrittenAsPeopleDo) {
+  EXPECT_EQ(VersionText(0), "none");
+  EXPECT_EQ(VersionText(2708), "2.7.8");
+  EXPECT_EQ(VersionText(22809), "2.28.9");
+  EXPECT_EQ(VersionText(23000), "2.30.0");
+}
+
 TEST(NcclCapabilitiesTest, WhateverTheVersionANewProcessHelps) {
   for (const int version : {0, 22703, 22805, 22809, 99999}) {
     EXPECT_EQ(OfVersion(version).fallback, Fallback::kNewProcess);

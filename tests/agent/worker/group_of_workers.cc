@@ -55,6 +55,7 @@ class FakeAgent {
           {{"generation", "1"},
            {"rank", rank_},
            {"size", setting_.batch_sizes.size()},
+           {"transport", setting_.transport},
            {"plan",
             {{"version", "1"},
              {"batchSizes", setting_.batch_sizes},

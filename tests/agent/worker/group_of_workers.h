@@ -27,6 +27,7 @@ struct GroupSetting {
   std::string synchronization = "every_step";
   std::vector<double> speeds{};        // emulated; empty: none
   std::vector<std::string> devices{};  // by rank; empty: of the host
+  std::string transport{};             // as the group is told; empty: it is not
   std::string output_directory{};      // of rank 0
   std::string checkpoint{};            // to go on from; empty: from the beginning
   // Sent to rank 0 when it has told of the round `stop_after`; null: nothing is.

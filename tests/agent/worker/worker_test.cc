@@ -72,6 +72,31 @@ TEST_F(WorkerTest, TrainsEvaluatesAndWritesTheResult) {
 }
 
 // The last two are applied in one step, and are reported together.
+TEST_F(WorkerTest, InAStagedGroupItTrainsAsByTcp) {
+  std::vector<json> hashes;
+  for (const std::string transport : {"tcp", "staged"}) {
+    const auto group = RunGroup({.spec = spec_,
+                                 .batch_sizes = {8, 4, 8},
+                                 .transport = transport,
+                                 .output_directory = folder_});
+    for (const WorkerOutcome& worker : group) {
+      ASSERT_TRUE(worker.ok) << worker.error;
+      EXPECT_EQ(worker.First("ready")["ncclVersion"], "");
+      hashes.push_back(worker.First("finished")["parametersHash"]);
+    }
+  }
+  EXPECT_EQ(hashes, std::vector<json>(6, hashes[0]));
+}
+
+TEST_F(WorkerTest, OnAProcessorItRefusesAGroupOfNccl) {
+  const auto group = RunGroup({.spec = spec_, .batch_sizes = {8}, .transport = "nccl"});
+
+  EXPECT_FALSE(group[0].ok);
+  EXPECT_NE(group[0].error.find("NCCL joins GPUs alone, and this worker is on cpu:0"),
+            std::string::npos)
+      << group[0].error;
+}
+
 TEST_F(WorkerTest, EachDelayedRoundHasTheTimeBehindItsOwnEnd) {
   const auto group = RunGroup({.spec = spec_,
                                .batch_sizes = {8, 8},

@@ -16,6 +16,8 @@ TEST(DescribeTest, AJobIsDescribedDownToItsFile) {
   job.set_uid("u1");
   job.set_etag("e1");
   job.set_checkpoint_rounds(1200);
+  job.set_transport("staged");
+  job.set_transport_reason("worker 2 on node b has no NCCL");
   job.mutable_spec()->set_name("demo");
   job.mutable_spec()->set_priority(5);
   (*job.mutable_spec()->mutable_workers()->mutable_selector())["zone"] = "a";
@@ -26,6 +28,7 @@ TEST(DescribeTest, AJobIsDescribedDownToItsFile) {
 
   EXPECT_THAT(text, HasSubstr("etag            e1\n"));
   EXPECT_THAT(text, HasSubstr("checkpoint      after 1,200 rounds\n"));
+  EXPECT_THAT(text, HasSubstr("transport       staged: worker 2 on node b has no NCCL\n"));
   EXPECT_THAT(text, HasSubstr("\nplan:\n  version          1\n"));
   EXPECT_THAT(text, HasSubstr("\njob file:\n  name: demo\n"));
   EXPECT_THAT(text, HasSubstr("    selector:\n      zone: a\n    tolerations:\n"

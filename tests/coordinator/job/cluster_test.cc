@@ -150,7 +150,7 @@ TEST_F(ClusterTest, AJobForCpusLeavesCudaAlone) {
 
   EXPECT_THAT(Started(Step(Submit(1, {.device = DeviceKind::kCpu}))),
               ElementsAre("alpha-1@a/cpu:0"));
-  EXPECT_THAT(Started(Step(Submit(2, {.device = DeviceKind::kAny}))),
+  EXPECT_THAT(Started(Step(Submit(2, {.device = DeviceKind::kStandard}))),
               ElementsAre("alpha-2@a/cuda:0"));
 }
 

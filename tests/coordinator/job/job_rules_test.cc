@@ -45,6 +45,27 @@ TEST(JobStartTest, NobodyIsGroupedBeforeAllAreReady) {
   }
 }
 
+TEST(JobStartTest, AGroupOfUnlikeDevicesIsToldItsTransportWhichIsOnRecord) {
+  Rig rig(Job(1, {.workers_min = 2, .workers_max = 2, .device = DeviceKind::kAny}));
+  rig.Step(NodeJoined{.node = "a", .devices = {{.name = "cpu:0"}}});
+  rig.Step(NodeJoined{.node = "b",
+                      .devices = {{.name = "cuda:0", .kind = DeviceKind::kCuda, .uuid = "GPU-1"}}});
+  rig.Step(JobSubmitted{
+      .record = Job(1, {.workers_min = 2, .workers_max = 2, .device = DeviceKind::kAny})});
+  ReadyMessage on_gpu = Ready();
+  on_gpu.nccl_version = "2.28.9";
+
+  rig.Step(Said(1, Ready()));
+  const std::vector<GroupMessage> groups = Sent<GroupMessage>(rig.Step(Said(2, on_gpu)));
+
+  ASSERT_THAT(groups, SizeIs(2));
+  for (const GroupMessage& group : groups) EXPECT_EQ(group.transport, TransportKind::kStaged);
+  ASSERT_THAT(rig.record().groups, SizeIs(1));
+  const TransportRecord& transport = rig.record().groups[0].transport;
+  EXPECT_EQ(transport.kind, TransportKind::kStaged);
+  EXPECT_THAT(transport.reason, HasSubstr("worker 1 on node a is on a processor"));
+}
+
 TEST(JobStartTest, PeersComeInRankOrderWhenAllEndpointsAreIn) {
   Rig rig;
   rig.ToStarting();

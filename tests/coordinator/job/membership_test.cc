@@ -75,15 +75,15 @@ TEST(MembershipTest, ALostNodeOffersNothingAndKeepsItsHoldersUntilReleased) {
 TEST(MembershipTest, AnyMeansCudaWhereANodeHasItBusyOrNot) {
   Membership membership;
   membership.Join("a", Devices("cpu", 1));
-  EXPECT_THAT(FreeOf(membership, DeviceKind::kAny), ElementsAre("a/cpu:0"));
+  EXPECT_THAT(FreeOf(membership, DeviceKind::kStandard), ElementsAre("a/cpu:0"));
 
   membership.Join("b", Devices("cuda", 1));
-  EXPECT_THAT(FreeOf(membership, DeviceKind::kAny), ElementsAre("b/cuda:0"));
+  EXPECT_THAT(FreeOf(membership, DeviceKind::kStandard), ElementsAre("b/cuda:0"));
   membership.Hold(On(7, "b", "cuda:0"), JobId{1}, "alpha-1");
-  EXPECT_THAT(FreeOf(membership, DeviceKind::kAny), IsEmpty());
+  EXPECT_THAT(FreeOf(membership, DeviceKind::kStandard), IsEmpty());
 
   membership.Lose("b");
-  EXPECT_THAT(FreeOf(membership, DeviceKind::kAny), ElementsAre("a/cpu:0"));
+  EXPECT_THAT(FreeOf(membership, DeviceKind::kStandard), ElementsAre("a/cpu:0"));
 }
 
 TEST(MembershipTest, ANodeWithStraysOffersNothingUntilTheyAreGone) {

@@ -253,6 +253,46 @@ TEST(ScheduleTest, SelectorsAndTaintsDecideWhichNodesFit) {
   EXPECT_EQ(schedule.starts[0].members[0].node, "1");
 }
 
+JobSettings OnAny(std::uint32_t min, std::uint32_t max) {
+  JobSettings settings = Workers(min, max);
+  settings.device = DeviceKind::kAny;
+  return settings;
+}
+
+std::vector<std::string> PlacesOf(const Schedule::Grant& grant) {
+  std::vector<std::string> nodes;
+  for (const MemberRecord& member : grant.members) nodes.push_back(member.node);
+  return nodes;
+}
+
+TEST(ScheduleTest, OnlyAJobThatTakesAnyDeviceGetsBothKinds) {
+  View view(2);
+  view.AddFree(DeviceKind::kCuda, {});
+  view.Waits(1, OnAny(1, 9));
+  ASSERT_THAT(Starts(view.Make()), ElementsAre("1:3"));
+
+  for (const DeviceKind kind : {DeviceKind::kStandard, DeviceKind::kCpu}) {
+    View other(2);
+    other.AddFree(DeviceKind::kCuda, {});
+    JobSettings settings = Workers(1, 9);
+    settings.device = kind;
+    other.Waits(1, settings);
+    EXPECT_THAT(Starts(other.Make()), ElementsAre("1:2"));  // a view's standard is cpu
+  }
+}
+
+TEST(ScheduleTest, AJobThatTakesAnyDeviceGetsGpusFirst) {
+  View view(3);
+  view.AddFree(DeviceKind::kCuda, {});
+  view.AddFree(DeviceKind::kCuda, {});
+  view.Waits(1, OnAny(1, 3));
+
+  const Schedule schedule = view.Make();
+
+  ASSERT_EQ(schedule.starts.size(), 1u);
+  EXPECT_THAT(PlacesOf(schedule.starts[0]), ElementsAre("0", "3", "4"));
+}
+
 TEST(ScheduleTest, ATolerationWithAValueIsForThatValueAlone) {
   const NodeTraits traits{.taints = {"team=vision"}};
 

@@ -337,12 +337,22 @@ TEST(SpecValidationTest, SettingsCarryWhatTheControllerNeeds) {
   EXPECT_EQ(settings->stop_rounds, 7u);
 }
 
+TEST(SpecValidationTest, AJobMayTakeWhateverDevicesThereAre) {
+  v1::JobSpec spec = TextSpec();
+  spec.mutable_workers()->set_device(v1::DEVICE_KIND_ANY);
+
+  const absl::StatusOr<job::JobSettings> settings = ParseSpec(spec);
+
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  EXPECT_EQ(settings->device, job::DeviceKind::kAny);
+}
+
 TEST(SpecValidationTest, DefaultsAreThoseOfTheSchema) {
   const absl::StatusOr<job::JobSettings> settings = ParseSpec(TextSpec());
 
   ASSERT_TRUE(settings.ok()) << settings.status();
   EXPECT_EQ(settings->workers_min, 1u);
-  EXPECT_EQ(settings->device, job::DeviceKind::kAny);
+  EXPECT_EQ(settings->device, job::DeviceKind::kStandard);
   EXPECT_EQ(settings->adapt.batch_policy, "proportional");
   EXPECT_EQ(settings->adapt.batch.per_worker, 32u);
   EXPECT_FALSE(settings->stop_time.has_value());
