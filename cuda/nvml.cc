@@ -23,12 +23,18 @@ constexpr unsigned kClockSm = 1;
 constexpr unsigned kErrorUncorrected = 1;
 constexpr unsigned kCounterVolatile = 0;  // since the driver was loaded
 constexpr unsigned long long kEventXidCritical = 8;
+constexpr unsigned kMigOn = 1;
 
 struct Memory {
   unsigned long long total = 0, free = 0, used = 0;
 };
 struct Utilization {
   unsigned gpu = 0, memory = 0;  // [%]
+};
+struct PciInfo {
+  char bus_id_legacy[16] = {};
+  unsigned domain = 0, bus = 0, device = 0, device_id = 0, subsystem_id = 0;
+  char bus_id[32] = {};
 };
 struct EventData {
   DeviceHandle device = nullptr;
@@ -79,6 +85,11 @@ class GpuMonitor::Library {
         Find("nvmlDeviceRegisterEvents", register_events) &&
         Find("nvmlEventSetWait_v2", event_set_wait);
     if (!whole) return name + " is too old: it has no " + missing_;
+    // Drivers without these know no slices, and which processors are next to a GPU is left open.
+    static_cast<void>(Find("nvmlDeviceGetMigMode", mig_mode) &&
+                      Find("nvmlDeviceGetMaxMigDeviceCount", slices_max) &&
+                      Find("nvmlDeviceGetMigDeviceHandleByIndex", slice_by_index));
+    static_cast<void>(Find("nvmlDeviceGetPciInfo_v3", pci_info));
     const Return started = init();
     if (started == kDriverNotLoaded) return "the NVIDIA driver is installed, but not loaded";
     if (started != kSuccess) return std::string("NVML cannot be started: ") + error_string(started);
@@ -112,6 +123,28 @@ class GpuMonitor::Library {
   Return (*event_set_free)(EventSet) = nullptr;
   Return (*register_events)(DeviceHandle, unsigned long long, EventSet) = nullptr;
   Return (*event_set_wait)(EventSet, EventData*, unsigned) = nullptr;
+  // Null where the driver has none.
+  Return (*mig_mode)(DeviceHandle, unsigned* now, unsigned* after_reset) = nullptr;
+  Return (*slices_max)(DeviceHandle, unsigned*) = nullptr;
+  Return (*slice_by_index)(DeviceHandle, unsigned, DeviceHandle*) = nullptr;
+  Return (*pci_info)(DeviceHandle, PciInfo*) = nullptr;
+
+  bool IsSliced(DeviceHandle gpu) const {
+    unsigned now = 0, after_reset = 0;
+    return slice_by_index != nullptr && mig_mode(gpu, &now, &after_reset) == kSuccess &&
+           now == kMigOn;
+  }
+  // Places for slices may be free.
+  std::vector<DeviceHandle> SlicesOf(DeviceHandle gpu) const {
+    std::vector<DeviceHandle> slices;
+    unsigned places = 0;
+    if (slices_max(gpu, &places) != kSuccess) return slices;
+    for (unsigned place = 0; place < places; ++place) {
+      DeviceHandle slice = nullptr;
+      if (slice_by_index(gpu, place, &slice) == kSuccess) slices.push_back(slice);
+    }
+    return slices;
+  }
 
  private:
   template <typename Function>
@@ -128,8 +161,9 @@ class GpuMonitor::Library {
 
 struct GpuMonitor::Watched {
   DeviceHandle handle = nullptr;
+  DeviceHandle whole = nullptr;  // the same, or the GPU of which it is a slice
   unsigned long long ecc_errors_at_first = 0;
-  std::string fault;
+  std::string fault{};
 };
 
 OpenedGpuMonitor GpuMonitor::Open(const std::string& library) {
@@ -159,24 +193,42 @@ std::string GpuMonitor::FindGpus() {
   return "";
 }
 
-// One that is broken does not keep its neighbours from working.
 void GpuMonitor::Find(unsigned index) {
-  Watched watched;
+  DeviceHandle gpu = nullptr;
+  const Return found = library_->handle_by_index(index, &gpu);
+  if (found != kSuccess || !library_->IsSliced(gpu)) {
+    return Add({.handle = gpu, .whole = gpu}, found);
+  }
+  const std::vector<DeviceHandle> slices = library_->SlicesOf(gpu);
+  for (const DeviceHandle slice : slices) Add({.handle = slice, .whole = gpu}, kSuccess);
+  if (!slices.empty()) return;
+  Add({.handle = gpu, .whole = gpu}, kSuccess);
+  watched_.back().fault = "it is in MIG mode and has no slice";
+}
+
+// One that is broken does not keep its neighbours from working. found: whether there is a handle.
+void GpuMonitor::Add(Watched watched, Return found) {
   char name[kTextBytes] = {}, uuid[kTextBytes] = {};
   Memory memory;
-  Return code = library_->handle_by_index(index, &watched.handle);
+  PciInfo pci;
+  Return code = found;
   if (code == kSuccess) code = library_->name_of(watched.handle, name, sizeof name);
   if (code == kSuccess) code = library_->uuid_of(watched.handle, uuid, sizeof uuid);
   if (code == kSuccess) code = library_->memory(watched.handle, &memory);
   if (code == kSuccess) {
-    library_->ecc_errors(watched.handle, kErrorUncorrected, kCounterVolatile,
+    library_->ecc_errors(watched.whole, kErrorUncorrected, kCounterVolatile,
                          &watched.ecc_errors_at_first);
     // Some GPUs report no events; their other signs remain.
-    if (events_ != nullptr) library_->register_events(watched.handle, kEventXidCritical, events_);
+    if (events_ != nullptr) library_->register_events(watched.whole, kEventXidCritical, events_);
+    if (library_->pci_info != nullptr) library_->pci_info(watched.whole, &pci);
   } else {
     watched.fault = std::string("it cannot be read: ") + library_->error_string(code);
   }
-  gpus_.push_back({.index = index, .uuid = uuid, .model = name, .memory_bytes = memory.total});
+  gpus_.push_back({.index = static_cast<unsigned>(gpus_.size()),
+                   .uuid = uuid,
+                   .model = name,
+                   .memory_bytes = memory.total,
+                   .pci_bus_id = pci.bus_id});
   watched_.push_back(std::move(watched));
 }
 
@@ -188,9 +240,9 @@ void GpuMonitor::TakeEvents() {
     if (event.type != kEventXidCritical || std::ranges::count(kProgramXids, event.data) > 0) {
       continue;
     }
-    const auto found = std::ranges::find(watched_, event.device, &Watched::handle);
-    if (found != watched_.end() && found->fault.empty()) {
-      found->fault = "the driver reported XID " + std::to_string(event.data);
+    for (Watched& watched : watched_) {
+      if (watched.whole != event.device || !watched.fault.empty()) continue;
+      watched.fault = "the driver reported XID " + std::to_string(event.data);
     }
   }
 }
@@ -211,19 +263,19 @@ GpuReading GpuMonitor::Read(std::size_t gpu) {
     reading.utilisation_ratio = used.gpu / 100.0;
   }
   unsigned value = 0;
-  if (said(library_->temperature(watched.handle, kSensorGpu, &value))) {
+  if (said(library_->temperature(watched.whole, kSensorGpu, &value))) {
     reading.temperature_celsius = value;
   }
-  if (said(library_->power(watched.handle, &value))) reading.power_watts = value / 1e3;
-  if (said(library_->clock(watched.handle, kClockSm, &value))) reading.sm_clock_hertz = value * 1e6;
+  if (said(library_->power(watched.whole, &value))) reading.power_watts = value / 1e3;
+  if (said(library_->clock(watched.whole, kClockSm, &value))) reading.sm_clock_hertz = value * 1e6;
   unsigned long long bits = 0;
-  if (said(library_->throttle(watched.handle, &bits))) {
+  if (said(library_->throttle(watched.whole, &bits))) {
     for (const ThrottleReason& reason : kThrottleReasons) {
       if ((bits & reason.bit) != 0) reading.throttle_reasons.emplace_back(reason.name);
     }
   }
   unsigned long long errors = 0;
-  if (said(library_->ecc_errors(watched.handle, kErrorUncorrected, kCounterVolatile, &errors))) {
+  if (said(library_->ecc_errors(watched.whole, kErrorUncorrected, kCounterVolatile, &errors))) {
     reading.uncorrected_ecc_errors = errors;
     if (errors > watched.ecc_errors_at_first && watched.fault.empty()) {
       watched.fault = std::to_string(errors - watched.ecc_errors_at_first) +

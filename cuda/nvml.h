@@ -14,12 +14,15 @@
 
 namespace tactus::cuda {
 
-// What does not change of a GPU; empty and 0 where it cannot be read.
+// What does not change of a GPU, or of a MIG slice of one, which is a device of its own to those
+// who use it; empty and 0 where it cannot be read.
 struct GpuIdentity {
-  unsigned index = 0;   // NVML's: by PCI bus, which is not CUDA's order
-  std::string uuid{};   // "GPU-..."; CUDA_VISIBLE_DEVICES takes it
+  // From 0 in NVML's order: by PCI bus, which is not CUDA's; each slice counts as one.
+  unsigned index = 0;
+  std::string uuid{};   // "GPU-...", of a slice "MIG-..."; CUDA_VISIBLE_DEVICES takes it
   std::string model{};  // "NVIDIA H200"
   std::uint64_t memory_bytes = 0;
+  std::string pci_bus_id{};  // "00000000:3B:00.0"; of a slice that of its GPU
 };
 
 // What a GPU is doing; nothing where it does not say.
@@ -66,6 +69,9 @@ class GpuMonitor {
   // do not cause, or when it counted uncorrected ECC errors since it was opened. Programs cause
   // XIDs 13, 31, 43, 45, 68 and 109.
   //
+  // What befalls a GPU befalls all its slices; temperature, power, clock and errors of a slice are
+  // its GPU's. A GPU in MIG mode without a slice is at fault.
+  //
   // Source: [k8s-device-plugin] internal/rm/health.go, the XIDs that are ignored.
   GpuReading Read(std::size_t gpu);
 
@@ -75,6 +81,7 @@ class GpuMonitor {
   explicit GpuMonitor(std::unique_ptr<Library> library);
   std::string FindGpus();
   void Find(unsigned index);
+  void Add(Watched watched, int found);
   void TakeEvents();
 
   std::unique_ptr<Library> library_;

@@ -70,6 +70,49 @@ TEST_F(GpuMonitorTest, ListsTheGpusOfTheHost) {
   EXPECT_EQ(monitor->gpus()[1].memory_bytes, 80u << 20);
 }
 
+TEST_F(GpuMonitorTest, ASliceIsADeviceOfItsOwnInThePlaceOfItsGpu) {
+  state().gpus = {Gpu("GPU-1"), Gpu("GPU-2"), Gpu("GPU-3")};
+  state().gpus[1].mig = true;
+  state().gpus[1].pci_bus_id = "00000000:3B:00.0";
+  state().gpus[1].slices = {
+      {.uuid = "MIG-a", .memory_bytes = 5}, {}, {.uuid = "MIG-b", .memory_bytes = 7}};
+
+  const auto monitor = Open();
+
+  const std::vector<GpuIdentity>& gpus = monitor->gpus();
+  ASSERT_EQ(gpus.size(), 4u);
+  for (unsigned index = 0; index < 4; ++index) EXPECT_EQ(gpus[index].index, index);
+  EXPECT_EQ(gpus[0].uuid, "GPU-1");
+  EXPECT_EQ(gpus[1].uuid, "MIG-a");
+  EXPECT_EQ(gpus[2].uuid, "MIG-b");
+  EXPECT_EQ(gpus[2].memory_bytes, 7u);
+  EXPECT_EQ(gpus[2].pci_bus_id, "00000000:3B:00.0");
+  EXPECT_EQ(gpus[3].uuid, "GPU-3");
+}
+
+TEST_F(GpuMonitorTest, WhatBefallsAGpuBefallsItsSlices) {
+  state().gpus = {Gpu("GPU-1"), Gpu("GPU-2")};
+  state().gpus[0].mig = true;
+  state().gpus[0].slices = {{.uuid = "MIG-a"}, {.uuid = "MIG-b"}};
+  const auto monitor = Open();
+  state().events = {{0, 79}};
+
+  EXPECT_EQ(monitor->Read(0).fault, "the driver reported XID 79");
+  EXPECT_EQ(monitor->Read(1).fault, "the driver reported XID 79");
+  EXPECT_EQ(monitor->Read(1).temperature_celsius, 61);
+  EXPECT_EQ(monitor->Read(2).fault, "");
+}
+
+TEST_F(GpuMonitorTest, AGpuInMigModeWithoutASliceIsAtFault) {
+  state().gpus = {Gpu("GPU-1")};
+  state().gpus[0].mig = true;
+
+  const auto monitor = Open();
+
+  ASSERT_EQ(monitor->gpus().size(), 1u);
+  EXPECT_EQ(monitor->Read(0).fault, "it is in MIG mode and has no slice");
+}
+
 TEST_F(GpuMonitorTest, AHostWithADriverAndNoGpuHasNone) { EXPECT_THAT(Open()->gpus(), IsEmpty()); }
 
 TEST_F(GpuMonitorTest, ReadsInBaseUnits) {

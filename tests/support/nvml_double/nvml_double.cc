@@ -16,6 +16,7 @@ using tactus::nvml_double::NvmlDoubleState;
 constexpr int kSuccess = 0;
 constexpr int kInvalidArgument = 2;
 constexpr int kNotSupported = 3;
+constexpr int kNotFound = 6;
 constexpr int kTimeout = 10;
 constexpr int kGpuIsLost = 15;
 
@@ -32,6 +33,16 @@ int Of(void* device, tactus::nvml_double::NvmlDoubleGpu** gpu) {
   if (!started || found == state.gpus.end()) return kInvalidArgument;
   *gpu = &*found;
   return found->lost ? kGpuIsLost : kSuccess;
+}
+
+// The slice of that handle; null: it is none.
+tactus::nvml_double::NvmlDoubleSlice* SliceOf(void* device) {
+  for (auto& gpu : state.gpus) {
+    for (auto& slice : gpu.slices) {
+      if (&slice == device) return &slice;
+    }
+  }
+  return nullptr;
 }
 
 int Copy(const std::string& from, char* to, unsigned bytes) {
@@ -88,14 +99,41 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
   *device = &state.gpus[index];
   return kSuccess;
 }
+int nvmlDeviceGetMigMode(void* device, unsigned* now, unsigned* after_reset) {
+  const Lock lock(mutex);
+  tactus::nvml_double::NvmlDoubleGpu* gpu = nullptr;
+  const int code = Of(device, &gpu);
+  if (code == kSuccess) *now = *after_reset = gpu->mig ? 1 : 0;
+  return code;
+}
+int nvmlDeviceGetMaxMigDeviceCount(void* device, unsigned* count) {
+  return Answer(device, count, [](const auto& gpu) { return gpu.slices.size(); });
+}
+int nvmlDeviceGetMigDeviceHandleByIndex(void* device, unsigned index, void** slice) {
+  const Lock lock(mutex);
+  tactus::nvml_double::NvmlDoubleGpu* gpu = nullptr;
+  const int code = Of(device, &gpu);
+  if (code != kSuccess) return code;
+  if (index >= gpu->slices.size() || gpu->slices[index].uuid.empty()) return kNotFound;
+  *slice = &gpu->slices[index];
+  return kSuccess;
+}
+int nvmlDeviceGetPciInfo_v3(void* device, tactus::nvml_double::NvmlDoublePci* pci) {
+  const Lock lock(mutex);
+  tactus::nvml_double::NvmlDoubleGpu* gpu = nullptr;
+  const int code = Of(device, &gpu);
+  return code == kSuccess ? Copy(gpu->pci_bus_id, pci->bus_id, sizeof pci->bus_id) : code;
+}
 int nvmlDeviceGetName(void* device, char* text, unsigned bytes) {
   const Lock lock(mutex);
+  if (SliceOf(device) != nullptr) return Copy("A slice", text, bytes);
   tactus::nvml_double::NvmlDoubleGpu* gpu = nullptr;
   const int code = Of(device, &gpu);
   return code == kSuccess ? Copy(gpu->model, text, bytes) : code;
 }
 int nvmlDeviceGetUUID(void* device, char* text, unsigned bytes) {
   const Lock lock(mutex);
+  if (const auto* slice = SliceOf(device)) return Copy(slice->uuid, text, bytes);
   tactus::nvml_double::NvmlDoubleGpu* gpu = nullptr;
   const int code = Of(device, &gpu);
   return code == kSuccess ? Copy(gpu->uuid, text, bytes) : code;
@@ -103,6 +141,11 @@ int nvmlDeviceGetUUID(void* device, char* text, unsigned bytes) {
 int nvmlDeviceGetMemoryInfo(void* device, unsigned long long* total_free_used) {
   Lock lock(mutex);
   changed.wait(lock, [] { return !state.hangs; });
+  if (const auto* slice = SliceOf(device)) {
+    total_free_used[0] = total_free_used[1] = slice->memory_bytes;
+    total_free_used[2] = 0;
+    return kSuccess;
+  }
   tactus::nvml_double::NvmlDoubleGpu* gpu = nullptr;
   const int code = Of(device, &gpu);
   if (code != kSuccess) return code;

@@ -10,6 +10,12 @@
 
 namespace tactus::nvml_double {
 
+// A part of a GPU in MIG mode.
+struct NvmlDoubleSlice {
+  std::string uuid{};  // empty: the place is free
+  std::uint64_t memory_bytes = 0;
+};
+
 struct NvmlDoubleGpu {
   std::string uuid{};
   std::string model{};
@@ -23,6 +29,9 @@ struct NvmlDoubleGpu {
   unsigned long long uncorrected_ecc_errors = 0;
   bool reticent = false;  // supports nothing but name, UUID and memory
   bool lost = false;
+  std::string pci_bus_id{};
+  bool mig = false;                       // in MIG mode
+  std::vector<NvmlDoubleSlice> slices{};  // then
 };
 
 struct NvmlDoubleState {
@@ -38,6 +47,13 @@ struct NvmlDoubleEvent {
   void* device = nullptr;
   unsigned long long type = 0, data = 0;
   unsigned gpu_instance = 0, compute_instance = 0;
+};
+
+// Where a device is, likewise.
+struct NvmlDoublePci {
+  char bus_id_legacy[16] = {};
+  unsigned domain = 0, bus = 0, device = 0, device_id = 0, subsystem_id = 0;
+  char bus_id[32] = {};
 };
 
 // Between two calls of other threads. GPUs of a library that is started keep their handles as long
