@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/daemon/agent.h"
+#include "agent/daemon/host_facts.h"
 #include "agent/daemon/worker_environment.h"
 #include "runtime/logging.h"
 #include "runtime/now.h"
@@ -167,8 +168,10 @@ absl::StatusOr<Worker::Options> Agent::Prepare(
                           .local_rank = static_cast<std::size_t>(device - options_.devices.begin()),
                           .local_world_size = options_.devices.size(),
                           .threads = device->cuda ? 0 : options_.threads_per_cpu_device,
-                          .gpu_uuid = device->cuda ? device->uuid : ""}),
-                     .log_path = folder + "/worker-" + id + ".log"};
+                          .gpu_uuid = device->cuda ? device->uuid : "",
+                          .network_interface = device->cuda ? InterfaceOf(options_.address) : ""}),
+                     .log_path = folder + "/worker-" + id + ".log",
+                     .cpus = device->cpus};
   return options;
 }
 

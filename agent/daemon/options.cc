@@ -9,6 +9,7 @@
 #include <set>
 #include <string_view>
 
+#include "agent/daemon/host_facts.h"
 #include "cuda/device.h"
 #include "runtime/host_port.h"
 
@@ -75,7 +76,8 @@ absl::StatusOr<DeviceOptions> CheckGpu(const std::string& name, const Host& host
                        .model = gpu.model,
                        .uuid = gpu.uuid,
                        .memory_bytes = gpu.memory_bytes,
-                       .fault = gpu.uuid.empty() ? "its UUID cannot be read" : ""};
+                       .fault = gpu.uuid.empty() ? "its UUID cannot be read" : "",
+                       .cpus = CpusNear(host.sysfs, gpu.pci_bus_id)};
 }
 
 absl::StatusOr<DeviceOptions> CheckDevice(const std::string& name, const Host& host) {

@@ -22,6 +22,7 @@ struct DeviceOptions {
   std::string uuid{};              // of a GPU, where known
   std::uint64_t memory_bytes = 0;  // 0: not known
   std::string fault{};             // why nothing is to be given to it from the start; empty: well
+  std::vector<unsigned> cpus{};    // to which its workers keep; empty: to none in particular
 };
 
 // The command line, unread. Empty text = not given.
@@ -46,6 +47,7 @@ struct Host {
   std::uint64_t memory_bytes = 0;         // 0: not known
   std::vector<cuda::GpuIdentity> gpus{};  // by index, which is the position; as NVML has them
   std::string no_gpus_reason{};           // where there are none
+  std::string sysfs = "/sys";             // where the kernel tells of devices
 };
 
 // True where Resolve needs to know the host's GPUs.

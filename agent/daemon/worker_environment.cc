@@ -42,6 +42,9 @@ std::vector<std::string> WorkerEnvironment(const std::vector<std::string>& inher
     variables["OPENBLAS_NUM_THREADS"] = std::to_string(place.threads);
   }
   if (!place.gpu_uuid.empty()) variables["CUDA_VISIBLE_DEVICES"] = place.gpu_uuid;
+  // By its whole name: to NCCL one without the sign is any that begins so.
+  if (!place.network_interface.empty())
+    variables.try_emplace("NCCL_SOCKET_IFNAME", "=" + place.network_interface);
   std::vector<std::string> environment;
   for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
   return environment;

@@ -16,11 +16,14 @@ struct WorkerPlace {
   std::size_t local_world_size = 1;  // devices of the agent
   unsigned threads = 0;    // for matrix products on the host; 0: leave it to the libraries
   std::string gpu_uuid{};  // of its GPU, the only one that it is to see; empty: none
+  std::string
+      network_interface{};  // towards other workers, for NCCL; empty: it is to choose by itself
 };
 
 // `inherited` ("NAME=value") without variables whose name contains TOKEN, SECRET or PASSWORD in any
 // case, with the place under the names that torchrun uses and under TACTUS_. A GPU is given by
 // CUDA_VISIBLE_DEVICES, so that it is cuda:0 to the worker whatever order CUDA has the host's in.
+// The interface is told to NCCL unless NCCL_SOCKET_IFNAME is inherited.
 std::vector<std::string> WorkerEnvironment(const std::vector<std::string>& inherited,
                                            const WorkerPlace& place);
 

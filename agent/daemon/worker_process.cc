@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -30,6 +31,19 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
   return pointers;
 }
 
+// Those of the processors that this thread may use, whatever it was told by others.
+cpu_set_t Allowed(const std::vector<unsigned>& cpus) {
+  cpu_set_t wanted, own;
+  CPU_ZERO(&wanted);
+  CPU_ZERO(&own);
+  for (const unsigned cpu : cpus) {
+    if (cpu < CPU_SETSIZE) CPU_SET(cpu, &wanted);
+  }
+  ::sched_getaffinity(0, sizeof own, &own);
+  CPU_AND(&wanted, &wanted, &own);
+  return wanted;
+}
+
 // Everything the child needs, made before the fork.
 struct Prepared {
   char* const* arguments = nullptr;
@@ -37,6 +51,7 @@ struct Prepared {
   pid_t parent = -1;
   int null = -1;
   int output = -1;
+  const cpu_set_t* cpus = nullptr;  // null: any
   int report = -1;  // errno of a failed exec goes here; closes itself when exec succeeds
 };
 
@@ -49,6 +64,7 @@ struct Prepared {
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::signal(SIGPIPE, SIG_DFL);  // exec keeps what is ignored
+  if (prepared.cpus != nullptr) ::sched_setaffinity(0, sizeof(cpu_set_t), prepared.cpus);
   ::dup2(prepared.null, STDIN_FILENO);
   ::dup2(prepared.output, STDOUT_FILENO);
   ::dup2(prepared.output, STDERR_FILENO);
@@ -88,11 +104,13 @@ absl::StatusOr<WorkerProcess::Child> WorkerProcess::Spawn(const WorkerCommand& c
   if (!null.open()) return NoResources("no /dev/null");
   ::fcntl(output_read.get(), F_SETPIPE_SZ, kOutputPipeBytes);
   ::fcntl(output_read.get(), F_SETFL, O_NONBLOCK);
+  const cpu_set_t cpus = Allowed(command.cpus);
   const Prepared prepared{.arguments = argv.data(),
                           .environment = envp.data(),
                           .parent = ::getpid(),
                           .null = null.get(),
                           .output = output_write.get(),
+                          .cpus = CPU_COUNT(&cpus) > 0 ? &cpus : nullptr,
                           .report = report_write.get()};
   const pid_t pid = ::fork();
   if (pid == 0) Become(prepared);

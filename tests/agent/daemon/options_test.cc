@@ -3,8 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <limits>
+
+#include "tests/support/temporary_folder.h"
 
 namespace tactus::agent {
 namespace {
@@ -87,6 +91,28 @@ TEST(AgentOptionsTest, GpusAreOfferedByTheirNumberAsNvmlHasThem) {
   EXPECT_EQ(device.memory_bytes, 5u);
   EXPECT_EQ(device.fault, "");
   EXPECT_FALSE(options->devices[1].cuda);
+}
+
+TEST(AgentOptionsTest, AGpusWorkersKeepToTheProcessorsNextToIt) {
+  const TemporaryFolder sysfs;
+  const auto write = [&](const std::string& path, const std::string& text) {
+    std::filesystem::create_directories(std::filesystem::path(sysfs.File(path)).parent_path());
+    std::ofstream(sysfs.File(path)) << text << '\n';
+  };
+  write("bus/pci/devices/0000:3b:00.0/numa_node", "1");
+  write("devices/system/node/node1/cpulist", "8-9");
+  Host host = HostWithGpus(2);
+  host.sysfs = sysfs.path();
+  host.gpus[1].pci_bus_id = "00000000:3B:00.0";
+  AgentFlags flags = Flags();
+  flags.devices = {"gpus", "cpu:0"};
+
+  const absl::StatusOr<AgentOptions> options = Resolve(flags, host);
+
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->devices[0].cpus, std::vector<unsigned>());
+  EXPECT_EQ(options->devices[1].cpus, (std::vector<unsigned>{8, 9}));
+  EXPECT_EQ(options->devices[2].cpus, std::vector<unsigned>());
 }
 
 TEST(AgentOptionsTest, AllGpusOfTheHostCanBeOfferedAtOnce) {

@@ -46,6 +46,14 @@ TEST(WorkerEnvironmentTest, AWorkerSeesItsGpuAlone) {
               Contains("CUDA_VISIBLE_DEVICES=0,1"));
 }
 
+TEST(WorkerEnvironmentTest, NcclTakesTheAgentsInterfaceUnlessTheUserNamedOne) {
+  EXPECT_THAT(WorkerEnvironment({}, {.network_interface = "eth1"}),
+              Contains("NCCL_SOCKET_IFNAME==eth1").Times(1));
+  EXPECT_THAT(WorkerEnvironment({"NCCL_SOCKET_IFNAME=ib0"}, {.network_interface = "eth1"}),
+              Contains("NCCL_SOCKET_IFNAME=ib0"));
+  EXPECT_THAT(WorkerEnvironment({}, {}), Not(Contains(HasSubstr("NCCL_SOCKET_IFNAME"))));
+}
+
 TEST(WorkerEnvironmentTest, WithoutAThreadCountTheLibrariesDecide) {
   EXPECT_THAT(WorkerEnvironment({"OMP_NUM_THREADS=64"}, {.job_id = "j-1"}),
               Contains("OMP_NUM_THREADS=64"));

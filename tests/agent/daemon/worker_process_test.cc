@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -69,6 +70,22 @@ TEST_F(WorkerProcessTest, TheExitCodeIsReported) {
 
   EXPECT_EQ(exit.exit_code, 7);
   EXPECT_EQ(exit.signal, 0);
+}
+
+TEST_F(WorkerProcessTest, ItKeepsToTheProcessorsThatItIsGiven) {
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  unsigned last = 0;
+  for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &allowed)) last = cpu;
+  }
+  WorkerCommand command = Shell("grep -q 'Cpus_allowed_list:[[:space:]]*" + std::to_string(last) +
+                                "$' /proc/self/status");
+  command.cpus = {last};
+
+  ASSERT_TRUE(Start(command).ok());
+
+  EXPECT_EQ(exit_.Await().value_or(WorkerExit{.exit_code = -99}).exit_code, 0);
 }
 
 TEST_F(WorkerProcessTest, TheSignalThatEndedItIsReported) {

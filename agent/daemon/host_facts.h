@@ -1,0 +1,21 @@
+// What the system knows of this host that a worker's place depends on.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tactus::agent {
+
+// The network interface whose name or address (IPv4 or IPv6, in digits) this is; empty: none of
+// this host.
+std::string InterfaceOf(const std::string& address);
+
+// The processors next to a PCI device, on its NUMA node, in order. Empty: not known, or the host is
+// all one node.
+//
+// sysfs       "/sys", where the kernel tells
+// pci_bus_id  "00000000:3B:00.0" as NVML has it, "0000:3b:00.0" as the kernel has
+std::vector<unsigned> CpusNear(const std::string& sysfs, const std::string& pci_bus_id);
+
+}  // namespace tactus::agent

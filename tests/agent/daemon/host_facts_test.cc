@@ -1,0 +1,67 @@
+#include "agent/daemon/host_facts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/support/temporary_folder.h"
+
+namespace tactus::agent {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(InterfaceOfTest, KnowsAnInterfaceByItsNameAndItsAddress) {
+  EXPECT_EQ(InterfaceOf("lo"), "lo");
+  EXPECT_EQ(InterfaceOf("127.0.0.1"), "lo");
+}
+
+TEST(InterfaceOfTest, WhatIsNotOfThisHostHasNone) {
+  for (const std::string address : {"", "192.0.2.1", "2001:db8::1", "a.host.example", "lo0x"}) {
+    EXPECT_EQ(InterfaceOf(address), "") << address;
+  }
+}
+
+class CpusNearTest : public testing::Test {
+ protected:
+  void Write(const std::string& path, const std::string& text) {
+    const std::filesystem::path file = folder_.path() + "/" + path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text << '\n';
+  }
+  std::vector<unsigned> Near(const std::string& bus) { return CpusNear(folder_.path(), bus); }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+TEST_F(CpusNearTest, AreThoseOfTheDevicesNode) {
+  Write("bus/pci/devices/0000:3b:00.0/numa_node", "1");
+  Write("devices/system/node/node1/cpulist", "4-6,12,14-15");
+
+  EXPECT_THAT(Near("00000000:3B:00.0"), ElementsAre(4, 5, 6, 12, 14, 15));
+  EXPECT_THAT(Near("0000:3b:00.0"), ElementsAre(4, 5, 6, 12, 14, 15));
+}
+
+TEST_F(CpusNearTest, AreNotKnownWhereTheKernelDoesNotSay) {
+  Write("bus/pci/devices/0000:3b:00.0/numa_node", "-1");
+  Write("bus/pci/devices/0000:3c:00.0/numa_node", "2");  // a node that is not there
+
+  for (const std::string bus : {"", "nonsense", "0000:3b:00.0", "0000:3c:00.0", "0000:3d:00.0"}) {
+    EXPECT_THAT(Near(bus), IsEmpty()) << bus;
+  }
+}
+
+TEST_F(CpusNearTest, AListThatIsNoneIsNotUsedInPart) {
+  Write("bus/pci/devices/0000:3b:00.0/numa_node", "0");
+  for (const std::string list : {"0-", "1,,2", "0-3;5", "x", "99999999"}) {
+    Write("devices/system/node/node0/cpulist", list);
+    EXPECT_THAT(Near("0000:3b:00.0"), IsEmpty()) << list;
+  }
+}
+
+}  // namespace
+}  // namespace tactus::agent
