@@ -50,7 +50,7 @@ cudaError_t QueueCopy(Call& call, void* to, const void* from, std::size_t bytes,
 
 cudaError_t Pin(Call& call, void** memory, std::size_t bytes) {
   if (call.error() != cudaSuccess) return call.error();
-  *memory = TheRuntime().memory.AllocatePinned(bytes);
+  *memory = TheRuntime().memory.AllocatePinned(cuda_double::CurrentDevice(), bytes);
   return *memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 
@@ -150,7 +150,8 @@ cudaError_t cudaFreeHost(void* memory) {
   Call call("cudaFreeHost");
   if (call.error() != cudaSuccess) return call.Return(call.error());
   if (memory == nullptr) return cudaSuccess;
-  call.DrainAll();
+  if (!TheRuntime().memory.IsPinned(memory, 0)) return call.Return(cudaErrorInvalidValue);
+  call.DrainDevice(TheRuntime().memory.PinnedBy(memory));
   return call.Return(TheRuntime().memory.FreePinned(memory) ? cudaSuccess : cudaErrorInvalidValue);
 }
 

@@ -49,6 +49,7 @@ cudaError_t CreateStream(const Call& call, cudaStream_t* stream, unsigned flags)
   if (call.error() != cudaSuccess) return call.Return(call.error());
   *stream = new CUstream_st;
   (*stream)->blocking = (flags & cudaStreamNonBlocking) == 0;
+  (*stream)->device = cuda_double::CurrentDevice();
   TheRuntime().streams.insert(*stream);
   return cudaSuccess;
 }

@@ -32,6 +32,18 @@ void BreakDevices(cudaError_t error);
 // How many calls of `function` there were since Reset.
 int Calls(const std::string& function);
 
+// What the calls of the calling thread have cost it since it began: those that return only when a
+// device has done something, and operations queued for a device (kernels, copies, fills).
+struct Costs {
+  int waits = 0;
+  int launches = 0;
+
+  friend Costs operator-(const Costs& a, const Costs& b) {
+    return {.waits = a.waits - b.waits, .launches = a.launches - b.launches};
+  }
+};
+Costs CostsOfThread();
+
 // What is allocated and not freed, on all devices. [bytes]
 std::size_t DeviceBytes();
 std::size_t PinnedBytes();

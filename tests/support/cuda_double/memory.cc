@@ -50,11 +50,11 @@ bool Memory::FreeDevice(void* memory) {
   return true;
 }
 
-void* Memory::AllocatePinned(std::size_t bytes) {
+void* Memory::AllocatePinned(int device, std::size_t bytes) {
   void* const memory = std::aligned_alloc(kPage, PagesOf(std::max<std::size_t>(bytes, 1)));
   if (memory == nullptr) return nullptr;
   std::memset(memory, kUnwritten, bytes);
-  pinned_[static_cast<char*>(memory)] = {.bytes = bytes};
+  pinned_[static_cast<char*>(memory)] = {.bytes = bytes, .device = device};
   return memory;
 }
 

@@ -17,11 +17,14 @@ class Memory {
   // False unless `memory` came from AllocateDevice. Stops the process where guard words were
   // overwritten.
   bool FreeDevice(void* memory);
-  void* AllocatePinned(std::size_t bytes);
+  // Of the device's context, like all that the runtime gives out.
+  void* AllocatePinned(int device, std::size_t bytes);
   bool FreePinned(void* memory);
 
   bool IsDevice(const void* memory, std::size_t bytes) const;
   bool IsPinned(const void* memory, std::size_t bytes) const;
+  // Requires: `memory` came from AllocatePinned.
+  int PinnedBy(void* memory) const { return pinned_.at(static_cast<char*>(memory)).device; }
   std::size_t device_bytes(int device) const;
   std::size_t device_bytes() const;
   std::size_t pinned_bytes() const;

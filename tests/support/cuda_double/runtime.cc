@@ -19,6 +19,16 @@ bool NeedsADevice(std::string_view function) {
   return function != "cudaDriverGetVersion" && function != "cudaRuntimeGetVersion";
 }
 
+bool Launches(std::string_view function) {
+  return function == "cudaLaunchKernelEx" || function == "cudaMemcpyAsync" ||
+         function == "cudaMemcpy" || function == "cudaMemsetAsync";
+}
+
+Costs& ThreadCosts() {
+  thread_local Costs costs;
+  return costs;
+}
+
 }  // namespace
 
 Runtime& TheRuntime() {
@@ -60,6 +70,7 @@ cudaError_t& LastError() {
 Call::Call(const char* function) : lock_(TheRuntime().mutex) {
   Runtime& runtime = TheRuntime();
   const int count = ++runtime.calls[function];
+  if (Launches(function)) ++ThreadCosts().launches;
   const auto fault = runtime.faults.find(function);
   if (fault != runtime.faults.end() && fault->second.at == count) {
     error_ = fault->second.error;
@@ -83,6 +94,7 @@ CUstream_st* Call::StreamOf(cudaStream_t stream) const {
 
 void Call::Await(CUstream_st* stream, const std::function<bool()>& done) {
   Runtime& runtime = TheRuntime();
+  if (!std::exchange(waits_, true)) ++ThreadCosts().waits;
   while (!done()) {
     runtime.memory.Open();
     const bool progress = Advance(stream);
@@ -102,6 +114,13 @@ void Call::Drain(CUstream_st* stream) {
 void Call::DrainAll() {
   Drain(&TheRuntime().legacy);
   for (CUstream_st* const stream : std::set<CUstream_st*>(TheRuntime().streams)) Drain(stream);
+}
+
+void Call::DrainDevice(int device) {
+  Drain(&TheRuntime().legacy);
+  for (CUstream_st* const stream : std::set<CUstream_st*>(TheRuntime().streams)) {
+    if (TheRuntime().streams.contains(stream) && stream->device == device) Drain(stream);
+  }
 }
 
 void Reset(const Machine& machine) {
@@ -135,6 +154,8 @@ int Calls(const std::string& function) {
   const std::lock_guard lock(TheRuntime().mutex);
   return TheRuntime().calls[function];
 }
+
+Costs CostsOfThread() { return ThreadCosts(); }
 
 std::size_t DeviceBytes() {
   const std::lock_guard lock(TheRuntime().mutex);

@@ -57,10 +57,12 @@ class Call {
   void Await(CUstream_st* stream, const std::function<bool()>& done);
   void Drain(CUstream_st* stream);
   void DrainAll();
+  void DrainDevice(int device);  // and the default stream
 
  private:
   std::unique_lock<std::mutex> lock_;
   cudaError_t error_ = cudaSuccess;
+  bool waits_ = false;  // it is among the thread's waits
 };
 
 // The device of the calling thread.

@@ -14,7 +14,8 @@ using Operation = std::function<bool()>;
 
 struct CUstream_st {
   std::deque<Operation> queue{};
-  bool blocking = false;   // runs in the order of the queueing with what is on the default stream
+  bool blocking = false;  // runs in the order of the queueing with what is on the default stream
+  int device = 0;
   bool advancing = false;  // against cycles of streams that wait for each other
 };
 
