@@ -106,6 +106,9 @@ class CudaDevice final : public Device {
   void Gate(const StepGate& step, std::span<const double> norm2, std::span<double> gate) override {
     kernels::Gate(Selected(), step, norm2, gate);
   }
+  void GateRound(const RoundGate& round, const RoundFacts& facts, std::span<double> gate) override {
+    kernels::GateRound(Selected(), round, facts, gate);
+  }
   void Sgd(const SgdStep& step, std::span<const float> gradients, std::span<float> parameters,
            std::span<float> momentum_buffer) override {
     kernels::Sgd(Selected(), step, gradients, parameters, momentum_buffer);

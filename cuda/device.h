@@ -23,6 +23,7 @@
 #include "cuda/ops/lamb.h"
 #include "cuda/ops/lanes.h"
 #include "cuda/ops/lion.h"
+#include "cuda/ops/round_gate.h"
 #include "cuda/ops/segments.h"
 #include "cuda/ops/sgd.h"
 #include "cuda/ops/step_gate.h"
@@ -111,6 +112,9 @@ class Device {
 
   virtual void Gate(const StepGate& step, std::span<const double> norm2,
                     std::span<double> gate) = 0;
+  // facts.lost: memory of AllocateOnHost, or of cuda::OpenFlag.
+  virtual void GateRound(const RoundGate& round, const RoundFacts& facts,
+                         std::span<double> gate) = 0;
   virtual void Sgd(const SgdStep& step, std::span<const float> gradients,
                    std::span<float> parameters, std::span<float> momentum_buffer) = 0;
   virtual void Adam(const AdamStep& step, std::span<const float> gradients,

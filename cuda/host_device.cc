@@ -71,6 +71,9 @@ class HostDevice final : public Device {
   void Gate(const StepGate& step, std::span<const double> norm2, std::span<double> gate) override {
     host::Gate(step, norm2, gate);
   }
+  void GateRound(const RoundGate& round, const RoundFacts& facts, std::span<double> gate) override {
+    host::GateRound(round, facts, gate);
+  }
   void Sgd(const SgdStep& step, std::span<const float> gradients, std::span<float> parameters,
            std::span<float> momentum_buffer) override {
     host::Sgd(step, gradients, parameters, momentum_buffer);

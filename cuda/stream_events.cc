@@ -2,6 +2,7 @@
 
 #include <cuda_runtime.h>
 
+#include <atomic>
 #include <utility>
 
 namespace tactus::cuda {
@@ -18,6 +19,8 @@ std::string ReasonOf(cudaError_t error, const std::string& call) {
 // A device that is broken refuses these as well; who closes has been told before.
 void CloseStream::operator()(Stream stream) const { cudaStreamDestroy(stream); }
 void CloseEvent::operator()(Event event) const { cudaEventDestroy(event); }
+
+void CloseFlag::operator()(std::uint32_t* flag) const { cudaFreeHost(flag); }
 
 std::string UseDevice(int device) { return ReasonOf(cudaSetDevice(device), "cudaSetDevice"); }
 
@@ -41,6 +44,18 @@ OpenedEvent OpenEvent() {
   if (!reason.empty()) return {.reason = reason};
   return {.event = OwnedEvent(event)};
 }
+
+OpenedFlag OpenFlag() {
+  void* memory = nullptr;
+  const std::string reason =
+      ReasonOf(cudaMallocHost(&memory, sizeof(std::uint32_t)), "cudaMallocHost");
+  if (!reason.empty()) return {.reason = reason};
+  auto* const flag = static_cast<std::uint32_t*>(memory);
+  *flag = 0;
+  return {.flag = OwnedFlag(flag)};
+}
+
+void Raise(std::uint32_t* flag) { std::atomic_ref<std::uint32_t>(*flag).store(1); }
 
 std::string Record(Event event, Stream stream) {
   return ReasonOf(cudaEventRecord(event, stream), "cudaEventRecord");

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -36,6 +37,17 @@ struct OpenedEvent {
   std::string reason = "";
 };
 
+// A number of the host's that a device reads where it is (pinned memory): 0 until it is raised, for
+// good.
+struct CloseFlag {
+  void operator()(std::uint32_t* flag) const;
+};
+using OwnedFlag = std::unique_ptr<std::uint32_t, CloseFlag>;
+struct OpenedFlag {
+  OwnedFlag flag = nullptr;
+  std::string reason = "";
+};
+
 // Makes `device` (CUDA's index) the one that the calling thread uses.
 std::string UseDevice(int device);
 
@@ -45,6 +57,10 @@ OpenedStream OpenStream();
 
 // An event without a time, of the thread's device.
 OpenedEvent OpenEvent();
+
+OpenedFlag OpenFlag();
+// What a device does because of something that comes after finds the flag raised. Any thread.
+void Raise(std::uint32_t* flag);
 
 // Marks what was queued on the stream so far. An event can be recorded again.
 std::string Record(Event event, Stream stream);

@@ -1,5 +1,6 @@
 #include "cuda/ops/block_momentum.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "base/check.h"
@@ -45,9 +46,14 @@ void ParameterDelta(std::span<const float> now, std::span<const float> start,
   DeltaLoop(now.data(), start.data(), delta.data(), delta.size());
 }
 
-void BlockMomentum(const BlockMomentumStep& step, const BlockMomentumBuffers& buffers) {
+void BlockMomentum(const BlockMomentumStep& asked, const BlockMomentumBuffers& buffers) {
   const std::size_t length = buffers.parameters.size();
   TACTUS_CHECK(buffers.start.size() == length && buffers.delta.size() == length);
+  BlockMomentumStep step = asked;
+  if (!Through(step)) {
+    std::ranges::copy(buffers.start, buffers.parameters.begin());
+    return;
+  }
   const BlockMomentumFactors factors = FactorsOf(step);
   if (factors.plain) return PlainLoop(factors, buffers);
   TACTUS_CHECK(buffers.momentum.size() == length);

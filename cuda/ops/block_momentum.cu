@@ -22,33 +22,48 @@ struct DeltaBody {
 };
 
 struct PlainBody {
-  BlockMomentumFactors factors;
+  BlockMomentumStep step;
   const float* start;
   const float* delta;
   float* parameters;
+  bool kept = true;
+  BlockMomentumFactors factors{};
 
+  // Behind a shut gate parameters go back all the same.
+  __device__ bool Enter() {
+    kept = Through(step);
+    factors = FactorsOf(step);
+    return true;
+  }
   template <int width>
   __device__ void At(std::size_t i) const {
     const Pack<width> moved = Load<width>(delta + i);
     Pack<width> x = Load<width>(start + i);
-    for (int k = 0; k < width; ++k) x.at[k] = PlainElement(factors, x.at[k], moved.at[k]);
+    for (int k = 0; k < width && kept; ++k) x.at[k] = PlainElement(factors, x.at[k], moved.at[k]);
     Store(parameters + i, x);
   }
 };
 
 struct MomentumBody {
-  BlockMomentumFactors factors;
+  BlockMomentumStep step;
   const float* start;
   const float* delta;
   float* momentum;
   float* parameters;
+  bool kept = true;
+  BlockMomentumFactors factors{};
 
+  __device__ bool Enter() {
+    kept = Through(step);
+    factors = FactorsOf(step);
+    return true;
+  }
   template <int width>
   __device__ void At(std::size_t i) const {
     const Pack<width> moved = Load<width>(delta + i);
     Pack<width> x = Load<width>(start + i);
     Pack<width> u = Load<width>(momentum + i);
-    for (int k = 0; k < width; ++k) {
+    for (int k = 0; k < width && kept; ++k) {
       x.at[k] = MomentumElement(factors, x.at[k], moved.at[k], u.at[k]);
     }
     Store(momentum + i, u);
@@ -69,18 +84,21 @@ void BlockMomentum(Stream stream, const BlockMomentumStep& step,
                    const BlockMomentumBuffers& buffers) {
   const std::size_t length = buffers.parameters.size();
   TACTUS_CHECK(buffers.start.size() == length && buffers.delta.size() == length);
-  const BlockMomentumFactors factors = FactorsOf(step);
   const float* const start = buffers.start.data();
   const float* const delta = buffers.delta.data();
   float* const parameters = buffers.parameters.data();
-  if (factors.plain) {
+  if (FactorsOf(step).plain) {
     return Sweep(stream, CutOf(length, {start, delta, parameters}),
-                 PlainBody{factors, start, delta, parameters});
+                 PlainBody{.step = step, .start = start, .delta = delta, .parameters = parameters});
   }
   TACTUS_CHECK(buffers.momentum.size() == length);
   float* const momentum = buffers.momentum.data();
   Sweep(stream, CutOf(length, {start, delta, momentum, parameters}),
-        MomentumBody{factors, start, delta, momentum, parameters});
+        MomentumBody{.step = step,
+                     .start = start,
+                     .delta = delta,
+                     .momentum = momentum,
+                     .parameters = parameters});
 }
 
 }  // namespace tactus::cuda::kernels

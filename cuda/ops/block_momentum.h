@@ -5,6 +5,7 @@
 
 #include <span>
 
+#include "cuda/ops/step_gate.h"
 #include "cuda/ops/stream.h"
 
 namespace tactus::cuda {
@@ -14,6 +15,9 @@ struct BlockMomentumStep {
   double scale = 1;          // turns the buffer into the combined delta
   double learning_rate = 0;  // eta of the window, >= 0
   double momentum = 0;       // beta, in [0, 1); 0: plain averaging
+  // Null, or a row of RoundGate in the buffers' memory: open, its scale takes the place of `scale`;
+  // shut, the window is undone.
+  const double* gate = nullptr;
 };
 
 // Flat buffers, all equally long, not overlapping.
@@ -35,6 +39,7 @@ void ParameterDelta(std::span<const float> now, std::span<const float> start,
 //
 //   x <- start + scale delta                                           if momentum or rate is 0
 //   u <- momentum u - (scale / rate) delta;   x <- start - rate u      otherwise
+//   x <- start, u as it was                                            behind a gate that is shut
 //
 // The factors (scale, momentum, scale / rate, rate) are computed in float64 and rounded once to
 // float32; then every product and every sum is rounded once: bit for bit what Scale and two Axpy

@@ -16,13 +16,20 @@ struct BlockMomentumFactors {
   float rate = 0;      // of u, on its way into x: -rate
 };
 
-inline BlockMomentumFactors FactorsOf(const BlockMomentumStep& step) {
+TACTUS_HOST_DEVICE inline BlockMomentumFactors FactorsOf(const BlockMomentumStep& step) {
   const bool plain = step.momentum == 0 || step.learning_rate == 0;
   return {.plain = plain,
           .scale = static_cast<float>(step.scale),
           .momentum = static_cast<float>(step.momentum),
           .gradient = plain ? 0 : static_cast<float>(-step.scale / step.learning_rate),
           .rate = static_cast<float>(-step.learning_rate)};
+}
+
+// Whether the window is kept, and then its scale; without a gate it is, by the scale it has.
+TACTUS_HOST_DEVICE inline bool Through(BlockMomentumStep& step) {
+  if (step.gate == nullptr) return true;
+  step.scale = step.gate[kGateScale];
+  return step.gate[kGateOpen] != 0;
 }
 
 TACTUS_HOST_DEVICE inline float PlainElement(const BlockMomentumFactors& factors, float start,

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,31 @@ std::unique_ptr<Device> Open() {
   OpenedDevice opened = OpenCudaDevice(0);
   EXPECT_NE(opened.device, nullptr) << opened.reason;
   return std::move(opened.device);
+}
+
+// A round's gate looks when the device comes to it, not when it is queued.
+TEST(CudaDeviceGateTest, SeesAGroupThatWasLostAfterItWasQueued) {
+  Reset({});
+  const std::unique_ptr<Device> device = Open();
+  Array<std::uint32_t> lost = device->AllocateOnHost<std::uint32_t>(1);
+  Sums norm2 = device->AllocateSums(1);
+  Buffer lanes = device->Allocate(2);
+  Sums gate = device->AllocateSums(kRoundGateLength);
+  device->Fill(4, lanes.span().first(1));
+  for (const std::uint32_t raised : {0u, 1u}) {
+    device->GateRound({.samples = 4, .divisor = 4},
+                      {.norm2 = norm2.span(),
+                       .samples = lanes.span().first(1),
+                       .nonfinite = lanes.span().last(1),
+                       .lost = lost.span().data()},
+                      gate.span());
+    lost.span()[0] = raised;
+
+    const std::vector<double> row = Read(*device, gate.span());
+
+    EXPECT_EQ(row[kRoundGateLost], raised);
+    EXPECT_EQ(row[kGateOpen], 1 - raised);
+  }
 }
 
 TEST(OpenCudaDeviceTest, WithoutADeviceThereIsTheDriversReason) {

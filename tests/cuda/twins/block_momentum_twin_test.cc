@@ -60,6 +60,35 @@ INSTANTIATE_TEST_SUITE_P(LengthsAndShifts, BlockMomentumKernelsTest,
 
 class BlockMomentumKernelsCaseTest : public TwinTest {};
 
+TEST_F(BlockMomentumKernelsCaseTest, BehindAGateBothDoTheSame) {
+  const std::vector<float> start = RandomValues(1, 100);
+  std::vector<float> delta = RandomValues(2, 100);
+  delta[7] = std::numeric_limits<float>::quiet_NaN();  // what a torn buffer may hold
+  for (const double momentum : {0.0, 0.3}) {
+    for (const std::vector<double>& gate : {std::vector<double>{0.125, 1, 0}, {0, 0, 0}}) {
+      std::vector<float> u = RandomValues(3, 100);
+      std::vector<float> parameters(100);
+      const DeviceArray<float> device_start(start);
+      const DeviceArray<float> device_delta(delta);
+      const DeviceArray<float> device_u(u);
+      const DeviceArray<float> device_parameters = DeviceArray<float>::OfLength(100);
+      const DeviceArray<double> device_gate(gate);
+      BlockMomentumStep step{.scale = 77, .learning_rate = 0.1, .momentum = momentum};
+
+      step.gate = gate.data();
+      host::BlockMomentum(step, {start, delta, u, parameters});
+      step.gate = device_gate.span().data();
+      kernels::BlockMomentum(
+          stream_, step,
+          {device_start.span(), device_delta.span(), device_u.span(), device_parameters.span()});
+
+      ExpectSameBits(device_parameters.Read(), parameters);
+      ExpectSameBits(device_u.Read(), u);
+      if (gate[kGateOpen] == 0) ExpectSameBits(parameters, start);
+    }
+  }
+}
+
 TEST_F(BlockMomentumKernelsCaseTest, WithoutMomentumNoBufferIsNeeded) {
   const DeviceArray<float> start(std::vector<float>{1, 2});
   const DeviceArray<float> delta(std::vector<float>{8, -4});

@@ -1,7 +1,11 @@
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <span>
+#include <vector>
 
 #include "cuda/ops/lamb.h"
+#include "cuda/ops/round_gate.h"
 #include "cuda/ops/rows.h"
 #include "cuda/ops/step_gate.h"
 #include "tests/cuda/twins/device_chunks.h"
@@ -74,6 +78,37 @@ TEST_F(RowsKernelTest, AGateGivesTheSameBits) {
         EXPECT_EQ(found[place], gate[place]) << place;
       }
       EXPECT_EQ(std::isnan(found[kGatePoison]), std::isnan(gate[kGatePoison]));
+    }
+  }
+}
+
+TEST_F(RowsKernelTest, ARoundsGateGivesTheSameBits) {
+  std::uint32_t flag = 0;
+  for (const double norm2 : {7.0, 0.0, 1e12, kInfinity, 1e-300, static_cast<double>(NAN)}) {
+    for (const float nonfinite : {0.0f, 2.0f}) {
+      for (const RoundGate& round :
+           {RoundGate{.samples = 7, .divisor = 7}, RoundGate{.samples = 7, .clip_norm = 0.7},
+            RoundGate{.samples = 8, .divisor = 8}, RoundGate{}}) {
+        const DeviceArray<double> device_norm2(std::vector<double>{norm2});
+        const DeviceArray<float> lanes(std::vector<float>{7, nonfinite});
+        const DeviceArray<double> device_gate = DeviceArray<double>::OfLength(kRoundGateLength);
+        const std::vector<float> lanes_on_host = {7, nonfinite};
+        std::vector<double> gate(kRoundGateLength, 5);
+
+        kernels::GateRound(stream_, round,
+                           {.norm2 = device_norm2.span(),
+                            .samples = lanes.span().first(1),
+                            .nonfinite = lanes.span().last(1)},
+                           device_gate.span());
+        host::GateRound(round,
+                        {.norm2 = {&norm2, 1},
+                         .samples = std::span(lanes_on_host).first(1),
+                         .nonfinite = std::span(lanes_on_host).last(1),
+                         .lost = &flag},
+                        gate);
+
+        EXPECT_EQ(device_gate.Read(), gate);
+      }
     }
   }
 }
