@@ -81,6 +81,7 @@ void AdasumReduction::Start(std::span<float> buffer, std::span<float> lanes) {
   lanes_ = lanes;
   MakeRoom();
   steps_.clear();
+  completion_ = {};
   next_ = 0;
   if (node_size() > 1) PlanNodeMean();
   if (nodes() > 1) PlanTree(ShardOf(local_));
@@ -97,9 +98,29 @@ Progress AdasumReduction::Poll() {
   return running_ != nullptr ? Progress::kRunning : completion_.progress;
 }
 
+Progress AdasumReduction::WaitOnDevice() {
+  TACTUS_CHECK(open_);
+  while (running_ != nullptr) {
+    if (running_->WaitOnDevice() != Progress::kRunning) {
+      Advance();
+      continue;
+    }
+    followed_.push_back(std::move(running_));
+    DoSteps();
+  }
+  if (completion_.progress == Progress::kFailed || followed_.empty()) return completion_.progress;
+  return Progress::kRunning;
+}
+
 Completion AdasumReduction::Wait() {
   TACTUS_CHECK(open_);
   while (running_ != nullptr) Advance();
+  for (const std::unique_ptr<Collective>& exchange : followed_) {
+    // The first that failed tells why; none may use the buffer once this returns.
+    Completion completion = exchange->Wait();
+    if (completion_.progress == Progress::kDone) completion_ = std::move(completion);
+  }
+  followed_.clear();
   open_ = false;
   return completion_;
 }
@@ -111,6 +132,11 @@ void AdasumReduction::Advance() {
     running_.reset();
     if (completion_.progress == Progress::kFailed) return;
   }
+  DoSteps();
+}
+
+// Does what needs nobody else, and starts the exchange that comes then.
+void AdasumReduction::DoSteps() {
   while (next_ < steps_.size()) {
     const Step& step = steps_[next_++];
     if (step.peer != kNobody) {

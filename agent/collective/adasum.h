@@ -66,6 +66,11 @@ class AdasumReduction {
   // Where it stands, without waiting; goes on where an exchange is done. Requires: Start.
   Progress Poll();
 
+  // Does the rest of the row without waiting for any of it where the transport does not, by
+  // Collective::WaitOnDevice of each exchange, and returns what that does. Nothing but Wait comes
+  // after it. Requires: one is open.
+  Progress WaitOnDevice();
+
   // Waits for the end and closes the reduction. Requires: one is open.
   Completion Wait();
 
@@ -123,6 +128,7 @@ class AdasumReduction {
   void MakeRoom();
   void SetPartials(cuda::FlatRange slice, const cuda::AdasumPair& pair);
   void Advance();
+  void DoSteps();
   void TakeResults();
 
   std::size_t nodes() const { return places_.size(); }
@@ -160,8 +166,9 @@ class AdasumReduction {
   cuda::Sums row_;        // sums of the level; then non-finite sums, norm2_sum, lanes
   cuda::Sums row_inbox_;  // [node_size] rows
   std::vector<Step> steps_;
-  std::size_t next_ = 0;                 // step
-  std::unique_ptr<Collective> running_;  // null: none is open, or it is over
+  std::size_t next_ = 0;                               // step
+  std::unique_ptr<Collective> running_;                // null: none is open, or it is over
+  std::vector<std::unique_ptr<Collective>> followed_;  // exchanges that the device waits for
   bool open_ = false;
   Completion completion_;  // once it is over
 

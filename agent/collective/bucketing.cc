@@ -6,10 +6,25 @@
 #include "base/check.h"
 
 namespace tactus::collective {
+namespace {
+
+// The first segment of the last bucket; as many as there are where it is not chosen.
+std::size_t FirstOfLast(const cuda::SegmentTable& segments, std::size_t bucket_bytes) {
+  if (bucket_bytes <= kEdgeBucketBytes || segments.empty()) return segments.size();
+  const std::size_t end = segments.back().offset + segments.back().length;
+  std::size_t first = segments.size() - 1;
+  while (first > 0 && (end - segments[first - 1].offset) * sizeof(float) <= kEdgeBucketBytes) {
+    --first;
+  }
+  return first;
+}
+
+}  // namespace
 
 BucketPlan MakeBuckets(const cuda::SegmentTable& segments, std::size_t total_length,
                        std::size_t bucket_bytes) {
   TACTUS_CHECK(total_length >= 1 && bucket_bytes >= 1);
+  const std::size_t first_of_last = FirstOfLast(segments, bucket_bytes);
   BucketPlan plan;
   plan.bucket_of.reserve(segments.size());
   Bucket bucket;
@@ -18,8 +33,11 @@ BucketPlan MakeBuckets(const cuda::SegmentTable& segments, std::size_t total_len
     TACTUS_CHECK(end <= total_length);
     ++bucket.segments;
     plan.bucket_of.push_back(plan.buckets.size());
-    const bool last = i + 1 == segments.size();
-    if (last || (end - bucket.offset) * sizeof(float) < bucket_bytes) continue;
+    const bool last = i + 1 == segments.size() || i >= first_of_last;
+    const std::size_t limit =
+        plan.buckets.empty() ? std::min(bucket_bytes, kEdgeBucketBytes) : bucket_bytes;
+    const bool full = (end - bucket.offset) * sizeof(float) >= limit;
+    if (last || (!full && i + 1 != first_of_last)) continue;
     // Padding goes with the segment before it; what lies behind the last segment, with the last
     // bucket.
     const std::size_t next_offset = segments[i + 1].offset;
@@ -90,6 +108,17 @@ Progress BucketedReduction::Poll() {
     const Progress progress = collective->Poll();
     if (progress == Progress::kRunning) return progress;
     if (progress == Progress::kFailed) worst = progress;
+  }
+  return worst;
+}
+
+Progress BucketedReduction::WaitOnDevice() {
+  TACTUS_CHECK(open_ && next_ == plan_.buckets.size());
+  Progress worst = Progress::kDone;
+  for (const std::unique_ptr<Collective>& collective : running_) {
+    const Progress progress = collective->WaitOnDevice();
+    if (progress == Progress::kFailed) return progress;
+    if (progress == Progress::kRunning) worst = progress;
   }
   return worst;
 }

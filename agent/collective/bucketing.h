@@ -28,11 +28,19 @@ struct BucketPlan {
   std::vector<std::size_t> bucket_of;  // one a segment: index of the bucket that holds it
 };
 
+inline constexpr std::size_t kEdgeBucketBytes = std::size_t{1} << 20;
+
 // Cuts a flat buffer into buckets from the front, which backward completes first.
 //
 // A bucket is closed by the segment with which it reaches bucket_bytes, and ends where the next
 // segment begins, so padding is reduced as well (it is zero). The last bucket also holds the tail
 // behind the last segment. Segments are never split: their elements become ready together.
+//
+// Where bucket_bytes is more than kEdgeBucketBytes, the first bucket is closed when it reaches
+// those, so that the links have work early; and the last holds no more segments than fit into them,
+// but at least one: it starts when the backward pass is over, so that nothing hides it.
+//
+// Source: design.
 //
 // total_length [elements] >= 1, at least the end of the last segment; bucket_bytes [bytes] >= 1.
 // Returns at least one bucket; the same arguments give the same plan on all members.
@@ -68,6 +76,10 @@ class BucketedReduction {
 
   // Where the round stands, without waiting: kRunning while any bucket that was started is.
   Progress Poll();
+
+  // Collective::WaitOnDevice of all buckets: kFailed where one has failed. Requires: FinishTail was
+  // called.
+  Progress WaitOnDevice();
 
   // Waits for all buckets and closes the round. Returns the first failure in the buckets' order, if
   // any, at the time of the last bucket. Requires: FinishTail was called.

@@ -41,11 +41,12 @@ std::string InSeconds(Duration duration) { return std::to_string(ToSeconds(durat
 }  // namespace
 
 NcclGroup::NcclGroup(NcclMeeting meeting, std::unique_ptr<cuda::nccl::Communicator> communicator,
-                     cuda::OwnedStream stream, cuda::OwnedEvent quiet)
+                     DeviceParts parts)
     : meeting_(std::move(meeting)),
       communicator_(std::move(communicator)),
-      stream_(std::move(stream)),
-      quiet_(std::move(quiet)),
+      stream_(std::move(parts.stream)),
+      quiet_(std::move(parts.quiet)),
+      lost_(std::move(parts.lost)),
       beat_at_(meeting_.now()) {}
 
 std::shared_ptr<NcclTicket> NcclGroup::Start(const Operation& operation) {
@@ -88,6 +89,22 @@ Completion NcclGroup::Wait(const NcclTicket& ticket) {
     }
     Pause(tries);
   }
+}
+
+// An event that was not recorded yet holds nobody up, so the call has to be through first: no
+// kernel is waited for, and no other member but where NCCL connects to it for the first time.
+Progress NcclGroup::WaitOnDevice(const NcclTicket& ticket) {
+  if (ticket.route != Route::kDevice) return Wait(ticket).progress;
+  const threads::MutexLock lock(mutex_);
+  for (int tries = 0; At(ticket) == Progress::kRunning; ++tries) {
+    if (ticket.stage == Stage::kInStream && ending_.empty()) {
+      const std::string failure = cuda::WaitFor(meeting_.compute_stream, ticket.done.get());
+      if (failure.empty()) return Progress::kRunning;
+      EndWith(failure);
+    }
+    Pause(tries);
+  }
+  return At(ticket);
 }
 
 // Lets others go on before the next look at what is not done.
@@ -194,6 +211,7 @@ void NcclGroup::Called(NcclTicket& ticket) {
   const threads::MutexLock lock(mutex_);
   ++called_;
   ticket.stage = ticket.route == Route::kDevice ? Stage::kInStream : Stage::kOver;
+  changed_.NotifyAll();
   Reap();
 }
 
@@ -286,6 +304,7 @@ void NcclGroup::RunWatch() {
     }
     Reap();
     reaping_ = false;
+    cuda::Raise(lost_.get());
     reason = ending_;
     in_good_order = leaving_;
   }

@@ -40,13 +40,23 @@ struct NcclTicket {
 // RunCalls and RunWatch are the transport's two threads, Abort and Leave may come from any.
 class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
  public:
-  // The meeting without its exchange; communicator and stream are ready.
+  // What a group has of the device: made before the members meet.
+  struct DeviceParts {
+    cuda::OwnedStream stream = nullptr;  // of the collectives
+    cuda::OwnedEvent quiet = nullptr;
+    cuda::OwnedFlag lost = nullptr;
+  };
+
+  // The meeting without its exchange; the communicator is ready.
   NcclGroup(NcclMeeting meeting, std::unique_ptr<cuda::nccl::Communicator> communicator,
-            cuda::OwnedStream stream, cuda::OwnedEvent quiet);
+            DeviceParts parts);
 
   std::shared_ptr<NcclTicket> Start(const Operation& operation);
   Progress Poll(const NcclTicket& ticket);
   Completion Wait(const NcclTicket& ticket);
+  // As Collective's; waits until the collective is in the stream.
+  Progress WaitOnDevice(const NcclTicket& ticket);
+  const std::uint32_t* lost() const { return lost_.get(); }
 
   // Ends the group; the first reason stays.
   void Abort(const std::string& reason);
@@ -95,6 +105,9 @@ class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
   const std::unique_ptr<cuda::nccl::Communicator> communicator_;
   const cuda::OwnedStream stream_;
   const cuda::OwnedEvent quiet_;  // the end of all that was ever queued on the stream
+  // Raised, while the lock is held, between the last look at what is done and the first thing that
+  // ends what is not.
+  const cuda::OwnedFlag lost_;
 
   // Of the watching thread.
   std::unique_ptr<Collective> beat_;  // the barrier under way; null between two

@@ -26,6 +26,7 @@ class NcclCollective : public Collective {
 
   Progress Poll() override { return group_->Poll(*ticket_); }
   Completion Wait() override { return group_->Wait(*ticket_); }
+  Progress WaitOnDevice() override { return group_->WaitOnDevice(*ticket_); }
 
  private:
   const std::shared_ptr<NcclGroup> group_;    // shared with the transport and its threads
@@ -59,6 +60,7 @@ class NcclTransport : public Transport {
     return std::make_unique<NcclCollective>(group_, operation);
   }
 
+  const std::uint32_t* lost() const override { return group_->lost(); }
   void Abort(const std::string& reason) override { group_->Abort(reason); }
 
  private:
@@ -183,14 +185,19 @@ ConnectedTransport ConnectNccl(NcclMeeting meeting) {
   if (stream.stream == nullptr) return {.reason = stream.reason};
   cuda::OpenedEvent quiet = cuda::OpenEvent();
   if (quiet.event == nullptr) return {.reason = quiet.reason};
+  cuda::OpenedFlag lost = cuda::OpenFlag();
+  if (lost.flag == nullptr) return {.reason = lost.reason};
   nccl::BegunCommunicator begun = Meet(meeting);
   if (begun.communicator == nullptr) return {.reason = begun.reason};
   const int rank = meeting.rank;
   const int size = meeting.size;
   meeting.exchange = nullptr;  // the meeting is over; what they refer to may go
   meeting.give_up = nullptr;
-  auto group = std::make_shared<NcclGroup>(std::move(meeting), std::move(begun.communicator),
-                                           std::move(stream.stream), std::move(quiet.event));
+  auto group =
+      std::make_shared<NcclGroup>(std::move(meeting), std::move(begun.communicator),
+                                  NcclGroup::DeviceParts{.stream = std::move(stream.stream),
+                                                         .quiet = std::move(quiet.event),
+                                                         .lost = std::move(lost.flag)});
   return {.transport = std::make_unique<NcclTransport>(rank, size, std::move(group))};
 }
 

@@ -66,6 +66,10 @@ struct NcclMeeting {
 // watches. Starting one marks the compute stream and does not wait for it. A barrier begins when
 // all before it is done on this member, and nothing begins before it is done.
 //
+// Collective::WaitOnDevice puts the compute stream behind the collective's event, and lost() is
+// raised before anything of NCCL is ended. Where NCCL does not end at all within abort_limit the
+// compute stream stands still behind it: must_end is the one way out then.
+//
 // An error of NCCL or CUDA, a collective that is not done within timeouts.in_group of becoming the
 // first, a member that has left, and Abort end the group: kFailed then means that no device writes
 // to the buffers any more, unless the reason says that the process has to end. The bits of a sum

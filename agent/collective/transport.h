@@ -34,6 +34,17 @@ class Collective {
 
   // Waits until it is done or has failed.
   virtual Completion Wait() = 0;
+
+  // Puts what the caller queues on the device from here on behind this collective, so that nobody
+  // has to wait for it: returns kRunning once that holds. A transport that does not move memory in
+  // the device's own order waits instead and returns how it ended. kFailed: it failed, nothing is
+  // put behind it.
+  //
+  // After kRunning it may still fail. What was put behind it runs all the same, over a buffer that
+  // may hold anything, and finds Transport::lost() raised; so it must not touch what is to outlive
+  // the group without having looked there. Where lost() was not raised the buffer is as it should
+  // be, even if Wait says afterwards that the group came to its end.
+  virtual Progress WaitOnDevice() { return Wait().progress; }
 };
 
 // A member's end of a group of `size()` members. All members start the same collectives in the same
@@ -81,6 +92,10 @@ class Transport {
 
   // Any of the four.
   virtual std::unique_ptr<Collective> Start(const Operation& operation) = 0;
+
+  // A number that the device can read: 0, and not 0 from before the moment on when something that
+  // is under way is ended by force. Null where WaitOnDevice waits. Lives as long as the transport.
+  virtual const std::uint32_t* lost() const { return nullptr; }
 
   // Fails everything under way and to come, on this member. May be called from another thread.
   virtual void Abort(const std::string& reason) = 0;

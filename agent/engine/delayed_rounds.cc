@@ -65,8 +65,18 @@ class DelayedRounds : public Synchronizer {
     group_.combination().Finish(std::move(lanes));
   }
 
+  // Of how many samples it is the lanes tell, and they are here before the step is due: behind the
+  // barrier that ended the round computed meanwhile.
   void Apply(Round& round, const Combined& combined, bool useful) override {
-    ApplyGradient(round, combined, useful);
+    const double samples = combined.lanes.samples;
+    if (samples > 0) SetRate(round, samples, round.spread.contributors);
+    if (useful) {
+      const double scale = cuda::ClippedScale(round.aggregator->Divisor(samples), combined.norm2,
+                                              member_.options.clip_norm.value_or(0));
+      member_.optimizer.Step(combined.vector, {.gradient = scale, .learning_rate = round.rate.rate},
+                             member_.parameters);
+    }
+    Learn(round, combined, useful);
   }
 
  private:

@@ -17,7 +17,6 @@
 namespace tactus::engine {
 namespace {
 
-using collective::Completion;
 using collective::Progress;
 using policies::Synchronization;
 
@@ -63,35 +62,39 @@ class LocalRounds : public Synchronizer {
     member_.device.Fill(0, gradients);
   }
 
-  // A window with a step that was not taken is of no use: its gate poisons what is combined.
+  // A window with a step that was not taken is of no use: its gate poisons what is combined. The
+  // gate's row comes over with what is read of the combination, in the same wait.
   void Launch(const Round& round, std::vector<cuda::LaneValue> lanes) override {
     member_.local_steps.TakeDelta(member_.parameters, group_.vector());
     Scale(round.aggregator->FactorOfMean(static_cast<float>(round.samples)), group_.vector());
     group_.combination().Begin(*round.aggregator, group_.buffer(),
                                gate_.span().subspan(cuda::kGatePoison, 1));
+    member_.device.Copy(gate_.span(), gate_on_host_.span());
     group_.combination().Finish(std::move(lanes));
   }
 
-  // The gate comes over with what is read of the combination, in the same wait.
-  Completion Collect() override {
-    Completion completion = Synchronizer::Collect();
-    if (completion.progress == Progress::kDone) {
-      member_.device.Copy(gate_.span(), gate_on_host_.span());
-    }
-    return completion;
+  // Shut, the gate has the window undone.
+  Progress Follow(Round& round) override {
+    const Progress progress = group_.combination().Follow(GateOf(round, 0));
+    if (progress == Progress::kFailed) return progress;
+    member_.local_steps.Apply(group_.vector(),
+                              {.learning_rate = round.rate.rate,
+                               .momentum = window_ ? member_.options.block_momentum : 0,
+                               .gate = group_.combination().gate().data()},
+                              member_.parameters);
+    member_.device.Fill(0, group_.buffer());
+    return progress;
   }
 
   void Apply(Round& round, const Combined& combined, bool useful) override {
     open_ = false;
     round.gradient_norm2 = gate_on_host_.span()[cuda::kGateNorm2Sum] / round.steps;
-    if (useful) {
-      Merge(round, combined);
-    } else {
-      member_.local_steps.Restore(member_.parameters);
-      member_.optimizer.ResetMomentum();
-    }
+    const bool keeps = !window_ || member_.options.keep_local_momentum;
+    if (!useful || !keeps) member_.optimizer.ResetMomentum();
     member_.optimizers_differ = true;  // a reset leaves Adam's moments as each member has them
-    member_.device.Fill(0, group_.buffer());
+    if (!useful) return;
+    member_.steps += round.updates;
+    member_.learning_rate.Applied(round.rule, {.samples = combined.lanes.samples});
   }
 
   void Abandon() override {
@@ -100,17 +103,6 @@ class LocalRounds : public Synchronizer {
   }
 
  private:
-  void Merge(const Round& round, const Combined& combined) {
-    member_.local_steps.Apply(combined.vector,
-                              {.scale = 1 / round.aggregator->Divisor(combined.lanes.samples),
-                               .learning_rate = round.rate.rate,
-                               .momentum = window_ ? member_.options.block_momentum : 0},
-                              member_.parameters);
-    if (window_ && !member_.options.keep_local_momentum) member_.optimizer.ResetMomentum();
-    member_.steps += round.updates;
-    member_.learning_rate.Applied(round.rule, {.samples = combined.lanes.samples});
-  }
-
   cuda::Sums gate_;                   // of the steps of the running window
   cuda::Sums step_norm2_;             // of the gradient of one of them
   cuda::Array<double> gate_on_host_;  // as it was when the window was combined

@@ -147,7 +147,7 @@ struct StepScale {
   double learning_rate = 0;  // of this step, >= 0: the options' is only where the schedule starts
   // Where it is given, it decides whether the step is taken, and by what the gradient is
   // multiplied.
-  std::span<const double> gate{};  // [cuda::kGateLength], or empty
+  std::span<const double> gate{};  // a row of cuda::StepGate or cuda::RoundGate, or empty
 };
 
 // Holds the state (momentum, moments, step count), which is equal on all members as long as all

@@ -141,8 +141,10 @@ bool RoundEngine::MayOverlap() const {
          !(last && member_.rounds + 1 >= *last);
 }
 
-// Applies the pending round without computing meanwhile.
+// Applies the pending round without computing meanwhile. All that the round does on the device is
+// queued before the one wait for it.
 void RoundEngine::Drain() {
+  synchronizer_->Follow(*pending_);
   const Completion completion = group_.combination().Wait();
   const Duration waited = std::max(Duration{}, completion.at - member_.edge);
   pending_->blocked += waited;
@@ -154,29 +156,40 @@ void RoundEngine::Drain() {
 }
 
 void RoundEngine::ApplyPending() {
-  const Completion completion = synchronizer_->Collect();
+  const Completion completion = group_.combination().Wait();
   Round round = *std::exchange(pending_, {});
   if (completion.progress == Progress::kFailed) return LoseGroup(completion.reason);
   Apply(round, completion.finished - round.combining);
 }
 
 // What is decided here is decided from numbers that are equal on all members; so all come to the
-// same conclusions. Here the engine waits for the device.
+// same conclusions.
 void RoundEngine::Apply(Round& round, Duration transfer) {
   Combined combined = group_.combination().Read();
   const Lanes& lanes = combined.lanes;
+  const bool expected = synchronizer_->traits().overlapping ||
+                        lanes.samples == static_cast<double>(member_.ledger.reserved());
+  if (!expected) return LoseGroup(ReasonOfSamples(lanes.samples));
   const bool any = lanes.samples > 0;
   const double divisor = round.aggregator->Divisor(lanes.samples);
   combined.norm2 = any ? combined.norm2 / (divisor * divisor) : 0;
   round.spread = SpreadOf(lanes);
   const bool finite = lanes.nonfinite == 0 && std::isfinite(combined.norm2);
   member_.nonfinite_rounds = finite ? 0 : member_.nonfinite_rounds + 1;
+  // The gate has come to the same, from the same bits.
+  TACTUS_CHECK(synchronizer_->traits().overlapping || combined.applied == (finite && any));
   synchronizer_->Apply(round, combined, finite && any);
   if (finite && any) member_.losses.Add(lanes.loss_sum, lanes.samples, round.updates);
   if (!finite) combined.norm2 = 0;
   Report(round, combined, transfer);
   Count(lanes);
   Settle(lanes);
+}
+
+// Where nothing overlaps every member uses what the ledger gives it.
+std::string RoundEngine::ReasonOfSamples(double samples) const {
+  return "the members used " + std::to_string(static_cast<std::uint64_t>(samples)) +
+         " samples, by the plan " + std::to_string(member_.ledger.reserved());
 }
 
 void RoundEngine::Report(const Round& round, const Combined& combined, Duration transfer) {

@@ -109,8 +109,8 @@ class RoundEngine {
   void SegmentReady(std::size_t segment);
 
   // The batch given last is done and its gradient is in the buffer. Closes the round if it was the
-  // last one: waits for the combination (when delayed, for nothing), applies the update that is
-  // due, adopts a plan, sees whether to stop.
+  // last one: queues the update that is due, waits for the combination (when delayed, for nothing),
+  // adopts a plan, sees whether to stop. On a device the update may be under way when it returns.
   void Step(const StepResult& result);
 
   // A plan from the coordinator. Adopted in the round after all members voted for it. False, and
@@ -167,6 +167,7 @@ class RoundEngine {
 
   // From what was combined to parameters, report, ledger, plan and end.
   void Apply(Round& round, Duration transfer);
+  std::string ReasonOfSamples(double samples) const;
   void Report(const Round& round, const Combined& combined, Duration transfer);
   void Count(const Lanes& lanes);
   void Settle(const Lanes& lanes);

@@ -18,7 +18,7 @@ std::optional<collective::Completion> Synchronizer::End(const Round& round, bool
   return collective::Completion{.finished = round.finished, .at = round.finished};
 }
 
-collective::Completion Synchronizer::Collect() { return group_.combination().Wait(); }
+collective::Progress Synchronizer::Follow(Round&) { return group_.combination().Follow({}); }
 
 void Synchronizer::Scale(float factor, std::span<float> vector) {
   if (factor != 1) member_.device.Scale(factor, vector);
@@ -29,27 +29,28 @@ void Synchronizer::ScaleSum(const Round& round, std::span<float> vector) {
   if (samples > 0) Scale(round.aggregator->FactorOfSum(samples), vector);
 }
 
-void Synchronizer::ApplyGradient(Round& round, const Combined& combined, bool useful) {
-  const Lanes& lanes = combined.lanes;
+cuda::RoundGate Synchronizer::GateOf(const Round& round, double clip_norm) const {
+  const auto samples = static_cast<double>(member_.ledger.reserved());
+  return {.samples = samples,
+          .divisor = samples > 0 ? round.aggregator->Divisor(samples) : 1,
+          .clip_norm = clip_norm};
+}
+
+void Synchronizer::SetRate(Round& round, double samples, std::uint32_t contributors) const {
+  // The gain of AdaScale is for a mean of several gradients: a single one has no measured noise.
+  const bool alone = round.rule == policies::LearningRateRule::kAdascale && contributors < 2;
+  round.rate = member_.learning_rate.Next(
+      alone ? policies::LearningRateRule::kConstant : round.rule, samples);
+}
+
+void Synchronizer::Learn(Round& round, const Combined& combined, bool useful) {
   const Aggregator& aggregator = *round.aggregator;
   const double own_divisor = aggregator.Divisor(static_cast<double>(round.samples));
   round.gradient_norm2 = combined.own_norm2 / (own_divisor * own_divisor);
-  if (lanes.samples == 0) return;
-  // The gain of AdaScale is for a mean of several gradients: a single one has no measured noise.
-  const bool alone =
-      round.rule == policies::LearningRateRule::kAdascale && round.spread.contributors < 2;
-  round.rate = member_.learning_rate.Next(
-      alone ? policies::LearningRateRule::kConstant : round.rule, lanes.samples);
   if (!useful) return;
-  const double clip_norm = member_.options.clip_norm.value_or(0);
-  member_.optimizer.Step(
-      combined.vector,
-      {.gradient = cuda::ClippedScale(aggregator.Divisor(lanes.samples), combined.norm2, clip_norm),
-       .learning_rate = round.rate.rate},
-      member_.parameters);
   ++member_.steps;
   member_.learning_rate.Applied(round.rule,
-                                aggregator.FactsOf(lanes, round.spread, combined.norm2));
+                                aggregator.FactsOf(combined.lanes, round.spread, combined.norm2));
 }
 
 }  // namespace tactus::engine

@@ -6,9 +6,10 @@
 //
 // The way of a round, as RoundEngine leads it:
 //
-//   Open   { a batch, EndStep where it ends a step }   End   Launch   Collect   Apply
+//   Open   { a batch, EndStep where it ends a step }   End   Launch   Follow   Apply
 //
-// What overlaps has the next round's Open before this one's Collect; all others collect at once.
+// What overlaps has the next round's Open before this one's Apply, and then no Follow; all others
+// go on at once. Between Follow and Apply the engine waits for the device, once a round.
 
 #pragma once
 
@@ -20,6 +21,7 @@
 #include "agent/collective/transport.h"
 #include "agent/engine/combine/combination.h"
 #include "agent/engine/round.h"
+#include "cuda/ops/round_gate.h"
 #include "policies/plan.h"
 
 namespace tactus::engine {
@@ -66,11 +68,15 @@ class Synchronizer {
   // Sends what the round gathered on its way; afterwards nothing of it is needed here.
   virtual void Launch(const Round& round, std::vector<cuda::LaneValue> lanes) = 0;
 
-  // Waits until what was launched is combined.
-  virtual collective::Completion Collect();
+  // Queues behind what was launched, and behind a gate on the device, what the round does to the
+  // parameters: before it is known here what came of it, and whether anything did. kFailed: the
+  // combination has, and nothing is queued. By default only the gate, shut: for rounds of which too
+  // little is known beforehand.
+  virtual collective::Progress Follow(Round& round);
 
-  // Brings the parameters to what follows from it; they stay as before the round where it is not
-  // useful: not finite, or of no samples. Fills in what a round has once it is combined.
+  // What came of it is known. Where it is useful the parameters have become, or become now, what
+  // follows from it; they stay as before the round where it is not: not finite, or of no samples.
+  // Fills in what a round has once it is combined.
   virtual void Apply(Round& round, const Combined& combined, bool useful) = 0;
 
   // The group is lost: parameters become those of the last round that was applied.
@@ -82,9 +88,14 @@ class Synchronizer {
   void Scale(float factor, std::span<float> vector);
   void ScaleSum(const Round& round, std::span<float> vector);
 
-  // Apply of rounds that combine gradients: the optimizer's step, at the rate that the samples of
-  // all members ask for.
-  void ApplyGradient(Round& round, const Combined& combined, bool useful);
+  // What a gate is to know of the oldest round that is not applied. Requires: it uses what was
+  // reserved for it.
+  cuda::RoundGate GateOf(const Round& round, double clip_norm) const;
+
+  // Of rounds that combine gradients: the rate of a step by so many samples, > 0, of so many
+  // members, and what is learned from the step, where one was taken.
+  void SetRate(Round& round, double samples, std::uint32_t contributors) const;
+  void Learn(Round& round, const Combined& combined, bool useful);
 
   Member& member_;
   Group& group_;

@@ -67,6 +67,7 @@ class Adasum : public Aggregator {
     reduction_.Start(buffer_.first(length_), buffer_.subspan(length_));
   }
   Progress Poll() override { return reduction_.Poll(); }
+  Progress WaitOnDevice() override { return reduction_.WaitOnDevice(); }
   Completion Wait() override { return reduction_.Wait(); }
   std::uint64_t bytes() const override { return reduction_.bytes(); }
 

@@ -60,7 +60,8 @@ class Aggregator {
   // How far the members agreed; see policies/orthogonality.h. After Combination::Read.
   virtual double Orthogonality(const Lanes& lanes, const Spread& spread, double norm2) const = 0;
 
-  // ---- The way, as Combination has it: Begin, SegmentReady, Finish, Poll, Wait
+  // ---- The way, as Combination has it: Begin, SegmentReady, Finish, Poll, Follow,
+  //      Wait
 
   virtual void Begin(std::span<float> buffer) = 0;
   // Whether segments leave one by one as they become ready, by collectives that are all under way
@@ -70,6 +71,8 @@ class Aggregator {
   virtual void SegmentReady(std::size_t segment) = 0;  // requires by_segments()
   virtual void Finish() = 0;
   virtual collective::Progress Poll() = 0;
+  // Collective::WaitOnDevice of all that is under way and still to come; after Finish, before Wait.
+  virtual collective::Progress WaitOnDevice() = 0;
   virtual collective::Completion Wait() = 0;
   virtual std::uint64_t bytes() const = 0;  // payload of one buffer
 };

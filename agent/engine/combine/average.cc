@@ -39,6 +39,7 @@ class Average : public Aggregator {
 
   void Begin(std::span<float> buffer) override {
     buffer_ = buffer;
+    restored_ = false;
     reduction_.Begin(buffer);
   }
   bool by_segments() const override { return true; }
@@ -46,12 +47,15 @@ class Average : public Aggregator {
   void Finish() override { reduction_.FinishTail(); }
   Progress Poll() override { return reduction_.Poll(); }
 
+  Progress WaitOnDevice() override {
+    const Progress progress = reduction_.WaitOnDevice();
+    if (progress != Progress::kFailed) Restore();
+    return progress;
+  }
+
   Completion Wait() override {
     Completion completion = reduction_.Wait();
-    if (completion.progress == Progress::kFailed) return completion;
-    for (const Bucket& bucket : reduction_.plan().buckets) {
-      encoding_.Restore(PieceAt(bucket.offset, bucket.length));
-    }
+    if (completion.progress == Progress::kDone) Restore();
     return completion;
   }
 
@@ -64,6 +68,13 @@ class Average : public Aggregator {
   }
 
  private:
+  void Restore() {
+    if (std::exchange(restored_, true)) return;
+    for (const Bucket& bucket : reduction_.plan().buckets) {
+      encoding_.Restore(PieceAt(bucket.offset, bucket.length));
+    }
+  }
+
   std::unique_ptr<collective::Collective> Start(std::span<float> stretch) {
     before_leave_(stretch);
     const auto offset = static_cast<std::size_t>(stretch.data() - buffer_.data());
@@ -86,6 +97,7 @@ class Average : public Aggregator {
   const std::size_t length_;
   const BeforeLeave before_leave_;
   std::span<float> buffer_;  // the open one, or the last
+  bool restored_ = false;    // what came was
   collective::BucketedReduction reduction_;
 };
 

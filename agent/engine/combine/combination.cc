@@ -10,7 +10,8 @@ namespace tactus::engine {
 Combination::Combination(collective::Transport& transport, cuda::Device& device,
                          const cuda::SegmentTable& segments, Encoding& encoding,
                          CombinationOptions options)
-    : device_(device),
+    : transport_(transport),
+      device_(device),
       length_(cuda::FlatLength(segments)),
       lanes_(options.lanes),
       average_(
@@ -19,9 +20,10 @@ Combination::Combination(collective::Transport& transport, cuda::Device& device,
                       length_, [this](std::span<float> stretch) { BeforeLeave(stretch); })),
       adasum_(MakeAdasum(transport, device, segments, std::move(options.nodes),
                          [this](std::span<float> stretch) { BeforeLeave(stretch); })),
-      norms_(device.AllocateSums(2)),
-      norms_on_host_(device.AllocateOnHost<double>(2)),
-      lanes_on_host_(device.AllocateOnHost<float>(options.lanes)) {}
+      numbers_(device.AllocateSums(kNumbers)),
+      numbers_on_host_(device.AllocateOnHost<double>(kNumbers)),
+      lanes_on_host_(device.AllocateOnHost<float>(options.lanes)),
+      copied_(device.MakeMark()) {}
 
 Aggregator& Combination::For(policies::Aggregation aggregation) {
   return aggregation == policies::Aggregation::kAdasum ? *adasum_ : *average_;
@@ -36,9 +38,10 @@ void Combination::Begin(Aggregator& aggregator, std::span<float> buffer,
                         std::span<const double> poison) {
   TACTUS_CHECK(!open_ && buffer.size() == length_ + lanes_);
   open_ = true;
+  followed_ = false;
   aggregator_ = &aggregator;
   buffer_ = buffer;
-  device_.Clear(norms_.span());
+  device_.Clear(numbers_.span());
   if (!poison.empty()) device_.Copy(poison, own_norm2());
   aggregator.Begin(buffer);
 }
@@ -70,22 +73,62 @@ collective::Progress Combination::Poll() {
   return aggregator_->Poll();
 }
 
+collective::Progress Combination::Follow(const cuda::RoundGate& gate) {
+  TACTUS_CHECK(open_ && !followed_);
+  const collective::Progress progress = aggregator_->WaitOnDevice();
+  if (progress == collective::Progress::kFailed) return progress;
+  QueueResults(gate, transport_.lost());
+  followed_ = true;
+  return progress;
+}
+
+// The copies come right behind the gate, so that the host has its numbers while the device still
+// does what the gate let through.
+void Combination::QueueResults(const cuda::RoundGate& gate, const std::uint32_t* lost) {
+  device_.AddSquaredNorm(buffer_.first(length_), norm2());
+  const std::span<float> tail = buffer_.last(lanes_);
+  const GateLanes lanes = GateLanesOf(tail);
+  device_.GateRound(
+      gate,
+      {.norm2 = norm2(), .samples = lanes.samples, .nonfinite = lanes.nonfinite, .lost = lost},
+      numbers_.span().subspan(kGate));
+  device_.Copy(numbers_.span(), numbers_on_host_.span());
+  device_.Copy(tail, lanes_on_host_.span());
+  copied_->Record();
+}
+
 collective::Completion Combination::Wait() {
-  if (open_) completion_ = aggregator_->Wait();
+  if (!open_) return completion_;
+  if (followed_) copied_->Wait();
+  completion_ = aggregator_->Wait();
   open_ = false;
+  if (followed_) AskTheGate();
   return completion_;
+}
+
+// The device has acted on what its gate saw, so the host has to see the same, even where the group
+// came to its end between the gate and now. Why a group is lost, any collective of it tells.
+void Combination::AskTheGate() {
+  const bool lost = numbers_on_host_.span()[kGate + cuda::kRoundGateLost] != 0;
+  if (lost && completion_.progress != collective::Progress::kFailed) {
+    completion_.reason = transport_.StartBarrier()->Wait().reason;
+  }
+  if (!lost) completion_.reason.clear();
+  completion_.progress = lost ? collective::Progress::kFailed : collective::Progress::kDone;
 }
 
 Combined Combination::Read() {
   TACTUS_CHECK(!open_ && !buffer_.empty());
-  device_.AddSquaredNorm(buffer_.first(length_), norm2());
-  device_.Copy(norms_.span(), norms_on_host_.span());
-  device_.Copy(buffer_.last(lanes_), lanes_on_host_.span());
-  device_.Synchronize();
+  if (!followed_) {
+    QueueResults({}, nullptr);
+    copied_->Wait();
+  }
+  const std::span<const double> numbers = numbers_on_host_.span();
   return {.vector = buffer_.first(length_),
           .lanes = lanes(),
-          .norm2 = norms_on_host_.span()[1],
-          .own_norm2 = norms_on_host_.span()[0]};
+          .norm2 = numbers[kNorm2],
+          .own_norm2 = numbers[kOwnNorm2],
+          .applied = numbers[kGate + cuda::kGateOpen] != 0};
 }
 
 }  // namespace tactus::engine

@@ -15,6 +15,7 @@
 #include "agent/engine/combine/encoding.h"
 #include "agent/engine/combine/lanes.h"
 #include "cuda/device.h"
+#include "cuda/ops/round_gate.h"
 #include "cuda/ops/segments.h"
 #include "policies/plan.h"
 
@@ -23,7 +24,7 @@ namespace tactus::engine {
 // What all members are told of their group's transport.
 struct CombinationOptions {
   std::size_t bucket_bytes = 1u << 20;  // of one all-reduce, >= 4
-  std::size_t lanes = 1;                // elements behind the vector, >= 1
+  std::size_t lanes = LaneCount(1);     // elements behind the vector, LaneCount of the members
   // The node of each rank, for Adasum between nodes and averages within; empty: all apart.
   std::vector<std::uint32_t> nodes{};
 };
@@ -34,6 +35,7 @@ struct Combined {
   Lanes lanes{};         // refers to the combination's memory, until the next one is read
   double norm2 = 0;      // squared norm of the combined vector
   double own_norm2 = 0;  // of what this member put in, before it was encoded; see Begin
+  bool applied = false;  // whether the gate of Follow let through what was queued behind it
 };
 
 // Combines one vector with its lanes at a time. Before, the buffer holds what this member puts in;
@@ -68,10 +70,21 @@ class Combination {
   // Where it stands after Finish, without waiting. To be asked now and then: Adasum goes on by it.
   collective::Progress Poll();
 
-  // Waits for the end and closes the combination; of a closed one, returns how it ended.
+  // Queues behind the combination, without waiting for it where the transport need not: the norm of
+  // what comes out, a gate by that norm and the lanes, and the copies for Read; what is queued next
+  // may go by the gate. kFailed: it has failed, and nothing was queued. After Finish, before Wait,
+  // or not at all.
+  collective::Progress Follow(const cuda::RoundGate& gate);
+  // [cuda::kRoundGateLength], the device's memory: of the last Follow.
+  std::span<const double> gate() const { return numbers_.span().subspan(kGate); }
+
+  // Waits for the end and closes the combination; of a closed one, returns how it ended. After
+  // Follow this is the one wait for the device, and the gate's word holds: where it found the group
+  // lost the combination has failed, where it did not it has not, whatever came after.
   collective::Completion Wait();
 
-  // What came of the combination closed last, if it did not fail. Waits for the device.
+  // What came of the combination closed last, if it did not fail. Without Follow it waits for the
+  // device.
   Combined Read();
 
   bool open() const { return open_; }
@@ -85,10 +98,19 @@ class Combination {
   std::uint64_t bytes() const { return aggregator_->bytes(); }
 
  private:
-  void BeforeLeave(std::span<float> stretch);
-  std::span<double> own_norm2() { return norms_.span().first(1); }
-  std::span<double> norm2() { return norms_.span().subspan(1); }
+  // Places in the numbers.
+  static constexpr std::size_t kOwnNorm2 = 0;
+  static constexpr std::size_t kNorm2 = 1;
+  static constexpr std::size_t kGate = 2;
+  static constexpr std::size_t kNumbers = kGate + cuda::kRoundGateLength;
 
+  void BeforeLeave(std::span<float> stretch);
+  void QueueResults(const cuda::RoundGate& gate, const std::uint32_t* lost);
+  void AskTheGate();
+  std::span<double> own_norm2() { return numbers_.span().subspan(kOwnNorm2, 1); }
+  std::span<double> norm2() { return numbers_.span().subspan(kNorm2, 1); }
+
+  collective::Transport& transport_;
   cuda::Device& device_;
   const std::size_t length_;  // of the vector
   const std::size_t lanes_;
@@ -97,14 +119,16 @@ class Combination {
 
   // The open one, or the last.
   bool open_ = false;
+  bool followed_ = false;
   Aggregator* aggregator_ = nullptr;
   std::span<float> buffer_;
   std::vector<cuda::LaneValue> own_lanes_;
   collective::Completion completion_;
 
-  cuda::Sums norms_;                   // the member's own and the combined vector's squared norm
-  cuda::Array<double> norms_on_host_;  // the same, and the lanes, once they were read
+  cuda::Sums numbers_;                   // squared norms, own and combined, and the gate
+  cuda::Array<double> numbers_on_host_;  // the same, and the lanes, once they were copied
   cuda::Array<float> lanes_on_host_;
+  const std::unique_ptr<cuda::Mark> copied_;
 };
 
 }  // namespace tactus::engine

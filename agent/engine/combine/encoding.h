@@ -53,8 +53,8 @@ class Encoding {
   virtual std::unique_ptr<collective::Collective> Exchange(collective::Transport& transport,
                                                            const Piece& piece) = 0;
 
-  // The exchange is done: makes the piece's values the sum over the members of what each put in,
-  // the same bits on all.
+  // The exchange is done, or the device's queue stands behind it: makes the piece's values the sum
+  // over the members of what each put in, the same bits on all.
   virtual void Restore(const Piece& piece) = 0;
 
   // Payload of the exchange of one piece. [bytes]

@@ -1,5 +1,6 @@
 #include "agent/engine/combine/lanes.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/check.h"
@@ -12,6 +13,11 @@ constexpr std::array kScalars = {
     &Lanes::samples,    &Lanes::loss_sum,      &Lanes::samples_gradient_norm2,
     &Lanes::members,    &Lanes::nonfinite,     &Lanes::plan_votes,
     &Lanes::stop_votes, &Lanes::discard_votes, &Lanes::suspend_votes};
+
+std::span<const float> LaneOf(std::span<const float> tail, double Lanes::*scalar) {
+  const auto place = std::ranges::find(kScalars, scalar) - kScalars.begin();
+  return tail.subspan(static_cast<std::size_t>(place), 1);
+}
 
 }  // namespace
 
@@ -50,6 +56,10 @@ Lanes ReadLanes(std::span<const float> tail) {
   for (const auto scalar : kScalars) lanes.*scalar = tail[at++];
   lanes.member_samples = tail.subspan(at);
   return lanes;
+}
+
+GateLanes GateLanesOf(std::span<const float> tail) {
+  return {.samples = LaneOf(tail, &Lanes::samples), .nonfinite = LaneOf(tail, &Lanes::nonfinite)};
 }
 
 Spread SpreadOf(const Lanes& lanes) {

@@ -55,6 +55,13 @@ std::vector<cuda::LaneValue> LaneValuesOf(const OwnLanes& own, std::size_t rank)
 // Reads the summed lanes; member_samples refers to the tail. tail [LaneCount(members)].
 Lanes ReadLanes(std::span<const float> tail);
 
+// What cuda::GateRound looks at, in a tail on the device.
+struct GateLanes {
+  std::span<const float> samples{};
+  std::span<const float> nonfinite{};
+};
+GateLanes GateLanesOf(std::span<const float> tail);
+
 // How the members' samples of a round are spread.
 struct Spread {
   std::uint32_t contributors = 0;  // members with samples

@@ -126,6 +126,18 @@ Block SampleLedger::Reserve(Edges edges) {
   return block;
 }
 
+std::uint32_t SampleLedger::contributors() const {
+  if (outstanding_.empty()) return 0;
+  const Reservation& oldest = outstanding_.front();
+  std::uint32_t contributors = 0;
+  std::uint64_t prefix = 0;
+  for (const std::uint64_t share : oldest.shares->sizes) {
+    contributors += oldest.Edge(prefix + share) > oldest.Edge(prefix) ? 1 : 0;
+    prefix += share;
+  }
+  return contributors;
+}
+
 Block SampleLedger::Next(Edges edges) const { return BlockIn(Lowest(edges)); }
 
 // A round of the lowest free positions.

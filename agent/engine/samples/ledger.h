@@ -86,6 +86,8 @@ class SampleLedger {
   // Rounds reserved and neither applied nor abandoned, and the positions in the oldest.
   std::size_t outstanding() const { return outstanding_.size(); }
   std::uint64_t reserved() const { return outstanding_.empty() ? 0 : outstanding_.front().size; }
+  // Members that have some of those. One pass over all members.
+  std::uint32_t contributors() const;
 
   // The oldest outstanding round was applied and member i used the first counts[i] positions of its
   // block; the others are free again. counts: one a member, each at most the block's size.

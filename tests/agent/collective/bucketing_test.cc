@@ -97,6 +97,29 @@ TEST(MakeBucketsTest, WithoutSegmentsAllIsTail) {
   EXPECT_EQ(plan.buckets[0].segments, 0u);
 }
 
+TEST(MakeBucketsTest, OfLargeBucketsTheFirstAndTheLastAreSmall) {
+  constexpr std::size_t kFloats = kEdgeBucketBytes / sizeof(float) / 4;  // four fill an edge
+  const std::vector<std::size_t> lengths(40, kFloats);
+
+  const BucketPlan plan = MakeBuckets(SegmentsOf(lengths), 40 * kFloats + 9, 4 * kEdgeBucketBytes);
+
+  EXPECT_THAT(OffsetsOf(plan), ElementsAre(0, 4 * kFloats, 20 * kFloats, 36 * kFloats));
+  EXPECT_EQ(plan.buckets.back().length, 4 * kFloats + 9);
+}
+
+TEST(MakeBucketsTest, ALongSegmentAtTheEndHasTheLastBucketForItself) {
+  constexpr std::size_t kFloats = kEdgeBucketBytes / sizeof(float);
+  const BucketPlan plan =
+      MakeBuckets(SegmentsOf({16, 16, 2 * kFloats}), 2 * kFloats + 32, 25 * kEdgeBucketBytes);
+
+  EXPECT_THAT(OffsetsOf(plan), ElementsAre(0, 32));
+}
+
+TEST(MakeBucketsTest, WhatFitsIntoAnEdgeIsOneBucket) {
+  EXPECT_THAT(OffsetsOf(MakeBuckets(SegmentsOf({16, 16, 16}), 60, 25 * kEdgeBucketBytes)),
+              ElementsAre(0));
+}
+
 TEST(MakeBucketsPropertyTest, EveryElementAndEverySegmentIsInExactlyOneBucket) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     const RandomCase test(seed);
@@ -207,6 +230,17 @@ TEST_F(BucketedReductionTest, TheFirstFailureWinsAtTheTimeOfTheLastBucket) {
   EXPECT_EQ(completion.progress, Progress::kFailed);
   EXPECT_EQ(completion.reason, "collective 1");
   EXPECT_EQ(completion.at, Instant(Seconds(2)));
+}
+
+TEST_F(BucketedReductionTest, WaitingOnTheDeviceTellsOfAFailure) {
+  for (const bool fails : {false, true}) {
+    if (fails) transport_.failing = {transport_.started.size() + 1};
+    reduction_.Begin(buffer_);
+    reduction_.FinishTail();
+
+    EXPECT_EQ(reduction_.WaitOnDevice(), fails ? Progress::kFailed : Progress::kDone);
+    EXPECT_EQ(reduction_.Wait().progress, fails ? Progress::kFailed : Progress::kDone);
+  }
 }
 
 TEST_F(BucketedReductionTest, ARoundAfterAFailureStartsAfresh) {

@@ -53,6 +53,17 @@ TEST(SampleLedgerTest, LastRoundOfAnEpochIsSharedInProportion) {
   EXPECT_EQ(ledger.consumed(), 0u);
 }
 
+TEST(SampleLedgerTest, ContributorsAreThoseWithSamplesInTheOldestRound) {
+  SampleLedger ledger(15, 1);
+  EXPECT_EQ(ledger.contributors(), 0u);
+
+  ledger.Apply(Sizes(ReserveAll(ledger, {7, 5, 0, 1})));
+  const std::vector<Block> last = ReserveAll(ledger, {7, 5, 0, 1});
+
+  EXPECT_EQ(Sizes(last), (std::vector<std::uint64_t>{1, 0, 0, 1}));
+  EXPECT_EQ(ledger.contributors(), 2u);
+}
+
 TEST(SampleLedgerTest, AnAbandonedRoundConsumesNothing) {
   SampleLedger ledger(50, 1);
   const std::vector<Block> before = ReserveAll(ledger, {10, 10});

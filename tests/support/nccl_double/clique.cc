@@ -71,6 +71,17 @@ void Perform(const Meeting& meeting, bool message) {
   }
 }
 
+// What an abort in the middle may leave.
+void Tear(const Batch& batch) {
+  for (const Task& task : batch.tasks) {
+    if (task.kind != Kind::kAllReduce) continue;
+    float* const values = static_cast<float*>(task.to);
+    const std::size_t length = task.bytes / sizeof(float);
+    const float members = static_cast<float>(batch.member->clique->size);
+    for (std::size_t i = length / 2; i < length; ++i) values[i] *= members;
+  }
+}
+
 }  // namespace
 
 World& TheWorld() {
@@ -104,6 +115,7 @@ void Number(Member& member, Task& task) {
 bool Attempt(Batch& batch) {
   Member& member = *batch.member;
   if (member.aborted) {
+    if (TheWorld().tears && batch.begun) Tear(batch);
     --member.running;
     return true;
   }

@@ -91,6 +91,7 @@ struct World {
   std::map<std::string, Fault> faults{};
   std::set<int> stalled{};
   std::map<int, int> slow{};
+  bool tears = false;
   std::vector<std::string> complaints{};
   int hanging = 0;
   int releases = 0;

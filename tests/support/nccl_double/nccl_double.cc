@@ -329,6 +329,7 @@ void Reset() {
   world.faults.clear();
   world.stalled.clear();
   world.slow.clear();
+  world.tears = false;
   world.complaints.clear();
   world.aborts = 0;
   world.aborts_to_meet = 0;
@@ -372,6 +373,11 @@ void StallRank(int rank) {
 void SlowRank(int rank, int tries) {
   const std::lock_guard lock(TheWorld().mutex);
   TheWorld().slow[rank] = tries;
+}
+
+void TearAborted() {
+  const std::lock_guard lock(TheWorld().mutex);
+  TheWorld().tears = true;
 }
 
 void SetPolls(int polls) {

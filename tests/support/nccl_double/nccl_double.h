@@ -34,6 +34,10 @@ void StallRank(int rank);
 // The device of that rank begins each collective only when it was tried that many times.
 void SlowRank(int rank, int tries);
 
+// From now on an all-reduce that is aborted on a device that had begun it leaves the back half of
+// its buffer as if all members had put in the same, and the front half as it was.
+void TearAborted();
+
 // How often a communicator must be asked before it says that a call has been done, 1 at first.
 void SetPolls(int polls);
 

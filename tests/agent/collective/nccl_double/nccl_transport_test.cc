@@ -238,6 +238,42 @@ TEST_F(NcclOrderTest, ACollectiveWaitsOnTheDeviceForTheComputeStream) {
   for (const cudaStream_t stream : compute) cudaStreamDestroy(stream);
 }
 
+// What is queued then comes after it, and nobody has waited for it.
+TEST_F(NcclOrderTest, TheComputeStreamWaitsForACollectiveOnTheDevice) {
+  cudaStream_t compute[2] = {};
+  for (cudaStream_t& stream : compute) cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  Connect(2, [&](NcclMeeting& meeting) { meeting.compute_stream = compute[meeting.rank]; });
+  nccl_double::StallRank(1);
+  const DeviceFloats a({1.0f}), b({2.0f}), copy({0.0f});
+  const auto first = member(0).StartAllReduceSum(a.span());
+  const auto second = member(1).StartAllReduceSum(b.span());
+
+  EXPECT_EQ(first->WaitOnDevice(), Progress::kRunning);
+  EXPECT_EQ(first->Poll(), Progress::kRunning);
+  cudaMemcpyAsync(copy.span().data(), a.span().data(), sizeof(float), cudaMemcpyDeviceToDevice,
+                  compute[0]);
+  EXPECT_TRUE(StaysRunning(*first));
+  nccl_double::Release();
+  cudaStreamSynchronize(compute[0]);
+
+  EXPECT_EQ(copy.values(), std::vector<float>{3.0f});
+  EXPECT_EQ(first->Wait().progress, Progress::kDone);
+  EXPECT_EQ(second->Wait().progress, Progress::kDone);
+  EXPECT_EQ(first->WaitOnDevice(), Progress::kDone);
+  LeaveAll();
+  for (const cudaStream_t stream : compute) cudaStreamDestroy(stream);
+}
+
+TEST_F(NcclOrderTest, WhatIsNotOnTheDeviceIsWaitedFor) {
+  Connect(2);
+  OnEveryRank(2, [&](int rank) {
+    std::vector<float> buffer = {1.0f};
+    EXPECT_EQ(member(rank).StartAllReduceSum(buffer)->WaitOnDevice(), Progress::kDone);
+    EXPECT_EQ(buffer.front(), 2.0f);
+    EXPECT_EQ(member(rank).StartBarrier()->WaitOnDevice(), Progress::kDone);
+  });
+}
+
 TEST_F(NcclOrderTest, ACallThatIsLongInProgressIsWaitedForBeforeTheNext) {
   nccl_double::SetPolls(300);
   Connect(3);

@@ -12,15 +12,13 @@
 #include "agent/engine/round_engine.h"
 #include "cuda/device.h"
 #include "gtest/gtest.h"
-#include "tests/agent/collective/nccl_double/nccl_members.h"
 #include "tests/agent/engine/linear_task.h"
+#include "tests/agent/engine/nccl_double/on_devices.h"
 #include "tests/support/cuda_double/cuda_double.h"
 
 namespace tactus::engine {
 namespace {
 
-using collective::ConnectedTransport;
-using collective::NcclMeeting;
 using policies::Aggregation;
 using policies::Synchronization;
 
@@ -30,33 +28,6 @@ struct Case {
 };
 
 void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
-
-class OnDevices : public collective::NcclMembers {
- protected:
-  std::vector<MemberRun> TrainOnDevices(const GroupRun& run) {
-    const int size = static_cast<int>(run.plan.batch_sizes.size());
-    std::vector<std::unique_ptr<cuda::Device>> devices;
-    std::vector<NcclMeeting> meetings = Meetings(size);
-    for (NcclMeeting& meeting : meetings) {
-      cuda::OpenedDevice opened = cuda::OpenDevice("cuda:" + std::to_string(meeting.rank));
-      EXPECT_NE(opened.device, nullptr) << opened.reason;
-      devices.push_back(std::move(opened.device));
-      meeting.compute_stream = devices.back()->stream();
-    }
-    World world;
-    world.transports.resize(devices.size());
-    collective::OnEveryRank(size, [&](int rank) {
-      const auto index = static_cast<std::size_t>(rank);
-      ConnectedTransport connected = ConnectNccl(std::move(meetings[index]));
-      EXPECT_NE(connected.transport, nullptr) << connected.reason;
-      world.transports[index] = std::move(connected.transport);
-    });
-    world.open_device = [&](int rank) {
-      return std::move(devices[static_cast<std::size_t>(rank)]);
-    };
-    return TrainIn(std::move(world), run);
-  }
-};
 
 class EngineOnDevicesTest : public OnDevices, public testing::WithParamInterface<Case> {};
 
