@@ -270,7 +270,9 @@ TEST_F(StagedMembersTest, AnAbortedCollectiveFailsOnceTheDeviceIsPastIt) {
   const DeviceFloats buffer({1, 2, 3});
   std::atomic<bool> free = false;
   cuda_double::Queue(nullptr, [&free] { return free.load(); });
+  const int copies = cuda_double::Calls("cudaMemcpyAsync");
   const std::unique_ptr<Collective> handle = member(0).StartAllReduceSum(buffer.span());
+  while (cuda_double::Calls("cudaMemcpyAsync") == copies) std::this_thread::yield();
 
   member(0).Abort("told to stop");
 
