@@ -2,9 +2,32 @@
 # without. Sets TACTUS_HAVE_CUDA.
 option(TACTUS_CUDA "Build the CUDA kernels and device where the toolkit is found" ON)
 
-# Real code for the data centre's A100 and H100/H200, and the last one's intermediate code, which a driver compiles
-# for whatever is newer.
+option(TACTUS_CUDA_FLEET "Compile kernels for every GPU from the T4 to Blackwell, not for the A100 and the H100 alone" OFF)
+
+# Real code by compute capability, and the last one's intermediate code, which a driver compiles for whatever is newer.
+# Two for builds that no GPU or one of these will see: every one more is
+# another pass of the compiler over every kernel.
 set(TACTUS_CUDA_ARCHITECTURES "80-real;90")
+# RTX 20 and T4, A100, RTX 30 and A10, RTX 40 and L4, H100 and H200, B200, RTX 50.
+set(TACTUS_CUDA_FLEET_ARCHITECTURES "75;80;86;89;90;100;120")
+
+# tactus_cuda_fleet(nvcc out): those of the fleet that this nvcc can compile for, intermediate code of the last one only.
+function(tactus_cuda_fleet nvcc out)
+  execute_process(COMMAND ${nvcc} --list-gpu-arch OUTPUT_VARIABLE known RESULT_VARIABLE failed ERROR_QUIET)
+  if(failed)
+    message(FATAL_ERROR "CUDA: ${nvcc} --list-gpu-arch: ${failed}")
+  endif()
+  string(REGEX MATCHALL "[0-9]+" known "${known}")
+  set(real)
+  foreach(architecture IN LISTS TACTUS_CUDA_FLEET_ARCHITECTURES)
+    if(architecture IN_LIST known)
+      list(APPEND real ${architecture}-real)
+    endif()
+  endforeach()
+  list(POP_BACK real last)
+  string(REPLACE "-real" "" last "${last}")
+  set(${out} ${real} ${last} PARENT_SCOPE)
+endfunction()
 
 set(TACTUS_HAVE_CUDA OFF)
 if(NOT TACTUS_CUDA)
@@ -20,7 +43,9 @@ else()
       set(CMAKE_CUDA_COMPILER ${TACTUS_NVCC})
     endif()
   endif()
+  set(tactus_cuda_for_fleet OFF)
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    set(tactus_cuda_for_fleet ${TACTUS_CUDA_FLEET})
     set(CMAKE_CUDA_ARCHITECTURES ${TACTUS_CUDA_ARCHITECTURES} CACHE STRING "What kernels are compiled for")
   endif()
   set(CMAKE_MESSAGE_LOG_LEVEL NOTICE)
@@ -28,6 +53,10 @@ else()
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
     enable_language(CUDA)
+    if(tactus_cuda_for_fleet)  # which compiler it is has been settled just now
+      tactus_cuda_fleet(${CMAKE_CUDA_COMPILER} tactus_cuda_fleet_architectures)
+      set_property(CACHE CMAKE_CUDA_ARCHITECTURES PROPERTY VALUE "${tactus_cuda_fleet_architectures}")
+    endif()
     find_package(CUDAToolkit)
   endif()
   unset(CMAKE_MESSAGE_LOG_LEVEL)

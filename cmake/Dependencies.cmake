@@ -52,9 +52,6 @@ if(TACTUS_torch_cuda)
   # twice.
   target_link_libraries(tactus_torch INTERFACE
     "-Wl,--push-state,--no-as-needed,${TACTUS_torch_cuda},--pop-state" ${TACTUS_c10_cuda})
-  # One process has one NCCL, and libtorch's calls may be newer than the toolkit's, so that cmake/Nccl.cmake shall find
-  # the one that came along with libtorch: docs/decisions/0012.
-  find_library(NCCL_LIBRARY libnccl.so.2 PATHS ${torch_folder}/../../nvidia/nccl/lib NO_DEFAULT_PATH)
   message(STATUS "libtorch: with CUDA, at ${torch_folder}")
 else()
   message(STATUS "libtorch: without CUDA, at ${torch_folder}")
