@@ -22,8 +22,10 @@ class Scheduler {
       : view_(view), taken_(view.free.size()), kept_(view.free.size()), all_(view.free.size()) {
     std::iota(all_.begin(), all_.end(), std::size_t{0});
     gpus_first_ = all_;
-    std::ranges::stable_partition(
-        gpus_first_, [&](std::size_t index) { return view.free[index].kind == DeviceKind::kCuda; });
+    // Not the one of std::ranges, whose result clang 14 cannot read.
+    std::stable_partition(gpus_first_.begin(), gpus_first_.end(), [&](std::size_t index) {
+      return view.free[index].kind == DeviceKind::kCuda;
+    });
   }
 
   Schedule Run() {
