@@ -3,17 +3,9 @@
 #include <cuda_runtime.h>
 
 #include "base/check.h"
+#include "cuda/call_reason.cuh"
 
 namespace tactus::cuda {
-namespace {
-
-std::string ReasonOf(cudaError_t error, const std::string& call) {
-  if (error == cudaSuccess) return "";
-  cudaGetLastError();  // it is told here, and not once more by a later call
-  return call + ": " + cudaGetErrorString(error);
-}
-
-}  // namespace
 
 // A failure is that of something before: the memory goes with the process then.
 void FreePinned::operator()(float* memory) const { static_cast<void>(cudaFreeHost(memory)); }

@@ -5,16 +5,9 @@
 #include <atomic>
 #include <utility>
 
+#include "cuda/call_reason.cuh"
+
 namespace tactus::cuda {
-namespace {
-
-std::string ReasonOf(cudaError_t error, const std::string& call) {
-  if (error == cudaSuccess) return "";
-  cudaGetLastError();  // it is told here, and not once more by a later call
-  return call + ": " + cudaGetErrorString(error);
-}
-
-}  // namespace
 
 // A device that is broken refuses these as well; who closes has been told before.
 void CloseStream::operator()(Stream stream) const { cudaStreamDestroy(stream); }
