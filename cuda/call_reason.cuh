@@ -6,12 +6,14 @@
 
 #include <string>
 
+#include "cuda/lost_device.cuh"
+
 namespace tactus::cuda {
 
 // "cudaEventRecord: invalid resource handle"; empty on success.
 inline std::string ReasonOf(cudaError_t error, const std::string& call) {
-  if (error == cudaSuccess) return "";
-  cudaGetLastError();  // it is told here, and not once more by a later call
+  if (Noted(error) == cudaSuccess) return "";
+  cudaGetLastError();  // it is told here; of a lost device all calls tell it, whatever is done
   return call + ": " + cudaGetErrorString(error);
 }
 

@@ -3,11 +3,8 @@
 
 #include <cuda_runtime.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -24,9 +21,14 @@ namespace {
 
 using kernels::Require;
 
-constexpr std::size_t kBytesMax = std::numeric_limits<std::size_t>::max();
-
 std::string NameOf(int index) { return "cuda:" + std::to_string(index); }
+
+// Whether it is memory of the host that was not pinned.
+bool IsPageable(const void* memory) {
+  cudaPointerAttributes attributes{};
+  Require(cudaPointerGetAttributes(&attributes, memory), "cudaPointerGetAttributes");
+  return attributes.type == cudaMemoryTypeUnregistered;
+}
 
 // A whole table as the parts of a range that is the buffer.
 std::vector<SegmentPart> WholeSegments(const SegmentTable& segments) {
@@ -41,24 +43,19 @@ std::vector<SegmentPart> WholeSegments(const SegmentTable& segments) {
 
 class CudaMark final : public Mark {
  public:
-  // Both: of the device that is the calling thread's.
-  CudaMark(int index, Stream stream) : index_(index), stream_(stream) {}
+  CudaMark(int device, Stream stream) : stream_(stream), event_(device) {}
 
-  void Record() override {
-    Require(cudaSetDevice(index_), "cudaSetDevice");
-    event_.Record(stream_);
-  }
+  void Record() override { event_.Record(stream_); }
   void Wait() override { event_.Wait(); }
 
  private:
-  const int index_;
   const Stream stream_;
-  CudaEvent event_{};
+  CudaEvent event_;
 };
 
 class CudaDevice final : public Device {
  public:
-  // `compute`: of the current device, owned by the new one.
+  // `compute`: a stream of that device, owned by the new one.
   CudaDevice(int index, Stream compute) : index_(index), compute_(compute) {}
 
   ~CudaDevice() override {
@@ -74,14 +71,12 @@ class CudaDevice final : public Device {
   Stream stream() const override { return compute_; }
 
   void OnMemoryShort(std::function<void()> give_back) override {
-    give_back_ = std::move(give_back);
+    memory_.OnShort(std::move(give_back));
   }
   Buffer Allocate(std::size_t length) override { return AllocateArray<float>(length); }
   Sums AllocateSums(std::size_t length) override { return AllocateArray<double>(length); }
 
-  std::unique_ptr<Mark> MakeMark() override {
-    return std::make_unique<CudaMark>(index_, Selected());
-  }
+  std::unique_ptr<Mark> MakeMark() override { return std::make_unique<CudaMark>(index_, compute_); }
 
   void Axpy(float a, std::span<const float> x, std::span<float> y) override {
     kernels::Axpy(Selected(), a, x, y);
@@ -197,20 +192,7 @@ class CudaDevice final : public Device {
   template <class T>
   Array<T> AllocateArray(std::size_t length) {
     if (length == 0) return {};
-    Selected();
-    void* memory = nullptr;
-    cudaError_t error = cudaErrorMemoryAllocation;
-    if (length <= kBytesMax / sizeof(T)) error = cudaMalloc(&memory, length * sizeof(T));
-    if (error == cudaErrorMemoryAllocation && length <= kBytesMax / sizeof(T) && give_back_) {
-      static_cast<void>(cudaGetLastError());  // it is not the last word
-      give_back_();
-      error = cudaMalloc(&memory, length * sizeof(T));
-    }
-    if (error != cudaSuccess) {
-      std::fprintf(stderr, "cuda: %s: %zu numbers of %zu bytes cannot be had: %s\n", Name().c_str(),
-                   length, sizeof(T), cudaGetErrorString(error));
-      std::abort();
-    }
+    void* const memory = memory_.Take(length, sizeof(T));
     Require(cudaMemsetAsync(memory, 0, length * sizeof(T), compute_), "cudaMemsetAsync");
     // The free waits for the device. Its failure is that of something before.
     return {static_cast<T*>(memory), length, [](void* data) { static_cast<void>(cudaFree(data)); }};
@@ -221,9 +203,12 @@ class CudaDevice final : public Device {
   void CopyAll(std::span<const T> from, std::span<T> to) {
     TACTUS_CHECK(from.size() == to.size());
     if (from.empty()) return;
-    Require(
-        cudaMemcpyAsync(to.data(), from.data(), from.size_bytes(), cudaMemcpyDefault, Selected()),
-        "cudaMemcpyAsync");
+    const Stream stream = Selected();
+    Require(cudaMemcpyAsync(to.data(), from.data(), from.size_bytes(), cudaMemcpyDefault, stream),
+            "cudaMemcpyAsync");
+    // Where a device reads the host's memory by itself, it does so when the copy runs, and who owns
+    // such a source has not heard of streams. What is copied in rounds is not of that kind.
+    if (IsPageable(from.data())) Synchronize();
   }
 
   static void RequireWithin(std::span<const SegmentPart> parts, std::size_t length) {
@@ -245,10 +230,10 @@ class CudaDevice final : public Device {
 
   const int index_;
   const Stream compute_;
-  std::function<void()> give_back_;
-  CudaBlock sums_{};
-  CudaBlock partials_{};
-  CudaTables tables_{};
+  CudaMemory memory_{index_};
+  CudaBlock sums_{memory_};
+  CudaBlock partials_{memory_};
+  CudaTables tables_{memory_};
 };
 
 OpenedDevice Refuse(int index, const std::string& why) {
@@ -268,10 +253,10 @@ OpenedDevice OpenCudaDevice(int index) {
   }
   error = cudaSetDevice(index);
   if (error != cudaSuccess) return Refuse(index, cudaGetErrorString(error));
-  // Not cudaStreamNonBlocking: what the process queues on CUDA's default stream, as libtorch does,
-  // and what is queued here then run in the order of their calls.
+  // Non-blocking: a stray call on CUDA's default stream, of whichever library, would else wait for
+  // all that is here and hold up all that comes. libtorch is told to use this stream.
   Stream compute = nullptr;
-  error = cudaStreamCreateWithFlags(&compute, cudaStreamDefault);
+  error = cudaStreamCreateWithFlags(&compute, cudaStreamNonBlocking);
   if (error != cudaSuccess) return Refuse(index, cudaGetErrorString(error));
   const std::string reason = kernels::WhyNoKernelRuns(compute);
   if (!reason.empty()) {

@@ -1,9 +1,9 @@
 // A device: where a worker's flat buffers live and who does the arithmetic on them.
 //
 // Callers see spans of float32 and no vendor's types. The host device runs the loops of cuda/ops/
-// at once. A CUDA device queues its kernels, in the order of the calls and of what the process
-// queues on CUDA's default stream; its buffers are the device's memory, which the host reaches
-// through Copy alone.
+// at once. A CUDA device queues its kernels on a stream of its own, in the order of the calls; its
+// buffers are the device's memory, which the host reaches through Copy alone. What others do with
+// these they queue on the same stream: CUDA's default stream and it do not wait for each other.
 
 #pragma once
 
@@ -61,7 +61,8 @@ class Mark {
 
   // Marks all that is queued so far; a mark can be set again.
   virtual void Record() = 0;
-  // Returns when what was marked last is done; at once if nothing was.
+  // Returns when what was marked last is done, or the device is lost, so that it will not be; at
+  // once if nothing was. A lost device is told of by the next operation.
   virtual void Wait() = 0;
 };
 
@@ -82,8 +83,9 @@ class Device {
   // the host's device, whose operations are done when they return.
   virtual Stream stream() const = 0;
 
-  // Called where memory cannot be had, before it is tried once more: whoever holds memory of the
-  // device that nobody uses, as libtorch does, gives it back. May be empty.
+  // Called where memory cannot be had, be it for a buffer or for what an operation needs besides,
+  // before it is tried once more: whoever holds memory of the device that nobody uses, as libtorch
+  // does, gives it back. May be empty.
   virtual void OnMemoryShort(std::function<void()> give_back) = 0;
 
   // `length` zeros. Stops the process when the memory cannot be had: without it is no training.
@@ -100,9 +102,9 @@ class Device {
   virtual void Scale(float a, std::span<float> x) = 0;
   virtual void Fill(float value, std::span<float> x) = 0;
   virtual void WeightedSum(std::span<const Weighted> parts, std::span<float> out) = 0;
-  // to <- from; equally long, not overlapping. Either may be the host's memory: a source there may
-  // change once the call has returned, unless it is pinned; a target is complete after
-  // Synchronize().
+  // to <- from; equally long, not overlapping. Either may be the host's memory. A target there is
+  // complete after Synchronize(). A pinned source is left alone until a Mark says so; for any other
+  // the call waits, as the device may read it as late as when it gets to it.
   virtual void Copy(std::span<const float> from, std::span<float> to) = 0;
   virtual void Copy(std::span<const double> from, std::span<double> to) = 0;
   // sums <- 0

@@ -101,7 +101,12 @@ void BarrierAndExchangeKernel() {
   }
 }
 
-void MisalignedKernel(float* x) { *reinterpret_cast<float4*>(x + 1) = make_float4(1, 2, 3, 4); }
+// What a kernel makes of a view that does not begin where the wider type may.
+template <class Wide>
+void MisalignedKernel(float* x) {
+  const Wide value = *reinterpret_cast<const Wide*>(x);
+  *reinterpret_cast<Wide*>(x + 1) = value;
+}
 
 void OneKernel(int* out) { *out = 1; }
 void TwiceKernel(int* out) { *out *= 2; }
@@ -148,7 +153,8 @@ TEST_F(CudaDoubleTest, LanesExchangeWithinTheirWarp) {
   EXPECT_EQ(votes, std::vector<int>(32, static_cast<int>(0xaaaaaaaau) + 1));
 }
 
-TEST_F(CudaDoubleTest, AStreamDoesNothingUntilItIsWaitedFor) {
+TEST_F(CudaDoubleTest, ALazyStreamDoesNothingUntilItIsWaitedFor) {
+  Reset({.timing = Timing{.schedule = Schedule::kLazy}});
   cudaStream_t stream = nullptr;
   ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
   int* pinned = nullptr;
@@ -261,8 +267,6 @@ TEST_F(CudaDoubleDeathTest, WritingBehindTheEndIsFoundOutWhenTheMemoryIsFreed) {
 }
 
 TEST_F(CudaDoubleDeathTest, WhatADeviceLeavesUndefinedStopsTheProcess) {
-  const Ints memory(8);
-  float* const floats = reinterpret_cast<float*>(memory.get());
   const auto run = [](void (*kernel)()) {
     static_cast<void>(LaunchOn(nullptr, 1, 64, kernel));
     static_cast<void>(cudaDeviceSynchronize());
@@ -270,12 +274,22 @@ TEST_F(CudaDoubleDeathTest, WhatADeviceLeavesUndefinedStopsTheProcess) {
   EXPECT_DEATH(run(EndedLaneKernel), "double_test.cc:.*names a lane that has ended");
   EXPECT_DEATH(run(TwoBarriersKernel), "double_test.cc:.*two barriers at once");
   EXPECT_DEATH(run(BarrierAndExchangeKernel), "double_test.cc:.*wait for each other");
+}
+
+template <class Wide>
+class CudaDoubleAlignmentDeathTest : public CudaDoubleTest {};
+using WideTypes = testing::Types<float4, uint4, float2, uint2, double, std::uint64_t>;
+TYPED_TEST_SUITE(CudaDoubleAlignmentDeathTest, WideTypes);
+
+TYPED_TEST(CudaDoubleAlignmentDeathTest, AWideAccessThatIsNotAlignedStopsTheProcess) {
+  const Ints memory(8);
+  float* const floats = reinterpret_cast<float*>(memory.get());
   EXPECT_DEATH(
       {
-        static_cast<void>(LaunchOn(nullptr, 1, 1, MisalignedKernel, floats));
+        static_cast<void>(LaunchOn(nullptr, 1, 1, MisalignedKernel<TypeParam>, floats));
         static_cast<void>(cudaDeviceSynchronize());
       },
-      "not aligned to 16 bytes");
+      "store to misaligned address");
 }
 
 TEST_F(CudaDoubleDeathTest, AResetFindsWhatWasForgotten) {

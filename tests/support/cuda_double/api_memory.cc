@@ -1,8 +1,6 @@
 // The double's calls about memory, copies and devices.
 
 #include <cstring>
-#include <memory>
-#include <vector>
 
 #include "tests/support/cuda_double/runtime.h"
 
@@ -14,23 +12,6 @@ namespace {
 
 constexpr int kVersion = 13000;
 
-// As the runtime does: memory of the host that is not pinned is copied away before the call
-// returns.
-std::function<bool()> CopyOf(void* to, const void* from, std::size_t bytes, bool pageable_source) {
-  if (!pageable_source) {
-    return [to, from, bytes] {
-      std::memmove(to, from, bytes);
-      return true;
-    };
-  }
-  const char* const start = static_cast<const char*>(from);
-  auto staged = std::make_shared<std::vector<char>>(start, start + bytes);
-  return [to, staged] {
-    std::memcpy(to, staged->data(), staged->size());
-    return true;
-  };
-}
-
 cudaError_t QueueCopy(Call& call, void* to, const void* from, std::size_t bytes,
                       cudaMemcpyKind kind, CUstream_st* stream) {
   if (bytes == 0) return cudaSuccess;
@@ -41,11 +22,14 @@ cudaError_t QueueCopy(Call& call, void* to, const void* from, std::size_t bytes,
   const bool as_named = kind == cudaMemcpyDefault ||
                         (from_device == names_device_source && to_device == names_device_target);
   if (!as_named) return cudaErrorInvalidValue;
-  const bool pageable_source = !from_device && !TheRuntime().memory.IsPinned(from, bytes);
   const bool pageable_target = !to_device && !TheRuntime().memory.IsPinned(to, bytes);
-  cuda_double::Enqueue(stream, CopyOf(to, from, bytes, pageable_source));
-  if (pageable_target) call.Drain(stream);
-  return cudaSuccess;
+  // A pageable source is read when the copy runs. CUDA says no more than that the call *might* wait
+  // for it, and a device that reads the host's memory by itself has no reason to.
+  cuda_double::Enqueue(stream, [to, from, bytes] {
+    std::memmove(to, from, bytes);
+    return true;
+  });
+  return pageable_target ? call.Drain(stream) : cudaSuccess;
 }
 
 cudaError_t Pin(Call& call, void** memory, std::size_t bytes) {
@@ -132,7 +116,8 @@ cudaError_t cudaFree(void* memory) {
   Call call("cudaFree");
   if (call.error() != cudaSuccess) return call.Return(call.error());
   if (memory == nullptr) return cudaSuccess;
-  call.DrainAll();  // as the runtime does
+  const cudaError_t error = call.DrainAll();  // as the runtime does
+  if (error != cudaSuccess) return call.Return(error);
   return call.Return(TheRuntime().memory.FreeDevice(memory) ? cudaSuccess : cudaErrorInvalidValue);
 }
 
@@ -151,7 +136,8 @@ cudaError_t cudaFreeHost(void* memory) {
   if (call.error() != cudaSuccess) return call.Return(call.error());
   if (memory == nullptr) return cudaSuccess;
   if (!TheRuntime().memory.IsPinned(memory, 0)) return call.Return(cudaErrorInvalidValue);
-  call.DrainDevice(TheRuntime().memory.PinnedBy(memory));
+  const cudaError_t error = call.DrainDevice(TheRuntime().memory.PinnedBy(memory));
+  if (error != cudaSuccess) return call.Return(error);
   return call.Return(TheRuntime().memory.FreePinned(memory) ? cudaSuccess : cudaErrorInvalidValue);
 }
 
@@ -160,6 +146,15 @@ cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
   if (call.error() != cudaSuccess) return call.Return(call.error());
   if (!TheRuntime().memory.IsPinned(host, 1)) return call.Return(cudaErrorInvalidValue);
   *device = host;
+  return cudaSuccess;
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* address) {
+  const Call call("cudaPointerGetAttributes");
+  if (call.error() != cudaSuccess) return call.Return(call.error());
+  attributes->type = cudaMemoryTypeUnregistered;
+  if (TheRuntime().memory.IsDevice(address, 1)) attributes->type = cudaMemoryTypeDevice;
+  if (TheRuntime().memory.IsPinned(address, 1)) attributes->type = cudaMemoryTypeHost;
   return cudaSuccess;
 }
 
@@ -174,9 +169,9 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   Call call("cudaMemcpy");
   if (call.error() != cudaSuccess) return call.Return(call.error());
-  const cudaError_t error = QueueCopy(call, to, from, bytes, kind, &TheRuntime().legacy);
-  call.Drain(&TheRuntime().legacy);
-  return call.Return(error);
+  CUstream_st* const queue = call.StreamOf(nullptr);
+  const cudaError_t error = QueueCopy(call, to, from, bytes, kind, queue);
+  return call.Return(error == cudaSuccess ? call.Drain(queue) : error);
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,

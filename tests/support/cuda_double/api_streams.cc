@@ -32,6 +32,8 @@ constexpr ErrorText kErrors[] = {
     {cudaErrorECCUncorrectable, "cudaErrorECCUncorrectable", "uncorrectable ECC error encountered"},
     {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
     {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
+    {cudaErrorNvlinkUncorrectable, "cudaErrorNvlinkUncorrectable",
+     "uncorrectable NVLink error detected during the execution"},
     {cudaErrorIllegalAddress, "cudaErrorIllegalAddress",
      "an illegal memory access was encountered"},
     {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
@@ -48,10 +50,21 @@ const ErrorText& TextOf(cudaError_t error) {
 cudaError_t CreateStream(const Call& call, cudaStream_t* stream, unsigned flags) {
   if (call.error() != cudaSuccess) return call.Return(call.error());
   *stream = new CUstream_st;
-  (*stream)->blocking = (flags & cudaStreamNonBlocking) == 0;
   (*stream)->device = cuda_double::CurrentDevice();
-  TheRuntime().streams.insert(*stream);
+  (*stream)->blocking = (flags & cudaStreamNonBlocking) == 0;
+  TheRuntime().streams.push_back(*stream);
   return cudaSuccess;
+}
+
+// What a question about a stream that is not through does to it: it goes on, but too late for the
+// answer.
+cudaError_t Nudge(CUstream_st* stream) {
+  cuda_double::Runtime& runtime = TheRuntime();
+  runtime.memory.Open();
+  cuda_double::Advance(stream, [] { return false; });
+  runtime.memory.Close();
+  runtime.changed.notify_all();
+  return runtime.broken != cudaSuccess ? runtime.broken : cudaErrorNotReady;
 }
 
 bool IsShapeAllowed(const cudaLaunchConfig_t& config) {
@@ -75,6 +88,9 @@ cudaError_t QueueGrid(const cudaLaunchConfig_t& config, Kernel kernel) {
   if (call.error() != cudaSuccess) return call.Return(call.error());
   CUstream_st* const stream = call.StreamOf(config.stream);
   if (stream == nullptr) return call.Return(cudaErrorInvalidResourceHandle);
+  if (config.stream != nullptr && stream->device != CurrentDevice()) {
+    return call.Return(cudaErrorInvalidResourceHandle);
+  }
   if (!IsShapeAllowed(config) || config.dynamicSmemBytes != 0) {
     return call.Return(cudaErrorInvalidConfiguration);
   }
@@ -91,18 +107,21 @@ const char* cudaGetErrorName(cudaError_t error) { return TextOf(error).name; }
 const char* cudaGetErrorString(cudaError_t error) { return TextOf(error).text; }
 
 cudaError_t cudaGetLastError() {
-  const cudaError_t error = cuda_double::LastError();
+  const cudaError_t error = cudaPeekAtLastError();
   cuda_double::LastError() = cudaSuccess;
   return error;
 }
 
-cudaError_t cudaPeekAtLastError() { return cuda_double::LastError(); }
+// What broke a device is told again and again: there is no taking it back.
+cudaError_t cudaPeekAtLastError() {
+  const std::lock_guard lock(TheRuntime().mutex);
+  return TheRuntime().broken != cudaSuccess ? TheRuntime().broken : cuda_double::LastError();
+}
 
 cudaError_t cudaDeviceSynchronize() {
   Call call("cudaDeviceSynchronize");
   if (call.error() != cudaSuccess) return call.Return(call.error());
-  call.DrainAll();
-  return cudaSuccess;
+  return call.Return(call.DrainAll());
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
@@ -126,8 +145,10 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   if (stream == nullptr || call.StreamOf(stream) == nullptr) {
     return call.Return(cudaErrorInvalidResourceHandle);
   }
-  call.Drain(stream);  // the runtime lets its work end as well, without a wait
-  TheRuntime().streams.erase(stream);
+  // The runtime lets its work end as well, without a wait.
+  const cudaError_t error = call.Drain(stream);
+  if (error != cudaSuccess) return call.Return(error);
+  std::erase(TheRuntime().streams, stream);
   delete stream;
   return cudaSuccess;
 }
@@ -137,8 +158,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (call.error() != cudaSuccess) return call.Return(call.error());
   CUstream_st* const queue = call.StreamOf(stream);
   if (queue == nullptr) return call.Return(cudaErrorInvalidResourceHandle);
-  call.Drain(queue);
-  return cudaSuccess;
+  return call.Return(call.Drain(queue));
 }
 
 // Ready only when the stream was empty before: what a query starts, a later one finds done.
@@ -148,11 +168,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   CUstream_st* const queue = call.StreamOf(stream);
   if (queue == nullptr) return call.Return(cudaErrorInvalidResourceHandle);
   if (queue->queue.empty()) return cudaSuccess;
-  TheRuntime().memory.Open();
-  cuda_double::Advance(queue);
-  TheRuntime().memory.Close();
-  TheRuntime().changed.notify_all();
-  return call.Return(cudaErrorNotReady);
+  return call.Return(Nudge(queue));
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
@@ -212,8 +228,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (call.error() != cudaSuccess) return call.Return(call.error());
   if (!TheRuntime().events.contains(event)) return call.Return(cudaErrorInvalidResourceHandle);
   const auto state = event->state;
-  call.Await(state->stream, [state] { return state->reached >= state->recorded; });
-  return cudaSuccess;
+  return call.Return(
+      call.Await(state->stream, [state] { return state->reached >= state->recorded; }));
 }
 
 // Ready only when it had been reached before: what a query starts, a later one finds done.
@@ -223,9 +239,5 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (!TheRuntime().events.contains(event)) return call.Return(cudaErrorInvalidResourceHandle);
   const cuda_double::EventState& state = *event->state;
   if (state.reached >= state.recorded) return cudaSuccess;
-  TheRuntime().memory.Open();
-  cuda_double::Advance(state.stream);
-  TheRuntime().memory.Close();
-  TheRuntime().changed.notify_all();
-  return call.Return(cudaErrorNotReady);
+  return call.Return(Nudge(state.stream));
 }

@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "tests/support/cuda_double/cuda_runtime.h"
+#include "tests/support/cuda_double/schedule.h"
 
 namespace tactus::cuda_double {
 
@@ -16,18 +18,24 @@ struct Machine {
   std::size_t memory_bytes = std::size_t{1} << 30;  // a device
   cudaError_t no_device = cudaErrorNoDevice;        // what is said when devices = 0
   Order order = Order::kForward;                    // of blocks and threads
+  std::optional<Timing> timing = {};                // none: SetTiming's
 };
 
 // Starts anew with that machine, with no injected errors. All memory has been freed, all streams
-// and events destroyed.
+// and events destroyed; after a device broke, what is left goes with it, as with the process.
 void Reset(const Machine& machine);
 
 // Lets the nth call of `function` from now, counted from 1, fail with `error` and do nothing. One
 // fault a function; a second one replaces it.
 void FailCall(const std::string& function, int nth, cudaError_t error);
 
-// From now on every call fails with `error`, as after a kernel's illegal access.
+// From now on every call fails with `error` and no operation runs, as after a kernel's illegal
+// access. cudaSuccess: all is well again, which no device offers.
 void BreakDevices(cudaError_t error);
+
+// The same, but only when the nth operation queued on the stream from now, counted from 1, runs:
+// those before it are done, and the error shows at whatever call comes after.
+void BreakAt(cudaStream_t stream, int nth, cudaError_t error);
 
 // How many calls of `function` there were since Reset.
 int Calls(const std::string& function);
@@ -44,8 +52,13 @@ struct Costs {
 };
 Costs CostsOfThread();
 
-// What is allocated and not freed, on all devices. [bytes]
+// How many calls since Reset used the stream whose name is null, copies that wait included: all
+// that the process does waits for what is there, and it waits for all.
+int DefaultStreamUses();
+
+// What is allocated and not freed, on all devices or on one. [bytes]
 std::size_t DeviceBytes();
+std::size_t DeviceBytes(int device);
 std::size_t PinnedBytes();
 // Streams and events created and not destroyed.
 int Streams();

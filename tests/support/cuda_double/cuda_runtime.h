@@ -4,7 +4,7 @@
 // figure comes from it.
 //
 // Differs from a device in that threads run one after the other, as fibers that are switched at
-// barriers (grid.h), and in that a stream does nothing until somebody waits for it (streams.h).
+// barriers (grid.h). When a stream does what is queued on it is the test's to say (schedule.h).
 
 #pragma once
 
@@ -29,10 +29,22 @@ enum cudaError {
   cudaErrorInvalidDevice = 101,
   cudaErrorNoKernelImageForDevice = 209,
   cudaErrorECCUncorrectable = 214,
+  cudaErrorNvlinkUncorrectable = 220,
+  cudaErrorContained = 226,
   cudaErrorInvalidResourceHandle = 400,
   cudaErrorNotReady = 600,
   cudaErrorIllegalAddress = 700,
+  cudaErrorLaunchTimeout = 702,
+  cudaErrorAssert = 710,
+  cudaErrorHardwareStackError = 714,
+  cudaErrorIllegalInstruction = 715,
+  cudaErrorMisalignedAddress = 716,
+  cudaErrorInvalidAddressSpace = 717,
+  cudaErrorInvalidPc = 718,
   cudaErrorLaunchFailure = 719,
+  cudaErrorTensorMemoryLeak = 721,
+  cudaErrorMpsClientTerminated = 810,
+  cudaErrorExternalDevice = 911,
   cudaErrorUnknown = 999,
 };
 using cudaError_t = cudaError;
@@ -43,6 +55,16 @@ enum cudaMemcpyKind {
   cudaMemcpyDeviceToHost = 2,
   cudaMemcpyDeviceToDevice = 3,
   cudaMemcpyDefault = 4,
+};
+
+enum cudaMemoryType {
+  cudaMemoryTypeUnregistered = 0,
+  cudaMemoryTypeHost = 1,
+  cudaMemoryTypeDevice = 2,
+};
+
+struct cudaPointerAttributes {
+  cudaMemoryType type;
 };
 
 enum cudaDeviceAttr {
@@ -108,6 +130,7 @@ cudaError_t cudaMallocHost(void** memory, std::size_t bytes);
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void* memory);
 cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned flags);
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* address);
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total);
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,

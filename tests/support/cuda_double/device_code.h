@@ -23,32 +23,14 @@
 
 inline constexpr int warpSize = 32;
 
-// Its copies check the address, as a device refuses a 16-byte access that is not aligned.
+// An access of any of these, or of a number of 8 bytes, at an address that its size does not divide
+// stops the process: what includes this is compiled with -fsanitize=alignment.
 template <typename T>
-struct alignas(16) CheckedVector4 {
+struct alignas(16) Vector4 {
   T x, y, z, w;
-
-  CheckedVector4() = default;
-  CheckedVector4(T x_, T y_, T z_, T w_) : x(x_), y(y_), z(z_), w(w_) {}
-  CheckedVector4(const CheckedVector4& other)
-      : x(Checked(&other)->x), y(other.y), z(other.z), w(other.w) {}
-  CheckedVector4& operator=(const CheckedVector4& other) {
-    Checked(this);
-    x = Checked(&other)->x;
-    y = other.y;
-    z = other.z;
-    w = other.w;
-    return *this;
-  }
-
- private:
-  static const CheckedVector4* Checked(const CheckedVector4* place) {
-    tactus::cuda_double::RequireAligned(place, 16);
-    return place;
-  }
 };
-using float4 = CheckedVector4<float>;
-using uint4 = CheckedVector4<unsigned>;
+using float4 = Vector4<float>;
+using uint4 = Vector4<unsigned>;
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 
 struct alignas(8) float2 {

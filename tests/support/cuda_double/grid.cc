@@ -218,15 +218,4 @@ const std::uint64_t* WarpExchange(unsigned mask, std::uint64_t value, Place plac
   return thread->taken.data();
 }
 
-void RequireAligned(const void* address, std::size_t bytes) {
-  // Hidden from the compiler, which would take the type's word for it.
-  std::uintptr_t place = reinterpret_cast<std::uintptr_t>(address);
-  asm volatile("" : "+r"(place));
-  if (place % bytes == 0) return;
-  std::fprintf(stderr,
-               "double of the CUDA runtime: %p is not aligned to %zu bytes (block %u, thread %u)\n",
-               address, bytes, blockIdx.x, threadIdx.x);
-  std::abort();
-}
-
 }  // namespace tactus::cuda_double

@@ -2,8 +2,7 @@
 // until it waits at a barrier; blocks run one after the other.
 //
 // What a device would leave undefined stops the process with the place and the reason: threads of a
-// block at different barriers, lanes missing from an exchange that names them, an access of 16
-// bytes that is not aligned.
+// block at different barriers, lanes missing from an exchange that names them.
 
 #pragma once
 
@@ -50,6 +49,5 @@ void BlockBarrier(Place place);
 // Waits for every lane of `mask`, which includes the caller's. Returns 32 values, of which those of
 // the mask's lanes are what they gave; they hold until the caller's next exchange.
 const std::uint64_t* WarpExchange(unsigned mask, std::uint64_t value, Place place);
-void RequireAligned(const void* address, std::size_t bytes);
 
 }  // namespace tactus::cuda_double

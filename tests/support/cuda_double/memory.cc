@@ -64,6 +64,15 @@ bool Memory::FreePinned(void* memory) {
   return true;
 }
 
+void Memory::Discard() {
+  for (const auto& [start, allocation] : device_) {
+    munmap(start - kPage, allocation.mapped + 2 * kPage);
+  }
+  for (const auto& [start, allocation] : pinned_) std::free(start);
+  device_.clear();
+  pinned_.clear();
+}
+
 bool Memory::Holds(const Allocations& allocations, const void* memory, std::size_t bytes) {
   const char* const start = static_cast<const char*>(memory);
   auto next = std::find_if(allocations.begin(), allocations.end(),

@@ -21,6 +21,9 @@ class Memory {
   void* AllocatePinned(int device, std::size_t bytes);
   bool FreePinned(void* memory);
 
+  // Frees all, whatever was written behind it.
+  void Discard();
+
   bool IsDevice(const void* memory, std::size_t bytes) const;
   bool IsPinned(const void* memory, std::size_t bytes) const;
   // Requires: `memory` came from AllocatePinned.

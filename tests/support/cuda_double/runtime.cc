@@ -1,5 +1,6 @@
 #include "tests/support/cuda_double/runtime.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -29,6 +30,22 @@ Costs& ThreadCosts() {
   return costs;
 }
 
+bool Exists(const CUstream_st* stream) {
+  const Runtime& runtime = TheRuntime();
+  return stream == &runtime.legacy ||
+         std::ranges::find(runtime.streams, stream) != runtime.streams.end();
+}
+
+// What a broken device has left, and nobody could free.
+void Discard(Runtime& runtime) {
+  runtime.memory.Discard();
+  runtime.legacy.queue.clear();
+  for (CUstream_st* const stream : runtime.streams) delete stream;
+  for (CUevent_st* const event : runtime.events) delete event;
+  runtime.streams.clear();
+  runtime.events.clear();
+}
+
 }  // namespace
 
 Runtime& TheRuntime() {
@@ -54,6 +71,13 @@ void Enqueue(CUstream_st* stream, Operation operation) {
       if (other->blocking) WaitForAllOf(other, stream);
     }
   }
+  if (stream->breaks_in > 0 && --stream->breaks_in == 0) {
+    operation = [error = stream->breaks_with] {
+      TheRuntime().broken = error;
+      TheRuntime().changed.notify_all();  // who waits for what comes no more
+      return true;
+    };
+  }
   stream->queue.push_back(std::move(operation));
 }
 
@@ -69,6 +93,7 @@ cudaError_t& LastError() {
 
 Call::Call(const char* function) : lock_(TheRuntime().mutex) {
   Runtime& runtime = TheRuntime();
+  Proceed();
   const int count = ++runtime.calls[function];
   if (Launches(function)) ++ThreadCosts().launches;
   const auto fault = runtime.faults.find(function);
@@ -81,6 +106,8 @@ Call::Call(const char* function) : lock_(TheRuntime().mutex) {
   }
 }
 
+Call::~Call() { Proceed(); }
+
 cudaError_t Call::Return(cudaError_t error) const {
   if (error != cudaSuccess && error != cudaErrorNotReady) LastError() = error;
   return error;
@@ -88,53 +115,66 @@ cudaError_t Call::Return(cudaError_t error) const {
 
 CUstream_st* Call::StreamOf(cudaStream_t stream) const {
   Runtime& runtime = TheRuntime();
-  if (stream == nullptr) return &runtime.legacy;
-  return runtime.streams.contains(stream) ? stream : nullptr;
+  if (stream == nullptr) {
+    ++runtime.legacy_uses;
+    return &runtime.legacy;
+  }
+  return Exists(stream) ? stream : nullptr;
 }
 
-void Call::Await(CUstream_st* stream, const std::function<bool()>& done) {
+cudaError_t Call::Await(CUstream_st* stream, const std::function<bool()>& done) {
   Runtime& runtime = TheRuntime();
   if (!std::exchange(waits_, true)) ++ThreadCosts().waits;
-  while (!done()) {
+  while (!done() && runtime.broken == cudaSuccess) {
+    Proceed();  // others may get ahead meanwhile
     runtime.memory.Open();
-    const bool progress = Advance(stream);
+    const bool progress = Advance(stream, done);
     runtime.memory.Close();
     if (progress) {
       runtime.changed.notify_all();
-    } else if (!done()) {
+    } else if (!done() && runtime.broken == cudaSuccess) {
       runtime.changed.wait(lock_);
     }
   }
+  return runtime.broken;
 }
 
-void Call::Drain(CUstream_st* stream) {
-  Await(stream, [stream] { return stream->queue.empty(); });
+// A stream that is destroyed while another thread has its turn is through: that waits, too.
+cudaError_t Call::Drain(CUstream_st* stream) {
+  return Await(stream, [stream] { return !Exists(stream) || stream->queue.empty(); });
 }
 
-void Call::DrainAll() {
+cudaError_t Call::DrainAll() {
   Drain(&TheRuntime().legacy);
-  for (CUstream_st* const stream : std::set<CUstream_st*>(TheRuntime().streams)) Drain(stream);
+  for (CUstream_st* const stream : std::vector(TheRuntime().streams)) Drain(stream);
+  return TheRuntime().broken;
 }
 
-void Call::DrainDevice(int device) {
+cudaError_t Call::DrainDevice(int device) {
   Drain(&TheRuntime().legacy);
-  for (CUstream_st* const stream : std::set<CUstream_st*>(TheRuntime().streams)) {
-    if (TheRuntime().streams.contains(stream) && stream->device == device) Drain(stream);
+  for (CUstream_st* const stream : std::vector(TheRuntime().streams)) {
+    if (Exists(stream) && stream->device == device) Drain(stream);
   }
+  return TheRuntime().broken;
 }
 
 void Reset(const Machine& machine) {
   Runtime& runtime = TheRuntime();
   const std::lock_guard lock(runtime.mutex);
+  if (runtime.broken != cudaSuccess) Discard(runtime);
   RequireAtRest(runtime.memory.device_bytes() == 0, "there is device memory");
   RequireAtRest(runtime.memory.pinned_bytes() == 0, "there is pinned memory");
   RequireAtRest(runtime.streams.empty(), "there are streams");
   RequireAtRest(runtime.events.empty(), "there are events");
   RequireAtRest(runtime.legacy.queue.empty(), "the default stream is at work");
   runtime.machine = machine;
+  const Timing timing = machine.timing.value_or(runtime.timing);
+  runtime.schedule = timing.schedule;
+  runtime.rng = Rng(timing.seed);
   runtime.calls.clear();
   runtime.faults.clear();
   runtime.broken = cudaSuccess;
+  runtime.legacy_uses = 0;
   CurrentDevice() = 0;
   LastError() = cudaSuccess;
 }
@@ -150,6 +190,17 @@ void BreakDevices(cudaError_t error) {
   TheRuntime().broken = error;
 }
 
+void BreakAt(cudaStream_t stream, int nth, cudaError_t error) {
+  const std::lock_guard lock(TheRuntime().mutex);
+  stream->breaks_in = nth;
+  stream->breaks_with = error;
+}
+
+int DefaultStreamUses() {
+  const std::lock_guard lock(TheRuntime().mutex);
+  return TheRuntime().legacy_uses;
+}
+
 int Calls(const std::string& function) {
   const std::lock_guard lock(TheRuntime().mutex);
   return TheRuntime().calls[function];
@@ -160,6 +211,11 @@ Costs CostsOfThread() { return ThreadCosts(); }
 std::size_t DeviceBytes() {
   const std::lock_guard lock(TheRuntime().mutex);
   return TheRuntime().memory.device_bytes();
+}
+
+std::size_t DeviceBytes(int device) {
+  const std::lock_guard lock(TheRuntime().mutex);
+  return TheRuntime().memory.device_bytes(device);
 }
 
 std::size_t PinnedBytes() {
@@ -186,11 +242,13 @@ void Queue(cudaStream_t stream, std::function<bool()> attempt) {
   Runtime& runtime = TheRuntime();
   const std::lock_guard lock(runtime.mutex);
   Enqueue(stream == nullptr ? &runtime.legacy : stream, std::move(attempt));
+  Proceed();
   runtime.changed.notify_all();
 }
 
 void Wake() {
   const std::lock_guard lock(TheRuntime().mutex);
+  Proceed();
   TheRuntime().changed.notify_all();
 }
 

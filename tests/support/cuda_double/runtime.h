@@ -8,7 +8,9 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "base/rng.h"
 #include "tests/support/cuda_double/cuda_double.h"
 #include "tests/support/cuda_double/memory.h"
 #include "tests/support/cuda_double/streams.h"
@@ -29,8 +31,12 @@ struct Runtime {
   std::map<std::string, int> calls{};
   std::map<std::string, Fault> faults{};
   cudaError_t broken = cudaSuccess;
-  CUstream_st legacy{};  // the stream whose name is null
-  std::set<CUstream_st*> streams{};
+  Timing timing{};                      // of tests that do not name their own
+  Schedule schedule = Schedule::kLazy;  // of this one
+  Rng rng{0};                           // of Schedule::kRandom
+  CUstream_st legacy{};                 // the stream whose name is null
+  int legacy_uses = 0;
+  std::vector<CUstream_st*> streams{};  // in the order of their creation
   std::set<CUevent_st*> events{};
 };
 
@@ -40,10 +46,14 @@ Runtime& TheRuntime();
 // on those that wait for that one, it waits.
 void Enqueue(CUstream_st* stream, Operation operation);
 
-// One call of the runtime: holds the lock, counts, and says whether the call is to fail.
+// One call of the runtime: holds the lock, counts, and says whether the call is to fail. Before and
+// after it streams go on as the schedule has it.
 class Call {
  public:
   explicit Call(const char* function);
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  ~Call();
 
   // What an injected fault, a broken device or a machine without devices makes of the call.
   cudaError_t error() const { return error_; }
@@ -54,10 +64,11 @@ class Call {
   CUstream_st* StreamOf(cudaStream_t stream) const;
 
   // Does the queued operations until `done` holds, waiting for other threads where they must act.
-  void Await(CUstream_st* stream, const std::function<bool()>& done);
-  void Drain(CUstream_st* stream);
-  void DrainAll();
-  void DrainDevice(int device);  // and the default stream
+  // What broke the devices before that.
+  cudaError_t Await(CUstream_st* stream, const std::function<bool()>& done);
+  cudaError_t Drain(CUstream_st* stream);
+  cudaError_t DrainAll();
+  cudaError_t DrainDevice(int device);  // and the default stream
 
  private:
   std::unique_lock<std::mutex> lock_;

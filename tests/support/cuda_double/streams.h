@@ -1,5 +1,8 @@
-// The double's streams: queues of operations that do nothing until somebody waits for them. So
-// whoever reads a result without having waited, or reuses staging too early, is found out at once.
+// The double's streams: queues of operations, and when these are done.
+//
+// CUDA promises an order within a stream and what events add to it, and nothing else: an operation
+// may run at the call that queues it or not before somebody waits. Code that is right under every
+// schedule relies on no more than was promised.
 
 #pragma once
 
@@ -9,14 +12,18 @@
 #include <functional>
 #include <memory>
 
+#include "tests/support/cuda_double/cuda_runtime.h"
+
 // True when the operation is done, false when it cannot go on yet.
 using Operation = std::function<bool()>;
 
 struct CUstream_st {
   std::deque<Operation> queue{};
-  bool blocking = false;  // runs in the order of the queueing with what is on the default stream
   int device = 0;
+  bool blocking = false;   // runs in the order of the queueing with what is on the default stream
   bool advancing = false;  // against cycles of streams that wait for each other
+  int breaks_in = 0;       // operations until one that breaks the device; 0: none does
+  cudaError_t breaks_with = cudaSuccess;
 };
 
 namespace tactus::cuda_double {
@@ -28,8 +35,13 @@ struct EventState {
   CUstream_st* stream = nullptr;  // where it was recorded
 };
 
-// Does what it can of a stream, and of those that it waits for. Returns whether anything was done.
-bool Advance(CUstream_st* stream);
+// Does a stream's operations, and those of others that it waits for, until `enough` holds or the
+// next one cannot go on. Returns whether anything was done. Under the runtime's lock, with device
+// memory open.
+bool Advance(CUstream_st* stream, const std::function<bool()>& enough);
+
+// What streams do by themselves at a call, as the schedule has it. Under the runtime's lock.
+void Proceed();
 
 // Operations for Advance.
 Operation Record(const std::shared_ptr<EventState>& event);

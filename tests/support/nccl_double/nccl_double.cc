@@ -140,12 +140,6 @@ std::size_t BytesOf(std::size_t count, ncclDataType_t type) {
 
 }  // namespace
 
-cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* address) {
-  attributes->type = tactus::cuda_double::IsDeviceMemory(address, 1) ? cudaMemoryTypeDevice
-                                                                     : cudaMemoryTypeUnregistered;
-  return cudaSuccess;
-}
-
 const char* ncclGetErrorString(ncclResult_t result) {
   switch (result) {
     case ncclSuccess:

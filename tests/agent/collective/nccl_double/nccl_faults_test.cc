@@ -189,7 +189,9 @@ TEST_F(NcclFaultsTest, AFailureIsToldOnlyWhenTheDeviceIsQuiet) {
   cudaStreamCreateWithFlags(&compute, cudaStreamNonBlocking);
   std::atomic<bool> computed = false;
   cuda_double::Queue(compute, [&computed] { return computed.load(); });
-  Connect(2, [&](NcclMeeting& meeting) { meeting.compute_stream = compute; });
+  Connect(2, [&](NcclMeeting& meeting) {
+    if (meeting.rank == 0) meeting.compute_stream = compute;
+  });
   const DeviceFloats a({1.0f});
   const auto handle = member(0).StartAllReduceSum(a.span());
   EXPECT_TRUE(Eventually([] { return nccl_double::Calls("ncclAllReduce") == 1; }));

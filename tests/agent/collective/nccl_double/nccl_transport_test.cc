@@ -212,7 +212,10 @@ TEST_F(NcclOrderTest, AGroupOfOneNeedsNoNccl) {
 
 TEST_F(NcclOrderTest, ACollectiveWaitsOnTheDeviceForTheComputeStream) {
   cudaStream_t compute[2] = {};
-  for (cudaStream_t& stream : compute) cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  for (const int device : {0, 1}) {
+    cudaSetDevice(device);
+    cudaStreamCreateWithFlags(&compute[device], cudaStreamNonBlocking);
+  }
   Connect(2, [&](NcclMeeting& meeting) { meeting.compute_stream = compute[meeting.rank]; });
   const DeviceFloats a({0.0f}), b({1.0f});
   std::atomic<bool> computed = false;

@@ -54,13 +54,15 @@ class MemberFloats {
 // One letter a member: d has a device, h has none.
 class StagedMembersTest : public NcclMembers, public ::testing::WithParamInterface<std::string> {
  protected:
-  void ConnectAs(const std::string& kinds) {
+  // `compute_stream`: of the members' devices.
+  void ConnectAs(const std::string& kinds, cuda::Stream compute_stream = nullptr) {
     kinds_ = kinds;
     members_ = MakeGroup({.kind = Kind::kTcp, .size = size()});
     for (int rank = 0; rank < size(); ++rank) {
       if (!on_device(rank)) continue;
       ConnectedTransport staged =
           MakeStagedTransport({.device = rank,
+                               .compute_stream = compute_stream,
                                .host = std::move(members_[static_cast<std::size_t>(rank)]),
                                .now = [this] { return clock_.Now(); }});
       ASSERT_NE(staged.transport, nullptr) << staged.reason;
@@ -225,7 +227,8 @@ INSTANTIATE_TEST_SUITE_P(Every, StagedGroupsTest,
                          [](const auto& test) { return test.param; });
 
 TEST_F(StagedMembersTest, ADoneCollectiveHasFollowedTheWorkQueuedBeforeIt) {
-  ConnectAs("dh");
+  const cuda::OpenedDevice opened = cuda::OpenDevice("cuda:0");
+  ConnectAs("dh", opened.device->stream());
   OnEveryRank(2, [&](int rank) {
     if (rank == 1) {
       std::vector<float> buffer(1000, 1.0f);
@@ -233,10 +236,9 @@ TEST_F(StagedMembersTest, ADoneCollectiveHasFollowedTheWorkQueuedBeforeIt) {
       EXPECT_EQ(buffer, std::vector<float>(1000, 4.0f));
       return;
     }
-    const cuda::OpenedDevice opened = cuda::OpenDevice("cuda:0");
     cuda::Device& device = *opened.device;
     cuda::Buffer buffer = device.Allocate(1000);
-    device.Fill(3.0f, buffer.span());  // queued on a stream that the default one waits for
+    device.Fill(3.0f, buffer.span());
     EXPECT_EQ(member(rank).StartAllReduceSum(buffer.span())->Wait().progress, Progress::kDone);
     std::vector<float> values(1000);
     device.Copy(buffer.span(), values);

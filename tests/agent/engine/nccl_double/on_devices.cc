@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "tests/support/cuda_double/cuda_double.h"
+
 namespace tactus::engine {
 
 using collective::ConnectedTransport;
@@ -39,7 +41,9 @@ std::vector<MemberRun> OnDevices::TrainOnDevices(const GroupRun& run, const Conn
   world.open_device = [&](int rank) {
     return std::move(places[static_cast<std::size_t>(rank)].device);
   };
-  return TrainIn(std::move(world), run);
+  std::vector<MemberRun> runs = TrainIn(std::move(world), run);
+  EXPECT_EQ(cuda_double::DefaultStreamUses(), 0);  // all that a round does is on its own streams
+  return runs;
 }
 
 }  // namespace tactus::engine
