@@ -17,6 +17,8 @@ namespace {
 static_assert(sizeof(ncclUniqueId) == sizeof(UniqueId::bytes));
 
 constexpr Duration kDestructorLimit = Seconds(60);
+constexpr const char* kAborted = "the communicator was aborted";
+constexpr const char* kLeft = "the communicator was left";
 
 // What NCCL says about an error.
 std::string TextOf(ncclResult_t result, ncclComm_t communicator) {
@@ -34,7 +36,7 @@ Standing StandingOf(ncclResult_t result, const std::string& call, ncclComm_t com
 
 }  // namespace
 
-// The end of an abort, told by its thread.
+// The end of a communicator, told by its thread.
 struct Communicator::Abortion {
   threads::Mutex mutex{};
   threads::Condition changed{};
@@ -157,17 +159,19 @@ Standing Communicator::Poll() {
   return core_->Take(error, "asynchronous error");
 }
 
-void Communicator::StartAbort(const std::shared_ptr<const void>& keep) {
+void Communicator::StartEnd(End end, const std::shared_ptr<const void>& keep) {
   const threads::MutexLock lock(core_->abort_mutex);
   if (core_->abortion != nullptr) return;
   core_->abortion = std::make_shared<Abortion>();
   std::thread thread(
-      [core = core_, abortion = core_->abortion, keep = std::shared_ptr(keep)]() mutable {
+      [end, core = core_, abortion = core_->abortion, keep = std::shared_ptr(keep)]() mutable {
         {
           const threads::MutexLock call(core->mutex);
-          if (core->failure.empty()) core->failure = "the communicator was aborted";
+          const bool may_leave = end == End::kLeave && core->failure.empty();
+          if (core->failure.empty()) core->failure = may_leave ? kLeft : kAborted;
           const ncclComm_t handle = std::exchange(core->handle, nullptr);
-          if (handle != nullptr) ncclCommAbort(handle);  // what it says changes nothing any more
+          // What they say changes nothing any more.
+          if (handle != nullptr) (may_leave ? ncclCommDestroy : ncclCommAbort)(handle);
         }
         core.reset();
         keep.reset();
@@ -175,7 +179,7 @@ void Communicator::StartAbort(const std::shared_ptr<const void>& keep) {
         abortion->over = true;
         abortion->changed.NotifyAll();
       });
-  // An abort that hangs must hang nobody else. All that the thread uses is its own or shared.
+  // An end that hangs must hang nobody else. All that the thread uses is its own or shared.
   thread.detach();
 }
 
@@ -192,7 +196,7 @@ Aborted Communicator::AwaitAbort(Duration limit) {
 }
 
 Aborted Communicator::Abort(Duration limit, const std::shared_ptr<const void>& keep) {
-  StartAbort(keep);
+  StartEnd(End::kAbort, keep);
   return AwaitAbort(limit);
 }
 
@@ -201,28 +205,14 @@ Standing Communicator::Finalize() {
                      [](ncclComm_t handle) { return ncclCommFinalize(handle); });
 }
 
-bool Communicator::Destroy() {
-  const threads::MutexLock lock(core_->mutex);
-  if (!core_->failure.empty()) return false;
-  core_->failure = "the communicator was left";
-  ncclCommDestroy(std::exchange(core_->handle, nullptr));
-  return true;
-}
-
 Aborted Communicator::Leave(const Patience& patience, Duration abort_limit,
                             const std::shared_ptr<const void>& keep) {
   Standing standing = Poll();
   if (standing.state != State::kFailed) standing = Await(*this, patience);
   if (standing.state == State::kReady) standing = Finalize();
   if (standing.state == State::kInProgress) standing = Await(*this, patience);
-  if (standing.state == State::kReady && Destroy()) {
-    const threads::MutexLock lock(core_->abort_mutex);
-    core_->abortion = std::make_shared<Abortion>();
-    const threads::MutexLock told(core_->abortion->mutex);
-    core_->abortion->over = true;  // there is nothing left to abort
-    return Aborted::kYes;
-  }
-  return Abort(abort_limit, keep);
+  StartEnd(standing.state == State::kReady ? End::kLeave : End::kAbort, keep);
+  return AwaitAbort(abort_limit);
 }
 
 Standing Await(Communicator& communicator, const Patience& patience) {
@@ -249,7 +239,8 @@ Standing Await(Communicator& communicator, const Patience& patience) {
 
 void AbortAll(std::span<Communicator* const> communicators, Duration limit,
               const std::function<void(Communicator&)>& hangs) {
-  for (Communicator* const communicator : communicators) communicator->StartAbort(nullptr);
+  for (Communicator* const communicator : communicators)
+    communicator->StartEnd(Communicator::End::kAbort, nullptr);
   const auto end = std::chrono::steady_clock::now() + limit;
   for (Communicator* const communicator : communicators) {
     const Duration left = end - std::chrono::steady_clock::now();

@@ -92,8 +92,9 @@ class Communicator {
   // keep: something that must live until the abort is over, however late; may be null.
   Aborted Abort(Duration limit, const std::shared_ptr<const void>& keep);
 
-  // Lets what is queued reach the others, then frees the communicator. Where that fails or takes
-  // longer than the patience, and after a failure, it aborts with the limit.
+  // Lets what is queued reach the others, then frees the communicator. Where the first fails or
+  // takes longer than the patience, and after a failure, it aborts. Either end has the limit and a
+  // thread of its own, as Abort has.
   Aborted Leave(const Patience& patience, Duration abort_limit,
                 const std::shared_ptr<const void>& keep);
 
@@ -102,10 +103,11 @@ class Communicator {
   struct Abortion;
   explicit Communicator(std::shared_ptr<Core> core) : core_(std::move(core)) {}
 
-  void StartAbort(const std::shared_ptr<const void>& keep);
+  enum class End { kAbort, kLeave };  // ncclCommDestroy may hang as well as ncclCommAbort
+
+  void StartEnd(End end, const std::shared_ptr<const void>& keep);
   Aborted AwaitAbort(Duration limit);
   Standing Finalize();
-  bool Destroy();
 
   friend void AbortAll(std::span<Communicator* const> communicators, Duration limit,
                        const std::function<void(Communicator&)>& hangs);

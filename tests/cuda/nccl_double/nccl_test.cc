@@ -167,6 +167,7 @@ TEST_F(NcclTest, AfterAFailureNothingIsCalledButAbort) {
 }
 
 TEST_F(NcclTest, LeavingLetsWhatIsQueuedArrive) {
+  nccl_double::StallRank(1);
   at(0).AllReduceSum(floats(0), stream(0));
   at(1).AllReduceSum(floats(1), stream(1));
   for (const int rank : {0, 1}) Await(at(rank), PatienceFor(kLong));
@@ -178,6 +179,7 @@ TEST_F(NcclTest, LeavingLetsWhatIsQueuedArrive) {
   });
   while (nccl_double::Calls("ncclCommFinalize") == 0) std::this_thread::yield();
   for (int i = 0; i < 1000; ++i) EXPECT_FALSE(left);
+  nccl_double::Release();
   RunStreams();
   leaving.join();
 
@@ -196,6 +198,21 @@ TEST_F(NcclTest, LeavingHasALimit) {
 
   EXPECT_EQ(nccl_double::Calls("ncclCommDestroy"), 0);
   EXPECT_EQ(nccl_double::Calls("ncclCommAbort"), 1);
+}
+
+TEST_F(NcclTest, AFreeThatHangsWhileLeavingIsToldAndHoldsUpNobody) {
+  nccl_double::HangCall("ncclCommDestroy", 1);
+  auto kept = std::make_shared<int>(1);
+  const std::weak_ptr<int> seen = kept;
+
+  EXPECT_EQ(at(0).Leave(PatienceFor(kLong), kShort, std::exchange(kept, nullptr)), Aborted::kHangs);
+  EXPECT_EQ(at(0).Poll().state, State::kInProgress);
+  EXPECT_EQ(at(0).Abort(kShort, nullptr), Aborted::kHangs);  // there is no second end
+  EXPECT_FALSE(seen.expired());
+  nccl_double::Release();
+
+  while (!seen.expired()) std::this_thread::yield();
+  EXPECT_EQ(nccl_double::Calls("ncclCommAbort"), 0);
 }
 
 TEST_F(NcclTest, AwaitEndsByItsLimitAndNamesWhatItWaitedFor) {
