@@ -47,6 +47,8 @@ TEST(CudaDeviceGateTest, SeesAGroupThatWasLostAfterItWasQueued) {
   Sums gate = device->AllocateSums(kRoundGateLength);
   device->Fill(4, lanes.span().first(1));
   for (const std::uint32_t raised : {0u, 1u}) {
+    std::atomic<bool> turn = false;
+    cuda_double::Queue(device->stream(), [&turn] { return turn.load(); });
     device->GateRound({.samples = 4, .divisor = 4},
                       {.norm2 = norm2.span(),
                        .samples = lanes.span().first(1),
@@ -54,6 +56,8 @@ TEST(CudaDeviceGateTest, SeesAGroupThatWasLostAfterItWasQueued) {
                        .lost = lost.span().data()},
                       gate.span());
     lost.span()[0] = raised;
+    turn = true;
+    cuda_double::Wake();
 
     const std::vector<double> row = Read(*device, gate.span());
 
