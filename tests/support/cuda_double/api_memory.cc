@@ -116,7 +116,9 @@ cudaError_t cudaFree(void* memory) {
   Call call("cudaFree");
   if (call.error() != cudaSuccess) return call.Return(call.error());
   if (memory == nullptr) return cudaSuccess;
-  const cudaError_t error = call.DrainAll();  // as the runtime does
+  const cuda_double::Memory& all = TheRuntime().memory;
+  if (!all.IsAllocated(memory)) return call.Return(cudaErrorInvalidValue);
+  const cudaError_t error = call.DrainDevice(all.DeviceOf(memory));  // as the runtime does
   if (error != cudaSuccess) return call.Return(error);
   return call.Return(TheRuntime().memory.FreeDevice(memory) ? cudaSuccess : cudaErrorInvalidValue);
 }

@@ -121,7 +121,7 @@ cudaError_t cudaPeekAtLastError() {
 cudaError_t cudaDeviceSynchronize() {
   Call call("cudaDeviceSynchronize");
   if (call.error() != cudaSuccess) return call.Return(call.error());
-  return call.Return(call.DrainAll());
+  return call.Return(call.DrainDevice(cuda_double::CurrentDevice()));
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {

@@ -26,7 +26,10 @@ class Memory {
 
   bool IsDevice(const void* memory, std::size_t bytes) const;
   bool IsPinned(const void* memory, std::size_t bytes) const;
-  // Requires: `memory` came from AllocatePinned.
+  // Whether AllocateDevice returned it, and nobody has freed it.
+  bool IsAllocated(void* memory) const { return device_.contains(static_cast<char*>(memory)); }
+  // Require: `memory` came from AllocateDevice, from AllocatePinned.
+  int DeviceOf(void* memory) const { return device_.at(static_cast<char*>(memory)).device; }
   int PinnedBy(void* memory) const { return pinned_.at(static_cast<char*>(memory)).device; }
   std::size_t device_bytes(int device) const;
   std::size_t device_bytes() const;

@@ -144,12 +144,6 @@ cudaError_t Call::Drain(CUstream_st* stream) {
   return Await(stream, [stream] { return !Exists(stream) || stream->queue.empty(); });
 }
 
-cudaError_t Call::DrainAll() {
-  Drain(&TheRuntime().legacy);
-  for (CUstream_st* const stream : std::vector(TheRuntime().streams)) Drain(stream);
-  return TheRuntime().broken;
-}
-
 cudaError_t Call::DrainDevice(int device) {
   Drain(&TheRuntime().legacy);
   for (CUstream_st* const stream : std::vector(TheRuntime().streams)) {

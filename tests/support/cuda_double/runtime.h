@@ -67,7 +67,6 @@ class Call {
   // What broke the devices before that.
   cudaError_t Await(CUstream_st* stream, const std::function<bool()>& done);
   cudaError_t Drain(CUstream_st* stream);
-  cudaError_t DrainAll();
   cudaError_t DrainDevice(int device);  // and the default stream
 
  private:
