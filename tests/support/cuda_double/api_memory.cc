@@ -26,6 +26,7 @@ cudaError_t QueueCopy(Call& call, void* to, const void* from, std::size_t bytes,
   // A pageable source is read when the copy runs. CUDA says no more than that the call *might* wait
   // for it, and a device that reads the host's memory by itself has no reason to.
   cuda_double::Enqueue(stream, [to, from, bytes] {
+    const cuda_double::OpenMemory open;
     std::memmove(to, from, bytes);
     return true;
   });
@@ -200,6 +201,7 @@ cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStre
     return call.Return(cudaErrorInvalidValue);
   }
   cuda_double::Enqueue(queue, [memory, value, bytes] {
+    const cuda_double::OpenMemory open;
     std::memset(memory, value, bytes);
     return true;
   });

@@ -60,9 +60,7 @@ cudaError_t CreateStream(const Call& call, cudaStream_t* stream, unsigned flags)
 // answer.
 cudaError_t Nudge(CUstream_st* stream) {
   cuda_double::Runtime& runtime = TheRuntime();
-  runtime.memory.Open();
   cuda_double::Advance(stream, [] { return false; });
-  runtime.memory.Close();
   runtime.changed.notify_all();
   return runtime.broken != cudaSuccess ? runtime.broken : cudaErrorNotReady;
 }
@@ -95,6 +93,7 @@ cudaError_t QueueGrid(const cudaLaunchConfig_t& config, Kernel kernel) {
     return call.Return(cudaErrorInvalidConfiguration);
   }
   cuda_double::Enqueue(stream, [config, kernel = std::move(kernel)] {
+    const cuda_double::OpenMemory open;
     RunGrid(config.gridDim, config.blockDim, TheRuntime().machine.order, kernel);
     return true;
   });

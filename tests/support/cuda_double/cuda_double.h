@@ -67,10 +67,19 @@ int Events();
 // Whether the range lies in live device memory.
 bool IsDeviceMemory(const void* memory, std::size_t bytes);
 
+// While it is there, device memory can be touched. In operations alone, and there only around what
+// touches it: to open pages is what the double's time goes to.
+class OpenMemory {
+ public:
+  OpenMemory();
+  OpenMemory(const OpenMemory&) = delete;
+  OpenMemory& operator=(const OpenMemory&) = delete;
+  ~OpenMemory();
+};
+
 // Queues an operation of another double (a collective, say) on a stream. `attempt` is called, under
-// the runtime's lock and with device memory open, whenever the stream could go on, until it returns
-// true: done. Where what it waits for is not a stream's doing, whoever does it calls Wake() then,
-// not from within an attempt.
+// the runtime's lock, whenever the stream could go on, until it returns true: done. Where what it
+// waits for is not a stream's doing, whoever does it calls Wake() then, not from within an attempt.
 void Queue(cudaStream_t stream, std::function<bool()> attempt);
 void Wake();
 

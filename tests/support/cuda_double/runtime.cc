@@ -127,10 +127,7 @@ cudaError_t Call::Await(CUstream_st* stream, const std::function<bool()>& done) 
   if (!std::exchange(waits_, true)) ++ThreadCosts().waits;
   while (!done() && runtime.broken == cudaSuccess) {
     Proceed();  // others may get ahead meanwhile
-    runtime.memory.Open();
-    const bool progress = Advance(stream, done);
-    runtime.memory.Close();
-    if (progress) {
+    if (Advance(stream, done)) {
       runtime.changed.notify_all();
     } else if (!done() && runtime.broken == cudaSuccess) {
       runtime.changed.wait(lock_);
@@ -231,6 +228,9 @@ bool IsDeviceMemory(const void* memory, std::size_t bytes) {
   const std::lock_guard lock(TheRuntime().mutex);
   return TheRuntime().memory.IsDevice(memory, bytes);
 }
+
+OpenMemory::OpenMemory() { TheRuntime().memory.Open(); }
+OpenMemory::~OpenMemory() { TheRuntime().memory.Close(); }
 
 void Queue(cudaStream_t stream, std::function<bool()> attempt) {
   Runtime& runtime = TheRuntime();

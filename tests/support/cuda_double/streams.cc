@@ -66,10 +66,8 @@ void Proceed() {
   if (runtime.schedule == Schedule::kLazy) return;
   const std::vector<CUstream_st*> busy = Busy();
   if (busy.empty()) return;
-  runtime.memory.Open();
   const bool progress =
       runtime.schedule == Schedule::kEager ? DoAll(busy) : DoSome(busy, runtime.rng);
-  runtime.memory.Close();
   if (progress) runtime.changed.notify_all();
 }
 

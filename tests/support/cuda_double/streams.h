@@ -36,8 +36,7 @@ struct EventState {
 };
 
 // Does a stream's operations, and those of others that it waits for, until `enough` holds or the
-// next one cannot go on. Returns whether anything was done. Under the runtime's lock, with device
-// memory open.
+// next one cannot go on. Returns whether anything was done. Under the runtime's lock.
 bool Advance(CUstream_st* stream, const std::function<bool()>& enough);
 
 // What streams do by themselves at a call, as the schedule has it. Under the runtime's lock.

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "tests/support/cuda_double/cuda_double.h"
+
 namespace tactus::nccl_double {
 namespace {
 
@@ -61,6 +63,7 @@ void Sum(const Meeting& meeting) {
 }
 
 void Perform(const Meeting& meeting, bool message) {
+  const cuda_double::OpenMemory open;
   if (meeting.kind == Kind::kAllReduce && !message) return Sum(meeting);
   const void* from = nullptr;
   for (const auto& [rank, task] : meeting.come) {
@@ -73,6 +76,7 @@ void Perform(const Meeting& meeting, bool message) {
 
 // What an abort in the middle may leave.
 void Tear(const Batch& batch) {
+  const cuda_double::OpenMemory open;
   for (const Task& task : batch.tasks) {
     if (task.kind != Kind::kAllReduce) continue;
     float* const values = static_cast<float*>(task.to);

@@ -222,6 +222,7 @@ TEST_F(NcclOrderTest, ACollectiveWaitsOnTheDeviceForTheComputeStream) {
   float* const out = a.span().data();
   cuda_double::Queue(compute[0], [&computed, out] {
     if (!computed) return false;
+    const cuda_double::OpenMemory open;
     *out = 41.0f;
     return true;
   });
