@@ -9,6 +9,21 @@
 namespace tactus::collective {
 namespace {
 
+// Slices begin where a kernel may read and write by whole packs, and in the phase of an inbox's
+// front, to which what the other side has of them is sent: 256 bytes.
+constexpr std::size_t kCutMultiple = 64;
+
+// Where a range of so many floats, or a share of them, ends: no further than asked, and at a
+// multiple as soon as there is one.
+std::size_t CutAt(std::size_t length) {
+  return length < kCutMultiple ? length : length / kCutMultiple * kCutMultiple;
+}
+
+// The least multiple that holds so many.
+std::size_t Padded(std::size_t length) {
+  return (length + kCutMultiple - 1) / kCutMultiple * kCutMultiple;
+}
+
 // The ranks of each node in rising order, nodes in the order of their lowest ranks; every rank a
 // node of its own unless the nodes have the same number of members, which one sum can take.
 std::vector<std::vector<int>> PlacesOf(int size, const std::vector<std::uint32_t>& nodes) {
@@ -156,7 +171,7 @@ void AdasumReduction::TakeResults() {
 std::uint64_t AdasumReduction::bytes() const { return buffer_.size_bytes() + lanes_.size_bytes(); }
 
 cuda::FlatRange AdasumReduction::ShardOf(std::size_t local) const {
-  const std::size_t length = buffer_.size() / node_size();
+  const std::size_t length = CutAt(buffer_.size() / node_size());
   const std::size_t offset = local * length;
   return {.offset = offset, .length = local + 1 == node_size() ? buffer_.size() - offset : length};
 }
@@ -173,7 +188,7 @@ std::vector<std::size_t> AdasumReduction::Neighbours() const {
 // Steps keep spans of this memory.
 void AdasumReduction::MakeRoom() {
   const std::size_t shard = ShardOf(local_).length;
-  const std::size_t inbox = std::max((shard + 1) / 2, shard * (node_size() - 1));
+  const std::size_t inbox = std::max(shard - CutAt(shard / 2), Padded(shard) * (node_size() - 1));
   if (inbox_.size() < inbox) inbox_ = device_.Allocate(inbox);
   const std::size_t row = sums_ + kLanes + lanes_.size();
   if (row_.size() != row) {
@@ -200,7 +215,7 @@ void AdasumReduction::PlanNodeMean() {
   for (const std::size_t neighbour : Neighbours()) {
     sources[neighbour] = inbox.first(shard.size());
     PlanExchange(places_[node_][neighbour], At(ShardOf(neighbour)), inbox.first(shard.size()));
-    inbox = inbox.subspan(shard.size());
+    inbox = inbox.subspan(Padded(shard.size()));
   }
   PlanAct([this, shard, sources = std::move(sources)] {
     Average(device_, sources, shard);
@@ -240,7 +255,7 @@ void AdasumReduction::PlanTree(cuda::FlatRange slice) {
 // Returns the half of the slice that is this member's from then on.
 cuda::FlatRange AdasumReduction::PlanLevel(cuda::FlatRange slice, const Level& level) {
   const bool lower = node_ < level.partner;
-  const cuda::FlatRange front{.offset = slice.offset, .length = slice.length / 2};
+  const cuda::FlatRange front{.offset = slice.offset, .length = CutAt(slice.length / 2)};
   const cuda::FlatRange kept = lower ? front : OtherPart(slice, front);
   const std::span<float> own = At(kept);
   const std::span<float> received = inbox_.span().first(kept.length);

@@ -3,6 +3,7 @@
 #include "agent/collective/adasum.h"
 
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <map>
@@ -77,7 +78,7 @@ TEST(AdasumPaperTest, V2AnotherOrderOfRanksGivesAnotherResult) {
              {2.34082219, 2.94537357, 2.71888807, 5.64057679, 4.85191987});
 }
 
-// Keeps what is sent in exchanges.
+// Keeps what is sent in exchanges, and where messages lay.
 class RecordingTransport : public Transport {
  public:
   explicit RecordingTransport(std::unique_ptr<Transport> inner) : inner_(std::move(inner)) {}
@@ -86,6 +87,7 @@ class RecordingTransport : public Transport {
   std::unique_ptr<Collective> Start(const Operation& operation) override {
     if (operation.kind == Operation::Kind::kExchange) {
       sent_.emplace_back(operation.outgoing.begin(), operation.outgoing.end());
+      places_.insert(places_.end(), {operation.outgoing, operation.incoming});
     }
     return inner_->Start(operation);
   }
@@ -100,10 +102,30 @@ class RecordingTransport : public Transport {
     return {numbers.begin(), numbers.end()};
   }
 
+  // Memory that was sent from or received into.
+  const std::vector<std::span<const std::byte>>& places() const { return places_; }
+
  private:
   const std::unique_ptr<Transport> inner_;
   std::vector<std::vector<std::byte>> sent_;
+  std::vector<std::span<const std::byte>> places_;
 };
+
+// A group of recording transports.
+struct RecordedGroup {
+  std::vector<std::unique_ptr<Transport>> transports;
+  std::vector<const RecordingTransport*> records;  // of the transports
+};
+
+RecordedGroup MakeRecordedGroup(int size) {
+  RecordedGroup group;
+  for (std::unique_ptr<Transport>& transport : MakeInProcessGroup(size, [] { return kTestNow; })) {
+    auto recording = std::make_unique<RecordingTransport>(std::move(transport));
+    group.records.push_back(recording.get());
+    group.transports.push_back(std::move(recording));
+  }
+  return group;
+}
 
 void ExpectSums(const std::vector<double>& row, const std::vector<double>& expected) {
   ASSERT_GE(row.size(), expected.size());
@@ -113,13 +135,7 @@ void ExpectSums(const std::vector<double>& row, const std::vector<double>& expec
 // Messages of a member: a slice and its sums at the first level; a slice, the sums and then those
 // of the pair at the second; slices on the way back. Slices and partial sums are the table's.
 TEST(AdasumPaperTest, V2SlicesAndPartialSumsOfEachLevel) {
-  std::vector<std::unique_ptr<Transport>> transports;
-  std::vector<const RecordingTransport*> records;
-  for (std::unique_ptr<Transport>& transport : MakeInProcessGroup(4, [] { return kTestNow; })) {
-    auto recording = std::make_unique<RecordingTransport>(std::move(transport));
-    records.push_back(recording.get());
-    transports.push_back(std::move(recording));
-  }
+  auto [transports, records] = MakeRecordedGroup(4);
   AdasumGroup group(TwoLayers({kG0, kG1, kG2, kG3}), std::move(transports));
   group.Start();
   group.Finish();
@@ -172,6 +188,54 @@ TEST(AdasumPaperTest, V5ZeroOppositeAndSkewVectors) {
   EXPECT_EQ(AgreedAdasum(OneLayer({{1, -2}, {-1, 2}})), (std::vector<float>{0, 0}));
   EXPECT_EQ(AgreedAdasum(OneLayer({{1, -2}, {-2, 4}})), (std::vector<float>{-0.5, 1}));
   EXPECT_EQ(AgreedAdasum(OneLayer({{1, 0}, {1, 1}})), (std::vector<float>{1.25, 0.75}));
+}
+
+// Brings one reduction of the device's own memory to its end, and returns all longer messages' places.
+std::vector<std::span<const std::byte>> PlacesOfLongMessages(std::size_t length,
+                                                             std::uint32_t nodes,
+                                                             std::uint32_t node_size) {
+  constexpr std::size_t kLongBytes = 256;
+  const std::unique_ptr<cuda::Device> device = cuda::MakeHostDevice("cpu:0");
+  const auto [transports, records] = MakeRecordedGroup(static_cast<int>(nodes * node_size));
+  std::vector<std::uint32_t> node_of;
+  for (std::uint32_t rank = 0; rank < nodes * node_size; ++rank)
+    node_of.push_back(rank / node_size);
+  std::vector<cuda::Buffer> buffers;
+  std::vector<std::unique_ptr<AdasumReduction>> reductions;
+  for (const std::unique_ptr<Transport>& transport : transports) {
+    buffers.push_back(device->Allocate(length));
+    reductions.push_back(
+        std::make_unique<AdasumReduction>(*transport, *device, SegmentsOf({length}), node_of));
+    reductions.back()->Start(buffers.back().span(), {});
+  }
+  for (bool running = true; running;) {
+    running = false;
+    for (const auto& reduction : reductions) running |= reduction->Poll() == Progress::kRunning;
+  }
+  for (const auto& reduction : reductions) reduction->Wait();
+
+  std::vector<std::span<const std::byte>> places;
+  for (const RecordingTransport* const record : records) {
+    for (const std::span<const std::byte> place : record->places()) {
+      if (place.size() >= kLongBytes) places.push_back(place);
+    }
+  }
+  return places;
+}
+
+// A slice in another phase than its inbox could not be combined by whole packs.
+TEST(AdasumTest, LongSlicesBeginWherePacksDo) {
+  constexpr std::size_t kOddLength = 5003;
+  constexpr std::uintptr_t kAlignment = 64;
+  for (const std::uint32_t node_size : {1, 3}) {
+    const auto places = PlacesOfLongMessages(kOddLength, 8, node_size);
+
+    EXPECT_GT(places.size(), 50u);
+    for (const std::span<const std::byte> place : places) {
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(place.data()) % kAlignment, 0u)
+          << place.size() << " bytes, nodes of " << node_size;
+    }
+  }
 }
 
 TEST(AdasumTest, OneMemberKeepsItsVectorAndLanes) {
