@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <exception>
+#include <utility>
 
 #include "agent/worker/clock.h"
 #include "base/check.h"
@@ -95,7 +96,11 @@ ExampleReader::Slot& ExampleReader::Prepare(std::span<const std::uint64_t> indic
   slot.mark->Wait();
   slot.indices.assign(indices.begin(), indices.end());
   if (slot.samples < indices.size()) {
-    // With room for a batch that grows: such memory takes long to get.
+    // With room for a batch that grows: such memory takes long to get. What is outgrown is kept, no
+    // more than as much again: freeing it would wait for all that the device does, and so for the
+    // members whom a collective waits for.
+    slot.outgrown.push_back(std::move(slot.inputs));
+    slot.outgrown.push_back(std::move(slot.targets));
     slot.samples = std::bit_ceil(indices.size());
     slot.inputs =
         device_.AllocateOnHost<std::byte>(slot.samples * dataset_.inputs().BytesPerSample());

@@ -60,6 +60,7 @@ class ExampleReader {
     cuda::Array<std::byte> inputs{};
     cuda::Array<std::byte> targets{};
     std::size_t samples = 0;  // that there is room for
+    std::vector<cuda::Array<std::byte>> outgrown{};
     std::vector<std::uint64_t> indices{};
     std::unique_ptr<cuda::Mark> mark{};  // behind what takes them
     std::uint64_t taken = 0;             // when it was returned last: a count of calls, 0: never

@@ -63,6 +63,26 @@ void CopyAndCompare(cuda::Device& device, ExampleReader& reader, bool guess_righ
   }
 }
 
+// A wait for the device is one for the members that a collective on it waits for.
+TEST(ReaderOnDeviceTest, ABatchThatGrowsDoesNotWaitForTheDevice) {
+  cuda_double::Reset({});
+  const NumbersData data;
+  const cuda::OpenedDevice opened = cuda::OpenDevice("cuda:0");
+  ASSERT_NE(opened.device, nullptr) << opened.reason;
+  ExampleReader reader(data, *opened.device, {.ahead = false});
+  cuda::Buffer on_device = opened.device->Allocate(1);
+
+  std::vector<std::uint64_t> batch;
+  const int freed = cuda_double::Calls("cudaFreeHost");
+  for (std::uint64_t sample = 0; sample < 40; ++sample) {
+    batch.push_back(sample);
+    const model::Examples examples = reader.Read(batch);
+    opened.device->Copy(Floats(examples.inputs).first(1), on_device.span());
+  }
+
+  EXPECT_EQ(cuda_double::Calls("cudaFreeHost"), freed);
+}
+
 TEST(ReaderOnDeviceTest, MemoryIsUsedAgainOnlyWhenTheDeviceIsThroughWithIt) {
   cuda_double::Reset({});
   const NumbersData data;
