@@ -96,9 +96,10 @@ class Model {
   // process when the device fails.
   virtual void Bind(std::span<float> parameters, std::span<float> gradients) = 0;
 
-  // Runs one micro-batch at the present weights without changing anything lasting (gradients,
-  // buffers and random numbers come back as they were), to see that input, output, target and loss
-  // fit together. Waits until it is done. Requires Bind.
+  // Runs one micro-batch at the present weights without changing anything lasting (buffers and
+  // random numbers come back as they were), to see that input, output, target and loss fit
+  // together. It takes no more memory than ForwardBackward. Waits until it is done. Requires Bind,
+  // and gradients of zero, which they are again afterwards.
   // Errors: InvalidArgument beginning with the field to blame ("model.loss: ...", "data: ...";
   // "model.precision: ..." for what works in float32 alone); ResourceExhausted, out of memory.
   virtual absl::Status TryOut(const Examples& examples) = 0;

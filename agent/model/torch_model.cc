@@ -53,8 +53,8 @@ std::vector<at::Tensor> SharedBuffers(const torch::jit::Module& module) {
   return shared;
 }
 
-// What a pass in training mode changes, as it was: buffers, gradients and libtorch's random
-// numbers. Throws what libtorch throws.
+// What a pass in training mode changes besides the gradients, as it was: buffers and libtorch's
+// random numbers. Throws what libtorch throws.
 class Before {
  public:
   Before(std::vector<at::Tensor> tensors, std::vector<at::Generator> generators) {
@@ -223,7 +223,7 @@ absl::Status TorchModel::TryOut(const Examples& examples) {
   TACTUS_CHECK(parts_.parameters->bound());
   TACTUS_CHECK(examples.count >= 1);
   const OnStream on_stream(parts_.device);
-  std::vector<at::Tensor> changed = {parts_.parameters->gradients()};
+  std::vector<at::Tensor> changed;
   for (const at::Tensor& buffer : parts_.module.buffers()) changed.push_back(buffer);
   try {
     Before before(std::move(changed), parts_.device.Generators());
@@ -235,6 +235,7 @@ absl::Status TorchModel::TryOut(const Examples& examples) {
                                                         std::string(status.message())));
     }
     before.PutBack();
+    parts_.parameters->gradients().zero_();
     return status;
   } catch (const std::exception& error) {
     return TorchError("model", error);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "absl/status/statusor.h"
 #include "agent/engine/optimizer.h"
@@ -16,14 +17,17 @@ namespace tactus::worker {
 struct OwnSteps {
   std::uint64_t samples = 1;  // of a step: the first so many of the data
   engine::OptimizerOptions optimizer{};
-  cuda::SegmentTable segments{};   // of the parameters
-  double emulated_speed = 0;       // 0: none
-  double emulated_cpu_factor = 1;  // >= 1
+  cuda::SegmentTable segments{};       // of the parameters
+  std::span<float> parameters{};       // that the passes are bound to, FlatLength(segments)
+  std::span<const float> gradients{};  // likewise: zeros, as every pass leaves them
+  double emulated_speed = 0;           // 0: none
+  double emulated_cpu_factor = 1;      // >= 1
 };
 
-// Takes steps that change nothing lasting: passes over samples, and the optimizer on parameters
-// that nobody uses. Returns the speed [samples/s], from which the first round's shares are made; 0
-// when no time went by.
+// Takes steps that change nothing lasting: passes over samples, and the optimizer's step by a rate
+// of 0, after which every parameter equals what it was. Needs the memory of training and no more:
+// what trains fits here. Returns the speed [samples/s], from which the first round's shares are
+// made; 0 when no time went by.
 // Errors: those of MicroBatches::TryOut.
 absl::StatusOr<double> MeasureOwnSpeed(MicroBatches& micro_batches, cuda::Device& device,
                                        const OwnSteps& steps);

@@ -161,6 +161,8 @@ absl::Status Worker::TryOut() {
                       {.samples = std::min(samples, data_.train->size()),
                        .optimizer = job.engine.optimizer,
                        .segments = model_->segments(),
+                       .parameters = parameters_.span(),
+                       .gradients = gradients_.span(),
                        .emulated_speed = start_.emulated_speed,
                        .emulated_cpu_factor = start_.emulated_cpu_factor});
   if (speed.ok()) samples_per_second_ = *speed;

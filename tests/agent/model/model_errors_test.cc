@@ -244,14 +244,12 @@ TEST_F(ModelErrorsTest, TryOutChangesNothing) {
   options.width = 4;
   BoundModel bound(options);
   const ExampleSet examples = Images(3, 8);
-  bound.Step(examples.All());
-  const std::vector<float> gradients = bound.Gradients();
   const std::vector<float> weights = bound.Weights();
   const std::vector<float> buffers = bound.model->ReadBuffers();
 
   ASSERT_TRUE(bound.model->TryOut(examples.All()).ok());
 
-  EXPECT_EQ(bound.Gradients(), gradients);
+  EXPECT_THAT(bound.Gradients(), ::testing::Each(0.0f));
   EXPECT_EQ(bound.Weights(), weights);
   EXPECT_EQ(bound.model->ReadBuffers(), buffers);
 }
