@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "agent/collective/device_group.h"
+#include "agent/collective/rehearsal.h"
 #include "agent/collective/staged_transport.h"
 #include "agent/collective/tcp_transport.h"
 #include "agent/data/field_error.h"
@@ -251,17 +252,21 @@ std::string Worker::WhyGiveUp() {
 
 absl::Status Worker::Meet(const GroupMessage& group) {
   group_ = group;
+  // NCCL needs memory, of which libtorch has kept what the trial used.
+  if (ByNccl(group)) model_->ReleaseCachedMemory();
   collective::ConnectedTransport connected = Connect(group);
   if (left_) return absl::OkStatus();
-  if (connected.transport == nullptr) {
-    lost_generation_ = group.generation;
-    return absl::UnavailableError("the group could not be formed: " + connected.reason);
-  }
+  if (connected.transport == nullptr) return LoseBeforeTraining(connected.reason);
   transport_ = std::move(connected.transport);
 
   cuda::Buffer gradients = device_->Allocate(parameters_.size() + engine::LaneCount(group.size));
   model_->Bind(parameters_.span(), gradients.span());
   gradients_ = std::move(gradients);
+  if (ByNccl(group)) {
+    const std::size_t bucket = std::min(gradients_.size(), kDeviceBucketBytes / sizeof(float));
+    const std::string failure = collective::Rehearse(*transport_, gradients_.span().first(bucket));
+    if (!failure.empty()) return LoseBeforeTraining(failure);
+  }
   engine::EngineOptions options = start_.job.engine;
   options.train_samples = data_.train->size();
   options.nodes = group.nodes;
@@ -272,6 +277,11 @@ absl::Status Worker::Meet(const GroupMessage& group) {
       *transport_, group.plan);
   if (restored_) engine_->Restore(*std::exchange(restored_, {}));
   return absl::OkStatus();
+}
+
+absl::Status Worker::LoseBeforeTraining(const std::string& reason) {
+  lost_generation_ = group_.generation;
+  return absl::UnavailableError("the group could not be formed: " + reason);
 }
 
 absl::Status Worker::Train() {

@@ -59,6 +59,8 @@ class Worker {
   collective::ConnectedTransport Connect(const GroupMessage& group);
   // Whether the group's buffers travel by NCCL.
   bool ByNccl(const GroupMessage& group) const;
+  // The error of a group that came to nothing, which the agent is told of.
+  absl::Status LoseBeforeTraining(const std::string& reason);
   std::string WhyGiveUp();
   // Gives its endpoint to the coordinator and waits for everybody's, by rank; empty: none will
   // come. Those of former generations are left unread.

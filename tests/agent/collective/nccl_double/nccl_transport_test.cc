@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/collective/rehearsal.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/agent/collective/nccl_double/nccl_members.h"
@@ -73,6 +74,15 @@ TEST_P(NcclTransportTest, AnExchangeGivesEachWhatTheOtherSent) {
       EXPECT_EQ(received.values(), RandomValues(FloatsOf(peer, turn), SeedOf(10 * peer + turn)));
     }
   });
+}
+
+TEST_P(NcclTransportTest, ARehearsalTakesItThroughWithoutATrace) {
+  OnEveryRank(size(), [&](int rank) {
+    const DeviceFloats buffer(std::vector<float>(1001));
+    EXPECT_EQ(Rehearse(member(rank), buffer.span()), "");
+    EXPECT_THAT(buffer.values(), ::testing::Each(0.0f));
+  });
+  EXPECT_TRUE(EveryoneGetsTheSum(1000, 7));
 }
 
 TEST_P(NcclTransportTest, BuffersOfTheHostGoByTheSignals) {
