@@ -21,10 +21,12 @@ inline std::atomic<bool> device_is_lost = false;
 // Source: CUDA 13.0's driver_types.h: the errors after which "the process must be terminated and
 // relaunched"; memory and links that failed for good are added.
 inline bool IsSticky(cudaError_t error) {
-  switch (error) {
+  constexpr int kContained = 226;         // cudaErrorContained and cudaErrorTensorMemoryLeak, which
+  constexpr int kTensorMemoryLeak = 721;  // toolkits before 12.8 have no names for
+  switch (static_cast<int>(error)) {
     case cudaErrorECCUncorrectable:
     case cudaErrorNvlinkUncorrectable:
-    case cudaErrorContained:
+    case kContained:
     case cudaErrorIllegalAddress:
     case cudaErrorLaunchTimeout:
     case cudaErrorAssert:
@@ -34,7 +36,7 @@ inline bool IsSticky(cudaError_t error) {
     case cudaErrorInvalidAddressSpace:
     case cudaErrorInvalidPc:
     case cudaErrorLaunchFailure:
-    case cudaErrorTensorMemoryLeak:
+    case kTensorMemoryLeak:
     case cudaErrorMpsClientTerminated:
     case cudaErrorExternalDevice:
       return true;
