@@ -93,9 +93,8 @@ class CudaDevice final : public Device {
     Require(cudaMemsetAsync(sums.data(), 0, sums.size_bytes(), Selected()), "cudaMemsetAsync");
   }
   void AddSquaredNorm(std::span<const float> x, std::span<double> sum) override {
-    const Stream stream = Selected();  // before partials are allocated
-    kernels::AddSquaredNorm(stream, x,
-                            {.sums = sum, .partials = partials_.Get<double>(ChunksIn(x.size()))});
+    const Stream stream = Selected();  // before scratch is allocated
+    kernels::AddSquaredNorm(stream, x, Into(sum, ChunksIn(x.size()), 1));
   }
 
   void Gate(const StepGate& step, std::span<const double> norm2, std::span<double> gate) override {
@@ -123,8 +122,8 @@ class CudaDevice final : public Device {
     const kernels::SegmentChunks chunks =
         tables_.Get(Selected(), WholeSegments(segments), segments.size());
     kernels::Lamb(compute_, step, chunks, buffers,
-                  {.sums = sums_.Get<double>(segments.size() * kSums),
-                   .partials = partials_.Get<double>(chunks.chunks.size() * kSums)});
+                  Into(sums_.Get<double>(segments.size() * kSums), chunks.chunks.size() * kSums,
+                       segments.size()));
   }
   void Lion(const LionStep& step, std::span<const float> gradients, std::span<float> parameters,
             std::span<float> momentum) override {
@@ -145,9 +144,8 @@ class CudaDevice final : public Device {
     if (parts.empty()) return;
     RequireWithin(parts, pair.a.size());
     const kernels::SegmentChunks chunks = tables_.Get(Selected(), parts, sums.size() / kSums);
-    kernels::AdasumPartials(
-        compute_, pair, chunks,
-        {.sums = sums, .partials = partials_.Get<double>(chunks.chunks.size() * kSums)});
+    kernels::AdasumPartials(compute_, pair, chunks,
+                            Into(sums, chunks.chunks.size() * kSums, chunks.segments()));
   }
   void AdasumCombine(const AdasumPair& pair, std::span<const SegmentPart> parts,
                      std::span<const double> sums, std::span<float> out) override {
@@ -228,11 +226,20 @@ class CudaDevice final : public Device {
     return compute_;
   }
 
+  // Where a reduction puts its sums, with scratch that holds until the next one is queued. The
+  // device is selected.
+  kernels::SumsInto Into(std::span<double> sums, std::size_t partials, std::size_t rows) {
+    return {.sums = sums,
+            .partials = partials_.Get<double>(partials),
+            .counters = counters_.Get(compute_, kernels::CountersFor(rows))};
+  }
+
   const int index_;
   const Stream compute_;
   CudaMemory memory_{index_};
   CudaBlock sums_{memory_};
   CudaBlock partials_{memory_};
+  CudaCounters counters_{memory_};
   CudaTables tables_{memory_};
 };
 

@@ -76,6 +76,15 @@ void* CudaBlock::Reserve(std::size_t bytes) {
   return memory_.empty() ? nullptr : memory_.back();
 }
 
+std::span<std::uint32_t> CudaCounters::Get(Stream stream, std::size_t length) {
+  const std::span<std::uint32_t> counters = block_.Get<std::uint32_t>(length);
+  if (length > cleared_) {
+    Require(cudaMemsetAsync(counters.data(), 0, counters.size_bytes(), stream), "cudaMemsetAsync");
+    cleared_ = length;
+  }
+  return counters;
+}
+
 CudaEvent::CudaEvent(int device) {
   Require(cudaSetDevice(device), "cudaSetDevice");
   Require(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreateWithFlags");

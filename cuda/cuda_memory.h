@@ -68,6 +68,18 @@ class CudaBlock {
   std::size_t bytes_ = 0;        // of that one
 };
 
+// Counters of reductions on one stream: zero, as every reduction leaves them.
+class CudaCounters {
+ public:
+  explicit CudaCounters(const CudaMemory& memory) : block_(memory) {}
+
+  std::span<std::uint32_t> Get(Stream stream, std::size_t length);
+
+ private:
+  CudaBlock block_;
+  std::size_t cleared_ = 0;
+};
+
 // A point in a stream that the host can wait for. A device that is lost reaches every point.
 class CudaEvent {
  public:

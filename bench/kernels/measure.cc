@@ -13,7 +13,7 @@ namespace {
 
 using cuda::kernels::Require;
 
-constexpr std::size_t kCallsMax = 300;  // the driver queues some 1,000 launches, and LAMB has three
+constexpr std::size_t kCallsMax = 300;  // the driver queues some 1,000 launches, and LAMB has two
 
 struct DestroyGraph {
   void operator()(cudaGraphExec_t graph) const {

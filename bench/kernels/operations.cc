@@ -51,16 +51,26 @@ Operation BySegments(Flat flat, Prepare prepare) {
   return operation;
 }
 
+// What reductions count with. [CountersFor(rows)]
+std::span<std::uint32_t> Counters(const Setting& setting, std::size_t rows) {
+  constexpr std::size_t kBytes = sizeof(std::uint32_t);
+  const std::span<std::uint8_t> bytes =
+      setting.workspace.Bytes(kernels::CountersFor(rows) * kBytes, 0);
+  return {reinterpret_cast<std::uint32_t*>(bytes.data()), bytes.size() / kBytes};
+}
+
 // Room for so many sums a segment.
 kernels::SumsInto SumsOf(const Setting& setting, std::size_t per_segment) {
   const SegmentedBuffer& segments = *setting.segments;
   return {.sums = setting.workspace.Doubles(per_segment * segments.segments()),
-          .partials = setting.workspace.Doubles(per_segment * segments.chunks())};
+          .partials = setting.workspace.Doubles(per_segment * segments.chunks()),
+          .counters = Counters(setting, segments.segments())};
 }
 
 kernels::SumsInto SumOf(const Setting& setting) {
   return {.sums = setting.workspace.Doubles(1),
-          .partials = setting.workspace.Doubles(cuda::ChunksIn(setting.n))};
+          .partials = setting.workspace.Doubles(cuda::ChunksIn(setting.n)),
+          .counters = Counters(setting, 1)};
 }
 
 std::span<float> FlatNormal(const Setting& setting) {
@@ -97,7 +107,8 @@ void AddVectors(std::vector<Operation>& all) {
     const std::size_t segments = s.segments->segments();
     const kernels::ExtremesInto into{.extremes = {.max_abs = s.workspace.Zero(segments),
                                                   .nonfinite = s.workspace.Zero(segments)},
-                                     .partials = s.workspace.Words(2 * s.segments->chunks())};
+                                     .partials = s.workspace.Words(2 * s.segments->chunks()),
+                                     .counters = Counters(s, segments)};
     return [x = FlatNormal(s), view = s.segments->view(), into](Stream stream) {
       kernels::ExtremesPerSegment(stream, x, view, into);
     };

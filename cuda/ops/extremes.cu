@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstddef>
 
 #include "base/check.h"
@@ -34,12 +35,16 @@ __device__ void MergeOverBlock(Seen& seen) {
   for (unsigned k = 1; k < kWarps; ++k) Merge({of_warps[k][0], of_warps[k][1]}, seen);
 }
 
-// partials[block] <- what the block's chunk holds.
-__global__ void __launch_bounds__(kThreads)
-    SeeChunkKernel(const float* buffer, const SegmentChunk* chunks, std::uint32_t* partials) {
-  const SegmentChunk chunk = chunks[blockIdx.x];
-  const float* const x = buffer + chunk.offset;
-  const Cut cut = CutOf(chunk.length, x);
+// ExtremesInto as a kernel takes it.
+struct ExtremesViews {
+  float* max_abs;
+  float* nonfinite;
+  std::uint32_t* partials;
+  std::uint32_t* counters;
+};
+
+__device__ inline Seen SeenInChunk(const float* x, std::size_t length) {
+  const Cut cut = CutOf(length, x);
   Seen seen;
 #pragma unroll 4
   for (std::size_t k = threadIdx.x; k < cut.fours; k += kThreads) {
@@ -49,25 +54,43 @@ __global__ void __launch_bounds__(kThreads)
   for (std::size_t k = threadIdx.x; k < cut.singles(); k += kThreads) {
     See(x[k < cut.head ? k : k + 4 * cut.fours], seen);
   }
-  MergeOverBlock(seen);
-  if (threadIdx.x != 0) return;
-  partials[2 * std::size_t{blockIdx.x}] = seen.max_abs_bits;
-  partials[2 * std::size_t{blockIdx.x} + 1] = seen.nonfinite;
+  return seen;
 }
 
-// A block a segment.
+// By thread 0.
+__device__ inline void Tell(const Seen& seen, std::uint32_t row, const ExtremesViews& into) {
+  into.max_abs[row] = __uint_as_float(seen.max_abs_bits);
+  into.nonfinite[row] = static_cast<float>(seen.nonfinite);
+}
+
+// The extremes of every row of chunks, a block a chunk; whichever is a row's last puts its chunks
+// together.
 __global__ void __launch_bounds__(kThreads)
-    MergeChunksKernel(const std::uint32_t* first, const std::uint32_t* partials, float* max_abs,
-                      float* nonfinite) {
-  Seen seen;
-  for (std::size_t chunk = first[blockIdx.x] + std::size_t{threadIdx.x};
-       chunk < first[blockIdx.x + 1]; chunk += kThreads) {
-    Merge({partials[2 * chunk], partials[2 * chunk + 1]}, seen);
+    ExtremesKernel(const float* buffer, ChunkRows rows, ExtremesViews into) {
+  if (blockIdx.x == 0) {
+    for (std::uint32_t row = threadIdx.x; row < rows.rows; row += kThreads) {
+      if (rows.Begin(row) == rows.End(row)) Tell({}, row, into);
+    }
   }
+  if (rows.count == 0) return;
+  const SegmentChunk chunk = rows.At(blockIdx.x);
+  Seen seen = SeenInChunk(buffer + chunk.offset, chunk.length);
   MergeOverBlock(seen);
-  if (threadIdx.x != 0) return;
-  max_abs[blockIdx.x] = __uint_as_float(seen.max_abs_bits);
-  nonfinite[blockIdx.x] = static_cast<float>(seen.nonfinite);
+  if (threadIdx.x == 0) {
+    into.partials[2 * std::size_t{blockIdx.x}] = seen.max_abs_bits;
+    into.partials[2 * std::size_t{blockIdx.x} + 1] = seen.nonfinite;
+  }
+  const std::uint32_t row = chunk.segment;
+  const std::uint32_t begin = rows.Begin(row);
+  const std::uint32_t end = rows.End(row);
+  if (!IsLast(into.counters + row, end - begin)) return;
+  Seen all;
+#pragma unroll 4
+  for (std::size_t k = begin + threadIdx.x; k < end; k += kThreads) {
+    Merge({__ldcg(into.partials + 2 * k), __ldcg(into.partials + 2 * k + 1)}, all);
+  }
+  MergeOverBlock(all);
+  if (threadIdx.x == 0) Tell(all, row, into);
 }
 
 }  // namespace
@@ -77,10 +100,15 @@ void ExtremesPerSegment(Stream stream, std::span<const float> buffer, const Segm
   TACTUS_CHECK(into.extremes.max_abs.size() == segments.segments());
   TACTUS_CHECK(into.extremes.nonfinite.size() == segments.segments());
   TACTUS_CHECK(into.partials.size() >= 2 * segments.chunks.size());
-  Launch(stream, {.blocks = segments.chunks.size()}, SeeChunkKernel, buffer.data(),
-         segments.chunks.data(), into.partials.data());
-  Launch(stream, {.blocks = segments.segments()}, MergeChunksKernel, segments.first.data(),
-         into.partials.data(), into.extremes.max_abs.data(), into.extremes.nonfinite.data());
+  TACTUS_CHECK(into.counters.size() >= CountersFor(segments.segments()));
+  const ChunkRows rows = RowsOf(segments);
+  // A block where there is no chunk, too: an empty segment has extremes.
+  Launch(stream, {.blocks = rows.rows == 0 ? 0 : std::max(rows.count, 1u)}, ExtremesKernel,
+         buffer.data(), rows,
+         ExtremesViews{.max_abs = into.extremes.max_abs.data(),
+                       .nonfinite = into.extremes.nonfinite.data(),
+                       .partials = into.partials.data(),
+                       .counters = into.counters.data()});
 }
 
 }  // namespace tactus::cuda::kernels

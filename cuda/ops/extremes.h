@@ -37,6 +37,7 @@ namespace kernels {
 struct ExtremesInto {
   Extremes extremes{};                  // [segments] each
   std::span<std::uint32_t> partials{};  // scratch: two a chunk
+  std::span<std::uint32_t> counters{};  // scratch: as those of SumsInto
 };
 
 // The operation of the host, queued on `stream`: all spans are device memory. A launch that cannot

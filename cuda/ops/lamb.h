@@ -66,7 +66,7 @@ namespace kernels {
 // Norms of a segment that stay in `into`: ||x||^2 and ||u||^2.
 inline constexpr std::size_t kLambSumsPerSegment = 2;
 
-// The host's step, queued on `stream`, over device memory: three launches whatever the number of
+// The host's step, queued on `stream`, over device memory: two launches whatever the number of
 // segments. into.sums are [2 x segments], the partials 2 a chunk.
 //
 // Tolerance against the host: the moments are bit-identical. The norms differ in the order of their

@@ -1,8 +1,11 @@
 // Sums over buffers and over the segments of a buffer, accumulated in float64 in an order that the
-// lengths alone fix: a block adds up a chunk, and one block a result adds up its chunks.
+// lengths alone fix, in one launch: a block adds up a chunk, and whichever block is the last of a
+// result adds up its chunks, by their numbers. Which one that is depends on the device and the day;
+// what it adds up does not.
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -35,10 +38,30 @@ static __device__ void AddOverBlock(double (&values)[count]) {
   }
 }
 
-// Which chunk a block has: of a table, or, without one, of a buffer cut from its start.
-struct ChunkSource {
+// Whether the block is the last of `blocks` that count themselves at `counter`, which is 0 at first
+// and again behind the last. What thread 0 of the others had written before is there then, past the
+// first cache: read it by __ldcg. Every thread calls.
+[[maybe_unused]] static __device__ bool IsLast(std::uint32_t* counter, std::uint32_t blocks) {
+  __shared__ bool shared_last;
+  if (threadIdx.x == 0) {
+    __threadfence();  // what is written above is seen by whoever sees the count
+    shared_last = atomicInc(counter, blocks - 1) == blocks - 1;
+    __threadfence();
+  }
+  __syncthreads();
+  const bool last = shared_last;
+  __syncthreads();  // before the next call sets it
+  return last;
+}
+
+// The chunks of each row of results: of a table's segments, or, without a table, of a buffer cut
+// from its start, which is one row.
+struct ChunkRows {
   const SegmentChunk* chunks = nullptr;
-  std::size_t n = 0;  // of the buffer, where there is no table
+  const std::uint32_t* first = nullptr;  // [rows + 1]
+  std::size_t n = 0;                     // of the buffer, where there is no table
+  std::uint32_t count = 0;               // of all chunks
+  std::uint32_t rows = 1;
 
   __device__ SegmentChunk At(std::size_t block) const {
     if (chunks != nullptr) return chunks[block];
@@ -47,18 +70,61 @@ struct ChunkSource {
     const std::size_t length = left < kChunkLength ? left : kChunkLength;
     return {.offset = offset, .length = static_cast<std::uint32_t>(length), .segment = 0};
   }
+  __device__ std::uint32_t Begin(std::uint32_t row) const {
+    return first == nullptr ? 0 : first[row];
+  }
+  __device__ std::uint32_t End(std::uint32_t row) const {
+    return first == nullptr ? count : first[row + 1];
+  }
 };
 
-// partials[block][kSums] <- the sums of the block's chunk. Body::Add<width>(i, sums) adds the terms
-// of the elements [i, i + width); Body::CutAt(offset, length) says where its operands allow widths
-// of 4.
+inline ChunkRows RowsOf(std::size_t n) {
+  return {.n = n, .count = static_cast<std::uint32_t>(ChunksIn(n))};
+}
+
+inline ChunkRows RowsOf(const SegmentChunks& segments) {
+  return {.chunks = segments.chunks.data(),
+          .first = segments.first.data(),
+          .count = static_cast<std::uint32_t>(segments.chunks.size()),
+          .rows = static_cast<std::uint32_t>(segments.segments())};
+}
+
+// SumsInto as a kernel takes it.
+struct SumsViews {
+  double* sums;
+  double* partials;
+  std::uint32_t* counters;
+};
+
+// sums[row][count] <- the partial sums of the row's chunks; onto what is there if `add`. By one
+// block.
+template <bool add, int count>
+__device__ void AddUpRow(const ChunkRows& rows, std::uint32_t row, const SumsViews& into) {
+  double values[count] = {};
+  const std::size_t end = rows.End(row);
+#pragma unroll(8 / count)
+  for (std::size_t chunk = rows.Begin(row) + threadIdx.x; chunk < end; chunk += kThreads) {
+    for (int i = 0; i < count; ++i) values[i] += __ldcg(into.partials + chunk * count + i);
+  }
+  AddOverBlock(values);
+  if (threadIdx.x != 0) return;
+  double* const sums = into.sums + row * std::size_t{count};
+  for (int i = 0; i < count; ++i) sums[i] = add ? sums[i] + values[i] : values[i];
+}
+
+// sums[row][count] <- 0 for every row without a chunk, which no block would come to. By one block.
+template <int count>
+__device__ void ClearEmptyRows(const ChunkRows& rows, double* sums) {
+  for (std::uint32_t row = threadIdx.x; row < rows.rows; row += kThreads) {
+    if (rows.Begin(row) != rows.End(row)) continue;
+    for (int i = 0; i < count; ++i) sums[row * std::size_t{count} + i] = 0;
+  }
+}
+
+// Adds to `sums` the body's terms of a chunk, in every thread those of its own elements.
 template <class Body>
-__global__ void __launch_bounds__(kThreads)
-    SumChunkKernel(Body body, ChunkSource source, double* partials) {
-  if (!Enter(body)) return;
-  const SegmentChunk chunk = source.At(blockIdx.x);
+__device__ void AddChunk(const Body& body, const SegmentChunk& chunk, double (&sums)[Body::kSums]) {
   const Cut cut = body.CutAt(chunk.offset, chunk.length);
-  double sums[Body::kSums] = {};
 #pragma unroll 4
   for (std::size_t k = threadIdx.x; k < cut.fours; k += kThreads) {
     body.template Add<4>(chunk.offset + cut.head + 4 * k, sums);
@@ -66,57 +132,59 @@ __global__ void __launch_bounds__(kThreads)
   for (std::size_t k = threadIdx.x; k < cut.singles(); k += kThreads) {
     body.template Add<1>(chunk.offset + (k < cut.head ? k : k + 4 * cut.fours), sums);
   }
-  AddOverBlock(sums);
-  if (threadIdx.x != 0) return;
-  for (int i = 0; i < Body::kSums; ++i)
-    partials[blockIdx.x * std::size_t{Body::kSums} + i] = sums[i];
 }
 
-// The chunks of each result: of a table's segments, or all of them.
-struct ChunkRows {
-  const std::uint32_t* first = nullptr;  // [results + 1]
-  std::size_t chunks = 0;                // where there is no table
-};
-
-// sums[block][count] <- the partial sums of the block's chunks; onto what is there if `add`.
-template <int count, bool add>
-__global__ void __launch_bounds__(kThreads)
-    AddPartialsKernel(ChunkRows rows, const double* partials, double* sums) {
-  const std::size_t begin = rows.first == nullptr ? 0 : rows.first[blockIdx.x];
-  const std::size_t end = rows.first == nullptr ? rows.chunks : rows.first[blockIdx.x + 1];
-  double values[count] = {};
-#pragma unroll 8
-  for (std::size_t chunk = begin + threadIdx.x; chunk < end; chunk += kThreads) {
-    for (int i = 0; i < count; ++i) values[i] += partials[chunk * count + i];
+// The sums of every row of chunks, a block a chunk. Body::Add<width>(i, sums) adds the terms of the
+// elements [i, i + width); Body::CutAt(offset, length) says where its operands allow widths of 4;
+// Body::Finish(rows, sums), of a body that has it, is called by one block once all rows are there,
+// and the block counts itself at the counter behind those of the rows.
+template <bool add, class Body>
+__global__ void __launch_bounds__(kThreads) SumsKernel(Body body, ChunkRows rows, SumsViews into) {
+  constexpr int kSums = Body::kSums;
+  if (!Enter(body)) return;
+  if (!add && blockIdx.x == 0) ClearEmptyRows<kSums>(rows, into.sums);
+  if (rows.count > 0) {
+    const SegmentChunk chunk = rows.At(blockIdx.x);
+    double sums[kSums] = {};
+    AddChunk(body, chunk, sums);
+    AddOverBlock(sums);
+    if (threadIdx.x == 0) {
+      for (int i = 0; i < kSums; ++i) into.partials[blockIdx.x * std::size_t{kSums} + i] = sums[i];
+    }
+    const std::uint32_t row = chunk.segment;
+    if (IsLast(into.counters + row, rows.End(row) - rows.Begin(row))) {
+      AddUpRow<add, kSums>(rows, row, into);
+    }
   }
-  AddOverBlock(values);
-  if (threadIdx.x != 0) return;
-  double* const row = sums + blockIdx.x * std::size_t{count};
-  for (int i = 0; i < count; ++i) row[i] = add ? row[i] + values[i] : values[i];
+  if constexpr (requires { body.Finish(rows, into.sums); }) {
+    if (IsLast(into.counters + rows.rows, gridDim.x)) body.Finish(rows, into.sums);
+  }
+}
+
+template <bool add, class Body>
+void SumRows(Stream stream, const Body& body, const ChunkRows& rows, const SumsInto& into) {
+  TACTUS_CHECK(into.sums.size() >= std::size_t{rows.rows} * Body::kSums);
+  TACTUS_CHECK(into.partials.size() >= std::size_t{rows.count} * Body::kSums);
+  TACTUS_CHECK(into.counters.size() >= CountersFor(rows.rows));
+  // A block where there is no chunk, too: the sums of nothing are 0.
+  const std::size_t blocks = add || rows.rows == 0 ? rows.count : std::max(rows.count, 1u);
+  Launch(stream, {.blocks = blocks}, SumsKernel<add, Body>, body, rows,
+         SumsViews{.sums = into.sums.data(),
+                   .partials = into.partials.data(),
+                   .counters = into.counters.data()});
 }
 
 // into.sums[kSums] <- the body's sums over elements [0, n), added to what is there if `add`.
 template <bool add = false, class Body>
 void SumOfBuffer(Stream stream, const Body& body, std::size_t n, const SumsInto& into) {
-  const std::size_t chunks = ChunksIn(n);
-  TACTUS_CHECK(into.sums.size() >= Body::kSums);
-  TACTUS_CHECK(into.partials.size() >= chunks * Body::kSums);
-  Launch(stream, {.blocks = chunks}, SumChunkKernel<Body>, body, ChunkSource{.n = n},
-         into.partials.data());
-  Launch(stream, {.blocks = 1}, AddPartialsKernel<Body::kSums, add>, ChunkRows{.chunks = chunks},
-         into.partials.data(), into.sums.data());
+  SumRows<add>(stream, body, RowsOf(n), into);
 }
 
 // into.sums[segments][kSums] <- the body's sums over each segment, added to what is there if `add`.
 template <bool add = false, class Body>
 void SumsOfSegments(Stream stream, const Body& body, const SegmentChunks& segments,
                     const SumsInto& into) {
-  TACTUS_CHECK(into.sums.size() >= segments.segments() * Body::kSums);
-  TACTUS_CHECK(into.partials.size() >= segments.chunks.size() * Body::kSums);
-  Launch(stream, {.blocks = segments.chunks.size()}, SumChunkKernel<Body>, body,
-         ChunkSource{.chunks = segments.chunks.data()}, into.partials.data());
-  Launch(stream, {.blocks = segments.segments()}, AddPartialsKernel<Body::kSums, add>,
-         ChunkRows{.first = segments.first.data()}, into.partials.data(), into.sums.data());
+  SumRows<add>(stream, body, RowsOf(segments), into);
 }
 
 }  // namespace tactus::cuda::kernels

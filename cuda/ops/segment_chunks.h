@@ -53,11 +53,17 @@ struct SegmentChunks {
   std::size_t segments() const { return first.empty() ? 0 : first.size() - 1; }
 };
 
+// Counters that a reduction into so many rows of sums takes: one a row, and one for all of them.
+constexpr std::size_t CountersFor(std::size_t rows) { return rows + 1; }
+
 // Device memory for the sums of a reduction. The order of every addition is fixed by the lengths
 // alone: the same input gives the same bits on every device, every time.
 struct SumsInto {
   std::span<double> sums{};      // the result
   std::span<double> partials{};  // scratch: as many for every chunk as there are sums a segment
+  // Scratch, [CountersFor(segments)]: zero at first, and left so behind every reduction. Those of
+  // one stream alone: two reductions that run at once must not count at the same place.
+  std::span<std::uint32_t> counters{};
 };
 
 }  // namespace kernels

@@ -17,26 +17,6 @@ constexpr unsigned kStretch = kWarpThreads * 32;
 // Words of a stretch whose elements are read before the first of them is written.
 constexpr unsigned kAhead = 8;
 
-// The sum of squares of q.
-struct CompensatedBody {
-  static constexpr int kSums = 1;
-  const float* input;
-  const float* error;
-
-  __device__ Cut CutAt(std::size_t offset, std::size_t length) const {
-    return CutOf(length, input + offset, error + offset);
-  }
-  template <int width>
-  __device__ void Add(std::size_t i, double (&sums)[kSums]) const {
-    const Pack<width> x = Load<width>(input + i);
-    const Pack<width> e = Load<width>(error + i);
-    for (int k = 0; k < width; ++k) {
-      const double q = x.at[k] + e.at[k];
-      sums[0] += q * q;
-    }
-  }
-};
-
 // x, e and sigma, of a buffer or from a chunk on.
 struct SignViews {
   const float* input;
@@ -51,38 +31,60 @@ struct DecodeSource {
   double weight = 1;
 };
 
-// What SignScalesKernel reads.
-struct ScaleSource {
-  const SegmentChunk* chunks;
-  const std::uint32_t* first;  // [segments + 1]
-  unsigned segments;
-  const double* norms;  // [segments]
+// Elements of a row of chunks.
+__device__ inline std::uint64_t LengthOf(const ChunkRows& rows, std::uint32_t row) {
+  const std::uint32_t begin = rows.Begin(row);
+  const std::uint32_t end = rows.End(row);
+  if (begin == end) return 0;
+  return (end - begin - 1) * std::uint64_t{kChunkLength} + rows.At(end - 1).length;
+}
 
-  __device__ std::uint64_t Length(unsigned segment) const {
-    const std::uint32_t begin = first[segment];
-    const std::uint32_t end = first[segment + 1];
-    if (begin == end) return 0;
-    return (end - begin - 1) * std::uint64_t{kChunkLength} + chunks[end - 1].length;
+// The sum of squares of q, and of these sums the scales.
+struct CompensatedBody {
+  static constexpr int kSums = 1;
+  const float* input;
+  const float* error;
+  SignSharing sharing;
+  float* scales;
+
+  __device__ Cut CutAt(std::size_t offset, std::size_t length) const {
+    return CutOf(length, input + offset, error + offset);
+  }
+  template <int width>
+  __device__ void Add(std::size_t i, double (&sums)[kSums]) const {
+    const Pack<width> x = Load<width>(input + i);
+    const Pack<width> e = Load<width>(error + i);
+    for (int k = 0; k < width; ++k) {
+      const double q = x.at[k] + e.at[k];
+      sums[0] += q * q;
+    }
+  }
+  // Its threads share the rows.
+  __device__ void Finish(const ChunkRows& rows, const double* norms) const {
+    if (sharing == SignSharing::kTable) return FinishTable(rows, norms);
+    for (std::uint32_t row = threadIdx.x; row < rows.rows; row += kThreads) {
+      scales[row] = SignScale(NormOf(rows, row, norms), LengthOf(rows, row));
+    }
+  }
+
+ private:
+  // Of an empty row another block may be writing the 0.
+  __device__ static double NormOf(const ChunkRows& rows, std::uint32_t row, const double* norms) {
+    return rows.Begin(row) == rows.End(row) ? 0 : __ldcg(norms + row);
+  }
+  __device__ void FinishTable(const ChunkRows& rows, const double* norms) const {
+    __shared__ float of_all[1];
+    double sums[2] = {};  // norm, length
+    for (std::uint32_t row = threadIdx.x; row < rows.rows; row += kThreads) {
+      sums[0] += NormOf(rows, row, norms);
+      sums[1] += static_cast<double>(LengthOf(rows, row));
+    }
+    AddOverBlock(sums);
+    if (threadIdx.x == 0) of_all[0] = SignScale(sums[0], static_cast<std::uint64_t>(sums[1]));
+    __syncthreads();
+    for (std::uint32_t row = threadIdx.x; row < rows.rows; row += kThreads) scales[row] = of_all[0];
   }
 };
-
-// One block: its threads share the segments.
-__global__ void __launch_bounds__(kThreads)
-    SignScalesKernel(ScaleSource source, SignSharing sharing, float* scales) {
-  __shared__ float of_all[1];
-  double sums[2] = {};  // norm, length
-  for (unsigned s = threadIdx.x; s < source.segments; s += kThreads) {
-    sums[0] += source.norms[s];
-    sums[1] += static_cast<double>(source.Length(s));
-  }
-  AddOverBlock(sums);
-  if (threadIdx.x == 0) of_all[0] = SignScale(sums[0], static_cast<std::uint64_t>(sums[1]));
-  __syncthreads();
-  for (unsigned s = threadIdx.x; s < source.segments; s += kThreads) {
-    scales[s] =
-        sharing == SignSharing::kTable ? of_all[0] : SignScale(source.norms[s], source.Length(s));
-  }
-}
 
 // Encodes up to kAhead words of 32 elements, of each of which the lane has one: element i and those
 // kWarpThreads, 2 kWarpThreads, ... behind it. words <- the words, the same in every lane.
@@ -168,14 +170,11 @@ void SignScales(Stream stream, const SegmentChunks& chunks, SignSharing sharing,
   TACTUS_CHECK(into.scales.size() == chunks.segments());
   if (chunks.segments() == 0) return;
   SumsOfSegments(stream,
-                 CompensatedBody{.input = source.input.data(), .error = source.error.data()},
+                 CompensatedBody{.input = source.input.data(),
+                                 .error = source.error.data(),
+                                 .sharing = sharing,
+                                 .scales = into.scales.data()},
                  chunks, into.norms);
-  Launch(stream, {.blocks = 1}, SignScalesKernel,
-         ScaleSource{.chunks = chunks.chunks.data(),
-                     .first = chunks.first.data(),
-                     .segments = static_cast<unsigned>(chunks.segments()),
-                     .norms = into.norms.sums.data()},
-         sharing, into.scales.data());
 }
 
 void SignPack(Stream stream, const PackedChunks& chunks, const SignSource& source,

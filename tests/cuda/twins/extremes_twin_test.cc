@@ -19,18 +19,21 @@ void ExpectAgreement(Stream stream, const std::vector<float>& buffer, const Segm
   const DeviceArray<float> nonfinite = DeviceArray<float>::OfLength(segments.size());
   const DeviceArray<std::uint32_t> partials =
       DeviceArray<std::uint32_t>::OfLength(2 * chunks.chunks.size());
+  const DeviceCounters counters(segments.size());
   std::vector<float> expected_max_abs(segments.size());
   std::vector<float> expected_nonfinite(segments.size());
 
-  kernels::ExtremesPerSegment(
-      stream, device_buffer.span(), device_chunks.view(),
-      {.extremes = {max_abs.span(), nonfinite.span()}, .partials = partials.span()});
+  kernels::ExtremesPerSegment(stream, device_buffer.span(), device_chunks.view(),
+                              {.extremes = {max_abs.span(), nonfinite.span()},
+                               .partials = partials.span(),
+                               .counters = counters.span()});
   host::ExtremesPerSegment(buffer, segments, {expected_max_abs, expected_nonfinite});
 
   ExpectSameBits(max_abs.Read(), expected_max_abs);
   ExpectSameBits(nonfinite.Read(), expected_nonfinite);
   ExpectSameBits(device_buffer.Read(), buffer);
   partials.Read();
+  counters.ExpectZero();
 }
 
 class ExtremesKernelTest : public TwinLengthTest {};
@@ -98,10 +101,12 @@ TEST_F(ExtremesKernelCaseTest, TheChunksOfALongSegmentAreAllLookedAt) {
     const DeviceArray<float> max_abs = DeviceArray<float>::OfLength(1);
     const DeviceArray<float> nonfinite = DeviceArray<float>::OfLength(1);
     const DeviceArray<std::uint32_t> partials = DeviceArray<std::uint32_t>::OfLength(2 * kChunks);
+    const DeviceCounters counters(1);
 
-    kernels::ExtremesPerSegment(
-        stream_, device_buffer.span(), chunks.view(),
-        {.extremes = {max_abs.span(), nonfinite.span()}, .partials = partials.span()});
+    kernels::ExtremesPerSegment(stream_, device_buffer.span(), chunks.view(),
+                                {.extremes = {max_abs.span(), nonfinite.span()},
+                                 .partials = partials.span(),
+                                 .counters = counters.span()});
 
     ASSERT_EQ(max_abs.Read()[0], 2) << at;
     ASSERT_EQ(nonfinite.Read()[0], 1) << at;

@@ -177,6 +177,10 @@ T __ldg(const T* place) {
   return *place;
 }
 template <class T>
+T __ldcg(const T* place) {
+  return *place;
+}
+template <class T>
 T __ldcs(const T* place) {
   return *place;
 }
@@ -191,6 +195,11 @@ template <class T, class = std::enable_if_t<std::is_integral_v<T>>>
 T atomicAdd(T* place, std::type_identity_t<T> value) {
   const T before = *place;
   *place += value;
+  return before;
+}
+inline unsigned atomicInc(unsigned* place, unsigned last) {
+  const unsigned before = *place;
+  *place = before >= last ? 0 : before + 1;
   return before;
 }
 template <class T, class = std::enable_if_t<std::is_integral_v<T>>>
