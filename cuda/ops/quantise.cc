@@ -22,6 +22,7 @@ struct Part {
   std::size_t words = 0;
   unsigned bits = 0;
   QuantiseFactors factors{};
+  double step = 0;
 };
 
 std::vector<Part> PartsOf(const SegmentTable& segments, const Quantisation& quantisation) {
@@ -37,7 +38,8 @@ std::vector<Part> PartsOf(const SegmentTable& segments, const Quantisation& quan
                      .first_word = first[s],
                      .words = first[s + 1] - first[s],
                      .bits = bits,
-                     .factors = QuantiseFactorsOf(bits, quantisation.scales[s])});
+                     .factors = QuantiseFactorsOf(bits, quantisation.scales[s]),
+                     .step = QuantiseStepOf(bits, quantisation.scales[s])});
   }
   return parts;
 }
@@ -85,7 +87,8 @@ void ForEachValue(const Part& part, std::span<const std::uint32_t> message, cons
         part.bits == 0 ? 0 : ReadEight(words, part.words, part.bits, i / kQuantiseGroup);
     const std::size_t count = std::min<std::size_t>(kQuantiseGroup, part.length - i);
     for (unsigned k = 0; k < count; ++k) {
-      each(part.offset + i + k, part.bits == 0 ? 0 : ValueInEight(eight, part.bits, k));
+      each(part.offset + i + k,
+           part.bits == 0 ? 0 : CodeValue(CodeInEight(eight, part.bits, k), part.bits));
     }
   }
 }
@@ -113,9 +116,8 @@ void Dequantise(const SegmentTable& segments, const Quantisation& quantisation,
   const std::vector<Part> parts = PartsOf(segments, quantisation);
   CheckSizes(parts, out.size(), words.size());
   for (const Part& part : parts) {
-    ForEachValue(part, words, [&](std::size_t i, std::int32_t value) {
-      out[i] = StepTimes(part.factors.decode, value);
-    });
+    ForEachValue(part, words,
+                 [&](std::size_t i, std::int32_t value) { out[i] = StepTimes(part.step, value); });
   }
 }
 
@@ -124,7 +126,7 @@ void DequantiseAdd(const SegmentTable& segments, const Quantisation& quantisatio
   const std::vector<Part> parts = PartsOf(segments, quantisation);
   CheckSizes(parts, out.size(), message.words.size());
   for (const Part& part : parts) {
-    const double step = message.weight * part.factors.decode;
+    const double step = message.weight * part.step;
     ForEachValue(part, message.words,
                  [&](std::size_t i, std::int32_t value) { out[i] += StepTimes(step, value); });
   }

@@ -15,12 +15,7 @@ constexpr unsigned kGroup = kQuantiseGroup;
 // What a warp does at a time: kGroup elements a lane, which fill 8 words a bit.
 constexpr unsigned kStretch = kWarpThreads * kGroup;
 constexpr unsigned kStretchWordsMax = kStretch * 8 / 32;
-
-// The rows of a Quantisation that belong to the block's chunk.
-struct QuantiseRow {
-  unsigned bits;
-  QuantiseFactors factors;
-};
+constexpr unsigned kCodesMax = 1 << 8;
 
 // What QuantiseKernel reads besides.
 struct EncodeSource {
@@ -37,11 +32,6 @@ struct DecodeSource {
 struct QuantiseRows {
   const std::uint8_t* bits;
   const float* scales;
-
-  __device__ QuantiseRow At(std::uint32_t segment) const {
-    const unsigned own = bits[segment];
-    return {.bits = own, .factors = QuantiseFactorsOf(own, scales[segment])};
-  }
 };
 
 QuantiseRows RowsOf(const Quantisation& quantisation, const PackedChunks& chunks) {
@@ -81,19 +71,43 @@ __device__ inline unsigned CountAt(unsigned i, unsigned length) {
   return length - i < kGroup ? length - i : kGroup;
 }
 
+// to[0 .. bits) <- the bytes of eight codes, in units that lie as they have to for so many bits.
+template <class Unit>
+__device__ inline void PutBytes(std::uint64_t eight, unsigned bits, unsigned char* to) {
+#pragma unroll 1
+  for (unsigned k = 0; k < bits; k += sizeof(Unit), eight >>= 8 * sizeof(Unit)) {
+    *reinterpret_cast<Unit*>(to + k) = static_cast<Unit>(eight);
+  }
+}
+
+__device__ inline void PutEight(std::uint64_t eight, unsigned bits, unsigned char* to) {
+  if (bits % 4 == 0) {
+    PutBytes<std::uint32_t>(eight, bits, to);
+  } else if (bits % 2 == 0) {
+    PutBytes<std::uint16_t>(eight, bits, to);
+  } else {
+    PutBytes<std::uint8_t>(eight, bits, to);
+  }
+}
+
 // A block a chunk, a warp a stretch: every lane packs eight elements into as many bytes as a code
 // has bits, and the warp writes the words that these make side by side.
 __global__ void __launch_bounds__(kThreads)
     QuantiseKernel(PackedTable table, QuantiseRows rows, EncodeSource source,
                    std::uint32_t* words) {
   __shared__ std::uint32_t staged[kThreads / kWarpThreads][kStretchWordsMax];
+  __shared__ QuantiseFactors shared_factors[1];
   const SegmentChunk chunk = table.chunks[blockIdx.x];
-  const QuantiseRow row = rows.At(chunk.segment);
-  if (row.bits == 0) return;
+  const unsigned bits = rows.bits[chunk.segment];
+  if (bits == 0) return;
+  // By one warp: it takes a division of 64 bits.
+  if (threadIdx.x == 0) shared_factors[0] = QuantiseFactorsOf(bits, rows.scales[chunk.segment]);
+  __syncthreads();
+  const QuantiseFactors factors = shared_factors[0];
   const unsigned lane = threadIdx.x % kWarpThreads;
   std::uint32_t* const own = staged[threadIdx.x / kWarpThreads];
-  auto* const bytes = reinterpret_cast<unsigned char*>(own) + lane * row.bits;
-  std::uint32_t* const to = words + table.Word(chunk, row.bits);
+  auto* const bytes = reinterpret_cast<unsigned char*>(own) + lane * bits;
+  std::uint32_t* const to = words + table.Word(chunk, bits);
   const std::size_t index = table.Index(chunk);
   for (unsigned begin = threadIdx.x / kWarpThreads * kStretch; begin < chunk.length;
        begin += kThreads * kGroup) {
@@ -103,39 +117,50 @@ __global__ void __launch_bounds__(kThreads)
     const auto quad = static_cast<std::uint32_t>((index + i) / 4);
     const PhiloxBlock draws[2] = {WordsOfQuad(source.draws, chunk.segment, quad),
                                   WordsOfQuad(source.draws, chunk.segment, quad + 1)};
-    std::uint64_t eight = QuantiseEight(row.factors, row.bits, x, draws);
-    for (unsigned k = 0; k < row.bits; ++k, eight >>= 8) {
-      bytes[k] = static_cast<unsigned char>(eight);
-    }
+    PutEight(QuantiseEight(factors, bits, x, draws), bits, bytes);
     __syncwarp();
     const unsigned left = chunk.length - begin;
-    const auto count =
-        static_cast<unsigned>(PackedWords(left < kStretch ? left : kStretch, row.bits));
-    for (unsigned k = lane; k < count; k += kWarpThreads) to[begin / 32 * row.bits + k] = own[k];
+    const auto count = static_cast<unsigned>(PackedWords(left < kStretch ? left : kStretch, bits));
+#pragma unroll 1
+    for (unsigned k = lane; k < count; k += kWarpThreads) to[begin / 32 * bits + k] = own[k];
     __syncwarp();
   }
+}
+
+// decoded[code] <- what a message adds for it, of every code of `bits` bits; for no bits, of the
+// code 0. Done once a block, as it takes float64. Every thread calls.
+__device__ inline void DecodeAll(unsigned bits, float scale, double weight, float* decoded) {
+  __shared__ double shared_step[1];
+  if (threadIdx.x == 0) shared_step[0] = weight * QuantiseStepOf(bits, scale);
+  __syncthreads();
+  const double step = shared_step[0];
+  for (unsigned code = threadIdx.x; code < 1u << bits; code += kThreads) {
+    decoded[code] = StepTimes(step, bits == 0 ? 0 : CodeValue(code, bits));
+  }
+  __syncthreads();
 }
 
 // out <- the values; added to what is there if `add`, times the weight then.
 template <bool add>
 __global__ void __launch_bounds__(kThreads)
     DequantiseKernel(PackedTable table, QuantiseRows rows, DecodeSource source, float* out) {
+  __shared__ float decoded[kCodesMax];
   const SegmentChunk chunk = table.chunks[blockIdx.x];
-  const QuantiseRow row = rows.At(chunk.segment);
+  const unsigned bits = rows.bits[chunk.segment];
+  DecodeAll(bits, rows.scales[chunk.segment], add ? source.weight : 1, decoded);
   const std::uint64_t begin = table.first_words[chunk.segment];
   const std::uint64_t count = table.first_words[chunk.segment + 1] - begin;
-  const double step = add ? source.weight * row.factors.decode : row.factors.decode;
   const std::size_t index = table.Index(chunk);
   for (unsigned i = threadIdx.x * kGroup; i < chunk.length; i += kThreads * kGroup) {
     float* const to = out + chunk.offset + i;
     const unsigned elements = CountAt(i, chunk.length);
     const std::uint64_t eight =
-        row.bits == 0 ? 0 : ReadEight(source.words + begin, count, row.bits, (index + i) / kGroup);
+        bits == 0 ? 0 : ReadEight(source.words + begin, count, bits, (index + i) / kGroup);
     float x[kGroup] = {};
     if (add) LoadEight(to, elements, x);
     for (unsigned k = 0; k < kGroup; ++k) {
-      const std::int32_t value = row.bits == 0 ? 0 : ValueInEight(eight, row.bits, k);
-      x[k] = add ? x[k] + StepTimes(step, value) : StepTimes(step, value);
+      const float value = decoded[CodeInEight(eight, bits, k)];
+      x[k] = add ? x[k] + value : value;
     }
     StoreEight(x, elements, to);
   }

@@ -12,9 +12,11 @@
 // U is the Philox word of the element, see philox.h, so that a code depends on the element's place
 // in its segment and on `Draws` alone.
 //
-// y is a multiple of 2^-32 here, rounded down, and U < y - l is a comparison of integers; so the
-// mean is x less at most 2^-32 of nu / s. An x of magnitude nu has the code s for every
-// draw: the factor that makes y of |x| is larger than the exact one by 2^-50 of itself.
+// y is a multiple of 2^-32 here, and U < y - l is a comparison of integers. It is the exact y
+// rounded down, or the next multiple, and exact where that is one, see quantise_element.h; so the
+// mean is within 2^-32 of nu / s of x, and an x of magnitude nu has the code s for every draw. All
+// of it is integers and one exact product: the same on every device, and without float64, which
+// most devices are slow at.
 //
 // Source: design; the quantiser of DQ-SGD as derived from its abstract, of the family of QSGD's.
 
@@ -56,7 +58,7 @@ namespace host {
 
 // words <- the codes of every segment, [FirstWords(segments, bits).back()]; unused bits are 0.
 //
-// 2^32 y is |x| times one factor, in float64. Tolerance against a twin: none, bit-identical.
+// Tolerance against a twin: none, bit-identical.
 void Quantise(const SegmentTable& segments, const Quantisation& quantisation,
               const QuantiseSource& source, std::span<std::uint32_t> words);
 

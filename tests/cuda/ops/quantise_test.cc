@@ -84,16 +84,38 @@ Message MessageOf(std::initializer_list<std::size_t> lengths, std::uint8_t bits,
   return message;
 }
 
-// The code that the formula of the header gives in float64, as a number.
+// 2^32 y, exactly rounded down, of any finite x and of a nu whose steps are normal numbers: long
+// division, by the formula of the header alone. `whole` <- whether nothing was rounded.
+std::uint64_t ExactFixed(unsigned bits, float nu, float x, bool* whole = nullptr) {
+  if (whole != nullptr) *whole = x == 0;
+  if (x == 0) return 0;
+  int nu_exponent = 0;
+  int x_exponent = 0;
+  const double nu_fraction = std::frexp(static_cast<double>(nu), &nu_exponent);
+  const double x_fraction = std::frexp(std::abs(static_cast<double>(x)), &x_exponent);
+  const auto divisor = static_cast<unsigned __int128>(std::ldexp(nu_fraction, 24));
+  // 24 bits, times s, times 2^32: 63 bits, to be divided by 2^(exponents' difference), too.
+  unsigned __int128 dividend = static_cast<std::uint64_t>(std::ldexp(x_fraction, 24));
+  dividend *= (1u << (bits - 1)) - 1;
+  dividend <<= 32;
+  const int shift = std::min(nu_exponent - x_exponent, 64);
+  EXPECT_GE(shift, 0);
+  const unsigned __int128 scaled = divisor << shift;
+  if (whole != nullptr) *whole = dividend % scaled == 0;
+  return static_cast<std::uint64_t>(dividend / scaled);
+}
+
+// The code that the formula of the header gives, as a number: `y` are multiples of 2^-32.
 int NaiveCode(const Message& message, std::uint32_t segment, std::size_t i, float x,
               const Draws& draws) {
-  const int levels = (1 << (message.bits[segment] - 1)) - 1;
-  const double factor = 0x1p32 * levels / message.scales[segment] * (1 + 0x1p-50);
+  const unsigned bits = message.bits[segment];
   const auto quad = static_cast<std::uint32_t>(i / 4);
-  const double u = WordsOfQuad(draws, segment, quad).word[i % 4] * 0x1p-32;
-  const double y = std::floor(std::abs(static_cast<double>(x)) * factor) * 0x1p-32;
-  const double low = std::floor(y);
-  const int level = std::min(static_cast<int>(low) + (u < y - low ? 1 : 0), levels);
+  const std::uint32_t word = WordsOfQuad(draws, segment, quad).word[i % 4];
+  const float nu = message.scales[segment];
+  const std::uint64_t y = ExactFixed(bits, nu, std::min(std::abs(x), nu));
+  // Within a draw in 2^32 of where the code changes both are right; the fixed seeds have none such.
+  EXPECT_NE(word, y & 0xffffffff);
+  const int level = static_cast<int>(y >> 32) + (word < (y & 0xffffffff) ? 1 : 0);
   return x < 0 ? -level : level;
 }
 
@@ -191,6 +213,44 @@ TEST(QuantiseTest, TheLargestMagnitudeHasTheLastLevelForTheLeastLikelyDraw) {
       }
     }
   }
+}
+
+// Numbers of every exponent below nu's, and those next to a whole level, where a bound is met.
+std::vector<float> MagnitudesTo(float nu, unsigned bits, Rng& rng) {
+  const int levels = (1 << (bits - 1)) - 1;
+  std::vector<float> all = {0, nu, std::nextafter(nu, 0.0f), 1e-45f, 0x1p-126f};
+  for (int level = 1; level < levels; ++level) {
+    const float at = static_cast<float>(static_cast<double>(nu) * level / levels);
+    for (const float x : {std::nextafter(at, 0.0f), at, std::nextafter(at, nu)}) all.push_back(x);
+  }
+  for (int shift = 0; shift < 60; ++shift) {
+    const double x = std::ldexp(static_cast<double>(nu) * (0.5 + 0.5 * rng.Uniform()), -shift);
+    all.push_back(static_cast<float>(x));
+    all.push_back(std::ldexp(nu, -shift));
+  }
+  std::erase_if(all, [nu](float x) { return x > nu; });
+  return all;
+}
+
+TEST(QuantiseTest, TheFixedPointIsTheExactQuotientRoundedDownOrTheNextAndNeverOffAWholeOne) {
+  Rng rng(8);
+  int above = 0;
+  for (int i = 0; i < 2'000; ++i) {
+    const double drawn = std::ldexp(1 + rng.Uniform(), i % 246 - 119);
+    const auto nu = static_cast<float>(i % 5 == 0 ? std::ldexp(1.0, i % 246 - 119) : drawn);
+    for (unsigned bits = 2; bits <= 8; ++bits) {
+      const QuantiseFactors factors = QuantiseFactorsOf(bits, nu);
+      for (const float x : MagnitudesTo(nu, bits, rng)) {
+        bool whole = false;
+        const std::uint64_t exact = ExactFixed(bits, nu, x, &whole);
+        const std::uint64_t found = QuantisedFixed(factors, x);
+        ASSERT_GE(found, exact) << x << " of " << nu;
+        ASSERT_LE(found, exact + (whole ? 0 : 1)) << x << " of " << nu;
+        above += found > exact ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(above, 0);  // that the bound is met, and the test can tell
 }
 
 TEST(QuantiseTest, ADrawIsBelowTheRestOrNotToTheLastBit) {
