@@ -17,17 +17,18 @@ struct PairSumsBody {
   __device__ Cut CutAt(std::size_t offset, std::size_t length) const {
     return CutOf(length, a + offset, b + offset);
   }
-  template <int width>
-  __device__ void Add(std::size_t i, double (&sums)[kSums]) const {
-    const Pack<width> left_pack = Load<width>(a + i);
-    const Pack<width> right_pack = Load<width>(b + i);
+  template <int width, class Sum>
+  __device__ void Add(std::size_t i, Sum (&sums)[kSums]) const {
+    const Pack<width> left = Load<width>(a + i);
+    const Pack<width> right = Load<width>(b + i);
     for (int k = 0; k < width; ++k) {
-      const double left = left_pack.at[k];
-      const double right = right_pack.at[k];
-      sums[0] += left * right;
-      sums[1] += left * left;
-      sums[2] += right * right;
+      sums[0].Add(left.at[k], right.at[k]);
+      sums[1].Add(left.at[k], left.at[k]);
+      sums[2].Add(right.at[k], right.at[k]);
     }
+  }
+  __device__ static bool Hold(const TwoFloat (&sums)[kSums]) {
+    return sums[1].HoldsSquares() && sums[2].HoldsSquares();
   }
 };
 

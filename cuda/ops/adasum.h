@@ -50,8 +50,8 @@ namespace host {
 //
 // Products of two float32 are exact in float64, so A and B are host::SquaredNorm's to the last bit,
 // and all three are finite exactly when every element is. Tolerance against a twin, to n = 3e8:
-// 1e-12 of the sum of the products' magnitudes; why, see SquaredNorm, whose layout of partial sums
-// this is.
+// 5e-12 of the sum of the products' magnitudes, and for d besides 2^-44 of ||a|| ||b||; why, see
+// SquaredNorm, whose layout of partial sums this is.
 AdasumSums PairSums(const AdasumPair& pair);
 
 // alpha and beta from the sums of the whole segment:

@@ -1,7 +1,8 @@
-// Sums over buffers and over the segments of a buffer, accumulated in float64 in an order that the
-// lengths alone fix, in one launch: a block adds up a chunk, and whichever block is the last of a
-// result adds up its chunks, by their numbers. Which one that is depends on the device and the day;
-// what it adds up does not.
+// Sums over buffers and over the segments of a buffer, in an order that the lengths alone fix, in
+// one launch: a thread adds up its elements of a chunk in two float32, where these hold them, and
+// in float64 where not; from there on all is float64. A block adds up a chunk, and whichever block
+// is the last of a result adds up its chunks, by their numbers. Which one that is depends on the
+// device and the day; what it adds up does not.
 
 #pragma once
 
@@ -12,6 +13,7 @@
 #include "cuda/ops/launch.cuh"
 #include "cuda/ops/segment_chunks.h"
 #include "cuda/ops/sweep.cuh"
+#include "cuda/ops/two_float.h"
 
 namespace tactus::cuda::kernels {
 
@@ -121,11 +123,12 @@ __device__ void ClearEmptyRows(const ChunkRows& rows, double* sums) {
   }
 }
 
-// Adds to `sums` the body's terms of a chunk, in every thread those of its own elements.
-template <class Body>
-__device__ void AddChunk(const Body& body, const SegmentChunk& chunk, double (&sums)[Body::kSums]) {
+// Adds to `sums` the body's terms of a chunk, in every thread those of its own elements, `ahead`
+// packs of which are read before the first is added.
+template <int ahead, class Body, class Sum>
+__device__ void AddChunk(const Body& body, const SegmentChunk& chunk, Sum (&sums)[Body::kSums]) {
   const Cut cut = body.CutAt(chunk.offset, chunk.length);
-#pragma unroll 4
+#pragma unroll(ahead)
   for (std::size_t k = threadIdx.x; k < cut.fours; k += kThreads) {
     body.template Add<4>(chunk.offset + cut.head + 4 * k, sums);
   }
@@ -134,10 +137,32 @@ __device__ void AddChunk(const Body& body, const SegmentChunk& chunk, double (&s
   }
 }
 
+template <int count, class Sum>
+__device__ void ValuesOf(const Sum (&sums)[count], double (&values)[count]) {
+  for (int i = 0; i < count; ++i) values[i] = sums[i].value();
+}
+
+// The sums of the thread's own elements of a chunk. Body::Hold(sums), of a body that has it, says
+// whether a TwoFloat each is enough for them, and then its elements may be gone over twice.
+template <class Body>
+__device__ void SumChunk(const Body& body, const SegmentChunk& chunk,
+                         double (&values)[Body::kSums]) {
+  constexpr bool kTriesTwoFloats = requires { &Body::Hold; };
+  if constexpr (kTriesTwoFloats) {
+    TwoFloat sums[Body::kSums];
+    AddChunk<4>(body, chunk, sums);
+    if (Body::Hold(sums)) return ValuesOf(sums, values);
+  }
+  Float64Sum sums[Body::kSums];
+  AddChunk<kTriesTwoFloats ? 1 : 4>(body, chunk, sums);  // what is gone over again is seldom much
+  ValuesOf(sums, values);
+}
+
 // The sums of every row of chunks, a block a chunk. Body::Add<width>(i, sums) adds the terms of the
-// elements [i, i + width); Body::CutAt(offset, length) says where its operands allow widths of 4;
-// Body::Finish(rows, sums), of a body that has it, is called by one block once all rows are there,
-// and the block counts itself at the counter behind those of the rows.
+// elements [i, i + width) by Add of a TwoFloat or a Float64Sum; Body::CutAt(offset, length) says
+// where its operands allow widths of 4; Body::Finish(rows, sums), of a body that has it, is called
+// by one block once all rows are there, and the block counts itself at the counter behind those of
+// the rows.
 template <bool add, class Body>
 __global__ void __launch_bounds__(kThreads) SumsKernel(Body body, ChunkRows rows, SumsViews into) {
   constexpr int kSums = Body::kSums;
@@ -145,8 +170,8 @@ __global__ void __launch_bounds__(kThreads) SumsKernel(Body body, ChunkRows rows
   if (!add && blockIdx.x == 0) ClearEmptyRows<kSums>(rows, into.sums);
   if (rows.count > 0) {
     const SegmentChunk chunk = rows.At(blockIdx.x);
-    double sums[kSums] = {};
-    AddChunk(body, chunk, sums);
+    double sums[kSums];
+    SumChunk(body, chunk, sums);
     AddOverBlock(sums);
     if (threadIdx.x == 0) {
       for (int i = 0; i < kSums; ++i) into.partials[blockIdx.x * std::size_t{kSums} + i] = sums[i];

@@ -50,15 +50,16 @@ struct CompensatedBody {
   __device__ Cut CutAt(std::size_t offset, std::size_t length) const {
     return CutOf(length, input + offset, error + offset);
   }
-  template <int width>
-  __device__ void Add(std::size_t i, double (&sums)[kSums]) const {
+  template <int width, class Sum>
+  __device__ void Add(std::size_t i, Sum (&sums)[kSums]) const {
     const Pack<width> x = Load<width>(input + i);
     const Pack<width> e = Load<width>(error + i);
     for (int k = 0; k < width; ++k) {
-      const double q = x.at[k] + e.at[k];
-      sums[0] += q * q;
+      const float q = x.at[k] + e.at[k];
+      sums[0].Add(q, q);
     }
   }
+  __device__ static bool Hold(const TwoFloat (&sums)[kSums]) { return sums[0].HoldsSquares(); }
   // Its threads share the rows.
   __device__ void Finish(const ChunkRows& rows, const double* norms) const {
     if (sharing == SignSharing::kTable) return FinishTable(rows, norms);

@@ -47,7 +47,7 @@ namespace host {
 // float32 and its squares are added up in float64; sigma is rounded once. 0 where q is 0 or there
 // is no element. Changes nothing else.
 //
-// Tolerance against a twin: 1 ulp. The sums of squares differ by 1e-12 of themselves (see
+// Tolerance against a twin: 1 ulp. The sums of squares differ by 5e-12 of themselves (see
 // host::SquaredNorm), which moves the root by far less than half an ulp, so the two can only round
 // to neighbours. All else here is bit-identical given the scales.
 void SignScales(const SegmentTable& segments, SignSharing sharing, const SignSource& source,

@@ -54,13 +54,12 @@ struct SquaredNormBody {
   __device__ Cut CutAt(std::size_t offset, std::size_t length) const {
     return CutOf(length, x + offset);
   }
-  template <int width>
-  __device__ void Add(std::size_t i, double (&sums)[kSums]) const {
+  template <int width, class Sum>
+  __device__ void Add(std::size_t i, Sum (&sums)[kSums]) const {
     const Pack<width> pack = Load<width>(x + i);
-    for (int k = 0; k < width; ++k) {
-      sums[0] += static_cast<double>(pack.at[k]) * static_cast<double>(pack.at[k]);
-    }
+    for (int k = 0; k < width; ++k) sums[0].Add(pack.at[k], pack.at[k]);
   }
+  __device__ static bool Hold(const TwoFloat (&sums)[kSums]) { return sums[0].HoldsSquares(); }
 };
 
 }  // namespace

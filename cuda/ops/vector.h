@@ -30,10 +30,10 @@ void Fill(float value, std::span<float> x);
 //
 // Returns a finite value exactly when every element is finite: the square of the largest float32
 // is 1.2e77 and float64 holds 10^231 of them. So it doubles as the test for non-finite elements.
-// Tolerance against a twin: 1e-12 relative, to n = 3e8. Squares are exact in float64 (24 + 24 <= 53
-// bits), and a sum of non-negative terms errs by at most 2^-53 for each addition that a term goes
-// through. Here that is 4096 in one of 16 interleaved sums of a block of 65536 elements, 16 more,
-// and n / 65536 over the blocks: below 9000 in all.
+// Tolerance against a twin: 5e-12 relative, to n = 3e8, of which 1e-12 are this loop's. Squares are
+// exact in float64 (24 + 24 <= 53 bits), and a sum of non-negative terms errs by at most 2^-53 for
+// each addition that a term goes through. Here that is 4096 in one of 16 interleaved sums of a
+// block of 65536 elements, 16 more, and n / 65536 over the blocks: below 9000 in all.
 double SquaredNorm(std::span<const float> x);
 
 }  // namespace host
@@ -49,9 +49,11 @@ void Fill(Stream stream, float value, std::span<float> x);
 // to <- from; equally long, not overlapping.
 void Copy(Stream stream, std::span<const float> from, std::span<float> to);
 
-// Sums stay in device memory: into.sums[0], with ChunksIn(n) partials. The host's bound on the
-// rounding holds: a term goes through no more than 32 additions in a thread, 13 in a block and,
-// over the blocks, n / 2^21 + 13.
+// Sums stay in device memory: into.sums[0], with ChunksIn(n) partials. Within 2^-38 (4e-12) of the
+// exact sum: a thread's elements of a chunk, 33 at most, are added up in two float32, see
+// two_float.h, or in float64 where these do not hold them; from there a term goes through 13
+// additions in a block and, over the blocks, n / 2^21 + 13. The definition is one for all devices,
+// however fast their float64 is (docs/decisions/0027-sums-of-two-floats.md).
 void SquaredNorm(Stream stream, std::span<const float> x, const SumsInto& into);
 // The same, added to what is in into.sums[0].
 void AddSquaredNorm(Stream stream, std::span<const float> x, const SumsInto& into);
