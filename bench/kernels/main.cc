@@ -190,6 +190,7 @@ class Bench {
                                   .formula = operation.formula,
                                   .segments = segments,
                                   .bytes = bytes,
+                                  .aimed = bytes >= operation.aim_bytes,
                                   .sets = sets.size(),
                                   .calls = repetition.calls,
                                   .bytes_per_s = SpreadOf(rates),

@@ -59,6 +59,11 @@ std::span<std::uint32_t> Counters(const Setting& setting, std::size_t rows) {
   return {reinterpret_cast<std::uint32_t*>(bytes.data()), bytes.size() / kBytes};
 }
 
+Operation Reduction(Operation operation) {
+  operation.aim_bytes = kReductionAimBytes;
+  return operation;
+}
+
 // Room for so many sums a segment.
 kernels::SumsInto SumsOf(const Setting& setting, std::size_t per_segment) {
   const SegmentedBuffer& segments = *setting.segments;
@@ -98,12 +103,12 @@ void AddVectors(std::vector<Operation>& all) {
       kernels::Axpy(stream, kRate, x, y);
     };
   }));
-  all.push_back(OverBuffers({"squared norm", "4 n", 4}, [](const Setting& s) -> Call {
+  all.push_back(Reduction(OverBuffers({"squared norm", "4 n", 4}, [](const Setting& s) -> Call {
     return [x = s.workspace.Normal(s.n), into = SumOf(s)](Stream stream) {
       kernels::SquaredNorm(stream, x, into);
     };
-  }));
-  all.push_back(BySegments({"extremes", "4 n", 4}, [](const Setting& s) -> Call {
+  })));
+  all.push_back(Reduction(BySegments({"extremes", "4 n", 4}, [](const Setting& s) -> Call {
     const std::size_t segments = s.segments->segments();
     const kernels::ExtremesInto into{.extremes = {.max_abs = s.workspace.Zero(segments),
                                                   .nonfinite = s.workspace.Zero(segments)},
@@ -112,7 +117,7 @@ void AddVectors(std::vector<Operation>& all) {
     return [x = FlatNormal(s), view = s.segments->view(), into](Stream stream) {
       kernels::ExtremesPerSegment(stream, x, view, into);
     };
-  }));
+  })));
 }
 
 Operation Sgd(Flat flat, float momentum, bool nesterov) {
@@ -145,7 +150,7 @@ void AddOptimizers(std::vector<Operation>& all) {
   all.push_back(Sgd({"sgd, nesterov", "20 n", 20}, kMomentum, true));
   all.push_back(Adam("adam", false));
   all.push_back(Adam("adamw", true));
-  all.push_back(BySegments({"lamb", "40 n", 40}, [](const Setting& s) -> Call {
+  all.push_back(Reduction(BySegments({"lamb", "40 n", 40}, [](const Setting& s) -> Call {
     const cuda::LambStep step{.learning_rate = static_cast<double>(kRate),
                               .weight_decay = 0.01,
                               .ratio_min = 0.01,
@@ -160,7 +165,7 @@ void AddOptimizers(std::vector<Operation>& all) {
             into = SumsOf(s, kernels::kLambSumsPerSegment)](Stream stream) {
       kernels::Lamb(stream, step, view, buffers, into);
     };
-  }));
+  })));
 }
 
 Operation WeightedSum(std::size_t count) {
@@ -192,12 +197,13 @@ Operation BlockMomentum(Flat flat, double momentum) {
 }
 
 void AddCombinations(std::vector<Operation>& all) {
-  all.push_back(BySegments({"adasum, dot and norms", "8 n", 8}, [](const Setting& s) -> Call {
-    return [a = FlatNormal(s), b = FlatNormal(s), view = s.segments->view(),
-            into = SumsOf(s, cuda::kAdasumSumsPerSegment)](Stream stream) {
-      kernels::AdasumPartials(stream, {.a = a, .b = b}, view, into);
-    };
-  }));
+  all.push_back(
+      Reduction(BySegments({"adasum, dot and norms", "8 n", 8}, [](const Setting& s) -> Call {
+        return [a = FlatNormal(s), b = FlatNormal(s), view = s.segments->view(),
+                into = SumsOf(s, cuda::kAdasumSumsPerSegment)](Stream stream) {
+          kernels::AdasumPartials(stream, {.a = a, .b = b}, view, into);
+        };
+      })));
   all.push_back(BySegments({"adasum, combine", "12 n", 12}, [](const Setting& s) -> Call {
     return [a = FlatNormal(s), b = FlatNormal(s), view = s.segments->view(),
             sums = SumsOf(s, cuda::kAdasumSumsPerSegment).sums](Stream stream) {
@@ -246,13 +252,13 @@ cuda::SignSource SignsOf(const Setting& s) {
 }
 
 Operation SignScales(std::string name, cuda::SignSharing sharing) {
-  return BySegments({std::move(name), "8 n", 8}, [sharing](const Setting& s) -> Call {
+  return Reduction(BySegments({std::move(name), "8 n", 8}, [sharing](const Setting& s) -> Call {
     const kernels::SignScalesInto into{.scales = s.workspace.Zero(s.segments->segments()),
                                        .norms = SumsOf(s, 1)};
     return [sharing, source = SignsOf(s), view = s.segments->view(), into](Stream stream) {
       kernels::SignScales(stream, view, sharing, source, into);
     };
-  });
+  }));
 }
 
 void AddSigns(std::vector<Operation>& all) {

@@ -24,6 +24,14 @@ struct Setting {
   Workspace& workspace;                       // where its buffers come from
 };
 
+// What is aimed at: this share of the copy's bytes a second, of operations that pass over their
+// buffers once from kAimBytes of a buffer on, of reductions, which end with a block that waits for
+// all others, from kReductionAimBytes on. A device that does 4 TB/s is through with less in some
+// microseconds, most of which are the launch's; there a share is told without a verdict.
+inline constexpr double kAimShare = 0.9;
+inline constexpr std::size_t kAimBytes = std::size_t{64} << 20;
+inline constexpr std::size_t kReductionAimBytes = std::size_t{256} << 20;
+
 struct Operation {
   std::string name{};
   // What it has to read and write, the tables of segments aside: every input once and every output
@@ -31,6 +39,7 @@ struct Operation {
   std::string formula{};
   double bytes_per_element = 0;  // the formula's; 0: a few numbers, and no bandwidth is told
   bool by_segments = false;
+  std::size_t aim_bytes = kAimBytes;  // of a buffer, from which on there is an aim
   std::function<Call(const Setting&)> prepare{};
 };
 

@@ -34,6 +34,9 @@ void WriteRows(std::FILE* file, const char* name, const std::vector<Measured>& r
     if (row.bytes > 0) {
       WriteSpread(file, "bytes_per_s", row.bytes_per_s);
       WriteSpread(file, "copy_share", row.copy_share);
+      if (row.aimed) {
+        std::fprintf(file, ", \"aim\": %.9g, \"met\": %s", kAimShare, Met(row) ? "true" : "false");
+      }
     }
     WriteSpread(file, "on_device_us", row.on_device_us);
     WriteSpread(file, "on_host_us", row.on_host_us);
@@ -49,15 +52,20 @@ void PrintCell(const Results& results, const Measured& first, std::size_t bytes)
     if (row.operation != first.operation || row.segments != first.segments || row.bytes != bytes) {
       continue;
     }
-    std::printf(" %.0f: %.2f (%.2f to %.2f) |", row.bytes_per_s.median / 1e9, row.copy_share.median,
-                row.copy_share.min, row.copy_share.max);
+    const char* const verdict = !row.aimed ? "" : Met(row) ? ", met" : ", **missed**";
+    std::printf(" %.0f: %.2f (%.2f to %.2f)%s |", row.bytes_per_s.median / 1e9,
+                row.copy_share.median, row.copy_share.min, row.copy_share.max, verdict);
     return;
   }
   std::printf(" |");
 }
 
 void PrintBandwidth(const Results& results, const std::vector<std::size_t>& sizes) {
-  std::printf("GB/s: share of the copy's, median (min to max)\n\n");
+  std::printf(
+      "GB/s: share of the copy's, median (min to max); the aim is %.1f from %zu MiB, for "
+      "reductions "
+      "and LAMB from %zu MiB\n\n",
+      kAimShare, kAimBytes / kMebibyte, kReductionAimBytes / kMebibyte);
   std::printf("| operation | segments | bytes |");
   for (const std::size_t bytes : sizes) {
     std::printf(" %.0f MiB |", static_cast<double>(bytes) / kMebibyte);
@@ -90,6 +98,8 @@ void PrintOverhead(const Results& results) {
 }
 
 }  // namespace
+
+bool Met(const Measured& row) { return row.copy_share.median >= kAimShare; }
 
 void PrintTables(const Results& results, const std::vector<std::size_t>& sizes) {
   const Run& run = results.run;

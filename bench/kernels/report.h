@@ -28,6 +28,7 @@ struct Measured {
   std::string formula{};
   std::size_t segments = 0;  // 0: it knows none
   std::size_t bytes = 0;     // of one buffer of float32; 0 in those that tell of overhead
+  bool aimed = false;        // whether kAimShare is the aim for so many bytes
   std::size_t sets = 0;      // of buffers that took turns
   std::size_t calls = 0;     // a repetition
   Spread bytes_per_s{};      // what the formula says, over the device's time
@@ -50,6 +51,9 @@ struct Results {
   std::vector<Measured> overhead{};
   std::vector<LeftOut> left_out{};
 };
+
+// Whether the median reaches the aim, of one that has it.
+bool Met(const Measured& row);
 
 // Prints Markdown to standard output.
 void PrintTables(const Results& results, const std::vector<std::size_t>& sizes);

@@ -17,6 +17,7 @@ struct WeightedSumBody {
     double sums[width];
     const Pack<width> first = Load<width>(buffers[0] + i);
     for (int k = 0; k < width; ++k) sums[k] = weights[0] * static_cast<double>(first.at[k]);
+#pragma unroll 4  // read ahead, and yet within the registers of eight blocks
     for (unsigned p = 1; p < count; ++p) {
       const Pack<width> next = Load<width>(buffers[p] + i);
       for (int k = 0; k < width; ++k) sums[k] += weights[p] * static_cast<double>(next.at[k]);

@@ -54,6 +54,19 @@ TEST(ReportTest, TablesHaveACellForEverySizeAndLeaveOutWhatWasNotMeasured) {
   EXPECT_THAT(text, HasSubstr("does not hold it: lamb, 1 segments, 256 MiB"));
 }
 
+TEST(ReportTest, AVerdictIsGivenWhereThereIsAnAim) {
+  Results results = SomeResults();
+  results.bandwidth[0].aimed = true;
+  results.bandwidth[1].aimed = true;
+  testing::internal::CaptureStdout();
+  PrintTables(results, {kMebibyte, 16 * kMebibyte});
+  const std::string text = testing::internal::GetCapturedStdout();
+
+  EXPECT_THAT(text, HasSubstr("0.50 (0.45 to 0.55), **missed** |"));
+  EXPECT_THAT(text, HasSubstr("0.90 (0.90 to 0.90), met |"));
+  EXPECT_THAT(text, HasSubstr("the aim is 0.9 from 64 MiB, for reductions and LAMB from 256 MiB"));
+}
+
 TEST(ReportTest, JsonHoldsEveryFigure) {
   const std::string path = testing::TempDir() + "/tactus-bench-kernels.json";
   ASSERT_TRUE(WriteJson(SomeResults(), path));
@@ -67,7 +80,15 @@ TEST(ReportTest, JsonHoldsEveryFigure) {
   EXPECT_EQ(json["bandwidth"][1]["segments"], 64);
   EXPECT_EQ(json["bandwidth"][1]["copy_share"]["median"], 0.9);
   EXPECT_EQ(json["overhead"][0]["on_host_us"]["max"], 12);
+  EXPECT_FALSE(json["bandwidth"][1].contains("aim"));
   EXPECT_FALSE(json["overhead"][0].contains("copy_share"));
+
+  Results results = SomeResults();
+  results.bandwidth[0].aimed = true;
+  ASSERT_TRUE(WriteJson(results, path));
+  const nlohmann::json aimed = nlohmann::json::parse(std::ifstream(path))["bandwidth"][0];
+  EXPECT_EQ(aimed["aim"], 0.9);
+  EXPECT_EQ(aimed["met"], false);
 }
 
 TEST(ReportTest, AFileThatCannotBeWrittenIsAnError) {
