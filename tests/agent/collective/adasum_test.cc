@@ -190,7 +190,8 @@ TEST(AdasumPaperTest, V5ZeroOppositeAndSkewVectors) {
   EXPECT_EQ(AgreedAdasum(OneLayer({{1, 0}, {1, 1}})), (std::vector<float>{1.25, 0.75}));
 }
 
-// Brings one reduction of the device's own memory to its end, and returns all longer messages' places.
+// Brings one reduction of the device's own memory to its end, and returns where all longer messages
+// lay.
 std::vector<std::span<const std::byte>> PlacesOfLongMessages(std::size_t length,
                                                              std::uint32_t nodes,
                                                              std::uint32_t node_size) {
