@@ -96,6 +96,16 @@ class Packing:
         static = ["-DTACTUS_STATIC_ABSEIL=ON", "-DZLIB_USE_STATIC_LIBS=ON"]
         self.build("gpu", WORKER_LINKS, programs.OF_WORKER, f"-DCMAKE_PREFIX_PATH={self.asked.torch}", *static)
 
+    def cuda_headers(self):
+        """A folder of the toolkit's headers without the NCCL of some: they would be found before those that are built."""
+        folder = self.asked.build / "cuda-headers"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for header in (pathlib.Path(find_tool("nvcc")).resolve().parents[1] / "include").iterdir():
+            if not header.name.startswith("nccl"):
+                (folder / header.name).symlink_to(header)
+        return folder
+
     def nccl(self):
         source = self.asked.nccl_source
         if source is None:
@@ -103,7 +113,8 @@ class Packing:
         build = self.asked.build / "nccl"
         number = self.asked.architectures.split("-")[0].split(";")[0]
         self.run(["make", "-C", source, "-j", self.asked.jobs, "src.build", f"BUILDDIR={build}",
-                  f"CUDA_HOME={pathlib.Path(find_tool('nvcc')).parents[1]}", f"ONLY_FUNCS={NCCL_FUNCTIONS}",
+                  f"CUDA_HOME={pathlib.Path(find_tool('nvcc')).parents[1]}", f"CUDA_INC={self.cuda_headers()}",
+                  f"ONLY_FUNCS={NCCL_FUNCTIONS}",
                   f"NVCC_GENCODE=-gencode=arch=compute_{number},code=sm_{number}"])
         self.take(build / "lib/libnccl.so.2", "nccl")
 
