@@ -7,24 +7,28 @@
 namespace tactus::cuda::kernels {
 namespace {
 
-// Reads from[0 .. width) into `bits`; for a width of 4 `from` is aligned to 8 bytes.
+// `width` neighbouring elements of 16 bits.
 template <int width>
-__device__ inline void LoadBits(const std::uint16_t* from, std::uint32_t (&bits)[width]) {
+struct BitsPack {
+  std::uint32_t at[width];
+};
+
+// Reads from[0 .. width); for a width of 4 `from` is aligned to 8 bytes.
+template <int width>
+__device__ inline BitsPack<width> LoadBits(const std::uint16_t* from) {
   if constexpr (width == 4) {
     const uint2 four = *reinterpret_cast<const uint2*>(from);
-    bits[0] = four.x & 0xffff;
-    bits[1] = four.x >> 16;
-    bits[2] = four.y & 0xffff;
-    bits[3] = four.y >> 16;
+    return {{four.x & 0xffff, four.x >> 16, four.y & 0xffff, four.y >> 16}};
   } else {
-    bits[0] = *from;
+    return {{*from}};
   }
 }
 
 template <int width>
 __device__ inline void StoreBits(std::uint16_t* to, const std::uint32_t (&bits)[width]) {
   if constexpr (width == 4) {
-    *reinterpret_cast<uint2*>(to) = make_uint2(bits[0] | bits[1] << 16, bits[2] | bits[3] << 16);
+    __stwb(reinterpret_cast<uint2*>(to),
+           make_uint2(bits[0] | bits[1] << 16, bits[2] | bits[3] << 16));
   } else {
     *to = static_cast<std::uint16_t>(bits[0]);
   }
@@ -48,8 +52,11 @@ struct ToBody {
   std::uint16_t* to;
 
   template <int width>
-  __device__ void At(std::size_t i) const {
-    const Pack<width> x = Load<width>(from + i);
+  __device__ Pack<width> Read(std::size_t i) const {
+    return Load<width>(from + i);
+  }
+  template <int width>
+  __device__ void Write(std::size_t i, const Pack<width>& x) const {
     std::uint32_t bits[width];
     for (int k = 0; k < width; ++k) bits[k] = Format::Of(factor * x.at[k]);
     StoreBits(to + i, bits);
@@ -63,12 +70,14 @@ struct FromBody {
   float* to;
 
   template <int width>
-  __device__ void At(std::size_t i) const {
-    std::uint32_t bits[width];
-    LoadBits(from + i, bits);
+  __device__ BitsPack<width> Read(std::size_t i) const {
+    return LoadBits<width>(from + i);
+  }
+  template <int width>
+  __device__ void Write(std::size_t i, const BitsPack<width>& bits) const {
     Pack<width> x;
     for (int k = 0; k < width; ++k) {
-      x.at[k] = OneNan(factor * Format::Back(static_cast<std::uint16_t>(bits[k])));
+      x.at[k] = OneNan(factor * Format::Back(static_cast<std::uint16_t>(bits.at[k])));
     }
     Store(to + i, x);
   }
@@ -84,15 +93,15 @@ Cut CutOfBoth(std::size_t n, const float* wide, const std::uint16_t* narrow) {
 template <class Format>
 void To(Stream stream, float factor, std::span<const float> from, std::span<std::uint16_t> to) {
   TACTUS_CHECK(from.size() == to.size());
-  Sweep(stream, CutOfBoth(to.size(), from.data(), to.data()),
-        ToBody<Format>{.factor = factor, .from = from.data(), .to = to.data()});
+  SweepPairs(stream, CutOfBoth(to.size(), from.data(), to.data()),
+             ToBody<Format>{.factor = factor, .from = from.data(), .to = to.data()});
 }
 
 template <class Format>
 void From(Stream stream, float factor, std::span<const std::uint16_t> from, std::span<float> to) {
   TACTUS_CHECK(from.size() == to.size());
-  Sweep(stream, CutOfBoth(to.size(), to.data(), from.data()),
-        FromBody<Format>{.factor = factor, .from = from.data(), .to = to.data()});
+  SweepPairs(stream, CutOfBoth(to.size(), to.data(), from.data()),
+             FromBody<Format>{.factor = factor, .from = from.data(), .to = to.data()});
 }
 
 }  // namespace

@@ -34,7 +34,9 @@ __device__ inline Pack<width> Load(const float* from) {
 template <int width>
 __device__ inline void Store(float* to, const Pack<width>& pack) {
   if constexpr (width == 4) {
-    *reinterpret_cast<float4*>(to) = make_float4(pack.at[0], pack.at[1], pack.at[2], pack.at[3]);
+    // By name, as the compiler takes an assignment apart where there are two, and may not join it.
+    __stwb(reinterpret_cast<float4*>(to),
+           make_float4(pack.at[0], pack.at[1], pack.at[2], pack.at[3]));
   } else {
     *to = pack.at[0];
   }
@@ -98,12 +100,40 @@ __global__ void __launch_bounds__(kThreads) SweepKernel(Body body, Cut cut) {
   }
 }
 
+// The same of a body in two halves, Body::Read<width>(i) and Body::Write<width>(i, what was read):
+// a thread reads two packs before it writes the first, and there are half as many blocks. For what
+// moves so few bytes an element that the beginnings and ends of blocks count.
+template <class Body>
+__global__ void __launch_bounds__(kThreads) SweepPairsKernel(Body body, Cut cut) {
+  const std::size_t first = blockIdx.x * std::size_t{2 * kThreads} + threadIdx.x;
+  const std::size_t second = first + kThreads;
+  if (first < cut.fours) {
+    // Where there is no second one, the first is done twice: to the same, as both are read before.
+    const std::size_t last = second < cut.fours ? second : first;
+    const auto of_first = body.template Read<4>(cut.head + 4 * first);
+    const auto of_last = body.template Read<4>(cut.head + 4 * last);
+    body.template Write<4>(cut.head + 4 * first, of_first);
+    body.template Write<4>(cut.head + 4 * last, of_last);
+  }
+  for (const std::size_t single : {first, second}) {
+    if (single >= cut.singles()) return;
+    const std::size_t i = single < cut.head ? single : single + 4 * cut.fours;
+    body.template Write<1>(i, body.template Read<1>(i));
+  }
+}
+
 // Queues one pass of `body` over the cut. Every element is done by one thread, so that an operand
 // may be read and written in place.
 template <class Body>
 void Sweep(Stream stream, const Cut& cut, const Body& body) {
-  const std::size_t blocks = BlocksFor(std::max(cut.fours, cut.singles()), kThreads);
-  Launch(stream, {.blocks = blocks}, SweepKernel<Body>, body, cut);
+  const std::size_t most = std::max(cut.fours, cut.singles());
+  Launch(stream, {.blocks = BlocksFor(most, kThreads)}, SweepKernel<Body>, body, cut);
+}
+
+template <class Body>
+void SweepPairs(Stream stream, const Cut& cut, const Body& body) {
+  const std::size_t most = std::max(cut.fours, cut.singles());
+  Launch(stream, {.blocks = BlocksFor(most, 2 * kThreads)}, SweepPairsKernel<Body>, body, cut);
 }
 
 // One block a chunk. Body::Begin(segment) gives what all elements of a segment share, and

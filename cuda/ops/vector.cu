@@ -28,10 +28,13 @@ struct ScaleBody {
   float* x;
 
   template <int width>
-  __device__ void At(std::size_t i) const {
-    Pack<width> product = Load<width>(x + i);
-    for (int k = 0; k < width; ++k) product.at[k] *= a;
-    Store(x + i, product);
+  __device__ Pack<width> Read(std::size_t i) const {
+    return Load<width>(x + i);
+  }
+  template <int width>
+  __device__ void Write(std::size_t i, Pack<width> pack) const {
+    for (int k = 0; k < width; ++k) pack.at[k] *= a;
+    Store(x + i, pack);
   }
 };
 
@@ -40,9 +43,13 @@ struct FillBody {
   float* x;
 
   template <int width>
-  __device__ void At(std::size_t i) const {
+  __device__ Pack<width> Read(std::size_t /*i*/) const {
     Pack<width> pack;
     for (int k = 0; k < width; ++k) pack.at[k] = value;
+    return pack;
+  }
+  template <int width>
+  __device__ void Write(std::size_t i, const Pack<width>& pack) const {
     Store(x + i, pack);
   }
 };
@@ -71,11 +78,11 @@ void Axpy(Stream stream, float a, std::span<const float> x, std::span<float> y) 
 }
 
 void Scale(Stream stream, float a, std::span<float> x) {
-  Sweep(stream, CutOf(x.size(), {x.data()}), ScaleBody{.a = a, .x = x.data()});
+  SweepPairs(stream, CutOf(x.size(), {x.data()}), ScaleBody{.a = a, .x = x.data()});
 }
 
 void Fill(Stream stream, float value, std::span<float> x) {
-  Sweep(stream, CutOf(x.size(), {x.data()}), FillBody{.value = value, .x = x.data()});
+  SweepPairs(stream, CutOf(x.size(), {x.data()}), FillBody{.value = value, .x = x.data()});
 }
 
 void Copy(Stream stream, std::span<const float> from, std::span<float> to) {

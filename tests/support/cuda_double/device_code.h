@@ -185,6 +185,10 @@ T __ldcs(const T* place) {
   return *place;
 }
 template <class T>
+void __stwb(T* place, T value) {
+  *place = value;
+}
+template <class T>
 void __stcs(T* place, T value) {
   *place = value;
 }
