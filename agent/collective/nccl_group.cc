@@ -180,6 +180,8 @@ cuda::OwnedEvent NcclGroup::TakeEvent(std::string& failure) {
       return event;
     }
   }
+  // Whoever starts a collective may be a thread of libtorch's, with any device.
+  if (failure.empty()) failure = cuda::UseDevice(meeting_.device);
   cuda::OpenedEvent opened = cuda::OpenEvent();
   if (failure.empty()) failure = opened.reason;
   return std::move(opened.event);

@@ -297,5 +297,21 @@ TEST_F(CudaDoubleDeathTest, AResetFindsWhatWasForgotten) {
   EXPECT_DEATH(Reset({}), "there is device memory");
 }
 
+TEST(DoubleTest, AnEventIsRecordedOnStreamsOfItsOwnDeviceAlone) {
+  Reset({.devices = 2});
+  cudaEvent_t event = nullptr;
+  cudaStream_t other = nullptr;
+  ASSERT_EQ(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  ASSERT_EQ(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), cudaSuccess);
+
+  EXPECT_EQ(cudaEventRecord(event, other), cudaErrorInvalidResourceHandle);
+
+  cudaGetLastError();
+  cudaStreamDestroy(other);
+  cudaEventDestroy(event);
+  cudaSetDevice(0);
+}
+
 }  // namespace
 }  // namespace tactus::cuda_double

@@ -193,10 +193,11 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
   return cudaSuccess;
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   const Call call("cudaEventCreateWithFlags");
   if (call.error() != cudaSuccess) return call.Return(call.error());
-  *event = new CUevent_st;
+  *event = new CUevent_st{.timed = (flags & cudaEventDisableTiming) == 0,
+                          .device = cuda_double::CurrentDevice()};
   TheRuntime().events.insert(*event);
   return cudaSuccess;
 }
@@ -213,7 +214,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   const Call call("cudaEventRecord");
   if (call.error() != cudaSuccess) return call.Return(call.error());
   CUstream_st* const queue = call.StreamOf(stream);
-  if (queue == nullptr || !TheRuntime().events.contains(event)) {
+  const bool known = queue != nullptr && TheRuntime().events.contains(event);
+  if (!known || (stream != nullptr && event->device != queue->device)) {
     return call.Return(cudaErrorInvalidResourceHandle);
   }
   ++event->state->recorded;
@@ -229,6 +231,22 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   const auto state = event->state;
   return call.Return(
       call.Await(state->stream, [state] { return state->reached >= state->recorded; }));
+}
+
+// Every operation of a stream takes a microsecond.
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  const Call call("cudaEventElapsedTime");
+  if (call.error() != cudaSuccess) return call.Return(call.error());
+  for (const cudaEvent_t event : {start, end}) {
+    const bool known = TheRuntime().events.contains(event);
+    if (!known || !event->timed || event->state->recorded == 0) {
+      return call.Return(cudaErrorInvalidResourceHandle);
+    }
+    if (event->state->reached < event->state->recorded) return call.Return(cudaErrorNotReady);
+  }
+  *milliseconds =
+      (static_cast<float>(end->state->at) - static_cast<float>(start->state->at)) * 1e-3f;
+  return cudaSuccess;
 }
 
 // Ready only when it had been reached before: what a query starts, a later one finds done.

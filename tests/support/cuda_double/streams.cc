@@ -55,6 +55,7 @@ bool Advance(CUstream_st* stream, const std::function<bool()>& enough) {
   };
   while (may_go_on() && stream->queue.front()()) {
     stream->queue.pop_front();
+    ++stream->done;
     progress = true;
   }
   stream->advancing = false;
@@ -72,8 +73,9 @@ void Proceed() {
 }
 
 Operation Record(const std::shared_ptr<EventState>& event) {
-  return [event, number = event->recorded] {
+  return [event, number = event->recorded, stream = event->stream] {
     event->reached = std::max(event->reached, number);
+    event->at = stream->done;
     return true;
   };
 }

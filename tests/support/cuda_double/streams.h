@@ -20,6 +20,7 @@ using Operation = std::function<bool()>;
 struct CUstream_st {
   std::deque<Operation> queue{};
   int device = 0;
+  std::uint64_t done = 0;  // operations so far: its time
   bool blocking = false;   // runs in the order of the queueing with what is on the default stream
   bool advancing = false;  // against cycles of streams that wait for each other
   int breaks_in = 0;       // operations until one that breaks the device; 0: none does
@@ -33,6 +34,7 @@ struct EventState {
   std::uint64_t recorded = 0;     // the last record's number; 0: none
   std::uint64_t reached = 0;      // the last record that its stream has passed
   CUstream_st* stream = nullptr;  // where it was recorded
+  std::uint64_t at = 0;           // that stream's time when it was reached last
 };
 
 // Does a stream's operations, and those of others that it waits for, until `enough` holds or the
@@ -51,4 +53,6 @@ Operation Wait(const std::shared_ptr<EventState>& event);
 struct CUevent_st {
   std::shared_ptr<tactus::cuda_double::EventState> state =
       std::make_shared<tactus::cuda_double::EventState>();
+  bool timed = true;
+  int device = 0;
 };

@@ -2,6 +2,7 @@
 
 #include "agent/collective/nccl_transport.h"
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -206,7 +207,18 @@ TEST_P(NcclTransportTest, LeavingInGoodOrderFinalizesAndAbortsNothing) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, NcclTransportTest, ::testing::Range(1, 10));
 
-class NcclOrderTest : public NcclMembers {};
+class NcclOrderTest : public NcclMembers {
+ protected:
+  // Each on the device of the member of that rank; the thread's own device stays the first.
+  static std::array<cudaStream_t, 2> ComputeStreams() {
+    std::array<cudaStream_t, 2> streams{};
+    for (const int rank : {1, 0}) {
+      cudaSetDevice(rank);
+      cudaStreamCreateWithFlags(&streams.at(static_cast<std::size_t>(rank)), cudaStreamNonBlocking);
+    }
+    return streams;
+  }
+};
 
 TEST_F(NcclOrderTest, AGroupOfOneNeedsNoNccl) {
   Connect(1);
@@ -221,12 +233,10 @@ TEST_F(NcclOrderTest, AGroupOfOneNeedsNoNccl) {
 }
 
 TEST_F(NcclOrderTest, ACollectiveWaitsOnTheDeviceForTheComputeStream) {
-  cudaStream_t compute[2] = {};
-  for (const int device : {0, 1}) {
-    cudaSetDevice(device);
-    cudaStreamCreateWithFlags(&compute[device], cudaStreamNonBlocking);
-  }
-  Connect(2, [&](NcclMeeting& meeting) { meeting.compute_stream = compute[meeting.rank]; });
+  std::array<cudaStream_t, 2> compute = ComputeStreams();
+  Connect(2, [&](NcclMeeting& meeting) {
+    meeting.compute_stream = compute.at(static_cast<std::size_t>(meeting.rank));
+  });
   const DeviceFloats a({0.0f}), b({1.0f});
   std::atomic<bool> computed = false;
   float* const out = a.span().data();
@@ -254,9 +264,10 @@ TEST_F(NcclOrderTest, ACollectiveWaitsOnTheDeviceForTheComputeStream) {
 
 // What is queued then comes after it, and nobody has waited for it.
 TEST_F(NcclOrderTest, TheComputeStreamWaitsForACollectiveOnTheDevice) {
-  cudaStream_t compute[2] = {};
-  for (cudaStream_t& stream : compute) cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-  Connect(2, [&](NcclMeeting& meeting) { meeting.compute_stream = compute[meeting.rank]; });
+  std::array<cudaStream_t, 2> compute = ComputeStreams();
+  Connect(2, [&](NcclMeeting& meeting) {
+    meeting.compute_stream = compute.at(static_cast<std::size_t>(meeting.rank));
+  });
   nccl_double::StallRank(1);
   const DeviceFloats a({1.0f}), b({2.0f}), copy({0.0f});
   const auto first = member(0).StartAllReduceSum(a.span());
