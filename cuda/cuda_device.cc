@@ -3,6 +3,7 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -47,6 +48,10 @@ class CudaMark final : public Mark {
 
   void Record() override { event_.Record(stream_); }
   void Wait() override { event_.Wait(); }
+  Instant ReachedAt(Instant set, const Mark& later, Instant seen) const override {
+    const auto& behind = static_cast<const CudaMark&>(later);  // of the same device
+    return std::max(set, std::min(seen, seen - event_.Until(behind.event_)));
+  }
 
  private:
   const Stream stream_;
@@ -97,8 +102,8 @@ class CudaDevice final : public Device {
     kernels::AddSquaredNorm(stream, x, Into(sum, ChunksIn(x.size()), 1));
   }
 
-  void Gate(const StepGate& step, std::span<const double> norm2, std::span<double> gate) override {
-    kernels::Gate(Selected(), step, norm2, gate);
+  void Gate(const StepGate& step, const OwnSums& own, std::span<double> gate) override {
+    kernels::Gate(Selected(), step, own, gate);
   }
   void GateRound(const RoundGate& round, const RoundFacts& facts, std::span<double> gate) override {
     kernels::GateRound(Selected(), round, facts, gate);
@@ -168,9 +173,9 @@ class CudaDevice final : public Device {
   void CountNonFinite(std::span<const double> values, std::span<double> count) override {
     kernels::CountNonFinite(Selected(), values, count);
   }
-  void WriteLanes(std::span<const LaneValue> values, std::span<const double> norm2,
+  void WriteLanes(std::span<const LaneValue> values, const OwnSums& own,
                   std::span<float> tail) override {
-    kernels::WriteLanes(Selected(), values, norm2, tail);
+    kernels::WriteLanes(Selected(), values, own, tail);
   }
 
   void Synchronize() override {

@@ -87,7 +87,7 @@ std::span<std::uint32_t> CudaCounters::Get(Stream stream, std::size_t length) {
 
 CudaEvent::CudaEvent(int device) {
   Require(cudaSetDevice(device), "cudaSetDevice");
-  Require(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  Require(cudaEventCreateWithFlags(&event_, cudaEventDefault), "cudaEventCreateWithFlags");
 }
 
 CudaEvent::~CudaEvent() { static_cast<void>(cudaEventDestroy(event_)); }
@@ -97,6 +97,12 @@ void CudaEvent::Record(Stream stream) {
 }
 
 void CudaEvent::Wait() { RequireUnlessLost(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
+
+Duration CudaEvent::Until(const CudaEvent& later) const {
+  float milliseconds = 0;
+  Require(cudaEventElapsedTime(&milliseconds, event_, later.event_), "cudaEventElapsedTime");
+  return Seconds(static_cast<double>(milliseconds) * 1e-3);
+}
 
 kernels::SegmentChunks CudaTables::Table::View() {
   return {.chunks = chunk_block.Get<SegmentChunk>(on_host.chunks.size()),

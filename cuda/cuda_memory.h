@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/time.h"
 #include "cuda/ops/segment_chunks.h"
 #include "cuda/ops/segments.h"
 #include "cuda/ops/stream.h"
@@ -80,7 +81,8 @@ class CudaCounters {
   std::size_t cleared_ = 0;
 };
 
-// A point in a stream that the host can wait for. A device that is lost reaches every point.
+// A point in a stream that the host can wait for, and that has a time. A device that is lost
+// reaches every point.
 class CudaEvent {
  public:
   // Of that device, by CUDA's index; so are its streams.
@@ -92,6 +94,8 @@ class CudaEvent {
   void Record(Stream stream);
   // Returns once what was on the stream at the last Record is done; at once if there was none.
   void Wait();
+  // The device's time from this point to a later one. Requires: both were recorded and waited for.
+  Duration Until(const CudaEvent& later) const;
 
  private:
   CUevent_st* event_ = nullptr;

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "base/time.h"
 #include "cuda/ops/adam.h"
 #include "cuda/ops/adasum.h"
 #include "cuda/ops/block_momentum.h"
@@ -23,6 +24,7 @@
 #include "cuda/ops/lamb.h"
 #include "cuda/ops/lanes.h"
 #include "cuda/ops/lion.h"
+#include "cuda/ops/own_sums.h"
 #include "cuda/ops/round_gate.h"
 #include "cuda/ops/segments.h"
 #include "cuda/ops/sgd.h"
@@ -64,6 +66,11 @@ class Mark {
   // Returns when what was marked last is done, or the device is lost, so that it will not be; at
   // once if nothing was. A lost device is told of by the next operation.
   virtual void Wait() = 0;
+
+  // When the device came to the mark, by the clock of a caller that set it at `set` and found
+  // `later`, set behind it on the same device, reached at `seen`: in [set, seen]. At `set` where
+  // operations are done when their calls return. Requires: `later` was waited for.
+  virtual Instant ReachedAt(Instant set, const Mark& later, Instant seen) const = 0;
 };
 
 // One device, used by one thread at a time. Operations run in the order of their calls; contracts
@@ -112,8 +119,7 @@ class Device {
   // sum[0] grows by the squared norm of x.
   virtual void AddSquaredNorm(std::span<const float> x, std::span<double> sum) = 0;
 
-  virtual void Gate(const StepGate& step, std::span<const double> norm2,
-                    std::span<double> gate) = 0;
+  virtual void Gate(const StepGate& step, const OwnSums& own, std::span<double> gate) = 0;
   // facts.lost: memory of AllocateOnHost, or of cuda::OpenFlag.
   virtual void GateRound(const RoundGate& round, const RoundFacts& facts,
                          std::span<double> gate) = 0;
@@ -142,7 +148,7 @@ class Device {
   virtual void Widen(std::span<const float> from, std::span<double> to) = 0;
   virtual void Narrow(std::span<const double> from, std::span<float> to) = 0;
   virtual void CountNonFinite(std::span<const double> values, std::span<double> count) = 0;
-  virtual void WriteLanes(std::span<const LaneValue> values, std::span<const double> norm2,
+  virtual void WriteLanes(std::span<const LaneValue> values, const OwnSums& own,
                           std::span<float> tail) = 0;
 
   // Returns when every operation queued so far is done.

@@ -40,6 +40,7 @@ class HostMark final : public Mark {
  public:
   void Record() override {}
   void Wait() override {}
+  Instant ReachedAt(Instant set, const Mark&, Instant) const override { return set; }
 };
 
 class HostDevice final : public Device {
@@ -68,8 +69,8 @@ class HostDevice final : public Device {
   void AddSquaredNorm(std::span<const float> x, std::span<double> sum) override {
     sum.front() += host::SquaredNorm(x);
   }
-  void Gate(const StepGate& step, std::span<const double> norm2, std::span<double> gate) override {
-    host::Gate(step, norm2, gate);
+  void Gate(const StepGate& step, const OwnSums& own, std::span<double> gate) override {
+    host::Gate(step, own, gate);
   }
   void GateRound(const RoundGate& round, const RoundFacts& facts, std::span<double> gate) override {
     host::GateRound(round, facts, gate);
@@ -116,9 +117,9 @@ class HostDevice final : public Device {
   void CountNonFinite(std::span<const double> values, std::span<double> count) override {
     host::CountNonFinite(values, count);
   }
-  void WriteLanes(std::span<const LaneValue> values, std::span<const double> norm2,
+  void WriteLanes(std::span<const LaneValue> values, const OwnSums& own,
                   std::span<float> tail) override {
-    host::WriteLanes(values, norm2, tail);
+    host::WriteLanes(values, own, tail);
   }
   void Synchronize() override {}
 

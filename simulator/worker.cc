@@ -175,6 +175,7 @@ void Worker::Meet(const job::GroupMessage& group, const job::PeersMessage& peers
   host_ = cuda::MakeHostDevice(around_.device.model().name);
   parameters_ = host_->Allocate(length);
   gradients_ = host_->Allocate(length + engine::LaneCount(group.size));
+  losses_ = host_->AllocateSums(1);
   const Checkpoint* from = order_.checkpoint.get();
   if (from == nullptr) {
     job.learner->Initialise(job.engine.seed, parameters_.span());
@@ -190,10 +191,12 @@ void Worker::Meet(const job::GroupMessage& group, const job::PeersMessage& peers
       std::max(static_cast<std::size_t>(static_cast<double>(options.bucket_bytes) *
                                         static_cast<double>(length) / weight),
                sizeof(float));
-  engine_ = std::make_unique<engine::RoundEngine>(
-      options, *host_, job.learner->segments(),
-      engine::EngineBuffers{.parameters = parameters_.span(), .gradients = gradients_.span()},
-      *transport_, group.plan);
+  engine_ =
+      std::make_unique<engine::RoundEngine>(options, *host_, job.learner->segments(),
+                                            engine::EngineBuffers{.parameters = parameters_.span(),
+                                                                  .gradients = gradients_.span(),
+                                                                  .loss_sum = losses_.span()},
+                                            *transport_, group.plan);
   if (from != nullptr) engine_->Restore(from->state);
   around_.checkers.OnBegun(key_, from == nullptr ? "" : from->id, around_.scheduler.now());
   plan_version_ = group.plan.version;
@@ -235,7 +238,7 @@ engine::StepResult Worker::Compute(const engine::Batch& batch) {
     return result;
   }
   const Duration time = around_.device.BatchTime(batch.indices.size(), started);
-  result.loss_sum = around_.job.learner->ForwardBackward(
+  losses_.span().front() += around_.job.learner->ForwardBackward(
       batch, parameters_.span(), gradients_.span().first(parameters_.size()));
   const Duration done = batch.last_of_round ? MakeSegmentsReady(time) : Duration{};
   process_.SleepUntil(around_.scheduler.now() + (time - done), WaitReason::kComputing);

@@ -103,6 +103,7 @@ class Worker {
   std::unique_ptr<cuda::Device> host_;
   cuda::Buffer parameters_;
   cuda::Buffer gradients_;
+  cuda::Sums losses_;
   std::unique_ptr<collective::Transport> transport_;
   std::unique_ptr<engine::RoundEngine> engine_;
   std::string out_of_memory_;  // not empty: a micro-batch did not fit

@@ -83,15 +83,14 @@ void BucketedReduction::Begin(std::span<float> buffer) {
 void BucketedReduction::SegmentReady(std::size_t segment) {
   TACTUS_CHECK(open_ && segment < ready_.size());
   TACTUS_CHECK(!ready_[segment]);
-  TACTUS_CHECK(next_ < plan_.buckets.size());  // FinishTail was not called
+  TACTUS_CHECK(next_ < plan_.buckets.size());  // Finish was not called
   ready_[segment] = true;
   --missing_[plan_.bucket_of[segment]];
   // In order, whichever is full first: members' sums are matched by the order in which they start.
-  // The last bucket is FinishTail's, as its tail is written only then.
-  while (next_ + 1 < plan_.buckets.size() && missing_[next_] == 0) Start(next_++);
+  while (next_ < plan_.buckets.size() && missing_[next_] == 0) Start(next_++);
 }
 
-void BucketedReduction::FinishTail() {
+void BucketedReduction::Finish() {
   TACTUS_CHECK(open_);
   while (next_ < plan_.buckets.size()) Start(next_++);
 }

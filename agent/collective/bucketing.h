@@ -38,7 +38,7 @@ inline constexpr std::size_t kEdgeBucketBytes = std::size_t{1} << 20;
 //
 // Where bucket_bytes is more than kEdgeBucketBytes, the first bucket is closed when it reaches
 // those, so that the links have work early; and the last holds no more segments than fit into them,
-// but at least one: it starts when the backward pass is over, so that nothing hides it.
+// but at least one: it starts when the backward pass is all but over, so that nothing hides it.
 //
 // Source: design.
 //
@@ -49,10 +49,10 @@ BucketPlan MakeBuckets(const cuda::SegmentTable& segments, std::size_t total_len
 
 // All-reduces one buffer round after round, bucket by bucket, overlapped with a backward pass.
 //
-// A round: Begin, SegmentReady for any segments in any order (none at all is fine), FinishTail,
+// A round: Begin, SegmentReady for any segments in any order (none at all is fine), Finish,
 // Wait. Buckets start strictly in the plan's order, whatever the order of readiness, so that all
-// members start the same collectives. The last bucket starts in FinishTail: its tail is complete
-// only then. Nothing but the collectives' handles is allocated per round. One thread.
+// members start the same collectives; what lies behind the last segment is final when the last
+// bucket starts. Nothing but the collectives' handles is allocated per round. One thread at a time.
 //
 // Destroying it while a round is under way waits for the collectives already started.
 class BucketedReduction {
@@ -67,22 +67,22 @@ class BucketedReduction {
   // Requires: no round is open.
   void Begin(std::span<float> buffer);
 
-  // The segment's elements are final on this member. Requires: an open round, before FinishTail,
+  // The segment's elements are final on this member. Requires: an open round, before Finish,
   // and the first call for this segment in it.
   void SegmentReady(std::size_t segment);
 
-  // Everything is final, the tail included: starts what has not been started.
-  void FinishTail();
+  // Everything is final: starts what has not been started.
+  void Finish();
 
   // Where the round stands, without waiting: kRunning while any bucket that was started is.
   Progress Poll();
 
-  // Collective::WaitOnDevice of all buckets: kFailed where one has failed. Requires: FinishTail was
+  // Collective::WaitOnDevice of all buckets: kFailed where one has failed. Requires: Finish was
   // called.
   Progress WaitOnDevice();
 
   // Waits for all buckets and closes the round. Returns the first failure in the buckets' order, if
-  // any, at the time of the last bucket. Requires: FinishTail was called.
+  // any, at the time of the last bucket. Requires: Finish was called.
   Completion Wait();
 
   const BucketPlan& plan() const { return plan_; }

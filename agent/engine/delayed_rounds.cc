@@ -55,14 +55,14 @@ class DelayedRounds : public Synchronizer {
   }
 
   // The gradient leaves in a buffer of its own, so that the next round may begin.
-  void Launch(const Round& round, std::vector<cuda::LaneValue> lanes) override {
+  void Launch(const Round& round, TellLanes lanes) override {
     const std::span<float> gradients = group_.buffer();
     if (launched_.size() != gradients.size()) launched_ = member_.device.Allocate(gradients.size());
     member_.device.Copy(gradients, launched_.span());
     member_.device.Fill(0, gradients);
     ScaleSum(round, launched_.span().first(group_.vector().size()));
-    group_.combination().Begin(*round.aggregator, launched_.span());
-    group_.combination().Finish(std::move(lanes));
+    group_.combination().Begin(*round.aggregator, launched_.span(), std::move(lanes));
+    group_.combination().Finish();
   }
 
   // Of how many samples it is the lanes tell, and they are here before the step is due: behind the

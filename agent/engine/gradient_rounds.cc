@@ -27,13 +27,13 @@ class GradientRounds : public Synchronizer {
 
   void Open(Round&) override {}
 
-  void Launch(const Round& round, std::vector<cuda::LaneValue> lanes) override {
+  void Launch(const Round& round, TellLanes lanes) override {
     ScaleSum(round, group_.vector());
     // It is open where segments left during the backward pass.
     if (!group_.combination().open()) {
-      group_.combination().Begin(*round.aggregator, group_.buffer());
+      group_.combination().Begin(*round.aggregator, group_.buffer(), std::move(lanes));
     }
-    group_.combination().Finish(std::move(lanes));
+    group_.combination().Finish();
   }
 
   Progress Follow(Round& round) override {

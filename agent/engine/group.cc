@@ -8,15 +8,18 @@
 namespace tactus::engine {
 
 Group::Group(Member& member, const cuda::SegmentTable& segments, collective::Transport& transport,
-             std::span<float> gradients, policies::Plan plan)
+             std::span<float> gradients, std::span<double> loss_sum, policies::Plan plan)
     : member_(member),
       transport_(transport),
+      segments_(segments.size()),
       gradients_(gradients),
+      loss_sum_(loss_sum),
       synchronizers_(AllSynchronizers(member, *this)),
       combination_(transport, member.device, segments, *member.encoding,
                    {.bucket_bytes = member.options.bucket_bytes,
                     .lanes = LaneCount(static_cast<std::size_t>(transport.size())),
-                    .nodes = member.options.nodes}),
+                    .nodes = member.options.nodes,
+                    .loss_sum = loss_sum}),
       plan_(std::move(plan)) {
   TACTUS_CHECK(policies::Fits(plan_, size()));
   TACTUS_CHECK(gradients_.size() == member.parameters.size() + LaneCount(size()));

@@ -23,19 +23,24 @@ namespace tactus::engine {
 // ways to combine and to run rounds. One thread.
 class Group {
  public:
-  // gradients [cuda::FlatLength(segments) + LaneCount(members)], zero. All outlive this.
+  // gradients [cuda::FlatLength(segments) + LaneCount(members)] and loss_sum [1] are zero. All
+  // outlive this.
   // Requires: policies::Fits(plan, transport.size()).
   Group(Member& member, const cuda::SegmentTable& segments, collective::Transport& transport,
-        std::span<float> gradients, policies::Plan plan);
+        std::span<float> gradients, std::span<double> loss_sum, policies::Plan plan);
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(transport_.size()); }
   std::size_t rank() const { return static_cast<std::size_t>(transport_.rank()); }
   collective::Transport& transport() { return transport_; }
   Combination& combination() { return combination_; }
 
+  std::size_t segments() const { return segments_; }  // how many
+
   // Where the running round's gradients add up: the vector, and with the lanes behind it.
   std::span<float> vector() const { return gradients_.first(member_.parameters.size()); }
   std::span<float> buffer() const { return gradients_; }
+  // And its losses, until its combination takes them over.
+  std::span<double> loss_sum() const { return loss_sum_; }
 
   const policies::Plan& plan() const { return plan_; }                    // in force
   std::uint64_t batch_size() const { return plan_.batch_sizes[rank()]; }  // of this member's steps
@@ -57,7 +62,9 @@ class Group {
 
   Member& member_;
   collective::Transport& transport_;
+  const std::size_t segments_;
   const std::span<float> gradients_;
+  const std::span<double> loss_sum_;
   // Of running rounds. They own buffers that outlive what combines them, so they stand before it.
   const std::vector<std::unique_ptr<Synchronizer>> synchronizers_;
   Combination combination_;

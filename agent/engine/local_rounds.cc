@@ -6,7 +6,6 @@
 //
 // Source: [adacomm].
 
-#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -54,9 +53,8 @@ class LocalRounds : public Synchronizer {
     member_.device.Clear(step_norm2_.span());
     member_.device.AddSquaredNorm(gradients, step_norm2_.span());
     member_.device.Gate({.samples = static_cast<double>(samples),
-                         .clip_norm = member_.options.clip_norm.value_or(0),
-                         .open = std::isfinite(round.loss_sum)},
-                        step_norm2_.span(), gate_.span());
+                         .clip_norm = member_.options.clip_norm.value_or(0)},
+                        {.norm2 = step_norm2_.span(), .loss = group_.loss_sum()}, gate_.span());
     member_.optimizer.Step(gradients, {.learning_rate = round.rate.rate, .gate = gate_.span()},
                            member_.parameters);
     member_.device.Fill(0, gradients);
@@ -64,13 +62,13 @@ class LocalRounds : public Synchronizer {
 
   // A window with a step that was not taken is of no use: its gate poisons what is combined. The
   // gate's row comes over with what is read of the combination, in the same wait.
-  void Launch(const Round& round, std::vector<cuda::LaneValue> lanes) override {
+  void Launch(const Round& round, TellLanes lanes) override {
     member_.local_steps.TakeDelta(member_.parameters, group_.vector());
     Scale(round.aggregator->FactorOfMean(static_cast<float>(round.samples)), group_.vector());
-    group_.combination().Begin(*round.aggregator, group_.buffer(),
+    group_.combination().Begin(*round.aggregator, group_.buffer(), std::move(lanes),
                                gate_.span().subspan(cuda::kGatePoison, 1));
     member_.device.Copy(gate_.span(), gate_on_host_.span());
-    group_.combination().Finish(std::move(lanes));
+    group_.combination().Finish();
   }
 
   // Shut, the gate has the window undone.

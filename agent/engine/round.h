@@ -22,7 +22,6 @@ struct Round {
   policies::LearningRate::Rate rate{};
 
   std::uint64_t samples = 0;
-  double loss_sum = 0;
   std::uint32_t steps = 0;
   Duration compute{};
   Duration blocked{};
@@ -31,6 +30,7 @@ struct Round {
   Instant combining{};  // since when
 
   // Once it is combined:
+  double loss_sum = 0;        // of this member
   Spread spread{};            // of the members' samples
   double gradient_norm2 = 0;  // of this member's mean gradient, or of its local steps' on average
 };

@@ -15,8 +15,9 @@ RoundEngine::RoundEngine(const EngineOptions& options, cuda::Device& device,
                          const cuda::SegmentTable& segments, EngineBuffers buffers,
                          collective::Transport& transport, policies::Plan plan)
     : member_(options, device, segments, buffers.parameters),
-      group_(member_, segments, transport, buffers.gradients, std::move(plan)),
-      synchronizer_(&group_.synchronizer()) {}
+      group_(member_, segments, transport, buffers.gradients, buffers.loss_sum, std::move(plan)),
+      synchronizer_(&group_.synchronizer()),
+      computed_(device.MakeMark()) {}
 
 void RoundEngine::Restore(const EngineState& state) {
   TACTUS_CHECK(member_.rounds == 0 && !cursor_ && outcome_ == Outcome::kTraining);
@@ -42,7 +43,8 @@ std::optional<Batch> RoundEngine::NextBatch() {
   Batch batch{.round = running_.number, .epoch = cursor_->epoch()};
   batch.first_of_sum = (traits.local_updates ? cursor_->of_step() : cursor_->taken()) == 0;
   batch.indices = cursor_->Take();
-  batch.losses_due = traits.overlapping || cursor_->exhausted();
+  running_.samples = cursor_->taken();
+  batch.awaited = traits.overlapping || (cursor_->exhausted() && ClockDecides());
   batch.last_of_round =
       traits.early_segments && running_.aggregator->by_segments() && cursor_->exhausted();
   return batch;
@@ -59,14 +61,16 @@ std::vector<std::uint64_t> RoundEngine::LikelyNext() const {
 void RoundEngine::SegmentReady(std::size_t segment) {
   TACTUS_CHECK(cursor_ && cursor_->exhausted() && synchronizer_->traits().early_segments);
   Combination& combination = group_.combination();
-  if (!combination.open()) combination.Begin(*running_.aggregator, group_.buffer());
+  if (!combination.open()) {
+    combination.Begin(*running_.aggregator, group_.buffer(), TellOwnLanes());
+  }
+  // The last bucket, of which this is, takes the votes along: it leaves with Step.
+  if (ClockDecides() && segment + 1 == group_.segments()) return;
   combination.SegmentReady(segment);
 }
 
 void RoundEngine::Step(const StepResult& result) {
   TACTUS_CHECK(cursor_.has_value());
-  running_.samples = cursor_->taken();
-  running_.loss_sum += result.loss_sum;
   running_.compute += result.finished - result.started;
   // The local step before this batch: no clock tells it apart from what else was between the two.
   if (running_.steps > 0 && synchronizer_->traits().local_updates) {
@@ -74,6 +78,7 @@ void RoundEngine::Step(const StepResult& result) {
   }
   running_.finished = result.finished;
   const bool exhausted = cursor_->exhausted();
+  if (exhausted || synchronizer_->traits().overlapping) computed_->Record();
   if (cursor_->of_step() > 0 && (exhausted || cursor_->step_full())) {
     ++running_.steps;
     synchronizer_->EndStep(running_, cursor_->of_step());
@@ -125,7 +130,7 @@ void RoundEngine::CloseRound(const Completion& end) {
   member_.MoveEdge(end.at);
   if (pending_) ApplyPending();
   if (outcome_ == Outcome::kGroupLost || outcome_ == Outcome::kDiverged) return;
-  synchronizer_->Launch(running_, OwnLanesOf(running_));
+  synchronizer_->Launch(running_, TellOwnLanes());
   running_.combining = member_.edge;
   pending_ = running_;
   cursor_.reset();
@@ -146,6 +151,11 @@ bool RoundEngine::MayOverlap() const {
 void RoundEngine::Drain() {
   synchronizer_->Follow(*pending_);
   const Completion completion = group_.combination().Wait();
+  if (completion.progress == Progress::kDone) {
+    const Instant end =
+        computed_->ReachedAt(pending_->finished, group_.combination().mark(), completion.at);
+    AddToEnd(*pending_, end - pending_->finished);
+  }
   const Duration waited = std::max(Duration{}, completion.at - member_.edge);
   pending_->blocked += waited;
   pending_->length += waited;
@@ -153,6 +163,15 @@ void RoundEngine::Drain() {
   ApplyPending();
   // Who goes on later starts with equal states.
   if (stop_.decided() && outcome_ != Outcome::kDiscarded) AlignOptimizers();
+}
+
+// The device was at its last batch for so much longer than it took to queue it.
+void RoundEngine::AddToEnd(Round& round, Duration later) {
+  round.compute += later;
+  round.length += later;
+  round.finished += later;
+  round.combining += later;
+  member_.MoveEdge(member_.edge + later);
 }
 
 void RoundEngine::ApplyPending() {
@@ -173,6 +192,7 @@ void RoundEngine::Apply(Round& round, Duration transfer) {
   const bool any = lanes.samples > 0;
   const double divisor = round.aggregator->Divisor(lanes.samples);
   combined.norm2 = any ? combined.norm2 / (divisor * divisor) : 0;
+  round.loss_sum = combined.own_loss_sum;
   round.spread = SpreadOf(lanes);
   const bool finite = lanes.nonfinite == 0 && std::isfinite(combined.norm2);
   member_.nonfinite_rounds = finite ? 0 : member_.nonfinite_rounds + 1;
@@ -252,15 +272,26 @@ void RoundEngine::Settle(const Lanes& lanes) {
   reason_ = std::move(verdict.reason);
 }
 
+// Of the running round.
+TellLanes RoundEngine::TellOwnLanes() {
+  return [this] { return OwnLanesOf(running_); };
+}
+
+// Whether this member's clock, rank 0's, ends training for all: then it has to know when the round
+// ended before it votes.
+bool RoundEngine::ClockDecides() const {
+  return group_.rank() == 0 && member_.options.stop.time.has_value();
+}
+
 std::vector<cuda::LaneValue> RoundEngine::OwnLanesOf(const Round& round) {
-  // One member's clock decides for all: rank 0's.
-  const std::optional<Duration>& limit = member_.options.stop.time;
-  const Duration trained = member_.train_time + (round.finished - member_.edge);
-  if (group_.rank() == 0 && limit && trained >= *limit) stop_.TimeIsUp(*limit);
-  OwnLanes own{.finite = std::isfinite(round.loss_sum)};
+  if (ClockDecides()) {
+    const Duration limit = *member_.options.stop.time;
+    const Duration trained = member_.train_time + (round.finished - member_.edge);
+    if (trained >= limit) stop_.TimeIsUp(limit);
+  }
+  OwnLanes own;
   own.lanes.samples = static_cast<double>(round.samples);
   own.lanes.members = 1;
-  own.lanes.loss_sum = round.loss_sum;
   own.lanes.plan_votes = group_.HasNextPlan() ? 1 : 0;
   own.divisor = round.aggregator->Divisor(own.lanes.samples);
   stop_.Cast(own.lanes);
@@ -289,6 +320,7 @@ void RoundEngine::LoseGroup(const std::string& reason) {
   pending_.reset();
   cursor_.reset();
   member_.device.Fill(0, group_.buffer());
+  member_.device.Clear(group_.loss_sum());
   outcome_ = Outcome::kGroupLost;
   reason_ = reason;
 }

@@ -24,6 +24,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -47,11 +48,13 @@
 
 namespace tactus::engine {
 
-// The flat buffers, owned by the caller and outliving the engine. Gradients hold
-// cuda::FlatLength(segments) + LaneCount(members) elements and are zero at the start.
+// What passes read and leave behind, in the device's memory: owned by the caller and outliving the
+// engine. Gradients hold cuda::FlatLength(segments) + LaneCount(members) elements; they and the sum
+// of losses are zero at the start, and it is the engine that makes them so again.
 struct EngineBuffers {
   std::span<float> parameters;  // [cuda::FlatLength(segments)]
   std::span<float> gradients;
+  std::span<double> loss_sum;  // one number, to which a pass adds its losses
 };
 
 // A piece of this member's part of a round.
@@ -66,16 +69,16 @@ struct Batch {
   bool first_of_sum = false;
   // SegmentReady may be called during its backward pass, to start reductions early.
   bool last_of_round = false;
-  // Its StepResult is to hold all losses so far. Those of a batch before it may be left out of that
-  // batch's own and come with this one's, so that nobody has to wait for them.
-  bool losses_due = false;
+  // Something goes by when it ends: the caller waits for the device before it says so by Step.
+  bool awaited = false;
 };
 
-// What came of a Batch.
+// When a Batch was worked on. Its gradients and losses are in the buffers, or queued to be.
 struct StepResult {
-  double loss_sum = 0;  // over the batch's samples; see Batch::losses_due
-  Instant started{};    // before the forward pass
-  Instant finished{};   // after the backward pass
+  Instant started{};  // before the forward pass
+  // After the backward pass, or where that was queued and is not awaited, after it was: how much
+  // longer the device took the engine learns from the device.
+  Instant finished{};
 };
 
 // One member's engine. One thread.
@@ -105,12 +108,15 @@ class RoundEngine {
   std::vector<std::uint64_t> LikelyNext() const;
 
   // The gradient of a segment is complete for this round; optional, in any order, only while the
-  // last batch of a round is under way.
+  // last batch of a round is under way. With the last segment all leaves that this member has to
+  // say in the round: the losses have to be added by then, and it votes then. May be called from
+  // another thread while the engine's own waits.
   void SegmentReady(std::size_t segment);
 
-  // The batch given last is done and its gradient is in the buffer. Closes the round if it was the
-  // last one: queues the update that is due, waits for the combination (when delayed, for nothing),
-  // adopts a plan, sees whether to stop. On a device the update may be under way when it returns.
+  // The batch given last is done, or queued, its gradient and losses in the buffers. Closes the
+  // round if it was the last one: queues the update that is due, waits for the combination (when
+  // delayed, for nothing), adopts a plan, sees whether to stop. On a device the update may be under
+  // way when it returns.
   void Step(const StepResult& result);
 
   // A plan from the coordinator. Adopted in the round after all members voted for it. False, and
@@ -172,7 +178,10 @@ class RoundEngine {
   void Count(const Lanes& lanes);
   void Settle(const Lanes& lanes);
 
+  TellLanes TellOwnLanes();
   std::vector<cuda::LaneValue> OwnLanesOf(const Round& round);
+  bool ClockDecides() const;
+  void AddToEnd(Round& round, Duration later);
   bool AlignOptimizers();
   void LoseGroup(const std::string& reason);
 
@@ -184,6 +193,7 @@ class RoundEngine {
   Round running_;                      // or the last
   std::optional<BlockCursor> cursor_;  // in this member's samples; nothing: no round is open
   std::optional<Round> pending_;       // launched and not applied yet
+  const std::unique_ptr<cuda::Mark> computed_;  // behind the last batch that may close a round
 
   BoundedQueue<policies::Report, kReportsMax> reports_;
   Outcome outcome_ = Outcome::kTraining;

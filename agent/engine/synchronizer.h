@@ -66,7 +66,7 @@ class Synchronizer {
   virtual std::optional<collective::Completion> End(const Round& round, bool exhausted);
 
   // Sends what the round gathered on its way; afterwards nothing of it is needed here.
-  virtual void Launch(const Round& round, std::vector<cuda::LaneValue> lanes) = 0;
+  virtual void Launch(const Round& round, TellLanes lanes) = 0;
 
   // Queues behind what was launched, and behind a gate on the device, what the round does to the
   // parameters: before it is known here what came of it, and whether anything did. kFailed: the

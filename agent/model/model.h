@@ -91,10 +91,11 @@ class Model {
   virtual const cuda::SegmentTable& segments() const = 0;
 
   // Copies the present weights into `parameters` and makes parameters and gradients views of the
-  // two buffers from now on; gradients are then accumulated into `gradients`. Both hold at least
-  // cuda::FlatLength(segments()) elements, 64-byte aligned, and outlive the model. Stops the
-  // process when the device fails.
-  virtual void Bind(std::span<float> parameters, std::span<float> gradients) = 0;
+  // two buffers from now on; gradients are then accumulated into `gradients`, losses into the one
+  // number of `loss_sum`. The buffers hold at least cuda::FlatLength(segments()) elements, 64-byte
+  // aligned; all outlive the model. Stops the process when the device fails.
+  virtual void Bind(std::span<float> parameters, std::span<float> gradients,
+                    std::span<double> loss_sum) = 0;
 
   // Runs one micro-batch at the present weights without changing anything lasting (buffers and
   // random numbers come back as they were), to see that input, output, target and loss fit
@@ -105,18 +106,13 @@ class Model {
   virtual absl::Status TryOut(const Examples& examples) = 0;
 
   // Adds the SUM over samples of the per-sample gradients to the gradient buffer, and that of their
-  // losses to the sum that TakeLossSum hands over; a sample's loss is the mean over its positions.
+  // losses, in float64, to the sum of losses; a sample's loss is the mean over its positions.
   // `ready`, if set, is called once for each segment, in the order in which backward completes
-  // them. On a CUDA device the pass is queued and not waited for. Requires Bind. Errors: Internal
-  // with libtorch's message, ResourceExhausted, out of memory. After either the sum of losses
-  // begins anew, the gradient buffer may hold a part of the pass, `ready` may have been called for
-  // some segments, and the model can be used as before.
+  // them, when the losses are added. On a CUDA device the pass is queued and not waited for.
+  // Requires Bind. Errors: Internal with libtorch's message, ResourceExhausted, out of memory.
+  // After either the gradient buffer may hold a part of the pass and the sum its losses, `ready`
+  // may have been called for some segments, and the model can be used as before.
   virtual absl::Status ForwardBackward(const Examples& examples, const SegmentReady& ready) = 0;
-
-  // Waits, and returns the float64 sum of the losses of all passes since the last call; the next
-  // sum begins at zero. Errors: those of ForwardBackward; on a CUDA device also what failed in
-  // passes queued before.
-  virtual absl::StatusOr<double> TakeLossSum() = 0;
 
   // Gives memory of the device back that libtorch keeps for later and nobody uses; takes a while,
   // as it waits for the device. Nothing on the host.

@@ -111,14 +111,18 @@ class TorchModel final : public Model {
 
   const cuda::SegmentTable& segments() const override { return parts_.parameters->segments(); }
 
-  void Bind(std::span<float> parameters, std::span<float> gradients) noexcept override {
+  void Bind(std::span<float> parameters, std::span<float> gradients,
+            std::span<double> loss_sum) noexcept override {
     const OnStream on_stream(parts_.device);
     parts_.parameters->Bind(parameters, gradients);
+    TACTUS_CHECK(loss_sum.size() == 1);
+    const auto options =
+        at::TensorOptions().dtype(at::kDouble).device(parts_.parameters->gradients().device());
+    loss_sum_ = torch::from_blob(loss_sum.data(), {}, options);
   }
 
   absl::Status TryOut(const Examples& examples) override;
   absl::Status ForwardBackward(const Examples& examples, const SegmentReady& ready) override;
-  absl::StatusOr<double> TakeLossSum() override;
   void ReleaseCachedMemory() override {
     if (!parts_.device.is_host()) ReleaseCudaCache();
   }
@@ -152,7 +156,7 @@ class TorchModel final : public Model {
 
   Parts parts_;
   const std::vector<at::Tensor> shared_buffers_;
-  at::Tensor loss_sum_;  // float64, on the device; undefined: nothing since the last take
+  at::Tensor loss_sum_;  // over the caller's number
 };
 
 // bfloat16 becomes float32 where it came from the precision and not from the model.
@@ -172,11 +176,7 @@ at::Tensor TorchModel::Forward(const at::Tensor& inputs) {
 
 void TorchModel::AddLoss(const at::Tensor& loss) {
   const at::NoGradGuard no_grad;
-  if (loss_sum_.defined()) {
-    loss_sum_.add_(loss);
-  } else {
-    loss_sum_ = loss.detach().to(at::kDouble, /*non_blocking=*/false, /*copy=*/true);
-  }
+  loss_sum_.add_(loss);
 }
 
 absl::StatusOr<at::Tensor> TorchModel::TryForward(const at::Tensor& inputs, Precision precision) {
@@ -251,30 +251,15 @@ absl::Status TorchModel::ForwardBackward(const Examples& examples, const Segment
     if (examples.count > 0) {
       const at::Tensor outputs = Forward(parts_.device.Bring(Inputs(examples)));
       const at::Tensor loss = parts_.loss->Sum(outputs, parts_.device.Bring(Targets(examples)));
+      AddLoss(loss);  // before the hooks, of which the last sends it off
       loss.backward();
-      AddLoss(loss);
     }
     status = parts_.parameters->CheckGradients();
   } catch (const std::exception& error) {
     status = TorchError("model", error);
   }
-  if (status.ok()) {
-    pass.Complete();
-  } else {
-    loss_sum_.reset();
-  }
+  if (status.ok()) pass.Complete();
   return status;
-}
-
-absl::StatusOr<double> TorchModel::TakeLossSum() {
-  if (!loss_sum_.defined()) return 0.0;
-  const OnStream on_stream(parts_.device);
-  const at::Tensor sum = std::exchange(loss_sum_, at::Tensor());
-  try {
-    return sum.item<double>();
-  } catch (const std::exception& error) {
-    return TorchError("model", error);
-  }
 }
 
 absl::StatusOr<EvaluationSums> TorchModel::Evaluate(const Examples& examples) {

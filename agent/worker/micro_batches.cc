@@ -1,7 +1,6 @@
 #include "agent/worker/micro_batches.h"
 
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -56,68 +55,36 @@ absl::Status MicroBatches::TryOut(std::span<const std::uint64_t> indices) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<double> MicroBatches::Run(const engine::Batch& batch, const BatchContext& context) {
+absl::Status MicroBatches::Run(const engine::Batch& batch, const BatchContext& context) {
   if (batch.first_of_sum) {
-    if (absl::Status s = BeginSum(batch.indices.size()); !s.ok()) return s;
+    added_.clear();
+    passes_.KeepLosses();
   }
   std::uint64_t largest = batch.indices.size();  // batch of the sum
   for (const auto& indices : added_) largest = std::max<std::uint64_t>(largest, indices.size());
   reducing_ = false;
-  absl::StatusOr<double> losses = RunOnce(batch, context);
-  while (IsOutOfMemory(losses.status())) {
+  absl::Status status = RunPieces(batch.indices, context);
+  while (IsOutOfMemory(status)) {
     const std::uint64_t samples = std::min<std::uint64_t>(largest, ceiling_);
-    if (reducing_) return TooLate(batch, samples, losses.status());
+    if (reducing_) return TooLate(batch, samples, status);
     if (!Lower(samples)) {
       return TooLarge("in round " + std::to_string(batch.round) + " in a batch of " +
                           std::to_string(batch.indices.size()) + " samples",
-                      losses.status());
+                      status);
     }
-    losses = RunAnew(batch, context);
+    status = RunAnew(batch, context);
   }
-  if (!losses.ok()) return losses;
-  added_.push_back(batch.indices);
-  if (!batch.losses_due) return 0.0;
-  told_ = added_.size();
-  former_in_passes_ = false;
-  return std::exchange(former_losses_, 0) + *losses;
+  if (status.ok()) added_.push_back(batch.indices);
+  return status;
 }
 
-// Returns the losses that Passes has, where they are due.
-absl::StatusOr<double> MicroBatches::RunOnce(const engine::Batch& batch,
-                                             const BatchContext& context) {
-  if (absl::Status s = RunPieces(batch.indices, context); !s.ok()) return s;
-  if (!batch.losses_due) return 0.0;
-  return passes_.TakeLossSum();
-}
-
-// A failed pass takes the sum of losses with it: before one that may well fail, those that cannot
-// be computed anew are put aside, although that waits for the device.
-absl::Status MicroBatches::BeginSum(std::uint64_t samples) {
-  if (told_ < added_.size()) former_in_passes_ = true;
-  added_.clear();
-  told_ = 0;
-  const bool safe = std::min<std::uint64_t>(samples, ceiling_) <= proven_;
-  if (!former_in_passes_ || safe) return absl::OkStatus();
-  const absl::StatusOr<double> losses = passes_.TakeLossSum();
-  if (!losses.ok()) return losses.status();
-  former_losses_ += *losses;
-  former_in_passes_ = false;
-  return absl::OkStatus();
-}
-
-// With what was in the gradients before.
-absl::StatusOr<double> MicroBatches::RunAnew(const engine::Batch& batch,
-                                             const BatchContext& context) {
-  if (std::exchange(former_in_passes_, false)) {
-    former_losses_ = std::numeric_limits<double>::quiet_NaN();
+// With what was added to the sums before.
+absl::Status MicroBatches::RunAnew(const engine::Batch& batch, const BatchContext& context) {
+  passes_.GoBack();
+  for (const auto& indices : added_) {
+    if (absl::Status s = RunPieces(indices, {}); !s.ok()) return s;
   }
-  passes_.DiscardGradients();
-  for (std::size_t i = 0; i < added_.size(); ++i) {
-    if (absl::Status s = RunPieces(added_[i], {}); !s.ok()) return s;
-    if (i + 1 != told_) continue;
-    if (absl::StatusOr<double> told = passes_.TakeLossSum(); !told.ok()) return told.status();
-  }
-  return RunOnce(batch, context);
+  return RunPieces(batch.indices, context);
 }
 
 // Equal cuts for equal batches, whether it is their first time or not.

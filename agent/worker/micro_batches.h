@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "agent/engine/round_engine.h"
 #include "agent/model/model.h"
 #include "agent/worker/passes.h"
@@ -47,19 +46,14 @@ class MicroBatches {
   // single sample.
   absl::Status TryOut(std::span<const std::uint64_t> indices);
 
-  // Adds the gradients of a batch. Returns 0, or where its losses are due the sum of the losses of
-  // all batches since they last were, each once, whatever had to be repeated; not a number where a
-  // pass failed that had seemed safe, and took losses of former steps with it, for the engine to
-  // skip the round. Batches come as the engine gives them, with the gradients zero at each
-  // first_of_sum.
+  // Adds the gradients and losses of a batch, each once, whatever had to be repeated. Batches come
+  // as the engine gives them, with the gradients zero at each first_of_sum.
   // Errors: those of Passes::ForwardBackward; of ResourceExhausted only that of a single sample, or
   // of a pass whose reductions had begun. Both are final, and say what to do.
-  absl::StatusOr<double> Run(const engine::Batch& batch, const BatchContext& context);
+  absl::Status Run(const engine::Batch& batch, const BatchContext& context);
 
  private:
-  absl::Status BeginSum(std::uint64_t samples);
-  absl::StatusOr<double> RunOnce(const engine::Batch& batch, const BatchContext& context);
-  absl::StatusOr<double> RunAnew(const engine::Batch& batch, const BatchContext& context);
+  absl::Status RunAnew(const engine::Batch& batch, const BatchContext& context);
   absl::Status RunPieces(std::span<const std::uint64_t> indices, const BatchContext& context);
   std::span<const std::uint64_t> FirstPiece(std::span<const std::uint64_t> indices) const;
   model::SegmentReady Announcing(const model::SegmentReady& ready);
@@ -72,9 +66,6 @@ class MicroBatches {
   bool reducing_ = false;     // a reduction of the running pass was announced
   // Of the batches that are in the gradients, in order; those of the sum that the last one was in.
   std::vector<std::vector<std::uint64_t>> added_;
-  std::size_t told_ = 0;           // of them, the first so many whose losses were returned
-  double former_losses_ = 0;       // of sums before, to be returned
-  bool former_in_passes_ = false;  // there are more, which Passes adds up together with this sum's
 };
 
 }  // namespace tactus::worker

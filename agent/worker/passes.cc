@@ -5,9 +5,12 @@ namespace {
 
 class ModelPasses final : public Passes {
  public:
-  ModelPasses(model::Model& model, ExampleReader& reader, cuda::Device& device,
-              cuda::Buffer& gradients)
-      : model_(model), reader_(reader), device_(device), gradients_(gradients) {}
+  ModelPasses(model::Model& model, ExampleReader& reader, cuda::Device& device, PassSums& sums)
+      : model_(model),
+        reader_(reader),
+        device_(device),
+        sums_(sums),
+        kept_(device.AllocateSums(1)) {}
 
   absl::Status TryOut(std::span<const std::uint64_t> indices) override {
     return model_.TryOut(reader_.Read(indices));
@@ -21,22 +24,26 @@ class ModelPasses final : public Passes {
     return model_.ForwardBackward(examples, ready);
   }
 
-  absl::StatusOr<double> TakeLossSum() override { return model_.TakeLossSum(); }
+  void KeepLosses() override { device_.Copy(sums_.losses.span(), kept_.span()); }
 
-  void DiscardGradients() override { device_.Fill(0, gradients_.span()); }
+  void GoBack() override {
+    device_.Fill(0, sums_.gradients.span());
+    device_.Copy(kept_.span(), sums_.losses.span());
+  }
 
  private:
   model::Model& model_;
   ExampleReader& reader_;
   cuda::Device& device_;
-  cuda::Buffer& gradients_;
+  PassSums& sums_;
+  cuda::Sums kept_;  // of the losses
 };
 
 }  // namespace
 
 std::unique_ptr<Passes> MakePasses(model::Model& model, ExampleReader& reader, cuda::Device& device,
-                                   cuda::Buffer& gradients) {
-  return std::make_unique<ModelPasses>(model, reader, device, gradients);
+                                   PassSums& sums) {
+  return std::make_unique<ModelPasses>(model, reader, device, sums);
 }
 
 }  // namespace tactus::worker

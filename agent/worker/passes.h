@@ -29,16 +29,20 @@ class Passes {
                                        std::span<const std::uint64_t> next,
                                        const model::SegmentReady& ready) = 0;
 
-  // As Model's: the sum of the losses since the last call, or since a pass failed.
-  virtual absl::StatusOr<double> TakeLossSum() = 0;
-
-  // The gradients become zero.
-  virtual void DiscardGradients() = 0;
+  // Remembers the sum of losses as it is, for GoBack.
+  virtual void KeepLosses() = 0;
+  // The gradients become zero, the sum of losses what was kept last.
+  virtual void GoBack() = 0;
 };
 
-// Those of a model, bound to `gradients`. What it is given outlives it; the buffer may be exchanged
-// between passes, with the model bound anew.
+// What a model is bound to. They may be exchanged between passes, with the model bound anew.
+struct PassSums {
+  cuda::Buffer gradients{};
+  cuda::Sums losses{};  // one number
+};
+
+// Passes of a model, bound to `sums`. What it is given outlives it.
 std::unique_ptr<Passes> MakePasses(model::Model& model, ExampleReader& reader, cuda::Device& device,
-                                   cuda::Buffer& gradients);
+                                   PassSums& sums);
 
 }  // namespace tactus::worker

@@ -121,7 +121,7 @@ absl::Status Worker::Load() {
   if (!split.ok()) return split.status();
   data_ = *std::move(split);
   reader_ = std::make_unique<ExampleReader>(*data_.train, *device_);
-  passes_ = MakePasses(*model_, *reader_, *device_, gradients_);
+  passes_ = MakePasses(*model_, *reader_, *device_, sums_);
   micro_batches_ =
       std::make_unique<MicroBatches>(*passes_, start_.job.engine.micro_batch,
                                      [this](std::uint32_t ceiling) { TellCeiling(ceiling); });
@@ -150,8 +150,8 @@ absl::Status Worker::LoadCheckpoint() {
 // A pass over a few samples before anybody waits for this worker; then its speed, from which the
 // first round's shares are made.
 absl::Status Worker::TryOut() {
-  gradients_ = device_->Allocate(parameters_.size());
-  model_->Bind(parameters_.span(), gradients_.span());
+  sums_ = {.gradients = device_->Allocate(parameters_.size()), .losses = device_->AllocateSums(1)};
+  model_->Bind(parameters_.span(), sums_.gradients.span(), sums_.losses.span());
   std::vector<std::uint64_t> indices(std::min(kTryOutSamples, data_.train->size()));
   std::iota(indices.begin(), indices.end(), 0);
   if (absl::Status s = micro_batches_->TryOut(indices); !s.ok()) return s;
@@ -163,7 +163,7 @@ absl::Status Worker::TryOut() {
                        .optimizer = job.engine.optimizer,
                        .segments = model_->segments(),
                        .parameters = parameters_.span(),
-                       .gradients = gradients_.span(),
+                       .gradients = sums_.gradients.span(),
                        .emulated_speed = start_.emulated_speed,
                        .emulated_cpu_factor = start_.emulated_cpu_factor});
   if (speed.ok()) samples_per_second_ = *speed;
@@ -259,12 +259,14 @@ absl::Status Worker::Meet(const GroupMessage& group) {
   if (connected.transport == nullptr) return LoseBeforeTraining(connected.reason);
   transport_ = std::move(connected.transport);
 
-  cuda::Buffer gradients = device_->Allocate(parameters_.size() + engine::LaneCount(group.size));
-  model_->Bind(parameters_.span(), gradients.span());
-  gradients_ = std::move(gradients);
+  PassSums sums{.gradients = device_->Allocate(parameters_.size() + engine::LaneCount(group.size)),
+                .losses = device_->AllocateSums(1)};
+  model_->Bind(parameters_.span(), sums.gradients.span(), sums.losses.span());
+  sums_ = std::move(sums);
   if (ByNccl(group)) {
-    const std::size_t bucket = std::min(gradients_.size(), kDeviceBucketBytes / sizeof(float));
-    const std::string failure = collective::Rehearse(*transport_, gradients_.span().first(bucket));
+    const std::span<float> gradients = sums_.gradients.span();
+    const std::size_t bucket = std::min(gradients.size(), kDeviceBucketBytes / sizeof(float));
+    const std::string failure = collective::Rehearse(*transport_, gradients.first(bucket));
     if (!failure.empty()) return LoseBeforeTraining(failure);
   }
   engine::EngineOptions options = start_.job.engine;
@@ -273,7 +275,9 @@ absl::Status Worker::Meet(const GroupMessage& group) {
   if (ByNccl(group)) options.bucket_bytes = kDeviceBucketBytes;
   engine_ = std::make_unique<engine::RoundEngine>(
       options, *device_, model_->segments(),
-      engine::EngineBuffers{.parameters = parameters_.span(), .gradients = gradients_.span()},
+      engine::EngineBuffers{.parameters = parameters_.span(),
+                            .gradients = sums_.gradients.span(),
+                            .loss_sum = sums_.losses.span()},
       *transport_, group.plan);
   if (restored_) engine_->Restore(*std::exchange(restored_, {}));
   return absl::OkStatus();
@@ -334,9 +338,8 @@ absl::StatusOr<engine::StepResult> Worker::Compute(const engine::Batch& batch) {
     context.ready = [this](std::size_t segment) { engine_->SegmentReady(segment); };
   }
   if (reader_->reads_ahead()) context.likely_next = engine_->LikelyNext();
-  const absl::StatusOr<double> loss_sum = micro_batches_->Run(batch, context);
-  if (!loss_sum.ok()) return loss_sum.status();
-  result.loss_sum = *loss_sum;
+  if (absl::Status s = micro_batches_->Run(batch, context); !s.ok()) return s;
+  if (batch.awaited) device_->Synchronize();
   return result;
 }
 

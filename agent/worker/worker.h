@@ -91,7 +91,7 @@ class Worker {
   std::unique_ptr<cuda::Device> device_;
   data::Split data_;
   cuda::Buffer parameters_;
-  cuda::Buffer gradients_;
+  PassSums sums_;
   std::unique_ptr<model::Model> model_;
   std::unique_ptr<ExampleReader> reader_;
   std::unique_ptr<Passes> passes_;

@@ -330,8 +330,11 @@ void AddLanes(std::vector<Operation>& all) {
     std::array<cuda::LaneValue, kLanes> values{};
     for (std::size_t i = 0; i < kLanes; ++i) values[i] = {.lane = i, .if_finite = 1};
     values[0].norm_factor = 1;
-    return [values, norm2 = s.workspace.Doubles(1), tail = s.workspace.Zero(kLanes)](
-               Stream stream) { kernels::WriteLanes(stream, values, norm2, tail); };
+    values[1].is_loss = true;
+    return [values, norm2 = s.workspace.Doubles(1), loss = s.workspace.Doubles(1),
+            tail = s.workspace.Zero(kLanes)](Stream stream) {
+      kernels::WriteLanes(stream, values, {.norm2 = norm2, .loss = loss}, tail);
+    };
   }));
 }
 

@@ -1,14 +1,16 @@
 // Lanes: the few float32 numbers behind a vector that ride in the same all-reduce.
 //
-// Most of them the host knows before the vector is final. One depends on the vector's squared norm,
-// which a device holds for itself; and whether that is finite decides about the others. So the host
-// says what it would write in either case, and the device chooses: nobody waits for the norm.
+// Most of them the host knows before the vector is final. Two are the member's loss and one that
+// depends on the vector's squared norm, which a device holds for itself; and whether these are
+// finite decides about the others. So the host says what it would write in either case, and the
+// device chooses: nobody waits for them.
 
 #pragma once
 
 #include <cstddef>
 #include <span>
 
+#include "cuda/ops/own_sums.h"
 #include "cuda/ops/stream.h"
 
 namespace tactus::cuda {
@@ -19,10 +21,11 @@ inline constexpr std::size_t kWrittenLanesMax = 16;
 // One lane and what it is to hold.
 struct LaneValue {
   std::size_t lane = 0;     // index in the tail
-  float if_finite = 0;      // where the squared norm is finite
-  float if_not_finite = 0;  // and where it is not
-  double norm_factor = 0;   // not 0: where it is finite, the lane holds
+  float if_finite = 0;      // where squared norm and loss are finite
+  float if_not_finite = 0;  // and where one of them is not
+  double norm_factor = 0;   // not 0: where they are finite, the lane holds
   double norm_divisor = 1;  //   norm2 * norm_factor / norm_divisor instead
+  bool is_loss = false;     // where they are finite, the lane holds the loss instead
 };
 
 namespace host {
@@ -30,21 +33,21 @@ namespace host {
 // tail[value.lane] <- what the value says, for each of `values`; the other lanes stay as they are.
 //
 // values  0 to kWrittenLanesMax of different lanes, their list in host memory
-// norm2   one number: the squared norm, as SquaredNorm gives it
+// own     both: the squared norm as SquaredNorm gives it, and the loss
 //
-// norm2 * norm_factor / norm_divisor is computed from left to right in float64 and rounded once.
+// norm2 * norm_factor / norm_divisor is computed from left to right in float64 and rounded once, as
+// the loss is.
 // What is too large for float32 becomes an infinity. Tolerance against a twin: none, bit-identical.
-void WriteLanes(std::span<const LaneValue> values, std::span<const double> norm2,
-                std::span<float> tail);
+void WriteLanes(std::span<const LaneValue> values, const OwnSums& own, std::span<float> tail);
 
 }  // namespace host
 
 namespace kernels {
 
-// The operation of the host, queued on `stream`: `norm2` and `tail` are device memory, the list of
+// The operation of the host, queued on `stream`: `own` and `tail` are device memory, the list of
 // values is the host's and may go when the call returns. A launch that cannot be queued stops the
 // process.
-void WriteLanes(Stream stream, std::span<const LaneValue> values, std::span<const double> norm2,
+void WriteLanes(Stream stream, std::span<const LaneValue> values, const OwnSums& own,
                 std::span<float> tail);
 
 }  // namespace kernels

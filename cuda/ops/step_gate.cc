@@ -5,9 +5,9 @@
 
 namespace tactus::cuda::host {
 
-void Gate(const StepGate& step, std::span<const double> norm2, std::span<double> gate) {
-  TACTUS_CHECK(norm2.size() == 1 && gate.size() == kGateLength);
-  GateElement(step, norm2.front(), gate.data());
+void Gate(const StepGate& step, const OwnSums& own, std::span<double> gate) {
+  TACTUS_CHECK(own.norm2.size() == 1 && own.loss.size() == 1 && gate.size() == kGateLength);
+  GateElement(step, own.norm2.front(), own.loss.front(), gate.data());
 }
 
 }  // namespace tactus::cuda::host

@@ -1,9 +1,9 @@
 // The gate before an optimizer step: whether the step is taken, and by what its gradient is
 // multiplied, decided from the gradient's norm where that norm is.
 //
-// A local step must not be taken with a gradient that is not finite, and clipping needs the norm.
-// The host could ask for it, but would wait for the device at every step; so it says beforehand
-// what follows from the norm, the device decides, and the steps that come after look at the gate.
+// A local step must not be taken with a gradient or a loss that is not finite, and clipping needs
+// the norm. The host could ask for them, but would wait for the device at every step; so it says
+// beforehand what follows, the device decides, and the steps that come after look at the gate.
 
 #pragma once
 
@@ -12,6 +12,7 @@
 #include <span>
 
 #include "cuda/ops/host_device.h"
+#include "cuda/ops/own_sums.h"
 #include "cuda/ops/stream.h"
 
 namespace tactus::cuda {
@@ -27,7 +28,6 @@ inline constexpr std::size_t kGateLength = 4;
 struct StepGate {
   double samples = 1;    // turns the sum into the mean, > 0
   double clip_norm = 0;  // > 0: the mean's Euclidean norm is cut to it; 0: it is not
-  bool open = true;      // false: shut, whatever the norm
 };
 
 // What turns a sum of gradients into their mean, cut to clip_norm where that is > 0:
@@ -55,24 +55,24 @@ namespace host {
 
 // n = norm2 / samples^2, the squared norm of the mean.
 //
-//   n finite    open; scale <- ClippedScale(samples, n, clip_norm); the sum of squared norms grows
-//               by n
+//   n and the   open; scale <- ClippedScale(samples, n, clip_norm); the sum of squared norms grows
+//   loss        by n
+//   finite
 //   otherwise   shut; poison <- not a number
 //
-// norm2  one number, as SquaredNorm gives it
-// gate   [kGateLength]
+// own   both: norm2 as SquaredNorm gives it
+// gate  [kGateLength]
 //
 // All in float64. Tolerance against a twin: none, bit-identical (division and square root are
 // correctly rounded on both sides), but for the bits of a NaN.
-void Gate(const StepGate& step, std::span<const double> norm2, std::span<double> gate);
+void Gate(const StepGate& step, const OwnSums& own, std::span<double> gate);
 
 }  // namespace host
 
 namespace kernels {
 
-// The operation of the host, queued on `stream`; both spans are device memory.
-void Gate(Stream stream, const StepGate& step, std::span<const double> norm2,
-          std::span<double> gate);
+// The operation of the host, queued on `stream`; all spans are device memory.
+void Gate(Stream stream, const StepGate& step, const OwnSums& own, std::span<double> gate);
 
 }  // namespace kernels
 }  // namespace tactus::cuda

@@ -7,10 +7,10 @@
 
 namespace tactus::cuda {
 
-TACTUS_HOST_DEVICE inline void GateElement(const StepGate& step, double norm2, double* gate) {
+TACTUS_HOST_DEVICE inline void GateElement(const StepGate& step, double norm2, double loss,
+                                           double* gate) {
   const double mean_norm2 = norm2 / (step.samples * step.samples);
-  const double zero_if_finite = mean_norm2 - mean_norm2;
-  const bool open = step.open && zero_if_finite == 0;
+  const bool open = mean_norm2 - mean_norm2 == 0 && loss - loss == 0;  // both finite
   gate[kGateOpen] = open ? 1 : 0;
   if (!open) {
     const double zero = 0;

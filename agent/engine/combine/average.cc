@@ -44,7 +44,7 @@ class Average : public Aggregator {
   }
   bool by_segments() const override { return true; }
   void SegmentReady(std::size_t segment) override { reduction_.SegmentReady(segment); }
-  void Finish() override { reduction_.FinishTail(); }
+  void Finish() override { reduction_.Finish(); }
   Progress Poll() override { return reduction_.Poll(); }
 
   Progress WaitOnDevice() override {

@@ -14,6 +14,7 @@ Combination::Combination(collective::Transport& transport, cuda::Device& device,
       device_(device),
       length_(cuda::FlatLength(segments)),
       lanes_(options.lanes),
+      loss_sum_(options.loss_sum),
       average_(
           MakeAverage(transport, encoding,
                       collective::MakeBuckets(segments, length_ + lanes_, options.bucket_bytes),
@@ -23,7 +24,9 @@ Combination::Combination(collective::Transport& transport, cuda::Device& device,
       numbers_(device.AllocateSums(kNumbers)),
       numbers_on_host_(device.AllocateOnHost<double>(kNumbers)),
       lanes_on_host_(device.AllocateOnHost<float>(options.lanes)),
-      copied_(device.MakeMark()) {}
+      copied_(device.MakeMark()) {
+  TACTUS_CHECK(loss_sum_.size() == 1);
+}
 
 Aggregator& Combination::For(policies::Aggregation aggregation) {
   return aggregation == policies::Aggregation::kAdasum ? *adasum_ : *average_;
@@ -34,13 +37,14 @@ void Combination::SetBatchSizes(const std::vector<std::uint32_t>& sizes) {
   adasum_->SetBatchSizes(sizes);
 }
 
-void Combination::Begin(Aggregator& aggregator, std::span<float> buffer,
+void Combination::Begin(Aggregator& aggregator, std::span<float> buffer, TellLanes lanes,
                         std::span<const double> poison) {
   TACTUS_CHECK(!open_ && buffer.size() == length_ + lanes_);
   open_ = true;
   followed_ = false;
   aggregator_ = &aggregator;
   buffer_ = buffer;
+  own_lanes_ = std::move(lanes);
   device_.Clear(numbers_.span());
   if (!poison.empty()) device_.Copy(poison, own_norm2());
   aggregator.Begin(buffer);
@@ -59,13 +63,14 @@ void Combination::BeforeLeave(std::span<float> stretch) {
   const std::size_t end = std::min(offset + stretch.size(), length_);
   if (end > offset) device_.AddSquaredNorm(stretch.first(end - offset), own_norm2());
   if (offset + stretch.size() < buffer_.size()) return;
-  device_.WriteLanes(own_lanes_, own_norm2(), buffer_.last(lanes_));
+  device_.WriteLanes(own_lanes_(), {.norm2 = own_norm2(), .loss = loss_sum_}, buffer_.last(lanes_));
 }
 
-void Combination::Finish(std::vector<cuda::LaneValue> lanes) {
+void Combination::Finish() {
   TACTUS_CHECK(open_);
-  own_lanes_ = std::move(lanes);
   aggregator_->Finish();
+  device_.Copy(loss_sum_, own_loss_sum());
+  device_.Clear(loss_sum_);
 }
 
 collective::Progress Combination::Poll() {
@@ -128,6 +133,7 @@ Combined Combination::Read() {
           .lanes = lanes(),
           .norm2 = numbers[kNorm2],
           .own_norm2 = numbers[kOwnNorm2],
+          .own_loss_sum = numbers[kOwnLossSum],
           .applied = numbers[kGate + cuda::kGateOpen] != 0};
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -27,7 +28,14 @@ struct CombinationOptions {
   std::size_t lanes = LaneCount(1);     // elements behind the vector, LaneCount of the members
   // The node of each rank, for Adasum between nodes and averages within; empty: all apart.
   std::vector<std::uint32_t> nodes{};
+  // One number in the device's memory, which outlives the combination: the sum of this member's
+  // losses, which leaves with its vector.
+  std::span<double> loss_sum{};
 };
+
+// This member's lanes, asked for once a combination, when they leave: from Finish, or from the
+// SegmentReady that makes the last stretch ready.
+using TellLanes = std::function<std::vector<cuda::LaneValue>()>;
 
 // What a combination gave, but for the vector in the host's memory.
 struct Combined {
@@ -35,6 +43,7 @@ struct Combined {
   Lanes lanes{};         // refers to the combination's memory, until the next one is read
   double norm2 = 0;      // squared norm of the combined vector
   double own_norm2 = 0;  // of what this member put in, before it was encoded; see Begin
+  double own_loss_sum = 0;
   bool applied = false;  // whether the gate of Follow let through what was queued behind it
 };
 
@@ -54,18 +63,21 @@ class Combination {
   void SetBatchSizes(const std::vector<std::uint32_t>& sizes);
 
   // Opens a combination of `buffer`, [cuda::FlatLength(segments) + lanes], which must live until
-  // Wait has returned; its lanes are zero. Requires: none is open.
+  // Wait has returned; its lanes are zero. Requires: none is open. What `lanes` refers to outlives
+  // the combination's Finish.
   //
   // poison  one number in the device's memory that the squared norm of this member's vector is
   //         counted up from: 0, or not a number where the vector is of no use; empty: 0
-  void Begin(Aggregator& aggregator, std::span<float> buffer, std::span<const double> poison = {});
+  void Begin(Aggregator& aggregator, std::span<float> buffer, TellLanes lanes,
+             std::span<const double> poison = {});
 
   // The segment's elements are final on this member; optional, before Finish, only where the
-  // aggregator goes by segments.
+  // aggregator goes by segments. With the last one, the sum of losses has to be final.
   void SegmentReady(std::size_t segment);
 
-  // The whole vector is final, and these are this member's lanes: starts what has not been started.
-  void Finish(std::vector<cuda::LaneValue> lanes);
+  // The whole vector and the sum of losses are final: starts what has not been started. The sum is
+  // taken over, and is zero for what is queued next.
+  void Finish();
 
   // Where it stands after Finish, without waiting. To be asked now and then: Adasum goes on by it.
   collective::Progress Poll();
@@ -87,6 +99,9 @@ class Combination {
   // device.
   Combined Read();
 
+  // Behind all that Wait waits for after Follow.
+  const cuda::Mark& mark() const { return *copied_; }
+
   bool open() const { return open_; }
   // Of the open one; see Aggregator.
   bool by_segments() const { return aggregator_->by_segments(); }
@@ -101,7 +116,8 @@ class Combination {
   // Places in the numbers.
   static constexpr std::size_t kOwnNorm2 = 0;
   static constexpr std::size_t kNorm2 = 1;
-  static constexpr std::size_t kGate = 2;
+  static constexpr std::size_t kOwnLossSum = 2;
+  static constexpr std::size_t kGate = 3;
   static constexpr std::size_t kNumbers = kGate + cuda::kRoundGateLength;
 
   void BeforeLeave(std::span<float> stretch);
@@ -109,11 +125,13 @@ class Combination {
   void AskTheGate();
   std::span<double> own_norm2() { return numbers_.span().subspan(kOwnNorm2, 1); }
   std::span<double> norm2() { return numbers_.span().subspan(kNorm2, 1); }
+  std::span<double> own_loss_sum() { return numbers_.span().subspan(kOwnLossSum, 1); }
 
   collective::Transport& transport_;
   cuda::Device& device_;
   const std::size_t length_;  // of the vector
   const std::size_t lanes_;
+  const std::span<double> loss_sum_;
   const std::unique_ptr<Aggregator> average_;
   const std::unique_ptr<Aggregator> adasum_;
 
@@ -122,10 +140,10 @@ class Combination {
   bool followed_ = false;
   Aggregator* aggregator_ = nullptr;
   std::span<float> buffer_;
-  std::vector<cuda::LaneValue> own_lanes_;
+  TellLanes own_lanes_;
   collective::Completion completion_;
 
-  cuda::Sums numbers_;                   // squared norms, own and combined, and the gate
+  cuda::Sums numbers_;                   // squared norms, own losses, and the gate
   cuda::Array<double> numbers_on_host_;  // the same, and the lanes, once they were copied
   cuda::Array<float> lanes_on_host_;
   const std::unique_ptr<cuda::Mark> copied_;

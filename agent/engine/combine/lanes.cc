@@ -27,19 +27,20 @@ std::vector<cuda::LaneValue> LaneValuesOf(const OwnLanes& own, std::size_t rank)
   static_assert(kScalars.size() + 1 <= cuda::kWrittenLanesMax);
   // Where something is not finite, the member is still counted and its votes hold: only what would
   // spoil a sum is left out.
-  Lanes spoilt = own.lanes;
-  spoilt.loss_sum = 0;
-  spoilt.samples_gradient_norm2 = 0;
+  Lanes sound = own.lanes;
+  sound.loss_sum = 0;
+  sound.samples_gradient_norm2 = 0;
+  sound.nonfinite = 0;
+  Lanes spoilt = sound;
   spoilt.nonfinite = 1;
-  Lanes sound = own.finite ? own.lanes : spoilt;
-  if (own.finite) sound.nonfinite = 0;
   std::vector<cuda::LaneValue> values;
   for (const auto scalar : kScalars) {
     values.push_back({.lane = values.size(),
                       .if_finite = static_cast<float>(sound.*scalar),
-                      .if_not_finite = static_cast<float>(spoilt.*scalar)});
+                      .if_not_finite = static_cast<float>(spoilt.*scalar),
+                      .is_loss = scalar == &Lanes::loss_sum});
     // A factor of 0 says that this lane, too, is what was given.
-    if (scalar != &Lanes::samples_gradient_norm2 || !own.finite || own.lanes.samples == 0) continue;
+    if (scalar != &Lanes::samples_gradient_norm2 || own.lanes.samples == 0) continue;
     values.back().norm_factor = own.lanes.samples / own.divisor;
     values.back().norm_divisor = own.divisor;
   }

@@ -34,22 +34,23 @@ struct Lanes {
 // Lanes of a group of `members`. [elements]
 std::size_t LaneCount(std::size_t members);
 
-// What a member puts in. One of its lanes, samples_gradient_norm2, depends on its vector's squared
-// norm, and that only the device knows: it computes the lane from what stands here. The vector is
-// not g_i itself but `divisor` times it (a sum over samples, say: then they are the divisor), so
+// What a member puts in. Two of its lanes only the device knows: loss_sum, and
+// samples_gradient_norm2, which it computes from the vector's squared norm and what stands here.
+// The vector is not g_i itself but `divisor` times it (a sum over samples, say: then they are the
+// divisor), so
 //
 //   b_i ||g_i||^2 = b_i ||vector / divisor||^2 = ||vector||^2 (b_i / divisor) / divisor
 //
 // which is written so, not with a square, to be exact where the divisor is b_i or 1.
 struct OwnLanes {
-  Lanes lanes{};       // where the norm is finite
-  bool finite = true;  // false: something else of the member's is not
+  Lanes lanes{};       // where norm and loss are finite
   double divisor = 1;  // > 0 where lanes.samples is
 };
 
 // The lanes of the member `rank` for the device to write; among the members' samples, own samples
-// stand in its place. Not looked at: lanes.member_samples, lanes.samples_gradient_norm2 and
-// lanes.nonfinite. Where something is not finite, the lanes say so and bring no loss and no norm.
+// stand in its place. Not looked at: lanes.member_samples, lanes.loss_sum,
+// lanes.samples_gradient_norm2 and lanes.nonfinite. Where loss or norm is not finite, the lanes say
+// so and bring neither.
 std::vector<cuda::LaneValue> LaneValuesOf(const OwnLanes& own, std::size_t rank);
 
 // Reads the summed lanes; member_samples refers to the tail. tail [LaneCount(members)].

@@ -203,18 +203,19 @@ TEST_F(BucketedReductionTest, ABucketWaitsForThoseBeforeIt) {
   EXPECT_EQ(transport_.started.size(), 2u);
 }
 
-TEST_F(BucketedReductionTest, TheLastBucketWaitsForTheTail) {
+TEST_F(BucketedReductionTest, TheLastBucketStartsWithItsLastSegmentLikeTheOthers) {
   reduction_.Begin(buffer_);
   for (const std::size_t segment : {0, 1, 2}) reduction_.SegmentReady(segment);
-  EXPECT_EQ(transport_.started.size(), 2u);
-  reduction_.FinishTail();
   EXPECT_EQ(transport_.started.size(), 3u);
+  reduction_.Finish();
+  EXPECT_EQ(transport_.started.size(), 3u);
+  EXPECT_EQ(reduction_.Wait().progress, Progress::kDone);
 }
 
 TEST_F(BucketedReductionTest, WithoutSegmentsReadyAllStartInTheEnd) {
   for (const std::size_t round : {1, 2}) {
     reduction_.Begin(buffer_);
-    reduction_.FinishTail();
+    reduction_.Finish();
     EXPECT_EQ(reduction_.Wait().progress, Progress::kDone);
     EXPECT_EQ(transport_.started.size(), 3 * round);
   }
@@ -223,7 +224,7 @@ TEST_F(BucketedReductionTest, WithoutSegmentsReadyAllStartInTheEnd) {
 TEST_F(BucketedReductionTest, TheFirstFailureWinsAtTheTimeOfTheLastBucket) {
   transport_.failing = {1, 2};
   reduction_.Begin(buffer_);
-  reduction_.FinishTail();
+  reduction_.Finish();
 
   const Completion completion = reduction_.Wait();
 
@@ -236,7 +237,7 @@ TEST_F(BucketedReductionTest, WaitingOnTheDeviceTellsOfAFailure) {
   for (const bool fails : {false, true}) {
     if (fails) transport_.failing = {transport_.started.size() + 1};
     reduction_.Begin(buffer_);
-    reduction_.FinishTail();
+    reduction_.Finish();
 
     EXPECT_EQ(reduction_.WaitOnDevice(), fails ? Progress::kFailed : Progress::kDone);
     EXPECT_EQ(reduction_.Wait().progress, fails ? Progress::kFailed : Progress::kDone);
@@ -246,12 +247,12 @@ TEST_F(BucketedReductionTest, WaitingOnTheDeviceTellsOfAFailure) {
 TEST_F(BucketedReductionTest, ARoundAfterAFailureStartsAfresh) {
   transport_.failing = {0};
   reduction_.Begin(buffer_);
-  reduction_.FinishTail();
+  reduction_.Finish();
   EXPECT_EQ(reduction_.Wait().progress, Progress::kFailed);
 
   reduction_.Begin(buffer_);
   reduction_.SegmentReady(0);
-  reduction_.FinishTail();
+  reduction_.Finish();
 
   EXPECT_EQ(reduction_.Wait().progress, Progress::kDone);
 }
@@ -262,9 +263,9 @@ TEST_F(BucketedReductionDeathTest, ASegmentIsReadyOnceARound) {
   EXPECT_DEATH(reduction_.SegmentReady(0), "check failed");
 }
 
-TEST_F(BucketedReductionDeathTest, NothingBecomesReadyAfterTheTail) {
+TEST_F(BucketedReductionDeathTest, NothingBecomesReadyAfterTheEnd) {
   reduction_.Begin(buffer_);
-  reduction_.FinishTail();
+  reduction_.Finish();
   EXPECT_DEATH(reduction_.SegmentReady(0), "check failed");
 }
 
@@ -288,12 +289,12 @@ TEST(BucketedReductionPropertyTest, BucketsStartInOrderAndOnlyWhenComplete) {
     for (const std::size_t segment : test.order) {
       reduction.SegmentReady(segment);
       --missing[plan.bucket_of[segment]];
-      const auto complete = std::find_if(missing.begin(), missing.end() - 1,
-                                         [](std::size_t count) { return count > 0; });
+      const auto complete =
+          std::find_if(missing.begin(), missing.end(), [](std::size_t count) { return count > 0; });
       const auto expected = static_cast<std::size_t>(complete - missing.begin());
       ASSERT_EQ(transport.started.size(), expected) << "seed " << seed;
     }
-    reduction.FinishTail();
+    reduction.Finish();
 
     ASSERT_EQ(transport.started.size(), plan.buckets.size()) << "seed " << seed;
     for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
@@ -320,7 +321,7 @@ TEST_P(BucketedGroupTest, TheResultIsThatOfOneAllReduceBitForBit) {
 
       reduction.Begin(buffer);
       for (const std::size_t segment : order.order) reduction.SegmentReady(segment);
-      reduction.FinishTail();
+      reduction.Finish();
 
       EXPECT_EQ(reduction.Wait().progress, Progress::kDone) << "seed " << seed;
       EXPECT_TRUE(SameBits(buffer, expected)) << "seed " << seed;
@@ -345,7 +346,7 @@ TEST_P(BucketedGroupTest, EveryLocalValueIsStartedOnce) {
 
       reduction.Begin(buffer);
       for (const std::size_t segment : test.order) reduction.SegmentReady(segment);
-      reduction.FinishTail();
+      reduction.Finish();
 
       EXPECT_EQ(reduction.Wait().progress, Progress::kDone);
       EXPECT_TRUE(SameBits(seen, local)) << "round " << round;
@@ -365,7 +366,7 @@ TEST_P(BucketedGroupTest, AMemberThatDiesFailsTheRound) {
 
     reduction.Begin(buffer);
     reduction.SegmentReady(0);
-    reduction.FinishTail();
+    reduction.Finish();
 
     const Completion completion = reduction.Wait();
     EXPECT_EQ(completion.progress, Progress::kFailed);

@@ -1,7 +1,8 @@
 // What the engine tells of its batches besides their samples: which comes next, where a sum of
-// gradients begins, and when losses are due.
+// gradients begins, and what is to be waited for.
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -122,42 +123,59 @@ TEST(LikelyNextTest, IsEmptyBehindTheLastEpochAndForAMemberWithoutAShare) {
   EXPECT_TRUE(last.empty());
 }
 
-// What a worker reports does not depend on whether losses come with their batches or when they are
-// due.
-class LossesDueTest : public testing::TestWithParam<Case> {};
+// Of rank 0 and the others: how many batches are awaited, and how many are not.
+struct Awaited {
+  int first = 0;
+  int others = 0;
+  int not_first = 0;
+  int not_others = 0;
+};
 
-TEST_P(LossesDueTest, LossesMayComeThen) {
-  GroupRun run = RunOf(GetParam().plan);
-  const std::vector<MemberRun> at_once = Train(run);
-  std::vector<double> kept(run.plan.batch_sizes.size());
-  std::vector<char> due(kept.size());  // no bits: members are threads
+Awaited AwaitedOf(GroupRun run) {
+  std::vector<std::pair<int, int>> counts(run.plan.batch_sizes.size());
+  run.options.stop.epochs = 1;
   run.on_batch = [&](int rank, const RoundEngine&, const Batch& batch, std::span<const float>) {
-    due[static_cast<std::size_t>(rank)] = batch.losses_due;
+    auto& [awaited, not_awaited] = counts[static_cast<std::size_t>(rank)];
+    ++(batch.awaited ? awaited : not_awaited);
   };
-  run.before_step = [&](int rank, RoundEngine&, StepResult& result) {
-    double& sum = kept[static_cast<std::size_t>(rank)];
-    sum += result.loss_sum;
-    result.loss_sum = due[static_cast<std::size_t>(rank)] ? std::exchange(sum, 0) : 0;
-  };
-
-  const std::vector<MemberRun> late = Train(run);
-
-  ASSERT_EQ(late[0].reports.size(), at_once[0].reports.size());
-  for (std::size_t i = 0; i < late[0].reports.size(); ++i) {
-    EXPECT_NEAR(late[0].reports[i].loss_sum, at_once[0].reports[i].loss_sum, 1e-9);
-  }
-  EXPECT_EQ(late[0].parameters, at_once[0].parameters);
+  Train(run);
+  return {.first = counts[0].first,
+          .others = counts[1].first,
+          .not_first = counts[0].second,
+          .not_others = counts[1].second};
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Plans, LossesDueTest,
-    testing::Values(
-        Case{"EveryStep", {.batch_sizes = {7, 4}}},
-        Case{"LocalSteps",
-             {.synchronization = Synchronization::kPeriodic, .period = 4, .batch_sizes = {4, 5}}},
-        Case{"DelayedAlone",
-             {.synchronization = Synchronization::kDelayed, .period = 6, .batch_sizes = {7}}}),
-    [](const auto& param) { return param.param.name; });
+TEST(AwaitedTest, NobodyWaitsForABatchWhereNothingGoesByItsEnd) {
+  for (const std::uint32_t period : {1u, 4u}) {
+    GroupRun run = RunOf({.period = period, .batch_sizes = {7, 4}});
+    if (period > 1) run.plan.synchronization = Synchronization::kPeriodic;
+
+    const Awaited awaited = AwaitedOf(run);
+
+    EXPECT_EQ(awaited.first + awaited.others, 0);
+    EXPECT_GT(awaited.not_first, 100);
+  }
+}
+
+TEST(AwaitedTest, WhoseClockEndsTrainingWaitsForTheLastBatchOfARound) {
+  GroupRun run = RunOf({.batch_sizes = {7, 4}});  // in three and two micro-batches
+  run.options.stop.time = std::chrono::hours(1);
+
+  const Awaited awaited = AwaitedOf(run);
+
+  EXPECT_GT(awaited.first, 100);
+  EXPECT_NEAR(awaited.not_first, 2 * awaited.first, 2);
+  EXPECT_EQ(awaited.others, 0);
+}
+
+TEST(AwaitedTest, WhenADelayedRoundEndsIsFoundOutBatchByBatch) {
+  const Awaited awaited = AwaitedOf(
+      RunOf({.synchronization = Synchronization::kDelayed, .period = 6, .batch_sizes = {7, 4}}));
+
+  EXPECT_GT(awaited.first, 0);
+  EXPECT_GT(awaited.others, 0);
+  EXPECT_EQ(awaited.not_first + awaited.not_others, 0);
+}
 
 class FirstOfSumTest : public testing::TestWithParam<Case> {};
 

@@ -34,6 +34,7 @@ class FollowedTransport : public collective::Transport {
   int rank() const override { return 0; }
   int size() const override { return 1; }
   std::unique_ptr<collective::Collective> Start(const collective::Operation& operation) override {
+    ++started;
     // Whoever starts one after the group's end learns why it ended.
     if (operation.kind == collective::Operation::Kind::kBarrier) {
       end = {.progress = Progress::kFailed, .reason = "told to stop"};
@@ -43,6 +44,7 @@ class FollowedTransport : public collective::Transport {
   const std::uint32_t* lost() const override { return &flag; }
   void Abort(const std::string&) override {}
 
+  int started = 0;
   Completion end{};
   Progress on_device = Progress::kRunning;
   std::uint32_t flag = 0;
@@ -53,17 +55,26 @@ class CombinationTest : public ::testing::Test {
   CombinationTest() {
     cuda::AssignOffsets(segments_);
     buffer_ = device_->Allocate(cuda::FlatLength(segments_) + LaneCount(1));
-    combination_ = std::make_unique<Combination>(transport_, *device_, segments_, encoding_,
-                                                 CombinationOptions{.lanes = LaneCount(1)});
+    combination_ = std::make_unique<Combination>(
+        transport_, *device_, segments_, encoding_,
+        CombinationOptions{.lanes = LaneCount(1), .loss_sum = losses_.span()});
   }
 
-  // A vector of squared norm 25 from two samples, on its way.
   void Start() {
+    Begin();
+    combination_->Finish();
+  }
+
+  // A vector of squared norm 25 from two samples.
+  void Begin() {
     std::ranges::fill(buffer_.span(), 0.0f);
     buffer_.span()[0] = 3;
     buffer_.span()[1] = 4;
-    combination_->Begin(combination_->For(policies::Aggregation::kAverage), buffer_.span());
-    combination_->Finish(LaneValuesOf({.lanes = {.samples = 2, .members = 1}, .divisor = 2}, 0));
+    losses_.span()[0] = 0.75;
+    combination_->Begin(combination_->For(policies::Aggregation::kAverage), buffer_.span(), [this] {
+      ++asked_;
+      return LaneValuesOf({.lanes = {.samples = 2, .members = 1}, .divisor = 2}, 0);
+    });
   }
 
   const std::unique_ptr<cuda::Device> device_ = cuda::MakeHostDevice("cpu:0");
@@ -71,6 +82,8 @@ class CombinationTest : public ::testing::Test {
   FollowedTransport transport_;
   DenseEncoding encoding_;
   cuda::Buffer buffer_;
+  cuda::Sums losses_ = device_->AllocateSums(1);
+  int asked_ = 0;  // for the lanes
   std::unique_ptr<Combination> combination_;
 };
 
@@ -90,6 +103,32 @@ TEST_F(CombinationTest, TheGateIsOpenBeforeTheHostKnowsTheEnd) {
   EXPECT_EQ(combined.norm2, 25);
   EXPECT_EQ(combined.own_norm2, 25);
   EXPECT_EQ(combined.lanes.samples, 2);
+}
+
+TEST_F(CombinationTest, TheLossLeavesWithTheVectorAndTheNextSumBeginsAtZero) {
+  Start();
+
+  EXPECT_EQ(losses_.span()[0], 0);
+  combination_->Follow(kGate);
+  combination_->Wait();
+  const Combined combined = combination_->Read();
+  EXPECT_EQ(combined.own_loss_sum, 0.75);
+  EXPECT_EQ(combined.lanes.loss_sum, 0.75);
+}
+
+TEST_F(CombinationTest, WithItsLastSegmentAllOfItLeaves) {
+  Begin();
+  EXPECT_EQ(transport_.started, 0);
+
+  combination_->SegmentReady(0);
+
+  EXPECT_EQ(transport_.started, 1);
+  EXPECT_EQ(asked_, 1);
+  EXPECT_EQ(ReadLanes(buffer_.span().last(LaneCount(1))).loss_sum, 0.75);
+  combination_->Finish();
+  EXPECT_EQ(transport_.started, 1);
+  EXPECT_EQ(asked_, 1);
+  EXPECT_EQ(combination_->Wait().progress, Progress::kDone);
 }
 
 TEST_F(CombinationTest, OtherSamplesThanExpectedShutTheGate) {

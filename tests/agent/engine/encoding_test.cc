@@ -72,14 +72,16 @@ TEST(EncodingTest, PiecesAreTheWholeVectorAndLanesComeWithTheLast) {
                               {.name = "b", .length = 16, .shape = {16}}};
   cuda::AssignOffsets(segments);
   NotingEncoding encoding;
+  cuda::Sums losses = device->AllocateSums(1);
   Combination combination(*members[0], *device, segments, encoding,
-                          {.bucket_bytes = 4, .lanes = LaneCount(1)});
+                          {.bucket_bytes = 4, .lanes = LaneCount(1), .loss_sum = losses.span()});
   cuda::Buffer buffer = device->Allocate(32 + LaneCount(1));
 
-  combination.Begin(combination.For(Aggregation::kAverage), buffer.span());
+  combination.Begin(combination.For(Aggregation::kAverage), buffer.span(),
+                    [] { return LaneValuesOf({.lanes = {.samples = 1}}, 0); });
   combination.SegmentReady(0);
   EXPECT_EQ(encoding.prepared.size(), 1u);
-  combination.Finish(LaneValuesOf({.lanes = {.samples = 1}}, 0));
+  combination.Finish();
   combination.Wait();
 
   for (const std::vector<Piece>& pieces : {encoding.prepared, encoding.restored}) {

@@ -1,5 +1,6 @@
 #include "agent/engine/combine/lanes.h"
 
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -9,23 +10,25 @@ namespace tactus::engine {
 namespace {
 
 // The tail of a member of a group of `size`, as a device would write it.
-std::vector<float> Written(const OwnLanes& own, std::size_t rank, std::size_t size, double norm2) {
+struct Sums {
+  double norm2 = 0;
+  double loss = 0;
+};
+std::vector<float> Written(const OwnLanes& own, std::size_t rank, std::size_t size,
+                           const Sums& sums) {
   std::vector<float> tail(LaneCount(size));
-  cuda::host::WriteLanes(LaneValuesOf(own, rank), {&norm2, 1}, tail);
+  cuda::host::WriteLanes(LaneValuesOf(own, rank),
+                         {.norm2 = {&sums.norm2, 1}, .loss = {&sums.loss, 1}}, tail);
   return tail;
 }
 
 TEST(LanesTest, SumsOfWrittenLanesReadAsTotals) {
-  const OwnLanes first{.lanes = {.samples = 7, .loss_sum = 3.5, .members = 1, .plan_votes = 1},
-                       .divisor = 7};
-  const OwnLanes second{.lanes = {.samples = 5,
-                                  .loss_sum = 1.25,
-                                  .members = 1,
-                                  .stop_votes = 1,
-                                  .discard_votes = 1,
-                                  .suspend_votes = 1}};
-  std::vector<float> a = Written(first, 0, 2, 14);
-  const std::vector<float> b = Written(second, 1, 2, 0.5);
+  const OwnLanes first{.lanes = {.samples = 7, .members = 1, .plan_votes = 1}, .divisor = 7};
+  const OwnLanes second{
+      .lanes = {
+          .samples = 5, .members = 1, .stop_votes = 1, .discard_votes = 1, .suspend_votes = 1}};
+  std::vector<float> a = Written(first, 0, 2, {.norm2 = 14, .loss = 3.5});
+  const std::vector<float> b = Written(second, 1, 2, {.norm2 = 0.5, .loss = 1.25});
   for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
 
   const Lanes sum = ReadLanes(a);
@@ -44,13 +47,11 @@ TEST(LanesTest, SumsOfWrittenLanesReadAsTotals) {
 
 TEST(LanesTest, WhatIsNotFiniteIsSaidAndBringsNoLossAndNoNorm) {
   const double infinity = std::numeric_limits<double>::infinity();
-  OwnLanes own{.lanes = {.samples = 7, .loss_sum = 3.5, .members = 1, .stop_votes = 1},
-               .divisor = 7};
-  const std::vector<float> by_norm = Written(own, 0, 1, infinity);
-  own.finite = false;
-  const std::vector<float> by_host = Written(own, 0, 1, 2);
+  const OwnLanes own{.lanes = {.samples = 7, .members = 1, .stop_votes = 1}, .divisor = 7};
+  const std::vector<float> by_norm = Written(own, 0, 1, {.norm2 = infinity, .loss = 3.5});
+  const std::vector<float> by_loss = Written(own, 0, 1, {.norm2 = 2, .loss = std::nan("")});
 
-  for (const std::vector<float>& tail : {by_norm, by_host}) {
+  for (const std::vector<float>& tail : {by_norm, by_loss}) {
     const Lanes lanes = ReadLanes(tail);
     EXPECT_EQ(lanes.nonfinite, 1);
     EXPECT_EQ(lanes.loss_sum, 0);
@@ -64,7 +65,7 @@ TEST(LanesTest, CountsAreExactUpToTheBoundOfARound) {
   const std::uint64_t most = std::uint64_t{1} << 24;
 
   const std::vector<float> tail =
-      Written({.lanes = {.samples = static_cast<double>(most)}}, 0, 1, 0);
+      Written({.lanes = {.samples = static_cast<double>(most)}}, 0, 1, {});
   const Lanes read = ReadLanes(tail);
 
   EXPECT_EQ(ToCounts(read.member_samples)[0], most);

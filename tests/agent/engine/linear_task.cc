@@ -59,12 +59,17 @@ class Trainee {
     parameters_ = device_->Allocate(length);
     if (run.task) Start(run.task->start);
     if (run.from) device_->Copy(run.from->parameters, parameters_.span());
+    losses_ = device_->AllocateSums(1);
+    added_ = device_->AllocateSums(1);
+    loss_on_host_ = device_->AllocateOnHost<double>(1);
     gradients_ = device_->Allocate(length + LaneCount(static_cast<std::size_t>(transport.size())));
   }
 
   MemberRun Run() {
     RoundEngine engine(run_.options, *device_, segments_,
-                       {.parameters = parameters_.span(), .gradients = gradients_.span()},
+                       {.parameters = parameters_.span(),
+                        .gradients = gradients_.span(),
+                        .loss_sum = losses_.span()},
                        transport_, run_.plan);
     MemberRun done;
     if (run_.from) engine.Restore(run_.from->state);
@@ -138,13 +143,15 @@ class Trainee {
     const std::vector<float> parameters = Read(parameters_.span());
     std::vector<float> gradients = Read(gradients_.span());
     if (run_.on_batch) run_.on_batch(transport_.rank(), engine, batch, gradients);
+    double loss = 0;
     for (const std::uint64_t index : batch.indices) {
-      result.loss_sum +=
-          run_.task ? run_.task->add_gradient(transport_.rank(), index, parameters, gradients)
-                    : AddGradient(At(index), parameters, segments_, gradients);
+      loss += run_.task ? run_.task->add_gradient(transport_.rank(), index, parameters, gradients)
+                        : AddGradient(At(index), parameters, segments_, gradients);
     }
     if (run_.after_gradient) run_.after_gradient(transport_.rank(), batch.round, gradients);
+    if (run_.on_loss) run_.on_loss(transport_.rank(), engine, loss);
     device_->Copy(gradients, gradients_.span());
+    AddLoss(loss);
     if (run_.announce_segments && batch.last_of_round) {
       engine.SegmentReady(0);
       engine.SegmentReady(1);
@@ -153,12 +160,21 @@ class Trainee {
     return result;
   }
 
+  void AddLoss(double loss) {
+    loss_on_host_.span()[0] = loss;  // the last copy is through: parameters were read since
+    device_->Copy(loss_on_host_.span(), added_.span());
+    device_->AddRows(losses_.span(), added_.span(), losses_.span());
+  }
+
   const GroupRun& run_;
   collective::Transport& transport_;
   std::unique_ptr<cuda::Device> device_;
   cuda::SegmentTable segments_;
   cuda::Buffer parameters_;
   cuda::Buffer gradients_;
+  cuda::Sums losses_;
+  cuda::Sums added_;  // to them, by a batch
+  cuda::Array<double> loss_on_host_;
   // Used in rounds that are not applied, by epoch.
   std::map<std::uint64_t, std::map<std::uint64_t, std::vector<std::uint64_t>>> pending_;
 };

@@ -60,8 +60,10 @@ struct GroupRun {
   std::function<void(int rank, const RoundEngine& engine, const Batch& batch,
                      std::span<const float> gradients)>
       on_batch{};
-  // Called by each member before each Step; may offer plans, ask to stop, spoil the loss.
+  // Called by each member before each Step; may offer plans, ask to stop.
   std::function<void(int rank, RoundEngine& engine, StepResult& result)> before_step{};
+  // Called with what a batch adds to the sum of losses; may spoil it.
+  std::function<void(int rank, const RoundEngine& engine, double& loss)> on_loss{};
   // Called after the gradient of a batch was added; may spoil it.
   std::function<void(int rank, std::uint64_t round, std::span<float> gradients)> after_gradient{};
   // True: this member leaves without a word before its next batch.

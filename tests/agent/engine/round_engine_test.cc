@@ -96,6 +96,41 @@ TEST(RoundEngineTest, AnnouncedSegmentsGiveTheSameBytes) {
   EXPECT_EQ(Train(run)[0].parameters, plain[0].parameters);
 }
 
+// What a member votes leaves with the last segment.
+TEST(RoundEngineTest, AnnouncedSegmentsTakeTheVotesAlong) {
+  GroupRun run{.options = Options(SgdOptions{.learning_rate = 0.05}, 12),
+               .plan = {.version = 1, .batch_sizes = {5, 6}}};
+  run.options.micro_batch = 16;
+  run.announce_segments = true;
+  run.before_step = [](int rank, RoundEngine& engine, StepResult&) {
+    if (engine.rounds() == 3) engine.OfferPlan({.version = 2, .batch_sizes = {2, 9}});
+    if (rank == 1 && engine.rounds() == 7) engine.RequestStop("enough", StopKind::kFinish);
+  };
+
+  const auto group = Train(run);
+
+  // Asked when rounds 3 and 7 have left, they vote in the next.
+  for (const MemberRun& member : group) {
+    EXPECT_EQ(member.plan_versions, (std::vector<std::uint64_t>{1, 1, 1, 1, 1, 2, 2, 2, 2}));
+    EXPECT_EQ(member.outcome, Outcome::kFinished);
+  }
+}
+
+// Rank 0 votes to end when it knows how long the round was, whoever announces segments.
+TEST(RoundEngineTest, TimeIsUpInTheSameRoundWhereSegmentsAreAnnounced) {
+  GroupRun run{.options = Options(SgdOptions{.learning_rate = 0.05}, 100),
+               .plan = {.batch_sizes = {5, 6}}};
+  run.options.stop.time = std::chrono::milliseconds(25);
+  const auto plain = Train(run);
+  run.announce_segments = true;
+
+  const auto announced = Train(run);
+
+  EXPECT_LT(plain[0].reports.size(), 100u);
+  EXPECT_EQ(announced[0].reports.size(), plain[0].reports.size());
+  EXPECT_EQ(announced[0].reason, plain[0].reason);
+}
+
 TEST(RoundEngineTest, EverySampleIsUsedOncePerEpochWhileBatchSizesChangeEveryRound) {
   GroupRun run{.options = {.train_samples = 157,
                            .micro_batch = 4,
@@ -235,8 +270,8 @@ TEST(RoundEngineTest, ANonFiniteGradientIsSkippedByAllAndCounted) {
 TEST(RoundEngineTest, TooManyNonFiniteRoundsEndTheRun) {
   GroupRun run{.options = Options(SgdOptions{}, 100), .plan = {.batch_sizes = {2, 2}}};
   run.options.nonfinite_rounds_max = 3;
-  run.before_step = [](int rank, RoundEngine&, StepResult& result) {
-    if (rank == 0) result.loss_sum = std::numeric_limits<double>::quiet_NaN();
+  run.on_loss = [](int rank, const RoundEngine&, double& loss) {
+    if (rank == 0) loss = std::numeric_limits<double>::quiet_NaN();
   };
 
   for (const MemberRun& member : Train(run)) {

@@ -352,10 +352,8 @@ TEST(EngineStateTest, TheStateOfAJobThatDivergesIsTaken) {
   GroupRun run{.options = Options(SgdOptions{.learning_rate = 0.01}, 40),
                .plan = {.batch_sizes = {3, 3}}};
   const GroupRun suspended = SuspendedAfter(5, run);
-  run.before_step = [&](int rank, RoundEngine& engine, StepResult& result) {
-    result.loss_sum = 1e300;
-    suspended.before_step(rank, engine, result);
-  };
+  run.before_step = suspended.before_step;
+  run.on_loss = [](int, const RoundEngine&, double& loss) { loss = 1e300; };
   const auto first = Train(run);
   ASSERT_EQ(first[0].outcome, Outcome::kSuspended);
   EXPECT_EQ(first[0].state->losses.front().loss_sum, std::numeric_limits<double>::infinity());

@@ -264,7 +264,7 @@ TEST(BindTest, KeepsWeightsAndPutsZerosIntoTheGaps) {
   for (float& value : parameters.span()) value = 7;
   for (float& value : gradients.span()) value = 0;
 
-  bound.model->Bind(parameters.span(), gradients.span());
+  bound.model->Bind(parameters.span(), gradients.span(), {&bound.loss_sum, 1});
   for (float& value : bound.parameters.span()) value = 0;
 
   EXPECT_EQ(bound.EvaluateLoss(examples.All()), loss);

@@ -30,7 +30,8 @@ class AlignedFloats {
 struct BoundModel {
   explicit BoundModel(const ModelOptions& options);
 
-  // Sum over the examples of the losses; gradients are added up in `gradients`.
+  // Sum over the examples of the losses; gradients are added up in `gradients`. The sum of losses
+  // is zero afterwards.
   double Step(const Examples& examples, const SegmentReady& ready = {});
   // The same loss in evaluation mode.
   double EvaluateLoss(const Examples& examples);
@@ -41,6 +42,7 @@ struct BoundModel {
   std::unique_ptr<Model> model;
   AlignedFloats parameters;
   AlignedFloats gradients;
+  double loss_sum = 0;
 };
 
 // What an invented tensor holds: float32 are normal, int64 and uint8 are below `limit`.

@@ -1,7 +1,6 @@
 #include "agent/worker/micro_batches.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -15,7 +14,7 @@ namespace {
 constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
 
 // Where a pass that is too large fails.
-enum class Fails { kInForward, kHalfWayBack, kWhenWaitedFor };
+enum class Fails { kInForward, kHalfWayBack };
 
 // Passes over samples whose gradients are such that any other cut or order of a sum shows in its
 // bits.
@@ -39,6 +38,7 @@ class FakePasses final : public Passes {
     if (broken_) return absl::InternalError("it broke");
     const bool too_large = indices.size() > samples_max_;
     if (too_large && fails_ == Fails::kInForward) return OutOfMemory();
+    for (const std::uint64_t index : indices) loss_sum_ += static_cast<double>(index);
     for (std::size_t segment = 0; segment < gradients_.size(); ++segment) {
       if (too_large && fails_ == Fails::kHalfWayBack && segment == gradients_.size() / 2) {
         return OutOfMemory();
@@ -48,20 +48,15 @@ class FakePasses final : public Passes {
       gradients_[segment] += sum;
       if (ready) ready(segment);
     }
-    for (const std::uint64_t index : indices) loss_sum_ += static_cast<double>(index);
-    if (too_large) late_ = true;
     return absl::OkStatus();
   }
 
-  absl::StatusOr<double> TakeLossSum() override {
-    ++takes_;
-    if (std::exchange(late_, false)) return OutOfMemory();
-    return std::exchange(loss_sum_, 0);
-  }
+  void KeepLosses() override { kept_ = loss_sum_; }
 
-  void DiscardGradients() override {
+  void GoBack() override {
     std::ranges::fill(gradients_, 0.0f);
-    ++discards_;
+    loss_sum_ = kept_;
+    ++returns_;
   }
 
   std::size_t samples_max_;
@@ -72,12 +67,11 @@ class FakePasses final : public Passes {
   std::vector<bool> announced_;     // whether they were given a `ready`
   std::vector<std::vector<std::uint64_t>> next_;
   std::vector<std::uint64_t> tried_;  // of TryOut
-  int discards_ = 0;
-  int takes_ = 0;
+  double loss_sum_ = 0;
+  int returns_ = 0;
 
  private:
-  absl::Status OutOfMemory() {
-    loss_sum_ = 0;
+  static absl::Status OutOfMemory() {
     return absl::ResourceExhaustedError("tried to allocate 2.00 GiB");
   }
 
@@ -85,13 +79,11 @@ class FakePasses final : public Passes {
     return 1.0f / static_cast<float>(3 * index + segment + 1);
   }
 
-  double loss_sum_ = 0;
-  bool late_ = false;
+  double kept_ = 0;
 };
 
-engine::Batch BatchOf(std::uint64_t first, std::size_t count, bool first_of_sum = true,
-                      bool losses_due = true) {
-  engine::Batch batch{.round = 7, .first_of_sum = first_of_sum, .losses_due = losses_due};
+engine::Batch BatchOf(std::uint64_t first, std::size_t count, bool first_of_sum = true) {
+  engine::Batch batch{.round = 7, .first_of_sum = first_of_sum};
   batch.indices.resize(count);
   std::iota(batch.indices.begin(), batch.indices.end(), first);
   return batch;
@@ -112,59 +104,30 @@ TEST_P(MicroBatchesTest, AfterOutOfMemoryTheSumsAreThoseOfPiecesThatWereSmallFro
   MicroBatches micro_batches(passes, 64, [&](std::uint32_t c) { ceilings.push_back(c); });
 
   for (const engine::Batch& batch : Sum()) {
-    const auto loss_sum = micro_batches.Run(batch, {});
-    ASSERT_TRUE(loss_sum.ok()) << loss_sum.status();
-    EXPECT_EQ(*loss_sum, *from_the_start.Run(batch, {}));
+    const absl::Status status = micro_batches.Run(batch, {});
+    ASSERT_TRUE(status.ok()) << status;
+    ASSERT_TRUE(from_the_start.Run(batch, {}).ok());
+    EXPECT_EQ(passes.loss_sum_, small.loss_sum_);
   }
 
   EXPECT_EQ(passes.gradients_, small.gradients_);
   EXPECT_EQ(ceilings, (std::vector<std::uint32_t>{6, 3}));  // 12 samples failed, then 6
-  EXPECT_EQ(passes.discards_, 2);
+  EXPECT_EQ(passes.returns_, 2);
 }
 
-TEST_P(MicroBatchesTest, LossesThatAreDueLaterAreToldOnceAndThen) {
-  for (const bool told_midway : {false, true}) {
-    FakePasses passes(5, GetParam());
-    MicroBatches micro_batches(passes, 64, {});
-    std::vector<engine::Batch> sum = Sum();
-    for (engine::Batch& batch : sum) batch.losses_due = false;
-    sum[1].losses_due = told_midway;
-    sum.back().losses_due = true;
-
-    std::vector<double> losses;
-    for (const engine::Batch& batch : sum) losses.push_back(*micro_batches.Run(batch, {}));
-
-    const double midway = told_midway ? 36 : 0;  // of samples 0 to 8
-    EXPECT_EQ(losses, (std::vector<double>{0, midway, 0, 29 * 30 / 2 - midway}));
-  }
-}
-
-// A window of local steps, whose losses are due with the last.
-TEST_P(MicroBatchesTest, LossesOfFormerStepsOutliveAPassOfANewSize) {
+// A window of local steps: each is a sum of gradients, and all add to the losses.
+TEST_P(MicroBatchesTest, LossesOfFormerStepsOutliveAPassThatFails) {
   FakePasses passes(5, GetParam());
   MicroBatches micro_batches(passes, 64, {});
+  ASSERT_TRUE(micro_batches.Run(BatchOf(0, 4), {}).ok());
+  ASSERT_TRUE(micro_batches.Run(BatchOf(4, 4), {}).ok());
 
-  ASSERT_EQ(*micro_batches.Run(BatchOf(0, 4, true, false), {}), 0);
-  ASSERT_EQ(*micro_batches.Run(BatchOf(4, 4, true, false), {}), 0);
-  EXPECT_EQ(passes.takes_, 0);  // nobody waited
-  const auto losses = micro_batches.Run(BatchOf(8, 12, true, true), {});
+  ASSERT_TRUE(micro_batches.Run(BatchOf(8, 12), {}).ok());
+  EXPECT_EQ(passes.loss_sum_, 19 * 20 / 2);
 
-  ASSERT_TRUE(losses.ok()) << losses.status();
-  EXPECT_EQ(*losses, 19 * 20 / 2);
-}
-
-TEST(MicroBatchesTest, LossesOfFormerStepsThatAreLostMakeTheRoundOneToSkip) {
-  FakePasses passes;
-  MicroBatches micro_batches(passes, 64, {});
-  ASSERT_EQ(*micro_batches.Run(BatchOf(0, 8, true, false), {}), 0);
-  passes.samples_max_ = 4;  // something else took the memory
-
-  const auto lost = micro_batches.Run(BatchOf(8, 8), {});
-  const auto next = micro_batches.Run(BatchOf(16, 2), {});
-
-  ASSERT_TRUE(lost.ok()) << lost.status();
-  EXPECT_TRUE(std::isnan(*lost));
-  EXPECT_EQ(*next, 16 + 17);
+  passes.samples_max_ = 1;  // of a size that had gone through
+  ASSERT_TRUE(micro_batches.Run(BatchOf(20, 3), {}).ok());
+  EXPECT_EQ(passes.loss_sum_, 22 * 23 / 2);
 }
 
 TEST_P(MicroBatchesTest, TheCeilingIsRememberedAndWhatIsOverIsNotRepeated) {
@@ -177,24 +140,22 @@ TEST_P(MicroBatchesTest, TheCeilingIsRememberedAndWhatIsOverIsNotRepeated) {
   ASSERT_TRUE(micro_batches.Run(BatchOf(12, 8), {}).ok());
 
   EXPECT_EQ(passes.sizes_, (std::vector<std::size_t>{3, 3, 2}));
-  EXPECT_EQ(passes.discards_, 2);
+  EXPECT_EQ(passes.returns_, 2);
 
   passes.samples_max_ = 2;
-  passes.DiscardGradients();
   passes.sizes_.clear();
   ASSERT_TRUE(micro_batches.Run(BatchOf(20, 3), {}).ok());
   EXPECT_EQ(passes.sizes_, (std::vector<std::size_t>{3, 1, 1, 1}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Places, MicroBatchesTest,
-                         testing::Values(Fails::kInForward, Fails::kHalfWayBack,
-                                         Fails::kWhenWaitedFor));
+                         testing::Values(Fails::kInForward, Fails::kHalfWayBack));
 
 TEST(MicroBatchesTest, ASampleThatDoesNotFitAloneIsFinalAndSaysWhatToDo) {
   FakePasses passes(0);
   MicroBatches micro_batches(passes, 64, {});
 
-  const absl::Status status = micro_batches.Run(BatchOf(0, 10), {}).status();
+  const absl::Status status = micro_batches.Run(BatchOf(0, 10), {});
 
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(std::string(status.message()),
@@ -209,7 +170,7 @@ TEST(MicroBatchesTest, OtherErrorsAreReturnedAsTheyAre) {
   passes.broken_ = true;
   MicroBatches micro_batches(passes, 4, {});
 
-  EXPECT_EQ(micro_batches.Run(BatchOf(0, 9), {}).status(), absl::InternalError("it broke"));
+  EXPECT_EQ(micro_batches.Run(BatchOf(0, 9), {}), absl::InternalError("it broke"));
   EXPECT_EQ(passes.sizes_.size(), 1u);
 }
 
@@ -255,24 +216,21 @@ TEST(MicroBatchesOverlapTest, ANewCeilingHasToProveItself) {
 }
 
 TEST(MicroBatchesOverlapTest, APassWhoseReductionsBeganIsNotRepeated) {
-  for (const Fails fails : {Fails::kHalfWayBack, Fails::kWhenWaitedFor}) {
-    FakePasses passes(kAny, fails);
-    MicroBatches micro_batches(passes, 64, {});
-    AnnouncedPasses(micro_batches, passes, {8});
-    passes.samples_max_ = 4;  // something else took the memory
-    passes.sizes_.clear();
+  FakePasses passes(kAny, Fails::kHalfWayBack);
+  MicroBatches micro_batches(passes, 64, {});
+  AnnouncedPasses(micro_batches, passes, {8});
+  passes.samples_max_ = 4;  // something else took the memory
+  passes.sizes_.clear();
 
-    const absl::Status status =
-        micro_batches.Run(BatchOf(0, 8), {.ready = [](std::size_t) {}}).status();
+  const absl::Status status = micro_batches.Run(BatchOf(0, 8), {.ready = [](std::size_t) {}});
 
-    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-    EXPECT_EQ(std::string(status.message()),
-              "out of memory in round 7 in a batch of 8 samples whose reductions had begun, so "
-              "that it cannot be repeated in smaller pieces; set adapt.batch.micro_batch below 8, "
-              "or see what else takes the device's memory: tried to allocate 2.00 GiB");
-    EXPECT_EQ(passes.sizes_.size(), 1u);
-    EXPECT_EQ(passes.discards_, 0);
-  }
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(std::string(status.message()),
+            "out of memory in round 7 in a batch of 8 samples whose reductions had begun, so "
+            "that it cannot be repeated in smaller pieces; set adapt.batch.micro_batch below 8, "
+            "or see what else takes the device's memory: tried to allocate 2.00 GiB");
+  EXPECT_EQ(passes.sizes_.size(), 1u);
+  EXPECT_EQ(passes.returns_, 0);
 }
 
 TEST(MicroBatchesTest, EveryPassIsToldTheNext) {

@@ -295,6 +295,24 @@ TEST(CudaDeviceDeathTest, ABrokenDeviceStopsTheProcessAtTheNextCallWhicheverItIs
   cuda_double::BreakDevices(cudaSuccess);
 }
 
+// Every operation takes a microsecond here; between the two marks there are three and a mark.
+TEST(CudaDeviceOrderTest, AMarksTimeIsThatOfALaterOneLessWhatWasBetween) {
+  Reset({});
+  const std::unique_ptr<Device> device = Open();
+  Buffer a = device->Allocate(16);
+  const std::unique_ptr<Mark> first = device->MakeMark();
+  const std::unique_ptr<Mark> later = device->MakeMark();
+
+  first->Record();
+  for (int i = 0; i < 3; ++i) device->Fill(1, a.span());
+  later->Record();
+  later->Wait();
+
+  const auto at = [](int microseconds) { return Instant(std::chrono::microseconds(microseconds)); };
+  EXPECT_EQ(first->ReachedAt(at(0), *later, at(100)), at(96));
+  EXPECT_EQ(first->ReachedAt(at(98), *later, at(100)), at(98));  // not before it was set
+}
+
 TEST(CudaDeviceDeathTest, PartsBeyondTheRangeAreRefused) {
   Reset({});
   const std::unique_ptr<Device> device = Open();

@@ -13,9 +13,9 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-std::vector<float> Write(const std::vector<LaneValue>& values, double norm2) {
+std::vector<float> Write(const std::vector<LaneValue>& values, double norm2, double loss = 0) {
   std::vector<float> tail(6, 0.5f);
-  host::WriteLanes(values, {&norm2, 1}, tail);
+  host::WriteLanes(values, {.norm2 = {&norm2, 1}, .loss = {&loss, 1}}, tail);
   return tail;
 }
 
@@ -36,6 +36,22 @@ TEST(LanesTest, ANormThatIsNotFiniteChoosesTheOtherValues) {
     EXPECT_EQ(tail[0], 2);
     EXPECT_EQ(tail[1], 4);
   }
+}
+
+TEST(LanesTest, ALossThatIsNotFiniteDoesTheSame) {
+  const std::vector<LaneValue> values = {{.lane = 0, .if_finite = 1, .if_not_finite = 2},
+                                         {.lane = 1, .if_not_finite = 4, .norm_factor = 5},
+                                         {.lane = 2, .if_not_finite = 6, .is_loss = true}};
+  for (const double loss : {kInfinity, -kInfinity, kNan}) {
+    EXPECT_EQ(Write(values, 1, loss), (std::vector<float>{2, 4, 6, 0.5f, 0.5f, 0.5f}));
+  }
+}
+
+TEST(LanesTest, TheLossIsRoundedOnce) {
+  const std::vector<LaneValue> values = {{.lane = 0, .if_finite = 7, .is_loss = true}};
+
+  EXPECT_EQ(Write(values, 1, 0.1)[0], 0.1f);
+  EXPECT_EQ(Write(values, 1, 1e300)[0], std::numeric_limits<float>::infinity());
 }
 
 TEST(LanesTest, TheNormIsMultipliedAndDividedAsTheHostWould) {
@@ -69,13 +85,14 @@ TEST(LanesTest, NoValuesChangeNothing) { EXPECT_EQ(Write({}, 1), std::vector<flo
 
 TEST(LanesDeathTest, RefusesWhatItsContractExcludes) {
   std::vector<float> tail(4);
-  const double norm2 = 1;
+  const double number = 1;
 
   EXPECT_DEATH(Write({{.lane = 6}}, 1), "check failed");
   EXPECT_DEATH(Write(std::vector<LaneValue>(17), 1), "check failed");
-  EXPECT_DEATH(host::WriteLanes({}, {}, tail), "check failed");
-  EXPECT_DEATH(host::WriteLanes(std::vector<LaneValue>{{.lane = 4}}, {&norm2, 1}, tail),
-               "check failed");
+  EXPECT_DEATH(host::WriteLanes({}, {.norm2 = {&number, 1}}, tail), "check failed");
+  EXPECT_DEATH(host::WriteLanes({}, {.loss = {&number, 1}}, tail), "check failed");
+  const OwnSums own{.norm2 = {&number, 1}, .loss = {&number, 1}};
+  EXPECT_DEATH(host::WriteLanes(std::vector<LaneValue>{{.lane = 4}}, own, tail), "check failed");
 }
 
 }  // namespace

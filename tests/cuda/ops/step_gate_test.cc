@@ -18,8 +18,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 using Row = std::array<double, kGateLength>;
 
-Row Gated(const StepGate& step, double norm2, Row row = {}) {
-  host::Gate(step, {&norm2, 1}, row);
+Row Gated(const StepGate& step, double norm2, Row row = {}, double loss = 1) {
+  host::Gate(step, {.norm2 = {&norm2, 1}, .loss = {&loss, 1}}, row);
   return row;
 }
 
@@ -55,11 +55,13 @@ TEST(StepGateTest, WhatIsNotFiniteShutsItAndPoisonsForGood) {
   }
 }
 
-TEST(StepGateTest, AskedToBeShutItIsShut) {
-  const Row row = Gated({.samples = 2, .open = false}, 4);
+TEST(StepGateTest, ALossThatIsNotFiniteShutsItAsWell) {
+  for (const double loss : {kInfinity, -kInfinity, std::nan("")}) {
+    const Row row = Gated({.samples = 2}, 4, {}, loss);
 
-  EXPECT_EQ(row[kGateOpen], 0);
-  EXPECT_TRUE(std::isnan(row[kGatePoison]));
+    EXPECT_EQ(row[kGateOpen], 0);
+    EXPECT_TRUE(std::isnan(row[kGatePoison]));
+  }
 }
 
 // The buffers of a step on three elements.
@@ -75,7 +77,7 @@ struct Buffers {
 TEST(StepGateTest, EveryOptimizerTakesItsScaleFromAnOpenGateAndNothingFromAShutOne) {
   const SegmentTable segments = {{.name = "a", .offset = 0, .length = 3}};
   const Row open = Gated({.samples = 4}, 4);
-  const Row shut = Gated({.samples = 4, .open = false}, 4);
+  const Row shut = Gated({.samples = 4}, kInfinity);
   const auto run = [&](int which, const double* gate, float scale) {
     Buffers b;
     if (which == 0) {

@@ -237,15 +237,18 @@ TEST_F(CudaDeviceTest, AStepBehindAGateIsThatOfTheHost) {
   Buffer device_momentum = device_->Allocate(kLength);
   Sums device_gate = device_->AllocateSums(kGateLength);
   const double nan = std::nan("");
+  const double loss = 1;
+  Sums device_loss = UploadedSums({loss});
 
   for (const double norm2 : {2.0, 1e9, nan, 3.0}) {
     const StepGate asked{.samples = 32, .clip_norm = 5};
     Sums device_norm2 = UploadedSums({norm2});
     SgdStep step{.learning_rate = 0.1f, .momentum = 0.9f};
-    host::Gate(asked, {&norm2, 1}, gate);
+    host::Gate(asked, {.norm2 = {&norm2, 1}, .loss = {&loss, 1}}, gate);
     step.gate = gate.data();
     host::Sgd(step, gradients, parameters, momentum);
-    device_->Gate(asked, device_norm2.span(), device_gate.span());
+    device_->Gate(asked, {.norm2 = device_norm2.span(), .loss = device_loss.span()},
+                  device_gate.span());
     step.gate = device_gate.span().data();
     device_->Sgd(step, device_gradients.span(), device_parameters.span(), device_momentum.span());
   }

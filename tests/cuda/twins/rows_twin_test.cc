@@ -68,16 +68,20 @@ TEST_F(RowsKernelTest, AGateGivesTheSameBits) {
   std::vector<double> gate(kGateLength);
   const DeviceArray<double> device_gate(gate);
   for (const double norm2 : {7.0, 0.0, 1e12, kInfinity, 1e-300, static_cast<double>(NAN)}) {
-    for (const StepGate& step : {StepGate{.samples = 7}, StepGate{.samples = 3, .clip_norm = 0.7},
-                                 StepGate{.samples = 3, .open = false}}) {
-      const DeviceArray<double> device_norm2(std::vector<double>{norm2});
-      kernels::Gate(stream_, step, device_norm2.span(), device_gate.span());
-      host::Gate(step, {&norm2, 1}, gate);
-      const std::vector<double> found = device_gate.Read();
-      for (const std::size_t place : {kGateScale, kGateOpen, kGateNorm2Sum}) {
-        EXPECT_EQ(found[place], gate[place]) << place;
+    for (const StepGate& step :
+         {StepGate{.samples = 7}, StepGate{.samples = 3, .clip_norm = 0.7}}) {
+      for (const double loss : {0.5, kInfinity}) {
+        const DeviceArray<double> device_norm2(std::vector<double>{norm2});
+        const DeviceArray<double> device_loss(std::vector<double>{loss});
+        kernels::Gate(stream_, step, {.norm2 = device_norm2.span(), .loss = device_loss.span()},
+                      device_gate.span());
+        host::Gate(step, {.norm2 = {&norm2, 1}, .loss = {&loss, 1}}, gate);
+        const std::vector<double> found = device_gate.Read();
+        for (const std::size_t place : {kGateScale, kGateOpen, kGateNorm2Sum}) {
+          EXPECT_EQ(found[place], gate[place]) << place;
+        }
+        EXPECT_EQ(std::isnan(found[kGatePoison]), std::isnan(gate[kGatePoison]));
       }
-      EXPECT_EQ(std::isnan(found[kGatePoison]), std::isnan(gate[kGatePoison]));
     }
   }
 }

@@ -140,8 +140,8 @@ std::vector<Case> Cases() {
     cases.push_back(spoilt);
     Case bad_loss{periodic ? "ALocalLossThatIsNoNumber" : "ALossThatIsNoNumber", spoilt.run};
     bad_loss.run.after_gradient = nullptr;
-    bad_loss.run.before_step = [](int rank, RoundEngine& engine, StepResult& result) {
-      if (rank == 2 && engine.rounds() == 2) result.loss_sum = std::nan("");
+    bad_loss.run.on_loss = [](int rank, const RoundEngine& engine, double& loss) {
+      if (rank == 2 && engine.rounds() == 2) loss = std::nan("");
     };
     cases.push_back(bad_loss);
   }
