@@ -152,12 +152,18 @@ class Trainee {
     if (run_.on_loss) run_.on_loss(transport_.rank(), engine, loss);
     device_->Copy(gradients, gradients_.span());
     AddLoss(loss);
-    if (run_.announce_segments && batch.last_of_round) {
-      engine.SegmentReady(0);
-      engine.SegmentReady(1);
-    }
+    if (batch.last_of_round) Announce(engine);
     result.finished = Tick();
     return result;
+  }
+
+  void Announce(RoundEngine& engine) {
+    const auto announce = [&engine] {
+      engine.SegmentReady(0);
+      engine.SegmentReady(1);
+    };
+    if (run_.announce == GroupRun::Announce::kByOwnThread) announce();
+    if (run_.announce == GroupRun::Announce::kByAnotherThread) std::jthread(announce).join();
   }
 
   void AddLoss(double loss) {

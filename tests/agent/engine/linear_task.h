@@ -54,7 +54,10 @@ struct GroupRun {
   policies::Plan plan;              // its batch_sizes say how many members there are
   std::optional<Task> task{};       // none: the linear one
   std::optional<Continued> from{};  // none: it begins
-  bool announce_segments = false;   // call SegmentReady during the last batch of a round
+  // Whether SegmentReady is called during the last batch of a round, and by whom: the member's own
+  // thread, or another one while that waits, as libtorch does where it computes on a GPU.
+  enum class Announce { kNot, kByOwnThread, kByAnotherThread };
+  Announce announce = Announce::kNot;
   // Called by each member with what it is to work on, the gradients being those of the batches
   // before.
   std::function<void(int rank, const RoundEngine& engine, const Batch& batch,

@@ -90,18 +90,20 @@ TEST(RoundEngineTest, AnnouncedSegmentsGiveTheSameBytes) {
   GroupRun run{.options = Options(SgdOptions{.learning_rate = 0.05}, 12),
                .plan = {.batch_sizes = {5, 6}}};
   const auto plain = Train(run);
-  run.announce_segments = true;
   run.options.bucket_bytes = 4;
-
-  EXPECT_EQ(Train(run)[0].parameters, plain[0].parameters);
+  for (const auto announce :
+       {GroupRun::Announce::kByOwnThread, GroupRun::Announce::kByAnotherThread}) {
+    run.announce = announce;
+    EXPECT_EQ(Train(run)[0].parameters, plain[0].parameters);
+  }
 }
 
-// What a member votes leaves with the last segment.
+// What a member votes leaves with the last segment, from whatever thread that is announced.
 TEST(RoundEngineTest, AnnouncedSegmentsTakeTheVotesAlong) {
   GroupRun run{.options = Options(SgdOptions{.learning_rate = 0.05}, 12),
                .plan = {.version = 1, .batch_sizes = {5, 6}}};
   run.options.micro_batch = 16;
-  run.announce_segments = true;
+  run.announce = GroupRun::Announce::kByAnotherThread;
   run.before_step = [](int rank, RoundEngine& engine, StepResult&) {
     if (engine.rounds() == 3) engine.OfferPlan({.version = 2, .batch_sizes = {2, 9}});
     if (rank == 1 && engine.rounds() == 7) engine.RequestStop("enough", StopKind::kFinish);
@@ -122,7 +124,7 @@ TEST(RoundEngineTest, TimeIsUpInTheSameRoundWhereSegmentsAreAnnounced) {
                .plan = {.batch_sizes = {5, 6}}};
   run.options.stop.time = std::chrono::milliseconds(25);
   const auto plain = Train(run);
-  run.announce_segments = true;
+  run.announce = GroupRun::Announce::kByOwnThread;
 
   const auto announced = Train(run);
 

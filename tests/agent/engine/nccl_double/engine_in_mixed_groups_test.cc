@@ -114,7 +114,7 @@ std::vector<Case> Cases() {
                              {"BlockMomentum", "hd", EveryStep({8, 4}, sgd)},
                              {"Adasum", "hddh", EveryStep({8, 4, 6, 2}, sgd), true},
                              {"Suspended", "dh", EveryStep({8, 4}, momentum)}};
-  cases[2].run.announce_segments = true;
+  cases[2].run.announce = GroupRun::Announce::kByOwnThread;
   for (const std::size_t periodic : {3, 4, 6}) {
     cases[periodic].run.plan.synchronization = Synchronization::kPeriodic;
     cases[periodic].run.plan.period = 3;

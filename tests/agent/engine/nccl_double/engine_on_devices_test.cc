@@ -119,7 +119,10 @@ std::vector<Case> Cases() {
   };
   cases.back().run.options.nodes = {0, 0, 1, 1};
   Case overlapped{"Overlapped", EveryStep({8, 4, 6}, momentum)};
-  overlapped.run.announce_segments = true;
+  overlapped.run.announce = GroupRun::Announce::kByOwnThread;
+  Case by_another{"OverlappedByAnotherThread", overlapped.run};
+  by_another.run.announce = GroupRun::Announce::kByAnotherThread;
+  by_another.run.options.bucket_bytes = 4;
   Case clipped{"Clipped", Periodic(EveryStep({8, 4}, momentum), 3)};
   clipped.run.options.clip_norm = 0.5;
   Case block{"BlockMomentum", Periodic(EveryStep({8, 4}, sgd), 3)};
@@ -130,7 +133,7 @@ std::vector<Case> Cases() {
   Case adascale{"Adascale", EveryStep({8, 8, 8}, sgd)};
   adascale.run.options.learning_rate.base_batch = 8;
   adascale.run.plan.learning_rate_rule = policies::LearningRateRule::kAdascale;
-  cases.insert(cases.end(), {overlapped, clipped, block, delayed, adascale});
+  cases.insert(cases.end(), {overlapped, by_another, clipped, block, delayed, adascale});
   for (const bool periodic : {false, true}) {
     Case spoilt{periodic ? "ASpoiltLocalStep" : "ASpoiltGradient", EveryStep({8, 4, 6}, adam)};
     if (periodic) spoilt.run = Periodic(spoilt.run, 3);
