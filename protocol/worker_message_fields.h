@@ -78,6 +78,7 @@ void Fields(auto& archive, Of<FailedMessage> auto& message) {
   archive("field", message.field);
   archive("message", message.message);
   archive("lost_generation", message.lost_generation);
+  archive("transient", message.transient);
 }
 
 }  // namespace tactus::protocol

@@ -92,6 +92,7 @@ struct FailedMessage {
   std::string field{};
   std::string message{};
   std::uint64_t lost_generation = 0;
+  bool transient = false;  // a device, a file or a connection failed, not the job
 };
 using FromWorker = std::variant<ReadyMessage, EndpointMessage, ReportMessage, EvaluatedMessage,
                                 FinishedMessage, FailedMessage>;

@@ -200,6 +200,17 @@ void Fields(auto& archive, Of<PersistDecision> auto& action) {
   archive("decision", action.decision);
 }
 
+// Forget the rounds of the history from this one on, those of earlier PersistRounds too: the state
+// that they led to is lost. Nothing waits for it.
+struct ForgetRounds {
+  JobId job{};
+  std::uint64_t from = 0;
+};
+void Fields(auto& archive, Of<ForgetRounds> auto& action) {
+  archive("job", action.job);
+  archive("from", action.from);
+}
+
 struct StartWorker {
   std::string node{};
   WorkerId worker{};
@@ -274,7 +285,7 @@ void Fields(auto& archive, Of<WakeAt> auto& action) { archive("time", action.tim
 
 using Action =
     std::variant<PersistJob, PersistRound, PersistDecision, StartWorker, SendToWorker, StopWorker,
-                 PublishJob, PublishProgress, PublishDecision, WakeAt, PersistNode>;
+                 PublishJob, PublishProgress, PublishDecision, WakeAt, PersistNode, ForgetRounds>;
 using Actions = std::vector<Action>;
 
 // The node whose agent carries the action out; null: it is none of an agent's.
@@ -324,6 +335,8 @@ template <>
 inline constexpr const char* kKind<job::PersistRound> = "persist_round";
 template <>
 inline constexpr const char* kKind<job::PersistDecision> = "persist_decision";
+template <>
+inline constexpr const char* kKind<job::ForgetRounds> = "forget_rounds";
 template <>
 inline constexpr const char* kKind<job::StartWorker> = "start_worker";
 template <>

@@ -47,7 +47,9 @@ GroupedJob Grouped(const JobController& job, const Membership& membership, Insta
 void Admission::File(JobController& job) {
   const JobRecord& record = job.record();
   Drop(record.id);
-  if (record.state == JobState::kQueued) {
+  if (const std::optional<Instant> until = job.RestsUntil()) {
+    resting_[{*until, record.id}] = &job;
+  } else if (record.state == JobState::kQueued) {
     line_.Put(record.id, record.settings);
     waiting_[record.id] = &job;
   } else if (record.state != JobState::kPaused) {
@@ -59,6 +61,23 @@ void Admission::Drop(JobId job) {
   line_.Remove(job);
   waiting_.erase(job);
   active_.erase(job);
+  std::erase_if(resting_, [job](const auto& rest) { return rest.first.second == job; });
+}
+
+// Those whose rest is over stand in line, wherever their priority and age put them.
+void Admission::Wake(Instant now) {
+  while (!resting_.empty() && resting_.begin()->first.first <= now) {
+    JobController* const job = resting_.begin()->second;
+    resting_.erase(resting_.begin());
+    line_.Put(job->record().id, job->record().settings);
+    waiting_[job->record().id] = job;
+  }
+}
+
+std::optional<Instant> Admission::Due() const {
+  if (resting_.empty()) return due_;
+  const Instant rested = resting_.begin()->first.first;
+  return std::min(due_.value_or(rested), rested);
 }
 
 std::vector<JobController*> Admission::FileActive() {
@@ -79,6 +98,7 @@ bool Admission::ComesFirst(const JobRecord& record) const {
 
 std::optional<Schedule> Admission::MakeSchedule(const Membership& membership, Instant now) {
   due_.reset();
+  Wake(now);
   if (waiting_.empty() && (active_.empty() || !membership.AnyFree())) return std::nullopt;
   return job::MakeSchedule(View(membership, now));
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "base/id.h"
@@ -25,15 +26,15 @@ class Admission {
   // counting those that all devices together could not serve.
   static constexpr std::size_t kWaitingLookedAt = 100;
 
-  // Puts the job where its state belongs: among those that wait, the active ones, or, paused,
-  // nowhere.
+  // Puts the job where its state belongs: among those that wait or rest, the active ones, or,
+  // paused, nowhere.
   void File(JobController& job);
   void Drop(JobId job);
 
   // Files the active jobs that wait or are paused by now, and returns them.
   std::vector<JobController*> FileActive();
 
-  // Those that neither wait nor are paused, by id.
+  // Those that neither wait nor rest nor are paused, by id.
   const std::map<JobId, JobController*>& active() const { return active_; }
 
   // The first of those that wait; nothing: none does.
@@ -51,9 +52,10 @@ class Admission {
   void Conclude(const Schedule& schedule, const Membership& membership, Turn turn);
 
   // When a schedule may differ though nothing happened; nothing: never.
-  std::optional<Instant> Due() const { return due_; }
+  std::optional<Instant> Due() const;
 
  private:
+  void Wake(Instant now);
   ScheduleView View(const Membership& membership, Instant now);
   std::vector<WaitingJob> Servable(const ScheduleView& view, bool settled);
   void ExplainWaits(JobId head, const Membership& membership, Turn turn);
@@ -62,6 +64,8 @@ class Admission {
   WaitingLine line_;
   std::map<JobId, JobController*> waiting_;  // those in line_
   std::map<JobId, JobController*> active_;
+  // Queued, but not in line before this time.
+  std::map<std::pair<Instant, JobId>, JobController*> resting_;
   Instant joined_{};       // the last node did
   std::set<JobId> aside_;  // as last scheduled, the first of each need that all devices that are
                            // there would not do for

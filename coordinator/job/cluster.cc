@@ -161,8 +161,13 @@ void Cluster::ReleaseGone(const JobController& job, const std::string& node) {
 }
 
 void Cluster::Handle(const WorkerSaid& event, Turn turn) {
-  if (JobController* job = JobOf(event.worker))
-    job->OnWorkerSaid(event.worker, event.message, turn);
+  JobController* const job = JobOf(event.worker);
+  if (job == nullptr) return;
+  job->OnWorkerSaid(event.worker, event.message, turn);
+  // The last word may come after the exit: of an agent that restarted.
+  if (job->record().state != JobState::kQueued && job->record().state != JobState::kPaused) return;
+  FileActive();
+  Admit(turn);
 }
 
 void Cluster::Handle(const WorkerExited& event, Turn turn) {

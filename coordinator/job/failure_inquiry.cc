@@ -53,7 +53,8 @@ Finding FindingOf(const MemberRecord& member, const FailedMessage& message) {
       .worker = member.worker,
       .evidence = consequence ? Evidence::kConsequence : Evidence::kOwnWords,
       .reason = WorkerName(member) + (consequence ? " lost its group: " : ": ") + message.message,
-      .field = message.field};
+      .field = message.field,
+      .own = !consequence && !message.transient};
 }
 
 void FailureInquiry::Add(Finding finding, Instant now) {

@@ -31,6 +31,8 @@ struct Finding {
   Evidence evidence = Evidence::kConsequence;
   std::string reason{};  // a sentence for people
   std::string field{};   // of the job file, to blame; empty: none
+  // The job's own words: it would go so again, wherever it is tried. Else something was lost.
+  bool own = false;
 };
 
 // An agent is a new process, so its workers are gone.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "coordinator/job/attempts.h"
 #include "coordinator/job/transport_choice.h"
 #include "coordinator/job/wording.h"
 
@@ -13,6 +14,7 @@ namespace {
 
 constexpr double kStallSecondsMax = 30 * 86400.0;
 
+// Who rests is woken by the queue.
 std::optional<Instant> DeadlineOf(const phase::Idle&) { return std::nullopt; }
 std::optional<Instant> DeadlineOf(const auto& phase) { return phase.deadline; }
 std::optional<Instant> DeadlineOf(const Phase& phase) {
@@ -37,6 +39,8 @@ void JobController::Submit(const std::string& reason, Turn turn) {
 void JobController::ExplainWait(const std::string& reason, Turn turn) {
   TACTUS_CHECK(state() == JobState::kQueued);
   if (record().state_reason == reason) return;
+  phase_ = phase::Idle{};  // where it rested, that is over
+  keeper_.Rest(std::nullopt);
   keeper_.record().state_reason = reason;
   keeper_.Announce(turn);
 }
@@ -50,7 +54,7 @@ void JobController::Start(std::vector<MemberRecord> members, Turn turn) {
   group_ = Group(members, true);
   phase_ =
       phase::Starting{.formation = GroupFormation(size()), .deadline = turn.now + deadlines_.start};
-  keeper_.BeginGroup(std::move(members));
+  keeper_.BeginGroup(std::move(members), turn.now);
   keeper_.Enter(JobState::kStarting, WorkerCount(size()) + " loading model and data");
   keeper_.Announce(turn);
   const std::string checkpoint = record().checkpoint ? record().checkpoint->sha256 : "";
@@ -163,6 +167,11 @@ void JobController::Restore(Turn turn) {
     case JobState::kRunning:
     case JobState::kStopping:
       break;
+    case JobState::kQueued:
+      // How much of it is over, no clock says that both coordinators had.
+      if (record().retry_time == 0) return;
+      Rest(turn);
+      return keeper_.Announce(turn);
     default:
       return;
   }
@@ -237,6 +246,8 @@ void JobController::Change(const JobCancelled& event, Turn turn) {
 void JobController::Change(const JobPaused&, Turn turn) {
   const std::string reason = "paused by the user";
   if (state() != JobState::kQueued) return Suspend(true, reason, turn);
+  phase_ = phase::Idle{};
+  keeper_.Rest(std::nullopt);
   keeper_.Enter(JobState::kPaused, reason);
   keeper_.Announce(turn);
 }
@@ -301,7 +312,7 @@ void JobController::AwaitEnd(Duration limit, Turn turn) {
 // What a member says last is durable before it is acknowledged: a restart must not ask for it
 // again.
 void JobController::On(std::uint32_t rank, const EvaluatedMessage& message, Turn turn) {
-  if (rank != 0) return;
+  if (rank != 0 || keeper_.Secured()) return;
   group_.results().SetEvaluated(message);
   keeper_.record().ending = group_.results().ending();
   keeper_.Persist(turn);
@@ -345,9 +356,9 @@ void JobController::TryFinish(Turn turn) {
   const ResultCollector& results = group_.results();
   if (!results.AllFinished()) return;
   if (const std::optional<std::uint32_t> odd = results.OddRank()) {
-    return Fail("members ended with different parameters: " + WorkerName(group_.members()[*odd]) +
+    return Lose("members ended with different parameters: " + WorkerName(group_.members()[*odd]) +
                     " differs from " + WorkerName(group_.members().front()),
-                "", turn);
+                turn);
   }
   JobRecord& record = keeper_.record();
   const bool keeps = !record.discard;
@@ -370,7 +381,7 @@ void JobController::TryFinish(Turn turn) {
 // All have said their last word and the checkpoint is at the coordinator.
 void JobController::Secure(Turn turn) {
   const ArtifactRecord* const file = group_.results().Find(kCheckpointFile);
-  if (file == nullptr) return Fail("its workers ended without a checkpoint", "", turn);
+  if (file == nullptr) return Lose("its workers ended without a checkpoint", turn);
   const FinishedMessage& leader = group_.results().leader();
   keeper_.Secure({.sha256 = file->sha256, .size_bytes = file->size_bytes, .rounds = leader.rounds},
                  leader.train_seconds, turn.now);
@@ -388,21 +399,33 @@ void JobController::LeaveIfGone(Turn turn) {
 void JobController::GoOnLater(Turn turn) {
   JobRecord& record = keeper_.record();
   const std::optional<Suspension> ended = std::exchange(record.suspension, std::nullopt);
-  record.suspensions += ended ? 1 : 0;
+  const bool lost = ended && ended->lost;
+  record.suspensions += ended && !lost ? 1 : 0;
   phase_ = phase::Idle{};
   group_ = {};
   keeper_.EndGroup();
   keeper_.Enter(
       ended && ended->pause ? JobState::kPaused : JobState::kQueued,
       ended ? ended->reason : "queued again: the coordinator restarted while it was starting");
+  if (lost && !ended->pause) {
+    record.state_reason = RestWords(record, ended->reason);
+    Rest(turn);
+  }
   keeper_.Announce(turn);
+}
+
+void JobController::Rest(Turn turn) {
+  const Instant until = turn.now + BackOff(record().fruitless);
+  phase_ = phase::Idle{.rests_until = until};
+  keeper_.Rest(until);
 }
 
 // ---- Failures
 
 void JobController::On(std::uint32_t rank, const FailedMessage& message, Turn turn) {
+  if (keeper_.Secured()) return;  // it is being ended anyway
   const std::optional<Finding> verdict = group_.OnFailed(rank, message, turn.now);
-  if (verdict) Fail(verdict->reason, verdict->field, turn);
+  if (verdict) Conclude(*verdict, turn);
 }
 
 void JobController::OnWorkerExited(const WorkerExited& event, Turn turn) {
@@ -421,7 +444,34 @@ void JobController::Depart(const std::vector<std::uint32_t>& ranks, const Depart
   if (keeper_.Secured()) return LeaveIfGone(turn);
   if (IsFinal(state())) return;
   const std::optional<Finding> verdict = group_.Judge(ranks, departure, turn.now);
-  if (verdict) Fail(verdict->reason, verdict->field, turn);
+  if (verdict) Conclude(*verdict, turn);
+}
+
+void JobController::Conclude(const Finding& verdict, Turn turn) {
+  if (verdict.own) return Fail(verdict.reason, verdict.field, turn);
+  Lose(verdict.reason, turn);
+}
+
+// The group is lost, for a reason that is not the job's own. What is left of it is ended as that of
+// a suspended job whose checkpoint is there, so that a restart, a user and the queue find nothing
+// new; that checkpoint is an older one, or none.
+void JobController::Lose(const std::string& reason, Turn turn) {
+  JobRecord& record = keeper_.record();
+  if (!record.cancel_reason.empty()) return Fail(reason, "", turn);
+  if (!keeper_.LoseGroup(reason, turn.now)) return Fail(GivenUpWords(record, reason), "", turn);
+  record.suspension = Suspension{.pause = record.suspension && record.suspension->pause,
+                                 .reason = reason,
+                                 .secured = true,
+                                 .lost = true};
+  if (record.state == JobState::kSuspending) {
+    record.state_reason = reason;
+  } else {
+    keeper_.Enter(JobState::kSuspending, reason);
+  }
+  group_.Acquit();
+  keeper_.Announce(turn);
+  StopWorkers(turn);
+  LeaveIfGone(turn);
 }
 
 // Ends the job without a result. A failure after a cancel does not make it FAILED.
@@ -455,14 +505,13 @@ void JobController::StopWorkers(Turn turn) {
 void JobController::Tick(Turn turn) {
   const std::optional<Instant> verdict = VerdictDue();
   if (verdict && turn.now >= *verdict) {
-    const Finding cause = group_.Verdict();
-    return Fail(cause.reason, cause.field, turn);
+    return Conclude(group_.Verdict(), turn);
   }
   const std::optional<Instant> deadline = DeadlineOf(phase_);
   if (!deadline || turn.now < *deadline) return;
-  const std::optional<std::string> failure =
+  const std::optional<std::string> loss =
       std::visit([&](auto& present) { return Overdue(present, turn); }, phase_);
-  if (failure) Fail(*failure, "", turn);
+  if (loss) Lose(*loss, turn);
 }
 
 std::optional<Instant> JobController::VerdictDue() const {
@@ -521,6 +570,12 @@ std::optional<std::string> JobController::Overdue(const phase::Leaving&, Turn tu
 bool JobController::HasLive(WorkerId worker) const {
   const std::optional<std::uint32_t> rank = group_.RankOf(worker);
   return rank && group_.Live(*rank);
+}
+
+std::optional<Instant> JobController::RestsUntil() const {
+  const auto* const idle = std::get_if<phase::Idle>(&phase_);
+  const bool waits = idle != nullptr && state() == JobState::kQueued;
+  return waits ? idle->rests_until : std::nullopt;
 }
 
 bool JobController::Done() const { return IsFinal(state()) && group_.AllGone(); }

@@ -5,12 +5,14 @@
 //               SUSPENDING; the coordinator restarts: QUEUED
 //   RUNNING     a Finished, or Cancel: STOPPING; Suspend, or a Finished that is suspended:
 //               SUSPENDING
-//   SUSPENDING  its checkpoint is there and its workers are gone: PAUSED or QUEUED; a Finished that
-//               is not suspended, or Cancel: STOPPING
+//   SUSPENDING  its checkpoint is there, or its group is lost, and its workers are gone: PAUSED or
+//               QUEUED; a Finished that is not suspended, or Cancel: STOPPING
 //   PAUSED      a user resumes: QUEUED; Cancel: CANCELLED
 //   STOPPING    all Finished and all files there: SUCCEEDED, after a Cancel CANCELLED
-//   any         a member is lost, nothing moves or a deadline passes: FAILED, after a Cancel
+//   any         a member is lost, nothing moves or a deadline passes: SUSPENDING, to be tried again
+//               from the last checkpoint; after attempts.h's last attempt FAILED, after a Cancel
 //               CANCELLED
+//   any         the job's own words speak against it: FAILED, after a Cancel CANCELLED
 //
 // MayFollow of records.h is this table; job_phase.h says what is waited for in each of them.
 //
@@ -103,6 +105,8 @@ class JobController {
   std::optional<Instant> TrainingSince() const;
   // When Tick is due next.
   std::optional<Instant> Deadline() const;
+  // Until when it rests in the queue before it is tried again; nothing: it does not.
+  std::optional<Instant> RestsUntil() const;
 
  private:
   template <typename OnePhase>
@@ -133,15 +137,18 @@ class JobController {
   void Secure(Turn turn);
   void LeaveIfGone(Turn turn);
   void GoOnLater(Turn turn);
+  void Rest(Turn turn);
 
   // ---- It fails
   void On(std::uint32_t rank, const FailedMessage& message, Turn turn);
   void Depart(const std::vector<std::uint32_t>& ranks, const Departure& departure, Turn turn);
+  void Conclude(const Finding& verdict, Turn turn);
+  void Lose(const std::string& reason, Turn turn);
   void Fail(const std::string& reason, const std::string& field, Turn turn);
   void End(JobState state, std::string reason, Turn turn);
   void StopWorkers(Turn turn);
 
-  // ---- The phase's deadline has passed. Returns why the job fails; nothing: it does not.
+  // ---- The phase's deadline has passed. Returns why its group is lost; nothing: it is not.
   std::optional<std::string> Overdue(const phase::Idle& idle, Turn turn);
   std::optional<std::string> Overdue(const phase::Starting& starting, Turn turn);
   std::optional<std::string> Overdue(const phase::Returning& returning, Turn turn);

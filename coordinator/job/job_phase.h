@@ -3,7 +3,7 @@
 // The record's JobState is what users and a coordinator that restarts are told; the phase is what
 // the controller waits for. They differ where a wait has the same form in several states.
 //
-//   Idle       QUEUED, PAUSED: no workers
+//   Idle       QUEUED, PAUSED: no workers; QUEUED after a loss: a rest first
 //   Starting   STARTING: the workers load and meet
 //   Training   RUNNING: the workers report rounds
 //   Ending     SUSPENDING, STOPPING: last words are to come, then the files of the leader
@@ -20,7 +20,9 @@
 
 namespace tactus::job::phase {
 
-struct Idle {};
+struct Idle {
+  std::optional<Instant> rests_until{};  // no devices are wanted before
+};
 
 struct Starting {
   GroupFormation formation;

@@ -28,6 +28,7 @@ void Fields(auto& archive, Of<JobSettings> auto& settings) {
   archive("selector", settings.selector);
   archive("tolerations", settings.tolerations);
   archive("priority", settings.priority);
+  archive("retries", settings.retries);
   archive("adapt", settings.adapt);
   archive("stop_train_loss", settings.stop_train_loss);
   archive("stop_epochs", settings.stop_epochs);
@@ -87,12 +88,31 @@ void Fields(auto& archive, Of<CheckpointRecord> auto& checkpoint) {
   archive("sha256", checkpoint.sha256);
   archive("size_bytes", checkpoint.size_bytes);
   archive("rounds", checkpoint.rounds);
+  archive("epoch", checkpoint.epoch);
+  archive("epoch_consumed", checkpoint.epoch_consumed);
+  archive("samples", checkpoint.samples);
+  archive("loss", checkpoint.loss);
+  archive("elapsed_seconds", checkpoint.elapsed_seconds);
 }
 
 void Fields(auto& archive, Of<Suspension> auto& suspension) {
   archive("pause", suspension.pause);
   archive("reason", suspension.reason);
   archive("secured", suspension.secured);
+  archive("lost", suspension.lost);
+}
+
+void Fields(auto& archive, Of<AttemptRecord> auto& attempt) {
+  archive("number", attempt.number);
+  archive("start_time", attempt.start_time);
+  archive("end_time", attempt.end_time);
+  archive("first_round", attempt.first_round);
+  archive("first_samples", attempt.first_samples);
+  archive("rounds", attempt.rounds);
+  archive("samples", attempt.samples);
+  archive("nodes", attempt.nodes);
+  archive("workers", attempt.workers);
+  archive("reason", attempt.reason);
 }
 
 void Fields(auto& archive, Of<FinishedMember> auto& member) {
@@ -147,6 +167,7 @@ void Fields(auto& archive, Of<JobRecord> auto& record) {
   archive("name", record.name);
   archive("uid", record.uid);
   archive("request_id", record.request_id);
+  archive("from", record.from);
   archive("spec", record.spec);
   archive("settings", record.settings);
   archive("labels", record.labels);
@@ -170,6 +191,10 @@ void Fields(auto& archive, Of<JobRecord> auto& record) {
   archive("elapsed_before_seconds", record.elapsed_before_seconds);
   archive("group_start_time", record.group_start_time);
   archive("suspensions", record.suspensions);
+  archive("attempts", record.attempts);
+  archive("fruitless", record.fruitless);
+  archive("fruitless_rounds", record.fruitless_rounds);
+  archive("retry_time", record.retry_time);
   archive("members", record.members);
   archive("groups", record.groups);
   archive("progress", record.progress);

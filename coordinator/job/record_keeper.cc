@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "coordinator/job/attempts.h"
 #include "coordinator/job/eta.h"
 #include "coordinator/job/wording.h"
 
@@ -37,7 +38,10 @@ void RecordKeeper::Persist(Turn turn) {
   RefreshProgress(turn.now);
   ++record_.revision;
   record_.update_time = WallAt(turn.now);
-  if (IsFinal(record_.state)) record_.end_time = record_.update_time;
+  if (IsFinal(record_.state)) {
+    record_.end_time = record_.update_time;
+    EndAttempt(record_, record_.state_reason, record_.end_time);
+  }
   persisted_ = turn.now;
   turn.actions.push_back(PersistJob{record_});
 }
@@ -61,7 +65,8 @@ void RecordKeeper::RefreshProgress(Instant now) {
     progress.workers[rank].batch_size = progress.plan.batch_sizes[rank];
   }
   // A record of an older version has only the start of its first and only group.
-  const bool first = record_.suspensions == 0 && record_.group_start_time == 0;
+  const bool first =
+      record_.suspensions == 0 && record_.attempts.empty() && record_.group_start_time == 0;
   const WallTime since = first ? record_.start_time : record_.group_start_time;
   // What was banked stands: the workers only leave now.
   progress.elapsed_seconds = Secured() ? elapsed_so_far : record_.elapsed_before_seconds;
@@ -74,8 +79,10 @@ void RecordKeeper::RefreshProgress(Instant now) {
   }
 }
 
-void RecordKeeper::BeginGroup(std::vector<MemberRecord> members) {
+void RecordKeeper::BeginGroup(std::vector<MemberRecord> members, Instant now) {
   record_.members = std::move(members);
+  BeginAttempt(record_, WallAt(now));
+  Rest(std::nullopt);
   record_.ending = {};
   record_.suspension.reset();
   record_.elapsed_before_seconds = record_.progress.elapsed_seconds;
@@ -97,6 +104,11 @@ policies::Plan RecordKeeper::FormGroup(const policies::StartingGroup& group,
   NoteGroup(progress.rounds, transport);
   record_.state_reason = "forming a group of " + WorkerCount(group.members);
   Announce(turn);
+  // What a former group did beyond the checkpoint, as it was lost or left before its first round
+  // was known, would stand among this one's rounds.
+  if (record_.generation > 1) {
+    turn.actions.push_back(ForgetRounds{.job = record_.id, .from = progress.rounds});
+  }
   PersistDecisions(first.decisions, turn);
   turn.actions.push_back(PublishDecision{.job = record_.id, .plan = first.plan});
   return first.plan;
@@ -144,12 +156,36 @@ void RecordKeeper::Secure(const CheckpointRecord& checkpoint, double train_secon
   if (std::isfinite(train_seconds)) {  // outside input
     elapsed = std::clamp(train_seconds, std::min(record_.elapsed_before_seconds, elapsed), elapsed);
   }
+  const Progress& reached = record_.progress;
+  record_.checkpoint->epoch = reached.epoch;
+  record_.checkpoint->epoch_consumed = reached.epoch_consumed;
+  record_.checkpoint->samples = reached.samples;
+  record_.checkpoint->loss = reached.loss;
+  record_.checkpoint->elapsed_seconds = reached.elapsed_seconds;
   record_.suspension->secured = true;
+}
+
+bool RecordKeeper::LoseGroup(const std::string& reason, Instant now) {
+  RefreshProgress(now);
+  if (!CountLoss(record_)) return false;
+  EndAttempt(record_, reason, WallAt(now));
+  tracker_.reset();
+  record_.ending = {};
+  GoBackToCheckpoint(record_);
+  return true;
+}
+
+void RecordKeeper::Rest(std::optional<Instant> until) {
+  record_.retry_time = until ? WallAt(*until) : 0;
 }
 
 void RecordKeeper::EndGroup() {
   tracker_.reset();
-  if (!record_.checkpoint) record_.progress = {};
+  if (!record_.checkpoint) {
+    record_.progress = {};
+  } else {
+    record_.progress.rounds = record_.checkpoint->rounds;  // some reports may not have come
+  }
 }
 
 bool RecordKeeper::Add(const policies::Report& report, Turn turn) {

@@ -51,7 +51,7 @@ class RecordKeeper {
   // ---- A group of workers, in this order
 
   // It is to load; what was known of the one before is forgotten, but not the progress.
-  void BeginGroup(std::vector<MemberRecord> members);
+  void BeginGroup(std::vector<MemberRecord> members, Instant now);
 
   // All have loaded: a new generation, announced with its first plan, which is returned.
   // epoch_samples: training samples in an epoch.
@@ -68,6 +68,14 @@ class RecordKeeper {
   // count them. Requires: a suspension is on record.
   void Secure(const CheckpointRecord& checkpoint, double train_seconds, Instant now);
   bool Secured() const { return record_.suspension && record_.suspension->secured; }
+
+  // The group fell apart for `reason`: the attempt is over, and what the group did since the
+  // checkpoint is no part of the job any more. False, and nothing but the count is changed, where
+  // no other attempt is due.
+  bool LoseGroup(const std::string& reason, Instant now);
+
+  // Until when the job rests before it is tried again; nothing: it does not.
+  void Rest(std::optional<Instant> until);
 
   // The group is gone. Without a checkpoint the job starts from nothing again.
   void EndGroup();

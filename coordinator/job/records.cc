@@ -18,7 +18,7 @@ bool MayFollow(JobState from, JobState to) {
       {kStarting, kRunning},    {kStarting, kSuspending}, {kStarting, kStopping},
       {kStarting, kQueued},     {kRunning, kSuspending},  {kRunning, kStopping},
       {kSuspending, kStopping}, {kSuspending, kQueued},   {kSuspending, kPaused},
-      {kStopping, kSucceeded}};
+      {kStopping, kSucceeded},  {kStopping, kSuspending}};
   // A failure ends any job; after a cancel it is a cancel without a result.
   if (to == kFailed || to == kCancelled) return !IsFinal(from);
   return std::ranges::find(kSteps, std::pair(from, to)) != std::end(kSteps);

@@ -50,6 +50,7 @@ struct JobSettings {
   std::map<std::string, std::string> selector{};  // labels that a node must have
   std::vector<std::string> tolerations{};         // taints that a node may have
   std::int32_t priority = 0;                      // [-1000, 1000], the highest first
+  std::uint32_t retries = 3;                      // [0, 100], from one checkpoint
   policies::PlannerOptions adapt{};
   std::optional<double> stop_train_loss{};
   std::optional<std::uint32_t> stop_epochs{};
@@ -120,11 +121,16 @@ struct ArtifactRecord {
   std::string sha256{};  // 64 hexadecimal digits; empty: of a version that did not say
 };
 
-// What a job goes on from after its workers were ended.
+// What a job goes on from after its workers were ended, and where it stood then, as Progress says.
 struct CheckpointRecord {
   std::string sha256{};
   std::uint64_t size_bytes = 0;
   std::uint64_t rounds = 0;  // applied before it
+  std::uint64_t epoch = 0;
+  std::uint64_t epoch_consumed = 0;
+  std::uint64_t samples = 0;
+  double loss = 0;
+  double elapsed_seconds = 0;
 };
 
 // Why a job's workers are being ended, and what comes then.
@@ -132,7 +138,26 @@ struct Suspension {
   bool pause = false;    // PAUSED afterwards; else QUEUED
   std::string reason{};  // for people
   bool secured = false;  // all that is kept of the group is durable: its workers may go
+  bool lost = false;     // the group fell apart: nothing of it is kept, and the job is tried again
 };
+
+// One try at a job; attempts.h says what begins and ends it. Rounds and samples are the job's, so
+// that what was done in it is the difference, and what of that was lost the difference to the next
+// attempt's first.
+struct AttemptRecord {
+  std::uint32_t number = 0;                          // from 1 on
+  WallTime start_time = 0;                           // its first workers were started
+  WallTime end_time = 0;                             // 0: it goes on
+  std::uint64_t first_round = 0, first_samples = 0;  // of what it went on from
+  std::uint64_t rounds = 0, samples = 0;             // when it ended
+  std::vector<std::string> nodes{};                  // of its newest group
+  std::uint32_t workers = 0;                         // likewise
+  std::string reason{};                              // why it ended, for people
+};
+
+// Of a job's attempts, the newest so many are kept, with so many of their nodes.
+inline constexpr std::size_t kAttemptsMax = 16;
+inline constexpr std::size_t kAttemptNodesMax = 8;
 
 using protocol::EvaluatedMessage;
 using protocol::FinishedMessage;
@@ -194,6 +219,7 @@ struct JobRecord {
   std::string name{};  // resource id: "shakespeare-3"
   std::string uid{};
   std::string request_id{};  // empty: none
+  std::string from{};        // name of the job that it began from; empty: none
   std::string spec{};        // the serialized specification, unread by the controller
   JobSettings settings{};    // derived from spec
   std::map<std::string, std::string> labels{};
@@ -218,8 +244,12 @@ struct JobRecord {
   std::optional<CheckpointRecord> checkpoint{};  // the newest
   // Of the progress's elapsed_seconds, those before the present group's first round.
   double elapsed_before_seconds = 0;
-  WallTime group_start_time = 0;  // the present group's first round; 0: not yet
-  std::uint32_t suspensions = 0;  // so far
+  WallTime group_start_time = 0;          // the present group's first round; 0: not yet
+  std::uint32_t suspensions = 0;          // so far
+  std::vector<AttemptRecord> attempts{};  // oldest first, the present or last one included
+  std::uint32_t fruitless = 0;            // attempts lost in a row that began at one checkpoint
+  std::uint64_t fruitless_rounds = 0;     // applied before that checkpoint
+  WallTime retry_time = 0;  // while it rests before a retry: until then; decides nothing
 };
 
 // One applied round over all members, as kept in the history.

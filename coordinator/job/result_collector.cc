@@ -74,6 +74,32 @@ ResultRecord ResultCollector::Make(double own_speed_sum) const {
   return result;
 }
 
+std::optional<CheckpointRecord> StartFrom(const JobRecord& record) {
+  if (!record.result) return record.checkpoint;
+  const std::vector<ArtifactRecord>& files = record.result->artifacts;
+  // Of versions that did not say a file's hash, nobody can ask for it.
+  const auto named = [&](const char* name) {
+    return std::ranges::find_if(files, [name](const ArtifactRecord& file) {
+      return file.path == name && !file.sha256.empty();
+    });
+  };
+  if (const auto file = named(kCheckpointFile); file != files.end()) {
+    const Progress& progress = record.progress;
+    return CheckpointRecord{.sha256 = file->sha256,
+                            .size_bytes = file->size_bytes,
+                            .rounds = record.result->rounds,
+                            .epoch = progress.epoch,
+                            .epoch_consumed = progress.epoch_consumed,
+                            .samples = record.result->samples,
+                            .loss = record.result->train_loss,
+                            .elapsed_seconds = record.result->train_seconds};
+  }
+  if (const auto file = named(kWeightsFile); file != files.end()) {
+    return CheckpointRecord{.sha256 = file->sha256, .size_bytes = file->size_bytes};
+  }
+  return record.checkpoint;
+}
+
 ResultRecord CheckpointResult(const JobRecord& record) {
   TACTUS_CHECK(record.checkpoint.has_value());
   const CheckpointRecord& checkpoint = *record.checkpoint;

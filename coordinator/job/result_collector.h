@@ -51,6 +51,14 @@ class ResultCollector {
   std::map<std::string, ArtifactRecord> artifacts_;  // by path
 };
 
+// The result's weights, without what training goes on with.
+inline constexpr const char* kWeightsFile = "model.safetensors";
+
+// What another job can begin from: the checkpoint in the result of a cancelled job, the weights of
+// a succeeded one, or the last checkpoint. With weights alone the other job begins at round 0.
+// Nothing: there is none of these.
+std::optional<CheckpointRecord> StartFrom(const JobRecord& record);
+
 // What is left of a job that is cancelled while it holds no devices. Requires: a checkpoint.
 ResultRecord CheckpointResult(const JobRecord& record);
 

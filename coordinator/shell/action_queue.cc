@@ -33,6 +33,8 @@ void ActionQueue::Push(job::Actions actions, Done done) {
     } else if (auto* round = std::get_if<job::PersistRound>(&action)) {
       // Nothing that is seen depends on it: no place in the list.
       rounds_.push_back(std::move(round->round));
+    } else if (const auto* forget = std::get_if<job::ForgetRounds>(&action)) {
+      Forget(*forget);
     } else if (auto* decided = std::get_if<job::PersistDecision>(&action)) {
       decisions_.push_back({.job = decided->job, .decision = std::move(decided->decision)});
     } else {
@@ -47,6 +49,14 @@ void ActionQueue::Push(job::Actions actions, Done done) {
   }
   if (waiting_ > 0 && !writing_ && !failed_) StartWrite();
   Drain();
+}
+
+// What waits to be written goes as well; what is being written goes with the next write.
+void ActionQueue::Forget(const job::ForgetRounds& action) {
+  std::erase_if(rounds_, [&action](const job::RoundRecord& round) {
+    return round.job == action.job && round.round >= action.from;
+  });
+  forgotten_.push_back({.job = action.job, .from = action.from});
 }
 
 void ActionQueue::Close(const absl::Status& status) {
@@ -68,12 +78,13 @@ void ActionQueue::Drop(const std::string& node) {
 void ActionQueue::StartWrite() {
   // A batch that failed is tried again as it is: what came since is newer, and goes after it.
   if (batch_.jobs.empty() && batch_.nodes.empty() && batch_.rounds.empty() &&
-      batch_.decisions.empty()) {
+      batch_.decisions.empty() && batch_.forgotten.empty()) {
     in_write_ = std::exchange(waiting_, 0);
     for (auto& [id, record] : jobs_) batch_.jobs.push_back(std::move(record));
     jobs_.clear();
     for (auto& [name, node] : nodes_) batch_.nodes.push_back(std::move(node));
     nodes_.clear();
+    batch_.forgotten = std::exchange(forgotten_, {});
     batch_.rounds = std::exchange(rounds_, {});
     batch_.decisions = std::exchange(decisions_, {});
   }
@@ -96,7 +107,7 @@ void ActionQueue::OnWritten(const absl::Status& status) {
 }
 
 void ActionQueue::Flush() {
-  if (writing_ || (!failed_ && rounds_.empty() && decisions_.empty())) return;
+  if (writing_ || (!failed_ && !AnyHistory())) return;
   failed_ = false;
   StartWrite();
 }

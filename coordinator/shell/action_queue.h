@@ -65,7 +65,7 @@ class ActionQueue {
   bool writing() const { return writing_; }
   std::size_t lists() const { return lists_.size(); }
   bool full() const { return lists_.size() >= kListsMax; }
-  bool idle() const { return !writing_ && lists_.empty() && rounds_.empty() && decisions_.empty(); }
+  bool idle() const { return !writing_ && lists_.empty() && !AnyHistory(); }
 
  private:
   struct List {
@@ -75,6 +75,8 @@ class ActionQueue {
 
   void Drain();
   void StartWrite();
+  void Forget(const job::ForgetRounds& action);
+  bool AnyHistory() const { return !rounds_.empty() || !decisions_.empty() || !forgotten_.empty(); }
 
   const Hooks hooks_;
   std::deque<List> lists_;
@@ -88,6 +90,7 @@ class ActionQueue {
 
   std::map<JobId, job::JobRecord> jobs_;          // the newest of each that waits
   std::map<std::string, job::NodeRecord> nodes_;  // likewise
+  std::vector<store::RoundsFrom> forgotten_;      // before rounds_ are written
   std::vector<job::RoundRecord> rounds_;
   std::vector<job::DecisionRecord> decisions_;
   store::WriteBatch batch_;  // a copy of what is being written, for another try

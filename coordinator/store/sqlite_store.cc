@@ -26,6 +26,7 @@ constexpr const char* kPutJob =
     "ON CONFLICT (id) DO UPDATE SET name = ?2, request_id = nullif(?3, ''), state = ?4,"
     "  is_final = ?5, priority = ?6, revision = ?7, create_time = ?8, update_time = ?9,"
     "  end_time = ?10, labels = ?11, blobs = ?12, spec = ?13, record = ?14";
+constexpr const char* kForgetRounds = "DELETE FROM rounds WHERE job = ?1 AND round >= ?2";
 constexpr const char* kPutRound =
     "INSERT OR REPLACE INTO rounds (job, round, record) VALUES (?1, ?2, ?3)";
 constexpr const char* kPutDecision =
@@ -119,6 +120,11 @@ absl::Status SqliteStore::Write(const WriteBatch& batch) {
 absl::Status SqliteStore::PutAll(const WriteBatch& batch) {
   for (const job::JobRecord& record : batch.jobs) {
     const absl::Status status = PutJob(record);
+    if (!status.ok()) return status;
+  }
+  for (const RoundsFrom& rounds : batch.forgotten) {
+    const absl::Status status =
+        statements_.Run(kForgetRounds, Signed(rounds.job.value), Signed(rounds.from));
     if (!status.ok()) return status;
   }
   for (const job::RoundRecord& record : batch.rounds) {

@@ -36,6 +36,9 @@ TEST(ClusterPropertyTest, RandomEventsNeverBreakAPromise) {
   EXPECT_GT(tally.faults, 50);
   EXPECT_GT(tally.grown, 5);
   EXPECT_GT(tally.shrunk, 5);
+  EXPECT_GT(tally.retried, 50);
+  EXPECT_GT(tally.retried_from_checkpoint, 5);
+  EXPECT_GT(tally.given_up, 5);
 }
 
 }  // namespace

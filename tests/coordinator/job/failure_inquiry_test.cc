@@ -53,5 +53,15 @@ TEST(FailureInquiryTest, OnlyAWorkersOwnWordsMakeItHeard) {
   EXPECT_TRUE(inquiry.Heard(WorkerId{2}));
 }
 
+TEST(FailureInquiryTest, OnlyWhatAWorkerSaysOfTheJobIsTheJobsOwn) {
+  const MemberRecord member{.worker = {1}, .node = "a"};
+
+  EXPECT_TRUE(FindingOf(member, FailedMessage{.message = "diverged"}).own);
+  EXPECT_FALSE(FindingOf(member, FailedMessage{.message = "no device", .transient = true}).own);
+  EXPECT_FALSE(FindingOf(member, FailedMessage{.message = "closed", .lost_generation = 1}).own);
+  EXPECT_FALSE(FindingOf(member, Departure(WorkerExited{.worker = {1}, .exit_code = 1})).own);
+  EXPECT_FALSE(FindingOf(member, Departure(NodeLost{.node = "a"})).own);
+}
+
 }  // namespace
 }  // namespace tactus::job

@@ -1,4 +1,5 @@
-// What a job makes of losses, and of a coordinator that restarts.
+// What a job that is tried once makes of losses, and of a coordinator that restarts; job_retry_test
+// has those that are tried again.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -41,7 +42,7 @@ TEST(JobFailureTest, AConsequenceWaitsForItsCause) {
 }
 
 TEST(JobFailureTest, AJobThatStandsStillIsGivenUpAfterASecondLook) {
-  Rig rig;
+  Rig rig(JobOnce(1));
   rig.ToRunning();
   const double last = rig.seconds();
 
@@ -67,7 +68,7 @@ TEST(JobFailureTest, AReportAfterTheCoordinatorStoodStillSavesTheJob) {
 }
 
 TEST(JobFailureTest, AConsequenceIsToldWhenNoCauseComesInTime) {
-  Rig rig;
+  Rig rig(JobOnce(1));
   rig.ToRunning();
   const Actions first =
       rig.Step(Said(1, FailedMessage{.message = "reset by peer", .lost_generation = 1}));
@@ -91,7 +92,7 @@ TEST(JobFailureTest, AnExitWithoutAWordWaitsForABetterReason) {
 }
 
 TEST(JobFailureTest, ThereIsNothingToWaitForWhenAllHaveExited) {
-  Rig rig;
+  Rig rig(JobOnce(1));
   rig.ToRunning();
 
   for (std::uint64_t worker = 1; worker <= 3; ++worker) {
@@ -127,7 +128,7 @@ TEST(JobFailureTest, NobodyOnALostNodeIsAskedToStop) {
 }
 
 TEST(JobFailureTest, AnAgentThatRestartedHasLostItsWorkers) {
-  Rig rig;
+  Rig rig(JobOnce(1));
   rig.ToRunning();
 
   const Actions actions = rig.Step(Join("a", 2));
@@ -180,8 +181,8 @@ TEST(JobRecoveryTest, ThePlanInForceStays) {
   EXPECT_EQ(rig.cluster().Find(JobId{1})->progress.plan, newest);
 }
 
-TEST(JobRecoveryTest, WhoDoesNotComeBackInTimeFailsTheJob) {
-  Rig rig;
+TEST(JobRecoveryTest, WhoDoesNotComeBackInTimeIsLost) {
+  Rig rig(JobOnce(1));
   rig.ToRunning();
   rig.Restart();
   rig.Rejoin("b", 1, {WorkerId{3}});
@@ -196,7 +197,7 @@ TEST(JobRecoveryTest, WhoDoesNotComeBackInTimeFailsTheJob) {
 }
 
 TEST(JobRecoveryTest, AMissingWorkerHasItsLastWordsFirst) {
-  Rig rig;
+  Rig rig(JobOnce(1));
   rig.ToRunning();
   rig.Restart();
 

@@ -92,7 +92,7 @@ TEST_F(JobSuspensionTest, AGroupThatSuspendsItselfHasAsLongAsOneThatFinishes) {
   EXPECT_EQ(rig_.record().state, JobState::kSuspending);
   rig_.StepAt(rig_.seconds() + 2, Ticked{});
 
-  EXPECT_EQ(rig_.record().state, JobState::kFailed);
+  EXPECT_TRUE(rig_.record().suspension->lost);
   EXPECT_EQ(rig_.record().state_reason, "its workers did not finish within 15 minutes");
 }
 
@@ -213,13 +213,18 @@ TEST_F(JobSuspensionTest, ADeadWorkerAfterTheCheckpointIsNoFailure) {
   EXPECT_EQ(rig_.record().state, JobState::kPaused);
 }
 
-TEST_F(JobSuspensionTest, ADeadWorkerBeforeTheCheckpointFailsTheJob) {
+TEST_F(JobSuspensionTest, ADeadWorkerBeforeTheCheckpointCostsTheAttemptAndThePauseHolds) {
   rig_.ToRunning();
   rig_.Step(JobPaused{JobId{1}});
 
   rig_.Step(WorkerExited{.worker = WorkerId{2}, .exit_code = -1, .signal = 9});
+  ASSERT_EQ(rig_.record().state, JobState::kSuspending);
+  rig_.Step(WorkerExited{.worker = WorkerId{1}, .exit_code = -1, .signal = 15});
+  rig_.Step(WorkerExited{.worker = WorkerId{3}, .exit_code = -1, .signal = 15});
 
-  EXPECT_EQ(rig_.record().state, JobState::kFailed);
+  EXPECT_EQ(rig_.record().state, JobState::kPaused);
+  EXPECT_EQ(rig_.record().progress.rounds, 0u);
+  EXPECT_EQ(rig_.record().suspensions, 0u) << "nothing was kept";
 }
 
 TEST_F(JobSuspensionTest, AJobThatEndsInTheSameRoundIsFinishedAndNotPaused) {

@@ -70,5 +70,27 @@ TEST(ResultCollectorTest, UnknownSpeedsGiveNoUtilisation) {
   EXPECT_EQ(results.Make(160).validation_samples, 0u);
 }
 
+TEST(StartFromTest, ACheckpointInAResultComesBeforeItsWeightsAndThoseBeforeAnOlderCheckpoint) {
+  JobRecord record{.progress = {.epoch = 2, .epoch_consumed = 5}};
+  EXPECT_EQ(StartFrom(record), std::nullopt);
+
+  record.checkpoint = CheckpointRecord{.sha256 = "old", .rounds = 3};
+  EXPECT_EQ(StartFrom(record)->sha256, "old");
+
+  record.result = ResultRecord{.artifacts = {{.path = "model.pt", .sha256 = "script"},
+                                             {.path = kWeightsFile, .sha256 = "weights"}},
+                               .rounds = 9};
+  EXPECT_EQ(StartFrom(record)->sha256, "weights");
+  EXPECT_EQ(StartFrom(record)->rounds, 0u) << "weights are no place to go on from";
+
+  record.result->artifacts.push_back({.path = kCheckpointFile, .sha256 = "new"});
+  EXPECT_EQ(StartFrom(record)->sha256, "new");
+  EXPECT_EQ(StartFrom(record)->rounds, 9u);
+  EXPECT_EQ(StartFrom(record)->epoch_consumed, 5u);
+
+  record.result->artifacts = {{.path = kCheckpointFile}};  // of a version without hashes
+  EXPECT_EQ(StartFrom(record)->sha256, "old");
+}
+
 }  // namespace
 }  // namespace tactus::job

@@ -40,6 +40,10 @@ JobRecord Job(std::uint64_t id, const JobSettings& settings) {
   return record;
 }
 
+JobRecord JobOnce(std::uint64_t id) {
+  return Job(id, {.workers_min = 1, .workers_max = 3, .retries = 0});
+}
+
 WorkerSaid Said(std::uint64_t worker, FromWorker message) {
   return {.worker = WorkerId{worker}, .message = std::move(message)};
 }

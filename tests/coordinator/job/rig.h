@@ -27,6 +27,9 @@ NodeJoined Join(const std::string& node, int cpus);
 // A job "alpha-<id>" of 1 to 3 workers on any device.
 JobRecord Job(std::uint64_t id, const JobSettings& settings = {.workers_min = 1, .workers_max = 3});
 
+// The same, tried but once.
+JobRecord JobOnce(std::uint64_t id);
+
 WorkerSaid Said(std::uint64_t worker, FromWorker message);
 
 ReadyMessage Ready();

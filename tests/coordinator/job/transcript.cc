@@ -197,6 +197,9 @@ std::string Say(const PersistRound& action) {
          " loss=" + Number(round.loss) + " seconds=" + Number(round.seconds) +
          " plan=" + std::to_string(round.plan_version);
 }
+std::string Say(const ForgetRounds& action) {
+  return "forget rounds from " + std::to_string(action.from);
+}
 std::string Say(const PersistDecision& action) {
   const policies::Decision& decision = action.decision;
   return "record " + std::string(policies::NameOf(decision.axis)) + " of plan " +

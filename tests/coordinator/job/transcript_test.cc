@@ -100,6 +100,9 @@ TEST_F(TranscriptTest, AWorkerIsKilled) {
                     .signal = 9,
                     .log_tail = "worker starts\nround 0 done\n"});
   Step(WorkerExited{.worker = WorkerId{2}, .exit_code = -1, .signal = 15});
+  transcript_.Note("the rest is over");
+  StepAt(7, Ticked{});
+  for (std::uint64_t worker = 4; worker <= 6; ++worker) Step(Said(worker, Ready()));
 
   transcript_.ExpectGolden("worker_killed");
 }

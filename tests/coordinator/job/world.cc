@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "coordinator/job/attempts.h"
 #include "tests/coordinator/job/rig.h"
 
 namespace tactus::job {
@@ -148,6 +149,7 @@ void World::Check(const PersistJob& action) {
     tally_.shrunk += size < last ? 1 : 0;
     last = size;
   }
+  CheckAttempts(action.record, before == store_.end() ? nullptr : &before->second);
   if (before != store_.end() && action.record.suspensions > before->second.suspensions) {
     tally_.suspended += action.record.checkpoint ? 1 : 0;
     tally_.paused += state == JobState::kPaused ? 1 : 0;
@@ -159,6 +161,50 @@ void World::Check(const PersistJob& action) {
     }
   }
   store_[action.record.id] = action.record;
+}
+
+void World::CheckAttempts(const JobRecord& record, const JobRecord* before) {
+  EXPECT_LE(record.attempts.size(), kAttemptsMax);
+  const JobState state = record.state;
+  const std::uint32_t allowed = record.settings.retries;
+  if (state == JobState::kFailed && record.fruitless > 1) ++tally_.given_up;
+  EXPECT_LE(record.fruitless, allowed + (IsFinal(state) ? 1 : 0)) << "tried too often";
+  for (std::size_t i = 1; i < record.attempts.size(); ++i) {
+    const AttemptRecord& former = record.attempts[i - 1];
+    const AttemptRecord& attempt = record.attempts[i];
+    EXPECT_EQ(attempt.number, former.number + 1);
+    EXPECT_NE(former.end_time, 0);
+    EXPECT_FALSE(former.reason.empty());
+    EXPECT_GE(former.rounds, former.first_round);
+    EXPECT_GE(former.samples, former.first_samples);
+    EXPECT_LE(attempt.first_round, former.rounds) << "goes on from what nobody did";
+  }
+  if (before == nullptr) return;
+  if (state == JobState::kQueued && record.retry_time != 0) {
+    if (before->state != JobState::kQueued || before->retry_time != record.retry_time) {
+      rests_until_[record.id] = seconds_ + ToSeconds(BackOff(record.fruitless));
+    }
+    EXPECT_EQ(record.progress.rounds, record.checkpoint ? record.checkpoint->rounds : 0);
+  } else if (state == JobState::kPaused || IsFinal(state)) {
+    rests_until_.erase(record.id);
+  }
+  if (state != JobState::kStarting || before->state != JobState::kQueued) return;
+  EXPECT_GE(seconds_ + 1e-9, rests_until_[record.id]) << "started before its rest was over";
+  rests_until_.erase(record.id);
+  if (record.attempts.back().number == 1) return;
+  ++tally_.retried;
+  tally_.retried_from_checkpoint += record.attempts.back().first_round > 0 ? 1 : 0;
+}
+
+void World::Check(const PersistRound& action) {
+  std::uint64_t& next = next_rounds_[action.round.job];
+  EXPECT_GE(action.round.round, next) << "a round is on record twice";
+  next = action.round.round + 1;
+}
+
+void World::Check(const ForgetRounds& action) {
+  std::uint64_t& next = next_rounds_[action.job];
+  next = std::min(next, action.from);
 }
 
 void World::Check(const PublishJob& action) {
@@ -285,7 +331,8 @@ void World::Submit() {
   Give(JobSubmitted{
       Job(++last_job_, {.workers_min = minimum,
                         .workers_max = minimum + static_cast<std::uint32_t>(rng_.Below(3)),
-                        .priority = static_cast<std::int32_t>(rng_.Below(3))})});
+                        .priority = static_cast<std::int32_t>(rng_.Below(3)),
+                        .retries = static_cast<std::uint32_t>(rng_.Below(4))})});
 }
 
 void World::Pause() {
@@ -378,9 +425,10 @@ void World::MoveWorker() {
   if (dice == 0) return Exit(*id, -1, 9);
   if (dice == 1) return Exit(*id, 1, 0);
   if (dice == 2) {
-    return Give(Said(
-        id->value,
-        FailedMessage{.field = "data", .message = "bad data", .lost_generation = rng_.Below(2)}));
+    return Give(Said(id->value, FailedMessage{.field = "data",
+                                              .message = "bad data",
+                                              .lost_generation = rng_.Below(2),
+                                              .transient = rng_.Below(2) == 0}));
   }
   if (dice < 8) worker.speed = 20 + 200 * rng_.Uniform();
   Advance(*id, worker);

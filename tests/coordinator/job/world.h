@@ -37,7 +37,9 @@ struct WorldListener {
 //     they run;
 //   - revisions grow, a job is persisted before it is published, final states are final;
 //   - versions of plans are consecutive; a new one is sent only when all members have reported a
-//     round under the one before.
+//     round under the one before;
+//   - a job that lost its group goes on from its checkpoint, not before its rest is over, and not
+//     more often than it may; the history has each round of the state that counts once.
 class World {
  public:
   // How often the rarer things happened, so that a test can see that they do.
@@ -55,6 +57,9 @@ class World {
     int faults = 0;
     int grown = 0;  // a group with more members than the one before
     int shrunk = 0;
+    int retried = 0;
+    int retried_from_checkpoint = 0;
+    int given_up = 0;  // after a retry
   };
 
   World(std::uint64_t seed, Tally& tally, WorldListener listener = {});
@@ -106,7 +111,9 @@ class World {
   void Check(const StartWorker& action);
   void Check(const SendToWorker& action);
   void Check(const StopWorker& action);
-  void Check(const PersistRound&) {}
+  void Check(const PersistRound& action);
+  void Check(const ForgetRounds& action);
+  void CheckAttempts(const JobRecord& record, const JobRecord* before);
   void Check(const PersistNode& action) { marks_[action.node.name] = action.node; }
   void Check(const PersistDecision& action);
   void Check(const PublishProgress& action);
@@ -144,7 +151,9 @@ class World {
   std::unique_ptr<Cluster> cluster_;
   std::map<JobId, JobRecord> store_;  // as last persisted
   std::map<std::string, NodeRecord> marks_;
-  std::map<JobId, std::size_t> sizes_;  // of a job's last group
+  std::map<JobId, std::size_t> sizes_;          // of a job's last group
+  std::map<JobId, std::uint64_t> next_rounds_;  // of a job's history
+  std::map<JobId, double> rests_until_;
   std::map<std::string, Agent> agents_;
   std::map<WorkerId, Worker> workers_;  // processes that run
   std::set<WorkerId> ids_;              // ever used

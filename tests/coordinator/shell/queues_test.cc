@@ -176,6 +176,18 @@ TEST_F(ActionQueueTest, RoundsHoldNothingUpAndGoOutOnFlush) {
   EXPECT_EQ(written_[0].rounds.size(), 1u);
 }
 
+TEST_F(ActionQueueTest, RoundsThatAreForgottenAreNotWrittenAndThoseAfterwardsAre) {
+  queue_.Push({Round(1), Round(2), job::ForgetRounds{.job = JobId{1}, .from = 2}, Round(2)}, {});
+  EXPECT_FALSE(queue_.idle());
+
+  queue_.Flush();
+
+  ASSERT_EQ(written_.size(), 1u);
+  ASSERT_EQ(written_[0].forgotten.size(), 1u);
+  EXPECT_EQ(written_[0].forgotten[0].from, 2u);
+  EXPECT_EQ(written_[0].rounds.size(), 2u);
+}
+
 TEST_F(ActionQueueTest, DecisionsHoldNothingUpAndGoOutOnFlushInOrder) {
   queue_.Push(
       {job::PersistDecision{.job = JobId{1}, .decision = {.plan_version = 2}},

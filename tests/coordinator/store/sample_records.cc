@@ -204,6 +204,8 @@ void ExpectEqualSuspensions(const job::JobRecord& found, const job::JobRecord& e
   EXPECT_EQ(found.elapsed_before_seconds, expected.elapsed_before_seconds);
   EXPECT_EQ(found.group_start_time, expected.group_start_time);
   EXPECT_EQ(found.suspensions, expected.suspensions);
+  EXPECT_EQ(found.attempts.size(), expected.attempts.size());
+  EXPECT_EQ(found.fruitless, expected.fruitless);
 }
 
 }  // namespace

@@ -63,6 +63,22 @@ TEST(StoreTest, AcknowledgedWritesAreThereAfterReopening) {
   EXPECT_EQ(*store->LastJobId(), 4u);
 }
 
+TEST(StoreTest, RoundsAreForgottenBeforeNewOnesAreWritten) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  ASSERT_TRUE(store
+                  ->Write({.jobs = {SmallJob(1), SmallJob(2)},
+                           .rounds = {Round(1, 0), Round(1, 1), Round(1, 2), Round(2, 2)}})
+                  .ok());
+
+  ASSERT_TRUE(
+      store->Write({.forgotten = {{.job = JobId{1}, .from = 1}}, .rounds = {Round(1, 1)}}).ok());
+
+  const auto rounds = store->ListRounds(JobId{1}, 10, "");
+  ASSERT_EQ(rounds->items.size(), 2u);
+  EXPECT_EQ(rounds->items[1].round, 1u);
+  EXPECT_EQ(store->ListRounds(JobId{2}, 10, "")->items.size(), 1u);
+}
+
 TEST(StoreTest, ASecondWriteReplacesJobAndRound) {
   const std::unique_ptr<Store> store = OpenOrDie(":memory:");
   ASSERT_TRUE(store->Write({.jobs = {SmallJob(1)}, .rounds = {Round(1, 0)}}).ok());
