@@ -239,8 +239,9 @@ void Agent::FailWorker(WorkerId worker, const std::string& reason) {
   Logger("agent")->error("result lost worker={} reason={}", worker.value, Quoted(reason));
   FromAgent up;
   up.mutable_from_worker()->set_worker_id(worker.value);
-  up.mutable_from_worker()->mutable_message()->mutable_failed()->set_message(
-      runtime::ToUtf8(reason));
+  tactus::v1::Failed& failed = *up.mutable_from_worker()->mutable_message()->mutable_failed();
+  failed.set_message(runtime::ToUtf8(reason));
+  failed.set_transient(true);
   // At most one a file of a finished worker, so it may not be refused.
   static_cast<void>(link_.Send(up, Importance::kExit));
 }

@@ -66,6 +66,7 @@ void Worker::Fail(const std::string& reason) {
   tactus::v1::FromWorker message;
   message.mutable_failed()->set_message(
       runtime::ToUtf8("worker " + std::to_string(id_.value) + ": " + reason));
+  message.mutable_failed()->set_transient(true);
   // Without room for this the exit still tells of the end.
   static_cast<void>(handlers_.said(std::move(message)));
   Stop(kMisuseGrace);

@@ -138,6 +138,11 @@ class Model {
 
   // Writes parameters and buffers as safetensors, beside and then renamed.
   virtual absl::Status SaveSafetensors(const std::string& path) const = 0;
+
+  // The opposite: takes parameters and buffers from such a file, which must have each of them by
+  // its name, type and shape.
+  // Errors: ReadSafetensors'; InvalidArgument, with the names and both shapes of those that differ.
+  virtual absl::Status LoadSafetensors(const std::string& path) = 0;
 };
 
 }  // namespace tactus::model

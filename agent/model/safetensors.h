@@ -41,6 +41,20 @@ struct SafetensorsFile {
   std::map<std::string, NamedTensor> tensors{};  // by name
 };
 
+// What is wanted of a file.
+struct WantedTensor {
+  std::string name = {};
+  std::string type = {};
+  std::vector<std::int64_t> shape = {};
+};
+
+// How the file's tensors differ from those that this job has: "tensor 'head.weight' is F32[10, 64],
+// this job's is F32[100, 64]; it has no tensor 'head.bias', this job's is F32[100]". The first
+// kDifferencesMax by name, the others are counted; empty: all are as wanted. Others that the file
+// has do not matter.
+inline constexpr std::size_t kDifferencesMax = 8;
+std::string DifferencesFrom(const SafetensorsFile& file, const std::vector<WantedTensor>& wanted);
+
 inline constexpr std::size_t kHeaderBytesMax = 16u << 20;
 
 // Opens a file of any origin and checks all that it says of itself: a header of at most

@@ -143,4 +143,30 @@ absl::StatusOr<SafetensorsFile> ReadSafetensors(const std::string& path) {
   return read;
 }
 
+std::string DifferencesFrom(const SafetensorsFile& file, const std::vector<WantedTensor>& wanted) {
+  const auto text_of = [](const std::string& type, const std::vector<std::int64_t>& shape) {
+    std::string text = type + "[";
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+      text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+    }
+    return text + "]";
+  };
+  std::string words;
+  std::size_t count = 0;
+  for (const WantedTensor& tensor : wanted) {
+    const auto found = file.tensors.find(tensor.name);
+    const bool there = found != file.tensors.end();
+    if (there && found->second.type == tensor.type && found->second.shape == tensor.shape) continue;
+    if (++count > kDifferencesMax) continue;
+    words += words.empty() ? "" : "; ";
+    words += there ? "tensor " + data::Quoted(tensor.name) + " is " +
+                         text_of(found->second.type, found->second.shape)
+                   : "it has no tensor " + data::Quoted(tensor.name);
+    words += ", this job's is " + text_of(tensor.type, tensor.shape);
+  }
+  if (count > kDifferencesMax)
+    words += "; and " + std::to_string(count - kDifferencesMax) + " more";
+  return words;
+}
+
 }  // namespace tactus::model

@@ -141,6 +141,10 @@ class TorchModel final : public Model {
     const OnStream on_stream(parts_.device);
     return SaveTensors(parts_.module, path);
   }
+  absl::Status LoadSafetensors(const std::string& path) override {
+    const OnStream on_stream(parts_.device);
+    return LoadTensors(parts_.module, path);
+  }
 
  private:
   c10::IValue Run(const at::Tensor& inputs, Precision precision);

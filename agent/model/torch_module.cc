@@ -3,6 +3,7 @@
 #include <torch/csrc/jit/serialization/export.h>
 
 #include <array>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -93,8 +94,17 @@ bool OutOfMemory(const std::exception& error) {
          text.find("ALLOC_FAILED") != std::string::npos;  // cuBLAS, cuDNN
 }
 
+// The device failed and not what it was asked to do: an index out of bounds in a model's kernel is
+// an error of CUDA's as well.
+bool DeviceFailed(const std::exception& error) {
+  const std::string text = error.what();
+  return text.find("CUDA error") != std::string::npos &&
+         text.find("device-side assert") == std::string::npos;
+}
+
 absl::StatusCode CodeOf(const std::exception& error, absl::StatusCode otherwise) {
-  return OutOfMemory(error) ? absl::StatusCode::kResourceExhausted : otherwise;
+  if (OutOfMemory(error)) return absl::StatusCode::kResourceExhausted;
+  return DeviceFailed(error) ? absl::StatusCode::kUnavailable : otherwise;
 }
 
 bool IsOnHost(const torch::jit::Module& module) {
@@ -283,6 +293,33 @@ absl::Status SaveTensors(const torch::jit::Module& module, const std::string& pa
     if (!add(name, tensor)) return refuse(name, tensor);
   }
   return WriteSafetensors(path, std::move(named));
+}
+
+absl::Status LoadTensors(const torch::jit::Module& module, const std::string& path) {
+  const absl::StatusOr<SafetensorsFile> file = ReadSafetensors(path);
+  if (!file.ok()) return file.status();
+  std::map<std::string, at::Tensor> tensors;
+  for (const auto& [name, tensor] : module.named_parameters()) tensors[name] = tensor;
+  for (const auto& [name, tensor] : module.named_buffers()) tensors[name] = tensor;
+  std::vector<WantedTensor> wanted;
+  for (const auto& [name, tensor] : tensors) {
+    const char* const type = SafetensorsType(tensor.scalar_type());
+    wanted.push_back(
+        {.name = name, .type = type == nullptr ? "?" : type, .shape = tensor.sizes().vec()});
+  }
+  const std::string differences = DifferencesFrom(*file, wanted);
+  if (!differences.empty()) {
+    return absl::InvalidArgumentError(data::Quoted(path) + ": " + differences);
+  }
+  const at::NoGradGuard no_grad;
+  for (auto& [name, tensor] : tensors) {
+    // Bytes of a file are not aligned: by way of a tensor that is.
+    at::Tensor values = at::empty(tensor.sizes(), tensor.scalar_type());
+    const std::span<const std::byte> bytes = file->tensors.at(name).bytes;
+    if (!bytes.empty()) std::memcpy(values.data_ptr(), bytes.data(), bytes.size());
+    tensor.copy_(values);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace tactus::model

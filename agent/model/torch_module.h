@@ -55,4 +55,7 @@ absl::Status SaveModule(torch::jit::Module module, const std::string& path);
 // Errors: see AtomicFile; Unimplemented, a tensor's type is not one of the format's.
 absl::Status SaveTensors(const torch::jit::Module& module, const std::string& path);
 
+// See Model::LoadSafetensors.
+absl::Status LoadTensors(const torch::jit::Module& module, const std::string& path);
+
 }  // namespace tactus::model

@@ -173,6 +173,7 @@ class Reader {
   bool Has(const std::string& name) const { return file_.tensors.contains(name); }
   std::string ReadCounters(EngineState& state) const;
   std::string ReadFlats(Checkpoint& checkpoint);
+  std::vector<model::WantedTensor> Wanted() const;
   std::string ReadFlat(const std::string& prefix, std::vector<float>& flat);
   std::string ReadLists(Checkpoint& checkpoint);
 
@@ -243,9 +244,20 @@ std::string Reader::ReadFlat(const std::string& prefix, std::vector<float>& flat
   return {};
 }
 
+// Of another model most differ, and are told at once.
+std::vector<model::WantedTensor> Reader::Wanted() const {
+  std::vector<model::WantedTensor> wanted;
+  for (const cuda::Segment& segment : fit_.segments) {
+    wanted.push_back(
+        {.name = kParameterPrefix + segment.name, .type = "F32", .shape = segment.shape});
+  }
+  return wanted;
+}
+
 std::string Reader::ReadFlats(Checkpoint& checkpoint) {
   EngineState& state = checkpoint.state;
-  std::string wrong = ReadFlat(kParameterPrefix, checkpoint.parameters);
+  std::string wrong = model::DifferencesFrom(file_, Wanted());
+  if (wrong.empty()) wrong = ReadFlat(kParameterPrefix, checkpoint.parameters);
   state.optimizer.resize(fit_.optimizer_buffers);
   for (std::size_t i = 0; i < fit_.optimizer_buffers && wrong.empty(); ++i) {
     wrong = ReadFlat(OptimizerPrefix(i), state.optimizer[i]);
@@ -344,6 +356,12 @@ absl::Status WriteCheckpoint(const Checkpoint& checkpoint, const cuda::SegmentTa
               .shape = {static_cast<std::int64_t>(losses.size() / 3), 3},
               .bytes = std::as_bytes(std::span(losses))});
   return writer.Write(std::move(texts), path);
+}
+
+absl::StatusOr<bool> IsCheckpoint(const std::string& path) {
+  const absl::StatusOr<model::SafetensorsFile> file = model::ReadSafetensors(path);
+  if (file.ok()) return file->metadata.contains(kSchemaKey);
+  return absl::Status(file.status().code(), "checkpoint: " + std::string(file.status().message()));
 }
 
 absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& path, const CheckpointFit& fit) {

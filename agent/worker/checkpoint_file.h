@@ -49,4 +49,8 @@ absl::Status WriteCheckpoint(const Checkpoint& checkpoint, const cuda::SegmentTa
 // safetensors file, another schema, damaged, or of another model, optimizer or data.
 absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& path, const CheckpointFit& fit);
 
+// Whether a safetensors file is a checkpoint; else it has weights alone, as a result's. Errors: as
+// ReadCheckpoint.
+absl::StatusOr<bool> IsCheckpoint(const std::string& path);
+
 }  // namespace tactus::worker

@@ -41,11 +41,21 @@ std::uint64_t Fnv1a(std::span<const float> values) {
   return hash;
 }
 
+// The error of a device, a file or a connection: another try, perhaps elsewhere, may not meet it.
+absl::Status OfTheNode(const absl::Status& status) {
+  return absl::UnavailableError(std::string(status.message()));
+}
+
+bool IsTransient(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDataLoss(status) || absl::IsAborted(status);
+}
+
 FailedMessage ToFailed(const absl::Status& status, std::uint64_t lost_generation) {
   data::FieldError error = data::FieldErrorOf(status);
   return {.field = std::move(error.field),
           .message = std::move(error.message),
-          .lost_generation = lost_generation};
+          .lost_generation = lost_generation,
+          .transient = IsTransient(status)};
 }
 
 // For when a device may still write to memory that is about to be freed. The agent sees the process
@@ -105,7 +115,7 @@ absl::Status Worker::AwaitStart() {
 absl::Status Worker::Load() {
   cuda::OpenedDevice opened = cuda::OpenDevice(start_.device);
   if (opened.device == nullptr) {
-    return data::AtField("workers.device", absl::NotFoundError(opened.reason));
+    return data::AtField("workers.device", OfTheNode(absl::NotFoundError(opened.reason)));
   }
   device_ = std::move(opened.device);
 
@@ -135,6 +145,12 @@ absl::Status Worker::Load() {
 
 // After the pass that tries the model out, which is to see the buffers as they began.
 absl::Status Worker::LoadCheckpoint() {
+  const absl::StatusOr<bool> whole = IsCheckpoint(start_.checkpoint);
+  if (!whole.ok()) return OfTheNode(whole.status());
+  if (!*whole) {
+    const absl::Status loaded = model_->LoadSafetensors(start_.checkpoint);
+    return loaded.ok() ? loaded : data::AtField("from", loaded);
+  }
   absl::StatusOr<Checkpoint> checkpoint = ReadCheckpoint(
       start_.checkpoint, {.segments = model_->segments(),
                           .buffers = model_->ReadBuffers().size(),
@@ -414,7 +430,9 @@ absl::Status Worker::Conclude() {
   }
   const double samples = static_cast<double>(finished.samples);
   // Of a suspended job as well: the checkpoint has the buffers, and rank 0 alone writes it.
-  if (absl::Status s = AverageBuffers(*model_, *transport_, samples); !s.ok()) return s;
+  if (absl::Status s = AverageBuffers(*model_, *transport_, samples); !s.ok()) {
+    return OfTheGroup(s);
+  }
   if (engine_->outcome() == engine::Outcome::kSuspended) return ConcludeSuspended(finished);
   EvaluatedMessage evaluated;
   if (data_.validation != nullptr) {
@@ -423,7 +441,7 @@ absl::Status Worker::Conclude() {
         Evaluate(*model_, validation, *transport_,
                  {.samples_max = start_.job.data.validation_samples_max,
                   .batch = micro_batches_->ceiling()});
-    if (!result.ok()) return result.status();
+    if (!result.ok()) return OfTheGroup(result.status());
     evaluated = *result;
   }
   if (group_.rank == 0) {
@@ -433,7 +451,7 @@ absl::Status Worker::Conclude() {
                                                                   .finished = finished,
                                                                   .evaluated = evaluated},
                                                                  start_.output_directory);
-    if (!files.ok()) return files.status();
+    if (!files.ok()) return OfTheNode(files.status());
     finished.files = *std::move(files);
     finished.files.insert(finished.files.end(), snapshots_.begin(), snapshots_.end());
     if (curves_) finished.files.push_back(curves_->name());
@@ -448,6 +466,11 @@ absl::Status Worker::Conclude() {
   return absl::OkStatus();
 }
 
+absl::Status Worker::OfTheGroup(const absl::Status& status) {
+  if (absl::IsUnavailable(status)) lost_generation_ = group_.generation;
+  return status;
+}
+
 absl::Status Worker::ConcludeSuspended(FinishedMessage finished) {
   finished.suspended = true;
   if (group_.rank == 0) {
@@ -459,10 +482,12 @@ absl::Status Worker::ConcludeSuspended(FinishedMessage finished) {
 }
 
 absl::Status Worker::SaveCheckpoint() {
-  return WriteCheckpoint({.state = engine_->State(),
-                          .parameters = ParametersOnHost(),
-                          .buffers = model_->ReadBuffers()},
-                         model_->segments(), start_.output_directory + "/" + kCheckpointFile);
+  const absl::Status written =
+      WriteCheckpoint({.state = engine_->State(),
+                       .parameters = ParametersOnHost(),
+                       .buffers = model_->ReadBuffers()},
+                      model_->segments(), start_.output_directory + "/" + kCheckpointFile);
+  return written.ok() ? written : OfTheNode(written);
 }
 
 }  // namespace tactus::worker

@@ -48,9 +48,11 @@ class Worker {
   absl::Status TryOut();
   // Tells the log, and the next report, that passes have become smaller.
   void TellCeiling(std::uint32_t ceiling);
-  // What a suspended job left, into parameters and buffers at once, into the engine once there is
-  // one.
+  // What it goes on from: of a checkpoint parameters and buffers at once, the rest into the engine
+  // once there is one; weights alone leave the rest at its beginning.
   absl::Status LoadCheckpoint();
+  // Of what failed while the group was needed: of the group, if it fell apart.
+  absl::Status OfTheGroup(const absl::Status& status);
   // Waits for the group; refuses one whose plan does not fit it.
   absl::StatusOr<GroupMessage> AwaitGroup();
   // Connects with the others and makes the engine. The gradients move to a buffer with lanes, whose

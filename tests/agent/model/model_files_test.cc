@@ -78,6 +78,40 @@ TEST_P(SavedModelTest, HasTheSameBytesEachTime) {
   EXPECT_EQ(ReadText(model_path_), ReadText(folder_.Path("other.pt")));
 }
 
+TEST_P(SavedModelTest, ItsWeightsAndBuffersAreTakenByAnotherOfTheSameShapes) {
+  BoundModel bound(Small(GetParam()));
+  const ExampleSet examples = ExamplesFor(GetParam());
+  bound.Step(examples.All());  // moves the running statistics
+  ASSERT_TRUE(bound.model->SaveSafetensors(weights_path_).ok());
+  ModelOptions other = Small(GetParam());
+  other.seed = 99;
+  BoundModel taker(other);
+  ASSERT_NE(taker.Weights(), bound.Weights());
+
+  const absl::Status status = taker.model->LoadSafetensors(weights_path_);
+
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(taker.Weights(), bound.Weights());
+  EXPECT_EQ(taker.model->ReadBuffers(), bound.model->ReadBuffers());
+  EXPECT_EQ(taker.EvaluateLoss(examples.All()), bound.EvaluateLoss(examples.All()));
+}
+
+TEST_P(SavedModelTest, WeightsOfOtherShapesAreRefusedByTheirNames) {
+  BoundModel bound(Small(GetParam()));
+  ASSERT_TRUE(bound.model->SaveSafetensors(weights_path_).ok());
+  ModelOptions wider = Small(GetParam());
+  wider.width = 16;
+  BoundModel taker(wider);
+  const std::vector<float> before = taker.Weights();
+
+  const absl::Status status = taker.model->LoadSafetensors(weights_path_);
+
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()),
+              testing::ContainsRegex("tensor '[a-z0-9._]+' is F32.*, this job's is F32"));
+  EXPECT_EQ(taker.Weights(), before);
+}
+
 // The script checks the files against each other and against a plain PyTorch twin of the
 // architecture, and prints the loss.
 TEST_P(SavedModelTest, IsReadByPythonWithTheSameLoss) {

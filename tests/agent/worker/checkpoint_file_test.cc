@@ -182,7 +182,8 @@ TEST_F(CheckpointFileTest, AnotherJobsCheckpointIsRefusedWithWhatDiffers) {
 
   EXPECT_THAT(refusal(wider), HasSubstr("tensor 'parameters.layer.weight' is F32[2, 3], this "
                                         "job's is F32[3, 2]"));
-  EXPECT_THAT(refusal(renamed), HasSubstr("it has no tensor 'parameters.head.bias'"));
+  EXPECT_THAT(refusal(renamed),
+              HasSubstr("it has no tensor 'parameters.head.bias', this job's is F32[3]"));
   EXPECT_THAT(refusal(fewer), HasSubstr("'block_momentum.layer.bias', this job none"));
   EXPECT_THAT(
       Refusal({.segments = segments_, .buffers = 3, .optimizer_buffers = 1, .train_samples = 100}),
