@@ -191,9 +191,30 @@ void Checkers::OnRecord(const job::JobRecord& record, Instant now) {
           now);
   }
   if (record.state_reason.empty()) Break(name + ": its state has no reason", now);
+  CheckAttempts(record, now);
   job = {.generation = record.generation,
          .revision = record.revision,
          .final = job::IsFinal(record.state)};
+}
+
+void Checkers::CheckAttempts(const job::JobRecord& record, Instant now) {
+  const std::string name = "job " + std::to_string(record.id.value);
+  for (std::size_t i = 1; i < record.attempts.size(); ++i) {
+    const job::AttemptRecord& former = record.attempts[i - 1];
+    const job::AttemptRecord& attempt = record.attempts[i];
+    if (attempt.first_round <= former.rounds && attempt.first_samples <= former.samples &&
+        attempt.number == former.number + 1 && former.end_time != 0) {
+      continue;
+    }
+    Break(name + ": attempt " + std::to_string(attempt.number) + " goes on from round " +
+              std::to_string(attempt.first_round) + ", the one before it had done " +
+              std::to_string(former.rounds),
+          now);
+  }
+  if (record.fruitless <= record.settings.retries || job::IsFinal(record.state)) return;
+  Break(name + ": lost " + std::to_string(record.fruitless) + " attempts in a row and may lose " +
+            std::to_string(record.settings.retries),
+        now);
 }
 
 void Checkers::OnRestart(const std::map<JobId, job::JobRecord>& durable) {

@@ -49,6 +49,8 @@ struct ClosedRound {
 //     numbers, over all groups that go on from one another's checkpoints
 //   - generations of a job never go back, its revisions grow, a final state is final
 //   - every state and every decision has a reason
+//   - an attempt goes on from what one before it had done, and no further; a job that is not over
+//     has lost no more attempts from one checkpoint than it may
 //   - logs and inboxes stay within their bounds
 //   - a member that trains waits for its devices and its peers alone, and rounds go on while the
 //     coordinator is away
@@ -128,6 +130,7 @@ class Checkers {
   void CommitSamples(Group& group, const GroupKey& key, const ClosedRound& closed, Instant now);
   void EndEpoch(Group& group, const GroupKey& key, Instant now);
   void OnRecord(const job::JobRecord& record, Instant now);
+  void CheckAttempts(const job::JobRecord& record, Instant now);
 
   std::map<GroupKey, Group> groups_;
   std::map<std::string, Progress> checkpoints_;

@@ -60,7 +60,8 @@ struct JobOutcome {
   std::vector<Decision> decisions{};  // the first kDecisionsMax
   // As the coordinator has them on record, by plan version and axis; the first kDecisionsMax.
   std::vector<policies::Decision> records{};
-  std::vector<WorkerOutcome> workers{};  // the last of each rank, over all groups
+  std::vector<job::AttemptRecord> attempts{};  // as the coordinator has them on record
+  std::vector<WorkerOutcome> workers{};        // the last of each rank, over all groups
   // Whole up to kCurvePointsMax rounds; beyond, every second, fourth ... round.
   std::vector<CurvePoint> curve{};
 };

@@ -210,6 +210,7 @@ SimulatedJob DrawJob(Dice& dice, std::uint64_t devices) {
 // What moves jobs about.
 void DrawUsers(Dice& dice, Scenario& scenario) {
   for (SimulatedJob& job : scenario.jobs) {
+    if (dice.Chance(0.4)) job.settings.retries = static_cast<std::uint32_t>(dice.Whole(0, 1));
     if (dice.Chance(0.3)) job.settings.priority = static_cast<std::int32_t>(dice.Whole(0, 2)) - 1;
     if (!dice.Chance(0.15)) continue;
     job.pause_seconds = job.submit_seconds + dice.Between(0, 20);

@@ -31,6 +31,8 @@ void Recorder::OnActions(const job::Actions& actions, Instant now) {
       On(*decision, now);
     } else if (const auto* persist = std::get_if<job::PersistDecision>(&action)) {
       On(*persist);
+    } else if (const auto* forget = std::get_if<job::ForgetRounds>(&action)) {
+      On(*forget);
     }
   }
 }
@@ -86,6 +88,7 @@ void Recorder::On(const job::JobRecord& record, Instant now) {
   outcome.epochs = record.progress.epoch;
   outcome.train_loss = record.progress.loss;
   outcome.train_seconds = job.curve_seconds;
+  outcome.attempts = record.attempts;
   if (!record.result) return;
   outcome.rounds = record.result->rounds;
   outcome.samples = record.result->samples;
@@ -116,6 +119,15 @@ void Recorder::On(const job::PersistDecision& persist) {
   } else if (records.size() < kDecisionsMax) {
     records.insert(place, persist.decision);
   }
+}
+
+// The curve is that of the rounds that count; its time goes on.
+void Recorder::On(const job::ForgetRounds& forget) {
+  Job& job = jobs_[forget.job];
+  const auto lost = [&](const CurvePoint& point) { return point.round >= forget.from; };
+  if (std::erase_if(job.outcome.curve, lost) == 0) return;
+  job.curve_samples = job.outcome.samples;  // as the record has it, which went back before
+  job.recent.clear();
 }
 
 std::uint32_t Recorder::OnWorker(JobId job, const job::MemberRecord& where) {

@@ -79,6 +79,7 @@ class Recorder {
   void On(const job::JobRecord& record, Instant now);
   void On(const job::PublishDecision& decision, Instant now);
   void On(const job::PersistDecision& persist);
+  void On(const job::ForgetRounds& forget);
   void Add(const TraceSpan& span);
 
   const bool trace_wanted_;

@@ -40,6 +40,20 @@ class CheckersTest : public testing::Test {
   Checkers checkers_;
 };
 
+TEST_F(CheckersTest, AnAttemptThatGoesOnFromWhatNobodyDidIsAViolation) {
+  job::JobRecord record{.id = {1}, .state_reason = "why", .revision = 1};
+  record.attempts = {{.number = 1, .end_time = 1, .rounds = 7, .samples = 70},
+                     {.number = 2, .first_round = 7, .first_samples = 70}};
+  checkers_.OnActions({job::PersistJob{record}}, At(0));
+  EXPECT_THAT(checkers_.TakeViolations(), testing::IsEmpty());
+
+  record.revision = 2;
+  record.attempts[1].first_round = 8;
+  checkers_.OnActions({job::PersistJob{record}}, At(0));
+
+  EXPECT_EQ(checkers_.TakeViolations().size(), 1u);
+}
+
 TEST_F(CheckersTest, ACleanRunBreaksNothing) {
   checkers_.OnPlan(kGroup, {.version = 1, .reason = "start"}, At(0));
   checkers_.OnPlan(kGroup, {.version = 1, .reason = "start"}, At(0));

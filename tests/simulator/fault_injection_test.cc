@@ -73,6 +73,7 @@ TEST_P(EndlessPartitionTest, FailsTheJobWhenItsCollectiveIsGivenUp) {
   for (const bool one_way : {true, false}) {
     Scenario scenario = TwoHosts();
     scenario.cluster.algorithm = GetParam();
+    scenario.jobs[0].settings.retries = 0;
 
     const Outcome outcome = SimulateWith({{.kind = Kind::kPartition,
                                            .at_seconds = 10,
@@ -101,9 +102,9 @@ TEST(FaultInjectionTest, APartitionEndsWithTheLastOfThoseThatOverlap) {
   const Outcome together =
       SimulateWith({PartitionFromCoordinator(10, 8), PartitionFromCoordinator(15, 8)});
 
-  EXPECT_EQ(apart.jobs[0].state, job::JobState::kSucceeded);
-  EXPECT_EQ(together.jobs[0].state, job::JobState::kFailed);
-  EXPECT_THAT(together.jobs[0].reason, HasSubstr("node b was lost"));
+  EXPECT_EQ(apart.jobs[0].attempts.size(), 1u);
+  ASSERT_EQ(together.jobs[0].attempts.size(), 2u);
+  EXPECT_THAT(together.jobs[0].attempts[0].reason, HasSubstr("node b was lost"));
   EXPECT_THAT(together.violations, IsEmpty());
 }
 
@@ -113,7 +114,7 @@ TEST(FaultInjectionTest, AOneWayPartitionDoesNotEndOneOfBothWays) {
 
   const Outcome outcome = SimulateWith({PartitionFromCoordinator(10, 13), one_way});
 
-  EXPECT_THAT(outcome.jobs[0].reason, HasSubstr("node b was lost"));
+  EXPECT_THAT(outcome.jobs[0].attempts.at(0).reason, HasSubstr("node b was lost"));
 }
 
 TEST(FaultInjectionTest, TheDiskHasRoomAfterTheLastOfTheFaultsThatFillIt) {
@@ -193,6 +194,7 @@ TEST(FaultInjectionTest, APauseEndsOnTheTraceWhenItsWorkerDoes) {
 
 TEST(FaultInjectionTest, AMicroBatchOfYearsEndsWithItsWorker) {
   Scenario scenario = TwoHosts();
+  scenario.jobs[0].settings.retries = 0;
   scenario.cluster.hosts[1].devices[0].sample_seconds = 3600;
   scenario.cluster.hosts[1].devices[0].noise = {
       .slow_factor = 1e6, .slow_seconds = 1e6, .fast_seconds = kPhaseSecondsMin};

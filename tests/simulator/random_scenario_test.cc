@@ -50,6 +50,8 @@ TEST(RandomScenarioCoverageTest, SeedsReachTheRareStates) {
   std::uint64_t faults = 0;
   std::uint64_t decisions = 0;
   int epochs = 0;
+  int tried_again = 0;
+  int from_checkpoint = 0;
   std::set<std::pair<std::uint64_t, JobId>> paused;
   std::set<std::pair<std::uint64_t, std::string>> restored;  // checkpoints gone on from
   int drains = 0;
@@ -79,6 +81,10 @@ TEST(RandomScenarioCoverageTest, SeedsReachTheRareStates) {
       ++states[job.state];
       decisions += job.decisions_total;
       epochs += job.epochs > 0 ? 1 : 0;
+      for (const job::AttemptRecord& attempt : job.attempts) {
+        tried_again += attempt.number > 1 ? 1 : 0;
+        from_checkpoint += attempt.number > 1 && attempt.first_round > 0 ? 1 : 0;
+      }
     }
   }
 
@@ -88,6 +94,8 @@ TEST(RandomScenarioCoverageTest, SeedsReachTheRareStates) {
   EXPECT_GE(faults, 200u);
   EXPECT_GE(decisions, 500u);
   EXPECT_GE(epochs, 20);
+  EXPECT_GE(tried_again, 20);
+  EXPECT_GE(from_checkpoint, 3);
   EXPECT_GE(paused.size(), 10u);
   EXPECT_GE(restored.size(), 20u);
   EXPECT_GE(drains, 10);

@@ -62,12 +62,22 @@ TEST(SimulationTest, SharesFollowTheSpeedsThatWereTriedOutFromTheFirstRoundOn) {
   EXPECT_THAT(job.decisions.at(0).plan.reason, HasSubstr("tried out"));
 }
 
-TEST(SimulationTest, ACrashedWorkerFailsItsJobWithTheSignal) {
+TEST(SimulationTest, ACrashedWorkerCostsWhatIsNewerThanTheCheckpointAndNotTheJob) {
+  const JobOutcome undisturbed = Simulate(TwoHosts()).jobs[0];
+
   const Outcome outcome = SimulateWith(
       {.kind = Fault::Kind::kWorkerCrash, .at_seconds = 10, .host = "b", .device = "cpu:0"});
 
-  EXPECT_EQ(outcome.jobs[0].state, job::JobState::kFailed);
-  EXPECT_THAT(outcome.jobs[0].reason, HasSubstr("worker 2 on node b was ended by signal 9"));
+  const JobOutcome& job = outcome.jobs[0];
+  EXPECT_EQ(job.state, job::JobState::kSucceeded);
+  ASSERT_EQ(job.attempts.size(), 2u);
+  EXPECT_THAT(job.attempts[0].reason, HasSubstr("worker 2 on node b was ended by signal 9"));
+  EXPECT_GT(job.attempts[0].rounds, 0u);
+  EXPECT_EQ(job.attempts[1].first_round, 0u) << "there was no checkpoint";
+  EXPECT_EQ(job.rounds, undisturbed.rounds);
+  EXPECT_EQ(job.samples, undisturbed.samples);
+  EXPECT_EQ(job.curve.size(), undisturbed.curve.size()) << "rounds that were lost are not on it";
+  EXPECT_EQ(job.train_loss, undisturbed.train_loss) << "the same rounds, done again";
   EXPECT_EQ(outcome.faults, 1u);
   EXPECT_THAT(outcome.violations, IsEmpty());
 }
@@ -124,8 +134,9 @@ TEST(SimulationTest, AnAgentThatIsUnheardForTooLongLosesItsWorkers) {
                                         .host = "b",
                                         .peer = "coordinator"});
 
-  EXPECT_EQ(outcome.jobs[0].state, job::JobState::kFailed);
-  EXPECT_THAT(outcome.jobs[0].reason, HasSubstr("node b was lost"));
+  EXPECT_EQ(outcome.jobs[0].state, job::JobState::kSucceeded);
+  ASSERT_EQ(outcome.jobs[0].attempts.size(), 2u);
+  EXPECT_THAT(outcome.jobs[0].attempts[0].reason, HasSubstr("node b was lost"));
   EXPECT_THAT(outcome.violations, IsEmpty());
 }
 
