@@ -130,6 +130,9 @@ constexpr MetricSpec kMetrics[] = {
                "Payload of the collectives that the workers reported, all together."),
     CounterRow("tactus_job_suspensions_total", {kCoordinator, kJob, {{kJobLabel}}}, "suspensions",
                "How often the job was taken off its devices, to go on from a checkpoint."),
+    CounterRow("tactus_job_attempts_lost_total", {kCoordinator, kJob, {{kJobLabel}}}, "attempts",
+               "How often the job lost a worker or a file, to be tried again from its last "
+               "checkpoint."),
     GaugeRow("tactus_job_goodput_samples_per_second", {kCoordinator, kWhile, {{kJobLabel}}},
              "samples/s",
              "Samples of applied rounds a second, over the last seconds; none while the job does "

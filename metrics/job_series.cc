@@ -42,6 +42,8 @@ const std::vector<JobSeries::Field>& JobSeries::Fields() {
        [](const Job& job) -> Value { return static_cast<double>(job.bytes); }},
       {"tactus_job_suspensions_total",
        [](const Job& job) -> Value { return job.suspensions.total(); }},
+      {"tactus_job_attempts_lost_total",
+       [](const Job& job) -> Value { return job.attempts_lost.total(); }},
       {"tactus_job_goodput_samples_per_second",
        [](const Job& job) { return job.figures.samples_per_second; }},
       {"tactus_job_epoch",
@@ -136,6 +138,7 @@ void JobSeries::Set(JobId job, JobFigures figures) {
   found->samples.Set(figures.samples);
   found->rounds.Set(figures.rounds);
   found->suspensions.Set(figures.suspensions);
+  found->attempts_lost.Set(figures.attempts_lost);
   const bool begins = figures.state == kTraining && found->figures.state != kTraining;
   if (begins) found->round_timestamp = wall / kNanoseconds;
   found->figures = std::move(figures);

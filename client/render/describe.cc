@@ -4,12 +4,15 @@
 #include <vector>
 
 #include "client/render/plan_rows.h"
+#include "client/render/progress_view.h"
 #include "client/render/tables.h"
 #include "client/text/text.h"
 #include "client/yaml/message_writer.h"
 
 namespace tactus::client {
 namespace {
+
+constexpr int kAttemptNodesMax = 8;  // that the coordinator says
 
 using Rows = std::vector<std::vector<std::string>>;
 
@@ -43,8 +46,38 @@ std::string IdentityText(const v1::Job& job) {
   if (job.checkpoint_rounds() > 0) {
     rows.push_back({"checkpoint", "after " + FormatCount(job.checkpoint_rounds()) + " rounds"});
   }
+  if (!job.from().empty()) rows.push_back({"began from", Printable(job.from())});
+  if (job.has_retry_time()) rows.push_back({"tried again", FormatLocalTime(job.retry_time())});
   if (!job.transport().empty()) {
     rows.push_back({"transport", Printable(job.transport() + ": " + job.transport_reason())});
+  }
+  return FormatTable(rows);
+}
+
+// "3 on a, b and others".
+std::string PlaceText(const v1::JobAttempt& attempt) {
+  std::string text = std::to_string(attempt.workers()) + " on ";
+  for (int i = 0; i < attempt.nodes_size(); ++i) text += (i == 0 ? "" : ", ") + attempt.nodes(i);
+  return attempt.nodes_size() == kAttemptNodesMax ? text + " and others" : text;
+}
+
+// A job that was tried once has nothing to tell that the rest does not.
+std::string AttemptsText(const v1::Job& job) {
+  if (job.attempts_size() == 0) return "";
+  const bool once = job.attempts_size() == 1 && job.attempts(0).number() == 1;
+  if (once && !job.has_retry_time() && !(job.attempts(0).has_end_time() && !IsOver(job.state()))) {
+    return "";
+  }
+  Rows rows = {{"ATTEMPT", "STARTED", "ENDED", "WORKERS", "FROM ROUND", "TO ROUND", "SAMPLES",
+                "WHY IT ENDED"}};
+  for (const v1::JobAttempt& attempt : job.attempts()) {
+    const bool over = attempt.has_end_time();
+    rows.push_back({std::to_string(attempt.number()), FormatLocalTime(attempt.start_time()),
+                    over ? FormatLocalTime(attempt.end_time()) : "-", Printable(PlaceText(attempt)),
+                    FormatCount(attempt.first_round()),
+                    FormatCount(over ? attempt.rounds() : job.progress().rounds()),
+                    over ? FormatCount(attempt.samples()) : "-",
+                    over ? Printable(attempt.reason()) : "goes on"});
   }
   return FormatTable(rows);
 }
@@ -54,6 +87,7 @@ std::string IdentityText(const v1::Job& job) {
 std::string Describe(const v1::Job& job, bool colour) {
   std::string text = Render(job, Look(OutputFormat::kTable, colour));
   text += Section("identity", IdentityText(job));
+  text += Section("attempts", AttemptsText(job));
   text += Section("plan", PlanText(job.progress().plan()));
   return text + Section("job file", WriteMessage(job.spec()));
 }

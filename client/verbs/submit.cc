@@ -45,6 +45,9 @@ class SubmitVerb : public Verb {
     verb->add_flag("--dry-run", dry_run_, "Only have it checked by the coordinator");
     verb->add_flag("--follow", follow_, "Show its progress until it ends; Ctrl-C detaches");
     AddRepeated(verb, "--label", &label_texts_, "Add a label: --label team=vision");
+    verb->add_option("--from", from_,
+                     "Begin from this job: with the weights of its result where it succeeded, else "
+                     "from its last checkpoint");
     AddPriority(verb, &priority_);
     AddOutput(verb, &output_, {"name", "json", "yaml", "table"});
     AddOverrides(verb, &set_);
@@ -78,6 +81,7 @@ class SubmitVerb : public Verb {
     }
     request->mutable_labels()->insert(labels_.begin(), labels_.end());
     request->set_validate_only(dry_run_);
+    request->set_from(from_);
     return true;
   }
 
@@ -101,6 +105,7 @@ class SubmitVerb : public Verb {
   std::vector<Override> overrides_;  // of set_
   std::vector<std::string> label_texts_;
   std::map<std::string, std::string> labels_;  // of label_texts_
+  std::string from_;
   std::string priority_;
   bool dry_run_ = false;
   bool follow_ = false;

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "coordinator/job/result_collector.h"
 #include "coordinator/service/calls.h"
 #include "coordinator/service/download_call.h"
 #include "coordinator/service/get_job_call.h"
@@ -50,10 +53,15 @@ absl::StatusOr<NewJob> FromProto(const v1::CreateJobRequest& request) {
   if (!violations.empty()) return runtime::InvalidFields(violations);
   absl::StatusOr<job::JobSettings> settings = spec::ParseSpec(request.spec());
   if (!settings.ok()) return settings.status();
-  return NewJob{.settings = *std::move(settings),
+  NewJob job = {.settings = *std::move(settings),
                 .spec = request.spec().SerializeAsString(),
                 .labels = labels,
                 .request_id = request.request_id()};
+  if (request.from().empty()) return job;
+  absl::StatusOr<std::string> from = ParseJobName("from", request.from());
+  if (!from.ok()) return from.status();
+  job.from = *std::move(from);
+  return job;
 }
 
 struct Cancel {
@@ -159,6 +167,30 @@ void CreateWithFiles(const FileSurroundings& around, NewJob job,
   });
 }
 
+// The same, after the job from which it begins was asked what it has. `make` is given the new job
+// and the hashes of its files.
+using Make = std::function<void(NewJob job, std::vector<std::string> hashes)>;
+void FindStart(const FileSurroundings& around, NewJob job, std::vector<std::string> hashes,
+               const Answer<job::JobRecord>& answer, Make make) {
+  if (job.from.empty()) return make(std::move(job), std::move(hashes));
+  const std::string from = job.from;
+  around.core.FindJob(
+      from, [from, job = std::move(job), hashes = std::move(hashes), answer,
+             make = std::move(make)](const absl::StatusOr<job::JobRecord>& found) mutable {
+        if (!found.ok()) return answer(found.status());
+        std::optional<job::CheckpointRecord> start = job::StartFrom(*found);
+        if (!start) {
+          return answer(runtime::WithReason(
+              absl::FailedPreconditionError("from: " + JobName(from) +
+                                            " has no checkpoint and no result to begin from"),
+              {.reason = "NOTHING_TO_START_FROM", .metadata = {{"job", from}}}));
+        }
+        hashes.push_back(start->sha256);
+        job.start = *std::move(start);
+        make(std::move(job), std::move(hashes));
+      });
+}
+
 class JobsService final : public v1::Jobs::CallbackService {
   using Context = grpc::CallbackServerContext;
   using Reactor = grpc::ServerUnaryReactor;
@@ -170,13 +202,17 @@ class JobsService final : public v1::Jobs::CallbackService {
                      v1::Job* response) override {
     const UnaryCall call(context, around_.metrics, "Jobs/CreateJob");
     return call.AskWith(FromProto(*request), [&](NewJob job) {
-      if (!request->validate_only()) {
-        return CreateWithFiles(around_, std::move(job), BlobsOf(request->spec()),
-                               WithJob(call, response));
-      }
-      *response->mutable_spec() = request->spec();
-      *response->mutable_labels() = request->labels();
-      call.Finish(absl::OkStatus());
+      const Answer<job::JobRecord> answer = WithJob(call, response);
+      FindStart(around_, std::move(job), BlobsOf(request->spec()), answer,
+                [around = around_, call, request, response, answer](
+                    NewJob found, const std::vector<std::string>& hashes) {
+                  if (!request->validate_only()) {
+                    return CreateWithFiles(around, std::move(found), hashes, answer);
+                  }
+                  *response->mutable_spec() = request->spec();
+                  *response->mutable_labels() = request->labels();
+                  call.Finish(absl::OkStatus());
+                });
     });
   }
 

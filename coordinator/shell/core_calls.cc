@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "coordinator/job/attempts.h"
 #include "coordinator/shell/core_runner.h"
 #include "coordinator/shell/job_conversion.h"
 #include "runtime/now.h"
@@ -108,6 +109,11 @@ job::JobRecord CoreRunner::Named(NewJob job) {
   record.name = job.settings.name + "-" + std::to_string(record.id.value);
   record.uid = boost::uuids::to_string(boost::uuids::random_generator()());
   record.request_id = std::move(job.request_id);
+  if (!job.from.empty()) {
+    record.from = std::move(job.from);
+    record.checkpoint = std::move(job.start);
+    job::GoBackToCheckpoint(record);
+  }
   record.spec = std::move(job.spec);
   record.settings = std::move(job.settings);
   record.labels = std::move(job.labels);

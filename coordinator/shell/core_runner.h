@@ -43,7 +43,9 @@ struct NewJob {
   job::JobSettings settings;
   std::string spec;  // serialized v1::JobSpec
   std::map<std::string, std::string> labels = {};
-  std::string request_id = {};  // empty: none
+  std::string request_id = {};       // empty: none
+  std::string from = {};             // id of the job that it begins from; empty: none
+  job::CheckpointRecord start = {};  // of that job
 };
 
 // Which rounds of a job.

@@ -67,6 +67,21 @@ void SetTimes(const job::JobRecord& record, v1::Job& proto) {
   if (record.update_time != 0) *proto.mutable_update_time() = ToTimestamp(record.update_time);
 }
 
+v1::JobAttempt ToProto(const job::AttemptRecord& attempt) {
+  v1::JobAttempt proto;
+  proto.set_number(attempt.number);
+  *proto.mutable_start_time() = ToTimestamp(attempt.start_time);
+  proto.set_first_round(attempt.first_round);
+  proto.mutable_nodes()->Add(attempt.nodes.begin(), attempt.nodes.end());
+  proto.set_workers(attempt.workers);
+  if (attempt.end_time == 0) return proto;
+  *proto.mutable_end_time() = ToTimestamp(attempt.end_time);
+  proto.set_rounds(attempt.rounds);
+  proto.set_samples(attempt.samples - std::min(attempt.samples, attempt.first_samples));
+  proto.set_reason(attempt.reason);
+  return proto;
+}
+
 }  // namespace
 
 std::string JobName(const std::string& id) { return kPrefix + id; }
@@ -176,6 +191,11 @@ v1::Job ToProto(const job::JobRecord& record) {
   if (record.result) *proto.mutable_result() = ToProto(*record.result);
   proto.set_error_field(record.error_field);
   if (record.checkpoint) proto.set_checkpoint_rounds(record.checkpoint->rounds);
+  for (const job::AttemptRecord& attempt : record.attempts) {
+    *proto.add_attempts() = ToProto(attempt);
+  }
+  if (record.retry_time != 0) *proto.mutable_retry_time() = ToTimestamp(record.retry_time);
+  if (!record.from.empty()) proto.set_from(JobName(record.from));
   if (!record.groups.empty()) {
     const job::TransportRecord& transport = record.groups.back().transport;
     proto.set_transport(std::string(NameOf(transport.kind)));

@@ -280,6 +280,7 @@ job::JobSettings SettingsOf(const ResolvedSpec& resolved) {
   settings.selector = {spec.workers().selector().begin(), spec.workers().selector().end()};
   settings.tolerations = {spec.workers().tolerations().begin(), spec.workers().tolerations().end()};
   settings.priority = spec.priority();
+  settings.retries = spec.retries();
   settings.adapt = PlannerOptionsOf(resolved);
   settings.workers_min = spec.workers().min();
   settings.workers_max = std::min(spec.workers().max(), WorkersOfARound(settings.adapt));

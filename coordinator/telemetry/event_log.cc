@@ -100,6 +100,12 @@ void LogChange(const job::JobRecord& record, const char* state) {
               state, record.members.size(), record.progress.rounds, Quoted(record.state_reason));
 }
 
+void LogLostAttempt(const job::JobRecord& record) {
+  const job::AttemptRecord& attempt = record.attempts.back();
+  Log()->warn("job attempt lost job={} attempt={} rounds={} goes_on_from={} reason={}", record.name,
+              attempt.number, attempt.rounds, record.progress.rounds, Quoted(attempt.reason));
+}
+
 void LogDecision(const job::PublishDecision& decision) {
   const policies::Plan& plan = decision.plan;
   std::string rows;

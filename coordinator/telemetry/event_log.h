@@ -14,6 +14,9 @@ void LogEvent(const job::Event& event, Instant now);
 // A job changed its state or the reason for it.
 void LogChange(const job::JobRecord& record, const char* state);
 
+// A job's attempt was lost, and it is tried again. Requires: attempts are on record.
+void LogLostAttempt(const job::JobRecord& record);
+
 // A plan was decided.
 void LogDecision(const job::PublishDecision& decision);
 

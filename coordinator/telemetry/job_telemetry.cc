@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "coordinator/job/attempts.h"
 #include "coordinator/telemetry/event_log.h"
 #include "policies/axis_policy.h"
 #include "policies/plan_names.h"
@@ -74,7 +75,7 @@ void JobTelemetry::ObserveCheckpoint(const job::JobRecord& record) {
   const auto found = jobs_.find(record.id);
   if (found == jobs_.end()) return;
   Job& job = found->second;
-  if (record.state != job::JobState::kSuspending || !record.suspension) {
+  if (record.state != job::JobState::kSuspending || !record.suspension || record.suspension->lost) {
     job.suspending_since.reset();
     job.last_word.reset();
   } else if (!record.suspension->secured) {
@@ -179,6 +180,9 @@ JobTelemetry::Job& JobTelemetry::Enter(const job::JobRecord& record) {
   job.state = record.state;
   job.reason = record.state_reason;
   job.suspensions = record.suspensions;
+  const std::uint32_t lost = job::LostAttempts(record);
+  if (!fresh && lost > job.attempts_lost) LogLostAttempt(record);
+  job.attempts_lost = lost;
   // What a job has from before this process is none of its news.
   if (fresh && record.checkpoint) job.checkpoint = record.checkpoint->sha256;
   return job;
@@ -223,6 +227,7 @@ void JobTelemetry::SetProgress(JobId id, Job& job, const job::Progress& progress
       .samples = progress.samples,
       .rounds = progress.rounds,
       .suspensions = job.suspensions,
+      .attempts_lost = job.attempts_lost,
       .members = job.workers.size(),
       .epoch = progress.epoch,
       .elapsed_seconds = progress.elapsed_seconds,

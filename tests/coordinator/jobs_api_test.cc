@@ -192,6 +192,22 @@ TEST_F(JobsApiTest, OnlyAJobThatIsOverIsDeletedAndThenItIsGone) {
   EXPECT_EQ(Create(SmallSpec(), "r-1")->name(), "projects/default/jobs/small-2");
 }
 
+TEST_F(JobsApiTest, AJobCannotBeginFromOneThatHasNothing) {
+  ASSERT_TRUE(Create(SmallSpec(), "r-1").ok());
+  v1::CreateJobRequest request;
+  *request.mutable_spec() = SmallSpec();
+  const auto refused = [&](const std::string& from) {
+    request.set_from(from);
+    return Call(jobs_, &v1::Jobs::Stub::CreateJob, request).status();
+  };
+
+  EXPECT_EQ(ReasonOf(refused("small-1")), "NOTHING_TO_START_FROM");
+  EXPECT_EQ(ReasonOf(refused("small-9")), "JOB_NOT_FOUND");
+  EXPECT_TRUE(absl::IsInvalidArgument(refused("Small_1")));
+  request.set_validate_only(true);
+  EXPECT_EQ(ReasonOf(refused("small-1")), "NOTHING_TO_START_FROM");
+}
+
 TEST_F(JobsApiTest, AllWhoSubmitAtOnceGetJobsOfTheirOwn) {
   std::vector<std::future<absl::StatusOr<v1::Job>>> calls;
   for (int i = 0; i < 32; ++i) {

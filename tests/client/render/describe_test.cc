@@ -37,6 +37,37 @@ TEST(DescribeTest, AJobIsDescribedDownToItsFile) {
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
 }
 
+TEST(DescribeTest, EachAttemptIsTold) {
+  v1::Job job = FinishedJob();
+  v1::JobAttempt& first = *job.add_attempts();
+  first.set_number(1);
+  first.set_workers(3);
+  first.add_nodes("a");
+  first.add_nodes("b");
+  job.set_state(v1::JOB_STATE_SUCCEEDED);
+  EXPECT_THAT(Describe(job, false), Not(HasSubstr("attempts:"))) << "one tells nothing";
+  first.mutable_end_time()->set_seconds(1);
+  first.set_rounds(300);
+  first.set_samples(9600);
+  first.set_reason("worker 2 on node a was ended by signal 9 (SIGKILL)");
+  v1::JobAttempt& second = *job.add_attempts();
+  second.set_number(2);
+  second.set_workers(1);
+  second.add_nodes("a");
+  second.set_first_round(120);
+  job.mutable_progress()->set_rounds(150);
+  job.set_from("projects/default/jobs/demo-1");
+  job.mutable_retry_time()->set_seconds(1);
+
+  const std::string text = Describe(job, false);
+
+  EXPECT_THAT(text, testing::ContainsRegex("\n  1 .*3 on a, b +0 +300 +9,600 +worker 2 on node a "
+                                           "was ended by signal 9"));
+  EXPECT_THAT(text, testing::ContainsRegex("\n  2 .*1 on a +120 +150 +- +goes on"));
+  EXPECT_THAT(text, HasSubstr("began from      projects/default/jobs/demo-1\n"));
+  EXPECT_THAT(text, HasSubstr("tried again     "));
+}
+
 TEST(DescribeTest, AWorkerThatWaitsForDataIsNamed) {
   v1::Job job = FinishedJob();
   v1::WorkerProgress& worker = *job.mutable_progress()->add_workers();

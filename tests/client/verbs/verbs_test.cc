@@ -143,8 +143,9 @@ class SubmitTest : public VerbsTest {
 };
 
 TEST_F(SubmitTest, LabelsPriorityAndValuesGoWithTheFile) {
-  const std::string out = Printed({"submit", "--set", "seed=7", file_, "--label", "team=vision",
-                                   "--label", "x=", "--priority", "-5", "-o", "json"});
+  const std::string out =
+      Printed({"submit", "--set", "seed=7", file_, "--label", "team=vision", "--label",
+               "x=", "--priority", "-5", "--from", "demo-7", "-o", "json"});
 
   EXPECT_EQ(request_.spec().name(), "demo");
   EXPECT_EQ(request_.spec().seed(), 7u);
@@ -152,6 +153,7 @@ TEST_F(SubmitTest, LabelsPriorityAndValuesGoWithTheFile) {
   EXPECT_EQ(request_.labels().at("team"), "vision");
   EXPECT_EQ(request_.labels().at("x"), "");
   EXPECT_EQ(request_.spec().priority(), -5);
+  EXPECT_EQ(request_.from(), "demo-7");
   EXPECT_FALSE(request_.validate_only());
   EXPECT_THAT(out, HasSubstr("{"));
   EXPECT_EQ(coordinator_.watches_opened, 0);

@@ -27,6 +27,7 @@ const std::string kHash(64, 'a');
 
 const Rule kRules[] = {
     {"PriorityTooHigh", [](auto& s) { s.set_priority(1001); }, "priority", "found 1001"},
+    {"TooManyRetries", [](auto& s) { s.set_retries(101); }, "retries", "0 to 100"},
     {"PriorityTooLow", [](auto& s) { s.set_priority(-1001); }, "priority", "-1000 to 1000"},
     {"SelectorEmptyKey", [](auto& s) { Select(s, "", "a"); }, "workers.selector", "1 to 63"},
     {"SelectorLongKey", [](auto& s) { Select(s, std::string(64, 'k'), "a"); }, "workers.selector",
@@ -84,6 +85,7 @@ INSTANTIATE_TEST_SUITE_P(Placement, PlacementRuleTest, testing::ValuesIn(kRules)
 TEST(PlacementChecksTest, SettingsCarryPriorityPlacementAndWhatIsFrozen) {
   v1::JobSpec spec = TextSpec();
   spec.set_priority(-1000);
+  spec.set_retries(0);
   Select(spec, "example.org/zone", "a_1.b-2");
   Select(spec, "bare", "");
   spec.mutable_workers()->add_tolerations("gpu");
@@ -95,6 +97,8 @@ TEST(PlacementChecksTest, SettingsCarryPriorityPlacementAndWhatIsFrozen) {
 
   ASSERT_TRUE(settings.ok()) << settings.status();
   EXPECT_EQ(settings->priority, -1000);
+  EXPECT_EQ(settings->retries, 0u);
+  EXPECT_EQ(ParseSpec(TextSpec())->retries, job::JobSettings{}.retries) << "one default";
   EXPECT_THAT(settings->selector,
               ElementsAre(Pair("bare", ""), Pair("example.org/zone", "a_1.b-2")));
   EXPECT_THAT(settings->tolerations, ElementsAre("gpu", "spot=true"));
