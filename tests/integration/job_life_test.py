@@ -1,4 +1,5 @@
-"""A job's life with real daemons: result, cancellation, a lost worker, a coordinator that dies and returns."""
+"""A job's life with real daemons: result, cancellation, lost workers and agents, a coordinator that dies and returns,
+a job that begins from another's checkpoint or result."""
 import json
 import os
 import signal
@@ -89,9 +90,92 @@ class JobLifeTest(unittest.TestCase):
         self.assertEqual(discarded.get("result", {}).get("artifacts", []), [])
         wait_until(lambda: not self.workers(), 20, "workers are gone")
 
-    def test_a_killed_worker_fails_the_job_with_the_reason_and_frees_the_devices(self):
+    def rounds(self, job):
+        return int(self.cluster.job(job).get("progress", {}).get("rounds", 0))
+
+    def await_rounds(self, job, rounds):
+        wait_until(lambda: self.rounds(job) >= rounds, 60, f"{rounds} rounds")
+
+    def test_a_job_whose_worker_is_killed_succeeds_by_itself(self):
         self.cluster.start_agent("a", 2)
-        job = self.cluster.submit(tiny_spec(self.corpus, time="10m"))
+        job = self.cluster.submit(tiny_spec(self.corpus, rounds=1500))
+        self.cluster.wait(job, ["RUNNING"])
+        self.await_rounds(job, 20)
+
+        os.kill(self.workers()[0], signal.SIGKILL)
+        rests = self.cluster.wait(job, ["QUEUED"])
+        shown = self.cluster.tactus("get", "jobs", "-o", "wide")[1]
+        done = self.cluster.wait(job, ["SUCCEEDED", "FAILED"])
+
+        self.assertIn("goes on from the beginning in 5 seconds (retry 1 of 3)", rests["state_reason"])
+        self.assertIn("retry 1 of 3", shown)
+        self.assertIn("retry_time", rests)
+        self.assertEqual(done["state"], "JOB_STATE_SUCCEEDED", done.get("state_reason"))
+        self.assertEqual(int(done["result"]["rounds"]), 1500)
+        first, second = done["attempts"]
+        self.assertIn("signal 9", first["reason"])
+        self.assertGreaterEqual(int(first["rounds"]), 20)
+        self.assertEqual(int(second.get("first_round", 0)), 0)
+        self.assertEqual(int(second["samples"]), int(done["result"]["samples"]))
+        # The history has each round of the attempt that counts once.
+        listed = json.loads(self.cluster.tactus("get", "rounds", job, "-o", "json")[1])
+        listed = listed.get("rounds", listed)
+        self.assertEqual([int(one.get("round", 0)) for one in listed], list(range(len(listed))))
+        told = self.cluster.tactus("describe", "job", job)[1]
+        self.assertRegex(told, r"(?m)^  1 .*signal 9 \(SIGKILL\)")
+
+    def test_a_lost_worker_costs_no_more_than_what_is_newer_than_the_checkpoint(self):
+        self.cluster.start_agent("a", 2)
+        job = self.cluster.submit(tiny_spec(self.corpus, rounds=3000))
+        self.cluster.wait(job, ["RUNNING"])
+        self.await_rounds(job, 20)
+        self.cluster.tactus("pause", job)
+        kept = int(self.cluster.wait(job, ["PAUSED"])["checkpoint_rounds"])
+        self.cluster.tactus("resume", job)
+        self.cluster.wait(job, ["RUNNING"])
+        self.await_rounds(job, kept + 20)
+
+        os.kill(self.workers()[0], signal.SIGKILL)
+
+        done = self.cluster.wait(job, ["SUCCEEDED", "FAILED"])
+        self.assertEqual(done["state"], "JOB_STATE_SUCCEEDED", done.get("state_reason"))
+        self.assertEqual(int(done["attempts"][1]["first_round"]), kept)
+        self.assertEqual(int(done["result"]["rounds"]), 3000)
+
+    def test_a_job_begins_from_anothers_result_or_checkpoint(self):
+        self.cluster.start_agent("a", 2)
+        former = self.cluster.submit(tiny_spec(self.corpus, rounds=200))
+        trained = self.cluster.wait(former, ["SUCCEEDED", "FAILED"])
+        later = self.submit_from(former, tiny_spec(self.corpus, rounds=20))
+        begun = self.cluster.wait(later, ["SUCCEEDED", "FAILED"])
+        self.assertEqual(begun["state"], "JOB_STATE_SUCCEEDED", begun.get("state_reason"))
+        self.assertLess(begun["result"]["validation"]["loss"], trained["result"]["validation"]["loss"] + 0.2)
+
+        running = self.cluster.submit(tiny_spec(self.corpus, time="10m"))
+        self.cluster.wait(running, ["RUNNING"])
+        self.await_rounds(running, 20)
+        self.cluster.tactus("cancel", running)
+        rounds = int(self.cluster.wait(running, ["CANCELLED"])["result"]["rounds"])
+        onwards = self.submit_from(running, tiny_spec(self.corpus, rounds=rounds + 10))
+        ended = self.cluster.wait(onwards, ["SUCCEEDED", "FAILED"])
+        self.assertEqual(ended["state"], "JOB_STATE_SUCCEEDED", ended.get("state_reason"))
+        self.assertEqual(int(ended["attempts"][0]["first_round"]), rounds)
+
+        spec = tiny_spec(self.corpus, rounds=20)
+        spec["model"]["options"]["width"] = 2 * spec["model"]["options"]["width"]
+        wrong = self.cluster.wait(self.submit_from(former, spec), ["SUCCEEDED", "FAILED"])
+        self.assertEqual(wrong["state"], "JOB_STATE_FAILED")
+        self.assertEqual(wrong["error_field"], "from")
+        self.assertRegex(wrong["state_reason"], r"tensor '[a-z0-9._]+' is F32\[[0-9, ]+\], this job's is F32\[[0-9, ]+\]")
+
+    def submit_from(self, former, spec):
+        path = self.folder.path / "from.json"
+        path.write_text(json.dumps(spec))
+        return self.cluster.tactus("submit", path, "--from", former)[1].strip().rsplit("/", 1)[-1]
+
+    def test_a_killed_worker_fails_a_job_without_retries_with_the_reason_and_frees_the_devices(self):
+        self.cluster.start_agent("a", 2)
+        job = self.cluster.submit({**tiny_spec(self.corpus, time="10m"), "retries": 0})
         self.cluster.wait(job, ["RUNNING"])
 
         os.kill(self.workers()[0], signal.SIGKILL)
@@ -105,13 +189,15 @@ class JobLifeTest(unittest.TestCase):
     def test_a_killed_agent_takes_its_workers_along(self):
         self.cluster.start_agent("a", 1)
         self.cluster.start_agent("b", 1)
-        job = self.cluster.submit(tiny_spec(self.corpus, time="10m"))
+        job = self.cluster.submit({**tiny_spec(self.corpus, rounds=1000), "workers": {"max": 2}})
         self.cluster.wait(job, ["RUNNING"])
 
         self.cluster.kill("b")
 
-        failed = self.cluster.wait(job, ["FAILED"])
-        self.assertTrue(failed["state_reason"])
+        done = self.cluster.wait(job, ["SUCCEEDED", "FAILED"])
+        self.assertEqual(done["state"], "JOB_STATE_SUCCEEDED", done.get("state_reason"))
+        self.assertEqual(done["attempts"][0]["nodes"], ["a", "b"])
+        self.assertEqual(done["attempts"][1]["nodes"], ["a"])
         wait_until(lambda: not self.workers(), 30, "workers are gone")
 
     def test_training_survives_the_coordinator(self):
