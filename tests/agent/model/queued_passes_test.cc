@@ -187,6 +187,8 @@ TEST(TorchErrorTest, KnowsWhenMemoryRanOut) {
     EXPECT_EQ(code(std::runtime_error(text)), absl::StatusCode::kResourceExhausted) << text;
   }
   EXPECT_EQ(code(std::runtime_error("CUDA error: an illegal memory access was encountered")),
+            absl::StatusCode::kUnavailable);
+  EXPECT_EQ(code(std::runtime_error("mat1 and mat2 shapes cannot be multiplied")),
             absl::StatusCode::kInternal);
 }
 

@@ -165,6 +165,7 @@ TEST_F(SimulateTest, TheTimeToTheJobsOwnLossIsReported) {
 
 TEST_F(SimulateTest, AJobThatFailsIsToldApart) {
   Write("cluster.yaml", std::string(kCluster) + "faults: [{at: 3s, crash: slow/cpu:0}]\n");
+  command_.overrides = {{"retries", "0"}};
 
   const Told told = Run();
 

@@ -98,6 +98,7 @@ class ActionQueueTest : public testing::Test {
   }
   static job::PersistRound Round(std::uint64_t round) {
     job::PersistRound persist;
+    persist.round.job = JobId{1};
     persist.round.round = round;
     return persist;
   }
