@@ -53,6 +53,10 @@ void Declare(CLI::App& app, Arguments& arguments) {
       ->envname("TACTUS_RETAIN_BYTES")
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
+  app.add_flag(
+      "--restored", arguments.server.restored,
+      "The state folder was restored from a backup: have agents obey it, which ends workers "
+      "of jobs that it does not know");
   app.add_option("--address-file", arguments.address_file,
                  "File to write once serving: grpc=HOST:PORT and metrics=HOST:PORT, a line each");
   runtime::DeclareDaemonFlags(app, arguments.daemon);

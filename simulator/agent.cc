@@ -39,11 +39,16 @@ Agent::Agent(const HostModel& host, std::size_t index, Rng rng, AgentSurrounding
 
 void Agent::Start() {
   alive_ = true;
+  allegiance_ = {};
   ++life_;
   Dial();
 }
 
 void Agent::Crash() {
+  for (const auto& [id, running] : workers_) {
+    if (!running.gone) around_.checkers.OnHarm(running.worker->order().job);
+  }
+  around_.checkers.OnHostHarmed(host_.name);
   alive_ = false;
   connected_ = false;
   up_.Close();
@@ -66,7 +71,7 @@ void Agent::Dial() {
 }
 
 job::NodeJoined Agent::Hello() const {
-  job::NodeJoined hello{.node = host_.name};
+  job::NodeJoined hello{.node = host_.name, .incarnation = life_};
   for (const DeviceModel& device : host_.devices) {
     const bool cuda = device.name.starts_with("cuda:");
     hello.devices.push_back(
@@ -78,6 +83,14 @@ job::NodeJoined Agent::Hello() const {
     if (!running.gone) hello.running_workers.push_back(id);
   }
   return hello;
+}
+
+bool Agent::Obeys(const protocol::CoordinatorIdentity& coordinator) {
+  // Devices' faults are no words of workers, and Hello tells them anew.
+  const bool words = up_.Holds([](const UpMessage& message) {
+    return !std::holds_alternative<job::DeviceFaultsChanged>(message);
+  });
+  return allegiance_.Meet(coordinator, running() > 0 || words || uploads_ > 0).empty();
 }
 
 void Agent::OnWelcome(bool same) {
@@ -92,7 +105,6 @@ void Agent::OnClosed() {
   connected_ = false;
   up_.Close();
   down_.Close();
-  down_.Forget();
   around_.scheduler.After(kRetry, [this, life = life_] {
     if (life == life_) Dial();
   });
@@ -153,26 +165,34 @@ void Agent::End(WorkerId worker, int signal) {
 }
 
 void Agent::OnSaid(WorkerId worker, const job::FromWorker& message) {
+  if (std::holds_alternative<job::FailedMessage>(message)) {
+    around_.checkers.OnHarm(workers_.at(worker).worker->order().job);
+  }
   Say(job::WorkerSaid{.worker = worker, .message = message});
   if (const auto* finished = std::get_if<job::FinishedMessage>(&message)) {
     const Running& running = workers_.at(worker);
     const JobId job = running.worker->order().job;
     for (const std::string& path : finished->files) {
       ++uploads_;
-      Upload(job,
-             {.path = path, .checkpoint = path == kCheckpointFile ? running.written : nullptr});
+      Upload(job, {.path = path, .checkpoint = path == kCheckpointFile ? running.written : nullptr},
+             std::make_shared<bool>(false));
     }
   }
 }
 
-void Agent::Upload(JobId job, const ResultFile& file) {
-  around_.scheduler.After(kRetry / 10, [this, job, file, life = life_] {
-    const bool over = life != life_ || !alive_;
-    if (over || (Reaches() && around_.coordinator.ReceiveFile(job, file))) {
-      --uploads_;
-      return;
-    }
-    around_.scheduler.After(kRetry, [this, job, file] { Upload(job, file); });
+// Until it is durable, or this process of the agent has ended.
+void Agent::Upload(JobId job, const ResultFile& file, const std::shared_ptr<bool>& over) {
+  const auto end = [this, over] {
+    if (!std::exchange(*over, true)) --uploads_;
+  };
+  around_.scheduler.After(kRetry / 10, [=, this, life = life_] {
+    if (*over) return;
+    if (life != life_ || !alive_) return end();
+    if (Reaches()) around_.coordinator.ReceiveFile(job, file, end);
+    around_.scheduler.After(kRetry, [=, this] {
+      if (life != life_) return end();
+      Upload(job, file, over);
+    });
   });
 }
 
@@ -203,7 +223,10 @@ Device& Agent::DeviceNamed(const std::string& device) {
 }
 
 void Agent::KillWorker(const std::string& device) {
-  if (Worker* worker = WorkerOn(device)) End(worker->order().worker, kKilled);
+  Worker* const worker = WorkerOn(device);
+  if (worker == nullptr) return;
+  around_.checkers.OnHarm(worker->order().job);
+  End(worker->order().worker, kKilled);
 }
 
 void Agent::SetFault(const std::string& device, const std::string& reason) {

@@ -13,6 +13,7 @@
 #include "base/id.h"
 #include "base/rng.h"
 #include "coordinator/job/actions.h"
+#include "protocol/allegiance.h"
 #include "simulator/cluster_model.h"
 #include "simulator/control_channel.h"
 #include "simulator/device.h"
@@ -64,10 +65,12 @@ class Agent {
   const std::string& name() const { return host_.name; }
   job::NodeJoined Hello() const;
   std::uint64_t life() const { return life_; }  // its incarnation
+  // False: it has workers, or words of them, that are another coordinator's.
+  bool Obeys(const protocol::CoordinatorIdentity& coordinator);
   // The session is on: what was not acknowledged comes again. `same`: the session of this life, in
   // which the coordinator may have said something already.
   void OnWelcome(bool same);
-  // The coordinator is gone, or has given the agent up: dial again.
+  // The coordinator is gone, or has not heard the agent for long: dial again.
   void OnClosed();
   void Tell(const job::Action& action);
   void Acknowledge(std::uint64_t sequence) { up_.Acknowledge(sequence); }
@@ -106,7 +109,8 @@ class Agent {
   void OnSaid(WorkerId worker, const job::FromWorker& message);
   void OnExited(WorkerId worker, int exit_code, int signal);
   void End(WorkerId worker, int signal);
-  void Upload(JobId job, const ResultFile& file);
+  // over: shared by its attempts.
+  void Upload(JobId job, const ResultFile& file, const std::shared_ptr<bool>& over);
   void Say(UpMessage message);
 
   const HostModel host_;
@@ -117,6 +121,7 @@ class Agent {
   ControlChannel<job::Action> down_;
   std::map<WorkerId, Running> workers_;          // of all lives: events may still name them
   std::map<std::string, std::string> faults_{};  // of the hardware: reasons by device
+  protocol::Allegiance allegiance_;
   bool alive_ = false;
   bool connected_ = false;
   std::uint64_t life_ = 0;

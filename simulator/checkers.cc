@@ -192,6 +192,13 @@ void Checkers::OnRecord(const job::JobRecord& record, Instant now) {
   }
   if (record.state_reason.empty()) Break(name + ": its state has no reason", now);
   CheckAttempts(record, now);
+  const auto on_harmed = [this](const job::MemberRecord& member) {
+    return harmed_hosts_.contains(member.node);
+  };
+  if (record.state == job::JobState::kFailed && !harmed_.contains(record.id) &&
+      std::ranges::none_of(record.members, on_harmed)) {
+    Break(name + ": failed though nothing happened to its workers: " + record.state_reason, now);
+  }
   job = {.generation = record.generation,
          .revision = record.revision,
          .final = job::IsFinal(record.state)};

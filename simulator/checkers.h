@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -52,6 +53,8 @@ struct ClosedRound {
 //   - an attempt goes on from what one before it had done, and no further; a job that is not over
 //     has lost no more attempts from one checkpoint than it may
 //   - logs and inboxes stay within their bounds
+//   - a job fails only if something happened to its workers or hosts: whatever keeps the control
+//     plane from hearing of them harms nothing
 //   - a member that trains waits for its devices and its peers alone, and rounds go on while the
 //     coordinator is away
 //
@@ -74,6 +77,11 @@ class Checkers {
   // A member is disturbed on purpose, or the group is ending: rounds may stand still until then.
   void Excuse(const GroupKey& key, Instant until);
   void ExcuseAll(Instant until);
+
+  // Something happened to a worker of the job, or it said itself that it failed; or to a host, and
+  // so to jobs that have workers there, or are to.
+  void OnHarm(JobId job) { harmed_.insert(job); }
+  void OnHostHarmed(const std::string& host) { harmed_hosts_.insert(host); }
 
   // The coordinator cannot be reached, or can be again.
   void OnCoordinatorAway(Instant now);
@@ -135,6 +143,8 @@ class Checkers {
   std::map<GroupKey, Group> groups_;
   std::map<std::string, Progress> checkpoints_;
   std::map<JobId, Job> jobs_;
+  std::set<JobId> harmed_;
+  std::set<std::string> harmed_hosts_;
   Instant excused_until_{};  // all of them
   Instant away_since_ = Instant::max();
   std::vector<Violation> violations_;

@@ -87,16 +87,18 @@ struct Fault {
     kPartition,         // no message from host to peer, and back unless one_way
     kCoordinatorCrash,  // the coordinator is gone, and what it had not written
     kDiskFull,          // the coordinator's writes fail
+    kWrongStore,        // the coordinator ends, and another one with an empty store is in its place
   };
 
   Kind kind = Kind::kWorkerCrash;
   double at_seconds = 0;
-  double for_seconds = 0;  // 0: for ever, or, of a crash of the agent or coordinator, a second
-  std::string host{};      // all but kCoordinatorCrash and kDiskFull
-  std::string device{};    // kWorkerCrash, kPause, kSlowDown
-  std::string peer{};      // kPartition: a host, or "coordinator"
-  bool one_way = false;    // kPartition
-  double factor = 1;       // kSlowDown, >= 1
+  double for_seconds =
+      0;               // 0: for ever; a second for crashes of agent and coordinator and kWrongStore
+  std::string host{};  // all but kCoordinatorCrash, kDiskFull and kWrongStore
+  std::string device{};  // kWorkerCrash, kPause, kSlowDown
+  std::string peer{};    // kPartition: a host, or "coordinator"
+  bool one_way = false;  // kPartition
+  double factor = 1;     // kSlowDown, >= 1
 };
 
 // A cluster as a file describes it. Names are unique and known; lists are not empty.

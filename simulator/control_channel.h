@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -77,6 +78,11 @@ class ControlChannel {
     log_.clear();
     delivered_ = first_ - 1;
     handling_ = false;
+  }
+
+  // A message is kept that is so.
+  bool Holds(const auto& is_so) const {
+    return std::ranges::any_of(log_, [&](const Entry& entry) { return is_so(entry.message); });
   }
 
   bool open() const { return open_; }

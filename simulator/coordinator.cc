@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/check.h"
 #include "coordinator/job/wording.h"
 #include "simulator/agent.h"
 
@@ -21,16 +22,17 @@ void Coordinator::Start() {
   if (up()) return;
   ++life_;
   cluster_ = std::make_unique<job::Cluster>(kWallOffset);
-  around_.checkers.OnRestart(durable_);
+  ++disk().epoch;
+  around_.checkers.OnRestart(disk().jobs);
   std::vector<job::NodeRecord> nodes;
-  for (const auto& [name, node] : nodes_) {
+  for (const auto& [name, node] : disk().nodes) {
     nodes.push_back(node);
     cluster_->RestoreNode(node);
   }
   std::vector<job::JobRecord> restored;
   job::Actions actions;
   const Instant now = around_.scheduler.now();
-  for (const auto& [id, record] : durable_) {
+  for (const auto& [id, record] : disk().jobs) {
     if (job::IsFinal(record.state)) continue;
     restored.push_back(record);
     std::ranges::move(cluster_->Restore(record, now), std::back_inserter(actions));
@@ -52,23 +54,30 @@ void Coordinator::Crash() {
   for (const auto& [name, session] : sessions) session.agent->OnClosed();
 }
 
+void Coordinator::SetWrongStore(bool wrong) {
+  TACTUS_CHECK(!up());
+  wrong_.reset();
+  if (wrong) wrong_.emplace(Disk{.server = "wrong"});
+}
+
 void Coordinator::SetDiskFull(bool full) { disk_full_ = full; }
 
 bool Coordinator::Submit(const job::JobRecord& record) {
-  if (!up()) return false;
-  const bool known = durable_.contains(record.id) || !accepted_.insert(record.id).second;
+  if (!up() || wrong_) return false;
+  const bool known = right_.jobs.contains(record.id) || !accepted_.insert(record.id).second;
   if (!known) Handle(job::JobSubmitted{record}, {});
   return true;
 }
 
 bool Coordinator::Tell(const job::Event& event) {
-  if (!up()) return false;
+  if (!up() || wrong_) return false;
   Handle(event, {});
   return true;
 }
 
 bool Coordinator::Accepts(Agent& agent) {
   if (!up()) return false;
+  if (!agent.Obeys({.server = disk().server, .epoch = disk().epoch})) return false;
   const auto known = sessions_.find(agent.name());
   job::NodeJoined hello = agent.Hello();
   hello.same_incarnation = known != sessions_.end() && known->second.life == agent.life();
@@ -86,21 +95,21 @@ void Coordinator::Receive(Agent& agent, std::uint64_t sequence, const job::Event
   Handle(event, [&agent, sequence] { agent.Acknowledge(sequence); });
 }
 
-bool Coordinator::ReceiveFile(JobId job, const ResultFile& file) {
-  if (!up()) return false;
+void Coordinator::ReceiveFile(JobId job, const ResultFile& file, std::function<void()> stored) {
+  // An agent does not bring files to another coordinator than its workers'.
+  if (!up() || wrong_) return;
   job::ArtifactRecord artifact{.path = file.path, .size_bytes = 1};
   if (file.checkpoint != nullptr) {
     artifact.sha256 = file.checkpoint->id;
-    checkpoints_[artifact.sha256] = file.checkpoint;
+    right_.checkpoints[artifact.sha256] = file.checkpoint;
   }
-  Handle(job::ArtifactStored{.job = job, .artifact = std::move(artifact)}, {});
-  return true;
+  Handle(job::ArtifactStored{.job = job, .artifact = std::move(artifact)}, std::move(stored));
 }
 
 std::shared_ptr<const Checkpoint> Coordinator::FindCheckpoint(const std::string& id) {
   if (id.empty()) return nullptr;
-  const auto found = checkpoints_.find(id);
-  if (found != checkpoints_.end()) return found->second;
+  const auto found = right_.checkpoints.find(id);
+  if (found != right_.checkpoints.end()) return found->second;
   around_.checkers.Break("a worker is to go on from " + id + ", which nobody has",
                          around_.scheduler.now());
   return nullptr;
@@ -166,7 +175,7 @@ void Coordinator::Drain() {
     const job::Action action = std::move(list.actions.front());
     list.actions.pop_front();
     if (const auto* job = std::get_if<job::PersistJob>(&action)) {
-      Write([this, record = job->record] { durable_[record.id] = record; });
+      Write([this, record = job->record] { disk().jobs[record.id] = record; });
     } else if (const auto* node = std::get_if<job::PersistNode>(&action)) {
       Write([this, record = node->node] { Keep(record); });
     } else {
@@ -197,9 +206,9 @@ void Coordinator::OnWritten(const std::function<void()>& write, std::uint64_t li
 // One that says nothing is not kept.
 void Coordinator::Keep(const job::NodeRecord& node) {
   if (node.cordoned || node.draining) {
-    nodes_[node.name] = node;
+    disk().nodes[node.name] = node;
   } else {
-    nodes_.erase(node.name);
+    disk().nodes.erase(node.name);
   }
 }
 
@@ -227,15 +236,16 @@ void Coordinator::WakeAt(Instant time) {
 void Coordinator::Beat() {
   std::vector<Agent*> silent;
   for (auto& [name, session] : sessions_) {
+    if (session.missing) continue;
     session.missed = session.agent->Reaches() ? 0 : session.missed + 1;
     if (session.missed >= kMissedMax) silent.push_back(session.agent);
   }
   for (Agent* agent : silent) {
-    sessions_.erase(agent->name());
+    sessions_.at(agent->name()).missing = true;
     agent->OnClosed();
-    Handle(job::NodeLost{.node = agent->name(),
-                         .reason = "not heard for " + std::to_string(kMissedMax) +
-                                   " heartbeats of " + job::DurationWords(kBeat)},
+    Handle(job::NodeUnreachable{.node = agent->name(),
+                                .reason = "not heard for " + std::to_string(kMissedMax) +
+                                          " heartbeats of " + job::DurationWords(kBeat)},
            {});
   }
   around_.scheduler.After(kBeat, [this, life = life_] {

@@ -16,6 +16,7 @@
 #include "base/time.h"
 #include "coordinator/job/actions.h"
 #include "coordinator/job/cluster.h"
+#include "protocol/allegiance.h"
 #include "simulator/checkers.h"
 #include "simulator/checkpoint.h"
 #include "simulator/cluster_model.h"
@@ -41,7 +42,7 @@ struct CoordinatorSurroundings {
 // lost in a crash; agents that were not told so say it again. One thread.
 class Coordinator {
  public:
-  // As service::AgentSessions: an agent unheard for so many beats is given up.
+  // As service::AgentSessions: an agent unheard for so many beats is called unreachable.
   static constexpr Duration kBeat = Seconds(2);
   static constexpr int kMissedMax = 5;
   // Turns virtual time into the time of day on records: 2025-01-01.
@@ -54,6 +55,10 @@ class Coordinator {
   // It is gone.
   void Crash();
   bool up() const { return cluster_ != nullptr; }
+
+  // Another store is taken for this one's, an empty one: the process that begins next knows
+  // nothing, and users who talk to it find nothing. Requires: it is not up.
+  void SetWrongStore(bool wrong);
 
   void SetDiskFull(bool full);
 
@@ -68,13 +73,16 @@ class Coordinator {
   // An agent dials. False: nobody is there.
   bool Accepts(Agent& agent);
   void Receive(Agent& agent, std::uint64_t sequence, const job::Event& event);
-  bool ReceiveFile(JobId job, const ResultFile& file);
+  // Calls `stored` when what was made of the file is durable; not, when nobody takes it or the
+  // process ends before.
+  void ReceiveFile(JobId job, const ResultFile& file, std::function<void()> stored);
   // That was received, by this process or one before it. Null: for no id; for one of none it is a
   // promise broken.
   std::shared_ptr<const Checkpoint> FindCheckpoint(const std::string& id);
 
-  const std::map<JobId, job::JobRecord>& durable() const { return durable_; }
-  const std::map<std::string, job::NodeRecord>& durable_nodes() const { return nodes_; }
+  // Of the right store.
+  const std::map<JobId, job::JobRecord>& durable() const { return right_.jobs; }
+  const std::map<std::string, job::NodeRecord>& durable_nodes() const { return right_.nodes; }
   bool idle() const { return lists_.empty(); }
 
  private:
@@ -82,6 +90,7 @@ class Coordinator {
     Agent* agent = nullptr;
     std::uint64_t life = 0;  // of the agent
     int missed = 0;          // beats
+    bool missing = false;    // it was called unreachable and is not back
   };
   // The actions of a step, and whom to tell when all of them are carried out.
   struct List {
@@ -102,10 +111,17 @@ class Coordinator {
   void Beat();
 
   const CoordinatorSurroundings around_;
-  // On disk.
-  std::map<JobId, job::JobRecord> durable_;
-  std::map<std::string, job::NodeRecord> nodes_;
-  std::map<std::string, std::shared_ptr<const Checkpoint>> checkpoints_;  // by id
+  struct Disk {
+    std::string server{};
+    std::uint64_t epoch = 0;
+    std::map<JobId, job::JobRecord> jobs{};
+    std::map<std::string, job::NodeRecord> nodes{};
+    std::map<std::string, std::shared_ptr<const Checkpoint>> checkpoints{};  // by id
+  };
+  Disk& disk() { return wrong_ ? *wrong_ : right_; }
+
+  Disk right_{.server = "right"};
+  std::optional<Disk> wrong_;  // in its place
 
   std::unique_ptr<job::Cluster> cluster_;  // null: it is not up
   std::map<std::string, Session> sessions_;

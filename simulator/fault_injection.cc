@@ -38,6 +38,8 @@ void FaultInjection::Happen(const Fault& fault) {
       return CrashCoordinator(fault);
     case Fault::Kind::kDiskFull:
       return FillDisk(fault);
+    case Fault::Kind::kWrongStore:
+      return TakeWrongStore(fault);
   }
 }
 
@@ -53,6 +55,7 @@ void FaultInjection::Pause(const Fault& fault) {
   ++happened_;
   const Instant until = EndOf(fault);
   worker->PauseUntil(until);
+  targets_.checkers.OnHarm(worker->order().job);
   if (const auto key = worker->training()) targets_.checkers.Excuse(*key, until);
 }
 
@@ -76,6 +79,8 @@ void FaultInjection::Partition(const Fault& fault) {
   ++happened_;
   const std::size_t host = IndexOf(fault.host);
   const std::size_t peer = IndexOf(fault.peer);
+  targets_.checkers.OnHostHarmed(fault.host);
+  targets_.checkers.OnHostHarmed(fault.peer);
   targets_.network.Block(host, peer, EndOf(fault));
   if (!fault.one_way) targets_.network.Block(peer, host, EndOf(fault));
   targets_.checkers.ExcuseAll(EndOf(fault));
@@ -84,6 +89,10 @@ void FaultInjection::Partition(const Fault& fault) {
 void FaultInjection::PartitionFromCoordinator(const Fault& fault) {
   ++happened_;
   Agent& agent = AgentOn(fault.host);
+  // Longer than a job waits for anybody.
+  if (EndOf(fault) - targets_.scheduler.now() >= job::JobSettings{}.hold) {
+    targets_.checkers.OnHostHarmed(fault.host);
+  }
   Partitioned& ways = from_coordinator_[IndexOf(fault.host)];
   if (ways.up.Begin()) agent.CutUp(true);
   if (!fault.one_way && ways.down.Begin()) agent.CutDown(true);
@@ -115,6 +124,23 @@ void FaultInjection::FillDisk(const Fault& fault) {
   AtEnd(fault, [this] {
     if (!disk_full_.End()) return;
     targets_.coordinator.SetDiskFull(false);
+    targets_.checkers.OnCoordinatorBack(targets_.scheduler.now());
+  });
+}
+
+// Nobody is told anything by the wrong one, so that it is as good as away.
+void FaultInjection::TakeWrongStore(const Fault& fault) {
+  if (!targets_.coordinator.up()) return;
+  ++happened_;
+  targets_.coordinator.Crash();
+  targets_.coordinator.SetWrongStore(true);
+  targets_.coordinator.Start();
+  targets_.checkers.OnCoordinatorAway(targets_.scheduler.now());
+  const Duration away = fault.for_seconds > 0 ? Seconds(fault.for_seconds) : kAwayDefault;
+  targets_.scheduler.After(away, [this] {
+    targets_.coordinator.Crash();
+    targets_.coordinator.SetWrongStore(false);
+    targets_.coordinator.Start();
     targets_.checkers.OnCoordinatorBack(targets_.scheduler.now());
   });
 }

@@ -66,6 +66,7 @@ class FaultInjection {
   void PartitionFromCoordinator(const Fault& fault);
   void CrashCoordinator(const Fault& fault);
   void FillDisk(const Fault& fault);
+  void TakeWrongStore(const Fault& fault);
 
   Agent& AgentOn(const std::string& host);
   std::size_t IndexOf(const std::string& host) const;

@@ -223,6 +223,33 @@ void DrawUsers(Dice& dice, Scenario& scenario) {
                              .until_seconds = at + dice.Scale(0.5, 60)});
 }
 
+// Nobody hears anybody, or a stranger is there: what must harm no job.
+void DrawControlFaults(Dice& dice, ClusterModel& cluster) {
+  if (dice.Chance(0.15)) {
+    const double at = dice.Between(0, kFaultsWithin);
+    const double length = dice.Scale(5, 600);
+    for (const HostModel& host : cluster.hosts) {
+      cluster.faults.push_back({.kind = Fault::Kind::kPartition,
+                                .at_seconds = at + dice.Between(0, 1),
+                                .for_seconds = length + dice.Between(0, 5),
+                                .host = host.name,
+                                .peer = kCoordinatorPeer});
+    }
+  }
+  if (dice.Chance(0.15)) {
+    cluster.faults.push_back({.kind = Fault::Kind::kPartition,
+                              .at_seconds = dice.Between(0, kFaultsWithin),
+                              .for_seconds = dice.Scale(5, 600),
+                              .host = dice.Of(cluster.hosts).name,
+                              .peer = kCoordinatorPeer});
+  }
+  if (dice.Chance(0.15)) {
+    cluster.faults.push_back({.kind = Fault::Kind::kWrongStore,
+                              .at_seconds = dice.Between(0, kFaultsWithin),
+                              .for_seconds = dice.Scale(1, 300)});
+  }
+}
+
 void DrawDeviceFaults(Dice& dice, Scenario& scenario) {
   for (const HostModel& host : scenario.cluster.hosts) {
     if (!dice.Chance(0.1)) continue;
@@ -259,6 +286,8 @@ Scenario RandomScenario(std::uint64_t seed) {
   DrawUsers(users, scenario);
   Dice devices_at_fault(Rng(seed).Fork("device faults"));
   DrawDeviceFaults(devices_at_fault, scenario);
+  Dice control(Rng(seed).Fork("control faults"));
+  DrawControlFaults(control, cluster);
   return scenario;
 }
 

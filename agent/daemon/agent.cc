@@ -117,8 +117,14 @@ Agent::Agent(runtime::ControlThread& control, metrics::AgentMetrics& metrics, Ag
       link_(control, {.channel = channel_, .hello = MakeHello(options_, incarnation)},
             {.complete = [this](Hello& hello) { CompleteHello(hello); },
              .message = [this](const ToAgent& message) { OnMessage(message); },
-             .connected = [this](bool connected) { metrics_.SetConnected(connected); },
+             .connected =
+                 [this](bool connected) {
+                   metrics_.SetConnected(connected);
+                   uploader_.Pause(!connected);
+                 },
              .dropped = [this](std::uint64_t reports) { metrics_.CountReportsDropped(reports); },
+             .has_workers =
+                 [this] { return !workers_.empty() || !preparing_.empty() || !uploader_.idle(); },
              .refused =
                  [this](const absl::Status& status) {
                    if (refused_) refused_(status);

@@ -119,7 +119,14 @@ void ArtifactUploader::Upload(ArtifactFile file, DoneHandler done) {
   if (queue_.size() == 1) Begin();
 }
 
+void ArtifactUploader::Pause(bool paused) {
+  paused_ = paused;
+  if (!paused_ && std::exchange(waiting_, false)) Begin();
+}
+
 void ArtifactUploader::Begin() {
+  waiting_ = paused_;
+  if (paused_) return;
   call_ = std::make_shared<grpc::ClientContext>();
   auto finished = lifetime_.Guard([this](const absl::Status& status, const std::string& sha256) {
     queue_.front().sha256 = sha256;
@@ -136,6 +143,7 @@ void ArtifactUploader::Begin() {
 void ArtifactUploader::OnAttempt(const absl::Status& status) {
   call_.reset();
   Item& item = queue_.front();
+  if (paused_ && !status.ok()) return Begin();
   ++item.failures;
   if (WorthTrying(status, item.failures)) {
     runtime::Logger("agent")->debug("upload failed job={} path={} reason={}", item.file.job_id,

@@ -47,6 +47,10 @@ class ArtifactUploader {
   // Errors in `done`: NotFound, no such file; what the coordinator answers.
   void Upload(ArtifactFile file, DoneHandler done);
 
+  // While no coordinator is there that is obeyed: uploads wait, and one that fails is tried again,
+  // whatever another one says of it.
+  void Pause(bool paused);
+
   // Nothing waits and nothing runs.
   bool idle() const { return queue_.empty(); }
 
@@ -64,7 +68,9 @@ class ArtifactUploader {
   const std::shared_ptr<grpc::Channel> channel_;  // shared with the link
   const runtime::BackoffOptions backoff_;
   Rng rng_;
-  std::deque<Item> queue_;  // the first one runs
+  std::deque<Item> queue_;  // the first one runs, unless it waits for the end of a pause
+  bool paused_ = false;
+  bool waiting_ = false;
   runtime::Timer retry_timer_;
   std::shared_ptr<grpc::ClientContext> call_;  // shared with the transfer that runs
   Lifetime lifetime_;

@@ -24,6 +24,7 @@ namespace {
 constexpr Duration kHeartbeatMin = Seconds(0.05);
 constexpr Duration kHeartbeatMax = Seconds(60);
 constexpr char kVersionMismatch[] = "AGENT_VERSION_MISMATCH";
+constexpr char kOtherCoordinator[] = "AGENT_OF_ANOTHER_COORDINATOR";
 
 Duration HeartbeatInterval(const Welcome& welcome) {
   const Duration asked = std::chrono::seconds(welcome.heartbeat_interval().seconds()) +
@@ -76,6 +77,10 @@ void CoordinatorLink::Dial() {
   FromAgent message;
   *message.mutable_hello() = options_.hello;
   handlers_.complete(*message.mutable_hello());
+  if (allegiance_.obeyed()) {
+    message.mutable_hello()->set_server_id(allegiance_.obeyed()->server);
+    message.mutable_hello()->set_epoch(allegiance_.obeyed()->epoch);
+  }
   Write(std::move(message));
   welcome_timer_.After(options_.welcome_timeout, [this] { stream_->Cancel(); });
 }
@@ -99,6 +104,9 @@ void CoordinatorLink::OnMessage(const ToAgent& message) {
 }
 
 void CoordinatorLink::OnWelcome(const Welcome& welcome) {
+  objection_ =
+      allegiance_.Meet({.server = welcome.server_id(), .epoch = welcome.epoch()}, HasWorkers());
+  if (!objection_.empty()) return stream_->Cancel();
   welcomed_ = true;
   failures_ = 0;
   last_reason_.clear();
@@ -128,21 +136,35 @@ void CoordinatorLink::OnEnded(const absl::Status& status) {
     close_timer_.Cancel();
     return std::exchange(closed_, nullptr)();
   }
+  // Workers outlive a coordinator of another version as they outlive one that is away.
+  const bool mismatch = runtime::ReasonOf(status).reason == kVersionMismatch;
+  if (mismatch && !HasWorkers()) return handlers_.refused(status);
+  TellWhyNot(objection_.empty() ? status : absl::FailedPreconditionError(objection_));
+  objection_.clear();
+  dial_timer_.After(runtime::BackoffDelay(options_.backoff, ++failures_, rng_), [this] { Dial(); });
+}
+
+// One line for each reason.
+void CoordinatorLink::TellWhyNot(const absl::Status& status) {
   const std::string reason = status.ok() ? "it ended the stream" : std::string(status.message());
-  if (runtime::ReasonOf(status).reason == kVersionMismatch) return handlers_.refused(status);
-  if (absl::IsAlreadyExists(status) && reason != last_reason_) {
-    last_reason_ = reason;
-    runtime::Logger("agent")->error(
+  if (reason == std::exchange(last_reason_, reason)) return;
+  const auto log = runtime::Logger("agent");
+  const std::string kind = runtime::ReasonOf(status).reason;
+  if (absl::IsAlreadyExists(status)) {
+    log->error(
         "name taken, another agent is connected as this node; give one "
         "of the two another --node; dialling on node={} reason={}",
         options_.hello.node(), runtime::Quoted(reason));
+  } else if (!objection_.empty() || kind == kOtherCoordinator || kind == kVersionMismatch) {
+    log->error(
+        "coordinator not obeyed, the workers here run on and it is dialled on; restart the agent "
+        "to "
+        "move it node={} reason={}",
+        options_.hello.node(), runtime::Quoted(reason));
+  } else {
+    log->warn("coordinator not connected node={} reason={}", options_.hello.node(),
+              runtime::Quoted(reason));
   }
-  if (reason != last_reason_) {
-    last_reason_ = reason;
-    runtime::Logger("agent")->warn("coordinator not connected node={} reason={}",
-                                   options_.hello.node(), runtime::Quoted(reason));
-  }
-  dial_timer_.After(runtime::BackoffDelay(options_.backoff, ++failures_, rng_), [this] { Dial(); });
 }
 
 bool CoordinatorLink::Send(const FromAgent& message, Importance importance) {

@@ -14,6 +14,7 @@
 #include "agent/daemon/outbound_log.h"
 #include "base/rng.h"
 #include "base/time.h"
+#include "protocol/allegiance.h"
 #include "runtime/control_thread.h"
 #include "runtime/retry.h"
 #include "tactus/agent/v1/session.pb.h"
@@ -21,9 +22,10 @@
 namespace tactus::agent {
 
 // Dials, says Hello, and from Welcome on sends what the log holds, in order, and hands on what
-// comes. A stream that ends is dialled again, for ever unless this agent is refused, after a
-// growing delay; what was not acknowledged is sent again, and what was received before is not
-// handed on twice. Used on the control thread alone.
+// comes. A coordinator that is not to be obeyed (see protocol::Allegiance) is heard no further; the
+// link says so and dials on. A stream that ends is dialled again, for ever unless this agent is
+// refused, after a growing delay; what was not acknowledged is sent again, and what was received
+// before is not handed on twice. Used on the control thread alone.
 class CoordinatorLink {
  public:
   struct Options {
@@ -43,8 +45,10 @@ class CoordinatorLink {
     std::function<void(const tactus::agent::v1::ToAgent& message)> message;
     std::function<void(bool connected)> connected;
     std::function<void(std::uint64_t reports)> dropped;  // so many more reports were lost
-    // Once, last: the coordinator does not work with this agent (its version is
-    // another); it is not dialled again.
+    // Workers run or are about to, or something of theirs is still to be brought up.
+    std::function<bool()> has_workers;
+    // Once, last: the coordinator does not work with this agent (its version is another), which has
+    // no workers; it is not dialled again.
     std::function<void(const absl::Status& status)> refused;
   };
 
@@ -66,6 +70,8 @@ class CoordinatorLink {
   void OnMessage(const tactus::agent::v1::ToAgent& message);
   void OnWelcome(const tactus::agent::v1::Welcome& welcome);
   void OnEnded(const absl::Status& status);
+  void TellWhyNot(const absl::Status& status);
+  bool HasWorkers() const { return handlers_.has_workers() || log_.HoldsWords(); }
   void Pump();
   void Write(tactus::agent::v1::FromAgent message);
   void Beat();
@@ -79,6 +85,8 @@ class CoordinatorLink {
   OutboundLog log_;
   std::unique_ptr<CoordinatorStream> stream_;  // null between two
   bool welcomed_ = false;                      // on the present stream
+  protocol::Allegiance allegiance_;
+  std::string objection_;  // to the present stream's coordinator; empty: none
   bool writing_ = false;
   bool acknowledgement_due_ = false;
   bool heartbeat_due_ = false;

@@ -58,7 +58,7 @@ bool OutboundLog::Append(std::string payload, Importance importance) {
   if (importance == Importance::kLogLines) return AppendLogLines(std::move(payload));
   while (!HasRoomFor(payload.size())) {
     if (DropOldest(Importance::kLogLines) || DropOldest(Importance::kReport)) continue;
-    if (importance == Importance::kExit) break;
+    if (importance >= Importance::kExit) break;
     if (importance == Importance::kReport) ++dropped_;
     return false;
   }
@@ -87,6 +87,13 @@ void OutboundLog::Acknowledge(std::uint64_t sequence) {
     in_flight_.pop_front();
     if (resend_ > 0) --resend_;
   }
+}
+
+bool OutboundLog::HoldsWords() const {
+  const auto word = [](const auto& entry) {
+    return entry.importance == Importance::kMessage || entry.importance == Importance::kExit;
+  };
+  return std::ranges::any_of(in_flight_, word) || std::ranges::any_of(waiting_, word);
 }
 
 void OutboundLog::Rewind(std::uint64_t acknowledged) {

@@ -15,7 +15,8 @@ enum class Importance {
   kLogLines,  // within a share of the log; dropped, oldest first, before anything else is
   kReport,    // dropped, oldest first, when the log is full
   kMessage,   // never dropped; refused when such messages alone fill the log
-  kExit,      // never dropped nor refused: one a worker, and devices' faults
+  kExit,      // never dropped nor refused: one a worker
+  kFaults,    // as kExit; what every Hello tells anew, so that it binds to no coordinator
 };
 
 struct OutboundLogOptions {
@@ -31,8 +32,8 @@ struct OutboundLogOptions {
 // when an entry is first sent, so that dropped reports leave no gap in the numbers.
 //
 // Invariants: (1) numbers are consecutive from 1; (2) an entry in flight is never dropped; (3)
-// entries and bytes stay within the options, but for kExit; (4) no workers' output ever drops or
-// refuses anything else. Pure; one thread.
+// entries and bytes stay within the options, but for kExit and kFaults; (4) no workers' output ever
+// drops or refuses anything else. Pure; one thread.
 class OutboundLog {
  public:
   struct Entry {
@@ -62,6 +63,8 @@ class OutboundLog {
   std::size_t size() const { return in_flight_.size() + waiting_.size(); }
   std::size_t bytes() const { return bytes_; }
   bool empty() const { return size() == 0; }
+  // Something is kept that workers said and that must not be lost.
+  bool HoldsWords() const;
 
  private:
   struct Waiting {

@@ -1,6 +1,7 @@
 #include "client/ask/fault_fields.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -15,16 +16,20 @@ using simulator::Fault;
 using simulator::HostModel;
 using Kind = simulator::Fault::Kind;
 
-// The fields that say what happens have successive numbers, in the order of Fault::Kind.
-constexpr int kFirstKind = sim::v1::Fault::kCrashFieldNumber;
-constexpr int kLastKind = sim::v1::Fault::kDiskFullFieldNumber;
+// The numbers of the fields that say what happens, in the order of Fault::Kind.
+constexpr std::array kKinds = {
+    sim::v1::Fault::kCrashFieldNumber,     sim::v1::Fault::kPauseFieldNumber,
+    sim::v1::Fault::kSlowFieldNumber,      sim::v1::Fault::kCrashAgentFieldNumber,
+    sim::v1::Fault::kPartitionFieldNumber, sim::v1::Fault::kCrashCoordinatorFieldNumber,
+    sim::v1::Fault::kDiskFullFieldNumber,  sim::v1::Fault::kWrongStoreFieldNumber,
+};
 
 // Those of a fault that are given.
 std::vector<const FieldDescriptor*> GivenKinds(const sim::v1::Fault& fault) {
   std::vector<const FieldDescriptor*> fields;
   fault.GetReflection()->ListFields(fault, &fields);
   std::erase_if(fields, [](const FieldDescriptor* field) {
-    return field->number() < kFirstKind || field->number() > kLastKind;
+    return std::ranges::find(kKinds, field->number()) == kKinds.end();
   });
   return fields;
 }
@@ -85,16 +90,17 @@ Fault FaultOf(const sim::v1::Fault& message, const std::string& place, const Clu
   if (kinds.size() != 1) {
     checks.Add(place, "found " + std::to_string(kinds.size()) +
                           " faults, allowed is one of crash, pause, slow, crash_agent, partition, "
-                          "crash_coordinator, disk_full");
+                          "crash_coordinator, disk_full, wrong_store");
     return {};
   }
   const FieldDescriptor& given = *kinds.front();
   const std::string field = place + "." + given.name();
-  Fault fault = {.kind = static_cast<Kind>(given.number() - kFirstKind),
-                 .at_seconds = SecondsOf(message.at()),
-                 .for_seconds = SecondsOf(message.for_()),
-                 .one_way = message.one_way(),
-                 .factor = message.has_factor() ? message.factor() : 1};
+  Fault fault = {
+      .kind = static_cast<Kind>(std::ranges::find(kKinds, given.number()) - kKinds.begin()),
+      .at_seconds = SecondsOf(message.at()),
+      .for_seconds = SecondsOf(message.for_()),
+      .one_way = message.one_way(),
+      .factor = message.has_factor() ? message.factor() : 1};
   if (given.is_repeated()) {
     ReadPartition(message, field, cluster, &fault, checks);
   } else if (given.type() == FieldDescriptor::TYPE_STRING) {
@@ -116,7 +122,7 @@ void ReadFaults(const sim::v1::Cluster& cluster, ClusterModel* model, spec::Fiel
 void WriteFault(const Fault& model, sim::v1::Fault* fault) {
   *fault->mutable_at() = DurationOf(model.at_seconds);
   const FieldDescriptor* kind =
-      fault->GetDescriptor()->FindFieldByNumber(kFirstKind + static_cast<int>(model.kind));
+      fault->GetDescriptor()->FindFieldByNumber(kKinds.at(static_cast<std::size_t>(model.kind)));
   if (kind->is_repeated()) {
     fault->add_partition(model.host);
     fault->add_partition(model.peer);

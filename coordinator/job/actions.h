@@ -104,11 +104,14 @@ void Fields(auto& archive, Of<DeviceFaultsChanged> auto& event) {
   archive("faults", event.faults);
 }
 
-// An agent's stream is up. `same_incarnation`: it was connected before and kept its workers.
+// An agent's stream is up. `same_incarnation`: the session of before goes on, and everything that
+// was said in it arrives. Else the agent may be a new process, or missed some of it; the workers
+// that it names run in any case.
 struct NodeJoined {
   std::string node{};
   std::vector<DeviceRecord> devices{};
   bool same_incarnation = false;
+  std::uint64_t incarnation = 0;  // of the agent's process; 0: not said
   std::vector<WorkerId> running_workers{};
   NodeTraits traits{};
 };
@@ -116,11 +119,22 @@ void Fields(auto& archive, Of<NodeJoined> auto& event) {
   archive("node", event.node);
   archive("devices", event.devices);
   archive("same_incarnation", event.same_incarnation);
+  archive("incarnation", event.incarnation);
   archive("running_workers", event.running_workers);
   archive("traits", event.traits);
 }
 
-// An agent is given up: its workers are gone.
+// An agent is not heard any more. Its workers may well train on.
+struct NodeUnreachable {
+  std::string node{};
+  std::string reason{};
+};
+void Fields(auto& archive, Of<NodeUnreachable> auto& event) {
+  archive("node", event.node);
+  archive("reason", event.reason);
+}
+
+// An agent's process is known to have ended, and its workers with it.
 struct NodeLost {
   std::string node{};
   std::string reason{};
@@ -168,7 +182,7 @@ void Fields(auto&, Of<Ticked> auto&) {}
 
 using Event = std::variant<JobSubmitted, JobCancelled, NodeJoined, NodeLost, WorkerSaid,
                            WorkerExited, ArtifactStored, Ticked, JobUpdated, JobPaused, JobResumed,
-                           NodeMarked, DeviceFaultsChanged>;
+                           NodeMarked, DeviceFaultsChanged, NodeUnreachable>;
 
 // ---- Actions
 
@@ -291,9 +305,10 @@ using Actions = std::vector<Action>;
 // The node whose agent carries the action out; null: it is none of an agent's.
 const std::string* NodeOf(const Action& action);
 
-// The node whose agent starts anew with this event, as it was given up or is a new process; null:
-// none does. Actions for it that were answered to earlier events and are not carried out yet, for
-// instance because the disk was full, must never be: the core has counted their workers as gone.
+// The node whose agent starts anew with this event, as it is a new process or missed something;
+// null: none does. Actions for it that were answered to earlier events and are not carried out yet,
+// for instance because the disk was full, must never be: the core has counted their workers as
+// gone.
 const std::string* StartsAnew(const Event& event);
 
 }  // namespace tactus::job
@@ -326,6 +341,8 @@ template <>
 inline constexpr const char* kKind<job::NodeMarked> = "node_marked";
 template <>
 inline constexpr const char* kKind<job::DeviceFaultsChanged> = "device_faults_changed";
+template <>
+inline constexpr const char* kKind<job::NodeUnreachable> = "node_unreachable";
 
 template <>
 inline constexpr const char* kKind<job::PersistJob> = "persist_job";

@@ -110,7 +110,9 @@ void Cluster::Handle(const DeviceFaultsChanged& event, Turn) {
 }
 
 void Cluster::Handle(const NodeJoined& event, Turn turn) {
-  membership_.Join(event.node, event.devices, event.traits);
+  membership_.Join(event.node, event.devices, event.traits, event.incarnation);
+  // That they are to stop may not have reached them: they are told again.
+  if (!event.same_incarnation) membership_.SetStrays(event.node, {});
   admission_.NodeJoined(turn.now);
   for (const auto& [id, job] : admission_.active()) {
     job->OnNodeJoined(event, turn);
@@ -120,13 +122,12 @@ void Cluster::Handle(const NodeJoined& event, Turn turn) {
   SetStrays(event, turn);
 }
 
-// After a restart: members that are back sit on their devices. Not before, because the record of a
-// job may name a device that its worker had left and that another job was given since.
+// After a restart: members that are back, or whose end their agent has still to tell, sit on their
+// devices. Not before, because the record of a job may name a device that its worker had left and
+// that another job was given since.
 void Cluster::HoldReturned(const JobController& job, const NodeJoined& event) {
   for (const MemberRecord& member : job.record().members) {
-    const bool back =
-        member.node == event.node && job.HasLive(member.worker) &&
-        std::ranges::find(event.running_workers, member.worker) != event.running_workers.end();
+    const bool back = member.node == event.node && job.HasLive(member.worker);
     if (back && membership_.HolderOf(member.node, member.device) == nullptr) {
       membership_.Hold(member, job.record().id, job.record().name);
     }
@@ -143,6 +144,14 @@ void Cluster::SetStrays(const NodeJoined& event, Turn turn) {
   for (const WorkerId worker : membership_.SetStrays(event.node, strays)) {
     turn.actions.push_back(
         StopWorker{.node = event.node, .worker = worker, .grace = JobDeadlines{}.grace});
+  }
+}
+
+void Cluster::Handle(const NodeUnreachable& event, Turn turn) {
+  membership_.Miss(event.node);
+  for (const auto& [id, job] : admission_.active()) {
+    job->OnNodeUnreachable(event, turn);
+    ReleaseGone(*job, event.node);
   }
 }
 
@@ -216,8 +225,12 @@ bool Cluster::RejectUnknownPolicy(JobController& job, Turn turn) {
 
 void Cluster::FileActive() {
   for (const JobController* job : admission_.FileActive()) {
-    // Its last group is gone; the next one has other workers.
-    for (const MemberRecord& member : job->record().members) routes_.erase(member.worker);
+    // Its last group is gone; the next one has other workers. Those that were given up unheard have
+    // not said that they left.
+    for (const MemberRecord& member : job->record().members) {
+      membership_.Release(member.worker);
+      routes_.erase(member.worker);
+    }
   }
 }
 
@@ -290,7 +303,10 @@ void Cluster::PlanWake(Turn turn) {
     const std::optional<Instant> due = job->Deadline();
     if (due && (!next || *due < *next)) next = due;
   }
-  if (!next || (wake_ && *wake_ <= *next)) return;
+  if (!next) return;
+  // One that stood still may be past when it runs again.
+  next = std::max(*next, turn.now);
+  if (wake_ && *wake_ <= *next) return;
   wake_ = next;
   turn.actions.push_back(WakeAt{*next});
 }

@@ -51,6 +51,7 @@ class Cluster {
  private:
   void Handle(const JobSubmitted& event, Turn turn);
   void Handle(const NodeJoined& event, Turn turn);
+  void Handle(const NodeUnreachable& event, Turn turn);
   void Handle(const NodeLost& event, Turn turn);
   void Handle(const WorkerSaid& event, Turn turn);
   void Handle(const WorkerExited& event, Turn turn);

@@ -39,7 +39,7 @@ struct Finding {
 struct AgentRestarted {
   bool awaited = false;  // the coordinator had restarted, too, and waited for it
 };
-// How a worker went.
+// How a worker went. NodeLost also stands for a node that was unheard for too long.
 using Departure = std::variant<WorkerExited, NodeLost, AgentRestarted>;
 
 // What it says of a job's failure when a member went before it had finished, or said that it

@@ -38,6 +38,30 @@ std::vector<MemberRecord> Group::Absent() const {
   return absent;
 }
 
+bool Group::AnyHeard() const {
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    const bool here = workers_[rank].present && Live(rank);
+    if (here && !contact_.Missed(members_[rank].node)) return true;
+  }
+  return false;
+}
+
+bool Group::EndAwaitsUnheard() const {
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    const bool owes = rank == 0 || !results_.Finished(rank);
+    if (owes && contact_.Missed(members_[rank].node)) return true;
+  }
+  return false;
+}
+
+bool Group::SameAgent(std::uint32_t rank, std::uint64_t incarnation) const {
+  return incarnation != 0 && incarnation == members_[rank].incarnation;
+}
+
+bool Group::EndedWell(std::uint32_t rank, std::uint64_t incarnation) const {
+  return results_.Finished(rank) && SameAgent(rank, incarnation);
+}
+
 void Group::Depart(const std::vector<std::uint32_t>& ranks, const Departure& departure) {
   for (const std::uint32_t rank : ranks) {
     workers_[rank].gone = true;
@@ -63,13 +87,18 @@ void Group::Stop(Duration grace, Actions& actions) {
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
     Worker& worker = workers_[rank];
     if (worker.gone || worker.stop_sent) continue;
-    if (!worker.present) {
-      worker.gone = true;
-      continue;
-    }
-    worker.stop_sent = true;
     const MemberRecord& member = members_[rank];
+    worker.gone = !worker.present || contact_.Missed(member.node);
+    if (!worker.present) continue;
+    worker.stop_sent = true;
     actions.push_back(StopWorker{.node = member.node, .worker = member.worker, .grace = grace});
+  }
+}
+
+void Group::StopOn(const std::string& node, Duration grace, Actions& actions) {
+  for (const std::uint32_t rank : LiveOn(node)) {
+    if (!workers_[rank].present || std::exchange(workers_[rank].stop_sent, true)) continue;
+    actions.push_back(StopWorker{.node = node, .worker = members_[rank].worker, .grace = grace});
   }
 }
 

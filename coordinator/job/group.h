@@ -12,6 +12,7 @@
 #include "base/id.h"
 #include "base/time.h"
 #include "coordinator/job/actions.h"
+#include "coordinator/job/contact.h"
 #include "coordinator/job/failure_inquiry.h"
 #include "coordinator/job/records.h"
 #include "coordinator/job/result_collector.h"
@@ -47,6 +48,24 @@ class Group {
   // After a restart: who is neither present nor has said its last word.
   std::vector<MemberRecord> Absent() const;
 
+  // ---- Who is heard; being unheard makes nobody gone
+
+  Contact& contact() { return contact_; }
+  const Contact& contact() const { return contact_; }
+  // A worker is here whose node is heard.
+  bool AnyHeard() const;
+  // What is still to come of the group's end, a last word or a file of rank 0's agent, would come
+  // from a node that is not heard.
+  bool EndAwaitsUnheard() const;
+
+  // It is the process of the agent that the worker was given to: it knows of the worker's end, and
+  // still has its files.
+  bool SameAgent(std::uint32_t rank, std::uint64_t incarnation) const;
+
+  // The worker had said its last word and is not there any more, while its agent is the same. Its
+  // exit may have been acknowledged by a former coordinator, and does not come again.
+  bool EndedWell(std::uint32_t rank, std::uint64_t incarnation) const;
+
   // They are gone; what that means for the job, Judge says.
   void Depart(const std::vector<std::uint32_t>& ranks, const Departure& departure);
 
@@ -55,9 +74,13 @@ class Group {
   void Send(std::uint32_t rank, ToWorker message, Actions& actions) const;
   void SendToAll(const ToWorker& message, Actions& actions) const;
 
-  // Ends all processes, each once. Who has not come back after a restart is given up: if it ever
-  // does, it is a stray.
+  // Ends all processes, each once. Who has not come back after a restart, or is not heard, is given
+  // up: if it ever is heard, it is a stray. Who is not heard is told all the same, as the order to
+  // start may still be on its way.
   void Stop(Duration grace, Actions& actions);
+
+  // The processes on a node that is given up unheard: it learns of it if it ever is heard.
+  void StopOn(const std::string& node, Duration grace, Actions& actions);
 
   // ---- From the workers
 
@@ -91,6 +114,7 @@ class Group {
   std::vector<MemberRecord> members_;
   std::vector<Worker> workers_;  // as members_
   std::map<WorkerId, std::uint32_t> ranks_;
+  Contact contact_;
   ResultCollector results_{0};
   FailureInquiry inquiry_;
 };

@@ -14,13 +14,6 @@ namespace {
 
 constexpr double kStallSecondsMax = 30 * 86400.0;
 
-// Who rests is woken by the queue.
-std::optional<Instant> DeadlineOf(const phase::Idle&) { return std::nullopt; }
-std::optional<Instant> DeadlineOf(const auto& phase) { return phase.deadline; }
-std::optional<Instant> DeadlineOf(const Phase& phase) {
-  return std::visit([](const auto& present) { return DeadlineOf(present); }, phase);
-}
-
 }  // namespace
 
 JobController::JobController(JobRecord record, std::unique_ptr<policies::PlanPolicy> policy,
@@ -127,6 +120,8 @@ void JobController::On(std::uint32_t rank, const ReportMessage& message, Turn tu
     training->heard = turn.now;
     training->stall_suspected = false;
   }
+  group_.contact().Prove(message.report.round, turn.now);
+  AwaitReturn(turn.now);  // the absent took part in that round, too
   policies::Report report = message.report;
   report.rank = rank;
   if (!keeper_.Add(report, turn)) return;
@@ -141,10 +136,10 @@ phase::Training JobController::TrainingFrom(Instant now) const {
   return {.since = now, .heard = now, .deadline = now + deadlines_.stall};
 }
 
-// Rounded up to a second, for people.
-Duration JobController::StallLimit() const {
-  const double rounds = deadlines_.stall_rounds * keeper_.tracker()->RoundSeconds();
-  return std::max(deadlines_.stall, Seconds(std::ceil(std::min(rounds, kStallSecondsMax))));
+// So many of the job's rounds, or `least`; rounded up to a second, for people.
+Duration JobController::RoundsOr(double rounds, Duration least) const {
+  const double seconds = rounds * keeper_.tracker()->RoundSeconds();
+  return std::max(least, Seconds(std::ceil(std::min(seconds, kStallSecondsMax))));
 }
 
 void JobController::Update(const JobUpdated& event, std::unique_ptr<policies::PlanPolicy> policy,
@@ -176,7 +171,12 @@ void JobController::Restore(Turn turn) {
       return;
   }
   group_ = Group(record().members, false, record().ending);
-  phase_ = phase::Returning{.deadline = turn.now + deadlines_.rejoin};
+  for (const MemberRecord& member : group_.members()) {
+    group_.contact().Miss(member.node, "the coordinator restarted and it did not come back",
+                          turn.now);
+  }
+  phase_ = phase::Returning{.deadline = turn.now + CancelLimit()};
+  AwaitReturn(turn.now);
   keeper_.ResumeGroup();
   keeper_.record().state_reason =
       "the coordinator restarted and waits for " + WorkerCount(size()) + " to report back";
@@ -185,16 +185,38 @@ void JobController::Restore(Turn turn) {
   TryFinish(turn);
 }
 
+// Who cancelled does not wait for who does not come back.
+void JobController::AwaitReturn(Instant now) {
+  auto* const returning = std::get_if<phase::Returning>(&phase_);
+  if (returning == nullptr || !record().cancel_reason.empty()) return;
+  returning->deadline = now + record().settings.hold;
+}
+
+// What it says of who runs is the truth, whatever was thought of it meanwhile.
 void JobController::OnNodeJoined(const NodeJoined& event, Turn turn) {
+  const bool held = Holds();
+  const Instant since = group_.contact().since();
+  const bool missed = group_.contact().Hear(event.node, turn.now);
   std::vector<std::uint32_t> lost;
+  std::vector<std::uint32_t> back;
   for (const std::uint32_t rank : group_.LiveOn(event.node)) {
     const WorkerId worker = group_.members()[rank].worker;
     if (std::ranges::find(event.running_workers, worker) != event.running_workers.end()) {
+      group_.Return(rank);
+      back.push_back(rank);
+    } else if (group_.EndedWell(rank, event.incarnation)) {
+      group_.Depart({rank}, WorkerExited{.worker = worker});
+    } else if (group_.SameAgent(rank, event.incarnation)) {
+      // Its exit is among what that agent still has to say, however long a full disk here delays
+      // it. If a former coordinator took it in and told nobody, the job is seen to stand still.
       group_.Return(rank);
     } else if (!event.same_incarnation) {
       lost.push_back(rank);
     }
   }
+  if (held && !Holds()) Prolong(phase_, turn.now - since);
+  if (missed) TellWhoIsUnheard(turn);
+  if (!event.same_incarnation) RepeatTo(back, turn);
   Depart(lost, AgentRestarted{.awaited = In<phase::Returning>()}, turn);
   ResumeIfAllBack(turn);
 }
@@ -205,7 +227,7 @@ void JobController::ResumeIfAllBack(Turn turn) {
   JobRecord& record = keeper_.record();
   if (record.state == JobState::kRunning) {
     phase_ = TrainingFrom(turn.now);
-    record.state_reason = "training on " + WorkerCount(size());
+    record.state_reason = TrainingWords();
   } else {
     AwaitEnd(deadlines_.stall, turn);
     record.state_reason = record.cancel_reason.empty() ? "finishing" : record.cancel_reason;
@@ -240,7 +262,11 @@ void JobController::Change(const JobCancelled& event, Turn turn) {
   }
   keeper_.Enter(JobState::kStopping, record.cancel_reason);
   keeper_.Announce(turn);
-  if (!In<phase::Returning>()) AskToStop(turn);
+  if (auto* const returning = std::get_if<phase::Returning>(&phase_)) {
+    returning->deadline = turn.now + CancelLimit();
+  } else {
+    AskToStop(turn);
+  }
 }
 
 void JobController::Change(const JobPaused&, Turn turn) {
@@ -267,6 +293,7 @@ void JobController::Change(const JobResumed&, Turn turn) {
 }
 
 bool JobController::Movable() const {
+  if (!group_.contact().missed().empty()) return false;
   return In<phase::Starting>() || (In<phase::Training>() && !group_.SuspectSince());
 }
 
@@ -295,14 +322,21 @@ void JobController::Suspend(bool pause, const std::string& reason, Turn turn) {
 // ---- The end of a group: last words, files, exits
 
 void JobController::AskToStop(Turn turn) {
+  AwaitEnd(CancelLimit(), turn);
+  group_.SendToAll(StopOrder(), turn.actions);
+}
+
+StopMessage JobController::StopOrder() const {
   const JobRecord& record = keeper_.record();
-  const Duration standard = record.discard ? deadlines_.discard : deadlines_.cancel;
-  AwaitEnd(record.cancel_grace.value_or(standard), turn);
   const bool suspend = record.suspension.has_value();
-  group_.SendToAll(StopMessage{.reason = suspend ? record.suspension->reason : record.cancel_reason,
-                               .discard = !suspend && record.discard,
-                               .suspend = suspend},
-                   turn.actions);
+  return {.reason = suspend ? record.suspension->reason : record.cancel_reason,
+          .discard = !suspend && record.discard,
+          .suspend = suspend};
+}
+
+Duration JobController::CancelLimit() const {
+  const Duration standard = record().discard ? deadlines_.discard : deadlines_.cancel;
+  return record().cancel_grace.value_or(standard);
 }
 
 void JobController::AwaitEnd(Duration limit, Turn turn) {
@@ -365,10 +399,7 @@ void JobController::TryFinish(Turn turn) {
   if (keeps && !results.MissingFiles().empty()) {
     // The time starts anew with each file, as their sizes are not known. A leader that is missed
     // after a restart may repeat its last word; the verdict comes sooner than any file is overdue.
-    if (auto* returning = std::get_if<phase::Returning>(&phase_)) {
-      returning->deadline = turn.now + deadlines_.artifacts;
-      return;
-    }
+    if (In<phase::Returning>()) return AwaitReturn(turn.now);
     return AwaitEnd(deadlines_.artifacts, turn);
   }
   if (keeps && record.state == JobState::kSuspending) return Secure(turn);
@@ -434,6 +465,7 @@ void JobController::OnWorkerExited(const WorkerExited& event, Turn turn) {
 }
 
 void JobController::OnNodeLost(const NodeLost& event, Turn turn) {
+  group_.contact().Hear(event.node, turn.now);
   Depart(group_.LiveOn(event.node), event, turn);
 }
 
@@ -497,72 +529,6 @@ void JobController::End(JobState state, std::string reason, Turn turn) {
 void JobController::StopWorkers(Turn turn) {
   phase_ = phase::Leaving{};
   group_.Stop(deadlines_.grace, turn.actions);
-}
-
-// ---- Deadlines
-
-// A verdict that is due comes first: it says more than that the time for something else is up.
-void JobController::Tick(Turn turn) {
-  const std::optional<Instant> verdict = VerdictDue();
-  if (verdict && turn.now >= *verdict) {
-    return Conclude(group_.Verdict(), turn);
-  }
-  const std::optional<Instant> deadline = DeadlineOf(phase_);
-  if (!deadline || turn.now < *deadline) return;
-  const std::optional<std::string> loss =
-      std::visit([&](auto& present) { return Overdue(present, turn); }, phase_);
-  if (loss) Lose(*loss, turn);
-}
-
-std::optional<Instant> JobController::VerdictDue() const {
-  const std::optional<Instant> since = group_.SuspectSince();
-  return since && !IsFinal(state()) ? std::optional(*since + deadlines_.inquiry) : std::nullopt;
-}
-
-std::optional<Instant> JobController::Deadline() const {
-  const std::optional<Instant> deadline = DeadlineOf(phase_);
-  const std::optional<Instant> verdict = VerdictDue();
-  return deadline && verdict ? std::min(*deadline, *verdict) : (deadline ? deadline : verdict);
-}
-
-std::optional<std::string> JobController::Overdue(const phase::Idle&, Turn) { return std::nullopt; }
-
-std::optional<std::string> JobController::Overdue(const phase::Starting& starting, Turn) {
-  return "not ready within " + DurationWords(deadlines_.start) + ": " +
-         starting.formation.Obstacle(group_.members());
-}
-
-std::optional<std::string> JobController::Overdue(const phase::Returning&, Turn) {
-  return "the coordinator restarted and " + WorkerNames(group_.Absent()) + " did not come back";
-}
-
-// What was said while the coordinator itself stood still comes within moments of its waking, so the
-// first time that nothing seems to have come only asks for another look.
-std::optional<std::string> JobController::Overdue(phase::Training& training, Turn turn) {
-  const Instant due = training.heard + StallLimit();
-  if (turn.now < due) {
-    training.deadline = due;
-    return std::nullopt;
-  }
-  if (!std::exchange(training.stall_suspected, true)) {
-    training.deadline = turn.now + deadlines_.rejoin;
-    return std::nullopt;
-  }
-  return "no worker reported anything for " + DurationWords(StallLimit()) + ", after " +
-         std::to_string(keeper_.tracker()->rounds()) + " rounds";
-}
-
-std::optional<std::string> JobController::Overdue(const phase::Ending& ending, Turn) {
-  const std::string limit = DurationWords(ending.limit);
-  if (!group_.results().AllFinished()) return "its workers did not finish within " + limit;
-  return "the result's file " + group_.results().MissingFiles().front() +
-         " did not arrive within " + limit;
-}
-
-std::optional<std::string> JobController::Overdue(const phase::Leaving&, Turn turn) {
-  StopWorkers(turn);
-  LeaveIfGone(turn);
-  return std::nullopt;
 }
 
 // ---- Questions

@@ -14,6 +14,10 @@
 //               CANCELLED
 //   any         the job's own words speak against it: FAILED, after a Cancel CANCELLED
 //
+// A member whose node is not heard is not lost: see contact.h. It is taken to be after
+// JobDeadlines::silence without a newer round, where others of the group are heard while it trains;
+// where nobody is heard who could tell, after the job's hold, and other deadlines stand still.
+//
 // MayFollow of records.h is this table; job_phase.h says what is waited for in each of them.
 //
 // STARTING is: StartWorker to each, Ready from all, Group to all, Endpoint from all, Peers to all.
@@ -87,6 +91,7 @@ class JobController {
   void Update(const JobUpdated& event, std::unique_ptr<policies::PlanPolicy> policy, Turn turn);
   void OnNodeJoined(const NodeJoined& event, Turn turn);
   void OnWorkerSaid(WorkerId worker, const FromWorker& message, Turn turn);
+  void OnNodeUnreachable(const NodeUnreachable& event, Turn turn);
   void OnNodeLost(const NodeLost& event, Turn turn);
   void OnWorkerExited(const WorkerExited& event, Turn turn);
   void OnArtifactStored(const ArtifactRecord& artifact, Turn turn);
@@ -123,15 +128,26 @@ class JobController {
   void On(std::uint32_t rank, const ReportMessage& message, Turn turn);
   void FormGroup(GroupFormation& formation, Turn turn);
   phase::Training TrainingFrom(Instant now) const;
-  Duration StallLimit() const;
+  Duration RoundsOr(double rounds, Duration least) const;
+
+  // ---- Members that are not heard
+  bool Holds() const;
+  std::optional<Duration> Patience() const;
+  std::string TrainingWords() const;
+  void TellWhoIsUnheard(Turn turn);
+  void RepeatTo(const std::vector<std::uint32_t>& ranks, Turn turn);
+  void LoseUnheard(Turn turn);
 
   // ---- After a restart
+  void AwaitReturn(Instant now);
   void ResumeIfAllBack(Turn turn);
 
   // ---- It ends, or is suspended
   void On(std::uint32_t rank, const EvaluatedMessage& message, Turn turn);
   void On(std::uint32_t rank, const FinishedMessage& message, Turn turn);
   void AskToStop(Turn turn);
+  StopMessage StopOrder() const;
+  Duration CancelLimit() const;
   void AwaitEnd(Duration limit, Turn turn);
   void TryFinish(Turn turn);
   void Secure(Turn turn);

@@ -8,14 +8,15 @@
 
 namespace tactus::job {
 
-// Kept in order: inquiry < grace < rejoin <= discard < cancel < start < stall.
+// Kept in order: inquiry < grace <= second_look <= discard <= silence < cancel < start < stall.
+// What a job waits for whom it cannot hear is the job's own: JobSettings::hold.
 struct JobDeadlines {
   // From StartWorker to the first round: reading a model and a data set of many gigabytes over a
   // slow network takes minutes; who needs longer is taken to hang.
   Duration start = std::chrono::minutes(10);
   // While training, from a report to the next one of any member, or so many of the job's rounds if
   // that is longer: more than the members wait for one another in a collective, so that they have
-  // their say first. Then another `rejoin`, in case it was the coordinator that stood still.
+  // their say first. Then a `second_look`.
   Duration stall = std::chrono::minutes(15);
   double stall_rounds = 20;
   // From a cancel to the last Finished: the running round, the evaluation and the result's files.
@@ -25,8 +26,16 @@ struct JobDeadlines {
   // From the last Finished, or a file of the result, to the next file: some gigabytes over a slow
   // network.
   Duration artifacts = std::chrono::minutes(10);
-  // From a restart of the coordinator to the last member's return: an agent retries within seconds.
-  Duration rejoin = std::chrono::seconds(30);
+  // While training, when a node is not heard and others are: from the last sign that its workers
+  // live to the next, which is a report of a newer round by anybody. So long, or so many of the
+  // job's rounds if that is longer: the length of rounds varies, and reports take their way. Then a
+  // `second_look`. With the 10 s until a node counts as unheard, a worker that is dead and whose
+  // peers do not notice is known after 50 s, or 20 rounds and 20 s.
+  Duration silence = std::chrono::seconds(30);
+  double silence_rounds = 20;
+  // Before silence or standing still counts: maybe the coordinator itself stood still, and what was
+  // said meanwhile comes within moments; an agent retries within seconds.
+  Duration second_look = std::chrono::seconds(10);
   // From the time that a job became the first that cannot start to lending what it cannot use yet.
   Duration lend = std::chrono::seconds(5);
   // From a group's first round to another size for it, which costs a checkpoint and a start.

@@ -9,6 +9,8 @@
 //   Ending     SUSPENDING, STOPPING: last words are to come, then the files of the leader
 //   Leaving    SUSPENDING with all that is kept durable, and final states: workers are to exit
 //   Returning  RUNNING, SUSPENDING, STOPPING of a former coordinator: the workers report back
+//
+// While nobody can be heard whom a phase waits for, its deadline stands still.
 
 #pragma once
 
@@ -30,7 +32,7 @@ struct Starting {
 };
 
 struct Returning {
-  Instant deadline;  // to the last one's return
+  Instant deadline;  // to the last one's return; later with every sign that they live
 };
 
 struct Training {
@@ -55,5 +57,15 @@ namespace tactus::job {
 
 using Phase = std::variant<phase::Idle, phase::Starting, phase::Returning, phase::Training,
                            phase::Ending, phase::Leaving>;
+
+// The deadline of a phase in which others are waited for stood still for so long.
+inline void Prolong(Phase& phase, Duration by) {
+  if (auto* const starting = std::get_if<phase::Starting>(&phase)) starting->deadline += by;
+  if (auto* const ending = std::get_if<phase::Ending>(&phase)) ending->deadline += by;
+  if (auto* const training = std::get_if<phase::Training>(&phase)) {
+    training->heard += by;
+    training->deadline += by;
+  }
+}
 
 }  // namespace tactus::job

@@ -26,8 +26,8 @@ DeviceKey KeyOf(const DeviceRecord& device) {
 
 }  // namespace
 
-void Membership::Join(const std::string& name, std::vector<DeviceRecord> devices,
-                      NodeTraits traits) {
+void Membership::Join(const std::string& name, std::vector<DeviceRecord> devices, NodeTraits traits,
+                      std::uint64_t incarnation) {
   // Stable, so that of two with one name the first that was given stays first, and is kept.
   std::ranges::stable_sort(devices, {}, KeyOf);
   std::set<std::string> seen;
@@ -35,17 +35,24 @@ void Membership::Join(const std::string& name, std::vector<DeviceRecord> devices
                 [&seen](const DeviceRecord& device) { return !seen.insert(device.name).second; });
   Node& node = nodes_[name];
   node.connected = true;
+  node.incarnation = incarnation;
   node.devices = std::move(devices);
   node.traits = std::move(traits);
+  Recount(name);
+}
+
+void Membership::Miss(const std::string& name) {
+  const auto found = nodes_.find(name);
+  if (found == nodes_.end()) return;
+  found->second.connected = false;
   Recount(name);
 }
 
 void Membership::Lose(const std::string& name) {
   const auto found = nodes_.find(name);
   if (found == nodes_.end()) return;
-  found->second.connected = false;
   found->second.strays.clear();
-  Recount(name);
+  Miss(name);
 }
 
 void Membership::SetFaults(const std::string& name,
@@ -134,7 +141,8 @@ std::vector<FreeDevice> Membership::Free() const {
                               .device = device.name,
                               .emulated_speed = device.emulated_speed,
                               .kind = device.kind,
-                              .uuid = device.uuid},
+                              .uuid = device.uuid,
+                              .incarnation = node.incarnation},
                     .kind = device.kind,
                     .traits = &node.traits});
   }

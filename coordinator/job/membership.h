@@ -23,6 +23,7 @@ struct Holder {
 // One node as the coordinator sees it.
 struct Node {
   bool connected = false;
+  std::uint64_t incarnation = 0;        // of its agent's process; 0: not known
   std::vector<DeviceRecord> devices{};  // by kind of name, then number: cpu:2 before cpu:10
   // Workers that run there for no job: they were asked to stop. Nobody knows their devices, so the
   // node gives none away until they are gone.
@@ -44,7 +45,8 @@ struct FreeDevice {
 class Membership {
  public:
   // The node is connected and has these devices; of two with one name the first counts.
-  void Join(const std::string& name, std::vector<DeviceRecord> devices, NodeTraits traits = {});
+  void Join(const std::string& name, std::vector<DeviceRecord> devices, NodeTraits traits = {},
+            std::uint64_t incarnation = 0);
 
   // What users say of the node, which need not be known.
   void Mark(const NodeRecord& mark);
@@ -54,7 +56,10 @@ class Membership {
   // passed over. Holders stay.
   void SetFaults(const std::string& name, const std::map<std::string, std::string>& faults);
 
-  // The node is given up; its strays with it. Holders stay until released.
+  // The node is not heard: it gives nothing away. Holders and strays stay.
+  void Miss(const std::string& name);
+
+  // Its agent has ended, and the strays with it. Holders stay until released.
   void Lose(const std::string& name);
 
   // `member` sits on its device from now on. Requires: the device has no holder, the worker no

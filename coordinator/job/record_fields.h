@@ -29,6 +29,7 @@ void Fields(auto& archive, Of<JobSettings> auto& settings) {
   archive("tolerations", settings.tolerations);
   archive("priority", settings.priority);
   archive("retries", settings.retries);
+  archive("hold", settings.hold);
   archive("adapt", settings.adapt);
   archive("stop_train_loss", settings.stop_train_loss);
   archive("stop_epochs", settings.stop_epochs);
@@ -64,6 +65,7 @@ void Fields(auto& archive, Of<MemberRecord> auto& member) {
   archive("emulated_speed", member.emulated_speed);
   archive("kind", member.kind);
   archive("uuid", member.uuid);
+  archive("incarnation", member.incarnation);
 }
 
 void Fields(auto& archive, Of<TransportRecord> auto& transport) {

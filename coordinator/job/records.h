@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -51,6 +52,8 @@ struct JobSettings {
   std::vector<std::string> tolerations{};         // taints that a node may have
   std::int32_t priority = 0;                      // [-1000, 1000], the highest first
   std::uint32_t retries = 3;                      // [0, 100], from one checkpoint
+  // How long it waits, with its devices, for workers of which nobody can tell whether they live.
+  Duration hold = std::chrono::hours(1);
   policies::PlannerOptions adapt{};
   std::optional<double> stop_train_loss{};
   std::optional<std::uint32_t> stop_epochs{};
@@ -92,7 +95,8 @@ struct MemberRecord {
   std::string device{};
   double emulated_speed = 0;
   DeviceKind kind = DeviceKind::kCpu;
-  std::string uuid{};  // of its GPU; empty: it has none
+  std::string uuid{};             // of its GPU; empty: it has none
+  std::uint64_t incarnation = 0;  // of the agent's process that it was given to; 0: not known
 };
 
 using protocol::TransportKind;

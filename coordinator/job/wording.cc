@@ -29,6 +29,14 @@ std::string Counted(std::uint64_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
+// "a, b", of so many.
+std::string Enumerated(const std::vector<std::string>& first, std::size_t count) {
+  std::string names;
+  for (const std::string& name : first) names += (names.empty() ? "" : ", ") + name;
+  if (count > first.size()) names += " and " + std::to_string(count - first.size()) + " more";
+  return names;
+}
+
 }  // namespace
 
 std::string WorkerName(const MemberRecord& member) {
@@ -36,14 +44,19 @@ std::string WorkerName(const MemberRecord& member) {
 }
 
 std::string WorkerNames(const std::vector<MemberRecord>& members) {
-  std::string names;
+  std::vector<std::string> names;
   for (std::size_t i = 0; i < std::min(members.size(), kNamesMax); ++i) {
-    names += (i == 0 ? "" : ", ") + WorkerName(members[i]);
+    names.push_back(WorkerName(members[i]));
   }
-  if (members.size() > kNamesMax) {
-    names += " and " + std::to_string(members.size() - kNamesMax) + " more";
+  return Enumerated(names, members.size());
+}
+
+std::string NodeNames(const std::map<std::string, std::string>& nodes) {
+  std::vector<std::string> names;
+  for (const auto& [name, reason] : nodes) {
+    if (names.size() < kNamesMax) names.push_back(name);
   }
-  return names;
+  return Enumerated(names, nodes.size());
 }
 
 std::string DeviceCount(std::uint64_t count, DeviceKind kind) {

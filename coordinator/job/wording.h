@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,9 @@ std::string WorkerName(const MemberRecord& member);
 
 // "worker 7 on node a, worker 8 on node b"; more than four are counted: "... and 12 more".
 std::string WorkerNames(const std::vector<MemberRecord>& members);
+
+// The keys likewise: "a, b, c, d and 3 more".
+std::string NodeNames(const std::map<std::string, std::string>& nodes);
 
 // "1 cpu device", "3 devices".
 std::string DeviceCount(std::uint64_t count, DeviceKind kind);

@@ -148,6 +148,7 @@ class ServerImpl final : public Server {
        .metrics = metrics_,
        .forget_files = [this](const std::string& job) { ForgetFiles(job); },
        .tape = {.folder = options_.state_dir + "/tapes", .bytes_max = options_.tape_bytes},
+       .restored = options_.restored,
        .unfinished_max = options_.unfinished_jobs}};
   LogSink log_sink_{{.find = [this](const std::string& id) { return core_.Unfinished(id); },
                      .files = files_,

@@ -21,6 +21,9 @@ struct ServerOptions {
   std::string listen = "127.0.0.1:7070";       // host:port; port 0 takes a free one
   std::string state_dir = {};                  // absolute or relative; made when missing
   std::string metrics_listen = "127.0.0.1:0";  // host:port, or "off"
+  // The folder was restored from a backup: agents are to obey although they have seen newer epochs,
+  // which ends those of their workers that the backup does not know.
+  bool restored = false;
   // Bytes of a tape at most, TapeWriter::kBytesMin or more; 0: no tape is written.
   std::uint64_t tape_bytes = tape::TapeWriter::kBytesDefault;
   // Of jobs that are over: how long they are kept, and of the database, the size above which the

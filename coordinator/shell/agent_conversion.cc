@@ -102,12 +102,10 @@ absl::StatusOr<job::NodeTraits> TraitsFrom(const agent::v1::Hello& hello) {
   return traits;
 }
 
-// "1.2" of "1.2.3"; nothing when there are no two numbers.
-std::string MajorMinor(const std::string& version) {
-  const std::size_t first = version.find('.');
-  if (first == std::string::npos) return "";
-  const std::size_t second = version.find_first_not_of("0123456789", first + 1);
-  return version.substr(0, second);
+// "1" of "1.2.3"; nothing when it does not begin with a number and a point.
+std::string Major(const std::string& version) {
+  const std::size_t end = version.find_first_not_of("0123456789");
+  return end == 0 || end == std::string::npos || version[end] != '.' ? "" : version.substr(0, end);
 }
 
 absl::StatusOr<job::FromWorker> FromProto(const v1::FromWorker& proto) {
@@ -158,6 +156,7 @@ absl::StatusOr<job::NodeJoined> FromProto(const agent::v1::Hello& hello) {
   }
   job::NodeJoined event;
   event.node = hello.node();
+  event.incarnation = hello.incarnation();
   absl::StatusOr<job::NodeTraits> traits = TraitsFrom(hello);
   if (!traits.ok()) return traits.status();
   event.traits = *std::move(traits);
@@ -173,11 +172,11 @@ absl::StatusOr<job::NodeJoined> FromProto(const agent::v1::Hello& hello) {
 }
 
 absl::Status CheckAgentVersion(const std::string& agent, const std::string& coordinator) {
-  if (agent.empty() || MajorMinor(agent) == MajorMinor(coordinator)) return absl::OkStatus();
+  if (agent.empty() || Major(agent) == Major(coordinator)) return absl::OkStatus();
   return runtime::WithReason(
       absl::FailedPreconditionError("hello.agent_version: found " + agent +
                                     ", this coordinator is " + coordinator +
-                                    "; major and minor version have to be the same"),
+                                    "; the major version has to be the same"),
       {.reason = "AGENT_VERSION_MISMATCH",
        .metadata = {{"agent_version", agent}, {"coordinator_version", coordinator}}});
 }

@@ -15,8 +15,8 @@ namespace tactus::service {
 // Errors: InvalidArgument, a name or device that is not right, with the field's path.
 absl::StatusOr<job::NodeJoined> FromProto(const agent::v1::Hello& hello);
 
-// OK when an agent of this version and a coordinator of that one can work together: when major and
-// minor are the same, or the agent does not say its version.
+// OK when an agent of this version and a coordinator of that one can work together: when the major
+// version is the same, or the agent does not say its own. Within one, messages only gain fields.
 // Errors: FailedPrecondition with the reason AGENT_VERSION_MISMATCH.
 absl::Status CheckAgentVersion(const std::string& agent, const std::string& coordinator);
 

@@ -17,6 +17,23 @@ namespace {
 // Acknowledgements ride on other messages, and alone on every beat or after so many.
 constexpr std::uint64_t kUnacknowledgedMax = 256;
 
+// An agent that runs another coordinator's workers is not ours, and says so; it would not obey. One
+// of before identities were told does not say.
+absl::Status CheckAllegiance(const agent::v1::Hello& hello,
+                             const protocol::CoordinatorIdentity& identity) {
+  if (hello.running_workers().empty() || hello.server_id().empty()) return absl::OkStatus();
+  const std::string objection = protocol::Allegiance::Objection(
+      {.server = hello.server_id(), .epoch = hello.epoch()}, identity);
+  if (objection.empty()) return absl::OkStatus();
+  runtime::Logger("agents")->error("agent of another coordinator node={} workers={} reason={}",
+                                   hello.node(), hello.running_workers_size(),
+                                   runtime::Quoted(objection));
+  return runtime::WithReason(
+      absl::FailedPreconditionError("hello.server_id: " + objection),
+      {.reason = "AGENT_OF_ANOTHER_COORDINATOR",
+       .metadata = {{"server_id", hello.server_id()}, {"epoch", std::to_string(hello.epoch())}}});
+}
+
 }  // namespace
 
 struct AgentSessions::Session {
@@ -41,7 +58,8 @@ struct AgentSessions::Session {
   std::uint64_t acknowledged = 0;   // up to here the agent was told that they are
   std::size_t unfinished = 0;       // events of this node that are being dealt with
 
-  bool lost = true;  // given up, or never there
+  bool ended = true;     // or has not begun: nothing that was said waits for the agent
+  bool missing = false;  // it was called unreachable and is not back
   bool heard = false;
   int missed = 0;
   Instant last_heard;
@@ -67,6 +85,8 @@ absl::Status AgentSessions::Open(const std::shared_ptr<AgentStream>& stream,
   if (!joined.ok()) return joined.status();
   const absl::Status version = CheckAgentVersion(first.hello().agent_version(), TACTUS_VERSION);
   if (!version.ok()) return version;
+  const absl::Status allegiance = CheckAllegiance(first.hello(), identity_);
+  if (!allegiance.ok()) return allegiance;
   Session* const session = Admit(joined->node);
   if (session == nullptr) {
     return absl::ResourceExhaustedError("nodes: this coordinator holds " +
@@ -81,8 +101,8 @@ absl::Status AgentSessions::Open(const std::shared_ptr<AgentStream>& stream,
     return absl::UnavailableError("session: " + std::to_string(kUnfinishedMax) + " events of " +
                                   joined->node + " are not durable yet; try again later");
   }
-  joined->same_incarnation = same && !session->lost;
-  if (!same && !session->lost) GiveUp(*session, "the agent was started again");
+  joined->same_incarnation = same && !session->ended;
+  if (!same && !session->ended) End<job::NodeLost>(*session, "the agent was started again");
   session->devices = joined->devices;
   session->traits = joined->traits;
   Attach(*session, stream, first);
@@ -91,13 +111,14 @@ absl::Status AgentSessions::Open(const std::shared_ptr<AgentStream>& stream,
   return absl::OkStatus();
 }
 
-// The session of a node, made when there is none; null when there is no room.
+// The session of a node, made when there is none; null when there is no room. Room is that of who
+// is not here: if it comes back, it tells what runs there as it does a coordinator that restarted.
 AgentSessions::Session* AgentSessions::Admit(const std::string& node) {
   const auto found = sessions_.find(node);
   if (found != sessions_.end()) return found->second.get();
   if (sessions_.size() >= kNodesMax) {
     const auto gone = std::find_if(sessions_.begin(), sessions_.end(), [](const auto& entry) {
-      return entry.second->lost && entry.second->stream == nullptr;
+      return (entry.second->ended || entry.second->missing) && entry.second->stream == nullptr;
     });
     if (gone == sessions_.end()) return nullptr;
     std::erase(roll_, gone->second.get());
@@ -122,7 +143,7 @@ void AgentSessions::Attach(Session& session, const std::shared_ptr<AgentStream>&
     session.pending.clear();
     session.acknowledged = 0;
   }
-  if (session.lost) {
+  if (session.ended) {
     session.outbox.Restart(first.acknowledged());
   } else {
     session.outbox.Rewind(first.acknowledged());
@@ -134,7 +155,8 @@ void AgentSessions::Attach(Session& session, const std::shared_ptr<AgentStream>&
   session.stream = stream;
   session.writing = false;
   session.busy = false;
-  session.lost = false;
+  session.ended = false;
+  session.missing = false;
   session.heard = true;
   session.missed = 0;
   session.last_heard = runtime::Now();
@@ -143,6 +165,8 @@ void AgentSessions::Attach(Session& session, const std::shared_ptr<AgentStream>&
   *session.welcome->mutable_welcome()->mutable_heartbeat_interval() =
       ToProtoDuration(ToSeconds(kBeat));
   session.welcome->mutable_welcome()->set_acknowledged(session.Handled());
+  session.welcome->mutable_welcome()->set_server_id(identity_.server);
+  session.welcome->mutable_welcome()->set_epoch(identity_.epoch);
   streams_[stream.get()] = &session;
 }
 
@@ -255,7 +279,7 @@ std::span<AgentSessions::Session* const> AgentSessions::Of(const Part& part) con
 void AgentSessions::Beat(const Part& part) {
   std::vector<Session*> silent;
   for (Session* const session : Of(part)) {
-    if (session->lost) continue;
+    if (session->ended || session->missing) continue;
     if (session->heard || session->busy) {
       session->missed = 0;
     } else if (++session->missed >= kMissedMax) {
@@ -264,32 +288,45 @@ void AgentSessions::Beat(const Part& part) {
     session->heard = false;
     Pump(*session, true);
   }
-  for (Session* session : silent) {
-    GiveUp(*session, "not heard for " + std::to_string(kMissedMax) + " heartbeats of " +
-                         std::to_string(static_cast<int>(ToSeconds(kBeat))) + " s");
-  }
+  for (Session* session : silent) Miss(*session);
 }
 
-void AgentSessions::GiveUp(Session& session, const std::string& reason) {
-  if (std::exchange(session.lost, true)) return;
+// The stream goes, so that the agent says anew what runs there before anything else is heard of it.
+void AgentSessions::Miss(Session& session) {
+  const std::string reason = "not heard for " + std::to_string(kMissedMax) + " heartbeats of " +
+                             std::to_string(static_cast<int>(ToSeconds(kBeat))) + " s";
+  session.missing = true;
+  CloseStream(session, absl::UnavailableError("session: " + reason));
+  EmitFor(session, job::NodeUnreachable{.node = session.node, .reason = reason}, [] {});
+}
+
+template <typename Loss>
+void AgentSessions::End(Session& session, const std::string& reason) {
+  session.ended = true;
+  session.missing = false;
   session.outbox.Restart(0);
-  if (session.stream != nullptr) {
-    const std::shared_ptr<AgentStream> stream = std::move(session.stream);
-    session.stream.reset();
-    streams_.erase(stream.get());
-    stream->Close(absl::UnavailableError("session: given up, " + reason));
-  }
+  CloseStream(session, absl::UnavailableError("session: ended, " + reason));
+  EmitFor(session, Loss{.node = session.node, .reason = reason}, [] {});
+}
+
+void AgentSessions::CloseStream(Session& session, const absl::Status& status) {
   session.busy = false;
-  EmitFor(session, job::NodeLost{.node = session.node, .reason = reason}, [] {});
+  if (session.stream == nullptr) return;
+  const std::shared_ptr<AgentStream> stream = std::move(session.stream);
+  session.stream.reset();
+  streams_.erase(stream.get());
+  stream->Close(status);
 }
 
 void AgentSessions::Tell(const std::string& node, agent::v1::ToAgent message) {
   const auto found = sessions_.find(node);
-  if (found == sessions_.end() || found->second->lost) return;
+  if (found == sessions_.end() || found->second->ended) return;
   Session& session = *found->second;
   if (session.outbox.Append(std::move(message))) return Pump(session);
-  // It reads nothing: what is bounded cannot wait for it any longer.
-  GiveUp(session, std::to_string(Outbox::kMessagesMax) + " messages wait for its acknowledgement");
+  // It reads nothing: what is bounded cannot wait for it any longer. Its workers may live all the
+  // same; when it comes again, it is told anew what is so.
+  End<job::NodeUnreachable>(
+      session, std::to_string(Outbox::kMessagesMax) + " messages wait for its acknowledgement");
 }
 
 void AgentSessions::CloseAll(const absl::Status& status) {
@@ -321,7 +358,7 @@ std::vector<std::pair<std::string, Duration>> AgentSessions::Silences(Instant no
                                                                       const Part& part) const {
   std::vector<std::pair<std::string, Duration>> silences;
   for (const Session* session : Of(part)) {
-    if (!session->lost) {
+    if (!session->ended && !session->missing) {
       silences.emplace_back(session->node, now - session->last_heard);
     }
   }

@@ -1,4 +1,4 @@
-// The agents: who is connected, what they have been told, and when they are given up.
+// The agents: who is connected, what they have been told, and since when they are not heard.
 
 #pragma once
 
@@ -17,6 +17,7 @@
 #include "base/time.h"
 #include "coordinator/job/actions.h"
 #include "coordinator/shell/outbox.h"
+#include "protocol/allegiance.h"
 #include "tactus/agent/v1/session.pb.h"
 
 namespace tactus::service {
@@ -47,9 +48,10 @@ struct NodeView {
 
 // A session is an agent process (its incarnation), over as many streams as it takes: messages are
 // numbered in both directions and each is handled once. An agent unheard for kMissedMax beats is
-// given up; beats are counted by calls of Beat(), not by the clock, so that a coordinator that was
-// itself stopped gives nobody up on waking. While a message of an agent is being dealt with, its
-// silence is ours. One thread.
+// called unreachable, which ends its stream and nothing else: what it is told waits for it, and the
+// same incarnation goes on where it was, however long it was away. Beats are counted by calls of
+// Beat(), not by the clock, so that a coordinator that was itself stopped misses nobody on waking.
+// While a message of an agent is being dealt with, its silence is ours. One thread.
 class AgentSessions {
  public:
   static constexpr int kMissedMax = 5;
@@ -68,13 +70,16 @@ class AgentSessions {
   explicit AgentSessions(Emit emit);
   ~AgentSessions();
 
+  // Who this coordinator is. Before the first agent.
+  void SetIdentity(protocol::CoordinatorIdentity identity) { identity_ = std::move(identity); }
+
   // Until then what workers write is dropped.
   void SetTakeLog(TakeLog take_log) { take_log_ = std::move(take_log); }
 
   // The first message of a stream. On error the stream is not part of any session; the caller
   // closes it. Errors: InvalidArgument, not a proper Hello; FailedPrecondition, an agent of another
-  // version; AlreadyExists, another agent that is alive has the name; ResourceExhausted, too many
-  // nodes; Unavailable, kUnfinishedMax.
+  // version, or with workers of another coordinator or a newer epoch; AlreadyExists, another agent
+  // that is alive has the name; ResourceExhausted, too many nodes; Unavailable, kUnfinishedMax.
   absl::Status Open(const std::shared_ptr<AgentStream>& stream, const agent::v1::FromAgent& first);
 
   // A later message; `next` is called when the stream may read on, unless it is closed.
@@ -84,7 +89,7 @@ class AgentSessions {
   // The last Send is written.
   void Sent(AgentStream* stream);
 
-  // The stream is gone. The session waits for another until it is given up.
+  // The stream is gone. The session waits for another.
   void Closed(AgentStream* stream);
 
   // Sessions in `count` parts of about one size, so that ten thousand acknowledgements do
@@ -97,7 +102,7 @@ class AgentSessions {
   // Each part once every kBeat.
   void Beat(const Part& part = {0, 1});
 
-  // Tells the agent; without effect when its node is given up.
+  // Tells the agent, now or when it is back; without effect for a node that has no session.
   void Tell(const std::string& node, agent::v1::ToAgent message);
 
   // Ends all streams; sessions stay.
@@ -105,7 +110,7 @@ class AgentSessions {
 
   std::vector<NodeView> Nodes() const;  // by name
 
-  // How long each node was not heard, for those of the part that are not given up.
+  // How long each node was not heard, for those of the part that are not called unreachable.
   std::vector<std::pair<std::string, Duration>> Silences(Instant now, const Part& part) const;
 
  private:
@@ -121,12 +126,17 @@ class AgentSessions {
   void EmitFor(Session& session, job::Event event, std::function<void()> done);
   // Sends what is due; `acknowledge`: also an acknowledgement alone.
   void Pump(Session& session, bool acknowledge = false);
-  void GiveUp(Session& session, const std::string& reason);
+  // The session ends: what was said and not acknowledged is forgotten. Its agent is unreachable, or
+  // is known to have ended.
+  template <typename Loss>
+  void End(Session& session, const std::string& reason);
+  void Miss(Session& session);
+  void CloseStream(Session& session, const absl::Status& status);
 
   const Emit emit_;
+  protocol::CoordinatorIdentity identity_;
   TakeLog take_log_ = [](const std::string&, const agent::v1::LogLines&) {};
-  std::map<std::string, std::unique_ptr<Session>>
-      sessions_;                // by node; never removed while not lost
+  std::map<std::string, std::unique_ptr<Session>> sessions_;  // by node
   std::vector<Session*> roll_;  // all of them, in the order in which they came
   std::unordered_map<const AgentStream*, Session*> streams_;  // those attached
 };

@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <boost/uuid/random_generator.hpp>
 #include <boost/uuid/uuid_io.hpp>
 #include <iterator>
@@ -18,6 +19,16 @@ namespace {
 constexpr Duration kFlushInterval = Seconds(0.5);
 // A beat looks at the agents in so many parts, so that none of them holds up the thread for long.
 constexpr std::size_t kBeatParts = 100;
+
+// Agents dial again within seconds: a node that takes longer to come back after a restart shows as
+// not connected. Its jobs wait on.
+constexpr Duration kReturn = Seconds(30);
+
+// Of the time of day since 1970. Epochs are counted from 1, one a start, so that it is above all
+// those of before, and above that of any restored earlier.
+std::uint64_t SecondsNow() {
+  return static_cast<std::uint64_t>(std::max<job::WallTime>(runtime::WallNow(), 0)) / 1'000'000'000;
+}
 
 // Of this process: 32 hexadecimal digits.
 std::string NewLife() {
@@ -75,16 +86,22 @@ absl::Status CoreRunner::Start() {
   absl::StatusOr<std::vector<job::JobRecord>> unfinished;
   absl::StatusOr<std::vector<job::NodeRecord>> nodes;
   absl::StatusOr<std::uint64_t> last_job;
+  absl::StatusOr<protocol::CoordinatorIdentity> identity;
   around_.storage.RunAndWait([&] {
     unfinished = around_.store.UnfinishedJobs();
     nodes = around_.store.Nodes();
     last_job = around_.store.LastJobId();
+    identity = around_.store.BeginEpoch(around_.restored ? SecondsNow() : 0);
   });
   if (!unfinished.ok()) return unfinished.status();
   if (!nodes.ok()) return nodes.status();
   if (!last_job.ok()) return last_job.status();
+  if (!identity.ok()) return identity.status();
+  runtime::Logger("main")->info("epoch begun server={} epoch={} restored={}", identity->server,
+                                identity->epoch, around_.restored);
   around_.control.RunAndWait([&] {
     last_job_ = *last_job;
+    sessions_.SetIdentity(*std::move(identity));
     Restore(*std::move(nodes), *std::move(unfinished));
   });
   return absl::OkStatus();
@@ -108,7 +125,7 @@ void CoreRunner::Restore(std::vector<job::NodeRecord> nodes,
     const job::JobRecord* const taken_up = cluster_.Find(record.id);
     if (taken_up != nullptr) awaited_nodes_.Await(*taken_up);
   }
-  return_->After(job::JobDeadlines{}.rejoin, [this] { awaited_nodes_.GiveUp(); });
+  return_->After(kReturn, [this] { awaited_nodes_.GiveUp(); });
   tape_.Add(tape::Start{
       .records = std::move(unfinished), .time = now, .actions = all, .nodes = std::move(nodes)});
   queue_.Push(std::move(all), {});
@@ -155,6 +172,8 @@ void CoreRunner::Handle(const job::Event& event, ActionQueue::Done done) {
   if (const std::string* node = job::StartsAnew(event)) queue_.Drop(*node);
   if (const auto* joined = std::get_if<job::NodeJoined>(&event))
     awaited_nodes_.Joined(joined->node);
+  if (const auto* missed = std::get_if<job::NodeUnreachable>(&event))
+    around_.metrics.nodes().Lose(missed->node);
   if (const auto* lost = std::get_if<job::NodeLost>(&event))
     around_.metrics.nodes().Lose(lost->node);
   job::Actions actions = cluster_.Step(event, now);

@@ -99,6 +99,7 @@ class CoreRunner {
     // Removes the files of a job that is no more; called on the files' thread.
     std::function<void(const std::string& job)> forget_files;
     tape::TapeRecorder::Options tape{};
+    bool restored = false;                        // from a backup: see ServerOptions
     std::size_t unfinished_max = kUnfinishedMax;  // another in tests
   };
 

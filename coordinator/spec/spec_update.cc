@@ -26,7 +26,7 @@ constexpr char kSpecPrefix[] = "spec.";
 // What may change, within the specification; with everything below it.
 const std::vector<std::string>& Changeable() {
   static const std::vector<std::string> paths = [] {
-    std::vector<std::string> all = {"priority", "retries", "stop"};
+    std::vector<std::string> all = {"priority", "retries", "hold", "stop"};
     for (const std::string_view axis : policies::kAxisFields) {
       all.push_back("adapt." + std::string(axis));
     }

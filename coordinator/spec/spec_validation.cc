@@ -217,6 +217,10 @@ void CheckSnapshots(const v1::JobSpec& spec, FieldChecks& checks) {
   }
 }
 
+Duration DurationOf(const google::protobuf::Duration& duration) {
+  return std::chrono::seconds(duration.seconds()) + Duration(duration.nanos());
+}
+
 // Where the fields of a path stand in their messages, outermost first; what is not a field ends it.
 std::vector<int> PlaceOf(const std::string& path) {
   std::vector<int> place;
@@ -281,6 +285,7 @@ job::JobSettings SettingsOf(const ResolvedSpec& resolved) {
   settings.tolerations = {spec.workers().tolerations().begin(), spec.workers().tolerations().end()};
   settings.priority = spec.priority();
   settings.retries = spec.retries();
+  settings.hold = DurationOf(spec.hold());
   settings.adapt = PlannerOptionsOf(resolved);
   settings.workers_min = spec.workers().min();
   settings.workers_max = std::min(spec.workers().max(), WorkersOfARound(settings.adapt));
@@ -288,10 +293,7 @@ job::JobSettings SettingsOf(const ResolvedSpec& resolved) {
   if (stop.has_train_loss()) settings.stop_train_loss = stop.train_loss();
   if (stop.has_epochs()) settings.stop_epochs = stop.epochs();
   if (stop.has_rounds()) settings.stop_rounds = stop.rounds();
-  if (stop.has_time()) {
-    settings.stop_time =
-        std::chrono::seconds(stop.time().seconds()) + Duration(stop.time().nanos());
-  }
+  if (stop.has_time()) settings.stop_time = DurationOf(stop.time());
   return settings;
 }
 

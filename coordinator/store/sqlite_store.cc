@@ -57,6 +57,10 @@ constexpr const char* kRoundCount =
 // Ids are given once: `meta` knows the highest of those that were deleted.
 constexpr const char* kLastId =
     "SELECT max(value, (SELECT ifnull(max(id), 0) FROM jobs)) FROM meta WHERE key = 'last_job_id'";
+// All of it is done in the statement's first step.
+constexpr const char* kBeginEpoch =
+    "INSERT INTO meta VALUES ('epoch', ?1 + 1)"
+    "  ON CONFLICT (key) DO UPDATE SET value = max(value, ?1) + 1 RETURNING value";
 constexpr const char* kNodes = "SELECT record FROM nodes ORDER BY name";
 constexpr const char* kBlobsBehind =
     "SELECT id, blobs FROM jobs WHERE id > ?1 ORDER BY id LIMIT ?2";
@@ -333,6 +337,14 @@ absl::StatusOr<std::uint64_t> SqliteStore::LastJobId() {
   const absl::StatusOr<std::int64_t> last = statements_.Number(kLastId, 0);
   if (!last.ok()) return last.status();
   return static_cast<std::uint64_t>(*last);
+}
+
+absl::StatusOr<protocol::CoordinatorIdentity> SqliteStore::BeginEpoch(std::uint64_t at_least) {
+  const absl::StatusOr<std::int64_t> epoch =
+      statements_.Number(kBeginEpoch, 0, static_cast<std::int64_t>(at_least));
+  if (!epoch.ok()) return epoch.status();
+  return protocol::CoordinatorIdentity{.server = server_id_,
+                                       .epoch = static_cast<std::uint64_t>(*epoch)};
 }
 
 absl::StatusOr<std::vector<job::NodeRecord>> SqliteStore::Nodes() {

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "coordinator/job/records.h"
+#include "protocol/allegiance.h"
 
 namespace tactus::store {
 
@@ -133,6 +134,10 @@ class Store {
 
   // Highest job id ever used; 0 before the first.
   virtual absl::StatusOr<std::uint64_t> LastJobId() = 0;
+
+  // A coordinator begins: who it is, durable when it returns. The epoch is above that of every
+  // earlier call, and above `at_least`.
+  virtual absl::StatusOr<protocol::CoordinatorIdentity> BeginEpoch(std::uint64_t at_least) = 0;
 
   // What users said of nodes, by name.
   virtual absl::StatusOr<std::vector<job::NodeRecord>> Nodes() = 0;

@@ -20,6 +20,7 @@ template <typename T>
 requires requires(const T& event) { event.job.value; }
 std::string Details(const T& event) { return "job " + Number(event.job.value); }
 std::string Details(const job::NodeJoined& event) { return event.node; }
+std::string Details(const job::NodeUnreachable& event) { return event.node; }
 std::string Details(const job::NodeLost& event) { return event.node; }
 std::string Details(const job::WorkerSaid& event) {
   const std::string worker = "worker " + Number(event.worker.value) + ", ";

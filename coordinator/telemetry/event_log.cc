@@ -33,6 +33,10 @@ void Write(const job::NodeJoined& event, Instant) {
               event.devices.size(), event.running_workers.size(), event.same_incarnation);
 }
 
+void Write(const job::NodeUnreachable& event, Instant) {
+  Log()->warn("node unreachable node={} reason={}", event.node, Quoted(event.reason));
+}
+
 void Write(const job::NodeLost& event, Instant) {
   Log()->warn("node lost node={} reason={}", event.node, Quoted(event.reason));
 }

@@ -19,6 +19,8 @@ namespace {
 void CountEvent(const job::Event& event, metrics::CoordinatorMetrics& metrics) {
   if (const auto* joined = std::get_if<job::NodeJoined>(&event)) {
     if (!joined->same_incarnation) metrics.CountMembershipChange("joined");
+  } else if (std::holds_alternative<job::NodeUnreachable>(event)) {
+    metrics.CountMembershipChange("unreachable");
   } else if (std::holds_alternative<job::NodeLost>(event)) {
     metrics.CountMembershipChange("lost");
   } else if (std::holds_alternative<job::WorkerExited>(event)) {

@@ -192,7 +192,23 @@ TEST_F(CheckersTest, RecordsGoForward) {
                                     "job 1: revision went from 3 to 3"));
 }
 
+TEST_F(CheckersTest, AJobFailsOnlyWhereSomethingHappenedToIt) {
+  job::JobRecord record{.id = {1}, .state = job::JobState::kFailed, .state_reason = "why"};
+  record.revision = 1;
+  record.members = {{.node = "a"}};
+  checkers_.OnActions(Persist(record), At(0));
+  record.id = {2};
+  checkers_.OnHarm(record.id);
+  checkers_.OnActions(Persist(record), At(0));
+  record.id = {3};
+  checkers_.OnHostHarmed("a");
+  checkers_.OnActions(Persist(record), At(0));
+
+  EXPECT_THAT(Broken(), ElementsAre("job 1: failed though nothing happened to its workers: why"));
+}
+
 TEST_F(CheckersTest, AFinalStateIsFinal) {
+  checkers_.OnHarm({1});
   job::JobRecord record{
       .id = {1}, .state = job::JobState::kFailed, .state_reason = "why", .revision = 3};
   checkers_.OnActions(Persist(record), At(0));

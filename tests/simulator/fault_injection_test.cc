@@ -95,26 +95,30 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, EndlessPartitionTest,
                          testing::Values(Algorithm::kMesh, Algorithm::kRing,
                                          Algorithm::kRecursiveHalving, Algorithm::kTree));
 
+// How often a node was called unreachable, in a run in which no job is harmed by it.
+int TimesMissed(const std::vector<Fault>& faults) {
+  int missed = 0;
+  Scenario scenario = TwoHosts();
+  scenario.on_step = [&missed](const job::Event& event, Instant, const job::Actions&) {
+    missed += std::holds_alternative<job::NodeUnreachable>(event) ? 1 : 0;
+  };
+  const Outcome outcome = SimulateWith(faults, std::move(scenario));
+  EXPECT_EQ(outcome.jobs[0].state, job::JobState::kSucceeded);
+  EXPECT_THAT(outcome.violations, IsEmpty());
+  return missed;
+}
+
 TEST(FaultInjectionTest, APartitionEndsWithTheLastOfThoseThatOverlap) {
   // Neither alone keeps the agent away for ten seconds.
-  const Outcome apart =
-      SimulateWith({PartitionFromCoordinator(10, 8), PartitionFromCoordinator(25, 8)});
-  const Outcome together =
-      SimulateWith({PartitionFromCoordinator(10, 8), PartitionFromCoordinator(15, 8)});
-
-  EXPECT_EQ(apart.jobs[0].attempts.size(), 1u);
-  ASSERT_EQ(together.jobs[0].attempts.size(), 2u);
-  EXPECT_THAT(together.jobs[0].attempts[0].reason, HasSubstr("node b was lost"));
-  EXPECT_THAT(together.violations, IsEmpty());
+  EXPECT_EQ(TimesMissed({PartitionFromCoordinator(10, 8), PartitionFromCoordinator(25, 8)}), 0);
+  EXPECT_EQ(TimesMissed({PartitionFromCoordinator(10, 8), PartitionFromCoordinator(15, 8)}), 1);
 }
 
 TEST(FaultInjectionTest, AOneWayPartitionDoesNotEndOneOfBothWays) {
   Fault one_way = PartitionFromCoordinator(11, 3);
   one_way.one_way = true;
 
-  const Outcome outcome = SimulateWith({PartitionFromCoordinator(10, 13), one_way});
-
-  EXPECT_THAT(outcome.jobs[0].attempts.at(0).reason, HasSubstr("node b was lost"));
+  EXPECT_EQ(TimesMissed({PartitionFromCoordinator(10, 13), one_way}), 1);
 }
 
 TEST(FaultInjectionTest, TheDiskHasRoomAfterTheLastOfTheFaultsThatFillIt) {

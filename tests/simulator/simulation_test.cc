@@ -127,15 +127,62 @@ TEST(SimulationTest, TrainingGoesOnWithoutACoordinator) {
   EXPECT_THAT(outcome.violations, IsEmpty());
 }
 
-TEST(SimulationTest, AnAgentThatIsUnheardForTooLongLosesItsWorkers) {
+TEST(SimulationTest, AnAgentThatIsUnheardForLongKeepsItsWorkers) {
+  const double undisturbed = Simulate(TwoHosts()).jobs[0].train_seconds;
+
   const Outcome outcome = SimulateWith({.kind = Fault::Kind::kPartition,
-                                        .at_seconds = 10,
-                                        .for_seconds = 20,
+                                        .at_seconds = 5,
+                                        .for_seconds = 3000,
                                         .host = "b",
                                         .peer = "coordinator"});
 
   EXPECT_EQ(outcome.jobs[0].state, job::JobState::kSucceeded);
-  ASSERT_EQ(outcome.jobs[0].attempts.size(), 2u);
+  EXPECT_NEAR(outcome.jobs[0].train_seconds, undisturbed, 0.1);
+  EXPECT_THAT(outcome.violations, IsEmpty());
+}
+
+TEST(SimulationTest, ACoordinatorThatHearsNobodyForLongLosesNothing) {
+  Scenario scenario = TwoHosts();
+  for (const char* host : {"a", "b"}) {
+    scenario.cluster.faults.push_back({.kind = Fault::Kind::kPartition,
+                                       .at_seconds = 5,
+                                       .for_seconds = 3000,
+                                       .host = host,
+                                       .peer = "coordinator"});
+  }
+
+  const Outcome outcome = Simulate(std::move(scenario));
+
+  EXPECT_EQ(outcome.jobs[0].state, job::JobState::kSucceeded);
+  EXPECT_THAT(outcome.violations, IsEmpty());
+}
+
+TEST(SimulationTest, ACoordinatorWithTheWrongStoreStopsNobody) {
+  const double undisturbed = Simulate(TwoHosts()).jobs[0].train_seconds;
+
+  const Outcome outcome =
+      SimulateWith({.kind = Fault::Kind::kWrongStore, .at_seconds = 5, .for_seconds = 600});
+
+  EXPECT_EQ(outcome.jobs[0].state, job::JobState::kSucceeded);
+  EXPECT_NEAR(outcome.jobs[0].train_seconds, undisturbed, 0.1);
+  EXPECT_THAT(outcome.violations, IsEmpty());
+}
+
+TEST(SimulationTest, AHostThatIsDeadIsLostWhenNobodyTellsOfANewRound) {
+  Scenario scenario = TwoHosts();
+  scenario.seconds_max = 120;
+  scenario.cluster.faults.push_back(
+      {.kind = Fault::Kind::kPartition, .at_seconds = 5, .host = "b", .peer = "coordinator"});
+  for (const bool back : {false, true}) {
+    scenario.cluster.faults.push_back({.kind = Fault::Kind::kPartition,
+                                       .at_seconds = 5,
+                                       .host = back ? "a" : "b",
+                                       .peer = back ? "b" : "a"});
+  }
+
+  const Outcome outcome = Simulate(std::move(scenario));
+
+  ASSERT_FALSE(outcome.jobs[0].attempts.empty());
   EXPECT_THAT(outcome.jobs[0].attempts[0].reason, HasSubstr("node b was lost"));
   EXPECT_THAT(outcome.violations, IsEmpty());
 }

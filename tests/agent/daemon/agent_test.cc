@@ -130,6 +130,45 @@ TEST_F(AgentTest, ACoordinatorOfAnotherVersionIsDialledOnce) {
   EXPECT_TRUE(Stop(Seconds(0)));
 }
 
+TEST_F(AgentTest, AnAgentWithWorkersObeysNoStrangerAndNoOlderEpoch) {
+  const FakeCoordinator::Manners ours = {.server_id = "ours", .epoch = 7};
+  Open(ours);
+  const pid_t worker = StartEcho(5);
+  for (const FakeCoordinator::Manners& other :
+       {FakeCoordinator::Manners{.server_id = "theirs", .epoch = 9},
+        FakeCoordinator::Manners{.server_id = "ours", .epoch = 6},
+        FakeCoordinator::Manners{.other_version = true}}) {
+    coordinator_->Become(other);
+    const std::size_t hellos = coordinator_->hellos();
+    coordinator_->Drop(1);
+
+    // It dials on, and says whose workers it has.
+    const FromAgent hello = coordinator_->AwaitHello(hellos + 2);
+
+    EXPECT_EQ(hello.hello().server_id(), "ours");
+    EXPECT_EQ(hello.hello().epoch(), 7u);
+    EXPECT_THAT(hello.hello().running_workers(), testing::ElementsAre(5));
+    EXPECT_EQ(::kill(worker, 0), 0);
+    coordinator_->Become(ours);
+    coordinator_->AwaitHello(coordinator_->hellos() + 1);
+  }
+  coordinator_->SendPlan(5, 8);
+
+  const FromAgent report = coordinator_->AwaitMessage(
+      [](const FromAgent& message) { return message.from_worker().message().has_report(); });
+  EXPECT_EQ(report.from_worker().message().report().plan_version(), 8u);
+}
+
+TEST_F(AgentTest, AnAgentWithoutWorkersTakesUpWithAnother) {
+  Open({.server_id = "ours", .epoch = 7});
+  coordinator_->AwaitHello(1);
+  coordinator_->Become({.server_id = "theirs", .epoch = 1});
+  coordinator_->Drop(0);
+  coordinator_->AwaitHello(2);
+
+  EXPECT_GT(StartEcho(6), 0);
+}
+
 TEST_F(AgentTest, AWorkerIsStartedRelayedBothWaysAndItsExitReported) {
   Open({});
   EXPECT_GT(StartEcho(5), 0);

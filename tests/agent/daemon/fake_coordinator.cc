@@ -75,6 +75,16 @@ void FakeCoordinator::SendStop(std::uint64_t worker) {
   Send(message);
 }
 
+void FakeCoordinator::Become(const Manners& manners) {
+  const std::lock_guard lock(mutex_);
+  manners_ = manners;
+}
+
+std::size_t FakeCoordinator::hellos() {
+  const std::lock_guard lock(mutex_);
+  return hellos_.size();
+}
+
 void FakeCoordinator::Drop(std::uint64_t acknowledged) {
   std::unique_lock lock(mutex_);
   TACTUS_CHECK(AwaitLocked(lock, [this] { return stream_ != nullptr; }));
@@ -166,7 +176,11 @@ grpc::Status FakeCoordinator::Session(grpc::ServerContext* context,
                                       grpc::ServerReaderWriter<ToAgent, FromAgent>* stream) {
   FromAgent message;
   if (!stream->Read(&message) || !message.has_hello()) return grpc::Status::OK;
-  if (manners_.other_version) {
+  const bool refuses = [this] {
+    const std::lock_guard lock(mutex_);
+    return manners_.other_version;
+  }();
+  if (refuses) {
     const std::lock_guard lock(mutex_);
     hellos_.push_back(message);
     changed_.notify_all();
@@ -182,6 +196,8 @@ grpc::Status FakeCoordinator::Session(grpc::ServerContext* context,
     welcome.mutable_welcome()->mutable_heartbeat_interval()->set_nanos(
         static_cast<std::int32_t>(nanos % 1'000'000'000));
     welcome.mutable_welcome()->set_acknowledged(acknowledged_);
+    welcome.mutable_welcome()->set_server_id(manners_.server_id);
+    welcome.mutable_welcome()->set_epoch(manners_.epoch);
     stream->Write(welcome);
     hellos_.push_back(message);
     stream_ = stream;

@@ -31,6 +31,8 @@ class FakeCoordinator final : public tactus::agent::v1::AgentSession::Service {
     int refused_uploads = 0;  // so many, then the next is taken
     grpc::StatusCode upload_refusal = grpc::StatusCode::UNAVAILABLE;
     bool other_version = false;  // it refuses the agent
+    std::string server_id = {};  // who it says it is
+    std::uint64_t epoch = 0;
   };
 
   // port 0: a free one.
@@ -62,6 +64,10 @@ class FakeCoordinator final : public tactus::agent::v1::AgentSession::Service {
   bool Await(const std::function<bool(const std::vector<FromAgent>& received)>& holds);
   // Waits for a message that satisfies `wanted`; an empty one when it never comes.
   FromAgent AwaitMessage(const std::function<bool(const FromAgent& message)>& wanted);
+  // It treats the agent otherwise from the next Hello on.
+  void Become(const Manners& manners);
+  std::size_t hellos();
+
   // Waits for the n-th Hello, from 1.
   FromAgent AwaitHello(std::size_t count);
 

@@ -89,6 +89,24 @@ TEST(OutboundLogTest, MessagesThatAloneFillTheLogAreRefusedButExitsAreNot) {
   EXPECT_EQ(log.dropped(), 0u);
 }
 
+TEST(OutboundLogTest, WordsAreWhatWorkersSaidAndMustNotBeLost) {
+  for (const Importance importance :
+       {Importance::kLogLines, Importance::kReport, Importance::kFaults}) {
+    OutboundLog log({});
+    ASSERT_TRUE(log.Append("x", importance));
+    EXPECT_FALSE(log.HoldsWords());
+  }
+  for (const Importance importance : {Importance::kMessage, Importance::kExit}) {
+    OutboundLog log({});
+    ASSERT_TRUE(log.Append("x", importance));
+    EXPECT_TRUE(log.HoldsWords());
+    log.Next();
+    EXPECT_TRUE(log.HoldsWords());
+    log.Acknowledge(1);
+    EXPECT_FALSE(log.HoldsWords());
+  }
+}
+
 TEST(OutboundLogTest, BytesAreBoundedAsWell) {
   OutboundLog log({.bytes_max = 10});
   ASSERT_TRUE(log.Append("rrrrrr", Importance::kReport));

@@ -432,15 +432,16 @@ const std::vector<Mistake> kFaultMistakes = {
     {"FaultsAreAMap", With("faults: {at: 1s}"),
      "faults: a map stands where a list is expected (line 4); expected a list of maps of: at, "
      "crash, "
-     "pause, slow, crash_agent, partition, crash_coordinator, disk_full, factor, one_way, for"},
+     "pause, slow, crash_agent, partition, crash_coordinator, disk_full, wrong_store, factor, "
+     "one_way, for"},
     {"NoTime", FaultOf("crash: a/cpu:0"),
      "faults[0].at: is missing; give when it happens, such as 30s (line 5)"},
     {"NoFault", FaultOf("at: 1s"),
      "faults[0]: found 0 faults, allowed is one of crash, pause, slow, crash_agent, partition, "
-     "crash_coordinator, disk_full (line 5)"},
+     "crash_coordinator, disk_full, wrong_store (line 5)"},
     {"TwoFaults", FaultOf("at: 1s, crash: a/cpu:0, disk_full: true"),
      "faults[0]: found 2 faults, allowed is one of crash, pause, slow, crash_agent, partition, "
-     "crash_coordinator, disk_full (line 5)"},
+     "crash_coordinator, disk_full, wrong_store (line 5)"},
     {"UnknownHost", FaultOf("at: 1s, crash: c/cpu:0"),
      "faults[0].crash: found \"c/cpu:0\", allowed is HOST/DEVICE of this cluster, such as a/cpu:0 "
      "(line 5)"},
@@ -472,7 +473,7 @@ const std::vector<Mistake> kFaultMistakes = {
      "faults[0].for: found 0s, allowed is above 0 to 365d (line 5)"},
     {"NotFull", FaultOf("at: 1s, disk_full: false"),
      "faults[0]: found 0 faults, allowed is one of crash, pause, slow, crash_agent, partition, "
-     "crash_coordinator, disk_full (line 5)"},
+     "crash_coordinator, disk_full, wrong_store (line 5)"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Hosts, ClusterMistakeTest, testing::ValuesIn(kHostMistakes), NameOf);

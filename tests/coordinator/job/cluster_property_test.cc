@@ -39,6 +39,8 @@ TEST(ClusterPropertyTest, RandomEventsNeverBreakAPromise) {
   EXPECT_GT(tally.retried, 50);
   EXPECT_GT(tally.retried_from_checkpoint, 5);
   EXPECT_GT(tally.given_up, 5);
+  EXPECT_GT(tally.missed, 1000);
+  EXPECT_GT(tally.resurfaced, 100);
 }
 
 }  // namespace

@@ -187,13 +187,43 @@ TEST(JobRecoveryTest, WhoDoesNotComeBackInTimeIsLost) {
   rig.Restart();
   rig.Rejoin("b", 1, {WorkerId{3}});
 
-  const Actions actions = rig.StepAt(rig.seconds() + 30, Ticked{});
+  rig.StepAt(rig.seconds() + 3590, Ticked{});
+  EXPECT_EQ(rig.record().state, JobState::kRunning);
+  const Actions actions = rig.StepAt(rig.seconds() + 10, Ticked{});
 
   EXPECT_EQ(rig.record().state, JobState::kFailed);
   EXPECT_EQ(rig.record().state_reason,
             "the coordinator restarted and worker 1 on node a, worker 2 on node a did not come "
             "back");
   EXPECT_THAT(Stopped(actions), ElementsAre(WorkerId{3}));
+}
+
+TEST(JobRecoveryTest, WhoIsAwayTrainsAsLongAsOthersTellOfNewRounds) {
+  Rig rig;
+  rig.ToRunning();
+  rig.Restart();
+  rig.Rejoin("b", 1, {WorkerId{3}});
+
+  for (int i = 0; i < 10; ++i) {
+    rig.StepAt(rig.seconds() + 3000, Ticked{});
+    rig.Step(Said(
+        3, ReportOf(2, {.round = 10u + static_cast<unsigned>(i), .batch_sizes = {32, 32, 32}})));
+  }
+  EXPECT_EQ(rig.record().state, JobState::kRunning);
+  rig.Rejoin("a", 2, {WorkerId{1}, WorkerId{2}});
+
+  EXPECT_EQ(rig.record().state_reason, "training on 3 workers");
+}
+
+TEST(JobRecoveryTest, ACancelDoesNotWaitForWhoDoesNotComeBack) {
+  Rig rig;
+  rig.ToRunning();
+  rig.Restart();
+
+  rig.Step(JobCancelled{.job = JobId{1}, .reason = "enough", .discard = true});
+  rig.StepAt(rig.seconds() + 31, Ticked{});
+
+  EXPECT_EQ(rig.record().state, JobState::kCancelled);
 }
 
 TEST(JobRecoveryTest, AMissingWorkerHasItsLastWordsFirst) {

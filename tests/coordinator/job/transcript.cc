@@ -148,6 +148,9 @@ std::string Say(const NodeJoined& event) {
   return "node " + event.node + " joined " + List(event.devices) + " running " +
          List(event.running_workers) + (event.same_incarnation ? " same incarnation" : "");
 }
+std::string Say(const NodeUnreachable& event) {
+  return "node " + event.node + " not heard: " + event.reason;
+}
 std::string Say(const NodeLost& event) { return "node " + event.node + " lost: " + event.reason; }
 std::string Say(const WorkerSaid& event) {
   return Worker(event.worker) + ": " +

@@ -174,7 +174,7 @@ TEST_F(TranscriptTest, TheCoordinatorRestartsAndAWorkerIsMissing) {
   NodeJoined b = Join("b", 1);
   b.running_workers = {WorkerId{3}};
   StepAt(seconds_ + 6, b);
-  StepAt(seconds_ + 30, Ticked{});
+  StepAt(seconds_ + 3600, Ticked{});
   Step(WorkerExited{.worker = WorkerId{3}, .exit_code = -1, .signal = 15});
   transcript_.Note("the others come back too late and are strays");
   NodeJoined a = Join("a", 2);

@@ -97,7 +97,8 @@ void World::Restart() {
   cluster_ = std::make_unique<Cluster>(kWallOffset);
   wake_.reset();
   for (auto& [name, agent] : agents_) {
-    agent.connected = false;
+    agent.connected = agent.known = false;
+    agent.waiting.clear();
     agent.fresh = true;  // to this coordinator
   }
   std::vector<JobRecord> unfinished;
@@ -233,7 +234,7 @@ void World::Check(const StartWorker& action) {
 }
 
 void World::Check(const SendToWorker& action) {
-  EXPECT_TRUE(agents_.at(action.node).connected);
+  if (Waits(action)) return;
   const auto found = workers_.find(action.worker);
   ASSERT_NE(found, workers_.end()) << "spoken to after its end";
   EXPECT_EQ(found->second.node, action.node);
@@ -241,8 +242,17 @@ void World::Check(const SendToWorker& action) {
              action.message);
 }
 
+// What is said to a node that is not heard arrives when it is back.
+bool World::Waits(const auto& action) {
+  Agent& agent = agents_.at(action.node);
+  EXPECT_TRUE(agent.known);
+  if (agent.connected) return false;
+  agent.waiting.push_back(action);
+  return true;
+}
+
 void World::Check(const StopWorker& action) {
-  EXPECT_TRUE(agents_.at(action.node).connected);
+  if (Waits(action)) return;
   const auto found = workers_.find(action.worker);
   ASSERT_NE(found, workers_.end()) << "stopped after its end";
   EXPECT_EQ(found->second.node, action.node);
@@ -387,6 +397,10 @@ void World::Join() {
 
 void World::Join(const std::string& name) {
   Agent& agent = agents_.at(name);
+  if (agent.known && agent.fresh) {
+    agent.waiting.clear();
+    Give(NodeLost{.node = name, .reason = "the agent was started again"});
+  }
   NodeJoined event{
       .node = name, .devices = Devices("cpu", agent.devices), .same_incarnation = !agent.fresh};
   for (DeviceRecord& device : event.devices) {
@@ -394,10 +408,13 @@ void World::Join(const std::string& name) {
     if (fault != agent.faults.end()) device.fault = fault->second;
   }
   for (const auto& [id, worker] : workers_) {
-    if (worker.node == name) event.running_workers.push_back(id);
+    if (worker.node != name) continue;
+    event.running_workers.push_back(id);
+    tally_.resurfaced += agent.known && !agent.connected && worker.stage == Stage::kTraining;
   }
-  agent.connected = true;
+  agent.connected = agent.known = true;
   agent.fresh = false;
+  for (const Action& action : std::exchange(agent.waiting, {})) Apply({action});
   Give(event);
 }
 
@@ -412,8 +429,9 @@ void World::LoseOrKillAgent() {
   }
   // A killed agent may be back before anybody missed it.
   if (killed && rng_.Below(2) == 0) return Join(name);
-  agent.connected = false;
-  Give(NodeLost{.node = name, .reason = "no heartbeat"});
+  if (!std::exchange(agent.connected, false)) return;
+  ++tally_.missed;
+  Give(NodeUnreachable{.node = name, .reason = "no heartbeat"});
 }
 
 void World::MoveWorker() {

@@ -59,7 +59,9 @@ class World {
     int shrunk = 0;
     int retried = 0;
     int retried_from_checkpoint = 0;
-    int given_up = 0;  // after a retry
+    int given_up = 0;    // after a retry
+    int missed = 0;      // nodes that were not heard any more
+    int resurfaced = 0;  // workers that train when their node is heard again
   };
 
   World(std::uint64_t seed, Tally& tally, WorldListener listener = {});
@@ -88,7 +90,9 @@ class World {
   struct Agent {
     int devices = 1;
     bool connected = false;
-    bool fresh = true;  // a new incarnation since the coordinator last saw it
+    bool fresh = true;              // a new incarnation since the coordinator last saw it
+    bool known = false;             // to this coordinator, which numbers what it says to it
+    std::vector<Action> waiting{};  // said to it while it was not heard
     std::map<std::string, std::string> faults{};  // reasons by device
   };
   struct Group {
@@ -114,6 +118,7 @@ class World {
   void Check(const PersistRound& action);
   void Check(const ForgetRounds& action);
   void CheckAttempts(const JobRecord& record, const JobRecord* before);
+  bool Waits(const auto& action);
   void Check(const PersistNode& action) { marks_[action.node.name] = action.node; }
   void Check(const PersistDecision& action);
   void Check(const PublishProgress& action);

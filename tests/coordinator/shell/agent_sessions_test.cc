@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/status.h"
+
 namespace tactus::service {
 namespace {
 
@@ -48,6 +50,9 @@ class AgentSessionsTest : public testing::Test {
     first.mutable_hello()->set_node("a");
     first.mutable_hello()->set_incarnation(incarnation);
     first.mutable_hello()->set_agent_version(version_);
+    first.mutable_hello()->set_server_id(obeys_.server);
+    first.mutable_hello()->set_epoch(obeys_.epoch);
+    for (const std::uint64_t worker : running_) first.mutable_hello()->add_running_workers(worker);
     v1::Device* device = first.mutable_hello()->add_devices();
     device->set_name("cpu:0");
     device->set_kind(v1::DEVICE_KIND_CPU);
@@ -90,6 +95,8 @@ class AgentSessionsTest : public testing::Test {
       events_.push_back(joined->same_incarnation ? "rejoined" : "joined");
     } else if (std::holds_alternative<job::NodeLost>(event)) {
       events_.push_back("lost");
+    } else if (std::holds_alternative<job::NodeUnreachable>(event)) {
+      events_.push_back("unreachable");
     } else {
       events_.push_back(std::to_string(std::get<job::WorkerExited>(event).worker.value));
     }
@@ -104,7 +111,9 @@ class AgentSessionsTest : public testing::Test {
   std::vector<std::function<void()>> pending_;  // of events while slow_
   bool slow_ = false;
   int reads_ = 0;
-  std::string version_;  // of the agent; empty: it does not say
+  std::string version_;                  // of the agent; empty: it does not say
+  protocol::CoordinatorIdentity obeys_;  // the agent
+  std::vector<std::uint64_t> running_;   // on its node
   absl::Status opened_;
   AgentSessions sessions_{[this](const job::Event& event, std::function<void()> done) {
     Record(event, std::move(done));
@@ -193,14 +202,14 @@ TEST_F(AgentSessionsTest, ARestartedCoordinatorResumesWithWhatTheAgentSays) {
   EXPECT_THAT(events_, ElementsAre("joined", "31", "32"));
 }
 
-TEST_F(AgentSessionsTest, AnAgentUnheardForFiveBeatsIsGivenUp) {
+TEST_F(AgentSessionsTest, AnAgentUnheardForFiveBeatsIsCalledUnreachableOnce) {
   const auto stream = Connect(1);
   for (int i = 0; i < 5; ++i) sessions_.Beat();
   EXPECT_THAT(events_, ElementsAre("joined"));
 
-  sessions_.Beat();
+  for (int i = 0; i < 20; ++i) sessions_.Beat();
 
-  EXPECT_THAT(events_, ElementsAre("joined", "lost"));
+  EXPECT_THAT(events_, ElementsAre("joined", "unreachable"));
   EXPECT_FALSE(stream->closed.ok());
 }
 
@@ -230,7 +239,7 @@ TEST_F(AgentSessionsTest, SilenceAfterAStreamBrokeWhileItsMessageWaitsIsTheAgent
   sessions_.Closed(stream.get());
   for (int i = 0; i < 6; ++i) sessions_.Beat();
 
-  EXPECT_THAT(events_, ElementsAre("joined", "1", "lost"));
+  EXPECT_THAT(events_, ElementsAre("joined", "1", "unreachable"));
 }
 
 TEST_F(AgentSessionsTest, AMessageThatWaitsOverTwoStreamsIsAcknowledgedOnlyWhenItIsDurable) {
@@ -278,6 +287,43 @@ TEST_F(AgentSessionsTest, AnAgentOfAnotherVersionIsRefused) {
   EXPECT_TRUE(sessions_.Nodes().empty());
 }
 
+TEST_F(AgentSessionsTest, AnAgentLearnsWhoTheCoordinatorIs) {
+  sessions_.SetIdentity({.server = "ours", .epoch = 7});
+
+  const auto stream = Connect(1);
+
+  EXPECT_EQ(stream->sent.at(0).welcome().server_id(), "ours");
+  EXPECT_EQ(stream->sent.at(0).welcome().epoch(), 7u);
+}
+
+TEST_F(AgentSessionsTest, AnAgentWithWorkersOfAnotherCoordinatorIsNoNodeOfOurs) {
+  sessions_.SetIdentity({.server = "ours", .epoch = 7});
+  running_ = {5};
+  for (const protocol::CoordinatorIdentity& other :
+       {protocol::CoordinatorIdentity{.server = "theirs", .epoch = 7},
+        protocol::CoordinatorIdentity{.server = "ours", .epoch = 8}}) {
+    obeys_ = other;
+    Connect(1);
+
+    EXPECT_TRUE(absl::IsFailedPrecondition(opened_)) << opened_;
+    EXPECT_EQ(runtime::ReasonOf(opened_).reason, "AGENT_OF_ANOTHER_COORDINATOR");
+  }
+  EXPECT_TRUE(sessions_.Nodes().empty());
+  obeys_ = {.server = "ours", .epoch = 6};
+  Connect(1);
+
+  EXPECT_TRUE(opened_.ok()) << opened_;
+}
+
+TEST_F(AgentSessionsTest, AnAgentWithoutWorkersIsTakenFromAnotherCoordinator) {
+  sessions_.SetIdentity({.server = "ours", .epoch = 7});
+  obeys_ = {.server = "theirs", .epoch = 9};
+
+  Connect(1);
+
+  EXPECT_THAT(events_, ElementsAre("joined"));
+}
+
 TEST_F(AgentSessionsTest, WhatWorkersWriteIsNoEventAndIsAcknowledged) {
   std::vector<std::string> logs;
   sessions_.SetTakeLog([&](const std::string& node, const agent::v1::LogLines& lines) {
@@ -295,20 +341,40 @@ TEST_F(AgentSessionsTest, WhatWorkersWriteIsNoEventAndIsAcknowledged) {
   EXPECT_EQ(reads_, 3);
 }
 
-TEST_F(AgentSessionsTest, AnAgentThatComesBackAfterItWasGivenUpStartsAfresh) {
+TEST_F(AgentSessionsTest, AnAgentThatComesBackAfterItWasUnreachableGoesOnWhereItWas) {
   const auto first = Connect(1);
   Tell(1);
+  Say(first, 1);
   sessions_.Closed(first.get());
   Tell(2);
   for (int i = 0; i < 6; ++i) sessions_.Beat();
   Tell(3);
 
   const auto second = Connect(1, 1);
-  Tell(4);
+  Say(second, 1);
+  Say(second, 2);
 
-  EXPECT_THAT(events_, ElementsAre("joined", "lost", "joined"));
-  EXPECT_THAT(second->Sequences(), ElementsAre(0, 2));
-  EXPECT_EQ(second->sent[1].stop_worker().worker_id(), 4u);
+  EXPECT_THAT(events_, ElementsAre("joined", "1", "unreachable", "rejoined", "2"));
+  EXPECT_THAT(second->Sequences(), ElementsAre(0, 2, 3));
+  EXPECT_EQ(second->sent[1].stop_worker().worker_id(), 2u);
+}
+
+TEST_F(AgentSessionsTest, AnAgentThatIsBackMayBeMissedAgain) {
+  Connect(1);
+  for (int i = 0; i < 6; ++i) sessions_.Beat();
+  Connect(1);
+  for (int i = 0; i < 6; ++i) sessions_.Beat();
+
+  EXPECT_THAT(events_, ElementsAre("joined", "unreachable", "rejoined", "unreachable"));
+}
+
+TEST_F(AgentSessionsTest, ANewIncarnationOfAnUnreachableAgentMeansThatTheFormerOneIsLost) {
+  Connect(1);
+  for (int i = 0; i < 6; ++i) sessions_.Beat();
+
+  Connect(2);
+
+  EXPECT_THAT(events_, ElementsAre("joined", "unreachable", "lost", "joined"));
 }
 
 TEST_F(AgentSessionsTest, ANewIncarnationMeansThatTheFormerOneIsLost) {
@@ -330,12 +396,16 @@ TEST_F(AgentSessionsTest, ANameInUseByALiveAgentIsRefused) {
   EXPECT_THAT(events_, ElementsAre("joined"));
 }
 
-TEST_F(AgentSessionsTest, AnAgentThatAcknowledgesNothingIsGivenUpWhenTheBoxIsFull) {
+TEST_F(AgentSessionsTest, AnAgentThatAcknowledgesNothingIsToldAnewWhenTheBoxWasFull) {
   const auto stream = Connect(1);
   stream->hold = true;
   for (std::size_t i = 0; i <= Outbox::kMessagesMax; ++i) Tell(i);
+  EXPECT_THAT(events_, ElementsAre("joined", "unreachable"));
 
-  EXPECT_THAT(events_, ElementsAre("joined", "lost"));
+  Connect(1);
+
+  // The core has to say again what the workers are to know.
+  EXPECT_THAT(events_, ElementsAre("joined", "unreachable", "joined"));
 }
 
 TEST_F(AgentSessionsTest, AStreamThatDoesNotBeginWithHelloIsRefused) {

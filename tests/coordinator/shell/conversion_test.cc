@@ -257,11 +257,12 @@ TEST(ConversionTest, FaultsThatAreNotRightAreRefusedWithTheirField) {
   }
 }
 
-TEST(AgentVersionTest, MajorAndMinorHaveToBeTheSame) {
+TEST(AgentVersionTest, TheMajorVersionHasToBeTheSame) {
   EXPECT_TRUE(CheckAgentVersion("1.2.3", "1.2.9").ok());
-  EXPECT_TRUE(CheckAgentVersion("1.2.3-dev", "1.2").ok());
+  EXPECT_TRUE(CheckAgentVersion("1.2.3-dev", "1.3").ok());
+  EXPECT_TRUE(CheckAgentVersion("1.20.3", "1.2.3").ok());
   EXPECT_TRUE(CheckAgentVersion("", "1.2.3").ok());
-  for (const char* other : {"1.3.3", "2.2.3", "1.20.3", "nonsense", "1"}) {
+  for (const char* other : {"2.2.3", "11.2.3", ".2", "nonsense", "1"}) {
     const absl::Status status = CheckAgentVersion(other, "1.2.3");
 
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << other;

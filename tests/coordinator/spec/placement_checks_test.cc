@@ -28,6 +28,7 @@ const std::string kHash(64, 'a');
 const Rule kRules[] = {
     {"PriorityTooHigh", [](auto& s) { s.set_priority(1001); }, "priority", "found 1001"},
     {"TooManyRetries", [](auto& s) { s.set_retries(101); }, "retries", "0 to 100"},
+    {"HoldTooShort", [](auto& s) { s.mutable_hold()->set_seconds(9); }, "hold", "10s to 30d"},
     {"PriorityTooLow", [](auto& s) { s.set_priority(-1001); }, "priority", "-1000 to 1000"},
     {"SelectorEmptyKey", [](auto& s) { Select(s, "", "a"); }, "workers.selector", "1 to 63"},
     {"SelectorLongKey", [](auto& s) { Select(s, std::string(64, 'k'), "a"); }, "workers.selector",

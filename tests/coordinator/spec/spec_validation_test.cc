@@ -319,6 +319,7 @@ TEST(SpecValidationTest, SettingsCarryWhatTheControllerNeeds) {
   spec.mutable_stop()->mutable_time()->set_seconds(90);
   spec.mutable_stop()->set_train_loss(1.8);
   spec.mutable_stop()->set_rounds(7);
+  spec.mutable_hold()->set_seconds(120);
 
   const absl::StatusOr<job::JobSettings> settings = ParseSpec(spec);
 
@@ -335,6 +336,7 @@ TEST(SpecValidationTest, SettingsCarryWhatTheControllerNeeds) {
   EXPECT_EQ(settings->stop_train_loss, 1.8);
   EXPECT_EQ(settings->stop_epochs, 2u);
   EXPECT_EQ(settings->stop_rounds, 7u);
+  EXPECT_EQ(settings->hold, Seconds(120));
 }
 
 TEST(SpecValidationTest, AJobMayTakeWhateverDevicesThereAre) {
@@ -356,6 +358,7 @@ TEST(SpecValidationTest, DefaultsAreThoseOfTheSchema) {
   EXPECT_EQ(settings->adapt.batch_policy, "proportional");
   EXPECT_EQ(settings->adapt.batch.per_worker, 32u);
   EXPECT_FALSE(settings->stop_time.has_value());
+  EXPECT_EQ(settings->hold, Seconds(3600));
 }
 
 }  // namespace

@@ -249,5 +249,38 @@ TEST(IntegrityTest, ADamagedPageIsAProblemAndNotTheEnd) {
   EXPECT_EQ(*OpenOrDie(folder.File("copy"))->CheckIntegrity(), *problems);
 }
 
+TEST(EpochTest, EachStartIsAboveThoseBefore) {
+  const TemporaryFolder folder;
+  protocol::CoordinatorIdentity last;
+  for (const std::uint64_t expected : {1, 2, 3}) {
+    const absl::StatusOr<protocol::CoordinatorIdentity> begun =
+        OpenOrDie(folder.File("db"))->BeginEpoch(0);
+
+    ASSERT_TRUE(begun.ok()) << begun.status();
+    EXPECT_EQ(begun->epoch, expected);
+    EXPECT_FALSE(begun->server.empty());
+    EXPECT_EQ(begun->server, last.server.empty() ? begun->server : last.server);
+    last = *begun;
+  }
+  const TemporaryFolder other;
+  EXPECT_NE(OpenOrDie(other.File("db"))->BeginEpoch(0)->server, last.server);
+}
+
+TEST(EpochTest, ABackupIsOlderUntilItIsSaidToBeTheRightOne) {
+  const TemporaryFolder folder;
+  const std::unique_ptr<Store> store = OpenOrDie(folder.File("db"));
+  const protocol::CoordinatorIdentity before = *store->BeginEpoch(0);
+  ASSERT_TRUE(CopyWhole(*store, folder.File("copy")).ok());
+  ASSERT_TRUE(store->BeginEpoch(0).ok());
+  const protocol::CoordinatorIdentity seen = *store->BeginEpoch(0);
+
+  const std::unique_ptr<Store> copy = OpenOrDie(folder.File("copy"));
+
+  EXPECT_EQ(copy->BeginEpoch(0)->server, before.server);
+  EXPECT_LT(copy->BeginEpoch(0)->epoch, seen.epoch + 1);
+  EXPECT_EQ(copy->BeginEpoch(1'000)->epoch, 1'001u);
+  EXPECT_EQ(copy->BeginEpoch(0)->epoch, 1'002u);
+}
+
 }  // namespace
 }  // namespace tactus::store

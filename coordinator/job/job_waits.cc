@@ -1,0 +1,169 @@
+// The part of JobController that waits: for who is not heard, and until a deadline passes.
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "coordinator/job/job_controller.h"
+#include "coordinator/job/wording.h"
+
+namespace tactus::job {
+namespace {
+
+// Who rests is woken by the queue.
+std::optional<Instant> DeadlineOf(const phase::Idle&) { return std::nullopt; }
+std::optional<Instant> DeadlineOf(const auto& phase) { return phase.deadline; }
+std::optional<Instant> DeadlineOf(const Phase& phase) {
+  return std::visit([](const auto& present) { return DeadlineOf(present); }, phase);
+}
+
+}  // namespace
+
+// ---- Members that are not heard
+
+void JobController::OnNodeUnreachable(const NodeUnreachable& event, Turn turn) {
+  // Nothing is waited for of workers that are to leave: if it is heard again, they are strays.
+  if (In<phase::Leaving>()) {
+    group_.StopOn(event.node, deadlines_.grace, turn.actions);
+    return Depart(group_.LiveOn(event.node), NodeLost{.node = event.node, .reason = event.reason},
+                  turn);
+  }
+  const auto on_node = [&](const MemberRecord& member) { return member.node == event.node; };
+  if (std::ranges::none_of(group_.members(), on_node)) return;
+  group_.contact().Miss(event.node, event.reason, turn.now);
+  AwaitReturn(turn.now);
+  TellWhoIsUnheard(turn);
+}
+
+// Nobody can be heard whom the present phase waits for. A cancel's limit is what its user gave.
+bool JobController::Holds() const {
+  if (group_.contact().missed().empty()) return false;
+  if (In<phase::Ending>()) return record().cancel_reason.empty() && group_.EndAwaitsUnheard();
+  return (In<phase::Starting>() || In<phase::Training>()) && !group_.AnyHeard();
+}
+
+// How long who is not heard may be so, since the last sign of life; unset: it is no loss for now.
+// Before a round was seen, nobody knows how long one takes. A job that starts has its own deadline.
+std::optional<Duration> JobController::Patience() const {
+  if (Holds()) return record().settings.hold;
+  if (!In<phase::Training>() || group_.contact().missed().empty()) return std::nullopt;
+  if (keeper_.tracker()->RoundSeconds() <= 0) return deadlines_.stall;
+  return RoundsOr(deadlines_.silence_rounds, deadlines_.silence);
+}
+
+std::string JobController::TrainingWords() const {
+  const std::string words = "training on " + WorkerCount(size());
+  const Contact& contact = group_.contact();
+  if (contact.missed().empty()) return words;
+  if (group_.AnyHeard()) return words + "; not heard: node " + NodeNames(contact.missed());
+  return words + ", of which none is heard: waits up to " + DurationWords(record().settings.hold);
+}
+
+void JobController::TellWhoIsUnheard(Turn turn) {
+  if (!In<phase::Training>()) return;
+  keeper_.record().state_reason = TrainingWords();
+  keeper_.Announce(turn);
+}
+
+// To workers that may have missed what was said last; they know a plan by its version and a stop by
+// being asked.
+void JobController::RepeatTo(const std::vector<std::uint32_t>& ranks, Turn turn) {
+  const policies::Plan* const plan = keeper_.tracker() ? keeper_.Travelling() : nullptr;
+  const bool asked = !record().cancel_reason.empty() || record().suspension;
+  for (const std::uint32_t rank : ranks) {
+    if (In<phase::Training>() && plan != nullptr) group_.Send(rank, *plan, turn.actions);
+    if (In<phase::Ending>() && asked) group_.Send(rank, StopOrder(), turn.actions);
+  }
+}
+
+void JobController::LoseUnheard(Turn turn) {
+  const std::string how =
+      (Holds() ? ", nor any other node of the job for " : ", and no newer round came for ") +
+      DurationWords(*Patience());
+  const std::map<std::string, std::string> missed = group_.contact().missed();
+  for (const auto& [node, reason] : missed) {
+    group_.StopOn(node, deadlines_.grace, turn.actions);
+    OnNodeLost({.node = node, .reason = reason + how}, turn);
+  }
+}
+
+// ---- Deadlines
+
+// A verdict that is due comes first: it says more than that the time for something else is up.
+void JobController::Tick(Turn turn) {
+  const std::optional<Instant> verdict = VerdictDue();
+  if (verdict && turn.now >= *verdict) {
+    return Conclude(group_.Verdict(), turn);
+  }
+  const std::optional<Duration> patience = Patience();
+  if (patience && group_.contact().Over({*patience, deadlines_.second_look}, turn.now)) {
+    return LoseUnheard(turn);
+  }
+  const std::optional<Instant> deadline = DeadlineOf(phase_);
+  if (!deadline || turn.now < *deadline || Holds()) return;
+  const std::optional<std::string> loss =
+      std::visit([&](auto& present) { return Overdue(present, turn); }, phase_);
+  if (loss) Lose(*loss, turn);
+}
+
+std::optional<Instant> JobController::VerdictDue() const {
+  const std::optional<Instant> since = group_.SuspectSince();
+  return since && !IsFinal(state()) ? std::optional(*since + deadlines_.inquiry) : std::nullopt;
+}
+
+std::optional<Instant> JobController::Deadline() const {
+  std::optional<Instant> next = VerdictDue();
+  const auto consider = [&next](std::optional<Instant> due) {
+    if (due && (!next || *due < *next)) next = due;
+  };
+  if (!Holds()) consider(DeadlineOf(phase_));
+  if (const std::optional<Duration> patience = Patience()) {
+    consider(group_.contact().LookDue(*patience));
+  }
+  return next;
+}
+
+std::optional<std::string> JobController::Overdue(const phase::Idle&, Turn) { return std::nullopt; }
+
+std::optional<std::string> JobController::Overdue(const phase::Starting& starting, Turn) {
+  return "not ready within " + DurationWords(deadlines_.start) + ": " +
+         starting.formation.Obstacle(group_.members());
+}
+
+std::optional<std::string> JobController::Overdue(const phase::Returning&, Turn) {
+  return "the coordinator restarted and " + WorkerNames(group_.Absent()) + " did not come back";
+}
+
+// What was said while the coordinator itself stood still comes within moments of its waking, so the
+// first time that nothing seems to have come only asks for another look.
+std::optional<std::string> JobController::Overdue(phase::Training& training, Turn turn) {
+  const Instant due = training.heard + RoundsOr(deadlines_.stall_rounds, deadlines_.stall);
+  if (turn.now < due) {
+    training.deadline = due;
+    return std::nullopt;
+  }
+  if (!std::exchange(training.stall_suspected, true)) {
+    training.deadline = turn.now + deadlines_.second_look;
+    return std::nullopt;
+  }
+  return "no worker reported anything for " +
+         DurationWords(RoundsOr(deadlines_.stall_rounds, deadlines_.stall)) + ", after " +
+         std::to_string(keeper_.tracker()->rounds()) + " rounds";
+}
+
+std::optional<std::string> JobController::Overdue(const phase::Ending& ending, Turn) {
+  const std::string limit = DurationWords(ending.limit);
+  if (!group_.results().AllFinished()) return "its workers did not finish within " + limit;
+  return "the result's file " + group_.results().MissingFiles().front() +
+         " did not arrive within " + limit;
+}
+
+std::optional<std::string> JobController::Overdue(const phase::Leaving&, Turn turn) {
+  StopWorkers(turn);
+  LeaveIfGone(turn);
+  return std::nullopt;
+}
+
+}  // namespace tactus::job
