@@ -80,7 +80,12 @@ job::NodeJoined Agent::Hello() const {
     if (fault != faults_.end()) hello.devices.back().fault = fault->second;
   }
   for (const auto& [id, running] : workers_) {
+    const bool untold = up_.Holds([&id](const UpMessage& message) {
+      const auto* const exited = std::get_if<job::WorkerExited>(&message);
+      return exited != nullptr && exited->worker == id;
+    });
     if (!running.gone) hello.running_workers.push_back(id);
+    if (untold) hello.ended_workers.push_back(id);
   }
   return hello;
 }
@@ -175,23 +180,25 @@ void Agent::OnSaid(WorkerId worker, const job::FromWorker& message) {
     for (const std::string& path : finished->files) {
       ++uploads_;
       Upload(job, {.path = path, .checkpoint = path == kCheckpointFile ? running.written : nullptr},
-             std::make_shared<bool>(false));
+             std::make_shared<Transfer>());
     }
   }
 }
 
 // Until it is durable, or this process of the agent has ended.
-void Agent::Upload(JobId job, const ResultFile& file, const std::shared_ptr<bool>& over) {
-  const auto end = [this, over] {
-    if (!std::exchange(*over, true)) --uploads_;
+void Agent::Upload(JobId job, const ResultFile& file, const std::shared_ptr<Transfer>& transfer) {
+  const auto end = [this, transfer] {
+    if (!std::exchange(transfer->over, true)) --uploads_;
   };
   around_.scheduler.After(kRetry / 10, [=, this, life = life_] {
-    if (*over) return;
+    if (transfer->over) return;
     if (life != life_ || !alive_) return end();
-    if (Reaches()) around_.coordinator.ReceiveFile(job, file, end);
+    if (Reaches() && transfer->taken_by != around_.coordinator.life()) {
+      transfer->taken_by = around_.coordinator.ReceiveFile(job, file, end);
+    }
     around_.scheduler.After(kRetry, [=, this] {
       if (life != life_) return end();
-      Upload(job, file, over);
+      Upload(job, file, transfer);
     });
   });
 }

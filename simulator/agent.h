@@ -95,6 +95,11 @@ class Agent {
   std::uint64_t messages() const { return up_.delivered_total() + down_.delivered_total(); }
 
  private:
+  // A file on its way to the coordinator.
+  struct Transfer {
+    bool over = false;
+    std::uint64_t taken_by = 0;  // process of the coordinator, in which its call is under way
+  };
   struct Running {
     std::unique_ptr<Worker> worker;
     std::string device;
@@ -110,7 +115,7 @@ class Agent {
   void OnExited(WorkerId worker, int exit_code, int signal);
   void End(WorkerId worker, int signal);
   // over: shared by its attempts.
-  void Upload(JobId job, const ResultFile& file, const std::shared_ptr<bool>& over);
+  void Upload(JobId job, const ResultFile& file, const std::shared_ptr<Transfer>& transfer);
   void Say(UpMessage message);
 
   const HostModel host_;

@@ -95,15 +95,17 @@ void Coordinator::Receive(Agent& agent, std::uint64_t sequence, const job::Event
   Handle(event, [&agent, sequence] { agent.Acknowledge(sequence); });
 }
 
-void Coordinator::ReceiveFile(JobId job, const ResultFile& file, std::function<void()> stored) {
+std::uint64_t Coordinator::ReceiveFile(JobId job, const ResultFile& file,
+                                       std::function<void()> stored) {
   // An agent does not bring files to another coordinator than its workers'.
-  if (!up() || wrong_) return;
+  if (!up() || wrong_) return 0;
   job::ArtifactRecord artifact{.path = file.path, .size_bytes = 1};
   if (file.checkpoint != nullptr) {
     artifact.sha256 = file.checkpoint->id;
     right_.checkpoints[artifact.sha256] = file.checkpoint;
   }
   Handle(job::ArtifactStored{.job = job, .artifact = std::move(artifact)}, std::move(stored));
+  return life_;
 }
 
 std::shared_ptr<const Checkpoint> Coordinator::FindCheckpoint(const std::string& id) {

@@ -74,8 +74,8 @@ class Coordinator {
   bool Accepts(Agent& agent);
   void Receive(Agent& agent, std::uint64_t sequence, const job::Event& event);
   // Calls `stored` when what was made of the file is durable; not, when nobody takes it or the
-  // process ends before.
-  void ReceiveFile(JobId job, const ResultFile& file, std::function<void()> stored);
+  // process ends before. Returns the process that took it; 0: nobody.
+  std::uint64_t ReceiveFile(JobId job, const ResultFile& file, std::function<void()> stored);
   // That was received, by this process or one before it. Null: for no id; for one of none it is a
   // promise broken.
   std::shared_ptr<const Checkpoint> FindCheckpoint(const std::string& id);
@@ -84,6 +84,8 @@ class Coordinator {
   const std::map<JobId, job::JobRecord>& durable() const { return right_.jobs; }
   const std::map<std::string, job::NodeRecord>& durable_nodes() const { return right_.nodes; }
   bool idle() const { return lists_.empty(); }
+  // Its present or last process, by number.
+  std::uint64_t life() const { return life_; }
 
  private:
   struct Session {

@@ -77,6 +77,12 @@ void CoordinatorLink::Dial() {
   FromAgent message;
   *message.mutable_hello() = options_.hello;
   handlers_.complete(*message.mutable_hello());
+  log_.ForEach(Importance::kExit, [&](const std::string& payload) {
+    FromAgent exit;
+    TACTUS_CHECK(exit.ParseFromString(payload));
+    if (!exit.has_worker_exited()) return;
+    message.mutable_hello()->add_ended_workers(exit.worker_exited().worker_id());
+  });
   if (allegiance_.obeyed()) {
     message.mutable_hello()->set_server_id(allegiance_.obeyed()->server);
     message.mutable_hello()->set_epoch(allegiance_.obeyed()->epoch);

@@ -89,6 +89,16 @@ void OutboundLog::Acknowledge(std::uint64_t sequence) {
   }
 }
 
+void OutboundLog::ForEach(Importance importance,
+                          const std::function<void(const std::string&)>& see) const {
+  for (const auto& entry : in_flight_) {
+    if (entry.importance == importance) see(entry.payload);
+  }
+  for (const auto& entry : waiting_) {
+    if (entry.importance == importance) see(entry.payload);
+  }
+}
+
 bool OutboundLog::HoldsWords() const {
   const auto word = [](const auto& entry) {
     return entry.importance == Importance::kMessage || entry.importance == Importance::kExit;

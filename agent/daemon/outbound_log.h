@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -63,6 +64,8 @@ class OutboundLog {
   std::size_t size() const { return in_flight_.size() + waiting_.size(); }
   std::size_t bytes() const { return bytes_; }
   bool empty() const { return size() == 0; }
+  // Calls `see` with every payload of that importance, oldest first.
+  void ForEach(Importance importance, const std::function<void(const std::string&)>& see) const;
   // Something is kept that workers said and that must not be lost.
   bool HoldsWords() const;
 

@@ -9,6 +9,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -106,14 +107,22 @@ void Fields(auto& archive, Of<DeviceFaultsChanged> auto& event) {
 
 // An agent's stream is up. `same_incarnation`: the session of before goes on, and everything that
 // was said in it arrives. Else the agent may be a new process, or missed some of it; the workers
-// that it names run in any case.
+// that it names run in any case, and of those that ended it has still to say so.
 struct NodeJoined {
   std::string node{};
   std::vector<DeviceRecord> devices{};
   bool same_incarnation = false;
   std::uint64_t incarnation = 0;  // of the agent's process; 0: not said
   std::vector<WorkerId> running_workers{};
+  std::vector<WorkerId> ended_workers{};  // their WorkerExited comes
   NodeTraits traits{};
+
+  bool Runs(WorkerId worker) const {
+    return std::ranges::find(running_workers, worker) != running_workers.end();
+  }
+  bool HasToTellOf(WorkerId worker) const {
+    return std::ranges::find(ended_workers, worker) != ended_workers.end();
+  }
 };
 void Fields(auto& archive, Of<NodeJoined> auto& event) {
   archive("node", event.node);
@@ -121,6 +130,7 @@ void Fields(auto& archive, Of<NodeJoined> auto& event) {
   archive("same_incarnation", event.same_incarnation);
   archive("incarnation", event.incarnation);
   archive("running_workers", event.running_workers);
+  archive("ended_workers", event.ended_workers);
   archive("traits", event.traits);
 }
 

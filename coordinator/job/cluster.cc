@@ -88,7 +88,7 @@ void Cluster::Handle(const Change& event, Turn turn) {
   JobController* const job = JobOf(event.job);
   if (job == nullptr) return;
   job->Change(event, turn);
-  admission_.File(*job);
+  FileWaiting(*job);
 }
 
 void Cluster::Handle(const JobUpdated& event, Turn turn) {
@@ -96,7 +96,7 @@ void Cluster::Handle(const JobUpdated& event, Turn turn) {
   if (job == nullptr) return;
   const bool same = event.settings.adapt == job->record().settings.adapt;
   job->Update(event, same ? nullptr : PolicyOf(event.settings), turn);
-  admission_.File(*job);
+  FileWaiting(*job);
 }
 
 void Cluster::Handle(const NodeMarked& event, Turn turn) {
@@ -122,12 +122,13 @@ void Cluster::Handle(const NodeJoined& event, Turn turn) {
   SetStrays(event, turn);
 }
 
-// After a restart: members that are back, or whose end their agent has still to tell, sit on their
-// devices. Not before, because the record of a job may name a device that its worker had left and
-// that another job was given since.
+// After a restart: members that are back, or whose exit comes, sit on their devices. Not before,
+// because the record of a job may name a device that its worker had left and that another job was
+// given since.
 void Cluster::HoldReturned(const JobController& job, const NodeJoined& event) {
   for (const MemberRecord& member : job.record().members) {
-    const bool back = member.node == event.node && job.HasLive(member.worker);
+    const bool back = member.node == event.node && job.HasLive(member.worker) &&
+                      (event.Runs(member.worker) || event.HasToTellOf(member.worker));
     if (back && membership_.HolderOf(member.node, member.device) == nullptr) {
       membership_.Hold(member, job.record().id, job.record().name);
     }
@@ -221,6 +222,12 @@ bool Cluster::RejectUnknownPolicy(JobController& job, Turn turn) {
   job.Reject("this coordinator has no policy \"" + unknown.front().name + "\" for " + axis,
              "adapt." + axis + ".policy", turn);
   return true;
+}
+
+// An active one may have given its last group up at once, as nobody of it was heard: FileActive
+// sees to it, and to its devices.
+void Cluster::FileWaiting(JobController& job) {
+  if (!admission_.active().contains(job.record().id)) admission_.File(job);
 }
 
 void Cluster::FileActive() {

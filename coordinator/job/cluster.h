@@ -72,6 +72,7 @@ class Cluster {
   void ReleaseGone(const JobController& job, const std::string& node);
   void HoldReturned(const JobController& job, const NodeJoined& event);
   void SetStrays(const NodeJoined& event, Turn turn);
+  void FileWaiting(JobController& job);
   void FileActive();
   void Admit(Turn turn);
   void Drain(Turn turn);

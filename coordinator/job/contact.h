@@ -28,9 +28,6 @@ class Contact {
   bool Missed(const std::string& node) const { return missed_.contains(node); }
   const std::map<std::string, std::string>& missed() const { return missed_; }  // reasons by node
 
-  // The last time that a node came, went or was proven to live: from then on silence counts.
-  Instant since() const { return since_; }
-
   // Silence lasted for `patience`, also at a second look so long after the first: what was said
   // while the coordinator itself stood still comes within moments of its waking. To be asked when
   // LookDue says so.
@@ -44,7 +41,7 @@ class Contact {
  private:
   std::map<std::string, std::string> missed_{};
   std::optional<std::uint64_t> newest_{};  // round that somebody reported
-  Instant since_{};
+  Instant since_{};  // a node came, went or was proven to live: from then on silence counts
   struct Look {
     Instant since{};  // of what was seen
     Instant again{};

@@ -54,12 +54,8 @@ bool Group::EndAwaitsUnheard() const {
   return false;
 }
 
-bool Group::SameAgent(std::uint32_t rank, std::uint64_t incarnation) const {
-  return incarnation != 0 && incarnation == members_[rank].incarnation;
-}
-
 bool Group::EndedWell(std::uint32_t rank, std::uint64_t incarnation) const {
-  return results_.Finished(rank) && SameAgent(rank, incarnation);
+  return results_.Finished(rank) && incarnation != 0 && incarnation == members_[rank].incarnation;
 }
 
 void Group::Depart(const std::vector<std::uint32_t>& ranks, const Departure& departure) {

@@ -58,12 +58,9 @@ class Group {
   // from a node that is not heard.
   bool EndAwaitsUnheard() const;
 
-  // It is the process of the agent that the worker was given to: it knows of the worker's end, and
-  // still has its files.
-  bool SameAgent(std::uint32_t rank, std::uint64_t incarnation) const;
-
-  // The worker had said its last word and is not there any more, while its agent is the same. Its
-  // exit may have been acknowledged by a former coordinator, and does not come again.
+  // The worker had said its last word and is not there any more, while its agent is the one that it
+  // was given to, which still has its files. Its exit was acknowledged by a former coordinator, and
+  // does not come again.
   bool EndedWell(std::uint32_t rank, std::uint64_t incarnation) const;
 
   // They are gone; what that means for the job, Judge says.

@@ -45,6 +45,7 @@ void JobController::Reject(const std::string& reason, const std::string& field, 
 void JobController::Start(std::vector<MemberRecord> members, Turn turn) {
   TACTUS_CHECK(In<phase::Idle>() && !members.empty());
   group_ = Group(members, true);
+  held_since_.reset();
   phase_ =
       phase::Starting{.formation = GroupFormation(size()), .deadline = turn.now + deadlines_.start};
   keeper_.BeginGroup(std::move(members), turn.now);
@@ -194,27 +195,23 @@ void JobController::AwaitReturn(Instant now) {
 
 // What it says of who runs is the truth, whatever was thought of it meanwhile.
 void JobController::OnNodeJoined(const NodeJoined& event, Turn turn) {
-  const bool held = Holds();
-  const Instant since = group_.contact().since();
   const bool missed = group_.contact().Hear(event.node, turn.now);
   std::vector<std::uint32_t> lost;
   std::vector<std::uint32_t> back;
   for (const std::uint32_t rank : group_.LiveOn(event.node)) {
     const WorkerId worker = group_.members()[rank].worker;
-    if (std::ranges::find(event.running_workers, worker) != event.running_workers.end()) {
+    if (event.Runs(worker)) {
       group_.Return(rank);
       back.push_back(rank);
+    } else if (event.HasToTellOf(worker)) {
+      group_.Return(rank);
     } else if (group_.EndedWell(rank, event.incarnation)) {
       group_.Depart({rank}, WorkerExited{.worker = worker});
-    } else if (group_.SameAgent(rank, event.incarnation)) {
-      // Its exit is among what that agent still has to say, however long a full disk here delays
-      // it. If a former coordinator took it in and told nobody, the job is seen to stand still.
-      group_.Return(rank);
     } else if (!event.same_incarnation) {
       lost.push_back(rank);
     }
   }
-  if (held && !Holds()) Prolong(phase_, turn.now - since);
+  NoteHold(turn.now);
   if (missed) TellWhoIsUnheard(turn);
   if (!event.same_incarnation) RepeatTo(back, turn);
   Depart(lost, AgentRestarted{.awaited = In<phase::Returning>()}, turn);
@@ -466,6 +463,7 @@ void JobController::OnWorkerExited(const WorkerExited& event, Turn turn) {
 
 void JobController::OnNodeLost(const NodeLost& event, Turn turn) {
   group_.contact().Hear(event.node, turn.now);
+  NoteHold(turn.now);
   Depart(group_.LiveOn(event.node), event, turn);
 }
 

@@ -132,6 +132,7 @@ class JobController {
 
   // ---- Members that are not heard
   bool Holds() const;
+  void NoteHold(Instant now);
   std::optional<Duration> Patience() const;
   std::string TrainingWords() const;
   void TellWhoIsUnheard(Turn turn);
@@ -175,7 +176,8 @@ class JobController {
   const JobDeadlines deadlines_;
   RecordKeeper keeper_;
   Phase phase_;
-  Group group_;  // until all of its workers are gone
+  std::optional<Instant> held_since_;  // set while Holds()
+  Group group_;                        // until all of its workers are gone
 };
 
 }  // namespace tactus::job

@@ -34,6 +34,7 @@ void JobController::OnNodeUnreachable(const NodeUnreachable& event, Turn turn) {
   if (std::ranges::none_of(group_.members(), on_node)) return;
   group_.contact().Miss(event.node, event.reason, turn.now);
   AwaitReturn(turn.now);
+  NoteHold(turn.now);
   TellWhoIsUnheard(turn);
 }
 
@@ -42,6 +43,16 @@ bool JobController::Holds() const {
   if (group_.contact().missed().empty()) return false;
   if (In<phase::Ending>()) return record().cancel_reason.empty() && group_.EndAwaitsUnheard();
   return (In<phase::Starting>() || In<phase::Training>()) && !group_.AnyHeard();
+}
+
+// To be called whenever a node comes or goes. Other deadlines stand still meanwhile.
+void JobController::NoteHold(Instant now) {
+  if (Holds()) {
+    if (!held_since_) held_since_ = now;
+  } else if (held_since_) {
+    Prolong(phase_, now - *held_since_);
+    held_since_.reset();
+  }
 }
 
 // How long who is not heard may be so, since the last sign of life; unset: it is no loss for now.

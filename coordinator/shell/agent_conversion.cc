@@ -154,6 +154,10 @@ absl::StatusOr<job::NodeJoined> FromProto(const agent::v1::Hello& hello) {
                                               ", allowed are " +
                                               std::to_string(kRunningWorkersMax));
   }
+  if (hello.ended_workers_size() > kRunningWorkersMax) {
+    return Wrong("hello.ended_workers", "found " + std::to_string(hello.ended_workers_size()) +
+                                            ", allowed are " + std::to_string(kRunningWorkersMax));
+  }
   job::NodeJoined event;
   event.node = hello.node();
   event.incarnation = hello.incarnation();
@@ -167,6 +171,9 @@ absl::StatusOr<job::NodeJoined> FromProto(const agent::v1::Hello& hello) {
   }
   for (const std::uint64_t worker : hello.running_workers()) {
     event.running_workers.push_back(WorkerId{worker});
+  }
+  for (const std::uint64_t worker : hello.ended_workers()) {
+    event.ended_workers.push_back(WorkerId{worker});
   }
   return event;
 }

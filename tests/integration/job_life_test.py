@@ -189,6 +189,7 @@ class JobLifeTest(unittest.TestCase):
     def test_a_killed_agent_takes_its_workers_along(self):
         self.cluster.start_agent("a", 1)
         self.cluster.start_agent("b", 1)
+        wait_until(lambda: len(self.cluster.tactus("get", "nodes")[1].splitlines()) == 3, 30, "both nodes are there")
         job = self.cluster.submit({**tiny_spec(self.corpus, rounds=1000), "workers": {"max": 2}})
         self.cluster.wait(job, ["RUNNING"])
 

@@ -236,11 +236,11 @@ TEST(JobUnheardTest, AnUploadOutlivesTheCoordinatorsRestartAndItsWorker) {
 }
 
 // Their words wait at the agent while the disk of the coordinator is full, say.
-TEST(JobUnheardTest, WorkersThatEndedDuringARestartAreJudgedByWhatTheirAgentStillSays) {
+TEST(JobUnheardTest, WorkersThatEndedDuringARestartAreJudgedByWhatTheirAgentHasToTell) {
   Rig rig;
   NodeJoined a = TrainWithNamedAgent(rig);
   rig.Restart();
-  a.running_workers = {};
+  a.ended_workers = {WorkerId{1}, WorkerId{2}};
   rig.Step(a);
   rig.Rejoin("b", 1, {WorkerId{3}});
 
@@ -255,18 +255,47 @@ TEST(JobUnheardTest, WorkersThatEndedDuringARestartAreJudgedByWhatTheirAgentStil
   EXPECT_EQ(rig.record().state, JobState::kSucceeded);
 }
 
-TEST(JobUnheardTest, AnExitThatNobodyTellsAgainIsFoundByTheStandstill) {
+TEST(JobUnheardTest, WorkersOfWhichTheirAgentHasNothingMoreToTellAreLost) {
   Rig rig;
   NodeJoined a = TrainWithNamedAgent(rig);
   rig.Restart();
-  a.running_workers = {};
   rig.Step(a);
-  rig.Rejoin("b", 1, {WorkerId{3}});
 
-  rig.StepAt(rig.seconds() + 15 * 60, Ticked{});
-  rig.StepAt(rig.seconds() + 10, Ticked{});
+  rig.StepAt(rig.seconds() + 3, Ticked{});
 
   EXPECT_EQ(rig.record().state, JobState::kFailed);
+}
+
+TEST(JobUnheardTest, AHoldIsNoPartOfALimitWhoeverComesBackFirst) {
+  Rig rig;
+  rig.ToRunning();
+  rig.Step(JobPaused{.job = JobId{1}});
+  rig.Step(Miss("a"));
+  rig.Step(Miss("b"));
+  rig.StepAt(rig.seconds() + 1000, Ticked{});
+  rig.Step(Back("b", 1, {WorkerId{3}}));
+  rig.Step(Back("a", 2, {WorkerId{1}, WorkerId{2}}));
+
+  rig.StepAt(rig.seconds() + 60, Ticked{});
+
+  EXPECT_EQ(rig.record().state, JobState::kSuspending);
+  EXPECT_EQ(rig.record().state_reason, "paused by the user");
+}
+
+TEST(JobUnheardTest, WhoIsPausedWhileNobodyIsHeardLeavesItsDevices) {
+  Rig rig;
+  rig.ToStarting();
+  rig.Step(Miss("a"));
+  rig.Step(Miss("b"));
+  rig.Step(JobPaused{.job = JobId{1}});
+  ASSERT_EQ(rig.record().state, JobState::kPaused);
+  rig.Step(JobResumed{.job = JobId{1}});
+  rig.Rejoin("a", 2, {});
+  rig.Rejoin("b", 1, {});
+
+  rig.StepAt(rig.seconds() + 10, Ticked{});
+
+  EXPECT_EQ(rig.record().state, JobState::kStarting);
 }
 
 TEST(JobUnheardTest, ACancelIsNotHeldUp) {
