@@ -87,6 +87,8 @@ constexpr MetricSpec kMetrics[] = {
                  "Duration of one durable write of the store."),
     CounterRow("tactus_store_write_failures_total", {kCoordinator, kProcess}, "writes",
                "Writes of the store that failed and are tried again."),
+    CounterRow("tactus_store_jobs_set_aside_total", {kCoordinator, kProcess}, "jobs",
+               "Jobs whose records could not be read and were set aside."),
     GaugeRow("tactus_store_failing", {kCoordinator, kProcess}, "1",
              "1 while the last write of the store failed: changes are refused."),
     GaugeRow("tactus_state_free_bytes", {kCoordinator, kProcess}, "bytes",

@@ -114,6 +114,7 @@ struct CoordinatorMetrics::Families {
   Histogram& collective = OneHistogram("tactus_collective_seconds", kRoundSecondsBounds);
   Histogram& writes = OneHistogram("tactus_wal_fsync_seconds", kWriteSecondsBounds);
   Counter& write_failures = OneCounter("tactus_store_write_failures_total");
+  Counter& set_aside = OneCounter("tactus_store_jobs_set_aside_total");
   Gauge& store_failing = OneGauge("tactus_store_failing");
   Children<Counter> decisions = Counters("tactus_decisions_total");
   Children<Counter> membership = Counters("tactus_membership_changes_total");
@@ -178,6 +179,8 @@ void CoordinatorMetrics::ObserveWrite(Duration spent, bool succeeded) {
   families_->store_failing.Set(succeeded ? 0 : 1);
   if (!succeeded) families_->write_failures.Increment();
 }
+
+void CoordinatorMetrics::CountSetAside() { families_->set_aside.Increment(); }
 
 void CoordinatorMetrics::SetTransfers(const std::string& direction, std::size_t calls) {
   families_->transfers.At(direction).Set(static_cast<double>(calls));

@@ -63,6 +63,8 @@ class CoordinatorMetrics {
   // tactus_wal_fsync_seconds, tactus_store_failing, tactus_store_write_failures_total: one durable
   // write of the store.
   void ObserveWrite(Duration spent, bool succeeded);
+  // tactus_store_jobs_set_aside_total
+  void CountSetAside();
   // tactus_transfers{direction}
   void SetTransfers(const std::string& direction, std::size_t calls);
   // tactus_rpc_server_handled_total{method,code}: method as "Jobs/GetJob", code as "OK".

@@ -153,7 +153,8 @@ void Agent::Sweep() {
   std::set<std::string> in_use;
   for (const auto& [id, running] : workers_) in_use.insert(running.worker->job_id());
   for (const auto& [id, waiting] : preparing_) in_use.insert(waiting.options.start.job_id());
-  const std::int64_t now = runtime::WallNow();
+  const std::int64_t now =
+      std::min(runtime::WallNow(), began_wall_ + (runtime::Now() - began_).count());
   const std::size_t folders = job_folders_.Sweep(in_use, now);
   const std::size_t blobs = blobs_.Sweep(now);
   if (folders + blobs > 0) {

@@ -25,6 +25,7 @@
 #include "cuda/nvml.h"
 #include "metrics/agent_metrics.h"
 #include "runtime/control_thread.h"
+#include "runtime/now.h"
 #include "runtime/process.h"
 
 namespace tactus::agent {
@@ -124,6 +125,10 @@ class Agent {
   runtime::Timer stop_timer_;
   runtime::Timer output_timer_;
   bool output_due_ = false;  // the timer runs
+  // What is old is told by the time of day at the start and what has passed since: a clock that is
+  // set ahead removes nothing.
+  const std::int64_t began_wall_ = runtime::WallNow();
+  const Instant began_ = runtime::Now();
   runtime::Timer sweep_timer_;
   std::function<void(const absl::Status& status)> refused_;
   std::function<void()> stopped_;

@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <cstdlib>
 #include <memory>
 #include <utility>
 
@@ -11,6 +12,9 @@
 
 namespace tactus::service {
 namespace {
+
+// A crash forgets so much of the time that passed.
+constexpr Duration kTimeKept = std::chrono::minutes(1);
 
 void NotSwept(const absl::Status& status) {
   runtime::Logger("store")->warn("blobs not swept error={}", runtime::Quoted(status.ToString()));
@@ -37,12 +41,32 @@ void Upkeep::Stop() {
   });
 }
 
+// Storage thread.
+absl::StatusOr<job::WallTime> Upkeep::RetentionNow() {
+  if (!clock_) {
+    const absl::StatusOr<job::WallTime> kept = around_.store.RetentionTime();
+    if (!kept.ok()) return kept;
+    clock_.emplace(*kept, runtime::Now());
+  }
+  const job::WallTime now = clock_->Now(runtime::WallNow(), runtime::Now());
+  if (std::abs(now - kept_time_) < kTimeKept.count()) return now;
+  const absl::Status status = around_.store.KeepRetentionTime(now);
+  if (!status.ok()) return status;
+  kept_time_ = now;
+  return now;
+}
+
 void Upkeep::Prune() {
   around_.storage.Post([this] {
     std::vector<store::GoneJob> gone;
+    const absl::StatusOr<job::WallTime> now = RetentionNow();
     const absl::StatusOr<bool> more =
-        around_.store.Prune(around_.retention, runtime::WallNow(), gone);
-    around_.control.Post([this, more, gone = std::move(gone)] { OnPruned(more, gone); });
+        now.ok() ? around_.store.Prune(around_.retention, *now, gone) : now.status();
+    around_.control.Post(
+        [this, more, gone = std::move(gone), set_aside = around_.store.TakeSetAside()] {
+          around_.tell_set_aside(set_aside);
+          OnPruned(more, gone);
+        });
   });
 }
 
@@ -70,11 +94,13 @@ void Upkeep::Sweep() {
              .names = [used](const auto& names) { used->insert(names.begin(), names.end()); },
              .done =
                  [this, used](const absl::Status& status) {
-                   if (!status.ok()) return NotSwept(status);
+                   const absl::StatusOr<job::WallTime> now = RetentionNow();
+                   if (!status.ok() || !now.ok())
+                     return NotSwept(status.ok() ? now.status() : status);
                    // A job that was made while the names were gathered has just had its files
                    // looked for, which keeps them.
-                   around_.files.Post([this, used] {
-                     const std::size_t removed = around_.blobs.Sweep(*used, runtime::WallNow());
+                   around_.files.Post([this, used, now = *now] {
+                     const std::size_t removed = around_.blobs.Sweep(*used, now);
                      if (removed == 0) return;
                      runtime::Logger("files")->info("blobs removed count={}", removed);
                    });

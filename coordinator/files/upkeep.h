@@ -10,6 +10,7 @@
 
 #include "base/time.h"
 #include "coordinator/files/blob_store.h"
+#include "coordinator/files/retention_clock.h"
 #include "coordinator/store/store.h"
 #include "runtime/control_thread.h"
 
@@ -19,7 +20,7 @@ namespace tactus::service {
 // one piece at most; sweeps away blobs that no job names every hour; and removes, every minute, the
 // checkpoints that newer ones have taken the place of and no job names: a job that is suspended
 // often would fill the disk within a day. All begin a while after the start, when the agents are
-// back. All methods from main's thread.
+// back. How old something is, a RetentionClock says. All methods from main's thread.
 class Upkeep {
  public:
   // Other than the defaults in tests.
@@ -45,6 +46,8 @@ class Upkeep {
     std::function<void(const std::string& job)> forget_files;
     // Forgets what is kept in memory of jobs that are no more; called on the control thread.
     std::function<void(const std::vector<store::GoneJob>& jobs)> forget_jobs;
+    // Of jobs whose records turned out to be unreadable; called on the control thread.
+    std::function<void(const std::vector<store::SetAsideJob>& jobs)> tell_set_aside;
     store::Retention retention{};
     Intervals intervals{};
   };
@@ -55,6 +58,7 @@ class Upkeep {
   void Stop();
 
  private:
+  absl::StatusOr<job::WallTime> RetentionNow();
   void Prune();
   void OnPruned(const absl::StatusOr<bool>& more, const std::vector<store::GoneJob>& gone);
   void Sweep();
@@ -67,6 +71,8 @@ class Upkeep {
   // Storage thread:
   std::set<std::string> superseded_;  // checkpoints that may be named by other jobs, or in use
   bool releasing_ = false;
+  std::optional<RetentionClock> clock_;  // unset: not asked yet
+  job::WallTime kept_time_ = 0;          // by the store, since the start
 };
 
 }  // namespace tactus::service

@@ -180,6 +180,8 @@ class ServerImpl final : public Server {
        .blobs = blobs_,
        .forget_files = [this](const std::string& job) { ForgetFiles(job); },
        .forget_jobs = [this](const std::vector<store::GoneJob>& gone) { core_.Forget(gone); },
+       .tell_set_aside =
+           [this](const std::vector<store::SetAsideJob>& jobs) { core_.TellSetAside(jobs); },
        .retention = {.age = options_.retain_jobs, .bytes = options_.retain_bytes},
        .intervals = options_.upkeep}};
   std::unique_ptr<grpc::Server> server_;       // null: not yet

@@ -167,6 +167,14 @@ void CoreRunner::Forget(const std::vector<store::GoneJob>& gone) {
   }
 }
 
+void CoreRunner::TellSetAside(const std::vector<store::SetAsideJob>& jobs) const {
+  for (const store::SetAsideJob& job : jobs) {
+    around_.metrics.CountSetAside();
+    runtime::Logger("store")->error("job set aside job={} job_number={} reason={}", job.name,
+                                    job.id.value, runtime::Quoted(job.reason));
+  }
+}
+
 // Storage thread.
 absl::StatusOr<job::JobRecord> CoreRunner::DeleteStored(const std::string& id) {
   absl::StatusOr<job::JobRecord> record = around_.store.FindJob(id);

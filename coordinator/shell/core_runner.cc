@@ -87,12 +87,15 @@ absl::Status CoreRunner::Start() {
   absl::StatusOr<std::vector<job::NodeRecord>> nodes;
   absl::StatusOr<std::uint64_t> last_job;
   absl::StatusOr<protocol::CoordinatorIdentity> identity;
+  std::vector<store::SetAsideJob> set_aside;
   around_.storage.RunAndWait([&] {
     unfinished = around_.store.UnfinishedJobs();
+    set_aside = around_.store.TakeSetAside();
     nodes = around_.store.Nodes();
     last_job = around_.store.LastJobId();
     identity = around_.store.BeginEpoch(around_.restored ? SecondsNow() : 0);
   });
+  TellSetAside(set_aside);
   if (!unfinished.ok()) return unfinished.status();
   if (!nodes.ok()) return nodes.status();
   if (!last_job.ok()) return last_job.status();

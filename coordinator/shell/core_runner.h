@@ -181,6 +181,8 @@ class CoreRunner {
   // Forgets what is kept in memory of jobs that are no more in the store, and ends who waits for
   // them or watches them.
   void Forget(const std::vector<store::GoneJob>& gone);
+  // Says of jobs that were set aside that they were.
+  void TellSetAside(const std::vector<store::SetAsideJob>& jobs) const;
   AgentSessions& sessions() { return sessions_; }
   runtime::ControlThread& control() { return around_.control; }
   // As users see it, while it is not over; null: no such job. Valid until the thread's next task.

@@ -17,6 +17,7 @@ class Inspection {
 
   void CheckFile();
   void CheckJobs();
+  void CheckSetAside();
   void CheckRounds();
   void CheckDecisions();
   void CheckNodes();
@@ -85,6 +86,15 @@ void Inspection::CheckJobs() {
        });
 }
 
+void Inspection::CheckSetAside() {
+  Look("jobs that were set aside", "SELECT id, name, reason FROM set_aside",
+       [this](const Statement& row) {
+         known_.insert(row.ColumnInt(0));
+         Say("job " + std::to_string(row.ColumnInt(0)),
+             row.ColumnBytes(1) + " was set aside: " + row.ColumnBytes(2));
+       });
+}
+
 void Inspection::CheckRounds() {
   Look("rounds", "SELECT job, round, record FROM rounds", [this](const Statement& row) {
     const auto record = codec::DecodeRound(row.ColumnBytes(2));
@@ -124,6 +134,7 @@ std::vector<std::string> FindProblems(Statements& statements) {
   Inspection inspection(statements);
   inspection.CheckFile();
   inspection.CheckJobs();
+  inspection.CheckSetAside();
   inspection.CheckRounds();
   inspection.CheckDecisions();
   inspection.CheckNodes();

@@ -71,6 +71,14 @@ constexpr const char* kSteps[] = {
     "  job INTEGER PRIMARY KEY,"
     "  stride INTEGER NOT NULL,"
     "  thinned_below INTEGER NOT NULL);",
+    // Jobs whose records could not be read, as they were in `jobs`; `reason`: what was wrong.
+    "CREATE TABLE set_aside ("
+    "  id INTEGER PRIMARY KEY,"
+    "  name TEXT NOT NULL,"
+    "  reason TEXT NOT NULL,"
+    "  blobs TEXT NOT NULL,"
+    "  spec BLOB NOT NULL,"
+    "  record BLOB NOT NULL);",
 };
 
 absl::StatusOr<std::int64_t> Version(sqlite3* connection) {

@@ -33,10 +33,12 @@ constexpr const char* kPutDecision =
     "INSERT OR REPLACE INTO decisions (job, plan_version, axis, record) VALUES (?1, ?2, ?3, ?4)";
 constexpr const char* kPutNode = "INSERT OR REPLACE INTO nodes (name, record) VALUES (?1, ?2)";
 constexpr const char* kDropNode = "DELETE FROM nodes WHERE name = ?1";
-constexpr const char* kJobById = "SELECT spec, record FROM jobs WHERE id = ?1";
-constexpr const char* kJobByName = "SELECT spec, record FROM jobs WHERE name = ?1";
-constexpr const char* kJobByRequest = "SELECT spec, record FROM jobs WHERE request_id = ?1";
-constexpr const char* kUnfinished = "SELECT spec, record FROM jobs WHERE is_final = 0 ORDER BY id";
+constexpr const char* kJobById = "SELECT spec, record, id, name FROM jobs WHERE id = ?1";
+constexpr const char* kJobByName = "SELECT spec, record, id, name FROM jobs WHERE name = ?1";
+constexpr const char* kJobByRequest =
+    "SELECT spec, record, id, name FROM jobs WHERE request_id = ?1";
+constexpr const char* kUnfinished =
+    "SELECT spec, record, id, name FROM jobs WHERE is_final = 0 ORDER BY id";
 constexpr const char* kRoundsAbove =
     "SELECT record FROM rounds WHERE job = ?1 AND round > ?2"
     "  AND ?1 NOT IN (SELECT job FROM forgotten) ORDER BY round LIMIT ?4";
@@ -61,9 +63,20 @@ constexpr const char* kLastId =
 constexpr const char* kBeginEpoch =
     "INSERT INTO meta VALUES ('epoch', ?1 + 1)"
     "  ON CONFLICT (key) DO UPDATE SET value = max(value, ?1) + 1 RETURNING value";
-constexpr const char* kNodes = "SELECT record FROM nodes ORDER BY name";
+constexpr const char* kRetentionTime = "SELECT value FROM meta WHERE key = 'retention_time'";
+constexpr const char* kKeepRetentionTime =
+    "INSERT OR REPLACE INTO meta VALUES ('retention_time', ?1)";
+constexpr const char* kNewestUpdate = "SELECT ifnull(max(update_time), 0) FROM jobs";
+constexpr const char* kNodes = "SELECT record, name FROM nodes ORDER BY name";
 constexpr const char* kBlobsBehind =
-    "SELECT id, blobs FROM jobs WHERE id > ?1 ORDER BY id LIMIT ?2";
+    "SELECT id, blobs FROM jobs WHERE id > ?1"
+    "  UNION ALL SELECT id, blobs FROM set_aside WHERE id > ?1 ORDER BY id LIMIT ?2";
+// Ids are given once: see kLastId.
+constexpr const char* kKeepAside =
+    "INSERT OR REPLACE INTO set_aside (id, name, reason, blobs, spec, record) "
+    "SELECT id, name, ?2, blobs, spec, record FROM jobs WHERE id = ?1";
+constexpr const char* kKeepId = "UPDATE meta SET value = max(value, ?1) WHERE key = 'last_job_id'";
+constexpr const char* kDropJob = "DELETE FROM jobs WHERE id = ?1";
 constexpr const char* kRecordWithOtherBlobs =
     "SELECT spec, record FROM jobs WHERE id = ?1 AND blobs <> ?2";
 
@@ -190,11 +203,49 @@ absl::Status SqliteStore::NoteSuperseded(const job::JobRecord& record, const std
 
 absl::StatusOr<job::JobRecord> SqliteStore::FindOne(const char* sql, const std::string& key,
                                                     const std::string& what) {
-  const absl::StatusOr<Statement*> query = statements_.Bind(sql, key);
-  auto found = ReadAll(query, ReadJob);
+  const std::size_t before = set_aside_.size();
+  auto found = ReadReadable(statements_.Bind(sql, key));
   if (!found.ok()) return found.status();
-  if (found->empty()) return absl::NotFoundError(what + " '" + key + "': no such job");
-  return std::move(found->front());
+  if (!found->empty()) return std::move(found->front());
+  if (set_aside_.size() == before) {
+    return absl::NotFoundError(what + " '" + key + "': no such job");
+  }
+  return absl::DataLossError(what + " '" + key +
+                             "': it was set aside: " + set_aside_.back().reason);
+}
+
+absl::StatusOr<std::vector<job::JobRecord>> SqliteStore::ReadReadable(
+    const absl::StatusOr<Statement*>& query) {
+  if (!query.ok()) return query.status();
+  std::vector<job::JobRecord> readable;
+  std::vector<SetAsideJob> unreadable;
+  absl::Status status = ForEachRow(**query, [&](const Statement& row) {
+    absl::StatusOr<job::JobRecord> record = ReadJob(row);
+    if (record.ok()) {
+      readable.push_back(*std::move(record));
+    } else {
+      unreadable.push_back({.id = JobId{static_cast<std::uint64_t>(row.ColumnInt(2))},
+                            .name = row.ColumnBytes(3),
+                            .reason = std::string(record.status().message())});
+    }
+    return absl::OkStatus();
+  });
+  for (SetAsideJob& job : unreadable) {
+    if (status.ok()) status = SetAside(std::move(job));
+  }
+  if (!status.ok()) return status;
+  return readable;
+}
+
+absl::Status SqliteStore::SetAside(SetAsideJob job) {
+  const std::int64_t id = Signed(job.id.value);
+  const absl::Status status = statements_.Transact([&] {
+    absl::Status kept = statements_.Run(kKeepAside, id, job.reason);
+    if (kept.ok()) kept = statements_.Run(kKeepId, id);
+    return kept.ok() ? statements_.Run(kDropJob, id) : kept;
+  });
+  if (status.ok()) set_aside_.push_back(std::move(job));
+  return status;
 }
 
 absl::StatusOr<job::JobRecord> SqliteStore::FindJob(const std::string& name) {
@@ -209,7 +260,7 @@ absl::StatusOr<std::vector<job::JobRecord>> SqliteStore::ReadJobs(
     const std::vector<std::int64_t>& ids) {
   std::vector<job::JobRecord> jobs;
   for (const std::int64_t id : ids) {
-    auto found = ReadAll(statements_.Bind(kJobById, id), ReadJob);
+    auto found = ReadReadable(statements_.Bind(kJobById, id));
     if (!found.ok()) return found.status();
     std::move(found->begin(), found->end(), std::back_inserter(jobs));
   }
@@ -241,13 +292,15 @@ absl::StatusOr<Page<job::JobRecord>> SqliteStore::ListJobs(const JobQuery& query
   if (!ids.ok()) return ids.status();
   auto jobs = ReadJobs(*ids);
   if (!jobs.ok()) return jobs.status();
+  // Without those that were just set aside the page is another one.
+  if (jobs->size() < ids->size()) return ListJobs(query);
   return PageOf(*std::move(jobs), query.page_size, [&](const job::JobRecord& last) {
     return EncodePageToken(listing, JobPosition(*order, last));
   });
 }
 
 absl::StatusOr<std::vector<job::JobRecord>> SqliteStore::UnfinishedJobs() {
-  return ReadAll(statements_.Bind(kUnfinished), ReadJob);
+  return ReadReadable(statements_.Bind(kUnfinished));
 }
 
 template <typename Decode, typename Place>
@@ -348,7 +401,12 @@ absl::StatusOr<protocol::CoordinatorIdentity> SqliteStore::BeginEpoch(std::uint6
 }
 
 absl::StatusOr<std::vector<job::NodeRecord>> SqliteStore::Nodes() {
-  return DecodeAll(statements_.Bind(kNodes), codec::DecodeNode);
+  return ReadAll(statements_.Bind(kNodes), [](const Statement& row) {
+    absl::StatusOr<job::NodeRecord> node = codec::DecodeNode(row.ColumnBytes(0));
+    // Whatever was said of it: nothing new starts there until it is said again.
+    if (!node.ok()) node = job::NodeRecord{.name = row.ColumnBytes(1), .cordoned = true};
+    return node;
+  });
 }
 
 absl::Status SqliteStore::DeleteJob(JobId job) { return pruner_.Delete(Signed(job.value)); }
@@ -377,6 +435,18 @@ absl::StatusOr<NamedBlobs> SqliteStore::BlobsInUse(JobId after, int jobs_max) {
 }
 
 std::vector<std::string> SqliteStore::TakeSuperseded() { return std::exchange(superseded_, {}); }
+
+std::vector<SetAsideJob> SqliteStore::TakeSetAside() { return std::exchange(set_aside_, {}); }
+
+absl::StatusOr<job::WallTime> SqliteStore::RetentionTime() {
+  const absl::StatusOr<std::int64_t> kept = statements_.Number(kRetentionTime, 0);
+  if (!kept.ok() || *kept != 0) return kept;
+  return statements_.Number(kNewestUpdate, 0);
+}
+
+absl::Status SqliteStore::KeepRetentionTime(job::WallTime time) {
+  return statements_.Run(kKeepRetentionTime, time);
+}
 
 absl::StatusOr<bool> SqliteStore::Prune(const Retention& retention, job::WallTime now,
                                         std::vector<GoneJob>& gone) {

@@ -41,6 +41,9 @@ class SqliteStore final : public Store {
   absl::Status DeleteJob(JobId job) override;
   absl::StatusOr<NamedBlobs> BlobsInUse(JobId after, int jobs_max) override;
   std::vector<std::string> TakeSuperseded() override;
+  std::vector<SetAsideJob> TakeSetAside() override;
+  absl::StatusOr<job::WallTime> RetentionTime() override;
+  absl::Status KeepRetentionTime(job::WallTime time) override;
   absl::StatusOr<bool> Prune(const Retention& retention, job::WallTime now,
                              std::vector<GoneJob>& gone) override;
   absl::StatusOr<std::unique_ptr<StoreCopy>> BeginCopy(const std::string& path) override;
@@ -63,6 +66,8 @@ class SqliteStore final : public Store {
   absl::Status PutNode(const job::NodeRecord& record);
   absl::StatusOr<job::JobRecord> FindOne(const char* sql, const std::string& key,
                                          const std::string& what);
+  absl::StatusOr<std::vector<job::JobRecord>> ReadReadable(const absl::StatusOr<Statement*>& query);
+  absl::Status SetAside(SetAsideJob job);
   absl::StatusOr<std::vector<job::JobRecord>> ReadJobs(const std::vector<std::int64_t>& ids);
   template <typename Decode, typename Place>
   auto ListHistory(const HistoryPage& asked, const Decode& decode, const Place& place)
@@ -74,6 +79,7 @@ class SqliteStore final : public Store {
   HistoryPruner pruner_{statements_};
   std::vector<std::string> superseding_;  // of the write that runs
   std::vector<std::string> superseded_;   // of those that succeeded; see TakeSuperseded
+  std::vector<SetAsideJob> set_aside_;    // see TakeSetAside
 };
 
 }  // namespace tactus::store

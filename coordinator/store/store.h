@@ -61,6 +61,14 @@ struct GoneJob {
   std::string request_id{};  // empty: none
 };
 
+// A job whose record could not be read. What is there of it is kept, out of everybody's way: it is
+// in no listing, its name is free, and blobs that it names stay.
+struct SetAsideJob {
+  JobId id{};
+  std::string name{};
+  std::string reason{};
+};
+
 // What a stretch of jobs names.
 struct NamedBlobs {
   std::vector<std::string> sha256{};  // each once
@@ -85,7 +93,8 @@ struct Page {
   std::string next;
 };
 
-// Blocking; one thread at a time (the coordinator's storage thread).
+// Blocking; one thread at a time (the coordinator's storage thread). Whatever reads jobs sets those
+// aside whose records cannot be read, and goes on without them; see TakeSetAside.
 class Store {
  public:
   // Opens or creates the database file `path` (":memory:" for tests) in WAL mode and brings an
@@ -103,7 +112,7 @@ class Store {
   // another job.
   virtual absl::Status Write(const WriteBatch& batch) = 0;
 
-  // Errors: NotFound.
+  // Errors: NotFound; DataLoss, it was there and has just been set aside.
   virtual absl::StatusOr<job::JobRecord> FindJob(const std::string& name) = 0;
   virtual absl::StatusOr<job::JobRecord> FindJobByRequest(const std::string& request_id) = 0;
 
@@ -139,7 +148,7 @@ class Store {
   // earlier call, and above `at_least`.
   virtual absl::StatusOr<protocol::CoordinatorIdentity> BeginEpoch(std::uint64_t at_least) = 0;
 
-  // What users said of nodes, by name.
+  // What users said of nodes, by name. One of which that cannot be read is cordoned.
   virtual absl::StatusOr<std::vector<job::NodeRecord>> Nodes() = 0;
 
   // Forgets the job with its history. Errors: NotFound.
@@ -154,6 +163,14 @@ class Store {
   static constexpr std::size_t kSupersededMax = 4096;
   virtual std::vector<std::string> TakeSuperseded() = 0;
 
+  // The time of day that Prune was last told, as KeepRetentionTime was; before the first time, the
+  // newest update of a job; 0: there is none. See RetentionClock.
+  virtual absl::StatusOr<job::WallTime> RetentionTime() = 0;
+  virtual absl::Status KeepRetentionTime(job::WallTime time) = 0;
+
+  // Those that were set aside since the last call.
+  virtual std::vector<SetAsideJob> TakeSetAside() = 0;
+
   // Does a bounded piece (some 10 ms) of what retention asks for; `now` is the time of day. True:
   // there is more to do. Jobs that went are appended to `gone`.
   virtual absl::StatusOr<bool> Prune(const Retention& retention, job::WallTime now,
@@ -165,7 +182,8 @@ class Store {
   virtual absl::StatusOr<std::unique_ptr<StoreCopy>> BeginCopy(const std::string& path) = 0;
 
   // Looks through everything, which takes seconds for a gigabyte: SQLite's own check, and that
-  // every record can be read. One line for each problem; none: it is sound.
+  // every record can be read. One line for each problem, and for each job that was set aside; none:
+  // it is sound.
   virtual absl::StatusOr<std::vector<std::string>> CheckIntegrity() = 0;
 };
 

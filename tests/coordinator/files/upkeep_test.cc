@@ -68,6 +68,8 @@ class UpkeepTest : public testing::Test {
         .forget_files = [this](const std::string& job) { files_of_.set_value(job); },
         .forget_jobs =
             [this](const std::vector<store::GoneJob>& jobs) { forgotten_.set_value(jobs); },
+        .tell_set_aside =
+            [](const std::vector<store::SetAsideJob>& jobs) { EXPECT_TRUE(jobs.empty()); },
         .retention = retention,
         .intervals = intervals});
     upkeep_->Start();
@@ -136,6 +138,25 @@ TEST_F(UpkeepTest, JobsThatAreOldEnoughGoWithTheirFilesAndWhatIsRememberedOfThem
     EXPECT_TRUE(absl::IsNotFound(store_->FindJob("job-1").status()));
     EXPECT_TRUE(store_->FindJob("job-2").ok());
   });
+}
+
+TEST_F(UpkeepTest, AClockThatIsSetYearsAheadRemovesNoHistory) {
+  // As far as the store knows, it was written a moment ago.
+  const job::JobRecord record = OverSince(1, std::chrono::hours(24 * 365));
+  Write(record);
+  Start({.age = std::chrono::hours(24 * 90)},
+        {.first = Duration::zero(), .prune = std::chrono::milliseconds(1)});
+
+  const auto pruned = [&] {
+    job::WallTime time = 0;
+    storage_.RunAndWait([&] { time = *store_->RetentionTime(); });
+    return time > record.update_time;
+  };
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!pruned() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+
+  EXPECT_TRUE(pruned());
+  storage_.RunAndWait([&] { EXPECT_TRUE(store_->FindJob("job-1").ok()); });
 }
 
 TEST_F(UpkeepTest, ACheckpointGoesSoonAfterANewerOneTookItsPlace) {

@@ -1,5 +1,6 @@
 #include "coordinator/store/store.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
@@ -13,6 +14,8 @@
 
 namespace tactus::store {
 namespace {
+
+using testing::HasSubstr;
 
 std::unique_ptr<Store> OpenOrDie(const std::string& path) {
   absl::StatusOr<std::unique_ptr<Store>> store = Store::Open(path);
@@ -385,7 +388,7 @@ TEST(StoreTest, AFileThatIsNoDatabaseIsDataLoss) {
   EXPECT_EQ(Store::Open(folder.File("db")).status().code(), absl::StatusCode::kDataLoss);
 }
 
-TEST(StoreTest, ADamagedRecordIsDataLossAndTheOthersAreStillRead) {
+TEST(StoreTest, AJobThatCannotBeReadIsSetAsideAndTheOthersAreStillRead) {
   const TemporaryFolder folder;
   {
     const std::unique_ptr<Store> store = OpenOrDie(folder.File("db"));
@@ -397,8 +400,49 @@ TEST(StoreTest, ADamagedRecordIsDataLossAndTheOthersAreStillRead) {
   const std::unique_ptr<Store> store = OpenOrDie(folder.File("db"));
 
   EXPECT_EQ(store->FindJob("job-1").status().code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(store->ListJobs({.page_size = 5}).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(store->FindJob("job-1").status().code(), absl::StatusCode::kNotFound);
   ExpectEqual(*store->FindJob("job-2"), SmallJob(2));
+  const std::vector<SetAsideJob> set_aside = store->TakeSetAside();
+  ASSERT_EQ(set_aside.size(), 1u);
+  EXPECT_EQ(set_aside[0].id, JobId{1});
+  EXPECT_EQ(set_aside[0].name, "job-1");
+  EXPECT_THAT(set_aside[0].reason, HasSubstr("damaged"));
+  EXPECT_TRUE(store->TakeSetAside().empty());
+}
+
+TEST(StoreTest, WhatIsSetAsideIsNotInTheWayAndNotForgotten) {
+  const TemporaryFolder folder;
+  job::JobRecord with_blob = SmallJob(3);
+  with_blob.checkpoint = job::CheckpointRecord{.sha256 = std::string(64, 'c'), .size_bytes = 1};
+  {
+    const std::unique_ptr<Store> store = OpenOrDie(folder.File("db"));
+    for (std::uint64_t id : {1, 2}) Put(*store, SmallJob(id));
+    Put(*store, with_blob);
+  }
+  RunSql(folder.File("db"), "UPDATE jobs SET record = x'00ff' WHERE id <> 2");
+
+  {
+    const std::unique_ptr<Store> store = OpenOrDie(folder.File("db"));
+    const auto page = store->ListJobs({.page_size = 1});
+    ASSERT_TRUE(page.ok()) << page.status();
+    ASSERT_EQ(page->items.size(), 1u);
+    EXPECT_EQ(page->items[0].name, "job-2");
+    EXPECT_EQ(page->next, "");
+    const auto unfinished = store->UnfinishedJobs();
+    ASSERT_TRUE(unfinished.ok()) << unfinished.status();
+    EXPECT_LE(unfinished->size(), 1u);
+  }
+  const std::unique_ptr<Store> store = OpenOrDie(folder.File("db"));
+  EXPECT_EQ(*store->LastJobId(), 3u);
+  EXPECT_EQ(store->BlobsInUse(JobId{0}, 10)->sha256,
+            std::vector<std::string>{std::string(64, 'c')});
+  const auto problems = store->CheckIntegrity();
+  ASSERT_TRUE(problems.ok()) << problems.status();
+  EXPECT_THAT(*problems, testing::ElementsAre(HasSubstr("job-1 was set aside: "),
+                                              HasSubstr("job-3 was set aside: ")));
+  job::JobRecord again = SmallJob(4);
+  again.name = "job-1";
+  EXPECT_TRUE(store->Write({.jobs = {again}}).ok());
 }
 
 TEST(StoreTest, AMissingFolderIsNotFound) {
