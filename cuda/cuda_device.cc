@@ -101,6 +101,11 @@ class CudaDevice final : public Device {
     const Stream stream = Selected();  // before scratch is allocated
     kernels::AddSquaredNorm(stream, x, Into(sum, ChunksIn(x.size()), 1));
   }
+  void Gather(const Gathering& gathering, std::span<float> out, std::span<double> norm2) override {
+    const Stream stream = Selected();
+    kernels::Gather(stream, gathering, out,
+                    norm2.empty() ? kernels::SumsInto{} : Into(norm2, ChunksIn(out.size()), 1));
+  }
 
   void Gate(const StepGate& step, const OwnSums& own, std::span<double> gate) override {
     kernels::Gate(Selected(), step, own, gate);

@@ -21,6 +21,7 @@
 #include "cuda/ops/adasum.h"
 #include "cuda/ops/block_momentum.h"
 #include "cuda/ops/combination.h"
+#include "cuda/ops/gather.h"
 #include "cuda/ops/lamb.h"
 #include "cuda/ops/lanes.h"
 #include "cuda/ops/lion.h"
@@ -118,6 +119,10 @@ class Device {
   virtual void Clear(std::span<double> sums) = 0;
   // sum[0] grows by the squared norm of x.
   virtual void AddSquaredNorm(std::span<const float> x, std::span<double> sum) = 0;
+  // Brings scattered values into `out`, which is aligned to 16 bytes; norm2[0] grows by the squared
+  // norm of what `out` became, as by AddSquaredNorm, if norm2 is not empty.
+  virtual void Gather(const Gathering& gathering, std::span<float> out,
+                      std::span<double> norm2) = 0;
 
   virtual void Gate(const StepGate& step, const OwnSums& own, std::span<double> gate) = 0;
   // facts.lost: memory of AllocateOnHost, or of cuda::OpenFlag.

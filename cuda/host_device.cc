@@ -69,6 +69,10 @@ class HostDevice final : public Device {
   void AddSquaredNorm(std::span<const float> x, std::span<double> sum) override {
     sum.front() += host::SquaredNorm(x);
   }
+  void Gather(const Gathering& gathering, std::span<float> out, std::span<double> norm2) override {
+    host::Gather(gathering, out);
+    if (!norm2.empty()) norm2.front() += host::SquaredNorm(out);
+  }
   void Gate(const StepGate& step, const OwnSums& own, std::span<double> gate) override {
     host::Gate(step, own, gate);
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "cuda/ops/adam.h"
 #include "cuda/ops/adasum.h"
@@ -11,6 +12,7 @@
 #include "cuda/ops/combination.h"
 #include "cuda/ops/convert.h"
 #include "cuda/ops/extremes.h"
+#include "cuda/ops/gather.h"
 #include "cuda/ops/lamb.h"
 #include "cuda/ops/lanes.h"
 #include "cuda/ops/quantise.h"
@@ -82,6 +84,20 @@ std::span<float> FlatNormal(const Setting& setting) {
   return setting.workspace.Normal(setting.segments->flat_length());
 }
 
+// Values that lie one behind the other come into a buffer by segments, as gradients do from where
+// libtorch left them.
+Call GatherCall(const Setting& setting, bool adds) {
+  const std::span<float> from = FlatNormal(setting);
+  const std::size_t segments = setting.segments->segments();
+  const std::size_t length = setting.segments->elements() / segments;  // without padding
+  std::vector<cuda::GatherPart> parts;
+  for (std::size_t i = 0; i < segments; ++i) {
+    parts.push_back({.offset = i * length, .length = length, .from = &from[i * length]});
+  }
+  return [parts, adds, to = setting.workspace.Zero(from.size()), into = SumOf(setting)](
+             Stream stream) { kernels::Gather(stream, {.parts = parts, .adds = adds}, to, into); };
+}
+
 std::span<const float> Scales(const Setting& setting, float scale) {
   return setting.workspace.Upload(std::vector<float>(setting.segments->segments(), scale));
 }
@@ -108,6 +124,10 @@ void AddVectors(std::vector<Operation>& all) {
       kernels::SquaredNorm(stream, x, into);
     };
   })));
+  all.push_back(Reduction(BySegments({"gather with norm", "8 n", 8},
+                                     [](const Setting& s) { return GatherCall(s, false); })));
+  all.push_back(Reduction(BySegments({"gather with norm, added", "12 n", 12},
+                                     [](const Setting& s) { return GatherCall(s, true); })));
   all.push_back(Reduction(BySegments({"extremes", "4 n", 4}, [](const Setting& s) -> Call {
     const std::size_t segments = s.segments->segments();
     const kernels::ExtremesInto into{.extremes = {.max_abs = s.workspace.Zero(segments),
