@@ -59,7 +59,7 @@ class DelayedRounds : public Synchronizer {
     const std::span<float> gradients = group_.buffer();
     if (launched_.size() != gradients.size()) launched_ = member_.device.Allocate(gradients.size());
     member_.device.Copy(gradients, launched_.span());
-    member_.device.Fill(0, gradients);
+    group_.ClearBuffer();
     ScaleSum(round, launched_.span().first(group_.vector().size()));
     group_.combination().Begin(*round.aggregator, launched_.span(), std::move(lanes));
     group_.combination().Finish();

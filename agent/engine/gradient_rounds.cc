@@ -48,7 +48,7 @@ class GradientRounds : public Synchronizer {
           member_.parameters);
       queued_ = true;
     }
-    member_.device.Fill(0, group_.buffer());
+    group_.ClearBuffer();
     return progress;
   }
 

@@ -8,18 +8,20 @@
 namespace tactus::engine {
 
 Group::Group(Member& member, const cuda::SegmentTable& segments, collective::Transport& transport,
-             std::span<float> gradients, std::span<double> loss_sum, policies::Plan plan)
+             GroupBuffers buffers, policies::Plan plan)
     : member_(member),
       transport_(transport),
       segments_(segments.size()),
-      gradients_(gradients),
-      loss_sum_(loss_sum),
+      gradients_(buffers.gradients),
+      loss_sum_(buffers.loss_sum),
+      replaced_(buffers.bring != nullptr),
       synchronizers_(AllSynchronizers(member, *this)),
       combination_(transport, member.device, segments, *member.encoding,
                    {.bucket_bytes = member.options.bucket_bytes,
                     .lanes = LaneCount(static_cast<std::size_t>(transport.size())),
                     .nodes = member.options.nodes,
-                    .loss_sum = loss_sum}),
+                    .loss_sum = loss_sum_,
+                    .bring = std::move(buffers.bring)}),
       plan_(std::move(plan)) {
   TACTUS_CHECK(policies::Fits(plan_, size()));
   TACTUS_CHECK(gradients_.size() == member.parameters.size() + LaneCount(size()));
@@ -54,6 +56,15 @@ void Group::SetShares() {
   }
   member_.ledger.SetShares(std::move(shares), rank());
   combination_.SetBatchSizes(plan_.batch_sizes);
+}
+
+// Lanes are nobody else's.
+void Group::ClearBuffer() {
+  member_.device.Fill(0, replaced_ ? gradients_.subspan(member_.parameters.size()) : gradients_);
+}
+
+void Group::ClearVector() {
+  if (!replaced_) member_.device.Fill(0, vector());
 }
 
 collective::Completion Group::Average(std::span<float> values) {

@@ -19,6 +19,13 @@
 
 namespace tactus::engine {
 
+// What passes leave behind: see EngineBuffers.
+struct GroupBuffers {
+  std::span<float> gradients;
+  std::span<double> loss_sum;
+  BringStretch bring;
+};
+
 // One member's side of a group: its place, the plans that the group goes by and votes for, and the
 // ways to combine and to run rounds. One thread.
 class Group {
@@ -27,7 +34,7 @@ class Group {
   // outlive this.
   // Requires: policies::Fits(plan, transport.size()).
   Group(Member& member, const cuda::SegmentTable& segments, collective::Transport& transport,
-        std::span<float> gradients, std::span<double> loss_sum, policies::Plan plan);
+        GroupBuffers buffers, policies::Plan plan);
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(transport_.size()); }
   std::size_t rank() const { return static_cast<std::size_t>(transport_.rank()); }
@@ -39,6 +46,9 @@ class Group {
   // Where the running round's gradients add up: the vector, and with the lanes behind it.
   std::span<float> vector() const { return gradients_.first(member_.parameters.size()); }
   std::span<float> buffer() const { return gradients_; }
+  // What was combined there, and what a step has used, is no part of what adds up next.
+  void ClearBuffer();
+  void ClearVector();
   // And its losses, until its combination takes them over.
   std::span<double> loss_sum() const { return loss_sum_; }
 
@@ -65,6 +75,7 @@ class Group {
   const std::size_t segments_;
   const std::span<float> gradients_;
   const std::span<double> loss_sum_;
+  const bool replaced_;  // by passes, vector and all: see EngineBuffers
   // Of running rounds. They own buffers that outlive what combines them, so they stand before it.
   const std::vector<std::unique_ptr<Synchronizer>> synchronizers_;
   Combination combination_;

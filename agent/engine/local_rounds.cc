@@ -57,7 +57,7 @@ class LocalRounds : public Synchronizer {
                         {.norm2 = step_norm2_.span(), .loss = group_.loss_sum()}, gate_.span());
     member_.optimizer.Step(gradients, {.learning_rate = round.rate.rate, .gate = gate_.span()},
                            member_.parameters);
-    member_.device.Fill(0, gradients);
+    group_.ClearVector();
   }
 
   // A window with a step that was not taken is of no use: its gate poisons what is combined. The
@@ -80,7 +80,7 @@ class LocalRounds : public Synchronizer {
                                .momentum = window_ ? member_.options.block_momentum : 0,
                                .gate = group_.combination().gate().data()},
                               member_.parameters);
-    member_.device.Fill(0, group_.buffer());
+    group_.ClearBuffer();
     return progress;
   }
 

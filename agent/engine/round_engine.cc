@@ -15,7 +15,11 @@ RoundEngine::RoundEngine(const EngineOptions& options, cuda::Device& device,
                          const cuda::SegmentTable& segments, EngineBuffers buffers,
                          collective::Transport& transport, policies::Plan plan)
     : member_(options, device, segments, buffers.parameters),
-      group_(member_, segments, transport, buffers.gradients, buffers.loss_sum, std::move(plan)),
+      group_(member_, segments, transport,
+             {.gradients = buffers.gradients,
+              .loss_sum = buffers.loss_sum,
+              .bring = std::move(buffers.bring)},
+             std::move(plan)),
       synchronizer_(&group_.synchronizer()),
       computed_(device.MakeMark()) {}
 
@@ -319,7 +323,7 @@ void RoundEngine::LoseGroup(const std::string& reason) {
   member_.ledger.Abandon();
   pending_.reset();
   cursor_.reset();
-  member_.device.Fill(0, group_.buffer());
+  group_.ClearBuffer();
   member_.device.Clear(group_.loss_sum());
   outcome_ = Outcome::kGroupLost;
   reason_ = reason;

@@ -55,6 +55,10 @@ struct EngineBuffers {
   std::span<float> parameters;  // [cuda::FlatLength(segments)]
   std::span<float> gradients;
   std::span<double> loss_sum;  // one number, to which a pass adds its losses
+  // May be empty. With it the caller replaces the gradients at each Batch::first_of_sum instead of
+  // adding to them, so that nobody makes them zero; and those of segments that it says are ready it
+  // may hold back until it is asked for them.
+  BringStretch bring{};
 };
 
 // A piece of this member's part of a round.
@@ -64,8 +68,9 @@ struct Batch {
   // Samples, at most micro_batch. Empty when the round has none for this member: Step is due all
   // the same, with no work done and `started` = `finished`.
   std::vector<std::uint64_t> indices{};
-  // The gradients are zero as it begins: what is added up from here on, up to the next such batch,
-  // is one sum, and can be computed anew from these samples.
+  // The gradients are zero as it begins, or it replaces them (EngineBuffers::bring), by zeros where
+  // it has no samples: what is added up from here on, up to the next such batch, is one sum, and
+  // can be computed anew from these samples.
   bool first_of_sum = false;
   // SegmentReady may be called during its backward pass, to start reductions early.
   bool last_of_round = false;

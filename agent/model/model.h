@@ -64,19 +64,29 @@ struct EvaluationSums {
   std::uint64_t samples = 0;
 };
 
+// The gradient of a segment by one pass, in memory of libtorch's on the model's device. Whoever has
+// it gives the memory back by destroying it, from whatever is queued on the model's stream later.
+struct SegmentGradient {
+  using Memory = std::unique_ptr<void, void (*)(void*)>;
+
+  std::size_t segment = 0;
+  const float* values = nullptr;  // [the segment's length]; null: the pass has none, they are zeros
+  Memory memory{nullptr, [](void*) {}};
+};
+
 // Called during ForwardBackward when the gradient of a segment is complete; on a CUDA device, when
 // all that completes it is queued on the model's stream. The thread is libtorch's own there, while
 // the one that called ForwardBackward waits: the two never run at once.
-using SegmentReady = std::function<void(std::size_t segment)>;
+using TakeGradient = std::function<void(SegmentGradient gradient)>;
 
-// One model on one device. Parameters and gradients are views into two flat buffers owned by the
-// caller, on that device. On a CUDA device operations are queued, and the stream's order is the
+// One model on one device. Parameters are views into a flat buffer owned by the caller, on that
+// device. On a CUDA device operations are queued, and the stream's order is the
 // order of the calls; those that return numbers wait. Not thread-safe; one thread from Open to the
 // end (libtorch keeps per-thread state).
 class Model {
  public:
   // Builds or loads the model. The segment table stands in reverse order of the parameters'
-  // registration, so that backward passes complete the flat gradient buffer from its front;
+  // registration, so that backward passes complete a flat gradient buffer from its front;
   // parameters that need no gradient are not in it.
   //
   // Errors, at the field (agent/data/field_error.h), "model.torchscript: ...": NotFound,
@@ -90,29 +100,27 @@ class Model {
   // Offsets are assigned (cuda::AssignOffsets).
   virtual const cuda::SegmentTable& segments() const = 0;
 
-  // Copies the present weights into `parameters` and makes parameters and gradients views of the
-  // two buffers from now on; gradients are then accumulated into `gradients`, losses into the one
-  // number of `loss_sum`. The buffers hold at least cuda::FlatLength(segments()) elements, 64-byte
-  // aligned; all outlive the model. Stops the process when the device fails.
-  virtual void Bind(std::span<float> parameters, std::span<float> gradients,
-                    std::span<double> loss_sum) = 0;
+  // Copies the present weights into `parameters` and makes the model's views of the buffer from now
+  // on; losses are then added to the one number of `loss_sum`. The buffer holds at least
+  // cuda::FlatLength(segments()) elements, 64-byte aligned; both outlive the model. Stops the
+  // process when the device fails.
+  virtual void Bind(std::span<float> parameters, std::span<double> loss_sum) = 0;
 
   // Runs one micro-batch at the present weights without changing anything lasting (buffers and
   // random numbers come back as they were), to see that input, output, target and loss fit
-  // together. It takes no more memory than ForwardBackward. Waits until it is done. Requires Bind,
-  // and gradients of zero, which they are again afterwards.
+  // together. It takes no more memory than ForwardBackward. Waits until it is done. Requires Bind.
   // Errors: InvalidArgument beginning with the field to blame ("model.loss: ...", "data: ...";
   // "model.precision: ..." for what works in float32 alone); ResourceExhausted, out of memory.
   virtual absl::Status TryOut(const Examples& examples) = 0;
 
-  // Adds the SUM over samples of the per-sample gradients to the gradient buffer, and that of their
-  // losses, in float64, to the sum of losses; a sample's loss is the mean over its positions.
-  // `ready`, if set, is called once for each segment, in the order in which backward completes
-  // them, when the losses are added. On a CUDA device the pass is queued and not waited for.
-  // Requires Bind. Errors: Internal with libtorch's message, ResourceExhausted, out of memory.
-  // After either the gradient buffer may hold a part of the pass and the sum its losses, `ready`
-  // may have been called for some segments, and the model can be used as before.
-  virtual absl::Status ForwardBackward(const Examples& examples, const SegmentReady& ready) = 0;
+  // Hands over the SUM over samples of the per-sample gradients, and adds that of their losses, in
+  // float64, to the sum of losses; a sample's loss is the mean over its positions. `take` is called
+  // once for each segment, in the order in which backward completes them, when the losses are
+  // added. On a CUDA device the pass is queued and not waited for. Requires Bind.
+  // Errors: Internal with libtorch's message, ResourceExhausted, out of memory. After either the
+  // sum may hold the pass's losses, `take` may have been called for some segments, and the model
+  // can be used as before.
+  virtual absl::Status ForwardBackward(const Examples& examples, const TakeGradient& take) = 0;
 
   // Gives memory of the device back that libtorch keeps for later and nobody uses; takes a while,
   // as it waits for the device. Nothing on the host.

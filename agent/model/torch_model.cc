@@ -111,18 +111,16 @@ class TorchModel final : public Model {
 
   const cuda::SegmentTable& segments() const override { return parts_.parameters->segments(); }
 
-  void Bind(std::span<float> parameters, std::span<float> gradients,
-            std::span<double> loss_sum) noexcept override {
+  void Bind(std::span<float> parameters, std::span<double> loss_sum) noexcept override {
     const OnStream on_stream(parts_.device);
-    parts_.parameters->Bind(parameters, gradients);
+    parts_.parameters->Bind(parameters);
     TACTUS_CHECK(loss_sum.size() == 1);
-    const auto options =
-        at::TensorOptions().dtype(at::kDouble).device(parts_.parameters->gradients().device());
+    const auto options = at::TensorOptions().dtype(at::kDouble).device(parts_.device.device());
     loss_sum_ = torch::from_blob(loss_sum.data(), {}, options);
   }
 
   absl::Status TryOut(const Examples& examples) override;
-  absl::Status ForwardBackward(const Examples& examples, const SegmentReady& ready) override;
+  absl::Status ForwardBackward(const Examples& examples, const TakeGradient& take) override;
   void ReleaseCachedMemory() override {
     if (!parts_.device.is_host()) ReleaseCudaCache();
   }
@@ -202,9 +200,11 @@ absl::Status TorchModel::TryBackward(const at::Tensor& outputs, const at::Tensor
       return data::AtField(parts_.field,
                            absl::InvalidArgumentError("the loss depends on no parameter"));
     }
+    const TakeGradient drop = [](const SegmentGradient&) {};
+    FlatParameters::Pass pass(*parts_.parameters, drop);
     loss.backward();
     loss.item<double>();  // what a device was asked to do fails when it is waited for
-    return parts_.parameters->CheckGradients();
+    return pass.Complete();
   } catch (const std::exception& error) {
     return Blame(parts_.field, "backward fails", error);
   }
@@ -239,18 +239,16 @@ absl::Status TorchModel::TryOut(const Examples& examples) {
                                                         std::string(status.message())));
     }
     before.PutBack();
-    parts_.parameters->gradients().zero_();
     return status;
   } catch (const std::exception& error) {
     return TorchError("model", error);
   }
 }
 
-absl::Status TorchModel::ForwardBackward(const Examples& examples, const SegmentReady& ready) {
+absl::Status TorchModel::ForwardBackward(const Examples& examples, const TakeGradient& take) {
   TACTUS_CHECK(parts_.parameters->bound());
   const OnStream on_stream(parts_.device);
-  FlatParameters::Pass pass(*parts_.parameters, ready);
-  absl::Status status;
+  FlatParameters::Pass pass(*parts_.parameters, take);
   try {
     if (examples.count > 0) {
       const at::Tensor outputs = Forward(parts_.device.Bring(Inputs(examples)));
@@ -258,12 +256,10 @@ absl::Status TorchModel::ForwardBackward(const Examples& examples, const Segment
       AddLoss(loss);  // before the hooks, of which the last sends it off
       loss.backward();
     }
-    status = parts_.parameters->CheckGradients();
+    return pass.Complete();
   } catch (const std::exception& error) {
-    status = TorchError("model", error);
+    return TorchError("model", error);
   }
-  if (status.ok()) pass.Complete();
-  return status;
 }
 
 absl::StatusOr<EvaluationSums> TorchModel::Evaluate(const Examples& examples) {

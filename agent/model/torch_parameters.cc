@@ -129,10 +129,8 @@ absl::Status FlatParameters::CheckOverlaps() const {
   return absl::OkStatus();
 }
 
-void FlatParameters::Bind(std::span<float> parameters, std::span<float> gradients) {
+void FlatParameters::Bind(std::span<float> parameters) {
   TACTUS_CHECK(parameters.size() >= cuda::FlatLength(segments_));
-  TACTUS_CHECK(gradients.size() >= cuda::FlatLength(segments_));
-  const bool first = !bound();
   const at::Device device = slots_.front().tensors.front().device();
   const at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < slots_.size(); ++i) {
@@ -140,64 +138,88 @@ void FlatParameters::Bind(std::span<float> parameters, std::span<float> gradient
     value.copy_(slots_[i].tensors.front());
     for (at::Tensor& tensor : slots_[i].tensors) {
       tensor.set_data(value);
-      tensor.mutable_grad() = View(gradients, segments_[i], device);
     }
-    if (first) Hook(i);
+    if (!bound_) Hook(i);
   }
-  const std::size_t length = cuda::FlatLength(segments_);
-  gradients_ = WholeView(gradients.first(length), device);
+  bound_ = true;
   // Norms are taken over the whole buffer, gaps and all.
-  ClearGaps(segments_, WholeView(parameters.first(length), device));
-  ClearGaps(segments_, gradients_);
+  ClearGaps(segments_, WholeView(parameters.first(cuda::FlatLength(segments_)), device));
 }
 
 void FlatParameters::Hook(std::size_t segment) {
-  for (const at::Tensor& tensor : slots_[segment].tensors) {
-    Accumulator node = torch::autograd::impl::grad_accumulator(tensor);
+  Slot& slot = slots_[segment];
+  for (std::size_t i = 0; i < slot.tensors.size(); ++i) {
+    Accumulator node = torch::autograd::impl::grad_accumulator(slot.tensors[i]);
     node->add_post_hook(
-        std::make_unique<AccumulatedHook>([this, segment] { Accumulated(segment); }));
-    slots_[segment].accumulators.push_back(std::move(node));
+        std::make_unique<AccumulatedHook>([this, segment, i] { Accumulated(segment, i); }));
+    slot.accumulators.push_back(std::move(node));
   }
 }
 
-FlatParameters::Pass::Pass(FlatParameters& parameters, const SegmentReady& ready)
+FlatParameters::Pass::Pass(FlatParameters& parameters, const TakeGradient& take)
     : parameters_(parameters) {
-  parameters_.ready_ = ready ? &ready : nullptr;
+  parameters_.Drop();  // what evaluations or a user's own backward passes may have left
+  parameters_.take_ = &take;
   for (Slot& slot : parameters_.slots_) {
     slot.pending = slot.tensors.size();
-    slot.reported = false;
+    slot.taken = false;
   }
 }
 
-FlatParameters::Pass::~Pass() { parameters_.ready_ = nullptr; }
-
-void FlatParameters::Pass::Complete() {
-  for (std::size_t i = 0; i < parameters_.slots_.size(); ++i) parameters_.Report(i);
+FlatParameters::Pass::~Pass() {
+  parameters_.take_ = nullptr;
+  parameters_.Drop();
 }
 
-void FlatParameters::Accumulated(std::size_t segment) {
-  Slot& slot = slots_[segment];
-  if (slot.pending > 0) --slot.pending;
-  if (slot.pending == 0) Report(segment);
-}
-
-void FlatParameters::Report(std::size_t segment) {
-  if (ready_ == nullptr || slots_[segment].reported) return;
-  slots_[segment].reported = true;
-  (*ready_)(segment);
-}
-
-absl::Status FlatParameters::CheckGradients() const {
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    const float* expected = gradients_.data_ptr<float>() + segments_[i].offset;
-    for (const at::Tensor& tensor : slots_[i].tensors) {
-      const at::Tensor& gradient = tensor.grad();
-      if (gradient.defined() && gradient.data_ptr() == expected) continue;
-      return data::AtField("model", absl::InternalError("the gradient of " + segments_[i].name +
-                                                        " is no longer in the flat buffer"));
+absl::Status FlatParameters::Pass::Complete() {
+  for (std::size_t i = 0; i < parameters_.slots_.size(); ++i) {
+    const Slot& slot = parameters_.slots_[i];
+    if (slot.taken && slot.gradient.defined()) {
+      return data::AtField("model",
+                           absl::InternalError("the gradient of " + parameters_.segments_[i].name +
+                                               " was complete, and then there was more"));
     }
+    if (!slot.taken) parameters_.HandOver(i);
   }
   return absl::OkStatus();
+}
+
+void FlatParameters::Drop() {
+  for (Slot& slot : slots_) {
+    slot.gradient.reset();
+    for (at::Tensor& tensor : slot.tensors) tensor.mutable_grad().reset();
+  }
+}
+
+// Autograd has the gradient dense and contiguous, as its parameter is, unless an operation gives a
+// sparse one.
+void FlatParameters::Accumulated(std::size_t segment, std::size_t tensor) {
+  if (take_ == nullptr) return;
+  const at::NoGradGuard no_grad;
+  Slot& slot = slots_[segment];
+  at::Tensor gradient = std::move(slot.tensors[tensor].mutable_grad());
+  slot.tensors[tensor].mutable_grad().reset();
+  if (!gradient.defined()) return;
+  if (gradient.layout() != at::kStrided) gradient = gradient.to_dense();
+  if (slot.gradient.defined()) {
+    slot.gradient.add_(gradient);
+  } else {
+    slot.gradient = gradient.contiguous();
+  }
+  if (slot.pending > 0 && --slot.pending == 0) HandOver(segment);
+}
+
+void FlatParameters::HandOver(std::size_t segment) {
+  Slot& slot = slots_[segment];
+  slot.taken = true;
+  SegmentGradient gradient{.segment = segment};
+  if (slot.gradient.defined()) {
+    gradient.values = slot.gradient.data_ptr<float>();
+    gradient.memory = {new at::Tensor(std::move(slot.gradient)),
+                       [](void* tensor) { delete static_cast<at::Tensor*>(tensor); }};
+    slot.gradient.reset();
+  }
+  (*take_)(std::move(gradient));
 }
 
 }  // namespace tactus::model

@@ -1,4 +1,5 @@
-// The parameters of a module as views into two flat buffers. Private to this folder.
+// The parameters of a module as views into a flat buffer, and the way their gradients leave.
+// Private to this folder.
 
 #pragma once
 
@@ -20,8 +21,15 @@
 
 namespace tactus::model {
 
-// Owns the segment table and the hooks that tell when a segment's gradient is complete. Autograd
-// keeps pointers to this object: it neither moves nor dies before the module's last backward pass.
+// Owns the segment table and the hooks that hand a segment's gradient over when it is complete.
+//
+// A parameter has no `grad` when a pass begins. So autograd puts the tensor there that its last
+// operation made, where it would else add it to one that is there, by a kernel of its own that
+// moves 12 bytes an element; and the hook behind takes it away again, so that it is there for
+// nobody else.
+//
+// Autograd keeps pointers to this object: it neither moves nor dies before the module's last
+// backward pass.
 class FlatParameters {
  public:
   // The parameters of `module` that need a gradient, in reverse order of registration. Names of one
@@ -35,33 +43,27 @@ class FlatParameters {
   FlatParameters& operator=(const FlatParameters&) = delete;
 
   const cuda::SegmentTable& segments() const { return segments_; }
-  bool bound() const { return gradients_.defined(); }
+  bool bound() const { return bound_; }
 
-  // The flat gradients, one dimension. Requires Bind.
-  const at::Tensor& gradients() const { return gradients_; }
+  // See Model::Bind. The buffer is memory of the device that the parameters are on now.
+  void Bind(std::span<float> parameters);
 
-  // See Model::Bind. The buffers are memory of the device that the parameters are on now.
-  void Bind(std::span<float> parameters, std::span<float> gradients);
-
-  // A pass under way: while it lives, `ready` (which may be empty, and must outlive it) is called
-  // for each segment that is complete. Complete() calls it for those that were left; without it,
-  // the pass has failed and nothing more is said.
+  // A pass under way: while it lives, `take` (which must outlive it) is given the gradient of each
+  // segment that is complete. Complete() calls it for those that were left; without it, the pass
+  // has failed and nothing more is said.
   class Pass {
    public:
-    Pass(FlatParameters& parameters, const SegmentReady& ready);
+    Pass(FlatParameters& parameters, const TakeGradient& take);
     Pass(const Pass&) = delete;
     Pass& operator=(const Pass&) = delete;
     ~Pass();
 
-    void Complete();
+    // Errors: Internal, naming a parameter that got another gradient after it was complete.
+    absl::Status Complete();
 
    private:
     FlatParameters& parameters_;
   };
-
-  // Whether autograd still accumulates into the flat buffer. Requires Bind.
-  // Errors: Internal, naming the parameter whose gradient was put elsewhere.
-  absl::Status CheckGradients() const;
 
  private:
   // A shared pointer to a parameter's AccumulateGrad; libtorch changed of which kind.
@@ -73,20 +75,22 @@ class FlatParameters {
     std::vector<at::Tensor> tensors;
     std::vector<Accumulator> accumulators;  // autograd holds them weakly
     std::size_t pending = 0;                // tensors whose gradient is still missing in this pass
-    bool reported = false;
+    at::Tensor gradient;                    // of those that have theirs; undefined: none has
+    bool taken = false;
   };
 
   FlatParameters() = default;
   absl::Status Add(const std::string& name, const at::Tensor& tensor);
   absl::Status CheckOverlaps() const;
   void Hook(std::size_t segment);
-  void Accumulated(std::size_t segment);
-  void Report(std::size_t segment);
+  void Accumulated(std::size_t segment, std::size_t tensor);
+  void HandOver(std::size_t segment);
+  void Drop();
 
   cuda::SegmentTable segments_;
   std::vector<Slot> slots_;  // one a segment
-  at::Tensor gradients_;
-  const SegmentReady* ready_ = nullptr;  // null outside a backward pass, or when nobody asks
+  bool bound_ = false;
+  const TakeGradient* take_ = nullptr;  // null outside a pass
 };
 
 }  // namespace tactus::model

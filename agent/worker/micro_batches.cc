@@ -58,7 +58,7 @@ absl::Status MicroBatches::TryOut(std::span<const std::uint64_t> indices) {
 absl::Status MicroBatches::Run(const engine::Batch& batch, const BatchContext& context) {
   if (batch.first_of_sum) {
     added_.clear();
-    passes_.KeepLosses();
+    passes_.BeginSum();
   }
   std::uint64_t largest = batch.indices.size();  // batch of the sum
   for (const auto& indices : added_) largest = std::max<std::uint64_t>(largest, indices.size());
@@ -96,7 +96,7 @@ absl::Status MicroBatches::RunPieces(std::span<const std::uint64_t> indices,
     const bool last = indices.empty();
     const absl::Status status = passes_.ForwardBackward(
         piece, FirstPiece(last ? context.likely_next : indices),
-        last && piece.size() <= proven_ ? Announcing(context.ready) : model::SegmentReady());
+        last && piece.size() <= proven_ ? Announcing(context.ready) : SegmentReady());
     if (!status.ok()) return status;
     proven_ = std::max<std::uint64_t>(proven_, piece.size());
   }
@@ -108,7 +108,7 @@ std::span<const std::uint64_t> MicroBatches::FirstPiece(
   return indices.first(std::min<std::size_t>(ceiling_, indices.size()));
 }
 
-model::SegmentReady MicroBatches::Announcing(const model::SegmentReady& ready) {
+SegmentReady MicroBatches::Announcing(const SegmentReady& ready) {
   if (!ready) return {};
   return [this, &ready](std::size_t segment) {
     reducing_ = true;

@@ -16,7 +16,6 @@
 
 #include "absl/status/status.h"
 #include "agent/engine/round_engine.h"
-#include "agent/model/model.h"
 #include "agent/worker/passes.h"
 
 namespace tactus::worker {
@@ -26,7 +25,7 @@ struct BatchContext {
   // As RoundEngine::SegmentReady; may be empty. Called by the last pass of a batch, and only where
   // a pass of that size has gone through under the present ceiling: those of a size that is new
   // reduce nothing early, and can so be repeated.
-  model::SegmentReady ready{};
+  SegmentReady ready{};
   std::vector<std::uint64_t> likely_next{};  // RoundEngine::LikelyNext(); may be empty
 };
 
@@ -47,7 +46,7 @@ class MicroBatches {
   absl::Status TryOut(std::span<const std::uint64_t> indices);
 
   // Adds the gradients and losses of a batch, each once, whatever had to be repeated. Batches come
-  // as the engine gives them, with the gradients zero at each first_of_sum.
+  // as the engine gives them; each first_of_sum replaces what the gradients hold.
   // Errors: those of Passes::ForwardBackward; of ResourceExhausted only that of a single sample, or
   // of a pass whose reductions had begun. Both are final, and say what to do.
   absl::Status Run(const engine::Batch& batch, const BatchContext& context);
@@ -56,7 +55,7 @@ class MicroBatches {
   absl::Status RunAnew(const engine::Batch& batch, const BatchContext& context);
   absl::Status RunPieces(std::span<const std::uint64_t> indices, const BatchContext& context);
   std::span<const std::uint64_t> FirstPiece(std::span<const std::uint64_t> indices) const;
-  model::SegmentReady Announcing(const model::SegmentReady& ready);
+  SegmentReady Announcing(const SegmentReady& ready);
   bool Lower(std::uint64_t samples);
 
   Passes& passes_;

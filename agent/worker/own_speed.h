@@ -19,7 +19,7 @@ struct OwnSteps {
   engine::OptimizerOptions optimizer{};
   cuda::SegmentTable segments{};       // of the parameters
   std::span<float> parameters{};       // that the passes are bound to, FlatLength(segments)
-  std::span<const float> gradients{};  // likewise: zeros, as every pass leaves them
+  std::span<const float> gradients{};  // as long; zeros
   double emulated_speed = 0;           // 0: none
   double emulated_cpu_factor = 1;      // >= 1
 };

@@ -1,49 +1,60 @@
 #include "agent/worker/passes.h"
 
+#include <utility>
+
 namespace tactus::worker {
 namespace {
 
 class ModelPasses final : public Passes {
  public:
-  ModelPasses(model::Model& model, ExampleReader& reader, cuda::Device& device, PassSums& sums)
-      : model_(model),
-        reader_(reader),
-        device_(device),
-        sums_(sums),
-        kept_(device.AllocateSums(1)) {}
+  explicit ModelPasses(const PassParts& parts)
+      : parts_(parts), kept_(parts.device.AllocateSums(1)) {}
 
   absl::Status TryOut(std::span<const std::uint64_t> indices) override {
-    return model_.TryOut(reader_.Read(indices));
+    return parts_.model.TryOut(parts_.reader.Read(indices));
   }
 
   absl::Status ForwardBackward(std::span<const std::uint64_t> indices,
                                std::span<const std::uint64_t> next,
-                               const model::SegmentReady& ready) override {
-    const model::Examples examples = reader_.Read(indices);
-    reader_.Expect(next);
-    return model_.ForwardBackward(examples, ready);
+                               const SegmentReady& ready) override {
+    const model::Examples examples = parts_.reader.Read(indices);
+    parts_.reader.Expect(next);
+    GradientIntake& intake = parts_.intake;
+    intake.Begin({.adds = !std::exchange(first_, false), .leaves = bool{ready}});
+    const auto take = [&intake, &ready](model::SegmentGradient gradient) {
+      const std::size_t segment = gradient.segment;
+      intake.Take(std::move(gradient));
+      if (ready) ready(segment);
+    };
+    absl::Status status = parts_.model.ForwardBackward(examples, take);
+    if (status.ok()) {
+      intake.End();
+    } else {
+      intake.Drop();
+    }
+    return status;
   }
 
-  void KeepLosses() override { device_.Copy(sums_.losses.span(), kept_.span()); }
+  void BeginSum() override {
+    first_ = true;
+    parts_.device.Copy(parts_.sums.losses.span(), kept_.span());
+  }
 
   void GoBack() override {
-    device_.Fill(0, sums_.gradients.span());
-    device_.Copy(kept_.span(), sums_.losses.span());
+    first_ = true;
+    parts_.device.Copy(kept_.span(), parts_.sums.losses.span());
   }
 
  private:
-  model::Model& model_;
-  ExampleReader& reader_;
-  cuda::Device& device_;
-  PassSums& sums_;
-  cuda::Sums kept_;  // of the losses
+  const PassParts parts_;
+  cuda::Sums kept_;    // of the losses
+  bool first_ = true;  // the next pass is, of a sum
 };
 
 }  // namespace
 
-std::unique_ptr<Passes> MakePasses(model::Model& model, ExampleReader& reader, cuda::Device& device,
-                                   PassSums& sums) {
-  return std::make_unique<ModelPasses>(model, reader, device, sums);
+std::unique_ptr<Passes> MakePasses(const PassParts& parts) {
+  return std::make_unique<ModelPasses>(parts);
 }
 
 }  // namespace tactus::worker

@@ -3,17 +3,23 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "agent/model/model.h"
+#include "agent/worker/gradient_intake.h"
 #include "agent/worker/reader.h"
 #include "cuda/device.h"
 
 namespace tactus::worker {
+
+// Told during a pass: the segment's gradient will not change in it any more.
+using SegmentReady = std::function<void(std::size_t segment)>;
 
 // One pass computes the gradients of some samples, which it reads. One thread.
 class Passes {
@@ -23,26 +29,28 @@ class Passes {
   // As Model's TryOut, of the samples of the given indices.
   virtual absl::Status TryOut(std::span<const std::uint64_t> indices) = 0;
 
-  // As Model's ForwardBackward; `next` are the samples of the pass that probably follows, empty:
-  // not known.
+  // As Model's ForwardBackward, whose gradients are added to the sum of them. `ready`, if set, is
+  // called once for each segment whose gradient waits to be brought (GradientIntake::Bring). `next`
+  // are the samples of the pass that probably follows, empty: not known.
   virtual absl::Status ForwardBackward(std::span<const std::uint64_t> indices,
                                        std::span<const std::uint64_t> next,
-                                       const model::SegmentReady& ready) = 0;
+                                       const SegmentReady& ready) = 0;
 
-  // Remembers the sum of losses as it is, for GoBack.
-  virtual void KeepLosses() = 0;
-  // The gradients become zero, the sum of losses what was kept last.
+  // A sum of gradients begins, by the next pass. Remembers the sum of losses as it is.
+  virtual void BeginSum() = 0;
+  // It begins again, and the sum of losses becomes what it was.
   virtual void GoBack() = 0;
 };
 
-// What a model is bound to. They may be exchanged between passes, with the model bound anew.
-struct PassSums {
-  cuda::Buffer gradients{};
-  cuda::Sums losses{};  // one number
+// What passes are made of; outlives them.
+struct PassParts {
+  model::Model& model;  // bound to `sums`
+  ExampleReader& reader;
+  cuda::Device& device;
+  PassSums& sums;
+  GradientIntake& intake;  // into `sums`
 };
 
-// Passes of a model, bound to `sums`. What it is given outlives it.
-std::unique_ptr<Passes> MakePasses(model::Model& model, ExampleReader& reader, cuda::Device& device,
-                                   PassSums& sums);
+std::unique_ptr<Passes> MakePasses(const PassParts& parts);
 
 }  // namespace tactus::worker

@@ -131,7 +131,14 @@ absl::Status Worker::Load() {
   if (!split.ok()) return split.status();
   data_ = *std::move(split);
   reader_ = std::make_unique<ExampleReader>(*data_.train, *device_);
-  passes_ = MakePasses(*model_, *reader_, *device_, sums_);
+  intake_ = std::make_unique<GradientIntake>(
+      *device_, model_->segments(), sums_,
+      device_->cuda_index() ? kDeviceBucketBytes : start_.job.engine.bucket_bytes);
+  passes_ = MakePasses({.model = *model_,
+                        .reader = *reader_,
+                        .device = *device_,
+                        .sums = sums_,
+                        .intake = *intake_});
   micro_batches_ =
       std::make_unique<MicroBatches>(*passes_, start_.job.engine.micro_batch,
                                      [this](std::uint32_t ceiling) { TellCeiling(ceiling); });
@@ -167,7 +174,7 @@ absl::Status Worker::LoadCheckpoint() {
 // first round's shares are made.
 absl::Status Worker::TryOut() {
   sums_ = {.gradients = device_->Allocate(parameters_.size()), .losses = device_->AllocateSums(1)};
-  model_->Bind(parameters_.span(), sums_.gradients.span(), sums_.losses.span());
+  model_->Bind(parameters_.span(), sums_.losses.span());
   std::vector<std::uint64_t> indices(std::min(kTryOutSamples, data_.train->size()));
   std::iota(indices.begin(), indices.end(), 0);
   if (absl::Status s = micro_batches_->TryOut(indices); !s.ok()) return s;
@@ -277,7 +284,7 @@ absl::Status Worker::Meet(const GroupMessage& group) {
 
   PassSums sums{.gradients = device_->Allocate(parameters_.size() + engine::LaneCount(group.size)),
                 .losses = device_->AllocateSums(1)};
-  model_->Bind(parameters_.span(), sums.gradients.span(), sums.losses.span());
+  model_->Bind(parameters_.span(), sums.losses.span());
   sums_ = std::move(sums);
   if (ByNccl(group)) {
     const std::span<float> gradients = sums_.gradients.span();
@@ -291,9 +298,12 @@ absl::Status Worker::Meet(const GroupMessage& group) {
   if (ByNccl(group)) options.bucket_bytes = kDeviceBucketBytes;
   engine_ = std::make_unique<engine::RoundEngine>(
       options, *device_, model_->segments(),
-      engine::EngineBuffers{.parameters = parameters_.span(),
-                            .gradients = sums_.gradients.span(),
-                            .loss_sum = sums_.losses.span()},
+      engine::EngineBuffers{
+          .parameters = parameters_.span(),
+          .gradients = sums_.gradients.span(),
+          .loss_sum = sums_.losses.span(),
+          .bring = [intake = intake_.get()](auto stretch,
+                                            auto norm2) { return intake->Bring(stretch, norm2); }},
       *transport_, group.plan);
   if (restored_) engine_->Restore(*std::exchange(restored_, {}));
   return absl::OkStatus();
@@ -348,7 +358,10 @@ absl::Status Worker::Train() {
 
 absl::StatusOr<engine::StepResult> Worker::Compute(const engine::Batch& batch) {
   engine::StepResult result{.started = Now()};
-  if (batch.indices.empty()) return result;
+  if (batch.indices.empty()) {
+    if (batch.first_of_sum) device_->Fill(0, sums_.gradients.span().first(parameters_.size()));
+    return result;
+  }
   BatchContext context;
   if (batch.last_of_round) {
     context.ready = [this](std::size_t segment) { engine_->SegmentReady(segment); };

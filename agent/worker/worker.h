@@ -16,6 +16,7 @@
 #include "agent/engine/round_engine.h"
 #include "agent/model/model.h"
 #include "agent/worker/agent_link.h"
+#include "agent/worker/gradient_intake.h"
 #include "agent/worker/messages.h"
 #include "agent/worker/micro_batches.h"
 #include "agent/worker/passes.h"
@@ -94,6 +95,7 @@ class Worker {
   data::Split data_;
   cuda::Buffer parameters_;
   PassSums sums_;
+  std::unique_ptr<GradientIntake> intake_;
   std::unique_ptr<model::Model> model_;
   std::unique_ptr<ExampleReader> reader_;
   std::unique_ptr<Passes> passes_;

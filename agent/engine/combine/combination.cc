@@ -15,6 +15,7 @@ Combination::Combination(collective::Transport& transport, cuda::Device& device,
       length_(cuda::FlatLength(segments)),
       lanes_(options.lanes),
       loss_sum_(options.loss_sum),
+      bring_(std::move(options.bring)),
       average_(
           MakeAverage(transport, encoding,
                       collective::MakeBuckets(segments, length_ + lanes_, options.bucket_bytes),
@@ -61,7 +62,10 @@ void Combination::SegmentReady(std::size_t segment) {
 void Combination::BeforeLeave(std::span<float> stretch) {
   const std::size_t offset = static_cast<std::size_t>(stretch.data() - buffer_.data());
   const std::size_t end = std::min(offset + stretch.size(), length_);
-  if (end > offset) device_.AddSquaredNorm(stretch.first(end - offset), own_norm2());
+  if (end > offset) {
+    const std::span<float> own = stretch.first(end - offset);
+    if (!bring_ || !bring_(own, own_norm2())) device_.AddSquaredNorm(own, own_norm2());
+  }
   if (offset + stretch.size() < buffer_.size()) return;
   device_.WriteLanes(own_lanes_(), {.norm2 = own_norm2(), .loss = loss_sum_}, buffer_.last(lanes_));
 }

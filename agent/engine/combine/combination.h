@@ -22,6 +22,11 @@
 
 namespace tactus::engine {
 
+// Puts what is held back of a stretch of the gradients into it, right before it leaves, and adds
+// the squared norm of what it then is to norm2[0], as cuda::Device::AddSquaredNorm does. False:
+// nothing is held back, and nothing was done.
+using BringStretch = std::function<bool(std::span<float> stretch, std::span<double> norm2)>;
+
 // What all members are told of their group's transport.
 struct CombinationOptions {
   std::size_t bucket_bytes = 1u << 20;  // of one all-reduce, >= 4
@@ -31,6 +36,7 @@ struct CombinationOptions {
   // One number in the device's memory, which outlives the combination: the sum of this member's
   // losses, which leaves with its vector.
   std::span<double> loss_sum{};
+  BringStretch bring{};  // of this member; may be empty
 };
 
 // This member's lanes, asked for once a combination, when they leave: from Finish, or from the
@@ -132,6 +138,7 @@ class Combination {
   const std::size_t length_;  // of the vector
   const std::size_t lanes_;
   const std::span<double> loss_sum_;
+  const BringStretch bring_;
   const std::unique_ptr<Aggregator> average_;
   const std::unique_ptr<Aggregator> adasum_;
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <string>
 
 #include "agent/model/model.h"
@@ -34,8 +35,23 @@ class GpuModel {
     gradients_ = torch::full({length + 2 * kGuard}, kUntouched, on_gpu);
     gradients_.slice(0, kGuard, kGuard + length).zero_();
     losses_ = torch::zeros({1}, on_gpu.dtype(at::kDouble));
-    model_->Bind(Span(parameters_, length), Span(gradients_, length),
-                 {losses_.data_ptr<double>(), 1});
+    model_->Bind(Span(parameters_, length), {losses_.data_ptr<double>(), 1});
+  }
+
+  // Model::ForwardBackward, of which the gradients are added up; then `ready`, if set, is told.
+  absl::Status Pass(const Examples& examples,
+                    const std::function<void(std::size_t segment)>& ready = {}) {
+    return model_->ForwardBackward(examples, [&](const SegmentGradient& gradient) {
+      const cuda::Segment& segment = model_->segments()[gradient.segment];
+      const auto offset = kGuard + static_cast<std::int64_t>(segment.offset);
+      const auto length = static_cast<std::int64_t>(segment.length);
+      if (gradient.values != nullptr) {
+        gradients_.slice(0, offset, offset + length)
+            .add_(torch::from_blob(const_cast<float*>(gradient.values), {length},
+                                   gradients_.options()));
+      }
+      if (ready) ready(gradient.segment);
+    });
   }
 
   Model& operator*() { return *model_; }
@@ -119,9 +135,8 @@ TEST_P(GpuTwinTest, ComputesWhatTheHostDoes) {
   std::vector<std::size_t> ready;
 
   const double expected = host.Step(set.All()) + host.Step(set.Range(0, 3));
-  ASSERT_TRUE(gpu->ForwardBackward(set.All(), {}).ok());
-  ASSERT_TRUE(
-      gpu->ForwardBackward(set.Range(0, 3), [&ready](std::size_t i) { ready.push_back(i); }).ok());
+  ASSERT_TRUE(gpu.Pass(set.All()).ok());
+  ASSERT_TRUE(gpu.Pass(set.Range(0, 3), [&ready](std::size_t i) { ready.push_back(i); }).ok());
   EXPECT_NEAR(gpu.TakeLosses(), expected, 1e-2 * expected);
   EXPECT_EQ(gpu.Weights(), host.Weights());
   ExpectNear(gpu.Gradients(), host.Gradients());
@@ -147,7 +162,7 @@ TEST_P(GpuTwinTest, EvaluatesAsTheHostDoes) {
 TEST_P(GpuTwinTest, ATrialChangesNothing) {
   GpuModel gpu(Options());
   const ExampleSet set = Set();
-  ASSERT_TRUE(gpu->ForwardBackward(set.All(), {}).ok());
+  ASSERT_TRUE(gpu.Pass(set.All()).ok());
   const std::vector<float> gradients = gpu.Gradients();
   const std::vector<float> buffers = gpu->ReadBuffers();
 
@@ -182,14 +197,14 @@ TEST_P(GpuTwinTest, ComputesInBfloat16) {
 
   const absl::Status tried = gpu->TryOut(set.All());
   ASSERT_TRUE(tried.ok()) << tried;
-  ASSERT_TRUE(gpu->ForwardBackward(set.All(), {}).ok());
+  ASSERT_TRUE(gpu.Pass(set.All()).ok());
 
   // Some 20 layers, each off by a rounding of bfloat16 or two.
   const double expected = host.Step(set.All());
   const double found = gpu.TakeLosses();
   EXPECT_NEAR(found, expected, 20 * 2.0 / 512 * expected);
   GpuModel exact(Options());
-  ASSERT_TRUE(exact->ForwardBackward(set.All(), {}).ok());
+  ASSERT_TRUE(exact.Pass(set.All()).ok());
   EXPECT_NE(found, exact.TakeLosses());  // or it was float32 all the same
 }
 
@@ -212,16 +227,16 @@ TEST_F(GpuTest, GoesOnAfterItRanOutOfMemory) {
                           .target_spec = {data::ElementType::kInt64, {}},
                           .inputs = std::as_bytes(std::span(inputs)),
                           .targets = std::as_bytes(std::span(targets))};
-  ASSERT_TRUE(gpu->ForwardBackward(examples, {}).ok());
+  ASSERT_TRUE(gpu.Pass(examples).ok());
   const double loss = gpu.TakeLosses();
 
   for (const float failing : {300.0F, 150.0F}) {
     inputs[0] = failing;
-    const absl::Status status = gpu->ForwardBackward(examples, {});
+    const absl::Status status = gpu.Pass(examples);
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
     gpu.TakeLosses();
     inputs[0] = 1;
-    ASSERT_TRUE(gpu->ForwardBackward(examples, {}).ok());
+    ASSERT_TRUE(gpu.Pass(examples).ok());
     EXPECT_EQ(gpu.TakeLosses(), loss);
   }
 }

@@ -1,11 +1,14 @@
-// ForwardBackward: what it adds to the flat gradients, and when it says so.
+// ForwardBackward: the gradients that it hands over, and when.
 
+#include <ATen/record_function.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <string>
 
 #include "agent/model/model.h"
 #include "tests/agent/model/model_support.h"
@@ -121,7 +124,7 @@ TEST(GradientsTest, LossIsTheMeanOverPositionsSummedOverSamples) {
   EXPECT_NEAR(loss, 5 * std::log(256.0), 1e-4);
 }
 
-TEST(GradientsTest, StandInTheFlatBufferAndAddUp) {
+TEST(GradientsTest, OfOnePassHaveNothingOfAnother) {
   BoundModel bound(SmallBytesLm());
   const ExampleSet examples = Tokens(3, 8);
 
@@ -134,6 +137,112 @@ TEST(GradientsTest, StandInTheFlatBufferAndAddUp) {
     EXPECT_GT(SquaredNorm(Part(bound.gradients, segment)), 0) << segment.name;
   }
   for (std::size_t i = 0; i < once.size(); ++i) ASSERT_FLOAT_EQ(twice[i], 2 * once[i]) << i;
+}
+
+// libtorch's own tensors change hands: nobody else has them, and they are there as long as whoever
+// took them likes.
+TEST(GradientsTest, AreTheTakersOwn) {
+  BoundModel bound(SmallBytesLm());
+  const ExampleSet examples = Tokens(3, 8);
+  std::vector<SegmentGradient> taken;
+  const TakeGradient take = [&taken](SegmentGradient gradient) {
+    taken.push_back(std::move(gradient));
+  };
+
+  ASSERT_TRUE(bound.model->ForwardBackward(examples.All(), take).ok());
+  for (float& weight : bound.parameters.span()) weight *= 2;
+  bound.Step(examples.All());
+  for (float& weight : bound.parameters.span()) weight /= 2;
+  bound.ClearGradients();
+  bound.Step(examples.All());
+
+  ASSERT_EQ(taken.size(), bound.model->segments().size());
+  for (const SegmentGradient& gradient : taken) {
+    const std::span<float> expected =
+        Part(bound.gradients, bound.model->segments()[gradient.segment]);
+    ASSERT_NE(gradient.values, nullptr);
+    EXPECT_THAT(std::vector<float>(gradient.values, gradient.values + expected.size()),
+                testing::ElementsAreArray(expected));
+  }
+}
+
+// Operations of libtorch since it began, by name; one at a time.
+class CountedOperations {
+ public:
+  CountedOperations() {
+    counts_.clear();
+    handle_ = at::addGlobalCallback(
+        at::RecordFunctionCallback([](const at::RecordFunction& function)
+                                       -> std::unique_ptr<at::ObserverContext> {
+          ++counts_[function.name()];
+          return nullptr;
+        }).scopes({at::RecordScope::FUNCTION}));
+  }
+  ~CountedOperations() { at::removeCallback(handle_); }
+
+  int Of(const std::string& name) const { return counts_[name]; }
+
+ private:
+  static inline std::map<std::string, int> counts_;
+  at::CallbackHandle handle_;
+};
+
+// Autograd neither adds what it made to something nor copies it.
+TEST(GradientsTest, AreThereWithoutAnOperationATensor) {
+  const ScratchFolder folder;
+  WriteTorchScript(folder.Path("m.pt"),
+                   {{.name = "w", .shape = {2, 3}}, {.name = "b", .shape = {2}}},
+                   "def forward(self, x):\n    return torch.linear(x, self.w, self.b)\n");
+  BoundModel bound({.torchscript = folder.Path("m.pt")});
+  const ExampleSet examples = Vectors(4, 3, 2);
+  bound.Step(examples.All());
+
+  const CountedOperations counted;
+  bound.Step(examples.All());
+
+  EXPECT_GT(counted.Of("aten::mm"), 0);
+  EXPECT_EQ(counted.Of("aten::add_"), 1);  // of the loss
+  EXPECT_EQ(counted.Of("aten::clone"), 0);
+}
+
+TEST(GradientsTest, OfAParameterThatIsNotUsedAreNotThere) {
+  const ScratchFolder folder;
+  WriteTorchScript(folder.Path("m.pt"),
+                   {{.name = "used", .shape = {2, 3}}, {.name = "unused", .shape = {5}}},
+                   "def forward(self, x):\n    return torch.linear(x, self.used)\n");
+  BoundModel bound({.torchscript = folder.Path("m.pt")});
+  const ExampleSet examples = Vectors(4, 3, 2);
+  std::vector<std::string> missing;
+
+  const absl::Status passed =
+      bound.model->ForwardBackward(examples.All(), [&](const SegmentGradient& gradient) {
+        if (gradient.values != nullptr) return;
+        missing.push_back(bound.model->segments()[gradient.segment].name);
+      });
+
+  EXPECT_TRUE(passed.ok()) << passed;
+  EXPECT_THAT(missing, testing::ElementsAre("unused"));
+}
+
+// A sparse gradient has only the rows that were looked up; those that were not are zeros.
+TEST(GradientsTest, OfASparseEmbeddingAreThoseOfADenseOne) {
+  const ScratchFolder folder;
+  std::vector<std::vector<float>> gradients;
+  for (const std::string sparse : {"True", "False"}) {
+    WriteTorchScript(
+        folder.Path("m.pt"), {{.name = "table", .shape = {5, 2}}},
+        "def forward(self, x):\n    return torch.embedding(self.table, x, -1, False, " + sparse +
+            ")\n");
+    BoundModel bound({.torchscript = folder.Path("m.pt")});
+    const ExampleSet examples(6, {data::ElementType::kInt64, {}, 4},
+                              {data::ElementType::kInt64, {}, 2});
+    bound.Step(examples.All());
+    bound.Step(examples.All());
+    gradients.push_back(bound.Gradients());
+  }
+
+  EXPECT_GT(SquaredNorm(gradients[0]), 0);
+  EXPECT_EQ(gradients[0], gradients[1]);
 }
 
 TEST(GradientsTest, OfAnEmptyBatchAreNothing) {
@@ -260,17 +369,17 @@ TEST(BindTest, KeepsWeightsAndPutsZerosIntoTheGaps) {
   const ExampleSet examples = Vectors(4, 3, 2);
   const double loss = bound.EvaluateLoss(examples.All());
   AlignedFloats parameters(bound.parameters.span().size());
-  AlignedFloats gradients(bound.gradients.span().size());
   for (float& value : parameters.span()) value = 7;
-  for (float& value : gradients.span()) value = 0;
+  bound.Step(examples.All());
+  const std::vector<float> gradients = bound.Gradients();
+  bound.ClearGradients();
 
-  bound.model->Bind(parameters.span(), gradients.span(), {&bound.loss_sum, 1});
+  bound.model->Bind(parameters.span(), {&bound.loss_sum, 1});
   for (float& value : bound.parameters.span()) value = 0;
 
   EXPECT_EQ(bound.EvaluateLoss(examples.All()), loss);
   bound.Step(examples.All());
-  EXPECT_GT(SquaredNorm(gradients.span()), 0);
-  EXPECT_EQ(SquaredNorm(bound.gradients.span()), 0);
+  EXPECT_EQ(bound.Gradients(), gradients);
   const cuda::Segment& first = bound.model->segments()[0];
   EXPECT_EQ(parameters.span()[first.offset + first.length], 0);
 }

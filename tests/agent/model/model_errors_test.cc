@@ -233,7 +233,7 @@ TEST_F(ModelErrorsTest, BatchThatFailsInTrainingIsInternal) {
   BoundModel bound(Classifier(2));
   const ExampleSet examples = Images(2, 32);
 
-  const absl::Status status = bound.model->ForwardBackward(examples.All(), {});
+  const absl::Status status = bound.Pass(examples.All());
 
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_THAT(Message(status), HasSubstr("shapes cannot be multiplied"));

@@ -59,11 +59,22 @@ BoundModel::BoundModel(const ModelOptions& options)
     : model(OpenOrDie(options)),
       parameters(cuda::FlatLength(model->segments())),
       gradients(cuda::FlatLength(model->segments())) {
-  model->Bind(parameters.span(), gradients.span(), {&loss_sum, 1});
+  model->Bind(parameters.span(), {&loss_sum, 1});
 }
 
-double BoundModel::Step(const Examples& examples, const SegmentReady& ready) {
-  const absl::Status passed = model->ForwardBackward(examples, ready);
+absl::Status BoundModel::Pass(const Examples& examples, const Ready& ready) {
+  return model->ForwardBackward(examples, [&](const SegmentGradient& gradient) {
+    const cuda::Segment& segment = model->segments()[gradient.segment];
+    const std::span<float> sum = gradients.span().subspan(segment.offset, segment.length);
+    for (std::size_t i = 0; gradient.values != nullptr && i < sum.size(); ++i) {
+      sum[i] += gradient.values[i];
+    }
+    if (ready) ready(gradient.segment);
+  });
+}
+
+double BoundModel::Step(const Examples& examples, const Ready& ready) {
+  const absl::Status passed = Pass(examples, ready);
   if (!passed.ok()) std::cerr << passed << "\n";
   TACTUS_CHECK(passed.ok());
   return std::exchange(loss_sum, 0);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,9 +31,14 @@ class AlignedFloats {
 struct BoundModel {
   explicit BoundModel(const ModelOptions& options);
 
-  // Sum over the examples of the losses; gradients are added up in `gradients`. The sum of losses
-  // is zero afterwards.
-  double Step(const Examples& examples, const SegmentReady& ready = {});
+  using Ready = std::function<void(std::size_t segment)>;
+
+  // Model::ForwardBackward, of which the gradients are added to `gradients`; then `ready`, if set,
+  // is told of the segment.
+  absl::Status Pass(const Examples& examples, const Ready& ready = {});
+  // Sum over the examples of the losses, by a pass that has to go well. The sum of losses is zero
+  // afterwards.
+  double Step(const Examples& examples, const Ready& ready = {});
   // The same loss in evaluation mode.
   double EvaluateLoss(const Examples& examples);
   void ClearGradients();

@@ -119,7 +119,7 @@ TEST_F(PrecisionTest, ModelsInFloat32AreNotTouched) {
 
   rounded.Step(examples.All());
   EXPECT_EQ(exact.Step(examples.All()), expected);
-  ASSERT_FALSE(rounded.model->ForwardBackward(others.All(), {}).ok());
+  ASSERT_FALSE(rounded.Pass(others.All()).ok());
   EXPECT_EQ(exact.Step(examples.All()), expected);
 }
 

@@ -54,9 +54,9 @@ class QueuedPassesTest : public testing::TestWithParam<Precision> {
   void ExpectUsableAfterwards(BoundModel& bound, absl::StatusCode code) {
     const double loss = bound.Step(Four(false));
     const std::vector<float> gradients = bound.Gradients();
-    ASSERT_TRUE(bound.model->ForwardBackward(Four(false), {}).ok());
+    ASSERT_TRUE(bound.Pass(Four(false)).ok());
 
-    const absl::Status status = bound.model->ForwardBackward(Four(true), {});
+    const absl::Status status = bound.Pass(Four(true));
     EXPECT_EQ(status.code(), code) << status;
     EXPECT_THAT(std::string(status.message()), AllOf(StartsWith("model: "), Not(HasSubstr("\n"))));
 
@@ -85,7 +85,7 @@ TEST_P(QueuedPassesTest, AddTheirLossesInFloat64) {
   for (const std::uint64_t first : {0, 4, 7}) expected += bound.Step(examples.Range(first, 3));
 
   for (const std::uint64_t first : {0, 4, 7}) {
-    ASSERT_TRUE(bound.model->ForwardBackward(examples.Range(first, 3), {}).ok());
+    ASSERT_TRUE(bound.Pass(examples.Range(first, 3)).ok());
   }
 
   EXPECT_EQ(bound.loss_sum, expected);
@@ -96,7 +96,7 @@ TEST_P(QueuedPassesTest, AddToWhatIsThere) {
   const double once = bound.Step(Four(false));
   bound.loss_sum = 100;
 
-  ASSERT_TRUE(bound.model->ForwardBackward(Four(false), {}).ok());
+  ASSERT_TRUE(bound.Pass(Four(false)).ok());
 
   EXPECT_GT(once, 0);
   EXPECT_EQ(bound.loss_sum, 100 + once);
@@ -108,8 +108,8 @@ TEST_P(QueuedPassesTest, HaveAddedTheirLossesBeforeASegmentIsReady) {
   const double once = bound.Step(Four(false));
   std::vector<double> then;
 
-  const SegmentReady ready = [&](std::size_t) { then.push_back(bound.loss_sum); };
-  ASSERT_TRUE(bound.model->ForwardBackward(Four(false), ready).ok());
+  const BoundModel::Ready ready = [&](std::size_t) { then.push_back(bound.loss_sum); };
+  ASSERT_TRUE(bound.Pass(Four(false), ready).ok());
 
   EXPECT_EQ(then, (std::vector<double>{once, once}));
 }
@@ -117,7 +117,7 @@ TEST_P(QueuedPassesTest, HaveAddedTheirLossesBeforeASegmentIsReady) {
 TEST_P(QueuedPassesTest, AreNotMixedWithTrialsAndEvaluations) {
   BoundModel bound = Linear();
   const double once = bound.Step(Four(false));
-  ASSERT_TRUE(bound.model->ForwardBackward(Four(false), {}).ok());
+  ASSERT_TRUE(bound.Pass(Four(false)).ok());
 
   ASSERT_TRUE(bound.model->TryOut(Four(false)).ok());
   ASSERT_TRUE(bound.model->Evaluate(Four(false)).ok());
@@ -158,8 +158,8 @@ TEST_P(QueuedPassesTest, ReportNoSegmentsAfterOneThatFailed) {
   BoundModel bound = Linear(When("y = y.view([7, 7])"));
   std::vector<std::size_t> failed;
   {
-    const SegmentReady ready = [&failed](std::size_t segment) { failed.push_back(segment); };
-    ASSERT_FALSE(bound.model->ForwardBackward(Four(true), ready).ok());
+    const BoundModel::Ready ready = [&failed](std::size_t segment) { failed.push_back(segment); };
+    ASSERT_FALSE(bound.Pass(Four(true), ready).ok());
   }
   ASSERT_TRUE(bound.model->TryOut(Four(false)).ok());
   EXPECT_THAT(failed, testing::IsEmpty());

@@ -30,9 +30,9 @@ class CountingData final : public data::Dataset {
 class CountingModel final : public model::Model {
  public:
   const cuda::SegmentTable& segments() const override { return segments_; }
-  void Bind(std::span<float>, std::span<float>, std::span<double>) override {}
+  void Bind(std::span<float>, std::span<double>) override {}
   absl::Status TryOut(const model::Examples&) override { return absl::OkStatus(); }
-  absl::Status ForwardBackward(const model::Examples&, const model::SegmentReady&) override {
+  absl::Status ForwardBackward(const model::Examples&, const model::TakeGradient&) override {
     return absl::OkStatus();
   }
   void ReleaseCachedMemory() override {}

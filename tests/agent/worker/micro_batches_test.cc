@@ -31,7 +31,7 @@ class FakePasses final : public Passes {
 
   absl::Status ForwardBackward(std::span<const std::uint64_t> indices,
                                std::span<const std::uint64_t> next,
-                               const model::SegmentReady& ready) override {
+                               const SegmentReady& ready) override {
     sizes_.push_back(indices.size());
     announced_.push_back(bool{ready});
     next_.emplace_back(next.begin(), next.end());
@@ -51,7 +51,7 @@ class FakePasses final : public Passes {
     return absl::OkStatus();
   }
 
-  void KeepLosses() override { kept_ = loss_sum_; }
+  void BeginSum() override { kept_ = loss_sum_; }
 
   void GoBack() override {
     std::ranges::fill(gradients_, 0.0f);

@@ -1,11 +1,10 @@
 // The measurement of a worker's speed, on the double of the CUDA runtime, which counts memory.
 
-#include "agent/worker/own_speed.h"
-
 #include <algorithm>
 #include <vector>
 
 #include "agent/engine/optimizer.h"
+#include "agent/worker/own_speed.h"
 #include "cuda/device.h"
 #include "cuda/ops/segments.h"
 #include "gtest/gtest.h"
@@ -22,10 +21,10 @@ class WatchingPasses final : public Passes {
     return absl::OkStatus();
   }
   absl::Status ForwardBackward(std::span<const std::uint64_t>, std::span<const std::uint64_t>,
-                               const model::SegmentReady&) override {
+                               const SegmentReady&) override {
     return absl::OkStatus();
   }
-  void KeepLosses() override {}
+  void BeginSum() override {}
   void GoBack() override {}
 
   std::size_t most_bytes_ = 0;
