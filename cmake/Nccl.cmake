@@ -43,6 +43,10 @@ if(TACTUS_HAVE_CUDA)
         "${NCCL_LIBRARY}, which is ${tactus_nccl_library_version}. Name the library's own header by "
         "-DNCCL_INCLUDE_DIR=FOLDER, or one of another version that is not newer.")
     endif()
+    if(tactus_nccl_version AND tactus_nccl_version VERSION_LESS 2.19)
+      message(FATAL_ERROR "NCCL: ${NCCL_INCLUDE_DIR}/nccl.h is of version ${tactus_nccl_version}; needed: 2.19, which can "
+        "register memory, or newer")
+    endif()
     set(TACTUS_HAVE_NCCL ON)
     target_include_directories(tactus_nccl SYSTEM INTERFACE ${NCCL_INCLUDE_DIR})
     target_link_libraries(tactus_nccl INTERFACE ${NCCL_LIBRARY})

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "cuda/stream_events.h"
 #include "threads/mutex.h"
 
 namespace tactus::cuda::nccl {
@@ -44,8 +45,9 @@ struct Communicator::Abortion {
 };
 
 struct Communicator::Core {
-  threads::Mutex mutex{};                              // held during every call of NCCL
-  ncclComm_t handle ABSL_GUARDED_BY(mutex) = nullptr;  // null: freed
+  threads::Mutex mutex{};                               // held during every call of NCCL
+  ncclComm_t handle ABSL_GUARDED_BY(mutex) = nullptr;   // null: freed
+  void* registration ABSL_GUARDED_BY(mutex) = nullptr;  // null: nothing is registered
   // Once not empty, only ncclCommAbort may follow.
   std::string failure ABSL_GUARDED_BY(mutex){};
 
@@ -80,6 +82,15 @@ MadeUniqueId MakeUniqueId() {
   UniqueId id;
   std::memcpy(id.bytes.data(), made.internal, id.bytes.size());
   return {.id = id};
+}
+
+Buffer Allocate(Device& device, std::size_t length) {
+  if (length == 0 || !device.cuda_index() || !UseDevice(*device.cuda_index()).empty()) return {};
+  void* memory = nullptr;
+  if (ncclMemAlloc(&memory, length * sizeof(float)) != ncclSuccess) return {};
+  Buffer buffer(static_cast<float*>(memory), length, [](void* data) { ncclMemFree(data); });
+  device.Fill(0, buffer.span());
+  return buffer;
 }
 
 BegunCommunicator Communicator::Begin(const Place& place) {
@@ -149,6 +160,26 @@ Standing Communicator::Exchange(int peer, std::span<const std::byte> outgoing,
   return standing;
 }
 
+// The handle stays null where NCCL leaves the memory alone and calls that a success.
+bool Communicator::Register(std::span<float> memory) {
+  const threads::MutexLock lock(core_->mutex);
+  if (!core_->failure.empty()) return false;
+  TACTUS_CHECK(core_->registration == nullptr);
+  void* handle = nullptr;
+  const ncclResult_t result =
+      ncclCommRegister(core_->handle, memory.data(), memory.size_bytes(), &handle);
+  if (result == ncclSuccess) core_->registration = handle;
+  return core_->registration != nullptr;
+}
+
+Standing Communicator::Deregister() {
+  const threads::MutexLock lock(core_->mutex);
+  if (!core_->failure.empty()) return {.state = State::kFailed, .reason = core_->failure};
+  void* const registration = std::exchange(core_->registration, nullptr);
+  if (registration == nullptr) return {};
+  return core_->Take(ncclCommDeregister(core_->handle, registration), "ncclCommDeregister");
+}
+
 Standing Communicator::Poll() {
   if (!core_->mutex.TryLock()) return {.state = State::kInProgress};  // in a call or an abort
   const threads::MutexLock lock(core_->mutex, std::adopt_lock);
@@ -209,6 +240,7 @@ Aborted Communicator::Leave(const Patience& patience, Duration abort_limit,
                             const std::shared_ptr<const void>& keep) {
   Standing standing = Poll();
   if (standing.state != State::kFailed) standing = Await(*this, patience);
+  if (standing.state == State::kReady) standing = Deregister();
   if (standing.state == State::kReady) standing = Finalize();
   if (standing.state == State::kInProgress) standing = Await(*this, patience);
   StartEnd(standing.state == State::kReady ? End::kLeave : End::kAbort, keep);

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "base/time.h"
+#include "cuda/device.h"
 #include "cuda/nccl_endpoint.h"
 #include "cuda/ops/stream.h"
 
@@ -28,6 +29,10 @@ struct MadeUniqueId {
   std::string reason = "";
 };
 MadeUniqueId MakeUniqueId();
+
+// `length` zeros in memory of the device, a CUDA device, that NCCL may map into others (it is
+// ncclMemAlloc's): what Communicator::Register is of use for. Empty where it cannot be had.
+Buffer Allocate(Device& device, std::size_t length);
 
 enum class State { kReady, kInProgress, kFailed };
 
@@ -82,6 +87,17 @@ class Communicator {
   Standing Exchange(int peer, std::span<const std::byte> outgoing, std::span<std::byte> incoming,
                     Stream stream);
 
+  // Registers memory with the communicator: collectives within it may then go without copies, by
+  // NVLink's switches or a network's adapter. False: NCCL did not, be it that it cannot or that its
+  // environment forbids it; all is as before. Nothing is registered yet. This is a matter of this
+  // member alone, but what follows is not: results are undefined where a collective's memory is
+  // registered with one member and not with another, source and target alike
+  // (docs/decisions/0033-registered-gradients.md).
+  bool Register(std::span<float> memory);
+  // Takes it back, if anything is registered; no collective within it is under way. An abort does
+  // so by itself, and Leave. Only after one of the three may the memory be freed.
+  Standing Deregister();
+
   // Where the last call stands, and whether a collective in the stream has met an error.
   Standing Poll();
 
@@ -92,9 +108,9 @@ class Communicator {
   // keep: something that must live until the abort is over, however late; may be null.
   Aborted Abort(Duration limit, const std::shared_ptr<const void>& keep);
 
-  // Lets what is queued reach the others, then frees the communicator. Where the first fails or
-  // takes longer than the patience, and after a failure, it aborts. Either end has the limit and a
-  // thread of its own, as Abort has.
+  // Lets what is queued reach the others, then frees the communicator; within registered memory
+  // nothing is queued. Where the first fails or takes longer than the patience, and after a
+  // failure, it aborts. Either end has the limit and a thread of its own, as Abort has.
   Aborted Leave(const Patience& patience, Duration abort_limit,
                 const std::shared_ptr<const void>& keep);
 

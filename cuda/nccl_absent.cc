@@ -13,6 +13,7 @@ constexpr const char* kNone = "this build has no NCCL";
 struct Communicator::Core {};
 
 int Version() { return 0; }
+Buffer Allocate(Device&, std::size_t) { return {}; }
 MadeUniqueId MakeUniqueId() { return {.reason = kNone}; }
 BegunCommunicator Communicator::Begin(const Place&) { return {.reason = kNone}; }
 Communicator::~Communicator() = default;
@@ -25,6 +26,8 @@ Standing Communicator::Broadcast(std::span<float>, int, Stream) {
 Standing Communicator::Exchange(int, std::span<const std::byte>, std::span<std::byte>, Stream) {
   return {.state = State::kFailed, .reason = kNone};
 }
+bool Communicator::Register(std::span<float>) { return false; }
+Standing Communicator::Deregister() { return {.state = State::kFailed, .reason = kNone}; }
 Standing Communicator::Poll() { return {.state = State::kFailed, .reason = kNone}; }
 Aborted Communicator::Abort(Duration, const std::shared_ptr<const void>&) { return Aborted::kYes; }
 Aborted Communicator::Leave(const Patience&, Duration, const std::shared_ptr<const void>&) {

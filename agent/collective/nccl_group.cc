@@ -118,6 +118,11 @@ void NcclGroup::Pause(int tries) {
   mutex_.Lock();
 }
 
+void NcclGroup::Deregister() {
+  const Standing standing = communicator_->Deregister();
+  if (standing.state == State::kFailed) Abort(standing.reason);
+}
+
 void NcclGroup::Abort(const std::string& reason) {
   const threads::MutexLock lock(mutex_);
   EndWith(reason.empty() ? "aborted" : reason);

@@ -58,6 +58,10 @@ class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
   Progress WaitOnDevice(const NcclTicket& ticket);
   const std::uint32_t* lost() const { return lost_.get(); }
 
+  // As Transport's. A failure to deregister ends the group.
+  bool Register(std::span<float> memory) { return communicator_->Register(memory); }
+  void Deregister();
+
   // Ends the group; the first reason stays.
   void Abort(const std::string& reason);
   // Ends it in good order when nothing is under way.

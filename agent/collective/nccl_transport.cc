@@ -61,6 +61,8 @@ class NcclTransport : public Transport {
   }
 
   const std::uint32_t* lost() const override { return group_->lost(); }
+  bool Register(std::span<float> memory) override { return group_->Register(memory); }
+  void Deregister() override { group_->Deregister(); }
   void Abort(const std::string& reason) override { group_->Abort(reason); }
 
  private:

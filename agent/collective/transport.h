@@ -97,6 +97,14 @@ class Transport {
   // is under way is ended by force. Null where WaitOnDevice waits. Lives as long as the transport.
   virtual const std::uint32_t* lost() const { return nullptr; }
 
+  // Prepares memory of the device for collectives within it, so that they need no copies. False: it
+  // cannot, and nothing was done. A member does this by itself, but for a collective all of the
+  // memory of all that take part has to be prepared, or none: see RegisterTogether. Nothing is
+  // prepared yet, and the memory outlives the transport, or Deregister.
+  virtual bool Register(std::span<float> /*memory*/) { return false; }
+  // The end of it. Requires: no collective within the memory is under way.
+  virtual void Deregister() {}
+
   // Fails everything under way and to come, on this member. May be called from another thread.
   virtual void Abort(const std::string& reason) = 0;
 };

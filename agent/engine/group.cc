@@ -15,6 +15,8 @@ Group::Group(Member& member, const cuda::SegmentTable& segments, collective::Tra
       gradients_(buffers.gradients),
       loss_sum_(buffers.loss_sum),
       replaced_(buffers.bring != nullptr),
+      registers_(buffers.registered),
+      registered_(buffers.registered),
       synchronizers_(AllSynchronizers(member, *this)),
       combination_(transport, member.device, segments, *member.encoding,
                    {.bucket_bytes = member.options.bucket_bytes,
@@ -25,7 +27,7 @@ Group::Group(Member& member, const cuda::SegmentTable& segments, collective::Tra
       plan_(std::move(plan)) {
   TACTUS_CHECK(policies::Fits(plan_, size()));
   TACTUS_CHECK(gradients_.size() == member.parameters.size() + LaneCount(size()));
-  SetShares();
+  FollowPlan();
 }
 
 Synchronizer& Group::synchronizer() const {
@@ -45,7 +47,25 @@ bool Group::Offer(policies::Plan plan) {
 
 void Group::AdoptNextPlan() {
   plan_ = plans_waiting_.Pop();
+  FollowPlan();
+}
+
+void Group::FollowPlan() {
   SetShares();
+  RegisterGradients();
+}
+
+// What Adasum's exchanges send is in the gradients, what they receive is not: one end would be
+// registered and the other not. Members come by a plan at the same round, with nothing under way.
+void Group::RegisterGradients() {
+  const bool wanted = registers_ && plan_.aggregation == policies::Aggregation::kAverage;
+  if (wanted == registered_) return;
+  registered_ = wanted;
+  if (!wanted) {
+    transport_.Deregister();
+  } else if (!transport_.Register(gradients_)) {
+    transport_.Abort("the gradients could not be registered again");
+  }
 }
 
 void Group::SetShares() {

@@ -24,6 +24,7 @@ struct GroupBuffers {
   std::span<float> gradients;
   std::span<double> loss_sum;
   BringStretch bring;
+  bool registered = false;
 };
 
 // One member's side of a group: its place, the plans that the group goes by and votes for, and the
@@ -68,14 +69,18 @@ class Group {
  private:
   static constexpr std::size_t kPlansWaitingMax = 16;
 
+  void FollowPlan();
   void SetShares();
+  void RegisterGradients();
 
   Member& member_;
   collective::Transport& transport_;
   const std::size_t segments_;
   const std::span<float> gradients_;
   const std::span<double> loss_sum_;
-  const bool replaced_;  // by passes, vector and all: see EngineBuffers
+  const bool replaced_;   // by passes, vector and all: see EngineBuffers
+  const bool registers_;  // the gradients, where the plan allows it
+  bool registered_;       // they are now
   // Of running rounds. They own buffers that outlive what combines them, so they stand before it.
   const std::vector<std::unique_ptr<Synchronizer>> synchronizers_;
   Combination combination_;

@@ -59,6 +59,9 @@ struct EngineBuffers {
   // adding to them, so that nobody makes them zero; and those of segments that it says are ready it
   // may hold back until it is asked for them.
   BringStretch bring{};
+  // Whether all members have registered the gradients with their transports
+  // (collective::RegisterTogether).
+  bool registered = false;
 };
 
 // A piece of this member's part of a round.

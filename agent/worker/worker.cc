@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "agent/collective/device_group.h"
+#include "agent/collective/registration.h"
 #include "agent/collective/rehearsal.h"
 #include "agent/collective/staged_transport.h"
 #include "agent/collective/tcp_transport.h"
@@ -282,12 +283,17 @@ absl::Status Worker::Meet(const GroupMessage& group) {
   if (connected.transport == nullptr) return LoseBeforeTraining(connected.reason);
   transport_ = std::move(connected.transport);
 
-  PassSums sums{.gradients = device_->Allocate(parameters_.size() + engine::LaneCount(group.size)),
-                .losses = device_->AllocateSums(1)};
+  const std::size_t length = parameters_.size() + engine::LaneCount(group.size);
+  PassSums sums{.losses = device_->AllocateSums(1)};
+  if (ByNccl(group) && group.size > 1) sums.gradients = cuda::nccl::Allocate(*device_, length);
+  const bool fit = sums.gradients.size() > 0;
+  if (!fit) sums.gradients = device_->Allocate(length);
   model_->Bind(parameters_.span(), sums.losses.span());
   sums_ = std::move(sums);
+  bool registered = false;
   if (ByNccl(group)) {
     const std::span<float> gradients = sums_.gradients.span();
+    registered = collective::RegisterTogether(*transport_, gradients, fit);
     const std::size_t bucket = std::min(gradients.size(), kDeviceBucketBytes / sizeof(float));
     const std::string failure = collective::Rehearse(*transport_, gradients.first(bucket));
     if (!failure.empty()) return LoseBeforeTraining(failure);
@@ -303,7 +309,8 @@ absl::Status Worker::Meet(const GroupMessage& group) {
           .gradients = sums_.gradients.span(),
           .loss_sum = sums_.losses.span(),
           .bring = [intake = intake_.get()](auto stretch,
-                                            auto norm2) { return intake->Bring(stretch, norm2); }},
+                                            auto norm2) { return intake->Bring(stretch, norm2); },
+          .registered = registered},
       *transport_, group.plan);
   if (restored_) engine_->Restore(*std::exchange(restored_, {}));
   return absl::OkStatus();

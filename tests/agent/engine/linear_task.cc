@@ -6,8 +6,10 @@
 #include <thread>
 
 #include "agent/collective/in_process.h"
+#include "agent/collective/registration.h"
 #include "agent/engine/combine/lanes.h"
 #include "base/rng.h"
+#include "cuda/nccl.h"
 
 namespace tactus::engine {
 namespace {
@@ -62,14 +64,22 @@ class Trainee {
     losses_ = device_->AllocateSums(1);
     added_ = device_->AllocateSums(1);
     loss_on_host_ = device_->AllocateOnHost<double>(1);
-    gradients_ = device_->Allocate(length + LaneCount(static_cast<std::size_t>(transport.size())));
+    const std::size_t all = length + LaneCount(static_cast<std::size_t>(transport.size()));
+    if (run.registers) gradients_ = cuda::nccl::Allocate(*device_, all);
+    if (gradients_.size() == 0) gradients_ = device_->Allocate(all);
+    if (run.registers) registered_ = RegisterTogether(transport, gradients_.span(), true);
+  }
+
+  ~Trainee() {
+    if (registered_) transport_.Deregister();
   }
 
   MemberRun Run() {
     RoundEngine engine(run_.options, *device_, segments_,
                        {.parameters = parameters_.span(),
                         .gradients = gradients_.span(),
-                        .loss_sum = losses_.span()},
+                        .loss_sum = losses_.span(),
+                        .registered = registered_},
                        transport_, run_.plan);
     MemberRun done;
     if (run_.from) engine.Restore(run_.from->state);
@@ -178,6 +188,7 @@ class Trainee {
   cuda::SegmentTable segments_;
   cuda::Buffer parameters_;
   cuda::Buffer gradients_;
+  bool registered_ = false;
   cuda::Sums losses_;
   cuda::Sums added_;  // to them, by a batch
   cuda::Array<double> loss_on_host_;

@@ -58,6 +58,8 @@ struct GroupRun {
   // thread, or another one while that waits, as libtorch does where it computes on a GPU.
   enum class Announce { kNot, kByOwnThread, kByAnotherThread };
   Announce announce = Announce::kNot;
+  // Whether the members register their gradients, where the transport can.
+  bool registers = false;
   // Called by each member with what it is to work on, the gradients being those of the batches
   // before.
   std::function<void(int rank, const RoundEngine& engine, const Batch& batch,

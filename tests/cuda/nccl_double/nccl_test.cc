@@ -278,6 +278,105 @@ TEST_F(NcclTest, OneThatHangsIsToldAndTheOtherIsAborted) {
   while (nccl_double::Communicators() > 0) std::this_thread::yield();
 }
 
+TEST_F(NcclTest, MemoryIsRegisteredUntilItIsTakenBack) {
+  for (const int rank : {0, 1}) EXPECT_TRUE(at(rank).Register(floats(rank)));
+  for (const int rank : {0, 1}) at(rank).AllReduceSum(floats(rank), stream(rank));
+  Settle();
+
+  for (const int rank : {0, 1}) EXPECT_EQ(at(rank).Deregister().state, State::kReady);
+  for (const int rank : {0, 1}) EXPECT_EQ(at(rank).Deregister().state, State::kReady);
+
+  EXPECT_EQ(nccl_double::Calls("ncclCommDeregister"), 2);
+  EXPECT_THAT(nccl_double::Complaints(), ElementsAre());
+}
+
+TEST_F(NcclTest, MemoryThatNcclLeavesAloneIsNotRegistered) {
+  nccl_double::FailCall("ncclCommRegister", 1, ncclUnhandledCudaError);
+  EXPECT_FALSE(at(0).Register(floats(0)));
+  nccl_double::DoNotRegister(0);  // which it calls a success
+  EXPECT_FALSE(at(0).Register(floats(0)));
+
+  EXPECT_EQ(at(0).Deregister().state, State::kReady);
+  for (const int rank : {0, 1}) at(rank).AllReduceSum(floats(rank), stream(rank));
+  Settle();
+
+  EXPECT_EQ(nccl_double::Calls("ncclCommDeregister"), 0);
+  EXPECT_THAT(nccl_double::Complaints(), ElementsAre());
+}
+
+TEST_F(NcclTest, MemoryThatCannotBeTakenBackEndsTheCommunicator) {
+  EXPECT_TRUE(at(0).Register(floats(0)));
+  nccl_double::FailCall("ncclCommDeregister", 1, ncclSystemError);
+
+  EXPECT_THAT(at(0).Deregister().reason, HasSubstr("ncclCommDeregister: unhandled system error"));
+
+  EXPECT_EQ(at(0).Poll().state, State::kFailed);
+  EXPECT_FALSE(at(0).Register(floats(0)));
+}
+
+TEST_F(NcclTest, EndsOfACommunicatorTakeMemoryBack) {
+  for (const int rank : {0, 1}) EXPECT_TRUE(at(rank).Register(floats(rank)));
+
+  EXPECT_EQ(at(0).Leave(PatienceFor(kLong), kLong, nullptr), Aborted::kYes);
+  EXPECT_EQ(at(1).Abort(kLong, nullptr), Aborted::kYes);
+
+  EXPECT_EQ(nccl_double::Calls("ncclCommDeregister"), 1);  // an abort does it by itself
+  EXPECT_THAT(nccl_double::Complaints(), ElementsAre());
+}
+
+TEST_F(NcclTest, MemoryOfItsOwnIsZerosOrNotThere) {
+  const std::unique_ptr<Device> device = OpenDevice("cuda:1").device;
+  const Buffer buffer = Allocate(*device, 100);
+  std::vector<float> values(100, 1);
+  device->Copy(buffer.span(), values);
+  device->Synchronize();
+  EXPECT_THAT(values, ::testing::Each(0.0f));
+
+  nccl_double::FailCall("ncclMemAlloc", 1, ncclUnhandledCudaError);
+  EXPECT_EQ(Allocate(*device, 100).size(), 0u);
+  EXPECT_EQ(Allocate(*device, 0).size(), 0u);
+  EXPECT_EQ(Allocate(*MakeHostDevice("cpu:0"), 100).size(), 0u);
+}
+
+TEST_F(NcclTest, TheDoubleNoticesMemoryThatOneAloneHasRegistered) {
+  EXPECT_TRUE(at(0).Register(floats(0)));
+
+  at(0).AllReduceSum(floats(0), stream(0));
+  at(1).AllReduceSum(floats(1), stream(1));
+
+  EXPECT_THAT(
+      nccl_double::Complaints(),
+      ElementsAre("rank 1: ncclAllReduce in memory that is not registered, unlike another's"));
+}
+
+TEST_F(NcclTest, TheDoubleNoticesHowRegistrationsEnd) {
+  ncclUniqueId id{};
+  ncclGetUniqueId(&id);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclComm_t alone = nullptr;
+  ncclCommInitRankConfig(&alone, 1, id, 0, &config);
+  ncclResult_t state = ncclInProgress;
+  while (state == ncclInProgress) ncclCommGetAsyncError(alone, &state);
+  void* memory = nullptr;
+  ncclMemAlloc(&memory, 64);
+  void* handle = nullptr;
+  ncclCommRegister(alone, memory, 64, &handle);
+
+  ncclMemFree(memory);
+  ncclCommDeregister(alone, handle);
+  ncclCommDeregister(alone, handle);
+  ncclCommRegister(alone, floats_, 8, &handle);
+  ncclCommDestroy(alone);
+
+  const std::string not_final =
+      "rank 0: ncclCommDestroy after an error, or of what is not finalized";
+  EXPECT_THAT(nccl_double::Complaints(),
+              ElementsAre("rank 0: ncclMemFree of memory that is registered",
+                          "rank 0: ncclCommDeregister of what is not registered", not_final,
+                          "rank 0: ncclCommDestroy with memory that is registered"));
+}
+
 TEST_F(NcclTest, TheVersionIsThatOfRunTime) {
   EXPECT_EQ(Version(), 22809);
   nccl_double::SetVersion(22703);

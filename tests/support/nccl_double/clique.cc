@@ -1,5 +1,6 @@
 #include "tests/support/nccl_double/clique.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "tests/support/cuda_double/cuda_double.h"
@@ -86,6 +87,21 @@ void Tear(const Batch& batch) {
   }
 }
 
+// Whether all of a task's memory is registered with its member; to have some of it is an error.
+bool IsRegistered(Member& member, const Task& task) {
+  const auto known = [&](const void* memory) {
+    return std::ranges::any_of(member.registrations, [&](const auto& registration) {
+      return registration->Holds(memory, task.bytes);
+    });
+  };
+  const bool from = task.from != nullptr && known(task.from);
+  const bool to = task.to != nullptr && known(task.to);
+  if (task.from != nullptr && task.to != nullptr && from != to) {
+    Complain(member, std::string(NameOf(task.kind)) + " of which one buffer alone is registered");
+  }
+  return from || to;
+}
+
 }  // namespace
 
 World& TheWorld() {
@@ -106,13 +122,18 @@ void Number(Member& member, Task& task) {
   const bool first = meeting.come.empty() && meeting.bytes == 0;
   const Kind kind = IsMessage(task) ? Kind::kSend : task.kind;
   const int partner = IsMessage(task) ? WayOf(member, task).second : task.partner;
+  const bool registered = IsRegistered(member, task);
   if (first) {
+    meeting.registered = registered;
     meeting.kind = kind;
     meeting.bytes = task.bytes;
     meeting.partner = partner;
   } else if (meeting.kind != kind || meeting.bytes != task.bytes || meeting.partner != partner) {
     Complain(member, TextOf(task.kind, task.bytes, task.partner) + " where another called " +
                          TextOf(meeting.kind, meeting.bytes, meeting.partner));
+  } else if (meeting.registered != registered) {
+    Complain(member, std::string(NameOf(task.kind)) + " in memory that is " +
+                         (registered ? "" : "not ") + "registered, unlike another's");
   }
 }
 

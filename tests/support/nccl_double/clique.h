@@ -29,6 +29,17 @@ struct Task {
   std::uint64_t number = 0;  // collectives of the member before it, or messages between the two
 };
 
+// Memory that a member has registered.
+struct Registration {
+  const std::byte* begin = nullptr;
+  std::size_t bytes = 0;
+
+  bool Holds(const void* memory, std::size_t length) const {
+    const auto* const first = static_cast<const std::byte*>(memory);
+    return first >= begin && first + length <= begin + bytes;
+  }
+};
+
 struct Member;
 
 // What one kernel does: the calls of one group, at once.
@@ -45,6 +56,7 @@ struct Meeting {
   Kind kind = Kind::kAllReduce;
   std::size_t bytes = 0;
   int partner = 0;
+  bool registered = false;        // all of the memory is
   std::map<int, Task> come = {};  // by rank
   bool done = false;
 };
@@ -68,6 +80,7 @@ struct Member {
   std::map<std::pair<int, int>, std::uint64_t> messages = {};  // from, to
   std::vector<std::shared_ptr<Batch>> unqueued = {};
   int running = 0;  // batches in streams
+  std::vector<std::unique_ptr<Registration>> registrations = {};
 };
 
 struct Fault {
@@ -92,6 +105,7 @@ struct World {
   std::set<int> stalled{};
   std::map<int, int> slow{};
   bool tears = false;
+  std::set<int> does_not_register{};
   std::vector<std::string> complaints{};
   int hanging = 0;
   int releases = 0;

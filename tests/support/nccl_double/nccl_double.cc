@@ -239,6 +239,9 @@ ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
   if (member->error != ncclSuccess || !member->finalizing || member->running > 0) {
     nccl_double::Complain(*member, "ncclCommDestroy after an error, or of what is not finalized");
   }
+  if (!member->registrations.empty()) {
+    nccl_double::Complain(*member, "ncclCommDestroy with memory that is registered");
+  }
   TheWorld().live.erase(communicator);
   return ncclSuccess;
 }
@@ -249,12 +252,63 @@ ncclResult_t ncclCommAbort(ncclComm_t communicator) {
   Member* const member = call.MemberOf(communicator, "ncclCommAbort");
   if (member == nullptr) return ncclInvalidArgument;
   member->aborted = true;
+  member->registrations.clear();  // as NCCL does
   member->unqueued.clear();
   call.MeetInAbort();
   TheWorld().live.erase(communicator);
   call.Unlock();
   tactus::cuda_double::Wake();
   return call.error();
+}
+
+ncclResult_t ncclMemAlloc(void** memory, std::size_t size) {
+  {
+    const Call call("ncclMemAlloc");
+    if (call.error() != ncclSuccess) return call.error();
+  }
+  return cudaMalloc(memory, size) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+ncclResult_t ncclMemFree(void* memory) {
+  {
+    const Call call("ncclMemFree");
+    for (const ncclComm_t communicator : TheWorld().live) {
+      for (const auto& registration : communicator->member->registrations) {
+        if (!registration->Holds(memory, 1)) continue;
+        nccl_double::Complain(*communicator->member, "ncclMemFree of memory that is registered");
+      }
+    }
+  }
+  return cudaFree(memory) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+ncclResult_t ncclCommRegister(ncclComm_t communicator, void* memory, std::size_t size,
+                              void** handle) {
+  const Call call("ncclCommRegister");
+  if (call.error() != ncclSuccess) return call.error();
+  Member* const member = call.MemberOf(communicator, "ncclCommRegister");
+  if (member == nullptr) return ncclInvalidArgument;
+  if (TheWorld().does_not_register.contains(member->rank)) return ncclSuccess;
+  member->registrations.push_back(std::make_unique<nccl_double::Registration>(
+      nccl_double::Registration{.begin = static_cast<const std::byte*>(memory), .bytes = size}));
+  *handle = member->registrations.back().get();
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommDeregister(ncclComm_t communicator, void* handle) {
+  const Call call("ncclCommDeregister");
+  if (call.error() != ncclSuccess) return call.error();
+  Member* const member = call.MemberOf(communicator, "ncclCommDeregister");
+  if (member == nullptr) return ncclInvalidArgument;
+  if (member->running > 0 || !member->unqueued.empty()) {
+    nccl_double::Complain(*member, "ncclCommDeregister while something is under way");
+  }
+  if (std::erase_if(member->registrations,
+                    [&](const auto& each) { return each.get() == handle; }) == 1) {
+    return ncclSuccess;
+  }
+  nccl_double::Complain(*member, "ncclCommDeregister of what is not registered");
+  return ncclInvalidUsage;
 }
 
 ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type,
@@ -324,6 +378,7 @@ void Reset() {
   world.stalled.clear();
   world.slow.clear();
   world.tears = false;
+  world.does_not_register.clear();
   world.complaints.clear();
   world.aborts = 0;
   world.aborts_to_meet = 0;
@@ -372,6 +427,11 @@ void SlowRank(int rank, int tries) {
 void TearAborted() {
   const std::lock_guard lock(TheWorld().mutex);
   TheWorld().tears = true;
+}
+
+void DoNotRegister(int rank) {
+  const std::lock_guard lock(TheWorld().mutex);
+  TheWorld().does_not_register.insert(rank);
 }
 
 void SetPolls(int polls) {

@@ -38,6 +38,10 @@ void SlowRank(int rank, int tries);
 // its buffer as if all members had put in the same, and the front half as it was.
 void TearAborted();
 
+// That rank does not register memory from now on, and says that all went well, as NCCL does where
+// its environment forbids it.
+void DoNotRegister(int rank);
+
 // How often a communicator must be asked before it says that a call has been done, 1 at first.
 void SetPolls(int polls);
 
@@ -50,7 +54,8 @@ int Hanging();
 
 // What NCCL forbids and yet was done, in order: different collectives met, a send outside of a
 // group, a call while another is in progress or after the communicator is freed, a communicator
-// finalized after an error.
+// finalized after an error; memory registered with one member of a collective and not with another,
+// deregistered twice or in use, freed while it is registered, or left so by ncclCommDestroy.
 std::vector<std::string> Complaints();
 
 // Communicators that were begun and are not freed.

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/collective/registration.h"
 #include "agent/collective/rehearsal.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -84,6 +85,47 @@ TEST_P(NcclTransportTest, ARehearsalTakesItThroughWithoutATrace) {
     EXPECT_THAT(buffer.values(), ::testing::Each(0.0f));
   });
   EXPECT_TRUE(EveryoneGetsTheSum(1000, 7));
+}
+
+TEST_P(NcclTransportTest, MemoryIsRegisteredByAll) {
+  OnEveryRank(size(), [&](int rank) {
+    const DeviceFloats buffer(std::vector<float>(1001));
+    EXPECT_EQ(RegisterTogether(member(rank), buffer.span(), true), size() > 1);
+    EXPECT_EQ(Rehearse(member(rank), buffer.span()), "");
+    member(rank).Deregister();
+  });
+  const int members = size() > 1 ? size() : 0;
+  EXPECT_EQ(nccl_double::Calls("ncclCommRegister"), members);
+  EXPECT_EQ(nccl_double::Calls("ncclCommDeregister"), members);
+}
+
+// Be it that its memory is not fit, that NCCL fails or that its environment forbids it.
+TEST_P(NcclTransportTest, MemoryThatOneDoesNotRegisterIsRegisteredByNone) {
+  for (const int why : {0, 1, 2}) {
+    const int last = size() - 1;
+    if (why == 1) nccl_double::FailCall("ncclCommRegister", 1, ncclSystemError);
+    if (why == 2) nccl_double::DoNotRegister(last);
+    OnEveryRank(size(), [&](int rank) {
+      const DeviceFloats buffer(std::vector<float>(1001));
+      EXPECT_FALSE(RegisterTogether(member(rank), buffer.span(), why != 0 || rank != last));
+      EXPECT_EQ(Rehearse(member(rank), buffer.span()), "");
+    });
+  }
+  EXPECT_EQ(nccl_double::Calls("ncclCommDeregister"), size() > 1 ? 3 * (size() - 1) : 0);
+}
+
+TEST_P(NcclTransportTest, WhoLeavesHasNothingRegistered) {
+  std::vector<std::unique_ptr<DeviceFloats>> buffers;
+  for (int rank = 0; rank < size(); ++rank) {
+    buffers.push_back(std::make_unique<DeviceFloats>(std::vector<float>(100)));
+  }
+  OnEveryRank(size(), [&](int rank) {
+    RegisterTogether(member(rank), buffers[static_cast<std::size_t>(rank)]->span(), true);
+  });
+
+  LeaveAll();  // the double complains of what is left registered
+
+  EXPECT_EQ(nccl_double::Calls("ncclCommDeregister"), GetParam() > 1 ? GetParam() : 0);
 }
 
 TEST_P(NcclTransportTest, BuffersOfTheHostGoByTheSignals) {

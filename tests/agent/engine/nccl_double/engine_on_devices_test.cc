@@ -15,6 +15,7 @@
 #include "tests/agent/engine/linear_task.h"
 #include "tests/agent/engine/nccl_double/on_devices.h"
 #include "tests/support/cuda_double/cuda_double.h"
+#include "tests/support/nccl_double/nccl_double.h"
 
 namespace tactus::engine {
 namespace {
@@ -78,6 +79,24 @@ TEST_P(EngineOnDevicesTest, TrainsAsOnTheHost) {
     ExpectAlike(found[rank], expected[rank]);
     EXPECT_EQ(found[rank].parameters, found[0].parameters);  // to the last bit
   }
+}
+
+// Zero-copy or not, the sums are the same; and no collective finds the memory of one member
+// registered and that of another not, which NcclMembers would tell.
+TEST_P(EngineOnDevicesTest, TrainsAlikeInRegisteredMemory) {
+  const std::vector<MemberRun> expected = TrainOnDevices(GetParam().run);
+  GroupRun run = GetParam().run;
+  run.registers = true;
+
+  const std::vector<MemberRun> found = TrainOnDevices(run);
+
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t rank = 0; rank < found.size(); ++rank) {
+    EXPECT_EQ(found[rank].parameters, expected[rank].parameters) << rank;
+    EXPECT_EQ(found[rank].outcome, expected[rank].outcome) << rank;
+  }
+  EXPECT_EQ(nccl_double::Calls("ncclCommRegister"),
+            run.plan.batch_sizes.size() > 1 ? static_cast<int>(run.plan.batch_sizes.size()) : 0);
 }
 
 GroupRun EveryStep(std::vector<std::uint32_t> batch_sizes, OptimizerOptions optimizer) {
@@ -164,6 +183,50 @@ std::vector<Case> Cases() {
 
 INSTANTIATE_TEST_SUITE_P(Every, EngineOnDevicesTest, testing::ValuesIn(Cases()),
                          [](const auto& test) { return test.param.name; });
+
+using RegisteredGradientsTest = OnDevices;
+
+// Adasum sends from the gradients and receives elsewhere: they are not registered while it is the
+// plan, on any member.
+TEST_F(RegisteredGradientsTest, ArePutAsideForPlansOfAdasum) {
+  GroupRun run = EveryStep({8, 4, 6}, SgdOptions{.learning_rate = 0.01});
+  run.registers = true;
+  run.before_step = [](int, RoundEngine& engine, StepResult&) {
+    if (engine.plan().version != engine.rounds() / 2) return;
+    policies::Plan next = engine.plan();
+    ++next.version;
+    next.aggregation = next.version % 2 == 1 ? Aggregation::kAdasum : Aggregation::kAverage;
+    EXPECT_TRUE(engine.OfferPlan(std::move(next)));
+  };
+  std::vector<MemberRun> expected = Train(run);
+
+  const std::vector<MemberRun> found = TrainOnDevices(run);
+
+  for (std::size_t rank = 0; rank < found.size(); ++rank) {
+    EXPECT_EQ(found[rank].outcome, Outcome::kFinished) << found[rank].reason;
+    ExpectAlike(found[rank].parameters, expected[rank].parameters);
+    EXPECT_GE(found[rank].plan_versions.back(), 3u);
+  }
+  EXPECT_GE(nccl_double::Calls("ncclCommRegister"), 6);
+  EXPECT_GE(nccl_double::Calls("ncclCommDeregister"), 6);
+}
+
+TEST_F(RegisteredGradientsTest, ThatCannotBeRegisteredAgainEndTheGroup) {
+  GroupRun run = EveryStep({8, 4}, SgdOptions{.learning_rate = 0.01});
+  run.registers = true;
+  run.before_step = [](int rank, RoundEngine& engine, StepResult&) {
+    if (engine.plan().version != engine.rounds() / 2) return;
+    if (engine.rounds() >= 2) nccl_double::DoNotRegister(rank);
+    policies::Plan next = engine.plan();
+    ++next.version;
+    next.aggregation = next.version % 2 == 1 ? Aggregation::kAdasum : Aggregation::kAverage;
+    EXPECT_TRUE(engine.OfferPlan(std::move(next)));
+  };
+
+  const std::vector<MemberRun> found = TrainOnDevices(run);
+
+  for (const MemberRun& member : found) EXPECT_EQ(member.outcome, Outcome::kGroupLost);
+}
 
 using EngineOnDevicesCostTest = OnDevices;
 
