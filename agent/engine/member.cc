@@ -27,10 +27,9 @@ void VisitCounters(auto& member, auto& state, const auto& visit) {
 }
 
 // Complete once the device was waited for.
-std::vector<float> CopyOf(cuda::Device& device, std::span<const float> values) {
-  std::vector<float> copy(values.size());
+void CopyOut(cuda::Device& device, std::span<const float> values, std::vector<float>& copy) {
+  copy.resize(values.size());
   device.Copy(values, copy);
-  return copy;
 }
 
 }  // namespace
@@ -49,20 +48,21 @@ Member::Member(const EngineOptions& engine_options, cuda::Device& its_device,
   TACTUS_CHECK(parameters.size() == cuda::FlatLength(segments));
 }
 
-EngineState Member::State() {
-  EngineState state{.learning_rate = learning_rate.state(),
-                    .ledger = ledger.State(),
-                    .losses = {losses.rounds().begin(), losses.rounds().end()},
-                    .block_momentum = CopyOf(device, local_steps.Momentum())};
+void Member::CopyState(EngineState& state) {
   VisitCounters(*this, state, [](const auto& own, auto& saved) { saved = own; });
-  for (const std::span<float> buffer : optimizer.State()) {
-    state.optimizer.push_back(CopyOf(device, buffer));
+  state.learning_rate = learning_rate.state();
+  state.ledger = ledger.State();
+  state.losses.assign(losses.rounds().begin(), losses.rounds().end());
+  const std::vector<std::span<float>> buffers = optimizer.State();
+  state.optimizer.resize(buffers.size());
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    CopyOut(device, buffers[i], state.optimizer[i]);
   }
+  CopyOut(device, local_steps.Momentum(), state.block_momentum);
   for (const Residual& residual : encoding->Residuals()) {
-    state.residuals[residual.name] = CopyOf(device, residual.values);
+    CopyOut(device, residual.values, state.residuals[residual.name]);
   }
   device.Synchronize();
-  return state;
 }
 
 void Member::Restore(const EngineState& state) {

@@ -28,7 +28,7 @@ struct Member {
          std::span<float> parameters);
 
   // As RoundEngine has them.
-  EngineState State();
+  void CopyState(EngineState& state);
   void Restore(const EngineState& state);
 
   // Why training ends here, from what all members know alike; empty: it goes on.

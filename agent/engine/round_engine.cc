@@ -92,9 +92,15 @@ void RoundEngine::Step(const StepResult& result) {
   if (const auto end = synchronizer_->End(running_, exhausted)) CloseRound(*end);
 }
 
+void RoundEngine::CopyState(EngineState& state) {
+  TACTUS_CHECK(at_edge());
+  member_.CopyState(state);
+}
+
 EngineState RoundEngine::State() {
-  TACTUS_CHECK(outcome_ == Outcome::kSuspended || outcome_ == Outcome::kFinished);
-  return member_.State();
+  EngineState state;
+  CopyState(state);
+  return state;
 }
 
 std::optional<policies::Report> RoundEngine::TakeReport() {

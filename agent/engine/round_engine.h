@@ -138,9 +138,21 @@ class RoundEngine {
   // suspension.
   void RequestStop(std::string reason, StopKind kind) { stop_.Request(std::move(reason), kind); }
 
-  // What another group may go on from, with the parameters. Copied. Equal on all members, but for
-  // the encoding's residuals, and, after local steps with a stop condition met, for the optimizer's
-  // state, which is this member's then. Requires: the outcome is kSuspended or kFinished.
+  // Whether a round was just closed and the next one is not open: from Begin, or the Step that
+  // closes a round, to the next NextBatch. State and parameters are whole then:
+  //
+  //   every step  those after the last round
+  //   periodic    those after the last window. Within a window they are no edge: parameters are the
+  //               member's own, and there is no way back for the optimizer's state
+  //   delayed     those after the last round that was applied. The one that is combined now has
+  //               touched neither, and its samples are free in the state: it will be done anew
+  bool at_edge() const { return !cursor_ && outcome_ != Outcome::kGroupLost; }
+
+  // What another group may go on from, with the parameters. Copied into `state`, whose memory is
+  // used again; waits for the device. Equal on all members, but for the times, the encoding's
+  // residuals and, after local steps of a group that was not suspended, the optimizer's state,
+  // which is this member's then. Requires: at_edge().
+  void CopyState(EngineState& state);
   EngineState State();
 
   // The reports of rounds applied since the last call, one at a time, oldest first; at most the two

@@ -35,7 +35,7 @@ using Block = std::vector<Stretch>;
 // must: waiting for what others left of an epoch would leave everybody idle.
 enum class Edges { kKept, kCrossed };
 
-// What a ledger holds while no round is outstanding: plain data, for checkpoints.
+// What a ledger holds but for the rounds that are outstanding: plain data, for checkpoints.
 struct LedgerState {
   std::uint64_t epoch_size = 1;     // [samples]
   std::uint64_t fresh = 0;          // no position from here on was ever used
@@ -99,7 +99,7 @@ class SampleLedger {
   // No outstanding round was applied: they consumed nothing.
   void Abandon();
 
-  // Requires: no round is outstanding.
+  // What is outstanding counts as free: who goes on from this begins those rounds anew.
   LedgerState State() const;
 
   // Goes on from a state of the same seed, also under other shares. Requires: it fits, nothing was

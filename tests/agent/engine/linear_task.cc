@@ -100,6 +100,9 @@ class Trainee {
         closed = true;
       }
       if (closed) done.trace.push_back(Parameters());
+      if (run_.keep_edges && transport_.rank() == 0 && engine.at_edge()) {
+        done.edges.push_back({.state = engine.State(), .parameters = Read(parameters_.span())});
+      }
     }
     done.parameters = Read(parameters_.span());
     done.outcome = engine.outcome();

@@ -18,6 +18,12 @@
 
 namespace tactus::engine {
 
+// What a group goes on from.
+struct Continued {
+  EngineState state{};
+  std::vector<float> parameters{};  // flat
+};
+
 // What one member did.
 struct MemberRun {
   std::vector<float> parameters;
@@ -30,12 +36,7 @@ struct MemberRun {
   std::string reason;
   bool asked_to_stop = false;
   std::optional<EngineState> state;  // of one that was suspended or finished
-};
-
-// What a group goes on from.
-struct Continued {
-  EngineState state{};
-  std::vector<float> parameters{};  // flat
+  std::vector<Continued> edges;      // where GroupRun::keep_edges is set
 };
 
 // A task in place of the linear one.
@@ -54,6 +55,7 @@ struct GroupRun {
   policies::Plan plan;              // its batch_sizes say how many members there are
   std::optional<Task> task{};       // none: the linear one
   std::optional<Continued> from{};  // none: it begins
+  bool keep_edges = false;          // of rank 0, after each Step that left it at an edge
   // Whether SegmentReady is called during the last batch of a round, and by whom: the member's own
   // thread, or another one while that waits, as libtorch does where it computes on a GPU.
   enum class Announce { kNot, kByOwnThread, kByAnotherThread };
