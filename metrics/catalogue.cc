@@ -158,10 +158,12 @@ constexpr MetricSpec kMetrics[] = {
              {kCoordinator, kJob, {{kJobLabel}}}, "seconds since 1970",
              "When the newest checkpoint became known to this coordinator process; none before."),
     HistogramRow(
-        "tactus_checkpoint_seconds", {kCoordinator, kProcess, {{{"phase", "write|upload"}}}},
+        "tactus_checkpoint_seconds", {kCoordinator, kProcess, {{{"phase", "still|write|upload"}}}},
         "seconds",
-        "Duration of the checkpoint of a suspension: from its beginning to the last worker's word "
-        "that it is written, and from there until it is at the coordinator."),
+        "Duration of a checkpoint. Of one taken while a job trains: still, that training stood "
+        "still for it, and write, beside training until it was read back. Of a suspension's: "
+        "write, from its beginning to the last worker's word that it is written, and upload, from "
+        "there until it is at the coordinator."),
     GaugeRow("tactus_job_plan_version", {kCoordinator, kJob, {{kJobLabel}}}, "1",
              "Version of the plan in force."),
     GaugeRow("tactus_job_global_batch_samples", {kCoordinator, kJob, {{kJobLabel}}}, "samples",

@@ -108,6 +108,7 @@ struct CoordinatorMetrics::Families {
   Histogram& blocked = Phase(rounds, "blocked");
   Histogram& total = Phase(rounds, "total");
   Family<Histogram>& checkpoints = r.HistogramFamily("tactus_checkpoint_seconds");
+  Histogram& still = Phase(checkpoints, "still");
   Histogram& write = Phase(checkpoints, "write");
   Histogram& upload = Phase(checkpoints, "upload");
   Histogram& step = OneHistogram("tactus_worker_step_seconds", kRoundSecondsBounds);
@@ -155,6 +156,11 @@ void CoordinatorMetrics::ObserveRound(const Round& round) {
 void CoordinatorMetrics::ObserveCheckpoint(Duration write, Duration upload) {
   Observe(families_->write, ToSeconds(write));
   Observe(families_->upload, ToSeconds(upload));
+}
+
+void CoordinatorMetrics::ObserveCheckpointTaken(double still_seconds, double write_seconds) {
+  Observe(families_->still, still_seconds);
+  Observe(families_->write, write_seconds);
 }
 
 void CoordinatorMetrics::CountDecision(const std::string& kind, const std::string& outcome) {

@@ -50,6 +50,9 @@ class CoordinatorMetrics {
 
   // tactus_checkpoint_seconds{phase}
   void ObserveCheckpoint(Duration write, Duration upload);
+  // The same, of one that was taken while a job trained. Times that are not finite or below 0 are
+  // left out.
+  void ObserveCheckpointTaken(double still_seconds, double write_seconds);
 
   // tactus_decisions_total{kind,outcome}
   void CountDecision(const std::string& kind, const std::string& outcome);

@@ -23,6 +23,7 @@ void Fields(auto& archive, Of<GroupMessage> auto& message) {
   archive("plan", message.plan);
   archive("nodes", message.nodes);
   archive("transport", message.transport);
+  archive("loss_seconds", message.loss_seconds);
 }
 
 void Fields(auto& archive, Of<PeersMessage> auto& message) {
@@ -59,6 +60,21 @@ void Fields(auto& archive, Of<EvaluatedMessage> auto& message) {
   archive("loss", message.loss);
   archive("accuracy", message.accuracy);
   archive("samples", message.samples);
+}
+
+void Fields(auto& archive, Of<CheckpointedMessage> auto& message) {
+  archive("generation", message.generation);
+  archive("file", message.file);
+  archive("rounds", message.rounds);
+  archive("samples_global", message.samples_global);
+  archive("epochs", message.epochs);
+  archive("epoch_consumed", message.epoch_consumed);
+  archive("train_loss", message.train_loss);
+  archive("train_seconds", message.train_seconds);
+  archive("still_seconds", message.still_seconds);
+  archive("write_seconds", message.write_seconds);
+  archive("sha256", message.sha256);
+  archive("size_bytes", message.size_bytes);
 }
 
 void Fields(auto& archive, Of<FinishedMessage> auto& message) {
@@ -102,6 +118,8 @@ template <>
 inline constexpr const char* kKind<protocol::ReportMessage> = "report";
 template <>
 inline constexpr const char* kKind<protocol::EvaluatedMessage> = "evaluated";
+template <>
+inline constexpr const char* kKind<protocol::CheckpointedMessage> = "checkpointed";
 template <>
 inline constexpr const char* kKind<protocol::FinishedMessage> = "finished";
 template <>

@@ -40,6 +40,8 @@ struct GroupMessage {
   // By rank: the index of its node among the group's nodes, in order of first appearance.
   std::vector<std::uint32_t> nodes{};
   TransportKind transport = TransportKind::kByDevice;  // the same for all members
+  double loss_seconds =
+      0;  // mean time between losses of the group; 0: no checkpoints while it trains
 };
 struct PeersMessage {
   std::uint64_t generation = 0;
@@ -76,6 +78,20 @@ struct EvaluatedMessage {
   double accuracy = -1;  // -1: the loss has no notion of it
   std::uint64_t samples = 0;
 };
+// A checkpoint taken while the group trains.
+struct CheckpointedMessage {
+  std::uint64_t generation = 0;
+  std::string file{};
+  std::uint64_t rounds = 0, samples_global = 0, epochs = 0, epoch_consumed = 0;
+  double train_loss = 0;
+  double train_seconds = 0;
+  double still_seconds = 0;
+  double write_seconds = 0;
+  std::string sha256{};  // this and the size are the agent's
+  std::uint64_t size_bytes = 0;
+};
+// The folder of their files, "checkpoints/ROUNDS.safetensors".
+inline constexpr const char* kCheckpointFolder = "checkpoints/";
 // The file among a suspended group's that it goes on from.
 inline constexpr const char* kCheckpointFile = "checkpoint.safetensors";
 // A member's last word.
@@ -95,6 +111,6 @@ struct FailedMessage {
   bool transient = false;  // a device, a file or a connection failed, not the job
 };
 using FromWorker = std::variant<ReadyMessage, EndpointMessage, ReportMessage, EvaluatedMessage,
-                                FinishedMessage, FailedMessage>;
+                                FinishedMessage, FailedMessage, CheckpointedMessage>;
 
 }  // namespace tactus::protocol

@@ -114,6 +114,10 @@ Agent::Agent(runtime::ControlThread& control, metrics::AgentMetrics& metrics, Ag
       blobs_(control, channel_, {.folder = options_.state_folder + "/blobs"}),
       job_folders_({.folder = options_.state_folder + "/jobs"}),
       uploader_(control, channel_, {.initial = Seconds(0.2), .max = Seconds(5)}),
+      checkpoints_(uploader_,
+                   [this](WorkerId worker, tactus::v1::Checkpointed message) {
+                     OnCheckpointStored(worker, std::move(message));
+                   }),
       link_(control, {.channel = channel_, .hello = MakeHello(options_, incarnation)},
             {.complete = [this](Hello& hello) { CompleteHello(hello); },
              .message = [this](const ToAgent& message) { OnMessage(message); },
@@ -208,6 +212,10 @@ bool Agent::OnSaid(WorkerId worker, tactus::v1::FromWorker message) {
     metrics_.CountReportsRelayed(1);
     metrics_.CountOutOfMemory(message.report().out_of_memory());
   }
+  if (message.has_checkpointed()) {
+    KeepCheckpoint(worker, message.checkpointed());
+    return true;
+  }
   const Importance importance = ImportanceOf(message);
   FromAgent up;
   up.mutable_from_worker()->set_worker_id(worker.value);
@@ -232,14 +240,34 @@ void Agent::UploadResult(const Worker& worker, const tactus::v1::Finished& finis
     }
     uploader_.Upload(
         {.job_id = worker.job_id(), .folder = worker.output_folder(), .path = path},
-        [this, id, job = worker.job_id(), path](const absl::Status& uploaded) {
+        [this, id, job = worker.job_id(), path](const absl::StatusOr<UploadedFile>& uploaded) {
           job_folders_.EndSend(job, uploaded.ok());
           if (!uploaded.ok()) {
-            FailWorker(id, "file '" + path + "' was not taken: " + std::string(uploaded.message()));
+            FailWorker(id, "file '" + path +
+                               "' was not taken: " + std::string(uploaded.status().message()));
           }
           CloseIfDone();
         });
   }
+}
+
+// The worker's word goes on when its file is there, so that it can be relied upon.
+void Agent::KeepCheckpoint(WorkerId worker, const tactus::v1::Checkpointed& message) {
+  const auto found = workers_.find(worker);
+  if (found == workers_.end()) return;
+  const absl::Status status = CheckArtifactPath(message.file());
+  if (!status.ok()) return FailWorker(worker, std::string(status.message()));
+  const Worker& said = *found->second.worker;
+  checkpoints_.Add(worker, said.job_id(), said.output_folder(), message);
+}
+
+void Agent::OnCheckpointStored(WorkerId worker, tactus::v1::Checkpointed message) {
+  FromAgent up;
+  up.mutable_from_worker()->set_worker_id(worker.value);
+  *up.mutable_from_worker()->mutable_message()->mutable_checkpointed() = std::move(message);
+  // Without room for it the former one stands.
+  static_cast<void>(link_.Send(up, Importance::kMessage));
+  CloseIfDone();
 }
 
 void Agent::FailWorker(WorkerId worker, const std::string& reason) {

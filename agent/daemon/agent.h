@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "agent/daemon/artifact_upload.h"
 #include "agent/daemon/blob_cache.h"
+#include "agent/daemon/checkpoint_uploads.h"
 #include "agent/daemon/coordinator_link.h"
 #include "agent/daemon/gpu_watch.h"
 #include "agent/daemon/job_folders.h"
@@ -102,6 +103,8 @@ class Agent {
   bool OnSaid(WorkerId worker, tactus::v1::FromWorker message);
   void OnExited(WorkerId worker, const WorkerExit& exit);
   void UploadResult(const Worker& worker, const tactus::v1::Finished& finished);
+  void KeepCheckpoint(WorkerId worker, const tactus::v1::Checkpointed& message);
+  void OnCheckpointStored(WorkerId worker, tactus::v1::Checkpointed message);
   // Says in the worker's name that its result did not arrive.
   void FailWorker(WorkerId worker, const std::string& reason);
   void SendExit(WorkerId worker, const WorkerExit& exit);
@@ -118,6 +121,7 @@ class Agent {
   std::map<WorkerId, Preparing> preparing_;
   std::map<WorkerId, Running> workers_;
   ArtifactUploader uploader_;
+  CheckpointUploads checkpoints_;
   CoordinatorLink link_;
   std::map<std::string, std::string> faults_;  // of devices, as SetFaults has them
   bool stopping_ = false;

@@ -63,19 +63,20 @@ absl::Status Send(AgentSession::Stub& stub, UploadArtifactRequest first, std::if
   return runtime::FromGrpc(writer->Finish());
 }
 
-// One attempt; blocks. `sha256`: of the file, filled in when it is empty.
+// One attempt; blocks. `known`: of the file, filled in when it is empty.
 absl::Status Transfer(const std::shared_ptr<grpc::Channel>& channel, const ArtifactFile& file,
-                      std::string& sha256, grpc::ClientContext& context) {
+                      UploadedFile& known, grpc::ClientContext& context) {
   const std::filesystem::path path = std::filesystem::path(file.folder) / file.path;
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   if (error) return absl::NotFoundError(path.string() + ": " + error.message());
-  if (sha256.empty()) {
+  if (known.sha256.empty()) {
     absl::StatusOr<std::string> found = runtime::HashFile(path.string());
     if (!found.ok()) return found.status();
-    sha256 = *std::move(found);
+    known.sha256 = *std::move(found);
   }
-  const absl::StatusOr<std::uint64_t> offset = AskOffset(channel, sha256);
+  known.size_bytes = size;
+  const absl::StatusOr<std::uint64_t> offset = AskOffset(channel, known.sha256);
   if (!offset.ok()) return offset.status();
   std::ifstream in(path, std::ios::binary);
   SetLimit(context, kDeadlineBase + std::chrono::seconds(size / kChunkBytes));
@@ -83,7 +84,7 @@ absl::Status Transfer(const std::shared_ptr<grpc::Channel>& channel, const Artif
   first.set_job_id(file.job_id);
   first.set_path(file.path);
   first.set_size_bytes(size);
-  first.set_sha256(sha256);
+  first.set_sha256(known.sha256);
   first.set_offset(std::min<std::uint64_t>(*offset, size));
   return Send(*AgentSession::NewStub(channel), std::move(first), in, context);
 }
@@ -128,15 +129,15 @@ void ArtifactUploader::Begin() {
   waiting_ = paused_;
   if (paused_) return;
   call_ = std::make_shared<grpc::ClientContext>();
-  auto finished = lifetime_.Guard([this](const absl::Status& status, const std::string& sha256) {
-    queue_.front().sha256 = sha256;
+  auto finished = lifetime_.Guard([this](const absl::Status& status, const UploadedFile& known) {
+    queue_.front().known = known;
     OnAttempt(status);
   });
   boost::asio::post(thread_, [this, call = call_, file = queue_.front().file,
-                              sha256 = queue_.front().sha256, finished]() mutable {
+                              known = queue_.front().known, finished]() mutable {
     // The destructor waits for this thread, so the members are there.
-    const absl::Status status = Transfer(channel_, file, sha256, *call);
-    control_.Post([finished, status, sha256]() mutable { finished(status, sha256); });
+    const absl::Status status = Transfer(channel_, file, known, *call);
+    control_.Post([finished, status, known]() mutable { finished(status, known); });
   });
 }
 
@@ -152,10 +153,14 @@ void ArtifactUploader::OnAttempt(const absl::Status& status) {
     return retry_timer_.After(TryAgainAfter(status, backoff_, item.failures, rng_),
                               [this] { Begin(); });
   }
-  const DoneHandler done = std::move(item.done);
+  const Item over = std::move(item);
   queue_.pop_front();
   if (!queue_.empty()) Begin();
-  done(status);
+  if (status.ok()) {
+    over.done(over.known);
+  } else {
+    over.done(status);
+  }
 }
 
 }  // namespace tactus::agent

@@ -6,6 +6,7 @@
 #include <grpcpp/client_context.h>
 
 #include <boost/asio/thread_pool.hpp>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "agent/daemon/lifetime.h"
 #include "base/rng.h"
 #include "runtime/control_thread.h"
@@ -27,6 +29,12 @@ struct ArtifactFile {
   std::string path;  // within the folder, and its name at the coordinator
 };
 
+// What the coordinator has of it then.
+struct UploadedFile {
+  std::string sha256;
+  std::uint64_t size_bytes = 0;
+};
+
 // OK for a path that stays within its folder: relative, without "..", at most 255 bytes.
 // Errors: InvalidArgument.
 absl::Status CheckArtifactPath(const std::string& path);
@@ -38,7 +46,7 @@ absl::Status CheckArtifactPath(const std::string& path);
 class ArtifactUploader {
  public:
   // Called on the control thread.
-  using DoneHandler = std::function<void(const absl::Status& status)>;
+  using DoneHandler = std::function<void(const absl::StatusOr<UploadedFile>& file)>;
 
   ArtifactUploader(runtime::ControlThread& control, std::shared_ptr<grpc::Channel> channel,
                    runtime::BackoffOptions backoff);
@@ -59,7 +67,7 @@ class ArtifactUploader {
     ArtifactFile file;
     DoneHandler done;
     int failures = 0;
-    std::string sha256{};  // empty: not known yet
+    UploadedFile known{};  // empty: not known yet
   };
   void Begin();
   void OnAttempt(const absl::Status& status);

@@ -1,5 +1,7 @@
 #include "agent/worker/checkpoint_file.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -12,6 +14,7 @@
 #include <utility>
 
 #include "agent/model/safetensors.h"
+#include "base/descriptor.h"
 #include "base/rng.h"
 
 namespace tactus::worker {
@@ -298,18 +301,24 @@ std::string Reader::ReadLists(Checkpoint& checkpoint) {
   return {};
 }
 
-std::string Reader::Read(Checkpoint& checkpoint) {
-  const auto schema = file_.metadata.find(kSchemaKey);
-  if (schema == file_.metadata.end()) return "it is no checkpoint: it has no tactus.schema";
+// Whether a file is a checkpoint, and whole; empty: it is.
+std::string ReasonAgainst(const model::SafetensorsFile& file) {
+  const auto schema = file.metadata.find(kSchemaKey);
+  if (schema == file.metadata.end()) return "it is no checkpoint: it has no tactus.schema";
   if (schema->second != std::to_string(kSchema)) {
     return "its schema is " + data::Quoted(schema->second) + ", this worker reads " +
            std::to_string(kSchema);
   }
-  const auto hash = file_.metadata.find(kHashKey);
-  if (hash == file_.metadata.end() || hash->second != HashOf(file_.metadata, file_.tensors)) {
+  const auto hash = file.metadata.find(kHashKey);
+  if (hash == file.metadata.end() || hash->second != HashOf(file.metadata, file.tensors)) {
     return "it is damaged: its content is not what was written";
   }
-  std::string wrong = ReadCounters(checkpoint.state);
+  return {};
+}
+
+std::string Reader::Read(Checkpoint& checkpoint) {
+  std::string wrong = ReasonAgainst(file_);
+  if (wrong.empty()) wrong = ReadCounters(checkpoint.state);
   if (wrong.empty()) wrong = ReadFlats(checkpoint);
   if (wrong.empty()) wrong = ReadLists(checkpoint);
   for (const auto& [name, tensor] : file_.tensors) {
@@ -321,6 +330,18 @@ std::string Reader::Read(Checkpoint& checkpoint) {
   return engine::ReasonAgainst(checkpoint.state, {.length = checkpoint.parameters.size(),
                                                   .optimizer_buffers = fit_.optimizer_buffers,
                                                   .train_samples = fit_.train_samples});
+}
+
+absl::StatusOr<model::SafetensorsFile> OpenFile(const std::string& path) {
+  absl::StatusOr<model::SafetensorsFile> file = model::ReadSafetensors(path);
+  if (file.ok()) return file;
+  return absl::Status(file.status().code(), "checkpoint: " + std::string(file.status().message()));
+}
+
+// What is read next comes from the disk, where the system takes the advice.
+void DropCached(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() >= 0) ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
 }
 
 }  // namespace
@@ -365,15 +386,20 @@ absl::StatusOr<bool> IsCheckpoint(const std::string& path) {
 }
 
 absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& path, const CheckpointFit& fit) {
-  const absl::StatusOr<model::SafetensorsFile> file = model::ReadSafetensors(path);
-  if (!file.ok()) {
-    return absl::Status(file.status().code(),
-                        "checkpoint: " + std::string(file.status().message()));
-  }
+  const absl::StatusOr<model::SafetensorsFile> file = OpenFile(path);
+  if (!file.ok()) return file.status();
   Checkpoint checkpoint;
   const std::string wrong = Reader(*file, fit).Read(checkpoint);
   if (!wrong.empty()) return Bad(path, wrong);
   return checkpoint;
+}
+
+absl::Status CheckCheckpoint(const std::string& path) {
+  DropCached(path);
+  const absl::StatusOr<model::SafetensorsFile> file = OpenFile(path);
+  if (!file.ok()) return file.status();
+  const std::string wrong = ReasonAgainst(*file);
+  return wrong.empty() ? absl::OkStatus() : Bad(path, wrong);
 }
 
 }  // namespace tactus::worker

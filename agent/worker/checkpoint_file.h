@@ -53,4 +53,8 @@ absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& path, const Checkpo
 // ReadCheckpoint.
 absl::StatusOr<bool> IsCheckpoint(const std::string& path);
 
+// Reads a file that was just written, past the memory that it was written through, and checks that
+// its content is what was written. Errors: as of ReadCheckpoint.
+absl::Status CheckCheckpoint(const std::string& path);
+
 }  // namespace tactus::worker

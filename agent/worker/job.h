@@ -18,9 +18,10 @@ struct WorkerJob {
   std::string name;
   model::ModelOptions model;
   data::DataOptions data;
-  engine::EngineOptions engine;             // but for what the data and the group say
-  std::uint32_t per_worker = 0;             // samples of a step, to begin with
-  std::optional<Duration> snapshots_every;  // of training
+  engine::EngineOptions engine;               // but for what the data and the group say
+  std::uint32_t per_worker = 0;               // samples of a step, to begin with
+  std::optional<Duration> snapshots_every;    // of training
+  std::optional<Duration> checkpoints_every;  // likewise; nothing: as it seems best
 };
 
 }  // namespace tactus::worker

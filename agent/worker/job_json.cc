@@ -18,6 +18,8 @@ WorkerJob ParseJob(const FieldReader& from) {
     adapt.Within("batch", [&](auto& batch) { batch("per_worker", job.per_worker); });
   });
   spec.Within("snapshots", [&](auto& snapshots) { snapshots("every", job.snapshots_every); });
+  spec.Within("checkpoints",
+              [&](auto& checkpoints) { checkpoints("every", job.checkpoints_every); });
   job.model.seed = job.engine.seed;
   return job;
 }

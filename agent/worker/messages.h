@@ -41,6 +41,7 @@ void Fields(auto& archive, Of<StartMessage> auto& start) {
   archive("checkpoint", start.checkpoint);
 }
 
+using protocol::CheckpointedMessage;
 using protocol::EndpointMessage;
 using protocol::EvaluatedMessage;
 using protocol::FailedMessage;

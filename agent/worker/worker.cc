@@ -327,6 +327,7 @@ absl::Status Worker::Train() {
                       start_.output_directory);
   OpenCurves();
   engine_->Begin(Now());
+  const std::unique_ptr<RunningCheckpoints> checkpoints = MakeCheckpoints();
   UpdateTimes updates(engine_->edge());
   SecondsByRound data;
   while (std::optional<engine::Batch> batch = engine_->NextBatch()) {
@@ -350,8 +351,10 @@ absl::Status Worker::Train() {
         std::cerr << "no further snapshots: " << s.message() << '\n';
       }
     }
+    if (checkpoints != nullptr) checkpoints->AtEdge();
     TakeMessages();
   }
+  if (checkpoints != nullptr) checkpoints->Finish();
   snapshots_ = snapshots.names();
   if (engine_->outcome() == engine::Outcome::kGroupLost) {
     lost_generation_ = group_.generation;
@@ -377,6 +380,20 @@ absl::StatusOr<engine::StepResult> Worker::Compute(const engine::Batch& batch) {
   if (absl::Status s = micro_batches_->Run(batch, context); !s.ok()) return s;
   if (batch.awaited) device_->Synchronize();
   return result;
+}
+
+std::unique_ptr<RunningCheckpoints> Worker::MakeCheckpoints() {
+  if (group_.rank != 0 || !(group_.loss_seconds > 0)) return nullptr;
+  return std::make_unique<RunningCheckpoints>(
+      RunningCheckpoints::Source{.engine = *engine_,
+                                 .model = *model_,
+                                 .device = *device_,
+                                 .parameters = parameters_.span()},
+      RunningCheckpoints::Options{.directory = start_.output_directory,
+                                  .generation = group_.generation,
+                                  .every = start_.job.checkpoints_every,
+                                  .mean = group_.loss_seconds},
+      link_);
 }
 
 // Training goes on where curves cannot be written.

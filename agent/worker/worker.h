@@ -21,6 +21,7 @@
 #include "agent/worker/micro_batches.h"
 #include "agent/worker/passes.h"
 #include "agent/worker/reader.h"
+#include "agent/worker/running_checkpoints.h"
 #include "agent/worker/training_curves.h"
 #include "cuda/device.h"
 
@@ -74,6 +75,8 @@ class Worker {
   // Loss and gradients of a batch; an empty one, of a member that only takes part, is done at once.
   absl::StatusOr<engine::StepResult> Compute(const engine::Batch& batch);
   void OpenCurves();
+  // Of rank 0; null: none are taken while it trains.
+  std::unique_ptr<RunningCheckpoints> MakeCheckpoints();
   // Adds a round to the curves; training goes on without them from the first error on.
   void Draw(const policies::Report& report);
   // Plans and requests to stop that have come, without waiting.

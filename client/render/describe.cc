@@ -37,6 +37,14 @@ std::string PlanText(const v1::Plan& plan) {
   return FormatTable(rows);
 }
 
+// "after 1200 rounds, 4.1 MB, 2026-11-22 20:11:05"
+std::string CheckpointText(const v1::Job& job) {
+  std::string text = "after " + FormatCount(job.checkpoint_rounds()) + " rounds";
+  if (job.checkpoint_size_bytes() > 0) text += ", " + FormatBytes(job.checkpoint_size_bytes());
+  if (job.has_checkpoint_time()) text += ", " + FormatLocalTime(job.checkpoint_time());
+  return text;
+}
+
 std::string IdentityText(const v1::Job& job) {
   Rows rows = {{"resource", Printable(job.name())},
                {"uid", Printable(job.uid())},
@@ -44,7 +52,7 @@ std::string IdentityText(const v1::Job& job) {
                {"workers wanted", WorkersText(job.spec().workers())},
                {"updated", FormatLocalTime(job.update_time())}};
   if (job.checkpoint_rounds() > 0) {
-    rows.push_back({"checkpoint", "after " + FormatCount(job.checkpoint_rounds()) + " rounds"});
+    rows.push_back({"checkpoint", CheckpointText(job)});
   }
   if (!job.from().empty()) rows.push_back({"began from", Printable(job.from())});
   if (job.has_retry_time()) rows.push_back({"tried again", FormatLocalTime(job.retry_time())});

@@ -26,6 +26,16 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::util::TimeUtil;
 
+// Whether a word says that the field is left out.
+bool LeavesOut(const std::string& word, const FieldDescriptor& field) {
+  const google::protobuf::FieldOptions& options = field.options();
+  for (int i = 0; i < options.ExtensionSize(v1::field); ++i) {
+    const v1::FieldRule& rule = options.GetExtension(v1::field, i);
+    if (rule.has_left_out() && rule.left_out() == word) return true;
+  }
+  return false;
+}
+
 bool IsDuration(const FieldDescriptor& field) {
   return field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE &&
          field.message_type()->full_name() == "google.protobuf.Duration";
@@ -355,6 +365,7 @@ class Reader {
   }
 
   void ReadDuration(const YamlValue& value, const std::string& path, const Target& target) {
+    if (LeavesOut(value.text, *target.field)) return;
     const absl::StatusOr<Duration> duration = runtime::ParseDuration(value.text);
     if (!duration.ok() && value.text.starts_with('-')) {
       return Add(path, Shown(value.text) + " is negative", value.line,

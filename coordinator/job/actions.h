@@ -29,6 +29,7 @@ namespace tactus::job {
 
 // ---- Messages between a job and one of its workers
 
+using protocol::CheckpointedMessage;
 using protocol::EndpointMessage;
 using protocol::FailedMessage;
 using protocol::FromWorker;

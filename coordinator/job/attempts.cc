@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "coordinator/job/wording.h"
+#include "policies/checkpoint_interval.h"
 
 namespace tactus::job {
 namespace {
@@ -73,6 +74,17 @@ bool CountLoss(JobRecord& record) {
   record.fruitless_rounds = durable;
   ++record.fruitless;
   return record.fruitless <= record.settings.retries;
+}
+
+double LossSeconds(const JobRecord& record, std::uint32_t workers) {
+  double worker_seconds = 0;
+  std::uint32_t losses = 0;
+  for (const AttemptRecord& attempt : record.attempts) {
+    if (attempt.end_time == 0) continue;
+    ++losses;
+    worker_seconds += ToSeconds(Duration(attempt.end_time - attempt.start_time)) * attempt.workers;
+  }
+  return policies::MeanBetweenLosses(worker_seconds, losses, workers);
 }
 
 void GoBackToCheckpoint(JobRecord& record) {

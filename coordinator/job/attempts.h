@@ -41,6 +41,10 @@ void EndAttempt(JobRecord& record, const std::string& reason, WallTime now);
 // an end, so do its attempts.
 bool CountLoss(JobRecord& record);
 
+// How long a group of so many workers lasts on average, by the attempts that are on record:
+// policies::MeanBetweenLosses. [s]
+double LossSeconds(const JobRecord& record, std::uint32_t workers);
+
 // What the job has of its progress without its workers: that of its checkpoint, or none. Plan and
 // workers stay, for people.
 void GoBackToCheckpoint(JobRecord& record);

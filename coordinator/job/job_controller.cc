@@ -94,7 +94,8 @@ void JobController::FormGroup(GroupFormation& formation, Turn turn) {
                              .size = size(),
                              .plan = plan,
                              .nodes = nodes,
-                             .transport = transport.kind},
+                             .transport = transport.kind,
+                             .loss_seconds = LossSeconds(record(), size())},
                 turn.actions);
   }
 }
@@ -131,6 +132,13 @@ void JobController::On(std::uint32_t rank, const ReportMessage& message, Turn tu
     if (plan) group_.SendToAll(*plan, turn.actions);
   }
   keeper_.ShareProgress(turn);
+}
+
+// Its file is here. Durable before it counts; what it takes the place of may go then.
+void JobController::On(std::uint32_t rank, const CheckpointedMessage& message, Turn turn) {
+  if (!keeper_.tracker() || message.generation != record().generation) return;
+  if (rank != 0 || keeper_.Secured()) return;
+  if (keeper_.NoteCheckpoint(message, turn.now)) keeper_.Announce(turn);
 }
 
 phase::Training JobController::TrainingFrom(Instant now) const {
@@ -377,6 +385,8 @@ void JobController::On(std::uint32_t rank, const FinishedMessage& message, Turn 
 
 void JobController::OnArtifactStored(const ArtifactRecord& artifact, Turn turn) {
   if (IsFinal(state()) || group_.empty() || keeper_.Secured()) return;
+  // One that was taken on the way is no part of an ending; its CheckpointedMessage follows.
+  if (artifact.path.starts_with(protocol::kCheckpointFolder)) return;
   group_.results().AddArtifact(artifact);
   keeper_.record().ending = group_.results().ending();
   keeper_.Persist(turn);
@@ -520,6 +530,7 @@ void JobController::Fail(const std::string& reason, const std::string& field, Tu
 // The workers leave by themselves, for a while.
 void JobController::End(JobState state, std::string reason, Turn turn) {
   phase_ = phase::Leaving{.deadline = turn.now + deadlines_.exit};
+  keeper_.record().former_checkpoints.clear();  // nobody will need one before the newest
   keeper_.Enter(state, std::move(reason));
   keeper_.Announce(turn);
 }

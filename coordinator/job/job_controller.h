@@ -126,6 +126,7 @@ class JobController {
   void On(std::uint32_t rank, const ReadyMessage& message, Turn turn);
   void On(std::uint32_t rank, const EndpointMessage& message, Turn turn);
   void On(std::uint32_t rank, const ReportMessage& message, Turn turn);
+  void On(std::uint32_t rank, const CheckpointedMessage& message, Turn turn);
   void FormGroup(GroupFormation& formation, Turn turn);
   phase::Training TrainingFrom(Instant now) const;
   Duration RoundsOr(double rounds, Duration least) const;

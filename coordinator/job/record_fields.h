@@ -29,6 +29,7 @@ void Fields(auto& archive, Of<JobSettings> auto& settings) {
   archive("tolerations", settings.tolerations);
   archive("priority", settings.priority);
   archive("retries", settings.retries);
+  archive("checkpoints_kept", settings.checkpoints_kept);
   archive("hold", settings.hold);
   archive("adapt", settings.adapt);
   archive("stop_train_loss", settings.stop_train_loss);
@@ -95,6 +96,7 @@ void Fields(auto& archive, Of<CheckpointRecord> auto& checkpoint) {
   archive("samples", checkpoint.samples);
   archive("loss", checkpoint.loss);
   archive("elapsed_seconds", checkpoint.elapsed_seconds);
+  archive("time", checkpoint.time);
 }
 
 void Fields(auto& archive, Of<Suspension> auto& suspension) {
@@ -190,6 +192,7 @@ void Fields(auto& archive, Of<JobRecord> auto& record) {
   archive("ending", record.ending);
   archive("suspension", record.suspension);
   archive("checkpoint", record.checkpoint);
+  archive("former_checkpoints", record.former_checkpoints);
   archive("elapsed_before_seconds", record.elapsed_before_seconds);
   archive("group_start_time", record.group_start_time);
   archive("suspensions", record.suspensions);

@@ -147,10 +147,40 @@ void RecordKeeper::ResumeGroup() {
   tracker_.emplace(static_cast<std::uint32_t>(record_.members.size()), record_.progress);
 }
 
+void RecordKeeper::SetCheckpoint(CheckpointRecord checkpoint, Instant now) {
+  std::vector<CheckpointRecord>& former = record_.former_checkpoints;
+  if (record_.checkpoint) former.insert(former.begin(), *record_.checkpoint);
+  // Records of older versions say of none that it is kept.
+  const std::size_t kept = std::max(record_.settings.checkpoints_kept, 1u) - 1;
+  former.resize(std::min(former.size(), kept));
+  checkpoint.time = WallAt(now);
+  record_.checkpoint = std::move(checkpoint);
+}
+
+// Numbers of workers are outside input.
+bool RecordKeeper::NoteCheckpoint(const CheckpointedMessage& message, Instant now) {
+  const std::uint64_t newest = record_.checkpoint ? record_.checkpoint->rounds : 0;
+  if (message.rounds <= newest || message.sha256.empty()) return false;
+  RefreshProgress(now);
+  const double seconds = std::isfinite(message.train_seconds) ? message.train_seconds : 0;
+  const double elapsed = record_.progress.elapsed_seconds;
+  SetCheckpoint({.sha256 = message.sha256,
+                 .size_bytes = message.size_bytes,
+                 .rounds = message.rounds,
+                 .epoch = message.epochs,
+                 .epoch_consumed = message.epoch_consumed,
+                 .samples = message.samples_global,
+                 .loss = std::isfinite(message.train_loss) ? message.train_loss : 0,
+                 .elapsed_seconds = std::clamp(
+                     seconds, std::min(record_.elapsed_before_seconds, elapsed), elapsed)},
+                now);
+  return true;
+}
+
 // What the next group goes on from has the time up to its last round, and `stop.time` counts from
 // there: writing the checkpoint and bringing it here is no training.
 void RecordKeeper::Secure(const CheckpointRecord& checkpoint, double train_seconds, Instant now) {
-  record_.checkpoint = checkpoint;
+  SetCheckpoint(checkpoint, now);
   RefreshProgress(now);
   double& elapsed = record_.progress.elapsed_seconds;
   if (std::isfinite(train_seconds)) {  // outside input

@@ -64,6 +64,10 @@ class RecordKeeper {
   // In place of the three above: a group of before the coordinator's restart goes on.
   void ResumeGroup();
 
+  // The group took a checkpoint on its way, and it is durable. False, and nothing is changed, where
+  // the newest is as new, or what is said of it cannot be.
+  bool NoteCheckpoint(const CheckpointedMessage& message, Instant now);
+
   // All that is kept of the group is durable: `checkpoint`, after `train_seconds` as the workers
   // count them. Requires: a suspension is on record.
   void Secure(const CheckpointRecord& checkpoint, double train_seconds, Instant now);
@@ -102,6 +106,7 @@ class RecordKeeper {
 
  private:
   void RefreshProgress(Instant now);
+  void SetCheckpoint(CheckpointRecord checkpoint, Instant now);
   void NoteGroup(std::uint64_t first_round, const TransportRecord& transport);
   void PersistDecisions(const std::vector<policies::Decision>& decisions, Turn turn);
   WallTime WallAt(Instant now) const { return now.time_since_epoch().count() + wall_offset_; }

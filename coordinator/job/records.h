@@ -52,6 +52,7 @@ struct JobSettings {
   std::vector<std::string> tolerations{};         // taints that a node may have
   std::int32_t priority = 0;                      // [-1000, 1000], the highest first
   std::uint32_t retries = 3;                      // [0, 100], from one checkpoint
+  std::uint32_t checkpoints_kept = 2;             // [1, 16], the newest included
   // How long it waits, with its devices, for workers of which nobody can tell whether they live.
   Duration hold = std::chrono::hours(1);
   policies::PlannerOptions adapt{};
@@ -135,6 +136,7 @@ struct CheckpointRecord {
   std::uint64_t samples = 0;
   double loss = 0;
   double elapsed_seconds = 0;
+  WallTime time = 0;  // it became known; 0: of versions that did not say
 };
 
 // Why a job's workers are being ended, and what comes then.
@@ -246,6 +248,8 @@ struct JobRecord {
   EndingRecord ending{};
   std::optional<Suspension> suspension{};        // while SUSPENDING
   std::optional<CheckpointRecord> checkpoint{};  // the newest
+  // Those before it that are kept as well, newest first.
+  std::vector<CheckpointRecord> former_checkpoints{};
   // Of the progress's elapsed_seconds, those before the present group's first round.
   double elapsed_before_seconds = 0;
   WallTime group_start_time = 0;          // the present group's first round; 0: not yet

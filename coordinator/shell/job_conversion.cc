@@ -190,7 +190,12 @@ v1::Job ToProto(const job::JobRecord& record) {
   *proto.mutable_progress() = ToProto(record.progress, record.members);
   if (record.result) *proto.mutable_result() = ToProto(*record.result);
   proto.set_error_field(record.error_field);
-  if (record.checkpoint) proto.set_checkpoint_rounds(record.checkpoint->rounds);
+  if (record.checkpoint) {
+    const job::CheckpointRecord& checkpoint = *record.checkpoint;
+    proto.set_checkpoint_rounds(checkpoint.rounds);
+    proto.set_checkpoint_size_bytes(checkpoint.size_bytes);
+    if (checkpoint.time != 0) *proto.mutable_checkpoint_time() = ToTimestamp(checkpoint.time);
+  }
   for (const job::AttemptRecord& attempt : record.attempts) {
     *proto.add_attempts() = ToProto(attempt);
   }

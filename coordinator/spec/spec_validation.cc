@@ -285,6 +285,7 @@ job::JobSettings SettingsOf(const ResolvedSpec& resolved) {
   settings.tolerations = {spec.workers().tolerations().begin(), spec.workers().tolerations().end()};
   settings.priority = spec.priority();
   settings.retries = spec.retries();
+  settings.checkpoints_kept = spec.checkpoints().keep();
   settings.hold = DurationOf(spec.hold());
   settings.adapt = PlannerOptionsOf(resolved);
   settings.workers_min = spec.workers().min();

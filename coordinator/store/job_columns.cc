@@ -61,6 +61,9 @@ std::optional<std::string_view> FindLabel(std::string_view packed, std::string_v
 std::vector<std::string> BlobsOf(const job::JobRecord& record) {
   std::vector<std::string> hashes;
   if (record.checkpoint) AddHash(hashes, record.checkpoint->sha256);
+  for (const job::CheckpointRecord& former : record.former_checkpoints) {
+    AddHash(hashes, former.sha256);
+  }
   for (const job::ArtifactRecord& artifact : record.ending.artifacts) {
     AddHash(hashes, artifact.sha256);
   }

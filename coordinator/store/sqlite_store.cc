@@ -194,9 +194,12 @@ absl::Status SqliteStore::NoteSuperseded(const job::JobRecord& record, const std
   if (!query.ok()) return query.status();
   return ForEachRow(**query, [&](const Statement& row) {
     const absl::StatusOr<job::JobRecord> before = ReadJob(row);
-    if (before.ok() && before->checkpoint && blobs.find(before->checkpoint->sha256) == blobs.npos) {
-      superseding_.push_back(before->checkpoint->sha256);
-    }
+    if (!before.ok()) return absl::OkStatus();
+    const auto note = [&](const job::CheckpointRecord& checkpoint) {
+      if (blobs.find(checkpoint.sha256) == blobs.npos) superseding_.push_back(checkpoint.sha256);
+    };
+    if (before->checkpoint) note(*before->checkpoint);
+    for (const job::CheckpointRecord& former : before->former_checkpoints) note(former);
     return absl::OkStatus();
   });
 }

@@ -63,6 +63,10 @@ void JobTelemetry::OnEvent(const job::Event& event, Instant now) {
     if (message != nullptr) OnReport(said->worker, message->report);
     const auto* finished = std::get_if<job::FinishedMessage>(&said->message);
     if (finished != nullptr && finished->suspended) OnSuspended(said->worker);
+    const auto* taken = std::get_if<job::CheckpointedMessage>(&said->message);
+    if (taken != nullptr) {
+      metrics_.ObserveCheckpointTaken(taken->still_seconds, taken->write_seconds);
+    }
   }
   LogEvent(event, now);
 }

@@ -186,6 +186,32 @@ class JobLifeTest(unittest.TestCase):
         again = self.cluster.submit(tiny_spec(self.corpus, rounds=20))
         self.assertEqual(self.cluster.wait(again, ["SUCCEEDED", "FAILED"])["state"], "JOB_STATE_SUCCEEDED")
 
+    def test_a_lost_worker_costs_what_is_newer_than_the_checkpoint_on_the_way(self):
+        self.cluster.start_agent("a", 2)
+        spec = {**tiny_spec(self.corpus, time="20s"), "checkpoints": {"every": "1s"}}
+        job = self.cluster.submit(spec)
+        self.cluster.wait(job, ["RUNNING"])
+        wait_until(lambda: int(self.cluster.job(job).get("checkpoint_rounds", 0)) > 0, 30, "a checkpoint")
+        wait_until(lambda: int(self.cluster.job(job).get("checkpoint_rounds", 0)) > 0
+                   and len(self.blobs()) <= 3, 30, "former checkpoints to go")
+
+        os.kill(self.workers()[0], signal.SIGKILL)
+        rests = self.cluster.wait(job, ["QUEUED"])
+        kept = int(rests["checkpoint_rounds"])
+        self.assertGreater(kept, 0)
+        self.assertIn(f"goes on from round {kept} ", rests["state_reason"])
+
+        done = self.cluster.wait(job, ["SUCCEEDED", "FAILED"])
+        self.assertEqual(done["state"], "JOB_STATE_SUCCEEDED", done.get("state_reason"))
+        self.assertEqual(int(done["attempts"][1]["first_round"]), kept)
+        self.assertGreater(int(done["result"]["rounds"]), kept)
+        paths = [artifact["path"] for artifact in done["result"]["artifacts"]]
+        self.assertFalse([path for path in paths if path.startswith("checkpoints/")], paths)
+
+    def blobs(self):
+        return [path for path in self.folder.path.rglob("blobs/*") if path.is_file()
+                and "coordinator" in str(path)]
+
     def test_a_killed_agent_takes_its_workers_along(self):
         self.cluster.start_agent("a", 1)
         self.cluster.start_agent("b", 1)

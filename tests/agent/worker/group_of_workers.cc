@@ -56,6 +56,7 @@ class FakeAgent {
            {"rank", rank_},
            {"size", setting_.batch_sizes.size()},
            {"transport", setting_.transport},
+           {"lossSeconds", setting_.loss_seconds},
            {"plan",
             {{"version", "1"},
              {"batchSizes", setting_.batch_sizes},

@@ -30,6 +30,7 @@ struct GroupSetting {
   std::string transport{};             // as the group is told; empty: it is not
   std::string output_directory{};      // of rank 0
   std::string checkpoint{};            // to go on from; empty: from the beginning
+  double loss_seconds = 0;             // as the group is told
   // Sent to rank 0 when it has told of the round `stop_after`; null: nothing is.
   nlohmann::json stop{};
   std::uint64_t stop_after = 0;

@@ -126,6 +126,17 @@ TEST(JobFileTest, EmptyMapsStandForDefaults) {
   EXPECT_TRUE(file.spec.optimizer().has_adam());
 }
 
+TEST(JobFileTest, AWordMayStandForAFieldThatIsLeftOut) {
+  const JobFile chosen = ParseJobFile("checkpoints: {every: auto, keep: 3}", {}, "/jobs");
+  const JobFile given = ParseJobFile("checkpoints: {every: 10m}", {}, "/jobs");
+
+  EXPECT_THAT(chosen.errors, IsEmpty());
+  EXPECT_FALSE(chosen.spec.checkpoints().has_every());
+  EXPECT_EQ(chosen.spec.checkpoints().keep(), 3u);
+  EXPECT_EQ(given.spec.checkpoints().every().seconds(), 600);
+  EXPECT_THAT(Errors("snapshots: {every: auto}"), ElementsAre(HasSubstr("is not a duration")));
+}
+
 TEST(JobFileTest, DurationsKeepTheirFractions) {
   const JobFile file = ParseJobFile("stop: {time: 1500ms}\n", {}, "/jobs");
 
@@ -162,7 +173,7 @@ INSTANTIATE_TEST_SUITE_P(
         ErrorCase{
             "name: a\nzebra: 1\n",
             "zebra: unknown key (line 2); allowed: name, model, data, optimizer, stop, workers, "
-            "adapt, seed, snapshots, priority, retries, hold"},
+            "adapt, seed, snapshots, priority, retries, checkpoints, hold"},
         ErrorCase{"name: a\nname: b\n", "name: given twice (line 2); first on line 1"},
         ErrorCase{
             "model: {builtin: x, torchscript: y}\n",
@@ -236,15 +247,15 @@ INSTANTIATE_TEST_SUITE_P(
                   "proportional, abs, auto"},
         ErrorCase{"<<: {name: a}\n",
                   "<<: unknown key (line 1); allowed: name, model, data, optimizer, stop, workers, "
-                  "adapt, seed, snapshots, priority, retries, hold"},
+                  "adapt, seed, snapshots, priority, retries, checkpoints, hold"},
         ErrorCase{
             "- name: a\n",
             "a list stands where a map is expected (line 1); allowed keys: name, model, data, "
-            "optimizer, stop, workers, adapt, seed, snapshots, priority, retries, hold"},
+            "optimizer, stop, workers, adapt, seed, snapshots, priority, retries, checkpoints, hold"},
         ErrorCase{
             "hello\n",
             "'hello' stands where a map is expected (line 1); allowed keys: name, model, data, "
-            "optimizer, stop, workers, adapt, seed, snapshots, priority, retries, hold"},
+            "optimizer, stop, workers, adapt, seed, snapshots, priority, retries, checkpoints, hold"},
         ErrorCase{"", "the file is empty; a job has at least name, model, data and stop"},
         ErrorCase{"# nothing\n",
                   "the file is empty; a job has at least name, model, data and stop"}));

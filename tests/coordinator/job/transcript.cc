@@ -116,6 +116,9 @@ std::string Say(const ReportMessage& message) {
 std::string Say(const EvaluatedMessage& message) {
   return "evaluated " + Number(message.loss) + " over " + std::to_string(message.samples);
 }
+std::string Say(const CheckpointedMessage& message) {
+  return "checkpointed " + message.file + " after " + std::to_string(message.rounds);
+}
 std::string Say(const FinishedMessage& message) {
   return "finished " + Quote(message.reason) + " files=" + List(message.files) +
          (message.suspended ? " suspended" : "");

@@ -227,6 +227,31 @@ TEST(SupersededTest, ACheckpointThatANewerOneTookThePlaceOfIsSaidOnce) {
   EXPECT_TRUE(store->TakeSuperseded().empty());
 }
 
+TEST(SupersededTest, ACheckpointThatIsStillKeptIsNotSaid) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  job::JobRecord record = SmallJob(1);
+  const auto take = [&](const std::string& checkpoint, std::size_t kept) {
+    if (record.checkpoint) {
+      record.former_checkpoints.insert(record.former_checkpoints.begin(), *record.checkpoint);
+    }
+    record.former_checkpoints.resize(std::min(record.former_checkpoints.size(), kept - 1));
+    record.checkpoint = job::CheckpointRecord{.sha256 = checkpoint, .size_bytes = 1, .rounds = 1};
+    ++record.revision;
+    ASSERT_TRUE(store->Write({.jobs = {record}}).ok());
+  };
+  take(HashOf('a'), 2);
+  take(HashOf('b'), 2);
+  EXPECT_TRUE(store->TakeSuperseded().empty());
+  EXPECT_EQ(AllBlobs(*store), (std::vector<std::string>{HashOf('a'), HashOf('b')}));
+
+  take(HashOf('c'), 2);
+  EXPECT_EQ(store->TakeSuperseded(), std::vector<std::string>{HashOf('a')});
+
+  take(HashOf('d'), 1);
+  EXPECT_EQ(store->TakeSuperseded(), (std::vector<std::string>{HashOf('c'), HashOf('b')}));
+  EXPECT_EQ(AllBlobs(*store), std::vector<std::string>{HashOf('d')});
+}
+
 TEST(SupersededTest, OnlySoManyAreRemembered) {
   const std::unique_ptr<Store> store = OpenOrDie(":memory:");
   job::JobRecord record = SmallJob(1);

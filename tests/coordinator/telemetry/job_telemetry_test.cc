@@ -263,6 +263,19 @@ TEST_F(JobTelemetryTest, ASuspensionBeforeTheFirstRoundHasNoCheckpoint) {
   EXPECT_THAT(Text(), HasSubstr("tactus_checkpoint_seconds_count{phase=\"write\"} 0\n"));
 }
 
+TEST_F(JobTelemetryTest, ACheckpointOnTheWaySaysHowLongTrainingStoodStill) {
+  const auto say = [this](const job::CheckpointedMessage& message) {
+    telemetry_.OnEvent(job::WorkerSaid{.worker = kFirst, .message = message}, Instant(Seconds(1)));
+  };
+
+  say({.still_seconds = 0.25, .write_seconds = 3});
+  say({.still_seconds = -1, .write_seconds = std::nan("")});
+
+  EXPECT_THAT(Text(), HasSubstr("tactus_checkpoint_seconds_sum{phase=\"still\"} 0.25\n"));
+  EXPECT_THAT(Text(), HasSubstr("tactus_checkpoint_seconds_count{phase=\"still\"} 1\n"));
+  EXPECT_THAT(Text(), HasSubstr("tactus_checkpoint_seconds_sum{phase=\"write\"} 3\n"));
+}
+
 TEST_F(JobTelemetryTest, ANewCheckpointIsDatedAndAnOldOneIsNot) {
   EXPECT_THAT(Text(), Not(HasSubstr("tactus_checkpoint_last_success_timestamp_seconds{")));
 

@@ -1,0 +1,52 @@
+#include "agent/daemon/checkpoint_uploads.h"
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "runtime/logging.h"
+
+namespace tactus::agent {
+
+void CheckpointUploads::Add(WorkerId worker, const std::string& job, const std::string& folder,
+                            tactus::v1::Checkpointed message) {
+  Checkpoint checkpoint{.job = job, .folder = folder, .message = std::move(message)};
+  const auto [entry, idle] = next_.try_emplace(worker);
+  if (idle) return Begin(worker, checkpoint);
+  if (entry->second) Remove(*entry->second);
+  entry->second = std::move(checkpoint);
+}
+
+void CheckpointUploads::Begin(WorkerId worker, const Checkpoint& checkpoint) {
+  uploader_.Upload(
+      {.job_id = checkpoint.job, .folder = checkpoint.folder, .path = checkpoint.message.file()},
+      [this, worker, checkpoint](const absl::StatusOr<UploadedFile>& file) {
+        OnDone(worker, checkpoint, file);
+      });
+}
+
+void CheckpointUploads::OnDone(WorkerId worker, Checkpoint checkpoint,
+                               const absl::StatusOr<UploadedFile>& file) {
+  Remove(checkpoint);
+  if (file.ok()) {
+    checkpoint.message.set_sha256(file->sha256);
+    checkpoint.message.set_size_bytes(file->size_bytes);
+    stored_(worker, std::move(checkpoint.message));
+  } else {
+    // The former one stands, and the next one comes.
+    runtime::Logger("agent")->warn("checkpoint not taken worker={} job={} reason={}", worker.value,
+                                   checkpoint.job,
+                                   runtime::Quoted(std::string(file.status().message())));
+  }
+  std::optional<Checkpoint> next = std::exchange(next_.at(worker), std::nullopt);
+  if (next) return Begin(worker, *next);
+  next_.erase(worker);
+}
+
+void CheckpointUploads::Remove(const Checkpoint& checkpoint) {
+  std::error_code ignored;  // the folder is swept in any case
+  std::filesystem::remove(std::filesystem::path(checkpoint.folder) / checkpoint.message.file(),
+                          ignored);
+}
+
+}  // namespace tactus::agent

@@ -1,0 +1,49 @@
+// Brings the checkpoints of jobs that train to the coordinator.
+
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "agent/daemon/artifact_upload.h"
+#include "base/id.h"
+#include "tactus/v1/worker.pb.h"
+
+namespace tactus::agent {
+
+// Of each worker one at a time, and of those that wait the newest alone: a coordinator that is slow
+// or away gets fewer, not a queue of them. A file is removed when it is there, when a newer one
+// took its place and when it is not taken. Used on the control thread alone.
+class CheckpointUploads {
+ public:
+  // The coordinator has the file; the message says where.
+  using StoredHandler = std::function<void(WorkerId worker, tactus::v1::Checkpointed message)>;
+
+  // The uploader outlives this, and calls nothing after its end.
+  CheckpointUploads(ArtifactUploader& uploader, StoredHandler stored)
+      : uploader_(uploader), stored_(std::move(stored)) {}
+
+  // job, folder: of the worker, where message.file is.
+  void Add(WorkerId worker, const std::string& job, const std::string& folder,
+           tactus::v1::Checkpointed message);
+
+ private:
+  struct Checkpoint {
+    std::string job;
+    std::string folder;
+    tactus::v1::Checkpointed message;
+  };
+
+  void Begin(WorkerId worker, const Checkpoint& checkpoint);
+  void OnDone(WorkerId worker, Checkpoint checkpoint, const absl::StatusOr<UploadedFile>& file);
+  static void Remove(const Checkpoint& checkpoint);
+
+  ArtifactUploader& uploader_;
+  const StoredHandler stored_;
+  // By worker, while one is on its way: the next.
+  std::map<WorkerId, std::optional<Checkpoint>> next_;
+};
+
+}  // namespace tactus::agent

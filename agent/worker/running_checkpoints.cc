@@ -1,0 +1,59 @@
+#include "agent/worker/running_checkpoints.h"
+
+#include <iostream>
+#include <utility>
+
+#include "agent/worker/clock.h"
+
+namespace tactus::worker {
+
+RunningCheckpoints::RunningCheckpoints(Source source, Options options, AgentLink& link)
+    : source_(source),
+      generation_(options.generation),
+      link_(link),
+      schedule_(options.every, options.mean, source.engine.train_time()),
+      writer_(std::move(options.directory), source.model.segments()) {}
+
+void RunningCheckpoints::AtEdge() {
+  if (const auto written = writer_.Poll()) Tell(*written);
+  const engine::RoundEngine& engine = source_.engine;
+  const bool trains = engine.outcome() == engine::Outcome::kTraining && engine.at_edge();
+  if (trains && schedule_.Due(engine.train_time()) && writer_.idle()) Take();
+}
+
+void RunningCheckpoints::Finish() {
+  if (const auto written = writer_.Wait()) Tell(*written);
+}
+
+// What the device still has to do of the round is no part of the stillness.
+void RunningCheckpoints::Take() {
+  source_.device.Synchronize();
+  const Instant begin = Now();
+  engine::RoundEngine& engine = source_.engine;
+  Checkpoint& checkpoint = writer_.checkpoint();
+  checkpoint.parameters.resize(source_.parameters.size());
+  source_.device.Copy(source_.parameters, checkpoint.parameters);
+  engine.CopyState(checkpoint.state);
+  checkpoint.buffers = source_.model.ReadBuffers();
+  writer_.Write({.generation = generation_,
+                 .rounds = engine.rounds(),
+                 .samples_global = engine.samples_global(),
+                 .epochs = engine.ledger().epoch(),
+                 .epoch_consumed = engine.ledger().consumed(),
+                 .train_loss = engine.train_loss(),
+                 .train_seconds = ToSeconds(engine.train_time()),
+                 .still_seconds = ToSeconds(Now() - begin)});
+  schedule_.Taken(engine.train_time());
+}
+
+void RunningCheckpoints::Tell(const absl::StatusOr<CheckpointedMessage>& written) {
+  if (!written.ok()) {
+    std::cerr << "no checkpoint this time: " << written.status().message() << '\n';
+    return;
+  }
+  schedule_.Observe(
+      {.still_seconds = written->still_seconds, .beside_seconds = written->write_seconds});
+  link_.Send(*written);
+}
+
+}  // namespace tactus::worker

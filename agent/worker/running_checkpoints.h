@@ -1,0 +1,57 @@
+// The checkpoints of a job that trains, as rank 0 takes them.
+
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "agent/engine/round_engine.h"
+#include "agent/model/model.h"
+#include "agent/worker/agent_link.h"
+#include "agent/worker/checkpoint_writer.h"
+#include "base/time.h"
+#include "cuda/device.h"
+#include "policies/checkpoint_interval.h"
+
+namespace tactus::worker {
+
+// Copies what a group would go on from, at the edges where a checkpoint is due, and has it written.
+// Training stands still for the copy alone. Training goes on, too, where one cannot be written: it
+// is tried again an interval later. The training thread.
+class RunningCheckpoints {
+ public:
+  // What is copied; outlives this.
+  struct Source {
+    engine::RoundEngine& engine;
+    const model::Model& model;
+    cuda::Device& device;
+    std::span<const float> parameters;  // flat
+  };
+  struct Options {
+    std::string directory{};          // of the job's output
+    std::uint64_t generation = 0;     // of the group
+    std::optional<Duration> every{};  // of training; nothing: chosen
+    double mean = 0;                  // [s] between two losses of the group
+  };
+
+  RunningCheckpoints(Source source, Options options, AgentLink& link);
+
+  // To be called whenever the engine may be at an edge.
+  void AtEdge();
+
+  // Training is over: what was begun is written and told of.
+  void Finish();
+
+ private:
+  void Take();
+  void Tell(const absl::StatusOr<CheckpointedMessage>& written);
+
+  const Source source_;
+  const std::uint64_t generation_;
+  AgentLink& link_;
+  policies::CheckpointSchedule schedule_;
+  CheckpointWriter writer_;
+};
+
+}  // namespace tactus::worker

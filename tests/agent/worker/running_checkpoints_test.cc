@@ -1,0 +1,100 @@
+// Checkpoints that workers take while they train.
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "agent/worker/checkpoint_writer.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/agent/worker/group_of_workers.h"
+
+namespace tactus::worker {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+class RunningCheckpointsTest : public testing::Test {
+ protected:
+  RunningCheckpointsTest()
+      : folder_(MakeFolder("running_checkpoints")), spec_(TinySpec(WriteCorpus(folder_, 40000))) {
+    spec_["stop"] = {{"rounds", "400"}};
+    spec_["optimizer"] = {{"adam", {{"learningRate", 0.001}}}};
+    spec_["checkpoints"] = {{"every", "0.000000001s"}};  // whenever one can be
+  }
+  ~RunningCheckpointsTest() override { std::filesystem::remove_all(folder_); }
+
+  GroupSetting Setting(const std::string& out, double loss_seconds = 86400) const {
+    std::filesystem::create_directories(folder_ + "/" + out);
+    return {.spec = spec_,
+            .batch_sizes = {5, 3},
+            .output_directory = folder_ + "/" + out,
+            .loss_seconds = loss_seconds};
+  }
+
+  const std::string folder_;
+  json spec_;
+};
+
+TEST_F(RunningCheckpointsTest, EachIsToldOfByRankZeroAndGoesOnBitForBit) {
+  const auto whole = RunGroup(Setting("whole"));
+
+  ASSERT_TRUE(whole[0].ok) << whole[0].error;
+  const std::vector<json> told = whole[0].All("checkpointed");
+  ASSERT_GE(told.size(), 2u);
+  EXPECT_TRUE(whole[1].All("checkpointed").empty());
+  for (const json& one : {told.front(), told.back()}) {
+    SCOPED_TRACE(one.dump());
+    const std::string rounds = one["rounds"].get<std::string>();
+    EXPECT_EQ(one["file"], "checkpoints/" + rounds + ".safetensors");
+    EXPECT_EQ(one["generation"], "1");
+    EXPECT_GT(one["stillSeconds"].get<double>(), 0);
+    EXPECT_GT(one["writeSeconds"].get<double>(), 0);
+    GroupSetting setting = Setting("on" + rounds, 0);
+    setting.checkpoint = folder_ + "/whole/" + one["file"].get<std::string>();
+
+    const auto on = RunGroup(setting);
+
+    ASSERT_TRUE(on[0].ok) << on[0].error;
+    EXPECT_TRUE(on[0].All("checkpointed").empty()) << "nobody wants them";
+    EXPECT_EQ(on[0].All("report").front()["round"], rounds);
+    const json finished = on[0].First("finished");
+    EXPECT_EQ(finished["parametersHash"], whole[0].First("finished")["parametersHash"]);
+    EXPECT_EQ(finished["samplesGlobal"], whole[0].First("finished")["samplesGlobal"]);
+  }
+}
+
+TEST_F(RunningCheckpointsTest, TrainingGoesOnWhereNoneCanBeWritten) {
+  GroupSetting setting = Setting("blocked");
+  std::ofstream(setting.output_directory + "/checkpoints") << "a file in its place";
+
+  const auto group = RunGroup(setting);
+
+  ASSERT_TRUE(group[0].ok) << group[0].error;
+  EXPECT_TRUE(group[0].All("checkpointed").empty());
+  EXPECT_EQ(group[0].First("finished")["rounds"], "400");
+}
+
+TEST_F(RunningCheckpointsTest, AFileThatChangedIsFoundOutAsItIsReadBack) {
+  CheckpointWriter writer(folder_, {});
+  writer.checkpoint().buffers = {1, 2, 3};
+  writer.Write({.rounds = 7});
+  const auto written = writer.Wait();
+  ASSERT_TRUE(written.has_value());
+  ASSERT_TRUE(written->ok()) << written->status();
+  EXPECT_TRUE(writer.idle());
+  const std::string path = folder_ + "/checkpoints/7.safetensors";
+  ASSERT_TRUE(CheckCheckpoint(path).ok());
+
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-1, std::ios::end);
+  file.put('x');
+  file.close();
+
+  EXPECT_FALSE(CheckCheckpoint(path).ok());
+}
+
+}  // namespace
+}  // namespace tactus::worker

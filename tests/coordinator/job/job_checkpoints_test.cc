@@ -1,0 +1,147 @@
+// Checkpoints that a group takes while it trains.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+#include "coordinator/job/attempts.h"
+#include "tests/coordinator/job/rig.h"
+
+namespace tactus::job {
+namespace {
+
+using testing::ElementsAre;
+using testing::Field;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class JobCheckpointsTest : public testing::Test {
+ protected:
+  JobCheckpointsTest() { rig_.ToRunning(); }
+
+  static CheckpointedMessage After(std::uint64_t rounds) {
+    return {.generation = 1,
+            .file = "checkpoints/" + std::to_string(rounds) + ".safetensors",
+            .rounds = rounds,
+            .samples_global = 96 * rounds,
+            .epochs = 1,
+            .epoch_consumed = 7,
+            .train_loss = 1.5,
+            .train_seconds = 0.05,
+            .sha256 = "checkpoint " + std::to_string(rounds),
+            .size_bytes = 9};
+  }
+  Actions Say(CheckpointedMessage message, std::uint64_t worker = 1) {
+    return rig_.Step(Said(worker, std::move(message)));
+  }
+  // The second is killed, the others obey.
+  void LoseGroup() {
+    rig_.Step(WorkerExited{.worker = WorkerId{2}, .exit_code = -1, .signal = 9});
+    rig_.Step(WorkerExited{.worker = WorkerId{1}, .exit_code = -1, .signal = 15});
+    rig_.Step(WorkerExited{.worker = WorkerId{3}, .exit_code = -1, .signal = 15});
+  }
+  const JobRecord& record() const { return rig_.record(); }
+
+  Rig rig_;
+};
+
+TEST_F(JobCheckpointsTest, OneIsDurableBeforeAnybodyIsToldOfIt) {
+  const Actions actions = Say(After(5));
+
+  ASSERT_GE(actions.size(), 2u);
+  ASSERT_TRUE(std::holds_alternative<PersistJob>(actions[0]));
+  ASSERT_TRUE(std::holds_alternative<PublishJob>(actions[1]));
+  EXPECT_EQ(record().state, JobState::kRunning);
+  ASSERT_TRUE(record().checkpoint);
+  EXPECT_EQ(record().checkpoint->sha256, "checkpoint 5");
+  EXPECT_EQ(record().checkpoint->rounds, 5u);
+  EXPECT_EQ(record().checkpoint->samples, 480u);
+  EXPECT_EQ(record().checkpoint->epoch, 1u);
+  EXPECT_EQ(record().checkpoint->epoch_consumed, 7u);
+  EXPECT_EQ(record().checkpoint->time, kWallOffset + Seconds(rig_.seconds()).count());
+}
+
+TEST_F(JobCheckpointsTest, AfterALossTheJobGoesOnFromTheNewest) {
+  Say(After(5));
+  Say(After(9));
+  for (int i = 0; i < 20; ++i) rig_.Round();
+
+  LoseGroup();
+
+  EXPECT_EQ(record().state, JobState::kQueued);
+  EXPECT_EQ(record().progress.rounds, 9u);
+  EXPECT_EQ(record().progress.samples, 864u);
+  const auto starts = Only<StartWorker>(rig_.StepAt(rig_.seconds() + 6, Ticked{}));
+  ASSERT_THAT(starts, SizeIs(3));
+  EXPECT_EQ(starts[0].checkpoint, "checkpoint 9");
+}
+
+TEST_F(JobCheckpointsTest, TheNewestFewAreKept) {
+  for (const std::uint64_t rounds : {5, 9, 14}) Say(After(rounds));
+
+  EXPECT_EQ(record().checkpoint->rounds, 14u);
+  EXPECT_THAT(record().former_checkpoints, ElementsAre(Field(&CheckpointRecord::rounds, 9u)));
+}
+
+TEST_F(JobCheckpointsTest, WhatIsNoNewsIsNone) {
+  Say(After(9));
+  CheckpointedMessage stranger = After(20);
+  stranger.generation = 7;
+  CheckpointedMessage nameless = After(20);
+  nameless.sha256.clear();
+
+  EXPECT_THAT(Only<PersistJob>(Say(After(9))), IsEmpty());
+  EXPECT_THAT(Only<PersistJob>(Say(After(5))), IsEmpty());
+  EXPECT_THAT(Only<PersistJob>(Say(stranger)), IsEmpty());
+  EXPECT_THAT(Only<PersistJob>(Say(nameless)), IsEmpty());
+  EXPECT_THAT(Only<PersistJob>(Say(After(20), 2)), IsEmpty()) << "not of rank 0";
+  EXPECT_EQ(record().checkpoint->rounds, 9u);
+}
+
+TEST_F(JobCheckpointsTest, ItsFileIsNoPartOfTheResult) {
+  const Actions stored =
+      rig_.Step(ArtifactStored{JobId{1}, {.path = After(5).file, .sha256 = "checkpoint 5"}});
+
+  EXPECT_THAT(Only<PersistJob>(stored), IsEmpty());
+  EXPECT_THAT(record().ending.artifacts, IsEmpty());
+}
+
+TEST_F(JobCheckpointsTest, ACoordinatorThatRestartsKnowsTheNewest) {
+  Say(After(9));
+  rig_.Restart();
+  rig_.Rejoin("a", 2, {WorkerId{1}, WorkerId{2}});
+  rig_.Rejoin("b", 1, {WorkerId{3}});
+  Say(After(12));
+
+  LoseGroup();
+
+  EXPECT_EQ(record().progress.rounds, 12u);
+}
+
+TEST_F(JobCheckpointsTest, AJobThatIsOverKeepsNoneButTheNewest) {
+  Say(After(5));
+  Say(After(9));
+
+  rig_.Step(JobCancelled{.job = JobId{1}, .discard = true});
+  rig_.FinishAll();
+
+  EXPECT_EQ(record().state, JobState::kCancelled);
+  EXPECT_THAT(record().former_checkpoints, IsEmpty());
+}
+
+TEST(LossSecondsTest, GroupsThatWereLostOftenAreExpectedToBeAgain) {
+  JobRecord record = Job(1);
+  EXPECT_EQ(LossSeconds(record, 4), 21600);
+
+  const WallTime hour = Seconds(3600).count();
+  record.attempts = {{.start_time = 1, .end_time = 1 + hour, .workers = 4},
+                     {.start_time = 9, .end_time = 9 + hour, .workers = 4},
+                     {.start_time = 99, .workers = 4}};
+
+  EXPECT_NEAR(LossSeconds(record, 4), (86400.0 + 2 * 4 * 3600) / 3 / 4, 1e-6);
+}
+
+}  // namespace
+}  // namespace tactus::job
