@@ -40,8 +40,8 @@ struct GroupMessage {
   // By rank: the index of its node among the group's nodes, in order of first appearance.
   std::vector<std::uint32_t> nodes{};
   TransportKind transport = TransportKind::kByDevice;  // the same for all members
-  double loss_seconds =
-      0;  // mean time between losses of the group; 0: no checkpoints while it trains
+  // Mean time between losses of the group; 0: no checkpoints while it trains.
+  double loss_seconds = 0;
 };
 struct PeersMessage {
   std::uint64_t generation = 0;
@@ -94,6 +94,8 @@ struct CheckpointedMessage {
 inline constexpr const char* kCheckpointFolder = "checkpoints/";
 // The file among a suspended group's that it goes on from.
 inline constexpr const char* kCheckpointFile = "checkpoint.safetensors";
+// FailedMessage::field where the checkpoint that was to be gone on from is damaged or not there.
+inline constexpr const char* kCheckpointField = "checkpoint";
 // A member's last word.
 struct FinishedMessage {
   std::string reason{};

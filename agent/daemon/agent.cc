@@ -115,8 +115,8 @@ Agent::Agent(runtime::ControlThread& control, metrics::AgentMetrics& metrics, Ag
       job_folders_({.folder = options_.state_folder + "/jobs"}),
       uploader_(control, channel_, {.initial = Seconds(0.2), .max = Seconds(5)}),
       checkpoints_(uploader_,
-                   [this](WorkerId worker, tactus::v1::Checkpointed message) {
-                     OnCheckpointStored(worker, std::move(message));
+                   [this](WorkerId worker, std::optional<tactus::v1::Checkpointed> message) {
+                     OnCheckpointUploaded(worker, std::move(message));
                    }),
       link_(control, {.channel = channel_, .hello = MakeHello(options_, incarnation)},
             {.complete = [this](Hello& hello) { CompleteHello(hello); },
@@ -154,17 +154,21 @@ void Agent::Start(std::function<void(const absl::Status& status)> refused) {
 }
 
 void Agent::Sweep() {
-  std::set<std::string> in_use;
-  for (const auto& [id, running] : workers_) in_use.insert(running.worker->job_id());
-  for (const auto& [id, waiting] : preparing_) in_use.insert(waiting.options.start.job_id());
   const std::int64_t now =
       std::min(runtime::WallNow(), began_wall_ + (runtime::Now() - began_).count());
-  const std::size_t folders = job_folders_.Sweep(in_use, now);
+  const std::size_t folders = job_folders_.Sweep(JobsHere(), now);
   const std::size_t blobs = blobs_.Sweep(now);
   if (folders + blobs > 0) {
     Logger("agent")->info("old files removed jobs={} blobs={}", folders, blobs);
   }
   sweep_timer_.After(kSweepInterval, [this] { Sweep(); });
+}
+
+std::set<std::string> Agent::JobsHere() const {
+  std::set<std::string> jobs;
+  for (const auto& [id, running] : workers_) jobs.insert(running.worker->job_id());
+  for (const auto& [id, waiting] : preparing_) jobs.insert(waiting.options.start.job_id());
+  return jobs;
 }
 
 void Agent::CompleteHello(Hello& hello) const {
@@ -261,12 +265,14 @@ void Agent::KeepCheckpoint(WorkerId worker, const tactus::v1::Checkpointed& mess
   checkpoints_.Add(worker, said.job_id(), said.output_folder(), message);
 }
 
-void Agent::OnCheckpointStored(WorkerId worker, tactus::v1::Checkpointed message) {
-  FromAgent up;
-  up.mutable_from_worker()->set_worker_id(worker.value);
-  *up.mutable_from_worker()->mutable_message()->mutable_checkpointed() = std::move(message);
-  // Without room for it the former one stands.
-  static_cast<void>(link_.Send(up, Importance::kMessage));
+void Agent::OnCheckpointUploaded(WorkerId worker, std::optional<tactus::v1::Checkpointed> message) {
+  if (message) {
+    FromAgent up;
+    up.mutable_from_worker()->set_worker_id(worker.value);
+    *up.mutable_from_worker()->mutable_message()->mutable_checkpointed() = *std::move(message);
+    // Without room for it the former one stands.
+    static_cast<void>(link_.Send(up, Importance::kMessage));
+  }
   CloseIfDone();
 }
 

@@ -6,6 +6,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -91,10 +93,13 @@ class Agent {
   absl::Status Launch(Preparing prepared);
   void GiveUpPreparing(WorkerId id, const WorkerExit& exit);
   void FailStart(WorkerId id, const std::string& job, const absl::Status& status);
+  void SayCheckpointIsGone(WorkerId worker, const absl::Status& status);
   void CompleteHello(tactus::agent::v1::Hello& hello) const;
   // These devices are at fault, and no others: says so where it is news. Reasons by device.
   void SetFaults(std::map<std::string, std::string> faults);
   void OnReadings(const std::vector<cuda::GpuReading>& readings);
+  // Of the workers that run, or wait for files.
+  std::set<std::string> JobsHere() const;
   // Removes what nothing was done with for long, now and every hour.
   void Sweep();
   void OnWrote(WorkerId worker, std::string_view output);
@@ -104,7 +109,7 @@ class Agent {
   void OnExited(WorkerId worker, const WorkerExit& exit);
   void UploadResult(const Worker& worker, const tactus::v1::Finished& finished);
   void KeepCheckpoint(WorkerId worker, const tactus::v1::Checkpointed& message);
-  void OnCheckpointStored(WorkerId worker, tactus::v1::Checkpointed message);
+  void OnCheckpointUploaded(WorkerId worker, std::optional<tactus::v1::Checkpointed> message);
   // Says in the worker's name that its result did not arrive.
   void FailWorker(WorkerId worker, const std::string& reason);
   void SendExit(WorkerId worker, const WorkerExit& exit);

@@ -52,6 +52,8 @@ absl::Status Agent::TryStartWorker(const tactus::agent::v1::StartWorker& request
   // Asked for again: it runs, as it is to, and an error would be taken for its end.
   if (workers_.contains(id) || preparing_.contains(id)) return absl::OkStatus();
   if (stopping_) return absl::UnavailableError("it is being stopped");
+  const std::string& job = request.start().job_id();
+  if (IsJobId(job) && !JobsHere().contains(job)) job_folders_.RemoveCheckpoints(job);
   absl::StatusOr<Worker::Options> options = Prepare(request);
   if (!options.ok()) return options.status();
   const std::vector<BlobReference> references = BlobReferences(options->start);
@@ -95,9 +97,23 @@ void Agent::OnFetched(WorkerId id, const BlobReference& reference,
                           reference.field + ": " + std::string(path.status().message()));
     for (const std::uint64_t pin : preparing.pins) blobs_.Release(pin);
     preparing_.erase(id);
+    const bool gone = absl::IsDataLoss(status) || absl::IsNotFound(status);
+    if (gone && reference.field == kCheckpointField) SayCheckpointIsGone(id, status);
   }
   FailStart(id, job, status);
   CloseIfDone();
+}
+
+// In the worker's name, as it would have found out itself.
+void Agent::SayCheckpointIsGone(WorkerId worker, const absl::Status& status) {
+  tactus::agent::v1::FromAgent up;
+  up.mutable_from_worker()->set_worker_id(worker.value);
+  tactus::v1::Failed& failed = *up.mutable_from_worker()->mutable_message()->mutable_failed();
+  failed.set_field(kCheckpointField);
+  failed.set_message(runtime::ToUtf8(std::string(status.message())));
+  failed.set_transient(true);
+  // One for each order to start, so it may not be refused.
+  static_cast<void>(link_.Send(up, Importance::kExit));
 }
 
 void Agent::GiveUpPreparing(WorkerId id, const WorkerExit& exit) {

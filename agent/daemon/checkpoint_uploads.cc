@@ -31,12 +31,13 @@ void CheckpointUploads::OnDone(WorkerId worker, Checkpoint checkpoint,
   if (file.ok()) {
     checkpoint.message.set_sha256(file->sha256);
     checkpoint.message.set_size_bytes(file->size_bytes);
-    stored_(worker, std::move(checkpoint.message));
+    ended_(worker, std::move(checkpoint.message));
   } else {
     // The former one stands, and the next one comes.
     runtime::Logger("agent")->warn("checkpoint not taken worker={} job={} reason={}", worker.value,
                                    checkpoint.job,
                                    runtime::Quoted(std::string(file.status().message())));
+    ended_(worker, std::nullopt);
   }
   std::optional<Checkpoint> next = std::exchange(next_.at(worker), std::nullopt);
   if (next) return Begin(worker, *next);

@@ -18,12 +18,14 @@ namespace tactus::agent {
 // took its place and when it is not taken. Used on the control thread alone.
 class CheckpointUploads {
  public:
-  // The coordinator has the file; the message says where.
-  using StoredHandler = std::function<void(WorkerId worker, tactus::v1::Checkpointed message)>;
+  // An upload is over: the coordinator has the file, and the message says where; nothing: it was
+  // not taken.
+  using EndHandler =
+      std::function<void(WorkerId worker, std::optional<tactus::v1::Checkpointed> message)>;
 
   // The uploader outlives this, and calls nothing after its end.
-  CheckpointUploads(ArtifactUploader& uploader, StoredHandler stored)
-      : uploader_(uploader), stored_(std::move(stored)) {}
+  CheckpointUploads(ArtifactUploader& uploader, EndHandler ended)
+      : uploader_(uploader), ended_(std::move(ended)) {}
 
   // job, folder: of the worker, where message.file is.
   void Add(WorkerId worker, const std::string& job, const std::string& folder,
@@ -41,7 +43,7 @@ class CheckpointUploads {
   static void Remove(const Checkpoint& checkpoint);
 
   ArtifactUploader& uploader_;
-  const StoredHandler stored_;
+  const EndHandler ended_;
   // By worker, while one is on its way: the next.
   std::map<WorkerId, std::optional<Checkpoint>> next_;
 };

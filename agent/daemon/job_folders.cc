@@ -64,6 +64,12 @@ bool JobFolders::IsOld(const std::string& job, std::int64_t now) const {
   return now - touched >= (unsent ? options_.keep_unsent : options_.keep).count();
 }
 
+void JobFolders::RemoveCheckpoints(const std::string& job) {
+  const std::string left = PathOf(job) + "/result/checkpoints";
+  const std::string gone = PathOf(kRemovedPrefix + job + "-checkpoints");
+  if (std::rename(left.c_str(), gone.c_str()) == 0) RemoveLater(gone);
+}
+
 std::size_t JobFolders::Sweep(const std::set<std::string>& in_use, std::int64_t now) {
   std::size_t removed = 0;
   for (const std::string& job : runtime::NamesIn(options_.folder)) {

@@ -39,6 +39,11 @@ class JobFolders {
   void BeginSend(const std::string& job);
   void EndSend(const std::string& job, bool arrived);
 
+  // Removes the checkpoints that a former group of the job left here, written and not brought away
+  // when it was lost: the next one goes on from an older one. Requires: none of the job's workers
+  // runs here.
+  void RemoveCheckpoints(const std::string& job);
+
   // Removes the folders that were kept long enough. Those `in_use`, and of results on their way,
   // are touched instead, so that their time begins when they are not any more; call this often
   // compared with `keep`. `now` [ns since 1970]. Returns how many it removed.

@@ -15,7 +15,7 @@ std::vector<BlobReference> BlobReferences(const tactus::v1::Start& start) {
     references.push_back(
         {.field = field, .sha256 = value.substr(sizeof(kPrefix) - 1), .set_path = set_path});
   };
-  add(start.checkpoint(), "checkpoint",
+  add(start.checkpoint(), kCheckpointField,
       [](tactus::v1::Start& to, const std::string& path) { to.set_checkpoint(path); });
   add(start.spec().model().torchscript(), "model.torchscript",
       [](tactus::v1::Start& to, const std::string& path) {

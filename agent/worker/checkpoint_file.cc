@@ -301,24 +301,8 @@ std::string Reader::ReadLists(Checkpoint& checkpoint) {
   return {};
 }
 
-// Whether a file is a checkpoint, and whole; empty: it is.
-std::string ReasonAgainst(const model::SafetensorsFile& file) {
-  const auto schema = file.metadata.find(kSchemaKey);
-  if (schema == file.metadata.end()) return "it is no checkpoint: it has no tactus.schema";
-  if (schema->second != std::to_string(kSchema)) {
-    return "its schema is " + data::Quoted(schema->second) + ", this worker reads " +
-           std::to_string(kSchema);
-  }
-  const auto hash = file.metadata.find(kHashKey);
-  if (hash == file.metadata.end() || hash->second != HashOf(file.metadata, file.tensors)) {
-    return "it is damaged: its content is not what was written";
-  }
-  return {};
-}
-
 std::string Reader::Read(Checkpoint& checkpoint) {
-  std::string wrong = ReasonAgainst(file_);
-  if (wrong.empty()) wrong = ReadCounters(checkpoint.state);
+  std::string wrong = ReadCounters(checkpoint.state);
   if (wrong.empty()) wrong = ReadFlats(checkpoint);
   if (wrong.empty()) wrong = ReadLists(checkpoint);
   for (const auto& [name, tensor] : file_.tensors) {
@@ -332,10 +316,31 @@ std::string Reader::Read(Checkpoint& checkpoint) {
                                                   .train_samples = fit_.train_samples});
 }
 
+// What is no whole safetensors file is damaged; a file that cannot be read is not.
 absl::StatusOr<model::SafetensorsFile> OpenFile(const std::string& path) {
   absl::StatusOr<model::SafetensorsFile> file = model::ReadSafetensors(path);
   if (file.ok()) return file;
-  return absl::Status(file.status().code(), "checkpoint: " + std::string(file.status().message()));
+  const bool damaged = absl::IsInvalidArgument(file.status());
+  return absl::Status(damaged ? absl::StatusCode::kDataLoss : file.status().code(),
+                      "checkpoint: " + std::string(file.status().message()));
+}
+
+// OK where a file is a checkpoint, and whole.
+absl::Status CheckContent(const std::string& path, const model::SafetensorsFile& file) {
+  const auto schema = file.metadata.find(kSchemaKey);
+  if (schema == file.metadata.end()) {
+    return Bad(path, "it is no checkpoint: it has no tactus.schema");
+  }
+  if (schema->second != std::to_string(kSchema)) {
+    return Bad(path, "its schema is " + data::Quoted(schema->second) + ", this worker reads " +
+                         std::to_string(kSchema));
+  }
+  const auto hash = file.metadata.find(kHashKey);
+  if (hash == file.metadata.end() || hash->second != HashOf(file.metadata, file.tensors)) {
+    return absl::DataLossError("checkpoint: " + data::Quoted(path) +
+                               ": it is damaged: its content is not what was written");
+  }
+  return absl::OkStatus();
 }
 
 // What is read next comes from the disk, where the system takes the advice.
@@ -380,14 +385,15 @@ absl::Status WriteCheckpoint(const Checkpoint& checkpoint, const cuda::SegmentTa
 }
 
 absl::StatusOr<bool> IsCheckpoint(const std::string& path) {
-  const absl::StatusOr<model::SafetensorsFile> file = model::ReadSafetensors(path);
-  if (file.ok()) return file->metadata.contains(kSchemaKey);
-  return absl::Status(file.status().code(), "checkpoint: " + std::string(file.status().message()));
+  const absl::StatusOr<model::SafetensorsFile> file = OpenFile(path);
+  if (!file.ok()) return file.status();
+  return file->metadata.contains(kSchemaKey);
 }
 
 absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& path, const CheckpointFit& fit) {
   const absl::StatusOr<model::SafetensorsFile> file = OpenFile(path);
   if (!file.ok()) return file.status();
+  if (absl::Status s = CheckContent(path, *file); !s.ok()) return s;
   Checkpoint checkpoint;
   const std::string wrong = Reader(*file, fit).Read(checkpoint);
   if (!wrong.empty()) return Bad(path, wrong);
@@ -397,9 +403,7 @@ absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& path, const Checkpo
 absl::Status CheckCheckpoint(const std::string& path) {
   DropCached(path);
   const absl::StatusOr<model::SafetensorsFile> file = OpenFile(path);
-  if (!file.ok()) return file.status();
-  const std::string wrong = ReasonAgainst(*file);
-  return wrong.empty() ? absl::OkStatus() : Bad(path, wrong);
+  return file.ok() ? CheckContent(path, *file) : file.status();
 }
 
 }  // namespace tactus::worker

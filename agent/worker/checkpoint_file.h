@@ -45,8 +45,9 @@ absl::Status WriteCheckpoint(const Checkpoint& checkpoint, const cuda::SegmentTa
                              const std::string& path);
 
 // Reads a file of any origin and checks it whole. Padding comes back as zeros.
-// Errors, all beginning with "checkpoint: ": NotFound, PermissionDenied; InvalidArgument: no
-// safetensors file, another schema, damaged, or of another model, optimizer or data.
+// Errors, all beginning with "checkpoint: ": NotFound, PermissionDenied; DataLoss: damaged, down to
+// what is no safetensors file; InvalidArgument: another schema, or of another model, optimizer or
+// data.
 absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& path, const CheckpointFit& fit);
 
 // Whether a safetensors file is a checkpoint; else it has weights alone, as a result's. Errors: as

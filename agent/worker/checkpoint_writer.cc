@@ -79,7 +79,10 @@ absl::StatusOr<CheckpointedMessage> CheckpointWriter::WriteFile() {
   std::filesystem::create_directories(directory_ + "/" + protocol::kCheckpointFolder, ignored);
   const std::string path = directory_ + "/" + message.file;
   if (absl::Status s = WriteCheckpoint(checkpoint_, segments_, path); !s.ok()) return s;
-  if (absl::Status s = CheckCheckpoint(path); !s.ok()) return s;
+  if (absl::Status s = CheckCheckpoint(path); !s.ok()) {
+    std::filesystem::remove(path, ignored);
+    return s;
+  }
   message.write_seconds = ToSeconds(Now() - begin);
   return message;
 }

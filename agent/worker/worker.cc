@@ -47,6 +47,12 @@ absl::Status OfTheNode(const absl::Status& status) {
   return absl::UnavailableError(std::string(status.message()));
 }
 
+// Of a checkpoint's file. One that is damaged is of no use to anybody, and that is said.
+absl::Status Unreadable(const absl::Status& status) {
+  const absl::Status error = OfTheNode(status);
+  return absl::IsDataLoss(status) ? data::AtField(protocol::kCheckpointField, error) : error;
+}
+
 bool IsTransient(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDataLoss(status) || absl::IsAborted(status);
 }
@@ -154,7 +160,7 @@ absl::Status Worker::Load() {
 // After the pass that tries the model out, which is to see the buffers as they began.
 absl::Status Worker::LoadCheckpoint() {
   const absl::StatusOr<bool> whole = IsCheckpoint(start_.checkpoint);
-  if (!whole.ok()) return OfTheNode(whole.status());
+  if (!whole.ok()) return Unreadable(whole.status());
   if (!*whole) {
     const absl::Status loaded = model_->LoadSafetensors(start_.checkpoint);
     return loaded.ok() ? loaded : data::AtField("from", loaded);
@@ -164,6 +170,7 @@ absl::Status Worker::LoadCheckpoint() {
                           .buffers = model_->ReadBuffers().size(),
                           .optimizer_buffers = engine::StateBuffers(start_.job.engine.optimizer),
                           .train_samples = data_.train->size()});
+  if (absl::IsDataLoss(checkpoint.status())) return Unreadable(checkpoint.status());
   if (!checkpoint.ok()) return checkpoint.status();
   device_->Copy(checkpoint->parameters, parameters_.span());
   model_->WriteBuffers(checkpoint->buffers);

@@ -10,6 +10,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/check.h"
+#include "base/descriptor.h"
 #include "runtime/process.h"
 #include "runtime/sha256.h"
 #include "runtime/status.h"
@@ -26,6 +28,12 @@ absl::Status CheckHash(const std::string& sha256) {
       {{.field = "sha256",
         .description = "found " + std::to_string(sha256.size()) +
                        " bytes, allowed are 64 hexadecimal digits in lower case"}});
+}
+
+// What is read next comes from the disk, where the system takes the advice.
+void DropCached(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.open()) ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
 }
 
 // Size of a file; nothing when there is none.
@@ -171,7 +179,8 @@ BlobWriter::BlobWriter(BlobWriter&& other) noexcept
       turn_(other.turn_),
       position_(other.position_),
       complete_(other.complete_),
-      file_(std::move(other.file_)) {}
+      file_(std::move(other.file_)),
+      back_(std::move(other.back_)) {}
 
 BlobWriter::~BlobWriter() {
   if (store_ == nullptr) return;
@@ -236,6 +245,29 @@ absl::StatusOr<std::string> BlobWriter::Commit() {
   upload_.sha256 = sha256;
   store_->Hold(sha256);
   return sha256;
+}
+
+absl::StatusOr<bool> BlobWriter::ReadBack() {
+  TACTUS_CHECK(complete_);
+  if (!back_.has_value()) {
+    const std::string path = store_->PathOf(upload_.sha256);
+    DropCached(path);
+    absl::StatusOr<runtime::ArrivingFile> file = runtime::ArrivingFile::Open(path);
+    if (!file.ok()) return file.status();
+    back_.emplace(*std::move(file));
+  }
+  const absl::StatusOr<bool> done = back_->CatchUp(kCatchUpBytes);
+  if (!done.ok() || !*done) return done;
+  if (back_->FinishHash() != upload_.sha256) {
+    back_->Remove();
+    return runtime::WithReason(
+        absl::DataLossError("sha256:" + upload_.sha256 +
+                            ": the disk gives something else than was "
+                            "written to it; it was removed"),
+        {.reason = "WRONG_CONTENT_HASH", .metadata = {{"sha256", upload_.sha256}}});
+  }
+  back_.reset();
+  return true;
 }
 
 }  // namespace tactus::service

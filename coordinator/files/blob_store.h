@@ -102,6 +102,12 @@ class BlobWriter {
   // DataLoss, the content has another hash and is removed; Aborted and others as Append.
   absl::StatusOr<std::string> Commit();
 
+  // Reads a piece of the blob back, past the memory that it was written through where the system
+  // takes that advice; true: there is no more of it, and all is as it came. To be called until it
+  // says so, after Commit. Errors: DataLoss, the disk has something else, which is removed; as the
+  // file system has them.
+  absl::StatusOr<bool> ReadBack();
+
  private:
   friend class BlobStore;
   BlobWriter(BlobStore& store, const BlobStore::Upload& upload) : store_(&store), upload_(upload) {}
@@ -116,6 +122,7 @@ class BlobWriter {
   std::uint64_t position_ = 0;  // of the next byte to come
   bool complete_ = false;
   std::optional<runtime::ArrivingFile> file_;  // empty: complete
+  std::optional<runtime::ArrivingFile> back_;  // the blob, as it is read back
 };
 
 }  // namespace tactus::service

@@ -62,16 +62,18 @@ void EndAttempt(JobRecord& record, const std::string& reason, WallTime now) {
     present->first_round = present->first_samples = 0;
     NoteMembers(record, *present);
   }
+  // Others' reports of a checkpoint's last rounds may come after it, or not at all.
+  const CheckpointRecord durable = record.checkpoint.value_or(CheckpointRecord{});
   present->end_time = now;
-  present->rounds = record.progress.rounds;
-  present->samples = record.progress.samples;
+  present->rounds = std::max(record.progress.rounds, durable.rounds);
+  present->samples = std::max(record.progress.samples, durable.samples);
   present->reason = reason;
 }
 
 bool CountLoss(JobRecord& record) {
   const std::uint64_t durable = record.checkpoint ? record.checkpoint->rounds : 0;
   if (durable > record.fruitless_rounds) record.fruitless = 0;
-  record.fruitless_rounds = durable;
+  record.fruitless_rounds = std::max(record.fruitless_rounds, durable);
   ++record.fruitless;
   return record.fruitless <= record.settings.retries;
 }

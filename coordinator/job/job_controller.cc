@@ -136,8 +136,8 @@ void JobController::On(std::uint32_t rank, const ReportMessage& message, Turn tu
 
 // Its file is here. Durable before it counts; what it takes the place of may go then.
 void JobController::On(std::uint32_t rank, const CheckpointedMessage& message, Turn turn) {
-  if (!keeper_.tracker() || message.generation != record().generation) return;
-  if (rank != 0 || keeper_.Secured()) return;
+  const bool trains = keeper_.tracker() && !keeper_.Secured();
+  if (!trains || rank != 0 || message.generation != record().generation) return;
   if (keeper_.NoteCheckpoint(message, turn.now)) keeper_.Announce(turn);
 }
 
@@ -385,8 +385,7 @@ void JobController::On(std::uint32_t rank, const FinishedMessage& message, Turn 
 
 void JobController::OnArtifactStored(const ArtifactRecord& artifact, Turn turn) {
   if (IsFinal(state()) || group_.empty() || keeper_.Secured()) return;
-  // One that was taken on the way is no part of an ending; its CheckpointedMessage follows.
-  if (artifact.path.starts_with(protocol::kCheckpointFolder)) return;
+  if (artifact.path.starts_with(protocol::kCheckpointFolder)) return;  // of no ending
   group_.results().AddArtifact(artifact);
   keeper_.record().ending = group_.results().ending();
   keeper_.Persist(turn);
@@ -489,7 +488,8 @@ void JobController::Depart(const std::vector<std::uint32_t>& ranks, const Depart
 
 void JobController::Conclude(const Finding& verdict, Turn turn) {
   if (verdict.own) return Fail(verdict.reason, verdict.field, turn);
-  Lose(verdict.reason, turn);
+  const bool unreadable = verdict.field == protocol::kCheckpointField && In<phase::Starting>();
+  Lose(unreadable ? keeper_.GiveUpCheckpoint(verdict.reason) : verdict.reason, turn);
 }
 
 // The group is lost, for a reason that is not the job's own. What is left of it is ended as that of
@@ -530,7 +530,8 @@ void JobController::Fail(const std::string& reason, const std::string& field, Tu
 // The workers leave by themselves, for a while.
 void JobController::End(JobState state, std::string reason, Turn turn) {
   phase_ = phase::Leaving{.deadline = turn.now + deadlines_.exit};
-  keeper_.record().former_checkpoints.clear();  // nobody will need one before the newest
+  keeper_.record().former_checkpoints.clear();  // nor needs a success the newest
+  if (state == JobState::kSucceeded) keeper_.record().checkpoint.reset();
   keeper_.Enter(state, std::move(reason));
   keeper_.Announce(turn);
 }

@@ -177,6 +177,19 @@ bool RecordKeeper::NoteCheckpoint(const CheckpointedMessage& message, Instant no
   return true;
 }
 
+// A file that is damaged will be so at the next attempt, too. Without another one the job keeps it,
+// as people may mend what a retry cannot.
+std::string RecordKeeper::GiveUpCheckpoint(const std::string& reason) {
+  std::vector<CheckpointRecord>& former = record_.former_checkpoints;
+  if (!record_.checkpoint || former.empty()) return reason;
+  const std::uint64_t rounds = record_.checkpoint->rounds;
+  // Its rounds are no progress when they are done anew.
+  record_.fruitless_rounds = std::max(record_.fruitless_rounds, rounds);
+  record_.checkpoint = std::move(former.front());
+  former.erase(former.begin());
+  return "the checkpoint after " + std::to_string(rounds) + " rounds was given up: " + reason;
+}
+
 // What the next group goes on from has the time up to its last round, and `stop.time` counts from
 // there: writing the checkpoint and bringing it here is no training.
 void RecordKeeper::Secure(const CheckpointRecord& checkpoint, double train_seconds, Instant now) {

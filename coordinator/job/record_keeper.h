@@ -68,6 +68,10 @@ class RecordKeeper {
   // the newest is as new, or what is said of it cannot be.
   bool NoteCheckpoint(const CheckpointedMessage& message, Instant now);
 
+  // The newest checkpoint cannot be gone on from, for `reason`: the one before it takes its place,
+  // where there is one. Returns what became of it, with the reason.
+  std::string GiveUpCheckpoint(const std::string& reason);
+
   // All that is kept of the group is durable: `checkpoint`, after `train_seconds` as the workers
   // count them. Requires: a suspension is on record.
   void Secure(const CheckpointRecord& checkpoint, double train_seconds, Instant now);

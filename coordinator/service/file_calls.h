@@ -124,6 +124,8 @@ class ReceivingCall : public OwnedCall<ReceivingCall<Request>, grpc::ServerReadR
   virtual void Opened(const Request& first) = 0;
   // The blob is whole and durable: answered with End, from any thread.
   virtual void Kept(const std::string& sha256) = 0;
+  // Whether the blob is read back before it is Kept: something else will be removed for it.
+  virtual bool ReadsBack() const { return false; }
 
   void Accept(const BlobStore::Upload& upload) {
     absl::StatusOr<BlobWriter> writer = around_.blobs.Write(upload);
@@ -205,7 +207,15 @@ class ReceivingCall : public OwnedCall<ReceivingCall<Request>, grpc::ServerReadR
   void Complete() {
     const absl::StatusOr<std::string> sha256 = writer_->Commit();
     if (!sha256.ok()) return End(sha256.status());
-    Kept(*sha256);
+    ReadsBack() ? ReadBack(*sha256) : Kept(*sha256);
+  }
+
+  // Piece by piece, as CatchUp.
+  void ReadBack(const std::string& sha256) {
+    const absl::StatusOr<bool> done = writer_->ReadBack();
+    if (!done.ok()) return End(done.status());
+    if (*done) return Kept(sha256);
+    around_.files.Post([self = this->shared_from_this(), sha256] { self->ReadBack(sha256); });
   }
 
   const Transfer transfer_;

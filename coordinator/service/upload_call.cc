@@ -4,6 +4,7 @@
 #include <string>
 
 #include "coordinator/shell/job_conversion.h"
+#include "protocol/worker_messages.h"
 
 namespace tactus::service {
 namespace {
@@ -38,6 +39,12 @@ class UploadCall final : public ReceivingCall<agent::v1::UploadArtifactRequest> 
                                 [self = Self()](const absl::StatusOr<job::JobRecord>& record) {
                                   self->End(record.status());
                                 });
+  }
+
+  // Of a checkpoint, as older ones go once it is on record.
+  bool ReadsBack() const override {
+    return artifact_.path == protocol::kCheckpointFile ||
+           artifact_.path.starts_with(protocol::kCheckpointFolder);
   }
 
   std::shared_ptr<UploadCall> Self() {

@@ -188,29 +188,67 @@ class JobLifeTest(unittest.TestCase):
 
     def test_a_lost_worker_costs_what_is_newer_than_the_checkpoint_on_the_way(self):
         self.cluster.start_agent("a", 2)
-        spec = {**tiny_spec(self.corpus, time="20s"), "checkpoints": {"every": "1s"}}
-        job = self.cluster.submit(spec)
-        self.cluster.wait(job, ["RUNNING"])
-        wait_until(lambda: int(self.cluster.job(job).get("checkpoint_rounds", 0)) > 0, 30, "a checkpoint")
-        wait_until(lambda: int(self.cluster.job(job).get("checkpoint_rounds", 0)) > 0
-                   and len(self.blobs()) <= 3, 30, "former checkpoints to go")
+        job = self.train_with_checkpoints(2)
 
         os.kill(self.workers()[0], signal.SIGKILL)
+
         rests = self.cluster.wait(job, ["QUEUED"])
         kept = int(rests["checkpoint_rounds"])
         self.assertGreater(kept, 0)
         self.assertIn(f"goes on from round {kept} ", rests["state_reason"])
-
+        self.assertGreater(int(rests["checkpoint_size_bytes"]), 0)
+        self.assertRegex(self.cluster.tactus("describe", "job", job)[1], rf"checkpoint +after {kept} rounds, [0-9.]+ \S*B, ")
         done = self.cluster.wait(job, ["SUCCEEDED", "FAILED"])
         self.assertEqual(done["state"], "JOB_STATE_SUCCEEDED", done.get("state_reason"))
         self.assertEqual(int(done["attempts"][1]["first_round"]), kept)
         self.assertGreater(int(done["result"]["rounds"]), kept)
         paths = [artifact["path"] for artifact in done["result"]["artifacts"]]
         self.assertFalse([path for path in paths if path.startswith("checkpoints/")], paths)
+        self.assertEqual(list((self.folder.path / "a").rglob("checkpoints/*")), [])
 
-    def blobs(self):
-        return [path for path in self.folder.path.rglob("blobs/*") if path.is_file()
-                and "coordinator" in str(path)]
+    def test_a_damaged_checkpoint_gives_way_to_the_one_before_it(self):
+        self.cluster.start_agent("a", 2)
+        job = self.train_with_checkpoints(2)
+
+        os.kill(self.workers()[0], signal.SIGKILL)
+        newest = int(self.cluster.wait(job, ["QUEUED"])["checkpoint_rounds"])
+        blobs = self.checkpoints()
+        with open(blobs[newest], "r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            last = file.read(1)
+            file.seek(-1, os.SEEK_END)
+            file.write(bytes([last[0] ^ 1]))
+
+        done = self.cluster.wait(job, ["SUCCEEDED", "FAILED"])
+        self.assertEqual(done["state"], "JOB_STATE_SUCCEEDED", done.get("state_reason"))
+        self.assertIn(f"the checkpoint after {newest} rounds was given up", done["attempts"][1]["reason"])
+        former = int(done["attempts"][2]["first_round"])
+        self.assertEqual(former, max(rounds for rounds in blobs if rounds < newest))
+
+    def train_with_checkpoints(self, count):
+        """A job that trains for a while and has so many checkpoints."""
+        spec = {**tiny_spec(self.corpus, time="20s"), "checkpoints": {"every": "1s"}}
+        job = self.cluster.submit(spec)
+        self.cluster.wait(job, ["RUNNING"])
+        rounds = set()
+
+        def enough():
+            rounds.add(int(self.cluster.job(job).get("checkpoint_rounds", 0)))
+            return len(rounds - {0}) >= count
+        wait_until(enough, 30, f"{count} checkpoints")
+        return job
+
+    def checkpoints(self):
+        """The coordinator's checkpoints by the rounds that are in them."""
+        found = {}
+        for path in (self.folder.path / "coordinator").rglob("blobs/*/*"):
+            if path.parent.name == "partial":
+                continue
+            raw = path.read_bytes()
+            metadata = json.loads(raw[8:8 + struct.unpack("<Q", raw[:8])[0]]).get("__metadata__", {})
+            if "tactus.schema" in metadata:
+                found[int(metadata["rounds"])] = path
+        return found
 
     def test_a_killed_agent_takes_its_workers_along(self):
         self.cluster.start_agent("a", 1)

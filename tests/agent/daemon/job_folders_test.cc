@@ -138,6 +138,26 @@ TEST_F(JobFoldersTest, WhatTheFormerAgentDidNotGetToRemoveIsRemoved) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
 
+TEST_F(JobFoldersTest, CheckpointsOfAFormerGroupAreRemovedAndNothingElse) {
+  JobFolders folders(options_);
+  const std::filesystem::path result = std::filesystem::path(folder_.path()) / "lost-1/result";
+  std::filesystem::create_directories(result / "checkpoints");
+  std::ofstream(result / "checkpoints/70.safetensors") << "never sent";
+  std::ofstream(result / "curves") << "kept";
+
+  folders.RemoveCheckpoints("lost-1");
+  folders.RemoveCheckpoints("none-1");
+
+  EXPECT_FALSE(std::filesystem::exists(result / "checkpoints"));
+  EXPECT_TRUE(std::filesystem::exists(result / "curves"));
+  const std::string gone = folder_.File(".removed-lost-1-checkpoints");
+  const auto patience = std::chrono::steady_clock::now() + kPatience;
+  while (std::filesystem::exists(gone) && std::chrono::steady_clock::now() < patience) {
+    std::this_thread::yield();
+  }
+  EXPECT_FALSE(std::filesystem::exists(gone));
+}
+
 TEST_F(JobFoldersTest, FilesAreLeftAlone) {
   JobFolders folders(options_);
   std::ofstream(folder_.File("notes")) << "mine";

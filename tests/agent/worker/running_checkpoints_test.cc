@@ -77,6 +77,27 @@ TEST_F(RunningCheckpointsTest, TrainingGoesOnWhereNoneCanBeWritten) {
   EXPECT_EQ(group[0].First("finished")["rounds"], "400");
 }
 
+TEST_F(RunningCheckpointsTest, AFullDiskCostsThatCheckpointAlone) {
+  std::filesystem::create_directories(folder_ + "/checkpoints");
+  std::filesystem::create_symlink("/dev/full", folder_ + "/checkpoints/7.safetensors.partial");
+  CheckpointWriter writer(folder_, {});
+  writer.checkpoint().buffers = {1, 2, 3};
+
+  writer.Write({.rounds = 7});
+  const auto full = writer.Wait();
+  ASSERT_TRUE(writer.idle());
+  writer.Write({.rounds = 8});
+  const auto after = writer.Wait();
+
+  ASSERT_TRUE(full.has_value());
+  EXPECT_TRUE(absl::IsResourceExhausted(full->status())) << full->status();
+  EXPECT_THAT(std::string(full->status().message()), HasSubstr("7.safetensors"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/checkpoints/7.safetensors"));
+  ASSERT_TRUE(after.has_value());
+  ASSERT_TRUE(after->ok()) << after->status();
+  EXPECT_EQ((**after).file, "checkpoints/8.safetensors");
+}
+
 TEST_F(RunningCheckpointsTest, AFileThatChangedIsFoundOutAsItIsReadBack) {
   CheckpointWriter writer(folder_, {});
   writer.checkpoint().buffers = {1, 2, 3};

@@ -146,5 +146,20 @@ TEST_F(WorkerSuspensionTest, ACheckpointThatDoesNotFitIsNoFieldOfTheJobFile) {
               AllOf(StartsWith("checkpoint: "), HasSubstr("was not found")));
 }
 
+TEST_F(WorkerSuspensionTest, ADamagedCheckpointIsSaidToBeDamaged) {
+  ASSERT_TRUE(RunSuspended({8}, "first")[0].ok);
+  std::fstream file(folder_ + "/first/checkpoint.safetensors",
+                    std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-1, std::ios::end);
+  file.put('x');
+  file.close();
+
+  const json failed = RunFrom("first", {8}, "second")[0].First("failed");
+
+  EXPECT_EQ(failed["field"], "checkpoint") << failed.dump();
+  EXPECT_EQ(failed["transient"], true);
+  EXPECT_THAT(failed["message"].get<std::string>(), HasSubstr("it is damaged"));
+}
+
 }  // namespace
 }  // namespace tactus::worker

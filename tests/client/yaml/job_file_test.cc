@@ -251,11 +251,13 @@ INSTANTIATE_TEST_SUITE_P(
         ErrorCase{
             "- name: a\n",
             "a list stands where a map is expected (line 1); allowed keys: name, model, data, "
-            "optimizer, stop, workers, adapt, seed, snapshots, priority, retries, checkpoints, hold"},
+            "optimizer, stop, workers, adapt, seed, snapshots, priority, retries, checkpoints, "
+            "hold"},
         ErrorCase{
             "hello\n",
             "'hello' stands where a map is expected (line 1); allowed keys: name, model, data, "
-            "optimizer, stop, workers, adapt, seed, snapshots, priority, retries, checkpoints, hold"},
+            "optimizer, stop, workers, adapt, seed, snapshots, priority, retries, checkpoints, "
+            "hold"},
         ErrorCase{"", "the file is empty; a job has at least name, model, data and stop"},
         ErrorCase{"# nothing\n",
                   "the file is empty; a job has at least name, model, data and stop"}));

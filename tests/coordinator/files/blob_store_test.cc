@@ -94,6 +94,34 @@ TEST_F(BlobStoreTest, WhatIsCommittedIsThereUnderItsHash) {
   EXPECT_EQ(Files(), std::vector<std::string>{folder_ + "/" + sha256.substr(0, 2) + "/" + sha256});
 }
 
+TEST_F(BlobStoreTest, WhatIsReadBackIsWhatCameOrIsRemoved) {
+  Rng rng(3);
+  const std::string content = RandomBytes(rng, 3u << 20);
+  const auto read_back = [](BlobWriter& writer) {
+    while (true) {
+      const absl::StatusOr<bool> done = writer.ReadBack();
+      if (!done.ok() || *done) return done.status();
+    }
+  };
+  auto first = Write(content);
+  ASSERT_TRUE(first.ok() && first->Append(content).ok() && first->Commit().ok());
+  EXPECT_TRUE(read_back(*first).ok());
+  auto second = Write(content);  // it is there already
+  ASSERT_TRUE(second.ok() && second->complete());
+  EXPECT_TRUE(read_back(*second).ok());
+  const std::string path = Files().front();
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(2u << 20);
+  file.put(static_cast<char>(content[2u << 20] + 1));
+  file.close();
+
+  const absl::Status damaged = read_back(*second);
+
+  EXPECT_TRUE(absl::IsDataLoss(damaged)) << damaged;
+  EXPECT_EQ(runtime::ReasonOf(damaged).reason, "WRONG_CONTENT_HASH");
+  EXPECT_FALSE(store_.Find(HashOf(content))->complete);
+}
+
 TEST_F(BlobStoreTest, AnEmptyFileIsAFile) {
   Put("");
 

@@ -16,6 +16,7 @@ using testing::ElementsAre;
 using testing::Field;
 using testing::IsEmpty;
 using testing::SizeIs;
+using testing::StartsWith;
 
 class JobCheckpointsTest : public testing::Test {
  protected:
@@ -78,11 +79,93 @@ TEST_F(JobCheckpointsTest, AfterALossTheJobGoesOnFromTheNewest) {
   EXPECT_EQ(starts[0].checkpoint, "checkpoint 9");
 }
 
+// Reports of the others have not come for as many rounds, and do not any more.
+TEST_F(JobCheckpointsTest, AnAttemptDidAtLeastWhatItsCheckpointHolds) {
+  Say(After(9));
+
+  LoseGroup();
+
+  EXPECT_EQ(record().attempts.back().rounds, 9u);
+  EXPECT_EQ(record().attempts.back().samples, 864u);
+}
+
 TEST_F(JobCheckpointsTest, TheNewestFewAreKept) {
   for (const std::uint64_t rounds : {5, 9, 14}) Say(After(rounds));
 
   EXPECT_EQ(record().checkpoint->rounds, 14u);
   EXPECT_THAT(record().former_checkpoints, ElementsAre(Field(&CheckpointRecord::rounds, 9u)));
+}
+
+TEST_F(JobCheckpointsTest, OneThatCannotBeReadGivesWayToTheOneBeforeIt) {
+  Say(After(5));
+  Say(After(9));
+  LoseGroup();
+  rig_.StepAt(rig_.seconds() + 6, Ticked{});
+
+  rig_.Step(Said(5, FailedMessage{.field = "checkpoint", .message = "damaged", .transient = true}));
+
+  EXPECT_EQ(record().checkpoint->rounds, 5u);
+  EXPECT_THAT(record().former_checkpoints, IsEmpty());
+  EXPECT_EQ(record().progress.rounds, 5u);
+  EXPECT_THAT(record().attempts.back().reason,
+              StartsWith("the checkpoint after 9 rounds was given up: worker 5 on node a"));
+  for (const std::uint64_t worker : {4, 5, 6}) {
+    rig_.Step(WorkerExited{.worker = WorkerId{worker}, .exit_code = 1});
+  }
+  EXPECT_THAT(record().state_reason,
+              StartsWith("goes on from round 5 in 10 seconds (retry 2 of 3)"));
+  const auto starts = Only<StartWorker>(rig_.StepAt(rig_.seconds() + 11, Ticked{}));
+  ASSERT_THAT(starts, SizeIs(3));
+  EXPECT_EQ(starts[0].checkpoint, "checkpoint 5");
+}
+
+// Rounds that are done for the second time are no progress: else a job whose checkpoints are never
+// whole would be tried for ever.
+TEST_F(JobCheckpointsTest, WhatWasGivenUpIsNoProgressWhenItIsReachedAgain) {
+  JobRecord record = Job(1);
+  record.checkpoint = CheckpointRecord{.rounds = 5};
+  record.fruitless = 2;
+  record.fruitless_rounds = 9;
+
+  EXPECT_TRUE(CountLoss(record));
+  EXPECT_EQ(record.fruitless_rounds, 9u);
+  record.checkpoint->rounds = 9;
+  EXPECT_FALSE(CountLoss(record));
+  record.checkpoint->rounds = 10;
+  EXPECT_TRUE(CountLoss(record));
+}
+
+TEST_F(JobCheckpointsTest, WithoutOneBeforeItTheNewestStays) {
+  Say(After(9));
+  LoseGroup();
+  rig_.StepAt(rig_.seconds() + 6, Ticked{});
+
+  rig_.Step(Said(5, FailedMessage{.field = "checkpoint", .message = "damaged", .transient = true}));
+
+  ASSERT_TRUE(record().checkpoint);
+  EXPECT_EQ(record().checkpoint->rounds, 9u);
+  EXPECT_EQ(record().fruitless, 2u);
+}
+
+TEST_F(JobCheckpointsTest, AJobThatFailsKeepsTheNewest) {
+  Say(After(5));
+  Say(After(9));
+
+  rig_.Step(Said(1, FailedMessage{.field = "optimizer", .message = "the loss diverges"}));
+
+  EXPECT_EQ(record().state, JobState::kFailed);
+  ASSERT_TRUE(record().checkpoint);
+  EXPECT_EQ(record().checkpoint->rounds, 9u);
+}
+
+TEST_F(JobCheckpointsTest, AJobThatSucceedsHasItsResultAndNone) {
+  Say(After(5));
+
+  rig_.FinishAll();
+  rig_.StoreAll();
+
+  EXPECT_EQ(record().state, JobState::kSucceeded);
+  EXPECT_FALSE(record().checkpoint);
 }
 
 TEST_F(JobCheckpointsTest, WhatIsNoNewsIsNone) {

@@ -4,6 +4,8 @@
 //   echo       Ready with its own process id as `parameters`; reports each plan; on stop Finished
 //   stubborn   the same, but ignores SIGTERM and the end of its socket
 //   result     writes model.pt of 2.5 MiB and says Finished with that file
+//   training   Ready; for a plan V says at once that it has the checkpoints of V, V + 1 and V + 2
+//              rounds, which say so; on stop Finished
 //   escape     says Finished with the file ../secret
 //   missing    says Finished with a file that is not there
 //   malformed  says something that is no message
@@ -22,6 +24,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -98,6 +101,24 @@ int Result(Wire& wire, const std::string& folder) {
   return 0;
 }
 
+int Training(Wire& wire, const std::string& folder) {
+  wire.Say({{"ready", {{"parameters", "1"}}}});
+  std::filesystem::create_directories(folder + "/checkpoints");
+  for (std::string line; wire.Hear(line);) {
+    const json message = json::parse(line);
+    if (message.contains("stop")) break;
+    const int first = std::stoi(message["plan"].value("version", "0"));
+    for (int rounds = first; rounds < first + 3; ++rounds) {
+      const std::string file = "checkpoints/" + std::to_string(rounds) + ".safetensors";
+      std::ofstream(folder + "/" + file) << "after " << rounds;
+      wire.Say({{"checkpointed",
+                 {{"generation", "1"}, {"file", file}, {"rounds", std::to_string(rounds)}}}});
+    }
+  }
+  wire.Say(Finished(json::array()));
+  return 0;
+}
+
 int Burst(Wire& wire) {
   wire.Say({{"ready", {{"parameters", "1"}}}});
   for (int round = 0; round < 1000; ++round) wire.Say(Report(round, "1"));
@@ -124,6 +145,7 @@ int Behave(Wire& wire, const std::string& first_line) {
   if (behaviour == "stubborn") ::signal(SIGTERM, SIG_IGN);
   if (behaviour == "echo" || behaviour == "stubborn") return Echo(wire, behaviour == "stubborn");
   if (behaviour == "result") return Result(wire, start.at("outputDirectory"));
+  if (behaviour == "training") return Training(wire, start.at("outputDirectory"));
   if (behaviour == "burst") return Burst(wire);
   if (behaviour == "escape") wire.Say(Finished({"../secret"}));
   if (behaviour == "missing") wire.Say(Finished({"nothing.pt"}));
