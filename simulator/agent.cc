@@ -135,18 +135,19 @@ void Agent::On(const job::StartWorker& start) {
                   .endpoint = std::to_string(index_),
                   .track = track,
                   .checkpoint = around_.coordinator.FindCheckpoint(start.checkpoint)},
-      WorkerSurroundings{.scheduler = around_.scheduler,
-                         .checkers = around_.checkers,
-                         .recorder = around_.recorder,
-                         .device = DeviceNamed(start.device),
-                         .job = job,
-                         .meet = around_.meet,
-                         .say = [this, id](const job::FromWorker& message) { OnSaid(id, message); },
-                         .keep =
-                             [this, id](std::shared_ptr<const Checkpoint> checkpoint) {
-                               workers_.at(id).written = std::move(checkpoint);
-                             },
-                         .exited = [this, id](int exit_code) { OnExited(id, exit_code, 0); }});
+      WorkerSurroundings{
+          .scheduler = around_.scheduler,
+          .checkers = around_.checkers,
+          .recorder = around_.recorder,
+          .device = DeviceNamed(start.device),
+          .job = job,
+          .meet = around_.meet,
+          .say = [this, id](const job::FromWorker& message) { OnSaid(id, message); },
+          .keep =
+              [this, id](const std::string& file, std::shared_ptr<const Checkpoint> checkpoint) {
+                workers_.at(id).written[file] = std::move(checkpoint);
+              },
+          .exited = [this, id](int exit_code) { OnExited(id, exit_code, 0); }});
 }
 
 void Agent::On(const job::SendToWorker& send) {
@@ -173,32 +174,92 @@ void Agent::OnSaid(WorkerId worker, const job::FromWorker& message) {
   if (std::holds_alternative<job::FailedMessage>(message)) {
     around_.checkers.OnHarm(workers_.at(worker).worker->order().job);
   }
+  if (const auto* checkpointed = std::get_if<job::CheckpointedMessage>(&message)) {
+    return KeepCheckpoint(worker, *checkpointed);
+  }
   Say(job::WorkerSaid{.worker = worker, .message = message});
   if (const auto* finished = std::get_if<job::FinishedMessage>(&message)) {
-    const Running& running = workers_.at(worker);
-    const JobId job = running.worker->order().job;
-    for (const std::string& path : finished->files) {
-      ++uploads_;
-      Upload(job, {.path = path, .checkpoint = path == kCheckpointFile ? running.written : nullptr},
-             std::make_shared<Transfer>());
-    }
+    UploadResult(worker, *finished);
   }
 }
 
-// Until it is durable, or this process of the agent has ended.
-void Agent::Upload(JobId job, const ResultFile& file, const std::shared_ptr<Transfer>& transfer) {
-  const auto end = [this, transfer] {
-    if (!std::exchange(transfer->over, true)) --uploads_;
+void Agent::UploadResult(WorkerId worker, const job::FinishedMessage& finished) {
+  const Running& running = workers_.at(worker);
+  for (const std::string& path : finished.files) {
+    const auto checkpoint = running.written.find(path);
+    const bool found = checkpoint != running.written.end();
+    Upload(running.worker->order().job,
+           {.path = path, .checkpoint = found ? checkpoint->second : nullptr},
+           [this, worker, path](Receipt receipt) {
+             if (receipt != Receipt::kRefused) return;
+             around_.checkers.OnHarm(workers_.at(worker).worker->order().job);
+             Say(job::WorkerSaid{
+                 .worker = worker,
+                 .message = job::FailedMessage{.message = "file '" + path + "' was not taken",
+                                               .transient = true}});
+           });
+  }
+}
+
+// Its word goes on when its file is at the coordinator.
+void Agent::KeepCheckpoint(WorkerId worker, const job::CheckpointedMessage& message) {
+  Running& running = workers_.at(worker);
+  if (running.uploads) {
+    running.next = message;
+  } else {
+    UploadCheckpoint(worker, message);
+  }
+}
+
+void Agent::UploadCheckpoint(WorkerId worker, job::CheckpointedMessage message) {
+  Running& running = workers_.at(worker);
+  running.uploads = true;
+  const std::shared_ptr<const Checkpoint> checkpoint = running.written.at(message.file);
+  message.sha256 = checkpoint->id;
+  message.size_bytes = 1;
+  const JobId job = running.worker->order().job;
+  const auto begin = [this, worker, job, message, checkpoint] {
+    Upload(job, {.path = message.file, .checkpoint = checkpoint},
+           [this, worker, message](Receipt receipt) {
+             Running& told = workers_.at(worker);
+             told.uploads = false;
+             told.written.erase(message.file);
+             if (receipt == Receipt::kTaken) {
+               Say(job::WorkerSaid{.worker = worker, .message = message});
+             }
+             if (told.next) UploadCheckpoint(worker, *std::exchange(told.next, std::nullopt));
+           });
+  };
+  around_.scheduler.After(Seconds(around_.job(job).checkpoints.upload_seconds),
+                          [this, begin, life = life_] {
+                            if (life == life_ && alive_) begin();
+                          });
+}
+
+void Agent::Upload(JobId job, const ResultFile& file, std::function<void(Receipt)> done) {
+  ++uploads_;
+  TryUpload(std::make_shared<Sending>(Sending{.job = job, .file = file, .done = std::move(done)}));
+}
+
+void Agent::TryUpload(const std::shared_ptr<Sending>& sending) {
+  const auto end = [this, sending, life = life_](std::optional<Receipt> receipt) {
+    if (std::exchange(sending->over, true)) return;
+    --uploads_;
+    if (receipt && life == life_ && alive_) sending->done(*receipt);
   };
   around_.scheduler.After(kRetry / 10, [=, this, life = life_] {
-    if (transfer->over) return;
-    if (life != life_ || !alive_) return end();
-    if (Reaches() && transfer->taken_by != around_.coordinator.life()) {
-      transfer->taken_by = around_.coordinator.ReceiveFile(job, file, end);
+    if (sending->over) return;
+    if (life != life_ || !alive_) return end({});
+    const std::uint64_t coordinator = around_.coordinator.life();
+    if (Reaches() && sending->taken_by != coordinator) {
+      const Receipt receipt = around_.coordinator.ReceiveFile(sending->job, sending->file,
+                                                              [end] { end(Receipt::kTaken); });
+      if (receipt == Receipt::kRefused) return end(receipt);
+      if (receipt == Receipt::kTaken) sending->taken_by = coordinator;
     }
     around_.scheduler.After(kRetry, [=, this] {
-      if (life != life_) return end();
-      Upload(job, file, transfer);
+      if (life != life_) return end({});
+      TryUpload(sending);
     });
   });
 }

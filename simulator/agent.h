@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -27,11 +28,14 @@ class Coordinator;
 // What an agent says: a worker's words, or its end, or its devices' faults.
 using UpMessage = std::variant<job::WorkerSaid, job::WorkerExited, job::DeviceFaultsChanged>;
 
-// A file of a result, on its way to the coordinator.
+// A file of a result, or a checkpoint, on its way to the coordinator.
 struct ResultFile {
   std::string path{};
   std::shared_ptr<const Checkpoint> checkpoint{};  // its content; null: another file
 };
+
+// What came of one attempt to bring it.
+enum class Receipt { kTaken, kAway, kRefused };
 
 // What an agent needs of its world. All outlive it.
 struct AgentSurroundings {
@@ -95,16 +99,23 @@ class Agent {
   std::uint64_t messages() const { return up_.delivered_total() + down_.delivered_total(); }
 
  private:
-  // A file on its way to the coordinator.
-  struct Transfer {
-    bool over = false;
-    std::uint64_t taken_by = 0;  // process of the coordinator, in which its call is under way
-  };
   struct Running {
     std::unique_ptr<Worker> worker;
     std::string device;
     bool gone = false;
-    std::shared_ptr<const Checkpoint> written{};  // its last one
+    std::map<std::string, std::shared_ptr<const Checkpoint>> written{};  // by file
+    // As agent::CheckpointUploads: one at a time, and of those that wait the newest.
+    bool uploads = false;
+    std::optional<job::CheckpointedMessage> next{};
+  };
+
+  // A file on its way, over all attempts.
+  struct Sending {
+    JobId job{};
+    ResultFile file{};
+    std::function<void(Receipt)> done{};
+    bool over = false;
+    std::uint64_t taken_by = 0;  // process of the coordinator in which its call is under way
   };
 
   void Dial();
@@ -114,8 +125,12 @@ class Agent {
   void OnSaid(WorkerId worker, const job::FromWorker& message);
   void OnExited(WorkerId worker, int exit_code, int signal);
   void End(WorkerId worker, int signal);
-  // over: shared by its attempts.
-  void Upload(JobId job, const ResultFile& file, const std::shared_ptr<Transfer>& transfer);
+  void UploadResult(WorkerId worker, const job::FinishedMessage& finished);
+  void KeepCheckpoint(WorkerId worker, const job::CheckpointedMessage& message);
+  void UploadCheckpoint(WorkerId worker, job::CheckpointedMessage message);
+  // Until it is durable or refused, which `done` is told, or this process of the agent has ended.
+  void Upload(JobId job, const ResultFile& file, std::function<void(Receipt)> done);
+  void TryUpload(const std::shared_ptr<Sending>& sending);
   void Say(UpMessage message);
 
   const HostModel host_;

@@ -17,6 +17,9 @@ constexpr std::size_t kOpenRoundsMax = 8;
 constexpr int kStillRounds = 16;
 constexpr std::uint64_t kKnownRounds = 5;
 
+// Of a checkpoint's word on its way and of the records before it, and for an agent to dial again.
+constexpr Duration kOnTheWay = Seconds(5);
+
 std::string Name(const GroupKey& key) {
   return "job " + std::to_string(key.job.value) + " generation " + std::to_string(key.generation);
 }
@@ -38,11 +41,32 @@ void Checkers::OnBegun(const GroupKey& key, const std::string& checkpoint, Insta
     return;
   }
   group.checkpoint = checkpoint;
+  group.begun = group.last_closed = now;
   if (!checkpoint.empty()) group.progress = checkpoints_.at(checkpoint);
 }
 
-void Checkers::OnCheckpoint(const GroupKey& key, const std::string& checkpoint) {
-  checkpoints_[checkpoint] = groups_.at(key).progress;
+// Where rounds overlap, others may have closed one that this member has not.
+void Checkers::OnCheckpoint(const GroupKey& key, const WrittenCheckpoint& checkpoint, Instant now) {
+  Group& group = groups_.at(key);
+  const bool ahead = group.progress.rounds != checkpoint.rounds;
+  const Progress& progress = ahead ? group.former : group.progress;
+  if (progress.rounds != checkpoint.rounds) {
+    Break(Name(key) + ": a checkpoint of " + std::to_string(checkpoint.rounds) +
+              " rounds was copied after " + std::to_string(group.progress.rounds),
+          now);
+  }
+  if (!checkpoints_.try_emplace(checkpoint.id, progress).second) {
+    Break(Name(key) + ": two checkpoints have one name", now);
+  }
+  group.copied[checkpoint.id] = now;
+}
+
+void Checkers::OnCheckpointsDue(const GroupKey& key, Duration within) {
+  groups_.at(key).checkpoint_within = within;
+}
+
+void Checkers::HoldUpCheckpoints(Instant until) {
+  held_up_until_ = std::max(held_up_until_, until);
 }
 
 void Checkers::OnPlan(const GroupKey& key, const policies::Plan& plan, Instant now) {
@@ -75,6 +99,7 @@ void Checkers::OnRoundClosed(const GroupKey& key, const ClosedRound& closed, Ins
     if (group.rounds_closed > 0) {
       group.longest_round = std::max(group.longest_round, now - group.last_closed);
     }
+    group.longest_ever = std::max(group.longest_ever, now - group.last_closed);
     ++group.rounds_closed;
     group.last_closed = now;
   }
@@ -96,6 +121,7 @@ void Checkers::OnRoundClosed(const GroupKey& key, const ClosedRound& closed, Ins
 void Checkers::CommitSamples(Group& group, const GroupKey& key, const ClosedRound& closed,
                              Instant now) {
   Progress& progress = group.progress;
+  group.former = progress;
   if (closed.round != progress.rounds) {
     Break(Name(key) + ": round " + std::to_string(closed.round) + " was closed, not " +
               std::to_string(progress.rounds),
@@ -199,9 +225,31 @@ void Checkers::OnRecord(const job::JobRecord& record, Instant now) {
       std::ranges::none_of(record.members, on_harmed)) {
     Break(name + ": failed though nothing happened to its workers: " + record.state_reason, now);
   }
+  const bool lost = record.suspension && record.suspension->lost;
+  if (lost && !job.lost) CheckLoss(record, now);
   job = {.generation = record.generation,
          .revision = record.revision,
-         .final = job::IsFinal(record.state)};
+         .final = job::IsFinal(record.state),
+         .lost = lost};
+}
+
+// The copy is taken at the first edge after it is due: a round later at most. What holds up the
+// coordinator holds up a checkpoint on its way.
+void Checkers::CheckLoss(const job::JobRecord& record, Instant now) {
+  const auto found = groups_.find({.job = record.id, .generation = record.generation});
+  if (found == groups_.end() || !found->second.checkpoint_within) return;
+  const Group& group = found->second;
+  const auto kept =
+      record.checkpoint ? group.copied.find(record.checkpoint->sha256) : group.copied.end();
+  const Instant since = kept == group.copied.end() ? group.begun : kept->second;
+  if (held_up_until_ >= since - kOnTheWay) return;
+  const Duration lost = group.last_closed - since;
+  const Duration most = *group.checkpoint_within + 2 * group.longest_ever + kOnTheWay;
+  if (lost <= most) return;
+  Break(Name(found->first) + ": lost " + std::to_string(ToSeconds(lost)) +
+            " s of training with its group, at most " + std::to_string(ToSeconds(most)) +
+            " s may be",
+        now);
 }
 
 void Checkers::CheckAttempts(const job::JobRecord& record, Instant now) {

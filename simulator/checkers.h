@@ -34,6 +34,12 @@ struct UsedSamples {
   std::span<const std::uint64_t> indices{};
 };
 
+// What a group would go on from.
+struct WrittenCheckpoint {
+  std::string id{};  // new
+  std::uint64_t rounds = 0;
+};
+
 // A round as one member closed it.
 struct ClosedRound {
   std::uint64_t round = 0;
@@ -52,6 +58,8 @@ struct ClosedRound {
 //   - every state and every decision has a reason
 //   - an attempt goes on from what one before it had done, and no further; a job that is not over
 //     has lost no more attempts from one checkpoint than it may
+//   - a group that is lost costs what it did since a checkpoint was last due, and the time that one
+//     takes to be written and to arrive
 //   - logs and inboxes stay within their bounds
 //   - a job fails only if something happened to its workers or hosts: whatever keeps the control
 //     plane from hearing of them harms nothing
@@ -67,8 +75,13 @@ class Checkers {
   void OnGroup(const GroupKey& key, std::size_t size, std::uint64_t train_samples);
   // A member of it begins; the checkpoint that it goes on from, empty: from the beginning.
   void OnBegun(const GroupKey& key, const std::string& checkpoint, Instant now);
-  // Its first member, which has closed all rounds, writes a checkpoint, whose name is new.
-  void OnCheckpoint(const GroupKey& key, const std::string& checkpoint);
+  // Its first member copies a checkpoint.
+  void OnCheckpoint(const GroupKey& key, const WrittenCheckpoint& checkpoint, Instant now);
+  // The group copies one at the first edge after an interval, and it arrives later: `within` for
+  // both.
+  void OnCheckpointsDue(const GroupKey& key, Duration within);
+  // The coordinator hears nothing, or keeps nothing, until then.
+  void HoldUpCheckpoints(Instant until);
   // A member holds `plan` from its next round on.
   void OnPlan(const GroupKey& key, const policies::Plan& plan, Instant now);
   // A member used these samples in a round that it has not closed yet.
@@ -124,8 +137,13 @@ class Checkers {
     std::uint64_t train_samples = 0;
     std::optional<std::string> checkpoint{};  // that the first to begin went on from
     Progress progress{};
+    Progress former{};  // one round before
+    Instant begun{};
+    std::optional<Duration> checkpoint_within{};
+    std::map<std::string, Instant> copied{};  // checkpoints
     Instant last_closed{};
-    Duration longest_round{};
+    Duration longest_round{};  // under the newest plan
+    Duration longest_ever{};
     Instant excused_until{};
     std::uint64_t rounds_closed = 0;  // by some member, under the newest plan
   };
@@ -133,12 +151,14 @@ class Checkers {
     std::uint64_t generation = 0;
     std::uint64_t revision = 0;
     bool final = false;
+    bool lost = false;  // its group
   };
 
   void CommitSamples(Group& group, const GroupKey& key, const ClosedRound& closed, Instant now);
   void EndEpoch(Group& group, const GroupKey& key, Instant now);
   void OnRecord(const job::JobRecord& record, Instant now);
   void CheckAttempts(const job::JobRecord& record, Instant now);
+  void CheckLoss(const job::JobRecord& record, Instant now);
 
   std::map<GroupKey, Group> groups_;
   std::map<std::string, Progress> checkpoints_;
@@ -147,6 +167,7 @@ class Checkers {
   std::set<std::string> harmed_hosts_;
   Instant excused_until_{};  // all of them
   Instant away_since_ = Instant::max();
+  Instant held_up_until_ = Instant::min();
   std::vector<Violation> violations_;
   std::uint64_t total_ = 0;
 };

@@ -14,7 +14,8 @@ using protocol::kCheckpointFile;
 
 // What worker::Checkpoint is to a real one; learners have no buffers. Immutable once written.
 struct Checkpoint {
-  std::string id{};  // in the place of the content's SHA-256: 64 hexadecimal digits
+  std::string id{};      // in the place of the content's SHA-256: 64 hexadecimal digits
+  bool damaged = false;  // what is read is not what was written
   engine::EngineState state{};
   std::vector<float> parameters{};  // flat
 };

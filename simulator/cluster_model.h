@@ -88,13 +88,16 @@ struct Fault {
     kCoordinatorCrash,  // the coordinator is gone, and what it had not written
     kDiskFull,          // the coordinator's writes fail
     kWrongStore,        // the coordinator ends, and another one with an empty store is in its place
+    // Of random scenarios; cluster files have no words for them.
+    kUploadsRefused,     // the coordinator takes no files
+    kCheckpointDamaged,  // the newest checkpoint of each job is not what was written
   };
 
   Kind kind = Kind::kWorkerCrash;
   double at_seconds = 0;
   double for_seconds =
       0;               // 0: for ever; a second for crashes of agent and coordinator and kWrongStore
-  std::string host{};  // all but kCoordinatorCrash, kDiskFull and kWrongStore
+  std::string host{};  // of the first three, kAgentCrash and kPartition
   std::string device{};  // kWorkerCrash, kPause, kSlowDown
   std::string peer{};    // kPartition: a host, or "coordinator"
   bool one_way = false;  // kPartition

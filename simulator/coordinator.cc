@@ -95,26 +95,38 @@ void Coordinator::Receive(Agent& agent, std::uint64_t sequence, const job::Event
   Handle(event, [&agent, sequence] { agent.Acknowledge(sequence); });
 }
 
-std::uint64_t Coordinator::ReceiveFile(JobId job, const ResultFile& file,
-                                       std::function<void()> stored) {
+Receipt Coordinator::ReceiveFile(JobId job, const ResultFile& file, std::function<void()> stored) {
   // An agent does not bring files to another coordinator than its workers'.
-  if (!up() || wrong_) return 0;
+  if (!up() || wrong_) return Receipt::kAway;
+  if (refusing_) return Receipt::kRefused;
   job::ArtifactRecord artifact{.path = file.path, .size_bytes = 1};
   if (file.checkpoint != nullptr) {
     artifact.sha256 = file.checkpoint->id;
     right_.checkpoints[artifact.sha256] = file.checkpoint;
   }
   Handle(job::ArtifactStored{.job = job, .artifact = std::move(artifact)}, std::move(stored));
-  return life_;
+  return Receipt::kTaken;
+}
+
+std::size_t Coordinator::DamageCheckpoints() {
+  std::size_t damaged = 0;
+  for (const auto& [id, record] : right_.jobs) {
+    if (job::IsFinal(record.state) || !record.checkpoint) continue;
+    const auto found = right_.checkpoints.find(record.checkpoint->sha256);
+    if (found == right_.checkpoints.end() || found->second->damaged) continue;
+    Checkpoint copy = *found->second;
+    copy.damaged = true;
+    found->second = std::make_shared<const Checkpoint>(std::move(copy));
+    ++damaged;
+  }
+  return damaged;
 }
 
 std::shared_ptr<const Checkpoint> Coordinator::FindCheckpoint(const std::string& id) {
   if (id.empty()) return nullptr;
   const auto found = right_.checkpoints.find(id);
   if (found != right_.checkpoints.end()) return found->second;
-  around_.checkers.Break("a worker is to go on from " + id + ", which nobody has",
-                         around_.scheduler.now());
-  return nullptr;
+  return std::make_shared<const Checkpoint>(Checkpoint{.id = id, .damaged = true});
 }
 
 void Coordinator::Handle(const job::Event& event, std::function<void()> done) {
@@ -126,11 +138,16 @@ void Coordinator::Handle(const job::Event& event, std::function<void()> done) {
   Take(std::move(actions), std::move(done));
 }
 
-// Nobody is started on a device at fault.
+// Nobody is started on a device at fault, or to go on from what is not there.
 void Coordinator::CheckPlaces(const job::Actions& actions) const {
   for (const job::Action& action : actions) {
     const auto* const start = std::get_if<job::StartWorker>(&action);
     if (start == nullptr) continue;
+    if (!start->checkpoint.empty() && !right_.checkpoints.contains(start->checkpoint)) {
+      around_.checkers.Break(
+          "a worker is to go on from " + start->checkpoint + ", which nobody has",
+          around_.scheduler.now());
+    }
     const auto& devices = cluster_->membership().nodes().at(start->node).devices;
     const auto device = std::ranges::find(devices, start->device, &job::DeviceRecord::name);
     if (device != devices.end() && device->fault.empty()) continue;
@@ -177,7 +194,7 @@ void Coordinator::Drain() {
     const job::Action action = std::move(list.actions.front());
     list.actions.pop_front();
     if (const auto* job = std::get_if<job::PersistJob>(&action)) {
-      Write([this, record = job->record] { disk().jobs[record.id] = record; });
+      Write([this, record = job->record] { Keep(record); });
     } else if (const auto* node = std::get_if<job::PersistNode>(&action)) {
       Write([this, record = node->node] { Keep(record); });
     } else {
@@ -203,6 +220,22 @@ void Coordinator::OnWritten(const std::function<void()>& write, std::uint64_t li
   write();
   writing_ = false;
   Drain();
+}
+
+// The checkpoints that it names no longer go.
+void Coordinator::Keep(const job::JobRecord& record) {
+  const auto names = [](const job::JobRecord& job) {
+    std::set<std::string> ids;
+    if (job.checkpoint) ids.insert(job.checkpoint->sha256);
+    for (const job::CheckpointRecord& former : job.former_checkpoints) ids.insert(former.sha256);
+    return ids;
+  };
+  const std::set<std::string> named = names(record);
+  for (const std::string& former : names(disk().jobs[record.id])) {
+    if (named.contains(former)) continue;
+    around_.scheduler.After(kUnnamed, [this, former] { right_.checkpoints.erase(former); });
+  }
+  disk().jobs[record.id] = record;
 }
 
 // One that says nothing is not kept.

@@ -27,6 +27,7 @@
 namespace tactus::simulator {
 
 class Agent;
+enum class Receipt;
 struct ResultFile;
 
 // What a coordinator needs of its world. All outlive it.
@@ -42,6 +43,8 @@ struct CoordinatorSurroundings {
 // lost in a crash; agents that were not told so say it again. One thread.
 class Coordinator {
  public:
+  // As service::Upkeep: a checkpoint that its job names no longer goes after a while.
+  static constexpr Duration kUnnamed = std::chrono::minutes(3);
   // As service::AgentSessions: an agent unheard for so many beats is called unreachable.
   static constexpr Duration kBeat = Seconds(2);
   static constexpr int kMissedMax = 5;
@@ -61,6 +64,10 @@ class Coordinator {
   void SetWrongStore(bool wrong);
 
   void SetDiskFull(bool full);
+  // Its store takes no files.
+  void SetRefusing(bool refusing) { refusing_ = refusing; }
+  // Each job's newest checkpoint is not what was written any more. Returns how many.
+  std::size_t DamageCheckpoints();
 
   // ---- From users; false: it is not up.
 
@@ -74,10 +81,10 @@ class Coordinator {
   bool Accepts(Agent& agent);
   void Receive(Agent& agent, std::uint64_t sequence, const job::Event& event);
   // Calls `stored` when what was made of the file is durable; not, when nobody takes it or the
-  // process ends before. Returns the process that took it; 0: nobody.
-  std::uint64_t ReceiveFile(JobId job, const ResultFile& file, std::function<void()> stored);
-  // That was received, by this process or one before it. Null: for no id; for one of none it is a
-  // promise broken.
+  // process ends before.
+  Receipt ReceiveFile(JobId job, const ResultFile& file, std::function<void()> stored);
+  // That was received, by this process or one before it. Null: for no id. One that is not there any
+  // more, as for an order that comes late, is damaged.
   std::shared_ptr<const Checkpoint> FindCheckpoint(const std::string& id);
 
   // Of the right store.
@@ -107,6 +114,7 @@ class Coordinator {
   void Drain();
   void Write(std::function<void()> write);
   void OnWritten(const std::function<void()>& write, std::uint64_t life);
+  void Keep(const job::JobRecord& record);
   void Keep(const job::NodeRecord& node);
   void Perform(const job::Action& action);
   void WakeAt(Instant time);
@@ -131,6 +139,7 @@ class Coordinator {
   std::set<JobId> accepted_;  // submitted to this process
   bool writing_ = false;
   bool disk_full_ = false;
+  bool refusing_ = false;
   std::optional<Instant> wake_;
   std::uint64_t life_ = 0;
 };

@@ -40,6 +40,11 @@ void FaultInjection::Happen(const Fault& fault) {
       return FillDisk(fault);
     case Fault::Kind::kWrongStore:
       return TakeWrongStore(fault);
+    case Fault::Kind::kUploadsRefused:
+      return RefuseUploads(fault);
+    case Fault::Kind::kCheckpointDamaged:
+      happened_ += targets_.coordinator.DamageCheckpoints() > 0 ? 1 : 0;
+      return;
   }
 }
 
@@ -96,6 +101,7 @@ void FaultInjection::PartitionFromCoordinator(const Fault& fault) {
   Partitioned& ways = from_coordinator_[IndexOf(fault.host)];
   if (ways.up.Begin()) agent.CutUp(true);
   if (!fault.one_way && ways.down.Begin()) agent.CutDown(true);
+  targets_.checkers.HoldUpCheckpoints(EndOf(fault));
   targets_.checkers.OnCoordinatorAway(targets_.scheduler.now());
   AtEnd(fault, [this, &fault, &agent, &ways] {
     if (!fault.one_way && ways.down.End()) agent.CutDown(false);
@@ -111,6 +117,7 @@ void FaultInjection::CrashCoordinator(const Fault& fault) {
   targets_.coordinator.Crash();
   targets_.checkers.OnCoordinatorAway(targets_.scheduler.now());
   const Duration away = fault.for_seconds > 0 ? Seconds(fault.for_seconds) : kAwayDefault;
+  targets_.checkers.HoldUpCheckpoints(targets_.scheduler.now() + away);
   targets_.scheduler.After(away, [this] {
     targets_.coordinator.Start();
     targets_.checkers.OnCoordinatorBack(targets_.scheduler.now());
@@ -120,6 +127,7 @@ void FaultInjection::CrashCoordinator(const Fault& fault) {
 void FaultInjection::FillDisk(const Fault& fault) {
   ++happened_;
   if (disk_full_.Begin()) targets_.coordinator.SetDiskFull(true);
+  targets_.checkers.HoldUpCheckpoints(EndOf(fault));
   targets_.checkers.OnCoordinatorAway(targets_.scheduler.now());
   AtEnd(fault, [this] {
     if (!disk_full_.End()) return;
@@ -137,11 +145,21 @@ void FaultInjection::TakeWrongStore(const Fault& fault) {
   targets_.coordinator.Start();
   targets_.checkers.OnCoordinatorAway(targets_.scheduler.now());
   const Duration away = fault.for_seconds > 0 ? Seconds(fault.for_seconds) : kAwayDefault;
+  targets_.checkers.HoldUpCheckpoints(targets_.scheduler.now() + away);
   targets_.scheduler.After(away, [this] {
     targets_.coordinator.Crash();
     targets_.coordinator.SetWrongStore(false);
     targets_.coordinator.Start();
     targets_.checkers.OnCoordinatorBack(targets_.scheduler.now());
+  });
+}
+
+void FaultInjection::RefuseUploads(const Fault& fault) {
+  ++happened_;
+  if (refusing_.Begin()) targets_.coordinator.SetRefusing(true);
+  targets_.checkers.HoldUpCheckpoints(EndOf(fault));
+  AtEnd(fault, [this] {
+    if (refusing_.End()) targets_.coordinator.SetRefusing(false);
   });
 }
 

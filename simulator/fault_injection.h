@@ -67,6 +67,7 @@ class FaultInjection {
   void CrashCoordinator(const Fault& fault);
   void FillDisk(const Fault& fault);
   void TakeWrongStore(const Fault& fault);
+  void RefuseUploads(const Fault& fault);
 
   Agent& AgentOn(const std::string& host);
   std::size_t IndexOf(const std::string& host) const;
@@ -77,6 +78,7 @@ class FaultInjection {
   const FaultTargets targets_;
   std::vector<Partitioned> from_coordinator_;  // by host
   Overlap disk_full_;
+  Overlap refusing_;
   std::uint64_t happened_ = 0;
 };
 

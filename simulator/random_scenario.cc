@@ -261,6 +261,24 @@ void DrawDeviceFaults(Dice& dice, Scenario& scenario) {
   }
 }
 
+void DrawCheckpoints(Dice& dice, Scenario& scenario) {
+  using Kind = Fault::Kind;
+  for (SimulatedJob& job : scenario.jobs) {
+    if (!dice.Chance(0.8)) continue;
+    job.checkpoints = {.every = Seconds(dice.Scale(0.2, 5)),
+                       .still_seconds = dice.Chance(0.5) ? dice.Scale(1e-3, 0.2) : 0,
+                       .write_seconds = dice.Scale(1e-3, 2),
+                       .upload_seconds = dice.Scale(1e-3, 2)};
+    job.settings.checkpoints_kept = static_cast<std::uint32_t>(dice.Whole(1, 3));
+  }
+  for (const Kind kind : {Kind::kUploadsRefused, Kind::kCheckpointDamaged}) {
+    if (!dice.Chance(0.2)) continue;
+    scenario.cluster.faults.push_back({.kind = kind,
+                                       .at_seconds = dice.Between(0, kFaultsWithin),
+                                       .for_seconds = dice.Scale(0.05, 30)});
+  }
+}
+
 }  // namespace
 
 Scenario RandomScenario(std::uint64_t seed) {
@@ -288,6 +306,8 @@ Scenario RandomScenario(std::uint64_t seed) {
   DrawDeviceFaults(devices_at_fault, scenario);
   Dice control(Rng(seed).Fork("control faults"));
   DrawControlFaults(control, cluster);
+  Dice checkpoints(Rng(seed).Fork("checkpoints"));
+  DrawCheckpoints(checkpoints, scenario);
   return scenario;
 }
 

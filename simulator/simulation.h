@@ -23,6 +23,14 @@
 
 namespace tactus::simulator {
 
+// Of a job's checkpoints while it trains.
+struct CheckpointModel {
+  std::optional<Duration> every{};  // of training; nothing: as workers choose
+  double still_seconds = 0;         // that rank 0 stands still: the copy
+  double write_seconds = 0.1;       // beside training, until it is read back
+  double upload_seconds = 0.1;      // to the coordinator
+};
+
 // A job and what stands for its model and data.
 struct SimulatedJob {
   // Its specification, each fact once: what engines and controller both need of it stands in
@@ -37,9 +45,10 @@ struct SimulatedJob {
   // an even pace and their reductions start, [0, 1].
   double backward_share = 0;
   double submit_seconds = 0;
-  bool tries_out = true;                   // workers measure their speed before the first round
-  double load_seconds = 1;                 // of a worker: from its start to Ready
-  double conclude_seconds = 0.5;           // of a worker: from the last round to Finished
+  bool tries_out = true;          // workers measure their speed before the first round
+  double load_seconds = 1;        // of a worker: from its start to Ready
+  double conclude_seconds = 0.5;  // of a worker: from the last round to Finished
+  CheckpointModel checkpoints{};
   std::optional<double> cancel_seconds{};  // a user cancels it then, if it is not over
   bool discard = false;                    // and wants no result
   std::optional<double> pause_seconds{};   // a user pauses it then, if it is not over,

@@ -103,6 +103,12 @@ int Worker::RunToEnd() {
   const Instant loaded = begun + Seconds(around_.job.load_seconds);
   if (!process_.SleepUntil(loaded, WaitReason::kStarting)) return 0;
   around_.recorder.OnSpan(order_.track, TraceSpan::Kind::kLoad, begun, scheduler.now());
+  if (order_.checkpoint != nullptr && order_.checkpoint->damaged) {
+    around_.say(job::FailedMessage{.field = protocol::kCheckpointField,
+                                   .message = "it is damaged: its content is not what was written",
+                                   .transient = true});
+    return 1;
+  }
   const Learner& learner = *around_.job.learner;
   around_.say(job::ReadyMessage{.parameters = cuda::FlatLength(learner.segments()),
                                 .train_samples = learner.train_samples(),
@@ -201,6 +207,12 @@ void Worker::Meet(const job::GroupMessage& group, const job::PeersMessage& peers
   around_.checkers.OnBegun(key_, from == nullptr ? "" : from->id, around_.scheduler.now());
   plan_version_ = group.plan.version;
   around_.checkers.OnPlan(key_, group.plan, around_.scheduler.now());
+  if (rank_ != 0 || !(group.loss_seconds > 0)) return;
+  const CheckpointModel& model = job.checkpoints;
+  schedule_.emplace(model.every, group.loss_seconds, engine_->train_time());
+  if (!model.every) return;
+  const Duration to_arrive = Seconds(2 * (model.write_seconds + model.upload_seconds));
+  around_.checkers.OnCheckpointsDue(key_, *model.every + Seconds(model.still_seconds) + to_arrive);
 }
 
 int Worker::Train() {
@@ -215,8 +227,10 @@ int Worker::Train() {
     }
     engine_->Step(result);
     OnRounds();
+    AtEdge();
     TakeMessages();
   }
+  FinishWriting();
   if (process_.killed()) return 0;
   if (engine_->outcome() == engine::Outcome::kGroupLost) {
     return Fail("the group was lost: " + engine_->reason(), key_.generation);
@@ -357,18 +371,75 @@ void Worker::WriteFiles(job::FinishedMessage& finished) {
     }
   }
   if (!engine_->asked_to_stop()) return;
-  WriteCheckpoint();
+  const std::shared_ptr<const Checkpoint> checkpoint = CopyCheckpoint();
+  around_.checkers.OnCheckpoint(key_, {.id = checkpoint->id, .rounds = engine_->rounds()},
+                                around_.scheduler.now());
+  around_.keep(kCheckpointFile, checkpoint);
   finished.files.emplace_back(kCheckpointFile);
 }
 
-void Worker::WriteCheckpoint() {
+// What a group would go on from, and its name.
+std::shared_ptr<Checkpoint> Worker::CopyCheckpoint() {
   const std::span<const float> parameters = parameters_.span();
   auto checkpoint = std::make_shared<Checkpoint>();
   checkpoint->id = CheckpointId(key_, HashOf(parameters));
   checkpoint->state = engine_->State();
   checkpoint->parameters.assign(parameters.begin(), parameters.end());
-  around_.checkers.OnCheckpoint(key_, checkpoint->id);
-  around_.keep(std::move(checkpoint));
+  return checkpoint;
+}
+
+// As worker::RunningCheckpoints.
+void Worker::AtEdge() {
+  const engine::RoundEngine& engine = *engine_;
+  const bool trains = engine.outcome() == engine::Outcome::kTraining && engine.at_edge();
+  if (!schedule_ || written_at_ || process_.killed() || !trains) return;
+  if (!schedule_->Due(engine.train_time())) return;
+  std::shared_ptr<Checkpoint> checkpoint = CopyCheckpoint();
+  // Parameters may be what they were some rounds ago.
+  checkpoint->id = CheckpointId(key_, Mix64(HashOf(parameters_.span()) ^ Mix64(engine.rounds())));
+  around_.checkers.OnCheckpoint(key_, {.id = checkpoint->id, .rounds = engine.rounds()},
+                                around_.scheduler.now());
+  const CheckpointModel& model = around_.job.checkpoints;
+  const job::CheckpointedMessage message{
+      .generation = key_.generation,
+      .file = protocol::kCheckpointFolder + std::to_string(engine.rounds()) + ".safetensors",
+      .rounds = engine.rounds(),
+      .samples_global = engine.samples_global(),
+      .epochs = engine.ledger().epoch(),
+      .epoch_consumed = engine.ledger().consumed(),
+      .train_loss = engine.train_loss(),
+      .train_seconds = ToSeconds(engine.train_time()),
+      .still_seconds = model.still_seconds,
+      .write_seconds = model.write_seconds};
+  schedule_->Taken(engine.train_time());
+  const Instant copied = around_.scheduler.now() + Seconds(model.still_seconds);
+  written_at_ = copied + Seconds(model.write_seconds);
+  around_.scheduler.At(*written_at_,
+                       [this, message, checkpoint] { OnWritten(message, checkpoint); });
+  if (model.still_seconds > 0) process_.SleepUntil(copied, WaitReason::kComputing);
+}
+
+// Who stands still writes nothing either.
+void Worker::OnWritten(const job::CheckpointedMessage& message,
+                       const std::shared_ptr<const Checkpoint>& checkpoint) {
+  if (process_.ended() || process_.killed()) return;
+  if (paused()) {
+    const Instant until = process_.paused_until();
+    if (until == Instant::max()) return;
+    written_at_ = until;
+    around_.scheduler.At(until, [this, message, checkpoint] { OnWritten(message, checkpoint); });
+    return;
+  }
+  written_at_.reset();
+  schedule_->Observe(
+      {.still_seconds = message.still_seconds, .beside_seconds = message.write_seconds});
+  around_.keep(message.file, checkpoint);
+  around_.say(message);
+}
+
+void Worker::FinishWriting() {
+  while (written_at_ && process_.SleepUntil(*written_at_, WaitReason::kComputing)) {
+  }
 }
 
 int Worker::Fail(std::string message, std::uint64_t lost_generation) {

@@ -14,6 +14,7 @@
 #include "base/id.h"
 #include "coordinator/job/actions.h"
 #include "cuda/device.h"
+#include "policies/checkpoint_interval.h"
 #include "simulator/checkers.h"
 #include "simulator/checkpoint.h"
 #include "simulator/device.h"
@@ -35,8 +36,8 @@ struct WorkerSurroundings {
   // The group of a generation, whose members' hosts are given by rank; the same for all members.
   std::function<Group&(const GroupKey& key, const std::vector<std::string>& endpoints)> meet;
   std::function<void(job::FromWorker message)> say;  // to its agent
-  // A checkpoint is in the output directory; before it is said.
-  std::function<void(std::shared_ptr<const Checkpoint> checkpoint)> keep;
+  // A checkpoint is in the output directory, as `file`; before it is said.
+  std::function<void(const std::string& file, std::shared_ptr<const Checkpoint> checkpoint)> keep;
   std::function<void(int exit_code)> exited;  // by itself
 };
 
@@ -90,7 +91,11 @@ class Worker {
   void TakeMessages();
   int Conclude();
   void WriteFiles(job::FinishedMessage& finished);
-  void WriteCheckpoint();
+  std::shared_ptr<Checkpoint> CopyCheckpoint();
+  void AtEdge();
+  void OnWritten(const job::CheckpointedMessage& message,
+                 const std::shared_ptr<const Checkpoint>& checkpoint);
+  void FinishWriting();
   void EndPause();
   int Fail(std::string message, std::uint64_t lost_generation);
 
@@ -106,7 +111,10 @@ class Worker {
   cuda::Sums losses_;
   std::unique_ptr<collective::Transport> transport_;
   std::unique_ptr<engine::RoundEngine> engine_;
-  std::string out_of_memory_;  // not empty: a micro-batch did not fit
+  // Of rank 0.
+  std::optional<policies::CheckpointSchedule> schedule_;
+  std::optional<Instant> written_at_;  // of the checkpoint that is being written
+  std::string out_of_memory_;          // not empty: a micro-batch did not fit
   std::uint64_t plan_version_ = 0;
   std::optional<Instant> paused_since_;
   Process process_;

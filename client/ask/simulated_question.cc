@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "client/ask/cluster_file.h"
@@ -34,6 +35,7 @@ struct Prepared {
   std::string spec{};  // serialized
   engine::EngineOptions engine{};
   LearnerSource learners;
+  std::optional<Duration> checkpoints_every{};  // nothing: auto
 };
 
 std::vector<std::string> WithSubject(const std::string& subject,
@@ -88,11 +90,17 @@ simulator::Scenario ScenarioOf(const Prepared& prepared, std::uint64_t seed) {
   job.backward_share = prepared.model.backward_share();
   job.load_seconds = SecondsOf(prepared.model.load_time());
   job.conclude_seconds = SecondsOf(prepared.model.conclude_time());
+  job.checkpoints.every = prepared.checkpoints_every;
   scenario.jobs.push_back(std::move(job));
   return scenario;
 }
 
 AskedQuestion Refused(std::vector<std::string> errors) { return {.errors = std::move(errors)}; }
+
+std::optional<Duration> CheckpointsEvery(const v1::JobSpec& spec) {
+  if (!spec.checkpoints().has_every()) return std::nullopt;
+  return Seconds(SecondsOf(spec.checkpoints().every()));
+}
 
 // The rules of a job on a cluster, wherever both come from. `subject` is what errors of the
 // specification begin with.
@@ -115,7 +123,8 @@ AskedQuestion Ask(const simulator::ClusterModel& cluster, const SimulatedWork& w
                .settings = *settings,
                .spec = spec.SerializeAsString(),
                .engine = spec::EngineOptionsOf(spec::Resolve(spec)),
-               .learners = *std::move(learners)});
+               .learners = *std::move(learners),
+               .checkpoints_every = CheckpointsEvery(spec)});
   return {.question = SimulatedQuestion{
               .scenario = [prepared](std::uint64_t seed) { return ScenarioOf(*prepared, seed); },
               .target_loss = settings->stop_train_loss}};

@@ -75,7 +75,7 @@ constexpr GroupKey kNext{.job = {1}, .generation = 2};
 
 TEST_F(CheckersTest, AGroupThatGoesOnMayNotUseWhatWasUsedBeforeTheCheckpoint) {
   Round(0, {2, 0});
-  checkers_.OnCheckpoint(kGroup, "here");
+  checkers_.OnCheckpoint(kGroup, {.id = "here", .rounds = 1}, At(1));
   Round(1, {1, 3});  // lost: the next group does not know of it
   checkers_.OnGroup(kNext, 1, 4);
   checkers_.OnBegun(kNext, "here", At(5));
@@ -88,7 +88,7 @@ TEST_F(CheckersTest, AGroupThatGoesOnMayNotUseWhatWasUsedBeforeTheCheckpoint) {
 
 TEST_F(CheckersTest, AGroupThatGoesOnHasTheNextRound) {
   Round(0, {2, 0});
-  checkers_.OnCheckpoint(kGroup, "here");
+  checkers_.OnCheckpoint(kGroup, {.id = "here", .rounds = 1}, At(1));
   checkers_.OnGroup(kNext, 1, 4);
   checkers_.OnBegun(kNext, "here", At(5));
 
@@ -98,13 +98,86 @@ TEST_F(CheckersTest, AGroupThatGoesOnHasTheNextRound) {
 }
 
 TEST_F(CheckersTest, MembersGoOnFromOneCheckpoint) {
-  checkers_.OnCheckpoint(kGroup, "here");
+  checkers_.OnCheckpoint(kGroup, {.id = "here"}, At(1));
   checkers_.OnGroup(kNext, 2, 4);
   checkers_.OnBegun(kNext, "here", At(5));
   checkers_.OnBegun(kNext, "", At(5));
 
   EXPECT_THAT(Broken(),
               ElementsAre("job 1 generation 2: members go on from different checkpoints"));
+}
+
+// Of rounds that overlap, another member has closed the one that is still combined here.
+TEST_F(CheckersTest, ACheckpointHoldsTheRoundsThatItsMemberHasApplied) {
+  Round(0, {2, 0});
+  Round(1, {1, 3});
+  checkers_.OnCheckpoint(kGroup, {.id = "here", .rounds = 1}, At(1));
+  checkers_.OnGroup(kNext, 1, 4);
+  checkers_.OnBegun(kNext, "here", At(5));
+  checkers_.OnSamples(kNext, {.round = 1, .epoch = 0, .indices = std::vector<std::uint64_t>{1, 3}});
+  checkers_.OnRoundClosed(kNext, {.round = 1}, At(6));
+  EXPECT_THAT(Broken(), IsEmpty());
+
+  checkers_.OnCheckpoint(kGroup, {.id = "older", .rounds = 0}, At(7));
+  checkers_.OnCheckpoint(kGroup, {.id = "here", .rounds = 2}, At(7));
+
+  EXPECT_THAT(Broken(), ElementsAre("job 1 generation 1: a checkpoint of 0 rounds was copied after "
+                                    "2",
+                                    "job 1 generation 1: two checkpoints have one name"));
+}
+
+class CheckersLossTest : public CheckersTest {
+ protected:
+  CheckersLossTest() {
+    checkers_.OnGroup(kGroup, 1, 1000);
+    checkers_.OnBegun(kGroup, "", At(0));
+    checkers_.OnCheckpointsDue(kGroup, Seconds(10));
+  }
+
+  // A round a second.
+  void TrainUntil(double seconds) {
+    for (; trained_ <= seconds; trained_ += 1) {
+      checkers_.OnRoundClosed(kGroup, {.round = rounds_++}, At(trained_));
+    }
+  }
+  void Lose(const std::string& checkpoint) {
+    job::JobRecord record{
+        .id = {1}, .state_reason = "lost", .revision = ++revision_, .generation = 1};
+    record.suspension = job::Suspension{.secured = true, .lost = true};
+    if (!checkpoint.empty()) record.checkpoint = job::CheckpointRecord{.sha256 = checkpoint};
+    checkers_.OnActions(Persist(record), At(trained_));
+    record.suspension.reset();
+    record.revision = ++revision_;
+    checkers_.OnActions(Persist(record), At(trained_));
+  }
+
+  double trained_ = 1;
+  std::uint64_t rounds_ = 0;
+  std::uint64_t revision_ = 0;
+};
+
+TEST_F(CheckersLossTest, ALossCostsWhatIsNewerThanTheLastCheckpointThatWasDue) {
+  TrainUntil(16);
+  Lose("");
+  checkers_.OnCheckpoint(kGroup, {.id = "here", .rounds = rounds_}, At(16));
+  TrainUntil(33);
+  Lose("here");
+  EXPECT_THAT(Broken(), IsEmpty());
+
+  TrainUntil(34);
+  Lose("here");
+
+  EXPECT_THAT(Broken(), ElementsAre("job 1 generation 1: lost 18.000000 s of training with its "
+                                    "group, at most 17.000000 s may be"));
+}
+
+TEST_F(CheckersLossTest, ACoordinatorThatWasAwayKeptNothing) {
+  checkers_.HoldUpCheckpoints(At(3));
+  TrainUntil(60);
+
+  Lose("");
+
+  EXPECT_THAT(Broken(), IsEmpty());
 }
 
 TEST_F(CheckersTest, MembersMayNotHoldDifferentPlans) {

@@ -56,6 +56,8 @@ TEST(RandomScenarioCoverageTest, SeedsReachTheRareStates) {
   std::set<std::pair<std::uint64_t, std::string>> restored;  // checkpoints gone on from
   int drains = 0;
   int device_faults = 0;
+  int taken = 0;     // checkpoints on the way
+  int given_up = 0;  // that were damaged
 
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     Scenario scenario = RandomScenario(seed);
@@ -64,6 +66,12 @@ TEST(RandomScenarioCoverageTest, SeedsReachTheRareStates) {
       drains += marked != nullptr && marked->node.draining ? 1 : 0;
       const auto* broken = std::get_if<job::DeviceFaultsChanged>(&event);
       device_faults += broken != nullptr && !broken->faults.empty() ? 1 : 0;
+      const auto* said = std::get_if<job::WorkerSaid>(&event);
+      if (said != nullptr) {
+        taken += std::holds_alternative<job::CheckpointedMessage>(said->message) ? 1 : 0;
+        const auto* failed = std::get_if<job::FailedMessage>(&said->message);
+        given_up += failed != nullptr && failed->field == protocol::kCheckpointField ? 1 : 0;
+      }
       for (const job::Action& action : actions) {
         const auto* persist = std::get_if<job::PersistJob>(&action);
         if (persist != nullptr && persist->record.state == job::JobState::kPaused) {
@@ -95,7 +103,9 @@ TEST(RandomScenarioCoverageTest, SeedsReachTheRareStates) {
   EXPECT_GE(decisions, 500u);
   EXPECT_GE(epochs, 20);
   EXPECT_GE(tried_again, 20);
-  EXPECT_GE(from_checkpoint, 3);
+  EXPECT_GE(from_checkpoint, 10);
+  EXPECT_GE(taken, 500);
+  EXPECT_GE(given_up, 1);
   EXPECT_GE(paused.size(), 10u);
   EXPECT_GE(restored.size(), 20u);
   EXPECT_GE(drains, 10);

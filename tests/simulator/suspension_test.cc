@@ -93,7 +93,8 @@ class SuspendedWorkersTest : public testing::Test {
               return Meet(key, endpoints.size());
             },
             .say = say,
-            .keep = [this](std::shared_ptr<const Checkpoint> written) { written_ = written; },
+            .keep = [this](const std::string&,
+                           std::shared_ptr<const Checkpoint> written) { written_ = written; },
             .exited = [](int) {}}));
   }
 

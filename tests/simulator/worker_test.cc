@@ -62,7 +62,7 @@ class WorkerTest : public testing::Test {
                              return Meet(key, endpoints.size());
                            },
                            .say = [this, i](const job::FromWorker& message) { OnSaid(i, message); },
-                           .keep = [](const auto&) {},
+                           .keep = [](const auto&, const auto&) {},
                            .exited = [this, i](int) { exited_[i] = scheduler_.now(); }}));
   }
 
