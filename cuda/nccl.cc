@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <future>
 #include <thread>
 #include <utility>
 
@@ -172,12 +173,24 @@ bool Communicator::Register(std::span<float> memory) {
   return core_->registration != nullptr;
 }
 
-Standing Communicator::Deregister() {
-  const threads::MutexLock lock(core_->mutex);
-  if (!core_->failure.empty()) return {.state = State::kFailed, .reason = core_->failure};
-  void* const registration = std::exchange(core_->registration, nullptr);
+Standing Communicator::Deregister() { return Deregister(*core_); }
+
+Standing Communicator::Deregister(Core& core) {
+  const threads::MutexLock lock(core.mutex);
+  if (!core.failure.empty()) return {.state = State::kFailed, .reason = core.failure};
+  void* const registration = std::exchange(core.registration, nullptr);
   if (registration == nullptr) return {};
-  return core_->Take(ncclCommDeregister(core_->handle, registration), "ncclCommDeregister");
+  return core.Take(ncclCommDeregister(core.handle, registration), "ncclCommDeregister");
+}
+
+// On a thread of its own, as a member that is frozen does not answer.
+Standing Communicator::DeregisterWithin(Duration limit) {
+  const auto done = std::make_shared<std::promise<Standing>>();
+  std::future<Standing> standing = done->get_future();
+  std::thread thread([core = core_, done] { done->set_value(Deregister(*core)); });
+  thread.detach();
+  if (standing.wait_for(limit) == std::future_status::ready) return standing.get();
+  return {.state = State::kFailed, .reason = "ncclCommDeregister hangs"};
 }
 
 Standing Communicator::Poll() {
@@ -240,7 +253,7 @@ Aborted Communicator::Leave(const Patience& patience, Duration abort_limit,
                             const std::shared_ptr<const void>& keep) {
   Standing standing = Poll();
   if (standing.state != State::kFailed) standing = Await(*this, patience);
-  if (standing.state == State::kReady) standing = Deregister();
+  if (standing.state == State::kReady) standing = DeregisterWithin(abort_limit);
   if (standing.state == State::kReady) standing = Finalize();
   if (standing.state == State::kInProgress) standing = Await(*this, patience);
   StartEnd(standing.state == State::kReady ? End::kLeave : End::kAbort, keep);

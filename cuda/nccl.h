@@ -95,7 +95,8 @@ class Communicator {
   // (docs/decisions/0033-registered-gradients.md).
   bool Register(std::span<float> memory);
   // Takes it back, if anything is registered; no collective within it is under way. An abort does
-  // so by itself, and Leave. Only after one of the three may the memory be freed.
+  // so by itself, and Leave. Only after one of the three may the memory be freed. NCCL may ask the
+  // other members' processes, and an abort has to wait until they have answered.
   Standing Deregister();
 
   // Where the last call stands, and whether a collective in the stream has met an error.
@@ -118,6 +119,9 @@ class Communicator {
   struct Core;
   struct Abortion;
   explicit Communicator(std::shared_ptr<Core> core) : core_(std::move(core)) {}
+
+  static Standing Deregister(Core& core);
+  Standing DeregisterWithin(Duration limit);
 
   enum class End { kAbort, kLeave };  // ncclCommDestroy may hang as well as ncclCommAbort
 

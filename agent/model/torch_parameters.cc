@@ -199,12 +199,10 @@ void FlatParameters::Accumulated(std::size_t segment, std::size_t tensor) {
   Slot& slot = slots_[segment];
   at::Tensor gradient = std::move(slot.tensors[tensor].mutable_grad());
   slot.tensors[tensor].mutable_grad().reset();
-  if (!gradient.defined()) return;
-  if (gradient.layout() != at::kStrided) gradient = gradient.to_dense();
-  if (slot.gradient.defined()) {
-    slot.gradient.add_(gradient);
-  } else {
-    slot.gradient = gradient.contiguous();
+  if (gradient.defined()) {
+    if (gradient.layout() != at::kStrided) gradient = gradient.to_dense();
+    // Into memory of its own: another parameter's gradient may be a view of what this one is.
+    slot.gradient = slot.gradient.defined() ? slot.gradient + gradient : gradient.contiguous();
   }
   if (slot.pending > 0 && --slot.pending == 0) HandOver(segment);
 }

@@ -13,6 +13,7 @@ GradientIntake::GradientIntake(cuda::Device& device, const cuda::SegmentTable& s
       segments_(segments),
       sums_(sums),
       plan_(collective::MakeBuckets(segments, cuda::FlatLength(segments), bucket_bytes)),
+      waiting_max_(2 * bucket_bytes / sizeof(float)),
       states_(segments.size(), State::kOver),
       gradients_(segments.size()),
       missing_(plan_.buckets.size()) {}
@@ -20,6 +21,7 @@ GradientIntake::GradientIntake(cuda::Device& device, const cuda::SegmentTable& s
 void GradientIntake::Begin(const Pass& pass) {
   pass_ = pass;
   std::ranges::fill(states_, State::kMissing);
+  waiting_ = 0;
   std::ranges::transform(plan_.buckets, missing_.begin(), &collective::Bucket::segments);
 }
 
@@ -28,8 +30,9 @@ void GradientIntake::Take(model::SegmentGradient gradient) {
   TACTUS_CHECK(states_[segment] == State::kMissing);
   states_[segment] = State::kWaiting;
   gradients_[segment] = std::move(gradient);
+  waiting_ += segments_[segment].length;
   const std::size_t bucket = plan_.bucket_of[segment];
-  if (--missing_[bucket] > 0 || pass_.leaves) return;
+  if (--missing_[bucket] > 0 || (pass_.leaves && waiting_ <= waiting_max_)) return;
   Gather(sums_.gradients.span().subspan(plan_.buckets[bucket].offset, plan_.buckets[bucket].length),
          {});
 }
@@ -44,26 +47,32 @@ bool GradientIntake::Bring(std::span<float> stretch, std::span<double> norm2) {
       std::count(states_.begin() + static_cast<std::ptrdiff_t>(first),
                  states_.begin() + static_cast<std::ptrdiff_t>(last), State::kWaiting);
   if (waiting == 0) return false;
-  TACTUS_CHECK(static_cast<std::size_t>(waiting) == last - first);
+  if (static_cast<std::size_t>(waiting) < last - first) {
+    GatherRest(first, last);
+    return false;
+  }
   Gather(stretch, norm2);
   return true;
 }
 
-// In stretches of whatever is left, as those that were brought need not be buckets of the plan.
-void GradientIntake::End() {
+void GradientIntake::End() { GatherRest(0, states_.size()); }
+
+// In stretches, as what is over need not be the buckets that are asked for.
+void GradientIntake::GatherRest(std::size_t first, std::size_t last) {
   const auto over = [](State state) { return state == State::kOver; };
-  for (auto first = states_.begin(); first != states_.end();) {
-    first = std::find_if_not(first, states_.end(), over);
-    const auto last = std::find_if(first, states_.end(), over);
-    if (first == last) return;
+  const auto end = states_.begin() + static_cast<std::ptrdiff_t>(last);
+  for (auto begin = states_.begin() + static_cast<std::ptrdiff_t>(first); begin != end;) {
+    begin = std::find_if_not(begin, end, over);
+    const auto behind = std::find_if(begin, end, over);
+    if (begin == behind) return;
     const auto offset_of = [&](auto state) {
       return state == states_.end()
                  ? cuda::FlatLength(segments_)
                  : segments_[static_cast<std::size_t>(state - states_.begin())].offset;
     };
-    Gather(sums_.gradients.span().subspan(offset_of(first), offset_of(last) - offset_of(first)),
+    Gather(sums_.gradients.span().subspan(offset_of(begin), offset_of(behind) - offset_of(begin)),
            {});
-    first = last;
+    begin = behind;
   }
 }
 
@@ -86,6 +95,7 @@ void GradientIntake::Gather(std::span<float> stretch, std::span<double> norm2) {
   }
   device_.Gather({.parts = parts_, .adds = pass_.adds}, stretch, norm2);
   for (std::size_t i = first; i < last; ++i) {
+    if (states_[i] == State::kWaiting) waiting_ -= segments_[i].length;
     states_[i] = State::kOver;
     gradients_[i] = {};
   }

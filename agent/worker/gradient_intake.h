@@ -35,15 +35,19 @@ class GradientIntake {
     bool leaves = false;  // gradients wait for Bring
   };
 
-  // device and sums outlive it. bucket_bytes: of a take-over where nobody calls Bring.
+  // device and sums outlive it, and the model's passes run on the device's stream: what is taken is
+  // read and freed in its order. bucket_bytes: of a take-over where nobody calls Bring. What waits
+  // for Bring beyond two such buckets, because a segment of an earlier one has no gradient yet, is
+  // taken over without it, so that gradients are not held twice.
   GradientIntake(cuda::Device& device, const cuda::SegmentTable& segments, PassSums& sums,
                  std::size_t bucket_bytes);
 
   void Begin(const Pass& pass);
   void Take(model::SegmentGradient gradient);
 
-  // As engine::BringStretch: what waits for this stretch comes into it. `stretch` is where whole
-  // segments are; of those that the pass has, all were taken.
+  // As engine::BringStretch: what waits for this stretch comes into it; false where some of it was
+  // there already, and norm2 is not written. `stretch` is where whole segments are; of those that
+  // the pass has, all were taken.
   bool Bring(std::span<float> stretch, std::span<double> norm2);
 
   // The pass is over: whatever waits comes into the buffer. Where the pass replaces and nothing was
@@ -56,6 +60,8 @@ class GradientIntake {
   enum class State : std::uint8_t { kMissing, kWaiting, kOver };
 
   void Gather(std::span<float> stretch, std::span<double> norm2);
+  // What is not over of the segments [first, last); zeros where a pass that replaces lacks it.
+  void GatherRest(std::size_t first, std::size_t last);
   // Index of the first segment at this offset or behind.
   std::size_t FirstFrom(std::size_t offset) const;
 
@@ -63,12 +69,14 @@ class GradientIntake {
   const cuda::SegmentTable segments_;
   PassSums& sums_;
   const collective::BucketPlan plan_;
+  const std::size_t waiting_max_;  // floats
 
   Pass pass_;
   std::vector<State> states_;                      // one a segment, and below
   std::vector<model::SegmentGradient> gradients_;  // of those that wait
   std::vector<std::size_t> missing_;               // one a bucket: segments that are not taken
   std::vector<cuda::GatherPart> parts_;
+  std::size_t waiting_ = 0;  // floats
 };
 
 }  // namespace tactus::worker

@@ -291,6 +291,7 @@ absl::Status Worker::Meet(const GroupMessage& group) {
   transport_ = std::move(connected.transport);
 
   const std::size_t length = parameters_.size() + engine::LaneCount(group.size);
+  sums_.gradients = {};  // the trial's: nobody holds both
   PassSums sums{.losses = device_->AllocateSums(1)};
   if (ByNccl(group) && group.size > 1) sums.gradients = cuda::nccl::Allocate(*device_, length);
   const bool fit = sums.gradients.size() > 0;
@@ -300,9 +301,12 @@ absl::Status Worker::Meet(const GroupMessage& group) {
   bool registered = false;
   if (ByNccl(group)) {
     const std::span<float> gradients = sums_.gradients.span();
-    registered = collective::RegisterTogether(*transport_, gradients, fit);
     const std::size_t bucket = std::min(gradients.size(), kDeviceBucketBytes / sizeof(float));
-    const std::string failure = collective::Rehearse(*transport_, gradients.first(bucket));
+    // As memory like any other, which parameters stay, and as what is registered: needs differ.
+    std::string failure = collective::Rehearse(*transport_, gradients.first(bucket));
+    if (!failure.empty()) return LoseBeforeTraining(failure);
+    registered = collective::RegisterTogether(*transport_, gradients, fit);
+    if (registered) failure = collective::Rehearse(*transport_, gradients.first(bucket));
     if (!failure.empty()) return LoseBeforeTraining(failure);
   }
   engine::EngineOptions options = start_.job.engine;

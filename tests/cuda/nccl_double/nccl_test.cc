@@ -215,6 +215,18 @@ TEST_F(NcclTest, AFreeThatHangsWhileLeavingIsToldAndHoldsUpNobody) {
   EXPECT_EQ(nccl_double::Calls("ncclCommAbort"), 0);
 }
 
+// Another member that is frozen answers nobody.
+TEST_F(NcclTest, ADeregistrationThatHangsWhileLeavingHoldsUpNobody) {
+  ASSERT_TRUE(at(0).Register(floats(0)));
+  nccl_double::HangCall("ncclCommDeregister", 1);
+
+  EXPECT_EQ(at(0).Leave(PatienceFor(kLong), kShort, nullptr), Aborted::kHangs);
+  nccl_double::Release();
+
+  while (nccl_double::Calls("ncclCommAbort") == 0) std::this_thread::yield();
+  EXPECT_EQ(nccl_double::Calls("ncclCommDestroy"), 0);
+}
+
 TEST_F(NcclTest, AwaitEndsByItsLimitAndNamesWhatItWaitedFor) {
   nccl_double::SetPolls(1'000'000'000);
   at(0).AllReduceSum(floats(0), stream(0));
