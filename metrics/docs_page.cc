@@ -104,10 +104,11 @@ std::string MetricsPage() {
          "workers of all jobs together. What the jobs and workers beyond lack is counted in "
          "`tactus_metrics_series_dropped_total`, once for each. A job has series from its first "
          "start on.\n\n"
-         "Not to be had: rollbacks, as nothing goes back behind a checkpoint that it began from (a "
-         "job that loses a worker fails), and the kind of collective as a label of its metrics, as "
-         "reports of rounds do not say it (`tactus_job_aggregation_mode` says which one the plan "
-         "asks for).\n\n"
+         "Not to be had: rollbacks within an attempt, as nothing goes back while a group trains "
+         "(between two attempts: `tactus_job_attempts_lost_total`), and the kind of collective as "
+         "a "
+         "label of its metrics, as reports of rounds do not say it (`tactus_job_aggregation_mode` "
+         "says which one the plan asks for).\n\n"
          "## Both daemons\n\n" +
          Table({kBoth}) + "\n## Coordinator\n\n" + Table({kCoordinator}) + "\n## Agent\n\n" +
          Table({kAgent}) +

@@ -385,7 +385,11 @@ void JobController::On(std::uint32_t rank, const FinishedMessage& message, Turn 
 
 void JobController::OnArtifactStored(const ArtifactRecord& artifact, Turn turn) {
   if (IsFinal(state()) || group_.empty() || keeper_.Secured()) return;
-  if (artifact.path.starts_with(protocol::kCheckpointFolder)) return;  // of no ending
+  if (artifact.path.starts_with(protocol::kCheckpointFolder)) {
+    // No file of an ending; but those may have waited behind it, and their time begins anew.
+    if (In<phase::Ending>()) TryFinish(turn);
+    return;
+  }
   group_.results().AddArtifact(artifact);
   keeper_.record().ending = group_.results().ending();
   keeper_.Persist(turn);

@@ -172,7 +172,7 @@ absl::Status SqliteStore::PutNode(const job::NodeRecord& record) {
 absl::Status SqliteStore::PutJob(const job::JobRecord& record) {
   std::string blobs;
   for (const std::string& hash : BlobsOf(record)) blobs += hash;
-  absl::Status status = record.checkpoint ? NoteSuperseded(record, blobs) : absl::OkStatus();
+  absl::Status status = NoteSuperseded(record, blobs);
   if (!status.ok()) return status;
   status = statements_.Run(
       kPutJob, Signed(record.id.value), record.name, record.request_id,

@@ -71,8 +71,8 @@ CASES = {
     "TactusJobUnsteady": (
         [of_job("tactus_job_suspensions_total", "0+1x60")], [of_job("tactus_job_suspensions_total", "0x30 3x30")], 40),
     "TactusCheckpointOld": (
-        [RUNNING, of_job("tactus_checkpoint_last_success_timestamp_seconds", "-90000x60")],
-        [RUNNING, of_job("tactus_checkpoint_last_success_timestamp_seconds", "-80000x60")], 10),
+        [RUNNING, of_job("tactus_checkpoint_last_success_timestamp_seconds", "-180000x60")],
+        [RUNNING, of_job("tactus_checkpoint_last_success_timestamp_seconds", "-160000x60")], 10),
     "TactusPredictionErrorHigh": (
         [RUNNING, of_job("tactus_decision_predicted_error_ratio", "-0.75x60", kind="batch")],
         [RUNNING, of_job("tactus_decision_predicted_error_ratio", "0.25x60", kind="batch")], 20),
