@@ -31,7 +31,9 @@ struct MadeUniqueId {
 MadeUniqueId MakeUniqueId();
 
 // `length` zeros in memory of the device, a CUDA device, that NCCL may map into others (it is
-// ncclMemAlloc's): what Communicator::Register is of use for. Empty where it cannot be had.
+// ncclMemAlloc's): what Communicator::Register is of use for. Empty where it cannot be had. It is
+// freed without waiting for the device, as cudaFree would: whoever frees it has waited for what is
+// queued that uses it.
 Buffer Allocate(Device& device, std::size_t length);
 
 enum class State { kReady, kInProgress, kFailed };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/check.h"
 #include "cuda/ops/clones.h"
 
 namespace tactus::cuda::host {
@@ -19,10 +18,9 @@ TACTUS_VECTOR_CLONES void ReplaceLoop(const float* from, float* out, std::size_t
 }  // namespace
 
 void Gather(const Gathering& gathering, std::span<float> out) {
+  RequireFit(gathering, out);
   std::size_t end = 0;  // of what is done
   for (const GatherPart& part : gathering.parts) {
-    TACTUS_CHECK(part.offset >= end && part.offset <= out.size());
-    TACTUS_CHECK(part.length <= out.size() - part.offset);
     float* const to = out.data() + part.offset;
     if (gathering.adds) {
       AddLoop(part.from, to, part.length);

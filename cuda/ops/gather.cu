@@ -89,20 +89,11 @@ GatherBody BodyOf(std::span<const GatherPart> parts, std::size_t origin, bool ad
   return body;
 }
 
-void RequireFit(const Gathering& gathering, std::span<const float> out) {
-  TACTUS_CHECK(PhaseOf(out.data()) == 0);
-  std::size_t end = 0;
-  for (const GatherPart& part : gathering.parts) {
-    TACTUS_CHECK(part.offset % 4 == 0 && part.offset >= end && part.offset <= out.size());
-    TACTUS_CHECK(part.length <= out.size() - part.offset);
-    end = part.offset + part.length;
-  }
-}
-
 }  // namespace
 
 void Gather(Stream stream, const Gathering& gathering, std::span<float> out, const SumsInto& into) {
   RequireFit(gathering, out);
+  TACTUS_CHECK(PhaseOf(out.data()) == 0);
   const std::span<const GatherPart> parts = gathering.parts;
   if (parts.size() <= kGatherPartsMax && !into.sums.empty()) {
     return SumOfBuffer<true>(stream, BodyOf(parts, 0, gathering.adds, out.data()), out.size(),

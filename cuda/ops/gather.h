@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <span>
 
+#include "base/check.h"
 #include "cuda/ops/segment_chunks.h"
 #include "cuda/ops/stream.h"
 
@@ -26,6 +27,16 @@ struct Gathering {
   std::span<const GatherPart> parts{};
   bool adds = false;  // to what the stretch holds; otherwise what it holds is replaced
 };
+
+// Stops the process where the parts break their contract.
+inline void RequireFit(const Gathering& gathering, std::span<const float> out) {
+  std::size_t end = 0;
+  for (const GatherPart& part : gathering.parts) {
+    TACTUS_CHECK(part.offset % 4 == 0 && part.offset >= end && part.offset <= out.size());
+    TACTUS_CHECK(part.length <= out.size() - part.offset);
+    end = part.offset + part.length;
+  }
+}
 
 namespace host {
 
