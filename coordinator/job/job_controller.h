@@ -138,6 +138,7 @@ class JobController {
   std::string TrainingWords() const;
   void TellWhoIsUnheard(Turn turn);
   void RepeatTo(const std::vector<std::uint32_t>& ranks, Turn turn);
+  void StartElsewhere(Turn turn);
   void LoseUnheard(Turn turn);
 
   // ---- After a restart

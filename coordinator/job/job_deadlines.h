@@ -30,7 +30,8 @@ struct JobDeadlines {
   // live to the next, which is a report of a newer round by anybody. So long, or so many of the
   // job's rounds if that is longer: the length of rounds varies, and reports take their way. Then a
   // `second_look`. With the 10 s until a node counts as unheard, a worker that is dead and whose
-  // peers do not notice is known after 50 s, or 20 rounds and 20 s.
+  // peers do not notice is known after 50 s, or 20 rounds and 20 s. While starting, from the time
+  // that a node counts as unheard to a start on others.
   Duration silence = std::chrono::seconds(30);
   double silence_rounds = 20;
   // Before silence or standing still counts: maybe the coordinator itself stood still, and what was

@@ -56,10 +56,12 @@ void JobController::NoteHold(Instant now) {
 }
 
 // How long who is not heard may be so, since the last sign of life; unset: it is no loss for now.
-// Before a round was seen, nobody knows how long one takes. A job that starts has its own deadline.
+// Before a round was seen, nobody knows how long one takes; before the first, none is expected.
 std::optional<Duration> JobController::Patience() const {
   if (Holds()) return record().settings.hold;
-  if (!In<phase::Training>() || group_.contact().missed().empty()) return std::nullopt;
+  if (group_.contact().missed().empty()) return std::nullopt;
+  if (In<phase::Starting>()) return deadlines_.silence;
+  if (!In<phase::Training>()) return std::nullopt;
   if (keeper_.tracker()->RoundSeconds() <= 0) return deadlines_.stall;
   return RoundsOr(deadlines_.silence_rounds, deadlines_.silence);
 }
@@ -89,6 +91,12 @@ void JobController::RepeatTo(const std::vector<std::uint32_t>& ranks, Turn turn)
   }
 }
 
+// Nothing is lost with workers that have not trained, so it is no attempt that failed.
+void JobController::StartElsewhere(Turn turn) {
+  const auto& [node, reason] = *group_.contact().missed().begin();
+  Suspend(false, "node " + node + " is lost: " + reason + "; starts on others", turn);
+}
+
 void JobController::LoseUnheard(Turn turn) {
   const std::string how =
       (Holds() ? ", nor any other node of the job for " : ", and no newer round came for ") +
@@ -110,7 +118,7 @@ void JobController::Tick(Turn turn) {
   }
   const std::optional<Duration> patience = Patience();
   if (patience && group_.contact().Over({*patience, deadlines_.second_look}, turn.now)) {
-    return LoseUnheard(turn);
+    return In<phase::Starting>() ? StartElsewhere(turn) : LoseUnheard(turn);
   }
   const std::optional<Instant> deadline = DeadlineOf(phase_);
   if (!deadline || turn.now < *deadline || Holds()) return;

@@ -1,4 +1,5 @@
 """Commands under a limit, and what became of them."""
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -60,23 +61,38 @@ def end_group(process):
             pass
 
 
+@contextlib.contextmanager
+def held_back(number):
+    """A signal that comes meanwhile comes at the end: a command that has begun must be known to whom the signal ends."""
+    came = []
+    former = signal.signal(number, lambda *_: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(number, former)
+        if came:
+            signal.raise_signal(number)
+
+
 def run(command, limit, folder, name, environment=None, cwd=None):
     """Runs a command, with what it says added to folder/name.out and name.err. Throws OutOfTime and Missing."""
     out, err = folder / f"{name}.out", folder / f"{name}.err"
     with open(out, "ab") as into, open(err, "ab") as errors:
         begins = into.tell(), errors.tell()
+        process = None
         try:
-            process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=into,
-                                       stderr=errors, env={**os.environ, **(environment or {})}, cwd=cwd,
-                                       start_new_session=True)
+            with held_back(signal.SIGTERM):
+                process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=into,
+                                           stderr=errors, env={**os.environ, **(environment or {})}, cwd=cwd,
+                                           start_new_session=True)
+            code = process.wait(limit)
         except OSError as error:
             raise Missing(f"{command[0]}: {error.strerror}") from None
-        try:
-            code = process.wait(limit)
         except subprocess.TimeoutExpired:
             raise OutOfTime(limit) from None
         finally:
-            end_group(process)
+            if process is not None:
+                end_group(process)
     said = [path.read_bytes()[begin:].decode(errors="replace") for path, begin in zip((out, err), begins)]
     return Ended(code, *said)
 

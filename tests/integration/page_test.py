@@ -101,6 +101,8 @@ class PageTest(unittest.TestCase):
 
     def test_a_node_that_is_lost_is_said(self):
         self.cluster.start_agent("gone", 1)
+        # Else the job that grows may choose it while nobody knows yet that it is dead.
+        wait_until(lambda: self.cluster.tactus("cordon", "gone", check=False)[0] == 0, 20, "the third node is known")
         self.show("/")
         self.until("document.querySelector('[aria-label=\"Node gone\"]') !== null", "the third node is shown")
         self.cluster.kill("gone")

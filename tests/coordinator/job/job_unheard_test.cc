@@ -177,6 +177,25 @@ TEST(JobUnheardTest, AStartingJobsTimeStandsStillWhileNobodyIsHeard) {
   EXPECT_THAT(rig.record().state_reason, HasSubstr("not ready within 10 minutes"));
 }
 
+TEST(JobUnheardTest, AJobThatStartsOnANodeThatIsNotHeardStartsOnOthers) {
+  Rig rig(JobOnce(1));
+  rig.ToStarting();
+  rig.Step(Miss("b"));
+  rig.StepAt(rig.seconds() + 31, Ticked{});
+  EXPECT_EQ(rig.record().state, JobState::kStarting);
+
+  rig.StepAt(rig.seconds() + 11, Ticked{});
+  EXPECT_EQ(rig.record().state, JobState::kSuspending);
+  EXPECT_EQ(rig.record().state_reason, "node b is lost: not heard for 10 s; starts on others");
+  rig.Step(WorkerExited{.worker = WorkerId{1}});
+  rig.Step(WorkerExited{.worker = WorkerId{2}});
+
+  EXPECT_EQ(rig.record().state, JobState::kStarting);
+  EXPECT_EQ(rig.record().fruitless, 0U);
+  ASSERT_EQ(rig.record().members.size(), 2U);
+  for (const MemberRecord& member : rig.record().members) EXPECT_EQ(member.node, "a");
+}
+
 TEST(JobUnheardTest, TheFilesOfAResultAreWaitedForWhileTheirNodeIsNotHeard) {
   Rig rig;
   rig.ToRunning();
