@@ -90,8 +90,11 @@ struct CheckpointedMessage {
   std::string sha256{};  // this and the size are the agent's
   std::uint64_t size_bytes = 0;
 };
-// The folder of their files, "checkpoints/ROUNDS.safetensors".
+// The folder of their files, and the file of the checkpoint after so many rounds.
 inline constexpr const char* kCheckpointFolder = "checkpoints/";
+inline std::string CheckpointFileAfter(std::uint64_t rounds) {
+  return kCheckpointFolder + std::to_string(rounds) + ".safetensors";
+}
 // The file among a suspended group's that it goes on from.
 inline constexpr const char* kCheckpointFile = "checkpoint.safetensors";
 // FailedMessage::field where the checkpoint that was to be gone on from is damaged or not there.

@@ -115,11 +115,16 @@ void FaultInjection::CrashCoordinator(const Fault& fault) {
   if (!targets_.coordinator.up()) return;
   ++happened_;
   targets_.coordinator.Crash();
+  BringBack(fault, [this] { targets_.coordinator.Start(); });
+}
+
+// The coordinator is away from now on, until `back` at the fault's end.
+void FaultInjection::BringBack(const Fault& fault, std::function<void()> back) {
   targets_.checkers.OnCoordinatorAway(targets_.scheduler.now());
   const Duration away = fault.for_seconds > 0 ? Seconds(fault.for_seconds) : kAwayDefault;
   targets_.checkers.HoldUpCheckpoints(targets_.scheduler.now() + away);
-  targets_.scheduler.After(away, [this] {
-    targets_.coordinator.Start();
+  targets_.scheduler.After(away, [this, back = std::move(back)] {
+    back();
     targets_.checkers.OnCoordinatorBack(targets_.scheduler.now());
   });
 }
@@ -143,14 +148,10 @@ void FaultInjection::TakeWrongStore(const Fault& fault) {
   targets_.coordinator.Crash();
   targets_.coordinator.SetWrongStore(true);
   targets_.coordinator.Start();
-  targets_.checkers.OnCoordinatorAway(targets_.scheduler.now());
-  const Duration away = fault.for_seconds > 0 ? Seconds(fault.for_seconds) : kAwayDefault;
-  targets_.checkers.HoldUpCheckpoints(targets_.scheduler.now() + away);
-  targets_.scheduler.After(away, [this] {
+  BringBack(fault, [this] {
     targets_.coordinator.Crash();
     targets_.coordinator.SetWrongStore(false);
     targets_.coordinator.Start();
-    targets_.checkers.OnCoordinatorBack(targets_.scheduler.now());
   });
 }
 

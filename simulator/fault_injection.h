@@ -67,6 +67,7 @@ class FaultInjection {
   void CrashCoordinator(const Fault& fault);
   void FillDisk(const Fault& fault);
   void TakeWrongStore(const Fault& fault);
+  void BringBack(const Fault& fault, std::function<void()> back);
   void RefuseUploads(const Fault& fault);
 
   Agent& AgentOn(const std::string& host);

@@ -400,17 +400,16 @@ void Worker::AtEdge() {
   around_.checkers.OnCheckpoint(key_, {.id = checkpoint->id, .rounds = engine.rounds()},
                                 around_.scheduler.now());
   const CheckpointModel& model = around_.job.checkpoints;
-  const job::CheckpointedMessage message{
-      .generation = key_.generation,
-      .file = protocol::kCheckpointFolder + std::to_string(engine.rounds()) + ".safetensors",
-      .rounds = engine.rounds(),
-      .samples_global = engine.samples_global(),
-      .epochs = engine.ledger().epoch(),
-      .epoch_consumed = engine.ledger().consumed(),
-      .train_loss = engine.train_loss(),
-      .train_seconds = ToSeconds(engine.train_time()),
-      .still_seconds = model.still_seconds,
-      .write_seconds = model.write_seconds};
+  const job::CheckpointedMessage message{.generation = key_.generation,
+                                         .file = protocol::CheckpointFileAfter(engine.rounds()),
+                                         .rounds = engine.rounds(),
+                                         .samples_global = engine.samples_global(),
+                                         .epochs = engine.ledger().epoch(),
+                                         .epoch_consumed = engine.ledger().consumed(),
+                                         .train_loss = engine.train_loss(),
+                                         .train_seconds = ToSeconds(engine.train_time()),
+                                         .still_seconds = model.still_seconds,
+                                         .write_seconds = model.write_seconds};
   schedule_->Taken(engine.train_time());
   const Instant copied = around_.scheduler.now() + Seconds(model.still_seconds);
   written_at_ = copied + Seconds(model.write_seconds);

@@ -278,12 +278,18 @@ void Agent::OnCheckpointUploaded(WorkerId worker, std::optional<tactus::v1::Chec
 
 void Agent::FailWorker(WorkerId worker, const std::string& reason) {
   Logger("agent")->error("result lost worker={} reason={}", worker.value, Quoted(reason));
+  SayFailed(worker, "", reason);
+}
+
+// At most one a file of a finished worker, and one for each order to start, so it may not be
+// refused.
+void Agent::SayFailed(WorkerId worker, const std::string& field, const std::string& reason) {
   FromAgent up;
   up.mutable_from_worker()->set_worker_id(worker.value);
   tactus::v1::Failed& failed = *up.mutable_from_worker()->mutable_message()->mutable_failed();
+  failed.set_field(field);
   failed.set_message(runtime::ToUtf8(reason));
   failed.set_transient(true);
-  // At most one a file of a finished worker, so it may not be refused.
   static_cast<void>(link_.Send(up, Importance::kExit));
 }
 

@@ -93,7 +93,7 @@ class Agent {
   absl::Status Launch(Preparing prepared);
   void GiveUpPreparing(WorkerId id, const WorkerExit& exit);
   void FailStart(WorkerId id, const std::string& job, const absl::Status& status);
-  void SayCheckpointIsGone(WorkerId worker, const absl::Status& status);
+  void SayFailed(WorkerId worker, const std::string& field, const std::string& reason);
   void CompleteHello(tactus::agent::v1::Hello& hello) const;
   // These devices are at fault, and no others: says so where it is news. Reasons by device.
   void SetFaults(std::map<std::string, std::string> faults);

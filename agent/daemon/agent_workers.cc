@@ -6,6 +6,7 @@
 #include "agent/daemon/agent.h"
 #include "agent/daemon/host_facts.h"
 #include "agent/daemon/worker_environment.h"
+#include "protocol/worker_messages.h"
 #include "runtime/logging.h"
 #include "runtime/now.h"
 
@@ -98,22 +99,13 @@ void Agent::OnFetched(WorkerId id, const BlobReference& reference,
     for (const std::uint64_t pin : preparing.pins) blobs_.Release(pin);
     preparing_.erase(id);
     const bool gone = absl::IsDataLoss(status) || absl::IsNotFound(status);
-    if (gone && reference.field == kCheckpointField) SayCheckpointIsGone(id, status);
+    // In the worker's name, as it would have found out itself.
+    if (gone && reference.field == protocol::kCheckpointField) {
+      SayFailed(id, reference.field, std::string(status.message()));
+    }
   }
   FailStart(id, job, status);
   CloseIfDone();
-}
-
-// In the worker's name, as it would have found out itself.
-void Agent::SayCheckpointIsGone(WorkerId worker, const absl::Status& status) {
-  tactus::agent::v1::FromAgent up;
-  up.mutable_from_worker()->set_worker_id(worker.value);
-  tactus::v1::Failed& failed = *up.mutable_from_worker()->mutable_message()->mutable_failed();
-  failed.set_field(kCheckpointField);
-  failed.set_message(runtime::ToUtf8(std::string(status.message())));
-  failed.set_transient(true);
-  // One for each order to start, so it may not be refused.
-  static_cast<void>(link_.Send(up, Importance::kExit));
 }
 
 void Agent::GiveUpPreparing(WorkerId id, const WorkerExit& exit) {

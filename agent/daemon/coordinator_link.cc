@@ -164,8 +164,7 @@ void CoordinatorLink::TellWhyNot(const absl::Status& status) {
   } else if (!objection_.empty() || kind == kOtherCoordinator || kind == kVersionMismatch) {
     log->error(
         "coordinator not obeyed, the workers here run on and it is dialled on; restart the agent "
-        "to "
-        "move it node={} reason={}",
+        "to move it node={} reason={}",
         options_.hello.node(), runtime::Quoted(reason));
   } else {
     log->warn("coordinator not connected node={} reason={}", options_.hello.node(),

@@ -1,10 +1,24 @@
 #include "agent/daemon/worker_messages.h"
 
+#include <google/protobuf/descriptor.h>
 #include <google/protobuf/util/json_util.h>
 
 namespace tactus::agent {
+namespace {
 
 namespace json = google::protobuf::util;
+
+std::string KindsOfMessages() {
+  const google::protobuf::OneofDescriptor& kinds =
+      *tactus::v1::FromWorker::descriptor()->FindOneofByName("message");
+  std::string names;
+  for (int i = 0; i < kinds.field_count(); ++i) {
+    names += (i == 0 ? "" : ", ") + kinds.field(i)->name();
+  }
+  return names;
+}
+
+}  // namespace
 
 absl::StatusOr<tactus::v1::FromWorker> ParseFromWorker(std::string_view line) {
   json::JsonParseOptions options;
@@ -17,8 +31,7 @@ absl::StatusOr<tactus::v1::FromWorker> ParseFromWorker(std::string_view line) {
         "not a message: " + std::string(status.message().data(), status.message().size()));
   }
   if (message.message_case() == tactus::v1::FromWorker::MESSAGE_NOT_SET) {
-    return absl::InvalidArgumentError(
-        "none of ready, endpoint, report, evaluated, finished, failed");
+    return absl::InvalidArgumentError("none of " + KindsOfMessages());
   }
   if (message.ByteSizeLong() > kRelayedBytesMax) {
     return absl::InvalidArgumentError("a message of " + std::to_string(message.ByteSizeLong()) +

@@ -1,5 +1,7 @@
 #include "agent/daemon/worker_references.h"
 
+#include "protocol/worker_messages.h"
+
 namespace tactus::agent {
 namespace {
 
@@ -15,7 +17,7 @@ std::vector<BlobReference> BlobReferences(const tactus::v1::Start& start) {
     references.push_back(
         {.field = field, .sha256 = value.substr(sizeof(kPrefix) - 1), .set_path = set_path});
   };
-  add(start.checkpoint(), kCheckpointField,
+  add(start.checkpoint(), protocol::kCheckpointField,
       [](tactus::v1::Start& to, const std::string& path) { to.set_checkpoint(path); });
   add(start.spec().model().torchscript(), "model.torchscript",
       [](tactus::v1::Start& to, const std::string& path) {

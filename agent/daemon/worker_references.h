@@ -16,9 +16,6 @@ struct BlobReference {
   void (*set_path)(tactus::v1::Start& start, const std::string& path) = nullptr;
 };
 
-// Of the checkpoint; Failed.field, too, where that is damaged or not there.
-inline constexpr char kCheckpointField[] = "checkpoint";
-
 // The checkpoint, and of the specification the model and the loss.
 std::vector<BlobReference> BlobReferences(const tactus::v1::Start& start);
 

@@ -1,7 +1,5 @@
 #include "agent/worker/checkpoint_file.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -14,7 +12,7 @@
 #include <utility>
 
 #include "agent/model/safetensors.h"
-#include "base/descriptor.h"
+#include "base/page_cache.h"
 #include "base/rng.h"
 
 namespace tactus::worker {
@@ -341,12 +339,6 @@ absl::Status CheckContent(const std::string& path, const model::SafetensorsFile&
                                ": it is damaged: its content is not what was written");
   }
   return absl::OkStatus();
-}
-
-// What is read next comes from the disk, where the system takes the advice.
-void DropCached(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() >= 0) ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ void CheckpointWriter::Run() {
 absl::StatusOr<CheckpointedMessage> CheckpointWriter::WriteFile() {
   const Instant begin = Now();
   CheckpointedMessage message = *message_;
-  message.file = protocol::kCheckpointFolder + std::to_string(message.rounds) + ".safetensors";
+  message.file = protocol::CheckpointFileAfter(message.rounds);
   std::error_code ignored;  // the file's own error says it better
   std::filesystem::create_directories(directory_ + "/" + protocol::kCheckpointFolder, ignored);
   const std::string path = directory_ + "/" + message.file;

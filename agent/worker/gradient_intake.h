@@ -45,9 +45,8 @@ class GradientIntake {
   void Begin(const Pass& pass);
   void Take(model::SegmentGradient gradient);
 
-  // As engine::BringStretch: what waits for this stretch comes into it; false where some of it was
-  // there already, and norm2 is not written. `stretch` is where whole segments are; of those that
-  // the pass has, all were taken.
+  // As engine::BringStretch. `stretch` is where whole segments are; of those that the pass has, all
+  // were taken.
   bool Bring(std::span<float> stretch, std::span<double> norm2);
 
   // The pass is over: whatever waits comes into the buffer. Where the pass replaces and nothing was

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/descriptor.h"
+#include "base/page_cache.h"
 #include "runtime/process.h"
 #include "runtime/sha256.h"
 #include "runtime/status.h"
@@ -28,12 +28,6 @@ absl::Status CheckHash(const std::string& sha256) {
       {{.field = "sha256",
         .description = "found " + std::to_string(sha256.size()) +
                        " bytes, allowed are 64 hexadecimal digits in lower case"}});
-}
-
-// What is read next comes from the disk, where the system takes the advice.
-void DropCached(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.open()) ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
 }
 
 // Size of a file; nothing when there is none.

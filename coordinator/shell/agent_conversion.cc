@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kNodeNameBytesMax = 63;
 constexpr int kDevicesMax = 1024;
 constexpr int kRunningWorkersMax = 65536;
-constexpr std::size_t kLabelsMax = 64;
+constexpr int kLabelsMax = 64;
 constexpr std::size_t kLabelBytesMax = 63;
 constexpr int kTaintsMax = 16;
 constexpr std::size_t kTaintBytesMax = 127;  // key=value
@@ -33,6 +33,12 @@ absl::Status CheckText(const std::string& field, const std::string& text, std::s
   if (text.size() <= bytes_max && IsPrintable(text)) return absl::OkStatus();
   return Wrong(field, "found " + std::to_string(text.size()) + " bytes, allowed are at most " +
                           std::to_string(bytes_max) + " without control characters");
+}
+
+absl::Status CheckCount(const std::string& field, int count, int allowed) {
+  if (count <= allowed) return absl::OkStatus();
+  return Wrong(field,
+               "found " + std::to_string(count) + ", allowed are " + std::to_string(allowed));
 }
 
 absl::Status CheckNodeName(const std::string& name) {
@@ -73,22 +79,19 @@ absl::StatusOr<job::DeviceRecord> DeviceFrom(const std::string& field, const v1:
 
 absl::StatusOr<job::NodeTraits> TraitsFrom(const agent::v1::Hello& hello) {
   job::NodeTraits traits;
-  if (hello.labels().size() > kLabelsMax) {
-    return Wrong("hello.labels", "found " + std::to_string(hello.labels().size()) +
-                                     ", allowed are " + std::to_string(kLabelsMax));
-  }
+  absl::Status status =
+      CheckCount("hello.labels", static_cast<int>(hello.labels().size()), kLabelsMax);
+  if (!status.ok()) return status;
   for (const auto& [key, value] : hello.labels()) {
     if (key.empty() || key.size() > kLabelBytesMax || !IsPrintable(key)) {
       return Wrong("hello.labels", "allowed are keys of 1 to 63 bytes without control characters");
     }
-    const absl::Status status = CheckText("hello.labels." + key, value, kLabelBytesMax);
+    status = CheckText("hello.labels." + key, value, kLabelBytesMax);
     if (!status.ok()) return status;
     traits.labels[key] = value;
   }
-  if (hello.taints_size() > kTaintsMax) {
-    return Wrong("hello.taints", "found " + std::to_string(hello.taints_size()) + ", allowed are " +
-                                     std::to_string(kTaintsMax));
-  }
+  status = CheckCount("hello.taints", hello.taints_size(), kTaintsMax);
+  if (!status.ok()) return status;
   for (int i = 0; i < hello.taints_size(); ++i) {
     const std::string field = "hello.taints[" + std::to_string(i) + "]";
     const std::size_t key = std::min(hello.taints(i).find('='), hello.taints(i).size());
@@ -117,10 +120,8 @@ absl::StatusOr<job::FromWorker> FromProto(const v1::FromWorker& proto) {
 
 absl::StatusOr<job::DeviceFaultsChanged> FromProto(const agent::v1::DeviceFaults& proto,
                                                    const std::string& node) {
-  if (proto.faults_size() > kDevicesMax) {
-    return Wrong("device_faults.faults", "found " + std::to_string(proto.faults_size()) +
-                                             ", allowed are " + std::to_string(kDevicesMax));
-  }
+  const absl::Status status = CheckCount("device_faults.faults", proto.faults_size(), kDevicesMax);
+  if (!status.ok()) return status;
   job::DeviceFaultsChanged event{.node = node};
   for (int i = 0; i < proto.faults_size(); ++i) {
     const std::string field = "device_faults.faults[" + std::to_string(i) + "]";
@@ -145,19 +146,14 @@ absl::StatusOr<job::NodeJoined> FromProto(const agent::v1::Hello& hello) {
     status = CheckText("hello.metrics_address", hello.metrics_address(), kTextBytesMax);
   }
   if (!status.ok()) return status;
-  if (hello.devices_size() > kDevicesMax) {
-    return Wrong("hello.devices", "found " + std::to_string(hello.devices_size()) +
-                                      ", allowed are " + std::to_string(kDevicesMax));
+  status = CheckCount("hello.devices", hello.devices_size(), kDevicesMax);
+  if (status.ok()) {
+    status = CheckCount("hello.running_workers", hello.running_workers_size(), kRunningWorkersMax);
   }
-  if (hello.running_workers_size() > kRunningWorkersMax) {
-    return Wrong("hello.running_workers", "found " + std::to_string(hello.running_workers_size()) +
-                                              ", allowed are " +
-                                              std::to_string(kRunningWorkersMax));
+  if (status.ok()) {
+    status = CheckCount("hello.ended_workers", hello.ended_workers_size(), kRunningWorkersMax);
   }
-  if (hello.ended_workers_size() > kRunningWorkersMax) {
-    return Wrong("hello.ended_workers", "found " + std::to_string(hello.ended_workers_size()) +
-                                            ", allowed are " + std::to_string(kRunningWorkersMax));
-  }
+  if (!status.ok()) return status;
   job::NodeJoined event;
   event.node = hello.node();
   event.incarnation = hello.incarnation();

@@ -172,7 +172,9 @@ absl::Status SqliteStore::PutNode(const job::NodeRecord& record) {
 absl::Status SqliteStore::PutJob(const job::JobRecord& record) {
   std::string blobs;
   for (const std::string& hash : BlobsOf(record)) blobs += hash;
-  absl::Status status = NoteSuperseded(record, blobs);
+  // One that trains has none yet, and is written often; one that is over may have dropped its own.
+  const bool may_supersede = record.checkpoint || job::IsFinal(record.state);
+  absl::Status status = may_supersede ? NoteSuperseded(record, blobs) : absl::OkStatus();
   if (!status.ok()) return status;
   status = statements_.Run(
       kPutJob, Signed(record.id.value), record.name, record.request_id,

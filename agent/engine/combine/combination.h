@@ -24,7 +24,7 @@ namespace tactus::engine {
 
 // Puts what is held back of a stretch of the gradients into it, right before it leaves, and adds
 // the squared norm of what it then is to norm2[0], as cuda::Device::AddSquaredNorm does. False:
-// nothing is held back, and nothing was done.
+// some of it, or all, was there already; the rest is now, and the norm is still to be added.
 using BringStretch = std::function<bool(std::span<float> stretch, std::span<double> norm2)>;
 
 // What all members are told of their group's transport.
