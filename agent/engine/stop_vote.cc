@@ -7,7 +7,7 @@
 namespace tactus::engine {
 
 void StopVote::Request(std::string reason, StopKind kind) {
-  if (wanted_ && kind_ == kind) return;
+  if (wanted_ && (kind_ == kind || kind == StopKind::kSuspend)) return;
   wanted_ = true;
   kind_ = kind;
   reason_ = std::move(reason);

@@ -31,7 +31,9 @@ struct Verdict {
   std::string reason{};  // for a person; empty while it goes on
 };
 
-// One member's request to stop. A later one of another kind takes the place of the former.
+// One member's request to stop. A later one of another kind takes the place of the former, but a
+// suspension that of nothing: who ends the job does not want it to go on, and a node that is
+// leaving does not know what else was asked for.
 class StopVote {
  public:
   void Request(std::string reason, StopKind kind);

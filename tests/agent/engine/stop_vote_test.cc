@@ -58,6 +58,19 @@ TEST(StopVoteTest, TheReasonIsThisMembersOrThatThereWasOne) {
   EXPECT_TRUE(asked.asked());
 }
 
+TEST(StopVoteTest, ASuspensionTakesThePlaceOfNothing) {
+  for (const StopKind kind : {StopKind::kFinish, StopKind::kDiscard}) {
+    StopVote vote;
+    vote.Request("by ada", kind);
+    vote.Request("the node is leaving", StopKind::kSuspend);
+    Lanes lanes;
+    vote.Cast(lanes);
+
+    EXPECT_EQ(lanes.suspend_votes, 0);
+    EXPECT_EQ(vote.Decide("", lanes).reason, "by ada");
+  }
+}
+
 TEST(StopVoteTest, TimeThatIsUpTurnsAPauseIntoAFinishButNoOtherRequest) {
   StopVote pause;
   pause.Request("pause", StopKind::kSuspend);
