@@ -198,6 +198,7 @@ OutputFormat ParseOutputFormat(const std::string& text) {
 
 std::string NodeStatus(const v1::Node& node) {
   if (!node.connected()) return "gone";
+  if (!node.leaving().empty()) return "leaving";
   if (node.draining()) {
     const bool busy = std::ranges::any_of(
         node.devices(), [](const v1::Device& device) { return !device.job().empty(); });
@@ -211,8 +212,8 @@ std::string StateCode(const std::string& state) {
   if (state == "failed" || state == "gone") return "31";
   if (state == "running") return "36";
   const bool passing = state == "starting" || state == "stopping" || state == "suspending" ||
-                       state == "cordoned" || state == "draining" || state == "drained" ||
-                       state == "paused";
+                       state == "leaving" || state == "cordoned" || state == "draining" ||
+                       state == "drained" || state == "paused";
   return passing ? "33" : "";
 }
 

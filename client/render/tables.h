@@ -34,7 +34,7 @@ std::string Render(const v1::ListDecisionsResponse& decisions, Look look);
 std::string Render(const v1::Job& job, Look look);
 std::string Render(const v1::Node& node, Look look);
 
-// "ready", "cordoned", "draining", "drained" (no device has a job any more) or "gone".
+// "ready", "leaving", "cordoned", "draining", "drained" (no device has a job any more) or "gone".
 std::string NodeStatus(const v1::Node& node);
 
 // The escape code of the word for a job's or a node's state; empty: no colour.

@@ -106,6 +106,16 @@ void Fields(auto& archive, Of<DeviceFaultsChanged> auto& event) {
   archive("faults", event.faults);
 }
 
+// An agent's word that it will end, and its workers with it.
+struct Leave {
+  std::string reason{};  // "SIGTERM"; not empty
+  Duration within{};     // from now on; what is not through by then is not waited for
+};
+void Fields(auto& archive, Of<Leave> auto& leave) {
+  archive("reason", leave.reason);
+  archive("within", leave.within);
+}
+
 // An agent's stream is up. `same_incarnation`: the session of before goes on, and everything that
 // was said in it arrives. Else the agent may be a new process, or missed some of it; the workers
 // that it names run in any case, and of those that ended it has still to say so.
@@ -117,6 +127,7 @@ struct NodeJoined {
   std::vector<WorkerId> running_workers{};
   std::vector<WorkerId> ended_workers{};  // their WorkerExited comes
   NodeTraits traits{};
+  std::optional<Leave> leave{};  // it is about to end
 
   bool Runs(WorkerId worker) const {
     return std::ranges::find(running_workers, worker) != running_workers.end();
@@ -133,6 +144,17 @@ void Fields(auto& archive, Of<NodeJoined> auto& event) {
   archive("running_workers", event.running_workers);
   archive("ended_workers", event.ended_workers);
   archive("traits", event.traits);
+  archive("leave", event.leave);
+}
+
+// An agent was told to end. Its workers were told so, too, and end as suspended where they train.
+struct NodeLeaving {
+  std::string node{};
+  Leave leave{};
+};
+void Fields(auto& archive, Of<NodeLeaving> auto& event) {
+  archive("node", event.node);
+  archive("leave", event.leave);
 }
 
 // An agent is not heard any more. Its workers may well train on.
@@ -193,7 +215,7 @@ void Fields(auto&, Of<Ticked> auto&) {}
 
 using Event = std::variant<JobSubmitted, JobCancelled, NodeJoined, NodeLost, WorkerSaid,
                            WorkerExited, ArtifactStored, Ticked, JobUpdated, JobPaused, JobResumed,
-                           NodeMarked, DeviceFaultsChanged, NodeUnreachable>;
+                           NodeMarked, DeviceFaultsChanged, NodeUnreachable, NodeLeaving>;
 
 // ---- Actions
 
@@ -354,6 +376,8 @@ template <>
 inline constexpr const char* kKind<job::DeviceFaultsChanged> = "device_faults_changed";
 template <>
 inline constexpr const char* kKind<job::NodeUnreachable> = "node_unreachable";
+template <>
+inline constexpr const char* kKind<job::NodeLeaving> = "node_leaving";
 
 template <>
 inline constexpr const char* kKind<job::PersistJob> = "persist_job";

@@ -19,8 +19,8 @@ HeldDevice Held(const MemberRecord& member, const Membership& membership) {
   const bool there = at != node.devices.end();
   if (there) device.kind = at->kind;
   device.traits = &node.traits;
-  device.usable =
-      node.connected && !node.cordoned && node.strays.empty() && !(there && !at->fault.empty());
+  device.usable = node.connected && !node.cordoned && node.leaving.empty() && node.strays.empty() &&
+                  !(there && !at->fault.empty());
   return device;
 }
 

@@ -111,6 +111,7 @@ void Cluster::Handle(const DeviceFaultsChanged& event, Turn) {
 
 void Cluster::Handle(const NodeJoined& event, Turn turn) {
   membership_.Join(event.node, event.devices, event.traits, event.incarnation);
+  membership_.SetLeaving(event.node, event.leave ? event.leave->reason : "");
   // That they are to stop may not have reached them: they are told again.
   if (!event.same_incarnation) membership_.SetStrays(event.node, {});
   admission_.NodeJoined(turn.now);
@@ -120,6 +121,7 @@ void Cluster::Handle(const NodeJoined& event, Turn turn) {
     HoldReturned(*job, event);
   }
   SetStrays(event, turn);
+  if (event.leave) Handle(NodeLeaving{.node = event.node, .leave = *event.leave}, turn);
 }
 
 // After a restart: members that are back, or whose exit comes, sit on their devices. Not before,
@@ -162,6 +164,11 @@ void Cluster::Handle(const NodeLost& event, Turn turn) {
     job->OnNodeLost(event, turn);
     ReleaseGone(*job, event.node);
   }
+}
+
+void Cluster::Handle(const NodeLeaving& event, Turn turn) {
+  membership_.SetLeaving(event.node, event.leave.reason);
+  for (const auto& [id, job] : admission_.active()) job->OnNodeLeaving(event, turn);
 }
 
 void Cluster::ReleaseGone(const JobController& job, const std::string& node) {

@@ -53,6 +53,7 @@ class Cluster {
   void Handle(const NodeJoined& event, Turn turn);
   void Handle(const NodeUnreachable& event, Turn turn);
   void Handle(const NodeLost& event, Turn turn);
+  void Handle(const NodeLeaving& event, Turn turn);
   void Handle(const WorkerSaid& event, Turn turn);
   void Handle(const WorkerExited& event, Turn turn);
   void Handle(const ArtifactStored& event, Turn turn);

@@ -47,9 +47,14 @@ bool Group::AnyHeard() const {
 }
 
 bool Group::EndAwaitsUnheard() const {
+  const auto& missed = contact_.missed();
+  return std::ranges::any_of(missed, [this](const auto& node) { return Owes(node.first); });
+}
+
+bool Group::Owes(const std::string& node) const {
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
     const bool owes = rank == 0 || !results_.Finished(rank);
-    if (owes && contact_.Missed(members_[rank].node)) return true;
+    if (owes && members_[rank].node == node) return true;
   }
   return false;
 }

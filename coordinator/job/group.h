@@ -57,6 +57,8 @@ class Group {
   // What is still to come of the group's end, a last word or a file of rank 0's agent, would come
   // from a node that is not heard.
   bool EndAwaitsUnheard() const;
+  // A last word, or a file of rank 0's agent, is still to come from the node.
+  bool Owes(const std::string& node) const;
 
   // The worker had said its last word and is not there any more, while its agent is the one that it
   // was given to, which still has its files. Its exit was acknowledged by a former coordinator, and

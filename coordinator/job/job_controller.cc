@@ -441,6 +441,7 @@ void JobController::GoOnLater(Turn turn) {
   JobRecord& record = keeper_.record();
   const std::optional<Suspension> ended = std::exchange(record.suspension, std::nullopt);
   const bool lost = ended && ended->lost;
+  const bool excused = std::exchange(leaver_, std::nullopt) || record.fruitless == 0;
   record.suspensions += ended && !lost ? 1 : 0;
   phase_ = phase::Idle{};
   group_ = {};
@@ -448,7 +449,9 @@ void JobController::GoOnLater(Turn turn) {
   keeper_.Enter(
       ended && ended->pause ? JobState::kPaused : JobState::kQueued,
       ended ? ended->reason : "queued again: the coordinator restarted while it was starting");
-  if (lost && !ended->pause) {
+  if (lost && !ended->pause && excused) {
+    record.state_reason = "goes on " + WhereFrom(record) + ": " + ended->reason;
+  } else if (lost && !ended->pause) {
     record.state_reason = RestWords(record, ended->reason);
     Rest(turn);
   }
@@ -502,7 +505,9 @@ void JobController::Conclude(const Finding& verdict, Turn turn) {
 void JobController::Lose(const std::string& reason, Turn turn) {
   JobRecord& record = keeper_.record();
   if (!record.cancel_reason.empty()) return Fail(reason, "", turn);
-  if (!keeper_.LoseGroup(reason, turn.now)) return Fail(GivenUpWords(record, reason), "", turn);
+  const bool excused = leaver_.has_value();  // it was said in time
+  if (!keeper_.LoseGroup(reason, excused, turn.now))
+    return Fail(GivenUpWords(record, reason), "", turn);
   record.suspension = Suspension{.pause = record.suspension && record.suspension->pause,
                                  .reason = reason,
                                  .secured = true,

@@ -18,6 +18,9 @@
 // JobDeadlines::silence without a newer round, where others of the group are heard while it trains;
 // where nobody is heard who could tell, after the job's hold, and other deadlines stand still.
 //
+// A member whose node is leaving asks its group to suspend, and so does the controller. What is not
+// through when the node is gone is lost, which is no failed attempt: it was said in time.
+//
 // MayFollow of records.h is this table; job_phase.h says what is waited for in each of them.
 //
 // STARTING is: StartWorker to each, Ready from all, Group to all, Endpoint from all, Peers to all.
@@ -93,6 +96,7 @@ class JobController {
   void OnWorkerSaid(WorkerId worker, const FromWorker& message, Turn turn);
   void OnNodeUnreachable(const NodeUnreachable& event, Turn turn);
   void OnNodeLost(const NodeLost& event, Turn turn);
+  void OnNodeLeaving(const NodeLeaving& event, Turn turn);
   void OnWorkerExited(const WorkerExited& event, Turn turn);
   void OnArtifactStored(const ArtifactRecord& artifact, Turn turn);
   void Tick(Turn turn);
@@ -141,6 +145,9 @@ class JobController {
   void StartElsewhere(Turn turn);
   void LoseUnheard(Turn turn);
 
+  // ---- Members whose node is leaving
+  std::optional<Instant> LeftBy() const;
+
   // ---- After a restart
   void AwaitReturn(Instant now);
   void ResumeIfAllBack(Turn turn);
@@ -175,10 +182,18 @@ class JobController {
   std::optional<std::string> Overdue(const phase::Ending& ending, Turn turn);
   std::optional<std::string> Overdue(const phase::Leaving& leaving, Turn turn);
 
+  // A node that is leaving.
+  struct Leaver {
+    std::string node{};
+    std::string reason{};
+    Instant gone_by{};
+  };
+
   const JobDeadlines deadlines_;
   RecordKeeper keeper_;
   Phase phase_;
   std::optional<Instant> held_since_;  // set while Holds()
+  std::optional<Leaver> leaver_;       // of the group's nodes, the first that is to be gone
   Group group_;                        // until all of its workers are gone
 };
 

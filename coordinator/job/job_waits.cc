@@ -108,6 +108,33 @@ void JobController::LoseUnheard(Turn turn) {
   }
 }
 
+// ---- Members whose node is leaving
+
+// Whoever waits for it anyway does so: a checkpoint or a result that is under way is as good a
+// goodbye. Nothing is asked of a group that was told already; it learns why.
+void JobController::OnNodeLeaving(const NodeLeaving& event, Turn turn) {
+  const auto on_node = [&](const MemberRecord& member) { return member.node == event.node; };
+  const bool awaited = !In<phase::Idle>() && !In<phase::Leaving>();
+  if (!awaited || std::ranges::none_of(group_.members(), on_node)) return;
+  const Instant gone_by = turn.now + event.leave.within + deadlines_.second_look;
+  if (!leaver_ || leaver_->node == event.node || gone_by < leaver_->gone_by) {
+    leaver_ = Leaver{.node = event.node, .reason = event.leave.reason, .gone_by = gone_by};
+  }
+  const std::string reason = "node " + event.node + " is leaving: " + event.leave.reason;
+  JobRecord& record = keeper_.record();
+  const bool suspending = record.suspension && !record.suspension->lost;
+  if (!suspending) return Suspend(false, reason, turn);
+  if (record.suspension->pause || record.suspension->reason == reason) return;
+  record.suspension->reason = record.state_reason = reason;
+  keeper_.Announce(turn);
+}
+
+// When the node that is leaving is gone for certain; nothing: none is, or it owes nothing.
+std::optional<Instant> JobController::LeftBy() const {
+  const bool awaited = leaver_ && !In<phase::Idle>() && !In<phase::Leaving>();
+  return awaited && group_.Owes(leaver_->node) ? std::optional(leaver_->gone_by) : std::nullopt;
+}
+
 // ---- Deadlines
 
 // A verdict that is due comes first: it says more than that the time for something else is up.
@@ -115,6 +142,11 @@ void JobController::Tick(Turn turn) {
   const std::optional<Instant> verdict = VerdictDue();
   if (verdict && turn.now >= *verdict) {
     return Conclude(group_.Verdict(), turn);
+  }
+  const std::optional<Instant> left = LeftBy();
+  if (left && turn.now >= *left) {
+    return Lose("node " + leaver_->node + " left before its workers had ended: " + leaver_->reason,
+                turn);
   }
   const std::optional<Duration> patience = Patience();
   if (patience && group_.contact().Over({*patience, deadlines_.second_look}, turn.now)) {
@@ -138,6 +170,7 @@ std::optional<Instant> JobController::Deadline() const {
     if (due && (!next || *due < *next)) next = due;
   };
   if (!Holds()) consider(DeadlineOf(phase_));
+  consider(LeftBy());
   if (const std::optional<Duration> patience = Patience()) {
     consider(group_.contact().LookDue(*patience));
   }

@@ -55,6 +55,13 @@ void Membership::Lose(const std::string& name) {
   Miss(name);
 }
 
+void Membership::SetLeaving(const std::string& name, const std::string& reason) {
+  const auto found = nodes_.find(name);
+  if (found == nodes_.end()) return;
+  found->second.leaving = reason;
+  Recount(name);
+}
+
 void Membership::SetFaults(const std::string& name,
                            const std::map<std::string, std::string>& faults) {
   const auto found = nodes_.find(name);
@@ -99,7 +106,8 @@ void Membership::Recount(const std::string& name) {
   } else {
     with_strays_.insert(name);
   }
-  if (!node.connected || node.cordoned || node.draining || !node.strays.empty()) return;
+  const bool closed = node.cordoned || node.draining || !node.leaving.empty();
+  if (!node.connected || closed || !node.strays.empty()) return;
   for (std::size_t index = 0; index < node.devices.size(); ++index) {
     const DeviceRecord& device = node.devices[index];
     if (device.fault.empty() && HolderOf(name, device.name) == nullptr) free_.insert({name, index});

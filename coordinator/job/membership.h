@@ -31,6 +31,7 @@ struct Node {
   NodeTraits traits{};
   bool cordoned = false;
   bool draining = false;
+  std::string leaving{};  // why its agent is about to end; empty: it is not
 };
 
 // A device that could be given away now.
@@ -52,6 +53,10 @@ class Membership {
   void Mark(const NodeRecord& mark);
   NodeRecord MarkOf(const std::string& name) const;
 
+  // Its agent is about to end, for this reason; empty: it stays. Nothing of a node that is not
+  // known.
+  void SetLeaving(const std::string& name, const std::string& reason);
+
   // These devices of the node are at fault, and no others; devices and nodes that are not known are
   // passed over. Holders stay.
   void SetFaults(const std::string& name, const std::map<std::string, std::string>& faults);
@@ -72,9 +77,9 @@ class Membership {
   // Null: free, or not known.
   const Holder* HolderOf(const std::string& node, const std::string& device) const;
 
-  // The free devices without a fault of connected nodes that are not cordoned and have no strays;
-  // by node name, then device number. The cost is in proportion to their number, not to that of all
-  // devices.
+  // The free devices without a fault of connected nodes that are not cordoned, stay and have no
+  // strays; by node name, then device number. The cost is in proportion to their number, not to
+  // that of all devices.
   std::vector<FreeDevice> Free() const;
   bool AnyFree() const { return !free_.empty(); }
 

@@ -208,9 +208,9 @@ void RecordKeeper::Secure(const CheckpointRecord& checkpoint, double train_secon
   record_.suspension->secured = true;
 }
 
-bool RecordKeeper::LoseGroup(const std::string& reason, Instant now) {
+bool RecordKeeper::LoseGroup(const std::string& reason, bool excused, Instant now) {
   RefreshProgress(now);
-  if (!CountLoss(record_)) return false;
+  if (!excused && !CountLoss(record_)) return false;
   EndAttempt(record_, reason, WallAt(now));
   tracker_.reset();
   record_.ending = {};

@@ -79,8 +79,8 @@ class RecordKeeper {
 
   // The group fell apart for `reason`: the attempt is over, and what the group did since the
   // checkpoint is no part of the job any more. False, and nothing but the count is changed, where
-  // no other attempt is due.
-  bool LoseGroup(const std::string& reason, Instant now);
+  // no other attempt is due. excused: nobody counts.
+  bool LoseGroup(const std::string& reason, bool excused, Instant now);
 
   // Until when the job rests before it is tried again; nothing: it does not.
   void Rest(std::optional<Instant> until);

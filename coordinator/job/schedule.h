@@ -32,7 +32,7 @@ struct WaitingJob {
 struct HeldDevice {
   DeviceKind kind = DeviceKind::kCpu;
   const NodeTraits* traits = nullptr;  // null: its node is not known
-  bool usable = false;  // by others, once it is given back: connected, not cordoned, well
+  bool usable = false;                 // by others, once it is given back: connected, open, well
 };
 
 // A job that has devices.

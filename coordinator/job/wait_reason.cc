@@ -12,13 +12,15 @@ std::string WaitReason(const JobSettings& settings, const Membership& membership
   for (const FreeDevice& device : membership.Free()) {
     if (Accepts(settings, device.kind, *device.traits, membership.Standard())) ++free;
   }
-  std::size_t known = 0, cordoned = 0, at_fault = 0;
+  std::size_t known = 0, cordoned = 0, leaving = 0, at_fault = 0;
   for (const auto& [name, node] : membership.nodes()) {
     for (const DeviceRecord& device : node.devices) {
       if (!Accepts(settings, device.kind, node.traits, membership.Standard())) continue;
       ++known;
       if (node.cordoned) {
         ++cordoned;
+      } else if (!node.leaving.empty()) {
+        ++leaving;
       } else if (!device.fault.empty()) {
         ++at_fault;
       }
@@ -27,6 +29,7 @@ std::string WaitReason(const JobSettings& settings, const Membership& membership
   std::string reason = "needs " + DeviceCount(settings.workers_min, settings.device) + "; " +
                        std::to_string(free) + " free";
   if (cordoned > 0) reason += ", " + std::to_string(cordoned) + " on cordoned nodes";
+  if (leaving > 0) reason += ", " + std::to_string(leaving) + " on nodes that end";
   if (at_fault > 0) reason += ", " + std::to_string(at_fault) + " at fault";
   if (known < settings.workers_min) {
     const bool picky = !settings.selector.empty() || !settings.tolerations.empty();

@@ -22,6 +22,7 @@ constexpr std::size_t kLabelBytesMax = 63;
 constexpr int kTaintsMax = 16;
 constexpr std::size_t kTaintBytesMax = 127;  // key=value
 constexpr std::size_t kTextBytesMax = 255;
+constexpr std::int64_t kLeaveSecondsMax = 7 * 86400;
 
 using spec::IsPrintable;
 
@@ -135,6 +136,18 @@ absl::StatusOr<job::DeviceFaultsChanged> FromProto(const agent::v1::DeviceFaults
   return event;
 }
 
+// A time that nobody means is taken for the nearest that somebody might.
+absl::StatusOr<job::Leave> FromProto(const std::string& field, const agent::v1::Leaving& proto) {
+  if (proto.reason().empty()) return Wrong(field + ".reason", "is missing");
+  const absl::Status status = CheckText(field + ".reason", proto.reason(), kTextBytesMax);
+  if (!status.ok()) return status;
+  const std::int64_t seconds =
+      std::clamp<std::int64_t>(proto.within().seconds(), 0, kLeaveSecondsMax);
+  const std::int32_t nanos = std::clamp(proto.within().nanos(), 0, 999'999'999);
+  return job::Leave{.reason = proto.reason(),
+                    .within = std::chrono::seconds(seconds) + Duration(nanos)};
+}
+
 }  // namespace
 
 absl::StatusOr<job::NodeJoined> FromProto(const agent::v1::Hello& hello) {
@@ -171,6 +184,11 @@ absl::StatusOr<job::NodeJoined> FromProto(const agent::v1::Hello& hello) {
   for (const std::uint64_t worker : hello.ended_workers()) {
     event.ended_workers.push_back(WorkerId{worker});
   }
+  if (hello.has_leaving()) {
+    absl::StatusOr<job::Leave> leave = FromProto("hello.leaving", hello.leaving());
+    if (!leave.ok()) return leave.status();
+    event.leave = *std::move(leave);
+  }
   return event;
 }
 
@@ -199,10 +217,15 @@ absl::StatusOr<job::Event> FromProto(const agent::v1::FromAgent& message, const 
                              .log_tail = exited.log_tail()};
   }
   if (message.has_device_faults()) return FromProto(message.device_faults(), node);
+  if (message.has_leaving()) {
+    absl::StatusOr<job::Leave> leave = FromProto("leaving", message.leaving());
+    if (!leave.ok()) return leave.status();
+    return job::NodeLeaving{.node = node, .leave = *std::move(leave)};
+  }
   return runtime::InvalidFields(
       {{.field = "message",
-        .description = "found none that is numbered; allowed is from_worker, worker_exited or "
-                       "device_faults"}});
+        .description = "found none that is numbered; allowed is from_worker, worker_exited, "
+                       "device_faults or leaving"}});
 }
 
 agent::v1::ToAgent ToProto(const job::StartWorker& action) {

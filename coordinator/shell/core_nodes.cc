@@ -69,6 +69,7 @@ v1::Node CoreRunner::NodeFrom(const std::string& name, const NodeView* view) con
   node.set_draining(mark.draining);
   const auto known = membership.nodes().find(name);
   if (known != membership.nodes().end()) {
+    node.set_leaving(known->second.leaving);
     const job::NodeTraits& traits = known->second.traits;
     node.mutable_labels()->insert(traits.labels.begin(), traits.labels.end());
     node.mutable_taints()->Add(traits.taints.begin(), traits.taints.end());

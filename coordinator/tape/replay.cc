@@ -22,6 +22,7 @@ std::string Details(const T& event) { return "job " + Number(event.job.value); }
 std::string Details(const job::NodeJoined& event) { return event.node; }
 std::string Details(const job::NodeUnreachable& event) { return event.node; }
 std::string Details(const job::NodeLost& event) { return event.node; }
+std::string Details(const job::NodeLeaving& event) { return event.node; }
 std::string Details(const job::WorkerSaid& event) {
   const std::string worker = "worker " + Number(event.worker.value) + ", ";
   if (const auto* message = std::get_if<job::ReportMessage>(&event.message)) {

@@ -41,6 +41,11 @@ void Write(const job::NodeLost& event, Instant) {
   Log()->warn("node lost node={} reason={}", event.node, Quoted(event.reason));
 }
 
+void Write(const job::NodeLeaving& event, Instant) {
+  Log()->info("node leaving node={} within_seconds={} reason={}", event.node,
+              ToSeconds(event.leave.within), Quoted(event.leave.reason));
+}
+
 void Write(const job::WorkerSaid& event, Instant now) {
   if (const auto* failed = std::get_if<job::FailedMessage>(&event.message)) {
     return Log()->warn("worker failed worker={} field={} message={}", event.worker.value,

@@ -21,6 +21,8 @@ void CountEvent(const job::Event& event, metrics::CoordinatorMetrics& metrics) {
     if (!joined->same_incarnation) metrics.CountMembershipChange("joined");
   } else if (std::holds_alternative<job::NodeUnreachable>(event)) {
     metrics.CountMembershipChange("unreachable");
+  } else if (std::holds_alternative<job::NodeLeaving>(event)) {
+    metrics.CountMembershipChange("leaving");
   } else if (std::holds_alternative<job::NodeLost>(event)) {
     metrics.CountMembershipChange("lost");
   } else if (std::holds_alternative<job::WorkerExited>(event)) {

@@ -42,6 +42,7 @@ FROM_AGENT = {
     "acknowledgement": "acknowledged: 3",
     "report": "sequence: 7 acknowledged: 2 from_worker { %s }" % FROM_WORKER["report"],
     "faults": 'sequence: 7 acknowledged: 2 device_faults { faults { device: "cpu:1" reason: "the driver lost it" } }',
+    "leaving": 'sequence: 7 acknowledged: 2 leaving { reason: "SIGTERM" within { seconds: 60 } }',
     "gap": "sequence: 900 worker_exited { worker_id: 1 }",
     "hello_again": "hello { node: \"a\" incarnation: 1 }",
 }

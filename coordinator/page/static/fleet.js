@@ -13,6 +13,7 @@ const nodeId = (node) => idOf(node.name);
 
 function condition(node) {
   if (!node.connected) return ["bad", "not connected"];
+  if (node.leaving) return ["warn", `leaving: ${node.leaving}`];
   if (node.draining) return ["warn", "draining"];
   if (node.cordoned) return ["warn", "cordoned"];
   return ["good", "connected"];
@@ -56,7 +57,7 @@ function facts(nodes, jobs, more) {
   const devices = nodes.flatMap((node) => (node.devices || []).map((device) => ({node, device})));
   const busy = devices.filter(({device}) => device.job).length;
   const faulty = devices.filter(({device}) => device.fault).length;
-  const free = devices.filter(({node, device}) => !device.job && !device.fault && node.connected && !node.cordoned).length;
+  const free = devices.filter(({node, device}) => !device.job && !device.fault && node.connected && !node.cordoned && !node.leaving).length;
   const states = jobs.map(stateOf);
   const count = (...wanted) => states.filter((state) => wanted.includes(state)).length;
   const fact = (term, value, small) => el("div", {}, el("dt", {}, term), el("dd", {}, value, el("small", {}, small)));

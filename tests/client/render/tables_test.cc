@@ -59,6 +59,9 @@ TEST(TablesTest, ANodesStatusSaysWhetherItTakesWorkers) {
   EXPECT_EQ(NodeStatus(node), "gone");
   node.set_connected(true);
   EXPECT_EQ(NodeStatus(node), "ready");
+  node.set_leaving("SIGTERM");
+  EXPECT_EQ(NodeStatus(node), "leaving");
+  node.clear_leaving();
   node.set_cordoned(true);
   EXPECT_EQ(NodeStatus(node), "cordoned");
   node.set_draining(true);

@@ -41,6 +41,8 @@ TEST(ClusterPropertyTest, RandomEventsNeverBreakAPromise) {
   EXPECT_GT(tally.given_up, 5);
   EXPECT_GT(tally.missed, 1000);
   EXPECT_GT(tally.resurfaced, 100);
+  EXPECT_GT(tally.left, 100);
+  EXPECT_GT(tally.excused, 10);
 }
 
 }  // namespace

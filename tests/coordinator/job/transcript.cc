@@ -155,6 +155,10 @@ std::string Say(const NodeUnreachable& event) {
   return "node " + event.node + " not heard: " + event.reason;
 }
 std::string Say(const NodeLost& event) { return "node " + event.node + " lost: " + event.reason; }
+std::string Say(const NodeLeaving& event) {
+  return "node " + event.node + " is leaving within " + Number(ToSeconds(event.leave.within)) +
+         " s: " + event.leave.reason;
+}
 std::string Say(const WorkerSaid& event) {
   return Worker(event.worker) + ": " +
          std::visit([](const auto& message) { return Say(message); }, event.message);

@@ -107,6 +107,26 @@ TEST_F(TranscriptTest, AWorkerIsKilled) {
   transcript_.ExpectGolden("worker_killed");
 }
 
+TEST_F(TranscriptTest, ANodeLeaves) {
+  Start();
+  Load();
+  Round();
+  transcript_.Note("b has a minute; its worker asks the others, and so does the coordinator");
+  Step(NodeLeaving{.node = "b", .leave = {.reason = "SIGTERM", .within = Seconds(60)}});
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    FinishedMessage last = Finished(rank);
+    last.suspended = true;
+    last.files = {};
+    if (rank == 0) last.files = {kCheckpointFile};
+    Step(Said(rank + 1, last));
+  }
+  Step(ArtifactStored{JobId{1}, {.path = kCheckpointFile, .size_bytes = 9, .sha256 = "c0ffee"}});
+  for (std::uint64_t worker = 1; worker <= 3; ++worker) {
+    Step(WorkerExited{.worker = WorkerId{worker}});
+  }
+  transcript_.ExpectGolden("node_leaves");
+}
+
 TEST_F(TranscriptTest, ACancelInTheQueue) {
   StepAt(0, JobSubmitted{Job(1, kSettings)});
   Step(JobCancelled{.job = JobId{1}, .reason = "cancelled by user"});

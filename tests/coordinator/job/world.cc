@@ -56,6 +56,8 @@ void World::Step() {
     Tick();
   } else if (dice < 260) {
     StoreFile();
+  } else if (dice < 264) {
+    LeaveOrGo();
   } else {
     MoveWorker();
   }
@@ -64,6 +66,7 @@ void World::Step() {
 void World::Drain() {
   for (auto& [name, agent] : agents_) {
     agent.faults.clear();
+    agent.leave.reset();
     Join(name);
   }
   const std::map<JobId, JobRecord> jobs = store_;
@@ -151,6 +154,11 @@ void World::Check(const PersistJob& action) {
     last = size;
   }
   CheckAttempts(action.record, before == store_.end() ? nullptr : &before->second);
+  tally_.excused += state == JobState::kQueued &&
+                            action.record.state_reason.starts_with("goes on") &&
+                            action.record.state_reason.find("(retry") == std::string::npos
+                        ? 1
+                        : 0;
   if (before != store_.end() && action.record.suspensions > before->second.suspensions) {
     tally_.suspended += action.record.checkpoint ? 1 : 0;
     tally_.paused += state == JobState::kPaused ? 1 : 0;
@@ -225,6 +233,7 @@ void World::Check(const StartWorker& action) {
   const JobRecord& record = store_.at(action.job);
   EXPECT_EQ(record.state, JobState::kStarting);
   EXPECT_FALSE(marks_[action.node].cordoned) << "a worker on a cordoned node";
+  EXPECT_FALSE(agents_.at(action.node).leave) << "a worker on a node that is leaving";
   EXPECT_FALSE(agents_.at(action.node).faults.contains(action.device)) << "a broken device";
   EXPECT_EQ(action.checkpoint, record.checkpoint ? record.checkpoint->sha256 : "");
   workers_[action.worker] = {.job = action.job,
@@ -364,74 +373,11 @@ void World::Update() {
   Give(JobUpdated{.job = job, .settings = settings, .needs_restart = rng_.Below(2) == 0});
 }
 
-void World::Mark() {
-  const std::string name = "n" + std::to_string(rng_.Below(agents_.size()));
-  const std::uint64_t dice = rng_.Below(4);
-  Give(NodeMarked{{.name = name, .cordoned = dice == 0 || dice == 1, .draining = dice == 0}});
-}
-
-// An agent that is not connected says so when it is back.
-void World::BreakOrMend() {
-  auto chosen = agents_.begin();
-  std::advance(chosen, static_cast<std::ptrdiff_t>(rng_.Below(agents_.size())));
-  auto& [name, agent] = *chosen;
-  const std::string device =
-      "cpu:" + std::to_string(rng_.Below(static_cast<std::uint64_t>(agent.devices)));
-  if (agent.faults.erase(device) == 0) agent.faults[device] = "broken";
-  ++tally_.faults;
-  if (agent.connected) Give(DeviceFaultsChanged{.node = name, .faults = agent.faults});
-}
-
 void World::Cancel() {
   if (last_job_ == 0) return;
   Give(JobCancelled{.job = JobId{1 + rng_.Below(last_job_)},
                     .reason = "a user's wish",
                     .discard = rng_.Below(2) == 0});
-}
-
-void World::Join() {
-  for (const auto& [name, agent] : agents_) {
-    if (!agent.connected || rng_.Below(10) == 0) return Join(name);
-  }
-}
-
-void World::Join(const std::string& name) {
-  Agent& agent = agents_.at(name);
-  if (agent.known && agent.fresh) {
-    agent.waiting.clear();
-    Give(NodeLost{.node = name, .reason = "the agent was started again"});
-  }
-  NodeJoined event{
-      .node = name, .devices = Devices("cpu", agent.devices), .same_incarnation = !agent.fresh};
-  for (DeviceRecord& device : event.devices) {
-    const auto fault = agent.faults.find(device.name);
-    if (fault != agent.faults.end()) device.fault = fault->second;
-  }
-  for (const auto& [id, worker] : workers_) {
-    if (worker.node != name) continue;
-    event.running_workers.push_back(id);
-    tally_.resurfaced += agent.known && !agent.connected && worker.stage == Stage::kTraining;
-  }
-  agent.connected = agent.known = true;
-  agent.fresh = false;
-  for (const Action& action : std::exchange(agent.waiting, {})) Apply({action});
-  Give(event);
-}
-
-void World::LoseOrKillAgent() {
-  auto chosen = agents_.begin();
-  std::advance(chosen, static_cast<std::ptrdiff_t>(rng_.Below(agents_.size())));
-  auto& [name, agent] = *chosen;
-  const bool killed = rng_.Below(2) == 0;
-  if (killed) {
-    std::erase_if(workers_, [&](const auto& entry) { return entry.second.node == name; });
-    agent.fresh = true;
-  }
-  // A killed agent may be back before anybody missed it.
-  if (killed && rng_.Below(2) == 0) return Join(name);
-  if (!std::exchange(agent.connected, false)) return;
-  ++tally_.missed;
-  Give(NodeUnreachable{.node = name, .reason = "no heartbeat"});
 }
 
 void World::MoveWorker() {

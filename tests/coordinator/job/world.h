@@ -62,6 +62,8 @@ class World {
     int given_up = 0;    // after a retry
     int missed = 0;      // nodes that were not heard any more
     int resurfaced = 0;  // workers that train when their node is heard again
+    int left = 0;        // nodes that said so beforehand
+    int excused = 0;     // groups that such a node left before they had ended
   };
 
   World(std::uint64_t seed, Tally& tally, WorldListener listener = {});
@@ -94,6 +96,7 @@ class World {
     bool known = false;             // to this coordinator, which numbers what it says to it
     std::vector<Action> waiting{};  // said to it while it was not heard
     std::map<std::string, std::string> faults{};  // reasons by device
+    std::optional<Leave> leave{};
   };
   struct Group {
     std::uint64_t generation = 0;
@@ -138,6 +141,8 @@ class World {
   void Join();
   void Join(const std::string& name);
   void LoseOrKillAgent();
+  void LeaveOrGo();
+  void Suspend(const std::string& node);
   void MoveWorker();
   void Advance(WorkerId id, Worker& worker);
   void SayReport(WorkerId id, Worker& worker);

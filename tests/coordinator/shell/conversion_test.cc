@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 #include <variant>
 
@@ -251,6 +252,49 @@ TEST(ConversionTest, FaultsThatAreNotRightAreRefusedWithTheirField) {
   for (const auto& [message, field] : cases) {
     const absl::Status status = FromProto(message, "a").status();
 
+    const std::vector<runtime::FieldViolation> violations = runtime::FieldViolations(status);
+    ASSERT_EQ(violations.size(), 1u) << field << ": " << status;
+    EXPECT_EQ(violations[0].field, field);
+  }
+}
+
+agent::v1::FromAgent LeavingFor(const std::string& reason, std::int64_t seconds) {
+  agent::v1::FromAgent message;
+  message.mutable_leaving()->set_reason(reason);
+  message.mutable_leaving()->mutable_within()->set_seconds(seconds);
+  return message;
+}
+
+TEST(ConversionTest, AnAgentThatIsLeavingSaysWhyAndHowSoon) {
+  const absl::StatusOr<job::Event> event = FromProto(LeavingFor("SIGTERM", 60), "a");
+
+  ASSERT_TRUE(event.ok()) << event.status();
+  const auto& leaving = std::get<job::NodeLeaving>(*event);
+  EXPECT_EQ(leaving.node, "a");
+  EXPECT_EQ(leaving.leave.reason, "SIGTERM");
+  EXPECT_EQ(leaving.leave.within, Seconds(60));
+}
+
+TEST(ConversionTest, ATimeToLeaveInThatNobodyMeansIsTakenForTheNearest) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const auto within = [](std::int64_t seconds) {
+    return std::get<job::NodeLeaving>(*FromProto(LeavingFor("r", seconds), "a")).leave.within;
+  };
+
+  EXPECT_EQ(within(kMost), Seconds(7 * 86400));
+  EXPECT_EQ(within(-kMost), Seconds(0));
+}
+
+TEST(ConversionTest, ALeaveWithoutAReasonIsRefusedWithItsField) {
+  agent::v1::Hello hello;
+  hello.set_node("a");
+  hello.mutable_leaving();
+  const std::pair<absl::Status, std::string> cases[] = {
+      {FromProto(LeavingFor("", 60), "a").status(), "leaving.reason"},
+      {FromProto(LeavingFor(std::string(256, 'r'), 60), "a").status(), "leaving.reason"},
+      {FromProto(hello).status(), "hello.leaving.reason"},
+  };
+  for (const auto& [status, field] : cases) {
     const std::vector<runtime::FieldViolation> violations = runtime::FieldViolations(status);
     ASSERT_EQ(violations.size(), 1u) << field << ": " << status;
     EXPECT_EQ(violations[0].field, field);
