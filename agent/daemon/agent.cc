@@ -1,6 +1,5 @@
 #include "agent/daemon/agent.h"
 
-#include <signal.h>
 #include <stdlib.h>
 
 #include <algorithm>
@@ -25,17 +24,11 @@ namespace {
 
 // Of the 107 bytes of a Unix socket's path, what "/18446744073709551615.sock" leaves.
 constexpr std::size_t kSocketFolderBytesMax = 81;
-constexpr Duration kGoodbyeLimit = Seconds(1);
 constexpr Duration kGraceMax = Seconds(3600);
 // Far less than anything is kept.
 constexpr Duration kSweepInterval = Seconds(3600);
 // What a worker may be sent before it runs; more is never due.
 constexpr std::size_t kMessagesHeldMax = 16;
-
-// As of a process that SIGTERM ended.
-WorkerExit StoppedEarly() {
-  return {.exit_code = -1, .signal = SIGTERM, .log_tail = "agent: stopped before it was started"};
-}
 
 Hello MakeHello(const AgentOptions& options, std::uint64_t incarnation) {
   Hello hello;
@@ -127,12 +120,14 @@ Agent::Agent(runtime::ControlThread& control, metrics::AgentMetrics& metrics, Ag
                    uploader_.Pause(!connected);
                  },
              .dropped = [this](std::uint64_t reports) { metrics_.CountReportsDropped(reports); },
+             .acknowledged = [this] { EndIfDone(); },
              .has_workers =
                  [this] { return !workers_.empty() || !preparing_.empty() || !uploader_.idle(); },
              .refused =
                  [this](const absl::Status& status) {
                    if (refused_) refused_(status);
                  }}),
+      leave_timer_(control),
       stop_timer_(control),
       output_timer_(control),
       sweep_timer_(control) {
@@ -174,6 +169,7 @@ std::set<std::string> Agent::JobsHere() const {
 void Agent::CompleteHello(Hello& hello) const {
   for (const auto& [id, running] : workers_) hello.add_running_workers(id.value);
   for (const auto& [id, preparing] : preparing_) hello.add_running_workers(id.value);
+  if (leaving_) *hello.mutable_leaving() = LeavingNow();
   for (tactus::v1::Device& device : *hello.mutable_devices()) {
     const auto fault = faults_.find(device.name());
     if (fault != faults_.end()) device.set_fault(fault->second);
@@ -208,7 +204,7 @@ void Agent::OnStopWorker(const tactus::agent::v1::StopWorker& request) {
   const WorkerId id{request.worker_id()};
   const auto running = workers_.find(id);
   if (running != workers_.end()) return running->second.worker->Stop(Grace(request.grace()));
-  if (preparing_.contains(id)) GiveUpPreparing(id, StoppedEarly());
+  if (preparing_.contains(id)) GiveUpPreparing(id);
 }
 
 bool Agent::OnSaid(WorkerId worker, tactus::v1::FromWorker message) {
@@ -250,7 +246,7 @@ void Agent::UploadResult(const Worker& worker, const tactus::v1::Finished& finis
             FailWorker(id, "file '" + path +
                                "' was not taken: " + std::string(uploaded.status().message()));
           }
-          CloseIfDone();
+          EndIfDone();
         });
   }
 }
@@ -273,7 +269,7 @@ void Agent::OnCheckpointUploaded(WorkerId worker, std::optional<tactus::v1::Chec
     // Without room for it the former one stands.
     static_cast<void>(link_.Send(up, Importance::kMessage));
   }
-  CloseIfDone();
+  EndIfDone();
 }
 
 void Agent::FailWorker(WorkerId worker, const std::string& reason) {
@@ -305,7 +301,7 @@ void Agent::OnExited(WorkerId worker, const WorkerExit& exit) {
   control_.Post([this, worker] {
     workers_.erase(worker);
     metrics_.SetWorkers(workers_.size());
-    CloseIfDone();
+    EndIfDone();
   });
 }
 
@@ -318,29 +314,6 @@ void Agent::SendExit(WorkerId worker, const WorkerExit& exit) {
   up.mutable_worker_exited()->set_signal(exit.signal);
   up.mutable_worker_exited()->set_log_tail(runtime::ToUtf8(exit.log_tail));
   static_cast<void>(link_.Send(up, Importance::kExit));
-}
-
-void Agent::Stop(Duration grace, std::function<void()> done) {
-  for (const auto& [id, running] : workers_) {
-    running.worker->Stop(stopping_ ? Duration(0) : grace);
-  }
-  if (std::exchange(stopping_, true)) return;
-  while (!preparing_.empty()) GiveUpPreparing(preparing_.begin()->first, StoppedEarly());
-  stopped_ = std::move(done);
-  // Workers are killed at the same time; whatever else is open is not waited for.
-  stop_timer_.After(grace + kGoodbyeLimit, [this] {
-    workers_.clear();
-    metrics_.SetWorkers(0);
-    if (!std::exchange(closing_, true)) link_.Close(kGoodbyeLimit, std::move(stopped_));
-  });
-  CloseIfDone();
-}
-
-void Agent::CloseIfDone() {
-  if (!stopping_ || closing_ || !workers_.empty() || !uploader_.idle()) return;
-  closing_ = true;
-  stop_timer_.Cancel();
-  link_.Close(kGoodbyeLimit, std::move(stopped_));
 }
 
 }  // namespace tactus::agent

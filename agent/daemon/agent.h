@@ -57,8 +57,20 @@ class Agent {
   // Watches these GPUs from now on: metrics, and faults of the devices that are among them.
   void Watch(std::unique_ptr<cuda::GpuMonitor> gpus, const GpuWatch::Options& options = {});
 
+  // A goodbye in time: `reason` and how long it may take. Of 255 bytes at most.
+  struct Farewell {
+    std::string reason{};
+    Duration within{};
+  };
+
+  // Tells the coordinator that this node leaves and asks the workers to suspend their jobs; when
+  // they are gone and all that they left is with the coordinator, or the time is over, stops as
+  // below. At once where there is nothing to wait for. Once; nothing after Stop.
+  void Leave(Farewell farewell, Duration grace, std::function<void()> done);
+
   // Ends the workers, kindly first, lets uploads finish as long as `grace`, says goodbye and calls
-  // `done`, on the control thread. A second call kills at once.
+  // `done`, on the control thread; of a Leave that is under way, that one's is not. A second call
+  // kills at once.
   void Stop(Duration grace, std::function<void()> done);
 
  private:
@@ -91,7 +103,7 @@ class Agent {
   void OnFetched(WorkerId id, const BlobReference& reference,
                  const absl::StatusOr<std::string>& path);
   absl::Status Launch(Preparing prepared);
-  void GiveUpPreparing(WorkerId id, const WorkerExit& exit);
+  void GiveUpPreparing(WorkerId id);  // as if SIGTERM had ended it
   void FailStart(WorkerId id, const std::string& job, const absl::Status& status);
   void SayFailed(WorkerId worker, const std::string& field, const std::string& reason);
   void CompleteHello(tactus::agent::v1::Hello& hello) const;
@@ -113,7 +125,10 @@ class Agent {
   // Says in the worker's name that its result did not arrive.
   void FailWorker(WorkerId worker, const std::string& reason);
   void SendExit(WorkerId worker, const WorkerExit& exit);
-  void CloseIfDone();
+  tactus::agent::v1::Leaving LeavingNow() const;
+  // Nothing of any worker is still to be awaited.
+  bool Settled() const;
+  void EndIfDone();
 
   runtime::ControlThread& control_;
   metrics::AgentMetrics& metrics_;
@@ -129,6 +144,13 @@ class Agent {
   CheckpointUploads checkpoints_;
   CoordinatorLink link_;
   std::map<std::string, std::string> faults_;  // of devices, as SetFaults has them
+  struct Leaving {
+    std::string reason{};
+    Instant end{};
+    std::function<void()> stop{};
+  };
+  std::optional<Leaving> leaving_;  // from Leave on
+  runtime::Timer leave_timer_;
   bool stopping_ = false;
   bool closing_ = false;  // the link is on its way out
   runtime::Timer stop_timer_;

@@ -80,7 +80,7 @@ void Agent::SetFaults(std::map<std::string, std::string> faults) {
     if (!faults_.contains(device)) Logger("agent")->info("device well again device={}", device);
   }
   // Never refused: it is rare, and a device at fault spoils what is started on it.
-  static_cast<void>(link_.Send(up, Importance::kFaults));
+  static_cast<void>(link_.Send(up, Importance::kNode));
 }
 
 }  // namespace tactus::agent

@@ -1,5 +1,7 @@
 // The part of Agent that starts workers and passes their output on.
 
+#include <signal.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -52,7 +54,7 @@ absl::Status Agent::TryStartWorker(const tactus::agent::v1::StartWorker& request
   const WorkerId id{request.worker_id()};
   // Asked for again: it runs, as it is to, and an error would be taken for its end.
   if (workers_.contains(id) || preparing_.contains(id)) return absl::OkStatus();
-  if (stopping_) return absl::UnavailableError("it is being stopped");
+  if (stopping_ || leaving_) return absl::UnavailableError("it is being stopped");
   const std::string& job = request.start().job_id();
   if (IsJobId(job) && !JobsHere().contains(job)) job_folders_.RemoveCheckpoints(job);
   absl::StatusOr<Worker::Options> options = Prepare(request);
@@ -105,13 +107,14 @@ void Agent::OnFetched(WorkerId id, const BlobReference& reference,
     }
   }
   FailStart(id, job, status);
-  CloseIfDone();
+  EndIfDone();
 }
 
-void Agent::GiveUpPreparing(WorkerId id, const WorkerExit& exit) {
+void Agent::GiveUpPreparing(WorkerId id) {
   for (const std::uint64_t pin : preparing_.at(id).pins) blobs_.Release(pin);
   preparing_.erase(id);
-  SendExit(id, exit);
+  SendExit(
+      id, {.exit_code = -1, .signal = SIGTERM, .log_tail = "agent: stopped before it was started"});
 }
 
 // Starts the process; all that it reads is here.

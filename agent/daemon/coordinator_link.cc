@@ -107,6 +107,7 @@ void CoordinatorLink::OnMessage(const ToAgent& message) {
   }
   Pump();
   CloseIfDone();
+  handlers_.acknowledged();
 }
 
 void CoordinatorLink::OnWelcome(const Welcome& welcome) {
@@ -125,6 +126,7 @@ void CoordinatorLink::OnWelcome(const Welcome& welcome) {
   handlers_.connected(true);
   Pump();
   CloseIfDone();
+  handlers_.acknowledged();
 }
 
 void CoordinatorLink::Beat() {

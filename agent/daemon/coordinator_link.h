@@ -45,6 +45,8 @@ class CoordinatorLink {
     std::function<void(const tactus::agent::v1::ToAgent& message)> message;
     std::function<void(bool connected)> connected;
     std::function<void(std::uint64_t reports)> dropped;  // so many more reports were lost
+    // Something that was sent has arrived.
+    std::function<void()> acknowledged = [] {};
     // Workers run or are about to, or something of theirs is still to be brought up.
     std::function<bool()> has_workers;
     // Once, last: the coordinator does not work with this agent (its version is another), which has
@@ -60,6 +62,9 @@ class CoordinatorLink {
   // Sends a message, now or when the coordinator is back. False: it found no room (see
   // OutboundLog).
   [[nodiscard]] bool Send(const tactus::agent::v1::FromAgent& message, Importance importance);
+
+  // Words of workers are not acknowledged yet.
+  bool HoldsWords() const { return log_.HoldsWords(); }
 
   // Ends the link once all is acknowledged, or after `limit`; then calls `done`, once, on the
   // control thread. Only then may the link be destroyed and the control thread be stopped.

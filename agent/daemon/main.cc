@@ -14,6 +14,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -142,6 +143,11 @@ void Declare(CLI::App& app, const tactus::agent::Host& host, Flags& flags) {
                  "key or key=value: only jobs that tolerate it come here; may be given again")
       ->delimiter(',')
       ->envname("TACTUS_TAINT");
+  app.add_option("--drain-deadline", flags.agent.drain_deadline,
+                 "How long SIGTERM, SIGINT or SIGUSR1 lets jobs suspend before their workers are "
+                 "ended; a second signal ends them at once, as 0 does")
+      ->envname("TACTUS_DRAIN_DEADLINE")
+      ->capture_default_str();
   app.add_option("--metrics-listen", flags.metrics_listen,
                  "Serve /metrics at host:port; default: not")
       ->envname("TACTUS_AGENT_METRICS_LISTEN");
@@ -167,16 +173,22 @@ void LogOptions(const tactus::agent::AgentOptions& options) {
   tactus::runtime::Logger("agent")->info(
       "agent started version={} node={} coordinator={} devices={} emulated_cpu_factor={} "
       "address={} "
-      "state_dir={} worker_binary={} threads_per_cpu_device={} metrics={}",
+      "state_dir={} worker_binary={} threads_per_cpu_device={} drain_deadline={} metrics={}",
       options.version, options.node, options.coordinator, devices, options.emulated_cpu_factor,
       options.address, tactus::runtime::Quoted(options.state_folder),
       tactus::runtime::Quoted(options.worker_binary), options.threads_per_cpu_device,
-      options.metrics_address);
+      tactus::runtime::FormatDuration(options.drain_deadline), options.metrics_address);
 }
 
 std::uint64_t DrawIncarnation() {
   std::random_device device;
   return (std::uint64_t{device()} << 32) | device();
+}
+
+// For people, of those that ask for the end.
+const char* SignalName(int signal) {
+  if (signal == SIGUSR1) return "SIGUSR1";
+  return signal == SIGINT ? "SIGINT" : "SIGTERM";
 }
 
 // Runs until a signal asks for the end.
@@ -189,12 +201,20 @@ int Serve(tactus::agent::AgentOptions options, tactus::metrics::AgentMetrics& me
   LogOptions(options);
   std::promise<void> stopped;
   absl::Status refused;  // the control thread's until `stopped`
-  boost::asio::signal_set signals(control.context(), SIGTERM, SIGINT);
-  // Again and again: the second signal kills at once. All captured outlives the control thread.
+  boost::asio::signal_set signals(control.context(), SIGTERM, SIGINT, SIGUSR1);
+  // Again and again: the second signal ends the workers, the third kills them. All captured
+  // outlives the control thread.
+  bool leaves = options.drain_deadline == tactus::Duration(0);
   std::function<void()> await_signal = [&] {
-    signals.async_wait([&](const boost::system::error_code& error, int) {
+    signals.async_wait([&](const boost::system::error_code& error, int signal) {
       if (error) return;
-      (*agent)->Stop(kStopGrace, [&] { stopped.set_value(); });
+      const auto done = [&] { stopped.set_value(); };
+      if (std::exchange(leaves, true)) {
+        (*agent)->Stop(kStopGrace, done);
+      } else {
+        (*agent)->Leave({.reason = SignalName(signal), .within = options.drain_deadline},
+                        kStopGrace, done);
+      }
       await_signal();
     });
   };

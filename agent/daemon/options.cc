@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <numeric>
 #include <set>
@@ -12,6 +13,7 @@
 #include "agent/daemon/host_facts.h"
 #include "cuda/device.h"
 #include "runtime/host_port.h"
+#include "runtime/options.h"
 
 namespace tactus::agent {
 namespace {
@@ -27,6 +29,7 @@ constexpr std::string_view kAllGpus = "gpus";
 constexpr std::size_t kLabelsMax = 64;
 constexpr std::size_t kTaintsMax = 16;
 constexpr std::size_t kLabelBytesMax = 63;
+constexpr Duration kDrainDeadlineMax = std::chrono::hours(7 * 24);
 
 absl::Status CheckAddress(const std::string& address) {
   const std::optional<runtime::HostPort> parsed = runtime::ParseHostPort(address);
@@ -207,6 +210,16 @@ absl::Status CheckTaints(const std::vector<std::string>& taints) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<Duration> DrainDeadline(const std::string& text) {
+  const absl::StatusOr<Duration> deadline = runtime::ParseDuration(text);
+  if (!deadline.ok()) {
+    return absl::InvalidArgumentError("drain-deadline: " +
+                                      std::string(deadline.status().message()));
+  }
+  if (*deadline <= kDrainDeadlineMax) return deadline;
+  return absl::InvalidArgumentError("drain-deadline: " + text + "; allowed is 0 to 7d");
+}
+
 absl::Status CheckFiles(const AgentFlags& flags) {
   if (flags.address.empty()) return absl::InvalidArgumentError("address: must not be empty");
   if (flags.state_folder.empty()) return absl::InvalidArgumentError("state-dir: must not be empty");
@@ -247,6 +260,9 @@ absl::StatusOr<AgentOptions> Resolve(const AgentFlags& flags, const Host& host) 
   if (!labels.ok()) return labels.status();
   options.labels = *std::move(labels);
   options.taints = flags.taints;
+  const absl::StatusOr<Duration> deadline = DrainDeadline(flags.drain_deadline);
+  if (!deadline.ok()) return deadline.status();
+  options.drain_deadline = *deadline;
   const absl::StatusOr<double> factor = CpuFactor(flags, host);
   if (!factor.ok()) return factor.status();
   options.emulated_cpu_factor = *factor;

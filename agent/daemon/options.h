@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/time.h"
 #include "cuda/nvml.h"
 
 namespace tactus::agent {
@@ -37,6 +38,7 @@ struct AgentFlags {
   std::string worker_binary;
   std::vector<std::string> labels{};  // "key=value"
   std::vector<std::string> taints{};  // "key" or "key=value"
+  std::string drain_deadline = "1m";
 };
 
 // What the host is, found by main.
@@ -68,6 +70,7 @@ struct AgentOptions {
   std::string metrics_address{};  // empty: none
   std::map<std::string, std::string> labels{};
   std::vector<std::string> taints{};
+  Duration drain_deadline{};  // from the first signal to the end of its workers; 0: none
 };
 
 // Checks the flags against the host and fills in what follows from them: node from the host's name,

@@ -17,7 +17,7 @@ enum class Importance {
   kReport,    // dropped, oldest first, when the log is full
   kMessage,   // never dropped; refused when such messages alone fill the log
   kExit,      // never dropped nor refused: one a worker
-  kFaults,    // as kExit; what every Hello tells anew, so that it binds to no coordinator
+  kNode,      // as kExit, of the node; every Hello tells it anew, so that it binds to nobody
 };
 
 struct OutboundLogOptions {
@@ -33,7 +33,7 @@ struct OutboundLogOptions {
 // when an entry is first sent, so that dropped reports leave no gap in the numbers.
 //
 // Invariants: (1) numbers are consecutive from 1; (2) an entry in flight is never dropped; (3)
-// entries and bytes stay within the options, but for kExit and kFaults; (4) no workers' output ever
+// entries and bytes stay within the options, but for kExit and kNode; (4) no workers' output ever
 // drops or refuses anything else. Pure; one thread.
 class OutboundLog {
  public:

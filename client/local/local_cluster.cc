@@ -71,6 +71,8 @@ absl::Status LocalCluster::StartAgent() {
                                         folder + "/agent",
                                         "--metrics-listen",
                                         "127.0.0.1:0",
+                                        "--drain-deadline",
+                                        "0",
                                         "--parent-death-signal"};
   if (!speeds.empty()) arguments.insert(arguments.end(), {"--emulated-speeds", speeds});
   absl::StatusOr<ChildProcess> child =

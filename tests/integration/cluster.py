@@ -81,10 +81,10 @@ class Cluster:
         lines = dict(line.split("=", 1) for line in address_file.read_text().split())
         self.address, self.metrics = lines["grpc"], lines["metrics"]
 
-    def start_agent(self, node, devices, speeds=None):
+    def start_agent(self, node, devices, speeds=None, drain_deadline="0"):
         command = [BIN / "tactus-agent", "--coordinator", self.address, "--node", node, "--devices",
                    ",".join(f"cpu:{i}" for i in range(devices)), "--state-dir", self.folder / node,
-                   "--metrics-listen", "127.0.0.1:0"]
+                   "--metrics-listen", "127.0.0.1:0", "--drain-deadline", drain_deadline]
         if speeds:
             command += ["--emulated-speeds", speeds]
         self._start(node, command)
@@ -123,6 +123,22 @@ class Cluster:
 
     def wait(self, name, states, seconds=120):
         return wait_until(lambda: self.state(name) in states and self.job(name), seconds, f"{name} is {states}")
+
+    def workers(self, *agents):
+        """Process ids of these agents' workers; of all agents' where none is named."""
+        names = agents or [name for name in self.processes if name != "coordinator"]
+        parents = [self.processes[name].pid for name in names]
+        found = []
+        for entry in pathlib.Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+                    name = (entry / "comm").read_text().strip()
+                except OSError:
+                    continue
+                if int(fields[1]) in parents and name == "tactus-worker" and fields[0] != "Z":
+                    found.append(int(entry.name))
+        return found
 
     def stop(self):
         for process in self.processes.values():

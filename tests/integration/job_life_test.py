@@ -23,21 +23,7 @@ class JobLifeTest(unittest.TestCase):
         self.assertEqual(left, [], "processes were left running")
 
     def workers(self):
-        """Ids of the worker processes of this test's agents."""
-        agents = [p.pid for name, p in self.cluster.processes.items() if name != "coordinator"]
-        found = []
-        for entry in os.listdir("/proc"):
-            if entry.isdigit():
-                try:
-                    with open(f"/proc/{entry}/stat") as stat:
-                        fields = stat.read().rsplit(")", 1)[1].split()
-                    with open(f"/proc/{entry}/comm") as comm:
-                        name = comm.read().strip()
-                except OSError:
-                    continue
-                if int(fields[1]) in agents and name == "tactus-worker" and fields[0] != "Z":
-                    found.append(int(entry))
-        return found
+        return self.cluster.workers()
 
     def test_result_is_what_python_loads(self):
         self.cluster.start_agent("a", 2)

@@ -184,12 +184,44 @@ TEST_F(AgentProcessTest, SigtermEndsWorkersAndExitsWithZero) {
   EXPECT_TRUE(AwaitProcessEnd(worker));
 }
 
-TEST_F(AgentProcessTest, ASecondSignalDoesNotWaitForStubbornWorkers) {
-  RunWithCoordinator();
-  const pid_t worker = StartWorker("stubborn");
+TEST_F(AgentProcessTest, EverySignalThatAsksForTheEndLetsJobsSuspendFirst) {
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) {
+    FakeCoordinator coordinator({});
+    Run({"--coordinator", coordinator.address(), "--node", "node-1", "--state-dir",
+         folder_.File("state"), "--worker-binary", FakeWorker()});
+    coordinator.StartWorker(5, "suspends");
+    coordinator.AwaitMessage(
+        [](const FromAgent& message) { return message.from_worker().message().has_ready(); });
+
+    ::kill(pid_, signal);
+
+    EXPECT_EQ(ExitCode(), 0);
+    EXPECT_EQ(coordinator.uploaded().count("suspends-1/checkpoint.safetensors"), 1u);
+    EXPECT_THAT(Output(), HasSubstr("agent left in time"));
+  }
+}
+
+TEST_F(AgentProcessTest, WithoutADeadlineWorkersAreEndedAtOnce) {
+  RunWithCoordinator({"--drain-deadline", "0"});
+  const pid_t worker = StartWorker("suspends");
+
+  ::kill(pid_, SIGTERM);
+
+  EXPECT_EQ(ExitCode(), 0);
+  EXPECT_TRUE(AwaitProcessEnd(worker));
+  EXPECT_TRUE(coordinator_.uploaded().empty());
+}
+
+TEST_F(AgentProcessTest, AFurtherSignalDoesNotWaitForStubbornWorkers) {
+  RunWithCoordinator({"--drain-deadline", "7d"});
+  const pid_t worker = StartWorker("deaf");
 
   ::kill(pid_, SIGINT);
+  ASSERT_TRUE(
+      coordinator_.AwaitMessage([](const FromAgent& message) { return message.has_leaving(); })
+          .has_leaving());
   ::kill(pid_, SIGTERM);
+  ::kill(pid_, SIGINT);
 
   EXPECT_EQ(ExitCode(), 0);
   EXPECT_TRUE(AwaitProcessEnd(worker));

@@ -91,7 +91,7 @@ TEST(OutboundLogTest, MessagesThatAloneFillTheLogAreRefusedButExitsAreNot) {
 
 TEST(OutboundLogTest, WordsAreWhatWorkersSaidAndMustNotBeLost) {
   for (const Importance importance :
-       {Importance::kLogLines, Importance::kReport, Importance::kFaults}) {
+       {Importance::kLogLines, Importance::kReport, Importance::kNode}) {
     OutboundLog log({});
     ASSERT_TRUE(log.Append("x", importance));
     EXPECT_FALSE(log.HoldsWords());

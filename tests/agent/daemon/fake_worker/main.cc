@@ -3,6 +3,8 @@
 // clang-format off
 //   echo       Ready with its own process id as `parameters`; reports each plan; on stop Finished
 //   stubborn   the same, but ignores SIGTERM and the end of its socket
+//   deaf       the same, and ignores stop, too
+//   suspends   Ready; on stop writes checkpoint.safetensors and says Finished with it, suspended
 //   result     writes model.pt of 2.5 MiB and says Finished with that file
 //   training   Ready; for a plan V says at once that it has the checkpoints of V, V + 1 and V + 2
 //              rounds, which say so; on stop Finished
@@ -95,6 +97,26 @@ int Echo(Wire& wire, bool stubborn) {
   return 0;
 }
 
+int Suspends(Wire& wire, const std::string& folder) {
+  wire.Say({{"ready", {{"parameters", std::to_string(::getpid())}}}});
+  for (std::string line; wire.Hear(line);) {
+    const json message = json::parse(line);
+    if (!message.contains("stop")) continue;
+    std::ofstream(folder + "/checkpoint.safetensors") << "here it stood";
+    json finished = Finished({"checkpoint.safetensors"});
+    finished["finished"]["reason"] = message["stop"]["reason"];
+    finished["finished"]["suspended"] = message["stop"]["suspend"];
+    wire.Say(finished);
+    return 0;
+  }
+  return 0;
+}
+
+int Deaf(Wire& wire) {
+  wire.Say({{"ready", {{"parameters", std::to_string(::getpid())}}}});
+  while (true) ::pause();
+}
+
 int Result(Wire& wire, const std::string& folder) {
   std::ofstream(folder + "/model.pt", std::ios::binary) << std::string(5 << 19, 'm');
   wire.Say(Finished({"model.pt"}));
@@ -142,7 +164,9 @@ int Talk(Wire& wire) {
 int Behave(Wire& wire, const std::string& first_line) {
   const json start = json::parse(first_line).at("start");
   const std::string behaviour = start.at("spec").at("name");
-  if (behaviour == "stubborn") ::signal(SIGTERM, SIG_IGN);
+  if (behaviour == "stubborn" || behaviour == "deaf") ::signal(SIGTERM, SIG_IGN);
+  if (behaviour == "deaf") return Deaf(wire);
+  if (behaviour == "suspends") return Suspends(wire, start.at("outputDirectory"));
   if (behaviour == "echo" || behaviour == "stubborn") return Echo(wire, behaviour == "stubborn");
   if (behaviour == "result") return Result(wire, start.at("outputDirectory"));
   if (behaviour == "training") return Training(wire, start.at("outputDirectory"));

@@ -1,0 +1,96 @@
+"""Agents that say goodbye: SIGTERM suspends what runs on their node, and it goes on elsewhere."""
+import json
+import os
+import re
+import signal
+import unittest
+
+from cluster import Cluster, Folder, processes_of, tiny_spec, wait_until
+
+
+class LeaveTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = Folder()
+        self.corpus = self.folder.corpus()
+        self.cluster = Cluster(self.folder.path)
+        self.cluster.start_coordinator()
+
+    def tearDown(self):
+        self.cluster.stop()
+        left = processes_of(self.folder.path)
+        self.folder.remove()
+        self.assertEqual(left, [], "processes were left running")
+
+    def log(self, name):
+        return (self.folder.path / f"{name}.log").read_text()
+
+    def states(self):
+        """What the coordinator said of the job's states, as (state, rounds, reason)."""
+        return re.findall(r"job state changed job=\S+ state=(\S+) workers=\d+ rounds=(\d+) reason=\"?(.*?)\"?$",
+                          self.log("coordinator"), re.MULTILINE)
+
+    def start_job(self, drain_deadline, **more):
+        """A job on two nodes of one device each that could do with either; returns its id when it trains."""
+        for node in ("a", "b"):
+            self.cluster.start_agent(node, 1, drain_deadline=drain_deadline)
+        wait_until(lambda: len(self.cluster.tactus("get", "nodes", "-o", "name")[1].split()) == 2, 20, "both joined")
+        job = self.cluster.submit({**tiny_spec(self.corpus, time="10m"), "workers": {"min": 1, "max": 2}, **more})
+        wait_until(lambda: self.rounds(job) >= 20, 60, "it trains")
+        self.assertEqual(self.cluster.job(job)["attempts"][-1]["nodes"], ["a", "b"])
+        return job
+
+    def rounds(self, job):
+        return int(self.cluster.job(job).get("progress", {}).get("rounds", 0))
+
+    def goes_on_on(self, node, job, beyond):
+        """The job when it has trained beyond so many rounds there."""
+        wait_until(lambda: self.cluster.state(job) == "RUNNING" and self.rounds(job) > beyond
+                   and self.cluster.job(job)["attempts"][-1]["nodes"] == [node], 60, f"it goes on on {node} alone")
+        return self.cluster.job(job)
+
+    def check_nothing_is_lost(self, leaving, staying, number):
+        job = self.start_job("1m")
+
+        self.cluster.signal(leaving, number)
+
+        self.assertEqual(self.cluster.processes[leaving].wait(60), 0)
+        self.assertIn("agent left in time", self.log(leaving))
+        suspended = [int(rounds) for state, rounds, reason in self.states()
+                     if state == "queued" and reason == f"node {leaving} is leaving: {number.name}"]
+        self.assertEqual(len(suspended), 1, self.states())
+        self.assertGreaterEqual(suspended[0], 20)
+        on = self.goes_on_on(staying, job, suspended[0])
+        self.assertEqual(len(on["attempts"]), 1)
+        self.assertEqual(int(on["checkpoint_rounds"]), suspended[0])
+        self.cluster.tactus("cancel", job, "--discard")
+        listed = json.loads(self.cluster.tactus("get", "rounds", job, "-o", "json")[1])
+        listed = listed.get("rounds", listed)
+        self.assertEqual([int(one.get("round", 0)) for one in listed], list(range(len(listed))))
+        self.assertGreater(len(listed), suspended[0])
+
+    def test_a_job_is_suspended_in_time_and_loses_nothing(self):
+        self.check_nothing_is_lost("a", "b", signal.SIGTERM)  # on a is the worker that writes the checkpoint
+
+    def test_nor_does_it_when_another_worker_leaves(self):
+        self.check_nothing_is_lost("b", "a", signal.SIGUSR1)
+
+    def test_without_the_time_it_goes_on_from_its_last_checkpoint(self):
+        job = self.start_job("1s", checkpoints={"every": "1s"}, retries=0)
+        wait_until(lambda: int(self.cluster.job(job).get("checkpoint_rounds", 0)) > 0, 60, "a checkpoint is kept")
+        standing = self.cluster.workers("b")[0]
+        os.kill(standing, signal.SIGSTOP)  # so that no round ends
+
+        self.cluster.signal("a", signal.SIGTERM)
+
+        self.assertEqual(self.cluster.processes["a"].wait(60), 0)
+        os.kill(standing, signal.SIGCONT)
+        self.assertIn("agent left too early", self.log("a"))
+        kept = int(self.cluster.job(job)["checkpoint_rounds"])
+        on = self.goes_on_on("b", job, kept)
+        self.assertEqual(int(on["attempts"][1]["first_round"]), kept)
+        self.assertEqual(len(on["attempts"]), 2)
+        self.cluster.tactus("cancel", job, "--discard")
+
+
+if __name__ == "__main__":
+    unittest.main()
