@@ -12,6 +12,9 @@ namespace {
 
 constexpr int kKilled = 9;
 constexpr int kTerminated = 15;
+constexpr int kCannotStart = 127;
+constexpr Duration kSettledLook = Seconds(0.05);
+constexpr Duration kGoodbye = Seconds(1);  // as agent::Agent's
 
 }  // namespace
 
@@ -49,7 +52,12 @@ void Agent::Crash() {
     if (!running.gone) around_.checkers.OnHarm(running.worker->order().job);
   }
   around_.checkers.OnHostHarmed(host_.name);
+  Quit();
+}
+
+void Agent::Quit() {
   alive_ = false;
+  leaving_.reset();
   connected_ = false;
   up_.Close();
   down_.Close();
@@ -60,6 +68,55 @@ void Agent::Crash() {
     running.gone = true;
     running.worker->Kill();
   }
+}
+
+void Agent::Leave(Duration within, std::function<void()> gone) {
+  if (leaving_) return;
+  const std::string reason = "SIGTERM";
+  leaving_ = {.end = around_.scheduler.now() + within, .gone = std::move(gone)};
+  Say(job::NodeLeaving{.node = host_.name, .leave = {.reason = reason, .within = within}});
+  for (auto& [id, running] : workers_) {
+    if (!running.gone) running.worker->Receive(job::StopMessage{.reason = reason, .suspend = true});
+  }
+  AwaitSettled();
+}
+
+void Agent::AwaitSettled() {
+  const bool settled = running() == 0 && uploads_ == 0 && !HoldsWords();
+  if (settled || around_.scheduler.now() >= leaving_->end) return BreakOff();
+  around_.scheduler.After(std::min(kSettledLook, leaving_->end - around_.scheduler.now()),
+                          [this, life = life_] {
+                            if (life == life_ && leaving_) AwaitSettled();
+                          });
+}
+
+// Who still runs is ended, and its agent has a moment to say so.
+void Agent::BreakOff() {
+  for (const auto& [id, running] : workers_) {
+    if (!running.gone) End(id, kTerminated);
+  }
+  around_.scheduler.After(kGoodbye, [this, life = life_] {
+    if (life != life_ || !leaving_) return;
+    const bool told = connected_ && Reaches() && !up_.Holds([](const UpMessage& message) {
+      return std::holds_alternative<job::NodeLeaving>(message);
+    });
+    const std::function<void()> gone = leaving_->gone;
+    // To who was not told, who may be starting workers here, this is a crash.
+    if (told) {
+      Quit();
+    } else {
+      Crash();
+    }
+    gone();
+  });
+}
+
+// Devices' faults and a goodbye are no words of workers, and Hello tells them anew.
+bool Agent::HoldsWords() const {
+  return up_.Holds([](const UpMessage& message) {
+    return std::holds_alternative<job::WorkerSaid>(message) ||
+           std::holds_alternative<job::WorkerExited>(message);
+  });
 }
 
 void Agent::Dial() {
@@ -87,15 +144,15 @@ job::NodeJoined Agent::Hello() const {
     if (!running.gone) hello.running_workers.push_back(id);
     if (untold) hello.ended_workers.push_back(id);
   }
+  if (leaving_) {
+    const Duration left = leaving_->end - around_.scheduler.now();
+    hello.leave = job::Leave{.reason = "SIGTERM", .within = std::max(left, Duration(0))};
+  }
   return hello;
 }
 
 bool Agent::Obeys(const protocol::CoordinatorIdentity& coordinator) {
-  // Devices' faults are no words of workers, and Hello tells them anew.
-  const bool words = up_.Holds([](const UpMessage& message) {
-    return !std::holds_alternative<job::DeviceFaultsChanged>(message);
-  });
-  return allegiance_.Meet(coordinator, running() > 0 || words || uploads_ > 0).empty();
+  return allegiance_.Meet(coordinator, running() > 0 || HoldsWords() || uploads_ > 0).empty();
 }
 
 void Agent::OnWelcome(bool same) {
@@ -124,6 +181,7 @@ void Agent::Tell(const job::Action& action) {
 void Agent::On(const job::StartWorker& start) {
   if (workers_.contains(start.worker)) return;
   const WorkerId id = start.worker;
+  if (leaving_) return Say(job::WorkerExited{.worker = id, .exit_code = kCannotStart});
   SimulatedJob& job = around_.job(start.job);
   const std::uint32_t track = around_.recorder.OnWorker(
       start.job, {.worker = id, .node = host_.name, .device = start.device});

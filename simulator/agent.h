@@ -25,8 +25,9 @@ namespace tactus::simulator {
 
 class Coordinator;
 
-// What an agent says: a worker's words, or its end, or its devices' faults.
-using UpMessage = std::variant<job::WorkerSaid, job::WorkerExited, job::DeviceFaultsChanged>;
+// What an agent says: a worker's words, or its end, its devices' faults, or that it leaves.
+using UpMessage =
+    std::variant<job::WorkerSaid, job::WorkerExited, job::DeviceFaultsChanged, job::NodeLeaving>;
 
 // A file of a result, or a checkpoint, on its way to the coordinator.
 struct ResultFile {
@@ -63,6 +64,11 @@ class Agent {
 
   // It ends with its workers; nobody is told.
   void Crash();
+
+  // As agent::Agent::Leave: it ends when its workers have suspended their jobs and all that they
+  // left is with the coordinator, or after `within`. `gone` is told of it, unless it crashes first;
+  // nothing where it is leaving already. Requires: alive.
+  void Leave(Duration within, std::function<void()> gone);
 
   // ---- For the coordinator
 
@@ -118,6 +124,15 @@ class Agent {
     std::uint64_t taken_by = 0;  // process of the coordinator in which its call is under way
   };
 
+  struct Leaving {
+    Instant end{};
+    std::function<void()> gone{};
+  };
+
+  void Quit();
+  void AwaitSettled();
+  void BreakOff();
+  bool HoldsWords() const;
   void Dial();
   void On(const job::StartWorker& start);
   void On(const job::SendToWorker& send);
@@ -143,6 +158,7 @@ class Agent {
   std::map<std::string, std::string> faults_{};  // of the hardware: reasons by device
   protocol::Allegiance allegiance_;
   bool alive_ = false;
+  std::optional<Leaving> leaving_{};
   bool connected_ = false;
   std::uint64_t life_ = 0;
   int uploads_ = 0;  // under way

@@ -91,17 +91,19 @@ struct Fault {
     // Of random scenarios; cluster files have no words for them.
     kUploadsRefused,     // the coordinator takes no files
     kCheckpointDamaged,  // the newest checkpoint of each job is not what was written
+    kLeave,  // the agent of the host is told to end within some time; back after a while
   };
 
   Kind kind = Kind::kWorkerCrash;
   double at_seconds = 0;
   double for_seconds =
       0;               // 0: for ever; a second for crashes of agent and coordinator and kWrongStore
-  std::string host{};  // of the first three, kAgentCrash and kPartition
-  std::string device{};  // kWorkerCrash, kPause, kSlowDown
-  std::string peer{};    // kPartition: a host, or "coordinator"
-  bool one_way = false;  // kPartition
-  double factor = 1;     // kSlowDown, >= 1
+  std::string host{};  // of the first three, kAgentCrash, kPartition, kLeave
+  std::string device{};       // kWorkerCrash, kPause, kSlowDown
+  std::string peer{};         // kPartition: a host, or "coordinator"
+  bool one_way = false;       // kPartition
+  double factor = 1;          // kSlowDown, >= 1
+  double within_seconds = 0;  // kLeave, > 0
 };
 
 // A cluster as a file describes it. Names are unique and known; lists are not empty.

@@ -45,6 +45,8 @@ void FaultInjection::Happen(const Fault& fault) {
     case Fault::Kind::kCheckpointDamaged:
       happened_ += targets_.coordinator.DamageCheckpoints() > 0 ? 1 : 0;
       return;
+    case Fault::Kind::kLeave:
+      return Leave(fault);
   }
 }
 
@@ -161,6 +163,15 @@ void FaultInjection::RefuseUploads(const Fault& fault) {
   targets_.checkers.HoldUpCheckpoints(EndOf(fault));
   AtEnd(fault, [this] {
     if (refusing_.End()) targets_.coordinator.SetRefusing(false);
+  });
+}
+
+void FaultInjection::Leave(const Fault& fault) {
+  Agent& agent = AgentOn(fault.host);
+  if (!agent.alive()) return;
+  ++happened_;
+  agent.Leave(Seconds(fault.within_seconds), [this, &agent, away = fault.for_seconds] {
+    targets_.scheduler.After(Seconds(away), [&agent] { agent.Start(); });
   });
 }
 

@@ -69,6 +69,7 @@ class FaultInjection {
   void TakeWrongStore(const Fault& fault);
   void BringBack(const Fault& fault, std::function<void()> back);
   void RefuseUploads(const Fault& fault);
+  void Leave(const Fault& fault);
 
   Agent& AgentOn(const std::string& host);
   std::size_t IndexOf(const std::string& host) const;

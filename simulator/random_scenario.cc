@@ -279,6 +279,18 @@ void DrawCheckpoints(Dice& dice, Scenario& scenario) {
   }
 }
 
+// Agents that say goodbye, with the time for it or without.
+void DrawLeaves(Dice& dice, ClusterModel& cluster) {
+  for (const HostModel& host : cluster.hosts) {
+    if (!dice.Chance(0.15)) continue;
+    cluster.faults.push_back({.kind = Fault::Kind::kLeave,
+                              .at_seconds = dice.Between(0, kFaultsWithin),
+                              .for_seconds = dice.Scale(0.5, 60),
+                              .host = host.name,
+                              .within_seconds = dice.Scale(0.05, 60)});
+  }
+}
+
 }  // namespace
 
 Scenario RandomScenario(std::uint64_t seed) {
@@ -308,6 +320,8 @@ Scenario RandomScenario(std::uint64_t seed) {
   DrawControlFaults(control, cluster);
   Dice checkpoints(Rng(seed).Fork("checkpoints"));
   DrawCheckpoints(checkpoints, scenario);
+  Dice leaves(Rng(seed).Fork("leaves"));
+  DrawLeaves(leaves, cluster);
   return scenario;
 }
 

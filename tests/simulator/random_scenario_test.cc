@@ -112,5 +112,31 @@ TEST(RandomScenarioCoverageTest, SeedsReachTheRareStates) {
   EXPECT_GE(device_faults, 10);
 }
 
+TEST(RandomScenarioCoverageTest, AgentsLeaveWithTheTimeForItAndWithout) {
+  int told = 0;
+  int suspended = 0;
+  int lost = 0;  // groups that were not through by then
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    Scenario scenario = RandomScenario(seed);
+    scenario.on_step = [&](const job::Event& event, Instant, const job::Actions& actions) {
+      told += std::holds_alternative<job::NodeLeaving>(event) ? 1 : 0;
+      for (const job::Action& action : actions) {
+        const auto* persist = std::get_if<job::PersistJob>(&action);
+        if (persist == nullptr || persist->record.state != job::JobState::kQueued) continue;
+        const std::string& reason = persist->record.state_reason;
+        suspended += reason.starts_with("node ") && reason.ends_with("is leaving: SIGTERM") ? 1 : 0;
+        const bool excused =
+            reason.starts_with("goes on") && reason.find("(retry") == std::string::npos;
+        lost += excused ? 1 : 0;
+      }
+    };
+    static_cast<void>(Simulate(std::move(scenario)));
+  }
+
+  EXPECT_GE(told, 10);
+  EXPECT_GE(suspended, 10);
+  EXPECT_GE(lost, 1);
+}
+
 }  // namespace
 }  // namespace tactus::simulator

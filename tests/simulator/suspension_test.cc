@@ -219,6 +219,42 @@ TEST(SuspendedJobTest, ADrainedHostIsLeftAndComesBack) {
   EXPECT_EQ(outcome.jobs[0].rounds, 500u);
 }
 
+TEST(SuspendedJobTest, AnAgentThatLeavesInTimeCostsNothing) {
+  Scenario scenario = TwoHosts();
+  scenario.jobs[0].settings.workers_min = 1;
+  scenario.jobs[0].settings.retries = 0;
+  scenario.cluster.faults.push_back({.kind = Fault::Kind::kLeave,
+                                     .at_seconds = 10,
+                                     .for_seconds = 10,
+                                     .host = "b",
+                                     .within_seconds = 60});
+
+  const Outcome outcome = Simulate(std::move(scenario));
+
+  EXPECT_EQ(outcome.unfinished, "");
+  EXPECT_THAT(outcome.violations, IsEmpty());
+  EXPECT_EQ(outcome.jobs[0].state, job::JobState::kSucceeded) << outcome.jobs[0].reason;
+  EXPECT_EQ(outcome.jobs[0].attempts.size(), 1u);
+}
+
+TEST(SuspendedJobTest, WhatALeavingAgentHasNoTimeForIsDoneAnew) {
+  Scenario scenario = TwoHosts();
+  scenario.jobs[0].settings.workers_min = 1;
+  scenario.jobs[0].settings.retries = 0;
+  scenario.cluster.faults.push_back({.kind = Fault::Kind::kLeave,
+                                     .at_seconds = 10,
+                                     .for_seconds = 10,
+                                     .host = "b",
+                                     .within_seconds = 1e-3});
+
+  const Outcome outcome = Simulate(std::move(scenario));
+
+  EXPECT_EQ(outcome.unfinished, "");
+  EXPECT_THAT(outcome.violations, IsEmpty());
+  EXPECT_EQ(outcome.jobs[0].state, job::JobState::kSucceeded) << outcome.jobs[0].reason;
+  EXPECT_EQ(outcome.jobs[0].attempts.size(), 2u);
+}
+
 TEST(SuspendedJobTest, ADeviceAtFaultGetsNoWorkerUntilItIsMended) {
   Scenario scenario = TwoHosts();
   scenario.jobs[0].submit_seconds = 1;
