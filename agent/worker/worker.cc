@@ -19,6 +19,7 @@
 #include "agent/worker/evaluation.h"
 #include "agent/worker/own_speed.h"
 #include "agent/worker/result_files.h"
+#include "agent/worker/sigterm.h"
 #include "agent/worker/speed_emulation.h"
 #include "agent/worker/update_times.h"
 #include "cuda/nccl.h"
@@ -333,6 +334,7 @@ absl::Status Worker::LoseBeforeTraining(const std::string& reason) {
 }
 
 absl::Status Worker::Train() {
+  KeepSigterm();  // there is something to keep now
   SpeedEmulation emulation(start_.emulated_speed, start_.emulated_cpu_factor);
   Snapshots snapshots(group_.rank == 0 ? start_.job.snapshots_every : std::nullopt,
                       start_.output_directory);
@@ -429,6 +431,7 @@ void Worker::Draw(const policies::Report& report) {
 }
 
 void Worker::TakeMessages() {
+  if (SigtermKept()) engine_->RequestStop("SIGTERM to a worker", engine::StopKind::kSuspend);
   while (std::optional<ToWorker> message = link_.Poll()) {
     if (auto* plan = std::get_if<policies::Plan>(&*message)) {
       // A plan that does not follow is one of an older coordinator; the next one will.

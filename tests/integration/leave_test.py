@@ -67,12 +67,24 @@ class LeaveTest(unittest.TestCase):
         listed = listed.get("rounds", listed)
         self.assertEqual([int(one.get("round", 0)) for one in listed], list(range(len(listed))))
         self.assertGreater(len(listed), suspended[0])
+        self.cluster.kill(staying)  # it would wait for a coordinator that ends beside it
 
     def test_a_job_is_suspended_in_time_and_loses_nothing(self):
         self.check_nothing_is_lost("a", "b", signal.SIGTERM)  # on a is the worker that writes the checkpoint
 
     def test_nor_does_it_when_another_worker_leaves(self):
         self.check_nothing_is_lost("b", "a", signal.SIGUSR1)
+
+    def test_sigterm_to_a_worker_suspends_its_job(self):
+        job = self.start_job("0")
+
+        os.kill(self.cluster.workers("b")[0], signal.SIGTERM)
+
+        wait_until(lambda: any(state == "queued" and int(rounds) >= 20 for state, rounds, _ in self.states()), 60,
+                   "it is suspended")
+        kept = int(self.cluster.job(job)["checkpoint_rounds"])
+        wait_until(lambda: self.cluster.state(job) == "RUNNING" and self.rounds(job) > kept, 60, "it goes on")
+        self.assertEqual(len(self.cluster.job(job)["attempts"]), 1)
 
     def test_without_the_time_it_goes_on_from_its_last_checkpoint(self):
         job = self.start_job("1s", checkpoints={"every": "1s"}, retries=0)
@@ -89,7 +101,7 @@ class LeaveTest(unittest.TestCase):
         on = self.goes_on_on("b", job, kept)
         self.assertEqual(int(on["attempts"][1]["first_round"]), kept)
         self.assertEqual(len(on["attempts"]), 2)
-        self.cluster.tactus("cancel", job, "--discard")
+        self.cluster.kill("b")
 
 
 if __name__ == "__main__":
