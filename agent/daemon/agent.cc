@@ -1,5 +1,6 @@
 #include "agent/daemon/agent.h"
 
+#include <signal.h>
 #include <stdlib.h>
 
 #include <algorithm>
@@ -289,9 +290,16 @@ void Agent::SayFailed(WorkerId worker, const std::string& field, const std::stri
   static_cast<void>(link_.Send(up, Importance::kExit));
 }
 
-void Agent::OnExited(WorkerId worker, const WorkerExit& exit) {
+void Agent::OnExited(WorkerId worker, WorkerExit exit) {
   const auto found = workers_.find(worker);
   if (found != workers_.end()) {
+    if (exit.signal == SIGKILL) {
+      const MemoryKillFiles& files = options_.memory_kill_files;
+      const std::string words =
+          MemoryKillWords(files, found->second.memory_kills, CountMemoryKills(files));
+      // The last line is what people are shown of its end.
+      if (!words.empty()) exit.log_tail += "\n" + words;
+    }
     SendOutput(*found->second.worker, found->second.output.TakeAll());
     for (const std::uint64_t pin : found->second.pins) blobs_.Release(pin);
     job_folders_.Touch(found->second.worker->job_id());

@@ -20,6 +20,7 @@
 #include "agent/daemon/gpu_watch.h"
 #include "agent/daemon/job_folders.h"
 #include "agent/daemon/log_pieces.h"
+#include "agent/daemon/memory_kills.h"
 #include "agent/daemon/options.h"
 #include "agent/daemon/worker.h"
 #include "agent/daemon/worker_references.h"
@@ -82,6 +83,7 @@ class Agent {
     std::unique_ptr<Worker> worker{};
     LogPieces output{};
     std::vector<std::uint64_t> pins{};  // of the blobs that it reads
+    MemoryKills memory_kills{};         // before it began
   };
   // A worker that waits for files.
   struct Preparing {
@@ -118,7 +120,7 @@ class Agent {
   void FlushOutput();
   void SendOutput(const Worker& worker, std::vector<LogPieces::Piece> pieces);
   bool OnSaid(WorkerId worker, tactus::v1::FromWorker message);
-  void OnExited(WorkerId worker, const WorkerExit& exit);
+  void OnExited(WorkerId worker, WorkerExit exit);
   void UploadResult(const Worker& worker, const tactus::v1::Finished& finished);
   void KeepCheckpoint(WorkerId worker, const tactus::v1::Checkpointed& message);
   void OnCheckpointUploaded(WorkerId worker, std::optional<tactus::v1::Checkpointed> message);

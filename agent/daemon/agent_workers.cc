@@ -120,6 +120,7 @@ void Agent::GiveUpPreparing(WorkerId id) {
 // Starts the process; all that it reads is here.
 absl::Status Agent::Launch(Preparing prepared) {
   const WorkerId id = prepared.options.id;
+  const MemoryKills memory_kills = CountMemoryKills(options_.memory_kill_files);
   absl::StatusOr<std::unique_ptr<Worker>> worker = Worker::Start(
       control_, prepared.options,
       {.said = [this,
@@ -130,6 +131,7 @@ absl::Status Agent::Launch(Preparing prepared) {
   Running& running = workers_[id];
   running.worker = *std::move(worker);
   running.pins = std::move(prepared.pins);
+  running.memory_kills = memory_kills;
   for (const tactus::v1::ToWorker& message : prepared.messages) running.worker->Send(message);
   Logger("agent")->info("worker started worker={} job={} device={}", id.value,
                         prepared.options.start.job_id(), prepared.options.device);

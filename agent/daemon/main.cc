@@ -245,6 +245,7 @@ int Run(const Flags& flags, const tactus::agent::Host& host,
   if (!options.ok()) return Fail(Exit::kConfiguration, options.status());
   options->environment = Environment();
   options->version = TACTUS_VERSION;
+  options->memory_kill_files = tactus::agent::FindMemoryKillFiles();
   tactus::metrics::AgentMetrics metrics(options->version);
   std::unique_ptr<tactus::runtime::HttpServer> http;
   if (!flags.metrics_listen.empty()) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "agent/daemon/memory_kills.h"
 #include "base/time.h"
 #include "cuda/nvml.h"
 
@@ -70,6 +71,7 @@ struct AgentOptions {
   std::string metrics_address{};  // empty: none
   std::map<std::string, std::string> labels{};
   std::vector<std::string> taints{};
+  MemoryKillFiles memory_kill_files{};
   Duration drain_deadline{};  // from the first signal to the end of its workers; 0: none
 };
 

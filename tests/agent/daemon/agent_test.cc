@@ -315,6 +315,27 @@ TEST_F(AgentTest, ACrashIsReportedWithTheEndOfItsLog) {
   EXPECT_EQ(ReadFile(folder_.File("state/jobs/crash-1/worker-5.log")), "boom: out of luck\n");
 }
 
+TEST_F(AgentTest, AWorkerThatTheKernelKilledForWantOfMemoryIsSaidToBeThat) {
+  options_.memory_kill_files = {.cgroup = "/tactus", .cgroup_events = folder_.File("events")};
+  const auto set = [this](int kills) {
+    std::ofstream(options_.memory_kill_files.cgroup_events) << "oom 1\noom_kill " << kills << "\n";
+  };
+  set(3);
+  Open({});
+  const pid_t first = StartEcho(5);
+  const pid_t second = StartEcho(6);
+
+  ::kill(first, SIGKILL);
+  EXPECT_EQ(AwaitExit(5).log_tail(), "");
+  set(4);
+  ::kill(second, SIGKILL);
+
+  EXPECT_THAT(AwaitExit(6).log_tail(),
+              testing::EndsWith("\nkilled by the kernel for want of memory "
+                                "(oom_kill of cgroup /tactus rose from 3 "
+                                "to 4)"));
+}
+
 TEST_F(AgentTest, AMalformedLineEndsTheWorkerAndSaysWhy) {
   Open({});
   coordinator_->StartWorker(5, "malformed");
