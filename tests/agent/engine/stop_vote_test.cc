@@ -58,6 +58,18 @@ TEST(StopVoteTest, TheReasonIsThisMembersOrThatThereWasOne) {
   EXPECT_TRUE(asked.asked());
 }
 
+TEST(StopVoteTest, WhoeverAsksAfterTheTimeWasUpHasAsked) {
+  StopVote vote;
+  vote.TimeIsUp(Seconds(2.5));
+  vote.Decide("", VotesFor({StopKind::kFinish}));
+  EXPECT_FALSE(vote.asked());
+
+  vote.Request("by ada", StopKind::kSuspend);
+
+  EXPECT_EQ(vote.Decide("", VotesFor({StopKind::kSuspend})).reason, "by ada");
+  EXPECT_TRUE(vote.asked());
+}
+
 TEST(StopVoteTest, TimeThatIsUpTurnsAPauseIntoAFinishButNoOtherRequest) {
   StopVote pause;
   pause.Request("pause", StopKind::kSuspend);
