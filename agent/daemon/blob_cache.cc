@@ -76,8 +76,8 @@ absl::Status OfTheDisk(const absl::Status& status) {
   return absl::InternalError(status.message());
 }
 
-// Whether the blob lies at `path`, as it came. One that changed or cannot be read is removed. Error:
-// Cancelled.
+// Whether the blob lies at `path`, as it came. One that changed or cannot be read is removed.
+// Error: Cancelled.
 absl::StatusOr<bool> IsWhole(const std::string& path, const std::string& sha256,
                              const std::atomic<bool>& cancelled) {
   if (::access(path.c_str(), F_OK) != 0) return false;
