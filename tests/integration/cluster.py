@@ -77,7 +77,10 @@ class Cluster:
         self._start("coordinator", [BIN / "tactus-coordinator", "--listen", listen, "--state-dir",
                                     self.folder / "coordinator", "--metrics-listen", "127.0.0.1:0",
                                     "--address-file", address_file])
-        wait_until(address_file.exists, 20, "the coordinator serves")
+        process = self.processes["coordinator"]
+        wait_until(lambda: address_file.exists() or process.poll() is not None, 20, "the coordinator serves")
+        if not address_file.exists():
+            raise AssertionError(f"the coordinator ended: {process.returncode}")
         lines = dict(line.split("=", 1) for line in address_file.read_text().split())
         self.address, self.metrics = lines["grpc"], lines["metrics"]
 
