@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/time.h"
+#include "coordinator/backup/backups.h"
 #include "coordinator/files/transfer_slots.h"
 #include "coordinator/files/upkeep.h"
 #include "coordinator/tape/tape_writer.h"
@@ -30,6 +31,7 @@ struct ServerOptions {
   // oldest of them go.
   Duration retain_jobs = std::chrono::hours(24 * 90);   // an hour or more
   std::uint64_t retain_bytes = std::uint64_t{8} << 30;  // 16 MiB or more
+  backup::BackupOptions backup = {};
   // No flags of their own; other than the defaults in tests.
   Upkeep::Intervals upkeep = {};
   TransferSlots::Limits transfers = {};
