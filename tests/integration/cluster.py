@@ -71,12 +71,12 @@ class Cluster:
         self.address = ""
         self.metrics = ""
 
-    def start_coordinator(self, listen="127.0.0.1:0"):
+    def start_coordinator(self, listen="127.0.0.1:0", options=(), state="coordinator"):
         address_file = self.folder / "address"
         address_file.unlink(missing_ok=True)
         self._start("coordinator", [BIN / "tactus-coordinator", "--listen", listen, "--state-dir",
-                                    self.folder / "coordinator", "--metrics-listen", "127.0.0.1:0",
-                                    "--address-file", address_file])
+                                    self.folder / state, "--metrics-listen", "127.0.0.1:0",
+                                    "--address-file", address_file, *options])
         process = self.processes["coordinator"]
         wait_until(lambda: address_file.exists() or process.poll() is not None, 20, "the coordinator serves")
         if not address_file.exists():
