@@ -58,7 +58,8 @@ class Server {
   virtual const std::string& metrics_address() const = 0;
 
   // Ends streams and calls, writes what waits, stops. Jobs keep running at their agents. At most
-  // about a second; the second call does nothing.
+  // about a second, unless the disk of a backup that is under way hangs; the second call does
+  // nothing.
   virtual void Shutdown() = 0;
 };
 
