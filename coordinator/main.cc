@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <string>
 
+#include "coordinator/backup/restore.h"
 #include "coordinator/service/server.h"
 #include "runtime/daemon_flags.h"
 #include "runtime/logging.h"
@@ -17,12 +18,39 @@
 namespace tactus {
 namespace {
 
+constexpr char kOff[] = "off";
+
 struct Arguments {
   service::ServerOptions server;
-  std::string retain_jobs = {};  // parsed into server by Main
+  // Parsed into server by Complete.
+  std::string retain_jobs = {};
+  std::string backup_every = kOff;
+  backup::RestoreOrder restore = {};  // no backup: serve
   runtime::DaemonFlags daemon = {};
   std::string address_file = {};  // empty: none
 };
+
+void DeclareBackups(CLI::App& app, Arguments& arguments) {
+  app.add_option("--backup-every", arguments.backup_every,
+                 "How often the state folder is backed up to --backup-dir, such as 6h, or off")
+      ->envname("TACTUS_BACKUP_EVERY")
+      ->capture_default_str();
+  app.add_option("--backup-dir", arguments.server.backup.folder,
+                 "Folder of this coordinator's backups, best on another disk; it is not made")
+      ->envname("TACTUS_BACKUP_DIR");
+  app.add_option("--backup-keep", arguments.server.backup.keep,
+                 "How many backups are kept; older ones are removed")
+      ->envname("TACTUS_BACKUP_KEEP")
+      ->capture_default_str();
+  CLI::Option* const restore =
+      app.add_option("--restore-from", arguments.restore.backup,
+                     "Make --state-dir, which is not there or empty, of this backup and exit")
+          ->configurable(false);
+  app.add_flag("--restore-damaged", arguments.restore.damaged_too,
+               "With --restore-from: also of a backup that is damaged, as far as it is whole")
+      ->configurable(false)
+      ->needs(restore);
+}
 
 void Declare(CLI::App& app, Arguments& arguments) {
   app.set_version_flag("--version", std::string("tactus-coordinator ") + TACTUS_VERSION);
@@ -57,6 +85,7 @@ void Declare(CLI::App& app, Arguments& arguments) {
       "--restored", arguments.server.restored,
       "The state folder was restored from a backup: have agents obey it, which ends workers "
       "of jobs that it does not know");
+  DeclareBackups(app, arguments);
   app.add_option("--address-file", arguments.address_file,
                  "File to write once serving: grpc=HOST:PORT and metrics=HOST:PORT, a line each");
   runtime::DeclareDaemonFlags(app, arguments.daemon);
@@ -101,9 +130,10 @@ int Serve(const Arguments& arguments, const sigset_t& signals) {
   const service::ServerOptions& options = arguments.server;
   log->info(
       "starting version={} listen={} state_dir={} metrics_listen={} tape_bytes={} retain_jobs={} "
-      "retain_bytes={} log_level={}",
+      "retain_bytes={} backup_every={} backup_dir={} backup_keep={} log_level={}",
       TACTUS_VERSION, options.listen, runtime::Quoted(options.state_dir), options.metrics_listen,
       options.tape_bytes, runtime::FormatDuration(options.retain_jobs), options.retain_bytes,
+      arguments.backup_every, runtime::Quoted(options.backup.folder), options.backup.keep,
       arguments.daemon.logging.level);
   auto server = service::Server::Open(options);
   if (!server.ok()) {
@@ -127,6 +157,21 @@ int Serve(const Arguments& arguments, const sigset_t& signals) {
   return static_cast<int>(runtime::Exit::kOk);
 }
 
+// Before anything of a coordinator is there: it must not have the folder open.
+int RestoreBackup(const Arguments& arguments) {
+  backup::RestoreOrder order = arguments.restore;
+  order.state_folder = arguments.server.state_dir;
+  const absl::StatusOr<backup::RestoreReport> report = backup::Restore(order);
+  if (!report.ok())
+    return Complain(ExitOf(report.status()), std::string(report.status().message()));
+  for (const std::string& problem : report->problems) std::printf("damaged: %s\n", problem.c_str());
+  std::printf("restored %s to %s: the database and %zu files, %.1f MB\n", order.backup.c_str(),
+              order.state_folder.c_str(), report->files, static_cast<double>(report->bytes) * 1e-6);
+  std::printf("next, once: tactus-coordinator --state-dir %s --restored, and the options it had\n",
+              order.state_folder.c_str());
+  return static_cast<int>(runtime::Exit::kOk);
+}
+
 // What the command line says as text, and what of it is wrong.
 absl::Status Complete(Arguments& arguments) {
   const absl::StatusOr<Duration> retain_jobs = runtime::ParseDuration(arguments.retain_jobs);
@@ -135,6 +180,15 @@ absl::Status Complete(Arguments& arguments) {
                                       std::string(retain_jobs.status().message()));
   }
   arguments.server.retain_jobs = *retain_jobs;
+  if (arguments.backup_every != kOff) {
+    const absl::StatusOr<Duration> every = runtime::ParseDuration(arguments.backup_every);
+    if (!every.ok() || *every == Duration::zero()) {
+      return absl::InvalidArgumentError(
+          "backup-every: " + (every.ok() ? "found 0, allowed is off, or a time such as 6h"
+                                         : std::string(every.status().message())));
+    }
+    arguments.server.backup.every = *every;
+  }
   return arguments.server.Validate();
 }
 
@@ -155,6 +209,7 @@ int Main(int argc, char** argv) {
     runtime::ShowConfig(app, argc, argv);
     return static_cast<int>(runtime::Exit::kOk);
   }
+  if (!arguments.restore.backup.empty()) return RestoreBackup(arguments);
   // Blocked before any thread is there, so that only sigwait gets them.
   const sigset_t signals = EndingSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);

@@ -91,6 +91,15 @@ constexpr MetricSpec kMetrics[] = {
                "Jobs whose records could not be read and were set aside."),
     GaugeRow("tactus_store_failing", {kCoordinator, kProcess}, "1",
              "1 while the last write of the store failed: changes are refused."),
+    GaugeRow("tactus_backup_interval_seconds", {kCoordinator, kWhile}, "seconds",
+             "What --backup-every says; none while it is off."),
+    GaugeRow(
+        "tactus_backup_last_success_timestamp_seconds", {kCoordinator, kWhile},
+        "seconds since 1970",
+        "When the newest backup that lacks nothing was made, 0 without one; none while backups "
+        "are off."),
+    CounterRow("tactus_backup_failures_total", {kCoordinator, kProcess}, "backups",
+               "Scheduled backups that failed, or lack files that could not be read."),
     GaugeRow("tactus_state_free_bytes", {kCoordinator, kProcess}, "bytes",
              "Room left on the file system of the state folder."),
     GaugeRow("tactus_state_size_bytes", {kCoordinator, kProcess}, "bytes",

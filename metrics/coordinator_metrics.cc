@@ -86,7 +86,9 @@ class OptionalGauge final : public MetricSource {
 }  // namespace
 
 struct CoordinatorMetrics::Families {
-  explicit Families(MetricsRegistry& registry) : r(registry) { r.Add(queue_oldest); }
+  explicit Families(MetricsRegistry& registry) : r(registry) {
+    for (const auto& gauge : {queue_oldest, backup_interval, backup_success}) r.Add(gauge);
+  }
 
   static Histogram& Phase(Family<Histogram>& of, const char* phase) {
     return of.Add({{"phase", phase}}, Bounds(kRoundSecondsBounds));
@@ -103,6 +105,10 @@ struct CoordinatorMetrics::Families {
   Children<Gauge> jobs = Gauges("tactus_jobs");
   const std::shared_ptr<OptionalGauge> queue_oldest =  // shared with the registry
       std::make_shared<OptionalGauge>("tactus_queue_oldest_timestamp_seconds");
+  const std::shared_ptr<OptionalGauge> backup_interval =
+      std::make_shared<OptionalGauge>("tactus_backup_interval_seconds");
+  const std::shared_ptr<OptionalGauge> backup_success =
+      std::make_shared<OptionalGauge>("tactus_backup_last_success_timestamp_seconds");
   Family<Histogram>& rounds = r.HistogramFamily("tactus_round_seconds");
   Histogram& compute = Phase(rounds, "compute");
   Histogram& blocked = Phase(rounds, "blocked");
@@ -116,6 +122,7 @@ struct CoordinatorMetrics::Families {
   Histogram& writes = OneHistogram("tactus_wal_fsync_seconds", kWriteSecondsBounds);
   Counter& write_failures = OneCounter("tactus_store_write_failures_total");
   Counter& set_aside = OneCounter("tactus_store_jobs_set_aside_total");
+  Counter& backup_failures = OneCounter("tactus_backup_failures_total");
   Gauge& store_failing = OneGauge("tactus_store_failing");
   Children<Counter> decisions = Counters("tactus_decisions_total");
   Children<Counter> membership = Counters("tactus_membership_changes_total");
@@ -187,6 +194,13 @@ void CoordinatorMetrics::ObserveWrite(Duration spent, bool succeeded) {
 }
 
 void CoordinatorMetrics::CountSetAside() { families_->set_aside.Increment(); }
+
+void CoordinatorMetrics::SetBackups(Duration every, double newest_wall_seconds) {
+  families_->backup_interval->Set(ToSeconds(every));
+  families_->backup_success->Set(newest_wall_seconds);
+}
+
+void CoordinatorMetrics::CountBackupFailure() { families_->backup_failures.Increment(); }
 
 void CoordinatorMetrics::SetTransfers(const std::string& direction, std::size_t calls) {
   families_->transfers.At(direction).Set(static_cast<double>(calls));

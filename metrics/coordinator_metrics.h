@@ -68,6 +68,11 @@ class CoordinatorMetrics {
   void ObserveWrite(Duration spent, bool succeeded);
   // tactus_store_jobs_set_aside_total
   void CountSetAside();
+  // tactus_backup_interval_seconds, tactus_backup_last_success_timestamp_seconds: 0, no complete
+  // backup is there. Without a call neither has a series.
+  void SetBackups(Duration every, double newest_wall_seconds);
+  // tactus_backup_failures_total
+  void CountBackupFailure();
   // tactus_transfers{direction}
   void SetTransfers(const std::string& direction, std::size_t calls);
   // tactus_rpc_server_handled_total{method,code}: method as "Jobs/GetJob", code as "OK".

@@ -16,7 +16,8 @@ double MeanBetweenLosses(double worker_seconds, std::uint32_t losses, std::uint3
   return time / ((1.0 + losses) * std::max(workers, 1u));
 }
 
-CheckpointSchedule::CheckpointSchedule(std::optional<Duration> every, double mean, Duration begin)
+CheckpointSchedule::CheckpointSchedule(std::optional<Duration> every, double mean,
+                                       CheckpointMark begin)
     : chosen_here_(!every), mean_(mean), interval_(every.value_or(kShortest)), last_(begin) {}
 
 void CheckpointSchedule::Observe(const CheckpointCost& cost) {

@@ -21,8 +21,8 @@ namespace tactus::policies {
 // so that C / T + T / (2 M) of the time goes, least there. The rest is Daly's, for losses as a
 // Poisson process.
 //
-// Source: [young]; [daly] equation 37, memory, which gives the three results of the paper's figures
-// 3 to 5.
+// Source: [young]; [daly] equation 37, as others implement it; it gives the three results of the
+// paper's figures 3 to 5.
 double CheckpointInterval(double cost, double mean);
 
 // M of a group, after it, or others of its job, were lost `losses` times in `worker_seconds`.
@@ -44,6 +44,12 @@ struct CheckpointCost {
   double beside_seconds = 0;  // of a thread beside training: writing it, reading it back
 };
 
+// How far training has come.
+struct CheckpointMark {
+  Duration trained{};        // time that was trained
+  std::uint64_t rounds = 0;  // that counted
+};
+
 // When a checkpoint is due. Time is that of training, an argument: who drives it reads no clock.
 class CheckpointSchedule {
  public:
@@ -56,13 +62,16 @@ class CheckpointSchedule {
   static constexpr double kShareBeside = 0.1;
 
   // every: so often; nothing: CheckpointInterval, and kShortest until a cost is known. mean: M.
-  // begin: from where the first interval counts.
-  CheckpointSchedule(std::optional<Duration> every, double mean, Duration begin);
+  // begin: from where the first interval counts, and what the group has already.
+  CheckpointSchedule(std::optional<Duration> every, double mean, CheckpointMark begin);
 
-  bool Due(Duration trained) const { return trained - last_ >= interval_; }
+  // After rounds that did not count there is nothing new to keep.
+  bool Due(CheckpointMark now) const {
+    return now.trained - last_.trained >= interval_ && now.rounds > last_.rounds;
+  }
 
   // One was taken.
-  void Taken(Duration trained) { last_ = trained; }
+  void Taken(CheckpointMark now) { last_ = now; }
 
   // It is written.
   void Observe(const CheckpointCost& cost);
@@ -73,7 +82,7 @@ class CheckpointSchedule {
   const bool chosen_here_;
   const double mean_;
   Duration interval_;
-  Duration last_;
+  CheckpointMark last_;
 };
 
 }  // namespace tactus::policies

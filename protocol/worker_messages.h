@@ -90,10 +90,12 @@ struct CheckpointedMessage {
   std::string sha256{};  // this and the size are the agent's
   std::uint64_t size_bytes = 0;
 };
-// The folder of their files, and the file of the checkpoint after so many rounds.
+// The folder of their files, and the file of one: "checkpoints/GENERATION-ROUNDS.safetensors". Two
+// groups of a job may come by the same round, one of them with its file still on its way.
 inline constexpr const char* kCheckpointFolder = "checkpoints/";
-inline std::string CheckpointFileAfter(std::uint64_t rounds) {
-  return kCheckpointFolder + std::to_string(rounds) + ".safetensors";
+inline std::string CheckpointFileOf(const CheckpointedMessage& message) {
+  return kCheckpointFolder + std::to_string(message.generation) + "-" +
+         std::to_string(message.rounds) + ".safetensors";
 }
 // The file among a suspended group's that it goes on from.
 inline constexpr const char* kCheckpointFile = "checkpoint.safetensors";

@@ -209,7 +209,7 @@ void Worker::Meet(const job::GroupMessage& group, const job::PeersMessage& peers
   around_.checkers.OnPlan(key_, group.plan, around_.scheduler.now());
   if (rank_ != 0 || !(group.loss_seconds > 0)) return;
   const CheckpointModel& model = job.checkpoints;
-  schedule_.emplace(model.every, group.loss_seconds, engine_->train_time());
+  schedule_.emplace(model.every, group.loss_seconds, engine_->mark());
   if (!model.every) return;
   const Duration to_arrive = Seconds(2 * (model.write_seconds + model.upload_seconds));
   around_.checkers.OnCheckpointsDue(key_, *model.every + Seconds(model.still_seconds) + to_arrive);
@@ -230,7 +230,7 @@ int Worker::Train() {
     AtEdge();
     TakeMessages();
   }
-  FinishWriting();
+  written_at_.reset();  // given up
   if (process_.killed()) return 0;
   if (engine_->outcome() == engine::Outcome::kGroupLost) {
     return Fail("the group was lost: " + engine_->reason(), key_.generation);
@@ -370,7 +370,7 @@ void Worker::WriteFiles(job::FinishedMessage& finished) {
       around_.say(job::EvaluatedMessage{.loss = *loss, .samples = 1});
     }
   }
-  if (!engine_->asked_to_stop()) return;
+  if (!finished.suspended && !engine_->asked_to_stop()) return;
   const std::shared_ptr<const Checkpoint> checkpoint = CopyCheckpoint();
   around_.checkers.OnCheckpoint(key_, {.id = checkpoint->id, .rounds = engine_->rounds()},
                                 around_.scheduler.now());
@@ -393,24 +393,24 @@ void Worker::AtEdge() {
   const engine::RoundEngine& engine = *engine_;
   const bool trains = engine.outcome() == engine::Outcome::kTraining && engine.at_edge();
   if (!schedule_ || written_at_ || process_.killed() || !trains) return;
-  if (!schedule_->Due(engine.train_time())) return;
+  if (!schedule_->Due(engine.mark())) return;
   std::shared_ptr<Checkpoint> checkpoint = CopyCheckpoint();
   // Parameters may be what they were some rounds ago.
   checkpoint->id = CheckpointId(key_, Mix64(HashOf(parameters_.span()) ^ Mix64(engine.rounds())));
   around_.checkers.OnCheckpoint(key_, {.id = checkpoint->id, .rounds = engine.rounds()},
                                 around_.scheduler.now());
   const CheckpointModel& model = around_.job.checkpoints;
-  const job::CheckpointedMessage message{.generation = key_.generation,
-                                         .file = protocol::CheckpointFileAfter(engine.rounds()),
-                                         .rounds = engine.rounds(),
-                                         .samples_global = engine.samples_global(),
-                                         .epochs = engine.ledger().epoch(),
-                                         .epoch_consumed = engine.ledger().consumed(),
-                                         .train_loss = engine.train_loss(),
-                                         .train_seconds = ToSeconds(engine.train_time()),
-                                         .still_seconds = model.still_seconds,
-                                         .write_seconds = model.write_seconds};
-  schedule_->Taken(engine.train_time());
+  job::CheckpointedMessage message{.generation = key_.generation,
+                                   .rounds = engine.rounds(),
+                                   .samples_global = engine.samples_global(),
+                                   .epochs = engine.ledger().epoch(),
+                                   .epoch_consumed = engine.ledger().consumed(),
+                                   .train_loss = engine.train_loss(),
+                                   .train_seconds = ToSeconds(engine.train_time()),
+                                   .still_seconds = model.still_seconds,
+                                   .write_seconds = model.write_seconds};
+  message.file = protocol::CheckpointFileOf(message);
+  schedule_->Taken(engine.mark());
   const Instant copied = around_.scheduler.now() + Seconds(model.still_seconds);
   written_at_ = copied + Seconds(model.write_seconds);
   around_.scheduler.At(*written_at_,
@@ -421,7 +421,7 @@ void Worker::AtEdge() {
 // Who stands still writes nothing either.
 void Worker::OnWritten(const job::CheckpointedMessage& message,
                        const std::shared_ptr<const Checkpoint>& checkpoint) {
-  if (process_.ended() || process_.killed()) return;
+  if (process_.ended() || process_.killed() || !written_at_) return;
   if (paused()) {
     const Instant until = process_.paused_until();
     if (until == Instant::max()) return;
@@ -434,11 +434,6 @@ void Worker::OnWritten(const job::CheckpointedMessage& message,
       {.still_seconds = message.still_seconds, .beside_seconds = message.write_seconds});
   around_.keep(message.file, checkpoint);
   around_.say(message);
-}
-
-void Worker::FinishWriting() {
-  while (written_at_ && process_.SleepUntil(*written_at_, WaitReason::kComputing)) {
-  }
 }
 
 int Worker::Fail(std::string message, std::uint64_t lost_generation) {

@@ -95,7 +95,6 @@ class Worker {
   void AtEdge();
   void OnWritten(const job::CheckpointedMessage& message,
                  const std::shared_ptr<const Checkpoint>& checkpoint);
-  void FinishWriting();
   void EndPause();
   int Fail(std::string message, std::uint64_t lost_generation);
 

@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -71,6 +70,29 @@ absl::Status CatchUp(runtime::ArrivingFile& file, const std::atomic<bool>& cance
   return absl::CancelledError("given up");
 }
 
+// What the disk says of a file is not what the coordinator says of the blob.
+absl::Status OfTheDisk(const absl::Status& status) {
+  if (!absl::IsNotFound(status) && !absl::IsDataLoss(status)) return status;
+  return absl::InternalError(status.message());
+}
+
+// Whether the blob lies at `path`, as it came. One that changed or cannot be read is removed.
+// Error: Cancelled.
+absl::StatusOr<bool> IsWhole(const std::string& path, const std::string& sha256,
+                             const std::atomic<bool>& cancelled) {
+  if (::access(path.c_str(), F_OK) != 0) return false;
+  auto file = runtime::ArrivingFile::Open(path);
+  absl::Status status = file.ok() ? CatchUp(*file, cancelled) : file.status();
+  if (absl::IsCancelled(status)) return status;
+  if (status.ok() && file->FinishHash() == sha256) return true;
+  if (status.ok()) status = absl::DataLossError("its content has changed");
+  runtime::Logger("agent")->warn("kept file damaged, is fetched anew path={} reason={}",
+                                 runtime::Quoted(path),
+                                 runtime::Quoted(std::string(status.message())));
+  ::unlink(path.c_str());
+  return false;
+}
+
 }  // namespace
 
 BlobCache::BlobCache(runtime::ControlThread& control, std::shared_ptr<grpc::Channel> channel,
@@ -94,16 +116,13 @@ BlobCache::~BlobCache() {
 std::uint64_t BlobCache::Fetch(const std::string& sha256, DoneHandler done) {
   const std::uint64_t pin = ++last_pin_;
   pins_[pin] = {.sha256 = sha256, .done = std::move(done)};
-  std::optional<absl::Status> answer;
   if (!runtime::IsSha256(sha256)) {
-    answer = absl::InvalidArgumentError("allowed are 64 hexadecimal digits in lower case");
-  } else if (Touch(sha256)) {
-    answer = absl::OkStatus();
-  }
-  if (answer.has_value()) {
-    control_.Post(lifetime_.Guard([this, pin, status = *answer] { Answer(pin, status); }));
+    const auto wrong =
+        absl::InvalidArgumentError("allowed are 64 hexadecimal digits in lower case");
+    control_.Post(lifetime_.Guard([this, pin, wrong] { Answer(pin, wrong); }));
     return pin;
   }
+  Touch(sha256);
   const auto [entry, fresh] = flights_.try_emplace(sha256);
   if (fresh) {
     entry->second = std::make_unique<Flight>(control_);
@@ -128,9 +147,9 @@ void BlobCache::Release(std::uint64_t pin) {
   }
 }
 
-// True when the blob is in the folder; it counts as used now.
-bool BlobCache::Touch(const std::string& sha256) const {
-  return ::utimensat(AT_FDCWD, PathOf(sha256).c_str(), nullptr, 0) == 0;
+// If the blob is in the folder, it counts as used now.
+void BlobCache::Touch(const std::string& sha256) const {
+  ::utimensat(AT_FDCWD, PathOf(sha256).c_str(), nullptr, 0);
 }
 
 bool BlobCache::Wanted(const std::string& sha256) const {
@@ -153,10 +172,14 @@ BlobCache::Attempt BlobCache::Transfer(const std::shared_ptr<grpc::Channel>& cha
                                        const std::string& folder, const std::string& sha256,
                                        Call& call) {
   Attempt attempt;
+  const absl::StatusOr<bool> here = IsWhole(folder + "/" + sha256, sha256, call.cancelled);
+  if (!here.ok() || *here) return {.status = here.status()};
   auto file = runtime::ArrivingFile::Open(folder + "/" + sha256 + kPartSuffix);
-  attempt.status = file.status();
-  if (attempt.status.ok()) attempt.status = CatchUp(*file, call.cancelled);
-  if (!attempt.status.ok()) return attempt;
+  if (!file.ok()) return {.status = OfTheDisk(file.status())};
+  if (absl::Status status = CatchUp(*file, call.cancelled); !status.ok()) {
+    if (!absl::IsCancelled(status)) file->Remove();  // what cannot be read
+    return {.status = OfTheDisk(status)};
+  }
   const std::uint64_t before = file->size_bytes();
   grpc::ClientContext& context = call.context;
   SetLimit(context, kAttemptLimit);
@@ -168,7 +191,7 @@ BlobCache::Attempt BlobCache::Transfer(const std::shared_ptr<grpc::Channel>& cha
   BlobChunk chunk;
   while (attempt.status.ok() && reader->Read(&chunk)) {
     attempt.status = file->size_bytes() + chunk.data().size() <= runtime::kBlobBytesMax
-                         ? file->Append(chunk.data())
+                         ? OfTheDisk(file->Append(chunk.data()))
                          : absl::DataLossError("more than 64 GiB came");
   }
   if (!attempt.status.ok()) context.TryCancel();
@@ -185,7 +208,7 @@ BlobCache::Attempt BlobCache::Transfer(const std::shared_ptr<grpc::Channel>& cha
     attempt.status = absl::DataLossError("what came has the hash " + found);
     return attempt;
   }
-  attempt.status = file->MoveTo(folder + "/" + sha256);
+  attempt.status = OfTheDisk(file->MoveTo(folder + "/" + sha256));
   return attempt;
 }
 

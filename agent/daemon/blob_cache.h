@@ -23,9 +23,11 @@
 namespace tactus::agent {
 
 // Fetches blobs from the coordinator into FOLDER/HASH. A transfer that broke off goes on where it
-// was, also in the agent's next life; what arrived is checked against its hash. One transfer of a
-// blob at a time, for all who want it. Transfers run on threads of their own; everything else on
-// the control thread alone, which they never hold up.
+// was, also in the agent's next life. Whoever wants a blob gets one whose hash was checked since:
+// what arrived as it came, what was here by reading it, so that a disk that lost a bit costs a
+// transfer and nobody's training. One transfer of a blob at a time, for all who want it. Transfers
+// run on threads of their own; everything else on the control thread alone, which they never hold
+// up.
 class BlobCache {
  public:
   struct Options {
@@ -47,7 +49,8 @@ class BlobCache {
   // Sees that the blob is here and pins it until Release: it is not removed. While the coordinator
   // is away this is tried again for ever; other failures five times. Returns what stands for the
   // pin. Errors in `done`: InvalidArgument, no hash; NotFound, the coordinator does not have it;
-  // DataLoss, what comes has another hash; ResourceExhausted, the disk is full; others.
+  // DataLoss, what comes has another hash; ResourceExhausted, the disk is full; others. The
+  // first two are the coordinator's word alone: this disk's trouble is never called so.
   std::uint64_t Fetch(const std::string& sha256, DoneHandler done);
 
   // Takes back a Fetch, also one that is under way: its handler is not called any more.
@@ -85,7 +88,7 @@ class BlobCache {
   };
 
   std::string PathOf(const std::string& sha256) const { return options_.folder + "/" + sha256; }
-  bool Touch(const std::string& sha256) const;
+  void Touch(const std::string& sha256) const;
   void Begin(const std::string& sha256, Flight& flight);
   void OnAttempt(const std::string& sha256, const Attempt& attempt);
   void Finish(const std::string& sha256, const absl::Status& status);

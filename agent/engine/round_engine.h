@@ -44,6 +44,7 @@
 #include "base/time.h"
 #include "cuda/device.h"
 #include "cuda/ops/segments.h"
+#include "policies/checkpoint_interval.h"
 #include "policies/plan.h"
 
 namespace tactus::engine {
@@ -173,7 +174,8 @@ class RoundEngine {
   double train_loss() const { return member_.losses.Mean(); }  // of a LossWindow
   Duration train_time() const { return member_.train_time; }   // up to the last round's edge
   Instant edge() const { return member_.edge; }                // where the last closed round ended
-  int nonfinite_rounds() const {                               // in a row, now
+  policies::CheckpointMark mark() const { return {.trained = train_time(), .rounds = rounds()}; }
+  int nonfinite_rounds() const {  // in a row, now
     return static_cast<int>(member_.nonfinite_rounds);
   }
 

@@ -9,6 +9,7 @@ namespace tactus::engine {
 void StopVote::Request(std::string reason, StopKind kind) {
   if (wanted_ && (kind_ == kind || kind == StopKind::kSuspend)) return;
   wanted_ = true;
+  time_is_up_ = false;
   kind_ = kind;
   reason_ = std::move(reason);
 }
@@ -16,10 +17,10 @@ void StopVote::Request(std::string reason, StopKind kind) {
 void StopVote::TimeIsUp(Duration limit) {
   // A job whose time is up has nothing to go on to: finishing takes the place of suspending.
   if (wanted_ && kind_ != StopKind::kSuspend) return;
-  time_is_up_ = true;
   std::array<char, 48> text{};
   std::snprintf(text.data(), text.size(), "%.6g s are over", ToSeconds(limit));
   Request(text.data(), StopKind::kFinish);
+  time_is_up_ = true;
 }
 
 void StopVote::Cast(Lanes& lanes) const {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -45,15 +46,19 @@ absl::Status SyncFolder(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Open(const std::string& path) {
+absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Open(const std::string& path,
+                                                             std::stop_token stop) {
   const std::string partial = path + ".partial";
   Descriptor file(::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!file.open()) return SystemError(path);
-  return std::unique_ptr<AtomicFile>(new AtomicFile(path, std::move(file)));
+  return std::unique_ptr<AtomicFile>(new AtomicFile(path, std::move(file), std::move(stop)));
 }
 
-AtomicFile::AtomicFile(std::string path, Descriptor file)
-    : path_(std::move(path)), partial_(path_ + ".partial"), file_(std::move(file)) {}
+AtomicFile::AtomicFile(std::string path, Descriptor file, std::stop_token stop)
+    : path_(std::move(path)),
+      partial_(path_ + ".partial"),
+      file_(std::move(file)),
+      stop_(std::move(stop)) {}
 
 AtomicFile::~AtomicFile() {
   if (file_.open()) ::unlink(partial_.c_str());
@@ -68,17 +73,26 @@ absl::Status AtomicFile::Append(const void* bytes, std::size_t size) {
   if (!error_.ok()) return error_;
   const char* next = static_cast<const char*>(bytes);
   while (size > 0) {
-    const ssize_t written = ::write(file_.get(), next, size);
+    const ssize_t written = ::write(file_.get(), next, std::min(size, kPieceBytes - unsynced_));
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return Fail(path_);
     next += written;
     size -= static_cast<std::size_t>(written);
+    unsynced_ += static_cast<std::size_t>(written);
+    if (unsynced_ == kPieceBytes && !EndPiece().ok()) return error_;
   }
   return absl::OkStatus();
 }
 
+// An error of the disk is told once, to the first who syncs.
+absl::Status AtomicFile::EndPiece() {
+  unsynced_ = 0;
+  if (stop_.stop_requested()) return error_ = absl::CancelledError(path_ + ": given up");
+  return ::fdatasync(file_.get()) == 0 ? absl::OkStatus() : Fail(path_);
+}
+
 absl::Status AtomicFile::Commit() {
-  if (!error_.ok()) return error_;
+  if (!error_.ok() || !EndPiece().ok()) return error_;
   if (::fsync(file_.get()) != 0) return Fail(path_);
   if (std::rename(partial_.c_str(), path_.c_str()) != 0) return Fail(path_);
   file_.Close();

@@ -44,13 +44,14 @@ std::array<char, 8> LittleEndian(std::uint64_t value) {
 }  // namespace
 
 absl::Status WriteSafetensors(const std::string& path, std::vector<NamedTensor> tensors,
-                              const std::map<std::string, std::string>& metadata) {
+                              const std::map<std::string, std::string>& metadata,
+                              const std::stop_token& stop) {
   // The widest elements first, so that each tensor begins at a multiple of its element's size.
   std::ranges::sort(tensors, [](const NamedTensor& a, const NamedTensor& b) {
     if (a.element_bytes != b.element_bytes) return a.element_bytes > b.element_bytes;
     return a.name < b.name;
   });
-  const absl::StatusOr<std::unique_ptr<AtomicFile>> file = AtomicFile::Open(path);
+  const absl::StatusOr<std::unique_ptr<AtomicFile>> file = AtomicFile::Open(path, stop);
   if (!file.ok()) return file.status();
   const std::string header = Header(tensors, metadata);
   const std::array<char, 8> length = LittleEndian(header.size());

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,8 @@ struct NamedTensor {
 //
 // Source: memory, unverified: the format's README in huggingface/safetensors.
 absl::Status WriteSafetensors(const std::string& path, std::vector<NamedTensor> tensors,
-                              const std::map<std::string, std::string>& metadata = {});
+                              const std::map<std::string, std::string>& metadata = {},
+                              const std::stop_token& stop = {});
 
 // A file that was read. The tensors' bytes are the file's: see data::MappedFile.
 struct SafetensorsFile {

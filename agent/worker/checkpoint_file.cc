@@ -1,8 +1,12 @@
 #include "agent/worker/checkpoint_file.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <map>
@@ -12,6 +16,7 @@
 #include <utility>
 
 #include "agent/model/safetensors.h"
+#include "base/descriptor.h"
 #include "base/page_cache.h"
 #include "base/rng.h"
 
@@ -29,6 +34,7 @@ constexpr const char* kFormatKey = "format";  // the library's own
 constexpr const char* kBuffers = "buffers";
 constexpr const char* kReturned = "ledger.returned";
 constexpr const char* kLosses = "losses";
+constexpr std::size_t kPieceBytes = std::size_t{1} << 20;  // read at once
 
 // The one list of counters; writing and reading both follow it. Durations count nanoseconds.
 void VisitCounters(auto& state, const auto& visit) {
@@ -133,11 +139,11 @@ class Writer {
 
   void Add(NamedTensor tensor) { tensors_[tensor.name] = std::move(tensor); }
 
-  absl::Status Write(Texts texts, const std::string& path) const {
+  absl::Status Write(Texts texts, const std::string& path, const std::stop_token& stop) const {
     texts[kHashKey] = HashOf(texts, tensors_);
     std::vector<NamedTensor> tensors;
     for (const auto& [name, tensor] : tensors_) tensors.push_back(tensor);
-    return model::WriteSafetensors(path, std::move(tensors), texts);
+    return model::WriteSafetensors(path, std::move(tensors), texts, stop);
   }
 
  private:
@@ -341,10 +347,27 @@ absl::Status CheckContent(const std::string& path, const model::SafetensorsFile&
   return absl::OkStatus();
 }
 
+// Reads all of it into the system's memory, from where a mapped file is read next: what the disk
+// does not give back would end the process there, and is an error here.
+absl::Status ReadThrough(const std::string& path, const std::stop_token& stop) {
+  const auto failed = [&] {
+    return absl::InternalError("checkpoint: " + data::Quoted(path) + ": " + std::strerror(errno));
+  };
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.open()) return failed();
+  std::vector<char> piece(kPieceBytes);
+  while (!stop.stop_requested()) {
+    const ssize_t size = ::read(file.get(), piece.data(), piece.size());
+    if (size == 0) return absl::OkStatus();
+    if (size < 0 && errno != EINTR) return failed();
+  }
+  return absl::CancelledError("checkpoint: " + data::Quoted(path) + ": given up");
+}
+
 }  // namespace
 
 absl::Status WriteCheckpoint(const Checkpoint& checkpoint, const cuda::SegmentTable& segments,
-                             const std::string& path) {
+                             const std::string& path, const std::stop_token& stop) {
   const EngineState& state = checkpoint.state;
   Texts texts = {{kSchemaKey, std::to_string(kSchema)}};
   VisitCounters(state, [&](const char* key, const auto& value) { texts[key] = ToText(value); });
@@ -373,7 +396,7 @@ absl::Status WriteCheckpoint(const Checkpoint& checkpoint, const cuda::SegmentTa
               .element_bytes = sizeof(double),
               .shape = {static_cast<std::int64_t>(losses.size() / 3), 3},
               .bytes = std::as_bytes(std::span(losses))});
-  return writer.Write(std::move(texts), path);
+  return writer.Write(std::move(texts), path, stop);
 }
 
 absl::StatusOr<bool> IsCheckpoint(const std::string& path) {
@@ -392,8 +415,9 @@ absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& path, const Checkpo
   return checkpoint;
 }
 
-absl::Status CheckCheckpoint(const std::string& path) {
+absl::Status CheckCheckpoint(const std::string& path, const std::stop_token& stop) {
   DropCached(path);
+  if (absl::Status s = ReadThrough(path, stop); !s.ok()) return s;
   const absl::StatusOr<model::SafetensorsFile> file = OpenFile(path);
   return file.ok() ? CheckContent(path, *file) : file.status();
 }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -40,9 +41,9 @@ struct CheckpointFit {
 //   losses            F64 [n, 3], of a round: loss sum, samples, steps
 //   __metadata__      tactus.schema, the counters by name, and content_hash over all of these
 //
-// Errors: the file system's, with the path.
+// Errors: model::AtomicFile's.
 absl::Status WriteCheckpoint(const Checkpoint& checkpoint, const cuda::SegmentTable& segments,
-                             const std::string& path);
+                             const std::string& path, const std::stop_token& stop = {});
 
 // Reads a file of any origin and checks it whole. Padding comes back as zeros.
 // Errors, all beginning with "checkpoint: ": NotFound, PermissionDenied; DataLoss: damaged, down to
@@ -55,7 +56,8 @@ absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& path, const Checkpo
 absl::StatusOr<bool> IsCheckpoint(const std::string& path);
 
 // Reads a file that was just written, past the memory that it was written through, and checks that
-// its content is what was written. Errors: as of ReadCheckpoint.
-absl::Status CheckCheckpoint(const std::string& path);
+// its content is what was written. Errors: as of ReadCheckpoint; Internal, the disk does not give
+// it back; Cancelled, it was stopped.
+absl::Status CheckCheckpoint(const std::string& path, const std::stop_token& stop = {});
 
 }  // namespace tactus::worker

@@ -16,6 +16,7 @@ CheckpointWriter::CheckpointWriter(std::string directory, cuda::SegmentTable seg
       thread_([this] { Run(); }) {}
 
 CheckpointWriter::~CheckpointWriter() {
+  stop_.request_stop();
   {
     const MutexLock lock(mutex_);
     closing_ = true;
@@ -55,6 +56,11 @@ std::optional<absl::StatusOr<CheckpointedMessage>> CheckpointWriter::Wait() {
   return TakeDone();
 }
 
+std::optional<absl::StatusOr<CheckpointedMessage>> CheckpointWriter::Abandon() {
+  stop_.request_stop();
+  return Wait();
+}
+
 void CheckpointWriter::Run() {
   while (true) {
     {
@@ -74,12 +80,13 @@ void CheckpointWriter::Run() {
 absl::StatusOr<CheckpointedMessage> CheckpointWriter::WriteFile() {
   const Instant begin = Now();
   CheckpointedMessage message = *message_;
-  message.file = protocol::CheckpointFileAfter(message.rounds);
+  message.file = protocol::CheckpointFileOf(message);
   std::error_code ignored;  // the file's own error says it better
   std::filesystem::create_directories(directory_ + "/" + protocol::kCheckpointFolder, ignored);
   const std::string path = directory_ + "/" + message.file;
-  if (absl::Status s = WriteCheckpoint(checkpoint_, segments_, path); !s.ok()) return s;
-  if (absl::Status s = CheckCheckpoint(path); !s.ok()) {
+  const std::stop_token stop = stop_.get_token();
+  if (absl::Status s = WriteCheckpoint(checkpoint_, segments_, path, stop); !s.ok()) return s;
+  if (absl::Status s = CheckCheckpoint(path, stop); !s.ok()) {
     std::filesystem::remove(path, ignored);
     return s;
   }

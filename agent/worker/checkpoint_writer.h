@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 
@@ -18,14 +19,14 @@ namespace tactus::worker {
 // Has one checkpoint in memory, whose space is used for the next one: who is idle may fill it, and
 // one that is due before the former is written waits. The thread writes it to
 //
-//   DIRECTORY/checkpoints/ROUNDS.safetensors
+//   DIRECTORY/checkpoints/GENERATION-ROUNDS.safetensors
 //
 // which appears whole and durable or not at all, then reads it back from the disk and checks it.
 // All calls: the training thread.
 class CheckpointWriter {
  public:
   CheckpointWriter(std::string directory, cuda::SegmentTable segments);
-  // What is being written is written to its end.
+  // What is being written is given up, as by Abandon.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
@@ -46,6 +47,10 @@ class CheckpointWriter {
   // The same, after a wait where one is being written.
   std::optional<absl::StatusOr<CheckpointedMessage>> Wait();
 
+  // The same, and nothing is written from now on: what is not whole yet is given up, within the
+  // time that the disk takes for a piece of a file. Errors: Cancelled, also of every later Write.
+  std::optional<absl::StatusOr<CheckpointedMessage>> Abandon();
+
  private:
   enum class Stage { kIdle, kWriting, kDone };
 
@@ -56,6 +61,7 @@ class CheckpointWriter {
 
   const std::string directory_;
   const cuda::SegmentTable segments_;
+  std::stop_source stop_;
 
   threads::Mutex mutex_;
   threads::Condition changed_;

@@ -11,18 +11,19 @@ RunningCheckpoints::RunningCheckpoints(Source source, Options options, AgentLink
     : source_(source),
       generation_(options.generation),
       link_(link),
-      schedule_(options.every, options.mean, source.engine.train_time()),
+      schedule_(options.every, options.mean, source.engine.mark()),
       writer_(std::move(options.directory), source.model.segments()) {}
 
 void RunningCheckpoints::AtEdge() {
   if (const auto written = writer_.Poll()) Tell(*written);
   const engine::RoundEngine& engine = source_.engine;
   const bool trains = engine.outcome() == engine::Outcome::kTraining && engine.at_edge();
-  if (trains && schedule_.Due(engine.train_time()) && writer_.idle()) Take();
+  if (trains && schedule_.Due(engine.mark()) && writer_.idle()) Take();
 }
 
 void RunningCheckpoints::Finish() {
-  if (const auto written = writer_.Wait()) Tell(*written);
+  const auto written = writer_.Abandon();
+  if (written && written->ok()) Tell(*written);
 }
 
 // What the device still has to do of the round is no part of the stillness.
@@ -43,7 +44,7 @@ void RunningCheckpoints::Take() {
                  .train_loss = engine.train_loss(),
                  .train_seconds = ToSeconds(engine.train_time()),
                  .still_seconds = ToSeconds(Now() - begin)});
-  schedule_.Taken(engine.train_time());
+  schedule_.Taken(engine.mark());
 }
 
 void RunningCheckpoints::Tell(const absl::StatusOr<CheckpointedMessage>& written) {

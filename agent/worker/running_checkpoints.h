@@ -40,7 +40,8 @@ class RunningCheckpoints {
   // To be called whenever the engine may be at an edge.
   void AtEdge();
 
-  // Training is over: what was begun is written and told of.
+  // Training is over: what is written is told of, what is not is given up. What comes now, a
+  // result, the checkpoint of a suspension or the word that the group is lost, waits for no disk.
   void Finish();
 
  private:

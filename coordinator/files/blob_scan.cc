@@ -1,6 +1,7 @@
 #include "coordinator/files/blob_scan.h"
 
 #include <memory>
+#include <optional>
 
 namespace tactus::service {
 namespace {
@@ -17,6 +18,17 @@ void Continue(const std::shared_ptr<const BlobScan>& scan, JobId after) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::set<std::string>> ReadBlobs(store::Store& store) {
+  std::set<std::string> all;
+  for (std::optional<JobId> after = JobId{0}; after.has_value();) {
+    const absl::StatusOr<store::NamedBlobs> named = store.BlobsInUse(*after, kJobsAtOnce);
+    if (!named.ok()) return named.status();
+    all.insert(named->sha256.begin(), named->sha256.end());
+    after = named->last;
+  }
+  return all;
+}
 
 void ScanBlobs(const BlobScan& scan) { Continue(std::make_shared<const BlobScan>(scan), JobId{0}); }
 

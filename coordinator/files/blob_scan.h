@@ -3,10 +3,12 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "coordinator/store/store.h"
 #include "runtime/control_thread.h"
 
@@ -21,6 +23,9 @@ struct BlobScan {
   std::function<void(const std::vector<std::string>& sha256)> names;
   std::function<void(const absl::Status&)> done;
 };
+
+// Of a store that nobody else uses, at one go. Errors: the store's.
+absl::StatusOr<std::set<std::string>> ReadBlobs(store::Store& store);
 
 // A stretch of jobs a task of the storage thread, so that others have their turn in between. From
 // any thread.

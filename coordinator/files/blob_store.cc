@@ -48,8 +48,8 @@ bool OlderThan(const std::string& path, job::WallTime limit) {
 
 }  // namespace
 
-std::string BlobStore::PathOf(const std::string& sha256) const {
-  return folder_ + "/" + sha256.substr(0, 2) + "/" + sha256;
+std::string BlobPath(const std::string& folder, const std::string& sha256) {
+  return folder + "/" + sha256.substr(0, 2) + "/" + sha256;
 }
 
 std::string BlobStore::PartialPathOf(const std::string& name) const {
@@ -129,6 +129,7 @@ absl::StatusOr<ArtifactReader> BlobStore::Read(const std::string& sha256,
 }
 
 std::size_t BlobStore::Sweep(const std::set<std::string>& used, job::WallTime now) {
+  if (keep_all_) return 0;
   const job::WallTime limit = now - kUnusedAge.count();
   std::size_t removed = 0;
   for (const std::string& name : runtime::NamesIn(folder_ + "/partial")) {
@@ -147,6 +148,7 @@ std::size_t BlobStore::Sweep(const std::set<std::string>& used, job::WallTime no
 }
 
 std::set<std::string> BlobStore::Remove(const std::set<std::string>& unnamed, job::WallTime since) {
+  if (keep_all_) return unnamed;
   std::set<std::string> left;
   for (const std::string& sha256 : unnamed) {
     const std::string path = PathOf(sha256);

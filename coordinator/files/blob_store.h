@@ -20,7 +20,10 @@ namespace tactus::service {
 
 class BlobWriter;
 
-// A blob lies at FOLDER/ab/HASH, where HASH begins with "ab"; what of it has come so far at
+// FOLDER/ab/HASH, where HASH begins with "ab".
+std::string BlobPath(const std::string& folder, const std::string& sha256);
+
+// A blob that is whole lies at its BlobPath and never changes; what has come of another one at
 // FOLDER/partial/HASH. Blocking; everything here and its writers on one thread.
 class BlobStore {
  public:
@@ -64,10 +67,14 @@ class BlobStore {
   // for now: a writer holds them, or they were used after `since`.
   std::set<std::string> Remove(const std::set<std::string>& unnamed, job::WallTime since);
 
+  // While it is on, neither Sweep nor Remove removes anything: what the jobs name at one moment can
+  // be read, though they name something else at the next.
+  void SetKeepAll(bool keep_all) { keep_all_ = keep_all; }
+
  private:
   friend class BlobWriter;
 
-  std::string PathOf(const std::string& sha256) const;
+  std::string PathOf(const std::string& sha256) const { return BlobPath(folder_, sha256); }
   std::string PartialPathOf(const std::string& name) const;
   void Hold(const std::string& sha256) { ++held_[sha256]; }
   void LetGo(const std::string& sha256);
@@ -75,6 +82,7 @@ class BlobStore {
   const std::string folder_;
   std::map<std::string, std::uint64_t> writers_;  // by the name in partial/: the one that counts
   std::uint64_t last_writer_ = 0;
+  bool keep_all_ = false;
   std::map<std::string, std::size_t> held_;  // whole blobs: by how many writers; no zeros
 };
 

@@ -2,7 +2,9 @@
 
 #pragma once
 
+#include <atomic>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -10,6 +12,10 @@
 #include "runtime/control_thread.h"
 
 namespace tactus::service {
+
+// True while somebody has the copy of the database, of which there is one at a time; shared by all
+// who make one.
+using CopySlot = std::shared_ptr<std::atomic<bool>>;
 
 struct CopyOrder {
   // Both outlive the copying.

@@ -30,7 +30,8 @@ AttemptRecord& Open(JobRecord& record, WallTime start) {
   attempts.push_back({.number = number,
                       .start_time = start,
                       .first_round = record.progress.rounds,
-                      .first_samples = record.progress.samples});
+                      .first_samples = record.progress.samples,
+                      .first_trained = record.progress.elapsed_seconds});
   return attempts.back();
 }
 
@@ -67,6 +68,7 @@ void EndAttempt(JobRecord& record, const std::string& reason, WallTime now) {
   present->end_time = now;
   present->rounds = std::max(record.progress.rounds, durable.rounds);
   present->samples = std::max(record.progress.samples, durable.samples);
+  present->trained = std::max(record.progress.elapsed_seconds, durable.elapsed_seconds);
   present->reason = reason;
 }
 
@@ -82,9 +84,10 @@ double LossSeconds(const JobRecord& record, std::uint32_t workers) {
   double worker_seconds = 0;
   std::uint32_t losses = 0;
   for (const AttemptRecord& attempt : record.attempts) {
-    if (attempt.end_time == 0) continue;
-    ++losses;
-    worker_seconds += ToSeconds(Duration(attempt.end_time - attempt.start_time)) * attempt.workers;
+    const bool over = attempt.end_time != 0;
+    const double trained = over ? attempt.trained : record.progress.elapsed_seconds;
+    worker_seconds += std::max(trained - attempt.first_trained, 0.0) * attempt.workers;
+    if (over && attempt.rounds > attempt.first_round) ++losses;
   }
   return policies::MeanBetweenLosses(worker_seconds, losses, workers);
 }

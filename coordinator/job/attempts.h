@@ -42,7 +42,8 @@ void EndAttempt(JobRecord& record, const std::string& reason, WallTime now);
 bool CountLoss(JobRecord& record);
 
 // How long a group of so many workers lasts on average, by the attempts that are on record:
-// policies::MeanBetweenLosses. [s]
+// policies::MeanBetweenLosses. Pauses and queues are no training, an attempt that never closed a
+// round lost none, and the present one's time speaks for the group. [s]
 double LossSeconds(const JobRecord& record, std::uint32_t workers);
 
 // What the job has of its progress without its workers: that of its checkpoint, or none. Plan and

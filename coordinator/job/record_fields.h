@@ -112,8 +112,10 @@ void Fields(auto& archive, Of<AttemptRecord> auto& attempt) {
   archive("end_time", attempt.end_time);
   archive("first_round", attempt.first_round);
   archive("first_samples", attempt.first_samples);
+  archive("first_trained", attempt.first_trained);
   archive("rounds", attempt.rounds);
   archive("samples", attempt.samples);
+  archive("trained", attempt.trained);
   archive("nodes", attempt.nodes);
   archive("workers", attempt.workers);
   archive("reason", attempt.reason);

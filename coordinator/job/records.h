@@ -147,15 +147,17 @@ struct Suspension {
   bool lost = false;     // the group fell apart: nothing of it is kept, and the job is tried again
 };
 
-// One try at a job; attempts.h says what begins and ends it. Rounds and samples are the job's, so
-// that what was done in it is the difference, and what of that was lost the difference to the next
-// attempt's first.
+// One try at a job; attempts.h says what begins and ends it. Rounds, samples and the time that was
+// trained are the job's, so that what was done in it is the difference, and what of that was lost
+// the difference to the next attempt's first.
 struct AttemptRecord {
   std::uint32_t number = 0;                          // from 1 on
   WallTime start_time = 0;                           // its first workers were started
   WallTime end_time = 0;                             // 0: it goes on
   std::uint64_t first_round = 0, first_samples = 0;  // of what it went on from
+  double first_trained = 0;                          // likewise [s]
   std::uint64_t rounds = 0, samples = 0;             // when it ended
+  double trained = 0;                                // likewise [s]
   std::vector<std::string> nodes{};                  // of its newest group
   std::uint32_t workers = 0;                         // likewise
   std::string reason{};                              // why it ended, for people

@@ -37,7 +37,7 @@ absl::Status AdminService::UnderWay() {
 
 grpc::ServerWriteReactor<v1::BackupChunk>* AdminService::Backup(
     grpc::CallbackServerContext* context, const v1::BackupRequest*) {
-  return StartBackup(around_, context, Admitted(context->peer()), busy_);
+  return StartBackup(around_, context, Admitted(context->peer()));
 }
 
 grpc::ServerUnaryReactor* AdminService::CheckIntegrity(grpc::CallbackServerContext* context,
@@ -50,7 +50,7 @@ grpc::ServerUnaryReactor* AdminService::CheckIntegrity(grpc::CallbackServerConte
     call.Finish(admitted);
     return call.reactor();
   }
-  StartIntegrityCheck(around_, context, call, response, busy_);
+  StartIntegrityCheck(around_, context, call, response);
   return call.reactor();
 }
 

@@ -4,11 +4,10 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <atomic>
-#include <memory>
 #include <string>
 
 #include "coordinator/files/blob_store.h"
+#include "coordinator/files/store_copying.h"
 #include "coordinator/shell/core_runner.h"
 #include "coordinator/store/store.h"
 #include "metrics/coordinator_metrics.h"
@@ -29,11 +28,8 @@ class AdminService final : public v1::Admin::CallbackService {
     BlobStore& blobs;
     metrics::CoordinatorMetrics& metrics;
     const std::string& state_folder;
+    CopySlot copy_slot;  // shared with the scheduled backups
   };
-  // In the state folder, while a copy of the database is made or looked through.
-  static constexpr char kCopy[] = "copy.tmp";
-  // True while there is a copy; the service and the call share it.
-  using Busy = std::shared_ptr<std::atomic<bool>>;
 
   explicit AdminService(const Surroundings& surroundings) : around_(surroundings) {}
 
@@ -53,7 +49,6 @@ class AdminService final : public v1::Admin::CallbackService {
 
  private:
   const Surroundings around_;
-  const Busy busy_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 // True for a caller on this machine, by its name as gRPC has it: "ipv4:127.0.0.1:5000",

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "coordinator/files/artifacts.h"
+#include "coordinator/files/state_folder.h"
 #include "coordinator/files/store_copying.h"
 #include "coordinator/files/transfer_slots.h"
 #include "coordinator/service/calls.h"
@@ -18,17 +19,13 @@ constexpr std::size_t kChunkBytesMax = 1u << 20;
 // Copies on the storage thread, sends on the files' thread.
 class BackupCall final : public OwnedCall<BackupCall, grpc::ServerWriteReactor<v1::BackupChunk>> {
  public:
-  BackupCall(const AdminService::Surroundings& surroundings, grpc::CallbackServerContext* context,
-             AdminService::Busy busy)
-      : OwnedCall(surroundings.metrics, "Admin/Backup"),
-        around_(surroundings),
-        context_(context),
-        busy_(std::move(busy)) {}
+  BackupCall(const AdminService::Surroundings& surroundings, grpc::CallbackServerContext* context)
+      : OwnedCall(surroundings.metrics, "Admin/Backup"), around_(surroundings), context_(context) {}
 
   void Start(const absl::Status& admitted) {
     const std::shared_ptr<BackupCall> self = Hold();
     if (!admitted.ok()) return End(admitted);
-    copying_ = !busy_->exchange(true);
+    copying_ = !around_.copy_slot->exchange(true);
     if (!copying_) return End(AdminService::UnderWay());
     CopyStore({.storage = around_.storage,
                .store = around_.store,
@@ -45,12 +42,12 @@ class BackupCall final : public OwnedCall<BackupCall, grpc::ServerWriteReactor<v
   }
 
  private:
-  std::string Path() const { return around_.state_folder + "/" + AdminService::kCopy; }
+  std::string Path() const { return around_.state_folder + "/" + kCopyName; }
 
   // The copy loses its name once it is open, so that a crash leaves at most one.
   void OnCopied(const absl::Status& copied) {
     if (!copied.ok()) return End(copied);
-    auto reader = ArtifactReader::Open(around_.state_folder, AdminService::kCopy);
+    auto reader = ArtifactReader::Open(around_.state_folder, kCopyName);
     RemoveCopy(Path());
     if (!reader.ok()) return End(reader.status());
     reader_.emplace(*std::move(reader));
@@ -71,25 +68,24 @@ class BackupCall final : public OwnedCall<BackupCall, grpc::ServerWriteReactor<v
 
   void End(const absl::Status& status) {
     reader_.reset();
-    if (copying_) *busy_ = false;
+    if (copying_) *around_.copy_slot = false;
     FinishWith(status);
   }
 
   const AdminService::Surroundings around_;
   grpc::CallbackServerContext* const context_;  // alive until OnDone
-  const AdminService::Busy busy_;
-  bool copying_ = false;                  // this call set busy_; constant after Start
-  std::optional<ArtifactReader> reader_;  // storage thread, then files' thread
-  std::optional<runtime::Timer> stall_;   // files' thread; runs while a write is under way
-  v1::BackupChunk chunk_;                 // gRPC reads it while a write is under way
+  bool copying_ = false;                        // this call has the slot; constant after Start
+  std::optional<ArtifactReader> reader_;        // storage thread, then files' thread
+  std::optional<runtime::Timer> stall_;         // files' thread; runs while a write is under way
+  v1::BackupChunk chunk_;                       // gRPC reads it while a write is under way
 };
 
 }  // namespace
 
 grpc::ServerWriteReactor<v1::BackupChunk>* StartBackup(
     const AdminService::Surroundings& surroundings, grpc::CallbackServerContext* context,
-    const absl::Status& admitted, const AdminService::Busy& busy) {
-  const auto call = std::make_shared<BackupCall>(surroundings, context, busy);
+    const absl::Status& admitted) {
+  const auto call = std::make_shared<BackupCall>(surroundings, context);
   call->Start(admitted);
   return call.get();
 }

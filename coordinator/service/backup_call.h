@@ -16,6 +16,6 @@ namespace tactus::service {
 // call owns itself.
 grpc::ServerWriteReactor<v1::BackupChunk>* StartBackup(
     const AdminService::Surroundings& surroundings, grpc::CallbackServerContext* context,
-    const absl::Status& admitted, const AdminService::Busy& busy);
+    const absl::Status& admitted);
 
 }  // namespace tactus::service

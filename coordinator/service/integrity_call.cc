@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "coordinator/files/blob_scan.h"
+#include "coordinator/files/state_folder.h"
 #include "coordinator/files/store_copying.h"
 
 namespace tactus::service {
@@ -22,8 +23,8 @@ constexpr std::size_t kBlobsAtOnce = 1000;
 class IntegrityCheck : public std::enable_shared_from_this<IntegrityCheck> {
  public:
   IntegrityCheck(const AdminService::Surroundings& surroundings, const UnaryCall& call,
-                 v1::CheckIntegrityResponse* response, AdminService::Busy busy)
-      : around_(surroundings), call_(call), response_(*response), busy_(std::move(busy)) {}
+                 v1::CheckIntegrityResponse* response)
+      : around_(surroundings), call_(call), response_(*response) {}
 
   void Start(grpc::CallbackServerContext* context) {
     CopyStore({.storage = around_.storage,
@@ -37,10 +38,10 @@ class IntegrityCheck : public std::enable_shared_from_this<IntegrityCheck> {
   }
 
  private:
-  std::string Path() const { return around_.state_folder + "/" + AdminService::kCopy; }
+  std::string Path() const { return around_.state_folder + "/" + kCopyName; }
 
   void Answer(const absl::Status& status) {
-    *busy_ = false;
+    *around_.copy_slot = false;
     call_.Finish(status);
   }
 
@@ -121,7 +122,6 @@ class IntegrityCheck : public std::enable_shared_from_this<IntegrityCheck> {
   const AdminService::Surroundings around_;
   const UnaryCall call_;
   v1::CheckIntegrityResponse& response_;  // lives until the call is finished
-  const AdminService::Busy busy_;
   // One thread after the other:
   std::set<std::string> used_;
   std::vector<std::string> missing_;
@@ -131,9 +131,9 @@ class IntegrityCheck : public std::enable_shared_from_this<IntegrityCheck> {
 
 void StartIntegrityCheck(const AdminService::Surroundings& surroundings,
                          grpc::CallbackServerContext* context, const UnaryCall& call,
-                         v1::CheckIntegrityResponse* response, const AdminService::Busy& busy) {
-  if (busy->exchange(true)) return call.Finish(AdminService::UnderWay());
-  std::make_shared<IntegrityCheck>(surroundings, call, response, busy)->Start(context);
+                         v1::CheckIntegrityResponse* response) {
+  if (surroundings.copy_slot->exchange(true)) return call.Finish(AdminService::UnderWay());
+  std::make_shared<IntegrityCheck>(surroundings, call, response)->Start(context);
 }
 
 }  // namespace tactus::service

@@ -14,6 +14,6 @@ namespace tactus::service {
 // was found. Lives until then.
 void StartIntegrityCheck(const AdminService::Surroundings& surroundings,
                          grpc::CallbackServerContext* context, const UnaryCall& call,
-                         v1::CheckIntegrityResponse* response, const AdminService::Busy& busy);
+                         v1::CheckIntegrityResponse* response);
 
 }  // namespace tactus::service

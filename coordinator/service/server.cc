@@ -7,6 +7,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "coordinator/files/job_folder.h"
 #include "coordinator/files/log_sink.h"
 #include "coordinator/files/log_store.h"
+#include "coordinator/files/state_folder.h"
 #include "coordinator/files/store_copying.h"
 #include "coordinator/files/transfer_slots.h"
 #include "coordinator/files/upkeep.h"
@@ -106,6 +108,7 @@ class ServerImpl final : public Server {
           });
     });
     upkeep_.Start();
+    backups_.Start();
     if (status.ok()) status = Serve();
     return status;
   }
@@ -129,7 +132,7 @@ class ServerImpl final : public Server {
   const std::unique_ptr<store::Store> store_;
   metrics::CoordinatorMetrics metrics_{TACTUS_VERSION};
   // Of the files' thread, and outliving it: what is posted to it late goes with it.
-  BlobStore blobs_{options_.state_dir + "/blobs"};
+  BlobStore blobs_{options_.state_dir + "/" + kBlobsName};
   LogStore logs_{options_.state_dir + "/jobs"};
   TransferSlots transfers_{options_.transfers, [this](Transfer transfer, std::size_t calls) {
                              metrics_.SetTransfers(NameOf(transfer), calls);
@@ -139,6 +142,8 @@ class ServerImpl final : public Server {
   runtime::ControlThread tapes_;
   runtime::ControlThread files_;
   runtime::ControlThread inspection_;
+  runtime::ControlThread backup_thread_;
+  const CopySlot copy_slot_ = std::make_shared<std::atomic<bool>>(false);
   CoreRunner core_{
       {.control = control_,
        .storage = storage_,
@@ -171,7 +176,8 @@ class ServerImpl final : public Server {
                        .store = *store_,
                        .blobs = blobs_,
                        .metrics = metrics_,
-                       .state_folder = options_.state_dir}};
+                       .state_folder = options_.state_dir,
+                       .copy_slot = copy_slot_}};
   Upkeep upkeep_{
       {.control = control_,
        .storage = storage_,
@@ -184,6 +190,15 @@ class ServerImpl final : public Server {
            [this](const std::vector<store::SetAsideJob>& jobs) { core_.TellSetAside(jobs); },
        .retention = {.age = options_.retain_jobs, .bytes = options_.retain_bytes},
        .intervals = options_.upkeep}};
+  backup::Backups backups_{{.storage = storage_,
+                            .files = files_,
+                            .backups = backup_thread_,
+                            .store = *store_,
+                            .blobs = blobs_,
+                            .metrics = metrics_,
+                            .copy_slot = copy_slot_,
+                            .state_folder = options_.state_dir,
+                            .options = options_.backup}};
   std::unique_ptr<grpc::Server> server_;       // null: not yet
   std::unique_ptr<runtime::HttpServer> http_;  // null: off; after what its handlers read
   std::optional<page::Page> page_;             // unset: off, or not yet
@@ -264,6 +279,8 @@ void ServerImpl::Shutdown() {
   }
   if (page_.has_value()) page_->Close();
   upkeep_.Stop();
+  backups_.Stop();
+  backup_thread_.Stop();
   inspection_.Stop();
   files_.Stop();
   core_.Stop();
@@ -298,7 +315,7 @@ absl::Status ServerOptions::Validate() const {
                                       ", allowed is " + std::to_string(kRetainBytesMin) +
                                       " and more");
   }
-  return absl::OkStatus();
+  return backup.Validate(state_dir);
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Open(const ServerOptions& options) {
@@ -306,9 +323,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Open(const ServerOptions& option
   if (!status.ok()) return status;
   absl::StatusOr<runtime::LockFile> lock = runtime::LockFile::Acquire(options.state_dir + "/lock");
   if (!lock.ok()) return lock.status();
-  RemoveCopy(options.state_dir + "/" + AdminService::kCopy);  // of a process that was killed
+  RemoveCopy(options.state_dir + "/" + kCopyName);  // of a process that was killed
   absl::StatusOr<std::unique_ptr<store::Store>> store =
-      store::Store::Open(options.state_dir + "/coordinator.db");
+      store::Store::Open(options.state_dir + "/" + kDatabaseName);
   if (!store.ok()) return store.status();
   auto server = std::make_unique<ServerImpl>(options, *std::move(lock), *std::move(store));
   status = server->Start();

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/time.h"
+#include "coordinator/backup/backups.h"
 #include "coordinator/files/transfer_slots.h"
 #include "coordinator/files/upkeep.h"
 #include "coordinator/tape/tape_writer.h"
@@ -30,6 +31,7 @@ struct ServerOptions {
   // oldest of them go.
   Duration retain_jobs = std::chrono::hours(24 * 90);   // an hour or more
   std::uint64_t retain_bytes = std::uint64_t{8} << 30;  // 16 MiB or more
+  backup::BackupOptions backup = {};
   // No flags of their own; other than the defaults in tests.
   Upkeep::Intervals upkeep = {};
   TransferSlots::Limits transfers = {};
@@ -56,7 +58,8 @@ class Server {
   virtual const std::string& metrics_address() const = 0;
 
   // Ends streams and calls, writes what waits, stops. Jobs keep running at their agents. At most
-  // about a second; the second call does nothing.
+  // about a second, unless the disk of a backup that is under way hangs; the second call does
+  // nothing.
   virtual void Shutdown() = 0;
 };
 

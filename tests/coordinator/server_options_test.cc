@@ -24,7 +24,8 @@ TEST(ServerOptionsTest, WrongValuesAreNamed) {
         ServerOptions{.state_dir = "/s", .metrics_listen = "on"},
         ServerOptions{.state_dir = "/s", .retain_jobs = std::chrono::minutes(59)},
         ServerOptions{.state_dir = "/s", .retain_jobs = -std::chrono::hours(2)},
-        ServerOptions{.state_dir = "/s", .retain_bytes = 1}}) {
+        ServerOptions{.state_dir = "/s", .retain_bytes = 1},
+        ServerOptions{.state_dir = "/s", .backup = {.folder = "/b"}}}) {
     EXPECT_TRUE(absl::IsInvalidArgument(options.Validate()));
   }
 }

@@ -78,6 +78,9 @@ CASES = {
         [RUNNING, of_job("tactus_decision_predicted_error_ratio", "0.25x60", kind="batch")], 20),
     "TactusJournalSlow": (write_seconds(slow=True), write_seconds(slow=False), 30),
     "TactusJobSetAside": ([series("tactus_store_jobs_set_aside_total", "1x20")], [series("tactus_store_jobs_set_aside_total", "0x20")], 5),
+    "TactusBackupOld": (
+        [series("tactus_backup_last_success_timestamp_seconds", "0x240"), series("tactus_backup_interval_seconds", "3600x240")],
+        [series("tactus_backup_last_success_timestamp_seconds", "0x100 6000x140"), series("tactus_backup_interval_seconds", "3600x240")], 180),
     "TactusStoreFailing": ([series("tactus_store_failing", "1x20")], [series("tactus_store_failing", "0x20")], 5),
     "TactusDiskFull": (
         [series("tactus_state_free_bytes", "5x20"), series("tactus_state_size_bytes", "100x20")],

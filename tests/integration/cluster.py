@@ -71,13 +71,16 @@ class Cluster:
         self.address = ""
         self.metrics = ""
 
-    def start_coordinator(self, listen="127.0.0.1:0"):
+    def start_coordinator(self, listen="127.0.0.1:0", options=(), state="coordinator"):
         address_file = self.folder / "address"
         address_file.unlink(missing_ok=True)
         self._start("coordinator", [BIN / "tactus-coordinator", "--listen", listen, "--state-dir",
-                                    self.folder / "coordinator", "--metrics-listen", "127.0.0.1:0",
-                                    "--address-file", address_file])
-        wait_until(address_file.exists, 20, "the coordinator serves")
+                                    self.folder / state, "--metrics-listen", "127.0.0.1:0",
+                                    "--address-file", address_file, *options])
+        process = self.processes["coordinator"]
+        wait_until(lambda: address_file.exists() or process.poll() is not None, 20, "the coordinator serves")
+        if not address_file.exists():
+            raise AssertionError(f"the coordinator ended: {process.returncode}")
         lines = dict(line.split("=", 1) for line in address_file.read_text().split())
         self.address, self.metrics = lines["grpc"], lines["metrics"]
 

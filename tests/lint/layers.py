@@ -28,7 +28,7 @@ HOMES = {
     r"cuda_runtime|cuda_fp16|cuda_bf16|nccl|cublas": ["cuda", "cuda/ops"],
     r"boost/context/": ["simulator"],
     r"absl/|boost/(?!context/)|spdlog/|fmt/": ["threads", "agent/data", "agent/model", "agent/worker", "agent/daemon", "runtime", "metrics", "client/",
-                                   "coordinator", "coordinator/codec", "coordinator/files", "coordinator/page",
+                                   "coordinator", "coordinator/backup", "coordinator/codec", "coordinator/files", "coordinator/page",
                                    "coordinator/service", "coordinator/shell", "coordinator/spec", "coordinator/store",
                                    "coordinator/tape", "coordinator/telemetry"],
     # Elsewhere a lock is threads::Mutex. libtorch's own are taken as they are.

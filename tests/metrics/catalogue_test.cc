@@ -24,6 +24,7 @@ std::string Page() { return std::string(std::getenv("TACTUS_SOURCE")) + "/docs/m
 // A coordinator of which every metric has a series.
 std::string FullScrape(CoordinatorMetrics& metrics) {
   metrics.SetQueueOldest(1);
+  metrics.SetBackups(std::chrono::hours(6), 1.8e9);
   metrics.CountCall("Jobs/GetJob", "OK");
   metrics.WatchFolder("/");
   metrics.nodes().Set("a", {.free = 1});

@@ -51,20 +51,30 @@ TEST(MeanBetweenLossesTest, BeginsWithADayOfAWorkerAndLearns) {
 }
 
 TEST(CheckpointScheduleTest, IsDueAfterTheIntervalThatWasAskedFor) {
-  CheckpointSchedule schedule(minutes(10), 100, minutes(3));
+  CheckpointSchedule schedule(minutes(10), 100, {.trained = minutes(3), .rounds = 5});
 
-  EXPECT_FALSE(schedule.Due(minutes(12)));
-  EXPECT_TRUE(schedule.Due(minutes(13)));
+  EXPECT_FALSE(schedule.Due({minutes(12), 12}));
+  EXPECT_TRUE(schedule.Due({minutes(13), 13}));
   schedule.Observe({.still_seconds = 60, .beside_seconds = 600});
-  EXPECT_TRUE(schedule.Due(minutes(14)));
-  schedule.Taken(minutes(14));
-  EXPECT_FALSE(schedule.Due(minutes(23)));
-  EXPECT_TRUE(schedule.Due(minutes(24)));
+  EXPECT_TRUE(schedule.Due({minutes(14), 14}));
+  schedule.Taken({minutes(14), 14});
+  EXPECT_FALSE(schedule.Due({minutes(23), 23}));
+  EXPECT_TRUE(schedule.Due({minutes(24), 24}));
+}
+
+TEST(CheckpointScheduleTest, IsNotDueUntilARoundCounted) {
+  CheckpointSchedule schedule(minutes(10), 100, {.trained = minutes(3), .rounds = 5});
+
+  EXPECT_FALSE(schedule.Due({minutes(20), 5}));
+  EXPECT_TRUE(schedule.Due({minutes(20), 6}));
+  schedule.Taken({minutes(20), 6});
+  EXPECT_FALSE(schedule.Due({minutes(40), 6}));
+  EXPECT_TRUE(schedule.Due({minutes(40), 7}));
 }
 
 TEST(CheckpointScheduleTest, ChoosesByWhatTheFirstOneCost) {
-  CheckpointSchedule schedule(std::nullopt, 86400, Duration{});
-  EXPECT_TRUE(schedule.Due(CheckpointSchedule::kShortest));
+  CheckpointSchedule schedule(std::nullopt, 86400, {});
+  EXPECT_TRUE(schedule.Due({CheckpointSchedule::kShortest, 1}));
 
   schedule.Observe({.still_seconds = 1, .beside_seconds = 10});
 
@@ -72,7 +82,7 @@ TEST(CheckpointScheduleTest, ChoosesByWhatTheFirstOneCost) {
 }
 
 TEST(CheckpointScheduleTest, StaysWithinItsBounds) {
-  CheckpointSchedule schedule(std::nullopt, 86400, Duration{});
+  CheckpointSchedule schedule(std::nullopt, 86400, {});
 
   schedule.Observe({.still_seconds = 1e-6});
   EXPECT_EQ(schedule.interval(), CheckpointSchedule::kShortest);

@@ -148,6 +148,32 @@ TEST_F(BlobCacheTest, ADamagedBeginningIsThrownAwayAndFetchedAgain) {
   }
 }
 
+TEST_F(BlobCacheTest, WhatChangedOnTheDiskIsFetchedAgain) {
+  Make();
+  const std::string sha256 = artifacts().Add("weights");
+  ASSERT_TRUE(FetchAndWait(sha256).ok());
+  Release(pin_);
+  std::ofstream(folder_.File(sha256)) << "wEights";
+
+  const Path path = FetchAndWait(sha256);
+
+  ASSERT_TRUE(path.ok()) << path.status();
+  EXPECT_EQ(ReadFile(*path), "weights");
+  EXPECT_THAT(artifacts().AwaitDownloads(2), ElementsAre(0, 0));
+}
+
+TEST_F(BlobCacheTest, TroubleOfTheFolderIsNotTheCoordinatorsWord) {
+  Make();
+  const std::string sha256 = artifacts().Add("weights");
+  std::filesystem::remove_all(folder_.path());
+
+  const absl::Status status = FetchAndWait(sha256).status();
+
+  EXPECT_FALSE(status.ok());
+  EXPECT_FALSE(absl::IsNotFound(status) || absl::IsDataLoss(status)) << status;
+  std::filesystem::create_directories(folder_.path());
+}
+
 TEST_F(BlobCacheTest, AWrongContentIsNeverHandedOut) {
   Make();
   const std::string sha256(64, 'a');

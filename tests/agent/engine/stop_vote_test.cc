@@ -71,6 +71,18 @@ TEST(StopVoteTest, ASuspensionTakesThePlaceOfNothing) {
   }
 }
 
+TEST(StopVoteTest, WhoeverAsksAfterTheTimeWasUpHasAsked) {
+  StopVote vote;
+  vote.TimeIsUp(Seconds(2.5));
+  vote.Decide("", VotesFor({StopKind::kFinish}));
+  EXPECT_FALSE(vote.asked());
+
+  vote.Request("by ada", StopKind::kDiscard);
+
+  EXPECT_EQ(vote.Decide("", VotesFor({StopKind::kDiscard})).reason, "by ada");
+  EXPECT_TRUE(vote.asked());
+}
+
 TEST(StopVoteTest, TimeThatIsUpTurnsAPauseIntoAFinishButNoOtherRequest) {
   StopVote pause;
   pause.Request("pause", StopKind::kSuspend);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/model/atomic_file.h"
 #include "agent/worker/checkpoint_writer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -48,7 +49,7 @@ TEST_F(RunningCheckpointsTest, EachIsToldOfByRankZeroAndGoesOnBitForBit) {
   for (const json& one : {told.front(), told.back()}) {
     SCOPED_TRACE(one.dump());
     const std::string rounds = one["rounds"].get<std::string>();
-    EXPECT_EQ(one["file"], "checkpoints/" + rounds + ".safetensors");
+    EXPECT_EQ(one["file"], "checkpoints/1-" + rounds + ".safetensors");
     EXPECT_EQ(one["generation"], "1");
     EXPECT_GT(one["stillSeconds"].get<double>(), 0);
     EXPECT_GT(one["writeSeconds"].get<double>(), 0);
@@ -79,34 +80,54 @@ TEST_F(RunningCheckpointsTest, TrainingGoesOnWhereNoneCanBeWritten) {
 
 TEST_F(RunningCheckpointsTest, AFullDiskCostsThatCheckpointAlone) {
   std::filesystem::create_directories(folder_ + "/checkpoints");
-  std::filesystem::create_symlink("/dev/full", folder_ + "/checkpoints/7.safetensors.partial");
+  std::filesystem::create_symlink("/dev/full", folder_ + "/checkpoints/2-7.safetensors.partial");
   CheckpointWriter writer(folder_, {});
   writer.checkpoint().buffers = {1, 2, 3};
 
-  writer.Write({.rounds = 7});
+  writer.Write({.generation = 2, .rounds = 7});
   const auto full = writer.Wait();
   ASSERT_TRUE(writer.idle());
-  writer.Write({.rounds = 8});
+  writer.Write({.generation = 2, .rounds = 8});
   const auto after = writer.Wait();
 
   ASSERT_TRUE(full.has_value());
   EXPECT_TRUE(absl::IsResourceExhausted(full->status())) << full->status();
-  EXPECT_THAT(std::string(full->status().message()), HasSubstr("7.safetensors"));
-  EXPECT_FALSE(std::filesystem::exists(folder_ + "/checkpoints/7.safetensors"));
+  EXPECT_THAT(std::string(full->status().message()), HasSubstr("2-7.safetensors"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/checkpoints/2-7.safetensors"));
   ASSERT_TRUE(after.has_value());
   ASSERT_TRUE(after->ok()) << after->status();
-  EXPECT_EQ((**after).file, "checkpoints/8.safetensors");
+  EXPECT_EQ((**after).file, "checkpoints/2-8.safetensors");
+}
+
+TEST_F(RunningCheckpointsTest, WhatIsBeingWrittenCanBeGivenUp) {
+  CheckpointWriter writer(folder_, {});
+  // Of several pieces, so that the end of one is before the end of the file.
+  writer.checkpoint().buffers.resize(3 * model::AtomicFile::kPieceBytes / sizeof(float));
+  writer.Write({.generation = 2, .rounds = 7});
+
+  const auto written = writer.Abandon();
+
+  ASSERT_TRUE(written.has_value());
+  EXPECT_TRUE(written->ok() || absl::IsCancelled(written->status())) << written->status();
+  const std::string file = folder_ + "/checkpoints/2-7.safetensors";
+  EXPECT_EQ(std::filesystem::exists(file), written->ok());
+  EXPECT_FALSE(std::filesystem::exists(file + ".partial"));
+  EXPECT_TRUE(writer.idle());
+  writer.Write({.generation = 2, .rounds = 8});
+  const auto after = writer.Wait();
+  ASSERT_TRUE(after.has_value());
+  EXPECT_TRUE(absl::IsCancelled(after->status())) << after->status();
 }
 
 TEST_F(RunningCheckpointsTest, AFileThatChangedIsFoundOutAsItIsReadBack) {
   CheckpointWriter writer(folder_, {});
   writer.checkpoint().buffers = {1, 2, 3};
-  writer.Write({.rounds = 7});
+  writer.Write({.generation = 2, .rounds = 7});
   const auto written = writer.Wait();
   ASSERT_TRUE(written.has_value());
   ASSERT_TRUE(written->ok()) << written->status();
   EXPECT_TRUE(writer.idle());
-  const std::string path = folder_ + "/checkpoints/7.safetensors";
+  const std::string path = folder_ + "/checkpoints/2-7.safetensors";
   ASSERT_TRUE(CheckCheckpoint(path).ok());
 
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);

@@ -305,6 +305,19 @@ TEST_F(BlobStoreTest, WhoBringsABlobHoldsItUntilItsNameIsDurable) {
   EXPECT_TRUE(Files().empty());
 }
 
+TEST_F(BlobStoreTest, WhileAllIsKeptNothingGoesAndAfterwardsItDoes) {
+  Put("unnamed");
+  const std::string sha256 = HashOf("unnamed");
+  MakeOld(folder_ + "/" + sha256.substr(0, 2) + "/" + sha256);
+
+  store_.SetKeepAll(true);
+  EXPECT_EQ(store_.Remove({sha256}, runtime::WallNow()), std::set<std::string>{sha256});
+  EXPECT_EQ(store_.Sweep({}, runtime::WallNow()), 0u);
+  store_.SetKeepAll(false);
+
+  EXPECT_EQ(store_.Sweep({}, runtime::WallNow()), 1u);
+}
+
 TEST_F(BlobStoreTest, WhoTakesAWriterOverNeedsNoPlaceOfItsOwn) {
   std::vector<BlobWriter> writers;
   for (std::size_t i = 0; i < BlobStore::kWritersMax; ++i) {

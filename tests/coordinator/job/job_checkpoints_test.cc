@@ -24,7 +24,7 @@ class JobCheckpointsTest : public testing::Test {
 
   static CheckpointedMessage After(std::uint64_t rounds) {
     return {.generation = 1,
-            .file = "checkpoints/" + std::to_string(rounds) + ".safetensors",
+            .file = "checkpoints/1-" + std::to_string(rounds) + ".safetensors",
             .rounds = rounds,
             .samples_global = 96 * rounds,
             .epochs = 1,
@@ -218,12 +218,23 @@ TEST(LossSecondsTest, GroupsThatWereLostOftenAreExpectedToBeAgain) {
   JobRecord record = Job(1);
   EXPECT_EQ(LossSeconds(record, 4), 21600);
 
-  const WallTime hour = Seconds(3600).count();
-  record.attempts = {{.start_time = 1, .end_time = 1 + hour, .workers = 4},
-                     {.start_time = 9, .end_time = 9 + hour, .workers = 4},
-                     {.start_time = 99, .workers = 4}};
+  record.attempts = {{.end_time = 1, .rounds = 90, .trained = 3600, .workers = 4},
+                     {.end_time = 2,
+                      .first_round = 90,
+                      .first_trained = 3600,
+                      .rounds = 95,
+                      .trained = 5400,
+                      .workers = 4},
+                     {.end_time = 3,
+                      .first_round = 90,
+                      .first_trained = 3600,
+                      .rounds = 90,
+                      .trained = 3600,
+                      .workers = 4},
+                     {.first_round = 90, .first_trained = 3600, .workers = 2}};
+  record.progress.elapsed_seconds = 4600;
 
-  EXPECT_NEAR(LossSeconds(record, 4), (86400.0 + 2 * 4 * 3600) / 3 / 4, 1e-6);
+  EXPECT_NEAR(LossSeconds(record, 4), (86400.0 + 4 * 3600 + 4 * 1800 + 2 * 1000) / 3 / 4, 1e-6);
 }
 
 }  // namespace

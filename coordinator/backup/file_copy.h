@@ -1,0 +1,31 @@
+// Copies one file so that it outlives a crash.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace tactus::backup {
+
+struct FileCopy {
+  std::string folder{};               // where the file lies
+  std::string name{};                 // the file, within it
+  std::string to{};                   // where its copy is to lie; nothing is there
+  std::string sha256{};               // what its content has; empty: not known
+  std::function<bool()> cancelled{};  // asked now and then
+};
+
+struct CopiedFile {
+  std::string sha256{};
+  std::uint64_t size_bytes = 0;
+};
+
+// Copies a file; the copy is whole, durable and hashed, or not there. Makes the folder that it is
+// to lie in. Blocking; any thread. Errors: DataLoss, the file is not there, cannot be read or has
+// another hash; Cancelled; what writing fails with, as runtime::FileError.
+absl::StatusOr<CopiedFile> CopyDurably(const FileCopy& copy);
+
+}  // namespace tactus::backup

@@ -1,0 +1,12 @@
+// What lies where in a state folder, and in a backup of one, which is laid out alike.
+
+#pragma once
+
+namespace tactus::service {
+
+inline constexpr char kDatabaseName[] = "coordinator.db";
+inline constexpr char kBlobsName[] = "blobs";  // see BlobPath
+// A copy of the database, while one is made or looked through; whoever has it has the CopySlot.
+inline constexpr char kCopyName[] = "copy.tmp";
+
+}  // namespace tactus::service

@@ -1,0 +1,118 @@
+"""kill -9 of a worker, an agent or the coordinator at a random moment of a job's life: the job succeeds, all the same.
+
+TACTUS_KILLS: how many (6); TACTUS_KILLS_SEED: which moments.
+"""
+import collections
+import os
+import random
+import signal
+import time
+import unittest
+
+from cluster import Cluster, Folder, processes_of, tiny_spec, wait_until
+
+ROUNDS = 1200
+BATCH = 16  # of both workers
+EVERY = "1s"  # of training, a checkpoint
+BACK_SECONDS = 1  # what was killed is started again after
+NODES = ("a", "b")
+
+
+class KillsTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = Folder()
+        self.random = random.Random(int(os.environ.get("TACTUS_KILLS_SEED", "1")))
+        self.cluster = Cluster(self.folder.path)
+        self.cluster.start_coordinator()
+        for node in NODES:
+            self.cluster.start_agent(node, 1)
+        self.spec = tiny_spec(self.folder.corpus(400000), rounds=ROUNDS)
+        self.spec["checkpoints"] = {"every": EVERY}
+
+    def tearDown(self):
+        self.cluster.stop()
+        left = processes_of(self.folder.path)
+        self.folder.remove()
+        self.assertEqual(left, [], "processes were left running")
+
+    def workers(self):
+        agents = [self.cluster.processes[node].pid for node in NODES if node in self.cluster.processes]
+        found = []
+        for pid in processes_of(self.folder.path):
+            try:
+                with open(f"/proc/{pid}/stat") as stat:
+                    name, fields = stat.read().split("(", 1)[1].rsplit(")", 1)
+            except OSError:
+                continue
+            if name == "tactus-worker" and int(fields.split()[1]) in agents:
+                found.append(pid)
+        return sorted(found)
+
+    def kill(self, victim):
+        """Whom it met; nothing: there was none."""
+        if victim == "worker":
+            workers = self.workers()
+            if not workers:
+                return None
+            pid = self.random.choice(workers)
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                return None
+            return "worker"
+        name = "coordinator" if victim == "coordinator" else self.random.choice(NODES)
+        self.cluster.kill(name)
+        time.sleep(BACK_SECONDS)
+        if name == "coordinator":
+            self.cluster.start_coordinator(self.cluster.address)
+        else:
+            self.cluster.start_agent(name, 1)
+        return victim
+
+    def check(self, done, durable):
+        self.assertEqual(done["state"], "JOB_STATE_SUCCEEDED", done.get("state_reason"))
+        self.assertEqual(int(done["result"]["rounds"]), ROUNDS)
+        self.assertEqual(int(done["result"]["samples"]), ROUNDS * BATCH)
+        lost = 0
+        reached = 0
+        for attempt in done["attempts"]:
+            first, rounds = int(attempt.get("first_round", 0)), int(attempt.get("rounds", 0))
+            self.assertLessEqual(first, reached)
+            lost += reached - first
+            if "end_time" in attempt:
+                self.assertEqual(int(attempt.get("samples", 0)), (rounds - first) * BATCH, attempt)
+            reached = rounds
+        if len(done["attempts"]) > 1:
+            self.assertGreaterEqual(int(done["attempts"][1].get("first_round", 0)), durable, "a checkpoint was there")
+        return lost
+
+    def test_jobs_survive(self):
+        kills = int(os.environ.get("TACTUS_KILLS", "6"))
+        begin = time.monotonic()
+        job = self.cluster.submit(self.spec)
+        self.check(self.cluster.wait(job, ["SUCCEEDED", "FAILED"], 240), 0)
+        length = time.monotonic() - begin
+        met = collections.Counter()
+        tried_again, lost = 0, []
+        for i in range(kills):
+            job = self.cluster.submit(self.spec)
+            delay = self.random.uniform(0, length)
+            time.sleep(delay)
+            victim = ("worker", "agent", "coordinator")[i % 3]
+            before = self.cluster.job(job)
+            durable = int(before.get("checkpoint", {}).get("rounds", 0))
+            whom = self.kill(victim)
+            met[whom or "nobody"] += 1
+            with self.subTest(kill=i, victim=victim, after=round(delay, 2), state=before["state"]):
+                done = self.cluster.wait(job, ["SUCCEEDED", "FAILED"], 240)
+                rounds = self.check(done, durable)
+                tried_again += len(done["attempts"]) > 1
+                if len(done["attempts"]) > 1:
+                    lost.append(rounds)
+            wait_until(lambda: not self.workers(), 60, "its workers are gone")
+        print(f"{kills} kills: {dict(met)}; {tried_again} jobs were tried again, with {sorted(lost)} of {ROUNDS} rounds done "
+              f"again; one takes {length:.1f} s")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

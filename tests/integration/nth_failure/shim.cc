@@ -1,0 +1,165 @@
+// Loaded before the C library: of the calls that change a folder's files, the nth fails once.
+//
+//   NTH_FAILURE_FOLDER  calls on files below it count
+//   NTH_FAILURE         which of them fails, from 1 on; 0: none
+//   NTH_FAILURE_ERRNO   with what
+// NTH_FAILURE_REPORT a file that is appended a line, "COUNT CALL PATH", for each call that counts;
+//                       it names the one that failed, or says how many there are
+//
+// Counted: creating or truncating opens, write, pwrite, fsync, fdatasync, ftruncate, rename,
+// unlink. What is written fails whole, as of a full disk. Any thread.
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+template <typename Function>
+Function Next(const char* name) {
+  void* const found = dlsym(RTLD_NEXT, name);
+  Function function = nullptr;
+  std::memcpy(&function, &found, sizeof(function));
+  return function;
+}
+
+// What the process was started with.
+struct Order {
+  const char* folder = std::getenv("NTH_FAILURE_FOLDER");
+  long nth = std::atol(std::getenv("NTH_FAILURE") == nullptr ? "0" : std::getenv("NTH_FAILURE"));
+  int error = std::atoi(
+      std::getenv("NTH_FAILURE_ERRNO") == nullptr ? "5" : std::getenv("NTH_FAILURE_ERRNO"));
+  int report = -1;
+  Order() {
+    const char* const path = std::getenv("NTH_FAILURE_REPORT");
+    using Open = int (*)(const char*, int, ...);
+    if (path != nullptr) {
+      report = Next<Open>("open")(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    }
+  }
+};
+
+const Order& order() {
+  static const Order kOrder;
+  return kOrder;
+}
+
+std::atomic<long> counted{0};
+
+// Counts the call, and says whether it is to fail.
+bool Fails(const char* call, const char* path) {
+  const int kept = errno;
+  const Order& present = order();
+  if (present.folder == nullptr ||
+      std::strncmp(path, present.folder, std::strlen(present.folder)) != 0) {
+    return false;
+  }
+  const long number = ++counted;
+  if (present.report >= 0) {
+    char line[PATH_MAX + 64];
+    const int size = std::snprintf(line, sizeof line, "%ld %s %s\n", number, call,
+                                   path + std::strlen(present.folder));
+    using Write = ssize_t (*)(int, const void*, size_t);
+    static const auto write_on = Next<Write>("write");
+    [[maybe_unused]] const ssize_t ignored =
+        write_on(present.report, line, static_cast<std::size_t>(size));
+  }
+  errno = number == present.nth ? present.error : kept;
+  return number == present.nth;
+}
+
+// The same for a file that is open.
+bool Fails(const char* call, int file) {
+  const int kept = errno;
+  char link[64];
+  char path[PATH_MAX] = {};
+  std::snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+  const ssize_t size = ::readlink(link, path, sizeof path - 1);
+  errno = kept;
+  return size > 0 && Fails(call, path);
+}
+
+bool Changes(int flags) { return (flags & (O_CREAT | O_TRUNC)) != 0; }
+
+}  // namespace
+
+extern "C" {
+
+int open(const char* path, int flags, ...) {
+  va_list arguments;
+  va_start(arguments, flags);
+  const mode_t mode = va_arg(arguments, mode_t);
+  va_end(arguments);
+  using Function = int (*)(const char*, int, ...);
+  static const auto next = Next<Function>("open");
+  return Changes(flags) && Fails("open", path) ? -1 : next(path, flags, mode);
+}
+
+int open64(const char* path, int flags, ...) {
+  va_list arguments;
+  va_start(arguments, flags);
+  const mode_t mode = va_arg(arguments, mode_t);
+  va_end(arguments);
+  using Function = int (*)(const char*, int, ...);
+  static const auto next = Next<Function>("open64");
+  return Changes(flags) && Fails("open", path) ? -1 : next(path, flags, mode);
+}
+
+ssize_t write(int file, const void* bytes, size_t size) {
+  using Function = ssize_t (*)(int, const void*, size_t);
+  static const auto next = Next<Function>("write");
+  return Fails("write", file) ? -1 : next(file, bytes, size);
+}
+
+ssize_t pwrite(int file, const void* bytes, size_t size, off_t offset) {
+  using Function = ssize_t (*)(int, const void*, size_t, off_t);
+  static const auto next = Next<Function>("pwrite");
+  return Fails("pwrite", file) ? -1 : next(file, bytes, size, offset);
+}
+
+ssize_t pwrite64(int file, const void* bytes, size_t size, off64_t offset) {
+  using Function = ssize_t (*)(int, const void*, size_t, off64_t);
+  static const auto next = Next<Function>("pwrite64");
+  return Fails("pwrite", file) ? -1 : next(file, bytes, size, offset);
+}
+
+int fsync(int file) {
+  static const auto next = Next<int (*)(int)>("fsync");
+  return Fails("fsync", file) ? -1 : next(file);
+}
+
+int fdatasync(int file) {
+  static const auto next = Next<int (*)(int)>("fdatasync");
+  return Fails("fdatasync", file) ? -1 : next(file);
+}
+
+int ftruncate(int file, off_t size) noexcept {
+  static const auto next = Next<int (*)(int, off_t)>("ftruncate");
+  return Fails("ftruncate", file) ? -1 : next(file, size);
+}
+
+int ftruncate64(int file, off64_t size) noexcept {
+  static const auto next = Next<int (*)(int, off64_t)>("ftruncate64");
+  return Fails("ftruncate", file) ? -1 : next(file, size);
+}
+
+int rename(const char* from, const char* to) noexcept {
+  static const auto next = Next<int (*)(const char*, const char*)>("rename");
+  return Fails("rename", from) ? -1 : next(from, to);
+}
+
+int unlink(const char* path) noexcept {
+  static const auto next = Next<int (*)(const char*)>("unlink");
+  return Fails("unlink", path) ? -1 : next(path);
+}
+
+}  // extern "C"

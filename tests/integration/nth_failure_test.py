@@ -1,0 +1,152 @@
+"""The nth call that changes the coordinator's files fails, for one n after the other: nothing that was answered is lost.
+
+TACTUS_NTH_FAILURES: how many of the calls fail, each in a run of its own, evenly spread (24); "all": every one.
+"""
+import errno
+import json
+import os
+import subprocess
+import unittest
+
+from cluster import BIN, Cluster, Folder, processes_of, tiny_spec
+
+SHIM = os.environ["TACTUS_NTH_FAILURE_SHIM"]
+# A disk that breaks and one that is full.
+ERRORS = (errno.EIO, errno.ENOSPC)
+EXIT_NO_COORDINATOR = 6
+
+
+class Run:
+    """One coordinator's life with a failure, and the next one's without."""
+
+    def __init__(self, folder, nth, error):
+        self.folder, self.nth, self.error = folder, nth, error
+        self.cluster = Cluster(folder)
+        self.report = folder / "calls"
+        self.said = []  # what the coordinator answered: (what was asked, exit code)
+        self.jobs = {}  # what it said is so: the state by job, and what must be true of it
+
+    def environment(self):
+        return {"LD_PRELOAD": SHIM, "NTH_FAILURE_FOLDER": str(self.folder / "coordinator"), "NTH_FAILURE": str(self.nth),
+                "NTH_FAILURE_ERRNO": str(self.error), "NTH_FAILURE_REPORT": str(self.report)}
+
+    def failed_call(self):
+        for line in self.report.read_text().splitlines():
+            number, call = line.split(" ", 1)
+            if int(number) == self.nth:
+                return call
+        return "none"
+
+    def calls(self):
+        return len(self.report.read_text().splitlines())
+
+    def ask(self, *words):
+        """The answer, or nothing where it was refused; a coordinator that is gone is asked no more."""
+        if self.said and self.said[-1][1] == EXIT_NO_COORDINATOR:
+            return None
+        code, out, _ = self.cluster.tactus("--request-timeout", "20s", *words, check=False)
+        self.said.append((words, code))
+        return out if code == 0 else None
+
+    def live(self):
+        """Starts it, and changes what there is. True: it was stopped when asked, without complaint."""
+        try:
+            for name, value in self.environment().items():
+                os.environ[name] = value
+            try:
+                self.cluster.start_coordinator()
+            finally:
+                for name in self.environment():
+                    del os.environ[name]
+        except AssertionError:
+            return self.end()
+        self.change()
+        return self.end()
+
+    def change(self):
+        spec = tiny_spec(self.folder / "corpus.txt")
+        model = self.folder / "model.pt"
+        model.write_bytes(b"weights" * 50000)
+        (self.folder / "one.json").write_text(json.dumps(spec))
+        (self.folder / "two.json").write_text(json.dumps({**spec, "name": "two", "model": {"torchscript": str(model)}}))
+        for path in ("one.json", "two.json", "one.json"):
+            out = self.ask("submit", self.folder / path, "-o", "name")
+            if out:
+                self.jobs[out.strip().rsplit("/", 1)[-1]] = {"JOB_STATE_QUEUED"}
+        for name in list(self.jobs):
+            # What was asked for and not answered may be so or not.
+            verb, state = ("cancel", "JOB_STATE_CANCELLED") if name.startswith("tiny") else ("pause", "JOB_STATE_PAUSED")
+            self.jobs[name] = {state} if self.ask(verb, name) is not None else self.jobs[name] | {state}
+
+    def end(self):
+        process = self.cluster.processes["coordinator"]
+        if process.poll() is None:
+            process.terminate()
+        code = process.wait(30)
+        self.cluster.processes.clear()
+        return code
+
+
+class NthFailureTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = Folder()
+        self.count = 0
+
+    def tearDown(self):
+        left = processes_of(self.folder.path)
+        self.folder.remove()
+        self.assertEqual(left, [])
+
+    def run_with(self, nth, error):
+        place = self.folder.path / str(nth)
+        place.mkdir()
+        (place / "corpus.txt").write_text("round plan lane " * 500)
+        run = Run(place, nth, error)
+        code = run.live()
+        return run, code
+
+    def check(self, run, code):
+        log = (run.folder / "coordinator.log").read_text()
+        self.assertGreaterEqual(code, 0, f"it died by signal {-code}:\n{log[-3000:]}")
+        if not run.said:
+            self.assertNotEqual(code, 0, "it did not serve, and says that all is well")
+            self.assertRegex(log, "(?m)^tactus-coordinator: .+")
+        clean = Cluster(run.folder)
+        try:
+            clean.start_coordinator()
+            found = {job["name"].rsplit("/", 1)[-1]: job["state"]
+                     for job in json.loads(clean.tactus("get", "jobs", "-o", "json")[1]).get("jobs", [])}
+            for name, states in run.jobs.items():
+                self.assertIn(name, found, "it was answered, and is lost")
+                self.assertIn(found[name], states)
+            done, out, err = clean.tactus("admin", "integrity-check", check=False)
+            self.assertEqual(done, 0, out + err)
+        finally:
+            clean.stop()
+
+    def test_nothing_that_was_answered_is_lost(self):
+        whole, code = self.run_with(0, 0)
+        self.assertEqual(code, 0)
+        self.assertEqual({exit_code for _, exit_code in whole.said}, {0}, whole.said)
+        self.assertEqual(len(whole.jobs), 3)
+        calls = whole.calls()
+        asked = os.environ.get("TACTUS_NTH_FAILURES", "24")
+        runs = calls if asked == "all" else int(asked)
+        reached = refused = not_served = 0
+        for i in range(runs):
+            nth = 1 + i * calls // runs
+            error = ERRORS[i % len(ERRORS)]
+            run, code = self.run_with(nth, error)
+            with self.subTest(nth=nth, error=errno.errorcode[error], call=run.failed_call(), exit=code):
+                self.check(run, code)
+            reached += run.failed_call() != "none"
+            not_served += not run.said
+            refused += any(exit_code for _, exit_code in run.said)
+        print(f"{calls} calls change files; {runs} runs, {reached} with a failure: {not_served} did not serve, "
+              f"{refused} refused something")
+        # The same calls come in about the same order.
+        self.assertGreater(reached, runs * 0.8)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
