@@ -1,7 +1,8 @@
 // The part of Agent that ends it: a goodbye in time, and the end.
 
+#include <google/protobuf/util/time_util.h>
+
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "agent/daemon/agent.h"
@@ -51,9 +52,7 @@ tactus::agent::v1::Leaving Agent::LeavingNow() const {
   tactus::agent::v1::Leaving leaving;
   leaving.set_reason(leaving_->reason);
   const Duration left = std::max(leaving_->end - runtime::Now(), Duration(0));
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
-  leaving.mutable_within()->set_seconds(seconds.count());
-  leaving.mutable_within()->set_nanos(static_cast<std::int32_t>((left - seconds).count()));
+  *leaving.mutable_within() = google::protobuf::util::TimeUtil::NanosecondsToDuration(left.count());
   return leaving;
 }
 

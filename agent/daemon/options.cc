@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cmath>
 #include <numeric>
 #include <set>
@@ -12,6 +11,7 @@
 
 #include "agent/daemon/host_facts.h"
 #include "cuda/device.h"
+#include "protocol/leaving.h"
 #include "runtime/host_port.h"
 #include "runtime/options.h"
 
@@ -29,7 +29,6 @@ constexpr std::string_view kAllGpus = "gpus";
 constexpr std::size_t kLabelsMax = 64;
 constexpr std::size_t kTaintsMax = 16;
 constexpr std::size_t kLabelBytesMax = 63;
-constexpr Duration kDrainDeadlineMax = std::chrono::hours(7 * 24);
 
 absl::Status CheckAddress(const std::string& address) {
   const std::optional<runtime::HostPort> parsed = runtime::ParseHostPort(address);
@@ -216,8 +215,9 @@ absl::StatusOr<Duration> DrainDeadline(const std::string& text) {
     return absl::InvalidArgumentError("drain-deadline: " +
                                       std::string(deadline.status().message()));
   }
-  if (*deadline <= kDrainDeadlineMax) return deadline;
-  return absl::InvalidArgumentError("drain-deadline: " + text + "; allowed is 0 to 7d");
+  if (*deadline <= protocol::kLeaveMost) return deadline;
+  return absl::InvalidArgumentError("drain-deadline: " + text + "; allowed is 0 to " +
+                                    runtime::FormatDuration(protocol::kLeaveMost));
 }
 
 absl::Status CheckFiles(const AgentFlags& flags) {

@@ -79,21 +79,20 @@ absl::Status AtomicFile::Append(const void* bytes, std::size_t size) {
     next += written;
     size -= static_cast<std::size_t>(written);
     unsynced_ += static_cast<std::size_t>(written);
-    if (unsynced_ == kPieceBytes && !EndPiece().ok()) return error_;
+    if (unsynced_ == kPieceBytes && !Sync().ok()) return error_;
   }
   return absl::OkStatus();
 }
 
 // An error of the disk is told once, to the first who syncs.
-absl::Status AtomicFile::EndPiece() {
+absl::Status AtomicFile::Sync() {
   unsynced_ = 0;
   if (stop_.stop_requested()) return error_ = absl::CancelledError(path_ + ": given up");
-  return ::fdatasync(file_.get()) == 0 ? absl::OkStatus() : Fail(path_);
+  return ::fsync(file_.get()) == 0 ? absl::OkStatus() : Fail(path_);
 }
 
 absl::Status AtomicFile::Commit() {
-  if (!error_.ok() || !EndPiece().ok()) return error_;
-  if (::fsync(file_.get()) != 0) return Fail(path_);
+  if (!error_.ok() || !Sync().ok()) return error_;
   if (std::rename(partial_.c_str(), path_.c_str()) != 0) return Fail(path_);
   file_.Close();
   return SyncFolder(path_);

@@ -42,7 +42,7 @@ class AtomicFile {
  private:
   AtomicFile(std::string path, Descriptor file, std::stop_token stop);
   absl::Status Fail(const std::string& what);
-  absl::Status EndPiece();
+  absl::Status Sync();
 
   const std::string path_;
   const std::string partial_;

@@ -506,8 +506,8 @@ void JobController::Lose(const std::string& reason, Turn turn) {
   JobRecord& record = keeper_.record();
   if (!record.cancel_reason.empty()) return Fail(reason, "", turn);
   const bool excused = leaver_.has_value();  // it was said in time
-  if (!keeper_.LoseGroup(reason, excused, turn.now))
-    return Fail(GivenUpWords(record, reason), "", turn);
+  const bool tried_again = keeper_.LoseGroup(reason, excused, turn.now);
+  if (!tried_again) return Fail(GivenUpWords(record, reason), "", turn);
   record.suspension = Suspension{.pause = record.suspension && record.suspension->pause,
                                  .reason = reason,
                                  .secured = true,

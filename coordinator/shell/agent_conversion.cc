@@ -7,6 +7,7 @@
 #include "coordinator/shell/job_conversion.h"
 #include "coordinator/spec/field_checks.h"
 #include "coordinator/spec/resolve.h"
+#include "protocol/leaving.h"
 #include "protocol/worker_message_fields.h"
 #include "runtime/message_archive.h"
 #include "runtime/status.h"
@@ -22,7 +23,6 @@ constexpr std::size_t kLabelBytesMax = 63;
 constexpr int kTaintsMax = 16;
 constexpr std::size_t kTaintBytesMax = 127;  // key=value
 constexpr std::size_t kTextBytesMax = 255;
-constexpr std::int64_t kLeaveSecondsMax = 7 * 86400;
 
 using spec::IsPrintable;
 
@@ -141,8 +141,9 @@ absl::StatusOr<job::Leave> FromProto(const std::string& field, const agent::v1::
   if (proto.reason().empty()) return Wrong(field + ".reason", "is missing");
   const absl::Status status = CheckText(field + ".reason", proto.reason(), kTextBytesMax);
   if (!status.ok()) return status;
-  const std::int64_t seconds =
-      std::clamp<std::int64_t>(proto.within().seconds(), 0, kLeaveSecondsMax);
+  constexpr auto kSecondsMost =
+      std::chrono::duration_cast<std::chrono::seconds>(protocol::kLeaveMost).count();
+  const std::int64_t seconds = std::clamp<std::int64_t>(proto.within().seconds(), 0, kSecondsMost);
   const std::int32_t nanos = std::clamp(proto.within().nanos(), 0, 999'999'999);
   return job::Leave{.reason = proto.reason(),
                     .within = std::chrono::seconds(seconds) + Duration(nanos)};

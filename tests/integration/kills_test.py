@@ -35,23 +35,10 @@ class KillsTest(unittest.TestCase):
         self.folder.remove()
         self.assertEqual(left, [], "processes were left running")
 
-    def workers(self):
-        agents = [self.cluster.processes[node].pid for node in NODES if node in self.cluster.processes]
-        found = []
-        for pid in processes_of(self.folder.path):
-            try:
-                with open(f"/proc/{pid}/stat") as stat:
-                    name, fields = stat.read().split("(", 1)[1].rsplit(")", 1)
-            except OSError:
-                continue
-            if name == "tactus-worker" and int(fields.split()[1]) in agents:
-                found.append(pid)
-        return sorted(found)
-
     def kill(self, victim):
         """Whom it met; nothing: there was none."""
         if victim == "worker":
-            workers = self.workers()
+            workers = sorted(self.cluster.workers())
             if not workers:
                 return None
             pid = self.random.choice(workers)
@@ -109,7 +96,7 @@ class KillsTest(unittest.TestCase):
                 tried_again += len(done["attempts"]) > 1
                 if len(done["attempts"]) > 1:
                     lost.append(rounds)
-            wait_until(lambda: not self.workers(), 60, "its workers are gone")
+            wait_until(lambda: not self.cluster.workers(), 60, "its workers are gone")
         print(f"{kills} kills: {dict(met)}; {tried_again} jobs were tried again, with {sorted(lost)} of {ROUNDS} rounds done "
               f"again; one takes {length:.1f} s")
 

@@ -52,13 +52,6 @@ class AgentCheckpointsTest : public testing::Test {
     EXPECT_TRUE(stopped.Await().has_value());
   }
 
-  tactus::agent::v1::WorkerExited AwaitExit(std::uint64_t id) {
-    return coordinator_
-        ->AwaitMessage(
-            [id](const FromAgent& message) { return message.worker_exited().worker_id() == id; })
-        .worker_exited();
-  }
-
   TemporaryFolder folder_;
   metrics::AgentMetrics metrics_{"test"};
   runtime::ControlThread control_;
@@ -106,7 +99,7 @@ TEST_F(AgentCheckpointsTest, ACheckpointThatIsNotTakenIsLeftOutAndItsWorkerGoesO
       [](const auto& received) { return CheckpointsOf(received).size() == 1; }));
   coordinator_->SendStop(5);
 
-  EXPECT_EQ(AwaitExit(5).exit_code(), 0);
+  EXPECT_EQ(coordinator_->AwaitExit(5).exit_code(), 0);
   EXPECT_EQ(CheckpointsOf(coordinator_->received())[0].rounds(), 72u);
 }
 
@@ -135,7 +128,7 @@ TEST_F(AgentCheckpointsTest, ACheckpointThatIsNotThereIsSaidInTheNameOfItsWorker
   EXPECT_EQ(said.from_worker().worker_id(), 5u);
   EXPECT_EQ(said.from_worker().message().failed().field(), "checkpoint");
   EXPECT_TRUE(said.from_worker().message().failed().transient());
-  EXPECT_EQ(AwaitExit(5).exit_code(), 127);
+  EXPECT_EQ(coordinator_->AwaitExit(5).exit_code(), 127);
 }
 
 }  // namespace

@@ -65,13 +65,6 @@ class AgentLeavingTest : public testing::Test {
   void AwaitLeaving() {
     coordinator_->AwaitMessage([](const FromAgent& message) { return message.has_leaving(); });
   }
-  tactus::agent::v1::WorkerExited AwaitExit(std::uint64_t id) {
-    return coordinator_
-        ->AwaitMessage(
-            [id](const FromAgent& message) { return message.worker_exited().worker_id() == id; })
-        .worker_exited();
-  }
-
   TemporaryFolder folder_;
   metrics::AgentMetrics metrics_{"test"};
   runtime::ControlThread control_;
@@ -115,7 +108,7 @@ TEST_F(AgentLeavingTest, WhoDoesNotEndInTimeIsEndedAsBefore) {
 
   EXPECT_TRUE(Left());
   EXPECT_TRUE(AwaitProcessEnd(worker));
-  EXPECT_EQ(AwaitExit(5).signal(), SIGKILL);
+  EXPECT_EQ(coordinator_->AwaitExit(5).signal(), SIGKILL);
 }
 
 TEST_F(AgentLeavingTest, StoppingCutsLeavingShort) {
@@ -135,7 +128,7 @@ TEST_F(AgentLeavingTest, AnAgentThatIsLeavingStartsNothingAndSaysSoAgain) {
 
   coordinator_->StartWorker(6, "echo");
 
-  EXPECT_THAT(AwaitExit(6).log_tail(), HasSubstr("it is being stopped"));
+  EXPECT_THAT(coordinator_->AwaitExit(6).log_tail(), HasSubstr("it is being stopped"));
   coordinator_->Drop(0);
   const FromAgent hello = coordinator_->AwaitHello(2);
   EXPECT_EQ(hello.hello().leaving().reason(), "SIGTERM");
@@ -152,7 +145,7 @@ TEST_F(AgentLeavingTest, WhatAWorkerSaidWhileTheCoordinatorWasAwayIsWaitedFor) {
   coordinator_ = std::make_unique<FakeCoordinator>(FakeCoordinator::Manners{}, port);
 
   EXPECT_TRUE(Left());
-  EXPECT_EQ(AwaitExit(5).exit_code(), 0);
+  EXPECT_EQ(coordinator_->AwaitExit(5).exit_code(), 0);
   EXPECT_EQ(coordinator_->uploaded().count("suspends-1/checkpoint.safetensors"), 1u);
 }
 

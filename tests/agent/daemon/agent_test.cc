@@ -68,12 +68,6 @@ class AgentTest : public testing::Test {
     });
     return static_cast<pid_t>(ready.from_worker().message().ready().parameters());
   }
-  tactus::agent::v1::WorkerExited AwaitExit(std::uint64_t id) {
-    return coordinator_
-        ->AwaitMessage(
-            [id](const FromAgent& message) { return message.worker_exited().worker_id() == id; })
-        .worker_exited();
-  }
   std::string AwaitFailure() {
     return coordinator_
         ->AwaitMessage(
@@ -177,7 +171,7 @@ TEST_F(AgentTest, AWorkerIsStartedRelayedBothWaysAndItsExitReported) {
   const FromAgent report = coordinator_->AwaitMessage(
       [](const FromAgent& message) { return message.from_worker().message().has_report(); });
   coordinator_->SendStop(5);
-  const tactus::agent::v1::WorkerExited exit = AwaitExit(5);
+  const tactus::agent::v1::WorkerExited exit = coordinator_->AwaitExit(5);
 
   EXPECT_EQ(report.from_worker().message().report().plan_version(), 8u);
   EXPECT_EQ(exit.exit_code(), 0);
@@ -232,9 +226,9 @@ TEST_F(AgentTest, AFileThatIsNotThereIsReportedLikeAWorkerThatCannotBeStarted) {
   coordinator_->StartWith(5, "echo", Needing(std::string(64, 'a')));
   coordinator_->StartWith(6, "echo", Needing("../model.pt"));
 
-  EXPECT_EQ(AwaitExit(5).exit_code(), 127);
-  EXPECT_THAT(AwaitExit(5).log_tail(), HasSubstr("model.torchscript: sha256:aaaa"));
-  EXPECT_EQ(AwaitExit(6).exit_code(), 127);
+  EXPECT_EQ(coordinator_->AwaitExit(5).exit_code(), 127);
+  EXPECT_THAT(coordinator_->AwaitExit(5).log_tail(), HasSubstr("model.torchscript: sha256:aaaa"));
+  EXPECT_EQ(coordinator_->AwaitExit(6).exit_code(), 127);
 }
 
 TEST_F(AgentTest, AWorkerWhoseFilesAreOnTheirWayRunsAndCanBeStopped) {
@@ -249,7 +243,7 @@ TEST_F(AgentTest, AWorkerWhoseFilesAreOnTheirWayRunsAndCanBeStopped) {
   EXPECT_THAT(hello.hello().running_workers(), testing::UnorderedElementsAre(5, 6));
 
   coordinator_->StopWorker(5);
-  const tactus::agent::v1::WorkerExited exit = AwaitExit(5);
+  const tactus::agent::v1::WorkerExited exit = coordinator_->AwaitExit(5);
   coordinator_->SendPlan(6, 3);
   coordinator_->artifacts().Open();
 
@@ -286,7 +280,7 @@ TEST_F(AgentTest, StoppingGivesUpWorkersThatWaitForFiles) {
 
   EXPECT_TRUE(Stop(Seconds(0.1)));
 
-  EXPECT_EQ(AwaitExit(5).signal(), SIGTERM);
+  EXPECT_EQ(coordinator_->AwaitExit(5).signal(), SIGTERM);
 }
 
 TEST_F(AgentTest, WhatAWorkerWritesGoesUpWholeAndBeforeItsExit) {
@@ -296,7 +290,7 @@ TEST_F(AgentTest, WhatAWorkerWritesGoesUpWholeAndBeforeItsExit) {
   EXPECT_EQ(coordinator_->AwaitOutput(5, "line 3\n"), "line 1\nline 2\nline 3\n");
 
   coordinator_->SendStop(5);
-  AwaitExit(5);
+  coordinator_->AwaitExit(5);
 
   EXPECT_EQ(coordinator_->AwaitOutput(5, "the end"), "line 1\nline 2\nline 3\nthe end");
   const std::vector<FromAgent> received = coordinator_->received();
@@ -308,7 +302,7 @@ TEST_F(AgentTest, ACrashIsReportedWithTheEndOfItsLog) {
   Open({});
   coordinator_->StartWorker(5, "crash");
 
-  const tactus::agent::v1::WorkerExited exit = AwaitExit(5);
+  const tactus::agent::v1::WorkerExited exit = coordinator_->AwaitExit(5);
 
   EXPECT_EQ(exit.exit_code(), 3);
   EXPECT_EQ(exit.log_tail(), "boom: out of luck\n");
@@ -326,11 +320,11 @@ TEST_F(AgentTest, AWorkerThatTheKernelKilledForWantOfMemoryIsSaidToBeThat) {
   const pid_t second = StartEcho(6);
 
   ::kill(first, SIGKILL);
-  EXPECT_EQ(AwaitExit(5).log_tail(), "");
+  EXPECT_EQ(coordinator_->AwaitExit(5).log_tail(), "");
   set(4);
   ::kill(second, SIGKILL);
 
-  EXPECT_THAT(AwaitExit(6).log_tail(),
+  EXPECT_THAT(coordinator_->AwaitExit(6).log_tail(),
               testing::EndsWith("\nkilled by the kernel for want of memory "
                                 "(oom_kill of cgroup /tactus rose from 3 "
                                 "to 4)"));
@@ -341,7 +335,7 @@ TEST_F(AgentTest, AMalformedLineEndsTheWorkerAndSaysWhy) {
   coordinator_->StartWorker(5, "malformed");
 
   EXPECT_THAT(AwaitFailure(), HasSubstr("worker 5: not a message"));
-  EXPECT_EQ(AwaitExit(5).signal(), SIGTERM);
+  EXPECT_EQ(coordinator_->AwaitExit(5).signal(), SIGTERM);
 }
 
 TEST_F(AgentTest, StopWorkerEndsAStubbornWorkerAfterItsGrace) {
@@ -353,7 +347,7 @@ TEST_F(AgentTest, StopWorkerEndsAStubbornWorkerAfterItsGrace) {
 
   coordinator_->Send(stop);
 
-  EXPECT_EQ(AwaitExit(5).signal(), SIGKILL);
+  EXPECT_EQ(coordinator_->AwaitExit(5).signal(), SIGKILL);
 }
 
 TEST_F(AgentTest, AWorkerThatCannotBeStartedIsReportedAsEnded) {
@@ -361,9 +355,9 @@ TEST_F(AgentTest, AWorkerThatCannotBeStartedIsReportedAsEnded) {
   coordinator_->StartWorker(5, "echo", "cuda:9");
   coordinator_->StartWorker(6, "../../etc");
 
-  EXPECT_EQ(AwaitExit(5).exit_code(), 127);
-  EXPECT_THAT(AwaitExit(5).log_tail(), HasSubstr("device 'cuda:9'"));
-  EXPECT_THAT(AwaitExit(6).log_tail(), HasSubstr("job id"));
+  EXPECT_EQ(coordinator_->AwaitExit(5).exit_code(), 127);
+  EXPECT_THAT(coordinator_->AwaitExit(5).log_tail(), HasSubstr("device 'cuda:9'"));
+  EXPECT_THAT(coordinator_->AwaitExit(6).log_tail(), HasSubstr("job id"));
 }
 
 TEST_F(AgentTest, AWorkerThatIsAskedForAgainGoesOn) {
@@ -508,7 +502,7 @@ TEST_F(AgentTest, AResultIsUploadedWholeAfterRefusals) {
   ASSERT_TRUE(coordinator_->AwaitUpload("result-1/model.pt"));
 
   EXPECT_EQ(coordinator_->uploaded()["result-1/model.pt"], std::string(5 << 19, 'm'));
-  EXPECT_EQ(AwaitExit(5).exit_code(), 0);
+  EXPECT_EQ(coordinator_->AwaitExit(5).exit_code(), 0);
 }
 
 TEST_F(AgentTest, AnUploadGoesOnBehindWhatTheCoordinatorHas) {
@@ -556,8 +550,8 @@ TEST_F(AgentTest, StoppingEndsWorkersTellsOfItAndLeavesNothing) {
 
   EXPECT_TRUE(AwaitProcessEnd(first));
   EXPECT_TRUE(AwaitProcessEnd(second));
-  EXPECT_EQ(AwaitExit(5).signal(), SIGTERM);
-  EXPECT_EQ(AwaitExit(6).signal(), SIGKILL);
+  EXPECT_EQ(coordinator_->AwaitExit(5).signal(), SIGTERM);
+  EXPECT_EQ(coordinator_->AwaitExit(6).signal(), SIGKILL);
 }
 
 TEST_F(AgentTest, SocketsOfAKilledAgentAreClearedAndThoseOfAStoppedOneToo) {

@@ -117,6 +117,13 @@ FakeCoordinator::FromAgent FakeCoordinator::AwaitMessage(
   return found;
 }
 
+agent::v1::WorkerExited FakeCoordinator::AwaitExit(std::uint64_t worker) {
+  return AwaitMessage([worker](const FromAgent& message) {
+           return message.worker_exited().worker_id() == worker;
+         })
+      .worker_exited();
+}
+
 FakeCoordinator::FromAgent FakeCoordinator::AwaitHello(std::size_t count) {
   std::unique_lock lock(mutex_);
   if (!AwaitLocked(lock, [&] { return hellos_.size() >= count; })) return {};

@@ -64,6 +64,7 @@ class FakeCoordinator final : public tactus::agent::v1::AgentSession::Service {
   bool Await(const std::function<bool(const std::vector<FromAgent>& received)>& holds);
   // Waits for a message that satisfies `wanted`; an empty one when it never comes.
   FromAgent AwaitMessage(const std::function<bool(const FromAgent& message)>& wanted);
+  agent::v1::WorkerExited AwaitExit(std::uint64_t worker);  // the same, for its exit
   // It treats the agent otherwise from the next Hello on.
   void Become(const Manners& manners);
   std::size_t hellos();
