@@ -31,15 +31,13 @@ Actions Cluster::Restore(JobRecord record, Instant now) {
   Actions actions;
   if (IsFinal(record.state) || jobs_.contains(record.id)) return actions;
   const Turn turn{now, actions};
+  // Before it is taken up: it may be over at once, with exits of its workers still to come.
+  if (record.state == JobState::kRunning || record.state == JobState::kStopping ||
+      record.state == JobState::kSuspending) {
+    for (const MemberRecord& member : record.members) routes_[member.worker] = record.id;
+  }
   JobController& job = Add(std::move(record));
   if (!RejectUnknownPolicy(job, turn)) job.Restore(turn);
-  const JobState state = job.record().state;
-  if (state == JobState::kRunning || state == JobState::kStopping ||
-      state == JobState::kSuspending) {
-    for (const MemberRecord& member : job.record().members) {
-      routes_[member.worker] = job.record().id;
-    }
-  }
   admission_.File(job);
   Retire();
   PlanWake(turn);

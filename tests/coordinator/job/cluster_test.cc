@@ -287,6 +287,28 @@ TEST_F(ClusterTest, ADeviceThatAWorkerLeftMayBeAnotherJobsAfterARestart) {
   EXPECT_EQ(restarted.membership().HolderOf("a", "cpu:1")->job, JobId{1});
 }
 
+// All that was needed was durable but the job's end.
+TEST_F(ClusterTest, AJobThatIsOverAtOnceAfterARestartGivesItsDevicesBack) {
+  Step(Join("a", 1));
+  Step(Submit(1, {}));
+  JobRecord record = *cluster_.Find(JobId{1});
+  record.state = JobState::kStopping;
+  record.discard = true;
+  record.progress.plan.batch_sizes = {1};
+  record.ending.finished = {{.rank = 0}};
+  Cluster restarted(kWallOffset);
+  restarted.Restore(record, At(100));
+  ASSERT_EQ(restarted.Find(JobId{1}), nullptr);
+  NodeJoined back = Join("a", 1);
+  back.ended_workers = {record.members[0].worker};
+  restarted.Step(back, At(101));
+  ASSERT_NE(restarted.membership().HolderOf("a", "cpu:0"), nullptr);
+
+  restarted.Step(WorkerExited{.worker = record.members[0].worker}, At(101));
+
+  EXPECT_EQ(restarted.membership().HolderOf("a", "cpu:0"), nullptr);
+}
+
 TEST_F(ClusterTest, AFinishedRecordIsNotTakenUp) {
   JobRecord record = Job(1);
   record.state = JobState::kSucceeded;
