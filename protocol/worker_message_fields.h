@@ -90,6 +90,17 @@ void Fields(auto& archive, Of<FinishedMessage> auto& message) {
   archive("suspended", message.suspended);
 }
 
+void Fields(auto& archive, Of<StandingMessage> auto& message) {
+  archive("generation", message.generation);
+  archive("batches", message.batches);
+  archive("bytes", message.bytes);
+  archive("waits", message.waits);
+  archive("awaits", message.awaits);
+  archive("stopped", message.stopped);
+  archive("silent_seconds", message.silent_seconds);
+  archive("processor_seconds", message.processor_seconds);
+}
+
 void Fields(auto& archive, Of<FailedMessage> auto& message) {
   archive("field", message.field);
   archive("message", message.message);
@@ -124,5 +135,7 @@ template <>
 inline constexpr const char* kKind<protocol::FinishedMessage> = "finished";
 template <>
 inline constexpr const char* kKind<protocol::FailedMessage> = "failed";
+template <>
+inline constexpr const char* kKind<protocol::StandingMessage> = "standing";
 
 }  // namespace tactus

@@ -111,13 +111,27 @@ struct FinishedMessage {
   std::uint64_t parameters_hash = 0;
   bool suspended = false;
 };
+// Where a worker stands. It says so once a second to its agent, which tells the coordinator on its
+// asking, and adds what it sees of the process.
+struct StandingMessage {
+  std::uint64_t generation = 0;         // of its group; 0: none yet
+  std::uint64_t batches = 0;            // micro-batches done
+  std::uint64_t bytes = 0;              // that collectives moved
+  bool waits = false;                   // a collective of its is under way
+  std::vector<std::uint32_t> awaits{};  // ranks whose bytes it waits for, as far as it knows
+  // These are the agent's.
+  bool stopped = false;          // by a signal or a debugger
+  double silent_seconds = 0;     // since it said so last
+  double processor_seconds = 0;  // that the process took
+};
 struct FailedMessage {
   std::string field{};
   std::string message{};
   std::uint64_t lost_generation = 0;
   bool transient = false;  // a device, a file or a connection failed, not the job
 };
-using FromWorker = std::variant<ReadyMessage, EndpointMessage, ReportMessage, EvaluatedMessage,
-                                FinishedMessage, FailedMessage, CheckpointedMessage>;
+using FromWorker =
+    std::variant<ReadyMessage, EndpointMessage, ReportMessage, EvaluatedMessage, FinishedMessage,
+                 FailedMessage, CheckpointedMessage, StandingMessage>;
 
 }  // namespace tactus::protocol

@@ -209,6 +209,11 @@ class MessageReader {
       items.push_back(reflection_.GetRepeatedString(from_, &field, i));
     }
   }
+  void Read(const protobuf::FieldDescriptor& field, std::vector<std::uint32_t>& items) {
+    for (int i = 0; i < reflection_.FieldSize(from_, &field); ++i) {
+      items.push_back(reflection_.GetRepeatedUInt32(from_, &field, i));
+    }
+  }
 
   const MessageField* next_;
   const protobuf::Message& from_;

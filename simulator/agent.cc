@@ -34,6 +34,7 @@ Agent::Agent(const HostModel& host, std::size_t index, Rng rng, AgentSurrounding
               if (const auto* start = std::get_if<job::StartWorker>(&action)) On(*start);
               if (const auto* send = std::get_if<job::SendToWorker>(&action)) On(*send);
               if (const auto* stop = std::get_if<job::StopWorker>(&action)) On(*stop);
+              if (const auto* look = std::get_if<job::LookAtWorker>(&action)) On(*look);
             }) {
   for (const DeviceModel& model : host_.devices) {
     devices_.push_back(std::make_unique<Device>(model, rng.Fork(model.name)));
@@ -221,6 +222,12 @@ void Agent::On(const job::StopWorker& stop) {
   around_.scheduler.After(stop.grace, [this, id = stop.worker] { End(id, kKilled); });
 }
 
+void Agent::On(const job::LookAtWorker& look) {
+  const auto found = workers_.find(look.worker);
+  if (found == workers_.end() || found->second.gone) return;
+  Say(job::WorkerSaid{.worker = look.worker, .message = found->second.worker->Standing()});
+}
+
 void Agent::End(WorkerId worker, int signal) {
   Running& running = workers_.at(worker);
   if (running.gone) return;
@@ -247,7 +254,7 @@ void Agent::UploadResult(WorkerId worker, const job::FinishedMessage& finished) 
     const auto checkpoint = running.written.find(path);
     const bool found = checkpoint != running.written.end();
     Upload(running.worker->order().job,
-           {.path = path, .checkpoint = found ? checkpoint->second : nullptr},
+           {.path = path, .checkpoint = found ? checkpoint->second : nullptr}, {},
            [this, worker, path](Receipt receipt) {
              if (receipt != Receipt::kRefused) return;
              around_.checkers.OnHarm(workers_.at(worker).worker->order().job);
@@ -276,38 +283,37 @@ void Agent::UploadCheckpoint(WorkerId worker, job::CheckpointedMessage message) 
   message.sha256 = checkpoint->id;
   message.size_bytes = 1;
   const JobId job = running.worker->order().job;
-  const auto begin = [this, worker, job, message, checkpoint] {
-    Upload(job, {.path = message.file, .checkpoint = checkpoint},
-           [this, worker, message](Receipt receipt) {
-             Running& told = workers_.at(worker);
-             told.uploads = false;
-             told.written.erase(message.file);
-             if (receipt == Receipt::kTaken) {
-               Say(job::WorkerSaid{.worker = worker, .message = message});
-             }
-             if (told.next) UploadCheckpoint(worker, *std::exchange(told.next, std::nullopt));
-           });
-  };
-  around_.scheduler.After(Seconds(around_.job(job).checkpoints.upload_seconds),
-                          [this, begin, life = life_] {
-                            if (life == life_ && alive_) begin();
-                          });
+  Upload(job, {.path = message.file, .checkpoint = checkpoint},
+         Seconds(around_.job(job).checkpoints.upload_seconds),
+         [this, worker, message](Receipt receipt) {
+           Running& told = workers_.at(worker);
+           told.uploads = false;
+           told.written.erase(message.file);
+           if (receipt == Receipt::kTaken) {
+             Say(job::WorkerSaid{.worker = worker, .message = message});
+           }
+           if (told.next) UploadCheckpoint(worker, *std::exchange(told.next, std::nullopt));
+         });
 }
 
-void Agent::Upload(JobId job, const ResultFile& file, std::function<void(Receipt)> done) {
+void Agent::Upload(JobId job, const ResultFile& file, Duration time,
+                   std::function<void(Receipt)> done) {
   ++uploads_;
-  TryUpload(std::make_shared<Sending>(Sending{.job = job, .file = file, .done = std::move(done)}));
+  TryUpload(std::make_shared<Sending>(
+                Sending{.job = job, .file = file, .done = std::move(done), .life = life_}),
+            time + kRetry / 10);
 }
 
-void Agent::TryUpload(const std::shared_ptr<Sending>& sending) {
-  const auto end = [this, sending, life = life_](std::optional<Receipt> receipt) {
+void Agent::TryUpload(const std::shared_ptr<Sending>& sending, Duration after) {
+  const auto lives = [this, sending] { return alive_ && sending->life == life_; };
+  const auto end = [this, sending, lives](std::optional<Receipt> receipt) {
     if (std::exchange(sending->over, true)) return;
     --uploads_;
-    if (receipt && life == life_ && alive_) sending->done(*receipt);
+    if (receipt && lives()) sending->done(*receipt);
   };
-  around_.scheduler.After(kRetry / 10, [=, this, life = life_] {
+  around_.scheduler.After(after, [this, sending, lives, end] {
     if (sending->over) return;
-    if (life != life_ || !alive_) return end({});
+    if (!lives()) return end({});
     const std::uint64_t coordinator = around_.coordinator.life();
     if (Reaches() && sending->taken_by != coordinator) {
       const Receipt receipt = around_.coordinator.ReceiveFile(sending->job, sending->file,
@@ -315,10 +321,7 @@ void Agent::TryUpload(const std::shared_ptr<Sending>& sending) {
       if (receipt == Receipt::kRefused) return end(receipt);
       if (receipt == Receipt::kTaken) sending->taken_by = coordinator;
     }
-    around_.scheduler.After(kRetry, [=, this] {
-      if (life != life_) return end({});
-      TryUpload(sending);
-    });
+    TryUpload(sending, kRetry + kRetry / 10);
   });
 }
 

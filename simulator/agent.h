@@ -120,6 +120,7 @@ class Agent {
     JobId job{};
     ResultFile file{};
     std::function<void(Receipt)> done{};
+    std::uint64_t life = 0;  // of the agent
     bool over = false;
     std::uint64_t taken_by = 0;  // process of the coordinator in which its call is under way
   };
@@ -137,15 +138,17 @@ class Agent {
   void On(const job::StartWorker& start);
   void On(const job::SendToWorker& send);
   void On(const job::StopWorker& stop);
+  void On(const job::LookAtWorker& look);
   void OnSaid(WorkerId worker, const job::FromWorker& message);
   void OnExited(WorkerId worker, int exit_code, int signal);
   void End(WorkerId worker, int signal);
   void UploadResult(WorkerId worker, const job::FinishedMessage& finished);
   void KeepCheckpoint(WorkerId worker, const job::CheckpointedMessage& message);
   void UploadCheckpoint(WorkerId worker, job::CheckpointedMessage message);
-  // Until it is durable or refused, which `done` is told, or this process of the agent has ended.
-  void Upload(JobId job, const ResultFile& file, std::function<void(Receipt)> done);
-  void TryUpload(const std::shared_ptr<Sending>& sending);
+  // Takes `time`, and goes on until it is durable or refused, which `done` is told, or this process
+  // of the agent has ended.
+  void Upload(JobId job, const ResultFile& file, Duration time, std::function<void(Receipt)> done);
+  void TryUpload(const std::shared_ptr<Sending>& sending, Duration after);
   void Say(UpMessage message);
 
   const HostModel host_;

@@ -255,6 +255,7 @@ void Coordinator::Perform(const job::Action& action) {
   if (const auto* start = std::get_if<job::StartWorker>(&action)) tell(start->node);
   if (const auto* send = std::get_if<job::SendToWorker>(&action)) tell(send->node);
   if (const auto* stop = std::get_if<job::StopWorker>(&action)) tell(stop->node);
+  if (const auto* look = std::get_if<job::LookAtWorker>(&action)) tell(look->node);
   if (const auto* wake = std::get_if<job::WakeAt>(&action)) WakeAt(wake->time);
 }
 

@@ -1,6 +1,7 @@
 #include "simulator/group.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -10,7 +11,6 @@
 namespace tactus::simulator {
 namespace {
 
-const char* const kStuck = "a collective made no progress for 600 s";
 const char* const kLeft = "a member left the group";
 
 }  // namespace
@@ -47,6 +47,7 @@ class GroupTransport : public collective::Transport {
   std::unique_ptr<collective::Collective> Start(const collective::Operation& operation) override {
     return std::make_unique<GroupCollective>(group_, rank_, operation);
   }
+  collective::Awaiting awaiting() override { return group_.AwaitingOf(rank_); }
   void Abort(const std::string& reason) override { group_.Fail(reason); }
 
  private:
@@ -62,21 +63,6 @@ Group::Group(Scheduler& scheduler, Network& network, Places places, const GroupO
       members_(places_.hosts.size()),
       everybody_(places_.hosts.size()) {
   std::iota(everybody_.begin(), everybody_.end(), 0);
-  scheduler_.After(kCollectiveTimeout, [this] { Watch(); });
-}
-
-// A collective that somebody does not come to for too long ends the group.
-void Group::Watch() {
-  if (!failure_.empty() || gone_ == members_.size()) return;
-  const Instant now = scheduler_.now();
-  Instant next = now + kCollectiveTimeout;
-  for (const Member& member : members_) {
-    if (member.next.empty()) continue;
-    const Instant begun = std::max(member.next.front()->started, member.free_from);
-    next = std::min(next, begun + kCollectiveTimeout);
-  }
-  if (next <= now) return FailAt(now, kStuck);
-  scheduler_.At(next, [this] { Watch(); });
 }
 
 std::unique_ptr<collective::Transport> Group::Join(int rank, Process& process) {
@@ -149,6 +135,28 @@ collective::Completion Group::Wait(int rank, const Part& part) {
           .reason = failure_};
 }
 
+// Of bytes that are on their way nobody but the links knows how many have come: the time stands for
+// them, unless they never will.
+collective::Awaiting Group::AwaitingOf(int rank) const {
+  const Member& member = MemberOf(rank);
+  const Instant now = scheduler_.now();
+  const bool travels = member.free_from > now;
+  collective::Awaiting awaiting{.collective = travels || !member.next.empty()};
+  if (travels && member.free_from != kNever) {
+    awaiting.bytes_moved = static_cast<std::uint64_t>(now.time_since_epoch().count());
+  }
+  const auto absent = [&](int other) {
+    const std::deque<Part*>& next = MemberOf(other).next;
+    return other != rank && (travels || next.empty() || !next.front()->arrived);
+  };
+  if (!member.next.empty() && member.next.front()->operation.kind == Kind::kExchange) {
+    awaiting.peers = {member.next.front()->operation.partner};
+  } else if (awaiting.collective) {
+    std::ranges::copy_if(everybody_, std::back_inserter(awaiting.peers), absent);
+  }
+  return awaiting;
+}
+
 // A member that lets go of what was not computed has failed: it takes part in nothing any more.
 void Group::Release(int rank, const Part& part) {
   if (part.computed) return;
@@ -194,23 +202,18 @@ std::span<const int> Group::Meet(int rank) {
   return pair_;
 }
 
-// Ends the group if it takes too long.
 void Group::Compute(std::span<const int> ranks) {
   parts_.clear();
   times_.clear();
   last_arrival_ = Instant::min();
-  Instant free_from = scheduler_.now();
   for (const int rank : ranks) {
     const Member& member = MemberOf(rank);
     parts_.push_back(member.next.front());
     // Who stands still sends nothing until it goes on.
     const Instant came = std::max(parts_.back()->started, member.process->paused_until());
     last_arrival_ = std::max(last_arrival_, came);
-    free_from = std::max(free_from, member.free_from);
     times_.push_back(std::max(came, member.free_from));
   }
-  const Instant give_up = free_from + kCollectiveTimeout;
-  if (last_arrival_ >= give_up) return FailAt(give_up, kStuck);
   Combine();
   SendMessages(ranks);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
@@ -218,9 +221,9 @@ void Group::Compute(std::span<const int> ranks) {
     parts_[i]->computed = true;
     parts_[i]->finished = member.free_from = times_[i];
     member.next.pop_front();
-    if (member.awaited == parts_[i] && times_[i] <= give_up) member.process->WakeAt(times_[i]);
+    const bool ends = times_[i] != kNever;
+    if (member.awaited == parts_[i] && ends) member.process->WakeAt(times_[i]);
   }
-  if (std::ranges::max(times_) > give_up) FailAt(give_up, kStuck);
 }
 
 void Group::SendMessages(std::span<const int> ranks) {

@@ -33,11 +33,10 @@ struct GroupOptions {
 // transport.
 //
 // A member that dies, or leaves before the others' last collective, ends the group for the others a
-// moment later; one that does not come to a collective for kCollectiveTimeout, or is cut off for so
-// long, does too, as with the TCP transport.
+// moment later; one that does not come to a collective, or is cut off, is waited for, as with the
+// TCP transport.
 class Group {
  public:
-  static constexpr Duration kCollectiveTimeout = Seconds(600);
   static constexpr Duration kResetDelay = Seconds(1e-3);  // until a peer's death is noticed
 
   // Scheduler and network outlive the group, and the group outlives every event.
@@ -91,6 +90,7 @@ class Group {
   collective::Progress At(int rank, const Part& part) const;
   collective::Completion Wait(int rank, const Part& part);
   void Release(int rank, const Part& part);
+  collective::Awaiting AwaitingOf(int rank) const;
   void Leave(int rank);
   void SetGone(Member& member);
 
@@ -102,7 +102,6 @@ class Group {
   void SendPair(std::span<const int> ranks);
   void Combine();
   void FailAt(Instant time, const std::string& reason);
-  void Watch();
 
   Scheduler& scheduler_;
   Network& network_;

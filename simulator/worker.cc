@@ -77,6 +77,22 @@ void Worker::PauseUntil(Instant until) {
   });
 }
 
+job::StandingMessage Worker::Standing() const {
+  const Instant now = around_.scheduler.now();
+  job::StandingMessage standing{.generation = key_.generation,
+                                .batches = batches_,
+                                .stopped = paused(),
+                                .processor_seconds = ToSeconds(computed_)};
+  if (paused()) standing.silent_seconds = ToSeconds(now - *paused_since_);
+  if (computes_ && !paused()) standing.processor_seconds += ToSeconds(now - *computes_);
+  if (transport_ == nullptr) return standing;
+  const collective::Awaiting awaiting = transport_->awaiting();
+  standing.bytes = awaiting.bytes_moved;
+  standing.waits = awaiting.collective;
+  standing.awaits.assign(awaiting.peers.begin(), awaiting.peers.end());
+  return standing;
+}
+
 void Worker::EndPause() {
   if (!paused_since_) return;
   around_.recorder.OnSpan(order_.track, TraceSpan::Kind::kPause, *paused_since_,
@@ -252,11 +268,15 @@ engine::StepResult Worker::Compute(const engine::Batch& batch) {
     return result;
   }
   const Duration time = around_.device.BatchTime(batch.indices.size(), started);
+  computes_ = started;
   losses_.span().front() += around_.job.learner->ForwardBackward(
       batch, parameters_.span(), gradients_.span().first(parameters_.size()));
   const Duration done = batch.last_of_round ? MakeSegmentsReady(time) : Duration{};
   process_.SleepUntil(around_.scheduler.now() + (time - done), WaitReason::kComputing);
   result.finished = around_.scheduler.now();
+  computes_.reset();
+  computed_ += result.finished - started;
+  ++batches_;
   return result;
 }
 

@@ -65,6 +65,9 @@ class Worker {
   // It ends now by a signal; nobody hears of it from itself.
   void Kill();
 
+  // Where it stands, as it and its agent would say.
+  job::StandingMessage Standing() const;
+
   // It stands still until then. On the trace when it goes on, or ends.
   void PauseUntil(Instant until);
 
@@ -115,6 +118,9 @@ class Worker {
   std::optional<Instant> written_at_;  // of the checkpoint that is being written
   std::string out_of_memory_;          // not empty: a micro-batch did not fit
   std::uint64_t plan_version_ = 0;
+  std::uint64_t batches_ = 0;          // done
+  Duration computed_{};                // for them
+  std::optional<Instant> computes_{};  // one, since then
   std::optional<Instant> paused_since_;
   Process process_;
 };

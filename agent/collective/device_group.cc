@@ -39,7 +39,6 @@ ConnectedTransport ConnectDevices(const DeviceMeeting& meeting) {
                       .generation = meeting.generation,
                       .device = meeting.device,
                       .compute_stream = meeting.compute_stream,
-                      .timeouts = meeting.timeouts,
                       .now = meeting.now,
                       .give_up = meeting.give_up,
                       .must_end = meeting.must_end};
@@ -68,7 +67,6 @@ ConnectedTransport ConnectDevices(const DeviceMeeting& meeting) {
   ConnectedTransports connected = ConnectTcp({.rank = meeting.rank,
                                               .size = meeting.size,
                                               .address = meeting.address,
-                                              .collective_timeout = meeting.timeouts.in_group,
                                               .exchange = exchange,
                                               .now = meeting.now},
                                              kTransports);

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "agent/collective/nccl_timeouts.h"
 #include "agent/collective/tcp_transport.h"
 #include "base/time.h"
 #include "cuda/ops/stream.h"
@@ -22,7 +21,6 @@ struct DeviceMeeting {
   std::string address = {};
   int device = 0;                         // CUDA's index
   cuda::Stream compute_stream = nullptr;  // whose work fills the buffers
-  TimeoutLadder timeouts{};
   std::function<std::vector<std::string>(std::string own_endpoint)> exchange = {};
   std::function<Instant()> now = {};
   std::function<std::string()> give_up = {};

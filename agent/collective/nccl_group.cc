@@ -245,13 +245,30 @@ std::string NcclGroup::Queue(NcclTicket& ticket) {
   }
   if (standing.state == State::kInProgress) {
     standing =
-        cuda::nccl::Await(*communicator_, {.limit = meeting_.timeouts.in_group,
+        cuda::nccl::Await(*communicator_, {.limit = Duration::max(),
                                            .now = meeting_.now,
                                            .give_up = [this] { return Ending(); },
                                            .what = WhatOf(ticket) + ": NCCL did not queue it"});
   }
   if (standing.state == State::kFailed) return standing.reason;
   return cuda::Record(ticket.done.get(), stream_.get());
+}
+
+// Whom NCCL waits for it does not tell. A member that does not take part in the heartbeat either is
+// one that stands still.
+Awaiting NcclGroup::awaiting() {
+  const threads::MutexLock lock(mutex_);
+  const NcclTicket* const next = first();
+  if (next == nullptr || !ending_.empty()) return {};
+  const bool filled =
+      next->before == nullptr || cuda::Query(next->before.get()).reached != cuda::Reached::kNot;
+  Awaiting awaiting{.collective = filled};
+  if (next->operation.kind == Kind::kExchange) {
+    awaiting.peers = {next->operation.partner};
+  } else if (meeting_.heartbeat != nullptr) {
+    awaiting.peers = meeting_.heartbeat->awaiting().peers;
+  }
+  return awaiting;
 }
 
 // Waits until all that was started before is done, as `signals` knows nothing of it.
@@ -304,7 +321,6 @@ void NcclGroup::RunWatch() {
       Reap();
       CheckCommunicator();
       CheckMembers();
-      CheckFirst();
       const auto next = SteadyClock::now() + kWatchInterval;
       while (ending_.empty() && changed_.WaitUntil(mutex_, next)) {
       }
@@ -329,16 +345,6 @@ void NcclGroup::RunWatch() {
   for (const std::shared_ptr<NcclTicket>& ticket : entries_) ticket->finished = over_at_;
   entries_.clear();
   changed_.NotifyAll();
-}
-
-// Whether the first collective in the queue takes too long.
-void NcclGroup::CheckFirst() {
-  if (first() == nullptr || !ending_.empty()) return;
-  const NcclTicket& ticket = *first();
-  const Duration limit = meeting_.timeouts.in_group;
-  if (meeting_.now() - std::max(ticket.started, finished_at_) < limit) return;
-  EndWith(WhatOf(ticket) + " was not done within " + InSeconds(limit) + ": waited for " +
-          WhomFor(ticket));
 }
 
 void NcclGroup::CheckCommunicator() {
@@ -420,13 +426,6 @@ std::string NcclGroup::WhatOf(const NcclTicket& ticket) const {
       break;
   }
   return "barrier" + place;
-}
-
-std::string NcclGroup::WhomFor(const NcclTicket& ticket) const {
-  if (ticket.operation.kind == Kind::kExchange) {
-    return "rank " + std::to_string(ticket.operation.partner);
-  }
-  return "all " + std::to_string(meeting_.size) + " members";
 }
 
 }  // namespace tactus::collective

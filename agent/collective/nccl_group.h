@@ -62,6 +62,8 @@ class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
   bool Register(std::span<float> memory) { return communicator_->Register(memory); }
   void Deregister();
 
+  Awaiting awaiting();
+
   // Ends the group; the first reason stays.
   void Abort(const std::string& reason);
   // Ends it in good order when nothing is under way.
@@ -81,7 +83,6 @@ class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
   void Finish(Instant at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Pause(int tries) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Progress At(const NcclTicket& ticket) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void CheckFirst() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CheckCommunicator() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CheckMembers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   NcclTicket* first() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -101,7 +102,6 @@ class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
   bool AwaitQuiet();
 
   std::string WhatOf(const NcclTicket& ticket) const;
-  std::string WhomFor(const NcclTicket& ticket) const;
 
   // Constant after construction; the communicator and the transports synchronise themselves, as
   // far as they are used from several threads.

@@ -63,6 +63,7 @@ class NcclTransport : public Transport {
   const std::uint32_t* lost() const override { return group_->lost(); }
   bool Register(std::span<float> memory) override { return group_->Register(memory); }
   void Deregister() override { group_->Deregister(); }
+  Awaiting awaiting() override { return group_->awaiting(); }
   void Abort(const std::string& reason) override { group_->Abort(reason); }
 
  private:
@@ -150,7 +151,7 @@ nccl::BegunCommunicator Meet(const NcclMeeting& meeting) {
       {.rank = meeting.rank, .size = meeting.size, .device = meeting.device, .id = *id.id});
   if (begun.communicator == nullptr) return begun;
   const nccl::Standing standing = nccl::Await(
-      *begun.communicator, {.limit = meeting.timeouts.init,
+      *begun.communicator, {.limit = meeting.meet_limit,
                             .now = meeting.now,
                             .give_up = meeting.give_up,
                             .what = "init of NCCL: not all of the " + std::to_string(meeting.size) +
@@ -176,12 +177,10 @@ ConnectedTransport ConnectAlone(const NcclMeeting& meeting) {
 ConnectedTransport ConnectNccl(NcclMeeting meeting) {
   TACTUS_CHECK(meeting.size >= 1 && meeting.rank >= 0 && meeting.rank < meeting.size);
   TACTUS_CHECK(meeting.exchange && meeting.now);
-  std::string reason = meeting.timeouts.Validate();
-  if (!reason.empty()) return {.reason = "timeouts: " + reason};
   if (meeting.size == 1) return ConnectAlone(meeting);
   TACTUS_CHECK(meeting.signals != nullptr && meeting.signals->size() == meeting.size);
   TACTUS_CHECK(meeting.signals->rank() == meeting.rank);
-  reason = cuda::UseDevice(meeting.device);
+  const std::string reason = cuda::UseDevice(meeting.device);
   if (!reason.empty()) return {.reason = reason};
   cuda::OpenedStream stream = cuda::OpenStream();
   if (stream.stream == nullptr) return {.reason = stream.reason};

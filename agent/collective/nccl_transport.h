@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "agent/collective/nccl_timeouts.h"
 #include "agent/collective/tcp_transport.h"
 #include "agent/collective/transport.h"
 #include "base/time.h"
@@ -28,7 +27,7 @@ struct NcclMeeting {
   // there before its start is done. Null: the default stream.
   cuda::Stream compute_stream = nullptr;
 
-  TimeoutLadder timeouts{};            // init and in_group are held here
+  Duration meet_limit = Seconds(900);  // until all members have come
   Duration abort_limit = Seconds(30);  // for NCCL to end what is under way, real time
   Duration leave_limit = Seconds(10);  // for what is queued to reach the others, when leaving
   Duration heartbeat_interval = Seconds(0.25);
@@ -49,7 +48,7 @@ struct NcclMeeting {
   // host's memory.
   std::unique_ptr<Transport> signals = nullptr;
   // A further one, by which members learn that another has left or has died; NCCL does not tell.
-  // Barriers follow one another on it. Null: only the limits tell.
+  // Barriers follow one another on it. Null: nobody tells.
   std::unique_ptr<Transport> heartbeat = nullptr;
 
   // Called at most once, from a thread of the transport, when NCCL did not end within abort_limit
@@ -70,10 +69,10 @@ struct NcclMeeting {
 // raised before anything of NCCL is ended. Where NCCL does not end at all within abort_limit the
 // compute stream stands still behind it: must_end is the one way out then.
 //
-// An error of NCCL or CUDA, a collective that is not done within timeouts.in_group of becoming the
-// first, a member that has left, and Abort end the group: kFailed then means that no device writes
-// to the buffers any more, unless the reason says that the process has to end. The bits of a sum
-// depend on NCCL's choice of algorithm, but are the same on all members.
+// An error of NCCL or CUDA, a member that has left, and Abort end the group: kFailed then means
+// that no device writes to the buffers any more, unless the reason says that the process has to
+// end. Who hangs is waited for, as with ConnectTcp. The bits of a sum depend on NCCL's choice of
+// algorithm, but are the same on all members.
 ConnectedTransport ConnectNccl(NcclMeeting meeting);
 
 }  // namespace tactus::collective

@@ -53,6 +53,9 @@ class StagedQueue {
   // Ends the thread and fails what it has not finished; the first reason stays.
   void Abort(const std::string& reason);
 
+  // Of the pieces that travel: what still comes down from the device is awaited of nobody else.
+  Awaiting awaiting() { return host_->awaiting(); }
+
   // The thread: works off the queue until the group is over.
   void Run();
 
@@ -91,7 +94,7 @@ class StagedQueue {
   // Constant after construction.
   const int device_;
   const cuda::Stream compute_stream_;
-  const std::unique_ptr<Transport> host_;  // the thread's, but for Abort
+  const std::unique_ptr<Transport> host_;  // the thread's, but for Abort and awaiting
   const std::function<Instant()> now_;
 
   // Of the thread.

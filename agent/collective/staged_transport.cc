@@ -45,6 +45,7 @@ class StagedTransport : public Transport {
     return std::make_unique<StagedCollective>(queue_, operation);
   }
 
+  Awaiting awaiting() override { return queue_->awaiting(); }
   void Abort(const std::string& reason) override { queue_->Abort(reason); }
 
  private:

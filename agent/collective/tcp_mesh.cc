@@ -44,7 +44,7 @@ std::vector<std::unique_ptr<TcpMesh>> TcpMesh::Connect(const TcpMeeting& meeting
       reason = meshes.back()->failure();
       return {};
     }
-    meshes.back()->set_timeout(meeting.collective_timeout);
+    meshes.back()->WaitForEver();
   }
   return meshes;
 }
@@ -109,10 +109,14 @@ bool TcpMesh::WaitReceived(int peer, Lane lane) {
 bool TcpMesh::Wait(std::size_t index, std::size_t Stream::*done) {
   if (interrupted_ && failure_.empty()) return Fail(rank_, "interrupted");
   Read(index);
-  while (failure_.empty() && streams_[index].*done == 0) {
-    // Every turn moves something, of this message or another.
-    if (!Poll(PeerOf(index), DeadlineAfter(timeout_))) return false;
+  const auto deadline = [this] {
+    return timeout_ ? std::optional(DeadlineAfter(*timeout_)) : std::nullopt;
+  };
+  if (streams_[index].*done == 0) awaited_ = PeerOf(index);
+  // Every turn moves something, of this message or another.
+  while (failure_.empty() && streams_[index].*done == 0 && Poll(PeerOf(index), deadline())) {
   }
+  awaited_ = -1;
   if (!failure_.empty()) return false;
   --(streams_[index].*done);
   return true;
@@ -129,7 +133,7 @@ void TcpMesh::SetLowWater(Stream& stream) {
   stream.low_water = wanted;
 }
 
-bool TcpMesh::Poll(int peer, Deadline deadline) {
+bool TcpMesh::Poll(int peer, std::optional<Deadline> deadline) {
   std::vector<pollfd> wanted = {{.fd = interrupt_.get(), .events = POLLIN, .revents = 0}};
   std::vector<std::size_t> indices;
   for (std::size_t index = 0; index < streams_.size(); ++index) {
@@ -142,7 +146,8 @@ bool TcpMesh::Poll(int peer, Deadline deadline) {
         {.fd = stream.connection.get(), .events = static_cast<short>(events), .revents = 0});
     indices.push_back(index);
   }
-  const int ready = poll(wanted.data(), wanted.size(), MillisecondsUntil(deadline));
+  const int ready =
+      poll(wanted.data(), wanted.size(), deadline ? MillisecondsUntil(*deadline) : -1);
   if (ready == 0) return Fail(peer, "timed out");
   if (ready < 0) return errno == EINTR || Fail(peer, std::strerror(errno));
   if (wanted[0].revents != 0) return Fail(rank_, "interrupted");
@@ -165,6 +170,7 @@ void TcpMesh::Write(std::size_t index) {
       return;
     }
     next.moved += moved.bytes;
+    bytes_moved_ += moved.bytes;
     if (next.left() > 0) continue;
     stream.outgoing.pop_front();
     ++stream.sent;
@@ -182,6 +188,7 @@ void TcpMesh::Read(std::size_t index) {
       return;
     }
     next.moved += moved.bytes;
+    bytes_moved_ += moved.bytes;
     std::uint64_t length = 0;
     std::memcpy(&length, next.header.data(), sizeof(length));
     if (next.header_left().empty() && length != next.message.size()) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,8 +27,8 @@ namespace tactus::collective {
 enum class Lane { kFirst, kSecond };
 inline constexpr std::size_t kLanes = 2;
 
-// One thread, except Interrupt. The first failure ends the mesh: whatever is called afterwards does
-// nothing, and every wait returns false.
+// One thread, except Interrupt, awaited and bytes_moved. The first failure ends the mesh: whatever
+// is called afterwards does nothing, and every wait returns false.
 //
 // It has no thread of its own: bytes move in Send and while somebody waits, of all messages that
 // are posted and not only of the one that is waited for.
@@ -58,8 +59,15 @@ class TcpMesh {
   [[nodiscard]] bool WaitSent(int peer, Lane lane);
   [[nodiscard]] bool WaitReceived(int peer, Lane lane);
 
-  // How long nothing may move in a wait from now on, > 0; then the wait ends the mesh.
-  void set_timeout(Duration timeout) { timeout_ = timeout; }
+  // Waits take as long as they take from now on: who hangs is found out, and ended, from outside.
+  void WaitForEver() { timeout_.reset(); }
+
+  // The peer that is waited for now, or nothing; and what was moved so far. Any thread.
+  std::optional<int> awaited() const {
+    const int peer = awaited_;
+    return peer < 0 ? std::nullopt : std::optional(peer);
+  }
+  std::uint64_t bytes_moved() const { return bytes_moved_; }
 
   // Makes the wait under way, or else the next one, return false. Any thread, but not during
   // ReleaseMemory.
@@ -114,7 +122,7 @@ class TcpMesh {
   // Lets poll(2) wait for as much as is worth waking up for.
   void SetLowWater(Stream& stream);
   // Blocks until something can be moved.
-  bool Poll(int peer, Deadline deadline);
+  bool Poll(int peer, std::optional<Deadline> deadline);
   bool Fail(int peer, const std::string& why);
 
   // Constant once connected.
@@ -124,7 +132,9 @@ class TcpMesh {
   std::atomic<bool> interrupted_ = false;
 
   std::vector<Stream> streams_;  // peer 0's first and second lane, peer 1's, ...; own ones unused
-  Duration timeout_;
+  std::optional<Duration> timeout_;  // that nothing may move in a wait; nothing: any
+  std::atomic<int> awaited_ = -1;    // the peer; -1: none
+  std::atomic<std::uint64_t> bytes_moved_ = 0;
   std::string failure_;
 };
 

@@ -79,6 +79,15 @@ class OperationQueue {
     work_.NotifyOne();
   }
 
+  Awaiting awaiting() {
+    const threads::MutexLock lock(mutex_);
+    Awaiting awaiting{.collective = !entries_.empty()};
+    if (mesh_ == nullptr) return awaiting;
+    awaiting.bytes_moved = mesh_->bytes_moved();
+    if (const std::optional<int> peer = mesh_->awaited()) awaiting.peers = {*peer};
+    return awaiting;
+  }
+
   // The thread: works off the queue until the group is over, then closes the connections.
   void Run() {
     PerformAll();
@@ -193,6 +202,7 @@ class TcpTransport : public Transport {
     return std::make_unique<MeshCollective>(queue_, operation);
   }
 
+  Awaiting awaiting() override { return queue_->awaiting(); }
   void Abort(const std::string& reason) override { queue_->Abort(reason); }
 
  private:

@@ -21,10 +21,6 @@ struct TcpMeeting {
   std::string
       address;  // this host's address or interface name for the group's traffic, e.g. "127.0.0.1"
   Duration timeout = Seconds(30);  // to connect once the endpoints are known, > 0
-  // How long one collective may make no progress before the group is given up, > 0. A peer whose
-  // process ends is noticed at once; this is for one that hangs or is cut off, and must be long, as
-  // a peer that computes a hundred times more slowly looks the same.
-  Duration collective_timeout = Seconds(600);
   // Passes this member's endpoint (bytes) to the others and returns all members' endpoints in rank
   // order, its own included; empty when the group was given up. Blocks; called once, while they
   // meet, also when size = 1.
@@ -40,7 +36,9 @@ struct ConnectedTransport {
 
 // Meets the others and connects to each of them: when it returns a transport, all pairs of members
 // that involve this one are connected. Collectives then run in order on one thread of the
-// transport; a peer that closes its connection fails those under way within milliseconds.
+// transport; a peer that closes its connection fails those under way within milliseconds. One that
+// hangs or is cut off is waited for: a peer that computes a hundred times more slowly looks the
+// same, and whoever sees both ends of the wait (Transport::awaiting) knows better.
 //
 // Sums are taken in rank order, as in the in-process group: neither the length nor the cut into
 // buckets changes a bit. The group's traffic is not encrypted.

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "agent/collective/operation.h"
 #include "base/check.h"
@@ -45,6 +46,13 @@ class Collective {
   // the group without having looked there. Where lost() was not raised the buffer is as it should
   // be, even if Wait says afterwards that the group came to its end.
   virtual Progress WaitOnDevice() { return Wait().progress; }
+};
+
+// Where a member's collectives stand, for who asks why a group does not get on.
+struct Awaiting {
+  bool collective = false;        // one is under way, and what it needs of this member is there
+  std::vector<int> peers{};       // that it waits for now, as far as the transport knows
+  std::uint64_t bytes_moved = 0;  // to and from all peers so far, as far as it counts them
 };
 
 // A member's end of a group of `size()` members. All members start the same collectives in the same
@@ -104,6 +112,9 @@ class Transport {
   virtual bool Register(std::span<float> /*memory*/) { return false; }
   // The end of it. Requires: no collective within the memory is under way.
   virtual void Deregister() {}
+
+  // May be called from another thread, at any time, and waits for nothing.
+  virtual Awaiting awaiting() { return {}; }
 
   // Fails everything under way and to come, on this member. May be called from another thread.
   virtual void Abort(const std::string& reason) = 0;

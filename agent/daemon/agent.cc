@@ -180,6 +180,7 @@ void Agent::CompleteHello(Hello& hello) const {
 void Agent::OnMessage(const ToAgent& message) {
   if (message.has_start_worker()) return StartWorker(message.start_worker());
   if (message.has_stop_worker()) return OnStopWorker(message.stop_worker());
+  if (message.has_look_at_worker()) return OnLookAtWorker(message.look_at_worker());
   if (message.has_set_log_level()) return OnSetLogLevel(message.set_log_level().level());
   if (!message.has_to_worker()) return;
   const WorkerId id{message.to_worker().worker_id()};
@@ -206,6 +207,17 @@ void Agent::OnStopWorker(const tactus::agent::v1::StopWorker& request) {
   const auto running = workers_.find(id);
   if (running != workers_.end()) return running->second.worker->Stop(Grace(request.grace()));
   if (preparing_.contains(id)) GiveUpPreparing(id);
+}
+
+void Agent::OnLookAtWorker(const tactus::agent::v1::LookAtWorker& request) {
+  const auto running = workers_.find(WorkerId{request.worker_id()});
+  if (running == workers_.end()) return;
+  FromAgent up;
+  up.mutable_from_worker()->set_worker_id(request.worker_id());
+  *up.mutable_from_worker()->mutable_message()->mutable_standing() =
+      running->second.worker->Standing();
+  // The next look asks again.
+  static_cast<void>(link_.Send(up, Importance::kReport));
 }
 
 bool Agent::OnSaid(WorkerId worker, tactus::v1::FromWorker message) {

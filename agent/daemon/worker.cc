@@ -2,8 +2,10 @@
 
 #include <utility>
 
+#include "agent/daemon/process_sighting.h"
 #include "agent/daemon/worker_messages.h"
 #include "runtime/logging.h"
+#include "runtime/now.h"
 #include "runtime/utf8.h"
 
 namespace tactus::agent {
@@ -56,7 +58,22 @@ void Worker::OnLine(std::string_view line) {
   if (failed_) return;
   absl::StatusOr<tactus::v1::FromWorker> message = ParseFromWorker(line);
   if (!message.ok()) return Fail(std::string(message.status().message()));
+  if (message->has_standing()) {
+    standing_ = std::move(*message->mutable_standing());
+    standing_at_ = runtime::Now();
+    return;
+  }
   if (!handlers_.said(*std::move(message))) Fail("too many messages while the coordinator is away");
+}
+
+// A worker that never says where it stands, as a program of somebody else may, is not silent.
+tactus::v1::Standing Worker::Standing() const {
+  tactus::v1::Standing standing = standing_;
+  standing.set_silent_seconds(standing_at_ ? ToSeconds(runtime::Now() - *standing_at_) : 0);
+  const ProcessSighting seen = LookAtProcess(process_->pid());
+  standing.set_stopped(seen.stopped);
+  standing.set_processor_seconds(seen.processor_seconds);
+  return standing;
 }
 
 void Worker::Fail(const std::string& reason) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -49,6 +50,9 @@ class Worker {
   // Ends the process, kindly first.
   void Stop(Duration grace);
 
+  // Where it stands: what it said last, and what is seen of its process.
+  tactus::v1::Standing Standing() const;
+
   WorkerId id() const { return id_; }
   const std::string& job_id() const { return job_id_; }
   const std::string& output_folder() const { return output_folder_; }
@@ -66,6 +70,8 @@ class Worker {
   const std::string output_folder_;
   const Handlers handlers_;
   bool failed_ = false;  // it is being ended for what it did; nothing it says counts any more
+  tactus::v1::Standing standing_;       // as it said last,
+  std::optional<Instant> standing_at_;  // then; nothing: it never did
   std::unique_ptr<WorkerSocket> socket_;
   std::unique_ptr<WorkerProcess> process_;  // null until it was started
 };

@@ -21,6 +21,8 @@ namespace {
 // What is taken from the queue at once; the rest waits there, where it is counted.
 constexpr std::size_t kWriteBytesMax = 1u << 16;
 
+constexpr auto kStandingInterval = std::chrono::seconds(1);
+
 std::string ErrnoText() { return std::strerror(errno); }
 
 }  // namespace
@@ -116,7 +118,13 @@ void AgentLink::End(absl::Status status) {
 void AgentLink::Run() {
   std::string input;
   std::string output;
+  auto standing_due = std::chrono::steady_clock::now() + kStandingInterval;
   while (true) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= standing_due) {
+      standing_due = now + kStandingInterval;
+      TellStanding();
+    }
     {
       const threads::MutexLock lock(mutex_);
       if (closing_ || !end_.ok()) return;
@@ -131,13 +139,23 @@ void AgentLink::Run() {
     const short wanted = static_cast<short>(output.empty() ? POLLIN : (POLLIN | POLLOUT));
     pollfd polled[2] = {{.fd = socket_, .events = wanted, .revents = 0},
                         {.fd = wake_pipe_[0], .events = POLLIN, .revents = 0}};
-    if (poll(polled, 2, -1) < 0 && errno != EINTR) return End(absl::UnavailableError(ErrnoText()));
+    // Rounded up: a beat may be late.
+    const auto pause = std::chrono::ceil<std::chrono::milliseconds>(standing_due - now);
+    if (poll(polled, 2, static_cast<int>(pause.count())) < 0 && errno != EINTR)
+      return End(absl::UnavailableError(ErrnoText()));
     char drained[64];
     while (read(wake_pipe_[0], drained, sizeof(drained)) > 0) {
     }
     if ((polled[0].revents & POLLOUT) != 0 && !WriteSome(output)) return;
     if ((polled[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) ReadSome(input);
   }
+}
+
+// One that waits to be written is enough.
+void AgentLink::TellStanding() {
+  Line line{.text = Format(standpoint_.Now()) + "\n", .droppable = true};
+  const threads::MutexLock lock(mutex_);
+  if (to_send_.empty() && !writing_) to_send_.push_back(std::move(line));
 }
 
 bool AgentLink::WriteSome(std::string& output) {

@@ -11,14 +11,16 @@
 
 #include "absl/status/statusor.h"
 #include "agent/worker/messages.h"
+#include "agent/worker/standpoint.h"
 #include "base/time.h"
 #include "threads/mutex.h"
 
 namespace tactus::worker {
 
 // A Unix stream socket with one JSON message a line each way. Its own thread does all reading and
-// writing; the training thread exchanges messages with it through two bounded queues. All calls:
-// the training thread.
+// writing; the training thread exchanges messages with it through two bounded queues. That thread
+// also tells the agent once a second where the worker stands, whatever the training thread does.
+// All calls: the training thread.
 class AgentLink {
  public:
   // Lines waiting to be written; above it the oldest round reports are dropped (an agent that reads
@@ -50,6 +52,8 @@ class AgentLink {
   // Waits until everything sent is written, at most `limit`. False when it is not.
   bool Flush(Duration limit);
 
+  Standpoint& standpoint() { return standpoint_; }
+
  private:
   struct Line {
     std::string text;
@@ -59,12 +63,14 @@ class AgentLink {
   void Run();
   void ReadSome(std::string& input);
   bool WriteSome(std::string& output);
+  void TellStanding();
   void TakeLines(std::string& input);
   bool Deliver(ToWorker message);
   void End(absl::Status status);
   void Wake();
 
   const int socket_;
+  Standpoint standpoint_;        // own synchronisation
   int wake_pipe_[2] = {-1, -1};  // own synchronisation: wakes the link's thread
 
   threads::Mutex mutex_;

@@ -111,6 +111,7 @@ class JsonWriter {
   static Json Value(bool value) { return value; }
   static Json Value(const std::string& value) { return value; }
   static Json Value(const std::vector<std::string>& items) { return items; }
+  static Json Value(const std::vector<std::uint32_t>& items) { return items; }
 
   Json out_ = Json::object();
 };

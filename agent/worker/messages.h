@@ -51,6 +51,7 @@ using protocol::GroupMessage;
 using protocol::PeersMessage;
 using protocol::ReadyMessage;
 using protocol::ReportMessage;
+using protocol::StandingMessage;
 using protocol::StopMessage;
 using protocol::TransportKind;
 

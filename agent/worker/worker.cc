@@ -290,6 +290,7 @@ absl::Status Worker::Meet(const GroupMessage& group) {
   if (left_) return absl::OkStatus();
   if (connected.transport == nullptr) return LoseBeforeTraining(connected.reason);
   transport_ = std::move(connected.transport);
+  link_.standpoint().Enter(group.generation, *transport_);
 
   const std::size_t length = parameters_.size() + engine::LaneCount(group.size);
   sums_.gradients = {};  // the trial's: nobody holds both
@@ -351,6 +352,7 @@ absl::Status Worker::Train() {
     data.Add(batch->round, ToSeconds(reader_->waited() - waited));
     const Instant end = emulation.AwaitEnd();
     result->finished = batch->indices.empty() ? result->started : end;
+    link_.standpoint().CountBatch();
     engine_->Step(*result);
     updates.Note(batch->round, engine_->edge(), Now());
     while (std::optional<policies::Report> report = engine_->TakeReport()) {

@@ -32,6 +32,7 @@ class Worker {
  public:
   // The link outlives the worker.
   explicit Worker(AgentLink& link) : link_(link) {}
+  ~Worker() { link_.standpoint().Leave(); }
 
   // Runs to the end. What went wrong is told to the agent as Failed and returned.
   absl::Status Run();

@@ -90,7 +90,26 @@ std::string AttemptsText(const v1::Job& job) {
   return FormatTable(rows);
 }
 
+// "20 x 0.0153 s, at least 2m 00s, at most 30d 00h".
+std::string WhyText(const v1::JobDeadline& deadline) {
+  if (!(deadline.rounds() > 0)) return "-";
+  const std::string bounds = "at least " + FormatSpan(FromProto(deadline.least())) + ", at most " +
+                             FormatSpan(FromProto(deadline.most()));
+  if (!(deadline.round_seconds() > 0)) return bounds;
+  return FormatCount(static_cast<std::uint64_t>(deadline.rounds())) + " x " +
+         FormatRate(deadline.round_seconds()) + " s, " + bounds;
+}
+
 }  // namespace
+
+std::string DescribeDeadlines(const v1::Job& job) {
+  Rows rows = {{"DEADLINE", "VALUE", "ROUNDS x P99", "WHAT IT GUARDS"}};
+  for (const v1::JobDeadline& deadline : job.deadlines()) {
+    rows.push_back({Printable(deadline.name()), FormatSpan(FromProto(deadline.value())),
+                    WhyText(deadline), Printable(deadline.guards())});
+  }
+  return rows.size() == 1 ? "the job is over: it waits for nothing\n" : FormatTable(rows);
+}
 
 std::string Describe(const v1::Job& job, bool colour) {
   std::string text = Render(job, Look(OutputFormat::kTable, colour));

@@ -13,4 +13,7 @@ namespace tactus::client {
 std::string Describe(const v1::Job& job, bool colour);
 std::string Describe(const v1::Node& node, bool colour);
 
+// A table of how long the job waits for what.
+std::string DescribeDeadlines(const v1::Job& job);
+
 }  // namespace tactus::client

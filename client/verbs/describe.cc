@@ -11,23 +11,27 @@ class DescribeVerb : public Verb {
  public:
   void Declare(CLI::App& program) override {
     CLI::App& verb = *AddGroup(program, "describe", "Say all that is known of a job or a node");
-    AddJob(AddVerb(verb, "job", "A job, with its plan and its job file"), &name_);
+    CLI::App* const job = AddVerb(verb, "job", "A job, with its plan and its job file");
+    AddJob(job, &name_);
+    job->add_flag("--deadlines", deadlines_, "Only how long it waits for what, and why so long");
     AddNode(AddVerb(verb, "node", "A node, with its devices", [this] { node_ = true; }), &name_);
   }
   ExitCode Run(const Means& means) override {
-    return node_ ? Show(means.client->GetNode(name_), means.screen)
-                 : Show(means.client->GetJob(name_), means.screen);
+    const auto all = [&](const auto& found) { return Describe(found, means.screen.has_colour()); };
+    if (node_) return Show(means.client->GetNode(name_), all, means.screen);
+    const absl::StatusOr<v1::Job> job = means.client->GetJob(name_);
+    return deadlines_ ? Show(job, DescribeDeadlines, means.screen) : Show(job, all, means.screen);
   }
 
  private:
-  template <typename Resource>
-  static ExitCode Show(const absl::StatusOr<Resource>& found, const Screen& screen) {
+  static ExitCode Show(const auto& found, const auto& describe, const Screen& screen) {
     if (!found.ok()) return ReportError(found.status(), screen);
-    screen.Print(Describe(*found, screen.has_colour()));
+    screen.Print(describe(*found));
     return ExitCode::kOk;
   }
 
   bool node_ = false;  // not a job
+  bool deadlines_ = false;
   std::string name_;
 };
 

@@ -6,6 +6,7 @@ const std::string* NodeOf(const Action& action) {
   if (const auto* start = std::get_if<StartWorker>(&action)) return &start->node;
   if (const auto* send = std::get_if<SendToWorker>(&action)) return &send->node;
   if (const auto* stop = std::get_if<StopWorker>(&action)) return &stop->node;
+  if (const auto* look = std::get_if<LookAtWorker>(&action)) return &look->node;
   return nullptr;
 }
 

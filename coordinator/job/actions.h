@@ -37,6 +37,7 @@ using protocol::GroupMessage;
 using protocol::PeersMessage;
 using protocol::ReadyMessage;
 using protocol::ReportMessage;
+using protocol::StandingMessage;
 using protocol::StopMessage;
 using protocol::ToWorker;
 
@@ -300,6 +301,16 @@ void Fields(auto& archive, Of<StopWorker> auto& action) {
   archive("grace", action.grace);
 }
 
+// Ask its agent where it stands, which a StandingMessage says.
+struct LookAtWorker {
+  std::string node{};
+  WorkerId worker{};
+};
+void Fields(auto& archive, Of<LookAtWorker> auto& action) {
+  archive("node", action.node);
+  archive("worker", action.worker);
+}
+
 // Tell those who watch.
 struct PublishJob {
   JobRecord record{};
@@ -330,9 +341,9 @@ struct WakeAt {
 };
 void Fields(auto& archive, Of<WakeAt> auto& action) { archive("time", action.time); }
 
-using Action =
-    std::variant<PersistJob, PersistRound, PersistDecision, StartWorker, SendToWorker, StopWorker,
-                 PublishJob, PublishProgress, PublishDecision, WakeAt, PersistNode, ForgetRounds>;
+using Action = std::variant<PersistJob, PersistRound, PersistDecision, StartWorker, SendToWorker,
+                            StopWorker, PublishJob, PublishProgress, PublishDecision, WakeAt,
+                            PersistNode, ForgetRounds, LookAtWorker>;
 using Actions = std::vector<Action>;
 
 // The node whose agent carries the action out; null: it is none of an agent's.
@@ -395,6 +406,8 @@ template <>
 inline constexpr const char* kKind<job::SendToWorker> = "send_to_worker";
 template <>
 inline constexpr const char* kKind<job::StopWorker> = "stop_worker";
+template <>
+inline constexpr const char* kKind<job::LookAtWorker> = "look_at_worker";
 template <>
 inline constexpr const char* kKind<job::PublishJob> = "publish_job";
 template <>

@@ -1,7 +1,6 @@
 #include "coordinator/job/job_controller.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "base/check.h"
@@ -10,11 +9,6 @@
 #include "coordinator/job/wording.h"
 
 namespace tactus::job {
-namespace {
-
-constexpr double kStallSecondsMax = 30 * 86400.0;
-
-}  // namespace
 
 JobController::JobController(JobRecord record, std::unique_ptr<policies::PlanPolicy> policy,
                              WallTime wall_offset, JobDeadlines deadlines)
@@ -120,7 +114,7 @@ void JobController::On(std::uint32_t rank, const ReportMessage& message, Turn tu
   // The deadline stays: it is looked at again when it passes, so that a report costs nothing.
   if (auto* training = std::get_if<phase::Training>(&phase_)) {
     training->heard = turn.now;
-    training->stall_suspected = false;
+    if (std::exchange(training->stillness, std::nullopt)) TellTraining(turn);
   }
   group_.contact().Prove(message.report.round, turn.now);
   AwaitReturn(turn.now);  // the absent took part in that round, too
@@ -142,13 +136,11 @@ void JobController::On(std::uint32_t rank, const CheckpointedMessage& message, T
 }
 
 phase::Training JobController::TrainingFrom(Instant now) const {
-  return {.since = now, .heard = now, .deadline = now + deadlines_.stall};
+  return {.since = now, .heard = now, .deadline = now + Rounds(deadlines_.look)};
 }
 
-// So many of the job's rounds, or `least`; rounded up to a second, for people.
-Duration JobController::RoundsOr(double rounds, Duration least) const {
-  const double seconds = rounds * keeper_.tracker()->RoundSeconds();
-  return std::max(least, Seconds(std::ceil(std::min(seconds, kStallSecondsMax))));
+Duration JobController::Rounds(const RoundMultiple& multiple) const {
+  return multiple.Of(keeper_.tracker() ? keeper_.tracker()->LongRoundSeconds() : 0);
 }
 
 void JobController::Update(const JobUpdated& event, std::unique_ptr<policies::PlanPolicy> policy,
@@ -220,7 +212,7 @@ void JobController::OnNodeJoined(const NodeJoined& event, Turn turn) {
     }
   }
   NoteHold(turn.now);
-  if (missed) TellWhoIsUnheard(turn);
+  if (missed) TellTraining(turn);
   if (!event.same_incarnation) RepeatTo(back, turn);
   Depart(lost, AgentRestarted{.awaited = In<phase::Returning>()}, turn);
   ResumeIfAllBack(turn);
@@ -234,7 +226,7 @@ void JobController::ResumeIfAllBack(Turn turn) {
     phase_ = TrainingFrom(turn.now);
     record.state_reason = TrainingWords();
   } else {
-    AwaitEnd(deadlines_.stall, turn);
+    AwaitEnd(deadlines_.finish, turn);
     record.state_reason = record.cancel_reason.empty() ? "finishing" : record.cancel_reason;
     if (record.suspension) record.state_reason = record.suspension->reason;
   }
@@ -365,7 +357,7 @@ void JobController::On(std::uint32_t rank, const FinishedMessage& message, Turn 
   record.ending = group_.results().ending();
   const bool known = record.state == JobState::kStopping ||
                      (record.state == JobState::kSuspending && message.suspended);
-  if (!known && !In<phase::Returning>()) AwaitEnd(deadlines_.stall, turn);
+  if (!known && !In<phase::Returning>()) AwaitEnd(deadlines_.finish, turn);
   if (known) {
     keeper_.Persist(turn);
   } else if (record.state == JobState::kRunning && message.suspended) {

@@ -131,19 +131,24 @@ class JobController {
   void On(std::uint32_t rank, const EndpointMessage& message, Turn turn);
   void On(std::uint32_t rank, const ReportMessage& message, Turn turn);
   void On(std::uint32_t rank, const CheckpointedMessage& message, Turn turn);
+  void On(std::uint32_t rank, const StandingMessage& message, Turn turn);
   void FormGroup(GroupFormation& formation, Turn turn);
   phase::Training TrainingFrom(Instant now) const;
-  Duration RoundsOr(double rounds, Duration least) const;
+  Duration Rounds(const RoundMultiple& multiple) const;
 
   // ---- Members that are not heard
   bool Holds() const;
   void NoteHold(Instant now);
   std::optional<Duration> Patience() const;
   std::string TrainingWords() const;
-  void TellWhoIsUnheard(Turn turn);
+  void TellTraining(Turn turn);
   void RepeatTo(const std::vector<std::uint32_t>& ranks, Turn turn);
   void StartElsewhere(Turn turn);
   void LoseUnheard(Turn turn);
+
+  // ---- Members that close no round
+  void LookAtAll(Turn turn);
+  Duration PatienceWith(const Standstill& standstill) const;
 
   // ---- Members whose node is leaving
   std::optional<Instant> LeftBy() const;

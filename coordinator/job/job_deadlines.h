@@ -3,22 +3,43 @@
 #pragma once
 
 #include <chrono>
+#include <string>
+#include <vector>
 
 #include "base/time.h"
 
 namespace tactus::job {
 
-// Kept in order: inquiry < grace <= second_look <= discard <= silence < cancel < start < stall.
-// What a job waits for whom it cannot hear is the job's own: JobSettings::hold.
+// So many of the job's rounds: of the length that 99 in 100 of the last 256 did not exceed; but
+// `least` and `most` bound it. Rounded up to a second, for people.
+struct RoundMultiple {
+  double rounds = 0;
+  Duration least{};
+  Duration most = std::chrono::hours(30 * 24);
+
+  // round_seconds: that length; 0: not known.
+  Duration Of(double round_seconds) const;
+};
+
+// Kept in order: inquiry <= look; grace <= second_look <= discard <= silence < still < cancel <
+// start < stall. What a job waits for whom it cannot hear is the job's own: JobSettings::hold.
 struct JobDeadlines {
   // From StartWorker to the first round: reading a model and a data set of many gigabytes over a
   // slow network takes minutes; who needs longer is taken to hang.
   Duration start = std::chrono::minutes(10);
-  // While training, from a report to the next one of any member, or so many of the job's rounds if
-  // that is longer: more than the members wait for one another in a collective, so that they have
-  // their say first. Then a `second_look`.
-  Duration stall = std::chrono::minutes(15);
-  double stall_rounds = 20;
+  // While training, from a report to the question who waits for whom, and from one such look to the
+  // next. It ends nothing, so it may come early: where a plan's rounds are longer than any before,
+  // it finds members that compute.
+  RoundMultiple look = {
+      .rounds = 4, .least = std::chrono::seconds(2), .most = std::chrono::seconds(60)};
+  // From the last sign that anything moves until a member is given up that two witnesses say stands
+  // still: as long as a person, or a batch system, may stop a process on purpose.
+  RoundMultiple still = {.rounds = 20, .least = std::chrono::minutes(2)};
+  // The same where there is doubt: it takes processor time, or two members wait for one another
+  // over a link that may heal, or nobody answered. A batch may be long, and TCP waits as long.
+  RoundMultiple stall = {.rounds = 20, .least = std::chrono::minutes(15)};
+  // From the first last word, or the return of all after a restart, to the last: evaluation.
+  Duration finish = std::chrono::minutes(15);
   // From a cancel to the last Finished: the running round, the evaluation and the result's files.
   Duration cancel = std::chrono::minutes(5);
   // The same without a result: the running round alone.
@@ -32,9 +53,8 @@ struct JobDeadlines {
   // `second_look`. With the 10 s until a node counts as unheard, a worker that is dead and whose
   // peers do not notice is known after 50 s, or 20 rounds and 20 s. While starting, from the time
   // that a node counts as unheard to a start on others.
-  Duration silence = std::chrono::seconds(30);
-  double silence_rounds = 20;
-  // Before silence or standing still counts: maybe the coordinator itself stood still, and what was
+  RoundMultiple silence = {.rounds = 20, .least = std::chrono::seconds(30)};
+  // Before silence counts: maybe the coordinator itself stood still, and what was
   // said meanwhile comes within moments; an agent retries within seconds.
   Duration second_look = std::chrono::seconds(10);
   // From the time that a job became the first that cannot start to lending what it cannot use yet.
@@ -53,5 +73,25 @@ struct JobDeadlines {
   // Between two PersistJob of a running job: what a restart may forget of the progress shown.
   Duration progress_persist = std::chrono::seconds(5);
 };
+
+// One step of the ladder of those that a training job's group is watched by, for people.
+struct Rung {
+  std::string name{};
+  Duration value{};
+  // Of what was observed: the length of a round that 99 in 100 did not exceed; 0: none was yet, or
+  // it does not matter.
+  double round_seconds = 0;
+  RoundMultiple of{};  // rounds = 0: as `value`, whatever was observed
+  std::string guards{};
+};
+
+// Shortest first, as far as their bounds go. round_seconds: as RoundMultiple::Of has it.
+// unheard: after which an agent counts as not heard. hold: the job's own.
+struct LadderFacts {
+  double round_seconds = 0;
+  Duration unheard{};
+  Duration hold{};
+};
+std::vector<Rung> LadderOf(const JobDeadlines& deadlines, const LadderFacts& facts);
 
 }  // namespace tactus::job

@@ -19,6 +19,7 @@
 
 #include "base/time.h"
 #include "coordinator/job/group_formation.h"
+#include "coordinator/job/stillness.h"
 
 namespace tactus::job::phase {
 
@@ -36,10 +37,10 @@ struct Returning {
 };
 
 struct Training {
-  Instant since;                 // the group's first report, or all had come back
-  Instant heard;                 // the last report came
-  Instant deadline;              // at the stall's, or sooner: it is looked at again when it passes
-  bool stall_suspected = false;  // the time for a report is up; a last moment is given
+  Instant since;                         // the group's first report, or all had come back
+  Instant heard;                         // the last report came
+  Instant deadline;                      // for a look, or sooner: it is looked at when it passes
+  std::optional<Stillness> stillness{};  // since the first look after the last report
 };
 
 struct Ending {
@@ -65,6 +66,7 @@ inline void Prolong(Phase& phase, Duration by) {
   if (auto* const training = std::get_if<phase::Training>(&phase)) {
     training->heard += by;
     training->deadline += by;
+    training->stillness.reset();
   }
 }
 

@@ -35,7 +35,7 @@ void JobController::OnNodeUnreachable(const NodeUnreachable& event, Turn turn) {
   group_.contact().Miss(event.node, event.reason, turn.now);
   AwaitReturn(turn.now);
   NoteHold(turn.now);
-  TellWhoIsUnheard(turn);
+  TellTraining(turn);
 }
 
 // Nobody can be heard whom the present phase waits for. A cancel's limit is what its user gave.
@@ -60,23 +60,29 @@ void JobController::NoteHold(Instant now) {
 std::optional<Duration> JobController::Patience() const {
   if (Holds()) return record().settings.hold;
   if (group_.contact().missed().empty()) return std::nullopt;
-  if (In<phase::Starting>()) return deadlines_.silence;
+  if (In<phase::Starting>()) return deadlines_.silence.least;
   if (!In<phase::Training>()) return std::nullopt;
-  if (keeper_.tracker()->RoundSeconds() <= 0) return deadlines_.stall;
-  return RoundsOr(deadlines_.silence_rounds, deadlines_.silence);
+  const bool known = keeper_.tracker()->LongRoundSeconds() > 0;
+  return Rounds(known ? deadlines_.silence : deadlines_.stall);
 }
 
 std::string JobController::TrainingWords() const {
   const std::string words = "training on " + WorkerCount(size());
   const Contact& contact = group_.contact();
-  if (contact.missed().empty()) return words;
-  if (group_.AnyHeard()) return words + "; not heard: node " + NodeNames(contact.missed());
-  return words + ", of which none is heard: waits up to " + DurationWords(record().settings.hold);
+  if (!contact.missed().empty() && !group_.AnyHeard()) {
+    return words + ", of which none is heard: waits up to " + DurationWords(record().settings.hold);
+  }
+  if (!contact.missed().empty()) return words + "; not heard: node " + NodeNames(contact.missed());
+  const auto& stillness = std::get<phase::Training>(phase_).stillness;
+  const Standstill standstill = stillness ? stillness->Judge() : Standstill{};
+  return standstill.known() ? words + "; " + WordsOf(standstill, group_.members()) : words;
 }
 
-void JobController::TellWhoIsUnheard(Turn turn) {
+void JobController::TellTraining(Turn turn) {
   if (!In<phase::Training>()) return;
-  keeper_.record().state_reason = TrainingWords();
+  std::string words = TrainingWords();
+  if (words == record().state_reason) return;
+  keeper_.record().state_reason = std::move(words);
   keeper_.Announce(turn);
 }
 
@@ -106,6 +112,29 @@ void JobController::LoseUnheard(Turn turn) {
     group_.StopOn(node, deadlines_.grace, turn.actions);
     OnNodeLost({.node = node, .reason = reason + how}, turn);
   }
+}
+
+// ---- Members that close no round
+
+void JobController::LookAtAll(Turn turn) {
+  std::get<phase::Training>(phase_).stillness->Look();
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    const MemberRecord& member = group_.members()[rank];
+    if (!group_.Live(rank) || group_.contact().Missed(member.node)) continue;
+    turn.actions.push_back(LookAtWorker{.node = member.node, .worker = member.worker});
+  }
+}
+
+// Who stands still for certain is told of at once; of the others the next look tells more.
+void JobController::On(std::uint32_t rank, const StandingMessage& message, Turn turn) {
+  auto* const training = std::get_if<phase::Training>(&phase_);
+  if (training == nullptr || !training->stillness) return;
+  training->stillness->Note(rank, message, turn.now);
+  if (training->stillness->Judge().certain()) TellTraining(turn);
+}
+
+Duration JobController::PatienceWith(const Standstill& standstill) const {
+  return Rounds(standstill.certain() ? deadlines_.still : deadlines_.stall);
 }
 
 // ---- Members whose node is leaving
@@ -188,21 +217,27 @@ std::optional<std::string> JobController::Overdue(const phase::Returning&, Turn)
   return "the coordinator restarted and " + WorkerNames(group_.Absent()) + " did not come back";
 }
 
-// What was said while the coordinator itself stood still comes within moments of its waking, so the
-// first time that nothing seems to have come only asks for another look.
+// The time counts from the first look: while the coordinator itself stood still nobody was asked.
 std::optional<std::string> JobController::Overdue(phase::Training& training, Turn turn) {
-  const Instant due = training.heard + RoundsOr(deadlines_.stall_rounds, deadlines_.stall);
-  if (turn.now < due) {
-    training.deadline = due;
+  const Duration pause = Rounds(deadlines_.look);
+  if (turn.now < training.heard + pause) {
+    training.deadline = training.heard + pause;
     return std::nullopt;
   }
-  if (!std::exchange(training.stall_suspected, true)) {
-    training.deadline = turn.now + deadlines_.second_look;
-    return std::nullopt;
+  if (training.stillness) {
+    const Standstill standstill = training.stillness->Conclude(turn.now);
+    if (training.stillness->Over(PatienceWith(standstill), turn.now)) {
+      return WordsOf(standstill, group_.members()) + "; no newer round for " +
+             DurationWords(PatienceWith(standstill)) + ", after " +
+             std::to_string(keeper_.tracker()->rounds()) + " rounds";
+    }
+    TellTraining(turn);
+  } else {
+    training.stillness.emplace(size(), turn.now);
   }
-  return "no worker reported anything for " +
-         DurationWords(RoundsOr(deadlines_.stall_rounds, deadlines_.stall)) + ", after " +
-         std::to_string(keeper_.tracker()->rounds()) + " rounds";
+  LookAtAll(turn);
+  training.deadline = turn.now + pause;
+  return std::nullopt;
 }
 
 std::optional<std::string> JobController::Overdue(const phase::Ending& ending, Turn) {

@@ -65,11 +65,21 @@ std::optional<RoundRecord> ProgressTracker::Add(const policies::Report& report, 
   AddWorkers(*reports);
   AddLoss(round);
   AddRate(round, now);
+  AddLength(*reports);
   return round;
 }
 
 double ProgressTracker::RoundSeconds() const {
   return Ratio(Sum(rated_, &RatedRound::seconds), static_cast<double>(rated_.size()));
+}
+
+double ProgressTracker::LongRoundSeconds() const {
+  if (lengths_.empty()) return 0;
+  std::vector<double> lengths(lengths_.begin(), lengths_.end());
+  const std::size_t rank = (99 * lengths.size() + 99) / 100;  // from 1
+  const auto found = lengths.begin() + static_cast<std::ptrdiff_t>(rank) - 1;
+  std::ranges::nth_element(lengths, found);
+  return *found;
 }
 
 double ProgressTracker::OwnSpeedSum() const {
@@ -102,6 +112,7 @@ void ProgressTracker::AddWorkers(const std::vector<policies::Report>& reports) {
 // People look once a second; rounds may come by the thousand.
 Progress ProgressTracker::progress() const {
   Progress progress = progress_;
+  progress.long_round_seconds = LongRoundSeconds();
   for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
     const std::deque<WorkerRound>& recent = workers_[rank].recent;
     WorkerProgress& shown = progress.workers[rank];
@@ -124,6 +135,15 @@ void ProgressTracker::AddLoss(const RoundRecord& round) {
   losses_.push_back({.samples = samples, .loss = samples * round.loss});
   if (losses_.size() > kRecentRounds) losses_.pop_front();
   progress_.loss = Sum(losses_, &RecentLoss::loss) / Sum(losses_, &RecentLoss::samples);
+}
+
+void ProgressTracker::AddLength(const std::vector<policies::Report>& reports) {
+  double longest = 0;
+  for (const policies::Report& report : reports) {
+    longest = std::max(longest, Sane(report.round_seconds));
+  }
+  lengths_.push_back(longest);
+  if (lengths_.size() > kLongRounds) lengths_.pop_front();
 }
 
 void ProgressTracker::AddRate(const RoundRecord& round, Instant now) {

@@ -34,6 +34,7 @@ class ProgressTracker {
  public:
   static constexpr std::size_t kRecentRounds = 20;
   static constexpr Duration kRateWindow = std::chrono::seconds(5);
+  static constexpr std::size_t kLongRounds = 256;
   static constexpr std::size_t kRateRoundsMax = 4096;  // of the window, when rounds are very short
 
   // `start` is the progress so far, for a job that goes on; its workers are by rank.
@@ -48,6 +49,9 @@ class ProgressTracker {
 
   // Mean length of the last rounds; 0 before the first.
   double RoundSeconds() const;
+  // The length that 99 in 100 of the last kLongRounds did not exceed, by the slowest member's
+  // clock: the nearest rank, so that of up to 100 it is the longest; 0 before the first.
+  double LongRoundSeconds() const;
 
   // Sum over the workers of samples / compute_seconds of the whole run [samples/s]; 0: not known.
   double OwnSpeedSum() const;
@@ -78,12 +82,14 @@ class ProgressTracker {
   void AddWorkers(const std::vector<policies::Report>& reports);
   void AddLoss(const RoundRecord& round);
   void AddRate(const RoundRecord& round, Instant now);
+  void AddLength(const std::vector<policies::Report>& reports);
 
   Progress progress_;
   RoundTable table_;
   std::vector<Worker> workers_;  // by rank
   std::deque<RecentLoss> losses_;
   std::deque<RatedRound> rated_;
+  std::deque<double> lengths_;  // of the last kLongRounds, by the slowest member's clock [s]
 };
 
 }  // namespace tactus::job

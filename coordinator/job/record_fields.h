@@ -164,6 +164,7 @@ void Fields(auto& archive, Of<Progress> auto& progress) {
   archive("samples_per_second", progress.samples_per_second);
   archive("elapsed_seconds", progress.elapsed_seconds);
   archive("eta_seconds", progress.eta_seconds);
+  archive("long_round_seconds", progress.long_round_seconds);
   archive("plan", progress.plan);
   archive("workers", progress.workers);
 }

@@ -217,6 +217,7 @@ struct Progress {
   double samples_per_second = 0;
   double elapsed_seconds = 0;
   std::optional<double> eta_seconds{};
+  double long_round_seconds = 0;          // 99 in 100 of the last 256 were no longer; 0: none yet
   policies::Plan plan{};                  // the newest adopted
   std::vector<WorkerProgress> workers{};  // by rank
 };

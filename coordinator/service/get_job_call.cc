@@ -7,7 +7,9 @@
 #include <string>
 #include <utility>
 
+#include "coordinator/job/job_deadlines.h"
 #include "coordinator/service/calls.h"
+#include "coordinator/shell/agent_sessions.h"
 #include "coordinator/shell/job_conversion.h"
 
 namespace tactus::service {
@@ -22,6 +24,17 @@ Duration PatienceOf(std::chrono::system_clock::time_point deadline) {
   const Duration left = deadline - std::chrono::system_clock::now();
   const Duration margin = std::clamp(left / 10, kMarginMin, kMarginMax);
   return std::clamp(left - margin, Duration::zero(), kPatienceMax);
+}
+
+void AddDeadlines(const job::JobRecord& record, v1::Job& job) {
+  const job::LadderFacts facts{
+      .round_seconds = record.progress.long_round_seconds,
+      .unheard = AgentSessions::kMissedMax * AgentSessions::kBeat,
+      .hold = record.settings.hold,
+  };
+  for (const job::Rung& rung : job::LadderOf(job::JobDeadlines{}, facts)) {
+    *job.add_deadlines() = ToProto(rung);
+  }
 }
 
 class GetJobCall final : public OwnedCall<GetJobCall, grpc::ServerUnaryReactor> {
@@ -54,6 +67,7 @@ class GetJobCall final : public OwnedCall<GetJobCall, grpc::ServerUnaryReactor> 
   void Answer(const absl::StatusOr<job::JobRecord>& record) {
     if (ended_.exchange(true)) return;
     if (record.ok()) *response_ = ToProto(*record);
+    if (record.ok() && !job::IsFinal(record->state)) AddDeadlines(*record, *response_);
     FinishWith(record.status());
   }
 

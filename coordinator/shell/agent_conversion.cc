@@ -261,4 +261,10 @@ agent::v1::ToAgent ToProto(const job::StopWorker& action) {
   return proto;
 }
 
+agent::v1::ToAgent ToProto(const job::LookAtWorker& action) {
+  agent::v1::ToAgent proto;
+  proto.mutable_look_at_worker()->set_worker_id(action.worker.value);
+  return proto;
+}
+
 }  // namespace tactus::service

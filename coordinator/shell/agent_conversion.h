@@ -27,5 +27,6 @@ absl::StatusOr<job::Event> FromProto(const agent::v1::FromAgent& message, const 
 agent::v1::ToAgent ToProto(const job::StartWorker& action);
 agent::v1::ToAgent ToProto(const job::SendToWorker& action);
 agent::v1::ToAgent ToProto(const job::StopWorker& action);
+agent::v1::ToAgent ToProto(const job::LookAtWorker& action);
 
 }  // namespace tactus::service

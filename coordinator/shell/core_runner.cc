@@ -193,6 +193,8 @@ void CoreRunner::Perform(const job::Action& action) {
     sessions_.Tell(send->node, ToProto(*send));
   } else if (const auto* stop = std::get_if<job::StopWorker>(&action)) {
     sessions_.Tell(stop->node, ToProto(*stop));
+  } else if (const auto* look = std::get_if<job::LookAtWorker>(&action)) {
+    sessions_.Tell(look->node, ToProto(*look));
   } else if (const auto* changed = std::get_if<job::PublishJob>(&action)) {
     On(*changed);
   } else if (const auto* progress = std::get_if<job::PublishProgress>(&action)) {

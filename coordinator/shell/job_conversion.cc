@@ -177,6 +177,19 @@ v1::JobProgress ToProto(const job::Progress& progress,
   return proto;
 }
 
+v1::JobDeadline ToProto(const job::Rung& rung) {
+  v1::JobDeadline proto;
+  proto.set_name(rung.name);
+  *proto.mutable_value() = ToProtoDuration(ToSeconds(rung.value));
+  proto.set_guards(rung.guards);
+  if (rung.of.rounds == 0) return proto;
+  proto.set_round_seconds(rung.round_seconds);
+  proto.set_rounds(rung.of.rounds);
+  *proto.mutable_least() = ToProtoDuration(ToSeconds(rung.of.least));
+  *proto.mutable_most() = ToProtoDuration(ToSeconds(rung.of.most));
+  return proto;
+}
+
 v1::Job ToProto(const job::JobRecord& record) {
   v1::Job proto;
   proto.set_name(JobName(record.name));

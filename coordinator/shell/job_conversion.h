@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "coordinator/job/job_deadlines.h"
 #include "coordinator/job/records.h"
 #include "policies/decision.h"
 #include "policies/plan.h"
@@ -35,6 +36,7 @@ v1::Plan ToProto(const policies::Plan& plan);
 v1::JobProgress ToProto(const job::Progress& progress,
                         const std::vector<job::MemberRecord>& members);
 v1::Job ToProto(const job::JobRecord& record);
+v1::JobDeadline ToProto(const job::Rung& rung);
 v1::Round ToProto(const job::RoundRecord& round);
 v1::RoundGroup ToProto(const job::GroupRecord& group);
 // `id`: of its job.

@@ -138,7 +138,6 @@ TEST(TcpMeshTest, AShortMessageWhereALongOneIsAwaitedIsNoticedAtOnce) {
   std::vector<std::unique_ptr<TcpMesh>> meshes = MeetAnd([](const Endpoint&) {});
   const std::vector<std::byte> sent(100);
   std::vector<std::byte> received(std::size_t{1} << 20);
-  meshes[1]->set_timeout(Seconds(60));  // not the reason
   OnEveryRank(2, [&](int rank) {
     if (rank == 0) {
       std::vector<std::byte> go(1);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -114,21 +115,31 @@ TEST(TcpMeetingTest, APeerThatNeverConnectsEndsTheMeeting) {
   });
 }
 
-TEST(TcpTransportTest, APeerThatHangsEndsTheGroupAfterTheTimeout) {
+TEST(TcpTransportTest, APeerThatHangsIsWaitedForByName) {
   std::vector<TcpMeeting> meetings = MeetInMemory(2);
   std::vector<std::unique_ptr<Transport>> members(2);
   OnEveryRank(2, [&](int rank) {
     const auto index = static_cast<std::size_t>(rank);
-    meetings[index].collective_timeout = Seconds(0.05);
     members[index] = ConnectTcp(meetings[index]).transport;
   });
   ASSERT_NE(members[0], nullptr);
+  EXPECT_FALSE(members[0]->awaiting().collective);
+  const std::uint64_t before = members[0]->awaiting().bytes_moved;
 
   std::vector<float> buffer(10);
-  const Completion completion = members[0]->StartAllReduceSum(buffer)->Wait();
+  const std::unique_ptr<Collective> handle = members[0]->StartAllReduceSum(buffer);
 
-  EXPECT_EQ(completion.progress, Progress::kFailed);
-  EXPECT_THAT(completion.reason, HasSubstr("rank 1"));
+  while (members[0]->awaiting().peers.empty()) std::this_thread::yield();
+  EXPECT_EQ(handle->Poll(), Progress::kRunning);
+  const Awaiting awaiting = members[0]->awaiting();
+  EXPECT_TRUE(awaiting.collective);
+  EXPECT_THAT(awaiting.peers, testing::ElementsAre(1));
+  EXPECT_GT(awaiting.bytes_moved, before);
+  EXPECT_FALSE(members[1]->awaiting().collective);
+  std::vector<float> other(10);
+  EXPECT_EQ(members[1]->StartAllReduceSum(other)->Wait().progress, Progress::kDone);
+  EXPECT_EQ(handle->Wait().progress, Progress::kDone);
+  EXPECT_FALSE(members[0]->awaiting().collective);
 }
 
 // Two connected members, without the transport's thread.

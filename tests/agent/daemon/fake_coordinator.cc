@@ -61,6 +61,23 @@ void FakeCoordinator::StopWorker(std::uint64_t id) {
   Send(message);
 }
 
+tactus::v1::Standing FakeCoordinator::LookAt(std::uint64_t worker) {
+  const auto answers = [](const std::vector<FromAgent>& received) {
+    std::vector<tactus::v1::Standing> found;
+    for (const FromAgent& message : received) {
+      const tactus::v1::FromWorker& said = message.from_worker().message();
+      if (said.has_standing()) found.push_back(said.standing());
+    }
+    return found;
+  };
+  const std::size_t before = answers(received()).size();
+  ToAgent message;
+  message.mutable_look_at_worker()->set_worker_id(worker);
+  Send(message);
+  if (!Await([&](const auto& received) { return answers(received).size() > before; })) return {};
+  return answers(received()).back();
+}
+
 void FakeCoordinator::SendPlan(std::uint64_t worker, std::uint64_t version) {
   ToAgent message;
   message.mutable_to_worker()->set_worker_id(worker);

@@ -54,6 +54,8 @@ class FakeCoordinator final : public tactus::agent::v1::AgentSession::Service {
   // Starts worker `id` with what `start` says; see StartWorker.
   void StartWith(std::uint64_t id, const std::string& behaviour, tactus::v1::Start start);
   void StopWorker(std::uint64_t id);
+  // Asks where the worker stands, and waits for the answer.
+  tactus::v1::Standing LookAt(std::uint64_t worker);
 
   FakeArtifacts& artifacts() { return artifacts_; }
 

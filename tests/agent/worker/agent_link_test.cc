@@ -3,8 +3,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -23,7 +25,13 @@ class Peer {
   void Write(const std::string& text) {
     EXPECT_EQ(write(ends_[0], text.data(), text.size()), static_cast<ssize_t>(text.size()));
   }
+  // Of what the worker says, but for where it stands, which it says on its own.
   std::string ReadLine() {
+    std::string line = ReadAnyLine();
+    while (line.find("\"standing\"") != std::string::npos) line = ReadAnyLine();
+    return line;
+  }
+  std::string ReadAnyLine() {
     std::size_t end;
     while ((end = input_.find('\n', begin_)) == std::string::npos) {
       input_.erase(0, std::exchange(begin_, 0));
@@ -73,6 +81,45 @@ TEST(AgentLinkTest, SendsWholeLines) {
   EXPECT_EQ(peer.ReadLine(), Format(ReadyMessage{.parameters = 5}));
   EXPECT_EQ(peer.ReadLine(), Format(FailedMessage{.field = "model", .message = "no"}));
   EXPECT_TRUE(link.Flush(Seconds(10)));
+}
+
+// Whatever the training thread does: here it waits for a line.
+TEST(AgentLinkTest, ItSaysByItselfWhereTheWorkerStands) {
+  Peer peer;
+  AgentLink link(peer.TakeWorkerEnd());
+  link.standpoint().CountBatch();
+  link.standpoint().CountBatch();
+
+  EXPECT_EQ(peer.ReadAnyLine(), Format(StandingMessage{.batches = 2}));
+  link.standpoint().CountBatch();
+  EXPECT_EQ(peer.ReadAnyLine(), Format(StandingMessage{.batches = 3}));
+}
+
+TEST(StandpointTest, WhileItIsInAGroupItsTransportTells) {
+  class Waiting : public collective::Transport {
+   public:
+    int rank() const override { return 0; }
+    int size() const override { return 3; }
+    std::unique_ptr<collective::Collective> Start(const collective::Operation&) override {
+      return nullptr;
+    }
+    void Abort(const std::string&) override {}
+    collective::Awaiting awaiting() override {
+      return {.collective = true, .peers = {2}, .bytes_moved = 9};
+    }
+  };
+  Waiting transport;
+  Standpoint standpoint;
+  standpoint.Enter(4, transport);
+
+  const StandingMessage standing = standpoint.Now();
+  EXPECT_EQ(standing.generation, 4u);
+  EXPECT_TRUE(standing.waits);
+  EXPECT_EQ(standing.awaits, std::vector<std::uint32_t>{2});
+  EXPECT_EQ(standing.bytes, 9u);
+
+  standpoint.Leave();
+  EXPECT_FALSE(standpoint.Now().waits);
 }
 
 TEST(AgentLinkTest, AnAgentThatIsGoneEndsTheLinkAfterWhatItSaid) {

@@ -127,6 +127,11 @@ std::string Say(const FailedMessage& message) {
   return "failed " + message.field + " " + Quote(message.message) +
          " lost_generation=" + std::to_string(message.lost_generation);
 }
+std::string Say(const StandingMessage& message) {
+  return "stands after " + std::to_string(message.batches) + " batches" +
+         (message.waits ? " and waits for " + List(message.awaits) : "") +
+         (message.stopped ? ", stopped" : "");
+}
 std::string Say(const GroupMessage& message) {
   return "group " + std::to_string(message.generation) + " rank " + std::to_string(message.rank) +
          "/" + std::to_string(message.size) + " " + Describe(message.plan);
@@ -228,6 +233,9 @@ std::string Say(const SendToWorker& action) {
 std::string Say(const StopWorker& action) {
   return "end " + Worker(action.worker) + " on " + action.node + " within " +
          DurationWords(action.grace);
+}
+std::string Say(const LookAtWorker& action) {
+  return "look at " + Worker(action.worker) + " on " + action.node;
 }
 std::string Say(const PublishProgress& action) { return "progress " + Describe(action.progress); }
 std::string Say(const PublishDecision& action) { return "decision " + Describe(action.plan); }

@@ -269,6 +269,14 @@ void World::Check(const StopWorker& action) {
   tally_.strays += cluster_->membership().IsStray(action.worker) ? 1 : 0;
 }
 
+// Only of who trains, on a node that is heard as far as the coordinator knows.
+void World::Check(const LookAtWorker& action) {
+  EXPECT_TRUE(cluster_->membership().nodes().at(action.node).connected);
+  if (Waits(action)) return;
+  const auto found = workers_.find(action.worker);
+  if (found != workers_.end()) found->second.looked_at = true;
+}
+
 void World::Check(const PersistDecision& action) {
   ASSERT_FALSE(action.decision.reason.empty());
   ASSERT_TRUE(store_.contains(action.job));
@@ -395,6 +403,16 @@ void World::MoveWorker() {
                                               .transient = rng_.Below(2) == 0}));
   }
   if (dice < 8) worker.speed = 20 + 200 * rng_.Uniform();
+  if (std::exchange(worker.looked_at, false)) {
+    ++tally_.stood;
+    return Give(
+        Said(id->value, StandingMessage{.generation = worker.generation,
+                                        .batches = rng_.Below(3),
+                                        .waits = rng_.Below(2) == 0,
+                                        .awaits = {static_cast<std::uint32_t>(rng_.Below(4))},
+                                        .stopped = rng_.Below(8) == 0,
+                                        .silent_seconds = rng_.Below(8) == 0 ? 10.0 : 0.5}));
+  }
   Advance(*id, worker);
 }
 

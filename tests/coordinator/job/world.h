@@ -63,6 +63,7 @@ class World {
     int missed = 0;      // nodes that were not heard any more
     int resurfaced = 0;  // workers that train when their node is heard again
     int left = 0;        // nodes that said so beforehand
+    int stood = 0;       // answers to where a worker stands
     int excused = 0;     // groups that such a node left before they had ended
   };
 
@@ -88,6 +89,7 @@ class World {
     std::uint64_t next_round = 0;
     double speed = 100;
     bool told_to_end = false;
+    bool looked_at = false;  // and has not said where it stands
   };
   struct Agent {
     int devices = 1;
@@ -118,6 +120,7 @@ class World {
   void Check(const StartWorker& action);
   void Check(const SendToWorker& action);
   void Check(const StopWorker& action);
+  void Check(const LookAtWorker& action);
   void Check(const PersistRound& action);
   void Check(const ForgetRounds& action);
   void CheckAttempts(const JobRecord& record, const JobRecord* before);

@@ -83,6 +83,8 @@ json Finished(const json& files) {
 }
 
 int Echo(Wire& wire, bool stubborn) {
+  wire.Say(
+      {{"standing", {{"generation", "3"}, {"batches", "7"}, {"waits", true}, {"awaits", {1}}}}});
   wire.Say({{"ready", {{"parameters", std::to_string(::getpid())}}}});
   int round = 0;
   for (std::string line; wire.Hear(line);) {

@@ -1,0 +1,34 @@
+#include "agent/daemon/process_sighting.h"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+
+namespace tactus::agent {
+
+ProcessSighting LookAtProcess(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  const std::string stat{std::istreambuf_iterator<char>(file), {}};
+  return ParseProcessStat(stat, static_cast<double>(::sysconf(_SC_CLK_TCK)));
+}
+
+// The second field is the program's name in parentheses, which may have any character in it.
+ProcessSighting ParseProcessStat(std::string_view stat, double ticks) {
+  const std::size_t name_end = stat.rfind(')');
+  if (name_end == std::string_view::npos) return {};
+  std::istringstream fields{std::string(stat.substr(name_end + 1))};
+  char state = 0;
+  std::string skipped;
+  fields >> state;
+  for (int field = 4; field < 14; ++field) fields >> skipped;
+  double user = 0;
+  double system = 0;
+  fields >> user >> system;
+  if (!fields) return {};
+  return {.stopped = state == 'T' || state == 't', .processor_seconds = (user + system) / ticks};
+}
+
+}  // namespace tactus::agent

@@ -1,0 +1,23 @@
+// What the kernel tells of a process from outside.
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <string_view>
+
+namespace tactus::agent {
+
+struct ProcessSighting {
+  bool stopped = false;          // by a signal or a debugger
+  double processor_seconds = 0;  // that its threads have taken
+};
+
+// Of a process that is gone: nothing.
+ProcessSighting LookAtProcess(pid_t pid);
+
+// Of the text of /proc/PID/stat; one that is malformed tells nothing. ticks: of the clock, in a
+// second. Source: proc(5).
+ProcessSighting ParseProcessStat(std::string_view stat, double ticks);
+
+}  // namespace tactus::agent

@@ -1,0 +1,144 @@
+#include "coordinator/job/stillness.h"
+
+#include <algorithm>
+
+#include "coordinator/job/wording.h"
+
+namespace tactus::job {
+namespace {
+
+// Of the seconds in which a worker says where it stands, so many unsaid are silence.
+constexpr double kSilentSeconds = 5;
+// Of a processor: more than the threads take that speak with the agent and with the peers.
+constexpr double kComputesFrom = 0.05;
+
+}  // namespace
+
+void Stillness::Look() {
+  for (Member& member : members_) {
+    if (member.present) member.former = member.present;
+    member.present.reset();
+  }
+}
+
+void Stillness::Note(std::uint32_t rank, const protocol::StandingMessage& standing, Instant now) {
+  members_.at(rank).present = Sighting{.standing = standing, .at = now};
+}
+
+Standstill Stillness::Judge() const {
+  using Kind = Standstill::Kind;
+  const auto first_that = [this](auto is_so) -> std::optional<std::uint32_t> {
+    for (std::uint32_t rank = 0; rank < members_.size(); ++rank) {
+      const std::optional<Sighting>& present = members_[rank].present;
+      if (present && is_so(present->standing)) return rank;
+    }
+    return std::nullopt;
+  };
+  using protocol::StandingMessage;
+  const auto stopped = first_that([](const StandingMessage& one) { return one.stopped; });
+  if (stopped) return {.kind = Kind::kStopped, .rank = *stopped};
+  const auto silent =
+      first_that([](const StandingMessage& one) { return one.silent_seconds > kSilentSeconds; });
+  if (silent) return {.kind = Kind::kSilent, .rank = *silent};
+  const auto waiting = first_that([](const StandingMessage& one) { return one.waits; });
+  if (!waiting) return {};
+  std::vector<bool> met(members_.size());
+  for (std::uint32_t rank = *waiting; true;) {
+    met[rank] = true;
+    const std::optional<std::uint32_t> next = Awaited(rank);
+    if (!next) break;
+    if (!members_[*next].present) return {};
+    if (!members_[*next].present->standing.waits) return JudgeAwaited(*next);
+    if (met[*next]) return JudgePair(rank, *next);
+    rank = *next;
+  }
+  const auto working = first_that([](const StandingMessage& one) { return !one.waits; });
+  return working ? JudgeAwaited(*working) : Standstill{};
+}
+
+// Whom it waits for, as far as it knows; what it says is outside input.
+std::optional<std::uint32_t> Stillness::Awaited(std::uint32_t rank) const {
+  const std::vector<std::uint32_t>& awaits = members_[rank].present->standing.awaits;
+  if (awaits.empty() || awaits.front() >= members_.size() || awaits.front() == rank) {
+    return std::nullopt;
+  }
+  return awaits.front();
+}
+
+Standstill Stillness::JudgeAwaited(std::uint32_t rank) const {
+  using Kind = Standstill::Kind;
+  const Member& member = members_[rank];
+  Kind kind = Kind::kStill;
+  if (!member.former) {
+    kind = Kind::kAwaited;
+  } else if (Moved(member)) {
+    kind = Kind::kSlow;
+  } else if (Computed(member)) {
+    kind = Kind::kBusy;
+  }
+  return {.kind = kind, .rank = rank};
+}
+
+Standstill Stillness::JudgePair(std::uint32_t rank, std::uint32_t other) const {
+  const bool moved = Moved(members_[rank]) || Moved(members_[other]);
+  const auto [less, more] = std::minmax(rank, other);
+  return {.kind = moved ? Standstill::Kind::kLoaded : Standstill::Kind::kLink,
+          .rank = less,
+          .other = more};
+}
+
+bool Stillness::Moved(const Member& member) const {
+  if (!member.former || !member.present) return false;
+  const protocol::StandingMessage& former = member.former->standing;
+  const protocol::StandingMessage& present = member.present->standing;
+  return former.batches != present.batches || former.bytes != present.bytes;
+}
+
+bool Stillness::Computed(const Member& member) const {
+  const double seconds =
+      member.present->standing.processor_seconds - member.former->standing.processor_seconds;
+  return seconds > kComputesFrom * ToSeconds(member.present->at - member.former->at);
+}
+
+Standstill Stillness::Conclude(Instant now) {
+  const Standstill verdict = Judge();
+  const bool unknown = verdict.kind == Standstill::Kind::kUnknown;
+  const bool moves =
+      verdict.moves() ||
+      (unknown && std::ranges::any_of(members_, [this](auto& one) { return Moved(one); }));
+  if (moves) since_ = now;
+  confirmed_ = !moves && verdict_ && !verdict_->moves() && verdict_->rank == verdict.rank;
+  verdict_ = verdict;
+  return verdict;
+}
+
+bool Stillness::Over(Duration patience, Instant now) const {
+  return confirmed_ && now - since_ >= patience;
+}
+
+std::string WordsOf(const Standstill& standstill, const std::vector<MemberRecord>& members) {
+  using Kind = Standstill::Kind;
+  if (standstill.kind == Kind::kUnknown) return "its workers do not say whom they wait for";
+  const std::string name = WorkerName(members[standstill.rank]);
+  const std::string other = WorkerName(members[standstill.other]);
+  switch (standstill.kind) {
+    case Kind::kStopped:
+      return name + " stands still: its process is stopped";
+    case Kind::kSilent:
+      return name + " stands still: its process runs and says nothing";
+    case Kind::kStill:
+      return name + " stands still: others wait for it, and it takes no processor time";
+    case Kind::kBusy:
+      return "others wait for " + name + ", which computes and ends no batch";
+    case Kind::kSlow:
+      return "others wait for " + name + ", which computes";
+    case Kind::kLink:
+      return name + " and " + other + " wait for one another, and nothing comes through";
+    case Kind::kLoaded:
+      return name + " and " + other + " wait for one another, and bytes move";
+    default:
+      return "others wait for " + name;
+  }
+}
+
+}  // namespace tactus::job

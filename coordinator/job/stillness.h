@@ -1,0 +1,96 @@
+// Who of a group that closes no round stands still, by two witnesses.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "coordinator/job/records.h"
+#include "protocol/worker_messages.h"
+
+namespace tactus::job {
+
+// Why a group closes no round, from what its members and their agents said of where they stand.
+struct Standstill {
+  enum class Kind {
+    kUnknown,  // nobody waits, or those who do not know whom for
+    kStopped,  // its process is stopped
+    kSilent,   // its process runs and says nothing any more
+    kAwaited,  // others wait for it; whether it moves, another look will tell
+    kStill,    // others wait for it, and it does nothing
+    kBusy,     // others wait for it; it takes processor time and gets nothing done
+    kSlow,     // others wait for it; it moves
+    kLink,     // it and `other` wait for one another, and nothing comes through
+    kLoaded,   // the same, and something does
+  };
+  Kind kind = Kind::kUnknown;
+  std::uint32_t rank = 0;   // of whom it is said; not with kUnknown
+  std::uint32_t other = 0;  // with kLink and kLoaded
+
+  // A second look was had, or none is needed.
+  bool known() const { return kind != Kind::kUnknown && kind != Kind::kAwaited; }
+  // It moves, so that whatever it takes it is not given up.
+  bool moves() const { return kind == Kind::kSlow || kind == Kind::kLoaded; }
+  // Two witnesses say that it does nothing and will not by itself.
+  bool certain() const {
+    return kind == Kind::kStopped || kind == Kind::kSilent || kind == Kind::kStill;
+  }
+
+  friend bool operator==(const Standstill&, const Standstill&) = default;
+};
+
+// "worker 3 on node b stands still: its process is stopped". members: by rank.
+std::string WordsOf(const Standstill& standstill, const std::vector<MemberRecord>& members);
+
+// Members wait for one another in collectives: one witness is what each says of whom it waits for,
+// which leads to who waits for nobody; the other is its agent, which sees the process. A member
+// that computes for long looks the same to its peers as one that hangs; what it did between two
+// looks tells them apart. Source: design, after NVIDIA/nvidia-resiliency-ext, whose monitors judge
+// by one counter of the member itself.
+class Stillness {
+ public:
+  // Of members that are looked at from now on.
+  Stillness(std::size_t members, Instant now) : since_(now), members_(members) {}
+
+  // A new look at all members begins: they are asked.
+  void Look();
+  // What one of them answered.
+  void Note(std::uint32_t rank, const protocol::StandingMessage& standing, Instant now);
+
+  // What the answers to the present look amount to, so far.
+  Standstill Judge() const;
+
+  // The time for the answers to a look is up: what it amounts to. Where anything moved, the time
+  // begins anew.
+  Standstill Conclude(Instant now);
+
+  // The last two looks found the same, and nothing moved for `patience`.
+  bool Over(Duration patience, Instant now) const;
+
+ private:
+  struct Sighting {
+    protocol::StandingMessage standing{};
+    Instant at{};
+  };
+  struct Member {
+    std::optional<Sighting> former{};   // at the look before
+    std::optional<Sighting> present{};  // nothing: no answer yet
+  };
+
+  bool Moved(const Member& member) const;
+  bool Computed(const Member& member) const;
+  std::optional<std::uint32_t> Awaited(std::uint32_t rank) const;
+  Standstill JudgeAwaited(std::uint32_t rank) const;
+  Standstill JudgePair(std::uint32_t rank, std::uint32_t other) const;
+
+  Instant since_;  // nothing moved
+  std::vector<Member> members_;
+  std::optional<Standstill> verdict_{};  // of the last look
+  bool confirmed_ = false;               // and of the one before it
+};
+
+}  // namespace tactus::job
