@@ -83,6 +83,7 @@ absl::Status Transfer(const std::shared_ptr<grpc::Channel>& channel, const Artif
   UploadArtifactRequest first;
   first.set_job_id(file.job_id);
   first.set_path(file.path);
+  first.set_worker_id(file.worker.value);
   first.set_size_bytes(size);
   first.set_sha256(known.sha256);
   first.set_offset(std::min<std::uint64_t>(*offset, size));

@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "agent/daemon/lifetime.h"
+#include "base/id.h"
 #include "base/rng.h"
 #include "runtime/control_thread.h"
 #include "runtime/retry.h"
@@ -25,6 +26,7 @@ namespace tactus::agent {
 // One file of a job's result.
 struct ArtifactFile {
   std::string job_id;
+  WorkerId worker;  // that wrote it
   std::string folder;
   std::string path;  // within the folder, and its name at the coordinator
 };

@@ -18,11 +18,13 @@ void CheckpointUploads::Add(WorkerId worker, const std::string& job, const std::
 }
 
 void CheckpointUploads::Begin(WorkerId worker, const Checkpoint& checkpoint) {
-  uploader_.Upload(
-      {.job_id = checkpoint.job, .folder = checkpoint.folder, .path = checkpoint.message.file()},
-      [this, worker, checkpoint](const absl::StatusOr<UploadedFile>& file) {
-        OnDone(worker, checkpoint, file);
-      });
+  uploader_.Upload({.job_id = checkpoint.job,
+                    .worker = worker,
+                    .folder = checkpoint.folder,
+                    .path = checkpoint.message.file()},
+                   [this, worker, checkpoint](const absl::StatusOr<UploadedFile>& file) {
+                     OnDone(worker, checkpoint, file);
+                   });
 }
 
 void CheckpointUploads::OnDone(WorkerId worker, Checkpoint checkpoint,
