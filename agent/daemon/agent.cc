@@ -244,6 +244,7 @@ bool Agent::SayFinished(WorkerId worker, const tactus::v1::FromWorker& message) 
   words.messages.push_back(message);
   results_.Keep(words);
   if (!SendWord(worker, message)) return false;
+  checkpoints_.GiveUp(worker);
   results_.Upload(words);
   return true;
 }
