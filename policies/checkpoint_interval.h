@@ -67,8 +67,11 @@ class CheckpointSchedule {
 
   // After rounds that did not count there is nothing new to keep.
   bool Due(CheckpointMark now) const {
-    return now.trained - last_.trained >= interval_ && now.rounds > last_.rounds;
+    return now.trained - last_.trained >= interval_ && HasNew(now);
   }
+
+  // Rounds were done since the last one: what a loss would cost.
+  bool HasNew(CheckpointMark now) const { return now.rounds > last_.rounds; }
 
   // One was taken.
   void Taken(CheckpointMark now) { last_ = now; }

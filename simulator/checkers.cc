@@ -59,6 +59,7 @@ void Checkers::OnCheckpoint(const GroupKey& key, const WrittenCheckpoint& checkp
     Break(Name(key) + ": two checkpoints have one name", now);
   }
   group.copied[checkpoint.id] = now;
+  if (checkpoint.of_end) group.end = checkpoint.id;
 }
 
 void Checkers::OnCheckpointsDue(const GroupKey& key, Duration within) {
@@ -225,6 +226,10 @@ void Checkers::OnRecord(const job::JobRecord& record, Instant now) {
       std::ranges::none_of(record.members, on_harmed)) {
     Break(name + ": failed though nothing happened to its workers: " + record.state_reason, now);
   }
+  const auto group = groups_.find({.job = record.id, .generation = record.generation});
+  if (group != groups_.end() && record.checkpoint && !group->second.end.empty()) {
+    group->second.end_stored |= record.checkpoint->sha256 == group->second.end;
+  }
   const bool lost = record.suspension && record.suspension->lost;
   if (lost && !job.lost) CheckLoss(record, now);
   job = {.generation = record.generation,
@@ -237,8 +242,12 @@ void Checkers::OnRecord(const job::JobRecord& record, Instant now) {
 // coordinator holds up a checkpoint on its way.
 void Checkers::CheckLoss(const job::JobRecord& record, Instant now) {
   const auto found = groups_.find({.job = record.id, .generation = record.generation});
-  if (found == groups_.end() || !found->second.checkpoint_within) return;
+  if (found == groups_.end()) return;
   const Group& group = found->second;
+  if (group.end_stored && (!record.checkpoint || record.checkpoint->sha256 != group.end)) {
+    Break(Name(found->first) + ": lost rounds in its ending that a checkpoint on record has", now);
+  }
+  if (!group.checkpoint_within) return;
   const auto kept =
       record.checkpoint ? group.copied.find(record.checkpoint->sha256) : group.copied.end();
   const Instant since = kept == group.copied.end() ? group.begun : kept->second;

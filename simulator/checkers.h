@@ -38,6 +38,7 @@ struct UsedSamples {
 struct WrittenCheckpoint {
   std::string id{};  // new
   std::uint64_t rounds = 0;
+  bool of_end = false;  // training is over with these rounds
 };
 
 // A round as one member closed it.
@@ -59,7 +60,7 @@ struct ClosedRound {
 //   - an attempt goes on from what one before it had done, and no further; a job that is not over
 //     has lost no more attempts from one checkpoint than it may
 //   - a group that is lost costs what it did since a checkpoint was last due, and the time that one
-//     takes to be written and to arrive
+//     takes to be written and to arrive; when that of its end is on record, nothing
 //   - logs and inboxes stay within their bounds
 //   - a job fails only if something happened to its workers or hosts: whatever keeps the control
 //     plane from hearing of them harms nothing
@@ -141,6 +142,8 @@ class Checkers {
     Instant begun{};
     std::optional<Duration> checkpoint_within{};
     std::map<std::string, Instant> copied{};  // checkpoints
+    std::string end{};                        // the last of these, after training; empty: none
+    bool end_stored = false;                  // and on record
     Instant last_closed{};
     Duration longest_round{};  // under the newest plan
     Duration longest_ever{};

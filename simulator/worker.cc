@@ -246,7 +246,7 @@ int Worker::Train() {
     AtEdge();
     TakeMessages();
   }
-  written_at_.reset();  // given up
+  if (!EndsByItself()) written_at_.reset();  // given up
   if (process_.killed()) return 0;
   if (engine_->outcome() == engine::Outcome::kGroupLost) {
     return Fail("the group was lost: " + engine_->reason(), key_.generation);
@@ -369,6 +369,8 @@ int Worker::Conclude() {
     return 0;
   }
   const Instant end = around_.scheduler.now() + Seconds(around_.job.conclude_seconds);
+  concluding_ = true;
+  KeepEnd();
   if (!process_.SleepUntil(end, WaitReason::kComputing)) return 0;
   // The members' shares of the evaluation are summed.
   std::vector<float> sums(2);
@@ -378,6 +380,7 @@ int Worker::Conclude() {
     return Fail("the group was lost: " + summed.reason, key_.generation);
   }
   finished.suspended = engine_->outcome() == engine::Outcome::kSuspended;
+  written_at_.reset();  // given up: the result takes its place
   if (rank_ == 0) WriteFiles(finished);
   around_.say(finished);
   return 0;
@@ -414,11 +417,31 @@ void Worker::AtEdge() {
   const bool trains = engine.outcome() == engine::Outcome::kTraining && engine.at_edge();
   if (!schedule_ || written_at_ || process_.killed() || !trains) return;
   if (!schedule_->Due(engine.mark())) return;
+  Take();
+  const Duration still = Seconds(around_.job.checkpoints.still_seconds);
+  if (still > Duration{})
+    process_.SleepUntil(around_.scheduler.now() + still, WaitReason::kComputing);
+}
+
+bool Worker::EndsByItself() const {
+  return engine_->outcome() == engine::Outcome::kFinished && !engine_->asked_to_stop();
+}
+
+// Of the end, beside what is left to do, when the former one is written.
+void Worker::KeepEnd() {
+  if (!concluding_ || !schedule_ || written_at_ || process_.killed() || !EndsByItself()) return;
+  if (!schedule_->HasNew(engine_->mark())) return;
+  Take();
+}
+
+void Worker::Take() {
+  const engine::RoundEngine& engine = *engine_;
   std::shared_ptr<Checkpoint> checkpoint = CopyCheckpoint();
   // Parameters may be what they were some rounds ago.
   checkpoint->id = CheckpointId(key_, Mix64(HashOf(parameters_.span()) ^ Mix64(engine.rounds())));
-  around_.checkers.OnCheckpoint(key_, {.id = checkpoint->id, .rounds = engine.rounds()},
-                                around_.scheduler.now());
+  around_.checkers.OnCheckpoint(
+      key_, {.id = checkpoint->id, .rounds = engine.rounds(), .of_end = EndsByItself()},
+      around_.scheduler.now());
   const CheckpointModel& model = around_.job.checkpoints;
   job::CheckpointedMessage message{.generation = key_.generation,
                                    .rounds = engine.rounds(),
@@ -435,7 +458,6 @@ void Worker::AtEdge() {
   written_at_ = copied + Seconds(model.write_seconds);
   around_.scheduler.At(*written_at_,
                        [this, message, checkpoint] { OnWritten(message, checkpoint); });
-  if (model.still_seconds > 0) process_.SleepUntil(copied, WaitReason::kComputing);
 }
 
 // Who stands still writes nothing either.
@@ -454,6 +476,7 @@ void Worker::OnWritten(const job::CheckpointedMessage& message,
       {.still_seconds = message.still_seconds, .beside_seconds = message.write_seconds});
   around_.keep(message.file, checkpoint);
   around_.say(message);
+  KeepEnd();
 }
 
 int Worker::Fail(std::string message, std::uint64_t lost_generation) {

@@ -96,6 +96,9 @@ class Worker {
   void WriteFiles(job::FinishedMessage& finished);
   std::shared_ptr<Checkpoint> CopyCheckpoint();
   void AtEdge();
+  bool EndsByItself() const;
+  void KeepEnd();
+  void Take();
   void OnWritten(const job::CheckpointedMessage& message,
                  const std::shared_ptr<const Checkpoint>& checkpoint);
   void EndPause();
@@ -116,6 +119,7 @@ class Worker {
   // Of rank 0.
   std::optional<policies::CheckpointSchedule> schedule_;
   std::optional<Instant> written_at_;  // of the checkpoint that is being written
+  bool concluding_ = false;            // training is over, its last report said
   std::string out_of_memory_;          // not empty: a micro-batch did not fit
   std::uint64_t plan_version_ = 0;
   std::uint64_t batches_ = 0;          // done

@@ -112,6 +112,10 @@ Agent::Agent(runtime::ControlThread& control, metrics::AgentMetrics& metrics, Ag
                    [this](WorkerId worker, std::optional<tactus::v1::Checkpointed> message) {
                      OnCheckpointUploaded(worker, std::move(message));
                    }),
+      results_(options_.state_folder + "/jobs", uploader_, job_folders_,
+               {.lost = [this](WorkerId worker,
+                               const std::string& reason) { FailWorker(worker, reason); },
+                .ended = [this] { OnBroughtUp(); }}),
       link_(control, {.channel = channel_, .hello = MakeHello(options_, incarnation)},
             {.complete = [this](Hello& hello) { CompleteHello(hello); },
              .message = [this](const ToAgent& message) { OnMessage(message); },
@@ -119,9 +123,10 @@ Agent::Agent(runtime::ControlThread& control, metrics::AgentMetrics& metrics, Ag
                  [this](bool connected) {
                    metrics_.SetConnected(connected);
                    uploader_.Pause(!connected);
+                   if (connected) SayInherited();
                  },
              .dropped = [this](std::uint64_t reports) { metrics_.CountReportsDropped(reports); },
-             .acknowledged = [this] { EndIfDone(); },
+             .acknowledged = [this] { OnBroughtUp(); },
              .has_workers =
                  [this] { return !workers_.empty() || !preparing_.empty() || !uploader_.idle(); },
              .refused =
@@ -170,6 +175,7 @@ std::set<std::string> Agent::JobsHere() const {
 void Agent::CompleteHello(Hello& hello) const {
   for (const auto& [id, running] : workers_) hello.add_running_workers(id.value);
   for (const auto& [id, preparing] : preparing_) hello.add_running_workers(id.value);
+  for (const LastWords& words : results_.inherited()) hello.add_ended_workers(words.worker.value);
   if (leaving_) *hello.mutable_leaving() = LeavingNow();
   for (tactus::v1::Device& device : *hello.mutable_devices()) {
     const auto fault = faults_.find(device.name());
@@ -229,39 +235,46 @@ bool Agent::OnSaid(WorkerId worker, tactus::v1::FromWorker message) {
     KeepCheckpoint(worker, message.checkpointed());
     return true;
   }
-  const Importance importance = ImportanceOf(message);
+  if (message.has_finished()) return SayFinished(worker, message);
+  const auto found = workers_.find(worker);
+  if (message.has_evaluated() && found != workers_.end()) found->second.evaluated = message;
+  return SendWord(worker, message);
+}
+
+bool Agent::SendWord(WorkerId worker, const tactus::v1::FromWorker& message) {
   FromAgent up;
   up.mutable_from_worker()->set_worker_id(worker.value);
-  *up.mutable_from_worker()->mutable_message() = std::move(message);
-  if (!link_.Send(up, importance)) return false;
-  const auto found = workers_.find(worker);
-  if (up.from_worker().message().has_finished() && found != workers_.end()) {
-    UploadResult(*found->second.worker, up.from_worker().message().finished());
-  }
+  *up.mutable_from_worker()->mutable_message() = message;
+  return link_.Send(up, ImportanceOf(message));
+}
+
+// Kept before it is said: a coordinator that has heard it waits for its files.
+bool Agent::SayFinished(WorkerId worker, const tactus::v1::FromWorker& message) {
+  const Running& running = workers_.at(worker);
+  LastWords words{.server = link_.server(), .job = running.worker->job_id(), .worker = worker};
+  if (running.evaluated) words.messages.push_back(*running.evaluated);
+  words.messages.push_back(message);
+  results_.Keep(words);
+  if (!SendWord(worker, message)) return false;
+  checkpoints_.GiveUp(worker);
+  results_.Upload(words);
   return true;
 }
 
-void Agent::UploadResult(const Worker& worker, const tactus::v1::Finished& finished) {
-  const WorkerId id = worker.id();
-  for (const std::string& path : finished.files()) {
-    const absl::Status status = CheckArtifactPath(path);
-    job_folders_.BeginSend(worker.job_id());
-    if (!status.ok()) {
-      job_folders_.EndSend(worker.job_id(), false);
-      FailWorker(id, std::string(status.message()));
-      continue;
+void Agent::SayInherited() {
+  for (const LastWords& words : results_.TakeInherited(link_.server())) {
+    for (const tactus::v1::FromWorker& message : words.messages) {
+      // There is room: the first that this agent says.
+      static_cast<void>(SendWord(words.worker, message));
     }
-    uploader_.Upload(
-        {.job_id = worker.job_id(), .folder = worker.output_folder(), .path = path},
-        [this, id, job = worker.job_id(), path](const absl::StatusOr<UploadedFile>& uploaded) {
-          job_folders_.EndSend(job, uploaded.ok());
-          if (!uploaded.ok()) {
-            FailWorker(id, "file '" + path +
-                               "' was not taken: " + std::string(uploaded.status().message()));
-          }
-          EndIfDone();
-        });
+    results_.Upload(words);
+    SendExit(words.worker, {.exit_code = 0});
   }
+}
+
+void Agent::OnBroughtUp() {
+  if (!link_.HoldsWords()) results_.Forget();
+  EndIfDone();
 }
 
 // The worker's word goes on when its file is there, so that it can be relied upon.

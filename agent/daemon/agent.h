@@ -22,6 +22,7 @@
 #include "agent/daemon/log_pieces.h"
 #include "agent/daemon/memory_kills.h"
 #include "agent/daemon/options.h"
+#include "agent/daemon/result_uploads.h"
 #include "agent/daemon/worker.h"
 #include "agent/daemon/worker_references.h"
 #include "base/id.h"
@@ -82,8 +83,9 @@ class Agent {
   struct Running {
     std::unique_ptr<Worker> worker{};
     LogPieces output{};
-    std::vector<std::uint64_t> pins{};  // of the blobs that it reads
-    MemoryKills memory_kills{};         // before it began
+    std::vector<std::uint64_t> pins{};                  // of the blobs that it reads
+    MemoryKills memory_kills{};                         // before it began
+    std::optional<tactus::v1::FromWorker> evaluated{};  // what it said of that
   };
   // A worker that waits for files.
   struct Preparing {
@@ -122,7 +124,10 @@ class Agent {
   void SendOutput(const Worker& worker, std::vector<LogPieces::Piece> pieces);
   bool OnSaid(WorkerId worker, tactus::v1::FromWorker message);
   void OnExited(WorkerId worker, WorkerExit exit);
-  void UploadResult(const Worker& worker, const tactus::v1::Finished& finished);
+  bool SendWord(WorkerId worker, const tactus::v1::FromWorker& message);
+  bool SayFinished(WorkerId worker, const tactus::v1::FromWorker& message);
+  // What a former agent's workers had said last, and that they are gone.
+  void SayInherited();
   void KeepCheckpoint(WorkerId worker, const tactus::v1::Checkpointed& message);
   void OnCheckpointUploaded(WorkerId worker, std::optional<tactus::v1::Checkpointed> message);
   // Says in the worker's name that its result did not arrive.
@@ -131,6 +136,7 @@ class Agent {
   tactus::agent::v1::Leaving LeavingNow() const;
   // Nothing of any worker is still to be awaited.
   bool Settled() const;
+  void OnBroughtUp();  // a file, or something that was said
   void EndIfDone();
 
   runtime::ControlThread& control_;
@@ -145,6 +151,7 @@ class Agent {
   std::map<WorkerId, Running> workers_;
   ArtifactUploader uploader_;
   CheckpointUploads checkpoints_;
+  ResultUploads results_;
   CoordinatorLink link_;
   std::map<std::string, std::string> faults_;  // of devices, as SetFaults has them
   struct Leaving {

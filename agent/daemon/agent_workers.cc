@@ -158,7 +158,8 @@ absl::StatusOr<Worker::Options> Agent::Prepare(
     return absl::ResourceExhaustedError(std::to_string(workers) + " workers run already");
   }
   const std::string folder = options_.state_folder + "/jobs/" + job;
-  absl::Status status = runtime::MakeWritableFolder(folder + "/result");
+  const std::string result = ResultFolder(options_.state_folder + "/jobs", job);
+  absl::Status status = runtime::MakeWritableFolder(result);
   if (!status.ok()) return status;
 
   const std::string id = std::to_string(request.worker_id());
@@ -170,7 +171,7 @@ absl::StatusOr<Worker::Options> Agent::Prepare(
   options.start.set_worker_id(request.worker_id());
   if (device->cuda) options.start.set_device(kOnlyGpu);
   options.start.set_address(options_.address);
-  options.start.set_output_directory(folder + "/result");
+  options.start.set_output_directory(result);
   options.start.set_emulated_speed(device->emulated_speed);
   options.start.set_emulated_cpu_factor(options_.emulated_cpu_factor);
   options.command = {.arguments = {options_.worker_binary, "--socket", options.socket_path},

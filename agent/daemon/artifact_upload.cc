@@ -83,11 +83,14 @@ absl::Status Transfer(const std::shared_ptr<grpc::Channel>& channel, const Artif
   UploadArtifactRequest first;
   first.set_job_id(file.job_id);
   first.set_path(file.path);
+  first.set_worker_id(file.worker.value);
   first.set_size_bytes(size);
   first.set_sha256(known.sha256);
   first.set_offset(std::min<std::uint64_t>(*offset, size));
   return Send(*AgentSession::NewStub(channel), std::move(first), in, context);
 }
+
+absl::Status GivenUp() { return absl::CancelledError("it is not needed any more"); }
 
 }  // namespace
 
@@ -120,6 +123,25 @@ void ArtifactUploader::Upload(ArtifactFile file, DoneHandler done) {
   if (queue_.size() == 1) Begin();
 }
 
+void ArtifactUploader::GiveUp(WorkerId worker, const std::string& path) {
+  const auto found = std::ranges::find_if(queue_, [&](const Item& item) {
+    return item.file.worker == worker && item.file.path == path;
+  });
+  if (found == queue_.end()) return;
+  if (found != queue_.begin()) {
+    const DoneHandler done = std::move(found->done);
+    queue_.erase(found);
+    return done(GivenUp());
+  }
+  if (call_ != nullptr) {
+    found->given_up = true;
+    return call_->TryCancel();
+  }
+  retry_timer_.Cancel();
+  waiting_ = false;
+  EndFirst(GivenUp());
+}
+
 void ArtifactUploader::Pause(bool paused) {
   paused_ = paused;
   if (!paused_ && std::exchange(waiting_, false)) Begin();
@@ -144,6 +166,7 @@ void ArtifactUploader::Begin() {
 void ArtifactUploader::OnAttempt(const absl::Status& status) {
   call_.reset();
   Item& item = queue_.front();
+  if (item.given_up && !status.ok()) return EndFirst(GivenUp());
   if (paused_ && !status.ok()) return Begin();
   ++item.failures;
   if (WorthTrying(status, item.failures)) {
@@ -153,7 +176,11 @@ void ArtifactUploader::OnAttempt(const absl::Status& status) {
     return retry_timer_.After(TryAgainAfter(status, backoff_, item.failures, rng_),
                               [this] { Begin(); });
   }
-  const Item over = std::move(item);
+  EndFirst(status);
+}
+
+void ArtifactUploader::EndFirst(const absl::Status& status) {
+  const Item over = std::move(queue_.front());
   queue_.pop_front();
   if (!queue_.empty()) Begin();
   if (status.ok()) {

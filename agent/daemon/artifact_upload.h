@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "agent/daemon/lifetime.h"
+#include "base/id.h"
 #include "base/rng.h"
 #include "runtime/control_thread.h"
 #include "runtime/retry.h"
@@ -25,6 +26,7 @@ namespace tactus::agent {
 // One file of a job's result.
 struct ArtifactFile {
   std::string job_id;
+  WorkerId worker;  // that wrote it
   std::string folder;
   std::string path;  // within the folder, and its name at the coordinator
 };
@@ -55,6 +57,11 @@ class ArtifactUploader {
   // Errors in `done`: NotFound, no such file; what the coordinator answers.
   void Upload(ArtifactFile file, DoneHandler done);
 
+  // Nobody needs that file of the worker's any more: its `done` is told so, at once where no
+  // transfer of it runs. Nothing where it is not among those to be brought up. Error in `done`:
+  // Cancelled.
+  void GiveUp(WorkerId worker, const std::string& path);
+
   // While no coordinator is there that is obeyed: uploads wait, and one that fails is tried again,
   // whatever another one says of it.
   void Pause(bool paused);
@@ -68,8 +75,10 @@ class ArtifactUploader {
     DoneHandler done;
     int failures = 0;
     UploadedFile known{};  // empty: not known yet
+    bool given_up = false;
   };
   void Begin();
+  void EndFirst(const absl::Status& status);
   void OnAttempt(const absl::Status& status);
 
   runtime::ControlThread& control_;

@@ -31,11 +31,20 @@ class CheckpointUploads {
   void Add(WorkerId worker, const std::string& job, const std::string& folder,
            tactus::v1::Checkpointed message);
 
+  // The worker has ended with what takes the place of its checkpoints: none of them is to delay it.
+  void GiveUp(WorkerId worker);
+
  private:
   struct Checkpoint {
     std::string job;
     std::string folder;
     tactus::v1::Checkpointed message;
+  };
+
+  // The file that is on its way, and the next.
+  struct UnderWay {
+    std::string file{};
+    std::optional<Checkpoint> next{};
   };
 
   void Begin(WorkerId worker, const Checkpoint& checkpoint);
@@ -44,8 +53,7 @@ class CheckpointUploads {
 
   ArtifactUploader& uploader_;
   const EndHandler ended_;
-  // By worker, while one is on its way: the next.
-  std::map<WorkerId, std::optional<Checkpoint>> next_;
+  std::map<WorkerId, UnderWay> under_way_;
 };
 
 }  // namespace tactus::agent

@@ -63,6 +63,9 @@ class CoordinatorLink {
   // OutboundLog).
   [[nodiscard]] bool Send(const tactus::agent::v1::FromAgent& message, Importance importance);
 
+  // The store of the coordinator that is obeyed; empty: there is none yet, or it does not say.
+  std::string server() const { return allegiance_.obeyed() ? allegiance_.obeyed()->server : ""; }
+
   // Words of workers are not acknowledged yet.
   bool HoldsWords() const { return log_.HoldsWords(); }
 

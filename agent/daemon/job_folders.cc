@@ -65,7 +65,7 @@ bool JobFolders::IsOld(const std::string& job, std::int64_t now) const {
 }
 
 void JobFolders::RemoveCheckpoints(const std::string& job) {
-  const std::string left = PathOf(job) + "/result/checkpoints";
+  const std::string left = ResultFolder(options_.folder, job) + "/checkpoints";
   const std::string gone = PathOf(kRemovedPrefix + job + "-checkpoints");
   if (std::rename(left.c_str(), gone.c_str()) == 0) RemoveLater(gone);
 }

@@ -12,6 +12,11 @@
 
 namespace tactus::agent {
 
+// What a job's workers write for it, in the folder of all jobs.
+inline std::string ResultFolder(const std::string& jobs, const std::string& job) {
+  return jobs + "/" + job + "/result";
+}
+
 // Removes what a job left in FOLDER/JOB some time after its last worker ended: the coordinator has
 // its own copy of logs and results by then. A result that did not arrive there is kept longer. When
 // a job was here last is its folder's own time of modification, and a file in it says that a result

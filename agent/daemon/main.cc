@@ -11,6 +11,7 @@
 #include <fstream>
 #include <future>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -20,6 +21,7 @@
 #include "absl/strings/ascii.h"
 #include "agent/daemon/agent.h"
 #include "agent/daemon/options.h"
+#include "agent/daemon/preemption_watch.h"
 #include "cuda/nvml.h"
 #include "metrics/agent_metrics.h"
 #include "runtime/daemon_flags.h"
@@ -148,6 +150,11 @@ void Declare(CLI::App& app, const tactus::agent::Host& host, Flags& flags) {
                  "ended; a second signal ends them at once, as 0 does")
       ->envname("TACTUS_DRAIN_DEADLINE")
       ->capture_default_str();
+  app.add_option("--preemption-command", flags.agent.preemption_command,
+                 "A shell command that exits with 0 when this machine is about to be taken away: "
+                 "the agent then leaves as at SIGTERM, within the duration that is the command's "
+                 "last line (\"110s\"), or --drain-deadline; else it is started again")
+      ->envname("TACTUS_PREEMPTION_COMMAND");
   app.add_option("--metrics-listen", flags.metrics_listen,
                  "Serve /metrics at host:port; default: not")
       ->envname("TACTUS_AGENT_METRICS_LISTEN");
@@ -202,24 +209,41 @@ int Serve(tactus::agent::AgentOptions options, tactus::metrics::AgentMetrics& me
   std::promise<void> stopped;
   absl::Status refused;  // the control thread's until `stopped`
   boost::asio::signal_set signals(control.context(), SIGTERM, SIGINT, SIGUSR1);
-  // Again and again: the second signal ends the workers, the third kills them. All captured
+  // Again and again: the second reason ends the workers, the third kills them. All captured
   // outlives the control thread.
-  bool leaves = options.drain_deadline == tactus::Duration(0);
+  bool leaves = false;
+  const auto leave = [&](const std::string& reason, tactus::Duration within) {
+    const auto done = [&] { stopped.set_value(); };
+    if (std::exchange(leaves, true) || within == tactus::Duration(0)) {
+      (*agent)->Stop(kStopGrace, done);
+    } else {
+      (*agent)->Leave({.reason = reason, .within = within}, kStopGrace, done);
+    }
+  };
   std::function<void()> await_signal = [&] {
     signals.async_wait([&](const boost::system::error_code& error, int signal) {
       if (error) return;
-      const auto done = [&] { stopped.set_value(); };
-      if (std::exchange(leaves, true)) {
-        (*agent)->Stop(kStopGrace, done);
-      } else {
-        (*agent)->Leave({.reason = SignalName(signal), .within = options.drain_deadline},
-                        kStopGrace, done);
-      }
+      leave(SignalName(signal), options.drain_deadline);
       await_signal();
     });
   };
+  std::unique_ptr<tactus::agent::PreemptionWatch> preemption;
+  const auto watch_for_preemption = [&] {
+    if (options.preemption_command.empty()) return;
+    // The command knows when the machine goes; the option only says how long people would wait.
+    preemption = std::make_unique<tactus::agent::PreemptionWatch>(
+        control,
+        tactus::agent::PreemptionWatch::Options{
+            .command = options.preemption_command,
+            .environment = options.environment,
+            .log_path = options.state_folder + "/preemption-command.log"},
+        [&](std::optional<tactus::Duration> within) {
+          if (!leaves) leave("preemption notice", within.value_or(options.drain_deadline));
+        });
+  };
   control.RunAndWait([&] {
     await_signal();
+    watch_for_preemption();
     if (gpus != nullptr) (*agent)->Watch(std::move(gpus));
     (*agent)->Start([&](const absl::Status& status) {
       refused = status;
@@ -228,6 +252,7 @@ int Serve(tactus::agent::AgentOptions options, tactus::metrics::AgentMetrics& me
   });
   stopped.get_future().wait();
   control.RunAndWait([&] {
+    preemption.reset();
     agent->reset();
     boost::system::error_code ignored;
     signals.cancel(ignored);

@@ -263,6 +263,7 @@ absl::StatusOr<AgentOptions> Resolve(const AgentFlags& flags, const Host& host) 
   const absl::StatusOr<Duration> deadline = DrainDeadline(flags.drain_deadline);
   if (!deadline.ok()) return deadline.status();
   options.drain_deadline = *deadline;
+  options.preemption_command = flags.preemption_command;
   const absl::StatusOr<double> factor = CpuFactor(flags, host);
   if (!factor.ok()) return factor.status();
   options.emulated_cpu_factor = *factor;

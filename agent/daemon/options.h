@@ -40,6 +40,7 @@ struct AgentFlags {
   std::vector<std::string> labels{};  // "key=value"
   std::vector<std::string> taints{};  // "key" or "key=value"
   std::string drain_deadline = "1m";
+  std::string preemption_command{};
 };
 
 // What the host is, found by main.
@@ -72,7 +73,8 @@ struct AgentOptions {
   std::map<std::string, std::string> labels{};
   std::vector<std::string> taints{};
   MemoryKillFiles memory_kill_files{};
-  Duration drain_deadline{};  // from the first signal to the end of its workers; 0: none
+  std::string preemption_command{};  // of PreemptionWatch; empty: none
+  Duration drain_deadline{};         // from the first signal to the end of its workers; 0: none
 };
 
 // Checks the flags against the host and fills in what follows from them: node from the host's name,

@@ -18,6 +18,16 @@ std::string KindsOfMessages() {
   return names;
 }
 
+absl::StatusOr<std::string> Format(const google::protobuf::Message& message) {
+  std::string line;
+  const auto status = json::MessageToJsonString(message, &line);
+  if (!status.ok()) {
+    return absl::InvalidArgumentError(
+        std::string(status.message().data(), status.message().size()));
+  }
+  return line;
+}
+
 }  // namespace
 
 absl::StatusOr<tactus::v1::FromWorker> ParseFromWorker(std::string_view line) {
@@ -40,14 +50,12 @@ absl::StatusOr<tactus::v1::FromWorker> ParseFromWorker(std::string_view line) {
   return message;
 }
 
+absl::StatusOr<std::string> FormatFromWorker(const tactus::v1::FromWorker& message) {
+  return Format(message);
+}
+
 absl::StatusOr<std::string> FormatToWorker(const tactus::v1::ToWorker& message) {
-  std::string line;
-  const auto status = json::MessageToJsonString(message, &line);
-  if (!status.ok()) {
-    return absl::InvalidArgumentError(
-        std::string(status.message().data(), status.message().size()));
-  }
-  return line;
+  return Format(message);
 }
 
 }  // namespace tactus::agent

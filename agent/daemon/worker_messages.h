@@ -19,6 +19,10 @@ inline constexpr std::size_t kRelayedBytesMax = 1u << 20;
 // Errors: InvalidArgument, not JSON, not such a message, or longer than kRelayedBytesMax.
 absl::StatusOr<tactus::v1::FromWorker> ParseFromWorker(std::string_view line);
 
+// The line that ParseFromWorker reads, without its newline.
+// Errors: InvalidArgument, the message has no JSON form.
+absl::StatusOr<std::string> FormatFromWorker(const tactus::v1::FromWorker& message);
+
 // One line to a worker, without its newline.
 // Errors: InvalidArgument, the message has no JSON form (a duration out of range).
 absl::StatusOr<std::string> FormatToWorker(const tactus::v1::ToWorker& message);

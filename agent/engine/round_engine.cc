@@ -36,9 +36,17 @@ bool RoundEngine::Begin(Instant now) {
     return false;
   }
   member_.edge = std::max(now, completion.at);
-  if (member_.rounds > 0) reason_ = member_.ReasonToStop();
+  if (member_.rounds > 0) reason_ = ReasonNotToBegin();
   if (!reason_.empty()) outcome_ = Outcome::kFinished;
   return true;
+}
+
+// All have the same state, so no clock has to be asked for a time that was up then.
+std::string RoundEngine::ReasonNotToBegin() const {
+  const std::optional<Duration>& limit = member_.options.stop.time;
+  const bool over = limit && member_.train_time >= *limit;
+  const std::string reason = member_.ReasonToStop();
+  return reason.empty() && over ? TimeIsUpWords(*limit) : reason;
 }
 
 std::optional<Batch> RoundEngine::NextBatch() {

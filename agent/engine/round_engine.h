@@ -200,6 +200,7 @@ class RoundEngine {
   void Count(const Lanes& lanes);
   void Settle(const Lanes& lanes);
 
+  std::string ReasonNotToBegin() const;
   TellLanes TellOwnLanes();
   std::vector<cuda::LaneValue> OwnLanesOf(const Round& round);
   bool ClockDecides() const;

@@ -6,6 +6,12 @@
 
 namespace tactus::engine {
 
+std::string TimeIsUpWords(Duration limit) {
+  std::array<char, 48> text{};
+  std::snprintf(text.data(), text.size(), "%.6g s are over", ToSeconds(limit));
+  return text.data();
+}
+
 void StopVote::Request(std::string reason, StopKind kind) {
   if (wanted_ && (kind_ == kind || kind == StopKind::kSuspend)) return;
   wanted_ = true;
@@ -17,9 +23,7 @@ void StopVote::Request(std::string reason, StopKind kind) {
 void StopVote::TimeIsUp(Duration limit) {
   // A job whose time is up has nothing to go on to: finishing takes the place of suspending.
   if (wanted_ && kind_ != StopKind::kSuspend) return;
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), "%.6g s are over", ToSeconds(limit));
-  Request(text.data(), StopKind::kFinish);
+  Request(TimeIsUpWords(limit), StopKind::kFinish);
   time_is_up_ = true;
 }
 

@@ -31,6 +31,9 @@ struct Verdict {
   std::string reason{};  // for a person; empty while it goes on
 };
 
+// Why a job ends whose time is up.
+std::string TimeIsUpWords(Duration limit);
+
 // One member's request to stop. A later one of another kind takes the place of the former, but a
 // suspension that of nothing: who ends the job does not want it to go on, and a node that is
 // leaving does not know what else was asked for.

@@ -44,6 +44,7 @@ absl::StatusOr<EvaluatedMessage> Evaluate(model::Model& model, ExampleReader& va
   std::vector<std::uint64_t> indices;
   std::uint64_t batch = options.batch;
   for (std::uint64_t at = samples * rank / size; at < end; at += indices.size()) {
+    options.beside();
     indices.resize(std::min(batch, end - at));
     std::iota(indices.begin(), indices.end(), at);
     const absl::StatusOr<model::EvaluationSums> part = model.Evaluate(validation.Read(indices));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "absl/status/statusor.h"
 #include "agent/collective/transport.h"
@@ -22,6 +23,7 @@ absl::Status AverageBuffers(model::Model& model, collective::Transport& transpor
 struct EvaluationOptions {
   std::uint64_t samples_max = 10000;
   std::uint32_t batch = 64;
+  std::function<void()> beside = [] {};  // called before each batch
 };
 
 // Every member evaluates a contiguous share; all return the sums over all of them.

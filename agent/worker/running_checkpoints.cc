@@ -1,6 +1,8 @@
 #include "agent/worker/running_checkpoints.h"
 
+#include <filesystem>
 #include <iostream>
+#include <system_error>
 #include <utility>
 
 #include "agent/worker/clock.h"
@@ -11,14 +13,31 @@ RunningCheckpoints::RunningCheckpoints(Source source, Options options, AgentLink
     : source_(source),
       generation_(options.generation),
       link_(link),
+      directory_(std::move(options.directory)),
       schedule_(options.every, options.mean, source.engine.mark()),
-      writer_(std::move(options.directory), source.model.segments()) {}
+      writer_(directory_, source.model.segments()) {}
 
 void RunningCheckpoints::AtEdge() {
-  if (const auto written = writer_.Poll()) Tell(*written);
+  TellWritten();
   const engine::RoundEngine& engine = source_.engine;
   const bool trains = engine.outcome() == engine::Outcome::kTraining && engine.at_edge();
   if (trains && schedule_.Due(engine.mark()) && writer_.idle()) Take();
+}
+
+void RunningCheckpoints::AtEnd() {
+  TellWritten();
+  if (schedule_.HasNew(source_.engine.mark()) && writer_.idle()) Take();
+}
+
+void RunningCheckpoints::TellWritten() {
+  if (const auto written = writer_.Poll()) Tell(*written);
+}
+
+void RunningCheckpoints::GiveUp() {
+  const auto written = writer_.Abandon();
+  if (!written || !written->ok()) return;
+  std::error_code ignored;  // the folder is swept in any case
+  std::filesystem::remove(directory_ + "/" + (*written)->file, ignored);
 }
 
 void RunningCheckpoints::Finish() {

@@ -40,17 +40,28 @@ class RunningCheckpoints {
   // To be called whenever the engine may be at an edge.
   void AtEdge();
 
-  // Training is over: what is written is told of, what is not is given up. What comes now, a
-  // result, the checkpoint of a suspension or the word that the group is lost, waits for no disk.
+  // The stop condition holds, and the evaluation and the result are still to be made: rounds that
+  // no checkpoint has are copied as soon as the former one is written, so that a loss in between
+  // costs no training. To be called now and then meanwhile, while parameters stay as they are.
+  void AtEnd();
+
+  // Training is over: what is written is told of, what is not is given up. What comes now, the
+  // checkpoint of a suspension or the word that the group is lost, waits for no disk.
   void Finish();
 
+  // The result is there, which takes the place of every checkpoint: what was not told of is given
+  // up.
+  void GiveUp();
+
  private:
+  void TellWritten();
   void Take();
   void Tell(const absl::StatusOr<CheckpointedMessage>& written);
 
   const Source source_;
   const std::uint64_t generation_;
   AgentLink& link_;
+  const std::string directory_;
   policies::CheckpointSchedule schedule_;
   CheckpointWriter writer_;
 };

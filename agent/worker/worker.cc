@@ -341,7 +341,7 @@ absl::Status Worker::Train() {
                       start_.output_directory);
   OpenCurves();
   engine_->Begin(Now());
-  const std::unique_ptr<RunningCheckpoints> checkpoints = MakeCheckpoints();
+  checkpoints_ = MakeCheckpoints();
   UpdateTimes updates(engine_->edge());
   SecondsByRound data;
   while (std::optional<engine::Batch> batch = engine_->NextBatch()) {
@@ -366,10 +366,10 @@ absl::Status Worker::Train() {
         std::cerr << "no further snapshots: " << s.message() << '\n';
       }
     }
-    if (checkpoints != nullptr) checkpoints->AtEdge();
+    if (checkpoints_ != nullptr) checkpoints_->AtEdge();
     TakeMessages();
   }
-  if (checkpoints != nullptr) checkpoints->Finish();
+  if (checkpoints_ != nullptr && !EndsByItself()) checkpoints_->Finish();
   snapshots_ = snapshots.names();
   if (engine_->outcome() == engine::Outcome::kGroupLost) {
     lost_generation_ = group_.generation;
@@ -379,6 +379,16 @@ absl::Status Worker::Train() {
     return absl::OutOfRangeError("training diverged: " + engine_->reason());
   }
   return absl::OkStatus();
+}
+
+// A stop condition holds: who asked for the end, or has lost it, would not begin it anew.
+bool Worker::EndsByItself() const {
+  return engine_->outcome() == engine::Outcome::kFinished && !engine_->asked_to_stop();
+}
+
+// Only the stop condition's end is worth one.
+void Worker::KeepEnd() {
+  if (checkpoints_ != nullptr && EndsByItself()) checkpoints_->AtEnd();
 }
 
 absl::StatusOr<engine::StepResult> Worker::Compute(const engine::Batch& batch) {
@@ -487,17 +497,20 @@ absl::Status Worker::Conclude() {
     return OfTheGroup(s);
   }
   if (engine_->outcome() == engine::Outcome::kSuspended) return ConcludeSuspended(finished);
+  KeepEnd();
   EvaluatedMessage evaluated;
   if (data_.validation != nullptr) {
     ExampleReader validation(*data_.validation, *device_);
     const absl::StatusOr<EvaluatedMessage> result =
         Evaluate(*model_, validation, *transport_,
                  {.samples_max = start_.job.data.validation_samples_max,
-                  .batch = micro_batches_->ceiling()});
+                  .batch = micro_batches_->ceiling(),
+                  .beside = [this] { KeepEnd(); }});
     if (!result.ok()) return OfTheGroup(result.status());
     evaluated = *result;
   }
   if (group_.rank == 0) {
+    KeepEnd();
     absl::StatusOr<std::vector<std::string>> files = WriteResult(*model_,
                                                                  {.job_id = start_.job_id,
                                                                   .workers = group_.size,
@@ -512,6 +525,7 @@ absl::Status Worker::Conclude() {
       if (absl::Status s = SaveCheckpoint(); !s.ok()) return s;
       finished.files.emplace_back(kCheckpointFile);
     }
+    if (checkpoints_ != nullptr) checkpoints_->GiveUp();
     // Before the last word, with which the job may be over.
     link_.Send(evaluated);
   }

@@ -78,6 +78,8 @@ class Worker {
   void OpenCurves();
   // Of rank 0; null: none are taken while it trains.
   std::unique_ptr<RunningCheckpoints> MakeCheckpoints();
+  bool EndsByItself() const;
+  void KeepEnd();
   // Adds a round to the curves; training goes on without them from the first error on.
   void Draw(const policies::Report& report);
   // Plans and requests to stop that have come, without waiting.
@@ -109,6 +111,7 @@ class Worker {
   GroupMessage group_;
   std::unique_ptr<collective::Transport> transport_;
   std::unique_ptr<engine::RoundEngine> engine_;
+  std::unique_ptr<RunningCheckpoints> checkpoints_;
   std::optional<engine::EngineState> restored_;  // of the checkpoint that it goes on from
   std::optional<TrainingCurves> curves_;         // of rank 0, as long as they can be written
   std::vector<std::string> snapshots_;           // files in the output directory

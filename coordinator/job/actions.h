@@ -172,10 +172,17 @@ void Fields(auto& archive, Of<NodeUnreachable> auto& event) {
 struct NodeLost {
   std::string node{};
   std::string reason{};
+  // Of these the next agent, which is there, says how they ended.
+  std::vector<WorkerId> ended_workers{};
+
+  bool HasToTellOf(WorkerId worker) const {
+    return std::ranges::find(ended_workers, worker) != ended_workers.end();
+  }
 };
 void Fields(auto& archive, Of<NodeLost> auto& event) {
   archive("node", event.node);
   archive("reason", event.reason);
+  archive("ended_workers", event.ended_workers);
 }
 
 struct WorkerSaid {
@@ -204,10 +211,12 @@ void Fields(auto& archive, Of<WorkerExited> auto& event) {
 struct ArtifactStored {
   JobId job{};
   ArtifactRecord artifact{};
+  WorkerId worker{};  // whose it is; 0: its agent did not say
 };
 void Fields(auto& archive, Of<ArtifactStored> auto& event) {
   archive("job", event.job);
   archive("artifact", event.artifact);
+  archive("worker", event.worker);
 }
 
 // Time passed; sent at the time asked for by WakeAt, or later.

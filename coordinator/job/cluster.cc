@@ -194,7 +194,7 @@ void Cluster::Handle(const WorkerExited& event, Turn turn) {
 }
 
 void Cluster::Handle(const ArtifactStored& event, Turn turn) {
-  if (JobController* job = JobOf(event.job)) job->OnArtifactStored(event.artifact, turn);
+  if (JobController* job = JobOf(event.job)) job->OnArtifactStored(event, turn);
 }
 
 void Cluster::Handle(const Ticked&, Turn turn) {

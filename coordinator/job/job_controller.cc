@@ -375,8 +375,11 @@ void JobController::On(std::uint32_t rank, const FinishedMessage& message, Turn 
   TryFinish(turn);
 }
 
-void JobController::OnArtifactStored(const ArtifactRecord& artifact, Turn turn) {
+void JobController::OnArtifactStored(const ArtifactStored& event, Turn turn) {
   if (IsFinal(state()) || group_.empty() || keeper_.Secured()) return;
+  // An agent may bring what a former group left when another one has taken its place.
+  if (event.worker != WorkerId{} && !group_.RankOf(event.worker)) return;
+  const ArtifactRecord& artifact = event.artifact;
   if (artifact.path.starts_with(protocol::kCheckpointFolder)) {
     // No file of an ending; but those may have waited behind it, and their time begins anew.
     if (In<phase::Ending>()) TryFinish(turn);
@@ -472,7 +475,10 @@ void JobController::OnWorkerExited(const WorkerExited& event, Turn turn) {
 void JobController::OnNodeLost(const NodeLost& event, Turn turn) {
   group_.contact().Hear(event.node, turn.now);
   NoteHold(turn.now);
-  Depart(group_.LiveOn(event.node), event, turn);
+  std::vector<std::uint32_t> lost = group_.LiveOn(event.node);
+  std::erase_if(
+      lost, [&](std::uint32_t rank) { return event.HasToTellOf(group_.members()[rank].worker); });
+  Depart(lost, event, turn);
 }
 
 // All of them are gone before anything is concluded, so that nobody asks them to stop.

@@ -21,6 +21,7 @@ class UploadCall final : public ReceivingCall<agent::v1::UploadArtifactRequest> 
     if (status.ok()) status = CheckArtifactPath("path", first.path());
     if (!status.ok()) return End(status);
     id_ = *id;
+    worker_ = WorkerId{first.worker_id()};
     artifact_ = {.path = first.path(), .size_bytes = first.size_bytes()};
     // An agent that says no hash has to begin with the first byte.
     const BlobStore::Upload upload = {
@@ -35,7 +36,7 @@ class UploadCall final : public ReceivingCall<agent::v1::UploadArtifactRequest> 
 
   void Kept(const std::string& sha256) override {
     artifact_.sha256 = sha256;
-    around_.core.ReportArtifact(id_, artifact_,
+    around_.core.ReportArtifact(id_, artifact_, worker_,
                                 [self = Self()](const absl::StatusOr<job::JobRecord>& record) {
                                   self->End(record.status());
                                 });
@@ -53,6 +54,7 @@ class UploadCall final : public ReceivingCall<agent::v1::UploadArtifactRequest> 
 
   // Files' thread:
   std::string id_;
+  WorkerId worker_;
   job::ArtifactRecord artifact_;
 };
 

@@ -102,7 +102,10 @@ absl::Status AgentSessions::Open(const std::shared_ptr<AgentStream>& stream,
                                   joined->node + " are not durable yet; try again later");
   }
   joined->same_incarnation = same && !session->ended;
-  if (!same && !session->ended) End<job::NodeLost>(*session, "the agent was started again");
+  if (!same && !session->ended) {
+    End<job::NodeLost>(*session, "the agent was started again",
+                       {.ended_workers = joined->ended_workers});
+  }
   session->devices = joined->devices;
   session->traits = joined->traits;
   Attach(*session, stream, first);
@@ -301,12 +304,14 @@ void AgentSessions::Miss(Session& session) {
 }
 
 template <typename Loss>
-void AgentSessions::End(Session& session, const std::string& reason) {
+void AgentSessions::End(Session& session, const std::string& reason, Loss loss) {
   session.ended = true;
   session.missing = false;
   session.outbox.Restart(0);
   CloseStream(session, absl::UnavailableError("session: ended, " + reason));
-  EmitFor(session, Loss{.node = session.node, .reason = reason}, [] {});
+  loss.node = session.node;
+  loss.reason = reason;
+  EmitFor(session, std::move(loss), [] {});
 }
 
 void AgentSessions::CloseStream(Session& session, const absl::Status& status) {

@@ -129,7 +129,7 @@ class AgentSessions {
   // The session ends: what was said and not acknowledged is forgotten. Its agent is unreachable, or
   // is known to have ended.
   template <typename Loss>
-  void End(Session& session, const std::string& reason);
+  void End(Session& session, const std::string& reason, Loss loss = {});
   void Miss(Session& session);
   void CloseStream(Session& session, const absl::Status& status);
 

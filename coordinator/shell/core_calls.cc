@@ -242,14 +242,14 @@ void CoreRunner::ListDecisions(const DecisionQuery& query,
 }
 
 void CoreRunner::ReportArtifact(const std::string& id, const job::ArtifactRecord& artifact,
-                                Answer<job::JobRecord> answer) {
-  around_.control.Post([this, id, artifact, answer = std::move(answer)] {
+                                WorkerId worker, Answer<job::JobRecord> answer) {
+  around_.control.Post([this, id, artifact, worker, answer = std::move(answer)] {
     // Whoever brought it may be gone before a full disk has room again, and asks anew.
     const absl::Status admitted = AdmitChange();
     if (!admitted.ok()) return answer(admitted);
     const job::JobRecord* record = Visible(id);
     if (record == nullptr) return answer(NoSuchJob(id));
-    Handle(job::ArtifactStored{.job = record->id, .artifact = artifact},
+    Handle(job::ArtifactStored{.job = record->id, .artifact = artifact, .worker = worker},
            [answer, copy = *record](const absl::Status& status) {
              if (!status.ok()) return answer(status);
              answer(copy);

@@ -170,9 +170,9 @@ class CoreRunner {
   void SetAgentLogLevel(const std::string& node, const std::string& level,
                         std::function<void(const absl::Status&)> answer);
 
-  // Answers once what the core made of the file is durable. Errors: NotFound, no such job that is
-  // not over.
-  void ReportArtifact(const std::string& id, const job::ArtifactRecord& artifact,
+  // Answers once what the core made of the file is durable. worker: whose it is; 0: not said.
+  // Errors: NotFound, no such job that is not over.
+  void ReportArtifact(const std::string& id, const job::ArtifactRecord& artifact, WorkerId worker,
                       Answer<job::JobRecord> answer);
   // Errors: NotFound, no such job that is not over.
   void FindUnfinished(const std::string& id, Answer<job::JobRecord> answer);

@@ -84,10 +84,10 @@ class Cluster:
         lines = dict(line.split("=", 1) for line in address_file.read_text().split())
         self.address, self.metrics = lines["grpc"], lines["metrics"]
 
-    def start_agent(self, node, devices, speeds=None, drain_deadline="0"):
+    def start_agent(self, node, devices, speeds=None, drain_deadline="0", options=()):
         command = [BIN / "tactus-agent", "--coordinator", self.address, "--node", node, "--devices",
                    ",".join(f"cpu:{i}" for i in range(devices)), "--state-dir", self.folder / node,
-                   "--metrics-listen", "127.0.0.1:0", "--drain-deadline", drain_deadline]
+                   "--metrics-listen", "127.0.0.1:0", "--drain-deadline", drain_deadline, *options]
         if speeds:
             command += ["--emulated-speeds", speeds]
         self._start(node, command)

@@ -16,6 +16,7 @@ BATCH = 16  # of both workers
 EVERY = "1s"  # of training, a checkpoint
 BACK_SECONDS = 1  # what was killed is started again after
 NODES = ("a", "b")
+EVALUATED_BYTES = 3_000_000  # seconds of work
 
 
 class KillsTest(unittest.TestCase):
@@ -72,6 +73,30 @@ class KillsTest(unittest.TestCase):
         if len(done["attempts"]) > 1:
             self.assertGreaterEqual(int(done["attempts"][1].get("first_round", 0)), durable, "a checkpoint was there")
         return lost
+
+    def test_a_death_in_the_evaluation_costs_no_rounds(self):
+        rounds = 50
+        spec = tiny_spec(self.folder.corpus(EVALUATED_BYTES), rounds=rounds)
+        spec["data"]["validation_fraction"] = 0.8
+        spec["data"]["validation_samples_max"] = EVALUATED_BYTES
+        spec["checkpoints"] = {"every": "1h"}  # none but that of the end
+        for victim in range(2):
+            with self.subTest(victim=victim):
+                job = self.cluster.submit(spec)
+                wait_until(lambda: int(self.cluster.job(job).get("checkpoint_rounds", 0)) == rounds, 120,
+                           "the checkpoint of the end is durable")
+                workers = sorted(self.cluster.workers(*NODES))
+                self.assertEqual(len(workers), 2, "the evaluation was over")
+                os.kill(workers[victim], signal.SIGKILL)
+
+                done = self.cluster.wait(job, ["SUCCEEDED", "FAILED"], 240)
+
+                self.assertEqual(done["state"], "JOB_STATE_SUCCEEDED", done.get("state_reason"))
+                self.assertEqual(int(done["result"]["rounds"]), rounds)
+                self.assertGreater(int(done["result"]["validation"]["samples"]), 0)
+                self.assertEqual(len(done["attempts"]), 2)
+                self.assertEqual(int(done["attempts"][1]["first_round"]), rounds)
+                self.assertEqual(int(done["attempts"][1]["rounds"]), rounds)
 
     def test_jobs_survive(self):
         kills = int(os.environ.get("TACTUS_KILLS", "6"))

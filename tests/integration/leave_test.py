@@ -29,10 +29,10 @@ class LeaveTest(unittest.TestCase):
         return re.findall(r"job state changed job=\S+ state=(\S+) workers=\d+ rounds=(\d+) reason=\"?(.*?)\"?$",
                           self.log("coordinator"), re.MULTILINE)
 
-    def start_job(self, drain_deadline, **more):
+    def start_job(self, drain_deadline, options=(), **more):
         """A job on two nodes of one device each that could do with either; returns its id when it trains."""
         for node in ("a", "b"):
-            self.cluster.start_agent(node, 1, drain_deadline=drain_deadline)
+            self.cluster.start_agent(node, 1, drain_deadline=drain_deadline, options=options if node == "a" else ())
         wait_until(lambda: len(self.cluster.tactus("get", "nodes", "-o", "name")[1].split()) == 2, 20, "both joined")
         job = self.cluster.submit({**tiny_spec(self.corpus, time="10m"), "workers": {"min": 1, "max": 2}, **more})
         wait_until(lambda: self.rounds(job) >= 20, 60, "it trains")
@@ -48,15 +48,12 @@ class LeaveTest(unittest.TestCase):
                    and self.cluster.job(job)["attempts"][-1]["nodes"] == [node], 60, f"it goes on on {node} alone")
         return self.cluster.job(job)
 
-    def check_nothing_is_lost(self, leaving, staying, number):
-        job = self.start_job("1m")
-
-        self.cluster.signal(leaving, number)
-
+    def check_nothing_is_lost(self, job, leaving, staying, reason):
+        """A signal to the agent, or what else is the reason, was given."""
         self.assertEqual(self.cluster.processes[leaving].wait(60), 0)
         self.assertIn("agent left in time", self.log(leaving))
-        suspended = [int(rounds) for state, rounds, reason in self.states()
-                     if state == "queued" and reason == f"node {leaving} is leaving: {number.name}"]
+        suspended = [int(rounds) for state, rounds, why in self.states()
+                     if state == "queued" and why == f"node {leaving} is leaving: {reason}"]
         self.assertEqual(len(suspended), 1, self.states())
         self.assertGreaterEqual(suspended[0], 20)
         on = self.goes_on_on(staying, job, suspended[0])
@@ -70,10 +67,28 @@ class LeaveTest(unittest.TestCase):
         self.cluster.kill(staying)  # it would wait for a coordinator that ends beside it
 
     def test_a_job_is_suspended_in_time_and_loses_nothing(self):
-        self.check_nothing_is_lost("a", "b", signal.SIGTERM)  # on a is the worker that writes the checkpoint
+        job = self.start_job("1m")
+
+        self.cluster.signal("a", signal.SIGTERM)  # where the worker is that writes the checkpoint
+
+        self.check_nothing_is_lost(job, "a", "b", "SIGTERM")
 
     def test_nor_does_it_when_another_worker_leaves(self):
-        self.check_nothing_is_lost("b", "a", signal.SIGUSR1)
+        job = self.start_job("1m")
+
+        self.cluster.signal("b", signal.SIGUSR1)
+
+        self.check_nothing_is_lost(job, "b", "a", "SIGUSR1")
+
+    def test_nor_does_it_when_the_machine_is_about_to_be_taken_away(self):
+        notice = self.folder.path / "notice"
+        command = f"until test -e {notice}; do sleep 0.1; done; echo it comes; echo 60s"
+        # The command's time counts: without it there would be none.
+        job = self.start_job("0", options=("--preemption-command", command))
+
+        notice.touch()
+
+        self.check_nothing_is_lost(job, "a", "b", "preemption notice")
 
     def test_sigterm_to_a_worker_suspends_its_job(self):
         job = self.start_job("0")

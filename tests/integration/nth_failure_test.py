@@ -1,34 +1,39 @@
-"""The nth call that changes the coordinator's files fails, for one n after the other: nothing that was answered is lost.
+"""The nth call that changes the coordinator's files fails, or the coordinator is killed right before or right after it, for
+one n after the other: nothing that was answered is lost, and nothing is half there.
 
 TACTUS_NTH_FAILURES: how many of the calls fail, each in a run of its own, evenly spread (24); "all": every one.
+TACTUS_NTH_KILLS: the same of kills, before and after in turn (10); "all": both, of every one.
 """
 import errno
 import json
 import os
-import subprocess
+import shutil
+import signal
 import unittest
 
-from cluster import BIN, Cluster, Folder, processes_of, tiny_spec
+from cluster import Cluster, Folder, processes_of, tiny_spec
 
 SHIM = os.environ["TACTUS_NTH_FAILURE_SHIM"]
 # A disk that breaks and one that is full.
-ERRORS = (errno.EIO, errno.ENOSPC)
+ERRORS = ("EIO", "ENOSPC")
+KILLS = ("before", "after")
 EXIT_NO_COORDINATOR = 6
 
 
 class Run:
-    """One coordinator's life with a failure, and the next one's without."""
+    """One coordinator's life with a failure, and the next one's without. how: of ERRORS or KILLS."""
 
-    def __init__(self, folder, nth, error):
-        self.folder, self.nth, self.error = folder, nth, error
+    def __init__(self, folder, nth, how):
+        self.folder, self.nth, self.how = folder, nth, how
         self.cluster = Cluster(folder)
         self.report = folder / "calls"
         self.said = []  # what the coordinator answered: (what was asked, exit code)
         self.jobs = {}  # what it said is so: the state by job, and what must be true of it
 
     def environment(self):
+        what = {"NTH_FAILURE_KILL": self.how} if self.how in KILLS else {"NTH_FAILURE_ERRNO": str(getattr(errno, self.how))}
         return {"LD_PRELOAD": SHIM, "NTH_FAILURE_FOLDER": str(self.folder / "coordinator"), "NTH_FAILURE": str(self.nth),
-                "NTH_FAILURE_ERRNO": str(self.error), "NTH_FAILURE_REPORT": str(self.report)}
+                "NTH_FAILURE_REPORT": str(self.report), **what}
 
     def failed_call(self):
         for line in self.report.read_text().splitlines():
@@ -97,20 +102,26 @@ class NthFailureTest(unittest.TestCase):
         self.folder.remove()
         self.assertEqual(left, [])
 
-    def run_with(self, nth, error):
-        place = self.folder.path / str(nth)
+    def run_with(self, nth, how):
+        place = self.folder.path / f"{nth}-{how}"
         place.mkdir()
         (place / "corpus.txt").write_text("round plan lane " * 500)
-        run = Run(place, nth, error)
+        run = Run(place, nth, how)
         code = run.live()
         return run, code
 
-    def check(self, run, code):
+    def check_end(self, run, code):
         log = (run.folder / "coordinator.log").read_text()
+        if run.how in KILLS:
+            self.assertEqual(code, -signal.SIGKILL if run.failed_call() != "none" else 0, log[-3000:])
+            return
         self.assertGreaterEqual(code, 0, f"it died by signal {-code}:\n{log[-3000:]}")
         if not run.said:
             self.assertNotEqual(code, 0, "it did not serve, and says that all is well")
             self.assertRegex(log, "(?m)^tactus-coordinator: .+")
+
+    def check(self, run, code):
+        self.check_end(run, code)
         clean = Cluster(run.folder)
         try:
             clean.start_coordinator()
@@ -124,28 +135,43 @@ class NthFailureTest(unittest.TestCase):
         finally:
             clean.stop()
 
-    def test_nothing_that_was_answered_is_lost(self):
-        whole, code = self.run_with(0, 0)
+    def whole_run(self):
+        """How many calls change files where nothing goes wrong."""
+        whole, code = self.run_with(0, ERRORS[0])
         self.assertEqual(code, 0)
         self.assertEqual({exit_code for _, exit_code in whole.said}, {0}, whole.said)
         self.assertEqual(len(whole.jobs), 3)
-        calls = whole.calls()
-        asked = os.environ.get("TACTUS_NTH_FAILURES", "24")
-        runs = calls if asked == "all" else int(asked)
+        return whole.calls()
+
+    def runs_of(self, points, calls):
         reached = refused = not_served = 0
-        for i in range(runs):
-            nth = 1 + i * calls // runs
-            error = ERRORS[i % len(ERRORS)]
-            run, code = self.run_with(nth, error)
-            with self.subTest(nth=nth, error=errno.errorcode[error], call=run.failed_call(), exit=code):
+        for nth, how in points:
+            run, code = self.run_with(nth, how)
+            with self.subTest(nth=nth, how=how, call=run.failed_call(), exit=code):
                 self.check(run, code)
             reached += run.failed_call() != "none"
             not_served += not run.said
             refused += any(exit_code for _, exit_code in run.said)
-        print(f"{calls} calls change files; {runs} runs, {reached} with a failure: {not_served} did not serve, "
+            shutil.rmtree(run.folder)
+        print(f"{calls} calls change files; {len(points)} runs, {reached} met theirs: {not_served} did not serve, "
               f"{refused} refused something")
         # The same calls come in about the same order.
-        self.assertGreater(reached, runs * 0.8)
+        self.assertGreater(reached, len(points) * 0.8)
+
+    def test_nothing_that_was_answered_is_lost_by_a_failure(self):
+        calls = self.whole_run()
+        asked = os.environ.get("TACTUS_NTH_FAILURES", "24")
+        runs = calls if asked == "all" else int(asked)
+        self.runs_of([(1 + i * calls // runs, ERRORS[i % 2]) for i in range(runs)], calls)
+
+    def test_nothing_that_was_answered_is_lost_by_a_kill(self):
+        calls = self.whole_run()
+        asked = os.environ.get("TACTUS_NTH_KILLS", "10")
+        if asked == "all":
+            points = [(nth, how) for nth in range(1, calls + 1) for how in KILLS]
+        else:
+            points = [(1 + i * calls // int(asked), KILLS[i % 2]) for i in range(int(asked))]
+        self.runs_of(points, calls)
 
 
 if __name__ == "__main__":

@@ -156,6 +156,22 @@ class CheckersLossTest : public CheckersTest {
   std::uint64_t revision_ = 0;
 };
 
+TEST_F(CheckersLossTest, ALossAfterTheEndsCheckpointIsOnRecordCostsNothing) {
+  TrainUntil(5);
+  checkers_.OnCheckpoint(kGroup, {.id = "end", .rounds = rounds_, .of_end = true}, At(trained_));
+  job::JobRecord record{
+      .id = {1}, .state_reason = "finishing", .revision = ++revision_, .generation = 1};
+  record.checkpoint = job::CheckpointRecord{.sha256 = "end"};
+  checkers_.OnActions(Persist(record), At(trained_));
+
+  Lose("end");
+  EXPECT_THAT(Broken(), IsEmpty());
+  Lose("");
+
+  EXPECT_THAT(Broken(), ElementsAre("job 1 generation 1: lost rounds in its ending that a "
+                                    "checkpoint on record has"));
+}
+
 TEST_F(CheckersLossTest, ALossCostsWhatIsNewerThanTheLastCheckpointThatWasDue) {
   TrainUntil(16);
   Lose("");

@@ -121,5 +121,28 @@ TEST(SimulatedCheckpointsTest, OneThatIsBeingWrittenDelaysTheNext) {
   EXPECT_EQ(outcome.jobs[0].state, job::JobState::kSucceeded);
 }
 
+TEST(SimulatedCheckpointsTest, ALossInTheEvaluationCostsTheEvaluationAlone) {
+  for (const std::uint32_t victim : {0u, 1u}) {
+    Scenario scenario = TwoHosts();
+    scenario.jobs[0].conclude_seconds = 20;
+    scenario.jobs[0].checkpoints = {.write_seconds = 0.3, .upload_seconds = 0.3};
+    // Training takes 500 rounds of 64 ms.
+    scenario.cluster.faults = {{.kind = Kind::kWorkerCrash,
+                                .at_seconds = 45,
+                                .host = victim == 0 ? "a" : "b",
+                                .device = "cpu:0"}};
+
+    const Outcome outcome = Simulate(std::move(scenario));
+
+    const JobOutcome& job = outcome.jobs[0];
+    EXPECT_EQ(job.state, job::JobState::kSucceeded);
+    EXPECT_EQ(job.rounds, 500u);
+    ASSERT_THAT(job.attempts, SizeIs(2));
+    EXPECT_EQ(job.attempts[0].rounds, 500u);
+    EXPECT_EQ(job.attempts[1].first_round, 500u);
+    EXPECT_THAT(outcome.violations, IsEmpty());
+  }
+}
+
 }  // namespace
 }  // namespace tactus::simulator

@@ -103,6 +103,22 @@ TEST_F(AgentCheckpointsTest, ACheckpointThatIsNotTakenIsLeftOutAndItsWorkerGoesO
   EXPECT_EQ(CheckpointsOf(coordinator_->received())[0].rounds(), 72u);
 }
 
+TEST_F(AgentCheckpointsTest, ThoseOfAWorkerThatHasFinishedDelayNothing) {
+  Open({.refused_uploads = 1'000'000});
+  coordinator_->StartWorker(5, "training");
+  coordinator_->SendPlan(5, 70);
+  coordinator_->SendStop(5);
+  coordinator_->AwaitExit(5);
+  coordinator_->Become({});
+
+  coordinator_->StartWorker(6, "result");
+
+  ASSERT_TRUE(coordinator_->AwaitUpload("result-1/model.pt"));
+  EXPECT_EQ(coordinator_->uploaded().size(), 1u);
+  EXPECT_TRUE(CheckpointsOf(coordinator_->received()).empty());
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.File("state/jobs/training-1/result/checkpoints")));
+}
+
 TEST_F(AgentCheckpointsTest, WhatAFormerGroupLeftOfCheckpointsGoesBeforeTheNextOne) {
   const std::string left = folder_.File("state/jobs/echo-1/result/checkpoints");
   std::filesystem::create_directories(left);

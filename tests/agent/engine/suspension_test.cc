@@ -330,6 +330,22 @@ TEST(SuspensionTest, WhoGoesOnWhereAStopConditionHoldsEndsAtOnce) {
   }
 }
 
+TEST(SuspensionTest, WhoGoesOnWhenTheTimeIsUpEndsAtOnce) {
+  GroupRun run{.options = Options(SgdOptions{.learning_rate = 0.01}, 40),
+               .plan = {.batch_sizes = {6, 2}}};
+  const auto first = Train(SuspendedAfter(10, run));
+  run.options.stop.time = first[0].state->train_time;
+
+  const auto second = Train(GoingOn(run, first[0]));
+
+  for (const MemberRun& member : second) {
+    EXPECT_EQ(member.outcome, Outcome::kFinished);
+    EXPECT_FALSE(member.asked_to_stop);
+    EXPECT_TRUE(member.reason.ends_with("s are over")) << member.reason;
+    EXPECT_TRUE(member.reports.empty());
+  }
+}
+
 // ---- States of any origin
 
 EngineState Whole() {

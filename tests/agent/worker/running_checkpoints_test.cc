@@ -67,6 +67,63 @@ TEST_F(RunningCheckpointsTest, EachIsToldOfByRankZeroAndGoesOnBitForBit) {
   }
 }
 
+TEST_F(RunningCheckpointsTest, ThatOfTheEndIsWrittenBesideTheEvaluationAndOnlyThatIsLeftToDo) {
+  // So much to evaluate that the disk has time.
+  spec_ = TinySpec(WriteCorpus(folder_, 6'000'000));
+  spec_["data"]["validationSamplesMax"] = "30000";
+  spec_["stop"] = {{"rounds", "30"}};
+  spec_["checkpoints"] = {{"every", "3600s"}};
+
+  const auto whole = RunGroup(Setting("whole"));
+
+  ASSERT_TRUE(whole[0].ok) << whole[0].error;
+  const std::vector<json> told = whole[0].All("checkpointed");
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0]["rounds"], "30");
+  GroupSetting setting = Setting("on");
+  setting.checkpoint = folder_ + "/whole/" + told[0]["file"].get<std::string>();
+  const auto on = RunGroup(setting);
+  ASSERT_TRUE(on[0].ok) << on[0].error;
+  EXPECT_TRUE(on[0].All("report").empty());
+  EXPECT_TRUE(on[0].All("checkpointed").empty()) << "there is nothing new";
+  const json finished = on[0].First("finished");
+  EXPECT_EQ(finished["rounds"], "30");
+  EXPECT_EQ(finished["reason"], whole[0].First("finished")["reason"]);
+  EXPECT_EQ(finished["parametersHash"], whole[0].First("finished")["parametersHash"]);
+  EXPECT_EQ(on[0].First("evaluated"), whole[0].First("evaluated"));
+}
+
+TEST_F(RunningCheckpointsTest, OfAnEndThatWasAskedForThereIsNone) {
+  spec_["checkpoints"] = {{"every", "3600s"}};
+  spec_["stop"] = {{"rounds", "1000000"}};
+  GroupSetting setting = Setting("asked");
+  setting.stop = {{"reason", "the test"}};
+  setting.stop_after = 20;
+
+  const auto group = RunGroup(setting);
+
+  ASSERT_TRUE(group[0].ok) << group[0].error;
+  EXPECT_TRUE(group[0].All("checkpointed").empty());
+  EXPECT_FALSE(std::filesystem::exists(setting.output_directory + "/checkpoints"));
+}
+
+TEST_F(RunningCheckpointsTest, WhatIsNotWrittenWhenTheResultIsThereIsGivenUp) {
+  spec_["checkpoints"] = {{"every", "3600s"}};
+  spec_["stop"] = {{"rounds", "20"}};
+  const GroupSetting setting = Setting("short");
+
+  const auto group = RunGroup(setting);
+
+  ASSERT_TRUE(group[0].ok) << group[0].error;
+  const std::size_t told = group[0].All("checkpointed").size();
+  std::size_t left = 0;
+  for ([[maybe_unused]] const auto& file :
+       std::filesystem::directory_iterator(setting.output_directory + "/checkpoints")) {
+    ++left;
+  }
+  EXPECT_EQ(left, told);
+}
+
 TEST_F(RunningCheckpointsTest, TrainingGoesOnWhereNoneCanBeWritten) {
   GroupSetting setting = Setting("blocked");
   std::ofstream(setting.output_directory + "/checkpoints") << "a file in its place";

@@ -256,6 +256,72 @@ TEST(JobEndTest, TheLossOfRankZerosNodeBeforeItsFilesCostsTheAttempt) {
   EXPECT_EQ(rig.record().state_reason, "node a was lost: no heartbeat for 5 s");
 }
 
+TEST(JobEndTest, AnAgentThatRestartsGoesOnWithItsFiles) {
+  Rig rig;
+  rig.ToRunning();
+  rig.FinishAll();
+  rig.Step(ArtifactStored{JobId{1}, {.path = "model.pt", .size_bytes = 1}, WorkerId{1}});
+
+  rig.Step(NodeLost{
+      .node = "a", .reason = "the agent was started again", .ended_workers = {WorkerId{1}}});
+  NodeJoined again = Join("a", 2);
+  again.ended_workers = {WorkerId{1}};
+  rig.Step(again);
+  rig.Step(Said(1, Finished(0)));
+  rig.Step(WorkerExited{.worker = WorkerId{1}});
+  rig.StepAt(rig.seconds() + 300, Ticked{});
+  EXPECT_EQ(rig.record().state, JobState::kStopping);
+  rig.Step(ArtifactStored{JobId{1}, {.path = "model.safetensors", .size_bytes = 1}, WorkerId{1}});
+
+  EXPECT_EQ(rig.record().state, JobState::kSucceeded);
+  EXPECT_THAT(rig.record().attempts, SizeIs(1));
+}
+
+TEST(JobEndTest, AnAgentThatRestartsSaysWhatItsWorkersHadSaidLast) {
+  Rig rig;
+  rig.ToRunning();
+  rig.Step(Said(3, Finished(2)));
+
+  rig.Step(NodeLost{.node = "a",
+                    .reason = "the agent was started again",
+                    .ended_workers = {WorkerId{1}, WorkerId{2}}});
+  NodeJoined again = Join("a", 2);
+  again.ended_workers = {WorkerId{1}, WorkerId{2}};
+  rig.Step(again);
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    rig.Step(Said(rank + 1, Finished(rank)));
+    rig.Step(WorkerExited{.worker = WorkerId{rank + 1}});
+  }
+  rig.StoreAll();
+
+  EXPECT_EQ(rig.record().state, JobState::kSucceeded);
+  EXPECT_THAT(rig.record().attempts, SizeIs(1));
+}
+
+TEST(JobEndTest, AnAgentThatRestartsWithoutItsFilesCostsTheAttempt) {
+  Rig rig;
+  rig.ToRunning();
+  rig.FinishAll();
+
+  rig.Step(Join("a", 2));
+
+  EXPECT_EQ(rig.record().state, JobState::kSuspending);
+}
+
+TEST(JobEndTest, AFileOfAFormerGroupIsNoPartOfTheResult) {
+  Rig rig;
+  rig.ToRunning();
+  rig.FinishAll();
+
+  for (const char* path : {"model.pt", "model.safetensors"}) {
+    rig.Step(ArtifactStored{JobId{1}, {.path = path, .size_bytes = 1}, WorkerId{77}});
+  }
+  EXPECT_EQ(rig.record().state, JobState::kStopping);
+  rig.StoreAll();
+
+  EXPECT_EQ(rig.record().state, JobState::kSucceeded);
+}
+
 TEST(JobEndTest, TheLossOfAnotherNodeAfterItFinishedDoesNot) {
   Rig rig;
   rig.ToRunning();

@@ -53,6 +53,7 @@ class AgentSessionsTest : public testing::Test {
     first.mutable_hello()->set_server_id(obeys_.server);
     first.mutable_hello()->set_epoch(obeys_.epoch);
     for (const std::uint64_t worker : running_) first.mutable_hello()->add_running_workers(worker);
+    for (const std::uint64_t worker : ended_) first.mutable_hello()->add_ended_workers(worker);
     v1::Device* device = first.mutable_hello()->add_devices();
     device->set_name("cpu:0");
     device->set_kind(v1::DEVICE_KIND_CPU);
@@ -93,8 +94,11 @@ class AgentSessionsTest : public testing::Test {
   void Record(const job::Event& event, std::function<void()> done) {
     if (const auto* joined = std::get_if<job::NodeJoined>(&event)) {
       events_.push_back(joined->same_incarnation ? "rejoined" : "joined");
-    } else if (std::holds_alternative<job::NodeLost>(event)) {
+    } else if (const auto* lost = std::get_if<job::NodeLost>(&event)) {
       events_.push_back("lost");
+      for (const WorkerId worker : lost->ended_workers) {
+        events_.back() += " but " + std::to_string(worker.value);
+      }
     } else if (std::holds_alternative<job::NodeUnreachable>(event)) {
       events_.push_back("unreachable");
     } else {
@@ -114,6 +118,7 @@ class AgentSessionsTest : public testing::Test {
   std::string version_;                  // of the agent; empty: it does not say
   protocol::CoordinatorIdentity obeys_;  // the agent
   std::vector<std::uint64_t> running_;   // on its node
+  std::vector<std::uint64_t> ended_;     // of which it has to tell
   absl::Status opened_;
   AgentSessions sessions_{[this](const job::Event& event, std::function<void()> done) {
     Record(event, std::move(done));
@@ -384,6 +389,16 @@ TEST_F(AgentSessionsTest, ANewIncarnationMeansThatTheFormerOneIsLost) {
   Connect(2);
 
   EXPECT_THAT(events_, ElementsAre("joined", "lost", "joined"));
+}
+
+TEST_F(AgentSessionsTest, ANewIncarnationMayHaveToTellOfTheFormerOnesWorkers) {
+  const auto first = Connect(1);
+  sessions_.Closed(first.get());
+  ended_ = {7};
+
+  Connect(2);
+
+  EXPECT_THAT(events_, ElementsAre("joined", "lost but 7", "joined"));
 }
 
 TEST_F(AgentSessionsTest, ANameInUseByALiveAgentIsRefused) {

@@ -1,8 +1,10 @@
-// Loaded before the C library: of the calls that change a folder's files, the nth fails once.
+// Loaded before the C library: of the calls that change a folder's files, the nth fails once, or
+// the process is killed right before or right after it.
 //
 //   NTH_FAILURE_FOLDER  calls on files below it count
 //   NTH_FAILURE         which of them fails, from 1 on; 0: none
 //   NTH_FAILURE_ERRNO   with what
+//   NTH_FAILURE_KILL    before or after: instead it kills the process there, as kill -9 does
 // NTH_FAILURE_REPORT a file that is appended a line, "COUNT CALL PATH", for each call that counts;
 //                       it names the one that failed, or says how many there are
 //
@@ -11,6 +13,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -38,7 +41,13 @@ struct Order {
   long nth = std::atol(std::getenv("NTH_FAILURE") == nullptr ? "0" : std::getenv("NTH_FAILURE"));
   int error = std::atoi(
       std::getenv("NTH_FAILURE_ERRNO") == nullptr ? "5" : std::getenv("NTH_FAILURE_ERRNO"));
+  const bool kills_before = Kills("before");
+  const bool kills_after = Kills("after");
   int report = -1;
+  static bool Kills(const char* when) {
+    const char* const found = std::getenv("NTH_FAILURE_KILL");
+    return found != nullptr && std::strcmp(found, when) == 0;
+  }
   Order() {
     const char* const path = std::getenv("NTH_FAILURE_REPORT");
     using Open = int (*)(const char*, int, ...);
@@ -54,6 +63,16 @@ const Order& order() {
 }
 
 std::atomic<long> counted{0};
+thread_local bool is_last = false;  // the call that this thread makes now
+
+void KillThisProcess() { ::kill(::getpid(), SIGKILL); }
+
+// Returns what a call did, unless it was to be the last one.
+template <typename Result>
+Result Done(Result result) {
+  if (is_last) KillThisProcess();
+  return result;
+}
 
 // Counts the call, and says whether it is to fail.
 bool Fails(const char* call, const char* path) {
@@ -73,8 +92,12 @@ bool Fails(const char* call, const char* path) {
     [[maybe_unused]] const ssize_t ignored =
         write_on(present.report, line, static_cast<std::size_t>(size));
   }
-  errno = number == present.nth ? present.error : kept;
-  return number == present.nth;
+  const bool chosen = number == present.nth;
+  if (chosen && present.kills_before) KillThisProcess();
+  is_last = chosen && present.kills_after;
+  const bool fails = chosen && !is_last;
+  errno = fails ? present.error : kept;
+  return fails;
 }
 
 // The same for a file that is open.
@@ -101,7 +124,7 @@ int open(const char* path, int flags, ...) {
   va_end(arguments);
   using Function = int (*)(const char*, int, ...);
   static const auto next = Next<Function>("open");
-  return Changes(flags) && Fails("open", path) ? -1 : next(path, flags, mode);
+  return Changes(flags) && Fails("open", path) ? -1 : Done(next(path, flags, mode));
 }
 
 int open64(const char* path, int flags, ...) {
@@ -111,55 +134,55 @@ int open64(const char* path, int flags, ...) {
   va_end(arguments);
   using Function = int (*)(const char*, int, ...);
   static const auto next = Next<Function>("open64");
-  return Changes(flags) && Fails("open", path) ? -1 : next(path, flags, mode);
+  return Changes(flags) && Fails("open", path) ? -1 : Done(next(path, flags, mode));
 }
 
 ssize_t write(int file, const void* bytes, size_t size) {
   using Function = ssize_t (*)(int, const void*, size_t);
   static const auto next = Next<Function>("write");
-  return Fails("write", file) ? -1 : next(file, bytes, size);
+  return Fails("write", file) ? -1 : Done(next(file, bytes, size));
 }
 
 ssize_t pwrite(int file, const void* bytes, size_t size, off_t offset) {
   using Function = ssize_t (*)(int, const void*, size_t, off_t);
   static const auto next = Next<Function>("pwrite");
-  return Fails("pwrite", file) ? -1 : next(file, bytes, size, offset);
+  return Fails("pwrite", file) ? -1 : Done(next(file, bytes, size, offset));
 }
 
 ssize_t pwrite64(int file, const void* bytes, size_t size, off64_t offset) {
   using Function = ssize_t (*)(int, const void*, size_t, off64_t);
   static const auto next = Next<Function>("pwrite64");
-  return Fails("pwrite", file) ? -1 : next(file, bytes, size, offset);
+  return Fails("pwrite", file) ? -1 : Done(next(file, bytes, size, offset));
 }
 
 int fsync(int file) {
   static const auto next = Next<int (*)(int)>("fsync");
-  return Fails("fsync", file) ? -1 : next(file);
+  return Fails("fsync", file) ? -1 : Done(next(file));
 }
 
 int fdatasync(int file) {
   static const auto next = Next<int (*)(int)>("fdatasync");
-  return Fails("fdatasync", file) ? -1 : next(file);
+  return Fails("fdatasync", file) ? -1 : Done(next(file));
 }
 
 int ftruncate(int file, off_t size) noexcept {
   static const auto next = Next<int (*)(int, off_t)>("ftruncate");
-  return Fails("ftruncate", file) ? -1 : next(file, size);
+  return Fails("ftruncate", file) ? -1 : Done(next(file, size));
 }
 
 int ftruncate64(int file, off64_t size) noexcept {
   static const auto next = Next<int (*)(int, off64_t)>("ftruncate64");
-  return Fails("ftruncate", file) ? -1 : next(file, size);
+  return Fails("ftruncate", file) ? -1 : Done(next(file, size));
 }
 
 int rename(const char* from, const char* to) noexcept {
   static const auto next = Next<int (*)(const char*, const char*)>("rename");
-  return Fails("rename", from) ? -1 : next(from, to);
+  return Fails("rename", from) ? -1 : Done(next(from, to));
 }
 
 int unlink(const char* path) noexcept {
   static const auto next = Next<int (*)(const char*)>("unlink");
-  return Fails("unlink", path) ? -1 : next(path);
+  return Fails("unlink", path) ? -1 : Done(next(path));
 }
 
 }  // extern "C"
