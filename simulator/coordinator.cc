@@ -14,7 +14,7 @@ namespace {
 // Each agent waits until its last message is dealt with, so that lists gather only by timers, users
 // and agents that come and go.
 constexpr std::size_t kListsAParty = 16;
-constexpr Duration kDiskRetry = Seconds(0.5);  // as service::CoreRunner's flush
+constexpr Duration kFlush = Seconds(0.5);  // as service::CoreRunner's
 
 }  // namespace
 
@@ -22,6 +22,9 @@ void Coordinator::Start() {
   if (up()) return;
   ++life_;
   cluster_ = std::make_unique<job::Cluster>(kWallOffset);
+  queue_.emplace(delivery::ActionQueue::Hooks{
+      .write = [this](const job::WriteBatch& batch) { Write(batch); },
+      .perform = [this](const job::Action& action) { Perform(action); }});
   ++disk().epoch;
   around_.checkers.OnRestart(disk().jobs);
   std::vector<job::NodeRecord> nodes;
@@ -39,16 +42,21 @@ void Coordinator::Start() {
   }
   if (around_.scenario.on_start) around_.scenario.on_start({nodes, restored}, now, actions);
   Take(std::move(actions), {});
+  Flush();
   Beat();
 }
 
 void Coordinator::Crash() {
   if (!up()) return;
   ++life_;
+  const Duration half = Seconds(around_.scenario.cluster.control.persist_seconds) / 2;
+  if (writing_ && !disk_full_ && around_.scheduler.now() - writing_->began >= half) {
+    Keep(*writing_->batch);
+  }
+  writing_.reset();
   cluster_.reset();
-  lists_.clear();
+  queue_.reset();
   accepted_.clear();
-  writing_ = false;
   wake_.reset();
   const std::map<std::string, Session> sessions = std::exchange(sessions_, {});
   for (const auto& [name, session] : sessions) session.agent->OnClosed();
@@ -131,7 +139,7 @@ std::shared_ptr<const Checkpoint> Coordinator::FindCheckpoint(const std::string&
 
 void Coordinator::Handle(const job::Event& event, std::function<void()> done) {
   const Instant now = around_.scheduler.now();
-  if (const std::string* node = job::StartsAnew(event)) Drop(*node);
+  if (const std::string* node = job::StartsAnew(event)) queue_->Drop(*node);
   job::Actions actions = cluster_->Step(event, now);
   if (around_.scenario.on_step) around_.scenario.on_step(event, now, actions);
   CheckPlaces(actions);
@@ -157,69 +165,38 @@ void Coordinator::CheckPlaces(const job::Actions& actions) const {
   }
 }
 
-void Coordinator::Drop(const std::string& node) {
-  for (List& list : lists_) {
-    std::erase_if(list.actions, [&](const job::Action& action) {
-      const std::string* const addressee = job::NodeOf(action);
-      return addressee != nullptr && *addressee == node;
-    });
-  }
-}
-
 void Coordinator::Take(job::Actions actions, std::function<void()> done) {
   around_.checkers.OnActions(actions, around_.scheduler.now());
   around_.recorder.OnActions(actions, around_.scheduler.now());
-  if (actions.empty() && lists_.empty()) {
-    if (done) done();
-    return;
-  }
   const std::size_t parties = around_.scenario.cluster.hosts.size() + around_.scenario.jobs.size();
-  around_.checkers.OnQueue("the coordinator's queue", lists_.size(), kListsAParty * (parties + 1),
+  around_.checkers.OnQueue("the coordinator's queue", queue_->lists(), kListsAParty * (parties + 1),
                            around_.scheduler.now());
-  lists_.push_back({.actions = {std::make_move_iterator(actions.begin()),
-                                std::make_move_iterator(actions.end())},
-                    .done = std::move(done)});
-  Drain();
+  queue_->Push(std::move(actions), [done = std::move(done)](bool) {
+    if (done) done();
+  });
 }
 
-void Coordinator::Drain() {
-  while (!writing_ && !lists_.empty()) {
-    List& list = lists_.front();
-    if (list.actions.empty()) {
-      const std::function<void()> done = std::move(list.done);
-      lists_.pop_front();
-      if (done) done();
-      continue;
-    }
-    const job::Action action = std::move(list.actions.front());
-    list.actions.pop_front();
-    if (const auto* job = std::get_if<job::PersistJob>(&action)) {
-      Write([this, record = job->record] { Keep(record); });
-    } else if (const auto* node = std::get_if<job::PersistNode>(&action)) {
-      Write([this, record = node->node] { Keep(record); });
-    } else {
-      Perform(action);
-    }
-  }
+void Coordinator::Flush() {
+  queue_->Flush();
+  around_.scheduler.After(kFlush, [this, life = life_] {
+    if (life == life_) Flush();
+  });
 }
 
-// What comes after it waits.
-void Coordinator::Write(std::function<void()> write) {
-  writing_ = true;
-  around_.scheduler.After(
-      Seconds(around_.scenario.cluster.control.persist_seconds),
-      [this, write = std::move(write), life = life_] { OnWritten(write, life); });
+void Coordinator::Write(const job::WriteBatch& batch) {
+  writing_ = {.batch = &batch, .began = around_.scheduler.now()};
+  around_.scheduler.After(Seconds(around_.scenario.cluster.control.persist_seconds),
+                          [this, &batch, life = life_] {
+                            if (life != life_) return;
+                            writing_.reset();
+                            if (!disk_full_) Keep(batch);
+                            queue_->OnWritten(!disk_full_);
+                          });
 }
 
-void Coordinator::OnWritten(const std::function<void()>& write, std::uint64_t life) {
-  if (life != life_) return;
-  if (disk_full_) {
-    around_.scheduler.After(kDiskRetry, [this, write, life] { OnWritten(write, life); });
-    return;
-  }
-  write();
-  writing_ = false;
-  Drain();
+void Coordinator::Keep(const job::WriteBatch& batch) {
+  for (const job::JobRecord& record : batch.jobs) Keep(record);
+  for (const job::NodeRecord& node : batch.nodes) Keep(node);
 }
 
 // The checkpoints that it names no longer go.

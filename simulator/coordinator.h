@@ -1,9 +1,9 @@
-// A coordinator process of the simulated world: the shipped core with a modelled disk and sessions.
+// A coordinator process of the simulated world: the shipped core and the shipped
+// order of durability, with a modelled disk and sessions.
 
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,6 +14,7 @@
 
 #include "base/id.h"
 #include "base/time.h"
+#include "coordinator/delivery/action_queue.h"
 #include "coordinator/job/actions.h"
 #include "coordinator/job/cluster.h"
 #include "protocol/allegiance.h"
@@ -38,9 +39,9 @@ struct CoordinatorSurroundings {
   const Scenario& scenario;
 };
 
-// The shell around job::Cluster, over all lives of the process: events in with the time, actions
-// out in order, each held back until the records before it are durable. What was not durable is
-// lost in a crash; agents that were not told so say it again. One thread.
+// The shell around job::Cluster and delivery::ActionQueue, over all lives of the process. A crash
+// finds the write that it interrupts done or not done, and nobody was told; agents say again what
+// they know not to be durable. One thread.
 class Coordinator {
  public:
   // As service::Upkeep: a checkpoint that its job names no longer goes after a while.
@@ -90,7 +91,7 @@ class Coordinator {
   // Of the right store.
   const std::map<JobId, job::JobRecord>& durable() const { return right_.jobs; }
   const std::map<std::string, job::NodeRecord>& durable_nodes() const { return right_.nodes; }
-  bool idle() const { return lists_.empty(); }
+  bool idle() const { return !queue_ || queue_->lists() == 0; }
   // Its present or last process, by number.
   std::uint64_t life() const { return life_; }
 
@@ -101,19 +102,13 @@ class Coordinator {
     int missed = 0;          // beats
     bool missing = false;    // it was called unreachable and is not back
   };
-  // The actions of a step, and whom to tell when all of them are carried out.
-  struct List {
-    std::deque<job::Action> actions{};
-    std::function<void()> done{};
-  };
 
   void Handle(const job::Event& event, std::function<void()> done);
   void Take(job::Actions actions, std::function<void()> done);
   void CheckPlaces(const job::Actions& actions) const;
-  void Drop(const std::string& node);
-  void Drain();
-  void Write(std::function<void()> write);
-  void OnWritten(const std::function<void()>& write, std::uint64_t life);
+  void Flush();
+  void Write(const job::WriteBatch& batch);
+  void Keep(const job::WriteBatch& batch);
   void Keep(const job::JobRecord& record);
   void Keep(const job::NodeRecord& node);
   void Perform(const job::Action& action);
@@ -133,11 +128,17 @@ class Coordinator {
   Disk right_{.server = "right"};
   std::optional<Disk> wrong_;  // in its place
 
+  // Of a write that is under way.
+  struct Writing {
+    const job::WriteBatch* batch = nullptr;
+    Instant began{};
+  };
+
   std::unique_ptr<job::Cluster> cluster_;  // null: it is not up
+  std::optional<delivery::ActionQueue> queue_;
+  std::optional<Writing> writing_;
   std::map<std::string, Session> sessions_;
-  std::deque<List> lists_;
   std::set<JobId> accepted_;  // submitted to this process
-  bool writing_ = false;
   bool disk_full_ = false;
   bool refusing_ = false;
   std::optional<Instant> wake_;
