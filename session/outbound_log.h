@@ -103,10 +103,13 @@ class OutboundLog {
   }
   // Something is kept that workers said and that must not be lost.
   bool HoldsWords() const {
-    const auto word = [](const Entry& entry) {
+    return Holds([](const Entry& entry) {
       return entry.importance == Importance::kMessage || entry.importance == Importance::kExit;
-    };
-    return std::ranges::any_of(in_flight_, word) || std::ranges::any_of(waiting_, word);
+    });
+  }
+  // An entry is kept that is so.
+  bool Holds(const auto& is_so) const {
+    return std::ranges::any_of(in_flight_, is_so) || std::ranges::any_of(waiting_, is_so);
   }
 
  private:

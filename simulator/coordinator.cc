@@ -16,6 +16,12 @@ namespace {
 constexpr std::size_t kListsAParty = 16;
 constexpr Duration kFlush = Seconds(0.5);  // as service::CoreRunner's
 
+// The coordinator ends it.
+void End(AgentStream& stream) {
+  stream.down->End();
+  stream.up->Drop();
+}
+
 }  // namespace
 
 void Coordinator::Start() {
@@ -26,6 +32,12 @@ void Coordinator::Start() {
       .write = [this](const job::WriteBatch& batch) { Write(batch); },
       .perform = [this](const job::Action& action) { Perform(action); }});
   ++disk().epoch;
+  sessions_.emplace(Sessions::Hooks{
+      .emit = [this](const job::Event& event,
+                     std::function<void()> done) { Handle(event, std::move(done)); },
+      .send = [this](AgentStream& stream, const auto& outgoing) { Write(stream, outgoing); },
+      .close = [](AgentStream& stream, session::Ending, const std::string&) { End(stream); }});
+  sessions_->SetIdentity({.server = disk().server, .epoch = disk().epoch});
   around_.checkers.OnRestart(disk().jobs);
   std::vector<job::NodeRecord> nodes;
   for (const auto& [name, node] : disk().nodes) {
@@ -58,8 +70,8 @@ void Coordinator::Crash() {
   queue_.reset();
   accepted_.clear();
   wake_.reset();
-  const std::map<std::string, Session> sessions = std::exchange(sessions_, {});
-  for (const auto& [name, session] : sessions) session.agent->OnClosed();
+  for (const std::shared_ptr<AgentStream>& stream : sessions_->TakeStreams()) End(*stream);
+  sessions_.reset();
 }
 
 void Coordinator::SetWrongStore(bool wrong) {
@@ -83,24 +95,45 @@ bool Coordinator::Tell(const job::Event& event) {
   return true;
 }
 
-bool Coordinator::Accepts(Agent& agent) {
-  if (!up()) return false;
-  if (!agent.Obeys({.server = disk().server, .epoch = disk().epoch})) return false;
-  const auto known = sessions_.find(agent.name());
-  job::NodeJoined hello = agent.Hello();
-  hello.same_incarnation = known != sessions_.end() && known->second.life == agent.life();
-  if (known != sessions_.end() && !hello.same_incarnation) {
-    Handle(job::NodeLost{.node = agent.name(), .reason = "the agent was started again"}, {});
-  }
-  sessions_[agent.name()] = {.agent = &agent, .life = agent.life()};
-  agent.OnWelcome(hello.same_incarnation);
-  Handle(hello, {});
-  return true;
+void Coordinator::Hear(const std::shared_ptr<AgentStream>& stream, const FromAgent& message) {
+  if (!up()) return End(*stream);
+  if (message.hello) return Admit(stream, message);
+  const auto event_of = [&](const std::string&) -> std::optional<job::Event> {
+    return std::visit([](const auto& said) { return job::Event(said); }, *message.said);
+  };
+  sessions_->Receive(stream.get(),
+                     {.sequence = message.sequence, .acknowledged = message.acknowledged},
+                     around_.scheduler.now(), event_of, [stream] { stream->up->ReadOn(); });
 }
 
-void Coordinator::Receive(Agent& agent, std::uint64_t sequence, const job::Event& event) {
-  if (!up()) return;
-  Handle(event, [&agent, sequence] { agent.Acknowledge(sequence); });
+void Coordinator::Admit(const std::shared_ptr<AgentStream>& stream, const FromAgent& first) {
+  const auto refusal = sessions_->Open(
+      stream, {.joined = *first.hello, .acknowledged = first.acknowledged, .obeyed = first.obeyed},
+      around_.scheduler.now());
+  if (refusal) return End(*stream);
+  stream->up->ReadOn();
+}
+
+std::uint64_t Coordinator::Handled(const std::string& node, std::uint64_t incarnation) const {
+  if (!up()) return 0;
+  const auto found = sessions_->all().find(node);
+  const bool same = found != sessions_->all().end() && found->second->incarnation == incarnation;
+  return same ? found->second->Handled() : 0;
+}
+
+void Coordinator::Closed(const std::shared_ptr<AgentStream>& stream) {
+  if (up()) sessions_->Closed(stream.get());
+}
+
+void Coordinator::Write(AgentStream& stream, const session::Outgoing<job::Action>& outgoing) {
+  ToAgent message{.acknowledged = outgoing.acknowledged};
+  if (outgoing.welcome) message.welcome = sessions_->identity();
+  if (outgoing.told != nullptr) {
+    message.sequence = outgoing.told->sequence;
+    message.action = outgoing.told->message;
+  }
+  stream.down->Send(std::move(message));
+  sessions_->Sent(&stream);
 }
 
 Receipt Coordinator::ReceiveFile(JobId job, const ResultFile& file, std::function<void()> stored) {
@@ -225,13 +258,7 @@ void Coordinator::Keep(const job::NodeRecord& node) {
 }
 
 void Coordinator::Perform(const job::Action& action) {
-  const auto tell = [this, &action](const std::string& node) {
-    const auto found = sessions_.find(node);
-    if (found != sessions_.end()) found->second.agent->Tell(action);
-  };
-  if (const auto* start = std::get_if<job::StartWorker>(&action)) tell(start->node);
-  if (const auto* send = std::get_if<job::SendToWorker>(&action)) tell(send->node);
-  if (const auto* stop = std::get_if<job::StopWorker>(&action)) tell(stop->node);
+  if (const std::string* const node = job::NodeOf(action)) sessions_->Tell(*node, action);
   if (const auto* wake = std::get_if<job::WakeAt>(&action)) WakeAt(wake->time);
 }
 
@@ -246,20 +273,7 @@ void Coordinator::WakeAt(Instant time) {
 }
 
 void Coordinator::Beat() {
-  std::vector<Agent*> silent;
-  for (auto& [name, session] : sessions_) {
-    if (session.missing) continue;
-    session.missed = session.agent->Reaches() ? 0 : session.missed + 1;
-    if (session.missed >= kMissedMax) silent.push_back(session.agent);
-  }
-  for (Agent* agent : silent) {
-    sessions_.at(agent->name()).missing = true;
-    agent->OnClosed();
-    Handle(job::NodeUnreachable{.node = agent->name(),
-                                .reason = "not heard for " + std::to_string(kMissedMax) +
-                                          " heartbeats of " + job::DurationWords(kBeat)},
-           {});
-  }
+  sessions_->Beat();
   around_.scheduler.After(kBeat, [this, life = life_] {
     if (life == life_) Beat();
   });
