@@ -91,13 +91,13 @@ double Bare(const std::string& path, int transactions) {
 }
 
 double Ours(Store& store, int transactions) {
-  std::vector<WriteBatch> batches(static_cast<std::size_t>(transactions));
+  std::vector<job::WriteBatch> batches(static_cast<std::size_t>(transactions));
   std::uint64_t id = 0;
-  for (WriteBatch& batch : batches) {
+  for (job::WriteBatch& batch : batches) {
     for (int i = 0; i < kBatch; ++i) batch.jobs.push_back(Record(++id));
   }
   const double begin = Now();
-  for (const WriteBatch& batch : batches) TACTUS_CHECK(store.Write(batch).ok());
+  for (const job::WriteBatch& batch : batches) TACTUS_CHECK(store.Write(batch).ok());
   return transactions * kBatch / (Now() - begin);
 }
 
@@ -105,7 +105,7 @@ void Restart(const std::string& path) {
   {
     const auto store = Store::Open(path);
     TACTUS_CHECK(store.ok());
-    WriteBatch batch;
+    job::WriteBatch batch;
     for (std::uint64_t id = 1; id <= kUnfinished; ++id) batch.jobs.push_back(Record(id));
     TACTUS_CHECK((*store)->Write(batch).ok());
   }

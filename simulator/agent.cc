@@ -22,20 +22,8 @@ Agent::Agent(const HostModel& host, std::size_t index, Rng rng, AgentSurrounding
     : host_(host),
       index_(index),
       around_(std::move(around)),
-      up_(around_.scheduler, around_.control, rng.Fork("up"),
-          [this](std::uint64_t sequence, const UpMessage& message) {
-            std::visit(
-                [&](const auto& said) { around_.coordinator.Receive(*this, sequence, said); },
-                message);
-          }),
-      down_(around_.scheduler, around_.control, rng.Fork("down"),
-            [this](std::uint64_t sequence, const job::Action& action) {
-              down_.Acknowledge(sequence);
-              if (const auto* start = std::get_if<job::StartWorker>(&action)) On(*start);
-              if (const auto* send = std::get_if<job::SendToWorker>(&action)) On(*send);
-              if (const auto* stop = std::get_if<job::StopWorker>(&action)) On(*stop);
-              if (const auto* look = std::get_if<job::LookAtWorker>(&action)) On(*look);
-            }) {
+      network_(rng.Fork("network")),
+      link_(std::in_place, session::OutboundLogOptions{}) {
   for (const DeviceModel& model : host_.devices) {
     devices_.push_back(std::make_unique<Device>(model, rng.Fork(model.name)));
   }
@@ -43,7 +31,6 @@ Agent::Agent(const HostModel& host, std::size_t index, Rng rng, AgentSurrounding
 
 void Agent::Start() {
   alive_ = true;
-  allegiance_ = {};
   ++life_;
   Dial();
 }
@@ -59,11 +46,8 @@ void Agent::Crash() {
 void Agent::Quit() {
   alive_ = false;
   leaving_.reset();
-  connected_ = false;
-  up_.Close();
-  down_.Close();
-  up_.Forget();
-  down_.Forget();
+  if (stream_ != nullptr) HangUp();
+  link_.emplace(session::OutboundLogOptions{});
   for (auto& [id, running] : workers_) {
     if (running.gone) continue;
     running.gone = true;
@@ -75,7 +59,8 @@ void Agent::Leave(Duration within, std::function<void()> gone) {
   if (leaving_) return;
   const std::string reason = "SIGTERM";
   leaving_ = {.end = around_.scheduler.now() + within, .gone = std::move(gone)};
-  Say(job::NodeLeaving{.node = host_.name, .leave = {.reason = reason, .within = within}});
+  Say(job::NodeLeaving{.node = host_.name, .leave = {.reason = reason, .within = within}},
+      session::Importance::kNode);
   for (auto& [id, running] : workers_) {
     if (!running.gone) running.worker->Receive(job::StopMessage{.reason = reason, .suspend = true});
   }
@@ -83,7 +68,7 @@ void Agent::Leave(Duration within, std::function<void()> gone) {
 }
 
 void Agent::AwaitSettled() {
-  const bool settled = running() == 0 && uploads_ == 0 && !HoldsWords();
+  const bool settled = running() == 0 && uploads_ == 0 && !link_->log().HoldsWords();
   if (settled || around_.scheduler.now() >= leaving_->end) return BreakOff();
   around_.scheduler.After(std::min(kSettledLook, leaving_->end - around_.scheduler.now()),
                           [this, life = life_] {
@@ -98,9 +83,9 @@ void Agent::BreakOff() {
   }
   around_.scheduler.After(kGoodbye, [this, life = life_] {
     if (life != life_ || !leaving_) return;
-    const bool told = connected_ && Reaches() && !up_.Holds([](const UpMessage& message) {
-      return std::holds_alternative<job::NodeLeaving>(message);
-    });
+    const bool told = link_->welcomed() && Reaches() && !Owes([](const UpMessage& said) {
+                        return std::holds_alternative<job::NodeLeaving>(said);
+                      });
     const std::function<void()> gone = leaving_->gone;
     // To who was not told, who may be starting workers here, this is a crash.
     if (told) {
@@ -112,20 +97,154 @@ void Agent::BreakOff() {
   });
 }
 
-// Devices' faults and a goodbye are no words of workers, and Hello tells them anew.
-bool Agent::HoldsWords() const {
-  return up_.Holds([](const UpMessage& message) {
-    return std::holds_alternative<job::WorkerSaid>(message) ||
-           std::holds_alternative<job::WorkerExited>(message);
+// It said something that is so, and the coordinator has not dealt with it yet.
+bool Agent::Owes(const std::function<bool(const UpMessage& said)>& is_so) const {
+  const std::uint64_t handled = around_.coordinator.Handled(host_.name, life_);
+  return link_->log().Holds([&](const Link::Entry& entry) {
+    return (entry.sequence == 0 || entry.sequence > handled) && is_so(*entry.payload.said);
   });
 }
 
+bool Agent::idle() const {
+  return running() == 0 && uploads_ == 0 && !Owes([](const UpMessage&) { return true; });
+}
+
 void Agent::Dial() {
-  if (!alive_ || connected_) return;
-  if (!up_.cut() && !down_.cut() && around_.coordinator.Accepts(*this)) return;
+  if (!alive_ || stream_ != nullptr) return;
+  stream_ = NewStream();
+  FromAgent first{.acknowledged = link_->Dial(),
+                  .hello = std::make_shared<const job::NodeJoined>(Hello())};
+  if (link_->obeyed()) first.obeyed = *link_->obeyed();
+  stream_->up->Send(std::move(first));
+  link_->Sent();
+  around_.scheduler.After(kWelcomeTimeout, [this, dialled = std::weak_ptr(stream_)] {
+    if (dialled.lock() == stream_ && stream_ != nullptr && !link_->welcomed()) HangUp();
+  });
+}
+
+// Held by this end until it ended for it, and by the coordinator's session likewise; who has let
+// go hears nothing.
+std::shared_ptr<AgentStream> Agent::NewStream() {
+  const auto stream = std::make_shared<AgentStream>();
+  const auto while_held = [weak = std::weak_ptr(stream)](const auto& then) {
+    if (const std::shared_ptr<AgentStream> present = weak.lock()) then(present);
+  };
+  using Present = const std::shared_ptr<AgentStream>&;
+  stream->up = std::make_shared<StreamWay<FromAgent>>(
+      around_.scheduler, around_.control, network_,
+      StreamWay<FromAgent>::Listener{
+          .hear =
+              [this, while_held](const FromAgent& message) {
+                while_held([&](Present present) { OnWritten(present, message); });
+              },
+          .ended =
+              [this, while_held] {
+                while_held([&](Present present) { around_.coordinator.Closed(present); });
+              }});
+  stream->down = std::make_shared<StreamWay<ToAgent>>(
+      around_.scheduler, around_.control, network_,
+      StreamWay<ToAgent>::Listener{
+          .hear =
+              [this, while_held](const ToAgent& message) {
+                while_held([&](Present present) { Hear(present, message); });
+              },
+          .ended = [this, while_held] { while_held([&](Present present) { OnEnded(present); }); }});
+  stream->up->SetCut(up_cut_);
+  stream->down->SetCut(down_cut_);
+  return stream;
+}
+
+// The agent ends the stream, and dials later.
+void Agent::HangUp() {
+  stream_->up->End();
+  stream_->down->Drop();
+  OnEnded(stream_);
+}
+
+void Agent::OnEnded(const std::shared_ptr<AgentStream>& stream) {
+  if (stream != stream_) return;
+  stream_.reset();
+  link_->Closed();
   around_.scheduler.After(kRetry, [this, life = life_] {
     if (life == life_) Dial();
   });
+}
+
+// It has arrived at the coordinator.
+void Agent::OnWritten(const std::shared_ptr<AgentStream>& stream, const FromAgent& message) {
+  if (message.said) ++messages_;
+  around_.coordinator.Hear(stream, message);
+  BreakByChance(*stream);
+}
+
+void Agent::Hear(const std::shared_ptr<AgentStream>& stream, const ToAgent& message) {
+  if (stream != stream_) return;
+  if (message.action) ++messages_;
+  if (message.welcome) {
+    const bool has_workers = running() > 0 || uploads_ > 0;
+    if (!link_->Welcome(*message.welcome, message.acknowledged, has_workers).empty()) {
+      return HangUp();
+    }
+    Beat(stream);
+  } else {
+    const session::Receiver::Verdict verdict =
+        link_->Receive(message.sequence, message.acknowledged);
+    if (verdict == session::Receiver::Verdict::kGap) {
+      around_.checkers.Break("a gap in what " + host_.name + " is told", around_.scheduler.now());
+      return HangUp();
+    }
+    if (verdict == session::Receiver::Verdict::kHandle) Do(*message.action);
+  }
+  Pump();
+  stream->down->ReadOn();
+  BreakByChance(*stream);
+}
+
+// What was just heard comes again, unless that was said already.
+void Agent::BreakByChance(const AgentStream& stream) {
+  if (around_.control.duplicate_share > 0 && network_.Uniform() < around_.control.duplicate_share) {
+    stream.Break();
+  }
+}
+
+void Agent::Do(const job::Action& action) {
+  if (const auto* start = std::get_if<job::StartWorker>(&action)) On(*start);
+  if (const auto* send = std::get_if<job::SendToWorker>(&action)) On(*send);
+  if (const auto* stop = std::get_if<job::StopWorker>(&action)) On(*stop);
+  if (const auto* look = std::get_if<job::LookAtWorker>(&action)) On(*look);
+}
+
+void Agent::Beat(const std::shared_ptr<AgentStream>& stream) {
+  around_.scheduler.After(Coordinator::kBeat, [this, weak = std::weak_ptr(stream)] {
+    const std::shared_ptr<AgentStream> present = weak.lock();
+    if (present == nullptr || present != stream_) return;
+    link_->Beat();
+    Pump();
+    Beat(present);
+  });
+}
+
+void Agent::Pump() {
+  if (stream_ == nullptr) return;
+  while (const auto next = link_->Next()) {
+    FromAgent message{.acknowledged = next->acknowledged};
+    if (next->entry != nullptr) {
+      message.sequence = next->entry->sequence;
+      message.said = next->entry->payload.said;
+    }
+    stream_->up->Send(std::move(message));
+    link_->Sent();
+  }
+}
+
+void Agent::CutUp(bool cut) {
+  up_cut_ = cut;
+  if (stream_ != nullptr) stream_->up->SetCut(cut);
+}
+
+void Agent::CutDown(bool cut) {
+  down_cut_ = cut;
+  if (stream_ != nullptr) stream_->down->SetCut(cut);
 }
 
 job::NodeJoined Agent::Hello() const {
@@ -138,13 +257,12 @@ job::NodeJoined Agent::Hello() const {
     if (fault != faults_.end()) hello.devices.back().fault = fault->second;
   }
   for (const auto& [id, running] : workers_) {
-    const bool untold = up_.Holds([&id](const UpMessage& message) {
-      const auto* const exited = std::get_if<job::WorkerExited>(&message);
-      return exited != nullptr && exited->worker == id;
-    });
     if (!running.gone) hello.running_workers.push_back(id);
-    if (untold) hello.ended_workers.push_back(id);
   }
+  link_->log().ForEach(session::Importance::kExit, [&](const Words& words) {
+    const auto* const exited = std::get_if<job::WorkerExited>(words.said.get());
+    if (exited != nullptr) hello.ended_workers.push_back(exited->worker);
+  });
   if (leaving_) {
     const Duration left = leaving_->end - around_.scheduler.now();
     hello.leave = job::Leave{.reason = "SIGTERM", .within = std::max(left, Duration(0))};
@@ -152,37 +270,12 @@ job::NodeJoined Agent::Hello() const {
   return hello;
 }
 
-bool Agent::Obeys(const protocol::CoordinatorIdentity& coordinator) {
-  return allegiance_.Meet(coordinator, running() > 0 || HoldsWords() || uploads_ > 0).empty();
-}
-
-void Agent::OnWelcome(bool same) {
-  connected_ = true;
-  // Who does not know this life of the agent numbers its messages anew.
-  if (!same) down_.Forget();
-  up_.Open();
-  down_.Open();
-}
-
-void Agent::OnClosed() {
-  connected_ = false;
-  up_.Close();
-  down_.Close();
-  around_.scheduler.After(kRetry, [this, life = life_] {
-    if (life == life_) Dial();
-  });
-}
-
-void Agent::Tell(const job::Action& action) {
-  down_.Send(action);
-  around_.checkers.OnQueue("an agent's messages", down_.size(), kMessagesMax,
-                           around_.scheduler.now());
-}
-
 void Agent::On(const job::StartWorker& start) {
   if (workers_.contains(start.worker)) return;
   const WorkerId id = start.worker;
-  if (leaving_) return Say(job::WorkerExited{.worker = id, .exit_code = kCannotStart});
+  if (leaving_)
+    return Say(job::WorkerExited{.worker = id, .exit_code = kCannotStart},
+               session::Importance::kExit);
   SimulatedJob& job = around_.job(start.job);
   const std::uint32_t track = around_.recorder.OnWorker(
       start.job, {.worker = id, .node = host_.name, .device = start.device});
@@ -225,7 +318,8 @@ void Agent::On(const job::StopWorker& stop) {
 void Agent::On(const job::LookAtWorker& look) {
   const auto found = workers_.find(look.worker);
   if (found == workers_.end() || found->second.gone) return;
-  Say(job::WorkerSaid{.worker = look.worker, .message = found->second.worker->Standing()});
+  Say(job::WorkerSaid{.worker = look.worker, .message = found->second.worker->Standing()},
+      session::Importance::kReport);
 }
 
 void Agent::End(WorkerId worker, int signal) {
@@ -242,7 +336,9 @@ void Agent::OnSaid(WorkerId worker, const job::FromWorker& message) {
   if (const auto* checkpointed = std::get_if<job::CheckpointedMessage>(&message)) {
     return KeepCheckpoint(worker, *checkpointed);
   }
-  Say(job::WorkerSaid{.worker = worker, .message = message});
+  const bool report = std::holds_alternative<job::ReportMessage>(message);
+  Say(job::WorkerSaid{.worker = worker, .message = message},
+      report ? session::Importance::kReport : session::Importance::kMessage);
   if (const auto* finished = std::get_if<job::FinishedMessage>(&message)) {
     UploadResult(worker, *finished);
   }
@@ -258,10 +354,11 @@ void Agent::UploadResult(WorkerId worker, const job::FinishedMessage& finished) 
            [this, worker, path](Receipt receipt) {
              if (receipt != Receipt::kRefused) return;
              around_.checkers.OnHarm(workers_.at(worker).worker->order().job);
-             Say(job::WorkerSaid{
-                 .worker = worker,
-                 .message = job::FailedMessage{.message = "file '" + path + "' was not taken",
-                                               .transient = true}});
+             Say(job::WorkerSaid{.worker = worker,
+                                 .message = job::FailedMessage{.message = "file '" + path +
+                                                                          "' was not taken",
+                                                               .transient = true}},
+                 session::Importance::kMessage);
            });
   }
 }
@@ -290,7 +387,8 @@ void Agent::UploadCheckpoint(WorkerId worker, job::CheckpointedMessage message) 
            told.uploads = false;
            told.written.erase(message.file);
            if (receipt == Receipt::kTaken) {
-             Say(job::WorkerSaid{.worker = worker, .message = message});
+             Say(job::WorkerSaid{.worker = worker, .message = message},
+                 session::Importance::kMessage);
            }
            if (told.next) UploadCheckpoint(worker, *std::exchange(told.next, std::nullopt));
          });
@@ -329,12 +427,15 @@ void Agent::OnExited(WorkerId worker, int exit_code, int signal) {
   Running& running = workers_.at(worker);
   if (running.gone) return;
   running.gone = true;
-  Say(job::WorkerExited{.worker = worker, .exit_code = exit_code, .signal = signal});
+  Say(job::WorkerExited{.worker = worker, .exit_code = exit_code, .signal = signal},
+      session::Importance::kExit);
 }
 
-void Agent::Say(UpMessage message) {
-  up_.Send(std::move(message));
-  around_.checkers.OnQueue("an agent's log", up_.size(), up_.kEntriesMax, around_.scheduler.now());
+void Agent::Say(UpMessage said, session::Importance importance) {
+  if (!link_->log().Append({std::make_shared<const UpMessage>(std::move(said))}, importance)) {
+    around_.checkers.Break("the log of " + host_.name + " is full", around_.scheduler.now());
+  }
+  Pump();
 }
 
 Worker* Agent::WorkerOn(const std::string& device) {
@@ -364,7 +465,8 @@ void Agent::SetFault(const std::string& device, const std::string& reason) {
   } else {
     faults_[device] = reason;
   }
-  if (alive_) Say(job::DeviceFaultsChanged{.node = host_.name, .faults = faults_});
+  if (!alive_) return;
+  Say(job::DeviceFaultsChanged{.node = host_.name, .faults = faults_}, session::Importance::kNode);
 }
 
 std::size_t Agent::running() const {

@@ -14,9 +14,9 @@
 #include "base/id.h"
 #include "base/rng.h"
 #include "coordinator/job/actions.h"
-#include "protocol/allegiance.h"
+#include "session/agent_link.h"
+#include "simulator/agent_stream.h"
 #include "simulator/cluster_model.h"
-#include "simulator/control_channel.h"
 #include "simulator/device.h"
 #include "simulator/scheduler.h"
 #include "simulator/worker.h"
@@ -24,10 +24,6 @@
 namespace tactus::simulator {
 
 class Coordinator;
-
-// What an agent says: a worker's words, or its end, its devices' faults, or that it leaves.
-using UpMessage =
-    std::variant<job::WorkerSaid, job::WorkerExited, job::DeviceFaultsChanged, job::NodeLeaving>;
 
 // A file of a result, or a checkpoint, on its way to the coordinator.
 struct ResultFile {
@@ -49,12 +45,12 @@ struct AgentSurroundings {
   std::function<Group&(const GroupKey& key, const std::vector<std::string>& endpoints)> meet;
 };
 
-// One host's agent over all its lives. Dials the coordinator until it has it, keeps what could not
-// be said, and says it then. One thread.
+// One host's agent over all its lives, around session::AgentLink. Dials the coordinator until it
+// has it. One thread.
 class Agent {
  public:
   static constexpr Duration kRetry = Seconds(1);  // between two attempts to reach the coordinator
-  static constexpr std::size_t kMessagesMax = 4096;  // to it, as service::Outbox::kMessagesMax
+  static constexpr Duration kWelcomeTimeout = Seconds(10);  // as agent::CoordinatorLink's
 
   // index: of the host in the cluster.
   Agent(const HostModel& host, std::size_t index, Rng rng, AgentSurroundings around);
@@ -70,29 +66,14 @@ class Agent {
   // nothing where it is leaving already. Requires: alive.
   void Leave(Duration within, std::function<void()> gone);
 
-  // ---- For the coordinator
-
   const std::string& name() const { return host_.name; }
-  job::NodeJoined Hello() const;
-  std::uint64_t life() const { return life_; }  // its incarnation
-  // False: it has workers, or words of them, that are another coordinator's.
-  bool Obeys(const protocol::CoordinatorIdentity& coordinator);
-  // The session is on: what was not acknowledged comes again. `same`: the session of this life, in
-  // which the coordinator may have said something already.
-  void OnWelcome(bool same);
-  // The coordinator is gone, or has not heard the agent for long: dial again.
-  void OnClosed();
-  void Tell(const job::Action& action);
-  void Acknowledge(std::uint64_t sequence) { up_.Acknowledge(sequence); }
-  bool connected() const { return connected_; }
   bool alive() const { return alive_; }
-  // A message of this agent would arrive now.
-  bool Reaches() const { return alive_ && !up_.cut(); }
 
   // ---- For faults
 
-  void CutUp(bool cut) { up_.SetCut(cut); }
-  void CutDown(bool cut) { down_.SetCut(cut); }
+  // Whatever it says to the coordinator, or hears of it, does not arrive until that ends.
+  void CutUp(bool cut);
+  void CutDown(bool cut);
   Worker* WorkerOn(const std::string& device);  // that runs there; null: none
   Device& DeviceNamed(const std::string& device);
   void KillWorker(const std::string& device);
@@ -101,8 +82,9 @@ class Agent {
   void SetFault(const std::string& device, const std::string& reason);
 
   std::size_t running() const;  // workers
-  bool idle() const { return running() == 0 && up_.size() == 0 && uploads_ == 0; }
-  std::uint64_t messages() const { return up_.delivered_total() + down_.delivered_total(); }
+  // Nothing runs here, and the coordinator has dealt with all that was said.
+  bool idle() const;
+  std::uint64_t messages() const { return messages_; }  // heard, in both directions
 
  private:
   struct Running {
@@ -125,6 +107,13 @@ class Agent {
     std::uint64_t taken_by = 0;  // process of the coordinator in which its call is under way
   };
 
+  // What is kept until the coordinator has it, taken to weigh as much as a report does.
+  struct Words {
+    std::shared_ptr<const UpMessage> said{};
+    std::size_t size() const { return 256; }
+  };
+  using Link = session::AgentLink<Words>;
+
   struct Leaving {
     Instant end{};
     std::function<void()> gone{};
@@ -133,8 +122,19 @@ class Agent {
   void Quit();
   void AwaitSettled();
   void BreakOff();
-  bool HoldsWords() const;
   void Dial();
+  std::shared_ptr<AgentStream> NewStream();
+  void HangUp();
+  void OnEnded(const std::shared_ptr<AgentStream>& stream);
+  void OnWritten(const std::shared_ptr<AgentStream>& stream, const FromAgent& message);
+  void Hear(const std::shared_ptr<AgentStream>& stream, const ToAgent& message);
+  void BreakByChance(const AgentStream& stream);
+  void Beat(const std::shared_ptr<AgentStream>& stream);
+  void Pump();
+  job::NodeJoined Hello() const;
+  bool Owes(const std::function<bool(const UpMessage& said)>& is_so) const;
+  bool Reaches() const { return alive_ && !up_cut_; }
+  void Do(const job::Action& action);
   void On(const job::StartWorker& start);
   void On(const job::SendToWorker& send);
   void On(const job::StopWorker& stop);
@@ -149,20 +149,22 @@ class Agent {
   // of the agent has ended.
   void Upload(JobId job, const ResultFile& file, Duration time, std::function<void(Receipt)> done);
   void TryUpload(const std::shared_ptr<Sending>& sending, Duration after);
-  void Say(UpMessage message);
+  void Say(UpMessage said, session::Importance importance);
 
   const HostModel host_;
   const std::size_t index_;
   const AgentSurroundings around_;
   std::vector<std::unique_ptr<Device>> devices_;
-  ControlChannel<UpMessage> up_;
-  ControlChannel<job::Action> down_;
+  Rng network_;
+  std::optional<Link> link_;             // of this life
+  std::shared_ptr<AgentStream> stream_;  // null between two
+  bool up_cut_ = false;
+  bool down_cut_ = false;
+  std::uint64_t messages_ = 0;
   std::map<WorkerId, Running> workers_;          // of all lives: events may still name them
   std::map<std::string, std::string> faults_{};  // of the hardware: reasons by device
-  protocol::Allegiance allegiance_;
   bool alive_ = false;
   std::optional<Leaving> leaving_{};
-  bool connected_ = false;
   std::uint64_t life_ = 0;
   int uploads_ = 0;  // under way
 };

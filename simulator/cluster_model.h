@@ -72,8 +72,9 @@ enum class Algorithm { kMesh, kRing, kRecursiveHalving, kTree };
 // Between agents and coordinator, and the coordinator's disk.
 struct ControlModel {
   double delay_seconds = 0.5e-3;  // of a message, >= 0
-  double jitter_seconds = 0;   // mean of an exponential on top, >= 0: messages overtake one another
-  double duplicate_share = 0;  // of messages that arrive twice, [0, 1)
+  double jitter_seconds = 0;  // mean of an exponential on top, >= 0: packets overtake one another
+  // Of messages that arrive twice, [0, 1): the stream breaks behind them, with what is under way.
+  double duplicate_share = 0;
   double persist_seconds = 2e-3;  // of a write of the store, >= 0
 };
 

@@ -14,7 +14,13 @@ namespace {
 // Each agent waits until its last message is dealt with, so that lists gather only by timers, users
 // and agents that come and go.
 constexpr std::size_t kListsAParty = 16;
-constexpr Duration kDiskRetry = Seconds(0.5);  // as service::CoreRunner's flush
+constexpr Duration kFlush = Seconds(0.5);  // as service::CoreRunner's
+
+// The coordinator ends it.
+void End(AgentStream& stream) {
+  stream.down->End();
+  stream.up->Drop();
+}
 
 }  // namespace
 
@@ -22,7 +28,16 @@ void Coordinator::Start() {
   if (up()) return;
   ++life_;
   cluster_ = std::make_unique<job::Cluster>(kWallOffset);
+  queue_.emplace(delivery::ActionQueue::Hooks{
+      .write = [this](const job::WriteBatch& batch) { Write(batch); },
+      .perform = [this](const job::Action& action) { Perform(action); }});
   ++disk().epoch;
+  sessions_.emplace(Sessions::Hooks{
+      .emit = [this](const job::Event& event,
+                     std::function<void()> done) { Handle(event, std::move(done)); },
+      .send = [this](AgentStream& stream, const auto& outgoing) { Write(stream, outgoing); },
+      .close = [](AgentStream& stream, session::Ending, const std::string&) { End(stream); }});
+  sessions_->SetIdentity({.server = disk().server, .epoch = disk().epoch});
   around_.checkers.OnRestart(disk().jobs);
   std::vector<job::NodeRecord> nodes;
   for (const auto& [name, node] : disk().nodes) {
@@ -39,19 +54,24 @@ void Coordinator::Start() {
   }
   if (around_.scenario.on_start) around_.scenario.on_start({nodes, restored}, now, actions);
   Take(std::move(actions), {});
+  Flush();
   Beat();
 }
 
 void Coordinator::Crash() {
   if (!up()) return;
   ++life_;
+  const Duration half = Seconds(around_.scenario.cluster.control.persist_seconds) / 2;
+  if (writing_ && !disk_full_ && around_.scheduler.now() - writing_->began >= half) {
+    Keep(*writing_->batch);
+  }
+  writing_.reset();
   cluster_.reset();
-  lists_.clear();
+  queue_.reset();
   accepted_.clear();
-  writing_ = false;
   wake_.reset();
-  const std::map<std::string, Session> sessions = std::exchange(sessions_, {});
-  for (const auto& [name, session] : sessions) session.agent->OnClosed();
+  for (const std::shared_ptr<AgentStream>& stream : sessions_->TakeStreams()) End(*stream);
+  sessions_.reset();
 }
 
 void Coordinator::SetWrongStore(bool wrong) {
@@ -75,24 +95,45 @@ bool Coordinator::Tell(const job::Event& event) {
   return true;
 }
 
-bool Coordinator::Accepts(Agent& agent) {
-  if (!up()) return false;
-  if (!agent.Obeys({.server = disk().server, .epoch = disk().epoch})) return false;
-  const auto known = sessions_.find(agent.name());
-  job::NodeJoined hello = agent.Hello();
-  hello.same_incarnation = known != sessions_.end() && known->second.life == agent.life();
-  if (known != sessions_.end() && !hello.same_incarnation) {
-    Handle(job::NodeLost{.node = agent.name(), .reason = "the agent was started again"}, {});
-  }
-  sessions_[agent.name()] = {.agent = &agent, .life = agent.life()};
-  agent.OnWelcome(hello.same_incarnation);
-  Handle(hello, {});
-  return true;
+void Coordinator::Hear(const std::shared_ptr<AgentStream>& stream, const FromAgent& message) {
+  if (!up()) return End(*stream);
+  if (message.hello) return Admit(stream, message);
+  const auto event_of = [&](const std::string&) -> std::optional<job::Event> {
+    return std::visit([](const auto& said) { return job::Event(said); }, *message.said);
+  };
+  sessions_->Receive(stream.get(),
+                     {.sequence = message.sequence, .acknowledged = message.acknowledged},
+                     around_.scheduler.now(), event_of, [stream] { stream->up->ReadOn(); });
 }
 
-void Coordinator::Receive(Agent& agent, std::uint64_t sequence, const job::Event& event) {
-  if (!up()) return;
-  Handle(event, [&agent, sequence] { agent.Acknowledge(sequence); });
+void Coordinator::Admit(const std::shared_ptr<AgentStream>& stream, const FromAgent& first) {
+  const auto refusal = sessions_->Open(
+      stream, {.joined = *first.hello, .acknowledged = first.acknowledged, .obeyed = first.obeyed},
+      around_.scheduler.now());
+  if (refusal) return End(*stream);
+  stream->up->ReadOn();
+}
+
+std::uint64_t Coordinator::Handled(const std::string& node, std::uint64_t incarnation) const {
+  if (!up()) return 0;
+  const auto found = sessions_->all().find(node);
+  const bool same = found != sessions_->all().end() && found->second->incarnation == incarnation;
+  return same ? found->second->Handled() : 0;
+}
+
+void Coordinator::Closed(const std::shared_ptr<AgentStream>& stream) {
+  if (up()) sessions_->Closed(stream.get());
+}
+
+void Coordinator::Write(AgentStream& stream, const session::Outgoing<job::Action>& outgoing) {
+  ToAgent message{.acknowledged = outgoing.acknowledged};
+  if (outgoing.welcome) message.welcome = sessions_->identity();
+  if (outgoing.told != nullptr) {
+    message.sequence = outgoing.told->sequence;
+    message.action = outgoing.told->message;
+  }
+  stream.down->Send(std::move(message));
+  sessions_->Sent(&stream);
 }
 
 Receipt Coordinator::ReceiveFile(JobId job, const ResultFile& file, std::function<void()> stored) {
@@ -131,7 +172,7 @@ std::shared_ptr<const Checkpoint> Coordinator::FindCheckpoint(const std::string&
 
 void Coordinator::Handle(const job::Event& event, std::function<void()> done) {
   const Instant now = around_.scheduler.now();
-  if (const std::string* node = job::StartsAnew(event)) Drop(*node);
+  if (const std::string* node = job::StartsAnew(event)) queue_->Drop(*node);
   job::Actions actions = cluster_->Step(event, now);
   if (around_.scenario.on_step) around_.scenario.on_step(event, now, actions);
   CheckPlaces(actions);
@@ -157,69 +198,38 @@ void Coordinator::CheckPlaces(const job::Actions& actions) const {
   }
 }
 
-void Coordinator::Drop(const std::string& node) {
-  for (List& list : lists_) {
-    std::erase_if(list.actions, [&](const job::Action& action) {
-      const std::string* const addressee = job::NodeOf(action);
-      return addressee != nullptr && *addressee == node;
-    });
-  }
-}
-
 void Coordinator::Take(job::Actions actions, std::function<void()> done) {
   around_.checkers.OnActions(actions, around_.scheduler.now());
   around_.recorder.OnActions(actions, around_.scheduler.now());
-  if (actions.empty() && lists_.empty()) {
-    if (done) done();
-    return;
-  }
   const std::size_t parties = around_.scenario.cluster.hosts.size() + around_.scenario.jobs.size();
-  around_.checkers.OnQueue("the coordinator's queue", lists_.size(), kListsAParty * (parties + 1),
+  around_.checkers.OnQueue("the coordinator's queue", queue_->lists(), kListsAParty * (parties + 1),
                            around_.scheduler.now());
-  lists_.push_back({.actions = {std::make_move_iterator(actions.begin()),
-                                std::make_move_iterator(actions.end())},
-                    .done = std::move(done)});
-  Drain();
+  queue_->Push(std::move(actions), [done = std::move(done)](bool) {
+    if (done) done();
+  });
 }
 
-void Coordinator::Drain() {
-  while (!writing_ && !lists_.empty()) {
-    List& list = lists_.front();
-    if (list.actions.empty()) {
-      const std::function<void()> done = std::move(list.done);
-      lists_.pop_front();
-      if (done) done();
-      continue;
-    }
-    const job::Action action = std::move(list.actions.front());
-    list.actions.pop_front();
-    if (const auto* job = std::get_if<job::PersistJob>(&action)) {
-      Write([this, record = job->record] { Keep(record); });
-    } else if (const auto* node = std::get_if<job::PersistNode>(&action)) {
-      Write([this, record = node->node] { Keep(record); });
-    } else {
-      Perform(action);
-    }
-  }
+void Coordinator::Flush() {
+  queue_->Flush();
+  around_.scheduler.After(kFlush, [this, life = life_] {
+    if (life == life_) Flush();
+  });
 }
 
-// What comes after it waits.
-void Coordinator::Write(std::function<void()> write) {
-  writing_ = true;
-  around_.scheduler.After(
-      Seconds(around_.scenario.cluster.control.persist_seconds),
-      [this, write = std::move(write), life = life_] { OnWritten(write, life); });
+void Coordinator::Write(const job::WriteBatch& batch) {
+  writing_ = {.batch = &batch, .began = around_.scheduler.now()};
+  around_.scheduler.After(Seconds(around_.scenario.cluster.control.persist_seconds),
+                          [this, &batch, life = life_] {
+                            if (life != life_) return;
+                            writing_.reset();
+                            if (!disk_full_) Keep(batch);
+                            queue_->OnWritten(!disk_full_);
+                          });
 }
 
-void Coordinator::OnWritten(const std::function<void()>& write, std::uint64_t life) {
-  if (life != life_) return;
-  if (disk_full_) {
-    around_.scheduler.After(kDiskRetry, [this, write, life] { OnWritten(write, life); });
-    return;
-  }
-  write();
-  writing_ = false;
-  Drain();
+void Coordinator::Keep(const job::WriteBatch& batch) {
+  for (const job::JobRecord& record : batch.jobs) Keep(record);
+  for (const job::NodeRecord& node : batch.nodes) Keep(node);
 }
 
 // The checkpoints that it names no longer go.
@@ -248,14 +258,7 @@ void Coordinator::Keep(const job::NodeRecord& node) {
 }
 
 void Coordinator::Perform(const job::Action& action) {
-  const auto tell = [this, &action](const std::string& node) {
-    const auto found = sessions_.find(node);
-    if (found != sessions_.end()) found->second.agent->Tell(action);
-  };
-  if (const auto* start = std::get_if<job::StartWorker>(&action)) tell(start->node);
-  if (const auto* send = std::get_if<job::SendToWorker>(&action)) tell(send->node);
-  if (const auto* stop = std::get_if<job::StopWorker>(&action)) tell(stop->node);
-  if (const auto* look = std::get_if<job::LookAtWorker>(&action)) tell(look->node);
+  if (const std::string* const node = job::NodeOf(action)) sessions_->Tell(*node, action);
   if (const auto* wake = std::get_if<job::WakeAt>(&action)) WakeAt(wake->time);
 }
 
@@ -270,20 +273,7 @@ void Coordinator::WakeAt(Instant time) {
 }
 
 void Coordinator::Beat() {
-  std::vector<Agent*> silent;
-  for (auto& [name, session] : sessions_) {
-    if (session.missing) continue;
-    session.missed = session.agent->Reaches() ? 0 : session.missed + 1;
-    if (session.missed >= kMissedMax) silent.push_back(session.agent);
-  }
-  for (Agent* agent : silent) {
-    sessions_.at(agent->name()).missing = true;
-    agent->OnClosed();
-    Handle(job::NodeUnreachable{.node = agent->name(),
-                                .reason = "not heard for " + std::to_string(kMissedMax) +
-                                          " heartbeats of " + job::DurationWords(kBeat)},
-           {});
-  }
+  sessions_->Beat();
   around_.scheduler.After(kBeat, [this, life = life_] {
     if (life == life_) Beat();
   });

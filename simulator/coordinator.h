@@ -1,9 +1,9 @@
-// A coordinator process of the simulated world: the shipped core with a modelled disk and sessions.
+// A coordinator process of the simulated world: the shipped core and the shipped
+// order of durability and sessions, with a modelled disk.
 
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,9 +14,12 @@
 
 #include "base/id.h"
 #include "base/time.h"
+#include "coordinator/delivery/action_queue.h"
 #include "coordinator/job/actions.h"
 #include "coordinator/job/cluster.h"
 #include "protocol/allegiance.h"
+#include "session/sessions.h"
+#include "simulator/agent_stream.h"
 #include "simulator/checkers.h"
 #include "simulator/checkpoint.h"
 #include "simulator/cluster_model.h"
@@ -26,7 +29,6 @@
 
 namespace tactus::simulator {
 
-class Agent;
 enum class Receipt;
 struct ResultFile;
 
@@ -38,16 +40,15 @@ struct CoordinatorSurroundings {
   const Scenario& scenario;
 };
 
-// The shell around job::Cluster, over all lives of the process: events in with the time, actions
-// out in order, each held back until the records before it are durable. What was not durable is
-// lost in a crash; agents that were not told so say it again. One thread.
+// The shell around job::Cluster, delivery::ActionQueue and session::Sessions, over all lives of the
+// process. A crash finds the write that it interrupts done or not done, and nobody was told; agents
+// say again what they do not know to be durable. One thread.
 class Coordinator {
  public:
   // As service::Upkeep: a checkpoint that its job names no longer goes after a while.
   static constexpr Duration kUnnamed = std::chrono::minutes(3);
-  // As service::AgentSessions: an agent unheard for so many beats is called unreachable.
-  static constexpr Duration kBeat = Seconds(2);
-  static constexpr int kMissedMax = 5;
+  using Sessions = session::Sessions<AgentStream, job::Action>;
+  static constexpr Duration kBeat = Sessions::kBeat;
   // Turns virtual time into the time of day on records: 2025-01-01.
   static constexpr job::WallTime kWallOffset = 1'735'689'600'000'000'000;
 
@@ -77,9 +78,11 @@ class Coordinator {
 
   // ---- From agents
 
-  // An agent dials. False: nobody is there.
-  bool Accepts(Agent& agent);
-  void Receive(Agent& agent, std::uint64_t sequence, const job::Event& event);
+  // What was written on a stream; the stream ends when nobody is there, or does not want it.
+  void Hear(const std::shared_ptr<AgentStream>& stream, const FromAgent& message);
+  void Closed(const std::shared_ptr<AgentStream>& stream);
+  // Up to here what that agent said is dealt with, which it may not have been told yet.
+  std::uint64_t Handled(const std::string& node, std::uint64_t incarnation) const;
   // Calls `stored` when what was made of the file is durable; not, when nobody takes it or the
   // process ends before.
   Receipt ReceiveFile(JobId job, const ResultFile& file, std::function<void()> stored);
@@ -90,30 +93,19 @@ class Coordinator {
   // Of the right store.
   const std::map<JobId, job::JobRecord>& durable() const { return right_.jobs; }
   const std::map<std::string, job::NodeRecord>& durable_nodes() const { return right_.nodes; }
-  bool idle() const { return lists_.empty(); }
+  bool idle() const { return !queue_ || queue_->lists() == 0; }
   // Its present or last process, by number.
   std::uint64_t life() const { return life_; }
 
  private:
-  struct Session {
-    Agent* agent = nullptr;
-    std::uint64_t life = 0;  // of the agent
-    int missed = 0;          // beats
-    bool missing = false;    // it was called unreachable and is not back
-  };
-  // The actions of a step, and whom to tell when all of them are carried out.
-  struct List {
-    std::deque<job::Action> actions{};
-    std::function<void()> done{};
-  };
-
+  void Admit(const std::shared_ptr<AgentStream>& stream, const FromAgent& first);
+  void Write(AgentStream& stream, const session::Outgoing<job::Action>& outgoing);
   void Handle(const job::Event& event, std::function<void()> done);
   void Take(job::Actions actions, std::function<void()> done);
   void CheckPlaces(const job::Actions& actions) const;
-  void Drop(const std::string& node);
-  void Drain();
-  void Write(std::function<void()> write);
-  void OnWritten(const std::function<void()>& write, std::uint64_t life);
+  void Flush();
+  void Write(const job::WriteBatch& batch);
+  void Keep(const job::WriteBatch& batch);
   void Keep(const job::JobRecord& record);
   void Keep(const job::NodeRecord& node);
   void Perform(const job::Action& action);
@@ -133,11 +125,17 @@ class Coordinator {
   Disk right_{.server = "right"};
   std::optional<Disk> wrong_;  // in its place
 
+  // Of a write that is under way.
+  struct Writing {
+    const job::WriteBatch* batch = nullptr;
+    Instant began{};
+  };
+
   std::unique_ptr<job::Cluster> cluster_;  // null: it is not up
-  std::map<std::string, Session> sessions_;
-  std::deque<List> lists_;
+  std::optional<delivery::ActionQueue> queue_;
+  std::optional<Writing> writing_;
+  std::optional<Sessions> sessions_;
   std::set<JobId> accepted_;  // submitted to this process
-  bool writing_ = false;
   bool disk_full_ = false;
   bool refusing_ = false;
   std::optional<Instant> wake_;

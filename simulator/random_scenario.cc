@@ -302,7 +302,7 @@ Scenario RandomScenario(std::uint64_t seed) {
                                           Algorithm::kRecursiveHalving, Algorithm::kTree});
   cluster.control.delay_seconds = dice.Scale(1e-4, 5e-2);
   if (dice.Chance(0.5)) cluster.control.jitter_seconds = dice.Scale(1e-4, 5e-2);
-  if (dice.Chance(0.5)) cluster.control.duplicate_share = dice.Between(0, 0.5);
+  if (dice.Chance(0.5)) cluster.control.duplicate_share = dice.Between(0, 0.05);
   cluster.control.persist_seconds = dice.Scale(1e-4, 2e-2);
   const std::uint64_t faults = dice.Chance(0.2) ? 0 : dice.Whole(1, 5);
   for (std::uint64_t i = 0; i < faults; ++i) cluster.faults.push_back(DrawFault(dice, cluster));

@@ -54,7 +54,7 @@ CoordinatorLink::CoordinatorLink(runtime::ControlThread& control, Options option
       handlers_(std::move(handlers)),
       stub_(tactus::agent::v1::AgentSession::NewStub(options_.channel)),
       rng_(Rng(options_.hello.incarnation()).Fork("backoff")),
-      log_(options_.log),
+      link_(options_.log),
       dial_timer_(control),
       welcome_timer_(control),
       heartbeat_timer_(control),
@@ -63,47 +63,47 @@ CoordinatorLink::CoordinatorLink(runtime::ControlThread& control, Options option
 void CoordinatorLink::Start() { Dial(); }
 
 void CoordinatorLink::Dial() {
-  welcomed_ = writing_ = acknowledgement_due_ = heartbeat_due_ = false;
   stream_ = std::make_unique<CoordinatorStream>(
       control_, *stub_,
       CoordinatorStream::Handlers{
           .message = [this](const ToAgent& message) { OnMessage(message); },
           .written =
               [this] {
-                writing_ = false;
+                link_.Sent();
                 Pump();
               },
           .ended = [this](const absl::Status& status) { OnEnded(status); }});
   FromAgent message;
+  message.set_acknowledged(link_.Dial());
   *message.mutable_hello() = options_.hello;
   handlers_.complete(*message.mutable_hello());
-  log_.ForEach(Importance::kExit, [&](const std::string& payload) {
+  link_.log().ForEach(Importance::kExit, [&](const std::string& payload) {
     FromAgent exit;
     TACTUS_CHECK(exit.ParseFromString(payload));
     if (!exit.has_worker_exited()) return;
     message.mutable_hello()->add_ended_workers(exit.worker_exited().worker_id());
   });
-  if (allegiance_.obeyed()) {
-    message.mutable_hello()->set_server_id(allegiance_.obeyed()->server);
-    message.mutable_hello()->set_epoch(allegiance_.obeyed()->epoch);
+  if (link_.obeyed()) {
+    message.mutable_hello()->set_server_id(link_.obeyed()->server);
+    message.mutable_hello()->set_epoch(link_.obeyed()->epoch);
   }
-  Write(std::move(message));
+  stream_->Write(std::move(message));
   welcome_timer_.After(options_.welcome_timeout, [this] { stream_->Cancel(); });
 }
 
 void CoordinatorLink::OnMessage(const ToAgent& message) {
-  if (!welcomed_) {
+  if (!link_.welcomed()) {
     if (!message.has_welcome()) return stream_->Cancel();  // no coordinator of ours
     return OnWelcome(message.welcome());
   }
-  log_.Acknowledge(message.acknowledged());
-  if (message.sequence() > 0) {
-    acknowledgement_due_ = true;
-    // A new stream repeats what it has no word of: acknowledged again, but dealt with once.
-    if (message.sequence() > received_) {
-      received_ = message.sequence();
+  switch (link_.Receive(message.sequence(), message.acknowledged())) {
+    case session::Receiver::Verdict::kGap:
+      return stream_->Cancel();
+    case session::Receiver::Verdict::kHandle:
       handlers_.message(message);
-    }
+      break;
+    case session::Receiver::Verdict::kKnown:
+      break;
   }
   Pump();
   CloseIfDone();
@@ -111,18 +111,16 @@ void CoordinatorLink::OnMessage(const ToAgent& message) {
 }
 
 void CoordinatorLink::OnWelcome(const Welcome& welcome) {
-  objection_ =
-      allegiance_.Meet({.server = welcome.server_id(), .epoch = welcome.epoch()}, HasWorkers());
+  objection_ = link_.Welcome({.server = welcome.server_id(), .epoch = welcome.epoch()},
+                             welcome.acknowledged(), handlers_.has_workers());
   if (!objection_.empty()) return stream_->Cancel();
-  welcomed_ = true;
   failures_ = 0;
   last_reason_.clear();
   welcome_timer_.Cancel();
-  log_.Rewind(welcome.acknowledged());
   heartbeat_interval_ = HeartbeatInterval(welcome);
   heartbeat_timer_.After(heartbeat_interval_, [this] { Beat(); });
   runtime::Logger("agent")->info("coordinator connected node={} unsent={} dropped={}",
-                                 options_.hello.node(), log_.size(), log_.dropped());
+                                 options_.hello.node(), link_.log().size(), link_.log().dropped());
   handlers_.connected(true);
   Pump();
   CloseIfDone();
@@ -130,7 +128,7 @@ void CoordinatorLink::OnWelcome(const Welcome& welcome) {
 }
 
 void CoordinatorLink::Beat() {
-  heartbeat_due_ = true;
+  link_.Beat();
   heartbeat_timer_.After(heartbeat_interval_, [this] { Beat(); });
   Pump();
 }
@@ -139,7 +137,7 @@ void CoordinatorLink::OnEnded(const absl::Status& status) {
   stream_.reset();
   welcome_timer_.Cancel();
   heartbeat_timer_.Cancel();
-  if (std::exchange(welcomed_, false)) handlers_.connected(false);
+  if (link_.Closed()) handlers_.connected(false);
   if (closed_ != nullptr) {
     close_timer_.Cancel();
     return std::exchange(closed_, nullptr)();
@@ -175,9 +173,10 @@ void CoordinatorLink::TellWhyNot(const absl::Status& status) {
 }
 
 bool CoordinatorLink::Send(const FromAgent& message, Importance importance) {
-  const bool kept = log_.Append(message.SerializeAsString(), importance);
-  if (log_.dropped() != dropped_told_) {
-    handlers_.dropped(log_.dropped() - std::exchange(dropped_told_, log_.dropped()));
+  const bool kept = link_.log().Append(message.SerializeAsString(), importance);
+  const std::uint64_t dropped = link_.log().dropped();
+  if (dropped != dropped_told_) {
+    handlers_.dropped(dropped - std::exchange(dropped_told_, dropped));
   }
   Pump();
   // Reports and lines of a log may be lost: that is no failure of who sent them.
@@ -185,23 +184,16 @@ bool CoordinatorLink::Send(const FromAgent& message, Importance importance) {
 }
 
 void CoordinatorLink::Pump() {
-  if (stream_ == nullptr || !welcomed_ || writing_) return;
+  if (stream_ == nullptr) return;
+  const auto next = link_.Next();
+  if (!next) return;
   FromAgent message;
-  if (std::exchange(heartbeat_due_, false)) {
-    message.mutable_heartbeat();
-  } else if (const OutboundLog::Entry* entry = log_.Next(); entry != nullptr) {
-    TACTUS_CHECK(message.ParseFromString(entry->payload));
-    message.set_sequence(entry->sequence);
-  } else if (!acknowledgement_due_) {
-    return;
+  if (next->heartbeat) message.mutable_heartbeat();
+  if (next->entry != nullptr) {
+    TACTUS_CHECK(message.ParseFromString(next->entry->payload));
+    message.set_sequence(next->entry->sequence);
   }
-  acknowledgement_due_ = false;
-  Write(std::move(message));
-}
-
-void CoordinatorLink::Write(FromAgent message) {
-  writing_ = true;
-  message.set_acknowledged(received_);
+  message.set_acknowledged(next->acknowledged);
   stream_->Write(std::move(message));
 }
 
@@ -214,7 +206,8 @@ void CoordinatorLink::Close(Duration limit, std::function<void()> done) {
 }
 
 void CoordinatorLink::CloseIfDone() {
-  if (closed_ != nullptr && welcomed_ && log_.empty() && stream_ != nullptr) stream_->Cancel();
+  if (closed_ != nullptr && link_.welcomed() && link_.log().empty() && stream_ != nullptr)
+    stream_->Cancel();
 }
 
 }  // namespace tactus::agent

@@ -11,28 +11,27 @@
 #include <vector>
 
 #include "agent/daemon/coordinator_stream.h"
-#include "agent/daemon/outbound_log.h"
 #include "base/rng.h"
 #include "base/time.h"
-#include "protocol/allegiance.h"
 #include "runtime/control_thread.h"
 #include "runtime/retry.h"
+#include "session/agent_link.h"
 #include "tactus/agent/v1/session.pb.h"
 
 namespace tactus::agent {
 
-// Dials, says Hello, and from Welcome on sends what the log holds, in order, and hands on what
-// comes. A coordinator that is not to be obeyed (see protocol::Allegiance) is heard no further; the
-// link says so and dials on. A stream that ends is dialled again, for ever unless this agent is
-// refused, after a growing delay; what was not acknowledged is sent again, and what was received
-// before is not handed on twice. Used on the control thread alone.
+using session::Importance;
+
+// Drives session::AgentLink over gRPC. A coordinator that is not to be obeyed is heard no further;
+// the link says so and dials on. A stream that ends is dialled again, for ever unless this agent is
+// refused, after a growing delay. Used on the control thread alone.
 class CoordinatorLink {
  public:
   struct Options {
     std::shared_ptr<grpc::Channel> channel;  // shared with whoever else calls the coordinator
     // Without what `complete` adds.
     tactus::agent::v1::Hello hello;
-    OutboundLogOptions log = {};
+    session::OutboundLogOptions log = {};
     runtime::BackoffOptions backoff = {.initial = Seconds(0.2), .max = Seconds(5)};
     // A coordinator that accepts the stream and does not say Welcome for so long is dialled anew.
     Duration welcome_timeout = Seconds(10);
@@ -64,10 +63,10 @@ class CoordinatorLink {
   [[nodiscard]] bool Send(const tactus::agent::v1::FromAgent& message, Importance importance);
 
   // The store of the coordinator that is obeyed; empty: there is none yet, or it does not say.
-  std::string server() const { return allegiance_.obeyed() ? allegiance_.obeyed()->server : ""; }
+  std::string server() const { return link_.obeyed() ? link_.obeyed()->server : ""; }
 
   // Words of workers are not acknowledged yet.
-  bool HoldsWords() const { return log_.HoldsWords(); }
+  bool HoldsWords() const { return link_.log().HoldsWords(); }
 
   // Ends the link once all is acknowledged, or after `limit`; then calls `done`, once, on the
   // control thread. Only then may the link be destroyed and the control thread be stopped.
@@ -79,9 +78,8 @@ class CoordinatorLink {
   void OnWelcome(const tactus::agent::v1::Welcome& welcome);
   void OnEnded(const absl::Status& status);
   void TellWhyNot(const absl::Status& status);
-  bool HasWorkers() const { return handlers_.has_workers() || log_.HoldsWords(); }
+  bool HasWorkers() const { return handlers_.has_workers() || HoldsWords(); }
   void Pump();
-  void Write(tactus::agent::v1::FromAgent message);
   void Beat();
   void CloseIfDone();
 
@@ -90,17 +88,11 @@ class CoordinatorLink {
   const Handlers handlers_;
   const std::unique_ptr<CoordinatorStream::Stub> stub_;
   Rng rng_;
-  OutboundLog log_;
+  session::AgentLink<std::string> link_;       // payloads are FromAgent, serialized
   std::unique_ptr<CoordinatorStream> stream_;  // null between two
-  bool welcomed_ = false;                      // on the present stream
-  protocol::Allegiance allegiance_;
-  std::string objection_;  // to the present stream's coordinator; empty: none
-  bool writing_ = false;
-  bool acknowledgement_due_ = false;
-  bool heartbeat_due_ = false;
+  std::string objection_;                      // to the present stream's coordinator; empty: none
   Duration heartbeat_interval_{};
-  std::uint64_t received_ = 0;  // highest sequence of the coordinator's
-  int failures_ = 0;            // streams that ended since the last Welcome
+  int failures_ = 0;  // streams that ended since the last Welcome
   std::uint64_t dropped_told_ = 0;
   std::string last_reason_;  // why the last stream ended: logged when it changes
   runtime::Timer dial_timer_, welcome_timer_, heartbeat_timer_, close_timer_;

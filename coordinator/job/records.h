@@ -294,4 +294,20 @@ struct DecisionRecord {
   policies::Decision decision{};
 };
 
+// Rounds of a job from this one on.
+struct RoundsFrom {
+  JobId job{};
+  std::uint64_t from = 0;
+};
+
+// What a store writes in one transaction: all of it or nothing.
+struct WriteBatch {
+  std::vector<job::JobRecord> jobs{};      // inserted, or replaced when the id is there
+  std::vector<RoundsFrom> forgotten{};     // removed, before `rounds` are inserted
+  std::vector<job::RoundRecord> rounds{};  // inserted; the same round again replaces
+  // Inserted; the same axis of the same plan again replaces.
+  std::vector<job::DecisionRecord> decisions{};
+  std::vector<job::NodeRecord> nodes{};  // inserted or replaced; one that says nothing is removed
+};
+
 }  // namespace tactus::job

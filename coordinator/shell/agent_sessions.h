@@ -1,23 +1,20 @@
-// The agents: who is connected, what they have been told, and since when they are not heard.
+// The agents as gRPC and protobuf bring them: session::Sessions holds the rules.
 
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "base/time.h"
 #include "coordinator/job/actions.h"
-#include "coordinator/shell/outbox.h"
 #include "protocol/allegiance.h"
+#include "session/sessions.h"
 #include "tactus/agent/v1/session.pb.h"
 
 namespace tactus::service {
@@ -46,20 +43,15 @@ struct NodeView {
   job::NodeTraits traits;
 };
 
-// A session is an agent process (its incarnation), over as many streams as it takes: messages are
-// numbered in both directions and each is handled once. An agent unheard for kMissedMax beats is
-// called unreachable, which ends its stream and nothing else: what it is told waits for it, and the
-// same incarnation goes on where it was, however long it was away. Beats are counted by calls of
-// Beat(), not by the clock, so that a coordinator that was itself stopped misses nobody on waking.
-// While a message of an agent is being dealt with, its silence is ours. One thread.
+// Translates what agents say, and writes on their streams. One thread.
 class AgentSessions {
+  using Rules = session::Sessions<AgentStream, agent::v1::ToAgent>;
+
  public:
-  static constexpr int kMissedMax = 5;
-  static constexpr std::size_t kNodesMax = 16384;
-  static constexpr Duration kBeat = Seconds(2);
-  // Of one agent's events, those whose consequences are not durable yet. Each of its streams adds
-  // two at most, so that an agent that dials again and again while the disk is full is held off.
-  static constexpr std::size_t kUnfinishedMax = 64;
+  static constexpr int kMissedMax = Rules::kMissedMax;
+  static constexpr Duration kBeat = Rules::kBeat;
+  static constexpr std::size_t kUnfinishedMax = Rules::kUnfinishedMax;
+  static constexpr std::size_t kOutboxMax = Rules::Session::kOutboxMax;
 
   // Handles an event and calls `done` when its consequences are durable.
   using Emit = std::function<void(job::Event event, std::function<void()> done)>;
@@ -68,10 +60,11 @@ class AgentSessions {
   using TakeLog = std::function<void(const std::string& node, const agent::v1::LogLines& lines)>;
 
   explicit AgentSessions(Emit emit);
-  ~AgentSessions();
 
   // Who this coordinator is. Before the first agent.
-  void SetIdentity(protocol::CoordinatorIdentity identity) { identity_ = std::move(identity); }
+  void SetIdentity(protocol::CoordinatorIdentity identity) {
+    rules_.SetIdentity(std::move(identity));
+  }
 
   // Until then what workers write is dropped.
   void SetTakeLog(TakeLog take_log) { take_log_ = std::move(take_log); }
@@ -87,23 +80,19 @@ class AgentSessions {
                std::function<void()> next);
 
   // The last Send is written.
-  void Sent(AgentStream* stream);
+  void Sent(AgentStream* stream) { rules_.Sent(stream); }
 
   // The stream is gone. The session waits for another.
-  void Closed(AgentStream* stream);
-
-  // Sessions in `count` parts of about one size, so that ten thousand acknowledgements do
-  // not leave at once.
-  struct Part {
-    std::size_t index = 0;  // < count
-    std::size_t count = 1;
-  };
+  void Closed(AgentStream* stream) { rules_.Closed(stream); }
 
   // Each part once every kBeat.
-  void Beat(const Part& part = {0, 1});
+  using Part = Rules::Part;
+  void Beat(const Part& part = {0, 1}) { rules_.Beat(part); }
 
   // Tells the agent, now or when it is back; without effect for a node that has no session.
-  void Tell(const std::string& node, agent::v1::ToAgent message);
+  void Tell(const std::string& node, agent::v1::ToAgent message) {
+    rules_.Tell(node, std::move(message));
+  }
 
   // Ends all streams; sessions stay.
   void CloseAll(const absl::Status& status);
@@ -111,34 +100,16 @@ class AgentSessions {
   std::vector<NodeView> Nodes() const;  // by name
 
   // How long each node was not heard, for those of the part that are not called unreachable.
-  std::vector<std::pair<std::string, Duration>> Silences(Instant now, const Part& part) const;
+  std::vector<std::pair<std::string, Duration>> Silences(Instant now, const Part& part) const {
+    return rules_.Silences(now, part);
+  }
 
  private:
-  struct Session;
+  void Write(AgentStream& stream, const session::Outgoing<agent::v1::ToAgent>& outgoing) const;
+  std::optional<job::Event> EventOf(const std::string& node, const agent::v1::FromAgent& message);
 
-  std::span<Session* const> Of(const Part& part) const;
-  Session* Find(const AgentStream* stream);
-  Session* Admit(const std::string& node);
-  void Attach(Session& session, const std::shared_ptr<AgentStream>& stream,
-              const agent::v1::FromAgent& first);
-  void Handle(Session& session, const agent::v1::FromAgent& message, std::function<void()> next);
-  void Handled(const std::string& node, std::uint64_t incarnation, std::uint64_t sequence);
-  void EmitFor(Session& session, job::Event event, std::function<void()> done);
-  // Sends what is due; `acknowledge`: also an acknowledgement alone.
-  void Pump(Session& session, bool acknowledge = false);
-  // The session ends: what was said and not acknowledged is forgotten. Its agent is unreachable, or
-  // is known to have ended.
-  template <typename Loss>
-  void End(Session& session, const std::string& reason, Loss loss = {});
-  void Miss(Session& session);
-  void CloseStream(Session& session, const absl::Status& status);
-
-  const Emit emit_;
-  protocol::CoordinatorIdentity identity_;
+  Rules rules_;
   TakeLog take_log_ = [](const std::string&, const agent::v1::LogLines&) {};
-  std::map<std::string, std::unique_ptr<Session>> sessions_;  // by node
-  std::vector<Session*> roll_;  // all of them, in the order in which they came
-  std::unordered_map<const AgentStream*, Session*> streams_;  // those attached
 };
 
 }  // namespace tactus::service

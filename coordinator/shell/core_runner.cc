@@ -71,7 +71,7 @@ CoreRunner::CoreRunner(const Surroundings& surroundings)
             {.control = surroundings.control, .storage = surroundings.tapes}),
       telemetry_(surroundings.metrics),
       awaited_nodes_(surroundings.metrics),
-      queue_({.write = [this](store::WriteBatch batch) { Write(std::move(batch)); },
+      queue_({.write = [this](const job::WriteBatch& batch) { Write(batch); },
               .perform = [this](const job::Action& action) { Perform(action); }}),
       sessions_([this](const job::Event& event, std::function<void()> done) {
         Handle(event, [done = std::move(done)](const absl::Status& status) {
@@ -140,7 +140,7 @@ void CoreRunner::Close(const absl::Status& status, Duration grace) {
   around_.control.RunAndWait([&] {
     closed_ = status;
     give_up_.emplace(around_.control);
-    give_up_->After(grace, [this] { queue_.Close(closed_); });
+    give_up_->After(grace, [this] { queue_.Close(); });
     sessions_.CloseAll(status);
     watchers_.EndAll(status);
     waiters_.Expire(Instant::max());
@@ -168,7 +168,7 @@ void CoreRunner::Stop() {
 
 // ---- The core and its actions
 
-void CoreRunner::Handle(const job::Event& event, ActionQueue::Done done) {
+void CoreRunner::Handle(const job::Event& event, Done done) {
   const Instant now = runtime::Now();
   telemetry_.OnEvent(event, now);
   // Before the step, whose own answers to the new agent have to stay.
@@ -182,7 +182,9 @@ void CoreRunner::Handle(const job::Event& event, ActionQueue::Done done) {
   job::Actions actions = cluster_.Step(event, now);
   telemetry_.OnStep(actions, runtime::Now() - now);
   if (tape_.recording()) tape_.Add(tape::Step{.event = event, .time = now, .actions = actions});
-  queue_.Push(std::move(actions), std::move(done));
+  queue_.Push(std::move(actions), [this, done = std::move(done)](bool carried_out) {
+    if (done) done(carried_out ? absl::OkStatus() : closed_);
+  });
 }
 
 void CoreRunner::Perform(const job::Action& action) {
@@ -248,8 +250,8 @@ void CoreRunner::On(const job::PublishDecision& action) {
   Publish(action.job, std::move(event));
 }
 
-void CoreRunner::Write(store::WriteBatch batch) {
-  around_.storage.Post([this, batch = std::move(batch)] {
+void CoreRunner::Write(const job::WriteBatch& batch) {
+  around_.storage.Post([this, batch] {
     const Instant start = runtime::Now();
     const absl::Status status = around_.store.Write(batch);
     around_.metrics.ObserveWrite(runtime::Now() - start, status.ok());
@@ -268,7 +270,7 @@ void CoreRunner::OnWritten(const absl::Status& status) {
     }
     write_error_ = error;
   }
-  queue_.OnWritten(status);
+  queue_.OnWritten(status.ok());
 }
 
 void CoreRunner::RepeatFlush() {

@@ -15,9 +15,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "coordinator/delivery/action_queue.h"
 #include "coordinator/job/actions.h"
 #include "coordinator/job/cluster.h"
-#include "coordinator/shell/action_queue.h"
 #include "coordinator/shell/agent_sessions.h"
 #include "coordinator/shell/change_waiters.h"
 #include "coordinator/shell/event_history.h"
@@ -189,13 +189,15 @@ class CoreRunner {
   const job::JobRecord* Unfinished(const std::string& id) const { return Visible(id); }
 
  private:
-  void Handle(const job::Event& event, ActionQueue::Done done);
+  // Calls `done` when what came of it is carried out, or with why it was given up.
+  using Done = std::function<void(const absl::Status& status)>;
+  void Handle(const job::Event& event, Done done);
   void Perform(const job::Action& action);
   void On(const job::PublishJob& action);
   void On(const job::PublishProgress& action);
   void On(const job::PublishDecision& action);
   void Publish(JobId job, v1::JobEvent event);
-  void Write(store::WriteBatch batch);
+  void Write(const job::WriteBatch& batch);
   void OnWritten(const absl::Status& status);
   void Restore(std::vector<job::NodeRecord> nodes, std::vector<job::JobRecord> unfinished);
   void RepeatFlush();
@@ -233,7 +235,7 @@ class CoreRunner {
   tape::TapeRecorder tape_;
   telemetry::JobTelemetry telemetry_;
   telemetry::AwaitedNodes awaited_nodes_;
-  ActionQueue queue_;
+  delivery::ActionQueue queue_;
   AgentSessions sessions_;
   JobWatchers watchers_;
   EventHistory history_;

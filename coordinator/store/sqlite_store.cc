@@ -121,7 +121,7 @@ Page<T> PageOf(std::vector<T> items, int page_size, const Token& token_after) {
 
 }  // namespace
 
-absl::Status SqliteStore::Write(const WriteBatch& batch) {
+absl::Status SqliteStore::Write(const job::WriteBatch& batch) {
   superseding_.clear();
   const absl::Status status = statements_.Transact([&] { return PutAll(batch); });
   if (!status.ok()) return status;
@@ -134,12 +134,12 @@ absl::Status SqliteStore::Write(const WriteBatch& batch) {
   return absl::OkStatus();
 }
 
-absl::Status SqliteStore::PutAll(const WriteBatch& batch) {
+absl::Status SqliteStore::PutAll(const job::WriteBatch& batch) {
   for (const job::JobRecord& record : batch.jobs) {
     const absl::Status status = PutJob(record);
     if (!status.ok()) return status;
   }
-  for (const RoundsFrom& rounds : batch.forgotten) {
+  for (const job::RoundsFrom& rounds : batch.forgotten) {
     const absl::Status status =
         statements_.Run(kForgetRounds, Signed(rounds.job.value), Signed(rounds.from));
     if (!status.ok()) return status;

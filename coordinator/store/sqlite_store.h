@@ -22,7 +22,7 @@ class SqliteStore final : public Store {
   SqliteStore(Connection connection, std::string server_id)
       : connection_(std::move(connection)), server_id_(std::move(server_id)) {}
 
-  absl::Status Write(const WriteBatch& batch) override;
+  absl::Status Write(const job::WriteBatch& batch) override;
   absl::StatusOr<job::JobRecord> FindJob(const std::string& name) override;
   absl::StatusOr<job::JobRecord> FindJobByRequest(const std::string& request_id) override;
   absl::StatusOr<Page<job::JobRecord>> ListJobs(const JobQuery& query) override;
@@ -60,7 +60,7 @@ class SqliteStore final : public Store {
     std::int64_t above = -1;  // numbers up to this one are left out
   };
 
-  absl::Status PutAll(const WriteBatch& batch);
+  absl::Status PutAll(const job::WriteBatch& batch);
   absl::Status PutJob(const job::JobRecord& record);
   absl::Status NoteSuperseded(const job::JobRecord& record, const std::string& blobs);
   absl::Status PutNode(const job::NodeRecord& record);

@@ -17,22 +17,6 @@
 
 namespace tactus::store {
 
-// Rounds of a job from this one on.
-struct RoundsFrom {
-  JobId job{};
-  std::uint64_t from = 0;
-};
-
-// What is written in one transaction: all of it or nothing.
-struct WriteBatch {
-  std::vector<job::JobRecord> jobs{};      // inserted, or replaced when the id is there
-  std::vector<RoundsFrom> forgotten{};     // removed, before `rounds` are inserted
-  std::vector<job::RoundRecord> rounds{};  // inserted; the same round again replaces
-  // Inserted; the same axis of the same plan again replaces.
-  std::vector<job::DecisionRecord> decisions{};
-  std::vector<job::NodeRecord> nodes{};  // inserted or replaced; one that says nothing is removed
-};
-
 // Which jobs, and in which order; proto/tactus/v1/jobs.proto says what the texts mean.
 struct JobQuery {
   int page_size = 50;  // >= 1
@@ -110,7 +94,7 @@ class Store {
   // Durable when it returns ok.
   // Errors: ResourceExhausted, the disk is full; AlreadyExists, a name or request id is taken by
   // another job.
-  virtual absl::Status Write(const WriteBatch& batch) = 0;
+  virtual absl::Status Write(const job::WriteBatch& batch) = 0;
 
   // Errors: NotFound; DataLoss, it was there and has just been set aside.
   virtual absl::StatusOr<job::JobRecord> FindJob(const std::string& name) = 0;

@@ -239,6 +239,7 @@ TEST(SuspendedJobTest, AnAgentThatLeavesInTimeCostsNothing) {
 
 TEST(SuspendedJobTest, WhatALeavingAgentHasNoTimeForIsDoneAnew) {
   Scenario scenario = TwoHosts();
+  scenario.jobs[0].submit_seconds = 1;  // when both are there
   scenario.jobs[0].settings.workers_min = 1;
   scenario.jobs[0].settings.retries = 0;
   scenario.cluster.faults.push_back({.kind = Fault::Kind::kLeave,

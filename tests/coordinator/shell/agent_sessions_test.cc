@@ -414,7 +414,7 @@ TEST_F(AgentSessionsTest, ANameInUseByALiveAgentIsRefused) {
 TEST_F(AgentSessionsTest, AnAgentThatAcknowledgesNothingIsToldAnewWhenTheBoxWasFull) {
   const auto stream = Connect(1);
   stream->hold = true;
-  for (std::size_t i = 0; i <= Outbox::kMessagesMax; ++i) Tell(i);
+  for (std::size_t i = 0; i <= AgentSessions::kOutboxMax; ++i) Tell(i);
   EXPECT_THAT(events_, ElementsAre("joined", "unreachable"));
 
   Connect(1);

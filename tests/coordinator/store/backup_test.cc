@@ -22,10 +22,10 @@ std::unique_ptr<Store> OpenOrDie(const std::string& path) {
 }
 
 void Fill(Store& store) {
-  WriteBatch batch{.jobs = {FullJob(), SmallJob(4)},
-                   .rounds = {Round(3, 1), Round(4, 2)},
-                   .decisions = {DecisionOf(3, 1, policies::Axis::kBatch)},
-                   .nodes = {{.name = "a", .cordoned = true}}};
+  job::WriteBatch batch{.jobs = {FullJob(), SmallJob(4)},
+                        .rounds = {Round(3, 1), Round(4, 2)},
+                        .decisions = {DecisionOf(3, 1, policies::Axis::kBatch)},
+                        .nodes = {{.name = "a", .cordoned = true}}};
   for (std::uint64_t round = 0; round < 3000; ++round) batch.rounds.push_back(Round(4, round));
   ASSERT_TRUE(store.Write(batch).ok());
 }
@@ -149,7 +149,7 @@ TEST(BackupTest, AWriteThatFailsBetweenPiecesSpoilsNothing) {
   const auto copying = store->BeginCopy(copies.File("copy"));
   ASSERT_TRUE(copying.ok()) << copying.status();
   ASSERT_FALSE(*(*copying)->Step());
-  WriteBatch refused;
+  job::WriteBatch refused;
   for (std::uint64_t id = 1000; id < 1100; ++id) {
     refused.jobs.push_back(SmallJob(id));
     refused.jobs.back().spec.assign(1 << 19, 'r');  // more than the cache holds

@@ -35,7 +35,7 @@ job::JobRecord EndedJob(std::uint64_t id, Duration ago) {
 }
 
 void PutRounds(Store& store, std::uint64_t job, std::uint64_t from, std::uint64_t to) {
-  WriteBatch batch;
+  job::WriteBatch batch;
   for (std::uint64_t round = from; round < to; ++round) batch.rounds.push_back(Round(job, round));
   ASSERT_TRUE(store.Write(batch).ok());
 }

@@ -137,14 +137,14 @@ TEST(StoreProcessTest, AFullDiskIsResourceExhaustedAndLeavesWhatWasThere) {
   };
   job::JobRecord big = SmallJob(2);
   big.spec.assign(2 << 20, 'x');
-  WriteBatch many{.jobs = {SmallJob(2)}};
+  job::WriteBatch many{.jobs = {SmallJob(2)}};
   for (std::uint64_t i = 0; i < 10000; ++i) {
     many.rounds.push_back(Round(2, i));
     many.nodes.push_back({.name = std::string(100, 'n') + std::to_string(i), .cordoned = true});
     many.decisions.push_back(DecisionOf(2, i, policies::Axis::kBatch));
   }
-  const WriteBatch nodes{.jobs = {SmallJob(2)}, .nodes = many.nodes};
-  const WriteBatch decisions{.jobs = {SmallJob(2)}, .decisions = many.decisions};
+  const job::WriteBatch nodes{.jobs = {SmallJob(2)}, .nodes = many.nodes};
+  const job::WriteBatch decisions{.jobs = {SmallJob(2)}, .decisions = many.decisions};
   const Case cases[] = {
       {"a big job", [&](Store& store) { return store.Write({.jobs = {big}}); }},
       {"rounds", [&](Store& store) { return store.Write(many); }},
@@ -195,7 +195,7 @@ TEST(StoreProcessTest, PruningOnAFullDiskIsAllOrNothing) {
   over.spec.assign(2 << 20, 'x');
   {
     const absl::StatusOr<std::unique_ptr<Store>> store = Store::Open(folder.File("db"));
-    WriteBatch batch{.jobs = {over}};
+    job::WriteBatch batch{.jobs = {over}};
     for (std::uint64_t i = 0; i < 20000; ++i) batch.rounds.push_back(Round(2, i));
     ASSERT_TRUE((*store)->Write(batch).ok());
   }

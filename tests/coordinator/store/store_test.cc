@@ -188,7 +188,7 @@ TEST(StoreTest, PagesNeitherRepeatNorSkipWhenJobsArriveInBetween) {
 
 TEST(StoreTest, RoundsAreListedOldestFirstPageByPageAndByJob) {
   const std::unique_ptr<Store> store = OpenOrDie(":memory:");
-  WriteBatch batch{.jobs = {SmallJob(1), SmallJob(2)}, .rounds = {}};
+  job::WriteBatch batch{.jobs = {SmallJob(1), SmallJob(2)}, .rounds = {}};
   for (std::uint64_t round = 0; round < 5; ++round) {
     batch.rounds.push_back(Round(1, 4 - round));
     batch.rounds.push_back(Round(2, round));
@@ -212,7 +212,7 @@ TEST(StoreTest, RoundsAreListedOldestFirstPageByPageAndByJob) {
 
 TEST(StoreTest, RoundsAreListedFromAnyOne) {
   const std::unique_ptr<Store> store = OpenOrDie(":memory:");
-  WriteBatch batch{.jobs = {SmallJob(1)}, .rounds = {}};
+  job::WriteBatch batch{.jobs = {SmallJob(1)}, .rounds = {}};
   for (const std::uint64_t round : {0, 1, 2, 5, 6, 7}) batch.rounds.push_back(Round(1, round));
   ASSERT_TRUE(store->Write(batch).ok());
   const auto list = [&](std::uint64_t first) {
@@ -320,9 +320,9 @@ TEST(StoreTest, ATokenThatIsNotOursIsInvalid) {
   const std::unique_ptr<Store> store = OpenOrDie(":memory:");
   const std::unique_ptr<Store> other = OpenOrDie(":memory:");
   for (std::uint64_t id = 1; id <= 3; ++id) {
-    const WriteBatch batch{.jobs = {SmallJob(id)},
-                           .rounds = {Round(1, id)},
-                           .decisions = {DecisionOf(1, id, policies::Axis::kBatch)}};
+    const job::WriteBatch batch{.jobs = {SmallJob(id)},
+                                .rounds = {Round(1, id)},
+                                .decisions = {DecisionOf(1, id, policies::Axis::kBatch)}};
     ASSERT_TRUE(store->Write(batch).ok());
     ASSERT_TRUE(other->Write(batch).ok());
   }

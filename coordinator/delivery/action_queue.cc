@@ -1,10 +1,10 @@
-#include "coordinator/shell/action_queue.h"
+#include "coordinator/delivery/action_queue.h"
 
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
-namespace tactus::service {
+namespace tactus::delivery {
 namespace {
 
 template <typename T>
@@ -42,10 +42,10 @@ void ActionQueue::Push(job::Actions actions, Done done) {
     }
   }
   // After Close() records are still written, but nobody is told of them.
-  if (closed_.ok()) {
+  if (!closed_) {
     lists_.push_back(std::move(list));
   } else if (list.done) {
-    list.done(closed_);
+    list.done(false);
   }
   if (waiting_ > 0 && !writing_ && !failed_) StartWrite();
   Drain();
@@ -59,10 +59,10 @@ void ActionQueue::Forget(const job::ForgetRounds& action) {
   forgotten_.push_back({.job = action.job, .from = action.from});
 }
 
-void ActionQueue::Close(const absl::Status& status) {
-  closed_ = status;
+void ActionQueue::Close() {
+  closed_ = true;
   for (const List& list : std::exchange(lists_, {})) {
-    if (list.done) list.done(status);
+    if (list.done) list.done(false);
   }
 }
 
@@ -92,9 +92,9 @@ void ActionQueue::StartWrite() {
   hooks_.write(batch_);
 }
 
-void ActionQueue::OnWritten(const absl::Status& status) {
+void ActionQueue::OnWritten(bool durable) {
   writing_ = false;
-  failed_ = !status.ok();
+  failed_ = !durable;
   if (failed_) {
     KeepNewest(kRoundsMax, rounds_);
     KeepNewest(kDecisionsMax, decisions_);
@@ -122,7 +122,7 @@ void ActionQueue::Drain() {
       // Out of the queue before the call, which may push, drop or close. The same below.
       const Done done = std::move(list.done);
       lists_.pop_front();
-      if (done) done(absl::OkStatus());
+      if (done) done(true);
       continue;
     }
     if (std::holds_alternative<job::PersistJob>(list.actions.front())) {
@@ -138,4 +138,4 @@ void ActionQueue::Drain() {
   draining_ = false;
 }
 
-}  // namespace tactus::service
+}  // namespace tactus::delivery

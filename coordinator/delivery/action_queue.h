@@ -10,11 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "coordinator/job/actions.h"
-#include "coordinator/store/store.h"
 
-namespace tactus::service {
+namespace tactus::delivery {
 
 // Lists of actions go in, one write at a time goes out (group commit: all records that wait, in one
 // transaction), and every other action is performed when all PersistJob before it, in its own list
@@ -34,29 +32,30 @@ class ActionQueue {
   static constexpr std::size_t kListsMax = 65536;
 
   struct Hooks {
-    // Writes the batch and answers with OnWritten, later. One at a time.
-    std::function<void(store::WriteBatch batch)> write;
+    // Writes the batch, which stays as it is until then, and answers with OnWritten, later. One at
+    // a time.
+    std::function<void(const job::WriteBatch& batch)> write;
     // Carries out anything but the Persists.
-    std::function<void(job::Action action)> perform;
+    std::function<void(const job::Action& action)> perform;
   };
 
   explicit ActionQueue(Hooks hooks) : hooks_(std::move(hooks)) {}
 
-  using Done = std::function<void(const absl::Status& status)>;
+  using Done = std::function<void(bool carried_out)>;
 
-  // Appends a list; `done` is called with ok when all of it is carried out, or with what Close was
-  // given. May be called from within `perform`.
+  // Appends a list; `done` is called when all of it is carried out, or, with false, given up: see
+  // Close. May be called from within `perform`.
   void Push(job::Actions actions, Done done);
 
-  // Gives up what waits and what comes: nothing is carried out any more, and whoever waits is told
-  // `status`. What is to be written still is, where it can be.
-  void Close(const absl::Status& status);
+  // Gives up what waits and what comes: nothing is carried out any more, and whoever waits is told.
+  // What is to be written still is, where it can be.
+  void Close();
 
   // Drops what waits to be carried out on `node`; see job::StartsAnew.
   void Drop(const std::string& node);
 
-  // The write asked for has ended.
-  void OnWritten(const absl::Status& status);
+  // The write asked for has ended; `durable`: all of it is, else nothing.
+  void OnWritten(bool durable);
 
   // Starts a write of what rides along and waits, or the one that failed again. To be called now
   // and then.
@@ -80,7 +79,7 @@ class ActionQueue {
 
   const Hooks hooks_;
   std::deque<List> lists_;
-  absl::Status closed_;
+  bool closed_ = false;
   bool draining_ = false;
 
   // Of the persists in lists_, those at the front that are durable, or in the write that runs.
@@ -90,12 +89,12 @@ class ActionQueue {
 
   std::map<JobId, job::JobRecord> jobs_;          // the newest of each that waits
   std::map<std::string, job::NodeRecord> nodes_;  // likewise
-  std::vector<store::RoundsFrom> forgotten_;      // before rounds_ are written
+  std::vector<job::RoundsFrom> forgotten_;        // before rounds_ are written
   std::vector<job::RoundRecord> rounds_;
   std::vector<job::DecisionRecord> decisions_;
-  store::WriteBatch batch_;  // a copy of what is being written, for another try
+  job::WriteBatch batch_;  // what is being written, kept for another try
   bool writing_ = false;
   bool failed_ = false;
 };
 
-}  // namespace tactus::service
+}  // namespace tactus::delivery

@@ -1,74 +1,21 @@
+#include "coordinator/delivery/action_queue.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "coordinator/shell/action_queue.h"
-#include "coordinator/shell/outbox.h"
-
-namespace tactus::service {
+namespace tactus::delivery {
 namespace {
 
 using ::testing::ElementsAre;
-
-agent::v1::ToAgent Stop(std::uint64_t worker) {
-  agent::v1::ToAgent message;
-  message.mutable_stop_worker()->set_worker_id(worker);
-  return message;
-}
-
-std::vector<std::uint64_t> SendAll(Outbox& outbox) {
-  std::vector<std::uint64_t> sequences;
-  while (const agent::v1::ToAgent* message = outbox.Next())
-    sequences.push_back(message->sequence());
-  return sequences;
-}
-
-TEST(OutboxTest, MessagesAreNumberedFromOneAndSentOnce) {
-  Outbox outbox;
-  ASSERT_TRUE(outbox.Append(Stop(1)));
-  ASSERT_TRUE(outbox.Append(Stop(2)));
-
-  EXPECT_THAT(SendAll(outbox), ElementsAre(1, 2));
-  EXPECT_THAT(SendAll(outbox), ElementsAre());
-}
-
-TEST(OutboxTest, ANewStreamGetsAgainWhatWasNotAcknowledged) {
-  Outbox outbox;
-  for (std::uint64_t i = 1; i <= 4; ++i) ASSERT_TRUE(outbox.Append(Stop(i)));
-  SendAll(outbox);
-  outbox.Acknowledge(1);
-
-  outbox.Rewind(2);
-  ASSERT_TRUE(outbox.Append(Stop(5)));
-
-  EXPECT_THAT(SendAll(outbox), ElementsAre(3, 4, 5));
-}
-
-TEST(OutboxTest, ARestartGoesOnBehindWhatTheAgentRemembers) {
-  Outbox outbox;
-  ASSERT_TRUE(outbox.Append(Stop(1)));
-
-  outbox.Restart(17);
-  ASSERT_TRUE(outbox.Append(Stop(2)));
-
-  EXPECT_THAT(SendAll(outbox), ElementsAre(18));
-}
-
-TEST(OutboxTest, AFullBoxRefuses) {
-  Outbox outbox;
-  for (std::size_t i = 0; i < Outbox::kMessagesMax; ++i) ASSERT_TRUE(outbox.Append(Stop(i)));
-
-  EXPECT_FALSE(outbox.Append(Stop(0)));
-  EXPECT_EQ(outbox.size(), Outbox::kMessagesMax);
-}
 
 // Of the simulator's seed 203: the disk was full, so a job's start waited; its node's agent came
 // back as a new process meanwhile, the job failed, and the start would have reached that process.
 TEST(ActionQueueDropTest, WhatWaitsForANodeThatStartedAnewIsDropped) {
   std::vector<std::string> performed;
-  ActionQueue queue({.write = [](const store::WriteBatch&) {},
+  ActionQueue queue({.write = [](const job::WriteBatch&) {},
                      .perform =
                          [&](const job::Action& action) {
                            const std::string* node = job::NodeOf(action);
@@ -79,7 +26,7 @@ TEST(ActionQueueDropTest, WhatWaitsForANodeThatStartedAnewIsDropped) {
              {});
 
   queue.Drop("a");
-  queue.OnWritten(absl::OkStatus());
+  queue.OnWritten(true);
 
   EXPECT_THAT(performed, ElementsAre("b", "other"));
 }
@@ -103,14 +50,14 @@ class ActionQueueTest : public testing::Test {
     return persist;
   }
   ActionQueue::Done Done(const std::string& name) {
-    return [this, name](const absl::Status& status) {
-      performed_.push_back(status.ok() ? name : name + ": " + std::string(status.message()));
+    return [this, name](bool carried_out) {
+      performed_.push_back(carried_out ? name : name + " given up");
     };
   }
 
   std::vector<std::string> performed_;
-  std::vector<store::WriteBatch> written_;
-  ActionQueue queue_{{.write = [this](store::WriteBatch batch) { written_.push_back(batch); },
+  std::vector<job::WriteBatch> written_;
+  ActionQueue queue_{{.write = [this](job::WriteBatch batch) { written_.push_back(batch); },
                       .perform =
                           [this](const job::Action& action) {
                             performed_.push_back(
@@ -127,15 +74,15 @@ TEST_F(ActionQueueTest, ActionsWithoutAPersistAreCarriedOutAtOnce) {
 
 TEST_F(ActionQueueTest, WhatWaitsWhenItIsClosedIsGivenUpAndStillWritten) {
   queue_.Push({Persist(7, 1), StopWorker(1)}, Done("first"));
-  queue_.OnWritten(absl::ResourceExhaustedError("full"));
+  queue_.OnWritten(false);
   queue_.Push({Persist(8, 1), StopWorker(2)}, Done("second"));
 
-  queue_.Close(absl::UnavailableError("stopping"));
+  queue_.Close();
   queue_.Push({Persist(9, 1), StopWorker(3)}, Done("third"));
   queue_.Flush();
-  queue_.OnWritten(absl::OkStatus());
+  queue_.OnWritten(true);
 
-  EXPECT_THAT(performed_, ElementsAre("first: stopping", "second: stopping", "third: stopping"));
+  EXPECT_THAT(performed_, ElementsAre("first given up", "second given up", "third given up"));
   ASSERT_EQ(written_.size(), 3u);  // the one that failed, again, and what came meanwhile
   EXPECT_EQ(written_[2].jobs.size(), 2u);
 }
@@ -145,7 +92,7 @@ TEST_F(ActionQueueTest, WhatStandsBehindAPersistWaitsForIt) {
   queue_.Push({StopWorker(3)}, Done("later"));
   EXPECT_THAT(performed_, ElementsAre("1"));
 
-  queue_.OnWritten(absl::OkStatus());
+  queue_.OnWritten(true);
 
   EXPECT_THAT(performed_, ElementsAre("1", "2", "done", "3", "later"));
 }
@@ -155,12 +102,12 @@ TEST_F(ActionQueueTest, PersistsThatWaitShareOneWriteAndTheNewestRecordCounts) {
   queue_.Push({Persist(2, 1), StopWorker(2)}, {});
   queue_.Push({Persist(3, 1), Persist(2, 2), StopWorker(3)}, {});
 
-  queue_.OnWritten(absl::OkStatus());
+  queue_.OnWritten(true);
   EXPECT_THAT(performed_, ElementsAre("1"));
   ASSERT_EQ(written_.size(), 2u);
   ASSERT_EQ(written_[1].jobs.size(), 2u);
   EXPECT_EQ(written_[1].jobs[0].revision, 2u);
-  queue_.OnWritten(absl::OkStatus());
+  queue_.OnWritten(true);
 
   EXPECT_THAT(performed_, ElementsAre("1", "2", "3"));
   EXPECT_TRUE(queue_.idle());
@@ -207,18 +154,18 @@ TEST_F(ActionQueueTest, DecisionsHoldNothingUpAndGoOutOnFlushInOrder) {
 
 TEST_F(ActionQueueTest, AFailedWriteIsTriedAgainAndNothingIsSeenBefore) {
   queue_.Push({Persist(1, 1), StopWorker(1)}, Done("done"));
-  queue_.OnWritten(absl::ResourceExhaustedError("disk full"));
+  queue_.OnWritten(false);
   queue_.Push({Persist(1, 2), StopWorker(2)}, {});
   EXPECT_TRUE(performed_.empty());
   EXPECT_EQ(written_.size(), 1u);
 
   queue_.Flush();
-  queue_.OnWritten(absl::OkStatus());
+  queue_.OnWritten(true);
 
   ASSERT_EQ(written_.size(), 3u);
   EXPECT_EQ(written_[1].jobs[0].revision, 1u);
   EXPECT_THAT(performed_, ElementsAre("1", "done"));
-  queue_.OnWritten(absl::OkStatus());
+  queue_.OnWritten(true);
   EXPECT_THAT(performed_, ElementsAre("1", "done", "2"));
 }
 
@@ -231,13 +178,13 @@ TEST_F(ActionQueueTest, WhatUsersSaidOfANodeIsDurableBeforeWhatStandsBehindIt) {
   ASSERT_EQ(written_[0].nodes.size(), 1u);
   EXPECT_TRUE(written_[0].nodes[0].cordoned);
 
-  queue_.OnWritten(absl::OkStatus());
+  queue_.OnWritten(true);
   EXPECT_THAT(performed_, ElementsAre("1", "done"));
   ASSERT_EQ(written_.size(), 2u);
   ASSERT_EQ(written_[1].nodes.size(), 1u);
   EXPECT_EQ(written_[1].nodes[0].name, "b");
   EXPECT_TRUE(written_[1].nodes[0].cordoned);
-  queue_.OnWritten(absl::OkStatus());
+  queue_.OnWritten(true);
 
   EXPECT_THAT(performed_, ElementsAre("1", "done", "later"));
   EXPECT_TRUE(queue_.idle());
@@ -245,7 +192,7 @@ TEST_F(ActionQueueTest, WhatUsersSaidOfANodeIsDurableBeforeWhatStandsBehindIt) {
 
 TEST_F(ActionQueueTest, ItIsFullWhileTooManyListsWait) {
   queue_.Push({Persist(1, 1)}, {});
-  queue_.OnWritten(absl::ResourceExhaustedError("disk full"));
+  queue_.OnWritten(false);
   for (std::size_t i = 1; i < ActionQueue::kListsMax; ++i) {
     EXPECT_FALSE(queue_.full());
     queue_.Push({StopWorker(1)}, {});
@@ -253,13 +200,13 @@ TEST_F(ActionQueueTest, ItIsFullWhileTooManyListsWait) {
   EXPECT_TRUE(queue_.full());
 
   queue_.Flush();
-  queue_.OnWritten(absl::OkStatus());
+  queue_.OnWritten(true);
 
   EXPECT_FALSE(queue_.full());
 }
 
 TEST_F(ActionQueueTest, AListPushedFromWithinAnActionComesAfterItsOwn) {
-  queue_.Push({StopWorker(1)}, [this](const absl::Status&) {
+  queue_.Push({StopWorker(1)}, [this](bool) {
     queue_.Push({StopWorker(2)}, Done("inner"));
     performed_.push_back("outer");
   });
@@ -268,4 +215,4 @@ TEST_F(ActionQueueTest, AListPushedFromWithinAnActionComesAfterItsOwn) {
 }
 
 }  // namespace
-}  // namespace tactus::service
+}  // namespace tactus::delivery

@@ -1,18 +1,21 @@
-#include "agent/daemon/outbound_log.h"
+#include "session/outbound_log.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "base/rng.h"
 
-namespace tactus::agent {
+namespace tactus::session {
 namespace {
 
-std::vector<std::string> SendAll(OutboundLog& log) {
+using Log = OutboundLog<std::string>;
+
+std::vector<std::string> SendAll(Log& log) {
   std::vector<std::string> sent;
-  while (const OutboundLog::Entry* entry = log.Next()) {
+  while (const Log::Entry* entry = log.Next()) {
     sent.push_back(std::to_string(entry->sequence) + entry->payload);
   }
   return sent;
@@ -21,7 +24,7 @@ std::vector<std::string> SendAll(OutboundLog& log) {
 using Texts = std::vector<std::string>;
 
 TEST(OutboundLogTest, EntriesAreSentInOrderAndNumberedFromOne) {
-  OutboundLog log({});
+  Log log({});
   ASSERT_TRUE(log.Append("a", Importance::kMessage));
   ASSERT_TRUE(log.Append("b", Importance::kReport));
 
@@ -30,7 +33,7 @@ TEST(OutboundLogTest, EntriesAreSentInOrderAndNumberedFromOne) {
 }
 
 TEST(OutboundLogTest, WhatIsAcknowledgedIsForgotten) {
-  OutboundLog log({});
+  Log log({});
   for (const char* text : {"a", "b", "c"}) ASSERT_TRUE(log.Append(text, Importance::kReport));
   SendAll(log);
 
@@ -41,7 +44,7 @@ TEST(OutboundLogTest, WhatIsAcknowledgedIsForgotten) {
 }
 
 TEST(OutboundLogTest, AfterAReconnectWhatIsNewerThanAcknowledgedIsSentAgainFirst) {
-  OutboundLog log({});
+  Log log({});
   for (const char* text : {"a", "b", "c"}) ASSERT_TRUE(log.Append(text, Importance::kMessage));
   SendAll(log);
   ASSERT_TRUE(log.Append("d", Importance::kMessage));
@@ -52,7 +55,7 @@ TEST(OutboundLogTest, AfterAReconnectWhatIsNewerThanAcknowledgedIsSentAgainFirst
 }
 
 TEST(OutboundLogTest, AFullLogLosesItsOldestWaitingReportAndLeavesNoGap) {
-  OutboundLog log({.entries_max = 3});
+  Log log({.entries_max = 3});
   ASSERT_TRUE(log.Append("m", Importance::kMessage));
   ASSERT_TRUE(log.Append("r1", Importance::kReport));
   ASSERT_TRUE(log.Append("r2", Importance::kReport));
@@ -65,7 +68,7 @@ TEST(OutboundLogTest, AFullLogLosesItsOldestWaitingReportAndLeavesNoGap) {
 }
 
 TEST(OutboundLogTest, ReportsInFlightAreNotDropped) {
-  OutboundLog log({.entries_max = 2});
+  Log log({.entries_max = 2});
   ASSERT_TRUE(log.Append("r1", Importance::kReport));
   ASSERT_TRUE(log.Append("r2", Importance::kReport));
   SendAll(log);
@@ -78,7 +81,7 @@ TEST(OutboundLogTest, ReportsInFlightAreNotDropped) {
 }
 
 TEST(OutboundLogTest, MessagesThatAloneFillTheLogAreRefusedButExitsAreNot) {
-  OutboundLog log({.entries_max = 2});
+  Log log({.entries_max = 2});
   ASSERT_TRUE(log.Append("a", Importance::kMessage));
   ASSERT_TRUE(log.Append("b", Importance::kMessage));
 
@@ -92,12 +95,12 @@ TEST(OutboundLogTest, MessagesThatAloneFillTheLogAreRefusedButExitsAreNot) {
 TEST(OutboundLogTest, WordsAreWhatWorkersSaidAndMustNotBeLost) {
   for (const Importance importance :
        {Importance::kLogLines, Importance::kReport, Importance::kNode}) {
-    OutboundLog log({});
+    Log log({});
     ASSERT_TRUE(log.Append("x", importance));
     EXPECT_FALSE(log.HoldsWords());
   }
   for (const Importance importance : {Importance::kMessage, Importance::kExit}) {
-    OutboundLog log({});
+    Log log({});
     ASSERT_TRUE(log.Append("x", importance));
     EXPECT_TRUE(log.HoldsWords());
     log.Next();
@@ -108,7 +111,7 @@ TEST(OutboundLogTest, WordsAreWhatWorkersSaidAndMustNotBeLost) {
 }
 
 TEST(OutboundLogTest, BytesAreBoundedAsWell) {
-  OutboundLog log({.bytes_max = 10});
+  Log log({.bytes_max = 10});
   ASSERT_TRUE(log.Append("rrrrrr", Importance::kReport));
 
   ASSERT_TRUE(log.Append("mmmmmm", Importance::kMessage));
@@ -118,7 +121,7 @@ TEST(OutboundLogTest, BytesAreBoundedAsWell) {
 }
 
 TEST(OutboundLogTest, SendingPausesWhenTooMuchIsUnacknowledged) {
-  OutboundLog log({.in_flight_max = 2});
+  Log log({.in_flight_max = 2});
   for (const char* text : {"a", "b", "c"}) ASSERT_TRUE(log.Append(text, Importance::kReport));
 
   EXPECT_EQ(SendAll(log), (Texts{"1a", "2b"}));
@@ -127,7 +130,7 @@ TEST(OutboundLogTest, SendingPausesWhenTooMuchIsUnacknowledged) {
 }
 
 TEST(OutboundLogTest, WorkersOutputGivesWayToEverythingElse) {
-  OutboundLog log({.entries_max = 3});
+  Log log({.entries_max = 3});
   for (const char* text : {"l1", "l2"}) ASSERT_TRUE(log.Append(text, Importance::kLogLines));
   ASSERT_TRUE(log.Append("r1", Importance::kReport));
 
@@ -140,7 +143,7 @@ TEST(OutboundLogTest, WorkersOutputGivesWayToEverythingElse) {
 }
 
 TEST(OutboundLogTest, WorkersOutputKeepsToItsShareAlsoInFlight) {
-  OutboundLog log({.log_entries_max = 2, .log_bytes_max = 5});
+  Log log({.log_entries_max = 2, .log_bytes_max = 5});
   for (const char* text : {"l1", "l2", "l3"}) {
     ASSERT_TRUE(log.Append(text, Importance::kLogLines));
   }
@@ -156,12 +159,12 @@ TEST(OutboundLogTest, WorkersOutputKeepsToItsShareAlsoInFlight) {
 }
 
 // A coordinator that takes what comes, each number once, as the protocol says.
-struct Receiver {
+struct Coordinator {
   std::uint64_t last = 0;
   std::vector<std::string> payloads;
   bool in_order = true;
 
-  void Take(const OutboundLog::Entry& entry) {
+  void Take(const Log::Entry& entry) {
     if (entry.sequence <= last) return;
     in_order = in_order && entry.sequence == last + 1;
     last = entry.sequence;
@@ -174,8 +177,8 @@ void LiveAndCheck(std::uint64_t seed) {
   Rng rng(seed);
   const OutboundLogOptions options{
       .entries_max = 1 + rng.Below(20), .bytes_max = 200, .in_flight_max = 1 + rng.Below(10)};
-  OutboundLog log(options);
-  Receiver receiver;
+  Log log(options);
+  Coordinator coordinator;
   std::vector<std::string> accepted_messages;
   std::size_t exits = 0;
   for (int i = 0; i < 300; ++i) {
@@ -189,27 +192,27 @@ void LiveAndCheck(std::uint64_t seed) {
         if (importance == Importance::kExit) ++exits;
       }
     } else if (what < 8) {
-      if (const OutboundLog::Entry* entry = log.Next()) receiver.Take(*entry);
+      if (const Log::Entry* entry = log.Next()) coordinator.Take(*entry);
     } else if (what == 8) {
-      log.Acknowledge(rng.Below(receiver.last + 1));
+      log.Acknowledge(rng.Below(coordinator.last + 1));
     } else {
-      log.Rewind(receiver.last);
+      log.Rewind(coordinator.last);
     }
     ASSERT_LE(log.size(), options.entries_max + exits) << "seed " << seed;
     ASSERT_LE(log.bytes(), options.bytes_max + exits * 10) << "seed " << seed;
   }
   while (!log.empty()) {
-    while (const OutboundLog::Entry* entry = log.Next()) receiver.Take(*entry);
-    log.Acknowledge(receiver.last);
+    while (const Log::Entry* entry = log.Next()) coordinator.Take(*entry);
+    log.Acknowledge(coordinator.last);
   }
 
-  EXPECT_TRUE(receiver.in_order) << "seed " << seed;
+  EXPECT_TRUE(coordinator.in_order) << "seed " << seed;
   std::vector<std::string> messages;
-  std::ranges::copy_if(receiver.payloads, std::back_inserter(messages),
+  std::ranges::copy_if(coordinator.payloads, std::back_inserter(messages),
                        [](const std::string& payload) { return payload[0] == 'm'; });
   EXPECT_EQ(messages, accepted_messages) << "seed " << seed;
   const auto index = [](const std::string& payload) { return std::stoi(payload.substr(1)); };
-  EXPECT_TRUE(std::ranges::is_sorted(receiver.payloads, {}, index)) << "seed " << seed;
+  EXPECT_TRUE(std::ranges::is_sorted(coordinator.payloads, {}, index)) << "seed " << seed;
 }
 
 TEST(OutboundLogPropertyTest, MessagesArriveOnceInOrderAndWithoutGapsWhateverHappens) {
@@ -217,4 +220,4 @@ TEST(OutboundLogPropertyTest, MessagesArriveOnceInOrderAndWithoutGapsWhateverHap
 }
 
 }  // namespace
-}  // namespace tactus::agent
+}  // namespace tactus::session
