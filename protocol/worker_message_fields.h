@@ -97,6 +97,7 @@ void Fields(auto& archive, Of<StandingMessage> auto& message) {
   archive("waits", message.waits);
   archive("awaits", message.awaits);
   archive("stopped", message.stopped);
+  archive("storage", message.storage);
   archive("silent_seconds", message.silent_seconds);
   archive("processor_seconds", message.processor_seconds);
 }

@@ -121,6 +121,7 @@ struct StandingMessage {
   std::vector<std::uint32_t> awaits{};  // ranks whose bytes it waits for, as far as it knows
   // These are the agent's.
   bool stopped = false;          // by a signal or a debugger
+  bool storage = false;          // a thread of its waits for a disk
   double silent_seconds = 0;     // since it said so last
   double processor_seconds = 0;  // that the process took
 };

@@ -19,6 +19,8 @@ using Stage = NcclTicket::Stage;
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr auto kWatchInterval = std::chrono::milliseconds(1);
+constexpr int kLooksToPublish = 100;  // of the watch
+constexpr int kBeatsMissed = 8;
 constexpr auto kWaitInterval = std::chrono::microseconds(100);
 // Most waits are short, and a sleep costs more than they do.
 constexpr int kTriesAtOnce = 100;
@@ -254,21 +256,30 @@ std::string NcclGroup::Queue(NcclTicket& ticket) {
   return cuda::Record(ticket.done.get(), stream_.get());
 }
 
-// Whom NCCL waits for it does not tell. A member that does not take part in the heartbeat either is
-// one that stands still.
 Awaiting NcclGroup::awaiting() {
-  const threads::MutexLock lock(mutex_);
-  const NcclTicket* const next = first();
-  if (next == nullptr || !ending_.empty()) return {};
-  const bool filled =
-      next->before == nullptr || cuda::Query(next->before.get()).reached != cuda::Reached::kNot;
-  Awaiting awaiting{.collective = filled};
-  if (next->operation.kind == Kind::kExchange) {
-    awaiting.peers = {next->operation.partner};
-  } else if (meeting_.heartbeat != nullptr) {
-    awaiting.peers = meeting_.heartbeat->awaiting().peers;
+  const threads::MutexLock lock(awaiting_mutex_);
+  return awaiting_;
+}
+
+// Whom NCCL waits for it does not tell, nor how far it is: what is done stands for bytes. Who takes
+// no part in the heartbeat for long is one that stands still.
+void NcclGroup::PublishAwaiting() {
+  Awaiting awaiting{.bytes_moved = finished_};
+  if (const NcclTicket* const next = first(); next != nullptr && ending_.empty()) {
+    awaiting.collective =
+        next->before == nullptr || cuda::Query(next->before.get()).reached != cuda::Reached::kNot;
+    const bool beat_is_old =
+        beat_ != nullptr && meeting_.now() - beat_at_ > kBeatsMissed * meeting_.heartbeat_interval;
+    if (next->route == NcclTicket::Route::kSignals) {
+      awaiting.peers = meeting_.signals->awaiting().peers;
+    } else if (next->operation.kind == Kind::kExchange) {
+      awaiting.peers = {next->operation.partner};
+    } else if (beat_is_old) {
+      awaiting.peers = meeting_.heartbeat->awaiting().peers;
+    }
   }
-  return awaiting;
+  const threads::MutexLock lock(awaiting_mutex_);
+  awaiting_ = std::move(awaiting);
 }
 
 // Waits until all that was started before is done, as `signals` knows nothing of it.
@@ -321,6 +332,7 @@ void NcclGroup::RunWatch() {
       Reap();
       CheckCommunicator();
       CheckMembers();
+      if (looks_++ % kLooksToPublish == 0) PublishAwaiting();
       const auto next = SteadyClock::now() + kWatchInterval;
       while (ending_.empty() && changed_.WaitUntil(mutex_, next)) {
       }

@@ -85,6 +85,7 @@ class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
   Progress At(const NcclTicket& ticket) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CheckCommunicator() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CheckMembers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PublishAwaiting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   NcclTicket* first() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return entries_.empty() ? nullptr : entries_.front().get();
   }
@@ -117,6 +118,11 @@ class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
   std::unique_ptr<Collective> beat_;  // the barrier under way; null between two
   Instant beat_at_ = {};              // when the last one was done
   bool hangs_ = false;
+  int looks_ = 0;
+
+  // A lock of its own: who asks waits for no call of NCCL or the driver.
+  threads::Mutex awaiting_mutex_;
+  Awaiting awaiting_ ABSL_GUARDED_BY(awaiting_mutex_);
 
   threads::Mutex mutex_;
   threads::Condition calls_;    // something for RunCalls

@@ -27,7 +27,8 @@ struct NcclMeeting {
   // there before its start is done. Null: the default stream.
   cuda::Stream compute_stream = nullptr;
 
-  Duration meet_limit = Seconds(900);  // until all members have come
+  // Until all members have come: less than a job gives its start, which then says who did not.
+  Duration meet_limit = Seconds(480);
   Duration abort_limit = Seconds(30);  // for NCCL to end what is under way, real time
   Duration leave_limit = Seconds(10);  // for what is queued to reach the others, when leaving
   Duration heartbeat_interval = Seconds(0.25);

@@ -175,7 +175,10 @@ std::set<std::string> Agent::JobsHere() const {
 void Agent::CompleteHello(Hello& hello) const {
   for (const auto& [id, running] : workers_) hello.add_running_workers(id.value);
   for (const auto& [id, preparing] : preparing_) hello.add_running_workers(id.value);
-  for (const LastWords& words : results_.inherited()) hello.add_ended_workers(words.worker.value);
+  for (const LastWords& words : results_.inherited()) {
+    const bool of_others = !link_.server().empty() && words.server != link_.server();
+    if (!of_others) hello.add_ended_workers(words.worker.value);
+  }
   if (leaving_) *hello.mutable_leaving() = LeavingNow();
   for (tactus::v1::Device& device : *hello.mutable_devices()) {
     const auto fault = faults_.find(device.name());

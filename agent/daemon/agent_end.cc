@@ -57,7 +57,10 @@ tactus::agent::v1::Leaving Agent::LeavingNow() const {
 }
 
 bool Agent::Settled() const {
-  return workers_.empty() && preparing_.empty() && uploader_.idle() && !link_.HoldsWords();
+  // Nobody was there yet to whom they could be said.
+  const bool unsaid = link_.server().empty() && !results_.inherited().empty();
+  return workers_.empty() && preparing_.empty() && uploader_.idle() && !unsaid &&
+         !link_.HoldsWords();
 }
 
 void Agent::Stop(Duration grace, std::function<void()> done) {

@@ -171,6 +171,7 @@ absl::StatusOr<Worker::Options> Agent::Prepare(
   options.start.set_worker_id(request.worker_id());
   if (device->cuda) options.start.set_device(kOnlyGpu);
   options.start.set_address(options_.address);
+  options.start.set_wants_standing(true);
   options.start.set_output_directory(result);
   options.start.set_emulated_speed(device->emulated_speed);
   options.start.set_emulated_cpu_factor(options_.emulated_cpu_factor);

@@ -22,8 +22,8 @@ struct LastWords {
 };
 
 // Beside the folder with the files that it speaks of: `jobs`/JOB/last-words-WORKER, for an agent
-// that is started when this one ended in between. Returns when it is durable, which takes as long
-// as the disk does.
+// that is started when this one ended in between. The file is synced, its name is not: it outlives
+// the process for certain, a power cut probably.
 // Errors: as of runtime::WriteFileWhole.
 absl::Status KeepLastWords(const std::string& jobs, const LastWords& words);
 

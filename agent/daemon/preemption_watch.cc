@@ -5,6 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "protocol/leaving.h"
 #include "runtime/logging.h"
+#include "runtime/now.h"
 #include "runtime/options.h"
 
 namespace tactus::agent {
@@ -21,6 +22,7 @@ PreemptionWatch::PreemptionWatch(runtime::ControlThread& control, Options option
 }
 
 void PreemptionWatch::Start() {
+  started_ = runtime::Now();
   absl::StatusOr<std::unique_ptr<WorkerProcess>> process = WorkerProcess::Start(
       control_,
       {.arguments = {"/bin/sh", "-c", options_.command},
@@ -45,6 +47,8 @@ void PreemptionWatch::OnExit(const WorkerExit& exit) {
     const Handler noticed = noticed_;
     return noticed(DurationSaidLast(exit.log_tail));
   }
+  // One that waited for long before it failed did what it is for.
+  if (runtime::Now() - started_ > options_.pause.max) failures_ = 0;
   const Duration pause = runtime::BackoffDelay(options_.pause, ++failures_, rng_);
   Logger("agent")->warn("preemption command failed exit_code={} signal={} again_in_seconds={}",
                         exit.exit_code, exit.signal, ToSeconds(pause));

@@ -42,6 +42,7 @@ class PreemptionWatch {
   const Options options_;
   const Handler noticed_;
   int failures_ = 0;  // in a row
+  Instant started_{};
   Rng rng_{1};
   runtime::Timer again_timer_;
   std::unique_ptr<WorkerProcess> process_;  // null between two

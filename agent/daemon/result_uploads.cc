@@ -22,9 +22,9 @@ std::vector<LastWords> ResultUploads::TakeInherited(const std::string& server) {
   std::vector<LastWords> ours;
   for (LastWords& words : std::exchange(inherited_, {})) {
     if (words.server != server) {
-      Logger("agent")->warn("result of another coordinator's job forgotten worker={} job={}",
+      Logger("agent")->warn("result of another coordinator's job waits for it worker={} job={}",
                             words.worker.value, words.job);
-      RemoveLastWords(jobs_, words.job, words.worker);
+      inherited_.push_back(std::move(words));
       continue;
     }
     Logger("agent")->info("result of a former agent's worker goes on worker={} job={} files={}",

@@ -36,7 +36,7 @@ class ResultUploads {
   const std::vector<LastWords>& inherited() const { return inherited_; }
 
   // A coordinator of this store is there: what was left by workers of it, to be said anew. The rest
-  // is forgotten: those numbers may be others' there.
+  // waits for its own, as long as its job's folder is kept: those numbers may be others' here.
   std::vector<LastWords> TakeInherited(const std::string& server);
 
   // Makes them durable; to be called before they are said. Where the disk does not allow it they

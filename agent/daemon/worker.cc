@@ -72,6 +72,7 @@ tactus::v1::Standing Worker::Standing() const {
   standing.set_silent_seconds(standing_at_ ? ToSeconds(runtime::Now() - *standing_at_) : 0);
   const ProcessSighting seen = LookAtProcess(process_->pid());
   standing.set_stopped(seen.stopped);
+  standing.set_storage(seen.storage);
   standing.set_processor_seconds(seen.processor_seconds);
   return standing;
 }

@@ -151,11 +151,16 @@ void AgentLink::Run() {
   }
 }
 
+void AgentLink::BeginStandings() {
+  const threads::MutexLock lock(mutex_);
+  tells_standing_ = true;
+}
+
 // One that waits to be written is enough.
 void AgentLink::TellStanding() {
   Line line{.text = Format(standpoint_.Now()) + "\n", .droppable = true};
   const threads::MutexLock lock(mutex_);
-  if (to_send_.empty() && !writing_) to_send_.push_back(std::move(line));
+  if (tells_standing_ && to_send_.empty() && !writing_) to_send_.push_back(std::move(line));
 }
 
 bool AgentLink::WriteSome(std::string& output) {

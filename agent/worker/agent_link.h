@@ -18,9 +18,8 @@
 namespace tactus::worker {
 
 // A Unix stream socket with one JSON message a line each way. Its own thread does all reading and
-// writing; the training thread exchanges messages with it through two bounded queues. That thread
-// also tells the agent once a second where the worker stands, whatever the training thread does.
-// All calls: the training thread.
+// writing; the training thread exchanges messages with it through two bounded queues. All calls:
+// the training thread.
 class AgentLink {
  public:
   // Lines waiting to be written; above it the oldest round reports are dropped (an agent that reads
@@ -52,6 +51,9 @@ class AgentLink {
   // Waits until everything sent is written, at most `limit`. False when it is not.
   bool Flush(Duration limit);
 
+  // From now on the agent is told once a second where the worker stands, whatever the training
+  // thread does.
+  void BeginStandings();
   Standpoint& standpoint() { return standpoint_; }
 
  private:
@@ -79,6 +81,7 @@ class AgentLink {
   std::deque<Line> to_send_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;  // a line is half written
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool tells_standing_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status end_ ABSL_GUARDED_BY(mutex_);  // why the link is over, ok while it is up
 
   std::thread thread_;  // last: runs over all the above

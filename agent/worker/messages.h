@@ -27,7 +27,8 @@ struct StartMessage {
   double emulated_cpu_factor = 1;
   std::string address = "127.0.0.1";
   std::string output_directory;
-  std::string checkpoint{};  // a file to go on from; empty: from the beginning
+  std::string checkpoint{};     // a file to go on from; empty: from the beginning
+  bool wants_standing = false;  // so older agents do not
 };
 // All but the specification, which has a reader of its own.
 void Fields(auto& archive, Of<StartMessage> auto& start) {
@@ -39,6 +40,7 @@ void Fields(auto& archive, Of<StartMessage> auto& start) {
   archive("address", start.address);
   archive("output_directory", start.output_directory);
   archive("checkpoint", start.checkpoint);
+  archive("wants_standing", start.wants_standing);
 }
 
 using protocol::CheckpointedMessage;

@@ -115,6 +115,7 @@ absl::Status Worker::AwaitStart() {
   if (!message.ok()) return message.status();
   if (auto* start = std::get_if<StartMessage>(&*message)) {
     start_ = std::move(*start);
+    if (start_.wants_standing) link_.BeginStandings();
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError("the first message of the agent is not a start");
@@ -370,6 +371,8 @@ absl::Status Worker::Train() {
     TakeMessages();
   }
   if (checkpoints_ != nullptr && !EndsByItself()) checkpoints_->Finish();
+  // Its copy is as large as what a suspension copies.
+  if (!EndsByItself()) checkpoints_.reset();
   snapshots_ = snapshots.names();
   if (engine_->outcome() == engine::Outcome::kGroupLost) {
     lost_generation_ = group_.generation;
@@ -505,7 +508,10 @@ absl::Status Worker::Conclude() {
         Evaluate(*model_, validation, *transport_,
                  {.samples_max = start_.job.data.validation_samples_max,
                   .batch = micro_batches_->ceiling(),
-                  .beside = [this] { KeepEnd(); }});
+                  .beside = [this] {
+                    link_.standpoint().CountBatch();
+                    KeepEnd();
+                  }});
     if (!result.ok()) return OfTheGroup(result.status());
     evaluated = *result;
   }

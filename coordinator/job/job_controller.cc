@@ -352,6 +352,8 @@ void JobController::On(std::uint32_t rank, const EvaluatedMessage& message, Turn
 void JobController::On(std::uint32_t rank, const FinishedMessage& message, Turn turn) {
   // It was never in a group, or is not needed any more.
   if (!keeper_.tracker() || keeper_.Secured()) return;
+  // Said anew by an agent that was started again: the time for the files does not begin anew.
+  if (group_.results().Finished(rank)) return ResumeIfAllBack(turn);
   group_.SetFinished(rank, message);
   JobRecord& record = keeper_.record();
   record.ending = group_.results().ending();

@@ -148,7 +148,7 @@ class JobController {
 
   // ---- Members that close no round
   void LookAtAll(Turn turn);
-  Duration PatienceWith(const Standstill& standstill) const;
+  std::string StandstillWords() const;
 
   // ---- Members whose node is leaving
   std::optional<Instant> LeftBy() const;

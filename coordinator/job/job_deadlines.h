@@ -21,8 +21,9 @@ struct RoundMultiple {
   Duration Of(double round_seconds) const;
 };
 
-// Kept in order: inquiry <= look; grace <= second_look <= discard <= silence < still < cancel <
-// start < stall. What a job waits for whom it cannot hear is the job's own: JobSettings::hold.
+// Kept in order, by what they are at least: inquiry <= look; grace <= second_look <= discard <=
+// silence < still < cancel < start < stall. What a job waits for whom it cannot hear is the job's
+// own: JobSettings::hold.
 struct JobDeadlines {
   // From StartWorker to the first round: reading a model and a data set of many gigabytes over a
   // slow network takes minutes; who needs longer is taken to hang.
@@ -32,11 +33,12 @@ struct JobDeadlines {
   // it finds members that compute.
   RoundMultiple look = {
       .rounds = 4, .least = std::chrono::seconds(2), .most = std::chrono::seconds(60)};
-  // From the last sign that anything moves until a member is given up that two witnesses say stands
-  // still: as long as a person, or a batch system, may stop a process on purpose.
+  // From the first look at which two witnesses say that a member stands still, and at all looks
+  // since: as long as a person, or a batch system, may stop a process on purpose.
   RoundMultiple still = {.rounds = 20, .least = std::chrono::minutes(2)};
-  // The same where there is doubt: it takes processor time, or two members wait for one another
-  // over a link that may heal, or nobody answered. A batch may be long, and TCP waits as long.
+  // From the last look at which anything moved, where there is doubt: it takes processor time, or
+  // waits for a disk, or two members wait for one another over a link that may heal, or nobody
+  // answered. A batch may be long, and TCP waits as long.
   RoundMultiple stall = {.rounds = 20, .least = std::chrono::minutes(15)};
   // From the first last word, or the return of all after a restart, to the last: evaluation.
   Duration finish = std::chrono::minutes(15);

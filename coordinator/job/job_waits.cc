@@ -12,6 +12,9 @@
 namespace tactus::job {
 namespace {
 
+// Of jobs that are looked at about then, so that one wake serves all.
+Instant SharedTick(Instant time) { return std::chrono::ceil<std::chrono::seconds>(time); }
+
 // Who rests is woken by the queue.
 std::optional<Instant> DeadlineOf(const phase::Idle&) { return std::nullopt; }
 std::optional<Instant> DeadlineOf(const auto& phase) { return phase.deadline; }
@@ -72,10 +75,16 @@ std::string JobController::TrainingWords() const {
   if (!contact.missed().empty() && !group_.AnyHeard()) {
     return words + ", of which none is heard: waits up to " + DurationWords(record().settings.hold);
   }
-  if (!contact.missed().empty()) return words + "; not heard: node " + NodeNames(contact.missed());
+  if (!contact.missed().empty()) {
+    return words + "; not heard: node " + NodeNames(contact.missed()) + StandstillWords();
+  }
+  return words + StandstillWords();
+}
+
+std::string JobController::StandstillWords() const {
   const auto& stillness = std::get<phase::Training>(phase_).stillness;
-  const Standstill standstill = stillness ? stillness->Judge() : Standstill{};
-  return standstill.known() ? words + "; " + WordsOf(standstill, group_.members()) : words;
+  const Standstill present = stillness ? stillness->Present() : Standstill{};
+  return present.telling() ? "; " + WordsOf(present, group_.members()) : "";
 }
 
 void JobController::TellTraining(Turn turn) {
@@ -130,11 +139,7 @@ void JobController::On(std::uint32_t rank, const StandingMessage& message, Turn 
   auto* const training = std::get_if<phase::Training>(&phase_);
   if (training == nullptr || !training->stillness) return;
   training->stillness->Note(rank, message, turn.now);
-  if (training->stillness->Judge().certain()) TellTraining(turn);
-}
-
-Duration JobController::PatienceWith(const Standstill& standstill) const {
-  return Rounds(standstill.certain() ? deadlines_.still : deadlines_.stall);
+  if (training->stillness->Present().certain()) TellTraining(turn);
 }
 
 // ---- Members whose node is leaving
@@ -217,26 +222,30 @@ std::optional<std::string> JobController::Overdue(const phase::Returning&, Turn)
   return "the coordinator restarted and " + WorkerNames(group_.Absent()) + " did not come back";
 }
 
-// The time counts from the first look: while the coordinator itself stood still nobody was asked.
+// The time counts from the first look: while the coordinator itself stood still nobody was asked,
+// and what was answered before says nothing.
 std::optional<std::string> JobController::Overdue(phase::Training& training, Turn turn) {
   const Duration pause = Rounds(deadlines_.look);
+  const bool late = turn.now > training.deadline + deadlines_.second_look;
   if (turn.now < training.heard + pause) {
-    training.deadline = training.heard + pause;
+    training.deadline = SharedTick(training.heard + pause);
     return std::nullopt;
   }
-  if (training.stillness) {
+  if (training.stillness && !late) {
     const Standstill standstill = training.stillness->Conclude(turn.now);
-    if (training.stillness->Over(PatienceWith(standstill), turn.now)) {
+    const Stillness::Patience patience{.certain = Rounds(deadlines_.still),
+                                       .doubtful = Rounds(deadlines_.stall)};
+    if (training.stillness->Over(patience, turn.now)) {
       return WordsOf(standstill, group_.members()) + "; no newer round for " +
-             DurationWords(PatienceWith(standstill)) + ", after " +
-             std::to_string(keeper_.tracker()->rounds()) + " rounds";
+             DurationWords(std::chrono::floor<std::chrono::seconds>(turn.now - training.heard)) +
+             ", after " + std::to_string(keeper_.tracker()->rounds()) + " rounds";
     }
     TellTraining(turn);
   } else {
     training.stillness.emplace(size(), turn.now);
   }
   LookAtAll(turn);
-  training.deadline = turn.now + pause;
+  training.deadline = SharedTick(turn.now + pause);
   return std::nullopt;
 }
 

@@ -73,13 +73,15 @@ double ProgressTracker::RoundSeconds() const {
   return Ratio(Sum(rated_, &RatedRound::seconds), static_cast<double>(rated_.size()));
 }
 
+// What is known of a group before this one stands in for what is not known of it yet.
 double ProgressTracker::LongRoundSeconds() const {
-  if (lengths_.empty()) return 0;
+  const double before = lengths_.size() < kRecentRounds ? progress_.long_round_seconds : 0;
+  if (lengths_.empty()) return before;
   std::vector<double> lengths(lengths_.begin(), lengths_.end());
   const std::size_t rank = (99 * lengths.size() + 99) / 100;  // from 1
   const auto found = lengths.begin() + static_cast<std::ptrdiff_t>(rank) - 1;
   std::ranges::nth_element(lengths, found);
-  return *found;
+  return std::max(*found, before);
 }
 
 double ProgressTracker::OwnSpeedSum() const {

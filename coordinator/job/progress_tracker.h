@@ -50,7 +50,8 @@ class ProgressTracker {
   // Mean length of the last rounds; 0 before the first.
   double RoundSeconds() const;
   // The length that 99 in 100 of the last kLongRounds did not exceed, by the slowest member's
-  // clock: the nearest rank, so that of up to 100 it is the longest; 0 before the first.
+  // clock: the nearest rank, so that of up to 100 it is the longest. For the first kRecentRounds no
+  // shorter than what was known at the start; 0 where nothing was.
   double LongRoundSeconds() const;
 
   // Sum over the workers of samples / compute_seconds of the whole run [samples/s]; 0: not known.

@@ -53,7 +53,9 @@ Standstill Stillness::Judge() const {
     rank = *next;
   }
   const auto working = first_that([](const StandingMessage& one) { return !one.waits; });
-  return working ? JudgeAwaited(*working) : Standstill{};
+  if (working) return JudgeAwaited(*working);
+  const bool all = std::ranges::all_of(members_, [](const Member& one) { return !!one.present; });
+  return {.kind = all ? Kind::kTogether : Kind::kUnknown};
 }
 
 // Whom it waits for, as far as it knows; what it says is outside input.
@@ -75,6 +77,8 @@ Standstill Stillness::JudgeAwaited(std::uint32_t rank) const {
     kind = Kind::kSlow;
   } else if (Computed(member)) {
     kind = Kind::kBusy;
+  } else if (member.present->standing.storage) {
+    kind = Kind::kStorage;
   }
   return {.kind = kind, .rank = rank};
 }
@@ -100,25 +104,36 @@ bool Stillness::Computed(const Member& member) const {
   return seconds > kComputesFrom * ToSeconds(member.present->at - member.former->at);
 }
 
+Standstill Stillness::Present() const {
+  const Standstill seen = Judge();
+  return seen.certain() ? seen : verdict_;
+}
+
 Standstill Stillness::Conclude(Instant now) {
   const Standstill verdict = Judge();
-  const bool unknown = verdict.kind == Standstill::Kind::kUnknown;
   const bool moves =
-      verdict.moves() ||
-      (unknown && std::ranges::any_of(members_, [this](auto& one) { return Moved(one); }));
+      verdict.moves() || (!verdict.telling() &&
+                          std::ranges::any_of(members_, [this](auto& one) { return Moved(one); }));
   if (moves) since_ = now;
-  confirmed_ = !moves && verdict_ && !verdict_->moves() && verdict_->rank == verdict.rank;
+  const bool again = verdict_.certain() && verdict_.rank == verdict.rank;
+  if (!verdict.certain()) {
+    certain_since_.reset();
+  } else if (!again || !certain_since_) {
+    certain_since_ = now;
+  }
   verdict_ = verdict;
+  ++looks_;
   return verdict;
 }
 
-bool Stillness::Over(Duration patience, Instant now) const {
-  return confirmed_ && now - since_ >= patience;
+bool Stillness::Over(const Patience& patience, Instant now) const {
+  if (certain_since_ && now - *certain_since_ >= patience.certain) return true;
+  return looks_ > 1 && now - since_ >= patience.doubtful;
 }
 
 std::string WordsOf(const Standstill& standstill, const std::vector<MemberRecord>& members) {
   using Kind = Standstill::Kind;
-  if (standstill.kind == Kind::kUnknown) return "its workers do not say whom they wait for";
+  if (standstill.kind == Kind::kUnknown) return "no worker says whom it waits for";
   const std::string name = WorkerName(members[standstill.rank]);
   const std::string other = WorkerName(members[standstill.other]);
   switch (standstill.kind) {
@@ -128,6 +143,10 @@ std::string WordsOf(const Standstill& standstill, const std::vector<MemberRecord
       return name + " stands still: its process runs and says nothing";
     case Kind::kStill:
       return name + " stands still: others wait for it, and it takes no processor time";
+    case Kind::kStorage:
+      return "others wait for " + name + ", which waits for its disk";
+    case Kind::kTogether:
+      return "all workers wait in one collective";
     case Kind::kBusy:
       return "others wait for " + name + ", which computes and ends no batch";
     case Kind::kSlow:

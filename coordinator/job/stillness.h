@@ -17,28 +17,28 @@ namespace tactus::job {
 // Why a group closes no round, from what its members and their agents said of where they stand.
 struct Standstill {
   enum class Kind {
-    kUnknown,  // nobody waits, or those who do not know whom for
-    kStopped,  // its process is stopped
-    kSilent,   // its process runs and says nothing any more
-    kAwaited,  // others wait for it; whether it moves, another look will tell
-    kStill,    // others wait for it, and it does nothing
-    kBusy,     // others wait for it; it takes processor time and gets nothing done
-    kSlow,     // others wait for it; it moves
-    kLink,     // it and `other` wait for one another, and nothing comes through
-    kLoaded,   // the same, and something does
+    kUnknown,   // nobody waits, or nobody answered
+    kStopped,   // its process is stopped
+    kSilent,    // its process runs and says nothing any more
+    kAwaited,   // others wait for it; whether it moves, another look will tell
+    kStill,     // others wait for it, and it does nothing
+    kStorage,   // others wait for it, and it waits for a disk
+    kBusy,      // others wait for it; it takes processor time and gets nothing done
+    kSlow,      // others wait for it; it moves
+    kLink,      // it and `other` wait for one another, and nothing comes through
+    kLoaded,    // the same, and something does
+    kTogether,  // all wait, and none knows for whom
   };
   Kind kind = Kind::kUnknown;
-  std::uint32_t rank = 0;   // of whom it is said; not with kUnknown
+  std::uint32_t rank = 0;   // of whom it is said, where it is said of one
   std::uint32_t other = 0;  // with kLink and kLoaded
 
-  // A second look was had, or none is needed.
-  bool known() const { return kind != Kind::kUnknown && kind != Kind::kAwaited; }
+  // Worth telling people: it is not as it should be, and no other look is needed to say so.
+  bool telling() const { return kind != Kind::kUnknown && kind != Kind::kAwaited && !moves(); }
   // It moves, so that whatever it takes it is not given up.
   bool moves() const { return kind == Kind::kSlow || kind == Kind::kLoaded; }
   // Two witnesses say that it does nothing and will not by itself.
-  bool certain() const {
-    return kind == Kind::kStopped || kind == Kind::kSilent || kind == Kind::kStill;
-  }
+  bool certain() const { return kind == Kind::kStopped || kind == Kind::kStill; }
 
   friend bool operator==(const Standstill&, const Standstill&) = default;
 };
@@ -61,15 +61,20 @@ class Stillness {
   // What one of them answered.
   void Note(std::uint32_t rank, const protocol::StandingMessage& standing, Instant now);
 
-  // What the answers to the present look amount to, so far.
-  Standstill Judge() const;
+  // What is to be said now: of the look before, but for what the answers to the present one say for
+  // certain already.
+  Standstill Present() const;
 
   // The time for the answers to a look is up: what it amounts to. Where anything moved, the time
   // begins anew.
   Standstill Conclude(Instant now);
 
-  // The last two looks found the same, and nothing moved for `patience`.
-  bool Over(Duration patience, Instant now) const;
+  // How long who is to be given up is waited for.
+  struct Patience {
+    Duration certain{};   // with the same member standing still for certain at every look
+    Duration doubtful{};  // with nothing moving, for whatever reason
+  };
+  bool Over(const Patience& patience, Instant now) const;
 
  private:
   struct Sighting {
@@ -81,6 +86,7 @@ class Stillness {
     std::optional<Sighting> present{};  // nothing: no answer yet
   };
 
+  Standstill Judge() const;
   bool Moved(const Member& member) const;
   bool Computed(const Member& member) const;
   std::optional<std::uint32_t> Awaited(std::uint32_t rank) const;
@@ -89,8 +95,9 @@ class Stillness {
 
   Instant since_;  // nothing moved
   std::vector<Member> members_;
-  std::optional<Standstill> verdict_{};  // of the last look
-  bool confirmed_ = false;               // and of the one before it
+  int looks_ = 0;                         // that were concluded
+  Standstill verdict_{};                  // of the last one
+  std::optional<Instant> certain_since_;  // so at every look since then
 };
 
 }  // namespace tactus::job

@@ -40,8 +40,9 @@ absl::Status CoreRunner::AdmitChange() const {
   }
   if (!queue_.full()) return absl::OkStatus();
   return runtime::WithReason(
-      absl::ResourceExhaustedError("coordinator: " + std::to_string(delivery::ActionQueue::kListsMax) +
-                                   " changes wait to be written"),
+      absl::ResourceExhaustedError(
+          "coordinator: " + std::to_string(delivery::ActionQueue::kListsMax) +
+          " changes wait to be written"),
       {.reason = "OVERLOADED"});
 }
 

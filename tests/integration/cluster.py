@@ -65,6 +65,8 @@ class Folder:
 class Cluster:
     """One coordinator and its agents."""
 
+    within = ()  # words before the command line's
+
     def __init__(self, folder):
         self.folder = folder
         self.processes = {}
@@ -107,8 +109,8 @@ class Cluster:
 
     def tactus(self, *words, check=True):
         """Runs the CLI against this cluster; returns (exit code, stdout, stderr)."""
-        done = subprocess.run([str(BIN / "tactus"), "--server", self.address, *map(str, words)], capture_output=True,
-                              text=True, timeout=120)
+        done = subprocess.run([*self.within, str(BIN / "tactus"), "--server", self.address, *map(str, words)],
+                              capture_output=True, text=True, timeout=120)
         if check and done.returncode != 0:
             raise AssertionError(f"tactus {' '.join(map(str, words))}: exit {done.returncode}\n{done.stdout}{done.stderr}")
         return done.returncode, done.stdout, done.stderr

@@ -97,6 +97,8 @@ TEST(FaultInjectionTest, AWorkerThatStandsStillForEverIsEndedAndTheJobGoesOn) {
       {{.kind = Kind::kPause, .at_seconds = 10, .host = "b", .device = "cpu:0"}}, TwoHosts());
 
   EXPECT_EQ(outcome.jobs[0].state, job::JobState::kSucceeded);
+  EXPECT_GT(outcome.seconds, 10 + 120);
+  EXPECT_LT(outcome.seconds, 10 + 120 + 120);
   EXPECT_THAT(outcome.violations, IsEmpty());
 }
 

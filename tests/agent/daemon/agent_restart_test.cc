@@ -147,13 +147,12 @@ TEST_F(AgentRestartTest, WhatIsWithTheCoordinatorIsNotSaidAgain) {
 }
 
 // Another store gives the same numbers to other workers.
-TEST_F(AgentRestartTest, AnotherCoordinatorIsToldNothing) {
+TEST_F(AgentRestartTest, AnotherCoordinatorIsToldNothingAndTheRightOneAll) {
   LeaveAFile();
   coordinator_.Become({.server_id = "store-2"});
 
   Begin();
 
-  EXPECT_TRUE(AwaitNothingKept());
   coordinator_.StartWorker(6, "echo");
   coordinator_.SendStop(6);
   coordinator_.AwaitExit(6);
@@ -162,6 +161,13 @@ TEST_F(AgentRestartTest, AnotherCoordinatorIsToldNothing) {
     EXPECT_NE(message.worker_exited().worker_id(), 5u);
   }
   EXPECT_THAT(coordinator_.uploaded(), IsEmpty());
+  EXPECT_THAT(Kept(), ElementsAre("last-words-5"));
+
+  coordinator_.Become({.server_id = "store-1"});
+  coordinator_.Drop(0);
+
+  EXPECT_TRUE(coordinator_.AwaitUpload("result-1/model.pt"));
+  EXPECT_TRUE(AwaitNothingKept());
 }
 
 TEST_F(AgentRestartTest, WordsThatCannotBeReadAreForgotten) {

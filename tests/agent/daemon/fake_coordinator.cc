@@ -74,7 +74,10 @@ tactus::v1::Standing FakeCoordinator::LookAt(std::uint64_t worker) {
   ToAgent message;
   message.mutable_look_at_worker()->set_worker_id(worker);
   Send(message);
-  if (!Await([&](const auto& received) { return answers(received).size() > before; })) return {};
+  const bool answered =
+      Await([&](const auto& received) { return answers(received).size() > before; });
+  EXPECT_TRUE(answered) << "nothing was said of worker " << worker;
+  if (!answered) return {};
   return answers(received()).back();
 }
 

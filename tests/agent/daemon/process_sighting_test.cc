@@ -27,6 +27,11 @@ TEST(ProcessSightingTest, OneThatRunsSleepsOrWaitsForItsDiskIsNotStopped) {
   EXPECT_TRUE(ParseProcessStat("7 (worker) t 1 7 7 0 -1 0 9 0 0 0 1 1 0 0", 100).stopped);
 }
 
+TEST(ProcessSightingTest, OneThatWaitsForItsDiskIsSeenTo) {
+  EXPECT_TRUE(ParseProcessStat("7 (worker) D 1 7 7 0 -1 0 9 0 0 0 1 1 0 0", 100).storage);
+  EXPECT_FALSE(ParseProcessStat("7 (worker) S 1 7 7 0 -1 0 9 0 0 0 1 1 0 0", 100).storage);
+}
+
 TEST(ProcessSightingTest, WhatIsNoStatTellsNothing) {
   for (const char* text : {"", "77", "77 (worker)", "77 (worker) T 1 2 3", ")"}) {
     EXPECT_FALSE(ParseProcessStat(text, 100).stopped) << text;

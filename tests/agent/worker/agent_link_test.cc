@@ -87,6 +87,7 @@ TEST(AgentLinkTest, SendsWholeLines) {
 TEST(AgentLinkTest, ItSaysByItselfWhereTheWorkerStands) {
   Peer peer;
   AgentLink link(peer.TakeWorkerEnd());
+  link.BeginStandings();
   link.standpoint().CountBatch();
   link.standpoint().CountBatch();
 

@@ -55,8 +55,7 @@ TEST(JobFailureTest, AJobOfWhichNobodyAnswersIsGivenUpAfterTheStallsTime) {
 
   EXPECT_EQ(rig.record().state, JobState::kFailed);
   EXPECT_EQ(rig.record().state_reason,
-            "its workers do not say whom they wait for; no newer round for 15 minutes, after 1 "
-            "rounds");
+            "no worker says whom it waits for; no newer round for 904 seconds, after 1 rounds");
 }
 
 TEST(JobFailureTest, AReportAfterTheCoordinatorStoodStillSavesTheJob) {

@@ -66,7 +66,7 @@ TEST_F(StillnessTest, WhoDoesBatchesIsSlowAndIsNeverGivenUp) {
   for (std::uint64_t batches = 6; batches < 1000; ++batches) {
     const Standstill seen = Look({WaitsFor({1}), Working(batches), WaitsFor({1})});
     ASSERT_EQ(seen, (Standstill{.kind = Kind::kSlow, .rank = 1}));
-    ASSERT_FALSE(stillness_.Over(Seconds(2), At(seconds_)));
+    ASSERT_FALSE(stillness_.Over({.certain = Seconds(2), .doubtful = Seconds(2)}, At(seconds_)));
   }
 }
 
@@ -76,6 +76,16 @@ TEST_F(StillnessTest, WhoTakesProcessorTimeIsBusy) {
   EXPECT_EQ(Look({WaitsFor({1}), Working(5, 10.2), WaitsFor({1})}).kind, Kind::kBusy);
   // What its other threads take is none.
   EXPECT_EQ(Look({WaitsFor({1}), Working(5, 10.25), WaitsFor({1})}).kind, Kind::kStill);
+}
+
+TEST_F(StillnessTest, WhoWaitsForADiskIsInDoubt) {
+  StandingMessage reading = Working(5);
+  reading.storage = true;
+  Look({WaitsFor({1}), reading, WaitsFor({1})});
+
+  const Standstill seen = Look({WaitsFor({1}), reading, WaitsFor({1})});
+  EXPECT_EQ(seen, (Standstill{.kind = Kind::kStorage, .rank = 1}));
+  EXPECT_FALSE(seen.certain());
 }
 
 TEST_F(StillnessTest, TwoThatWaitForOneAnotherHaveALinkBetweenThem) {
@@ -90,7 +100,7 @@ TEST_F(StillnessTest, TwoThatWaitForOneAnotherHaveALinkBetweenThem) {
 TEST_F(StillnessTest, WhereNobodyKnowsWhomForTheOneThatDoesNotWaitIsAwaited) {
   EXPECT_EQ(Look({WaitsFor({}), WaitsFor({}), Working(1)}),
             (Standstill{.kind = Kind::kAwaited, .rank = 2}));
-  EXPECT_EQ(Look({WaitsFor({}), WaitsFor({}), WaitsFor({})}).kind, Kind::kUnknown);
+  EXPECT_EQ(Look({WaitsFor({}), WaitsFor({}), WaitsFor({})}).kind, Kind::kTogether);
 }
 
 TEST_F(StillnessTest, OfWhoDidNotAnswerNothingIsSaid) {
@@ -103,30 +113,71 @@ TEST_F(StillnessTest, ARankThatIsNoneIsPassedOver) {
             (Standstill{.kind = Kind::kAwaited, .rank = 2}));
 }
 
-TEST_F(StillnessTest, ItIsOverWhenTwoLooksAgreeAndNothingMovedForSoLong) {
-  const std::vector<StandingMessage> standings = {WaitsFor({1}), Working(5), WaitsFor({1})};
-  Look(standings);
-  EXPECT_FALSE(stillness_.Over(Seconds(1), At(seconds_)));  // one look
-  Look(standings);
+// The looks end at 2, 4, ... s.
+TEST_F(StillnessTest, WhoStandsStillForCertainIsGivenUpAfterItsTimeAtEveryLook) {
+  const std::vector<StandingMessage> still = {WaitsFor({1}), Working(5), WaitsFor({1})};
+  const Stillness::Patience patience{.certain = Seconds(4), .doubtful = Seconds(100)};
+  Look(still);  // not compared with anything
+  Look(still);  // from 4 s on
+  Look(still);
+  EXPECT_FALSE(stillness_.Over(patience, At(7.9)));
+  EXPECT_TRUE(stillness_.Over(patience, At(8)));
 
-  EXPECT_FALSE(stillness_.Over(Seconds(5), At(seconds_)));
-  EXPECT_TRUE(stillness_.Over(Seconds(4), At(seconds_)));
+  Look({WaitsFor({1}), Working(5, 3.0), WaitsFor({1})});  // in between it computes
+  EXPECT_FALSE(stillness_.Over(patience, At(90)));
+  Look({WaitsFor({1}), Working(5, 3.0), WaitsFor({1})});  // from 10 s on
+  EXPECT_FALSE(stillness_.Over(patience, At(13.9)));
+  EXPECT_TRUE(stillness_.Over(patience, At(14)));
+}
 
-  Look({WaitsFor({1}), Working(6), WaitsFor({1})});
-  EXPECT_FALSE(stillness_.Over(Seconds(1), At(seconds_)));
-  Look({WaitsFor({1}), Working(6), WaitsFor({1})});
-  Look({WaitsFor({2}), WaitsFor({2}), Working(6)});  // somebody else
-  EXPECT_FALSE(stillness_.Over(Seconds(1), At(seconds_)));
+TEST_F(StillnessTest, WhereItIsSomebodyElseTheTimeBeginsAnew) {
+  StandingMessage stopped = Working(5);
+  stopped.stopped = true;
+  const Stillness::Patience patience{.certain = Seconds(3), .doubtful = Seconds(100)};
+  Look({stopped, Working(5), WaitsFor({0})});
+  Look({Working(5), stopped, WaitsFor({0})});  // from 4 s on
+
+  EXPECT_FALSE(stillness_.Over(patience, At(6.9)));
+  EXPECT_TRUE(stillness_.Over(patience, At(7)));
+}
+
+TEST_F(StillnessTest, InDoubtItIsGivenUpWhenNothingMovedForLong) {
+  const Stillness::Patience patience{.certain = Seconds(1), .doubtful = Seconds(10)};
+  const auto busy = [](double seconds) {
+    return std::vector<StandingMessage>{WaitsFor({1}), Working(5, seconds), WaitsFor({1})};
+  };
+  for (double seconds = 0; seconds < 4; ++seconds) Look(busy(seconds));
+  EXPECT_FALSE(stillness_.Over(patience, At(9.9)));
+  EXPECT_TRUE(stillness_.Over(patience, At(10)));
+
+  Look({WaitsFor({1}), Working(6, 5), WaitsFor({1})});  // at 10 s it had moved
+  Look(busy(6));                                        // and at 12 s, back
+  EXPECT_FALSE(stillness_.Over(patience, At(21.9)));
+  EXPECT_TRUE(stillness_.Over(patience, At(22)));
 }
 
 TEST_F(StillnessTest, WhereAllComputeTheTimeBeginsAnewWithWhatTheyDo) {
+  const Stillness::Patience patience{.certain = Seconds(1), .doubtful = Seconds(4)};
   Look({Working(1), Working(1), Working(1)});
-  Look({Working(1), Working(2), Working(1)});
-  Look({Working(1), Working(2), Working(1)});
+  Look({Working(1), Working(2), Working(1)});  // at 4 s
 
-  EXPECT_FALSE(stillness_.Over(Seconds(3), At(seconds_)));
   Look({Working(1), Working(2), Working(1)});
-  EXPECT_TRUE(stillness_.Over(Seconds(4), At(seconds_)));
+  EXPECT_FALSE(stillness_.Over(patience, At(7.9)));
+  EXPECT_TRUE(stillness_.Over(patience, At(8)));
+}
+
+// What has not answered yet takes nothing back, and what is certain waits for nobody.
+TEST_F(StillnessTest, WhatIsSaidIsOfTheLookBeforeUntilTheNextIsOver) {
+  const std::vector<StandingMessage> still = {WaitsFor({1}), Working(5), WaitsFor({1})};
+  Look(still);
+  Look(still);
+  stillness_.Look();
+  EXPECT_EQ(stillness_.Present(), (Standstill{.kind = Kind::kStill, .rank = 1}));
+
+  StandingMessage stopped = Working(5);
+  stopped.stopped = true;
+  stillness_.Note(2, stopped, At(7));
+  EXPECT_EQ(stillness_.Present(), (Standstill{.kind = Kind::kStopped, .rank = 2}));
 }
 
 }  // namespace

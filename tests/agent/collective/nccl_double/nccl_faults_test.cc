@@ -93,7 +93,7 @@ TEST_F(NcclFaultsTest, AMemberThatNeverComesEndsTheInitByItsLimit) {
     };
   });
 
-  EXPECT_THAT(reason(0), AllOf(HasSubstr("not all of the 3 members have come"), HasSubstr("900")));
+  EXPECT_THAT(reason(0), AllOf(HasSubstr("not all of the 3 members have come"), HasSubstr("480")));
   EXPECT_THAT(reason(1), HasSubstr("not all of the 3 members have come"));
   ExpectNothingButAborts(2);
 }
