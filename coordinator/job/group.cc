@@ -60,7 +60,9 @@ bool Group::Owes(const std::string& node) const {
 }
 
 bool Group::EndedWell(std::uint32_t rank, std::uint64_t incarnation) const {
-  return results_.Finished(rank) && incarnation != 0 && incarnation == members_[rank].incarnation;
+  if (!results_.Finished(rank)) return false;
+  const bool owes_nothing = rank != 0 || results_.MissingFiles().empty();
+  return owes_nothing || (incarnation != 0 && incarnation == members_[rank].incarnation);
 }
 
 void Group::Depart(const std::vector<std::uint32_t>& ranks, const Departure& departure) {

@@ -60,9 +60,9 @@ class Group {
   // A last word, or a file of rank 0's agent, is still to come from the node.
   bool Owes(const std::string& node) const;
 
-  // The worker had said its last word and is not there any more, while its agent is the one that it
-  // was given to, which still has its files. Its exit was acknowledged by a former coordinator, and
-  // does not come again.
+  // The worker had said its last word and is not there any more, and nothing of its is missing, or
+  // its agent is the one that it was given to, which still has its files. Its exit was acknowledged
+  // by a former coordinator, and does not come again.
   bool EndedWell(std::uint32_t rank, std::uint64_t incarnation) const;
 
   // They are gone; what that means for the job, Judge says.

@@ -64,6 +64,20 @@ TEST(GroupTest, AnExitAfterTheLastWordIsNoFailureButTheLossOfTheLeadersNodeIs) {
   EXPECT_TRUE(group.Judge({0, 1}, NodeLost{.node = "a"}, At(1)));
 }
 
+// Their agents were started again since.
+TEST(GroupTest, WhoHasSaidItsLastWordAndOwesNothingEndedWellWhateverBecameOfItsAgent) {
+  Group group(kMembers, false);
+  group.SetFinished(0, {.files = {"model.pt"}});
+  group.SetFinished(1, Finished(1));
+
+  EXPECT_FALSE(group.EndedWell(0, 77));  // its file is missing
+  EXPECT_TRUE(group.EndedWell(1, 77));
+  EXPECT_FALSE(group.EndedWell(2, 77));  // it was still training
+
+  group.results().AddArtifact({.path = "model.pt", .size_bytes = 1});
+  EXPECT_TRUE(group.EndedWell(0, 77));
+}
+
 TEST(GroupTest, ALastWordWithdrawsWhatSpokeAgainstItsWorker) {
   Group group(kMembers, true);
   group.OnFailed(0, {.message = "reset by peer", .lost_generation = 1}, At(1));
