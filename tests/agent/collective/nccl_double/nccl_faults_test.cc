@@ -358,7 +358,7 @@ TEST_F(NcclFaultsTest, APeerThatHangsIsWaitedFor) {
   EXPECT_TRUE(Eventually([] { return nccl_double::Calls("ncclAllReduce") == 3; }));
   clock_.Advance(Seconds(1e6));
   EXPECT_TRUE(StaysRunning(*handles[0]));
-  EXPECT_TRUE(member(0).awaiting().collective);
+  EXPECT_TRUE(Eventually([&] { return member(0).awaiting().collective; }));
 
   for (int rank = 0; rank < 3; ++rank) member(rank).Abort("told to stop");
 
