@@ -12,8 +12,8 @@ namespace tactus::simulator {
 namespace {
 
 // Each agent waits until its last message is dealt with, so that lists gather only by timers, users
-// and agents that come and go.
-constexpr std::size_t kListsAParty = 16;
+// and agents that come and go, who are held off from so many events on.
+constexpr std::size_t kListsAParty = Coordinator::Sessions::kUnfinishedMax;
 constexpr Duration kFlush = Seconds(0.5);  // as service::CoreRunner's
 
 // The coordinator ends it.

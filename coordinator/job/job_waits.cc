@@ -126,10 +126,12 @@ void JobController::LoseUnheard(Turn turn) {
 // ---- Members that close no round
 
 void JobController::LookAtAll(Turn turn) {
-  std::get<phase::Training>(phase_).stillness->Look();
+  Stillness& stillness = *std::get<phase::Training>(phase_).stillness;
+  stillness.Look();
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
     const MemberRecord& member = group_.members()[rank];
     if (!group_.Live(rank) || group_.contact().Missed(member.node)) continue;
+    if (!stillness.Ask(rank)) continue;
     turn.actions.push_back(LookAtWorker{.node = member.node, .worker = member.worker});
   }
 }
@@ -245,7 +247,8 @@ std::optional<std::string> JobController::Overdue(phase::Training& training, Tur
     training.stillness.emplace(size(), turn.now);
   }
   LookAtAll(turn);
-  training.deadline = SharedTick(turn.now + pause);
+  const bool alone = training.stillness->unanswered();
+  training.deadline = SharedTick(turn.now + (alone ? deadlines_.look.most : pause));
   return std::nullopt;
 }
 

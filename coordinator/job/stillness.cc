@@ -1,6 +1,7 @@
 #include "coordinator/job/stillness.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "coordinator/job/wording.h"
 
@@ -21,8 +22,11 @@ void Stillness::Look() {
   }
 }
 
+bool Stillness::Ask(std::uint32_t rank) { return !std::exchange(members_.at(rank).asked, true); }
+
 void Stillness::Note(std::uint32_t rank, const protocol::StandingMessage& standing, Instant now) {
   members_.at(rank).present = Sighting{.standing = standing, .at = now};
+  members_.at(rank).asked = false;
 }
 
 Standstill Stillness::Judge() const {
@@ -122,6 +126,7 @@ Standstill Stillness::Conclude(Instant now) {
     certain_since_ = now;
   }
   verdict_ = verdict;
+  unanswered_ = std::ranges::none_of(members_, [](const Member& one) { return !!one.present; });
   ++looks_;
   return verdict;
 }

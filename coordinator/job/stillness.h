@@ -56,8 +56,13 @@ class Stillness {
   // Of members that are looked at from now on.
   Stillness(std::size_t members, Instant now) : since_(now), members_(members) {}
 
-  // A new look at all members begins: they are asked.
+  // A new look at all members begins.
   void Look();
+  // The member is to be asked: it has answered what it was asked last. Who cannot answer, as
+  // nothing leaves the coordinator while its disk is full, is not asked again and again.
+  bool Ask(std::uint32_t rank);
+  // Nobody answered the last look.
+  bool unanswered() const { return unanswered_; }
   // What one of them answered.
   void Note(std::uint32_t rank, const protocol::StandingMessage& standing, Instant now);
 
@@ -84,6 +89,7 @@ class Stillness {
   struct Member {
     std::optional<Sighting> former{};   // at the look before
     std::optional<Sighting> present{};  // nothing: no answer yet
+    bool asked = false;                 // and has not answered
   };
 
   Standstill Judge() const;
@@ -95,7 +101,8 @@ class Stillness {
 
   Instant since_;  // nothing moved
   std::vector<Member> members_;
-  int looks_ = 0;                         // that were concluded
+  int looks_ = 0;  // that were concluded
+  bool unanswered_ = false;
   Standstill verdict_{};                  // of the last one
   std::optional<Instant> certain_since_;  // so at every look since then
 };

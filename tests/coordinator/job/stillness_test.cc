@@ -180,5 +180,21 @@ TEST_F(StillnessTest, WhatIsSaidIsOfTheLookBeforeUntilTheNextIsOver) {
   EXPECT_EQ(stillness_.Present(), (Standstill{.kind = Kind::kStopped, .rank = 2}));
 }
 
+TEST_F(StillnessTest, WhoHasNotAnsweredIsNotAskedAgain) {
+  stillness_.Look();
+  EXPECT_TRUE(stillness_.Ask(0));
+  stillness_.Conclude(At(2));
+  EXPECT_TRUE(stillness_.unanswered());
+  stillness_.Look();
+  EXPECT_FALSE(stillness_.Ask(0));
+  EXPECT_TRUE(stillness_.Ask(1));
+
+  stillness_.Note(0, Working(1), At(3));
+  stillness_.Conclude(At(4));
+
+  EXPECT_FALSE(stillness_.unanswered());
+  EXPECT_TRUE(stillness_.Ask(0));
+}
+
 }  // namespace
 }  // namespace tactus::job
