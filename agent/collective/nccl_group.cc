@@ -63,7 +63,6 @@ std::shared_ptr<NcclTicket> NcclGroup::Start(const Operation& operation) {
   }
   const threads::MutexLock lock(mutex_);
   ticket->number = started_++;
-  ticket->started = meeting_.now();
   ticket->finished = over_at_;
   if (!over_.empty()) return ticket;
   entries_.push_back(ticket);

@@ -32,7 +32,6 @@ struct NcclTicket {
   cuda::OwnedEvent before = nullptr;  // in the compute stream: the buffer is filled
   cuda::OwnedEvent done = nullptr;    // in the transport's stream
   Stage stage = Stage::kWaiting;
-  Instant started = {};
   Instant finished = {};  // once it is done or has failed
 };
 

@@ -276,7 +276,7 @@ void Agent::SayInherited() {
 }
 
 void Agent::OnBroughtUp() {
-  if (!link_.HoldsWords()) results_.Forget();
+  if (results_.waits() && !link_.HoldsWords()) results_.Forget();
   EndIfDone();
 }
 

@@ -46,6 +46,9 @@ class ResultUploads {
   // Brings up the files that they name. Requires: Keep, or TakeInherited.
   void Upload(const LastWords& words);
 
+  // Words are kept, or their files are on their way.
+  bool waits() const { return !endings_.empty(); }
+
   // The coordinator has all that was said: forgets the words whose files are brought up, too.
   void Forget();
 

@@ -158,9 +158,13 @@ void AgentLink::BeginStandings() {
 
 // One that waits to be written is enough.
 void AgentLink::TellStanding() {
+  {
+    const threads::MutexLock lock(mutex_);
+    if (!tells_standing_ || !to_send_.empty() || writing_) return;
+  }
   Line line{.text = Format(standpoint_.Now()) + "\n", .droppable = true};
   const threads::MutexLock lock(mutex_);
-  if (tells_standing_ && to_send_.empty() && !writing_) to_send_.push_back(std::move(line));
+  to_send_.push_back(std::move(line));
 }
 
 bool AgentLink::WriteSome(std::string& output) {

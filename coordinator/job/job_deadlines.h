@@ -56,8 +56,8 @@ struct JobDeadlines {
   // peers do not notice is known after 50 s, or 20 rounds and 20 s. While starting, from the time
   // that a node counts as unheard to a start on others.
   RoundMultiple silence = {.rounds = 20, .least = std::chrono::seconds(30)};
-  // Before silence counts: maybe the coordinator itself stood still, and what was
-  // said meanwhile comes within moments; an agent retries within seconds.
+  // Before silence counts: maybe the coordinator itself stood still, and what was said meanwhile
+  // comes within moments; an agent retries within seconds.
   Duration second_look = std::chrono::seconds(10);
   // From the time that a job became the first that cannot start to lending what it cannot use yet.
   Duration lend = std::chrono::seconds(5);

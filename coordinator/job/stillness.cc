@@ -59,7 +59,7 @@ Standstill Stillness::Judge() const {
   const auto working = first_that([](const StandingMessage& one) { return !one.waits; });
   if (working) return JudgeAwaited(*working);
   const bool all = std::ranges::all_of(members_, [](const Member& one) { return !!one.present; });
-  return {.kind = all ? Kind::kTogether : Kind::kUnknown};
+  return {.kind = all && !AnyMoved() ? Kind::kTogether : Kind::kUnknown};
 }
 
 // Whom it waits for, as far as it knows; what it says is outside input.
@@ -102,6 +102,10 @@ bool Stillness::Moved(const Member& member) const {
   return former.batches != present.batches || former.bytes != present.bytes;
 }
 
+bool Stillness::AnyMoved() const {
+  return std::ranges::any_of(members_, [this](const Member& one) { return Moved(one); });
+}
+
 bool Stillness::Computed(const Member& member) const {
   const double seconds =
       member.present->standing.processor_seconds - member.former->standing.processor_seconds;
@@ -115,10 +119,7 @@ Standstill Stillness::Present() const {
 
 Standstill Stillness::Conclude(Instant now) {
   const Standstill verdict = Judge();
-  const bool moves =
-      verdict.moves() || (!verdict.telling() &&
-                          std::ranges::any_of(members_, [this](auto& one) { return Moved(one); }));
-  if (moves) since_ = now;
+  if (AnyMoved()) since_ = now;
   const bool again = verdict_.certain() && verdict_.rank == verdict.rank;
   if (!verdict.certain()) {
     certain_since_.reset();

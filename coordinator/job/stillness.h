@@ -27,7 +27,7 @@ struct Standstill {
     kSlow,      // others wait for it; it moves
     kLink,      // it and `other` wait for one another, and nothing comes through
     kLoaded,    // the same, and something does
-    kTogether,  // all wait, and none knows for whom
+    kTogether,  // all wait, none knows for whom, and nothing moves
   };
   Kind kind = Kind::kUnknown;
   std::uint32_t rank = 0;   // of whom it is said, where it is said of one
@@ -94,6 +94,7 @@ class Stillness {
 
   Standstill Judge() const;
   bool Moved(const Member& member) const;
+  bool AnyMoved() const;
   bool Computed(const Member& member) const;
   std::optional<std::uint32_t> Awaited(std::uint32_t rank) const;
   Standstill JudgeAwaited(std::uint32_t rank) const;

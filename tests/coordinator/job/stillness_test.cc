@@ -100,7 +100,28 @@ TEST_F(StillnessTest, TwoThatWaitForOneAnotherHaveALinkBetweenThem) {
 TEST_F(StillnessTest, WhereNobodyKnowsWhomForTheOneThatDoesNotWaitIsAwaited) {
   EXPECT_EQ(Look({WaitsFor({}), WaitsFor({}), Working(1)}),
             (Standstill{.kind = Kind::kAwaited, .rank = 2}));
-  EXPECT_EQ(Look({WaitsFor({}), WaitsFor({}), WaitsFor({})}).kind, Kind::kTogether);
+  const std::vector<StandingMessage> all = {WaitsFor({}), WaitsFor({}), WaitsFor({})};
+  EXPECT_EQ(Look(all).kind, Kind::kUnknown);  // the third has ended its batch since
+  EXPECT_EQ(Look(all).kind, Kind::kTogether);
+}
+
+// A long collective of all, whose bytes move.
+TEST_F(StillnessTest, WhereAllWaitAndSomethingMovesNobodyIsGivenUp) {
+  const Stillness::Patience patience{.certain = Seconds(1), .doubtful = Seconds(10)};
+  for (std::uint64_t bytes = 0; bytes < 10; ++bytes) {
+    const Kind kind = Look({WaitsFor({}), WaitsFor({}, bytes), WaitsFor({})}).kind;
+    EXPECT_EQ(kind, bytes == 0 ? Kind::kTogether : Kind::kUnknown);
+    EXPECT_FALSE(stillness_.Over(patience, At(seconds_)));
+  }
+}
+
+// What others do is none of its doing, but somebody gets on.
+TEST_F(StillnessTest, DoubtBeginsAnewWhereAnybodyMoves) {
+  const Stillness::Patience patience{.certain = Seconds(1), .doubtful = Seconds(10)};
+  for (std::uint64_t bytes = 0; bytes < 10; ++bytes) {
+    Look({WaitsFor({1}), Working(5, 3.0 * static_cast<double>(bytes)), WaitsFor({1}, bytes)});
+    EXPECT_FALSE(stillness_.Over(patience, At(seconds_)));
+  }
 }
 
 TEST_F(StillnessTest, OfWhoDidNotAnswerNothingIsSaid) {
