@@ -78,14 +78,16 @@ struct Session {
     return pending.empty() ? receiver.received() : *pending.begin() - 1;
   }
 
+  // Whatever the agent says next is the first that is heard of it.
+  void Forget() {
+    receiver = {};
+    pending.clear();
+    acknowledged = 0;
+  }
+
   // Binds a new stream and works out where both directions resume. `has`: up to here the agent has
   // what it was told.
   void Attach(std::shared_ptr<Stream> to, std::uint64_t process, std::uint64_t has, Instant now) {
-    if (incarnation != process) {
-      receiver = {};
-      pending.clear();
-      acknowledged = 0;
-    }
     if (ended) {
       outbox.Restart(has);
     } else {

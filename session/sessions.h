@@ -95,7 +95,8 @@ class Sessions {
       return Refusal{Refusal::Kind::kNodes,
                      "nodes: this coordinator holds " + std::to_string(kNodesMax)};
     }
-    const bool same = session->incarnation == joined.incarnation;
+    const bool elsewhere = Elsewhere(opening.obeyed);
+    const bool same = session->incarnation == joined.incarnation && !elsewhere;
     if (!same && session->stream != nullptr && session->missed <= 1) {
       return Refusal{Refusal::Kind::kName, "hello.node: another agent is connected as " +
                                                joined.node + "; names are unique"};
@@ -107,13 +108,16 @@ class Sessions {
     }
     joined.same_incarnation = same && !session->ended;
     if (!same && !session->ended) {
-      End<job::NodeLost>(*session, "the agent was started again",
+      End<job::NodeLost>(*session,
+                         elsewhere ? "the agent obeyed another coordinator meanwhile"
+                                   : "the agent was started again",
                          {.ended_workers = joined.ended_workers});
     }
     session->devices = joined.devices;
     session->traits = joined.traits;
     session->facts = std::move(opening.facts);
     Detach(*session, Ending::kReplaced, "replaced by a newer stream of this agent");
+    if (!same) session->Forget();
     session->Attach(stream, joined.incarnation, opening.acknowledged, now);
     streams_[stream.get()] = session;
     Emit(*session, std::move(joined), [] {});
@@ -231,6 +235,12 @@ class Sessions {
   std::string Objection(const Opening& opening) const {
     if (opening.joined.running_workers.empty() || opening.obeyed.server.empty()) return {};
     return protocol::Allegiance::Objection(opening.obeyed, identity_);
+  }
+
+  // It was another coordinator's in between, and has no worker of ours any more: numbers that it
+  // took and gave there mean nothing here.
+  bool Elsewhere(const protocol::CoordinatorIdentity& obeyed) const {
+    return !obeyed.server.empty() && obeyed.server != identity_.server;
   }
 
   // The session of a node, made when there is none; null when there is no room. Room is that of who

@@ -329,6 +329,26 @@ TEST_F(AgentSessionsTest, AnAgentWithoutWorkersIsTakenFromAnotherCoordinator) {
   EXPECT_THAT(events_, ElementsAre("joined"));
 }
 
+// With another coordinator its numbers went on, in both directions.
+TEST_F(AgentSessionsTest, AnAgentThatObeyedAnotherCoordinatorMeanwhileBeginsAnew) {
+  sessions_.SetIdentity({.server = "ours", .epoch = 4});
+  const auto first = Connect(1);
+  Say(first, 1);
+  sessions_.Closed(first.get());
+  Tell(5);
+
+  obeys_ = {.server = "others", .epoch = 9};
+  const auto second = Connect(1, 30);
+  Say(second, 21);
+  Say(second, 22);
+  Tell(6);
+
+  EXPECT_TRUE(second->closed.ok()) << second->closed;
+  EXPECT_THAT(events_, ElementsAre("joined", "1", "lost", "joined", "21", "22"));
+  EXPECT_THAT(second->Sequences(), ElementsAre(0, 31));
+  EXPECT_EQ(second->sent.back().acknowledged(), 22u);
+}
+
 TEST_F(AgentSessionsTest, WhatWorkersWriteIsNoEventAndIsAcknowledged) {
   std::vector<std::string> logs;
   sessions_.SetTakeLog([&](const std::string& node, const agent::v1::LogLines& lines) {
