@@ -68,6 +68,7 @@ struct Session {
   std::size_t unfinished = 0;         // events of this node that are being dealt with
 
   bool ended = true;     // or has not begun: nothing that was said waits for the agent
+  bool obeys = false;    // it has heard Welcome
   bool missing = false;  // it was called unreachable and is not back
   bool heard = false;
   int missed = 0;
@@ -83,6 +84,7 @@ struct Session {
     receiver = {};
     pending.clear();
     acknowledged = 0;
+    obeys = false;
   }
 
   // Binds a new stream and works out where both directions resume. `has`: up to here the agent has

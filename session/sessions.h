@@ -95,7 +95,7 @@ class Sessions {
       return Refusal{Refusal::Kind::kNodes,
                      "nodes: this coordinator holds " + std::to_string(kNodesMax)};
     }
-    const bool elsewhere = Elsewhere(opening.obeyed);
+    const bool elsewhere = session->obeys && Elsewhere(opening.obeyed);
     const bool same = session->incarnation == joined.incarnation && !elsewhere;
     if (!same && session->stream != nullptr && session->missed <= 1) {
       return Refusal{Refusal::Kind::kName, "hello.node: another agent is connected as " +
@@ -137,6 +137,7 @@ class Sessions {
     Session* const session = Find(stream);
     if (session == nullptr) return;
     session->Hear(now);
+    session->obeys = true;
     session->outbox.Acknowledge(numbers.acknowledged);
     const std::uint64_t before = session->receiver.received();
     const Receiver::Verdict verdict = session->receiver.Take(numbers.sequence);
@@ -237,8 +238,8 @@ class Sessions {
     return protocol::Allegiance::Objection(opening.obeyed, identity_);
   }
 
-  // It was another coordinator's in between, and has no worker of ours any more: numbers that it
-  // took and gave there mean nothing here.
+  // One that obeyed us was another's in between, and has no worker of ours any more: numbers that
+  // it took and gave there mean nothing here.
   bool Elsewhere(const protocol::CoordinatorIdentity& obeyed) const {
     return !obeyed.server.empty() && obeyed.server != identity_.server;
   }

@@ -349,6 +349,19 @@ TEST_F(AgentSessionsTest, AnAgentThatObeyedAnotherCoordinatorMeanwhileBeginsAnew
   EXPECT_EQ(second->sent.back().acknowledged(), 22u);
 }
 
+TEST_F(AgentSessionsTest, AnAgentThatHasNotHeardWelcomeIsStillTheOthers) {
+  sessions_.SetIdentity({.server = "ours", .epoch = 4});
+  obeys_ = {.server = "others", .epoch = 9};
+  const auto first = Connect(1, 30);
+  Tell(5);
+  sessions_.Closed(first.get());
+
+  const auto second = Connect(1, 30);
+
+  EXPECT_THAT(events_, ElementsAre("joined", "rejoined"));
+  EXPECT_THAT(second->Sequences(), ElementsAre(0, 31));
+}
+
 TEST_F(AgentSessionsTest, WhatWorkersWriteIsNoEventAndIsAcknowledged) {
   std::vector<std::string> logs;
   sessions_.SetTakeLog([&](const std::string& node, const agent::v1::LogLines& lines) {
