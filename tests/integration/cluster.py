@@ -73,10 +73,10 @@ class Cluster:
         self.address = ""
         self.metrics = ""
 
-    def start_coordinator(self, listen="127.0.0.1:0", options=(), state="coordinator"):
+    def start_coordinator(self, listen="127.0.0.1:0", options=(), state="coordinator", program=BIN / "tactus-coordinator"):
         address_file = self.folder / "address"
         address_file.unlink(missing_ok=True)
-        self._start("coordinator", [BIN / "tactus-coordinator", "--listen", listen, "--state-dir",
+        self._start("coordinator", [program, "--listen", listen, "--state-dir",
                                     self.folder / state, "--metrics-listen", "127.0.0.1:0",
                                     "--address-file", address_file, *options])
         process = self.processes["coordinator"]
