@@ -60,13 +60,14 @@ bool IsSha256(std::string_view text) {
          });
 }
 
-absl::StatusOr<std::string> HashFile(const std::string& path) {
+absl::StatusOr<std::string> HashFile(const std::string& path, const std::stop_token& stop) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.open()) return FileError(errno, path, "cannot open");
   Sha256 hash;
   std::vector<char> bytes(kPieceBytes);
   ssize_t count = 0;
   do {
+    if (stop.stop_requested()) return absl::CancelledError(path + ": hashing was given up");
     count = ::read(file.get(), bytes.data(), bytes.size());
     if (count > 0) hash.Update({bytes.data(), static_cast<std::size_t>(count)});
   } while (count > 0 || (count < 0 && errno == EINTR));

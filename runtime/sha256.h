@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -32,7 +33,8 @@ class Sha256 {
 // True for 64 hexadecimal digits in lower case, and nothing else.
 bool IsSha256(std::string_view text);
 
-// Of a whole file; blocks. Errors: NotFound, and as the file system has them.
-absl::StatusOr<std::string> HashFile(const std::string& path);
+// Of a whole file; blocks. Errors: NotFound, and as the file system has them; Cancelled, `stop` was
+// requested, as another thread may.
+absl::StatusOr<std::string> HashFile(const std::string& path, const std::stop_token& stop = {});
 
 }  // namespace tactus::runtime

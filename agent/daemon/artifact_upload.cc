@@ -63,33 +63,6 @@ absl::Status Send(AgentSession::Stub& stub, UploadArtifactRequest first, std::if
   return runtime::FromGrpc(writer->Finish());
 }
 
-// One attempt; blocks. `known`: of the file, filled in when it is empty.
-absl::Status Transfer(const std::shared_ptr<grpc::Channel>& channel, const ArtifactFile& file,
-                      UploadedFile& known, grpc::ClientContext& context) {
-  const std::filesystem::path path = std::filesystem::path(file.folder) / file.path;
-  std::error_code error;
-  const std::uintmax_t size = std::filesystem::file_size(path, error);
-  if (error) return absl::NotFoundError(path.string() + ": " + error.message());
-  if (known.sha256.empty()) {
-    absl::StatusOr<std::string> found = runtime::HashFile(path.string());
-    if (!found.ok()) return found.status();
-    known.sha256 = *std::move(found);
-  }
-  known.size_bytes = size;
-  const absl::StatusOr<std::uint64_t> offset = AskOffset(channel, known.sha256);
-  if (!offset.ok()) return offset.status();
-  std::ifstream in(path, std::ios::binary);
-  SetLimit(context, kDeadlineBase + std::chrono::seconds(size / kChunkBytes));
-  UploadArtifactRequest first;
-  first.set_job_id(file.job_id);
-  first.set_path(file.path);
-  first.set_worker_id(file.worker.value);
-  first.set_size_bytes(size);
-  first.set_sha256(known.sha256);
-  first.set_offset(std::min<std::uint64_t>(*offset, size));
-  return Send(*AgentSession::NewStub(channel), std::move(first), in, context);
-}
-
 absl::Status GivenUp() { return absl::CancelledError("it is not needed any more"); }
 
 }  // namespace
@@ -114,7 +87,7 @@ ArtifactUploader::ArtifactUploader(runtime::ControlThread& control,
       retry_timer_(control) {}
 
 ArtifactUploader::~ArtifactUploader() {
-  if (call_ != nullptr) call_->TryCancel();
+  if (call_ != nullptr) call_->Cancel();
   thread_.join();
 }
 
@@ -135,7 +108,7 @@ void ArtifactUploader::GiveUp(WorkerId worker, const std::string& path) {
   }
   if (call_ != nullptr) {
     found->given_up = true;
-    return call_->TryCancel();
+    return call_->Cancel();
   }
   retry_timer_.Cancel();
   waiting_ = false;
@@ -147,10 +120,36 @@ void ArtifactUploader::Pause(bool paused) {
   if (!paused_ && std::exchange(waiting_, false)) Begin();
 }
 
+absl::Status ArtifactUploader::Transfer(const std::shared_ptr<grpc::Channel>& channel,
+                                        const ArtifactFile& file, UploadedFile& known, Call& call) {
+  const std::filesystem::path path = std::filesystem::path(file.folder) / file.path;
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (error) return absl::NotFoundError(path.string() + ": " + error.message());
+  if (known.sha256.empty()) {
+    absl::StatusOr<std::string> found = runtime::HashFile(path.string(), call.stop.get_token());
+    if (!found.ok()) return found.status();
+    known.sha256 = *std::move(found);
+  }
+  known.size_bytes = size;
+  const absl::StatusOr<std::uint64_t> offset = AskOffset(channel, known.sha256);
+  if (!offset.ok()) return offset.status();
+  std::ifstream in(path, std::ios::binary);
+  SetLimit(call.context, kDeadlineBase + std::chrono::seconds(size / kChunkBytes));
+  UploadArtifactRequest first;
+  first.set_job_id(file.job_id);
+  first.set_path(file.path);
+  first.set_worker_id(file.worker.value);
+  first.set_size_bytes(size);
+  first.set_sha256(known.sha256);
+  first.set_offset(std::min<std::uint64_t>(*offset, size));
+  return Send(*AgentSession::NewStub(channel), std::move(first), in, call.context);
+}
+
 void ArtifactUploader::Begin() {
   waiting_ = paused_;
   if (paused_) return;
-  call_ = std::make_shared<grpc::ClientContext>();
+  call_ = std::make_shared<Call>();
   auto finished = lifetime_.Guard([this](const absl::Status& status, const UploadedFile& known) {
     queue_.front().known = known;
     OnAttempt(status);

@@ -10,6 +10,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -58,8 +59,8 @@ class ArtifactUploader {
   void Upload(ArtifactFile file, DoneHandler done);
 
   // Nobody needs that file of the worker's any more: its `done` is told so, at once where no
-  // transfer of it runs. Nothing where it is not among those to be brought up. Error in `done`:
-  // Cancelled.
+  // transfer of it runs, else when that has ended, which does not wait for the rest of the file.
+  // Nothing where it is not among those to be brought up. Error in `done`: Cancelled.
   void GiveUp(WorkerId worker, const std::string& path);
 
   // While no coordinator is there that is obeyed: uploads wait, and one that fails is tried again,
@@ -77,6 +78,18 @@ class ArtifactUploader {
     UploadedFile known{};  // empty: not known yet
     bool given_up = false;
   };
+  // What another thread can be told of a transfer that runs there.
+  struct Call {
+    void Cancel() {
+      stop.request_stop();
+      context.TryCancel();
+    }
+    grpc::ClientContext context;
+    std::stop_source stop;
+  };
+  // One attempt; blocks. `known`: of the file, filled in when it is empty.
+  static absl::Status Transfer(const std::shared_ptr<grpc::Channel>& channel,
+                               const ArtifactFile& file, UploadedFile& known, Call& call);
   void Begin();
   void EndFirst(const absl::Status& status);
   void OnAttempt(const absl::Status& status);
@@ -89,7 +102,7 @@ class ArtifactUploader {
   bool paused_ = false;
   bool waiting_ = false;
   runtime::Timer retry_timer_;
-  std::shared_ptr<grpc::ClientContext> call_;  // shared with the transfer that runs
+  std::shared_ptr<Call> call_;  // shared with the transfer that runs
   Lifetime lifetime_;
   boost::asio::thread_pool thread_{1};
 };

@@ -1,9 +1,11 @@
 #include "agent/daemon/last_words.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <charconv>
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <string_view>
@@ -11,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "agent/daemon/worker_messages.h"
+#include "base/descriptor.h"
 #include "runtime/logging.h"
 #include "runtime/process.h"
 
@@ -33,18 +36,52 @@ std::optional<WorkerId> WorkerOf(std::string_view name) {
   return whole ? std::optional(worker) : std::nullopt;
 }
 
-// The store's id and a message, each on a line of its own.
-absl::StatusOr<LastWords> Read(const std::string& jobs, const std::string& job, WorkerId worker) {
-  LastWords words{.job = job, .worker = worker};
-  std::ifstream in(PathOf(jobs, job, worker));
+absl::StatusOr<std::string> ContentOf(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.open()) return runtime::FileError(errno, path, "cannot open");
+  std::string content;
+  std::array<char, 4096> piece{};
+  while (true) {
+    const ssize_t count = ::read(file.get(), piece.data(), piece.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return runtime::FileError(errno, path, "cannot read");
+    if (count == 0) return content;
+    content.append(piece.data(), static_cast<std::size_t>(count));
+  }
+}
+
+// The store's id and a message, each on a line of its own. Nothing: it is no such file.
+std::optional<LastWords> Parse(const std::string& content) {
+  LastWords words;
+  std::istringstream in(content);
   std::getline(in, words.server);
   for (std::string line; std::getline(in, line);) {
     absl::StatusOr<tactus::v1::FromWorker> message = ParseFromWorker(line);
-    if (!message.ok()) return message.status();
+    if (!message.ok()) return std::nullopt;
     words.messages.push_back(*std::move(message));
   }
   const bool whole = !words.messages.empty() && words.messages.back().has_finished();
-  if (!whole) return absl::DataLossError("no last word");
+  return whole ? std::optional(std::move(words)) : std::nullopt;
+}
+
+// Only what was read can be told to be of no use: the disk may give the rest back another time.
+std::optional<LastWords> Take(const std::string& jobs, const std::string& job, WorkerId worker) {
+  const absl::StatusOr<std::string> content = ContentOf(PathOf(jobs, job, worker));
+  if (!content.ok()) {
+    runtime::Logger("agent")->warn("last words not readable worker={} job={} reason={}",
+                                   worker.value, job,
+                                   runtime::Quoted(std::string(content.status().message())));
+    return std::nullopt;
+  }
+  std::optional<LastWords> words = Parse(*content);
+  if (words) {
+    words->job = job;
+    words->worker = worker;
+  } else {
+    runtime::Logger("agent")->warn("last words of no use, removed worker={} job={}", worker.value,
+                                   job);
+    RemoveLastWords(jobs, job, worker);
+  }
   return words;
 }
 
@@ -67,15 +104,9 @@ std::vector<LastWords> KeptLastWords(const std::string& jobs) {
     for (const std::string& name : runtime::NamesIn(jobs + "/" + job)) {
       const std::optional<WorkerId> worker = WorkerOf(name);
       if (!worker) continue;
-      absl::StatusOr<LastWords> words = Read(jobs, job, *worker);
-      if (words.ok()) {
+      if (std::optional<LastWords> words = Take(jobs, job, *worker)) {
         kept.push_back(*std::move(words));
-        continue;
       }
-      runtime::Logger("agent")->warn("last words not readable worker={} job={} reason={}",
-                                     worker->value, job,
-                                     runtime::Quoted(std::string(words.status().message())));
-      RemoveLastWords(jobs, job, *worker);
     }
   }
   return kept;

@@ -27,7 +27,8 @@ struct LastWords {
 // Errors: as of runtime::WriteFileWhole.
 absl::Status KeepLastWords(const std::string& jobs, const LastWords& words);
 
-// All that are there; what is no such file is removed, with a line.
+// All that can be read; what was read and is no such file is removed. Each that is not among them
+// has a line.
 std::vector<LastWords> KeptLastWords(const std::string& jobs);
 
 void RemoveLastWords(const std::string& jobs, const std::string& job, WorkerId worker);

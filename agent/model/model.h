@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "agent/data/dataset.h"
+#include "agent/model/safetensors.h"
 #include "cuda/ops/segments.h"
 #include "cuda/ops/stream.h"
 
@@ -147,8 +148,12 @@ class Model {
   // Writes parameters and buffers as safetensors, beside and then renamed.
   virtual absl::Status SaveSafetensors(const std::string& path) const = 0;
 
-  // The opposite: takes parameters and buffers from such a file, which must have each of them by
-  // its name, type and shape.
+  // Copies to the host what SaveSafetensors writes, for WriteSafetensors by another thread. Waits.
+  // Errors: Unimplemented, a tensor's type is not one of the format's.
+  virtual absl::Status CopyTensors(TensorsCopy& copy) const = 0;
+
+  // The opposite of SaveSafetensors: takes parameters and buffers from such a file, which must have
+  // each of them by its name, type and shape.
   // Errors: ReadSafetensors'; InvalidArgument, with the names and both shapes of those that differ.
   virtual absl::Status LoadSafetensors(const std::string& path) = 0;
 };

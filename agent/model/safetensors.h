@@ -25,6 +25,12 @@ struct NamedTensor {
   std::span<const std::byte> bytes = {};
 };
 
+// Tensors in memory of their own, which is used again when they are copied anew.
+struct TensorsCopy {
+  std::vector<NamedTensor> tensors{};
+  std::vector<std::vector<std::byte>> memory{};  // where their bytes are
+};
+
 // Writes a file beside `path` and renames it: 8 bytes little-endian length of the header, the
 // header as JSON padded with spaces to a multiple of 8, then the tensors without gaps, wider
 // elements first and names in order among equals, so that each stands aligned. Names must differ.

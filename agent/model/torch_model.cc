@@ -139,6 +139,10 @@ class TorchModel final : public Model {
     const OnStream on_stream(parts_.device);
     return SaveTensors(parts_.module, path);
   }
+  absl::Status CopyTensors(TensorsCopy& copy) const override {
+    const OnStream on_stream(parts_.device);
+    return model::CopyTensors(parts_.module, copy);
+  }
   absl::Status LoadSafetensors(const std::string& path) override {
     const OnStream on_stream(parts_.device);
     return LoadTensors(parts_.module, path);

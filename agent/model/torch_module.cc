@@ -159,6 +159,33 @@ class HostCopies {
   std::map<const c10::StorageImpl*, at::Tensor> storages_;
 };
 
+// Calls `take` with each parameter and buffer, and what its bytes are in, in the host's memory.
+template <typename Take>
+absl::Status ForEachTensor(const torch::jit::Module& module, const Take& take) {
+  const auto give = [&take](const std::string& name, const at::Tensor& tensor) {
+    const char* type = SafetensorsType(tensor.scalar_type());
+    if (type == nullptr) {
+      return absl::UnimplementedError("tensor " + name + " is " + Describe(tensor) +
+                                      ", which safetensors does not hold");
+    }
+    const at::Tensor flat = tensor.detach().cpu().contiguous();
+    take({.name = name,
+          .type = type,
+          .element_bytes = static_cast<std::size_t>(flat.element_size()),
+          .shape = flat.sizes().vec(),
+          .bytes = std::span(static_cast<const std::byte*>(flat.data_ptr()), flat.nbytes())},
+         flat);
+    return absl::OkStatus();
+  };
+  for (const auto& [name, tensor] : module.named_parameters()) {
+    if (absl::Status s = give(name, tensor); !s.ok()) return s;
+  }
+  for (const auto& [name, tensor] : module.named_buffers()) {
+    if (absl::Status s = give(name, tensor); !s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::string OneLine(const std::exception& error) {
@@ -270,29 +297,23 @@ absl::Status SaveModule(torch::jit::Module module, const std::string& path) {
 absl::Status SaveTensors(const torch::jit::Module& module, const std::string& path) {
   std::vector<NamedTensor> named;
   std::vector<at::Tensor> held;  // what the spans of `named` point to
-  const auto add = [&named, &held](const std::string& name, const at::Tensor& tensor) {
-    const char* type = SafetensorsType(tensor.scalar_type());
-    if (type == nullptr) return false;
-    const at::Tensor flat = held.emplace_back(tensor.detach().cpu().contiguous());
-    named.push_back(
-        {.name = name,
-         .type = type,
-         .element_bytes = static_cast<std::size_t>(flat.element_size()),
-         .shape = flat.sizes().vec(),
-         .bytes = std::span(static_cast<const std::byte*>(flat.data_ptr()), flat.nbytes())});
-    return true;
-  };
-  const auto refuse = [](const std::string& name, const at::Tensor& tensor) {
-    return absl::UnimplementedError("tensor " + name + " is " + Describe(tensor) +
-                                    ", which safetensors does not hold");
-  };
-  for (const auto& [name, tensor] : module.named_parameters()) {
-    if (!add(name, tensor)) return refuse(name, tensor);
-  }
-  for (const auto& [name, tensor] : module.named_buffers()) {
-    if (!add(name, tensor)) return refuse(name, tensor);
-  }
-  return WriteSafetensors(path, std::move(named));
+  const absl::Status status = ForEachTensor(module, [&](NamedTensor tensor, at::Tensor flat) {
+    named.push_back(std::move(tensor));
+    held.push_back(std::move(flat));
+  });
+  return status.ok() ? WriteSafetensors(path, std::move(named)) : status;
+}
+
+absl::Status CopyTensors(const torch::jit::Module& module, TensorsCopy& copy) {
+  copy.tensors.clear();
+  return ForEachTensor(module, [&copy](NamedTensor tensor, const at::Tensor&) {
+    const std::size_t index = copy.tensors.size();
+    if (copy.memory.size() == index) copy.memory.emplace_back();
+    std::vector<std::byte>& memory = copy.memory[index];
+    memory.assign(tensor.bytes.begin(), tensor.bytes.end());
+    tensor.bytes = memory;
+    copy.tensors.push_back(std::move(tensor));
+  });
 }
 
 absl::Status LoadTensors(const torch::jit::Module& module, const std::string& path) {

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "agent/data/dataset.h"
 #include "agent/model/blueprint.h"
+#include "agent/model/safetensors.h"
 
 namespace tactus::model {
 
@@ -54,6 +55,9 @@ absl::Status SaveModule(torch::jit::Module module, const std::string& path);
 // Writes every parameter and buffer as safetensors, names as in the module.
 // Errors: see AtomicFile; Unimplemented, a tensor's type is not one of the format's.
 absl::Status SaveTensors(const torch::jit::Module& module, const std::string& path);
+
+// See Model::CopyTensors.
+absl::Status CopyTensors(const torch::jit::Module& module, TensorsCopy& copy);
 
 // See Model::LoadSafetensors.
 absl::Status LoadTensors(const torch::jit::Module& module, const std::string& path);

@@ -8,73 +8,30 @@
 
 namespace tactus::worker {
 
-using threads::MutexLock;
-
-CheckpointWriter::CheckpointWriter(std::string directory, cuda::SegmentTable segments)
-    : directory_(std::move(directory)),
-      segments_(std::move(segments)),
-      thread_([this] { Run(); }) {}
-
-CheckpointWriter::~CheckpointWriter() {
-  stop_.request_stop();
-  {
-    const MutexLock lock(mutex_);
-    closing_ = true;
-  }
-  changed_.NotifyAll();
-  thread_.join();
-}
-
-bool CheckpointWriter::idle() {
-  const MutexLock lock(mutex_);
-  return stage_ == Stage::kIdle;
-}
-
 void CheckpointWriter::Write(CheckpointedMessage facts) {
   message_ = std::move(facts);
-  {
-    const MutexLock lock(mutex_);
-    stage_ = Stage::kWriting;
-  }
-  changed_.NotifyAll();
+  stage_ = Stage::kWriting;
+  thread_.Begin([this] {
+    message_ = WriteFile();
+    stage_ = Stage::kDone;
+  });
 }
 
-std::optional<absl::StatusOr<CheckpointedMessage>> CheckpointWriter::TakeDone() {
+std::optional<absl::StatusOr<CheckpointedMessage>> CheckpointWriter::Poll() {
   if (stage_ != Stage::kDone) return std::nullopt;
   stage_ = Stage::kIdle;
   return message_;
 }
 
-std::optional<absl::StatusOr<CheckpointedMessage>> CheckpointWriter::Poll() {
-  const MutexLock lock(mutex_);
-  return TakeDone();
-}
-
+// Once the thread has done this, somebody else's file may be on it.
 std::optional<absl::StatusOr<CheckpointedMessage>> CheckpointWriter::Wait() {
-  const MutexLock lock(mutex_);
-  while (stage_ == Stage::kWriting) changed_.Wait(mutex_);
-  return TakeDone();
+  if (stage_ == Stage::kWriting) thread_.Wait();
+  return Poll();
 }
 
 std::optional<absl::StatusOr<CheckpointedMessage>> CheckpointWriter::Abandon() {
   stop_.request_stop();
   return Wait();
-}
-
-void CheckpointWriter::Run() {
-  while (true) {
-    {
-      const MutexLock lock(mutex_);
-      while (stage_ != Stage::kWriting && !closing_) changed_.Wait(mutex_);
-      if (stage_ != Stage::kWriting) return;
-    }
-    message_ = WriteFile();
-    {
-      const MutexLock lock(mutex_);
-      stage_ = Stage::kDone;
-    }
-    changed_.NotifyAll();
-  }
 }
 
 absl::StatusOr<CheckpointedMessage> CheckpointWriter::WriteFile() {

@@ -1,18 +1,19 @@
-// Checkpoints beside training: copied at a round's edge, written by a thread of their own.
+// Checkpoints beside training: copied at a round's edge, written by a thread beside it.
 
 #pragma once
 
+#include <atomic>
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <thread>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "agent/worker/checkpoint_file.h"
 #include "agent/worker/messages.h"
+#include "agent/worker/writer_thread.h"
 #include "cuda/ops/segments.h"
-#include "threads/mutex.h"
 
 namespace tactus::worker {
 
@@ -25,14 +26,16 @@ namespace tactus::worker {
 // All calls: the training thread.
 class CheckpointWriter {
  public:
-  CheckpointWriter(std::string directory, cuda::SegmentTable segments);
+  // The thread outlives the writer.
+  CheckpointWriter(WriterThread& thread, std::string directory, cuda::SegmentTable segments)
+      : thread_(thread), directory_(std::move(directory)), segments_(std::move(segments)) {}
   // What is being written is given up, as by Abandon.
-  ~CheckpointWriter();
+  ~CheckpointWriter() { Abandon(); }
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  // Nothing is being written, and what was is told.
-  bool idle();
+  // Nothing is being written, by others neither, and what was is told.
+  bool idle() { return stage_ == Stage::kIdle && thread_.idle(); }
 
   // What Write writes. Requires: idle().
   Checkpoint& checkpoint() { return checkpoint_; }
@@ -54,25 +57,17 @@ class CheckpointWriter {
  private:
   enum class Stage { kIdle, kWriting, kDone };
 
-  void Run();
   absl::StatusOr<CheckpointedMessage> WriteFile();
-  std::optional<absl::StatusOr<CheckpointedMessage>> TakeDone()
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  WriterThread& thread_;
   const std::string directory_;
   const cuda::SegmentTable segments_;
   std::stop_source stop_;
 
-  threads::Mutex mutex_;
-  threads::Condition changed_;
-  Stage stage_ ABSL_GUARDED_BY(mutex_) = Stage::kIdle;
-  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
-
   // The thread's while it is writing, the caller's otherwise.
+  std::atomic<Stage> stage_ = Stage::kIdle;
   Checkpoint checkpoint_;
   absl::StatusOr<CheckpointedMessage> message_;
-
-  std::thread thread_;  // last: runs over all the above
 };
 
 }  // namespace tactus::worker

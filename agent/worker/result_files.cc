@@ -1,11 +1,7 @@
 #include "agent/worker/result_files.h"
 
-#include <array>
 #include <cmath>
-#include <cstdio>
-#include <filesystem>
 #include <memory>
-#include <system_error>
 
 #include "absl/status/status.h"
 #include "agent/model/atomic_file.h"
@@ -57,23 +53,6 @@ absl::StatusOr<std::vector<std::string>> WriteResult(const model::Model& model,
     return s;
   }
   return std::vector<std::string>{"model.pt", "model.safetensors", "summary.json"};
-}
-
-absl::Status Snapshots::Take(const model::Model& model, Duration trained) {
-  if (!every_ || trained < due_ || names_.size() == kSnapshotsMax) return absl::OkStatus();
-  while (due_ <= trained) due_ += *every_;
-  std::array<char, 64> name{};
-  std::snprintf(name.data(), name.size(), "snapshots/%.3f.safetensors", ToSeconds(trained));
-  std::error_code ignored;  // the file's own error says it better
-  std::filesystem::create_directories(directory_ + "/snapshots", ignored);
-  absl::Status status = model.SaveSafetensors(directory_ + "/" + name.data());
-  if (status.ok()) {
-    names_.emplace_back(name.data());
-  } else {
-    // The first that fails is the last: a full disk must not fail again every so often.
-    every_.reset();
-  }
-  return status;
 }
 
 }  // namespace tactus::worker

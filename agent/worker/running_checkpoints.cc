@@ -9,13 +9,14 @@
 
 namespace tactus::worker {
 
-RunningCheckpoints::RunningCheckpoints(Source source, Options options, AgentLink& link)
+RunningCheckpoints::RunningCheckpoints(Source source, Options options, WriterThread& thread,
+                                       AgentLink& link)
     : source_(source),
       generation_(options.generation),
       link_(link),
       directory_(std::move(options.directory)),
       schedule_(options.every, options.mean, source.engine.mark()),
-      writer_(directory_, source.model.segments()) {}
+      writer_(thread, directory_, source.model.segments()) {}
 
 void RunningCheckpoints::AtEdge() {
   TellWritten();

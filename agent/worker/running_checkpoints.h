@@ -35,13 +35,14 @@ class RunningCheckpoints {
     double mean = 0;                  // [s] between two losses of the group
   };
 
-  RunningCheckpoints(Source source, Options options, AgentLink& link);
+  // The thread outlives this.
+  RunningCheckpoints(Source source, Options options, WriterThread& thread, AgentLink& link);
 
   // To be called whenever the engine may be at an edge.
   void AtEdge();
 
   // The stop condition holds, and the evaluation and the result are still to be made: rounds that
-  // no checkpoint has are copied as soon as the former one is written, so that a loss in between
+  // no checkpoint has are copied as soon as the thread has time, so that a loss in between
   // costs no training. To be called now and then meanwhile, while parameters stay as they are.
   void AtEnd();
 

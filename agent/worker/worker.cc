@@ -338,8 +338,10 @@ absl::Status Worker::LoseBeforeTraining(const std::string& reason) {
 absl::Status Worker::Train() {
   KeepSigterm();  // there is something to keep now
   SpeedEmulation emulation(start_.emulated_speed, start_.emulated_cpu_factor);
-  Snapshots snapshots(group_.rank == 0 ? start_.job.snapshots_every : std::nullopt,
-                      start_.output_directory);
+  snapshots_.emplace(
+      Snapshots::Options{.directory = start_.output_directory,
+                         .every = group_.rank == 0 ? start_.job.snapshots_every : std::nullopt},
+      writer_);
   OpenCurves();
   engine_->Begin(Now());
   checkpoints_ = MakeCheckpoints();
@@ -363,17 +365,15 @@ absl::Status Worker::Train() {
                                .report = *report,
                                .out_of_memory = std::exchange(out_of_memory_, 0)});
       Draw(*report);
-      if (absl::Status s = snapshots.Take(*model_, engine_->train_time()); !s.ok()) {
-        std::cerr << "no further snapshots: " << s.message() << '\n';
-      }
     }
     if (checkpoints_ != nullptr) checkpoints_->AtEdge();
+    if (engine_->at_edge()) snapshots_->AtEdge(*model_, engine_->train_time());
     TakeMessages();
   }
   if (checkpoints_ != nullptr && !EndsByItself()) checkpoints_->Finish();
   // Its copy is as large as what a suspension copies.
   if (!EndsByItself()) checkpoints_.reset();
-  snapshots_ = snapshots.names();
+  if (engine_->outcome() != engine::Outcome::kFinished) snapshots_.reset();
   if (engine_->outcome() == engine::Outcome::kGroupLost) {
     lost_generation_ = group_.generation;
     return absl::UnavailableError("the group was lost: " + engine_->reason());
@@ -421,7 +421,7 @@ std::unique_ptr<RunningCheckpoints> Worker::MakeCheckpoints() {
                                   .generation = group_.generation,
                                   .every = start_.job.checkpoints_every,
                                   .mean = group_.loss_seconds},
-      link_);
+      writer_, link_);
 }
 
 // Training goes on where curves cannot be written.
@@ -525,7 +525,8 @@ absl::Status Worker::Conclude() {
                                                                  start_.output_directory);
     if (!files.ok()) return OfTheNode(files.status());
     finished.files = *std::move(files);
-    finished.files.insert(finished.files.end(), snapshots_.begin(), snapshots_.end());
+    const std::vector<std::string> snapshots = snapshots_->Finish();
+    finished.files.insert(finished.files.end(), snapshots.begin(), snapshots.end());
     if (curves_) finished.files.push_back(curves_->name());
     if (engine_->asked_to_stop()) {
       if (absl::Status s = SaveCheckpoint(); !s.ok()) return s;

@@ -22,7 +22,9 @@
 #include "agent/worker/passes.h"
 #include "agent/worker/reader.h"
 #include "agent/worker/running_checkpoints.h"
+#include "agent/worker/snapshots.h"
 #include "agent/worker/training_curves.h"
+#include "agent/worker/writer_thread.h"
 #include "cuda/device.h"
 
 namespace tactus::worker {
@@ -111,10 +113,11 @@ class Worker {
   GroupMessage group_;
   std::unique_ptr<collective::Transport> transport_;
   std::unique_ptr<engine::RoundEngine> engine_;
+  WriterThread writer_;
   std::unique_ptr<RunningCheckpoints> checkpoints_;
   std::optional<engine::EngineState> restored_;  // of the checkpoint that it goes on from
   std::optional<TrainingCurves> curves_;         // of rank 0, as long as they can be written
-  std::vector<std::string> snapshots_;           // files in the output directory
+  std::optional<Snapshots> snapshots_;           // of who trains; rank 0 alone makes any
   std::uint64_t lost_generation_ = 0;            // of a group that fell apart
   bool left_ = false;                            // asked to leave before training began
 };

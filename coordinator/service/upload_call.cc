@@ -1,5 +1,6 @@
 #include "coordinator/service/upload_call.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -8,6 +9,16 @@
 
 namespace tactus::service {
 namespace {
+
+// A group that has taken another's place has no use for files of that, however long they are.
+absl::Status CheckWorker(const job::JobRecord& record, WorkerId worker) {
+  const bool said = worker != WorkerId{};
+  const bool present = std::ranges::any_of(
+      record.members, [worker](const auto& member) { return member.worker == worker; });
+  if (!said || present) return absl::OkStatus();
+  return absl::FailedPreconditionError("worker_id: " + std::to_string(worker.value) +
+                                       " is not of the job's present group");
+}
 
 class UploadCall final : public ReceivingCall<agent::v1::UploadArtifactRequest> {
  public:
@@ -26,12 +37,13 @@ class UploadCall final : public ReceivingCall<agent::v1::UploadArtifactRequest> 
     // An agent that says no hash has to begin with the first byte.
     const BlobStore::Upload upload = {
         .sha256 = first.sha256(), .size_bytes = first.size_bytes(), .offset = first.offset()};
-    around_.core.FindUnfinished(
-        id_, [self = Self(), upload](const absl::StatusOr<job::JobRecord>& record) {
-          self->around_.files.Post([self, upload, status = record.status()] {
-            status.ok() ? self->Accept(upload) : self->End(status);
-          });
-        });
+    around_.core.FindUnfinished(id_, [self = Self(), upload, worker = worker_](
+                                         const absl::StatusOr<job::JobRecord>& record) {
+      const absl::Status wanted = record.ok() ? CheckWorker(*record, worker) : record.status();
+      self->around_.files.Post([self, upload, status = wanted] {
+        status.ok() ? self->Accept(upload) : self->End(status);
+      });
+    });
   }
 
   void Kept(const std::string& sha256) override {

@@ -357,6 +357,18 @@ TEST_F(TransfersTest, AnAgentsFileWithAnotherHashIsRefused) {
   EXPECT_EQ(GetBlob(content_).received_bytes(), 0u);
 }
 
+TEST_F(TransfersTest, OfAWorkerThatIsNotInTheGroupNothingIsTaken) {
+  ASSERT_TRUE(Create(SmallSpec()).ok());
+  agent::v1::UploadArtifactRequest stale = Artifact(content_);
+  stale.set_worker_id(4711);
+  stale.set_data(content_.substr(0, 70'000));
+
+  const absl::Status status = UploadArtifact(stale);
+
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_EQ(GetBlob(content_).received_bytes(), 0u);
+}
+
 TEST_F(TransfersTest, FilesOfJobsAreReadByTheirNamesFromAnOffset) {
   ASSERT_TRUE(Upload("weights").ok());
   ASSERT_TRUE(Upload("checkpoint").ok());

@@ -1,10 +1,9 @@
 """The nth call that changes the coordinator's files fails, or the coordinator is killed right before or right after it, for
 one n after the other: nothing that was answered is lost, and nothing is half there.
 
-TACTUS_NTH_FAILURES: how many of the calls fail, each in a run of its own, evenly spread (24); "all": every one.
+TACTUS_NTH_FAILURES: how many of the calls fail, each in a run of its own, evenly spread (24); "all": every one, twice.
 TACTUS_NTH_KILLS: the same of kills, before and after in turn (10); "all": both, of every one.
 """
-import errno
 import json
 import os
 import shutil
@@ -12,11 +11,8 @@ import signal
 import unittest
 
 from cluster import Cluster, Folder, processes_of, tiny_spec
+from failing_call import ERRORS, KILLS, FailingCall, spread
 
-SHIM = os.environ["TACTUS_NTH_FAILURE_SHIM"]
-# A disk that breaks and one that is full.
-ERRORS = ("EIO", "ENOSPC")
-KILLS = ("before", "after")
 EXIT_NO_COORDINATOR = 6
 
 
@@ -24,26 +20,11 @@ class Run:
     """One coordinator's life with a failure, and the next one's without. how: of ERRORS or KILLS."""
 
     def __init__(self, folder, nth, how):
-        self.folder, self.nth, self.how = folder, nth, how
+        self.folder = folder
+        self.failing = FailingCall(nth, how, folder / "coordinator", folder / "calls")
         self.cluster = Cluster(folder)
-        self.report = folder / "calls"
         self.said = []  # what the coordinator answered: (what was asked, exit code)
         self.jobs = {}  # what it said is so: the state by job, and what must be true of it
-
-    def environment(self):
-        what = {"NTH_FAILURE_KILL": self.how} if self.how in KILLS else {"NTH_FAILURE_ERRNO": str(getattr(errno, self.how))}
-        return {"LD_PRELOAD": SHIM, "NTH_FAILURE_FOLDER": str(self.folder / "coordinator"), "NTH_FAILURE": str(self.nth),
-                "NTH_FAILURE_REPORT": str(self.report), **what}
-
-    def failed_call(self):
-        for line in self.report.read_text().splitlines():
-            number, call = line.split(" ", 1)
-            if int(number) == self.nth:
-                return call
-        return "none"
-
-    def calls(self):
-        return len(self.report.read_text().splitlines())
 
     def ask(self, *words):
         """The answer, or nothing where it was refused; a coordinator that is gone is asked no more."""
@@ -56,13 +37,8 @@ class Run:
     def live(self):
         """Starts it, and changes what there is. True: it was stopped when asked, without complaint."""
         try:
-            for name, value in self.environment().items():
-                os.environ[name] = value
-            try:
+            with self.failing.met_by_children():
                 self.cluster.start_coordinator()
-            finally:
-                for name in self.environment():
-                    del os.environ[name]
         except AssertionError:
             return self.end()
         self.change()
@@ -112,8 +88,8 @@ class NthFailureTest(unittest.TestCase):
 
     def check_end(self, run, code):
         log = (run.folder / "coordinator.log").read_text()
-        if run.how in KILLS:
-            self.assertEqual(code, -signal.SIGKILL if run.failed_call() != "none" else 0, log[-3000:])
+        if run.failing.kills:
+            self.assertEqual(code, -signal.SIGKILL if run.failing.met() else 0, log[-3000:])
             return
         self.assertGreaterEqual(code, 0, f"it died by signal {-code}:\n{log[-3000:]}")
         if not run.said:
@@ -141,15 +117,15 @@ class NthFailureTest(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertEqual({exit_code for _, exit_code in whole.said}, {0}, whole.said)
         self.assertEqual(len(whole.jobs), 3)
-        return whole.calls()
+        return whole.failing.count("tactus-coordinator")
 
     def runs_of(self, points, calls):
         reached = refused = not_served = 0
         for nth, how in points:
             run, code = self.run_with(nth, how)
-            with self.subTest(nth=nth, how=how, call=run.failed_call(), exit=code):
+            with self.subTest(nth=nth, how=how, call=run.failing.met(), exit=code):
                 self.check(run, code)
-            reached += run.failed_call() != "none"
+            reached += bool(run.failing.met())
             not_served += not run.said
             refused += any(exit_code for _, exit_code in run.said)
             shutil.rmtree(run.folder)
@@ -160,18 +136,11 @@ class NthFailureTest(unittest.TestCase):
 
     def test_nothing_that_was_answered_is_lost_by_a_failure(self):
         calls = self.whole_run()
-        asked = os.environ.get("TACTUS_NTH_FAILURES", "24")
-        runs = calls if asked == "all" else int(asked)
-        self.runs_of([(1 + i * calls // runs, ERRORS[i % 2]) for i in range(runs)], calls)
+        self.runs_of(spread(calls, os.environ.get("TACTUS_NTH_FAILURES", "24"), ERRORS), calls)
 
     def test_nothing_that_was_answered_is_lost_by_a_kill(self):
         calls = self.whole_run()
-        asked = os.environ.get("TACTUS_NTH_KILLS", "10")
-        if asked == "all":
-            points = [(nth, how) for nth in range(1, calls + 1) for how in KILLS]
-        else:
-            points = [(1 + i * calls // int(asked), KILLS[i % 2]) for i in range(int(asked))]
-        self.runs_of(points, calls)
+        self.runs_of(spread(calls, os.environ.get("TACTUS_NTH_KILLS", "10"), KILLS), calls)
 
 
 if __name__ == "__main__":

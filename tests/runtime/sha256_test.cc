@@ -43,6 +43,16 @@ TEST(Sha256Test, AFileIsHashedAndAnAbsentOneIsNotFound) {
   EXPECT_TRUE(absl::IsNotFound(HashFile(path).status()));
 }
 
+TEST(Sha256Test, HashingAFileCanBeGivenUp) {
+  const std::string path = testing::TempDir() + "sha256-" + std::to_string(::getpid());
+  ASSERT_TRUE(WriteFileWhole(path, "abc").ok());
+  std::stop_source stop;
+  stop.request_stop();
+
+  EXPECT_TRUE(absl::IsCancelled(HashFile(path, stop.get_token()).status()));
+  std::remove(path.c_str());
+}
+
 TEST(Sha256Test, OnlySixtyFourLowerHexDigitsAreAHash) {
   EXPECT_TRUE(IsSha256(HashOf("abc")));
   EXPECT_FALSE(IsSha256(""));

@@ -170,7 +170,7 @@ TEST_F(AgentRestartTest, AnotherCoordinatorIsToldNothingAndTheRightOneAll) {
   EXPECT_TRUE(AwaitNothingKept());
 }
 
-TEST_F(AgentRestartTest, WordsThatCannotBeReadAreForgotten) {
+TEST_F(AgentRestartTest, WordsThatAreNotWholeAreForgotten) {
   LeaveAFile();
   std::ofstream(folder_.File("state/jobs/result-1/last-words-5")) << "store-1\n{\"finis";
   coordinator_.Become({.server_id = "store-1"});
@@ -179,6 +179,27 @@ TEST_F(AgentRestartTest, WordsThatCannotBeReadAreForgotten) {
 
   EXPECT_THAT(coordinator_.AwaitHello(2).hello().ended_workers(), IsEmpty());
   EXPECT_THAT(Kept(), IsEmpty());
+}
+
+TEST_F(AgentRestartTest, WordsThatCannotBeReadJustNowStay) {
+  LeaveAFile();
+  const std::string words = folder_.File("state/jobs/result-1/last-words-5");
+  const std::string away = folder_.File("away");
+  std::filesystem::rename(words, away);
+  std::filesystem::create_symlink(words, words);  // to itself: it cannot be opened
+  coordinator_.Become({.server_id = "store-1"});
+
+  Begin();
+
+  EXPECT_THAT(coordinator_.AwaitHello(2).hello().ended_workers(), IsEmpty());
+  EXPECT_THAT(Kept(), ElementsAre("last-words-5"));
+  End();
+  std::filesystem::rename(away, words);
+
+  Begin();
+
+  EXPECT_THAT(coordinator_.AwaitHello(3).hello().ended_workers(), ElementsAre(5u));
+  EXPECT_TRUE(AwaitNothingKept());
 }
 
 TEST_F(AgentRestartTest, AFileThatIsRefusedForGoodEndsTheWaiting) {

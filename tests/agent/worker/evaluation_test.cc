@@ -55,6 +55,7 @@ class CountingModel final : public model::Model {
   std::optional<std::uint32_t> context() const override { return std::nullopt; }
   absl::Status SaveTorchScript(const std::string&) const override { return absl::OkStatus(); }
   absl::Status SaveSafetensors(const std::string&) const override { return absl::OkStatus(); }
+  absl::Status CopyTensors(model::TensorsCopy&) const override { return absl::OkStatus(); }
   absl::Status LoadSafetensors(const std::string&) override { return absl::OkStatus(); }
 
   std::vector<float> buffers_;

@@ -141,7 +141,8 @@ TEST_F(RunningCheckpointsTest, TrainingGoesOnWhereNoneCanBeWritten) {
 TEST_F(RunningCheckpointsTest, AFullDiskCostsThatCheckpointAlone) {
   std::filesystem::create_directories(folder_ + "/checkpoints");
   std::filesystem::create_symlink("/dev/full", folder_ + "/checkpoints/2-7.safetensors.partial");
-  CheckpointWriter writer(folder_, {});
+  WriterThread thread;
+  CheckpointWriter writer(thread, folder_, {});
   writer.checkpoint().buffers = {1, 2, 3};
 
   writer.Write({.generation = 2, .rounds = 7});
@@ -160,7 +161,8 @@ TEST_F(RunningCheckpointsTest, AFullDiskCostsThatCheckpointAlone) {
 }
 
 TEST_F(RunningCheckpointsTest, WhatIsBeingWrittenCanBeGivenUp) {
-  CheckpointWriter writer(folder_, {});
+  WriterThread thread;
+  CheckpointWriter writer(thread, folder_, {});
   // Of several pieces, so that the end of one is before the end of the file.
   writer.checkpoint().buffers.resize(3 * model::AtomicFile::kPieceBytes / sizeof(float));
   writer.Write({.generation = 2, .rounds = 7});
@@ -180,7 +182,8 @@ TEST_F(RunningCheckpointsTest, WhatIsBeingWrittenCanBeGivenUp) {
 }
 
 TEST_F(RunningCheckpointsTest, AFileThatChangedIsFoundOutAsItIsReadBack) {
-  CheckpointWriter writer(folder_, {});
+  WriterThread thread;
+  CheckpointWriter writer(thread, folder_, {});
   writer.checkpoint().buffers = {1, 2, 3};
   writer.Write({.generation = 2, .rounds = 7});
   const auto written = writer.Wait();

@@ -2,14 +2,17 @@
 // the process is killed right before or right after it.
 //
 //   NTH_FAILURE_FOLDER  calls on files below it count
+//   NTH_FAILURE_PROGRAM only those of a program of this name; unset: of any
 //   NTH_FAILURE         which of them fails, from 1 on; 0: none
 //   NTH_FAILURE_ERRNO   with what
 //   NTH_FAILURE_KILL    before or after: instead it kills the process there, as kill -9 does
-// NTH_FAILURE_REPORT a file that is appended a line, "COUNT CALL PATH", for each call that counts;
-//                       it names the one that failed, or says how many there are
+//   NTH_FAILURE_REPORT  a file that is appended a line, "COUNT PROGRAM CALL PATH", for each call
+//                       that counts; of all processes the first alone that comes to its nth meets
+//                       it, and leaves that line in a file of this name with ".met"
 //
-// Counted: creating or truncating opens, write, pwrite, fsync, fdatasync, ftruncate, rename,
-// unlink. What is written fails whole, as of a full disk. Any thread.
+// Counted: creating or truncating opens, fopen to write, mkstemp, mkdir, write, pwrite, fflush,
+// fsync, fdatasync, ftruncate, rename, unlink. What is written fails whole, as of a full disk. Any
+// thread.
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -43,17 +46,21 @@ struct Order {
       std::getenv("NTH_FAILURE_ERRNO") == nullptr ? "5" : std::getenv("NTH_FAILURE_ERRNO"));
   const bool kills_before = Kills("before");
   const bool kills_after = Kills("after");
+  bool counts = true;
+  const char* const report_path = std::getenv("NTH_FAILURE_REPORT");
   int report = -1;
   static bool Kills(const char* when) {
     const char* const found = std::getenv("NTH_FAILURE_KILL");
     return found != nullptr && std::strcmp(found, when) == 0;
   }
-  Order() {
-    const char* const path = std::getenv("NTH_FAILURE_REPORT");
+  static int Append(const char* path, int more) {
     using Open = int (*)(const char*, int, ...);
-    if (path != nullptr) {
-      report = Next<Open>("open")(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    }
+    return Next<Open>("open")(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | more, 0644);
+  }
+  Order() {
+    const char* const program = std::getenv("NTH_FAILURE_PROGRAM");
+    if (program != nullptr) counts = std::strcmp(program, program_invocation_short_name) == 0;
+    if (report_path != nullptr) report = Append(report_path, 0);
   }
 };
 
@@ -74,25 +81,39 @@ Result Done(Result result) {
   return result;
 }
 
+void Say(int file, const char* line, int size) {
+  using Write = ssize_t (*)(int, const void*, size_t);
+  static const auto write_on = Next<Write>("write");
+  [[maybe_unused]] const ssize_t ignored = write_on(file, line, static_cast<std::size_t>(size));
+}
+
+// No process has come to its nth call before.
+bool IsFirst(const char* line, int size) {
+  if (order().report_path == nullptr) return true;
+  char path[PATH_MAX];
+  std::snprintf(path, sizeof path, "%s.met", order().report_path);
+  const int met = Order::Append(path, O_EXCL);
+  if (met < 0) return false;
+  Say(met, line, size);
+  ::close(met);
+  return true;
+}
+
 // Counts the call, and says whether it is to fail.
 bool Fails(const char* call, const char* path) {
   const int kept = errno;
   const Order& present = order();
-  if (present.folder == nullptr ||
+  if (present.folder == nullptr || !present.counts ||
       std::strncmp(path, present.folder, std::strlen(present.folder)) != 0) {
     return false;
   }
   const long number = ++counted;
-  if (present.report >= 0) {
-    char line[PATH_MAX + 64];
-    const int size = std::snprintf(line, sizeof line, "%ld %s %s\n", number, call,
-                                   path + std::strlen(present.folder));
-    using Write = ssize_t (*)(int, const void*, size_t);
-    static const auto write_on = Next<Write>("write");
-    [[maybe_unused]] const ssize_t ignored =
-        write_on(present.report, line, static_cast<std::size_t>(size));
-  }
-  const bool chosen = number == present.nth;
+  char line[PATH_MAX + 64];
+  const int size =
+      std::snprintf(line, sizeof line, "%ld %s %s %s\n", number, program_invocation_short_name,
+                    call, path + std::strlen(present.folder));
+  if (present.report >= 0) Say(present.report, line, size);
+  const bool chosen = number == present.nth && IsFirst(line, size);
   if (chosen && present.kills_before) KillThisProcess();
   is_last = chosen && present.kills_after;
   const bool fails = chosen && !is_last;
@@ -135,6 +156,27 @@ int open64(const char* path, int flags, ...) {
   using Function = int (*)(const char*, int, ...);
   static const auto next = Next<Function>("open64");
   return Changes(flags) && Fails("open", path) ? -1 : Done(next(path, flags, mode));
+}
+
+FILE* fopen(const char* path, const char* mode) {
+  static const auto next = Next<FILE* (*)(const char*, const char*)>("fopen");
+  const bool writes = std::strchr("wa", mode[0]) != nullptr;
+  return writes && Fails("fopen", path) ? nullptr : Done(next(path, mode));
+}
+
+int fflush(FILE* file) {
+  static const auto next = Next<int (*)(FILE*)>("fflush");
+  return file != nullptr && Fails("fflush", ::fileno(file)) ? EOF : Done(next(file));
+}
+
+int mkstemp(char* path) {
+  static const auto next = Next<int (*)(char*)>("mkstemp");
+  return Fails("mkstemp", path) ? -1 : Done(next(path));
+}
+
+int mkdir(const char* path, mode_t mode) noexcept {
+  static const auto next = Next<int (*)(const char*, mode_t)>("mkdir");
+  return Fails("mkdir", path) ? -1 : Done(next(path, mode));
 }
 
 ssize_t write(int file, const void* bytes, size_t size) {

@@ -1,0 +1,60 @@
+#include "agent/worker/snapshots.h"
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <system_error>
+#include <utility>
+
+namespace tactus::worker {
+namespace {
+
+std::string NameOf(Duration trained) {
+  std::array<char, 64> name{};
+  std::snprintf(name.data(), name.size(), "snapshots/%.3f.safetensors", ToSeconds(trained));
+  return name.data();
+}
+
+}  // namespace
+
+Snapshots::~Snapshots() {
+  stop_.request_stop();
+  if (writing_) thread_.Wait();
+}
+
+void Snapshots::AtEdge(const model::Model& model, Duration trained) {
+  if (!every_ || trained < due_ || !thread_.idle()) return;
+  NoteWritten();
+  if (!every_ || names_.size() == kSnapshotsMax) return;
+  while (due_ <= trained) due_ += *every_;
+  if (absl::Status s = model.CopyTensors(copy_); !s.ok()) return Stop(s);
+  name_ = NameOf(trained);
+  writing_ = true;
+  thread_.Begin([this] {
+    std::error_code ignored;  // the file's own error says it better
+    std::filesystem::create_directories(directory_ + "/snapshots", ignored);
+    written_ =
+        model::WriteSafetensors(directory_ + "/" + name_, copy_.tensors, {}, stop_.get_token());
+  });
+}
+
+std::vector<std::string> Snapshots::Finish() {
+  if (writing_) thread_.Wait();
+  NoteWritten();
+  every_.reset();
+  return names_;
+}
+
+void Snapshots::NoteWritten() {
+  if (!std::exchange(writing_, false)) return;
+  if (!written_.ok()) return Stop(written_);
+  names_.push_back(name_);
+}
+
+void Snapshots::Stop(const absl::Status& why) {
+  every_.reset();
+  std::cerr << "no further snapshots: " << why.message() << '\n';
+}
+
+}  // namespace tactus::worker

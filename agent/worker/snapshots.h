@@ -1,0 +1,66 @@
+// Copies of the parameters while a job trains: snapshots/SECONDS.safetensors.
+
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "agent/model/model.h"
+#include "agent/worker/writer_thread.h"
+#include "base/time.h"
+
+namespace tactus::worker {
+
+// Copied at a round's edge and written beside training, which stands still for the copy alone.
+// There is one copy, whose memory is used again: one that is due while the thread writes is taken
+// at the first edge after that. The training thread.
+class Snapshots {
+ public:
+  static constexpr std::size_t kSnapshotsMax = 1000;
+
+  struct Options {
+    std::string directory{};          // of the job's output
+    std::optional<Duration> every{};  // of training, > 0; nothing: none are made
+  };
+
+  // The thread outlives this.
+  Snapshots(Options options, WriterThread& thread)
+      : every_(options.every), directory_(std::move(options.directory)), thread_(thread) {}
+  // What is being written is given up, within the time that the disk takes for a piece of a file.
+  ~Snapshots();
+  Snapshots(const Snapshots&) = delete;
+  Snapshots& operator=(const Snapshots&) = delete;
+
+  // To be called at rounds' edges, where parameters are equal on all members, and after who is to
+  // have the thread first. trained: so far. The first file that cannot be written is the last, and
+  // that is said in the log: a full disk must not fail again every so often.
+  void AtEdge(const model::Model& model, Duration trained);
+
+  // None are made from now on. Waits for the one that is being written. Returns the names of those
+  // that are there, in the output directory.
+  std::vector<std::string> Finish();
+
+ private:
+  void Stop(const absl::Status& why);
+  void NoteWritten();
+
+  std::optional<Duration> every_;
+  const std::string directory_;
+  WriterThread& thread_;
+  Duration due_{};  // the first at once, of the parameters as they were at the start
+  std::vector<std::string> names_;
+  std::stop_source stop_;
+  bool writing_ = false;  // what came of it is not noted yet
+
+  // The thread's while it writes, the caller's otherwise.
+  model::TensorsCopy copy_;
+  std::string name_;
+  absl::Status written_;
+};
+
+}  // namespace tactus::worker
