@@ -27,7 +27,7 @@ namespace tactus::simulator {
 struct CheckpointModel {
   std::optional<Duration> every{};  // of training; nothing: as workers choose
   double still_seconds = 0;         // that rank 0 stands still: the copy
-  double write_seconds = 0.1;       // beside training, until it is read back
+  double write_seconds = 0.1;       // until it is read back; of a suspension's, nothing is beside
   double upload_seconds = 0.1;      // to the coordinator
 };
 
@@ -47,7 +47,7 @@ struct SimulatedJob {
   double submit_seconds = 0;
   bool tries_out = true;          // workers measure their speed before the first round
   double load_seconds = 1;        // of a worker: from its start to Ready
-  double conclude_seconds = 0.5;  // of a worker: from the last round to Finished
+  double conclude_seconds = 0.5;  // of a worker: from the last round to the result
   CheckpointModel checkpoints{};
   std::optional<double> cancel_seconds{};  // a user cancels it then, if it is not over
   bool discard = false;                    // and wants no result

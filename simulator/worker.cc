@@ -9,10 +9,14 @@
 #include <utility>
 #include <variant>
 
+#include "agent/life/life.h"
+#include "agent/life/standing.h"
 #include "base/rng.h"
 
 namespace tactus::simulator {
 namespace {
+
+constexpr int kEvaluationBatches = 10;  // of each member
 
 // Of all bits, so that members with equal hashes hold equal parameters.
 std::uint64_t HashOf(std::span<const float> values) {
@@ -25,11 +29,6 @@ std::uint64_t HashOf(std::span<const float> values) {
   }
   if (at < values.size()) hash = Mix64(hash ^ std::bit_cast<std::uint32_t>(values[at]));
   return hash;
-}
-
-engine::StopKind KindOf(const job::StopMessage& stop) {
-  if (stop.discard) return engine::StopKind::kDiscard;
-  return stop.suspend ? engine::StopKind::kSuspend : engine::StopKind::kFinish;
 }
 
 // As unlike others as a hash of the content would be.
@@ -45,7 +44,69 @@ std::string CheckpointId(const GroupKey& key, std::uint64_t parameters_hash) {
   return id;
 }
 
+// What a world answers that is over; nobody hears it.
+life::Failure Killed() { return {.message = "killed"}; }
+
 }  // namespace
+
+// One in memory at a time, which is written when its time has come and somebody asks.
+class Worker::Checkpoints : public life::CheckpointStore {
+ public:
+  explicit Checkpoints(Worker& worker) : worker_(worker) {}
+
+  bool idle() override { return !writing_ && !worker_.process_.killed(); }
+  void Write(job::CheckpointedMessage facts) override;
+  std::optional<job::CheckpointedMessage> Poll() override;
+  std::optional<job::CheckpointedMessage> Abandon() override;
+  void Discard() override { writing_.reset(); }
+
+ private:
+  struct Writing {
+    job::CheckpointedMessage message{};
+    std::shared_ptr<const Checkpoint> checkpoint{};
+    Instant end{};
+  };
+
+  Worker& worker_;
+  std::optional<Writing> writing_;
+};
+
+void Worker::Checkpoints::Write(job::CheckpointedMessage facts) {
+  const WorkerSurroundings& around = worker_.around_;
+  const CheckpointModel& model = around.job.checkpoints;
+  std::shared_ptr<Checkpoint> checkpoint = worker_.CopyCheckpoint();
+  // Parameters may be what they were some rounds ago.
+  checkpoint->id =
+      CheckpointId(worker_.key_, Mix64(worker_.HashParameters() ^ Mix64(facts.rounds)));
+  const bool of_end = worker_.engine_->outcome() != engine::Outcome::kTraining;
+  around.checkers.OnCheckpoint(worker_.key_,
+                               {.id = checkpoint->id, .rounds = facts.rounds, .of_end = of_end},
+                               around.scheduler.now());
+  facts.file = protocol::CheckpointFileOf(facts);
+  facts.still_seconds = model.still_seconds;
+  facts.write_seconds = model.write_seconds;
+  const Instant copied = around.scheduler.now() + Seconds(model.still_seconds);
+  writing_ = {.message = std::move(facts),
+              .checkpoint = std::move(checkpoint),
+              .end = copied + Seconds(model.write_seconds)};
+  if (copied > around.scheduler.now()) worker_.process_.SleepUntil(copied, WaitReason::kComputing);
+}
+
+std::optional<job::CheckpointedMessage> Worker::Checkpoints::Poll() {
+  const WorkerSurroundings& around = worker_.around_;
+  if (!writing_ || worker_.process_.killed() || writing_->end > around.scheduler.now()) {
+    return std::nullopt;
+  }
+  const Writing written = *std::exchange(writing_, std::nullopt);
+  around.keep(written.message.file, written.checkpoint);
+  return written.message;
+}
+
+std::optional<job::CheckpointedMessage> Worker::Checkpoints::Abandon() {
+  std::optional<job::CheckpointedMessage> written = Poll();
+  writing_.reset();
+  return written;
+}
 
 Worker::Worker(WorkerOrder order, WorkerSurroundings around)
     : order_(std::move(order)),
@@ -79,17 +140,11 @@ void Worker::PauseUntil(Instant until) {
 
 job::StandingMessage Worker::Standing() const {
   const Instant now = around_.scheduler.now();
-  job::StandingMessage standing{.generation = key_.generation,
-                                .batches = batches_,
-                                .stopped = paused(),
-                                .processor_seconds = ToSeconds(computed_)};
+  job::StandingMessage standing = life::StandingOf(key_.generation, batches_, transport_.get());
+  standing.stopped = paused();
+  standing.processor_seconds = ToSeconds(computed_);
   if (paused()) standing.silent_seconds = ToSeconds(now - *paused_since_);
   if (computes_ && !paused()) standing.processor_seconds += ToSeconds(now - *computes_);
-  if (transport_ == nullptr) return standing;
-  const collective::Awaiting awaiting = transport_->awaiting();
-  standing.bytes = awaiting.bytes_moved;
-  standing.waits = awaiting.collective;
-  standing.awaits.assign(awaiting.peers.begin(), awaiting.peers.end());
   return standing;
 }
 
@@ -105,41 +160,51 @@ std::optional<GroupKey> Worker::training() const {
 }
 
 void Worker::Run() {
-  const int exit_code = RunToEnd();
+  const bool failed = life::Life(*this, *this).Run().has_value();
   engine_.reset();
   EndPause();
   if (process_.killed()) return;  // what it leaves behind, Kill sees to
   transport_.reset();
-  around_.exited(exit_code);
+  around_.exited(failed ? 1 : 0);
 }
 
-int Worker::RunToEnd() {
-  Scheduler& scheduler = around_.scheduler;
-  const Instant begun = scheduler.now();
+life::OrFailure<job::ToWorker> Worker::Await() {
+  while (inbox_.empty() && !process_.killed()) process_.SleepUntilWoken(WaitReason::kMessage);
+  if (process_.killed()) return Killed();
+  return *Poll();
+}
+
+std::optional<job::ToWorker> Worker::Poll() {
+  if (inbox_.empty()) return std::nullopt;
+  job::ToWorker message = std::move(inbox_.front());
+  inbox_.pop_front();
+  return message;
+}
+
+void Worker::Send(const job::FromWorker& message) {
+  if (process_.killed()) return;
+  if (std::holds_alternative<job::FailedMessage>(message) ||
+      std::holds_alternative<protocol::FinishedMessage>(message)) {
+    around_.checkers.Excuse(key_, Instant::max());
+  }
+  around_.say(message);
+}
+
+life::OrFailure<life::Loaded> Worker::Load() {
+  const Instant begun = around_.scheduler.now();
   const Instant loaded = begun + Seconds(around_.job.load_seconds);
-  if (!process_.SleepUntil(loaded, WaitReason::kStarting)) return 0;
-  around_.recorder.OnSpan(order_.track, TraceSpan::Kind::kLoad, begun, scheduler.now());
+  if (!process_.SleepUntil(loaded, WaitReason::kStarting)) return Killed();
+  around_.recorder.OnSpan(order_.track, TraceSpan::Kind::kLoad, begun, around_.scheduler.now());
   if (order_.checkpoint != nullptr && order_.checkpoint->damaged) {
-    around_.say(job::FailedMessage{.field = protocol::kCheckpointField,
-                                   .message = "it is damaged: its content is not what was written",
-                                   .transient = true});
-    return 1;
+    return life::Failure{.field = protocol::kCheckpointField,
+                         .message = "it is damaged: its content is not what was written",
+                         .transient = true};
   }
   const Learner& learner = *around_.job.learner;
-  around_.say(job::ReadyMessage{.parameters = cuda::FlatLength(learner.segments()),
+  return life::Loaded{.ready = {.parameters = cuda::FlatLength(learner.segments()),
                                 .train_samples = learner.train_samples(),
-                                .samples_per_second = TriedOut()});
-  const std::optional<job::GroupMessage> group = AwaitGroup();
-  if (!group) return 0;
-  around_.say(job::EndpointMessage{.generation = group->generation, .endpoint = order_.endpoint});
-  const std::optional<job::PeersMessage> peers = AwaitPeers(group->generation);
-  if (!peers) {
-    LeaveUnmet(*group);
-    return 0;
-  }
-  Meet(*group, *peers);
-  if (const int exit_code = Train(); exit_code != 0 || process_.killed()) return exit_code;
-  return Conclude();
+                                .samples_per_second = TriedOut()},
+                      .checkpoints_every = around_.job.checkpoints.every};
 }
 
 // The device's speed as its model has it: what noise does to a measurement of a second is little.
@@ -151,32 +216,6 @@ double Worker::TriedOut() const {
   return samples / (model.batch_seconds + samples * model.sample_seconds);
 }
 
-std::optional<job::GroupMessage> Worker::AwaitGroup() {
-  while (std::optional<job::ToWorker> message = AwaitMessage()) {
-    if (auto* group = std::get_if<job::GroupMessage>(&*message)) return std::move(*group);
-  }
-  return std::nullopt;
-}
-
-std::optional<job::PeersMessage> Worker::AwaitPeers(std::uint64_t generation) {
-  while (std::optional<job::ToWorker> message = AwaitMessage()) {
-    auto* peers = std::get_if<job::PeersMessage>(&*message);
-    if (peers != nullptr && peers->generation == generation) return std::move(*peers);
-  }
-  return std::nullopt;
-}
-
-// The next message but a stop; nothing when it is to leave.
-std::optional<job::ToWorker> Worker::AwaitMessage() {
-  while (inbox_.empty()) {
-    if (!process_.SleepUntilWoken(WaitReason::kMessage)) return std::nullopt;
-  }
-  job::ToWorker message = std::move(inbox_.front());
-  inbox_.pop_front();
-  if (std::holds_alternative<job::StopMessage>(message)) return std::nullopt;
-  return message;
-}
-
 // The others may still meet at the endpoints, one of which is closed now.
 void Worker::LeaveUnmet(const job::GroupMessage& group) {
   // In a group that is over before it began it does not matter where the members are.
@@ -185,14 +224,28 @@ void Worker::LeaveUnmet(const job::GroupMessage& group) {
       .Fail("a member ended before the group had met");
 }
 
-void Worker::Meet(const job::GroupMessage& group, const job::PeersMessage& peers) {
+life::OrFailure<life::Met> Worker::Meet(const job::GroupMessage& group,
+                                        const life::Meeting& meeting) {
+  const std::vector<std::string> endpoints = meeting.exchange(order_.endpoint);
+  if (endpoints.empty()) {
+    LeaveUnmet(group);
+    return life::Failure{.message = "no endpoints came"};
+  }
   key_ = {.job = order_.job, .generation = group.generation};
   rank_ = group.rank;
-  group_ = &around_.meet(key_, peers.endpoints);
+  group_ = &around_.meet(key_, endpoints);
   transport_ = group_->Join(static_cast<int>(rank_), process_);
-
-  SimulatedJob& job = around_.job;
   around_.recorder.OnRank(order_.track, rank_);
+  MakeEngine(group);
+  const std::string from = order_.checkpoint == nullptr ? "" : order_.checkpoint->id;
+  around_.checkers.OnBegun(key_, from, around_.scheduler.now());
+  plan_version_ = group.plan.version;
+  around_.checkers.OnPlan(key_, group.plan, around_.scheduler.now());
+  return life::Met{.engine = *engine_, .transport = *transport_, .parameters = parameters_.span()};
+}
+
+void Worker::MakeEngine(const job::GroupMessage& group) {
+  SimulatedJob& job = around_.job;
   const std::size_t length = cuda::FlatLength(job.learner->segments());
   host_ = cuda::MakeHostDevice(around_.device.model().name);
   parameters_ = host_->Allocate(length);
@@ -220,63 +273,44 @@ void Worker::Meet(const job::GroupMessage& group, const job::PeersMessage& peers
                                                                   .loss_sum = losses_.span()},
                                             *transport_, group.plan);
   if (from != nullptr) engine_->Restore(from->state);
-  around_.checkers.OnBegun(key_, from == nullptr ? "" : from->id, around_.scheduler.now());
-  plan_version_ = group.plan.version;
-  around_.checkers.OnPlan(key_, group.plan, around_.scheduler.now());
-  if (rank_ != 0 || !(group.loss_seconds > 0)) return;
-  const CheckpointModel& model = job.checkpoints;
-  schedule_.emplace(model.every, group.loss_seconds, engine_->mark());
-  if (!model.every) return;
-  const Duration to_arrive = Seconds(2 * (model.write_seconds + model.upload_seconds));
-  around_.checkers.OnCheckpointsDue(key_, *model.every + Seconds(model.still_seconds) + to_arrive);
 }
 
-int Worker::Train() {
-  engine_->Begin(around_.scheduler.now());
-  while (std::optional<engine::Batch> batch = engine_->NextBatch()) {
-    const engine::StepResult result = Compute(*batch);
-    if (process_.killed()) return 0;
-    if (!out_of_memory_.empty()) return Fail(out_of_memory_, 0);
-    if (!batch->indices.empty()) {
-      around_.checkers.OnSamples(
-          key_, {.round = batch->round, .epoch = batch->epoch, .indices = batch->indices});
-    }
-    engine_->Step(result);
-    OnRounds();
-    AtEdge();
-    TakeMessages();
+void Worker::BeginTraining() { engine_->Begin(around_.scheduler.now()); }
+
+std::unique_ptr<life::CheckpointStore> Worker::OpenCheckpoints() {
+  const CheckpointModel& model = around_.job.checkpoints;
+  if (model.every && !process_.killed()) {
+    const Duration to_arrive = Seconds(2 * (model.write_seconds + model.upload_seconds));
+    around_.checkers.OnCheckpointsDue(key_,
+                                      *model.every + Seconds(model.still_seconds) + to_arrive);
   }
-  if (!EndsByItself()) written_at_.reset();  // given up
-  if (process_.killed()) return 0;
-  if (engine_->outcome() == engine::Outcome::kGroupLost) {
-    return Fail("the group was lost: " + engine_->reason(), key_.generation);
-  }
-  if (engine_->outcome() == engine::Outcome::kDiverged) {
-    return Fail("training diverged: " + engine_->reason(), 0);
-  }
-  return 0;
+  return std::make_unique<Checkpoints>(*this);
 }
 
-engine::StepResult Worker::Compute(const engine::Batch& batch) {
+life::OrFailure<engine::StepResult> Worker::Compute(const engine::Batch& batch) {
+  if (process_.killed()) return Killed();
   const Instant started = around_.scheduler.now();
   engine::StepResult result{.started = started, .finished = started};
   if (batch.indices.empty()) return result;
   const std::uint32_t samples_max = around_.device.model().samples_max;
   if (samples_max > 0 && batch.indices.size() > samples_max) {
-    out_of_memory_ = "out of memory: a micro-batch of " + std::to_string(batch.indices.size()) +
-                     " samples, " + std::to_string(samples_max) + " fit";
-    return result;
+    return life::Failure{.message = "out of memory: a micro-batch of " +
+                                    std::to_string(batch.indices.size()) + " samples, " +
+                                    std::to_string(samples_max) + " fit"};
   }
   const Duration time = around_.device.BatchTime(batch.indices.size(), started);
   computes_ = started;
   losses_.span().front() += around_.job.learner->ForwardBackward(
       batch, parameters_.span(), gradients_.span().first(parameters_.size()));
   const Duration done = batch.last_of_round ? MakeSegmentsReady(time) : Duration{};
-  process_.SleepUntil(around_.scheduler.now() + (time - done), WaitReason::kComputing);
+  const Instant end = around_.scheduler.now() + (time - done);
+  if (!process_.SleepUntil(end, WaitReason::kComputing)) return Killed();
   result.finished = around_.scheduler.now();
   computes_.reset();
   computed_ += result.finished - started;
   ++batches_;
+  around_.checkers.OnSamples(
+      key_, {.round = batch.round, .epoch = batch.epoch, .indices = batch.indices});
   return result;
 }
 
@@ -299,19 +333,12 @@ Duration Worker::MakeSegmentsReady(Duration whole) {
   return done;
 }
 
-// Of two that were applied one after the other, the parameters are those after the last.
-void Worker::OnRounds() {
-  std::optional<policies::Report> report = engine_->TakeReport();
-  while (report) {
-    const policies::Report closed = *report;
-    report = engine_->TakeReport();
-    OnRound(closed, report ? std::nullopt : std::optional(HashOf(parameters_.span())));
-  }
-}
-
-void Worker::OnRound(const policies::Report& report, std::optional<std::uint64_t> parameters_hash) {
-  const Instant now = around_.scheduler.now();
+// What a round's reduction weighs is the model's, for which the learner stands.
+void Worker::Complete(job::ReportMessage& message, bool newest) {
   if (process_.killed()) return;
+  const Instant now = around_.scheduler.now();
+  policies::Report& report = message.report;
+  const auto parameters_hash = newest ? std::optional(HashParameters()) : std::nullopt;
   around_.checkers.OnRoundClosed(key_,
                                  {.round = report.round,
                                   .epoch = report.epoch,
@@ -335,155 +362,64 @@ void Worker::OnRound(const policies::Report& report, std::optional<std::uint64_t
     around_.checkers.OnPlan(key_, engine_->plan(), now);
     around_.recorder.OnAdopted(order_.track, plan_version_, report.round + 1, now);
   }
-  job::ReportMessage message{.generation = key_.generation, .report = report};
   const double elements = static_cast<double>(report.bytes_sent / sizeof(float));
-  message.report.bytes_sent = static_cast<std::uint64_t>(std::llround(group_->Weight(elements)));
-  around_.say(message);
+  report.bytes_sent = static_cast<std::uint64_t>(std::llround(group_->Weight(elements)));
 }
 
-void Worker::TakeMessages() {
-  while (!inbox_.empty()) {
-    const job::ToWorker message = std::move(inbox_.front());
-    inbox_.pop_front();
-    if (const auto* plan = std::get_if<policies::Plan>(&message)) {
-      // A plan that does not follow is one of an older coordinator; the next one will.
-      [[maybe_unused]] const bool taken = engine_->OfferPlan(*plan);
-    } else if (const auto* stop = std::get_if<job::StopMessage>(&message)) {
-      engine_->RequestStop(stop->reason, KindOf(*stop));
+std::uint64_t Worker::HashParameters() { return HashOf(parameters_.span()); }
+
+// Learners have no buffers.
+std::optional<life::Failure> Worker::AgreeOnBuffers(double /*own_samples*/) {
+  around_.checkers.Excuse(key_, Instant::max());  // no round will come
+  return std::nullopt;
+}
+
+// The members' shares are summed.
+life::OrFailure<protocol::EvaluatedMessage> Worker::Validate(const std::function<void()>& beside) {
+  Duration left = Seconds(around_.job.conclude_seconds);
+  for (int batches = kEvaluationBatches; batches > 0; --batches) {
+    beside();
+    const Duration batch = left / batches;
+    left -= batch;
+    if (!process_.SleepUntil(around_.scheduler.now() + batch, WaitReason::kComputing)) {
+      return Killed();
     }
   }
-}
-
-int Worker::Conclude() {
-  around_.checkers.Excuse(key_, Instant::max());
-  job::FinishedMessage finished{.reason = engine_->reason(),
-                                .rounds = engine_->rounds(),
-                                .samples = engine_->samples(),
-                                .samples_global = engine_->samples_global(),
-                                .epochs = engine_->ledger().epoch(),
-                                .train_loss = engine_->train_loss(),
-                                .train_seconds = ToSeconds(engine_->train_time()),
-                                .parameters_hash = HashOf(parameters_.span())};
-  if (engine_->outcome() == engine::Outcome::kDiscarded) {
-    around_.say(finished);
-    return 0;
-  }
-  const Instant end = around_.scheduler.now() + Seconds(around_.job.conclude_seconds);
-  concluding_ = true;
-  KeepEnd();
-  if (!process_.SleepUntil(end, WaitReason::kComputing)) return 0;
-  // The members' shares of the evaluation are summed.
   std::vector<float> sums(2);
   const collective::Completion summed = transport_->StartAllReduceSum(sums)->Wait();
-  if (process_.killed()) return 0;
+  if (process_.killed()) return Killed();
   if (summed.progress == collective::Progress::kFailed) {
-    return Fail("the group was lost: " + summed.reason, key_.generation);
+    return life::Failure{.message = summed.reason, .of_group = true};
   }
-  finished.suspended = engine_->outcome() == engine::Outcome::kSuspended;
-  written_at_.reset();  // given up: the result takes its place
-  if (rank_ == 0) WriteFiles(finished);
-  around_.say(finished);
-  return 0;
+  if (rank_ != 0) return protocol::EvaluatedMessage{};
+  const std::optional<double> loss = around_.job.learner->Validate(parameters_.span());
+  return loss ? protocol::EvaluatedMessage{.loss = *loss, .samples = 1}
+              : protocol::EvaluatedMessage{};
 }
 
-void Worker::WriteFiles(job::FinishedMessage& finished) {
-  if (!finished.suspended) {
-    finished.files = {"model.pt", "model.safetensors", "summary.json"};
-    if (const std::optional<double> loss = around_.job.learner->Validate(parameters_.span())) {
-      around_.say(job::EvaluatedMessage{.loss = *loss, .samples = 1});
-    }
-  }
-  if (!finished.suspended && !engine_->asked_to_stop()) return;
+life::OrFailure<std::vector<std::string>> Worker::KeepResult(
+    const job::FinishedMessage& /*finished*/, const protocol::EvaluatedMessage& /*evaluated*/) {
+  return std::vector<std::string>{"model.pt", "model.safetensors", "summary.json"};
+}
+
+std::optional<life::Failure> Worker::KeepCheckpoint() {
+  const Instant end = around_.scheduler.now() + Seconds(around_.job.checkpoints.write_seconds);
   const std::shared_ptr<const Checkpoint> checkpoint = CopyCheckpoint();
   around_.checkers.OnCheckpoint(key_, {.id = checkpoint->id, .rounds = engine_->rounds()},
                                 around_.scheduler.now());
+  if (!process_.SleepUntil(end, WaitReason::kComputing)) return Killed();
   around_.keep(kCheckpointFile, checkpoint);
-  finished.files.emplace_back(kCheckpointFile);
+  return std::nullopt;
 }
 
 // What a group would go on from, and its name.
 std::shared_ptr<Checkpoint> Worker::CopyCheckpoint() {
   const std::span<const float> parameters = parameters_.span();
   auto checkpoint = std::make_shared<Checkpoint>();
-  checkpoint->id = CheckpointId(key_, HashOf(parameters));
+  checkpoint->id = CheckpointId(key_, HashParameters());
   checkpoint->state = engine_->State();
   checkpoint->parameters.assign(parameters.begin(), parameters.end());
   return checkpoint;
-}
-
-// As worker::RunningCheckpoints.
-void Worker::AtEdge() {
-  const engine::RoundEngine& engine = *engine_;
-  const bool trains = engine.outcome() == engine::Outcome::kTraining && engine.at_edge();
-  if (!schedule_ || written_at_ || process_.killed() || !trains) return;
-  if (!schedule_->Due(engine.mark())) return;
-  Take();
-  const Duration still = Seconds(around_.job.checkpoints.still_seconds);
-  if (still > Duration{})
-    process_.SleepUntil(around_.scheduler.now() + still, WaitReason::kComputing);
-}
-
-bool Worker::EndsByItself() const {
-  return engine_->outcome() == engine::Outcome::kFinished && !engine_->asked_to_stop();
-}
-
-// Of the end, beside what is left to do, when the former one is written.
-void Worker::KeepEnd() {
-  if (!concluding_ || !schedule_ || written_at_ || process_.killed() || !EndsByItself()) return;
-  if (!schedule_->HasNew(engine_->mark())) return;
-  Take();
-}
-
-void Worker::Take() {
-  const engine::RoundEngine& engine = *engine_;
-  std::shared_ptr<Checkpoint> checkpoint = CopyCheckpoint();
-  // Parameters may be what they were some rounds ago.
-  checkpoint->id = CheckpointId(key_, Mix64(HashOf(parameters_.span()) ^ Mix64(engine.rounds())));
-  around_.checkers.OnCheckpoint(
-      key_, {.id = checkpoint->id, .rounds = engine.rounds(), .of_end = EndsByItself()},
-      around_.scheduler.now());
-  const CheckpointModel& model = around_.job.checkpoints;
-  job::CheckpointedMessage message{.generation = key_.generation,
-                                   .rounds = engine.rounds(),
-                                   .samples_global = engine.samples_global(),
-                                   .epochs = engine.ledger().epoch(),
-                                   .epoch_consumed = engine.ledger().consumed(),
-                                   .train_loss = engine.train_loss(),
-                                   .train_seconds = ToSeconds(engine.train_time()),
-                                   .still_seconds = model.still_seconds,
-                                   .write_seconds = model.write_seconds};
-  message.file = protocol::CheckpointFileOf(message);
-  schedule_->Taken(engine.mark());
-  const Instant copied = around_.scheduler.now() + Seconds(model.still_seconds);
-  written_at_ = copied + Seconds(model.write_seconds);
-  around_.scheduler.At(*written_at_,
-                       [this, message, checkpoint] { OnWritten(message, checkpoint); });
-}
-
-// Who stands still writes nothing either.
-void Worker::OnWritten(const job::CheckpointedMessage& message,
-                       const std::shared_ptr<const Checkpoint>& checkpoint) {
-  if (process_.ended() || process_.killed() || !written_at_) return;
-  if (paused()) {
-    const Instant until = process_.paused_until();
-    if (until == Instant::max()) return;
-    written_at_ = until;
-    around_.scheduler.At(until, [this, message, checkpoint] { OnWritten(message, checkpoint); });
-    return;
-  }
-  written_at_.reset();
-  schedule_->Observe(
-      {.still_seconds = message.still_seconds, .beside_seconds = message.write_seconds});
-  around_.keep(message.file, checkpoint);
-  around_.say(message);
-  KeepEnd();
-}
-
-int Worker::Fail(std::string message, std::uint64_t lost_generation) {
-  around_.checkers.Excuse(key_, Instant::max());
-  around_.say(job::FailedMessage{
-      .field = "", .message = std::move(message), .lost_generation = lost_generation});
-  return 1;
 }
 
 }  // namespace tactus::simulator

@@ -1,4 +1,4 @@
-// A worker process of the simulated world: the life of agent/worker around the shipped engine.
+// A worker process of the simulated world: models in the place of what agent/worker has.
 
 #pragma once
 
@@ -11,10 +11,11 @@
 #include <vector>
 
 #include "agent/engine/round_engine.h"
+#include "agent/life/mail.h"
+#include "agent/life/world.h"
 #include "base/id.h"
 #include "coordinator/job/actions.h"
 #include "cuda/device.h"
-#include "policies/checkpoint_interval.h"
 #include "simulator/checkers.h"
 #include "simulator/checkpoint.h"
 #include "simulator/device.h"
@@ -50,10 +51,10 @@ struct WorkerOrder {
   std::shared_ptr<const Checkpoint> checkpoint{};  // that it goes on from; null: from the beginning
 };
 
-// Loads, meets its group, trains, concludes and exits, as agent/worker/worker.cc does, with models
-// in the place of the network, the device and the tensor library. Outlives every event that it
-// scheduled: owners keep ended workers. One thread.
-class Worker {
+// The shipped life around the shipped engine, on a fiber, with models in the place of the network,
+// the device and the tensor library. Of a killed one the code runs to its end without effect.
+// Outlives every event that it scheduled: owners keep ended workers. One thread.
+class Worker : private life::Mail, private life::World {
  public:
   static constexpr std::size_t kInboxMax = 64;
 
@@ -78,31 +79,39 @@ class Worker {
   std::optional<GroupKey> training() const;
 
  private:
+  class Checkpoints;
+
+  life::OrFailure<job::ToWorker> Await() override;
+  std::optional<job::ToWorker> Poll() override;
+  void Send(const job::FromWorker& message) override;
+
+  life::OrFailure<life::Loaded> Load() override;
+  life::OrFailure<life::Met> Meet(const job::GroupMessage& group,
+                                  const life::Meeting& meeting) override;
+  void BeginTraining() override;
+  std::unique_ptr<life::CheckpointStore> OpenCheckpoints() override;
+  life::OrFailure<engine::StepResult> Compute(const engine::Batch& batch) override;
+  void OnStep(const engine::Batch& /*batch*/) override {}
+  void Complete(job::ReportMessage& message, bool newest) override;
+  void OnReported(const policies::Report& /*report*/) override {}
+  void AtEdge() override {}
+  void EndTraining() override {}
+  bool AskedToEnd() override { return false; }  // but by its agent
+  std::uint64_t HashParameters() override;
+  std::optional<life::Failure> AgreeOnBuffers(double own_samples) override;
+  life::OrFailure<protocol::EvaluatedMessage> Validate(
+      const std::function<void()>& beside) override;
+  life::OrFailure<std::vector<std::string>> KeepResult(
+      const job::FinishedMessage& finished, const protocol::EvaluatedMessage& evaluated) override;
+  std::optional<life::Failure> KeepCheckpoint() override;
+
   void Run();
-  int RunToEnd();
-  std::optional<job::GroupMessage> AwaitGroup();
-  std::optional<job::PeersMessage> AwaitPeers(std::uint64_t generation);
-  std::optional<job::ToWorker> AwaitMessage();
   void LeaveUnmet(const job::GroupMessage& group);
-  void Meet(const job::GroupMessage& group, const job::PeersMessage& peers);
-  int Train();
-  engine::StepResult Compute(const engine::Batch& batch);
+  void MakeEngine(const job::GroupMessage& group);
   double TriedOut() const;
   Duration MakeSegmentsReady(Duration whole);
-  void OnRounds();
-  void OnRound(const policies::Report& report, std::optional<std::uint64_t> parameters_hash);
-  void TakeMessages();
-  int Conclude();
-  void WriteFiles(job::FinishedMessage& finished);
   std::shared_ptr<Checkpoint> CopyCheckpoint();
-  void AtEdge();
-  bool EndsByItself() const;
-  void KeepEnd();
-  void Take();
-  void OnWritten(const job::CheckpointedMessage& message,
-                 const std::shared_ptr<const Checkpoint>& checkpoint);
   void EndPause();
-  int Fail(std::string message, std::uint64_t lost_generation);
 
   const WorkerOrder order_;
   const WorkerSurroundings around_;
@@ -116,11 +125,6 @@ class Worker {
   cuda::Sums losses_;
   std::unique_ptr<collective::Transport> transport_;
   std::unique_ptr<engine::RoundEngine> engine_;
-  // Of rank 0.
-  std::optional<policies::CheckpointSchedule> schedule_;
-  std::optional<Instant> written_at_;  // of the checkpoint that is being written
-  bool concluding_ = false;            // training is over, its last report said
-  std::string out_of_memory_;          // not empty: a micro-batch did not fit
   std::uint64_t plan_version_ = 0;
   std::uint64_t batches_ = 0;          // done
   Duration computed_{};                // for them

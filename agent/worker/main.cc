@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string>
 
 #include "agent/worker/agent_link.h"
 #include "agent/worker/worker.h"
@@ -66,8 +67,9 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "tactus-worker: %s\n", std::string(link.status().message()).c_str());
     return kExitUnavailable;
   }
-  const absl::Status status = tactus::worker::Worker(**link).Run();
-  if (status.ok()) return 0;
-  std::fprintf(stderr, "tactus-worker: %s\n", std::string(status.message()).c_str());
+  const auto failed = tactus::worker::Worker(**link).Run();
+  if (!failed) return 0;
+  const std::string field = failed->field.empty() ? "" : failed->field + ": ";
+  std::fprintf(stderr, "tactus-worker: %s%s\n", field.c_str(), failed->message.c_str());
   return 1;
 }

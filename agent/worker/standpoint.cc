@@ -1,5 +1,7 @@
 #include "agent/worker/standpoint.h"
 
+#include "agent/life/standing.h"
+
 namespace tactus::worker {
 
 void Standpoint::Enter(std::uint64_t generation, collective::Transport& transport) {
@@ -15,13 +17,7 @@ void Standpoint::Leave() {
 
 StandingMessage Standpoint::Now() {
   const threads::MutexLock lock(mutex_);
-  StandingMessage standing{.generation = generation_, .batches = batches_};
-  if (transport_ == nullptr) return standing;
-  const collective::Awaiting awaiting = transport_->awaiting();
-  standing.bytes = awaiting.bytes_moved;
-  standing.waits = awaiting.collective;
-  standing.awaits.assign(awaiting.peers.begin(), awaiting.peers.end());
-  return standing;
+  return life::StandingOf(generation_, batches_, transport_);
 }
 
 }  // namespace tactus::worker

@@ -4,8 +4,9 @@
 #include <cstdlib>
 #include <iostream>
 #include <numeric>
-#include <thread>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "agent/collective/device_group.h"
@@ -14,14 +15,13 @@
 #include "agent/collective/staged_transport.h"
 #include "agent/collective/tcp_transport.h"
 #include "agent/data/field_error.h"
+#include "agent/life/life.h"
+#include "agent/worker/checkpoint_copies.h"
 #include "agent/worker/checkpoint_file.h"
 #include "agent/worker/clock.h"
 #include "agent/worker/evaluation.h"
 #include "agent/worker/own_speed.h"
 #include "agent/worker/result_files.h"
-#include "agent/worker/sigterm.h"
-#include "agent/worker/speed_emulation.h"
-#include "agent/worker/update_times.h"
 #include "cuda/nccl.h"
 #include "cuda/nccl_capabilities.h"
 
@@ -43,6 +43,19 @@ std::uint64_t Fnv1a(std::span<const float> values) {
   return hash;
 }
 
+// Nothing: it is a start.
+std::optional<protocol::ToWorker> AfterStart(const ToWorker& message) {
+  return std::visit(
+      [](const auto& one) -> std::optional<protocol::ToWorker> {
+        if constexpr (std::is_same_v<decltype(one), const StartMessage&>) {
+          return std::nullopt;
+        } else {
+          return one;
+        }
+      },
+      message);
+}
+
 // The error of a device, a file or a connection: another try, perhaps elsewhere, may not meet it.
 absl::Status OfTheNode(const absl::Status& status) {
   return absl::UnavailableError(std::string(status.message()));
@@ -58,12 +71,18 @@ bool IsTransient(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDataLoss(status) || absl::IsAborted(status);
 }
 
-FailedMessage ToFailed(const absl::Status& status, std::uint64_t lost_generation) {
+life::Failure FailureOf(const absl::Status& status) {
   data::FieldError error = data::FieldErrorOf(status);
   return {.field = std::move(error.field),
           .message = std::move(error.message),
-          .lost_generation = lost_generation,
           .transient = IsTransient(status)};
+}
+
+// Of what needs the group, and says that it fell apart as Unavailable.
+life::Failure InGroup(const absl::Status& status) {
+  life::Failure failure = FailureOf(status);
+  failure.of_group = absl::IsUnavailable(status);
+  return failure;
 }
 
 // For when a device may still write to memory that is about to be freed. The agent sees the process
@@ -78,36 +97,42 @@ std::string NcclVersionOf(const cuda::Device& device) {
   return device.cuda_index() ? cuda::nccl::VersionText(cuda::nccl::Version()) : "";
 }
 
-engine::StopKind KindOf(const StopMessage& stop) {
-  if (stop.discard) return engine::StopKind::kDiscard;
-  return stop.suspend ? engine::StopKind::kSuspend : engine::StopKind::kFinish;
-}
-
 }  // namespace
 
-absl::Status Worker::Run() {
-  const absl::Status status = RunToEnd();
-  if (!status.ok()) link_.Send(ToFailed(status, lost_generation_));
+std::optional<FailedMessage> Worker::Run() {
+  life::Life life(*this, *this);
+  std::optional<FailedMessage> failed = life.Run();
   link_.Flush(kFlushLimit);
-  return status;
+  return failed;
 }
 
-absl::Status Worker::RunToEnd() {
-  if (absl::Status s = AwaitStart(); !s.ok()) return s;
-  if (absl::Status s = Load(); !s.ok()) return s;
-  link_.Send(
-      ReadyMessage{.parameters = parameters_.size(),
-                   .train_samples = data_.train->size(),
-                   .validation_samples = data_.validation == nullptr ? 0 : data_.validation->size(),
-                   .samples_per_second = samples_per_second_,
-                   .nccl_version = NcclVersionOf(*device_)});
-  const absl::StatusOr<GroupMessage> group = AwaitGroup();
-  if (!group.ok()) return group.status();
-  if (left_) return absl::OkStatus();
-  if (absl::Status s = Meet(*group); !s.ok()) return s;
-  if (left_) return absl::OkStatus();
-  if (absl::Status s = Train(); !s.ok()) return s;
-  return Conclude();
+// A second start is none that it waits for.
+life::OrFailure<protocol::ToWorker> Worker::Await() {
+  while (true) {
+    const absl::StatusOr<ToWorker> message = link_.Receive();
+    if (!message.ok()) return FailureOf(message.status());
+    if (const auto later = AfterStart(*message)) return *later;
+  }
+}
+
+std::optional<protocol::ToWorker> Worker::Poll() {
+  while (const std::optional<ToWorker> message = link_.Poll()) {
+    if (auto later = AfterStart(*message)) return later;
+  }
+  return std::nullopt;
+}
+
+life::OrFailure<life::Loaded> Worker::Load() {
+  absl::Status status = AwaitStart();
+  if (status.ok()) status = Prepare();
+  if (!status.ok()) return FailureOf(status);
+  const std::uint64_t validation = data_.validation == nullptr ? 0 : data_.validation->size();
+  return life::Loaded{.ready = {.parameters = parameters_.size(),
+                                .train_samples = data_.train->size(),
+                                .validation_samples = validation,
+                                .samples_per_second = samples_per_second_,
+                                .nccl_version = NcclVersionOf(*device_)},
+                      .checkpoints_every = start_.job.checkpoints_every};
 }
 
 absl::Status Worker::AwaitStart() {
@@ -121,7 +146,7 @@ absl::Status Worker::AwaitStart() {
   return absl::InvalidArgumentError("the first message of the agent is not a start");
 }
 
-absl::Status Worker::Load() {
+absl::Status Worker::Prepare() {
   cuda::OpenedDevice opened = cuda::OpenDevice(start_.device);
   if (opened.device == nullptr) {
     return data::AtField("workers.device", OfTheNode(absl::NotFoundError(opened.reason)));
@@ -208,50 +233,16 @@ void Worker::TellCeiling(std::uint32_t ceiling) {
   std::cerr << "out of memory: at most " << ceiling << " samples in a pass from here on\n";
 }
 
-absl::StatusOr<GroupMessage> Worker::AwaitGroup() {
-  while (true) {
-    absl::StatusOr<ToWorker> message = link_.Receive();
-    if (!message.ok()) return message.status();
-    if (auto* group = std::get_if<GroupMessage>(&*message)) {
-      if (group->rank >= group->size || !policies::Fits(group->plan, group->size)) {
-        return absl::InvalidArgumentError("the group's plan does not fit its size");
-      }
-      return std::move(*group);
-    }
-    if (std::holds_alternative<StopMessage>(*message)) {
-      left_ = true;
-      return GroupMessage{};
-    }
-  }
-}
-
-std::vector<std::string> Worker::ExchangeEndpoints(std::uint64_t generation, std::string own) {
-  link_.Send(EndpointMessage{.generation = generation, .endpoint = std::move(own)});
-  while (true) {
-    absl::StatusOr<ToWorker> message = link_.Receive();
-    if (!message.ok()) return {};
-    if (auto* peers = std::get_if<PeersMessage>(&*message)) {
-      if (peers->generation == generation) return std::move(peers->endpoints);
-    }
-    if (std::holds_alternative<StopMessage>(*message)) {
-      left_ = true;
-      return {};
-    }
-  }
-}
-
 bool Worker::ByNccl(const GroupMessage& group) const {
   if (group.transport != TransportKind::kByDevice) return group.transport == TransportKind::kNccl;
   return device_->cuda_index().has_value();
 }
 
 // Without NCCL buffers travel by TCP, those of a GPU by way of the host's memory.
-collective::ConnectedTransport Worker::Connect(const GroupMessage& group) {
+collective::ConnectedTransport Worker::Connect(const GroupMessage& group,
+                                               const life::Meeting& meeting) {
   const int rank = static_cast<int>(group.rank);
   const int size = static_cast<int>(group.size);
-  const auto exchange = [this, &group](std::string own) {
-    return ExchangeEndpoints(group.generation, std::move(own));
-  };
   const std::optional<int> gpu = device_->cuda_index();
   if (ByNccl(group)) {
     if (!gpu) return {.reason = "NCCL joins GPUs alone, and this worker is on " + start_.device};
@@ -261,13 +252,16 @@ collective::ConnectedTransport Worker::Connect(const GroupMessage& group) {
                                        .address = start_.address,
                                        .device = *gpu,
                                        .compute_stream = device_->stream(),
-                                       .exchange = exchange,
+                                       .exchange = meeting.exchange,
                                        .now = Now,
-                                       .give_up = [this] { return WhyGiveUp(); },
+                                       .give_up = meeting.give_up,
                                        .must_end = EndAtOnce});
   }
-  collective::ConnectedTransport tcp = collective::ConnectTcp(
-      {.rank = rank, .size = size, .address = start_.address, .exchange = exchange, .now = Now});
+  collective::ConnectedTransport tcp = collective::ConnectTcp({.rank = rank,
+                                                               .size = size,
+                                                               .address = start_.address,
+                                                               .exchange = meeting.exchange,
+                                                               .now = Now});
   if (!gpu || tcp.transport == nullptr) return tcp;
   return collective::MakeStagedTransport({.device = *gpu,
                                           .compute_stream = device_->stream(),
@@ -275,24 +269,25 @@ collective::ConnectedTransport Worker::Connect(const GroupMessage& group) {
                                           .now = Now});
 }
 
-// Why to stop waiting for the others; empty: wait on.
-std::string Worker::WhyGiveUp() {
-  while (const std::optional<ToWorker> message = link_.Poll()) {
-    left_ = left_ || std::holds_alternative<StopMessage>(*message);
-  }
-  return left_ ? "the worker was asked to stop" : "";
-}
-
-absl::Status Worker::Meet(const GroupMessage& group) {
+life::OrFailure<life::Met> Worker::Meet(const GroupMessage& group, const life::Meeting& meeting) {
   group_ = group;
   // NCCL needs memory, of which libtorch has kept what the trial used.
   if (ByNccl(group)) model_->ReleaseCachedMemory();
-  collective::ConnectedTransport connected = Connect(group);
-  if (left_) return absl::OkStatus();
-  if (connected.transport == nullptr) return LoseBeforeTraining(connected.reason);
+  collective::ConnectedTransport connected = Connect(group, meeting);
+  if (connected.transport == nullptr) return life::Failure{.message = connected.reason};
   transport_ = std::move(connected.transport);
   link_.standpoint().Enter(group.generation, *transport_);
+  const bool fit = MakeSums(group);
+  bool registered = false;
+  if (ByNccl(group)) {
+    const std::string failure = Register(fit, registered);
+    if (!failure.empty()) return life::Failure{.message = failure};
+  }
+  MakeEngine(group, registered);
+  return life::Met{.engine = *engine_, .transport = *transport_, .parameters = parameters_.span()};
+}
 
+bool Worker::MakeSums(const GroupMessage& group) {
   const std::size_t length = parameters_.size() + engine::LaneCount(group.size);
   sums_.gradients = {};  // the trial's: nobody holds both
   PassSums sums{.losses = device_->AllocateSums(1)};
@@ -301,17 +296,20 @@ absl::Status Worker::Meet(const GroupMessage& group) {
   if (!fit) sums.gradients = device_->Allocate(length);
   model_->Bind(parameters_.span(), sums.losses.span());
   sums_ = std::move(sums);
-  bool registered = false;
-  if (ByNccl(group)) {
-    const std::span<float> gradients = sums_.gradients.span();
-    const std::size_t bucket = std::min(gradients.size(), kDeviceBucketBytes / sizeof(float));
-    // As memory like any other, which parameters stay, and as what is registered: needs differ.
-    std::string failure = collective::Rehearse(*transport_, gradients.first(bucket));
-    if (!failure.empty()) return LoseBeforeTraining(failure);
-    registered = collective::RegisterTogether(*transport_, gradients, fit);
-    if (registered) failure = collective::Rehearse(*transport_, gradients.first(bucket));
-    if (!failure.empty()) return LoseBeforeTraining(failure);
-  }
+  return fit;
+}
+
+// As memory like any other, which parameters stay, and as what is registered: needs differ.
+std::string Worker::Register(bool fit, bool& registered) {
+  const std::span<float> gradients = sums_.gradients.span();
+  const std::size_t bucket = std::min(gradients.size(), kDeviceBucketBytes / sizeof(float));
+  std::string failure = collective::Rehearse(*transport_, gradients.first(bucket));
+  if (!failure.empty()) return failure;
+  registered = collective::RegisterTogether(*transport_, gradients, fit);
+  return registered ? collective::Rehearse(*transport_, gradients.first(bucket)) : "";
+}
+
+void Worker::MakeEngine(const GroupMessage& group, bool registered) {
   engine::EngineOptions options = start_.job.engine;
   options.train_samples = data_.train->size();
   options.nodes = group.nodes;
@@ -327,78 +325,36 @@ absl::Status Worker::Meet(const GroupMessage& group) {
           .registered = registered},
       *transport_, group.plan);
   if (restored_) engine_->Restore(*std::exchange(restored_, {}));
-  return absl::OkStatus();
 }
 
-absl::Status Worker::LoseBeforeTraining(const std::string& reason) {
-  lost_generation_ = group_.generation;
-  return absl::UnavailableError("the group could not be formed: " + reason);
-}
-
-absl::Status Worker::Train() {
+void Worker::BeginTraining() {
   KeepSigterm();  // there is something to keep now
-  SpeedEmulation emulation(start_.emulated_speed, start_.emulated_cpu_factor);
+  emulation_.emplace(start_.emulated_speed, start_.emulated_cpu_factor);
   snapshots_.emplace(
       Snapshots::Options{.directory = start_.output_directory,
                          .every = group_.rank == 0 ? start_.job.snapshots_every : std::nullopt},
       writer_);
   OpenCurves();
   engine_->Begin(Now());
-  checkpoints_ = MakeCheckpoints();
-  UpdateTimes updates(engine_->edge());
-  SecondsByRound data;
-  while (std::optional<engine::Batch> batch = engine_->NextBatch()) {
-    emulation.Begin();
-    const Duration waited = reader_->waited();
-    absl::StatusOr<engine::StepResult> result = Compute(*batch);
-    if (!result.ok()) return result.status();
-    data.Add(batch->round, ToSeconds(reader_->waited() - waited));
-    const Instant end = emulation.AwaitEnd();
-    result->finished = batch->indices.empty() ? result->started : end;
-    link_.standpoint().CountBatch();
-    engine_->Step(*result);
-    updates.Note(batch->round, engine_->edge(), Now());
-    while (std::optional<policies::Report> report = engine_->TakeReport()) {
-      report->update_seconds = updates.Take(report->round);
-      report->data_seconds = data.Take(report->round);
-      link_.Send(ReportMessage{.generation = group_.generation,
-                               .report = *report,
-                               .out_of_memory = std::exchange(out_of_memory_, 0)});
-      Draw(*report);
-    }
-    if (checkpoints_ != nullptr) checkpoints_->AtEdge();
-    if (engine_->at_edge()) snapshots_->AtEdge(*model_, engine_->train_time());
-    TakeMessages();
-  }
-  if (checkpoints_ != nullptr && !EndsByItself()) checkpoints_->Finish();
-  // Its copy is as large as what a suspension copies.
-  if (!EndsByItself()) checkpoints_.reset();
-  if (engine_->outcome() != engine::Outcome::kFinished) snapshots_.reset();
-  if (engine_->outcome() == engine::Outcome::kGroupLost) {
-    lost_generation_ = group_.generation;
-    return absl::UnavailableError("the group was lost: " + engine_->reason());
-  }
-  if (engine_->outcome() == engine::Outcome::kDiverged) {
-    return absl::OutOfRangeError("training diverged: " + engine_->reason());
-  }
-  return absl::OkStatus();
+  update_seconds_.emplace(engine_->edge());
 }
 
-// A stop condition holds: who asked for the end, or has lost it, would not begin it anew.
-bool Worker::EndsByItself() const {
-  return engine_->outcome() == engine::Outcome::kFinished && !engine_->asked_to_stop();
-}
-
-// Only the stop condition's end is worth one.
-void Worker::KeepEnd() {
-  if (checkpoints_ != nullptr && EndsByItself()) checkpoints_->AtEnd();
-}
-
-absl::StatusOr<engine::StepResult> Worker::Compute(const engine::Batch& batch) {
+life::OrFailure<engine::StepResult> Worker::Compute(const engine::Batch& batch) {
+  emulation_->Begin();
+  const Duration waited = reader_->waited();
   engine::StepResult result{.started = Now()};
+  if (absl::Status s = Pass(batch); !s.ok()) return FailureOf(s);
+  data_seconds_.Add(batch.round, ToSeconds(reader_->waited() - waited));
+  const Instant end = emulation_->AwaitEnd();
+  result.finished = batch.indices.empty() ? result.started : end;
+  link_.standpoint().CountBatch();
+  return result;
+}
+
+absl::Status Worker::Pass(const engine::Batch& batch) {
   if (batch.indices.empty()) {
     if (batch.first_of_sum) device_->Fill(0, sums_.gradients.span().first(parameters_.size()));
-    return result;
+    return absl::OkStatus();
   }
   BatchContext context;
   if (batch.last_of_round) {
@@ -407,21 +363,32 @@ absl::StatusOr<engine::StepResult> Worker::Compute(const engine::Batch& batch) {
   if (reader_->reads_ahead()) context.likely_next = engine_->LikelyNext();
   if (absl::Status s = micro_batches_->Run(batch, context); !s.ok()) return s;
   if (batch.awaited) device_->Synchronize();
-  return result;
+  return absl::OkStatus();
 }
 
-std::unique_ptr<RunningCheckpoints> Worker::MakeCheckpoints() {
-  if (group_.rank != 0 || !(group_.loss_seconds > 0)) return nullptr;
-  return std::make_unique<RunningCheckpoints>(
-      RunningCheckpoints::Source{.engine = *engine_,
-                                 .model = *model_,
-                                 .device = *device_,
-                                 .parameters = parameters_.span()},
-      RunningCheckpoints::Options{.directory = start_.output_directory,
-                                  .generation = group_.generation,
-                                  .every = start_.job.checkpoints_every,
-                                  .mean = group_.loss_seconds},
-      writer_, link_);
+void Worker::OnStep(const engine::Batch& batch) {
+  update_seconds_->Note(batch.round, engine_->edge(), Now());
+}
+
+void Worker::Complete(ReportMessage& message, bool /*newest*/) {
+  message.report.update_seconds = update_seconds_->Take(message.report.round);
+  message.report.data_seconds = data_seconds_.Take(message.report.round);
+  message.out_of_memory = std::exchange(out_of_memory_, 0);
+}
+
+void Worker::AtEdge() { snapshots_->AtEdge(*model_, engine_->train_time()); }
+
+void Worker::EndTraining() {
+  if (engine_->outcome() != engine::Outcome::kFinished) snapshots_.reset();
+}
+
+std::unique_ptr<life::CheckpointStore> Worker::OpenCheckpoints() {
+  return std::make_unique<CheckpointCopies>(
+      CheckpointCopies::Source{.engine = *engine_,
+                               .model = *model_,
+                               .device = *device_,
+                               .parameters = parameters_.span()},
+      start_.output_directory, writer_);
 }
 
 // Training goes on where curves cannot be written.
@@ -445,28 +412,7 @@ void Worker::Draw(const policies::Report& report) {
   curves_.reset();
 }
 
-void Worker::TakeMessages() {
-  if (SigtermKept()) engine_->RequestStop("SIGTERM to a worker", engine::StopKind::kSuspend);
-  while (std::optional<ToWorker> message = link_.Poll()) {
-    if (auto* plan = std::get_if<policies::Plan>(&*message)) {
-      // A plan that does not follow is one of an older coordinator; the next one will.
-      [[maybe_unused]] const bool taken = engine_->OfferPlan(std::move(*plan));
-    } else if (auto* stop = std::get_if<StopMessage>(&*message)) {
-      engine_->RequestStop(stop->reason, KindOf(*stop));
-    }
-  }
-}
-
-FinishedMessage Worker::Facts() const {
-  return {.reason = engine_->reason(),
-          .rounds = engine_->rounds(),
-          .samples = engine_->samples(),
-          .samples_global = engine_->samples_global(),
-          .epochs = engine_->ledger().epoch(),
-          .train_loss = engine_->train_loss(),
-          .train_seconds = ToSeconds(engine_->train_time()),
-          .parameters_hash = Fnv1a(ParametersOnHost())};
-}
+std::uint64_t Worker::HashParameters() { return Fnv1a(ParametersOnHost()); }
 
 std::vector<float> Worker::ParametersOnHost() const {
   std::vector<float> values(parameters_.size());
@@ -475,93 +421,48 @@ std::vector<float> Worker::ParametersOnHost() const {
   return values;
 }
 
-// What depends on norms, as clipping does, can differ in a last bit between a GPU and a processor,
-// which add up squares in another order. It does not grow: the same combined vector is added to
-// both.
-absl::Status Worker::AgreeOnParameters() {
-  if (group_.transport != TransportKind::kStaged) return absl::OkStatus();
-  const collective::Completion completion =
-      transport_->StartBroadcast(parameters_.span(), 0)->Wait();
-  if (completion.progress == collective::Progress::kDone) return absl::OkStatus();
-  lost_generation_ = group_.generation;
-  return absl::UnavailableError("the group was lost: " + completion.reason);
+std::optional<life::Failure> Worker::AgreeOnBuffers(double own_samples) {
+  const absl::Status averaged = AverageBuffers(*model_, *transport_, own_samples);
+  return averaged.ok() ? std::nullopt : std::optional(InGroup(averaged));
 }
 
-absl::Status Worker::Conclude() {
-  if (absl::Status s = AgreeOnParameters(); !s.ok()) return s;
-  FinishedMessage finished = Facts();
-  if (engine_->outcome() == engine::Outcome::kDiscarded) {
-    link_.Send(finished);
-    return absl::OkStatus();
-  }
-  const double samples = static_cast<double>(finished.samples);
-  // Of a suspended job as well: the checkpoint has the buffers, and rank 0 alone writes it.
-  if (absl::Status s = AverageBuffers(*model_, *transport_, samples); !s.ok()) {
-    return OfTheGroup(s);
-  }
-  if (engine_->outcome() == engine::Outcome::kSuspended) return ConcludeSuspended(finished);
-  KeepEnd();
-  EvaluatedMessage evaluated;
-  if (data_.validation != nullptr) {
-    ExampleReader validation(*data_.validation, *device_);
-    const absl::StatusOr<EvaluatedMessage> result =
-        Evaluate(*model_, validation, *transport_,
-                 {.samples_max = start_.job.data.validation_samples_max,
-                  .batch = micro_batches_->ceiling(),
-                  .beside = [this] {
-                    link_.standpoint().CountBatch();
-                    KeepEnd();
-                  }});
-    if (!result.ok()) return OfTheGroup(result.status());
-    evaluated = *result;
-  }
-  if (group_.rank == 0) {
-    KeepEnd();
-    absl::StatusOr<std::vector<std::string>> files = WriteResult(*model_,
-                                                                 {.job_id = start_.job_id,
-                                                                  .workers = group_.size,
-                                                                  .finished = finished,
-                                                                  .evaluated = evaluated},
-                                                                 start_.output_directory);
-    if (!files.ok()) return OfTheNode(files.status());
-    finished.files = *std::move(files);
-    const std::vector<std::string> snapshots = snapshots_->Finish();
-    finished.files.insert(finished.files.end(), snapshots.begin(), snapshots.end());
-    if (curves_) finished.files.push_back(curves_->name());
-    if (engine_->asked_to_stop()) {
-      if (absl::Status s = SaveCheckpoint(); !s.ok()) return s;
-      finished.files.emplace_back(kCheckpointFile);
-    }
-    if (checkpoints_ != nullptr) checkpoints_->GiveUp();
-    // Before the last word, with which the job may be over.
-    link_.Send(evaluated);
-  }
-  link_.Send(finished);
-  return absl::OkStatus();
+life::OrFailure<EvaluatedMessage> Worker::Validate(const std::function<void()>& beside) {
+  if (data_.validation == nullptr) return EvaluatedMessage{};
+  ExampleReader validation(*data_.validation, *device_);
+  const absl::StatusOr<EvaluatedMessage> evaluated =
+      Evaluate(*model_, validation, *transport_,
+               {.samples_max = start_.job.data.validation_samples_max,
+                .batch = micro_batches_->ceiling(),
+                .beside = [this, &beside] {
+                  link_.standpoint().CountBatch();
+                  beside();
+                }});
+  if (!evaluated.ok()) return InGroup(evaluated.status());
+  return *evaluated;
 }
 
-absl::Status Worker::OfTheGroup(const absl::Status& status) {
-  if (absl::IsUnavailable(status)) lost_generation_ = group_.generation;
-  return status;
+life::OrFailure<std::vector<std::string>> Worker::KeepResult(const FinishedMessage& finished,
+                                                             const EvaluatedMessage& evaluated) {
+  absl::StatusOr<std::vector<std::string>> files = WriteResult(*model_,
+                                                               {.job_id = start_.job_id,
+                                                                .workers = group_.size,
+                                                                .finished = finished,
+                                                                .evaluated = evaluated},
+                                                               start_.output_directory);
+  if (!files.ok()) return FailureOf(OfTheNode(files.status()));
+  const std::vector<std::string> snapshots = snapshots_->Finish();
+  files->insert(files->end(), snapshots.begin(), snapshots.end());
+  if (curves_) files->push_back(curves_->name());
+  return *std::move(files);
 }
 
-absl::Status Worker::ConcludeSuspended(FinishedMessage finished) {
-  finished.suspended = true;
-  if (group_.rank == 0) {
-    if (absl::Status s = SaveCheckpoint(); !s.ok()) return s;
-    finished.files = {kCheckpointFile};
-  }
-  link_.Send(finished);
-  return absl::OkStatus();
-}
-
-absl::Status Worker::SaveCheckpoint() {
+std::optional<life::Failure> Worker::KeepCheckpoint() {
   const absl::Status written =
       WriteCheckpoint({.state = engine_->State(),
                        .parameters = ParametersOnHost(),
                        .buffers = model_->ReadBuffers()},
                       model_->segments(), start_.output_directory + "/" + kCheckpointFile);
-  return written.ok() ? written : OfTheNode(written);
+  return written.ok() ? std::nullopt : std::optional(FailureOf(OfTheNode(written)));
 }
 
 }  // namespace tactus::worker

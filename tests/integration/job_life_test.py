@@ -183,7 +183,7 @@ class JobLifeTest(unittest.TestCase):
         self.assertGreater(kept, 0)
         self.assertIn(f"goes on from round {kept} ", rests["state_reason"])
         self.assertGreater(int(rests["checkpoint_size_bytes"]), 0)
-        self.assertRegex(self.cluster.tactus("describe", "job", job)[1], rf"checkpoint +after {kept} rounds, [0-9.]+ \S*B, ")
+        self.assertRegex(self.cluster.tactus("describe", "job", job)[1], rf"checkpoint +after {kept:,} rounds, [0-9.]+ \S*B, ")
         done = self.cluster.wait(job, ["SUCCEEDED", "FAILED"])
         self.assertEqual(done["state"], "JOB_STATE_SUCCEEDED", done.get("state_reason"))
         self.assertEqual(int(done["attempts"][1]["first_round"]), kept)

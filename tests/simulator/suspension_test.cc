@@ -45,6 +45,7 @@ class SuspendedWorkersTest : public testing::Test {
   void Run(std::uint64_t generation, std::uint32_t size, std::uint64_t stop_after,
            const job::StopMessage& stop) {
     finished_.clear();
+    finished_at_.clear();
     reports_.clear();
     const std::size_t first = workers_.size();
     policies::Plan plan{.batch_sizes = std::vector<std::uint32_t>(size, 10), .reason = "equal"};
@@ -71,6 +72,7 @@ class SuspendedWorkersTest : public testing::Test {
     const auto say = [=, this](const job::FromWorker& message) {
       if (const auto* finished = std::get_if<job::FinishedMessage>(&message)) {
         finished_[rank] = *finished;
+        finished_at_[rank] = scheduler_.now();
       }
       const auto* report = std::get_if<job::ReportMessage>(&message);
       if (report == nullptr || rank != 0) return;
@@ -124,6 +126,7 @@ class SuspendedWorkersTest : public testing::Test {
   std::shared_ptr<const Checkpoint> checkpoint_;  // that those who are added go on from
   std::shared_ptr<const Checkpoint> written_;
   std::map<std::uint32_t, job::FinishedMessage> finished_;  // by rank
+  std::map<std::uint32_t, Instant> finished_at_;            // by rank
   std::vector<policies::Report> reports_;                   // of rank 0
 };
 
@@ -165,6 +168,18 @@ TEST_F(SuspendedWorkersTest, WhatIsDiscardedHasNone) {
   EXPECT_EQ(finished_.size(), 2u);
   EXPECT_THAT(finished_[0].files, IsEmpty());
   EXPECT_EQ(written_, nullptr);
+}
+
+TEST_F(SuspendedWorkersTest, NobodyEvaluatesAndRankZeroAloneWrites) {
+  job_.conclude_seconds = 100;
+  job_.checkpoints.write_seconds = 3;
+
+  Run(1, 2, 4, {.reason = "paused", .suspend = true});
+
+  ASSERT_EQ(finished_at_.size(), 2u);
+  const double wrote = ToSeconds(finished_at_[0] - finished_at_[1]);
+  EXPECT_GE(wrote, 3 - 0.1);  // the other one may have come last from the last round
+  EXPECT_LT(wrote, 3 + 0.1);
 }
 
 // ---- Whole simulations

@@ -152,16 +152,16 @@ std::vector<WorkerOutcome> RunGroup(const GroupSetting& setting) {
     std::array<int, 2> ends{};
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
     threads.emplace_back([&, rank, ends] {
-      absl::Status status;
-      std::jthread worker([&status, worker_end = ends[1]] {
+      std::optional<FailedMessage> failed;
+      std::jthread worker([&failed, worker_end = ends[1]] {
         AgentLink link(worker_end);
-        status = Worker(link).Run();
+        failed = Worker(link).Run();
       });
       outcomes[rank] = Serve(ends[0], setting, rank, meeting);
       worker.join();
       close(ends[0]);
-      outcomes[rank].ok = status.ok();
-      outcomes[rank].error = std::string(status.message());
+      outcomes[rank].ok = !failed;
+      if (failed) outcomes[rank].error = failed->message;
     });
   }
   threads.clear();

@@ -2,41 +2,32 @@
 
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <optional>
-#include <span>
-#include <string>
 
 #include "agent/engine/round_engine.h"
-#include "agent/model/model.h"
-#include "agent/worker/agent_link.h"
-#include "agent/worker/checkpoint_writer.h"
+#include "agent/life/checkpoint_store.h"
+#include "agent/life/mail.h"
 #include "base/time.h"
-#include "cuda/device.h"
 #include "policies/checkpoint_interval.h"
 
-namespace tactus::worker {
+namespace tactus::life {
 
-// Copies what a group would go on from, at the edges where a checkpoint is due, and has it written.
-// Training stands still for the copy alone. Training goes on, too, where one cannot be written: it
-// is tried again an interval later. The training thread.
+// Has what a group would go on from copied at the edges where a checkpoint is due, and tells of it
+// when it is written. Training stands still for the copy alone. Training goes on, too, where one
+// cannot be written: it is tried again an interval later. One thread.
 class RunningCheckpoints {
  public:
-  // What is copied; outlives this.
-  struct Source {
-    engine::RoundEngine& engine;
-    const model::Model& model;
-    cuda::Device& device;
-    std::span<const float> parameters;  // flat
-  };
   struct Options {
-    std::string directory{};          // of the job's output
     std::uint64_t generation = 0;     // of the group
     std::optional<Duration> every{};  // of training; nothing: chosen
     double mean = 0;                  // [s] between two losses of the group
   };
 
-  // The thread outlives this.
-  RunningCheckpoints(Source source, Options options, WriterThread& thread, AgentLink& link);
+  // Engine and mail outlive this.
+  RunningCheckpoints(const engine::RoundEngine& engine, Mail& mail,
+                     std::unique_ptr<CheckpointStore> store, const Options& options);
 
   // To be called whenever the engine may be at an edge.
   void AtEdge();
@@ -57,14 +48,13 @@ class RunningCheckpoints {
  private:
   void TellWritten();
   void Take();
-  void Tell(const absl::StatusOr<CheckpointedMessage>& written);
+  void Tell(const std::optional<protocol::CheckpointedMessage>& written);
 
-  const Source source_;
+  const engine::RoundEngine& engine_;
+  Mail& mail_;
   const std::uint64_t generation_;
-  AgentLink& link_;
-  const std::string directory_;
   policies::CheckpointSchedule schedule_;
-  CheckpointWriter writer_;
+  const std::unique_ptr<CheckpointStore> store_;
 };
 
-}  // namespace tactus::worker
+}  // namespace tactus::life

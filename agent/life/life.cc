@@ -1,0 +1,257 @@
+#include "agent/life/life.h"
+
+#include <utility>
+#include <variant>
+
+namespace tactus::life {
+namespace {
+
+using engine::Outcome;
+using protocol::FinishedMessage;
+using protocol::GroupMessage;
+using protocol::StopMessage;
+using protocol::ToWorker;
+
+Failure LostGroup(const std::string& reason) {
+  return {.message = "the group was lost: " + reason, .of_group = true};
+}
+
+// Of what needed the group, and may have failed for its own reasons.
+Failure InGroup(const Failure& failure) {
+  return failure.of_group ? LostGroup(failure.message) : failure;
+}
+
+engine::StopKind KindOf(const StopMessage& stop) {
+  if (stop.discard) return engine::StopKind::kDiscard;
+  return stop.suspend ? engine::StopKind::kSuspend : engine::StopKind::kFinish;
+}
+
+}  // namespace
+
+std::optional<protocol::FailedMessage> Life::Run() {
+  const std::optional<Failure> failure = RunToEnd();
+  if (!failure) return std::nullopt;
+  protocol::FailedMessage failed{.field = failure->field,
+                                 .message = failure->message,
+                                 .lost_generation = failure->of_group ? group_.generation : 0,
+                                 .transient = failure->transient || failure->of_group};
+  mail_.Send(failed);
+  return failed;
+}
+
+std::optional<Failure> Life::RunToEnd() {
+  if (auto failure = Load()) return failure;
+  if (auto failure = AwaitGroup(); failure || left_) return failure;
+  if (auto failure = Meet(); failure || left_) return failure;
+  if (auto failure = Train()) return failure;
+  return Conclude();
+}
+
+std::optional<Failure> Life::Load() {
+  const OrFailure<Loaded> loaded = world_.Load();
+  if (const auto* failure = std::get_if<Failure>(&loaded)) return *failure;
+  const auto& [ready, checkpoints_every] = std::get<Loaded>(loaded);
+  checkpoints_every_ = checkpoints_every;
+  mail_.Send(ready);
+  return std::nullopt;
+}
+
+std::optional<Failure> Life::AwaitGroup() {
+  while (true) {
+    const OrFailure<ToWorker> next = mail_.Await();
+    if (const auto* failure = std::get_if<Failure>(&next)) return *failure;
+    const auto& message = std::get<ToWorker>(next);
+    left_ = std::holds_alternative<StopMessage>(message);
+    if (left_) return std::nullopt;
+    if (const auto* group = std::get_if<GroupMessage>(&message)) {
+      group_ = *group;
+      break;
+    }
+  }
+  if (group_.rank < group_.size && policies::Fits(group_.plan, group_.size)) return std::nullopt;
+  return Failure{.message = "the group's plan does not fit its size"};
+}
+
+std::optional<Failure> Life::Meet() {
+  const OrFailure<Met> met = world_.Meet(
+      group_, {.exchange = [this](std::string own) { return ExchangeEndpoints(std::move(own)); },
+               .give_up = [this] { return WhyGiveUp(); }});
+  if (left_) return std::nullopt;
+  if (const auto* failure = std::get_if<Failure>(&met)) {
+    return Failure{.message = "the group could not be formed: " + failure->message,
+                   .of_group = true};
+  }
+  met_.emplace(std::get<Met>(met));
+  return std::nullopt;
+}
+
+std::vector<std::string> Life::ExchangeEndpoints(std::string own) {
+  mail_.Send(
+      protocol::EndpointMessage{.generation = group_.generation, .endpoint = std::move(own)});
+  while (true) {
+    OrFailure<ToWorker> next = mail_.Await();
+    if (std::holds_alternative<Failure>(next)) return {};
+    auto& message = std::get<ToWorker>(next);
+    left_ = std::holds_alternative<StopMessage>(message);
+    if (left_) return {};
+    auto* peers = std::get_if<protocol::PeersMessage>(&message);
+    if (peers != nullptr && peers->generation == group_.generation) {
+      return std::move(peers->endpoints);
+    }
+  }
+}
+
+std::string Life::WhyGiveUp() {
+  while (const std::optional<ToWorker> message = mail_.Poll()) {
+    left_ = left_ || std::holds_alternative<StopMessage>(*message);
+  }
+  return left_ ? "the worker was asked to stop" : "";
+}
+
+std::optional<Failure> Life::Train() {
+  world_.BeginTraining();
+  OpenCheckpoints();
+  while (const std::optional<engine::Batch> batch = engine().NextBatch()) {
+    const OrFailure<engine::StepResult> result = world_.Compute(*batch);
+    if (const auto* failure = std::get_if<Failure>(&result)) return *failure;
+    engine().Step(std::get<engine::StepResult>(result));
+    world_.OnStep(*batch);
+    Report();
+    if (checkpoints_ != nullptr) checkpoints_->AtEdge();
+    if (engine().at_edge()) world_.AtEdge();
+    TakeMessages();
+  }
+  return EndTraining();
+}
+
+void Life::OpenCheckpoints() {
+  if (group_.rank != 0 || !(group_.loss_seconds > 0)) return;
+  checkpoints_ = std::make_unique<RunningCheckpoints>(
+      engine(), mail_, world_.OpenCheckpoints(),
+      RunningCheckpoints::Options{.generation = group_.generation,
+                                  .every = checkpoints_every_,
+                                  .mean = group_.loss_seconds});
+}
+
+void Life::Report() {
+  std::optional<policies::Report> report = engine().TakeReport();
+  while (report) {
+    protocol::ReportMessage message{.generation = group_.generation, .report = *report};
+    report = engine().TakeReport();
+    world_.Complete(message, !report);
+    mail_.Send(message);
+    world_.OnReported(message.report);
+  }
+}
+
+void Life::TakeMessages() {
+  if (world_.AskedToEnd()) {
+    engine().RequestStop("SIGTERM to a worker", engine::StopKind::kSuspend);
+  }
+  while (std::optional<ToWorker> message = mail_.Poll()) {
+    if (auto* plan = std::get_if<policies::Plan>(&*message)) {
+      // A plan that does not follow is one of an older coordinator; the next one will.
+      [[maybe_unused]] const bool taken = engine().OfferPlan(std::move(*plan));
+    } else if (auto* stop = std::get_if<StopMessage>(&*message)) {
+      engine().RequestStop(stop->reason, KindOf(*stop));
+    }
+  }
+}
+
+std::optional<Failure> Life::EndTraining() {
+  if (checkpoints_ != nullptr && !EndsByItself()) {
+    checkpoints_->Finish();
+    checkpoints_.reset();  // its copy is as large as what a suspension copies
+  }
+  world_.EndTraining();
+  const Outcome outcome = engine().outcome();
+  if (outcome == Outcome::kGroupLost) return LostGroup(engine().reason());
+  if (outcome != Outcome::kDiverged) return std::nullopt;
+  return Failure{.message = "training diverged: " + engine().reason()};
+}
+
+// A stop condition holds: who asked for the end, or has lost it, would not begin it anew.
+bool Life::EndsByItself() const {
+  return engine().outcome() == Outcome::kFinished && !engine().asked_to_stop();
+}
+
+// Only the stop condition's end is worth one.
+void Life::KeepEnd() {
+  if (checkpoints_ != nullptr) checkpoints_->AtEnd();
+}
+
+std::optional<Failure> Life::Conclude() {
+  if (auto failure = AgreeOnParameters()) return failure;
+  const FinishedMessage finished = Facts();
+  if (engine().outcome() == Outcome::kDiscarded) {
+    mail_.Send(finished);
+    return std::nullopt;
+  }
+  // Of a suspended job as well: the checkpoint has the buffers, and rank 0 alone writes it.
+  if (auto failure = world_.AgreeOnBuffers(static_cast<double>(finished.samples))) {
+    return InGroup(*failure);
+  }
+  const bool suspended = engine().outcome() == Outcome::kSuspended;
+  return suspended ? ConcludeSuspended(finished) : ConcludeFinished(finished);
+}
+
+// What depends on norms, as clipping does, can differ in a last bit between a GPU and a processor,
+// which add up squares in another order. It does not grow: the same combined vector is added to
+// both.
+std::optional<Failure> Life::AgreeOnParameters() {
+  if (group_.transport != protocol::TransportKind::kStaged) return std::nullopt;
+  const collective::Completion agreed = met_->transport.StartBroadcast(met_->parameters, 0)->Wait();
+  if (agreed.progress == collective::Progress::kDone) return std::nullopt;
+  return LostGroup(agreed.reason);
+}
+
+FinishedMessage Life::Facts() const {
+  return {.reason = engine().reason(),
+          .rounds = engine().rounds(),
+          .samples = engine().samples(),
+          .samples_global = engine().samples_global(),
+          .epochs = engine().ledger().epoch(),
+          .train_loss = engine().train_loss(),
+          .train_seconds = ToSeconds(engine().train_time()),
+          .parameters_hash = world_.HashParameters()};
+}
+
+std::optional<Failure> Life::ConcludeSuspended(FinishedMessage finished) {
+  finished.suspended = true;
+  if (group_.rank == 0) {
+    if (auto failure = world_.KeepCheckpoint()) return failure;
+    finished.files = {protocol::kCheckpointFile};
+  }
+  mail_.Send(finished);
+  return std::nullopt;
+}
+
+std::optional<Failure> Life::ConcludeFinished(FinishedMessage finished) {
+  KeepEnd();
+  const OrFailure<protocol::EvaluatedMessage> result = world_.Validate([this] { KeepEnd(); });
+  if (const auto* failure = std::get_if<Failure>(&result)) return InGroup(*failure);
+  if (group_.rank == 0) {
+    const auto& evaluated = std::get<protocol::EvaluatedMessage>(result);
+    if (auto failure = KeepResult(finished, evaluated)) return failure;
+    // Before the last word, with which the job may be over.
+    if (evaluated.samples > 0) mail_.Send(evaluated);
+  }
+  mail_.Send(finished);
+  return std::nullopt;
+}
+
+std::optional<Failure> Life::KeepResult(FinishedMessage& finished,
+                                        const protocol::EvaluatedMessage& evaluated) {
+  KeepEnd();
+  OrFailure<std::vector<std::string>> files = world_.KeepResult(finished, evaluated);
+  if (const auto* failure = std::get_if<Failure>(&files)) return *failure;
+  finished.files = std::move(std::get<std::vector<std::string>>(files));
+  if (engine().asked_to_stop()) {
+    if (auto failure = world_.KeepCheckpoint()) return failure;
+    finished.files.emplace_back(protocol::kCheckpointFile);
+  }
+  if (checkpoints_ != nullptr) checkpoints_->GiveUp();
+  return std::nullopt;
+}
+
+}  // namespace tactus::life

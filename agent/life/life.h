@@ -1,0 +1,76 @@
+// A worker's life: load, meet the group, train, evaluate, write the result.
+
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/life/failure.h"
+#include "agent/life/mail.h"
+#include "agent/life/running_checkpoints.h"
+#include "agent/life/world.h"
+#include "base/time.h"
+#include "protocol/worker_messages.h"
+
+namespace tactus::life {
+
+// The sequence and what is decided in it: what is said when, and of whom a failure is. What is done
+// is its world's, the worker process or a simulated one. One thread.
+class Life {
+ public:
+  // Both outlive it.
+  Life(Mail& mail, World& world) : mail_(mail), world_(world) {}
+
+  // Runs to the end. What went wrong is said as the last word and returned.
+  std::optional<protocol::FailedMessage> Run();
+
+ private:
+  // The phases, in their order. Each needs what those before it left in the members below; one that
+  // finds itself asked to leave sets left_ and succeeds.
+
+  // All of them; the first failure ends the life.
+  std::optional<Failure> RunToEnd();
+  std::optional<Failure> Load();
+  // Waits for the group; refuses one whose plan does not fit it.
+  std::optional<Failure> AwaitGroup();
+  std::optional<Failure> Meet();
+  // Of the generation that is met; those of former ones are left unread.
+  std::vector<std::string> ExchangeEndpoints(std::string own);
+  std::string WhyGiveUp();
+  // Rounds until the engine says that it is over. Reports leave and messages are taken between two
+  // batches, never within one.
+  std::optional<Failure> Train();
+  // Of rank 0, where they are wanted.
+  void OpenCheckpoints();
+  void Report();
+  // Plans and requests to stop that have come, without waiting.
+  void TakeMessages();
+  std::optional<Failure> EndTraining();
+  bool EndsByItself() const;
+  void KeepEnd();
+  // Evaluates and writes results, a checkpoint instead where the job is suspended, nothing where it
+  // is discarded. All members evaluate; rank 0 alone writes.
+  std::optional<Failure> Conclude();
+  // Where members on unlike devices may differ in last bits, all take rank 0's parameters.
+  std::optional<Failure> AgreeOnParameters();
+  std::optional<Failure> ConcludeSuspended(protocol::FinishedMessage finished);
+  std::optional<Failure> ConcludeFinished(protocol::FinishedMessage finished);
+  std::optional<Failure> KeepResult(protocol::FinishedMessage& finished,
+                                    const protocol::EvaluatedMessage& evaluated);
+  // What is known of training at its end.
+  protocol::FinishedMessage Facts() const;
+
+  engine::RoundEngine& engine() const { return met_->engine; }
+
+  Mail& mail_;
+  World& world_;
+  std::optional<Duration> checkpoints_every_;
+  protocol::GroupMessage group_;
+  std::optional<Met> met_;
+  std::unique_ptr<RunningCheckpoints> checkpoints_;  // null: none are taken
+  bool left_ = false;                                // asked to leave before training began
+};
+
+}  // namespace tactus::life

@@ -1,0 +1,103 @@
+// The world in which a worker lives: devices, data and files, or models of them.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "agent/collective/transport.h"
+#include "agent/engine/round_engine.h"
+#include "agent/life/checkpoint_store.h"
+#include "agent/life/failure.h"
+#include "base/time.h"
+#include "policies/plan.h"
+#include "protocol/worker_messages.h"
+
+namespace tactus::life {
+
+// What the worker says of itself when it has loaded.
+struct Loaded {
+  protocol::ReadyMessage ready{};
+  std::optional<Duration> checkpoints_every{};  // of training; nothing: chosen
+};
+
+// How the members find each other.
+struct Meeting {
+  // Gives the worker's own endpoint to the coordinator and waits for everybody's, by rank; empty:
+  // none will come.
+  std::function<std::vector<std::string>(std::string own)> exchange;
+  // Why to stop waiting for the others; empty: wait on.
+  std::function<std::string()> give_up;
+};
+
+// A group that has met. All of it is the world's, and stays until the life is over.
+struct Met {
+  engine::RoundEngine& engine;  // has not begun
+  collective::Transport& transport;
+  std::span<float> parameters;
+};
+
+// Life calls these in their order, and blocks in them. Where the process is over, though its code
+// still runs, each is without effect and those that can fail do. One thread.
+class World {
+ public:
+  virtual ~World() = default;
+
+  // Opens device, model and data, and what is gone on from.
+  virtual OrFailure<Loaded> Load() = 0;
+
+  // Connects with the others and makes the engine. A failure: the group came to nothing.
+  virtual OrFailure<Met> Meet(const protocol::GroupMessage& group, const Meeting& meeting) = 0;
+
+  // Begins the engine, and whatever is kept beside it.
+  virtual void BeginTraining() = 0;
+
+  // Where this member's checkpoints go; of rank 0 alone, once training has begun.
+  virtual std::unique_ptr<CheckpointStore> OpenCheckpoints() = 0;
+
+  // Loss and gradients of a batch; an empty one, of a member that only takes part, is done at once.
+  virtual OrFailure<engine::StepResult> Compute(const engine::Batch& batch) = 0;
+
+  // The engine has taken the step of that batch.
+  virtual void OnStep(const engine::Batch& batch) = 0;
+
+  // A round was applied, which is about to be reported: adds what the engine does not know. newest:
+  // the parameters are those after this round, not after one that was applied with it.
+  virtual void Complete(protocol::ReportMessage& message, bool newest) = 0;
+
+  // It is reported.
+  virtual void OnReported(const policies::Report& report) = 0;
+
+  // The engine is at an edge; a checkpoint, if one was due, is copied.
+  virtual void AtEdge() = 0;
+
+  // Training is over, whatever its outcome.
+  virtual void EndTraining() = 0;
+
+  // Somebody other than the agent asked this process to end.
+  virtual bool AskedToEnd() = 0;
+
+  virtual std::uint64_t HashParameters() = 0;
+
+  // Makes the buffers that training changes on each member the same on all, as the mean over
+  // `own_samples`.
+  virtual std::optional<Failure> AgreeOnBuffers(double own_samples) = 0;
+
+  // The validation loss over all members; samples = 0: there is nothing to validate with. `beside`
+  // is to be called now and then meanwhile.
+  virtual OrFailure<protocol::EvaluatedMessage> Validate(const std::function<void()>& beside) = 0;
+
+  // Writes the result and returns its files, in the output directory.
+  virtual OrFailure<std::vector<std::string>> KeepResult(
+      const protocol::FinishedMessage& finished, const protocol::EvaluatedMessage& evaluated) = 0;
+
+  // Writes what another group may go on from, as protocol::kCheckpointFile.
+  virtual std::optional<Failure> KeepCheckpoint() = 0;
+};
+
+}  // namespace tactus::life

@@ -1,0 +1,344 @@
+// What a worker does and says, in which order, in each of its endings.
+
+#include "agent/life/life.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/agent/life/scripted_world.h"
+
+namespace tactus::life {
+namespace {
+
+using protocol::StopMessage;
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::ElementsAreArray;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+
+const std::vector<std::string> kBefore = {"load", "says ready", "meet", "says endpoint here of 3",
+                                          "begin"};
+
+class LifeTest : public testing::Test {
+ protected:
+  // What happened behind `before`, which it began with.
+  std::vector<std::string> Run(std::vector<std::string> before = kBefore) {
+    failed_ = Life(world_, world_).Run();
+    const std::vector<std::string>& log = world_.log;
+    const std::size_t shared = std::min(before.size(), log.size());
+    const auto begun = log.begin() + static_cast<std::ptrdiff_t>(shared);
+    EXPECT_THAT(std::vector<std::string>(log.begin(), begun), ElementsAreArray(before));
+    return {begun, log.end()};
+  }
+
+  static std::vector<std::string> Round(int round) {
+    const std::string number = std::to_string(round);
+    return {"step " + number, "complete " + number, "says report " + number, "reported " + number};
+  }
+
+  // All of the rounds first, then `ending`.
+  static auto AfterRounds(int rounds, const std::vector<std::string>& ending) {
+    std::vector<std::string> expected;
+    for (int round = 0; round < rounds; ++round) {
+      const std::vector<std::string> one = Round(round);
+      expected.insert(expected.end(), one.begin(), one.end());
+    }
+    expected.insert(expected.end(), ending.begin(), ending.end());
+    return ElementsAreArray(expected);
+  }
+
+  // Said while the first round is computed, so that it ends with that round.
+  void Stop(const StopMessage& stop) {
+    world_.options.stop.rounds = 100;
+    world_.in_training = {stop};
+  }
+
+  ScriptedWorld world_;
+  std::optional<protocol::FailedMessage> failed_;
+};
+
+TEST_F(LifeTest, FinishedItEvaluatesKeepsTheResultAndSaysSoLast) {
+  world_.disk = ScriptedWorld::Disk::kSlow;
+
+  EXPECT_THAT(Run(),
+              AfterRounds(2, {"agree over 8", "copy 2", "validate", "keep result", "discard",
+                              "says evaluated", "says finished model.pt (2 rounds completed)"}));
+  EXPECT_FALSE(failed_);
+}
+
+TEST_F(LifeTest, ItsWorldLearnsOfEachEdgeAndOfTheEnd) {
+  Run();
+  EXPECT_EQ(world_.edges, 2);
+  EXPECT_EQ(world_.endings, 1);
+}
+
+TEST_F(LifeTest, FinishedAnyOtherRankWritesNothing) {
+  world_.mail = {world_.Group(1), world_.Peers()};
+
+  EXPECT_THAT(Run(),
+              AfterRounds(2, {"agree over 8", "validate", "says finished (2 rounds completed)"}));
+}
+
+TEST_F(LifeTest, WithNothingToValidateWithNothingIsSaidOfIt) {
+  world_.validation_samples = 0;
+
+  EXPECT_THAT(Run(), Not(Contains("says evaluated")));
+}
+
+TEST_F(LifeTest, AskedForItsResultItLeavesACheckpointToo) {
+  Stop({.reason = "cancelled"});
+
+  EXPECT_THAT(Run(), AllOf(Contains("validate"), Not(Contains(StartsWith("copy"))),
+                           Contains("says finished model.pt checkpoint.safetensors (cancelled)")));
+}
+
+TEST_F(LifeTest, SuspendedItKeepsACheckpointAndEvaluatesNothing) {
+  Stop({.reason = "paused", .suspend = true});
+  const std::vector<std::string> done = Run();
+
+  EXPECT_THAT(done, AllOf(Not(Contains("validate")), Not(Contains("keep result"))));
+  ASSERT_GE(done.size(), 4u);
+  EXPECT_THAT(std::vector<std::string>(done.end() - 4, done.end()),
+              ElementsAre("abandon", StartsWith("agree over "), "keep checkpoint",
+                          "says suspended checkpoint.safetensors (paused)"));
+}
+
+TEST_F(LifeTest, SuspendedAnyOtherRankWritesNothing) {
+  world_.mail = {world_.Group(1), world_.Peers()};
+  Stop({.reason = "paused", .suspend = true});
+
+  EXPECT_THAT(Run(), AllOf(Not(Contains("keep checkpoint")), Contains("says suspended (paused)")));
+}
+
+TEST_F(LifeTest, ASignalOfAnybodysSuspends) {
+  world_.options.stop.rounds = 100;
+  world_.asked_to_end = true;
+
+  EXPECT_THAT(Run(), Contains("says suspended checkpoint.safetensors (SIGTERM to a worker)"));
+}
+
+TEST_F(LifeTest, DiscardedItSaysSoAndDoesNothing) {
+  Stop({.reason = "enough", .discard = true});
+  const std::vector<std::string> done = Run();
+
+  EXPECT_EQ(done.back(), "says finished (enough)");
+  EXPECT_THAT(done, AllOf(Not(Contains(StartsWith("agree"))), Not(Contains("validate")),
+                          Not(Contains(StartsWith("keep")))));
+}
+
+TEST_F(LifeTest, WhatCannotBeLoadedIsItsOwnFailure) {
+  world_.loading = Failure{.field = "data.text", .message = "not found"};
+
+  EXPECT_THAT(Run({}), ElementsAre("load", "says failed data.text: not found"));
+  EXPECT_TRUE(failed_);
+}
+
+TEST_F(LifeTest, AGroupThatCannotMeetIsLost) {
+  world_.meeting = Failure{.message = "connection refused"};
+
+  EXPECT_EQ(Run({}).back(),
+            "says failed the group could not be formed: connection refused, transient, lost 3");
+}
+
+TEST_F(LifeTest, APlanOfAnotherSizeIsRefused) {
+  protocol::GroupMessage group = world_.Group();
+  group.plan.batch_sizes = {4};
+  world_.mail = {group, world_.Peers()};
+
+  EXPECT_THAT(Run({}), ElementsAre("load", "says ready",
+                                   "says failed the group's plan does not fit its size"));
+}
+
+TEST_F(LifeTest, AskedToLeaveBeforeThereIsAGroupItGoesWithoutAWord) {
+  world_.mail = {StopMessage{.reason = "enough"}, world_.Group()};
+
+  EXPECT_THAT(Run({}), ElementsAre("load", "says ready"));
+  EXPECT_FALSE(failed_);
+}
+
+TEST_F(LifeTest, AskedToLeaveWhileItWaitsForEndpointsItGoesWithoutAWord) {
+  world_.mail = {world_.Group(), StopMessage{.reason = "enough"}, world_.Peers()};
+
+  EXPECT_THAT(Run({}), ElementsAre("load", "says ready", "meet", "says endpoint here of 3"));
+  EXPECT_FALSE(failed_);
+}
+
+TEST_F(LifeTest, AskedToLeaveWhileItConnectsItGoesWithoutAWord) {
+  world_.in_meeting = {StopMessage{.reason = "enough"}, policies::Plan{.version = 2}};
+
+  EXPECT_THAT(Run({}), ElementsAre("load", "says ready", "meet", "says endpoint here of 3"));
+  EXPECT_FALSE(failed_);
+}
+
+TEST_F(LifeTest, EndpointsOfAFormerGenerationAreLeftUnread) {
+  world_.mail = {world_.Group(), protocol::PeersMessage{.generation = 2, .endpoints = {}},
+                 world_.Peers()};
+
+  EXPECT_THAT(Run(), Contains("says evaluated"));
+}
+
+TEST_F(LifeTest, AnAgentThatIsGoneBeforeTheGroupHasMetEndsIt) {
+  world_.mail = {};
+  EXPECT_EQ(Run({}).back(), "says failed the agent is gone, transient");
+
+  world_.mail = {world_.Group()};
+  EXPECT_EQ(Run({}).back(),
+            "says failed the group could not be formed: nobody came, transient, lost 3");
+}
+
+TEST_F(LifeTest, AGroupThatIsLostInTrainingIsSaidToBe) {
+  world_.on_compute = [this](const engine::Batch& batch) {
+    if (batch.round == 1) world_.transport().Abort("peer 1 is gone");
+  };
+
+  EXPECT_THAT(Run(),
+              AfterRounds(1, {"step 1", "abandon",
+                              "says failed the group was lost: rank 0: peer 1 is gone, transient, "
+                              "lost 3"}));
+}
+
+TEST_F(LifeTest, AGroupThatIsLostBeforeTheFirstRoundIsSaidToBe) {
+  world_.transport().Abort("peer 1 is gone");
+
+  EXPECT_THAT(Run(),
+              ElementsAre("abandon",
+                          "says failed the group was lost: rank 0: peer 1 is gone, transient, "
+                          "lost 3"));
+}
+
+TEST_F(LifeTest, AGroupThatIsLostInTheEvaluationIsSaidToBe) {
+  world_.validating = Failure{.message = "peer 1 is gone", .of_group = true};
+
+  EXPECT_EQ(Run().back(), "says failed the group was lost: peer 1 is gone, transient, lost 3");
+}
+
+TEST_F(LifeTest, AnEvaluationThatFailsByItselfLosesNoGroup) {
+  world_.validating = Failure{.message = "out of memory"};
+
+  EXPECT_EQ(Run().back(), "says failed out of memory");
+}
+
+TEST_F(LifeTest, AGroupThatIsLostOverItsBuffersIsSaidToBe) {
+  world_.agreeing = Failure{.message = "peer 1 is gone", .of_group = true};
+
+  EXPECT_THAT(Run(), AfterRounds(2, {"agree over 8",
+                                     "says failed the group was lost: peer 1 is gone, transient, "
+                                     "lost 3"}));
+}
+
+TEST_F(LifeTest, AStagedGroupThatIsLostWhileItAgreesOnParametersIsSaidToBe) {
+  protocol::GroupMessage group = world_.Group();
+  group.transport = protocol::TransportKind::kStaged;
+  world_.mail = {group, world_.Peers()};
+  EXPECT_THAT(Run(), Contains("says evaluated"));
+
+  ScriptedWorld lost;
+  lost.mail = {group, lost.Peers()};
+  lost.on_report = [&lost](const policies::Report& report) {
+    if (report.round == 1) lost.transport().Abort("peer 1 is gone");
+  };
+  Life(lost, lost).Run();
+  EXPECT_EQ(lost.log.back(),
+            "says failed the group was lost: rank 0: peer 1 is gone, transient, lost 3");
+  EXPECT_THAT(lost.log, Not(Contains(StartsWith("agree over"))));
+}
+
+TEST_F(LifeTest, DivergenceIsTheJobsOwnFailure) {
+  world_.on_compute = [this](const engine::Batch&) { world_.SpoilGradients(); };
+  const std::vector<std::string> done = Run();
+
+  EXPECT_THAT(done.back(),
+              StartsWith("says failed training diverged: the gradient was not finite"));
+  EXPECT_EQ(failed_->lost_generation, 0u);
+  EXPECT_FALSE(failed_->transient);
+}
+
+TEST_F(LifeTest, OutOfMemoryIsTheWorkersOwnFailure) {
+  world_.computing = Failure{.message = "out of memory: 41 samples"};
+
+  EXPECT_THAT(Run(), ElementsAre("says failed out of memory: 41 samples"));
+}
+
+TEST_F(LifeTest, AResultThatCannotBeWrittenIsNotSaidToBeThere) {
+  world_.writing = Failure{.message = "no space left on device", .transient = true};
+  const std::vector<std::string> done = Run();
+
+  EXPECT_EQ(done.back(), "says failed no space left on device, transient");
+  EXPECT_THAT(done, Not(Contains("says evaluated")));
+}
+
+TEST_F(LifeTest, ASuspensionWithoutItsCheckpointIsNone) {
+  Stop({.reason = "paused", .suspend = true});
+  world_.writing = Failure{.message = "no space left on device", .transient = true};
+
+  EXPECT_EQ(Run().back(), "says failed no space left on device, transient");
+}
+
+// ---- Checkpoints while it trains
+
+TEST_F(LifeTest, ACheckpointIsToldOfAtTheFirstEdgeAfterItIsWritten) {
+  world_.checkpoints_every = Seconds(1);
+  world_.options.stop.rounds = 3;
+
+  std::vector<std::string> done = Run();
+
+  std::erase_if(done, [](const std::string& line) {
+    return !line.starts_with("copy") && !line.starts_with("says");
+  });
+  EXPECT_THAT(done, ElementsAre("says report 0", "copy 1", "says report 1",
+                                "says checkpoint checkpoints/3-1.safetensors", "copy 2",
+                                "says report 2", "says checkpoint checkpoints/3-2.safetensors",
+                                "copy 3", "says checkpoint checkpoints/3-3.safetensors",
+                                "says evaluated", "says finished model.pt (3 rounds completed)"));
+}
+
+TEST_F(LifeTest, OneAtATimeIsWritten) {
+  world_.checkpoints_every = Seconds(1);
+  world_.disk = ScriptedWorld::Disk::kSlow;
+  world_.options.stop.rounds = 5;
+  const std::vector<std::string> done = Run();
+
+  EXPECT_THAT(done, Contains(StartsWith("copy")).Times(1));
+  EXPECT_THAT(done, Not(Contains(StartsWith("says checkpoint"))));
+}
+
+TEST_F(LifeTest, OneThatComesToNothingIsTriedAgainAnIntervalLater) {
+  world_.checkpoints_every = Seconds(2);
+  world_.disk = ScriptedWorld::Disk::kFull;
+  world_.options.stop.rounds = 5;
+  const std::vector<std::string> done = Run();
+
+  EXPECT_THAT(done, AllOf(Contains("copy 2"), Contains("copy 4"), Contains("copy 5")));
+  EXPECT_THAT(done, Not(Contains(StartsWith("says checkpoint"))));
+  EXPECT_FALSE(failed_);
+}
+
+TEST_F(LifeTest, ThatOfTheEndIsCopiedAsSoonAsTheFormerOneIsWritten) {
+  world_.checkpoints_every = Seconds(1);
+  world_.disk = ScriptedWorld::Disk::kSlow;
+  world_.on_validate = [this] { world_.disk = ScriptedWorld::Disk::kQuick; };
+  const std::vector<std::string> done = Run();
+
+  const std::vector<std::string> rest(std::find(done.begin(), done.end(), "validate"), done.end());
+  EXPECT_THAT(rest,
+              ElementsAre("validate", "says checkpoint checkpoints/3-1.safetensors", "copy 2",
+                          "says checkpoint checkpoints/3-2.safetensors", "keep result", "discard",
+                          "says evaluated", "says finished model.pt (2 rounds completed)"));
+}
+
+TEST_F(LifeTest, WhereNobodyWantsThemThereAreNone) {
+  protocol::GroupMessage group = world_.Group();
+  group.loss_seconds = 0;
+  world_.mail = {group, world_.Peers()};
+  world_.checkpoints_every = Seconds(1);
+
+  EXPECT_THAT(Run(), Not(Contains(StartsWith("copy"))));
+}
+
+}  // namespace
+}  // namespace tactus::life

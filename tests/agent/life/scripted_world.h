@@ -1,0 +1,92 @@
+// A world for a worker's life in which a test says what happens, and reads what was done and said.
+
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/engine/round_engine.h"
+#include "agent/life/mail.h"
+#include "agent/life/world.h"
+#include "cuda/device.h"
+
+namespace tactus::life {
+
+// A group of one around the shipped engine, whatever rank the group's message gives it. One thread.
+class ScriptedWorld : public Mail, public World {
+ public:
+  static constexpr std::uint64_t kGeneration = 3;
+
+  // What becomes of a checkpoint that is being written.
+  enum class Disk { kQuick, kSlow, kFull };
+
+  ScriptedWorld();
+
+  // In their order, what the world was asked for and what was said: "load", "says ready", ...
+  std::vector<std::string> log;
+  // How often it was told of each.
+  int edges = 0;
+  int endings = 0;
+
+  // The script. Messages that Await finds; behind the last one the agent is gone.
+  std::deque<protocol::ToWorker> mail;
+  // Messages that Poll finds, while the members connect and behind the first batch.
+  std::deque<protocol::ToWorker> in_meeting, in_training;
+  engine::EngineOptions options;
+  std::function<void(const engine::Batch& batch)> on_compute = [](const auto&) {};
+  std::function<void(const policies::Report& report)> on_report = [](const auto&) {};
+  std::function<void()> on_validate = [] {};
+  std::optional<Failure> loading{}, meeting{}, computing{}, agreeing{}, validating{}, writing{};
+  std::optional<Duration> checkpoints_every{};
+  std::uint64_t validation_samples = 10;
+  Disk disk = Disk::kQuick;
+  bool asked_to_end = false;
+
+  protocol::GroupMessage Group(std::uint32_t rank = 0) const;
+  protocol::PeersMessage Peers() const;
+  collective::Transport& transport() { return *transport_; }
+  void SpoilGradients();
+
+  OrFailure<protocol::ToWorker> Await() override;
+  std::optional<protocol::ToWorker> Poll() override;
+  void Send(const protocol::FromWorker& message) override;
+
+  OrFailure<Loaded> Load() override;
+  OrFailure<Met> Meet(const protocol::GroupMessage& group, const Meeting& way) override;
+  void BeginTraining() override;
+  std::unique_ptr<CheckpointStore> OpenCheckpoints() override;
+  OrFailure<engine::StepResult> Compute(const engine::Batch& batch) override;
+  void OnStep(const engine::Batch& batch) override;
+  void Complete(protocol::ReportMessage& message, bool newest) override;
+  void OnReported(const policies::Report& report) override;
+  void AtEdge() override { ++edges; }
+  void EndTraining() override { ++endings; }
+  bool AskedToEnd() override { return asked_to_end; }
+  std::uint64_t HashParameters() override { return 77; }
+  std::optional<Failure> AgreeOnBuffers(double own_samples) override;
+  OrFailure<protocol::EvaluatedMessage> Validate(const std::function<void()>& beside) override;
+  OrFailure<std::vector<std::string>> KeepResult(
+      const protocol::FinishedMessage& finished,
+      const protocol::EvaluatedMessage& evaluated) override;
+  std::optional<Failure> KeepCheckpoint() override;
+
+ private:
+  class Store;
+
+  Instant Tick() { return now_ += Seconds(1); }
+
+  Instant now_{};
+  const std::unique_ptr<cuda::Device> device_;
+  const cuda::SegmentTable segments_;
+  cuda::Buffer parameters_;
+  cuda::Buffer gradients_;
+  cuda::Sums losses_;
+  std::unique_ptr<collective::Transport> transport_;
+  std::unique_ptr<engine::RoundEngine> engine_;
+};
+
+}  // namespace tactus::life
