@@ -173,11 +173,15 @@ void Checkers::OnCoordinatorAway(Instant now) { away_since_ = std::min(away_sinc
 void Checkers::OnCoordinatorBack(Instant now) {
   const Instant since = std::exchange(away_since_, Instant::max());
   if (since == Instant::max()) return;
+  // On a link that is shared, a round may wait for the transfer of another job's.
+  Duration longest{};
+  for (const auto& [key, group] : groups_) longest = std::max(longest, group.longest_ever);
   for (const auto& [key, group] : groups_) {
     const bool known = group.rounds_closed >= kKnownRounds;
     if (!known || std::max(group.excused_until, excused_until_) >= since) continue;
     // The round that was under way closes in any case; it is the next ones that count.
-    if (now - std::max(since, group.last_closed) > kStillRounds * group.longest_round) {
+    const Duration patience = std::max(kStillRounds * group.longest_round, 2 * longest);
+    if (now - std::max(since, group.last_closed) > patience) {
       Break(Name(key) + ": no round was closed while the coordinator was away", now);
     }
   }
