@@ -246,7 +246,8 @@ void Checkers::OnRecord(const job::JobRecord& record, Instant now) {
 // coordinator holds up a checkpoint on its way.
 void Checkers::CheckLoss(const job::JobRecord& record, Instant now) {
   const auto found = groups_.find({.job = record.id, .generation = record.generation});
-  if (found == groups_.end()) return;
+  // Later attempts that do not come to a group of their own lose no rounds.
+  if (found == groups_.end() || std::exchange(found->second.lost, true)) return;
   const Group& group = found->second;
   if (group.end_stored && (!record.checkpoint || record.checkpoint->sha256 != group.end)) {
     Break(Name(found->first) + ": lost rounds in its ending that a checkpoint on record has", now);

@@ -144,6 +144,7 @@ class Checkers {
     std::map<std::string, Instant> copied{};  // checkpoints
     std::string end{};                        // the last of these, after training; empty: none
     bool end_stored = false;                  // and on record
+    bool lost = false;
     Instant last_closed{};
     Duration longest_round{};  // under the newest plan
     Duration longest_ever{};

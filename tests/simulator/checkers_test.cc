@@ -140,6 +140,14 @@ class CheckersLossTest : public CheckersTest {
       checkers_.OnRoundClosed(kGroup, {.round = rounds_++}, At(trained_));
     }
   }
+  void StoreEnd() {
+    TrainUntil(5);
+    checkers_.OnCheckpoint(kGroup, {.id = "end", .rounds = rounds_, .of_end = true}, At(trained_));
+    job::JobRecord record{
+        .id = {1}, .state_reason = "finishing", .revision = ++revision_, .generation = 1};
+    record.checkpoint = job::CheckpointRecord{.sha256 = "end"};
+    checkers_.OnActions(Persist(record), At(trained_));
+  }
   void Lose(const std::string& checkpoint) {
     job::JobRecord record{
         .id = {1}, .state_reason = "lost", .revision = ++revision_, .generation = 1};
@@ -157,29 +165,41 @@ class CheckersLossTest : public CheckersTest {
 };
 
 TEST_F(CheckersLossTest, ALossAfterTheEndsCheckpointIsOnRecordCostsNothing) {
-  TrainUntil(5);
-  checkers_.OnCheckpoint(kGroup, {.id = "end", .rounds = rounds_, .of_end = true}, At(trained_));
-  job::JobRecord record{
-      .id = {1}, .state_reason = "finishing", .revision = ++revision_, .generation = 1};
-  record.checkpoint = job::CheckpointRecord{.sha256 = "end"};
-  checkers_.OnActions(Persist(record), At(trained_));
-
-  Lose("end");
-  EXPECT_THAT(Broken(), IsEmpty());
+  StoreEnd();
   Lose("");
 
   EXPECT_THAT(Broken(), ElementsAre("job 1 generation 1: lost rounds in its ending that a "
                                     "checkpoint on record has"));
 }
 
-TEST_F(CheckersLossTest, ALossCostsWhatIsNewerThanTheLastCheckpointThatWasDue) {
+// Whose checkpoint of the end turns out to be damaged goes on from the one before it.
+TEST_F(CheckersLossTest, OfALaterAttemptThatComesToNoGroupNothingIsExpected) {
+  StoreEnd();
+  Lose("end");
+  Lose("");
+
+  EXPECT_THAT(Broken(), IsEmpty());
+}
+
+TEST_F(CheckersLossTest, WhereNoneWasDueALossCostsWhatThereWas) {
   TrainUntil(16);
   Lose("");
+
+  EXPECT_THAT(Broken(), IsEmpty());
+}
+
+TEST_F(CheckersLossTest, ALossCostsWhatIsNewerThanTheLastCheckpointThatWasDue) {
+  TrainUntil(16);
   checkers_.OnCheckpoint(kGroup, {.id = "here", .rounds = rounds_}, At(16));
   TrainUntil(33);
   Lose("here");
-  EXPECT_THAT(Broken(), IsEmpty());
 
+  EXPECT_THAT(Broken(), IsEmpty());
+}
+
+TEST_F(CheckersLossTest, ALossCostsNoMoreThanThat) {
+  TrainUntil(16);
+  checkers_.OnCheckpoint(kGroup, {.id = "here", .rounds = rounds_}, At(16));
   TrainUntil(34);
   Lose("here");
 
