@@ -51,6 +51,8 @@ class NumberedLog {
     last_sequence_ = sequence;
   }
 
+  // The number of the newest entry that there ever was.
+  std::uint64_t last() const { return last_sequence_; }
   bool full() const { return entries_.size() >= entries_max_; }
   std::size_t size() const { return entries_.size(); }
   // Those that are not acknowledged, oldest first.

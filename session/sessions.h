@@ -95,9 +95,10 @@ class Sessions {
       return Refusal{Refusal::Kind::kNodes,
                      "nodes: this coordinator holds " + std::to_string(kNodesMax)};
     }
-    const bool elsewhere = session->obeys && Elsewhere(opening.obeyed);
+    const bool elsewhere = WasElsewhere(*session, opening);
     const bool same = session->incarnation == joined.incarnation && !elsewhere;
-    if (!same && session->stream != nullptr && session->missed <= 1) {
+    const bool other = session->incarnation != joined.incarnation;
+    if (other && session->stream != nullptr && session->missed <= 1) {
       return Refusal{Refusal::Kind::kName, "hello.node: another agent is connected as " +
                                                joined.node + "; names are unique"};
     }
@@ -238,10 +239,14 @@ class Sessions {
     return protocol::Allegiance::Objection(opening.obeyed, identity_);
   }
 
-  // One that obeyed us was another's in between, and has no worker of ours any more: numbers that
-  // it took and gave there mean nothing here.
-  bool Elsewhere(const protocol::CoordinatorIdentity& obeyed) const {
-    return !obeyed.server.empty() && obeyed.server != identity_.server;
+  // One that obeyed us was another's in between, of another store or a later one of ours, and has no
+  // worker of ours any more: numbers that it took and gave there mean nothing here. It obeyed us if
+  // it has heard Welcome, or has more than we told it.
+  bool WasElsewhere(const Session& session, const Opening& opening) const {
+    const protocol::CoordinatorIdentity& obeyed = opening.obeyed;
+    if (obeyed.server.empty()) return false;
+    const bool others = obeyed.server != identity_.server || obeyed.epoch > identity_.epoch;
+    return others && (session.obeys || opening.acknowledged > session.outbox.last());
   }
 
   // The session of a node, made when there is none; null when there is no room. Room is that of who

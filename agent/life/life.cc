@@ -17,7 +17,7 @@ Failure LostGroup(const std::string& reason) {
 }
 
 // Of what needed the group, and may have failed for its own reasons.
-Failure InGroup(const Failure& failure) {
+Failure SaidOfGroup(const Failure& failure) {
   return failure.of_group ? LostGroup(failure.message) : failure;
 }
 
@@ -118,7 +118,8 @@ std::optional<Failure> Life::Train() {
     world_.OnStep(*batch);
     Report();
     if (checkpoints_ != nullptr) checkpoints_->AtEdge();
-    if (engine().at_edge()) world_.AtEdge();
+    // What the last round leaves is the result's and the end's checkpoint's.
+    if (engine().at_edge() && engine().outcome() == Outcome::kTraining) world_.AtEdge();
     TakeMessages();
   }
   return EndTraining();
@@ -189,7 +190,7 @@ std::optional<Failure> Life::Conclude() {
   }
   // Of a suspended job as well: the checkpoint has the buffers, and rank 0 alone writes it.
   if (auto failure = world_.AgreeOnBuffers(static_cast<double>(finished.samples))) {
-    return InGroup(*failure);
+    return SaidOfGroup(*failure);
   }
   const bool suspended = engine().outcome() == Outcome::kSuspended;
   return suspended ? ConcludeSuspended(finished) : ConcludeFinished(finished);
@@ -229,7 +230,7 @@ std::optional<Failure> Life::ConcludeSuspended(FinishedMessage finished) {
 std::optional<Failure> Life::ConcludeFinished(FinishedMessage finished) {
   KeepEnd();
   const OrFailure<protocol::EvaluatedMessage> result = world_.Validate([this] { KeepEnd(); });
-  if (const auto* failure = std::get_if<Failure>(&result)) return InGroup(*failure);
+  if (const auto* failure = std::get_if<Failure>(&result)) return SaidOfGroup(*failure);
   if (group_.rank == 0) {
     const auto& evaluated = std::get<protocol::EvaluatedMessage>(result);
     if (auto failure = KeepResult(finished, evaluated)) return failure;

@@ -73,7 +73,7 @@ class World {
   // It is reported.
   virtual void OnReported(const policies::Report& report) = 0;
 
-  // The engine is at an edge; a checkpoint, if one was due, is copied.
+  // The engine is at an edge and trains on; a checkpoint, if one was due, is copied.
   virtual void AtEdge() = 0;
 
   // Training is over, whatever its outcome.

@@ -58,7 +58,8 @@ Standstill Stillness::Judge() const {
   }
   const auto working = first_that([](const StandingMessage& one) { return !one.waits; });
   if (working) return JudgeAwaited(*working);
-  const bool all = std::ranges::all_of(members_, [](const Member& one) { return !!one.present; });
+  const bool all =
+      std::ranges::all_of(members_, [](const Member& one) { return one.present && one.former; });
   return {.kind = all && !AnyMoved() ? Kind::kTogether : Kind::kUnknown};
 }
 

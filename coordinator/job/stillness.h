@@ -17,7 +17,7 @@ namespace tactus::job {
 // Why a group closes no round, from what its members and their agents said of where they stand.
 struct Standstill {
   enum class Kind {
-    kUnknown,   // nobody waits, or nobody answered
+    kUnknown,   // nobody waits, nobody answered, or all wait and somebody moves
     kStopped,   // its process is stopped
     kSilent,    // its process runs and says nothing any more
     kAwaited,   // others wait for it; whether it moves, another look will tell

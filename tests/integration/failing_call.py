@@ -49,4 +49,4 @@ def spread(calls, runs, hows):
     """Points (nth, how) evenly over so many calls; runs: a number, or "all": each call with each of `hows`."""
     if runs == "all":
         return [(nth, how) for nth in range(1, calls + 1) for how in hows]
-    return [(1 + i * calls // int(runs), hows[i % len(hows)]) for i in range(int(runs))]
+    return [(1 + (2 * i + 1) * calls // (2 * int(runs)), hows[i % len(hows)]) for i in range(int(runs))]

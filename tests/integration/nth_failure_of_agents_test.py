@@ -1,9 +1,9 @@
 """The nth call that changes files of an agent or of a worker fails, or that process is killed right before or right after
 it: the job succeeds all the same, whatever is in its result is whole, and who did not go on says why.
 
-TACTUS_NTH_AGENT_RUNS: how many of an agent's calls, each in a run of its own, evenly spread (3); "all": every one,
+TACTUS_NTH_AGENT_RUNS: how many of an agent's calls, each in a run of its own, evenly spread (4); "all": every one,
 failing and killed.
-TACTUS_NTH_WORKER_RUNS: the same of a worker's calls (3).
+TACTUS_NTH_WORKER_RUNS: the same of a worker's calls (4).
 """
 import json
 import os
@@ -154,10 +154,10 @@ class NthFailureOfAgentsTest(unittest.TestCase):
         self.assertGreater(met, len(points) * 0.6)
 
     def test_of_an_agent(self):
-        self.runs_of("tactus-agent", os.environ.get("TACTUS_NTH_AGENT_RUNS", "3"))
+        self.runs_of("tactus-agent", os.environ.get("TACTUS_NTH_AGENT_RUNS", "4"))
 
     def test_of_a_worker(self):
-        self.runs_of("tactus-worker", os.environ.get("TACTUS_NTH_WORKER_RUNS", "3"))
+        self.runs_of("tactus-worker", os.environ.get("TACTUS_NTH_WORKER_RUNS", "4"))
 
 
 if __name__ == "__main__":

@@ -349,6 +349,32 @@ TEST_F(AgentSessionsTest, AnAgentThatObeyedAnotherCoordinatorMeanwhileBeginsAnew
   EXPECT_EQ(second->sent.back().acknowledged(), 22u);
 }
 
+TEST_F(AgentSessionsTest, AlsoOneThatObeyedALaterCoordinatorOfThisStore) {
+  sessions_.SetIdentity({.server = "ours", .epoch = 4});
+  const auto first = Connect(1);
+  Say(first, 1);
+
+  obeys_ = {.server = "ours", .epoch = 5};
+  Connect(1, 30);
+
+  EXPECT_TRUE(opened_.ok()) << opened_;
+  EXPECT_THAT(events_, ElementsAre("joined", "1", "lost", "joined"));
+}
+
+TEST_F(AgentSessionsTest, AlsoOneThatHasHeardWelcomeAndNeverSaidSo) {
+  sessions_.SetIdentity({.server = "ours", .epoch = 4});
+  const auto first = Connect(1);
+  Tell(5);
+  sessions_.Closed(first.get());
+
+  obeys_ = {.server = "others", .epoch = 9};
+  const auto second = Connect(1, 30);
+  Tell(6);
+
+  EXPECT_THAT(events_, ElementsAre("joined", "lost", "joined"));
+  EXPECT_THAT(second->Sequences(), ElementsAre(0, 31));
+}
+
 TEST_F(AgentSessionsTest, AnAgentThatHasNotHeardWelcomeIsStillTheOthers) {
   sessions_.SetIdentity({.server = "ours", .epoch = 4});
   obeys_ = {.server = "others", .epoch = 9};
