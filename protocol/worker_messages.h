@@ -97,6 +97,9 @@ inline std::string CheckpointFileOf(const CheckpointedMessage& message) {
   return kCheckpointFolder + std::to_string(message.generation) + "-" +
          std::to_string(message.rounds) + ".safetensors";
 }
+// The folder of the copies of its parameters that a job keeps: "snapshots/12.500.safetensors", by
+// the seconds that it had trained.
+inline constexpr const char* kSnapshotFolder = "snapshots/";
 // The file among a suspended group's that it goes on from.
 inline constexpr const char* kCheckpointFile = "checkpoint.safetensors";
 // FailedMessage::field where the checkpoint that was to be gone on from is damaged or not there.

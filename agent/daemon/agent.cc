@@ -112,6 +112,7 @@ Agent::Agent(runtime::ControlThread& control, metrics::AgentMetrics& metrics, Ag
                    [this](WorkerId worker, std::optional<tactus::v1::Checkpointed> message) {
                      OnCheckpointUploaded(worker, std::move(message));
                    }),
+      snapshots_(options_.state_folder + "/jobs", uploader_, [this] { EndIfDone(); }),
       results_(options_.state_folder + "/jobs", uploader_, job_folders_,
                {.lost = [this](WorkerId worker,
                                const std::string& reason) { FailWorker(worker, reason); },
@@ -238,6 +239,10 @@ bool Agent::OnSaid(WorkerId worker, tactus::v1::FromWorker message) {
     KeepCheckpoint(worker, message.checkpointed());
     return true;
   }
+  if (message.has_snapshotted()) {
+    KeepSnapshot(worker, message.snapshotted());
+    return true;
+  }
   if (message.has_finished()) return SayFinished(worker, message);
   const auto found = workers_.find(worker);
   if (message.has_evaluated() && found != workers_.end()) found->second.evaluated = message;
@@ -260,6 +265,8 @@ bool Agent::SayFinished(WorkerId worker, const tactus::v1::FromWorker& message) 
   results_.Keep(words);
   if (!SendWord(worker, message)) return false;
   checkpoints_.GiveUp(worker);
+  // A suspended group's files are without its snapshots, any other's are all that is wanted of it.
+  if (!message.finished().suspended()) snapshots_.GiveUp(worker);
   results_.Upload(words);
   return true;
 }
@@ -299,6 +306,14 @@ void Agent::OnCheckpointUploaded(WorkerId worker, std::optional<tactus::v1::Chec
     static_cast<void>(link_.Send(up, Importance::kMessage));
   }
   EndIfDone();
+}
+
+void Agent::KeepSnapshot(WorkerId worker, const tactus::v1::Snapshotted& message) {
+  const auto found = workers_.find(worker);
+  if (found == workers_.end()) return;
+  const absl::Status status = CheckArtifactPath(message.file());
+  if (!status.ok()) return FailWorker(worker, std::string(status.message()));
+  snapshots_.Add(worker, found->second.worker->job_id(), message.file());
 }
 
 void Agent::FailWorker(WorkerId worker, const std::string& reason) {

@@ -23,6 +23,7 @@
 #include "agent/daemon/memory_kills.h"
 #include "agent/daemon/options.h"
 #include "agent/daemon/result_uploads.h"
+#include "agent/daemon/snapshot_uploads.h"
 #include "agent/daemon/worker.h"
 #include "agent/daemon/worker_references.h"
 #include "base/id.h"
@@ -129,6 +130,7 @@ class Agent {
   // What a former agent's workers had said last, and that they are gone.
   void SayInherited();
   void KeepCheckpoint(WorkerId worker, const tactus::v1::Checkpointed& message);
+  void KeepSnapshot(WorkerId worker, const tactus::v1::Snapshotted& message);
   void OnCheckpointUploaded(WorkerId worker, std::optional<tactus::v1::Checkpointed> message);
   // Says in the worker's name that its result did not arrive.
   void FailWorker(WorkerId worker, const std::string& reason);
@@ -151,6 +153,7 @@ class Agent {
   std::map<WorkerId, Running> workers_;
   ArtifactUploader uploader_;
   CheckpointUploads checkpoints_;
+  SnapshotUploads snapshots_;
   ResultUploads results_;
   CoordinatorLink link_;
   std::map<std::string, std::string> faults_;  // of devices, as SetFaults has them

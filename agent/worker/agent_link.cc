@@ -86,8 +86,13 @@ absl::StatusOr<ToWorker> AgentLink::Receive() {
 }
 
 void AgentLink::Send(const FromWorker& message) {
-  Line line{.text = Format(message) + "\n",
-            .droppable = std::holds_alternative<ReportMessage>(message)};
+  Queue({.text = Format(message) + "\n",
+         .droppable = std::holds_alternative<ReportMessage>(message)});
+}
+
+void AgentLink::Send(const SnapshottedMessage& message) { Queue({.text = Format(message) + "\n"}); }
+
+void AgentLink::Queue(Line line) {
   {
     const threads::MutexLock lock(mutex_);
     if (!end_.ok()) return;

@@ -47,6 +47,7 @@ class AgentLink {
 
   // Hands a message over; never blocks.
   void Send(const FromWorker& message);
+  void Send(const SnapshottedMessage& message);
 
   // Waits until everything sent is written, at most `limit`. False when it is not.
   bool Flush(Duration limit);
@@ -62,6 +63,7 @@ class AgentLink {
     bool droppable = false;
   };
 
+  void Queue(Line line);
   void Run();
   void ReadSome(std::string& input);
   bool WriteSome(std::string& output);

@@ -58,4 +58,8 @@ std::string Format(const FromWorker& message) {
   return JsonWriter::Encode(message).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+std::string Format(const SnapshottedMessage& message) {
+  return JsonWriter::Encode(std::variant<SnapshottedMessage>(message)).dump();
+}
+
 }  // namespace tactus::worker

@@ -57,6 +57,12 @@ using protocol::StandingMessage;
 using protocol::StopMessage;
 using protocol::TransportKind;
 
+// A snapshot is whole. To the agent alone, which brings it to the coordinator.
+struct SnapshottedMessage {
+  std::string file{};  // in the output directory
+};
+void Fields(auto& archive, Of<SnapshottedMessage> auto& message) { archive("file", message.file); }
+
 using ToWorker =
     std::variant<StartMessage, GroupMessage, PeersMessage, policies::Plan, StopMessage>;
 
@@ -66,6 +72,7 @@ absl::StatusOr<ToWorker> ParseToWorker(std::string_view line);
 
 // One line of proto3 JSON, without the newline.
 std::string Format(const FromWorker& message);
+std::string Format(const SnapshottedMessage& message);
 
 }  // namespace tactus::worker
 
@@ -73,5 +80,7 @@ namespace tactus {
 
 template <>
 inline constexpr const char* kKind<worker::StartMessage> = "start";
+template <>
+inline constexpr const char* kKind<worker::SnapshottedMessage> = "snapshotted";
 
 }  // namespace tactus

@@ -7,35 +7,42 @@
 #include <system_error>
 #include <utility>
 
+#include "protocol/worker_messages.h"
+
 namespace tactus::worker {
 namespace {
 
 std::string NameOf(Duration trained) {
   std::array<char, 64> name{};
-  std::snprintf(name.data(), name.size(), "snapshots/%.3f.safetensors", ToSeconds(trained));
-  return name.data();
+  std::snprintf(name.data(), name.size(), "%.3f.safetensors", ToSeconds(trained));
+  return std::string(protocol::kSnapshotFolder) + name.data();
 }
 
 }  // namespace
 
 Snapshots::~Snapshots() {
   stop_.request_stop();
-  if (writing_) thread_.Wait();
+  if (!writing_) return;
+  thread_.Wait();
+  if (written_.ok()) NoteWritten();
 }
 
 void Snapshots::AtEdge(const model::Model& model, Duration trained) {
-  if (!every_ || trained < due_ || !thread_.idle()) return;
-  NoteWritten();
-  if (!every_ || names_.size() == kSnapshotsMax) return;
+  // The thread may be at work for others by now.
+  if (written_out_) NoteWritten();
+  if (!every_ || trained < due_ || names_.size() == kSnapshotsMax) return;
+  if (writing_ || !thread_.idle()) return;
   while (due_ <= trained) due_ += *every_;
   if (absl::Status s = model.CopyTensors(copy_); !s.ok()) return Stop(s);
   name_ = NameOf(trained);
   writing_ = true;
+  written_out_ = false;
   thread_.Begin([this] {
     std::error_code ignored;  // the file's own error says it better
-    std::filesystem::create_directories(directory_ + "/snapshots", ignored);
+    std::filesystem::create_directories(directory_ + "/" + protocol::kSnapshotFolder, ignored);
     written_ =
         model::WriteSafetensors(directory_ + "/" + name_, copy_.tensors, {}, stop_.get_token());
+    written_out_ = true;
   });
 }
 
@@ -50,6 +57,7 @@ void Snapshots::NoteWritten() {
   if (!std::exchange(writing_, false)) return;
   if (!written_.ok()) return Stop(written_);
   names_.push_back(name_);
+  if (taken_) taken_(name_);
 }
 
 void Snapshots::Stop(const absl::Status& why) {

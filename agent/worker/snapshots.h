@@ -2,7 +2,9 @@
 
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -26,12 +28,18 @@ class Snapshots {
   struct Options {
     std::string directory{};          // of the job's output
     std::optional<Duration> every{};  // of training, > 0; nothing: none are made
+    // One is whole: its name in `directory`. Called by the training thread.
+    std::function<void(const std::string& name)> taken{};
   };
 
   // The thread outlives this.
   Snapshots(Options options, WriterThread& thread)
-      : every_(options.every), directory_(std::move(options.directory)), thread_(thread) {}
-  // What is being written is given up, within the time that the disk takes for a piece of a file.
+      : every_(options.every),
+        directory_(std::move(options.directory)),
+        taken_(std::move(options.taken)),
+        thread_(thread) {}
+  // What is being written is given up, within the time that the disk takes for a piece of a file,
+  // and said where it is whole all the same.
   ~Snapshots();
   Snapshots(const Snapshots&) = delete;
   Snapshots& operator=(const Snapshots&) = delete;
@@ -51,11 +59,14 @@ class Snapshots {
 
   std::optional<Duration> every_;
   const std::string directory_;
+  const std::function<void(const std::string& name)> taken_;
   WriterThread& thread_;
   Duration due_{};  // the first at once, of the parameters as they were at the start
   std::vector<std::string> names_;
   std::stop_source stop_;
   bool writing_ = false;  // what came of it is not noted yet
+
+  std::atomic<bool> written_out_ = false;  // by the thread, when it has done all of it
 
   // The thread's while it writes, the caller's otherwise.
   model::TensorsCopy copy_;

@@ -331,8 +331,11 @@ void Worker::BeginTraining() {
   KeepSigterm();  // there is something to keep now
   emulation_.emplace(start_.emulated_speed, start_.emulated_cpu_factor);
   snapshots_.emplace(
-      Snapshots::Options{.directory = start_.output_directory,
-                         .every = group_.rank == 0 ? start_.job.snapshots_every : std::nullopt},
+      Snapshots::Options{
+          .directory = start_.output_directory,
+          .every = group_.rank == 0 ? start_.job.snapshots_every : std::nullopt,
+          .taken =
+              [this](const std::string& name) { link_.Send(SnapshottedMessage{.file = name}); }},
       writer_);
   OpenCurves();
   engine_->Begin(Now());

@@ -1,8 +1,12 @@
 #include "client/local/download.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
 #include <string_view>
 #include <system_error>
 
@@ -22,6 +26,16 @@ bool StaysBelow(const fs::path& path) {
     if (part == ".." || part.empty()) return false;
   }
   return true;
+}
+
+// The result's, and the snapshots that are no part of it.
+std::vector<v1::Artifact> FilesOf(const v1::Job& job) {
+  std::vector<v1::Artifact> files(job.result().artifacts().begin(), job.result().artifacts().end());
+  std::set<std::string> paths;
+  for (const v1::Artifact& file : files) paths.insert(file.path());
+  std::ranges::copy_if(job.snapshots(), std::back_inserter(files),
+                       [&](const auto& snapshot) { return !paths.contains(snapshot.path()); });
+  return files;
 }
 
 absl::Status MakeParents(const fs::path& path) {
@@ -56,12 +70,13 @@ absl::Status DownloadOne(api::Client& client, const v1::DownloadArtifactRequest&
 
 absl::StatusOr<std::vector<std::string>> DownloadResult(api::Client& client, const v1::Job& job,
                                                         const std::string& folder) {
-  if (!job.has_result() || job.result().artifacts().empty()) {
+  const std::vector<v1::Artifact> files = FilesOf(job);
+  if (files.empty()) {
     return absl::FailedPreconditionError("job " + ShortName(job.name()) + " has no result: it is " +
                                          StateName(job.state()));
   }
   std::vector<std::string> paths;
-  for (const v1::Artifact& artifact : job.result().artifacts()) {
+  for (const v1::Artifact& artifact : files) {
     if (!StaysBelow(artifact.path())) {
       return absl::DataLossError("'" + Printable(artifact.path()) +
                                  "' is not a path within a result");

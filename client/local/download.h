@@ -1,4 +1,4 @@
-// The files of a job's result, brought into a folder.
+// The files of a job, brought into a folder.
 
 #pragma once
 
@@ -11,10 +11,10 @@
 
 namespace tactus::client {
 
-// Writes every artifact of `job` below `folder`, which is made; each file appears under its name
-// when it is whole. Returns the paths. Errors: FailedPrecondition, the job has no result; DataLoss,
-// a file is not what was announced or its path leaves the folder; of the file system; of the
-// calls.
+// Writes every file of the result of `job`, and the snapshots that are no part of it, below
+// `folder`, which is made; each appears under its name when it is whole. Returns the paths. `job`
+// is GetJob's. Errors: FailedPrecondition, the job has neither; DataLoss, a file is not what was
+// announced or its path leaves the folder; of the file system; of the calls.
 absl::StatusOr<std::vector<std::string>> DownloadResult(api::Client& client, const v1::Job& job,
                                                         const std::string& folder);
 

@@ -88,6 +88,15 @@ void AddResult(const v1::JobResult& result, Rows* rows) {
   }
 }
 
+// "12 (35.0 MB), snapshots/0.000.safetensors to snapshots/11.004.safetensors"
+std::string SnapshotsText(const v1::Job& job) {
+  std::uint64_t bytes = 0;
+  for (const v1::Artifact& snapshot : job.snapshots()) bytes += snapshot.size_bytes();
+  return std::to_string(job.snapshots_size()) + " (" + FormatBytes(bytes) + "), " +
+         Printable(job.snapshots().begin()->path()) + " to " +
+         Printable(job.snapshots().rbegin()->path());
+}
+
 std::string WorkersTable(const v1::JobProgress& progress) {
   Rows rows = {{"RANK", "NODE", "DEVICE", "BATCH", "SAMPLES", "SAMPLES/S", "IDLE"}};
   for (const v1::WorkerProgress& worker : progress.workers()) {
@@ -135,6 +144,7 @@ std::string JobTable(const v1::Job& job, const Look& look) {
     rows.push_back({"data", data});
   }
   if (job.has_result()) AddResult(job.result(), &rows);
+  if (job.snapshots_size() > 0) rows.push_back({"snapshots", SnapshotsText(job)});
   return FormatTable(rows) + WorkersTable(job.progress());
 }
 

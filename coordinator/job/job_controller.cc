@@ -378,10 +378,19 @@ void JobController::On(std::uint32_t rank, const FinishedMessage& message, Turn 
 }
 
 void JobController::OnArtifactStored(const ArtifactStored& event, Turn turn) {
-  if (IsFinal(state()) || group_.empty() || keeper_.Secured()) return;
+  if (IsFinal(state())) return;
   // An agent may bring what a former group left when another one has taken its place.
-  if (event.worker != WorkerId{} && !group_.RankOf(event.worker)) return;
+  const auto& members = record().members;
+  const bool present =
+      std::ranges::find(members, event.worker, &MemberRecord::worker) != members.end();
+  if (event.worker != WorkerId{} && !present) return;
   const ArtifactRecord& artifact = event.artifact;
+  if (group_.empty() || keeper_.Secured()) {
+    // Snapshots alone are of use without the group that made them.
+    if (!IsSnapshot(artifact)) return;
+    keeper_.KeepSnapshot(artifact);
+    return keeper_.Announce(turn);
+  }
   if (artifact.path.starts_with(protocol::kCheckpointFolder)) {
     // No file of an ending; but those may have waited behind it, and their time begins anew.
     if (In<phase::Ending>()) TryFinish(turn);
@@ -389,7 +398,7 @@ void JobController::OnArtifactStored(const ArtifactStored& event, Turn turn) {
   }
   group_.results().AddArtifact(artifact);
   keeper_.record().ending = group_.results().ending();
-  keeper_.Persist(turn);
+  IsSnapshot(artifact) ? keeper_.Announce(turn) : keeper_.Persist(turn);
   TryFinish(turn);
 }
 

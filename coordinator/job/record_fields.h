@@ -193,6 +193,7 @@ void Fields(auto& archive, Of<JobRecord> auto& record) {
   archive("discard", record.discard);
   archive("cancel_grace", record.cancel_grace);
   archive("ending", record.ending);
+  archive("snapshots", record.snapshots);
   archive("suspension", record.suspension);
   archive("checkpoint", record.checkpoint);
   archive("former_checkpoints", record.former_checkpoints);

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "coordinator/job/attempts.h"
 #include "coordinator/job/eta.h"
+#include "coordinator/job/result_collector.h"
 #include "coordinator/job/wording.h"
 
 namespace tactus::job {
@@ -83,7 +84,7 @@ void RecordKeeper::BeginGroup(std::vector<MemberRecord> members, Instant now) {
   record_.members = std::move(members);
   BeginAttempt(record_, WallAt(now));
   Rest(std::nullopt);
-  record_.ending = {};
+  ForgetEnding();
   record_.suspension.reset();
   record_.elapsed_before_seconds = record_.progress.elapsed_seconds;
   record_.group_start_time = 0;
@@ -213,9 +214,20 @@ bool RecordKeeper::LoseGroup(const std::string& reason, bool excused, Instant no
   if (!excused && !CountLoss(record_)) return false;
   EndAttempt(record_, reason, WallAt(now));
   tracker_.reset();
-  record_.ending = {};
+  ForgetEnding();
   GoBackToCheckpoint(record_);
   return true;
+}
+
+// Nothing of it becomes a result; what it kept on its way stays.
+void RecordKeeper::ForgetEnding() {
+  record_.snapshots = SnapshotsOf(record_);
+  record_.ending = {};
+}
+
+void RecordKeeper::KeepSnapshot(const ArtifactRecord& snapshot) {
+  record_.snapshots.push_back(snapshot);
+  record_.snapshots = SnapshotsOf(record_);
 }
 
 void RecordKeeper::Rest(std::optional<Instant> until) {

@@ -82,6 +82,9 @@ class RecordKeeper {
   // no other attempt is due. excused: nobody counts.
   bool LoseGroup(const std::string& reason, bool excused, Instant now);
 
+  // A snapshot of a group that is gone, or leaves, has come.
+  void KeepSnapshot(const ArtifactRecord& snapshot);
+
   // Until when the job rests before it is tried again; nothing: it does not.
   void Rest(std::optional<Instant> until);
 
@@ -110,6 +113,7 @@ class RecordKeeper {
 
  private:
   void RefreshProgress(Instant now);
+  void ForgetEnding();
   void SetCheckpoint(CheckpointRecord checkpoint, Instant now);
   void NoteGroup(std::uint64_t first_round, const TransportRecord& transport);
   void PersistDecisions(const std::vector<policies::Decision>& decisions, Turn turn);

@@ -183,6 +183,9 @@ struct EndingRecord {
   std::optional<EvaluatedMessage> evaluated{};
 };
 
+// Snapshots that a job's record keeps.
+inline constexpr std::size_t kSnapshotsMax = 1000;
+
 struct ResultRecord {
   std::vector<ArtifactRecord> artifacts{};
   double validation_loss = 0;
@@ -249,6 +252,8 @@ struct JobRecord {
   bool discard = false;          // cancelled without a result
   std::optional<Duration> cancel_grace{};  // for a result; unset: as JobDeadlines
   EndingRecord ending{};
+  // Of groups that are gone; the newest one's are in `ending`, too. See SnapshotsOf.
+  std::vector<ArtifactRecord> snapshots{};
   std::optional<Suspension> suspension{};        // while SUSPENDING
   std::optional<CheckpointRecord> checkpoint{};  // the newest
   // Those before it that are kept as well, newest first.

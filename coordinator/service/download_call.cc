@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "coordinator/job/result_collector.h"
 #include "coordinator/shell/job_conversion.h"
 
 namespace tactus::service {
@@ -18,6 +19,9 @@ std::string HashOf(const job::JobRecord& record, const std::string& path) {
         std::ranges::find(record.result->artifacts, path, &job::ArtifactRecord::path);
     if (found != record.result->artifacts.end()) return found->sha256;
   }
+  const std::vector<job::ArtifactRecord> snapshots = SnapshotsOf(record);
+  const auto snapshot = std::ranges::find(snapshots, path, &job::ArtifactRecord::path);
+  if (snapshot != snapshots.end()) return snapshot->sha256;
   if (path == kCheckpointPath && record.checkpoint.has_value()) return record.checkpoint->sha256;
   return "";
 }

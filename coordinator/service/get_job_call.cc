@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "coordinator/job/job_deadlines.h"
+#include "coordinator/job/result_collector.h"
 #include "coordinator/service/calls.h"
 #include "coordinator/shell/agent_sessions.h"
 #include "coordinator/shell/job_conversion.h"
@@ -34,6 +35,12 @@ void AddDeadlines(const job::JobRecord& record, v1::Job& job) {
   };
   for (const job::Rung& rung : job::LadderOf(job::JobDeadlines{}, facts)) {
     *job.add_deadlines() = ToProto(rung);
+  }
+}
+
+void AddSnapshots(const job::JobRecord& record, v1::Job& job) {
+  for (const job::ArtifactRecord& snapshot : SnapshotsOf(record)) {
+    *job.add_snapshots() = ToProto(snapshot);
   }
 }
 
@@ -67,6 +74,7 @@ class GetJobCall final : public OwnedCall<GetJobCall, grpc::ServerUnaryReactor> 
   void Answer(const absl::StatusOr<job::JobRecord>& record) {
     if (ended_.exchange(true)) return;
     if (record.ok()) *response_ = ToProto(*record);
+    if (record.ok()) AddSnapshots(*record, *response_);
     if (record.ok() && !job::IsFinal(record->state)) AddDeadlines(*record, *response_);
     FinishWith(record.status());
   }

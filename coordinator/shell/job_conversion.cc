@@ -222,6 +222,13 @@ v1::Job ToProto(const job::JobRecord& record) {
   return proto;
 }
 
+v1::Artifact ToProto(const job::ArtifactRecord& artifact) {
+  static const runtime::MessageFields<job::ArtifactRecord, v1::Artifact> kFields;
+  v1::Artifact proto;
+  kFields.Write(artifact, proto);
+  return proto;
+}
+
 v1::Round ToProto(const job::RoundRecord& round) {
   static const runtime::MessageFields<job::RoundRecord, v1::Round> kFields({.ours = {"job"}});
   v1::Round proto;

@@ -37,6 +37,7 @@ v1::JobProgress ToProto(const job::Progress& progress,
                         const std::vector<job::MemberRecord>& members);
 v1::Job ToProto(const job::JobRecord& record);
 v1::JobDeadline ToProto(const job::Rung& rung);
+v1::Artifact ToProto(const job::ArtifactRecord& artifact);
 v1::Round ToProto(const job::RoundRecord& round);
 v1::RoundGroup ToProto(const job::GroupRecord& group);
 // `id`: of its job.

@@ -64,6 +64,7 @@ std::vector<std::string> BlobsOf(const job::JobRecord& record) {
   for (const job::CheckpointRecord& former : record.former_checkpoints) {
     AddHash(hashes, former.sha256);
   }
+  for (const job::ArtifactRecord& snapshot : record.snapshots) AddHash(hashes, snapshot.sha256);
   for (const job::ArtifactRecord& artifact : record.ending.artifacts) {
     AddHash(hashes, artifact.sha256);
   }

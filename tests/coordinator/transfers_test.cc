@@ -399,6 +399,27 @@ TEST_F(TransfersTest, FilesOfJobsAreReadByTheirNamesFromAnOffset) {
   EXPECT_EQ(ReasonOf(DownloadArtifact("over-7", "model.pt").status()), "BLOB_NOT_FOUND");
 }
 
+TEST_F(TransfersTest, ASnapshotIsThereAsSoonAsItHasComeAndAfterARestart) {
+  ASSERT_TRUE(Create(SmallSpec()).ok());
+  const std::string path = "snapshots/1.000.safetensors";
+  agent::v1::UploadArtifactRequest snapshot = Artifact(content_);
+  snapshot.set_path(path);
+  ASSERT_TRUE(UploadArtifact(snapshot).ok());
+  snapshot = Artifact("of another attempt");
+  snapshot.set_path(path);
+  ASSERT_TRUE(UploadArtifact(snapshot).ok());
+  Restart();
+
+  const auto job = Get("small-1");
+
+  ASSERT_TRUE(job.ok()) << job.status();
+  ASSERT_EQ(job->snapshots_size(), 1);
+  EXPECT_EQ(job->snapshots(0).path(), path);
+  EXPECT_EQ(job->snapshots(0).size_bytes(), 18u);
+  EXPECT_EQ(job->snapshots(0).sha256(), HashOf("of another attempt"));
+  EXPECT_EQ(*DownloadArtifact("small-1", path), "of another attempt");
+}
+
 // ---- What is swept
 
 TEST_F(TransfersTest, ABlobThatNobodyNamesForADayIsSweptAndANamedOneStays) {

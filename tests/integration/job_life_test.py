@@ -172,6 +172,34 @@ class JobLifeTest(unittest.TestCase):
         again = self.cluster.submit(tiny_spec(self.corpus, rounds=20))
         self.assertEqual(self.cluster.wait(again, ["SUCCEEDED", "FAILED"])["state"], "JOB_STATE_SUCCEEDED")
 
+    def test_a_job_that_fails_keeps_the_snapshots_that_it_took(self):
+        self.cluster.start_agent("a", 2)
+        spec = {**tiny_spec(self.corpus, time="10m"), "retries": 0, "snapshots": {"every": "1s"}}
+        job = self.cluster.submit(spec)
+        wait_until(lambda: len(self.cluster.job(job).get("snapshots", [])) >= 3, 60, "three snapshots are there")
+        self.cluster.kill("coordinator")
+        self.cluster.start_coordinator(self.cluster.address)
+        wait_until(lambda: len(self.cluster.job(job).get("snapshots", [])) >= 5, 60, "they go on coming")
+
+        for pid in self.workers():
+            os.kill(pid, signal.SIGKILL)
+
+        failed = self.cluster.wait(job, ["FAILED"])
+        self.assertNotIn("result", failed)
+        kept = [snapshot["path"] for snapshot in failed["snapshots"]]
+        self.assertGreaterEqual(len(kept), 5)
+        seconds = [float(path.removeprefix("snapshots/").removesuffix(".safetensors")) for path in kept]
+        self.assertEqual(seconds, sorted(seconds))
+        self.cluster.stop()  # nothing comes from the node any more
+        self.cluster.start_coordinator()
+        self.assertRegex(self.cluster.tactus("describe", "job", job)[1], rf"snapshots +{len(kept)} \([0-9.]+ \S*B\), ")
+        out = self.folder.path / "out"
+        self.cluster.tactus("download", job, "--to", out)
+        self.assertEqual(sorted(str(path.relative_to(out)) for path in out.rglob("*.safetensors")), sorted(kept))
+        contents = [(out / path).read_bytes() for path in kept]
+        self.assertEqual(len({len(content) for content in contents}), 1, "all are whole")
+        self.assertEqual(len(set(contents)), len(kept), "each is of another time")
+
     def test_a_lost_worker_costs_what_is_newer_than_the_checkpoint_on_the_way(self):
         self.cluster.start_agent("a", 2)
         job = self.train_with_checkpoints(2)

@@ -2,6 +2,7 @@
 
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
+#include <gtest/gtest.h>
 
 #include <chrono>
 #include <utility>

@@ -114,6 +114,46 @@ TEST_F(SnapshotsTest, TheFirstThatCannotBeWrittenIsTheLast) {
   EXPECT_FALSE(std::filesystem::exists(PathAt("2.000")));
 }
 
+TEST_F(SnapshotsTest, EachIsSaidAtTheFirstEdgeAtWhichItIsWhole) {
+  std::vector<std::string> said;
+  Snapshots snapshots({.directory = folder_,
+                       .every = Seconds(10),
+                       .taken = [&](const std::string& name) { said.push_back(name); }},
+                      thread_);
+  snapshots.AtEdge(*model_, Seconds(0));
+  EXPECT_THAT(said, IsEmpty());
+  thread_.Wait();
+  std::promise<void> written;
+  thread_.Begin([&written] { written.get_future().wait(); });  // another's
+
+  snapshots.AtEdge(*model_, Seconds(1));
+
+  EXPECT_THAT(said, ElementsAre("snapshots/0.000.safetensors"));
+  written.set_value();
+  thread_.Wait();
+}
+
+TEST_F(SnapshotsTest, WhatIsWholeWhenTrainingEndsIsSaidAndWhatIsNotIsNot) {
+  std::vector<std::string> said;
+  const Snapshots::Options options = {
+      .directory = folder_, .every = Seconds(1), .taken = [&](const std::string& name) {
+        said.push_back(name);
+      }};
+  {
+    Snapshots snapshots(options, thread_);
+    snapshots.AtEdge(*model_, Seconds(0));
+    thread_.Wait();
+  }
+  EXPECT_THAT(said, ElementsAre("snapshots/0.000.safetensors"));
+
+  std::filesystem::create_symlink("/dev/full", PathAt("1.000") + ".partial");
+  {
+    Snapshots snapshots(options, thread_);
+    snapshots.AtEdge(*model_, Seconds(1));
+  }
+  EXPECT_THAT(said, ElementsAre("snapshots/0.000.safetensors"));
+}
+
 TEST_F(SnapshotsTest, WithoutThemThereAreNone) {
   Snapshots snapshots({.directory = folder_}, thread_);
 
@@ -148,6 +188,9 @@ TEST_F(SnapshotsTest, ThoseOfAJobAreNamedInItsResult) {
     there.push_back("snapshots/" + file.path().filename().string());
   }
   EXPECT_THAT(there, testing::UnorderedElementsAreArray(named));
+  std::vector<std::string> said;
+  for (const json& message : group[0].All("snapshotted")) said.push_back(message["file"]);
+  EXPECT_EQ(said, named);
   EXPECT_FALSE(group[0].All("checkpointed").empty()) << "snapshots took the thread from them";
   EXPECT_THAT(group[1].First("finished")["files"], IsEmpty());
 }

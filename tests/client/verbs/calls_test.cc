@@ -272,6 +272,30 @@ TEST_F(CallsTest, ResultsArriveWhole) {
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), "abcdef");
 }
 
+TEST_F(CallsTest, SnapshotsAreDownloadedWithoutAResultAndOnceWithIt) {
+  const TemporaryFolder folder;
+  coordinator_.chunks = {"abc"};
+  v1::Job job = StateEvent(v1::JOB_STATE_FAILED, "signal 9").job();
+  for (const char* path : {"snapshots/0.000.safetensors", "snapshots/1.004.safetensors"}) {
+    v1::Artifact* snapshot = job.add_snapshots();
+    snapshot->set_path(path);
+    snapshot->set_size_bytes(3);
+  }
+
+  const auto paths = DownloadResult(client_, job, folder.path() + "/failed");
+
+  ASSERT_TRUE(paths.ok()) << paths.status();
+  EXPECT_THAT(*paths, ElementsAre(folder.path() + "/failed/snapshots/0.000.safetensors",
+                                  folder.path() + "/failed/snapshots/1.004.safetensors"));
+  *job.mutable_result()->add_artifacts() = job.snapshots(1);
+
+  const auto with_result = DownloadResult(client_, job, folder.path() + "/new");
+
+  ASSERT_TRUE(with_result.ok()) << with_result.status();
+  EXPECT_THAT(*with_result, ElementsAre(folder.path() + "/new/snapshots/1.004.safetensors",
+                                        folder.path() + "/new/snapshots/0.000.safetensors"));
+}
+
 TEST_F(CallsTest, ShortFilesAreRefusedAndLeaveNothing) {
   const TemporaryFolder folder;
   coordinator_.chunks = {"abc"};

@@ -108,6 +108,7 @@ std::map<std::string, agent::v1::FromAgent> EveryMessage() {
     FillField(*message.mutable_from_worker()->mutable_message(), field);
     every["from_worker." + field.name()] = message;
   }
+  every.erase("from_worker.snapshotted");  // the agent's alone
   return every;
 }
 

@@ -189,13 +189,14 @@ TEST(BlobsInUseTest, TheyAreThoseOfTheJobsThatAreThere) {
   with_model.spec = "model sha256:" + HashOf('d');
   ASSERT_TRUE(store->Write({.jobs = {FullJob(), with_model, SmallJob(10)}}).ok());
 
-  EXPECT_EQ(AllBlobs(*store),
-            (std::vector<std::string>{HashOf('a'), HashOf('b'), HashOf('c'), HashOf('d')}));
+  EXPECT_EQ(AllBlobs(*store), (std::vector<std::string>{HashOf('0'), HashOf('a'), HashOf('b'),
+                                                        HashOf('c'), HashOf('d')}));
   job::JobRecord changed = FullJob();
   changed.checkpoint->sha256 = HashOf('e');
   ASSERT_TRUE(store->Write({.jobs = {changed}}).ok());
   ASSERT_TRUE(store->DeleteJob(JobId{9}).ok());
-  EXPECT_EQ(AllBlobs(*store), (std::vector<std::string>{HashOf('b'), HashOf('c'), HashOf('e')}));
+  EXPECT_EQ(AllBlobs(*store),
+            (std::vector<std::string>{HashOf('0'), HashOf('b'), HashOf('c'), HashOf('e')}));
 }
 
 TEST(SupersededTest, ACheckpointThatANewerOneTookThePlaceOfIsSaidOnce) {

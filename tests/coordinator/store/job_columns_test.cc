@@ -27,13 +27,13 @@ TEST(JobColumnsTest, DamagedLabelsHaveNoKeys) {
 }
 
 TEST(JobColumnsTest, EveryBlobOfARecordIsNamedOnce) {
-  job::JobRecord record = FullJob();  // a: checkpoint, b: result, c: ending
+  job::JobRecord record = FullJob();  // 0: snapshot, a: checkpoint, b: result, c: ending
   record.result->artifacts.push_back({.path = "again", .sha256 = HashOf('a')});
   record.spec = "\x01sha256:" + HashOf('d') + "sha256:" + HashOf('e') +
                 " sha256:" + std::string(63, 'f') + " sha256:" + HashOf('G') + "sha256:";
 
-  EXPECT_EQ(BlobsOf(record), (std::vector<std::string>{HashOf('a'), HashOf('b'), HashOf('c'),
-                                                       HashOf('d'), HashOf('e')}));
+  EXPECT_EQ(BlobsOf(record), (std::vector<std::string>{HashOf('0'), HashOf('a'), HashOf('b'),
+                                                       HashOf('c'), HashOf('d'), HashOf('e')}));
   EXPECT_EQ(BlobsOf(SmallJob(1)), std::vector<std::string>{});
 }
 

@@ -55,6 +55,7 @@ class MigrationTest : public testing::TestWithParam<Golden> {
 // FullJob without what that version did not know.
 job::JobRecord FullJobOf(int schema) {
   job::JobRecord record = FullJob();
+  record.snapshots.clear();
   record.settings.selector.clear();
   record.settings.tolerations.clear();
   record.settings.priority = 0;

@@ -201,6 +201,7 @@ void ExpectEqualSuspensions(const job::JobRecord& found, const job::JobRecord& e
     EXPECT_EQ(found.checkpoint->size_bytes, expected.checkpoint->size_bytes);
     EXPECT_EQ(found.checkpoint->rounds, expected.checkpoint->rounds);
   }
+  ExpectEqual(found.snapshots, expected.snapshots);
   EXPECT_EQ(found.elapsed_before_seconds, expected.elapsed_before_seconds);
   EXPECT_EQ(found.group_start_time, expected.group_start_time);
   EXPECT_EQ(found.suspensions, expected.suspensions);
@@ -239,6 +240,9 @@ job::JobRecord FullJob() {
       .discard = true,
       .cancel_grace = std::chrono::seconds(7),
       .ending = FullEnding(),
+      .snapshots = {{.path = "snapshots/1.000.safetensors",
+                     .size_bytes = 11,
+                     .sha256 = HashOf('0')}},
       .suspension = job::Suspension{.pause = true, .reason = Binary("by hand"), .secured = true},
       .checkpoint = job::CheckpointRecord{.sha256 = HashOf('a'), .size_bytes = 77, .rounds = 99},
       .elapsed_before_seconds = 12.5,

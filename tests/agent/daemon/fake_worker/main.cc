@@ -143,6 +143,23 @@ int Training(Wire& wire, const std::string& folder) {
   return 0;
 }
 
+// Three snapshots at each plan, of which none is named in the end.
+int Snapshots(Wire& wire, const std::string& folder) {
+  wire.Say({{"ready", {{"parameters", "1"}}}});
+  std::filesystem::create_directories(folder + "/snapshots");
+  for (std::string line; wire.Hear(line);) {
+    const json message = json::parse(line);
+    if (message.contains("stop")) break;
+    const int first = std::stoi(message["plan"].value("version", "0"));
+    for (int seconds = first; seconds < first + 3; ++seconds) {
+      const std::string file = "snapshots/" + std::to_string(seconds) + ".safetensors";
+      std::ofstream(folder + "/" + file) << "after " << seconds;
+      wire.Say({{"snapshotted", {{"file", file}}}});
+    }
+  }
+  return 3;
+}
+
 int Burst(Wire& wire) {
   wire.Say({{"ready", {{"parameters", "1"}}}});
   for (int round = 0; round < 1000; ++round) wire.Say(Report(round, "1"));
@@ -172,6 +189,7 @@ int Behave(Wire& wire, const std::string& first_line) {
   if (behaviour == "echo" || behaviour == "stubborn") return Echo(wire, behaviour == "stubborn");
   if (behaviour == "result") return Result(wire, start.at("outputDirectory"));
   if (behaviour == "training") return Training(wire, start.at("outputDirectory"));
+  if (behaviour == "snapshots") return Snapshots(wire, start.at("outputDirectory"));
   if (behaviour == "burst") return Burst(wire);
   if (behaviour == "escape") wire.Say(Finished({"../secret"}));
   if (behaviour == "missing") wire.Say(Finished({"nothing.pt"}));

@@ -1,0 +1,55 @@
+#include "agent/daemon/snapshot_uploads.h"
+
+#include "agent/daemon/job_folders.h"
+#include "runtime/logging.h"
+
+namespace tactus::agent {
+
+using runtime::Logger;
+using runtime::Quoted;
+
+void SnapshotUploads::Add(WorkerId worker, const std::string& job, const std::string& file) {
+  Waiting& waiting = waiting_[worker];
+  if (waiting.files.size() > kWaitingMax) {
+    Logger("agent")->warn("snapshot stays here worker={} job={} path={} reason={}", worker.value,
+                          job, Quoted(file), Quoted("too many wait"));
+    return;
+  }
+  waiting.job = job;
+  waiting.files.push_back(file);
+  if (waiting.files.size() == 1) Begin(worker);
+}
+
+void SnapshotUploads::GiveUp(WorkerId worker) {
+  const auto found = waiting_.find(worker);
+  if (found != waiting_.end()) found->second.files.resize(1);
+}
+
+void SnapshotUploads::Begin(WorkerId worker) {
+  const Waiting& waiting = waiting_.at(worker);
+  uploader_.Upload(
+      {.job_id = waiting.job,
+       .worker = worker,
+       .folder = ResultFolder(jobs_, waiting.job),
+       .path = waiting.files.front()},
+      [this, worker](const absl::StatusOr<UploadedFile>& file) { OnDone(worker, file.status()); });
+}
+
+// The next one may be taken where this was not.
+void SnapshotUploads::OnDone(WorkerId worker, const absl::Status& status) {
+  Waiting& waiting = waiting_.at(worker);
+  if (!status.ok()) {
+    Logger("agent")->warn("snapshot not taken worker={} job={} path={} reason={}", worker.value,
+                          waiting.job, Quoted(waiting.files.front()),
+                          Quoted(std::string(status.message())));
+  }
+  waiting.files.pop_front();
+  if (waiting.files.empty()) {
+    waiting_.erase(worker);
+  } else {
+    Begin(worker);
+  }
+  ended_();
+}
+
+}  // namespace tactus::agent
