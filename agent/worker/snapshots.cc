@@ -22,8 +22,7 @@ std::string NameOf(Duration trained) {
 
 Snapshots::~Snapshots() {
   stop_.request_stop();
-  if (!writing_) return;
-  thread_.Wait();
+  WaitForOwn();
   if (written_.ok()) NoteWritten();
 }
 
@@ -47,10 +46,16 @@ void Snapshots::AtEdge(const model::Model& model, Duration trained) {
 }
 
 std::vector<std::string> Snapshots::Finish() {
-  if (writing_) thread_.Wait();
+  WaitForOwn();
   NoteWritten();
   every_.reset();
+  copy_ = {};
   return names_;
+}
+
+// Once the thread has done this, somebody else's file may be on it.
+void Snapshots::WaitForOwn() {
+  if (writing_ && !written_out_) thread_.Wait();
 }
 
 void Snapshots::NoteWritten() {

@@ -49,19 +49,21 @@ class Snapshots {
   // that is said in the log: a full disk must not fail again every so often.
   void AtEdge(const model::Model& model, Duration trained);
 
-  // None are made from now on. Waits for the one that is being written. Returns the names of those
-  // that are there, in the output directory.
+  // None are made from now on, and the copy's memory is free. Waits for the one that is being
+  // written, for nobody else's file. Returns the names of those that are there, in the output
+  // directory.
   std::vector<std::string> Finish();
 
  private:
   void Stop(const absl::Status& why);
   void NoteWritten();
+  void WaitForOwn();
 
   std::optional<Duration> every_;
   const std::string directory_;
   const std::function<void(const std::string& name)> taken_;
   WriterThread& thread_;
-  Duration due_{};  // the first at once, of the parameters as they were at the start
+  Duration due_{};  // the first at the first edge
   std::vector<std::string> names_;
   std::stop_source stop_;
   bool writing_ = false;  // what came of it is not noted yet

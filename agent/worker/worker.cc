@@ -280,8 +280,9 @@ life::OrFailure<life::Met> Worker::Meet(const GroupMessage& group, const life::M
   const bool fit = MakeSums(group);
   bool registered = false;
   if (ByNccl(group)) {
-    const std::string failure = Register(fit, registered);
-    if (!failure.empty()) return life::Failure{.message = failure};
+    life::OrFailure<bool> prepared = Register(fit);
+    if (auto* failure = std::get_if<life::Failure>(&prepared)) return std::move(*failure);
+    registered = std::get<bool>(prepared);
   }
   MakeEngine(group, registered);
   return life::Met{.engine = *engine_, .transport = *transport_, .parameters = parameters_.span()};
@@ -300,13 +301,16 @@ bool Worker::MakeSums(const GroupMessage& group) {
 }
 
 // As memory like any other, which parameters stay, and as what is registered: needs differ.
-std::string Worker::Register(bool fit, bool& registered) {
+life::OrFailure<bool> Worker::Register(bool fit) {
   const std::span<float> gradients = sums_.gradients.span();
   const std::size_t bucket = std::min(gradients.size(), kDeviceBucketBytes / sizeof(float));
   std::string failure = collective::Rehearse(*transport_, gradients.first(bucket));
-  if (!failure.empty()) return failure;
-  registered = collective::RegisterTogether(*transport_, gradients, fit);
-  return registered ? collective::Rehearse(*transport_, gradients.first(bucket)) : "";
+  if (!failure.empty()) return life::Failure{.message = std::move(failure)};
+  const bool registered = collective::RegisterTogether(*transport_, gradients, fit);
+  if (!registered) return false;
+  failure = collective::Rehearse(*transport_, gradients.first(bucket));
+  if (!failure.empty()) return life::Failure{.message = std::move(failure)};
+  return true;
 }
 
 void Worker::MakeEngine(const GroupMessage& group, bool registered) {

@@ -85,9 +85,9 @@ class Worker : private life::Mail, private life::World {
   // The gradients move to a buffer with lanes, whose number is the group's size. True: to memory
   // that NCCL can register.
   bool MakeSums(const GroupMessage& group);
-  // Tries the group out, and where all members' gradients `fit`, prepares these for it. Returns why
-  // it came to nothing.
-  std::string Register(bool fit, bool& registered);
+  // Tries the group out, and where all members' gradients `fit`, prepares these for it: whether
+  // they are registered. A failure: the group came to nothing.
+  life::OrFailure<bool> Register(bool fit);
   void MakeEngine(const GroupMessage& group, bool registered);
   absl::Status Pass(const engine::Batch& batch);
   void OpenCurves();

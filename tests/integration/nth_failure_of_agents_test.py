@@ -103,7 +103,8 @@ class NthFailureOfAgentsTest(unittest.TestCase):
         result = run.folder / "result"
         run.cluster.tactus("download", job["name"].rsplit("/", 1)[-1], "--to", result)
         files = {str(path.relative_to(result)) for path in result.rglob("*") if path.is_file()}
-        self.assertEqual(files, {artifact["path"] for artifact in job["result"]["artifacts"]})
+        kept = job["result"]["artifacts"] + run.cluster.job(job["name"]).get("snapshots", [])
+        self.assertEqual(files, {artifact["path"] for artifact in kept})
         self.assertLessEqual({"model.pt", "model.safetensors", "summary.json"}, files)
         self.assertEqual(json.loads((result / "summary.json").read_text())["rounds"], int(job["result"]["rounds"]))
         self.assertIsNone(zipfile.ZipFile(result / "model.pt").testzip())

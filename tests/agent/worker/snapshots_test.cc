@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -133,6 +134,20 @@ TEST_F(SnapshotsTest, EachIsSaidAtTheFirstEdgeAtWhichItIsWhole) {
   thread_.Wait();
 }
 
+TEST_F(SnapshotsTest, TheirEndWaitsForNobodyElsesFile) {
+  Snapshots snapshots({.directory = folder_, .every = Seconds(1)}, thread_);
+  snapshots.AtEdge(*model_, Seconds(0));
+  thread_.Wait();
+  std::promise<void> written;
+  thread_.Begin([&written] { written.get_future().wait(); });
+
+  auto names = std::async(std::launch::async, [&] { return snapshots.Finish(); });
+
+  EXPECT_EQ(names.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  written.set_value();
+  EXPECT_THAT(names.get(), ElementsAre("snapshots/0.000.safetensors"));
+}
+
 TEST_F(SnapshotsTest, WhatIsWholeWhenTrainingEndsIsSaidAndWhatIsNotIsNot) {
   std::vector<std::string> said;
   const Snapshots::Options options = {
@@ -191,7 +206,10 @@ TEST_F(SnapshotsTest, ThoseOfAJobAreNamedInItsResult) {
   std::vector<std::string> said;
   for (const json& message : group[0].All("snapshotted")) said.push_back(message["file"]);
   EXPECT_EQ(said, named);
-  EXPECT_FALSE(group[0].All("checkpointed").empty()) << "snapshots took the thread from them";
+  const auto checkpoints = group[0].All("checkpointed");
+  ASSERT_FALSE(checkpoints.empty()) << "snapshots took the thread from them";
+  EXPECT_LT(std::stoll(checkpoints[0]["rounds"].get<std::string>()), 400)
+      << "only the one of the end had it";
   EXPECT_THAT(group[1].First("finished")["files"], IsEmpty());
 }
 
