@@ -100,6 +100,8 @@ inline std::string CheckpointFileOf(const CheckpointedMessage& message) {
 // The folder of the copies of its parameters that a job keeps: "snapshots/12.500.safetensors", by
 // the seconds that it had trained.
 inline constexpr const char* kSnapshotFolder = "snapshots/";
+// A group's, and those of a job that the coordinator keeps.
+inline constexpr std::size_t kSnapshotsMax = 1000;
 // The file among a suspended group's that it goes on from.
 inline constexpr const char* kCheckpointFile = "checkpoint.safetensors";
 // FailedMessage::field where the checkpoint that was to be gone on from is damaged or not there.

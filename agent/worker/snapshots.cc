@@ -29,7 +29,7 @@ Snapshots::~Snapshots() {
 void Snapshots::AtEdge(const model::Model& model, Duration trained) {
   // The thread may be at work for others by now.
   if (written_out_) NoteWritten();
-  if (!every_ || trained < due_ || names_.size() == kSnapshotsMax) return;
+  if (!every_ || trained < due_ || names_.size() == protocol::kSnapshotsMax) return;
   if (writing_ || !thread_.idle()) return;
   while (due_ <= trained) due_ += *every_;
   if (absl::Status s = model.CopyTensors(copy_); !s.ok()) return Stop(s);

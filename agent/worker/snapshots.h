@@ -23,8 +23,6 @@ namespace tactus::worker {
 // at the first edge after that. The training thread.
 class Snapshots {
  public:
-  static constexpr std::size_t kSnapshotsMax = 1000;
-
   struct Options {
     std::string directory{};          // of the job's output
     std::optional<Duration> every{};  // of training, > 0; nothing: none are made

@@ -207,7 +207,7 @@ void Fields(auto& archive, Of<WorkerExited> auto& event) {
   archive("log_tail", event.log_tail);
 }
 
-// A file of the result has arrived whole at the coordinator.
+// A file of the result, or a snapshot, has arrived whole at the coordinator.
 struct ArtifactStored {
   JobId job{};
   ArtifactRecord artifact{};
@@ -335,6 +335,16 @@ void Fields(auto& archive, Of<PublishProgress> auto& action) {
   archive("progress", action.progress);
 }
 
+// A snapshot is durable and to be shown.
+struct PublishSnapshot {
+  JobId job{};
+  ArtifactRecord snapshot{};
+};
+void Fields(auto& archive, Of<PublishSnapshot> auto& action) {
+  archive("job", action.job);
+  archive("snapshot", action.snapshot);
+}
+
 struct PublishDecision {
   JobId job{};
   policies::Plan plan{};
@@ -352,7 +362,7 @@ void Fields(auto& archive, Of<WakeAt> auto& action) { archive("time", action.tim
 
 using Action = std::variant<PersistJob, PersistRound, PersistDecision, StartWorker, SendToWorker,
                             StopWorker, PublishJob, PublishProgress, PublishDecision, WakeAt,
-                            PersistNode, ForgetRounds, LookAtWorker>;
+                            PersistNode, ForgetRounds, LookAtWorker, PublishSnapshot>;
 using Actions = std::vector<Action>;
 
 // The node whose agent carries the action out; null: it is none of an agent's.
@@ -421,6 +431,8 @@ template <>
 inline constexpr const char* kKind<job::PublishJob> = "publish_job";
 template <>
 inline constexpr const char* kKind<job::PublishProgress> = "publish_progress";
+template <>
+inline constexpr const char* kKind<job::PublishSnapshot> = "publish_snapshot";
 template <>
 inline constexpr const char* kKind<job::PublishDecision> = "publish_decision";
 template <>

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "coordinator/job/attempts.h"
+#include "coordinator/job/snapshots.h"
 #include "coordinator/job/transport_choice.h"
 #include "coordinator/job/wording.h"
 
@@ -379,18 +380,11 @@ void JobController::On(std::uint32_t rank, const FinishedMessage& message, Turn 
 
 void JobController::OnArtifactStored(const ArtifactStored& event, Turn turn) {
   if (IsFinal(state())) return;
-  // An agent may bring what a former group left when another one has taken its place.
-  const auto& members = record().members;
-  const bool present =
-      std::ranges::find(members, event.worker, &MemberRecord::worker) != members.end();
-  if (event.worker != WorkerId{} && !present) return;
   const ArtifactRecord& artifact = event.artifact;
-  if (group_.empty() || keeper_.Secured()) {
-    // Snapshots alone are of use without the group that made them.
-    if (!IsSnapshot(artifact)) return;
-    keeper_.KeepSnapshot(artifact);
-    return keeper_.Announce(turn);
-  }
+  // An agent may bring what a former group left when another one has taken its place.
+  if (!MayBring(record(), event.worker, artifact)) return;
+  if (IsSnapshot(artifact)) return OnSnapshotStored(event, turn);
+  if (!IsPresent(event.worker)) return;
   if (artifact.path.starts_with(protocol::kCheckpointFolder)) {
     // No file of an ending; but those may have waited behind it, and their time begins anew.
     if (In<phase::Ending>()) TryFinish(turn);
@@ -398,8 +392,28 @@ void JobController::OnArtifactStored(const ArtifactStored& event, Turn turn) {
   }
   group_.results().AddArtifact(artifact);
   keeper_.record().ending = group_.results().ending();
-  IsSnapshot(artifact) ? keeper_.Announce(turn) : keeper_.Persist(turn);
+  keeper_.Persist(turn);
   TryFinish(turn);
+}
+
+// Users see it as they see progress: nobody's change of the job is out of date by it.
+void JobController::OnSnapshotStored(const ArtifactStored& event, Turn turn) {
+  const bool present = IsPresent(event.worker);
+  if (present) {
+    group_.results().AddArtifact(event.artifact);
+    keeper_.record().ending = group_.results().ending();
+  } else {
+    KeepSnapshot(keeper_.record(), event.artifact);
+  }
+  keeper_.Persist(turn);
+  turn.actions.push_back(PublishSnapshot{.job = record().id, .snapshot = event.artifact});
+  if (present) TryFinish(turn);
+}
+
+// Of the group that makes the result.
+bool JobController::IsPresent(WorkerId worker) const {
+  if (group_.empty() || keeper_.Secured()) return false;
+  return worker == WorkerId{} || group_.RankOf(worker).has_value();
 }
 
 void JobController::TryFinish(Turn turn) {

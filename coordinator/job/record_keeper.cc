@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "coordinator/job/attempts.h"
 #include "coordinator/job/eta.h"
-#include "coordinator/job/result_collector.h"
+#include "coordinator/job/snapshots.h"
 #include "coordinator/job/wording.h"
 
 namespace tactus::job {
@@ -223,11 +223,6 @@ bool RecordKeeper::LoseGroup(const std::string& reason, bool excused, Instant no
 void RecordKeeper::ForgetEnding() {
   record_.snapshots = SnapshotsOf(record_);
   record_.ending = {};
-}
-
-void RecordKeeper::KeepSnapshot(const ArtifactRecord& snapshot) {
-  record_.snapshots.push_back(snapshot);
-  record_.snapshots = SnapshotsOf(record_);
 }
 
 void RecordKeeper::Rest(std::optional<Instant> until) {

@@ -82,9 +82,6 @@ class RecordKeeper {
   // no other attempt is due. excused: nobody counts.
   bool LoseGroup(const std::string& reason, bool excused, Instant now);
 
-  // A snapshot of a group that is gone, or leaves, has come.
-  void KeepSnapshot(const ArtifactRecord& snapshot);
-
   // Until when the job rests before it is tried again; nothing: it does not.
   void Rest(std::optional<Instant> until);
 

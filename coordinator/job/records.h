@@ -183,9 +183,6 @@ struct EndingRecord {
   std::optional<EvaluatedMessage> evaluated{};
 };
 
-// Snapshots that a job's record keeps.
-inline constexpr std::size_t kSnapshotsMax = 1000;
-
 struct ResultRecord {
   std::vector<ArtifactRecord> artifacts{};
   double validation_loss = 0;
@@ -252,7 +249,7 @@ struct JobRecord {
   bool discard = false;          // cancelled without a result
   std::optional<Duration> cancel_grace{};  // for a result; unset: as JobDeadlines
   EndingRecord ending{};
-  // Of groups that are gone; the newest one's are in `ending`, too. See SnapshotsOf.
+  // Of groups that are gone, and what came late of the newest one's, whose others are in `ending`.
   std::vector<ArtifactRecord> snapshots{};
   std::optional<Suspension> suspension{};        // while SUSPENDING
   std::optional<CheckpointRecord> checkpoint{};  // the newest

@@ -1,23 +1,10 @@
 #include "coordinator/job/result_collector.h"
 
 #include <algorithm>
-#include <string_view>
-#include <utility>
 
 #include "base/check.h"
 
 namespace tactus::job {
-namespace {
-
-// Of the names of snapshots: a longer one has more digits before the point.
-struct BySeconds {
-  bool operator()(const std::string& a, const std::string& b) const {
-    return std::pair(a.size(), std::string_view(a)) < std::pair(b.size(), std::string_view(b));
-  }
-};
-
-}  // namespace
-
 ResultCollector::ResultCollector(std::uint32_t members, const EndingRecord& ending)
     : finished_(members), evaluated_(ending.evaluated) {
   for (const FinishedMember& member : ending.finished) {
@@ -110,24 +97,6 @@ std::optional<CheckpointRecord> StartFrom(const JobRecord& record) {
     return CheckpointRecord{.sha256 = file->sha256, .size_bytes = file->size_bytes};
   }
   return record.checkpoint;
-}
-
-std::vector<ArtifactRecord> SnapshotsOf(const JobRecord& record) {
-  std::map<std::string, const ArtifactRecord*, BySeconds> newest;
-  for (const ArtifactRecord& former : record.snapshots) newest[former.path] = &former;
-  for (const ArtifactRecord& artifact : record.ending.artifacts) {
-    if (IsSnapshot(artifact)) newest[artifact.path] = &artifact;
-  }
-  std::vector<ArtifactRecord> kept;
-  std::size_t over = newest.size() - std::min(newest.size(), kSnapshotsMax);
-  for (const auto& [path, snapshot] : newest) {
-    if (over > 0) {
-      --over;
-    } else {
-      kept.push_back(*snapshot);
-    }
-  }
-  return kept;
 }
 
 ResultRecord CheckpointResult(const JobRecord& record) {

@@ -59,14 +59,6 @@ inline constexpr const char* kWeightsFile = "model.safetensors";
 // Nothing: there is none of these.
 std::optional<CheckpointRecord> StartFrom(const JobRecord& record);
 
-inline bool IsSnapshot(const ArtifactRecord& artifact) {
-  return artifact.path.starts_with(protocol::kSnapshotFolder);
-}
-
-// All that are at the coordinator, whichever group they are of, by the seconds in their names: of a
-// name the newest, and of more than kSnapshotsMax the last.
-std::vector<ArtifactRecord> SnapshotsOf(const JobRecord& record);
-
 // What is left of a job that is cancelled while it holds no devices. Requires: a checkpoint.
 ResultRecord CheckpointResult(const JobRecord& record);
 

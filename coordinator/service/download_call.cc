@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "coordinator/job/result_collector.h"
+#include "coordinator/job/snapshots.h"
 #include "coordinator/shell/job_conversion.h"
 
 namespace tactus::service {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "coordinator/job/job_deadlines.h"
-#include "coordinator/job/result_collector.h"
+#include "coordinator/job/snapshots.h"
 #include "coordinator/service/calls.h"
 #include "coordinator/shell/agent_sessions.h"
 #include "coordinator/shell/job_conversion.h"

@@ -1,6 +1,5 @@
 #include "coordinator/service/upload_call.h"
 
-#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -9,16 +8,6 @@
 
 namespace tactus::service {
 namespace {
-
-// A group that has taken another's place has no use for files of that, however long they are.
-absl::Status CheckWorker(const job::JobRecord& record, WorkerId worker) {
-  const bool said = worker != WorkerId{};
-  const bool present = std::ranges::any_of(
-      record.members, [worker](const auto& member) { return member.worker == worker; });
-  if (!said || present) return absl::OkStatus();
-  return absl::FailedPreconditionError("worker_id: " + std::to_string(worker.value) +
-                                       " is not of the job's present group");
-}
 
 class UploadCall final : public ReceivingCall<agent::v1::UploadArtifactRequest> {
  public:
@@ -31,33 +20,28 @@ class UploadCall final : public ReceivingCall<agent::v1::UploadArtifactRequest> 
     absl::Status status = id.status();
     if (status.ok()) status = CheckArtifactPath("path", first.path());
     if (!status.ok()) return End(status);
-    id_ = *id;
-    worker_ = WorkerId{first.worker_id()};
-    artifact_ = {.path = first.path(), .size_bytes = first.size_bytes()};
+    file_ = {.id = *id,
+             .artifact = {.path = first.path(), .size_bytes = first.size_bytes()},
+             .worker = WorkerId{first.worker_id()}};
     // An agent that says no hash has to begin with the first byte.
     const BlobStore::Upload upload = {
         .sha256 = first.sha256(), .size_bytes = first.size_bytes(), .offset = first.offset()};
-    around_.core.FindUnfinished(id_, [self = Self(), upload, worker = worker_](
-                                         const absl::StatusOr<job::JobRecord>& record) {
-      const absl::Status wanted = record.ok() ? CheckWorker(*record, worker) : record.status();
-      self->around_.files.Post([self, upload, status = wanted] {
-        status.ok() ? self->Accept(upload) : self->End(status);
-      });
+    around_.core.AdmitArtifact(file_, [self = Self(), upload](const absl::Status& wanted) {
+      self->around_.files.Post(
+          [self, upload, wanted] { wanted.ok() ? self->Accept(upload) : self->End(wanted); });
     });
   }
 
   void Kept(const std::string& sha256) override {
-    artifact_.sha256 = sha256;
-    around_.core.ReportArtifact(id_, artifact_, worker_,
-                                [self = Self()](const absl::StatusOr<job::JobRecord>& record) {
-                                  self->End(record.status());
-                                });
+    file_.artifact.sha256 = sha256;
+    around_.core.ReportArtifact(file_,
+                                [self = Self()](const absl::Status& status) { self->End(status); });
   }
 
   // Of a checkpoint, as older ones go once it is on record.
   bool ReadsBack() const override {
-    return artifact_.path == protocol::kCheckpointFile ||
-           artifact_.path.starts_with(protocol::kCheckpointFolder);
+    return file_.artifact.path == protocol::kCheckpointFile ||
+           file_.artifact.path.starts_with(protocol::kCheckpointFolder);
   }
 
   std::shared_ptr<UploadCall> Self() {
@@ -65,9 +49,7 @@ class UploadCall final : public ReceivingCall<agent::v1::UploadArtifactRequest> 
   }
 
   // Files' thread:
-  std::string id_;
-  WorkerId worker_;
-  job::ArtifactRecord artifact_;
+  CoreRunner::Brought file_;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "coordinator/job/attempts.h"
+#include "coordinator/job/snapshots.h"
 #include "coordinator/shell/core_runner.h"
 #include "coordinator/shell/job_conversion.h"
 #include "runtime/now.h"
@@ -149,14 +150,6 @@ void CoreRunner::FindJob(const std::string& id, Answer<job::JobRecord> answer) {
   });
 }
 
-void CoreRunner::FindUnfinished(const std::string& id, Answer<job::JobRecord> answer) {
-  around_.control.Post([this, id, answer = std::move(answer)] {
-    const job::JobRecord* record = Visible(id);
-    if (record == nullptr) return answer(NoSuchJob(id));
-    answer(*record);
-  });
-}
-
 void CoreRunner::AwaitChange(const ChangeWait& wait, Answer<job::JobRecord> answer) {
   FindJob(wait.id, [this, wait, answer](const absl::StatusOr<job::JobRecord>& found) {
     if (!found.ok() || EtagOf(*found) != wait.etag) return answer(found);
@@ -242,19 +235,33 @@ void CoreRunner::ListDecisions(const DecisionQuery& query,
   });
 }
 
-void CoreRunner::ReportArtifact(const std::string& id, const job::ArtifactRecord& artifact,
-                                WorkerId worker, Answer<job::JobRecord> answer) {
-  around_.control.Post([this, id, artifact, worker, answer = std::move(answer)] {
+// ---- Files of jobs
+
+// A group that has taken another's place has no use for files of that, however long they are.
+absl::Status CoreRunner::CheckArtifact(const Brought& file) const {
+  const job::JobRecord* record = Current(file.id);
+  if (record == nullptr) return NoSuchJob(file.id);
+  if (MayBring(*record, file.worker, file.artifact)) return absl::OkStatus();
+  return absl::FailedPreconditionError("worker_id: " + std::to_string(file.worker.value) +
+                                       " is not of the job's present group");
+}
+
+void CoreRunner::AdmitArtifact(const Brought& file,
+                               std::function<void(const absl::Status&)> answer) {
+  around_.control.Post([this, file, answer = std::move(answer)] { answer(CheckArtifact(file)); });
+}
+
+void CoreRunner::ReportArtifact(const Brought& file,
+                                std::function<void(const absl::Status&)> answer) {
+  around_.control.Post([this, file, answer = std::move(answer)]() mutable {
     // Whoever brought it may be gone before a full disk has room again, and asks anew.
-    const absl::Status admitted = AdmitChange();
+    absl::Status admitted = AdmitChange();
+    if (admitted.ok()) admitted = CheckArtifact(file);
     if (!admitted.ok()) return answer(admitted);
-    const job::JobRecord* record = Visible(id);
-    if (record == nullptr) return answer(NoSuchJob(id));
-    Handle(job::ArtifactStored{.job = record->id, .artifact = artifact, .worker = worker},
-           [answer, copy = *record](const absl::Status& status) {
-             if (!status.ok()) return answer(status);
-             answer(copy);
-           });
+    Handle(
+        job::ArtifactStored{
+            .job = Current(file.id)->id, .artifact = file.artifact, .worker = file.worker},
+        std::move(answer));
   });
 }
 

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <utility>
 
+#include "coordinator/job/snapshots.h"
 #include "coordinator/shell/agent_conversion.h"
 #include "coordinator/shell/job_conversion.h"
 #include "runtime/logging.h"
@@ -201,6 +202,8 @@ void CoreRunner::Perform(const job::Action& action) {
     On(*changed);
   } else if (const auto* progress = std::get_if<job::PublishProgress>(&action)) {
     On(*progress);
+  } else if (const auto* snapshot = std::get_if<job::PublishSnapshot>(&action)) {
+    On(*snapshot);
   } else if (const auto* decision = std::get_if<job::PublishDecision>(&action)) {
     On(*decision);
   } else if (const auto* wake = std::get_if<job::WakeAt>(&action)) {
@@ -241,6 +244,11 @@ void CoreRunner::On(const job::PublishProgress& action) {
   v1::JobEvent event = NewEvent();
   *event.mutable_progress() = ToProto(action.progress, found->second.members);
   Publish(action.job, std::move(event));
+}
+
+void CoreRunner::On(const job::PublishSnapshot& action) {
+  const auto found = visible_.find(action.job);
+  if (found != visible_.end()) KeepSnapshot(found->second, action.snapshot);
 }
 
 void CoreRunner::On(const job::PublishDecision& action) {

@@ -170,12 +170,17 @@ class CoreRunner {
   void SetAgentLogLevel(const std::string& node, const std::string& level,
                         std::function<void(const absl::Status&)> answer);
 
-  // Answers once what the core made of the file is durable. worker: whose it is; 0: not said.
-  // Errors: NotFound, no such job that is not over.
-  void ReportArtifact(const std::string& id, const job::ArtifactRecord& artifact, WorkerId worker,
-                      Answer<job::JobRecord> answer);
-  // Errors: NotFound, no such job that is not over.
-  void FindUnfinished(const std::string& id, Answer<job::JobRecord> answer);
+  // A file of a job, on its way here and whole.
+  struct Brought {
+    std::string id{};
+    job::ArtifactRecord artifact{};
+    WorkerId worker{};  // whose it is; 0: not said
+  };
+  // Whether it is of use. Errors: NotFound, no such job that is not over; FailedPrecondition,
+  // another group has taken its worker's place.
+  void AdmitArtifact(const Brought& file, std::function<void(const absl::Status&)> answer);
+  // Answers once what the core made of it is durable. Errors: AdmitArtifact's, as they are by now.
+  void ReportArtifact(const Brought& file, std::function<void(const absl::Status&)> answer);
 
   // On the control thread only.
   // Forgets what is kept in memory of jobs that are no more in the store, and ends who waits for
@@ -195,6 +200,7 @@ class CoreRunner {
   void Perform(const job::Action& action);
   void On(const job::PublishJob& action);
   void On(const job::PublishProgress& action);
+  void On(const job::PublishSnapshot& action);
   void On(const job::PublishDecision& action);
   void Publish(JobId job, v1::JobEvent event);
   void Write(const job::WriteBatch& batch);
@@ -223,6 +229,7 @@ class CoreRunner {
   // As last published, while not over; as the core has it, while not over. Null: neither.
   const job::JobRecord* Visible(const std::string& id) const;
   const job::JobRecord* Current(const std::string& id) const;
+  absl::Status CheckArtifact(const Brought& file) const;
   void FindStored(const std::string& id, Answer<job::JobRecord> answer);
 
   std::set<std::string> NodeNames(const std::vector<NodeView>& views) const;

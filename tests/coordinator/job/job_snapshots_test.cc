@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/job/result_collector.h"
+#include "coordinator/job/snapshots.h"
 #include "tests/coordinator/job/rig.h"
 
 namespace tactus::job {
@@ -15,6 +15,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
+using testing::UnorderedElementsAre;
 
 std::string PathOf(const std::string& seconds) { return "snapshots/" + seconds + ".safetensors"; }
 
@@ -56,12 +57,14 @@ class JobSnapshotsOnceTest : public JobSnapshotsTest {
 };
 
 TEST_F(JobSnapshotsTest, OneIsDurableAndThenPublishedWhileTheJobTrains) {
+  const std::uint64_t announced = rig_.record().announced;
   const Actions actions = Store("0.000", "first");
 
-  ASSERT_GE(actions.size(), 2u);
+  ASSERT_THAT(actions, SizeIs(2));
   ASSERT_TRUE(std::holds_alternative<PersistJob>(actions[0]));
-  ASSERT_TRUE(std::holds_alternative<PublishJob>(actions[1]));
-  EXPECT_EQ(rig_.record().state, JobState::kRunning);
+  ASSERT_TRUE(std::holds_alternative<PublishSnapshot>(actions[1]));
+  EXPECT_EQ(std::get<PublishSnapshot>(actions[1]).snapshot.sha256, "first");
+  EXPECT_EQ(rig_.record().announced, announced) << "a change of the job would be refused";
   EXPECT_THAT(Kept(), ElementsAre("first"));
 }
 
@@ -91,7 +94,7 @@ TEST_F(JobSnapshotsTest, TheyOutliveTheirGroupAndTheNewerOneOfANameTakesThePlace
   EXPECT_THAT(Kept(), ElementsAre("first", "again"));
 }
 
-TEST_F(JobSnapshotsTest, ALostGroupsAreTakenUntilAnotherHasItsPlace) {
+TEST_F(JobSnapshotsTest, ALostGroupsAreTakenWheneverTheyCome) {
   rig_.Step(WorkerExited{.worker = WorkerId{2}, .exit_code = -1, .signal = 9});
   EXPECT_EQ(rig_.record().state, JobState::kSuspending);
   Store("0.000", "while the others leave");
@@ -99,15 +102,37 @@ TEST_F(JobSnapshotsTest, ALostGroupsAreTakenUntilAnotherHasItsPlace) {
   rig_.Step(WorkerExited{.worker = WorkerId{3}, .exit_code = -1, .signal = 15});
   EXPECT_EQ(rig_.record().state, JobState::kQueued);
   Store("1.004", "while it rests");
-  rig_.Step(ArtifactStored{.job = JobId{1},
-                           .artifact = {.path = "model.pt", .size_bytes = 9, .sha256 = "late"},
-                           .worker = WorkerId{1}});
+  StartAgain();
+  Store("2.008", "while the next one trains");
+
+  EXPECT_THAT(Kept(),
+              ElementsAre("while the others leave", "while it rests", "while the next one trains"));
+  EXPECT_THAT(rig_.record().ending.artifacts, IsEmpty());
+}
+
+TEST_F(JobSnapshotsTest, NothingElseOfALostGroupIsOfUseNorAnythingOfAStranger) {
+  LoseGroup();
+  const auto store = [&](const std::string& path, std::uint64_t worker) {
+    return rig_.Step(ArtifactStored{.job = JobId{1},
+                                    .artifact = {.path = path, .size_bytes = 9, .sha256 = "late"},
+                                    .worker = WorkerId{worker}});
+  };
+  EXPECT_THAT(Only<PersistJob>(store("model.pt", 1)), IsEmpty());
   StartAgain();
 
-  EXPECT_THAT(Only<PersistJob>(Store("2.008", "too late")), IsEmpty());
-
-  EXPECT_THAT(Kept(), ElementsAre("while the others leave", "while it rests"));
+  EXPECT_THAT(Only<PersistJob>(store("model.pt", 1)), IsEmpty());
+  EXPECT_THAT(Only<PersistJob>(store(PathOf("1.004"), 77)), IsEmpty());
   EXPECT_THAT(rig_.record().ending.artifacts, IsEmpty());
+}
+
+// What is late is older than what has the name by now.
+TEST_F(JobSnapshotsTest, ALateOneOfTheSameNameGivesWay) {
+  LoseGroup();
+  StartAgain();
+  Store("1.004", "of the second", 4);
+  Store("1.004", "late", 1);
+
+  EXPECT_THAT(Kept(), ElementsAre("of the second"));
 }
 
 TEST_F(JobSnapshotsTest, ASuspendedJobKeepsThemWhenItGoesOn) {
@@ -126,10 +151,10 @@ TEST_F(JobSnapshotsTest, ASuspendedJobKeepsThemWhenItGoesOn) {
   ASSERT_EQ(rig_.record().state, JobState::kPaused);
   Store("2.008", "third");
 
-  EXPECT_THAT(Kept(), ElementsAre("first", "second", "third"));
+  EXPECT_THAT(Kept(), UnorderedElementsAre("first", "second", "third"));
   rig_.Step(JobResumed{.job = JobId{1}});
   ASSERT_EQ(rig_.record().state, JobState::kStarting);
-  EXPECT_THAT(Kept(), ElementsAre("first", "second", "third"));
+  EXPECT_THAT(Kept(), UnorderedElementsAre("first", "second", "third"));
 }
 
 TEST_F(JobSnapshotsTest, ACoordinatorThatRestartsHasThem) {
@@ -162,23 +187,32 @@ TEST_F(JobSnapshotsTest, AResultThatNamesThemWaitsForNoneThatIsThere) {
   EXPECT_THAT(Kept(), ElementsAre("first"));
 }
 
-TEST(SnapshotsOfTest, TheyAreInTheOrderOfTheirSecondsAndTheLastAreKept) {
+TEST(SnapshotsOfTest, ThoseOfTheNewestGroupComeLastAndTheFirstToComeGo) {
   JobRecord record = Job(1);
-  record.ending.artifacts = {{.path = PathOf("10.000")}, {.path = "model.pt"}};
-  record.snapshots = {{.path = PathOf("9.500")}, {.path = PathOf("10.002")}};
+  KeepSnapshot(record, {.path = PathOf("70.000")});
+  KeepSnapshot(record, {.path = PathOf("9.500")});
+  record.ending.artifacts = {
+      {.path = PathOf("10.000")}, {.path = "model.pt"}, {.path = PathOf("9.700")}};
+  const auto paths = [&record] {
+    std::vector<std::string> all;
+    for (const ArtifactRecord& one : SnapshotsOf(record)) all.push_back(one.path);
+    return all;
+  };
+  EXPECT_THAT(paths(),
+              ElementsAre(PathOf("70.000"), PathOf("9.500"), PathOf("9.700"), PathOf("10.000")));
 
-  std::vector<ArtifactRecord> kept = SnapshotsOf(record);
-
-  ASSERT_THAT(kept, SizeIs(3));
-  EXPECT_EQ(kept[0].path, PathOf("9.500"));
-  EXPECT_EQ(kept[1].path, PathOf("10.000"));
-  EXPECT_EQ(kept[2].path, PathOf("10.002"));
-  for (std::size_t i = 0; i < kSnapshotsMax - 2; ++i) {
-    record.snapshots.push_back({.path = PathOf(std::to_string(20 + i) + ".000")});
+  for (std::size_t i = 0; i < protocol::kSnapshotsMax - 3; ++i) {
+    KeepSnapshot(record, {.path = PathOf(std::to_string(20 + i) + ".500")});
   }
-  kept = SnapshotsOf(record);
-  ASSERT_THAT(kept, SizeIs(kSnapshotsMax));
-  EXPECT_EQ(kept[0].path, PathOf("10.000"));
+
+  const std::vector<std::string> kept = paths();
+  ASSERT_THAT(kept, SizeIs(protocol::kSnapshotsMax));
+  EXPECT_EQ(kept.front(), PathOf("9.500"));
+  EXPECT_EQ(kept.back(), PathOf("10.000"));
+  KeepSnapshot(record, {.path = PathOf("5000.000")});
+  KeepSnapshot(record, {.path = PathOf("5001.000")});
+  KeepSnapshot(record, {.path = PathOf("5002.000")});
+  EXPECT_THAT(record.snapshots, SizeIs(protocol::kSnapshotsMax));
 }
 
 }  // namespace

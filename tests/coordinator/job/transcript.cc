@@ -238,6 +238,7 @@ std::string Say(const LookAtWorker& action) {
   return "look at " + Worker(action.worker) + " on " + action.node;
 }
 std::string Say(const PublishProgress& action) { return "progress " + Describe(action.progress); }
+std::string Say(const PublishSnapshot& action) { return "snapshot " + action.snapshot.path; }
 std::string Say(const PublishDecision& action) { return "decision " + Describe(action.plan); }
 std::string Say(const WakeAt& action) {
   return "wake at " + Number(ToSeconds(action.time.time_since_epoch()));

@@ -129,6 +129,7 @@ class World {
   void Check(const PersistDecision& action);
   void Check(const PublishProgress& action);
   void Check(const PublishDecision&) {}
+  void Check(const PublishSnapshot&) {}
   void Check(const WakeAt& action);
   void Receive(WorkerId id, Worker& worker, const GroupMessage& message);
   void Receive(WorkerId id, Worker& worker, const PeersMessage& message);
