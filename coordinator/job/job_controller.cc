@@ -378,42 +378,30 @@ void JobController::On(std::uint32_t rank, const FinishedMessage& message, Turn 
   TryFinish(turn);
 }
 
+// Users see a snapshot as they see progress: nobody's change of the job is out of date by it.
 void JobController::OnArtifactStored(const ArtifactStored& event, Turn turn) {
-  if (IsFinal(state())) return;
   const ArtifactRecord& artifact = event.artifact;
   // An agent may bring what a former group left when another one has taken its place.
-  if (!MayBring(record(), event.worker, artifact)) return;
-  if (IsSnapshot(artifact)) return OnSnapshotStored(event, turn);
-  if (!IsPresent(event.worker)) return;
+  if (IsFinal(state()) || !MayBring(record(), event.worker, artifact)) return;
+  const bool present = !group_.empty() && !keeper_.Secured() &&
+                       (event.worker == WorkerId{} || group_.RankOf(event.worker));
+  if (!present && !IsSnapshot(artifact)) return;
   if (artifact.path.starts_with(protocol::kCheckpointFolder)) {
     // No file of an ending; but those may have waited behind it, and their time begins anew.
     if (In<phase::Ending>()) TryFinish(turn);
     return;
   }
-  group_.results().AddArtifact(artifact);
-  keeper_.record().ending = group_.results().ending();
-  keeper_.Persist(turn);
-  TryFinish(turn);
-}
-
-// Users see it as they see progress: nobody's change of the job is out of date by it.
-void JobController::OnSnapshotStored(const ArtifactStored& event, Turn turn) {
-  const bool present = IsPresent(event.worker);
   if (present) {
-    group_.results().AddArtifact(event.artifact);
+    group_.results().AddArtifact(artifact);
     keeper_.record().ending = group_.results().ending();
   } else {
-    KeepSnapshot(keeper_.record(), event.artifact);
+    KeepSnapshot(keeper_.record(), artifact);
   }
   keeper_.Persist(turn);
-  turn.actions.push_back(PublishSnapshot{.job = record().id, .snapshot = event.artifact});
+  if (IsSnapshot(artifact)) {
+    turn.actions.push_back(PublishSnapshot{.job = record().id, .snapshot = artifact});
+  }
   if (present) TryFinish(turn);
-}
-
-// Of the group that makes the result.
-bool JobController::IsPresent(WorkerId worker) const {
-  if (group_.empty() || keeper_.Secured()) return false;
-  return worker == WorkerId{} || group_.RankOf(worker).has_value();
 }
 
 void JobController::TryFinish(Turn turn) {

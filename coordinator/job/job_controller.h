@@ -160,8 +160,6 @@ class JobController {
   // ---- It ends, or is suspended
   void On(std::uint32_t rank, const EvaluatedMessage& message, Turn turn);
   void On(std::uint32_t rank, const FinishedMessage& message, Turn turn);
-  void OnSnapshotStored(const ArtifactStored& event, Turn turn);
-  bool IsPresent(WorkerId worker) const;
   void AskToStop(Turn turn);
   StopMessage StopOrder() const;
   Duration CancelLimit() const;
