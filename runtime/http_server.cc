@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "runtime/control_thread.h"
-#include "runtime/host_port.h"
 #include "runtime/http_session.h"
+#include "runtime/listener.h"
 #include "runtime/now.h"
 
 namespace tactus::runtime {
@@ -25,8 +25,6 @@ using boost::asio::ip::tcp;
 constexpr int kSocketBytes = 128 << 10;
 // A machine that is gone without a word does not hold its place for a quarter of an hour.
 constexpr unsigned kUserTimeoutMs = 60'000;
-// When no connection can be taken: the process has no file left, or the machine no memory.
-constexpr auto kAcceptPause = std::chrono::milliseconds(200);
 
 std::size_t OpenFilesQuarter() {
   rlimit limit{};
@@ -36,7 +34,7 @@ std::size_t OpenFilesQuarter() {
 
 class HttpServerImpl final : public HttpServer {
  public:
-  explicit HttpServerImpl(const HttpOptions& options) : acceptor_(thread_->context()) {
+  explicit HttpServerImpl(const HttpOptions& options) {
     shared_.options = options;
     shared_.options.connections_max = std::min(options.connections_max, OpenFilesQuarter());
     shared_.thread = thread_;
@@ -46,30 +44,15 @@ class HttpServerImpl final : public HttpServer {
 
   // Errors: as Open.
   absl::Status Listen() {
-    const std::string& address = shared_.options.address;
-    std::optional<HostPort> parts = ParseHostPort(address);
-    if (!parts.has_value()) {
-      return absl::InvalidArgumentError("found \"" + address + "\", allowed is host:port");
-    }
-    boost::system::error_code error;
-    tcp::resolver resolver(thread_->context());
-    const auto found =
-        resolver.resolve(parts->host, std::to_string(parts->port),
-                         tcp::resolver::passive | tcp::resolver::numeric_service, error);
-    if (!error && !found.empty()) Bind(found.begin()->endpoint(), error);
-    if (error || found.empty()) {
-      return absl::UnavailableError(address +
-                                    ": cannot listen here; the port is in use or the host is "
-                                    "not an address of this machine");
-    }
-    shared_.loopback = acceptor_.local_endpoint().address().is_loopback();
-    shared_.host = HostName(address);
-    parts->port = acceptor_.local_endpoint().port();
-    address_ = FormatHostPort(*parts);
+    auto listener = Listener::Open(*thread_, shared_.options.address);
+    if (!listener.ok()) return listener.status();
+    listener_ = *std::move(listener);
+    shared_.loopback = listener_->loopback();
+    shared_.host = HostName(shared_.options.address);
     return absl::OkStatus();
   }
 
-  const std::string& address() const override { return address_; }
+  const std::string& address() const override { return listener_->address(); }
 
   void Route(std::string path, Handler handler) override {
     Add(std::move(path), std::move(handler));
@@ -83,10 +66,9 @@ class HttpServerImpl final : public HttpServer {
 
   void Start() override {
     thread_->RunAndWait([this] {
-      pause_.emplace(*thread_);
       beat_.emplace(*thread_);
       RepeatBeat();
-      Accept();
+      listener_->Start([this](tcp::socket socket) { Take(std::move(socket)); });
     });
   }
 
@@ -101,46 +83,24 @@ class HttpServerImpl final : public HttpServer {
   void Stop() override;
 
  private:
-  void Bind(const tcp::endpoint& endpoint, boost::system::error_code& error) {
-    acceptor_.open(endpoint.protocol(), error);
-    if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
-    if (!error) acceptor_.bind(endpoint, error);
-    if (!error) acceptor_.listen(boost::asio::socket_base::max_listen_connections, error);
-  }
-
   // The thread runs already but sees no request before Start.
   void Add(std::string path, HttpShared::AnyHandler handler) {
     shared_.routes[std::move(path)] = std::move(handler);
   }
 
-  void Accept();
   void Take(tcp::socket socket);
   void RepeatBeat();
 
   HttpShared shared_;
   // Shared with the replies that are still to come.
   std::shared_ptr<ControlThread> thread_ = std::make_shared<ControlThread>();
-  tcp::acceptor acceptor_;
-  std::string address_;
-  std::optional<Timer> pause_, beat_;
+  std::unique_ptr<Listener> listener_;
+  std::optional<Timer> beat_;
   bool stopped_ = false;
 };
 
-void HttpServerImpl::Accept() {
-  acceptor_.async_accept([this](const boost::system::error_code& error, tcp::socket socket) {
-    if (!acceptor_.is_open()) return;
-    if (!error) {
-      Take(std::move(socket));
-      Accept();
-    } else {
-      pause_->After(kAcceptPause, [this] { Accept(); });
-    }
-  });
-}
-
 void HttpServerImpl::Take(tcp::socket socket) {
   boost::system::error_code ignored;
-  socket.non_blocking(true, ignored);
   if (shared_.sessions.size() + shared_.streams.size() >= shared_.options.connections_max) {
     const HttpResponse answer = PlainLine(503, "too many connections are open");
     const std::string text =
@@ -170,10 +130,8 @@ void HttpServerImpl::RepeatBeat() {
 void HttpServerImpl::Stop() {
   if (std::exchange(stopped_, true)) return;
   thread_->RunAndWait([this] {
-    pause_.reset();
     beat_.reset();
-    boost::system::error_code ignored;
-    acceptor_.close(ignored);
+    if (listener_ != nullptr) listener_->Stop();
     for (const auto& stream : std::exchange(shared_.streams, {})) stream->CloseSilently();
     const auto sessions = shared_.sessions;
     for (const auto& session : sessions) session->Close();

@@ -15,6 +15,12 @@ namespace tactus::agent {
 using boost::asio::local::stream_protocol;
 using boost::system::error_code;
 
+namespace {
+
+constexpr auto kAcceptPause = std::chrono::milliseconds(200);
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<WorkerSocket>> WorkerSocket::Listen(runtime::ControlThread& control,
                                                                    const std::string& path,
                                                                    Handlers handlers) {
@@ -32,6 +38,7 @@ WorkerSocket::WorkerSocket(runtime::ControlThread& control, std::string path, Ha
     : path_(std::move(path)),
       handlers_(std::move(handlers)),
       acceptor_(control.context()),
+      pause_(control),
       socket_(control.context()) {}
 
 WorkerSocket::~WorkerSocket() { Close(); }
@@ -57,8 +64,12 @@ void WorkerSocket::Close() {
 
 void WorkerSocket::Accept() {
   acceptor_.async_accept(socket_, lifetime_.Guard([this](const error_code& error) {
-    if (error) return;
     error_code ignored;
+    if (error) {
+      // No file or no memory is left. Its worker waits in the system's queue.
+      if (acceptor_.is_open()) pause_.After(kAcceptPause, [this] { Accept(); });
+      return;
+    }
     // One worker, one connection: nobody else can speak in its place from now on.
     acceptor_.close(ignored);
     ::unlink(path_.c_str());

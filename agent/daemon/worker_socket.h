@@ -65,6 +65,7 @@ class WorkerSocket {
   const std::string path_;
   const Handlers handlers_;
   boost::asio::local::stream_protocol::acceptor acceptor_;
+  runtime::Timer pause_;  // until it tries again to take the connection
   boost::asio::local::stream_protocol::socket socket_;
   bool connected_ = false;
   bool misused_ = false;

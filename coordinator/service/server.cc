@@ -4,7 +4,9 @@
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <netinet/tcp.h>
 #include <spdlog/spdlog.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <atomic>
@@ -34,6 +36,7 @@
 #include "runtime/control_thread.h"
 #include "runtime/host_port.h"
 #include "runtime/http_server.h"
+#include "runtime/listener.h"
 #include "runtime/logging.h"
 #include "runtime/options.h"
 #include "runtime/process.h"
@@ -49,6 +52,7 @@ constexpr int kSendBytesMax = 64 << 20;
 constexpr auto kShutdownGrace = std::chrono::milliseconds(1000);
 // Sooner, so that what is given up is answered while there is still somebody to answer.
 constexpr auto kAnswerGrace = std::chrono::milliseconds(400);
+constexpr int kKeepaliveTimeoutMs = 20'000;
 // Calls of one connection at once; more wait at the client.
 constexpr int kStreamsMax = 1024;
 constexpr Duration kRetainJobsMin = std::chrono::hours(1);
@@ -75,13 +79,11 @@ const char* NameOf(Transfer transfer) {
 void SetLimits(grpc::ServerBuilder& builder) {
   builder.SetMaxReceiveMessageSize(kReceiveBytesMax);
   builder.SetMaxSendMessageSize(kSendBytesMax);
-  // Two servers on one port would each get some of the calls.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsMax);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   // Only reflection and channelz use the synchronous threads.
   builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
@@ -113,13 +115,14 @@ class ServerImpl final : public Server {
     return status;
   }
 
-  const std::string& address() const override { return address_; }
+  const std::string& address() const override { return listener_->address(); }
   const std::string& metrics_address() const override { return metrics_address_; }
   void Shutdown() override;
 
  private:
   absl::Status OpenHttp();
   absl::Status Serve();
+  void TakeConnection(boost::asio::ip::tcp::socket connection);
   void SetServing(bool serving);
   // Files' thread.
   void ForgetFiles(const std::string& job) {
@@ -199,10 +202,13 @@ class ServerImpl final : public Server {
                             .copy_slot = copy_slot_,
                             .state_folder = options_.state_dir,
                             .options = options_.backup}};
-  std::unique_ptr<grpc::Server> server_;       // null: not yet
+  // gRPC's own listener is deaf for ever after one connection that it could not take.
+  runtime::ControlThread door_;
+  std::unique_ptr<runtime::Listener> listener_;  // null: not yet, as the next two
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;
+  std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<runtime::HttpServer> http_;  // null: off; after what its handlers read
   std::optional<page::Page> page_;             // unset: off, or not yet
-  std::string address_;
   std::string metrics_address_;
   bool stopped_ = false;
 };
@@ -231,22 +237,21 @@ absl::Status ServerImpl::Serve() {
   grpc::channelz::experimental::InitChannelzService();
   grpc::ServerBuilder builder;
   SetLimits(builder);
-  int port = 0;
-  builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(), &port);
+  auto listener = runtime::Listener::Open(door_, options_.listen);
+  if (!listener.ok()) {
+    return {listener.status().code(), "listen: " + std::string(listener.status().message())};
+  }
+  listener_ = *std::move(listener);
+  connections_ = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      grpc::InsecureServerCredentials());
   builder.RegisterService(jobs_.get());
   builder.RegisterService(&nodes_);
   builder.RegisterService(&agents_);
   builder.RegisterService(&artifacts_);
   builder.RegisterService(&admin_);
   server_ = builder.BuildAndStart();
-  if (server_ == nullptr || port == 0) {
-    return absl::UnavailableError("listen: " + options_.listen +
-                                  ": cannot listen here; the port is in use or the host is not an "
-                                  "address of this machine");
-  }
-  std::optional<runtime::HostPort> address = runtime::ParseHostPort(options_.listen);
-  address->port = static_cast<std::uint16_t>(port);
-  address_ = runtime::FormatHostPort(*address);
+  if (server_ == nullptr) return absl::InternalError("listen: the server cannot be started");
   SetServing(true);
   if (http_ != nullptr) {
     grpc::ChannelArguments arguments;
@@ -254,7 +259,21 @@ absl::Status ServerImpl::Serve() {
     page_.emplace(*http_, server_->InProcessChannel(arguments));
     http_->Start();
   }
+  door_.RunAndWait([this] {
+    listener_->Start(
+        [this](boost::asio::ip::tcp::socket connection) { TakeConnection(std::move(connection)); });
+  });
   return absl::OkStatus();
+}
+
+void ServerImpl::TakeConnection(boost::asio::ip::tcp::socket connection) {
+  boost::system::error_code ignored;
+  connection.set_option(boost::asio::ip::tcp::no_delay(true), ignored);
+  setsockopt(connection.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &kKeepaliveTimeoutMs,
+             sizeof kKeepaliveTimeoutMs);
+  grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters taken;
+  taken.fd = connection.release();
+  connections_->HandleNewConnection(&taken);
 }
 
 void ServerImpl::SetServing(bool serving) {
@@ -268,6 +287,8 @@ void ServerImpl::SetServing(bool serving) {
 void ServerImpl::Shutdown() {
   if (std::exchange(stopped_, true)) return;
   if (http_ != nullptr) http_->Stop();
+  if (listener_ != nullptr) door_.RunAndWait([this] { listener_->Stop(); });
+  door_.Stop();
   if (server_ != nullptr) {
     SetServing(false);
     core_.Close(runtime::WithReason(absl::UnavailableError("coordinator: is stopping"),

@@ -8,10 +8,14 @@ SHIM = os.environ["TACTUS_NTH_FAILURE_SHIM"]
 # A disk that breaks and one that is full.
 ERRORS = ("EIO", "ENOSPC")
 KILLS = ("before", "after")
+# In place of a folder: the calls that accept connections. What they fail with where a process has no file left.
+ACCEPTS = "accept"
+NO_FILE = "EMFILE"
 
 
 class FailingCall:
-    """The nth call on files below `below`, 0: none. how: of ERRORS or KILLS. program: that makes it; empty: any."""
+    """The nth call on files below `below`, or of ACCEPTS, 0: none. how: of ERRORS or KILLS, or NO_FILE.
+    program: that makes it; empty: any."""
 
     def __init__(self, nth, how, below, report, program=""):
         self.nth, self.how, self.below, self.report, self.program = nth, how, str(below), report, program

@@ -15,10 +15,10 @@ import unittest
 import zipfile
 
 from cluster import Cluster, Folder, processes_of, tiny_spec, wait_until
-from failing_call import ERRORS, KILLS, FailingCall, spread
+from failing_call import ACCEPTS, ERRORS, KILLS, NO_FILE, FailingCall, spread
 
 HOWS = (ERRORS[0], KILLS[0], ERRORS[1], KILLS[1])
-TEXTS = {"EIO": "Input/output error", "ENOSPC": "No space left on device"}
+TEXTS = {"EIO": "Input/output error", "ENOSPC": "No space left on device", NO_FILE: "Too many open files"}
 # Of a program that did what it must not; SIGTERM and SIGKILL are how others end a worker.
 CRASHES = {signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGPIPE}
 # What is beside a file that is not whole yet.
@@ -128,10 +128,10 @@ class NthFailureOfAgentsTest(unittest.TestCase):
         if not run.failing.kills:
             self.assertEqual(run.files(BESIDE), [])
 
-    def run_with(self, nth, how, program):
+    def run_with(self, nth, how, program, below=None):
         """(whether its call came, the job's attempts)"""
         place = self.folder.path / f"{program}-{nth}-{how}"
-        run = Run(place, self.spec, FailingCall(nth, how, f"{place}/a/", place / "calls", program))
+        run = Run(place, self.spec, FailingCall(nth, how, below or f"{place}/a/", place / "calls", program))
         try:
             job = run.live()
             with self.subTest(nth=nth, how=how, call=run.failing.met(), agent=run.agent_code):
@@ -159,6 +159,13 @@ class NthFailureOfAgentsTest(unittest.TestCase):
 
     def test_of_a_worker(self):
         self.runs_of("tactus-worker", os.environ.get("TACTUS_NTH_WORKER_RUNS", "4"))
+
+    def test_of_a_connection_that_cannot_be_taken(self):
+        """Of the agent's two workers, and of one of these at the other."""
+        ends = [self.run_with(nth, NO_FILE, program, ACCEPTS)
+                for nth, program in ((1, "tactus-agent"), (2, "tactus-agent"), (1, "tactus-worker"))]
+        self.assertEqual([came for came, _ in ends], [True] * 3)
+        self.assertEqual([attempts for _, attempts in ends[:2]], [1, 1], "a worker waits until it is taken")
 
 
 if __name__ == "__main__":

@@ -11,17 +11,18 @@ import signal
 import unittest
 
 from cluster import Cluster, Folder, processes_of, tiny_spec
-from failing_call import ERRORS, KILLS, FailingCall, spread
+from failing_call import ACCEPTS, ERRORS, KILLS, NO_FILE, FailingCall, spread
 
 EXIT_NO_COORDINATOR = 6
 
 
 class Run:
-    """One coordinator's life with a failure, and the next one's without. how: of ERRORS or KILLS."""
+    """One coordinator's life with a failure, and the next one's without. how: of ERRORS or KILLS. below: the calls that
+    count; nothing: those on its files."""
 
-    def __init__(self, folder, nth, how):
+    def __init__(self, folder, nth, how, below=None):
         self.folder = folder
-        self.failing = FailingCall(nth, how, folder / "coordinator", folder / "calls")
+        self.failing = FailingCall(nth, how, below or folder / "coordinator", folder / "calls")
         self.cluster = Cluster(folder)
         self.said = []  # what the coordinator answered: (what was asked, exit code)
         self.jobs = {}  # what it said is so: the state by job, and what must be true of it
@@ -78,11 +79,11 @@ class NthFailureTest(unittest.TestCase):
         self.folder.remove()
         self.assertEqual(left, [])
 
-    def run_with(self, nth, how):
+    def run_with(self, nth, how, below=None):
         place = self.folder.path / f"{nth}-{how}"
         place.mkdir()
         (place / "corpus.txt").write_text("round plan lane " * 500)
-        run = Run(place, nth, how)
+        run = Run(place, nth, how, below)
         code = run.live()
         return run, code
 
@@ -141,6 +142,15 @@ class NthFailureTest(unittest.TestCase):
     def test_nothing_that_was_answered_is_lost_by_a_kill(self):
         calls = self.whole_run()
         self.runs_of(spread(calls, os.environ.get("TACTUS_NTH_KILLS", "10"), KILLS), calls)
+
+    def test_a_connection_that_cannot_be_taken_is_taken_a_little_later(self):
+        for nth in range(1, 6):
+            run, code = self.run_with(nth, NO_FILE, ACCEPTS)
+            with self.subTest(nth=nth, call=run.failing.met()):
+                self.assertTrue(run.failing.met())
+                self.assertEqual(code, 0)
+                self.assertEqual({exit_code for _, exit_code in run.said}, {0}, run.said)
+                self.check(run, code)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-// Loaded before the C library: of the calls that change a folder's files, the nth fails once, or
-// the process is killed right before or right after it.
+// Loaded before the C library: of the calls that change a folder's files, or that accept
+// connections, the nth fails once, or the process is killed right before or right after it.
 //
-//   NTH_FAILURE_FOLDER  calls on files below it count
+//   NTH_FAILURE_FOLDER  calls on files below it count; "accept": those that accept connections
 //   NTH_FAILURE_PROGRAM only those of a program of this name; unset: of any
 //   NTH_FAILURE         which of them fails, from 1 on; 0: none
 //   NTH_FAILURE_ERRNO   with what
@@ -10,15 +10,18 @@
 //                       that counts; of all processes the first alone that comes to its nth meets
 //                       it, and leaves that line in a file of this name with ".met"
 //
-// Counted: creating or truncating opens, fopen to write, mkstemp, mkdir, write, pwrite, fflush,
-// fsync, fdatasync, ftruncate, rename, unlink. What is written fails whole, as of a full disk. Any
+// Counted: creating or truncating opens, fopen to write, mkstemp, mkdir, write, writev, pwrite,
+// fflush, fsync, fdatasync, ftruncate, rename, unlink; accept and accept4, where a connection waits
+// or not. What is written fails whole, as of a full disk. Any
 // thread.
 
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <sys/socket.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -185,6 +188,12 @@ ssize_t write(int file, const void* bytes, size_t size) {
   return Fails("write", file) ? -1 : Done(next(file, bytes, size));
 }
 
+ssize_t writev(int file, const iovec* pieces, int count) {
+  using Function = ssize_t (*)(int, const iovec*, int);
+  static const auto next = Next<Function>("writev");
+  return Fails("writev", file) ? -1 : Done(next(file, pieces, count));
+}
+
 ssize_t pwrite(int file, const void* bytes, size_t size, off_t offset) {
   using Function = ssize_t (*)(int, const void*, size_t, off_t);
   static const auto next = Next<Function>("pwrite");
@@ -225,6 +234,16 @@ int rename(const char* from, const char* to) noexcept {
 int unlink(const char* path) noexcept {
   static const auto next = Next<int (*)(const char*)>("unlink");
   return Fails("unlink", path) ? -1 : Done(next(path));
+}
+
+int accept(int socket, sockaddr* address, socklen_t* length) {
+  static const auto next = Next<int (*)(int, sockaddr*, socklen_t*)>("accept");
+  return Fails("accept", "accept") ? -1 : Done(next(socket, address, length));
+}
+
+int accept4(int socket, sockaddr* address, socklen_t* length, int flags) {
+  static const auto next = Next<int (*)(int, sockaddr*, socklen_t*, int)>("accept4");
+  return Fails("accept4", "accept") ? -1 : Done(next(socket, address, length, flags));
 }
 
 }  // extern "C"
