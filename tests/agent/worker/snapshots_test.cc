@@ -169,6 +169,17 @@ TEST_F(SnapshotsTest, WhatIsWholeWhenTrainingEndsIsSaidAndWhatIsNotIsNot) {
   EXPECT_THAT(said, ElementsAre("snapshots/0.000.safetensors"));
 }
 
+TEST_F(SnapshotsTest, AnErrorOfTheLastOneIsToldWhenTrainingEnds) {
+  std::filesystem::create_symlink("/dev/full", PathAt("1.000") + ".partial");
+  testing::internal::CaptureStderr();
+  {
+    Snapshots snapshots({.directory = folder_, .every = Seconds(1)}, thread_);
+    snapshots.AtEdge(*model_, Seconds(1));
+    thread_.Wait();
+  }
+  EXPECT_NE(testing::internal::GetCapturedStderr(), "");
+}
+
 TEST_F(SnapshotsTest, WithoutThemThereAreNone) {
   Snapshots snapshots({.directory = folder_}, thread_);
 
