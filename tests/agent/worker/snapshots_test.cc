@@ -145,6 +145,7 @@ TEST_F(SnapshotsTest, TheirEndWaitsForNobodyElsesFile) {
 
   EXPECT_EQ(names.wait_for(std::chrono::seconds(20)), std::future_status::ready);
   written.set_value();
+  thread_.Wait();
   EXPECT_THAT(names.get(), ElementsAre("snapshots/0.000.safetensors"));
 }
 
