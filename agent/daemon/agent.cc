@@ -158,7 +158,9 @@ void Agent::Start(std::function<void(const absl::Status& status)> refused) {
 void Agent::Sweep() {
   const std::int64_t now =
       std::min(runtime::WallNow(), began_wall_ + (runtime::Now() - began_).count());
-  const std::size_t folders = job_folders_.Sweep(JobsHere(), now);
+  std::set<std::string> in_use = JobsHere();
+  in_use.merge(snapshots_.jobs());
+  const std::size_t folders = job_folders_.Sweep(in_use, now);
   const std::size_t blobs = blobs_.Sweep(now);
   if (folders + blobs > 0) {
     Logger("agent")->info("old files removed jobs={} blobs={}", folders, blobs);

@@ -92,8 +92,27 @@ ArtifactUploader::~ArtifactUploader() {
 }
 
 void ArtifactUploader::Upload(ArtifactFile file, DoneHandler done) {
-  queue_.push_back({.file = std::move(file), .done = std::move(done)});
-  if (queue_.size() == 1) Begin();
+  const auto place = file.gives_way || queue_.empty() ? queue_.end() : FirstToGiveWay();
+  queue_.insert(place, {.file = std::move(file), .done = std::move(done)});
+  if (queue_.size() == 1) return Begin();
+  if (!IsInTheWay()) return;
+  if (call_ != nullptr) return call_->Cancel();
+  retry_timer_.Cancel();
+  GiveWay();
+}
+
+std::deque<ArtifactUploader::Item>::iterator ArtifactUploader::FirstToGiveWay() {
+  return std::find_if(queue_.begin() + 1, queue_.end(),
+                      [](const Item& item) { return item.file.gives_way; });
+}
+
+bool ArtifactUploader::IsInTheWay() const {
+  return queue_.size() > 1 && queue_[0].file.gives_way && !queue_[1].file.gives_way;
+}
+
+void ArtifactUploader::GiveWay() {
+  std::rotate(queue_.begin(), queue_.begin() + 1, FirstToGiveWay());
+  Begin();
 }
 
 void ArtifactUploader::GiveUp(WorkerId worker, const std::string& path) {
@@ -166,6 +185,7 @@ void ArtifactUploader::OnAttempt(const absl::Status& status) {
   call_.reset();
   Item& item = queue_.front();
   if (item.given_up && !status.ok()) return EndFirst(GivenUp());
+  if (IsInTheWay() && !status.ok()) return GiveWay();  // no failure of its own
   if (paused_ && !status.ok()) return Begin();
   ++item.failures;
   if (WorthTrying(status, item.failures)) {

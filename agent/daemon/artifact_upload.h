@@ -29,7 +29,8 @@ struct ArtifactFile {
   std::string job_id;
   WorkerId worker;  // that wrote it
   std::string folder;
-  std::string path;  // within the folder, and its name at the coordinator
+  std::string path;        // within the folder, and its name at the coordinator
+  bool gives_way = false;  // to every file that does not
 };
 
 // What the coordinator has of it then.
@@ -42,10 +43,11 @@ struct UploadedFile {
 // Errors: InvalidArgument.
 absl::Status CheckArtifactPath(const std::string& path);
 
-// One file at a time, in the order given, on a thread of its own, since reading and sending block.
-// The coordinator is told the file's hash and asked what it has of it already; only the rest is
-// sent. A coordinator that is away is tried again for ever, like the stream; any other failure five
-// times. Used on the control thread alone.
+// One file at a time, on a thread of its own, since reading and sending block: in the order given,
+// but those that give way after all others. A transfer of theirs is broken off for another's and
+// goes on later. The coordinator is told the file's hash and asked what it has of it already; only
+// the rest is sent. A coordinator that is away is tried again for ever, like the stream; any other
+// failure five times. Used on the control thread alone.
 class ArtifactUploader {
  public:
   // Called on the control thread.
@@ -91,6 +93,11 @@ class ArtifactUploader {
   static absl::Status Transfer(const std::shared_ptr<grpc::Channel>& channel,
                                const ArtifactFile& file, UploadedFile& known, Call& call);
   void Begin();
+  // Where those that give way begin, behind the first of all. Requires: there is a first.
+  std::deque<Item>::iterator FirstToGiveWay();
+  // The first one is in the way of the second.
+  bool IsInTheWay() const;
+  void GiveWay();
   void EndFirst(const absl::Status& status);
   void OnAttempt(const absl::Status& status);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "protocol/worker_messages.h"
 #include "runtime/logging.h"
 
 namespace tactus::agent {
@@ -46,7 +47,12 @@ void ResultUploads::Keep(const LastWords& words) {
 
 void ResultUploads::Upload(const LastWords& words) {
   Ending& ending = endings_.at(words.worker);
-  for (const std::string& path : words.finished().files()) {
+  std::vector<std::string> paths(words.finished().files().begin(), words.finished().files().end());
+  // First those that may be with the coordinator already: with the last that it lacks the job is
+  // over, and what is sent after that is refused.
+  std::ranges::stable_partition(
+      paths, [](const auto& path) { return path.starts_with(protocol::kSnapshotFolder); });
+  for (const std::string& path : paths) {
     const absl::Status status = CheckArtifactPath(path);
     folders_.BeginSend(words.job);
     if (status.ok()) {

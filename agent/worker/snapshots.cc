@@ -23,7 +23,7 @@ std::string NameOf(Duration trained) {
 Snapshots::~Snapshots() {
   stop_.request_stop();
   WaitForOwn();
-  if (written_.ok()) NoteWritten();
+  if (!absl::IsCancelled(written_)) NoteWritten();
 }
 
 void Snapshots::AtEdge(const model::Model& model, Duration trained) {

@@ -37,7 +37,7 @@ class Snapshots {
         taken_(std::move(options.taken)),
         thread_(thread) {}
   // What is being written is given up, within the time that the disk takes for a piece of a file,
-  // and said where it is whole all the same.
+  // and said where it is whole all the same; so is why it is not, where that has another reason.
   ~Snapshots();
   Snapshots(const Snapshots&) = delete;
   Snapshots& operator=(const Snapshots&) = delete;

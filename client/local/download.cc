@@ -72,7 +72,8 @@ absl::StatusOr<std::vector<std::string>> DownloadResult(api::Client& client, con
                                                         const std::string& folder) {
   const std::vector<v1::Artifact> files = FilesOf(job);
   if (files.empty()) {
-    return absl::FailedPreconditionError("job " + ShortName(job.name()) + " has no result: it is " +
+    return absl::FailedPreconditionError("job " + ShortName(job.name()) +
+                                         " has neither a result nor snapshots: it is " +
                                          StateName(job.state()));
   }
   std::vector<std::string> paths;

@@ -40,7 +40,7 @@ class LocalRun {
     return loop_.interrupts() > 0 ? ExitCode::kInterrupted : code;
   }
 
-  // The run's folder holds the only copy of the result.
+  // The run's folder holds the only copy of the job's files.
   bool result_kept() const { return result_kept_; }
 
  private:
@@ -139,25 +139,37 @@ class LocalRun {
     return client.CancelJob(request).status();
   }
 
-  ExitCode Finish(api::Client& client, const v1::Job& job) {
-    std::vector<std::string> paths;
-    if (job.has_result() && !job.result().artifacts().empty()) {
-      const std::string folder =
-          command_.output_folder.empty() ? options_.folder + "/result" : command_.output_folder;
-      auto downloaded = DownloadResult(client, job, std::filesystem::absolute(folder).string());
-      if (!downloaded.ok()) {
-        result_kept_ = true;
-        return FailLocally(downloaded.status());
-      }
-      paths = *std::move(downloaded);
-    }
-    const ExitCode code = ReportEnd(job, screen_, command_.job_file);
-    if (command_.json) {
-      for (const std::string& path : paths) screen_.Say("result: " + path);
-    } else if (job.has_result()) {
-      screen_.Print("\n" + Summary(job, paths));
+  // followed: as the watch has it, which is without its snapshots.
+  ExitCode Finish(api::Client& client, const v1::Job& followed) {
+    const absl::StatusOr<v1::Job> job = client.GetJob(followed.name());
+    const absl::StatusOr<std::vector<std::string>> paths =
+        job.ok() ? Download(client, *job) : job.status();
+    result_kept_ = !paths.ok();
+    if (!paths.ok()) screen_.Say(ErrorLines(paths.status(), ""));
+    const ExitCode code = ReportEnd(followed, screen_, command_.job_file);
+    if (!paths.ok()) return code == ExitCode::kOk ? ExitCode::kGeneric : code;
+    if (!job->has_result()) {
+      if (!paths->empty()) screen_.Say("snapshots: " + ResultFolder() + "/snapshots");
+    } else if (command_.json) {
+      for (const std::string& path : *paths) screen_.Say("result: " + path);
+    } else {
+      screen_.Print("\n" + Summary(*job, *paths));
     }
     return code;
+  }
+
+  std::string ResultFolder() const {
+    const std::string folder =
+        command_.output_folder.empty() ? options_.folder + "/result" : command_.output_folder;
+    return std::filesystem::absolute(folder).string();
+  }
+
+  // No files of a job that has none.
+  absl::StatusOr<std::vector<std::string>> Download(api::Client& client, const v1::Job& job) const {
+    if (job.result().artifacts().empty() && job.snapshots().empty()) {
+      return std::vector<std::string>();
+    }
+    return DownloadResult(client, job, ResultFolder());
   }
 
   const RunCommand& command_;

@@ -11,7 +11,8 @@ namespace {
 class DownloadVerb : public Verb {
  public:
   void Declare(CLI::App& program) override {
-    CLI::App* verb = AddVerb(program, "download", "Fetch the files of a job's result and its snapshots");
+    CLI::App* verb =
+        AddVerb(program, "download", "Fetch the files of a job's result and its snapshots");
     AddJob(verb, &name_);
     verb->add_option("--to", folder_, "Folder to write to. Default: one with the job's name");
   }

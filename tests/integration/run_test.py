@@ -1,6 +1,7 @@
 """`tactus run`: from a job file to a result and nothing left running."""
 import json
 import os
+import pathlib
 import signal
 import socket
 import subprocess
@@ -134,6 +135,24 @@ class RunTest(unittest.TestCase):
         code, out, err = self.run_job(tiny_spec("/nonexistent/corpus.txt", rounds=5))
         self.assertEqual(code, 8, out + err)
         self.assertIn("data.text", err)
+
+    def test_a_job_that_fails_leaves_its_snapshots_with_the_user(self):
+        spec = {**tiny_spec(self.corpus, time="10m"), "retries": 0, "snapshots": {"every": "1s"}}
+        process = self.start(spec)
+        runs = self.folder.path / "state/tactus/runs"
+        taken = "*/agent/jobs/*/result/snapshots/*.safetensors"
+        wait_until(lambda: len(list(runs.glob(taken))) >= 3, 60, "three snapshots are there")
+
+        for pid in processes_of(self.folder.path):
+            if (pathlib.Path("/proc") / str(pid) / "comm").read_text().strip() == "tactus-worker":
+                os.kill(pid, signal.SIGKILL)
+
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 8, out + err)
+        self.assertRegex(err, r"snapshots: \S+/result/snapshots")
+        kept = list(runs.rglob("*.safetensors"))
+        self.assertTrue(kept, out + err)
+        self.assertEqual({path.parent for path in kept}, {pathlib.Path(err.split("snapshots: ")[1].split()[0])})
 
     def test_daemons_say_what_is_wrong_with_their_surroundings(self):
         with socket.socket() as taken:

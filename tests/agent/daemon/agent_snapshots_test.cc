@@ -19,8 +19,7 @@ namespace tactus::agent {
 namespace {
 
 using FromAgent = tactus::agent::v1::FromAgent;
-using testing::Key;
-using testing::UnorderedElementsAre;
+using testing::ElementsAre;
 
 class AgentSnapshotsTest : public testing::Test {
  protected:
@@ -33,8 +32,8 @@ class AgentSnapshotsTest : public testing::Test {
     control_.Stop();
   }
 
-  // A worker that has taken those of 70, 71 and 72 s.
-  void Begin(const FakeCoordinator::Manners& manners) {
+  // A worker that has taken those of 70, 71 and 72 s, as the agent knows.
+  void Begin(const FakeCoordinator::Manners& manners, const std::string& behaviour = "snapshots") {
     coordinator_ = std::make_unique<FakeCoordinator>(manners);
     const AgentOptions options = {.coordinator = coordinator_->address(),
                                   .node = "node-1",
@@ -47,12 +46,29 @@ class AgentSnapshotsTest : public testing::Test {
     ASSERT_TRUE(agent.ok()) << agent.status();
     agent_ = *std::move(agent);
     control_.RunAndWait([this] { agent_->Start(); });
-    coordinator_->StartWorker(5, "snapshots");
-    coordinator_->SendPlan(5, 70);
+    Take(5, behaviour, 70);
   }
 
-  static std::string PathOf(int seconds) {
-    return "snapshots-1/snapshots/" + std::to_string(seconds) + ".safetensors";
+  // Another one, from `seconds` on.
+  void Take(std::uint64_t worker, const std::string& behaviour, std::uint64_t seconds) {
+    coordinator_->StartWorker(worker, behaviour);
+    coordinator_->SendPlan(worker, seconds);
+    const FromAgent report = coordinator_->AwaitMessage([worker](const FromAgent& message) {
+      return message.from_worker().worker_id() == worker &&
+             message.from_worker().message().has_report();
+    });
+    ASSERT_EQ(report.from_worker().worker_id(), worker);
+  }
+
+  void Suspend(std::uint64_t worker) {
+    tactus::agent::v1::ToAgent message;
+    message.mutable_to_worker()->set_worker_id(worker);
+    message.mutable_to_worker()->mutable_message()->mutable_stop()->set_suspend(true);
+    coordinator_->Send(message);
+  }
+
+  static std::string PathOf(int seconds, const std::string& behaviour = "snapshots") {
+    return behaviour + "-1/snapshots/" + std::to_string(seconds) + ".safetensors";
   }
 
   TemporaryFolder folder_;
@@ -67,9 +83,8 @@ TEST_F(AgentSnapshotsTest, AllAreBroughtUpInTheirOrderWhileTheWorkerGoesOn) {
 
   ASSERT_TRUE(coordinator_->AwaitUpload(PathOf(72)));
 
-  const auto uploaded = coordinator_->uploaded();
-  EXPECT_THAT(uploaded, UnorderedElementsAre(Key(PathOf(70)), Key(PathOf(71)), Key(PathOf(72))));
-  EXPECT_EQ(uploaded.at(PathOf(71)), "after 71");
+  EXPECT_THAT(coordinator_->upload_order(), ElementsAre(PathOf(70), PathOf(71), PathOf(72)));
+  EXPECT_EQ(coordinator_->uploaded().at(PathOf(71)), "after 71");
   EXPECT_EQ(coordinator_->upload_header().worker_id(), 5u);
   for (const FromAgent& message : coordinator_->received()) {
     EXPECT_FALSE(message.has_worker_exited());
@@ -85,7 +100,7 @@ TEST_F(AgentSnapshotsTest, OneThatIsNotTakenIsLeftOutAndTheNextOnesCome) {
 
   ASSERT_TRUE(coordinator_->AwaitUpload(PathOf(72)));
 
-  EXPECT_THAT(coordinator_->uploaded(), UnorderedElementsAre(Key(PathOf(71)), Key(PathOf(72))));
+  EXPECT_THAT(coordinator_->upload_order(), ElementsAre(PathOf(71), PathOf(72)));
   for (const FromAgent& message : coordinator_->received()) {
     EXPECT_FALSE(message.from_worker().message().has_failed());
     EXPECT_FALSE(message.has_worker_exited());
@@ -101,8 +116,73 @@ TEST_F(AgentSnapshotsTest, TheyAreBroughtUpAfterTheEndOfTheirWorker) {
   coordinator_->Become({});
 
   ASSERT_TRUE(coordinator_->AwaitUpload(PathOf(72)));
-  EXPECT_THAT(coordinator_->uploaded(),
-              UnorderedElementsAre(Key(PathOf(70)), Key(PathOf(71)), Key(PathOf(72))));
+  EXPECT_THAT(coordinator_->upload_order(), ElementsAre(PathOf(70), PathOf(71), PathOf(72)));
+}
+
+TEST_F(AgentSnapshotsTest, OfAWorkerThatFinishedTheResultIsAllThatIsBroughtUp) {
+  Begin({.held_upload = PathOf(70, "finishes")}, "finishes");
+  ASSERT_TRUE(coordinator_->AwaitHeldUpload());
+
+  coordinator_->SendStop(5);
+
+  ASSERT_TRUE(coordinator_->AwaitUpload("finishes-1/model.pt"));
+  coordinator_->Become({});
+  Take(6, "snapshots", 80);
+  ASSERT_TRUE(coordinator_->AwaitUpload(PathOf(82))) << "behind whatever still waits";
+  EXPECT_THAT(coordinator_->upload_order(),
+              ElementsAre("finishes-1/model.pt", PathOf(80), PathOf(81), PathOf(82)));
+}
+
+TEST_F(AgentSnapshotsTest, ASuspendedWorkersCheckpointOvertakesThemAndTheyFollow) {
+  Begin({.held_upload = PathOf(70, "finishes")}, "finishes");
+  ASSERT_TRUE(coordinator_->AwaitHeldUpload());
+
+  Suspend(5);
+
+  ASSERT_TRUE(coordinator_->AwaitUpload("finishes-1/checkpoint.safetensors"));
+  coordinator_->Become({});
+  ASSERT_TRUE(coordinator_->AwaitUpload(PathOf(72, "finishes")));
+  EXPECT_THAT(coordinator_->upload_order(),
+              ElementsAre("finishes-1/checkpoint.safetensors", PathOf(70, "finishes"),
+                          PathOf(71, "finishes"), PathOf(72, "finishes")));
+}
+
+TEST_F(AgentSnapshotsTest, ThoseThatAResultNamesAreBroughtUpBeforeItsOtherFiles) {
+  Begin({}, "names");
+  ASSERT_TRUE(coordinator_->AwaitUpload(PathOf(72, "names")));
+
+  coordinator_->SendStop(5);
+
+  ASSERT_TRUE(coordinator_->AwaitUpload("names-1/model.pt"));
+  const std::vector<std::string> order = coordinator_->upload_order();
+  ASSERT_EQ(order.size(), 7u);
+  EXPECT_THAT(std::vector(order.begin() + 3, order.end()),
+              ElementsAre(PathOf(70, "names"), PathOf(71, "names"), PathOf(72, "names"),
+                          "names-1/model.pt"));
+}
+
+struct Refusal {
+  grpc::StatusCode code{};
+  std::string reason{};
+};
+class AgentSnapshotsRefusedForGoodTest : public AgentSnapshotsTest,
+                                         public testing::WithParamInterface<Refusal> {};
+INSTANTIATE_TEST_SUITE_P(All, AgentSnapshotsRefusedForGoodTest,
+                         testing::Values(Refusal{.code = grpc::StatusCode::FAILED_PRECONDITION},
+                                         Refusal{.code = grpc::StatusCode::NOT_FOUND,
+                                                 .reason = "JOB_NOT_FOUND"}));
+
+TEST_P(AgentSnapshotsRefusedForGoodTest, NoFurtherOneOfThatWorkerIsTried) {
+  Begin({.held_upload = PathOf(70, "finishes")}, "finishes");
+  ASSERT_TRUE(coordinator_->AwaitHeldUpload());
+
+  coordinator_->Become({.refused_uploads = 1,
+                        .upload_refusal = GetParam().code,
+                        .refusal_reason = GetParam().reason});
+
+  Take(6, "snapshots", 80);
+  ASSERT_TRUE(coordinator_->AwaitUpload(PathOf(82)));
+  EXPECT_THAT(coordinator_->upload_order(), ElementsAre(PathOf(80), PathOf(81), PathOf(82)));
 }
 
 }  // namespace

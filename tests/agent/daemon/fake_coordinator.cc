@@ -16,6 +16,12 @@ namespace tactus::agent {
 using tactus::agent::v1::UploadArtifactRequest;
 using tactus::agent::v1::UploadArtifactResponse;
 
+namespace {
+
+constexpr std::chrono::milliseconds kCancelCheck{20};
+
+}  // namespace
+
 FakeCoordinator::FakeCoordinator(const Manners& manners, int port) : manners_(manners) {
   grpc::ServerBuilder builder;
   builder.AddListeningPort("127.0.0.1:" + std::to_string(port), grpc::InsecureServerCredentials(),
@@ -99,6 +105,7 @@ void FakeCoordinator::SendStop(std::uint64_t worker) {
 void FakeCoordinator::Become(const Manners& manners) {
   const std::lock_guard lock(mutex_);
   manners_ = manners;
+  changed_.notify_all();
 }
 
 std::size_t FakeCoordinator::hellos() {
@@ -161,6 +168,11 @@ std::size_t FakeCoordinator::heartbeats() {
   return heartbeats_;
 }
 
+std::vector<std::string> FakeCoordinator::upload_order() {
+  const std::lock_guard lock(mutex_);
+  return upload_order_;
+}
+
 std::map<std::string, std::string> FakeCoordinator::uploaded() {
   const std::lock_guard lock(mutex_);
   return uploaded_;
@@ -188,6 +200,23 @@ std::string FakeCoordinator::AwaitOutput(std::uint64_t worker, const std::string
 bool FakeCoordinator::AwaitUpload(const std::string& path) {
   std::unique_lock lock(mutex_);
   return AwaitLocked(lock, [&] { return uploaded_.contains(path); });
+}
+
+bool FakeCoordinator::AwaitHeldUpload() {
+  std::unique_lock lock(mutex_);
+  return AwaitLocked(lock, [this] { return held_ > 0; });
+}
+
+// The end of a call is not told to whom it is served by.
+void FakeCoordinator::HoldLocked(std::unique_lock<std::mutex>& lock, const std::string& path,
+                                 const grpc::ServerContext& context) {
+  if (manners_.held_upload != path) return;
+  ++held_;
+  changed_.notify_all();
+  while (manners_.held_upload == path && !context.IsCancelled()) {
+    changed_.wait_for(lock, kCancelCheck);
+  }
+  --held_;
 }
 
 void FakeCoordinator::Receive(const FromAgent& message) {
@@ -242,7 +271,7 @@ grpc::Status FakeCoordinator::Session(grpc::ServerContext* context,
   return grpc::Status::OK;
 }
 
-grpc::Status FakeCoordinator::UploadArtifact(grpc::ServerContext*,
+grpc::Status FakeCoordinator::UploadArtifact(grpc::ServerContext* context,
                                              grpc::ServerReader<UploadArtifactRequest>* reader,
                                              UploadArtifactResponse*) {
   UploadArtifactRequest request;
@@ -254,12 +283,18 @@ grpc::Status FakeCoordinator::UploadArtifact(grpc::ServerContext*,
   UploadArtifactRequest header = request;
   header.clear_data();
   while (reader->Read(&request)) content += request.data();
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  HoldLocked(lock, path, *context);
+  if (context->IsCancelled()) return grpc::Status::CANCELLED;
   if (manners_.refused_uploads > 0) {
     --manners_.refused_uploads;
-    return {manners_.upload_refusal, "not now"};
+    if (manners_.refusal_reason.empty()) return {manners_.upload_refusal, "not now"};
+    return runtime::ToGrpc(runtime::WithReason(
+        absl::Status(static_cast<absl::StatusCode>(manners_.upload_refusal), "not now"),
+        {.reason = manners_.refusal_reason}));
   }
   if (content.size() != size) return {grpc::StatusCode::DATA_LOSS, "cut short"};
+  upload_order_.push_back(path);
   uploaded_[path] = content;
   upload_header_ = header;
   changed_.notify_all();

@@ -30,8 +30,10 @@ class FakeCoordinator final : public tactus::agent::v1::AgentSession::Service {
     double heartbeat_seconds = 60;
     int refused_uploads = 0;  // so many, then the next is taken
     grpc::StatusCode upload_refusal = grpc::StatusCode::UNAVAILABLE;
-    bool other_version = false;  // it refuses the agent
-    std::string server_id = {};  // who it says it is
+    std::string refusal_reason = {};  // for programs
+    std::string held_upload = {};     // this path's wait until it becomes another; empty: none
+    bool other_version = false;       // it refuses the agent
+    std::string server_id = {};       // who it says it is
     std::uint64_t epoch = 0;
   };
 
@@ -77,6 +79,8 @@ class FakeCoordinator final : public tactus::agent::v1::AgentSession::Service {
   // Numbered messages, in the order of arrival over all streams, repeated ones included.
   std::vector<FromAgent> received();
   std::size_t heartbeats();
+  // The paths of those that were taken, in their order.
+  std::vector<std::string> upload_order();
   // Files by their paths.
   std::map<std::string, std::string> uploaded();
   // The first message of the newest upload, without its data.
@@ -84,6 +88,7 @@ class FakeCoordinator final : public tactus::agent::v1::AgentSession::Service {
   // What workers wrote, put together by worker; the pieces' offsets are checked.
   std::string AwaitOutput(std::uint64_t worker, const std::string& end);
   bool AwaitUpload(const std::string& path);
+  bool AwaitHeldUpload();  // one waits
 
   grpc::Status Session(grpc::ServerContext* context,
                        grpc::ServerReaderWriter<ToAgent, FromAgent>* stream) override;
@@ -94,6 +99,8 @@ class FakeCoordinator final : public tactus::agent::v1::AgentSession::Service {
  private:
   bool AwaitLocked(std::unique_lock<std::mutex>& lock, const std::function<bool()>& holds);
   void Receive(const FromAgent& message);
+  void HoldLocked(std::unique_lock<std::mutex>& lock, const std::string& path,
+                  const grpc::ServerContext& context);
 
   Manners manners_;
   int port_ = 0;
@@ -106,6 +113,8 @@ class FakeCoordinator final : public tactus::agent::v1::AgentSession::Service {
   std::vector<FromAgent> hellos_;
   std::vector<FromAgent> received_;
   std::size_t heartbeats_ = 0;
+  int held_ = 0;
+  std::vector<std::string> upload_order_;
   std::map<std::string, std::string> uploaded_;
   tactus::agent::v1::UploadArtifactRequest upload_header_;
   FakeArtifacts artifacts_;

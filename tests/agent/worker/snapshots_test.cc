@@ -145,6 +145,7 @@ TEST_F(SnapshotsTest, TheirEndWaitsForNobodyElsesFile) {
 
   EXPECT_EQ(names.wait_for(std::chrono::seconds(20)), std::future_status::ready);
   written.set_value();
+  thread_.Wait();
   EXPECT_THAT(names.get(), ElementsAre("snapshots/0.000.safetensors"));
 }
 
@@ -167,6 +168,17 @@ TEST_F(SnapshotsTest, WhatIsWholeWhenTrainingEndsIsSaidAndWhatIsNotIsNot) {
     snapshots.AtEdge(*model_, Seconds(1));
   }
   EXPECT_THAT(said, ElementsAre("snapshots/0.000.safetensors"));
+}
+
+TEST_F(SnapshotsTest, AnErrorOfTheLastOneIsToldWhenTrainingEnds) {
+  std::filesystem::create_symlink("/dev/full", PathAt("1.000") + ".partial");
+  testing::internal::CaptureStderr();
+  {
+    Snapshots snapshots({.directory = folder_, .every = Seconds(1)}, thread_);
+    snapshots.AtEdge(*model_, Seconds(1));
+    thread_.Wait();
+  }
+  EXPECT_NE(testing::internal::GetCapturedStderr(), "");
 }
 
 TEST_F(SnapshotsTest, WithoutThemThereAreNone) {

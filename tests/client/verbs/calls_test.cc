@@ -322,7 +322,8 @@ TEST_F(CallsTest, AJobWithoutResultHasNothingToDownload) {
   const auto paths = DownloadResult(client_, StateEvent(v1::JOB_STATE_RUNNING, "").job(), "/tmp");
 
   EXPECT_EQ(ExitCodeOf(paths.status()), ExitCode::kConflict);
-  EXPECT_EQ(paths.status().message(), "job demo-1 has no result: it is running");
+  EXPECT_EQ(paths.status().message(),
+            "job demo-1 has neither a result nor snapshots: it is running");
 }
 
 }  // namespace

@@ -8,6 +8,11 @@
 //   result     writes model.pt of 2.5 MiB and says Finished with that file
 //   training   Ready; for a plan V says at once that it has the checkpoints of V, V + 1 and V + 2
 //              rounds, which say so; on stop Finished
+//   snapshots  Ready; for a plan V says that it has the snapshots of V, V + 1 and V + 2 seconds,
+//              which say so, and reports; on stop exits with code 3
+//   finishes   the same, but on stop writes model.pt and says Finished with it; asked to suspend,
+//              checkpoint.safetensors, suspended
+//   names      the same as finishes, with its snapshots after model.pt
 //   escape     says Finished with the file ../secret
 //   missing    says Finished with a file that is not there
 //   malformed  says something that is no message
@@ -143,21 +148,33 @@ int Training(Wire& wire, const std::string& folder) {
   return 0;
 }
 
-// Three snapshots at each plan, of which none is named in the end.
-int Snapshots(Wire& wire, const std::string& folder) {
+int Snapshots(Wire& wire, const std::string& folder, const std::string& behaviour) {
   wire.Say({{"ready", {{"parameters", "1"}}}});
   std::filesystem::create_directories(folder + "/snapshots");
+  json names = json::array({"model.pt"});
+  bool suspended = false;
   for (std::string line; wire.Hear(line);) {
     const json message = json::parse(line);
-    if (message.contains("stop")) break;
+    if (message.contains("stop")) {
+      suspended = message["stop"].value("suspend", false);
+      break;
+    }
     const int first = std::stoi(message["plan"].value("version", "0"));
     for (int seconds = first; seconds < first + 3; ++seconds) {
       const std::string file = "snapshots/" + std::to_string(seconds) + ".safetensors";
       std::ofstream(folder + "/" + file) << "after " << seconds;
       wire.Say({{"snapshotted", {{"file", file}}}});
+      if (behaviour == "names") names.push_back(file);
     }
+    wire.Say(Report(first, message["plan"].value("version", "0")));
   }
-  return 3;
+  if (behaviour == "snapshots") return 3;
+  if (suspended) names = {"checkpoint.safetensors"};
+  std::ofstream(folder + "/" + names[0].get<std::string>()) << "here it stood";
+  json finished = Finished(names);
+  finished["finished"]["suspended"] = suspended;
+  wire.Say(finished);
+  return 0;
 }
 
 int Burst(Wire& wire) {
@@ -189,7 +206,9 @@ int Behave(Wire& wire, const std::string& first_line) {
   if (behaviour == "echo" || behaviour == "stubborn") return Echo(wire, behaviour == "stubborn");
   if (behaviour == "result") return Result(wire, start.at("outputDirectory"));
   if (behaviour == "training") return Training(wire, start.at("outputDirectory"));
-  if (behaviour == "snapshots") return Snapshots(wire, start.at("outputDirectory"));
+  if (behaviour == "snapshots" || behaviour == "finishes" || behaviour == "names") {
+    return Snapshots(wire, start.at("outputDirectory"), behaviour);
+  }
   if (behaviour == "burst") return Burst(wire);
   if (behaviour == "escape") wire.Say(Finished({"../secret"}));
   if (behaviour == "missing") wire.Say(Finished({"nothing.pt"}));
