@@ -140,6 +140,10 @@ Receipt Coordinator::ReceiveFile(JobId job, const ResultFile& file, std::functio
   // An agent does not bring files to another coordinator than its workers'.
   if (!up() || wrong_) return Receipt::kAway;
   if (refusing_) return Receipt::kRefused;
+  if (disk_full_) {
+    Handle(job::ArtifactComing{.job = job}, {});
+    return Receipt::kAway;
+  }
   job::ArtifactRecord artifact{.path = file.path, .size_bytes = 1};
   if (file.checkpoint != nullptr) {
     artifact.sha256 = file.checkpoint->id;

@@ -207,6 +207,17 @@ void Fields(auto& archive, Of<WorkerExited> auto& event) {
   archive("log_tail", event.log_tail);
 }
 
+// A file of the result is on its way, maybe once more: while the coordinator's disk is full none
+// arrives.
+struct ArtifactComing {
+  JobId job{};
+  WorkerId worker{};  // whose it is; 0: its agent did not say
+};
+void Fields(auto& archive, Of<ArtifactComing> auto& event) {
+  archive("job", event.job);
+  archive("worker", event.worker);
+}
+
 // A file of the result, or a snapshot, has arrived whole at the coordinator.
 struct ArtifactStored {
   JobId job{};
@@ -223,9 +234,10 @@ void Fields(auto& archive, Of<ArtifactStored> auto& event) {
 struct Ticked {};
 void Fields(auto&, Of<Ticked> auto&) {}
 
-using Event = std::variant<JobSubmitted, JobCancelled, NodeJoined, NodeLost, WorkerSaid,
-                           WorkerExited, ArtifactStored, Ticked, JobUpdated, JobPaused, JobResumed,
-                           NodeMarked, DeviceFaultsChanged, NodeUnreachable, NodeLeaving>;
+using Event =
+    std::variant<JobSubmitted, JobCancelled, NodeJoined, NodeLost, WorkerSaid, WorkerExited,
+                 ArtifactStored, Ticked, JobUpdated, JobPaused, JobResumed, NodeMarked,
+                 DeviceFaultsChanged, NodeUnreachable, NodeLeaving, ArtifactComing>;
 
 // ---- Actions
 
@@ -392,6 +404,8 @@ template <>
 inline constexpr const char* kKind<job::WorkerExited> = "worker_exited";
 template <>
 inline constexpr const char* kKind<job::ArtifactStored> = "artifact_stored";
+template <>
+inline constexpr const char* kKind<job::ArtifactComing> = "artifact_coming";
 template <>
 inline constexpr const char* kKind<job::Ticked> = "ticked";
 template <>

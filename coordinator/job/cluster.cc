@@ -193,6 +193,10 @@ void Cluster::Handle(const WorkerExited& event, Turn turn) {
   }
 }
 
+void Cluster::Handle(const ArtifactComing& event, Turn turn) {
+  if (JobController* job = JobOf(event.job)) job->OnArtifactComing(event, turn);
+}
+
 void Cluster::Handle(const ArtifactStored& event, Turn turn) {
   if (JobController* job = JobOf(event.job)) job->OnArtifactStored(event, turn);
 }

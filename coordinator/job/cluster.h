@@ -56,6 +56,7 @@ class Cluster {
   void Handle(const NodeLeaving& event, Turn turn);
   void Handle(const WorkerSaid& event, Turn turn);
   void Handle(const WorkerExited& event, Turn turn);
+  void Handle(const ArtifactComing& event, Turn turn);
   void Handle(const ArtifactStored& event, Turn turn);
   void Handle(const Ticked& event, Turn turn);
   void Handle(const JobUpdated& event, Turn turn);

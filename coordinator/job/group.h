@@ -39,6 +39,11 @@ class Group {
   // ---- Who is there
 
   std::optional<std::uint32_t> RankOf(WorkerId worker) const;
+  // Whether a file of that worker is this group's. 0, of an agent that does not say whose it is:
+  // where there is a group.
+  bool Makes(WorkerId worker) const {
+    return !empty() && (worker == WorkerId{} || RankOf(worker).has_value());
+  }
   bool Live(std::uint32_t rank) const { return !workers_[rank].gone; }
   std::vector<std::uint32_t> LiveOn(const std::string& node) const;  // ranks, in order
   bool AllGone() const;

@@ -378,13 +378,17 @@ void JobController::On(std::uint32_t rank, const FinishedMessage& message, Turn 
   TryFinish(turn);
 }
 
+// Its time begins anew: its agent tries as long as there is no room for it.
+void JobController::OnArtifactComing(const ArtifactComing& event, Turn turn) {
+  if (In<phase::Ending>() && !keeper_.Secured() && group_.Makes(event.worker)) TryFinish(turn);
+}
+
 // Users see a snapshot as they see progress: nobody's change of the job is out of date by it.
 void JobController::OnArtifactStored(const ArtifactStored& event, Turn turn) {
   const ArtifactRecord& artifact = event.artifact;
   // An agent may bring what a former group left when another one has taken its place.
   if (IsFinal(state()) || !MayBring(record(), event.worker, artifact)) return;
-  const bool present = !group_.empty() && !keeper_.Secured() &&
-                       (event.worker == WorkerId{} || group_.RankOf(event.worker));
+  const bool present = !keeper_.Secured() && group_.Makes(event.worker);
   if (!present && !IsSnapshot(artifact)) return;
   if (artifact.path.starts_with(protocol::kCheckpointFolder)) {
     // No file of an ending; but those may have waited behind it, and their time begins anew.

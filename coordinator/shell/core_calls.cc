@@ -248,7 +248,13 @@ absl::Status CoreRunner::CheckArtifact(const Brought& file) const {
 
 void CoreRunner::AdmitArtifact(const Brought& file,
                                std::function<void(const absl::Status&)> answer) {
-  around_.control.Post([this, file, answer = std::move(answer)] { answer(CheckArtifact(file)); });
+  around_.control.Post([this, file, answer = std::move(answer)] {
+    const absl::Status admitted = CheckArtifact(file);
+    if (admitted.ok()) {
+      Handle(job::ArtifactComing{.job = Current(file.id)->id, .worker = file.worker}, {});
+    }
+    answer(admitted);
+  });
 }
 
 void CoreRunner::ReportArtifact(const Brought& file,

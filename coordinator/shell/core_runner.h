@@ -176,8 +176,8 @@ class CoreRunner {
     job::ArtifactRecord artifact{};
     WorkerId worker{};  // whose it is; 0: not said
   };
-  // Whether it is of use. Errors: NotFound, no such job that is not over; FailedPrecondition,
-  // another group has taken its worker's place.
+  // Whether it is of use; the core is told that it comes. Errors: NotFound, no such job that is not
+  // over; FailedPrecondition, another group has taken its worker's place.
   void AdmitArtifact(const Brought& file, std::function<void(const absl::Status&)> answer);
   // Answers once what the core made of it is durable. Errors: AdmitArtifact's, as they are by now.
   void ReportArtifact(const Brought& file, std::function<void(const absl::Status&)> answer);

@@ -34,6 +34,9 @@ std::string Details(const job::WorkerSaid& event) {
 std::string Details(const job::WorkerExited& event) {
   return "worker " + Number(event.worker.value);
 }
+std::string Details(const job::ArtifactComing& event) {
+  return "worker " + Number(event.worker.value);
+}
 std::string Details(const job::ArtifactStored& event) { return event.artifact.path; }
 std::string Details(const job::NodeMarked& event) { return event.node.name; }
 std::string Details(const job::DeviceFaultsChanged& event) { return event.node; }

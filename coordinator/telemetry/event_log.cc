@@ -65,6 +65,10 @@ void Write(const job::WorkerExited& event, Instant) {
              event.signal);
 }
 
+void Write(const job::ArtifactComing& event, Instant) {
+  Log()->debug("artifact coming job_number={} worker={}", event.job.value, event.worker.value);
+}
+
 void Write(const job::ArtifactStored& event, Instant) {
   Log()->info("artifact stored job_number={} path={} size_bytes={}", event.job.value,
               Quoted(event.artifact.path), event.artifact.size_bytes);

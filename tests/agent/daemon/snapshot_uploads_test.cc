@@ -10,6 +10,7 @@
 
 #include "agent/daemon/coordinator_link.h"
 #include "agent/daemon/job_folders.h"
+#include "protocol/worker_messages.h"
 #include "tests/agent/daemon/await.h"
 #include "tests/support/temporary_folder.h"
 

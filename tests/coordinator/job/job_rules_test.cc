@@ -234,6 +234,24 @@ TEST(JobEndTest, DifferentParametersAreALoss) {
   EXPECT_THAT(rig.record().state_reason, StartsWith("members ended with different parameters"));
 }
 
+// As of a coordinator whose disk is full: its agent tries for as long as that takes.
+TEST(JobEndTest, AFileThatIsOnItsWayIsWaitedFor) {
+  Rig rig;
+  rig.ToRunning();
+  rig.FinishAll();
+
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    rig.StepAt(rig.seconds() + 590, ArtifactComing{.job = JobId{1}, .worker = WorkerId{1}});
+  }
+  EXPECT_EQ(rig.record().state, JobState::kStopping);
+  rig.StepAt(rig.seconds() + 590, ArtifactComing{.job = JobId{1}, .worker = WorkerId{77}});
+  rig.StepAt(rig.seconds() + 20, Ticked{});
+
+  EXPECT_EQ(rig.record().state_reason,
+            "the result's file model.pt did not arrive within 10 minutes")
+      << "a stranger's file is none of it";
+}
+
 TEST(JobEndTest, AFileThatDoesNotArriveFailsTheJob) {
   Rig rig;
   rig.ToRunning();

@@ -172,6 +172,9 @@ std::string Say(const WorkerExited& event) {
   return Worker(event.worker) + " exited code=" + std::to_string(event.exit_code) +
          " signal=" + std::to_string(event.signal) + " log=" + Quote(LastLine(event.log_tail));
 }
+std::string Say(const ArtifactComing& event) {
+  return "a file comes to job " + std::to_string(event.job.value);
+}
 std::string Say(const ArtifactStored& event) {
   return "stored " + event.artifact.path + " of job " + std::to_string(event.job.value);
 }
