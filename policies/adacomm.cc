@@ -8,8 +8,6 @@
 namespace tactus::policies {
 namespace {
 
-// A rate that is scaled by a gain and back is the same but for its last bits.
-constexpr double kSameRate = 1e-9;
 constexpr double kRounding = 1e-12;  // relative, of the root: 2.0000000000000004 is 2
 
 bool IsPositive(double value) { return std::isfinite(value) && value > 0; }
@@ -31,16 +29,12 @@ std::uint32_t CandidatePeriod(double ratio, double period_initial, std::uint32_t
   return Within(std::ceil(std::sqrt(ratio) * period_initial * (1 - kRounding)), period_max);
 }
 
-Adacomm::Adacomm(const AdacommOptions& options, double loss_initial, double rate_initial,
-                 double trained)
+Adacomm::Adacomm(const AdacommOptions& options, double loss_initial, double rate_initial)
     : Adacomm(options, {.period = options.period_initial,
                         .period_cap = options.period_max,
                         .loss_initial = loss_initial,
                         .rate_initial = IsPositive(rate_initial) ? rate_initial : 1,
-                        .rate = IsPositive(rate_initial) ? rate_initial : 1,
-                        .trained = IsPositive(trained) ? trained : 0,
-                        .loss_then = loss_initial,
-                        .trained_then = IsPositive(trained) ? trained : 0}) {
+                        .rate = IsPositive(rate_initial) ? rate_initial : 1}) {
   if (!Headroom()) state_.period = 1;
 }
 
@@ -48,21 +42,15 @@ Adacomm::Adacomm(const AdacommOptions& options, const State& state)
     : options_(options), state_(state) {
   TACTUS_CHECK(options.period_initial >= 1 && options.period_initial <= options.period_max);
   TACTUS_CHECK(options.interval_seconds > 0 && options.fallback > 0 && options.fallback < 1);
-  TACTUS_CHECK(options.interval_share >= 0 && options.interval_share < 1);
   TACTUS_CHECK(state.period >= 1 && state.period_cap >= 1 && state.period_factor > 0);
   state_.period = std::min(state_.period, options.period_max);
 }
 
 AdacommDecision Adacomm::Averaged(const AveragingPoint& point) {
-  if (IsPositive(point.seconds)) {
-    state_.seconds += point.seconds;
-    state_.trained += point.seconds;
-  }
+  if (IsPositive(point.seconds)) state_.seconds += point.seconds;
   AdacommDecision decision;
   const std::uint32_t cap = CapFor(point);
-  const double interval =
-      std::max(options_.interval_seconds, options_.interval_share * state_.trained);
-  if (state_.seconds < interval) {
+  if (state_.seconds < options_.interval_seconds) {
     state_.period_cap = std::min(state_.period_cap, cap);
   } else {
     decision.cause = Choose(point);
@@ -97,12 +85,8 @@ AdacommCause Adacomm::Choose(const AveragingPoint& point) {
   if (!std::isfinite(point.loss) || point.loss < options_.loss_floor) return AdacommCause::kBadLoss;
   // Noted only now: a change of rate that comes with a bad loss is still one at the next choice.
   const double rate = IsPositive(point.rate) ? point.rate : state_.rate;
-  const bool rate_changed = std::abs(rate - state_.rate) > kSameRate * state_.rate;
+  const bool rate_changed = rate != state_.rate;
   state_.rate = rate;
-  state_.rate_initial = std::max(state_.rate_initial, rate);
-  const bool stands = StandsStill(point.loss);
-  state_.loss_then = point.loss;
-  state_.trained_then = state_.trained;
   const double ratio = PeriodRatio({.loss_initial = state_.loss_initial,
                                     .loss = point.loss,
                                     .loss_floor = options_.loss_floor,
@@ -114,20 +98,9 @@ AdacommCause Adacomm::Choose(const AveragingPoint& point) {
     state_.period = candidate;
     return rate_changed ? AdacommCause::kRate : AdacommCause::kLoss;
   }
-  if (!stands) return AdacommCause::kFalling;
   const double fallback = std::ceil(options_.fallback * state_.period);
   state_.period = Within(std::min<double>(state_.period - 1, fallback), options_.period_max);
   return AdacommCause::kFallback;
-}
-
-// F_0 of a rule that begins with the job has no time to compare with.
-bool Adacomm::StandsStill(double loss) const {
-  if (!options_.plateau) return true;
-  if (!(state_.trained_then > 0)) return loss >= state_.loss_initial;
-  const double doublings = std::log2(state_.trained / state_.trained_then);
-  const double left = (loss - options_.loss_floor) / (state_.loss_then - options_.loss_floor);
-  // Not `1 - left < ...`: a former loss at its floor leaves nothing to fall.
-  return !(1 - left >= *options_.plateau * doublings);
 }
 
 std::uint32_t Adacomm::CapFor(const AveragingPoint& point) const {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 namespace tactus::policies {
 
@@ -37,11 +36,6 @@ struct AdacommOptions {
   double interval_seconds = 60;       // T_0 > 0
   double loss_floor = 0;              // F_inf
   double fallback = 0.5;              // gamma in (0, 1)
-  // An interval lasts this share of the training time so far, T_0 at least; 0: T_0, as published.
-  double interval_share = 0;  // in [0, 1)
-  // The loss stands still where it fell by less than this share for each doubling of the training
-  // time, and else there is no fallback; nothing: there always is, as published.
-  std::optional<double> plateau{};
 };
 
 // The group averaged: what is known then. Times are those of training alone: the caller leaves out
@@ -60,7 +54,6 @@ enum class AdacommCause {
   kLoss,        // the loss asks for less
   kRate,        // the learning rate changed: loss and rate decide, up or down
   kFallback,    // neither fell enough: gamma of the former
-  kFalling,     // the same, but the loss does not stand still: the period stays
   kBadLoss,     // alarm: the loss is not a number, or below its floor; the period stays
   kNoHeadroom,  // the initial loss was at its floor or no number: 1, whatever comes
 };
@@ -77,26 +70,18 @@ struct AdacommDecision {
 //   tau' = CandidatePeriod(q, tau_0)
 //   tau <- tau'                                            if the learning rate changed
 //          tau'                                            else if tau' < tau
-//          max(1, min(tau - 1, ceil(gamma tau)))           else, unless the loss still falls
+//          max(1, min(tau - 1, ceil(gamma tau)))           else
 //
 // So between changes of the learning rate tau never grows, and once the loss stands still it falls
 // to 1 within ceil(log2(tau_0)) intervals, for good: tau' stays above what the first fallback left.
-//
-// As published, "stands still" is that tau' did not become less within one T_0. A loss that falls
-// as a power of time does so ever later, while it falls by the same share in each doubling of the
-// time: tau would be 1 after some ten minutes, for good. `interval_share` and `plateau` count both
-// in the logarithm of time.
-//
-// A rate that rises above eta_0, as in a warm-up, becomes eta_0: it never asks for less.
 //
 // What runs is tau, at most (max(T_0 / 2, 2 D) - D) / Y, so that an interval holds two averagings,
 // and no less time is spent on computing than on averaging. The cap falls at any averaging and
 // rises only with an interval; the rule itself goes on with the uncapped tau, else a cap would pass
 // for a fallback.
 //
-// Source: memory, unverified: [adacomm]. Design: rounding and min(tau - 1, .), without which
-// gamma > 1/2 stalls; the raise after a change of the learning rate; the cap; the logarithm of
-// time; warm-up.
+// Source: memory, unverified: [adacomm]. Design: rounding and min(tau - 1, .),
+// without which gamma > 1/2 stalls; the raise after a change of the learning rate; the cap.
 class Adacomm {
  public:
   // Plain data, for checkpoints; taken at an averaging.
@@ -109,16 +94,12 @@ class Adacomm {
     double rate = 1;           // eta of the latest choice
     double seconds = 0;        // in this interval
     double period_factor = 1;  // of tau', by changes of membership
-    double trained = 0;        // seconds, with those before F_0
-    double loss_then = 0;      // F at the latest choice, and `trained` of it; 0: none yet
-    double trained_then = 0;
 
     friend bool operator==(const State&, const State&) = default;
   };
 
-  // loss_initial: F_0. rate_initial: eta_0; not a positive number: 1. trained: seconds before it.
-  Adacomm(const AdacommOptions& options, double loss_initial, double rate_initial,
-          double trained = 0);
+  // loss_initial: F_0. rate_initial: eta_0; not a positive number: 1.
+  Adacomm(const AdacommOptions& options, double loss_initial, double rate_initial);
 
   // Goes on from a state.
   Adacomm(const AdacommOptions& options, const State& state);
@@ -150,7 +131,6 @@ class Adacomm {
 
  private:
   bool Headroom() const;
-  bool StandsStill(double loss) const;
   AdacommCause Choose(const AveragingPoint& point);
   std::uint32_t CapFor(const AveragingPoint& point) const;
 

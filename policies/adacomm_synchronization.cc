@@ -31,7 +31,6 @@ std::string Worded(const AdacommDecision& choice, double loss, double loss_initi
     case AdacommCause::kNoHeadroom:
       return "the loss cannot fall below where it started: " + to;
     case AdacommCause::kWaiting:
-    case AdacommCause::kFalling:
     case AdacommCause::kBadLoss:
       break;
   }
@@ -106,12 +105,6 @@ void AdacommSynchronization::Resume(const Plan& in_force) {
   search_.reset();
   rule_.reset();
   loss_initial_.reset();
-  // It may have been one on trial.
-  const bool searched = options_.period == 0 && in_force.period <= options_.period_max;
-  if (searched && PeriodSearch::Tries(in_force.period)) {
-    period_initial_ = 0;
-    search_.emplace(options_.period_max, in_force.period);
-  }
 }
 
 std::optional<Proposal> AdacommSynchronization::Decide(const Situation& situation) {
@@ -142,10 +135,7 @@ std::optional<Proposal> AdacommSynchronization::Search(const Situation& situatio
       .predicted_gain = before / UpdateSeconds(proposal.plan, seconds, transfer) - 1,
       .alternatives = {{ValueOf(situation.in_force, Axis::kSynchronization), 0}},
       .reason = step->reason};
-  if (search_->done()) {
-    period_initial_ = period_;
-    loss_initial_ = seen.RecentLoss();  // for which that period was found
-  }
+  if (search_->done()) period_initial_ = period_;
   return proposal;
 }
 
@@ -156,10 +146,8 @@ std::optional<Proposal> AdacommSynchronization::Average(const Situation& situati
     rule_.emplace(AdacommOptions{.period_initial = std::max(period_initial_, 1u),
                                  .period_max = options_.period_max,
                                  .interval_seconds = options_.interval_seconds,
-                                 .loss_floor = options_.loss_floor,
-                                 .interval_share = kIntervalShare,
-                                 .plateau = kPlateau},
-                  *loss_initial_, seen.rounds().back().scheduled_rate, seen.seconds());
+                                 .loss_floor = options_.loss_floor},
+                  *loss_initial_, seen.rounds().back().scheduled_rate);
     seconds_seen_ = seen.seconds();
   }
   if (const std::optional<double> transfer = seen.TransferSeconds()) {

@@ -21,18 +21,11 @@ namespace tactus::policies {
 //
 // A new group goes on with the period of the former one, which follows the root of the transfer
 // when that is measured; F_0 and tau_0 stay. After Resume() the loss of that time is F_0 and the
-// period in force tau_0; a search goes on from there, where that period can have been one on trial.
+// period in force tau_0.
 //
-// Intervals last kIntervalShare of the training time, and the loss stands still where it fell by
-// less than kPlateau for each doubling of that time.
-//
-// Source: memory, unverified, [adacomm] section 4: the rule; design: where F_0 is measured, and
-// the logarithm of time.
+// Source: memory, unverified, [adacomm] section 4: the rule; design: where F_0 is measured.
 class AdacommSynchronization final : public AxisPolicy {
  public:
-  static constexpr double kIntervalShare = 0.25;
-  static constexpr double kPlateau = 0.03;
-
   explicit AdacommSynchronization(const SynchronizationOptions& options);
 
   std::string Start(Plan& first, const Observations& seen) override;

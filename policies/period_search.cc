@@ -1,22 +1,8 @@
 #include "policies/period_search.h"
 
-#include <algorithm>
-
-#include "base/check.h"
 #include "policies/figures.h"
 
 namespace tactus::policies {
-
-PeriodSearch::PeriodSearch(std::uint32_t period_max, std::uint32_t from)
-    : period_max_(period_max),
-      at_(static_cast<std::size_t>(std::ranges::find(kCandidates, from) - kCandidates.begin())),
-      best_(from) {
-  TACTUS_CHECK(at_ < kCandidates.size());
-}
-
-bool PeriodSearch::Tries(std::uint32_t period) {
-  return std::ranges::find(kCandidates, period) != kCandidates.end();
-}
 
 std::optional<PeriodSearch::Step> PeriodSearch::Look(const Observations& seen,
                                                      std::uint64_t version) {
@@ -35,7 +21,7 @@ std::optional<PeriodSearch::Step> PeriodSearch::Look(const Observations& seen,
     lost = lost || seen.rounds()[at].skipped;
   }
   step.share = seconds > 0 ? transfer / seconds : 0;
-  const bool worse = best_trend_ && Lags(*best_trend_, step.trend);
+  const bool worse = at_ > 0 && Lags(best_trend_, step.trend);
   const std::uint32_t tried = period();
   Conclude(step, lost || worse);
   step.reason =

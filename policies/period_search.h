@@ -31,11 +31,8 @@ class PeriodSearch {
   static constexpr std::uint64_t kStepsMin = 40;
   static constexpr double kShareMin = 0.05;
 
-  // period_max: >= 1. from: of kCandidates, the first that is tried.
-  explicit PeriodSearch(std::uint32_t period_max, std::uint32_t from = 1);
-
-  // Whether `period` is one that a search tries.
-  static bool Tries(std::uint32_t period);
+  // period_max: >= 1.
+  explicit PeriodSearch(std::uint32_t period_max) : period_max_(period_max) {}
 
   // The period to run now.
   std::uint32_t period() const { return done_ ? best_ : kCandidates[at_]; }
@@ -58,7 +55,7 @@ class PeriodSearch {
   const std::uint32_t period_max_;
   std::size_t at_ = 0;
   std::uint32_t best_ = 1;
-  std::optional<LossTrend> best_trend_{};  // nothing: none was tried yet
+  LossTrend best_trend_{};
   bool done_ = false;
 };
 

@@ -2,10 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <functional>
-#include <optional>
-
 #include "tests/policies/round_reports.h"
 #include "tests/policies/virtual_job.h"
 
@@ -26,14 +22,14 @@ VirtualJobOptions AlphaFour(const SynchronizationOptions& synchronization) {
 
 double SecondsTo(double loss, const VirtualJobOptions& options) {
   VirtualJob job(options);
-  while (job.loss() > loss && job.seconds() < 20'000) job.Run(1);
+  while (job.loss() > loss && job.seconds() < 5000) job.Run(1);
   return job.seconds();
 }
 
 TEST(AdacommSynchronizationTest, ThePeriodFallsWithTheLossToSynchronousSteps) {
   VirtualJob job(AlphaFour({.policy = "adacomm", .period = 20, .interval_seconds = 20}));
 
-  job.RunUntil(20'000);
+  job.RunUntil(400);
 
   std::uint32_t period = 20;
   ASSERT_GE(job.plans().size(), 4u);
@@ -53,29 +49,6 @@ TEST(AdacommSynchronizationTest, ALossIsReachedInLessThanHalfTheTimeOfSynchronou
       SecondsTo(loss, AlphaFour({.policy = "adacomm", .period = 20, .interval_seconds = 60}));
 
   EXPECT_LT(given, synchronous / 2.5);
-}
-
-TEST(AdacommSynchronizationTest, ACoordinatorThatRestartsDuringTheSearchGoesOnWithIt) {
-  AdacommSynchronization policy({.policy = "adacomm"});
-  Observations seen;
-  seen.Start({.members = 2});
-  Plan plan = TwoMembers();
-  plan.synchronization = Synchronization::kPeriodic;
-  plan.period = 5;
-  policy.Resume(plan);
-  const std::function<std::optional<Plan>(const Plan&)> complete = [](const Plan& whole) {
-    return std::optional(whole);
-  };
-  seen.Expect(plan);
-  std::optional<Proposal> proposal;
-  for (std::uint64_t round = 0; round < 30 && !proposal; ++round) {
-    const double loss = 3 * std::pow(1.0 + static_cast<double>(round), -0.5);
-    ObserveRounds(seen, plan, {.first = round}, {.transfer_seconds = 1, .loss = loss});
-    proposal = policy.Decide({.in_force = plan, .seen = seen, .complete = complete});
-  }
-
-  ASSERT_TRUE(proposal.has_value());
-  EXPECT_EQ(proposal->plan.period, 10u) << proposal->decision.reason;
 }
 
 TEST(AdacommSynchronizationTest, WithoutAPeriodASearchFindsOneThatHelps) {

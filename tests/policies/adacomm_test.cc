@@ -169,63 +169,6 @@ TEST(AdacommTest, ARateOfZeroIsNoChange) {
   EXPECT_EQ(decision.period, 15u);
 }
 
-TEST(AdacommTest, ARateThatRisesAsInAWarmUpAsksForNoLess) {
-  Adacomm adacomm({.period_initial = 20}, 2.3, 0.1 / 501);
-
-  EXPECT_EQ(adacomm.Averaged(EndOfInterval(2.3, 0.05)).period, 20u);
-  EXPECT_EQ(adacomm.Averaged(EndOfInterval(2.3 / 2, 0.1)).period, 15u);
-  EXPECT_EQ(adacomm.state().rate_initial, 0.1);
-  EXPECT_EQ(adacomm.Averaged(EndOfInterval(2.3 / 2, 0.01)).period, 45u);
-}
-
-TEST(AdacommTest, ALastBitOfTheRateIsNoChange) {
-  Adacomm adacomm({.period_initial = 20}, 2.3, 0.1);
-
-  EXPECT_EQ(adacomm.Averaged(EndOfInterval(2.3, std::nextafter(0.1, 0))).cause,
-            AdacommCause::kFallback);
-}
-
-// The loss falls by the same share in each doubling of the time, for ever.
-double PowerOfTime(double seconds) { return 2.6 * std::pow(seconds, -0.2); }
-
-std::uint32_t PeriodAfter(double seconds, const AdacommOptions& options) {
-  Adacomm adacomm(options, PowerOfTime(5), 1, 5);
-  for (double now = 10; now <= seconds; now += 5) {
-    adacomm.Averaged({.seconds = 5, .loss = PowerOfTime(now)});
-  }
-  return adacomm.period();
-}
-
-TEST(AdacommTest, ALossThatFallsAsAPowerOfTimeStandsStillAsPublishedAndNotInLogTime) {
-  const AdacommOptions published{.period_initial = 48};
-  AdacommOptions log_time = published;
-  log_time.interval_share = 0.25;
-  log_time.plateau = 0.03;
-
-  EXPECT_EQ(PeriodAfter(900, published), 1u);
-  // sqrt of the loss, 7200 s against 5 s: 0.48 of 48 and one round up.
-  EXPECT_EQ(PeriodAfter(7200, log_time), 24u);
-}
-
-TEST(AdacommTest, ALossThatStandsStillInLogTimeFallsBackOnceAnInterval) {
-  Adacomm adacomm({.period_initial = 32, .interval_share = 0.25, .plateau = 0.03}, 2, 1);
-  std::vector<double> changes;
-  std::uint32_t period = 32;
-  for (double now = 5; now <= 2000; now += 5) {
-    const AdacommDecision decision = adacomm.Averaged({.seconds = 5, .loss = 2});
-    if (decision.period == period) continue;
-    EXPECT_EQ(decision.cause, AdacommCause::kFallback);
-    period = decision.period;
-    changes.push_back(now);
-  }
-
-  EXPECT_EQ(period, 1u);
-  ASSERT_EQ(changes.size(), 5u);
-  for (std::size_t i = 1; i < changes.size(); ++i) {
-    EXPECT_GE(changes[i] - changes[i - 1], std::max(60.0, 0.25 * changes[i] - 5));
-  }
-}
-
 TEST(AdacommTest, AWindowFillsAtMostHalfAnInterval) {
   Adacomm adacomm = FromTwenty();
 
