@@ -8,6 +8,8 @@
 namespace tactus::policies {
 namespace {
 
+// A rate that is scaled by a gain and back is the same but for its last bits.
+constexpr double kSameRate = 1e-9;
 constexpr double kRounding = 1e-12;  // relative, of the root: 2.0000000000000004 is 2
 
 bool IsPositive(double value) { return std::isfinite(value) && value > 0; }
@@ -85,8 +87,9 @@ AdacommCause Adacomm::Choose(const AveragingPoint& point) {
   if (!std::isfinite(point.loss) || point.loss < options_.loss_floor) return AdacommCause::kBadLoss;
   // Noted only now: a change of rate that comes with a bad loss is still one at the next choice.
   const double rate = IsPositive(point.rate) ? point.rate : state_.rate;
-  const bool rate_changed = rate != state_.rate;
+  const bool rate_changed = std::abs(rate - state_.rate) > kSameRate * state_.rate;
   state_.rate = rate;
+  state_.rate_initial = std::max(state_.rate_initial, rate);
   const double ratio = PeriodRatio({.loss_initial = state_.loss_initial,
                                     .loss = point.loss,
                                     .loss_floor = options_.loss_floor,

@@ -75,13 +75,16 @@ struct AdacommDecision {
 // So between changes of the learning rate tau never grows, and once the loss stands still it falls
 // to 1 within ceil(log2(tau_0)) intervals, for good: tau' stays above what the first fallback left.
 //
+// A rate that rises above eta_0, as in a warm-up, becomes eta_0: it never asks for less.
+//
 // What runs is tau, at most (max(T_0 / 2, 2 D) - D) / Y, so that an interval holds two averagings,
 // and no less time is spent on computing than on averaging. The cap falls at any averaging and
 // rises only with an interval; the rule itself goes on with the uncapped tau, else a cap would pass
 // for a fallback.
 //
 // Source: memory, unverified: [adacomm]. Design: rounding and min(tau - 1, .),
-// without which gamma > 1/2 stalls; the raise after a change of the learning rate; the cap.
+// without which gamma > 1/2 stalls; the raise after a change of the learning rate; the cap;
+// warm-up.
 class Adacomm {
  public:
   // Plain data, for checkpoints; taken at an averaging.

@@ -135,7 +135,10 @@ std::optional<Proposal> AdacommSynchronization::Search(const Situation& situatio
       .predicted_gain = before / UpdateSeconds(proposal.plan, seconds, transfer) - 1,
       .alternatives = {{ValueOf(situation.in_force, Axis::kSynchronization), 0}},
       .reason = step->reason};
-  if (search_->done()) period_initial_ = period_;
+  if (search_->done()) {
+    period_initial_ = period_;
+    loss_initial_ = seen.RecentLoss();  // for which that period was found
+  }
   return proposal;
 }
 

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <deque>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "runtime/host_port.h"
@@ -75,7 +76,9 @@ class ListenerImpl final : public Listener {
         resolver.resolve(parts.host, std::to_string(parts.port),
                          tcp::resolver::passive | tcp::resolver::numeric_service, error);
     if (error) return false;
+    std::set<tcp::endpoint> bound;  // a hosts file may name one twice
     for (const auto& one : found) {
+      if (!bound.insert(one.endpoint()).second) continue;
       Bind(one.endpoint(), error);
       if (error && !IsNotHere(error)) return false;
       if (!error && parts.port == 0) break;

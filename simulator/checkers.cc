@@ -230,16 +230,19 @@ void Checkers::OnRecord(const job::JobRecord& record, Instant now) {
       std::ranges::none_of(record.members, on_harmed)) {
     Break(name + ": failed though nothing happened to its workers: " + record.state_reason, now);
   }
-  const auto group = groups_.find({.job = record.id, .generation = record.generation});
-  if (group != groups_.end() && record.checkpoint && !group->second.end.empty()) {
-    group->second.end_stored |= record.checkpoint->sha256 == group->second.end;
-  }
   const bool lost = record.suspension && record.suspension->lost;
   if (lost && !job.lost) CheckLoss(record, now);
   job = {.generation = record.generation,
          .revision = record.revision,
          .final = job::IsFinal(record.state),
          .lost = lost};
+}
+
+void Checkers::OnStored(const job::JobRecord& record) {
+  const auto group = groups_.find({.job = record.id, .generation = record.generation});
+  if (group != groups_.end() && record.checkpoint && !group->second.end.empty()) {
+    group->second.end_stored |= record.checkpoint->sha256 == group->second.end;
+  }
 }
 
 // The copy is taken at the first edge after it is due: a round later at most. What holds up the

@@ -103,6 +103,8 @@ class Checkers {
 
   // What the coordinator did; `present` are the records as they were durable before.
   void OnActions(const job::Actions& actions, Instant now);
+  // The record is durable.
+  void OnStored(const job::JobRecord& record);
   // A coordinator that restarted has these durable records.
   void OnRestart(const std::map<JobId, job::JobRecord>& durable);
 

@@ -250,6 +250,7 @@ void Coordinator::Keep(const job::JobRecord& record) {
     around_.scheduler.After(kUnnamed, [this, former] { right_.checkpoints.erase(former); });
   }
   disk().jobs[record.id] = record;
+  around_.checkers.OnStored(record);
 }
 
 // One that says nothing is not kept.

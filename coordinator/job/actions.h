@@ -207,8 +207,7 @@ void Fields(auto& archive, Of<WorkerExited> auto& event) {
   archive("log_tail", event.log_tail);
 }
 
-// A file of the result is on its way, maybe once more: while the coordinator's disk is full none
-// arrives.
+// A file is on its way, maybe once more: while the coordinator's disk is full none arrives.
 struct ArtifactComing {
   JobId job{};
   WorkerId worker{};  // whose it is; 0: its agent did not say

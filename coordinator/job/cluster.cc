@@ -194,7 +194,15 @@ void Cluster::Handle(const WorkerExited& event, Turn turn) {
 }
 
 void Cluster::Handle(const ArtifactComing& event, Turn turn) {
-  if (JobController* job = JobOf(event.job)) job->OnArtifactComing(event, turn);
+  const JobController* const job = JobOf(event.job);
+  if (job == nullptr) return;
+  if (event.worker == WorkerId{}) return JobOf(event.job)->OnUpload("", turn);
+  const auto& members = job->record().members;
+  const auto whose = std::ranges::find(members, event.worker, &MemberRecord::worker);
+  if (whose == members.end()) return;
+  // A copy: who is lost has no members any more.
+  const std::string node = whose->node;
+  for (const auto& [id, one] : admission_.active()) one->OnUpload(node, turn);
 }
 
 void Cluster::Handle(const ArtifactStored& event, Turn turn) {

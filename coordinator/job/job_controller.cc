@@ -339,6 +339,8 @@ Duration JobController::CancelLimit() const {
 
 void JobController::AwaitEnd(Duration limit, Turn turn) {
   phase_ = phase::Ending{.limit = limit, .deadline = turn.now + limit};
+  held_since_.reset();
+  NoteHold(turn.now);  // who owes a word may be unheard already
 }
 
 // What a member says last is durable before it is acknowledged: a restart must not ask for it
@@ -378,9 +380,12 @@ void JobController::On(std::uint32_t rank, const FinishedMessage& message, Turn 
   TryFinish(turn);
 }
 
-// Its time begins anew: its agent tries as long as there is no room for it.
-void JobController::OnArtifactComing(const ArtifactComing& event, Turn turn) {
-  if (In<phase::Ending>() && !keeper_.Secured() && group_.Makes(event.worker)) TryFinish(turn);
+// The time begins anew of whatever the node has to bring: its agent brings one file after the
+// other, of all jobs, and tries each for as long as there is no room for it.
+void JobController::OnUpload(const std::string& node, Turn turn) {
+  const auto on_node = [&](const MemberRecord& member) { return member.node == node; };
+  if (!node.empty() && std::ranges::none_of(group_.members(), on_node)) return;
+  if (In<phase::Ending>() && !keeper_.Secured() && !group_.empty()) TryFinish(turn);
 }
 
 // Users see a snapshot as they see progress: nobody's change of the job is out of date by it.

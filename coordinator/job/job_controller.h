@@ -98,7 +98,7 @@ class JobController {
   void OnNodeLost(const NodeLost& event, Turn turn);
   void OnNodeLeaving(const NodeLeaving& event, Turn turn);
   void OnWorkerExited(const WorkerExited& event, Turn turn);
-  void OnArtifactComing(const ArtifactComing& event, Turn turn);
+  void OnUpload(const std::string& node, Turn turn);  // empty: its agent did not say of which
   void OnArtifactStored(const ArtifactStored& event, Turn turn);
   void Tick(Turn turn);
 

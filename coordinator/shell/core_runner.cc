@@ -183,6 +183,7 @@ void CoreRunner::Handle(const job::Event& event, Done done) {
   job::Actions actions = cluster_.Step(event, now);
   telemetry_.OnStep(actions, runtime::Now() - now);
   if (tape_.recording()) tape_.Add(tape::Step{.event = event, .time = now, .actions = actions});
+  if (actions.empty() && !done) return;  // while nothing can be written none would go
   queue_.Push(std::move(actions), [this, done = std::move(done)](bool carried_out) {
     if (done) done(carried_out ? absl::OkStatus() : closed_);
   });

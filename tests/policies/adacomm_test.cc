@@ -169,6 +169,22 @@ TEST(AdacommTest, ARateOfZeroIsNoChange) {
   EXPECT_EQ(decision.period, 15u);
 }
 
+TEST(AdacommTest, ARateThatRisesAsInAWarmUpAsksForNoLess) {
+  Adacomm adacomm({.period_initial = 20}, 2.3, 0.1 / 501);
+
+  EXPECT_EQ(adacomm.Averaged(EndOfInterval(2.3, 0.05)).period, 20u);
+  EXPECT_EQ(adacomm.Averaged(EndOfInterval(2.3 / 2, 0.1)).period, 15u);
+  EXPECT_EQ(adacomm.state().rate_initial, 0.1);
+  EXPECT_EQ(adacomm.Averaged(EndOfInterval(2.3 / 2, 0.01)).period, 45u);
+}
+
+TEST(AdacommTest, ALastBitOfTheRateIsNoChange) {
+  Adacomm adacomm({.period_initial = 20}, 2.3, 0.1);
+
+  EXPECT_EQ(adacomm.Averaged(EndOfInterval(2.3, std::nextafter(0.1, 0))).cause,
+            AdacommCause::kFallback);
+}
+
 TEST(AdacommTest, AWindowFillsAtMostHalfAnInterval) {
   Adacomm adacomm = FromTwenty();
 

@@ -285,6 +285,19 @@ TEST(JobUnheardTest, WorkersOfWhichTheirAgentHasNothingMoreToTellAreLost) {
   EXPECT_EQ(rig.record().state, JobState::kFailed);
 }
 
+TEST(JobUnheardTest, AHoldThatBeginsWithTheEndIsNoPartOfItsLimit) {
+  Rig rig;
+  rig.ToRunning();
+  rig.Step(Miss("a"));
+  rig.Step(JobPaused{.job = JobId{1}});
+  rig.StepAt(rig.seconds() + 1000, Ticked{});
+  rig.Step(Back("a", 2, {WorkerId{1}, WorkerId{2}}));
+
+  rig.StepAt(rig.seconds() + 60, Ticked{});
+
+  EXPECT_EQ(rig.record().state, JobState::kSuspending);
+}
+
 TEST(JobUnheardTest, AHoldIsNoPartOfALimitWhoeverComesBackFirst) {
   Rig rig;
   rig.ToRunning();
