@@ -140,13 +140,14 @@ class CheckersLossTest : public CheckersTest {
       checkers_.OnRoundClosed(kGroup, {.round = rounds_++}, At(trained_));
     }
   }
-  void StoreEnd() {
+  void StoreEnd(bool durable = true) {
     TrainUntil(5);
     checkers_.OnCheckpoint(kGroup, {.id = "end", .rounds = rounds_, .of_end = true}, At(trained_));
     job::JobRecord record{
         .id = {1}, .state_reason = "finishing", .revision = ++revision_, .generation = 1};
     record.checkpoint = job::CheckpointRecord{.sha256 = "end"};
     checkers_.OnActions(Persist(record), At(trained_));
+    if (durable) checkers_.OnStored(record);
   }
   void Lose(const std::string& checkpoint) {
     job::JobRecord record{
@@ -170,6 +171,13 @@ TEST_F(CheckersLossTest, ALossAfterTheEndsCheckpointIsOnRecordCostsNothing) {
 
   EXPECT_THAT(Broken(), ElementsAre("job 1 generation 1: lost rounds in its ending that a "
                                     "checkpoint on record has"));
+}
+
+TEST_F(CheckersLossTest, ACheckpointThatACrashKeptOffTheRecordIsNotExpected) {
+  StoreEnd(false);
+  Lose("");
+
+  EXPECT_THAT(Broken(), IsEmpty());
 }
 
 // Whose checkpoint of the end turns out to be damaged goes on from the one before it.
