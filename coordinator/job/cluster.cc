@@ -194,9 +194,9 @@ void Cluster::Handle(const WorkerExited& event, Turn turn) {
 }
 
 void Cluster::Handle(const ArtifactComing& event, Turn turn) {
-  const JobController* const job = JobOf(event.job);
+  JobController* const job = JobOf(event.job);
   if (job == nullptr) return;
-  if (event.worker == WorkerId{}) return JobOf(event.job)->OnUpload("", turn);
+  if (event.worker == WorkerId{}) return job->OnUpload("", turn);
   const auto& members = job->record().members;
   const auto whose = std::ranges::find(members, event.worker, &MemberRecord::worker);
   if (whose == members.end()) return;

@@ -46,8 +46,8 @@ struct JobDeadlines {
   Duration cancel = std::chrono::minutes(5);
   // The same without a result: the running round alone.
   Duration discard = std::chrono::seconds(30);
-  // From the last Finished, or a file of the result, to the next file: some gigabytes over a slow
-  // network.
+  // From the last Finished, a file of the result, or an attempt of its node to bring any file, to
+  // the next of these: some gigabytes over a slow network.
   Duration artifacts = std::chrono::minutes(10);
   // While training, when a node is not heard and others are: from the last sign that its workers
   // live to the next, which is a report of a newer round by anybody. So long, or so many of the
