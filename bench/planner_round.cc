@@ -57,6 +57,7 @@ std::vector<Report> RoundOf(const Plan& plan, const Round& round, Rng& rng) {
     report.loss_mean_global =
         1 + 10 / (10 + static_cast<double>(round.number)) + 0.01 * rng.Normal();
     report.contributors = static_cast<std::uint32_t>(reports.size());
+    report.gradient_samples = batch;
     report.samples_gradient_norm2 = batch + 500.0 * static_cast<double>(reports.size());
     report.gradient_norm2_global = 1 + 500 / batch;
     report.orthogonality = 0.6 + 0.1 * rng.Normal();

@@ -54,7 +54,8 @@ job::WorkerSaid SampleReport(std::uint64_t worker) {
                     .gradient_norm2_global = 2,
                     .samples_global = 6400,
                     .contributors = kWorkers,
-                    .samples_gradient_norm2 = 3 * 6400};
+                    .samples_gradient_norm2 = 3 * 6400,
+                    .gradient_samples = 6400};
   return {.worker = WorkerId{worker}, .message = message};
 }
 

@@ -178,7 +178,7 @@ class CudaDevice final : public Device {
   void CountNonFinite(std::span<const double> values, std::span<double> count) override {
     kernels::CountNonFinite(Selected(), values, count);
   }
-  void WriteLanes(std::span<const LaneValue> values, const OwnSums& own,
+  void WriteLanes(std::span<const LaneValue> values, const LaneSums& own,
                   std::span<float> tail) override {
     kernels::WriteLanes(Selected(), values, own, tail);
   }

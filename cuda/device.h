@@ -153,7 +153,7 @@ class Device {
   virtual void Widen(std::span<const float> from, std::span<double> to) = 0;
   virtual void Narrow(std::span<const double> from, std::span<float> to) = 0;
   virtual void CountNonFinite(std::span<const double> values, std::span<double> count) = 0;
-  virtual void WriteLanes(std::span<const LaneValue> values, const OwnSums& own,
+  virtual void WriteLanes(std::span<const LaneValue> values, const LaneSums& own,
                           std::span<float> tail) = 0;
 
   // Returns when every operation queued so far is done.

@@ -121,7 +121,7 @@ class HostDevice final : public Device {
   void CountNonFinite(std::span<const double> values, std::span<double> count) override {
     host::CountNonFinite(values, count);
   }
-  void WriteLanes(std::span<const LaneValue> values, const OwnSums& own,
+  void WriteLanes(std::span<const LaneValue> values, const LaneSums& own,
                   std::span<float> tail) override {
     host::WriteLanes(values, own, tail);
   }

@@ -85,7 +85,7 @@ TRAINING = {
     "description": "One job: how it learns, how fast, and what each of its workers does. Decisions are marked.",
     "panels": [
         stat("State", "Where the job is.", "none", f"tactus_job_state{JOB}", legend="{{state}}", text="name"),
-        stat("Loss", "Training loss, mean of the last 20 rounds.", "none", f"tactus_job_loss{JOB}"),
+        stat("Loss", "Training loss of the last 20 steps.", "none", f"tactus_job_loss{JOB}"),
         stat("Goodput", "Samples of applied rounds a second; empty while the job does not train.", "short", f"tactus_job_goodput_samples_per_second{JOB}"),
         stat("Utilisation", "Goodput over the sum of the workers' own speeds: 1 when nobody waits.", "percentunit",
              f"job_id:tactus_job_utilisation:ratio{JOB}", steps=RED_TO_GREEN(0.5, 0.8)),
@@ -93,7 +93,7 @@ TRAINING = {
              f"tactus_job_epoch{JOB} + on(job_id) tactus_job_epoch_progress_ratio{JOB}"),
         stat("Time left", "The coordinator's estimate; empty while it has none.", "s", f"tactus_job_eta_seconds{JOB}"),
         row("Learning"),
-        graph("Loss", "Training loss, mean of the last 20 rounds. It falls; a rise after a decision is the decision's.", "none",
+        graph("Loss", "Training loss of the last 20 steps. It falls; a rise after a decision is the decision's.", "none",
               (f"tactus_job_loss{JOB}", "loss")),
         graph("Learning rate", "Of the newest round, and by what a rule multiplied the schedule's.", "none",
               (f"tactus_job_learning_rate{JOB}", "learning rate"), (f"tactus_job_learning_rate_gain_ratio{JOB}", "gain of the rule")),

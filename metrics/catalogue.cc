@@ -131,7 +131,7 @@ constexpr MetricSpec kMetrics[] = {
     GaugeRow("tactus_job_workers", {kCoordinator, kJob, {{kJobLabel}}}, "workers",
              "Workers of the job that sit on devices, from their start to their end."),
     GaugeRow("tactus_job_loss", {kCoordinator, kJob, {{kJobLabel}}}, "loss",
-             "Training loss, mean of the last 20 rounds with a finite one."),
+             "Training loss of the last 20 steps, at parameters that all workers had."),
     CounterRow("tactus_job_samples_total", {kCoordinator, kJob, {{kJobLabel}}}, "samples",
                "Samples trained on, counted since this coordinator first saw the job."),
     CounterRow("tactus_job_rounds_total", {kCoordinator, kJob, {{kJobLabel}}}, "rounds",

@@ -16,7 +16,7 @@ namespace tactus::policies {
 
 // Asks Adacomm at every averaging and plans the period it gives; every_step in place of a period of
 // 1, so that an ordinary momentum acts again. tau_0 is the job's or, when that is 0,
-// PeriodSearch's. F_0 is the loss of the first Observations::kLossSteps mini-batches of each
+// PeriodSearch's. F_0 is the loss of the first LossWindow::kSteps mini-batches of each
 // worker, i.e. soon after the start rather than before it.
 //
 // A new group goes on with the period of the former one, which follows the root of the transfer

@@ -20,15 +20,22 @@ std::optional<double> GradientNoise::Samples() const {
   return std::min(variance / mean, kSamplesMax);
 }
 
-UpdateFacts NoiseFacts(const Report& report, const Plan& plan, std::uint32_t steps) {
-  const bool periodic = plan.synchronization == Synchronization::kPeriodic;
-  const double length = periodic ? report.learning_rate * steps : 1;
-  const bool mean = plan.aggregation == Aggregation::kAverage && length > 0;
-  const double scale = mean ? 1 / (length * length) : 0;
-  return {.samples = static_cast<double>(report.samples_global),
-          .contributors = mean ? report.contributors : 0,
-          .samples_gradient_norm2 = scale * report.samples_gradient_norm2,
-          .gradient_norm2 = scale * report.gradient_norm2_global};
+UpdateFacts NoiseFacts(const Report& report) {
+  return {.samples = report.gradient_samples,
+          .contributors = report.gradient_samples > 0 ? report.contributors : 0,
+          .samples_gradient_norm2 = report.samples_gradient_norm2,
+          .gradient_norm2 = report.gradient_norm2_global};
+}
+
+void RoundNoise::Observe(const Report& report) {
+  window_ = report.local_samples_global > 0;
+  (window_ ? windows_ : steps_).Observe(NoiseFacts(report));
+}
+
+std::optional<double> RoundNoise::Samples() const {
+  const std::optional<double> steps = steps_.Samples();
+  const std::optional<double> windows = windows_.Samples();
+  return window_ ? (windows ? windows : steps) : (steps ? steps : windows);
 }
 
 double StatisticalEfficiency(const Efficiency& of) {

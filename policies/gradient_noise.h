@@ -45,14 +45,23 @@ class GradientNoise {
 };
 
 // What an applied round tells of the gradients' noise; facts without an estimate where it tells
-// nothing, as with Adasum.
-//
-// plan   under which the round ran; its batch sizes are not looked at
-// steps  of the member that made most
-//
-// The parameter deltas of a periodic round tell it as well: to the first order in the learning rate
-// eta a delta of tau steps is eta tau times the mean gradient over its samples.
-UpdateFacts NoiseFacts(const Report& report, const Plan& plan, std::uint32_t steps);
+// nothing.
+UpdateFacts NoiseFacts(const Report& report);
+
+// The noise scale from rounds of one step and from windows of local steps, each by itself: what
+// they tell is of gradients at a point and along a way, and is not to be averaged.
+class RoundNoise {
+ public:
+  void Observe(const Report& report);
+
+  // Of the kind of the latest round; while that is unknown, of the other.
+  std::optional<double> Samples() const;
+
+ private:
+  GradientNoise steps_;
+  GradientNoise windows_;
+  bool window_ = false;  // the latest
+};
 
 // Progress of one sample in updates of `batch` samples, over that of one in updates of the base
 // batch, each at the learning rate that is best for it:

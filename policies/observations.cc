@@ -107,7 +107,8 @@ void Observations::Close(WholeRound round, const Report& last) {
   const double rate_before = rounds_.empty() ? 0 : rounds_.back().scheduled_rate;
   round.scheduled_rate = std::isfinite(rate) && rate > 0 ? rate : rate_before;
   round.progress = last.progress;
-  round.skipped = last.nonfinite_members > 0 || !std::isfinite(last.loss_mean_global);
+  round.skipped = last.nonfinite_members > 0 || !std::isfinite(last.loss_mean_global) ||
+                  !std::isfinite(last.local_loss_mean_global);
   seconds_ += round.seconds;
   round.seconds_end = seconds_;
   if (std::isfinite(round.transfer_seconds)) {
@@ -116,7 +117,10 @@ void Observations::Close(WholeRound round, const Report& last) {
   } else {
     round.transfer_seconds = 0;
   }
-  if (!round.skipped) FoldGradients(round, last);
+  if (!round.skipped) {
+    losses_.Add(LossesOf(last));
+    FoldGradients(last);
+  }
   speeds_known_ = true;
   for (std::size_t rank = 0; rank < estimators_.size(); ++rank) {
     speeds_now_[rank] = estimators_[rank].SamplesPerSecond();
@@ -127,10 +131,8 @@ void Observations::Close(WholeRound round, const Report& last) {
   if (rounds_.size() > kRoundsKept) rounds_.pop_front();
 }
 
-void Observations::FoldGradients(const WholeRound& round, const Report& last) {
-  noise_.Observe(
-      NoiseFacts(last, {.synchronization = round.synchronization, .aggregation = round.aggregation},
-                 round.steps));
+void Observations::FoldGradients(const Report& last) {
+  noise_.Observe(last);
   if (!(last.orthogonality > 0 && last.orthogonality <= 1)) return;
   orthogonality_rounds_ = std::min(orthogonality_rounds_ + 1, kOrthogonalityRounds);
   orthogonality_ += (last.orthogonality - orthogonality_) / orthogonality_rounds_;
@@ -160,17 +162,7 @@ std::optional<double> Observations::Orthogonality() const {
 }
 
 std::optional<double> Observations::RecentLoss() const {
-  std::uint64_t steps = 0;
-  double samples = 0;
-  double loss_sum = 0;
-  for (auto round = rounds_.rbegin(); round != rounds_.rend(); ++round) {
-    if (round->skipped) continue;
-    steps += round->steps;
-    samples += static_cast<double>(round->samples);
-    loss_sum += round->loss * static_cast<double>(round->samples);
-    if (steps >= kLossSteps && samples > 0) return loss_sum / samples;
-  }
-  return std::nullopt;
+  return losses_.full() ? std::optional(losses_.Mean()) : std::nullopt;
 }
 
 Observations::Range Observations::Find(const Span& span) const {

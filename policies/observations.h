@@ -10,6 +10,7 @@
 
 #include "policies/gradient_noise.h"
 #include "policies/loss_trend.h"
+#include "policies/loss_window.h"
 #include "policies/plan.h"
 #include "policies/speed_estimator.h"
 
@@ -30,7 +31,7 @@ struct WholeRound {
   std::uint32_t contributors = 0;
   double scheduled_rate = 0;  // learning rate without the rule's gain
   double progress = 0;        // base steps after it; see policies/learning_rate.h
-  double loss = 0;            // per sample, finite unless skipped
+  double loss = 0;            // at common parameters, per sample; finite unless skipped
   bool skipped = false;       // nothing was learned: a member's numbers were not finite
 };
 
@@ -43,7 +44,6 @@ class Observations {
   static constexpr int kTransfersKept = 15;   // [rounds] of which the transfer is the median
   static constexpr int kObservationsMin = 5;  // of a speed that is used
   static constexpr int kOrthogonalityRounds = 20;
-  static constexpr std::uint32_t kLossSteps = 20;  // mini-batches a worker of a loss that decides
 
   // loss_floor: F_inf, that the loss never falls below.
   explicit Observations(double loss_floor = 0) : loss_floor_(loss_floor) {}
@@ -81,7 +81,7 @@ class Observations {
   //                    min_i transfer_i     delayed: blocked or not
   std::optional<double> TransferSeconds() const;
 
-  // phi, the gradient noise scale (GradientNoise). [samples] Empty until it was measured; lasts
+  // phi, the gradient noise scale (RoundNoise). [samples] Empty until it was measured; lasts
   // while rounds do not measure it, those of Adasum.
   std::optional<double> NoiseScale() const { return noise_.Samples(); }
 
@@ -89,8 +89,7 @@ class Observations {
   // kOrthogonalityRounds, then an exponential average over as many; empty before.
   std::optional<double> Orthogonality() const;
 
-  // The sample-weighted loss over the latest rounds with kLossSteps mini-batches a worker; empty
-  // while there are fewer.
+  // The loss now, of a LossWindow; empty until it is full.
   std::optional<double> RecentLoss() const;
 
   // Of rounds with first <= plan version < end, without the `leave_out` earliest of them: the
@@ -119,7 +118,7 @@ class Observations {
 
   OpenRound* Open(const Report& report);
   void Close(WholeRound round, const Report& last);
-  void FoldGradients(const WholeRound& round, const Report& last);
+  void FoldGradients(const Report& last);
   const Plan& PlanOf(std::uint64_t version) const;
 
   const double loss_floor_;
@@ -131,8 +130,9 @@ class Observations {
   std::deque<WholeRound> rounds_;
   std::uint64_t rounds_of_group_ = 0;
   double seconds_ = 0;
+  LossWindow losses_;
   std::deque<double> transfers_;
-  GradientNoise noise_;
+  RoundNoise noise_;
   double orthogonality_ = 0;
   int orthogonality_rounds_ = 0;
   Plan expected_{};  // the newest plan, batch sizes left out

@@ -85,15 +85,25 @@ struct Report {
   // delayed, that of the round before. So of the next round's time. On a GPU the host's share: what
   // it queues is computed before the next gradient is.
   double update_seconds = 0;
-  std::uint64_t bytes_sent = 0;      // payload of the collectives
-  double gradient_norm2_local = 0;   // ||g_i||^2 of this worker's mean gradient; 0 without samples
-  double gradient_norm2_global = 0;  // ||g||^2 of the combined gradient; periodic: of the delta
+  std::uint64_t bytes_sent = 0;     // payload of the collectives
+  double gradient_norm2_local = 0;  // ||g_i||^2 of this worker's mean gradient; 0 without samples
+  // ||g||^2 of the combined gradient; periodic: of the window's mean gradient, as its delta tells.
+  double gradient_norm2_global = 0;
   // Equal on every member, from the lanes of the round:
   std::uint64_t samples_global = 0;
-  double loss_mean_global = 0;          // per sample
+  // Per sample, at parameters that all members had; periodic: of the first step of each member.
+  double loss_mean_global = 0;
+  // Of samples_global, those of later steps of a window, at each member's own parameters, and their
+  // loss per sample, which is above that of the members' mean; 0 otherwise.
+  std::uint64_t local_samples_global = 0;
+  double local_loss_mean_global = 0;
   std::uint32_t nonfinite_members = 0;  // > 0: the update was skipped everywhere
   std::uint32_t contributors = 0;       // members with samples in this round
-  double samples_gradient_norm2 = 0;    // sum over members of b_i ||g_i||^2; periodic: of deltas
+  // sum over members of b_i ||g_i||^2, of gradients as for gradient_norm2_global.
+  double samples_gradient_norm2 = 0;
+  // sum over members of b_i: the samples that the gradients tell of. Those of a delta count less
+  // where momentum weighs them unequally. 0: what was combined tells nothing of their noise.
+  double gradient_samples = 0;
   double orthogonality = 0;  // of what was combined, in (0, 1]; see policies/orthogonality.h
   double learning_rate = 0;  // that the update used
   double gain = 1;           // of the learning rate rule: learning_rate over the schedule's

@@ -50,9 +50,12 @@ void Fields(auto& archive, Of<Report> auto& report) {
   archive("gradient_norm2_global", report.gradient_norm2_global);
   archive("samples_global", report.samples_global);
   archive("loss_mean_global", report.loss_mean_global);
+  archive("local_samples_global", report.local_samples_global);
+  archive("local_loss_mean_global", report.local_loss_mean_global);
   archive("nonfinite_members", report.nonfinite_members);
   archive("contributors", report.contributors);
   archive("samples_gradient_norm2", report.samples_gradient_norm2);
+  archive("gradient_samples", report.gradient_samples);
   archive("orthogonality", report.orthogonality);
   archive("learning_rate", report.learning_rate);
   archive("gain", report.gain);

@@ -26,12 +26,12 @@ std::string ReasonAgainst(const policies::LearningRate::State& state) {
   return {};
 }
 
-std::string ReasonAgainst(const std::vector<LossWindow::Entry>& losses) {
-  if (losses.size() > LossWindow::kSteps) return "it has the losses of too many rounds";
-  for (const LossWindow::Entry& entry : losses) {
-    const bool some = entry.steps >= 1 && entry.steps <= kStepsMax;
-    // The sum itself may be infinite: finite ones of a job that diverges overflow in their lane.
-    if (!IsAmount(entry.samples) || !some) {
+std::string ReasonAgainst(const std::vector<policies::RoundLosses>& losses) {
+  if (losses.size() > policies::LossWindow::kRounds) return "it has the losses of too many rounds";
+  for (const policies::RoundLosses& round : losses) {
+    const bool some = round.steps >= 1 && round.steps <= kStepsMax;
+    // A sum itself may be infinite: finite ones of a job that diverges overflow in their lane.
+    if (!IsAmount(round.common.samples) || !IsAmount(round.local.samples) || !some) {
       return "a loss is of no number of samples or steps that a round has";
     }
   }

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "agent/engine/samples/ledger.h"
-#include "agent/engine/stop_rule.h"
 #include "base/time.h"
 #include "policies/learning_rate.h"
+#include "policies/loss_window.h"
 
 namespace tactus::engine {
 
@@ -24,7 +24,7 @@ struct EngineState {
   Duration train_time{};
   policies::LearningRate::State learning_rate{};
   LedgerState ledger{};
-  std::vector<LossWindow::Entry> losses{};      // oldest first
+  std::vector<policies::RoundLosses> losses{};  // of a LossWindow, oldest first
   std::vector<std::vector<float>> optimizer{};  // buffers as Optimizer::State has them
   std::vector<float> block_momentum{};          // empty: zero
   // Of the encoding, by name: this member's own, of no use to another.

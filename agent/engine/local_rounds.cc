@@ -6,12 +6,15 @@
 //
 // Source: [adacomm].
 
+#include <cmath>
 #include <numeric>
 #include <utility>
+#include <variant>
 
 #include "agent/engine/group.h"
 #include "agent/engine/member.h"
 #include "agent/engine/synchronizer.h"
+#include "policies/delta_weights.h"
 
 namespace tactus::engine {
 namespace {
@@ -25,6 +28,7 @@ class LocalRounds : public Synchronizer {
       : Synchronizer(member, group, {.local_updates = true}),
         gate_(member.device.AllocateSums(cuda::kGateLength)),
         step_norm2_(member.device.AllocateSums(1)),
+        first_loss_(member.device.AllocateSums(1)),
         gate_on_host_(member.device.AllocateOnHost<double>(cuda::kGateLength)) {}
 
   bool Runs(const policies::Plan& plan) const override {
@@ -38,18 +42,20 @@ class LocalRounds : public Synchronizer {
   void Open(Round& round) override {
     const policies::Plan& plan = group_.plan();
     const double step = std::accumulate(plan.batch_sizes.begin(), plan.batch_sizes.end(), 0.0);
-    round.updates = plan.period;
+    step_samples_ = step;
     round.rate = member_.learning_rate.Next(round.rule, step);
     // A single step that Adasum combines is no window: it is the optimizer's own step.
     window_ = plan.synchronization == Synchronization::kPeriodic;
     member_.local_steps.Begin(member_.parameters);
     member_.device.Clear(gate_.span());
+    member_.device.Clear(first_loss_.span());
     open_ = true;
   }
 
   // Queued on the device without a wait: the gate decides there whether the step is taken.
   void EndStep(const Round& round, std::uint64_t samples) override {
     const std::span<float> gradients = group_.vector();
+    if (round.steps == 1) member_.device.Copy(group_.loss_sum(), first_loss_.span());
     member_.device.Clear(step_norm2_.span());
     member_.device.AddSquaredNorm(gradients, step_norm2_.span());
     member_.device.Gate({.samples = static_cast<double>(samples),
@@ -65,8 +71,9 @@ class LocalRounds : public Synchronizer {
   void Launch(const Round& round, TellLanes lanes) override {
     member_.local_steps.TakeDelta(member_.parameters, group_.vector());
     Scale(round.aggregator->FactorOfMean(static_cast<float>(round.samples)), group_.vector());
-    group_.combination().Begin(*round.aggregator, group_.buffer(), std::move(lanes),
-                               gate_.span().subspan(cuda::kGatePoison, 1));
+    group_.combination().Begin(
+        *round.aggregator, group_.buffer(), std::move(lanes),
+        {.poison = gate_.span().subspan(cuda::kGatePoison, 1), .first_loss = first_loss_.span()});
     member_.device.Copy(gate_.span(), gate_on_host_.span());
     group_.combination().Finish();
   }
@@ -90,6 +97,9 @@ class LocalRounds : public Synchronizer {
     const bool keeps = !window_ || member_.options.keep_local_momentum;
     if (!useful || !keeps) member_.optimizer.ResetMomentum();
     member_.optimizers_differ = true;  // a reset leaves Adam's moments as each member has them
+    // An epoch's last window may be shorter.
+    round.updates = static_cast<std::uint32_t>(std::ceil(combined.lanes.samples / step_samples_));
+    SetGradient(round);
     if (!useful) return;
     member_.steps += round.updates;
     member_.learning_rate.Applied(round.rule, {.samples = combined.lanes.samples});
@@ -101,9 +111,27 @@ class LocalRounds : public Synchronizer {
   }
 
  private:
+  // What the window's delta tells of its gradients: where momentum weighs them unequally, as fewer
+  // would; what adaptive steps make of them, nothing.
+  void SetGradient(Round& round) const {
+    const auto* const sgd = std::get_if<SgdOptions>(&member_.options.optimizer);
+    policies::DeltaWeights weights = {.sum = 1.0 * round.updates, .squares = 1.0 * round.updates};
+    if (sgd != nullptr) {
+      weights =
+          policies::WeightsOfDelta(round.updates, {.momentum = sgd->momentum,
+                                                   .nesterov = sgd->nesterov,
+                                                   .kept = member_.options.keep_local_momentum});
+    }
+    round.gradient_length = round.rate.rate * weights.sum;
+    round.gradient_share =
+        sgd == nullptr ? 0 : weights.sum * weights.sum / (weights.squares * round.updates);
+  }
+
   cuda::Sums gate_;                   // of the steps of the running window
   cuda::Sums step_norm2_;             // of the gradient of one of them
+  cuda::Sums first_loss_;             // the sum of losses of the first, at common parameters
   cuda::Array<double> gate_on_host_;  // as it was when the window was combined
+  double step_samples_ = 1;           // of all members, by the window's plan
   bool open_ = false;                 // from Open until Apply parameters are this member's own
   bool window_ = false;               // whether the plan asks for local steps
 };

@@ -82,9 +82,7 @@ void Member::Restore(const EngineState& state) {
   }
   learning_rate.Restore(state.learning_rate);
   ledger.Restore(state.ledger);
-  for (const LossWindow::Entry& entry : state.losses) {
-    losses.Add(entry.loss_sum, entry.samples, entry.steps);
-  }
+  for (const policies::RoundLosses& round : state.losses) losses.Add(round);
 }
 
 std::string Member::ReasonToStop() const {

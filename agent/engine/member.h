@@ -12,11 +12,11 @@
 #include "agent/engine/local_steps.h"
 #include "agent/engine/optimizer.h"
 #include "agent/engine/samples/ledger.h"
-#include "agent/engine/stop_rule.h"
 #include "base/time.h"
 #include "cuda/device.h"
 #include "cuda/ops/segments.h"
 #include "policies/learning_rate.h"
+#include "policies/loss_window.h"
 
 namespace tactus::engine {
 
@@ -46,7 +46,7 @@ struct Member {
   LocalSteps local_steps;
   const std::unique_ptr<Encoding> encoding;
   SampleLedger ledger;
-  LossWindow losses;
+  policies::LossWindow losses;
 
   std::uint64_t rounds = 0;   // applied
   std::uint64_t samples = 0;  // of this member, in applied rounds

@@ -16,12 +16,14 @@ namespace tactus::engine {
 struct Round {
   std::uint64_t number = 0;
   std::uint64_t plan_version = 0;
+  policies::Aggregation aggregation = policies::Aggregation::kAverage;
   Aggregator* aggregator = nullptr;  // never null in a round that was opened
   policies::LearningRateRule rule = policies::LearningRateRule::kConstant;
   std::uint32_t updates = 1;  // of the parameters: local steps, or one
   policies::LearningRate::Rate rate{};
 
   std::uint64_t samples = 0;
+  std::uint64_t first_samples = 0;  // of the first step
   std::uint32_t steps = 0;
   Duration compute{};
   Duration blocked{};
@@ -33,6 +35,10 @@ struct Round {
   double loss_sum = 0;        // of this member
   Spread spread{};            // of the members' samples
   double gradient_norm2 = 0;  // of this member's mean gradient, or of its local steps' on average
+  // What was combined is so many times the mean gradient; its variance is that over so many of the
+  // round's samples, as a share. 0: it tells nothing of the noise.
+  double gradient_length = 1;
+  double gradient_share = 1;
 };
 
 }  // namespace tactus::engine

@@ -11,6 +11,34 @@ namespace tactus::engine {
 using collective::Completion;
 using collective::Progress;
 
+namespace {
+
+policies::RoundLosses LossesOf(const Lanes& lanes, std::uint64_t steps) {
+  return {.common = {.sum = lanes.common_loss_sum, .samples = lanes.common_samples},
+          .local = {.sum = lanes.loss_sum - lanes.common_loss_sum,
+                    .samples = lanes.samples - lanes.common_samples},
+          .steps = steps};
+}
+
+// What the round tells of the gradients, by policies::Report.
+struct GradientFacts {
+  double norm2 = 0;
+  double samples_norm2 = 0;
+  double samples = 0;
+};
+
+GradientFacts GradientOf(const Round& round, const Combined& combined) {
+  if (!(round.gradient_length > 0)) return {};
+  const double scale = 1 / (round.gradient_length * round.gradient_length);
+  const bool mean = round.aggregation == policies::Aggregation::kAverage;
+  const double share = mean ? round.gradient_share : 0;
+  return {.norm2 = scale * combined.norm2,
+          .samples_norm2 = scale * (mean ? share : 1) * combined.lanes.samples_gradient_norm2,
+          .samples = share * combined.lanes.samples};
+}
+
+}  // namespace
+
 RoundEngine::RoundEngine(const EngineOptions& options, cuda::Device& device,
                          const cuda::SegmentTable& segments, EngineBuffers buffers,
                          collective::Transport& transport, policies::Plan plan)
@@ -93,7 +121,7 @@ void RoundEngine::Step(const StepResult& result) {
   const bool exhausted = cursor_->exhausted();
   if (exhausted || synchronizer_->traits().overlapping) computed_->Record();
   if (cursor_->of_step() > 0 && (exhausted || cursor_->step_full())) {
-    ++running_.steps;
+    if (++running_.steps == 1) running_.first_samples = cursor_->of_step();
     synchronizer_->EndStep(running_, cursor_->of_step());
     cursor_->EndStep();
   }
@@ -133,6 +161,7 @@ void RoundEngine::OpenRound() {
   const std::uint64_t ahead = pending_ ? 1 : 0;
   running_ = {.number = member_.rounds + ahead,
               .plan_version = plan.version,
+              .aggregation = plan.aggregation,
               .aggregator = &group_.combination().For(plan.aggregation),
               .rule = plan.learning_rate_rule,
               .finished = member_.edge};
@@ -218,7 +247,7 @@ void RoundEngine::Apply(Round& round, Duration transfer) {
   // The gate has come to the same, from the same bits.
   TACTUS_CHECK(synchronizer_->traits().overlapping || combined.applied == (finite && any));
   synchronizer_->Apply(round, combined, finite && any);
-  if (finite && any) member_.losses.Add(lanes.loss_sum, lanes.samples, round.updates);
+  if (finite && any) member_.losses.Add(LossesOf(lanes, round.updates));
   if (!finite) combined.norm2 = 0;
   Report(round, combined, transfer);
   Count(lanes);
@@ -234,6 +263,8 @@ std::string RoundEngine::ReasonOfSamples(double samples) const {
 void RoundEngine::Report(const Round& round, const Combined& combined, Duration transfer) {
   const Lanes& lanes = combined.lanes;
   const auto samples_global = static_cast<std::uint64_t>(lanes.samples);
+  const policies::RoundLosses losses = LossesOf(lanes, round.updates);
+  const GradientFacts gradient = GradientOf(round, combined);
   member_.samples += round.samples;
   member_.samples_global += samples_global;
   const bool finite = std::isfinite(combined.own_norm2) && std::isfinite(round.loss_sum);
@@ -251,12 +282,15 @@ void RoundEngine::Report(const Round& round, const Combined& combined, Duration 
        .round_seconds = ToSeconds(round.length),
        .bytes_sent = group_.combination().bytes(),
        .gradient_norm2_local = finite && round.samples > 0 ? round.gradient_norm2 : 0,
-       .gradient_norm2_global = combined.norm2,
+       .gradient_norm2_global = gradient.norm2,
        .samples_global = samples_global,
-       .loss_mean_global = samples_global > 0 ? lanes.loss_sum / lanes.samples : 0,
+       .loss_mean_global = losses.common.Mean(),
+       .local_samples_global = static_cast<std::uint64_t>(losses.local.samples),
+       .local_loss_mean_global = losses.local.Mean(),
        .nonfinite_members = static_cast<std::uint32_t>(lanes.nonfinite),
        .contributors = round.spread.contributors,
-       .samples_gradient_norm2 = lanes.samples_gradient_norm2,
+       .samples_gradient_norm2 = gradient.samples_norm2,
+       .gradient_samples = gradient.samples,
        .orthogonality = round.aggregator->Orthogonality(lanes, round.spread, combined.norm2),
        .learning_rate = round.rate.rate,
        .gain = round.rate.gain,
@@ -310,6 +344,8 @@ std::vector<cuda::LaneValue> RoundEngine::OwnLanesOf(const Round& round) {
   }
   OwnLanes own;
   own.lanes.samples = static_cast<double>(round.samples);
+  own.lanes.common_samples = static_cast<double>(
+      synchronizer_->traits().local_updates ? round.first_samples : round.samples);
   own.lanes.members = 1;
   own.lanes.plan_votes = group_.HasNextPlan() ? 1 : 0;
   own.divisor = round.aggregator->Divisor(own.lanes.samples);

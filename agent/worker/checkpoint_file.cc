@@ -34,6 +34,7 @@ constexpr const char* kFormatKey = "format";  // the library's own
 constexpr const char* kBuffers = "buffers";
 constexpr const char* kReturned = "ledger.returned";
 constexpr const char* kLosses = "losses";
+constexpr const char* kLocalLosses = "local_losses";
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;  // read at once
 
 // The one list of counters; writing and reading both follow it. Durations count nanoseconds.
@@ -161,10 +162,22 @@ std::vector<std::uint64_t> EdgesOf(const EngineState& state) {
 
 std::vector<double> LossesOf(const EngineState& state) {
   std::vector<double> losses;
-  for (const engine::LossWindow::Entry& entry : state.losses) {
-    losses.insert(losses.end(), {entry.loss_sum, entry.samples, static_cast<double>(entry.steps)});
+  for (const policies::RoundLosses& round : state.losses) {
+    losses.insert(losses.end(),
+                  {round.common.sum, round.common.samples, static_cast<double>(round.steps)});
   }
   return losses;
+}
+
+// Empty where there were none.
+std::vector<double> LocalLossesOf(const EngineState& state) {
+  std::vector<double> losses;
+  double samples = 0;
+  for (const policies::RoundLosses& round : state.losses) {
+    losses.insert(losses.end(), {round.local.sum, round.local.samples});
+    samples += round.local.samples;
+  }
+  return samples > 0 ? losses : std::vector<double>();
 }
 
 // ---- Reading
@@ -183,6 +196,7 @@ class Reader {
   std::vector<model::WantedTensor> Wanted() const;
   std::string ReadFlat(const std::string& prefix, std::vector<float>& flat);
   std::string ReadLists(Checkpoint& checkpoint);
+  std::string ReadLocalLosses(std::vector<policies::RoundLosses>& rounds);
 
   // The elements of a tensor; what is wrong with it otherwise.
   template <typename Element>
@@ -298,9 +312,20 @@ std::string Reader::ReadLists(Checkpoint& checkpoint) {
     // What is no count becomes 0, which no round has.
     const bool count = losses[i + 2] >= 0 && losses[i + 2] < 0x1p53;
     checkpoint.state.losses.push_back(
-        {.loss_sum = losses[i],
-         .samples = losses[i + 1],
+        {.common = {.sum = losses[i], .samples = losses[i + 1]},
          .steps = count ? static_cast<std::uint64_t>(losses[i + 2]) : 0});
+  }
+  return ReadLocalLosses(checkpoint.state.losses);
+}
+
+std::string Reader::ReadLocalLosses(std::vector<policies::RoundLosses>& rounds) {
+  if (!Has(kLocalLosses)) return {};
+  std::vector<double> losses(2 * rounds.size());
+  std::string wrong =
+      Take(kLocalLosses, "F64", {static_cast<std::int64_t>(rounds.size()), 2}, std::span(losses));
+  if (!wrong.empty()) return wrong;
+  for (std::size_t i = 0; i < rounds.size(); ++i) {
+    rounds[i].local = {.sum = losses[2 * i], .samples = losses[2 * i + 1]};
   }
   return {};
 }
@@ -396,6 +421,14 @@ absl::Status WriteCheckpoint(const Checkpoint& checkpoint, const cuda::SegmentTa
               .element_bytes = sizeof(double),
               .shape = {static_cast<std::int64_t>(losses.size() / 3), 3},
               .bytes = std::as_bytes(std::span(losses))});
+  const std::vector<double> local_losses = LocalLossesOf(state);
+  if (!local_losses.empty()) {
+    writer.Add({.name = kLocalLosses,
+                .type = "F64",
+                .element_bytes = sizeof(double),
+                .shape = {static_cast<std::int64_t>(local_losses.size() / 2), 2},
+                .bytes = std::as_bytes(std::span(local_losses))});
+  }
   return writer.Write(std::move(texts), path, stop);
 }
 

@@ -38,7 +38,9 @@ struct CheckpointFit {
 //                     F32, for each segment NAME in its own shape; only what there is
 //   buffers           F32 [n]
 //   ledger.returned   U64 [n, 2], positions [begin, end) that are unused below ledger.fresh
-//   losses            F64 [n, 3], of a round: loss sum, samples, steps
+//   losses            F64 [n, 3], of a round: loss sum and samples at common parameters, steps
+//   local_losses      F64 [n, 2], of the same: loss sum and samples at members' own; only where
+//                     there are any
 //   __metadata__      tactus.schema, the counters by name, and content_hash over all of these
 //
 // Errors: model::AtomicFile's.

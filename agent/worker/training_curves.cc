@@ -25,6 +25,7 @@ std::vector<Scalar> ScalarsOf(const policies::Report& report, const policies::Pl
     scalars.push_back({.tag = std::move(tag), .value = static_cast<float>(value)});
   };
   add("train/loss", report.loss_mean_global);
+  if (report.local_samples_global > 0) add("train/local_loss", report.local_loss_mean_global);
   add("train/learning_rate", report.learning_rate);
   add("train/gain", report.gain);
   add("train/gradient_norm", std::sqrt(report.gradient_norm2_global));
@@ -59,10 +60,7 @@ absl::StatusOr<TrainingCurves> TrainingCurves::Open(const std::string& output_di
 
 absl::Status TrainingCurves::Add(const policies::Report& report, const policies::Plan& plan,
                                  Duration trained, double wall_seconds) {
-  // The plan tells how a report's norms are to be read; that of an earlier report is not at hand.
-  if (report.plan_version == plan.version) {
-    noise_.Observe(policies::NoiseFacts(report, plan, report.steps));
-  }
+  noise_.Observe(report);
   const bool new_plan = plan.version != plan_version_;
   if (!new_plan && written_ && trained - *written_ < kEvery) return absl::OkStatus();
   written_ = trained;

@@ -49,7 +49,7 @@ class TrainingCurves {
   explicit TrainingCurves(EventFile file) : file_(std::move(file)) {}
 
   EventFile file_;
-  policies::GradientNoise noise_;
+  policies::RoundNoise noise_;
   std::optional<Duration> written_;  // when the last set of values was due
   std::uint64_t plan_version_ = 0;
 };

@@ -26,6 +26,7 @@ void Fill(v1::RoundReport& report, const RoundSeen& seen) {
   report.set_loss_mean_global(2.5);
   report.set_contributors(100);
   report.set_samples_gradient_norm2(99.2);
+  report.set_gradient_samples(3200);
   report.set_orthogonality(0.4);
   report.set_learning_rate(0.1);
   report.set_gain(1);

@@ -350,10 +350,11 @@ void AddLanes(std::vector<Operation>& all) {
     std::array<cuda::LaneValue, kLanes> values{};
     for (std::size_t i = 0; i < kLanes; ++i) values[i] = {.lane = i, .if_finite = 1};
     values[0].norm_factor = 1;
-    values[1].is_loss = true;
+    values[1].loss = cuda::LossLane::kAll;
     return [values, norm2 = s.workspace.Doubles(1), loss = s.workspace.Doubles(1),
             tail = s.workspace.Zero(kLanes)](Stream stream) {
-      kernels::WriteLanes(stream, values, {.norm2 = norm2, .loss = loss}, tail);
+      kernels::WriteLanes(stream, values, {.norm2 = norm2, .loss = loss, .common_loss = loss},
+                          tail);
     };
   }));
 }

@@ -25,6 +25,8 @@ RoundRecord RoundOf(const std::vector<policies::Report>& reports) {
                     .epoch = first.epoch,
                     .samples = first.samples_global,
                     .loss = first.loss_mean_global,
+                    .local_samples = std::min(first.local_samples_global, first.samples_global),
+                    .local_loss = first.local_loss_mean_global,
                     .plan_version = first.plan_version,
                     .bytes = first.bytes_sent,
                     .steps = first.steps,
@@ -63,7 +65,7 @@ std::optional<RoundRecord> ProgressTracker::Add(const policies::Report& report, 
   progress_.epoch_consumed = reports->front().epoch_consumed;
   progress_.samples = progress_.epoch * progress_.epoch_samples + progress_.epoch_consumed;
   AddWorkers(*reports);
-  AddLoss(round);
+  AddLoss(reports->front());
   AddRate(round, now);
   AddLength(*reports);
   return round;
@@ -131,12 +133,12 @@ Progress ProgressTracker::progress() const {
   return progress;
 }
 
-void ProgressTracker::AddLoss(const RoundRecord& round) {
-  if (!std::isfinite(round.loss) || round.samples == 0) return;
-  const auto samples = static_cast<double>(round.samples);
-  losses_.push_back({.samples = samples, .loss = samples * round.loss});
-  if (losses_.size() > kRecentRounds) losses_.pop_front();
-  progress_.loss = Sum(losses_, &RecentLoss::loss) / Sum(losses_, &RecentLoss::samples);
+void ProgressTracker::AddLoss(const policies::Report& report) {
+  if (!std::isfinite(report.loss_mean_global) || !std::isfinite(report.local_loss_mean_global))
+    return;
+  if (report.samples_global == 0) return;
+  losses_.Add(policies::LossesOf(report));
+  progress_.loss = losses_.Mean();
 }
 
 void ProgressTracker::AddLength(const std::vector<policies::Report>& reports) {

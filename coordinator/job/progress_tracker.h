@@ -11,13 +11,14 @@
 #include "base/time.h"
 #include "coordinator/job/records.h"
 #include "coordinator/job/round_table.h"
+#include "policies/loss_window.h"
 #include "policies/plan.h"
 
 namespace tactus::job {
 
 // Folds one group's reports in. A round counts once the reports of all members are there.
 //
-//   loss                 sum n_r L_r / sum n_r over the last kRecentRounds rounds of finite loss
+//   loss                 of a LossWindow over the rounds of finite loss
 //   samples_per_second   sum n_r / sum t_r over the rounds that came in the last kRateWindow; t_r
 //                        is the mean of the members' round_seconds, on their own clocks, so that a
 //                        burst of reports that had to wait for the coordinator is no speed
@@ -70,10 +71,6 @@ class ProgressTracker {
     double samples = 0;              // of the whole run of this group
     double compute_seconds = 0;
   };
-  struct RecentLoss {
-    double samples = 0;
-    double loss = 0;
-  };
   struct RatedRound {
     Instant received;
     double samples = 0;
@@ -81,14 +78,14 @@ class ProgressTracker {
   };
 
   void AddWorkers(const std::vector<policies::Report>& reports);
-  void AddLoss(const RoundRecord& round);
+  void AddLoss(const policies::Report& report);
   void AddRate(const RoundRecord& round, Instant now);
   void AddLength(const std::vector<policies::Report>& reports);
 
   Progress progress_;
   RoundTable table_;
   std::vector<Worker> workers_;  // by rank
-  std::deque<RecentLoss> losses_;
+  policies::LossWindow losses_;
   std::deque<RatedRound> rated_;
   std::deque<double> lengths_;  // of the last kLongRounds, by the slowest member's clock [s]
 };

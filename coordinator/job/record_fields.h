@@ -216,6 +216,8 @@ void Fields(auto& archive, Of<RoundRecord> auto& round) {
   archive("epoch", round.epoch);
   archive("samples", round.samples);
   archive("loss", round.loss);
+  archive("local_samples", round.local_samples);
+  archive("local_loss", round.local_loss);
   archive("seconds", round.seconds);
   archive("plan_version", round.plan_version);
   archive("worker_samples", round.worker_samples);

@@ -213,7 +213,7 @@ struct Progress {
   std::uint64_t epoch_consumed = 0;  // samples of the running epoch
   std::uint64_t epoch_samples = 0;   // training samples in an epoch; 0: not known yet
   std::uint64_t samples = 0;
-  double loss = 0;  // mean of the last 20 rounds
+  double loss = 0;  // of a policies::LossWindow
   double samples_per_second = 0;
   double elapsed_seconds = 0;
   std::optional<double> eta_seconds{};
@@ -271,7 +271,10 @@ struct RoundRecord {
   std::uint64_t round = 0;
   std::uint64_t epoch = 0;
   std::uint64_t samples = 0;
+  // As policies::Report has them.
   double loss = 0;
+  std::uint64_t local_samples = 0;
+  double local_loss = 0;
   // Mean of the members' times from their last round's end to this one's: those ends differ, and
   // only the mean adds up to the time that passed.
   double seconds = 0;

@@ -107,9 +107,7 @@ void JobTelemetry::OnReport(WorkerId worker, const policies::Report& report) {
   metrics_.jobs().CountBytes(id, report.bytes_sent);
   if (member->second.rank != 0) return;  // the following is equal on all members
   if (report.nonfinite_members > 0) return metrics_.jobs().CountSkipped(id);
-  Job& job = jobs_.at(id);
-  if (report.plan_version != job.plan.version) return;  // which it ran under is not known yet
-  job.noise.Observe(policies::NoiseFacts(report, job.plan, report.steps));
+  jobs_.at(id).noise.Observe(report);
 }
 
 // ---- Actions

@@ -50,7 +50,7 @@ class JobTelemetry {
     std::uint32_t attempts_lost = 0;
     std::vector<WorkerId> workers{};  // by rank; those that sit on devices
     policies::Plan plan{};            // in force, as published last
-    policies::GradientNoise noise{};
+    policies::RoundNoise noise{};
     std::set<std::pair<std::uint64_t, policies::Axis>> decided;  // by plans on their way
     std::optional<Instant> suspending_since{};                   // until its checkpoint is here
     std::optional<Instant> last_word{};                          // of its workers, meanwhile

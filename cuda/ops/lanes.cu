@@ -15,22 +15,22 @@ struct LaneValues {
 
 // One thread a value.
 __global__ void WriteLanesKernel(LaneValues values, const double* norm2, const double* loss,
-                                 float* tail) {
+                                 const double* common_loss, float* tail) {
   const unsigned i = threadIdx.x;
-  if (i < values.count) tail[values.at[i].lane] = LaneOf(values.at[i], *norm2, *loss);
+  if (i < values.count) tail[values.at[i].lane] = LaneOf(values.at[i], *norm2, *loss, *common_loss);
 }
 
 }  // namespace
 
-void WriteLanes(Stream stream, std::span<const LaneValue> values, const OwnSums& own,
+void WriteLanes(Stream stream, std::span<const LaneValue> values, const LaneSums& own,
                 std::span<float> tail) {
   TACTUS_CHECK(values.size() <= kWrittenLanesMax);
-  TACTUS_CHECK(own.norm2.size() == 1 && own.loss.size() == 1);
+  TACTUS_CHECK(own.norm2.size() == 1 && own.loss.size() == 1 && own.common_loss.size() == 1);
   for (const LaneValue& value : values) TACTUS_CHECK(value.lane < tail.size());
   LaneValues copy{.count = static_cast<unsigned>(values.size())};
   std::copy(values.begin(), values.end(), copy.at);
   Launch(stream, {.blocks = 1, .threads = kWrittenLanesMax}, WriteLanesKernel, copy,
-         own.norm2.data(), own.loss.data(), tail.data());
+         own.norm2.data(), own.loss.data(), own.common_loss.data(), tail.data());
 }
 
 }  // namespace tactus::cuda::kernels

@@ -161,19 +161,21 @@ TEST(ObservationsTest, SkippedRoundsTeachNothingOfTheLossAndOfGradients) {
   EXPECT_NEAR(seen.NoiseScale().value_or(0), 50, 1e-6);
 }
 
-TEST(ObservationsTest, TheNoiseScaleIsTheSameFromGradientsAndFromDeltas) {
+TEST(ObservationsTest, StepsAndWindowsMeasureTheNoiseScaleEachForThemselves) {
   const Plan steps = TwoMembers();
   Plan periodic = TwoMembers();
   periodic.synchronization = Synchronization::kPeriodic;
   periodic.period = 8;
-  Observations of_steps = Group(steps);
-  Observations of_periods = Group(periodic);
+  Observations seen = Group(steps);
 
-  ObserveRounds(of_steps, steps, {.count = 20}, {.noise_scale = 300});
-  ObserveRounds(of_periods, periodic, {.count = 20}, {.noise_scale = 300});
+  ObserveRounds(seen, steps, {.count = 20}, {.noise_scale = 300});
+  ObserveRounds(seen, periodic, {.first = 20, .count = 5}, {.noise_scale = 100});
+  EXPECT_NEAR(seen.NoiseScale().value_or(0), 300, 1e-6) << "too few windows yet";
+  ObserveRounds(seen, periodic, {.first = 25, .count = 5}, {.noise_scale = 100});
+  EXPECT_NEAR(seen.NoiseScale().value_or(0), 100, 1e-6);
+  ObserveRounds(seen, steps, {.first = 30, .count = 1}, {.noise_scale = 300});
 
-  EXPECT_NEAR(of_steps.NoiseScale().value_or(0), 300, 1e-6);
-  EXPECT_NEAR(of_periods.NoiseScale().value_or(0), 300, 1e-6);
+  EXPECT_NEAR(seen.NoiseScale().value_or(0), 300, 1e-6);
 }
 
 TEST(ObservationsTest, RoundsOfAdasumDoNotMeasureTheNoiseScale) {

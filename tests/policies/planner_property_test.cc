@@ -77,6 +77,7 @@ Report AnyRound(Rng& rng, const Plan& plan, std::uint64_t round) {
           .nonfinite_members = rng.Below(50) == 0 ? 1u : 0u,
           .contributors = static_cast<std::uint32_t>(plan.batch_sizes.size()),
           .samples_gradient_norm2 = AnyNumber(rng, 1000),
+          .gradient_samples = AnyNumber(rng, 1000),
           .orthogonality = rng.Uniform(),
           .learning_rate = AnyNumber(rng, 0.1),
           .gain = AnyNumber(rng, 1)};

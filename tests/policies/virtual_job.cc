@@ -152,13 +152,21 @@ Report VirtualJob::Learn(const Times& times) {
   samples_ += samples;
   all.samples_global = static_cast<std::uint64_t>(samples);
   all.gradient_norm2_global = norm2 + variance / samples * (1 + 0.2 * rng_.Normal());
-  all.loss_mean_global = loss() + options_.loss.sample_noise / std::sqrt(samples) * rng_.Normal();
+  const double updates = periodic ? plan_.period : 1;
+  const double first = samples / updates;
+  const auto measured = [&](double over) {
+    return loss() + options_.loss.sample_noise / std::sqrt(over) * rng_.Normal();
+  };
+  all.loss_mean_global = measured(first);
+  if (updates > 1) {
+    all.local_samples_global = static_cast<std::uint64_t>(samples - first);
+    all.local_loss_mean_global = measured(samples - first);
+  }
   const UpdateFacts facts{.samples = samples,
                           .contributors = all.contributors,
                           .samples_gradient_norm2 = all.samples_gradient_norm2,
                           .gradient_norm2 = all.gradient_norm2_global};
   all.orthogonality = Orthogonality(facts, squares);
-  const double updates = periodic ? plan_.period : 1;
   const LearningRate::Rate rate = rate_.Next(plan_.learning_rate_rule, samples / updates);
   all.learning_rate = rate.rate;
   all.gain = rate.gain;
@@ -170,11 +178,7 @@ Report VirtualJob::Learn(const Times& times) {
     Update(rate.rate * length, samples / updates, delayed);
   }
   rate_.Applied(plan_.learning_rate_rule, facts);
-  if (periodic) {
-    const double way = rate.rate * updates;  // of a delta, against the mean gradient
-    all.samples_gradient_norm2 *= way * way;
-    all.gradient_norm2_global *= way * way;
-  }
+  if (plan_.aggregation == Aggregation::kAverage) all.gradient_samples = samples;
   return all;
 }
 

@@ -39,7 +39,7 @@ void Combination::SetBatchSizes(const std::vector<std::uint32_t>& sizes) {
 }
 
 void Combination::Begin(Aggregator& aggregator, std::span<float> buffer, TellLanes lanes,
-                        std::span<const double> poison) {
+                        const WindowSums& window) {
   TACTUS_CHECK(!open_ && buffer.size() == length_ + lanes_);
   open_ = true;
   followed_ = false;
@@ -47,7 +47,8 @@ void Combination::Begin(Aggregator& aggregator, std::span<float> buffer, TellLan
   buffer_ = buffer;
   own_lanes_ = std::move(lanes);
   device_.Clear(numbers_.span());
-  if (!poison.empty()) device_.Copy(poison, own_norm2());
+  if (!window.poison.empty()) device_.Copy(window.poison, own_norm2());
+  common_loss_ = window.first_loss.empty() ? loss_sum_ : window.first_loss;
   aggregator.Begin(buffer);
 }
 
@@ -67,7 +68,9 @@ void Combination::BeforeLeave(std::span<float> stretch) {
     if (!bring_ || !bring_(own, own_norm2())) device_.AddSquaredNorm(own, own_norm2());
   }
   if (offset + stretch.size() < buffer_.size()) return;
-  device_.WriteLanes(own_lanes_(), {.norm2 = own_norm2(), .loss = loss_sum_}, buffer_.last(lanes_));
+  device_.WriteLanes(own_lanes_(),
+                     {.norm2 = own_norm2(), .loss = loss_sum_, .common_loss = common_loss_},
+                     buffer_.last(lanes_));
 }
 
 void Combination::Finish() {

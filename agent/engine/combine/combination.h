@@ -39,6 +39,16 @@ struct CombinationOptions {
   BringStretch bring{};  // of this member; may be empty
 };
 
+// What a window of local steps left behind: one number each in the device's memory, which outlive
+// the combination's Finish.
+struct WindowSums {
+  // That the squared norm of this member's vector is counted up from: 0, or not a number where the
+  // vector is of no use; empty: 0.
+  std::span<const double> poison{};
+  // Of the sum of losses, the first step's; empty: there was no other.
+  std::span<const double> first_loss{};
+};
+
 // This member's lanes, asked for once a combination, when they leave: from Finish, or from the
 // SegmentReady that makes the last stretch ready.
 using TellLanes = std::function<std::vector<cuda::LaneValue>()>;
@@ -71,11 +81,8 @@ class Combination {
   // Opens a combination of `buffer`, [cuda::FlatLength(segments) + lanes], which must live until
   // Wait has returned; its lanes are zero. Requires: none is open. What `lanes` refers to outlives
   // the combination's Finish.
-  //
-  // poison  one number in the device's memory that the squared norm of this member's vector is
-  //         counted up from: 0, or not a number where the vector is of no use; empty: 0
   void Begin(Aggregator& aggregator, std::span<float> buffer, TellLanes lanes,
-             std::span<const double> poison = {});
+             const WindowSums& window = {});
 
   // The segment's elements are final on this member; optional, before Finish, only where the
   // aggregator goes by segments. With the last one, the sum of losses has to be final.
@@ -148,6 +155,7 @@ class Combination {
   Aggregator* aggregator_ = nullptr;
   std::span<float> buffer_;
   TellLanes own_lanes_;
+  std::span<const double> common_loss_;  // of this member
   collective::Completion completion_;
 
   cuda::Sums numbers_;                   // squared norms, own losses, and the gate

@@ -9,10 +9,23 @@ namespace tactus::engine {
 namespace {
 
 // The one list of the scalar lanes and their order; writing and reading both follow it.
-constexpr std::array kScalars = {
-    &Lanes::samples,    &Lanes::loss_sum,      &Lanes::samples_gradient_norm2,
-    &Lanes::members,    &Lanes::nonfinite,     &Lanes::plan_votes,
-    &Lanes::stop_votes, &Lanes::discard_votes, &Lanes::suspend_votes};
+constexpr std::array kScalars = {&Lanes::samples,
+                                 &Lanes::loss_sum,
+                                 &Lanes::common_samples,
+                                 &Lanes::common_loss_sum,
+                                 &Lanes::samples_gradient_norm2,
+                                 &Lanes::members,
+                                 &Lanes::nonfinite,
+                                 &Lanes::plan_votes,
+                                 &Lanes::stop_votes,
+                                 &Lanes::discard_votes,
+                                 &Lanes::suspend_votes};
+
+cuda::LossLane LossOf(double Lanes::*scalar) {
+  if (scalar == &Lanes::loss_sum) return cuda::LossLane::kAll;
+  if (scalar == &Lanes::common_loss_sum) return cuda::LossLane::kCommon;
+  return cuda::LossLane::kNone;
+}
 
 std::span<const float> LaneOf(std::span<const float> tail, double Lanes::*scalar) {
   const auto place = std::ranges::find(kScalars, scalar) - kScalars.begin();
@@ -29,16 +42,18 @@ std::vector<cuda::LaneValue> LaneValuesOf(const OwnLanes& own, std::size_t rank)
   // spoil a sum is left out.
   Lanes sound = own.lanes;
   sound.loss_sum = 0;
+  sound.common_loss_sum = 0;
   sound.samples_gradient_norm2 = 0;
   sound.nonfinite = 0;
   Lanes spoilt = sound;
   spoilt.nonfinite = 1;
+  spoilt.common_samples = 0;
   std::vector<cuda::LaneValue> values;
   for (const auto scalar : kScalars) {
     values.push_back({.lane = values.size(),
                       .if_finite = static_cast<float>(sound.*scalar),
                       .if_not_finite = static_cast<float>(spoilt.*scalar),
-                      .is_loss = scalar == &Lanes::loss_sum});
+                      .loss = LossOf(scalar)});
     // A factor of 0 says that this lane, too, is what was given.
     if (scalar != &Lanes::samples_gradient_norm2 || own.lanes.samples == 0) continue;
     values.back().norm_factor = own.lanes.samples / own.divisor;

@@ -20,7 +20,11 @@ namespace tactus::engine {
 // samples a member, and a group whose sum is larger must not be formed (RoundEngine checks).
 struct Lanes {
   double samples = 0;
-  double loss_sum = 0;                // over samples
+  double loss_sum = 0;  // over samples
+  // Of these, at parameters that all members had: all, but for a window of local steps, of which
+  // only the first begins at such.
+  double common_samples = 0;
+  double common_loss_sum = 0;         // over them
   double samples_gradient_norm2 = 0;  // b_i ||g_i||^2, g_i the member's mean gradient or delta
   double members = 0;
   double nonfinite = 0;      // members whose gradient or loss is not finite
@@ -34,7 +38,7 @@ struct Lanes {
 // Lanes of a group of `members`. [elements]
 std::size_t LaneCount(std::size_t members);
 
-// What a member puts in. Two of its lanes only the device knows: loss_sum, and
+// What a member puts in. Three of its lanes only the device knows: the sums of losses, and
 // samples_gradient_norm2, which it computes from the vector's squared norm and what stands here.
 // The vector is not g_i itself but `divisor` times it (a sum over samples, say: then they are the
 // divisor), so
@@ -48,7 +52,7 @@ struct OwnLanes {
 };
 
 // The lanes of the member `rank` for the device to write; among the members' samples, own samples
-// stand in its place. Not looked at: lanes.member_samples, lanes.loss_sum,
+// stand in its place. Not looked at: lanes.member_samples, the sums of losses,
 // lanes.samples_gradient_norm2 and lanes.nonfinite. Where loss or norm is not finite, the lanes say
 // so and bring neither.
 std::vector<cuda::LaneValue> LaneValuesOf(const OwnLanes& own, std::size_t rank);

@@ -42,7 +42,7 @@ function factsOf(job) {
   const batch = (plan.batch_sizes || []).reduce((sum, one) => sum + number(one), 0);
   const epoch = number(progress.epoch ?? 0) + number(progress.epoch_fraction ?? 0);
   const list = [
-    ["Loss", figures(number(over ? result.train_loss ?? progress.loss : progress.loss)), "mean of the last 20 rounds"],
+    ["Loss", figures(number(over ? result.train_loss ?? progress.loss : progress.loss)), "last 20 steps, at common parameters"],
     ["Speed", isTraining(job) ? figures(number(progress.samples_per_second), 3) : "–", "samples/s, all workers"],
     ["Rounds", whole(number(progress.rounds ?? result.rounds ?? 0)), over ? "in all" : `epoch ${epoch.toFixed(2)}`],
     ["Trained", duration(seconds(over ? result.train_time || progress.elapsed : progress.elapsed)), over ? `ended ${clock(job.end_time)}` : progress.eta ? `about ${duration(seconds(progress.eta))} left` : "end not foreseen"],

@@ -13,28 +13,38 @@ namespace {
 struct Sums {
   double norm2 = 0;
   double loss = 0;
+  double common_loss = 0;
 };
 std::vector<float> Written(const OwnLanes& own, std::size_t rank, std::size_t size,
                            const Sums& sums) {
   std::vector<float> tail(LaneCount(size));
-  cuda::host::WriteLanes(LaneValuesOf(own, rank),
-                         {.norm2 = {&sums.norm2, 1}, .loss = {&sums.loss, 1}}, tail);
+  cuda::host::WriteLanes(
+      LaneValuesOf(own, rank),
+      {.norm2 = {&sums.norm2, 1}, .loss = {&sums.loss, 1}, .common_loss = {&sums.common_loss, 1}},
+      tail);
   return tail;
 }
 
 TEST(LanesTest, SumsOfWrittenLanesReadAsTotals) {
-  const OwnLanes first{.lanes = {.samples = 7, .members = 1, .plan_votes = 1}, .divisor = 7};
-  const OwnLanes second{
-      .lanes = {
-          .samples = 5, .members = 1, .stop_votes = 1, .discard_votes = 1, .suspend_votes = 1}};
-  std::vector<float> a = Written(first, 0, 2, {.norm2 = 14, .loss = 3.5});
-  const std::vector<float> b = Written(second, 1, 2, {.norm2 = 0.5, .loss = 1.25});
+  const OwnLanes first{.lanes = {.samples = 7, .common_samples = 2, .members = 1, .plan_votes = 1},
+                       .divisor = 7};
+  const OwnLanes second{.lanes = {.samples = 5,
+                                  .common_samples = 1,
+                                  .members = 1,
+                                  .stop_votes = 1,
+                                  .discard_votes = 1,
+                                  .suspend_votes = 1}};
+  std::vector<float> a = Written(first, 0, 2, {.norm2 = 14, .loss = 3.5, .common_loss = 1.5});
+  const std::vector<float> b =
+      Written(second, 1, 2, {.norm2 = 0.5, .loss = 1.25, .common_loss = 0.25});
   for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
 
   const Lanes sum = ReadLanes(a);
 
   EXPECT_EQ(sum.samples, 12);
   EXPECT_EQ(sum.loss_sum, 4.75);
+  EXPECT_EQ(sum.common_samples, 3);
+  EXPECT_EQ(sum.common_loss_sum, 1.75);
   EXPECT_EQ(sum.samples_gradient_norm2, 14.0 / 7 + 0.5 * 5);
   EXPECT_EQ(sum.members, 2);
   EXPECT_EQ(sum.nonfinite, 0);
@@ -47,7 +57,8 @@ TEST(LanesTest, SumsOfWrittenLanesReadAsTotals) {
 
 TEST(LanesTest, WhatIsNotFiniteIsSaidAndBringsNoLossAndNoNorm) {
   const double infinity = std::numeric_limits<double>::infinity();
-  const OwnLanes own{.lanes = {.samples = 7, .members = 1, .stop_votes = 1}, .divisor = 7};
+  const OwnLanes own{.lanes = {.samples = 7, .common_samples = 7, .members = 1, .stop_votes = 1},
+                     .divisor = 7};
   const std::vector<float> by_norm = Written(own, 0, 1, {.norm2 = infinity, .loss = 3.5});
   const std::vector<float> by_loss = Written(own, 0, 1, {.norm2 = 2, .loss = std::nan("")});
 
@@ -55,6 +66,8 @@ TEST(LanesTest, WhatIsNotFiniteIsSaidAndBringsNoLossAndNoNorm) {
     const Lanes lanes = ReadLanes(tail);
     EXPECT_EQ(lanes.nonfinite, 1);
     EXPECT_EQ(lanes.loss_sum, 0);
+    EXPECT_EQ(lanes.common_samples, 0);
+    EXPECT_EQ(lanes.common_loss_sum, 0);
     EXPECT_EQ(lanes.samples_gradient_norm2, 0);
     EXPECT_EQ(lanes.samples, 7);
     EXPECT_EQ(lanes.stop_votes, 1);

@@ -351,7 +351,7 @@ TEST(SuspensionTest, WhoGoesOnWhenTheTimeIsUpEndsAtOnce) {
 EngineState Whole() {
   return {.rounds = 9,
           .ledger = {.epoch_size = 10, .fresh = 8, .returned = {{0, 2}, {4, 5}}},
-          .losses = {{.loss_sum = 1, .samples = 2, .steps = 1}},
+          .losses = {{.common = {.sum = 1, .samples = 2}, .steps = 1}},
           .optimizer = {{1, 2}}};
 }
 
@@ -375,7 +375,7 @@ TEST(EngineStateTest, TheStateOfAJobThatDivergesIsTaken) {
   run.on_loss = [](int, const RoundEngine&, double& loss) { loss = 1e300; };
   const auto first = Train(run);
   ASSERT_EQ(first[0].outcome, Outcome::kSuspended);
-  EXPECT_EQ(first[0].state->losses.front().loss_sum, std::numeric_limits<double>::infinity());
+  EXPECT_EQ(first[0].state->losses.front().common.sum, std::numeric_limits<double>::infinity());
 
   EXPECT_EQ(Train(GoingOn({.options = run.options, .plan = run.plan}, first[0]))[0].outcome,
             Outcome::kFinished);
@@ -402,7 +402,9 @@ TEST(EngineStateTest, AStateThatDoesNotFitIsRefusedWithTheReason) {
             }),
             "");
   EXPECT_NE(ReasonAgainstSpoilt([](EngineState& s) { s.losses[0].steps = 0; }), "");
-  EXPECT_NE(ReasonAgainstSpoilt([](EngineState& s) { s.losses[0].samples = kInfinity; }), "");
+  EXPECT_NE(ReasonAgainstSpoilt([](EngineState& s) { s.losses[0].common.samples = kInfinity; }),
+            "");
+  EXPECT_NE(ReasonAgainstSpoilt([](EngineState& s) { s.losses[0].local.samples = -1; }), "");
   EXPECT_NE(ReasonAgainstSpoilt([](EngineState& s) { s.losses[0].steps = ~std::uint64_t{0}; }), "");
   EXPECT_NE(ReasonAgainstSpoilt([](EngineState& s) { s.losses.resize(21, s.losses[0]); }), "");
 }

@@ -114,6 +114,38 @@ TEST(PeriodicTest, ARoundHasThePlansStepsAndReportsThem) {
   EXPECT_EQ(group[1].reports[2].epoch_consumed, 165u);
 }
 
+// At 3 the members lose 2 and 16; after a step of their own, at 2.8 and 2.2, they lose 1.62 and
+// 10.24; at their mean after the window, 2.09, 0.59405 and 9.5481.
+TEST(PeriodicTest, TheLossIsThatAtCommonParametersAndTheLocalOneIsToldApart) {
+  GroupRun run = Windows(0, 0, 2);
+  run.task->add_gradient = [](int rank, std::uint64_t, std::span<const float> parameters,
+                              std::span<float> gradients) {
+    const double x = parameters[0];
+    gradients[0] += static_cast<float>(rank == 0 ? x - 1 : 2 * (x + 1));
+    return rank == 0 ? (x - 1) * (x - 1) / 2 : (x + 1) * (x + 1);
+  };
+  run.plan.batch_sizes = {2, 2};
+  run.options.micro_batch = 1;
+
+  const auto group = Train(run);
+
+  for (const MemberRun& member : group) {
+    const policies::Report& first = member.reports[0];
+    EXPECT_NEAR(first.loss_mean_global, 9, 1e-5);
+    EXPECT_EQ(first.local_samples_global, 4u);
+    EXPECT_NEAR(first.local_loss_mean_global, 5.93, 1e-5);
+    EXPECT_NEAR(member.reports[1].loss_mean_global, (0.59405 + 9.5481) / 2, 1e-5);
+  }
+}
+
+TEST(PeriodicTest, OneStepARoundHasNoLocalLoss) {
+  const auto group = Train(Windows(0, 0, 1));
+
+  EXPECT_EQ(group[0].reports[0].local_samples_global, 0u);
+  EXPECT_EQ(group[0].reports[0].local_loss_mean_global, 0);
+  EXPECT_EQ(group[0].reports[0].loss_mean_global, 1);
+}
+
 TEST(PeriodicTest, TheLastRoundOfAnEpochIsShort) {
   GroupRun run = Windows(0, 0, 4);
   run.options.train_samples = 21;
@@ -127,6 +159,9 @@ TEST(PeriodicTest, TheLastRoundOfAnEpochIsShort) {
   EXPECT_EQ(group[0].reports[1].steps, 3u);
   EXPECT_EQ(group[1].reports[1].samples, 3u);
   EXPECT_EQ(group[0].reports[1].epoch_consumed, 21u);
+  ASSERT_TRUE(group[0].state);
+  EXPECT_EQ(group[0].state->steps, 7u);
+  EXPECT_EQ(group[0].state->losses.back().steps, 3u);
 }
 
 TEST(PeriodicTest, AWindowThatIsNotFiniteIsUndoneEverywhere) {

@@ -62,8 +62,10 @@ class CheckpointFileTest : public testing::Test {
                                                                  .weights = 0.1},
                                                      .estimated = true}},
                       .ledger = {.epoch_size = 100, .fresh = 250, .returned = {{3, 7}, {11, 12}}},
-                      .losses = {{.loss_sum = 0.1, .samples = 32, .steps = 1},
-                                 {.loss_sum = 1.0 / 7, .samples = 31, .steps = 4}},
+                      .losses = {{.common = {.sum = 0.1, .samples = 32}, .steps = 1},
+                                 {.common = {.sum = 1.0 / 7, .samples = 31},
+                                  .local = {.sum = 2.0 / 7, .samples = 93},
+                                  .steps = 4}},
                       .optimizer = {RandomFlat(), RandomFlat()},
                       .block_momentum = RandomFlat()},
             .parameters = RandomFlat(),
@@ -112,6 +114,20 @@ TEST_F(CheckpointFileTest, WhatIsWrittenIsReadToTheLastBit) {
   ASSERT_TRUE(read.ok()) << read.status();
   ExpectEqual(*read, checkpoint_);
   EXPECT_FALSE(std::filesystem::exists(path_ + ".partial"));
+}
+
+// As versions wrote them that did not tell losses at common parameters from others.
+TEST_F(CheckpointFileTest, OneWithoutLocalLossesIsRead) {
+  for (policies::RoundLosses& round : checkpoint_.state.losses) round.local = {};
+  Write();
+
+  const auto file = model::ReadSafetensors(path_);
+  const absl::StatusOr<Checkpoint> read = ReadCheckpoint(path_, Fit());
+
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_FALSE(file->tensors.contains("local_losses"));
+  ASSERT_TRUE(read.ok()) << read.status();
+  ExpectEqual(*read, checkpoint_);
 }
 
 TEST_F(CheckpointFileTest, WhatAJobHasNotIsNotInIt) {
@@ -209,7 +225,7 @@ TEST_F(CheckpointFileTest, WhatWouldBreakTheEngineIsRefused) {
   EXPECT_THAT(Refusal(Fit()), HasSubstr("its progress is not a number of steps"));
 
   checkpoint_ = MakeCheckpoint();
-  checkpoint_.state.losses.resize(21, {.loss_sum = 1, .samples = 1, .steps = 1});
+  checkpoint_.state.losses.resize(21, {.common = {.sum = 1, .samples = 1}, .steps = 1});
   Write();
   EXPECT_THAT(Refusal(Fit()), HasSubstr("too many rounds"));
 }

@@ -68,6 +68,7 @@ policies::Report ReportOf(std::uint64_t round, std::uint64_t plan_version) {
           .loss_mean_global = 2.5,
           .contributors = 2,
           .samples_gradient_norm2 = 48 * 20.0,
+          .gradient_samples = 48,
           .orthogonality = 0.5,
           .learning_rate = 0.125};
 }
@@ -111,23 +112,23 @@ TEST_F(CurvesTest, RoundsCloseTogetherAreThinnedButANewPlanIsAlwaysThere) {
   EXPECT_EQ(losses, (std::vector<std::string>{"0", "25", "33", "58", "83"}));
 }
 
-TEST_F(CurvesTest, TheNoiseScaleComesOnlyFromAverages) {
-  for (const bool adasum : {false, true}) {
+TEST_F(CurvesTest, TheNoiseScaleComesOnlyFromWhatTellsIt) {
+  for (const double samples : {48.0, 0.0}) {
     absl::StatusOr<TrainingCurves> curves = TrainingCurves::Open(folder_, "job", 1);
     ASSERT_TRUE(curves.ok()) << curves.status();
-    policies::Plan plan = PlanOf(1, {24, 24});
-    if (adasum) plan.aggregation = policies::Aggregation::kAdasum;
     for (std::uint64_t round = 0; round < 20; ++round) {
-      ASSERT_TRUE(
-          curves->Add(ReportOf(round, 1), plan, Seconds(static_cast<double>(round)), 2).ok());
+      policies::Report report = ReportOf(round, 1);
+      report.gradient_samples = samples;
+      const Duration trained = Seconds(static_cast<double>(round));
+      ASSERT_TRUE(curves->Add(report, PlanOf(1, {24, 24}), trained, 2).ok());
     }
     // v = (48 * 20 - 48 * 9) / (2 - 1), |mu|^2 = 9 - v / 48: below zero, as noise dominates.
     const auto noise = Contains(HasSubstr("adapt/noise_scale"));
     const std::vector<std::string> found = Read(curves->name());
-    if (adasum) {
-      EXPECT_THAT(found, Not(noise));
-    } else {
+    if (samples > 0) {
       EXPECT_THAT(found, noise);
+    } else {
+      EXPECT_THAT(found, Not(noise));
     }
     std::filesystem::remove_all(folder_ + "/tensorboard");
   }

@@ -164,7 +164,8 @@ TEST_F(JobTelemetryTest, TheNoiseScaleComesFromTheReportsOfRankZero) {
   const policies::Report report = {.gradient_norm2_global = 2,
                                    .samples_global = 2,
                                    .contributors = 2,
-                                   .samples_gradient_norm2 = 6};
+                                   .samples_gradient_norm2 = 6,
+                                   .gradient_samples = 2};
   for (std::uint64_t i = 0; i < policies::GradientNoise::kUpdatesMin; ++i) {
     Report(kFirst, report);
     Report(kSecond, {});

@@ -13,9 +13,11 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-std::vector<float> Write(const std::vector<LaneValue>& values, double norm2, double loss = 0) {
+std::vector<float> Write(const std::vector<LaneValue>& values, double norm2, double loss = 0,
+                         double common_loss = 0) {
   std::vector<float> tail(6, 0.5f);
-  host::WriteLanes(values, {.norm2 = {&norm2, 1}, .loss = {&loss, 1}}, tail);
+  host::WriteLanes(
+      values, {.norm2 = {&norm2, 1}, .loss = {&loss, 1}, .common_loss = {&common_loss, 1}}, tail);
   return tail;
 }
 
@@ -41,17 +43,26 @@ TEST(LanesTest, ANormThatIsNotFiniteChoosesTheOtherValues) {
 TEST(LanesTest, ALossThatIsNotFiniteDoesTheSame) {
   const std::vector<LaneValue> values = {{.lane = 0, .if_finite = 1, .if_not_finite = 2},
                                          {.lane = 1, .if_not_finite = 4, .norm_factor = 5},
-                                         {.lane = 2, .if_not_finite = 6, .is_loss = true}};
+                                         {.lane = 2, .if_not_finite = 6, .loss = LossLane::kAll}};
   for (const double loss : {kInfinity, -kInfinity, kNan}) {
     EXPECT_EQ(Write(values, 1, loss), (std::vector<float>{2, 4, 6, 0.5f, 0.5f, 0.5f}));
   }
 }
 
 TEST(LanesTest, TheLossIsRoundedOnce) {
-  const std::vector<LaneValue> values = {{.lane = 0, .if_finite = 7, .is_loss = true}};
+  const std::vector<LaneValue> values = {{.lane = 0, .if_finite = 7, .loss = LossLane::kAll}};
 
   EXPECT_EQ(Write(values, 1, 0.1)[0], 0.1f);
   EXPECT_EQ(Write(values, 1, 1e300)[0], std::numeric_limits<float>::infinity());
+}
+
+TEST(LanesTest, TheLossAtCommonParametersHasALaneOfItsOwn) {
+  const std::vector<LaneValue> values = {
+      {.lane = 0, .if_finite = 7, .loss = LossLane::kAll},
+      {.lane = 1, .if_not_finite = 4, .loss = LossLane::kCommon}};
+
+  EXPECT_EQ(Write(values, 1, 3, 0.1), (std::vector<float>{3, 0.1f, 0.5f, 0.5f, 0.5f, 0.5f}));
+  EXPECT_EQ(Write(values, 1, kNan, 0.1)[1], 4);
 }
 
 TEST(LanesTest, TheNormIsMultipliedAndDividedAsTheHostWould) {
@@ -86,12 +97,13 @@ TEST(LanesTest, NoValuesChangeNothing) { EXPECT_EQ(Write({}, 1), std::vector<flo
 TEST(LanesDeathTest, RefusesWhatItsContractExcludes) {
   std::vector<float> tail(4);
   const double number = 1;
+  const std::span<const double> one(&number, 1);
 
   EXPECT_DEATH(Write({{.lane = 6}}, 1), "check failed");
   EXPECT_DEATH(Write(std::vector<LaneValue>(17), 1), "check failed");
-  EXPECT_DEATH(host::WriteLanes({}, {.norm2 = {&number, 1}}, tail), "check failed");
-  EXPECT_DEATH(host::WriteLanes({}, {.loss = {&number, 1}}, tail), "check failed");
-  const OwnSums own{.norm2 = {&number, 1}, .loss = {&number, 1}};
+  EXPECT_DEATH(host::WriteLanes({}, {.norm2 = one, .loss = one}, tail), "check failed");
+  EXPECT_DEATH(host::WriteLanes({}, {.loss = one, .common_loss = one}, tail), "check failed");
+  const LaneSums own{.norm2 = one, .loss = one, .common_loss = one};
   EXPECT_DEATH(host::WriteLanes(std::vector<LaneValue>{{.lane = 4}}, own, tail), "check failed");
 }
 

@@ -1,0 +1,97 @@
+// What rounds tell of their gradients' noise: the same of gradients and of what momentum makes of
+// them over windows of local steps.
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include "agent/engine/round_engine.h"
+#include "base/rng.h"
+#include "gtest/gtest.h"
+#include "policies/gradient_noise.h"
+#include "tests/agent/engine/linear_task.h"
+
+namespace tactus::engine {
+namespace {
+
+using policies::Synchronization;
+
+constexpr std::size_t kDimension = 64;
+constexpr double kMean = 0.5;  // of each coordinate; the variance of a sample's is 1
+constexpr double kNoiseScale = 1 / (kMean * kMean);
+
+// Gradients that depend on the sample alone.
+Task Slope() {
+  return {.segments = {{.name = "x", .length = kDimension, .shape = {kDimension}}},
+          .start = std::vector<float>(kDimension, 0),
+          .add_gradient = [](int, std::uint64_t index, std::span<const float>,
+                             std::span<float> gradients) {
+            Rng rng(index);
+            for (std::size_t i = 0; i < kDimension; ++i) {
+              gradients[i] += static_cast<float>(kMean + rng.Normal());
+            }
+            return 1.0;
+          }};
+}
+
+struct Setting {
+  std::string name;
+  std::uint32_t period = 1;
+  SgdOptions sgd{};
+  bool keep = true;
+};
+
+class NoiseOfRoundsTest : public testing::TestWithParam<Setting> {};
+
+TEST_P(NoiseOfRoundsTest, TheNoiseScaleIsFound) {
+  const Setting& setting = GetParam();
+  GroupRun run = {.options = {.train_samples = 1'000'000,
+                              .optimizer = setting.sgd,
+                              .keep_local_momentum = setting.keep,
+                              .stop = {.rounds = 400}},
+                  .plan = {.synchronization = setting.period > 1 ? Synchronization::kPeriodic
+                                                                 : Synchronization::kEveryStep,
+                           .period = setting.period,
+                           .batch_sizes = {2, 4}},
+                  .task = Slope()};
+
+  const auto group = Train(run);
+
+  policies::RoundNoise noise;
+  double norm2 = 0;
+  for (const policies::Report& report : group[0].reports) {
+    noise.Observe(report);
+    norm2 += report.gradient_norm2_global / static_cast<double>(group[0].reports.size());
+  }
+  // Averages over 50 rounds, of 64 coordinates each.
+  EXPECT_NEAR(noise.Samples().value_or(0), kNoiseScale, 0.2 * kNoiseScale);
+  // That of the mean, and its noise over the samples that it tells of.
+  const double samples = group[0].reports.back().gradient_samples;
+  const double expected = kDimension * (kMean * kMean + 1 / samples);
+  EXPECT_NEAR(norm2, expected, 0.1 * expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Settings, NoiseOfRoundsTest,
+    testing::Values(Setting{"every_step", 1, {.learning_rate = 0.01, .momentum = 0.9}},
+                    Setting{"plain", 8, {.learning_rate = 0.01}},
+                    Setting{"kept", 4, {.learning_rate = 0.01, .momentum = 0.9}},
+                    Setting{"reset", 16, {.learning_rate = 0.01, .momentum = 0.9}, false},
+                    Setting{
+                        "nesterov", 4, {.learning_rate = 0.01, .momentum = 0.9, .nesterov = true}}),
+    [](const auto& setting) { return setting.param.name; });
+
+TEST(GradientFactsTest, WhatAdaptiveStepsMakeOfGradientsTellsNothingOfTheirNoise) {
+  GroupRun run = {
+      .options = {.train_samples = 1000, .optimizer = AdamOptions{}, .stop = {.rounds = 3}},
+      .plan = {.synchronization = Synchronization::kPeriodic, .period = 4, .batch_sizes = {2, 4}},
+      .task = Slope()};
+
+  const auto group = Train(run);
+
+  EXPECT_EQ(group[0].reports[0].gradient_samples, 0);
+  EXPECT_GT(group[0].reports[0].gradient_norm2_global, 0);
+}
+
+}  // namespace
+}  // namespace tactus::engine
