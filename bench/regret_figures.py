@@ -12,11 +12,12 @@ AIM_BEST_SHORT = 1.35  # where the run is shorter than SHORT_SECONDS
 AIM_EVERY_STEP = 1.10
 SHORT_SECONDS = 120
 
-TARGET_AT = 0.9     # of the budget: when the plan whose loss is lowest then has reached the target
-SLACK = 0.01        # of that loss
-WINDOW = 0.025      # of the budget, on either side: what a loss is averaged over
-POINTS = 200        # of a curve
-DIVERGED = 1e9      # in the place of a loss that is not finite
+TARGET_AT = 0.9      # of the budget: until then the best fixed plan has reached the target
+SLACK = 0.01         # of the lowest loss, by which the target is above it, but no more than
+SLACK_OF_FALL = 0.1  # of what that loss has fallen
+WINDOW = 0.025       # of the budget, on either side: what a loss is averaged over
+POINTS = 200         # of a curve
+DIVERGED = 1e9       # in the place of a loss that is not finite
 
 
 def at(points, seconds):
@@ -67,9 +68,15 @@ def regret(row, peer, target, budget):
     is what the ratio is at least, at a target that both have reached."""
     seconds, own = reached(row, target), reached(peer, target)
     if seconds is not None:
-        return Regret(seconds / max(own, 1e-9), True)
-    own = reached(peer, lowest(row))
-    return Regret(budget / own if own else math.inf, False)
+        return Regret(quotient(seconds, own), True)
+    return Regret(quotient(budget, reached(peer, lowest(row))), False)
+
+
+def quotient(seconds, peer):
+    """Of two times, either of which may be 0 where nothing is learned."""
+    if peer == 0:
+        return 1.0 if seconds == 0 else math.inf
+    return seconds / peer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,9 +90,10 @@ class Figures:
 
 
 def target_of(curves, budget):
-    """The lowest loss that one of the curves has in time, and a little more."""
-    least = min(lowest(curve, TARGET_AT * budget) for curve in curves)
-    return least + SLACK * abs(least)
+    """The lowest loss that one of the curves has in time, and a little more, so that chance in it counts for little."""
+    best = min(curves, key=lambda curve: lowest(curve, TARGET_AT * budget))
+    least, first = lowest(best, TARGET_AT * budget), best[0][1]
+    return least + min(SLACK * abs(least), SLACK_OF_FALL * (first - least))
 
 
 def figures(curves, budget):

@@ -89,6 +89,21 @@ class FiguresTest(unittest.TestCase):
         self.assertTrue(found.every_step.reached)
         self.assertAlmostEqual(found.every_step.ratio, 0.5 / 0.75)
 
+    def test_a_loss_that_hardly_falls_is_not_reached_before_it_falls(self):
+        slow = straight(2, 1.99)
+
+        found = regret_figures.figures({"every_step": slow, "periodic 8": straight(2, 1), "auto": slow}, 100)
+
+        self.assertEqual(found.every_step, regret_figures.Regret(1.0, True))
+        self.assertAlmostEqual(regret_figures.target_of([slow], 100), 2 - 0.009 + 0.0009)
+
+    def test_where_nothing_is_learned_nobody_is_late(self):
+        flat = straight(2, 2)
+
+        found = regret_figures.figures({"every_step": flat, "auto": flat}, 100)
+
+        self.assertEqual(found.every_step, regret_figures.Regret(1.0, True))
+
     def test_a_row_that_learned_nothing_is_infinitely_late(self):
         found = regret_figures.figures({"every_step": straight(2, 1), "auto": straight(2, 3)}, 100)
 
