@@ -20,6 +20,7 @@ FACTORS = {
     "parameters": [250_000, 2_500_000],    # that a reduction carries
 }
 PERIODS = [2, 4, 8, 16, 32, 64, 128]
+ROUND_SECONDS_MAX = 300  # a group that ends no round in 10 minutes is given up
 PER_WORKER = 32                            # samples a step, on average over the workers
 FIXED_PART = 0.2                           # of a step's time, whatever its samples
 BITS = {"mbit": 1e6, "gbit": 1e9}
@@ -201,7 +202,8 @@ def rows_of(cell):
         return adapt(proportional(PER_WORKER), synchronization)["adapt"]
 
     rows = {"every_step": fixed({"policy": "every_step"}), "delayed": fixed({"policy": "delayed"})}
-    rows |= {f"periodic {period}": fixed({"policy": "periodic", "period": period}) for period in PERIODS}
+    rows |= {f"periodic {period}": fixed({"policy": "periodic", "period": period}) for period in PERIODS
+             if period * cell.step_seconds <= ROUND_SECONDS_MAX}
     if cell.optimizer != "adamw":
         rows["adacomm"] = fixed({"policy": "adacomm"})
     auto = {"policy": "auto"}

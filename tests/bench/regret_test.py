@@ -130,6 +130,12 @@ class MatrixTest(unittest.TestCase):
 
         self.assertEqual(len(names), len(set(names)))
 
+    def test_no_fixed_plan_has_rounds_that_a_group_is_given_up_for(self):
+        for cell in regret_matrix.matrix():
+            rows = regret_matrix.rows_of(cell).values()
+            periods = [row["synchronization"].get("period", 1) for row in rows]
+            self.assertLessEqual(max(periods) * cell.step_seconds, 300, cell.name)
+
     def test_all_workers_together_are_as_fast_whatever_their_speeds(self):
         for cell in regret_matrix.matrix():
             self.assertAlmostEqual(sum(regret_matrix.speeds_of(cell)), cell.workers)
