@@ -22,6 +22,19 @@ def spread(values):
     return f"{statistics.median(values):.4g} ({min(values):.4g} to {max(values):.4g})"
 
 
+def reached(points, loss):
+    """The x of the first point (x, loss) at or below `loss`, between it and the point before; None: never."""
+    before = None
+    for x, value in points:
+        if value <= loss:
+            if before is None or before[1] == value:
+                return x
+            share = (before[1] - loss) / (before[1] - value)
+            return before[0] + share * (x - before[0])
+        before = (x, value)
+    return None
+
+
 def table(header, rows):
     cells = [header] + [[str(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]

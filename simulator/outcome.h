@@ -23,6 +23,14 @@ struct CurvePoint {
   std::uint64_t plan_version = 0;
 };
 
+// The loss on validation samples of the parameters that all members hold between two rounds.
+struct ValidationPoint {
+  std::uint64_t rounds = 0;   // that went before
+  double seconds = 0;         // as a CurvePoint's
+  std::uint64_t samples = 0;  // of those rounds
+  double loss = 0;
+};
+
 struct Decision {
   double seconds = 0;  // virtual time of the decision since the simulation's start
   std::optional<std::uint64_t> adopted_round{};  // first one under it; nothing: none was
@@ -64,6 +72,7 @@ struct JobOutcome {
   std::vector<WorkerOutcome> workers{};        // the last of each rank, over all groups
   // Whole up to kCurvePointsMax rounds; beyond, every second, fourth ... round.
   std::vector<CurvePoint> curve{};
+  std::vector<ValidationPoint> validation{};  // SimulatedJob::validate_every apart
 };
 
 // A stretch of a worker's time, or a point of it.

@@ -124,6 +124,8 @@ void Recorder::On(const job::PersistDecision& persist) {
 // The curve is that of the rounds that count; its time goes on.
 void Recorder::On(const job::ForgetRounds& forget) {
   Job& job = jobs_[forget.job];
+  std::erase_if(job.outcome.validation,
+                [&](const ValidationPoint& point) { return point.rounds > forget.from; });
   const auto lost = [&](const CurvePoint& point) { return point.round >= forget.from; };
   if (std::erase_if(job.outcome.curve, lost) == 0) return;
   job.curve_samples = job.outcome.samples;  // as the record has it, which went back before
@@ -176,6 +178,12 @@ void Recorder::OnLived(std::uint32_t worker, const LivedRound& round, Instant no
   add(TraceSpan::Kind::kCompute, wait - round.compute_seconds, round.compute_seconds);
   add(TraceSpan::Kind::kWait, wait, round.wait_seconds);
   add(TraceSpan::Kind::kTransfer, transfer, round.transfer_seconds);
+}
+
+void Recorder::OnValidated(std::uint32_t worker, std::uint64_t rounds, double loss) {
+  Job& job = jobs_[workers_[worker].job];
+  job.outcome.validation.push_back(
+      {.rounds = rounds, .seconds = job.curve_seconds, .samples = job.curve_samples, .loss = loss});
 }
 
 void Recorder::OnAdopted(std::uint32_t worker, std::uint64_t plan_version,

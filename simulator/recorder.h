@@ -42,6 +42,8 @@ class Recorder {
   std::uint32_t OnWorker(JobId job, const job::MemberRecord& where);
   void OnRank(std::uint32_t worker, std::uint32_t rank);
   void OnLived(std::uint32_t worker, const LivedRound& round, Instant now);
+  // The loss on validation samples after so many rounds; follows OnLived of the last one.
+  void OnValidated(std::uint32_t worker, std::uint64_t rounds, double loss);
   void OnAdopted(std::uint32_t worker, std::uint64_t plan_version, std::uint64_t first_round,
                  Instant now);
   void OnSpan(std::uint32_t worker, TraceSpan::Kind kind, Instant start, Instant end);

@@ -49,6 +49,9 @@ struct SimulatedJob {
   double load_seconds = 1;        // of a worker: from its start to Ready
   double conclude_seconds = 0.5;  // of a worker: from the last round to the result
   CheckpointModel checkpoints{};
+  // The loss on validation samples is seen at rounds' edges, so much training apart or a little
+  // more, in no virtual time and without any effect; nothing: it is not.
+  std::optional<Duration> validate_every{};
   std::optional<double> cancel_seconds{};  // a user cancels it then, if it is not over
   bool discard = false;                    // and wants no result
   std::optional<double> pause_seconds{};   // a user pauses it then, if it is not over,

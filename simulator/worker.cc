@@ -275,7 +275,20 @@ void Worker::MakeEngine(const job::GroupMessage& group) {
   if (from != nullptr) engine_->Restore(from->state);
 }
 
-void Worker::BeginTraining() { engine_->Begin(around_.scheduler.now()); }
+void Worker::BeginTraining() {
+  engine_->Begin(around_.scheduler.now());
+  Observe(engine_->rounds());
+}
+
+// Of parameters that are common to all. Nobody trains on what is learned here.
+void Worker::Observe(std::uint64_t rounds) {
+  const std::optional<Duration>& every = around_.job.validate_every;
+  const Instant now = around_.scheduler.now();
+  if (rank_ != 0 || !every || now < observes_from_ || process_.killed()) return;
+  observes_from_ = now + *every;
+  const std::optional<double> loss = around_.job.learner->Validate(parameters_.span());
+  if (loss) around_.recorder.OnValidated(order_.track, rounds, *loss);
+}
 
 std::unique_ptr<life::CheckpointStore> Worker::OpenCheckpoints() {
   const CheckpointModel& model = around_.job.checkpoints;
@@ -357,6 +370,7 @@ void Worker::Complete(job::ReportMessage& message, bool newest) {
                             .wait_seconds = report.blocked_seconds - transfer,
                             .transfer_seconds = transfer},
                            now);
+  if (newest) Observe(report.round + 1);
   if (engine_->plan().version != plan_version_) {
     plan_version_ = engine_->plan().version;
     around_.checkers.OnPlan(key_, engine_->plan(), now);

@@ -111,6 +111,7 @@ class Worker : private life::Mail, private life::World {
   double TriedOut() const;
   Duration MakeSegmentsReady(Duration whole);
   std::shared_ptr<Checkpoint> CopyCheckpoint();
+  void Observe(std::uint64_t rounds);
   void EndPause();
 
   const WorkerOrder order_;
@@ -130,6 +131,7 @@ class Worker : private life::Mail, private life::World {
   Duration computed_{};                // for them
   std::optional<Instant> computes_{};  // one, since then
   std::optional<Instant> paused_since_;
+  Instant observes_from_ = Instant::min();  // the next time, at a round's edge
   Process process_;
 };
 

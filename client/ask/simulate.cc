@@ -93,6 +93,9 @@ class Simulation {
     if (!unwritable.empty()) return Fail(unwritable, ExitCode::kOk);
     simulator::Scenario scenario = question_.scenario(command_.seed);
     scenario.trace = !command_.trace_file.empty();
+    for (simulator::SimulatedJob& job : scenario.jobs) {
+      job.validate_every = command_.validate_every;
+    }
     SimulatedTape tape(command_.tape_file);
     if (!command_.tape_file.empty()) tape.Attach(&scenario);
     const simulator::Outcome outcome = simulator::Simulate(std::move(scenario));

@@ -32,6 +32,9 @@ std::string CheckSimulate(const SimulateCommand& command) {
   if (!other && command.job_file.empty()) {
     return "simulate: allowed are CLUSTER_FILE JOB_FILE, --from JOB, or --random";
   }
+  if (command.validate_every && command.output != OutputFormat::kJson) {
+    return "simulate: --validate-every needs -o json, which alone has the losses";
+  }
   return CheckPaths(command);
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/time.h"
 #include "client/render/tables.h"
 #include "client/yaml/job_file.h"
 
@@ -26,8 +27,10 @@ struct SimulateCommand {
   std::vector<Override> overrides{};    // of the job file
   std::string loss{};                   // YAML for the cluster file's `loss`; empty: not given
   std::optional<double> target_loss{};  // whose time is reported; else the job's stop.train_loss
-  std::uint64_t seed = 1;               // of the first simulation
-  std::uint32_t count = 1;              // simulations, one a seed
+  // The loss on validation samples is reported so much training apart; nothing: at the end alone.
+  std::optional<Duration> validate_every{};
+  std::uint64_t seed = 1;   // of the first simulation
+  std::uint32_t count = 1;  // simulations, one a seed
   OutputFormat output = OutputFormat::kTable;
   // Files to write, of one seed; empty: none.
   std::string curve_file{};

@@ -183,6 +183,17 @@ Json WorkersJson(const JobOutcome& job) {
   return list;
 }
 
+Json ValidationJson(const JobOutcome& job) {
+  Json list = Json::array();
+  for (const simulator::ValidationPoint& point : job.validation) {
+    list.push_back({{"seconds", point.seconds},
+                    {"rounds", point.rounds},
+                    {"samples", point.samples},
+                    {"loss", point.loss}});
+  }
+  return list;
+}
+
 Json JobJson(const JobOutcome& job, const ReportOptions& options) {
   Json object = {{"name", job.name},
                  {"state", NameOf(job.state)},
@@ -200,6 +211,7 @@ Json JobJson(const JobOutcome& job, const ReportOptions& options) {
   object["epochs"] = job.epochs;
   object["train_loss"] = job.train_loss;
   object["validation_loss"] = OptionalJson(job.validation_loss);
+  object["validation"] = ValidationJson(job);
   object["bytes"] = job.bytes;
   object["workers"] = WorkersJson(job);
   object["decisions_total"] = job.decisions_total;

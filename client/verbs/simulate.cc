@@ -32,12 +32,17 @@ class SimulateVerb : public CommandVerb<SimulateCommand> {
     verb->add_option("--target-loss", command_.target_loss,
                      "Report the time to this loss. Default: stop.train_loss of the job file")
         ->check(CLI::Validator(CheckNumber, "NUMBER"));
+    verb->add_option("--validate-every", validate_every_,
+                     "With -o json: the loss on validation samples, so much training apart")
+        ->check(DurationText())
+        ->excludes(verb->get_option("--count"));
     DeclareFiles(verb);
     AddOutput(verb, &output_, {"table", "json"});
     AddOverrides(verb, &set_);
   }
   std::string Check() override {
     command_.output = ParseOutputFormat(output_);
+    command_.validate_every = GivenDuration(validate_every_);
     const std::string problem = CheckSimulate(command_);
     return problem.empty() ? ReadOverrides(set_, &command_.overrides) : problem;
   }
@@ -82,6 +87,7 @@ class SimulateVerb : public CommandVerb<SimulateCommand> {
 
   std::vector<std::string> set_;
   std::string output_ = "table";
+  std::string validate_every_;
 };
 
 }  // namespace

@@ -47,6 +47,8 @@ inline simulator::Outcome SampleOutcome() {
       {.round = 19, .seconds = 10, .samples = 64, .loss = 2, .loss_smoothed = 2, .plan_version = 1},
       {.round = 20, .seconds = 50, .samples = 128, .loss = 1, .loss_smoothed = 1.5},
       {.round = 21, .seconds = 60, .samples = 192, .loss = NAN, .loss_smoothed = NAN}};
+  job.validation = {{.rounds = 0, .seconds = 0, .samples = 0, .loss = 2.5},
+                    {.rounds = 20, .seconds = 50, .samples = 128, .loss = 1.25}};
   outcome.trace.workers = {"a/cpu:0 worker 1", "b/cpu:0 worker 2"};
   outcome.trace.spans = {
       {.kind = TraceSpan::Kind::kLoad, .worker = 0, .start_seconds = 1, .seconds = 2},

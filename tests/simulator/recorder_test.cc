@@ -97,6 +97,70 @@ TEST(RecorderTest, AWorkersTimesAddUpToTheTraining) {
   }
 }
 
+TEST(RecorderTest, TheLossOnValidationSamplesIsSeenAtTheFirstEdgesThatAreFarEnoughApart) {
+  Scenario scenario = Twins(300);
+  scenario.jobs[0].validate_every = Seconds(1);
+
+  const JobOutcome job = Simulate(std::move(scenario)).jobs.at(0);
+
+  ASSERT_GE(job.validation.size(), 5u);
+  EXPECT_EQ(job.validation[0].rounds, 0u);
+  EXPECT_EQ(job.validation[0].seconds, 0);
+  EXPECT_GT(job.validation[0].loss, job.validation.back().loss);
+  for (std::size_t i = 1; i < job.validation.size(); ++i) {
+    const ValidationPoint& point = job.validation[i];
+    const CurvePoint& round = job.curve.at(point.rounds - 1);
+    EXPECT_EQ(point.seconds, round.seconds);
+    EXPECT_EQ(point.samples, round.samples);
+    EXPECT_GE(point.seconds, job.validation[i - 1].seconds + 1);
+    // The round before would have been too early.
+    EXPECT_LT(job.curve.at(point.rounds - 2).seconds, job.validation[i - 1].seconds + 1);
+  }
+}
+
+TEST(RecorderTest, TheLastSeenLossIsThatOfTheResult) {
+  Scenario scenario = Twins(300);
+  scenario.jobs[0].validate_every = Seconds(1e-6);
+  scenario.jobs[0].settings.adapt.synchronization.policy = "periodic";
+  scenario.jobs[0].settings.adapt.synchronization.period = 7;
+
+  const JobOutcome job = Simulate(std::move(scenario)).jobs.at(0);
+
+  ASSERT_EQ(job.validation.size(), 301u);
+  EXPECT_EQ(job.validation.back().loss, job.validation_loss);
+}
+
+TEST(RecorderTest, LookingAtTheLossChangesNothing) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    const Outcome blind = Simulate(RandomScenario(seed));
+    Scenario scenario = RandomScenario(seed);
+    for (SimulatedJob& job : scenario.jobs) job.validate_every = Seconds(0.5);
+    const Outcome seen = Simulate(std::move(scenario));
+
+    EXPECT_EQ(blind.seconds, seen.seconds) << seed;
+    EXPECT_EQ(blind.events, seen.events) << seed;
+    for (std::size_t i = 0; i < blind.jobs.size(); ++i) {
+      EXPECT_EQ(blind.jobs[i].train_loss, seen.jobs[i].train_loss) << seed;
+      EXPECT_EQ(blind.jobs[i].reason, seen.jobs[i].reason) << seed;
+    }
+  }
+}
+
+TEST(RecorderTest, WhatARoundThatIsLostHadTaughtIsNotInTheLosses) {
+  Scenario scenario = Twins(300);
+  scenario.jobs[0].validate_every = Seconds(0.1);
+  scenario.jobs[0].checkpoints.every = Seconds(3);
+  scenario.cluster.faults.push_back({.at_seconds = 10, .host = "a", .device = "cpu:0"});
+
+  const JobOutcome job = Simulate(std::move(scenario)).jobs.at(0);
+
+  ASSERT_EQ(job.attempts.size(), 2u);
+  for (std::size_t i = 1; i < job.validation.size(); ++i) {
+    EXPECT_GE(job.validation[i].rounds, job.validation[i - 1].rounds);
+    EXPECT_GE(job.validation[i].samples, job.validation[i - 1].samples);
+  }
+}
+
 TEST(RecorderTest, SecondsToLossIsTheFirstRoundAtOrBelow) {
   JobOutcome job;
   for (std::uint64_t round = 0; round < 40; ++round) {

@@ -163,6 +163,14 @@ TEST_F(SimulateTest, TheTimeToTheJobsOwnLossIsReported) {
   EXPECT_THAT(Run().output, HasSubstr("time to loss 2.25  "));
 }
 
+TEST_F(SimulateTest, TheLossOnValidationSamplesIsReportedWhereItIsAskedFor) {
+  command_.output = OutputFormat::kJson;
+  EXPECT_THAT(Run().output, HasSubstr("\"validation\": []"));
+
+  command_.validate_every = Seconds(1);
+  EXPECT_THAT(Run().output, HasSubstr("\"rounds\": 0,\n          \"samples\": 0"));
+}
+
 TEST_F(SimulateTest, AJobThatFailsIsToldApart) {
   Write("cluster.yaml", std::string(kCluster) + "faults: [{at: 3s, crash: slow/cpu:0}]\n");
   command_.overrides = {{"retries", "0"}};

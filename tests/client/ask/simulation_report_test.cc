@@ -89,6 +89,11 @@ TEST(SimulationReportTest, TheJsonHasEveryFigure) {
   EXPECT_EQ(job["seconds_to_loss"], 50);
   EXPECT_EQ(job["samples_per_second"], 960);
   EXPECT_TRUE(job["validation_loss"].is_null());
+  ASSERT_EQ(job["validation"].size(), 2u);
+  EXPECT_EQ(job["validation"][1]["rounds"], 20);
+  EXPECT_EQ(job["validation"][1]["seconds"], 50);
+  EXPECT_EQ(job["validation"][1]["samples"], 128);
+  EXPECT_EQ(job["validation"][1]["loss"], 1.25);
   EXPECT_EQ(job["workers"][1]["compute_seconds"], 100);
   EXPECT_EQ(job["decisions"][1]["batch_sizes"], std::vector<int>({48, 16}));
   EXPECT_EQ(job["decisions"][1]["reason"], "b is \"slow\"");

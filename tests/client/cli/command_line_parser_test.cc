@@ -232,9 +232,11 @@ TEST(FitWorkersTest, RefusesContradictions) {
 
 TEST(CommandLineTest, SimulateTakesItsOptions) {
   const auto simulate = Parsed<SimulateCommand>(
-      {"simulate", "cluster.yaml", "job.yaml", "--seed", "18446744073709551615", "--set", "seed=3",
-       "--loss", "perceptron", "--target-loss", "1.5", "-o", "json", "--csv", "c.csv", "--trace",
-       "t.json", "--tape", "t.tape"});
+      {"simulate", "cluster.yaml", "job.yaml", "--seed",     "18446744073709551615",
+       "--set",    "seed=3",       "--loss",   "perceptron", "--target-loss",
+       "1.5",      "-o",           "json",     "--csv",      "c.csv",
+       "--trace",  "t.json",       "--tape",   "t.tape",     "--validate-every",
+       "1.5s"});
 
   EXPECT_EQ(simulate.cluster_file, "cluster.yaml");
   EXPECT_EQ(simulate.job_file, "job.yaml");
@@ -248,6 +250,18 @@ TEST(CommandLineTest, SimulateTakesItsOptions) {
   EXPECT_EQ(simulate.curve_file, "c.csv");
   EXPECT_EQ(simulate.trace_file, "t.json");
   EXPECT_EQ(simulate.tape_file, "t.tape");
+  EXPECT_EQ(simulate.validate_every, Seconds(1.5));
+}
+
+TEST(CommandLineTest, LossesOnTheWayAreOfOneSeedAndInJson) {
+  const std::vector<std::string> wanted = {"simulate", "c.yaml", "j.yaml", "--validate-every",
+                                           "1s"};
+  std::vector<std::string> several = wanted;
+  several.insert(several.end(), {"-o", "json", "--count", "3"});
+
+  EXPECT_EQ(ParseCommandLine(wanted).error,
+            "tactus: simulate: --validate-every needs -o json, which alone has the losses\n");
+  EXPECT_THAT(ParseCommandLine(several).error, HasSubstr("--count"));
 }
 
 TEST(CommandLineTest, SimulateNeedsNoMoreThanItsFiles) {
