@@ -18,8 +18,10 @@ struct CurvePoint {
   std::uint64_t round = 0;
   double seconds = 0;         // virtual time since the job's first round began
   std::uint64_t samples = 0;  // of all rounds up to this one
-  double loss = 0;            // mean over the round's samples
-  double loss_smoothed = 0;   // over the last 20 rounds, as a stop condition sees it
+  // Mean over the round's samples at parameters that all members had.
+  double loss = 0;
+  double loss_smoothed = 0;        // of a policies::LossWindow, as a stop condition sees it
+  bool smoothed_over_all = false;  // whether that window was full
   std::uint64_t plan_version = 0;
 };
 

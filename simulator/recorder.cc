@@ -8,15 +8,13 @@
 namespace tactus::simulator {
 namespace {
 
-constexpr std::size_t kSmoothedRounds = 20;  // for curves; what stops a job is engine::LossWindow
-
 double SecondsOf(Instant time) { return ToSeconds(time.time_since_epoch()); }
 
 }  // namespace
 
 std::optional<double> SecondsToLoss(const JobOutcome& job, double loss) {
   for (const CurvePoint& point : job.curve) {
-    if (point.round + 1 >= kSmoothedRounds && point.loss_smoothed <= loss) return point.seconds;
+    if (point.smoothed_over_all && point.loss_smoothed <= loss) return point.seconds;
   }
   return std::nullopt;
 }
@@ -47,9 +45,8 @@ void Recorder::AddPoint(const LivedRound& round, Instant now, Job& job) {
     if (decision.adopted_round || decision.plan.version != round.plan_version) continue;
     decision.adopted_round = round.round;
   }
-  if (std::isfinite(round.loss)) {
-    job.recent.push_back({static_cast<double>(round.samples_global), round.loss});
-    if (job.recent.size() > kSmoothedRounds) job.recent.pop_front();
+  if (std::isfinite(round.losses.common.sum) && std::isfinite(round.losses.local.sum)) {
+    job.recent.Add(round.losses);
   }
   if (round.round % job.curve_stride != 0) return;
   std::vector<CurvePoint>& curve = job.outcome.curve;
@@ -60,17 +57,12 @@ void Recorder::AddPoint(const LivedRound& round, Instant now, Job& job) {
                   [&](const CurvePoint& point) { return point.round % job.curve_stride != 0; });
     if (round.round % job.curve_stride != 0) return;
   }
-  double samples = 0;
-  double loss = 0;
-  for (const Recent& recent : job.recent) {
-    samples += recent.samples;
-    loss += recent.samples * recent.loss;
-  }
   curve.push_back({.round = round.round,
                    .seconds = job.curve_seconds,
                    .samples = job.curve_samples,
-                   .loss = round.loss,
-                   .loss_smoothed = samples > 0 ? loss / samples : round.loss,
+                   .loss = round.losses.common.Mean(),
+                   .loss_smoothed = job.recent.Mean(),
+                   .smoothed_over_all = job.recent.full(),
                    .plan_version = round.plan_version});
 }
 
@@ -129,7 +121,7 @@ void Recorder::On(const job::ForgetRounds& forget) {
   const auto lost = [&](const CurvePoint& point) { return point.round >= forget.from; };
   if (std::erase_if(job.outcome.curve, lost) == 0) return;
   job.curve_samples = job.outcome.samples;  // as the record has it, which went back before
-  job.recent.clear();
+  job.recent = {};
 }
 
 std::uint32_t Recorder::OnWorker(JobId job, const job::MemberRecord& where) {

@@ -12,6 +12,7 @@
 #include "base/id.h"
 #include "base/time.h"
 #include "coordinator/job/actions.h"
+#include "policies/loss_window.h"
 #include "policies/plan.h"
 #include "simulator/outcome.h"
 
@@ -22,7 +23,7 @@ struct LivedRound {
   std::uint64_t round = 0;
   std::uint64_t plan_version = 0;
   std::uint64_t samples_global = 0;  // of all members
-  double loss = 0;                   // mean over them
+  policies::RoundLosses losses{};    // over them
   std::uint64_t samples = 0;         // its own
   double compute_seconds = 0;
   double wait_seconds = 0;      // for the last member to be ready
@@ -55,14 +56,10 @@ class Recorder {
   Trace TakeTrace() { return std::move(trace_); }
 
  private:
-  struct Recent {
-    double samples = 0;
-    double loss = 0;
-  };
   struct Job {
     JobOutcome outcome{};
     Instant submitted{};
-    std::deque<Recent> recent{};     // at most 20 rounds with a finite loss
+    policies::LossWindow recent{};   // of rounds with a finite loss
     std::optional<Instant> begun{};  // the first round
     double curve_seconds = 0;
     std::uint64_t curve_samples = 0;

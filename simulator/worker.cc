@@ -364,7 +364,7 @@ void Worker::Complete(job::ReportMessage& message, bool newest) {
                            {.round = report.round,
                             .plan_version = report.plan_version,
                             .samples_global = report.samples_global,
-                            .loss = report.loss_mean_global,
+                            .losses = policies::LossesOf(report),
                             .samples = report.samples,
                             .compute_seconds = report.compute_seconds,
                             .wait_seconds = report.blocked_seconds - transfer,

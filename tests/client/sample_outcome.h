@@ -8,6 +8,28 @@
 
 namespace tactus::client {
 
+inline std::vector<simulator::CurvePoint> SampleCurve() {
+  return {{.round = 19,
+           .seconds = 10,
+           .samples = 64,
+           .loss = 2,
+           .loss_smoothed = 2,
+           .smoothed_over_all = true,
+           .plan_version = 1},
+          {.round = 20,
+           .seconds = 50,
+           .samples = 128,
+           .loss = 1,
+           .loss_smoothed = 1.5,
+           .smoothed_over_all = true},
+          {.round = 21,
+           .seconds = 60,
+           .samples = 192,
+           .loss = NAN,
+           .loss_smoothed = NAN,
+           .smoothed_over_all = true}};
+}
+
 // One job on two hosts: 100 s of training, two decisions, one pause, one violation.
 inline simulator::Outcome SampleOutcome() {
   using simulator::TraceSpan;
@@ -43,10 +65,7 @@ inline simulator::Outcome SampleOutcome() {
                   .wait_seconds = 5,
                   .transfer_seconds = 5},
                  {.node = "b", .device = "cpu:0", .samples = 24000, .compute_seconds = 100}};
-  job.curve = {
-      {.round = 19, .seconds = 10, .samples = 64, .loss = 2, .loss_smoothed = 2, .plan_version = 1},
-      {.round = 20, .seconds = 50, .samples = 128, .loss = 1, .loss_smoothed = 1.5},
-      {.round = 21, .seconds = 60, .samples = 192, .loss = NAN, .loss_smoothed = NAN}};
+  job.curve = SampleCurve();
   job.validation = {{.rounds = 0, .seconds = 0, .samples = 0, .loss = 2.5},
                     {.rounds = 20, .seconds = 50, .samples = 128, .loss = 1.25}};
   outcome.trace.workers = {"a/cpu:0 worker 1", "b/cpu:0 worker 2"};

@@ -166,12 +166,13 @@ TEST(RecorderTest, SecondsToLossIsTheFirstRoundAtOrBelow) {
   for (std::uint64_t round = 0; round < 40; ++round) {
     job.curve.push_back({.round = round,
                          .seconds = 1.0 + static_cast<double>(round),
-                         .loss_smoothed = 40.0 - static_cast<double>(round)});
+                         .loss_smoothed = 40.0 - static_cast<double>(round),
+                         .smoothed_over_all = round >= 19});
   }
 
   EXPECT_EQ(SecondsToLoss(job, 10.5), 31.0);
   EXPECT_EQ(SecondsToLoss(job, 0.5), std::nullopt);
-  // A stop condition looks at 20 rounds at least.
+  // A stop condition looks at 20 steps at least.
   EXPECT_EQ(SecondsToLoss(job, 39), 20.0);
 }
 
