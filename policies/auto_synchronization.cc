@@ -5,7 +5,6 @@
 #include <limits>
 #include <utility>
 
-#include "policies/adacomm_synchronization.h"
 #include "policies/figures.h"
 #include "policies/optimizers.h"
 #include "policies/plan_names.h"
@@ -20,33 +19,34 @@ std::size_t IndexOf(Synchronization synchronization) {
   return static_cast<std::size_t>(synchronization);
 }
 
-// The smallest tau >= 2 for which D / (tau s + D) <= kShare.
-std::uint32_t PeriodFor(double step, double transfer) {
-  const double periods = std::ceil(transfer * (1 / AutoSynchronization::kShare - 1) / step);
-  return static_cast<std::uint32_t>(std::clamp(periods, 2.0, static_cast<double>(kPeriodMax)));
-}
+bool IsPeriodic(const Plan& plan) { return plan.synchronization == Synchronization::kPeriodic; }
 
 }  // namespace
 
-AutoSynchronization::AutoSynchronization(const PlannerOptions& options)
-    : options_(options), period_most_(options.synchronization.period_max) {}
+AutoSynchronization::AutoSynchronization(const PlannerOptions& options) : options_(options) {}
 
-// Bans and the least gain outlive a group: they are about the job, and a worker that comes and goes
-// must not buy the next trial. What was measured of the group's exchange is void.
+// Bans, bounds and the least gain outlive a group: they are about the job, and a worker that comes
+// and goes must not buy the next trial. What was measured of the group's exchange is void.
 std::string AutoSynchronization::Start(Plan& first, const Observations& seen) {
   Synchronize(first, Synchronization::kEveryStep, 1);
   trial_.reset();
-  rule_.reset();
-  version_of_kind_ = first.version;
-  promising_ = 0;
-  growing_ = false;
-  rounds_to_wait_ = kRoundsMin;
+  canary_.reset();
+  InForceFrom(first.version, seen.seconds());
+  promising_since_.reset();
   seconds_seen_ = seen.seconds();
   return seen.members() == 1 ? "every_step: one member has nobody to exchange with"
                              : "every_step until speeds and the transfer are measured";
 }
 
-void AutoSynchronization::Resume(const Plan& in_force) { version_of_kind_ = in_force.version; }
+void AutoSynchronization::Resume(const Plan& in_force) {
+  InForceFrom(in_force.version, seconds_seen_);
+  judged_ = IsPeriodic(in_force);
+}
+
+void AutoSynchronization::InForceFrom(std::uint64_t version, double seconds) {
+  version_of_kind_ = version;
+  seconds_of_kind_ = seconds;
+}
 
 std::string AutoSynchronization::Follow(Plan& plan, const Observations&) const {
   const std::uint32_t before = plan.period;
@@ -60,71 +60,38 @@ std::string AutoSynchronization::Follow(Plan& plan, const Observations&) const {
          " samples";
 }
 
-// A trial is judged before anything else, so that a mistake lasts no round longer than it must;
-// then Adacomm lowers a period that is in force, trial or not, as the loss does not wait; and no
-// change is compared on top of one on trial, or the two could not be told apart.
+// A trial is judged before anything else, so that a mistake lasts no round longer than it must, and
+// no change is compared on top of one on trial, or the two could not be told apart.
 std::optional<Proposal> AutoSynchronization::Decide(const Situation& situation) {
   const Observations& seen = situation.seen;
   if (seen.members() == 1) return std::nullopt;
-  gain_least_ = kGainMin + (gain_least_ - kGainMin) * std::exp2(-1 / kHalfLife);
+  const double passed = seen.seconds() - std::exchange(seconds_seen_, seen.seconds());
+  gain_least_ = kGainMin + (gain_least_ - kGainMin) * std::exp2(-passed / kHalfLifeSeconds);
   if (!seen.SpeedsKnown() || !seen.TransferSeconds()) return std::nullopt;
-  if (trial_ && NeverAdopted(situation.in_force)) trial_.reset();
-  if (trial_) {
-    if (std::optional<Proposal> back = Judge(situation)) return back;
+  if (NeverAdopted(situation.in_force)) {
+    trial_.reset();
+    canary_.reset();
   }
-  if (situation.in_force.synchronization == Synchronization::kPeriodic && !growing_) {
-    if (std::optional<Proposal> period = Average(situation)) return period;
-  }
-  if (trial_) return std::nullopt;
-  if (rounds_to_wait_ > 0) {
-    --rounds_to_wait_;
-    return std::nullopt;
-  }
-  rounds_to_wait_ = kComparisonRounds - 1;
-  return Compare(situation);
+  if (trial_) return Judge(situation);
+  if (canary_) return JudgePeriod(situation);
+  if (std::optional<Proposal> change = Compare(situation)) return change;
+  return TryPeriod(situation);
 }
 
 // A plan of the trial's version or later is in force with the former synchronization: the one on
 // trial was turned down by the planner, as it would have changed a frozen axis.
 bool AutoSynchronization::NeverAdopted(const Plan& in_force) const {
-  return in_force.version >= trial_->setting().version &&
-         in_force.synchronization == former_.synchronization && in_force.period == former_.period;
-}
-
-std::optional<Proposal> AutoSynchronization::Average(const Situation& situation) {
-  if (IsPreconditioned(options_.optimizer)) return std::nullopt;  // the rule is derived for sgd
-  const Observations& seen = situation.seen;
-  if (!rule_) {
-    // F_0 is the loss now, not that of the job's start: the period in force was chosen for it.
-    const std::optional<double> loss = seen.RecentLoss();
-    if (!loss) return std::nullopt;
-    rule_.emplace(AdacommOptions{.period_initial = std::min(situation.in_force.period,
-                                                            options_.synchronization.period_max),
-                                 .period_max = options_.synchronization.period_max,
-                                 .interval_seconds = options_.synchronization.interval_seconds,
-                                 .loss_floor = options_.synchronization.loss_floor},
-                  *loss, seen.rounds().back().scheduled_rate);
-    seconds_seen_ = seen.seconds();
-  }
-  const double seconds = seen.seconds() - seconds_seen_;
-  seconds_seen_ = seen.seconds();
-  std::optional<Proposal> proposal = AskAdacomm(*rule_, situation, seconds);
-  if (!proposal) return std::nullopt;
-  period_most_ = std::min(period_most_, rule_->state().period);
-  // At a period of 1 averaging is over, and with it whatever was on trial: what is compared from
-  // now on is compared with every step.
-  if (proposal->plan.synchronization == Synchronization::kEveryStep) {
-    rule_.reset();
-    trial_.reset();
-    version_of_kind_ = situation.in_force.version + 1;
-    rounds_to_wait_ = kRestRounds;
-  }
-  return proposal;
+  if (!trial_ && !canary_) return false;
+  const std::uint64_t version = trial_ ? trial_->setting().version : canary_->setting().version;
+  return in_force.version >= version && in_force.synchronization == former_.synchronization &&
+         in_force.period == former_.period;
 }
 
 double AutoSynchronization::Useful(const Plan& plan, const Observations& seen) const {
   const RoundForecast round = Forecast(plan, seen, *seen.TransferSeconds());
-  const double worth = plan.synchronization == Synchronization::kDelayed ? kDelayWorth : 1;
+  double worth = plan.synchronization == Synchronization::kDelayed ? kDelayWorth : 1;
+  if (IsPeriodic(plan)) worth /= 1 + kDrift * (plan.period - 1.0);
+  worth *= CreditOf(plan.synchronization, seen.seconds());
   if (!(round.seconds > 0) || !(round.samples > 0)) return 0;
   return worth * round.updates *
          UsefulSamples(round.samples, {.rule = plan.learning_rate_rule,
@@ -133,17 +100,28 @@ double AutoSynchronization::Useful(const Plan& plan, const Observations& seen) c
          round.seconds;
 }
 
-std::uint32_t AutoSynchronization::LongestPeriod(const Situation& situation) const {
-  const Plan& in_force = situation.in_force;
-  const double step = situation.seen.StepSeconds(in_force.batch_sizes);
+double AutoSynchronization::CreditOf(Synchronization synchronization, double seconds) const {
+  const Credit& credit = credits_[IndexOf(synchronization)];
+  return 1 - (1 - credit.share) * credit.seconds / std::max(seconds, credit.seconds);
+}
+
+// What the change on trial was measured to bring corrects the next promise of its kind.
+void AutoSynchronization::Settle(const Plan& in_force, const Observations& seen) {
+  const ChangeTrial::Evidence evidence = trial_->Compare(seen);
+  if (!(evidence.useful > 0) || !(promised_ > 0)) return;
+  Credit& credit = credits_[IndexOf(in_force.synchronization)];
+  const double share =
+      CreditOf(in_force.synchronization, seen.seconds()) * evidence.useful / promised_;
+  credit = {.share = std::clamp(share, kCreditMin, 1.0), .seconds = std::max(seen.seconds(), 1.0)};
+}
+
+// Where the derivative of tau / (1 + kDrift (tau - 1)) / (tau s + D) is zero.
+double AutoSynchronization::BestPeriod(const Situation& situation) const {
+  const double step = situation.seen.StepSeconds(situation.in_force.batch_sizes);
+  const double transfer = *situation.seen.TransferSeconds();
   if (!(step > 0)) return 1;
-  // Noise of long periods shows late: each is to be proved by one of a quarter of it at least.
-  const bool periodic = in_force.synchronization == Synchronization::kPeriodic;
-  const std::uint32_t proved = periodic ? in_force.period : 1;
-  const std::uint64_t most =
-      std::min<std::uint64_t>(period_most_, std::uint64_t{proved} * kPeriodGrowth);
-  return static_cast<std::uint32_t>(
-      std::min<std::uint64_t>(PeriodFor(step, *situation.seen.TransferSeconds()), most));
+  return std::min(std::sqrt(transfer / step * (1 / kDrift - 1)),
+                  1.0 * options_.synchronization.period_max);
 }
 
 std::vector<AutoSynchronization::Candidate> AutoSynchronization::Candidates(
@@ -166,11 +144,12 @@ std::vector<AutoSynchronization::Candidate> AutoSynchronization::Candidates(
   if (in_force.synchronization != Synchronization::kEveryStep) {
     offer(Synchronization::kEveryStep, 1);
   }
-  // A shorter period is Adacomm's to choose, from the loss; this is about time, which asks for
-  // longer ones alone.
-  const std::uint32_t period = LongestPeriod(situation);
-  const bool periodic = in_force.synchronization == Synchronization::kPeriodic;
-  if (period > (periodic ? in_force.period : 1)) offer(Synchronization::kPeriodic, period);
+  const auto period = static_cast<std::uint32_t>(BestPeriod(situation));
+  // Once one was judged by the loss, longer ones are tried in steps.
+  const bool longer = period > (IsPeriodic(in_force) ? in_force.period : 1);
+  if (period >= 2 && (longer ? !judged_ : IsPeriodic(in_force))) {
+    offer(Synchronization::kPeriodic, period);
+  }
   if (in_force.synchronization == Synchronization::kDelayed) return candidates;
   if (IsPreconditioned(options_.optimizer) || options_.momentum <= kDelayMomentumMax) {
     offer(Synchronization::kDelayed, options_.synchronization.steps_max);
@@ -187,17 +166,20 @@ std::optional<Proposal> AutoSynchronization::Compare(const Situation& situation)
     if (best == nullptr || candidate.useful > best->useful) best = &candidate;
   }
   if (best == nullptr || !(best->useful > now * (1 + gain_least_))) {
-    // The period is as long as it pays: from here on the loss rules it.
-    growing_ = false;
-    promising_ = 0;
+    promising_since_.reset();
     return std::nullopt;
   }
-  // By kind, not by period: a period that moves with the measured transfer is the same promise.
-  const bool same = promising_ > 0 && promising_kind_ == best->plan.synchronization;
-  promising_ = same ? promising_ + 1 : 1;
-  promising_kind_ = best->plan.synchronization;
-  if (promising_ < kPersistence) return std::nullopt;
+  const double gain = best->useful / std::max(now, std::numeric_limits<double>::min()) - 1;
+  if (!Persists(*best, gain, situation.seen.seconds())) return std::nullopt;
   return Change(situation, *best, candidates);
+}
+
+// By kind, not by period: a period that moves with the measured transfer is the same promise.
+bool AutoSynchronization::Persists(const Candidate& best, double gain, double seconds) {
+  const Synchronization kind = best.plan.synchronization;
+  if (!promising_since_ || promising_kind_ != kind) promising_since_ = seconds;
+  promising_kind_ = kind;
+  return gain >= kGainLarge || seconds - *promising_since_ >= kPromiseSeconds;
 }
 
 Proposal AutoSynchronization::Change(const Situation& situation, const Candidate& to,
@@ -229,27 +211,38 @@ Proposal AutoSynchronization::Change(const Situation& situation, const Candidate
   }
   decision.reason = "a transfer of " + Figure(transfer) + " s against a step of " + Figure(step) +
                     " s: " + chosen + " should teach " + Percent(gain) + " more in a second";
+  gain_least_ = std::min(gain_least_ * kRestlessness, kGainMax);
+  promised_ = to.useful;
+  Try(situation);
+  return proposal;
+}
+
+void AutoSynchronization::Try(const Situation& situation) {
   former_ = situation.in_force;
   trial_.emplace(ChangeTrial::Setting{.version_before = version_of_kind_,
                                       .version = situation.in_force.version + 1,
-                                      .seconds_start = seen.seconds(),
+                                      .seconds_start = situation.seen.seconds(),
                                       .base_batch = static_cast<double>(options_.base_batch),
                                       .loss_floor = options_.synchronization.loss_floor});
-  growing_ = to.plan.synchronization == Synchronization::kPeriodic;
-  if (growing_) rule_.reset();
-  promising_ = 0;
-  gain_least_ = std::min(gain_least_ * kRestlessness, kGainMax);
-  return proposal;
+  promising_since_.reset();
 }
 
 std::optional<Proposal> AutoSynchronization::Judge(const Situation& situation) {
   ChangeTrial::Judgement judgement = trial_->Look(situation.seen);
   if (judgement.verdict == ChangeTrial::Verdict::kOpen) return std::nullopt;
-  rounds_to_wait_ = kRestRounds;
+  Settle(situation.in_force, situation.seen);
   if (judgement.verdict == ChangeTrial::Verdict::kRegretted) {
     return TakeBack(situation, judgement.reason);
   }
-  version_of_kind_ = trial_->setting().version;
+  InForceFrom(trial_->setting().version, trial_->setting().seconds_start);
+  canary_due_ = situation.seen.seconds();
+  if (!judged_ && IsPeriodic(situation.in_force)) {
+    judged_ = true;
+    const LossLine line = situation.seen.history().Fit(
+        {.first = version_of_kind_, .end = situation.in_force.version + 1});
+    const bool falls = line.fall > 2 * line.fall_error;
+    shorter_ = !falls || GainOfDoubling(situation) < kCanaryGainFirst;
+  }
   trial_.reset();
   return std::nullopt;
 }
@@ -263,13 +256,9 @@ Proposal AutoSynchronization::TakeBack(const Situation& situation, const std::st
   ban.length =
       std::max(2 * ban.length, kBanFactor * (seen.seconds() - trial_->setting().seconds_start));
   ban.until_seconds = seen.seconds() + ban.length;
-  if (in_force.synchronization == Synchronization::kPeriodic) {
-    // Half of what failed may do, and what was in force before did.
-    rule_.reset();
-    period_most_ = std::min(period_most_, std::max(in_force.period / 2, former_.period));
-    growing_ = false;
-  }
-  version_of_kind_ = in_force.version + 1;
+  if (IsPeriodic(in_force)) judged_ = true;
+  canary_due_ = ban.until_seconds;
+  InForceFrom(in_force.version + 1, seen.seconds());
   trial_.reset();
   Proposal proposal{.plan = in_force};
   Synchronize(proposal.plan, former_.synchronization, former_.period);
@@ -285,6 +274,96 @@ Proposal AutoSynchronization::TakeBack(const Situation& situation, const std::st
       .alternatives = {{ValueOf(in_force, Axis::kSynchronization), 0}},
       .reason = std::string(NameOf(in_force.synchronization)) + " did not keep its promise: " +
                 reason + "; not tried again for " + Figure(ban.length) + " s"};
+  return proposal;
+}
+
+std::uint32_t AutoSynchronization::PeriodToTry(const Situation& situation) const {
+  const Plan& in_force = situation.in_force;
+  const std::uint32_t period = IsPeriodic(in_force) ? in_force.period : 1;
+  if (shorter_) return period / kCanaryStep;
+  if (GainOfDoubling(situation) < kCanaryGain) return period;
+  return std::min(2 * period, options_.synchronization.period_max);
+}
+
+// Samples a second of twice the period over those of the one in force, less 1.
+double AutoSynchronization::GainOfDoubling(const Situation& situation) const {
+  const Plan& in_force = situation.in_force;
+  const double step = situation.seen.StepSeconds(in_force.batch_sizes);
+  const double transfer = *situation.seen.TransferSeconds() / in_force.period;
+  return step > 0 ? (step + transfer) / (step + transfer / 2) - 1 : 0;
+}
+
+std::optional<Proposal> AutoSynchronization::TryPeriod(const Situation& situation) {
+  const Observations& seen = situation.seen;
+  const Plan& in_force = situation.in_force;
+  if (!judged_ || in_force.synchronization == Synchronization::kDelayed) return std::nullopt;
+  if (seen.seconds() < canary_due_) return std::nullopt;
+  if (!IsPeriodic(in_force)) shorter_ = false;
+  const std::uint32_t period = PeriodToTry(situation);
+  const bool shorter = std::exchange(shorter_, !shorter_);
+  canary_due_ = kCanaryPause * seen.seconds();
+  if (period == in_force.period) return std::nullopt;
+  Proposal proposal = ProposePeriod(situation, period);
+  proposal.decision.reason = "tried out for " + Percent(PeriodCanary::kShare) +
+                             " of the training time: whether " + (shorter ? "fewer" : "more") +
+                             " local steps lead lower";
+  const std::optional<Plan> whole = situation.complete(proposal.plan);
+  if (!whole) return std::nullopt;
+  proposal.decision.metric = kUsefulSamplesPerSecond;
+  proposal.decision.predicted_gain =
+      Useful(*whole, seen) / std::max(Useful(in_force, seen), std::numeric_limits<double>::min()) -
+      1;
+  if (!shorter && proposal.decision.predicted_gain < kCanaryGain) return std::nullopt;
+  former_ = in_force;
+  canary_.emplace(PeriodCanary::Setting{.version_before = version_of_kind_,
+                                        .version = in_force.version + 1,
+                                        .seconds_before = seconds_of_kind_,
+                                        .seconds_start = seen.seconds(),
+                                        .base_batch = static_cast<double>(options_.base_batch)},
+                  seen);
+  return proposal;
+}
+
+Proposal AutoSynchronization::ProposePeriod(const Situation& situation,
+                                            std::uint32_t period) const {
+  Proposal proposal{.plan = situation.in_force};
+  const bool one = period <= 1;
+  Synchronize(proposal.plan, one ? Synchronization::kEveryStep : Synchronization::kPeriodic,
+              std::max(period, 1u));
+  proposal.decision.alternatives = {{ValueOf(situation.in_force, Axis::kSynchronization), 0}};
+  return proposal;
+}
+
+std::optional<Proposal> AutoSynchronization::JudgePeriod(const Situation& situation) {
+  const Observations& seen = situation.seen;
+  const std::optional<PeriodCanary::Outcome> outcome = canary_->Look(seen);
+  if (!outcome) return std::nullopt;
+  const Plan& in_force = situation.in_force;
+  const PeriodCanary::Setting setting = canary_->setting();
+  canary_.reset();
+  const bool longer = in_force.period > former_.period;
+  const double least = longer ? -kErrorsLonger : PeriodCanary::kErrorsAtLast;
+  if (outcome->value() > least * outcome->error) {
+    InForceFrom(setting.version, setting.seconds_start);
+    // What paid may pay again.
+    shorter_ = !shorter_;
+    canary_due_ = kCanaryGoesOn * seen.seconds();
+    return std::nullopt;
+  }
+  canary_due_ = kCanaryPause * seen.seconds();
+  InForceFrom(in_force.version + 1, seen.seconds());
+  Proposal proposal = ProposePeriod(situation, former_.period);
+  proposal.decision.inputs = {{"loss lower than by going on", outcome->lower, ""},
+                              {"loss that its pace costs in as long again", outcome->cost, ""}};
+  if (std::isfinite(outcome->error)) {
+    proposal.decision.inputs.push_back({"standard error", outcome->error, ""});
+  }
+  proposal.decision.metric = kUsefulSamplesPerSecond;
+  proposal.decision.predicted_gain =
+      outcome->useful > 0 ? outcome->useful_before / outcome->useful - 1 : 0;
+  proposal.decision.reason = "another period did not pay: the loss is " + Figure(outcome->lower) +
+                             " lower, of which its pace costs " + Figure(outcome->cost) +
+                             " in as long again";
   return proposal;
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kVersionMax = std::numeric_limits<std::uint64_t>::max();
 constexpr int kRoundsOfLoss = 4;  // before the loss says anything
-constexpr std::array<int, 3> kLooks = {8, 14, ChangeTrial::kRounds};
+constexpr std::array<int, 4> kLooks = {ChangeTrial::kRoundsMin, 8, 14, ChangeTrial::kRounds};
 
 bool AnySkipped(const Observations& seen, const Observations::Range& range) {
   for (std::size_t at = range.from; at < range.to; ++at) {
@@ -47,7 +47,9 @@ ChangeTrial::Judgement ChangeTrial::Look(const Observations& seen) {
     regret = RegretOfPace(seen, look);
   }
   if (!regret.empty()) return {.verdict = Verdict::kRegretted, .reason = std::move(regret)};
-  return {.verdict = rounds >= kRounds ? Verdict::kKept : Verdict::kOpen};
+  const bool long_enough =
+      rounds >= kRoundsMin && seen.seconds() - setting_.seconds_start >= kSecondsMin;
+  return {.verdict = rounds >= kRounds || long_enough ? Verdict::kKept : Verdict::kOpen};
 }
 
 ChangeTrial::Evidence ChangeTrial::Compare(const Observations& seen) const {

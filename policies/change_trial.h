@@ -9,20 +9,22 @@
 
 namespace tactus::policies {
 
-// Watches kRounds rounds after a change, without the first kRoundsOfChange, in which the former
-// plan still shows. It is regretted when
+// Watches kRounds rounds after a change, or kRoundsMin where they last kSecondsMin, without the first
+// kRoundsOfChange, in which the former plan still shows. It is regretted when
 //
 //   a round was lost to numbers that are not finite, which did not happen before, or
 //   the loss is above that of the latest rounds before by more than kLossMargin of it and
 //   kLossErrors standard errors, or useful samples/s, measured, are below those before by more than
 //   kRateMargin, or the loss Lags behind what it would be by going on as before
 //
-// the first two looked at with each round, the others after 8, 14 and 20.
+// the first two looked at with each round, the others after 4, 8, 14 and 20.
 //
 // Source: design.
 class ChangeTrial {
  public:
   static constexpr int kRounds = 20;
+  static constexpr int kRoundsMin = 4;  // where they last kSecondsMin
+  static constexpr double kSecondsMin = 15;
   static constexpr int kRoundsOfChange = 2;
   static constexpr double kRateMargin = 0.02;
   static constexpr double kLossMargin = 0.25;

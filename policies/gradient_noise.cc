@@ -28,8 +28,15 @@ UpdateFacts NoiseFacts(const Report& report) {
 }
 
 void RoundNoise::Observe(const Report& report) {
-  window_ = report.local_samples_global > 0;
-  (window_ ? windows_ : steps_).Observe(NoiseFacts(report));
+  const bool window = report.local_samples_global > 0;
+  GradientNoise& noise = window ? windows_ : steps_;
+  if (window != window_) {
+    if (rounds_ >= GradientNoise::kUpdatesMin) noise.Restore({});
+    rounds_ = 0;
+  }
+  window_ = window;
+  ++rounds_;
+  noise.Observe(NoiseFacts(report));
 }
 
 std::optional<double> RoundNoise::Samples() const {

@@ -49,7 +49,8 @@ class GradientNoise {
 UpdateFacts NoiseFacts(const Report& report);
 
 // The noise scale from rounds of one step and from windows of local steps, each by itself: what
-// they tell is of gradients at a point and along a way, and is not to be averaged.
+// they tell is of gradients at a point and along a way, and is not to be averaged. Of a kind that
+// comes back after kUpdatesMin rounds of the other, what it told before is out of date.
 class RoundNoise {
  public:
   void Observe(const Report& report);
@@ -60,7 +61,8 @@ class RoundNoise {
  private:
   GradientNoise steps_;
   GradientNoise windows_;
-  bool window_ = false;  // the latest
+  bool window_ = false;       // the latest
+  std::uint64_t rounds_ = 0;  // of that kind, since it was another
 };
 
 // Progress of one sample in updates of `batch` samples, over that of one in updates of the base

@@ -119,6 +119,7 @@ void Observations::Close(WholeRound round, const Report& last) {
   }
   if (!round.skipped) {
     losses_.Add(LossesOf(last));
+    if (seconds_ > 0) history_.Add(round.plan_version, seconds_, round.loss);
     FoldGradients(last);
   }
   speeds_known_ = true;

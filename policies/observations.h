@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "policies/gradient_noise.h"
+#include "policies/loss_history.h"
 #include "policies/loss_trend.h"
 #include "policies/loss_window.h"
 #include "policies/plan.h"
@@ -100,6 +101,8 @@ class Observations {
     int leave_out = 0;
     int most = kRoundsKept;
   };
+  // The loss of all rounds that were not skipped, of former groups too.
+  const LossHistory& history() const { return history_; }
   // Rounds that were skipped are left out.
   LossTrend Trend(const Span& span) const;
   // Indices into rounds(): [from, to).
@@ -131,6 +134,7 @@ class Observations {
   std::uint64_t rounds_of_group_ = 0;
   double seconds_ = 0;
   LossWindow losses_;
+  LossHistory history_;
   std::deque<double> transfers_;
   RoundNoise noise_;
   double orthogonality_ = 0;

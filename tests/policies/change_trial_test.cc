@@ -79,7 +79,7 @@ TEST_F(ChangeTrialTest, SlowerRoundsAreRegrettedAtTheFirstLook) {
 
   EXPECT_EQ(judgement.verdict, Verdict::kRegretted);
   EXPECT_FALSE(judgement.reason.empty());
-  EXPECT_EQ(rounds_of_trial_, 8 + ChangeTrial::kRoundsOfChange);
+  EXPECT_EQ(rounds_of_trial_, ChangeTrial::kRoundsMin + ChangeTrial::kRoundsOfChange);
   const ChangeTrial::Evidence evidence = trial_->Compare(seen_);
   EXPECT_NEAR(evidence.useful / evidence.useful_before, 0.64 / 0.72, 1e-6);
 }

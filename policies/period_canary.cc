@@ -1,0 +1,68 @@
+#include "policies/period_canary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <utility>
+
+#include "policies/round_rates.h"
+
+namespace tactus::policies {
+namespace {
+
+constexpr std::uint64_t kVersionMax = std::numeric_limits<std::uint64_t>::max();
+
+LossLine LineBefore(const PeriodCanary::Setting& setting, const Observations& seen) {
+  const double from = (setting.seconds_before + setting.seconds_start) / 2;
+  return seen.history().Fit(
+      {.first = setting.version_before, .end = setting.version, .from = from});
+}
+
+}  // namespace
+
+PeriodCanary::PeriodCanary(const Setting& setting, const Observations& seen)
+    : setting_(setting),
+      before_(LineBefore(setting, seen)),
+      useful_before_(UsefulSamplesPerSecond(
+                         seen, seen.Find({.first = setting.version_before, .end = setting.version}),
+                         setting.base_batch)
+                         .value_or(0)) {}
+
+std::optional<PeriodCanary::Outcome> PeriodCanary::Look(const Observations& seen) {
+  const Observations::Range range = seen.Find({.first = setting_.version, .end = kVersionMax});
+  std::uint64_t steps = 0;
+  for (std::size_t at = range.from; at < range.to; ++at) steps += seen.rounds()[at].steps;
+  const auto rounds = static_cast<int>(range.to - range.from);
+  const double passed = seen.seconds() - setting_.seconds_start;
+  const double share = prolonged_ ? kShareMost : kShare;
+  if (steps < kStepsMin || rounds < kRoundsMin || passed < share * seen.seconds()) {
+    return std::nullopt;
+  }
+  const Outcome outcome = Judge(seen, range);
+  const bool doubtful = outcome.value() > 0 && outcome.value() < kErrors * outcome.error;
+  // Who looks again and again finds what chance brings.
+  if (doubtful && !std::exchange(prolonged_, true)) return std::nullopt;
+  return outcome;
+}
+
+// Of the time before: without its first half, in which what came before still shows.
+PeriodCanary::Outcome PeriodCanary::Judge(const Observations& seen,
+                                          const Observations::Range& range) const {
+  const double half = (setting_.seconds_start + seen.seconds()) / 2;
+  const LossLine after =
+      seen.history().Fit({.first = setting_.version, .end = kVersionMax, .from = half});
+  // Few rounds do not know their own spread.
+  const double error =
+      std::min(after.mean_error, before_.spread / std::sqrt(static_cast<double>(after.rounds)));
+  Outcome outcome = {
+      .lower = before_.At(after.center) - after.mean,
+      .error = std::hypot(before_.ErrorAt(after.center), error),
+      .useful_before = useful_before_,
+      .useful = UsefulSamplesPerSecond(seen, range, setting_.base_batch).value_or(0)};
+  const double pace = useful_before_ > 0 ? outcome.useful / useful_before_ : 1;
+  outcome.cost = std::max(before_.fall, 0.0) * (std::numbers::ln2 - std::log1p(pace));
+  return outcome;
+}
+
+}  // namespace tactus::policies

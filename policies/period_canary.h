@@ -1,0 +1,67 @@
+// Whether another period would pay: tried for a share of the time, and judged by where it leads.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "policies/observations.h"
+
+namespace tactus::policies {
+
+// One period on trial against another, by the loss at common parameters:
+//
+//   value = y - c
+//   y     loss that it led below going on as before: where the line through the rounds before,
+//         over ln(t), would be by now, less the mean of the latter half of the canary's
+//   c     loss that its pace costs up to the horizon, which is twice the training time so far:
+//         f (ln 2 - ln(1 + r)),  r useful samples/s during the canary over those before
+//   f     -d loss / d ln(t) of that line, at least 0
+//
+// Fewer exchanges bring more samples, and more of them less noise in what is exchanged, at once and
+// for good: what is seen within seconds is weighed against what would come in hours. So noise is
+// not averaged away early, where it only looks like progress, nor is a plateau sat out.
+//
+// Source: design; a horizon that doubles needs no knowledge of the end.
+class PeriodCanary {
+ public:
+  static constexpr double kShare = 0.05;      // of the training time so far, its length
+  static constexpr double kShareMost = 0.15;  // where that is in doubt
+  static constexpr double kErrorsAtLast = 1.5;
+  static constexpr std::uint64_t kStepsMin = 40;  // of one member, whatever the share
+  static constexpr int kRoundsMin = 3;
+  static constexpr double kErrors = 2;  // of the value's standard errors
+
+  struct Setting {
+    std::uint64_t version_before = 0;  // of the first plan with the period before
+    std::uint64_t version = 0;         // of the canary's plan
+    double seconds_before = 0;         // training time when that came into force
+    double seconds_start = 0;          // and now
+    double base_batch = 32;            // [samples] > 0
+  };
+  // seen  up to the canary's start
+  PeriodCanary(const Setting& setting, const Observations& seen);
+
+  struct Outcome {
+    double lower = 0;          // y
+    double cost = 0;           // c
+    double error = 0;          // one standard error of the value
+    double useful_before = 0;  // [useful samples/s]
+    double useful = 0;
+    double value() const { return lower - cost; }
+  };
+  // Nothing while it runs.
+  std::optional<Outcome> Look(const Observations& seen);
+
+  const Setting& setting() const { return setting_; }
+
+ private:
+  Outcome Judge(const Observations& seen, const Observations::Range& range) const;
+
+  const Setting setting_;
+  const LossLine before_;
+  bool prolonged_ = false;
+  const double useful_before_;  // [useful samples/s]
+};
+
+}  // namespace tactus::policies

@@ -1,0 +1,102 @@
+#include "policies/period_canary.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <optional>
+
+#include "base/rng.h"
+#include "tests/policies/round_reports.h"
+
+namespace tactus::policies {
+namespace {
+
+// Windows of a period of 16 whose loss falls with the logarithm of time, then a canary of 4.
+class PeriodCanaryTest : public testing::Test {
+ protected:
+  PeriodCanaryTest() {
+    plan_.synchronization = Synchronization::kPeriodic;
+    plan_.period = 16;
+    seen_.Start({.members = 2});
+    seen_.Expect(plan_);
+    Run(100, 0);
+  }
+
+  // The rounds' loss lies `lower` below the line.
+  void Run(int rounds, double lower) {
+    for (int i = 0; i < rounds; ++i) {
+      const double loss = 3 - kFall * std::log(seen_.seconds() + 1) - lower;
+      ObserveRounds(seen_, plan_, {.first = round_++}, {.loss = loss + 0.02 * rng_.Normal()});
+    }
+  }
+
+  void Begin() {
+    canary_.emplace(
+        PeriodCanary::Setting{
+            .version_before = 1, .version = 2, .seconds_start = seen_.seconds(), .base_batch = 32},
+        seen_);
+    plan_.version = 2;
+    plan_.period = 4;
+    seen_.Expect(plan_);
+  }
+
+  PeriodCanary::Outcome RunToTheEnd(double lower) {
+    for (int i = 0; i < 1000; ++i) {
+      Run(1, lower);
+      if (const auto outcome = canary_->Look(seen_)) return *outcome;
+    }
+    ADD_FAILURE() << "no end";
+    return {};
+  }
+
+  static constexpr double kFall = 0.3;
+  Observations seen_;
+  Plan plan_ = TwoMembers();
+  std::optional<PeriodCanary> canary_;
+  Rng rng_{1};
+  std::uint64_t round_ = 0;
+};
+
+TEST_F(PeriodCanaryTest, ALossThatGoesOnAsBeforeIsNotLowerAndThePaceCosts) {
+  Begin();
+
+  const PeriodCanary::Outcome outcome = RunToTheEnd(0);
+
+  EXPECT_NEAR(outcome.lower, 0, 4 * outcome.error);
+  // Windows of 16 steps of 0.32 s and 0.1 s of transfer against such of 4: 0.326 s and 0.345 s.
+  EXPECT_NEAR(outcome.useful / outcome.useful_before, 0.32625 / 0.345, 1e-6);
+  EXPECT_NEAR(outcome.cost, kFall * (std::log(2) - std::log1p(0.32625 / 0.345)), 0.005);
+}
+
+TEST_F(PeriodCanaryTest, ALossBelowTheLineIsSeen) {
+  Begin();
+
+  const PeriodCanary::Outcome outcome = RunToTheEnd(0.2);
+
+  EXPECT_NEAR(outcome.lower, 0.2, 4 * outcome.error);
+  EXPECT_GT(outcome.value(), PeriodCanary::kErrors * outcome.error);
+}
+
+TEST_F(PeriodCanaryTest, ItLastsATwentiethOfTheTimeAndFortySteps) {
+  Begin();
+  const double start = seen_.seconds();
+
+  RunToTheEnd(0.2);
+
+  EXPECT_GE(seen_.seconds() - start, PeriodCanary::kShare * seen_.seconds());
+  EXPECT_LE(seen_.seconds() - start, 2 * PeriodCanary::kShare * seen_.seconds());
+}
+
+TEST_F(PeriodCanaryTest, WhereItIsInDoubtItIsProlongedOnce) {
+  Begin();
+  const double start = seen_.seconds();
+
+  RunToTheEnd(0.02);
+
+  const double share = (seen_.seconds() - start) / seen_.seconds();
+  EXPECT_TRUE(share < 0.07 || share >= PeriodCanary::kShareMost) << share;
+  EXPECT_LE(share, PeriodCanary::kShareMost + 0.02);
+}
+
+}  // namespace
+}  // namespace tactus::policies
