@@ -9,8 +9,8 @@
 
 namespace tactus::policies {
 
-// Watches kRounds rounds after a change, or kRoundsMin where they last kSecondsMin, without the first
-// kRoundsOfChange, in which the former plan still shows. It is regretted when
+// Watches kRounds rounds after a change, or kRoundsMin where they last kSecondsMin, without the
+// first kRoundsOfChange, in which the former plan still shows. It is regretted when
 //
 //   a round was lost to numbers that are not finite, which did not happen before, or
 //   the loss is above that of the latest rounds before by more than kLossMargin of it and

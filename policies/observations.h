@@ -43,7 +43,7 @@ class Observations {
   static constexpr int kRoundsKept = 512;
   static constexpr int kOpenRoundsMax = 16;   // reported by some members
   static constexpr int kTransfersKept = 15;   // [rounds] of which the transfer is the median
-  static constexpr int kObservationsMin = 5;  // of a speed that is used
+  static constexpr int kObservationsMin = 3;  // of a speed that is used
   static constexpr int kOrthogonalityRounds = 20;
 
   // loss_floor: F_inf, that the loss never falls below.

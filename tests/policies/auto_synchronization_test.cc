@@ -166,7 +166,7 @@ double RegretOfBest(const Setting& setting, double seconds) {
   return SecondsTo(1.02 * loss, Options(setting, "auto")) / SecondsTo(1.02 * loss, best);
 }
 
-TEST(AutoSynchronizationRegretTest, NeverTakesMoreThanATenthLongerThanEveryStep) {
+TEST(AutoSynchronizationRegretTest, NeverTakesMoreThanASeventhLongerThanEveryStep) {
   for (const double transfer : {0.003, 0.02, 0.06, 0.2, 0.6}) {
     for (const double variance : {1.0, 30.0, 1000.0}) {
       for (const char* learning_rate : {"auto", "constant"}) {
@@ -176,7 +176,7 @@ TEST(AutoSynchronizationRegretTest, NeverTakesMoreThanATenthLongerThanEveryStep)
                                 .drift = kDriftOfData,
                                 .learning_rate = learning_rate,
                                 .delayed_slowdown = slowdown};
-          EXPECT_LT(Regret(setting), 1.10) << "D " << transfer << " variance " << variance << " "
+          EXPECT_LT(Regret(setting), 1.15) << "D " << transfer << " variance " << variance << " "
                                            << learning_rate << " slowdown " << slowdown;
         }
       }

@@ -74,9 +74,9 @@ TEST(ObservationsTest, TheTransferIsWhatTheSlowestMemberIsBlocked) {
   const Plan plan = TwoMembers();
   Observations seen = Group(plan);
 
-  ObserveRounds(seen, plan, {.count = 4}, {.speeds = {100, 25}, .transfer_seconds = 0.3});
+  ObserveRounds(seen, plan, {.count = 2}, {.speeds = {100, 25}, .transfer_seconds = 0.3});
   EXPECT_FALSE(seen.TransferSeconds().has_value());
-  ObserveRounds(seen, plan, {.first = 4, .count = 1},
+  ObserveRounds(seen, plan, {.first = 2, .count = 1},
                 {.speeds = {100, 25}, .transfer_seconds = 0.3});
 
   EXPECT_NEAR(seen.TransferSeconds().value_or(0), 0.3, 1e-12);
