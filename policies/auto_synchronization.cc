@@ -25,7 +25,7 @@ bool IsPeriodic(const Plan& plan) { return plan.synchronization == Synchronizati
 
 AutoSynchronization::AutoSynchronization(const PlannerOptions& options) : options_(options) {}
 
-// Bans, bounds and the least gain outlive a group: they are about the job, and a worker that comes
+// Bans, credits and the least gain outlive a group: they are about the job, and a worker that comes
 // and goes must not buy the next trial. What was measured of the group's exchange is void.
 std::string AutoSynchronization::Start(Plan& first, const Observations& seen) {
   Synchronize(first, Synchronization::kEveryStep, 1);
