@@ -1,5 +1,6 @@
 #include "policies/batch_axis.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "policies/round_forecast.h"
@@ -8,15 +9,34 @@
 namespace tactus::policies {
 namespace {
 
+constexpr int kRoundsMost = 15;
+
 double SamplesPerSecondOf(const Plan& plan, const Observations& seen) {
   const RoundForecast round = Forecast(plan, seen, *seen.TransferSeconds());
   return round.updates * round.samples / round.seconds;
 }
 
+// The share of a round that the member which computes longest does so: what shares can shorten.
+double ComputeShare(const Plan& plan, const Observations& seen) {
+  const Observations::Range range =
+      seen.Find({.first = plan.version, .end = plan.version + 1, .most = kRoundsMost});
+  double compute = 0;
+  double seconds = 0;
+  for (std::size_t at = range.from; at < range.to; ++at) {
+    compute += seen.rounds()[at].compute_seconds;
+    seconds += seen.rounds()[at].seconds;
+  }
+  return seconds > 0 ? std::min(compute / seconds, 1.0) : 1;
+}
+
 double GainInSamples(const Situation& situation, const Plan& to, double fall) {
   const Observations& seen = situation.seen;
-  if (!seen.SpeedsKnown() || !seen.TransferSeconds()) return fall / (1 - fall);
-  return SamplesPerSecondOf(to, seen) / SamplesPerSecondOf(situation.in_force, seen) - 1;
+  if (to.synchronization == Synchronization::kDelayed) {
+    if (!seen.SpeedsKnown() || !seen.TransferSeconds()) return fall / (1 - fall);
+    return SamplesPerSecondOf(to, seen) / SamplesPerSecondOf(situation.in_force, seen) - 1;
+  }
+  const double saved = fall * ComputeShare(situation.in_force, seen);
+  return saved / (1 - saved);
 }
 
 }  // namespace

@@ -11,10 +11,13 @@
 namespace tactus::policies {
 
 // A change of shares that was decided, as a proposal: its promise, a shorter computation, becomes
-// one of samples/s, in which the transfer has its share: by Forecast, or while the transfer is
-// unknown g / (1 - g).
+// one of samples/s:
 //
-// g  [1]  relative fall of the longest step that is predicted
+//   lock step   g c / (1 - g c)
+//   delayed     by Forecast, or while that is unknown g / (1 - g)
+//
+// g  [1]  relative fall of the longest computation that is predicted
+// c  [1]  its share of the latest rounds under the plan in force; the rest is transfer
 //
 // Source: design.
 Proposal ProposeShares(const Situation& situation, BatchDecision decision);

@@ -1,4 +1,4 @@
-// What became of decisions: the metric after the change against the metric before.
+// What became of decisions: the metric after the change against what it would have been without.
 
 #pragma once
 
@@ -20,9 +20,16 @@ namespace tactus::policies {
 // rate    sum of the metric / sum of seconds; of the loss: its fall, LossTrend::fall, where that of
 //         before is above kFallErrors of its standard errors
 //
-// before  the latest kBeforeMax rounds under the plan before, at least kBeforeMin
-// after   the rounds under the new plan but the first, once they are kRoundsMin, or last
-//         kSecondsMin and are kBeforeMin at least
+// before  the latest rounds under the plan before, at most kBeforeMax, at least kRoundsMin
+// after   the rounds under the new plan but the first, once they are kRoundsMin and last kSeconds,
+//         or kSecondsMin when the plan gives way
+//
+// The speeds of machines differ more from one stretch of time to the next than a correction of the
+// shares gains. So what such a correction gained is measured within the rounds after it: each would
+// have taken longer, by as much as the longest computation with the former shares, at the speeds
+// that the round itself had:
+//
+//   measured gain = sum (longest with the shares before - longest) / sum of seconds
 //
 // A decision whose plan gave way to another one sooner, or without a metric, is dropped. Useful
 // samples are counted by the noise scale of the time of measuring, before and after.
@@ -30,9 +37,9 @@ namespace tactus::policies {
 // Source: design.
 class GainMeter {
  public:
-  static constexpr int kRoundsMin = 10;
-  static constexpr double kSecondsMin = 5;
-  static constexpr int kBeforeMin = 3;
+  static constexpr double kSeconds = 10;
+  static constexpr double kSecondsMin = 2;
+  static constexpr int kRoundsMin = 3;
   static constexpr int kBeforeMax = 30;
   static constexpr double kFallErrors = 2;
 
@@ -52,13 +59,18 @@ class GainMeter {
   std::vector<Decision> Take();
 
  private:
-  std::optional<double> Gain(const Observations& seen, const std::string& metric) const;
+  // Whether the rounds after are enough to go by; `last`: that there will be no more of them.
+  bool Enough(const Observations& seen, bool last);
+  std::optional<double> Gain(const Observations& seen, const Decision& decision) const;
+  std::optional<double> GainOfLoss(const Observations& seen) const;
+  std::optional<double> GainOfShares(const Observations& seen) const;
   std::optional<double> Rate(const Observations& seen, const Observations::Range& range,
                              const std::string& metric) const;
 
   const double base_batch_;
   Observations::Span before_{};
   Observations::Span after_{};
+  std::optional<double> begun_;     // training time at which the rounds after began
   std::vector<Decision> followed_;  // of one plan
   std::vector<Decision> measured_;
 };

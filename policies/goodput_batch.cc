@@ -7,6 +7,7 @@
 
 #include "policies/batch_axis.h"
 #include "policies/figures.h"
+#include "policies/proportional_shares.h"
 #include "policies/round_forecast.h"
 #include "policies/round_rates.h"
 #include "policies/useful_samples.h"
@@ -26,29 +27,36 @@ GoodputBatch::GoodputBatch(const BatchOptions& options, double base_batch)
     : options_(options), base_batch_(base_batch), split_(options) {}
 
 std::string GoodputBatch::Start(Plan& first, const Observations& seen) {
-  promising_rounds_ = 0;
-  rested_rounds_ = 0;
+  promising_ = rested_ = TrainingWait::From(seen);
+  seconds_ = seen.seconds();
   BatchDecision decision = split_.Start(seen.group());
   first.batch_sizes = std::move(decision.batch_sizes);
   return std::move(decision.reason);
 }
 
 std::optional<Proposal> GoodputBatch::Decide(const Situation& situation) {
-  ++rested_rounds_;
-  gain_least_ = kGainMin + (gain_least_ - kGainMin) * std::exp2(-1 / kHalfLife);
+  const double passed =
+      situation.seen.seconds() - std::exchange(seconds_, situation.seen.seconds());
+  gain_least_ = kGainMin + (gain_least_ - kGainMin) * std::exp2(-passed / kHalfLifeSeconds);
+  ++rested_.rounds;
+  ++promising_.rounds;
   // The shares first: Goodput() counts on all members taking equally long for a step.
   if (std::optional<Proposal> proposal = Split(situation)) return proposal;
   const Observations& seen = situation.seen;
   if (!seen.SpeedsKnown() || !seen.NoiseScale() || !seen.TransferSeconds()) return std::nullopt;
   const double goodput_now = Goodput(situation, Sum(situation.in_force.batch_sizes));
   const Choice best = Best(situation);
-  const bool promising = best.goodput > goodput_now * (1 + gain_least_);
-  promising_rounds_ = promising ? promising_rounds_ + 1 : 0;
-  if (promising_rounds_ < kPersistence || rested_rounds_ < kRestRounds) return std::nullopt;
-  promising_rounds_ = 0;
-  rested_rounds_ = 0;
+  if (!Due(seen, best.goodput > goodput_now * (1 + gain_least_))) return std::nullopt;
   gain_least_ = std::min(gain_least_ * kRestlessness, kGainMax);
   return Resize(situation, best, goodput_now);
+}
+
+bool GoodputBatch::Due(const Observations& seen, bool promising) {
+  if (!promising) promising_ = TrainingWait::From(seen);
+  if (!promising_.Over(seen, kPersistenceSeconds, kRoundsMin)) return false;
+  if (!rested_.Over(seen, kRestSeconds, kRoundsMin)) return false;
+  promising_ = rested_ = TrainingWait::From(seen);
+  return true;
 }
 
 std::optional<Proposal> GoodputBatch::Split(const Situation& situation) {

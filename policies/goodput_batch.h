@@ -9,6 +9,7 @@
 #include "policies/axis_policy.h"
 #include "policies/planner_options.h"
 #include "policies/proportional_batch.h"
+#include "policies/training_wait.h"
 
 namespace tactus::policies {
 
@@ -20,10 +21,11 @@ namespace tactus::policies {
 // worker. Where AdaScale sets the rate U(B) = B (phi + B_0) / (phi + B), the efficiency of Pollux.
 // The split follows the speeds, by ProportionalBatch.
 //
-// It proposes when the best B promised more than the least gain in kPersistence rounds running, and
-// not sooner than kRestRounds after the change before. The least gain is kGainMin at first, grows
-// by kRestlessness with every change, up to kGainMax, and comes back with a half-life of kHalfLife
-// rounds: noise in the noise scale moves the total ever less often.
+// It proposes when the best B promised more than the least gain for kPersistenceSeconds of training
+// and kRoundsMin rounds running, and not sooner than kRestSeconds and kRoundsMin rounds after the
+// change before. The least gain is kGainMin at first, grows by kRestlessness with every change, up
+// to kGainMax, and comes back with a half-life of kHalfLifeSeconds: noise in the noise scale moves
+// the total ever less often.
 //
 // Differs: the fixed cost of a batch is not known beforehand; speeds are those measured at the
 // batch in force, so a total that would save fixed costs is found by steps, not at once.
@@ -34,9 +36,10 @@ class GoodputBatch final : public AxisPolicy {
   static constexpr double kGainMin = 0.05;
   static constexpr double kGainMax = 0.40;
   static constexpr double kRestlessness = 1.5;
-  static constexpr double kHalfLife = 500;
-  static constexpr int kPersistence = 5;
-  static constexpr int kRestRounds = 30;
+  static constexpr double kHalfLifeSeconds = 150;
+  static constexpr double kPersistenceSeconds = 1;
+  static constexpr double kRestSeconds = 10;
+  static constexpr int kRoundsMin = 5;
 
   // base_batch: [samples] > 0.
   GoodputBatch(const BatchOptions& options, double base_batch);
@@ -53,6 +56,8 @@ class GoodputBatch final : public AxisPolicy {
 
   Choice Best(const Situation& situation) const;
   double Goodput(const Situation& situation, double total) const;
+  // Whether the best total is worth a change by now.
+  bool Due(const Observations& seen, bool promising);
   std::optional<Proposal> Split(const Situation& situation);
   Proposal Resize(const Situation& situation, const Choice& best, double goodput_now) const;
 
@@ -60,8 +65,10 @@ class GoodputBatch final : public AxisPolicy {
   const double base_batch_;
   ProportionalBatch split_;
   double gain_least_ = kGainMin;
-  int promising_rounds_ = 0;
-  int rested_rounds_ = 0;
+  // Since the best total was not worth a change, and since the latest change.
+  TrainingWait promising_{};
+  TrainingWait rested_{};
+  double seconds_ = 0;  // training time at the last look
 };
 
 }  // namespace tactus::policies

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "policies/figures.h"
-#include "policies/proportional_batch.h"
+#include "policies/proportional_shares.h"
 #include "policies/round_rates.h"
 
 namespace tactus::policies {
@@ -53,8 +53,9 @@ MicroBatch::MicroBatch(const BatchOptions& options, std::unique_ptr<AxisPolicy> 
 std::string MicroBatch::Start(Plan& first, const Observations& seen) {
   std::string reason = otherwise_->Start(first, seen);
   total_ = Sum(first.batch_sizes);
-  rested_rounds_ = 0;
-  rest_rounds_ = kRestRounds;
+  rested_ = TrainingWait::From(seen);
+  rest_seconds_ = kRestSeconds;
+  seconds_ = seen.seconds();
   return reason;
 }
 
@@ -71,14 +72,15 @@ std::optional<Proposal> MicroBatch::Decide(const Situation& situation) {
     total_ = Sum(in_force.batch_sizes);
     return otherwise_->Decide(situation);
   }
-  ++rested_rounds_;
-  rest_rounds_ = std::max<double>(kRestRounds, rest_rounds_ * std::exp2(-1.0 / kHalfLife));
-  if (rested_rounds_ < rest_rounds_) return std::nullopt;
   const Observations& seen = situation.seen;
+  const double passed = seen.seconds() - std::exchange(seconds_, seen.seconds());
+  rest_seconds_ = std::max(kRestSeconds, rest_seconds_ * std::exp2(-passed / kHalfLifeSeconds));
+  ++rested_.rounds;
+  if (!rested_.Over(seen, rest_seconds_, kRestRounds)) return std::nullopt;
   std::optional<std::vector<std::uint32_t>> sizes = Better(in_force.batch_sizes, seen);
   if (!sizes) return std::nullopt;
-  rested_rounds_ = 0;
-  rest_rounds_ = std::min<double>(2 * rest_rounds_, kRestRoundsMax);
+  rested_ = TrainingWait::From(seen);
+  rest_seconds_ = std::min(2 * rest_seconds_, kRestSecondsMax);
   Proposal proposal{.plan = in_force};
   const double before = seen.StepSeconds(in_force.batch_sizes);
   const double after = seen.StepSeconds(*sizes);

@@ -10,6 +10,7 @@
 
 #include "policies/axis_policy.h"
 #include "policies/planner_options.h"
+#include "policies/training_wait.h"
 
 namespace tactus::policies {
 
@@ -29,16 +30,18 @@ std::vector<std::uint32_t> MicroBatches(const Observations& seen, std::uint64_t 
                                         const BatchOptions& options);
 
 // While the plan is delayed, MicroBatches whenever one of the sizes is off by more than kOffMin, at
-// most every kRestRounds rounds, which double with every change and halve in kHalfLife rounds of
-// rest; else what `otherwise` decides. Follows a change of the synchronization with either.
+// most every kRestSeconds of training and kRestRounds rounds; the seconds double with every change
+// and halve in kHalfLifeSeconds; else what `otherwise` decides. Follows a change of the
+// synchronization with either.
 class MicroBatch final : public AxisPolicy {
  public:
   static constexpr double kFraction = 0.25;
   static constexpr double kShareMin = 0.25;
   static constexpr double kOffMin = 0.25;
   static constexpr int kRestRounds = 10;
-  static constexpr int kRestRoundsMax = 640;
-  static constexpr int kHalfLife = 1000;
+  static constexpr double kRestSeconds = 3;
+  static constexpr double kRestSecondsMax = 600;
+  static constexpr double kHalfLifeSeconds = 300;
 
   // otherwise: a batch policy, not null.
   MicroBatch(const BatchOptions& options, std::unique_ptr<AxisPolicy> otherwise);
@@ -57,8 +60,9 @@ class MicroBatch final : public AxisPolicy {
   const BatchOptions options_;
   const std::unique_ptr<AxisPolicy> otherwise_;
   std::uint64_t total_ = 1;  // [samples] of a step that is not delayed
-  int rested_rounds_ = 0;
-  double rest_rounds_ = kRestRounds;
+  TrainingWait rested_{};    // since the latest change
+  double rest_seconds_ = kRestSeconds;
+  double seconds_ = 0;  // training time at the last look
 };
 
 }  // namespace tactus::policies

@@ -51,7 +51,15 @@ void Observations::Expect(const Plan& plan) {
   expected_ = {.version = plan.version,
                .synchronization = plan.synchronization,
                .aggregation = plan.aggregation,
-               .learning_rate_rule = plan.learning_rate_rule};
+               .learning_rate_rule = plan.learning_rate_rule,
+               .batch_sizes = plan.batch_sizes};
+}
+
+double Observations::ComputeSecondsBefore(const Report& report) const {
+  const bool newest = report.plan_version >= expected_.version;
+  if (!newest || before_.batch_sizes.size() != members() || report.samples == 0) return 0;
+  const double size = static_cast<double>(report.samples) / std::max(report.steps, 1u);
+  return report.compute_seconds * before_.batch_sizes[report.rank] / size;
 }
 
 const Plan& Observations::PlanOf(std::uint64_t version) const {
@@ -69,6 +77,8 @@ void Observations::Observe(const Report& report) {
     sums.seconds += report.round_seconds / members();
   }
   sums.transfer_seconds = std::min(sums.transfer_seconds, Transfer(report, sums.synchronization));
+  sums.compute_seconds = std::max(sums.compute_seconds, report.compute_seconds);
+  sums.compute_seconds_before = std::max(sums.compute_seconds_before, ComputeSecondsBefore(report));
   sums.samples += report.samples;
   sums.steps = std::max(sums.steps, report.steps);
   if (++open->reports < members()) return;

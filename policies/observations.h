@@ -27,8 +27,11 @@ struct WholeRound {
   double seconds_end = 0;       // training time at its end
   double seconds = 0;           // >= 0: the mean of the members', whose sum is the time passed
   double transfer_seconds = 0;  // D: what no member could have saved by being faster
-  std::uint64_t samples = 0;    // of all members
-  std::uint32_t steps = 0;      // most of one member
+  double compute_seconds = 0;   // of the member that computed longest
+  // The same with the batch sizes of the plan before, at the speeds of this round; 0 without such.
+  double compute_seconds_before = 0;
+  std::uint64_t samples = 0;  // of all members
+  std::uint32_t steps = 0;    // most of one member
   std::uint32_t contributors = 0;
   double scheduled_rate = 0;  // learning rate without the rule's gain
   double progress = 0;        // base steps after it; see policies/learning_rate.h
@@ -123,6 +126,8 @@ class Observations {
   void Close(WholeRound round, const Report& last);
   void FoldGradients(const Report& last);
   const Plan& PlanOf(std::uint64_t version) const;
+  // What computing the report's samples would have taken with the sizes of the plan before. [s]
+  double ComputeSecondsBefore(const Report& report) const;
 
   const double loss_floor_;
   StartingGroup group_{};
@@ -139,7 +144,7 @@ class Observations {
   RoundNoise noise_;
   double orthogonality_ = 0;
   int orthogonality_rounds_ = 0;
-  Plan expected_{};  // the newest plan, batch sizes left out
+  Plan expected_{};  // the newest plan
   Plan before_{};    // the one before it
 };
 

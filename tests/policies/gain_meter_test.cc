@@ -10,7 +10,12 @@ namespace tactus::policies {
 namespace {
 
 Decision Promise(const std::string& metric) {
-  return {.plan_version = 2, .from = "a", .to = "b", .metric = metric, .reason = "because"};
+  return {.plan_version = 2,
+          .axis = Axis::kSynchronization,
+          .from = "a",
+          .to = "b",
+          .metric = metric,
+          .reason = "because"};
 }
 
 // A group under version 1 that has run some rounds; version 2 follows.
@@ -43,7 +48,7 @@ TEST_F(GainMeterTest, TheGainIsTheRateAfterOverTheRateBefore) {
   Run(20, 0.32);  // rounds of 0.64 s
   meter_.Follow({Promise("samples/s")}, seen_);
   Adopt();
-  Run(11, 0.08);  // rounds of 0.4 s
+  Run(30, 0.08);  // rounds of 0.4 s
 
   const std::vector<Decision> measured = meter_.Take();
 
@@ -58,7 +63,7 @@ TEST_F(GainMeterTest, TheFirstRoundUnderAPlanIsNotMeasured) {
   meter_.Follow({Promise("samples/s")}, seen_);
   Adopt();
   Run(1, 100);
-  Run(10, 0.32);
+  Run(20, 0.32);
 
   const std::vector<Decision> measured = meter_.Take();
 
@@ -66,33 +71,81 @@ TEST_F(GainMeterTest, TheFirstRoundUnderAPlanIsNotMeasured) {
   EXPECT_NEAR(measured[0].measured_gain.value_or(1), 0, 1e-9);
 }
 
-TEST_F(GainMeterTest, FiveSecondsOfLongRoundsAreEnough) {
-  Run(5, 3);
+TEST_F(GainMeterTest, TenSecondsAreEnoughHoweverShortTheRounds) {
+  Run(5, 0.0);
   meter_.Follow({Promise("samples/s")}, seen_);
   Adopt();
-  Run(3, 3);
+  Run(1 + 31, 0.0);  // rounds of 0.32 s
   EXPECT_TRUE(meter_.Take().empty());
-  Run(1, 3);
+  Run(1, 0.0);
 
   EXPECT_EQ(meter_.Take().size(), 1u);
+}
+
+TEST_F(GainMeterTest, OfLongRoundsThreeAreMeasured) {
+  Run(5, 30);
+  meter_.Follow({Promise("samples/s")}, seen_);
+  Adopt();
+  Run(3, 30);
+  EXPECT_TRUE(meter_.Take().empty());
+  Run(1, 30);
+
+  EXPECT_EQ(meter_.Take().size(), 1u);
+}
+
+TEST_F(GainMeterTest, APlanThatGaveWayAfterTwoSecondsIsMeasuredByWhatThereIs) {
+  Run(20, 0.32);
+  meter_.Follow({Promise("samples/s")}, seen_);
+  Adopt();
+  Run(1 + 5, 0.08);  // 2 s and one round
+  EXPECT_TRUE(meter_.Take().empty());
+  Adopt();
+  Run(1, 9);
+
+  const std::vector<Decision> measured = meter_.Take();
+
+  ASSERT_EQ(measured.size(), 1u);
+  EXPECT_NEAR(measured[0].measured_gain.value_or(0), 0.64 / 0.4 - 1, 1e-9);
 }
 
 TEST_F(GainMeterTest, APlanThatGaveWayTooEarlyIsNeverMeasured) {
   Run(20, 0.1);
   meter_.Follow({Promise("samples/s")}, seen_);
   Adopt();
-  Run(4, 0.1);
+  Run(1 + 4, 0.08);
   Adopt();
   Run(50, 0.1);
 
   EXPECT_TRUE(meter_.Take().empty());
 }
 
+// What a round would have taken with the shares before it, whatever it was before.
+TEST_F(GainMeterTest, SharesAreMeasuredWithinTheRoundsAfterThem) {
+  Run(20, 0.32);
+  Decision promise = Promise("samples/s");
+  promise.axis = Axis::kBatch;
+  meter_.Follow({promise}, seen_);
+  const std::vector<std::uint32_t> before = plan_.batch_sizes;
+  plan_.batch_sizes = {before[0] + before[0] / 2, before[1] - before[0] / 2};
+  Adopt();
+  Run(40, 0.08);
+
+  const std::vector<Decision> measured = meter_.Take();
+
+  ASSERT_EQ(measured.size(), 1u);
+  const Observations::Range range = seen_.Find({.first = 2, .end = 3, .leave_out = 1});
+  const WholeRound& round = seen_.rounds()[range.from];
+  EXPECT_GT(round.compute_seconds_before, 0);
+  EXPECT_NE(round.compute_seconds_before, round.compute_seconds);
+  EXPECT_NEAR(measured[0].measured_gain.value_or(0),
+              (round.compute_seconds_before - round.compute_seconds) / round.seconds, 1e-9);
+}
+
 TEST_F(GainMeterTest, WhatPromisesNothingIsNotMeasured) {
   Run(20, 0.1);
   meter_.Follow({Promise("")}, seen_);
   Adopt();
-  Run(20, 0.1);
+  Run(50, 0.1);
 
   EXPECT_TRUE(meter_.Take().empty());
 }
@@ -124,7 +177,7 @@ TEST_F(GainMeterTest, AFallOfTheLossIsMeasuredAgainstTheFallBefore) {
   falling(20, 0.4);
   meter_.Follow({Promise("loss")}, seen_);
   Adopt();
-  falling(20, 0.6);
+  falling(30, 0.6);
 
   const std::vector<Decision> measured = meter_.Take();
 
@@ -137,7 +190,7 @@ TEST_F(GainMeterTest, AGroupThatEndedIsForgotten) {
   meter_.Follow({Promise("samples/s")}, seen_);
   meter_.Forget();
   Adopt();
-  Run(20, 0.1);
+  Run(50, 0.1);
 
   EXPECT_TRUE(meter_.Take().empty());
 }

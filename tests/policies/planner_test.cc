@@ -68,10 +68,11 @@ TEST(PlannerTest, UnequalWorkersGetSharesAndThePromiseIsMeasured) {
   EXPECT_EQ(decision.to, "52 12");
   EXPECT_EQ(decision.plan_version, 2u);
   EXPECT_EQ(decision.metric, "samples/s");
-  // 64 samples in 1.28 + 0.2 s before, in 0.52 + 0.2 s after.
-  EXPECT_NEAR(decision.predicted_gain, 1.48 / 0.72 - 1, 0.01);
+  // 64 samples in 1.28 + 0.2 s before, in 0.52 + 0.2 s after. Of one stretch, whose noise nobody
+  // knows yet, 6 x 0.02 / 0.59 of the fall of 0.59 are doubted.
+  EXPECT_NEAR(decision.predicted_gain, 1.48 / (1.48 - (0.59 - 0.20) * 1.28) - 1, 0.02);
   ASSERT_FALSE(job.measured().empty());
-  EXPECT_NEAR(job.measured().front().measured_gain.value_or(0), decision.predicted_gain, 0.02);
+  EXPECT_NEAR(job.measured().front().measured_gain.value_or(0), 1.48 / 0.72 - 1, 1e-3);
 }
 
 TEST(PlannerTest, ADecisionKnowsItsRoundAndTheTrainingTime) {
@@ -80,8 +81,8 @@ TEST(PlannerTest, ADecisionKnowsItsRoundAndTheTrainingTime) {
   job.Run(6);
 
   ASSERT_FALSE(job.decisions().empty());
-  EXPECT_EQ(job.decisions().front().round, 4u);
-  EXPECT_NEAR(job.decisions().front().seconds, 5 * (4 + 1), 1e-9);
+  EXPECT_EQ(job.decisions().front().round, 1u);
+  EXPECT_NEAR(job.decisions().front().seconds, 2 * (4 + 1), 1e-9);
 }
 
 TEST(PlannerTest, ALearningRateThatTheNewPlanForbidsChangesWithIt) {

@@ -1,3 +1,5 @@
+#include "policies/proportional_shares.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "policies/proportional_batch.h"
 
 namespace tactus::policies {
 namespace {

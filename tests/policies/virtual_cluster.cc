@@ -27,7 +27,10 @@ void VirtualCluster::Run(int rounds) {
 }
 
 void VirtualCluster::RunRound() {
-  if (!travelling_.empty() && round_ == arrives_at_) sizes_ = std::exchange(travelling_, {});
+  if (!travelling_.empty() && round_ == arrives_at_) {
+    sizes_ = std::exchange(travelling_, {});
+    ++version_;
+  }
   for (std::size_t rank = 0; rank < sizes_.size(); ++rank) {
     double seconds = MeanSeconds(options_.workers[rank], sizes_[rank]);
     const double memory = options_.noise_memory;
@@ -35,9 +38,11 @@ void VirtualCluster::RunRound() {
     seconds *= std::exp(options_.noise * noises_[rank]);
     if (rng_.Uniform() < options_.outlier_chance) seconds *= options_.outlier_factor;
     policy_.Observe({.round = static_cast<std::uint64_t>(round_),
+                     .plan_version = version_,
                      .rank = static_cast<std::uint32_t>(rank),
                      .samples = sizes_[rank],
-                     .compute_seconds = seconds});
+                     .compute_seconds = seconds,
+                     .round_seconds = LongestSeconds()});
   }
   if (travelling_.empty()) {
     travelling_ = policy_.Decide(sizes_).batch_sizes;

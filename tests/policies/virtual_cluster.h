@@ -60,6 +60,7 @@ class VirtualCluster {
   std::vector<double> noises_;  // one a rank: of the latest round, in standard deviations
   std::vector<std::uint32_t> sizes_;
   std::vector<std::uint32_t> travelling_;
+  std::uint64_t version_ = 1;
   int arrives_at_ = 0;
   int round_ = 0;
   std::vector<int> proposal_rounds_;

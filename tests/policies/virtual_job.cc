@@ -14,6 +14,7 @@ VirtualJob::VirtualJob(const VirtualJobOptions& options)
     : options_(options),
       planner_(options.planner),
       rng_(options.seed),
+      slow_(options.slow, options.workers.size(), ~options.seed),
       rate_({.schedule = {.base = options.loss.rate}, .base_batch = options.planner.base_batch}),
       variance_(options.loss.curvatures.size(), 0.0),
       begun_(options.workers.size(), 0.0) {
@@ -21,7 +22,10 @@ VirtualJob::VirtualJob(const VirtualJobOptions& options)
     mean_.push_back(options.loss.distance / std::pow(curvature, 0.25));
   }
   mean_before_ = mean_;
-  plan_ = planner_.Start({.members = static_cast<std::uint32_t>(options.workers.size())}).plan;
+  plan_ = planner_
+              .Start({.members = static_cast<std::uint32_t>(options.workers.size()),
+                      .speeds = options.tried_speeds})
+              .plan;
   plan_.version = 1;
   plans_.push_back(plan_);
 }
@@ -67,7 +71,7 @@ double VirtualJob::Noisy(double seconds) {
 
 double VirtualJob::StepSeconds(std::size_t rank) {
   const VirtualWorker& worker = options_.workers[rank];
-  return Noisy(worker.fixed_seconds + plan_.batch_sizes[rank] / worker.speed);
+  return Noisy(worker.fixed_seconds + plan_.batch_sizes[rank] / worker.speed) / slow_.Factor(rank);
 }
 
 VirtualJob::Times VirtualJob::LockStep() {
@@ -187,7 +191,9 @@ void VirtualJob::RunRound() {
     plan_ = travelling_;
     plans_.push_back(plan_);
   }
+  const double begun = seconds_;
   const Times times = plan_.synchronization == Synchronization::kDelayed ? Delayed() : LockStep();
+  slow_.Pass(seconds_ - begun);
   Report report = Learn(times);
   for (std::size_t rank = 0; rank < begun_.size(); ++rank) {
     report.rank = static_cast<std::uint32_t>(rank);

@@ -11,6 +11,7 @@
 #include "policies/learning_rate.h"
 #include "policies/plan.h"
 #include "policies/planner.h"
+#include "tests/policies/slow_noise.h"
 #include "tests/policies/virtual_cluster.h"
 
 namespace tactus::policies {
@@ -36,9 +37,11 @@ struct VirtualJobOptions {
   PlannerOptions planner{};
   VirtualLoss loss{};
   double transfer_seconds = 0.1;
-  double delayed_slowdown = 1;  // of computing while gradients travel
-  double noise = 0;             // standard deviation of log(time), of steps and transfers
-  int travel_rounds = 2;        // from a decision to the first round under it
+  double delayed_slowdown = 1;         // of computing while gradients travel
+  double noise = 0;                    // standard deviation of log(time), of steps and transfers
+  SlowNoiseOptions slow{};             // of the workers' speeds
+  int travel_rounds = 2;               // from a decision to the first round under it
+  std::vector<double> tried_speeds{};  // StartingGroup::speeds
   std::uint64_t seed = 1;
 };
 
@@ -52,6 +55,7 @@ class VirtualJob {
   void RunUntil(double seconds, int rounds_max = 1'000'000);
 
   const Plan& plan() const { return plan_; }
+  VirtualWorker& worker(std::size_t rank) { return options_.workers[rank]; }
   double seconds() const { return seconds_; }
   double loss() const;  // without the noise of measuring
   std::uint64_t round() const { return round_; }
@@ -83,6 +87,7 @@ class VirtualJob {
   VirtualJobOptions options_;
   Planner planner_;
   Rng rng_;
+  SlowNoise slow_;
   LearningRate rate_;
   Plan plan_;
   Plan travelling_;
