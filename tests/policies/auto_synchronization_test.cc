@@ -184,8 +184,8 @@ TEST(AutoSynchronizationRegretTest, NeverTakesMoreThanASeventhLongerThanEverySte
   }
 }
 
-// Where the noise of a round's loss is ten times what a period costs in a canary's time, it is luck
-// which one finds that out.
+// Where what a period costs is no more than the error of a canary, it is luck which canary finds it
+// out.
 TEST(AutoSynchronizationRegretTest,
      TakesLessThanTwiceAsLongOnAverageWhereNoiseHidesThePriceOfLocalSteps) {
   constexpr int kDraws = 12;
