@@ -66,7 +66,7 @@ std::optional<Proposal> AutoSynchronization::Decide(const Situation& situation) 
   const Observations& seen = situation.seen;
   if (seen.members() == 1) return std::nullopt;
   const double passed = seen.seconds() - std::exchange(seconds_seen_, seen.seconds());
-  gain_least_ = kGainMin + (gain_least_ - kGainMin) * std::exp2(-passed / kHalfLifeSeconds);
+  gain_least_.Rest(passed);
   if (!seen.SpeedsKnown() || !seen.TransferSeconds()) return std::nullopt;
   if (NeverAdopted(situation.in_force)) {
     trial_.reset();
@@ -165,7 +165,7 @@ std::optional<Proposal> AutoSynchronization::Compare(const Situation& situation)
     if (candidate.banned) continue;
     if (best == nullptr || candidate.useful > best->useful) best = &candidate;
   }
-  if (best == nullptr || !(best->useful > now * (1 + gain_least_))) {
+  if (best == nullptr || !(best->useful > now * (1 + gain_least_.value()))) {
     promising_since_.reset();
     return std::nullopt;
   }
@@ -211,7 +211,7 @@ Proposal AutoSynchronization::Change(const Situation& situation, const Candidate
   }
   decision.reason = "a transfer of " + Figure(transfer) + " s against a step of " + Figure(step) +
                     " s: " + chosen + " should teach " + Percent(gain) + " more in a second";
-  gain_least_ = std::min(gain_least_ * kRestlessness, kGainMax);
+  gain_least_.Tire();
   promised_ = to.useful;
   Try(situation);
   return proposal;

@@ -10,6 +10,7 @@
 
 #include "policies/axis_policy.h"
 #include "policies/change_trial.h"
+#include "policies/least_gain.h"
 #include "policies/period_canary.h"
 #include "policies/planner_options.h"
 
@@ -28,8 +29,7 @@ namespace tactus::policies {
 //
 // and goes from the one in force to the best that may be run, however far, if it promises more than
 // the least gain: at once where it promises kGainLarge, else once it did so for kPromiseSeconds.
-// The least gain is kGainMin, grows by kRestlessness with every change up to kGainMax, and comes
-// back with a half-life of kHalfLifeSeconds.
+// That is a LeastGain of kGainMin to kGainMax with a half-life of kHalfLifeSeconds.
 //
 // Such a change is on trial, ChangeTrial. What it was measured to bring over what it promised is
 // the credit of its kind from then on; what is regretted is taken back, and its kind not tried
@@ -59,7 +59,6 @@ class AutoSynchronization final : public AxisPolicy {
   static constexpr double kGainMax = 0.50;
   static constexpr double kGainLarge = 0.30;
   static constexpr double kPromiseSeconds = 2;
-  static constexpr double kRestlessness = 1.5;
   static constexpr double kHalfLifeSeconds = 300;
   static constexpr double kBanFactor = 10;
   static constexpr double kCreditMin = 0.1;
@@ -129,7 +128,7 @@ class AutoSynchronization final : public AxisPolicy {
   bool judged_ = false;  // a period was, by the loss
   bool shorter_ = true;  // than the one in force, is what is tried next
   Plan former_{};        // in force before the change on trial
-  double gain_least_ = kGainMin;
+  LeastGain gain_least_{kGainMin, kGainMax, kHalfLifeSeconds};
   double seconds_seen_ = 0;
   double canary_due_ = 0;  // training time from which on a period is tried
   // Of the best candidate: since when it promised enough.

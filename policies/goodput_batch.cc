@@ -37,7 +37,7 @@ std::string GoodputBatch::Start(Plan& first, const Observations& seen) {
 std::optional<Proposal> GoodputBatch::Decide(const Situation& situation) {
   const double passed =
       situation.seen.seconds() - std::exchange(seconds_, situation.seen.seconds());
-  gain_least_ = kGainMin + (gain_least_ - kGainMin) * std::exp2(-passed / kHalfLifeSeconds);
+  gain_least_.Rest(passed);
   ++rested_.rounds;
   ++promising_.rounds;
   // The shares first: Goodput() counts on all members taking equally long for a step.
@@ -46,8 +46,8 @@ std::optional<Proposal> GoodputBatch::Decide(const Situation& situation) {
   if (!seen.SpeedsKnown() || !seen.NoiseScale() || !seen.TransferSeconds()) return std::nullopt;
   const double goodput_now = Goodput(situation, Sum(situation.in_force.batch_sizes));
   const Choice best = Best(situation);
-  if (!Due(seen, best.goodput > goodput_now * (1 + gain_least_))) return std::nullopt;
-  gain_least_ = std::min(gain_least_ * kRestlessness, kGainMax);
+  if (!Due(seen, best.goodput > goodput_now * (1 + gain_least_.value()))) return std::nullopt;
+  gain_least_.Tire();
   return Resize(situation, best, goodput_now);
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "policies/axis_policy.h"
+#include "policies/least_gain.h"
 #include "policies/planner_options.h"
 #include "policies/proportional_batch.h"
 #include "policies/training_wait.h"
@@ -23,9 +24,8 @@ namespace tactus::policies {
 //
 // It proposes when the best B promised more than the least gain for kPersistenceSeconds of training
 // and kRoundsMin rounds running, and not sooner than kRestSeconds and kRoundsMin rounds after the
-// change before. The least gain is kGainMin at first, grows by kRestlessness with every change, up
-// to kGainMax, and comes back with a half-life of kHalfLifeSeconds: noise in the noise scale moves
-// the total ever less often.
+// change before. That is a LeastGain of kGainMin to kGainMax with a half-life of kHalfLifeSeconds:
+// noise in the noise scale moves the total ever less often.
 //
 // Differs: the fixed cost of a batch is not known beforehand; speeds are those measured at the
 // batch in force, so a total that would save fixed costs is found by steps, not at once.
@@ -35,7 +35,6 @@ class GoodputBatch final : public AxisPolicy {
  public:
   static constexpr double kGainMin = 0.05;
   static constexpr double kGainMax = 0.40;
-  static constexpr double kRestlessness = 1.5;
   static constexpr double kHalfLifeSeconds = 150;
   static constexpr double kPersistenceSeconds = 1;
   static constexpr double kRestSeconds = 10;
@@ -64,7 +63,7 @@ class GoodputBatch final : public AxisPolicy {
   const BatchOptions options_;
   const double base_batch_;
   ProportionalBatch split_;
-  double gain_least_ = kGainMin;
+  LeastGain gain_least_{kGainMin, kGainMax, kHalfLifeSeconds};
   // Since the best total was not worth a change, and since the latest change.
   TrainingWait promising_{};
   TrainingWait rested_{};

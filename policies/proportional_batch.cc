@@ -15,7 +15,7 @@ BatchDecision ProportionalBatch::Start(const StartingGroup& group) {
   forecasts_.Start();
   fresh_ = false;
   total_ = std::uint64_t{options_.per_worker} * group.members;
-  gain_least_ = kGainMin;
+  gain_least_ = LeastGain(kGainMin, kGainLarge, kRestSeconds);
   const auto measured = [](double speed) { return speed > 0 && std::isfinite(speed); };
   if (group.speeds.size() == group.members && std::ranges::all_of(group.speeds, measured)) {
     const auto [slowest, fastest] = std::ranges::minmax(group.speeds);
@@ -33,7 +33,7 @@ void ProportionalBatch::Observe(const Report& report) {
   if (!stretch) return;
   forecasts_.Observe(*stretch, total_);
   fresh_ = true;
-  gain_least_ = kGainMin + (gain_least_ - kGainMin) * std::exp2(-stretch->seconds / kRestSeconds);
+  gain_least_.Rest(stretch->seconds);
 }
 
 BatchDecision ProportionalBatch::Decide(const std::vector<std::uint32_t>& in_force) {
@@ -44,14 +44,14 @@ BatchDecision ProportionalBatch::Decide(const std::vector<std::uint32_t>& in_for
     return {.batch_sizes = {}, .reason = "left: nothing new was measured"};
   }
   ShareForecast best = forecasts_.Best(in_force, total_);
-  if (best.expected <= gain_least_) {
+  if (best.expected <= gain_least_.value()) {
     return {.batch_sizes = {},
             .reason = "left: other shares promise to shorten the round by " +
                       Percent(std::max(best.gain, 0.0)) + ", of which " +
                       Percent(std::max(best.expected, 0.0)) + " is to be expected, less than " +
-                      Percent(gain_least_)};
+                      Percent(gain_least_.value())};
   }
-  Tire(best.expected);
+  if (best.expected < kGainLarge) gain_least_.Tire();
   const auto [slowest, fastest] = std::ranges::minmax_element(best.speeds);
   const double longest = LongestStep(in_force, best.speeds);
   return {.batch_sizes = std::move(best.sizes),
@@ -60,10 +60,6 @@ BatchDecision ProportionalBatch::Decide(const std::vector<std::uint32_t>& in_for
                     " on the fastest; round " + Figure(longest) + " s -> " +
                     Figure(longest * (1 - best.gain)) + " s",
           .predicted_gain = best.expected};
-}
-
-void ProportionalBatch::Tire(double gain) {
-  if (gain < kGainLarge) gain_least_ = std::min(gain_least_ * kRestlessness, kGainLarge);
 }
 
 }  // namespace tactus::policies

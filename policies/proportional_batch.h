@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "policies/least_gain.h"
 #include "policies/plan.h"
 #include "policies/planner_options.h"
 #include "policies/share_forecasts.h"
@@ -22,10 +23,9 @@ struct BatchDecision {
 
 // Starts with ProportionalShares of the speeds that the workers tried out before the first round,
 // or equal ones. Then, after each stretch of time, proposes the shares of which ShareForecasts
-// expects most, if that is above the least gain: kGainMin at first; it grows by kRestlessness with
-// every proposal that gains less than kGainLarge, up to kGainLarge, and comes back with a half-life
-// of kRestSeconds of training. So small corrections get rarer the more of them there are, while a
-// real change, which gains more, is acted on at once.
+// expects most, if that is above a LeastGain of kGainMin to kGainLarge with a half-life of
+// kRestSeconds, which every proposal below kGainLarge tires. So small corrections get rarer the
+// more of them there are, while a real change, which gains more, is acted on at once.
 //
 // Where a batch costs a fixed time beside the time of its samples, the measured speed falls with
 // the batch: each proposal goes a part of the way, always towards equal times.
@@ -37,7 +37,6 @@ class ProportionalBatch {
  public:
   static constexpr double kGainMin = 0.03;
   static constexpr double kGainLarge = 0.10;
-  static constexpr double kRestlessness = 1.5;
   static constexpr double kRestSeconds = 240;
 
   explicit ProportionalBatch(const BatchOptions& options)
@@ -58,15 +57,12 @@ class ProportionalBatch {
   void SetTotal(std::uint64_t total) { total_ = total; }
 
  private:
-  // A proposal of this gain is made: small ones get rarer.
-  void Tire(double gain);
-
   const BatchOptions options_;
   SpeedStretches stretches_;
   ShareForecasts forecasts_;
   std::uint64_t total_ = 0;  // [samples] of a step
   bool fresh_ = false;       // a stretch ended since the last answer
-  double gain_least_ = kGainMin;
+  LeastGain gain_least_{kGainMin, kGainLarge, kRestSeconds};
 };
 
 }  // namespace tactus::policies

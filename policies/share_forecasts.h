@@ -105,6 +105,12 @@ class ShareForecasts {
     std::array<Record, kSizes.size() + 1> of_size{};
   };
 
+  // What a stretch said.
+  struct Latest {
+    double samples = 0;
+    std::vector<double> logs{};  // log(speed), one a rank
+  };
+
   // Whether the stretch has other sizes than the one before. An epoch's short last step has not:
   // the plan is the same.
   bool Resized(const SpeedStretch& stretch);
@@ -117,10 +123,6 @@ class ShareForecasts {
   static void Judge(Forecaster& forecaster, const std::vector<double>& speeds);
 
   const BatchOptions options_;
-  struct Latest {
-    double samples = 0;
-    std::vector<double> logs{};  // log(speed), one a rank
-  };
   std::deque<Latest> latest_;
   std::uint64_t plan_version_ = 0;    // of the latest stretch
   std::vector<std::uint32_t> sizes_;  // of that plan
