@@ -25,13 +25,18 @@ bool IsPeriodic(const Plan& plan) { return plan.synchronization == Synchronizati
 
 AutoSynchronization::AutoSynchronization(const PlannerOptions& options) : options_(options) {}
 
-// Bans, credits and the least gain outlive a group: they are about the job, and a worker that comes
-// and goes must not buy the next trial. What was measured of the group's exchange is void.
+// Bans, credits, the least gain and what period was found right outlive a group: they are about the
+// job, and a worker that comes and goes must not buy the next trial. What was measured of the
+// group's exchange is void, so a period that was in force comes back when it is measured anew.
 std::string AutoSynchronization::Start(Plan& first, const Observations& seen) {
   Synchronize(first, Synchronization::kEveryStep, 1);
   trial_.reset();
   canary_.reset();
-  InForceFrom(first.version, seen.seconds());
+  // Plans of the group have no number yet; all its rounds come after those that were seen.
+  const bool any = !seen.rounds().empty();
+  InForceFrom(any ? seen.rounds().back().plan_version + 1 : 0, seen.seconds());
+  judged_ = judged_ && period_most_ < 2;
+  canary_due_ = seen.seconds();
   promising_since_.reset();
   seconds_seen_ = seen.seconds();
   return seen.members() == 1 ? "every_step: one member has nobody to exchange with"
@@ -74,6 +79,8 @@ std::optional<Proposal> AutoSynchronization::Decide(const Situation& situation) 
   }
   if (trial_) return Judge(situation);
   if (canary_) return JudgePeriod(situation);
+  const bool delayed = situation.in_force.synchronization == Synchronization::kDelayed;
+  if (judged_ && !delayed) period_most_ = situation.in_force.period;
   if (std::optional<Proposal> change = Compare(situation)) return change;
   return TryPeriod(situation);
 }
@@ -88,12 +95,15 @@ bool AutoSynchronization::NeverAdopted(const Plan& in_force) const {
 }
 
 double AutoSynchronization::Useful(const Plan& plan, const Observations& seen) const {
-  const RoundForecast round = Forecast(plan, seen, *seen.TransferSeconds());
   double worth = plan.synchronization == Synchronization::kDelayed ? kDelayWorth : 1;
   if (IsPeriodic(plan)) worth /= 1 + kDrift * (plan.period - 1.0);
-  worth *= CreditOf(plan.synchronization, seen.seconds());
+  return worth * CreditOf(plan.synchronization, seen.seconds()) * UsefulRate(plan, seen);
+}
+
+double AutoSynchronization::UsefulRate(const Plan& plan, const Observations& seen) const {
+  const RoundForecast round = Forecast(plan, seen, *seen.TransferSeconds());
   if (!(round.seconds > 0) || !(round.samples > 0)) return 0;
-  return worth * round.updates *
+  return round.updates *
          UsefulSamples(round.samples, {.rule = plan.learning_rate_rule,
                                        .base_batch = static_cast<double>(options_.base_batch),
                                        .noise_scale = seen.NoiseScale()}) /
@@ -108,11 +118,11 @@ double AutoSynchronization::CreditOf(Synchronization synchronization, double sec
 // What the change on trial was measured to bring corrects the next promise of its kind.
 void AutoSynchronization::Settle(const Plan& in_force, const Observations& seen) {
   const ChangeTrial::Evidence evidence = trial_->Compare(seen);
-  if (!(evidence.useful > 0) || !(promised_ > 0)) return;
-  Credit& credit = credits_[IndexOf(in_force.synchronization)];
-  const double share =
-      CreditOf(in_force.synchronization, seen.seconds()) * evidence.useful / promised_;
-  credit = {.share = std::clamp(share, kCreditMin, 1.0), .seconds = std::max(seen.seconds(), 1.0)};
+  if (!(evidence.useful > 0) || !(evidence.useful_before > 0)) return;
+  // By what noise scale samples are useful may have come to be known since: of ratios it drops out.
+  const double share = evidence.useful / evidence.useful_before / promised_;
+  credits_[IndexOf(in_force.synchronization)] = {.share = std::clamp(share, kCreditMin, 1.0),
+                                                 .seconds = std::max(seen.seconds(), 1.0)};
 }
 
 // Where the derivative of tau / (1 + kDrift (tau - 1)) / (tau s + D) is zero.
@@ -144,7 +154,8 @@ std::vector<AutoSynchronization::Candidate> AutoSynchronization::Candidates(
   if (in_force.synchronization != Synchronization::kEveryStep) {
     offer(Synchronization::kEveryStep, 1);
   }
-  const auto period = static_cast<std::uint32_t>(BestPeriod(situation));
+  auto period = static_cast<std::uint32_t>(BestPeriod(situation));
+  if (!judged_ && period_most_ > 0) period = std::min(period, period_most_);
   // Once one was judged by the loss, longer ones are tried in steps.
   const bool longer = period > (IsPeriodic(in_force) ? in_force.period : 1);
   if (period >= 2 && (longer ? !judged_ : IsPeriodic(in_force))) {
@@ -212,7 +223,8 @@ Proposal AutoSynchronization::Change(const Situation& situation, const Candidate
   decision.reason = "a transfer of " + Figure(transfer) + " s against a step of " + Figure(step) +
                     " s: " + chosen + " should teach " + Percent(gain) + " more in a second";
   gain_least_.Tire();
-  promised_ = to.useful;
+  const double rate = UsefulRate(situation.in_force, seen);
+  promised_ = rate > 0 ? std::max(UsefulRate(to.plan, seen) / rate, kCreditMin) : 1;
   Try(situation);
   return proposal;
 }
@@ -256,8 +268,10 @@ Proposal AutoSynchronization::TakeBack(const Situation& situation, const std::st
   ban.length =
       std::max(2 * ban.length, kBanFactor * (seen.seconds() - trial_->setting().seconds_start));
   ban.until_seconds = seen.seconds() + ban.length;
-  if (IsPeriodic(in_force)) judged_ = true;
-  canary_due_ = ban.until_seconds;
+  if (IsPeriodic(in_force)) {
+    judged_ = true;
+    canary_due_ = ban.until_seconds;
+  }
   InForceFrom(in_force.version + 1, seen.seconds());
   trial_.reset();
   Proposal proposal{.plan = in_force};
@@ -298,6 +312,8 @@ std::optional<Proposal> AutoSynchronization::TryPeriod(const Situation& situatio
   const Plan& in_force = situation.in_force;
   if (!judged_ || in_force.synchronization == Synchronization::kDelayed) return std::nullopt;
   if (seen.seconds() < canary_due_) return std::nullopt;
+  const PeriodCanary::Setting setting = CanarySetting(in_force.version + 1, seen);
+  if (!PeriodCanary::Comparable(setting, seen)) return std::nullopt;
   if (!IsPeriodic(in_force)) shorter_ = false;
   const std::uint32_t period = PeriodToTry(situation);
   const bool shorter = std::exchange(shorter_, !shorter_);
@@ -315,13 +331,17 @@ std::optional<Proposal> AutoSynchronization::TryPeriod(const Situation& situatio
       1;
   if (!shorter && proposal.decision.predicted_gain < kCanaryGain) return std::nullopt;
   former_ = in_force;
-  canary_.emplace(PeriodCanary::Setting{.version_before = version_of_kind_,
-                                        .version = in_force.version + 1,
-                                        .seconds_before = seconds_of_kind_,
-                                        .seconds_start = seen.seconds(),
-                                        .base_batch = static_cast<double>(options_.base_batch)},
-                  seen);
+  canary_.emplace(setting, seen);
   return proposal;
+}
+
+PeriodCanary::Setting AutoSynchronization::CanarySetting(std::uint64_t version,
+                                                         const Observations& seen) const {
+  return {.version_before = version_of_kind_,
+          .version = version,
+          .seconds_before = seconds_of_kind_,
+          .seconds_start = seen.seconds(),
+          .base_batch = static_cast<double>(options_.base_batch)};
 }
 
 Proposal AutoSynchronization::ProposePeriod(const Situation& situation,
@@ -342,8 +362,8 @@ std::optional<Proposal> AutoSynchronization::JudgePeriod(const Situation& situat
   const PeriodCanary::Setting setting = canary_->setting();
   canary_.reset();
   const bool longer = in_force.period > former_.period;
-  const double least = longer ? -kErrorsLonger : PeriodCanary::kErrorsAtLast;
-  if (outcome->value() > least * outcome->error) {
+  const double least = longer ? 0 : PeriodCanary::kErrorsAtLast * outcome->error;
+  if (outcome->value() > least) {
     InForceFrom(setting.version, setting.seconds_start);
     // What paid may pay again.
     shorter_ = !shorter_;

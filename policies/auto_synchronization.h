@@ -66,7 +66,6 @@ class AutoSynchronization final : public AxisPolicy {
   static constexpr double kCanaryGoesOn = 1.1;
   static constexpr double kCanaryGain = 0.03;
   static constexpr double kCanaryGainFirst = 0.10;
-  static constexpr double kErrorsLonger = 0;
   static constexpr std::uint32_t kCanaryStep = 4;  // from one period to the next that is tried
 
   explicit AutoSynchronization(const PlannerOptions& options);
@@ -87,7 +86,7 @@ class AutoSynchronization final : public AxisPolicy {
     double until_seconds = 0;  // of training time
     double length = 0;         // of the latest; 0: none yet
   };
-  // What a kind was measured to bring over what it promised, when; half of what it lacked is
+  // What a kind was measured to bring over what it promised, and when; half of what it lacked is
   // forgiven when the training time has doubled.
   struct Credit {
     double share = 1;  // in (0, 1]
@@ -97,6 +96,7 @@ class AutoSynchronization final : public AxisPolicy {
   bool Persists(const Candidate& best, double gain, double seconds);
   std::vector<Candidate> Candidates(const Situation& situation) const;
   double BestPeriod(const Situation& situation) const;
+  double UsefulRate(const Plan& plan, const Observations& seen) const;
   double Useful(const Plan& plan, const Observations& seen) const;
   double CreditOf(Synchronization synchronization, double seconds) const;
   void Settle(const Plan& in_force, const Observations& seen);
@@ -109,6 +109,7 @@ class AutoSynchronization final : public AxisPolicy {
 
   std::optional<Proposal> TryPeriod(const Situation& situation);
   std::optional<Proposal> JudgePeriod(const Situation& situation);
+  PeriodCanary::Setting CanarySetting(std::uint64_t version, const Observations& seen) const;
   Proposal ProposePeriod(const Situation& situation, std::uint32_t period) const;
   std::uint32_t PeriodToTry(const Situation& situation) const;
   double GainOfDoubling(const Situation& situation) const;
@@ -120,14 +121,15 @@ class AutoSynchronization final : public AxisPolicy {
   const PlannerOptions options_;
   std::array<Ban, 3> bans_{};          // by Synchronization
   std::array<Credit, 3> credits_{};    // likewise
-  double promised_ = 0;                // [useful samples/s] by the change on trial
+  double promised_ = 1;                // by the change on trial: UsefulRate over that before
   std::uint64_t version_of_kind_ = 0;  // the first plan with what is in force
   double seconds_of_kind_ = 0;         // training time since when
   std::optional<ChangeTrial> trial_;
   std::optional<PeriodCanary> canary_;
-  bool judged_ = false;  // a period was, by the loss
-  bool shorter_ = true;  // than the one in force, is what is tried next
-  Plan former_{};        // in force before the change on trial
+  bool judged_ = false;            // a period was, by the loss, in this group
+  std::uint32_t period_most_ = 0;  // the latest that was judged, in any group; 0: none was
+  bool shorter_ = true;            // than the one in force, is what is tried next
+  Plan former_{};                  // in force before the change on trial
   LeastGain gain_least_{kGainMin, kGainMax, kHalfLifeSeconds};
   double seconds_seen_ = 0;
   double canary_due_ = 0;  // training time from which on a period is tried

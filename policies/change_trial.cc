@@ -54,7 +54,8 @@ ChangeTrial::Judgement ChangeTrial::Look(const Observations& seen) {
 
 ChangeTrial::Evidence ChangeTrial::Compare(const Observations& seen) const {
   const auto useful = [&](const Observations::Span& span) {
-    return UsefulSamplesPerSecond(seen, seen.Find(span), setting_.base_batch).value_or(0);
+    return UsefulSamplesPerSecond(seen, seen.Find(span), setting_.base_batch, seen.NoiseScale())
+        .value_or(0);
   };
   return {.useful_before = useful(Before(kRounds)),
           .useful = useful(After()),

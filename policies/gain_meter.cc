@@ -14,6 +14,7 @@ bool OfShares(const Decision& decision, const WholeRound& round) {
 }  // namespace
 
 void GainMeter::Follow(const std::vector<Decision>& decisions, const Observations& seen) {
+  if (!followed_.empty() && Enough(seen, kSecondsMin)) Measure(seen);
   followed_.clear();
   if (decisions.empty() || seen.rounds().empty()) return;
   const std::uint64_t version = decisions.front().plan_version;
@@ -26,26 +27,26 @@ void GainMeter::Follow(const std::vector<Decision>& decisions, const Observation
 }
 
 void GainMeter::Step(const Observations& seen) {
-  if (followed_.empty() || seen.rounds().empty()) return;
-  const bool gave_way = seen.rounds().back().plan_version >= after_.end;
-  if (Enough(seen, gave_way)) {
-    for (Decision& decision : followed_) {
-      decision.measured_gain = Gain(seen, decision);
-      if (decision.measured_gain) measured_.push_back(std::move(decision));
-    }
-    followed_.clear();
-  } else if (gave_way) {
-    followed_.clear();
+  if (followed_.empty() || !Enough(seen, kSeconds)) return;
+  Measure(seen);
+  followed_.clear();
+}
+
+void GainMeter::Measure(const Observations& seen) {
+  for (Decision& decision : followed_) {
+    decision.measured_gain = Gain(seen, decision);
+    if (decision.measured_gain) measured_.push_back(std::move(decision));
   }
 }
 
-bool GainMeter::Enough(const Observations& seen, bool last) {
+bool GainMeter::Enough(const Observations& seen, double seconds_least) {
   const Observations::Range after = seen.Find(after_);
   if (after.from == after.to) return false;
   const WholeRound& first = seen.rounds()[after.from];
   if (!begun_) begun_ = first.seconds_end - first.seconds;
   const double seconds = seen.rounds()[after.to - 1].seconds_end - *begun_;
-  return after.to - after.from >= kRoundsMin && seconds >= (last ? kSecondsMin : kSeconds);
+  const auto rounds = static_cast<int>(after.to - after.from);
+  return rounds >= kRoundsMax || (rounds >= kRoundsMin && seconds >= seconds_least);
 }
 
 std::vector<Decision> GainMeter::Take() { return std::exchange(measured_, {}); }
@@ -84,8 +85,9 @@ std::optional<double> GainMeter::GainOfShares(const Observations& seen) const {
 std::optional<double> GainMeter::Rate(const Observations& seen, const Observations::Range& range,
                                       const std::string& metric) const {
   if (range.to - range.from < kRoundsMin) return std::nullopt;
-  return metric == kUsefulSamplesPerSecond ? UsefulSamplesPerSecond(seen, range, base_batch_)
-                                           : SamplesPerSecond(seen, range);
+  return metric == kUsefulSamplesPerSecond
+             ? UsefulSamplesPerSecond(seen, range, base_batch_, seen.NoiseScale())
+             : SamplesPerSecond(seen, range);
 }
 
 }  // namespace tactus::policies

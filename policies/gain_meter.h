@@ -22,7 +22,7 @@ namespace tactus::policies {
 //
 // before  the latest rounds under the plan before, at most kBeforeMax, at least kRoundsMin
 // after   the rounds under the new plan but the first, once they are kRoundsMin and last kSeconds,
-//         or kSecondsMin when the plan gives way
+//         or kSecondsMin when the plan gives way; kRoundsMax of them at most, where rounds are short
 //
 // The speeds of machines differ more from one stretch of time to the next than a correction of the
 // shares gains. So what such a correction gained is measured within the rounds after it: each would
@@ -30,6 +30,9 @@ namespace tactus::policies {
 // that the round itself had:
 //
 //   measured gain = sum (longest with the shares before - longest) / sum of seconds
+//
+// Like the promise, it takes a computation's time as proportional to its samples: where a batch has
+// a fixed cost, both are too large alike.
 //
 // A decision whose plan gave way to another one sooner, or without a metric, is dropped. Useful
 // samples are counted by the noise scale of the time of measuring, before and after.
@@ -41,12 +44,14 @@ class GainMeter {
   static constexpr double kSecondsMin = 2;
   static constexpr int kRoundsMin = 3;
   static constexpr int kBeforeMax = 30;
+  static constexpr int kRoundsMax = Observations::kRoundsKept - kBeforeMax - 2;
   static constexpr double kFallErrors = 2;
 
   // base_batch: > 0.
   explicit GainMeter(double base_batch) : base_batch_(base_batch) {}
 
-  // The decisions of plan `decisions[0].plan_version` replace those that are not measured yet.
+  // The decisions of plan `decisions[0].plan_version` replace those that are not measured yet, of
+  // which nothing more will be seen: now or never.
   void Follow(const std::vector<Decision>& decisions, const Observations& seen);
 
   // A group ended; what is not measured never will be.
@@ -59,8 +64,9 @@ class GainMeter {
   std::vector<Decision> Take();
 
  private:
-  // Whether the rounds after are enough to go by; `last`: that there will be no more of them.
-  bool Enough(const Observations& seen, bool last);
+  // Whether the rounds after are enough to go by.
+  bool Enough(const Observations& seen, double seconds_least);
+  void Measure(const Observations& seen);
   std::optional<double> Gain(const Observations& seen, const Decision& decision) const;
   std::optional<double> GainOfLoss(const Observations& seen) const;
   std::optional<double> GainOfShares(const Observations& seen) const;

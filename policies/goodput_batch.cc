@@ -27,7 +27,8 @@ GoodputBatch::GoodputBatch(const BatchOptions& options, double base_batch)
     : options_(options), base_batch_(base_batch), split_(options) {}
 
 std::string GoodputBatch::Start(Plan& first, const Observations& seen) {
-  promising_ = rested_ = TrainingWait::From(seen);
+  promising_.reset();
+  rested_ = TrainingWait::From(seen);
   seconds_ = seen.seconds();
   BatchDecision decision = split_.Start(seen.group());
   first.batch_sizes = std::move(decision.batch_sizes);
@@ -39,11 +40,14 @@ std::optional<Proposal> GoodputBatch::Decide(const Situation& situation) {
       situation.seen.seconds() - std::exchange(seconds_, situation.seen.seconds());
   gain_least_.Rest(passed);
   ++rested_.rounds;
-  ++promising_.rounds;
+  if (promising_) ++promising_->rounds;
   // The shares first: Goodput() counts on all members taking equally long for a step.
   if (std::optional<Proposal> proposal = Split(situation)) return proposal;
   const Observations& seen = situation.seen;
-  if (!seen.SpeedsKnown() || !seen.NoiseScale() || !seen.TransferSeconds()) return std::nullopt;
+  if (!seen.SpeedsKnown() || !seen.NoiseScale() || !seen.TransferSeconds()) {
+    promising_.reset();
+    return std::nullopt;
+  }
   const double goodput_now = Goodput(situation, Sum(situation.in_force.batch_sizes));
   const Choice best = Best(situation);
   if (!Due(seen, best.goodput > goodput_now * (1 + gain_least_.value()))) return std::nullopt;
@@ -52,10 +56,15 @@ std::optional<Proposal> GoodputBatch::Decide(const Situation& situation) {
 }
 
 bool GoodputBatch::Due(const Observations& seen, bool promising) {
-  if (!promising) promising_ = TrainingWait::From(seen);
-  if (!promising_.Over(seen, kPersistenceSeconds, kRoundsMin)) return false;
+  if (!promising) {
+    promising_.reset();
+    return false;
+  }
+  if (!promising_) promising_ = TrainingWait::From(seen);
+  if (!promising_->Over(seen, kPersistenceSeconds, kRoundsMin)) return false;
   if (!rested_.Over(seen, kRestSeconds, kRoundsMin)) return false;
-  promising_ = rested_ = TrainingWait::From(seen);
+  promising_.reset();
+  rested_ = TrainingWait::From(seen);
   return true;
 }
 

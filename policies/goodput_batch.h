@@ -64,10 +64,9 @@ class GoodputBatch final : public AxisPolicy {
   const double base_batch_;
   ProportionalBatch split_;
   LeastGain gain_least_{kGainMin, kGainMax, kHalfLifeSeconds};
-  // Since the best total was not worth a change, and since the latest change.
-  TrainingWait promising_{};
-  TrainingWait rested_{};
-  double seconds_ = 0;  // training time at the last look
+  std::optional<TrainingWait> promising_{};  // since the best total is worth a change
+  TrainingWait rested_{};                    // since the latest change
+  double seconds_ = 0;                       // training time at the last look
 };
 
 }  // namespace tactus::policies

@@ -58,8 +58,9 @@ void Observations::Expect(const Plan& plan) {
 double Observations::ComputeSecondsBefore(const Report& report) const {
   const bool newest = report.plan_version >= expected_.version;
   if (!newest || before_.batch_sizes.size() != members() || report.samples == 0) return 0;
-  const double size = static_cast<double>(report.samples) / std::max(report.steps, 1u);
-  return report.compute_seconds * before_.batch_sizes[report.rank] / size;
+  // Of the plan's sizes: an epoch's last step has fewer samples, and would have had with others.
+  const double size = expected_.batch_sizes[report.rank];
+  return size > 0 ? report.compute_seconds * before_.batch_sizes[report.rank] / size : 0;
 }
 
 const Plan& Observations::PlanOf(std::uint64_t version) const {

@@ -24,10 +24,15 @@ LossLine LineBefore(const PeriodCanary::Setting& setting, const Observations& se
 PeriodCanary::PeriodCanary(const Setting& setting, const Observations& seen)
     : setting_(setting),
       before_(LineBefore(setting, seen)),
+      noise_scale_(seen.NoiseScale()),
       useful_before_(UsefulSamplesPerSecond(
                          seen, seen.Find({.first = setting.version_before, .end = setting.version}),
-                         setting.base_batch)
+                         setting.base_batch, noise_scale_)
                          .value_or(0)) {}
+
+bool PeriodCanary::Comparable(const Setting& setting, const Observations& seen) {
+  return std::isfinite(LineBefore(setting, seen).mean_error);
+}
 
 std::optional<PeriodCanary::Outcome> PeriodCanary::Look(const Observations& seen) {
   const Observations::Range range = seen.Find({.first = setting_.version, .end = kVersionMax});
@@ -59,7 +64,7 @@ PeriodCanary::Outcome PeriodCanary::Judge(const Observations& seen,
       .lower = before_.At(after.center) - after.mean,
       .error = std::hypot(before_.ErrorAt(after.center), error),
       .useful_before = useful_before_,
-      .useful = UsefulSamplesPerSecond(seen, range, setting_.base_batch).value_or(0)};
+      .useful = UsefulSamplesPerSecond(seen, range, setting_.base_batch, noise_scale_).value_or(0)};
   const double pace = useful_before_ > 0 ? outcome.useful / useful_before_ : 1;
   outcome.cost = std::max(before_.fall, 0.0) * (std::numbers::ln2 - std::log1p(pace));
   return outcome;

@@ -39,8 +39,11 @@ class PeriodCanary {
     double seconds_start = 0;          // and now
     double base_batch = 32;            // [samples] > 0
   };
-  // seen  up to the canary's start
+  // seen  up to the canary's start; Comparable(setting, seen)
   PeriodCanary(const Setting& setting, const Observations& seen);
+
+  // Whether there were rounds enough before, of which a canary could differ.
+  static bool Comparable(const Setting& setting, const Observations& seen);
 
   struct Outcome {
     double lower = 0;          // y
@@ -61,7 +64,8 @@ class PeriodCanary {
   const Setting setting_;
   const LossLine before_;
   bool prolonged_ = false;
-  const double useful_before_;  // [useful samples/s]
+  const std::optional<double> noise_scale_;  // by which samples are useful, before and after
+  const double useful_before_;               // [useful samples/s]
 };
 
 }  // namespace tactus::policies

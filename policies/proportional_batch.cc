@@ -15,7 +15,7 @@ BatchDecision ProportionalBatch::Start(const StartingGroup& group) {
   forecasts_.Start();
   fresh_ = false;
   total_ = std::uint64_t{options_.per_worker} * group.members;
-  gain_least_ = LeastGain(kGainMin, kGainLarge, kRestSeconds);
+  gain_least_ = LeastGain(kGainMin, kGainLarge, kHalfLifeSeconds);
   const auto measured = [](double speed) { return speed > 0 && std::isfinite(speed); };
   if (group.speeds.size() == group.members && std::ranges::all_of(group.speeds, measured)) {
     const auto [slowest, fastest] = std::ranges::minmax(group.speeds);

@@ -24,7 +24,7 @@ struct BatchDecision {
 // Starts with ProportionalShares of the speeds that the workers tried out before the first round,
 // or equal ones. Then, after each stretch of time, proposes the shares of which ShareForecasts
 // expects most, if that is above a LeastGain of kGainMin to kGainLarge with a half-life of
-// kRestSeconds, which every proposal below kGainLarge tires. So small corrections get rarer the
+// kHalfLifeSeconds, which every proposal below kGainLarge tires. So small corrections get rarer the
 // more of them there are, while a real change, which gains more, is acted on at once.
 //
 // Where a batch costs a fixed time beside the time of its samples, the measured speed falls with
@@ -37,7 +37,7 @@ class ProportionalBatch {
  public:
   static constexpr double kGainMin = 0.03;
   static constexpr double kGainLarge = 0.10;
-  static constexpr double kRestSeconds = 240;
+  static constexpr double kHalfLifeSeconds = 240;
 
   explicit ProportionalBatch(const BatchOptions& options)
       : options_(options), forecasts_(options) {}
@@ -62,7 +62,7 @@ class ProportionalBatch {
   ShareForecasts forecasts_;
   std::uint64_t total_ = 0;  // [samples] of a step
   bool fresh_ = false;       // a stretch ended since the last answer
-  LeastGain gain_least_{kGainMin, kGainLarge, kRestSeconds};
+  LeastGain gain_least_{kGainMin, kGainLarge, kHalfLifeSeconds};
 };
 
 }  // namespace tactus::policies

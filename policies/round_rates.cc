@@ -28,7 +28,8 @@ std::optional<double> SamplesPerSecond(const Observations& seen, const Observati
 }
 
 std::optional<double> UsefulSamplesPerSecond(const Observations& seen,
-                                             const Observations::Range& range, double base_batch) {
+                                             const Observations::Range& range, double base_batch,
+                                             std::optional<double> noise_scale) {
   return PerSecond(seen, range, [&](const WholeRound& round) {
     if (round.samples == 0) return 0.0;
     const bool periodic = round.synchronization == Synchronization::kPeriodic;
@@ -36,7 +37,7 @@ std::optional<double> UsefulSamplesPerSecond(const Observations& seen,
     return updates * UsefulSamples(static_cast<double>(round.samples) / updates,
                                    {.rule = round.learning_rate_rule,
                                     .base_batch = base_batch,
-                                    .noise_scale = seen.NoiseScale()});
+                                    .noise_scale = noise_scale});
   });
 }
 

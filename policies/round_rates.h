@@ -16,11 +16,13 @@ inline constexpr char kLossFall[] = "loss";
 // The sum of samples over the sum of seconds. Empty without rounds or samples.
 std::optional<double> SamplesPerSecond(const Observations& seen, const Observations::Range& range);
 
-// The same of UsefulSamples, by the noise scale as known now and the rule that each round ran with.
-// An update is a round, or one local step of a periodic one.
+// The same of UsefulSamples, by the rule that each round ran with. An update is a round, or one
+// local step of a periodic one.
 //
-// base_batch  [samples]  > 0
+// base_batch   [samples]  > 0
+// noise_scale  [samples]  that of the gradients, if known; rates are comparable by the same one alone
 std::optional<double> UsefulSamplesPerSecond(const Observations& seen,
-                                             const Observations::Range& range, double base_batch);
+                                             const Observations::Range& range, double base_batch,
+                                             std::optional<double> noise_scale);
 
 }  // namespace tactus::policies

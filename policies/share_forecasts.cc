@@ -74,10 +74,9 @@ void ShareForecasts::Observe(const SpeedStretch& stretch, std::uint64_t total) {
     Judge(forecaster, stretch.speeds);
     if (resized) Age(forecaster);
     Remember(forecaster, filtered, stretch.samples);
-    ShareForecast forecast = Forecast(forecaster, stretch.sizes, total);
-    forecaster.promises.push_back(
-        {.in_force = stretch.sizes, .sizes = std::move(forecast.sizes), .gain = forecast.gain});
+    forecaster.promises.push_back(MakePromise(forecaster, sizes_, total));
   }
+  total_ = total;
 }
 
 void ShareForecasts::Age(Forecaster& forecaster) {
@@ -99,9 +98,14 @@ void ShareForecasts::Remember(Forecaster& forecaster, const std::vector<double>&
 }
 
 bool ShareForecasts::Resized(const SpeedStretch& stretch) {
-  if (!sizes_.empty() && stretch.plan_version == plan_version_) return false;
-  plan_version_ = stretch.plan_version;
-  return std::exchange(sizes_, stretch.sizes) != stretch.sizes;
+  if (sizes_.size() != stretch.sizes.size() || stretch.plan_version != plan_version_) {
+    plan_version_ = stretch.plan_version;
+    return std::exchange(sizes_, stretch.sizes) != stretch.sizes;
+  }
+  for (std::size_t rank = 0; rank < sizes_.size(); ++rank) {
+    sizes_[rank] = std::max(sizes_[rank], stretch.sizes[rank]);
+  }
+  return false;
 }
 
 std::vector<double> ShareForecasts::Filtered() const {
@@ -133,26 +137,36 @@ std::vector<double> ShareForecasts::SpeedsOf(const Forecaster& forecaster) {
   return speeds;
 }
 
-ShareForecast ShareForecasts::Forecast(const Forecaster& forecaster,
-                                       const std::vector<std::uint32_t>& in_force,
-                                       std::uint64_t total) const {
-  ShareForecast forecast{.speeds = SpeedsOf(forecaster)};
-  forecast.sizes = ProportionalShares(forecast.speeds, total, options_);
-  forecast.gain = Gain(in_force, forecast.sizes, forecast.speeds);
-  if (!(forecast.gain > 0)) return forecast;
-  const double noise = std::max(forecaster.noise, 0.0) / forecaster.stretches;
-  forecast.expected = forecaster.of_size[SizeOf(forecast.gain)].Expect(
-      forecast.gain, forecast.gain - kDoubt * noise / forecast.gain);
-  return forecast;
+ShareForecasts::Promise ShareForecasts::MakePromise(const Forecaster& forecaster,
+                                                    const std::vector<std::uint32_t>& in_force,
+                                                    std::uint64_t total) const {
+  const std::vector<double> speeds = SpeedsOf(forecaster);
+  Promise promise{.in_force = in_force, .sizes = ProportionalShares(speeds, total, options_)};
+  promise.gain = Gain(in_force, promise.sizes, speeds);
+  return promise;
 }
 
+double ShareForecasts::Expected(const Forecaster& forecaster, double gain) {
+  if (!(gain > 0)) return 0;
+  const double noise = std::max(forecaster.noise, 0.0) / forecaster.stretches;
+  const double prior = gain - kDoubt * noise / gain;
+  return std::min(forecaster.of_size[SizeOf(gain)].Expect(gain, prior), gain);
+}
+
+// What was promised already is not shared out a second time: that is what a decision costs.
 ShareForecast ShareForecasts::Best(const std::vector<std::uint32_t>& in_force,
                                    std::uint64_t total) const {
+  const bool promised = in_force == sizes_ && total == total_;
   ShareForecast best;
   for (const Forecaster& forecaster : forecasters_) {
-    ShareForecast forecast = Forecast(forecaster, in_force, total);
-    if (!best.sizes.empty() && forecast.expected <= best.expected) continue;
-    best = std::move(forecast);
+    Promise promise =
+        promised ? forecaster.promises.back() : MakePromise(forecaster, in_force, total);
+    const double expected = Expected(forecaster, promise.gain);
+    if (!best.sizes.empty() && expected <= best.expected) continue;
+    best = {.sizes = std::move(promise.sizes),
+            .speeds = SpeedsOf(forecaster),
+            .gain = promise.gain,
+            .expected = expected};
   }
   return best;
 }

@@ -33,8 +33,8 @@ struct ShareForecast {
 //
 //   r = 1 - longest(b', y) / longest(b, y)
 //
-// What is to be expected of a promise g is what became of those of its size (kSizes), the latest
-// kPromises of them, with a margin, and of kPrior made-up ones:
+// What is to be expected of a promise g is what became of those of its size (kSizes), a mean with a
+// memory of kPromises of them, with a margin, and of kPrior made-up ones; never more than g:
 //
 //   (kPrior (g - kDoubt N / (n g)) + m g (mean r - kErrors e) / mean g) / (kPrior + m)
 //
@@ -111,21 +111,23 @@ class ShareForecasts {
     std::vector<double> logs{};  // log(speed), one a rank
   };
 
-  // Whether the stretch has other sizes than the one before. An epoch's short last step has not:
-  // the plan is the same.
+  // Whether the stretch ran under other sizes than the one before, which sizes_ are then. A step
+  // that is smaller than its plan's, an epoch's last, has no sizes of its own.
   bool Resized(const SpeedStretch& stretch);
   std::vector<double> Filtered() const;
   static void Age(Forecaster& forecaster);
   static void Remember(Forecaster& forecaster, const std::vector<double>& logs, double samples);
   static std::vector<double> SpeedsOf(const Forecaster& forecaster);
-  ShareForecast Forecast(const Forecaster& forecaster, const std::vector<std::uint32_t>& in_force,
-                         std::uint64_t total) const;
+  Promise MakePromise(const Forecaster& forecaster, const std::vector<std::uint32_t>& in_force,
+                      std::uint64_t total) const;
+  static double Expected(const Forecaster& forecaster, double gain);
   static void Judge(Forecaster& forecaster, const std::vector<double>& speeds);
 
   const BatchOptions options_;
   std::deque<Latest> latest_;
   std::uint64_t plan_version_ = 0;    // of the latest stretch
-  std::vector<std::uint32_t> sizes_;  // of that plan
+  std::vector<std::uint32_t> sizes_;  // of that plan, as far as was seen
+  std::uint64_t total_ = 0;           // [samples] that the latest promises share out
   std::array<Forecaster, kForecasters> forecasters_{};
 };
 

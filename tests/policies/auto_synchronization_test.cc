@@ -3,6 +3,7 @@
 
 #include "policies/auto_synchronization.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -98,6 +99,43 @@ TEST(AutoSynchronizationTest, WhatWasPromisedIsMeasured) {
   ASSERT_NE(measured, job.measured().end());
   EXPECT_NEAR(*measured->measured_gain, measured->predicted_gain,
               0.1 + 0.3 * measured->predicted_gain);
+}
+
+// A worker that comes or goes must not cost what was learned of periods.
+TEST(AutoSynchronizationTest, AGroupThatMeetsAnewComesBackToItsPeriodAtOnce) {
+  VirtualJobOptions options = Options({.transfer_seconds = 0.6}, "auto");
+  options.planner.momentum = 0.9;
+  VirtualJob job(options);
+  job.RunUntil(600);
+  const std::uint32_t period = job.plan().period;
+  ASSERT_GT(period, 8u);
+
+  job.Regroup();
+  ASSERT_EQ(job.plan().period, 1u);
+  job.Run(12);
+
+  EXPECT_GT(job.plan().period, period / 2);
+  EXPECT_LE(job.plan().period, period);
+}
+
+// What was before the change is of this group: rounds of the one before had another pace.
+TEST(AutoSynchronizationTest, ATrialInANewGroupIsComparedWithItsOwnRounds) {
+  VirtualJobOptions options = Options({.transfer_seconds = 0.6}, "auto");
+  options.planner.momentum = 0.9;
+  VirtualJob job(options);
+  job.RunUntil(600);
+
+  job.Regroup();
+  job.options().transfer_seconds = 6;
+  const std::size_t before = job.DecisionsOf(Axis::kSynchronization).size();
+  job.RunUntil(1200);
+
+  const std::vector<Decision> decisions = job.DecisionsOf(Axis::kSynchronization);
+  ASSERT_GT(decisions.size(), before);
+  EXPECT_THAT(decisions[before].to, testing::StartsWith("periodic"));
+  if (decisions.size() > before + 1) {
+    EXPECT_NE(decisions[before + 1].to, "every_step") << decisions[before + 1].reason;
+  }
 }
 
 TEST(AutoSynchronizationTest, DelayedIsNotOfferedToALargeMomentum) {

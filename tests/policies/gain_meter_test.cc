@@ -99,8 +99,7 @@ TEST_F(GainMeterTest, APlanThatGaveWayAfterTwoSecondsIsMeasuredByWhatThereIs) {
   Adopt();
   Run(1 + 5, 0.08);  // 2 s and one round
   EXPECT_TRUE(meter_.Take().empty());
-  Adopt();
-  Run(1, 9);
+  meter_.Follow({}, seen_);
 
   const std::vector<Decision> measured = meter_.Take();
 
@@ -113,10 +112,29 @@ TEST_F(GainMeterTest, APlanThatGaveWayTooEarlyIsNeverMeasured) {
   meter_.Follow({Promise("samples/s")}, seen_);
   Adopt();
   Run(1 + 4, 0.08);
+  meter_.Follow({}, seen_);
   Adopt();
   Run(50, 0.1);
 
   EXPECT_TRUE(meter_.Take().empty());
+}
+
+// The rounds before are not kept for ten seconds then.
+TEST_F(GainMeterTest, OfVeryShortRoundsSoManyAreMeasuredAsAreKept) {
+  // Steps of 0.32 s are shortened with the batch.
+  plan_.batch_sizes = {1, 1};
+  seen_.Expect(plan_);
+  Run(600, 0);
+  meter_.Follow({Promise("samples/s")}, seen_);
+  Adopt();
+  Run(GainMeter::kRoundsMax, 0);
+  EXPECT_TRUE(meter_.Take().empty());
+  Run(1, 0);
+
+  const std::vector<Decision> measured = meter_.Take();
+
+  ASSERT_EQ(measured.size(), 1u);
+  EXPECT_NEAR(measured[0].measured_gain.value_or(1), 0, 1e-9);
 }
 
 // What a round would have taken with the shares before it, whatever it was before.

@@ -64,6 +64,22 @@ TEST(GoodputBatchTest, NeverMoreThanDoublesAndNeverFlaps) {
   }
 }
 
+// In rounds of 1.6 s a second's promise would be one look.
+TEST(GoodputBatchTest, ATotalIsPromisedForSomeRoundsAfterTheNoiseScaleIsKnown) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    VirtualJobOptions options = Stationary(seed);
+    options.transfer_seconds = 1.5;
+    VirtualJob job(options);
+
+    while (Total(job.plan()) == 128 && job.round() < 200) job.Run(1);
+
+    ASSERT_NE(Total(job.plan()), 128);
+    constexpr int kKnown = GradientNoise::kUpdatesMin;
+    const std::uint64_t decided = job.DecisionsOf(Axis::kBatch).back().round;
+    ASSERT_GE(decided, std::uint64_t{kKnown + GoodputBatch::kRoundsMin - 1}) << "seed " << seed;
+  }
+}
+
 TEST(GoodputBatchTest, KeepsTheBoundsOfEveryWorker) {
   VirtualJobOptions options = Stationary(1);
   options.planner.batch = {.per_worker = 32, .batch_min = 16, .batch_max = 48};

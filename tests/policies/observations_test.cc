@@ -224,6 +224,33 @@ TEST(ObservationsTest, SpansAreFoundByVersionWithoutTheEarliest) {
   EXPECT_EQ(seen.Find({.first = 7, .end = 9}).from, seen.Find({.first = 7, .end = 9}).to);
 }
 
+// An epoch's last step is a part of any plan's step, so a tenth of it would have been saved.
+TEST(ObservationsTest, WhatTheSharesBeforeWouldHaveTakenIsByThePlansSizes) {
+  Observations seen;
+  seen.Start({.members = 2});
+  Plan plan = TwoMembers();
+  seen.Expect(plan);
+  ObserveRounds(seen, plan, {.first = 0, .count = 2});
+  plan.version = 2;
+  plan.batch_sizes = {48, 16};
+  seen.Expect(plan);
+  std::vector<Report> reports = ReportsOf(plan, 2, {.speeds = {150, 50}});
+  for (Report& report : reports) seen.Observe(report);
+  reports = ReportsOf(plan, 3, {.speeds = {150, 50}});
+  for (Report& report : reports) {
+    report.samples /= 8;
+    report.compute_seconds /= 8;
+    seen.Observe(report);
+  }
+
+  // 48 / 150 s and 16 / 50 s; with 32 each 32 / 50 s.
+  ASSERT_EQ(seen.rounds().size(), 4u);
+  EXPECT_EQ(seen.rounds()[1].compute_seconds_before, 0) << "of the first plan";
+  EXPECT_NEAR(seen.rounds()[2].compute_seconds, 0.32, 1e-12);
+  EXPECT_NEAR(seen.rounds()[2].compute_seconds_before, 0.64, 1e-12);
+  EXPECT_NEAR(seen.rounds()[3].compute_seconds_before, 0.08, 1e-12);
+}
+
 TEST(ObservationsTest, RoundsOfANewPlanAreOfItsKindAsSoonAsItIsExpected) {
   const Plan before = TwoMembers();
   Plan after = before;

@@ -87,15 +87,58 @@ TEST_F(PeriodCanaryTest, ItLastsATwentiethOfTheTimeAndFortySteps) {
   EXPECT_LE(seen_.seconds() - start, 2 * PeriodCanary::kShare * seen_.seconds());
 }
 
+// Ten steps of a window take longer than a twentieth of the time so far.
+TEST_F(PeriodCanaryTest, EarlyItLastsAsLongAsFortySteps) {
+  Observations seen;
+  seen.Start({.members = 2});
+  seen.Expect(plan_);
+  ObserveRounds(seen, plan_, {.count = 5});
+  PeriodCanary canary({.version_before = 1, .version = 2, .seconds_start = seen.seconds()}, seen);
+  plan_.version = 2;
+  plan_.period = 4;
+  seen.Expect(plan_);
+
+  std::uint64_t rounds = 0;
+  do ObserveRounds(seen, plan_, {.first = 5 + rounds++});
+  while (!canary.Look(seen));
+
+  EXPECT_EQ(rounds, PeriodCanary::kStepsMin / 4);
+}
+
+// The noise scale moves while the canary runs, which must not look like another pace.
+TEST_F(PeriodCanaryTest, ThePaceIsThatOfOneNoiseScale) {
+  Begin();
+  const double noise_before = *seen_.NoiseScale();
+  std::optional<PeriodCanary::Outcome> outcome;
+  while (!outcome) {
+    ObserveRounds(seen_, plan_, {.first = round_++}, {.loss = 1, .noise_scale = 100'000});
+    outcome = canary_->Look(seen_);
+  }
+
+  ASSERT_GT(*seen_.NoiseScale(), 2 * noise_before);
+  EXPECT_NEAR(outcome->useful / outcome->useful_before, 0.32625 / 0.345, 1e-6);
+}
+
 TEST_F(PeriodCanaryTest, WhereItIsInDoubtItIsProlongedOnce) {
   Begin();
   const double start = seen_.seconds();
 
-  RunToTheEnd(0.02);
+  // What its pace costs, 0.006, and one standard error above.
+  const PeriodCanary::Outcome outcome = RunToTheEnd(0.011);
 
   const double share = (seen_.seconds() - start) / seen_.seconds();
-  EXPECT_TRUE(share < 0.07 || share >= PeriodCanary::kShareMost) << share;
+  EXPECT_GE(share, PeriodCanary::kShareMost) << outcome.value() << " +- " << outcome.error;
   EXPECT_LE(share, PeriodCanary::kShareMost + 0.02);
+}
+
+TEST_F(PeriodCanaryTest, OfFewRoundsNothingCanBeCompared) {
+  const PeriodCanary::Setting whole{
+      .version_before = 1, .version = 2, .seconds_start = seen_.seconds()};
+  PeriodCanary::Setting late = whole;
+  late.seconds_before = seen_.seconds();
+
+  EXPECT_TRUE(PeriodCanary::Comparable(whole, seen_));
+  EXPECT_FALSE(PeriodCanary::Comparable(late, seen_));
 }
 
 }  // namespace

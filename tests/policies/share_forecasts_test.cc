@@ -146,6 +146,24 @@ TEST_F(ShareForecastsTest, AShortLastStepIsNoOtherSize) {
   EXPECT_NEAR(others.Best(in_force_, Total()).expected, Expected(), 1e-3);
 }
 
+// One stretch in eleven is a single step of a twelfth of the samples.
+TEST_F(ShareForecastsTest, ShortLastStepsDoNotTakeTheDoubtAway) {
+  Rng rng(3);
+  const auto noisy = [&] { return 100 * std::exp(0.05 * rng.Normal()); };
+  int followed = 0;
+  for (int i = 0; i < 1500; ++i) {
+    forecasts_.Observe({.plan_version = version_,
+                        .seconds = 0.1,
+                        .samples = 1000,
+                        .speeds = {noisy(), noisy()},
+                        .sizes = i % 11 == 10 ? Sizes{50, 50} : in_force_},
+                       Total());
+    if (Expected() > 0.03) ++followed;
+  }
+
+  EXPECT_LE(followed, 3);
+}
+
 TEST_F(ShareForecastsTest, ANewGroupBeginsAnew) {
   Run(50, {100, 20});
   forecasts_.Start();

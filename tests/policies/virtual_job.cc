@@ -22,11 +22,17 @@ VirtualJob::VirtualJob(const VirtualJobOptions& options)
     mean_.push_back(options.loss.distance / std::pow(curvature, 0.25));
   }
   mean_before_ = mean_;
+  Regroup();
+}
+
+void VirtualJob::Regroup() {
+  const std::uint64_t last = std::max(plan_.version, travelling_.version);
   plan_ = planner_
-              .Start({.members = static_cast<std::uint32_t>(options.workers.size()),
-                      .speeds = options.tried_speeds})
+              .Start({.members = static_cast<std::uint32_t>(options_.workers.size()),
+                      .speeds = options_.tried_speeds})
               .plan;
-  plan_.version = 1;
+  plan_.version = last + 1;
+  travelling_ = {};
   plans_.push_back(plan_);
 }
 

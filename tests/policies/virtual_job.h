@@ -53,6 +53,8 @@ class VirtualJob {
   void Run(int rounds);
   // Runs rounds until that time, or at most so many rounds.
   void RunUntil(double seconds, int rounds_max = 1'000'000);
+  // The workers meet as a new group, at the point that training had come to.
+  void Regroup();
 
   const Plan& plan() const { return plan_; }
   VirtualWorker& worker(std::size_t rank) { return options_.workers[rank]; }
