@@ -36,7 +36,6 @@ std::string AutoSynchronization::Start(Plan& first, const Observations& seen) {
   const bool any = !seen.rounds().empty();
   InForceFrom(any ? seen.rounds().back().plan_version + 1 : 0, seen.seconds());
   judged_ = judged_ && period_most_ < 2;
-  canary_due_ = seen.seconds();
   promising_since_.reset();
   seconds_seen_ = seen.seconds();
   return seen.members() == 1 ? "every_step: one member has nobody to exchange with"
@@ -225,7 +224,13 @@ Proposal AutoSynchronization::Change(const Situation& situation, const Candidate
   gain_least_.Tire();
   const double rate = UsefulRate(situation.in_force, seen);
   promised_ = rate > 0 ? std::max(UsefulRate(to.plan, seen) / rate, kCreditMin) : 1;
-  Try(situation);
+  if (IsPeriodic(to.plan) && !judged_ && period_most_ > 0) {
+    judged_ = true;  // in a former group
+    promising_since_.reset();
+    InForceFrom(situation.in_force.version + 1, seen.seconds());
+  } else {
+    Try(situation);
+  }
   return proposal;
 }
 

@@ -36,7 +36,8 @@ namespace tactus::policies {
 // again for kBanFactor times the length of the trial, twice as long each time. Half of the credit
 // that is lacking is given back when the training time has doubled: nothing lasts for ever.
 //
-// The first period is a guess about the loss. From then on other periods are tried by a
+// The first period is a guess about the loss; a group that meets anew takes the former one's, if
+// that is shorter, without a trial. From then on other periods are tried by a
 // PeriodCanary each: in turn a quarter of the one in force and twice as long, where that would
 // bring kCanaryGain; the latter first where it would bring kCanaryGainFirst while the loss still
 // falls. The next comes when the training time has grown by kCanaryPause, or by kCanaryGoesOn in
