@@ -16,7 +16,7 @@ def hosts(speeds, rate, samples_per_second=1000.0, sigma=0.05):
 def adapt(batch=None, synchronization=None, aggregation=None, learning_rate=None):
     axes = {"batch": batch, "synchronization": synchronization, "aggregation": aggregation,
             "learning_rate": learning_rate}
-    return {"adapt": {name: axis for name, axis in axes.items() if axis}}
+    return {"adapt": {"policy": "none", **{name: axis for name, axis in axes.items() if axis}}}
 
 
 def fixed(per_worker):

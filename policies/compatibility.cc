@@ -19,13 +19,9 @@ struct Choice {
 };
 
 constexpr Trait kOfPreconditioned[] = {Trait::kPreconditioned};
-constexpr Exclusion kOfBlockMomentum[] = {
-    {Trait::kPreconditioned,
-     "block momentum divides the round's change of the parameters by sgd's learning rate; leave it "
-     "out, or take optimizer sgd"}};
 
 // Backwards, so that what is to be changed first follows from the rest; then what is no axis.
-std::vector<Choice> ChoicesOf(const PlannerOptions& options, double block_momentum) {
+std::vector<Choice> ChoicesOf(const PlannerOptions& options) {
   std::vector<Choice> choices;
   for (auto at = kAxes.rbegin(); at != kAxes.rend(); ++at) {
     const Axis axis = *at;
@@ -35,11 +31,6 @@ std::vector<Choice> ChoicesOf(const PlannerOptions& options, double block_moment
                        .value = policy->name,
                        .traits = policy->traits,
                        .excludes = policy->excludes});
-  }
-  if (block_momentum > 0) {
-    choices.push_back({.field = "adapt.synchronization.block_momentum",
-                       .value = "above 0",
-                       .excludes = kOfBlockMomentum});
   }
   if (IsPreconditioned(options.optimizer)) {
     choices.push_back(
@@ -57,8 +48,8 @@ Conflict Between(const Choice& choice, const Choice& other, std::string_view rea
 
 }  // namespace
 
-std::vector<Conflict> ConflictsOf(const PlannerOptions& options, double block_momentum) {
-  const std::vector<Choice> choices = ChoicesOf(options, block_momentum);
+std::vector<Conflict> ConflictsOf(const PlannerOptions& options) {
+  const std::vector<Choice> choices = ChoicesOf(options);
   std::vector<Conflict> conflicts;
   for (const Choice& choice : choices) {
     for (const Exclusion& exclusion : choice.excludes) {
@@ -80,7 +71,7 @@ bool Allowed(const Plan& plan, std::string_view optimizer) {
   same.synchronization.policy = NameOf(plan.synchronization);
   same.aggregation_policy = NameOf(plan.aggregation);
   same.learning_rate_policy = NameOf(plan.learning_rate_rule);
-  return ConflictsOf(same, 0).empty();
+  return ConflictsOf(same).empty();
 }
 
 }  // namespace tactus::policies

@@ -25,9 +25,7 @@ struct Conflict {
 
 // All conflicts of a job's choices, in a fixed order; none when it can be run. `auto` takes what
 // fits and conflicts with nothing, nor do names that are unknown.
-//
-// block_momentum  [1]  of the rounds' combined change, in [0, 1)
-std::vector<Conflict> ConflictsOf(const PlannerOptions& options, double block_momentum);
+std::vector<Conflict> ConflictsOf(const PlannerOptions& options);
 
 // Whether a group may run under the plan with this optimizer (policies/optimizers.h). How a period
 // is found is no part of a plan: that adacomm finds it for sgd alone is a rule on choices.

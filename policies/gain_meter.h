@@ -22,7 +22,7 @@ namespace tactus::policies {
 //
 // before  the latest rounds under the plan before, at most kBeforeMax, at least kRoundsMin
 // after   the rounds under the new plan but the first, once they are kRoundsMin and last kSeconds,
-//         or kSecondsMin when the plan gives way; kRoundsMax of them at most, where rounds are short
+//         or kSecondsMin when the plan gives way; of short rounds kRoundsMax at most
 //
 // The speeds of machines differ more from one stretch of time to the next than a correction of the
 // shares gains. So what such a correction gained is measured within the rounds after it: each would

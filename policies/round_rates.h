@@ -20,7 +20,7 @@ std::optional<double> SamplesPerSecond(const Observations& seen, const Observati
 // local step of a periodic one.
 //
 // base_batch   [samples]  > 0
-// noise_scale  [samples]  that of the gradients, if known; rates are comparable by the same one alone
+// noise_scale  [samples]  that of the gradients, if known; only rates by the same one compare
 std::optional<double> UsefulSamplesPerSecond(const Observations& seen,
                                              const Observations::Range& range, double base_batch,
                                              std::optional<double> noise_scale);

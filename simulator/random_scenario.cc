@@ -179,8 +179,8 @@ void DrawPolicies(Dice& dice, SimulatedJob& job) {
     for (const policies::Axis axis : policies::kAxes) {
       policies::PolicyOf(adapt, axis) = DrawPolicy(dice, axis);
     }
-    job.engine.block_momentum = dice.Chance(0.2) ? 0.3 : 0;
-  } while (!policies::ConflictsOf(adapt, job.engine.block_momentum).empty());
+  } while (!policies::ConflictsOf(adapt).empty());
+  job.engine.block_momentum = dice.Chance(0.2) ? 0.3 : 0;
   if (adapt.synchronization.policy == "post_local") DrawFall(dice, job);
 }
 

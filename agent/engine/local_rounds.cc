@@ -83,7 +83,7 @@ class LocalRounds : public Synchronizer {
     const Progress progress = group_.combination().Follow(GateOf(round, 0));
     if (progress == Progress::kFailed) return progress;
     member_.local_steps.Apply(group_.vector(),
-                              {.learning_rate = round.rate.rate,
+                              {.learning_rate = MomentumUnit(round),
                                .momentum = window_ ? member_.options.block_momentum : 0,
                                .gate = group_.combination().gate().data()},
                               member_.parameters);
@@ -111,6 +111,12 @@ class LocalRounds : public Synchronizer {
   }
 
  private:
+  // What block momentum is a momentum of: sgd's gradients, which a rate that falls makes shorter
+  // steps of; of what an adaptive optimizer did with its own, the change of parameters itself.
+  double MomentumUnit(const Round& round) const {
+    return std::holds_alternative<SgdOptions>(member_.options.optimizer) ? round.rate.rate : 1;
+  }
+
   // What the window's delta tells of its gradients: where momentum weighs them unequally, as fewer
   // would; what adaptive steps make of them, nothing.
   void SetGradient(Round& round) const {

@@ -45,6 +45,11 @@ bool IsMap(const FieldDescriptor& field) {
   return field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !IsDuration(field);
 }
 
+// The policy of a section that has one, by which alone it may be given.
+const FieldDescriptor* PolicyOf(const FieldDescriptor& section) {
+  return IsMap(section) ? section.message_type()->FindFieldByName("policy") : nullptr;
+}
+
 // A field that holds nothing that steers a terminal or splits a line. Tabs are text.
 bool IsPlain(const std::string& text) {
   return std::ranges::none_of(text, [](char c) {
@@ -84,7 +89,9 @@ std::string Expected(const FieldDescriptor& field) {
     case FieldDescriptor::CPPTYPE_ENUM:
       return "one of: " + JoinNames(EnumValueNames(*field.enum_type()));
     case FieldDescriptor::CPPTYPE_MESSAGE:
-      return "a map of: " + JoinNames(FieldNames(*field.message_type()));
+      return (PolicyOf(field) == nullptr ? ""
+                                         : "its policy, " + Expected(*PolicyOf(field)) + "; or ") +
+             "a map of: " + JoinNames(FieldNames(*field.message_type()));
     default:
       return "a whole number";
   }
@@ -189,6 +196,11 @@ class Reader {
       ReadFreeKeys(value, path, target);
     } else if (target.field->is_repeated()) {
       ReadList(value, path, target);
+    } else if (const FieldDescriptor* policy = PolicyOf(*target.field);
+               policy != nullptr && value.kind == YamlValue::Kind::kScalar) {
+      Message* section =
+          target.message->GetReflection()->MutableMessage(target.message, target.field);
+      ReadScalar(value, path, {policy, section});
     } else if (IsMap(*target.field)) {
       ReadMap(value, path,
               target.message->GetReflection()->MutableMessage(target.message, target.field));

@@ -127,10 +127,8 @@ void CheckFrozen(const v1::Adapt& adapt, FieldChecks& checks) {
 
 // ---- all together
 
-void CheckChoices(const v1::JobSpec& spec, const policies::PlannerOptions& adapt,
-                  FieldChecks& checks) {
-  const double block_momentum = spec.adapt().synchronization().block_momentum();
-  for (const policies::Conflict& conflict : policies::ConflictsOf(adapt, block_momentum)) {
+void CheckChoices(const policies::PlannerOptions& adapt, FieldChecks& checks) {
+  for (const policies::Conflict& conflict : policies::ConflictsOf(adapt)) {
     checks.Add(conflict.field, conflict.reason);
   }
 }
@@ -192,7 +190,7 @@ void CheckAdapt(const v1::JobSpec& spec, const ResolvedSpec& resolved, FieldChec
   CheckPeriods(resolved->adapt().synchronization(), checks);
   CheckSchedule(resolved, checks);
   CheckFrozen(spec.adapt(), checks);
-  CheckChoices(spec, adapt, checks);
+  CheckChoices(adapt, checks);
   CheckRound(*resolved, adapt, checks);
 }
 

@@ -70,12 +70,13 @@ std::string VariantOf(const Message& message, const std::string& chosen) {
   if (policy == nullptr) return chosen;
   const int value = message.GetReflection()->GetEnumValue(message, policy);
   if (value != 0) return WordOf(*policy->enum_type(), value);
-  return RuleOf(*policy, "")->default_value();
+  return RuleOf(*policy, chosen)->default_value();
 }
 
-// Of a message in this field: the name of the field where it is one of several to choose from.
-std::string VariantIn(const FieldDescriptor& field) {
-  return field.real_containing_oneof() == nullptr ? "" : field.name();
+// What is chosen around a message in this field: the field itself where it is one of several to
+// choose from, else what is around it, too.
+std::string VariantIn(const FieldDescriptor& field, const std::string& variant) {
+  return field.real_containing_oneof() == nullptr ? variant : field.name();
 }
 
 std::vector<std::string> WordsOf(const EnumDescriptor& type) {
@@ -180,7 +181,7 @@ void CheckItems(const Message& message, const FieldDescriptor& field, const std:
 }
 
 void CheckValue(const Message& message, const FieldDescriptor& field, const std::string& path,
-                const v1::FieldRule& rule, FieldChecks& checks) {
+                const std::string& variant, const v1::FieldRule& rule, FieldChecks& checks) {
   const Reflection& in = *message.GetReflection();
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_DOUBLE:
@@ -198,7 +199,8 @@ void CheckValue(const Message& message, const FieldDescriptor& field, const std:
     }
     case FieldDescriptor::CPPTYPE_MESSAGE:
       if (!IsDuration(field)) {
-        return CheckFields(in.GetMessage(message, &field), path + ".", VariantIn(field), checks);
+        return CheckFields(in.GetMessage(message, &field), path + ".", VariantIn(field, variant),
+                           checks);
       }
       return CheckSpan(
           path, static_cast<const google::protobuf::Duration&>(in.GetMessage(message, &field)),
@@ -250,7 +252,7 @@ void CheckFields(const Message& message, const std::string& path, const std::str
     }
     if (!message.GetReflection()->HasField(message, &field)) continue;
     if (const std::optional<v1::FieldRule> rule = RuleOf(field, variant)) {
-      CheckValue(message, field, place, *rule, checks);
+      CheckValue(message, field, place, variant, *rule, checks);
     } else {
       RefuseVariant(place, field, variant, checks);
     }
@@ -263,7 +265,8 @@ void FillDefaults(const std::string& chosen, Message* message) {
   const Descriptor& type = *message->GetDescriptor();
   for (int i = 0; i < type.field_count(); ++i) {
     const FieldDescriptor& field = *type.field(i);
-    const std::optional<v1::FieldRule> rule = RuleOf(field, variant);
+    const std::optional<v1::FieldRule> rule =
+        RuleOf(field, field.name() == kPolicy ? chosen : variant);
     for (int j = 0; IsListOfMessages(field) && j < in.FieldSize(*message, &field); ++j) {
       FillDefaults("", in.MutableRepeatedMessage(message, &field, j));
     }
@@ -276,7 +279,7 @@ void FillDefaults(const std::string& chosen, Message* message) {
     if (field.message_type() == nullptr || IsDuration(field)) continue;
     const bool chosen_here = field.real_containing_oneof() != nullptr;
     if (given || (!chosen_here && HasDefaults(*field.message_type()))) {
-      FillDefaults(VariantIn(field), in.MutableMessage(message, &field));
+      FillDefaults(VariantIn(field, variant), in.MutableMessage(message, &field));
     }
   }
 }

@@ -15,7 +15,8 @@ namespace tactus::spec {
 
 // A message of a file. `variant` is the one of its `policy`'s fields that hold; of a
 // message that has no policy, what was chosen around it: "adamw", "resnet18"; empty: not known, so
-// that no field is found not to belong to it.
+// that no field is found not to belong to it. Of a policy's own default, the variant is what was
+// chosen around its message: adapt.policy of adapt.batch.policy.
 
 // Every field that is given, here and below, belongs to the variant, is a value that its enum
 // knows, is in its range, and, for a duration without one, above 0 and at most 10 years. Lists have

@@ -13,7 +13,7 @@ namespace tactus::cuda {
 // How a combined delta is applied.
 struct BlockMomentumStep {
   double scale = 1;          // turns the buffer into the combined delta
-  double learning_rate = 0;  // eta of the window, >= 0
+  double learning_rate = 0;  // eta of the window, >= 0; 1: u is in units of parameters
   double momentum = 0;       // beta, in [0, 1); 0: plain averaging
   // Null, or a row of RoundGate in the buffers' memory: open, its scale takes the place of `scale`;
   // shut, the window is undone.

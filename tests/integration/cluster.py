@@ -168,5 +168,5 @@ def tiny_spec(corpus, **stop):
         "optimizer": {"sgd": {"learning_rate": 0.1, "momentum": 0.9}},
         "stop": stop or {"rounds": 100},
         "workers": {"min": 2, "max": 2},
-        "adapt": {"batch": {"policy": "fixed", "per_worker": 8}},
+        "adapt": {"policy": "none", "batch": {"per_worker": 8}},
     }

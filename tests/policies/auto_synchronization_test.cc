@@ -3,7 +3,6 @@
 
 #include "policies/auto_synchronization.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -19,7 +19,6 @@ struct Choices {
   std::string aggregation = "average";
   std::string learning_rate = "constant";
   std::string optimizer = "sgd";
-  bool block_momentum = false;  // above 0
 };
 
 std::vector<Conflict> ConflictsOf(const Choices& choices) {
@@ -28,7 +27,7 @@ std::vector<Conflict> ConflictsOf(const Choices& choices) {
                          .learning_rate_policy = choices.learning_rate,
                          .optimizer = choices.optimizer};
   options.synchronization.policy = choices.synchronization;
-  return policies::ConflictsOf(options, choices.block_momentum ? 0.3 : 0);
+  return policies::ConflictsOf(options);
 }
 
 const std::vector<std::string> kBatches = {"fixed", "proportional", "abs", "auto"};
@@ -44,14 +43,12 @@ void ForEach(const std::function<void(const Choices&)>& visit) {
       for (const std::string& aggregation : kAggregations)
         for (const std::string& learning_rate : kLearningRates)
           for (const std::string& optimizer : kOptimizers)
-            for (const bool block_momentum : {false, true})
-              visit(
-                  {batch, synchronization, aggregation, learning_rate, optimizer, block_momentum});
+            visit({batch, synchronization, aggregation, learning_rate, optimizer});
 }
 
 std::string Shown(const Choices& c) {
   return c.batch + " " + c.synchronization + " " + c.aggregation + " " + c.learning_rate + " " +
-         c.optimizer + (c.block_momentum ? " block momentum" : "");
+         c.optimizer;
 }
 
 // The rules in prose, for choices without auto: the slow twin of the table.
@@ -61,7 +58,7 @@ bool Possible(const Choices& c) {
   const bool adascale = c.learning_rate == "adascale";
   if (adascale && (c.aggregation == "adasum" || local || c.optimizer != "sgd")) return false;
   if (c.batch == "abs" && c.synchronization != "delayed") return false;
-  return c.optimizer == "sgd" || (c.synchronization != "adacomm" && !c.block_momentum);
+  return c.optimizer == "sgd" || c.synchronization != "adacomm";
 }
 
 // What a name stands for.
@@ -77,8 +74,7 @@ bool SomeValuePossible(const Choices& c) {
     for (const std::string& synchronization : Concrete(c.synchronization, kSynchronizations))
       for (const std::string& aggregation : Concrete(c.aggregation, kAggregations))
         for (const std::string& rate : Concrete(c.learning_rate, kLearningRates))
-          if (Possible({batch, synchronization, aggregation, rate, c.optimizer, c.block_momentum}))
-            return true;
+          if (Possible({batch, synchronization, aggregation, rate, c.optimizer})) return true;
   return false;
 }
 
@@ -89,7 +85,7 @@ TEST(ConflictsOracleTest, AJobIsRefusedExactlyWhenNoValueOfItsAxesFits) {
     EXPECT_EQ(ConflictsOf(choices).empty(), SomeValuePossible(choices)) << Shown(choices);
   });
 
-  EXPECT_EQ(visited, 4 * 6 * 3 * 5 * 5 * 2);
+  EXPECT_EQ(visited, 4 * 6 * 3 * 5 * 5);
 }
 
 TEST(ConflictsTest, TheDefaultsGoTogether) { EXPECT_TRUE(ConflictsOf(Choices{}).empty()); }
@@ -119,8 +115,7 @@ TEST(ConflictsTest, AllOfAJobAreFoundAtOnce) {
                                                        .synchronization = "adacomm",
                                                        .aggregation = "adasum",
                                                        .learning_rate = "adascale",
-                                                       .optimizer = "lamb",
-                                                       .block_momentum = true});
+                                                       .optimizer = "lamb"});
 
   std::vector<std::string> fields;
   for (const Conflict& conflict : conflicts)
@@ -130,8 +125,7 @@ TEST(ConflictsTest, AllOfAJobAreFoundAtOnce) {
                                       "adapt.learning_rate.policy adapt.synchronization.policy",
                                       "adapt.batch.policy adapt.synchronization.policy",
                                       "adapt.learning_rate.policy optimizer",
-                                      "adapt.synchronization.policy optimizer",
-                                      "adapt.synchronization.block_momentum optimizer"}));
+                                      "adapt.synchronization.policy optimizer"}));
 }
 
 TEST(ConflictsTest, LocalStepsExcludeAdascale) {

@@ -31,7 +31,7 @@ PlannerOptions AnyOptions(Rng& rng) {
   do {
     for (const Axis axis : kAxes) PolicyOf(options, axis) = Any(rng, PoliciesOf(axis)).name;
     options.optimizer = Any<std::string>(rng, {"sgd", "sgd", "adam", "adamw", "lamb"});
-  } while (!ConflictsOf(options, 0).empty());
+  } while (!ConflictsOf(options).empty());
   const bool searched = options.synchronization.policy == "adacomm" && rng.Below(2) == 0;
   options.synchronization.period = searched ? 0 : 1 + static_cast<std::uint32_t>(rng.Below(40));
   options.synchronization.period_max = 1 + static_cast<std::uint32_t>(rng.Below(128));

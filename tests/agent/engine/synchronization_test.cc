@@ -91,6 +91,22 @@ TEST(PeriodicTest, BlockMomentumOutlivesARateOfZero) {
   EXPECT_EQ(group[0].trace[2], group[0].trace[1]);  // the rate has come down to 0
 }
 
+// u <- beta u - delta;  x <- start - u: what a window changed goes on by a third in the next one.
+TEST(PeriodicTest, BlockMomentumOfAnAdaptiveOptimizerIsThatOfParameters) {
+  GroupRun run = Windows(0, 0, 2);
+  run.options.optimizer = AdamOptions{.learning_rate = 0.01};
+  run.options.stop.rounds = 2;
+  const std::vector<double> plain = FirstOf(Train(run)[0].trace);
+  run.options.block_momentum = 0.3;
+  const std::vector<double> moved = FirstOf(Train(run)[0].trace);
+
+  EXPECT_NEAR(moved[0], plain[0], 1e-6) << "the first window has no momentum to go on with";
+  const double first_change = plain[0] - 3;
+  // Adam's steps are of the rate's length wherever the gradient has one sign.
+  EXPECT_NEAR(moved[1] - moved[0], plain[1] - plain[0] + 0.3 * first_change, 1e-4);
+  EXPECT_LT(first_change, -0.015);
+}
+
 TEST(PeriodicTest, DeltasAreWeightedBySamples) {
   GroupRun run = Windows(0, 0, 1);
   run.plan.batch_sizes = {3, 1};

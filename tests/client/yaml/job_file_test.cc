@@ -71,6 +71,19 @@ TEST(JobFileTest, ReadsEveryKindOfField) {
   EXPECT_EQ(file.spec.seed(), 7u);
 }
 
+TEST(JobFileTest, ASectionMayBeItsPolicyAlone) {
+  const JobFile none = ParseJobFile("adapt: none\n", {}, "/jobs");
+  const JobFile axes = ParseJobFile("adapt: {policy: none, batch: proportional}\n", {}, "/jobs");
+
+  ASSERT_THAT(none.errors, IsEmpty());
+  ASSERT_THAT(axes.errors, IsEmpty());
+  EXPECT_EQ(none.spec.adapt().policy(), v1::ADAPT_POLICY_NONE);
+  EXPECT_EQ(axes.spec.adapt().policy(), v1::ADAPT_POLICY_NONE);
+  EXPECT_EQ(axes.spec.adapt().batch().policy(), v1::BATCH_POLICY_PROPORTIONAL);
+  EXPECT_TRUE(MessageDifferencer::Equals(
+      none.spec, ParseJobFile("adapt: {policy: none}\n", {}, "/jobs").spec));
+}
+
 TEST(JobFileTest, ReadsEveryAxisOfAdapting) {
   const char* const text = R"(
 model: {builtin: resnet18, precision: bfloat16}
@@ -239,6 +252,11 @@ INSTANTIATE_TEST_SUITE_P(
             "adapt: {batch: {policy: proportionl}}\n",
             "adapt.batch.policy: 'proportionl' is unknown (line 1); did you mean 'proportional'? "
             "allowed: fixed, proportional, abs, auto"},
+        ErrorCase{"adapt: nonne\n",
+                  "adapt: 'nonne' is unknown (line 1); did you mean 'none'? allowed: auto, none"},
+        ErrorCase{
+            "adapt: {batch: fix}\n",
+            "adapt.batch: 'fix' is unknown (line 1); allowed: fixed, proportional, abs, auto"},
         ErrorCase{"adapt: {batch: {policy: }}\n",
                   "adapt.batch.policy: no value is given (line 1); expected one of: fixed, "
                   "proportional, abs, auto"},

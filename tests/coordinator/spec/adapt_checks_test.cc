@@ -216,12 +216,6 @@ const Rule kConflicts[] = {
        s.mutable_optimizer()->mutable_adam();
      },
      "adapt.synchronization.policy", "does not go with optimizer adam"},
-    {"BlockMomentumWithAdam",
-     [](auto& s) {
-       When(s, kPeriodic).set_block_momentum(0.3);
-       s.mutable_optimizer()->mutable_adam();
-     },
-     "adapt.synchronization.block_momentum", "does not go with optimizer adam"},
 };
 
 std::string NameOf(const testing::TestParamInfo<Rule>& info) { return info.param.name; }

@@ -32,6 +32,36 @@ TEST(ResolveTest, TheBaseBatchFollowsTheWorkersUnlessItIsGiven) {
   EXPECT_EQ(Resolve(spec)->adapt().learning_rate().base_batch(), 7u);
 }
 
+TEST(ResolveTest, WhatIsNotSaidOfAdaptingIsChosen) {
+  v1::JobSpec spec;
+  spec.mutable_adapt()->mutable_batch()->set_policy(v1::BATCH_POLICY_FIXED);
+
+  const v1::Adapt adapt = Resolve(spec)->adapt();
+
+  EXPECT_EQ(adapt.batch().policy(), v1::BATCH_POLICY_FIXED);
+  EXPECT_EQ(adapt.synchronization().policy(), v1::SYNCHRONIZATION_POLICY_AUTO);
+  EXPECT_EQ(adapt.synchronization().period_max(), 128u);
+  EXPECT_EQ(adapt.aggregation().policy(), v1::AGGREGATION_POLICY_AUTO);
+  EXPECT_EQ(adapt.learning_rate().policy(), v1::LEARNING_RATE_POLICY_AUTO);
+}
+
+TEST(ResolveTest, WithNoneNothingIsChosen) {
+  v1::JobSpec spec;
+  spec.mutable_adapt()->set_policy(v1::ADAPT_POLICY_NONE);
+
+  const v1::Adapt none = Resolve(spec)->adapt();
+  spec.mutable_adapt()->mutable_synchronization()->set_policy(v1::SYNCHRONIZATION_POLICY_AUTO);
+  const v1::Adapt one = Resolve(spec)->adapt();
+
+  EXPECT_EQ(none.batch().policy(), v1::BATCH_POLICY_FIXED);
+  EXPECT_EQ(none.synchronization().policy(), v1::SYNCHRONIZATION_POLICY_EVERY_STEP);
+  EXPECT_FALSE(none.synchronization().has_period_max());
+  EXPECT_EQ(none.aggregation().policy(), v1::AGGREGATION_POLICY_AVERAGE);
+  EXPECT_EQ(none.learning_rate().policy(), v1::LEARNING_RATE_POLICY_CONSTANT);
+  EXPECT_EQ(one.synchronization().policy(), v1::SYNCHRONIZATION_POLICY_AUTO);
+  EXPECT_EQ(one.batch().policy(), v1::BATCH_POLICY_FIXED);
+}
+
 TEST(ResolveTest, ABuiltinModelHasItsOwnSizesAlone) {
   v1::JobSpec spec = TextSpec();
   spec.mutable_model()->mutable_options()->set_layers(9);
