@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "base/rng.h"
@@ -54,7 +56,12 @@ class VirtualJob {
   // Runs rounds until that time, or at most so many rounds.
   void RunUntil(double seconds, int rounds_max = 1'000'000);
 
+  // The planner's process ends and another takes its place, which knows what the former one
+  // remembered, and no more. Returns Planner::Recall's answer.
+  std::string RestartPlanner();
+
   const Plan& plan() const { return plan_; }
+  const Planner& planner() const { return *planner_; }
   VirtualWorker& worker(std::size_t rank) { return options_.workers[rank]; }
   double seconds() const { return seconds_; }
   double loss() const;  // without the noise of measuring
@@ -85,7 +92,7 @@ class VirtualJob {
   void Update(double rate, double samples, bool delayed);
 
   VirtualJobOptions options_;
-  Planner planner_;
+  std::optional<Planner> planner_;
   Rng rng_;
   SlowNoise slow_;
   LearningRate rate_;
