@@ -42,10 +42,16 @@ Adacomm::Adacomm(const AdacommOptions& options, double loss_initial, double rate
 
 Adacomm::Adacomm(const AdacommOptions& options, const State& state)
     : options_(options), state_(state) {
-  TACTUS_CHECK(options.period_initial >= 1 && options.period_initial <= options.period_max);
-  TACTUS_CHECK(options.interval_seconds > 0 && options.fallback > 0 && options.fallback < 1);
-  TACTUS_CHECK(state.period >= 1 && state.period_cap >= 1 && state.period_factor > 0);
+  TACTUS_CHECK(Sound(*this));
   state_.period = std::min(state_.period, options.period_max);
+}
+
+bool Sound(const Adacomm& rule) {
+  const AdacommOptions& options = rule.options_;
+  const Adacomm::State& state = rule.state_;
+  return options.period_initial >= 1 && options.period_initial <= options.period_max &&
+         options.interval_seconds > 0 && options.fallback > 0 && options.fallback < 1 &&
+         state.period >= 1 && state.period_cap >= 1 && state.period_factor > 0;
 }
 
 AdacommDecision Adacomm::Averaged(const AveragingPoint& point) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "base/fields.h"
 namespace tactus::policies {
 
 // Where training stands against where it started.
@@ -36,6 +37,14 @@ struct AdacommOptions {
   double interval_seconds = 60;       // T_0 > 0
   double loss_floor = 0;              // F_inf
   double fallback = 0.5;              // gamma in (0, 1)
+
+  friend void Fields(auto& archive, Of<AdacommOptions> auto& options) {
+    archive("period_initial", options.period_initial);
+    archive("period_max", options.period_max);
+    archive("interval_seconds", options.interval_seconds);
+    archive("loss_floor", options.loss_floor);
+    archive("fallback", options.fallback);
+  }
 };
 
 // The group averaged: what is known then. Times are those of training alone: the caller leaves out
@@ -99,7 +108,19 @@ class Adacomm {
     double period_factor = 1;  // of tau', by changes of membership
 
     friend bool operator==(const State&, const State&) = default;
+    friend void Fields(auto& archive, Of<State> auto& state) {
+      archive("intervals", state.intervals);
+      archive("period", state.period);
+      archive("period_cap", state.period_cap);
+      archive("loss_initial", state.loss_initial);
+      archive("rate_initial", state.rate_initial);
+      archive("rate", state.rate);
+      archive("seconds", state.seconds);
+      archive("period_factor", state.period_factor);
+    }
   };
+
+  Adacomm() = default;  // to be read into
 
   // loss_initial: F_0. rate_initial: eta_0; not a positive number: 1.
   Adacomm(const AdacommOptions& options, double loss_initial, double rate_initial);
@@ -132,12 +153,19 @@ class Adacomm {
 
   const State& state() const { return state_; }
 
+  // tau_0, one of the options, may have been searched for.
+  friend void Fields(auto& archive, Of<Adacomm> auto& rule) {
+    archive("options", rule.options_);
+    archive("state", rule.state_);
+  }
+  friend bool Sound(const Adacomm& rule);
+
  private:
   bool Headroom() const;
   AdacommCause Choose(const AveragingPoint& point);
   std::uint32_t CapFor(const AveragingPoint& point) const;
 
-  const AdacommOptions options_;
+  AdacommOptions options_;
   State state_;
 };
 

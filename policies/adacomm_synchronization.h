@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "base/fields.h"
 #include "policies/adacomm.h"
 #include "policies/axis_policy.h"
 #include "policies/period_search.h"
@@ -24,7 +25,7 @@ namespace tactus::policies {
 // period in force tau_0.
 //
 // Source: memory, unverified, [adacomm] section 4: the rule; design: where F_0 is measured.
-class AdacommSynchronization final : public AxisPolicy {
+class AdacommSynchronization final : public RememberingPolicy<AdacommSynchronization> {
  public:
   explicit AdacommSynchronization(const SynchronizationOptions& options);
 
@@ -32,6 +33,20 @@ class AdacommSynchronization final : public AxisPolicy {
   void Resume(const Plan& in_force) override;
   std::optional<Proposal> Decide(const Situation& situation) override;
   std::string Follow(Plan& plan, const Observations& seen) const override;
+
+  friend void Fields(auto& archive, Of<AdacommSynchronization> auto& policy) {
+    archive("period_initial", policy.period_initial_);
+    archive("search", policy.search_);
+    archive("rule", policy.rule_);
+    archive("loss_initial", policy.loss_initial_);
+    archive("period", policy.period_);
+    archive("seconds_seen", policy.seconds_seen_);
+    archive("transfer_seconds", policy.transfer_seconds_);
+    archive("members_changed", policy.members_changed_);
+  }
+  friend bool Sound(const AdacommSynchronization& policy) {
+    return policy.period_initial_ <= policy.options_.period_max;
+  }
 
  private:
   std::optional<Proposal> Search(const Situation& situation);

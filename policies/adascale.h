@@ -2,9 +2,11 @@
 
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 
+#include "base/fields.h"
 namespace tactus::policies {
 
 // What all members know of one update: its gradient is the mean over micro-batches of b_i samples.
@@ -32,6 +34,10 @@ struct GradientMoments {
 
   friend bool operator==(const GradientMoments&, const GradientMoments&) = default;
 };
+void Fields(auto& archive, Of<GradientMoments> auto& moments) {
+  archive("sigma2", moments.sigma2);
+  archive("mu2", moments.mu2);
+}
 
 // Least sigma2 that enters an average; keeps the gain of a vanished gradient defined.
 // Source: [fairscale] adascale.py.
@@ -87,6 +93,15 @@ class MomentAverage {
     double weights = 0;  // W
 
     friend bool operator==(const State&, const State&) = default;
+    friend void Fields(auto& archive, Of<State> auto& state) {
+      archive("moments", state.moments);
+      archive("count", state.count);
+      archive("weights", state.weights);
+    }
+    friend bool Sound(const State& state) {
+      return std::isfinite(state.moments.sigma2) && std::isfinite(state.moments.mu2) &&
+             state.weights >= 0 && state.weights <= 1;
+    }
   };
 
   explicit MomentAverage(Averaging averaging) : averaging_(averaging) {}
@@ -95,6 +110,10 @@ class MomentAverage {
 
   const State& state() const { return state_; }
   void Restore(const State& state) { state_ = state; }
+
+  friend void Fields(auto& archive, Of<MomentAverage> auto& average) {
+    archive("state", average.state_);
+  }
 
  private:
   const Averaging averaging_;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/fields.h"
 #include "policies/axis_policy.h"
 
 namespace tactus::policies {
@@ -46,7 +47,7 @@ double UsefulSamplesOfAdasum(const AdasumStep& step);
 // AdaScale, which does the same by a measured gain.
 //
 // Source: design.
-class AutoAggregation final : public AxisPolicy {
+class AutoAggregation final : public RememberingPolicy<AutoAggregation> {
  public:
   static constexpr double kAbove = 0.6;
   static constexpr double kBelow = 0.3;
@@ -59,6 +60,11 @@ class AutoAggregation final : public AxisPolicy {
 
   std::string Start(Plan& first, const Observations& seen) override;
   std::optional<Proposal> Decide(const Situation& situation) override;
+
+  friend void Fields(auto& archive, Of<AutoAggregation> auto& policy) {
+    archive("rounds_wanted", policy.rounds_wanted_);
+    archive("rounds_seen", policy.rounds_seen_);
+  }
 
  private:
   // Gain of Adasum over average, when it may be run and the noise scale is known.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fields.h"
 #include "policies/axis_policy.h"
 #include "policies/change_trial.h"
 #include "policies/least_gain.h"
@@ -46,7 +47,7 @@ namespace tactus::policies {
 //
 // Source: design. The shape of the term for local steps is that of periodic averaging's bound,
 // [adacomm]; kDrift is small as no price of periods up to 48 was measured on real data.
-class AutoSynchronization final : public AxisPolicy {
+class AutoSynchronization final : public RememberingPolicy<AutoSynchronization> {
  public:
   static constexpr double kDrift = 0.002;
   static constexpr double kDelayWorth = 0.95;
@@ -76,6 +77,25 @@ class AutoSynchronization final : public AxisPolicy {
   std::optional<Proposal> Decide(const Situation& situation) override;
   std::string Follow(Plan& plan, const Observations& seen) const override;
 
+  friend void Fields(auto& archive, Of<AutoSynchronization> auto& policy) {
+    archive("bans", policy.bans_);
+    archive("credits", policy.credits_);
+    archive("promised", policy.promised_);
+    archive("version_of_kind", policy.version_of_kind_);
+    archive("seconds_of_kind", policy.seconds_of_kind_);
+    archive("trial", policy.trial_);
+    archive("canary", policy.canary_);
+    archive("judged", policy.judged_);
+    archive("period_most", policy.period_most_);
+    archive("shorter", policy.shorter_);
+    archive("former", policy.former_);
+    archive("gain_least", policy.gain_least_);
+    archive("seconds_seen", policy.seconds_seen_);
+    archive("canary_due", policy.canary_due_);
+    archive("promising_since", policy.promising_since_);
+    archive("promising_kind", policy.promising_kind_);
+  }
+
  private:
   // A plan that could follow, whole, and what it would teach.
   struct Candidate {
@@ -86,12 +106,22 @@ class AutoSynchronization final : public AxisPolicy {
   struct Ban {
     double until_seconds = 0;  // of training time
     double length = 0;         // of the latest; 0: none yet
+
+    friend void Fields(auto& archive, Of<Ban> auto& ban) {
+      archive("until_seconds", ban.until_seconds);
+      archive("length", ban.length);
+    }
   };
   // What a kind was measured to bring over what it promised, and when; half of what it lacked is
   // forgiven when the training time has doubled.
   struct Credit {
     double share = 1;  // in (0, 1]
     double seconds = 1;
+
+    friend void Fields(auto& archive, Of<Credit> auto& credit) {
+      archive("share", credit.share);
+      archive("seconds", credit.seconds);
+    }
   };
   std::optional<Proposal> Compare(const Situation& situation);
   bool Persists(const Candidate& best, double gain, double seconds);

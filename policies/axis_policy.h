@@ -7,6 +7,7 @@
 #include <string>
 
 #include "policies/decision.h"
+#include "policies/memory.h"
 #include "policies/observations.h"
 #include "policies/plan.h"
 
@@ -49,6 +50,23 @@ class AxisPolicy {
   // Fits the axis's fields to a plan in which another axis changed. Returns why, a sentence, where
   // it changes something, else nothing.
   virtual std::string Follow(Plan&, const Observations&) const { return {}; }
+
+  // What it has learned, for another one of the same options; a policy that learns is a
+  // RememberingPolicy.
+  virtual void Remember(MemoryWriter&) const {}
+  virtual void Recall(MemoryReader&) {}
+};
+inline void Fields(MemoryWriter& memory, const AxisPolicy& policy) { policy.Remember(memory); }
+inline void Fields(MemoryReader& memory, AxisPolicy& policy) { policy.Recall(memory); }
+
+// One whose Fields are what it has learned.
+template <typename Policy>
+class RememberingPolicy : public AxisPolicy {
+ public:
+  void Remember(MemoryWriter& memory) const final {
+    memory.Write(static_cast<const Policy&>(*this));
+  }
+  void Recall(MemoryReader& memory) final { memory.Read(static_cast<Policy&>(*this)); }
 };
 
 // Changes the synchronization. The period is `period` within what Fits() allows the batch sizes;

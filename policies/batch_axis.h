@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/fields.h"
 #include "policies/axis_policy.h"
 #include "policies/proportional_batch.h"
 
@@ -23,13 +24,17 @@ namespace tactus::policies {
 Proposal ProposeShares(const Situation& situation, BatchDecision decision);
 
 // ProportionalBatch, which knows batch sizes alone, as a policy of the planner.
-class BatchAxis final : public AxisPolicy {
+class BatchAxis final : public RememberingPolicy<BatchAxis> {
  public:
   explicit BatchAxis(const BatchOptions& options) : shares_(options) {}
 
   std::string Start(Plan& first, const Observations& seen) override;
   void Observe(const Report& report) override { shares_.Observe(report); }
   std::optional<Proposal> Decide(const Situation& situation) override;
+
+  friend void Fields(auto& archive, Of<BatchAxis> auto& policy) {
+    archive("shares", policy.shares_);
+  }
 
  private:
   ProportionalBatch shares_;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/fields.h"
 #include "policies/observations.h"
 
 namespace tactus::policies {
@@ -36,7 +37,17 @@ class ChangeTrial {
     double seconds_start = 0;          // of training time
     double base_batch = 32;            // [samples] > 0
     double loss_floor = 0;             // F_inf
+
+    friend void Fields(auto& archive, Of<Setting> auto& setting) {
+      archive("version_before", setting.version_before);
+      archive("version", setting.version);
+      archive("seconds_start", setting.seconds_start);
+      archive("base_batch", setting.base_batch);
+      archive("loss_floor", setting.loss_floor);
+    }
+    friend bool Sound(const Setting& setting) { return setting.base_batch > 0; }
   };
+  ChangeTrial() = default;  // to be read into
   explicit ChangeTrial(const Setting& setting) : setting_(setting) {}
 
   enum class Verdict { kOpen, kKept, kRegretted };
@@ -58,13 +69,18 @@ class ChangeTrial {
 
   const Setting& setting() const { return setting_; }
 
+  friend void Fields(auto& archive, Of<ChangeTrial> auto& trial) {
+    archive("setting", trial.setting_);
+    archive("rounds_looked", trial.rounds_looked_);
+  }
+
  private:
   Observations::Span Before(int most) const;
   Observations::Span After() const;
   std::string RegretOfLoss(const Observations& seen, int rounds) const;
   std::string RegretOfPace(const Observations& seen, int rounds) const;
 
-  const Setting setting_;
+  Setting setting_;
   int rounds_looked_ = 0;
 };
 

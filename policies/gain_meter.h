@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "base/fields.h"
 #include "policies/decision.h"
+#include "policies/decision_fields.h"
 #include "policies/observations.h"
 #include "policies/round_rates.h"
 
@@ -62,6 +64,14 @@ class GainMeter {
 
   // The decisions measured since the last call.
   std::vector<Decision> Take();
+
+  friend void Fields(auto& archive, Of<GainMeter> auto& meter) {
+    archive("before", meter.before_);
+    archive("after", meter.after_);
+    archive("begun", meter.begun_);
+    archive("followed", meter.followed_);
+    archive("measured", meter.measured_);
+  }
 
  private:
   // Whether the rounds after are enough to go by.

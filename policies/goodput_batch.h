@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "base/fields.h"
 #include "policies/axis_policy.h"
 #include "policies/least_gain.h"
 #include "policies/planner_options.h"
@@ -31,7 +32,7 @@ namespace tactus::policies {
 // batch in force, so a total that would save fixed costs is found by steps, not at once.
 //
 // Source: design, after the goodput of [pollux] section 3; memory, unverified.
-class GoodputBatch final : public AxisPolicy {
+class GoodputBatch final : public RememberingPolicy<GoodputBatch> {
  public:
   static constexpr double kGainMin = 0.05;
   static constexpr double kGainMax = 0.40;
@@ -46,6 +47,14 @@ class GoodputBatch final : public AxisPolicy {
   std::string Start(Plan& first, const Observations& seen) override;
   void Observe(const Report& report) override { split_.Observe(report); }
   std::optional<Proposal> Decide(const Situation& situation) override;
+
+  friend void Fields(auto& archive, Of<GoodputBatch> auto& policy) {
+    archive("split", policy.split_);
+    archive("gain_least", policy.gain_least_);
+    archive("promising", policy.promising_);
+    archive("rested", policy.rested_);
+    archive("seconds", policy.seconds_);
+  }
 
  private:
   struct Choice {

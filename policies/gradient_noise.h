@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/fields.h"
 #include "policies/adascale.h"
 #include "policies/plan.h"
 
@@ -40,6 +41,10 @@ class GradientNoise {
   const MomentAverage::State& state() const { return average_.state(); }
   void Restore(const MomentAverage::State& state) { average_.Restore(state); }
 
+  friend void Fields(auto& archive, Of<GradientNoise> auto& noise) {
+    archive("average", noise.average_);
+  }
+
  private:
   MomentAverage average_{Averaging::kDebiased};  // of a single sample's moments
 };
@@ -57,6 +62,13 @@ class RoundNoise {
 
   // Of the kind of the latest round; while that is unknown, of the other.
   std::optional<double> Samples() const;
+
+  friend void Fields(auto& archive, Of<RoundNoise> auto& noise) {
+    archive("steps", noise.steps_);
+    archive("windows", noise.windows_);
+    archive("window", noise.window_);
+    archive("rounds", noise.rounds_);
+  }
 
  private:
   GradientNoise steps_;

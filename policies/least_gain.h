@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/fields.h"
+
 namespace tactus::policies {
 
 // Grows by kRestlessness with every change, up to `most`, and comes back to `least` with a
@@ -29,6 +31,11 @@ class LeastGain {
   }
   // A change was made.
   void Tire() { value_ = std::min(value_ * kRestlessness, most_); }
+
+  friend void Fields(auto& archive, Of<LeastGain> auto& gain) { archive("value", gain.value_); }
+  friend bool Sound(const LeastGain& gain) {
+    return gain.value_ >= gain.least_ && gain.value_ <= gain.most_;
+  }
 
  private:
   double least_;

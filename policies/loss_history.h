@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 
+#include "base/fields.h"
 namespace tactus::policies {
 
 // A least-squares line of the loss over the logarithm of training time, and how sure it is. Its
@@ -23,6 +24,15 @@ struct LossLine {
   double At(double log_seconds) const { return mean - fall * (log_seconds - center); }
   double ErrorAt(double log_seconds) const;
 };
+void Fields(auto& archive, Of<LossLine> auto& line) {
+  archive("rounds", line.rounds);
+  archive("center", line.center);
+  archive("mean", line.mean);
+  archive("fall", line.fall);
+  archive("mean_error", line.mean_error);
+  archive("fall_error", line.fall_error);
+  archive("spread", line.spread);
+}
 
 // Keeps sums over stretches of time that grow with it, so that hours take no more room than
 // minutes.
@@ -45,6 +55,13 @@ class LossHistory {
   };
   LossLine Fit(const Span& span) const;
 
+  friend void Fields(auto& archive, Of<LossHistory> auto& history) {
+    archive("stretches", history.stretches_);
+  }
+  friend bool Sound(const LossHistory& history) {
+    return history.stretches_.size() <= kStretchesMax;
+  }
+
  private:
   struct Stretch {
     std::uint64_t version = 0;
@@ -53,6 +70,15 @@ class LossHistory {
     double log_seconds = 0;  // sums
     double loss = 0;
     double loss2 = 0;
+
+    friend void Fields(auto& archive, Of<Stretch> auto& stretch) {
+      archive("version", stretch.version);
+      archive("begin", stretch.begin);
+      archive("rounds", stretch.rounds);
+      archive("log_seconds", stretch.log_seconds);
+      archive("loss", stretch.loss);
+      archive("loss2", stretch.loss2);
+    }
   };
   std::deque<Stretch> stretches_;
 };

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/fields.h"
 namespace tactus::policies {
 
 // The loss at some time of training.
@@ -25,6 +26,14 @@ struct LossTrend {
   double mean_error = 0;
   double fall_error = 0;
 };
+void Fields(auto& archive, Of<LossTrend> auto& trend) {
+  archive("points", trend.points);
+  archive("center", trend.center);
+  archive("mean", trend.mean);
+  archive("fall", trend.fall);
+  archive("mean_error", trend.mean_error);
+  archive("fall_error", trend.fall_error);
+}
 
 // points  those with loss <= floor or seconds <= 0 are left out
 // floor   F_inf, that the loss never falls below

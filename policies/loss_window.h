@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 
+#include "base/fields.h"
 #include "policies/plan.h"
 
 namespace tactus::policies {
@@ -17,6 +18,10 @@ struct LossSum {
   double Mean() const { return samples > 0 ? sum / samples : 0; }
   friend bool operator==(const LossSum&, const LossSum&) = default;
 };
+void Fields(auto& archive, Of<LossSum> auto& loss) {
+  archive("sum", loss.sum);
+  archive("samples", loss.samples);
+}
 
 // What a round's samples lost, by the parameters that they met.
 struct RoundLosses {
@@ -26,6 +31,11 @@ struct RoundLosses {
 
   friend bool operator==(const RoundLosses&, const RoundLosses&) = default;
 };
+void Fields(auto& archive, Of<RoundLosses> auto& round) {
+  archive("common", round.common);
+  archive("local", round.local);
+  archive("steps", round.steps);
+}
 
 // As a report of a round has them; one that says nothing of steps counts as one of a step.
 RoundLosses LossesOf(const Report& report);
@@ -63,6 +73,11 @@ class LossWindow {
   // What it looks at, oldest first, at most kRounds; added anew in that order they make an equal
   // window.
   const std::deque<RoundLosses>& rounds() const { return rounds_; }
+
+  friend void Fields(auto& archive, Of<LossWindow> auto& window) {
+    archive("rounds", window.rounds_);
+  }
+  friend bool Sound(const LossWindow& window) { return window.rounds_.size() <= kRounds; }
 
  private:
   double DriftOfAStep() const;

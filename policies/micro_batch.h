@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fields.h"
 #include "policies/axis_policy.h"
 #include "policies/planner_options.h"
 #include "policies/training_wait.h"
@@ -33,7 +34,7 @@ std::vector<std::uint32_t> MicroBatches(const Observations& seen, std::uint64_t 
 // most every kRestSeconds of training and kRestRounds rounds; the seconds double with every change
 // and halve in kHalfLifeSeconds; else what `otherwise` decides. Follows a change of the
 // synchronization with either.
-class MicroBatch final : public AxisPolicy {
+class MicroBatch final : public RememberingPolicy<MicroBatch> {
  public:
   static constexpr double kFraction = 0.25;
   static constexpr double kShareMin = 0.25;
@@ -51,6 +52,14 @@ class MicroBatch final : public AxisPolicy {
   void Observe(const Report& report) override { otherwise_->Observe(report); }
   std::optional<Proposal> Decide(const Situation& situation) override;
   std::string Follow(Plan& plan, const Observations& seen) const override;
+
+  friend void Fields(auto& archive, Of<MicroBatch> auto& policy) {
+    archive("total", policy.total_);
+    archive("rested", policy.rested_);
+    archive("rest_seconds", policy.rest_seconds_);
+    archive("seconds", policy.seconds_);
+    archive("otherwise", *policy.otherwise_);
+  }
 
  private:
   // Sizes for delayed rounds, when those given are off and enough was measured.

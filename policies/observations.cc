@@ -28,6 +28,22 @@ double Median(std::vector<double> values) {
 
 }  // namespace
 
+bool Sound(const Observations& seen) {
+  const std::size_t members = seen.estimators_.size();
+  const auto speed = [&](double value) {
+    return seen.speeds_known_ ? value > 0 && IsLogSpeed(std::log(value))
+                              : value >= 0 && std::isfinite(value);
+  };
+  const auto open = [&](const auto& round) { return round.second.reported.size() == members; };
+  const auto finite = [](double value) { return std::isfinite(value); };
+  return seen.speeds_now_.size() == members && std::ranges::all_of(seen.speeds_now_, speed) &&
+         std::ranges::all_of(seen.open_, open) &&
+         seen.rounds_.size() <= Observations::kRoundsKept &&
+         seen.transfers_.size() <= Observations::kTransfersKept &&
+         std::ranges::all_of(seen.transfers_, finite) && std::isfinite(seen.seconds_) &&
+         std::isfinite(seen.orthogonality_) && seen.orthogonality_rounds_ >= 0;
+}
+
 void Observations::Start(const StartingGroup& group) {
   TACTUS_CHECK(group.members >= 1);
   group_ = group;

@@ -8,11 +8,13 @@
 #include <optional>
 #include <vector>
 
+#include "base/fields.h"
 #include "policies/gradient_noise.h"
 #include "policies/loss_history.h"
 #include "policies/loss_trend.h"
 #include "policies/loss_window.h"
 #include "policies/plan.h"
+#include "policies/plan_fields.h"
 #include "policies/speed_estimator.h"
 
 namespace tactus::policies {
@@ -38,6 +40,25 @@ struct WholeRound {
   double loss = 0;            // at common parameters, per sample; finite unless skipped
   bool skipped = false;       // nothing was learned: a member's numbers were not finite
 };
+void Fields(auto& archive, Of<WholeRound> auto& round) {
+  archive("round", round.round);
+  archive("plan_version", round.plan_version);
+  archive("synchronization", round.synchronization);
+  archive("aggregation", round.aggregation);
+  archive("learning_rate_rule", round.learning_rate_rule);
+  archive("seconds_end", round.seconds_end);
+  archive("seconds", round.seconds);
+  archive("transfer_seconds", round.transfer_seconds);
+  archive("compute_seconds", round.compute_seconds);
+  archive("compute_seconds_before", round.compute_seconds_before);
+  archive("samples", round.samples);
+  archive("steps", round.steps);
+  archive("contributors", round.contributors);
+  archive("scheduled_rate", round.scheduled_rate);
+  archive("progress", round.progress);
+  archive("loss", round.loss);
+  archive("skipped", round.skipped);
+}
 
 // Folds reports into whole rounds; those that are late, repeated or of strangers are left out.
 // Pure; not thread-safe.
@@ -103,6 +124,14 @@ class Observations {
     std::uint64_t end = 0;
     int leave_out = 0;
     int most = kRoundsKept;
+
+    friend void Fields(auto& archive, Of<Span> auto& span) {
+      archive("first", span.first);
+      archive("end", span.end);
+      archive("leave_out", span.leave_out);
+      archive("most", span.most);
+    }
+    friend bool Sound(const Span& span) { return span.leave_out >= 0 && span.most >= 0; }
   };
   // The loss of all rounds that were not skipped, of former groups too.
   const LossHistory& history() const { return history_; }
@@ -115,11 +144,37 @@ class Observations {
   };
   Range Find(const Span& span) const;
 
+  // All but the group's tried speeds, which are of use at its start alone.
+  friend void Fields(auto& archive, Of<Observations> auto& seen) {
+    archive("estimators", seen.estimators_);
+    archive("speeds_now", seen.speeds_now_);
+    archive("speeds_known", seen.speeds_known_);
+    archive("open", seen.open_);
+    archive("rounds", seen.rounds_);
+    archive("rounds_of_group", seen.rounds_of_group_);
+    archive("seconds", seen.seconds_);
+    archive("losses", seen.losses_);
+    archive("history", seen.history_);
+    archive("transfers", seen.transfers_);
+    archive("noise", seen.noise_);
+    archive("orthogonality", seen.orthogonality_);
+    archive("orthogonality_rounds", seen.orthogonality_rounds_);
+    archive("expected", seen.expected_);
+    archive("before", seen.before_);
+  }
+  friend bool Sound(const Observations& seen);
+
  private:
   struct OpenRound {
     WholeRound sums{};
     std::vector<bool> reported{};
     std::uint32_t reports = 0;
+
+    friend void Fields(auto& archive, Of<OpenRound> auto& open) {
+      archive("sums", open.sums);
+      archive("reported", open.reported);
+      archive("reports", open.reports);
+    }
   };
 
   OpenRound* Open(const Report& report);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/fields.h"
 #include "policies/observations.h"
 
 namespace tactus::policies {
@@ -38,7 +39,17 @@ class PeriodCanary {
     double seconds_before = 0;         // training time when that came into force
     double seconds_start = 0;          // and now
     double base_batch = 32;            // [samples] > 0
+
+    friend void Fields(auto& archive, Of<Setting> auto& setting) {
+      archive("version_before", setting.version_before);
+      archive("version", setting.version);
+      archive("seconds_before", setting.seconds_before);
+      archive("seconds_start", setting.seconds_start);
+      archive("base_batch", setting.base_batch);
+    }
+    friend bool Sound(const Setting& setting) { return setting.base_batch > 0; }
   };
+  PeriodCanary() = default;  // to be read into
   // seen  up to the canary's start; Comparable(setting, seen)
   PeriodCanary(const Setting& setting, const Observations& seen);
 
@@ -58,14 +69,22 @@ class PeriodCanary {
 
   const Setting& setting() const { return setting_; }
 
+  friend void Fields(auto& archive, Of<PeriodCanary> auto& canary) {
+    archive("setting", canary.setting_);
+    archive("before", canary.before_);
+    archive("prolonged", canary.prolonged_);
+    archive("noise_scale", canary.noise_scale_);
+    archive("useful_before", canary.useful_before_);
+  }
+
  private:
   Outcome Judge(const Observations& seen, const Observations::Range& range) const;
 
-  const Setting setting_;
-  const LossLine before_;
+  Setting setting_;
+  LossLine before_;
   bool prolonged_ = false;
-  const std::optional<double> noise_scale_;  // by which samples are useful, before and after
-  const double useful_before_;               // [useful samples/s]
+  std::optional<double> noise_scale_{};  // by which samples are useful, before and after
+  double useful_before_ = 0;             // [useful samples/s]
 };
 
 }  // namespace tactus::policies

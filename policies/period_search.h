@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "base/fields.h"
 #include "policies/observations.h"
 
 namespace tactus::policies {
@@ -33,6 +34,7 @@ class PeriodSearch {
 
   // period_max: >= 1.
   explicit PeriodSearch(std::uint32_t period_max) : period_max_(period_max) {}
+  PeriodSearch() = default;  // to be read into
 
   // The period to run now.
   std::uint32_t period() const { return done_ ? best_ : kCandidates[at_]; }
@@ -49,10 +51,21 @@ class PeriodSearch {
   // when the stretch is long enough, having moved on.
   std::optional<Step> Look(const Observations& seen, std::uint64_t version);
 
+  friend void Fields(auto& archive, Of<PeriodSearch> auto& search) {
+    archive("period_max", search.period_max_);
+    archive("at", search.at_);
+    archive("best", search.best_);
+    archive("best_trend", search.best_trend_);
+    archive("done", search.done_);
+  }
+  friend bool Sound(const PeriodSearch& search) {
+    return search.period_max_ >= 1 && search.at_ < kCandidates.size() && search.best_ >= 1;
+  }
+
  private:
   void Conclude(const Step& step, bool hurts);
 
-  const std::uint32_t period_max_;
+  std::uint32_t period_max_ = 1;
   std::size_t at_ = 0;
   std::uint32_t best_ = 1;
   LossTrend best_trend_{};

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "policies/catalogue.h"
 #include "policies/compatibility.h"
+#include "policies/planner_fields.h"
 
 namespace tactus::policies {
 namespace {
@@ -19,6 +20,27 @@ constexpr auto kAxesAsked = [] {
   std::rotate(axes.begin(), axes.begin() + 1, axes.end());
   return axes;
 }();
+
+// Grows when a field of a memory changes its meaning and keeps its name.
+constexpr std::uint32_t kMemoryVersion = 1;
+
+// Whose memory it is.
+struct MemoryOwner {
+  std::uint32_t version = kMemoryVersion;
+  PlannerOptions options{};
+
+  friend bool operator==(const MemoryOwner&, const MemoryOwner&) = default;
+};
+void Fields(auto& archive, Of<MemoryOwner> auto& owner) {
+  archive("version", owner.version);
+  archive("options", owner.options);
+}
+
+// What is frozen is not decided, but learned of as ever.
+MemoryOwner OwnerOf(PlannerOptions options) {
+  options.frozen.clear();
+  return {.options = std::move(options)};
+}
 
 }  // namespace
 
@@ -108,7 +130,40 @@ Revision Planner::Start(const StartingGroup& group) {
   return revision;
 }
 
+std::string Planner::Memory() const {
+  MemoryWriter memory;
+  memory.Write(OwnerOf(options_));
+  memory.Seal();
+  memory.Write(*this);
+  return memory.Finish();
+}
+
+std::string Planner::Read(std::string_view memory) {
+  MemoryReader reader(memory);
+  if (!reader.ok()) return "it is damaged";
+  MemoryOwner owner;
+  reader.Read(owner);
+  reader.CheckSeal();
+  if (!reader.ok() || owner.version != kMemoryVersion) return "it is of another version";
+  if (owner != OwnerOf(options_)) return "it was learned under other options";
+  reader.Read(*this);
+  return reader.Finish() ? "" : "it is of another version, or its numbers contradict each other";
+}
+
+// Into a fresh one first: what cannot be read whole is not to be read at all.
+std::string Planner::Recall(std::string_view memory, std::uint32_t members) {
+  Planner fresh(options_);
+  if (std::string why = fresh.Read(memory); !why.empty()) return why;
+  const std::uint32_t learned = fresh.seen_.members();
+  if (members != 0 && learned != members) {
+    return "it is of a group of " + std::to_string(learned) + ", and one of " +
+           std::to_string(members) + " goes on";
+  }
+  return Read(memory);
+}
+
 void Planner::Resume(const Plan& in_force) {
+  if (seen_.members() != 0) return;
   Start({.members = static_cast<std::uint32_t>(in_force.batch_sizes.size())});
   // In the place of the plan that Start() drafted, which nobody runs.
   seen_.Expect(in_force);

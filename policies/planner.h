@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "policies/axis_policy.h"
@@ -36,7 +37,16 @@ class PlanPolicy {
   // loss is kept.
   virtual Revision Start(const StartingGroup& group) = 0;
 
-  // Goes on under a plan that a former coordinator made.
+  // All that it has learned, as bytes for Recall().
+  virtual std::string Memory() const = 0;
+
+  // First of all: takes over what another policy of the same options, but for what they freeze, had
+  // learned. members: of the group that goes on; 0: none does, and Start() comes. Returns why it
+  // cannot, a clause, and has changed nothing then; empty: it did.
+  virtual std::string Recall(std::string_view memory, std::uint32_t members) = 0;
+
+  // Goes on under a plan that a former coordinator made, with what was recalled; where nothing was
+  // it learns anew.
   virtual void Resume(const Plan& in_force) = 0;
 
   // Folds one worker's report in.
@@ -58,12 +68,23 @@ class Planner final : public PlanPolicy {
   explicit Planner(const PlannerOptions& options);
 
   Revision Start(const StartingGroup& group) override;
+  std::string Memory() const override;
+  std::string Recall(std::string_view memory, std::uint32_t members) override;
   void Resume(const Plan& in_force) override;
   void Observe(const Report& report) override;
   std::optional<Revision> Decide(const Plan& in_force) override;
   std::vector<Decision> TakeMeasured() override { return gains_.Take(); }
 
  private:
+  // What the memory holds, behind whose it is.
+  friend void Fields(auto& archive, Of<Planner> auto& planner) {
+    archive("seen", planner.seen_);
+    archive("gains", planner.gains_);
+    for (const Axis axis : kAxes) archive(FieldOf(axis).data(), *planner.policies_[axis]);
+  }
+  // Returns as Recall(); what a failure leaves behind is good for nothing.
+  std::string Read(std::string_view memory);
+
   bool Frozen(Axis axis) const;
   // What the planner knows of a decision on an axis; why is the policy's to say.
   Decision Draft(Axis axis, const Plan& from, const Plan& to) const;

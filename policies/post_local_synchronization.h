@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "base/fields.h"
 #include "policies/axis_policy.h"
 #include "policies/planner_options.h"
 
@@ -25,7 +26,7 @@ namespace tactus::policies {
 // Source: [post-local] abstract: mini-batches first, local steps then; memory, unverified: that the
 // first decay of the learning rate is where to change. Differs: half the highest rate in the place
 // of any decay, so that the shoulder of a cosine is no decay.
-class PostLocalSynchronization final : public AxisPolicy {
+class PostLocalSynchronization final : public RememberingPolicy<PostLocalSynchronization> {
  public:
   static constexpr double kFall = 0.5;
 
@@ -36,6 +37,10 @@ class PostLocalSynchronization final : public AxisPolicy {
   std::string Start(Plan& first, const Observations& seen) override;
   std::optional<Proposal> Decide(const Situation& situation) override;
   std::string Follow(Plan& plan, const Observations& seen) const override;
+
+  friend void Fields(auto& archive, Of<PostLocalSynchronization> auto& policy) {
+    archive("fallen", policy.fallen_);
+  }
 
  private:
   Proposal Change(const Situation& situation) const;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fields.h"
 #include "policies/least_gain.h"
 #include "policies/plan.h"
 #include "policies/planner_options.h"
@@ -55,6 +56,18 @@ class ProportionalBatch {
 
   // Samples of a step from now on, until a new group starts.
   void SetTotal(std::uint64_t total) { total_ = total; }
+
+  friend void Fields(auto& archive, Of<ProportionalBatch> auto& batch) {
+    archive("stretches", batch.stretches_);
+    archive("forecasts", batch.forecasts_);
+    archive("total", batch.total_);
+    archive("fresh", batch.fresh_);
+    archive("gain_least", batch.gain_least_);
+  }
+  friend bool Sound(const ProportionalBatch& batch) {
+    return batch.forecasts_.Suits(batch.stretches_.members()) &&
+           (!batch.fresh_ || batch.forecasts_.any());
+  }
 
  private:
   const BatchOptions options_;

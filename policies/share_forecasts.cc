@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "policies/proportional_shares.h"
+#include "policies/speed_estimator.h"
 
 namespace tactus::policies {
 namespace {
@@ -61,6 +62,30 @@ void ShareForecasts::Start() {
   sizes_.clear();
   for (int k = 0; k < kForecasters; ++k)
     forecasters_[k] = {.memory = std::exp2(k), .noise = 2 * kNoiseInitial * kNoiseInitial};
+}
+
+bool ShareForecasts::Suits(std::size_t ranks) const {
+  if (!any()) return true;
+  if (sizes_.size() != ranks || latest_.size() > kMedianOf) return false;
+  for (const Latest& each : latest_) {
+    const bool sound = each.logs.size() == ranks && each.samples > 0 &&
+                       std::isfinite(each.samples) && std::ranges::all_of(each.logs, IsLogSpeed);
+    if (!sound) return false;
+  }
+  return std::ranges::all_of(
+      forecasters_, [ranks](const Forecaster& forecaster) { return Suits(forecaster, ranks); });
+}
+
+bool ShareForecasts::Suits(const Forecaster& forecaster, std::size_t ranks) {
+  const bool sums = forecaster.memory >= 1 && forecaster.stretches > 0 && forecaster.weight > 0 &&
+                    std::isfinite(forecaster.weight) && forecaster.log_sums.size() == ranks;
+  if (!sums || forecaster.promises.empty() || forecaster.promises.size() > kDelay) return false;
+  for (const double sum : forecaster.log_sums) {
+    if (!IsLogSpeed(sum / forecaster.weight)) return false;
+  }
+  return std::ranges::all_of(forecaster.promises, [ranks](const Promise& promise) {
+    return promise.in_force.size() == ranks && promise.sizes.size() == ranks;
+  });
 }
 
 void ShareForecasts::Observe(const SpeedStretch& stretch, std::uint64_t total) {

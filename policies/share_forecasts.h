@@ -7,6 +7,7 @@
 #include <deque>
 #include <vector>
 
+#include "base/fields.h"
 #include "policies/planner_options.h"
 #include "policies/speed_stretches.h"
 
@@ -77,11 +78,33 @@ class ShareForecasts {
   // observed; one size a rank.
   ShareForecast Best(const std::vector<std::uint32_t>& in_force, std::uint64_t total) const;
 
+  // Whether all that is kept is of so many ranks; true before the first stretch.
+  bool Suits(std::size_t ranks) const;
+  // Whether a stretch was observed since Start().
+  bool any() const { return !latest_.empty(); }
+
+  friend void Fields(auto& archive, Of<ShareForecasts> auto& forecasts) {
+    archive("latest", forecasts.latest_);
+    archive("plan_version", forecasts.plan_version_);
+    archive("sizes", forecasts.sizes_);
+    archive("total", forecasts.total_);
+    archive("forecasters", forecasts.forecasters_);
+  }
+  friend bool Sound(const ShareForecasts& forecasts) {
+    return !forecasts.any() || forecasts.Suits(forecasts.latest_.back().logs.size());
+  }
+
  private:
   struct Promise {
     std::vector<std::uint32_t> in_force{};
     std::vector<std::uint32_t> sizes{};
     double gain = 0;
+
+    friend void Fields(auto& archive, Of<Promise> auto& promise) {
+      archive("in_force", promise.in_force);
+      archive("sizes", promise.sizes);
+      archive("gain", promise.gain);
+    }
   };
   // What became of promises.
   struct Record {
@@ -93,6 +116,13 @@ class ShareForecasts {
     void Fold(double gain, double true_gain);
     // What is to be expected of a promise, where `prior` is before any was judged.
     double Expect(double gain, double prior) const;
+
+    friend void Fields(auto& archive, Of<Record> auto& record) {
+      archive("judged", record.judged);
+      archive("promised", record.promised);
+      archive("kept", record.kept);
+      archive("kept2", record.kept2);
+    }
   };
   struct Forecaster {
     double memory = 1;               // [stretches]
@@ -103,12 +133,28 @@ class ShareForecasts {
     double judged = 0;               // of its promises, at most kPromises
     double noise = 0;                // N
     std::array<Record, kSizes.size() + 1> of_size{};
+
+    friend void Fields(auto& archive, Of<Forecaster> auto& forecaster) {
+      archive("memory", forecaster.memory);
+      archive("stretches", forecaster.stretches);
+      archive("weight", forecaster.weight);
+      archive("log_sums", forecaster.log_sums);
+      archive("promises", forecaster.promises);
+      archive("judged", forecaster.judged);
+      archive("noise", forecaster.noise);
+      archive("of_size", forecaster.of_size);
+    }
   };
 
   // What a stretch said.
   struct Latest {
     double samples = 0;
     std::vector<double> logs{};  // log(speed), one a rank
+
+    friend void Fields(auto& archive, Of<Latest> auto& latest) {
+      archive("samples", latest.samples);
+      archive("logs", latest.logs);
+    }
   };
 
   // Whether the stretch ran under other sizes than the one before, which sizes_ are then. A step
@@ -121,6 +167,7 @@ class ShareForecasts {
   Promise MakePromise(const Forecaster& forecaster, const std::vector<std::uint32_t>& in_force,
                       std::uint64_t total) const;
   static double Expected(const Forecaster& forecaster, double gain);
+  static bool Suits(const Forecaster& forecaster, std::size_t ranks);
   static void Judge(Forecaster& forecaster, const std::vector<double>& speeds);
 
   const BatchOptions options_;

@@ -9,9 +9,25 @@ namespace {
 constexpr int kNoiseWeightMin = 4;   // [rounds] of the initial noise
 constexpr int kNoiseWeightMax = 64;  // [rounds] memory of the noise
 constexpr double kDifferenceNoises = 3.0;
+// Above any that a count of samples and kSecondsMin make.
+constexpr double kLogSpeedMax = 100;
 constexpr int kOlderMax = 1 << 20;  // [rounds] the window stops growing: no counter overflows
 
 }  // namespace
+
+bool IsLogSpeed(double log_speed) { return std::abs(log_speed) < kLogSpeedMax; }
+
+bool Sound(const SpeedEstimator& estimator) {
+  const bool counts = estimator.older_count_ >= 0 && estimator.older_count_ <= kOlderMax &&
+                      estimator.differences_ >= 0 &&
+                      estimator.recent_.size() <= SpeedEstimator::kSlowRounds;
+  if (!counts || !(estimator.noise2_ >= 0) || !std::isfinite(estimator.noise2_)) return false;
+  for (const SpeedEstimator::Observation& seen : estimator.recent_) {
+    if (!IsLogSpeed(seen.log_speed) || !IsLogSpeed(seen.log_speed_clipped)) return false;
+  }
+  return std::isfinite(estimator.older_sum_) && std::isfinite(estimator.recent_sum_) &&
+         (estimator.observations() == 0 || IsLogSpeed(estimator.Mean()));
+}
 
 void SpeedEstimator::Observe(std::uint64_t samples, double compute_seconds, std::uint32_t steps) {
   const bool measurable = compute_seconds >= kSecondsMin && compute_seconds <= kSecondsMax;

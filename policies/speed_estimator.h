@@ -6,7 +6,11 @@
 #include <cstdint>
 #include <deque>
 
+#include "base/fields.h"
 namespace tactus::policies {
+
+// Whether it may be the logarithm of a speed that was measured, of samples/s.
+bool IsLogSpeed(double log_speed);
 
 // Estimates one worker's speed from (samples, compute seconds) pairs; x = log(samples / seconds).
 //
@@ -60,10 +64,25 @@ class SpeedEstimator {
   // with fewer than 2 observations.
   double RelativeError() const;
 
+  friend void Fields(auto& archive, Of<SpeedEstimator> auto& estimator) {
+    archive("older_count", estimator.older_count_);
+    archive("older_sum", estimator.older_sum_);
+    archive("recent", estimator.recent_);
+    archive("recent_sum", estimator.recent_sum_);
+    archive("noise2", estimator.noise2_);
+    archive("differences", estimator.differences_);
+  }
+  friend bool Sound(const SpeedEstimator& estimator);
+
  private:
   struct Observation {
     double log_speed = 0;          // as measured
     double log_speed_clipped = 0;  // at most kOutlierNoises sigma off the estimate of its time
+
+    friend void Fields(auto& archive, Of<Observation> auto& observation) {
+      archive("log_speed", observation.log_speed);
+      archive("log_speed_clipped", observation.log_speed_clipped);
+    }
   };
 
   void Fold(double log_speed);

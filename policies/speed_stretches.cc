@@ -16,6 +16,18 @@ double Seconds(const Report& report) {
 
 }  // namespace
 
+bool SpeedStretches::Divisible(const Open& open) {
+  constexpr double kMost = 1e18;
+  const auto sum = [](double value) { return value >= 0 && value < kMost; };
+  const bool sums = sum(open.samples) && sum(open.steps) && sum(open.compute) && sum(open.seconds);
+  const bool none = open.seconds == 0;
+  return sums && (none || (open.samples >= 1 && open.steps >= 1 && open.compute >= kSecondsMin));
+}
+
+bool Sound(const SpeedStretches& stretches) {
+  return std::ranges::all_of(stretches.open_, SpeedStretches::Divisible);
+}
+
 void SpeedStretches::Start(std::uint32_t members) {
   open_.assign(members, {});
   version_ = 0;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/fields.h"
 #include "policies/plan.h"
 
 namespace tactus::policies {
@@ -43,6 +44,12 @@ class SpeedStretches {
   // Folds one worker's report in. Returns the stretch that it completes.
   std::optional<SpeedStretch> Observe(const Report& report);
 
+  friend void Fields(auto& archive, Of<SpeedStretches> auto& stretches) {
+    archive("open", stretches.open_);
+    archive("version", stretches.version_);
+  }
+  friend bool Sound(const SpeedStretches& stretches);
+
  private:
   struct Open {  // the sums of one rank's rounds in the stretch that is under way
     double samples = 0;
@@ -50,8 +57,18 @@ class SpeedStretches {
     double compute = 0;  // [s]
     double seconds = 0;
     bool first_left_out = false;
+
+    friend void Fields(auto& archive, Of<Open> auto& open) {
+      archive("samples", open.samples);
+      archive("steps", open.steps);
+      archive("compute", open.compute);
+      archive("seconds", open.seconds);
+      archive("first_left_out", open.first_left_out);
+    }
   };
 
+  // Whether there are samples, and a time to divide them by, if any time passed.
+  static bool Divisible(const Open& open);
   SpeedStretch Close();
 
   std::vector<Open> open_;  // one a rank

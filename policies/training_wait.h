@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "base/fields.h"
 #include "policies/observations.h"
 
 namespace tactus::policies {
@@ -17,6 +18,11 @@ struct TrainingWait {
 
   bool Over(const Observations& seen, double seconds_least, int rounds_least) const {
     return rounds >= rounds_least && seen.seconds() - seconds >= seconds_least;
+  }
+
+  friend void Fields(auto& archive, Of<TrainingWait> auto& wait) {
+    archive("seconds", wait.seconds);
+    archive("rounds", wait.rounds);
   }
 };
 

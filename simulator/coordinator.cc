@@ -44,6 +44,11 @@ void Coordinator::Start() {
     nodes.push_back(node);
     cluster_->RestoreNode(node);
   }
+  std::vector<job::MemoryRecord> memories;
+  for (const auto& [id, memory] : disk().memories) {
+    memories.push_back(memory);
+    cluster_->RestoreMemory(memory);
+  }
   std::vector<job::JobRecord> restored;
   job::Actions actions;
   const Instant now = around_.scheduler.now();
@@ -52,7 +57,8 @@ void Coordinator::Start() {
     restored.push_back(record);
     std::ranges::move(cluster_->Restore(record, now), std::back_inserter(actions));
   }
-  if (around_.scenario.on_start) around_.scenario.on_start({nodes, restored}, now, actions);
+  if (around_.scenario.on_start)
+    around_.scenario.on_start({nodes, memories, restored}, now, actions);
   Take(std::move(actions), {});
   Flush();
   Beat();
@@ -234,6 +240,7 @@ void Coordinator::Write(const job::WriteBatch& batch) {
 void Coordinator::Keep(const job::WriteBatch& batch) {
   for (const job::JobRecord& record : batch.jobs) Keep(record);
   for (const job::NodeRecord& node : batch.nodes) Keep(node);
+  for (const job::MemoryRecord& memory : batch.memories) Keep(memory);
 }
 
 // The checkpoints that it names no longer go.
@@ -251,6 +258,14 @@ void Coordinator::Keep(const job::JobRecord& record) {
   }
   disk().jobs[record.id] = record;
   around_.checkers.OnStored(record);
+}
+
+void Coordinator::Keep(const job::MemoryRecord& memory) {
+  if (memory.memory.empty()) {
+    disk().memories.erase(memory.job);
+  } else {
+    disk().memories[memory.job] = memory;
+  }
 }
 
 // One that says nothing is not kept.

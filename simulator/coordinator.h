@@ -108,6 +108,7 @@ class Coordinator {
   void Keep(const job::WriteBatch& batch);
   void Keep(const job::JobRecord& record);
   void Keep(const job::NodeRecord& node);
+  void Keep(const job::MemoryRecord& memory);
   void Perform(const job::Action& action);
   void WakeAt(Instant time);
   void Beat();
@@ -118,6 +119,7 @@ class Coordinator {
     std::uint64_t epoch = 0;
     std::map<JobId, job::JobRecord> jobs{};
     std::map<std::string, job::NodeRecord> nodes{};
+    std::map<JobId, job::MemoryRecord> memories{};
     std::map<std::string, std::shared_ptr<const Checkpoint>> checkpoints{};  // by id
   };
   Disk& disk() { return wrong_ ? *wrong_ : right_; }

@@ -80,6 +80,7 @@ struct DeviceFault {
 // What a coordinator process begins with, in this order.
 struct TakenUp {
   std::vector<job::NodeRecord> nodes{};
+  std::vector<job::MemoryRecord> memories{};
   std::vector<job::JobRecord> jobs{};
 };
 

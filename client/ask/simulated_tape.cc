@@ -13,7 +13,11 @@ namespace tactus::client {
 void SimulatedTape::Attach(simulator::Scenario* scenario) {
   scenario->on_start = [this](const simulator::TakenUp& taken_up, Instant now,
                               const job::Actions& actions) {
-    Begin({.records = taken_up.jobs, .time = now, .actions = actions, .nodes = taken_up.nodes});
+    Begin({.records = taken_up.jobs,
+           .time = now,
+           .actions = actions,
+           .nodes = taken_up.nodes,
+           .memories = taken_up.memories});
   };
   scenario->on_step = [this](const job::Event& event, Instant now, const job::Actions& actions) {
     if (!status_.ok()) return;

@@ -37,6 +37,8 @@ void ActionQueue::Push(job::Actions actions, Done done) {
       Forget(*forget);
     } else if (auto* decided = std::get_if<job::PersistDecision>(&action)) {
       decisions_.push_back({.job = decided->job, .decision = std::move(decided->decision)});
+    } else if (auto* learned = std::get_if<job::PersistMemory>(&action)) {
+      memories_.insert_or_assign(learned->memory.job, std::move(learned->memory.memory));
     } else {
       list.actions.push_back(std::move(action));
     }
@@ -78,7 +80,7 @@ void ActionQueue::Drop(const std::string& node) {
 void ActionQueue::StartWrite() {
   // A batch that failed is tried again as it is: what came since is newer, and goes after it.
   if (batch_.jobs.empty() && batch_.nodes.empty() && batch_.rounds.empty() &&
-      batch_.decisions.empty() && batch_.forgotten.empty()) {
+      batch_.decisions.empty() && batch_.forgotten.empty() && batch_.memories.empty()) {
     in_write_ = std::exchange(waiting_, 0);
     for (auto& [id, record] : jobs_) batch_.jobs.push_back(std::move(record));
     jobs_.clear();
@@ -87,6 +89,9 @@ void ActionQueue::StartWrite() {
     batch_.forgotten = std::exchange(forgotten_, {});
     batch_.rounds = std::exchange(rounds_, {});
     batch_.decisions = std::exchange(decisions_, {});
+    for (auto& [job, memory] : std::exchange(memories_, {})) {
+      batch_.memories.push_back({.job = job, .memory = std::move(memory)});
+    }
   }
   writing_ = true;
   hooks_.write(batch_);

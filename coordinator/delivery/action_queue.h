@@ -16,9 +16,10 @@ namespace tactus::delivery {
 
 // Lists of actions go in, one write at a time goes out (group commit: all records that wait, in one
 // transaction), and every other action is performed when all PersistJob before it, in its own list
-// and in earlier ones, are durable. Rounds and decisions ride on the next write and hold nothing
-// up. A write that fails is tried again on Flush; until it succeeds the actions behind it wait, so
-// nothing is seen that a restart would deny. PersistNode counts as PersistJob does. One thread.
+// and in earlier ones, are durable. Rounds, decisions and what planners learned ride on the next
+// write, that of their list's PersistJob where it has one, and hold nothing up. A write that fails
+// is tried again on Flush; until it succeeds the actions behind it wait, so nothing is seen that a
+// restart would deny. PersistNode counts as PersistJob does. One thread.
 //
 // What bounds it while the store fails: an agent's next message is read only when the one before is
 // dealt with, timers wait behind the write that set them, records that wait are one a job and one a
@@ -75,7 +76,9 @@ class ActionQueue {
   void Drain();
   void StartWrite();
   void Forget(const job::ForgetRounds& action);
-  bool AnyHistory() const { return !rounds_.empty() || !decisions_.empty() || !forgotten_.empty(); }
+  bool AnyHistory() const {
+    return !rounds_.empty() || !decisions_.empty() || !forgotten_.empty() || !memories_.empty();
+  }
 
   const Hooks hooks_;
   std::deque<List> lists_;
@@ -92,7 +95,8 @@ class ActionQueue {
   std::vector<job::RoundsFrom> forgotten_;        // before rounds_ are written
   std::vector<job::RoundRecord> rounds_;
   std::vector<job::DecisionRecord> decisions_;
-  job::WriteBatch batch_;  // what is being written, kept for another try
+  std::map<JobId, std::string> memories_;  // the newest of each job
+  job::WriteBatch batch_;                  // what is being written, kept for another try
   bool writing_ = false;
   bool failed_ = false;
 };

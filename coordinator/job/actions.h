@@ -268,6 +268,13 @@ void Fields(auto& archive, Of<PersistDecision> auto& action) {
   archive("decision", action.decision);
 }
 
+// Write what the job's planner has learned, over what was there, in one transaction with what else
+// of its list is written; nothing waits for it.
+struct PersistMemory {
+  MemoryRecord memory{};
+};
+void Fields(auto& archive, Of<PersistMemory> auto& action) { archive("memory", action.memory); }
+
 // Forget the rounds of the history from this one on, those of earlier PersistRounds too: the state
 // that they led to is lost. Nothing waits for it.
 struct ForgetRounds {
@@ -365,15 +372,27 @@ void Fields(auto& archive, Of<PublishDecision> auto& action) {
   archive("plan", action.plan);
 }
 
+// Tell those who look after the coordinator that what the job's planner had learned could not be
+// taken up, and that it learns anew.
+struct PublishRelearning {
+  JobId job{};
+  std::string reason{};  // a clause
+};
+void Fields(auto& archive, Of<PublishRelearning> auto& action) {
+  archive("job", action.job);
+  archive("reason", action.reason);
+}
+
 // Send Ticked at this time, unless a later WakeAt says sooner.
 struct WakeAt {
   Instant time{};
 };
 void Fields(auto& archive, Of<WakeAt> auto& action) { archive("time", action.time); }
 
-using Action = std::variant<PersistJob, PersistRound, PersistDecision, StartWorker, SendToWorker,
-                            StopWorker, PublishJob, PublishProgress, PublishDecision, WakeAt,
-                            PersistNode, ForgetRounds, LookAtWorker, PublishSnapshot>;
+using Action =
+    std::variant<PersistJob, PersistRound, PersistDecision, StartWorker, SendToWorker, StopWorker,
+                 PublishJob, PublishProgress, PublishDecision, WakeAt, PersistNode, ForgetRounds,
+                 LookAtWorker, PublishSnapshot, PersistMemory, PublishRelearning>;
 using Actions = std::vector<Action>;
 
 // The node whose agent carries the action out; null: it is none of an agent's.
@@ -431,6 +450,8 @@ inline constexpr const char* kKind<job::PersistRound> = "persist_round";
 template <>
 inline constexpr const char* kKind<job::PersistDecision> = "persist_decision";
 template <>
+inline constexpr const char* kKind<job::PersistMemory> = "persist_memory";
+template <>
 inline constexpr const char* kKind<job::ForgetRounds> = "forget_rounds";
 template <>
 inline constexpr const char* kKind<job::StartWorker> = "start_worker";
@@ -448,6 +469,8 @@ template <>
 inline constexpr const char* kKind<job::PublishSnapshot> = "publish_snapshot";
 template <>
 inline constexpr const char* kKind<job::PublishDecision> = "publish_decision";
+template <>
+inline constexpr const char* kKind<job::PublishRelearning> = "publish_relearning";
 template <>
 inline constexpr const char* kKind<job::WakeAt> = "wake_at";
 

@@ -36,8 +36,9 @@ Actions Cluster::Restore(JobRecord record, Instant now) {
       record.state == JobState::kSuspending) {
     for (const MemberRecord& member : record.members) routes_[member.worker] = record.id;
   }
+  const auto memory = memories_.extract(record.id);
   JobController& job = Add(std::move(record));
-  if (!RejectUnknownPolicy(job, turn)) job.Restore(turn);
+  if (!RejectUnknownPolicy(job, turn)) job.Restore(memory ? memory.mapped() : "", turn);
   admission_.File(job);
   Retire();
   PlanWake(turn);

@@ -38,6 +38,9 @@ class Cluster {
   // What users said of a node before the restart. Before all jobs.
   void RestoreNode(const NodeRecord& node) { membership_.Mark(node); }
 
+  // What a job's planner had learned before the restart. Before all jobs.
+  void RestoreMemory(MemoryRecord memory) { memories_[memory.job] = std::move(memory.memory); }
+
   // Deals with one event. Never fails: what does not apply any more does nothing.
   Actions Step(const Event& event, Instant now);
 
@@ -86,9 +89,10 @@ class Cluster {
   const WallTime wall_offset_;
   Membership membership_;
   std::map<JobId, std::unique_ptr<JobController>> jobs_;
-  Admission admission_;               // of jobs_
-  std::map<WorkerId, JobId> routes_;  // workers of jobs_, until their job is dropped
-  std::optional<Instant> wake_;       // asked for and not come yet
+  Admission admission_;                    // of jobs_
+  std::map<WorkerId, JobId> routes_;       // workers of jobs_, until their job is dropped
+  std::optional<Instant> wake_;            // asked for and not come yet
+  std::map<JobId, std::string> memories_;  // of jobs that are to be restored
 };
 
 }  // namespace tactus::job

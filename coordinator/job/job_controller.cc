@@ -154,7 +154,8 @@ void JobController::Update(const JobUpdated& event, std::unique_ptr<policies::Pl
 
 // ---- After a restart
 
-void JobController::Restore(Turn turn) {
+void JobController::Restore(const std::string& memory, Turn turn) {
+  keeper_.Recall(memory, turn);
   switch (state()) {
     case JobState::kStarting:
       return GoOnLater(turn);

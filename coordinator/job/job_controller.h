@@ -76,10 +76,11 @@ class JobController {
   // empty.
   void Start(std::vector<MemberRecord> members, Turn turn);
 
-  // Takes the job up from the record that a former coordinator left. Queued, paused: nothing.
+  // Takes the job up from the record that a former coordinator left, and its planner from what it
+  // had learned; empty: nothing. Queued, paused: that is all.
   // Starting: back into the queue; its workers are strays. Suspending: likewise where all that is
   // kept is durable. Else: awaits the members' return.
-  void Restore(Turn turn);
+  void Restore(const std::string& memory, Turn turn);
 
   // Its workers are ended, with a checkpoint where they trained, and it goes on later. Nothing when
   // it has none or is ending. Joins a suspension under way.

@@ -74,6 +74,10 @@ struct JobDeadlines {
   Duration progress_publish = std::chrono::seconds(1);
   // Between two PersistJob of a running job: what a restart may forget of the progress shown.
   Duration progress_persist = std::chrono::seconds(5);
+  // Between two PersistMemory of a running job that decides nothing: what a restart may forget of
+  // the rounds that the planner saw. A trial or a canary begins with a decision, so that no more of
+  // it is lost than ran of it; a memory has tens of kilobytes.
+  Duration memory_persist = std::chrono::seconds(10);
 };
 
 // One step of the ladder of those that a training job's group is watched by, for people.

@@ -53,6 +53,11 @@ void Fields(auto& archive, Of<NodeTraits> auto& traits) {
   archive("taints", traits.taints);
 }
 
+void Fields(auto& archive, Of<MemoryRecord> auto& memory) {
+  archive("job", memory.job);
+  Bytes(archive, "memory", memory.memory);
+}
+
 void Fields(auto& archive, Of<NodeRecord> auto& node) {
   archive("name", node.name);
   archive("cordoned", node.cordoned);

@@ -42,6 +42,7 @@ void RecordKeeper::Persist(Turn turn) {
   if (IsFinal(record_.state)) {
     record_.end_time = record_.update_time;
     EndAttempt(record_, record_.state_reason, record_.end_time);
+    turn.actions.push_back(job::PersistMemory{{.job = record_.id}});
   }
   persisted_ = turn.now;
   turn.actions.push_back(PersistJob{record_});
@@ -111,6 +112,7 @@ policies::Plan RecordKeeper::FormGroup(const policies::StartingGroup& group,
     turn.actions.push_back(ForgetRounds{.job = record_.id, .from = progress.rounds});
   }
   PersistDecisions(first.decisions, turn);
+  PersistMemory(turn);
   turn.actions.push_back(PublishDecision{.job = record_.id, .plan = first.plan});
   return first.plan;
 }
@@ -141,6 +143,18 @@ void RecordKeeper::BeginRunning(const policies::Report& first, Turn turn) {
   if (record_.start_time == 0) record_.start_time = record_.group_start_time;
   Enter(JobState::kRunning, "training on " + WorkerCount(record_.members.size()));
   Announce(turn);
+}
+
+void RecordKeeper::Recall(const std::string& memory, Turn turn) {
+  if (memory.empty()) return;
+  const bool goes_on = record_.state == JobState::kRunning ||
+                       record_.state == JobState::kStopping ||
+                       (record_.state == JobState::kSuspending && !Secured());
+  std::string why =
+      steering_.Recall(memory, goes_on ? static_cast<std::uint32_t>(record_.members.size()) : 0);
+  if (why.empty()) return;
+  turn.actions.push_back(job::PersistMemory{{.job = record_.id}});
+  turn.actions.push_back(PublishRelearning{.job = record_.id, .reason = std::move(why)});
 }
 
 void RecordKeeper::ResumeGroup() {
@@ -250,11 +264,16 @@ bool RecordKeeper::Add(const policies::Report& report, Turn turn) {
 
 std::optional<policies::Plan> RecordKeeper::Decide(Turn turn) {
   const std::optional<policies::Revision> revision = steering_.Decide();
-  PersistDecisions(steering_.TakeMeasured(), turn);
-  if (!revision) return std::nullopt;
+  const std::vector<policies::Decision> measured = steering_.TakeMeasured();
+  PersistDecisions(measured, turn);
+  if (!revision) {
+    if (!measured.empty()) PersistMemory(turn);
+    return std::nullopt;
+  }
   record_.newest_plan = revision->plan;
   Persist(turn);
   PersistDecisions(revision->decisions, turn);
+  PersistMemory(turn);
   turn.actions.push_back(PublishDecision{.job = record_.id, .plan = revision->plan});
   return revision->plan;
 }
@@ -270,9 +289,15 @@ void RecordKeeper::PersistDecisions(const std::vector<policies::Decision>& decis
   }
 }
 
+void RecordKeeper::PersistMemory(Turn turn) {
+  remembered_ = turn.now;
+  turn.actions.push_back(job::PersistMemory{{.job = record_.id, .memory = steering_.Memory()}});
+}
+
 void RecordKeeper::ShareProgress(Turn turn) {
   if (published_ && turn.now - *published_ < deadlines_.progress_publish) return;
   published_ = turn.now;
+  if (turn.now - remembered_ >= deadlines_.memory_persist) PersistMemory(turn);
   if (turn.now - persisted_ >= deadlines_.progress_persist) {
     Persist(turn);
   } else {

@@ -61,6 +61,10 @@ class RecordKeeper {
   // The first report of any member came; RUNNING begins with that round.
   void BeginRunning(const policies::Report& first, Turn turn);
 
+  // First of all after a restart: takes over what the planner had learned; empty: nothing was
+  // kept. What cannot be taken over is told of and removed.
+  void Recall(const std::string& memory, Turn turn);
+
   // In place of the three above: a group of before the coordinator's restart goes on.
   void ResumeGroup();
 
@@ -114,6 +118,7 @@ class RecordKeeper {
   void SetCheckpoint(CheckpointRecord checkpoint, Instant now);
   void NoteGroup(std::uint64_t first_round, const TransportRecord& transport);
   void PersistDecisions(const std::vector<policies::Decision>& decisions, Turn turn);
+  void PersistMemory(Turn turn);
   WallTime WallAt(Instant now) const { return now.time_since_epoch().count() + wall_offset_; }
 
   const WallTime wall_offset_;
@@ -122,6 +127,7 @@ class RecordKeeper {
   Steering steering_;
   std::optional<ProgressTracker> tracker_;
   Instant persisted_{};               // last
+  Instant remembered_{};              // likewise, what the planner has learned
   std::optional<Instant> published_;  // the progress, last
 };
 

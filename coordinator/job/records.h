@@ -299,6 +299,12 @@ struct DecisionRecord {
   policies::Decision decision{};
 };
 
+// What the planner of a job that is not over has learned: policies::PlanPolicy::Memory().
+struct MemoryRecord {
+  JobId job{};
+  std::string memory{};  // empty: none is kept
+};
+
 // Rounds of a job from this one on.
 struct RoundsFrom {
   JobId job{};
@@ -313,6 +319,7 @@ struct WriteBatch {
   // Inserted; the same axis of the same plan again replaces.
   std::vector<job::DecisionRecord> decisions{};
   std::vector<job::NodeRecord> nodes{};  // inserted or replaced; one that says nothing is removed
+  std::vector<job::MemoryRecord> memories{};  // inserted or replaced; an empty one is removed
 };
 
 }  // namespace tactus::job

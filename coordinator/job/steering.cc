@@ -32,6 +32,8 @@ void Steering::Resume(const policies::Plan& adopted, const policies::Plan& newes
 void Steering::Replace(std::unique_ptr<policies::PlanPolicy> policy,
                        const std::optional<policies::StartingGroup>& group) {
   TACTUS_CHECK(policy != nullptr);
+  // It refuses what was learned under other options.
+  policy->Recall(policy_->Memory(), static_cast<std::uint32_t>(newest_.batch_sizes.size()));
   policy_ = std::move(policy);
   anew_ = group;
   // Without sizes there is no plan to go on under yet: Start() comes first.

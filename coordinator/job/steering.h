@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "policies/plan.h"
@@ -23,12 +25,19 @@ class Steering {
   // why it is as it is.
   policies::Revision Start(const policies::StartingGroup& group);
 
-  // Goes on after a restart with what was on record; the policy learns anew. An empty or older
+  // What the policy has learned, and first of all after a restart, back; see policies::PlanPolicy.
+  std::string Memory() const { return policy_->Memory(); }
+  std::string Recall(std::string_view memory, std::uint32_t members) {
+    return policy_->Recall(memory, members);
+  }
+
+  // Goes on after a restart with what was on record, and with what was recalled. An empty or older
   // `newest` means that nothing was travelling.
   void Resume(const policies::Plan& adopted, const policies::Plan& newest);
 
   // Another policy from now on, which learns anew. `group`: the running one; then its first plan is
-  // the next one of Decide. Without: it goes on under the plan in force.
+  // the next one of Decide. Without: it goes on under the plan in force, and with what was learned
+  // where only other axes are frozen.
   void Replace(std::unique_ptr<policies::PlanPolicy> policy,
                const std::optional<policies::StartingGroup>& group);
 

@@ -86,6 +86,7 @@ CoreRunner::~CoreRunner() = default;
 absl::Status CoreRunner::Start() {
   absl::StatusOr<std::vector<job::JobRecord>> unfinished;
   absl::StatusOr<std::vector<job::NodeRecord>> nodes;
+  absl::StatusOr<std::vector<job::MemoryRecord>> memories;
   absl::StatusOr<std::uint64_t> last_job;
   absl::StatusOr<protocol::CoordinatorIdentity> identity;
   std::vector<store::SetAsideJob> set_aside;
@@ -93,12 +94,14 @@ absl::Status CoreRunner::Start() {
     unfinished = around_.store.UnfinishedJobs();
     set_aside = around_.store.TakeSetAside();
     nodes = around_.store.Nodes();
+    memories = around_.store.Memories();
     last_job = around_.store.LastJobId();
     identity = around_.store.BeginEpoch(around_.restored ? SecondsNow() : 0);
   });
   TellSetAside(set_aside);
   if (!unfinished.ok()) return unfinished.status();
   if (!nodes.ok()) return nodes.status();
+  if (!memories.ok()) return memories.status();
   if (!last_job.ok()) return last_job.status();
   if (!identity.ok()) return identity.status();
   runtime::Logger("main")->info("epoch begun server={} epoch={} restored={}", identity->server,
@@ -106,32 +109,34 @@ absl::Status CoreRunner::Start() {
   around_.control.RunAndWait([&] {
     last_job_ = *last_job;
     sessions_.SetIdentity(*std::move(identity));
-    Restore(*std::move(nodes), *std::move(unfinished));
+    Restore({.records = *std::move(unfinished),
+             .nodes = *std::move(nodes),
+             .memories = *std::move(memories)});
   });
   return absl::OkStatus();
 }
 
-void CoreRunner::Restore(std::vector<job::NodeRecord> nodes,
-                         std::vector<job::JobRecord> unfinished) {
+void CoreRunner::Restore(tape::Start start) {
   wake_.emplace(around_.control);
   flush_.emplace(around_.control);
   beat_.emplace(around_.control);
   expiry_.emplace(around_.control);
   return_.emplace(around_.control);
-  for (const job::NodeRecord& node : nodes) cluster_.RestoreNode(node);
-  const Instant now = runtime::Now();
+  for (const job::NodeRecord& node : start.nodes) cluster_.RestoreNode(node);
+  for (const job::MemoryRecord& memory : start.memories) cluster_.RestoreMemory(memory);
+  start.time = runtime::Now();
   job::Actions all;
-  for (const job::JobRecord& record : unfinished) {
+  for (const job::JobRecord& record : start.records) {
     visible_[record.id] = record;
     telemetry_.OnAction(job::PublishJob{record});
-    job::Actions actions = cluster_.Restore(record, now);
+    job::Actions actions = cluster_.Restore(record, start.time);
     std::move(actions.begin(), actions.end(), std::back_inserter(all));
     const job::JobRecord* const taken_up = cluster_.Find(record.id);
     if (taken_up != nullptr) awaited_nodes_.Await(*taken_up);
   }
   return_->After(kReturn, [this] { awaited_nodes_.GiveUp(); });
-  tape_.Add(tape::Start{
-      .records = std::move(unfinished), .time = now, .actions = all, .nodes = std::move(nodes)});
+  start.actions = all;
+  tape_.Add(std::move(start));
   queue_.Push(std::move(all), {});
   RepeatFlush();
   RepeatBeat();

@@ -205,7 +205,8 @@ class CoreRunner {
   void Publish(JobId job, v1::JobEvent event);
   void Write(const job::WriteBatch& batch);
   void OnWritten(const absl::Status& status);
-  void Restore(std::vector<job::NodeRecord> nodes, std::vector<job::JobRecord> unfinished);
+  // With what the store has; when, and what the core answers, is filled in.
+  void Restore(tape::Start start);
   void RepeatFlush();
   void RepeatBeat();
   void Bookmark();

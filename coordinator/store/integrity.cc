@@ -21,6 +21,7 @@ class Inspection {
   void CheckRounds();
   void CheckDecisions();
   void CheckNodes();
+  void CheckMemories();
 
   std::vector<std::string> TakeProblems() { return std::move(problems_); }
 
@@ -121,6 +122,12 @@ void Inspection::CheckDecisions() {
        });
 }
 
+// What they say is the planner's to judge, who learns anew where it cannot be read.
+void Inspection::CheckMemories() {
+  Look("memories", "SELECT job FROM memories",
+       [this](const Statement& row) { ExpectJob("memory", row.ColumnInt(0)); });
+}
+
 void Inspection::CheckNodes() {
   Look("nodes", "SELECT name, record FROM nodes", [this](const Statement& row) {
     const auto record = codec::DecodeNode(row.ColumnBytes(1));
@@ -138,6 +145,7 @@ std::vector<std::string> FindProblems(Statements& statements) {
   inspection.CheckRounds();
   inspection.CheckDecisions();
   inspection.CheckNodes();
+  inspection.CheckMemories();
   return inspection.TakeProblems();
 }
 

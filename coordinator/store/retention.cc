@@ -75,6 +75,7 @@ absl::Status HistoryPruner::Forget(std::int64_t job) {
   }
   budget_ -= 4;
   status = statements_.Run("INSERT OR IGNORE INTO forgotten VALUES (?1)", job);
+  if (status.ok()) status = statements_.Run("DELETE FROM memories WHERE job = ?1", job);
   if (!status.ok()) return status;
   // An id is never given again, whatever was deleted.
   return statements_.Run("UPDATE meta SET value = max(value, ?1) WHERE key = 'last_job_id'", job);

@@ -79,6 +79,8 @@ constexpr const char* kSteps[] = {
     "  blobs TEXT NOT NULL,"
     "  spec BLOB NOT NULL,"
     "  record BLOB NOT NULL);",
+    // What the planners of jobs that are not over have learned.
+    "CREATE TABLE memories (job INTEGER PRIMARY KEY, memory BLOB NOT NULL);",
 };
 
 absl::StatusOr<std::int64_t> Version(sqlite3* connection) {

@@ -33,6 +33,9 @@ constexpr const char* kPutDecision =
     "INSERT OR REPLACE INTO decisions (job, plan_version, axis, record) VALUES (?1, ?2, ?3, ?4)";
 constexpr const char* kPutNode = "INSERT OR REPLACE INTO nodes (name, record) VALUES (?1, ?2)";
 constexpr const char* kDropNode = "DELETE FROM nodes WHERE name = ?1";
+constexpr const char* kPutMemory = "INSERT OR REPLACE INTO memories (job, memory) VALUES (?1, ?2)";
+constexpr const char* kDropMemory = "DELETE FROM memories WHERE job = ?1";
+constexpr const char* kMemories = "SELECT job, memory FROM memories ORDER BY job";
 constexpr const char* kJobById = "SELECT spec, record, id, name FROM jobs WHERE id = ?1";
 constexpr const char* kJobByName = "SELECT spec, record, id, name FROM jobs WHERE name = ?1";
 constexpr const char* kJobByRequest =
@@ -160,6 +163,10 @@ absl::Status SqliteStore::PutAll(const job::WriteBatch& batch) {
     const absl::Status status = PutNode(record);
     if (!status.ok()) return status;
   }
+  for (const job::MemoryRecord& record : batch.memories) {
+    const absl::Status status = PutMemory(record);
+    if (!status.ok()) return status;
+  }
   return absl::OkStatus();
 }
 
@@ -167,6 +174,12 @@ absl::Status SqliteStore::PutNode(const job::NodeRecord& record) {
   // Only marks are kept: what else is known of a node comes from its agent.
   if (!record.cordoned && !record.draining) return statements_.Run(kDropNode, record.name);
   return statements_.Run(kPutNode, record.name, Blob{codec::EncodeNode(record)});
+}
+
+absl::Status SqliteStore::PutMemory(const job::MemoryRecord& record) {
+  const std::int64_t job = Signed(record.job.value);
+  if (record.memory.empty()) return statements_.Run(kDropMemory, job);
+  return statements_.Run(kPutMemory, job, Blob{record.memory});
 }
 
 absl::Status SqliteStore::PutJob(const job::JobRecord& record) {
@@ -306,6 +319,13 @@ absl::StatusOr<Page<job::JobRecord>> SqliteStore::ListJobs(const JobQuery& query
 
 absl::StatusOr<std::vector<job::JobRecord>> SqliteStore::UnfinishedJobs() {
   return ReadReadable(statements_.Bind(kUnfinished));
+}
+
+absl::StatusOr<std::vector<job::MemoryRecord>> SqliteStore::Memories() {
+  return ReadAll(statements_.Bind(kMemories), [](const Statement& row) {
+    return absl::StatusOr<job::MemoryRecord>(
+        {.job = JobId{static_cast<std::uint64_t>(row.ColumnInt(0))}, .memory = row.ColumnBytes(1)});
+  });
 }
 
 template <typename Decode, typename Place>

@@ -27,6 +27,7 @@ class SqliteStore final : public Store {
   absl::StatusOr<job::JobRecord> FindJobByRequest(const std::string& request_id) override;
   absl::StatusOr<Page<job::JobRecord>> ListJobs(const JobQuery& query) override;
   absl::StatusOr<std::vector<job::JobRecord>> UnfinishedJobs() override;
+  absl::StatusOr<std::vector<job::MemoryRecord>> Memories() override;
   absl::StatusOr<Page<job::RoundRecord>> ListRounds(JobId job, int page_size,
                                                     const std::string& page_token,
                                                     std::uint64_t first_round = 0) override;
@@ -63,6 +64,7 @@ class SqliteStore final : public Store {
   absl::Status PutAll(const job::WriteBatch& batch);
   absl::Status PutJob(const job::JobRecord& record);
   absl::Status NoteSuperseded(const job::JobRecord& record, const std::string& blobs);
+  absl::Status PutMemory(const job::MemoryRecord& record);
   absl::Status PutNode(const job::NodeRecord& record);
   absl::StatusOr<job::JobRecord> FindOne(const char* sql, const std::string& key,
                                          const std::string& what);

@@ -107,6 +107,9 @@ class Store {
   // Jobs that are not over, by id.
   virtual absl::StatusOr<std::vector<job::JobRecord>> UnfinishedJobs() = 0;
 
+  // What their planners had learned, by job; of some jobs nothing is kept.
+  virtual absl::StatusOr<std::vector<job::MemoryRecord>> Memories() = 0;
+
   // Oldest first, from `first_round` on.
   virtual absl::StatusOr<Page<job::RoundRecord>> ListRounds(JobId job, int page_size,
                                                             const std::string& page_token,

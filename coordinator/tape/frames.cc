@@ -34,6 +34,7 @@ void Fields(auto& archive, Of<Start> auto& start) {
   archive("time", start.time);
   archive("actions", start.actions);
   archive("nodes", start.nodes);
+  archive("memories", start.memories);
 }
 
 void Fields(auto& archive, Of<Step> auto& step) {

@@ -74,6 +74,7 @@ class Replayer {
     start_ = start.time;
     replayed_.jobs = start.records.size();
     for (const job::NodeRecord& node : start.nodes) cluster_->RestoreNode(node);
+    for (const job::MemoryRecord& memory : start.memories) cluster_->RestoreMemory(memory);
     job::Actions found;
     for (const job::JobRecord& record : start.records) {
       job::Actions actions = cluster_->Restore(record, start.time);

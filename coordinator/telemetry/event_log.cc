@@ -119,6 +119,11 @@ void LogLostAttempt(const job::JobRecord& record) {
               attempt.number, attempt.rounds, record.progress.rounds, Quoted(attempt.reason));
 }
 
+void LogRelearning(const job::PublishRelearning& relearning) {
+  Log()->warn("planner learns anew job_number={} reason={}", relearning.job.value,
+              Quoted(relearning.reason));
+}
+
 void LogDecision(const job::PublishDecision& decision) {
   const policies::Plan& plan = decision.plan;
   std::string rows;

@@ -127,6 +127,7 @@ void JobTelemetry::OnAction(const job::Action& action) {
   if (const auto* changed = std::get_if<job::PublishJob>(&action)) On(*changed);
   if (const auto* progress = std::get_if<job::PublishProgress>(&action)) On(*progress);
   if (const auto* decision = std::get_if<job::PublishDecision>(&action)) LogDecision(*decision);
+  if (const auto* anew = std::get_if<job::PublishRelearning>(&action)) LogRelearning(*anew);
 }
 
 void JobTelemetry::On(const job::PersistRound& action) {

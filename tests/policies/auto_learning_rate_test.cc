@@ -7,7 +7,7 @@
 namespace tactus::policies {
 namespace {
 
-Plan Of(Synchronization synchronization, Aggregation aggregation) {
+Plan PlanWith(Synchronization synchronization, Aggregation aggregation) {
   return {.synchronization = synchronization,
           .period = synchronization == Synchronization::kEveryStep ? 1u : 4u,
           .aggregation = aggregation,
@@ -19,7 +19,7 @@ TEST(AutoLearningRateTest, EveryRuleItChoosesIsAllowed) {
        {Synchronization::kEveryStep, Synchronization::kPeriodic, Synchronization::kDelayed}) {
     for (const Aggregation aggregation : {Aggregation::kAverage, Aggregation::kAdasum}) {
       for (const char* optimizer : {"sgd", "adam", "adamw", "lamb"}) {
-        Plan plan = Of(synchronization, aggregation);
+        Plan plan = PlanWith(synchronization, aggregation);
         plan.learning_rate_rule = RuleFor(plan, optimizer);
         EXPECT_TRUE(Allowed(plan, optimizer)) << optimizer;
       }
@@ -28,8 +28,8 @@ TEST(AutoLearningRateTest, EveryRuleItChoosesIsAllowed) {
 }
 
 TEST(AutoLearningRateTest, AdascaleWhereGradientsAreAveragedForSgd) {
-  const Plan every = Of(Synchronization::kEveryStep, Aggregation::kAverage);
-  const Plan delayed = Of(Synchronization::kDelayed, Aggregation::kAverage);
+  const Plan every = PlanWith(Synchronization::kEveryStep, Aggregation::kAverage);
+  const Plan delayed = PlanWith(Synchronization::kDelayed, Aggregation::kAverage);
 
   EXPECT_EQ(RuleFor(every, "sgd"), LearningRateRule::kAdascale);
   EXPECT_EQ(RuleFor(delayed, "sgd"), LearningRateRule::kAdascale);
@@ -39,16 +39,16 @@ TEST(AutoLearningRateTest, AdascaleWhereGradientsAreAveragedForSgd) {
 
 TEST(AutoLearningRateTest, ConstantForLocalStepsAndForAdasum) {
   for (const char* optimizer : {"sgd", "adamw"}) {
-    EXPECT_EQ(RuleFor(Of(Synchronization::kPeriodic, Aggregation::kAverage), optimizer),
+    EXPECT_EQ(RuleFor(PlanWith(Synchronization::kPeriodic, Aggregation::kAverage), optimizer),
               LearningRateRule::kConstant);
-    EXPECT_EQ(RuleFor(Of(Synchronization::kEveryStep, Aggregation::kAdasum), optimizer),
+    EXPECT_EQ(RuleFor(PlanWith(Synchronization::kEveryStep, Aggregation::kAdasum), optimizer),
               LearningRateRule::kConstant);
   }
 }
 
 TEST(AutoLearningRateTest, FollowsThePlanAndSaysWhy) {
   const AutoLearningRate policy("sgd");
-  Plan plan = Of(Synchronization::kPeriodic, Aggregation::kAverage);
+  Plan plan = PlanWith(Synchronization::kPeriodic, Aggregation::kAverage);
   plan.learning_rate_rule = LearningRateRule::kAdascale;
 
   EXPECT_FALSE(policy.Follow(plan, Observations()).empty());

@@ -13,6 +13,7 @@
 #include "policies/catalogue.h"
 #include "policies/compatibility.h"
 #include "policies/planner.h"
+#include "tests/policies/mended_memory.h"
 #include "tests/policies/virtual_job.h"
 
 namespace tactus::policies {
@@ -145,6 +146,112 @@ TEST(PlannerPropertyTest, EveryPlanFitsIsAllowedAndExplainedWhateverIsReported) 
       if (testing::Test::HasFailure()) return;
     }
   }
+}
+
+// A group under whatever plans a planner has for it, and whatever is reported.
+class AnyGroup {
+ public:
+  explicit AnyGroup(Rng& rng) : rng_(rng), members_(1 + static_cast<std::uint32_t>(rng.Below(6))) {}
+
+  void Start(Planner& planner) {
+    const std::uint64_t version = plan_.version + 1;
+    plan_ = planner.Start({.members = members_}).plan;
+    plan_.version = version;
+  }
+
+  // A round of reports, of which some do not come; `each` gets them one by one.
+  template <typename Each>
+  void Round(const Each& each) {
+    Report report = AnyRound(rng_, plan_, round_++);
+    for (report.rank = 0; report.rank < members_; ++report.rank) {
+      if (rng_.Below(200) > 0) each(AnyReport(rng_, plan_, report));
+    }
+  }
+  void Follow(const std::optional<Revision>& revision) {
+    if (revision) plan_ = revision->plan;
+  }
+
+  const Plan& plan() const { return plan_; }
+  std::uint32_t members() const { return members_; }
+
+ private:
+  Rng& rng_;
+  const std::uint32_t members_;
+  Plan plan_;
+  std::uint64_t round_ = 0;
+};
+
+void ExpectAlike(const std::optional<Revision>& one, const std::optional<Revision>& other) {
+  ASSERT_EQ(one.has_value(), other.has_value());
+  if (!one) return;
+  EXPECT_EQ(one->plan, other->plan);
+  EXPECT_EQ(one->decisions, other->decisions);
+}
+
+TEST(PlannerPropertyTest, OneMadeOfTheMemoryOfAnotherGoesOnLikeItWhateverIsReported) {
+  for (std::uint64_t seed = 1; seed <= kSeeds / 4; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Rng rng(seed);
+    const PlannerOptions options = AnyOptions(rng);
+    AnyGroup group(rng);
+    Planner lives(options);
+    group.Start(lives);
+    std::optional<Planner> other(options);
+    ASSERT_EQ(other->Recall(lives.Memory(), group.members()), "");
+
+    for (int round = 0; round < 100; ++round) {
+      group.Round([&](const Report& report) {
+        lives.Observe(report);
+        other->Observe(report);
+        if (rng.Below(10) > 0) return;
+        const std::string memory = other->Memory();
+        other.emplace(options);
+        EXPECT_EQ(other->Recall(memory, group.members()), "");
+        other->Resume(group.plan());
+      });
+      const std::optional<Revision> revision = lives.Decide(group.plan());
+      ExpectAlike(revision, other->Decide(group.plan()));
+      ASSERT_EQ(lives.Memory(), other->Memory());  // with what was measured
+      lives.TakeMeasured();
+      other->TakeMeasured();
+      if (testing::Test::HasFailure()) return;
+      group.Follow(revision);
+    }
+  }
+}
+
+// Whoever writes such bytes can write jobs as well; but a coordinator must not fall by them.
+TEST(PlannerPropertyTest, AMemoryThatSomebodyChangedIsRefusedOrServesAndEndsNoProcess) {
+  int taken = 0;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Rng rng(seed);
+    const PlannerOptions options = AnyOptions(rng);
+    AnyGroup group(rng);
+    Planner lives(options);
+    group.Start(lives);
+    for (int round = 0; round < 60; ++round) {
+      group.Round([&](const Report& report) { lives.Observe(report); });
+      group.Follow(lives.Decide(group.plan()));
+    }
+    std::string memory = lives.Memory();
+    for (std::uint64_t i = 0; i <= rng.Below(3); ++i) {
+      const char byte = static_cast<char>(Any<int>(rng, {0, 1, 0x7f, 0x80, 0xf0, 0xff}));
+      for (std::uint64_t at = rng.Below(memory.size()), end = at + 1 + rng.Below(8); at < end; ++at)
+        if (at < memory.size()) memory[at] = byte;
+    }
+
+    Planner other(options);
+    taken += other.Recall(Mended(memory), group.members()).empty() ? 1 : 0;
+    other.Resume(group.plan());
+
+    for (int round = 0; round < 60; ++round) {
+      group.Round([&](const Report& report) { other.Observe(report); });
+      group.Follow(other.Decide(group.plan()));
+      other.TakeMeasured();
+    }
+  }
+  EXPECT_GT(taken, 100);
 }
 
 TEST(PlannerPropertyTest, TheSameReportsGiveTheSamePlans) {

@@ -12,7 +12,7 @@ namespace tactus::policies {
 
 VirtualJob::VirtualJob(const VirtualJobOptions& options)
     : options_(options),
-      planner_(options.planner),
+      planner_(std::in_place, options.planner),
       rng_(options.seed),
       slow_(options.slow, options.workers.size(), ~options.seed),
       rate_({.schedule = {.base = options.loss.rate}, .base_batch = options.planner.base_batch}),
@@ -28,7 +28,7 @@ VirtualJob::VirtualJob(const VirtualJobOptions& options)
 void VirtualJob::Regroup() {
   const std::uint64_t last = std::max(plan_.version, travelling_.version);
   plan_ = planner_
-              .Start({.members = static_cast<std::uint32_t>(options_.workers.size()),
+              ->Start({.members = static_cast<std::uint32_t>(options_.workers.size()),
                       .speeds = options_.tried_speeds})
               .plan;
   plan_.version = last + 1;
@@ -42,6 +42,14 @@ void VirtualJob::Run(int rounds) {
 
 void VirtualJob::RunUntil(double seconds, int rounds_max) {
   for (int i = 0; i < rounds_max && seconds_ < seconds; ++i) RunRound();
+}
+
+std::string VirtualJob::RestartPlanner() {
+  const std::string memory = planner_->Memory();
+  planner_.emplace(options_.planner);
+  std::string why = planner_->Recall(memory, static_cast<std::uint32_t>(begun_.size()));
+  planner_->Resume(plan_);
+  return why;
 }
 
 double VirtualJob::loss() const {
@@ -188,6 +196,7 @@ Report VirtualJob::Learn(const Times& times) {
     Update(rate.rate * length, samples / updates, delayed);
   }
   rate_.Applied(plan_.learning_rate_rule, facts);
+  all.progress = rate_.progress();
   if (plan_.aggregation == Aggregation::kAverage) all.gradient_samples = samples;
   return all;
 }
@@ -209,16 +218,16 @@ void VirtualJob::RunRound() {
     report.blocked_seconds = times.blocked[rank];
     report.transfer_seconds = times.transfer[rank];
     report.round_seconds = times.round[rank];
-    planner_.Observe(report);
+    planner_->Observe(report);
   }
   if (travelling_.version <= plan_.version) {
-    if (std::optional<Revision> revision = planner_.Decide(plan_)) {
+    if (std::optional<Revision> revision = planner_->Decide(plan_)) {
       travelling_ = revision->plan;
       arrives_at_ = round_ + static_cast<std::uint64_t>(options_.travel_rounds);
       for (Decision& decision : revision->decisions) decisions_.push_back(std::move(decision));
     }
   }
-  for (Decision& decision : planner_.TakeMeasured()) measured_.push_back(std::move(decision));
+  for (Decision& decision : planner_->TakeMeasured()) measured_.push_back(std::move(decision));
   ++round_;
 }
 

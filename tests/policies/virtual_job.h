@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "base/rng.h"
@@ -56,7 +58,12 @@ class VirtualJob {
   // The workers meet as a new group, at the point that training had come to.
   void Regroup();
 
+  // The planner's process ends and another takes its place, which knows what the former one
+  // remembered, and no more. Returns Planner::Recall's answer.
+  std::string RestartPlanner();
+
   const Plan& plan() const { return plan_; }
+  const Planner& planner() const { return *planner_; }
   VirtualWorker& worker(std::size_t rank) { return options_.workers[rank]; }
   double seconds() const { return seconds_; }
   double loss() const;  // without the noise of measuring
@@ -87,7 +94,7 @@ class VirtualJob {
   void Update(double rate, double samples, bool delayed);
 
   VirtualJobOptions options_;
-  Planner planner_;
+  std::optional<Planner> planner_;
   Rng rng_;
   SlowNoise slow_;
   LearningRate rate_;

@@ -152,6 +152,26 @@ TEST_F(ActionQueueTest, DecisionsHoldNothingUpAndGoOutOnFlushInOrder) {
   EXPECT_EQ(written_[0].decisions[1].decision.plan_version, 3u);
 }
 
+TEST_F(ActionQueueTest, WhatAPlannerLearnedIsWrittenWithTheRecordOfItsListTheNewestAlone) {
+  const auto learned = [](std::uint64_t job, const std::string& memory) {
+    return job::PersistMemory{{.job = JobId{job}, .memory = memory}};
+  };
+  queue_.Push({learned(1, "old"), learned(1, "new"), learned(2, ""), StopWorker(1)}, {});
+  EXPECT_THAT(performed_, ElementsAre("1"));
+  EXPECT_FALSE(queue_.idle());
+
+  queue_.Push({learned(3, "third"), Persist(3, 1)}, {});
+
+  ASSERT_EQ(written_.size(), 1u);
+  ASSERT_EQ(written_[0].memories.size(), 3u);
+  EXPECT_EQ(written_[0].memories[0].memory, "new");
+  EXPECT_EQ(written_[0].memories[1].memory, "");
+  EXPECT_EQ(written_[0].memories[2].memory, "third");
+  EXPECT_EQ(written_[0].jobs.size(), 1u);
+  queue_.OnWritten(true);
+  EXPECT_TRUE(queue_.idle());
+}
+
 TEST_F(ActionQueueTest, AFailedWriteIsTriedAgainAndNothingIsSeenBefore) {
   queue_.Push({Persist(1, 1), StopWorker(1)}, Done("done"));
   queue_.OnWritten(false);

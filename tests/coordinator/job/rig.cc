@@ -153,6 +153,7 @@ void Rig::StoreAll() {
 Actions Rig::Restart() {
   cluster_ = std::make_unique<Cluster>(kWallOffset);
   seconds_ += kStepSeconds;
+  cluster_->RestoreMemory(memory_);
   Actions actions = cluster_->Restore(record(), At(seconds_));
   Note(actions);
   return actions;
@@ -166,6 +167,7 @@ Actions Rig::Rejoin(const std::string& node, int cpus, std::vector<WorkerId> run
 
 void Rig::Note(const Actions& actions) {
   for (const PersistJob& persist : Only<PersistJob>(actions)) last_ = persist.record;
+  for (const PersistMemory& persist : Only<PersistMemory>(actions)) memory_ = persist.memory;
 }
 
 }  // namespace tactus::job

@@ -95,7 +95,10 @@ class Rig {
   Cluster& cluster() { return *cluster_; }
   double seconds() const { return seconds_; }
 
-  // A new coordinator takes up the last record.
+  // What the planner learned, as last persisted.
+  std::string& memory() { return memory_.memory; }
+
+  // A new coordinator takes up the last record and what the planner learned.
   Actions Restart();
   // The node's agent comes back with these workers.
   Actions Rejoin(const std::string& node, int cpus, std::vector<WorkerId> running);
@@ -106,6 +109,7 @@ class Rig {
   JobRecord job_;
   std::unique_ptr<Cluster> cluster_ = std::make_unique<Cluster>(kWallOffset);
   std::optional<JobRecord> last_;
+  MemoryRecord memory_;
   double seconds_ = 0;
   std::uint64_t next_round_ = 0;
 };

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace tactus::job {
@@ -20,6 +22,12 @@ class ScriptedPolicy final : public policies::PlanPolicy {
         .plan = {.batch_sizes = std::vector<std::uint32_t>(group.members, 8), .reason = "start"},
         .decisions = {{.to = "8 8", .reason = "start"}}};
   }
+  std::string Memory() const override { return "learned"; }
+  std::string Recall(std::string_view memory, std::uint32_t members) override {
+    recalled_ = std::string(memory) + " of " + std::to_string(members);
+    return {};
+  }
+  const std::string& recalled() const { return recalled_; }
   void Resume(const policies::Plan&) override {}
   void Observe(const policies::Report&) override {}
   std::optional<policies::Revision> Decide(const policies::Plan& in_force) override {
@@ -33,6 +41,7 @@ class ScriptedPolicy final : public policies::PlanPolicy {
 
  private:
   std::vector<std::uint32_t>* const proposal_;
+  std::string recalled_;
 };
 
 class SteeringTest : public testing::Test {
@@ -112,6 +121,17 @@ TEST_F(SteeringTest, APlanThatTravelledAtTheRestartTravelsStill) {
   steering_.RoundDone(5);
   EXPECT_EQ(steering_.adopted(), newest);
   EXPECT_EQ(steering_.Decide()->plan.version, 6u);
+}
+
+// It is the policy's to refuse what does not suit it.
+TEST_F(SteeringTest, AnotherPolicyIsOfferedWhatTheFormerOneLearned) {
+  steering_.Start({.members = 2});
+  auto other = std::make_unique<ScriptedPolicy>(&proposal_);
+  const ScriptedPolicy& kept = *other;
+
+  steering_.Replace(std::move(other), std::nullopt);
+
+  EXPECT_EQ(kept.recalled(), "learned of 2");
 }
 
 TEST_F(SteeringTest, VersionsGoOnAfterThoseOfAnEarlierGroup) {

@@ -224,6 +224,11 @@ std::string Say(const PersistDecision& action) {
          std::to_string(decision.plan_version) + ": " + Quote(decision.from) + " -> " +
          Quote(decision.to) + " because " + Quote(decision.reason);
 }
+std::string Say(const PersistMemory& action) {
+  return action.memory.memory.empty() ? "forget what the planner learned"
+                                      : "keep what the planner learned";
+}
+std::string Say(const PublishRelearning& action) { return "learn anew: " + action.reason; }
 std::string Say(const StartWorker& action) {
   return "start " + Worker(action.worker) + " on " + action.node + "/" + action.device + " for " +
          action.job_name + " spec=" + Quote(action.spec) +
@@ -280,7 +285,9 @@ void Transcript::Restart(double seconds) {
   cluster_ = std::make_unique<Cluster>(kWallOffset);
   const std::map<JobId, JobRecord> store = store_;
   for (const auto& [id, record] : store) {
-    if (!IsFinal(record.state)) Write(cluster_->Restore(record, At(seconds)));
+    if (IsFinal(record.state)) continue;
+    cluster_->RestoreMemory(memories_[id]);
+    Write(cluster_->Restore(record, At(seconds)));
   }
 }
 
@@ -289,6 +296,8 @@ void Transcript::Write(const Actions& actions) {
     text_ += "    " + Describe(action) + "\n";
     if (const auto* persist = std::get_if<PersistJob>(&action)) {
       store_[persist->record.id] = persist->record;
+    } else if (const auto* learned = std::get_if<PersistMemory>(&action)) {
+      memories_[learned->memory.job] = learned->memory;
     }
   }
 }

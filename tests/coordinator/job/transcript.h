@@ -37,6 +37,7 @@ class Transcript {
 
   std::unique_ptr<Cluster> cluster_;
   std::map<JobId, JobRecord> store_;
+  std::map<JobId, MemoryRecord> memories_;
   std::string text_;
 };
 

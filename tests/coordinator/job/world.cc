@@ -109,6 +109,10 @@ void World::Restart() {
     if (!IsFinal(record.state)) unfinished.push_back(record);
   }
   TakenUp taken_up{.records = unfinished};
+  for (const auto& [id, memory] : memories_) {
+    cluster_->RestoreMemory(memory);
+    taken_up.memories.push_back(memory);
+  }
   for (const auto& [name, mark] : marks_) {
     cluster_->RestoreNode(mark);
     taken_up.nodes.push_back(mark);
@@ -280,6 +284,17 @@ void World::Check(const LookAtWorker& action) {
 void World::Check(const PersistDecision& action) {
   ASSERT_FALSE(action.decision.reason.empty());
   ASSERT_TRUE(store_.contains(action.job));
+}
+
+// What was written can be read whenever the coordinator restarts, unless a user changed the job.
+void World::Check(const PublishRelearning& action) {
+  EXPECT_EQ(action.reason, "it was learned under other options");
+}
+
+void World::Check(const PersistMemory& action) {
+  ASSERT_TRUE(store_.contains(action.memory.job));
+  memories_.erase(action.memory.job);
+  if (!action.memory.memory.empty()) memories_[action.memory.job] = action.memory;
 }
 
 void World::Check(const PublishProgress& action) {

@@ -22,6 +22,7 @@ namespace tactus::job {
 // What a coordinator begins with.
 struct TakenUp {
   std::vector<NodeRecord> nodes{};
+  std::vector<MemoryRecord> memories{};
   std::vector<JobRecord> records{};
 };
 
@@ -127,6 +128,8 @@ class World {
   bool Waits(const auto& action);
   void Check(const PersistNode& action) { marks_[action.node.name] = action.node; }
   void Check(const PersistDecision& action);
+  void Check(const PersistMemory& action);
+  void Check(const PublishRelearning& action);
   void Check(const PublishProgress& action);
   void Check(const PublishDecision&) {}
   void Check(const PublishSnapshot&) {}
@@ -164,6 +167,7 @@ class World {
   double seconds_ = 0;
   std::unique_ptr<Cluster> cluster_;
   std::map<JobId, JobRecord> store_;  // as last persisted
+  std::map<JobId, MemoryRecord> memories_;
   std::map<std::string, NodeRecord> marks_;
   std::map<JobId, std::size_t> sizes_;          // of a job's last group
   std::map<JobId, std::uint64_t> next_rounds_;  // of a job's history

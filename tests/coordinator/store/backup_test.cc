@@ -25,7 +25,8 @@ void Fill(Store& store) {
   job::WriteBatch batch{.jobs = {FullJob(), SmallJob(4)},
                         .rounds = {Round(3, 1), Round(4, 2)},
                         .decisions = {DecisionOf(3, 1, policies::Axis::kBatch)},
-                        .nodes = {{.name = "a", .cordoned = true}}};
+                        .nodes = {{.name = "a", .cordoned = true}},
+                        .memories = {{.job = JobId{3}, .memory = "learned"}}};
   for (std::uint64_t round = 0; round < 3000; ++round) batch.rounds.push_back(Round(4, round));
   ASSERT_TRUE(store.Write(batch).ok());
 }
@@ -57,6 +58,8 @@ TEST(BackupTest, ACopyOfAnOpenStoreIsWholeAndTheStoreGoesOn) {
   EXPECT_EQ(FilesOf(copies), std::set<std::string>{"copy"});
   ASSERT_TRUE(store->Write({.jobs = {SmallJob(5)}}).ok());
   const std::unique_ptr<Store> copy = OpenOrDie(copies.File("copy"));
+  ASSERT_EQ(copy->Memories()->size(), 1u);
+  EXPECT_EQ(copy->Memories()->front().memory, "learned");
   ExpectEqual(*copy->FindJob("shakespeare-3"), FullJob());
   EXPECT_EQ(copy->ListRounds(JobId{4}, 10000, "")->items.size(), 3000u);
   EXPECT_EQ(copy->Nodes()->size(), 1u);

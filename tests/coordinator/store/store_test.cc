@@ -353,6 +353,35 @@ TEST(StoreTest, ATokenThatIsNotOursIsInvalid) {
   expect_refused(store->ListRounds(JobId{1}, 1, decisions).status(), "of another listing");
 }
 
+TEST(StoreTest, OfEachPlannersMemoryTheNewestIsKeptUntilItIsEmptyOrItsJobIsDeleted) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  const auto kept = [&] {
+    std::string all;
+    const auto memories = store->Memories();
+    EXPECT_TRUE(memories.ok()) << memories.status();
+    for (const job::MemoryRecord& each : *memories) {
+      all += std::to_string(each.job.value) + "=" + each.memory + " ";
+    }
+    return all;
+  };
+  job::JobRecord over = SmallJob(3);
+  over.state = job::JobState::kSucceeded;
+  ASSERT_TRUE(store
+                  ->Write({.jobs = {SmallJob(1), SmallJob(2), over},
+                           .memories = {{JobId{1}, "a"}, {JobId{2}, "b"}, {JobId{3}, "c"}}})
+                  .ok());
+  EXPECT_EQ(kept(), "1=a 2=b 3=c ");
+
+  ASSERT_TRUE(store->Write({.memories = {{JobId{1}, "newer"}, {JobId{2}, ""}}}).ok());
+  ASSERT_TRUE(store->DeleteJob(JobId{3}).ok());
+
+  EXPECT_EQ(kept(), "1=newer ");
+  EXPECT_THAT(*store->CheckIntegrity(), testing::IsEmpty());
+  ASSERT_TRUE(store->Write({.memories = {{JobId{9}, "nobody's"}}}).ok());
+  EXPECT_THAT(*store->CheckIntegrity(),
+              testing::ElementsAre("memory of job 9: there is no such job"));
+}
+
 TEST(StoreTest, UnfinishedJobsAreThoseOfNoFinalStateById) {
   const std::unique_ptr<Store> store = OpenOrDie(":memory:");
   for (std::uint64_t id = 9; id >= 1; --id) {

@@ -145,7 +145,8 @@ class WorldTapes {
                   Add(Start{.records = taken_up.records,
                             .time = now,
                             .actions = actions,
-                            .nodes = taken_up.nodes});
+                            .nodes = taken_up.nodes,
+                            .memories = taken_up.memories});
                 },
             .on_step =
                 [this](const job::Event& event, Instant now, const job::Actions& actions) {
