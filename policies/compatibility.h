@@ -29,8 +29,12 @@ struct Conflict {
 // block_momentum  [1]  of the rounds' combined change, in [0, 1)
 std::vector<Conflict> ConflictsOf(const PlannerOptions& options, double block_momentum);
 
-// Whether a group may run under the plan with this optimizer (policies/optimizers.h). How a period
-// is found is no part of a plan: that adacomm finds it for sgd alone is a rule on choices.
+// The conflicts of what a plan has with each other and with the optimizer (policies/optimizers.h).
+// How a period is found is no part of a plan: that adacomm finds it for sgd alone is a rule on
+// choices.
+std::vector<Conflict> ConflictsOf(const Plan& plan, std::string_view optimizer);
+
+// Whether a group may run under the plan with this optimizer: there are none.
 bool Allowed(const Plan& plan, std::string_view optimizer);
 
 }  // namespace tactus::policies
