@@ -43,6 +43,8 @@ std::string AutoSynchronization::Start(Plan& first, const Observations& seen) {
 }
 
 void AutoSynchronization::Resume(const Plan& in_force) {
+  trial_.reset();
+  canary_.reset();
   InForceFrom(in_force.version, seconds_seen_);
   judged_ = IsPeriodic(in_force);
 }

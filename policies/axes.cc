@@ -1,6 +1,8 @@
 #include "policies/axes.h"
 
 #include <algorithm>
+#include <charconv>
+#include <system_error>
 
 #include "policies/plan_names.h"
 
@@ -14,6 +16,50 @@ std::string Listed(const std::vector<std::uint32_t>& sizes, char between) {
     list += std::to_string(size);
   }
   return list;
+}
+
+// Nothing: no number, or something behind it.
+std::optional<std::uint32_t> ReadNumber(std::string_view text) {
+  std::uint32_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, number);
+  return read.ec == std::errc() && read.ptr == end ? std::optional(number) : std::nullopt;
+}
+
+// The inverse of Listed.
+std::optional<std::vector<std::uint32_t>> ReadList(std::string_view text, char between) {
+  std::vector<std::uint32_t> list;
+  while (true) {
+    const std::size_t at = std::min(text.find(between), text.size());
+    const std::optional<std::uint32_t> number = ReadNumber(text.substr(0, at));
+    if (!number) return std::nullopt;
+    list.push_back(*number);
+    if (at == text.size()) return list;
+    text.remove_prefix(at + 1);
+  }
+}
+
+// The choice of that name. names: by Choice.
+template <typename Choice>
+bool ReadChoice(const auto& names, std::string_view name, Choice* choice) {
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end()) return false;
+  *choice = static_cast<Choice>(found - names.begin());
+  return true;
+}
+
+bool ReadSynchronization(std::string_view text, Plan* plan) {
+  const std::size_t space = std::min(text.find(' '), text.size());
+  if (!ReadChoice(kSynchronizationNames, text.substr(0, space), &plan->synchronization)) {
+    return false;
+  }
+  const bool periodic = plan->synchronization == Synchronization::kPeriodic;
+  if (periodic != (space < text.size())) return false;
+  if (plan->synchronization == Synchronization::kEveryStep) plan->period = 1;
+  if (!periodic) return true;
+  const std::optional<std::uint32_t> period = ReadNumber(text.substr(space + 1));
+  plan->period = period.value_or(0);
+  return plan->period >= 1;
 }
 
 }  // namespace
@@ -40,6 +86,28 @@ std::string ValueOf(const Plan& plan, Axis axis) {
       return std::string(NameOf(plan.learning_rate_rule));
   }
   return {};
+}
+
+std::optional<Plan> WithValue(Plan plan, Axis axis, std::string_view value) {
+  bool read = false;
+  switch (axis) {
+    case Axis::kBatch: {
+      std::optional<std::vector<std::uint32_t>> sizes = ReadList(value, ' ');
+      read = sizes.has_value();
+      if (read) plan.batch_sizes = *std::move(sizes);
+      break;
+    }
+    case Axis::kSynchronization:
+      read = ReadSynchronization(value, &plan);
+      break;
+    case Axis::kAggregation:
+      read = ReadChoice(kAggregationNames, value, &plan.aggregation);
+      break;
+    case Axis::kLearningRate:
+      read = ReadChoice(kLearningRateRuleNames, value, &plan.learning_rate_rule);
+      break;
+  }
+  return read ? std::optional(std::move(plan)) : std::nullopt;
 }
 
 std::vector<PlanRow> RowsOf(const Plan& plan) {

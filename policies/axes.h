@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -48,6 +49,10 @@ std::string NameOf(Axis axis);
 
 // The axis's value of a plan, for a person: "64 64 32 16", "periodic 16", "adasum", "sqrt".
 std::string ValueOf(const Plan& plan, Axis axis);
+
+// The plan with the axis's value as ValueOf words it, whatever the plan fits then; nothing where
+// the words are no value. Delayed rounds, whose bound ValueOf does not tell, keep the plan's.
+std::optional<Plan> WithValue(Plan plan, Axis axis, std::string_view value);
 
 // ---- A plan as a list
 

@@ -38,7 +38,8 @@ class AxisPolicy {
   // set before the other axes. Returns why, a sentence.
   virtual std::string Start(Plan& first, const Observations& seen) = 0;
 
-  // After Start(): the group goes on under a plan that a former coordinator made.
+  // After Start(): the group goes on under a plan that another made, a former coordinator or a
+  // user. What was on trial is over.
   virtual void Resume(const Plan&) {}
 
   // Folds one worker's report in, for what Observations does not keep.

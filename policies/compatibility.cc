@@ -65,13 +65,17 @@ std::vector<Conflict> ConflictsOf(const PlannerOptions& options) {
   return conflicts;
 }
 
-bool Allowed(const Plan& plan, std::string_view optimizer) {
+std::vector<Conflict> ConflictsOf(const Plan& plan, std::string_view optimizer) {
   // A plan is what a job of fixed choices would run.
   PlannerOptions same{.batch_policy = "fixed", .optimizer = std::string(optimizer)};
   same.synchronization.policy = NameOf(plan.synchronization);
   same.aggregation_policy = NameOf(plan.aggregation);
   same.learning_rate_policy = NameOf(plan.learning_rate_rule);
-  return ConflictsOf(same).empty();
+  return ConflictsOf(same);
+}
+
+bool Allowed(const Plan& plan, std::string_view optimizer) {
+  return ConflictsOf(plan, optimizer).empty();
 }
 
 }  // namespace tactus::policies

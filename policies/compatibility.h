@@ -27,8 +27,12 @@ struct Conflict {
 // fits and conflicts with nothing, nor do names that are unknown.
 std::vector<Conflict> ConflictsOf(const PlannerOptions& options);
 
-// Whether a group may run under the plan with this optimizer (policies/optimizers.h). How a period
-// is found is no part of a plan: that adacomm finds it for sgd alone is a rule on choices.
+// The conflicts of what a plan has with each other and with the optimizer (policies/optimizers.h).
+// How a period is found is no part of a plan: that adacomm finds it for sgd alone is a rule on
+// choices.
+std::vector<Conflict> ConflictsOf(const Plan& plan, std::string_view optimizer);
+
+// Whether a group may run under the plan with this optimizer: there are none.
 bool Allowed(const Plan& plan, std::string_view optimizer);
 
 }  // namespace tactus::policies

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "policies/axes.h"
@@ -50,5 +51,19 @@ struct Decision {
 
   friend bool operator==(const Decision&, const Decision&) = default;
 };
+
+// Which decision of a job.
+struct DecisionKey {
+  std::uint64_t plan_version = 0;
+  Axis axis = Axis::kBatch;
+
+  friend bool operator==(const DecisionKey&, const DecisionKey&) = default;
+};
+
+// "12-batch", "12-learning-rate": as people say and paste it.
+std::string IdOf(const DecisionKey& key);
+
+// The inverse; nothing: not such a text.
+std::optional<DecisionKey> ParseDecisionId(std::string_view id);
 
 }  // namespace tactus::policies

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,9 @@ struct StartingGroup {
   // Samples/s that each measured by itself before the first round, by rank; 0: it did not. Empty:
   // nobody did.
   std::vector<double> speeds{};
+  // What the group before ran last, for what is frozen; without sizes where it had other members.
+  // Nothing: there was none.
+  std::optional<Plan> before{};
 };
 
 // What one worker saw in one applied round. Times are durations of its own clock, in seconds.

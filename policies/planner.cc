@@ -9,6 +9,8 @@
 #include "policies/catalogue.h"
 #include "policies/compatibility.h"
 #include "policies/planner_fields.h"
+#include "policies/round_forecast.h"
+#include "policies/round_rates.h"
 
 namespace tactus::policies {
 namespace {
@@ -42,6 +44,27 @@ MemoryOwner OwnerOf(PlannerOptions options) {
   return {.options = std::move(options)};
 }
 
+// Gives the plan the axis's value of another one, within what its own sizes allow. False, and
+// nothing is changed, where that was made for other members.
+bool Carry(const Plan& from, Axis axis, Plan& to) {
+  switch (axis) {
+    case Axis::kBatch:
+      if (from.batch_sizes.size() != to.batch_sizes.size()) return false;
+      to.batch_sizes = from.batch_sizes;
+      break;
+    case Axis::kSynchronization:
+      Synchronize(to, from.synchronization, from.period);
+      break;
+    case Axis::kAggregation:
+      to.aggregation = from.aggregation;
+      break;
+    case Axis::kLearningRate:
+      to.learning_rate_rule = from.learning_rate_rule;
+      break;
+  }
+  return true;
+}
+
 }  // namespace
 
 Planner::Planner(const PlannerOptions& options)
@@ -51,10 +74,7 @@ Planner::Planner(const PlannerOptions& options)
     TACTUS_CHECK(policy != nullptr);
     policies_[axis] = policy->make(options_);
   }
-}
-
-bool Planner::Frozen(Axis axis) const {
-  return std::ranges::find(options_.frozen, axis) != options_.frozen.end();
+  for (const Axis axis : options_.frozen) frozen_[axis] = true;
 }
 
 Decision Planner::Draft(Axis axis, const Plan& from, const Plan& to) const {
@@ -66,23 +86,23 @@ Decision Planner::Draft(Axis axis, const Plan& from, const Plan& to) const {
           .to = ValueOf(to, axis)};
 }
 
-PerAxis<std::string> Planner::Follow(Plan& plan, Axis changed) {
+PerAxis<std::string> Planner::Follow(Plan& plan, Axis changed) const {
   PerAxis<std::string> reasons;
   // In this order: the learning rate comes last, and sees what the others have become.
   for (const Axis axis : kAxes) {
-    if (axis != changed) reasons[axis] = policies_[axis]->Follow(plan, seen_);
+    if (axis != changed && !Frozen(axis)) reasons[axis] = policies_[axis]->Follow(plan, seen_);
   }
   return reasons;
 }
 
-std::optional<Plan> Planner::Complete(const Plan& plan, Axis changed) {
+std::optional<Plan> Planner::Complete(const Plan& plan, Axis changed) const {
   Plan whole = plan;
   Follow(whole, changed);
   if (!Fits(whole, seen_.members()) || !Allowed(whole, options_.optimizer)) return std::nullopt;
   return whole;
 }
 
-std::optional<Revision> Planner::Revise(const Plan& in_force, Axis axis, Proposal proposal) {
+std::optional<Revision> Planner::Revise(const Plan& in_force, Axis axis, Proposal proposal) const {
   Revision revision{.plan = std::move(proposal.plan)};
   Plan& plan = revision.plan;
   plan.version = in_force.version + 1;
@@ -92,8 +112,6 @@ std::optional<Revision> Planner::Revise(const Plan& in_force, Axis axis, Proposa
   for (const Axis each : kAxesAsked) {
     Decision decision = Draft(each, in_force, plan);
     if (decision.from == decision.to) continue;
-    // Also where the axis would only follow: frozen is frozen.
-    if (Frozen(each)) return std::nullopt;
     if (each == axis) {
       decision.inputs = std::move(proposal.decision.inputs);
       decision.metric = std::move(proposal.decision.metric);
@@ -112,12 +130,26 @@ std::optional<Revision> Planner::Revise(const Plan& in_force, Axis axis, Proposa
   return revision;
 }
 
+Plan Planner::FirstPlan(const StartingGroup& group, bool keep, PerAxis<std::string>* reasons) {
+  // One member has nobody to exchange with, whatever is frozen.
+  const bool may_keep = keep && group.before && group.members > 1;
+  Plan plan;
+  for (const Axis axis : kAxes) {
+    (*reasons)[axis] = policies_[axis]->Start(plan, seen_);
+    if (!may_keep || !Frozen(axis) || !Carry(*group.before, axis, plan)) continue;
+    (*reasons)[axis] = "the " + NameOf(axis) + " is frozen and stays as it was";
+  }
+  return plan;
+}
+
 Revision Planner::Start(const StartingGroup& group) {
   gains_.Forget();
   seen_.Start(group);
   Revision revision;
   PerAxis<std::string> reasons;
-  for (const Axis axis : kAxes) reasons[axis] = policies_[axis]->Start(revision.plan, seen_);
+  revision.plan = FirstPlan(group, true, &reasons);
+  // What is frozen may not go with what the user has the others be since.
+  if (!Obstacle(revision.plan).empty()) revision.plan = FirstPlan(group, false, &reasons);
   TACTUS_CHECK(Fits(revision.plan, group.members));
   TACTUS_CHECK(Allowed(revision.plan, options_.optimizer));
   revision.plan.reason = reasons[Axis::kBatch];
@@ -193,6 +225,86 @@ std::optional<Revision> Planner::Decide(const Plan& in_force) {
     return revision;
   }
   return std::nullopt;
+}
+
+std::string Planner::Obstacle(const Plan& plan) const {
+  if (plan.batch_sizes.size() != seen_.members()) {
+    return std::to_string(plan.batch_sizes.size()) + " batch sizes, and the group has " +
+           std::to_string(seen_.members()) + " members";
+  }
+  if (!Fits(plan, seen_.members())) {
+    return "a round of " + ValueOf(plan, Axis::kSynchronization) + " with batch sizes of " +
+           ValueOf(plan, Axis::kBatch) + ", allowed are 1 to " + std::to_string(kRoundSamplesMax) +
+           " samples a round";
+  }
+  const std::vector<Conflict> conflicts = ConflictsOf(plan, options_.optimizer);
+  return conflicts.empty() ? "" : conflicts.front().field + ": " + conflicts.front().reason;
+}
+
+void Planner::Promise(const Plan& in_force, const Plan& to, Decision& decision) const {
+  if (!seen_.SpeedsKnown() || !seen_.TransferSeconds()) return decision.metric.clear();
+  const auto rate = [&](const Plan& plan) {
+    const RoundForecast round = Forecast(plan, seen_, *seen_.TransferSeconds());
+    if (decision.metric != kSamplesPerSecond) return UsefulRate(round, Worth(plan));
+    return round.updates * round.samples / round.seconds;
+  };
+  decision.predicted_gain = rate(to) / rate(in_force) - 1;
+}
+
+BatchWorth Planner::Worth(const Plan& plan) const {
+  return {.rule = plan.learning_rate_rule,
+          .base_batch = static_cast<double>(options_.base_batch),
+          .noise_scale = seen_.NoiseScale()};
+}
+
+Undoing Planner::Undo(const Plan& in_force, const Decision& decision) const {
+  const Axis axis = decision.axis;
+  std::optional<Plan> plan = WithValue(in_force, axis, decision.from);
+  if (!plan) return {.refusal = "the value before it is not known here: " + decision.from};
+  // What is not told of delayed rounds is the job's bound on their steps.
+  if (axis == Axis::kSynchronization && plan->synchronization == Synchronization::kDelayed) {
+    Synchronize(*plan, Synchronization::kDelayed, options_.synchronization.steps_max);
+  }
+  if (ValueOf(*plan, axis) == ValueOf(in_force, axis)) {
+    return {.refusal = "the " + NameOf(axis) + " is " + decision.from + " already"};
+  }
+  Plan whole = *plan;
+  Follow(whole, axis);
+  if (const std::string obstacle = Obstacle(whole); !obstacle.empty()) {
+    return {.refusal = "no group can run what would come of it: " + obstacle};
+  }
+  Proposal proposal{.plan = *std::move(plan)};
+  const bool of_samples = decision.metric == kSamplesPerSecond;
+  proposal.decision = {.metric = of_samples ? kSamplesPerSecond : kUsefulSamplesPerSecond,
+                       .alternatives = {{ValueOf(in_force, axis), 0}},
+                       .reason = "reverted by a request: decision " +
+                                 IdOf({.plan_version = decision.plan_version, .axis = axis}) +
+                                 ", which went to " + decision.to +
+                                 ", is taken back, and it stays so until it is set free"};
+  Promise(in_force, whole, proposal.decision);
+  return {.revision = Revise(in_force, axis, std::move(proposal))};
+}
+
+std::optional<Revision> Planner::Revert(const Plan& in_force, const Decision& decision) {
+  seen_.Expect(in_force);
+  gains_.Step(seen_);
+  frozen_[decision.axis] = true;
+  std::optional<Revision> revision = Undo(in_force, decision).revision;
+  if (!revision) return std::nullopt;
+  policies_[decision.axis]->Resume(revision->plan);
+  gains_.Follow(revision->decisions, seen_);
+  seen_.Expect(revision->plan);
+  return revision;
+}
+
+std::optional<MeasuredGroup> Planner::Measured(const Plan& in_force) const {
+  const std::optional<double> transfer = seen_.TransferSeconds();
+  if (!Fits(in_force, seen_.members()) || !seen_.SpeedsKnown() || !transfer) return std::nullopt;
+  return MeasuredGroup{.plan = in_force,
+                       .speeds = seen_.speeds(),
+                       .transfer_seconds = *transfer,
+                       .worth = Worth(in_force),
+                       .batch = options_.batch};
 }
 
 }  // namespace tactus::policies

@@ -13,6 +13,7 @@
 
 #include "policies/axis_policy.h"
 #include "policies/decision.h"
+#include "policies/device_values.h"
 #include "policies/gain_meter.h"
 #include "policies/observations.h"
 #include "policies/plan.h"
@@ -25,6 +26,12 @@ struct Revision {
   Plan plan{};  // version: of the plan in force + 1; left to the caller, 0, of a
                 // group's first plan
   std::vector<Decision> decisions{};  // at least one, of different axes
+};
+
+// What taking a decision back comes to.
+struct Undoing {
+  std::optional<Revision> revision{};  // nothing: it cannot be done
+  std::string refusal{};               // why not, a clause for a person; empty: it can
 };
 
 // What decides the plans of a job: the contract of whoever may do so. Pure and total; not
@@ -57,6 +64,17 @@ class PlanPolicy {
   // travelling one.
   virtual std::optional<Revision> Decide(const Plan& in_force) = 0;
 
+  // What Revert would do. decision: of this job, of an axis that another value was decided for.
+  virtual Undoing Undo(const Plan& in_force, const Decision& decision) const = 0;
+
+  // Takes a decision back for a user: a plan to follow `in_force` in which the axis has the value
+  // that it had before, where the others can follow. The axis stays there from now on, as one of
+  // PlannerOptions::frozen. Asked in the place of Decide.
+  virtual std::optional<Revision> Revert(const Plan& in_force, const Decision& decision) = 0;
+
+  // The group under `in_force` as it was measured; nothing while speeds or transfer are not known.
+  virtual std::optional<MeasuredGroup> Measured(const Plan& in_force) const = 0;
+
   // Decisions whose measured gain became known since the last call, complete.
   virtual std::vector<Decision> TakeMeasured() = 0;
 };
@@ -73,6 +91,9 @@ class Planner final : public PlanPolicy {
   void Resume(const Plan& in_force) override;
   void Observe(const Report& report) override;
   std::optional<Revision> Decide(const Plan& in_force) override;
+  Undoing Undo(const Plan& in_force, const Decision& decision) const override;
+  std::optional<Revision> Revert(const Plan& in_force, const Decision& decision) override;
+  std::optional<MeasuredGroup> Measured(const Plan& in_force) const override;
   std::vector<Decision> TakeMeasured() override { return gains_.Take(); }
 
  private:
@@ -85,18 +106,26 @@ class Planner final : public PlanPolicy {
   // Returns as Recall(); what a failure leaves behind is good for nothing.
   std::string Read(std::string_view memory);
 
-  bool Frozen(Axis axis) const;
+  // The group's first plan and why each axis is as it is; of frozen ones, as before, if `keep`.
+  Plan FirstPlan(const StartingGroup& group, bool keep, PerAxis<std::string>* reasons);
+  bool Frozen(Axis axis) const { return frozen_[axis]; }
   // What the planner knows of a decision on an axis; why is the policy's to say.
   Decision Draft(Axis axis, const Plan& from, const Plan& to) const;
-  // Makes the axes other than `changed` follow. Returns why each did, empty where it did not.
-  PerAxis<std::string> Follow(Plan& plan, Axis changed);
+  // Makes the axes other than `changed` follow, but for those that are frozen. Returns why each
+  // did, empty where it did not.
+  PerAxis<std::string> Follow(Plan& plan, Axis changed) const;
   // The plan with the other axes made to follow, if such a plan may be run.
-  std::optional<Plan> Complete(const Plan& plan, Axis changed);
-  // The proposal as a whole plan with its decisions; nothing if it may not be run, or would change
-  // what is frozen.
-  std::optional<Revision> Revise(const Plan& in_force, Axis axis, Proposal proposal);
+  std::optional<Plan> Complete(const Plan& plan, Axis changed) const;
+  // The proposal as a whole plan with its decisions; nothing if it may not be run.
+  std::optional<Revision> Revise(const Plan& in_force, Axis axis, Proposal proposal) const;
+  BatchWorth Worth(const Plan& plan) const;
+  // Gives the decision what a forecast promises of its metric; no metric while that is unknown.
+  void Promise(const Plan& in_force, const Plan& to, Decision& decision) const;
+  // Why the plan cannot be run, a clause; empty: it can.
+  std::string Obstacle(const Plan& plan) const;
 
   const PlannerOptions options_;
+  PerAxis<bool> frozen_;
   PerAxis<std::unique_ptr<AxisPolicy>> policies_;
   Observations seen_;
   GainMeter gains_;

@@ -45,7 +45,7 @@ struct PlannerOptions {
   std::uint32_t base_batch = 32;  // samples of a step that the learning rate was chosen for, >= 1
   std::string optimizer = "sgd";  // of policies/optimizers.h
   double momentum = 0;            // of sgd
-  // Axes that Decide leaves as they are, and changes of others that would change them with them.
+  // Axes that stay as they are, whatever the policies say and other axes change to.
   std::vector<Axis> frozen{};
 
   friend bool operator==(const PlannerOptions&, const PlannerOptions&) = default;

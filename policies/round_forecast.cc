@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "policies/delayed_sgd.h"
+#include "policies/proportional_shares.h"
 
 namespace tactus::policies {
 namespace {
@@ -25,14 +26,21 @@ RoundForecast ForecastDelayed(const Plan& plan, const std::vector<double>& speed
 
 }  // namespace
 
-RoundForecast Forecast(const Plan& plan, const Observations& seen, double transfer) {
-  const std::vector<double>& speeds = seen.speeds();
+RoundForecast Forecast(const Plan& plan, const std::vector<double>& speeds, double transfer) {
   if (plan.synchronization == Synchronization::kDelayed) {
     return ForecastDelayed(plan, speeds, transfer);
   }
-  return {.seconds = plan.period * seen.StepSeconds(plan.batch_sizes) + transfer,
+  return {.seconds = plan.period * LongestStep(plan.batch_sizes, speeds) + transfer,
           .updates = static_cast<double>(plan.period),
           .samples = std::accumulate(plan.batch_sizes.begin(), plan.batch_sizes.end(), 0.0)};
+}
+
+RoundForecast Forecast(const Plan& plan, const Observations& seen, double transfer) {
+  return Forecast(plan, seen.speeds(), transfer);
+}
+
+double UsefulRate(const RoundForecast& round, const BatchWorth& worth) {
+  return round.updates * UsefulSamples(round.samples, worth) / round.seconds;
 }
 
 double UpdateSeconds(const Plan& plan, double step, double transfer) {

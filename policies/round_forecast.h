@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "policies/observations.h"
 #include "policies/plan.h"
+#include "policies/useful_samples.h"
 
 namespace tactus::policies {
 
@@ -25,10 +27,20 @@ struct RoundForecast {
 // b_i  [samples]  of a step;  v_i  [samples/s]  speeds
 // s    [s]  the longest step, max_i b_i / v_i;  D  [s]  transfer of a round
 //
-// REQUIRES: seen.SpeedsKnown(), one size a rank. transfer >= 0.
+// REQUIRES: speeds > 0, one size a rank. transfer >= 0.
 //
 // Source: design.
+RoundForecast Forecast(const Plan& plan, const std::vector<double>& speeds, double transfer);
+
+// At the speeds seen. REQUIRES: seen.SpeedsKnown().
 RoundForecast Forecast(const Plan& plan, const Observations& seen, double transfer);
+
+// What rounds of the forecast teach in a second. [useful samples/s]
+//
+//   updates U(samples) / seconds   U: UsefulSamples
+//
+// REQUIRES: seconds > 0, samples > 0.
+double UsefulRate(const RoundForecast& round, const BatchWorth& worth);
 
 inline constexpr std::uint32_t kForecastRounds = 20;
 

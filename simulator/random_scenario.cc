@@ -223,6 +223,12 @@ void DrawUsers(Dice& dice, Scenario& scenario) {
                              .until_seconds = at + dice.Scale(0.5, 60)});
 }
 
+void DrawReverts(Dice& dice, Scenario& scenario) {
+  for (SimulatedJob& job : scenario.jobs) {
+    if (dice.Chance(0.3)) job.revert_seconds = job.submit_seconds + dice.Between(0, 60);
+  }
+}
+
 // Nobody hears anybody, or a stranger is there: what must harm no job.
 void DrawControlFaults(Dice& dice, ClusterModel& cluster) {
   if (dice.Chance(0.15)) {
@@ -322,6 +328,8 @@ Scenario RandomScenario(std::uint64_t seed) {
   DrawCheckpoints(checkpoints, scenario);
   Dice leaves(Rng(seed).Fork("leaves"));
   DrawLeaves(leaves, cluster);
+  Dice reverts(Rng(seed).Fork("reverts"));
+  DrawReverts(reverts, scenario);
   return scenario;
 }
 

@@ -38,6 +38,11 @@ class Recorder {
   void OnSubmitted(JobId job, Instant now);
   void OnActions(const job::Actions& actions, Instant now);
 
+  // Of the job so far, as JobOutcome::records.
+  const std::vector<policies::Decision>& DecisionsOf(JobId job) {
+    return jobs_[job].outcome.records;
+  }
+
   // ---- What workers say of themselves, each by the number that OnWorker gives it.
 
   std::uint32_t OnWorker(JobId job, const job::MemberRecord& where);

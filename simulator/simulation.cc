@@ -20,6 +20,7 @@ namespace tactus::simulator {
 namespace {
 
 constexpr Duration kUserRetry = Seconds(1);
+constexpr Duration kRevertPatience = Seconds(30);
 
 // Or it will be, once its workers have ended.
 bool IsPaused(const job::JobRecord& record) {
@@ -43,6 +44,7 @@ class World {
   void Cancel(std::size_t index);
   void Pause(std::size_t index);
   void Resume(std::size_t index);
+  void Revert(std::size_t index);
   void Mark(const job::NodeRecord& node, Instant until);
   Group& Meet(const GroupKey& key, const std::vector<std::string>& endpoints);
   bool Over() const;
@@ -129,6 +131,9 @@ void World::AddUser(std::size_t index) {
     scheduler_.At(Instant{} + Seconds(*job.pause_seconds), [this, index] { Pause(index); });
     scheduler_.At(Instant{} + Seconds(job.resume_seconds), [this, index] { Resume(index); });
   }
+  if (job.revert_seconds) {
+    scheduler_.At(Instant{} + Seconds(*job.revert_seconds), [this, index] { Revert(index); });
+  }
 }
 
 void World::AddDrain(const HostDrain& drain) {
@@ -194,6 +199,22 @@ void World::Resume(std::size_t index) {
   if (known && job::IsFinal(job->second.state)) return;
   if (known && IsPaused(job->second)) coordinator_.Tell(job::JobResumed{.job = IdOf(index)});
   scheduler_.After(kUserRetry, [this, index] { Resume(index); });
+}
+
+// The same, for a while: the decision may be one that cannot be taken back, and another may come.
+void World::Revert(std::size_t index) {
+  const JobId id = IdOf(index);
+  const auto job = coordinator_.durable().find(id);
+  const bool known = job != coordinator_.durable().end();
+  const Instant begun = Instant{} + Seconds(*scenario_.jobs[index].revert_seconds);
+  if (scheduler_.now() > begun + kRevertPatience) return;
+  if (known && (job::IsFinal(job->second.state) || !job->second.revert_requests.empty())) return;
+  const std::vector<policies::Decision>& decided = recorder_.DecisionsOf(id);
+  if (known && !decided.empty()) {
+    coordinator_.Tell(job::DecisionReverted{
+        .job = id, .decision = decided.back(), .spec = job->second.spec, .request_id = "revert"});
+  }
+  scheduler_.After(kUserRetry, [this, index] { Revert(index); });
 }
 
 // The same, until something else is to be said of the node.

@@ -56,6 +56,8 @@ struct SimulatedJob {
   bool discard = false;                    // and wants no result
   std::optional<double> pause_seconds{};   // a user pauses it then, if it is not over,
   double resume_seconds = 0;               // and resumes it then; > pause_seconds
+  // A user takes the newest decision back that there is then, or soon after.
+  std::optional<double> revert_seconds{};
 };
 
 // What the coordinator is told of the job: its settings, with stop conditions, base batch and

@@ -172,6 +172,12 @@ absl::StatusOr<v1::Job> Client::UpdateJob(const v1::UpdateJobRequest& request) {
   return Make(*jobs_, &v1::Jobs::Stub::UpdateJob, request, &call);
 }
 
+absl::StatusOr<v1::RevertDecisionResponse> Client::RevertDecision(
+    v1::RevertDecisionRequest request) {
+  if (request.request_id().empty()) request.set_request_id(NewRequestId());
+  return Make(*jobs_, &v1::Jobs::Stub::RevertDecision, request);
+}
+
 absl::Status Client::DeleteJob(const std::string& name) {
   Call call = DefaultCall();
   const absl::Status status =

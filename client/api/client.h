@@ -92,6 +92,11 @@ class Client {
   // By plan version; at most `count_max`.
   absl::StatusOr<v1::ListDecisionsResponse> ListAllDecisions(const std::string& name,
                                                              std::size_t count_max);
+  // Gives `request` a new request_id unless it has one, so that a repetition does nothing again.
+  absl::StatusOr<v1::RevertDecisionResponse> RevertDecision(v1::RevertDecisionRequest request);
+  absl::StatusOr<v1::DeviceValues> GetDeviceValues(const std::string& name) {
+    return MakeNamed(*jobs_, &v1::Jobs::Stub::GetDeviceValues, name);
+  }
 
   // Nodes.
 

@@ -69,8 +69,10 @@ std::string ProgressWorkers(const v1::JobProgress& progress) {
 std::string PoliciesText(const policies::PlannerOptions& adapt) {
   std::string text;
   for (const policies::Axis axis : policies::kAxes) {
+    const bool frozen = std::ranges::find(adapt.frozen, axis) != adapt.frozen.end();
     text += (text.empty() ? "" : "; ") + policies::NameOf(axis) + " " +
-            policies::PolicyOf(adapt, axis) + " (" + policies::SentenceOf(adapt, axis) + ")";
+            policies::PolicyOf(adapt, axis) + " (" + policies::SentenceOf(adapt, axis) +
+            (frozen ? "; frozen, so that it stays as it is)" : ")");
   }
   return text;
 }
@@ -88,7 +90,7 @@ std::string When(const v1::Decision& decision) {
   const Duration time = FromProto(decision.train_time());
   if (decision.round() == 0 && time == Duration(0)) return "At the start";
   return "After round " + FormatCount(decision.round()) + ", " + FormatSpan(time) +
-         " into training,";
+         " into training (decision " + Printable(ShortName(decision.name())) + "),";
 }
 
 std::string What(const v1::Decision& decision) {
@@ -221,6 +223,24 @@ std::string Story(const v1::Job& job, const v1::ListDecisionsResponse& decisions
     text += "\n" + Wrap(Told(decision, running), width);
   }
   return text + "\n" + Wrap(Closing(job, decisions), width);
+}
+
+std::string DevicesStory(const v1::DeviceValues& values, std::size_t columns) {
+  std::string text = "The group teaches " + FormatRate(values.useful_samples_per_second()) +
+                     " useful samples/s, and exchanges for " + Figure(values.transfer_seconds()) +
+                     " s a round. ";
+  if (values.more().empty()) {
+    text += "What one more would bring is not known: a group of one has no exchange to measure.";
+  } else {
+    text +=
+        "Each line compares that with a forecast of the best shares of the same samples a "
+        "step. The exchange is taken to follow the bytes of a member, 2 (n - 1) / n of the "
+        "parameters, over links like these: " +
+        Figure(values.transfer_seconds_less()) + " s with one device less, " +
+        Figure(values.transfer_seconds_more()) +
+        " s with one more. Latencies are not known apart from that.";
+  }
+  return Wrap(text, std::min(columns, kStoryColumnsMax));
 }
 
 }  // namespace tactus::client

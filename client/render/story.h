@@ -16,6 +16,10 @@ namespace tactus::client {
 std::string Story(const v1::Job& job, const v1::ListDecisionsResponse& decisions,
                   std::size_t columns);
 
+// What is said of the group as a whole beside the table of its devices' values, and what is assumed
+// of the groups that are not there. In lines as Story. Pure.
+std::string DevicesStory(const v1::DeviceValues& values, std::size_t columns);
+
 inline constexpr std::size_t kStoryColumnsMax = 100;
 
 }  // namespace tactus::client

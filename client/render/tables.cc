@@ -294,7 +294,7 @@ std::string Render(const v1::ListRoundsResponse& rounds, Look look) {
 std::string Render(const v1::ListDecisionsResponse& decisions, Look look) {
   if (IsGeneric(look.format)) return RenderMessage(decisions, look.format);
   Rows rows = {
-      {"PLAN", "ROUND", "TIME", "AXIS", "FROM", "TO", "PREDICTED", "MEASURED", "METRIC", "REASON"}};
+      {"DECISION", "ROUND", "TIME", "FROM", "TO", "PREDICTED", "MEASURED", "METRIC", "REASON"}};
   if (look.format == OutputFormat::kName) rows.clear();
   for (const v1::Decision& decision : decisions.decisions()) {
     if (look.format == OutputFormat::kName) {
@@ -303,8 +303,8 @@ std::string Render(const v1::ListDecisionsResponse& decisions, Look look) {
     }
     const bool promises = !decision.metric().empty();
     const bool measured = decision.has_measured_gain();
-    rows.push_back({std::to_string(decision.plan_version()), FormatCount(decision.round()),
-                    FormatSpan(FromProto(decision.train_time())), AxisName(decision.axis()),
+    rows.push_back({Printable(ShortName(decision.name())), FormatCount(decision.round()),
+                    FormatSpan(FromProto(decision.train_time())),
                     decision.from().empty() ? "-" : Printable(decision.from()),
                     Printable(decision.to()),
                     promises ? FormatGain(decision.predicted_gain()) : "-",
@@ -314,9 +314,28 @@ std::string Render(const v1::ListDecisionsResponse& decisions, Look look) {
   return FormatTable(rows);
 }
 
-std::string AxisName(v1::Axis axis) {
+std::string Render(const v1::DeviceValues& values, Look look) {
+  if (IsGeneric(look.format)) return RenderMessage(values, look.format);
+  Rows rows = {{"DEVICE", "SAMPLES/S", "USEFUL SAMPLES/S", "OF THE GROUP", "NOTE"}};
+  const auto add = [&rows](const std::string& prefix, const v1::DeviceValue& value) {
+    const std::string sign = value.adds() < 0 ? "-" : "+";
+    rows.push_back({prefix + Printable(value.node() + " " + value.device()),
+                    FormatRate(value.samples_per_second()),
+                    sign + FormatRate(std::abs(value.adds())), FormatGain(value.share()),
+                    value.adds() < 0 ? "costs more than it brings" : "-"});
+  };
+  for (const v1::DeviceValue& value : values.devices()) add("", value);
+  for (const v1::DeviceValue& value : values.more()) add("one more like ", value);
+  return FormatTable(rows);
+}
+
+std::string AxisField(v1::Axis axis) {
   const auto* value = v1::Axis_descriptor()->FindValueByNumber(axis);
-  std::string name = value == nullptr ? "unknown" : EnumValueName(*value);
+  return value == nullptr ? "unknown" : EnumValueName(*value);
+}
+
+std::string AxisName(v1::Axis axis) {
+  std::string name = AxisField(axis);
   std::ranges::replace(name, '_', ' ');
   return name;
 }

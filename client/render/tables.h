@@ -31,6 +31,8 @@ std::string Render(const v1::ListJobsResponse& jobs, Look look);
 std::string Render(const v1::ListNodesResponse& nodes, Look look);
 std::string Render(const v1::ListRoundsResponse& rounds, Look look);
 std::string Render(const v1::ListDecisionsResponse& decisions, Look look);
+// The members of the group, then what one more would add.
+std::string Render(const v1::DeviceValues& values, Look look);
 std::string Render(const v1::Job& job, Look look);
 std::string Render(const v1::Node& node, Look look);
 
@@ -45,6 +47,9 @@ std::string WorkersText(const v1::Workers& workers);
 
 // "team=vision,zone=a"; "-" for none.
 std::string LabelsText(const google::protobuf::Map<std::string, std::string>& labels);
+
+// "learning_rate", as options have it.
+std::string AxisField(v1::Axis axis);
 
 // "learning rate".
 std::string AxisName(v1::Axis axis);

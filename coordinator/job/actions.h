@@ -80,6 +80,21 @@ void Fields(auto& archive, Of<JobUpdated> auto& event) {
   archive("needs_restart", event.needs_restart);
 }
 
+// A user takes a decision back: its axis goes back to Decision::from, and stays there. Ignored
+// where the request was heard before, or JobController::WhyNotReverted says why not.
+struct DecisionReverted {
+  JobId job{};
+  policies::Decision decision{};  // as on record
+  std::string spec{};             // the job's, with the axis frozen
+  std::string request_id{};       // empty: none
+};
+void Fields(auto& archive, Of<DecisionReverted> auto& event) {
+  archive("job", event.job);
+  archive("decision", event.decision);
+  archive("spec", event.spec);
+  archive("request_id", event.request_id);
+}
+
 // Ignored when the job is over or finishing, or is as asked for.
 struct JobPaused {
   JobId job{};
@@ -233,10 +248,10 @@ void Fields(auto& archive, Of<ArtifactStored> auto& event) {
 struct Ticked {};
 void Fields(auto&, Of<Ticked> auto&) {}
 
-using Event =
-    std::variant<JobSubmitted, JobCancelled, NodeJoined, NodeLost, WorkerSaid, WorkerExited,
-                 ArtifactStored, Ticked, JobUpdated, JobPaused, JobResumed, NodeMarked,
-                 DeviceFaultsChanged, NodeUnreachable, NodeLeaving, ArtifactComing>;
+using Event = std::variant<JobSubmitted, JobCancelled, NodeJoined, NodeLost, WorkerSaid,
+                           WorkerExited, ArtifactStored, Ticked, JobUpdated, JobPaused, JobResumed,
+                           NodeMarked, DeviceFaultsChanged, NodeUnreachable, NodeLeaving,
+                           ArtifactComing, DecisionReverted>;
 
 // ---- Actions
 
@@ -428,6 +443,8 @@ template <>
 inline constexpr const char* kKind<job::Ticked> = "ticked";
 template <>
 inline constexpr const char* kKind<job::JobUpdated> = "job_updated";
+template <>
+inline constexpr const char* kKind<job::DecisionReverted> = "decision_reverted";
 template <>
 inline constexpr const char* kKind<job::JobPaused> = "job_paused";
 template <>

@@ -64,6 +64,14 @@ const JobRecord* Cluster::Find(JobId job) const {
   return &found->second->record();
 }
 
+std::string Cluster::WhyNotReverted(JobId job, const policies::Decision& decision) const {
+  return jobs_.at(job)->WhyNotReverted(decision);
+}
+
+std::optional<policies::MeasuredGroup> Cluster::Measured(JobId job) const {
+  return jobs_.at(job)->Measured();
+}
+
 std::vector<const JobRecord*> Cluster::Jobs() const {
   std::vector<const JobRecord*> records;
   for (const auto& [id, job] : jobs_) {

@@ -48,6 +48,9 @@ class Cluster {
   const JobRecord* Find(JobId job) const;
   std::vector<const JobRecord*> Jobs() const;  // by id
   const Membership& membership() const { return membership_; }
+  // As JobController has them. Requires: Find(job).
+  std::string WhyNotReverted(JobId job, const policies::Decision& decision) const;
+  std::optional<policies::MeasuredGroup> Measured(JobId job) const;
   // The job that was admitted to nothing yet and stands first; nothing: none waits.
   std::optional<JobId> QueueHead() const { return admission_.First(); }
 

@@ -122,11 +122,14 @@ void JobController::On(std::uint32_t rank, const ReportMessage& message, Turn tu
   policies::Report report = message.report;
   report.rank = rank;
   if (!keeper_.Add(report, turn)) return;
-  if (In<phase::Training>() && !group_.SuspectSince()) {
-    const std::optional<policies::Plan> plan = keeper_.Decide(turn);
-    if (plan) group_.SendToAll(*plan, turn.actions);
-  }
+  Steer(turn);
   keeper_.ShareProgress(turn);
+}
+
+void JobController::Steer(Turn turn) {
+  if (!In<phase::Training>() || group_.SuspectSince()) return;
+  const std::optional<policies::Plan> plan = keeper_.Decide(turn);
+  if (plan) group_.SendToAll(*plan, turn.actions);
 }
 
 // Its file is here. Durable before it counts; what it takes the place of may go then.
@@ -289,6 +292,12 @@ void JobController::Change(const JobResumed&, Turn turn) {
     return;
   }
   keeper_.Announce(turn);
+}
+
+void JobController::Change(const DecisionReverted& event, Turn turn) {
+  if (!WhyNotReverted(event.decision).empty() || !keeper_.Revert(event)) return;
+  keeper_.Announce(turn);
+  Steer(turn);
 }
 
 bool JobController::Movable() const {
@@ -578,17 +587,15 @@ bool JobController::HasLive(WorkerId worker) const {
   return rank && group_.Live(*rank);
 }
 
-std::optional<Instant> JobController::RestsUntil() const {
-  const auto* const idle = std::get_if<phase::Idle>(&phase_);
-  const bool waits = idle != nullptr && state() == JobState::kQueued;
-  return waits ? idle->rests_until : std::nullopt;
-}
-
 bool JobController::Done() const { return IsFinal(state()) && group_.AllGone(); }
 
-std::optional<Instant> JobController::TrainingSince() const {
-  const auto* const training = std::get_if<phase::Training>(&phase_);
-  return training == nullptr ? std::nullopt : std::optional(training->since);
+std::string JobController::WhyNotReverted(const policies::Decision& decision) const {
+  if (state() != JobState::kRunning || !keeper_.tracker()) return "the job does not train";
+  return keeper_.WhyNotReverted(decision);
+}
+
+std::optional<policies::MeasuredGroup> JobController::Measured() const {
+  return state() == JobState::kRunning ? keeper_.Measured() : std::nullopt;
 }
 
 }  // namespace tactus::job

@@ -91,6 +91,7 @@ class JobController {
   void Change(const JobCancelled& event, Turn turn);
   void Change(const JobPaused& event, Turn turn);
   void Change(const JobResumed& event, Turn turn);
+  void Change(const DecisionReverted& event, Turn turn);
   // policy: of the new settings; null: they adapt as before.
   void Update(const JobUpdated& event, std::unique_ptr<policies::PlanPolicy> policy, Turn turn);
   void OnNodeJoined(const NodeJoined& event, Turn turn);
@@ -112,6 +113,10 @@ class JobController {
   bool Done() const;
   // Suspend can end its workers now.
   bool Movable() const;
+  // Why DecisionReverted would do nothing, a clause; empty: the decision can be taken back.
+  std::string WhyNotReverted(const policies::Decision& decision) const;
+  // The group as it was measured; nothing: there is none, or it is not measured yet.
+  std::optional<policies::MeasuredGroup> Measured() const;
   // Since when it trains with the present group; nothing while it does not.
   std::optional<Instant> TrainingSince() const;
   // When Tick is due next.
@@ -124,9 +129,9 @@ class JobController {
   bool In() const {
     return std::holds_alternative<OnePhase>(phase_);
   }
+  std::optional<Instant> VerdictDue() const;
   JobState state() const { return record().state; }
   std::uint32_t size() const { return group_.size(); }
-  std::optional<Instant> VerdictDue() const;
 
   // ---- The group forms and trains
   void On(std::uint32_t rank, const ReadyMessage& message, Turn turn);
@@ -135,6 +140,7 @@ class JobController {
   void On(std::uint32_t rank, const CheckpointedMessage& message, Turn turn);
   void On(std::uint32_t rank, const StandingMessage& message, Turn turn);
   void FormGroup(GroupFormation& formation, Turn turn);
+  void Steer(Turn turn);
   phase::Training TrainingFrom(Instant now) const;
   Duration Rounds(const RoundMultiple& multiple) const;
 

@@ -213,6 +213,17 @@ std::optional<Instant> JobController::Deadline() const {
   return next;
 }
 
+std::optional<Instant> JobController::RestsUntil() const {
+  const auto* const idle = std::get_if<phase::Idle>(&phase_);
+  const bool waits = idle != nullptr && state() == JobState::kQueued;
+  return waits ? idle->rests_until : std::nullopt;
+}
+
+std::optional<Instant> JobController::TrainingSince() const {
+  const auto* const training = std::get_if<phase::Training>(&phase_);
+  return training == nullptr ? std::nullopt : std::optional(training->since);
+}
+
 std::optional<std::string> JobController::Overdue(const phase::Idle&, Turn) { return std::nullopt; }
 
 std::optional<std::string> JobController::Overdue(const phase::Starting& starting, Turn) {

@@ -84,6 +84,8 @@ void Fields(auto& archive, Of<GroupRecord> auto& group) {
   archive("first_round", group.first_round);
   archive("members", group.members);
   archive("transport", group.transport);
+  archive("first_plan", group.first_plan);
+  archive("last_plan", group.last_plan);
 }
 
 void Fields(auto& archive, Of<ArtifactRecord> auto& artifact) {
@@ -209,6 +211,8 @@ void Fields(auto& archive, Of<JobRecord> auto& record) {
   archive("fruitless", record.fruitless);
   archive("fruitless_rounds", record.fruitless_rounds);
   archive("retry_time", record.retry_time);
+  archive("reversal", record.reversal);
+  archive("revert_requests", record.revert_requests);
   archive("members", record.members);
   archive("groups", record.groups);
   archive("progress", record.progress);

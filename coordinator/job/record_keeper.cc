@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "coordinator/job/attempts.h"
 #include "coordinator/job/eta.h"
+#include "coordinator/job/reversal.h"
 #include "coordinator/job/snapshots.h"
 #include "coordinator/job/wording.h"
 
@@ -63,6 +64,7 @@ void RecordKeeper::RefreshProgress(Instant now) {
   progress = tracker_->progress();
   progress.eta_seconds.reset();
   progress.plan = steering_.adopted();
+  if (!record_.groups.empty()) record_.groups.back().last_plan = progress.plan.version;
   for (std::size_t rank = 0; rank < record_.members.size(); ++rank) {
     progress.workers[rank].batch_size = progress.plan.batch_sizes[rank];
   }
@@ -96,7 +98,9 @@ policies::Plan RecordKeeper::FormGroup(const policies::StartingGroup& group,
                                        std::uint64_t epoch_samples,
                                        const TransportRecord& transport, Turn turn) {
   ++record_.generation;
-  const policies::Revision first = steering_.Start(group);
+  policies::StartingGroup starting = group;
+  starting.before = PlanOfFormerGroup();
+  const policies::Revision first = steering_.Start(starting);
   record_.newest_plan = first.plan;
   Progress progress;
   if (record_.checkpoint) progress = record_.progress;
@@ -117,6 +121,18 @@ policies::Plan RecordKeeper::FormGroup(const policies::StartingGroup& group,
   return first.plan;
 }
 
+// Sizes are of devices: those of others are not gone on with.
+std::optional<policies::Plan> RecordKeeper::PlanOfFormerGroup() {
+  if (record_.groups.empty() || record_.newest_plan.version == 0) return std::nullopt;
+  policies::Plan plan = record_.newest_plan;
+  if (SameDevices(record_.groups.back().members, record_.members)) return plan;
+  plan.batch_sizes.clear();
+  if (record_.reversal && record_.reversal->axis == policies::Axis::kBatch) {
+    record_.reversal.reset();
+  }
+  return plan;
+}
+
 // Of the former groups the newest are kept, as many as kFormerMembersMax leaves room for.
 void RecordKeeper::NoteGroup(std::uint64_t first_round, const TransportRecord& transport) {
   std::vector<GroupRecord>& groups = record_.groups;
@@ -131,7 +147,8 @@ void RecordKeeper::NoteGroup(std::uint64_t first_round, const TransportRecord& t
   groups.push_back({.generation = record_.generation,
                     .first_round = first_round,
                     .members = record_.members,
-                    .transport = transport});
+                    .transport = transport,
+                    .first_plan = record_.newest_plan.version});
 }
 
 void RecordKeeper::BeginRunning(const policies::Report& first, Turn turn) {
@@ -263,7 +280,7 @@ bool RecordKeeper::Add(const policies::Report& report, Turn turn) {
 }
 
 std::optional<policies::Plan> RecordKeeper::Decide(Turn turn) {
-  const std::optional<policies::Revision> revision = steering_.Decide();
+  const std::optional<policies::Revision> revision = NextPlan();
   const std::vector<policies::Decision> measured = steering_.TakeMeasured();
   PersistDecisions(measured, turn);
   if (!revision) {
@@ -276,6 +293,28 @@ std::optional<policies::Plan> RecordKeeper::Decide(Turn turn) {
   PersistMemory(turn);
   turn.actions.push_back(PublishDecision{.job = record_.id, .plan = revision->plan});
   return revision->plan;
+}
+
+// A user's wish comes before what the policies would do next.
+std::optional<policies::Revision> RecordKeeper::NextPlan() {
+  if (!record_.reversal || !steering_.Due()) return steering_.Decide();
+  return steering_.Revert(*std::exchange(record_.reversal, std::nullopt));
+}
+
+std::string RecordKeeper::WhyNotReverted(const policies::Decision& decision) const {
+  std::string reason = job::WhyNotReverted(record_, decision, steering_.adopted().version);
+  return reason.empty() ? steering_.Undo(decision).refusal : reason;
+}
+
+bool RecordKeeper::Revert(const DecisionReverted& event) {
+  std::vector<std::string>& heard = record_.revert_requests;
+  if (std::ranges::find(heard, event.request_id) != heard.end()) return false;
+  if (!event.request_id.empty()) heard.push_back(event.request_id);
+  if (heard.size() > kRevertRequestsMax) heard.erase(heard.begin());
+  record_.spec = event.spec;
+  Freeze(record_.settings, event.decision.axis);
+  record_.reversal = event.decision;
+  return true;
 }
 
 const policies::Plan* RecordKeeper::Travelling() const {
@@ -311,6 +350,11 @@ void RecordKeeper::Update(const JobUpdated& event, std::unique_ptr<policies::Pla
   record_.spec = event.spec;
   record_.settings = event.settings;
   record_.labels = event.labels;
+  const std::vector<policies::Axis>& frozen = event.settings.adapt.frozen;
+  // Set free again before its plan was made: the wish is taken back.
+  if (record_.reversal && std::ranges::find(frozen, record_.reversal->axis) == frozen.end()) {
+    record_.reversal.reset();
+  }
   if (policy == nullptr) return;
   std::optional<policies::StartingGroup> group;
   if (tracker_ && !alike) {

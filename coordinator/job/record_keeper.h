@@ -109,11 +109,21 @@ class RecordKeeper {
   // Tells those who watch, unless they were just told.
   void ShareProgress(Turn turn);
 
+  // Why a decision cannot be taken back, a clause; empty: it can. Requires: tracker().
+  std::string WhyNotReverted(const policies::Decision& decision) const;
+  // It is to be, with the plan that is decided next. False, and nothing is changed, where the
+  // request was heard before.
+  bool Revert(const DecisionReverted& event);
+  // The group as it was measured; nothing: it is not yet.
+  std::optional<policies::MeasuredGroup> Measured() const { return steering_.Measured(); }
+
   // The user's changes. policy: of the new settings; null: they adapt as before.
   void Update(const JobUpdated& event, std::unique_ptr<policies::PlanPolicy> policy);
 
  private:
   void RefreshProgress(Instant now);
+  std::optional<policies::Plan> PlanOfFormerGroup();
+  std::optional<policies::Revision> NextPlan();
   void ForgetEnding();
   void SetCheckpoint(CheckpointRecord checkpoint, Instant now);
   void NoteGroup(std::uint64_t first_round, const TransportRecord& transport);

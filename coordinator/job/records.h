@@ -114,6 +114,8 @@ struct GroupRecord {
   std::uint64_t first_round = 0;  // the first that it may have applied
   std::vector<MemberRecord> members{};
   TransportRecord transport{};
+  std::uint64_t first_plan = 0;  // the version of its first; 0: of versions that did not say
+  std::uint64_t last_plan = 0;   // of the newest that came into force
 };
 
 // Members of former groups that a job's record keeps, of all of them together: so that a record
@@ -222,6 +224,9 @@ struct Progress {
   std::vector<WorkerProgress> workers{};  // by rank
 };
 
+// So that a call which is made again does nothing again.
+inline constexpr std::size_t kRevertRequestsMax = 64;
+
 // A job, whole. What survives a restart is exactly this.
 struct JobRecord {
   JobId id{};
@@ -263,6 +268,10 @@ struct JobRecord {
   std::uint32_t fruitless = 0;            // attempts lost in a row that began at one checkpoint
   std::uint64_t fruitless_rounds = 0;     // applied before that checkpoint
   WallTime retry_time = 0;  // while it rests before a retry: until then; decides nothing
+  // A user took it back, and the plan for that is still to be made.
+  std::optional<policies::Decision> reversal{};
+  // By which users took decisions back, the newest kRevertRequestsMax, oldest first.
+  std::vector<std::string> revert_requests{};
 };
 
 // One applied round over all members, as kept in the history.

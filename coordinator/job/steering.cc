@@ -15,8 +15,7 @@ Steering::Steering(std::unique_ptr<policies::PlanPolicy> policy, std::uint64_t l
 policies::Revision Steering::Start(const policies::StartingGroup& group) {
   anew_.reset();
   policies::Revision revision = policy_->Start(group);
-  TACTUS_CHECK(policies::Fits(revision.plan, group.members));
-  Number(revision);
+  Number(revision, group.members);
   adopted_ = newest_;
   return revision;
 }
@@ -53,19 +52,25 @@ std::optional<policies::Revision> Steering::Decide() {
   if (!proven_) return std::nullopt;
   std::optional<policies::Revision> revision;
   if (anew_) {
+    anew_->before = newest_;
     revision = policy_->Start(*anew_);
     anew_.reset();
   } else {
     revision = policy_->Decide(newest_);
   }
-  if (!revision) return std::nullopt;
-  const auto members = static_cast<std::uint32_t>(newest_.batch_sizes.size());
-  TACTUS_CHECK(policies::Fits(revision->plan, members));
-  Number(*revision);
+  if (revision) Number(*revision, newest_.batch_sizes.size());
   return revision;
 }
 
-void Steering::Number(policies::Revision& revision) {
+std::optional<policies::Revision> Steering::Revert(const policies::Decision& decision) {
+  TACTUS_CHECK(Due());
+  std::optional<policies::Revision> revision = policy_->Revert(newest_, decision);
+  if (revision) Number(*revision, newest_.batch_sizes.size());
+  return revision;
+}
+
+void Steering::Number(policies::Revision& revision, std::size_t members) {
+  TACTUS_CHECK(policies::Fits(revision.plan, static_cast<std::uint32_t>(members)));
   // Consecutive over all groups and policies of the job: a version names one plan for good.
   revision.plan.version = newest_.version + 1;
   for (policies::Decision& decision : revision.decisions) {

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -49,6 +50,19 @@ class Steering {
   // The next plan when one is due and better, else nothing. It travels from now on.
   std::optional<policies::Revision> Decide();
 
+  // A plan would be decided now: a whole round ran under the newest.
+  bool Due() const { return proven_; }
+
+  // What taking a decision back would make of the newest plan.
+  policies::Undoing Undo(const policies::Decision& decision) const {
+    return policy_->Undo(newest_, decision);
+  }
+  // In the place of Decide: does so, if it can be done. Requires: Due().
+  std::optional<policies::Revision> Revert(const policies::Decision& decision);
+
+  // The group as it was measured under the adopted plan; nothing: it is not yet.
+  std::optional<policies::MeasuredGroup> Measured() const { return policy_->Measured(adopted_); }
+
   // Earlier decisions of which it became known what they gained.
   std::vector<policies::Decision> TakeMeasured() { return policy_->TakeMeasured(); }
 
@@ -56,7 +70,8 @@ class Steering {
   const policies::Plan& newest() const { return newest_; }
 
  private:
-  void Number(policies::Revision& revision);
+  // The next plan, of a group of so many members.
+  void Number(policies::Revision& revision, std::size_t members);
 
   std::unique_ptr<policies::PlanPolicy> policy_;
   std::optional<policies::StartingGroup> anew_;  // policy_ was replaced, its first plan is due

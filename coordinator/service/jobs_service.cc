@@ -124,6 +124,17 @@ absl::StatusOr<DecisionQuery> FromProto(const v1::ListDecisionsRequest& request)
                        .newest = request.newest()};
 }
 
+absl::StatusOr<CoreRunner::RevertQuery> FromProto(const v1::RevertDecisionRequest& request) {
+  absl::StatusOr<DecisionName> name = ParseDecisionName("name", request.name());
+  if (!name.ok()) return name.status();
+  spec::FieldChecks checks;
+  CheckRequestId(request.request_id(), checks);
+  if (!checks.violations().empty()) return runtime::InvalidFields(checks.violations());
+  return CoreRunner::RevertQuery{.decision = *std::move(name),
+                                 .request_id = request.request_id(),
+                                 .validate_only = request.validate_only()};
+}
+
 absl::StatusOr<store::JobQuery> FromProto(const v1::ListJobsRequest& request) {
   const absl::StatusOr<int> size = PageSize(request.page_size(), {});
   if (!size.ok()) return size.status();
@@ -304,6 +315,33 @@ class JobsService final : public v1::Jobs::CallbackService {
             response->set_next_page_token(page->next);
             call.Finish(absl::OkStatus());
           });
+    });
+  }
+
+  Reactor* RevertDecision(Context* context, const v1::RevertDecisionRequest* request,
+                          v1::RevertDecisionResponse* response) override {
+    const UnaryCall call(context, around_.metrics, "Jobs/RevertDecision");
+    return call.AskWith(FromProto(*request), [&](const CoreRunner::RevertQuery& query) {
+      around_.core.RevertDecision(query, [call, response, id = query.decision.job](
+                                             const absl::StatusOr<CoreRunner::Reverted>& reverted) {
+        if (reverted.ok()) {
+          *response->mutable_job() = ToProto(reverted->job);
+          *response->mutable_decision() = ToProto(id, reverted->decision);
+        }
+        call.Finish(reverted.status());
+      });
+    });
+  }
+
+  Reactor* GetDeviceValues(Context* context, const v1::GetDeviceValuesRequest* request,
+                           v1::DeviceValues* response) override {
+    const UnaryCall call(context, around_.metrics, "Jobs/GetDeviceValues");
+    return call.AskWith(JobOf(*request), [&](const std::string& id) {
+      around_.core.ValueDevices(id,
+                                [call, response](const absl::StatusOr<v1::DeviceValues>& values) {
+                                  if (values.ok()) *response = *values;
+                                  call.Finish(values.status());
+                                });
     });
   }
 

@@ -1,5 +1,6 @@
 // The part of CoreRunner that changes jobs for users.
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -22,6 +23,48 @@ absl::Status NotNow(const std::string& id, const std::string& why, runtime::Erro
 }
 
 absl::Status Over(const std::string& id) { return NotNow(id, "it is over", kJobOver); }
+
+bool Heard(const job::JobRecord& record, const std::string& request) {
+  const std::vector<std::string>& heard = record.revert_requests;
+  return std::ranges::find(heard, request) != heard.end();
+}
+
+absl::Status NotTraining(const job::JobRecord& record) {
+  return NotNow(
+      record.name,
+      "it is " + std::string(job::NameOf(record.state)) + ", allowed is a job that trains",
+      {.reason = "JOB_NOT_TRAINING"});
+}
+
+constexpr char kUnmeasured[] =
+    "speeds and transfer are not measured yet; ask again when it has trained for some rounds";
+
+absl::Status NoSuchDecision(const DecisionName& name) {
+  return runtime::WithReason(
+      absl::NotFoundError(NameOf(name) +
+                          ": no such decision; allowed are those that tactus get "
+                          "decisions " +
+                          name.job + " lists"),
+      {.reason = "DECISION_NOT_FOUND",
+       .metadata = {{"job", name.job}, {"decision", policies::IdOf(name.key)}}});
+}
+
+absl::Status NotRevertible(const DecisionName& name, const std::string& why) {
+  return runtime::WithReason(
+      absl::FailedPreconditionError(NameOf(name) + ": cannot be taken back: " + why),
+      {.reason = "NOT_REVERTIBLE",
+       .metadata = {{"job", name.job}, {"decision", policies::IdOf(name.key)}}});
+}
+
+// The specification with the axis among what is frozen.
+absl::StatusOr<std::string> FrozenSpec(const std::string& text, policies::Axis axis) {
+  v1::JobSpec spec;
+  if (!spec.ParseFromString(text)) return absl::DataLossError("spec: cannot be read");
+  const std::string field(policies::FieldOf(axis));
+  const auto& frozen = spec.adapt().frozen();
+  if (std::ranges::find(frozen, field) == frozen.end()) spec.mutable_adapt()->add_frozen(field);
+  return spec.SerializeAsString();
+}
 
 // Its last round is over or asked for.
 bool Finishing(const job::JobRecord& record) {
@@ -86,7 +129,8 @@ absl::Status CoreRunner::Apply(const job::JobRecord& record, const v1::UpdateJob
 }
 
 // A job that is over is only known to the store.
-void CoreRunner::RefuseOver(const std::string& id, Answer<job::JobRecord> answer) {
+template <typename T>
+void CoreRunner::RefuseOver(const std::string& id, Answer<T> answer) {
   FindStored(id, [id, answer = std::move(answer)](const absl::StatusOr<job::JobRecord>& stored) {
     answer(stored.ok() ? Over(id) : stored.status());
   });
@@ -117,6 +161,73 @@ void CoreRunner::ChangeJob(const std::string& id, std::function<job::Event(JobId
     if (Finishing(*record)) return answer(NotNow(id, "it is finishing", kJobFinishing));
     Handle(event(record->id), [this, id, answer = std::move(answer)](const absl::Status& status) {
       Tell(id, status, answer);
+    });
+  });
+}
+
+// ---- Decisions
+
+// A request that was heard before is handed on all the same: it changes nothing, and its answer
+// comes when what the first one did is durable.
+void CoreRunner::RevertDecision(const RevertQuery& query, Answer<Reverted> answer) {
+  around_.control.Post([this, query, answer = std::move(answer)]() mutable {
+    const absl::Status admitted = AdmitChange();
+    if (!admitted.ok()) return answer(admitted);
+    const std::string& id = query.decision.job;
+    const job::JobRecord* record = Current(id);
+    if (record == nullptr) return RefuseOver(id, std::move(answer));
+    const bool trains = record->state == job::JobState::kRunning;
+    if (!trains && !Heard(*record, query.request_id)) return answer(NotTraining(*record));
+    around_.storage.Post([this, query, job = record->id, answer = std::move(answer)] {
+      absl::StatusOr<job::DecisionRecord> found =
+          around_.store.FindDecision(job, query.decision.key);
+      if (absl::IsNotFound(found.status())) return answer(NoSuchDecision(query.decision));
+      if (!found.ok()) return answer(found.status());
+      around_.control.Post([this, query, decision = std::move(found->decision), answer] {
+        Revert(query, decision, answer);
+      });
+    });
+  });
+}
+
+// Control thread.
+void CoreRunner::Revert(const RevertQuery& query, const policies::Decision& decision,
+                        const Answer<Reverted>& answer) {
+  const std::string& id = query.decision.job;
+  const job::JobRecord* record = Current(id);
+  if (record == nullptr) return RefuseOver(id, answer);
+  const bool again = Heard(*record, query.request_id);
+  const std::string refusal = again ? "" : cluster_.WhyNotReverted(record->id, decision);
+  if (!refusal.empty()) return answer(NotRevertible(query.decision, refusal));
+  absl::StatusOr<std::string> spec = FrozenSpec(record->spec, decision.axis);
+  if (!spec.ok()) return answer(spec.status());
+  if (query.validate_only) {
+    job::JobRecord would = *record;
+    would.spec = *std::move(spec);
+    return answer(Reverted{.job = std::move(would), .decision = decision});
+  }
+  Handle(job::DecisionReverted{.job = record->id,
+                               .decision = decision,
+                               .spec = *std::move(spec),
+                               .request_id = query.request_id},
+         [this, id, decision, answer](const absl::Status& status) {
+           Tell(id, status, [decision, answer](const absl::StatusOr<job::JobRecord>& job) {
+             if (!job.ok()) return answer(job.status());
+             answer(Reverted{.job = *job, .decision = decision});
+           });
+         });
+}
+
+// A forecast for each member takes a while in large groups: not on the control thread.
+void CoreRunner::ValueDevices(const std::string& id, Answer<v1::DeviceValues> answer) {
+  around_.control.Post([this, id, answer = std::move(answer)]() mutable {
+    const job::JobRecord* record = Current(id);
+    if (record == nullptr) return RefuseOver(id, std::move(answer));
+    if (record->state != job::JobState::kRunning) return answer(NotTraining(*record));
+    std::optional<policies::MeasuredGroup> group = cluster_.Measured(record->id);
+    if (!group) return answer(NotNow(id, kUnmeasured, {.reason = "NOT_MEASURED"}));
+    around_.files.Post([record = *record, group = *std::move(group), answer = std::move(answer)] {
+      answer(ToProto(record, policies::ValueDevices(group)));
     });
   });
 }

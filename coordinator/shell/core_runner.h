@@ -21,6 +21,7 @@
 #include "coordinator/shell/agent_sessions.h"
 #include "coordinator/shell/change_waiters.h"
 #include "coordinator/shell/event_history.h"
+#include "coordinator/shell/job_conversion.h"
 #include "coordinator/shell/job_watchers.h"
 #include "coordinator/shell/request_index.h"
 #include "coordinator/store/store.h"
@@ -149,6 +150,21 @@ class CoreRunner {
   // Errors: FailedPrecondition, it is over or finishing.
   void ChangeJob(const std::string& id, std::function<job::Event(JobId)> event,
                  Answer<job::JobRecord> answer);
+  // Which decision is to be taken back.
+  struct RevertQuery {
+    DecisionName decision{};
+    std::string request_id{};  // empty: none
+    bool validate_only = false;
+  };
+  struct Reverted {
+    job::JobRecord job{};
+    policies::Decision decision{};
+  };
+  // Answers with the job as it is, or would be, and the decision that goes.
+  // Errors: NotFound, no such decision; FailedPrecondition, it cannot be taken back.
+  void RevertDecision(const RevertQuery& query, Answer<Reverted> answer);
+  // Errors: FailedPrecondition, it does not train or is not measured yet.
+  void ValueDevices(const std::string& id, Answer<v1::DeviceValues> answer);
   // Answers with the job as it was. Errors: FailedPrecondition, it is not over, or has workers.
   void DeleteJob(const std::string& id, Answer<job::JobRecord> answer);
 
@@ -219,7 +235,10 @@ class CoreRunner {
   job::JobRecord Named(NewJob job);
   absl::Status Apply(const job::JobRecord& record, const v1::UpdateJobRequest& request,
                      const Answer<job::JobRecord>& answer);
-  void RefuseOver(const std::string& id, Answer<job::JobRecord> answer);
+  template <typename T>
+  void RefuseOver(const std::string& id, Answer<T> answer);
+  void Revert(const RevertQuery& query, const policies::Decision& decision,
+              const Answer<Reverted>& answer);
   void Tell(const std::string& id, const absl::Status& status,
             const Answer<job::JobRecord>& answer);
   absl::StatusOr<job::JobRecord> DeleteStored(const std::string& id);

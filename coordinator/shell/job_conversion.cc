@@ -14,6 +14,7 @@ namespace tactus::service {
 namespace {
 
 constexpr char kPrefix[] = "projects/default/jobs/";
+constexpr char kDecisions[] = "/decisions/";
 // The most that a google.protobuf.Duration may say; 10,000 years.
 constexpr double kDurationSecondsMax = 315'576'000'000.0;
 constexpr std::size_t kIdBytesMax = 63 + 1 + 20;
@@ -97,6 +98,27 @@ absl::StatusOr<std::string> ParseJobName(const std::string& field, const std::st
       {{.field = field,
         .description = "found " + spec::Shown(name) +
                        ", allowed is projects/default/jobs/ID, or ID alone, of a-z, 0-9 and -"}});
+}
+
+absl::StatusOr<DecisionName> ParseDecisionName(const std::string& field, const std::string& name) {
+  const std::size_t at = name.rfind(kDecisions);
+  const bool parted = at != std::string::npos;
+  const std::optional<policies::DecisionKey> key =
+      parted ? policies::ParseDecisionId(name.substr(at + sizeof(kDecisions) - 1)) : std::nullopt;
+  if (!key) {
+    return runtime::InvalidFields(
+        {{.field = field,
+          .description = "found " + spec::Shown(name) +
+                         ", allowed is projects/default/jobs/ID/decisions/PLAN-AXIS, such as "
+                         "12-batch; tactus get decisions lists them"}});
+  }
+  absl::StatusOr<std::string> job = ParseJobName(field, name.substr(0, at));
+  if (!job.ok()) return job.status();
+  return DecisionName{.job = *std::move(job), .key = *key};
+}
+
+std::string NameOf(const DecisionName& name) {
+  return JobName(name.job) + kDecisions + policies::IdOf(name.key);
 }
 
 JobId JobIdOf(const std::string& id) {
@@ -256,11 +278,30 @@ v1::Decision ToProto(const std::string& id, const policies::Decision& decision) 
       {.ours = {"axis", "seconds"}, .theirs = {"name", "axis", "train_time"}});
   v1::Decision proto;
   kFields.Write(decision, proto);
-  std::string axis(policies::NameOf(decision.axis));
-  std::ranges::replace(axis, ' ', '-');
-  proto.set_name(JobName(id) + "/decisions/" + std::to_string(decision.plan_version) + "-" + axis);
+  proto.set_name(NameOf({.job = id, .key = {decision.plan_version, decision.axis}}));
   proto.set_axis(ToProto(decision.axis));
   *proto.mutable_train_time() = ToProtoDuration(decision.seconds);
+  return proto;
+}
+
+v1::DeviceValues ToProto(const job::JobRecord& record, const policies::DeviceValues& values) {
+  v1::DeviceValues proto;
+  proto.set_name(JobName(record.name));
+  proto.set_useful_samples_per_second(values.useful);
+  const auto write = [&](const policies::DeviceValue& value, v1::DeviceValue* out) {
+    const job::MemberRecord& member = record.members.at(value.rank);
+    out->set_rank(value.rank);
+    out->set_node(member.node);
+    out->set_device(member.device);
+    out->set_samples_per_second(value.speed);
+    out->set_adds(value.adds);
+    out->set_share(value.adds / values.useful);
+  };
+  for (const policies::DeviceValue& value : values.devices) write(value, proto.add_devices());
+  for (const policies::DeviceValue& value : values.more) write(value, proto.add_more());
+  proto.set_transfer_seconds(values.transfer_seconds);
+  proto.set_transfer_seconds_less(values.transfer_seconds_less);
+  proto.set_transfer_seconds_more(values.transfer_seconds_more);
   return proto;
 }
 

@@ -10,6 +10,7 @@
 #include "coordinator/job/job_deadlines.h"
 #include "coordinator/job/records.h"
 #include "policies/decision.h"
+#include "policies/device_values.h"
 #include "policies/plan.h"
 #include "tactus/v1/jobs.pb.h"
 
@@ -21,6 +22,16 @@ std::string JobName(const std::string& id);
 // The resource id in a name of that form, or in an id alone. `field` is the request's field, for
 // the error. Errors: InvalidArgument, not such a name.
 absl::StatusOr<std::string> ParseJobName(const std::string& field, const std::string& name);
+
+// A decision's name in two parts.
+struct DecisionName {
+  std::string job{};  // the resource id
+  policies::DecisionKey key{};
+};
+// "projects/default/jobs/ID/decisions/12-batch", or with the ID alone before /decisions/. Errors:
+// as ParseJobName.
+absl::StatusOr<DecisionName> ParseDecisionName(const std::string& field, const std::string& name);
+std::string NameOf(const DecisionName& name);
 
 // The number at the end of a resource id; 0 when there is none.
 JobId JobIdOf(const std::string& id);
@@ -42,5 +53,7 @@ v1::Round ToProto(const job::RoundRecord& round);
 v1::RoundGroup ToProto(const job::GroupRecord& group);
 // `id`: of its job.
 v1::Decision ToProto(const std::string& id, const policies::Decision& decision);
+// record: of the job whose group it is.
+v1::DeviceValues ToProto(const job::JobRecord& record, const policies::DeviceValues& values);
 
 }  // namespace tactus::service

@@ -48,6 +48,9 @@ constexpr const char* kRoundsAbove =
 constexpr const char* kDecisionsAbove =
     "SELECT record FROM decisions WHERE job = ?1 AND (plan_version, axis) > (?2, ?3)"
     "  AND ?1 NOT IN (SELECT job FROM forgotten) ORDER BY plan_version, axis LIMIT ?4";
+constexpr const char* kDecision =
+    "SELECT record FROM decisions WHERE job = ?1 AND plan_version = ?2 AND axis = ?3"
+    "  AND ?1 NOT IN (SELECT job FROM forgotten)";
 constexpr const char* kDecisionsNewest =
     "SELECT record FROM decisions WHERE job = ?1"
     "  AND ?1 NOT IN (SELECT job FROM forgotten) ORDER BY plan_version DESC, axis DESC LIMIT ?2";
@@ -367,6 +370,17 @@ absl::StatusOr<Page<job::DecisionRecord>> SqliteStore::ListDecisions(
                                            .second = static_cast<std::int64_t>(last.decision.axis),
                                            .text = {}};
                      });
+}
+
+absl::StatusOr<job::DecisionRecord> SqliteStore::FindDecision(JobId job,
+                                                              const policies::DecisionKey& key) {
+  auto found = DecodeAll(
+      statements_.Bind(kDecision, Signed(job.value), Signed(std::min(key.plan_version, kNumberMax)),
+                       static_cast<std::int64_t>(key.axis)),
+      codec::DecodeDecision);
+  if (!found.ok()) return found.status();
+  if (found->empty()) return absl::NotFoundError("decision " + policies::IdOf(key) + ": none");
+  return std::move(found->front());
 }
 
 absl::StatusOr<std::vector<job::DecisionRecord>> SqliteStore::NewestDecisions(JobId job,

@@ -33,6 +33,8 @@ class SqliteStore final : public Store {
                                                     std::uint64_t first_round = 0) override;
   absl::StatusOr<Page<job::DecisionRecord>> ListDecisions(JobId job, int page_size,
                                                           const std::string& page_token) override;
+  absl::StatusOr<job::DecisionRecord> FindDecision(JobId job,
+                                                   const policies::DecisionKey& key) override;
   absl::StatusOr<std::vector<job::DecisionRecord>> NewestDecisions(JobId job, int count) override;
   absl::StatusOr<std::vector<job::RoundRecord>> SampleRounds(
       JobId job, int points_max, std::uint64_t first_round = 0) override;

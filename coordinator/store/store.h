@@ -119,6 +119,10 @@ class Store {
   virtual absl::StatusOr<Page<job::DecisionRecord>> ListDecisions(
       JobId job, int page_size, const std::string& page_token) = 0;
 
+  // Errors: NotFound.
+  virtual absl::StatusOr<job::DecisionRecord> FindDecision(JobId job,
+                                                           const policies::DecisionKey& key) = 0;
+
   // The last `count` (> 0) of them, in the same order.
   virtual absl::StatusOr<std::vector<job::DecisionRecord>> NewestDecisions(JobId job,
                                                                            int count) = 0;

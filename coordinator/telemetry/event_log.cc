@@ -79,6 +79,13 @@ void Write(const job::JobUpdated& event, Instant) {
               event.settings.priority, event.needs_restart);
 }
 
+void Write(const job::DecisionReverted& event, Instant) {
+  const policies::Decision& decision = event.decision;
+  Log()->info("decision reverted job_number={} decision={} to={}", event.job.value,
+              policies::IdOf({.plan_version = decision.plan_version, .axis = decision.axis}),
+              Quoted(decision.from));
+}
+
 void Write(const job::JobPaused& event, Instant) {
   Log()->info("job paused job_number={}", event.job.value);
 }

@@ -110,6 +110,23 @@ grpc::Status FakeCoordinator::UpdateJob(grpc::ServerContext*, const v1::UpdateJo
   return grpc::Status::OK;
 }
 
+grpc::Status FakeCoordinator::RevertDecision(grpc::ServerContext*,
+                                             const v1::RevertDecisionRequest* request,
+                                             v1::RevertDecisionResponse* response) {
+  Note("RevertDecision", *request);
+  *response->mutable_job() = job;
+  if (!decisions.decisions().empty()) *response->mutable_decision() = decisions.decisions(0);
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeCoordinator::GetDeviceValues(grpc::ServerContext*,
+                                              const v1::GetDeviceValuesRequest* request,
+                                              v1::DeviceValues* response) {
+  Note("GetDeviceValues", *request);
+  *response = device_values;
+  return grpc::Status::OK;
+}
+
 grpc::Status FakeCoordinator::PauseJob(grpc::ServerContext*, const v1::PauseJobRequest* request,
                                        v1::Job* response) {
   Note("PauseJob", *request);

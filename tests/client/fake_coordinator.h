@@ -35,8 +35,9 @@ class FakeCoordinator : public v1::Jobs::Service,
   v1::Node node;                        // the same of nodes; ListNodes has this one
   v1::ListRoundsResponse rounds;        // what ListRounds answers
   v1::ListDecisionsResponse decisions;  // what ListDecisions has, in pages of 2
-  int jobs = 0;                         // how many ListJobs has, in pages of page_size
-  std::vector<v1::Job> queue;           // what ListJobs has with the filter state=QUEUED
+  v1::DeviceValues device_values;
+  int jobs = 0;                                    // how many ListJobs has, in pages of page_size
+  std::vector<v1::Job> queue;                      // what ListJobs has with the filter state=QUEUED
   std::vector<std::vector<v1::JobEvent>> watches;  // the events of each stream that is opened
   // What stream number i ends with, from 0; null: it stays open until the client ends it.
   std::function<grpc::Status(int i)> watch_end;
@@ -49,6 +50,10 @@ class FakeCoordinator : public v1::Jobs::Service,
                          v1::Job* response) override;
   grpc::Status GetJob(grpc::ServerContext*, const v1::GetJobRequest* request,
                       v1::Job* response) override;
+  grpc::Status RevertDecision(grpc::ServerContext*, const v1::RevertDecisionRequest* request,
+                              v1::RevertDecisionResponse* response) override;
+  grpc::Status GetDeviceValues(grpc::ServerContext*, const v1::GetDeviceValuesRequest* request,
+                               v1::DeviceValues* response) override;
   grpc::Status UpdateJob(grpc::ServerContext*, const v1::UpdateJobRequest* request,
                          v1::Job* response) override;
   grpc::Status CancelJob(grpc::ServerContext*, const v1::CancelJobRequest* request,

@@ -54,6 +54,17 @@ class JobsApiTest : public ServerFixture {
     if (end != nullptr) *end = status;
     return events;
   }
+  absl::Status Revert(const std::string& name, const std::string& request_id = "") {
+    v1::RevertDecisionRequest request;
+    request.set_name(name);
+    request.set_request_id(request_id);
+    return Call(jobs_, &v1::Jobs::Stub::RevertDecision, request).status();
+  }
+  absl::Status ValueDevices(const std::string& name) {
+    v1::GetDeviceValuesRequest request;
+    request.set_name(name);
+    return Call(jobs_, &v1::Jobs::Stub::GetDeviceValues, request).status();
+  }
   static std::string ReasonOf(const absl::Status& status) {
     return runtime::ReasonOf(status).reason;
   }
@@ -65,6 +76,36 @@ v1::UpdateJobRequest Priority(int priority) {
   request.mutable_spec()->set_priority(priority);
   request.mutable_update_mask()->add_paths("spec.priority");
   return request;
+}
+
+TEST_F(JobsApiTest, OfAJobThatDoesNotTrainNothingIsTakenBackAndNoDeviceIsWorthAnything) {
+  ASSERT_TRUE(Create(SmallSpec()).ok());
+  const std::string name = "projects/default/jobs/small-1/decisions/2-batch";
+
+  for (const absl::Status& status :
+       {Revert(name), Revert("small-1/decisions/2-batch"), ValueDevices("small-1")}) {
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_EQ(ReasonOf(status), "JOB_NOT_TRAINING");
+    EXPECT_THAT(std::string(status.message()), HasSubstr("it is QUEUED"));
+  }
+  ASSERT_TRUE(Cancel("small-1").ok());
+  EXPECT_EQ(ReasonOf(Revert(name)), "JOB_OVER");
+  EXPECT_EQ(ReasonOf(ValueDevices("small-1")), "JOB_OVER");
+  EXPECT_EQ(ReasonOf(Revert("small-7/decisions/2-batch")), "JOB_NOT_FOUND");
+}
+
+TEST_F(JobsApiTest, WhatNamesNoDecisionIsRefusedWithItsField) {
+  for (const char* name :
+       {"", "small-1", "small-1/decisions/", "small-1/decisions/2", "small-1/decisions/2-weather",
+        "/decisions/2-batch", "A/decisions/2-batch"}) {
+    const absl::Status status = Revert(name);
+    EXPECT_EQ(ReasonOf(status), "INVALID_FIELDS") << name;
+    ASSERT_EQ(runtime::FieldViolations(status).size(), 1u) << name;
+    EXPECT_EQ(runtime::FieldViolations(status)[0].field, "name");
+  }
+  const absl::Status status = Revert("small-1/decisions/2-batch", "no id!");
+  ASSERT_EQ(runtime::FieldViolations(status).size(), 1u) << status;
+  EXPECT_EQ(runtime::FieldViolations(status)[0].field, "request_id");
 }
 
 TEST_F(JobsApiTest, AnUpdateChangesWhatItsMaskNamesAndTheEtag) {

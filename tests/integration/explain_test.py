@@ -2,7 +2,7 @@
 import json
 import unittest
 
-from cluster import Cluster, Folder, processes_of, tiny_spec
+from cluster import Cluster, Folder, processes_of, tiny_spec, wait_until
 
 
 class ExplainTest(unittest.TestCase):
@@ -70,6 +70,43 @@ class ExplainTest(unittest.TestCase):
         self.assertTrue(paragraphs[1].startswith("At the start"), paragraphs[1])
         self.assertTrue(paragraphs[-1].startswith("It succeeded after"), paragraphs[-1])
         self.assertLessEqual(max(len(line) for line in story.split("\n")), 100)
+
+    def test_a_decision_is_taken_back_and_devices_are_valued_while_a_job_trains(self):
+        spec = tiny_spec(self.corpus, time="10m")
+        spec["adapt"]["synchronization"] = {"policy": "adacomm", "initial_period": 16, "interval": "1s"}
+        job = self.cluster.submit(spec)
+
+        def decisions():
+            listed = json.loads(self.cluster.tactus("get", "decisions", job, "-o", "json")[1])["decisions"]
+            return [one for one in listed if one["from"]]
+
+        # Whichever is in force: the period shrinks as the loss falls, and the next may travel meanwhile.
+        def reverted():
+            for one in reversed(decisions()):
+                code, _, said = self.cluster.tactus("revert", job, one["name"].rsplit("/", 1)[-1], check=False)
+                if code == 0:
+                    return one, said
+            return None
+
+        taken_back, said = wait_until(reverted, 60, "a decision is taken back")
+        self.assertIn(f"the synchronization goes back to {taken_back['from']} and stays there", said)
+        made = wait_until(lambda: [one for one in decisions() if one["reason"].startswith("reverted by a request")],
+                          60, "its plan is decided")
+        self.assertEqual(made[0]["to"], taken_back["from"])
+        self.assertEqual(self.cluster.job(job)["spec"]["adapt"]["frozen"], ["synchronization"])
+        wait_until(lambda: self.cluster.job(job)["progress"]["plan"]["version"] == made[0]["plan_version"], 60,
+                   "its plan is in force")
+        code, _, said = self.cluster.tactus("revert", job, taken_back["name"].rsplit("/", 1)[-1], check=False)
+        self.assertNotEqual(code, 0)
+        self.assertIn("already", said)
+        code, _, said = self.cluster.tactus("revert", job, "999999-batch", check=False)
+        self.assertEqual(code, 3, said)
+
+        values = json.loads(self.cluster.tactus("explain", job, "--value-of-devices", "-o", "json")[1])
+        self.assertEqual({one["node"] for one in values["devices"]}, {"fast", "slow"})
+        self.assertEqual(len(values["more"]), 3)
+        self.assertGreater(values["useful_samples_per_second"], 0)
+        self.cluster.tactus("cancel", job)
 
     def test_an_unknown_job_is_not_found(self):
         for words in (["explain", "none-77"], ["get", "decisions", "none-77"]):

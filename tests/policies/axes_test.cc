@@ -54,6 +54,38 @@ TEST(AxisPolicyTest, ValuesAreAsAPersonSaysThem) {
   EXPECT_EQ(ValueOf(plan, Axis::kSynchronization), "delayed");
 }
 
+TEST(AxesTest, ValuesAreReadBack) {
+  const Plan plan{.synchronization = Synchronization::kPeriodic,
+                  .period = 16,
+                  .aggregation = Aggregation::kAdasum,
+                  .learning_rate_rule = LearningRateRule::kSqrt,
+                  .batch_sizes = {64, 0, 8}};
+  Plan read{.period = 9, .batch_sizes = {1}};
+
+  for (const Axis axis : kAxes) {
+    const std::optional<Plan> with = WithValue(read, axis, ValueOf(plan, axis));
+    ASSERT_TRUE(with.has_value()) << FieldOf(axis);
+    read = *with;
+  }
+
+  EXPECT_EQ(read, plan);
+  EXPECT_EQ(WithValue(plan, Axis::kSynchronization, "every_step")->period, 1u);
+  EXPECT_EQ(WithValue(plan, Axis::kSynchronization, "delayed")->synchronization,
+            Synchronization::kDelayed);
+}
+
+TEST(AxesTest, WhatIsNoValueIsNotRead) {
+  for (const char* text : {"", " ", "8 ", " 8", "8  8", "8,8", "-1", "8 x", "4294967296"}) {
+    EXPECT_FALSE(WithValue({}, Axis::kBatch, text).has_value()) << text;
+  }
+  for (const char* text :
+       {"", "periodic", "periodic 0", "periodic x", "delayed 4", "every_step 1"}) {
+    EXPECT_FALSE(WithValue({}, Axis::kSynchronization, text).has_value()) << text;
+  }
+  EXPECT_FALSE(WithValue({}, Axis::kAggregation, "sum").has_value());
+  EXPECT_FALSE(WithValue({}, Axis::kLearningRate, "Constant").has_value());
+}
+
 TEST(AxisPolicyTest, ASynchronizedPlanAlwaysFits) {
   Plan plan{.batch_sizes = {4096, 4096}};
 

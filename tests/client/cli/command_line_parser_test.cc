@@ -162,7 +162,7 @@ TEST(CommandLineTest, MistakesAreNamed) {
               HasSubstr("more than 0"));
   EXPECT_EQ(ParseCommandLine({"sumbit"}).error,
             "tactus: 'sumbit' is unknown; did you mean 'submit'? allowed: run, simulate, "
-            "replay, submit, get, describe, explain, watch, wait, logs, update, cancel, "
+            "replay, submit, get, describe, explain, watch, wait, logs, update, revert, cancel, "
             "delete, pause, resume, download, top, plot, trace, cordon, drain, uncordon, admin, "
             "config, completion, man, version\n");
   EXPECT_EQ(ParseCommandLine({"get", "frob"}).error,

@@ -92,14 +92,40 @@ TEST(StoryTest, BeginsWithTheJobAndItsPolicies) {
             "constant (as the optimizer has it, whatever the batch).");
 }
 
+TEST(StoryTest, WhatIsFrozenIsToldWithItsPolicy) {
+  v1::Job job = RunningJob();
+  job.mutable_spec()->mutable_adapt()->add_frozen("aggregation");
+
+  EXPECT_THAT(Paragraph(Story(job, Decisions({}), 80), 0),
+              HasSubstr("; aggregation average (the mean over all samples; frozen, so that it "
+                        "stays as it is); learning rate"));
+}
+
+TEST(StoryTest, WhatIsAssumedOfOtherGroupsIsToldWithTheValuesOfDevices) {
+  v1::DeviceValues values;
+  values.set_useful_samples_per_second(812);
+  values.set_transfer_seconds(0.5);
+
+  EXPECT_THAT(DevicesStory(values, 200), HasSubstr("a group of one has no exchange to measure"));
+  values.add_more();
+  values.set_transfer_seconds_less(0.25);
+  values.set_transfer_seconds_more(0.625);
+  const std::string story = DevicesStory(values, 80);
+  for (const char* part :
+       {"teaches 812 useful samples/s", "0.5 s a round", "2 (n - 1) / n", "0.25 s", "0.625 s"}) {
+    EXPECT_THAT(story, HasSubstr(part));
+  }
+}
+
 TEST(StoryTest, ADecisionSaysWhenWhatWhyFromWhatAndWhatIsExpected) {
   const std::string story = Story(RunningJob(), Decisions({FirstDecision(), PeriodDecision()}), 80);
 
   EXPECT_EQ(Paragraph(story, 1),
             "At the start the batch was set to 32,32: equal shares until speeds are known.");
   EXPECT_EQ(Paragraph(story, 2),
-            "After round 120, 1m 03s into training, the synchronization went from every_step to "
-            "periodic 8: transfers take longer than steps. It was decided from: transfer of a "
+            "After round 120, 1m 03s into training (decision 2-synchronization), the "
+            "synchronization went from every_step to periodic 8: transfers take longer than steps. "
+            "It was decided from: transfer of a "
             "round 0.41 s and transfer over compute 2.50. Predicted: +25.0 % samples/s. The "
             "alternatives: delayed +10.0 %. It is not measured yet.");
 }

@@ -171,16 +171,38 @@ TEST(TablesTest, DecisionsHaveALineEach) {
 
   EXPECT_EQ(
       Render(decisions, OutputFormat::kTable),
-      "PLAN  ROUND  TIME    AXIS           FROM      TO        PREDICTED  MEASURED  METRIC     "
-      "REASON\n"
-      "1     0      0.0s    batch          -         8,8       -          -         -          "
-      "equal shares\n"
-      "2     1,200  1m 03s  learning rate  constant  adascale  +25.0 %    -5.0 %    samples/s  "
+      "DECISION         ROUND  TIME    FROM      TO        PREDICTED  MEASURED  METRIC     REASON\n"
+      "1-batch          0      0.0s    -         8,8       -          -         -          equal "
+      "shares\n"
+      "2-learning-rate  1,200  1m 03s  constant  adascale  +25.0 %    -5.0 %    samples/s  "
       "noise\n");
   EXPECT_EQ(Render(decisions, OutputFormat::kName), "1-batch\n2-learning-rate\n");
   EXPECT_THAT(Render(decisions, OutputFormat::kYaml), HasSubstr("axis: learning_rate\n"));
   EXPECT_EQ(nlohmann::json::parse(Render(decisions, OutputFormat::kJson))["decisions"][1]["to"],
             "adascale");
+}
+
+TEST(TablesTest, DevicesAreWorthWhatTheyAddAndMarkedWhereTheyCost) {
+  v1::DeviceValues values;
+  const auto write = [](v1::DeviceValue* value, const char* node, double adds) {
+    value->set_node(node);
+    value->set_device("cpu:0");
+    value->set_samples_per_second(64);
+    value->set_adds(adds);
+    value->set_share(adds / 100);
+  };
+  write(values.add_devices(), "a", 25);
+  write(values.add_devices(), "b", -12.5);
+  write(values.add_more(), "a", 10);
+
+  EXPECT_EQ(Render(values, OutputFormat::kTable),
+            "DEVICE                SAMPLES/S  USEFUL SAMPLES/S  OF THE GROUP  NOTE\n"
+            "a cpu:0               64.0       +25.0             +25.0 %       -\n"
+            "b cpu:0               64.0       -12.5             -12.5 %       costs more than it "
+            "brings\n"
+            "one more like a cpu:0 64.0       +10.0             +10.0 %       -\n");
+  EXPECT_EQ(nlohmann::json::parse(Render(values, OutputFormat::kJson))["devices"][1]["adds"],
+            -12.5);
 }
 
 TEST(TablesTest, RoundsShowWhatEachRankDid) {

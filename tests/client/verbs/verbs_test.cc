@@ -122,6 +122,37 @@ TEST_F(VerbsTest, ExplainTellsAStoryOrPrintsTheDecisions) {
             Render(coordinator_.decisions, OutputFormat::kYaml));
 }
 
+TEST_F(VerbsTest, ExplainTellsWhatDevicesAreWorth) {
+  coordinator_.device_values.set_useful_samples_per_second(812);
+  coordinator_.device_values.add_devices()->set_node("n0");
+
+  EXPECT_EQ(Printed({"explain", "demo-1", "--value-of-devices"}),
+            Render(coordinator_.device_values, OutputFormat::kTable) + "\n" +
+                DevicesStory(coordinator_.device_values, 80));
+  EXPECT_THAT(coordinator_.asked, ElementsAre(R"(GetDeviceValues name: "demo-1")"));
+  EXPECT_EQ(Printed({"explain", "demo-1", "--value-of-devices", "-o", "json"}),
+            Render(coordinator_.device_values, OutputFormat::kJson));
+}
+
+TEST_F(VerbsTest, RevertNamesADecisionAndSaysHowItIsSetFree) {
+  v1::Decision& decision = *coordinator_.decisions.add_decisions();
+  decision.set_axis(v1::AXIS_LEARNING_RATE);
+  decision.set_from("sqrt");
+
+  const Answered ran = Tactus({"revert", "demo-1", "12-learning-rate"});
+
+  EXPECT_EQ(ran.code, ExitCode::kOk);
+  EXPECT_THAT(
+      coordinator_.asked,
+      ElementsAre(AllOf(HasSubstr(R"(RevertDecision name: "demo-1/decisions/12-learning-rate")"),
+                        HasSubstr("request_id: "), Not(HasSubstr("validate_only")))));
+  EXPECT_THAT(ran.err,
+              HasSubstr("job demo-1: the learning rate goes back to sqrt and stays there"));
+  EXPECT_THAT(ran.err, HasSubstr("tactus update demo-1 --unfreeze learning_rate sets it free"));
+  EXPECT_THAT(Asked({"revert", "demo-1", "12-learning-rate", "--dry-run"}),
+              ElementsAre(HasSubstr("validate_only: true")));
+}
+
 TEST_F(VerbsTest, DescribeKnowsJobsAndNodes) {
   EXPECT_THAT(Asked({"describe", "job", "demo-1"}), ElementsAre(R"(GetJob name: "demo-1")"));
   EXPECT_THAT(Asked({"describe", "node", "n0"}), ElementsAre(R"(GetNode name: "n0")"));

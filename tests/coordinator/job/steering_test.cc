@@ -37,6 +37,20 @@ class ScriptedPolicy final : public policies::PlanPolicy {
     plan.reason = "better";
     return policies::Revision{.plan = plan, .decisions = {{.to = "others", .reason = "better"}}};
   }
+  policies::Undoing Undo(const policies::Plan& in_force,
+                         const policies::Decision& decision) const override {
+    policies::Plan plan = in_force;
+    plan.reason = "back to " + decision.from;
+    return {.revision = policies::Revision{
+                .plan = plan, .decisions = {{.to = decision.from, .reason = plan.reason}}}};
+  }
+  std::optional<policies::Revision> Revert(const policies::Plan& in_force,
+                                           const policies::Decision& decision) override {
+    return Undo(in_force, decision).revision;
+  }
+  std::optional<policies::MeasuredGroup> Measured(const policies::Plan&) const override {
+    return std::nullopt;
+  }
   std::vector<policies::Decision> TakeMeasured() override { return {}; }
 
  private:

@@ -184,6 +184,10 @@ std::string Say(const JobUpdated& event) {
          " updated priority=" + std::to_string(event.settings.priority) +
          (event.needs_restart ? " with a restart" : "");
 }
+std::string Say(const DecisionReverted& event) {
+  return "decision " + policies::IdOf({event.decision.plan_version, event.decision.axis}) +
+         " of job " + std::to_string(event.job.value) + " reverted by its user";
+}
 std::string Say(const JobPaused& event) {
   return "job " + std::to_string(event.job.value) + " paused by its user";
 }

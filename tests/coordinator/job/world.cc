@@ -58,6 +58,8 @@ void World::Step() {
     StoreFile();
   } else if (dice < 264) {
     LeaveOrGo();
+  } else if (dice < 284) {
+    Revert();
   } else {
     MoveWorker();
   }
@@ -282,8 +284,16 @@ void World::Check(const LookAtWorker& action) {
 }
 
 void World::Check(const PersistDecision& action) {
-  ASSERT_FALSE(action.decision.reason.empty());
+  const policies::Decision& decision = action.decision;
+  ASSERT_FALSE(decision.reason.empty());
   ASSERT_TRUE(store_.contains(action.job));
+  const std::vector<policies::Axis>& frozen = store_.at(action.job).settings.adapt.frozen;
+  const bool reverted = decision.reason.starts_with("reverted by a request");
+  if (!decision.from.empty() && !reverted && !decision.measured_gain) {
+    EXPECT_EQ(std::ranges::count(frozen, decision.axis), 0) << "decided though it is frozen";
+  }
+  tally_.reverted += reverted && !decision.measured_gain ? 1 : 0;
+  decided_.emplace_back(action.job, decision);
 }
 
 // What was written can be read whenever the coordinator restarts, unless a user changed the job.
@@ -394,6 +404,18 @@ void World::Update() {
   settings.priority = static_cast<std::int32_t>(rng_.Below(3));
   settings.adapt.batch.per_worker = 16 + static_cast<std::uint32_t>(rng_.Below(3)) * 16;
   Give(JobUpdated{.job = job, .settings = settings, .needs_restart = rng_.Below(2) == 0});
+}
+
+// One of those that came last, of any job.
+void World::Revert() {
+  constexpr std::size_t kLast = 8;
+  if (decided_.empty()) return;
+  const std::size_t back = rng_.Below(std::min(decided_.size(), kLast));
+  const auto& [job, decision] = decided_[decided_.size() - 1 - back];
+  Give(DecisionReverted{.job = job,
+                        .decision = decision,
+                        .spec = store_.at(job).spec,
+                        .request_id = std::to_string(rng_.Below(1000))});
 }
 
 void World::Cancel() {

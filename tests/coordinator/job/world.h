@@ -65,6 +65,7 @@ class World {
     int resurfaced = 0;  // workers that train when their node is heard again
     int left = 0;        // nodes that said so beforehand
     int stood = 0;       // answers to where a worker stands
+    int reverted = 0;    // decisions
     int excused = 0;     // groups that such a node left before they had ended
   };
 
@@ -143,6 +144,7 @@ class World {
   void Cancel();
   void Pause();
   void Update();
+  void Revert();
   void Mark();
   void BreakOrMend();
   void Join();
@@ -164,6 +166,7 @@ class World {
   Tally& tally_;
   const WorldListener listener_;
   Rng rng_;
+  std::vector<std::pair<JobId, policies::Decision>> decided_;  // of all jobs, as it came
   double seconds_ = 0;
   std::unique_ptr<Cluster> cluster_;
   std::map<JobId, JobRecord> store_;  // as last persisted

@@ -263,6 +263,23 @@ TEST(StoreTest, ADecisionIsReplacedWhenItsGainIsMeasured) {
   EXPECT_EQ(found->items[0].decision.measured_gain, 0.5);
 }
 
+TEST(StoreTest, ADecisionIsFoundByItsPlanAndItsAxis) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  using policies::Axis;
+  ASSERT_TRUE(store
+                  ->Write({.decisions = {DecisionOf(3, 2, Axis::kBatch),
+                                         DecisionOf(3, 2, Axis::kAggregation),
+                                         DecisionOf(4, 5, Axis::kBatch)}})
+                  .ok());
+
+  const auto found = store->FindDecision(JobId{3}, {.plan_version = 2, .axis = Axis::kAggregation});
+
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->decision, DecisionOf(3, 2, Axis::kAggregation).decision);
+  const auto missing = store->FindDecision(JobId{3}, {.plan_version = 5, .axis = Axis::kBatch});
+  EXPECT_TRUE(absl::IsNotFound(missing.status())) << missing.status();
+}
+
 TEST(StoreTest, TheNewestDecisionsComeInTheirOrder) {
   const std::unique_ptr<Store> store = OpenOrDie(":memory:");
   using policies::Axis;
