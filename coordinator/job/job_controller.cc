@@ -580,22 +580,4 @@ void JobController::StopWorkers(Turn turn) {
   group_.Stop(deadlines_.grace, turn.actions);
 }
 
-// ---- Questions
-
-bool JobController::HasLive(WorkerId worker) const {
-  const std::optional<std::uint32_t> rank = group_.RankOf(worker);
-  return rank && group_.Live(*rank);
-}
-
-bool JobController::Done() const { return IsFinal(state()) && group_.AllGone(); }
-
-std::string JobController::WhyNotReverted(const policies::Decision& decision) const {
-  if (state() != JobState::kRunning || !keeper_.tracker()) return "the job does not train";
-  return keeper_.WhyNotReverted(decision);
-}
-
-std::optional<policies::MeasuredGroup> JobController::Measured() const {
-  return state() == JobState::kRunning ? keeper_.Measured() : std::nullopt;
-}
-
 }  // namespace tactus::job

@@ -286,7 +286,9 @@ void FillDefaults(const std::string& chosen, Message* message) {
 
 std::vector<std::string> VariantsOf(const Descriptor& message) {
   std::vector<std::string> variants;
-  for (int i = 0; i < message.field_count(); ++i) AddVariants(*message.field(i), variants);
+  for (int i = 0; i < message.field_count(); ++i) {
+    if (message.field(i)->name() != kPolicy) AddVariants(*message.field(i), variants);
+  }
   return variants;
 }
 

@@ -30,7 +30,7 @@ void CheckFields(const google::protobuf::Message& message, const std::string& pa
 // is not there comes to be when a field of it has a default in all variants.
 void FillDefaults(const std::string& variant, google::protobuf::Message* message);
 
-// All variants that the rules of a message's fields name, in their order.
+// All variants of the message that the rules of its fields name, in their order.
 std::vector<std::string> VariantsOf(const google::protobuf::Descriptor& message);
 
 // "abs" of BATCH_POLICY_ABS. Empty for what is unknown, and for 0, which stands for the default.

@@ -78,8 +78,10 @@ std::string Paragraph(const std::string& story, int number) {
 
 TEST(StoryTest, BeginsWithTheJobAndItsPolicies) {
   v1::Job job = RunningJob();
-  job.mutable_spec()->mutable_adapt()->mutable_synchronization()->set_policy(
-      v1::SYNCHRONIZATION_POLICY_AUTO);
+  v1::Adapt& adapt = *job.mutable_spec()->mutable_adapt();
+  adapt.set_policy(v1::ADAPT_POLICY_NONE);
+  adapt.mutable_batch()->set_policy(v1::BATCH_POLICY_PROPORTIONAL);
+  adapt.mutable_synchronization()->set_policy(v1::SYNCHRONIZATION_POLICY_AUTO);
   job.mutable_spec()->mutable_optimizer()->mutable_lamb();
 
   const std::string story = Story(job, Decisions({FirstDecision()}), 80);

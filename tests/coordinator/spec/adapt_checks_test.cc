@@ -41,6 +41,24 @@ constexpr auto kAdacomm = v1::SYNCHRONIZATION_POLICY_ADACOMM;
 constexpr auto kDelayed = v1::SYNCHRONIZATION_POLICY_DELAYED;
 constexpr auto kAuto = v1::SYNCHRONIZATION_POLICY_AUTO;
 
+// What is not said is auto's, or none's.
+const Rule kUnsaidRules[] = {
+    {"PeriodOfTheDefaultPolicy",
+     [](auto& s) { s.mutable_adapt()->mutable_synchronization()->set_period(4); },
+     "adapt.synchronization.period", "does not apply to policy auto"},
+    {"PeriodOfNone",
+     [](auto& s) {
+       s.mutable_adapt()->set_policy(v1::ADAPT_POLICY_NONE);
+       s.mutable_adapt()->mutable_synchronization()->set_period(4);
+     },
+     "adapt.synchronization.period", "does not apply to policy every_step"},
+    {"IntervalOfAuto",
+     [](auto& s) {
+       s.mutable_adapt()->mutable_synchronization()->mutable_interval()->set_seconds(60);
+     },
+     "adapt.synchronization.interval", "does not apply to policy auto"},
+};
+
 const Rule kSynchronizationRules[] = {
     {"PeriodMissing", [](auto& s) { When(s, kPeriodic).clear_period(); },
      "adapt.synchronization.period", "is missing"},
@@ -50,9 +68,6 @@ const Rule kSynchronizationRules[] = {
      "adapt.synchronization.period", "found 65537"},
     {"PeriodOfAnotherPolicy", [](auto& s) { When(s, kEveryStep).set_period(4); },
      "adapt.synchronization.period", "does not apply to policy every_step; it is for periodic"},
-    {"PeriodOfTheDefaultPolicy",
-     [](auto& s) { s.mutable_adapt()->mutable_synchronization()->set_period(4); },
-     "adapt.synchronization.period", "does not apply to policy every_step"},
     {"PeriodOfAdacomm", [](auto& s) { When(s, kAdacomm).set_period(4); },
      "adapt.synchronization.period", "does not apply to policy adacomm"},
     {"PeriodTooLongForTheBatch",
@@ -208,7 +223,10 @@ const Rule kConflicts[] = {
      },
      "adapt.learning_rate.policy", "does not go with optimizer lamb"},
     {"AbsWithoutDelay",
-     [](auto& s) { s.mutable_adapt()->mutable_batch()->set_policy(v1::BATCH_POLICY_ABS); },
+     [](auto& s) {
+       s.mutable_adapt()->mutable_batch()->set_policy(v1::BATCH_POLICY_ABS);
+       s.mutable_adapt()->mutable_synchronization()->set_policy(kEveryStep);
+     },
      "adapt.batch.policy", "take delayed or auto"},
     {"AdacommWithAdam",
      [](auto& s) {
@@ -220,6 +238,7 @@ const Rule kConflicts[] = {
 
 std::string NameOf(const testing::TestParamInfo<Rule>& info) { return info.param.name; }
 
+INSTANTIATE_TEST_SUITE_P(Unsaid, AdaptRuleTest, testing::ValuesIn(kUnsaidRules), NameOf);
 INSTANTIATE_TEST_SUITE_P(Synchronization, AdaptRuleTest, testing::ValuesIn(kSynchronizationRules),
                          NameOf);
 INSTANTIATE_TEST_SUITE_P(PostLocal, AdaptRuleTest, testing::ValuesIn(kPostLocalRules), NameOf);
@@ -305,16 +324,16 @@ TEST(PlannerOptionsTest, AreFilledFromEveryField) {
   EXPECT_EQ(options.momentum, 0.9);
 }
 
-TEST(PlannerOptionsTest, DefaultsAreThoseOfThePlannerAndTheBaseBatchIsThatOfAWorker) {
+TEST(PlannerOptionsTest, EveryAxisIsAutoByDefaultAndTheBaseBatchIsThatOfAWorker) {
   v1::JobSpec spec = TextSpec();
   const policies::PlannerOptions options = PlannerOptionsOf(Resolve(spec));
   const policies::PlannerOptions defaults;
 
-  EXPECT_EQ(options.batch_policy, defaults.batch_policy);
-  EXPECT_EQ(options.synchronization.policy, defaults.synchronization.policy);
+  for (const policies::Axis axis : policies::kAxes) {
+    EXPECT_EQ(policies::PolicyOf(options, axis), "auto");
+  }
   EXPECT_EQ(options.synchronization.period, 0u);
-  EXPECT_EQ(options.aggregation_policy, defaults.aggregation_policy);
-  EXPECT_EQ(options.learning_rate_policy, defaults.learning_rate_policy);
+  EXPECT_EQ(options.synchronization.period_max, defaults.synchronization.period_max);
   EXPECT_EQ(options.base_batch, defaults.base_batch);
 
   spec.mutable_adapt()->mutable_batch()->set_per_worker(100);

@@ -296,6 +296,7 @@ TEST(SpecValidationTest, ViolationsComeInTheOrderOfTheFields) {
   spec.set_name("A");
   spec.set_priority(1001);
   spec.mutable_adapt()->add_frozen("weather");
+  spec.mutable_adapt()->set_policy(v1::ADAPT_POLICY_NONE);
   spec.mutable_adapt()->mutable_batch()->set_policy(v1::BATCH_POLICY_ABS);
   spec.mutable_adapt()->mutable_batch()->set_min(0);
   spec.mutable_optimizer()->set_clip_norm(0);
@@ -355,7 +356,7 @@ TEST(SpecValidationTest, DefaultsAreThoseOfTheSchema) {
   ASSERT_TRUE(settings.ok()) << settings.status();
   EXPECT_EQ(settings->workers_min, 1u);
   EXPECT_EQ(settings->device, job::DeviceKind::kStandard);
-  EXPECT_EQ(settings->adapt.batch_policy, "proportional");
+  EXPECT_EQ(settings->adapt.batch_policy, "auto");
   EXPECT_EQ(settings->adapt.batch.per_worker, 32u);
   EXPECT_FALSE(settings->stop_time.has_value());
   EXPECT_EQ(settings->hold, Seconds(3600));
