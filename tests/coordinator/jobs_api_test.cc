@@ -86,7 +86,7 @@ TEST_F(JobsApiTest, OfAJobThatDoesNotTrainNothingIsTakenBackAndNoDeviceIsWorthAn
        {Revert(name), Revert("small-1/decisions/2-batch"), ValueDevices("small-1")}) {
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
     EXPECT_EQ(ReasonOf(status), "JOB_NOT_TRAINING");
-    EXPECT_THAT(std::string(status.message()), HasSubstr("it is QUEUED"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("it is queued"));
   }
   ASSERT_TRUE(Cancel("small-1").ok());
   EXPECT_EQ(ReasonOf(Revert(name)), "JOB_OVER");

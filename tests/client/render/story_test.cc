@@ -32,6 +32,7 @@ v1::Decision FirstDecision() {
 
 v1::Decision PeriodDecision() {
   v1::Decision decision;
+  decision.set_name("projects/default/jobs/demo-1/decisions/2-synchronization");
   decision.set_plan_version(2);
   decision.set_axis(v1::AXIS_SYNCHRONIZATION);
   decision.set_round(120);
@@ -96,6 +97,7 @@ TEST(StoryTest, BeginsWithTheJobAndItsPolicies) {
 
 TEST(StoryTest, WhatIsFrozenIsToldWithItsPolicy) {
   v1::Job job = RunningJob();
+  job.mutable_spec()->mutable_adapt()->set_policy(v1::ADAPT_POLICY_NONE);
   job.mutable_spec()->mutable_adapt()->add_frozen("aggregation");
 
   EXPECT_THAT(Paragraph(Story(job, Decisions({}), 80), 0),

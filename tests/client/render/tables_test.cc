@@ -196,11 +196,11 @@ TEST(TablesTest, DevicesAreWorthWhatTheyAddAndMarkedWhereTheyCost) {
   write(values.add_more(), "a", 10);
 
   EXPECT_EQ(Render(values, OutputFormat::kTable),
-            "DEVICE                SAMPLES/S  USEFUL SAMPLES/S  OF THE GROUP  NOTE\n"
-            "a cpu:0               64.0       +25.0             +25.0 %       -\n"
-            "b cpu:0               64.0       -12.5             -12.5 %       costs more than it "
+            "DEVICE                 SAMPLES/S  USEFUL SAMPLES/S  OF THE GROUP  NOTE\n"
+            "a cpu:0                64.0       +25.0             +25.0 %       -\n"
+            "b cpu:0                64.0       -12.5             -12.5 %       costs more than it "
             "brings\n"
-            "one more like a cpu:0 64.0       +10.0             +10.0 %       -\n");
+            "one more like a cpu:0  64.0       +10.0             +10.0 %       -\n");
   EXPECT_EQ(nlohmann::json::parse(Render(values, OutputFormat::kJson))["devices"][1]["adds"],
             -12.5);
 }
