@@ -107,7 +107,7 @@ class RunTest(unittest.TestCase):
             (spec(model={"builtin": "bytes-lm", "options": {"width": 30, "heads": 4}}), "model.options.width", "30"),
             (spec(model={"builtin": "cifar-cnn"}), "data.text", "cifar-cnn"),
             (spec(workers={"min": 3, "max": 2}), "workers", "3"),
-            (spec(adapt={"batch": {"policy": "abs"}}), "adapt.batch.policy", "abs"),
+            (spec(adapt={"policy": "none", "batch": {"policy": "abs"}}), "adapt.batch.policy", "abs"),
             (spec(adapt={"synchronization": {"policy": "adacom"}}), "adapt.synchronization.policy", "adacomm"),
             (spec(adapt={"synchronization": {"policy": "adacomm"}}, optimizer={"adam": {}}),
              "adapt.synchronization.policy", "does not go with optimizer adam"),
