@@ -104,11 +104,25 @@ double AutoSynchronization::Useful(const Plan& plan, const Observations& seen) c
 double AutoSynchronization::UsefulRate(const Plan& plan, const Observations& seen) const {
   const RoundForecast round = Forecast(plan, seen, *seen.TransferSeconds());
   if (!(round.seconds > 0) || !(round.samples > 0)) return 0;
-  return round.updates *
-         UsefulSamples(round.samples, {.rule = plan.learning_rate_rule,
-                                       .base_batch = static_cast<double>(options_.base_batch),
-                                       .noise_scale = seen.NoiseScale()}) /
-         round.seconds;
+  return policies::UsefulRate(round, {.rule = plan.learning_rate_rule,
+                                      .base_batch = static_cast<double>(options_.base_batch),
+                                      .noise_scale = seen.NoiseScale()});
+}
+
+// Rounds of micro-batches may have a smaller batch than the steps in force, which is the batch
+// axis's to choose, without a delay: what is credited is that nobody waits.
+double AutoSynchronization::WithoutSmallerBatches(const Plan& delayed,
+                                                  const Situation& situation) const {
+  const Observations& seen = situation.seen;
+  const auto samples_per_second = [&](const Plan& plan) {
+    const RoundForecast round = Forecast(plan, seen, *seen.TransferSeconds());
+    return round.seconds > 0 ? round.updates * round.samples / round.seconds : 0;
+  };
+  const double now = samples_per_second(situation.in_force);
+  if (!(now > 0)) return 0;
+  const double credit = CreditOf(delayed.synchronization, seen.seconds());
+  return kDelayWorth * credit * UsefulRate(situation.in_force, seen) * samples_per_second(delayed) /
+         now;
 }
 
 double AutoSynchronization::CreditOf(Synchronization synchronization, double seconds) const {
@@ -146,7 +160,10 @@ std::vector<AutoSynchronization::Candidate> AutoSynchronization::Candidates(
     // Forecast as it would run: with the batch and the rate that the other axes would take then.
     std::optional<Plan> whole = situation.complete(plan);
     if (!whole) return;
-    const double useful = Useful(*whole, seen);
+    double useful = Useful(*whole, seen);
+    if (synchronization == Synchronization::kDelayed) {
+      useful = std::min(useful, WithoutSmallerBatches(*whole, situation));
+    }
     candidates.push_back(
         {.plan = *std::move(whole),
          .useful = useful,

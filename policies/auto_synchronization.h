@@ -25,8 +25,9 @@ namespace tactus::policies {
 // of   every_step
 //      periodic   with the tau for which that is largest, sqrt(D / s (1 / kDrift - 1)), within
 //                 period_max
-//      delayed    worth kDelayWorth of that, for gradients that are one round old; not offered
-//                 for a momentum above kDelayMomentumMax
+//      delayed    worth kDelayWorth of that, for gradients that are one round old, and no more
+//                 useful samples of a sample than now; not offered for a momentum above
+//                 kDelayMomentumMax
 //
 // and goes from the one in force to the best that may be run, however far, if it promises more than
 // the least gain: at once where it promises kGainLarge, else once it did so for kPromiseSeconds.
@@ -129,6 +130,7 @@ class AutoSynchronization final : public RememberingPolicy<AutoSynchronization> 
   double BestPeriod(const Situation& situation) const;
   double UsefulRate(const Plan& plan, const Observations& seen) const;
   double Useful(const Plan& plan, const Observations& seen) const;
+  double WithoutSmallerBatches(const Plan& delayed, const Situation& situation) const;
   double CreditOf(Synchronization synchronization, double seconds) const;
   void Settle(const Plan& in_force, const Observations& seen);
   Proposal Change(const Situation& situation, const Candidate& to,
