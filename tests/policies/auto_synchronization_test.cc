@@ -67,6 +67,21 @@ TEST(AutoSynchronizationTest, ACheapTransferIsLeftAsItIs) {
   EXPECT_TRUE(job.DecisionsOf(Axis::kSynchronization).empty());
 }
 
+// Gradients so clear that a quarter of the batch would teach twice as much in a second: that is for
+// the batch's policy to choose. Rounds of micro-batches have such a batch, and late gradients.
+TEST(AutoSynchronizationTest, DelayIsNotTakenForTheSmallerBatchThatItHas) {
+  VirtualJobOptions options =
+      Options({.transfer_seconds = 0.001, .variance = 0.1, .learning_rate = "sqrt"}, "auto");
+  options.workers.assign(4, {.speed = 550});
+  options.planner.batch_policy = "auto";
+  VirtualJob job(options);
+
+  job.Run(40);
+
+  ASSERT_LT(job.noise_scale(), 64);
+  EXPECT_TRUE(job.DecisionsOf(Axis::kSynchronization).empty());
+}
+
 TEST(AutoSynchronizationTest, ADearTransferIsAvoidedAndTheChoiceExplained) {
   VirtualJob job(Options({.transfer_seconds = 0.2}, "auto"));
 
