@@ -154,6 +154,9 @@ class Adascale {
   // no update gave an estimate.
   double GainFor(double samples) const;
 
+  // Whether any update gave an estimate.
+  bool estimated() const { return estimated_; }
+
   // Folds one update's facts in. Unusable facts change nothing; with n < 2 nothing is averaged.
   void Fold(const UpdateFacts& facts);
 

@@ -72,7 +72,7 @@ const std::vector<Policy>& SynchronizationPolicies() {
          return std::make_unique<FixedSynchronization>(Synchronization::kPeriodic,
                                                        job.synchronization.period);
        },
-       .traits = {Trait::kLocalSteps, Trait::kIdleTransfer}},
+       .traits = {Trait::kIdleTransfer}},
       {.name = "post_local",
        .sentence =
            "gradients are combined in every step until the schedule has halved the learning "
@@ -80,13 +80,13 @@ const std::vector<Policy>& SynchronizationPolicies() {
        .make = [](const Options& job) -> Made {
          return std::make_unique<PostLocalSynchronization>(job.synchronization);
        },
-       .traits = {Trait::kLocalSteps, Trait::kIdleTransfer}},
+       .traits = {Trait::kIdleTransfer}},
       {.name = "adacomm",
        .sentence = "what changed is combined every so many steps, fewer as the loss falls",
        .make = [](const Options& job) -> Made {
          return std::make_unique<AdacommSynchronization>(job.synchronization);
        },
-       .traits = {Trait::kLocalSteps, Trait::kIdleTransfer},
+       .traits = {Trait::kIdleTransfer},
        .excludes = {{Trait::kPreconditioned,
                      "the rule for the period is derived for sgd; take periodic, or optimizer "
                      "sgd"}}},
@@ -116,7 +116,8 @@ const std::vector<Policy>& AggregationPolicies() {
       {.name = "auto",
        .sentence = "chosen from the measured orthogonality of the gradients",
        .make = [](const Options& job) -> Made {
-         return std::make_unique<AutoAggregation>(job.base_batch);
+         return std::make_unique<AutoAggregation>(job.base_batch,
+                                                  job.learning_rate_policy == "auto");
        }}};
   return policies;
 }
@@ -141,14 +142,11 @@ const std::vector<Policy>& LearningRatePolicies() {
                      "made to keep that of one worker, and what it combines is not the mean that "
                      "AdaScale's gain assumes; take constant with adasum, or average with "
                      "adascale"},
-                    {Trait::kLocalSteps,
-                     "the gain needs the gradients of each step at common parameters, and local "
-                     "steps do not provide them; take every_step or delayed with adascale"},
                     {Trait::kPreconditioned, kForSgd}}},
       {.name = "auto",
-       .sentence = "chosen to fit the optimizer and the batch",
+       .sentence = "chosen to fit the optimizer, the batch and the loss",
        .make = [](const Options& job) -> Made {
-         return std::make_unique<AutoLearningRate>(job.optimizer);
+         return std::make_unique<AutoLearningRate>(job.optimizer, job.base_batch);
        }}};
   return policies;
 }

@@ -16,7 +16,6 @@ namespace tactus::policies {
 
 // What of a policy, or of an optimizer, keeps it from going with others.
 enum class Trait {
-  kLocalSteps,      // rounds of several local steps: gradients are not those of common parameters
   kIdleTransfer,    // nothing is computed while gradients travel
   kOwnStepLength,   // it scales the step itself, in place of a learning rate rule
   kPreconditioned,  // an optimizer whose steps do not go along the gradient

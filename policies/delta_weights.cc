@@ -19,6 +19,8 @@ DeltaWeights WeightsOfDelta(std::uint32_t steps, const WindowMomentum& momentum)
     weights.sum += ahead / rest;
     weights.squares += ahead * ahead / (1 - beta * beta);
   }
+  weights.sum *= momentum.weight;
+  weights.squares *= momentum.weight * momentum.weight;
   return weights;
 }
 

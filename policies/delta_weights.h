@@ -6,11 +6,12 @@
 
 namespace tactus::policies {
 
-// SGD's momentum within a window of local steps.
+// The momentum within a window of local steps.
 struct WindowMomentum {
   double momentum = 0;  // beta, in [0, 1)
   bool nesterov = false;
-  bool kept = true;  // from window to window; else it is zero as one begins
+  bool kept = true;   // from window to window; else it is zero as one begins
+  double weight = 1;  // of the newest gradient: 1; of an average of gradients 1 - beta
 };
 
 // sum  = W    the change is eta W times the mean gradient, eta the learning rate
@@ -27,7 +28,7 @@ struct DeltaWeights {
 //   W   = sum_j w_j + sum_k t_k,   Q = sum_j w_j^2 + sum_k t_k^2
 //
 // With Nesterov's step, x <- x - eta (g + beta v), w_j is that of j + 1, and t_k that of k + 1.
-// Without momentum both are tau.
+// Without momentum both are tau. Another weight of the newest multiplies all w_j and t_k.
 //
 // steps  tau >= 1
 //

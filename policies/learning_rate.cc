@@ -10,6 +10,9 @@
 namespace tactus::policies {
 namespace {
 
+// A window is many steps: five of them tell as much as is worth remembering.
+constexpr double kWindowTheta = 0.8;
+
 // cos(pi u) = -sin(x), x = pi (u - 1/2), for u in [0, 1], by the Taylor series of the sine to x^21:
 // the rest is below (pi/2)^23 / 23! = 2e-18.
 double CosineOfTurn(double u) {
@@ -73,7 +76,9 @@ std::optional<std::uint64_t> StepOfFall(const Schedule& schedule, double fractio
 }
 
 LearningRate::LearningRate(const LearningRateOptions& options)
-    : options_(options), adascale_({.base_batch = static_cast<double>(options.base_batch)}) {}
+    : options_(options),
+      adascale_({.base_batch = static_cast<double>(options.base_batch)}),
+      windows_({.base_batch = static_cast<double>(options.base_batch), .theta = kWindowTheta}) {}
 
 LearningRate::Rate LearningRate::Next(LearningRateRule rule, double samples) const {
   TACTUS_CHECK(samples > 0);
@@ -97,6 +102,19 @@ LearningRate::Rate LearningRate::Next(LearningRateRule rule, double samples) con
   return next;
 }
 
+LearningRate::Rate LearningRate::NextOfWindow(LearningRateRule rule, const LocalStep& step) const {
+  TACTUS_CHECK(step.own > 0 && step.own <= step.samples);
+  Rate next = Next(rule, step.samples);
+  double more = 1;
+  if (rule == LearningRateRule::kAdascale) {
+    more = OfWindows().GainFor(step.samples) / next.gain;
+  } else if (rule == LearningRateRule::kSqrt && step.preconditioned) {
+    // phi drops out: r(B) / r(b) = (1 + phi / b) / (1 + phi / B).
+    more = std::sqrt(windows_.GainFor(step.samples) / windows_.GainFor(step.own));
+  }
+  return {.rate = next.rate * more, .gain = next.gain * more};
+}
+
 void LearningRate::Applied(LearningRateRule rule, const UpdateFacts& facts) {
   if (!Usable(facts)) return;
   if (rule != LearningRateRule::kAdascale) {
@@ -107,10 +125,20 @@ void LearningRate::Applied(LearningRateRule rule, const UpdateFacts& facts) {
   adascale_.Fold(facts);
 }
 
+void LearningRate::AppliedWindow(LearningRateRule rule, double samples, std::uint32_t updates,
+                                 const UpdateFacts& facts) {
+  if (!(samples > 0)) return;
+  progress_ += rule == LearningRateRule::kAdascale
+                   ? updates * OfWindows().GainFor(samples / updates)
+                   : samples / options_.base_batch;
+  windows_.Fold(facts);
+}
+
 void LearningRate::Restore(const State& state) {
   // The quotient first: with an equal base batch it is 1, and the progress keeps its bits.
   progress_ = state.progress * (state.adascale.base_batch / options_.base_batch);
   adascale_.Restore(state.adascale);
+  windows_.Restore(state.windows);
 }
 
 }  // namespace tactus::policies

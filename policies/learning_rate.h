@@ -60,7 +60,18 @@ struct LearningRateOptions {
 //   sqrt       sqrt(S)           S
 //   adascale   Adascale, lagged  gain
 //
-// Source: design; progress under adascale: [adascale].
+// A window of local steps ends where the mean of its members does, which is a course of steps of
+// all their samples B: each local step takes the gain of B. So that the mean goes as far, sqrt is
+// of preconditioned optimizers further multiplied by
+//
+//   f = sqrt((1 + phi / b) / (1 + phi / B))
+//
+// as their step is the gradient over its root mean square, which the noise of the member's own b
+// samples makes longer than that of B. phi, and AdaScale's gain, are those that windows showed, by
+// how far the members' changes differed; before the first, AdaScale's that steps showed, and f = 1.
+//
+// Source: design; progress under adascale: [adascale]; f: algebra, from the second moment of a
+// gradient of b samples, ||G||^2 (1 + phi / b).
 class LearningRate {
  public:
   struct Rate {
@@ -70,8 +81,9 @@ class LearningRate {
 
   // Plain data, for checkpoints.
   struct State {
-    double progress = 0;  // [base steps]
-    Adascale::State adascale{};
+    double progress = 0;         // [base steps]
+    Adascale::State adascale{};  // of gradients at common parameters
+    Adascale::State windows{};   // of the changes that windows of local steps made
 
     friend bool operator==(const State&, const State&) = default;
   };
@@ -81,17 +93,32 @@ class LearningRate {
   // For an update made of so many samples, > 0.
   Rate Next(LearningRateRule rule, double samples) const;
 
+  // For each step of a window of local steps.
+  struct LocalStep {
+    double samples = 0;  // B > 0, of all members
+    double own = 0;      // b in (0, B], of one: their mean, weighted by samples
+    bool preconditioned = false;
+  };
+  Rate NextOfWindow(LearningRateRule rule, const LocalStep& step) const;
+
   // An update was made with the Rate that Next gave for its samples. Progress advances, and the
   // moments are folded in under every rule, so that a change to adascale finds them. Facts that are
   // not Usable are those of a skipped update: nothing changes.
   void Applied(LearningRateRule rule, const UpdateFacts& facts);
+
+  // A window of so many updates was made, >= 1, with NextOfWindow's. samples: of all of them; the
+  // facts are of its mean gradient, or step, and those without an estimate where it tells nothing.
+  void AppliedWindow(LearningRateRule rule, double samples, std::uint32_t updates,
+                     const UpdateFacts& facts);
 
   double progress() const { return progress_; }  // [base steps]
 
   // What AdaScale knows: averaged moments, and the gain for any batch.
   const Adascale& adascale() const { return adascale_; }
 
-  State state() const { return {.progress = progress_, .adascale = adascale_.state()}; }
+  State state() const {
+    return {.progress = progress_, .adascale = adascale_.state(), .windows = windows_.state()};
+  }
 
   // Goes on from a state. If its base batch was another, progress is re-expressed in the new base
   // steps, at equal samples.
@@ -99,7 +126,10 @@ class LearningRate {
 
  private:
   const LearningRateOptions options_;
+  const Adascale& OfWindows() const { return windows_.estimated() ? windows_ : adascale_; }
+
   Adascale adascale_;
+  Adascale windows_;
   double progress_ = 0;
 };
 

@@ -133,6 +133,7 @@ void Observations::Close(WholeRound round, const Report& last) {
   const double rate = last.learning_rate / last.gain;
   const double rate_before = rounds_.empty() ? 0 : rounds_.back().scheduled_rate;
   round.scheduled_rate = std::isfinite(rate) && rate > 0 ? rate : rate_before;
+  round.gain = std::isfinite(last.gain) && last.gain > 0 ? last.gain : 1;
   round.progress = last.progress;
   round.skipped = last.nonfinite_members > 0 || !std::isfinite(last.loss_mean_global) ||
                   !std::isfinite(last.local_loss_mean_global);

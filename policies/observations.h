@@ -36,6 +36,7 @@ struct WholeRound {
   std::uint32_t steps = 0;    // most of one member
   std::uint32_t contributors = 0;
   double scheduled_rate = 0;  // learning rate without the rule's gain
+  double gain = 1;            // of the rule, > 0
   double progress = 0;        // base steps after it; see policies/learning_rate.h
   double loss = 0;            // at common parameters, per sample; finite unless skipped
   bool skipped = false;       // nothing was learned: a member's numbers were not finite
@@ -55,6 +56,7 @@ void Fields(auto& archive, Of<WholeRound> auto& round) {
   archive("steps", round.steps);
   archive("contributors", round.contributors);
   archive("scheduled_rate", round.scheduled_rate);
+  archive("gain", round.gain);
   archive("progress", round.progress);
   archive("loss", round.loss);
   archive("skipped", round.skipped);

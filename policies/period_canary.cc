@@ -13,22 +13,29 @@ namespace {
 
 constexpr std::uint64_t kVersionMax = std::numeric_limits<std::uint64_t>::max();
 
-LossLine LineBefore(const PeriodCanary::Setting& setting, const Observations& seen) {
+}  // namespace
+
+LossLine PeriodCanary::LineBefore(const Setting& setting, const Observations& seen) {
   const double from = (setting.seconds_before + setting.seconds_start) / 2;
   return seen.history().Fit(
       {.first = setting.version_before, .end = setting.version, .from = from});
 }
 
-}  // namespace
-
 PeriodCanary::PeriodCanary(const Setting& setting, const Observations& seen)
     : setting_(setting),
       before_(LineBefore(setting, seen)),
       noise_scale_(seen.NoiseScale()),
-      useful_before_(UsefulSamplesPerSecond(
-                         seen, seen.Find({.first = setting.version_before, .end = setting.version}),
-                         setting.base_batch, noise_scale_)
-                         .value_or(0)) {}
+      useful_before_(
+          PaceOf(seen, seen.Find({.first = setting.version_before, .end = setting.version}))) {}
+
+double PeriodCanary::PaceOf(const Observations& seen, const Observations::Range& range) const {
+  if (!setting_.of_rate) {
+    return UsefulSamplesPerSecond(seen, range, setting_.base_batch, noise_scale_).value_or(0);
+  }
+  double gains = 0;
+  for (std::size_t at = range.from; at < range.to; ++at) gains += seen.rounds()[at].gain;
+  return range.to > range.from ? gains / static_cast<double>(range.to - range.from) : 0;
+}
 
 bool PeriodCanary::Comparable(const Setting& setting, const Observations& seen) {
   return std::isfinite(LineBefore(setting, seen).mean_error);
@@ -60,11 +67,10 @@ PeriodCanary::Outcome PeriodCanary::Judge(const Observations& seen,
   // Few rounds do not know their own spread.
   const double error =
       std::min(after.mean_error, before_.spread / std::sqrt(static_cast<double>(after.rounds)));
-  Outcome outcome = {
-      .lower = before_.At(after.center) - after.mean,
-      .error = std::hypot(before_.ErrorAt(after.center), error),
-      .useful_before = useful_before_,
-      .useful = UsefulSamplesPerSecond(seen, range, setting_.base_batch, noise_scale_).value_or(0)};
+  Outcome outcome = {.lower = before_.At(after.center) - after.mean,
+                     .error = std::hypot(before_.ErrorAt(after.center), error),
+                     .useful_before = useful_before_,
+                     .useful = PaceOf(seen, range)};
   const double pace = useful_before_ > 0 ? outcome.useful / useful_before_ : 1;
   outcome.cost = std::max(before_.fall, 0.0) * (std::numbers::ln2 - std::log1p(pace));
   return outcome;

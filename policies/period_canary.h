@@ -1,4 +1,5 @@
-// Whether another period would pay: tried for a share of the time, and judged by where it leads.
+// Whether another period, or rate, would pay: tried for a share of the time, and judged by where it
+// leads.
 
 #pragma once
 
@@ -17,6 +18,7 @@ namespace tactus::policies {
 //         over ln(t), would be by now, less the mean of the latter half of the canary's
 //   c     loss that its pace costs up to the horizon, which is twice the training time so far:
 //         f (ln 2 - ln(1 + r)),  r useful samples/s during the canary over those before
+//         of another rate, its gain over the one before: a step goes as far as it is long
 //   f     -d loss / d ln(t) of that line, at least 0
 //
 // Fewer exchanges bring more samples, and more of them less noise in what is exchanged, at once and
@@ -39,6 +41,7 @@ class PeriodCanary {
     double seconds_before = 0;         // training time when that came into force
     double seconds_start = 0;          // and now
     double base_batch = 32;            // [samples] > 0
+    bool of_rate = false;              // what differs is the learning rate
 
     friend void Fields(auto& archive, Of<Setting> auto& setting) {
       archive("version_before", setting.version_before);
@@ -46,6 +49,7 @@ class PeriodCanary {
       archive("seconds_before", setting.seconds_before);
       archive("seconds_start", setting.seconds_start);
       archive("base_batch", setting.base_batch);
+      archive("of_rate", setting.of_rate);
     }
     friend bool Sound(const Setting& setting) { return setting.base_batch > 0; }
   };
@@ -53,6 +57,8 @@ class PeriodCanary {
   // seen  up to the canary's start; Comparable(setting, seen)
   PeriodCanary(const Setting& setting, const Observations& seen);
 
+  // The line of before. Its errors are infinite where there were too few rounds.
+  static LossLine LineBefore(const Setting& setting, const Observations& seen);
   // Whether there were rounds enough before, of which a canary could differ.
   static bool Comparable(const Setting& setting, const Observations& seen);
 
@@ -60,7 +66,7 @@ class PeriodCanary {
     double lower = 0;          // y
     double cost = 0;           // c
     double error = 0;          // one standard error of the value
-    double useful_before = 0;  // [useful samples/s]
+    double useful_before = 0;  // [useful samples/s]; of another rate the gain
     double useful = 0;
     double value() const { return lower - cost; }
   };
@@ -79,12 +85,13 @@ class PeriodCanary {
 
  private:
   Outcome Judge(const Observations& seen, const Observations::Range& range) const;
+  double PaceOf(const Observations& seen, const Observations::Range& range) const;
 
   Setting setting_;
   LossLine before_;
   bool prolonged_ = false;
   std::optional<double> noise_scale_{};  // by which samples are useful, before and after
-  double useful_before_ = 0;             // [useful samples/s]
+  double useful_before_ = 0;             // as Outcome has it
 };
 
 }  // namespace tactus::policies

@@ -13,17 +13,22 @@ constexpr Duration kTrainTimeMax = std::chrono::hours(24 * 365 * 50);
 
 bool IsAmount(double value) { return std::isfinite(value) && value >= 0; }
 
-std::string ReasonAgainst(const policies::LearningRate::State& state) {
-  const policies::MomentAverage::State& average = state.adascale.average;
-  if (!IsAmount(state.progress)) return "its progress is not a number of steps";
-  if (!std::isfinite(state.adascale.base_batch) || state.adascale.base_batch <= 0) {
+std::string ReasonAgainst(const policies::Adascale::State& state) {
+  if (!std::isfinite(state.base_batch) || state.base_batch <= 0) {
     return "its base batch is not a number of samples";
   }
+  const policies::MomentAverage::State& average = state.average;
   if (!IsAmount(average.moments.sigma2) || !IsAmount(average.moments.mu2) ||
       !IsAmount(average.weights)) {
     return "its gradient moments are not finite, or below zero";
   }
   return {};
+}
+
+std::string ReasonAgainst(const policies::LearningRate::State& state) {
+  if (!IsAmount(state.progress)) return "its progress is not a number of steps";
+  const std::string reason = ReasonAgainst(state.adascale);
+  return reason.empty() ? ReasonAgainst(state.windows) : reason;
 }
 
 std::string ReasonAgainst(const std::vector<policies::RoundLosses>& losses) {

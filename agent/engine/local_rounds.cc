@@ -11,10 +11,12 @@
 #include <utility>
 #include <variant>
 
+#include "agent/engine/gradient_facts.h"
 #include "agent/engine/group.h"
 #include "agent/engine/member.h"
 #include "agent/engine/synchronizer.h"
 #include "policies/delta_weights.h"
+#include "policies/optimizers.h"
 
 namespace tactus::engine {
 namespace {
@@ -41,11 +43,11 @@ class LocalRounds : public Synchronizer {
   // it is that of a step of the plan's samples.
   void Open(Round& round) override {
     const policies::Plan& plan = group_.plan();
-    const double step = std::accumulate(plan.batch_sizes.begin(), plan.batch_sizes.end(), 0.0);
-    step_samples_ = step;
-    round.rate = member_.learning_rate.Next(round.rule, step);
+    step_samples_ = std::accumulate(plan.batch_sizes.begin(), plan.batch_sizes.end(), 0.0);
     // A single step that Adasum combines is no window: it is the optimizer's own step.
     window_ = plan.synchronization == Synchronization::kPeriodic;
+    round.rate = window_ ? member_.learning_rate.NextOfWindow(round.rule, StepOf(plan))
+                         : member_.learning_rate.Next(round.rule, step_samples_);
     member_.local_steps.Begin(member_.parameters);
     member_.device.Clear(gate_.span());
     member_.device.Clear(first_loss_.span());
@@ -102,7 +104,12 @@ class LocalRounds : public Synchronizer {
     SetGradient(round);
     if (!useful) return;
     member_.steps += round.updates;
-    member_.learning_rate.Applied(round.rule, {.samples = combined.lanes.samples});
+    if (window_) {
+      member_.learning_rate.AppliedWindow(round.rule, combined.lanes.samples, round.updates,
+                                          GradientFactsOf(round, combined));
+    } else {
+      member_.learning_rate.Applied(round.rule, {.samples = combined.lanes.samples});
+    }
   }
 
   void Abandon() override {
@@ -117,20 +124,24 @@ class LocalRounds : public Synchronizer {
     return std::holds_alternative<SgdOptions>(member_.options.optimizer) ? round.rate.rate : 1;
   }
 
-  // What the window's delta tells of its gradients: where momentum weighs them unequally, as fewer
-  // would; what adaptive steps make of them, nothing.
+  policies::LearningRate::LocalStep StepOf(const policies::Plan& plan) const {
+    double squares = 0;
+    for (const double size : plan.batch_sizes) squares += size * size;
+    return {.samples = step_samples_,
+            .own = squares / step_samples_,
+            .preconditioned = policies::IsPreconditioned(NameOf(member_.options.optimizer))};
+  }
+
+  // What the window's delta tells of its gradients, or of what an adaptive optimizer divided by
+  // their root mean square: where momentum weighs them unequally, as fewer would.
   void SetGradient(Round& round) const {
-    const auto* const sgd = std::get_if<SgdOptions>(&member_.options.optimizer);
+    const std::optional<policies::WindowMomentum> momentum =
+        WindowMomentumOf(member_.options.optimizer, member_.options.keep_local_momentum);
     policies::DeltaWeights weights = {.sum = 1.0 * round.updates, .squares = 1.0 * round.updates};
-    if (sgd != nullptr) {
-      weights =
-          policies::WeightsOfDelta(round.updates, {.momentum = sgd->momentum,
-                                                   .nesterov = sgd->nesterov,
-                                                   .kept = member_.options.keep_local_momentum});
-    }
+    if (momentum) weights = policies::WeightsOfDelta(round.updates, *momentum);
     round.gradient_length = round.rate.rate * weights.sum;
     round.gradient_share =
-        sgd == nullptr ? 0 : weights.sum * weights.sum / (weights.squares * round.updates);
+        momentum ? weights.sum * weights.sum / (weights.squares * round.updates) : 0;
   }
 
   cuda::Sums gate_;                   // of the steps of the running window

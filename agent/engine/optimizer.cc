@@ -7,6 +7,18 @@ const double* GateOf(const StepScale& scale) {
   return scale.gate.empty() ? nullptr : scale.gate.data();
 }
 
+std::optional<policies::WindowMomentum> MomentumOf(const SgdOptions& sgd, bool kept) {
+  return policies::WindowMomentum{.momentum = sgd.momentum, .nesterov = sgd.nesterov, .kept = kept};
+}
+
+// Their first moment is an average, and is never forgotten.
+std::optional<policies::WindowMomentum> MomentumOf(const auto& moments, bool) {
+  return policies::WindowMomentum{.momentum = moments.beta1, .weight = 1 - moments.beta1};
+}
+
+// The sign of a sum is as long whatever is in it.
+std::optional<policies::WindowMomentum> MomentumOf(const LionOptions&, bool) { return {}; }
+
 }  // namespace
 
 std::size_t StateBuffers(const OptimizerOptions& options) {
@@ -19,6 +31,11 @@ std::string_view NameOf(const OptimizerOptions& options) {
 
 double BaseLearningRate(const OptimizerOptions& options) {
   return std::visit([](const auto& one) { return one.learning_rate; }, options);
+}
+
+std::optional<policies::WindowMomentum> WindowMomentumOf(const OptimizerOptions& options,
+                                                         bool kept) {
+  return std::visit([&](const auto& one) { return MomentumOf(one, kept); }, options);
 }
 
 Optimizer::Optimizer(const OptimizerOptions& options, cuda::Device& device,

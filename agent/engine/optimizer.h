@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "base/fields.h"
 #include "cuda/device.h"
 #include "cuda/ops/segments.h"
+#include "policies/delta_weights.h"
 
 namespace tactus::engine {
 
@@ -140,6 +142,11 @@ std::string_view NameOf(const OptimizerOptions& options);
 
 // The rate of a step where no schedule and no rule changes it.
 double BaseLearningRate(const OptimizerOptions& options);
+
+// How its steps weigh the gradients of a window, or what it made of them coordinate by coordinate.
+// kept: options.keep_local_momentum. Nothing: it keeps no sum of them that says so.
+std::optional<policies::WindowMomentum> WindowMomentumOf(const OptimizerOptions& options,
+                                                         bool kept);
 
 // What a step is multiplied by.
 struct StepScale {

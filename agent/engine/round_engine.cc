@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "agent/engine/gradient_facts.h"
 #include "base/check.h"
 
 namespace tactus::engine {
@@ -18,23 +19,6 @@ policies::RoundLosses LossesOf(const Lanes& lanes, std::uint64_t steps) {
           .local = {.sum = lanes.loss_sum - lanes.common_loss_sum,
                     .samples = lanes.samples - lanes.common_samples},
           .steps = steps};
-}
-
-// What the round tells of the gradients, by policies::Report.
-struct GradientFacts {
-  double norm2 = 0;
-  double samples_norm2 = 0;
-  double samples = 0;
-};
-
-GradientFacts GradientOf(const Round& round, const Combined& combined) {
-  if (!(round.gradient_length > 0)) return {};
-  const double scale = 1 / (round.gradient_length * round.gradient_length);
-  const bool mean = round.aggregation == policies::Aggregation::kAverage;
-  const double share = mean ? round.gradient_share : 0;
-  return {.norm2 = scale * combined.norm2,
-          .samples_norm2 = scale * (mean ? share : 1) * combined.lanes.samples_gradient_norm2,
-          .samples = share * combined.lanes.samples};
 }
 
 }  // namespace
@@ -264,7 +248,7 @@ void RoundEngine::Report(const Round& round, const Combined& combined, Duration 
   const Lanes& lanes = combined.lanes;
   const auto samples_global = static_cast<std::uint64_t>(lanes.samples);
   const policies::RoundLosses losses = LossesOf(lanes, round.updates);
-  const GradientFacts gradient = GradientOf(round, combined);
+  const policies::UpdateFacts gradient = GradientFactsOf(round, combined);
   member_.samples += round.samples;
   member_.samples_global += samples_global;
   const bool finite = std::isfinite(combined.own_norm2) && std::isfinite(round.loss_sum);
@@ -282,14 +266,14 @@ void RoundEngine::Report(const Round& round, const Combined& combined, Duration 
        .round_seconds = ToSeconds(round.length),
        .bytes_sent = group_.combination().bytes(),
        .gradient_norm2_local = finite && round.samples > 0 ? round.gradient_norm2 : 0,
-       .gradient_norm2_global = gradient.norm2,
+       .gradient_norm2_global = gradient.gradient_norm2,
        .samples_global = samples_global,
        .loss_mean_global = losses.common.Mean(),
        .local_samples_global = static_cast<std::uint64_t>(losses.local.samples),
        .local_loss_mean_global = losses.local.Mean(),
        .nonfinite_members = static_cast<std::uint32_t>(lanes.nonfinite),
        .contributors = round.spread.contributors,
-       .samples_gradient_norm2 = gradient.samples_norm2,
+       .samples_gradient_norm2 = gradient.samples_gradient_norm2,
        .gradient_samples = gradient.samples,
        .orthogonality = round.aggregator->Orthogonality(lanes, round.spread, combined.norm2),
        .learning_rate = round.rate.rate,

@@ -37,6 +37,15 @@ constexpr const char* kLosses = "losses";
 constexpr const char* kLocalLosses = "local_losses";
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;  // read at once
 
+void VisitAdascale(const std::string& name, auto& adascale, const auto& visit) {
+  visit(name + ".base_batch", adascale.base_batch);
+  visit(name + ".estimated", adascale.estimated);
+  visit(name + ".sigma2", adascale.average.moments.sigma2);
+  visit(name + ".mu2", adascale.average.moments.mu2);
+  visit(name + ".count", adascale.average.count);
+  visit(name + ".weights", adascale.average.weights);
+}
+
 // The one list of counters; writing and reading both follow it. Durations count nanoseconds.
 void VisitCounters(auto& state, const auto& visit) {
   visit("rounds", state.rounds);
@@ -45,12 +54,8 @@ void VisitCounters(auto& state, const auto& visit) {
   visit("nonfinite_rounds", state.nonfinite_rounds);
   visit("train_nanoseconds", state.train_time);
   visit("progress", state.learning_rate.progress);
-  visit("adascale.base_batch", state.learning_rate.adascale.base_batch);
-  visit("adascale.estimated", state.learning_rate.adascale.estimated);
-  visit("adascale.sigma2", state.learning_rate.adascale.average.moments.sigma2);
-  visit("adascale.mu2", state.learning_rate.adascale.average.moments.mu2);
-  visit("adascale.count", state.learning_rate.adascale.average.count);
-  visit("adascale.weights", state.learning_rate.adascale.average.weights);
+  VisitAdascale("adascale", state.learning_rate.adascale, visit);
+  VisitAdascale("windows", state.learning_rate.windows, visit);
   visit("ledger.epoch_size", state.ledger.epoch_size);
   visit("ledger.fresh", state.ledger.fresh);
 }
@@ -243,13 +248,13 @@ std::size_t Reader::Rows(const std::string& name) const {
 
 std::string Reader::ReadCounters(EngineState& state) const {
   std::string wrong;
-  VisitCounters(state, [&](const char* key, auto& value) {
+  VisitCounters(state, [&](const std::string& key, auto& value) {
     if (!wrong.empty()) return;
     const auto found = file_.metadata.find(key);
     if (found == file_.metadata.end()) {
-      wrong = std::string("it has no ") + key;
+      wrong = "it has no " + key;
     } else if (!FromText(found->second, value)) {
-      wrong = std::string(key) + " is " + data::Quoted(found->second) + ", no such number";
+      wrong = key + " is " + data::Quoted(found->second) + ", no such number";
     }
   });
   return wrong;
@@ -395,7 +400,8 @@ absl::Status WriteCheckpoint(const Checkpoint& checkpoint, const cuda::SegmentTa
                              const std::string& path, const std::stop_token& stop) {
   const EngineState& state = checkpoint.state;
   Texts texts = {{kSchemaKey, std::to_string(kSchema)}};
-  VisitCounters(state, [&](const char* key, const auto& value) { texts[key] = ToText(value); });
+  VisitCounters(state,
+                [&](const std::string& key, const auto& value) { texts[key] = ToText(value); });
 
   Writer writer(segments);
   writer.AddFlat(kParameterPrefix, checkpoint.parameters);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "policies/compatibility.h"
+#include "tests/policies/virtual_job.h"
 
 namespace tactus::policies {
 namespace {
@@ -27,33 +28,76 @@ TEST(AutoLearningRateTest, EveryRuleItChoosesIsAllowed) {
   }
 }
 
-TEST(AutoLearningRateTest, AdascaleWhereGradientsAreAveragedForSgd) {
-  const Plan every = PlanWith(Synchronization::kEveryStep, Aggregation::kAverage);
-  const Plan delayed = PlanWith(Synchronization::kDelayed, Aggregation::kAverage);
+TEST(AutoLearningRateTest, AGainByTheOptimizerWhateverTheSynchronization) {
+  for (const Synchronization synchronization :
+       {Synchronization::kEveryStep, Synchronization::kPeriodic, Synchronization::kDelayed}) {
+    const Plan plan = PlanWith(synchronization, Aggregation::kAverage);
 
-  EXPECT_EQ(RuleFor(every, "sgd"), LearningRateRule::kAdascale);
-  EXPECT_EQ(RuleFor(delayed, "sgd"), LearningRateRule::kAdascale);
-  EXPECT_EQ(RuleFor(every, "adam"), LearningRateRule::kSqrt);
-  EXPECT_EQ(RuleFor(delayed, "lamb"), LearningRateRule::kSqrt);
+    EXPECT_EQ(RuleFor(plan, "sgd"), LearningRateRule::kAdascale);
+    EXPECT_EQ(RuleFor(plan, "adam"), LearningRateRule::kSqrt);
+    EXPECT_EQ(RuleFor(plan, "lamb"), LearningRateRule::kSqrt);
+  }
 }
 
-TEST(AutoLearningRateTest, ConstantForLocalStepsAndForAdasum) {
+TEST(AutoLearningRateTest, ConstantForAdasum) {
   for (const char* optimizer : {"sgd", "adamw"}) {
-    EXPECT_EQ(RuleFor(PlanWith(Synchronization::kPeriodic, Aggregation::kAverage), optimizer),
-              LearningRateRule::kConstant);
     EXPECT_EQ(RuleFor(PlanWith(Synchronization::kEveryStep, Aggregation::kAdasum), optimizer),
               LearningRateRule::kConstant);
   }
 }
 
 TEST(AutoLearningRateTest, FollowsThePlanAndSaysWhy) {
-  const AutoLearningRate policy("sgd");
-  Plan plan = PlanWith(Synchronization::kPeriodic, Aggregation::kAverage);
+  const AutoLearningRate policy("sgd", 32);
+  Plan plan = PlanWith(Synchronization::kEveryStep, Aggregation::kAdasum);
   plan.learning_rate_rule = LearningRateRule::kAdascale;
 
   EXPECT_FALSE(policy.Follow(plan, Observations()).empty());
   EXPECT_EQ(plan.learning_rate_rule, LearningRateRule::kConstant);
   EXPECT_TRUE(policy.Follow(plan, Observations()).empty()) << "it already suits";
+}
+
+// ---- How long steps are, by the loss
+
+VirtualJobOptions Windows(double variance) {
+  VirtualJobOptions options{
+      .workers = {{.speed = 400}, {.speed = 400}, {.speed = 400}, {.speed = 400}},
+      .transfer_seconds = 0.2};
+  options.planner.synchronization = {.policy = "periodic", .period = 16};
+  options.planner.learning_rate_policy = "auto";
+  options.loss.variance = variance;
+  return options;
+}
+
+// Noise holds the loss up: shorter steps lead lower, and stay.
+TEST(AutoLearningRateLoopTest, WhereTheLossStandsStillShorterStepsAreTriedAndStay) {
+  VirtualJobOptions options = Windows(1000);
+  VirtualJob job(options);
+  job.RunUntil(400);
+  options.planner.learning_rate_policy = "adascale";
+  VirtualJob fixed(options);
+  fixed.RunUntil(400);
+
+  const std::vector<Decision> decisions = job.DecisionsOf(Axis::kLearningRate);
+  ASSERT_FALSE(decisions.empty());
+  EXPECT_EQ(decisions.front().to, "constant");
+  EXPECT_LT(job.loss(), 0.7 * fixed.loss());
+}
+
+TEST(AutoLearningRateLoopTest, WhereTheLossFallsTheRuleStays) {
+  VirtualJob job(Windows(1));
+
+  job.RunUntil(60);
+
+  EXPECT_EQ(job.plan().learning_rate_rule, LearningRateRule::kAdascale);
+}
+
+// All on trial together, over hours: a twentieth of the time, and what is in doubt three.
+TEST(AutoLearningRateLoopTest, WhatIsTriedOutTakesLittleOfTheTime) {
+  VirtualJob job(Windows(1000));
+
+  job.RunUntil(3000);
+
+  EXPECT_LT(job.DecisionsOf(Axis::kLearningRate).size(), 24u);
 }
 
 }  // namespace

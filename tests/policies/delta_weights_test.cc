@@ -54,6 +54,15 @@ TEST(DeltaWeightsTest, AreThoseOfTheStepsOneByOne) {
   }
 }
 
+// Adam's first moment.
+TEST(DeltaWeightsTest, OfAnAverageEachGradientCountsOnce) {
+  const DeltaWeights average = WeightsOfDelta(20, {.momentum = 0.9, .weight = 0.1});
+  const DeltaWeights sum = WeightsOfDelta(20, {.momentum = 0.9});
+
+  EXPECT_NEAR(average.sum, 20, 1e-9);
+  EXPECT_NEAR(average.squares, sum.squares / 100, 1e-9);
+}
+
 // Kept momentum moves the parameters by the whole rate, eta / (1 - beta), in the long run.
 TEST(DeltaWeightsTest, KeptMomentumGivesEachGradientItsWholeWeight) {
   EXPECT_NEAR(WeightsOfDelta(20, {.momentum = 0.9}).sum, 200, 1e-9);

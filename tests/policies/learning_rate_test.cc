@@ -93,6 +93,76 @@ TEST(LearningRateTest, AChangeToAdascaleFindsHistory) {
   }
 }
 
+// ---- Windows of local steps
+
+// Of four members, whose mean gradient has the squared norm 2 and one sample's the variance v.
+UpdateFacts FactsOfNoise(double samples, double v) {
+  const double mean2 = 2 + v / samples;
+  return {.samples = samples,
+          .contributors = 4,
+          .samples_gradient_norm2 = samples * mean2 + 3 * v,
+          .gradient_norm2 = mean2};
+}
+
+TEST(LearningRateOfWindowsTest, AdascaleTakesWhatStepsToldUntilAWindowTells) {
+  LearningRate learning_rate({.schedule = {.base = 0.1}, .base_batch = 32});
+  const LearningRate::LocalStep step = {.samples = 128, .own = 32};
+  learning_rate.Applied(LearningRateRule::kAdascale, FactsOfNoise(128, 64));
+
+  // sigma2 = 2 = mu2: (2 + 2) / (2 / 4 + 2).
+  EXPECT_DOUBLE_EQ(learning_rate.NextOfWindow(LearningRateRule::kAdascale, step).gain, 1.6);
+
+  learning_rate.AppliedWindow(LearningRateRule::kAdascale, 10 * 128, 10, FactsOfNoise(1280, 384));
+
+  // sigma2 = 12: 14 / 5.
+  const LearningRate::Rate next = learning_rate.NextOfWindow(LearningRateRule::kAdascale, step);
+  EXPECT_DOUBLE_EQ(next.gain, 2.8);
+  EXPECT_DOUBLE_EQ(next.rate, 0.28);
+  EXPECT_DOUBLE_EQ(learning_rate.Next(LearningRateRule::kAdascale, 128).gain, 1.6)
+      << "steps at common parameters keep an average of their own";
+  EXPECT_DOUBLE_EQ(learning_rate.progress(), 1 + 10 * 1.6)
+      << "the first update, before there was a gain, counted once";
+}
+
+// f = sqrt((1 + phi / b) / (1 + phi / B)), phi = 384 / 2.
+TEST(LearningRateOfWindowsTest, SqrtMakesUpForTheNoiseThatAdaptiveStepsAreDividedBy) {
+  LearningRate learning_rate({.schedule = {.base = 0.1}, .base_batch = 32});
+  const LearningRate::LocalStep step = {.samples = 128, .own = 32, .preconditioned = true};
+
+  EXPECT_DOUBLE_EQ(learning_rate.NextOfWindow(LearningRateRule::kSqrt, step).gain, 2)
+      << "nothing is known";
+
+  learning_rate.AppliedWindow(LearningRateRule::kSqrt, 1280, 10, FactsOfNoise(1280, 384));
+
+  const double f = std::sqrt((1 + 192.0 / 32) / (1 + 192.0 / 128));
+  EXPECT_NEAR(learning_rate.NextOfWindow(LearningRateRule::kSqrt, step).gain, 2 * f, 1e-12);
+  EXPECT_DOUBLE_EQ(learning_rate.progress(), 40);
+  EXPECT_DOUBLE_EQ(
+      learning_rate.NextOfWindow(LearningRateRule::kSqrt, {.samples = 128, .own = 32}).gain, 2)
+      << "steps along the gradient are as long whatever its noise";
+  EXPECT_DOUBLE_EQ(learning_rate.NextOfWindow(LearningRateRule::kConstant, step).gain, 1);
+  EXPECT_DOUBLE_EQ(learning_rate.NextOfWindow(LearningRateRule::kLinear, step).gain, 4);
+}
+
+TEST(LearningRateOfWindowsTest, AWindowThatTellsNothingOnlyCountsAsProgress) {
+  LearningRate learning_rate({.base_batch = 32});
+
+  learning_rate.AppliedWindow(LearningRateRule::kSqrt, 1280, 10, {});
+
+  EXPECT_DOUBLE_EQ(learning_rate.progress(), 40);
+  EXPECT_FALSE(learning_rate.state().windows.estimated);
+}
+
+TEST(LearningRateOfWindowsTest, TheStateGoesOnWithWhatWindowsTold) {
+  LearningRate learning_rate({.base_batch = 32});
+  learning_rate.AppliedWindow(LearningRateRule::kSqrt, 1280, 10, FactsOfNoise(1280, 384));
+  LearningRate other({.base_batch = 32});
+
+  other.Restore(learning_rate.state());
+
+  EXPECT_EQ(other.state(), learning_rate.state());
+}
+
 TEST(LearningRateTest, AShortRoundHasAGainBelowOne) {
   LearningRate learning_rate({.base_batch = 32});
   learning_rate.Applied(

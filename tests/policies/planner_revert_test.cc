@@ -101,17 +101,17 @@ TEST_F(PlannerRevertTest, DelayedRoundsHaveTheJobsBoundOnTheirStepsAgain) {
   EXPECT_EQ(undoing.revision->plan.period, 64u);
 }
 
-// The rate goes back to what the rules allow beside gradients of common parameters.
+// The rate goes back to what the rules allow beside Adasum.
 TEST_F(PlannerRevertTest, OtherAxesFollowWithReasonsOfTheirOwn) {
-  Planner planner({.synchronization = {.policy = "auto"}, .learning_rate_policy = "auto"});
+  Planner planner({.aggregation_policy = "auto", .learning_rate_policy = "auto"});
   plan_.learning_rate_rule = LearningRateRule::kAdascale;
   Resume(planner);
 
   const std::optional<Revision> revision =
-      planner.Revert(plan_, {.axis = Axis::kSynchronization, .from = "periodic 8"});
+      planner.Revert(plan_, {.axis = Axis::kAggregation, .from = "adasum"});
 
   ASSERT_TRUE(revision.has_value());
-  EXPECT_EQ(revision->plan.period, 8u);
+  EXPECT_EQ(revision->plan.aggregation, Aggregation::kAdasum);
   EXPECT_EQ(revision->plan.learning_rate_rule, LearningRateRule::kConstant);
   ASSERT_EQ(revision->decisions.size(), 2u);
   EXPECT_EQ(revision->decisions[1].axis, Axis::kLearningRate);
@@ -122,6 +122,7 @@ TEST_F(PlannerRevertTest, WhatCannotBeIsRefusedWithItsReason) {
   Planner planner({.synchronization = {.policy = "auto"}});
   plan_.synchronization = Synchronization::kPeriodic;
   plan_.period = 8;
+  plan_.aggregation = Aggregation::kAdasum;
   Resume(planner);
   const auto refusal = [&](Axis axis, const std::string& from) {
     const Undoing undoing = planner.Undo(plan_, {.axis = axis, .from = from});
@@ -139,7 +140,7 @@ TEST_F(PlannerRevertTest, WhatCannotBeIsRefusedWithItsReason) {
   const std::string conflict = refusal(Axis::kLearningRate, "adascale");
   EXPECT_TRUE(conflict.starts_with(
       "no group can run what would come of it: adapt.learning_rate.policy: found adascale, which "
-      "does not go with adapt.synchronization.policy periodic: "))
+      "does not go with adapt.aggregation.policy adasum: "))
       << conflict;
   EXPECT_EQ(refusal(Axis::kSynchronization, "sometimes"),
             "the value before it is not known here: sometimes");
@@ -212,15 +213,16 @@ TEST(PlannerFrozenTest, OneMemberHasNobodyToExchangeWith) {
 }
 
 TEST(PlannerFrozenTest, WhatDoesNotGoWithTheNewSettingsGivesWay) {
-  PlannerOptions options{.synchronization = {.policy = "auto"}, .learning_rate_policy = "adascale"};
-  options.frozen = {Axis::kSynchronization};
+  PlannerOptions options{.aggregation_policy = "auto", .learning_rate_policy = "adascale"};
+  options.frozen = {Axis::kAggregation};
+  Plan before = Before();
+  before.aggregation = Aggregation::kAdasum;
 
-  EXPECT_EQ(Planner(options).Start({.members = 2, .before = Before()}).plan.synchronization,
-            Synchronization::kEveryStep);
+  EXPECT_EQ(Planner(options).Start({.members = 2, .before = before}).plan.aggregation,
+            Aggregation::kAverage);
 }
 
-// Without the freeze it becomes constant with the first local steps.
-TEST(PlannerFrozenTest, AFrozenAxisDoesNotFollowAndKeepsNoOtherFromMoving) {
+TEST(PlannerFrozenTest, AFrozenAxisKeepsNoOtherFromMoving) {
   VirtualJobOptions options{.workers = {{.speed = 100}, {.speed = 100}}, .transfer_seconds = 3};
   options.planner.synchronization.policy = "auto";
   options.planner.learning_rate_policy = "auto";

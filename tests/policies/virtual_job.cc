@@ -29,7 +29,7 @@ void VirtualJob::Regroup() {
   const std::uint64_t last = std::max(plan_.version, travelling_.version);
   plan_ = planner_
               ->Start({.members = static_cast<std::uint32_t>(options_.workers.size()),
-                      .speeds = options_.tried_speeds})
+                       .speeds = options_.tried_speeds})
               .plan;
   plan_.version = last + 1;
   travelling_ = {};
@@ -185,7 +185,11 @@ Report VirtualJob::Learn(const Times& times) {
                           .samples_gradient_norm2 = all.samples_gradient_norm2,
                           .gradient_norm2 = all.gradient_norm2_global};
   all.orthogonality = Orthogonality(facts, squares);
-  const LearningRate::Rate rate = rate_.Next(plan_.learning_rate_rule, samples / updates);
+  // Its steps go along the gradient, whatever the planner takes them for.
+  const LearningRate::Rate rate =
+      periodic ? rate_.NextOfWindow(plan_.learning_rate_rule,
+                                    {.samples = first, .own = squares / samples / updates})
+               : rate_.Next(plan_.learning_rate_rule, samples);
   all.learning_rate = rate.rate;
   all.gain = rate.gain;
   double length = 1;
@@ -195,7 +199,11 @@ Report VirtualJob::Learn(const Times& times) {
   for (int update = 0; update < updates; ++update) {
     Update(rate.rate * length, samples / updates, delayed);
   }
-  rate_.Applied(plan_.learning_rate_rule, facts);
+  if (periodic) {
+    rate_.AppliedWindow(plan_.learning_rate_rule, samples, plan_.period, facts);
+  } else {
+    rate_.Applied(plan_.learning_rate_rule, facts);
+  }
   all.progress = rate_.progress();
   if (plan_.aggregation == Aggregation::kAverage) all.gradient_samples = samples;
   return all;

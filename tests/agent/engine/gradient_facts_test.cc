@@ -81,13 +81,25 @@ INSTANTIATE_TEST_SUITE_P(
                         "nesterov", 4, {.learning_rate = 0.01, .momentum = 0.9, .nesterov = true}}),
     [](const auto& setting) { return setting.param.name; });
 
-TEST(GradientFactsTest, WhatAdaptiveStepsMakeOfGradientsTellsNothingOfTheirNoise) {
-  GroupRun run = {
-      .options = {.train_samples = 1000, .optimizer = AdamOptions{}, .stop = {.rounds = 3}},
-      .plan = {.synchronization = Synchronization::kPeriodic, .period = 4, .batch_sizes = {2, 4}},
+GroupRun WindowsOf(const OptimizerOptions& optimizer, std::uint64_t rounds) {
+  return {
+      .options = {.train_samples = 1'000'000, .optimizer = optimizer, .stop = {.rounds = rounds}},
+      .plan = {.synchronization = Synchronization::kPeriodic, .period = 16, .batch_sizes = {4, 4}},
       .task = Slope()};
+}
 
-  const auto group = Train(run);
+// What Adam divides by is equal for all coordinates, but for chance: its windows tell of the noise
+// as those of sgd with the same momentum do.
+TEST(GradientFactsTest, WindowsOfAdamTellTheNoiseScale) {
+  const auto group = Train(WindowsOf(AdamOptions{.learning_rate = 0.001}, 400));
+
+  policies::RoundNoise noise;
+  for (const policies::Report& report : group[0].reports) noise.Observe(report);
+  EXPECT_NEAR(noise.Samples().value_or(0), kNoiseScale, 0.2 * kNoiseScale);
+}
+
+TEST(GradientFactsTest, SignsOfGradientsTellNothingOfTheirNoise) {
+  const auto group = Train(WindowsOf(LionOptions{}, 3));
 
   EXPECT_EQ(group[0].reports[0].gradient_samples, 0);
   EXPECT_GT(group[0].reports[0].gradient_norm2_global, 0);

@@ -401,6 +401,9 @@ TEST(EngineStateTest, AStateThatDoesNotFitIsRefusedWithTheReason) {
               s.learning_rate.adascale.average.moments.sigma2 = kInfinity;
             }),
             "");
+  EXPECT_NE(
+      ReasonAgainstSpoilt([](EngineState& s) { s.learning_rate.windows.average.moments.mu2 = -1; }),
+      "");
   EXPECT_NE(ReasonAgainstSpoilt([](EngineState& s) { s.losses[0].steps = 0; }), "");
   EXPECT_NE(ReasonAgainstSpoilt([](EngineState& s) { s.losses[0].common.samples = kInfinity; }),
             "");

@@ -210,12 +210,6 @@ const Rule kConflicts[] = {
        s.mutable_adapt()->mutable_learning_rate()->set_policy(v1::LEARNING_RATE_POLICY_ADASCALE);
      },
      "adapt.learning_rate.policy", "does not go with adapt.aggregation.policy adasum"},
-    {"AdascaleWithAPeriod",
-     [](auto& s) {
-       When(s, kPeriodic);
-       s.mutable_adapt()->mutable_learning_rate()->set_policy(v1::LEARNING_RATE_POLICY_ADASCALE);
-     },
-     "adapt.learning_rate.policy", "does not go with adapt.synchronization.policy periodic"},
     {"AdascaleWithLamb",
      [](auto& s) {
        s.mutable_optimizer()->mutable_lamb();

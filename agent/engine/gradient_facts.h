@@ -1,0 +1,15 @@
+// What a round that was combined tells of its gradients.
+
+#pragma once
+
+#include "agent/engine/combine/combination.h"
+#include "agent/engine/round.h"
+#include "policies/adascale.h"
+
+namespace tactus::engine {
+
+// Of the mean gradients of the members and of all, as the round's gradient_length and _share have
+// it from what was combined; without samples where that tells nothing of their noise.
+policies::UpdateFacts GradientFactsOf(const Round& round, const Combined& combined);
+
+}  // namespace tactus::engine
