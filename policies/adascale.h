@@ -13,8 +13,8 @@ namespace tactus::policies {
 // Gradients are those of the mean loss over their own samples, without loss scale, not clipped.
 struct UpdateFacts {
   double samples = 0;  // B = sum_i b_i
-  // n, micro-batches with samples. 0 says that the norms are not those of a mean gradient (periodic
-  // rounds, Adasum): progress is counted, nothing is estimated.
+  // n, micro-batches with samples. 0 says that the norms are not those of a mean gradient (Adasum):
+  // progress is counted, nothing is estimated.
   std::uint32_t contributors = 0;
   double samples_gradient_norm2 = 0;  // sum_i b_i ||g_i||^2
   double gradient_norm2 = 0;          // ||sum_i b_i g_i / B||^2

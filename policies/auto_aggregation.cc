@@ -70,7 +70,7 @@ std::optional<Proposal> AutoAggregation::Decide(const Situation& situation) {
   const double disagreement = Disagreement(*orthogonality, situation.seen.members());
   const std::optional<double> gain = GainOfAdasum(situation, disagreement);
   const bool wanted = in_force.aggregation == Aggregation::kAverage
-                          ? !rate_chosen_ && disagreement > kAbove && gain && *gain > kGainMin
+                          ? !rate_is_auto_ && disagreement > kAbove && gain && *gain > kGainMin
                           : disagreement < kBelow;
   rounds_seen_ = wanted ? rounds_seen_ + 1 : 0;
   if (rounds_seen_ < rounds_wanted_) return std::nullopt;

@@ -43,8 +43,8 @@ double UsefulSamplesOfAdasum(const AdasumStep& step);
 // They are kRounds at first and double with every change up to kRoundsMax, so that a quantity at a
 // threshold moves it ever less often.
 //
-// Adasum is proposed only where the learning rate rule in force may stay, and nobody chooses it: it
-// takes the place of the rules that are chosen, which do the same by a measured gain.
+// Adasum is proposed only where the learning rate rule in force may stay and is not `auto`, which does the same by a
+// measured gain.
 //
 // Source: design.
 class AutoAggregation final : public RememberingPolicy<AutoAggregation> {
@@ -55,9 +55,9 @@ class AutoAggregation final : public RememberingPolicy<AutoAggregation> {
   static constexpr int kRounds = 20;
   static constexpr int kRoundsMax = 1280;
 
-  // base_batch: [samples] > 0. rate_chosen: the learning rate rule is `auto`.
-  AutoAggregation(double base_batch, bool rate_chosen)
-      : base_batch_(base_batch), rate_chosen_(rate_chosen) {}
+  // base_batch: [samples] > 0. rate_is_auto: the learning rate rule is `auto`.
+  AutoAggregation(double base_batch, bool rate_is_auto)
+      : base_batch_(base_batch), rate_is_auto_(rate_is_auto) {}
 
   std::string Start(Plan& first, const Observations& seen) override;
   std::optional<Proposal> Decide(const Situation& situation) override;
@@ -73,7 +73,7 @@ class AutoAggregation final : public RememberingPolicy<AutoAggregation> {
   Proposal Change(const Situation& situation, double disagreement, double gain);
 
   const double base_batch_;
-  const bool rate_chosen_;
+  const bool rate_is_auto_;
   int rounds_wanted_ = kRounds;
   int rounds_seen_ = 0;  // running, in which a change was called for
 };

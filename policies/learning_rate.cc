@@ -103,8 +103,11 @@ LearningRate::Rate LearningRate::Next(LearningRateRule rule, double samples) con
 }
 
 LearningRate::Rate LearningRate::NextOfWindow(LearningRateRule rule, const LocalStep& step) const {
-  TACTUS_CHECK(step.own > 0 && step.own <= step.samples);
-  Rate next = Next(rule, step.samples);
+  TACTUS_CHECK(step.own > 0 && step.own <= step.samples && step.contributors >= 1);
+  if (rule == LearningRateRule::kAdascale && step.contributors < 2) {
+    return Next(LearningRateRule::kConstant, step.samples);
+  }
+  const Rate next = Next(rule, step.samples);
   double more = 1;
   if (rule == LearningRateRule::kAdascale) {
     more = OfWindows().GainFor(step.samples) / next.gain;
@@ -128,9 +131,12 @@ void LearningRate::Applied(LearningRateRule rule, const UpdateFacts& facts) {
 void LearningRate::AppliedWindow(LearningRateRule rule, double samples, std::uint32_t updates,
                                  const UpdateFacts& facts) {
   if (!(samples > 0)) return;
-  progress_ += rule == LearningRateRule::kAdascale
-                   ? updates * OfWindows().GainFor(samples / updates)
-                   : samples / options_.base_batch;
+  if (rule != LearningRateRule::kAdascale) {
+    progress_ += samples / options_.base_batch;
+  } else {
+    progress_ +=
+        facts.contributors >= 2 ? updates * OfWindows().GainFor(samples / updates) : updates;
+  }
   windows_.Fold(facts);
 }
 

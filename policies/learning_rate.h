@@ -95,10 +95,12 @@ class LearningRate {
 
   // For each step of a window of local steps.
   struct LocalStep {
-    double samples = 0;  // B > 0, of all members
-    double own = 0;      // b in (0, B], of one: their mean, weighted by samples
+    double samples = 0;              // B > 0, of all members
+    std::uint32_t contributors = 0;  // members with samples, >= 1
+    double own = 0;                  // b in (0, B], of one: their mean, weighted by samples
     bool preconditioned = false;
   };
+  // The gain of AdaScale is for a mean of several: of a single member's steps it is 1.
   Rate NextOfWindow(LearningRateRule rule, const LocalStep& step) const;
 
   // An update was made with the Rate that Next gave for its samples. Progress advances, and the
@@ -107,7 +109,8 @@ class LearningRate {
   void Applied(LearningRateRule rule, const UpdateFacts& facts);
 
   // A window of so many updates was made, >= 1, with NextOfWindow's. samples: of all of them; the
-  // facts are of its mean gradient, or step, and those without an estimate where it tells nothing.
+  // facts are of its mean gradient, or step, and those without an estimate where it tells nothing
+  // but who contributed.
   void AppliedWindow(LearningRateRule rule, double samples, std::uint32_t updates,
                      const UpdateFacts& facts);
 
@@ -125,9 +128,9 @@ class LearningRate {
   void Restore(const State& state);
 
  private:
-  const LearningRateOptions options_;
   const Adascale& OfWindows() const { return windows_.estimated() ? windows_ : adascale_; }
 
+  const LearningRateOptions options_;
   Adascale adascale_;
   Adascale windows_;
   double progress_ = 0;

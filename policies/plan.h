@@ -106,7 +106,8 @@ struct Report {
   // sum over members of b_i ||g_i||^2, of gradients as for gradient_norm2_global.
   double samples_gradient_norm2 = 0;
   // sum over members of b_i: the samples that the gradients tell of. Those of a delta count less
-  // where momentum weighs them unequally. 0: what was combined tells nothing of their noise.
+  // where momentum weighs them unequally; of adaptive optimizers it tells of the gradients as they
+  // are divided. 0: what was combined tells nothing of their noise.
   double gradient_samples = 0;
   double orthogonality = 0;  // of what was combined, in (0, 1]; see policies/orthogonality.h
   double learning_rate = 0;  // that the update used

@@ -3,7 +3,7 @@
 namespace tactus::engine {
 
 policies::UpdateFacts GradientFactsOf(const Round& round, const Combined& combined) {
-  if (!(round.gradient_length > 0)) return {};
+  if (!(round.gradient_length > 0)) return {.contributors = round.spread.contributors};
   const double scale = 1 / (round.gradient_length * round.gradient_length);
   const bool mean = round.aggregation == policies::Aggregation::kAverage;
   const double share = mean ? round.gradient_share : 0;

@@ -126,8 +126,13 @@ class LocalRounds : public Synchronizer {
 
   policies::LearningRate::LocalStep StepOf(const policies::Plan& plan) const {
     double squares = 0;
-    for (const double size : plan.batch_sizes) squares += size * size;
+    std::uint32_t contributors = 0;
+    for (const double size : plan.batch_sizes) {
+      squares += size * size;
+      if (size > 0) ++contributors;
+    }
     return {.samples = step_samples_,
+            .contributors = contributors,
             .own = squares / step_samples_,
             .preconditioned = policies::IsPreconditioned(NameOf(member_.options.optimizer))};
   }

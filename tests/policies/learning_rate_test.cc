@@ -106,7 +106,7 @@ UpdateFacts FactsOfNoise(double samples, double v) {
 
 TEST(LearningRateOfWindowsTest, AdascaleTakesWhatStepsToldUntilAWindowTells) {
   LearningRate learning_rate({.schedule = {.base = 0.1}, .base_batch = 32});
-  const LearningRate::LocalStep step = {.samples = 128, .own = 32};
+  const LearningRate::LocalStep step = {.samples = 128, .contributors = 4, .own = 32};
   learning_rate.Applied(LearningRateRule::kAdascale, FactsOfNoise(128, 64));
 
   // sigma2 = 2 = mu2: (2 + 2) / (2 / 4 + 2).
@@ -127,7 +127,8 @@ TEST(LearningRateOfWindowsTest, AdascaleTakesWhatStepsToldUntilAWindowTells) {
 // f = sqrt((1 + phi / b) / (1 + phi / B)), phi = 384 / 2.
 TEST(LearningRateOfWindowsTest, SqrtMakesUpForTheNoiseThatAdaptiveStepsAreDividedBy) {
   LearningRate learning_rate({.schedule = {.base = 0.1}, .base_batch = 32});
-  const LearningRate::LocalStep step = {.samples = 128, .own = 32, .preconditioned = true};
+  const LearningRate::LocalStep step = {
+      .samples = 128, .contributors = 4, .own = 32, .preconditioned = true};
 
   EXPECT_DOUBLE_EQ(learning_rate.NextOfWindow(LearningRateRule::kSqrt, step).gain, 2)
       << "nothing is known";
@@ -138,10 +139,25 @@ TEST(LearningRateOfWindowsTest, SqrtMakesUpForTheNoiseThatAdaptiveStepsAreDivide
   EXPECT_NEAR(learning_rate.NextOfWindow(LearningRateRule::kSqrt, step).gain, 2 * f, 1e-12);
   EXPECT_DOUBLE_EQ(learning_rate.progress(), 40);
   EXPECT_DOUBLE_EQ(
-      learning_rate.NextOfWindow(LearningRateRule::kSqrt, {.samples = 128, .own = 32}).gain, 2)
+      learning_rate
+          .NextOfWindow(LearningRateRule::kSqrt, {.samples = 128, .contributors = 4, .own = 32})
+          .gain,
+      2)
       << "steps along the gradient are as long whatever its noise";
   EXPECT_DOUBLE_EQ(learning_rate.NextOfWindow(LearningRateRule::kConstant, step).gain, 1);
   EXPECT_DOUBLE_EQ(learning_rate.NextOfWindow(LearningRateRule::kLinear, step).gain, 4);
+}
+
+// As of a group that shrank to one, with what four had measured.
+TEST(LearningRateOfWindowsTest, ASingleMemberHasAGainOfOne) {
+  LearningRate learning_rate({.base_batch = 32});
+  learning_rate.AppliedWindow(LearningRateRule::kAdascale, 1280, 10, FactsOfNoise(1280, 384));
+  const double before = learning_rate.progress();
+
+  const LearningRate::LocalStep step = {.samples = 128, .contributors = 1, .own = 128};
+  EXPECT_DOUBLE_EQ(learning_rate.NextOfWindow(LearningRateRule::kAdascale, step).gain, 1);
+  learning_rate.AppliedWindow(LearningRateRule::kAdascale, 1280, 10, {.contributors = 1});
+  EXPECT_DOUBLE_EQ(learning_rate.progress(), before + 10);
 }
 
 TEST(LearningRateOfWindowsTest, AWindowThatTellsNothingOnlyCountsAsProgress) {

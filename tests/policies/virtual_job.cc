@@ -187,8 +187,9 @@ Report VirtualJob::Learn(const Times& times) {
   all.orthogonality = Orthogonality(facts, squares);
   // Its steps go along the gradient, whatever the planner takes them for.
   const LearningRate::Rate rate =
-      periodic ? rate_.NextOfWindow(plan_.learning_rate_rule,
-                                    {.samples = first, .own = squares / samples / updates})
+      periodic ? rate_.NextOfWindow(plan_.learning_rate_rule, {.samples = first,
+                                                               .contributors = all.contributors,
+                                                               .own = squares / samples / updates})
                : rate_.Next(plan_.learning_rate_rule, samples);
   all.learning_rate = rate.rate;
   all.gain = rate.gain;
