@@ -67,6 +67,7 @@ std::optional<Proposal> AutoAggregation::Decide(const Situation& situation) {
   const Plan& in_force = situation.in_force;
   const std::optional<double> orthogonality = situation.seen.Orthogonality();
   if (!orthogonality || situation.seen.members() < 2) return std::nullopt;
+  if (situation.other_on_trial) return std::nullopt;
   const double disagreement = Disagreement(*orthogonality, situation.seen.members());
   const std::optional<double> gain = GainOfAdasum(situation, disagreement);
   const bool wanted = in_force.aggregation == Aggregation::kAverage

@@ -43,8 +43,8 @@ double UsefulSamplesOfAdasum(const AdasumStep& step);
 // They are kRounds at first and double with every change up to kRoundsMax, so that a quantity at a
 // threshold moves it ever less often.
 //
-// Adasum is proposed only where the learning rate rule in force may stay and is not `auto`, which does the same by a
-// measured gain.
+// Adasum is proposed only where the learning rate rule in force may stay and is not `auto`, which
+// does the same by a measured gain.
 //
 // Source: design.
 class AutoAggregation final : public RememberingPolicy<AutoAggregation> {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 #include <utility>
 
 #include "policies/figures.h"
@@ -11,9 +12,19 @@
 namespace tactus::policies {
 namespace {
 
+constexpr double kTotalSlack = 0.05;
+
+double TotalOf(const Plan& plan) {
+  return std::accumulate(plan.batch_sizes.begin(), plan.batch_sizes.end(), 0.0);
+}
+
+// Shares that move leave a step as long as it was; its total may be off by what they are rounded.
+// Of delayed rounds the sizes are those of passes, and the batch is an outcome.
 bool SameRounds(const Plan& one, const Plan& other) {
-  return one.synchronization == other.synchronization && one.period == other.period &&
-         one.aggregation == other.aggregation;
+  if (one.synchronization != other.synchronization || one.period != other.period) return false;
+  if (one.aggregation != other.aggregation) return false;
+  return one.synchronization == Synchronization::kDelayed ||
+         std::abs(TotalOf(one) - TotalOf(other)) <= kTotalSlack * TotalOf(other);
 }
 
 }  // namespace
@@ -23,34 +34,40 @@ LearningRateRule RuleFor(const Plan& plan, std::string_view optimizer) {
   return IsPreconditioned(optimizer) ? LearningRateRule::kSqrt : LearningRateRule::kAdascale;
 }
 
+// One member has nobody whose samples would make its steps longer.
+bool AutoLearningRate::Quiet(const Plan& plan) const {
+  return quiet_ && plan.batch_sizes.size() > 1;
+}
+
 LearningRateRule AutoLearningRate::Wanted(const Plan& plan) const {
-  return quiet_ ? LearningRateRule::kConstant : RuleFor(plan, optimizer_);
+  return Quiet(plan) ? LearningRateRule::kConstant : RuleFor(plan, optimizer_);
 }
 
 std::string AutoLearningRate::Why(const Plan& plan) const {
   if (plan.aggregation == Aggregation::kAdasum) {
     return "constant: adasum lengthens the step itself where gradients differ";
   }
-  if (quiet_) return "constant: longer steps were found to keep the loss up";
+  if (Quiet(plan)) return "constant: longer steps were found to keep the loss up";
   if (!IsPreconditioned(optimizer_)) {
     return "adascale: the gain of the larger batch follows from the measured noise of gradients";
   }
   return "sqrt: steps of " + optimizer_ + " " + std::string(BendingOf(optimizer_));
 }
 
-// What was found of the rate is about the job; what was on trial ends with its group.
+// What was found of the rate is about the job.
 std::string AutoLearningRate::Start(Plan& first, const Observations& seen) {
-  if (canary_) quiet_ = !quiet_;
-  canary_.reset();
-  in_force_ = {};
+  Resume(first);
+  in_force_.reset();
   seconds_ = seen.seconds();
   first.learning_rate_rule = Wanted(first);
   return Why(first);
 }
 
-void AutoLearningRate::Resume(const Plan& in_force) {
+// What is in force may be what a former coordinator only tried: nobody found that it is right. What
+// was on trial is over.
+void AutoLearningRate::Resume(const Plan&) {
+  if (canary_) quiet_ = !quiet_;
   canary_.reset();
-  quiet_ = in_force.learning_rate_rule != RuleFor(in_force, optimizer_);
 }
 
 std::optional<Proposal> AutoLearningRate::Decide(const Situation& situation) {
@@ -73,14 +90,14 @@ std::string AutoLearningRate::Follow(Plan& plan, const Observations&) const {
 // A canary whose rounds become others, or which never came into force, says nothing.
 void AutoLearningRate::Note(const Situation& situation) {
   const Plan& now = situation.in_force;
-  const bool same = SameRounds(now, in_force_);
+  const bool same = in_force_ && SameRounds(now, *in_force_);
   const bool refused =
       canary_ && now.version >= canary_->setting().version && now.learning_rate_rule != Wanted(now);
   if (canary_ && (!same || refused)) {
     canary_.reset();
     quiet_ = !quiet_;
   }
-  if (same && now.learning_rate_rule == in_force_.learning_rate_rule) return;
+  if (same && now.learning_rate_rule == in_force_->learning_rate_rule) return;
   in_force_ = now;
   version_ = now.version;
   seconds_ = situation.seen.seconds();
@@ -96,7 +113,10 @@ Proposal AutoLearningRate::Propose(const Situation& situation) const {
 std::optional<Proposal> AutoLearningRate::Try(const Situation& situation) {
   const Observations& seen = situation.seen;
   const Plan& in_force = situation.in_force;
-  if (seen.members() < 2 || seen.rounds().empty() || seen.seconds() < due_) return std::nullopt;
+  if (situation.other_on_trial || seen.members() < 2) return std::nullopt;
+  if (seen.rounds().empty() || seen.seconds() < due_) return std::nullopt;
+  // A few rounds do not tell how the loss falls.
+  if (seen.seconds() - seconds_ < kShareBefore * seen.seconds()) return std::nullopt;
   if (RuleFor(in_force, optimizer_) == LearningRateRule::kConstant) return std::nullopt;
   const PeriodCanary::Setting setting = {.version_before = version_,
                                          .version = in_force.version + 1,
@@ -108,12 +128,21 @@ std::optional<Proposal> AutoLearningRate::Try(const Situation& situation) {
   if (!quiet_) {
     const double gain = seen.rounds().back().gain;
     const LossLine line = PeriodCanary::LineBefore(setting, seen);
-    const double cost = std::max(line.fall, 0.0) * (std::numbers::ln2 - std::log1p(1 / gain));
-    if (gain < kGainLeast || cost > kPlateau * line.mean) return std::nullopt;
+    const double horizon = std::numbers::ln2 - std::log1p(1 / gain);
+    const double cost = std::max(line.fall, 0.0) * horizon;
+    const double doubt = line.fall_error * horizon;
+    const double loss = std::abs(line.mean);
+    if (gain < kGainLeast || !(cost < kPlateau * loss && doubt < kDoubt * loss)) {
+      return std::nullopt;
+    }
   }
   due_ = kPause * seen.seconds();
   quiet_ = !quiet_;
   Proposal proposal = Propose(situation);
+  if (!situation.complete(proposal.plan)) {
+    quiet_ = !quiet_;
+    return std::nullopt;
+  }
   proposal.decision.inputs = {{"gain of the rate", seen.rounds().back().gain, ""}};
   proposal.decision.reason = "tried out for " + Percent(PeriodCanary::kShare) +
                              " of the training time: whether " + (quiet_ ? "shorter" : "longer") +
@@ -127,18 +156,15 @@ std::optional<Proposal> AutoLearningRate::Judge(const Situation& situation) {
   if (!outcome) return std::nullopt;
   canary_.reset();
   due_ = kPause * situation.seen.seconds();
-  const double least = quiet_ ? PeriodCanary::kErrorsAtLast * outcome->error : 0;
-  if (outcome->value() > least) return std::nullopt;
+  // What shorter steps save of noise is still falling when longer ones are tried, and would count
+  // for them: they must lead lower by themselves.
+  const bool pays = quiet_ ? outcome->Pays(PeriodCanary::kErrorsAtLast)
+                           : outcome->alarm.empty() && outcome->lower > 0;
+  if (quiet_ == pays) due_ = kPauseQuiet * situation.seen.seconds();
+  if (pays) return std::nullopt;
   quiet_ = !quiet_;
   Proposal proposal = Propose(situation);
-  proposal.decision.inputs = {{"loss lower than by going on", outcome->lower, ""},
-                              {"loss that its pace costs in as long again", outcome->cost, ""}};
-  if (std::isfinite(outcome->error)) {
-    proposal.decision.inputs.push_back({"standard error", outcome->error, ""});
-  }
-  proposal.decision.reason = "steps of another length did not pay: the loss is " +
-                             Figure(outcome->lower) + " lower, of which their pace costs " +
-                             Figure(outcome->cost) + " in as long again";
+  outcome->Explain("another length of steps", proposal.decision);
   return proposal;
 }
 

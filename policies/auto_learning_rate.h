@@ -30,16 +30,23 @@ LearningRateRule RuleFor(const Plan& plan, std::string_view optimizer);
 // A longer step is also one whose noise keeps the loss up in the end, and local steps bring more of
 // it than a gain knows. So where the rule gives a gain of kGainLeast or more and the loss hardly
 // falls, constant is tried out by a PeriodCanary, and stays if the loss is certain to be better for
-// it; from then on the rule is, and comes back if it looks better at all. Either when the training
-// time has grown by kPause. Hardly: by less than kPlateau of itself for what the shorter step would
-// cost until that has doubled.
+// it; from then on the rule is, and comes back if that leads lower at once. Hardly: what the shorter
+// step would cost until the training time has doubled is less than kPlateau of the loss, and its
+// standard error less than kDoubt of it.
+//
+// Each is tried when the training time is kPause times as long, or kPauseQuiet where shorter steps
+// are in force, as what longer ones bring of noise outlasts them. Nothing else may be on trial, and
+// what is in force must have been for kShareBefore of the time.
 //
 // Source: design.
 class AutoLearningRate final : public RememberingPolicy<AutoLearningRate> {
  public:
   static constexpr double kGainLeast = 1.2;
   static constexpr double kPlateau = 0.05;
+  static constexpr double kDoubt = 0.2;
   static constexpr double kPause = 1.5;
+  static constexpr double kPauseQuiet = 3;  // where shorter steps are in force
+  static constexpr double kShareBefore = 0.1;
 
   // base_batch: [samples] > 0.
   AutoLearningRate(std::string_view optimizer, double base_batch)
@@ -48,6 +55,7 @@ class AutoLearningRate final : public RememberingPolicy<AutoLearningRate> {
   std::string Start(Plan& first, const Observations& seen) override;
   void Resume(const Plan& in_force) override;
   std::optional<Proposal> Decide(const Situation& situation) override;
+  bool OnTrial() const override { return canary_.has_value(); }
   std::string Follow(Plan& plan, const Observations& seen) const override;
 
   friend void Fields(auto& archive, Of<AutoLearningRate> auto& policy) {
@@ -60,6 +68,7 @@ class AutoLearningRate final : public RememberingPolicy<AutoLearningRate> {
   }
 
  private:
+  bool Quiet(const Plan& plan) const;
   LearningRateRule Wanted(const Plan& plan) const;
   std::string Why(const Plan& plan) const;
   void Note(const Situation& situation);
@@ -71,10 +80,10 @@ class AutoLearningRate final : public RememberingPolicy<AutoLearningRate> {
   const double base_batch_;
   bool quiet_ = false;  // constant in the place of the rule
   std::optional<PeriodCanary> canary_;
-  double due_ = 0;             // training time from which on the other one is tried
-  std::uint64_t version_ = 0;  // the first plan with what is in force of rounds and rate
-  double seconds_ = 0;         // training time since when
-  Plan in_force_{};
+  double due_ = 0;                // training time from which on the other one is tried
+  std::uint64_t version_ = 0;     // the first plan with what is in force of rounds and rate
+  double seconds_ = 0;            // training time since when
+  std::optional<Plan> in_force_;  // at the last look, in this group
 };
 
 }  // namespace tactus::policies

@@ -80,10 +80,23 @@ std::optional<Proposal> AutoSynchronization::Decide(const Situation& situation) 
   }
   if (trial_) return Judge(situation);
   if (canary_) return JudgePeriod(situation);
+  NoteRate(situation);
   const bool delayed = situation.in_force.synchronization == Synchronization::kDelayed;
   if (judged_ && !delayed) period_most_ = situation.in_force.period;
   if (std::optional<Proposal> change = Compare(situation)) return change;
+  // A few rounds do not tell how the loss falls.
+  const bool settled = seen.seconds() - seconds_of_kind_ >= kShareBefore * seen.seconds();
+  if (situation.other_on_trial || !settled) return std::nullopt;
   return TryPeriod(situation);
+}
+
+// What is compared with what was before must be of steps that are as long.
+void AutoSynchronization::NoteRate(const Situation& situation) {
+  const LearningRateRule rule = situation.in_force.learning_rate_rule;
+  const std::optional<LearningRateRule> former = std::exchange(rate_rule_, rule);
+  if (!former || *former == rule) return;
+  InForceFrom(situation.in_force.version, situation.seen.seconds());
+  promising_since_.reset();
 }
 
 // A plan of the trial's version or later is in force with the former synchronization: the one on
@@ -200,6 +213,8 @@ std::optional<Proposal> AutoSynchronization::Compare(const Situation& situation)
   }
   const double gain = best->useful / std::max(now, std::numeric_limits<double>::min()) - 1;
   if (!Persists(*best, gain, situation.seen.seconds())) return std::nullopt;
+  // A link that broke in must not wait for another axis's canary to end.
+  if (situation.other_on_trial && gain < kGainLarge) return std::nullopt;
   return Change(situation, *best, candidates);
 }
 
@@ -386,8 +401,7 @@ std::optional<Proposal> AutoSynchronization::JudgePeriod(const Situation& situat
   const PeriodCanary::Setting setting = canary_->setting();
   canary_.reset();
   const bool longer = in_force.period > former_.period;
-  const double least = longer ? 0 : PeriodCanary::kErrorsAtLast * outcome->error;
-  if (outcome->value() > least) {
+  if (outcome->Pays(longer ? 0 : PeriodCanary::kErrorsAtLast)) {
     InForceFrom(setting.version, setting.seconds_start);
     // What paid may pay again.
     shorter_ = !shorter_;
@@ -397,17 +411,10 @@ std::optional<Proposal> AutoSynchronization::JudgePeriod(const Situation& situat
   canary_due_ = kCanaryPause * seen.seconds();
   InForceFrom(in_force.version + 1, seen.seconds());
   Proposal proposal = ProposePeriod(situation, former_.period);
-  proposal.decision.inputs = {{"loss lower than by going on", outcome->lower, ""},
-                              {"loss that its pace costs in as long again", outcome->cost, ""}};
-  if (std::isfinite(outcome->error)) {
-    proposal.decision.inputs.push_back({"standard error", outcome->error, ""});
-  }
+  outcome->Explain("another period", proposal.decision);
   proposal.decision.metric = kUsefulSamplesPerSecond;
   proposal.decision.predicted_gain =
       outcome->useful > 0 ? outcome->useful_before / outcome->useful - 1 : 0;
-  proposal.decision.reason = "another period did not pay: the loss is " + Figure(outcome->lower) +
-                             " lower, of which its pace costs " + Figure(outcome->cost) +
-                             " in as long again";
   return proposal;
 }
 

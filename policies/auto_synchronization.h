@@ -43,7 +43,7 @@ namespace tactus::policies {
 // PeriodCanary each: in turn a quarter of the one in force and twice as long, where that would
 // bring kCanaryGain; the latter first where it would bring kCanaryGainFirst while the loss still
 // falls. The next comes when the training time has grown by kCanaryPause, or by kCanaryGoesOn in
-// the direction that paid. A shorter one stays if that is certain, a longer one, which brings more
+// the direction that paid, and what is in force was for kShareBefore of the time. A shorter one stays if that is certain, a longer one, which brings more
 // samples in any case, if it looks better at all. A group of one member stays with every_step.
 //
 // Source: design. The shape of the term for local steps is that of periodic averaging's bound,
@@ -65,6 +65,7 @@ class AutoSynchronization final : public RememberingPolicy<AutoSynchronization> 
   static constexpr double kHalfLifeSeconds = 300;
   static constexpr double kBanFactor = 10;
   static constexpr double kCreditMin = 0.1;
+  static constexpr double kShareBefore = 0.1;  // of the training time, before a canary
   static constexpr double kCanaryPause = 1.5;
   static constexpr double kCanaryGoesOn = 1.1;
   static constexpr double kCanaryGain = 0.03;
@@ -76,6 +77,7 @@ class AutoSynchronization final : public RememberingPolicy<AutoSynchronization> 
   std::string Start(Plan& first, const Observations& seen) override;
   void Resume(const Plan& in_force) override;
   std::optional<Proposal> Decide(const Situation& situation) override;
+  bool OnTrial() const override { return trial_ || canary_; }
   std::string Follow(Plan& plan, const Observations& seen) const override;
 
   friend void Fields(auto& archive, Of<AutoSynchronization> auto& policy) {
@@ -90,6 +92,7 @@ class AutoSynchronization final : public RememberingPolicy<AutoSynchronization> 
     archive("period_most", policy.period_most_);
     archive("shorter", policy.shorter_);
     archive("former", policy.former_);
+    archive("rate_rule", policy.rate_rule_);
     archive("gain_least", policy.gain_least_);
     archive("seconds_seen", policy.seconds_seen_);
     archive("canary_due", policy.canary_due_);
@@ -147,6 +150,7 @@ class AutoSynchronization final : public RememberingPolicy<AutoSynchronization> 
   std::uint32_t PeriodToTry(const Situation& situation) const;
   double GainOfDoubling(const Situation& situation) const;
 
+  void NoteRate(const Situation& situation);
   void InForceFrom(std::uint64_t version, double seconds);
   // The change on trial, or the canary, never came into force.
   bool NeverAdopted(const Plan& in_force) const;
@@ -163,6 +167,7 @@ class AutoSynchronization final : public RememberingPolicy<AutoSynchronization> 
   std::uint32_t period_most_ = 0;  // the latest that was judged, in any group; 0: none was
   bool shorter_ = true;            // than the one in force, is what is tried next
   Plan former_{};                  // in force before the change on trial
+  std::optional<LearningRateRule> rate_rule_;  // in force at the last look
   LeastGain gain_least_{kGainMin, kGainMax, kHalfLifeSeconds};
   double seconds_seen_ = 0;
   double canary_due_ = 0;  // training time from which on a period is tried

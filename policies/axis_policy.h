@@ -19,6 +19,8 @@ struct Situation {
   const Observations& seen;
   // The plan with the other axes made to follow, when such a plan may be run; else nothing.
   const std::function<std::optional<Plan>(const Plan&)>& complete;
+  // Another axis has a change on trial: a second one could not be told from it.
+  bool other_on_trial = false;
 };
 
 // A plan in which one axis differs from the one in force, and why. Of the decision the policy fills
@@ -47,6 +49,9 @@ class AxisPolicy {
 
   // Proposes another value, or leaves it. Asked after each whole round under the plan in force.
   virtual std::optional<Proposal> Decide(const Situation& situation) = 0;
+
+  // Whether what it changed last is judged by the rounds to come.
+  virtual bool OnTrial() const { return false; }
 
   // Fits the axis's fields to a plan in which another axis changed. Returns why, a sentence, where
   // it changes something, else nothing.

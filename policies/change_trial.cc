@@ -15,13 +15,6 @@ constexpr std::uint64_t kVersionMax = std::numeric_limits<std::uint64_t>::max();
 constexpr int kRoundsOfLoss = 4;  // before the loss says anything
 constexpr std::array<int, 4> kLooks = {ChangeTrial::kRoundsMin, 8, 14, ChangeTrial::kRounds};
 
-bool AnySkipped(const Observations& seen, const Observations::Range& range) {
-  for (std::size_t at = range.from; at < range.to; ++at) {
-    if (seen.rounds()[at].skipped) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 Observations::Span ChangeTrial::Before(int most) const {
@@ -36,7 +29,7 @@ ChangeTrial::Judgement ChangeTrial::Look(const Observations& seen) {
   const Observations::Range after = seen.Find(After());
   const int rounds = static_cast<int>(after.to - after.from);
   std::string regret;
-  if (AnySkipped(seen, after) && !AnySkipped(seen, seen.Find(Before(Observations::kRoundsKept)))) {
+  if (seen.AnySkipped(after) && !seen.AnySkipped(seen.Find(Before(Observations::kRoundsKept)))) {
     regret = "numbers were not finite";
   } else {
     regret = RegretOfLoss(seen, rounds);

@@ -44,7 +44,8 @@ std::optional<Proposal> GoodputBatch::Decide(const Situation& situation) {
   // The shares first: Goodput() counts on all members taking equally long for a step.
   if (std::optional<Proposal> proposal = Split(situation)) return proposal;
   const Observations& seen = situation.seen;
-  if (!seen.SpeedsKnown() || !seen.NoiseScale() || !seen.TransferSeconds()) {
+  if (situation.other_on_trial || !seen.SpeedsKnown() || !seen.NoiseScale() ||
+      !seen.TransferSeconds()) {
     promising_.reset();
     return std::nullopt;
   }

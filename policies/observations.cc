@@ -35,12 +35,12 @@ bool Sound(const Observations& seen) {
                               : value >= 0 && std::isfinite(value);
   };
   const auto open = [&](const auto& round) { return round.second.reported.size() == members; };
-  const auto finite = [](double value) { return std::isfinite(value); };
+  const auto seconds = [](double value) { return std::isfinite(value) && value >= 0; };
   return seen.speeds_now_.size() == members && std::ranges::all_of(seen.speeds_now_, speed) &&
          std::ranges::all_of(seen.open_, open) &&
          seen.rounds_.size() <= Observations::kRoundsKept &&
          seen.transfers_.size() <= Observations::kTransfersKept &&
-         std::ranges::all_of(seen.transfers_, finite) && std::isfinite(seen.seconds_) &&
+         std::ranges::all_of(seen.transfers_, seconds) && seconds(seen.seconds_) &&
          std::isfinite(seen.orthogonality_) && seen.orthogonality_rounds_ >= 0;
 }
 
@@ -74,6 +74,7 @@ void Observations::Expect(const Plan& plan) {
 double Observations::ComputeSecondsBefore(const Report& report) const {
   const bool newest = report.plan_version >= expected_.version;
   if (!newest || before_.batch_sizes.size() != members() || report.samples == 0) return 0;
+  if (expected_.batch_sizes.size() != members()) return 0;
   // Of the plan's sizes: an epoch's last step has fewer samples, and would have had with others.
   const double size = expected_.batch_sizes[report.rank];
   return size > 0 ? report.compute_seconds * before_.batch_sizes[report.rank] / size : 0;
@@ -192,6 +193,12 @@ std::optional<double> Observations::Orthogonality() const {
 
 std::optional<double> Observations::RecentLoss() const {
   return losses_.full() ? std::optional(losses_.Mean()) : std::nullopt;
+}
+
+bool Observations::AnySkipped(const Range& range) const {
+  return std::any_of(rounds_.begin() + static_cast<std::ptrdiff_t>(range.from),
+                     rounds_.begin() + static_cast<std::ptrdiff_t>(range.to),
+                     [](const WholeRound& round) { return round.skipped; });
 }
 
 Observations::Range Observations::Find(const Span& span) const {

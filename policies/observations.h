@@ -145,6 +145,8 @@ class Observations {
     std::size_t to = 0;
   };
   Range Find(const Span& span) const;
+  // Whether a round of these was lost to numbers that are not finite.
+  bool AnySkipped(const Range& range) const;
 
   // All but the group's tried speeds, which are of use at its start alone.
   friend void Fields(auto& archive, Of<Observations> auto& seen) {

@@ -12,7 +12,7 @@ struct OptimizerRow {
   std::string_view name;  // as in a job file: "adamw"
   // How it bends the gradient, coordinate by coordinate, in words that follow "steps of adamw".
   // Empty: its steps go along the gradient and those before, as the methods that are derived for
-  // sgd need it (adascale, adacomm, block momentum).
+  // sgd need it (adascale, adacomm).
   std::string_view bending;
 
   bool preconditioned() const { return !bending.empty(); }

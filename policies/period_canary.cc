@@ -6,6 +6,7 @@
 #include <numbers>
 #include <utility>
 
+#include "policies/figures.h"
 #include "policies/round_rates.h"
 
 namespace tactus::policies {
@@ -25,16 +26,24 @@ PeriodCanary::PeriodCanary(const Setting& setting, const Observations& seen)
     : setting_(setting),
       before_(LineBefore(setting, seen)),
       noise_scale_(seen.NoiseScale()),
-      useful_before_(
-          PaceOf(seen, seen.Find({.first = setting.version_before, .end = setting.version}))) {}
+      useful_before_(PaceOf(seen,
+                            seen.Find({.first = setting.version_before, .end = setting.version}),
+                            (setting.seconds_before + setting.seconds_start) / 2)) {}
 
-double PeriodCanary::PaceOf(const Observations& seen, const Observations::Range& range) const {
+double PeriodCanary::PaceOf(const Observations& seen, const Observations::Range& range,
+                            double from) const {
   if (!setting_.of_rate) {
     return UsefulSamplesPerSecond(seen, range, setting_.base_batch, noise_scale_).value_or(0);
   }
   double gains = 0;
-  for (std::size_t at = range.from; at < range.to; ++at) gains += seen.rounds()[at].gain;
-  return range.to > range.from ? gains / static_cast<double>(range.to - range.from) : 0;
+  double rounds = 0;
+  for (std::size_t at = range.from; at < range.to; ++at) {
+    const WholeRound& round = seen.rounds()[at];
+    if (round.skipped || round.seconds_end < from) continue;
+    gains += round.gain;
+    ++rounds;
+  }
+  return rounds > 0 ? gains / rounds : 0;
 }
 
 bool PeriodCanary::Comparable(const Setting& setting, const Observations& seen) {
@@ -46,6 +55,7 @@ std::optional<PeriodCanary::Outcome> PeriodCanary::Look(const Observations& seen
   std::uint64_t steps = 0;
   for (std::size_t at = range.from; at < range.to; ++at) steps += seen.rounds()[at].steps;
   const auto rounds = static_cast<int>(range.to - range.from);
+  if (std::string alarm = Alarm(seen, range); !alarm.empty()) return Outcome{.alarm = alarm};
   const double passed = seen.seconds() - setting_.seconds_start;
   const double share = prolonged_ ? kShareMost : kShare;
   if (steps < kStepsMin || rounds < kRoundsMin || passed < share * seen.seconds()) {
@@ -58,22 +68,53 @@ std::optional<PeriodCanary::Outcome> PeriodCanary::Look(const Observations& seen
   return outcome;
 }
 
+LossLine PeriodCanary::LineSince(double seconds, const Observations& seen) const {
+  return seen.history().Fit({.first = setting_.version, .end = kVersionMax, .from = seconds});
+}
+
+std::string PeriodCanary::Alarm(const Observations& seen, const Observations::Range& range) const {
+  const Observations::Range before =
+      seen.Find({.first = setting_.version_before, .end = setting_.version});
+  if (seen.AnySkipped(range) && !seen.AnySkipped(before)) return "numbers were not finite";
+  const LossLine after = LineSince((setting_.seconds_start + seen.seconds()) / 2, seen);
+  const double expected = before_.At(after.center);
+  const double rise = after.mean - expected;
+  const double error = std::hypot(before_.ErrorAt(after.center), after.mean_error);
+  const bool rose = rise > kLossMargin * std::abs(expected) && rise > kLossErrors * error;
+  if (!rose) return {};
+  return "the loss rose to " + Figure(after.mean) + " where going on would have led to " +
+         Figure(expected);
+}
+
 // Of the time before: without its first half, in which what came before still shows.
 PeriodCanary::Outcome PeriodCanary::Judge(const Observations& seen,
                                           const Observations::Range& range) const {
   const double half = (setting_.seconds_start + seen.seconds()) / 2;
-  const LossLine after =
-      seen.history().Fit({.first = setting_.version, .end = kVersionMax, .from = half});
+  const LossLine after = LineSince(half, seen);
+  if (after.rounds == 0) return {.alarm = "no round was of use"};
   // Few rounds do not know their own spread.
   const double error =
       std::min(after.mean_error, before_.spread / std::sqrt(static_cast<double>(after.rounds)));
   Outcome outcome = {.lower = before_.At(after.center) - after.mean,
                      .error = std::hypot(before_.ErrorAt(after.center), error),
                      .useful_before = useful_before_,
-                     .useful = PaceOf(seen, range)};
+                     .useful = PaceOf(seen, range, half)};
   const double pace = useful_before_ > 0 ? outcome.useful / useful_before_ : 1;
   outcome.cost = std::max(before_.fall, 0.0) * (std::numbers::ln2 - std::log1p(pace));
   return outcome;
+}
+
+void PeriodCanary::Outcome::Explain(std::string_view what, Decision& decision) const {
+  decision.reason = std::string(what) + " did not pay: ";
+  if (!alarm.empty()) {
+    decision.reason += alarm;
+    return;
+  }
+  decision.inputs = {{"loss lower than by going on", lower, ""},
+                     {"loss that its pace costs in as long again", cost, ""}};
+  if (std::isfinite(error)) decision.inputs.push_back({"standard error", error, ""});
+  decision.reason += "the loss is " + Figure(lower) + " lower, of which its pace costs " +
+                     Figure(cost) + " in as long again";
 }
 
 }  // namespace tactus::policies

@@ -5,8 +5,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "base/fields.h"
+#include "policies/decision.h"
 #include "policies/observations.h"
 
 namespace tactus::policies {
@@ -25,6 +28,10 @@ namespace tactus::policies {
 // for good: what is seen within seconds is weighed against what would come in hours. So noise is
 // not averaged away early, where it only looks like progress, nor is a plateau sat out.
 //
+// It is over before its time, and has not paid, with a round that was lost to numbers that are not
+// finite, which did not happen before, or a loss that is above that line by more than kLossMargin
+// of it and kLossErrors standard errors.
+//
 // Source: design; a horizon that doubles needs no knowledge of the end.
 class PeriodCanary {
  public:
@@ -34,6 +41,8 @@ class PeriodCanary {
   static constexpr std::uint64_t kStepsMin = 40;  // of one member, whatever the share
   static constexpr int kRoundsMin = 3;
   static constexpr double kErrors = 2;  // of the value's standard errors
+  static constexpr double kLossMargin = 0.25;
+  static constexpr double kLossErrors = 4;
 
   struct Setting {
     std::uint64_t version_before = 0;  // of the first plan with the period before
@@ -68,7 +77,13 @@ class PeriodCanary {
     double error = 0;          // one standard error of the value
     double useful_before = 0;  // [useful samples/s]; of another rate the gain
     double useful = 0;
+    std::string alarm{};  // a clause: why it is over before its time; nothing else is told then
     double value() const { return lower - cost; }
+
+    // Whether it paid by so many standard errors.
+    bool Pays(double errors) const { return alarm.empty() && value() > errors * error; }
+    // Why `what`, which was tried, is taken back.
+    void Explain(std::string_view what, Decision& decision) const;
   };
   // Nothing while it runs.
   std::optional<Outcome> Look(const Observations& seen);
@@ -84,8 +99,11 @@ class PeriodCanary {
   }
 
  private:
+  LossLine LineSince(double seconds, const Observations& seen) const;
+  std::string Alarm(const Observations& seen, const Observations::Range& range) const;
   Outcome Judge(const Observations& seen, const Observations::Range& range) const;
-  double PaceOf(const Observations& seen, const Observations::Range& range) const;
+  // from: [s] rounds that ended before are left out of a gain.
+  double PaceOf(const Observations& seen, const Observations::Range& range, double from) const;
 
   Setting setting_;
   LossLine before_;

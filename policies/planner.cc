@@ -207,6 +207,12 @@ void Planner::Observe(const Report& report) {
   seen_.Observe(report);
 }
 
+bool Planner::OtherOnTrial(Axis axis) const {
+  return std::ranges::any_of(kAxes, [&](Axis other) {
+    return other != axis && !Frozen(other) && policies_[other]->OnTrial();
+  });
+}
+
 std::optional<Revision> Planner::Decide(const Plan& in_force) {
   if (!Fits(in_force, seen_.members())) return std::nullopt;
   seen_.Expect(in_force);
@@ -216,7 +222,10 @@ std::optional<Revision> Planner::Decide(const Plan& in_force) {
     const std::function<std::optional<Plan>(const Plan&)> complete =
         [this, axis](const Plan& plan) { return Complete(plan, axis); };
     std::optional<Proposal> proposal =
-        policies_[axis]->Decide({.in_force = in_force, .seen = seen_, .complete = complete});
+        policies_[axis]->Decide({.in_force = in_force,
+                                 .seen = seen_,
+                                 .complete = complete,
+                                 .other_on_trial = OtherOnTrial(axis)});
     if (!proposal) continue;
     std::optional<Revision> revision = Revise(in_force, axis, *std::move(proposal));
     if (!revision) continue;
@@ -288,7 +297,7 @@ Undoing Planner::Undo(const Plan& in_force, const Decision& decision) const {
 std::optional<Revision> Planner::Revert(const Plan& in_force, const Decision& decision) {
   seen_.Expect(in_force);
   gains_.Step(seen_);
-  frozen_[decision.axis] = true;
+  Freeze(decision.axis);
   std::optional<Revision> revision = Undo(in_force, decision).revision;
   if (!revision) return std::nullopt;
   policies_[decision.axis]->Resume(revision->plan);

@@ -67,9 +67,12 @@ class PlanPolicy {
   // What Revert would do. decision: of this job, of an axis that another value was decided for.
   virtual Undoing Undo(const Plan& in_force, const Decision& decision) const = 0;
 
+  // The axis stays as it is from now on, as one of PlannerOptions::frozen.
+  virtual void Freeze(Axis axis) = 0;
+
   // Takes a decision back for a user: a plan to follow `in_force` in which the axis has the value
-  // that it had before, where the others can follow. The axis stays there from now on, as one of
-  // PlannerOptions::frozen. Asked in the place of Decide.
+  // that it had before, where the others can follow. The axis is frozen from now on. Asked in the
+  // place of Decide.
   virtual std::optional<Revision> Revert(const Plan& in_force, const Decision& decision) = 0;
 
   // The group under `in_force` as it was measured; nothing while speeds or transfer are not known.
@@ -92,6 +95,7 @@ class Planner final : public PlanPolicy {
   void Observe(const Report& report) override;
   std::optional<Revision> Decide(const Plan& in_force) override;
   Undoing Undo(const Plan& in_force, const Decision& decision) const override;
+  void Freeze(Axis axis) override { frozen_[axis] = true; }
   std::optional<Revision> Revert(const Plan& in_force, const Decision& decision) override;
   std::optional<MeasuredGroup> Measured(const Plan& in_force) const override;
   std::vector<Decision> TakeMeasured() override { return gains_.Take(); }
@@ -118,6 +122,7 @@ class Planner final : public PlanPolicy {
   std::optional<Plan> Complete(const Plan& plan, Axis changed) const;
   // The proposal as a whole plan with its decisions; nothing if it may not be run.
   std::optional<Revision> Revise(const Plan& in_force, Axis axis, Proposal proposal) const;
+  bool OtherOnTrial(Axis axis) const;
   BatchWorth Worth(const Plan& plan) const;
   // Gives the decision what a forecast promises of its metric; no metric while that is unknown.
   void Promise(const Plan& in_force, const Plan& to, Decision& decision) const;

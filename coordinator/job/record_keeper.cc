@@ -280,11 +280,14 @@ bool RecordKeeper::Add(const policies::Report& report, Turn turn) {
 }
 
 std::optional<policies::Plan> RecordKeeper::Decide(Turn turn) {
+  const bool wished = record_.reversal.has_value();
   const std::optional<policies::Revision> revision = NextPlan();
   const std::vector<policies::Decision> measured = steering_.TakeMeasured();
   PersistDecisions(measured, turn);
   if (!revision) {
     if (!measured.empty()) PersistMemory(turn);
+    // The group that came meanwhile cannot do it.
+    if (wished && !record_.reversal) Persist(turn);
     return std::nullopt;
   }
   record_.newest_plan = revision->plan;
@@ -313,6 +316,7 @@ bool RecordKeeper::Revert(const DecisionReverted& event) {
   if (heard.size() > kRevertRequestsMax) heard.erase(heard.begin());
   record_.spec = event.spec;
   Freeze(record_.settings, event.decision.axis);
+  steering_.Freeze(event.decision.axis);
   record_.reversal = event.decision;
   return true;
 }

@@ -34,7 +34,7 @@ void Steering::Replace(std::unique_ptr<policies::PlanPolicy> policy,
   // It refuses what was learned under other options.
   policy->Recall(policy_->Memory(), static_cast<std::uint32_t>(newest_.batch_sizes.size()));
   policy_ = std::move(policy);
-  anew_ = group;
+  if (group) anew_ = group;
   // Without sizes there is no plan to go on under yet: Start() comes first.
   if (!newest_.batch_sizes.empty()) policy_->Resume(newest_);
 }

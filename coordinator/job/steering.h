@@ -36,9 +36,9 @@ class Steering {
   // `newest` means that nothing was travelling.
   void Resume(const policies::Plan& adopted, const policies::Plan& newest);
 
-  // Another policy from now on, which learns anew. `group`: the running one; then its first plan is
-  // the next one of Decide. Without: it goes on under the plan in force, and with what was learned
-  // where only other axes are frozen.
+  // Another policy from now on: with what was learned where only other axes are frozen, else it
+  // learns anew. `group`: the running one; then its first plan is the next one of Decide. Without:
+  // it goes on under the plan in force, or with the first plan that is due from a former Replace.
   void Replace(std::unique_ptr<policies::PlanPolicy> policy,
                const std::optional<policies::StartingGroup>& group);
 
@@ -57,7 +57,9 @@ class Steering {
   policies::Undoing Undo(const policies::Decision& decision) const {
     return policy_->Undo(newest_, decision);
   }
-  // In the place of Decide: does so, if it can be done. Requires: Due().
+  // The axis stays as it is from now on.
+  void Freeze(policies::Axis axis) { policy_->Freeze(axis); }
+  // In the place of Decide: takes it back, if it can be done. Requires: Due().
   std::optional<policies::Revision> Revert(const policies::Decision& decision);
 
   // The group as it was measured under the adopted plan; nothing: it is not yet.

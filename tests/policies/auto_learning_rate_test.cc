@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <optional>
+
 #include "policies/compatibility.h"
+#include "tests/policies/round_reports.h"
 #include "tests/policies/virtual_job.h"
 
 namespace tactus::policies {
@@ -54,6 +58,37 @@ TEST(AutoLearningRateTest, FollowsThePlanAndSaysWhy) {
   EXPECT_FALSE(policy.Follow(plan, Observations()).empty());
   EXPECT_EQ(plan.learning_rate_rule, LearningRateRule::kConstant);
   EXPECT_TRUE(policy.Follow(plan, Observations()).empty()) << "it already suits";
+}
+
+// A gain of two, and a loss that stands still: shorter steps are due.
+TEST(AutoLearningRateTest, NothingIsTriedWhileAnotherAxisHasSomethingOnTrial) {
+  AutoLearningRate policy("sgd", 32);
+  Observations seen;
+  Plan plan = TwoMembers();
+  plan.learning_rate_rule = LearningRateRule::kAdascale;
+  seen.Start({.members = 2});
+  seen.Expect(plan);
+  const std::function<std::optional<Plan>(const Plan&)> complete = [](const Plan& whole) {
+    return std::optional(whole);
+  };
+  Plan first = plan;
+  policy.Start(first, seen);
+  const auto run = [&](std::uint64_t from, bool other_on_trial) {
+    std::optional<Proposal> proposal;
+    for (std::uint64_t round = from; round < from + 100 && !proposal; ++round) {
+      ObserveRounds(seen, plan, {.first = round}, {.loss = 1 + 0.001 * (round % 3), .gain = 2});
+      proposal = policy.Decide(
+          {.in_force = plan, .seen = seen, .complete = complete, .other_on_trial = other_on_trial});
+    }
+    return proposal;
+  };
+
+  EXPECT_FALSE(run(0, true).has_value());
+  EXPECT_FALSE(policy.OnTrial());
+  const std::optional<Proposal> proposal = run(100, false);
+  ASSERT_TRUE(proposal.has_value());
+  EXPECT_EQ(proposal->plan.learning_rate_rule, LearningRateRule::kConstant);
+  EXPECT_TRUE(policy.OnTrial());
 }
 
 // ---- How long steps are, by the loss

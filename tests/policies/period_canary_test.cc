@@ -131,6 +131,34 @@ TEST_F(PeriodCanaryTest, WhereItIsInDoubtItIsProlongedOnce) {
   EXPECT_LE(share, PeriodCanary::kShareMost + 0.02);
 }
 
+TEST_F(PeriodCanaryTest, NumbersThatAreNotFiniteEndItAtOnce) {
+  Begin();
+  Run(1, 0);
+  ASSERT_FALSE(canary_->Look(seen_));
+
+  ObserveRounds(seen_, plan_, {.first = round_++}, {.nonfinite_members = 1});
+
+  const std::optional<PeriodCanary::Outcome> outcome = canary_->Look(seen_);
+  ASSERT_TRUE(outcome.has_value());
+  EXPECT_EQ(outcome->alarm, "numbers were not finite");
+  EXPECT_FALSE(outcome->Pays(0));
+}
+
+// Long before a twentieth of the time.
+TEST_F(PeriodCanaryTest, ALossThatRisesEndsItEarly) {
+  Begin();
+  const double start = seen_.seconds();
+
+  const PeriodCanary::Outcome outcome = RunToTheEnd(-1);
+
+  EXPECT_LT(seen_.seconds() - start, 0.5 * PeriodCanary::kShare * seen_.seconds());
+  EXPECT_FALSE(outcome.Pays(0));
+  Decision decision;
+  outcome.Explain("another period", decision);
+  EXPECT_TRUE(decision.reason.starts_with("another period did not pay: the loss rose to "))
+      << decision.reason;
+}
+
 TEST_F(PeriodCanaryTest, OfFewRoundsNothingCanBeCompared) {
   const PeriodCanary::Setting whole{
       .version_before = 1, .version = 2, .seconds_start = seen_.seconds()};

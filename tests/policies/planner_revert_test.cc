@@ -33,6 +33,28 @@ class PlannerRevertTest : public testing::Test {
   std::uint64_t round_ = 10;
 };
 
+// From the wish on, whether its plan can be made or not.
+TEST_F(PlannerRevertTest, WhatIsFrozenStays) {
+  Planner planner({});
+  Resume(planner);
+  planner.Freeze(Axis::kBatch);
+
+  for (int round = 0; round < 20; ++round) {
+    See(planner, 1);
+    EXPECT_FALSE(planner.Decide(plan_).has_value());
+  }
+
+  Planner free({});
+  round_ = 10;
+  Resume(free);
+  bool moved = false;
+  for (int round = 0; round < 20 && !moved; ++round) {
+    See(free, 1);
+    moved = free.Decide(plan_).has_value();
+  }
+  EXPECT_TRUE(moved) << "shares of 32 32 do not suit speeds of 64 and 16";
+}
+
 TEST_F(PlannerRevertTest, TheSizesBeforeComeBackWithAPromiseAndAReason) {
   Planner planner({});
   plan_.batch_sizes = {52, 12};

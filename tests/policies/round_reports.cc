@@ -40,6 +40,7 @@ std::vector<Report> ReportsOf(const Plan& plan, std::uint64_t round, const Round
                        .gradient_samples = plan.aggregation == Aggregation::kAverage ? batch : 0,
                        .orthogonality = facts.orthogonality,
                        .learning_rate = facts.learning_rate,
+                       .gain = facts.gain,
                        .progress = facts.progress});
   }
   return reports;

@@ -17,6 +17,7 @@ struct RoundFacts {
   double noise_scale = 100;  // [samples] of gradients with ||mean||^2 = 1
   double orthogonality = 0.5;
   double learning_rate = 0.1;
+  double gain = 1;
   double progress = 0;  // [base steps] after the round
   std::uint32_t nonfinite_members = 0;
 };

@@ -48,6 +48,7 @@ class ScriptedPolicy final : public policies::PlanPolicy {
                                            const policies::Decision& decision) override {
     return Undo(in_force, decision).revision;
   }
+  void Freeze(policies::Axis) override {}
   std::optional<policies::MeasuredGroup> Measured(const policies::Plan&) const override {
     return std::nullopt;
   }
@@ -146,6 +147,21 @@ TEST_F(SteeringTest, AnotherPolicyIsOfferedWhatTheFormerOneLearned) {
   steering_.Replace(std::move(other), std::nullopt);
 
   EXPECT_EQ(kept.recalled(), "learned of 2");
+}
+
+// As of two updates, the second of which only freezes an axis.
+TEST_F(SteeringTest, AFirstPlanThatIsDueOutlivesAnotherPolicy) {
+  proposal_.clear();
+  steering_.Start({.members = 2});
+  steering_.Replace(std::make_unique<ScriptedPolicy>(&proposal_),
+                    policies::StartingGroup{.members = 2});
+
+  steering_.Replace(std::make_unique<ScriptedPolicy>(&proposal_), std::nullopt);
+
+  steering_.RoundDone(1);
+  const std::optional<policies::Revision> revision = steering_.Decide();
+  ASSERT_TRUE(revision.has_value());
+  EXPECT_EQ(revision->plan.reason, "start");
 }
 
 TEST_F(SteeringTest, VersionsGoOnAfterThoseOfAnEarlierGroup) {
