@@ -99,7 +99,21 @@ LearningRate::Rate LearningRate::Next(LearningRateRule rule, double samples) con
       break;
   }
   next.rate = next.gain * ScheduledRate(options_.schedule, progress_);
-  return next;
+  return Bent(rule, next);
+}
+
+// A step was divided by a gradient whose square is so many times that of all samples.
+void LearningRate::Bend(double length2) {
+  if (!options_.bending_decay) return;
+  const double decay = *options_.bending_decay;
+  bending_ = decay * bending_ + (1 - decay) * length2;
+  bending_weight_ = decay * bending_weight_ + (1 - decay);
+}
+
+LearningRate::Rate LearningRate::Bent(LearningRateRule rule, Rate rate) const {
+  if (rule != LearningRateRule::kSqrt || !(bending_weight_ > 0)) return rate;
+  const double more = std::sqrt(bending_ / bending_weight_);
+  return {.rate = rate.rate * more, .gain = rate.gain * more};
 }
 
 LearningRate::Rate LearningRate::NextOfWindow(LearningRateRule rule, const LocalStep& step) const {
@@ -108,13 +122,8 @@ LearningRate::Rate LearningRate::NextOfWindow(LearningRateRule rule, const Local
     return Next(LearningRateRule::kConstant, step.samples);
   }
   const Rate next = Next(rule, step.samples);
-  double more = 1;
-  if (rule == LearningRateRule::kAdascale) {
-    more = OfWindows().GainFor(step.samples) / next.gain;
-  } else if (rule == LearningRateRule::kSqrt && step.preconditioned) {
-    // phi drops out: r(B) / r(b) = (1 + phi / b) / (1 + phi / B).
-    more = std::sqrt(windows_.GainFor(step.samples) / windows_.GainFor(step.own));
-  }
+  if (rule != LearningRateRule::kAdascale) return next;
+  const double more = OfWindows().GainFor(step.samples) / next.gain;
   return {.rate = next.rate * more, .gain = next.gain * more};
 }
 
@@ -126,18 +135,23 @@ void LearningRate::Applied(LearningRateRule rule, const UpdateFacts& facts) {
     progress_ += facts.contributors >= 2 ? adascale_.GainFor(facts.samples) : 1.0;
   }
   adascale_.Fold(facts);
+  Bend(1);
 }
 
-void LearningRate::AppliedWindow(LearningRateRule rule, double samples, std::uint32_t updates,
+void LearningRate::AppliedWindow(LearningRateRule rule, const Window& window,
                                  const UpdateFacts& facts) {
-  if (!(samples > 0)) return;
+  if (!(window.samples > 0)) return;
   if (rule != LearningRateRule::kAdascale) {
-    progress_ += samples / options_.base_batch;
+    progress_ += window.samples / options_.base_batch;
   } else {
-    progress_ +=
-        facts.contributors >= 2 ? updates * OfWindows().GainFor(samples / updates) : updates;
+    const double gain = OfWindows().GainFor(window.samples / window.updates);
+    progress_ += facts.contributors >= 2 ? window.updates * gain : window.updates;
   }
   windows_.Fold(facts);
+  // phi drops out: r(B) / r(b) = (1 + phi / b) / (1 + phi / B).
+  const LocalStep& step = window.step;
+  const double length2 = windows_.GainFor(step.samples) / windows_.GainFor(step.own);
+  for (std::uint32_t update = 0; update < window.updates; ++update) Bend(length2);
 }
 
 void LearningRate::Restore(const State& state) {
@@ -145,6 +159,8 @@ void LearningRate::Restore(const State& state) {
   progress_ = state.progress * (state.adascale.base_batch / options_.base_batch);
   adascale_.Restore(state.adascale);
   windows_.Restore(state.windows);
+  bending_ = state.bending;
+  bending_weight_ = state.bending_weight;
 }
 
 }  // namespace tactus::policies

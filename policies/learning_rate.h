@@ -46,6 +46,9 @@ std::optional<std::uint64_t> StepOfFall(const Schedule& schedule, double fractio
 struct LearningRateOptions {
   Schedule schedule{};
   std::uint32_t base_batch = 32;  // [samples] B_0 >= 1, that the schedule was chosen for
+  // In [0, 1), of an optimizer that bends gradients (optimizers.h) by an average of their squares:
+  // how much of that average a step leaves; 0: it goes by the latest alone. Nothing: it bends none.
+  std::optional<double> bending_decay{};
 };
 
 // The learning rate of a job, computed by every member from equal facts, with equal bits.
@@ -62,13 +65,15 @@ struct LearningRateOptions {
 //
 // A window of local steps ends where the mean of its members does, which is a course of steps of
 // all their samples B: each local step takes the gain of B. So that the mean goes as far, sqrt is
-// of preconditioned optimizers further multiplied by
+// of optimizers that bend gradients further multiplied by
 //
-//   f = sqrt((1 + phi / b) / (1 + phi / B))
+//   f = sqrt(q),   q <- d q + (1 - d) (1 + phi / b) / (1 + phi / B)   with each local step
+//                  q <- d q + (1 - d)                                 with each of B samples
 //
-// as their step is the gradient over its root mean square, which the noise of the member's own b
-// samples makes longer than that of B. phi, and AdaScale's gain, are those that windows showed, by
-// how far the members' changes differed; before the first, AdaScale's that steps showed, and f = 1.
+// without the bias of its beginning, d = bending_decay: their step is the gradient over its root
+// mean square, an average over the latest steps, which the noise of the member's own b samples
+// makes longer than that of B. phi, and AdaScale's gain, are those that windows showed, by how far
+// the members' changes differed; before the first, AdaScale's that steps showed, and f = 1.
 //
 // Source: design; progress under adascale: [adascale]; f: algebra, from the second moment of a
 // gradient of b samples, ||G||^2 (1 + phi / b).
@@ -84,6 +89,8 @@ class LearningRate {
     double progress = 0;         // [base steps]
     Adascale::State adascale{};  // of gradients at common parameters
     Adascale::State windows{};   // of the changes that windows of local steps made
+    double bending = 0;          // q as it is averaged, from 0
+    double bending_weight = 0;   // and 1 likewise
 
     friend bool operator==(const State&, const State&) = default;
   };
@@ -98,7 +105,6 @@ class LearningRate {
     double samples = 0;              // B > 0, of all members
     std::uint32_t contributors = 0;  // members with samples, >= 1
     double own = 0;                  // b in (0, B], of one: their mean, weighted by samples
-    bool preconditioned = false;
   };
   // The gain of AdaScale is for a mean of several: of a single member's steps it is 1.
   Rate NextOfWindow(LearningRateRule rule, const LocalStep& step) const;
@@ -108,11 +114,14 @@ class LearningRate {
   // not Usable are those of a skipped update: nothing changes.
   void Applied(LearningRateRule rule, const UpdateFacts& facts);
 
-  // A window of so many updates was made, >= 1, with NextOfWindow's. samples: of all of them; the
-  // facts are of its mean gradient, or step, and those without an estimate where it tells nothing
-  // but who contributed.
-  void AppliedWindow(LearningRateRule rule, double samples, std::uint32_t updates,
-                     const UpdateFacts& facts);
+  struct Window {
+    LocalStep step{};
+    double samples = 0;         // of all its steps and members: those of an epoch's last are fewer
+    std::uint32_t updates = 1;  // >= 1, of one member
+  };
+  // A window was made, with NextOfWindow's. The facts are of its mean gradient, or step, and those
+  // without an estimate where it tells nothing but who contributed.
+  void AppliedWindow(LearningRateRule rule, const Window& window, const UpdateFacts& facts);
 
   double progress() const { return progress_; }  // [base steps]
 
@@ -120,7 +129,11 @@ class LearningRate {
   const Adascale& adascale() const { return adascale_; }
 
   State state() const {
-    return {.progress = progress_, .adascale = adascale_.state(), .windows = windows_.state()};
+    return {.progress = progress_,
+            .adascale = adascale_.state(),
+            .windows = windows_.state(),
+            .bending = bending_,
+            .bending_weight = bending_weight_};
   }
 
   // Goes on from a state. If its base batch was another, progress is re-expressed in the new base
@@ -129,11 +142,15 @@ class LearningRate {
 
  private:
   const Adascale& OfWindows() const { return windows_.estimated() ? windows_ : adascale_; }
+  void Bend(double length2);
+  Rate Bent(LearningRateRule rule, Rate rate) const;
 
   const LearningRateOptions options_;
   Adascale adascale_;
   Adascale windows_;
   double progress_ = 0;
+  double bending_ = 0;  // as State has them
+  double bending_weight_ = 0;
 };
 
 }  // namespace tactus::policies

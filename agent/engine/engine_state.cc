@@ -22,11 +22,19 @@ std::string ReasonAgainst(const policies::Adascale::State& state) {
       !IsAmount(average.weights)) {
     return "its gradient moments are not finite, or below zero";
   }
+  if (state.estimated && !(average.moments.sigma2 > 0)) {
+    return "its gradient moments have no variance";
+  }
   return {};
 }
 
 std::string ReasonAgainst(const policies::LearningRate::State& state) {
   if (!IsAmount(state.progress)) return "its progress is not a number of steps";
+  const bool bent = state.bending_weight > 0 && state.bending >= state.bending_weight;
+  if (!IsAmount(state.bending) || !IsAmount(state.bending_weight) ||
+      !(bent || state.bending == 0)) {
+    return "its steps were divided by what no gradient is";
+  }
   const std::string reason = ReasonAgainst(state.adascale);
   return reason.empty() ? ReasonAgainst(state.windows) : reason;
 }

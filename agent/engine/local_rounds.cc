@@ -7,7 +7,6 @@
 // Source: [adacomm].
 
 #include <cmath>
-#include <numeric>
 #include <utility>
 #include <variant>
 
@@ -16,7 +15,6 @@
 #include "agent/engine/member.h"
 #include "agent/engine/synchronizer.h"
 #include "policies/delta_weights.h"
-#include "policies/optimizers.h"
 
 namespace tactus::engine {
 namespace {
@@ -43,11 +41,11 @@ class LocalRounds : public Synchronizer {
   // it is that of a step of the plan's samples.
   void Open(Round& round) override {
     const policies::Plan& plan = group_.plan();
-    step_samples_ = std::accumulate(plan.batch_sizes.begin(), plan.batch_sizes.end(), 0.0);
     // A single step that Adasum combines is no window: it is the optimizer's own step.
     window_ = plan.synchronization == Synchronization::kPeriodic;
-    round.rate = window_ ? member_.learning_rate.NextOfWindow(round.rule, StepOf(plan))
-                         : member_.learning_rate.Next(round.rule, step_samples_);
+    step_ = StepOf(plan);
+    round.rate = window_ ? member_.learning_rate.NextOfWindow(round.rule, step_)
+                         : member_.learning_rate.Next(round.rule, step_.samples);
     member_.local_steps.Begin(member_.parameters);
     member_.device.Clear(gate_.span());
     member_.device.Clear(first_loss_.span());
@@ -100,13 +98,14 @@ class LocalRounds : public Synchronizer {
     if (!useful || !keeps) member_.optimizer.ResetMomentum();
     member_.optimizers_differ = true;  // a reset leaves Adam's moments as each member has them
     // An epoch's last window may be shorter.
-    round.updates = static_cast<std::uint32_t>(std::ceil(combined.lanes.samples / step_samples_));
+    round.updates = static_cast<std::uint32_t>(std::ceil(combined.lanes.samples / step_.samples));
     SetGradient(round);
     if (!useful) return;
     member_.steps += round.updates;
     if (window_) {
-      member_.learning_rate.AppliedWindow(round.rule, combined.lanes.samples, round.updates,
-                                          GradientFactsOf(round, combined));
+      member_.learning_rate.AppliedWindow(
+          round.rule, {.step = step_, .samples = combined.lanes.samples, .updates = round.updates},
+          GradientFactsOf(round, combined));
     } else {
       member_.learning_rate.Applied(round.rule, {.samples = combined.lanes.samples});
     }
@@ -124,17 +123,17 @@ class LocalRounds : public Synchronizer {
     return std::holds_alternative<SgdOptions>(member_.options.optimizer) ? round.rate.rate : 1;
   }
 
-  policies::LearningRate::LocalStep StepOf(const policies::Plan& plan) const {
+  // Of the plan's samples.
+  static policies::LearningRate::LocalStep StepOf(const policies::Plan& plan) {
+    double samples = 0;
     double squares = 0;
     std::uint32_t contributors = 0;
     for (const double size : plan.batch_sizes) {
+      samples += size;
       squares += size * size;
       if (size > 0) ++contributors;
     }
-    return {.samples = step_samples_,
-            .contributors = contributors,
-            .own = squares / step_samples_,
-            .preconditioned = policies::IsPreconditioned(NameOf(member_.options.optimizer))};
+    return {.samples = samples, .contributors = contributors, .own = squares / samples};
   }
 
   // What the window's delta tells of its gradients, or of what an adaptive optimizer divided by
@@ -153,9 +152,9 @@ class LocalRounds : public Synchronizer {
   cuda::Sums step_norm2_;             // of the gradient of one of them
   cuda::Sums first_loss_;             // the sum of losses of the first, at common parameters
   cuda::Array<double> gate_on_host_;  // as it was when the window was combined
-  double step_samples_ = 1;           // of all members, by the window's plan
-  bool open_ = false;                 // from Open until Apply parameters are this member's own
-  bool window_ = false;               // whether the plan asks for local steps
+  policies::LearningRate::LocalStep step_{};
+  bool open_ = false;    // from Open until Apply parameters are this member's own
+  bool window_ = false;  // whether the plan asks for local steps
 };
 
 }  // namespace

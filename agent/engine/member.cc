@@ -6,9 +6,11 @@ namespace tactus::engine {
 namespace {
 
 // The optimizer's rate is where the schedule starts.
-policies::LearningRateOptions WithBase(policies::LearningRateOptions options, double base) {
-  options.schedule.base = base;
-  return options;
+policies::LearningRateOptions RateOptions(const EngineOptions& options) {
+  policies::LearningRateOptions rate = options.learning_rate;
+  rate.schedule.base = BaseLearningRate(options.optimizer);
+  rate.bending_decay = BendingDecay(options.optimizer);
+  return rate;
 }
 
 std::unique_ptr<Encoding> EncodingOf(const EngineOptions& options, cuda::Device& device,
@@ -40,7 +42,7 @@ Member::Member(const EngineOptions& engine_options, cuda::Device& its_device,
       device(its_device),
       parameters(its_parameters),
       optimizer(options.optimizer, device, segments),
-      learning_rate(WithBase(options.learning_rate, optimizer.base_learning_rate())),
+      learning_rate(RateOptions(options)),
       local_steps(device),
       encoding(EncodingOf(options, device, parameters.size())),
       ledger(options.train_samples, options.seed, options.stop.epochs) {

@@ -1,5 +1,7 @@
 #include "agent/engine/optimizer.h"
 
+#include "policies/optimizers.h"
+
 namespace tactus::engine {
 namespace {
 
@@ -31,6 +33,12 @@ std::string_view NameOf(const OptimizerOptions& options) {
 
 double BaseLearningRate(const OptimizerOptions& options) {
   return std::visit([](const auto& one) { return one.learning_rate; }, options);
+}
+
+std::optional<double> BendingDecay(const OptimizerOptions& options) {
+  if (!policies::IsPreconditioned(NameOf(options))) return std::nullopt;
+  const auto* const adam = std::get_if<AdamOptions>(&options);
+  return adam != nullptr ? adam->beta2 : 0;
 }
 
 std::optional<policies::WindowMomentum> WindowMomentumOf(const OptimizerOptions& options,

@@ -143,6 +143,10 @@ std::string_view NameOf(const OptimizerOptions& options);
 // The rate of a step where no schedule and no rule changes it.
 double BaseLearningRate(const OptimizerOptions& options);
 
+// As policies::LearningRateOptions has it. Lion's sign, and LAMB's length of a layer's step, go by
+// the latest step.
+std::optional<double> BendingDecay(const OptimizerOptions& options);
+
 // How its steps weigh the gradients of a window, or what it made of them coordinate by coordinate.
 // kept: options.keep_local_momentum. Nothing: it keeps no sum of them that says so.
 std::optional<policies::WindowMomentum> WindowMomentumOf(const OptimizerOptions& options,

@@ -56,6 +56,8 @@ void VisitCounters(auto& state, const auto& visit) {
   visit("progress", state.learning_rate.progress);
   VisitAdascale("adascale", state.learning_rate.adascale, visit);
   VisitAdascale("windows", state.learning_rate.windows, visit);
+  visit("windows.bending", state.learning_rate.bending);
+  visit("windows.bending_weight", state.learning_rate.bending_weight);
   visit("ledger.epoch_size", state.ledger.epoch_size);
   visit("ledger.fresh", state.ledger.fresh);
 }

@@ -104,18 +104,21 @@ UpdateFacts FactsOfNoise(double samples, double v) {
           .gradient_norm2 = mean2};
 }
 
+constexpr LearningRate::LocalStep kLocalStep = {.samples = 128, .contributors = 4, .own = 32};
+constexpr LearningRate::Window kWindow = {.step = kLocalStep, .samples = 1280, .updates = 10};
+
 TEST(LearningRateOfWindowsTest, AdascaleTakesWhatStepsToldUntilAWindowTells) {
   LearningRate learning_rate({.schedule = {.base = 0.1}, .base_batch = 32});
-  const LearningRate::LocalStep step = {.samples = 128, .contributors = 4, .own = 32};
   learning_rate.Applied(LearningRateRule::kAdascale, FactsOfNoise(128, 64));
 
   // sigma2 = 2 = mu2: (2 + 2) / (2 / 4 + 2).
-  EXPECT_DOUBLE_EQ(learning_rate.NextOfWindow(LearningRateRule::kAdascale, step).gain, 1.6);
+  EXPECT_DOUBLE_EQ(learning_rate.NextOfWindow(LearningRateRule::kAdascale, kLocalStep).gain, 1.6);
 
-  learning_rate.AppliedWindow(LearningRateRule::kAdascale, 10 * 128, 10, FactsOfNoise(1280, 384));
+  learning_rate.AppliedWindow(LearningRateRule::kAdascale, kWindow, FactsOfNoise(1280, 384));
 
   // sigma2 = 12: 14 / 5.
-  const LearningRate::Rate next = learning_rate.NextOfWindow(LearningRateRule::kAdascale, step);
+  const LearningRate::Rate next =
+      learning_rate.NextOfWindow(LearningRateRule::kAdascale, kLocalStep);
   EXPECT_DOUBLE_EQ(next.gain, 2.8);
   EXPECT_DOUBLE_EQ(next.rate, 0.28);
   EXPECT_DOUBLE_EQ(learning_rate.Next(LearningRateRule::kAdascale, 128).gain, 1.6)
@@ -124,46 +127,70 @@ TEST(LearningRateOfWindowsTest, AdascaleTakesWhatStepsToldUntilAWindowTells) {
       << "the first update, before there was a gain, counted once";
 }
 
-// f = sqrt((1 + phi / b) / (1 + phi / B)), phi = 384 / 2.
-TEST(LearningRateOfWindowsTest, SqrtMakesUpForTheNoiseThatAdaptiveStepsAreDividedBy) {
-  LearningRate learning_rate({.schedule = {.base = 0.1}, .base_batch = 32});
-  const LearningRate::LocalStep step = {
-      .samples = 128, .contributors = 4, .own = 32, .preconditioned = true};
+// q = (1 + phi / b) / (1 + phi / B), phi = 384 / 2.
+constexpr double kLength2 = (1 + 192.0 / 32) / (1 + 192.0 / 128);
 
-  EXPECT_DOUBLE_EQ(learning_rate.NextOfWindow(LearningRateRule::kSqrt, step).gain, 2)
+TEST(LearningRateOfWindowsTest, SqrtMakesUpForTheNoiseThatAdaptiveStepsAreDividedBy) {
+  LearningRate learning_rate({.schedule = {.base = 0.1}, .base_batch = 32, .bending_decay = 0.999});
+
+  EXPECT_DOUBLE_EQ(learning_rate.NextOfWindow(LearningRateRule::kSqrt, kLocalStep).gain, 2)
       << "nothing is known";
 
-  learning_rate.AppliedWindow(LearningRateRule::kSqrt, 1280, 10, FactsOfNoise(1280, 384));
+  learning_rate.AppliedWindow(LearningRateRule::kSqrt, kWindow, FactsOfNoise(1280, 384));
 
-  const double f = std::sqrt((1 + 192.0 / 32) / (1 + 192.0 / 128));
-  EXPECT_NEAR(learning_rate.NextOfWindow(LearningRateRule::kSqrt, step).gain, 2 * f, 1e-12);
+  EXPECT_NEAR(learning_rate.NextOfWindow(LearningRateRule::kSqrt, kLocalStep).gain,
+              2 * std::sqrt(kLength2), 1e-12);
   EXPECT_DOUBLE_EQ(learning_rate.progress(), 40);
-  EXPECT_DOUBLE_EQ(
-      learning_rate
-          .NextOfWindow(LearningRateRule::kSqrt, {.samples = 128, .contributors = 4, .own = 32})
-          .gain,
-      2)
-      << "steps along the gradient are as long whatever its noise";
-  EXPECT_DOUBLE_EQ(learning_rate.NextOfWindow(LearningRateRule::kConstant, step).gain, 1);
-  EXPECT_DOUBLE_EQ(learning_rate.NextOfWindow(LearningRateRule::kLinear, step).gain, 4);
+  EXPECT_DOUBLE_EQ(learning_rate.NextOfWindow(LearningRateRule::kConstant, kLocalStep).gain, 1);
+  EXPECT_DOUBLE_EQ(learning_rate.NextOfWindow(LearningRateRule::kLinear, kLocalStep).gain, 4);
+}
+
+TEST(LearningRateOfWindowsTest, StepsAlongTheGradientAreAsLongWhateverItsNoise) {
+  LearningRate learning_rate({.base_batch = 32});
+
+  learning_rate.AppliedWindow(LearningRateRule::kSqrt, kWindow, FactsOfNoise(1280, 384));
+
+  EXPECT_DOUBLE_EQ(learning_rate.NextOfWindow(LearningRateRule::kSqrt, kLocalStep).gain, 2);
+}
+
+// What they are divided by remembers the steps before: 0.9 of it is of the kind before after one.
+TEST(LearningRateOfWindowsTest, TheRateFollowsWhatStepsAreDividedBy) {
+  LearningRate learning_rate({.base_batch = 32, .bending_decay = 0.9});
+  for (int step = 0; step < 1000; ++step) {
+    learning_rate.Applied(LearningRateRule::kSqrt, FactsOfNoise(128, 384));
+  }
+  EXPECT_DOUBLE_EQ(learning_rate.Next(LearningRateRule::kSqrt, 128).gain, 2);
+
+  const LearningRate::Window window = {.step = kLocalStep, .samples = 128, .updates = 1};
+  learning_rate.AppliedWindow(LearningRateRule::kSqrt, window, FactsOfNoise(128, 384));
+
+  const double bent = 2 * std::sqrt(0.9 + 0.1 * kLength2);
+  EXPECT_NEAR(learning_rate.NextOfWindow(LearningRateRule::kSqrt, kLocalStep).gain, bent, 1e-12);
+  EXPECT_NEAR(learning_rate.Next(LearningRateRule::kSqrt, 128).gain, bent, 1e-12)
+      << "steps of all samples are divided by the same";
+
+  learning_rate.Applied(LearningRateRule::kSqrt, FactsOfNoise(128, 384));
+  EXPECT_NEAR(learning_rate.Next(LearningRateRule::kSqrt, 128).gain,
+              2 * std::sqrt(0.9 * (0.9 + 0.1 * kLength2) + 0.1), 1e-12);
 }
 
 // As of a group that shrank to one, with what four had measured.
 TEST(LearningRateOfWindowsTest, ASingleMemberHasAGainOfOne) {
   LearningRate learning_rate({.base_batch = 32});
-  learning_rate.AppliedWindow(LearningRateRule::kAdascale, 1280, 10, FactsOfNoise(1280, 384));
+  learning_rate.AppliedWindow(LearningRateRule::kAdascale, kWindow, FactsOfNoise(1280, 384));
   const double before = learning_rate.progress();
 
   const LearningRate::LocalStep step = {.samples = 128, .contributors = 1, .own = 128};
   EXPECT_DOUBLE_EQ(learning_rate.NextOfWindow(LearningRateRule::kAdascale, step).gain, 1);
-  learning_rate.AppliedWindow(LearningRateRule::kAdascale, 1280, 10, {.contributors = 1});
+  learning_rate.AppliedWindow(LearningRateRule::kAdascale,
+                              {.step = step, .samples = 1280, .updates = 10}, {.contributors = 1});
   EXPECT_DOUBLE_EQ(learning_rate.progress(), before + 10);
 }
 
 TEST(LearningRateOfWindowsTest, AWindowThatTellsNothingOnlyCountsAsProgress) {
   LearningRate learning_rate({.base_batch = 32});
 
-  learning_rate.AppliedWindow(LearningRateRule::kSqrt, 1280, 10, {});
+  learning_rate.AppliedWindow(LearningRateRule::kSqrt, kWindow, {});
 
   EXPECT_DOUBLE_EQ(learning_rate.progress(), 40);
   EXPECT_FALSE(learning_rate.state().windows.estimated);
@@ -171,7 +198,7 @@ TEST(LearningRateOfWindowsTest, AWindowThatTellsNothingOnlyCountsAsProgress) {
 
 TEST(LearningRateOfWindowsTest, TheStateGoesOnWithWhatWindowsTold) {
   LearningRate learning_rate({.base_batch = 32});
-  learning_rate.AppliedWindow(LearningRateRule::kSqrt, 1280, 10, FactsOfNoise(1280, 384));
+  learning_rate.AppliedWindow(LearningRateRule::kSqrt, kWindow, FactsOfNoise(1280, 384));
   LearningRate other({.base_batch = 32});
 
   other.Restore(learning_rate.state());

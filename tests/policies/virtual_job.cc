@@ -186,11 +186,10 @@ Report VirtualJob::Learn(const Times& times) {
                           .gradient_norm2 = all.gradient_norm2_global};
   all.orthogonality = Orthogonality(facts, squares);
   // Its steps go along the gradient, whatever the planner takes them for.
-  const LearningRate::Rate rate =
-      periodic ? rate_.NextOfWindow(plan_.learning_rate_rule, {.samples = first,
-                                                               .contributors = all.contributors,
-                                                               .own = squares / samples / updates})
-               : rate_.Next(plan_.learning_rate_rule, samples);
+  const LearningRate::LocalStep step = {
+      .samples = first, .contributors = all.contributors, .own = squares / samples / updates};
+  const LearningRate::Rate rate = periodic ? rate_.NextOfWindow(plan_.learning_rate_rule, step)
+                                           : rate_.Next(plan_.learning_rate_rule, samples);
   all.learning_rate = rate.rate;
   all.gain = rate.gain;
   double length = 1;
@@ -201,7 +200,8 @@ Report VirtualJob::Learn(const Times& times) {
     Update(rate.rate * length, samples / updates, delayed);
   }
   if (periodic) {
-    rate_.AppliedWindow(plan_.learning_rate_rule, samples, plan_.period, facts);
+    rate_.AppliedWindow(plan_.learning_rate_rule,
+                        {.step = step, .samples = samples, .updates = plan_.period}, facts);
   } else {
     rate_.Applied(plan_.learning_rate_rule, facts);
   }
