@@ -1,7 +1,5 @@
 #include "agent/engine/optimizer.h"
 
-#include "policies/optimizers.h"
-
 namespace tactus::engine {
 namespace {
 
@@ -36,7 +34,7 @@ double BaseLearningRate(const OptimizerOptions& options) {
 }
 
 std::optional<double> BendingDecay(const OptimizerOptions& options) {
-  if (!policies::IsPreconditioned(NameOf(options))) return std::nullopt;
+  if (std::holds_alternative<SgdOptions>(options)) return std::nullopt;
   const auto* const adam = std::get_if<AdamOptions>(&options);
   return adam != nullptr ? adam->beta2 : 0;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "policies/optimizers.h"
 
 namespace tactus::engine {
 namespace {
@@ -200,6 +201,14 @@ TEST(OptimizerTest, SgdWithoutMomentumAloneIsLinear) {
     }
     EXPECT_EQ(trainee.optimizer.linear(), linear) << options.index();
   }
+}
+
+TEST(OptimizerTest, WhoBendsGradientsIsTheSameForTheEngineAndThePolicies) {
+  for (const OptimizerOptions& options : EveryOptimizer()) {
+    EXPECT_EQ(BendingDecay(options).has_value(), policies::IsPreconditioned(NameOf(options)))
+        << NameOf(options);
+  }
+  EXPECT_EQ(BendingDecay(AdamOptions{.beta2 = 0.95}), 0.95);
 }
 
 TEST(OptimizerTest, TheBaseLearningRateIsTheOptions) {
