@@ -8,6 +8,7 @@
 
 #include "agent/engine/group.h"
 #include "agent/engine/member.h"
+#include "agent/engine/start_barrier.h"
 #include "agent/engine/synchronizer.h"
 
 namespace tactus::engine {
@@ -22,7 +23,7 @@ constexpr std::uint64_t kStepsReserved = 4;
 class DelayedRounds : public Synchronizer {
  public:
   DelayedRounds(Member& member, Group& group)
-      : Synchronizer(member, group, {.overlapping = true}) {}
+      : Synchronizer(member, group, {.overlapping = true, .elastic = true}) {}
 
   bool Runs(const policies::Plan& plan) const override {
     return plan.synchronization == policies::Synchronization::kDelayed;
@@ -44,15 +45,14 @@ class DelayedRounds : public Synchronizer {
     member_.ledger.SetShares(std::move(shares), group_.rank());
   }
 
+  bool MayEnd(const Round&) const override { return true; }
+
   std::optional<Completion> End(const Round& round, bool exhausted) override {
-    if (!AllAreReady(round, exhausted)) return std::nullopt;
-    const bool waits = barrier_->Poll() == Progress::kRunning;
-    Completion start = barrier_->Wait();
-    barrier_.reset();
-    // Who need not wait goes on from its own last batch: it looked only now.
-    if (!waits) start.at = round.finished;
-    return start;
+    if (!start_.posted() && !Ready(round, exhausted)) return std::nullopt;
+    return start_.Look(round.finished, exhausted);
   }
+
+  void Abandon() override { start_.Abandon(); }
 
   // The gradient leaves in a buffer of its own, so that the next round may begin.
   void Launch(const Round& round, TellLanes lanes) override {
@@ -82,22 +82,20 @@ class DelayedRounds : public Synchronizer {
  private:
   // READY is posted with the first step, and the barrier starts when the pending combination is
   // done here. Who has no sample left waits.
-  bool AllAreReady(const Round& round, bool exhausted) {
+  bool Ready(const Round& round, bool exhausted) {
     if (round.steps == 0 && !exhausted) return false;
-    if (barrier_ == nullptr) {
-      Combination& pending = group_.combination();
-      // Of several collectives in a row, the barrier must come after all.
-      if (pending.open() && !pending.by_segments()) {
-        if (!exhausted && pending.Poll() == Progress::kRunning) return false;
-        pending.Wait();
-      }
-      barrier_ = group_.transport().StartBarrier();
+    Combination& pending = group_.combination();
+    // Of several collectives in a row, the barrier must come after all.
+    if (pending.open() && !pending.by_segments()) {
+      if (!exhausted && pending.Poll() == Progress::kRunning) return false;
+      pending.Wait();
     }
-    return exhausted || barrier_->Poll() != Progress::kRunning;
+    start_.Post(group_.transport());
+    return true;
   }
 
   cuda::Buffer launched_;  // gradients and lanes of the round that is combined; outlives that
-  std::unique_ptr<collective::Collective> barrier_;  // done when everybody is ready for the next
+  StartBarrier start_;     // when everybody is ready for the next
 };
 
 }  // namespace

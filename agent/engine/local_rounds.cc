@@ -4,28 +4,45 @@
 // A single step is run so, too, where Adasum combines what an optimizer with memory does: Adasum is
 // of updates then, as such a step is not linear in the gradient.
 //
-// Source: [adacomm].
+// An elastic window lasts until all members have taken the period's steps: who is done early goes
+// on instead of waiting, up to kMostPeriods times the period. Of member i with n_i samples in
+// tau_i steps, N samples of all, a(tau) the weight of tau steps' gradients in what they change
+// (DeltaWeights::sum), what is combined is
+//
+//   delta = a  sum_i (n_i / N) delta_i / a(tau_i),   a = sum_i (n_i / N) a(tau_i)
+//
+// so that who took more steps has the say of its samples, and not of its longer way.
+//
+// Source: [adacomm]; elastic windows: design, after [abs-sgd]; their weights: memory, unverified:
+// [fednova].
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "agent/engine/gradient_facts.h"
 #include "agent/engine/group.h"
 #include "agent/engine/member.h"
+#include "agent/engine/start_barrier.h"
 #include "agent/engine/synchronizer.h"
 #include "policies/delta_weights.h"
 
 namespace tactus::engine {
 namespace {
 
+using collective::Completion;
 using collective::Progress;
 using policies::Synchronization;
+
+constexpr std::uint64_t kMostPeriods = 2;
 
 class LocalRounds : public Synchronizer {
  public:
   LocalRounds(Member& member, Group& group)
-      : Synchronizer(member, group, {.local_updates = true}),
+      : Synchronizer(member, group, {.local_updates = true, .elastic = member.options.elastic}),
         gate_(member.device.AllocateSums(cuda::kGateLength)),
         step_norm2_(member.device.AllocateSums(1)),
         first_loss_(member.device.AllocateSums(1)),
@@ -43,7 +60,10 @@ class LocalRounds : public Synchronizer {
     const policies::Plan& plan = group_.plan();
     // A single step that Adasum combines is no window: it is the optimizer's own step.
     window_ = plan.synchronization == Synchronization::kPeriodic;
+    elastic_ = window_ && member_.options.elastic;
     step_ = StepOf(plan);
+    if (traits().elastic) Share(plan);
+    step_over_ = false;
     round.rate = window_ ? member_.learning_rate.NextOfWindow(round.rule, step_)
                          : member_.learning_rate.Next(round.rule, step_.samples);
     member_.local_steps.Begin(member_.parameters);
@@ -54,6 +74,7 @@ class LocalRounds : public Synchronizer {
 
   // Queued on the device without a wait: the gate decides there whether the step is taken.
   void EndStep(const Round& round, std::uint64_t samples) override {
+    step_over_ = true;
     const std::span<float> gradients = group_.vector();
     if (round.steps == 1) member_.device.Copy(group_.loss_sum(), first_loss_.span());
     member_.device.Clear(step_norm2_.span());
@@ -66,11 +87,25 @@ class LocalRounds : public Synchronizer {
     group_.ClearVector();
   }
 
+  bool MayEnd(const Round& round) const override {
+    return elastic_ && round.steps + 1 >= group_.plan().period;
+  }
+
+  std::optional<Completion> End(const Round& round, bool exhausted) override {
+    if (!elastic_) return Synchronizer::End(round, exhausted);
+    const bool step_over = std::exchange(step_over_, false);
+    if (!exhausted && !(step_over && round.steps >= group_.plan().period)) return std::nullopt;
+    if (!start_.posted()) start_.Post(group_.transport());
+    return start_.Look(round.finished, exhausted);
+  }
+
   // A window with a step that was not taken is of no use: its gate poisons what is combined. The
   // gate's row comes over with what is read of the combination, in the same wait.
   void Launch(const Round& round, TellLanes lanes) override {
     member_.local_steps.TakeDelta(member_.parameters, group_.vector());
-    Scale(round.aggregator->FactorOfMean(static_cast<float>(round.samples)), group_.vector());
+    float factor = round.aggregator->FactorOfMean(static_cast<float>(round.samples));
+    if (elastic_ && round.steps > 0) factor /= static_cast<float>(WeightsOf(round.steps).sum);
+    Scale(factor, group_.vector());
     group_.combination().Begin(
         *round.aggregator, group_.buffer(), std::move(lanes),
         {.poison = gate_.span().subspan(cuda::kGatePoison, 1), .first_loss = first_loss_.span()});
@@ -78,21 +113,21 @@ class LocalRounds : public Synchronizer {
     group_.combination().Finish();
   }
 
-  // Shut, the gate has the window undone.
+  // Shut, the gate has the window undone. How many samples an elastic one has it does not know.
   Progress Follow(Round& round) override {
+    if (elastic_) return Synchronizer::Follow(round);
     const Progress progress = group_.combination().Follow(GateOf(round, 0));
     if (progress == Progress::kFailed) return progress;
-    member_.local_steps.Apply(group_.vector(),
-                              {.learning_rate = MomentumUnit(round),
-                               .momentum = window_ ? member_.options.block_momentum : 0,
-                               .gate = group_.combination().gate().data()},
-                              member_.parameters);
+    cuda::BlockMomentumStep step = StepTo(round);
+    step.gate = group_.combination().gate().data();
+    member_.local_steps.Apply(group_.vector(), step, member_.parameters);
     group_.ClearBuffer();
     return progress;
   }
 
   void Apply(Round& round, const Combined& combined, bool useful) override {
     open_ = false;
+    if (elastic_) ApplyElastic(round, combined, useful);
     round.gradient_norm2 = gate_on_host_.span()[cuda::kGateNorm2Sum] / round.steps;
     const bool keeps = !window_ || member_.options.keep_local_momentum;
     if (!useful || !keeps) member_.optimizer.ResetMomentum();
@@ -114,9 +149,57 @@ class LocalRounds : public Synchronizer {
   void Abandon() override {
     if (open_) member_.local_steps.Restore(member_.parameters);
     open_ = false;
+    start_.Abandon();
   }
 
  private:
+  // What is left over of a share comes back with the next window.
+  void Share(const policies::Plan& plan) {
+    const auto step = static_cast<std::uint64_t>(step_.samples);
+    const std::uint64_t periods = elastic_ ? kMostPeriods : 1;
+    const std::uint64_t steps = std::min(periods * plan.period, policies::kRoundSamplesMax / step);
+    std::vector<std::uint64_t> shares;
+    shares.reserve(plan.batch_sizes.size());
+    for (const std::uint64_t size : plan.batch_sizes) shares.push_back(size * steps);
+    member_.ledger.SetShares(std::move(shares), group_.rank());
+  }
+
+  void ApplyElastic(const Round& round, const Combined& combined, bool useful) {
+    if (useful) {
+      cuda::BlockMomentumStep step = StepTo(round);
+      step.scale = WeightOfAll(combined.lanes) / round.aggregator->Divisor(combined.lanes.samples);
+      member_.local_steps.Apply(group_.vector(), step, member_.parameters);
+    } else {
+      member_.local_steps.Restore(member_.parameters);
+    }
+    group_.ClearBuffer();
+  }
+
+  // a, of a window with samples.
+  double WeightOfAll(const Lanes& lanes) const {
+    const policies::Plan& plan = group_.plan();
+    double sum = 0;
+    for (std::size_t rank = 0; rank < plan.batch_sizes.size(); ++rank) {
+      const double samples = lanes.member_samples[rank];
+      if (!(samples > 0)) continue;
+      sum += samples * WeightsOf(std::ceil(samples / plan.batch_sizes[rank])).sum;
+    }
+    return sum / lanes.samples;
+  }
+
+  // How a member's change over so many steps, >= 1, weighs their gradients.
+  policies::DeltaWeights WeightsOf(double steps) const {
+    const std::optional<policies::WindowMomentum> momentum =
+        WindowMomentumOf(member_.options.optimizer, member_.options.keep_local_momentum);
+    if (!momentum) return {.sum = steps, .squares = steps};
+    return policies::WeightsOfDelta(static_cast<std::uint32_t>(steps), *momentum);
+  }
+
+  cuda::BlockMomentumStep StepTo(const Round& round) const {
+    return {.learning_rate = MomentumUnit(round),
+            .momentum = window_ ? member_.options.block_momentum : 0};
+  }
+
   // What block momentum is a momentum of: sgd's gradients, which a rate that falls makes shorter
   // steps of; of what an adaptive optimizer did with its own, the change of parameters itself.
   double MomentumUnit(const Round& round) const {
@@ -139,13 +222,12 @@ class LocalRounds : public Synchronizer {
   // What the window's delta tells of its gradients, or of what an adaptive optimizer divided by
   // their root mean square: where momentum weighs them unequally, as fewer would.
   void SetGradient(Round& round) const {
-    const std::optional<policies::WindowMomentum> momentum =
-        WindowMomentumOf(member_.options.optimizer, member_.options.keep_local_momentum);
-    policies::DeltaWeights weights = {.sum = 1.0 * round.updates, .squares = 1.0 * round.updates};
-    if (momentum) weights = policies::WeightsOfDelta(round.updates, *momentum);
-    round.gradient_length = round.rate.rate * weights.sum;
-    round.gradient_share =
-        momentum ? weights.sum * weights.sum / (weights.squares * round.updates) : 0;
+    const policies::DeltaWeights weights = WeightsOf(round.updates);
+    round.gradient_length = round.rate.rate * (elastic_ ? 1 : weights.sum);
+    const bool told =
+        WindowMomentumOf(member_.options.optimizer, member_.options.keep_local_momentum)
+            .has_value();
+    round.gradient_share = told ? weights.sum * weights.sum / (weights.squares * round.updates) : 0;
   }
 
   cuda::Sums gate_;                   // of the steps of the running window
@@ -153,8 +235,11 @@ class LocalRounds : public Synchronizer {
   cuda::Sums first_loss_;             // the sum of losses of the first, at common parameters
   cuda::Array<double> gate_on_host_;  // as it was when the window was combined
   policies::LearningRate::LocalStep step_{};
-  bool open_ = false;    // from Open until Apply parameters are this member's own
-  bool window_ = false;  // whether the plan asks for local steps
+  bool open_ = false;       // from Open until Apply parameters are this member's own
+  bool window_ = false;     // whether the plan asks for local steps
+  bool elastic_ = false;    // the window lasts until all have taken the period's
+  bool step_over_ = false;  // the batch before ended a step
+  StartBarrier start_;      // of an elastic window
 };
 
 }  // namespace

@@ -54,12 +54,15 @@ void ReadSchedule(auto& archive, policies::Schedule& schedule) {
   });
 }
 
-// Policies without local steps have neither momentum, and the engine is as they want it.
-void ReadMomenta(auto& archive, EngineOptions& options) {
+// Policies without local steps have none of these, and the engine is as they want it.
+void ReadWindows(auto& archive, EngineOptions& options) {
   std::optional<double> block_momentum;
   std::optional<LocalMomentum> local_momentum;
+  std::optional<bool> elastic;
   archive("block_momentum", block_momentum);
   archive("local_momentum", local_momentum);
+  archive("elastic", elastic);
+  if (elastic) options.elastic = *elastic;
   if (block_momentum) options.block_momentum = *block_momentum;
   if (local_momentum) options.keep_local_momentum = local_momentum == LocalMomentum::kKeep;
 }
@@ -75,7 +78,7 @@ void ReadSpec(auto& archive, EngineOptions& options) {
   archive.Within("stop", [&](auto& stop) { Fields(stop, options.stop); });
   archive.Within("adapt", [&](auto& adapt) {
     adapt.Within("batch", [&](auto& batch) { batch("micro_batch", options.micro_batch); });
-    adapt.Within("synchronization", [&](auto& axis) { ReadMomenta(axis, options); });
+    adapt.Within("synchronization", [&](auto& axis) { ReadWindows(axis, options); });
     adapt.Within("learning_rate", [&](auto& rate) {
       rate("base_batch", options.learning_rate.base_batch);
       rate.Within("schedule",

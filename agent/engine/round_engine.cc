@@ -69,7 +69,7 @@ std::optional<Batch> RoundEngine::NextBatch() {
   batch.first_of_sum = (traits.local_updates ? cursor_->of_step() : cursor_->taken()) == 0;
   batch.indices = cursor_->Take();
   running_.samples = cursor_->taken();
-  batch.awaited = traits.overlapping || (cursor_->exhausted() && ClockDecides());
+  batch.awaited = synchronizer_->MayEnd(running_) || (cursor_->exhausted() && ClockDecides());
   batch.last_of_round =
       traits.early_segments && running_.aggregator->by_segments() && cursor_->exhausted();
   return batch;
@@ -103,7 +103,7 @@ void RoundEngine::Step(const StepResult& result) {
   }
   running_.finished = result.finished;
   const bool exhausted = cursor_->exhausted();
-  if (exhausted || synchronizer_->traits().overlapping) computed_->Record();
+  if (exhausted || synchronizer_->MayEnd(running_)) computed_->Record();
   if (cursor_->of_step() > 0 && (exhausted || cursor_->step_full())) {
     if (++running_.steps == 1) running_.first_samples = cursor_->of_step();
     synchronizer_->EndStep(running_, cursor_->of_step());
@@ -129,7 +129,7 @@ std::optional<policies::Report> RoundEngine::TakeReport() {
 }
 
 Edges RoundEngine::EdgesOf(const Synchronizer& synchronizer) {
-  return synchronizer.traits().overlapping ? Edges::kCrossed : Edges::kKept;
+  return synchronizer.traits().elastic ? Edges::kCrossed : Edges::kKept;
 }
 
 BlockCursor RoundEngine::CursorOf(Block block) const {
@@ -218,7 +218,7 @@ void RoundEngine::ApplyPending() {
 void RoundEngine::Apply(Round& round, Duration transfer) {
   Combined combined = group_.combination().Read();
   const Lanes& lanes = combined.lanes;
-  const bool expected = synchronizer_->traits().overlapping ||
+  const bool expected = synchronizer_->traits().elastic ||
                         lanes.samples == static_cast<double>(member_.ledger.reserved());
   if (!expected) return LoseGroup(ReasonOfSamples(lanes.samples));
   const bool any = lanes.samples > 0;
@@ -229,7 +229,7 @@ void RoundEngine::Apply(Round& round, Duration transfer) {
   const bool finite = lanes.nonfinite == 0 && std::isfinite(combined.norm2);
   member_.nonfinite_rounds = finite ? 0 : member_.nonfinite_rounds + 1;
   // The gate has come to the same, from the same bits.
-  TACTUS_CHECK(synchronizer_->traits().overlapping || combined.applied == (finite && any));
+  TACTUS_CHECK(synchronizer_->traits().elastic || combined.applied == (finite && any));
   synchronizer_->Apply(round, combined, finite && any);
   if (finite && any) member_.losses.Add(LossesOf(lanes, round.updates));
   if (!finite) combined.norm2 = 0;
@@ -238,7 +238,7 @@ void RoundEngine::Apply(Round& round, Duration transfer) {
   Settle(lanes);
 }
 
-// Where nothing overlaps every member uses what the ledger gives it.
+// Where nothing is elastic every member uses what the ledger gives it.
 std::string RoundEngine::ReasonOfSamples(double samples) const {
   return "the members used " + std::to_string(static_cast<std::uint64_t>(samples)) +
          " samples, by the plan " + std::to_string(member_.ledger.reserved());

@@ -9,7 +9,8 @@
 // one combination of what the members learned:
 //
 //   every step  one step; gradients are combined and applied once
-//   periodic    `period` local optimizer steps; what they changed is combined (LocalSteps)
+//   periodic    `period` local optimizer steps, or when elastic as many as fit until all have taken
+//               so many; what they changed is combined (LocalSteps)
 //   delayed     as many steps as fit until the former round's combination is done everywhere; the
 //               gradient is combined while the next round computes, and applied at its end
 //

@@ -1,7 +1,8 @@
 // Synchronizers: how the rounds of a plan are run. One implementation a file:
 //
 //   gradient_rounds.cc  the members' gradients are combined and applied at once
-//   local_rounds.cc     the members take steps of their own; what they changed is combined
+//   local_rounds.cc     the members take steps of their own; what they changed is combined. Who is
+//                       done early may go on (elastic) or waits
 //   delayed_rounds.cc   gradients are combined while the next round computes, and applied after it
 //
 // The way of a round, as RoundEngine leads it:
@@ -37,9 +38,11 @@ class Synchronizer {
     // Each step updates this member's parameters and so uses its gradients up; otherwise the
     // gradients of a round's steps add up, and the optimizers of all members are alike.
     bool local_updates = false;
-    // A round is combined while the next one computes. For nobody to wait, it may end with any
-    // batch and have samples of two epochs.
+    // A round is combined while the next one computes.
     bool overlapping = false;
+    // How many samples a member has in a round is an outcome. For nobody to wait, a round may have
+    // samples of two epochs.
+    bool elastic = false;
     // What the last backward pass leaves is what is combined: segments may leave during it.
     bool early_segments = false;
   };
@@ -60,6 +63,10 @@ class Synchronizer {
   // The gradients of a step's samples are in the group's vector.
   virtual void EndStep([[maybe_unused]] const Round& round,
                        [[maybe_unused]] std::uint64_t samples) {}
+
+  // Whether the batch given next may be the last though it does not use up the round's samples: its
+  // end is a moment that has to be known.
+  virtual bool MayEnd(const Round&) const { return false; }
 
   // After each batch: when the round ended, if it is over, or how the group failed. By default it
   // is with the last of its samples. exhausted: that was it.

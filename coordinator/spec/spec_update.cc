@@ -76,8 +76,12 @@ absl::Status CheckMask(const v1::JobSpec& spec, const v1::UpdateJobRequest& requ
                                      : runtime::InvalidFields(checks.violations());
 }
 
-// What makes the workers start anew when it changes.
-std::string ReadAtStart(const ResolvedSpec& spec) {
+bool HasLocalSteps(const ResolvedSpec& spec) {
+  return spec->adapt().synchronization().has_elastic();
+}
+
+// What makes the workers start anew when it changes. elastic: what they read of it.
+std::string ReadAtStart(const ResolvedSpec& spec, bool elastic) {
   const v1::Adapt& adapt = spec->adapt();
   v1::JobSpec read;
   *read.mutable_stop() = spec->stop();
@@ -88,12 +92,20 @@ std::string ReadAtStart(const ResolvedSpec& spec) {
   *read.mutable_adapt()->mutable_learning_rate() = adapt.learning_rate();
   read.mutable_adapt()->mutable_learning_rate()->clear_policy();
   // A policy without local steps keeps the momentum, so to say.
-  v1::SynchronizationAxis& momenta = *read.mutable_adapt()->mutable_synchronization();
-  momenta.set_block_momentum(adapt.synchronization().block_momentum());
-  momenta.set_local_momentum(adapt.synchronization().local_momentum() == v1::LOCAL_MOMENTUM_RESET
+  v1::SynchronizationAxis& windows = *read.mutable_adapt()->mutable_synchronization();
+  windows.set_block_momentum(adapt.synchronization().block_momentum());
+  windows.set_local_momentum(adapt.synchronization().local_momentum() == v1::LOCAL_MOMENTUM_RESET
                                  ? v1::LOCAL_MOMENTUM_RESET
                                  : v1::LOCAL_MOMENTUM_KEEP);
+  windows.set_elastic(elastic);
   return read.SerializeAsString();
+}
+
+// Where there are no windows of local steps, it does not matter what they would be.
+bool NeedsRestart(const ResolvedSpec& before, const ResolvedSpec& after) {
+  const bool elastic = before->adapt().synchronization().elastic();
+  const bool wanted = HasLocalSteps(after) ? after->adapt().synchronization().elastic() : elastic;
+  return ReadAtStart(before, elastic) != ReadAtStart(after, wanted);
 }
 
 // Equal, whatever the order in which maps are written.
@@ -138,7 +150,7 @@ absl::StatusOr<UpdatedSpec> ApplyUpdate(const v1::JobSpec& spec, const Labels& l
   if (!settings.ok()) return settings.status();
   updated.settings = *std::move(settings);
   updated.changed = updated.labels != labels || !Same(spec, updated.spec);
-  updated.needs_restart = ReadAtStart(Resolve(spec)) != ReadAtStart(Resolve(updated.spec));
+  updated.needs_restart = NeedsRestart(Resolve(spec), Resolve(updated.spec));
   return updated;
 }
 

@@ -109,6 +109,8 @@ const Rule kSynchronizationRules[] = {
     {"LocalMomentumOfDelayed",
      [](auto& s) { When(s, kDelayed).set_local_momentum(v1::LOCAL_MOMENTUM_KEEP); },
      "adapt.synchronization.local_momentum", "does not apply to policy delayed"},
+    {"ElasticOfEveryStep", [](auto& s) { When(s, kEveryStep).set_elastic(true); },
+     "adapt.synchronization.elastic", "does not apply to policy every_step"},
 };
 
 const Rule kPostLocalRules[] = {
@@ -372,6 +374,18 @@ TEST(EngineOptionsTest, AdacommMakesUpForTheMomentumThatItResets) {
   When(spec, kAdacomm).set_local_momentum(v1::LOCAL_MOMENTUM_KEEP);
   EXPECT_EQ(EngineOptionsOf(Resolve(spec)).block_momentum, 0);
   EXPECT_TRUE(EngineOptionsOf(Resolve(spec)).keep_local_momentum);
+}
+
+TEST(EngineOptionsTest, WindowsAreElasticUnderAutoAndWhereItIsSaid) {
+  v1::JobSpec spec = TextSpec();
+  When(spec, kPeriodic).set_period(8);
+  EXPECT_FALSE(EngineOptionsOf(Resolve(spec)).elastic);
+  When(spec, kPeriodic).set_elastic(true);
+  EXPECT_TRUE(EngineOptionsOf(Resolve(spec)).elastic);
+
+  spec.mutable_adapt()->clear_synchronization();
+  When(spec, v1::SYNCHRONIZATION_POLICY_AUTO);
+  EXPECT_TRUE(EngineOptionsOf(Resolve(spec)).elastic);
 }
 
 TEST(EngineOptionsTest, TheScheduleBeginsAtTheOptimizersRate) {

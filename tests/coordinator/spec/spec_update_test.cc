@@ -150,6 +150,22 @@ TEST(SpecUpdateTest, WhatWorkersReadOfAdaptNeedsARestartAndThePoliciesDoNot) {
       << "adacomm has another block momentum";
 }
 
+TEST(SpecUpdateTest, ElasticWindowsNeedNoRestartWhereThereWillBeNone) {
+  v1::JobSpec spec = Running();
+  spec.mutable_adapt()->mutable_synchronization()->set_policy(v1::SYNCHRONIZATION_POLICY_AUTO);
+  v1::UpdateJobRequest request = Request({"spec.adapt.synchronization"});
+  v1::SynchronizationAxis& axis =
+      *request.mutable_spec()->mutable_adapt()->mutable_synchronization();
+
+  axis.set_policy(v1::SYNCHRONIZATION_POLICY_EVERY_STEP);
+  EXPECT_FALSE(ApplyUpdate(spec, {}, request)->needs_restart);
+  axis.set_policy(v1::SYNCHRONIZATION_POLICY_PERIODIC);
+  axis.set_period(8);
+  EXPECT_TRUE(ApplyUpdate(spec, {}, request)->needs_restart);
+  axis.set_elastic(true);
+  EXPECT_FALSE(ApplyUpdate(spec, {}, request)->needs_restart);
+}
+
 TEST(SpecUpdateTest, TheWholeMustBeRightAfterwards) {
   v1::UpdateJobRequest request = Request({"spec.adapt.batch.max"});
   request.mutable_spec()->mutable_adapt()->mutable_batch()->set_max(8);

@@ -1,0 +1,220 @@
+// Windows of local steps that last until all members have taken theirs.
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <vector>
+
+#include "agent/engine/round_engine.h"
+#include "gtest/gtest.h"
+#include "tests/agent/engine/linear_task.h"
+
+namespace tactus::engine {
+namespace {
+
+using policies::Synchronization;
+
+constexpr double kStart = 3;
+constexpr double kRate = 0.1;
+
+// One parameter; F_1 = (x - 1)^2 / 2, F_2 = (x + 1)^2.
+Task TwoQuadratics() {
+  return {.segments = {{.name = "x", .length = 1, .shape = {1}}},
+          .start = {static_cast<float>(kStart)},
+          .add_gradient = [](int rank, std::uint64_t, std::span<const float> parameters,
+                             std::span<float> gradients) {
+            const float x = parameters[0];
+            gradients[0] += rank == 0 ? x - 1 : 2 * (x + 1);
+            return 1.0;
+          }};
+}
+
+GroupRun Elastic(std::vector<std::uint32_t> sizes, std::uint32_t period) {
+  return {.options = {.train_samples = 100'000,
+                      .optimizer = SgdOptions{.learning_rate = kRate},
+                      .elastic = true,
+                      .stop = {.rounds = 3}},
+          .plan = {.synchronization = Synchronization::kPeriodic,
+                   .period = period,
+                   .batch_sizes = std::move(sizes)},
+          .task = TwoQuadratics()};
+}
+
+// Rank 1 begins the last step of its period when rank 0 has begun so many in the first round.
+class Held {
+ public:
+  Held(GroupRun& run, int steps) : steps_(steps) {
+    run.on_batch = [this, period = run.plan.period](int rank, const RoundEngine&,
+                                                    const Batch& batch, std::span<const float>) {
+      if (batch.round != 0) return;
+      if (rank == 0) {
+        if (++begun_ >= steps_) begun_.notify_all();
+      } else if (++own_ == static_cast<int>(period)) {
+        for (int seen = begun_; seen < steps_; seen = begun_) begun_.wait(seen);
+      }
+    };
+  }
+
+ private:
+  const int steps_;
+  std::atomic<int> begun_ = 0;
+  int own_ = 0;  // of rank 1's thread
+};
+
+double After(int rank, std::uint32_t steps) {
+  return rank == 0 ? 1 + (kStart - 1) * std::pow(1 - kRate, steps)
+                   : -1 + (kStart + 1) * std::pow(1 - 2 * kRate, steps);
+}
+
+TEST(ElasticWindowTest, WhoIsDoneGoesOnAndHasTheSayOfItsSamples) {
+  GroupRun run = Elastic({3, 1}, 3);
+  const Held held(run, 5);
+
+  const auto group = Train(run);
+
+  const std::uint32_t first = group[0].reports[0].steps;
+  const std::uint32_t second = group[1].reports[0].steps;
+  EXPECT_GE(first, 5u);
+  EXPECT_EQ(second, 3u);
+  EXPECT_EQ(group[0].reports[0].samples, 3 * first);
+  const double samples = 3.0 * first + second;
+  const double mean = (3.0 * first * (After(0, first) - kStart) / first +
+                       second * (After(1, second) - kStart) / second) /
+                      samples;
+  const double weight = (3.0 * first * first + 1.0 * second * second) / samples;
+  EXPECT_NEAR(group[0].trace[0][0], kStart + weight * mean, 1e-5);
+  EXPECT_EQ(group[1].trace, group[0].trace);
+}
+
+TEST(ElasticWindowTest, NobodyTakesMoreThanTwiceThePeriod) {
+  GroupRun run = Elastic({2, 1}, 3);
+  const Held held(run, 6);  // its last: it waits then
+
+  const auto group = Train(run);
+
+  EXPECT_EQ(group[0].reports[0].steps, 6u);
+  EXPECT_EQ(group[0].outcome, Outcome::kFinished);
+}
+
+TEST(ElasticWindowTest, OfOneMemberItIsAWindowLikeAnyOther) {
+  for (const bool keep : {true, false}) {
+    GroupRun run = Elastic({4}, 5);
+    run.options.optimizer = SgdOptions{.learning_rate = kRate, .momentum = 0.9};
+    run.options.block_momentum = 0.3;
+    run.options.keep_local_momentum = keep;
+    const auto elastic = Train(run);
+    run.options.elastic = false;
+    const auto fixed = Train(run);
+
+    ASSERT_EQ(elastic[0].trace.size(), fixed[0].trace.size());
+    for (std::size_t round = 0; round < fixed[0].trace.size(); ++round) {
+      EXPECT_NEAR(elastic[0].trace[round][0], fixed[0].trace[round][0], 1e-5);
+    }
+    const policies::Report& report = elastic[0].reports[1];
+    EXPECT_EQ(report.steps, 5u);
+    EXPECT_NEAR(report.gradient_norm2_global, fixed[0].reports[1].gradient_norm2_global,
+                1e-4 * report.gradient_norm2_global)
+        << "what a window tells of its gradients is the same";
+  }
+}
+
+TEST(ElasticWindowTest, EverySampleIsUsedOncePerEpoch) {
+  GroupRun run = Elastic({4, 2, 3}, 3);
+  run.options.train_samples = 157;
+  run.options.micro_batch = 3;
+  run.options.stop = {.epochs = 3};
+
+  const auto group = Train(run);
+
+  std::map<std::uint64_t, std::vector<std::uint64_t>> used;
+  for (const MemberRun& member : group) {
+    EXPECT_EQ(member.outcome, Outcome::kFinished);
+    EXPECT_EQ(member.trace, group[0].trace);
+    for (const auto& [epoch, indices] : member.used) {
+      used[epoch].insert(used[epoch].end(), indices.begin(), indices.end());
+    }
+  }
+  std::vector<std::uint64_t> all(157);
+  std::iota(all.begin(), all.end(), 0);
+  ASSERT_EQ(used.size(), 3u);
+  for (auto& [epoch, indices] : used) {
+    std::ranges::sort(indices);
+    EXPECT_EQ(indices, all) << "epoch " << epoch;
+  }
+}
+
+// Steps of micro-batches: a window ends with a step, not within one.
+TEST(ElasticWindowTest, AWindowIsMadeOfWholeSteps) {
+  GroupRun run = Elastic({7, 5}, 2);
+  run.options.micro_batch = 2;
+  run.options.stop = {.rounds = 20};
+
+  const auto group = Train(run);
+
+  for (std::size_t rank = 0; rank < group.size(); ++rank) {
+    for (const policies::Report& report : group[rank].reports) {
+      EXPECT_EQ(report.samples, std::uint64_t{run.plan.batch_sizes[rank]} * report.steps);
+    }
+  }
+}
+
+TEST(ElasticWindowTest, AWindowThatIsNotFiniteIsUndoneEverywhere) {
+  GroupRun run = Elastic({1, 1}, 3);
+  run.options.stop.rounds = 2;
+  run.after_gradient = [](int rank, std::uint64_t round, std::span<float> gradients) {
+    if (rank == 1 && round == 0) gradients[0] = std::numeric_limits<float>::quiet_NaN();
+  };
+
+  const auto group = Train(run);
+
+  EXPECT_EQ(group[0].trace[0][0], 3.0f);
+  EXPECT_EQ(group[0].reports[0].nonfinite_members, 1u);
+  EXPECT_LT(group[0].trace[1][0], 3.0f);
+  EXPECT_EQ(group[1].trace, group[0].trace);
+}
+
+TEST(ElasticWindowTest, AGroupThatIsLostWithinAWindowGoesBackToTheLastRound) {
+  GroupRun run = Elastic({1, 1}, 4);
+  run.options.stop.rounds = 100;
+  run.vanish = [](int rank, std::uint64_t round) { return rank == 1 && round == 2; };
+
+  const auto group = Train(run);
+
+  EXPECT_EQ(group[0].outcome, Outcome::kGroupLost);
+  EXPECT_EQ(group[0].parameters[0], group[0].trace[1][0]);
+}
+
+TEST(ElasticWindowTest, PlansOfOtherRoundsComeAndGo) {
+  GroupRun run = Elastic({2, 2}, 3);
+  run.options.stop.rounds = 40;
+  policies::Plan every_step = run.plan;
+  every_step.synchronization = Synchronization::kEveryStep;
+  every_step.period = 1;
+  run.before_step = [&](int, RoundEngine& engine, StepResult&) {
+    for (const std::uint64_t version : {1, 2, 3}) {
+      policies::Plan next = version == 2 ? run.plan : every_step;
+      if (version == 3) next.synchronization = Synchronization::kDelayed;
+      if (version == 3) next.period = 4;
+      next.version = version;
+      if (engine.rounds() >= 5 * version) engine.OfferPlan(next);
+    }
+  };
+
+  const auto group = Train(run);
+
+  EXPECT_EQ(group[0].outcome, Outcome::kFinished) << group[0].reason;
+  EXPECT_EQ(group[0].plan_versions.back(), 3u);
+  EXPECT_EQ(group[1].parameters, group[0].parameters);
+  const auto of_version = [&](std::uint64_t version) {
+    const auto found = std::ranges::find(group[0].plan_versions, version);
+    return group[0].reports[static_cast<std::size_t>(found - group[0].plan_versions.begin())];
+  };
+  EXPECT_EQ(of_version(1).samples_global, 4u);
+  EXPECT_GE(of_version(2).steps, 3u);
+}
+
+}  // namespace
+}  // namespace tactus::engine
