@@ -41,7 +41,8 @@ bool Sound(const Observations& seen) {
          seen.rounds_.size() <= Observations::kRoundsKept &&
          seen.transfers_.size() <= Observations::kTransfersKept &&
          std::ranges::all_of(seen.transfers_, seconds) && seconds(seen.seconds_) &&
-         std::isfinite(seen.orthogonality_) && seen.orthogonality_rounds_ >= 0;
+         std::isfinite(seen.seconds_of_group_) && std::isfinite(seen.orthogonality_) &&
+         seen.orthogonality_rounds_ >= 0;
 }
 
 void Observations::Start(const StartingGroup& group) {
@@ -54,6 +55,7 @@ void Observations::Start(const StartingGroup& group) {
   open_.clear();
   transfers_.clear();
   rounds_of_group_ = 0;
+  seconds_of_group_ = 0;
   orthogonality_rounds_ = 0;
   orthogonality_ = 0;
   expected_ = {};
@@ -139,6 +141,7 @@ void Observations::Close(WholeRound round, const Report& last) {
   round.skipped = last.nonfinite_members > 0 || !std::isfinite(last.loss_mean_global) ||
                   !std::isfinite(last.local_loss_mean_global);
   seconds_ += round.seconds;
+  seconds_of_group_ += round.seconds;
   round.seconds_end = seconds_;
   if (std::isfinite(round.transfer_seconds)) {
     transfers_.push_back(round.transfer_seconds);
@@ -151,10 +154,11 @@ void Observations::Close(WholeRound round, const Report& last) {
     if (seconds_ > 0) history_.Add(round.plan_version, seconds_, round.loss);
     FoldGradients(last);
   }
+  const int least = seconds_of_group_ >= kSecondsEnough ? 1 : kObservationsMin;
   speeds_known_ = true;
   for (std::size_t rank = 0; rank < estimators_.size(); ++rank) {
     speeds_now_[rank] = estimators_[rank].SamplesPerSecond();
-    speeds_known_ = speeds_known_ && estimators_[rank].observations() >= kObservationsMin;
+    speeds_known_ = speeds_known_ && estimators_[rank].observations() >= least;
   }
   ++rounds_of_group_;
   rounds_.push_back(round);
@@ -182,7 +186,8 @@ double Observations::StepSeconds(const std::vector<std::uint32_t>& sizes) const 
 }
 
 std::optional<double> Observations::TransferSeconds() const {
-  if (transfers_.size() < kObservationsMin) return std::nullopt;
+  const double seconds = std::accumulate(transfers_.begin(), transfers_.end(), 0.0);
+  if (transfers_.size() < kObservationsMin && seconds < kSecondsEnough) return std::nullopt;
   return Median({transfers_.begin(), transfers_.end()});
 }
 

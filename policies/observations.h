@@ -67,9 +67,12 @@ void Fields(auto& archive, Of<WholeRound> auto& round) {
 class Observations {
  public:
   static constexpr int kRoundsKept = 512;
-  static constexpr int kOpenRoundsMax = 16;   // reported by some members
-  static constexpr int kTransfersKept = 15;   // [rounds] of which the transfer is the median
-  static constexpr int kObservationsMin = 3;  // of a speed that is used
+  static constexpr int kOpenRoundsMax = 16;  // reported by some members
+  static constexpr int kTransfersKept = 15;  // [rounds] of which the transfer is the median
+  // Of a speed or a transfer that is used; fewer where rounds are so long that they are means of
+  // much already, and waiting for more of them would take what it is to save.
+  static constexpr int kObservationsMin = 3;
+  static constexpr double kSecondsEnough = 1;
   static constexpr int kOrthogonalityRounds = 20;
 
   // loss_floor: F_inf, that the loss never falls below.
@@ -93,7 +96,8 @@ class Observations {
   // The last whole round; 0 before.
   std::uint64_t last_round() const { return rounds_.empty() ? 0 : rounds_.back().round; }
 
-  // Whether every member was seen kObservationsMin rounds at its speed, as of the last whole round.
+  // Whether every member was seen kObservationsMin rounds at its speed, or rounds of kSecondsEnough
+  // together in this group, as of the last whole round.
   bool SpeedsKnown() const { return speeds_known_; }
   // [samples/s] one a rank, as of the last whole round; 0 where nothing was seen.
   const std::vector<double>& speeds() const { return speeds_now_; }
@@ -102,7 +106,8 @@ class Observations {
   // The longest step, max_i sizes_i / v_i. [s] REQUIRES: SpeedsKnown(), one size a rank.
   double StepSeconds(const std::vector<std::uint32_t>& sizes) const;
 
-  // D, the transfer of a round: the median of the latest rounds; empty before kObservationsMin.
+  // D, the transfer of a round: the median of the latest rounds; empty before kObservationsMin of
+  // them or kSecondsEnough of transfers.
   //
   //   D of one round = min_i blocked_i      every step and periodic: the last to come waits least
   //                    min_i transfer_i     delayed: blocked or not
@@ -156,6 +161,7 @@ class Observations {
     archive("open", seen.open_);
     archive("rounds", seen.rounds_);
     archive("rounds_of_group", seen.rounds_of_group_);
+    archive("seconds_of_group", seen.seconds_of_group_);
     archive("seconds", seen.seconds_);
     archive("losses", seen.losses_);
     archive("history", seen.history_);
@@ -196,6 +202,7 @@ class Observations {
   std::map<std::uint64_t, OpenRound> open_;
   std::deque<WholeRound> rounds_;
   std::uint64_t rounds_of_group_ = 0;
+  double seconds_of_group_ = 0;
   double seconds_ = 0;
   LossWindow losses_;
   LossHistory history_;
