@@ -80,8 +80,20 @@ bool HasLocalSteps(const ResolvedSpec& spec) {
   return spec->adapt().synchronization().has_elastic();
 }
 
-// What makes the workers start anew when it changes. elastic: what they read of it.
-std::string ReadAtStart(const ResolvedSpec& spec, bool elastic) {
+// What windows of local steps are like; as without them the engine would have them.
+v1::SynchronizationAxis WindowsOf(const ResolvedSpec& spec) {
+  const v1::SynchronizationAxis& axis = spec->adapt().synchronization();
+  v1::SynchronizationAxis windows;
+  windows.set_block_momentum(axis.block_momentum());
+  windows.set_local_momentum(axis.local_momentum() == v1::LOCAL_MOMENTUM_RESET
+                                 ? v1::LOCAL_MOMENTUM_RESET
+                                 : v1::LOCAL_MOMENTUM_KEEP);
+  windows.set_elastic(axis.elastic());
+  return windows;
+}
+
+// What makes the workers start anew when it changes.
+std::string ReadAtStart(const ResolvedSpec& spec, const v1::SynchronizationAxis& windows) {
   const v1::Adapt& adapt = spec->adapt();
   v1::JobSpec read;
   *read.mutable_stop() = spec->stop();
@@ -91,21 +103,15 @@ std::string ReadAtStart(const ResolvedSpec& spec, bool elastic) {
   read.mutable_adapt()->mutable_batch()->set_micro_batch(adapt.batch().micro_batch());
   *read.mutable_adapt()->mutable_learning_rate() = adapt.learning_rate();
   read.mutable_adapt()->mutable_learning_rate()->clear_policy();
-  // A policy without local steps keeps the momentum, so to say.
-  v1::SynchronizationAxis& windows = *read.mutable_adapt()->mutable_synchronization();
-  windows.set_block_momentum(adapt.synchronization().block_momentum());
-  windows.set_local_momentum(adapt.synchronization().local_momentum() == v1::LOCAL_MOMENTUM_RESET
-                                 ? v1::LOCAL_MOMENTUM_RESET
-                                 : v1::LOCAL_MOMENTUM_KEEP);
-  windows.set_elastic(elastic);
+  *read.mutable_adapt()->mutable_synchronization() = windows;
   return read.SerializeAsString();
 }
 
-// Where there are no windows of local steps, it does not matter what they would be.
+// Where there will be no windows of local steps, it does not matter what they would be.
 bool NeedsRestart(const ResolvedSpec& before, const ResolvedSpec& after) {
-  const bool elastic = before->adapt().synchronization().elastic();
-  const bool wanted = HasLocalSteps(after) ? after->adapt().synchronization().elastic() : elastic;
-  return ReadAtStart(before, elastic) != ReadAtStart(after, wanted);
+  const v1::SynchronizationAxis windows = WindowsOf(before);
+  return ReadAtStart(before, windows) !=
+         ReadAtStart(after, HasLocalSteps(after) ? WindowsOf(after) : windows);
 }
 
 // Equal, whatever the order in which maps are written.

@@ -363,6 +363,7 @@ TEST(PlannerOptionsTest, TheOptimizerIsNamed) {
 
 TEST(EngineOptionsTest, AdacommMakesUpForTheMomentumThatItResets) {
   v1::JobSpec spec = TextSpec();
+  When(spec, kPeriodic).set_period(8);
   EXPECT_EQ(EngineOptionsOf(Resolve(spec)).block_momentum, 0);
   EXPECT_TRUE(EngineOptionsOf(Resolve(spec)).keep_local_momentum);
 
@@ -373,6 +374,14 @@ TEST(EngineOptionsTest, AdacommMakesUpForTheMomentumThatItResets) {
   When(spec, kAdacomm).set_block_momentum(0);
   When(spec, kAdacomm).set_local_momentum(v1::LOCAL_MOMENTUM_KEEP);
   EXPECT_EQ(EngineOptionsOf(Resolve(spec)).block_momentum, 0);
+  EXPECT_TRUE(EngineOptionsOf(Resolve(spec)).keep_local_momentum);
+}
+
+TEST(EngineOptionsTest, UnderAutoRoundsHaveAMomentumOfTheirOwn) {
+  v1::JobSpec spec = TextSpec();
+  When(spec, kAuto);
+
+  EXPECT_EQ(EngineOptionsOf(Resolve(spec)).block_momentum, 0.5);
   EXPECT_TRUE(EngineOptionsOf(Resolve(spec)).keep_local_momentum);
 }
 

@@ -150,7 +150,7 @@ TEST(SpecUpdateTest, WhatWorkersReadOfAdaptNeedsARestartAndThePoliciesDoNot) {
       << "adacomm has another block momentum";
 }
 
-TEST(SpecUpdateTest, ElasticWindowsNeedNoRestartWhereThereWillBeNone) {
+TEST(SpecUpdateTest, WhatWindowsAreLikeNeedsNoRestartWhereThereWillBeNone) {
   v1::JobSpec spec = Running();
   spec.mutable_adapt()->mutable_synchronization()->set_policy(v1::SYNCHRONIZATION_POLICY_AUTO);
   v1::UpdateJobRequest request = Request({"spec.adapt.synchronization"});
@@ -163,7 +163,9 @@ TEST(SpecUpdateTest, ElasticWindowsNeedNoRestartWhereThereWillBeNone) {
   axis.set_period(8);
   EXPECT_TRUE(ApplyUpdate(spec, {}, request)->needs_restart);
   axis.set_elastic(true);
-  EXPECT_FALSE(ApplyUpdate(spec, {}, request)->needs_restart);
+  EXPECT_TRUE(ApplyUpdate(spec, {}, request)->needs_restart);
+  axis.set_block_momentum(0.5);
+  EXPECT_FALSE(ApplyUpdate(spec, {}, request)->needs_restart) << "as those of auto";
 }
 
 TEST(SpecUpdateTest, TheWholeMustBeRightAfterwards) {
