@@ -25,9 +25,10 @@ constexpr double kSecondSeconds = 600;  // when the first is over
 SimulatedJob Adapting(const std::string& kind, double submit_seconds) {
   SimulatedJob job = std::move(TwoHosts().jobs[0]);
   job.learner = std::make_unique<NoisyQuadratic>(
-      NoisyQuadraticOptions{.dimension = 4096, .gradient_noise = 30, .loss_noise = 0.5});
+      NoisyQuadraticOptions{.gradient_noise = 30, .loss_noise = 0.5});
   job.settings.adapt.synchronization.policy = "auto";
   job.settings.kind = kind;
+  job.parameters = 1'000'000;  // 0.4 s on its way
   job.submit_seconds = submit_seconds;
   job.engine.stop.rounds = 60;
   return job;
@@ -35,7 +36,10 @@ SimulatedJob Adapting(const std::string& kind, double submit_seconds) {
 
 Scenario OneAfterTheOther(const std::string& kind, const std::string& other) {
   Scenario scenario = TwoHosts();
-  for (HostModel& host : scenario.cluster.hosts) host.link.bytes_per_second = 200e3;
+  for (HostModel& host : scenario.cluster.hosts) {
+    host.link.bytes_per_second = 10e6;
+    host.devices[0].sample_seconds = 1e-3;
+  }
   scenario.jobs.clear();
   scenario.jobs.push_back(Adapting(kind, 0));
   scenario.jobs.push_back(Adapting(other, kSecondSeconds));
