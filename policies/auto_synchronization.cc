@@ -8,6 +8,7 @@
 #include "policies/figures.h"
 #include "policies/optimizers.h"
 #include "policies/plan_names.h"
+#include "policies/prior_trial.h"
 #include "policies/round_forecast.h"
 #include "policies/round_rates.h"
 #include "policies/useful_samples.h"
@@ -30,6 +31,7 @@ AutoSynchronization::AutoSynchronization(const PlannerOptions& options) : option
 // group's exchange is void, so a period that was in force comes back when it is measured anew.
 std::string AutoSynchronization::Start(Plan& first, const Observations& seen) {
   Synchronize(first, Synchronization::kEveryStep, 1);
+  prior_.reset();
   trial_.reset();
   canary_.reset();
   // Plans of the group have no number yet; all its rounds come after those that were seen.
@@ -38,11 +40,33 @@ std::string AutoSynchronization::Start(Plan& first, const Observations& seen) {
   judged_ = judged_ && period_most_ < 2;
   promising_since_.reset();
   seconds_seen_ = seen.seconds();
-  return seen.members() == 1 ? "every_step: one member has nobody to exchange with"
-                             : "every_step until speeds and the transfer are measured";
+  if (seen.members() == 1) return "every_step: one member has nobody to exchange with";
+  if (any || !BeginsWith(seen.group(), first)) {
+    return "every_step until speeds and the transfer are measured";
+  }
+  return ValueOf(first, Axis::kSynchronization) + ": as a former job of this kind found; tried out";
+}
+
+// Within one step of canaries below the period that would be guessed now: what a former job found
+// late in its training, or under another load, moves the beginning of this one no further.
+bool AutoSynchronization::BeginsWith(const StartingGroup& group, Plan& first) {
+  const std::optional<Prior>& prior = group.prior;
+  if (!prior || group.speeds.size() != first.batch_sizes.size()) return false;
+  double step = 0;
+  for (std::size_t rank = 0; rank < group.speeds.size(); ++rank) {
+    step = std::max(step, first.batch_sizes[rank] / group.speeds[rank]);
+  }
+  const double guess = BestPeriod(step, prior->transfer_seconds);
+  const auto period =
+      static_cast<std::uint32_t>(std::clamp(1.0 * prior->period, guess / kCanaryStep, guess));
+  if (prior->period < 2 || period < 2) return false;
+  Synchronize(first, Synchronization::kPeriodic, period);
+  prior_ = prior;
+  return true;
 }
 
 void AutoSynchronization::Resume(const Plan& in_force) {
+  prior_.reset();
   trial_.reset();
   canary_.reset();
   InForceFrom(in_force.version, seconds_seen_);
@@ -73,6 +97,7 @@ std::optional<Proposal> AutoSynchronization::Decide(const Situation& situation) 
   if (seen.members() == 1) return std::nullopt;
   const double passed = seen.seconds() - std::exchange(seconds_seen_, seen.seconds());
   gain_least_.Rest(passed);
+  if (prior_) return TryPrior(situation);
   if (!seen.SpeedsKnown() || !seen.TransferSeconds()) return std::nullopt;
   if (NeverAdopted(situation.in_force)) {
     trial_.reset();
@@ -83,6 +108,7 @@ std::optional<Proposal> AutoSynchronization::Decide(const Situation& situation) 
   NoteRate(situation);
   const bool delayed = situation.in_force.synchronization == Synchronization::kDelayed;
   if (judged_ && !delayed) period_most_ = situation.in_force.period;
+  if (!judged_ && !AnyRoundInForce(seen)) return std::nullopt;
   if (std::optional<Proposal> change = Compare(situation)) return change;
   // A few rounds do not tell how the loss falls.
   const bool settled = seen.seconds() - seconds_of_kind_ >= kShareBefore * seen.seconds();
@@ -106,6 +132,40 @@ bool AutoSynchronization::NeverAdopted(const Plan& in_force) const {
   const std::uint64_t version = trial_ ? trial_->setting().version : canary_->setting().version;
   return in_force.version >= version && in_force.synchronization == former_.synchronization &&
          in_force.period == former_.period;
+}
+
+// Proved, it is as what a canary kept; the next one comes as after that.
+std::optional<Proposal> AutoSynchronization::TryPrior(const Situation& situation) {
+  const Observations& seen = situation.seen;
+  const Plan& in_force = situation.in_force;
+  const ChangeTrial::Judgement judgement =
+      JudgePrior(*prior_, seen, options_.synchronization.loss_floor);
+  if (judgement.verdict == ChangeTrial::Verdict::kOpen) return std::nullopt;
+  prior_.reset();
+  if (judgement.verdict == ChangeTrial::Verdict::kKept) {
+    judged_ = true;
+    period_most_ = in_force.period;
+    canary_due_ = seen.seconds();
+    return std::nullopt;
+  }
+  InForceFrom(in_force.version + 1, seen.seconds());
+  Proposal proposal = ProposePeriod(situation, 1);
+  proposal.decision.reason =
+      "what a former job of this kind found does not hold: " + judgement.reason;
+  return proposal;
+}
+
+std::optional<Prior> AutoSynchronization::Learned(const Observations& seen) const {
+  const std::optional<double> transfer = seen.TransferSeconds();
+  if (!judged_ || period_most_ == 0 || !transfer) return std::nullopt;
+  if (seen.AnySkipped({0, seen.rounds().size()})) return std::nullopt;
+  return Prior{.period = period_most_, .transfer_seconds = *transfer};
+}
+
+// What is given up at once leaves speeds and transfer known, but no round of what is in force, by
+// which a change could be judged.
+bool AutoSynchronization::AnyRoundInForce(const Observations& seen) const {
+  return !seen.rounds().empty() && seen.rounds().back().plan_version >= version_of_kind_;
 }
 
 double AutoSynchronization::Useful(const Plan& plan, const Observations& seen) const {
@@ -154,10 +214,8 @@ void AutoSynchronization::Settle(const Plan& in_force, const Observations& seen)
 }
 
 // Where the derivative of tau / (1 + kDrift (tau - 1)) / (tau s + D) is zero.
-double AutoSynchronization::BestPeriod(const Situation& situation) const {
-  const double step = situation.seen.StepSeconds(situation.in_force.batch_sizes);
-  const double transfer = *situation.seen.TransferSeconds();
-  if (!(step > 0)) return 1;
+double AutoSynchronization::BestPeriod(double step, double transfer) const {
+  if (!(step > 0) || !std::isfinite(step)) return 1;
   return std::min(std::sqrt(transfer / step * (1 / kDrift - 1)),
                   1.0 * options_.synchronization.period_max);
 }
@@ -185,7 +243,8 @@ std::vector<AutoSynchronization::Candidate> AutoSynchronization::Candidates(
   if (in_force.synchronization != Synchronization::kEveryStep) {
     offer(Synchronization::kEveryStep, 1);
   }
-  auto period = static_cast<std::uint32_t>(BestPeriod(situation));
+  auto period = static_cast<std::uint32_t>(
+      BestPeriod(seen.StepSeconds(in_force.batch_sizes), *seen.TransferSeconds()));
   if (!judged_ && period_most_ > 0) period = std::min(period, period_most_);
   // Once one was judged by the loss, longer ones are tried in steps.
   const bool longer = period > (IsPeriodic(in_force) ? in_force.period : 1);

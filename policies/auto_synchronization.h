@@ -14,6 +14,7 @@
 #include "policies/least_gain.h"
 #include "policies/period_canary.h"
 #include "policies/planner_options.h"
+#include "policies/prior.h"
 
 namespace tactus::policies {
 
@@ -38,13 +39,18 @@ namespace tactus::policies {
 // again for kBanFactor times the length of the trial, twice as long each time. Half of the credit
 // that is lacking is given back when the training time has doubled: nothing lasts for ever.
 //
+// A job's first group begins with the period of a Prior, where it has one, within a quarter of the
+// guess and the guess, which speeds that were tried out and the prior's transfer make: on trial,
+// JudgePrior, then as one that was judged. Where it is regretted all goes on as without a prior.
+//
 // The first period is a guess about the loss; a group that meets anew takes the former one's, if
 // that is shorter, without a trial. From then on other periods are tried by a
 // PeriodCanary each: in turn a quarter of the one in force and twice as long, where that would
 // bring kCanaryGain; the latter first where it would bring kCanaryGainFirst while the loss still
 // falls. The next comes when the training time has grown by kCanaryPause, or by kCanaryGoesOn in
-// the direction that paid, and what is in force was for kShareBefore of the time. A shorter one stays if that is certain, a longer one, which brings more
-// samples in any case, if it looks better at all. A group of one member stays with every_step.
+// the direction that paid, and what is in force was for kShareBefore of the time. A shorter one
+// stays if that is certain, a longer one, which brings more samples in any case, if it looks better
+// at all. A group of one member stays with every_step.
 //
 // Source: design. The shape of the term for local steps is that of periodic averaging's bound,
 // [adacomm]; kDrift is small as no price of periods up to 48 was measured on real data.
@@ -77,8 +83,9 @@ class AutoSynchronization final : public RememberingPolicy<AutoSynchronization> 
   std::string Start(Plan& first, const Observations& seen) override;
   void Resume(const Plan& in_force) override;
   std::optional<Proposal> Decide(const Situation& situation) override;
-  bool OnTrial() const override { return trial_ || canary_; }
+  bool OnTrial() const override { return prior_ || trial_ || canary_; }
   std::string Follow(Plan& plan, const Observations& seen) const override;
+  std::optional<Prior> Learned(const Observations& seen) const override;
 
   friend void Fields(auto& archive, Of<AutoSynchronization> auto& policy) {
     archive("bans", policy.bans_);
@@ -86,6 +93,7 @@ class AutoSynchronization final : public RememberingPolicy<AutoSynchronization> 
     archive("promised", policy.promised_);
     archive("version_of_kind", policy.version_of_kind_);
     archive("seconds_of_kind", policy.seconds_of_kind_);
+    archive("prior", policy.prior_);
     archive("trial", policy.trial_);
     archive("canary", policy.canary_);
     archive("judged", policy.judged_);
@@ -127,10 +135,13 @@ class AutoSynchronization final : public RememberingPolicy<AutoSynchronization> 
       archive("seconds", credit.seconds);
     }
   };
+  bool BeginsWith(const StartingGroup& group, Plan& first);
+  std::optional<Proposal> TryPrior(const Situation& situation);
+  bool AnyRoundInForce(const Observations& seen) const;
   std::optional<Proposal> Compare(const Situation& situation);
   bool Persists(const Candidate& best, double gain, double seconds);
   std::vector<Candidate> Candidates(const Situation& situation) const;
-  double BestPeriod(const Situation& situation) const;
+  double BestPeriod(double step, double transfer) const;
   double UsefulRate(const Plan& plan, const Observations& seen) const;
   double Useful(const Plan& plan, const Observations& seen) const;
   double WithoutSmallerBatches(const Plan& delayed, const Situation& situation) const;
@@ -161,6 +172,7 @@ class AutoSynchronization final : public RememberingPolicy<AutoSynchronization> 
   double promised_ = 1;                // by the change on trial: UsefulRate over that before
   std::uint64_t version_of_kind_ = 0;  // the first plan with what is in force
   double seconds_of_kind_ = 0;         // training time since when
+  std::optional<Prior> prior_;         // in force, and on trial
   std::optional<ChangeTrial> trial_;
   std::optional<PeriodCanary> canary_;
   bool judged_ = false;            // a period was, by the loss, in this group

@@ -10,6 +10,7 @@
 #include "policies/memory.h"
 #include "policies/observations.h"
 #include "policies/plan.h"
+#include "policies/prior.h"
 
 namespace tactus::policies {
 
@@ -56,6 +57,9 @@ class AxisPolicy {
   // Fits the axis's fields to a plan in which another axis changed. Returns why, a sentence, where
   // it changes something, else nothing.
   virtual std::string Follow(Plan&, const Observations&) const { return {}; }
+
+  // What the next job of this kind should begin with; nothing where nothing was judged.
+  virtual std::optional<Prior> Learned(const Observations&) const { return std::nullopt; }
 
   // What it has learned, for another one of the same options; a policy that learns is a
   // RememberingPolicy.

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "policies/prior.h"
+
 namespace tactus::policies {
 
 // When the members of a group combine what they learned.
@@ -67,6 +69,8 @@ struct StartingGroup {
   // What the group before ran last, for what is frozen; without sizes where it had other members.
   // Nothing: there was none.
   std::optional<Plan> before{};
+  // What a former job of this kind found; of use to a job's first group alone.
+  std::optional<Prior> prior{};
 };
 
 // What one worker saw in one applied round. Times are durations of its own clock, in seconds.

@@ -142,7 +142,10 @@ Plan Planner::FirstPlan(const StartingGroup& group, bool keep, PerAxis<std::stri
   return plan;
 }
 
-Revision Planner::Start(const StartingGroup& group) {
+Revision Planner::Start(const StartingGroup& starting) {
+  StartingGroup group = starting;
+  // What is frozen could not be taken back.
+  if (Frozen(Axis::kSynchronization)) group.prior.reset();
   gains_.Forget();
   seen_.Start(group);
   Revision revision;
@@ -314,6 +317,11 @@ std::optional<MeasuredGroup> Planner::Measured(const Plan& in_force) const {
                        .transfer_seconds = *transfer,
                        .worth = Worth(in_force),
                        .batch = options_.batch};
+}
+
+std::optional<Prior> Planner::Learned() const {
+  constexpr Axis kAxis = Axis::kSynchronization;
+  return Frozen(kAxis) ? std::nullopt : policies_[kAxis]->Learned(seen_);
 }
 
 }  // namespace tactus::policies

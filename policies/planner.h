@@ -18,6 +18,7 @@
 #include "policies/observations.h"
 #include "policies/plan.h"
 #include "policies/planner_options.h"
+#include "policies/prior.h"
 
 namespace tactus::policies {
 
@@ -78,6 +79,10 @@ class PlanPolicy {
   // The group under `in_force` as it was measured; nothing while speeds or transfer are not known.
   virtual std::optional<MeasuredGroup> Measured(const Plan& in_force) const = 0;
 
+  // What the next job of this kind should begin with (StartingGroup::prior); nothing where nothing
+  // was judged.
+  virtual std::optional<Prior> Learned() const = 0;
+
   // Decisions whose measured gain became known since the last call, complete.
   virtual std::vector<Decision> TakeMeasured() = 0;
 };
@@ -88,7 +93,7 @@ class Planner final : public PlanPolicy {
   // Requires: UnknownPolicies(options) is empty.
   explicit Planner(const PlannerOptions& options);
 
-  Revision Start(const StartingGroup& group) override;
+  Revision Start(const StartingGroup& starting) override;
   std::string Memory() const override;
   std::string Recall(std::string_view memory, std::uint32_t members) override;
   void Resume(const Plan& in_force) override;
@@ -98,6 +103,7 @@ class Planner final : public PlanPolicy {
   void Freeze(Axis axis) override { frozen_[axis] = true; }
   std::optional<Revision> Revert(const Plan& in_force, const Decision& decision) override;
   std::optional<MeasuredGroup> Measured(const Plan& in_force) const override;
+  std::optional<Prior> Learned() const override;
   std::vector<Decision> TakeMeasured() override { return gains_.Take(); }
 
  private:

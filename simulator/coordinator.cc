@@ -49,6 +49,11 @@ void Coordinator::Start() {
     memories.push_back(memory);
     cluster_->RestoreMemory(memory);
   }
+  std::vector<job::PriorRecord> priors;
+  for (const auto& [key, prior] : disk().priors) {
+    priors.push_back(prior);
+    cluster_->RestorePrior(prior);
+  }
   std::vector<job::JobRecord> restored;
   job::Actions actions;
   const Instant now = around_.scheduler.now();
@@ -58,7 +63,7 @@ void Coordinator::Start() {
     std::ranges::move(cluster_->Restore(record, now), std::back_inserter(actions));
   }
   if (around_.scenario.on_start)
-    around_.scenario.on_start({nodes, memories, restored}, now, actions);
+    around_.scenario.on_start({nodes, memories, priors, restored}, now, actions);
   Take(std::move(actions), {});
   Flush();
   Beat();
@@ -241,6 +246,7 @@ void Coordinator::Keep(const job::WriteBatch& batch) {
   for (const job::JobRecord& record : batch.jobs) Keep(record);
   for (const job::NodeRecord& node : batch.nodes) Keep(node);
   for (const job::MemoryRecord& memory : batch.memories) Keep(memory);
+  for (const job::PriorRecord& prior : batch.priors) Keep(prior);
 }
 
 // The checkpoints that it names no longer go.
@@ -265,6 +271,14 @@ void Coordinator::Keep(const job::MemoryRecord& memory) {
     disk().memories.erase(memory.job);
   } else {
     disk().memories[memory.job] = memory;
+  }
+}
+
+void Coordinator::Keep(const job::PriorRecord& prior) {
+  if (prior.prior.empty()) {
+    disk().priors.erase(prior.key);
+  } else {
+    disk().priors[prior.key] = prior;
   }
 }
 

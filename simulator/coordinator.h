@@ -109,6 +109,7 @@ class Coordinator {
   void Keep(const job::JobRecord& record);
   void Keep(const job::NodeRecord& node);
   void Keep(const job::MemoryRecord& memory);
+  void Keep(const job::PriorRecord& prior);
   void Perform(const job::Action& action);
   void WakeAt(Instant time);
   void Beat();
@@ -120,6 +121,7 @@ class Coordinator {
     std::map<JobId, job::JobRecord> jobs{};
     std::map<std::string, job::NodeRecord> nodes{};
     std::map<JobId, job::MemoryRecord> memories{};
+    std::map<std::string, job::PriorRecord> priors{};
     std::map<std::string, std::shared_ptr<const Checkpoint>> checkpoints{};  // by id
   };
   Disk& disk() { return wrong_ ? *wrong_ : right_; }

@@ -83,6 +83,7 @@ struct DeviceFault {
 struct TakenUp {
   std::vector<job::NodeRecord> nodes{};
   std::vector<job::MemoryRecord> memories{};
+  std::vector<job::PriorRecord> priors{};
   std::vector<job::JobRecord> jobs{};
 };
 

@@ -39,6 +39,8 @@ void ActionQueue::Push(job::Actions actions, Done done) {
       decisions_.push_back({.job = decided->job, .decision = std::move(decided->decision)});
     } else if (auto* learned = std::get_if<job::PersistMemory>(&action)) {
       memories_.insert_or_assign(learned->memory.job, std::move(learned->memory.memory));
+    } else if (const auto* found = std::get_if<job::PersistPrior>(&action)) {
+      priors_.insert_or_assign(found->prior.key, found->prior);
     } else {
       list.actions.push_back(std::move(action));
     }
@@ -80,7 +82,8 @@ void ActionQueue::Drop(const std::string& node) {
 void ActionQueue::StartWrite() {
   // A batch that failed is tried again as it is: what came since is newer, and goes after it.
   if (batch_.jobs.empty() && batch_.nodes.empty() && batch_.rounds.empty() &&
-      batch_.decisions.empty() && batch_.forgotten.empty() && batch_.memories.empty()) {
+      batch_.decisions.empty() && batch_.forgotten.empty() && batch_.memories.empty() &&
+      batch_.priors.empty()) {
     in_write_ = std::exchange(waiting_, 0);
     for (auto& [id, record] : jobs_) batch_.jobs.push_back(std::move(record));
     jobs_.clear();
@@ -92,6 +95,7 @@ void ActionQueue::StartWrite() {
     for (auto& [job, memory] : std::exchange(memories_, {})) {
       batch_.memories.push_back({.job = job, .memory = std::move(memory)});
     }
+    for (auto& [key, prior] : std::exchange(priors_, {})) batch_.priors.push_back(std::move(prior));
   }
   writing_ = true;
   hooks_.write(batch_);

@@ -77,7 +77,8 @@ class ActionQueue {
   void StartWrite();
   void Forget(const job::ForgetRounds& action);
   bool AnyHistory() const {
-    return !rounds_.empty() || !decisions_.empty() || !forgotten_.empty() || !memories_.empty();
+    return !rounds_.empty() || !decisions_.empty() || !forgotten_.empty() || !memories_.empty() ||
+           !priors_.empty();
   }
 
   const Hooks hooks_;
@@ -95,8 +96,9 @@ class ActionQueue {
   std::vector<job::RoundsFrom> forgotten_;        // before rounds_ are written
   std::vector<job::RoundRecord> rounds_;
   std::vector<job::DecisionRecord> decisions_;
-  std::map<JobId, std::string> memories_;  // the newest of each job
-  job::WriteBatch batch_;                  // what is being written, kept for another try
+  std::map<JobId, std::string> memories_;           // the newest of each job
+  std::map<std::string, job::PriorRecord> priors_;  // of each key
+  job::WriteBatch batch_;                           // what is being written, kept for another try
   bool writing_ = false;
   bool failed_ = false;
 };

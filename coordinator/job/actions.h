@@ -290,6 +290,12 @@ struct PersistMemory {
 };
 void Fields(auto& archive, Of<PersistMemory> auto& action) { archive("memory", action.memory); }
 
+// Write what the next job of the kind begins with, over what was there; nothing waits for it.
+struct PersistPrior {
+  PriorRecord prior{};
+};
+void Fields(auto& archive, Of<PersistPrior> auto& action) { archive("prior", action.prior); }
+
 // Forget the rounds of the history from this one on, those of earlier PersistRounds too: the state
 // that they led to is lost. Nothing waits for it.
 struct ForgetRounds {
@@ -407,7 +413,7 @@ void Fields(auto& archive, Of<WakeAt> auto& action) { archive("time", action.tim
 using Action =
     std::variant<PersistJob, PersistRound, PersistDecision, StartWorker, SendToWorker, StopWorker,
                  PublishJob, PublishProgress, PublishDecision, WakeAt, PersistNode, ForgetRounds,
-                 LookAtWorker, PublishSnapshot, PersistMemory, PublishRelearning>;
+                 LookAtWorker, PublishSnapshot, PersistMemory, PublishRelearning, PersistPrior>;
 using Actions = std::vector<Action>;
 
 // The node whose agent carries the action out; null: it is none of an agent's.
@@ -468,6 +474,8 @@ template <>
 inline constexpr const char* kKind<job::PersistDecision> = "persist_decision";
 template <>
 inline constexpr const char* kKind<job::PersistMemory> = "persist_memory";
+template <>
+inline constexpr const char* kKind<job::PersistPrior> = "persist_prior";
 template <>
 inline constexpr const char* kKind<job::ForgetRounds> = "forget_rounds";
 template <>

@@ -236,8 +236,8 @@ JobController* Cluster::JobOf(WorkerId worker) {
 JobController& Cluster::Add(JobRecord record) {
   const JobId id = record.id;
   auto policy = PolicyOf(record.settings);
-  return *(jobs_[id] =
-               std::make_unique<JobController>(std::move(record), std::move(policy), wall_offset_));
+  return *(jobs_[id] = std::make_unique<JobController>(std::move(record), std::move(policy),
+                                                       priors_, wall_offset_));
 }
 
 // A record of a newer version may name a policy that this one does not have.

@@ -17,6 +17,7 @@
 #include "coordinator/job/admission.h"
 #include "coordinator/job/job_controller.h"
 #include "coordinator/job/membership.h"
+#include "coordinator/job/priors.h"
 #include "coordinator/job/records.h"
 #include "coordinator/job/schedule.h"
 
@@ -40,6 +41,9 @@ class Cluster {
 
   // What a job's planner had learned before the restart. Before all jobs.
   void RestoreMemory(MemoryRecord memory) { memories_[memory.job] = std::move(memory.memory); }
+
+  // What a former coordinator kept for the next jobs. Before all jobs.
+  void RestorePrior(PriorRecord prior) { priors_.Restore(std::move(prior)); }
 
   // Deals with one event. Never fails: what does not apply any more does nothing.
   Actions Step(const Event& event, Instant now);
@@ -91,6 +95,7 @@ class Cluster {
 
   const WallTime wall_offset_;
   Membership membership_;
+  Priors priors_;
   std::map<JobId, std::unique_ptr<JobController>> jobs_;
   Admission admission_;                    // of jobs_
   std::map<WorkerId, JobId> routes_;       // workers of jobs_, until their job is dropped

@@ -12,9 +12,9 @@
 namespace tactus::job {
 
 JobController::JobController(JobRecord record, std::unique_ptr<policies::PlanPolicy> policy,
-                             WallTime wall_offset, JobDeadlines deadlines)
+                             Priors& priors, WallTime wall_offset, JobDeadlines deadlines)
     : deadlines_(deadlines),
-      keeper_(std::move(record), std::move(policy), wall_offset, deadlines) {}
+      keeper_(std::move(record), std::move(policy), priors, wall_offset, deadlines) {}
 
 // ---- The queue
 

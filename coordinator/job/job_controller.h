@@ -44,6 +44,7 @@
 #include "coordinator/job/group_formation.h"
 #include "coordinator/job/job_deadlines.h"
 #include "coordinator/job/job_phase.h"
+#include "coordinator/job/priors.h"
 #include "coordinator/job/record_keeper.h"
 #include "coordinator/job/records.h"
 #include "policies/planner.h"
@@ -57,8 +58,9 @@ namespace tactus::job {
 // are consecutive and one travels at a time; a final state is final. One thread.
 class JobController {
  public:
-  // policy: not null. wall_offset: turns an Instant into a WallTime, for records only.
-  JobController(JobRecord record, std::unique_ptr<policies::PlanPolicy> policy,
+  // policy: not null. priors: outlives it. wall_offset: turns an Instant into a WallTime, for
+  // records only.
+  JobController(JobRecord record, std::unique_ptr<policies::PlanPolicy> policy, Priors& priors,
                 WallTime wall_offset, JobDeadlines deadlines = {});
 
   // ---- From the cluster

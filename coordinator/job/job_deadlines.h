@@ -78,6 +78,8 @@ struct JobDeadlines {
   // the rounds that the planner saw. A trial or a canary begins with a decision, so that no more of
   // it is lost than ran of it; a memory has tens of kilobytes.
   Duration memory_persist = std::chrono::seconds(10);
+  // Between two PersistPrior of a running job, of which the one at its end is the last.
+  Duration prior_persist = std::chrono::minutes(1);
 };
 
 // One step of the ladder of those that a training job's group is watched by, for people.

@@ -150,7 +150,8 @@ std::vector<FreeDevice> Membership::Free() const {
                               .emulated_speed = device.emulated_speed,
                               .kind = device.kind,
                               .uuid = device.uuid,
-                              .incarnation = node.incarnation},
+                              .incarnation = node.incarnation,
+                              .model = device.model},
                     .kind = device.kind,
                     .traits = &node.traits});
   }

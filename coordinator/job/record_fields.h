@@ -32,6 +32,7 @@ void Fields(auto& archive, Of<JobSettings> auto& settings) {
   archive("checkpoints_kept", settings.checkpoints_kept);
   archive("hold", settings.hold);
   archive("adapt", settings.adapt);
+  archive("kind", settings.kind);
   archive("stop_train_loss", settings.stop_train_loss);
   archive("stop_epochs", settings.stop_epochs);
   archive("stop_time", settings.stop_time);
@@ -58,6 +59,12 @@ void Fields(auto& archive, Of<MemoryRecord> auto& memory) {
   Bytes(archive, "memory", memory.memory);
 }
 
+void Fields(auto& archive, Of<PriorRecord> auto& prior) {
+  archive("key", prior.key);
+  archive("number", prior.number);
+  Bytes(archive, "prior", prior.prior);
+}
+
 void Fields(auto& archive, Of<NodeRecord> auto& node) {
   archive("name", node.name);
   archive("cordoned", node.cordoned);
@@ -72,6 +79,7 @@ void Fields(auto& archive, Of<MemberRecord> auto& member) {
   archive("kind", member.kind);
   archive("uuid", member.uuid);
   archive("incarnation", member.incarnation);
+  archive("model", member.model);
 }
 
 void Fields(auto& archive, Of<TransportRecord> auto& transport) {

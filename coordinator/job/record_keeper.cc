@@ -24,8 +24,9 @@ bool AdaptsAlike(policies::PlannerOptions a, const policies::PlannerOptions& b) 
 }  // namespace
 
 RecordKeeper::RecordKeeper(JobRecord record, std::unique_ptr<policies::PlanPolicy> policy,
-                           WallTime wall_offset, const JobDeadlines& deadlines)
-    : wall_offset_(wall_offset),
+                           Priors& priors, WallTime wall_offset, const JobDeadlines& deadlines)
+    : priors_(priors),
+      wall_offset_(wall_offset),
       deadlines_(deadlines),
       record_(std::move(record)),
       steering_(std::move(policy), record_.newest_plan.version) {}
@@ -44,6 +45,8 @@ void RecordKeeper::Persist(Turn turn) {
     record_.end_time = record_.update_time;
     EndAttempt(record_, record_.state_reason, record_.end_time);
     turn.actions.push_back(job::PersistMemory{{.job = record_.id}});
+    // Of a run that failed nobody should begin with what it did.
+    if (record_.result) HandOn(turn);
   }
   persisted_ = turn.now;
   turn.actions.push_back(PersistJob{record_});
@@ -100,6 +103,7 @@ policies::Plan RecordKeeper::FormGroup(const policies::StartingGroup& group,
   ++record_.generation;
   policies::StartingGroup starting = group;
   starting.before = PlanOfFormerGroup();
+  starting.prior = PriorOfKind(turn);
   const policies::Revision first = steering_.Start(starting);
   record_.newest_plan = first.plan;
   Progress progress;
@@ -131,6 +135,20 @@ std::optional<policies::Plan> RecordKeeper::PlanOfFormerGroup() {
     record_.reversal.reset();
   }
   return plan;
+}
+
+// For the first group alone: what the job has learned itself since is of more worth.
+std::optional<policies::Prior> RecordKeeper::PriorOfKind(Turn turn) const {
+  if (record_.generation > 1 || record_.settings.kind.empty()) return std::nullopt;
+  const std::string bytes = priors_.Find(PriorKey(record_.settings.kind, record_.members));
+  if (bytes.empty()) return std::nullopt;
+  policies::ReadPrior read = policies::PriorOf(bytes);
+  if (!read.prior) {
+    turn.actions.push_back(PublishRelearning{
+        .job = record_.id,
+        .reason = "what a former job of this kind found is left out: " + read.refusal});
+  }
+  return read.prior;
 }
 
 // Of the former groups the newest are kept, as many as kFormerMembersMax leaves room for.
@@ -337,10 +355,21 @@ void RecordKeeper::PersistMemory(Turn turn) {
   turn.actions.push_back(job::PersistMemory{{.job = record_.id, .memory = steering_.Memory()}});
 }
 
+// Of the group that there is: what was found is true of its devices.
+void RecordKeeper::HandOn(Turn turn) {
+  handed_on_ = turn.now;
+  if (!tracker_ || record_.settings.kind.empty()) return;
+  const std::optional<policies::Prior> prior = steering_.Learned();
+  if (!prior) return;
+  priors_.Put(PriorKey(record_.settings.kind, record_.members), policies::BytesOf(*prior),
+              turn.actions);
+}
+
 void RecordKeeper::ShareProgress(Turn turn) {
   if (published_ && turn.now - *published_ < deadlines_.progress_publish) return;
   published_ = turn.now;
   if (turn.now - remembered_ >= deadlines_.memory_persist) PersistMemory(turn);
+  if (turn.now - handed_on_ >= deadlines_.prior_persist) HandOn(turn);
   if (turn.now - persisted_ >= deadlines_.progress_persist) {
     Persist(turn);
   } else {

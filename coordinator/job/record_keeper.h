@@ -11,6 +11,7 @@
 #include "base/time.h"
 #include "coordinator/job/actions.h"
 #include "coordinator/job/job_deadlines.h"
+#include "coordinator/job/priors.h"
 #include "coordinator/job/progress_tracker.h"
 #include "coordinator/job/records.h"
 #include "coordinator/job/steering.h"
@@ -32,9 +33,10 @@ struct Turn {
 // JobDeadlines::progress_publish. One thread.
 class RecordKeeper {
  public:
-  // policy: not null. wall_offset: turns an Instant into a WallTime, for records only.
-  RecordKeeper(JobRecord record, std::unique_ptr<policies::PlanPolicy> policy, WallTime wall_offset,
-               const JobDeadlines& deadlines);
+  // policy: not null. priors: outlives it. wall_offset: turns an Instant into a WallTime, for
+  // records only.
+  RecordKeeper(JobRecord record, std::unique_ptr<policies::PlanPolicy> policy, Priors& priors,
+               WallTime wall_offset, const JobDeadlines& deadlines);
 
   // Whoever changes it says so by Persist or Announce.
   JobRecord& record() { return record_; }
@@ -123,14 +125,17 @@ class RecordKeeper {
  private:
   void RefreshProgress(Instant now);
   std::optional<policies::Plan> PlanOfFormerGroup();
+  std::optional<policies::Prior> PriorOfKind(Turn turn) const;
   std::optional<policies::Revision> NextPlan();
   void ForgetEnding();
   void SetCheckpoint(CheckpointRecord checkpoint, Instant now);
   void NoteGroup(std::uint64_t first_round, const TransportRecord& transport);
   void PersistDecisions(const std::vector<policies::Decision>& decisions, Turn turn);
   void PersistMemory(Turn turn);
+  void HandOn(Turn turn);
   WallTime WallAt(Instant now) const { return now.time_since_epoch().count() + wall_offset_; }
 
+  Priors& priors_;
   const WallTime wall_offset_;
   const JobDeadlines deadlines_;
   JobRecord record_;
@@ -138,6 +143,7 @@ class RecordKeeper {
   std::optional<ProgressTracker> tracker_;
   Instant persisted_{};               // last
   Instant remembered_{};              // likewise, what the planner has learned
+  Instant handed_on_{};               // likewise, what the next job begins with
   std::optional<Instant> published_;  // the progress, last
 };
 

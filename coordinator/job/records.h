@@ -56,6 +56,9 @@ struct JobSettings {
   // How long it waits, with its devices, for workers of which nobody can tell whether they live.
   Duration hold = std::chrono::hours(1);
   policies::PlannerOptions adapt{};
+  // Equal for jobs of one model, data, optimizer and way to adapt, so that what the planner of one
+  // found is of use to the next; empty: nothing is handed on to this job, nor from it.
+  std::string kind{};
   std::optional<double> stop_train_loss{};
   std::optional<std::uint32_t> stop_epochs{};
   std::optional<Duration> stop_time{};
@@ -98,6 +101,7 @@ struct MemberRecord {
   DeviceKind kind = DeviceKind::kCpu;
   std::string uuid{};             // of its GPU; empty: it has none
   std::uint64_t incarnation = 0;  // of the agent's process that it was given to; 0: not known
+  std::string model{};            // of the device
 };
 
 using protocol::TransportKind;
@@ -314,6 +318,13 @@ struct MemoryRecord {
   std::string memory{};  // empty: none is kept
 };
 
+// What a job's planner found, for the next of its kind.
+struct PriorRecord {
+  std::string key{};         // PriorKey() of priors.h
+  std::uint64_t number = 0;  // grows from one that is put to the next
+  std::string prior{};       // policies::BytesOf(Prior); empty: none is kept
+};
+
 // Rounds of a job from this one on.
 struct RoundsFrom {
   JobId job{};
@@ -329,6 +340,7 @@ struct WriteBatch {
   std::vector<job::DecisionRecord> decisions{};
   std::vector<job::NodeRecord> nodes{};  // inserted or replaced; one that says nothing is removed
   std::vector<job::MemoryRecord> memories{};  // inserted or replaced; an empty one is removed
+  std::vector<job::PriorRecord> priors{};     // likewise
 };
 
 }  // namespace tactus::job

@@ -65,6 +65,9 @@ class Steering {
   // The group as it was measured under the adopted plan; nothing: it is not yet.
   std::optional<policies::MeasuredGroup> Measured() const { return policy_->Measured(adopted_); }
 
+  // What the next job of this kind should begin with; nothing: it is not known yet.
+  std::optional<policies::Prior> Learned() const { return policy_->Learned(); }
+
   // Earlier decisions of which it became known what they gained.
   std::vector<policies::Decision> TakeMeasured() { return policy_->TakeMeasured(); }
 

@@ -87,6 +87,7 @@ absl::Status CoreRunner::Start() {
   absl::StatusOr<std::vector<job::JobRecord>> unfinished;
   absl::StatusOr<std::vector<job::NodeRecord>> nodes;
   absl::StatusOr<std::vector<job::MemoryRecord>> memories;
+  absl::StatusOr<std::vector<job::PriorRecord>> priors;
   absl::StatusOr<std::uint64_t> last_job;
   absl::StatusOr<protocol::CoordinatorIdentity> identity;
   std::vector<store::SetAsideJob> set_aside;
@@ -95,6 +96,7 @@ absl::Status CoreRunner::Start() {
     set_aside = around_.store.TakeSetAside();
     nodes = around_.store.Nodes();
     memories = around_.store.Memories();
+    priors = around_.store.Priors();
     last_job = around_.store.LastJobId();
     identity = around_.store.BeginEpoch(around_.restored ? SecondsNow() : 0);
   });
@@ -102,6 +104,7 @@ absl::Status CoreRunner::Start() {
   if (!unfinished.ok()) return unfinished.status();
   if (!nodes.ok()) return nodes.status();
   if (!memories.ok()) return memories.status();
+  if (!priors.ok()) return priors.status();
   if (!last_job.ok()) return last_job.status();
   if (!identity.ok()) return identity.status();
   runtime::Logger("main")->info("epoch begun server={} epoch={} restored={}", identity->server,
@@ -111,7 +114,8 @@ absl::Status CoreRunner::Start() {
     sessions_.SetIdentity(*std::move(identity));
     Restore({.records = *std::move(unfinished),
              .nodes = *std::move(nodes),
-             .memories = *std::move(memories)});
+             .memories = *std::move(memories),
+             .priors = *std::move(priors)});
   });
   return absl::OkStatus();
 }
@@ -124,6 +128,7 @@ void CoreRunner::Restore(tape::Start start) {
   return_.emplace(around_.control);
   for (const job::NodeRecord& node : start.nodes) cluster_.RestoreNode(node);
   for (const job::MemoryRecord& memory : start.memories) cluster_.RestoreMemory(memory);
+  for (const job::PriorRecord& prior : start.priors) cluster_.RestorePrior(prior);
   start.time = runtime::Now();
   job::Actions all;
   for (const job::JobRecord& record : start.records) {

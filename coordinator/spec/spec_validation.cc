@@ -10,6 +10,7 @@
 #include "coordinator/spec/adapt_checks.h"
 #include "coordinator/spec/field_checks.h"
 #include "coordinator/spec/field_rules.h"
+#include "coordinator/spec/kind_of_job.h"
 #include "coordinator/spec/resolve.h"
 
 namespace tactus::spec {
@@ -288,6 +289,7 @@ job::JobSettings SettingsOf(const ResolvedSpec& resolved) {
   settings.checkpoints_kept = spec.checkpoints().keep();
   settings.hold = DurationOf(spec.hold());
   settings.adapt = PlannerOptionsOf(resolved);
+  if (spec.adapt().warm_start()) settings.kind = KindOfJob(resolved);
   settings.workers_min = spec.workers().min();
   settings.workers_max = std::min(spec.workers().max(), WorkersOfARound(settings.adapt));
   const v1::Stop& stop = spec.stop();

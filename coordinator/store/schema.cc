@@ -81,6 +81,9 @@ constexpr const char* kSteps[] = {
     "  record BLOB NOT NULL);",
     // What the planners of jobs that are not over have learned.
     "CREATE TABLE memories (job INTEGER PRIMARY KEY, memory BLOB NOT NULL);",
+    // What jobs found for the next of their kinds.
+    "CREATE TABLE priors (key TEXT PRIMARY KEY, number INTEGER NOT NULL, prior BLOB NOT NULL)"
+    "  WITHOUT ROWID;",
 };
 
 absl::StatusOr<std::int64_t> Version(sqlite3* connection) {

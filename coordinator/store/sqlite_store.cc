@@ -36,6 +36,10 @@ constexpr const char* kDropNode = "DELETE FROM nodes WHERE name = ?1";
 constexpr const char* kPutMemory = "INSERT OR REPLACE INTO memories (job, memory) VALUES (?1, ?2)";
 constexpr const char* kDropMemory = "DELETE FROM memories WHERE job = ?1";
 constexpr const char* kMemories = "SELECT job, memory FROM memories ORDER BY job";
+constexpr const char* kPutPrior =
+    "INSERT OR REPLACE INTO priors (key, number, prior) VALUES (?1, ?2, ?3)";
+constexpr const char* kDropPrior = "DELETE FROM priors WHERE key = ?1";
+constexpr const char* kPriors = "SELECT key, number, prior FROM priors ORDER BY key";
 constexpr const char* kJobById = "SELECT spec, record, id, name FROM jobs WHERE id = ?1";
 constexpr const char* kJobByName = "SELECT spec, record, id, name FROM jobs WHERE name = ?1";
 constexpr const char* kJobByRequest =
@@ -170,6 +174,10 @@ absl::Status SqliteStore::PutAll(const job::WriteBatch& batch) {
     const absl::Status status = PutMemory(record);
     if (!status.ok()) return status;
   }
+  for (const job::PriorRecord& record : batch.priors) {
+    const absl::Status status = PutPrior(record);
+    if (!status.ok()) return status;
+  }
   return absl::OkStatus();
 }
 
@@ -183,6 +191,11 @@ absl::Status SqliteStore::PutMemory(const job::MemoryRecord& record) {
   const std::int64_t job = Signed(record.job.value);
   if (record.memory.empty()) return statements_.Run(kDropMemory, job);
   return statements_.Run(kPutMemory, job, Blob{record.memory});
+}
+
+absl::Status SqliteStore::PutPrior(const job::PriorRecord& record) {
+  if (record.prior.empty()) return statements_.Run(kDropPrior, record.key);
+  return statements_.Run(kPutPrior, record.key, Signed(record.number), Blob{record.prior});
 }
 
 absl::Status SqliteStore::PutJob(const job::JobRecord& record) {
@@ -328,6 +341,14 @@ absl::StatusOr<std::vector<job::MemoryRecord>> SqliteStore::Memories() {
   return ReadAll(statements_.Bind(kMemories), [](const Statement& row) {
     return absl::StatusOr<job::MemoryRecord>(
         {.job = JobId{static_cast<std::uint64_t>(row.ColumnInt(0))}, .memory = row.ColumnBytes(1)});
+  });
+}
+
+absl::StatusOr<std::vector<job::PriorRecord>> SqliteStore::Priors() {
+  return ReadAll(statements_.Bind(kPriors), [](const Statement& row) {
+    return absl::StatusOr<job::PriorRecord>({.key = row.ColumnBytes(0),
+                                             .number = static_cast<std::uint64_t>(row.ColumnInt(1)),
+                                             .prior = row.ColumnBytes(2)});
   });
 }
 

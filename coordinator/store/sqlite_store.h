@@ -28,6 +28,7 @@ class SqliteStore final : public Store {
   absl::StatusOr<Page<job::JobRecord>> ListJobs(const JobQuery& query) override;
   absl::StatusOr<std::vector<job::JobRecord>> UnfinishedJobs() override;
   absl::StatusOr<std::vector<job::MemoryRecord>> Memories() override;
+  absl::StatusOr<std::vector<job::PriorRecord>> Priors() override;
   absl::StatusOr<Page<job::RoundRecord>> ListRounds(JobId job, int page_size,
                                                     const std::string& page_token,
                                                     std::uint64_t first_round = 0) override;
@@ -67,6 +68,7 @@ class SqliteStore final : public Store {
   absl::Status PutJob(const job::JobRecord& record);
   absl::Status NoteSuperseded(const job::JobRecord& record, const std::string& blobs);
   absl::Status PutMemory(const job::MemoryRecord& record);
+  absl::Status PutPrior(const job::PriorRecord& record);
   absl::Status PutNode(const job::NodeRecord& record);
   absl::StatusOr<job::JobRecord> FindOne(const char* sql, const std::string& key,
                                          const std::string& what);

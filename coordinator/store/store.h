@@ -110,6 +110,9 @@ class Store {
   // What their planners had learned, by job; of some jobs nothing is kept.
   virtual absl::StatusOr<std::vector<job::MemoryRecord>> Memories() = 0;
 
+  // What jobs found for the next of their kinds, by key.
+  virtual absl::StatusOr<std::vector<job::PriorRecord>> Priors() = 0;
+
   // Oldest first, from `first_round` on.
   virtual absl::StatusOr<Page<job::RoundRecord>> ListRounds(JobId job, int page_size,
                                                             const std::string& page_token,

@@ -35,6 +35,7 @@ void Fields(auto& archive, Of<Start> auto& start) {
   archive("actions", start.actions);
   archive("nodes", start.nodes);
   archive("memories", start.memories);
+  archive("priors", start.priors);
 }
 
 void Fields(auto& archive, Of<Step> auto& step) {

@@ -39,6 +39,7 @@ struct Start {
   job::Actions actions{};
   std::vector<job::NodeRecord> nodes{};       // taken up before the records
   std::vector<job::MemoryRecord> memories{};  // likewise
+  std::vector<job::PriorRecord> priors{};     // likewise
 };
 
 // One event.
@@ -61,7 +62,7 @@ using Frame = std::variant<Header, Start, Step, End>;
 // What every tape begins with.
 std::string Preamble();
 inline constexpr std::size_t kPreambleBytes = 16;
-inline constexpr std::uint32_t kFormatVersion = 4;  // grows when an older program would misread it
+inline constexpr std::uint32_t kFormatVersion = 5;  // grows when an older program would misread it
 
 // Bytes before a payload, and the most that a payload has.
 inline constexpr std::size_t kPrefixBytes = 12;

@@ -48,6 +48,8 @@ struct Meter {
     Count(start.records);
     Count(start.actions);
     Count(start.nodes);
+    Count(start.memories);
+    Count(start.priors);
   }
   void CountOwned(const Step& step) {
     Count(step.event);

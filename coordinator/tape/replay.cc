@@ -75,6 +75,7 @@ class Replayer {
     replayed_.jobs = start.records.size();
     for (const job::NodeRecord& node : start.nodes) cluster_->RestoreNode(node);
     for (const job::MemoryRecord& memory : start.memories) cluster_->RestoreMemory(memory);
+    for (const job::PriorRecord& prior : start.priors) cluster_->RestorePrior(prior);
     job::Actions found;
     for (const job::JobRecord& record : start.records) {
       job::Actions actions = cluster_->Restore(record, start.time);

@@ -25,6 +25,7 @@ struct Course {
   int rounds = 400;
   // An axis of which there is a decision besides the first, so that something was learned.
   Axis moves = Axis::kSynchronization;
+  std::optional<Prior> prior{};
 };
 
 PlannerOptions Adapting(const std::string& batch, const SynchronizationOptions& synchronization) {
@@ -37,6 +38,12 @@ PlannerOptions Adapting(const std::string& batch, const SynchronizationOptions& 
 std::vector<Course> Courses() {
   return {
       {.name = "auto", .planner = Adapting("auto", {.policy = "auto"}), .rounds = 600},
+      {.name = "prior",
+       .planner = Adapting("auto", {.policy = "auto"}),
+       .prior = Prior{.period = 12, .transfer_seconds = 0.2}},
+      {.name = "prior_of_another_network",
+       .planner = Adapting("auto", {.policy = "auto"}),
+       .prior = Prior{.period = 12, .transfer_seconds = 2}},
       {.name = "fast_links",
        .planner = Adapting("auto", {.policy = "auto"}),
        .transfer_seconds = 0.003,
@@ -63,7 +70,9 @@ VirtualJobOptions OptionsOf(const Course& course) {
                             .planner = course.planner,
                             .transfer_seconds = course.transfer_seconds,
                             .noise = 0.05,
-                            .slow = {.wander = 0.1, .wander_seconds = 3}};
+                            .slow = {.wander = 0.1, .wander_seconds = 3},
+                            .tried_speeds = {100, 100, 50},
+                            .prior = course.prior};
   options.loss.sample_noise = 0.3;
   return options;
 }

@@ -29,7 +29,8 @@ void VirtualJob::Regroup() {
   const std::uint64_t last = std::max(plan_.version, travelling_.version);
   plan_ = planner_
               ->Start({.members = static_cast<std::uint32_t>(options_.workers.size()),
-                       .speeds = options_.tried_speeds})
+                       .speeds = options_.tried_speeds,
+                       .prior = options_.prior})
               .plan;
   plan_.version = last + 1;
   travelling_ = {};

@@ -44,6 +44,7 @@ struct VirtualJobOptions {
   SlowNoiseOptions slow{};             // of the workers' speeds
   int travel_rounds = 2;               // from a decision to the first round under it
   std::vector<double> tried_speeds{};  // StartingGroup::speeds
+  std::optional<Prior> prior{};        // likewise
   std::uint64_t seed = 1;
 };
 

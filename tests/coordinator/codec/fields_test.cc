@@ -81,9 +81,10 @@ using Alternatives = typename AlternativesOf<Variant>::Tuple;
 using Records =
     std::tuple<policies::Report, policies::Decision, policies::PlannerOptions, job::DecisionRecord,
                job::JobSettings, job::DeviceRecord, job::NodeTraits, job::NodeRecord,
-               job::MemoryRecord, job::MemberRecord, job::ArtifactRecord, job::CheckpointRecord,
-               job::Suspension, job::FinishedMember, job::EndingRecord, job::ResultRecord,
-               job::WorkerProgress, job::Progress, job::JobRecord, job::RoundRecord>;
+               job::MemoryRecord, job::PriorRecord, job::MemberRecord, job::ArtifactRecord,
+               job::CheckpointRecord, job::Suspension, job::FinishedMember, job::EndingRecord,
+               job::ResultRecord, job::WorkerProgress, job::Progress, job::JobRecord,
+               job::RoundRecord>;
 using All = decltype(std::tuple_cat(
     std::declval<Records>(), std::declval<Alternatives<job::ToWorker>>(),
     std::declval<Alternatives<job::FromWorker>>(), std::declval<Alternatives<job::Event>>(),

@@ -172,6 +172,25 @@ TEST_F(ActionQueueTest, WhatAPlannerLearnedIsWrittenWithTheRecordOfItsListTheNew
   EXPECT_TRUE(queue_.idle());
 }
 
+TEST_F(ActionQueueTest, WhatJobsHandOnHoldsNothingUpAndGoesOutOnFlushTheNewestOfAKeyAlone) {
+  const auto found = [](const std::string& key, std::uint64_t number, const std::string& prior) {
+    return job::PersistPrior{{.key = key, .number = number, .prior = prior}};
+  };
+  queue_.Push({found("b", 1, "old"), found("b", 2, "new"), found("a", 0, ""), StopWorker(1)}, {});
+  EXPECT_THAT(performed_, ElementsAre("1"));
+  EXPECT_FALSE(queue_.idle());
+
+  queue_.Flush();
+
+  ASSERT_EQ(written_.size(), 1u);
+  ASSERT_EQ(written_[0].priors.size(), 2u);
+  EXPECT_EQ(written_[0].priors[0].prior, "");
+  EXPECT_EQ(written_[0].priors[1].number, 2u);
+  EXPECT_EQ(written_[0].priors[1].prior, "new");
+  queue_.OnWritten(true);
+  EXPECT_TRUE(queue_.idle());
+}
+
 TEST_F(ActionQueueTest, AFailedWriteIsTriedAgainAndNothingIsSeenBefore) {
   queue_.Push({Persist(1, 1), StopWorker(1)}, Done("done"));
   queue_.OnWritten(false);

@@ -154,6 +154,7 @@ Actions Rig::Restart() {
   cluster_ = std::make_unique<Cluster>(kWallOffset);
   seconds_ += kStepSeconds;
   cluster_->RestoreMemory(memory_);
+  for (const auto& [key, prior] : priors_) cluster_->RestorePrior(prior);
   Actions actions = cluster_->Restore(record(), At(seconds_));
   Note(actions);
   return actions;
@@ -168,6 +169,9 @@ Actions Rig::Rejoin(const std::string& node, int cpus, std::vector<WorkerId> run
 void Rig::Note(const Actions& actions) {
   for (const PersistJob& persist : Only<PersistJob>(actions)) last_ = persist.record;
   for (const PersistMemory& persist : Only<PersistMemory>(actions)) memory_ = persist.memory;
+  for (const PersistPrior& persist : Only<PersistPrior>(actions)) {
+    priors_[persist.prior.key] = persist.prior;
+  }
 }
 
 }  // namespace tactus::job

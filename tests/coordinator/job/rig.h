@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -98,7 +99,10 @@ class Rig {
   // What the planner learned, as last persisted.
   std::string& memory() { return memory_.memory; }
 
-  // A new coordinator takes up the last record and what the planner learned.
+  // What jobs handed on, as last persisted, by key.
+  std::map<std::string, PriorRecord>& priors() { return priors_; }
+
+  // A new coordinator takes up the last record and what was persisted beside it.
   Actions Restart();
   // The node's agent comes back with these workers.
   Actions Rejoin(const std::string& node, int cpus, std::vector<WorkerId> running);
@@ -110,6 +114,7 @@ class Rig {
   std::unique_ptr<Cluster> cluster_ = std::make_unique<Cluster>(kWallOffset);
   std::optional<JobRecord> last_;
   MemoryRecord memory_;
+  std::map<std::string, PriorRecord> priors_;
   double seconds_ = 0;
   std::uint64_t next_round_ = 0;
 };

@@ -52,6 +52,7 @@ class ScriptedPolicy final : public policies::PlanPolicy {
   std::optional<policies::MeasuredGroup> Measured(const policies::Plan&) const override {
     return std::nullopt;
   }
+  std::optional<policies::Prior> Learned() const override { return std::nullopt; }
   std::vector<policies::Decision> TakeMeasured() override { return {}; }
 
  private:

@@ -232,6 +232,10 @@ std::string Say(const PersistMemory& action) {
   return action.memory.memory.empty() ? "forget what the planner learned"
                                       : "keep what the planner learned";
 }
+std::string Say(const PersistPrior& action) {
+  return (action.prior.prior.empty() ? "forget" : "keep") + std::string(" the prior of ") +
+         action.prior.key;
+}
 std::string Say(const PublishRelearning& action) { return "learn anew: " + action.reason; }
 std::string Say(const StartWorker& action) {
   return "start " + Worker(action.worker) + " on " + action.node + "/" + action.device + " for " +
@@ -287,6 +291,7 @@ Actions Transcript::Step(double seconds, const Event& event) {
 void Transcript::Restart(double seconds) {
   text_ += Number(seconds) + " s  the coordinator restarts\n";
   cluster_ = std::make_unique<Cluster>(kWallOffset);
+  for (const auto& [key, prior] : priors_) cluster_->RestorePrior(prior);
   const std::map<JobId, JobRecord> store = store_;
   for (const auto& [id, record] : store) {
     if (IsFinal(record.state)) continue;
@@ -302,6 +307,8 @@ void Transcript::Write(const Actions& actions) {
       store_[persist->record.id] = persist->record;
     } else if (const auto* learned = std::get_if<PersistMemory>(&action)) {
       memories_[learned->memory.job] = learned->memory;
+    } else if (const auto* found = std::get_if<PersistPrior>(&action)) {
+      priors_[found->prior.key] = found->prior;
     }
   }
 }

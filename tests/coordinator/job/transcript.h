@@ -38,6 +38,7 @@ class Transcript {
   std::unique_ptr<Cluster> cluster_;
   std::map<JobId, JobRecord> store_;
   std::map<JobId, MemoryRecord> memories_;
+  std::map<std::string, PriorRecord> priors_;
   std::string text_;
 };
 

@@ -115,6 +115,10 @@ void World::Restart() {
     cluster_->RestoreMemory(memory);
     taken_up.memories.push_back(memory);
   }
+  for (const auto& [key, prior] : priors_) {
+    cluster_->RestorePrior(prior);
+    taken_up.priors.push_back(prior);
+  }
   for (const auto& [name, mark] : marks_) {
     cluster_->RestoreNode(mark);
     taken_up.nodes.push_back(mark);
@@ -305,6 +309,14 @@ void World::Check(const PersistMemory& action) {
   ASSERT_TRUE(store_.contains(action.memory.job));
   memories_.erase(action.memory.job);
   if (!action.memory.memory.empty()) memories_[action.memory.job] = action.memory;
+}
+
+void World::Check(const PersistPrior& action) {
+  const std::string& bytes = action.prior.prior;
+  priors_.erase(action.prior.key);
+  if (bytes.empty()) return;
+  EXPECT_TRUE(policies::PriorOf(bytes).prior.has_value());
+  priors_[action.prior.key] = action.prior;
 }
 
 void World::Check(const PublishProgress& action) {

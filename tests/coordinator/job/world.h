@@ -23,6 +23,7 @@ namespace tactus::job {
 struct TakenUp {
   std::vector<NodeRecord> nodes{};
   std::vector<MemoryRecord> memories{};
+  std::vector<PriorRecord> priors{};
   std::vector<JobRecord> records{};
 };
 
@@ -130,6 +131,7 @@ class World {
   void Check(const PersistNode& action) { marks_[action.node.name] = action.node; }
   void Check(const PersistDecision& action);
   void Check(const PersistMemory& action);
+  void Check(const PersistPrior& action);
   void Check(const PublishRelearning& action);
   void Check(const PublishProgress& action);
   void Check(const PublishDecision&) {}
@@ -171,6 +173,7 @@ class World {
   std::unique_ptr<Cluster> cluster_;
   std::map<JobId, JobRecord> store_;  // as last persisted
   std::map<JobId, MemoryRecord> memories_;
+  std::map<std::string, PriorRecord> priors_;
   std::map<std::string, NodeRecord> marks_;
   std::map<JobId, std::size_t> sizes_;          // of a job's last group
   std::map<JobId, std::uint64_t> next_rounds_;  // of a job's history

@@ -59,6 +59,7 @@ job::JobRecord FullJobOf(int schema) {
   record.settings.selector.clear();
   record.settings.tolerations.clear();
   record.settings.priority = 0;
+  record.settings.kind.clear();
   record.settings.adapt.frozen.clear();
   record.cancel_grace.reset();
   record.ending = {};

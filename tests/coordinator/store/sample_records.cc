@@ -32,6 +32,7 @@ job::JobSettings FullSettings() {
                     .optimizer = "lamb",
                     .momentum = 0.5,
                     .frozen = {policies::Axis::kBatch}},
+          .kind = "0123456789abcdef",
           .stop_train_loss = 1.8,
           .stop_epochs = 20,
           .stop_time = Seconds(1800.5),
@@ -113,6 +114,7 @@ void ExpectEqual(const job::JobSettings& found, const job::JobSettings& expected
   EXPECT_EQ(found.tolerations, expected.tolerations);
   EXPECT_EQ(found.priority, expected.priority);
   ExpectEqual(found.adapt, expected.adapt);
+  EXPECT_EQ(found.kind, expected.kind);
   EXPECT_EQ(found.stop_train_loss, expected.stop_train_loss);
   EXPECT_EQ(found.stop_epochs, expected.stop_epochs);
   EXPECT_EQ(found.stop_time, expected.stop_time);
@@ -170,6 +172,7 @@ void ExpectEqualMembers(const job::JobRecord& found, const job::JobRecord& expec
     EXPECT_EQ(found.members[i].node, expected.members[i].node);
     EXPECT_EQ(found.members[i].device, expected.members[i].device);
     EXPECT_EQ(found.members[i].emulated_speed, expected.members[i].emulated_speed);
+    EXPECT_EQ(found.members[i].model, expected.members[i].model);
   }
 }
 

@@ -370,6 +370,31 @@ TEST(StoreTest, ATokenThatIsNotOursIsInvalid) {
   expect_refused(store->ListRounds(JobId{1}, 1, decisions).status(), "of another listing");
 }
 
+TEST(StoreTest, WhatJobsHandOnIsKeptByKeyTheNewestUntilItIsEmptyWhateverBecomesOfTheJobs) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  const auto kept = [&] {
+    std::string all;
+    const auto priors = store->Priors();
+    EXPECT_TRUE(priors.ok()) << priors.status();
+    for (const job::PriorRecord& each : *priors) {
+      all += each.key + "=" + std::to_string(each.number) + each.prior + " ";
+    }
+    return all;
+  };
+  ASSERT_TRUE(
+      store
+          ->Write({.jobs = {SmallJob(1)},
+                   .priors = {{"b", 1, "x"}, {"a", 2, std::string("\0y", 2)}, {"c", 3, "z"}}})
+          .ok());
+  EXPECT_EQ(kept(), "a=2" + std::string("\0y", 2) + " b=1x c=3z ");
+
+  ASSERT_TRUE(store->Write({.priors = {{"b", 4, "newer"}, {"c", 0, ""}, {"d", 0, ""}}}).ok());
+  ASSERT_TRUE(store->DeleteJob(JobId{1}).ok());
+
+  EXPECT_EQ(kept(), "a=2" + std::string("\0y", 2) + " b=4newer ");
+  EXPECT_THAT(*store->CheckIntegrity(), testing::IsEmpty());
+}
+
 TEST(StoreTest, OfEachPlannersMemoryTheNewestIsKeptUntilItIsEmptyOrItsJobIsDeleted) {
   const std::unique_ptr<Store> store = OpenOrDie(":memory:");
   const auto kept = [&] {

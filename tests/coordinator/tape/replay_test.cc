@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/job/priors.h"
 #include "coordinator/tape/tape_writer.h"
+#include "policies/prior.h"
 #include "tests/coordinator/job/rig.h"
 #include "tests/coordinator/job/world.h"
 #include "tests/coordinator/tape/tape_fixture.h"
@@ -98,6 +100,44 @@ TEST_F(ReplayTest, AStartThatAnswersOtherwiseIsEventZero) {
   EXPECT_EQ(difference.words, "start");
 }
 
+// A job that begins with what a former one handed on.
+std::vector<Frame> WarmFrames() {
+  const job::PriorRecord prior{
+      .key = job::PriorKey("kind", std::vector<job::MemberRecord>(2)),
+      .number = 1,
+      .prior = policies::BytesOf(policies::Prior{.period = 2, .transfer_seconds = 0.01})};
+  const job::JobRecord record =
+      job::Job(1, {.workers_max = 2,
+                   .adapt = {.batch_policy = "fixed", .synchronization = {.policy = "auto"}},
+                   .kind = "kind"});
+  job::ReadyMessage ready = job::Ready();
+  ready.samples_per_second = 50;
+  job::Cluster cluster(job::kWallOffset);
+  cluster.RestorePrior(prior);
+  std::vector<Frame> frames = {Header{.wall_offset = job::kWallOffset},
+                               Start{.time = job::At(0), .priors = {prior}}};
+  double seconds = 0;
+  for (const job::Event& event :
+       {job::Event(job::Join("a", 2)), job::Event(job::JobSubmitted{record}),
+        job::Event(job::Said(1, ready)), job::Event(job::Said(2, ready))}) {
+    const Instant now = job::At(++seconds);
+    frames.emplace_back(Step{.event = event, .time = now, .actions = cluster.Step(event, now)});
+  }
+  frames.emplace_back(End{});
+  return frames;
+}
+
+TEST_F(ReplayTest, WhatFormerJobsHandedOnIsOfTheStart) {
+  frames_ = WarmFrames();
+  const absl::StatusOr<Replayed> replayed = Replay(Write(Bytes(frames_)), {});
+  ASSERT_TRUE(replayed.ok()) << replayed.status();
+  EXPECT_FALSE(replayed->difference.has_value());
+
+  std::get<Start>(frames_[1]).priors.clear();
+
+  EXPECT_EQ(Difference().event, 4u);
+}
+
 TEST_F(ReplayTest, ACutTapeIsReplayedOnlyWhenAllowed) {
   frames_.pop_back();
   const std::string path = Write(Bytes(frames_).substr(0, Bytes(frames_).size() - 3));
@@ -146,7 +186,8 @@ class WorldTapes {
                             .time = now,
                             .actions = actions,
                             .nodes = taken_up.nodes,
-                            .memories = taken_up.memories});
+                            .memories = taken_up.memories,
+                            .priors = taken_up.priors});
                 },
             .on_step =
                 [this](const job::Event& event, Instant now, const job::Actions& actions) {

@@ -1,0 +1,56 @@
+#include "coordinator/job/priors.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <tuple>
+#include <utility>
+
+#include "policies/memory.h"
+
+namespace tactus::job {
+
+std::string PriorKey(const std::string& kind, const std::vector<MemberRecord>& members) {
+  std::map<std::tuple<DeviceKind, std::string, double>, int> devices;
+  for (const MemberRecord& member : members) {
+    ++devices[{member.kind, member.model, member.emulated_speed}];
+  }
+  policies::MemoryWriter writer;
+  for (const auto& [device, count] : devices) {
+    const auto& [device_kind, model, emulated_speed] = device;
+    writer.Write(device_kind);
+    writer.Write(model);
+    writer.Write(emulated_speed);
+    writer.Write(count);
+  }
+  policies::TextSum sum;
+  sum.Add(writer.Finish());
+  std::array<char, 16> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), sum.value(), 16).ptr;
+  return kind + "-" + std::string(digits.data(), end);
+}
+
+void Priors::Restore(PriorRecord record) {
+  newest_ = std::max(newest_, record.number);
+  std::string key = record.key;
+  records_.insert_or_assign(std::move(key), std::move(record));
+}
+
+std::string Priors::Find(const std::string& key) const {
+  const auto found = records_.find(key);
+  return found == records_.end() ? "" : found->second.prior;
+}
+
+void Priors::Put(const std::string& key, std::string prior, Actions& actions) {
+  PriorRecord& record = records_[key];
+  record = {.key = key, .number = ++newest_, .prior = std::move(prior)};
+  actions.push_back(PersistPrior{record});
+  while (records_.size() > kPriorsMax) {
+    const auto oldest = std::ranges::min_element(
+        records_, {}, [](const auto& entry) { return entry.second.number; });
+    actions.push_back(PersistPrior{{.key = oldest->first}});
+    records_.erase(oldest);
+  }
+}
+
+}  // namespace tactus::job

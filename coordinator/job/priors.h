@@ -1,0 +1,40 @@
+// What planners found, for the next jobs of their kinds.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "coordinator/job/actions.h"
+#include "coordinator/job/records.h"
+
+namespace tactus::job {
+
+// What jobs of one kind have in common: JobSettings::kind, and how many devices of which models and
+// emulated speeds they run on, in any order. Requires: kind is not empty.
+std::string PriorKey(const std::string& kind, const std::vector<MemberRecord>& members);
+
+// The newest kPriorsMax of policies::Prior, as bytes that nobody has looked at; those put longest
+// ago give way. One thread.
+class Priors {
+ public:
+  static constexpr std::size_t kPriorsMax = 1000;
+
+  // One that a former coordinator put.
+  void Restore(PriorRecord record);
+
+  // Empty: there is none.
+  std::string Find(const std::string& key) const;
+
+  // In the place of what there was of the key. What changes is to be written.
+  void Put(const std::string& key, std::string prior, Actions& actions);
+
+ private:
+  std::map<std::string, PriorRecord> records_;  // by key
+  std::uint64_t newest_ = 0;                    // number of a record, put so far
+};
+
+}  // namespace tactus::job

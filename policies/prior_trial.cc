@@ -1,0 +1,40 @@
+#include "policies/prior_trial.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "policies/figures.h"
+
+namespace tactus::policies {
+namespace {
+
+std::string Regret(const Prior& prior, const Observations& seen, double loss_floor) {
+  const std::deque<WholeRound>& rounds = seen.rounds();
+  if (seen.AnySkipped({0, rounds.size()})) return "numbers were not finite";
+  const double first = rounds.front().loss;
+  const double latest = rounds.back().loss;
+  if (latest - first > kPriorLossMargin * std::abs(first - loss_floor)) {
+    return "the loss rose from " + Figure(first) + " to " + Figure(latest);
+  }
+  const double before = prior.transfer_seconds;
+  const double least = std::ranges::min(rounds, {}, &WholeRound::transfer_seconds).transfer_seconds;
+  const double usual = seen.TransferSeconds().value_or(before);
+  const bool faster = kPriorTransferFactor * least < before;
+  if (!faster && usual <= kPriorTransferFactor * before) return {};
+  return "a transfer takes " + Figure(faster ? least : usual) + " s, and took " + Figure(before) +
+         " s then";
+}
+
+}  // namespace
+
+ChangeTrial::Judgement JudgePrior(const Prior& prior, const Observations& seen, double loss_floor) {
+  using Verdict = ChangeTrial::Verdict;
+  if (seen.rounds().empty()) return {};
+  std::string regret = Regret(prior, seen, loss_floor);
+  if (!regret.empty()) return {.verdict = Verdict::kRegretted, .reason = std::move(regret)};
+  const bool known = seen.SpeedsKnown() && seen.TransferSeconds() &&
+                     seen.rounds().size() >= Observations::kObservationsMin;
+  return {.verdict = known ? Verdict::kKept : Verdict::kOpen};
+}
+
+}  // namespace tactus::policies

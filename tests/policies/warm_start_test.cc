@@ -1,0 +1,261 @@
+// Jobs that begin with what a former one found, in closed loops: sooner where it is right, and
+// hardly later where it is not.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "policies/decision.h"
+#include "policies/plan_names.h"
+#include "tests/policies/virtual_job.h"
+
+namespace tactus::policies {
+namespace {
+
+struct Setting {
+  double transfer_seconds = 0.6;  // a step lasts 0.058 s
+  double variance = 30;           // of one sample's gradient
+  double drift = 0.02;
+  std::uint64_t seed = 1;
+};
+
+VirtualJobOptions Options(const Setting& setting) {
+  VirtualJobOptions options{
+      .workers = {{.speed = 800}, {.speed = 800}, {.speed = 400}, {.speed = 200}},
+      .transfer_seconds = setting.transfer_seconds,
+      .noise = 0.05,
+      .tried_speeds = {780, 810, 410, 195},
+      .seed = setting.seed};
+  options.planner.batch_policy = "auto";
+  options.planner.synchronization.policy = "auto";
+  options.planner.learning_rate_policy = "auto";
+  options.loss.variance = setting.variance;
+  options.loss.drift = setting.drift;
+  options.loss.sample_noise = 0.3;
+  return options;
+}
+
+// What a job of this setting hands on after five minutes.
+std::optional<Prior> HandedOn(const Setting& setting) {
+  VirtualJob job(Options(setting));
+  job.RunUntil(300);
+  return job.planner().Learned();
+}
+
+double SecondsTo(double loss, const VirtualJobOptions& options) {
+  VirtualJob job(options);
+  do job.Run(1);
+  while (job.loss() > loss && job.seconds() < 3000);
+  return job.seconds();
+}
+
+// The logarithm of its time over that without a prior, to 1.02 of the loss that one without has
+// after so many seconds.
+double LogRatio(const Setting& setting, const std::optional<Prior>& prior, double seconds) {
+  VirtualJobOptions options = Options(setting);
+  VirtualJob cold(options);
+  cold.RunUntil(seconds);
+  const double loss = 1.02 * cold.loss();
+  const double without = SecondsTo(loss, options);
+  options.prior = prior;
+  return std::log(SecondsTo(loss, options) / without);
+}
+
+std::string FirstSynchronization(const VirtualJob& job) {
+  return ValueOf(job.plans().front(), Axis::kSynchronization);
+}
+
+TEST(WarmStartTest, AJobBeginsWithThePeriodThatAFormerOneFound) {
+  VirtualJobOptions options = Options({});
+  options.prior = Prior{.period = 48, .transfer_seconds = 0.6};
+  Planner planner(options.planner);
+
+  const Revision first =
+      planner.Start({.members = 4, .speeds = options.tried_speeds, .prior = options.prior});
+
+  EXPECT_EQ(first.plan.synchronization, Synchronization::kPeriodic);
+  EXPECT_EQ(first.plan.period, 48u);
+  const auto decision = std::ranges::find(first.decisions, Axis::kSynchronization, &Decision::axis);
+  ASSERT_NE(decision, first.decisions.end());
+  EXPECT_EQ(decision->reason, "periodic 48: as a former job of this kind found; tried out");
+}
+
+// 22 roots of the transfer over the step: 71 steps.
+TEST(WarmStartTest, ItBeginsWithNoMoreThanTheGuessAndNoLessThanAQuarterOfIt) {
+  VirtualJobOptions options = Options({});
+  options.prior = Prior{.period = 4'000'000'000, .transfer_seconds = 0.6};
+  EXPECT_EQ(FirstSynchronization(VirtualJob(options)), "periodic 71");
+  options.prior->period = 2;
+  EXPECT_EQ(FirstSynchronization(VirtualJob(options)), "periodic 17");
+}
+
+TEST(WarmStartTest, WhatIsOfNoUseIsNotBegunWith) {
+  VirtualJobOptions options = Options({});
+  options.prior = Prior{.period = 1, .transfer_seconds = 0.6};
+  EXPECT_EQ(FirstSynchronization(VirtualJob(options)), "every_step");
+  options.prior = Prior{.period = 48, .transfer_seconds = 0};
+  EXPECT_EQ(FirstSynchronization(VirtualJob(options)), "every_step");
+  options.prior = Prior{.period = 48, .transfer_seconds = 0.6};
+  options.tried_speeds = {780, 810, 0, 195};
+  EXPECT_EQ(FirstSynchronization(VirtualJob(options)), "every_step");
+  options.tried_speeds.clear();
+  EXPECT_EQ(FirstSynchronization(VirtualJob(options)), "every_step");
+}
+
+TEST(WarmStartTest, AFrozenSynchronizationIsLeftAloneAndHandsNothingOn) {
+  VirtualJobOptions options = Options({});
+  options.prior = Prior{.period = 48, .transfer_seconds = 0.6};
+  options.planner.frozen = {Axis::kSynchronization};
+  VirtualJob job(options);
+
+  job.Run(50);
+
+  EXPECT_EQ(FirstSynchronization(job), "every_step");
+  EXPECT_FALSE(job.planner().Learned().has_value());
+}
+
+TEST(WarmStartTest, OneMemberAlonePaysNoHeed) {
+  VirtualJobOptions options = Options({});
+  options.workers.resize(1);
+  options.tried_speeds.resize(1);
+  options.prior = Prior{.period = 48, .transfer_seconds = 0.6};
+
+  EXPECT_EQ(FirstSynchronization(VirtualJob(options)), "every_step");
+}
+
+TEST(WarmStartTest, AGroupThatMeetsAnewPaysNoHeed) {
+  VirtualJobOptions options = Options({});
+  options.prior = Prior{.period = 48, .transfer_seconds = 0.6};
+  VirtualJob job(options);
+  job.Run(1);
+
+  job.Regroup();
+
+  EXPECT_EQ(job.plan().synchronization, Synchronization::kEveryStep);
+}
+
+TEST(WarmStartTest, ProvedItIsHandedOnAndOtherPeriodsAreTried) {
+  VirtualJobOptions options = Options({});
+  options.prior = Prior{.period = 48, .transfer_seconds = 0.6};
+  VirtualJob job(options);
+
+  job.Run(2);
+  EXPECT_FALSE(job.planner().Learned().has_value());
+  job.Run(1);
+  ASSERT_TRUE(job.planner().Learned().has_value());
+  EXPECT_EQ(job.planner().Learned()->period, 48u);
+  EXPECT_NEAR(job.planner().Learned()->transfer_seconds, 0.6, 0.1);
+
+  job.Run(40);
+  const std::vector<Decision> decisions = job.DecisionsOf(Axis::kSynchronization);
+  ASSERT_FALSE(decisions.empty());
+  EXPECT_EQ(decisions[0].from, "periodic 48");
+  EXPECT_EQ(decisions[0].to, "periodic 12");
+  EXPECT_EQ(decisions[0].reason,
+            "tried out for 5.00 % of the training time: whether fewer local steps lead lower");
+}
+
+// From there on as a job without, by rounds of every step.
+TEST(WarmStartTest, AFasterNetworkEndsItWithTheFirstRound) {
+  VirtualJobOptions options = Options({.transfer_seconds = 0.2});
+  options.prior = Prior{.period = 48, .transfer_seconds = 2};
+  VirtualJob job(options);
+
+  job.Run(40);
+
+  const std::vector<Decision> decisions = job.DecisionsOf(Axis::kSynchronization);
+  ASSERT_GE(decisions.size(), 2u);
+  EXPECT_EQ(decisions[0].round, 0u);
+  EXPECT_EQ(decisions[0].to, "every_step");
+  EXPECT_TRUE(decisions[0].reason.starts_with(
+      "what a former job of this kind found does not hold: a transfer takes 0."))
+      << decisions[0].reason;
+  EXPECT_EQ(decisions[1].from, "every_step");
+  // Its plan travels two rounds; the first window, of seconds, told speeds and transfer.
+  EXPECT_EQ(decisions[1].round, 2u);
+  EXPECT_TRUE(decisions[1].reason.starts_with("a transfer of 0.")) << decisions[1].reason;
+}
+
+TEST(WarmStartTest, NothingIsHandedOnBeforeAnythingIsJudged) {
+  VirtualJob job(Options({}));
+  job.Run(5);
+
+  EXPECT_FALSE(job.planner().Learned().has_value());
+}
+
+TEST(WarmStartTest, ARunThatLostRoundsHandsNothingOn) {
+  VirtualJobOptions options = Options({});
+  VirtualJob job(options);
+  job.RunUntil(100);
+  ASSERT_TRUE(job.planner().Learned().has_value());
+
+  job.options().loss.floor = std::numeric_limits<double>::infinity();
+  job.Run(1);
+
+  EXPECT_FALSE(job.planner().Learned().has_value());
+}
+
+struct Ratios {
+  double mean = 0;   // geometric, of 24 settings
+  double worst = 0;  // setting
+};
+
+// Of four draws each.
+template <typename PriorOf>
+Ratios RatiosAt(double seconds, const PriorOf& prior_of) {
+  constexpr int kDraws = 4;
+  constexpr int kSettings = 24;
+  double sum = 0;
+  double worst = 0;
+  for (int index = 0; index < kSettings; ++index) {
+    Setting setting{.transfer_seconds = std::array{0.06, 0.2, 0.6, 2.0}[index % 4],
+                    .variance = std::array{1.0, 30.0, 300.0}[index / 4 % 3],
+                    .drift = std::array{0.02, 0.2}[index / 12]};
+    double log_ratio = 0;
+    for (std::uint64_t seed = 1; seed <= kDraws; ++seed) {
+      setting.seed = seed;
+      const std::optional<Prior> prior = prior_of(setting);
+      setting.seed = seed + 100;
+      log_ratio += LogRatio(setting, prior, seconds) / kDraws;
+    }
+    sum += log_ratio / kSettings;
+    worst = std::max(worst, std::exp(log_ratio));
+  }
+  return {.mean = std::exp(sum), .worst = worst};
+}
+
+TEST(WarmStartRegretTest, WhatAFormerJobFoundLeadsToTheSameLossSooner) {
+  for (const double seconds : {100.0, 300.0}) {
+    const Ratios ratios = RatiosAt(seconds, HandedOn);
+    EXPECT_LT(ratios.mean, 0.85) << seconds;
+    EXPECT_LT(ratios.worst, 1.7) << seconds;  // of four draws, which differ by a factor of two
+  }
+}
+
+// Of the right network, so that nothing but the loss can tell.
+TEST(WarmStartRegretTest, AnAbsurdPeriodCostsNothingOnAverage) {
+  for (const std::uint32_t period : {2u, 65536u}) {
+    const Ratios ratios = RatiosAt(100, [&](const Setting& setting) {
+      return std::optional(Prior{.period = period, .transfer_seconds = setting.transfer_seconds});
+    });
+    EXPECT_LT(ratios.mean, 1.05) << period;
+  }
+}
+
+// A first window of 128 steps is 7 s, as are the two in which the way back travels.
+TEST(WarmStartRegretTest, ThePeriodOfAnotherNetworkCostsAFewRounds) {
+  for (const double transfer : {0.001, 100.0}) {
+    const Ratios ratios = RatiosAt(100, [&](const Setting&) {
+      return std::optional(Prior{.period = 65536, .transfer_seconds = transfer});
+    });
+    EXPECT_LT(ratios.mean, 1.35) << transfer;
+  }
+}
+
+}  // namespace
+}  // namespace tactus::policies
