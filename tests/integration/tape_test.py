@@ -80,7 +80,7 @@ class TapeTest(unittest.TestCase):
         cases = [
             (b"", 2, "cut short at byte 0"),
             (b"name: demo\n", 2, "another kind of file"),
-            (good[:12] + b"\x09" + good[13:], 2, "format version 9, allowed is 4"),
+            (good[:12] + b"\x09" + good[13:], 2, "format version 9, allowed is 5"),
             (good[:-5], 2, "cut short"),
             (good[:1000] + bytes([good[1000] ^ 1]) + good[1001:], 2, "damaged"),
         ]
