@@ -1,8 +1,11 @@
 #include "tests/agent/engine/linear_task.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <numeric>
 #include <thread>
 
 #include "agent/collective/in_process.h"
@@ -224,6 +227,37 @@ std::vector<MemberRun> TrainIn(World world, const GroupRun& run) {
     threads.emplace_back([&transport] { transport.reset(); });
   }
   return done;
+}
+
+Task Scalar(float start, std::function<double(int rank, double x)> slope) {
+  return {.segments = {{.name = "x", .length = 1, .shape = {1}}},
+          .start = {start},
+          .add_gradient = [slope](int rank, std::uint64_t, std::span<const float> parameters,
+                                  std::span<float> gradients) {
+            gradients[0] += static_cast<float>(slope(rank, parameters[0]));
+            return 1.0;
+          }};
+}
+
+Task TwoQuadratics() {
+  return Scalar(3, [](int rank, double x) { return rank == 0 ? x - 1 : 2 * (x + 1); });
+}
+
+void ExpectEverySampleOncePerEpoch(const std::vector<MemberRun>& group, std::uint64_t samples,
+                                   std::uint64_t epochs) {
+  std::map<std::uint64_t, std::vector<std::uint64_t>> used;
+  for (const MemberRun& member : group) {
+    for (const auto& [epoch, indices] : member.used) {
+      used[epoch].insert(used[epoch].end(), indices.begin(), indices.end());
+    }
+  }
+  std::vector<std::uint64_t> all(samples);
+  std::iota(all.begin(), all.end(), 0);
+  ASSERT_EQ(used.size(), epochs);
+  for (auto& [epoch, indices] : used) {
+    std::ranges::sort(indices);
+    EXPECT_EQ(indices, all) << "epoch " << epoch;
+  }
 }
 
 }  // namespace tactus::engine

@@ -77,9 +77,18 @@ struct GroupRun {
   std::function<bool(int rank, std::uint64_t round)> vanish{};
 };
 
+// One parameter, and the slope of each member's loss at it.
+Task Scalar(float start, std::function<double(int rank, double x)> slope);
+// From 3; F_1 = (x - 1)^2 / 2, F_2 = (x + 1)^2.
+Task TwoQuadratics();
+
 // Trains on as many threads as the plan has members and returns what each did, by rank. Time
 // advances by one millisecond per call in each member's world.
 std::vector<MemberRun> Train(const GroupRun& run);
+
+// That the members used each of so many samples once in each epoch.
+void ExpectEverySampleOncePerEpoch(const std::vector<MemberRun>& group, std::uint64_t samples,
+                                   std::uint64_t epochs);
 
 // Where a group trains.
 struct World {

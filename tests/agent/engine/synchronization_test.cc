@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <string>
 
 #include "agent/engine/round_engine.h"
@@ -17,17 +16,6 @@ namespace {
 
 using policies::Aggregation;
 using policies::Synchronization;
-
-// One parameter.
-Task Scalar(float start, std::function<double(int rank, double x)> slope) {
-  return {.segments = {{.name = "x", .length = 1, .shape = {1}}},
-          .start = {start},
-          .add_gradient = [slope](int rank, std::uint64_t, std::span<const float> parameters,
-                                  std::span<float> gradients) {
-            gradients[0] += static_cast<float>(slope(rank, parameters[0]));
-            return 1.0;
-          }};
-}
 
 std::vector<double> FirstOf(const std::vector<std::vector<float>>& trace) {
   std::vector<double> values;
@@ -44,11 +32,6 @@ void ExpectNear(const std::vector<double>& found, const std::vector<double>& exp
 }
 
 // ---- Periodic
-
-// F_1 = (x - 1)^2 / 2, F_2 = (x + 1)^2.
-Task TwoQuadratics() {
-  return Scalar(3, [](int rank, double x) { return rank == 0 ? x - 1 : 2 * (x + 1); });
-}
 
 GroupRun Windows(double momentum, double block_momentum, std::uint32_t period) {
   return {.options = {.train_samples = 1000,
@@ -262,23 +245,6 @@ GroupRun DelayedGroup(std::uint64_t train_samples, StopOptions stop) {
                    .synchronization = Synchronization::kDelayed,
                    .period = 6,
                    .batch_sizes = {4, 2, 3}}};
-}
-
-void ExpectEverySampleOncePerEpoch(const std::vector<MemberRun>& group, std::uint64_t samples,
-                                   std::uint64_t epochs) {
-  std::map<std::uint64_t, std::vector<std::uint64_t>> used;
-  for (const MemberRun& member : group) {
-    for (const auto& [epoch, indices] : member.used) {
-      used[epoch].insert(used[epoch].end(), indices.begin(), indices.end());
-    }
-  }
-  std::vector<std::uint64_t> all(samples);
-  std::iota(all.begin(), all.end(), 0);
-  ASSERT_EQ(used.size(), epochs);
-  for (auto& [epoch, indices] : used) {
-    std::ranges::sort(indices);
-    EXPECT_EQ(indices, all) << "epoch " << epoch;
-  }
 }
 
 TEST(DelayedTest, EverySampleIsUsedOncePerEpochAndAllHoldTheSameParameters) {
