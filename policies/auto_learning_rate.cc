@@ -115,8 +115,6 @@ std::optional<Proposal> AutoLearningRate::Try(const Situation& situation) {
   const Plan& in_force = situation.in_force;
   if (situation.other_on_trial || seen.members() < 2) return std::nullopt;
   if (seen.rounds().empty() || seen.seconds() < due_) return std::nullopt;
-  // A few rounds do not tell how the loss falls.
-  if (seen.seconds() - seconds_ < kShareBefore * seen.seconds()) return std::nullopt;
   if (RuleFor(in_force, optimizer_) == LearningRateRule::kConstant) return std::nullopt;
   const PeriodCanary::Setting setting = {.version_before = version_,
                                          .version = in_force.version + 1,

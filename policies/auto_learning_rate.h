@@ -36,7 +36,7 @@ LearningRateRule RuleFor(const Plan& plan, std::string_view optimizer);
 //
 // Each is tried when the training time is kPause times as long, or kPauseQuiet where shorter steps
 // are in force, as what longer ones bring of noise outlasts them. Nothing else may be on trial, and
-// what is in force must have been for kShareBefore of the time.
+// what is in force must have been for PeriodCanary::kShareBefore of the time.
 //
 // Source: design.
 class AutoLearningRate final : public RememberingPolicy<AutoLearningRate> {
@@ -46,7 +46,6 @@ class AutoLearningRate final : public RememberingPolicy<AutoLearningRate> {
   static constexpr double kDoubt = 0.2;
   static constexpr double kPause = 1.5;
   static constexpr double kPauseQuiet = 3;  // where shorter steps are in force
-  static constexpr double kShareBefore = 0.1;
 
   // base_batch: [samples] > 0.
   AutoLearningRate(std::string_view optimizer, double base_batch)

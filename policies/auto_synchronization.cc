@@ -110,10 +110,7 @@ std::optional<Proposal> AutoSynchronization::Decide(const Situation& situation) 
   if (judged_ && !delayed) period_most_ = situation.in_force.period;
   if (!judged_ && !AnyRoundInForce(seen)) return std::nullopt;
   if (std::optional<Proposal> change = Compare(situation)) return change;
-  // A few rounds do not tell how the loss falls.
-  const bool settled = seen.seconds() - seconds_of_kind_ >= kShareBefore * seen.seconds();
-  if (situation.other_on_trial || !settled) return std::nullopt;
-  return TryPeriod(situation);
+  return situation.other_on_trial ? std::nullopt : TryPeriod(situation);
 }
 
 // What is compared with what was before must be of steps that are as long.

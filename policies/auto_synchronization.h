@@ -48,9 +48,9 @@ namespace tactus::policies {
 // PeriodCanary each: in turn a quarter of the one in force and twice as long, where that would
 // bring kCanaryGain; the latter first where it would bring kCanaryGainFirst while the loss still
 // falls. The next comes when the training time has grown by kCanaryPause, or by kCanaryGoesOn in
-// the direction that paid, and what is in force was for kShareBefore of the time. A shorter one
-// stays if that is certain, a longer one, which brings more samples in any case, if it looks better
-// at all. A group of one member stays with every_step.
+// the direction that paid, and what is in force was for PeriodCanary::kShareBefore of the time. A
+// shorter one stays if that is certain, a longer one, which brings more samples in any case, if it
+// looks better at all. A group of one member stays with every_step.
 //
 // Source: design. The shape of the term for local steps is that of periodic averaging's bound,
 // [adacomm]; kDrift is small as no price of periods up to 48 was measured on real data.
@@ -71,7 +71,6 @@ class AutoSynchronization final : public RememberingPolicy<AutoSynchronization> 
   static constexpr double kHalfLifeSeconds = 300;
   static constexpr double kBanFactor = 10;
   static constexpr double kCreditMin = 0.1;
-  static constexpr double kShareBefore = 0.1;  // of the training time, before a canary
   static constexpr double kCanaryPause = 1.5;
   static constexpr double kCanaryGoesOn = 1.1;
   static constexpr double kCanaryGain = 0.03;

@@ -102,12 +102,14 @@ LearningRate::Rate LearningRate::Next(LearningRateRule rule, double samples) con
   return Bent(rule, next);
 }
 
-// A step was divided by a gradient whose square is so many times that of all samples.
-void LearningRate::Bend(double length2) {
+// So many steps were divided by gradients whose square is so many times that of all samples.
+void LearningRate::Bend(double length2, std::uint32_t steps) {
   if (!options_.bending_decay) return;
   const double decay = *options_.bending_decay;
-  bending_ = decay * bending_ + (1 - decay) * length2;
-  bending_weight_ = decay * bending_weight_ + (1 - decay);
+  for (std::uint32_t step = 0; step < steps; ++step) {
+    bending_ = decay * bending_ + (1 - decay) * length2;
+    bending_weight_ = decay * bending_weight_ + (1 - decay);
+  }
 }
 
 LearningRate::Rate LearningRate::Bent(LearningRateRule rule, Rate rate) const {
@@ -135,7 +137,7 @@ void LearningRate::Applied(LearningRateRule rule, const UpdateFacts& facts) {
     progress_ += facts.contributors >= 2 ? adascale_.GainFor(facts.samples) : 1.0;
   }
   adascale_.Fold(facts);
-  Bend(1);
+  Bend(1, 1);
 }
 
 void LearningRate::AppliedWindow(LearningRateRule rule, const Window& window,
@@ -150,8 +152,7 @@ void LearningRate::AppliedWindow(LearningRateRule rule, const Window& window,
   windows_.Fold(facts);
   // phi drops out: r(B) / r(b) = (1 + phi / b) / (1 + phi / B).
   const LocalStep& step = window.step;
-  const double length2 = windows_.GainFor(step.samples) / windows_.GainFor(step.own);
-  for (std::uint32_t update = 0; update < window.updates; ++update) Bend(length2);
+  Bend(windows_.GainFor(step.samples) / windows_.GainFor(step.own), window.updates);
 }
 
 void LearningRate::Restore(const State& state) {

@@ -142,7 +142,7 @@ class LearningRate {
 
  private:
   const Adascale& OfWindows() const { return windows_.estimated() ? windows_ : adascale_; }
-  void Bend(double length2);
+  void Bend(double length2, std::uint32_t steps);
   Rate Bent(LearningRateRule rule, Rate rate) const;
 
   const LearningRateOptions options_;

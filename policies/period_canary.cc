@@ -6,6 +6,7 @@
 #include <numbers>
 #include <utility>
 
+#include "policies/change_trial.h"
 #include "policies/figures.h"
 #include "policies/round_rates.h"
 
@@ -14,12 +15,15 @@ namespace {
 
 constexpr std::uint64_t kVersionMax = std::numeric_limits<std::uint64_t>::max();
 
+// Without the first half, in which what came before still shows. [s]
+double LatterHalf(double from, double to) { return (from + to) / 2; }
+
 }  // namespace
 
 LossLine PeriodCanary::LineBefore(const Setting& setting, const Observations& seen) {
-  const double from = (setting.seconds_before + setting.seconds_start) / 2;
-  return seen.history().Fit(
-      {.first = setting.version_before, .end = setting.version, .from = from});
+  return seen.history().Fit({.first = setting.version_before,
+                             .end = setting.version,
+                             .from = LatterHalf(setting.seconds_before, setting.seconds_start)});
 }
 
 PeriodCanary::PeriodCanary(const Setting& setting, const Observations& seen)
@@ -28,7 +32,7 @@ PeriodCanary::PeriodCanary(const Setting& setting, const Observations& seen)
       noise_scale_(seen.NoiseScale()),
       useful_before_(PaceOf(seen,
                             seen.Find({.first = setting.version_before, .end = setting.version}),
-                            (setting.seconds_before + setting.seconds_start) / 2)) {}
+                            LatterHalf(setting.seconds_before, setting.seconds_start))) {}
 
 double PeriodCanary::PaceOf(const Observations& seen, const Observations::Range& range,
                             double from) const {
@@ -47,7 +51,9 @@ double PeriodCanary::PaceOf(const Observations& seen, const Observations::Range&
 }
 
 bool PeriodCanary::Comparable(const Setting& setting, const Observations& seen) {
-  return std::isfinite(LineBefore(setting, seen).mean_error);
+  const double passed = setting.seconds_start - setting.seconds_before;
+  return passed >= kShareBefore * setting.seconds_start &&
+         std::isfinite(LineBefore(setting, seen).mean_error);
 }
 
 std::optional<PeriodCanary::Outcome> PeriodCanary::Look(const Observations& seen) {
@@ -76,20 +82,20 @@ std::string PeriodCanary::Alarm(const Observations& seen, const Observations::Ra
   const Observations::Range before =
       seen.Find({.first = setting_.version_before, .end = setting_.version});
   if (seen.AnySkipped(range) && !seen.AnySkipped(before)) return "numbers were not finite";
-  const LossLine after = LineSince((setting_.seconds_start + seen.seconds()) / 2, seen);
+  const LossLine after = LineSince(LatterHalf(setting_.seconds_start, seen.seconds()), seen);
   const double expected = before_.At(after.center);
   const double rise = after.mean - expected;
   const double error = std::hypot(before_.ErrorAt(after.center), after.mean_error);
-  const bool rose = rise > kLossMargin * std::abs(expected) && rise > kLossErrors * error;
+  const bool rose = rise > ChangeTrial::kLossMargin * std::abs(expected) &&
+                    rise > ChangeTrial::kLossErrors * error;
   if (!rose) return {};
   return "the loss rose to " + Figure(after.mean) + " where going on would have led to " +
          Figure(expected);
 }
 
-// Of the time before: without its first half, in which what came before still shows.
 PeriodCanary::Outcome PeriodCanary::Judge(const Observations& seen,
                                           const Observations::Range& range) const {
-  const double half = (setting_.seconds_start + seen.seconds()) / 2;
+  const double half = LatterHalf(setting_.seconds_start, seen.seconds());
   const LossLine after = LineSince(half, seen);
   if (after.rounds == 0) return {.alarm = "no round was of use"};
   // Few rounds do not know their own spread.

@@ -29,8 +29,8 @@ namespace tactus::policies {
 // not averaged away early, where it only looks like progress, nor is a plateau sat out.
 //
 // It is over before its time, and has not paid, with a round that was lost to numbers that are not
-// finite, which did not happen before, or a loss that is above that line by more than kLossMargin
-// of it and kLossErrors standard errors.
+// finite, which did not happen before, or a loss that is above that line by more than
+// ChangeTrial::kLossMargin of it and kLossErrors standard errors.
 //
 // Source: design; a horizon that doubles needs no knowledge of the end.
 class PeriodCanary {
@@ -40,9 +40,8 @@ class PeriodCanary {
   static constexpr double kErrorsAtLast = 1.5;
   static constexpr std::uint64_t kStepsMin = 40;  // of one member, whatever the share
   static constexpr int kRoundsMin = 3;
-  static constexpr double kErrors = 2;  // of the value's standard errors
-  static constexpr double kLossMargin = 0.25;
-  static constexpr double kLossErrors = 4;
+  static constexpr double kErrors = 2;         // of the value's standard errors
+  static constexpr double kShareBefore = 0.1;  // of the time, of what it is compared with
 
   struct Setting {
     std::uint64_t version_before = 0;  // of the first plan with the period before
@@ -68,7 +67,8 @@ class PeriodCanary {
 
   // The line of before. Its errors are infinite where there were too few rounds.
   static LossLine LineBefore(const Setting& setting, const Observations& seen);
-  // Whether there were rounds enough before, of which a canary could differ.
+  // Whether there were rounds enough before, of which a canary could differ: what is in force has
+  // been for kShareBefore of the training time, as a few rounds do not tell how the loss falls.
   static bool Comparable(const Setting& setting, const Observations& seen);
 
   struct Outcome {

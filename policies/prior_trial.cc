@@ -13,7 +13,7 @@ std::string Regret(const Prior& prior, const Observations& seen, double loss_flo
   if (seen.AnySkipped({0, rounds.size()})) return "numbers were not finite";
   const double first = rounds.front().loss;
   const double latest = rounds.back().loss;
-  if (latest - first > kPriorLossMargin * std::abs(first - loss_floor)) {
+  if (latest - first > ChangeTrial::kLossMargin * std::abs(first - loss_floor)) {
     return "the loss rose from " + Figure(first) + " to " + Figure(latest);
   }
   const double before = prior.transfer_seconds;

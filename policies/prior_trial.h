@@ -12,7 +12,7 @@ namespace tactus::policies {
 // compare with. It is regretted when
 //
 //   a round was lost to numbers that are not finite, or
-//   the loss is above the first round's by more than kPriorLossMargin of it, or
+//   the loss is above the first round's by more than ChangeTrial::kLossMargin of it, or
 //   a round's transfer took less than a kPriorTransferFactor-th of the prior's, or the measured one
 //   takes more than kPriorTransferFactor times as long: the period was right for another network
 //
@@ -24,7 +24,6 @@ namespace tactus::policies {
 // loss_floor  F_inf
 //
 // Source: design.
-inline constexpr double kPriorLossMargin = 0.25;
 inline constexpr double kPriorTransferFactor = 2;
 ChangeTrial::Judgement JudgePrior(const Prior& prior, const Observations& seen, double loss_floor);
 

@@ -62,7 +62,7 @@ class LocalRounds : public Synchronizer {
     window_ = plan.synchronization == Synchronization::kPeriodic;
     elastic_ = window_ && member_.options.elastic;
     step_ = StepOf(plan);
-    if (traits().elastic) Share(plan);
+    if (elastic_) Reserve(plan);
     step_over_ = false;
     round.rate = window_ ? member_.learning_rate.NextOfWindow(round.rule, step_)
                          : member_.learning_rate.Next(round.rule, step_.samples);
@@ -153,11 +153,12 @@ class LocalRounds : public Synchronizer {
   }
 
  private:
-  // What is left over of a share comes back with the next window.
-  void Share(const policies::Plan& plan) {
+  // What is left over of a share comes back with the next window. Other plans' shares come with
+  // them, by Group.
+  void Reserve(const policies::Plan& plan) {
     const auto step = static_cast<std::uint64_t>(step_.samples);
-    const std::uint64_t periods = elastic_ ? kMostPeriods : 1;
-    const std::uint64_t steps = std::min(periods * plan.period, policies::kRoundSamplesMax / step);
+    const std::uint64_t steps =
+        std::min(kMostPeriods * plan.period, policies::kRoundSamplesMax / step);
     std::vector<std::uint64_t> shares;
     shares.reserve(plan.batch_sizes.size());
     for (const std::uint64_t size : plan.batch_sizes) shares.push_back(size * steps);
