@@ -20,6 +20,7 @@ void Fields(auto& archive, Of<SynchronizationOptions> auto& synchronization) {
   archive("interval_seconds", synchronization.interval_seconds);
   archive("loss_floor", synchronization.loss_floor);
   archive("steps_max", synchronization.steps_max);
+  archive("look_ahead", synchronization.look_ahead);
   archive("rate_falls_at", synchronization.rate_falls_at);
 }
 

@@ -57,7 +57,8 @@ class Synchronizer {
   // Whether a plan's rounds are run this way.
   virtual bool Runs(const policies::Plan& plan) const = 0;
 
-  // A round under the group's plan begins; its samples are reserved after this.
+  // A round under the group's plan begins; its samples are reserved after this. Parameters may move
+  // to where it is to compute: Apply and Abandon find them there.
   virtual void Open(Round& round) = 0;
 
   // The gradients of a step's samples are in the group's vector.

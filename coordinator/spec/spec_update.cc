@@ -76,12 +76,24 @@ absl::Status CheckMask(const v1::JobSpec& spec, const v1::UpdateJobRequest& requ
                                      : runtime::InvalidFields(checks.violations());
 }
 
-bool HasLocalSteps(const ResolvedSpec& spec) {
-  return spec->adapt().synchronization().has_elastic();
+// What workers read of how rounds are run. A policy without local steps keeps the momentum, so to
+// say; where there are no windows, or no rounds that overlap, it does not matter what they would
+// be, and they stay as they were.
+v1::SynchronizationAxis RoundsOf(const ResolvedSpec& spec, const ResolvedSpec& before) {
+  const v1::SynchronizationAxis& axis = spec->adapt().synchronization();
+  const v1::SynchronizationAxis& former = before->adapt().synchronization();
+  v1::SynchronizationAxis read;
+  read.set_block_momentum(axis.block_momentum());
+  read.set_local_momentum(axis.local_momentum() == v1::LOCAL_MOMENTUM_RESET
+                              ? v1::LOCAL_MOMENTUM_RESET
+                              : v1::LOCAL_MOMENTUM_KEEP);
+  read.set_elastic((axis.has_elastic() ? axis : former).elastic());
+  read.set_look_ahead((axis.has_look_ahead() ? axis : former).look_ahead());
+  return read;
 }
 
-// What makes the workers start anew when it changes. elastic: what they read of it.
-std::string ReadAtStart(const ResolvedSpec& spec, bool elastic) {
+// What makes the workers start anew when it changes.
+std::string ReadAtStart(const ResolvedSpec& spec, const ResolvedSpec& before) {
   const v1::Adapt& adapt = spec->adapt();
   v1::JobSpec read;
   *read.mutable_stop() = spec->stop();
@@ -91,21 +103,12 @@ std::string ReadAtStart(const ResolvedSpec& spec, bool elastic) {
   read.mutable_adapt()->mutable_batch()->set_micro_batch(adapt.batch().micro_batch());
   *read.mutable_adapt()->mutable_learning_rate() = adapt.learning_rate();
   read.mutable_adapt()->mutable_learning_rate()->clear_policy();
-  // A policy without local steps keeps the momentum, so to say.
-  v1::SynchronizationAxis& windows = *read.mutable_adapt()->mutable_synchronization();
-  windows.set_block_momentum(adapt.synchronization().block_momentum());
-  windows.set_local_momentum(adapt.synchronization().local_momentum() == v1::LOCAL_MOMENTUM_RESET
-                                 ? v1::LOCAL_MOMENTUM_RESET
-                                 : v1::LOCAL_MOMENTUM_KEEP);
-  windows.set_elastic(elastic);
+  *read.mutable_adapt()->mutable_synchronization() = RoundsOf(spec, before);
   return read.SerializeAsString();
 }
 
-// Where there are no windows of local steps, it does not matter what they would be.
 bool NeedsRestart(const ResolvedSpec& before, const ResolvedSpec& after) {
-  const bool elastic = before->adapt().synchronization().elastic();
-  const bool wanted = HasLocalSteps(after) ? after->adapt().synchronization().elastic() : elastic;
-  return ReadAtStart(before, elastic) != ReadAtStart(after, wanted);
+  return ReadAtStart(before, before) != ReadAtStart(after, before);
 }
 
 // Equal, whatever the order in which maps are written.

@@ -41,7 +41,8 @@ PlannerOptions AnyOptions(Rng& rng) {
   options.batch.per_worker = 1 + static_cast<std::uint32_t>(rng.Below(256));
   options.batch.batch_min = 1 + static_cast<std::uint32_t>(rng.Below(4));
   options.base_batch = 1 + static_cast<std::uint32_t>(rng.Below(512));
-  options.momentum = Any<double>(rng, {0, 0, 0.9});
+  options.momentum = Any<double>(rng, {0, 0, 0.5, 0.9});
+  options.synchronization.look_ahead = rng.Below(2) == 0;
   return options;
 }
 

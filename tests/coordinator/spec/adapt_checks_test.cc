@@ -111,6 +111,10 @@ const Rule kSynchronizationRules[] = {
      "adapt.synchronization.local_momentum", "does not apply to policy delayed"},
     {"ElasticOfEveryStep", [](auto& s) { When(s, kEveryStep).set_elastic(true); },
      "adapt.synchronization.elastic", "does not apply to policy every_step"},
+    {"LookAheadOfPeriodic", [](auto& s) { When(s, kPeriodic).set_look_ahead(true); },
+     "adapt.synchronization.look_ahead", "does not apply to policy periodic"},
+    {"LookAheadWithoutMomentum", [](auto& s) { When(s, kDelayed).set_look_ahead(true); },
+     "adapt.synchronization.look_ahead", "is the momentum of sgd"},
 };
 
 const Rule kPostLocalRules[] = {
@@ -386,6 +390,20 @@ TEST(EngineOptionsTest, WindowsAreElasticUnderAutoAndWhereItIsSaid) {
   spec.mutable_adapt()->clear_synchronization();
   When(spec, v1::SYNCHRONIZATION_POLICY_AUTO);
   EXPECT_TRUE(EngineOptionsOf(Resolve(spec)).elastic);
+}
+
+TEST(EngineOptionsTest, AutoLooksAheadAndDelayedWhereItIsSaid) {
+  v1::JobSpec spec = TextSpec();
+  spec.mutable_optimizer()->mutable_sgd()->set_momentum(0.9);
+  When(spec, kDelayed);
+  EXPECT_FALSE(EngineOptionsOf(Resolve(spec)).look_ahead);
+  When(spec, kDelayed).set_look_ahead(true);
+  EXPECT_TRUE(EngineOptionsOf(Resolve(spec)).look_ahead);
+  EXPECT_TRUE(PlannerOptionsOf(Resolve(spec)).synchronization.look_ahead);
+
+  spec.mutable_adapt()->clear_synchronization();
+  When(spec, v1::SYNCHRONIZATION_POLICY_AUTO);
+  EXPECT_TRUE(EngineOptionsOf(Resolve(spec)).look_ahead);
 }
 
 TEST(EngineOptionsTest, TheScheduleBeginsAtTheOptimizersRate) {
