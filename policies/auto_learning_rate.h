@@ -30,9 +30,9 @@ LearningRateRule RuleFor(const Plan& plan, std::string_view optimizer);
 // A longer step is also one whose noise keeps the loss up in the end, and local steps bring more of
 // it than a gain knows. So where the rule gives a gain of kGainLeast or more and the loss hardly
 // falls, constant is tried out by a PeriodCanary, and stays if the loss is certain to be better for
-// it; from then on the rule is, and comes back if that leads lower at once. Hardly: what the shorter
-// step would cost until the training time has doubled is less than kPlateau of the loss, and its
-// standard error less than kDoubt of it.
+// it; from then on the rule is, and comes back if that leads lower at once. Hardly: what the
+// shorter step would cost until the training time has doubled is less than kPlateau of the loss,
+// and its standard error less than kDoubt of it.
 //
 // Each is tried when the training time is kPause times as long, or kPauseQuiet where shorter steps
 // are in force, as what longer ones bring of noise outlasts them. Nothing else may be on trial, and

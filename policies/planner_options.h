@@ -27,6 +27,7 @@ struct SynchronizationOptions {
   std::uint32_t period = 0;
   std::uint32_t period_max = 128;  // adacomm and auto, >= 1
   double interval_seconds = 60;    // adacomm: T_0, > 0
+  bool log_time = false;           // adacomm: AdacommOptions::log_time
   double loss_floor = 0;           // adacomm: F_inf
   std::uint32_t steps_max = 1024;  // delayed: steps of a round at most, >= 1
   bool look_ahead = false;         // delayed: EngineOptions::look_ahead

@@ -183,6 +183,7 @@ void DrawPolicies(Dice& dice, SimulatedJob& job) {
   job.engine.block_momentum = dice.Chance(0.2) ? 0.3 : 0;
   job.engine.elastic = dice.Chance(0.5);
   job.engine.look_ahead = dice.Chance(0.5);
+  adapt.synchronization.log_time = dice.Chance(0.5);
   if (adapt.synchronization.policy == "post_local") DrawFall(dice, job);
 }
 

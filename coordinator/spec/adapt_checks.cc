@@ -190,6 +190,7 @@ policies::SynchronizationOptions SynchronizationOf(const v1::SynchronizationAxis
   if (axis.has_loss_floor()) options.loss_floor = axis.loss_floor();
   if (axis.has_steps_max()) options.steps_max = axis.steps_max();
   options.look_ahead = axis.look_ahead();
+  options.log_time = axis.fallback() == v1::ADACOMM_FALLBACK_LOG_TIME;
   return options;
 }
 

@@ -43,6 +43,7 @@ PlannerOptions AnyOptions(Rng& rng) {
   options.base_batch = 1 + static_cast<std::uint32_t>(rng.Below(512));
   options.momentum = Any<double>(rng, {0, 0, 0.5, 0.9});
   options.synchronization.look_ahead = rng.Below(2) == 0;
+  options.synchronization.log_time = rng.Below(2) == 0;
   return options;
 }
 

@@ -115,6 +115,9 @@ const Rule kSynchronizationRules[] = {
      "adapt.synchronization.look_ahead", "does not apply to policy periodic"},
     {"LookAheadWithoutMomentum", [](auto& s) { When(s, kDelayed).set_look_ahead(true); },
      "adapt.synchronization.look_ahead", "is the momentum of sgd"},
+    {"FallbackOfDelayed",
+     [](auto& s) { When(s, kDelayed).set_fallback(v1::ADACOMM_FALLBACK_PUBLISHED); },
+     "adapt.synchronization.fallback", "does not apply to policy delayed"},
 };
 
 const Rule kPostLocalRules[] = {
@@ -404,6 +407,14 @@ TEST(EngineOptionsTest, AutoLooksAheadAndDelayedWhereItIsSaid) {
   spec.mutable_adapt()->clear_synchronization();
   When(spec, v1::SYNCHRONIZATION_POLICY_AUTO);
   EXPECT_TRUE(EngineOptionsOf(Resolve(spec)).look_ahead);
+}
+
+TEST(PlannerOptionsTest, AdacommCountsInLogTimeUnlessItIsToBeAsPublished) {
+  v1::JobSpec spec = TextSpec();
+  When(spec, v1::SYNCHRONIZATION_POLICY_ADACOMM);
+  EXPECT_TRUE(PlannerOptionsOf(Resolve(spec)).synchronization.log_time);
+  When(spec, v1::SYNCHRONIZATION_POLICY_ADACOMM).set_fallback(v1::ADACOMM_FALLBACK_PUBLISHED);
+  EXPECT_FALSE(PlannerOptionsOf(Resolve(spec)).synchronization.log_time);
 }
 
 TEST(EngineOptionsTest, TheScheduleBeginsAtTheOptimizersRate) {
