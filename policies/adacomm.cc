@@ -31,12 +31,16 @@ std::uint32_t CandidatePeriod(double ratio, double period_initial, std::uint32_t
   return Within(std::ceil(std::sqrt(ratio) * period_initial * (1 - kRounding)), period_max);
 }
 
-Adacomm::Adacomm(const AdacommOptions& options, double loss_initial, double rate_initial)
+Adacomm::Adacomm(const AdacommOptions& options, double loss_initial, double rate_initial,
+                 double trained)
     : Adacomm(options, {.period = options.period_initial,
                         .period_cap = options.period_max,
                         .loss_initial = loss_initial,
                         .rate_initial = IsPositive(rate_initial) ? rate_initial : 1,
-                        .rate = IsPositive(rate_initial) ? rate_initial : 1}) {
+                        .rate = IsPositive(rate_initial) ? rate_initial : 1,
+                        .trained = IsPositive(trained) ? trained : 0,
+                        .loss_then = loss_initial,
+                        .trained_then = IsPositive(trained) ? trained : 0}) {
   if (!Headroom()) state_.period = 1;
 }
 
@@ -51,14 +55,19 @@ bool Sound(const Adacomm& rule) {
   const Adacomm::State& state = rule.state_;
   return options.period_initial >= 1 && options.period_initial <= options.period_max &&
          options.interval_seconds > 0 && options.fallback > 0 && options.fallback < 1 &&
-         state.period >= 1 && state.period_cap >= 1 && state.period_factor > 0;
+         state.period >= 1 && state.period_cap >= 1 && state.period_factor > 0 &&
+         state.trained >= 0 && state.trained_then >= 0;
 }
 
 AdacommDecision Adacomm::Averaged(const AveragingPoint& point) {
-  if (IsPositive(point.seconds)) state_.seconds += point.seconds;
+  if (IsPositive(point.seconds)) {
+    state_.seconds += point.seconds;
+    state_.trained += point.seconds;
+  }
   AdacommDecision decision;
   const std::uint32_t cap = CapFor(point);
-  if (state_.seconds < options_.interval_seconds) {
+  const double interval = options_.log_time ? kIntervalShare * state_.trained : 0;
+  if (state_.seconds < std::max(options_.interval_seconds, interval)) {
     state_.period_cap = std::min(state_.period_cap, cap);
   } else {
     decision.cause = Choose(point);
@@ -96,6 +105,9 @@ AdacommCause Adacomm::Choose(const AveragingPoint& point) {
   const bool rate_changed = std::abs(rate - state_.rate) > kSameRate * state_.rate;
   state_.rate = rate;
   state_.rate_initial = std::max(state_.rate_initial, rate);
+  const bool stands_still = StandsStill(point.loss);
+  state_.loss_then = point.loss;
+  state_.trained_then = state_.trained;
   const double ratio = PeriodRatio({.loss_initial = state_.loss_initial,
                                     .loss = point.loss,
                                     .loss_floor = options_.loss_floor,
@@ -107,9 +119,20 @@ AdacommCause Adacomm::Choose(const AveragingPoint& point) {
     state_.period = candidate;
     return rate_changed ? AdacommCause::kRate : AdacommCause::kLoss;
   }
+  if (!stands_still) return AdacommCause::kFalling;
   const double fallback = std::ceil(options_.fallback * state_.period);
   state_.period = Within(std::min<double>(state_.period - 1, fallback), options_.period_max);
   return AdacommCause::kFallback;
+}
+
+// F_0 of no known time has only its loss to compare with.
+bool Adacomm::StandsStill(double loss) const {
+  if (!options_.log_time) return true;
+  if (!(state_.trained_then > 0)) return loss >= state_.loss_then;
+  const double doublings = std::log2(state_.trained / state_.trained_then);
+  const double left = (loss - options_.loss_floor) / (state_.loss_then - options_.loss_floor);
+  // Not `1 - left < ...`: a former loss at its floor leaves nothing to fall.
+  return !(1 - left >= kPlateau * doublings);
 }
 
 std::uint32_t Adacomm::CapFor(const AveragingPoint& point) const {

@@ -37,6 +37,8 @@ struct AdacommOptions {
   double interval_seconds = 60;       // T_0 > 0
   double loss_floor = 0;              // F_inf
   double fallback = 0.5;              // gamma in (0, 1)
+  // Intervals and a loss that stands still are counted in the logarithm of time: see Adacomm.
+  bool log_time = false;
 
   friend void Fields(auto& archive, Of<AdacommOptions> auto& options) {
     archive("period_initial", options.period_initial);
@@ -44,6 +46,7 @@ struct AdacommOptions {
     archive("interval_seconds", options.interval_seconds);
     archive("loss_floor", options.loss_floor);
     archive("fallback", options.fallback);
+    archive("log_time", options.log_time);
   }
 };
 
@@ -63,6 +66,7 @@ enum class AdacommCause {
   kLoss,        // the loss asks for less
   kRate,        // the learning rate changed: loss and rate decide, up or down
   kFallback,    // neither fell enough: gamma of the former
+  kFalling,     // the same, but the loss does not stand still: the period stays
   kBadLoss,     // alarm: the loss is not a number, or below its floor; the period stays
   kNoHeadroom,  // the initial loss was at its floor or no number: 1, whatever comes
 };
@@ -79,10 +83,16 @@ struct AdacommDecision {
 //   tau' = CandidatePeriod(q, tau_0)
 //   tau <- tau'                                            if the learning rate changed
 //          tau'                                            else if tau' < tau
-//          max(1, min(tau - 1, ceil(gamma tau)))           else
+//          max(1, min(tau - 1, ceil(gamma tau)))           else, where the loss stands still
 //
 // So between changes of the learning rate tau never grows, and once the loss stands still it falls
 // to 1 within ceil(log2(tau_0)) intervals, for good: tau' stays above what the first fallback left.
+//
+// As published a loss stands still wherever tau' did not become less within one T_0. One that falls
+// as a power of time does so ever later, however long it goes on to fall by the same share in each
+// doubling of the time: tau would be 1 after some ten minutes, for good. With log_time an interval
+// lasts kIntervalShare of the training time so far, T_0 at least, and the loss stands still where
+// it fell by less than kPlateau for each doubling of that time.
 //
 // A rate that rises above eta_0, as in a warm-up, becomes eta_0: it never asks for less.
 //
@@ -93,9 +103,12 @@ struct AdacommDecision {
 //
 // Source: memory, unverified: [adacomm]. Design: rounding and min(tau - 1, .),
 // without which gamma > 1/2 stalls; the raise after a change of the learning rate; the cap;
-// warm-up.
+// warm-up; the logarithm of time.
 class Adacomm {
  public:
+  static constexpr double kIntervalShare = 0.25;
+  static constexpr double kPlateau = 0.03;
+
   // Plain data, for checkpoints; taken at an averaging.
   struct State {
     std::uint64_t intervals = 0;  // l, completed
@@ -106,6 +119,9 @@ class Adacomm {
     double rate = 1;           // eta of the latest choice
     double seconds = 0;        // in this interval
     double period_factor = 1;  // of tau', by changes of membership
+    double trained = 0;        // seconds, with those before F_0
+    double loss_then = 0;      // F at the latest choice, or F_0
+    double trained_then = 0;   // `trained` then; 0: F_0 is of no known time
 
     friend bool operator==(const State&, const State&) = default;
     friend void Fields(auto& archive, Of<State> auto& state) {
@@ -117,13 +133,17 @@ class Adacomm {
       archive("rate", state.rate);
       archive("seconds", state.seconds);
       archive("period_factor", state.period_factor);
+      archive("trained", state.trained);
+      archive("loss_then", state.loss_then);
+      archive("trained_then", state.trained_then);
     }
   };
 
   Adacomm() = default;  // to be read into
 
-  // loss_initial: F_0. rate_initial: eta_0; not a positive number: 1.
-  Adacomm(const AdacommOptions& options, double loss_initial, double rate_initial);
+  // loss_initial: F_0. rate_initial: eta_0; not a positive number: 1. trained: seconds before that.
+  Adacomm(const AdacommOptions& options, double loss_initial, double rate_initial,
+          double trained = 0);
 
   // Goes on from a state.
   Adacomm(const AdacommOptions& options, const State& state);
@@ -162,6 +182,7 @@ class Adacomm {
 
  private:
   bool Headroom() const;
+  bool StandsStill(double loss) const;
   AdacommCause Choose(const AveragingPoint& point);
   std::uint32_t CapFor(const AveragingPoint& point) const;
 

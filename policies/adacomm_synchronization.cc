@@ -31,6 +31,7 @@ std::string Worded(const AdacommDecision& choice, double loss, double loss_initi
     case AdacommCause::kNoHeadroom:
       return "the loss cannot fall below where it started: " + to;
     case AdacommCause::kWaiting:
+    case AdacommCause::kFalling:
     case AdacommCause::kBadLoss:
       break;
   }
@@ -94,7 +95,7 @@ std::string AdacommSynchronization::Start(Plan& first, const Observations& seen)
   if (search_ && !search_->done()) period_ = search_->period();
   SetPeriod(first, period_);
   if (rule_) return "adacomm goes on with " + ValueOf(first, Axis::kSynchronization);
-  return search_ ? "adacomm looks for the first period, from 1 step up"
+  return search_ ? "adacomm looks for the first period"
                  : "adacomm starts with " + ValueOf(first, Axis::kSynchronization);
 }
 
@@ -129,12 +130,14 @@ std::optional<Proposal> AdacommSynchronization::Search(const Situation& situatio
   proposal.decision = {
       .inputs = {{"share of the exchange", step->share, ""},
                  {"power of time by which the loss falls", step->trend.fall, ""},
-                 {"its standard error", step->trend.fall_error, ""},
                  {"transfer of a round", transfer, "s"}},
       .metric = kSamplesPerSecond,
       .predicted_gain = before / UpdateSeconds(proposal.plan, seconds, transfer) - 1,
       .alternatives = {{ValueOf(situation.in_force, Axis::kSynchronization), 0}},
       .reason = step->reason};
+  if (std::isfinite(step->trend.fall_error)) {
+    proposal.decision.inputs.push_back({"its standard error", step->trend.fall_error, ""});
+  }
   if (search_->done()) {
     period_initial_ = period_;
     loss_initial_ = seen.RecentLoss();  // for which that period was found
@@ -149,8 +152,9 @@ std::optional<Proposal> AdacommSynchronization::Average(const Situation& situati
     rule_.emplace(AdacommOptions{.period_initial = std::max(period_initial_, 1u),
                                  .period_max = options_.period_max,
                                  .interval_seconds = options_.interval_seconds,
-                                 .loss_floor = options_.loss_floor},
-                  *loss_initial_, seen.rounds().back().scheduled_rate);
+                                 .loss_floor = options_.loss_floor,
+                                 .log_time = options_.log_time},
+                  *loss_initial_, seen.rounds().back().scheduled_rate, seen.seconds());
     seconds_seen_ = seen.seconds();
   }
   if (const std::optional<double> transfer = seen.TransferSeconds()) {

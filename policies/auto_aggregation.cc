@@ -5,6 +5,7 @@
 
 #include "policies/figures.h"
 #include "policies/gradient_noise.h"
+#include "policies/round_forecast.h"
 #include "policies/round_rates.h"
 #include "policies/useful_samples.h"
 
@@ -49,9 +50,11 @@ std::string AutoAggregation::Start(Plan& first, const Observations&) {
 std::optional<double> AutoAggregation::GainOfAdasum(const Situation& situation,
                                                     double disagreement) const {
   const Plan& in_force = situation.in_force;
-  const std::optional<double> noise = situation.seen.NoiseScale();
+  const Observations& seen = situation.seen;
+  const std::optional<double> noise = seen.NoiseScale();
+  const std::optional<double> transfer = seen.TransferSeconds();
   const double batch = SamplesOfStep(in_force);
-  if (!noise || !(batch > 0)) return std::nullopt;
+  if (!noise || !transfer || !seen.SpeedsKnown() || !(batch > 0)) return std::nullopt;
   const double average = UsefulSamples(
       batch,
       {.rule = in_force.learning_rate_rule, .base_batch = base_batch_, .noise_scale = noise});
@@ -59,8 +62,12 @@ std::optional<double> AutoAggregation::GainOfAdasum(const Situation& situation,
                                                .base_batch = base_batch_,
                                                .noise_scale = *noise,
                                                .disagreement = disagreement,
-                                               .members = situation.seen.members()});
-  return adasum / average - 1;
+                                               .members = seen.members()});
+  const bool measured = in_force.aggregation == Aggregation::kAdasum;
+  const double of_average = measured ? *transfer / kTransfer : *transfer;
+  const double faster = Forecast(in_force, seen, of_average).seconds /
+                        Forecast(in_force, seen, kTransfer * of_average).seconds;
+  return adasum / average * faster - 1;
 }
 
 std::optional<Proposal> AutoAggregation::Decide(const Situation& situation) {
@@ -100,7 +107,7 @@ Proposal AutoAggregation::Change(const Situation& situation, double disagreement
                  {"orthogonality of equal gradients", 1.0 / members, ""},
                  {"share of the way to orthogonal", disagreement, ""},
                  {"gradient noise scale", situation.seen.NoiseScale().value_or(0), "samples"}},
-      .metric = kLossFall,
+      .metric = kUsefulSamplesPerSecond,
       // The way back is taken because adasum no longer helps: it never promises a loss.
       .predicted_gain = adasum ? gain : std::max(1 / (1 + gain) - 1, 0.0),
       .alternatives = {{ValueOf(in_force, Axis::kAggregation), 0}},

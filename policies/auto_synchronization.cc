@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "policies/delayed_sgd.h"
 #include "policies/figures.h"
 #include "policies/optimizers.h"
 #include "policies/plan_names.h"
@@ -15,6 +16,8 @@
 
 namespace tactus::policies {
 namespace {
+
+constexpr double kRounding = 1e-12;
 
 std::size_t IndexOf(Synchronization synchronization) {
   return static_cast<std::size_t>(synchronization);
@@ -179,6 +182,12 @@ double AutoSynchronization::UsefulRate(const Plan& plan, const Observations& see
                                       .noise_scale = seen.NoiseScale()});
 }
 
+bool AutoSynchronization::OffersDelay() const {
+  if (IsPreconditioned(options_.optimizer)) return true;
+  const double late = DelayedStabilityLimit(options_.momentum, options_.synchronization.look_ahead);
+  return late >= kDelayRoomMin * StabilityLimit(options_.momentum) * (1 - kRounding);
+}
+
 // Rounds of micro-batches may have a smaller batch than the steps in force, which is the batch
 // axis's to choose, without a delay: what is credited is that nobody waits.
 double AutoSynchronization::WithoutSmallerBatches(const Plan& delayed,
@@ -249,7 +258,7 @@ std::vector<AutoSynchronization::Candidate> AutoSynchronization::Candidates(
     offer(Synchronization::kPeriodic, period);
   }
   if (in_force.synchronization == Synchronization::kDelayed) return candidates;
-  if (IsPreconditioned(options_.optimizer) || options_.momentum <= kDelayMomentumMax) {
+  if (OffersDelay()) {
     offer(Synchronization::kDelayed, options_.synchronization.steps_max);
   }
   return candidates;

@@ -27,8 +27,8 @@ namespace tactus::policies {
 //      periodic   with the tau for which that is largest, sqrt(D / s (1 / kDrift - 1)), within
 //                 period_max
 //      delayed    worth kDelayWorth of that, for gradients that are one round old, and no more
-//                 useful samples of a sample than now; not offered for a momentum above
-//                 kDelayMomentumMax
+//                 useful samples of a sample than now; not offered to sgd with a momentum that
+//                 leaves it less than kDelayRoomMin of the learning rates
 //
 // and goes from the one in force to the best that may be run, however far, if it promises more than
 // the least gain: at once where it promises kGainLarge, else once it did so for kPromiseSeconds.
@@ -58,12 +58,11 @@ class AutoSynchronization final : public RememberingPolicy<AutoSynchronization> 
  public:
   static constexpr double kDrift = 0.002;
   static constexpr double kDelayWorth = 0.95;
-  // On a quadratic of curvature lambda a heavy-ball update is stable up to eta lambda =
-  // 2 (1 + momentum), and one round late up to 1 - momentum: where the roots of
-  // z^2 - (1 + momentum) z + momentum + eta lambda leave the unit circle. At 0.5 that is a sixth,
-  // at 0.9 a 38th: the curvature is unknown, and a rate that was chosen for every step seldom has
-  // that much room. Source: design.
-  static constexpr double kDelayMomentumMax = 0.5;
+  // DelayedStabilityLimit over StabilityLimit, how much of the rates that are stable without delay
+  // are so with it. That is a sixth at a momentum of 0.5, and at 0.56 looking ahead; at 0.9 a 38th,
+  // and a 15th: the curvature is unknown, and a rate that was chosen for every step seldom has that
+  // much room. Nesterov's are taken for the same. Source: design.
+  static constexpr double kDelayRoomMin = 1.0 / 6;
   static constexpr double kGainMin = 0.05;
   static constexpr double kGainMax = 0.50;
   static constexpr double kGainLarge = 0.30;
@@ -143,6 +142,7 @@ class AutoSynchronization final : public RememberingPolicy<AutoSynchronization> 
   double BestPeriod(double step, double transfer) const;
   double UsefulRate(const Plan& plan, const Observations& seen) const;
   double Useful(const Plan& plan, const Observations& seen) const;
+  bool OffersDelay() const;
   double WithoutSmallerBatches(const Plan& delayed, const Situation& situation) const;
   double CreditOf(Synchronization synchronization, double seconds) const;
   void Settle(const Plan& in_force, const Observations& seen);

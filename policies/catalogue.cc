@@ -45,9 +45,12 @@ const std::vector<Policy>& BatchPolicies() {
        .make = [](const Options& job) -> Made {
          return std::make_unique<MicroBatch>(job.batch, std::make_unique<BatchAxis>(job.batch));
        },
-       .excludes = {{Trait::kIdleTransfer,
-                     "an elastic batch grows while the gradients of the round before travel, which "
-                     "they do with delayed alone; take delayed or auto"}}},
+       .traits = {Trait::kLateGradients},  // of delayed, without which it has no effect
+       .excludes =
+           {{.trait = Trait::kIdleTransfer,
+             .reason =
+                 "an elastic batch grows while the gradients of the round before travel, which "
+                 "they do with delayed alone; take delayed or auto"}}},
       {.name = "auto",
        .sentence = "the sum follows the gradients' noise and the throughput, beginning with "
                    "{per_worker} samples a worker, and the shares follow the speeds",
@@ -87,15 +90,17 @@ const std::vector<Policy>& SynchronizationPolicies() {
          return std::make_unique<AdacommSynchronization>(job.synchronization);
        },
        .traits = {Trait::kIdleTransfer},
-       .excludes = {{Trait::kPreconditioned,
-                     "the rule for the period is derived for sgd; take periodic, or optimizer "
-                     "sgd"}}},
+       .excludes = {{.trait = Trait::kPreconditioned,
+                     .reason =
+                         "the rule for the period is derived for sgd; take periodic, or optimizer "
+                         "sgd"}}},
       {.name = "delayed",
        .sentence = "gradients travel while the next round computes, and are applied one round late",
        .make = [](const Options& job) -> Made {
          return std::make_unique<FixedSynchronization>(Synchronization::kDelayed,
                                                        job.synchronization.steps_max);
-       }},
+       },
+       .traits = {Trait::kLateGradients}},
       {.name = "auto",
        .sentence = "chosen from the measured times and the loss",
        .make = [](const Options& job) -> Made {
@@ -112,7 +117,13 @@ const std::vector<Policy>& AggregationPolicies() {
       {.name = "adasum",
        .sentence = "by pairs, as the angle between gradients says",
        .make = Fix<FixedAggregation, Aggregation::kAdasum>,
-       .traits = {Trait::kOwnStepLength}},
+       .traits = {Trait::kOwnStepLength},
+       .excludes =
+           {{.trait = Trait::kLateGradients,
+             .of_memory = true,
+             .reason = "adasum is of the steps that optimizers take, and what is combined late is "
+                       "gradients, which are not alike where an optimizer remembers former ones; "
+                       "take average, another synchronization, or sgd without momentum"}}},
       {.name = "auto",
        .sentence = "chosen from the measured orthogonality of the gradients",
        .make = [](const Options& job) -> Made {
@@ -137,12 +148,13 @@ const std::vector<Policy>& LearningRatePolicies() {
        .sentence = "multiplied by the gain that the gradients' noise allows over {base_batch} "
                    "samples",
        .make = Fix<FixedLearningRate, LearningRateRule::kAdascale>,
-       .excludes = {{Trait::kOwnStepLength,
-                     "both take the place of the rule that scales the learning rate: Adasum is "
-                     "made to keep that of one worker, and what it combines is not the mean that "
-                     "AdaScale's gain assumes; take constant with adasum, or average with "
-                     "adascale"},
-                    {Trait::kPreconditioned, kForSgd}}},
+       .excludes =
+           {{.trait = Trait::kOwnStepLength,
+             .reason = "both take the place of the rule that scales the learning rate: Adasum is "
+                       "made to keep that of one worker, and what it combines is not the mean that "
+                       "AdaScale's gain assumes; take constant with adasum, or average with "
+                       "adascale"},
+            {.trait = Trait::kPreconditioned, .reason = kForSgd}}},
       {.name = "auto",
        .sentence = "chosen to fit the optimizer, the batch and the loss",
        .make = [](const Options& job) -> Made {

@@ -19,11 +19,13 @@ enum class Trait {
   kIdleTransfer,    // nothing is computed while gradients travel
   kOwnStepLength,   // it scales the step itself, in place of a learning rate rule
   kPreconditioned,  // an optimizer whose steps do not go along the gradient
+  kLateGradients,   // gradients are combined, and steps taken later
 };
 
 // That a policy does not go with what has the trait.
 struct Exclusion {
   Trait trait{};
+  bool of_memory = false;     // only where the optimizer's steps go by former gradients, too
   std::string_view reason{};  // a sentence for the user, with what to do instead
 };
 

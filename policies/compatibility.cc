@@ -39,6 +39,11 @@ std::vector<Choice> ChoicesOf(const PlannerOptions& options) {
   return choices;
 }
 
+// Whether a step goes by former gradients, too.
+bool HasMemory(const PlannerOptions& options) {
+  return IsPreconditioned(options.optimizer) || options.momentum > 0;
+}
+
 Conflict Between(const Choice& choice, const Choice& other, std::string_view reason) {
   return {.field = choice.field,
           .other = other.field,
@@ -53,6 +58,7 @@ std::vector<Conflict> ConflictsOf(const PlannerOptions& options) {
   std::vector<Conflict> conflicts;
   for (const Choice& choice : choices) {
     for (const Exclusion& exclusion : choice.excludes) {
+      if (exclusion.of_memory && !HasMemory(options)) continue;
       for (const Choice& other : choices) {
         if (std::ranges::find(other.traits, exclusion.trait) == other.traits.end()) continue;
         conflicts.push_back(Between(choice, other, exclusion.reason));
@@ -65,16 +71,21 @@ std::vector<Conflict> ConflictsOf(const PlannerOptions& options) {
   return conflicts;
 }
 
-std::vector<Conflict> ConflictsOf(const Plan& plan, std::string_view optimizer) {
+OptimizerFacts FactsOf(const PlannerOptions& options) {
+  return {.name = options.optimizer, .momentum = options.momentum};
+}
+
+std::vector<Conflict> ConflictsOf(const Plan& plan, const OptimizerFacts& optimizer) {
   // A plan is what a job of fixed choices would run.
-  PlannerOptions same{.batch_policy = "fixed", .optimizer = std::string(optimizer)};
+  PlannerOptions same{
+      .batch_policy = "fixed", .optimizer = optimizer.name, .momentum = optimizer.momentum};
   same.synchronization.policy = NameOf(plan.synchronization);
   same.aggregation_policy = NameOf(plan.aggregation);
   same.learning_rate_policy = NameOf(plan.learning_rate_rule);
   return ConflictsOf(same);
 }
 
-bool Allowed(const Plan& plan, std::string_view optimizer) {
+bool Allowed(const Plan& plan, const OptimizerFacts& optimizer) {
   return ConflictsOf(plan, optimizer).empty();
 }
 

@@ -27,12 +27,19 @@ struct Conflict {
 // fits and conflicts with nothing, nor do names that are unknown.
 std::vector<Conflict> ConflictsOf(const PlannerOptions& options);
 
-// The conflicts of what a plan has with each other and with the optimizer (policies/optimizers.h).
+// Of an optimizer, what a plan may be in conflict with.
+struct OptimizerFacts {
+  std::string name = "sgd";  // of policies/optimizers.h
+  double momentum = 0;       // of sgd
+};
+OptimizerFacts FactsOf(const PlannerOptions& options);
+
+// The conflicts of what a plan has with each other and with the optimizer.
 // How a period is found is no part of a plan: that adacomm finds it for sgd alone is a rule on
 // choices.
-std::vector<Conflict> ConflictsOf(const Plan& plan, std::string_view optimizer);
+std::vector<Conflict> ConflictsOf(const Plan& plan, const OptimizerFacts& optimizer);
 
 // Whether a group may run under the plan with this optimizer: there are none.
-bool Allowed(const Plan& plan, std::string_view optimizer);
+bool Allowed(const Plan& plan, const OptimizerFacts& optimizer);
 
 }  // namespace tactus::policies

@@ -50,6 +50,15 @@ DelayedRound RunRound(const DelayedGroup& group, double transfer_end, std::vecto
 
 }  // namespace
 
+double StabilityLimit(double momentum) { return 2 * (1 + momentum); }
+
+double DelayedStabilityLimit(double momentum, bool look_ahead) {
+  const double rest = 1 - momentum;
+  if (!look_ahead) return rest;
+  const double r = 1 - momentum * momentum;
+  return 2 * rest / (r + std::sqrt(r * r + 4 * momentum * momentum * rest));
+}
+
 std::vector<DelayedRound> DelayedTimeline(const DelayedGroup& group, std::uint32_t rounds) {
   TACTUS_CHECK(std::ranges::any_of(group.members, Contributes));
   TACTUS_CHECK(group.batches_min >= 1 && group.batches_max >= group.batches_min);

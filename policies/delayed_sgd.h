@@ -7,6 +7,25 @@
 
 namespace tactus::policies {
 
+// The largest eta lambda up to which heavy-ball steps of sgd are stable on a quadratic of curvature
+// lambda,
+//
+//   v_k = beta v_{k-1} + lambda y_k,   x_{k+1} = x_k - eta v_k
+//
+//   at common parameters             y_k = x_k                                 2 (1 + beta)
+//   one round late                   y_k = x_{k-1}                             1 - beta
+//   one round late, looking ahead    y_k = x_{k-1} - eta beta v_{k-2}
+//                                          2 (1 - beta) / (r + sqrt(r^2 + 4 beta^2 (1 - beta)))
+//                                          r = 1 - beta^2
+//
+// momentum: beta in [0, 1)
+//
+// Source: algebra. Looking ahead the characteristic polynomial is
+// z^3 - (1 + beta) z^2 + (beta + c (1 + beta)) z - c beta, c = eta lambda, of which two roots reach
+// the unit circle while the third is c beta.
+double StabilityLimit(double momentum);
+double DelayedStabilityLimit(double momentum, bool look_ahead);
+
 struct DelayedMember {
   double batch_seconds = 1;         // of one micro-batch, > 0
   std::uint32_t batch_samples = 1;  // 0: the member contributes nothing and keeps nobody waiting

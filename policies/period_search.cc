@@ -1,8 +1,15 @@
 #include "policies/period_search.h"
 
+#include <cmath>
+
 #include "policies/figures.h"
 
 namespace tactus::policies {
+
+bool PeriodSearch::LongEnough(std::size_t rounds) const {
+  if (!first_) return rounds >= kRoundsFirst;
+  return rounds >= kRoundsMin && rounds * period() >= kStepsMin;
+}
 
 std::optional<PeriodSearch::Step> PeriodSearch::Look(const Observations& seen,
                                                      std::uint64_t version) {
@@ -10,7 +17,7 @@ std::optional<PeriodSearch::Step> PeriodSearch::Look(const Observations& seen,
   const Observations::Span span{.first = version, .end = version + 1, .leave_out = 1};
   const Observations::Range range = seen.Find(span);
   const std::size_t rounds = range.to - range.from;
-  if (rounds < kRoundsMin || rounds * period() < kStepsMin) return std::nullopt;
+  if (!LongEnough(rounds)) return std::nullopt;
   Step step{.trend = seen.Trend(span)};
   double seconds = 0;
   double transfer = 0;
@@ -21,32 +28,50 @@ std::optional<PeriodSearch::Step> PeriodSearch::Look(const Observations& seen,
     lost = lost || seen.rounds()[at].skipped;
   }
   step.share = seconds > 0 ? transfer / seconds : 0;
-  const bool worse = at_ > 0 && Lags(best_trend_, step.trend);
-  const std::uint32_t tried = period();
-  Conclude(step, lost || worse);
-  step.reason =
-      lost || worse
-          ? "a period of " + std::to_string(tried) +
-                " steps slows the fall of the loss, so it starts at " + std::to_string(period())
-      : done_ ? "a period of " + std::to_string(tried) + " steps is enough: the exchange takes " +
-                    Percent(step.share) + " of the time"
-              : "a period of " + std::to_string(tried) +
-                    " steps does not slow the fall of the loss, so " + std::to_string(period()) +
-                    " is tried";
+  if (first_) {
+    Conclude(step, lost);
+  } else {
+    const double each = static_cast<double>(rounds);
+    Begin(step, (seconds - transfer) / each, transfer / each);
+  }
   return step;
 }
 
-void PeriodSearch::Conclude(const Step& step, bool hurts) {
-  if (hurts) {
-    // best_ stays the last period that did no harm.
-    done_ = true;
-    return;
+std::size_t PeriodSearch::LongEnd(double step, double transfer) const {
+  std::size_t at = 0;
+  while (at + 1 < kCandidates.size() && kCandidates[at + 1] <= period_max_ &&
+         transfer > kShareMax * (kCandidates[at] * step + transfer)) {
+    ++at;
   }
-  best_ = kCandidates[at_];
-  best_trend_ = step.trend;
-  const bool last = at_ + 1 == kCandidates.size() || kCandidates[at_ + 1] > period_max_;
-  done_ = last || step.share < kShareMin;
-  if (!done_) ++at_;
+  return at;
+}
+
+void PeriodSearch::Begin(Step& step, double step_seconds, double transfer_seconds) {
+  first_ = step.trend;
+  at_ = LongEnd(step_seconds, transfer_seconds);
+  done_ = at_ == 0;
+  const std::string takes = "of single steps the exchange takes " + Percent(step.share);
+  step.reason = done_ ? takes + " of the time, so it starts with them"
+                      : takes + " of the time, so " + std::to_string(period()) + " are tried first";
+}
+
+// What a longer period lost is no fault of this one.
+bool PeriodSearch::Slows(const LossTrend& trend) const {
+  if (!hurt_) return Lags(*first_, trend);
+  const double error = std::hypot(first_->fall_error, trend.fall_error);
+  return trend.fall < (1 - kLagMargin) * first_->fall - kLagErrors * error;
+}
+
+void PeriodSearch::Conclude(Step& step, bool lost) {
+  const bool hurts = lost || Slows(step.trend);
+  const std::string tried = "a period of " + std::to_string(period()) + " steps ";
+  hurt_ = hurt_ || hurts;
+  if (hurts) --at_;
+  done_ = !hurts || at_ == 0;
+  step.reason =
+      !hurts  ? tried + "does not slow the fall of the loss, so it starts there"
+      : done_ ? tried + "slows the fall of the loss, so it starts with single steps"
+              : tried + "slows the fall of the loss, so " + std::to_string(period()) + " is tried";
 }
 
 }  // namespace tactus::policies

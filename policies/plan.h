@@ -106,7 +106,8 @@ struct Report {
   std::uint64_t local_samples_global = 0;
   double local_loss_mean_global = 0;
   std::uint32_t nonfinite_members = 0;  // > 0: the update was skipped everywhere
-  std::uint32_t contributors = 0;       // members with samples in this round
+  // Gradients that the mean is of: members with samples; of a single member's two halves, 2.
+  std::uint32_t contributors = 0;
   // sum over members of b_i ||g_i||^2, of gradients as for gradient_norm2_global.
   double samples_gradient_norm2 = 0;
   // sum over members of b_i: the samples that the gradients tell of. Those of a delta count less

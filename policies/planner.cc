@@ -98,7 +98,7 @@ PerAxis<std::string> Planner::Follow(Plan& plan, Axis changed) const {
 std::optional<Plan> Planner::Complete(const Plan& plan, Axis changed) const {
   Plan whole = plan;
   Follow(whole, changed);
-  if (!Fits(whole, seen_.members()) || !Allowed(whole, options_.optimizer)) return std::nullopt;
+  if (!Fits(whole, seen_.members()) || !Allowed(whole, FactsOf(options_))) return std::nullopt;
   return whole;
 }
 
@@ -107,7 +107,7 @@ std::optional<Revision> Planner::Revise(const Plan& in_force, Axis axis, Proposa
   Plan& plan = revision.plan;
   plan.version = in_force.version + 1;
   const PerAxis<std::string> reasons = Follow(plan, axis);
-  if (!Fits(plan, seen_.members()) || !Allowed(plan, options_.optimizer)) return std::nullopt;
+  if (!Fits(plan, seen_.members()) || !Allowed(plan, FactsOf(options_))) return std::nullopt;
   plan.reason = proposal.decision.reason;
   for (const Axis each : kAxesAsked) {
     Decision decision = Draft(each, in_force, plan);
@@ -153,8 +153,13 @@ Revision Planner::Start(const StartingGroup& starting) {
   revision.plan = FirstPlan(group, true, &reasons);
   // What is frozen may not go with what the user has the others be since.
   if (!Obstacle(revision.plan).empty()) revision.plan = FirstPlan(group, false, &reasons);
+  // A job on record may be from before its choices were refused together.
+  if (!Obstacle(revision.plan).empty()) {
+    revision.plan.aggregation = Aggregation::kAverage;
+    reasons[Axis::kAggregation] = "average: adasum no longer goes with the rest of the plan";
+  }
   TACTUS_CHECK(Fits(revision.plan, group.members));
-  TACTUS_CHECK(Allowed(revision.plan, options_.optimizer));
+  TACTUS_CHECK(Allowed(revision.plan, FactsOf(options_)));
   revision.plan.reason = reasons[Axis::kBatch];
   for (const Axis axis : kAxes) {
     Decision decision = Draft(axis, {}, revision.plan);
@@ -249,7 +254,7 @@ std::string Planner::Obstacle(const Plan& plan) const {
            ValueOf(plan, Axis::kBatch) + ", allowed are 1 to " + std::to_string(kRoundSamplesMax) +
            " samples a round";
   }
-  const std::vector<Conflict> conflicts = ConflictsOf(plan, options_.optimizer);
+  const std::vector<Conflict> conflicts = ConflictsOf(plan, FactsOf(options_));
   return conflicts.empty() ? "" : conflicts.front().field + ": " + conflicts.front().reason;
 }
 

@@ -18,8 +18,10 @@ void Fields(auto& archive, Of<SynchronizationOptions> auto& synchronization) {
   archive("period", synchronization.period);
   archive("period_max", synchronization.period_max);
   archive("interval_seconds", synchronization.interval_seconds);
+  archive("log_time", synchronization.log_time);
   archive("loss_floor", synchronization.loss_floor);
   archive("steps_max", synchronization.steps_max);
+  archive("look_ahead", synchronization.look_ahead);
   archive("rate_falls_at", synchronization.rate_falls_at);
 }
 

@@ -27,8 +27,10 @@ struct SynchronizationOptions {
   std::uint32_t period = 0;
   std::uint32_t period_max = 128;  // adacomm and auto, >= 1
   double interval_seconds = 60;    // adacomm: T_0, > 0
+  bool log_time = false;           // adacomm: AdacommOptions::log_time
   double loss_floor = 0;           // adacomm: F_inf
   std::uint32_t steps_max = 1024;  // delayed: steps of a round at most, >= 1
+  bool look_ahead = false;         // delayed: EngineOptions::look_ahead
   // post_local: the base step at which the learning rate has fallen; nothing: it never does.
   std::optional<std::uint64_t> rate_falls_at{};
 
@@ -44,7 +46,7 @@ struct PlannerOptions {
   std::string learning_rate_policy = "constant";
   std::uint32_t base_batch = 32;  // samples of a step that the learning rate was chosen for, >= 1
   std::string optimizer = "sgd";  // of policies/optimizers.h
-  double momentum = 0;            // of sgd
+  double momentum = 0;            // of sgd, [0, 1)
   // Axes that stay as they are, whatever the policies say and other axes change to.
   std::vector<Axis> frozen{};
 

@@ -174,12 +174,11 @@ void DrawPolicies(Dice& dice, SimulatedJob& job) {
   adapt.synchronization.interval_seconds = dice.Scale(0.2, 20);
   adapt.synchronization.steps_max = static_cast<std::uint32_t>(dice.Scale(1, 64));
   job.engine.keep_local_momentum = dice.Chance(0.5);
-  adapt.optimizer = NameOf(job.engine.optimizer);
   do {
     for (const policies::Axis axis : policies::kAxes) {
       policies::PolicyOf(adapt, axis) = DrawPolicy(dice, axis);
     }
-  } while (!policies::ConflictsOf(adapt).empty());
+  } while (!policies::ConflictsOf(SettingsOf(job).adapt).empty());
   job.engine.block_momentum = dice.Chance(0.2) ? 0.3 : 0;
   job.engine.elastic = dice.Chance(0.5);
   if (adapt.synchronization.policy == "post_local") DrawFall(dice, job);
@@ -298,6 +297,14 @@ void DrawLeaves(Dice& dice, ClusterModel& cluster) {
   }
 }
 
+// Of methods.
+void DrawVariants(Dice& dice, Scenario& scenario) {
+  for (SimulatedJob& job : scenario.jobs) {
+    job.engine.look_ahead = dice.Chance(0.5);
+    job.settings.adapt.synchronization.log_time = dice.Chance(0.5);
+  }
+}
+
 }  // namespace
 
 Scenario RandomScenario(std::uint64_t seed) {
@@ -331,6 +338,8 @@ Scenario RandomScenario(std::uint64_t seed) {
   DrawLeaves(leaves, cluster);
   Dice reverts(Rng(seed).Fork("reverts"));
   DrawReverts(reverts, scenario);
+  Dice variants(Rng(seed).Fork("variants"));
+  DrawVariants(variants, scenario);
   return scenario;
 }
 

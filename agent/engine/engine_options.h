@@ -24,6 +24,7 @@ struct EngineOptions {
   double block_momentum = 0;          // of periodic rounds, [0, 1)
   bool keep_local_momentum = true;    // of periodic rounds; false: zero after each combination
   bool elastic = false;               // windows of local steps last until all have taken theirs
+  bool look_ahead = false;            // rounds of `delayed` begin where the step under way will end
   StopOptions stop{};
   std::size_t bucket_bytes = 1u << 20;      // of one all-reduce, >= 4
   std::uint32_t nonfinite_rounds_max = 10;  // so many skipped updates in a row end the job, >= 1

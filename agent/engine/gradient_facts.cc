@@ -2,16 +2,20 @@
 
 namespace tactus::engine {
 
+std::uint32_t ContributorsOf(const Round& round) {
+  return round.sums_norm2 ? 2 : round.spread.contributors;
+}
+
 policies::UpdateFacts GradientFactsOf(const Round& round, const Combined& combined) {
   if (!(round.gradient_length > 0)) return {.contributors = round.spread.contributors};
   const double scale = 1 / (round.gradient_length * round.gradient_length);
+  const double norm2 = round.sums_norm2.value_or(combined.lanes.samples_gradient_norm2);
   const bool mean = round.aggregation == policies::Aggregation::kAverage;
   const double share = mean ? round.gradient_share : 0;
-  return {
-      .samples = share * combined.lanes.samples,
-      .contributors = round.spread.contributors,
-      .samples_gradient_norm2 = scale * (mean ? share : 1) * combined.lanes.samples_gradient_norm2,
-      .gradient_norm2 = scale * combined.norm2};
+  return {.samples = share * combined.lanes.samples,
+          .contributors = ContributorsOf(round),
+          .samples_gradient_norm2 = scale * (mean ? share : 1) * norm2,
+          .gradient_norm2 = scale * combined.norm2};
 }
 
 }  // namespace tactus::engine

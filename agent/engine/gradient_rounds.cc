@@ -4,6 +4,10 @@
 // reserved for them, so that their samples, and with these the rate under every rule, follow from
 // the plan and from earlier rounds. So the step is queued behind the combination; what only that
 // can tell (is it finite, how long is it) the gate decides.
+//
+// AdaScale knows the noise of gradients by how far those of the members differ. A single member's
+// passes are added up in two halves, whose gradients differ as those of two members of as many
+// samples would.
 
 #include <utility>
 
@@ -25,7 +29,35 @@ class GradientRounds : public Synchronizer {
     return plan.synchronization == policies::Synchronization::kEveryStep;
   }
 
-  void Open(Round&) override {}
+  void Open(Round& round) override {
+    halves_ = group_.size() == 1 && round.rule == policies::LearningRateRule::kAdascale &&
+              round.aggregation == policies::Aggregation::kAverage;
+  }
+
+  // The first half ends with the pass that brings half of the samples.
+  bool EndSum(const Round& round) override {
+    const bool half = 2 * round.samples >= member_.ledger.reserved();
+    if (!halves_ || round.first_sum > 0 || !half) return false;
+    const std::span<float> gradients = group_.vector();
+    if (first_sum_.size() != gradients.size()) {
+      first_sum_ = member_.device.Allocate(gradients.size());
+      norms2_ = member_.device.AllocateSums(2);
+      norms2_on_host_ = member_.device.AllocateOnHost<double>(2);
+    }
+    member_.device.Copy(gradients, first_sum_.span());
+    member_.device.Clear(norms2_.span());
+    member_.device.AddSquaredNorm(gradients, norms2_.span().first(1));
+    group_.ClearVector();
+    return true;
+  }
+
+  // Their squared norms come over with what is read of the combination, in the same wait.
+  void EndStep(const Round& round, std::uint64_t) override {
+    if (round.first_sum == 0) return;
+    member_.device.AddSquaredNorm(group_.vector(), norms2_.span().last(1));
+    member_.device.Copy(norms2_.span(), norms2_on_host_.span());
+    member_.device.Axpy(1, first_sum_.span(), group_.vector());
+  }
 
   void Launch(const Round& round, TellLanes lanes) override {
     ScaleSum(round, group_.vector());
@@ -42,7 +74,7 @@ class GradientRounds : public Synchronizer {
     if (progress == Progress::kFailed) return progress;
     const auto samples = static_cast<double>(member_.ledger.reserved());
     if (samples > 0) {
-      SetRate(round, samples, member_.ledger.contributors());
+      SetRate(round, samples, round.first_sum > 0 ? 2 : member_.ledger.contributors());
       member_.optimizer.Step(
           group_.vector(), {.learning_rate = round.rate.rate, .gate = group_.combination().gate()},
           member_.parameters);
@@ -53,6 +85,12 @@ class GradientRounds : public Synchronizer {
   }
 
   void Apply(Round& round, const Combined& combined, bool useful) override {
+    if (useful && round.first_sum > 0) {
+      const std::span<const double> norms2 = norms2_on_host_.span();
+      const auto first = static_cast<double>(round.first_sum);
+      round.sums_norm2 =
+          norms2[0] / first + norms2[1] / (static_cast<double>(round.samples) - first);
+    }
     Learn(round, combined, useful);
     if (useful) queued_ = false;
     Abandon();
@@ -65,7 +103,11 @@ class GradientRounds : public Synchronizer {
   }
 
  private:
-  bool queued_ = false;  // a step of which it is not known yet whether it was taken
+  bool queued_ = false;     // a step of which it is not known yet whether it was taken
+  bool halves_ = false;     // passes are added up in two
+  cuda::Buffer first_sum_;  // the first; empty until it is needed
+  cuda::Sums norms2_;       // of both
+  cuda::Array<double> norms2_on_host_;
 };
 
 }  // namespace

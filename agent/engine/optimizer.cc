@@ -59,6 +59,12 @@ void Optimizer::Step(std::span<const float> gradients, StepScale scale,
   std::visit([&](const auto& options) { StepBy(options, gradients, scale, parameters); }, options_);
 }
 
+void Optimizer::MoveAhead(double learning_rate, std::span<float> parameters) {
+  const double known = std::visit([](const auto& options) { return options.known(); }, options_);
+  if (known == 0) return;
+  device_.Axpy(static_cast<float>(-learning_rate * known), momentum_.span(), parameters);
+}
+
 void Optimizer::ResetMomentum() {
   const bool counts =
       std::visit([](const auto& options) { return options.kCountsSteps; }, options_);

@@ -25,6 +25,7 @@ namespace tactus::engine {
 //   linear()         what a step adds to the parameters is linear in the gradient, but for a weight
 //                    decay that is the same for every gradient. Then combining gradients before the
 //                    step and combining what the steps added come to the same.
+//   known()          the share of its first buffer that a step goes whatever its gradient is
 //   kCountsSteps     moments are corrected by the number of steps since they began at zero, so that
 //                    one of them cannot be forgotten alone
 //
@@ -40,6 +41,7 @@ struct SgdOptions {
   static constexpr std::string_view name() { return "sgd"; }
   std::size_t buffers() const { return momentum > 0 ? 1 : 0; }
   bool linear() const { return momentum == 0; }
+  double known() const { return nesterov ? momentum * momentum : momentum; }
   static constexpr bool kCountsSteps = false;
 };
 void Fields(auto& archive, Of<SgdOptions> auto& sgd) {
@@ -61,6 +63,7 @@ struct AdamOptions {
   std::string_view name() const { return decoupled ? "adamw" : "adam"; }
   static constexpr std::size_t buffers() { return 2; }
   static constexpr bool linear() { return false; }
+  static constexpr double known() { return 0; }
   static constexpr bool kCountsSteps = true;
 };
 void Fields(auto& archive, Of<AdamOptions> auto& adam) {
@@ -84,6 +87,7 @@ struct LambOptions {
   static constexpr std::string_view name() { return "lamb"; }
   static constexpr std::size_t buffers() { return 2; }
   static constexpr bool linear() { return false; }
+  static constexpr double known() { return 0; }
   static constexpr bool kCountsSteps = true;
 };
 void Fields(auto& archive, Of<LambOptions> auto& lamb) {
@@ -106,6 +110,7 @@ struct LionOptions {
   static constexpr std::string_view name() { return "lion"; }
   static constexpr std::size_t buffers() { return 1; }
   static constexpr bool linear() { return false; }
+  static constexpr double known() { return 0; }
   static constexpr bool kCountsSteps = false;
 };
 void Fields(auto& archive, Of<LionOptions> auto& lion) {
@@ -172,6 +177,15 @@ class Optimizer {
   // One step with the gradient `scale.gradient * gradients` and the rate `scale.learning_rate`. It
   // counts even where its gate is shut.
   void Step(std::span<const float> gradients, StepScale scale, std::span<float> parameters);
+
+  // parameters <- parameters - learning_rate k, k what the next step is known to go before its
+  // gradient is: of sgd with momentum m
+  //
+  //   beta m, with nesterov beta^2 m
+  //
+  // of the others nothing. Weight decay is none of it, as it is of the parameters at that step. The
+  // negative rate moves back, but for rounding.
+  void MoveAhead(double learning_rate, std::span<float> parameters);
 
   // Forgets the momentum, as between two windows of local steps. Adam and LAMB, which count steps,
   // keep both moments and the count: the bias correction of a first moment at zero would count from

@@ -67,6 +67,13 @@ void ReadWindows(auto& archive, EngineOptions& options) {
   if (local_momentum) options.keep_local_momentum = local_momentum == LocalMomentum::kKeep;
 }
 
+// As ReadWindows: only of policies whose rounds may overlap.
+void ReadOverlap(auto& archive, EngineOptions& options) {
+  std::optional<bool> look_ahead;
+  archive("look_ahead", look_ahead);
+  if (look_ahead) options.look_ahead = *look_ahead;
+}
+
 // `archive` reads the whole specification. What is not in one stays as it is: train_samples,
 // bucket_bytes, nodes.
 void ReadSpec(auto& archive, EngineOptions& options) {
@@ -78,7 +85,10 @@ void ReadSpec(auto& archive, EngineOptions& options) {
   archive.Within("stop", [&](auto& stop) { Fields(stop, options.stop); });
   archive.Within("adapt", [&](auto& adapt) {
     adapt.Within("batch", [&](auto& batch) { batch("micro_batch", options.micro_batch); });
-    adapt.Within("synchronization", [&](auto& axis) { ReadWindows(axis, options); });
+    adapt.Within("synchronization", [&](auto& axis) {
+      ReadWindows(axis, options);
+      ReadOverlap(axis, options);
+    });
     adapt.Within("learning_rate", [&](auto& rate) {
       rate("base_batch", options.learning_rate.base_batch);
       rate.Within("schedule",

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "agent/engine/combine/aggregator.h"
 #include "agent/engine/combine/lanes.h"
@@ -24,6 +25,7 @@ struct Round {
 
   std::uint64_t samples = 0;
   std::uint64_t first_samples = 0;  // of the first step
+  std::uint64_t first_sum = 0;  // where its gradients are two sums, of the first; 0: they are one
   std::uint32_t steps = 0;
   Duration compute{};
   Duration blocked{};
@@ -35,6 +37,8 @@ struct Round {
   double loss_sum = 0;        // of this member
   Spread spread{};            // of the members' samples
   double gradient_norm2 = 0;  // of this member's mean gradient, or of its local steps' on average
+  // Where they were two sums, sum_j b_j ||g_j||^2 over their means g_j: two samples of the noise.
+  std::optional<double> sums_norm2{};
   // What was combined is so many times the mean gradient; its variance is that over so many of the
   // round's samples, as a share. 0: it tells nothing of the noise.
   double gradient_length = 1;

@@ -66,12 +66,14 @@ std::optional<Batch> RoundEngine::NextBatch() {
   if (outcome_ != Outcome::kTraining) return std::nullopt;
   const Synchronizer::Traits& traits = synchronizer_->traits();
   Batch batch{.round = running_.number, .epoch = cursor_->epoch()};
-  batch.first_of_sum = (traits.local_updates ? cursor_->of_step() : cursor_->taken()) == 0;
+  const std::uint64_t of_sum =
+      traits.local_updates ? cursor_->of_step() : cursor_->taken() - running_.first_sum;
+  batch.first_of_sum = of_sum == 0;
   batch.indices = cursor_->Take();
   running_.samples = cursor_->taken();
   batch.awaited = synchronizer_->MayEnd(running_) || (cursor_->exhausted() && ClockDecides());
-  batch.last_of_round =
-      traits.early_segments && running_.aggregator->by_segments() && cursor_->exhausted();
+  batch.last_of_round = traits.early_segments && running_.aggregator->by_segments() &&
+                        cursor_->exhausted() && running_.first_sum == 0;
   return batch;
 }
 
@@ -104,6 +106,7 @@ void RoundEngine::Step(const StepResult& result) {
   running_.finished = result.finished;
   const bool exhausted = cursor_->exhausted();
   if (exhausted || synchronizer_->MayEnd(running_)) computed_->Record();
+  if (!exhausted && synchronizer_->EndSum(running_)) running_.first_sum = running_.samples;
   if (cursor_->of_step() > 0 && (exhausted || cursor_->step_full())) {
     if (++running_.steps == 1) running_.first_samples = cursor_->of_step();
     synchronizer_->EndStep(running_, cursor_->of_step());
@@ -272,7 +275,7 @@ void RoundEngine::Report(const Round& round, const Combined& combined, Duration 
        .local_samples_global = static_cast<std::uint64_t>(losses.local.samples),
        .local_loss_mean_global = losses.local.Mean(),
        .nonfinite_members = static_cast<std::uint32_t>(lanes.nonfinite),
-       .contributors = round.spread.contributors,
+       .contributors = ContributorsOf(round),
        .samples_gradient_norm2 = gradient.samples_gradient_norm2,
        .gradient_samples = gradient.samples,
        .orthogonality = round.aggregator->Orthogonality(lanes, round.spread, combined.norm2),

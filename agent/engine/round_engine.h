@@ -147,7 +147,8 @@ class RoundEngine {
   //   periodic    those after the last window. Within a window they are no edge: parameters are the
   //               member's own, and there is no way back for the optimizer's state
   //   delayed     those after the last round that was applied. The one that is combined now has
-  //               touched neither, and its samples are free in the state: it will be done anew
+  //               touched neither, and its samples are free in the state: it will be done anew.
+  //               Between edges parameters may be ahead of them (EngineOptions::look_ahead)
   bool at_edge() const { return !cursor_ && outcome_ != Outcome::kGroupLost; }
 
   // What another group may go on from, with the parameters. Copied into `state`, whose memory is

@@ -1,5 +1,6 @@
 #include "agent/engine/synchronizer.h"
 
+#include "agent/engine/gradient_facts.h"
 #include "agent/engine/group.h"
 #include "agent/engine/member.h"
 
@@ -49,8 +50,12 @@ void Synchronizer::Learn(Round& round, const Combined& combined, bool useful) {
   round.gradient_norm2 = combined.own_norm2 / (own_divisor * own_divisor);
   if (!useful) return;
   ++member_.steps;
-  member_.learning_rate.Applied(round.rule,
-                                aggregator.FactsOf(combined.lanes, round.spread, combined.norm2));
+  policies::UpdateFacts facts = aggregator.FactsOf(combined.lanes, round.spread, combined.norm2);
+  if (round.sums_norm2) {
+    facts.contributors = ContributorsOf(round);
+    facts.samples_gradient_norm2 = *round.sums_norm2;
+  }
+  member_.learning_rate.Applied(round.rule, facts);
 }
 
 }  // namespace tactus::engine

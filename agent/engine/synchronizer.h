@@ -57,8 +57,13 @@ class Synchronizer {
   // Whether a plan's rounds are run this way.
   virtual bool Runs(const policies::Plan& plan) const = 0;
 
-  // A round under the group's plan begins; its samples are reserved after this.
+  // A round under the group's plan begins; its samples are reserved after this. Parameters may move
+  // to where it is to compute: Apply and Abandon find them there.
   virtual void Open(Round& round) = 0;
+
+  // After each batch but a round's last: whether what is added up from here on is a sum of its own.
+  // What the vector holds is taken from there then, to be added at the step's end.
+  virtual bool EndSum(const Round&) { return false; }
 
   // The gradients of a step's samples are in the group's vector.
   virtual void EndStep([[maybe_unused]] const Round& round,
@@ -100,7 +105,7 @@ class Synchronizer {
   cuda::RoundGate GateOf(const Round& round, double clip_norm) const;
 
   // Of rounds that combine gradients: the rate of a step by so many samples, > 0, of so many
-  // members, and what is learned from the step, where one was taken.
+  // gradients, and what is learned from the step, where one was taken.
   void SetRate(Round& round, double samples, std::uint32_t contributors) const;
   void Learn(Round& round, const Combined& combined, bool useful);
 

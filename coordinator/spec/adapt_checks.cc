@@ -49,6 +49,16 @@ void CheckPeriods(const v1::SynchronizationAxis& axis, FieldChecks& checks) {
   }
 }
 
+// Asked for, it is to have an effect; by default it has one where it can.
+void CheckLookAhead(const v1::JobSpec& spec, const ResolvedSpec& resolved, FieldChecks& checks) {
+  const std::string field = "adapt.synchronization.look_ahead";
+  const bool asked = spec.adapt().synchronization().look_ahead();
+  if (!asked || !checks.Right(field) || resolved->optimizer().sgd().momentum() > 0) return;
+  checks.Add(field,
+             "found true, but what is looked ahead by is the momentum of sgd; give "
+             "optimizer.sgd.momentum above 0, or leave it out");
+}
+
 // ---- learning rate
 
 void CheckStep(const v1::StepSchedule& step, FieldChecks& checks) {
@@ -179,6 +189,8 @@ policies::SynchronizationOptions SynchronizationOf(const v1::SynchronizationAxis
   }
   if (axis.has_loss_floor()) options.loss_floor = axis.loss_floor();
   if (axis.has_steps_max()) options.steps_max = axis.steps_max();
+  options.look_ahead = axis.look_ahead();
+  options.log_time = axis.fallback() == v1::ADACOMM_FALLBACK_LOG_TIME;
   return options;
 }
 
@@ -188,6 +200,7 @@ void CheckAdapt(const v1::JobSpec& spec, const ResolvedSpec& resolved, FieldChec
   const policies::PlannerOptions adapt = PlannerOptionsOf(resolved);
   CheckBatch(resolved->adapt().batch(), checks);
   CheckPeriods(resolved->adapt().synchronization(), checks);
+  CheckLookAhead(spec, resolved, checks);
   CheckSchedule(resolved, checks);
   CheckFrozen(spec.adapt(), checks);
   CheckChoices(adapt, checks);

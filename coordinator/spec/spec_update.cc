@@ -76,24 +76,25 @@ absl::Status CheckMask(const v1::JobSpec& spec, const v1::UpdateJobRequest& requ
                                      : runtime::InvalidFields(checks.violations());
 }
 
-bool HasLocalSteps(const ResolvedSpec& spec) {
-  return spec->adapt().synchronization().has_elastic();
-}
-
-// What windows of local steps are like; as without them the engine would have them.
-v1::SynchronizationAxis WindowsOf(const ResolvedSpec& spec) {
+// What workers read of how rounds are run. Where there are no windows of local steps, or no rounds
+// that overlap, it does not matter what they would be, and they stay as they were. A policy without
+// windows at both times keeps the momentum, so to say.
+v1::SynchronizationAxis RoundsOf(const ResolvedSpec& spec, const ResolvedSpec& before) {
   const v1::SynchronizationAxis& axis = spec->adapt().synchronization();
-  v1::SynchronizationAxis windows;
-  windows.set_block_momentum(axis.block_momentum());
-  windows.set_local_momentum(axis.local_momentum() == v1::LOCAL_MOMENTUM_RESET
-                                 ? v1::LOCAL_MOMENTUM_RESET
-                                 : v1::LOCAL_MOMENTUM_KEEP);
-  windows.set_elastic(axis.elastic());
-  return windows;
+  const v1::SynchronizationAxis& former = before->adapt().synchronization();
+  const v1::SynchronizationAxis& windows = axis.has_elastic() ? axis : former;
+  v1::SynchronizationAxis read;
+  read.set_block_momentum(windows.block_momentum());
+  read.set_local_momentum(windows.local_momentum() == v1::LOCAL_MOMENTUM_RESET
+                              ? v1::LOCAL_MOMENTUM_RESET
+                              : v1::LOCAL_MOMENTUM_KEEP);
+  read.set_elastic(windows.elastic());
+  read.set_look_ahead((axis.has_look_ahead() ? axis : former).look_ahead());
+  return read;
 }
 
 // What makes the workers start anew when it changes.
-std::string ReadAtStart(const ResolvedSpec& spec, const v1::SynchronizationAxis& windows) {
+std::string ReadAtStart(const ResolvedSpec& spec, const ResolvedSpec& before) {
   const v1::Adapt& adapt = spec->adapt();
   v1::JobSpec read;
   *read.mutable_stop() = spec->stop();
@@ -103,15 +104,12 @@ std::string ReadAtStart(const ResolvedSpec& spec, const v1::SynchronizationAxis&
   read.mutable_adapt()->mutable_batch()->set_micro_batch(adapt.batch().micro_batch());
   *read.mutable_adapt()->mutable_learning_rate() = adapt.learning_rate();
   read.mutable_adapt()->mutable_learning_rate()->clear_policy();
-  *read.mutable_adapt()->mutable_synchronization() = windows;
+  *read.mutable_adapt()->mutable_synchronization() = RoundsOf(spec, before);
   return read.SerializeAsString();
 }
 
-// Where there will be no windows of local steps, it does not matter what they would be.
 bool NeedsRestart(const ResolvedSpec& before, const ResolvedSpec& after) {
-  const v1::SynchronizationAxis windows = WindowsOf(before);
-  return ReadAtStart(before, windows) !=
-         ReadAtStart(after, HasLocalSteps(after) ? WindowsOf(after) : windows);
+  return ReadAtStart(before, before) != ReadAtStart(after, before);
 }
 
 // Equal, whatever the order in which maps are written.

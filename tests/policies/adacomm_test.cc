@@ -185,6 +185,43 @@ TEST(AdacommTest, ALastBitOfTheRateIsNoChange) {
             AdacommCause::kFallback);
 }
 
+// The loss falls by the same share in each doubling of the time, for ever.
+double PowerOfTime(double seconds) { return 2.6 * std::pow(seconds, -0.2); }
+
+std::uint32_t PeriodAfter(double seconds, const AdacommOptions& options) {
+  Adacomm adacomm(options, PowerOfTime(5), 1, 5);
+  for (double now = 10; now <= seconds; now += 5) {
+    adacomm.Averaged({.seconds = 5, .loss = PowerOfTime(now)});
+  }
+  return adacomm.period();
+}
+
+TEST(AdacommTest, ALossThatFallsAsAPowerOfTimeStandsStillAsPublishedAndNotInLogTime) {
+  EXPECT_EQ(PeriodAfter(900, {.period_initial = 48}), 1u);
+  // sqrt of the loss, 7200 s against 5 s: 0.48 of 48, and one of the last interval.
+  EXPECT_NEAR(PeriodAfter(7200, {.period_initial = 48, .log_time = true}), 24, 1);
+}
+
+TEST(AdacommTest, ALossThatStandsStillInLogTimeFallsBackOnceAnInterval) {
+  Adacomm adacomm({.period_initial = 32, .log_time = true}, 2, 1);
+  std::vector<double> changes;
+  std::uint32_t period = 32;
+  for (double now = 5; now <= 2000; now += 5) {
+    const AdacommDecision decision = adacomm.Averaged({.seconds = 5, .loss = 2});
+    if (decision.period == period) continue;
+    EXPECT_EQ(decision.cause, AdacommCause::kFallback);
+    period = decision.period;
+    changes.push_back(now);
+  }
+
+  EXPECT_EQ(period, 1u);
+  ASSERT_EQ(changes.size(), 5u);
+  for (std::size_t i = 1; i < changes.size(); ++i) {
+    EXPECT_GE(changes[i] - changes[i - 1],
+              std::max(60.0, Adacomm::kIntervalShare * changes[i] - 5));
+  }
+}
+
 TEST(AdacommTest, AWindowFillsAtMostHalfAnInterval) {
   Adacomm adacomm = FromTwenty();
 

@@ -53,7 +53,8 @@ class AutoAggregationLoopTest : public testing::Test {
     int changes = 0;
     for (int i = 0; i < rounds; ++i) {
       const RoundFacts facts{.speeds = {100, 100, 100, 100},
-                             .noise_scale = 5000,
+                             .transfer_seconds = transfer_seconds_,
+                             .noise_scale = noise_scale_,
                              .orthogonality = orthogonality + noise * rng_.Normal()};
       for (const Report& report : ReportsOf(plan_, round_, facts)) planner_.Observe(report);
       ++round_;
@@ -71,17 +72,30 @@ class AutoAggregationLoopTest : public testing::Test {
   Decision last_;
   Rng rng_{1};
   std::uint64_t round_ = 0;
+  double transfer_seconds_ = 0.1;
+  double noise_scale_ = 5000;
 };
 
 TEST_F(AutoAggregationLoopTest, GradientsThatDifferAreSummedAndThoseThatAgreeAveraged) {
   EXPECT_EQ(Run(100, 0.95), 1);
   EXPECT_EQ(plan_.aggregation, Aggregation::kAdasum);
   EXPECT_EQ(last_.axis, Axis::kAggregation);
-  EXPECT_EQ(last_.metric, "loss");
+  EXPECT_EQ(last_.metric, "useful samples/s");
   EXPECT_GT(last_.predicted_gain, 0.1);
 
   EXPECT_EQ(Run(200, 0.3), 1);
   EXPECT_EQ(plan_.aggregation, Aggregation::kAverage);
+}
+
+// Where the exchange is most of a round, one half as long again is most of what adasum gains.
+TEST_F(AutoAggregationLoopTest, AnExchangeThatCostsMoreThanItTeachesIsNotTaken) {
+  noise_scale_ = 150;  // an update teaches 1.54 times as much
+  transfer_seconds_ = 10;
+
+  EXPECT_EQ(Run(100, 0.80), 0);
+
+  transfer_seconds_ = 0.01;
+  EXPECT_EQ(Run(100, 0.80), 1);
 }
 
 TEST_F(AutoAggregationLoopTest, BetweenTheThresholdsNothingChanges) {

@@ -150,6 +150,26 @@ TEST(AutoSynchronizationTest, DelayedIsNotOfferedToALargeMomentum) {
   }
 }
 
+// Of plans that delay, at a transfer that it hides.
+bool OffersDelay(double momentum, bool look_ahead) {
+  VirtualJobOptions options = Options({.transfer_seconds = 0.05, .variance = 1000}, "auto");
+  options.planner.synchronization.period_max = 1;
+  options.planner.synchronization.look_ahead = look_ahead;
+  options.planner.momentum = momentum;
+  VirtualJob job(options);
+  job.Run(300);
+  return std::ranges::any_of(job.plans(), [](const Plan& plan) {
+    return plan.synchronization == Synchronization::kDelayed;
+  });
+}
+
+TEST(AutoSynchronizationTest, LookingAheadDelayIsOfferedToALittleMoreMomentum) {
+  EXPECT_TRUE(OffersDelay(0.5, false));
+  EXPECT_FALSE(OffersDelay(0.55, false));
+  EXPECT_TRUE(OffersDelay(0.55, true));
+  EXPECT_FALSE(OffersDelay(0.9, true));
+}
+
 // Computing while gradients travel takes twice as long, which no measurement before could tell.
 TEST(AutoSynchronizationTest, AChangeThatDoesNotKeepItsPromiseIsTakenBackAndNotTriedAgainSoon) {
   VirtualJobOptions options = Options(

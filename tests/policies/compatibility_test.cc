@@ -19,13 +19,15 @@ struct Choices {
   std::string aggregation = "average";
   std::string learning_rate = "constant";
   std::string optimizer = "sgd";
+  double momentum = 0;
 };
 
 std::vector<Conflict> ConflictsOf(const Choices& choices) {
   PlannerOptions options{.batch_policy = choices.batch,
                          .aggregation_policy = choices.aggregation,
                          .learning_rate_policy = choices.learning_rate,
-                         .optimizer = choices.optimizer};
+                         .optimizer = choices.optimizer,
+                         .momentum = choices.momentum};
   options.synchronization.policy = choices.synchronization;
   return policies::ConflictsOf(options);
 }
@@ -43,12 +45,13 @@ void ForEach(const std::function<void(const Choices&)>& visit) {
       for (const std::string& aggregation : kAggregations)
         for (const std::string& learning_rate : kLearningRates)
           for (const std::string& optimizer : kOptimizers)
-            visit({batch, synchronization, aggregation, learning_rate, optimizer});
+            for (const double momentum : {0.0, 0.9})
+              visit({batch, synchronization, aggregation, learning_rate, optimizer, momentum});
 }
 
 std::string Shown(const Choices& c) {
   return c.batch + " " + c.synchronization + " " + c.aggregation + " " + c.learning_rate + " " +
-         c.optimizer;
+         c.optimizer + " " + std::to_string(c.momentum);
 }
 
 // The rules in prose, for choices without auto: the slow twin of the table.
@@ -56,6 +59,8 @@ bool Possible(const Choices& c) {
   const bool adascale = c.learning_rate == "adascale";
   if (adascale && (c.aggregation == "adasum" || c.optimizer != "sgd")) return false;
   if (c.batch == "abs" && c.synchronization != "delayed") return false;
+  const bool remembers = c.optimizer != "sgd" || c.momentum > 0;
+  if (c.synchronization == "delayed" && c.aggregation == "adasum" && remembers) return false;
   return c.optimizer == "sgd" || c.synchronization != "adacomm";
 }
 
@@ -72,7 +77,8 @@ bool SomeValuePossible(const Choices& c) {
     for (const std::string& synchronization : Concrete(c.synchronization, kSynchronizations))
       for (const std::string& aggregation : Concrete(c.aggregation, kAggregations))
         for (const std::string& rate : Concrete(c.learning_rate, kLearningRates))
-          if (Possible({batch, synchronization, aggregation, rate, c.optimizer})) return true;
+          if (Possible({batch, synchronization, aggregation, rate, c.optimizer, c.momentum}))
+            return true;
   return false;
 }
 
@@ -83,7 +89,7 @@ TEST(ConflictsOracleTest, AJobIsRefusedExactlyWhenNoValueOfItsAxesFits) {
     EXPECT_EQ(ConflictsOf(choices).empty(), SomeValuePossible(choices)) << Shown(choices);
   });
 
-  EXPECT_EQ(visited, 4 * 6 * 3 * 5 * 5);
+  EXPECT_EQ(visited, 4 * 6 * 3 * 5 * 5 * 2);
 }
 
 TEST(ConflictsTest, TheDefaultsGoTogether) { EXPECT_TRUE(ConflictsOf(Choices{}).empty()); }
@@ -119,6 +125,7 @@ TEST(ConflictsTest, AllOfAJobAreFoundAtOnce) {
   for (const Conflict& conflict : conflicts)
     fields.push_back(conflict.field + " " + conflict.other);
   EXPECT_EQ(fields, (std::vector<std::string>{"adapt.learning_rate.policy adapt.aggregation.policy",
+                                              "adapt.aggregation.policy adapt.batch.policy",
                                               "adapt.batch.policy adapt.synchronization.policy",
                                               "adapt.learning_rate.policy optimizer",
                                               "adapt.synchronization.policy optimizer"}));
@@ -141,6 +148,19 @@ TEST(ConflictsTest, DelayedGradientsWithMomentumAreLeftToTheUser) {
   EXPECT_TRUE(ConflictsOf({.synchronization = "delayed", .optimizer = "sgd"}).empty());
 }
 
+TEST(ConflictsTest, WhatIsCombinedLateIsGradientsWhichAdasumTakesOnlyWithoutMemory) {
+  const Choices late = {.synchronization = "delayed", .aggregation = "adasum"};
+  EXPECT_TRUE(ConflictsOf(late).empty());
+
+  Choices remembering = late;
+  remembering.momentum = 0.5;
+  const std::vector<Conflict> conflicts = ConflictsOf(remembering);
+
+  ASSERT_EQ(conflicts.size(), 1u);
+  EXPECT_EQ(conflicts[0].field, "adapt.aggregation.policy");
+  EXPECT_EQ(conflicts[0].other, "adapt.synchronization.policy");
+}
+
 TEST(ConflictsTest, AnUnknownNameConflictsWithNothing) {
   EXPECT_TRUE(ConflictsOf({.learning_rate = "Adascale", .optimizer = "adam"}).empty());
 }
@@ -148,20 +168,26 @@ TEST(ConflictsTest, AnUnknownNameConflictsWithNothing) {
 // ---- Plans
 
 TEST(AllowedTest, AgreesWithTheRulesOnChoicesForEveryPlan) {
+  std::vector<std::pair<std::string, double>> optimizers = {{"sgd", 0.9}};
+  for (const std::string& optimizer : kOptimizers) optimizers.emplace_back(optimizer, 0);
   for (const auto synchronization :
        {Synchronization::kEveryStep, Synchronization::kPeriodic, Synchronization::kDelayed}) {
     for (const auto aggregation : {Aggregation::kAverage, Aggregation::kAdasum}) {
       for (const auto rule : {LearningRateRule::kConstant, LearningRateRule::kLinear,
                               LearningRateRule::kSqrt, LearningRateRule::kAdascale}) {
-        for (const std::string& optimizer : kOptimizers) {
+        for (const auto& [optimizer, momentum] : optimizers) {
           const Plan plan = {.synchronization = synchronization,
                              .aggregation = aggregation,
                              .learning_rate_rule = rule};
-          const Choices same = {"fixed", std::string(NameOf(synchronization)),
-                                std::string(NameOf(aggregation)), std::string(NameOf(rule)),
-                                optimizer};
+          const Choices same = {"fixed",
+                                std::string(NameOf(synchronization)),
+                                std::string(NameOf(aggregation)),
+                                std::string(NameOf(rule)),
+                                optimizer,
+                                momentum};
 
-          EXPECT_EQ(Allowed(plan, optimizer), Possible(same)) << Shown(same);
+          EXPECT_EQ(Allowed(plan, {.name = optimizer, .momentum = momentum}), Possible(same))
+              << Shown(same);
         }
       }
     }
@@ -169,16 +195,17 @@ TEST(AllowedTest, AgreesWithTheRulesOnChoicesForEveryPlan) {
 }
 
 TEST(AllowedTest, APeriodIsAllowedWithAdam) {
-  EXPECT_TRUE(Allowed({.synchronization = Synchronization::kPeriodic, .period = 8}, "adam"));
+  EXPECT_TRUE(
+      Allowed({.synchronization = Synchronization::kPeriodic, .period = 8}, {.name = "adam"}));
 }
 
 TEST(AllowedTest, AdascaleIsRefusedWithAdasumAndNotWithAPeriod) {
   EXPECT_FALSE(Allowed(
       {.aggregation = Aggregation::kAdasum, .learning_rate_rule = LearningRateRule::kAdascale},
-      "sgd"));
+      {}));
   EXPECT_TRUE(Allowed({.synchronization = Synchronization::kPeriodic,
                        .learning_rate_rule = LearningRateRule::kAdascale},
-                      "sgd"));
+                      {}));
 }
 
 }  // namespace

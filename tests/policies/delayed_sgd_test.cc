@@ -125,5 +125,48 @@ TEST(DelayedSgdPropertyTest, PaceNeverExceedsWhatTheDevicesCompute) {
   }
 }
 
+// By how much a step of sgd on c x^2 / 2 stretches what is there, in the long run: the slow twin of
+// the limits, by going so many steps. eta is 1, so that c is eta lambda.
+enum class Gradient { kCommon, kLate, kAhead };
+
+double SpectralRadius(double c, double momentum, Gradient gradient) {
+  constexpr int kSteps = 4000;
+  double x = 1, x_before = 0.7, v = 0.3, v_before = -0.2;
+  double growth = 0;
+  for (int step = 0; step < 2 * kSteps; ++step) {
+    const double at = gradient == Gradient::kCommon ? x
+                      : gradient == Gradient::kLate ? x_before
+                                                    : x_before - momentum * v_before;
+    v_before = v;
+    v = momentum * v + c * at;
+    x_before = x;
+    x -= v;
+    const double length = std::hypot(std::hypot(x, x_before), std::hypot(v, v_before));
+    x /= length, x_before /= length, v /= length, v_before /= length;
+    if (step >= kSteps) growth += std::log(length);
+  }
+  return std::exp(growth / kSteps);
+}
+
+TEST(StabilityLimitTest, IsWhereTheSpectralRadiusLeavesTheUnitCircle) {
+  for (const double momentum : {0.0, 0.3, 0.5, 0.9, 0.95}) {
+    SCOPED_TRACE(momentum);
+    for (const auto& [gradient, limit] :
+         {std::pair(Gradient::kCommon, StabilityLimit(momentum)),
+          std::pair(Gradient::kLate, DelayedStabilityLimit(momentum, false)),
+          std::pair(Gradient::kAhead, DelayedStabilityLimit(momentum, true))}) {
+      EXPECT_LT(SpectralRadius(0.98 * limit, momentum, gradient), 1);
+      EXPECT_GT(SpectralRadius(1.02 * limit, momentum, gradient), 1);
+    }
+  }
+}
+
+// V3 of section 2.h of the specification, and what looking ahead makes of it.
+TEST(StabilityLimitTest, LookingAheadLeavesTwoAndAHalfTimesAsMuchAtAMomentumOfNineTenths) {
+  EXPECT_NEAR(DelayedStabilityLimit(0.9, false), 0.1, 1e-12);
+  EXPECT_NEAR(DelayedStabilityLimit(0.9, true), 0.253136, 1e-5);
+  EXPECT_NEAR(StabilityLimit(0.9), 3.8, 1e-12);
+}
+
 }  // namespace
 }  // namespace tactus::policies

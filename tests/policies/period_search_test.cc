@@ -61,51 +61,68 @@ class Search {
 
 using Periods = std::vector<std::uint32_t>;
 
-TEST(PeriodSearchTest, LongerPeriodsAreTriedUntilTheExchangeIsCheap) {
-  // A step of 0.32 s, a transfer of 1 s: its share is 6 % at 50 steps, 3 % at 100.
-  EXPECT_EQ(Search({}).Run(), (Periods{1, 2, 5, 10, 20, 50, 100, 100}));
-  // A transfer of 0.1 s: 6 % at 5 steps, 3 % at 10.
-  EXPECT_EQ(Search({.transfer_seconds = 0.1}).Run(), (Periods{1, 2, 5, 10, 10}));
+TEST(PeriodSearchTest, ItGoesStraightToWhereTheExchangeIsATenthOfTheTime) {
+  // A step of 0.32 s, a transfer of 1 s: its share is 14 % at 20 steps, 6 % at 50.
+  EXPECT_EQ(Search({}).Run(), (Periods{1, 50, 50}));
+  // A transfer of 0.1 s: 14 % at 2 steps, 6 % at 5.
+  EXPECT_EQ(Search({.transfer_seconds = 0.1}).Run(), (Periods{1, 5, 5}));
 }
 
 TEST(PeriodSearchTest, NothingIsTriedWhereTheExchangeIsCheapAlready) {
   EXPECT_EQ(Search({.transfer_seconds = 0.01}).Run(), (Periods{1, 1}));
 }
 
-TEST(PeriodSearchTest, APeriodThatStopsTheFallEndsItOneBelow) {
-  EXPECT_EQ(Search({.slow_from = 10}).Run(), (Periods{1, 2, 5, 10, 5}));
+TEST(PeriodSearchTest, APeriodThatStopsTheFallGivesWayToTheNextShorterOne) {
+  EXPECT_EQ(Search({.slow_from = 10}).Run(), (Periods{1, 50, 20, 10, 5, 5}));
+  EXPECT_EQ(Search({.slow_from = 2}).Run(), (Periods{1, 50, 20, 10, 5, 2, 1}));
 }
 
 TEST(PeriodSearchTest, NothingBeyondTheLongestAllowedIsTried) {
-  EXPECT_EQ(Search({.period_max = 8}).Run(), (Periods{1, 2, 5, 5}));
+  EXPECT_EQ(Search({.period_max = 8}).Run(), (Periods{1, 5, 5}));
 }
 
-TEST(PeriodSearchTest, AStretchHasFortyStepsAndSixRounds) {
+TEST(PeriodSearchTest, AStretchHasFortyStepsAndSixRoundsAndThatOfSingleStepsFourRounds) {
   PeriodSearch search(128);
   Observations seen;
   seen.Start({.members = 2});
-  const Plan plan = TwoMembers();
+  Plan plan = TwoMembers();
   seen.Expect(plan);
 
-  ObserveRounds(seen, plan, {.count = 40});
+  ObserveRounds(seen, plan, {.count = 4}, {.transfer_seconds = 0.1});
   EXPECT_FALSE(search.Look(seen, 1).has_value()) << "the first round is left out";
-  ObserveRounds(seen, plan, {.first = 40, .count = 1});
+  ObserveRounds(seen, plan, {.first = 4, .count = 5}, {.transfer_seconds = 0.1});
+  ASSERT_TRUE(search.Look(seen, 1).has_value());
+  ASSERT_EQ(search.period(), 5u);
 
-  EXPECT_TRUE(search.Look(seen, 1).has_value());
+  plan.version = 2;
+  plan.synchronization = Synchronization::kPeriodic;
+  plan.period = 5;
+  seen.Expect(plan);
+  ObserveRounds(seen, plan, {.first = 9, .count = 8}, {.transfer_seconds = 0.1});
+  EXPECT_FALSE(search.Look(seen, 2).has_value());
+  ObserveRounds(seen, plan, {.first = 17, .count = 1}, {.transfer_seconds = 0.1});
+  EXPECT_TRUE(search.Look(seen, 2).has_value());
 }
 
 TEST(PeriodSearchTest, ARoundLostToNumbersThatAreNotFiniteHurts) {
   PeriodSearch search(128);
   Observations seen;
   seen.Start({.members = 2});
-  const Plan plan = TwoMembers();
+  Plan plan = TwoMembers();
   seen.Expect(plan);
-  ObserveRounds(seen, plan, {.count = 40});
-  ObserveRounds(seen, plan, {.first = 40, .count = 1}, {.nonfinite_members = 1});
-
+  ObserveRounds(seen, plan, {.count = 9}, {.transfer_seconds = 0.1});
   ASSERT_TRUE(search.Look(seen, 1).has_value());
-  EXPECT_TRUE(search.done());
-  EXPECT_EQ(search.period(), 1u);
+  plan.version = 2;
+  plan.synchronization = Synchronization::kPeriodic;
+  plan.period = search.period();
+  seen.Expect(plan);
+  ObserveRounds(seen, plan, {.first = 9, .count = 9}, {.transfer_seconds = 0.1});
+  ObserveRounds(seen, plan, {.first = 18, .count = 1},
+                {.transfer_seconds = 0.1, .nonfinite_members = 1});
+
+  ASSERT_TRUE(search.Look(seen, 2).has_value());
+  EXPECT_FALSE(search.done());
+  EXPECT_LT(search.period(), plan.period);
 }
 
 }  // namespace

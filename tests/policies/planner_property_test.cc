@@ -32,6 +32,7 @@ PlannerOptions AnyOptions(Rng& rng) {
   do {
     for (const Axis axis : kAxes) PolicyOf(options, axis) = Any(rng, PoliciesOf(axis)).name;
     options.optimizer = Any<std::string>(rng, {"sgd", "sgd", "adam", "adamw", "lamb"});
+    options.momentum = Any<double>(rng, {0, 0, 0.5, 0.9});
   } while (!ConflictsOf(options).empty());
   const bool searched = options.synchronization.policy == "adacomm" && rng.Below(2) == 0;
   options.synchronization.period = searched ? 0 : 1 + static_cast<std::uint32_t>(rng.Below(40));
@@ -41,7 +42,8 @@ PlannerOptions AnyOptions(Rng& rng) {
   options.batch.per_worker = 1 + static_cast<std::uint32_t>(rng.Below(256));
   options.batch.batch_min = 1 + static_cast<std::uint32_t>(rng.Below(4));
   options.base_batch = 1 + static_cast<std::uint32_t>(rng.Below(512));
-  options.momentum = Any<double>(rng, {0, 0, 0.9});
+  options.synchronization.look_ahead = rng.Below(2) == 0;
+  options.synchronization.log_time = rng.Below(2) == 0;
   return options;
 }
 
@@ -84,9 +86,9 @@ Report AnyRound(Rng& rng, const Plan& plan, std::uint64_t round) {
           .gain = AnyNumber(rng, 1)};
 }
 
-void ExpectSound(const Revision& revision, std::uint32_t members, const std::string& optimizer) {
+void ExpectSound(const Revision& revision, std::uint32_t members, const PlannerOptions& options) {
   EXPECT_TRUE(Fits(revision.plan, members));
-  EXPECT_TRUE(Allowed(revision.plan, optimizer));
+  EXPECT_TRUE(Allowed(revision.plan, FactsOf(options)));
   EXPECT_FALSE(revision.plan.reason.empty());
   EXPECT_FALSE(revision.decisions.empty());
   std::set<Axis> axes;
@@ -122,7 +124,7 @@ TEST(PlannerPropertyTest, EveryPlanFitsIsAllowedAndExplainedWhateverIsReported) 
       if (round % 90 == 0) {
         members = 1 + static_cast<std::uint32_t>(rng.Below(6));
         const Revision first = planner->Start({.members = members});
-        ExpectSound(first, members, options.optimizer);
+        ExpectSound(first, members, options);
         const std::uint64_t version = plan.version + 1;
         plan = first.plan;
         plan.version = version;
@@ -134,7 +136,7 @@ TEST(PlannerPropertyTest, EveryPlanFitsIsAllowedAndExplainedWhateverIsReported) 
       }
       const std::optional<Revision> revision = planner->Decide(plan);
       if (revision) {
-        ExpectSound(*revision, members, options.optimizer);
+        ExpectSound(*revision, members, options);
         EXPECT_EQ(revision->plan.version, plan.version + 1);
         EXPECT_NE(revision->plan.batch_sizes.size(), 0u);
         plan = revision->plan;

@@ -152,5 +152,17 @@ TEST(PlannerTest, PeriodsFollowABatchThatLeavesThemNoRoom) {
   EXPECT_EQ(plan.period, 4u);
 }
 
+// It would end the coordinator, at each of its starts.
+TEST(PlannerTest, AJobOnRecordWhoseChoicesAreRefusedByNowTakesAverages) {
+  PlannerOptions options = With({.policy = "delayed"});
+  options.aggregation_policy = "adasum";
+  options.momentum = 0.9;
+
+  const Revision first = Planner(options).Start({.members = 4});
+
+  EXPECT_EQ(first.plan.synchronization, Synchronization::kDelayed);
+  EXPECT_EQ(first.plan.aggregation, Aggregation::kAverage);
+}
+
 }  // namespace
 }  // namespace tactus::policies

@@ -85,7 +85,7 @@ TEST_P(PlannerRestartTest, WhateverItIsKilledInWhatFollowsIsWhatWouldHaveFollowe
 
 // A start, a jump and three canaries; a search, before the rule that goes by the loss of a moment.
 INSTANTIATE_TEST_SUITE_P(Policies, PlannerRestartTest,
-                         testing::Values(Course{"auto", 8}, Course{"adacomm", 6}));
+                         testing::Values(Course{"auto", 8}, Course{"adacomm", 4}));
 
 }  // namespace
 }  // namespace tactus::simulator

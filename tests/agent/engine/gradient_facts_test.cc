@@ -105,5 +105,59 @@ TEST(GradientFactsTest, SignsOfGradientsTellNothingOfTheirNoise) {
   EXPECT_GT(group[0].reports[0].gradient_norm2_global, 0);
 }
 
+// ---- AdaScale of a single member
+
+GroupRun Adascaling(std::vector<std::uint32_t> sizes, std::uint32_t micro_batch) {
+  return {.options = {.seed = 3,
+                      .train_samples = 1'000'000,
+                      .micro_batch = micro_batch,
+                      .optimizer = SgdOptions{.learning_rate = 0.01},
+                      .learning_rate = {.base_batch = 4},
+                      .stop = {.rounds = 200}},
+          .plan = {.learning_rate_rule = policies::LearningRateRule::kAdascale,
+                   .batch_sizes = std::move(sizes)},
+          .task = Slope()};
+}
+
+// Invariant 6 of section 3.g of the specification, of two: the samples are the same, as a round's
+// are divided in the order of ranks.
+TEST(AdascalePaperTest, TwoMembersOfOnePassAreOneMemberOfTwo) {
+  for (const std::vector<std::uint32_t>& sizes : {std::vector<std::uint32_t>{8, 8}, {8, 5}}) {
+    const auto two = Train(Adascaling(sizes, 8));
+    const auto one = Train(Adascaling({sizes[0] + sizes[1]}, 8));
+
+    ASSERT_EQ(one[0].reports.size(), two[0].reports.size());
+    for (std::size_t round = 0; round < one[0].reports.size(); ++round) {
+      const policies::Report& report = one[0].reports[round];
+      const policies::Report& peer = two[0].reports[round];
+      EXPECT_EQ(report.contributors, 2u);
+      EXPECT_NEAR(report.samples_gradient_norm2, peer.samples_gradient_norm2,
+                  1e-5 * peer.samples_gradient_norm2);
+      EXPECT_NEAR(report.gain, peer.gain, 1e-4 * peer.gain);
+      EXPECT_NEAR(report.progress, peer.progress, 1e-4 * peer.progress);
+    }
+    EXPECT_GT(one[0].reports.back().gain, 1.2);
+    EXPECT_NEAR(one[0].parameters[0], two[0].parameters[0], 1e-4);
+  }
+}
+
+TEST(AdascalePaperTest, OfMorePassesTheHalvesTellTheSameNoise) {
+  GroupRun run = Adascaling({40}, 4);
+  run.options.stop.rounds = 1000;
+
+  const policies::Report last = Train(run)[0].reports.back();
+
+  // phi: the trace of a sample's covariance over the squared length of the mean.
+  const double gain = (kNoiseScale / 4 + 1) / (kNoiseScale / 40 + 1);
+  EXPECT_NEAR(last.gain, gain, 0.1 * gain);
+}
+
+TEST(AdascalePaperTest, ASinglePassOfASingleMemberTellsNothing) {
+  const auto one = Train(Adascaling({16}, 16));
+
+  EXPECT_EQ(one[0].reports.back().contributors, 1u);
+  EXPECT_EQ(one[0].reports.back().gain, 1);
+}
+
 }  // namespace
 }  // namespace tactus::engine

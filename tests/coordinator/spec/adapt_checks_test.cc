@@ -111,6 +111,13 @@ const Rule kSynchronizationRules[] = {
      "adapt.synchronization.local_momentum", "does not apply to policy delayed"},
     {"ElasticOfEveryStep", [](auto& s) { When(s, kEveryStep).set_elastic(true); },
      "adapt.synchronization.elastic", "does not apply to policy every_step"},
+    {"LookAheadOfPeriodic", [](auto& s) { When(s, kPeriodic).set_look_ahead(true); },
+     "adapt.synchronization.look_ahead", "does not apply to policy periodic"},
+    {"LookAheadWithoutMomentum", [](auto& s) { When(s, kDelayed).set_look_ahead(true); },
+     "adapt.synchronization.look_ahead", "is the momentum of sgd"},
+    {"FallbackOfDelayed",
+     [](auto& s) { When(s, kDelayed).set_fallback(v1::ADACOMM_FALLBACK_PUBLISHED); },
+     "adapt.synchronization.fallback", "does not apply to policy delayed"},
 };
 
 const Rule kPostLocalRules[] = {
@@ -395,6 +402,28 @@ TEST(EngineOptionsTest, WindowsAreElasticUnderAutoAndWhereItIsSaid) {
   spec.mutable_adapt()->clear_synchronization();
   When(spec, v1::SYNCHRONIZATION_POLICY_AUTO);
   EXPECT_TRUE(EngineOptionsOf(Resolve(spec)).elastic);
+}
+
+TEST(EngineOptionsTest, AutoLooksAheadAndDelayedWhereItIsSaid) {
+  v1::JobSpec spec = TextSpec();
+  spec.mutable_optimizer()->mutable_sgd()->set_momentum(0.9);
+  When(spec, kDelayed);
+  EXPECT_FALSE(EngineOptionsOf(Resolve(spec)).look_ahead);
+  When(spec, kDelayed).set_look_ahead(true);
+  EXPECT_TRUE(EngineOptionsOf(Resolve(spec)).look_ahead);
+  EXPECT_TRUE(PlannerOptionsOf(Resolve(spec)).synchronization.look_ahead);
+
+  spec.mutable_adapt()->clear_synchronization();
+  When(spec, v1::SYNCHRONIZATION_POLICY_AUTO);
+  EXPECT_TRUE(EngineOptionsOf(Resolve(spec)).look_ahead);
+}
+
+TEST(PlannerOptionsTest, AdacommCountsInLogTimeUnlessItIsToBeAsPublished) {
+  v1::JobSpec spec = TextSpec();
+  When(spec, v1::SYNCHRONIZATION_POLICY_ADACOMM);
+  EXPECT_TRUE(PlannerOptionsOf(Resolve(spec)).synchronization.log_time);
+  When(spec, v1::SYNCHRONIZATION_POLICY_ADACOMM).set_fallback(v1::ADACOMM_FALLBACK_PUBLISHED);
+  EXPECT_FALSE(PlannerOptionsOf(Resolve(spec)).synchronization.log_time);
 }
 
 TEST(EngineOptionsTest, TheScheduleBeginsAtTheOptimizersRate) {

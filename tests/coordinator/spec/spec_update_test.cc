@@ -168,6 +168,21 @@ TEST(SpecUpdateTest, WhatWindowsAreLikeNeedsNoRestartWhereThereWillBeNone) {
   EXPECT_FALSE(ApplyUpdate(spec, {}, request)->needs_restart) << "as those of auto";
 }
 
+TEST(SpecUpdateTest, LookingAheadNeedsARestartOnlyWhereRoundsMayOverlap) {
+  v1::JobSpec spec = Running();
+  spec.mutable_optimizer()->mutable_sgd()->set_momentum(0.9);
+  spec.mutable_adapt()->mutable_synchronization()->set_policy(v1::SYNCHRONIZATION_POLICY_DELAYED);
+  v1::UpdateJobRequest request = Request({"spec.adapt.synchronization"});
+  v1::SynchronizationAxis& axis =
+      *request.mutable_spec()->mutable_adapt()->mutable_synchronization();
+
+  axis.set_policy(v1::SYNCHRONIZATION_POLICY_EVERY_STEP);
+  EXPECT_FALSE(ApplyUpdate(spec, {}, request)->needs_restart);
+  axis.set_policy(v1::SYNCHRONIZATION_POLICY_DELAYED);
+  axis.set_look_ahead(true);
+  EXPECT_TRUE(ApplyUpdate(spec, {}, request)->needs_restart);
+}
+
 TEST(SpecUpdateTest, TheWholeMustBeRightAfterwards) {
   v1::UpdateJobRequest request = Request({"spec.adapt.batch.max"});
   request.mutable_spec()->mutable_adapt()->mutable_batch()->set_max(8);

@@ -149,10 +149,18 @@ std::vector<Case> Cases() {
   Case delayed{"Delayed", EveryStep({8}, sgd)};
   delayed.run.plan.synchronization = Synchronization::kDelayed;
   delayed.run.plan.period = 4;
+  Case ahead{"DelayedLookingAhead", delayed.run};
+  ahead.run.options.optimizer = momentum;
+  ahead.run.options.look_ahead = true;
   Case adascale{"Adascale", EveryStep({8, 8, 8}, sgd)};
   adascale.run.options.learning_rate.base_batch = 8;
   adascale.run.plan.learning_rate_rule = policies::LearningRateRule::kAdascale;
-  cases.insert(cases.end(), {overlapped, by_another, clipped, block, delayed, adascale});
+  // Its passes are two sums, so that nothing may leave early.
+  Case halves{"AdascaleAlone", adascale.run};
+  halves.run.plan.batch_sizes = {18};
+  halves.run.announce = GroupRun::Announce::kByOwnThread;
+  cases.insert(cases.end(),
+               {overlapped, by_another, clipped, block, delayed, ahead, adascale, halves});
   for (const bool periodic : {false, true}) {
     Case spoilt{periodic ? "ASpoiltLocalStep" : "ASpoiltGradient", EveryStep({8, 4, 6}, adam)};
     if (periodic) spoilt.run = Periodic(spoilt.run, 3);
