@@ -1,4 +1,4 @@
-"""What a device does at the edges of rounds, from the trace that bench/device_trace.cc writes.
+"""What a device does at the edges of rounds, from the trace that bench/device_trace/ writes.
 
 A round's edge begins where the last kernel of the backward pass ends and ends where the next forward pass's first
 kernel begins; in between are the worker's own kernels: norm, gate, optimizer, lanes. What lies there without any

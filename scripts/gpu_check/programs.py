@@ -95,7 +95,7 @@ class Programs:
         return path
 
     def need_trace(self):
-        """The library of bench/device_trace.cc. Throws Missing."""
+        """The library of bench/device_trace/. Throws Missing."""
         path = next(iter(self.places(TRACE)), None)
         if path is None:
             raise Missing(f"{TRACE} ({self._why_absent(TRACE)})")

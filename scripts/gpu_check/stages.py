@@ -212,7 +212,7 @@ def groups(work):
 def edge(work):
     program = need_worker(work)
     told_by(work, "Edges of rounds", "edge", "bench/round-edge", "--worker", program, "--trace", work.programs.need_trace(),
-            environment=work.programs.environment("tactus-worker"))
+            "--keep", work.options.out, environment=work.programs.environment("tactus-worker"))
 
 
 def train(work):

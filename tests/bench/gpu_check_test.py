@@ -223,7 +223,7 @@ class StagesTest(Fakes):
         report = (self.out / "report.md").read_text()
         self.assertEqual(self.rows(), {"groups": "passed", "edge": "passed"})
         self.assertIn("--devices 2 --transports nccl,staged --json", report)
-        self.assertIn(f"--trace {trace} --json", report)
+        self.assertIn(f"--trace {trace} --keep {self.out} --json", report)
 
     def test_a_stage_is_run_by_itself(self):
         self.check("--stage", "2", "--deadline", "90")
