@@ -96,7 +96,7 @@ def summary(operations, calls, skip=0):
     there = [one for one in operations if one.stream == stream]
     begin, end = found[0].end, found[-1].end
     within = [one for one in there if one.end > begin and one.begin < end]
-    rounds = len(found) - 1
+    steps = len(found) - 1
     waits = [one for one in calls if begin <= one.begin < end and any(word in one.name for word in WAITS)]
     micro = 1e-3
     return {
@@ -105,9 +105,9 @@ def summary(operations, calls, skip=0):
         "edge_idle_us": statistics.median(one.idle for one in found) * micro,
         "edge_idle_us_p90": sorted(one.idle for one in found)[int(0.9 * (len(found) - 1))] * micro,
         "edge_own_us": statistics.median(one.own for one in found) * micro,
-        "round_us": (end - begin) / rounds * micro,
-        "idle_us": idle(within, begin, end) / rounds * micro,  # of a round, everywhere
-        "kernels": sum(one.kind == "kernel" for one in within) / rounds,
-        "host_waits": len(waits) / rounds,
-        "host_wait_us": sum(one.end - one.begin for one in waits) / rounds * micro,
+        "step_us": (end - begin) / steps * micro,
+        "idle_us": idle(within, begin, end) / steps * micro,  # of a step, everywhere
+        "kernels": sum(one.kind == "kernel" for one in within) / steps,
+        "host_waits": len(waits) / steps,
+        "host_wait_us": sum(one.end - one.begin for one in waits) / steps * micro,
     }

@@ -50,7 +50,7 @@ class EdgesTest(unittest.TestCase):
         self.assertAlmostEqual(found["edge_us"], 2.3)
         self.assertAlmostEqual(found["edge_idle_us"], 0.3)
         self.assertAlmostEqual(found["edge_own_us"], 2.0)
-        self.assertAlmostEqual(found["round_us"], 4.3)
+        self.assertAlmostEqual(found["step_us"], 4.3)
         self.assertAlmostEqual(found["idle_us"], 0.3)
         self.assertAlmostEqual(found["host_waits"], 1)
         self.assertAlmostEqual(found["host_wait_us"], 0.3)
