@@ -1,6 +1,6 @@
-// What a device did, of any program: the driver loads this library into it when CUDA_INJECTION64_PATH names it. Every
-// kernel, copy and clearing goes to the file that TACTUS_DEVICE_TRACE names, a line each, times in nanoseconds of
-// CUPTI's clock:
+// What a device did, of any program: the driver loads this library into it when
+// CUDA_INJECTION64_PATH names it. Every kernel, copy and clearing goes to the file that
+// TACTUS_DEVICE_TRACE names, a line each, times in nanoseconds of CUPTI's clock:
 //
 //     kernel|copy|clear  STREAM  BEGIN  END  NAME
 //
@@ -18,7 +18,8 @@
 namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
-constexpr std::uint32_t kFlushMilliseconds = 200;  // a process that is killed leaves what was before
+constexpr std::uint32_t kFlushMilliseconds =
+    200;  // a process that is killed leaves what was before
 
 std::FILE* file = nullptr;
 std::mutex writing;  // of `file`: CUPTI hands buffers over from threads of its own
@@ -38,7 +39,8 @@ void WriteRecord(const CUpti_Activity& record) {
     case CUPTI_ACTIVITY_KIND_MEMCPY: {
       const auto& copy = reinterpret_cast<const CUpti_ActivityMemcpy6&>(record);
       static constexpr const char* kNames[] = {"", "to device", "to host"};
-      Line("copy", copy.streamId, copy.start, copy.end, copy.copyKind < 3 ? kNames[copy.copyKind] : "on device");
+      Line("copy", copy.streamId, copy.start, copy.end,
+           copy.copyKind < 3 ? kNames[copy.copyKind] : "on device");
       break;
     }
     case CUPTI_ACTIVITY_KIND_MEMSET: {
@@ -64,7 +66,8 @@ void CUPTIAPI TakeBuffer(std::uint8_t** buffer, std::size_t* size, std::size_t* 
   *records_max = 0;
 }
 
-void CUPTIAPI WriteBuffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t filled) {
+void CUPTIAPI WriteBuffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t,
+                          std::size_t filled) {
   const std::lock_guard lock(writing);
   CUpti_Activity* record = nullptr;
   while (cuptiActivityGetNextRecord(buffer, filled, &record) == CUPTI_SUCCESS) WriteRecord(*record);
@@ -80,9 +83,11 @@ extern "C" int InitializeInjection() {
   file = path == nullptr ? nullptr : std::fopen(path, "w");
   if (file == nullptr) return 0;
   cuptiActivityRegisterCallbacks(TakeBuffer, WriteBuffer);
-  for (const CUpti_ActivityKind kind : {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
-                                        CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_RUNTIME}) {
-    if (cuptiActivityEnable(kind) != CUPTI_SUCCESS) std::fprintf(file, "missing\t0\t0\t0\tactivity %d\n", kind);
+  for (const CUpti_ActivityKind kind :
+       {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
+        CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_RUNTIME}) {
+    if (cuptiActivityEnable(kind) != CUPTI_SUCCESS)
+      std::fprintf(file, "missing\t0\t0\t0\tactivity %d\n", kind);
   }
   cuptiActivityFlushPeriod(kFlushMilliseconds);
   std::atexit([] { cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED); });

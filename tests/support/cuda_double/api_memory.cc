@@ -179,8 +179,8 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
   if (call.error() != cudaSuccess) return call.Return(call.error());
   CUstream_st* const queue = call.StreamOf(nullptr);
   const cuda_double::Memory& memory = TheRuntime().memory;
-  const bool staged = memory.IsDevice(to, bytes) && !memory.IsDevice(from, bytes) &&
-                      !memory.IsPinned(from, bytes);
+  const bool staged =
+      memory.IsDevice(to, bytes) && !memory.IsDevice(from, bytes) && !memory.IsPinned(from, bytes);
   if (!staged) {
     const cudaError_t error = QueueCopy(call, to, from, bytes, kind, queue);
     return call.Return(error == cudaSuccess ? call.Drain(queue) : error);
