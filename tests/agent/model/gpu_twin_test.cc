@@ -137,14 +137,18 @@ class GpuTwinTest : public GpuTest, public testing::WithParamInterface<std::stri
   }
   void TearDown() override { at::globalContext().setAllowTF32CuDNN(true); }
 
-  // Equal but for float32's rounding in sums of some thousand terms, relative to the largest.
+  // Equal but for float32's rounding, in the norm: a rounding at zero flips a ReLU, which changes
+  // single derivatives by up to a hundredth of the largest. On processors, of 40 draws of these sizes
+  // 7 had flips, which made 2e-4 to 4e-3 of the norm against float64; the others 1e-6.
   static void ExpectNear(const std::vector<float>& values, const std::vector<float>& expected) {
     ASSERT_EQ(values.size(), expected.size());
-    float largest = 0;
-    for (const float value : expected) largest = std::max(largest, std::abs(value));
+    double difference2 = 0;
+    double norm2 = 0;
     for (std::size_t i = 0; i < values.size(); ++i) {
-      ASSERT_NEAR(values[i], expected[i], 5e-3F * largest) << i;
+      difference2 += std::pow(double{values[i]} - double{expected[i]}, 2);
+      norm2 += std::pow(double{expected[i]}, 2);
     }
+    EXPECT_LE(std::sqrt(difference2), 1e-2 * std::sqrt(norm2));
   }
 };
 
