@@ -46,7 +46,9 @@ endforeach()
 add_library(tactus_torch INTERFACE)
 target_include_directories(tactus_torch SYSTEM INTERFACE
   ${TACTUS_TORCH_INCLUDE} ${TACTUS_TORCH_INCLUDE}/torch/csrc/api/include)
-target_link_libraries(tactus_torch INTERFACE ${TACTUS_TORCH_LIBRARY} ${TACTUS_torch_cpu} ${TACTUS_c10})
+# The C++ library goes first: the wheel's libtorch.so brings parts of an other one along, std::filesystem among them,
+# which crash where they are found before those of the system.
+target_link_libraries(tactus_torch INTERFACE stdc++ ${TACTUS_TORCH_LIBRARY} ${TACTUS_torch_cpu} ${TACTUS_c10})
 if(TACTUS_torch_cuda)
   # Nothing calls it by name: it announces itself when it is loaded. One word, as CMake would merge flags that it meets
   # twice.

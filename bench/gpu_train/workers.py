@@ -152,13 +152,14 @@ class Group:
             if len(ready) == len(self.workers):
                 return
 
-    def form(self, seconds):
-        """Makes them a group, which starts to train."""
+    def form(self, seconds, plan=None, transport=""):
+        """Makes them a group, which starts to train. plan: what it has beyond batch sizes; transport: of
+        tactus.v1.Group."""
         size = len(self.workers)
-        plan = {"version": "1", "batchSizes": [self.batch] * size}
+        told = {"version": "1", "batchSizes": [self.batch] * size, **(plan or {})}
         for worker in self.workers:
-            worker.say("group", {"generation": "1", "rank": worker.rank, "size": size, "plan": plan,
-                                 "nodes": [0] * size})
+            worker.say("group", {"generation": "1", "rank": worker.rank, "size": size, "plan": told,
+                                 "nodes": [0] * size, "transport": transport})
         endpoints = {}
         for worker, kind, content in self.messages(seconds):
             if kind == "endpoint":
@@ -187,13 +188,27 @@ class Group:
                 return samples / (now - begun)
         raise WorkerFailed("the reports ended")
 
+    def seconds_a_round(self, warm_up_rounds, rounds, limit):
+        """Of so many rounds behind the first `warm_up_rounds`, by this process's clock."""
+        begun, seen = None, 0
+        for worker, kind, _ in self.messages(limit):
+            if worker.rank != 0 or kind != "report":
+                continue
+            seen += 1
+            if seen == warm_up_rounds:
+                begun = time.monotonic()
+            if seen == warm_up_rounds + rounds:
+                return (time.monotonic() - begun) / rounds
+        raise WorkerFailed("the reports ended")
+
     def stop(self, discard, seconds):
-        """Asks them to end at the next round's edge and waits until all have. Returns the first one's last message."""
+        """Asks them to end at the next round's edge and waits until all have. Returns their last messages."""
         for worker in self.workers:
             worker.say("stop", {"reason": "measured", "discard": discard})
         return self.await_finished(seconds)
 
     def await_finished(self, seconds):
+        """The last message of each, in rank order."""
         finished = {}
         for worker, kind, content in self.messages(seconds):
             if kind == "finished":
@@ -203,4 +218,4 @@ class Group:
                 break
         for worker in self.workers:
             worker.process.wait(END_SECONDS)
-        return finished[0]
+        return [finished[rank] for rank in sorted(finished)]

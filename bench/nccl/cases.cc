@@ -13,6 +13,10 @@ using cuda::nccl::Communicator;
 constexpr std::size_t kFew = 1024;  // [floats] where a call's own time is measured
 constexpr std::size_t kTimes = 100;
 constexpr std::size_t kTimesOfMany = 20;
+// What NCCL keeps for the life of a process of each group that did not meet, where this process had
+// made its id: the thread that awaits the others' addresses, which no abort ends (bootstrapRoot),
+// its sockets, and what its communicator had of the device. As measured on an H100 with 2.28.9.
+constexpr Held kKept{.threads = 1, .files = 3, .device_bytes = 1.5 * (1 << 20)};
 // What the driver may take meanwhile without anybody's leaking: one block of its own.
 constexpr double kDeviceBytesSlack = 4 << 20;
 
@@ -73,15 +77,17 @@ void MeetInVain(const Setting& setting) {
   trial.Abort();
 }
 
-void RequireNoGrowth(const Held& before, const Held& after) {
-  const auto require = [](double was, double is, double slack, const char* what) {
-    if (is <= was + slack) return;
+void RequireNoGrowth(const Held& before, const Held& after, int groups) {
+  const auto require = [groups](double was, double is, double kept, double slack,
+                                const char* what) {
+    if (is <= was + groups * kept + slack) return;
     throw Unexpected{std::string("leaks ") + what + ": " + std::to_string(was) + " before, " +
-                     std::to_string(is) + " after"};
+                     std::to_string(is) + " after " + std::to_string(groups) + " groups"};
   };
-  require(before.threads, after.threads, 0, "threads");
-  require(before.files, after.files, 0, "files");
-  require(before.device_bytes, after.device_bytes, kDeviceBytesSlack, "device memory");
+  require(before.threads, after.threads, kKept.threads, 0, "threads");
+  require(before.files, after.files, kKept.files, 0, "files");
+  require(before.device_bytes, after.device_bytes, kKept.device_bytes, kDeviceBytesSlack,
+          "device memory");
 }
 
 }  // namespace
@@ -131,7 +137,7 @@ Outcome Incomplete(const Setting& setting, const std::function<Held()>& held) {
                        {"files_before", before.files},
                        {"files_after", after.files},
                        {"device_bytes_grown", after.device_bytes - before.device_bytes}};
-    RequireNoGrowth(before, after);
+    RequireNoGrowth(before, after, kIncompleteTimes - kIncompleteBefore);
     outcome.said = std::to_string(kIncompleteTimes) + " groups ended by their limit";
   });
 }

@@ -25,8 +25,9 @@ struct Held {
 Outcome Alone(const Setting& setting);
 
 // Rank 0 of a group whose other member never comes, so many times: passes if each ends by its
-// limit, each is aborted, and neither threads nor files nor device memory grow after the first
-// kIncompleteBefore times, in which libraries set up what they keep.
+// limit, each is aborted, and threads, files and device memory grow by no more than what NCCL
+// itself keeps of each after the first kIncompleteBefore times, in which libraries set up what they
+// need.
 inline constexpr int kIncompleteTimes = 20;
 inline constexpr int kIncompleteBefore = 5;
 Outcome Incomplete(const Setting& setting, const std::function<Held()>& held);

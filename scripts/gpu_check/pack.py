@@ -73,6 +73,13 @@ class Packing:
         if kept.exists():
             shutil.copy(kept, self.into)
 
+    def trace(self):
+        build = self.asked.build / "kernels"
+        if "device_trace" not in self.run(["cmake", "--build", build, "--target", "help"]).out:
+            raise Missing("CUPTI of the toolkit")
+        self.run(["cmake", "--build", build, "--target", "device_trace"])
+        self.take(build / "bin" / programs.TRACE, "bin")
+
     def sources(self):
         for part in ("googletest", "googlemock"):
             for kept in ("CMakeLists.txt", "cmake", "include", "src"):
@@ -155,6 +162,7 @@ def pack(asked, root, folder, commit):
     except (Missing, Failed) as why:
         print(f"gpu-check: nothing was packed: {'needs ' if isinstance(why, Missing) else ''}{why}")
         return EXIT_FAILED
+    packing.optional([programs.TRACE], packing.trace)
     packing.optional(programs.OF_WORKER, packing.worker)
     packing.optional(["libnccl.so.2"], packing.nccl)
     return packing.tell(commit)

@@ -10,6 +10,7 @@ from gpu_check.commands import Failed, Missing
 
 OF_KERNELS = ("cuda_gpu_test", "bench_kernels", "bench_nccl")
 OF_WORKER = ("tactus-worker", "model_test", "worker_test")
+TRACE = "libdevice_trace.so"  # loaded by the driver, not started
 EXIT_USAGE = 64   # of those that know no --help: they have started
 START_SECONDS = 60  # libtorch alone takes long to load on a machine that has just started
 NO_LIBRARY = re.compile(r"error while loading shared libraries: (\S+): (.*)")
@@ -91,6 +92,13 @@ class Programs:
         path, why = self.find(name)
         if path is None:
             raise Missing(why if why.startswith(name) else f"{why}, without which {name} does not start")
+        return path
+
+    def need_trace(self):
+        """The library of bench/device_trace/. Throws Missing."""
+        path = next(iter(self.places(TRACE)), None)
+        if path is None:
+            raise Missing(f"{TRACE} ({self._why_absent(TRACE)})")
         return path
 
     def started(self):

@@ -177,21 +177,52 @@ def worker(work):
     return run_tests(work, "worker_test", "--gtest_filter=*GpuWorker*" + (":*GpuPairWorker*" if pair else ""))
 
 
-def train(work):
+def need_worker(work):
     program = work.programs.need("tactus-worker")
     if not work.facts["torch"]:
         raise Missing(f"torch, which {work.options.python} does not have")
-    figures = work.folder / "train.json"
+    return program
+
+
+def told_by(work, title, name, script, *arguments, environment):
+    """A script of bench/ that prints tables and writes its figures as JSON. Throws Failed."""
+    figures = work.folder / f"{name}.json"
+    ended = work.run([work.options.python, "-B", script, *arguments, "--json", figures], environment, allowed=(0, 1))
+    if figures.exists():
+        work.figures[name] = json.loads(figures.read_text())
+    work.report.add_section(title, ended.out)
+    if ended.code != 0:
+        raise Failed(f"failed with {ended.code}")
+
+
+def groups(work):
+    program = need_worker(work)
+    count = facts.visible(work.facts["devices"])
+    transports, nccl_at_hand, remark = ["staged"], None, ""
+    try:
+        nccl_at_hand = shared_device_nccl(work) if count < 2 else None
+        transports.insert(0, "nccl")
+    except Missing as missing:
+        remark = f"staged alone; over NCCL it needs {missing}"
+    told_by(work, "Groups", "groups", "bench/gpu-groups", "--worker", program, "--devices", max(count, 1), "--transports",
+            ",".join(transports), environment=work.programs.environment("tactus-worker", nccl_at_hand))
+    return remark
+
+
+def edge(work):
+    program = need_worker(work)
+    told_by(work, "Edges of rounds", "edge", "bench/round-edge", "--worker", program, "--trace", work.programs.need_trace(),
+            "--keep", work.options.out, environment=work.programs.environment("tactus-worker"))
+
+
+def train(work):
+    program = need_worker(work)
     count = work.options.devices or facts.visible(work.facts["devices"])
     models = work.options.models or ("resnet18" if work.options.staged else None)
     options = [*(["--models", models] if models else []), *(["--quick"] if work.options.quick else []), *work.options.data]
-    ended = work.run([work.options.python, "-B", "bench/gpu-train", "--worker", program, "--devices", count, "--json",
-                      figures, *options], work.programs.environment("tactus-worker"), allowed=(0, 1))
-    if figures.exists():
-        work.figures["train"] = json.loads(figures.read_text())
-    work.report.add_section("Training", ended.out)
-    if ended.code != 0:
-        raise Failed(f"failed with {ended.code}")
+    told_by(work, "Training", "train", "bench/gpu-train", "--worker", program, "--devices", count, *options,
+            environment=work.programs.environment("tactus-worker"))
+
 
 
 STEPS = [
@@ -206,11 +237,13 @@ STEPS = [
     Step("nccl-incomplete", 2, 90, 120, nccl("incomplete")),
     Step("nccl-refused", 2, 60, 120, nccl("refused")),
     Step("nccl-pair", 2, 60, 120, nccl("pair")),
-    # Behind NCCL, as they take the longest.
-    Step("memcheck", 1, 120, 2400, sanitize("memcheck")),
-    Step("racecheck", 1, 120, 2400, sanitize("racecheck")),
     Step("model", 3, 150, 1200, model),
     Step("worker", 3, 200, 1200, worker),
     Step("nccl-killed", 3, 60, 120, nccl("killed")),
+    Step("groups", 3, 120, 600, groups),
+    Step("edge", 4, 120, 600, edge),
+    # Behind all others, as they take the longest.
+    Step("memcheck", 1, 120, 2400, sanitize("memcheck")),
+    Step("racecheck", 1, 120, 2400, sanitize("racecheck")),
     Step("train", 4, 560, 5400, train),
 ]

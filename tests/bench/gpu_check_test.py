@@ -204,6 +204,27 @@ class StagesTest(Fakes):
         self.assertEqual(set(self.rows().values()), {"passed"}, done.stdout)
         self.assertEqual(done.returncode, 0)
 
+    def test_groups_and_edges_are_run_with_what_was_carried(self):
+        self.fake("carried/bin/tactus-worker", "")
+        self.fake("tools/python", f"""case "$*" in *find_spec*) echo '{PYTHON}';; *) echo "| made | $* |";; esac""")
+
+        self.check("--stage", "3-4", "--deadline", "90", "--only", "groups,edge")
+
+        report = (self.out / "report.md").read_text()
+        self.assertEqual(self.rows(), {"groups": "passed",
+                                       "edge": "not run: needs libdevice_trace.so (neither carried nor built)"})
+        self.assertIn("--devices 1 --transports staged --json", report)
+        self.assertIn("staged alone; over NCCL it needs NCCL 2.30.0 or newer", report)
+
+        trace = self.fake("carried/bin/libdevice_trace.so", "")
+        self.fake("tools/nvidia-smi", "for i in 1 2; do echo 'NVIDIA Made Up 9000, 580.01, 1024 MiB'; done")
+        self.check("--stage", "3-4", "--deadline", "90", "--only", "groups,edge")
+
+        report = (self.out / "report.md").read_text()
+        self.assertEqual(self.rows(), {"groups": "passed", "edge": "passed"})
+        self.assertIn("--devices 2 --transports nccl,staged --json", report)
+        self.assertIn(f"--trace {trace} --keep {self.out} --json", report)
+
     def test_a_stage_is_run_by_itself(self):
         self.check("--stage", "2", "--deadline", "90")
 

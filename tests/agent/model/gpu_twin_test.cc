@@ -116,15 +116,39 @@ class GpuTwinTest : public GpuTest, public testing::WithParamInterface<std::stri
 
   static ExampleSet Set() { return GetParam() == "bytes-lm" ? Tokens(8, 16) : Images(8, 32); }
 
-  // Equal but for float32's rounding in sums of some thousand terms, which cuDNN may take in TF32
-  // (10 bits): relative to the largest.
+  // By name, in the host's memory.
+  template <class Tensors>
+  static void ExpectSameTensors(const Tensors& found, const Tensors& expected) {
+    ASSERT_EQ(found.size(), expected.size());
+    auto other = expected.begin();
+    for (const auto& tensor : found) {
+      EXPECT_EQ(tensor.name, (*other).name);
+      EXPECT_TRUE(tensor.value.is_cpu()) << tensor.name;
+      EXPECT_TRUE(tensor.value.equal((*other).value)) << tensor.name;
+      ++other;
+    }
+  }
+
+  // cuDNN's TF32 has 10 bits, of which 20 layers and batches of three samples make per cents: what
+  // is compared is float32.
+  void SetUp() override {
+    GpuTest::SetUp();
+    at::globalContext().setAllowTF32CuDNN(false);
+  }
+  void TearDown() override { at::globalContext().setAllowTF32CuDNN(true); }
+
+  // Equal but for float32's rounding, in the norm: a rounding at zero flips a ReLU, which changes
+  // single derivatives by up to a hundredth of the largest. On processors, of 40 draws of these sizes
+  // 7 had flips, which made 2e-4 to 4e-3 of the norm against float64; the others 1e-6.
   static void ExpectNear(const std::vector<float>& values, const std::vector<float>& expected) {
     ASSERT_EQ(values.size(), expected.size());
-    float largest = 0;
-    for (const float value : expected) largest = std::max(largest, std::abs(value));
+    double difference2 = 0;
+    double norm2 = 0;
     for (std::size_t i = 0; i < values.size(); ++i) {
-      ASSERT_NEAR(values[i], expected[i], 2e-2F * largest) << i;
+      difference2 += std::pow(double{values[i]} - double{expected[i]}, 2);
+      norm2 += std::pow(double{expected[i]}, 2);
     }
+    EXPECT_LE(std::sqrt(difference2), 1e-2 * std::sqrt(norm2));
   }
 };
 
@@ -137,7 +161,7 @@ TEST_P(GpuTwinTest, ComputesWhatTheHostDoes) {
   const double expected = host.Step(set.All()) + host.Step(set.Range(0, 3));
   ASSERT_TRUE(gpu.Pass(set.All()).ok());
   ASSERT_TRUE(gpu.Pass(set.Range(0, 3), [&ready](std::size_t i) { ready.push_back(i); }).ok());
-  EXPECT_NEAR(gpu.TakeLosses(), expected, 1e-2 * expected);
+  EXPECT_NEAR(gpu.TakeLosses(), expected, 1e-3 * expected);
   EXPECT_EQ(gpu.Weights(), host.Weights());
   ExpectNear(gpu.Gradients(), host.Gradients());
   ExpectNear(gpu->ReadBuffers(), host.model->ReadBuffers());
@@ -186,7 +210,17 @@ TEST_P(GpuTwinTest, IsSavedForTheHost) {
   ASSERT_TRUE(gpu->SaveSafetensors(folder_.Path("gpu.safetensors")).ok());
   ASSERT_TRUE(host.model->SaveSafetensors(folder_.Path("host.safetensors")).ok());
 
-  EXPECT_EQ(ReadText(folder_.Path("gpu.pt")), ReadText(folder_.Path("host.pt")));
+  // Not the files' bytes: pickles remember what happens to be shared.
+  const auto load = [this](const char* name) { return torch::jit::load(folder_.Path(name)); };
+  const torch::jit::Module saved = load("gpu.pt");
+  const torch::jit::Module expected = load("host.pt");
+  ExpectSameTensors(saved.named_parameters(), expected.named_parameters());
+  ExpectSameTensors(saved.named_buffers(), expected.named_buffers());
+  const auto loss = [this](const char* name) {
+    BoundModel model({.torchscript = folder_.Path(name)});
+    return model.model->Evaluate(Set().All())->loss_sum;
+  };
+  EXPECT_EQ(loss("gpu.pt"), loss("host.pt"));
   EXPECT_EQ(ReadText(folder_.Path("gpu.safetensors")), ReadText(folder_.Path("host.safetensors")));
 }
 

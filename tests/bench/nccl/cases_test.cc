@@ -103,8 +103,16 @@ TEST_F(CasesTest, GroupsThatNeverMeetEndByTheirLimitAndAreAborted) {
   EXPECT_EQ(asked, 2);
 }
 
-TEST_F(CasesTest, WhatGrowsIsALeak) {
-  for (const Held grown : {Held{.threads = 1}, Held{.files = 1}, Held{.device_bytes = 1 << 23}}) {
+TEST_F(CasesTest, WhatGrowsBeyondWhatNcclKeepsIsALeak) {
+  // Of 15 groups a thread, three files and 1.5 MiB each.
+  for (const Held kept : {Held{.threads = 15}, Held{.files = 45}, Held{.device_bytes = 22 << 20}}) {
+    bool before = true;
+    const Outcome outcome = Incomplete(
+        SettingOf(0, 2, 0.001), [&] { return std::exchange(before, false) ? Held{} : kept; });
+    EXPECT_TRUE(outcome.passed) << outcome.said;
+  }
+  for (const Held grown :
+       {Held{.threads = 16}, Held{.files = 46}, Held{.device_bytes = 27 << 20}}) {
     bool before = true;
 
     const Outcome outcome = Incomplete(

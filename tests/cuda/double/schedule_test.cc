@@ -113,6 +113,28 @@ TEST_F(ScheduleTest, APageableSourceIsReadWhenTheCopyRuns) {
   }
 }
 
+TEST_F(ScheduleTest, AWriteFromOrdinaryMemoryEndsBeforeItReachesTheDevice) {
+  Start(kLazily);
+  int source = 5;
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, sizeof(int)), cudaSuccess);
+  const auto read = [&](int& found) {
+    return cudaMemcpyAsync(&found, memory, sizeof(int), cudaMemcpyDefault, streams_[0]);
+  };
+
+  ASSERT_EQ(cudaMemcpy(memory, &source, sizeof(int), cudaMemcpyHostToDevice), cudaSuccess);
+  source = 7;
+  int found = 0;
+  ASSERT_EQ(read(found), cudaSuccess);  // on a stream that waits for no default one
+  EXPECT_NE(found, 5);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  ASSERT_EQ(read(found), cudaSuccess);
+  EXPECT_EQ(found, 5);
+
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+  Stop();
+}
+
 TEST_F(ScheduleTest, WhatUsesTheDefaultStreamIsCounted) {
   Start(kLazily);
   int host = 0;

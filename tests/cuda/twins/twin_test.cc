@@ -30,6 +30,8 @@ DeviceBytes::DeviceBytes(std::span<const std::byte> values, std::size_t shift_by
   std::vector<std::byte> image(allocated_, kGuard);
   std::copy(values.begin(), values.end(), image.data() + (start_ - memory_));
   Require(cudaMemcpy(memory_, image.data(), allocated_, cudaMemcpyHostToDevice));
+  // The call ends when `image` is read, and tests' streams do not wait for the default one.
+  Require(cudaDeviceSynchronize());
 }
 
 DeviceBytes::~DeviceBytes() {

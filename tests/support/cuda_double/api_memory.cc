@@ -1,6 +1,9 @@
 // The double's calls about memory, copies and devices.
 
+#include <cstddef>
 #include <cstring>
+#include <memory>
+#include <vector>
 
 #include "tests/support/cuda_double/runtime.h"
 
@@ -12,8 +15,10 @@ namespace {
 
 constexpr int kVersion = 13000;
 
+// keep: held until the copy has run.
 cudaError_t QueueCopy(Call& call, void* to, const void* from, std::size_t bytes,
-                      cudaMemcpyKind kind, CUstream_st* stream) {
+                      cudaMemcpyKind kind, CUstream_st* stream,
+                      const std::shared_ptr<const void>& keep = nullptr) {
   if (bytes == 0) return cudaSuccess;
   const bool from_device = TheRuntime().memory.IsDevice(from, bytes);
   const bool to_device = TheRuntime().memory.IsDevice(to, bytes);
@@ -25,7 +30,7 @@ cudaError_t QueueCopy(Call& call, void* to, const void* from, std::size_t bytes,
   const bool pageable_target = !to_device && !TheRuntime().memory.IsPinned(to, bytes);
   // A pageable source is read when the copy runs. CUDA says no more than that the call *might* wait
   // for it, and a device that reads the host's memory by itself has no reason to.
-  cuda_double::Enqueue(stream, [to, from, bytes] {
+  cuda_double::Enqueue(stream, [to, from, bytes, keep] {
     const cuda_double::OpenMemory open;
     std::memmove(to, from, bytes);
     return true;
@@ -173,8 +178,21 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
   Call call("cudaMemcpy");
   if (call.error() != cudaSuccess) return call.Return(call.error());
   CUstream_st* const queue = call.StreamOf(nullptr);
-  const cudaError_t error = QueueCopy(call, to, from, bytes, kind, queue);
-  return call.Return(error == cudaSuccess ? call.Drain(queue) : error);
+  const cuda_double::Memory& memory = TheRuntime().memory;
+  const bool staged =
+      memory.IsDevice(to, bytes) && !memory.IsDevice(from, bytes) && !memory.IsPinned(from, bytes);
+  if (!staged) {
+    const cudaError_t error = QueueCopy(call, to, from, bytes, kind, queue);
+    return call.Return(error == cudaSuccess ? call.Drain(queue) : error);
+  }
+  // From pageable to device memory CUDA returns when it has taken the source, after which the
+  // caller may do with it what he likes; it may reach the device later, and streams that do not
+  // wait for the default one do not wait for that.
+  const cudaError_t drained = call.Drain(queue);
+  if (drained != cudaSuccess) return call.Return(drained);
+  const auto* const source = static_cast<const std::byte*>(from);
+  const auto taken = std::make_shared<const std::vector<std::byte>>(source, source + bytes);
+  return call.Return(QueueCopy(call, to, taken->data(), bytes, kind, queue, taken));
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,

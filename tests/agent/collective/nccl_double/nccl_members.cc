@@ -49,6 +49,7 @@ DeviceFloats::DeviceFloats(const std::vector<float>& values) : length_(values.si
   data_ = static_cast<float*>(memory);
   TACTUS_CHECK(cudaMemcpy(data_, values.data(), length_ * sizeof(float), cudaMemcpyHostToDevice) ==
                cudaSuccess);
+  TACTUS_CHECK(cudaStreamSynchronize(nullptr) == cudaSuccess);  // no other stream waits for that
 }
 
 DeviceFloats::~DeviceFloats() { TheParked().Park(data_); }
