@@ -129,8 +129,8 @@ class GpuTwinTest : public GpuTest, public testing::WithParamInterface<std::stri
     }
   }
 
-  // cuDNN's TF32 has 10 bits, of which 20 layers and batches of three samples make per cents: what
-  // is compared is float32.
+  // What is compared is float32: cuDNN's TF32 has 10 bits, of which 20 layers and batches of three
+  // samples make per cents.
   void SetUp() override {
     GpuTest::SetUp();
     at::globalContext().setAllowTF32CuDNN(false);
@@ -138,8 +138,8 @@ class GpuTwinTest : public GpuTest, public testing::WithParamInterface<std::stri
   void TearDown() override { at::globalContext().setAllowTF32CuDNN(true); }
 
   // Equal but for float32's rounding, in the norm: a rounding at zero flips a ReLU, which changes
-  // single derivatives by up to a hundredth of the largest. On processors, of 40 draws of these sizes
-  // 7 had flips, which made 2e-4 to 4e-3 of the norm against float64; the others 1e-6.
+  // single derivatives by up to a hundredth of the largest. On processors, of 40 draws of these
+  // sizes 7 had flips, which made 2e-4 to 4e-3 of the norm against float64; the others 1e-6.
   static void ExpectNear(const std::vector<float>& values, const std::vector<float>& expected) {
     ASSERT_EQ(values.size(), expected.size());
     double difference2 = 0;
