@@ -30,16 +30,27 @@ def test_images(data):
     return (images - mean) / deviation, torch.from_numpy(rows[:, 0].astype(numpy.int64))
 
 
-def test_losses(model_path, data, folder):
-    """[(seconds of training, loss)] of the snapshots SECONDS.safetensors in `folder`, in their order."""
+def windows(text, context=64, most=None):
+    """Windows of a file's bytes and the same one byte on, `most` of them at most."""
+    raw = torch.frombuffer(bytearray(pathlib.Path(text).read_bytes()), dtype=torch.uint8).long()
+    count = min((len(raw) - 1) // context, most or len(raw))
+    return raw[:count * context].view(count, context), raw[1:count * context + 1].view(count, context)
+
+
+def loss_on(model, inputs, targets):
+    with torch.no_grad():
+        logits = torch.cat([model(inputs[i:i + 500]) for i in range(0, len(inputs), 500)])
+        return torch.nn.functional.cross_entropy(logits.flatten(0, -2), targets.flatten()).item()
+
+
+def test_losses(model_path, test, folder):
+    """[(seconds of training, loss)] of the snapshots SECONDS.safetensors in `folder`, in their order. test: inputs, targets."""
     model = torch.jit.load(str(model_path))
-    images, labels = test_images(data)
     points = []
     for path in sorted(pathlib.Path(folder).glob("*.safetensors"), key=lambda p: float(p.stem)):
         with torch.no_grad():
             values = read_safetensors(path)
             for name, parameter in model.named_parameters():
                 parameter.copy_(values[name])
-            logits = torch.cat([model(images[i:i + 500]) for i in range(0, len(images), 500)])
-            points.append((float(path.stem), torch.nn.functional.cross_entropy(logits, labels).item()))
+        points.append((float(path.stem), loss_on(model, *test)))
     return points
