@@ -56,10 +56,14 @@ bool AutoSynchronization::BeginsWith(const StartingGroup& group, Plan& first) {
   const std::optional<Prior>& prior = group.prior;
   if (!prior || group.speeds.size() != first.batch_sizes.size()) return false;
   double step = 0;
+  double samples = 0;
   for (std::size_t rank = 0; rank < group.speeds.size(); ++rank) {
     step = std::max(step, first.batch_sizes[rank] / group.speeds[rank]);
+    samples += first.batch_sizes[rank];
   }
-  const double guess = BestPeriod(step, prior->transfer_seconds);
+  // The rule of the rate is not chosen yet, and no gain of any is longer.
+  const double drift = DriftAt(samples / static_cast<double>(options_.base_batch));
+  const double guess = BestPeriod(step, prior->transfer_seconds, drift);
   const auto period =
       static_cast<std::uint32_t>(std::clamp(1.0 * prior->period, guess / kCanaryStep, guess));
   if (prior->period < 2 || period < 2) return false;
@@ -219,10 +223,15 @@ void AutoSynchronization::Settle(const Plan& in_force, const Observations& seen)
                                                  .seconds = std::max(seen.seconds(), 1.0)};
 }
 
-// Where the derivative of tau / (1 + kDrift (tau - 1)) / (tau s + D) is zero.
-double AutoSynchronization::BestPeriod(double step, double transfer) const {
+// A window's members drift apart by the length of their steps, and what that costs is its square.
+double AutoSynchronization::DriftAt(double gain) {
+  return std::min(kDrift * std::pow(std::max(gain, 1.0), 2), kDriftMost);
+}
+
+// Where the derivative of tau / (1 + drift (tau - 1)) / (tau s + D) is zero.
+double AutoSynchronization::BestPeriod(double step, double transfer, double drift) const {
   if (!(step > 0) || !std::isfinite(step)) return 1;
-  return std::min(std::sqrt(transfer / step * (1 / kDrift - 1)),
+  return std::min(std::sqrt(transfer / step * (1 / drift - 1)),
                   1.0 * options_.synchronization.period_max);
 }
 
@@ -250,7 +259,8 @@ std::vector<AutoSynchronization::Candidate> AutoSynchronization::Candidates(
     offer(Synchronization::kEveryStep, 1);
   }
   auto period = static_cast<std::uint32_t>(
-      BestPeriod(seen.StepSeconds(in_force.batch_sizes), *seen.TransferSeconds()));
+      BestPeriod(seen.StepSeconds(in_force.batch_sizes), *seen.TransferSeconds(),
+                 DriftAt(seen.rounds().empty() ? 1 : seen.rounds().back().gain)));
   if (!judged_ && period_most_ > 0) period = std::min(period, period_most_);
   // Once one was judged by the loss, longer ones are tried in steps.
   const bool longer = period > (IsPeriodic(in_force) ? in_force.period : 1);

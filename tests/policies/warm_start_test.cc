@@ -72,26 +72,27 @@ std::string FirstSynchronization(const VirtualJob& job) {
 
 TEST(WarmStartTest, AJobBeginsWithThePeriodThatAFormerOneFound) {
   VirtualJobOptions options = Options({});
-  options.prior = Prior{.period = 48, .transfer_seconds = 0.6};
+  options.prior = Prior{.period = 12, .transfer_seconds = 0.6};
   Planner planner(options.planner);
 
   const Revision first =
       planner.Start({.members = 4, .speeds = options.tried_speeds, .prior = options.prior});
 
   EXPECT_EQ(first.plan.synchronization, Synchronization::kPeriodic);
-  EXPECT_EQ(first.plan.period, 48u);
+  EXPECT_EQ(first.plan.period, 12u);
   const auto decision = std::ranges::find(first.decisions, Axis::kSynchronization, &Decision::axis);
   ASSERT_NE(decision, first.decisions.end());
-  EXPECT_EQ(decision->reason, "periodic 48: as a former job of this kind found; tried out");
+  EXPECT_EQ(decision->reason, "periodic 12: as a former job of this kind found; tried out");
 }
 
-// 22 roots of the transfer over the step: 71 steps.
+// sqrt(D / s (1 / d - 1)), where the gain of four members could be 4: 5.5 roots of the transfer
+// over the step, 17 steps.
 TEST(WarmStartTest, ItBeginsWithNoMoreThanTheGuessAndNoLessThanAQuarterOfIt) {
   VirtualJobOptions options = Options({});
   options.prior = Prior{.period = 4'000'000'000, .transfer_seconds = 0.6};
-  EXPECT_EQ(FirstSynchronization(VirtualJob(options)), "periodic 71");
-  options.prior->period = 2;
   EXPECT_EQ(FirstSynchronization(VirtualJob(options)), "periodic 17");
+  options.prior->period = 2;
+  EXPECT_EQ(FirstSynchronization(VirtualJob(options)), "periodic 4");
 }
 
 TEST(WarmStartTest, WhatIsOfNoUseIsNotBegunWith) {
@@ -141,21 +142,21 @@ TEST(WarmStartTest, AGroupThatMeetsAnewPaysNoHeed) {
 
 TEST(WarmStartTest, ProvedItIsHandedOnAndOtherPeriodsAreTried) {
   VirtualJobOptions options = Options({});
-  options.prior = Prior{.period = 48, .transfer_seconds = 0.6};
+  options.prior = Prior{.period = 12, .transfer_seconds = 0.6};
   VirtualJob job(options);
 
   job.Run(2);
   EXPECT_FALSE(job.planner().Learned().has_value());
   job.Run(1);
   ASSERT_TRUE(job.planner().Learned().has_value());
-  EXPECT_EQ(job.planner().Learned()->period, 48u);
+  EXPECT_EQ(job.planner().Learned()->period, 12u);
   EXPECT_NEAR(job.planner().Learned()->transfer_seconds, 0.6, 0.1);
 
   job.Run(40);
   const std::vector<Decision> decisions = job.DecisionsOf(Axis::kSynchronization);
   ASSERT_FALSE(decisions.empty());
-  EXPECT_EQ(decisions[0].from, "periodic 48");
-  EXPECT_EQ(decisions[0].to, "periodic 12");
+  EXPECT_EQ(decisions[0].from, "periodic 12");
+  EXPECT_EQ(decisions[0].to, "periodic 3");
   EXPECT_EQ(decisions[0].reason,
             "tried out for 5.00 % of the training time: whether fewer local steps lead lower");
 }
@@ -247,13 +248,14 @@ TEST(WarmStartRegretTest, AnAbsurdPeriodCostsNothingOnAverage) {
   }
 }
 
-// A first window of 128 steps is 7 s, as are the two in which the way back travels.
+// A first window of 128 steps is 7 s, as are the two in which the way back travels; and of a rate
+// that gains each of its steps drifts further, from which the cold start keeps away.
 TEST(WarmStartRegretTest, ThePeriodOfAnotherNetworkCostsAFewRounds) {
   for (const double transfer : {0.001, 100.0}) {
     const Ratios ratios = RatiosAt(100, [&](const Setting&) {
       return std::optional(Prior{.period = 65536, .transfer_seconds = transfer});
     });
-    EXPECT_LT(ratios.mean, 1.35) << transfer;
+    EXPECT_LT(ratios.mean, transfer < 1 ? 1.35 : 1.75) << transfer;
   }
 }
 

@@ -19,7 +19,7 @@ namespace {
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr policies::Prior kPrior{.period = 2, .transfer_seconds = 0.01};
+constexpr policies::Prior kPrior{.period = 2, .transfer_seconds = 0.1};
 
 JobSettings Settings(const std::string& kind) {
   return {.workers_min = 1,
