@@ -19,7 +19,7 @@ namespace {
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr policies::Prior kPrior{.period = 2, .transfer_seconds = 0.1};
+constexpr policies::Prior kPrior{.period = 2, .transfer_seconds = 0.01};
 
 JobSettings Settings(const std::string& kind) {
   return {.workers_min = 1,
@@ -45,7 +45,7 @@ class JobPriorsTest : public testing::Test {
     if (!bytes.empty()) rig_->cluster().RestorePrior(RecordOf(bytes));
     rig_->ToStarting();
     ReadyMessage ready = Ready();
-    ready.samples_per_second = 50;
+    ready.samples_per_second = 1000;
     for (std::uint64_t worker = 1; worker <= 3; ++worker) {
       for (Action& action : rig_->Step(Said(worker, ready))) formed_.push_back(std::move(action));
     }
@@ -204,7 +204,7 @@ TEST_F(JobPriorsTest, AnotherGroupOfTheJobBeginsAsEver) {
   const auto started = Only<StartWorker>(rig_->StepAt(rig_->seconds() + 60, Ticked{}));
   ASSERT_THAT(started, SizeIs(3));
   ReadyMessage ready = Ready();
-  ready.samples_per_second = 50;
+  ready.samples_per_second = 1000;
   formed_.clear();
 
   for (const StartWorker& start : started) {
