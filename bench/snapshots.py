@@ -30,11 +30,15 @@ def test_images(data):
     return (images - mean) / deviation, torch.from_numpy(rows[:, 0].astype(numpy.int64))
 
 
-def windows(text, context=64, most=None):
-    """Windows of a file's bytes and the same one byte on, `most` of them at most."""
+CONTEXT = 64        # bytes of a sample of bytes_lm.pt
+TEST_WINDOWS = 500  # that a test loss is of, the same for all systems
+
+
+def windows(text, most=None):
+    """Windows of CONTEXT of a file's bytes and the same one byte on, `most` of them at most."""
     raw = torch.frombuffer(bytearray(pathlib.Path(text).read_bytes()), dtype=torch.uint8).long()
-    count = min((len(raw) - 1) // context, most or len(raw))
-    return raw[:count * context].view(count, context), raw[1:count * context + 1].view(count, context)
+    count = min((len(raw) - 1) // CONTEXT, most or len(raw))
+    return raw[:count * CONTEXT].view(count, CONTEXT), raw[1:count * CONTEXT + 1].view(count, CONTEXT)
 
 
 def loss_on(model, inputs, targets):

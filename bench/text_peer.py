@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 
-from snapshots import loss_on, windows
+from snapshots import TEST_WINDOWS, loss_on, windows
 
 
 def options():
@@ -55,12 +55,12 @@ def main():
         if asked.rank == 0 and now - last >= asked.snapshot_every:
             copies.append((now - start, samples, torch.nn.utils.parameters_to_vector(parameters).detach().clone()))
             last = now
-        if step % (10 * asked.local_steps) == 0:
+        if asked.local_steps > 1 or step % 10 == 0:  # not with every step of DistributedDataParallel
             stop[0] = float(now - start > asked.seconds)
             dist.all_reduce(stop)
     for seconds, seen, flat in copies:
         torch.nn.utils.vector_to_parameters(flat, parameters)
-        print(f"{seconds:.1f} {seen} {loss_on(model, *windows(asked.test)):.4f}", flush=True)
+        print(f"{seconds:.1f} {seen} {loss_on(model, *windows(asked.test, most=TEST_WINDOWS)):.4f}", flush=True)
 
 
 if __name__ == "__main__":
