@@ -42,8 +42,9 @@ namespace tactus::policies {
 // that is lacking is given back when the training time has doubled: nothing lasts for ever.
 //
 // A job's first group begins with the period of a Prior, where it has one, within a quarter of the
-// guess and the guess, which speeds that were tried out and the prior's transfer make: on trial,
-// JudgePrior, then as one that was judged. Where it is regretted all goes on as without a prior.
+// guess and the guess, which speeds that were tried out, the prior's transfer and the most that the
+// rate could gain make: on trial, JudgePrior, then as one that was judged. Where it is regretted
+// all goes on as without a prior.
 //
 // The first period is a guess about the loss; a group that meets anew takes the former one's, if
 // that is shorter, without a trial. From then on other periods are tried by a

@@ -24,6 +24,9 @@ class Operation:
     def own(self):
         return self.kind != "kernel" or OWN in self.name
 
+    def gate(self):
+        return self.kind == "kernel" and any(gate in self.name for gate in GATES)
+
 
 @dataclasses.dataclass(frozen=True)
 class Edge:
@@ -46,15 +49,16 @@ def read(path):
     return sorted(operations, key=lambda one: one.begin), sorted(calls, key=lambda one: one.begin)
 
 
-def compute_stream(operations):
-    """Where most of the time of kernels that are not ours goes."""
+def of_compute_stream(operations):
+    """Those of the stream where most of the time of kernels that are not ours goes."""
     times = collections.Counter()
     for one in operations:
         if not one.own():
             times[one.stream] += one.end - one.begin
     if not times:
         raise ValueError("the trace has no kernel of a model")
-    return times.most_common(1)[0][0]
+    stream = times.most_common(1)[0][0]
+    return [one for one in operations if one.stream == stream]
 
 
 def idle(operations, begin, end):
@@ -69,17 +73,15 @@ def idle(operations, begin, end):
     return free + max(end - at, 0)
 
 
-def edges(operations):
-    """Of all rounds but the first and the last, whose neighbours are missing."""
-    stream = compute_stream(operations)
-    there = [one for one in operations if one.stream == stream]
+def edges(there):
+    """Of the compute stream's operations: all rounds but the first and the last, whose neighbours are missing."""
     found = []
     for index, one in enumerate(there):
-        if one.kind != "kernel" or not any(gate in one.name for gate in GATES):
+        if not one.gate():
             continue
         before = next((i for i in range(index, -1, -1) if not there[i].own()), None)
         after = next((i for i in range(index, len(there)) if not there[i].own()), None)
-        if before is None or after is None or any(any(gate in there[i].name for gate in GATES) for i in range(before, index)):
+        if before is None or after is None or any(there[i].gate() for i in range(before, index)):
             continue
         begin, end = there[before].end, there[after].begin
         inside = there[before + 1:after]
@@ -89,11 +91,10 @@ def edges(operations):
 
 def summary(operations, calls, skip=0):
     """Medians in microseconds, of the edges behind the first `skip`, and what a step takes around them."""
-    found = edges(operations)[skip:]
+    there = of_compute_stream(operations)
+    found = edges(there)[skip:]
     if len(found) < 2:
         raise ValueError(f"the trace has {len(found)} rounds' edges behind the first {skip}, 2 or more are needed")
-    stream = compute_stream(operations)
-    there = [one for one in operations if one.stream == stream]
     begin, end = found[0].end, found[-1].end
     within = [one for one in there if one.end > begin and one.begin < end]
     steps = len(found) - 1

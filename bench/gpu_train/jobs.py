@@ -47,12 +47,17 @@ def adapt(batch):
             "learningRate": {"baseBatch": batch, "schedule": {"warmupSteps": 0}}}
 
 
-def export_spec(network, paths):
-    """A job that does one step of the built-in model, whose result is the TorchScript file that all then train."""
+def builtin_spec(name, network, paths, optimizer, batch, **more):
+    """A job that trains the built-in model itself."""
     model = {"builtin": network.builtin, "options": network.options, "loss": "cross_entropy",
              "precision": "PRECISION_FLOAT32"}
-    return {"name": "export", "seed": "1", "model": model, "data": data_of(network, paths),
-            "optimizer": OPTIMIZERS["sgd"], "stop": {"rounds": "1"}, "adapt": adapt(2)}
+    return {"name": name, "seed": "1", "model": model, "data": data_of(network, paths), "optimizer": optimizer,
+            "adapt": adapt(batch), **more}
+
+
+def export_spec(network, paths):
+    """A job that does one step of the built-in model, whose result is the TorchScript file that all then train."""
+    return builtin_spec("export", network, paths, OPTIMIZERS["sgd"], 2, stop={"rounds": "1"})
 
 
 def spec(network, model, paths, optimizer, precision):

@@ -10,6 +10,7 @@ import time
 
 CONNECT_SECONDS = 60
 END_SECONDS = 60
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # the environment of a worker on a processor
 CAUSE_SECONDS = 5  # for the one that is to blame to say so
 
 

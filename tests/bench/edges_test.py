@@ -58,7 +58,7 @@ class EdgesTest(unittest.TestCase):
     def test_the_first_and_the_last_round_and_those_to_be_skipped_do_not_count(self):
         operations, calls = self.read(trace([9000, 8000, 300, 300, 300, 300, 7000, 9000]))
 
-        self.assertEqual([edge.idle for edge in edges.edges(operations)], [8000, 300, 300, 300, 300])
+        self.assertEqual([edge.idle for edge in edges.edges(edges.of_compute_stream(operations))], [8000, 300, 300, 300, 300])
         self.assertAlmostEqual(edges.summary(operations, calls, skip=1)["edge_idle_us_p90"], 0.3)
 
     def test_what_runs_inside_a_gap_is_counted_once_where_it_overlaps(self):

@@ -35,14 +35,13 @@ class GpuGroupsTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             half = pathlib.Path(folder) / "worker"
             half.write_text(f"""#!/usr/bin/env python3
-import os, socket, sys, threading
+import os, socket, subprocess, sys, threading
 # Between script and worker: every other group's step is a tenth as long.
 path = sys.argv[2]
-os.environ["COUNT"] = str(len(os.listdir(os.path.dirname(os.path.dirname(path)))))
+slow = len(os.listdir(os.path.dirname(os.path.dirname(path)))) % 2 == 1
 up = socket.socket(socket.AF_UNIX); up.connect(path)
 inner = path + ".in"
 listener = socket.socket(socket.AF_UNIX); listener.bind(inner); listener.listen(1)
-import subprocess
 child = subprocess.Popen([{str(WORKER)!r}, "--socket", inner])
 down = listener.accept()[0]
 def pump(source, sink, change):
@@ -55,7 +54,6 @@ def pump(source, sink, change):
         sink.shutdown(socket.SHUT_WR)
     except OSError:
         pass
-slow = int(os.environ["COUNT"]) % 2 == 1
 change = (lambda data: data.replace(b'"learningRate": 0.1', b'"learningRate": 0.01')) if slow else (lambda data: data)
 back = threading.Thread(target=pump, args=(down, up, lambda data: data), daemon=True); back.start()
 threading.Thread(target=pump, args=(up, down, change), daemon=True).start()
