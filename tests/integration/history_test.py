@@ -18,6 +18,7 @@ import chrome_trace
 from cluster import BIN, Cluster, Folder, processes_of, tiny_spec
 
 SVG = "{http://www.w3.org/2000/svg}"
+LEFT = r"\x1b\[\?25h\x1b\[\?1049l$"  # the cursor, and the screen as it was
 READY = r"slow +(\x1b\[\d+m)?ready"
 
 
@@ -206,7 +207,7 @@ class HistoryTest(unittest.TestCase):
             self.assertNotEqual(termios.tcgetattr(terminal.slave), terminal.before)
             leave(terminal)
             self.assertEqual(terminal.process.wait(20), code)
-            self.assertTrue(terminal.drain().endswith("\x1b[?25h\x1b[?1049l"))
+            terminal.read_until(LEFT)
             self.assertEqual(termios.tcgetattr(terminal.slave), terminal.before)
 
     def test_top_gives_the_terminal_back_while_it_is_stopped(self):
@@ -216,7 +217,7 @@ class HistoryTest(unittest.TestCase):
         terminal.process.send_signal(signal.SIGTSTP)
         _, status = os.waitpid(terminal.process.pid, os.WUNTRACED)
         self.assertTrue(os.WIFSTOPPED(status))
-        self.assertTrue(terminal.drain().endswith("\x1b[?25h\x1b[?1049l"))
+        terminal.read_until(LEFT)
         self.assertEqual(termios.tcgetattr(terminal.slave), terminal.before)
         terminal.seen = ""
         terminal.process.send_signal(signal.SIGCONT)
@@ -239,12 +240,12 @@ class HistoryTest(unittest.TestCase):
     def test_top_once_on_a_terminal_takes_no_screen(self):
         terminal = self.top("--once")
         self.assertEqual(terminal.process.wait(20), 0)
-        self.assertNotIn("\x1b[?1049h", terminal.drain())
+        self.assertNotIn("\x1b[?1049h", terminal.read_until(READY) + terminal.drain())
 
     def test_top_on_a_terminal_without_a_cursor_prints_once(self):
         terminal = self.top(environment={"TERM": "dumb"})
         self.assertEqual(terminal.process.wait(20), 0)
-        self.assertNotIn("\x1b", terminal.drain())
+        self.assertNotIn("\x1b", terminal.read_until(READY) + terminal.drain())
 
     def test_what_cannot_be_written_is_an_error(self):
         tactus = [str(BIN / "tactus"), "--server", self.cluster.address]
