@@ -48,8 +48,7 @@ std::optional<Proposal> AskAdacomm(Adacomm& rule, const Situation& situation, do
   const double rate = seen.rounds().back().scheduled_rate;
   if (!loss) return std::nullopt;
   // In a round of one step a lost update leaves the parameters as they are.
-  const bool lost = seen.rounds().back().skipped &&
-                    situation.in_force.synchronization == Synchronization::kPeriodic;
+  const bool lost = seen.rounds().back().skipped && IsPeriodic(situation.in_force);
   if (lost) rule.ParametersLost();
   const AdacommDecision choice = rule.Averaged({.seconds = seconds,
                                                 .loss = *loss,
@@ -174,7 +173,7 @@ std::optional<Proposal> AdacommSynchronization::Average(const Situation& situati
 
 std::string AdacommSynchronization::Follow(Plan& plan, const Observations&) const {
   const std::uint32_t before = plan.period;
-  if (plan.synchronization == Synchronization::kPeriodic) SetPeriod(plan, period_);
+  if (IsPeriodic(plan)) SetPeriod(plan, period_);
   if (plan.period == before) return {};
   return "the period follows the batch: a round has at most " + std::to_string(kRoundSamplesMax) +
          " samples";

@@ -23,8 +23,6 @@ std::size_t IndexOf(Synchronization synchronization) {
   return static_cast<std::size_t>(synchronization);
 }
 
-bool IsPeriodic(const Plan& plan) { return plan.synchronization == Synchronization::kPeriodic; }
-
 }  // namespace
 
 AutoSynchronization::AutoSynchronization(const PlannerOptions& options) : options_(options) {}
@@ -68,6 +66,7 @@ bool AutoSynchronization::BeginsWith(const StartingGroup& group, Plan& first) {
       static_cast<std::uint32_t>(std::clamp(1.0 * prior->period, guess / kCanaryStep, guess));
   if (prior->period < 2 || period < 2) return false;
   Synchronize(first, Synchronization::kPeriodic, period);
+  first.trial = Trial::kBegins;
   prior_ = prior;
   return true;
 }
@@ -154,6 +153,7 @@ std::optional<Proposal> AutoSynchronization::TryPrior(const Situation& situation
   }
   InForceFrom(in_force.version + 1, seen.seconds());
   Proposal proposal = ProposePeriod(situation, 1);
+  if (judgement.undo) proposal.trial = Trial::kUndone;
   proposal.decision.reason =
       "what a former job of this kind found does not hold: " + judgement.reason;
   return proposal;
@@ -258,10 +258,12 @@ std::vector<AutoSynchronization::Candidate> AutoSynchronization::Candidates(
   if (in_force.synchronization != Synchronization::kEveryStep) {
     offer(Synchronization::kEveryStep, 1);
   }
+  // Where a period was judged, in a former group, that says more of drift than the gain does.
+  const bool returns = !judged_ && period_most_ > 0;
+  const double gain = returns || seen.rounds().empty() ? 1 : seen.rounds().back().gain;
   auto period = static_cast<std::uint32_t>(
-      BestPeriod(seen.StepSeconds(in_force.batch_sizes), *seen.TransferSeconds(),
-                 DriftAt(seen.rounds().empty() ? 1 : seen.rounds().back().gain)));
-  if (!judged_ && period_most_ > 0) period = std::min(period, period_most_);
+      BestPeriod(seen.StepSeconds(in_force.batch_sizes), *seen.TransferSeconds(), DriftAt(gain)));
+  if (returns) period = std::min(period, period_most_);
   // Once one was judged by the loss, longer ones are tried in steps.
   const bool longer = period > (IsPeriodic(in_force) ? in_force.period : 1);
   if (period >= 2 && (longer ? !judged_ : IsPeriodic(in_force))) {
@@ -339,6 +341,7 @@ Proposal AutoSynchronization::Change(const Situation& situation, const Candidate
     InForceFrom(situation.in_force.version + 1, seen.seconds());
   } else {
     Try(situation);
+    proposal.trial = Trial::kBegins;
   }
   return proposal;
 }
@@ -358,7 +361,9 @@ std::optional<Proposal> AutoSynchronization::Judge(const Situation& situation) {
   if (judgement.verdict == ChangeTrial::Verdict::kOpen) return std::nullopt;
   Settle(situation.in_force, situation.seen);
   if (judgement.verdict == ChangeTrial::Verdict::kRegretted) {
-    return TakeBack(situation, judgement.reason);
+    Proposal proposal = TakeBack(situation, judgement.reason);
+    if (judgement.undo) proposal.trial = Trial::kUndone;
+    return proposal;
   }
   InForceFrom(trial_->setting().version, trial_->setting().seconds_start);
   canary_due_ = situation.seen.seconds();
@@ -446,6 +451,7 @@ std::optional<Proposal> AutoSynchronization::TryPeriod(const Situation& situatio
   if (!shorter && proposal.decision.predicted_gain < kCanaryGain) return std::nullopt;
   former_ = in_force;
   canary_.emplace(setting, seen);
+  proposal.trial = Trial::kBegins;
   return proposal;
 }
 
@@ -486,6 +492,7 @@ std::optional<Proposal> AutoSynchronization::JudgePeriod(const Situation& situat
   canary_due_ = kCanaryPause * seen.seconds();
   InForceFrom(in_force.version + 1, seen.seconds());
   Proposal proposal = ProposePeriod(situation, former_.period);
+  if (outcome->higher) proposal.trial = Trial::kUndone;
   outcome->Explain("another period", proposal.decision);
   proposal.decision.metric = kUsefulSamplesPerSecond;
   proposal.decision.predicted_gain =

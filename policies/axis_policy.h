@@ -29,6 +29,8 @@ struct Situation {
 struct Proposal {
   Plan plan{};
   Decision decision{};
+  // kBegins: the change is on trial. kUndone: it was, and left members worse than it found them.
+  Trial trial = Trial::kNone;
 };
 
 // Decides one axis: the batch sizes, or the synchronization and its period, or the aggregation, or

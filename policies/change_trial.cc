@@ -34,12 +34,15 @@ ChangeTrial::Judgement ChangeTrial::Look(const Observations& seen) {
   } else {
     regret = RegretOfLoss(seen, rounds);
   }
+  const bool rose = !regret.empty();
   for (const int look : kLooks) {
     if (!regret.empty() || rounds < look || rounds_looked_ >= look) continue;
     rounds_looked_ = look;
     regret = RegretOfPace(seen, look);
   }
-  if (!regret.empty()) return {.verdict = Verdict::kRegretted, .reason = std::move(regret)};
+  if (!regret.empty()) {
+    return {.verdict = Verdict::kRegretted, .reason = std::move(regret), .undo = rose};
+  }
   const bool long_enough =
       rounds >= kRoundsMin && seen.seconds() - setting_.seconds_start >= kSecondsMin;
   return {.verdict = rounds >= kRounds || long_enough ? Verdict::kKept : Verdict::kOpen};

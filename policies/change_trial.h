@@ -54,6 +54,7 @@ class ChangeTrial {
   struct Judgement {
     Verdict verdict = Verdict::kOpen;
     std::string reason{};  // of a regret, a clause
+    bool undo = false;     // the loss rose, or numbers were lost: going on makes it no better
   };
   // Asked after each whole round.
   Judgement Look(const Observations& seen);

@@ -36,6 +36,16 @@ inline constexpr std::uint64_t kRoundSamplesMax = std::uint64_t{1} << 24;
 // Steps of a round at most.
 inline constexpr std::uint32_t kPeriodMax = 65536;
 
+// A trial may go wrong for good: a step too long takes parameters where no shorter one brings them
+// back from. So members keep what they hold as it begins.
+//
+//   none    no trial, or one that paid: nothing is kept any longer
+//   begins  what members hold as the plan comes into force is kept
+//   runs    still is: what changed is beside the trial
+//   undone  members go back to that: to parameters, the optimizer's state, the momentum of rounds
+//           and the learning rate's progress; rounds, samples and time go on
+enum class Trial { kNone, kBegins, kRuns, kUndone };
+
 // How the next rounds run. All members of a group hold the same plan in every round: a plan takes
 // effect in the round after the one in which every member voted for it
 // (agent/engine/combine/lanes.h).
@@ -50,11 +60,16 @@ struct Plan {
   LearningRateRule learning_rate_rule = LearningRateRule::kConstant;
   // Samples of a step, one entry a rank of the group. Each >= 0, sum >= 1.
   std::vector<std::uint32_t> batch_sizes{};
+  Trial trial = Trial::kNone;
   // Why, for a person: "worker 3 runs at 0.25 of the fastest; round time 0.41 s -> 0.17 s".
   std::string reason{};
 
   friend bool operator==(const Plan&, const Plan&) = default;
 };
+
+inline bool IsPeriodic(const Plan& plan) {
+  return plan.synchronization == Synchronization::kPeriodic;
+}
 
 // Whether a group of `members` can run under the plan: one batch size a rank, at least one sample a
 // step and at most kRoundSamplesMax a round, a period that fits the synchronization.

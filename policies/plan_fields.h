@@ -17,6 +17,8 @@ inline constexpr int kEnumMax<policies::Aggregation> =
 template <>
 inline constexpr int kEnumMax<policies::LearningRateRule> =
     static_cast<int>(policies::kLearningRateRuleNames.size()) - 1;
+template <>
+inline constexpr int kEnumMax<policies::Trial> = static_cast<int>(policies::kTrialNames.size()) - 1;
 
 }  // namespace tactus
 
@@ -29,6 +31,7 @@ void Fields(auto& archive, Of<Plan> auto& plan) {
   archive("aggregation", plan.aggregation);
   archive("learning_rate_rule", plan.learning_rate_rule);
   archive("batch_sizes", plan.batch_sizes);
+  archive("trial", plan.trial);
   archive("reason", plan.reason);
 }
 

@@ -16,6 +16,8 @@ inline constexpr auto kSynchronizationNames =
 inline constexpr auto kAggregationNames = std::to_array<std::string_view>({"average", "adasum"});
 inline constexpr auto kLearningRateRuleNames =
     std::to_array<std::string_view>({"constant", "linear", "sqrt", "adascale"});
+inline constexpr auto kTrialNames =
+    std::to_array<std::string_view>({"none", "begins", "runs", "undone"});
 
 constexpr std::string_view NameOf(Synchronization synchronization) {
   return kSynchronizationNames[static_cast<std::size_t>(synchronization)];
@@ -25,6 +27,9 @@ constexpr std::string_view NameOf(Aggregation aggregation) {
 }
 constexpr std::string_view NameOf(LearningRateRule rule) {
   return kLearningRateRuleNames[static_cast<std::size_t>(rule)];
+}
+constexpr std::string_view NameOf(Trial trial) {
+  return kTrialNames[static_cast<std::size_t>(trial)];
 }
 
 }  // namespace tactus::policies

@@ -129,6 +129,7 @@ class Planner final : public PlanPolicy {
   // The proposal as a whole plan with its decisions; nothing if it may not be run.
   std::optional<Revision> Revise(const Plan& in_force, Axis axis, Proposal proposal) const;
   bool OtherOnTrial(Axis axis) const;
+  Trial GoesOn(const Plan& in_force) const;
   BatchWorth Worth(const Plan& plan) const;
   // Gives the decision what a forecast promises of its metric; no metric while that is unknown.
   void Promise(const Plan& in_force, const Plan& to, Decision& decision) const;

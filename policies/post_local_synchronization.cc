@@ -26,7 +26,7 @@ std::optional<Proposal> PostLocalSynchronization::Decide(const Situation& situat
                         seen.rounds().back().progress >= static_cast<double>(*rate_falls_at_));
   // What is promised is a matter of speeds: a new group is asked again when they are known.
   if (!fallen_ || seen.members() == 1 || !seen.SpeedsKnown()) return std::nullopt;
-  if (situation.in_force.synchronization == Synchronization::kPeriodic) return std::nullopt;
+  if (IsPeriodic(situation.in_force)) return std::nullopt;
   return Change(situation);
 }
 

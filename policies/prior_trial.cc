@@ -8,14 +8,17 @@
 namespace tactus::policies {
 namespace {
 
-std::string Regret(const Prior& prior, const Observations& seen, double loss_floor) {
+std::string RegretOfLoss(const Observations& seen, double loss_floor) {
   const std::deque<WholeRound>& rounds = seen.rounds();
   if (seen.AnySkipped({0, rounds.size()})) return "numbers were not finite";
   const double first = rounds.front().loss;
   const double latest = rounds.back().loss;
-  if (latest - first > ChangeTrial::kLossMargin * std::abs(first - loss_floor)) {
-    return "the loss rose from " + Figure(first) + " to " + Figure(latest);
-  }
+  if (latest - first <= ChangeTrial::kLossMargin * std::abs(first - loss_floor)) return {};
+  return "the loss rose from " + Figure(first) + " to " + Figure(latest);
+}
+
+std::string RegretOfTransfer(const Prior& prior, const Observations& seen) {
+  const std::deque<WholeRound>& rounds = seen.rounds();
   const double before = prior.transfer_seconds;
   const double least = std::ranges::min(rounds, {}, &WholeRound::transfer_seconds).transfer_seconds;
   const double usual = seen.TransferSeconds().value_or(before);
@@ -30,7 +33,11 @@ std::string Regret(const Prior& prior, const Observations& seen, double loss_flo
 ChangeTrial::Judgement JudgePrior(const Prior& prior, const Observations& seen, double loss_floor) {
   using Verdict = ChangeTrial::Verdict;
   if (seen.rounds().empty()) return {};
-  std::string regret = Regret(prior, seen, loss_floor);
+  std::string rise = RegretOfLoss(seen, loss_floor);
+  if (!rise.empty()) {
+    return {.verdict = Verdict::kRegretted, .reason = std::move(rise), .undo = true};
+  }
+  std::string regret = RegretOfTransfer(prior, seen);
   if (!regret.empty()) return {.verdict = Verdict::kRegretted, .reason = std::move(regret)};
   const bool known = seen.SpeedsKnown() && seen.TransferSeconds() &&
                      seen.rounds().size() >= Observations::kObservationsMin;

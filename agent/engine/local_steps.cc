@@ -24,7 +24,9 @@ void LocalSteps::Apply(std::span<const float> delta, const cuda::BlockMomentumSt
 void LocalSteps::Restore(std::span<float> parameters) { device_.Copy(start_.span(), parameters); }
 
 void LocalSteps::RestoreMomentum(std::span<const float> momentum) {
-  momentum_ = device_.Allocate(momentum.size());
+  if (momentum.empty() && momentum_.size() == 0) return;
+  if (momentum.empty()) return device_.Fill(0, momentum_.span());
+  if (momentum_.size() != momentum.size()) momentum_ = device_.Allocate(momentum.size());
   device_.Copy(momentum, momentum_.span());
 }
 

@@ -43,7 +43,7 @@ class LocalSteps {
   // parameters <- x, as if the window had not been.
   void Restore(std::span<float> parameters);
 
-  // u, for checkpoints; empty while it is zero.
+  // u, for checkpoints; empty while it is zero, and for that.
   std::span<const float> Momentum() const { return momentum_.span(); }
   void RestoreMomentum(std::span<const float> momentum);
 

@@ -68,23 +68,60 @@ void Member::CopyState(EngineState& state) {
 }
 
 void Member::Restore(const EngineState& state) {
-  const std::vector<std::span<float>> buffers = optimizer.State();
   const std::vector<Residual> residuals = encoding->Residuals();
   StateFit fit{.length = parameters.size(),
-               .optimizer_buffers = buffers.size(),
+               .optimizer_buffers = optimizer.State().size(),
                .train_samples = options.train_samples};
   for (const Residual& residual : residuals) fit.residuals[residual.name] = residual.values.size();
   TACTUS_CHECK(ReasonAgainst(state, fit).empty());
   VisitCounters(*this, state, [](auto& own, const auto& saved) { own = saved; });
-  for (std::size_t i = 0; i < buffers.size(); ++i) device.Copy(state.optimizer[i], buffers[i]);
   optimizer.set_steps(steps);
-  if (!state.block_momentum.empty()) local_steps.RestoreMomentum(state.block_momentum);
-  for (const Residual& residual : residuals) {
+  PutBack(state);
+  ledger.Restore(state.ledger);
+  for (const policies::RoundLosses& round : state.losses) losses.Add(round);
+}
+
+// What updates change, but for the parameters.
+void Member::PutBack(const EngineState& state) {
+  const std::vector<std::span<float>> buffers = optimizer.State();
+  for (std::size_t i = 0; i < buffers.size(); ++i) device.Copy(state.optimizer[i], buffers[i]);
+  local_steps.RestoreMomentum(state.block_momentum);
+  for (const Residual& residual : encoding->Residuals()) {
     device.Copy(state.residuals.at(residual.name), residual.values);
   }
   learning_rate.Restore(state.learning_rate);
-  ledger.Restore(state.ledger);
-  for (const policies::RoundLosses& round : state.losses) losses.Add(round);
+}
+
+void Member::Keep() {
+  if (!kept_) kept_.emplace();
+  CopyOut(device, parameters, kept_->parameters);
+  CopyState(kept_->state);  // waits
+  kept_->optimizer_steps = optimizer.steps();
+  kept_->optimizers_differ = optimizers_differ;
+  kept_->loss = losses.Mean();
+  kept_->since = {};
+}
+
+void Member::EndTrial() {
+  if (kept_ && kept_->since.Mean() > kept_->loss) Undo();
+}
+
+void Member::AddLosses(const policies::RoundLosses& round) {
+  losses.Add(round);
+  if (!kept_) return;
+  kept_->since.sum += round.common.sum;
+  kept_->since.samples += round.common.samples;
+}
+
+void Member::Undo() {
+  if (!kept_) return;
+  device.Copy(kept_->parameters, parameters);
+  PutBack(kept_->state);
+  device.Synchronize();
+  steps = kept_->state.steps;
+  optimizer.set_steps(kept_->optimizer_steps);
+  optimizers_differ = kept_->optimizers_differ;
+  kept_.reset();
 }
 
 std::string Member::ReasonToStop() const {

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "agent/engine/combine/encoding.h"
 #include "agent/engine/engine_options.h"
@@ -31,6 +33,17 @@ struct Member {
   void CopyState(EngineState& state);
   void Restore(const EngineState& state);
 
+  // What a trial can be undone with: what training has made of this member, as it is now, in the
+  // host's memory; from the latest Keep. Undo puts it back, and does nothing where nothing is kept.
+  // Both wait for the device. Requires: between two rounds.
+  void Keep();
+  void Undo();
+  void KeepNothing() { kept_.reset(); }
+  // Training ends, maybe within a trial: one that has led up so far is undone, by the losses of all.
+  void EndTrial();
+
+  void AddLosses(const policies::RoundLosses& round);
+
   // Why training ends here, from what all members know alike; empty: it goes on.
   std::string ReasonToStop() const;
 
@@ -56,6 +69,21 @@ struct Member {
   bool optimizers_differ = false;      // local steps left each member a state of its own
   Duration train_time{};               // up to the edge, with that before a Restore
   Instant edge{};                      // of the last closed round
+
+ private:
+  // With its own count of steps, which local ones make differ from the group's.
+  struct Kept {
+    std::vector<float> parameters{};
+    EngineState state{};
+    std::uint64_t optimizer_steps = 0;
+    bool optimizers_differ = false;
+    double loss = 0;            // of then
+    policies::LossSum since{};  // at common parameters
+  };
+
+  void PutBack(const EngineState& state);
+
+  std::optional<Kept> kept_;
 };
 
 }  // namespace tactus::engine

@@ -27,6 +27,7 @@ struct Round {
   std::uint64_t first_samples = 0;  // of the first step
   std::uint64_t first_sum = 0;  // where its gradients are two sums, of the first; 0: they are one
   std::uint32_t steps = 0;
+  bool undone = false;  // it began at parameters that a trial's end has taken back since
   Duration compute{};
   Duration blocked{};
   Duration length{};    // from the former round's edge to its own

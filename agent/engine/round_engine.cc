@@ -48,6 +48,7 @@ bool RoundEngine::Begin(Instant now) {
     return false;
   }
   member_.edge = std::max(now, completion.at);
+  FollowTrial();
   if (member_.rounds > 0) reason_ = ReasonNotToBegin();
   if (!reason_.empty()) outcome_ = Outcome::kFinished;
   return true;
@@ -230,11 +231,12 @@ void RoundEngine::Apply(Round& round, Duration transfer) {
   round.loss_sum = combined.own_loss_sum;
   round.spread = SpreadOf(lanes);
   const bool finite = lanes.nonfinite == 0 && std::isfinite(combined.norm2);
+  const bool useful = finite && any && !round.undone;
   member_.nonfinite_rounds = finite ? 0 : member_.nonfinite_rounds + 1;
   // The gate has come to the same, from the same bits.
   TACTUS_CHECK(synchronizer_->traits().elastic || combined.applied == (finite && any));
-  synchronizer_->Apply(round, combined, finite && any);
-  if (finite && any) member_.losses.Add(LossesOf(lanes, round.updates));
+  synchronizer_->Apply(round, combined, useful);
+  if (useful) member_.AddLosses(LossesOf(lanes, round.updates));
   if (!finite) combined.norm2 = 0;
   Report(round, combined, transfer);
   Count(lanes);
@@ -298,7 +300,10 @@ void RoundEngine::Count(const Lanes& lanes) {
 // After a round: which plan is in force, who stops. Every member comes to the same conclusion.
 void RoundEngine::Settle(const Lanes& lanes) {
   ++member_.rounds;
-  if (lanes.plan_votes == group_.size()) group_.AdoptNextPlan();
+  if (lanes.plan_votes == group_.size()) {
+    group_.AdoptNextPlan();
+    FollowTrial();
+  }
   if (outcome_ != Outcome::kTraining) return;  // the last round, after which it was to end
 
   if (member_.nonfinite_rounds >= member_.options.nonfinite_rounds_max) {
@@ -310,6 +315,22 @@ void RoundEngine::Settle(const Lanes& lanes) {
   Verdict verdict = stop_.Decide(member_.ReasonToStop(), lanes);
   outcome_ = verdict.outcome;
   reason_ = std::move(verdict.reason);
+  if (outcome_ == Outcome::kFinished || outcome_ == Outcome::kSuspended) member_.EndTrial();
+}
+
+// The parameters are those of all, and in place.
+void RoundEngine::FollowTrial() {
+  switch (group_.plan().trial) {
+    case policies::Trial::kNone:
+      return member_.KeepNothing();
+    case policies::Trial::kBegins:
+      return member_.Keep();
+    case policies::Trial::kRuns:
+      return;
+    case policies::Trial::kUndone:
+      running_.undone = cursor_.has_value();
+      return member_.Undo();
+  }
 }
 
 // Of the running round.

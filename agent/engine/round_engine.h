@@ -201,6 +201,7 @@ class RoundEngine {
   void Report(const Round& round, const Combined& combined, Duration transfer);
   void Count(const Lanes& lanes);
   void Settle(const Lanes& lanes);
+  void FollowTrial();
 
   std::string ReasonNotToBegin() const;
   TellLanes TellOwnLanes();

@@ -93,21 +93,27 @@ TEST_F(ChangeTrialTest, AOnePercentSlowerRoundIsWithinTheMargin) {
 TEST_F(ChangeTrialTest, ALossThatJumpsIsRegrettedAtOnce) {
   Change();
 
-  EXPECT_EQ(Run(100, {.transfer_seconds = 0.1, .factor = 1.6}).verdict, Verdict::kRegretted);
+  const ChangeTrial::Judgement judgement = Run(100, {.transfer_seconds = 0.1, .factor = 1.6});
+  EXPECT_EQ(judgement.verdict, Verdict::kRegretted);
+  EXPECT_TRUE(judgement.undo);
   EXPECT_LE(rounds_of_trial_, 4 + ChangeTrial::kRoundsOfChange);
 }
 
 TEST_F(ChangeTrialTest, ALossThatStandsStillIsRegrettedWhereItFellBefore) {
   Change();
 
-  EXPECT_EQ(Run(100, {.transfer_seconds = 0.3, .power = -0.1}).verdict, Verdict::kRegretted);
+  const ChangeTrial::Judgement judgement = Run(100, {.transfer_seconds = 0.3, .power = -0.1});
+  EXPECT_EQ(judgement.verdict, Verdict::kRegretted);
+  EXPECT_FALSE(judgement.undo);
 }
 
 TEST_F(ChangeTrialTest, ARoundLostToNumbersThatAreNotFiniteIsRegretted) {
   Change();
   Run(5, {});
 
-  EXPECT_EQ(Run(1, {.nonfinite_members = 1}).verdict, Verdict::kRegretted);
+  const ChangeTrial::Judgement judgement = Run(1, {.nonfinite_members = 1});
+  EXPECT_EQ(judgement.verdict, Verdict::kRegretted);
+  EXPECT_TRUE(judgement.undo);
 }
 
 TEST_F(ChangeTrialTest, SuchRoundsAreNoReasonWhereTheyCameBeforeToo) {

@@ -12,6 +12,7 @@
 #include "base/rng.h"
 #include "policies/catalogue.h"
 #include "policies/compatibility.h"
+#include "policies/plan_names.h"
 #include "policies/planner.h"
 #include "tests/policies/mended_memory.h"
 #include "tests/policies/virtual_job.h"
@@ -111,6 +112,13 @@ void ExpectSound(const Revision& revision, std::uint32_t members, const PlannerO
   }
 }
 
+// What is undone, or goes on, was begun.
+void ExpectTrialAfter(Trial before, Trial trial) {
+  const bool runs = before == Trial::kBegins || before == Trial::kRuns;
+  const bool goes_on = trial == Trial::kRuns || trial == Trial::kUndone;
+  EXPECT_TRUE(!goes_on || runs) << NameOf(trial);
+}
+
 TEST(PlannerPropertyTest, EveryPlanFitsIsAllowedAndExplainedWhateverIsReported) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -138,6 +146,7 @@ TEST(PlannerPropertyTest, EveryPlanFitsIsAllowedAndExplainedWhateverIsReported) 
       if (revision) {
         ExpectSound(*revision, members, options);
         EXPECT_EQ(revision->plan.version, plan.version + 1);
+        ExpectTrialAfter(plan.trial, revision->plan.trial);
         EXPECT_NE(revision->plan.batch_sizes.size(), 0u);
         plan = revision->plan;
       }

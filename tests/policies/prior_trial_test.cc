@@ -45,6 +45,7 @@ TEST_F(PriorTrialTest, ARoundThatIsLostEndsItAtOnce) {
 
   EXPECT_EQ(judgement.verdict, Verdict::kRegretted);
   EXPECT_EQ(judgement.reason, "numbers were not finite");
+  EXPECT_TRUE(judgement.undo);
 }
 
 TEST_F(PriorTrialTest, ALossThatRisesByMoreThanAQuarterEndsItAtOnce) {
@@ -53,6 +54,7 @@ TEST_F(PriorTrialTest, ALossThatRisesByMoreThanAQuarterEndsItAtOnce) {
 
   EXPECT_EQ(judgement.verdict, Verdict::kRegretted);
   EXPECT_EQ(judgement.reason, "the loss rose from 2.00 to 2.60");
+  EXPECT_TRUE(judgement.undo);
 }
 
 TEST_F(PriorTrialTest, ALossThatRisesByLessIsNoise) {
@@ -67,6 +69,7 @@ TEST_F(PriorTrialTest, AFasterNetworkEndsItAtOnce) {
 
   EXPECT_EQ(judgement.verdict, Verdict::kRegretted);
   EXPECT_EQ(judgement.reason, "a transfer takes 0.0490 s, and took 0.10 s then");
+  EXPECT_FALSE(judgement.undo);
 }
 
 TEST_F(PriorTrialTest, ASlowerNetworkEndsItOnceItIsMeasured) {

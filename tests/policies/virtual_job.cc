@@ -35,6 +35,19 @@ void VirtualJob::Regroup() {
   plan_.version = last + 1;
   travelling_ = {};
   plans_.push_back(plan_);
+  kept_.reset();
+  FollowTrial();
+}
+
+void VirtualJob::FollowTrial() {
+  if (plan_.trial == Trial::kRuns) return;
+  if (plan_.trial == Trial::kUndone && kept_) {
+    mean_ = mean_before_ = kept_->mean;
+    variance_ = kept_->variance;
+    rate_.Restore(kept_->rate);
+  }
+  kept_.reset();
+  if (plan_.trial == Trial::kBegins) kept_ = {mean_, variance_, rate_.state()};
 }
 
 void VirtualJob::Run(int rounds) {
@@ -215,6 +228,7 @@ void VirtualJob::RunRound() {
   if (travelling_.version > plan_.version && round_ >= arrives_at_) {
     plan_ = travelling_;
     plans_.push_back(plan_);
+    FollowTrial();
   }
   const double begun = seconds_;
   const Times times = plan_.synchronization == Synchronization::kDelayed ? Delayed() : LockStep();

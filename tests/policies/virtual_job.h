@@ -86,6 +86,7 @@ class VirtualJob {
   };
 
   void RunRound();
+  void FollowTrial();
   Times LockStep();
   Times Delayed();
   double Noisy(double seconds);
@@ -106,8 +107,13 @@ class VirtualJob {
   double seconds_ = 0;
   double samples_ = 0;
   std::vector<double> mean_, mean_before_, variance_;  // one a direction
-  std::vector<double> begun_;                          // delayed: when a member began its round
-  double transfer_end_ = 0;                            // delayed: of the round before
+  struct Kept {
+    std::vector<double> mean{}, variance{};
+    LearningRate::State rate{};
+  };
+  std::optional<Kept> kept_;
+  std::vector<double> begun_;  // delayed: when a member began its round
+  double transfer_end_ = 0;    // delayed: of the round before
   bool was_delayed_ = false;
   std::vector<Decision> decisions_;
   std::vector<Decision> measured_;

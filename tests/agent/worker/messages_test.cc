@@ -121,6 +121,7 @@ TEST(WorkerMessagesTest, APlanIsReadFieldByField) {
                             .aggregation = policies::Aggregation::kAdasum,
                             .learning_rate_rule = policies::LearningRateRule::kSqrt,
                             .batch_sizes = {3, 0},
+                            .trial = policies::Trial::kRuns,
                             .reason = "why"}));
 }
 
