@@ -72,6 +72,7 @@ class Cell:
     steps: int = 0         # 0: the learner's
     rate: float = 0        # 0: the learner's
     links: tuple = ()      # one a worker; empty: all are `link`
+    base: int = 0          # samples of the step that the rate is chosen for; 0: those of all workers, so that none gains
 
     @property
     def name(self):
@@ -112,6 +113,11 @@ NAMED = [
     Cell("100mbit", "4:4:2:1", 4, "cifar", "sgd0.9", False, False, 120, 708_000, "race", steps=1660, rate=0.002),
     Cell("100mbit", "4:4:2:1", 4, "middling", "sgd0.9", True, True, 7200, 708_000, "race-hours", steps=100_000, rate=0.001),
     Cell("10gbit", "1:1", 2, "middling", "sgd0.9", False, False, 120, 250_000, "fast-pair", steps=15_000, rate=0.0015),
+    # Rates for the batch of one worker: that of `race`, of which all workers' could bear more, and one that could not.
+    Cell("100mbit", "4:4:2:1", 4, "cifar", "sgd0.9", False, False, 120, 708_000, "race-gains", steps=1660, rate=0.001,
+         base=PER_WORKER),
+    Cell("100mbit", "4:4:2:1", 4, "cifar", "sgd0.9", False, False, 120, 708_000, "race-bears-no-gain", steps=1660, rate=0.006,
+         base=PER_WORKER),
 ]
 
 
@@ -187,7 +193,7 @@ def job_of(cell, images, how, seed):
     learner = learner_of(cell, images)
     optimizer = optimizer_of(cell, learner)
     rate = next(iter(optimizer.values()))["learning_rate"]
-    rule = {"policy": "constant", **how.get("learning_rate", {}), "base_batch": PER_WORKER * cell.workers,
+    rule = {"policy": "constant", **how.get("learning_rate", {}), "base_batch": cell.base or PER_WORKER * cell.workers,
             **schedule_of(cell, rate)}
     return {"name": "job", "seed": seed, "model": {"builtin": "cifar-cnn"},
             "data": {"cifar": str(images or "."), "validation_samples_max": 500}, "optimizer": optimizer,
@@ -206,6 +212,9 @@ def rows_of(cell):
              if period * cell.step_seconds <= ROUND_SECONDS_MAX}
     if cell.optimizer != "adamw":
         rows["adacomm"] = fixed({"policy": "adacomm"})
+    if cell.base:
+        rows |= {f"{label}, adascale": {**how, "learning_rate": {"policy": "adascale"}} for label, how in rows.items()
+                 if label.startswith(("every_step", "periodic"))}
     auto = {"policy": "auto"}
     rows["auto"] = adapt({**auto, "per_worker": PER_WORKER}, auto, auto, auto)["adapt"]
     return rows

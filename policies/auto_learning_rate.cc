@@ -8,6 +8,7 @@
 
 #include "policies/figures.h"
 #include "policies/optimizers.h"
+#include "policies/useful_samples.h"
 
 namespace tactus::policies {
 namespace {
@@ -27,6 +28,13 @@ bool SameRounds(const Plan& one, const Plan& other) {
          std::abs(TotalOf(one) - TotalOf(other)) <= kTotalSlack * TotalOf(other);
 }
 
+// Whether longer steps do, by themselves: what shorter ones save of noise is still falling when
+// longer ones are tried, and would count for them. Local ones must do so for certain.
+bool LeadsLower(const PeriodCanary::Outcome& outcome, bool local) {
+  return outcome.alarm.empty() &&
+         outcome.lower > (local ? PeriodCanary::kErrorsAtLast * outcome.error : 0);
+}
+
 }  // namespace
 
 LearningRateRule RuleFor(const Plan& plan, std::string_view optimizer) {
@@ -34,9 +42,17 @@ LearningRateRule RuleFor(const Plan& plan, std::string_view optimizer) {
   return IsPreconditioned(optimizer) ? LearningRateRule::kSqrt : LearningRateRule::kAdascale;
 }
 
-// One member has nobody whose samples would make its steps longer.
+// One member has nobody whose samples would make its steps longer. Of local steps of no more than
+// the base batch AdaScale makes none that are longer than those of constant.
 bool AutoLearningRate::Quiet(const Plan& plan) const {
-  return quiet_ && plan.batch_sizes.size() > 1;
+  if (plan.batch_sizes.size() < 2) return false;
+  if (!IsPeriodic(plan)) return quiet_.value_or(false);
+  return quiet_windows_.value_or(!IsPreconditioned(optimizer_) && TotalOf(plan) > base_batch_);
+}
+
+void AutoLearningRate::Turn(const Plan& plan) {
+  const bool quiet = Quiet(plan);
+  (IsPeriodic(plan) ? quiet_windows_ : quiet_) = !quiet;
 }
 
 LearningRateRule AutoLearningRate::Wanted(const Plan& plan) const {
@@ -47,7 +63,11 @@ std::string AutoLearningRate::Why(const Plan& plan) const {
   if (plan.aggregation == Aggregation::kAdasum) {
     return "constant: adasum lengthens the step itself where gradients differ";
   }
-  if (Quiet(plan)) return "constant: longer steps were found to keep the loss up";
+  if (Quiet(plan)) {
+    return IsPeriodic(plan)
+               ? "constant: longer local steps drift further apart, and were not found to pay"
+               : "constant: longer steps were found to keep the loss up";
+  }
   if (!IsPreconditioned(optimizer_)) {
     return "adascale: the gain of the larger batch follows from the measured noise of gradients";
   }
@@ -66,7 +86,7 @@ std::string AutoLearningRate::Start(Plan& first, const Observations& seen) {
 // What is in force may be what a former coordinator only tried: nobody found that it is right. What
 // was on trial is over.
 void AutoLearningRate::Resume(const Plan&) {
-  if (canary_) quiet_ = !quiet_;
+  if (canary_) Turn(*in_force_);
   canary_.reset();
 }
 
@@ -95,9 +115,13 @@ void AutoLearningRate::Note(const Situation& situation) {
       canary_ && now.version >= canary_->setting().version && now.learning_rate_rule != Wanted(now);
   if (canary_ && (!same || refused)) {
     canary_.reset();
-    quiet_ = !quiet_;
+    Turn(*in_force_);
   }
   if (same && now.learning_rate_rule == in_force_->learning_rate_rule) return;
+  const bool other_kind = !in_force_ || IsPeriodic(now) != IsPeriodic(*in_force_);
+  if (other_kind && Quiet(now)) {
+    due_ = std::max(due_, kPauseQuiet * std::max(situation.seen.seconds(), 1.0));
+  }
   in_force_ = now;
   version_ = now.version;
   seconds_ = situation.seen.seconds();
@@ -110,42 +134,56 @@ Proposal AutoLearningRate::Propose(const Situation& situation) const {
   return proposal;
 }
 
+double AutoLearningRate::GainOfRule(const Situation& situation) const {
+  const Plan& in_force = situation.in_force;
+  if (!Quiet(in_force)) return situation.seen.rounds().back().gain;
+  return GainOf(TotalOf(in_force), {.rule = RuleFor(in_force, optimizer_),
+                                    .base_batch = base_batch_,
+                                    .noise_scale = situation.seen.NoiseScale()});
+}
+
+// A canary could tell, and a rule that gains could be wrong, or right.
+bool AutoLearningRate::Due(const Situation& situation, const PeriodCanary::Setting& setting,
+                           double gain) const {
+  const Observations& seen = situation.seen;
+  if (situation.other_on_trial || seen.members() < 2) return false;
+  if (seen.rounds().empty() || seen.seconds() < due_) return false;
+  if (RuleFor(situation.in_force, optimizer_) == LearningRateRule::kConstant) return false;
+  if (gain < kGainLeast || !PeriodCanary::Comparable(setting, seen)) return false;
+  if (Quiet(situation.in_force)) return true;
+  const LossLine line = PeriodCanary::LineBefore(setting, seen);
+  const double horizon = std::numbers::ln2 - std::log1p(1 / gain);
+  const double cost = std::max(line.fall, 0.0) * horizon;
+  const double doubt = line.fall_error * horizon;
+  const double loss = std::abs(line.mean);
+  return cost < kPlateau * loss && doubt < kDoubt * loss;
+}
+
 std::optional<Proposal> AutoLearningRate::Try(const Situation& situation) {
   const Observations& seen = situation.seen;
   const Plan& in_force = situation.in_force;
-  if (situation.other_on_trial || seen.members() < 2) return std::nullopt;
-  if (seen.rounds().empty() || seen.seconds() < due_) return std::nullopt;
-  if (RuleFor(in_force, optimizer_) == LearningRateRule::kConstant) return std::nullopt;
+  if (seen.rounds().empty()) return std::nullopt;
   const PeriodCanary::Setting setting = {.version_before = version_,
                                          .version = in_force.version + 1,
                                          .seconds_before = seconds_,
                                          .seconds_start = seen.seconds(),
                                          .base_batch = base_batch_,
                                          .of_rate = true};
-  if (!PeriodCanary::Comparable(setting, seen)) return std::nullopt;
-  if (!quiet_) {
-    const double gain = seen.rounds().back().gain;
-    const LossLine line = PeriodCanary::LineBefore(setting, seen);
-    const double horizon = std::numbers::ln2 - std::log1p(1 / gain);
-    const double cost = std::max(line.fall, 0.0) * horizon;
-    const double doubt = line.fall_error * horizon;
-    const double loss = std::abs(line.mean);
-    if (gain < kGainLeast || !(cost < kPlateau * loss && doubt < kDoubt * loss)) {
-      return std::nullopt;
-    }
-  }
+  const double gain = GainOfRule(situation);
+  if (!Due(situation, setting, gain)) return std::nullopt;
   due_ = kPause * seen.seconds();
-  quiet_ = !quiet_;
+  Turn(in_force);
   Proposal proposal = Propose(situation);
   if (!situation.complete(proposal.plan)) {
-    quiet_ = !quiet_;
+    Turn(in_force);
     return std::nullopt;
   }
-  proposal.decision.inputs = {{"gain of the rate", seen.rounds().back().gain, ""}};
+  proposal.decision.inputs = {{"gain of the rate", gain, ""}};
   proposal.decision.reason = "tried out for " + Percent(PeriodCanary::kShare) +
-                             " of the training time: whether " + (quiet_ ? "shorter" : "longer") +
-                             " steps lead lower";
+                             " of the training time: whether " +
+                             (Quiet(in_force) ? "shorter" : "longer") + " steps lead lower";
   canary_.emplace(setting, seen);
+  proposal.trial = Trial::kBegins;
   return proposal;
 }
 
@@ -154,14 +192,14 @@ std::optional<Proposal> AutoLearningRate::Judge(const Situation& situation) {
   if (!outcome) return std::nullopt;
   canary_.reset();
   due_ = kPause * situation.seen.seconds();
-  // What shorter steps save of noise is still falling when longer ones are tried, and would count
-  // for them: they must lead lower by themselves.
-  const bool pays = quiet_ ? outcome->Pays(PeriodCanary::kErrorsAtLast)
-                           : outcome->alarm.empty() && outcome->lower > 0;
-  if (quiet_ == pays) due_ = kPauseQuiet * situation.seen.seconds();
+  const bool quiet = Quiet(situation.in_force);
+  const bool pays = quiet ? outcome->Pays(PeriodCanary::kErrorsAtLast)
+                          : LeadsLower(*outcome, IsPeriodic(situation.in_force));
+  if (quiet == pays) due_ = kPauseQuiet * situation.seen.seconds();
   if (pays) return std::nullopt;
-  quiet_ = !quiet_;
+  Turn(situation.in_force);
   Proposal proposal = Propose(situation);
+  if (outcome->higher) proposal.trial = Trial::kUndone;
   outcome->Explain("another length of steps", proposal.decision);
   return proposal;
 }

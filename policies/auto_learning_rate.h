@@ -25,14 +25,21 @@ namespace tactus::policies {
 // Source: sqrt: memory, unverified (the rule for adaptive optimizers); the rest design.
 LearningRateRule RuleFor(const Plan& plan, std::string_view optimizer);
 
-// Follows the plan by RuleFor, at the start and with every change of another axis.
+// Follows the plan by RuleFor, at the start and with every change of another axis, but for the local
+// steps of sgd that it would make longer, which begin with constant: how far members drift apart
+// grows with the square of their steps, and no gain knows of it (decision 57).
 //
-// A longer step is also one whose noise keeps the loss up in the end, and local steps bring more of
-// it than a gain knows. So where the rule gives a gain of kGainLeast or more and the loss hardly
-// falls, constant is tried out by a PeriodCanary, and stays if the loss is certain to be better for
-// it; from then on the rule is, and comes back if that leads lower at once. Hardly: what the
-// shorter step would cost until the training time has doubled is less than kPlateau of the loss,
-// and its standard error less than kDoubt of it.
+// Whether the shorter steps of constant or those of the rule lead lower is then tried out by a
+// PeriodCanary each, in steps at common parameters and in local ones of their own:
+//
+//   longer   where the rule would gain kGainLeast or more, by the noise that was measured; stay if
+//            they certainly lead lower at once, and in steps at common parameters if at all: what
+//            shorter ones bring of noise is still falling then, and would count for them
+//   shorter  where the rule gains kGainLeast or more and the loss hardly falls, as a longer step is
+//            also one whose noise keeps the loss up in the end; stay if the loss is certain to be
+//            better for it. Hardly: what the shorter step would cost until the training time has
+//            doubled is less than kPlateau of the loss, and its standard error less than kDoubt of
+//            it
 //
 // Each is tried when the training time is kPause times as long, or kPauseQuiet where shorter steps
 // are in force, as what longer ones bring of noise outlasts them. Nothing else may be on trial, and
@@ -59,15 +66,22 @@ class AutoLearningRate final : public RememberingPolicy<AutoLearningRate> {
 
   friend void Fields(auto& archive, Of<AutoLearningRate> auto& policy) {
     archive("quiet", policy.quiet_);
+    archive("quiet_windows", policy.quiet_windows_);
     archive("canary", policy.canary_);
     archive("due", policy.due_);
     archive("version", policy.version_);
     archive("seconds", policy.seconds_);
     archive("in_force", policy.in_force_);
   }
+  friend bool Sound(const AutoLearningRate& policy) {
+    return !policy.canary_ || policy.in_force_.has_value();
+  }
 
  private:
   bool Quiet(const Plan& plan) const;
+  void Turn(const Plan& plan);
+  bool Due(const Situation& situation, const PeriodCanary::Setting& setting, double gain) const;
+  double GainOfRule(const Situation& situation) const;
   LearningRateRule Wanted(const Plan& plan) const;
   std::string Why(const Plan& plan) const;
   void Note(const Situation& situation);
@@ -77,7 +91,9 @@ class AutoLearningRate final : public RememberingPolicy<AutoLearningRate> {
 
   const std::string optimizer_;
   const double base_batch_;
-  bool quiet_ = false;  // constant in the place of the rule
+  // Constant in the place of the rule, as trials found or try; nothing before the first.
+  std::optional<bool> quiet_;
+  std::optional<bool> quiet_windows_;  // with local steps
   std::optional<PeriodCanary> canary_;
   double due_ = 0;                // training time from which on the other one is tried
   std::uint64_t version_ = 0;     // the first plan with what is in force of rounds and rate

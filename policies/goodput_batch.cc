@@ -86,18 +86,29 @@ double GoodputBatch::Goodput(const Situation& situation, double total) const {
          seconds;
 }
 
+// Each local step is one of a member's own samples: at a rate that does not follow them fewer than
+// it was chosen for are too few on average, however many the mean of the members is made of.
+double GoodputBatch::Least(const Situation& situation) const {
+  const Plan& in_force = situation.in_force;
+  const double members = situation.seen.members();
+  const double least = members * options_.batch_min;
+  const bool own =
+      IsPeriodic(in_force) && in_force.learning_rate_rule == LearningRateRule::kConstant;
+  return own ? std::max(least, std::min(Sum(in_force.batch_sizes), members * base_batch_)) : least;
+}
+
 GoodputBatch::Choice GoodputBatch::Best(const Situation& situation) const {
   const double members = situation.seen.members();
   const double now = Sum(situation.in_force.batch_sizes);
   const double most = static_cast<double>(kRoundSamplesMax / situation.in_force.period);
+  const double least = Least(situation);
   Choice best;
   for (int k = -kDoublingSteps; k <= kDoublingSteps; ++k) {
     const double wanted = std::round(now * std::exp2(static_cast<double>(k) / kDoublingSteps));
     // A long period leaves less than n batch_min of a round's samples: then batch_min holds, as
     // clamp() needs its bounds in order.
-    const double total = std::clamp(
-        wanted, members * options_.batch_min,
-        std::max(members * options_.batch_min, std::min(members * options_.batch_max, most)));
+    const double total =
+        std::clamp(wanted, least, std::max(least, std::min(members * options_.batch_max, most)));
     const double goodput = Goodput(situation, total);
     if (goodput > best.goodput) best = {.total = total, .goodput = goodput};
   }

@@ -20,7 +20,8 @@ namespace tactus::policies {
 //   G(B) = U(B) / T(B),   T = UpdateSeconds of a step of B / sum_i v_i,   U = UsefulSamples
 //
 // among B 2^(k/4), k = -4 to 4, i.e. at most doubled or halved at once, within the bounds of every
-// worker. Where AdaScale sets the rate U(B) = B (phi + B_0) / (phi + B), the efficiency of Pollux.
+// worker, and for local steps at a constant rate no fewer on average than that was chosen for, where
+// there are as many. Where AdaScale sets the rate U(B) = B (phi + B_0) / (phi + B), the efficiency of Pollux.
 // The split follows the speeds, by ProportionalBatch.
 //
 // It proposes when the best B promised more than the least gain for kPersistenceSeconds of training
@@ -62,6 +63,7 @@ class GoodputBatch final : public RememberingPolicy<GoodputBatch> {
     double goodput = 0;  // [useful samples/s]
   };
 
+  double Least(const Situation& situation) const;
   Choice Best(const Situation& situation) const;
   double Goodput(const Situation& situation, double total) const;
   // Whether the best total is worth a change by now.

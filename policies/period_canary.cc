@@ -18,6 +18,15 @@ constexpr std::uint64_t kVersionMax = std::numeric_limits<std::uint64_t>::max();
 // Without the first half, in which what came before still shows. [s]
 double LatterHalf(double from, double to) { return (from + to) / 2; }
 
+// Of a canary whose rounds are like the latest. [s]
+double LeastSeconds(const Observations& seen) {
+  if (seen.rounds().empty()) return 0;
+  const WholeRound& latest = seen.rounds().back();
+  const double steps = std::max(latest.steps, 1u);
+  const double rounds = std::ceil(PeriodCanary::kStepsMin / steps);
+  return std::max(rounds, 1.0 * PeriodCanary::kRoundsMin) * latest.seconds;
+}
+
 }  // namespace
 
 LossLine PeriodCanary::LineBefore(const Setting& setting, const Observations& seen) {
@@ -53,6 +62,7 @@ double PeriodCanary::PaceOf(const Observations& seen, const Observations::Range&
 bool PeriodCanary::Comparable(const Setting& setting, const Observations& seen) {
   const double passed = setting.seconds_start - setting.seconds_before;
   return passed >= kShareBefore * setting.seconds_start &&
+         LeastSeconds(seen) <= kShareMost * setting.seconds_start &&
          std::isfinite(LineBefore(setting, seen).mean_error);
 }
 
@@ -61,7 +71,8 @@ std::optional<PeriodCanary::Outcome> PeriodCanary::Look(const Observations& seen
   std::uint64_t steps = 0;
   for (std::size_t at = range.from; at < range.to; ++at) steps += seen.rounds()[at].steps;
   const auto rounds = static_cast<int>(range.to - range.from);
-  if (std::string alarm = Alarm(seen, range); !alarm.empty()) return Outcome{.alarm = alarm};
+  if (std::string alarm = Alarm(seen, range); !alarm.empty())
+    return Outcome{.alarm = alarm, .higher = true};
   const double passed = seen.seconds() - setting_.seconds_start;
   const double share = prolonged_ ? kShareMost : kShare;
   if (steps < kStepsMin || rounds < kRoundsMin || passed < share * seen.seconds()) {
@@ -97,14 +108,15 @@ PeriodCanary::Outcome PeriodCanary::Judge(const Observations& seen,
                                           const Observations::Range& range) const {
   const double half = LatterHalf(setting_.seconds_start, seen.seconds());
   const LossLine after = LineSince(half, seen);
-  if (after.rounds == 0) return {.alarm = "no round was of use"};
+  if (after.rounds == 0) return {.alarm = "no round was of use", .higher = true};
   // Few rounds do not know their own spread.
   const double error =
       std::min(after.mean_error, before_.spread / std::sqrt(static_cast<double>(after.rounds)));
   Outcome outcome = {.lower = before_.At(after.center) - after.mean,
                      .error = std::hypot(before_.ErrorAt(after.center), error),
                      .useful_before = useful_before_,
-                     .useful = PaceOf(seen, range, half)};
+                     .useful = PaceOf(seen, range, half),
+                     .higher = after.mean >= before_.At(std::log(setting_.seconds_start))};
   const double pace = useful_before_ > 0 ? outcome.useful / useful_before_ : 1;
   outcome.cost = std::max(before_.fall, 0.0) * (std::numbers::ln2 - std::log1p(pace));
   return outcome;

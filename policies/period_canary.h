@@ -68,7 +68,8 @@ class PeriodCanary {
   // The line of before. Its errors are infinite where there were too few rounds.
   static LossLine LineBefore(const Setting& setting, const Observations& seen);
   // Whether there were rounds enough before, of which a canary could differ: what is in force has
-  // been for kShareBefore of the training time, as a few rounds do not tell how the loss falls.
+  // been for kShareBefore of the training time, as a few rounds do not tell how the loss falls. And
+  // whether the least rounds of a canary, as long as the latest, take no more than kShareMost.
   static bool Comparable(const Setting& setting, const Observations& seen);
 
   struct Outcome {
@@ -78,6 +79,7 @@ class PeriodCanary {
     double useful_before = 0;  // [useful samples/s]; of another rate the gain
     double useful = 0;
     std::string alarm{};  // a clause: why it is over before its time; nothing else is told then
+    bool higher = false;  // the loss is no lower than when it began
     double value() const { return lower - cost; }
 
     // Whether it paid by so many standard errors.

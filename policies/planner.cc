@@ -15,13 +15,12 @@
 namespace tactus::policies {
 namespace {
 
-// In the order in which they are asked. What changes a round most comes first, so the batch sizes,
-// with which a first plan begins, come last.
-constexpr auto kAxesAsked = [] {
-  auto axes = kAxes;
-  std::rotate(axes.begin(), axes.begin() + 1, axes.end());
-  return axes;
-}();
+// In the order in which they are asked. What changes most comes first: where the length of steps and
+// a period could both be tried out, the former, for which the latter has to be right. The batch
+// sizes, with which a first plan begins, come last.
+constexpr std::array kAxesAsked = {Axis::kLearningRate, Axis::kSynchronization, Axis::kAggregation,
+                                   Axis::kBatch};
+static_assert(kAxesAsked.size() == kAxes.size());
 
 // Grows when a field of a memory changes its meaning and keeps its name.
 constexpr std::uint32_t kMemoryVersion = 1;
@@ -102,10 +101,22 @@ std::optional<Plan> Planner::Complete(const Plan& plan, Axis changed) const {
   return whole;
 }
 
+// What changes beside a trial leaves it as it is.
+Trial Planner::GoesOn(const Plan& in_force) const {
+  const bool kept = in_force.trial == Trial::kBegins || in_force.trial == Trial::kRuns;
+  const bool runs = std::ranges::any_of(
+      kAxes, [&](Axis axis) { return !Frozen(axis) && policies_[axis]->OnTrial(); });
+  return kept && runs ? Trial::kRuns : Trial::kNone;
+}
+
 std::optional<Revision> Planner::Revise(const Plan& in_force, Axis axis, Proposal proposal) const {
   Revision revision{.plan = std::move(proposal.plan)};
   Plan& plan = revision.plan;
   plan.version = in_force.version + 1;
+  plan.trial = proposal.trial != Trial::kNone ? proposal.trial : GoesOn(in_force);
+  if (plan.trial == Trial::kUndone) {
+    proposal.decision.reason += "; members go back to the parameters from before it";
+  }
   const PerAxis<std::string> reasons = Follow(plan, axis);
   if (!Fits(plan, seen_.members()) || !Allowed(plan, FactsOf(options_))) return std::nullopt;
   plan.reason = proposal.decision.reason;

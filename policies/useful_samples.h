@@ -35,4 +35,8 @@ double UsefulSamples(double batch, const BatchWorth& worth);
 
 inline constexpr double kWorthMin = 0.01;
 
+// How many times as far as one of the base batch an update of `batch` samples goes: m above, 1
+// where that depends on a noise scale that is unknown.
+double GainOf(double batch, const BatchWorth& worth);
+
 }  // namespace tactus::policies

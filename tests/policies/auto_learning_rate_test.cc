@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "policies/compatibility.h"
 #include "tests/policies/round_reports.h"
@@ -87,45 +89,98 @@ TEST(AutoLearningRateTest, NothingIsTriedWhileAnotherAxisHasSomethingOnTrial) {
 
   EXPECT_FALSE(run(0, true).has_value());
   EXPECT_FALSE(policy.OnTrial());
-  const std::optional<Proposal> proposal = run(100, false);
+  // The least of a canary, 40 rounds, would be more than its share of the time.
+  EXPECT_FALSE(run(100, false).has_value());
+  EXPECT_FALSE(run(200, true).has_value());
+  const std::optional<Proposal> proposal = run(300, false);
   ASSERT_TRUE(proposal.has_value());
   EXPECT_EQ(proposal->plan.learning_rate_rule, LearningRateRule::kConstant);
+  EXPECT_EQ(proposal->trial, Trial::kBegins);
   EXPECT_TRUE(policy.OnTrial());
 }
 
 // ---- How long steps are, by the loss
 
-VirtualJobOptions Windows(double variance) {
+VirtualJobOptions Job(double variance, const SynchronizationOptions& synchronization) {
   VirtualJobOptions options{
       .workers = {{.speed = 400}, {.speed = 400}, {.speed = 400}, {.speed = 400}},
-      .transfer_seconds = 0.2};
-  options.planner.synchronization = {.policy = "periodic", .period = 16};
+      .transfer_seconds = 0.02};
+  options.planner.synchronization = synchronization;
   options.planner.learning_rate_policy = "auto";
   options.loss.variance = variance;
   return options;
 }
 
+VirtualJobOptions Windows(double variance) {
+  VirtualJobOptions options = Job(variance, {.policy = "periodic", .period = 16});
+  options.transfer_seconds = 0.2;
+  return options;
+}
+
+double LossUnder(const char* policy, VirtualJobOptions options, double seconds) {
+  options.planner.learning_rate_policy = policy;
+  VirtualJob job(options);
+  job.RunUntil(seconds);
+  return job.loss();
+}
+
 // Noise holds the loss up: shorter steps lead lower, and stay.
 TEST(AutoLearningRateLoopTest, WhereTheLossStandsStillShorterStepsAreTriedAndStay) {
-  VirtualJobOptions options = Windows(1000);
+  const VirtualJobOptions options = Job(1000, {.policy = "every_step"});
   VirtualJob job(options);
   job.RunUntil(400);
-  options.planner.learning_rate_policy = "adascale";
-  VirtualJob fixed(options);
-  fixed.RunUntil(400);
 
   const std::vector<Decision> decisions = job.DecisionsOf(Axis::kLearningRate);
   ASSERT_FALSE(decisions.empty());
   EXPECT_EQ(decisions.front().to, "constant");
-  EXPECT_LT(job.loss(), 0.7 * fixed.loss());
+  EXPECT_LT(job.loss(), 0.7 * LossUnder("adascale", options, 400));
 }
 
 TEST(AutoLearningRateLoopTest, WhereTheLossFallsTheRuleStays) {
-  VirtualJob job(Windows(1));
+  VirtualJob job(Job(1, {.policy = "every_step"}));
 
   job.RunUntil(60);
 
   EXPECT_EQ(job.plan().learning_rate_rule, LearningRateRule::kAdascale);
+}
+
+TEST(AutoLearningRateLoopTest, LocalStepsBeginShort) {
+  VirtualJob job(Windows(1000));
+
+  job.Run(3);
+
+  EXPECT_EQ(job.plan().learning_rate_rule, LearningRateRule::kConstant);
+}
+
+// The loss still falls, and longer steps bring it lower.
+TEST(AutoLearningRateLoopTest, LongerLocalStepsAreTriedAndStayWhereTheyPay) {
+  const VirtualJobOptions options = Windows(30);
+  VirtualJob job(options);
+  job.RunUntil(200);
+
+  const std::vector<Decision> decisions = job.DecisionsOf(Axis::kLearningRate);
+  ASSERT_FALSE(decisions.empty());
+  EXPECT_EQ(decisions.front().to, "adascale");
+  EXPECT_EQ(job.plan().learning_rate_rule, LearningRateRule::kAdascale);
+  EXPECT_LT(job.loss(), LossUnder("constant", options, 200));
+}
+
+// Each further local step makes all of them noisier, by as much again: a window is taken back whole
+// where it led up.
+TEST(AutoLearningRateLoopTest, LongerLocalStepsThatLeadUpAreUndone) {
+  VirtualJobOptions options = Windows(1000);
+  options.loss.drift = 1;
+  VirtualJob job(options);
+  job.RunUntil(400);
+
+  const std::vector<Decision> decisions = job.DecisionsOf(Axis::kLearningRate);
+  ASSERT_GE(decisions.size(), 2u);
+  EXPECT_EQ(decisions[0].to, "adascale");
+  EXPECT_EQ(decisions[1].to, "constant");
+  const auto undone = std::ranges::find(job.plans(), Trial::kUndone, &Plan::trial);
+  ASSERT_NE(undone, job.plans().end());
+  EXPECT_EQ(undone->version, decisions[1].plan_version);
+  EXPECT_LT(job.loss(), 1.05 * LossUnder("constant", options, 400));
 }
 
 // All on trial together, over hours: a twentieth of the time, and what is in doubt three.

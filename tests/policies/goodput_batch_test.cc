@@ -95,6 +95,26 @@ TEST(GoodputBatchTest, KeepsTheBoundsOfEveryWorker) {
   }
 }
 
+// A noise scale of 1: as few samples as possible would teach most.
+TEST(GoodputBatchTest, LocalStepsAtAConstantRateKeepTheBatchThatItIsFor) {
+  for (const bool local : {false, true}) {
+    VirtualJobOptions options = Stationary(1);
+    options.loss.variance /= 1000;
+    options.transfer_seconds = 0.001;
+    options.planner.learning_rate_policy = "constant";
+    if (local) options.planner.synchronization = {.policy = "periodic", .period = 4};
+    VirtualJob job(options);
+
+    job.RunUntil(120);
+
+    if (local) {
+      EXPECT_EQ(Total(job.plan()), 4 * 32);
+    } else {
+      EXPECT_LT(Total(job.plan()), 2 * 32);
+    }
+  }
+}
+
 TEST(GoodputBatchTest, PromisesWhatIsMeasuredLater) {
   VirtualJob job(Stationary(3));
 

@@ -141,6 +141,7 @@ TEST_F(PeriodCanaryTest, NumbersThatAreNotFiniteEndItAtOnce) {
   const std::optional<PeriodCanary::Outcome> outcome = canary_->Look(seen_);
   ASSERT_TRUE(outcome.has_value());
   EXPECT_EQ(outcome->alarm, "numbers were not finite");
+  EXPECT_TRUE(outcome->higher);
   EXPECT_FALSE(outcome->Pays(0));
 }
 
@@ -153,10 +154,38 @@ TEST_F(PeriodCanaryTest, ALossThatRisesEndsItEarly) {
 
   EXPECT_LT(seen_.seconds() - start, 0.5 * PeriodCanary::kShare * seen_.seconds());
   EXPECT_FALSE(outcome.Pays(0));
+  EXPECT_TRUE(outcome.higher);
   Decision decision;
   outcome.Explain("another period", decision);
   EXPECT_TRUE(decision.reason.starts_with("another period did not pay: the loss rose to "))
       << decision.reason;
+}
+
+// Above the line it is still lower than where it began: what it learned is no loss.
+TEST_F(PeriodCanaryTest, WhatLedUpIsToldFromWhatLedDownMoreSlowly) {
+  Begin();
+  Run(static_cast<int>(round_), 0);  // of ln 2 more, by which the loss falls by 0.2
+
+  EXPECT_FALSE(RunToTheEnd(-0.1).higher);
+
+  Begin();
+  EXPECT_TRUE(RunToTheEnd(-0.1).higher);
+}
+
+// 40 steps of 0.4 s each, of 15 % of the time.
+TEST_F(PeriodCanaryTest, OneThatWouldTakeMoreThanItsShareIsNotBegun) {
+  Observations seen;
+  Plan plan = TwoMembers();
+  seen.Start({.members = 2});
+  seen.Expect(plan);
+  std::uint64_t rounds = 0;
+  const auto comparable = [&] {
+    return PeriodCanary::Comparable(
+        {.version_before = 1, .version = 2, .seconds_start = seen.seconds()}, seen);
+  };
+  while (!comparable() && rounds < 1000) ObserveRounds(seen, plan, {.first = rounds++});
+
+  EXPECT_EQ(rounds, std::ceil(PeriodCanary::kStepsMin / PeriodCanary::kShareMost));
 }
 
 TEST_F(PeriodCanaryTest, OfFewRoundsNothingCanBeCompared) {

@@ -85,18 +85,25 @@ TEST(PlannerTest, ADecisionKnowsItsRoundAndTheTrainingTime) {
   EXPECT_NEAR(job.decisions().front().seconds, 2 * (4 + 1), 1e-9);
 }
 
-TEST(PlannerTest, TheRateKeepsItsRuleWhenLocalStepsBegin) {
+// What local steps would gain is tried out first (decision 57); of one batch for all they gain
+// nothing, and the rule stays.
+TEST(PlannerTest, TheRateOfLocalStepsIsThatOfTheBaseBatch) {
   VirtualJobOptions options{.workers = {{.speed = 100}, {.speed = 100}}, .transfer_seconds = 3};
   options.planner.synchronization.policy = "auto";
   options.planner.learning_rate_policy = "auto";
   options.planner.momentum = 0.9;  // leaves periodic alone
-  VirtualJob job(options);
+  for (const std::uint32_t base : {32u, 64u}) {
+    options.planner.base_batch = base;
+    VirtualJob job(options);
 
-  job.Run(10);
+    job.Run(10);
 
-  ASSERT_EQ(job.plan().synchronization, Synchronization::kPeriodic);
-  for (const Plan& plan : job.plans()) {
-    EXPECT_EQ(plan.learning_rate_rule, LearningRateRule::kAdascale);
+    ASSERT_EQ(job.plan().synchronization, Synchronization::kPeriodic);
+    for (const Plan& plan : job.plans()) {
+      const bool gains = base < 64 && plan.synchronization == Synchronization::kPeriodic;
+      EXPECT_EQ(plan.learning_rate_rule,
+                gains ? LearningRateRule::kConstant : LearningRateRule::kAdascale);
+    }
   }
 }
 

@@ -142,21 +142,22 @@ TEST(WarmStartTest, AGroupThatMeetsAnewPaysNoHeed) {
 
 TEST(WarmStartTest, ProvedItIsHandedOnAndOtherPeriodsAreTried) {
   VirtualJobOptions options = Options({});
-  options.prior = Prior{.period = 12, .transfer_seconds = 0.6};
+  options.planner.base_batch = 128;  // no gain for which steps of all would be preferred
+  options.prior = Prior{.period = 20, .transfer_seconds = 0.6};
   VirtualJob job(options);
 
   job.Run(2);
   EXPECT_FALSE(job.planner().Learned().has_value());
   job.Run(1);
   ASSERT_TRUE(job.planner().Learned().has_value());
-  EXPECT_EQ(job.planner().Learned()->period, 12u);
+  EXPECT_EQ(job.planner().Learned()->period, 20u);
   EXPECT_NEAR(job.planner().Learned()->transfer_seconds, 0.6, 0.1);
 
   job.Run(40);
   const std::vector<Decision> decisions = job.DecisionsOf(Axis::kSynchronization);
   ASSERT_FALSE(decisions.empty());
-  EXPECT_EQ(decisions[0].from, "periodic 12");
-  EXPECT_EQ(decisions[0].to, "periodic 3");
+  EXPECT_EQ(decisions[0].from, "periodic 20");
+  EXPECT_EQ(decisions[0].to, "periodic 5");
   EXPECT_EQ(decisions[0].reason,
             "tried out for 5.00 % of the training time: whether fewer local steps lead lower");
 }
@@ -233,8 +234,8 @@ Ratios RatiosAt(double seconds, const PriorOf& prior_of) {
 TEST(WarmStartRegretTest, WhatAFormerJobFoundLeadsToTheSameLossSooner) {
   for (const double seconds : {100.0, 300.0}) {
     const Ratios ratios = RatiosAt(seconds, HandedOn);
-    EXPECT_LT(ratios.mean, 0.85) << seconds;
-    EXPECT_LT(ratios.worst, 1.7) << seconds;  // of four draws, which differ by a factor of two
+    EXPECT_LT(ratios.mean, 0.9) << seconds;
+    EXPECT_LT(ratios.worst, 1.8) << seconds;  // of four draws, which differ by a factor of two
   }
 }
 
