@@ -25,7 +25,7 @@ namespace tactus::policies {
 // Source: sqrt: memory, unverified (the rule for adaptive optimizers); the rest design.
 LearningRateRule RuleFor(const Plan& plan, std::string_view optimizer);
 
-// Follows the plan by RuleFor, at the start and with every change of another axis, but for the local
+// Follows the plan by RuleFor, at the start and with every change of another axis, but for local
 // steps of sgd that it would make longer, which begin with constant: how far members drift apart
 // grows with the square of their steps, and no gain knows of it (decision 57).
 //

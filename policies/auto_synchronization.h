@@ -37,10 +37,10 @@ namespace tactus::policies {
 // That is a LeastGain of kGainMin to kGainMax with a half-life of kHalfLifeSeconds.
 //
 // Such a change is on trial, ChangeTrial. What it was measured to bring over what it promised is
-// the credit of its kind from then on; what is regretted is taken back (undone where the loss rose),
-// and its kind not tried
-// again for kBanFactor times the length of the trial, twice as long each time. Half of the credit
-// that is lacking is given back when the training time has doubled: nothing lasts for ever.
+// the credit of its kind from then on; what is regretted is taken back (undone where the loss
+// rose), and its kind not tried again for kBanFactor times the length of the trial, twice as long
+// each time. Half of the credit that is lacking is given back when the training time has doubled:
+// nothing lasts for ever.
 //
 // A job's first group begins with the period of a Prior, where it has one, within a quarter of the
 // guess and the guess, which speeds that were tried out, the prior's transfer and the most that the

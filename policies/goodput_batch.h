@@ -20,9 +20,9 @@ namespace tactus::policies {
 //   G(B) = U(B) / T(B),   T = UpdateSeconds of a step of B / sum_i v_i,   U = UsefulSamples
 //
 // among B 2^(k/4), k = -4 to 4, i.e. at most doubled or halved at once, within the bounds of every
-// worker, and for local steps at a constant rate no fewer on average than that was chosen for, where
-// there are as many. Where AdaScale sets the rate U(B) = B (phi + B_0) / (phi + B), the efficiency of Pollux.
-// The split follows the speeds, by ProportionalBatch.
+// worker, and for local steps at a constant rate no fewer on average than that was chosen for,
+// where there are as many. Where AdaScale sets the rate U(B) = B (phi + B_0) / (phi + B), the
+// efficiency of Pollux. The split follows the speeds, by ProportionalBatch.
 //
 // It proposes when the best B promised more than the least gain for kPersistenceSeconds of training
 // and kRoundsMin rounds running, and not sooner than kRestSeconds and kRoundsMin rounds after the

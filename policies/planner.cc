@@ -15,8 +15,8 @@
 namespace tactus::policies {
 namespace {
 
-// In the order in which they are asked. What changes most comes first: where the length of steps and
-// a period could both be tried out, the former, for which the latter has to be right. The batch
+// In the order in which they are asked. What changes most comes first: where the length of steps
+// and a period could both be tried out, the former, for which the latter has to be right. The batch
 // sizes, with which a first plan begins, come last.
 constexpr std::array kAxesAsked = {Axis::kLearningRate, Axis::kSynchronization, Axis::kAggregation,
                                    Axis::kBatch};

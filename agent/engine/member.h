@@ -39,7 +39,7 @@ struct Member {
   void Keep();
   void Undo();
   void KeepNothing() { kept_.reset(); }
-  // Training ends, maybe within a trial: one that has led up so far is undone, by the losses of all.
+  // Training ends, maybe within a trial: one that led up so far is undone, by the losses of all.
   void EndTrial();
 
   void AddLosses(const policies::RoundLosses& round);
