@@ -178,8 +178,13 @@ absl::StatusOr<std::unique_ptr<Loss>> Loss::Open(const std::string& name,
   if (!module->find_method("forward")) {
     return LossError(name + " has no forward");
   }
-  // It is not trained: gradients go through it, to the model's outputs.
-  for (at::Tensor parameter : module->parameters()) parameter.set_requires_grad(false);
+  // Gradients go through it, to the model's outputs: nothing of it is trained, or saved.
+  for (const auto& parameter : module->named_parameters()) {
+    if (!parameter.value.requires_grad()) continue;
+    return LossError("the parameter " + parameter.name +
+                     " of the module wants a gradient, and a loss is not trained; allowed: none, "
+                     "or frozen ones (requires_grad_(False))");
+  }
   try {
     device.Move(*module);
   } catch (const std::exception& error) {

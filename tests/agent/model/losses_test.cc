@@ -127,6 +127,23 @@ TEST_F(LossesTest, ModuleThatReturnsOneNumberASampleIsSummed) {
   EXPECT_FLOAT_EQ(bound.gradients.span()[0], 6.0F);
 }
 
+TEST_F(LossesTest, AModuleWithParametersToBeTrainedIsRefused) {
+  const std::string loss = folder_.Path("loss.pt");
+  const std::string forward =
+      "def forward(self, y, t):\n    return (self.w * (y - t)).abs().mean()\n";
+  WriteTorchScript(loss, {{.name = "w", .shape = {2}}}, forward);
+  const absl::Status status = Model::Open({.torchscript = path_, .loss = loss}).status();
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      status.message(),
+      "model.loss: the parameter w of the module wants a gradient, and a loss is not trained; "
+      "allowed: none, or frozen ones (requires_grad_(False))");
+
+  WriteTorchScript(loss, {{.name = "w", .shape = {2}, .needs_gradient = false}}, forward);
+  EXPECT_TRUE(Model::Open({.torchscript = path_, .loss = loss}).ok());
+}
+
 TEST_F(LossesTest, ModuleThatReturnsAnotherShapeIsRefused) {
   BoundModel bound = WithLoss("def forward(self, y, t):\n    return (y - t).abs()\n");
 
