@@ -2,12 +2,32 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "runtime/config_report.h"
 
 namespace tactus::runtime {
+namespace {
+
+constexpr std::string_view kUnknownKey = "INI was not able to parse ";
+
+// One line, with the program's name before it.
+std::string FailureText(const CLI::App* app, const CLI::Error& error) {
+  const std::string what = error.what();
+  const std::string text = what.starts_with(kUnknownKey)
+                               ? "--config: \"" + what.substr(kUnknownKey.size()) +
+                                     "\" is unknown; allowed are the options that --help lists"
+                               : what;
+  return app->get_name() + ": " + text + "\n";
+}
+
+}  // namespace
 
 void DeclareDaemonFlags(CLI::App& app, DaemonFlags& flags) {
+  app.failure_message(FailureText);
+  app.allow_config_extras(CLI::config_extras_mode::error);
   app.set_config("--config", "",
                  "File with these options, one `name = value` a line; the strongest of flag, file, "
                  "environment and default counts");

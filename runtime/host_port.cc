@@ -14,6 +14,8 @@ std::optional<HostPort> ParseHostPort(std::string_view text) {
   HostPort address{.host = std::string(host)};
   const char* const end = digits.data() + digits.size();
   const auto parsed = std::from_chars(digits.data(), end, address.port);
+  // A URL, and what was typed beside an address.
+  if (host.find_first_of("/@ \t") != std::string_view::npos) return std::nullopt;
   if (host.empty() || digits.size() > kDigitsMax || parsed.ec != std::errc() || parsed.ptr != end) {
     return std::nullopt;
   }

@@ -1,6 +1,7 @@
 // tactus-agent: offers a node's devices to a coordinator and runs workers on them.
 
 #include <fcntl.h>
+#include <netdb.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -264,10 +265,23 @@ int Serve(tactus::agent::AgentOptions options, tactus::metrics::AgentMetrics& me
                                                std::string(refused.message())));
 }
 
+bool Resolves(const std::string& host) {
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), nullptr, nullptr, &found) != 0) return false;
+  ::freeaddrinfo(found);
+  return true;
+}
+
 int Run(const Flags& flags, const tactus::agent::Host& host,
         std::unique_ptr<tactus::cuda::GpuMonitor> gpus) {
   absl::StatusOr<tactus::agent::AgentOptions> options = tactus::agent::Resolve(flags.agent, host);
   if (!options.ok()) return Fail(Exit::kConfiguration, options.status());
+  if (!Resolves(options->address)) {
+    return Fail(Exit::kConfiguration,
+                absl::InvalidArgumentError("address: \"" + options->address +
+                                           "\" does not resolve; allowed is an address or a name "
+                                           "of this host, by which the other workers reach it"));
+  }
   options->environment = Environment();
   options->version = TACTUS_VERSION;
   options->memory_kill_files = tactus::agent::FindMemoryKillFiles();

@@ -36,12 +36,16 @@ std::string Footer() {
 
 Program::Program() : app("Trains models on unequal GPUs.", "tactus") {
   app.require_subcommand(1);
+  app.set_version_flag("--version", "tactus " TACTUS_VERSION);
   app.footer(Footer());
   app.fallthrough();
   CLI::Option* server =
       app.add_option("--server", flags.server,
                      "The coordinator, HOST:PORT. Else that of the context, else TACTUS_SERVER, "
-                     "else the key server of the configuration file, else 127.0.0.1:7070");
+                     "else the key server of the configuration file, else 127.0.0.1:7070")
+          ->check([](const std::string& text) {
+            return text.empty() ? "--server: found nothing, allowed is HOST:PORT" : "";
+          });
   app.add_option("--context", flags.context,
                  "The coordinator of this name in the configuration file's contexts")
       ->excludes(server);

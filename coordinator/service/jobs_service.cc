@@ -1,5 +1,7 @@
 #include "coordinator/service/jobs_service.h"
 
+#include <google/protobuf/util/message_differencer.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -202,6 +204,23 @@ void FindStart(const FileSurroundings& around, NewJob job, std::vector<std::stri
       });
 }
 
+// Refuses the job that a request id made where another specification came with it: the caller would
+// take that job for its own.
+Answer<job::JobRecord> OfThisSpec(const v1::JobSpec& spec, Answer<job::JobRecord> answer) {
+  return [spec, answer = std::move(answer)](const absl::StatusOr<job::JobRecord>& made) {
+    v1::JobSpec of_made;
+    const bool same =
+        !made.ok() || (of_made.ParseFromString(made->spec) &&
+                       google::protobuf::util::MessageDifferencer::Equals(of_made, spec));
+    if (same) return answer(made);
+    answer(runtime::WithReason(
+        absl::FailedPreconditionError("request_id: " + made->request_id + " has made " +
+                                      JobName(made->name) +
+                                      ", of another specification; allowed is a new one"),
+        {.reason = "REQUEST_ID_USED", .metadata = {{"job", made->name}}}));
+  };
+}
+
 class JobsService final : public v1::Jobs::CallbackService {
   using Context = grpc::CallbackServerContext;
   using Reactor = grpc::ServerUnaryReactor;
@@ -213,7 +232,7 @@ class JobsService final : public v1::Jobs::CallbackService {
                      v1::Job* response) override {
     const UnaryCall call(context, around_.metrics, "Jobs/CreateJob");
     return call.AskWith(FromProto(*request), [&](NewJob job) {
-      const Answer<job::JobRecord> answer = WithJob(call, response);
+      const Answer<job::JobRecord> answer = OfThisSpec(request->spec(), WithJob(call, response));
       FindStart(around_, std::move(job), BlobsOf(request->spec()), answer,
                 [around = around_, call, request, response, answer](
                     NewJob found, const std::vector<std::string>& hashes) {

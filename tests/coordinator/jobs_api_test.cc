@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/status.h"
 #include "tests/coordinator/server_fixture.h"
 
 namespace tactus::service {
@@ -269,6 +270,24 @@ TEST_F(JobsApiTest, ARequestIdOutlivesTheCoordinator) {
   Start();
 
   EXPECT_EQ(Create(SmallSpec(), "r-1")->uid(), first->uid());
+}
+
+TEST_F(JobsApiTest, ARequestIdIsOfOneSpecification) {
+  ASSERT_TRUE(Create(SmallSpec(), "r-1").ok());
+  v1::JobSpec other = SmallSpec();
+  other.set_seed(other.seed() + 1);
+
+  for (int i = 0; i < 2; ++i) {
+    const absl::Status refused = Create(other, "r-1").status();
+
+    EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(runtime::ReasonOf(refused).reason, "REQUEST_ID_USED");
+    EXPECT_EQ(runtime::ReasonOf(refused).metadata.at("job"), "small-1");
+    // What the store alone remembers is held to it as well.
+    Stop();
+    Start();
+  }
+  EXPECT_TRUE(Create(other, "r-2").ok());
 }
 
 // ---- Waiting for changes

@@ -14,7 +14,8 @@ TEST(HostPortTest, NamesAndNumbersAreRead) {
 
 TEST(HostPortTest, WhatIsNoHostAndPortIsRefused) {
   for (const char* text : {"", "localhost", "localhost:", ":80", "[]:80", "]:", "a:http", "a:65536",
-                           "a:000080", "a:-1", "a:+1", "a: 1", "a:1 ", "a:1x"}) {
+                           "a:000080", "a:-1", "a:+1", "a: 1", "a:1 ", "a:1x",
+                           "http://a:1", "user@a:1", "no such host:1", "a/b:1"}) {
     EXPECT_EQ(ParseHostPort(text), std::nullopt) << text;
   }
 }

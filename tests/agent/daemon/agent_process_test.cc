@@ -152,6 +152,25 @@ TEST_F(AgentProcessTest, ConfigShowRefusesWhatTheAgentWouldRefuse) {
   EXPECT_THAT(Output(), HasSubstr("coordinator: 'nowhere'"));
 }
 
+TEST_F(AgentProcessTest, WhatAFileSaysAndNobodyKnowsIsRefused) {
+  std::ofstream(folder_.File("config")) << "nodde = a\n";
+
+  Run({"--coordinator", "a:1", "--config", folder_.File("config")});
+
+  EXPECT_EQ(ExitCode(), 64);
+  EXPECT_EQ(Output(),
+            "tactus-agent: --config: \"nodde\" is unknown; allowed are the options that --help "
+            "lists\n");
+}
+
+TEST_F(AgentProcessTest, AnAddressThatNobodyCouldReachIsRefused) {
+  Run({"--coordinator", "a:1", "--worker-binary", "/bin/sh", "--state-dir", folder_.File("state"),
+       "--address", "no such host"});
+
+  EXPECT_EQ(ExitCode(), 78);
+  EXPECT_THAT(Output(), HasSubstr("address: \"no such host\" does not resolve"));
+}
+
 TEST_F(AgentProcessTest, AMetricsPortInUseExitsWith69) {
   Run({"--coordinator", "a:1", "--worker-binary", "/bin/sh", "--state-dir", folder_.File("state"),
        "--metrics-listen", coordinator_.address()});
