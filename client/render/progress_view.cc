@@ -29,6 +29,7 @@ std::string JobLine(const v1::JobProgress& progress) {
   line += "  " + FormatRate(progress.samples_per_second()) + " samples/s";
   line += "  elapsed " + FormatSpan(FromProto(progress.elapsed()));
   if (progress.has_eta()) line += "  ETA " + FormatSpan(FromProto(progress.eta()));
+  if (progress.skipped_rounds() > 0) line += "  skipped " + FormatCount(progress.skipped_rounds());
   return line;
 }
 

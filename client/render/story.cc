@@ -204,21 +204,81 @@ std::string Closing(const v1::Job& job, const v1::ListDecisionsResponse& decisio
   }
   if (!job.state_reason().empty()) text += ": " + Printable(job.state_reason());
   text = Sentence(text);
+  if (const std::string skipped = SkippedText(progress); !skipped.empty()) {
+    text += " Skipped: " + skipped + ".";
+  }
   if (!decisions.decisions().empty()) return text + " " + EffectText(decisions);
   return text + " No decision was made yet.";
 }
 
+// ---- All together
+
+// "batch 100, of which 80 are measured: +3.1 % on average, 20 below 0".
+std::string CountText(v1::Axis axis, const v1::ListDecisionsResponse& decisions) {
+  int made = 0;
+  int measured = 0;
+  int below = 0;
+  double gains = 0;
+  for (const v1::Decision& decision : decisions.decisions()) {
+    if (decision.axis() != axis) continue;
+    ++made;
+    if (!decision.has_measured_gain()) continue;
+    ++measured;
+    gains += decision.measured_gain();
+    if (decision.measured_gain() < 0) ++below;
+  }
+  if (made == 0) return "";
+  const std::string text = AxisName(axis) + " " + std::to_string(made);
+  if (measured == 0) return text;
+  return text + ", of which " + std::to_string(measured) + (measured == 1 ? " is" : " are") +
+         " measured: " + FormatGain(gains / measured) + " on average, " + std::to_string(below) +
+         " below 0";
+}
+
+// Where there are so many that nobody reads them all. Empty: there are not.
+std::string Counts(const v1::ListDecisionsResponse& decisions, int told) {
+  if (decisions.decisions_size() <= kDecisionsUncounted) return "";
+  std::string text =
+      FormatCount(static_cast<std::uint64_t>(decisions.decisions_size())) + " decisions were made";
+  for (int axis = v1::AXIS_UNSPECIFIED + 1; axis < v1::Axis_ARRAYSIZE; ++axis) {
+    const std::string count = CountText(static_cast<v1::Axis>(axis), decisions);
+    if (!count.empty()) text += "; " + count;
+  }
+  if (told == decisions.decisions_size()) {
+    return text + ". --last, --axis and --since choose among them.";
+  }
+  return text + ". Told of are " + FormatCount(static_cast<std::uint64_t>(told)) + ".";
+}
+
 }  // namespace
 
+v1::ListDecisionsResponse Chosen(const v1::ListDecisionsResponse& decisions,
+                                 const DecisionChoice& choice) {
+  std::vector<const v1::Decision*> chosen;
+  for (const v1::Decision& decision : decisions.decisions()) {
+    const bool of_axis = !choice.axis || decision.axis() == *choice.axis;
+    if (of_axis && FromProto(decision.train_time()) >= choice.since) chosen.push_back(&decision);
+  }
+  v1::ListDecisionsResponse result;
+  for (std::size_t i = chosen.size() - std::min(chosen.size(), choice.last); i < chosen.size();
+       ++i) {
+    *result.add_decisions() = *chosen[i];
+  }
+  return result;
+}
+
 std::string Story(const v1::Job& job, const v1::ListDecisionsResponse& decisions,
-                  std::size_t columns) {
+                  std::size_t columns, const DecisionChoice& choice) {
   const std::size_t width = std::min(columns, kStoryColumnsMax);
   std::uint64_t newest = 0;
   for (const v1::Decision& decision : decisions.decisions()) {
     newest = std::max(newest, decision.plan_version());
   }
+  const v1::ListDecisionsResponse told = Chosen(decisions, choice);
   std::string text = Wrap(Opening(job), width);
-  for (const v1::Decision& decision : decisions.decisions()) {
+  const std::string counts = Counts(decisions, told.decisions_size());
+  if (!counts.empty()) text += "\n" + Wrap(counts, width);
+  for (const v1::Decision& decision : told.decisions()) {
     const bool running = decision.plan_version() == newest && !IsOver(job.state());
     text += "\n" + Wrap(Told(decision, running), width);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "client/render/progress_view.h"
+#include "client/render/tables.h"
 #include "client/text/text.h"
 
 namespace tactus::client {
@@ -22,7 +23,7 @@ std::string Overview(const v1::Job& job) {
   const Duration time = FromProto(result.train_time());
   const double seconds = ToSeconds(time);
   const double rate = seconds > 0 ? static_cast<double>(result.samples()) / seconds : 0;
-  const Rows rows = {
+  Rows rows = {
       {"  time", FormatSpan(time)},
       {"  rounds",
        FormatCount(result.rounds()) + ", epochs completed " + FormatCount(result.epochs())},
@@ -31,6 +32,9 @@ std::string Overview(const v1::Job& job) {
       {"  validation loss", Validation(result.validation())},
       {"  utilisation",
        FormatPercent(result.utilisation()) + " of the workers' own speeds together"}};
+  if (const std::string skipped = SkippedText(job.progress()); !skipped.empty()) {
+    rows.push_back({"  skipped", skipped});
+  }
   return FormatTable(rows);
 }
 

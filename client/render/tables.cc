@@ -140,6 +140,9 @@ std::string JobTable(const v1::Job& job, const Look& look) {
     rows.push_back({"samples/s", FormatRate(job.progress().samples_per_second())});
     rows.push_back({"loss", FormatLoss(job.progress().loss())});
   }
+  if (const std::string skipped = SkippedText(job.progress()); !skipped.empty()) {
+    rows.push_back({"skipped", skipped});
+  }
   if (const std::string data = DataText(job.progress()); !data.empty()) {
     rows.push_back({"data", data});
   }
@@ -327,6 +330,13 @@ std::string Render(const v1::DeviceValues& values, Look look) {
   for (const v1::DeviceValue& value : values.devices()) add("", value);
   for (const v1::DeviceValue& value : values.more()) add("one more like ", value);
   return FormatTable(rows);
+}
+
+std::string SkippedText(const v1::JobProgress& progress) {
+  const std::uint64_t skipped = progress.skipped_rounds();
+  if (skipped == 0) return "";
+  return FormatCount(skipped) + (skipped == 1 ? " update" : " updates") +
+         ", as numbers were not finite";
 }
 
 std::string AxisField(v1::Axis axis) {

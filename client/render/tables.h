@@ -48,6 +48,9 @@ std::string WorkersText(const v1::Workers& workers);
 // "team=vision,zone=a"; "-" for none.
 std::string LabelsText(const google::protobuf::Map<std::string, std::string>& labels);
 
+// "3 updates, as numbers were not finite"; empty: none was skipped.
+std::string SkippedText(const v1::JobProgress& progress);
+
 // "learning_rate", as options have it.
 std::string AxisField(v1::Axis axis);
 

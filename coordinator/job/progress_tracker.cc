@@ -64,6 +64,7 @@ std::optional<RoundRecord> ProgressTracker::Add(const policies::Report& report, 
   progress_.epoch = round.epoch;
   progress_.epoch_consumed = reports->front().epoch_consumed;
   progress_.samples = progress_.epoch * progress_.epoch_samples + progress_.epoch_consumed;
+  if (reports->front().nonfinite_members > 0) ++progress_.skipped_rounds;
   AddWorkers(*reports);
   AddLoss(reports->front());
   AddRate(round, now);

@@ -175,6 +175,7 @@ void Fields(auto& archive, Of<Progress> auto& progress) {
   archive("epoch_consumed", progress.epoch_consumed);
   archive("epoch_samples", progress.epoch_samples);
   archive("samples", progress.samples);
+  archive("skipped_rounds", progress.skipped_rounds);
   archive("loss", progress.loss);
   archive("samples_per_second", progress.samples_per_second);
   archive("elapsed_seconds", progress.elapsed_seconds);

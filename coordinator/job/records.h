@@ -219,6 +219,9 @@ struct Progress {
   std::uint64_t epoch_consumed = 0;  // samples of the running epoch
   std::uint64_t epoch_samples = 0;   // training samples in an epoch; 0: not known yet
   std::uint64_t samples = 0;
+  // Without an update, as numbers were not finite: since the start, those of attempts that were
+  // lost, too.
+  std::uint64_t skipped_rounds = 0;
   double loss = 0;  // of a policies::LossWindow
   double samples_per_second = 0;
   double elapsed_seconds = 0;

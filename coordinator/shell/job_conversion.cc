@@ -182,6 +182,7 @@ v1::JobProgress ToProto(const job::Progress& progress,
                              static_cast<double>(progress.epoch_samples));
   }
   proto.set_samples(progress.samples);
+  proto.set_skipped_rounds(progress.skipped_rounds);
   proto.set_loss(progress.loss);
   proto.set_samples_per_second(progress.samples_per_second);
   *proto.mutable_elapsed() = ToProtoDuration(progress.elapsed_seconds);

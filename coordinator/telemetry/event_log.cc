@@ -131,6 +131,11 @@ void LogRelearning(const job::PublishRelearning& relearning) {
               Quoted(relearning.reason));
 }
 
+void LogSkipped(JobId id, const policies::Report& report) {
+  Log()->warn("update skipped job_number={} round={} members={} reason=\"numbers were not finite\"",
+              id.value, report.round, report.nonfinite_members);
+}
+
 void LogDecision(const job::PublishDecision& decision) {
   const policies::Plan& plan = decision.plan;
   std::string rows;

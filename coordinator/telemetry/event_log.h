@@ -20,6 +20,9 @@ void LogLostAttempt(const job::JobRecord& record);
 // A job's planner learns anew.
 void LogRelearning(const job::PublishRelearning& relearning);
 
+// The first round of a job without an update; the others are counted.
+void LogSkipped(JobId id, const policies::Report& report);
+
 // A plan was decided.
 void LogDecision(const job::PublishDecision& decision);
 

@@ -106,7 +106,10 @@ void JobTelemetry::OnReport(WorkerId worker, const policies::Report& report) {
   const JobId id = member->second.job;
   metrics_.jobs().CountBytes(id, report.bytes_sent);
   if (member->second.rank != 0) return;  // the following is equal on all members
-  if (report.nonfinite_members > 0) return metrics_.jobs().CountSkipped(id);
+  if (report.nonfinite_members > 0) {
+    if (!std::exchange(jobs_.at(id).skipped, true)) LogSkipped(id, report);
+    return metrics_.jobs().CountSkipped(id);
+  }
   jobs_.at(id).noise.Observe(report);
 }
 

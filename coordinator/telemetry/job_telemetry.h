@@ -51,6 +51,7 @@ class JobTelemetry {
     std::vector<WorkerId> workers{};  // by rank; those that sit on devices
     policies::Plan plan{};            // in force, as published last
     policies::RoundNoise noise{};
+    bool skipped = false;                                        // an update was, and was told of
     std::set<std::pair<std::uint64_t, policies::Axis>> decided;  // by plans on their way
     std::optional<Instant> suspending_since{};                   // until its checkpoint is here
     std::optional<Instant> last_word{};                          // of its workers, meanwhile

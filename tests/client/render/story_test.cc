@@ -201,6 +201,14 @@ TEST(StoryTest, EndsInWordsThatFitTheState) {
   EXPECT_THAT(Paragraph(Story(job, Decisions({}), 80), 1), HasSubstr("It is starting after 143"));
 }
 
+TEST(StoryTest, SkippedUpdatesAreToldWhereItStands) {
+  v1::Job job = RunningJob();
+  job.mutable_progress()->set_skipped_rounds(1);
+
+  EXPECT_THAT(Paragraph(Story(job, Decisions({}), 80), 1),
+              HasSubstr("Skipped: 1 update, as numbers were not finite."));
+}
+
 TEST(StoryTest, AJobWithoutDecisionsIsToldToo) {
   v1::Job job = StateEvent(v1::JOB_STATE_QUEUED, "waiting for devices").job();
   job.mutable_spec()->mutable_model()->set_torchscript("m.pt");
@@ -210,6 +218,59 @@ TEST(StoryTest, AJobWithoutDecisionsIsToldToo) {
   EXPECT_THAT(Paragraph(story, 0),
               HasSubstr("demo-1 trains the TorchScript model m.pt with sgd on no worker yet."));
   EXPECT_EQ(Paragraph(story, 1), "It is queued: waiting for devices. No decision was made yet.");
+}
+
+v1::Decision Measured(v1::Axis axis, int seconds, double gain) {
+  v1::Decision decision = PeriodDecision();
+  decision.set_axis(axis);
+  decision.mutable_train_time()->set_seconds(seconds);
+  decision.set_measured_gain(gain);
+  return decision;
+}
+
+// 13 about batches, of which one is not measured and six lost, then one period.
+v1::ListDecisionsResponse ManyDecisions() {
+  std::vector<v1::Decision> decisions;
+  for (int i = 0; i < 12; ++i) {
+    decisions.push_back(Measured(v1::AXIS_BATCH, 10 * i, i < 6 ? -0.02 : 0.06));
+  }
+  decisions.push_back(Measured(v1::AXIS_BATCH, 120, 0));
+  decisions.back().clear_measured_gain();
+  decisions.push_back(Measured(v1::AXIS_SYNCHRONIZATION, 130, 0.5));
+  return Decisions(decisions);
+}
+
+TEST(StoryTest, ManyDecisionsAreCountedFirst) {
+  const std::string story = Story(RunningJob(), ManyDecisions(), 80);
+
+  EXPECT_EQ(Paragraph(story, 1),
+            "14 decisions were made; batch 13, of which 12 are measured: +2.0 % on average, 6 "
+            "below 0; synchronization 1, of which 1 is measured: +50.0 % on average, 0 below 0. "
+            "--last, --axis and --since choose among them.");
+  EXPECT_THAT(Paragraph(Story(RunningJob(), Decisions({PeriodDecision()}), 80), 1),
+              testing::StartsWith("After round 120"));
+}
+
+TEST(StoryTest, SomeOfManyAreToldAndAllAreCounted) {
+  const std::string story = Story(RunningJob(), ManyDecisions(), 80, {.last = 2});
+
+  EXPECT_THAT(Paragraph(story, 1), testing::EndsWith("below 0. Told of are 2."));
+  EXPECT_THAT(Paragraph(story, 2), HasSubstr("2m 00s into training"));
+  EXPECT_THAT(Paragraph(story, 3), HasSubstr("2m 10s into training"));
+  EXPECT_THAT(Paragraph(story, 4), HasSubstr("14 decisions were made; 13 are measured"));
+}
+
+TEST(StoryTest, DecisionsAreChosenByAxisTimeAndNumber) {
+  const v1::ListDecisionsResponse all = ManyDecisions();
+
+  EXPECT_EQ(Chosen(all, {}).decisions_size(), 14);
+  EXPECT_EQ(Chosen(all, {.axis = v1::AXIS_BATCH}).decisions_size(), 13);
+  EXPECT_EQ(Chosen(all, {.since = Seconds(100)}).decisions_size(), 4);
+  EXPECT_EQ(Chosen(all, {.axis = v1::AXIS_BATCH, .since = Seconds(100)}).decisions_size(), 3);
+  const v1::ListDecisionsResponse last = Chosen(all, {.last = 1, .axis = v1::AXIS_BATCH});
+  ASSERT_EQ(last.decisions_size(), 1);
+  EXPECT_EQ(last.decisions(0).train_time().seconds(), 120);
+  EXPECT_EQ(Chosen({}, {.last = 3}).decisions_size(), 0);
 }
 
 TEST(StoryTest, NoLineIsWiderThanTheTerminalOrThanIsPleasant) {

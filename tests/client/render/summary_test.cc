@@ -29,6 +29,16 @@ TEST(SummaryTest, SaysWhatAFinishedJobComesTo) {
             "  model = torch.jit.load('/r/model.pt')\n");
 }
 
+TEST(SummaryTest, SkippedUpdatesAreNotKeptQuiet) {
+  v1::Job job = FinishedJob();
+  EXPECT_EQ(Summary(job, {}).find("skipped"), std::string::npos);
+
+  job.mutable_progress()->set_skipped_rounds(3);
+
+  EXPECT_NE(Summary(job, {}).find("  skipped          3 updates, as numbers were not finite\n"),
+            std::string::npos);
+}
+
 TEST(SummaryTest, LeavesOutWhatIsNotThere) {
   v1::Job job = FinishedJob();
   job.mutable_result()->clear_validation();

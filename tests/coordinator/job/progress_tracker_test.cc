@@ -90,6 +90,22 @@ TEST_F(ProgressTrackerTest, TheTransferIsWhatTheLastToArriveWaits) {
   EXPECT_NEAR(tracker_.OwnSpeedSum(), 200, 1e-9);
 }
 
+TEST_F(ProgressTrackerTest, RoundsWithoutAnUpdateAreCounted) {
+  policies::Report report = ReportOf(0, {.round = 0, .batch_sizes = {30, 10}}).report;
+  report.nonfinite_members = 1;
+  tracker_.Add(report, At(1));
+  EXPECT_EQ(tracker_.progress().skipped_rounds, 0u);
+  report.rank = 1;
+  tracker_.Add(report, At(1));
+  EXPECT_EQ(tracker_.progress().skipped_rounds, 1u);
+
+  report.round = 1;
+  report.nonfinite_members = 0;
+  for (report.rank = 0; report.rank < 2; ++report.rank) tracker_.Add(report, At(2));
+
+  EXPECT_EQ(tracker_.progress().skipped_rounds, 1u);
+}
+
 TEST_F(ProgressTrackerTest, WhoWaitsForDataHasItsShareOfTheTime) {
   policies::Report report = ReportOf(0, {.round = 0, .batch_sizes = {30, 10}}).report;
   report.round_seconds = 0.5;
