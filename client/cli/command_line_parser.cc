@@ -36,6 +36,23 @@ std::string UnknownVerb(const std::vector<std::string>& words, CLI::App* app) {
   return "";
 }
 
+// CLI11 lists them from the last one on.
+std::string UnexpectedText(const std::vector<std::string>& words, const CLI::App& app) {
+  std::vector<std::string> extras = app.remaining(true);
+  std::string text;
+  for (const std::string& word : words) {
+    const auto found = std::ranges::find(extras, word);
+    if (found == extras.end()) continue;
+    extras.erase(found);
+    text += " " + Printable(word);
+  }
+  const bool list = words.size() > 2 && words[0] == "get" &&
+                    (words[1] == "jobs" || words[1] == "nodes") && !words[2].starts_with("-");
+  const std::string one = list ? words[1].substr(0, words[1].size() - 1) : "";
+  return "not expected:" + text +
+         (list ? "; one of them is shown by tactus get " + one + " NAME" : "");
+}
+
 }  // namespace
 
 ParsedCommandLine ParseCommandLine(const std::vector<std::string>& words) {
@@ -47,6 +64,8 @@ ParsedCommandLine ParseCommandLine(const std::vector<std::string>& words) {
   std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 wants them
   try {
     app.parse(reversed);
+  } catch (const CLI::ExtrasError&) {
+    return {.error = "tactus: " + UnexpectedText(words, app) + "\n"};
   } catch (const CLI::ParseError& error) {
     std::ostringstream out;
     std::ostringstream err;

@@ -6,6 +6,7 @@
 
 #include "client/render/error_lines.h"
 #include "client/render/progress_view.h"
+#include "client/render/summary.h"
 #include "client/render/tables.h"
 #include "client/text/text.h"
 #include "client/verbs/words.h"
@@ -34,6 +35,13 @@ class CallVerb : public Verb {
   const Call call_;
   std::string name_;
 };
+
+// What a job that is over has come to, and how to get at it.
+void SumUp(const v1::Job& job, const Screen& screen) {
+  if (!job.has_result()) return;
+  screen.Print("\n" + Summary(job, {}));
+  screen.Say("its files: tactus download " + Printable(ShortName(job.name())));
+}
 
 }  // namespace
 
@@ -64,6 +72,7 @@ ExitCode FollowToEnd(const ShowJobOptions& options, api::Client& client, const S
   const Followed followed = ShowJob(client, loop, screen, options);
   switch (followed.end) {
     case Followed::End::kOver:
+      if (!options.json) SumUp(followed.job, screen);
       return ReportEnd(followed.job, screen, "");
     case Followed::End::kInterrupted:
       screen.Say("detached; the job goes on. Again: tactus watch " + ShortName(options.name));

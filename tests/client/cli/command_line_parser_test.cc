@@ -138,12 +138,40 @@ TEST(CommandLineTest, AServerAndAContextContradictEachOther) {
   EXPECT_THAT(parsed.error, HasSubstr("excludes"));
 }
 
+TEST(CommandLineTest, AServerThatIsEmptyIsNotTakenForNone) {
+  EXPECT_THAT(ParseCommandLine({"get", "jobs", "--server", ""}).error,
+              HasSubstr("--server: found nothing, allowed is HOST:PORT"));
+}
+
 TEST(CommandLineTest, HelpDocumentsTheExitCodes) {
   const ParsedCommandLine parsed = ParseCommandLine({"--help"});
 
   EXPECT_EQ(parsed.verb, nullptr);
   EXPECT_EQ(parsed.error, "");
   EXPECT_THAT(parsed.help, HasSubstr("130 interrupted"));
+}
+
+TEST(CommandLineTest, TheVersionIsAnOptionToo) {
+  const ParsedCommandLine parsed = ParseCommandLine({"--version"});
+
+  EXPECT_EQ(parsed.error, "");
+  EXPECT_THAT(parsed.help, testing::MatchesRegex("tactus [0-9.]+\n"));
+}
+
+TEST(CommandLineTest, WhatIsNotExpectedIsToldInItsOrder) {
+  EXPECT_EQ(ParseCommandLine({"top", "-o", "json"}).error, "tactus: not expected: -o json\n");
+  EXPECT_EQ(ParseCommandLine({"get", "jobs", "demo-1"}).error,
+            "tactus: not expected: demo-1; one of them is shown by tactus get job NAME\n");
+  EXPECT_EQ(ParseCommandLine({"get", "nodes", "a"}).error,
+            "tactus: not expected: a; one of them is shown by tactus get node NAME\n");
+}
+
+TEST(CommandLineTest, DecisionsAreChosenAmong) {
+  EXPECT_THAT(ParseCommandLine({"explain", "demo-1", "--axis", "time"}).error, HasSubstr("time"));
+  EXPECT_THAT(ParseCommandLine({"explain", "demo-1", "--last", "0"}).error, HasSubstr("0"));
+  EXPECT_THAT(ParseCommandLine({"explain", "demo-1", "--last", "3", "--value-of-devices"}).error,
+              HasSubstr("no decisions to choose from"));
+  EXPECT_EQ(ParseCommandLine({"explain", "demo-1", "--axis", "batch", "--since", "10m"}).error, "");
 }
 
 TEST(CommandLineTest, MistakesAreNamed) {

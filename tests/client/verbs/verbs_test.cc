@@ -11,6 +11,7 @@
 
 #include "client/cli/answer.h"
 #include "client/render/story.h"
+#include "client/render/summary.h"
 #include "client/render/tables.h"
 #include "tests/client/fake_coordinator.h"
 #include "tests/client/sample_job.h"
@@ -196,12 +197,19 @@ TEST_F(SubmitTest, ADryRunIsOnlyChecked) {
 }
 
 TEST_F(SubmitTest, FollowingShowsTheJobUntilItsEnd) {
-  coordinator_.watches = {{StateEvent(v1::JOB_STATE_SUCCEEDED, "done")}};
+  v1::JobEvent over;
+  *over.mutable_job() = FinishedJob();
+  coordinator_.watches = {{over}, {over}};
   coordinator_.watch_end = [](int) { return grpc::Status::OK; };
 
-  EXPECT_EQ(Tactus({"submit", file_, "--follow"}).code, ExitCode::kOk);
-
+  const Answered told = Tactus({"submit", file_, "--follow"});
+  EXPECT_EQ(told.code, ExitCode::kOk);
+  EXPECT_THAT(told.out, HasSubstr("\n" + Summary(FinishedJob(), {})));
+  EXPECT_THAT(told.err, HasSubstr("its files: tactus download demo-1\n"));
   EXPECT_EQ(coordinator_.watches_opened, 1);
+
+  EXPECT_THAT(Tactus({"submit", file_, "--follow", "-o", "json"}).out,
+              Not(HasSubstr("utilisation  ")));
 }
 
 TEST_F(VerbsTest, WaitEndsWithTheStateThatIsWaitedFor) {
