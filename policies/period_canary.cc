@@ -131,8 +131,9 @@ void PeriodCanary::Outcome::Explain(std::string_view what, Decision& decision) c
   decision.inputs = {{"loss lower than by going on", lower, ""},
                      {"loss that its pace costs in as long again", cost, ""}};
   if (std::isfinite(error)) decision.inputs.push_back({"standard error", error, ""});
-  decision.reason += "the loss is " + Figure(lower) + " lower, of which its pace costs " +
-                     Figure(cost) + " in as long again";
+  decision.reason += "the loss is " + Figure(std::abs(lower)) + (lower < 0 ? " higher" : " lower") +
+                     " than by going on, and its pace " + (cost < 0 ? "brings " : "costs ") +
+                     Figure(std::abs(cost)) + " in as long again";
 }
 
 }  // namespace tactus::policies

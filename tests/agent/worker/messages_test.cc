@@ -114,7 +114,7 @@ policies::Plan PlanOf(const std::string& plan) {
 TEST(WorkerMessagesTest, APlanIsReadFieldByField) {
   EXPECT_EQ(PlanOf(R"({"version": "7", "synchronization": "delayed", "period": 1024,
                        "aggregation": "adasum", "learningRateRule": "sqrt",
-                       "batchSizes": [3, 0], "reason": "why"})"),
+                       "batchSizes": [3, 0], "trial": "runs", "reason": "why"})"),
             (policies::Plan{.version = 7,
                             .synchronization = policies::Synchronization::kDelayed,
                             .period = 1024,

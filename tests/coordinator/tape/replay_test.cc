@@ -105,7 +105,7 @@ std::vector<Frame> WarmFrames() {
   const job::PriorRecord prior{
       .key = job::PriorKey("kind", std::vector<job::MemberRecord>(2)),
       .number = 1,
-      .prior = policies::BytesOf(policies::Prior{.period = 2, .transfer_seconds = 0.01})};
+      .prior = policies::BytesOf(policies::Prior{.period = 2, .transfer_seconds = 1})};
   const job::JobRecord record =
       job::Job(1, {.workers_max = 2,
                    .adapt = {.batch_policy = "fixed", .synchronization = {.policy = "auto"}},
