@@ -1,7 +1,7 @@
 """docs/tutorial.md, typed by a machine: its files are written, its commands run, in an empty folder."""
-import os
 import pathlib
 import re
+import socket
 import subprocess
 import unittest
 
@@ -13,17 +13,28 @@ NAMED = re.compile(r"[Ww]rite this to `([\w.]+)`:$")
 
 
 def script():
-    """The whole of it for bash: what is to be written, and what is to be typed, in order."""
-    lines = ["set -eux"]
+    """The whole of it for bash: what is to be written, and what is to be typed, in order. Who types takes a moment after what
+    goes on in the background, and ends that in any case."""
+    lines = ["set -eux", "trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT"]
     for block in BLOCK.finditer(TUTORIAL.read_text()):
         named = NAMED.search(block["before"])
         if named:
             lines += [f"cat > {named[1]} <<'END'", block["text"].rstrip("\n"), "END"]
         elif block["kind"] == "console":
-            lines += [line.removeprefix("$ ") for line in block["text"].splitlines()]
+            for line in block["text"].splitlines():
+                lines += [line.removeprefix("$ "), *(["sleep 2"] if " & " in line else [])]
         else:
             raise AssertionError(f"a block of {block['kind']} that nobody is told to write: {block['before']!r}")
-    return "\n".join(lines) + "\n"
+    typed = "\n".join(lines) + "\n"
+    for port in ("7071", "7072"):
+        typed = typed.replace(port, str(free_port()))
+    return typed
+
+
+def free_port():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
 
 
 class TutorialTest(unittest.TestCase):
