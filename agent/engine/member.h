@@ -22,6 +22,16 @@
 
 namespace tactus::engine {
 
+// What training had made of a member when a trial began.
+struct Kept {
+  std::vector<float> parameters{};
+  EngineState state{};
+  std::uint64_t optimizer_steps = 0;  // its own, which local steps make differ from the group's
+  bool optimizers_differ = false;
+  double loss = 0;
+  policies::LossSum since{};  // at common parameters
+};
+
 // Its parts lie open: the engine and its rounds work on them. Nothing here knows of other members,
 // ranks or plans; that is Group's. One thread.
 struct Member {
@@ -71,16 +81,6 @@ struct Member {
   Instant edge{};                      // of the last closed round
 
  private:
-  // With its own count of steps, which local ones make differ from the group's.
-  struct Kept {
-    std::vector<float> parameters{};
-    EngineState state{};
-    std::uint64_t optimizer_steps = 0;
-    bool optimizers_differ = false;
-    double loss = 0;            // of then
-    policies::LossSum since{};  // at common parameters
-  };
-
   void PutBack(const EngineState& state);
 
   std::optional<Kept> kept_;
