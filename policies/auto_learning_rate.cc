@@ -147,7 +147,7 @@ bool AutoLearningRate::Due(const Situation& situation, const PeriodCanary::Setti
                            double gain) const {
   const Observations& seen = situation.seen;
   if (situation.other_on_trial || seen.members() < 2) return false;
-  if (seen.rounds().empty() || seen.seconds() < due_) return false;
+  if (seen.seconds() < due_) return false;
   if (RuleFor(situation.in_force, optimizer_) == LearningRateRule::kConstant) return false;
   if (gain < kGainLeast || !PeriodCanary::Comparable(setting, seen)) return false;
   if (Quiet(situation.in_force)) return true;

@@ -104,8 +104,7 @@ std::optional<Plan> Planner::Complete(const Plan& plan, Axis changed) const {
 // What changes beside a trial leaves it as it is.
 Trial Planner::GoesOn(const Plan& in_force) const {
   const bool kept = in_force.trial == Trial::kBegins || in_force.trial == Trial::kRuns;
-  const bool runs = std::ranges::any_of(
-      kAxes, [&](Axis axis) { return !Frozen(axis) && policies_[axis]->OnTrial(); });
+  const bool runs = std::ranges::any_of(kAxes, [&](Axis axis) { return OnTrial(axis); });
   return kept && runs ? Trial::kRuns : Trial::kNone;
 }
 
@@ -226,10 +225,10 @@ void Planner::Observe(const Report& report) {
   seen_.Observe(report);
 }
 
+bool Planner::OnTrial(Axis axis) const { return !Frozen(axis) && policies_[axis]->OnTrial(); }
+
 bool Planner::OtherOnTrial(Axis axis) const {
-  return std::ranges::any_of(kAxes, [&](Axis other) {
-    return other != axis && !Frozen(other) && policies_[other]->OnTrial();
-  });
+  return std::ranges::any_of(kAxes, [&](Axis other) { return other != axis && OnTrial(other); });
 }
 
 std::optional<Revision> Planner::Decide(const Plan& in_force) {
