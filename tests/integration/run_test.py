@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import signal
+import statistics
 import socket
 import subprocess
 import unittest
@@ -56,10 +57,11 @@ class RunTest(unittest.TestCase):
         self.assertIn("emulated", err)
         events = [json.loads(line) for line in out.splitlines()]
         progress = [e["progress"] for e in events if "progress" in e and int(e["progress"]["rounds"]) >= 20]
-        shares = [w["batch_size"] for w in progress[-1]["workers"]]
-        total = sum(shares)
-        for share, speed in zip(shares, (1, 1, 0.5, 0.25)):
-            self.assertAlmostEqual(share / total, speed / 2.75, delta=0.1 * speed / 2.75 + 1 / total)
+        # In the median over the job: what else the machine does moves shares to and fro, as it should.
+        for rank, speed in enumerate((1, 1, 0.5, 0.25)):
+            shares = [p["workers"][rank]["batch_size"] / sum(w["batch_size"] for w in p["workers"]) for p in progress]
+            # Equal shares would be off by 31 % at least.
+            self.assertAlmostEqual(statistics.median(shares), speed / 2.75, delta=0.2 * speed / 2.75 + 1 / 192)
 
     def test_ctrl_c_ends_everything(self):
         process = self.start(tiny_spec(self.corpus, time="10m"))
