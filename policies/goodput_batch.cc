@@ -30,6 +30,7 @@ std::string GoodputBatch::Start(Plan& first, const Observations& seen) {
   promising_.reset();
   rested_ = TrainingWait::From(seen);
   seconds_ = seen.seconds();
+  fixed_cost_ = {};
   BatchDecision decision = split_.Start(seen.group());
   first.batch_sizes = std::move(decision.batch_sizes);
   return std::move(decision.reason);
@@ -41,6 +42,7 @@ std::optional<Proposal> GoodputBatch::Decide(const Situation& situation) {
   gain_least_.Rest(passed);
   ++rested_.rounds;
   if (promising_) ++promising_->rounds;
+  LookAtCost(situation);
   // The shares first: Goodput() counts on all members taking equally long for a step.
   if (std::optional<Proposal> proposal = Split(situation)) return proposal;
   const Observations& seen = situation.seen;
@@ -54,6 +56,16 @@ std::optional<Proposal> GoodputBatch::Decide(const Situation& situation) {
   if (!Due(seen, best.goodput > goodput_now * (1 + gain_least_.value()))) return std::nullopt;
   gain_least_.Tire();
   return Resize(situation, best, goodput_now);
+}
+
+// Of delayed rounds the batch is an outcome, and the first round under a plan may be the former's.
+void GoodputBatch::LookAtCost(const Situation& situation) {
+  const Plan& in_force = situation.in_force;
+  if (in_force.synchronization == Synchronization::kDelayed || situation.seen.rounds().empty()) {
+    return;
+  }
+  if (situation.seen.rounds().back().plan_version != in_force.version) return;
+  fixed_cost_.Look(Sum(in_force.batch_sizes), situation.seen);
 }
 
 bool GoodputBatch::Due(const Observations& seen, bool promising) {
@@ -77,7 +89,8 @@ std::optional<Proposal> GoodputBatch::Split(const Situation& situation) {
 }
 
 double GoodputBatch::Goodput(const Situation& situation, double total) const {
-  const double step = total / situation.seen.SpeedSum();
+  const double now = Sum(situation.in_force.batch_sizes);
+  const double step = total / (situation.seen.SpeedSum() * fixed_cost_.SpeedUp(now, total));
   const double seconds =
       UpdateSeconds(situation.in_force, step, situation.seen.TransferSeconds().value_or(0));
   return UsefulSamples(total, {.rule = situation.in_force.learning_rate_rule,

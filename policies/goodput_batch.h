@@ -8,6 +8,7 @@
 
 #include "base/fields.h"
 #include "policies/axis_policy.h"
+#include "policies/fixed_cost.h"
 #include "policies/least_gain.h"
 #include "policies/planner_options.h"
 #include "policies/proportional_batch.h"
@@ -17,7 +18,10 @@ namespace tactus::policies {
 
 // Chooses the total B of a step for the largest goodput, throughput times statistical efficiency:
 //
-//   G(B) = U(B) / T(B),   T = UpdateSeconds of a step of B / sum_i v_i,   U = UsefulSamples
+//   G(B) = U(B) / T(B),   T = UpdateSeconds of a step of B / (s(B) sum_i v_i),   U = UsefulSamples
+//
+// s(B) being how much faster longer steps compute as their fixed part weighs less: FixedCost, which
+// knows nothing before the total was changed once, and takes that change back where it was wrong.
 //
 // among B 2^(k/4), k = -4 to 4, i.e. at most doubled or halved at once, within the bounds of every
 // worker, and for local steps at a constant rate no fewer on average than that was chosen for,
@@ -28,9 +32,6 @@ namespace tactus::policies {
 // and kRoundsMin rounds running, and not sooner than kRestSeconds and kRoundsMin rounds after the
 // change before. That is a LeastGain of kGainMin to kGainMax with a half-life of kHalfLifeSeconds:
 // noise in the noise scale moves the total ever less often.
-//
-// Differs: the fixed cost of a batch is not known beforehand; speeds are those measured at the
-// batch in force, so a total that would save fixed costs is found by steps, not at once.
 //
 // Source: design, after the goodput of [pollux] section 3; memory, unverified.
 class GoodputBatch final : public RememberingPolicy<GoodputBatch> {
@@ -51,6 +52,7 @@ class GoodputBatch final : public RememberingPolicy<GoodputBatch> {
 
   friend void Fields(auto& archive, Of<GoodputBatch> auto& policy) {
     archive("split", policy.split_);
+    archive("fixed_cost", policy.fixed_cost_);
     archive("gain_least", policy.gain_least_);
     archive("promising", policy.promising_);
     archive("rested", policy.rested_);
@@ -63,6 +65,7 @@ class GoodputBatch final : public RememberingPolicy<GoodputBatch> {
     double goodput = 0;  // [useful samples/s]
   };
 
+  void LookAtCost(const Situation& situation);
   double Least(const Situation& situation) const;
   Choice Best(const Situation& situation) const;
   double Goodput(const Situation& situation, double total) const;
@@ -74,6 +77,7 @@ class GoodputBatch final : public RememberingPolicy<GoodputBatch> {
   const BatchOptions options_;
   const double base_batch_;
   ProportionalBatch split_;
+  FixedCost fixed_cost_{};
   LeastGain gain_least_{kGainMin, kGainMax, kHalfLifeSeconds};
   std::optional<TrainingWait> promising_{};  // since the best total is worth a change
   TrainingWait rested_{};                    // since the latest change

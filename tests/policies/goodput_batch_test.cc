@@ -49,6 +49,29 @@ TEST(GoodputBatchTest, ComesCloseToTheBatchOfTheLargestGoodput) {
   }
 }
 
+// A noise scale of 100, and 20 ms of every step are fixed: by samples alone few teach most.
+TEST(GoodputBatchTest, ATotalThatWasWrongForItsFixedCostIsTakenBack) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    VirtualJobOptions options = Stationary(seed);
+    options.workers = {{.speed = 1100, .fixed_seconds = 0.02},
+                       {.speed = 1100, .fixed_seconds = 0.02}};
+    options.loss.variance /= 10;
+    options.transfer_seconds = 0.001;
+    VirtualJob job(options);
+    const auto goodput = [&](double batch) {
+      return batch / (batch / 2200 + 0.021) *
+             StatisticalEfficiency({.batch = batch, .base_batch = 32, .noise_samples = 100});
+    };
+
+    job.RunUntil(120);
+
+    double best = 0;
+    for (double batch = 2; batch < 1000; ++batch) best = std::max(best, goodput(batch));
+    EXPECT_GT(goodput(Total(job.plan())), 0.95 * best)
+        << "seed " << seed << ": " << Total(job.plan());
+  }
+}
+
 TEST(GoodputBatchTest, NeverMoreThanDoublesAndNeverFlaps) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     VirtualJob job(Stationary(seed));
