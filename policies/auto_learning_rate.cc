@@ -47,7 +47,7 @@ LearningRateRule RuleFor(const Plan& plan, std::string_view optimizer) {
 bool AutoLearningRate::Quiet(const Plan& plan) const {
   if (plan.batch_sizes.size() < 2) return false;
   if (!IsPeriodic(plan)) return quiet_.value_or(false);
-  return quiet_windows_.value_or(!IsPreconditioned(optimizer_) && TotalOf(plan) > base_batch_);
+  return quiet_windows_.value_or(TotalOf(plan) > base_batch_);
 }
 
 void AutoLearningRate::Turn(const Plan& plan) {

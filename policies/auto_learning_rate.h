@@ -26,8 +26,8 @@ namespace tactus::policies {
 LearningRateRule RuleFor(const Plan& plan, std::string_view optimizer);
 
 // Follows the plan by RuleFor, at the start and with every change of another axis, but for local
-// steps of sgd that it would make longer, which begin with constant: how far members drift apart
-// grows with the square of their steps, and no gain knows of it (decision 57).
+// steps that it would make longer, which begin with constant: how far members drift apart grows
+// with the square of their steps, and no gain knows of it (decision 57).
 //
 // Whether the shorter steps of constant or those of the rule lead lower is then tried out by a
 // PeriodCanary each, in steps at common parameters and in local ones of their own:

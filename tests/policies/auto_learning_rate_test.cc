@@ -64,6 +64,22 @@ TEST(AutoLearningRateTest, FollowsThePlanAndSaysWhy) {
   EXPECT_TRUE(policy.Follow(plan, Observations()).empty()) << "it already suits";
 }
 
+// TwoMembers take 64 samples a step together.
+TEST(AutoLearningRateTest, LocalStepsBeginWithConstantWhereTheRuleWouldMakeThemLonger) {
+  for (const char* optimizer : {"sgd", "adamw"}) {
+    Plan plan = TwoMembers();
+    plan.synchronization = Synchronization::kPeriodic;
+    plan.period = 8;
+    plan.learning_rate_rule = LearningRateRule::kLinear;
+
+    AutoLearningRate(optimizer, 32).Follow(plan, Observations());
+    EXPECT_EQ(plan.learning_rate_rule, LearningRateRule::kConstant) << optimizer;
+
+    AutoLearningRate(optimizer, 64).Follow(plan, Observations());
+    EXPECT_EQ(plan.learning_rate_rule, RuleFor(plan, optimizer)) << optimizer;
+  }
+}
+
 // A gain of two, and a loss that stands still: shorter steps are due.
 TEST(AutoLearningRateTest, NothingIsTriedWhileAnotherAxisHasSomethingOnTrial) {
   AutoLearningRate policy("sgd", 32);
