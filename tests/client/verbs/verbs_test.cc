@@ -159,6 +159,20 @@ TEST_F(VerbsTest, DescribeKnowsJobsAndNodes) {
   EXPECT_THAT(Asked({"describe", "node", "n0"}), ElementsAre(R"(GetNode name: "n0")"));
 }
 
+TEST_F(VerbsTest, DescriptionsHaveTheFormatsOfLists) {
+  coordinator_.job.add_deadlines()->set_name("start");
+  v1::Job deadlines;
+  deadlines.set_name(coordinator_.job.name());
+  deadlines.add_deadlines()->set_name("start");
+
+  EXPECT_EQ(Printed({"describe", "job", "demo-1", "-o", "json"}),
+            Render(coordinator_.job, OutputFormat::kJson));
+  EXPECT_EQ(Printed({"describe", "node", "n0", "-o", "yaml"}),
+            Render(coordinator_.node, OutputFormat::kYaml));
+  EXPECT_EQ(Printed({"describe", "job", "demo-1", "--deadlines", "-o", "yaml"}),
+            Render(deadlines, OutputFormat::kYaml));
+}
+
 class SubmitTest : public VerbsTest {
  protected:
   SubmitTest() {
@@ -222,6 +236,15 @@ TEST_F(VerbsTest, WaitEndsWithTheStateThatIsWaitedFor) {
   const Answered late = Tactus({"wait", "demo-1", "--timeout", "200ms"});
   EXPECT_EQ(late.code, ExitCode::kTimedOut);
   EXPECT_THAT(late.err, HasSubstr("not yet succeeded"));
+}
+
+TEST_F(VerbsTest, WaitPrintsTheJobWhereItIsAskedTo) {
+  const v1::JobEvent paused = StateEvent(v1::JOB_STATE_PAUSED, "by the user");
+  coordinator_.watches = {{paused}, {paused}};
+
+  EXPECT_EQ(Printed({"wait", "demo-1", "--for", "state=paused"}), "");
+  EXPECT_EQ(Printed({"wait", "demo-1", "--for", "state=paused", "-o", "json"}),
+            Render(paused.job(), OutputFormat::kJson));
 }
 
 TEST_F(VerbsTest, LogsTakeRanks) {
