@@ -113,6 +113,34 @@ TEST_F(VerbsTest, ListsAreWatchedUntilASignalComes) {
   EXPECT_EQ(Tactus({"get", "nodes", "-w"}).code, ExitCode::kInterrupted);
 }
 
+TEST_F(VerbsTest, AWatchOutlastsACoordinatorThatIsRestarted) {
+  constexpr int kAway = 5;  // more than the attempts of a call within its time
+  int asked = 0;
+  coordinator_.jobs = 1;
+  coordinator_.list_jobs = [&] {
+    ++asked;
+    if (asked == 1) return grpc::Status::OK;
+    if (asked <= 1 + kAway) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "restarting");
+    if (coordinator_.jobs == 2) raise(SIGINT);
+    coordinator_.jobs = 2;
+    return grpc::Status::OK;
+  };
+
+  const Answered watched =
+      Tactus({"get", "jobs", "--watch", "-o", "name", "--request-timeout", "200ms"});
+
+  EXPECT_EQ(watched.code, ExitCode::kInterrupted);
+  EXPECT_EQ(watched.out, "job-0\njob-1\n");
+  EXPECT_THAT(watched.err, HasSubstr("(restarting); trying again\n"));
+}
+
+TEST_F(VerbsTest, AWatchOfNobodyEndsAtOnce) {
+  coordinator_.list_jobs = [] { return grpc::Status(grpc::StatusCode::UNAVAILABLE, "nobody"); };
+
+  EXPECT_EQ(Tactus({"get", "jobs", "--watch", "--request-timeout", "200ms"}).code,
+            ExitCode::kUnavailable);
+}
+
 TEST_F(VerbsTest, ExplainTellsAStoryOrPrintsTheDecisions) {
   coordinator_.decisions.add_decisions()->set_plan_version(1);
 
