@@ -108,6 +108,8 @@ class PageTest(unittest.TestCase):
         self.cluster.kill("gone")
 
         self.until("document.body.innerText.includes('gone is not connected')", "the loss is said")
+        said = self.browser.run("[...document.querySelectorAll('.node .pill')].map((one) => one.innerText)")
+        self.assertEqual(sorted(set(said)), ["gone", "ready"])
         self.browser.picture(PICTURES / "fleet-lost-node.png")
         self.assert_quiet()
 

@@ -11,12 +11,12 @@ const NOT_OVER = ["SUCCEEDED", "FAILED", "CANCELLED"].map((state) => `state!=${s
 const jobLink = (name, key) => el("a", {href: `#/jobs/${encodeURIComponent(idOf(name))}`, "data-key": key}, idOf(name));
 const nodeId = (node) => idOf(node.name);
 
+// As tactus get nodes has it.
 function condition(node) {
-  if (!node.connected) return ["bad", "not connected"];
-  if (node.leaving) return ["warn", `leaving: ${node.leaving}`];
-  if (node.draining) return ["warn", "draining"];
-  if (node.cordoned) return ["warn", "cordoned"];
-  return ["good", "connected"];
+  if (!node.connected) return ["bad", "gone"];
+  if (node.leaving) return ["warn", "leaving"];
+  if (node.draining) return ["warn", (node.devices || []).some((device) => device.job) ? "draining" : "drained"];
+  return node.cordoned ? ["warn", "cordoned"] : ["good", "ready"];
 }
 
 function deviceItem(node, device) {
@@ -36,7 +36,7 @@ function nodeCard(node) {
   const tags = [...Object.entries(node.labels || {}).map(([key, value]) => `${key}=${value}`), ...(node.taints || []).map((taint) => `taint ${taint}`)];
   return el("article", {class: "card node", "aria-label": `Node ${nodeId(node)}`},
     el("header", {}, el("h3", {}, nodeId(node)), el("span", {class: `pill ${kind}`}, word),
-      el("span", {class: "soft"}, [node.agent_version && `agent ${node.agent_version}`, node.connected ? "" : `last heard ${ago(node.last_seen_time)}`].filter(Boolean).join(" · "))),
+      el("span", {class: "soft"}, [node.leaving, node.agent_version && `agent ${node.agent_version}`, node.connected ? "" : `last heard ${ago(node.last_seen_time)}`].filter(Boolean).join(" · "))),
     el("ul", {class: "devices", "aria-label": `Devices of ${nodeId(node)}`}, (node.devices || []).map((device) => deviceItem(node, device))),
     (node.devices || []).length ? null : el("p", {class: "soft"}, "No devices."),
     tags.length ? el("div", {class: "tags"}, tags.map((tag) => el("span", {}, tag))) : null);

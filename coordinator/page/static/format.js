@@ -16,7 +16,7 @@ export function whole(value) {
 
 export const counted = (count, one) => `${whole(count)} ${one}${count === 1 ? "" : "s"}`;
 
-export const percent = (ratio) => (Number.isFinite(ratio) ? `${(100 * ratio).toFixed(ratio < 0.1 && ratio > -0.1 ? 1 : 0)}\u202f%` : "–");
+export const percent = (ratio) => (Number.isFinite(ratio) ? `${(100 * ratio).toFixed(1)}\u202f%` : "–");
 export const signedPercent = (ratio) => (ratio > 0 ? "+" : "") + percent(ratio).replace("-", "−");
 
 export function bytes(value) {
