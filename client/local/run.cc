@@ -147,7 +147,10 @@ class LocalRun {
     result_kept_ = !paths.ok();
     if (!paths.ok()) screen_.Say(ErrorLines(paths.status(), ""));
     const ExitCode code = ReportEnd(followed, screen_, command_.job_file);
-    if (!paths.ok()) return code == ExitCode::kOk ? ExitCode::kGeneric : code;
+    if (!paths.ok() && code == ExitCode::kOk) {
+      return IsOfLocalFile(paths.status()) ? ExitCode::kFile : ExitCode::kGeneric;
+    }
+    if (!paths.ok()) return code;
     if (!job->has_result()) {
       if (!paths->empty()) screen_.Say("snapshots: " + ResultFolder() + "/snapshots");
     } else if (command_.json) {
@@ -185,13 +188,16 @@ absl::Status Contradiction(const std::string& field, std::uint32_t value, std::u
                                     ", but " + std::to_string(count) + " workers are asked for");
 }
 
+absl::Status Of(const std::string& flag, const absl::Status& unwritable) {
+  return OfLocalFile(
+      absl::FailedPreconditionError(flag + ": " + std::string(unwritable.message())));
+}
+
 // Where a file that is asked for cannot be put, is found out before training, not after.
 absl::Status CheckPlaces(const RunCommand& command) {
   if (!command.output_folder.empty()) {
     const absl::Status writable = runtime::MakeWritableFolder(command.output_folder);
-    if (!writable.ok()) {
-      return absl::InvalidArgumentError("--output: " + std::string(writable.message()));
-    }
+    if (!writable.ok()) return Of("--output", writable);
   }
   if (command.tape.empty()) return absl::OkStatus();
   if (std::filesystem::is_directory(command.tape)) {
@@ -199,8 +205,7 @@ absl::Status CheckPlaces(const RunCommand& command) {
   }
   const std::filesystem::path folder = std::filesystem::absolute(command.tape).parent_path();
   const absl::Status writable = runtime::MakeWritableFolder(folder.string());
-  if (writable.ok()) return absl::OkStatus();
-  return absl::InvalidArgumentError("--tape: " + std::string(writable.message()));
+  return writable.ok() ? absl::OkStatus() : Of("--tape", writable);
 }
 
 // Requires: the coordinator whose state is in `state_folder` has ended.
@@ -256,13 +261,13 @@ ExitCode Run(const RunCommand& command, const Surroundings& surroundings, const 
   }
   if (const absl::Status places = CheckPlaces(command); !places.ok()) {
     screen.Say(std::string(places.message()));
-    return ExitCode::kUsage;
+    return ExitCodeOf(places);
   }
   const absl::StatusOr<std::string> folder =
       MakeRunFolder(surroundings.folders.state, file.spec.name());
   if (!folder.ok()) {
     screen.Say(std::string(folder.status().message()));
-    return ExitCode::kGeneric;
+    return ExitCode::kFile;
   }
   LocalRun run(command, screen,
                {.binary_folder = surroundings.binary_folder,
@@ -273,7 +278,7 @@ ExitCode Run(const RunCommand& command, const Surroundings& surroundings, const 
   if (!command.tape.empty()) {
     const absl::Status copied = CopyTape(*folder + "/coordinator", command.tape);
     if (!copied.ok()) screen.Say("--tape: " + std::string(copied.message()));
-    if (!copied.ok() && code == ExitCode::kOk) code = ExitCode::kGeneric;
+    if (!copied.ok() && code == ExitCode::kOk) code = ExitCode::kFile;
   }
   const bool failed =
       code != ExitCode::kOk && code != ExitCode::kUsage && code != ExitCode::kInterrupted;

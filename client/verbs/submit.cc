@@ -1,5 +1,7 @@
 // `tactus submit`.
+#include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 
 #include "client/render/error_lines.h"
@@ -11,11 +13,16 @@
 namespace tactus::client {
 namespace {
 
-absl::Status Upload(api::Client& client, const Screen& screen, std::string* path) {
+absl::Status Upload(const std::string& field, api::Client& client, const Screen& screen,
+                    std::string* path) {
   std::error_code ignored;
   const bool here = !path->starts_with(kBlobPrefix) && path->find('/') != std::string::npos &&
                     std::filesystem::is_regular_file(*path, ignored);
   if (!here) return absl::OkStatus();
+  if (!std::ifstream(*path).is_open()) {
+    return absl::InvalidArgumentError(field + ": " + Printable(*path) + " cannot be read: " +
+                                      std::generic_category().message(errno));
+  }
   const absl::StatusOr<v1::Blob> blob = client.UploadFile(*path);
   if (!blob.ok()) return blob.status();
   screen.Say(Printable(*path) + " is at the coordinator as " + kBlobPrefix + blob->sha256());
@@ -30,10 +37,12 @@ absl::Status UploadModels(api::Client& client, const Screen& screen, v1::JobSpec
   if (!spec->has_model()) return absl::OkStatus();
   v1::Model* model = spec->mutable_model();
   if (model->has_torchscript()) {
-    const absl::Status status = Upload(client, screen, model->mutable_torchscript());
+    const absl::Status status =
+        Upload("model.torchscript", client, screen, model->mutable_torchscript());
     if (!status.ok()) return status;
   }
-  return model->loss().empty() ? absl::OkStatus() : Upload(client, screen, model->mutable_loss());
+  if (model->loss().empty()) return absl::OkStatus();
+  return Upload("model.loss", client, screen, model->mutable_loss());
 }
 
 class SubmitVerb : public Verb {

@@ -130,7 +130,7 @@ class RunTest(unittest.TestCase):
     def test_a_folder_that_cannot_be_written_is_said(self):
         self.environment["XDG_STATE_HOME"] = "/proc/nowhere"
         code, out, err = self.run_job(tiny_spec(self.corpus, rounds=5))
-        self.assertEqual(code, 1, out + err)
+        self.assertEqual(code, 10, out + err)
         self.assertIn("/proc/nowhere", err)
 
     def test_failures_of_the_job_are_exit_code_8(self):

@@ -38,6 +38,8 @@ TEST(ExitCodeTest, CodesOfCallsAreThoseOfTheHelp) {
   EXPECT_EQ(ExitCodeOf(absl::UnavailableError("")), ExitCode::kUnavailable);
   EXPECT_EQ(ExitCodeOf(absl::DeadlineExceededError("")), ExitCode::kTimedOut);
   EXPECT_EQ(ExitCodeOf(absl::InternalError("")), ExitCode::kGeneric);
+  EXPECT_EQ(ExitCodeOf(OfLocalFile(absl::NotFoundError(""))), ExitCode::kFile);
+  EXPECT_EQ(ExitCodeOf(OfLocalFile(absl::OkStatus())), ExitCode::kOk);
 }
 
 class CallsTest : public ::testing::Test {

@@ -324,6 +324,26 @@ TEST_F(VerbsTest, ResultsAreFetchedIntoAFolder) {
   EXPECT_EQ(Content(folder_.path() + "/d/model.pt"), "abc");
 }
 
+// Whatever the file system says of them: a script tells them from what a coordinator lacks.
+TEST_F(VerbsTest, FilesThatCannotBeWrittenHaveACodeOfTheirOwn) {
+  coordinator_.job.mutable_result()->mutable_artifacts(0)->set_size_bytes(3);
+  coordinator_.chunks = {"abc"};
+  coordinator_.rounds.add_rounds()->set_seconds(0.5);
+  const std::string folder = folder_.path() + "/f";
+  std::ofstream(folder) << "a file";
+
+  const std::vector<Words> commands = {{"download", "demo-1", "--to", "/proc/none"},
+                                       {"download", "demo-1", "--to", folder + "/d"},
+                                       {"plot", "demo-1", "--output", "/proc/none/f"},
+                                       {"admin", "backup", "/proc/none/f"},
+                                       {"man", "--to", "/proc/none"}};
+  for (const Words& words : commands) {
+    const Answered answered = Tactus(words);
+    EXPECT_EQ(answered.code, ExitCode::kFile) << words[0] << ": " << answered.err;
+    EXPECT_THAT(answered.err, HasSubstr(words.back().substr(0, 5)));
+  }
+}
+
 TEST_F(VerbsTest, NodesAreCordonedAndDrained) {
   EXPECT_THAT(Asked({"cordon", "n0"}), ElementsAre(R"(CordonNode name: "n0")"));
   EXPECT_THAT(Asked({"uncordon", "n0"}), ElementsAre(R"(UncordonNode name: "n0")"));
