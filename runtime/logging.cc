@@ -63,11 +63,11 @@ std::unique_ptr<spdlog::formatter> TextFormatter() {
 class JsonFormatter final : public spdlog::formatter {
  public:
   void format(const spdlog::details::log_msg& line, spdlog::memory_buf_t& out) override {
-    const std::string json = JsonLogLine(
-        {.time = std::chrono::nanoseconds(line.time.time_since_epoch()).count(),
-         .level = NameOf(line.level),
-         .component = {line.logger_name.data(), line.logger_name.size()},
-         .text = {line.payload.data(), line.payload.size()}});
+    const std::string json =
+        JsonLogLine({.time = std::chrono::nanoseconds(line.time.time_since_epoch()).count(),
+                     .level = NameOf(line.level),
+                     .component = {line.logger_name.data(), line.logger_name.size()},
+                     .text = {line.payload.data(), line.payload.size()}});
     out.append(json.data(), json.data() + json.size());
   }
   std::unique_ptr<spdlog::formatter> clone() const override {

@@ -16,6 +16,7 @@
 #include "client/observe/show_job.h"
 #include "client/render/error_lines.h"
 #include "client/render/summary.h"
+#include "client/text/names.h"
 #include "client/text/text.h"
 #include "client/yaml/job_file.h"
 #include "coordinator/tape/tape_folder.h"
@@ -172,6 +173,10 @@ class LocalRun {
     if (job.result().artifacts().empty() && job.snapshots().empty()) {
       return std::vector<std::string>();
     }
+    if (command_.overwrite) {
+      const absl::Status removed = OfLocalFile(RemoveFormerResult(ResultFolder()));
+      if (!removed.ok()) return removed;
+    }
     return DownloadResult(client, job, ResultFolder());
   }
 
@@ -198,6 +203,12 @@ absl::Status CheckPlaces(const RunCommand& command) {
   if (!command.output_folder.empty()) {
     const absl::Status writable = runtime::MakeWritableFolder(command.output_folder);
     if (!writable.ok()) return Of("--output", writable);
+    const std::vector<std::string> former = FormerResult(command.output_folder);
+    if (!former.empty() && !command.overwrite) {
+      return absl::AlreadyExistsError("--output: " + command.output_folder +
+                                      " has the result of a former run (" + JoinNames(former) +
+                                      "); allowed is another folder, or --overwrite");
+    }
   }
   if (command.tape.empty()) return absl::OkStatus();
   if (std::filesystem::is_directory(command.tape)) {
@@ -263,7 +274,7 @@ ExitCode Run(const RunCommand& command, const Surroundings& surroundings, const 
     screen.Say(std::string(places.message()));
     return ExitCodeOf(places);
   }
-  const absl::StatusOr<std::string> folder =
+  const absl::StatusOr<RunFolder> folder =
       MakeRunFolder(surroundings.folders.state, file.spec.name());
   if (!folder.ok()) {
     screen.Say(std::string(folder.status().message()));
@@ -271,23 +282,23 @@ ExitCode Run(const RunCommand& command, const Surroundings& surroundings, const 
   }
   LocalRun run(command, screen,
                {.binary_folder = surroundings.binary_folder,
-                .folder = *folder,
+                .folder = folder->path,
                 .workers = *workers,
                 .speeds = command.speeds});
   ExitCode code = run.Train(file.spec);
   if (!command.tape.empty()) {
-    const absl::Status copied = CopyTape(*folder + "/coordinator", command.tape);
+    const absl::Status copied = CopyTape(folder->path + "/coordinator", command.tape);
     if (!copied.ok()) screen.Say("--tape: " + std::string(copied.message()));
     if (!copied.ok() && code == ExitCode::kOk) code = ExitCode::kFile;
   }
   const bool failed =
       code != ExitCode::kOk && code != ExitCode::kUsage && code != ExitCode::kInterrupted;
   const bool keep = command.keep || run.result_kept();
-  if (!keep) CleanRunFolder(*folder, failed ? RunRemains::kLogs : RunRemains::kResult);
+  if (!keep) CleanRunFolder(folder->path, failed ? RunRemains::kLogs : RunRemains::kResult);
   if (keep) {
-    screen.Say("kept: " + *folder);
-  } else if (failed && std::filesystem::exists(*folder)) {
-    screen.Say("logs: " + *folder);
+    screen.Say("kept: " + folder->path + "; tactus clean removes it");
+  } else if (failed && std::filesystem::exists(folder->path)) {
+    screen.Say("logs: " + folder->path + "; tactus clean removes them");
   }
   return code;
 }

@@ -67,15 +67,16 @@ bool HasNoWorkers(const v1::Job& job) {
 std::vector<std::string> JobRow(const v1::Job& job, bool wide) {
   const v1::JobProgress& progress = job.progress();
   const bool trained = progress.rounds() > 0;
-  std::vector<std::string> row = {Printable(ShortName(job.name())),
-                                  StateName(job.state()),
-                                  std::to_string(job.spec().priority()),
-                                  trained ? EpochText(progress) : "-",
-                                  trained ? FormatCount(progress.rounds()) : "-",
-                                  trained ? FormatLoss(progress.loss()) : "-",
-                                  trained && Trains(job) ? FormatRate(progress.samples_per_second()) : "-",
-                                  std::to_string(HasNoWorkers(job) ? 0 : progress.workers_size()),
-                                  FormatLocalTime(job.create_time())};
+  std::vector<std::string> row = {
+      Printable(ShortName(job.name())),
+      StateName(job.state()),
+      std::to_string(job.spec().priority()),
+      trained ? EpochText(progress) : "-",
+      trained ? FormatCount(progress.rounds()) : "-",
+      trained ? FormatLoss(progress.loss()) : "-",
+      trained && Trains(job) ? FormatRate(progress.samples_per_second()) : "-",
+      std::to_string(HasNoWorkers(job) ? 0 : progress.workers_size()),
+      FormatLocalTime(job.create_time())};
   if (!wide) return row;
   row.insert(row.end(), {WorkersText(job.spec().workers()), FormatLocalTime(job.update_time()),
                          LabelsText(job.labels()), OrDash(job.state_reason())});

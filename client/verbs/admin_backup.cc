@@ -43,7 +43,8 @@ class BackupVerb : public Verb {
     std::ofstream out(part, std::ios::binary | std::ios::trunc);
     if (!out) return OfLocalFile(runtime::FileError(errno, part, "cannot be written"));
     const auto failed = [&part] {
-      return OfLocalFile(absl::ResourceExhaustedError(part + ": cannot be written; the disk is full"));
+      return OfLocalFile(
+          absl::ResourceExhaustedError(part + ": cannot be written; the disk is full"));
     };
     absl::Status status = client.Backup([&](std::string_view data) -> absl::Status {
       *bytes += data.size();
@@ -55,7 +56,8 @@ class BackupVerb : public Verb {
     std::error_code error;
     if (status.ok()) {
       std::filesystem::rename(part, file_, error);
-      if (error) status = OfLocalFile(runtime::FileError(error.value(), file_, "cannot be written"));
+      if (error)
+        status = OfLocalFile(runtime::FileError(error.value(), file_, "cannot be written"));
     }
     if (!status.ok()) std::filesystem::remove(part, error);
     return status;

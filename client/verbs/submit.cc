@@ -20,8 +20,8 @@ absl::Status Upload(const std::string& field, api::Client& client, const Screen&
                     std::filesystem::is_regular_file(*path, ignored);
   if (!here) return absl::OkStatus();
   if (!std::ifstream(*path).is_open()) {
-    return absl::InvalidArgumentError(field + ": " + Printable(*path) + " cannot be read: " +
-                                      std::generic_category().message(errno));
+    return absl::InvalidArgumentError(field + ": " + Printable(*path) +
+                                      " cannot be read: " + std::generic_category().message(errno));
   }
   const absl::StatusOr<v1::Blob> blob = client.UploadFile(*path);
   if (!blob.ok()) return blob.status();

@@ -273,13 +273,13 @@ class CoreRunner {
   RequestIndex requests_;
   // As last published, while not over. Equal to what the store has, but for progress.
   std::map<JobId, job::JobRecord> visible_;
-  std::size_t in_creation_ = 0;  // jobs handed to the core whose call is not answered
-  std::uint64_t last_job_ = 0;   // id of the last job made
-  store::JobNumbers numbers_;    // of the jobs' names
+  std::size_t in_creation_ = 0;       // jobs handed to the core whose call is not answered
+  std::uint64_t last_job_ = 0;        // id of the last job made
+  store::JobNumbers numbers_;         // of the jobs' names
   std::map<std::string, JobId> ids_;  // by name, of those in visible_ and those in creation
-  std::string write_error_;      // empty: the last write succeeded
-  absl::Status closed_;          // what streams that come are ended with; ok: they are not
-  std::size_t beat_part_ = 0;    // of the sessions, whose turn it is
+  std::string write_error_;           // empty: the last write succeeded
+  absl::Status closed_;               // what streams that come are ended with; ok: they are not
+  std::size_t beat_part_ = 0;         // of the sessions, whose turn it is
   std::optional<runtime::Timer> wake_, flush_, beat_, expiry_, give_up_, return_;
 };
 

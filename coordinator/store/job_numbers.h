@@ -18,7 +18,7 @@ class JobNumbers {
 
   // Of a store: see Store::Numbers.
   struct Given {
-    std::uint64_t floor = 0;                     // what is not in `last` begins above it
+    std::uint64_t floor = 0;                      // what is not in `last` begins above it
     std::map<std::string, std::uint64_t> last{};  // the highest number, by what is before it
   };
   explicit JobNumbers(Given given = {}) : given_(std::move(given)) {}

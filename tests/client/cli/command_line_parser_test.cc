@@ -192,7 +192,7 @@ TEST(CommandLineTest, MistakesAreNamed) {
             "tactus: 'sumbit' is unknown; did you mean 'submit'? allowed: run, simulate, "
             "replay, submit, get, describe, explain, watch, wait, logs, update, revert, cancel, "
             "delete, pause, resume, download, top, plot, trace, cordon, drain, uncordon, admin, "
-            "config, completion, man, version\n");
+            "clean, config, completion, man, version\n");
   EXPECT_EQ(ParseCommandLine({"get", "frob"}).error,
             "tactus: 'frob' is unknown; allowed: jobs, job, nodes, node, rounds, decisions\n");
 }

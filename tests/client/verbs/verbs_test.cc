@@ -344,6 +344,28 @@ TEST_F(VerbsTest, FilesThatCannotBeWrittenHaveACodeOfTheirOwn) {
   }
 }
 
+TEST_F(VerbsTest, WhatRunsLeftIsShownAndRemovedWhereThatIsSaid) {
+  surroundings_.folders.state = folder_.path() + "/state";
+  const std::string run = folder_.path() + "/state/runs/20260101-000000-demo";
+  std::filesystem::create_directories(run + "/result");
+  std::ofstream(run + "/agent.log") << "12345";
+  std::ofstream(run + "/result/model.pt") << "weights";
+  const auto clean = [&](const Words& words) { return Tactus(words); };
+
+  const Answered unsure = clean({"clean"});  // no terminal to ask on
+  EXPECT_EQ(unsure.code, ExitCode::kUsage);
+  EXPECT_THAT(unsure.out, HasSubstr(run + "  5 B      stays, 7 B\n"));
+  EXPECT_TRUE(std::filesystem::exists(run + "/agent.log"));
+
+  EXPECT_THAT(clean({"clean", "--yes"}).err, HasSubstr("5 B removed\n"));
+  EXPECT_FALSE(std::filesystem::exists(run + "/agent.log"));
+  EXPECT_TRUE(std::filesystem::exists(run + "/result/model.pt"));
+  EXPECT_THAT(clean({"clean", "--yes"}).err, HasSubstr("there is nothing to remove\n"));
+
+  EXPECT_THAT(clean({"clean", "--yes", "--results"}).err, HasSubstr("7 B removed\n"));
+  EXPECT_FALSE(std::filesystem::exists(run));
+}
+
 TEST_F(VerbsTest, NodesAreCordonedAndDrained) {
   EXPECT_THAT(Asked({"cordon", "n0"}), ElementsAre(R"(CordonNode name: "n0")"));
   EXPECT_THAT(Asked({"uncordon", "n0"}), ElementsAre(R"(UncordonNode name: "n0")"));
