@@ -12,6 +12,7 @@
 #include "coordinator/spec/field_rules.h"
 #include "coordinator/spec/kind_of_job.h"
 #include "coordinator/spec/resolve.h"
+#include "runtime/options.h"
 
 namespace tactus::spec {
 namespace {
@@ -209,17 +210,18 @@ void CheckWorkers(const v1::Workers& workers, FieldChecks& checks) {
   CheckPlacement(workers, checks);
 }
 
+Duration DurationOf(const google::protobuf::Duration& duration) {
+  return std::chrono::seconds(duration.seconds()) + Duration(duration.nanos());
+}
+
 void CheckSnapshots(const v1::JobSpec& spec, FieldChecks& checks) {
   if (!spec.has_snapshots()) return;
   const google::protobuf::Duration& every = spec.snapshots().every();
   if (!spec.snapshots().has_every()) return checks.Missing("snapshots.every", "give 1s or more");
   if (every.seconds() == 0 && every.nanos() > 0) {
-    checks.Add("snapshots.every", "found less than a second, allowed is 1s or more");
+    checks.Add("snapshots.every",
+               "found " + runtime::FormatDuration(DurationOf(every)) + ", allowed is 1s or more");
   }
-}
-
-Duration DurationOf(const google::protobuf::Duration& duration) {
-  return std::chrono::seconds(duration.seconds()) + Duration(duration.nanos());
 }
 
 // Where the fields of a path stand in their messages, outermost first; what is not a field ends it.

@@ -395,8 +395,12 @@ TEST_F(VerbsTest, TheProgramItselfHasVerbs) {
 
   EXPECT_THAT(Printed({"config", "show"}), HasSubstr(coordinator_.address()));
   EXPECT_EQ(Printed({"config", "get-contexts", "-o", "name"}), "lab\n");
-  Printed({"config", "use-context", "lab"});
+  EXPECT_EQ(Tactus({"config", "use-context", "lab"}).err, "tactus: context lab is in use\n");
   EXPECT_THAT(Content(config), HasSubstr("context: lab"));
+  surroundings_.settings.server = "h:2";
+  EXPECT_THAT(Tactus({"config", "use-context", "lab"}).err,
+              HasSubstr("but TACTUS_SERVER is set and counts before it\n"));
+  surroundings_.settings.server.clear();
   EXPECT_THAT(Printed({"completion", "fish"}), HasSubstr("complete -c tactus"));
   EXPECT_THAT(Printed({"man", "--to", folder_.path() + "/d"}), HasSubstr("/d/tactus.1\n"));
   EXPECT_THAT(Printed({"version"}), HasSubstr("tactus "));
