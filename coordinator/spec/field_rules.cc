@@ -289,6 +289,18 @@ void FillDefaults(const std::string& chosen, Message* message) {
   }
 }
 
+void DropForeign(const std::string& chosen, const std::set<std::string>& kept, Message* message) {
+  const std::string variant = VariantOf(*message, chosen);
+  const Descriptor& type = *message->GetDescriptor();
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    const bool foreign = field.name() != kPolicy && !RuleOf(field, variant);
+    if (foreign && !kept.contains(field.name())) {
+      message->GetReflection()->ClearField(message, &field);
+    }
+  }
+}
+
 std::vector<std::string> VariantsOf(const Descriptor& message) {
   std::vector<std::string> variants;
   for (int i = 0; i < message.field_count(); ++i) {
