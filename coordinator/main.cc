@@ -30,6 +30,18 @@ struct Arguments {
   std::string address_file = {};  // empty: none
 };
 
+// CLI11 names units that nobody writes, and throws where it finds none.
+std::string ReadSize(std::string& text) {
+  try {
+    if (CLI::AsSizeValue(false)(text).empty()) return "";
+  } catch (const CLI::ValidationError&) {
+    // said below
+  }
+  return "found \"" + text + "\", allowed is a size such as 256MiB or 8GiB";
+}
+
+CLI::Validator SizeText() { return {ReadSize, "SIZE"}; }
+
 void DeclareBackups(CLI::App& app, Arguments& arguments) {
   app.add_option("--backup-every", arguments.backup_every,
                  "How often the state folder is backed up to --backup-dir, such as 6h, or off")
@@ -70,7 +82,7 @@ void Declare(CLI::App& app, Arguments& arguments) {
                  "Size at most of the tape of events below the state folder, such as 256MiB; 0: no "
                  "tape")
       ->envname("TACTUS_TAPE_BYTES")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(SizeText())
       ->capture_default_str();
   app.add_option("--retain-jobs", arguments.retain_jobs,
                  "How long a job that is over is kept, with its history and files, such as 90d")
@@ -79,7 +91,7 @@ void Declare(CLI::App& app, Arguments& arguments) {
   app.add_option("--retain-bytes", arguments.server.retain_bytes,
                  "Size of the database above which the oldest jobs that are over go, such as 8GiB")
       ->envname("TACTUS_RETAIN_BYTES")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(SizeText())
       ->capture_default_str();
   app.add_flag(
       "--restored", arguments.server.restored,
@@ -106,6 +118,7 @@ runtime::Exit ExitOf(const absl::Status& status) {
     case absl::StatusCode::kNotFound:
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kDataLoss:  // a database that is damaged
       return runtime::Exit::kCannotCreate;
     default:
       return runtime::Exit::kFailure;
@@ -137,7 +150,9 @@ int Serve(const Arguments& arguments, const sigset_t& signals) {
       arguments.daemon.logging.level);
   auto server = service::Server::Open(options);
   if (!server.ok()) {
-    return Complain(ExitOf(server.status()), std::string(server.status().message()));
+    const std::string advice =
+        absl::IsDataLoss(server.status()) ? "; --restore-from makes a new folder of a backup" : "";
+    return Complain(ExitOf(server.status()), std::string(server.status().message()) + advice);
   }
   log->info("serving address={} metrics_address={}", (*server)->address(),
             (*server)->metrics_address());

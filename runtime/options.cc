@@ -61,8 +61,8 @@ absl::StatusOr<Duration> ParseDuration(const std::string& text) {
   bool fraction = false;
   if (at == end) return Refuse(text);
   if (*at == '-' && ParseDuration(text.substr(1)).ok()) {
-    return absl::InvalidArgumentError("found \"" + text +
-                                      "\", allowed is a duration that is not negative, such as 90s");
+    return absl::InvalidArgumentError(
+        "found \"" + text + "\", allowed is a duration that is not negative, such as 90s");
   }
   while (at != end) {
     double number = 0;

@@ -90,7 +90,7 @@ class LocalRun {
     return Fail(followed.status);
   }
 
-  // The agent has registered all devices. Says where the metrics are.
+  // The agent has registered all devices. Says where the page and the metrics are.
   absl::Status AwaitNode(api::Client& client) {
     absl::Status status;
     std::string agent_metrics;
@@ -112,13 +112,16 @@ class LocalRun {
       case EventLoop::Outcome::kDone:
         break;
     }
-    if (status.ok()) SayMetrics("coordinator", cluster_.addresses().metrics);
-    if (status.ok()) SayMetrics("agent", agent_metrics);
+    if (!status.ok()) return status;
+    const std::string& page = cluster_.addresses().metrics;
+    if (!page.empty()) screen_.Say("status page: http://" + Printable(page) + "/");
+    if (!page.empty()) SayMetrics("coordinator", page);
+    if (!agent_metrics.empty()) SayMetrics("agent", agent_metrics);
     return status;
   }
 
   void SayMetrics(const std::string& who, const std::string& address) {
-    if (!address.empty()) screen_.Say(who + " metrics: http://" + Printable(address) + "/metrics");
+    screen_.Say(who + " metrics: http://" + Printable(address) + "/metrics");
   }
 
   Followed Show(api::Client& client, const v1::Job& job) {

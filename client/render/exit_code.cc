@@ -1,11 +1,18 @@
 #include "client/render/exit_code.h"
 
 #include "absl/strings/cord.h"
+#include "runtime/status.h"
 
 namespace tactus::client {
 namespace {
 
 constexpr char kLocalFile[] = "tactus.client/local-file";
+
+// A coordinator was there and said why it cannot: a full disk, a backup under way.
+bool Refused(const absl::Status& status) {
+  const std::string reason = runtime::ReasonOf(status).reason;
+  return !reason.empty() && reason != "COORDINATOR_STOPPING";
+}
 
 }  // namespace
 
@@ -33,7 +40,7 @@ ExitCode ExitCodeOf(const absl::Status& status) {
     case absl::StatusCode::kUnauthenticated:
       return ExitCode::kDenied;
     case absl::StatusCode::kUnavailable:
-      return ExitCode::kUnavailable;
+      return Refused(status) ? ExitCode::kGeneric : ExitCode::kUnavailable;
     case absl::StatusCode::kDeadlineExceeded:
       return ExitCode::kTimedOut;
     case absl::StatusCode::kCancelled:

@@ -109,13 +109,13 @@ std::string SnapshotsText(const v1::Job& job) {
 }
 
 std::string WorkersTable(const v1::JobProgress& progress) {
-  Rows rows = {{"RANK", "WORKER", "NODE", "DEVICE", "BATCH", "SAMPLES OF GROUP", "SAMPLES/S", "IDLE"}};
+  Rows rows = {
+      {"RANK", "WORKER", "NODE", "DEVICE", "BATCH", "SAMPLES OF GROUP", "SAMPLES/S", "IDLE"}};
   for (const v1::WorkerProgress& worker : progress.workers()) {
     rows.push_back({std::to_string(worker.rank()), "worker-" + std::to_string(worker.worker_id()),
-                    Printable(worker.node()),
-                    Printable(worker.device()), std::to_string(worker.batch_size()),
-                    FormatCount(worker.samples()), FormatRate(worker.samples_per_second()),
-                    FormatPercent(worker.idle_ratio())});
+                    Printable(worker.node()), Printable(worker.device()),
+                    std::to_string(worker.batch_size()), FormatCount(worker.samples()),
+                    FormatRate(worker.samples_per_second()), FormatPercent(worker.idle_ratio())});
   }
   return rows.size() == 1 ? "" : "\n" + FormatTable(rows);
 }

@@ -39,10 +39,9 @@ class ConfigVerb : public Verb {
         UseContext(means.surroundings.folders.config + "/config.yaml", context_);
     if (!used.ok()) return ReportError(used, means.screen);
     const std::string stronger = Stronger(means.surroundings.settings);
-    means.screen.Say(stronger.empty()
-                         ? "context " + context_ + " is in use"
-                         : "context " + context_ + " is the file's now, but " + stronger +
-                               " is set and counts before it");
+    means.screen.Say(stronger.empty() ? "context " + context_ + " is in use"
+                                      : "context " + context_ + " is the file's now, but " +
+                                            stronger + " is set and counts before it");
     return ExitCode::kOk;
   }
 

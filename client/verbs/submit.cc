@@ -9,6 +9,7 @@
 #include "client/text/text.h"
 #include "client/verbs/answers.h"
 #include "client/verbs/words.h"
+#include "runtime/status.h"
 
 namespace tactus::client {
 namespace {
@@ -45,6 +46,24 @@ absl::Status UploadModels(api::Client& client, const Screen& screen, v1::JobSpec
   return Upload("model.loss", client, screen, model->mutable_loss());
 }
 
+// Nodes may have what this machine has not; where none has it the job waits in the queue to fail.
+// A pattern of several files is not looked at.
+void SayWhatIsNotHere(const v1::Data& data, const Screen& screen) {
+  const auto look = [&screen](const std::string& field, const std::string& path) {
+    std::error_code ignored;
+    const bool pattern = path.find_first_of("*?[") != std::string::npos;
+    if (path.empty() || pattern || std::filesystem::exists(path, ignored)) return;
+    screen.Say(field + ": " + Printable(path) +
+               " is not on this machine; every node that trains the job needs it");
+  };
+  look("data.text", data.text());
+  look("data.cifar", data.cifar());
+  look("data.idx.inputs", data.idx().inputs());
+  look("data.idx.targets", data.idx().targets());
+  look("data.numpy.inputs", data.numpy().inputs());
+  look("data.numpy.targets", data.numpy().targets());
+}
+
 class SubmitVerb : public Verb {
  public:
   void Declare(CLI::App& program) override {
@@ -73,12 +92,19 @@ class SubmitVerb : public Verb {
           UploadModels(*means.client, means.screen, request.mutable_spec());
       if (!uploaded.ok()) return ReportError(uploaded, means.screen, job_file_);
     }
+    SayWhatIsNotHere(request.spec().data(), means.screen);
     const absl::StatusOr<v1::Job> job = means.client->CreateJob(request);
-    if (!job.ok()) return ReportError(job.status(), means.screen, job_file_);
+    if (!job.ok()) return ReportRefusal(job.status(), means.screen);
     return Answer(*job, means);
   }
 
  private:
+  // The job file is to blame for its fields alone.
+  ExitCode ReportRefusal(const absl::Status& status, const Screen& screen) const {
+    const bool of_fields = !runtime::FieldViolations(status).empty();
+    return ReportError(status, screen, of_fields ? job_file_ : "");
+  }
+
   // The file and what the command line adds to it. False: what is wrong was said.
   bool MakeRequest(const Screen& screen, v1::CreateJobRequest* request) const {
     const JobFile file = ReadJobFile(job_file_, overrides_);

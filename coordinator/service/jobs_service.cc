@@ -37,8 +37,9 @@ void CheckRequestId(const std::string& id, spec::FieldChecks& checks) {
                               (c >= 'A' && c <= 'Z') || c == '-';
                      });
   if (right) return;
-  checks.Add("request_id", "found " + spec::Shown(id) +
-                               ", allowed are at most 64 letters, digits and dashes, such as a UUID");
+  checks.Add("request_id",
+             "found " + spec::Shown(id) +
+                 ", allowed are at most 64 letters, digits and dashes, such as a UUID");
 }
 
 // The id of the job that a request names.

@@ -283,7 +283,7 @@ class PageTest(unittest.TestCase):
         spec["name"] = "brief"
         spec["workers"] = {"min": 1, "max": 1}
         job = self.cluster.submit(spec)
-        self.cluster.tactus("cancel", job)
+        self.cluster.tactus("cancel", job, check=False)
         self.cluster.wait(job, ["CANCELLED", "SUCCEEDED"])
         self.show(f"/jobs/{job}")
         self.until("document.querySelector('#link').innerText === 'over'", "the job is shown")

@@ -13,6 +13,7 @@
 #include "client/render/story.h"
 #include "client/render/summary.h"
 #include "client/render/tables.h"
+#include "runtime/status.h"
 #include "tests/client/fake_coordinator.h"
 #include "tests/client/sample_job.h"
 #include "tests/support/temporary_folder.h"
@@ -233,6 +234,36 @@ TEST_F(SubmitTest, LabelsPriorityAndValuesGoWithTheFile) {
   EXPECT_EQ(coordinator_.watches_opened, 0);
 }
 
+TEST_F(SubmitTest, DataThatAreNotHereAreSaidAndLeftToTheNodes) {
+  std::ofstream(file_) << "name: demo\ndata: {numpy: {inputs: none.npy, targets: j.yaml}}\n";
+  const Answered submitted = Tactus({"submit", file_});
+  EXPECT_EQ(submitted.code, ExitCode::kOk);
+  EXPECT_EQ(submitted.err, "tactus: data.numpy.inputs: " + folder_.path() +
+                               "/none.npy is not on this machine; every node that trains the job "
+                               "needs it\n");
+
+  std::ofstream(file_) << "name: demo\ndata: {text: '*.none'}\n";
+  EXPECT_EQ(Tactus({"submit", file_}).err, "");
+}
+
+TEST_F(SubmitTest, TheFileIsToBlameForItsFieldsAlone) {
+  coordinator_.create_job = [](const v1::CreateJobRequest&, v1::Job*) {
+    return runtime::ToGrpc(runtime::WithReason(absl::UnavailableError("store: the disk is full"),
+                                               {.reason = "STORE_UNAVAILABLE"}));
+  };
+  const Answered full = Tactus({"submit", file_});
+  EXPECT_EQ(full.code, ExitCode::kGeneric);
+  EXPECT_EQ(full.err, "tactus: store: the disk is full\n");
+
+  coordinator_.create_job = [](const v1::CreateJobRequest&, v1::Job*) {
+    return runtime::ToGrpc(
+        runtime::InvalidFields({{.field = "stop", .description = "is missing"}}));
+  };
+  const Answered wrong = Tactus({"submit", file_});
+  EXPECT_EQ(wrong.code, ExitCode::kUsage);
+  EXPECT_EQ(wrong.err, "tactus: " + file_ + ": stop: is missing\n");
+}
+
 TEST_F(SubmitTest, ADryRunIsOnlyChecked) {
   EXPECT_THAT(Tactus({"submit", file_, "--dry-run"}).err, HasSubstr("nothing was submitted"));
   EXPECT_TRUE(request_.validate_only());
@@ -280,6 +311,10 @@ TEST_F(VerbsTest, LogsTakeRanks) {
               ElementsAre(R"(StreamLogs name: "demo-1" ranks: 0 ranks: 3 follow: true )"
                           R"(tail_lines: 10)"));
   EXPECT_THAT(Asked({"logs", "demo-1"}), ElementsAre(R"(StreamLogs name: "demo-1")"));
+  EXPECT_EQ(Tactus({"logs", "demo-1"}).err,
+            "tactus: job demo-1: its workers have written nothing\n");
+  EXPECT_EQ(Tactus({"logs", "demo-1", "--rank", "9"}).err,
+            "tactus: job demo-1: rank 9 has written nothing, or not been there\n");
 }
 
 TEST_F(VerbsTest, UpdateTakesItsChanges) {
@@ -303,6 +338,7 @@ TEST_F(VerbsTest, UpdateTakesItsChanges) {
 
 TEST_F(VerbsTest, JobsAreEndedAndHeld) {
   const std::string name = R"( name: "demo-1")";
+  coordinator_.job.set_state(v1::JOB_STATE_RUNNING);
 
   EXPECT_THAT(Asked({"cancel", "demo-1"}), ElementsAre("CancelJob" + name));
   EXPECT_THAT(Asked({"cancel", "demo-1", "--discard"}),
@@ -313,6 +349,15 @@ TEST_F(VerbsTest, JobsAreEndedAndHeld) {
   EXPECT_THAT(Asked({"resume", "demo-1"}), ElementsAre("ResumeJob" + name));
   EXPECT_THAT(Asked({"delete", "demo-1", "demo-2", "--yes"}),
               ElementsAre("DeleteJob" + name, R"(DeleteJob name: "demo-2")"));
+}
+
+TEST_F(VerbsTest, AJobThatEndedByItselfWasNotCancelled) {
+  const Answered late = Tactus({"cancel", "demo-1"});
+
+  EXPECT_EQ(late.code, ExitCode::kConflict);
+  EXPECT_EQ(late.err, "tactus: job demo-1 was not cancelled: it has succeeded already\n");
+  coordinator_.job.set_state(v1::JOB_STATE_CANCELLED);
+  EXPECT_EQ(Tactus({"cancel", "demo-1"}).code, ExitCode::kOk);
 }
 
 TEST_F(VerbsTest, ResultsAreFetchedIntoAFolder) {
