@@ -2,7 +2,7 @@
 
 import {get, repeat} from "/api.js";
 import {el, replace, setText} from "/dom.js";
-import {ago, bytes, counted, figures, idOf, number, stateOf, whole} from "/format.js";
+import {ago, bytes, counted, figures, idOf, isTraining, number, stateOf, whole} from "/format.js";
 
 const PAUSE_MS = 3000;
 const NODES_MAX = 1000;
@@ -26,7 +26,7 @@ function deviceItem(node, device) {
   return el("li", {class: device.fault ? "bad" : device.job ? "busy" : ""},
     el("b", {}, device.name),
     el("span", {class: "job"}, device.job ? jobLink(device.job, `${node.name}/${device.name}`) : el("span", {class: "soft"}, device.fault ? "kept free" : "free")),
-    el("span", {class: "number soft"}, rate > 0 ? `${figures(rate, 3)} samples/s` : ""),
+    el("span", {class: "number soft"}, rate > 0 ? `${figures(rate, 3)} samples/s alone` : ""),
     what ? el("span", {class: "what"}, what) : null,
     device.fault ? el("span", {class: "fault"}, `Fault: ${device.fault}`) : null);
 }
@@ -61,14 +61,15 @@ function facts(nodes, jobs, more) {
   const states = jobs.map(stateOf);
   const count = (...wanted) => states.filter((state) => wanted.includes(state)).length;
   const fact = (term, value, small) => el("div", {}, el("dt", {}, term), el("dd", {}, value, el("small", {}, small)));
-  const rate = devices.reduce((sum, {device}) => sum + (number(device.samples_per_second) || 0), 0);
+  const training = jobs.filter(isTraining);
+  const rate = training.reduce((sum, job) => sum + (number((job.progress || {}).samples_per_second) || 0), 0);
   return el("dl", {class: "facts"},
     fact("Nodes", `${nodes.filter((node) => node.connected).length} of ${nodes.length}${more.nodes ? "+" : ""}`, "connected"),
     fact("Devices", `${whole(devices.length)}${more.nodes ? "+" : ""}`, `${busy} busy, ${free} free`),
     fact("Faults", whole(faulty), faulty ? "devices kept free" : "all devices are well"),
     fact("Jobs", `${whole(count("RUNNING", "STARTING", "STOPPING"))}${more.jobs ? "+" : ""}`, "active"),
     fact("Waiting", `${whole(count("QUEUED", "PAUSED", "SUSPENDING"))}${more.jobs ? "+" : ""}`, "queued or paused"),
-    fact("Speed", rate > 0 ? figures(rate, 3) : "–", "samples/s, sum of devices"));
+    fact("Throughput", rate > 0 ? `${figures(rate, 3)}${more.jobs ? "+" : ""}` : "–", `samples/s, ${counted(training.length, "job")} that train${training.length === 1 ? "s" : ""}`));
 }
 
 function troubles(nodes) {
