@@ -32,8 +32,12 @@ struct Arguments {
 
 // CLI11 names units that nobody writes, and throws where it finds none.
 std::string ReadSize(std::string& text) {
+  std::string size = text;  // which is changed on the way, whatever comes of it
   try {
-    if (CLI::AsSizeValue(false)(text).empty()) return "";
+    if (CLI::AsSizeValue(false)(size).empty()) {
+      text = size;
+      return "";
+    }
   } catch (const CLI::ValidationError&) {
     // said below
   }

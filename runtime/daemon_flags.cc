@@ -15,12 +15,15 @@ constexpr std::string_view kUnknownKey = "INI was not able to parse ";
 
 // One line, with the program's name before it.
 std::string FailureText(const CLI::App* app, const CLI::Error& error) {
-  const std::string what = error.what();
-  const std::string text = what.starts_with(kUnknownKey)
-                               ? "--config: \"" + what.substr(kUnknownKey.size()) +
-                                     "\" is unknown; allowed are the options that --help lists"
-                               : what;
-  return app->get_name() + ": " + text + "\n";
+  std::string text = error.what();
+  if (text.starts_with(kUnknownKey)) {
+    text = "--config: \"" + text.substr(kUnknownKey.size()) +
+           "\" is unknown; allowed are the options that --help lists";
+  } else if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
+    text += ", allowed is a number";
+  }
+  const std::string& path = app->get_name();  // as the program was called
+  return path.substr(path.rfind('/') + 1) + ": " + text + "\n";
 }
 
 }  // namespace

@@ -92,9 +92,9 @@ class SubmitVerb : public Verb {
           UploadModels(*means.client, means.screen, request.mutable_spec());
       if (!uploaded.ok()) return ReportError(uploaded, means.screen, job_file_);
     }
-    SayWhatIsNotHere(request.spec().data(), means.screen);
     const absl::StatusOr<v1::Job> job = means.client->CreateJob(request);
     if (!job.ok()) return ReportRefusal(job.status(), means.screen);
+    SayWhatIsNotHere(request.spec().data(), means.screen);
     return Answer(*job, means);
   }
 

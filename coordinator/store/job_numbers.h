@@ -21,7 +21,8 @@ class JobNumbers {
     std::uint64_t floor = 0;                      // what is not in `last` begins above it
     std::map<std::string, std::uint64_t> last{};  // the highest number, by what is before it
   };
-  explicit JobNumbers(Given given = {}) : given_(std::move(given)) {}
+  JobNumbers() = default;
+  explicit JobNumbers(Given given) : given_(std::move(given)) {}
 
   // The name of the next job that people call `name`.
   std::string Next(const std::string& name);

@@ -108,12 +108,14 @@ def out_of_range(field):
     above, low, below, high = found.groups()
     values = []
     if not (field.kind == INTEGER and float(low) < 1 and not above):
-        values.append(low if above else str(int(low) - 1) if field.kind == INTEGER else f"{-2 * abs(float(low)) - 1:g}")
+        values.append(low if above else str(int(low) - 1) if field.kind == INTEGER else f"{-2 * abs(float(low)) - 1:.15g}")
     if high and float(high) < 2**32 - 1:
-        values.append(high if below else str(int(high) + 1) if field.kind == INTEGER else f"{float(high) * 2 + 1:g}")
+        values.append(high if below else str(int(high) + 1) if field.kind == INTEGER else f"{float(high) * 2 + 1:.15g}")
     return values
 
 
+# What they need beside them is written by hand.
+NEEDY = {"loss.curve.noise", "adapt.learning_rate.schedule.step.factor"}
 # Of these a section has one.
 EXCLUSIVE = ({"builtin", "torchscript"}, {"text", "cifar", "idx", "numpy"}, {"samples_per_second", "sample_time"})
 
@@ -134,7 +136,7 @@ def written(path, value, beside):
 
 JOB = {"name": "tiny", "model": {"builtin": "bytes-lm"}, "data": {"text": "/corpus.txt"}, "stop": {"rounds": "5"}}
 CLUSTER = {"hosts[0]": {"name": "a", "devices": "[{sample_time: 1ms}]"}, "model": {"parameters": "1000"},
-           "faults[0]": {"at": "1s"}, "between[0]": {"groups": "[a, b]"}}
+           "faults[0]": {"at": "1s"}, "between[0]": {"groups": "[a, b]", "rate": "1gbit"}}
 CLUSTER_FILE = "hosts: [{name: a, count: 2, devices: [{sample_time: 1ms}]}]\nmodel: {parameters: 1000}\n"
 
 
@@ -156,7 +158,8 @@ def job_with(path, value):
 
 def cluster_with(path, value):
     key, text = written(path, value, CLUSTER)
-    return document({"hosts": "[{name: a, devices: [{sample_time: 1ms}]}]", "model": "{parameters: 1000}", key: text})
+    hosts = "[{name: a, group: a, devices: [{sample_time: 1ms}]}, {name: b, group: b, devices: [{sample_time: 1ms}]}]"
+    return document({"hosts": hosts, "model": "{parameters: 1000}", key: text})
 
 
 def schema_cases(schema, message, write, words, file, **more):
@@ -164,6 +167,8 @@ def schema_cases(schema, message, write, words, file, **more):
     for turn, field in enumerate(schema.fields(message)):
         if any(part.endswith("[0]") for part in field.path.split(".")[1:]):
             continue  # lists within lists are written by hand
+        if field.path in NEEDY:
+            continue
         values = wrong_values(field)
         for i in range(min(VALUES_OF_A_FIELD, len(values))):
             value, said = values[(turn + i) % len(values)]
@@ -255,7 +260,6 @@ def cluster_cases():
         cluster("", "hosts"),
         cluster("hosts: []\nmodel: {parameters: 1000}\n", "hosts", "allowed"),
         cluster("hosts: [{name: a}]\nmodel: {parameters: 1000}\n", "hosts[0].devices"),
-        cluster("hosts: [{name: a, devices: [{sample_time: 1ms}]}]\n", "model.parameters"),
         cluster(host % "{}", "hosts[0].devices[0]"),
         cluster(host % "{sample_time: 0}", "hosts[0].devices[0].sample_time", "allowed is above 0"),
         cluster(host % "{sample_time: 1ms, samples_per_second: 5}", "hosts[0].devices[0]"),
@@ -277,9 +281,9 @@ def command(words, *says, code=2, **more):
 
 def flag_cases():
     yield from (
-        command([], "subcommand"),
+        command([], "a verb is missing", "allowed: run"),
         command(["sumbit"], "did you mean 'submit'?"),
-        command(["get"], "subcommand"),
+        command(["get"], "a verb is missing after 'get'", "allowed: jobs"),
         command(["get", "frob"], "'frob' is unknown", "allowed: jobs"),
         command(["get", "jobs", "tiny-1"], "not expected: tiny-1", "tactus get job NAME"),
         command(["get", "job"], "job is required"),
@@ -336,7 +340,7 @@ def flag_cases():
         command(["trace", "none-1", "--rounds", "9:5"], "--rounds", "FIRST:LAST"),
         command(["cordon", "a b"], "name", "a b"),
         command(["drain", "n0", "--wait", "--timeout", "x"], "--timeout", "\"x\""),
-        command(["admin"], "subcommand"),
+        command(["admin"], "a verb is missing after 'admin'", "allowed: backup"),
         command(["admin", "log-level", "loud"], "loud", "debug"),
         command(["admin", "backup", "/proc/none/copy"], "/proc/none/copy", code=10),
         command(["replay", "/nowhere.tape"], "/nowhere.tape"),
@@ -358,7 +362,7 @@ def flag_cases():
         command(["run", "{job.yaml}", "--output", "/proc/none"], "--output: /proc/none", code=10, files={"job.yaml": JOB_FILE}),
         command(["run", "{job.yaml}", "--overwrite"], "--overwrite", "--output", files={"job.yaml": JOB_FILE}),
         command(["run", "{job.yaml}", "--tape", "/tmp"], "--tape: found a folder", files={"job.yaml": JOB_FILE}),
-        command(["simulate"], "cluster"),
+        command(["simulate"], "CLUSTER_FILE JOB_FILE"),
         command(["simulate", "{cluster.yaml}", "{job.yaml}", "--seed", "-1"], "--seed", "\"-1\"", files={"cluster.yaml": CLUSTER_FILE, "job.yaml": JOB_FILE}),
         command(["simulate", "{cluster.yaml}", "{job.yaml}", "--count", "0"], "--count", "1 to 100000", files={"cluster.yaml": CLUSTER_FILE, "job.yaml": JOB_FILE}),
         command(["simulate", "{cluster.yaml}", "{job.yaml}", "--loss", "magic"], "magic", files={"cluster.yaml": CLUSTER_FILE, "job.yaml": JOB_FILE}),
@@ -415,7 +419,7 @@ def daemon_cases():
         return daemon("tactus-coordinator", with_basics(basics, words), *says, **more)
 
     def agent(words, *says, **more):
-        basics = {"--coordinator": "127.0.0.1:1", "--metrics-listen": "off", "--state-dir": "{state}"}
+        basics = {"--coordinator": "127.0.0.1:1", "--metrics-listen": "127.0.0.1:0", "--state-dir": "{state}"}
         return daemon("tactus-agent", with_basics(basics, words), *says, **more)
 
     yield from (
@@ -527,13 +531,12 @@ def requests():
         ("Jobs", "ListRounds", {"name": "tiny-1", "page_size": 10**6 * -1}, ["page_size"], invalid),
         ("Jobs", "ListDecisions", {"name": "tiny-1", "newest": 10**6}, ["newest", "1000000"], invalid),
         ("Jobs", "RevertDecision", {"name": "tiny-1/decisions/x"}, ["name"], invalid),
-        ("Jobs", "RevertDecision", {"name": "tiny-1/decisions/2-batch"}, ["QUEUED"], "FAILED_PRECONDITION"),
-        ("Jobs", "GetDeviceValues", {"name": "tiny-1"}, ["QUEUED"], "FAILED_PRECONDITION"),
+        ("Jobs", "RevertDecision", {"name": "tiny-1/decisions/2-batch"}, ["is queued, allowed is a job that trains"], "FAILED_PRECONDITION"),
+        ("Jobs", "GetDeviceValues", {"name": "tiny-1"}, ["is queued, allowed is a job that trains"], "FAILED_PRECONDITION"),
         ("Nodes", "GetNode", {"name": "a b"}, ["name", "a b"], invalid),
         ("Nodes", "GetNode", {"name": "nowhere"}, ["nowhere"], missing),
         ("Nodes", "ListNodes", {"page_size": -1}, ["page_size"], invalid),
         ("Nodes", "DrainNode", {"name": ""}, ["name"], invalid),
         ("Artifacts", "GetBlob", {"sha256": "x"}, ["sha256"], invalid),
-        ("Artifacts", "GetBlob", {"sha256": "0" * 64}, ["0000"], missing),
         ("Admin", "SetLogLevel", {"level": "loud"}, ["level", "\"loud\""], invalid),
     )

@@ -1,15 +1,19 @@
 """Every bad input of the table gives one clear line and its exit code, and leaves nothing behind."""
 import os
-import pathlib
 import re
+import socket
 import subprocess
 import sys
+import threading
 import unittest
 
 import bad_inputs
 from cluster import BIN, SOURCE, Cluster, Folder, processes_of
 
 sys.path.insert(0, str(SOURCE / "examples/python"))
+
+
+HEADERS, SETTINGS, PING = 1, 4, 6  # frames of HTTP/2
 
 
 class BadInputsTest(unittest.TestCase):
@@ -61,6 +65,45 @@ class BadInputsTest(unittest.TestCase):
         self.assertEqual(self.cluster.processes["coordinator"].poll(), None)
         jobs = self.cluster.tactus("get", "jobs", "-o", "name")[1].split()
         self.assertEqual(jobs, [self.job])
+
+    def test_what_answers_and_is_no_coordinator_is_said_to_be_that(self):
+        def frame(kind, flags, stream, payload=b""):
+            return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+
+        def exactly(connection, count):
+            data = b""
+            while len(data) < count and (part := connection.recv(count - len(data))):
+                data += part
+            return data
+
+        def answer(connection):
+            """As a proxy for HTTP/2 answers every request: 404."""
+            with connection:
+                connection.sendall(frame(SETTINGS, 0, 0))
+                exactly(connection, len(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
+                while len(head := exactly(connection, 9)) == 9:
+                    payload = exactly(connection, int.from_bytes(head[:3], "big"))
+                    if head[3] == HEADERS:
+                        connection.sendall(frame(HEADERS, 5, int.from_bytes(head[5:], "big"), b"\x8d"))  # :status 404, the end
+                    elif head[3] in (SETTINGS, PING) and not head[4] & 1:
+                        connection.sendall(frame(head[3], 1, 0, payload if head[3] == PING else b""))
+
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            listener.listen()
+            def serve():
+                for _ in range(20):
+                    try:
+                        answer(listener.accept()[0])
+                    except OSError:
+                        return
+
+            threading.Thread(target=serve, daemon=True).start()
+            port = listener.getsockname()[1]
+            done = subprocess.run([str(BIN / "tactus"), "--server", f"127.0.0.1:{port}", "--request-timeout", "2s", "get", "jobs"],
+                                  capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 6, done.stderr)
+        self.assertIn(f"what answers at 127.0.0.1:{port} is no coordinator", done.stderr)
 
     def test_requests(self):
         import grpc

@@ -55,7 +55,7 @@ TEST(SimulationReportTest, AJobThatWasFittedKeepsItsNameAndShortTransfersAreSaid
 
   const std::string text = ReportTable(SampleOutcome(), options);
 
-  EXPECT_THAT(text, HasSubstr("job             page-demo-5\n"));
+  EXPECT_THAT(text, HasSubstr("job            page-demo-5\n"));
   EXPECT_THAT(text, HasSubstr("transfer   4.18 ms a round\n"));
   const auto report = nlohmann::json::parse(ReportJson(SampleOutcome(), options));
   EXPECT_EQ(report["jobs"][0]["name"], "page-demo-5");

@@ -175,7 +175,7 @@ TEST(CommandLineTest, DecisionsAreChosenAmong) {
 }
 
 TEST(CommandLineTest, MistakesAreNamed) {
-  EXPECT_THAT(ParseCommandLine({}).error, HasSubstr("subcommand is required"));
+  EXPECT_THAT(ParseCommandLine({}).error, HasSubstr("a verb is missing; allowed: run, "));
   EXPECT_THAT(ParseCommandLine({"run"}).error, HasSubstr("job_file is required"));
   EXPECT_THAT(ParseCommandLine({"get", "jobs", "-o", "xml"}).error, HasSubstr("xml"));
   EXPECT_THAT(ParseCommandLine({"run", "j", "--speeds", "1,0"}).error, HasSubstr("found \"0\""));

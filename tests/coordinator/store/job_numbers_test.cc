@@ -38,7 +38,7 @@ TEST(JobNumbersTest, OfTooManyNamesNoneIsGivenAgain) {
   EXPECT_EQ(numbers.Next("a"), "a-42");
 }
 
-std::unique_ptr<Store> OpenOrDie(const std::string& path) {
+std::unique_ptr<Store> Opened(const std::string& path) {
   absl::StatusOr<std::unique_ptr<Store>> store = Store::Open(path);
   EXPECT_TRUE(store.ok()) << store.status();
   return *std::move(store);
@@ -47,7 +47,7 @@ std::unique_ptr<Store> OpenOrDie(const std::string& path) {
 TEST(StoredNumbersTest, AStoreKnowsTheHighestOfEachNameWhateverWasDeleted) {
   const TemporaryFolder folder;
   {
-    const std::unique_ptr<Store> store = OpenOrDie(folder.File("db"));
+    const std::unique_ptr<Store> store = Opened(folder.File("db"));
     job::JobRecord other = SmallJob(3);
     other.name = "a-b-17";
     ASSERT_TRUE(store->Write({.jobs = {SmallJob(1), SmallJob(2), other}}).ok());
@@ -55,7 +55,7 @@ TEST(StoredNumbersTest, AStoreKnowsTheHighestOfEachNameWhateverWasDeleted) {
     ASSERT_TRUE(store->DeleteJob(JobId{3}).ok());
   }
 
-  const auto given = OpenOrDie(folder.File("db"))->Numbers();
+  const auto given = Opened(folder.File("db"))->Numbers();
 
   ASSERT_TRUE(given.ok()) << given.status();
   EXPECT_EQ(given->floor, 0u);
