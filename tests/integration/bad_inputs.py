@@ -245,7 +245,7 @@ def job_cases():
         job(document({**JOB, "adapt": "{learning_rate: {schedule: {step: {boundaries: [3, 2]}}}}"}), "boundaries", "not rising"),
         job(document({**JOB, "adapt": "{learning_rate: {schedule: {cosine: {}}}}"}), "schedule.cosine.steps: is missing"),
         job(document({**JOB, "adapt": "{learning_rate: {schedule: {cosine: {steps: 5}, warmup_steps: 9}}}"}), "cosine.steps", "found 5"),
-        job(document({**JOB, "adapt": "{synchronization: post_local, learning_rate: constant}"}), "adapt"),
+        job(document({**JOB, "adapt": "{synchronization: {policy: post_local, period: 4}}"}), "adapt.learning_rate.schedule: is missing"),
     )
 
 
@@ -457,7 +457,7 @@ def daemon_cases():
         agent(["--devices", "cpu:0", "--emulated-speeds", "0"], "emulated-speeds"),
         agent(["--devices", "cpu:0", "--address", "no such host"], "address", "no such host"),
         agent(["--devices", "cpu:0", "--label", "=x"], "label", "=x"),
-        agent(["--devices", "cpu:0", "--taint", "a b"], "taint", "a b"),
+        agent(["--devices", "cpu:0", "--taint", "=x"], "taint", "=x"),
         agent(["--devices", "cpu:0", "--drain-deadline", "soon"], "drain-deadline", "\"soon\""),
         agent(["--devices", "cpu:0", "--state-dir", "/proc/none"], "/proc/none", code=73),
         agent(["--devices", "cpu:0", "--worker-binary", "/nowhere"], "/nowhere"),

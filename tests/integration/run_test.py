@@ -208,7 +208,7 @@ class RunTest(unittest.TestCase):
                     self.assertIn(found, done.stderr)
                     said = [line for line in done.stderr.splitlines() if " info " not in line]
                     self.assertIn(found, said[0])
-                    self.assertTrue(said[1:] in ([], ["Run with --help for more information."]), done.stderr)
+                    self.assertEqual(said[1:], [], done.stderr)
 
 
 if __name__ == "__main__":
