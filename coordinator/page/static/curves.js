@@ -12,7 +12,7 @@ export const quotients = (points) => points.map(([x, value, of = 1]) => [x, valu
 
 // Each point the mean of its neighbours on both sides, all values over all that they are of, as a mean of quotients is
 // ruled by the shortest. Towards the first point there are fewer, as many on one side as on the other: what comes after
-// a steep fall must not wait until the fall is far behind.
+// a steep fall must not wait until the fall is far behind, nor be lifted by it.
 export function smooth(points, width) {
   const sums = [0], counts = [0];
   for (const [, value, of = 1] of points) {
@@ -21,7 +21,7 @@ export function smooth(points, width) {
     counts.push(counts[counts.length - 1] + (known ? of : 0));
   }
   return points.map(([x], i) => {
-    const reach = Math.min(i, Math.floor(width / 2)), end = Math.min(points.length, i + reach + 1);
+    const reach = Math.min(Math.floor(i / 4), Math.floor(width / 2)), end = Math.min(points.length, i + reach + 1);
     const of = counts[end] - counts[i - reach];
     return [x, of > 0 ? (sums[end] - sums[i - reach]) / of : NaN];
   });

@@ -29,7 +29,8 @@ const WORKERS = [
 // What a plan chooses is a word of its own: "every_step". An axis that is new to this page is shown like the others.
 function choicesOf(plan) {
   const steps = number(plan.period ?? 1);
-  return Object.entries(plan).filter(([name, value]) => name !== "reason" && /^[a-z_]+$/.test(value)).map(([name, value]) => {
+  const says = ([name, value]) => name !== "reason" && /^[a-z_]+$/.test(value) && value !== "none";
+  return Object.entries(plan).filter(says).map(([name, value]) => {
     const words = name.replaceAll("_", " ");
     const note = name !== "synchronization" ? "" : steps > 1 ? `${steps} steps a round` : "one step a round";
     return [words[0].toUpperCase() + words.slice(1), value.replaceAll("_", " "), note];

@@ -73,7 +73,7 @@ function constantOf(series) {
 export class JobCharts {
   constructor() {
     this.loss = new Chart({title: "Training loss", yLabel: "loss", height: 300, marksTitle: "Decisions on the loss curve", marks: true});
-    this.speed = new Chart({title: "Throughput of each worker", yLabel: "samples of a round over its time, waiting included", unit: "samples/s", fromZero: true, format: (value) => figures(value, 3)});
+    this.speed = new Chart({title: "Throughput of each worker", yLabel: "samples/s, waiting included", unit: "samples/s", fromZero: true, format: (value) => figures(value, 3)});
     this.batch = new Chart({title: "Batch size of each worker", yLabel: "samples a step", unit: "samples", fromZero: true, marksTitle: "Decisions on batch sizes", marks: true});
     this.period = new Chart({title: "Steps of a round", yLabel: "steps between synchronizations", unit: "steps", fromZero: true, marksTitle: "Decisions on synchronization", marks: true});
     this.aggregation = new Chart({title: "Aggregation", yLabel: "orthogonality of what was combined", fromZero: true, format: (value) => figures(value, 3), marksTitle: "Decisions on aggregation", marks: true});
