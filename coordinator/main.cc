@@ -222,8 +222,12 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(runtime::Exit::kUsage);
   }
+  const auto complain = [&](const absl::Status& wrong) {
+    return Complain(ExitOf(wrong),
+                    runtime::WithSource(app, argc, argv, std::string(wrong.message())));
+  };
   absl::Status status = Complete(arguments);
-  if (!status.ok()) return Complain(ExitOf(status), std::string(status.message()));
+  if (!status.ok()) return complain(status);
   if (app.got_subcommand("config")) {
     runtime::ShowConfig(app, argc, argv);
     return static_cast<int>(runtime::Exit::kOk);
@@ -236,7 +240,7 @@ int Main(int argc, char** argv) {
   if (arguments.daemon.parent_death_signal) runtime::EndWithParent();
   runtime::RaiseFileLimit();
   status = runtime::StartLogging(arguments.daemon.logging);
-  if (!status.ok()) return Complain(ExitOf(status), std::string(status.message()));
+  if (!status.ok()) return complain(status);
   gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);
   gpr_set_log_function(LogForGrpc);
   const int exit = Serve(arguments, signals);

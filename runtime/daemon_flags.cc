@@ -50,6 +50,17 @@ void DeclareDaemonFlags(CLI::App& app, DaemonFlags& flags) {
       ->fallthrough();
 }
 
+std::string WithSource(const CLI::App& app, int argc, char** argv, const std::string& message) {
+  for (const ConfigEntry& entry : ConfigInForce(app, {argv + 1, argv + argc})) {
+    if (!message.starts_with(entry.name + ": ")) continue;
+    if (entry.source == "flag" || entry.source == "default") return message;
+    const std::string variable =
+        entry.source == "environment" ? " " + app.get_option("--" + entry.name)->get_envname() : "";
+    return message + " (" + entry.source + variable + ")";
+  }
+  return message;
+}
+
 void ShowConfig(const CLI::App& app, int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   std::fputs(FormatConfig(ConfigInForce(app, arguments)).c_str(), stdout);
