@@ -30,6 +30,22 @@ struct Arguments {
   std::string address_file = {};  // empty: none
 };
 
+// CLI11 names units that nobody writes, and throws where it finds none.
+std::string ReadSize(std::string& text) {
+  std::string size = text;  // which is changed on the way, whatever comes of it
+  try {
+    if (CLI::AsSizeValue(false)(size).empty()) {
+      text = size;
+      return "";
+    }
+  } catch (const CLI::ValidationError&) {
+    // said below
+  }
+  return "found \"" + text + "\", allowed is a size such as 256MiB or 8GiB";
+}
+
+CLI::Validator SizeText() { return {ReadSize, "SIZE"}; }
+
 void DeclareBackups(CLI::App& app, Arguments& arguments) {
   app.add_option("--backup-every", arguments.backup_every,
                  "How often the state folder is backed up to --backup-dir, such as 6h, or off")
@@ -70,7 +86,7 @@ void Declare(CLI::App& app, Arguments& arguments) {
                  "Size at most of the tape of events below the state folder, such as 256MiB; 0: no "
                  "tape")
       ->envname("TACTUS_TAPE_BYTES")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(SizeText())
       ->capture_default_str();
   app.add_option("--retain-jobs", arguments.retain_jobs,
                  "How long a job that is over is kept, with its history and files, such as 90d")
@@ -79,7 +95,7 @@ void Declare(CLI::App& app, Arguments& arguments) {
   app.add_option("--retain-bytes", arguments.server.retain_bytes,
                  "Size of the database above which the oldest jobs that are over go, such as 8GiB")
       ->envname("TACTUS_RETAIN_BYTES")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(SizeText())
       ->capture_default_str();
   app.add_flag(
       "--restored", arguments.server.restored,
@@ -106,6 +122,7 @@ runtime::Exit ExitOf(const absl::Status& status) {
     case absl::StatusCode::kNotFound:
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kDataLoss:  // a database that is damaged
       return runtime::Exit::kCannotCreate;
     default:
       return runtime::Exit::kFailure;
@@ -137,7 +154,9 @@ int Serve(const Arguments& arguments, const sigset_t& signals) {
       arguments.daemon.logging.level);
   auto server = service::Server::Open(options);
   if (!server.ok()) {
-    return Complain(ExitOf(server.status()), std::string(server.status().message()));
+    const std::string advice =
+        absl::IsDataLoss(server.status()) ? "; --restore-from makes a new folder of a backup" : "";
+    return Complain(ExitOf(server.status()), std::string(server.status().message()) + advice);
   }
   log->info("serving address={} metrics_address={}", (*server)->address(),
             (*server)->metrics_address());
@@ -203,8 +222,12 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(runtime::Exit::kUsage);
   }
+  const auto complain = [&](const absl::Status& wrong) {
+    return Complain(ExitOf(wrong),
+                    runtime::WithSource(app, argc, argv, std::string(wrong.message())));
+  };
   absl::Status status = Complete(arguments);
-  if (!status.ok()) return Complain(ExitOf(status), std::string(status.message()));
+  if (!status.ok()) return complain(status);
   if (app.got_subcommand("config")) {
     runtime::ShowConfig(app, argc, argv);
     return static_cast<int>(runtime::Exit::kOk);
@@ -217,7 +240,7 @@ int Main(int argc, char** argv) {
   if (arguments.daemon.parent_death_signal) runtime::EndWithParent();
   runtime::RaiseFileLimit();
   status = runtime::StartLogging(arguments.daemon.logging);
-  if (!status.ok()) return Complain(ExitOf(status), std::string(status.message()));
+  if (!status.ok()) return complain(status);
   gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);
   gpr_set_log_function(LogForGrpc);
   const int exit = Serve(arguments, signals);

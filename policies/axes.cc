@@ -9,10 +9,10 @@
 namespace tactus::policies {
 namespace {
 
-std::string Listed(const std::vector<std::uint32_t>& sizes, char between) {
+std::string Listed(const std::vector<std::uint32_t>& sizes) {
   std::string list;
   for (const std::uint32_t size : sizes) {
-    if (!list.empty()) list += between;
+    if (!list.empty()) list += ',';
     list += std::to_string(size);
   }
   return list;
@@ -26,11 +26,11 @@ std::optional<std::uint32_t> ReadNumber(std::string_view text) {
   return read.ec == std::errc() && read.ptr == end ? std::optional(number) : std::nullopt;
 }
 
-// The inverse of Listed.
-std::optional<std::vector<std::uint32_t>> ReadList(std::string_view text, char between) {
+// The inverse of Listed; records of before have blanks between the numbers.
+std::optional<std::vector<std::uint32_t>> ReadList(std::string_view text) {
   std::vector<std::uint32_t> list;
   while (true) {
-    const std::size_t at = std::min(text.find(between), text.size());
+    const std::size_t at = std::min(text.find_first_of(", "), text.size());
     const std::optional<std::uint32_t> number = ReadNumber(text.substr(0, at));
     if (!number) return std::nullopt;
     list.push_back(*number);
@@ -75,7 +75,7 @@ std::string NameOf(Axis axis) {
 std::string ValueOf(const Plan& plan, Axis axis) {
   switch (axis) {
     case Axis::kBatch:
-      return Listed(plan.batch_sizes, ' ');
+      return Listed(plan.batch_sizes);
     case Axis::kSynchronization:
       return std::string(NameOf(plan.synchronization)) +
              (IsPeriodic(plan) ? " " + std::to_string(plan.period) : "");
@@ -91,7 +91,7 @@ std::optional<Plan> WithValue(Plan plan, Axis axis, std::string_view value) {
   bool read = false;
   switch (axis) {
     case Axis::kBatch: {
-      std::optional<std::vector<std::uint32_t>> sizes = ReadList(value, ' ');
+      std::optional<std::vector<std::uint32_t>> sizes = ReadList(value);
       read = sizes.has_value();
       if (read) plan.batch_sizes = *std::move(sizes);
       break;
@@ -120,7 +120,7 @@ std::vector<PlanRow> RowsOf(const Plan& plan) {
 std::string TextOf(const PlanValue& value) {
   if (const auto* choice = std::get_if<std::string_view>(&value)) return std::string(*choice);
   if (const auto* number = std::get_if<std::uint32_t>(&value)) return std::to_string(*number);
-  return Listed(std::get<std::vector<std::uint32_t>>(value), ',');
+  return Listed(std::get<std::vector<std::uint32_t>>(value));
 }
 
 std::vector<std::string> ChoicesOf(const std::vector<PlanRow>& rows) {

@@ -47,7 +47,7 @@ std::string_view FieldOf(Axis axis);
 // For a person: "batch", "learning rate".
 std::string NameOf(Axis axis);
 
-// The axis's value of a plan, for a person: "64 64 32 16", "periodic 16", "adasum", "sqrt".
+// The axis's value of a plan, for a person: "64,64,32,16", "periodic 16", "adasum", "sqrt".
 std::string ValueOf(const Plan& plan, Axis axis);
 
 // The plan with the axis's value as ValueOf words it, whatever the plan fits then; nothing where

@@ -93,7 +93,7 @@ std::optional<Proposal> MicroBatch::Decide(const Situation& situation) {
                        .predicted_gain = 0,
                        .alternatives = {{ValueOf(in_force, Axis::kBatch), 0}},
                        .reason = "micro-batches of equal time, a part of the transfer of " +
-                                 Figure(transfer) + " s: " + Figure(before) + " s -> " +
+                                 Figure(transfer) + " s: " + Figure(before) + " s → " +
                                  Figure(after) +
                                  " s, so that no reduction waits long for the last of them"};
   return proposal;

@@ -61,7 +61,7 @@ struct Plan {
   // Samples of a step, one entry a rank of the group. Each >= 0, sum >= 1.
   std::vector<std::uint32_t> batch_sizes{};
   Trial trial = Trial::kNone;
-  // Why, for a person: "worker 3 runs at 0.25 of the fastest; round time 0.41 s -> 0.17 s".
+  // Why, for a person: "worker 3 runs at 0.25 of the fastest; round time 0.41 s → 0.17 s".
   std::string reason{};
 
   friend bool operator==(const Plan&, const Plan&) = default;

@@ -57,7 +57,7 @@ BatchDecision ProportionalBatch::Decide(const std::vector<std::uint32_t>& in_for
   return {.batch_sizes = std::move(best.sizes),
           .reason = "shares follow speed: rank " + std::to_string(slowest - best.speeds.begin()) +
                     " computes " + Figure(*slowest) + " samples/s against " + Figure(*fastest) +
-                    " on the fastest; round " + Figure(longest) + " s -> " +
+                    " on the fastest; round " + Figure(longest) + " s → " +
                     Figure(longest * (1 - best.expected)) + " s",
           .predicted_gain = best.expected};
 }

@@ -15,12 +15,15 @@ constexpr std::string_view kUnknownKey = "INI was not able to parse ";
 
 // One line, with the program's name before it.
 std::string FailureText(const CLI::App* app, const CLI::Error& error) {
-  const std::string what = error.what();
-  const std::string text = what.starts_with(kUnknownKey)
-                               ? "--config: \"" + what.substr(kUnknownKey.size()) +
-                                     "\" is unknown; allowed are the options that --help lists"
-                               : what;
-  return app->get_name() + ": " + text + "\n";
+  std::string text = error.what();
+  if (text.starts_with(kUnknownKey)) {
+    text = "--config: \"" + text.substr(kUnknownKey.size()) +
+           "\" is unknown; allowed are the options that --help lists";
+  } else if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
+    text += ", allowed is a number";
+  }
+  const std::string& path = app->get_name();  // as the program was called
+  return path.substr(path.rfind('/') + 1) + ": " + text + "\n";
 }
 
 }  // namespace
@@ -45,6 +48,17 @@ void DeclareDaemonFlags(CLI::App& app, DaemonFlags& flags) {
   config
       ->add_subcommand("show", "Print the options in force, each with where it came from, and end")
       ->fallthrough();
+}
+
+std::string WithSource(const CLI::App& app, int argc, char** argv, const std::string& message) {
+  for (const ConfigEntry& entry : ConfigInForce(app, {argv + 1, argv + argc})) {
+    if (!message.starts_with(entry.name + ": ")) continue;
+    if (entry.source == "flag" || entry.source == "default") return message;
+    const std::string variable =
+        entry.source == "environment" ? " " + app.get_option("--" + entry.name)->get_envname() : "";
+    return message + " (" + entry.source + variable + ")";
+  }
+  return message;
 }
 
 void ShowConfig(const CLI::App& app, int argc, char** argv) {

@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <string>
+
 #include "runtime/logging.h"
 
 namespace CLI {
@@ -18,6 +20,10 @@ struct DaemonFlags {
 // Declares --config, the flags above and the subcommand `config show`. `flags` outlives the
 // parsing.
 void DeclareDaemonFlags(CLI::App& app, DaemonFlags& flags);
+
+// What is wrong with an option's value, "log-level: found ...", with where the value came from where
+// nobody sees that on the command line. `app` has parsed `argv`.
+std::string WithSource(const CLI::App& app, int argc, char** argv, const std::string& message);
 
 // Prints what `config show` asks for: the options in force. `app` has parsed `argv`.
 void ShowConfig(const CLI::App& app, int argc, char** argv);

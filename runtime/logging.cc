@@ -2,6 +2,7 @@
 
 #include <spdlog/async.h>
 #include <spdlog/formatter.h>
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -21,7 +22,7 @@ namespace {
 constexpr std::size_t kLinesWaitingMax = 8192;
 constexpr std::array<std::string_view, 6> kLevels = {"trace", "debug", "info",
                                                      "warn",  "error", "off"};
-constexpr char kPattern[] = "%Y-%m-%dT%H:%M:%S.%e%z %l %n: %v";
+constexpr char kPattern[] = "%Y-%m-%dT%H:%M:%S.%e%z %* %n: %v";  // *: LevelName
 
 // Null until StartLogging. Loggers are made from any thread, so the registry of spdlog, which has
 // its own lock, holds them; this pointer is written by main alone, before other threads are there.
@@ -35,16 +36,38 @@ threads::Mutex& CreationMutex() {
   return mutex;
 }
 
+// As --log-level and the documents have it; spdlog's own word for warn is warning.
+std::string_view NameOf(spdlog::level::level_enum level) {
+  const spdlog::string_view_t name = spdlog::level::to_string_view(level);
+  return level == spdlog::level::warn ? "warn" : std::string_view(name.data(), name.size());
+}
+
+class LevelName final : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& line, const std::tm&,
+              spdlog::memory_buf_t& out) override {
+    const std::string_view name = NameOf(line.level);
+    out.append(name.data(), name.data() + name.size());
+  }
+  std::unique_ptr<spdlog::custom_flag_formatter> clone() const override {
+    return std::make_unique<LevelName>();
+  }
+};
+
+std::unique_ptr<spdlog::formatter> TextFormatter() {
+  auto formatter = std::make_unique<spdlog::pattern_formatter>();
+  formatter->add_flag<LevelName>('*').set_pattern(kPattern);
+  return formatter;
+}
+
 class JsonFormatter final : public spdlog::formatter {
  public:
   void format(const spdlog::details::log_msg& line, spdlog::memory_buf_t& out) override {
-    const spdlog::string_view_t level = spdlog::level::to_string_view(line.level);
-    const std::string json = JsonLogLine(
-        {.time = std::chrono::nanoseconds(line.time.time_since_epoch()).count(),
-         .level = line.level == spdlog::level::warn ? std::string_view("warn")
-                                                    : std::string_view(level.data(), level.size()),
-         .component = {line.logger_name.data(), line.logger_name.size()},
-         .text = {line.payload.data(), line.payload.size()}});
+    const std::string json =
+        JsonLogLine({.time = std::chrono::nanoseconds(line.time.time_since_epoch()).count(),
+                     .level = NameOf(line.level),
+                     .component = {line.logger_name.data(), line.logger_name.size()},
+                     .text = {line.payload.data(), line.payload.size()}});
     out.append(json.data(), json.data() + json.size());
   }
   std::unique_ptr<spdlog::formatter> clone() const override {
@@ -76,7 +99,7 @@ absl::Status StartLogging(const LoggingOptions& options) {
   if (options.format == "json") {
     SharedSink()->set_formatter(std::make_unique<JsonFormatter>());
   } else {
-    SharedSink()->set_pattern(kPattern);
+    SharedSink()->set_formatter(TextFormatter());
   }
   return absl::OkStatus();
 }

@@ -60,6 +60,10 @@ absl::StatusOr<Duration> ParseDuration(const std::string& text) {
   const char* const end = text.data() + text.size();
   bool fraction = false;
   if (at == end) return Refuse(text);
+  if (*at == '-' && ParseDuration(text.substr(1)).ok()) {
+    return absl::InvalidArgumentError(
+        "found \"" + text + "\", allowed is a duration that is not negative, such as 90s");
+  }
   while (at != end) {
     double number = 0;
     const auto [rest, error] = std::from_chars(at, end, number, std::chars_format::fixed);
@@ -74,7 +78,9 @@ absl::StatusOr<Duration> ParseDuration(const std::string& text) {
     next_unit = unit + 1;
     at = unit_end;
   }
-  if (total > kNanosecondsMax) return Refuse(text);
+  if (total > kNanosecondsMax) {
+    return absl::OutOfRangeError("found \"" + text + "\", allowed is at most 100000d");
+  }
   return Duration(std::llround(total));
 }
 

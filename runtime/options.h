@@ -11,7 +11,8 @@ namespace tactus::runtime {
 
 // Parses a duration as people write it: numbers with the units d, h, m, s, ms, us, ns, largest
 // first, each at most once, the last one may have a fraction: "5s", "200ms", "30m", "1h30m",
-// "1.5h", and "0". Errors: InvalidArgument, "found "5", allowed is a number with a unit ...".
+// "1.5h", and "0". Errors: InvalidArgument, "found "5", allowed is a number with a unit ...";
+// OutOfRange, longer than can be counted.
 absl::StatusOr<Duration> ParseDuration(const std::string& text);
 
 // The shortest text that ParseDuration reads back as the same duration. Requires: duration >= 0.

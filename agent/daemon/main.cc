@@ -328,7 +328,10 @@ int main(int argc, char** argv) {
   }
   if (flags.daemon.parent_death_signal) tactus::runtime::EndWithParent();
   const absl::Status logging = tactus::runtime::StartLogging(flags.daemon.logging);
-  if (!logging.ok()) return Fail(Exit::kConfiguration, logging);
+  if (!logging.ok()) {
+    return Fail(Exit::kConfiguration, absl::InvalidArgumentError(tactus::runtime::WithSource(
+                                          app, argc, argv, std::string(logging.message()))));
+  }
   const int code = Run(flags, host, std::move(gpus));
   tactus::runtime::StopLogging();
   return code;

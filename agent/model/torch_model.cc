@@ -193,7 +193,9 @@ absl::StatusOr<at::Tensor> TorchModel::TryForward(const at::Tensor& inputs, Prec
                          absl::InvalidArgumentError("forward returns a " + outputs.tagKind() +
                                                     "; allowed: a tensor"));
   } catch (const std::exception& error) {
-    return Blame("data", "the model's forward fails on inputs " + Describe(inputs), error);
+    // A model of one's own may raise, or be for others; a built-in one is right about its inputs.
+    const std::string field = parts_.field == "model.builtin" ? "data" : parts_.field;
+    return Blame(field, "the model's forward fails on inputs " + Describe(inputs), error);
   }
 }
 

@@ -265,7 +265,8 @@ absl::StatusOr<torch::jit::Module> LoadModule(const std::string& path, const std
     return torch::jit::load(path, at::kCPU);
   } catch (const std::exception& error) {
     return data::AtField(field, absl::InvalidArgumentError(
-                                    path + " does not load as TorchScript: " + OneLine(error)));
+                                    path + " does not load as TorchScript: " + OneLine(error) +
+                                    "; allowed is what torch.jit.save writes, not torch.save"));
   }
 }
 

@@ -69,8 +69,9 @@ absl::StatusOr<std::unique_ptr<FlatParameters>> FlatParameters::Of(const torch::
     }
   }
   if (result->segments_.empty()) {
-    return data::AtField(field,
-                         absl::InvalidArgumentError("has no parameter that needs a gradient"));
+    return data::AtField(
+        field, absl::InvalidArgumentError(
+                   "the model has no parameter that needs a gradient, as after torch.jit.freeze"));
   }
   const absl::Status apart = result->CheckOverlaps();
   if (!apart.ok()) return data::AtField(field, apart);

@@ -94,6 +94,11 @@ absl::Status Client::Translate(const grpc::Status& status) const {
     return WithMessage(translated, "no coordinator answers at " + options_.server + " (" +
                                        status.error_message() + ")");
   }
+  // Something that speaks HTTP, such as a proxy.
+  if (!answered && status.error_message().starts_with("Received http2 header with status")) {
+    return absl::UnavailableError("what answers at " + options_.server + " is no coordinator (" +
+                                  status.error_message() + ")");
+  }
   if (!answered && status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
     return WithMessage(translated, "no answer from " + options_.server + " within " +
                                        SecondsText(options_.request_timeout));

@@ -177,7 +177,7 @@ class Simulation {
   // `code`: how the command would end if its files were right.
   ExitCode Fail(const std::vector<std::string>& errors, ExitCode code) const {
     screen_.Say(errors);
-    return code == ExitCode::kOk ? ExitCode::kGeneric : code;
+    return code == ExitCode::kOk ? ExitCode::kFile : code;
   }
 
   const SimulateCommand& command_;

@@ -15,7 +15,7 @@ namespace tactus::client {
 //
 // kOk: the job succeeded and no promise was broken. kUsage: a file or option is wrong.
 // kPromiseBroken: a checker found a violation, which is said with the command that repeats it.
-// kJobFailed: the simulated job failed, unless it was drawn at random. kGeneric: a file cannot be
+// kJobFailed: the simulated job failed, unless it was drawn at random. kFile: a file cannot be
 // written. Of several seeds: the first of these that fits any.
 ExitCode Simulate(const SimulateCommand& command, const Screen& screen);
 

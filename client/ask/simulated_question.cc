@@ -237,7 +237,7 @@ AskedQuestion AskHistory(const SimulateCommand& command, api::Client& client) {
   if (!asked.question) return asked;
   if (!command.cluster_output.empty()) {
     const std::vector<std::string> errors = WriteFitted(command.cluster_output, fitted, cluster);
-    if (!errors.empty()) return {.errors = errors, .exit_code = ExitCode::kGeneric};
+    if (!errors.empty()) return {.errors = errors, .exit_code = ExitCode::kFile};
   }
   asked.question->fit = FitSummary{
       .job = command.from,

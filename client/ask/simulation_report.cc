@@ -23,6 +23,17 @@ std::string SpanText(double seconds) {
   return std::isfinite(seconds) ? FormatSpan(Seconds(seconds)) : "-";
 }
 
+// A round's, which may be far below a second.
+std::string ShortSpanText(double seconds) {
+  if (!(seconds < 0.995)) return SpanText(seconds);
+  return seconds < 1e-3 ? FormatRate(1e6 * seconds) + " us" : FormatRate(1e3 * seconds) + " ms";
+}
+
+// One that is simulated from its history is called by its own name, not as one more of that name.
+std::string TitleOf(const JobOutcome& job, const ReportOptions& options) {
+  return options.fit ? ShortName(options.fit->job) : job.name;
+}
+
 std::string BytesText(double bytes) {
   return FormatBytes(static_cast<std::uint64_t>(std::max(0.0, bytes)));
 }
@@ -33,7 +44,7 @@ double TrainingSeconds(const WorkerOutcome& worker) {
 }
 
 Rows Figures(const JobOutcome& job, const ReportOptions& options) {
-  Rows rows = {{"job", Printable(job.name)}, {"state", NameOf(job.state)}};
+  Rows rows = {{"job", Printable(TitleOf(job, options))}, {"state", NameOf(job.state)}};
   if (!job.reason.empty()) rows.push_back({"reason", Printable(job.reason)});
   rows.push_back({"queued", SpanText(job.queued_seconds)});
   rows.push_back({"training took", SpanText(job.train_seconds)});
@@ -61,7 +72,7 @@ std::string FitText(const FitSummary& fit) {
               {"recorded", FormatRate(fit.recorded_samples_per_second) + " samples/s"},
               {"modelled", FormatRate(fit.modelled_samples_per_second) + " samples/s (" +
                                (off < 0 ? "-" : "+") + FormatPercent(std::abs(off)) + ")"},
-              {"transfer", SpanText(fit.transfer_seconds) + " a round"}}) +
+              {"transfer", ShortSpanText(fit.transfer_seconds) + " a round"}}) +
          "\n";
 }
 
@@ -195,7 +206,7 @@ Json ValidationJson(const JobOutcome& job) {
 }
 
 Json JobJson(const JobOutcome& job, const ReportOptions& options) {
-  Json object = {{"name", job.name},
+  Json object = {{"name", TitleOf(job, options)},
                  {"state", NameOf(job.state)},
                  {"reason", job.reason},
                  {"queued_seconds", job.queued_seconds},

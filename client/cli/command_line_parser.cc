@@ -13,14 +13,13 @@ namespace tactus::client {
 namespace {
 
 // What is allowed stands in the message of a value that is not.
-std::string FailureText(const CLI::App* app, const CLI::Error& error) {
-  if (dynamic_cast<const CLI::ValidationError*>(&error) == nullptr) {
-    return CLI::FailureMessage::simple(app, error);
-  }
-  return std::string(error.what()) + "\n";
+std::string FailureText(const CLI::App*, const CLI::Error& error) {
+  const bool value = dynamic_cast<const CLI::ValidationError*>(&error) != nullptr;
+  return std::string(error.what()) + (value ? "\n" : "; --help says what is allowed\n");
 }
 
-// CLI11 says only that a verb is missing. Empty when the first words are verbs as far as they go.
+// CLI11 says only that a verb is missing. Empty when the words begin with all the verbs that it
+// takes, or are options from somewhere on.
 std::string UnknownVerb(const std::vector<std::string>& words, CLI::App* app) {
   for (const std::string& word : words) {
     std::vector<std::string> names;
@@ -33,7 +32,11 @@ std::string UnknownVerb(const std::vector<std::string>& words, CLI::App* app) {
     }
     app = app->get_subcommand(word);
   }
-  return "";
+  std::vector<std::string> names;
+  for (const CLI::App* verb : app->get_subcommands(nullptr)) names.push_back(verb->get_name());
+  if (names.empty()) return "";
+  return "a verb is missing" + (words.empty() ? "" : " after '" + words.back() + "'") +
+         "; allowed: " + JoinNames(names);
 }
 
 // CLI11 lists them from the last one on.

@@ -167,7 +167,7 @@ class ManVerb : public Verb {
   Need need() const override { return Need::kNothing; }
   ExitCode Run(const Means& means) override {
     const auto paths = WriteManPages(CommandTree(), folder_);
-    if (!paths.ok()) return ReportError(paths.status(), means.screen);
+    if (!paths.ok()) return ReportError(OfLocalFile(paths.status()), means.screen);
     for (const std::string& path : *paths) means.screen.Print(path + "\n");
     return ExitCode::kOk;
   }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "client/render/exit_code.h"
 #include "client/render/progress_view.h"
 #include "client/text/text.h"
 #include "runtime/process.h"
@@ -42,28 +43,34 @@ absl::Status MakeParents(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
   if (!error) return absl::OkStatus();
-  return runtime::FileError(error.value(), path.parent_path().string(), "cannot be made");
+  return OfLocalFile(
+      runtime::FileError(error.value(), path.parent_path().string(), "cannot be made"));
 }
 
 absl::Status DownloadOne(api::Client& client, const v1::DownloadArtifactRequest& request,
                          const v1::Artifact& artifact, const std::string& path) {
   const std::string part = path + ".part";
   std::ofstream out(part, std::ios::binary | std::ios::trunc);
-  if (!out) return runtime::FileError(errno, part, "cannot be written");
+  if (!out) return OfLocalFile(runtime::FileError(errno, part, "cannot be written"));
   const api::Content content = {.size_bytes = artifact.size_bytes(), .sha256 = artifact.sha256()};
-  const auto write = [&](std::string_view data) -> absl::Status {
+  const auto written = [&]() -> absl::Status {
+    if (out) return absl::OkStatus();
+    return OfLocalFile(
+        absl::ResourceExhaustedError(part + ": cannot be written; is the disk full?"));
+  };
+  const auto write = [&](std::string_view data) {
     out.write(data.data(), static_cast<std::streamsize>(data.size()));
-    return out ? absl::OkStatus()
-               : absl::ResourceExhaustedError(part + ": cannot be written; is the disk full?");
+    return written();
   };
   if (const absl::Status status = client.DownloadArtifact(request, content, write); !status.ok()) {
     return status;
   }
   out.close();
-  if (!out) return absl::ResourceExhaustedError(part + ": cannot be written; is the disk full?");
+  if (const absl::Status status = written(); !status.ok()) return status;
   std::error_code error;
   fs::rename(part, path, error);
-  return error ? runtime::FileError(error.value(), path, "cannot be made") : absl::OkStatus();
+  if (!error) return absl::OkStatus();
+  return OfLocalFile(runtime::FileError(error.value(), path, "cannot be made"));
 }
 
 }  // namespace

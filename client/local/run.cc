@@ -16,6 +16,7 @@
 #include "client/observe/show_job.h"
 #include "client/render/error_lines.h"
 #include "client/render/summary.h"
+#include "client/text/names.h"
 #include "client/text/text.h"
 #include "client/yaml/job_file.h"
 #include "coordinator/tape/tape_folder.h"
@@ -89,7 +90,7 @@ class LocalRun {
     return Fail(followed.status);
   }
 
-  // The agent has registered all devices. Says where the metrics are.
+  // The agent has registered all devices. Says where the page and the metrics are.
   absl::Status AwaitNode(api::Client& client) {
     absl::Status status;
     std::string agent_metrics;
@@ -111,13 +112,16 @@ class LocalRun {
       case EventLoop::Outcome::kDone:
         break;
     }
-    if (status.ok()) SayMetrics("coordinator", cluster_.addresses().metrics);
-    if (status.ok()) SayMetrics("agent", agent_metrics);
+    if (!status.ok()) return status;
+    const std::string& page = cluster_.addresses().metrics;
+    if (!page.empty()) screen_.Say("status page: http://" + Printable(page) + "/");
+    if (!page.empty()) SayMetrics("coordinator", page);
+    if (!agent_metrics.empty()) SayMetrics("agent", agent_metrics);
     return status;
   }
 
   void SayMetrics(const std::string& who, const std::string& address) {
-    if (!address.empty()) screen_.Say(who + " metrics: http://" + Printable(address) + "/metrics");
+    screen_.Say(who + " metrics: http://" + Printable(address) + "/metrics");
   }
 
   Followed Show(api::Client& client, const v1::Job& job) {
@@ -147,7 +151,10 @@ class LocalRun {
     result_kept_ = !paths.ok();
     if (!paths.ok()) screen_.Say(ErrorLines(paths.status(), ""));
     const ExitCode code = ReportEnd(followed, screen_, command_.job_file);
-    if (!paths.ok()) return code == ExitCode::kOk ? ExitCode::kGeneric : code;
+    if (!paths.ok() && code == ExitCode::kOk) {
+      return IsOfLocalFile(paths.status()) ? ExitCode::kFile : ExitCode::kGeneric;
+    }
+    if (!paths.ok()) return code;
     if (!job->has_result()) {
       if (!paths->empty()) screen_.Say("snapshots: " + ResultFolder() + "/snapshots");
     } else if (command_.json) {
@@ -169,6 +176,10 @@ class LocalRun {
     if (job.result().artifacts().empty() && job.snapshots().empty()) {
       return std::vector<std::string>();
     }
+    if (command_.overwrite) {
+      const absl::Status removed = OfLocalFile(RemoveFormerResult(ResultFolder()));
+      if (!removed.ok()) return removed;
+    }
     return DownloadResult(client, job, ResultFolder());
   }
 
@@ -185,12 +196,21 @@ absl::Status Contradiction(const std::string& field, std::uint32_t value, std::u
                                     ", but " + std::to_string(count) + " workers are asked for");
 }
 
+absl::Status Of(const std::string& flag, const absl::Status& unwritable) {
+  return OfLocalFile(
+      absl::FailedPreconditionError(flag + ": " + std::string(unwritable.message())));
+}
+
 // Where a file that is asked for cannot be put, is found out before training, not after.
 absl::Status CheckPlaces(const RunCommand& command) {
   if (!command.output_folder.empty()) {
     const absl::Status writable = runtime::MakeWritableFolder(command.output_folder);
-    if (!writable.ok()) {
-      return absl::InvalidArgumentError("--output: " + std::string(writable.message()));
+    if (!writable.ok()) return Of("--output", writable);
+    const std::vector<std::string> former = FormerResult(command.output_folder);
+    if (!former.empty() && !command.overwrite) {
+      return absl::AlreadyExistsError("--output: " + command.output_folder +
+                                      " has the result of a former run (" + JoinNames(former) +
+                                      "); allowed is another folder, or --overwrite");
     }
   }
   if (command.tape.empty()) return absl::OkStatus();
@@ -199,8 +219,7 @@ absl::Status CheckPlaces(const RunCommand& command) {
   }
   const std::filesystem::path folder = std::filesystem::absolute(command.tape).parent_path();
   const absl::Status writable = runtime::MakeWritableFolder(folder.string());
-  if (writable.ok()) return absl::OkStatus();
-  return absl::InvalidArgumentError("--tape: " + std::string(writable.message()));
+  return writable.ok() ? absl::OkStatus() : Of("--tape", writable);
 }
 
 // Requires: the coordinator whose state is in `state_folder` has ended.
@@ -256,33 +275,33 @@ ExitCode Run(const RunCommand& command, const Surroundings& surroundings, const 
   }
   if (const absl::Status places = CheckPlaces(command); !places.ok()) {
     screen.Say(std::string(places.message()));
-    return ExitCode::kUsage;
+    return ExitCodeOf(places);
   }
-  const absl::StatusOr<std::string> folder =
+  const absl::StatusOr<RunFolder> folder =
       MakeRunFolder(surroundings.folders.state, file.spec.name());
   if (!folder.ok()) {
     screen.Say(std::string(folder.status().message()));
-    return ExitCode::kGeneric;
+    return ExitCode::kFile;
   }
   LocalRun run(command, screen,
                {.binary_folder = surroundings.binary_folder,
-                .folder = *folder,
+                .folder = folder->path,
                 .workers = *workers,
                 .speeds = command.speeds});
   ExitCode code = run.Train(file.spec);
   if (!command.tape.empty()) {
-    const absl::Status copied = CopyTape(*folder + "/coordinator", command.tape);
+    const absl::Status copied = CopyTape(folder->path + "/coordinator", command.tape);
     if (!copied.ok()) screen.Say("--tape: " + std::string(copied.message()));
-    if (!copied.ok() && code == ExitCode::kOk) code = ExitCode::kGeneric;
+    if (!copied.ok() && code == ExitCode::kOk) code = ExitCode::kFile;
   }
   const bool failed =
       code != ExitCode::kOk && code != ExitCode::kUsage && code != ExitCode::kInterrupted;
   const bool keep = command.keep || run.result_kept();
-  if (!keep) CleanRunFolder(*folder, failed ? RunRemains::kLogs : RunRemains::kResult);
+  if (!keep) CleanRunFolder(folder->path, failed ? RunRemains::kLogs : RunRemains::kResult);
   if (keep) {
-    screen.Say("kept: " + *folder);
-  } else if (failed && std::filesystem::exists(*folder)) {
-    screen.Say("logs: " + *folder);
+    screen.Say("kept: " + folder->path + "; tactus clean removes it");
+  } else if (failed && std::filesystem::exists(folder->path)) {
+    screen.Say("logs: " + folder->path + "; tactus clean removes them");
   }
   return code;
 }

@@ -21,6 +21,7 @@ struct RunCommand {
   std::uint32_t workers = 0;     // 0: not given
   std::vector<double> speeds{};  // empty: not given
   std::string output_folder{};   // empty: in the run's own folder
+  bool overwrite = false;        // the result of a former run there gives way to this one's
   std::string tape{};            // file for the coordinator's tape; empty: none
   bool keep = false;
   bool json = false;

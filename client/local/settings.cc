@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "client/api/options.h"
+#include "client/render/exit_code.h"
 #include "client/text/flag_checks.h"
 #include "client/text/names.h"
 #include "client/text/text.h"
@@ -161,10 +162,11 @@ absl::Status Replace(const std::string& path, const std::string& text) {
   std::ofstream out(part, std::ios::binary | std::ios::trunc);
   out << text;
   out.close();
-  if (!out) return runtime::FileError(errno, part, "cannot be written");
+  if (!out) return OfLocalFile(runtime::FileError(errno, part, "cannot be written"));
   std::error_code error;
   fs::rename(part, path, error);
-  return error ? runtime::FileError(error.value(), path, "cannot be written") : absl::OkStatus();
+  if (!error) return absl::OkStatus();
+  return OfLocalFile(runtime::FileError(error.value(), path, "cannot be written"));
 }
 
 }  // namespace

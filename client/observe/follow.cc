@@ -11,7 +11,6 @@
 namespace tactus::client {
 namespace {
 
-constexpr Duration kLostMax = Seconds(60);
 constexpr Duration kForever = Seconds(1e9);
 
 class Follower {

@@ -6,11 +6,15 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "base/time.h"
 #include "client/api/client.h"
 #include "client/observe/event_loop.h"
 #include "tactus/v1/jobs.pb.h"
 
 namespace tactus::client {
+
+// How long a coordinator that answered before is waited for.
+inline constexpr Duration kLostMax = Seconds(60);
 
 struct FollowHandlers {
   std::function<void(const v1::JobEvent&)> event;

@@ -60,18 +60,37 @@ void JobPlot::Add(const v1::Round& round) {
   const double steps = std::max<double>(1, round.steps());
   loss_.curve.Add(x, round.loss());
   steps_.curve.Add(x, steps);
-  batch_.curve.Add(x, static_cast<double>(round.samples()) / steps);
+  Batch batch{.x = x,
+              .epoch = round.epoch(),
+              .plan_version = round.plan_version(),
+              .all = static_cast<double>(round.samples()) / steps};
   const int workers = std::min(round.worker_samples_size(), kWorkersDrawn);
   for (int rank = 0; rank < workers; ++rank) {
-    if (rank == static_cast<int>(batches_.size())) {
-      batches_.push_back({.name = "rank " + std::to_string(rank)});
-    }
-    batches_[static_cast<std::size_t>(rank)].curve.Add(
-        x, static_cast<double>(round.worker_samples(rank)) / steps);
+    batch.workers.push_back(static_cast<double>(round.worker_samples(rank)) / steps);
   }
+  if (waiting_ && !(waiting_->epoch != batch.epoch && IsRest(*waiting_))) {
+    DrawBatch(*std::move(waiting_));
+  }
+  waiting_ = std::move(batch);
+}
+
+// Less than the same plan asked for before.
+bool JobPlot::IsRest(const Batch& batch) const {
+  return drawn_ && drawn_->plan_version == batch.plan_version && batch.all < drawn_->all;
+}
+
+void JobPlot::DrawBatch(Batch batch) {
+  batch_.curve.Add(batch.x, batch.all);
+  for (std::size_t rank = 0; rank < batch.workers.size(); ++rank) {
+    if (rank == batches_.size()) batches_.push_back({.name = "rank " + std::to_string(rank)});
+    batches_[rank].curve.Add(batch.x, batch.workers[rank]);
+  }
+  drawn_ = std::move(batch);
 }
 
 Plot JobPlot::Finish(const std::string& name) {
+  if (waiting_ && !IsRest(*waiting_)) DrawBatch(*std::move(waiting_));
+  waiting_.reset();
   std::vector<PlotSeries> batches;
   batches.push_back(std::move(batch_));
   std::ranges::move(batches_, std::back_inserter(batches));

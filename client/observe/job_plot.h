@@ -21,7 +21,8 @@ enum class PlotAxis {
 };
 
 // Takes a job's rounds one by one, oldest first, in bounded memory: loss; samples of a step, of all
-// workers and of each of the first 8; steps of a round. Decisions are marks at the ends of their
+// workers and of each of the first 8, without the short last rounds of epochs, which are no choice
+// of anybody; steps of a round. Decisions are marks at the ends of their
 // rounds, on the same axis as the curves; those of rounds behind the last are left out.
 class JobPlot {
  public:
@@ -38,7 +39,17 @@ class JobPlot {
     std::uint64_t round = 0;
     std::string text{};
   };
+  // Samples of a step, which are drawn once it is known what came next.
+  struct Batch {
+    double x = 0;
+    std::uint64_t epoch = 0;
+    std::uint64_t plan_version = 0;
+    double all = 0;
+    std::vector<double> workers{};  // the first, by rank
+  };
   double Advance(const v1::Round& round);
+  bool IsRest(const Batch& batch) const;
+  void DrawBatch(Batch batch);
   void PlaceMarks(const RoundLength& round, double begin);
 
   const PlotAxis axis_;
@@ -53,6 +64,8 @@ class JobPlot {
   PlotSeries steps_{.name = "steps"};
   PlotSeries batch_{.name = "all"};
   std::vector<PlotSeries> batches_{};  // by rank
+  std::optional<Batch> waiting_{};     // of the newest round
+  std::optional<Batch> drawn_{};       // the newest
 };
 
 }  // namespace tactus::client

@@ -23,7 +23,7 @@ void Screen::Print(const std::string& text) const {
 ExitCode Screen::AfterAll(ExitCode code) const {
   if (write_error_ == 0 || write_error_ == EPIPE) return code;
   Say(std::string("standard output: ") + std::strerror(write_error_));
-  return code == ExitCode::kOk ? ExitCode::kGeneric : code;
+  return code == ExitCode::kOk ? ExitCode::kFile : code;
 }
 
 void Screen::Say(const std::string& message) const {

@@ -23,7 +23,7 @@ class Screen {
   // Data, as it is. What could not be written, AfterAll says.
   void Print(const std::string& text) const;
 
-  // The exit code after everything was printed: kGeneric in place of kOk, and a message, where
+  // The exit code after everything was printed: kFile in place of kOk, and a message, where
   // something could not be. A reader who closed the pipe has what it wanted.
   ExitCode AfterAll(ExitCode code) const;
 

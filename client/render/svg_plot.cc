@@ -22,6 +22,8 @@ constexpr double kLegendLine = 18;  // where a legend does not fit beside its ti
 constexpr double kBottom = 48;
 constexpr std::size_t kSeriesMax = 9;
 constexpr double kMarkColumn = 3;            // lines nearer to each other are one
+constexpr std::size_t kMarksApart = 60;      // of more marks
+constexpr double kCrowdedColumn = 18;        // these are one
 constexpr std::size_t kMarkTextMax = 500;    // characters of a mark
 constexpr std::size_t kMarkTitleMax = 4000;  // bytes of those that share a line
 constexpr double kCharacter = 7;             // about so wide; the viewer's font decides
@@ -305,6 +307,7 @@ std::string MarkLine(double at, const std::vector<double>& tops, const std::stri
 }
 
 void DrawMarks(const Plot& plot, const Range& x, Drawing* drawing) {
+  const double column = plot.marks.size() > kMarksApart ? kCrowdedColumn : kMarkColumn;
   const std::vector<double> tops = TopsOf(plot);
   for (std::size_t i = 0; i < plot.marks.size();) {
     if (!(plot.marks[i].x >= x.low && plot.marks[i].x <= x.high)) {
@@ -315,7 +318,7 @@ void DrawMarks(const Plot& plot, const Range& x, Drawing* drawing) {
     std::string title;
     const std::size_t begin = i;
     for (; i < plot.marks.size() && plot.marks[i].x <= x.high; ++i) {
-      if (XOf(plot.marks[i].x, x) >= at + kMarkColumn) break;
+      if (XOf(plot.marks[i].x, x) >= at + column) break;
       const std::string text = Escaped(Cut(plot.marks[i].text, kMarkTextMax));
       if (i > begin && title.size() + text.size() > kMarkTitleMax) {
         ++drawing->marks_without_text;

@@ -54,18 +54,29 @@ std::string StateTable(const Rows& rows, std::size_t state, const Look& look) {
 
 std::string OrDash(const std::string& text) { return text.empty() ? "-" : Printable(text); }
 
+// Its speed is that of now.
+bool Trains(const v1::Job& job) {
+  return job.state() == v1::JOB_STATE_RUNNING || job.state() == v1::JOB_STATE_STOPPING;
+}
+
+// Those of its progress are of a group that is no more.
+bool HasNoWorkers(const v1::Job& job) {
+  return job.state() == v1::JOB_STATE_QUEUED || job.state() == v1::JOB_STATE_PAUSED;
+}
+
 std::vector<std::string> JobRow(const v1::Job& job, bool wide) {
   const v1::JobProgress& progress = job.progress();
   const bool trained = progress.rounds() > 0;
-  std::vector<std::string> row = {Printable(ShortName(job.name())),
-                                  StateName(job.state()),
-                                  std::to_string(job.spec().priority()),
-                                  trained ? EpochText(progress) : "-",
-                                  trained ? FormatCount(progress.rounds()) : "-",
-                                  trained ? FormatLoss(progress.loss()) : "-",
-                                  trained ? FormatRate(progress.samples_per_second()) : "-",
-                                  std::to_string(progress.workers_size()),
-                                  FormatLocalTime(job.create_time())};
+  std::vector<std::string> row = {
+      Printable(ShortName(job.name())),
+      StateName(job.state()),
+      std::to_string(job.spec().priority()),
+      trained ? EpochText(progress) : "-",
+      trained ? FormatCount(progress.rounds()) : "-",
+      trained ? FormatLoss(progress.loss()) : "-",
+      trained && Trains(job) ? FormatRate(progress.samples_per_second()) : "-",
+      std::to_string(HasNoWorkers(job) ? 0 : progress.workers_size()),
+      FormatLocalTime(job.create_time())};
   if (!wide) return row;
   row.insert(row.end(), {WorkersText(job.spec().workers()), FormatLocalTime(job.update_time()),
                          LabelsText(job.labels()), OrDash(job.state_reason())});
@@ -81,7 +92,7 @@ void AddResult(const v1::JobResult& result, Rows* rows) {
       rows->push_back({"accuracy", FormatPercent(result.validation().accuracy())});
     }
   }
-  rows->push_back({"utilisation", FormatRate(result.utilisation())});
+  rows->push_back({"utilisation", FormatPercent(result.utilisation())});
   for (const v1::Artifact& artifact : result.artifacts()) {
     rows->push_back(
         {"file", Printable(artifact.path()) + " (" + FormatBytes(artifact.size_bytes()) + ")"});
@@ -98,12 +109,13 @@ std::string SnapshotsText(const v1::Job& job) {
 }
 
 std::string WorkersTable(const v1::JobProgress& progress) {
-  Rows rows = {{"RANK", "NODE", "DEVICE", "BATCH", "SAMPLES", "SAMPLES/S", "IDLE"}};
+  Rows rows = {
+      {"RANK", "WORKER", "NODE", "DEVICE", "BATCH", "SAMPLES OF GROUP", "SAMPLES/S", "IDLE"}};
   for (const v1::WorkerProgress& worker : progress.workers()) {
-    rows.push_back({std::to_string(worker.rank()), Printable(worker.node()),
-                    Printable(worker.device()), std::to_string(worker.batch_size()),
-                    FormatCount(worker.samples()), FormatRate(worker.samples_per_second()),
-                    FormatPercent(worker.idle_ratio())});
+    rows.push_back({std::to_string(worker.rank()), "worker-" + std::to_string(worker.worker_id()),
+                    Printable(worker.node()), Printable(worker.device()),
+                    std::to_string(worker.batch_size()), FormatCount(worker.samples()),
+                    FormatRate(worker.samples_per_second()), FormatPercent(worker.idle_ratio())});
   }
   return rows.size() == 1 ? "" : "\n" + FormatTable(rows);
 }
@@ -137,8 +149,10 @@ std::string JobTable(const v1::Job& job, const Look& look) {
     rows.push_back({"epochs", EpochText(job.progress())});
     rows.push_back({"rounds", FormatCount(job.progress().rounds())});
     rows.push_back({"samples", FormatCount(job.progress().samples())});
-    rows.push_back({"samples/s", FormatRate(job.progress().samples_per_second())});
-    rows.push_back({"loss", FormatLoss(job.progress().loss())});
+    if (Trains(job)) {
+      rows.push_back({"samples/s", FormatRate(job.progress().samples_per_second())});
+    }
+    if (!job.has_result()) rows.push_back({"train loss", FormatLoss(job.progress().loss())});
   }
   if (const std::string skipped = SkippedText(job.progress()); !skipped.empty()) {
     rows.push_back({"skipped", skipped});
@@ -148,7 +162,7 @@ std::string JobTable(const v1::Job& job, const Look& look) {
   }
   if (job.has_result()) AddResult(job.result(), &rows);
   if (job.snapshots_size() > 0) rows.push_back({"snapshots", SnapshotsText(job)});
-  return FormatTable(rows) + WorkersTable(job.progress());
+  return FormatTable(rows) + (HasNoWorkers(job) ? "" : WorkersTable(job.progress()));
 }
 
 std::string DeviceText(const v1::Device& device) {

@@ -1,11 +1,17 @@
 #include "client/text/names.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 
 namespace tactus::client {
 namespace {
+
+// What others call it, where letters lead astray: "gpu" is nearer to "cpu".
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kOtherWords = {
+    {{"gpu", "cuda"}, {"nvidia", "cuda"}, {"bf16", "bfloat16"}, {"fp32", "float32"}}};
 
 // "BatchPolicy" is "batch_policy_".
 std::string EnumPrefix(const google::protobuf::EnumDescriptor& type) {
@@ -43,6 +49,10 @@ std::optional<std::string> NearestName(std::string_view word,
   constexpr std::size_t kWordMax = 100;  // nothing of ours is near to anything longer
   if (word.size() > kWordMax) return std::nullopt;
   const std::string lower = absl::AsciiStrToLower(std::string(word));
+  for (const auto& [other, ours] : kOtherWords) {
+    const bool known = std::ranges::find(candidates, ours) != candidates.end();
+    if (lower == other && known) return std::string(ours);
+  }
   std::size_t nearest = std::max<std::size_t>(1, word.size() / 3) + 1;
   std::optional<std::string> found;
   for (const std::string& candidate : candidates) {

@@ -41,18 +41,23 @@ class BackupVerb : public Verb {
   absl::Status Save(api::Client& client, std::uint64_t* bytes) const {
     const std::string part = file_ + ".part";
     std::ofstream out(part, std::ios::binary | std::ios::trunc);
-    if (!out) return runtime::FileError(errno, part, "cannot be written");
+    if (!out) return OfLocalFile(runtime::FileError(errno, part, "cannot be written"));
+    const auto failed = [&part] {
+      return OfLocalFile(
+          absl::ResourceExhaustedError(part + ": cannot be written; the disk is full"));
+    };
     absl::Status status = client.Backup([&](std::string_view data) -> absl::Status {
       *bytes += data.size();
       out.write(data.data(), static_cast<std::streamsize>(data.size()));
-      return out ? absl::OkStatus() : absl::ResourceExhaustedError(part + ": the disk is full");
+      return out ? absl::OkStatus() : failed();
     });
     out.close();
-    if (status.ok() && !out) status = absl::ResourceExhaustedError(part + ": the disk is full");
+    if (status.ok() && !out) status = failed();
     std::error_code error;
     if (status.ok()) {
       std::filesystem::rename(part, file_, error);
-      if (error) status = runtime::FileError(error.value(), file_, "cannot be written");
+      if (error)
+        status = OfLocalFile(runtime::FileError(error.value(), file_, "cannot be written"));
     }
     if (!status.ok()) std::filesystem::remove(part, error);
     return status;

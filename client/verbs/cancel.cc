@@ -1,6 +1,8 @@
 // `tactus cancel`.
 #include <google/protobuf/util/time_util.h>
 
+#include "client/render/progress_view.h"
+#include "client/text/text.h"
 #include "client/verbs/answers.h"
 #include "client/verbs/words.h"
 
@@ -27,7 +29,13 @@ class CancelVerb : public Verb {
       *request.mutable_grace() =
           google::protobuf::util::TimeUtil::NanosecondsToDuration(grace->count());
     }
-    return SayState(means.client->CancelJob(request), means.screen);
+    const absl::StatusOr<v1::Job> job = means.client->CancelJob(request);
+    const bool late = job.ok() && (job->state() == v1::JOB_STATE_SUCCEEDED ||
+                                   job->state() == v1::JOB_STATE_FAILED);
+    if (!late) return SayState(job, means.screen);
+    means.screen.Say("job " + Printable(ShortName(job->name())) + " was not cancelled: it has " +
+                     StateName(job->state()) + " already");
+    return ExitCode::kConflict;
   }
 
  private:

@@ -38,8 +38,17 @@ class ConfigVerb : public Verb {
     const absl::Status used =
         UseContext(means.surroundings.folders.config + "/config.yaml", context_);
     if (!used.ok()) return ReportError(used, means.screen);
-    means.screen.Say("context " + context_ + " is in use");
+    const std::string stronger = Stronger(means.surroundings.settings);
+    means.screen.Say(stronger.empty() ? "context " + context_ + " is in use"
+                                      : "context " + context_ + " is the file's now, but " +
+                                            stronger + " is set and counts before it");
     return ExitCode::kOk;
+  }
+
+  // The variable by which the file's context is not the one in use; empty: it is.
+  static std::string Stronger(const GivenSettings& environment) {
+    if (!environment.server.empty()) return "TACTUS_SERVER";
+    return environment.context.empty() ? "" : "TACTUS_CONTEXT";
   }
 
   enum class Action { kShow, kGetContexts, kUseContext };

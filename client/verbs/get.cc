@@ -2,15 +2,23 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
 #include <map>
+#include <optional>
 #include <sstream>
+#include <thread>
 #include <utility>
 
+#include "client/api/cancellation.h"
 #include "client/observe/event_loop.h"
+#include "client/observe/follow.h"
 #include "client/render/error_lines.h"
 #include "client/render/progress_view.h"
 #include "client/render/tables.h"
 #include "client/verbs/words.h"
+#include "runtime/now.h"
+#include "runtime/retry.h"
 
 namespace tactus::client {
 namespace {
@@ -66,6 +74,25 @@ class ListChanges {
   std::map<std::string, std::string> shown_;  // by name
   std::vector<std::string> lines_;
 };
+
+// The status of `call`, which is made in a thread of its own: a coordinator that does not answer
+// must not keep signals waiting. Cancelled: a signal came.
+absl::Status RunBeside(api::Client& client, EventLoop& loop,
+                       const std::function<absl::Status()>& call) {
+  api::Cancellation cancellation;
+  client.EndCallsWith(&cancellation);
+  std::atomic<bool> done = false;
+  absl::Status status;
+  std::thread caller([&] {  // `status` is read after the join
+    status = call();
+    done = true;
+  });
+  const auto outcome = loop.RunUntil([&] { return done.load(); }, EventLoop::kForever);
+  if (outcome == EventLoop::Outcome::kInterrupted) cancellation.Cancel();
+  caller.join();
+  client.EndCallsWith(nullptr);
+  return outcome == EventLoop::Outcome::kInterrupted ? absl::CancelledError("interrupted") : status;
+}
 
 class GetVerb : public Verb {
  public:
@@ -140,20 +167,34 @@ class GetVerb : public Verb {
     return client.ListAllJobs(request, count_max_);
   }
 
-  // Every second, until a signal comes or a call fails.
+  absl::Status ShowChanges(api::Client& client, OutputFormat format, ListChanges& changes) const {
+    if (noun_ == Noun::kNodes) {
+      const auto nodes = client.ListAllNodes();
+      if (nodes.ok()) changes.Show(*nodes, nodes->nodes(), format);
+      return nodes.status();
+    }
+    const auto jobs = FetchJobs(client);
+    if (jobs.ok()) changes.Show(*jobs, jobs->jobs(), format);
+    return jobs.status();
+  }
+
+  // Every second, until a signal comes. A coordinator that has answered once is waited for when it
+  // goes away, as `watch` does.
   ExitCode Watch(api::Client& client, OutputFormat format, const Screen& screen) const {
     ListChanges changes(screen);
     EventLoop loop({SIGINT, SIGTERM});
+    std::optional<Instant> heard;
+    bool lost = false;
     do {
-      if (noun_ == Noun::kNodes) {
-        const auto nodes = client.ListAllNodes();
-        if (!nodes.ok()) return ReportError(nodes.status(), screen);
-        changes.Show(*nodes, nodes->nodes(), format);
-      } else {
-        const auto jobs = FetchJobs(client);
-        if (!jobs.ok()) return ReportError(jobs.status(), screen);
-        changes.Show(*jobs, jobs->jobs(), format);
-      }
+      const absl::Status status =
+          RunBeside(client, loop, [&] { return ShowChanges(client, format, changes); });
+      if (absl::IsCancelled(status)) break;
+      const bool gone = runtime::IsRetryable(status) || absl::IsDeadlineExceeded(status);
+      const bool waits = gone && heard && runtime::Now() - *heard < kLostMax;
+      if (!status.ok() && !waits) return ReportError(status, screen);
+      if (waits && !lost) screen.Say(std::string(status.message()) + "; trying again");
+      lost = waits;
+      if (status.ok()) heard = runtime::Now();
     } while (loop.RunUntil([] { return false; }, kListRefresh) != EventLoop::Outcome::kInterrupted);
     return ExitCode::kInterrupted;
   }

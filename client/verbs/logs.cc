@@ -37,8 +37,9 @@ class LogsVerb : public Verb {
     EventLoop loop({SIGINT, SIGTERM});
     api::Cancellation cancellation;
     std::atomic<bool> done = false;
+    bool any = false;
     absl::Status status;
-    // The main thread waits for signals meanwhile; it reads `status` after the join.
+    // The main thread waits for signals meanwhile; it reads `any` and `status` after the join.
     std::thread reader([&] {
       status = means.client->StreamLogs(
           request,
@@ -47,6 +48,7 @@ class LogsVerb : public Verb {
               screen.Say("rank " + std::to_string(entry.rank()) + ": " +
                          FormatBytes(entry.skipped_bytes()) + " are gone here");
             }
+            any = true;
             screen.Print(text.Show(entry));
             return true;
           },
@@ -60,10 +62,19 @@ class LogsVerb : public Verb {
       screen.Say("detached; the job goes on");
       return ExitCode::kInterrupted;
     }
-    return status.ok() ? ExitCode::kOk : ReportError(status, screen);
+    if (!status.ok()) return ReportError(status, screen);
+    if (!any) screen.Say("job " + Printable(ShortName(name_)) + ": " + NothingText());
+    return ExitCode::kOk;
   }
 
  private:
+  // Workers that are well write nothing.
+  std::string NothingText() const {
+    if (ranks_.empty()) return "its workers have written nothing";
+    return (ranks_.size() == 1 ? "rank " : "ranks ") + JoinNumbers(ranks_) +
+           (ranks_.size() == 1 ? " has" : " have") + " written nothing, or not been there";
+  }
+
   std::string name_;
   std::vector<std::uint32_t> ranks_;  // empty: all
   bool follow_ = false;

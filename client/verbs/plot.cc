@@ -76,7 +76,7 @@ class PlotVerb : public Verb {
       screen.Print(drawing.svg);
       return ExitCode::kOk;
     }
-    const absl::Status written = WriteOutput(file_, drawing.svg);
+    const absl::Status written = OfLocalFile(WriteOutput(file_, drawing.svg));
     if (!written.ok()) return ReportError(written, screen);
     screen.Print(file_ + "\n");
     return ExitCode::kOk;

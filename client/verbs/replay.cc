@@ -84,7 +84,8 @@ class ReplayVerb : public Verb {
     AddOutput(verb, &output_, {"table", "json"});
   }
   Need need() const override { return Need::kNothing; }
-  // kOk: no difference. kGeneric: a difference. kUsage: not a tape, or one that is cut or damaged.
+  // kOk: no difference. kGeneric: a difference. kUsage: no tape there, or one that is cut or
+  // damaged.
   ExitCode Run(const Means& means) override {
     const Screen& screen = means.screen;
     const absl::StatusOr<tape::Replayed> replayed = tape::Replay(tape_, {.allow_cut = allow_cut_});
@@ -92,8 +93,7 @@ class ReplayVerb : public Verb {
       const bool cut = absl::IsOutOfRange(replayed.status()) && !allow_cut_;
       screen.Say(std::string(replayed.status().message()) +
                  (cut ? "; --allow-cut replays what is whole" : ""));
-      const ExitCode code = ExitCodeOf(replayed.status());
-      return code == ExitCode::kNotFound || code == ExitCode::kDenied ? code : ExitCode::kUsage;
+      return ExitCode::kUsage;
     }
     screen.Print(ReplayText(*replayed, ParseOutputFormat(output_)));
     if (!replayed->difference) return ExitCode::kOk;

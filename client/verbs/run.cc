@@ -26,6 +26,9 @@ class RunVerb : public CommandVerb<RunCommand> {
     verb->add_option(
         "--output", command_.output_folder,
         "Folder for the result. Default: in the run's folder below ~/.local/state/tactus");
+    verb->add_flag("--overwrite", command_.overwrite,
+                   "The result of a former run in --output is replaced; else it is refused")
+        ->needs(verb->get_option("--output"));
     verb->add_option("--tape", command_.tape,
                      "File for the coordinator's tape of events, for tactus replay");
     verb->add_flag("--keep", command_.keep, "Keep the run's folder with its databases and logs");

@@ -1,5 +1,7 @@
 // `tactus submit`.
+#include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 
 #include "client/render/error_lines.h"
@@ -7,15 +9,21 @@
 #include "client/text/text.h"
 #include "client/verbs/answers.h"
 #include "client/verbs/words.h"
+#include "runtime/status.h"
 
 namespace tactus::client {
 namespace {
 
-absl::Status Upload(api::Client& client, const Screen& screen, std::string* path) {
+absl::Status Upload(const std::string& field, api::Client& client, const Screen& screen,
+                    std::string* path) {
   std::error_code ignored;
   const bool here = !path->starts_with(kBlobPrefix) && path->find('/') != std::string::npos &&
                     std::filesystem::is_regular_file(*path, ignored);
   if (!here) return absl::OkStatus();
+  if (!std::ifstream(*path).is_open()) {
+    return absl::InvalidArgumentError(field + ": " + Printable(*path) +
+                                      " cannot be read: " + std::generic_category().message(errno));
+  }
   const absl::StatusOr<v1::Blob> blob = client.UploadFile(*path);
   if (!blob.ok()) return blob.status();
   screen.Say(Printable(*path) + " is at the coordinator as " + kBlobPrefix + blob->sha256());
@@ -30,10 +38,30 @@ absl::Status UploadModels(api::Client& client, const Screen& screen, v1::JobSpec
   if (!spec->has_model()) return absl::OkStatus();
   v1::Model* model = spec->mutable_model();
   if (model->has_torchscript()) {
-    const absl::Status status = Upload(client, screen, model->mutable_torchscript());
+    const absl::Status status =
+        Upload("model.torchscript", client, screen, model->mutable_torchscript());
     if (!status.ok()) return status;
   }
-  return model->loss().empty() ? absl::OkStatus() : Upload(client, screen, model->mutable_loss());
+  if (model->loss().empty()) return absl::OkStatus();
+  return Upload("model.loss", client, screen, model->mutable_loss());
+}
+
+// Nodes may have what this machine has not; where none has it the job waits in the queue to fail.
+// A pattern of several files is not looked at.
+void SayWhatIsNotHere(const v1::Data& data, const Screen& screen) {
+  const auto look = [&screen](const std::string& field, const std::string& path) {
+    std::error_code ignored;
+    const bool pattern = path.find_first_of("*?[") != std::string::npos;
+    if (path.empty() || pattern || std::filesystem::exists(path, ignored)) return;
+    screen.Say(field + ": " + Printable(path) +
+               " is not on this machine; every node that trains the job needs it");
+  };
+  look("data.text", data.text());
+  look("data.cifar", data.cifar());
+  look("data.idx.inputs", data.idx().inputs());
+  look("data.idx.targets", data.idx().targets());
+  look("data.numpy.inputs", data.numpy().inputs());
+  look("data.numpy.targets", data.numpy().targets());
 }
 
 class SubmitVerb : public Verb {
@@ -65,11 +93,18 @@ class SubmitVerb : public Verb {
       if (!uploaded.ok()) return ReportError(uploaded, means.screen, job_file_);
     }
     const absl::StatusOr<v1::Job> job = means.client->CreateJob(request);
-    if (!job.ok()) return ReportError(job.status(), means.screen, job_file_);
+    if (!job.ok()) return ReportRefusal(job.status(), means.screen);
+    SayWhatIsNotHere(request.spec().data(), means.screen);
     return Answer(*job, means);
   }
 
  private:
+  // The job file is to blame for its fields alone.
+  ExitCode ReportRefusal(const absl::Status& status, const Screen& screen) const {
+    const bool of_fields = !runtime::FieldViolations(status).empty();
+    return ReportError(status, screen, of_fields ? job_file_ : "");
+  }
+
   // The file and what the command line adds to it. False: what is wrong was said.
   bool MakeRequest(const Screen& screen, v1::CreateJobRequest* request) const {
     const JobFile file = ReadJobFile(job_file_, overrides_);

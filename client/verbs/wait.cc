@@ -7,6 +7,7 @@
 #include "client/observe/show_job.h"
 #include "client/render/error_lines.h"
 #include "client/render/progress_view.h"
+#include "client/render/tables.h"
 #include "client/text/names.h"
 #include "client/text/text.h"
 #include "client/verbs/words.h"
@@ -44,6 +45,9 @@ class WaitVerb : public Verb {
         ->capture_default_str();
     verb->add_option("--timeout", timeout_, "At most so long, such as 30m. Default: for ever")
         ->check(DurationText());
+    verb->add_option("-o,--output", output_,
+                     "Print the job as it is then, as json or yaml. Default: nothing")
+        ->check(CLI::IsMember({"json", "yaml"}));
   }
   ExitCode Run(const Means& means) override {
     api::Client& client = *means.client;
@@ -51,25 +55,26 @@ class WaitVerb : public Verb {
     const v1::JobState wanted = ParseCondition(condition_).value_or(v1::JOB_STATE_SUCCEEDED);
     EventLoop loop({SIGINT, SIGTERM});
     const Instant deadline = runtime::Now() + GivenDuration(timeout_).value_or(EventLoop::kForever);
-    v1::JobState seen = v1::JOB_STATE_UNSPECIFIED;
-    const auto stop = [&] { return seen == wanted || runtime::Now() >= deadline; };
+    v1::Job seen;
+    const auto stop = [&] { return seen.state() == wanted || runtime::Now() >= deadline; };
     const Followed followed = Follow(client, loop, name_,
                                      {.event =
                                           [&](const v1::JobEvent& event) {
-                                            if (event.has_job()) seen = event.job().state();
+                                            if (event.has_job()) seen = event.job();
                                           },
                                       .say = [&](const std::string& text) { screen.Say(text); },
                                       .stop = stop});
     if (followed.end == Followed::End::kInterrupted) return ExitCode::kInterrupted;
     if (followed.end == Followed::End::kLost) return ReportError(followed.status, screen);
-    if (seen == wanted) return ExitCode::kOk;
+    if (!output_.empty()) screen.Print(Render(seen, ParseOutputFormat(output_)));
+    if (seen.state() == wanted) return ExitCode::kOk;
     if (followed.end == Followed::End::kOver) {
       ReportEnd(followed.job, screen, "");
       screen.Say("it did not become " + StateName(wanted));
       return ExitCode::kJobFailed;
     }
-    screen.Say("job " + Printable(ShortName(name_)) + " is " + StateName(seen) + ", not yet " +
-               StateName(wanted));
+    screen.Say("job " + Printable(ShortName(name_)) + " is " + StateName(seen.state()) +
+               ", not yet " + StateName(wanted));
     return ExitCode::kTimedOut;
   }
 
@@ -77,6 +82,7 @@ class WaitVerb : public Verb {
   std::string name_;
   std::string condition_ = "state=SUCCEEDED";
   std::string timeout_;
+  std::string output_;  // empty: print nothing
 };
 
 }  // namespace

@@ -45,6 +45,21 @@ bool IsMap(const FieldDescriptor& field) {
   return field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !IsDuration(field);
 }
 
+// Whether {} says something: there are defaults, and nothing has to be chosen.
+bool IsCompleteWhenEmpty(const Descriptor& type) {
+  bool defaults = false;
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    if (field.real_containing_oneof() != nullptr) return false;
+    const google::protobuf::FieldOptions& options = field.options();
+    for (int j = 0; j < options.ExtensionSize(v1::field); ++j) {
+      const v1::FieldRule& rule = options.GetExtension(v1::field, j);
+      defaults = defaults || rule.has_default_value() || rule.has_left_out();
+    }
+  }
+  return defaults;
+}
+
 // The policy of a section that has one, by which alone it may be given.
 const FieldDescriptor* PolicyOf(const FieldDescriptor& section) {
   return IsMap(section) ? section.message_type()->FindFieldByName("policy") : nullptr;
@@ -188,7 +203,8 @@ class Reader {
   void ReadField(const YamlEntry& entry, const std::string& path, const Target& target) {
     const YamlValue& value = entry.value;
     if (value.kind == YamlValue::Kind::kNull) {
-      const bool defaulted = IsMap(*target.field) && !target.field->is_map();
+      const bool defaulted = IsMap(*target.field) && !target.field->is_map() &&
+                             IsCompleteWhenEmpty(*target.field->message_type());
       const std::string defaults = defaulted ? "; write {} for its defaults" : "";
       Add(path, "no value is given", entry.line,
           "; expected " + Expected(*target.field) + defaults);
@@ -382,6 +398,10 @@ class Reader {
     if (!duration.ok() && value.text.starts_with('-')) {
       return Add(path, Shown(value.text) + " is negative", value.line,
                  "; allowed: durations of 0 or more, such as 90s, 30m or 1h30m");
+    }
+    if (absl::IsOutOfRange(duration.status())) {
+      return Add(path, Shown(value.text) + " is out of range", value.line,
+                 "; allowed: durations of at most 10 years, such as 90s, 30m or 1h30m");
     }
     if (!duration.ok()) {
       return Add(path, Shown(value.text) + " is not a duration", value.line,

@@ -203,9 +203,9 @@ std::string NotText(std::string_view text) {
   int line = 1;
   while (!text.empty()) {
     const std::size_t length = runtime::Utf8CharacterBytes(text);
-    if (length == 0 || text.front() == '\0') {
-      return "line " + std::to_string(line) + ": not UTF-8 text";
-    }
+    const std::string place = "line " + std::to_string(line) + ": ";
+    if (length == 0) return place + "not UTF-8 text";
+    if (text.front() == '\0') return place + "a control character, NUL; allowed is text";
     if (text.front() == '\n') ++line;
     text.remove_prefix(length);
   }

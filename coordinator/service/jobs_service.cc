@@ -36,7 +36,10 @@ void CheckRequestId(const std::string& id, spec::FieldChecks& checks) {
                        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
                               (c >= 'A' && c <= 'Z') || c == '-';
                      });
-  if (!right) checks.Add("request_id", "allowed is a UUID: at most 64 letters, digits and dashes");
+  if (right) return;
+  checks.Add("request_id",
+             "found " + spec::Shown(id) +
+                 ", allowed are at most 64 letters, digits and dashes, such as a UUID");
 }
 
 // The id of the job that a request names.
@@ -51,6 +54,7 @@ absl::StatusOr<NewJob> FromProto(const v1::CreateJobRequest& request) {
   const spec::Labels labels(request.labels().begin(), request.labels().end());
   spec::CheckLabels(labels, checks);
   CheckRequestId(request.request_id(), checks);
+  if (violations.empty()) spec::CheckNodesPaths(request.spec(), checks);
   violations.insert(violations.end(), checks.violations().begin(), checks.violations().end());
   if (!violations.empty()) return runtime::InvalidFields(violations);
   absl::StatusOr<job::JobSettings> settings = spec::ParseSpec(request.spec());
@@ -154,27 +158,37 @@ Answer<job::JobRecord> WithJob(const UnaryCall& call, v1::Job* response) {
   };
 }
 
-// The uploaded files that a specification names.
-std::vector<std::string> BlobsOf(const v1::JobSpec& spec) {
-  std::vector<std::string> hashes;
-  for (const std::string& text : {spec.model().torchscript(), spec.model().loss()}) {
-    if (spec::NamesBlob(text)) hashes.push_back(text.substr(text.find(':') + 1));
-  }
-  return hashes;
+// An uploaded file, and the field that names it.
+struct NamedBlob {
+  std::string field = {};
+  std::string sha256 = {};
+};
+
+// Those that a specification names.
+std::vector<NamedBlob> BlobsOf(const v1::JobSpec& spec) {
+  std::vector<NamedBlob> blobs;
+  const auto add = [&blobs](const char* field, const std::string& text) {
+    if (!spec::NamesBlob(text)) return;
+    blobs.push_back({.field = field, .sha256 = text.substr(text.find(':') + 1)});
+  };
+  add("model.torchscript", spec.model().torchscript());
+  add("model.loss", spec.model().loss());
+  return blobs;
 }
 
 // Makes the job if its files are there; looking for them also keeps them for a while.
 void CreateWithFiles(const FileSurroundings& around, NewJob job,
-                     const std::vector<std::string>& hashes, Answer<job::JobRecord> answer) {
-  if (hashes.empty()) return around.core.CreateJob(std::move(job), std::move(answer));
-  around.files.Post([around, job = std::move(job), hashes, answer = std::move(answer)]() mutable {
-    for (const std::string& sha256 : hashes) {
+                     const std::vector<NamedBlob>& blobs, Answer<job::JobRecord> answer) {
+  if (blobs.empty()) return around.core.CreateJob(std::move(job), std::move(answer));
+  around.files.Post([around, job = std::move(job), blobs, answer = std::move(answer)]() mutable {
+    for (const auto& [field, sha256] : blobs) {
       const absl::StatusOr<BlobStore::State> state = around.blobs.Find(sha256);
       if (!state.ok()) return answer(state.status());
       if (state->complete) continue;
       return answer(runtime::WithReason(
-          absl::FailedPreconditionError("sha256:" + sha256 + ": is not here; upload it first"),
-          {.reason = "BLOB_NOT_FOUND", .metadata = {{"sha256", sha256}}}));
+          absl::FailedPreconditionError(field + ": sha256:" + sha256 +
+                                        " is not at the coordinator; upload it first"),
+          {.reason = "BLOB_NOT_FOUND", .metadata = {{"sha256", sha256}, {"field", field}}}));
     }
     around.core.CreateJob(std::move(job), std::move(answer));
   });
@@ -182,13 +196,13 @@ void CreateWithFiles(const FileSurroundings& around, NewJob job,
 
 // The same, after the job from which it begins was asked what it has. `make` is given the new job
 // and the hashes of its files.
-using Make = std::function<void(NewJob job, std::vector<std::string> hashes)>;
-void FindStart(const FileSurroundings& around, NewJob job, std::vector<std::string> hashes,
+using Make = std::function<void(NewJob job, std::vector<NamedBlob> blobs)>;
+void FindStart(const FileSurroundings& around, NewJob job, std::vector<NamedBlob> blobs,
                const Answer<job::JobRecord>& answer, Make make) {
-  if (job.from.empty()) return make(std::move(job), std::move(hashes));
+  if (job.from.empty()) return make(std::move(job), std::move(blobs));
   const std::string from = job.from;
   around.core.FindJob(
-      from, [from, job = std::move(job), hashes = std::move(hashes), answer,
+      from, [from, job = std::move(job), blobs = std::move(blobs), answer,
              make = std::move(make)](const absl::StatusOr<job::JobRecord>& found) mutable {
         if (!found.ok()) return answer(found.status());
         std::optional<job::CheckpointRecord> start = job::StartFrom(*found);
@@ -198,9 +212,9 @@ void FindStart(const FileSurroundings& around, NewJob job, std::vector<std::stri
                                             " has no checkpoint and no result to begin from"),
               {.reason = "NOTHING_TO_START_FROM", .metadata = {{"job", from}}}));
         }
-        hashes.push_back(start->sha256);
+        blobs.push_back({.field = "from", .sha256 = start->sha256});
         job.start = *std::move(start);
-        make(std::move(job), std::move(hashes));
+        make(std::move(job), std::move(blobs));
       });
 }
 
@@ -235,9 +249,9 @@ class JobsService final : public v1::Jobs::CallbackService {
       const Answer<job::JobRecord> answer = OfThisSpec(request->spec(), WithJob(call, response));
       FindStart(around_, std::move(job), BlobsOf(request->spec()), answer,
                 [around = around_, call, request, response, answer](
-                    NewJob found, const std::vector<std::string>& hashes) {
+                    NewJob found, const std::vector<NamedBlob>& blobs) {
                   if (!request->validate_only()) {
-                    return CreateWithFiles(around, std::move(found), hashes, answer);
+                    return CreateWithFiles(around, std::move(found), blobs, answer);
                   }
                   *response->mutable_spec() = request->spec();
                   *response->mutable_labels() = request->labels();

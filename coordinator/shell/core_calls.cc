@@ -108,7 +108,8 @@ void CoreRunner::Submit(NewJob job, Answer<job::JobRecord> answer) {
 job::JobRecord CoreRunner::Named(NewJob job) {
   job::JobRecord record;
   record.id = JobId{++last_job_};
-  record.name = job.settings.name + "-" + std::to_string(record.id.value);
+  record.name = numbers_.Next(job.settings.name);
+  ids_[record.name] = record.id;
   record.uid = boost::uuids::to_string(boost::uuids::random_generator()());
   record.request_id = std::move(job.request_id);
   if (!job.from.empty()) {
@@ -125,14 +126,19 @@ job::JobRecord CoreRunner::Named(NewJob job) {
 
 // ---- Jobs as they are
 
+JobId CoreRunner::IdOf(const std::string& name) const {
+  const auto found = ids_.find(name);
+  return found == ids_.end() ? JobId{} : found->second;
+}
+
 const job::JobRecord* CoreRunner::Visible(const std::string& id) const {
-  const auto found = visible_.find(JobIdOf(id));
-  return found == visible_.end() || found->second.name != id ? nullptr : &found->second;
+  const auto found = visible_.find(IdOf(id));
+  return found == visible_.end() ? nullptr : &found->second;
 }
 
 const job::JobRecord* CoreRunner::Current(const std::string& id) const {
-  const job::JobRecord* const record = cluster_.Find(JobIdOf(id));
-  return record == nullptr || record->name != id || job::IsFinal(record->state) ? nullptr : record;
+  const job::JobRecord* const record = cluster_.Find(IdOf(id));
+  return record == nullptr || job::IsFinal(record->state) ? nullptr : record;
 }
 
 void CoreRunner::FindStored(const std::string& id, Answer<job::JobRecord> answer) {

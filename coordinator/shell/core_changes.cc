@@ -234,12 +234,12 @@ void CoreRunner::ValueDevices(const std::string& id, Answer<v1::DeviceValues> an
 
 // ---- The end
 
-bool CoreRunner::HasWorkers(JobId job) const {
+bool CoreRunner::HasWorkers(const std::string& id) const {
   const job::Membership& membership = cluster_.membership();
   for (const auto& [name, node] : membership.nodes()) {
     for (const job::DeviceRecord& device : node.devices) {
       const job::Holder* holder = membership.HolderOf(name, device.name);
-      if (holder != nullptr && holder->job == job) return true;
+      if (holder != nullptr && holder->job_name == id) return true;
     }
   }
   return false;
@@ -252,7 +252,7 @@ void CoreRunner::DeleteJob(const std::string& id, Answer<job::JobRecord> answer)
     if (Visible(id) != nullptr || Current(id) != nullptr) {
       return answer(NotNow(id, "it is not over; cancel it first", kJobNotOver));
     }
-    if (HasWorkers(JobIdOf(id))) {
+    if (HasWorkers(id)) {
       return answer(
           runtime::WithRetry(NotNow(id, "it is over, but workers of it still end", kJobHasWorkers),
                              std::chrono::seconds(5)));

@@ -89,6 +89,7 @@ absl::Status CoreRunner::Start() {
   absl::StatusOr<std::vector<job::MemoryRecord>> memories;
   absl::StatusOr<std::vector<job::PriorRecord>> priors;
   absl::StatusOr<std::uint64_t> last_job;
+  absl::StatusOr<store::JobNumbers::Given> numbers;
   absl::StatusOr<protocol::CoordinatorIdentity> identity;
   std::vector<store::SetAsideJob> set_aside;
   around_.storage.RunAndWait([&] {
@@ -98,6 +99,7 @@ absl::Status CoreRunner::Start() {
     memories = around_.store.Memories();
     priors = around_.store.Priors();
     last_job = around_.store.LastJobId();
+    numbers = around_.store.Numbers();
     identity = around_.store.BeginEpoch(around_.restored ? SecondsNow() : 0);
   });
   TellSetAside(set_aside);
@@ -106,11 +108,13 @@ absl::Status CoreRunner::Start() {
   if (!memories.ok()) return memories.status();
   if (!priors.ok()) return priors.status();
   if (!last_job.ok()) return last_job.status();
+  if (!numbers.ok()) return numbers.status();
   if (!identity.ok()) return identity.status();
   runtime::Logger("main")->info("epoch begun server={} epoch={} restored={}", identity->server,
                                 identity->epoch, around_.restored);
   around_.control.RunAndWait([&] {
     last_job_ = *last_job;
+    numbers_ = store::JobNumbers(*std::move(numbers));
     sessions_.SetIdentity(*std::move(identity));
     Restore({.records = *std::move(unfinished),
              .nodes = *std::move(nodes),
@@ -133,6 +137,7 @@ void CoreRunner::Restore(tape::Start start) {
   job::Actions all;
   for (const job::JobRecord& record : start.records) {
     visible_[record.id] = record;
+    ids_[record.name] = record.id;
     telemetry_.OnAction(job::PublishJob{record});
     job::Actions actions = cluster_.Restore(record, start.time);
     std::move(actions.begin(), actions.end(), std::back_inserter(all));
@@ -227,6 +232,7 @@ void CoreRunner::On(const job::PublishJob& action) {
   const bool over = job::IsFinal(record.state);
   if (over) {
     visible_.erase(record.id);
+    ids_.erase(record.name);
   } else {
     visible_[record.id] = record;
   }

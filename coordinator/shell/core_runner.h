@@ -24,6 +24,7 @@
 #include "coordinator/shell/job_conversion.h"
 #include "coordinator/shell/job_watchers.h"
 #include "coordinator/shell/request_index.h"
+#include "coordinator/store/job_numbers.h"
 #include "coordinator/store/store.h"
 #include "coordinator/tape/tape_recorder.h"
 #include "coordinator/telemetry/awaited_nodes.h"
@@ -242,10 +243,12 @@ class CoreRunner {
   void Tell(const std::string& id, const absl::Status& status,
             const Answer<job::JobRecord>& answer);
   absl::StatusOr<job::JobRecord> DeleteStored(const std::string& id);
-  bool HasWorkers(JobId job) const;
+  bool HasWorkers(const std::string& id) const;
   void ShowAndFollow(const job::JobRecord& record, const std::string& resume_token,
                      const std::shared_ptr<JobWatcher>& watcher);
 
+  // Of a job that is not over; 0: there is none of this name.
+  JobId IdOf(const std::string& name) const;
   // As last published, while not over; as the core has it, while not over. Null: neither.
   const job::JobRecord* Visible(const std::string& id) const;
   const job::JobRecord* Current(const std::string& id) const;
@@ -270,11 +273,13 @@ class CoreRunner {
   RequestIndex requests_;
   // As last published, while not over. Equal to what the store has, but for progress.
   std::map<JobId, job::JobRecord> visible_;
-  std::size_t in_creation_ = 0;  // jobs handed to the core whose call is not answered
-  std::uint64_t last_job_ = 0;   // number of the last job made
-  std::string write_error_;      // empty: the last write succeeded
-  absl::Status closed_;          // what streams that come are ended with; ok: they are not
-  std::size_t beat_part_ = 0;    // of the sessions, whose turn it is
+  std::size_t in_creation_ = 0;       // jobs handed to the core whose call is not answered
+  std::uint64_t last_job_ = 0;        // id of the last job made
+  store::JobNumbers numbers_;         // of the jobs' names
+  std::map<std::string, JobId> ids_;  // by name, of those in visible_ and those in creation
+  std::string write_error_;           // empty: the last write succeeded
+  absl::Status closed_;               // what streams that come are ended with; ok: they are not
+  std::size_t beat_part_ = 0;         // of the sessions, whose turn it is
   std::optional<runtime::Timer> wake_, flush_, beat_, expiry_, give_up_, return_;
 };
 

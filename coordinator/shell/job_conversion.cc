@@ -1,7 +1,6 @@
 #include "coordinator/shell/job_conversion.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "coordinator/job/record_fields.h"
@@ -119,15 +118,6 @@ absl::StatusOr<DecisionName> ParseDecisionName(const std::string& field, const s
 
 std::string NameOf(const DecisionName& name) {
   return JobName(name.job) + kDecisions + policies::IdOf(name.key);
-}
-
-JobId JobIdOf(const std::string& id) {
-  const std::size_t dash = id.rfind('-');
-  if (dash == std::string::npos) return {};
-  JobId job;
-  const char* const end = id.data() + id.size();
-  const auto parsed = std::from_chars(id.data() + dash + 1, end, job.value);
-  return parsed.ec == std::errc() && parsed.ptr == end ? job : JobId{};
 }
 
 std::string EtagOf(const job::JobRecord& record) { return std::to_string(record.announced); }

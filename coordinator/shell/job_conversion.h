@@ -33,9 +33,6 @@ struct DecisionName {
 absl::StatusOr<DecisionName> ParseDecisionName(const std::string& field, const std::string& name);
 std::string NameOf(const DecisionName& name);
 
-// The number at the end of a resource id; 0 when there is none.
-JobId JobIdOf(const std::string& id);
-
 // Changes with every revision that is persisted.
 std::string EtagOf(const job::JobRecord& record);
 

@@ -29,6 +29,7 @@ using google::protobuf::Reflection;
 using google::protobuf::TextFormat;
 
 constexpr char kPolicy[] = "policy";
+constexpr char kFinite[] = "a finite number";
 
 // "BATCH_POLICY_", of the enum whose zero is BATCH_POLICY_UNSPECIFIED.
 std::string PrefixOf(const EnumDescriptor& type) {
@@ -128,7 +129,7 @@ long double ParseEnd(const std::string& text) {
 // "[above] LOW [or more]", "[above] LOW to [below] HIGH", "a finite number".
 Range ParseRange(const std::string& text) {
   Range range;
-  if (text.empty() || text == "a finite number") return range;
+  if (text.empty() || text == kFinite) return range;
   std::vector<std::string> words = absl::StrSplit(text, ' ');
   range.above = words.front() == "above";
   if (range.above) words.erase(words.begin());
@@ -151,7 +152,11 @@ template <typename Number>
 void CheckRange(const std::string& path, Number value, const v1::FieldRule& rule,
                 FieldChecks& checks) {
   if (!rule.has_allowed() || Contains(ParseRange(rule.allowed()), value)) return;
-  checks.Add(path, fmt::format("found {}, allowed is {}", value, rule.allowed()));
+  const bool finite = std::isfinite(static_cast<long double>(value));
+  const std::string allowed = finite || rule.allowed() == kFinite
+                                  ? rule.allowed()
+                                  : std::string(kFinite) + ", " + rule.allowed();
+  checks.Add(path, fmt::format("found {}, allowed is {}", value, allowed));
 }
 
 void CheckSpan(const std::string& path, const google::protobuf::Duration& value,
@@ -280,6 +285,18 @@ void FillDefaults(const std::string& chosen, Message* message) {
     const bool chosen_here = field.real_containing_oneof() != nullptr;
     if (given || (!chosen_here && HasDefaults(*field.message_type()))) {
       FillDefaults(VariantIn(field, variant), in.MutableMessage(message, &field));
+    }
+  }
+}
+
+void DropForeign(const std::string& chosen, const std::set<std::string>& kept, Message* message) {
+  const std::string variant = VariantOf(*message, chosen);
+  const Descriptor& type = *message->GetDescriptor();
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    const bool foreign = field.name() != kPolicy && !RuleOf(field, variant);
+    if (foreign && !kept.contains(field.name())) {
+      message->GetReflection()->ClearField(message, &field);
     }
   }
 }

@@ -5,6 +5,7 @@
 
 #include <google/protobuf/message.h>
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,11 @@ void CheckFields(const google::protobuf::Message& message, const std::string& pa
 // Gives every field that has a default, here and below, and no value that default. A message that
 // is not there comes to be when a field of it has a default in all variants.
 void FillDefaults(const std::string& variant, google::protobuf::Message* message);
+
+// Takes out of a message the fields that its variant does not have, which would be refused, but for
+// those in `kept`.
+void DropForeign(const std::string& variant, const std::set<std::string>& kept,
+                 google::protobuf::Message* message);
 
 // All variants of the message that the rules of its fields name, in their order.
 std::vector<std::string> VariantsOf(const google::protobuf::Descriptor& message);

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "coordinator/spec/adapt_checks.h"
+#include "coordinator/spec/field_rules.h"
 #include "coordinator/spec/resolve.h"
 #include "coordinator/spec/spec_validation.h"
 #include "policies/axes.h"
@@ -112,6 +114,22 @@ bool NeedsRestart(const ResolvedSpec& before, const ResolvedSpec& after) {
   return ReadAtStart(before, before) != ReadAtStart(after, before);
 }
 
+// Where an axis gets another policy by that name alone, what only the former one had goes with it.
+void DropFormerPolicies(const google::protobuf::FieldMask& mask, v1::JobSpec* spec) {
+  for (const std::string_view axis : policies::kAxisFields) {
+    const std::string section = "adapt." + std::string(axis) + ".";
+    std::set<std::string> named;
+    for (const std::string& path : mask.paths()) {
+      if (path.starts_with(section)) named.insert(path.substr(section.size()));
+    }
+    if (!named.contains("policy")) continue;
+    v1::Adapt* adapt = spec->mutable_adapt();
+    const auto* field = v1::Adapt::descriptor()->FindFieldByName(std::string(axis));
+    const std::string chosen = WordOf(*v1::AdaptPolicy_descriptor(), adapt->policy());
+    DropForeign(chosen, named, adapt->GetReflection()->MutableMessage(adapt, field));
+  }
+}
+
 // Equal, whatever the order in which maps are written.
 bool Same(const v1::JobSpec& one, const v1::JobSpec& other) {
   const auto written = [](v1::JobSpec spec) {
@@ -145,6 +163,7 @@ absl::StatusOr<UpdatedSpec> ApplyUpdate(const v1::JobSpec& spec, const Labels& l
   options.set_replace_message_fields(true);
   options.set_replace_repeated_fields(true);
   FieldMaskUtil::MergeMessageTo(request.spec(), mask, options, &updated.spec);
+  DropFormerPolicies(mask, &updated.spec);
   FieldChecks checks;
   CheckLabels(updated.labels, checks);
   std::vector<runtime::FieldViolation> violations = SpecViolations(updated.spec);

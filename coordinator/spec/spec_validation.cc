@@ -12,6 +12,7 @@
 #include "coordinator/spec/field_rules.h"
 #include "coordinator/spec/kind_of_job.h"
 #include "coordinator/spec/resolve.h"
+#include "runtime/options.h"
 
 namespace tactus::spec {
 namespace {
@@ -65,9 +66,14 @@ void CheckFile(const std::string& field, const std::string& file, FieldChecks& c
   if (!NamesBlob(file)) checks.Add(field, "found " + Shown(file) + ", " + kBlobAllowed);
 }
 
+// Of a loss: else it is the name of one that Tactus has.
+bool IsPath(const std::string& loss) {
+  return loss.find('/') != std::string::npos || loss.find('.') != std::string::npos;
+}
+
 void CheckLoss(const std::string& loss, FieldChecks& checks) {
   if (loss.starts_with(kBlobPrefix)) return CheckFile("model.loss", loss, checks);
-  const bool path = loss.find('/') != std::string::npos || loss.find('.') != std::string::npos;
+  const bool path = IsPath(loss);
   if (loss.empty() || loss == kLosses[0] || loss == kLosses[1]) return;
   if (path) return checks.Path("model.loss", loss);
   const std::string nearest = Nearest(loss, kLosses);
@@ -209,17 +215,18 @@ void CheckWorkers(const v1::Workers& workers, FieldChecks& checks) {
   CheckPlacement(workers, checks);
 }
 
+Duration DurationOf(const google::protobuf::Duration& duration) {
+  return std::chrono::seconds(duration.seconds()) + Duration(duration.nanos());
+}
+
 void CheckSnapshots(const v1::JobSpec& spec, FieldChecks& checks) {
   if (!spec.has_snapshots()) return;
   const google::protobuf::Duration& every = spec.snapshots().every();
   if (!spec.snapshots().has_every()) return checks.Missing("snapshots.every", "give 1s or more");
   if (every.seconds() == 0 && every.nanos() > 0) {
-    checks.Add("snapshots.every", "found less than a second, allowed is 1s or more");
+    checks.Add("snapshots.every",
+               "found " + runtime::FormatDuration(DurationOf(every)) + ", allowed is 1s or more");
   }
-}
-
-Duration DurationOf(const google::protobuf::Duration& duration) {
-  return std::chrono::seconds(duration.seconds()) + Duration(duration.nanos());
 }
 
 // Where the fields of a path stand in their messages, outermost first; what is not a field ends it.
@@ -269,6 +276,25 @@ std::vector<runtime::FieldViolation> SpecViolations(const v1::JobSpec& spec) {
   CheckAdapt(spec, resolved, checks);
   CheckSnapshots(spec, checks);
   return InOrder(checks.violations());
+}
+
+void CheckNodesPaths(const v1::JobSpec& spec, FieldChecks& checks) {
+  const auto check = [&checks](const std::string& field, const std::string& path) {
+    if (path.empty() || path.front() == '/' || path.starts_with(kBlobPrefix)) return;
+    checks.Add(field, "found " + Shown(path) +
+                          ", allowed is an absolute path: each node would look for it in a folder "
+                          "of its own");
+  };
+  const v1::Model& model = spec.model();
+  if (model.has_torchscript()) check("model.torchscript", model.torchscript());
+  if (IsPath(model.loss())) check("model.loss", model.loss());
+  const v1::Data& data = spec.data();
+  if (data.has_text()) check("data.text", data.text());
+  if (data.has_cifar()) check("data.cifar", data.cifar());
+  check("data.idx.inputs", data.idx().inputs());
+  check("data.idx.targets", data.idx().targets());
+  check("data.numpy.inputs", data.numpy().inputs());
+  check("data.numpy.targets", data.numpy().targets());
 }
 
 absl::StatusOr<job::JobSettings> ParseSpec(const v1::JobSpec& spec) {

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "coordinator/job/records.h"
+#include "coordinator/spec/field_checks.h"
 #include "coordinator/spec/resolve.h"
 #include "runtime/status.h"
 #include "tactus/v1/spec.pb.h"
@@ -16,6 +17,10 @@ namespace tactus::spec {
 // the job file ("optimizer.sgd.momentum"), what was found and what is allowed. Empty: the spec is
 // right. What only a worker can see (does the file exist, does the model load) is not looked at.
 std::vector<runtime::FieldViolation> SpecViolations(const v1::JobSpec& spec);
+
+// Refuses paths that are not absolute, which nodes would read each in a folder of its own: of a
+// specification that a client hands on, where a job file's are as the client has completed them.
+void CheckNodesPaths(const v1::JobSpec& spec, FieldChecks& checks);
 
 // What the controller needs of a specification.
 job::JobSettings SettingsOf(const ResolvedSpec& spec);

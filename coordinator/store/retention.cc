@@ -25,12 +25,23 @@ constexpr const char* kUnthinned =
 constexpr const char* kNextUnfinished =
     "SELECT id FROM jobs WHERE is_final = 0 AND id > ?1 ORDER BY id LIMIT 1";
 
+constexpr const char* kNamesKept = "SELECT count(*) FROM names";
+constexpr const char* kBeginAbove =
+    "UPDATE meta SET value = max(value, (SELECT max(number) FROM names)) WHERE key = 'names_from'";
+
 std::int64_t Clamped(std::uint64_t value, std::int64_t least) {
   constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() / 2);
   return std::max(least, static_cast<std::int64_t>(std::min(value, kMost)));
 }
 
 }  // namespace
+
+absl::Status KeepName(Statements& statements, std::int64_t job) {
+  return statements.Run(
+      "INSERT INTO names SELECT stem, number FROM numbered WHERE id = ?1"
+      "  ON CONFLICT (stem) DO UPDATE SET number = max(number, excluded.number)",
+      job);
+}
 
 absl::StatusOr<bool> HistoryPruner::Piece(const Retention& retention, job::WallTime now,
                                           std::vector<GoneJob>& gone) {
@@ -55,6 +66,7 @@ absl::Status HistoryPruner::Stages(const Retention& retention, job::WallTime now
   if (status.ok()) status = ThinFinished(retention, now);
   if (status.ok()) status = ThinUnfinished(retention);
   if (status.ok()) status = ForgetAboveSize(retention.bytes, now, gone);
+  if (status.ok()) status = BoundNames();
   if (budget_ <= 0) more_ = true;
   return status;
 }
@@ -68,7 +80,8 @@ absl::Status HistoryPruner::Delete(std::int64_t job) {
 }
 
 absl::Status HistoryPruner::Forget(std::int64_t job) {
-  absl::Status status = statements_.Run("DELETE FROM jobs WHERE id = ?1", job);
+  absl::Status status = KeepName(statements_, job);
+  if (status.ok()) status = statements_.Run("DELETE FROM jobs WHERE id = ?1", job);
   if (!status.ok()) return status;
   if (sqlite3_changes64(statements_.connection()) == 0) {
     return absl::NotFoundError("job " + std::to_string(job) + ": no such job");
@@ -134,6 +147,14 @@ absl::Status HistoryPruner::ForgetAboveSize(std::uint64_t bytes, job::WallTime n
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
+}
+
+absl::Status HistoryPruner::BoundNames() {
+  const absl::StatusOr<std::int64_t> kept = statements_.Number(kNamesKept, 0);
+  if (!kept.ok()) return kept.status();
+  if (*kept <= static_cast<std::int64_t>(JobNumbers::kNamesMax)) return absl::OkStatus();
+  const absl::Status status = statements_.Run(kBeginAbove);
+  return status.ok() ? statements_.Run("DELETE FROM names") : status;
 }
 
 absl::Status HistoryPruner::ThinFinished(const Retention& retention, job::WallTime now) {

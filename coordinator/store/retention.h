@@ -14,6 +14,9 @@
 
 namespace tactus::store {
 
+// Keeps the number of a job that goes, so that its name is not given again.
+absl::Status KeepName(Statements& statements, std::int64_t job);
+
 // One thread. The history of a job that goes is deleted after its row, in later pieces: until then
 // the job's id is in the table `forgotten`, and nobody is shown what is left.
 class HistoryPruner {
@@ -36,6 +39,7 @@ class HistoryPruner {
   absl::Status ForgetAboveSize(std::uint64_t bytes, job::WallTime now, std::vector<GoneJob>& gone);
   absl::Status ThinFinished(const Retention& retention, job::WallTime now);
   absl::Status ThinUnfinished(const Retention& retention);
+  absl::Status BoundNames();
   absl::Status ReturnSpace();
 
   Statements& statements_;

@@ -84,6 +84,14 @@ constexpr const char* kSteps[] = {
     // What jobs found for the next of their kinds.
     "CREATE TABLE priors (key TEXT PRIMARY KEY, number INTEGER NOT NULL, prior BLOB NOT NULL)"
     "  WITHOUT ROWID;",
+    // A job's name is a stem, which ends with a dash, and a number. `names`: the highest number of
+    // jobs that are no more. Jobs had their ids for numbers before: what was deleted then may have
+    // had any name up to the last id.
+    "CREATE TABLE names (stem TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE VIEW numbered AS SELECT id, rtrim(name, '0123456789') AS stem,"
+    "  CAST(substr(name, length(rtrim(name, '0123456789')) + 1) AS INTEGER) AS number FROM jobs;"
+    "INSERT INTO meta SELECT 'names_from', max(value, (SELECT ifnull(max(id), 0) FROM jobs))"
+    "  FROM meta WHERE key = 'last_job_id';",
 };
 
 absl::StatusOr<std::int64_t> Version(sqlite3* connection) {

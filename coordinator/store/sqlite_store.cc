@@ -69,6 +69,10 @@ constexpr const char* kRoundCount =
 // Ids are given once: `meta` knows the highest of those that were deleted.
 constexpr const char* kLastId =
     "SELECT max(value, (SELECT ifnull(max(id), 0) FROM jobs)) FROM meta WHERE key = 'last_job_id'";
+constexpr const char* kNumbers =
+    "SELECT stem, max(number) FROM"
+    "  (SELECT stem, number FROM numbered UNION ALL SELECT stem, number FROM names) GROUP BY stem";
+constexpr const char* kNumbersFrom = "SELECT value FROM meta WHERE key = 'names_from'";
 // All of it is done in the statement's first step.
 constexpr const char* kBeginEpoch =
     "INSERT INTO meta VALUES ('epoch', ?1 + 1)"
@@ -276,6 +280,7 @@ absl::Status SqliteStore::SetAside(SetAsideJob job) {
   const absl::Status status = statements_.Transact([&] {
     absl::Status kept = statements_.Run(kKeepAside, id, job.reason);
     if (kept.ok()) kept = statements_.Run(kKeepId, id);
+    if (kept.ok()) kept = KeepName(statements_, id);
     return kept.ok() ? statements_.Run(kDropJob, id) : kept;
   });
   if (status.ok()) set_aside_.push_back(std::move(job));
@@ -450,6 +455,20 @@ absl::StatusOr<std::uint64_t> SqliteStore::LastJobId() {
   const absl::StatusOr<std::int64_t> last = statements_.Number(kLastId, 0);
   if (!last.ok()) return last.status();
   return static_cast<std::uint64_t>(*last);
+}
+
+absl::StatusOr<JobNumbers::Given> SqliteStore::Numbers() {
+  const absl::StatusOr<std::int64_t> floor = statements_.Number(kNumbersFrom, 0);
+  if (!floor.ok()) return floor.status();
+  const absl::StatusOr<Statement*> query = statements_.Bind(kNumbers);
+  if (!query.ok()) return query.status();
+  JobNumbers::Given given{.floor = static_cast<std::uint64_t>(*floor)};
+  const absl::Status status = ForEachRow(**query, [&](const Statement& row) {
+    given.last[row.ColumnBytes(0)] = static_cast<std::uint64_t>(row.ColumnInt(1));
+    return absl::OkStatus();
+  });
+  if (!status.ok()) return status;
+  return given;
 }
 
 absl::StatusOr<protocol::CoordinatorIdentity> SqliteStore::BeginEpoch(std::uint64_t at_least) {

@@ -40,6 +40,7 @@ class SqliteStore final : public Store {
   absl::StatusOr<std::vector<job::RoundRecord>> SampleRounds(
       JobId job, int points_max, std::uint64_t first_round = 0) override;
   absl::StatusOr<std::uint64_t> LastJobId() override;
+  absl::StatusOr<JobNumbers::Given> Numbers() override;
   absl::StatusOr<protocol::CoordinatorIdentity> BeginEpoch(std::uint64_t at_least) override;
   absl::StatusOr<std::vector<job::NodeRecord>> Nodes() override;
   absl::Status DeleteJob(JobId job) override;

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "coordinator/job/records.h"
+#include "coordinator/store/job_numbers.h"
 #include "protocol/allegiance.h"
 
 namespace tactus::store {
@@ -137,6 +138,9 @@ class Store {
 
   // Highest job id ever used; 0 before the first.
   virtual absl::StatusOr<std::uint64_t> LastJobId() = 0;
+
+  // Of all jobs that there ever were.
+  virtual absl::StatusOr<JobNumbers::Given> Numbers() = 0;
 
   // A coordinator begins: who it is, durable when it returns. The epoch is above that of every
   // earlier call, and above `at_least`.

@@ -19,8 +19,8 @@ using runtime::Quoted;
 std::shared_ptr<spdlog::logger> Log() { return runtime::Logger("events"); }
 
 void Write(const job::JobSubmitted& event, Instant) {
-  Log()->info("job submitted job={} request={}", event.record.name,
-              Quoted(event.record.request_id));
+  Log()->info("job submitted job={} job_number={} request={}", event.record.name,
+              event.record.id.value, Quoted(event.record.request_id));
 }
 
 void Write(const job::JobCancelled& event, Instant) {
@@ -116,8 +116,9 @@ void LogEvent(const job::Event& event, Instant now) {
 }
 
 void LogChange(const job::JobRecord& record, const char* state) {
-  Log()->info("job state changed job={} state={} workers={} rounds={} reason={}", record.name,
-              state, record.members.size(), record.progress.rounds, Quoted(record.state_reason));
+  Log()->info("job state changed job={} job_number={} state={} workers={} rounds={} reason={}",
+              record.name, record.id.value, state, record.members.size(), record.progress.rounds,
+              Quoted(record.state_reason));
 }
 
 void LogLostAttempt(const job::JobRecord& record) {

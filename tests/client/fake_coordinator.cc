@@ -47,6 +47,9 @@ grpc::Status FakeCoordinator::CancelJob(grpc::ServerContext*, const v1::CancelJo
 grpc::Status FakeCoordinator::ListJobs(grpc::ServerContext*, const v1::ListJobsRequest* request,
                                        v1::ListJobsResponse* response) {
   Note("ListJobs", *request);
+  if (const grpc::Status status = list_jobs ? list_jobs() : grpc::Status::OK; !status.ok()) {
+    return status;
+  }
   if (request->filter() == "state=QUEUED") {
     for (const v1::Job& one : queue) *response->add_jobs() = one;
     return grpc::Status::OK;

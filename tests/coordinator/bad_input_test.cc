@@ -52,6 +52,19 @@ TEST_F(BadInputTest, AMessageThatIsTooLargeIsRefused) {
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
 }
 
+TEST_F(BadInputTest, PathsThatEveryNodeWouldReadElsewhereAreRefused) {
+  v1::JobSpec spec = SmallSpec();
+  spec.mutable_data()->set_text("corpus.txt");
+  EXPECT_THAT(Refused(spec), ElementsAre("data.text"));
+
+  spec = SmallSpec();
+  spec.mutable_model()->set_torchscript("m.pt");
+  spec.mutable_model()->set_loss("losses/mine.pt");
+  spec.mutable_data()->mutable_numpy()->set_inputs("x.npy");
+  spec.mutable_data()->mutable_numpy()->set_targets("/y.npy");
+  EXPECT_THAT(Refused(spec), ElementsAre("model.torchscript", "model.loss", "data.numpy.inputs"));
+}
+
 TEST_F(BadInputTest, ASpecificationThatIsTooLargeIsRefused) {
   v1::JobSpec spec = SmallSpec();
   spec.mutable_data()->set_text(std::string(300 << 10, 'a'));

@@ -234,6 +234,22 @@ TEST_F(JobsApiTest, OnlyAJobThatIsOverIsDeletedAndThenItIsGone) {
   EXPECT_EQ(Create(SmallSpec(), "r-1")->name(), "projects/default/jobs/small-2");
 }
 
+TEST_F(JobsApiTest, JobsAreNumberedWithinTheirNames) {
+  v1::JobSpec other = SmallSpec();
+  other.set_name("other");
+
+  EXPECT_EQ(Create(SmallSpec(), "r-1")->name(), "projects/default/jobs/small-1");
+  EXPECT_EQ(Create(other, "r-2")->name(), "projects/default/jobs/other-1");
+  EXPECT_EQ(Create(SmallSpec(), "r-3")->name(), "projects/default/jobs/small-2");
+  Stop();
+  Start();
+  EXPECT_EQ(Create(other, "r-4")->name(), "projects/default/jobs/other-2");
+  for (const std::string name : {"small-1", "small-2", "other-1", "other-2"}) {
+    EXPECT_TRUE(Get(name).ok()) << name;
+    EXPECT_TRUE(Cancel(name).ok()) << name;
+  }
+}
+
 TEST_F(JobsApiTest, AJobCannotBeginFromOneThatHasNothing) {
   ASSERT_TRUE(Create(SmallSpec(), "r-1").ok());
   v1::CreateJobRequest request;

@@ -47,7 +47,7 @@ class ExplainTest(unittest.TestCase):
         self.assertEqual(first["AXIS_SYNCHRONIZATION"]["to"], "periodic 2")
         self.assertEqual(first["AXIS_BATCH"]["from"], "")
         self.assertIn("speeds that the workers tried out", first["AXIS_BATCH"]["reason"])
-        shares = list(map(int, first["AXIS_BATCH"]["to"].split()))
+        shares = list(map(int, first["AXIS_BATCH"]["to"].split(",")))
         self.assertGreater(shares[0], shares[1])  # the second worker is slowed down
         later = [one for one in decisions if one["axis"] == "AXIS_BATCH" and one["from"]]
         self.assertTrue(all(one["inputs"] for one in later))

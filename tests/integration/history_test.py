@@ -252,7 +252,7 @@ class HistoryTest(unittest.TestCase):
         for words in (["trace", self.job], ["plot", self.job], ["version"]):
             with open("/dev/full", "w") as full:
                 done = subprocess.run([*tactus, *words], stdout=full, stderr=subprocess.PIPE, text=True)
-            self.assertEqual((done.returncode, done.stderr), (1, "tactus: standard output: No space left on device\n"))
+            self.assertEqual((done.returncode, done.stderr), (10, "tactus: standard output: No space left on device\n"))
 
     def test_a_reader_who_has_enough_is_no_error(self):
         tactus = subprocess.Popen([str(BIN / "tactus"), "--server", self.cluster.address, "trace", self.job],

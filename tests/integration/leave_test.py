@@ -26,7 +26,7 @@ class LeaveTest(unittest.TestCase):
 
     def states(self):
         """What the coordinator said of the job's states, as (state, rounds, reason)."""
-        return re.findall(r"job state changed job=\S+ state=(\S+) workers=\d+ rounds=(\d+) reason=\"?(.*?)\"?$",
+        return re.findall(r"job state changed job=\S+ job_number=\d+ state=(\S+) workers=\d+ rounds=(\d+) reason=\"?(.*?)\"?$",
                           self.log("coordinator"), re.MULTILINE)
 
     def start_job(self, drain_deadline, options=(), **more):

@@ -108,6 +108,8 @@ class PageTest(unittest.TestCase):
         self.cluster.kill("gone")
 
         self.until("document.body.innerText.includes('gone is not connected')", "the loss is said")
+        said = self.browser.run("[...document.querySelectorAll('.node .pill')].map((one) => one.innerText)")
+        self.assertEqual(sorted(set(said)), ["gone", "ready"])
         self.browser.picture(PICTURES / "fleet-lost-node.png")
         self.assert_quiet()
 
@@ -122,6 +124,95 @@ class PageTest(unittest.TestCase):
                          "one.dispatchEvent(new Event('change')); })()")
         self.until(f"!document.querySelector('tbody').innerText.includes({json.dumps(self.job)})", "the running one is left out")
         self.assertIn(self.short, self.browser.run("document.querySelector('tbody').innerText"))
+        self.assert_quiet()
+
+    def test_the_fleet_is_as_fast_as_its_jobs(self):
+        self.show("/")
+        fact = "[...document.querySelectorAll('.facts > div')].find((one) => one.innerText.includes('Throughput')).innerText"
+        self.until(f"{fact}.includes('1 job that trains')", "the running job's speed is said")
+        shown = float(self.browser.run(fact).split("\n")[1].replace("\u202f", ""))
+        # What a job does, waiting for each other included; its devices alone do more together.
+        job = self.cluster.job(self.job)["progress"]
+        self.assertLess(shown, 1.5 * job["samples_per_second"])
+        self.assertGreater(shown, job["samples_per_second"] / 1.5)
+        self.browser.picture(PICTURES / "fleet-throughput.png")
+        self.assert_quiet()
+
+    def run_with(self, module, script):
+        """The value of an expression with what a module of the page gives, as `m`."""
+        return self.browser.run(f"import('/{module}').then((m) => {script})")
+
+    def test_the_mean_of_losses_is_over_samples_and_follows_a_fall_at_once(self):
+        self.show("/jobs")
+        fall = "[5, 4, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2]"
+        # A mean of the points before would lie above 2 until the fall is out of its window.
+        means = self.run_with("curves.js", f"m.smooth({fall}.map((y, x) => [x, y, 1]), 8).map(([, y]) => y)")
+        self.assertEqual((means[0], means[1]), (5, 4))
+        self.assertLess(means[4], 2.1)
+        self.assertEqual(means[9], 2)
+        # A short last round counts as much as its samples.
+        rounds = json.dumps([{"round": i, "loss": 11 if i == 10 else 1, "samples": 10 if i == 10 else 90} for i in range(12)])
+        last = self.run_with("curves.js", f"m.smooth(m.losses({rounds}, (x) => x), 4).map(([, y]) => y)")
+        self.assertAlmostEqual(last[9], (4 * 90 + 110) / (4 * 90 + 10))
+
+    def test_what_an_epoch_had_left_is_not_drawn_as_a_batch(self):
+        self.show("/jobs")
+        sizes = [64] * 9 + [7] + [64] * 9 + [31]
+        rounds = json.dumps([{"round": i, "samples": size, "plan_version": "1"} for i, size in enumerate(sizes)])
+        self.assertEqual(self.run_with("curves.js", f"m.withoutRests({rounds}).length"), 18)
+        varied = json.dumps([{"round": i, "samples": 50 + i % 7, "plan_version": "1"} for i in range(20)])
+        self.assertEqual(self.run_with("curves.js", f"m.withoutRests({varied}).length"), 20)
+
+    def test_many_decisions_stand_in_few_groups(self):
+        self.show("/jobs")
+        self.until("document.querySelectorAll('tbody tr').length >= 2", "the view is there")
+        draw = ("{ const chart = new m.Chart({title: 'x', yLabel: 'y', marks: true}); document.getElementById('main').append(chart.node); "
+                "chart.draw({series: [{name: 'a', color: 0, points: Array.from({length: 500}, (_, x) => [x, x])}], "
+                "marks: Array.from({length: 400}, (_, i) => ({x: i, key: String(i), axis: i % 4 ? 'axis-batch' : 'axis-synchronization', label: 'l', tip: () => []}))}); "
+                "return new Promise((done) => setTimeout(() => done(chart.node.id = 'many'), 300)); }")
+        self.browser.run(f"import('/chart.js').then((m) => {draw})")
+        for width in (1280, 390):
+            self.browser.screen(width)
+            self.until("document.querySelectorAll('#many .mark').length > 0", "marks are drawn")
+            counts = self.browser.run("[...document.querySelectorAll('#many .mark text')].map((one) => Number(one.textContent))")
+            self.assertEqual(sum(counts), 400)
+            self.assertLessEqual(len(counts), 16)
+            apart = self.browser.run("(() => { const boxes = [...document.querySelectorAll('#many .mark rect')].map((one) => one.getBoundingClientRect()); "
+                                     "return boxes.every((box, i) => !i || box.left >= boxes[i - 1].right); })()")
+            self.assertTrue(apart, f"marks overlap at {width}")
+            self.browser.picture(PICTURES / f"decisions-many-{width}.png", whole=False)
+
+    def test_charts_stand_over_rounds_or_over_time(self):
+        self.show_job()
+        titles = "[...document.querySelectorAll('.card:not([hidden]) .chart text')].map((one) => one.textContent)"
+        self.assertIn("round", self.browser.run(titles))
+
+        self.browser.run("document.querySelector('[data-axis=time]').click()")
+
+        self.until(f"{titles}.some((one) => one.startsWith('training time ['))", "the axis is time")
+        self.assertNotIn("round", self.browser.run(titles))
+        self.browser.picture(PICTURES / "job-over-time.png")
+        self.show("/jobs")
+        self.show_job()
+        self.until(f"{titles}.some((one) => one.startsWith('training time ['))", "the choice is kept")
+        self.browser.run("document.querySelector('[data-axis=round]').click()")
+        self.assert_quiet()
+
+    def test_two_jobs_stand_beside_each_other(self):
+        self.show(f"/jobs/{self.short}")
+        self.until("document.querySelector('.title a') !== null", "the job is shown")
+        self.browser.run("document.querySelector('.title a').click()")
+        self.until(f"[...document.querySelectorAll('.files a')].some((one) => one.innerText === {json.dumps(self.job)})", "others are offered")
+        self.browser.run(f"[...document.querySelectorAll('.files a')].find((one) => one.innerText === {json.dumps(self.job)}).click()")
+
+        self.until("document.querySelectorAll('.chart .line').length === 4", "both curves are in both charts")
+
+        self.assertEqual(self.browser.run("[...document.querySelectorAll('.chart .legend')][0].innerText").split(), [self.short, self.job])
+        self.assertEqual(self.browser.run("[...document.querySelectorAll('thead th')].map((one) => one.innerText)"), ["", self.short, self.job])
+        for width in (1280, 390):
+            self.browser.screen(width)
+            self.until(f"document.documentElement.scrollWidth <= {width}", "nothing scrolls sideways")
+            self.browser.picture(PICTURES / f"compare-{width}.png")
         self.assert_quiet()
 
     def test_the_curve_moves_by_events_alone(self):
@@ -268,6 +359,15 @@ class PageTest(unittest.TestCase):
 
         self.until("document.querySelectorAll('.chart .line').length > 3", "the curves are drawn")
         self.assertNotIn("/events", " ".join(self.browser.requests))
+        result = "document.querySelector('[aria-labelledby=result]').innerText"
+        self.until(f"{result}.includes('tactus download {self.short} --to result/')", "it is said how the files are had")
+        self.assertIn("model.pt", self.browser.run(result))
+        self.assertIn("Validation loss", self.browser.run("document.querySelector('.facts').innerText"))
+        # What never changed is a line of text and no chart.
+        said = self.browser.run("document.querySelector('.constants').innerText").split("\n")
+        self.assertEqual(said[said.index("Learning rate") + 1], "0.1")
+        self.assertTrue(self.browser.run("document.querySelector('[aria-label=\"Learning rate\"]').hidden"))
+        self.browser.picture(PICTURES / "job-over.png")
         self.assert_quiet()
 
     def test_an_unknown_job_is_said(self):
@@ -281,7 +381,7 @@ class PageTest(unittest.TestCase):
         spec["name"] = "brief"
         spec["workers"] = {"min": 1, "max": 1}
         job = self.cluster.submit(spec)
-        self.cluster.tactus("cancel", job)
+        self.cluster.tactus("cancel", job, check=False)
         self.cluster.wait(job, ["CANCELLED", "SUCCEEDED"])
         self.show(f"/jobs/{job}")
         self.until("document.querySelector('#link').innerText === 'over'", "the job is shown")

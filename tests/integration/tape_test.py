@@ -69,7 +69,7 @@ class TapeTest(unittest.TestCase):
         self.assertEqual(code, 0, said)
         self.assertEqual((found["rounds"], found["jobs"], found["end"]), (40, 1, "clean"))
         done = self.run_job("--tape", "/proc/nowhere/demo.tape")
-        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(done.returncode, 10, done.stderr)
         self.assertIn("--tape: /proc/nowhere", done.stderr)
 
     def test_bad_tapes_give_one_clear_line_each(self):
@@ -92,7 +92,7 @@ class TapeTest(unittest.TestCase):
                 self.assertTrue(said.startswith(f"tactus: {bad}: "), said)
                 self.assertEqual(said.count("\n"), 1, said)
                 self.assertIn(found, said)
-        self.assertEqual(replay(self.folder.path / "absent")[0], 3)
+        self.assertEqual(replay(self.folder.path / "absent")[0], 2)
 
 
 if __name__ == "__main__":

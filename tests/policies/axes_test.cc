@@ -41,7 +41,7 @@ TEST(AxesTest, APlanAsAListTellsEveryFieldThatSaysHowRoundsRun) {
 
 TEST(AxisPolicyTest, ValuesAreAsAPersonSaysThem) {
   Plan plan{.period = 1, .batch_sizes = {64, 32, 8}};
-  EXPECT_EQ(ValueOf(plan, Axis::kBatch), "64 32 8");
+  EXPECT_EQ(ValueOf(plan, Axis::kBatch), "64,32,8");
   EXPECT_EQ(ValueOf(plan, Axis::kSynchronization), "every_step");
   EXPECT_EQ(ValueOf(plan, Axis::kAggregation), "average");
   EXPECT_EQ(ValueOf(plan, Axis::kLearningRate), "constant");
@@ -70,12 +70,14 @@ TEST(AxesTest, ValuesAreReadBack) {
 
   EXPECT_EQ(read, plan);
   EXPECT_EQ(WithValue(plan, Axis::kSynchronization, "every_step")->period, 1u);
+  // As records of before have it.
+  EXPECT_EQ(WithValue(plan, Axis::kBatch, "64 0 8")->batch_sizes, plan.batch_sizes);
   EXPECT_EQ(WithValue(plan, Axis::kSynchronization, "delayed")->synchronization,
             Synchronization::kDelayed);
 }
 
 TEST(AxesTest, WhatIsNoValueIsNotRead) {
-  for (const char* text : {"", " ", "8 ", " 8", "8  8", "8,8", "-1", "8 x", "4294967296"}) {
+  for (const char* text : {"", " ", "8 ", " 8", "8  8", "8,,8", "8, 8", "8,", "-1", "8 x", "4294967296"}) {
     EXPECT_FALSE(WithValue({}, Axis::kBatch, text).has_value()) << text;
   }
   for (const char* text :

@@ -52,7 +52,7 @@ TEST_F(PlannerRevertTest, WhatIsFrozenStays) {
     See(free, 1);
     moved = free.Decide(plan_).has_value();
   }
-  EXPECT_TRUE(moved) << "shares of 32 32 do not suit speeds of 64 and 16";
+  EXPECT_TRUE(moved) << "shares of 32,32 do not suit speeds of 64 and 16";
 }
 
 TEST_F(PlannerRevertTest, TheSizesBeforeComeBackWithAPromiseAndAReason) {
@@ -61,8 +61,8 @@ TEST_F(PlannerRevertTest, TheSizesBeforeComeBackWithAPromiseAndAReason) {
   Resume(planner);
   const Decision decision{.plan_version = 2,
                           .axis = Axis::kBatch,
-                          .from = "32 32",
-                          .to = "52 12",
+                          .from = "32,32",
+                          .to = "52,12",
                           .metric = "samples/s"};
 
   const std::optional<Revision> revision = planner.Revert(plan_, decision);
@@ -73,13 +73,13 @@ TEST_F(PlannerRevertTest, TheSizesBeforeComeBackWithAPromiseAndAReason) {
   ASSERT_EQ(revision->decisions.size(), 1u);
   const Decision& made = revision->decisions.front();
   EXPECT_EQ(made.axis, Axis::kBatch);
-  EXPECT_EQ(made.from, "52 12");
-  EXPECT_EQ(made.to, "32 32");
+  EXPECT_EQ(made.from, "52,12");
+  EXPECT_EQ(made.to, "32,32");
   EXPECT_EQ(made.metric, "samples/s");
   // 64 samples in 0.8125 + 0.5 s, then in 2 + 0.5 s.
   EXPECT_NEAR(made.predicted_gain, 1.3125 / 2.5 - 1, 1e-9);
   EXPECT_EQ(made.reason,
-            "reverted by a request: decision 2-batch, which went to 52 12, is taken back, and it "
+            "reverted by a request: decision 2-batch, which went to 52,12, is taken back, and it "
             "stays so until it is set free");
   EXPECT_EQ(revision->plan.reason, made.reason);
 }
@@ -89,7 +89,7 @@ TEST_F(PlannerRevertTest, WhatItBroughtIsMeasuredAndTheAxisStays) {
   plan_.batch_sizes = {52, 12};
   Resume(planner);
   const std::optional<Revision> revision = planner.Revert(
-      plan_, {.plan_version = 2, .axis = Axis::kBatch, .from = "32 32", .metric = "samples/s"});
+      plan_, {.plan_version = 2, .axis = Axis::kBatch, .from = "32,32", .metric = "samples/s"});
   ASSERT_TRUE(revision.has_value());
   plan_ = revision->plan;
 
@@ -155,11 +155,11 @@ TEST_F(PlannerRevertTest, WhatCannotBeIsRefusedWithItsReason) {
 
   EXPECT_EQ(refusal(Axis::kSynchronization, "periodic 8"),
             "the synchronization is periodic 8 already");
-  EXPECT_EQ(refusal(Axis::kBatch, "8 8 8"),
+  EXPECT_EQ(refusal(Axis::kBatch, "8,8,8"),
             "no group can run what would come of it: 3 batch sizes, and the group has 2 members");
-  EXPECT_EQ(refusal(Axis::kBatch, "9000000 9000000"),
+  EXPECT_EQ(refusal(Axis::kBatch, "9000000,9000000"),
             "no group can run what would come of it: a round of periodic 1 with batch sizes of "
-            "9000000 9000000, allowed are 1 to 16777216 samples a round");
+            "9000000,9000000, allowed are 1 to 16777216 samples a round");
   const std::string conflict = refusal(Axis::kLearningRate, "adascale");
   EXPECT_TRUE(conflict.starts_with(
       "no group can run what would come of it: adapt.learning_rate.policy: found adascale, which "

@@ -64,8 +64,8 @@ TEST(PlannerTest, UnequalWorkersGetSharesAndThePromiseIsMeasured) {
   ASSERT_FALSE(job.decisions().empty());
   const Decision& decision = job.decisions().front();
   EXPECT_EQ(decision.axis, Axis::kBatch);
-  EXPECT_EQ(decision.from, "32 32");
-  EXPECT_EQ(decision.to, "52 12");
+  EXPECT_EQ(decision.from, "32,32");
+  EXPECT_EQ(decision.to, "52,12");
   EXPECT_EQ(decision.plan_version, 2u);
   EXPECT_EQ(decision.metric, "samples/s");
   // 64 samples in 1.28 + 0.2 s before, in 0.52 + 0.2 s after. Of one stretch, whose noise nobody

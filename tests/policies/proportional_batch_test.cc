@@ -56,7 +56,7 @@ TEST(ProportionalBatchTest, PredictsTheFallOfTheRoundsTime) {
   const BatchDecision decision = policy.Decide(sizes);
 
   EXPECT_EQ(decision.batch_sizes, (Sizes{60, 20}));
-  // 40 / 100 s -> 20 / 100 s, less what such promises were missed by: 0.02 / 0.5 of the prior,
+  // 40 / 100 s → 20 / 100 s, less what such promises were missed by: 0.02 / 0.5 of the prior,
   // with 4 / (4 + 4 promises that came true) of its weight at most, and fewer for long memories.
   EXPECT_LT(decision.predicted_gain, 0.5);
   EXPECT_GT(decision.predicted_gain, 0.5 - 0.02 / 0.5 / 2);
@@ -71,7 +71,7 @@ TEST(ProportionalBatchTest, ReasonNamesTheSlowestRankTheSpeedsAndTheTimes) {
 
   EXPECT_EQ(reason,
             "shares follow speed: rank 1 computes 98.0 samples/s against 300 on the fastest; "
-            "round 0.41 s -> 0.20 s");
+            "round 0.41 s → 0.20 s");
 }
 
 TEST(ProportionalBatchTest, LeavesSizesThatFitTheSpeeds) {

@@ -62,7 +62,7 @@ TEST_F(ShareForecastsTest, AWorkerThatIsTwiceAsSlowIsSeenAfterTwoStretches) {
 
   const ShareForecast best = Best();
 
-  // The forecaster of one stretch weighs them by 1 and 1/e; 600 / 50 s -> 1200 / 150 s at the end.
+  // The forecaster of one stretch weighs them by 1 and 1/e; 600 / 50 s → 1200 / 150 s at the end.
   EXPECT_GT(best.expected, 0.1);
   EXPECT_GT(best.sizes[0], 700u);
   EXPECT_LE(best.gain, 1.0 / 3);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -92,6 +93,20 @@ TEST(LoggingTest, ALevelOfAllIsKnownAndNoOther) {
 
 TEST(LoggingTest, AnUnknownFormatIsRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(StartLogging({.format = "xml"})));
+}
+
+// Logging starts once a process, so in one of its own.
+TEST(LoggingDeathTest, ALevelHasOneNameInTextAndInOptions) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto log = [] {
+    if (!StartLogging({}).ok()) std::_Exit(1);
+    Logger("a")->warn("careful");
+    Logger("b")->info("well");
+    StopLogging();
+    std::_Exit(0);
+  };
+
+  EXPECT_EXIT(log(), testing::ExitedWithCode(0), " warn a: careful\n.* info b: well");
 }
 
 TEST(LoggingTest, AChangedLevelHoldsForLoggersThatAreThere) {

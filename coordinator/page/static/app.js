@@ -1,6 +1,7 @@
 // Which view is shown, by the part of the address behind #.
 
 import {el, replace, setText} from "/dom.js";
+import {showCompare} from "/compare.js";
 import {showFleet} from "/fleet.js";
 import {showJob} from "/job.js";
 import {showJobs} from "/jobs.js";
@@ -31,15 +32,17 @@ function placeOf(hash) {
 function route(first) {
   const place = placeOf(location.hash);
   const job = place.match(/^\/jobs\/([^/]+)$/);
+  const compare = place.match(/^\/compare\/([^/]+)(?:\/([^/]+))?$/);
   endView();
   replace(main);
   setLink("", "");
-  const isJobs = place === "/jobs" || Boolean(job);
+  const isJobs = place === "/jobs" || Boolean(job) || Boolean(compare);
   document.getElementById("nav-fleet").toggleAttribute("aria-current", place === "/");
   document.getElementById("nav-jobs").toggleAttribute("aria-current", isJobs);
   for (const one of document.querySelectorAll("nav [aria-current]")) one.setAttribute("aria-current", "page");
   if (place === "/") endView = showFleet(main, setLink);
   else if (place === "/jobs") endView = showJobs(main, setLink);
+  else if (compare) endView = showCompare(main, setLink, compare[1], compare[2] || "");
   else if (job) endView = showJob(main, setLink, job[1]);
   else endView = showUnknown(place);
   const heading = main.querySelector("h1");

@@ -4,7 +4,9 @@ import {el, replace, setText, svg} from "/dom.js";
 import {figures, whole} from "/format.js";
 
 const LEFT = 52, RIGHT = 14, BOTTOM = 36;
-const MARK_GAP = 13;  // closer marks are one
+const MARK_GAP = 13;       // closer marks are one
+const MARKS_APART = 30;    // of more marks only so many groups are told apart, and their lines are left out
+const GROUPS_MAX = 16;
 const TICKS_APART = 74;
 
 // Round numbers from low to high, about `count` of them.
@@ -55,7 +57,8 @@ export const markShape = (axis) => svg("svg", {viewBox: "-8 -8 16 16", width: 14
   svg("path", {d: shapeOf(axis), class: axis}));
 
 // options: title, xLabel, yLabel, height, format(value), fromZero, log, marksTitle.
-// draw({series: [{name, points: [[x, y]], faint, step, color}], marks: [{x, key, axis, label, tip() -> nodes}]}).
+// draw({series: [{name, points: [[x, y]], faint, step, color}], marks: [{x, key, axis, label, tip() -> nodes}],
+// x: {label, format(value)}}).
 export class Chart {
   constructor(options) {
     this.options = {height: 190, xLabel: "round", format: figures, ...options};
@@ -100,6 +103,11 @@ export class Chart {
 
   top() { return this.options.marks ? 26 : 10; }
 
+  // How the horizontal axis is called and written.
+  axis() { return this.data.x || {label: this.options.xLabel, format: whole}; }
+
+  crowded() { return this.data.marks.length > MARKS_APART; }
+
   scales() {
     const {series, marks} = this.data;
     let [x0, x1] = extent(series, (point) => point[0]);
@@ -135,7 +143,8 @@ export class Chart {
   }
 
   renderAxes(scale) {
-    const {height, xLabel, yLabel, format} = this.options;
+    const {height, yLabel, format} = this.options;
+    const axis = this.axis();
     if (!scale) {
       return this.back.replaceChildren(svg("text", {x: this.width / 2, y: height / 2, "text-anchor": "middle"}, this.nothing()));
     }
@@ -147,9 +156,9 @@ export class Chart {
     }
     parts.push(svg("line", {class: "base", x1: LEFT, x2: scale.right, y1: scale.bottom, y2: scale.bottom}));
     for (const value of ticks(scale.x0, scale.x1, (scale.right - LEFT) / TICKS_APART)) {
-      parts.push(svg("text", {x: scale.x(value), y: scale.bottom + 16, "text-anchor": "middle"}, whole(value)));
+      parts.push(svg("text", {x: scale.x(value), y: scale.bottom + 16, "text-anchor": "middle"}, axis.format(value)));
     }
-    parts.push(svg("text", {x: scale.right, y: height - 4, "text-anchor": "end"}, xLabel),
+    parts.push(svg("text", {x: scale.right, y: height - 4, "text-anchor": "end"}, axis.label),
       svg("text", {x: 0, y: height - 4}, yLabel));
     this.back.replaceChildren(...parts.filter(Boolean));
   }
@@ -177,14 +186,19 @@ export class Chart {
     return svg("path", {d, class: `line c${one.color % 8}${one.faint ? " faint" : ""}`});
   }
 
-  // Marks that would overlap stand together.
+  // Marks that would overlap stand together; many in few groups, each a stretch of the axis, in its middle.
   groups(scale) {
+    const gap = this.crowded() ? Math.max(3 * MARK_GAP, (scale.right - LEFT) / GROUPS_MAX) : MARK_GAP;
     const found = [];
     for (const mark of this.data.marks) {
       const x = scale.x(Math.max(scale.x0, Math.min(scale.x1, mark.x)));
       const last = found[found.length - 1];
-      if (last && x - last.x < MARK_GAP) last.marks.push(mark);
-      else found.push({x, marks: [mark]});
+      if (last && x - last.begin < gap) {
+        last.marks.push(mark);
+        if (this.crowded()) last.x = (last.begin + x) / 2;
+      } else {
+        found.push({x, begin: x, marks: [mark]});
+      }
     }
     return found;
   }
@@ -225,18 +239,28 @@ export class Chart {
     const count = group.marks.length;
     pin.setAttribute("class", `mark ${axis === "axis-several" ? group.marks[0].axis : axis}`);
     pin.setAttribute("transform", `translate(${group.x.toFixed(1)} 10)`);
-    pin.setAttribute("aria-label", group.marks.map((mark) => mark.label).join(". "));
-    pin.replaceChildren(svg("line", {y1: 8, y2: scale.bottom - 10}),
-      svg("path", {d: shapeOf(count > 1 ? "axis-several" : axis)}),
-      svg("rect", {x: -8, y: -10, width: 16, height: 22, fill: "transparent", stroke: "none"}),
-      count > 1 ? svg("text", {y: 3.2, stroke: "none"}, count > 9 ? "9+" : count) : "");
+    pin.setAttribute("aria-label", count > 4 ? `${count} decisions: ${this.tally(group.marks)}` : group.marks.map((mark) => mark.label).join(". "));
+    const half = count > 9 ? 3 + 3.2 * String(count).length : 6.5;  // of the badge, which is as wide as its number
+    const badge = `M${6.5 - half}-6.5H${half - 6.5}a6.5 6.5 0 0 1 0 13H${6.5 - half}a6.5 6.5 0 0 1 0-13z`;
+    pin.replaceChildren(svg("line", {y1: 8, y2: this.crowded() ? 13 : scale.bottom - 10}),
+      svg("path", {d: count > 9 ? badge : shapeOf(count > 1 ? "axis-several" : axis)}),
+      svg("rect", {x: -half - 1.5, y: -10, width: 2 * half + 3, height: 22, fill: "transparent", stroke: "none"}),
+      count > 1 ? svg("text", {y: 3.2, stroke: "none"}, count) : "");
   }
 
   explain(pin) {
-    const shown = pin.group.marks.slice(0, 4);
-    replace(this.tip, shown.map((mark) => el("div", {class: "one"}, mark.tip())),
-      pin.group.marks.length > 4 ? el("p", {class: "soft"}, `and ${pin.group.marks.length - 4} more, in the list below`) : null);
+    const marks = pin.group.marks, many = marks.length > 4;
+    const shown = many ? marks.slice(-2) : marks;
+    replace(this.tip, many ? el("p", {class: "soft"}, `${marks.length} decisions: ${this.tally(marks)}. The last of them:`) : null,
+      shown.map((mark) => el("div", {class: "one"}, mark.tip())));
     this.show(pin.group.x, 24);
+  }
+
+  // "batch 30, synchronization 7".
+  tally(marks) {
+    const counts = new Map();
+    for (const {axis} of marks) counts.set(axis, (counts.get(axis) || 0) + 1);
+    return [...counts].map(([axis, count]) => `${axis.replace("axis-", "").replaceAll("-", " ")} ${count}`).join(", ");
   }
 
   show(x, y) {
@@ -266,7 +290,7 @@ export class Chart {
     const at = this.at = lead[nearest(lead, x)][0];
     const px = scale.x(at);
     for (const [name, value] of Object.entries({x1: px, x2: px, y1: scale.top, y2: scale.bottom})) this.cross.setAttribute(name, value);
-    replace(this.tip, el("div", {class: "soft"}, `${this.options.xLabel} ${whole(at)}`), series.slice(0, 10).map((one) => {
+    replace(this.tip, el("div", {class: "soft"}, `${this.axis().label} ${this.axis().format(at)}`), series.slice(0, 10).map((one) => {
       const value = one.points[nearest(one.points, at)][1];
       return el("div", {class: "row"}, el("span", {}, el("span", {class: `key k${one.color % 8}`}), one.name),
         el("b", {}, `${this.options.format(value)}${this.options.unit ? ` ${this.options.unit}` : ""}`));
@@ -313,12 +337,13 @@ export class Chart {
   nothing() { return this.data.reading ? "Reading …" : this.data.nothing || "No rounds yet"; }
 
   summary() {
-    const {title, xLabel, format, unit} = this.options;
+    const {title, format, unit} = this.options;
+    const axis = this.axis();
     const lines = this.data.series.filter((one) => !one.faint && one.points.length);
     if (!lines.length) return `${title}: ${this.nothing()}`;
     const words = lines.slice(0, 4).map((one) => {
       const [first, last] = [one.points[0], one.points[one.points.length - 1]];
-      return `${one.name}: ${format(first[1])} at ${xLabel} ${whole(first[0])}, ${format(last[1])} at ${xLabel} ${whole(last[0])}`;
+      return `${one.name}: ${format(first[1])} at ${axis.label} ${axis.format(first[0])}, ${format(last[1])} at ${axis.label} ${axis.format(last[0])}`;
     });
     return `${title}${unit ? ` in ${unit}` : ""}. ${words.join("; ")}. Read values with the arrow keys.`;
   }

@@ -2,7 +2,7 @@
 
 import {get, repeat} from "/api.js";
 import {el, replace, setText} from "/dom.js";
-import {ago, bytes, counted, figures, idOf, number, stateOf, whole} from "/format.js";
+import {ago, bytes, counted, figures, idOf, isTraining, number, stateOf, whole} from "/format.js";
 
 const PAUSE_MS = 3000;
 const NODES_MAX = 1000;
@@ -11,12 +11,12 @@ const NOT_OVER = ["SUCCEEDED", "FAILED", "CANCELLED"].map((state) => `state!=${s
 const jobLink = (name, key) => el("a", {href: `#/jobs/${encodeURIComponent(idOf(name))}`, "data-key": key}, idOf(name));
 const nodeId = (node) => idOf(node.name);
 
+// As tactus get nodes has it.
 function condition(node) {
-  if (!node.connected) return ["bad", "not connected"];
-  if (node.leaving) return ["warn", `leaving: ${node.leaving}`];
-  if (node.draining) return ["warn", "draining"];
-  if (node.cordoned) return ["warn", "cordoned"];
-  return ["good", "connected"];
+  if (!node.connected) return ["bad", "gone"];
+  if (node.leaving) return ["warn", "leaving"];
+  if (node.draining) return ["warn", (node.devices || []).some((device) => device.job) ? "draining" : "drained"];
+  return node.cordoned ? ["warn", "cordoned"] : ["good", "ready"];
 }
 
 function deviceItem(node, device) {
@@ -26,7 +26,7 @@ function deviceItem(node, device) {
   return el("li", {class: device.fault ? "bad" : device.job ? "busy" : ""},
     el("b", {}, device.name),
     el("span", {class: "job"}, device.job ? jobLink(device.job, `${node.name}/${device.name}`) : el("span", {class: "soft"}, device.fault ? "kept free" : "free")),
-    el("span", {class: "number soft"}, rate > 0 ? `${figures(rate, 3)} samples/s` : ""),
+    el("span", {class: "number soft"}, rate > 0 ? `${figures(rate, 3)} samples/s alone` : ""),
     what ? el("span", {class: "what"}, what) : null,
     device.fault ? el("span", {class: "fault"}, `Fault: ${device.fault}`) : null);
 }
@@ -36,7 +36,7 @@ function nodeCard(node) {
   const tags = [...Object.entries(node.labels || {}).map(([key, value]) => `${key}=${value}`), ...(node.taints || []).map((taint) => `taint ${taint}`)];
   return el("article", {class: "card node", "aria-label": `Node ${nodeId(node)}`},
     el("header", {}, el("h3", {}, nodeId(node)), el("span", {class: `pill ${kind}`}, word),
-      el("span", {class: "soft"}, [node.agent_version && `agent ${node.agent_version}`, node.connected ? "" : `last heard ${ago(node.last_seen_time)}`].filter(Boolean).join(" · "))),
+      el("span", {class: "soft"}, [node.leaving, node.agent_version && `agent ${node.agent_version}`, node.connected ? "" : `last heard ${ago(node.last_seen_time)}`].filter(Boolean).join(" · "))),
     el("ul", {class: "devices", "aria-label": `Devices of ${nodeId(node)}`}, (node.devices || []).map((device) => deviceItem(node, device))),
     (node.devices || []).length ? null : el("p", {class: "soft"}, "No devices."),
     tags.length ? el("div", {class: "tags"}, tags.map((tag) => el("span", {}, tag))) : null);
@@ -61,14 +61,15 @@ function facts(nodes, jobs, more) {
   const states = jobs.map(stateOf);
   const count = (...wanted) => states.filter((state) => wanted.includes(state)).length;
   const fact = (term, value, small) => el("div", {}, el("dt", {}, term), el("dd", {}, value, el("small", {}, small)));
-  const rate = devices.reduce((sum, {device}) => sum + (number(device.samples_per_second) || 0), 0);
+  const training = jobs.filter(isTraining);
+  const rate = training.reduce((sum, job) => sum + (number((job.progress || {}).samples_per_second) || 0), 0);
   return el("dl", {class: "facts"},
     fact("Nodes", `${nodes.filter((node) => node.connected).length} of ${nodes.length}${more.nodes ? "+" : ""}`, "connected"),
     fact("Devices", `${whole(devices.length)}${more.nodes ? "+" : ""}`, `${busy} busy, ${free} free`),
     fact("Faults", whole(faulty), faulty ? "devices kept free" : "all devices are well"),
     fact("Jobs", `${whole(count("RUNNING", "STARTING", "STOPPING"))}${more.jobs ? "+" : ""}`, "active"),
     fact("Waiting", `${whole(count("QUEUED", "PAUSED", "SUSPENDING"))}${more.jobs ? "+" : ""}`, "queued or paused"),
-    fact("Speed", rate > 0 ? figures(rate, 3) : "–", "samples/s, sum of devices"));
+    fact("Throughput", rate > 0 ? `${figures(rate, 3)}${more.jobs ? "+" : ""}` : "–", `samples/s, ${counted(training.length, "job")} that train${training.length === 1 ? "s" : ""}`));
 }
 
 function troubles(nodes) {

@@ -16,7 +16,7 @@ export function whole(value) {
 
 export const counted = (count, one) => `${whole(count)} ${one}${count === 1 ? "" : "s"}`;
 
-export const percent = (ratio) => (Number.isFinite(ratio) ? `${(100 * ratio).toFixed(ratio < 0.1 && ratio > -0.1 ? 1 : 0)}\u202f%` : "–");
+export const percent = (ratio) => (Number.isFinite(ratio) ? `${(100 * ratio).toFixed(1)}\u202f%` : "–");
 export const signedPercent = (ratio) => (ratio > 0 ? "+" : "") + percent(ratio).replace("-", "−");
 
 export function bytes(value) {
@@ -41,7 +41,12 @@ export function duration(seconds) {
 export const seconds = (text) => (text ? Number(String(text).replace(/s$/, "")) : NaN);
 
 export const ago = (time) => (time ? `${duration(Math.max(0, Date.now() - Date.parse(time)) / 1000)} ago` : "–");
-export const clock = (time) => (time ? new Date(time).toLocaleString() : "–");
+// As the terminal has it, in local time.
+export function clock(time) {
+  if (!time) return "–";
+  const at = new Date(time), two = (value) => String(value).padStart(2, "0");
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+}
 
 // Only known states get a colour.
 const KINDS = {RUNNING: "busy", STARTING: "busy", STOPPING: "busy", SUCCEEDED: "good", FAILED: "bad", SUSPENDING: "warn",

@@ -2,7 +2,7 @@
 
 import {follow, get, repeat} from "/api.js";
 import {el, replace, setText, table} from "/dom.js";
-import {clock, counted, duration, figures, idOf, isOver, isTraining, number, percent, seconds, stateKind, stateWord, whole} from "/format.js";
+import {bytes, clock, counted, duration, figures, idOf, isOver, isTraining, number, percent, seconds, stateKind, stateWord, whole} from "/format.js";
 import {JobCharts, decisionItem, idle, withNewest} from "/job_charts.js";
 
 const ROUNDS_PAUSE_MS = 4000;
@@ -29,7 +29,8 @@ const WORKERS = [
 // What a plan chooses is a word of its own: "every_step". An axis that is new to this page is shown like the others.
 function choicesOf(plan) {
   const steps = number(plan.period ?? 1);
-  return Object.entries(plan).filter(([name, value]) => name !== "reason" && /^[a-z_]+$/.test(value)).map(([name, value]) => {
+  const says = ([name, value]) => name !== "reason" && /^[a-z_]+$/.test(value) && value !== "none";
+  return Object.entries(plan).filter(says).map(([name, value]) => {
     const words = name.replaceAll("_", " ");
     const note = name !== "synchronization" ? "" : steps > 1 ? `${steps} steps a round` : "one step a round";
     return [words[0].toUpperCase() + words.slice(1), value.replaceAll("_", " "), note];
@@ -49,6 +50,13 @@ function factsOf(job) {
     ["Batch", batch ? whole(batch) : "–", `samples a step, ${counted((plan.batch_sizes || []).length, "worker")}`],
     ...choicesOf(plan),
   ];
+  const validation = result.validation || {};
+  if (number(validation.samples) > 0) {
+    const right = validation.accuracy === undefined || validation.accuracy < 0 ? "" : `, accuracy ${percent(number(validation.accuracy))}`;
+    list.splice(1, 0, ["Validation loss", figures(number(validation.loss ?? 0)), `${whole(number(validation.samples))} samples${right}`]);
+  }
+  const skipped = number(progress.skipped_rounds ?? 0);
+  if (skipped > 0) list.push(["Skipped", whole(skipped), skipped === 1 ? "update, as numbers were not finite" : "updates, as numbers were not finite"]);
   if (over && result.utilisation) list.push(["Utilisation", percent(number(result.utilisation)), "of the workers' own speeds"]);
   return list;
 }
@@ -92,7 +100,7 @@ class Logs {
       while (this.box.childNodes.length > LOG_LINES_MAX) this.box.firstChild.remove();
       if (atEnd) this.box.scrollTop = this.box.scrollHeight;
       this.box.hidden = !this.box.childNodes.length;
-      setText(this.note, this.box.hidden ? "nothing written yet" : "");
+      setText(this.note, this.box.hidden ? "the workers have written nothing" : "");
     } catch (error) {
       setText(this.note, error.message);
     } finally {
@@ -136,6 +144,18 @@ class Decisions {
   }
 }
 
+// The files of a job that is over, and how to have them.
+function resultNodes(job, id) {
+  const files = (job.result && job.result.artifacts) || [], taken = job.snapshots || [];
+  const known = new Set(files.map((file) => file.path));
+  const others = taken.filter((file) => !known.has(file.path));
+  if (!files.length && !others.length) return null;
+  const item = (file) => el("li", {}, el("code", {}, file.path), ` ${bytes(number(file.size_bytes ?? 0))}`);
+  const size = others.reduce((sum, file) => sum + number(file.size_bytes ?? 0), 0);
+  return [el("p", {}, el("code", {}, `tactus download ${id} --to result/`)), el("ul", {class: "files"}, files.map(item),
+    others.length ? el("li", {}, `${counted(others.length, "snapshot")}, ${bytes(size)}`) : null)];
+}
+
 const lastOf = (rounds) => (rounds.length ? number(rounds[rounds.length - 1].round ?? 0) : -1);
 
 class JobView {
@@ -160,8 +180,11 @@ class JobView {
     this.notice = el("p", {class: "notice bad", role: "alert", hidden: true});
     this.workers = el("div");
     this.list = new Decisions();
+    this.files = el("div");
+    this.result = el("section", {class: "card", "aria-labelledby": "result", hidden: true}, el("header", {}, el("h2", {id: "result"}, "Result")), this.files);
+    this.compare = el("a", {href: `#/compare/${encodeURIComponent(id)}`}, "Compare with another job");
     this.spec = el("pre");
-    main.append(el("div", {class: "title"}, el("h1", {}, id), this.pill, this.tags, this.reason), this.notice, this.facts.node,
+    main.append(el("div", {class: "title"}, el("h1", {}, id), this.pill, this.tags, this.compare, this.reason), this.notice, this.facts.node, this.result,
       ...this.charts.nodes(),
       this.list.node,
       el("section", {class: "card", "aria-labelledby": "workers"}, el("header", {}, el("h2", {id: "workers"}, "Workers")), this.workers),
@@ -301,6 +324,9 @@ class JobView {
 
   drawFacts() {
     this.facts.draw(factsOf(this.job));
+    const files = isOver(this.job) && resultNodes(this.job, this.id);
+    this.result.hidden = !files;
+    if (files) replace(this.files, files);
     const workers = (isTraining(this.job) && this.job.progress && this.job.progress.workers) || [];
     replace(this.workers, workers.length ? table(`${counted(workers.length, "worker")}, as last reported`, WORKERS, workers)
       : el("p", {class: "soft"}, isOver(this.job) ? "The job is over; its workers have ended."

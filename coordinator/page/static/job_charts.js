@@ -1,6 +1,7 @@
 // What a job's rounds and decisions look like as curves.
 
 import {Chart, markShape} from "/chart.js";
+import {axisChoice, axisOver, losses, quotients, roundOf, smooth, stepsOf, withoutRests} from "/curves.js";
 import {el} from "/dom.js";
 import {duration, figures, idOf, number, percent, seconds, signedPercent, whole} from "/format.js";
 
@@ -26,11 +27,11 @@ export function withNewest(decisions) {
   return decisions.map((one) => ({...one, newest: last.get(one.axis) === one.name}));
 }
 
-function markOf(decision) {
+function markOf(decision, at) {
   const [axis, word] = axisOf(decision);
   const round = number(decision.round ?? 0);
   return {
-    x: round, key: idOf(decision.name), axis,
+    x: at(round), key: idOf(decision.name), axis,
     label: `Round ${round}, ${word}: ${shiftOf(decision)}. ${decision.reason}`,
     tip: () => [
       el("div", {class: "row"}, el("b", {class: axis}, word), el("span", {class: "soft"}, `round ${whole(round)} · plan ${decision.plan_version}`)),
@@ -41,55 +42,38 @@ function markOf(decision) {
   };
 }
 
-// Points are [x, value] or [x, value, of], a quotient: samples of seconds.
-const quotients = (points) => points.map(([x, value, of = 1]) => [x, value / of]);
-
-// Each point the mean of itself and of those shortly before it: all values over all that they are of, as a mean of
-// quotients is ruled by the shortest.
-function smooth(points, width) {
-  const kept = [];
-  let sum = 0, sumOf = 0;
-  return points.map(([x, value, of = 1]) => {
-    if (!Number.isFinite(value) || !Number.isFinite(of)) return [x, NaN];
-    kept.push([value, of]);
-    sum += value;
-    sumOf += of;
-    if (kept.length > width) {
-      const [oldest, oldestOf] = kept.shift();
-      sum -= oldest;
-      sumOf -= oldestOf;
-    }
-    return [x, sum / sumOf];
-  });
-}
-
-const roundOf = (round) => number(round.round ?? 0);
-const valuesOf = (rounds, pick) => rounds.map((round) => [roundOf(round), pick(round)]);
-const stepsOf = (round) => number(round.steps) || 1;
+const valuesOf = (rounds, at, pick) => rounds.map((round) => [at(roundOf(round)), pick(round)]);
 
 // One series a worker, its samples over `of(round)`, drawn as `shape` makes of them; of more workers than can be told
 // apart, the least and the most.
-function perWorker(rounds, of, shape, step) {
+function perWorker(rounds, at, of, shape, step) {
   const count = Math.max(0, ...rounds.map((round) => (round.worker_samples || []).length));
   const all = Array.from({length: count}, (_, rank) => ({name: `worker ${rank}`, color: rank, step,
-    points: shape(rounds.map((round) => [roundOf(round), number((round.worker_samples || [])[rank]), of(round)]))}));
+    points: shape(rounds.map((round) => [at(roundOf(round)), number((round.worker_samples || [])[rank]), of(round)]))}));
   if (count <= 8) return all;
   const over = (name, color, choose) => ({name, color, step, points: rounds.map((round, i) =>
-    [roundOf(round), choose(...all.map((one) => one.points[i][1]).filter(Number.isFinite))])});
+    [at(roundOf(round)), choose(...all.map((one) => one.points[i][1]).filter(Number.isFinite))])});
   return [over("least of the workers", 1, Math.min), over("most of the workers", 0, Math.max)];
 }
 
-function bandsOf(decisions, last) {
+function bandsOf(decisions, at, last) {
   const changes = decisions.filter((one) => one.axis === "AXIS_AGGREGATION");
   const modes = [...new Set(changes.map((one) => one.to))];
-  return changes.map((one, i) => ({from: number(one.round ?? 0), to: i + 1 < changes.length ? number(changes[i + 1].round ?? 0) : last,
+  const begin = (one) => at(number(one.round ?? 0));
+  return changes.map((one, i) => ({from: begin(one), to: i + 1 < changes.length ? begin(changes[i + 1]) : last,
     label: one.to, color: modes.indexOf(one.to) * 2}));
+}
+
+// The one value that all points have; NaN: they have several, or none is known.
+function constantOf(series) {
+  const values = new Set(series.flatMap((one) => one.points.map(([, value]) => value)).filter(Number.isFinite));
+  return values.size === 1 ? [...values][0] : NaN;
 }
 
 export class JobCharts {
   constructor() {
     this.loss = new Chart({title: "Training loss", yLabel: "loss", height: 300, marksTitle: "Decisions on the loss curve", marks: true});
-    this.speed = new Chart({title: "Samples a second of each worker", yLabel: "samples/s", unit: "samples/s", fromZero: true, format: (value) => figures(value, 3)});
+    this.speed = new Chart({title: "Throughput of each worker", yLabel: "samples/s, waiting included", unit: "samples/s", fromZero: true, format: (value) => figures(value, 3)});
     this.batch = new Chart({title: "Batch size of each worker", yLabel: "samples a step", unit: "samples", fromZero: true, marksTitle: "Decisions on batch sizes", marks: true});
     this.period = new Chart({title: "Steps of a round", yLabel: "steps between synchronizations", unit: "steps", fromZero: true, marksTitle: "Decisions on synchronization", marks: true});
     this.aggregation = new Chart({title: "Aggregation", yLabel: "orthogonality of what was combined", fromZero: true, format: (value) => figures(value, 3), marksTitle: "Decisions on aggregation", marks: true});
@@ -97,40 +81,66 @@ export class JobCharts {
     this.gain = new Chart({title: "Learning rate scale", yLabel: "factor on the base learning rate", unit: "×", fromZero: true, format: (value) => figures(value, 3)});
     this.legend = el("ul", {class: "legend"});  // the axes that were decided on, in the order of the first plan
     this.all = [this.loss, this.speed, this.batch, this.period, this.aggregation, this.rate, this.gain];
+    this.cards = new Map();  // of charts that may turn out to be a line of text
+    this.constants = el("dl", {class: "constants"});
+    this.unchanged = el("section", {class: "card", "aria-label": "What did not change", hidden: true},
+      el("header", {}, el("h2", {}, "What did not change")), this.constants);
+    this.choice = axisChoice(el, () => this.view && this.draw(this.view));
   }
 
   nodes() {
-    const card = (chart, note) => el("section", {class: "card", "aria-label": chart.options.title},
-      el("header", {}, el("h2", {}, chart.options.title), note ? el("span", {class: "soft"}, note) : null), chart.node);
-    const loss = card(this.loss, "mean, over the single rounds; each mark is a decision");
+    const card = (chart, ...notes) => {
+      const node = el("section", {class: "card", "aria-label": chart.options.title},
+        el("header", {}, el("h2", {}, chart.options.title), notes), chart.node);
+      this.cards.set(chart, node);
+      return node;
+    };
+    const loss = card(this.loss, el("span", {class: "soft"}, "mean over samples, over the single rounds; each mark is a decision"), this.choice.node);
     loss.append(this.legend);
-    return [loss, el("div", {class: "pair"}, card(this.speed), card(this.batch), card(this.period), card(this.aggregation), card(this.rate), card(this.gain))];
+    return [loss, el("div", {class: "pair"}, card(this.speed), card(this.batch), card(this.period), card(this.aggregation), card(this.rate), card(this.gain)), this.unchanged];
   }
 
   // `live` has the points of progress behind the last round that was read: [round, loss].
-  draw({rounds, decisions, live}) {
-    const marks = decisions.map(markOf);
+  draw(view) {
+    this.view = view;
+    const {rounds, decisions, live, job} = view;
+    const x = axisOver(this.choice.kind(), rounds, job), at = x.at;
+    const marks = decisions.map((decision) => markOf(decision, at));
     const axes = new Map(decisions.map(axisOf));
     if (this.legend.children.length !== axes.size) {
       this.legend.replaceChildren(...[...axes].map(([axis, word]) => el("li", {}, markShape(axis), ` ${word}`)));
     }
     const of = (axis) => marks.filter((mark) => mark.axis === axis);
     const width = Math.max(3, Math.round(rounds.length / 30));
-    const single = valuesOf(rounds, (round) => number(round.loss));
-    this.loss.draw({marks, series: [{name: "single rounds", faint: true, color: 0, points: single},
-      {name: "mean loss", color: 0, points: [...smooth(single, width), ...live]}]});
-    const last = rounds.length ? roundOf(rounds[rounds.length - 1]) : 0;
+    this.loss.draw({x, marks, series: [{name: "single rounds", faint: true, color: 0, points: valuesOf(rounds, at, (round) => number(round.loss))},
+      {name: "mean loss", color: 0, points: [...smooth(losses(rounds, at), width), ...live.map(([round, loss]) => [at(round), loss])]}]});
+    const last = rounds.length ? at(roundOf(rounds[rounds.length - 1])) : 0;
     const secondsOf = (round) => number(round.seconds);
     const smoothed = (points) => smooth(points, width);
-    const total = {name: "all together", color: 7, points: smoothed(rounds.map((round) => [roundOf(round), number(round.samples), secondsOf(round)]))};
-    this.speed.draw({series: [...perWorker(rounds, secondsOf, smoothed), total]});
+    const total = {name: "all together", color: 7, points: smoothed(rounds.map((round) => [at(roundOf(round)), number(round.samples), secondsOf(round)]))};
+    this.speed.draw({x, series: [...perWorker(rounds, at, secondsOf, smoothed), total]});
     const nothing = rounds.length ? "Not drawn for so many workers" : "";
-    this.batch.draw({marks: of("axis-batch"), nothing, series: perWorker(rounds, stepsOf, quotients, true)});
-    this.period.draw({marks: of("axis-synchronization"), series: [{name: "steps", color: 2, step: true, points: valuesOf(rounds, stepsOf)}]});
-    this.aggregation.draw({marks: of("axis-aggregation"), bands: bandsOf(decisions, last),
-      series: [{name: "orthogonality", color: 1, points: valuesOf(rounds, (round) => number(round.orthogonality ?? NaN))}]});
-    this.rate.draw({marks: of("axis-learning-rate"), series: [{name: "learning rate", color: 5, step: true, points: valuesOf(rounds, (round) => number(round.learning_rate ?? NaN))}]});
-    this.gain.draw({series: [{name: "scale", color: 4, points: valuesOf(rounds, (round) => number(round.gain ?? NaN))}]});
+    const whole = withoutRests(rounds);
+    const line = (name, color, pick, step = false) => [{name, color, step, points: valuesOf(whole, at, pick)}];
+    this.batch.draw({x, marks: of("axis-batch"), nothing, series: perWorker(whole, at, stepsOf, quotients, true)});
+    this.unchanging = [];
+    this.drawOrSay(this.period, {x, marks: of("axis-synchronization"), series: line("steps", 2, stepsOf, true)});
+    this.drawOrSay(this.aggregation, {x, marks: of("axis-aggregation"), bands: bandsOf(decisions, at, last),
+      series: line("orthogonality", 1, (round) => number(round.orthogonality ?? NaN))});
+    this.drawOrSay(this.rate, {x, marks: of("axis-learning-rate"), series: line("learning rate", 5, (round) => number(round.learning_rate ?? NaN), true)});
+    this.drawOrSay(this.gain, {x, series: line("scale", 4, (round) => number(round.gain ?? NaN))});
+    this.unchanged.hidden = !this.unchanging.length;
+    this.constants.replaceChildren(...this.unchanging.flatMap(([title, value]) => [el("dt", {}, title), el("dd", {}, value)]));
+  }
+
+  // A curve that is flat from end to end says no more than its value does.
+  drawOrSay(chart, data) {
+    const value = data.series[0].points.length > 1 ? constantOf(data.series) : NaN;
+    const constant = Number.isFinite(value);
+    this.cards.get(chart).hidden = constant;
+    const {title, format, unit} = chart.options;
+    if (constant) this.unchanging.push([title, `${format(value)}${unit === "×" ? " ×" : ""}`]);
+    else chart.draw(data);
   }
 
   end() { for (const chart of this.all) chart.end(); }

@@ -12,6 +12,7 @@
 namespace tactus::model {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -105,6 +106,7 @@ TEST_F(ModelErrorsTest, FileThatIsNotTorchScriptIsRefusedInOneLine) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(Message(status),
               StartsWith("model.torchscript: " + path_ + " does not load as TorchScript: "));
+  EXPECT_THAT(Message(status), EndsWith("; allowed is what torch.jit.save writes, not torch.save"));
   EXPECT_EQ(Message(status).find('\n'), std::string::npos);
   ExpectInvalid(OpenError({.torchscript = folder_.Path("")}),
                 "model.torchscript: " + folder_.Path("") + " is not a regular file");
@@ -120,7 +122,8 @@ TEST_F(ModelErrorsTest, TruncatedFileIsRefused) {
 
 TEST_F(ModelErrorsTest, ModelWithNothingToTrainIsRefused) {
   ExpectInvalid(OpenError(File({{.name = "w", .shape = {2, 3}, .needs_gradient = false}}, kLinear)),
-                "model.torchscript: has no parameter that needs a gradient");
+                "model.torchscript: the model has no parameter that needs a gradient, as after "
+                "torch.jit.freeze");
 }
 
 TEST_F(ModelErrorsTest, ParametersThatCannotBeViewsAreRefused) {
@@ -207,8 +210,10 @@ TEST_F(ModelErrorsTest, InputsThatTheModelDoesNotTakeAreRefusedWithTheReason) {
   const absl::Status status = bound.model->TryOut(Images(2, 32).All());
 
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(Message(status),
-              StartsWith("data: the model's forward fails on inputs float32 [2, 3, 32, 32]: "));
+  EXPECT_THAT(
+      Message(status),
+      StartsWith("model.torchscript: the model's forward fails on inputs float32 [2, 3, 32, "
+                 "32]: "));
   EXPECT_THAT(Message(status), HasSubstr("shapes cannot be multiplied"));
   EXPECT_EQ(Message(status).find('\n'), std::string::npos);
 }

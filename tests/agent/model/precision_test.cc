@@ -137,9 +137,10 @@ TEST_F(PrecisionTest, WhatBfloat16LacksIsRefusedWithTheReason) {
   const absl::Status status = rounded.model->TryOut(examples.All());
 
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()),
-              StartsWith("model.precision: float32 works, but bfloat16 does not: data: the model's "
-                         "forward fails on inputs float32 [4, 3]: "));
+  EXPECT_THAT(
+      std::string(status.message()),
+      StartsWith("model.precision: float32 works, but bfloat16 does not: model.torchscript: "
+                 "the model's forward fails on inputs float32 [4, 3]: "));
   EXPECT_THAT(rounded.Gradients(), testing::Each(0.0F));
 }
 
@@ -148,7 +149,7 @@ TEST_F(PrecisionTest, WhatFailsInBothIsNotBlamedOnIt) {
   const ExampleSet examples(1, {.shape = {kInputs + 1}}, {.shape = {}});
 
   EXPECT_THAT(std::string(bound.model->TryOut(examples.All()).message()),
-              StartsWith("data: the model's forward fails on inputs"));
+              StartsWith("model.torchscript: the model's forward fails on inputs"));
 }
 
 class BuiltinPrecisionTest : public PrecisionTest, public testing::WithParamInterface<std::string> {

@@ -396,8 +396,7 @@ const std::vector<Mistake> kOtherMistakes = {
      "loss.curve.file: is missing; give the path of a CSV file with the columns samples and loss "
      "(line 4)"},
     {"LossIsNothing", With("loss:\nlocal: {rate: 1gbit}"),
-     "loss: no value is given (line 4); expected a map of: noisy_quadratic, perceptron, curve; "
-     "write {} for its defaults"},
+     "loss: no value is given (line 4); expected a map of: noisy_quadratic, perceptron, curve"},
     {"UnknownLoss", With("loss: {resnet: {}}"),
      "loss.resnet: unknown key (line 4); allowed: noisy_quadratic, perceptron, curve"},
     {"TwoLosses", With("loss: {noisy_quadratic: {}, perceptron: {}}"),

@@ -259,7 +259,7 @@ TEST_F(SimulateTest, FilesThatCannotBeWrittenAreSaidBeforeAnythingIsSimulated) {
 
   const Told told = Run();
 
-  EXPECT_EQ(told.code, ExitCode::kGeneric);
+  EXPECT_EQ(told.code, ExitCode::kFile);
   EXPECT_EQ(told.output, "");
   EXPECT_EQ(told.messages, "tactus: " + command_.curve_file +
                                ": cannot be made: No such file or directory\n"

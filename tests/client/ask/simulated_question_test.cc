@@ -151,7 +151,7 @@ TEST_F(AskHistoryTest, EveryFileThatCannotBeWrittenIsSaid) {
 
   const AskedQuestion asked = Ask();
 
-  EXPECT_EQ(asked.exit_code, ExitCode::kGeneric);
+  EXPECT_EQ(asked.exit_code, ExitCode::kFile);
   EXPECT_THAT(asked.errors,
               ElementsAre(StartsWith(command_.cluster_output + ": "),
                           StartsWith(CurvePathBeside(command_.cluster_output) + ": ")));

@@ -45,6 +45,26 @@ DECIDED  ROUND  PLAN  BATCH  REASON
 )");
 }
 
+TEST(SimulationReportTest, AJobThatWasFittedKeepsItsNameAndShortTransfersAreSaid) {
+  ReportOptions options;
+  options.fit = FitSummary{.job = "projects/default/jobs/page-demo-5",
+                           .rounds = 30,
+                           .transfer_seconds = 0.00418,
+                           .recorded_samples_per_second = 100,
+                           .modelled_samples_per_second = 98};
+
+  const std::string text = ReportTable(SampleOutcome(), options);
+
+  EXPECT_THAT(text, HasSubstr("job            page-demo-5\n"));
+  EXPECT_THAT(text, HasSubstr("transfer   4.18 ms a round\n"));
+  const auto report = nlohmann::json::parse(ReportJson(SampleOutcome(), options));
+  EXPECT_EQ(report["jobs"][0]["name"], "page-demo-5");
+  options.fit->transfer_seconds = 0.0000213;
+  EXPECT_THAT(ReportTable(SampleOutcome(), options), HasSubstr("transfer   21.3 us a round\n"));
+  options.fit->transfer_seconds = 1.5;
+  EXPECT_THAT(ReportTable(SampleOutcome(), options), HasSubstr("transfer   1.5s a round\n"));
+}
+
 TEST(SimulationReportTest, ALossThatWasNotReachedIsSaidSo) {
   EXPECT_THAT(ReportTable(SampleOutcome(), {.loss = 0.1}),
               HasSubstr("time to loss 0.1  not reached"));

@@ -175,7 +175,7 @@ TEST(CommandLineTest, DecisionsAreChosenAmong) {
 }
 
 TEST(CommandLineTest, MistakesAreNamed) {
-  EXPECT_THAT(ParseCommandLine({}).error, HasSubstr("subcommand is required"));
+  EXPECT_THAT(ParseCommandLine({}).error, HasSubstr("a verb is missing; allowed: run, "));
   EXPECT_THAT(ParseCommandLine({"run"}).error, HasSubstr("job_file is required"));
   EXPECT_THAT(ParseCommandLine({"get", "jobs", "-o", "xml"}).error, HasSubstr("xml"));
   EXPECT_THAT(ParseCommandLine({"run", "j", "--speeds", "1,0"}).error, HasSubstr("found \"0\""));
@@ -192,7 +192,7 @@ TEST(CommandLineTest, MistakesAreNamed) {
             "tactus: 'sumbit' is unknown; did you mean 'submit'? allowed: run, simulate, "
             "replay, submit, get, describe, explain, watch, wait, logs, update, revert, cancel, "
             "delete, pause, resume, download, top, plot, trace, cordon, drain, uncordon, admin, "
-            "config, completion, man, version\n");
+            "clean, config, completion, man, version\n");
   EXPECT_EQ(ParseCommandLine({"get", "frob"}).error,
             "tactus: 'frob' is unknown; allowed: jobs, job, nodes, node, rounds, decisions\n");
 }

@@ -4,6 +4,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include "client/local/local_cluster.h"
 #include "tests/support/temporary_folder.h"
@@ -21,8 +23,9 @@ TEST(RunFolderTest, TwoRunsOfOneNameHaveTwoFolders) {
 
   ASSERT_TRUE(first.ok()) << first.status();
   ASSERT_TRUE(second.ok()) << second.status();
-  EXPECT_NE(*first, *second);
-  EXPECT_TRUE(fs::is_directory(*first));
+  EXPECT_NE(first->path, second->path);
+  EXPECT_TRUE(fs::is_directory(first->path));
+  EXPECT_EQ(runtime::NamesIn(state.path() + "/deep/tactus/runs").size(), 2u);
 }
 
 TEST(RunFolderTest, NamesCannotLeaveTheFolder) {
@@ -31,8 +34,8 @@ TEST(RunFolderTest, NamesCannotLeaveTheFolder) {
   const auto folder = MakeRunFolder(state.path(), "../../" + std::string(200, 'x'));
 
   ASSERT_TRUE(folder.ok()) << folder.status();
-  EXPECT_EQ(fs::path(*folder).parent_path(), state.path() + "/runs");
-  EXPECT_LT(fs::path(*folder).filename().string().size(), 48u);
+  EXPECT_EQ(fs::path(folder->path).parent_path(), state.path() + "/runs");
+  EXPECT_LT(fs::path(folder->path).filename().string().size(), 48u);
 }
 
 TEST(RunFolderTest, AStateFolderThatCannotBeMadeIsAnError) {
@@ -83,6 +86,54 @@ TEST(RunFolderTest, NothingRemainsOfAnEmptyRun) {
   CleanRunFolder(folder.path() + "/run", RunRemains::kResult);
 
   EXPECT_FALSE(fs::exists(folder.path() + "/run"));
+}
+
+TEST(FormerRunsTest, ARunThatGoesOnIsInUseAndIsNotRemoved) {
+  const TemporaryFolder state;
+  std::string path;
+  {
+    const auto running = MakeRunFolder(state.path(), "demo");
+    ASSERT_TRUE(running.ok()) << running.status();
+    path = running->path;
+    Fill(path);
+
+    ASSERT_EQ(FormerRuns(state.path()).size(), 1u);
+    EXPECT_TRUE(FormerRuns(state.path())[0].in_use);
+    EXPECT_TRUE(absl::IsUnavailable(RemoveRun(path, true)));
+    EXPECT_TRUE(fs::exists(path + "/agent.log"));
+  }
+  EXPECT_FALSE(FormerRuns(state.path())[0].in_use);
+  const auto coordinator = runtime::LockFile::Acquire(path + "/coordinator/lock");
+  EXPECT_TRUE(FormerRuns(state.path())[0].in_use);
+}
+
+TEST(FormerRunsTest, AResultStaysUnlessItIsAskedFor) {
+  const TemporaryFolder state;
+  const std::string path = state.path() + "/runs/20260101-000000-demo";
+  Fill(path);
+  EXPECT_EQ(FormerRuns(state.path())[0].bytes, 6u);
+  EXPECT_EQ(FormerRuns(state.path())[0].result_bytes, 1u);
+
+  EXPECT_TRUE(RemoveRun(path, false).ok());
+  EXPECT_TRUE(fs::exists(path + "/result/model.pt"));
+  EXPECT_EQ(FormerRuns(state.path())[0].bytes, 1u);
+
+  EXPECT_TRUE(RemoveRun(path, true).ok());
+  EXPECT_TRUE(FormerRuns(state.path()).empty());
+}
+
+TEST(FormerRunsTest, OfAFormerResultAllGoesAndNothingElse) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder.File("tensorboard"));
+  std::ofstream(folder.File("tensorboard/events.out")) << "x";
+  std::ofstream(folder.File("model.pt")) << "x";
+  std::ofstream(folder.File("notes.txt")) << "mine";
+  EXPECT_EQ(FormerResult(folder.path()), (std::vector<std::string>{"model.pt", "tensorboard"}));
+
+  EXPECT_TRUE(RemoveFormerResult(folder.path()).ok());
+
+  EXPECT_TRUE(FormerResult(folder.path()).empty());
+  EXPECT_TRUE(fs::exists(folder.File("notes.txt")));
 }
 
 TEST(RunFolderTest, TheAddressFileHasALineAnAddress) {

@@ -44,6 +44,31 @@ TEST(JobPlotTest, BatchSizesAreSamplesOfAStep) {
   EXPECT_EQ(CurveOf(plot, 2).buckets().at(0).last, 4);
 }
 
+TEST(JobPlotTest, WhatAnEpochHadLeftIsNoBatchSize) {
+  JobPlot history(PlotAxis::kRounds, {});
+  const auto add = [&](std::uint64_t number, std::uint64_t epoch, std::uint64_t plan,
+                       const std::vector<std::uint64_t>& samples) {
+    v1::Round round = RoundOf(number, 1, samples);
+    round.set_epoch(epoch);
+    round.set_plan_version(plan);
+    history.Add(round);
+  };
+  add(0, 0, 1, {8, 8});
+  add(1, 0, 1, {3, 2});  // the epoch's last
+  add(2, 1, 1, {8, 8});
+  add(3, 1, 2, {4, 4});  // the epoch's last, of a plan that asks for less
+  add(4, 2, 2, {4, 4});
+  add(5, 2, 2, {1, 0});  // the job's last
+
+  const Plot plot = history.Finish("demo-1");
+
+  std::vector<double> all;
+  for (const Curve::Bucket& bucket : CurveOf(plot, 1, 0).buckets()) all.push_back(bucket.last);
+  EXPECT_THAT(all, testing::ElementsAre(16, 16, 8, 8));
+  EXPECT_THAT(CurveOf(plot, 1, 1).buckets(), SizeIs(4));
+  EXPECT_THAT(CurveOf(plot, 0).buckets(), SizeIs(6));  // their losses stay
+}
+
 TEST(JobPlotTest, TimeGoesOnThroughRoundsThatAreNotOnRecord) {
   JobPlot history(PlotAxis::kTime, {});
   history.Add(RoundOf(2, 1, {8}));  // two before it

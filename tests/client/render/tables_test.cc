@@ -12,6 +12,7 @@ namespace tactus::client {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(TablesTest, JobsHaveALineEach) {
   v1::ListJobsResponse jobs;
@@ -20,9 +21,26 @@ TEST(TablesTest, JobsHaveALineEach) {
 
   EXPECT_EQ(Render(jobs, OutputFormat::kTable),
             "NAME    STATE      PRIORITY  EPOCHS  ROUNDS  LOSS    SAMPLES/S  WORKERS  CREATED\n"
-            "demo-1  succeeded  0         0.12    143     2.3141  1,204      2        -\n"
+            "demo-1  succeeded  0         0.12    143     2.3141  -          2        -\n"
             "demo-1  queued     0         -       -       -       -          0        -\n");
   EXPECT_EQ(Render(jobs, OutputFormat::kName), "demo-1\ndemo-1\n");
+}
+
+TEST(TablesTest, AJobThatWaitsHasNeitherSpeedNorWorkers) {
+  v1::Job job = StateEvent(v1::JOB_STATE_RUNNING, "").job();
+  *job.mutable_progress() = SampleProgress(UnequalWorkers());
+  v1::ListJobsResponse jobs;
+  *jobs.add_jobs() = job;
+  job.set_state(v1::JOB_STATE_PAUSED);
+  *jobs.add_jobs() = job;
+
+  EXPECT_EQ(Render(jobs, OutputFormat::kTable),
+            "NAME    STATE    PRIORITY  EPOCHS  ROUNDS  LOSS    SAMPLES/S  WORKERS  CREATED\n"
+            "demo-1  running  0         0.12    143     2.3141  1,204      2        -\n"
+            "demo-1  paused   0         0.12    143     2.3141  -          0        -\n");
+  const std::string paused = Render(job, OutputFormat::kTable);
+  EXPECT_THAT(paused, Not(HasSubstr("samples/s")));
+  EXPECT_THAT(paused, Not(HasSubstr("RANK")));
 }
 
 TEST(TablesTest, WideTablesSayWhatWasAskedFor) {
@@ -87,7 +105,8 @@ TEST(TablesTest, OneJobIsShownInFull) {
 
   EXPECT_THAT(text, HasSubstr("state            succeeded\n"));
   EXPECT_THAT(text, HasSubstr("file             model.pt (1.2 MiB)\n"));
-  EXPECT_THAT(text, HasSubstr("RANK  NODE   DEVICE  BATCH  SAMPLES  SAMPLES/S  IDLE\n"));
+  EXPECT_THAT(text, HasSubstr("utilisation      95.1 %\n"));
+  EXPECT_THAT(text, HasSubstr("RANK  WORKER    NODE   DEVICE  BATCH  SAMPLES OF GROUP  SAMPLES/S  IDLE\n"));
 }
 
 TEST(TablesTest, YamlIsTheMessage) {

@@ -38,6 +38,13 @@ TEST(ExitCodeTest, CodesOfCallsAreThoseOfTheHelp) {
   EXPECT_EQ(ExitCodeOf(absl::UnavailableError("")), ExitCode::kUnavailable);
   EXPECT_EQ(ExitCodeOf(absl::DeadlineExceededError("")), ExitCode::kTimedOut);
   EXPECT_EQ(ExitCodeOf(absl::InternalError("")), ExitCode::kGeneric);
+  EXPECT_EQ(ExitCodeOf(OfLocalFile(absl::NotFoundError(""))), ExitCode::kFile);
+  EXPECT_EQ(ExitCodeOf(OfLocalFile(absl::OkStatus())), ExitCode::kOk);
+  const auto unavailable = [](const std::string& reason) {
+    return runtime::WithReason(absl::UnavailableError(""), {.reason = reason});
+  };
+  EXPECT_EQ(ExitCodeOf(unavailable("STORE_UNAVAILABLE")), ExitCode::kGeneric);
+  EXPECT_EQ(ExitCodeOf(unavailable("COORDINATOR_STOPPING")), ExitCode::kUnavailable);
 }
 
 class CallsTest : public ::testing::Test {

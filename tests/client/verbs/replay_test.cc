@@ -108,7 +108,7 @@ TEST_F(ReplayTest, WhatIsNoTapeIsBadInput) {
 
   EXPECT_EQ(Code(folder_.path() + "/job.yaml"), ExitCode::kUsage);
   EXPECT_EQ(Code(folder_.path()), ExitCode::kUsage);
-  EXPECT_EQ(Code(folder_.path() + "/absent"), ExitCode::kNotFound);
+  EXPECT_EQ(Code(folder_.path() + "/absent"), ExitCode::kUsage);
 }
 
 TEST_F(ReplayTest, ADifferenceHasAnExitCodeOfItsOwn) {

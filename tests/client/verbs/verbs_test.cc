@@ -13,6 +13,7 @@
 #include "client/render/story.h"
 #include "client/render/summary.h"
 #include "client/render/tables.h"
+#include "runtime/status.h"
 #include "tests/client/fake_coordinator.h"
 #include "tests/client/sample_job.h"
 #include "tests/support/temporary_folder.h"
@@ -113,6 +114,34 @@ TEST_F(VerbsTest, ListsAreWatchedUntilASignalComes) {
   EXPECT_EQ(Tactus({"get", "nodes", "-w"}).code, ExitCode::kInterrupted);
 }
 
+TEST_F(VerbsTest, AWatchOutlastsACoordinatorThatIsRestarted) {
+  constexpr int kAway = 5;  // more than the attempts of a call within its time
+  int asked = 0;
+  coordinator_.jobs = 1;
+  coordinator_.list_jobs = [&] {
+    ++asked;
+    if (asked == 1) return grpc::Status::OK;
+    if (asked <= 1 + kAway) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "restarting");
+    if (coordinator_.jobs == 2) raise(SIGINT);
+    coordinator_.jobs = 2;
+    return grpc::Status::OK;
+  };
+
+  const Answered watched =
+      Tactus({"get", "jobs", "--watch", "-o", "name", "--request-timeout", "200ms"});
+
+  EXPECT_EQ(watched.code, ExitCode::kInterrupted);
+  EXPECT_EQ(watched.out, "job-0\njob-1\n");
+  EXPECT_THAT(watched.err, HasSubstr("(restarting); trying again\n"));
+}
+
+TEST_F(VerbsTest, AWatchOfNobodyEndsAtOnce) {
+  coordinator_.list_jobs = [] { return grpc::Status(grpc::StatusCode::UNAVAILABLE, "nobody"); };
+
+  EXPECT_EQ(Tactus({"get", "jobs", "--watch", "--request-timeout", "200ms"}).code,
+            ExitCode::kUnavailable);
+}
+
 TEST_F(VerbsTest, ExplainTellsAStoryOrPrintsTheDecisions) {
   coordinator_.decisions.add_decisions()->set_plan_version(1);
 
@@ -159,6 +188,20 @@ TEST_F(VerbsTest, DescribeKnowsJobsAndNodes) {
   EXPECT_THAT(Asked({"describe", "node", "n0"}), ElementsAre(R"(GetNode name: "n0")"));
 }
 
+TEST_F(VerbsTest, DescriptionsHaveTheFormatsOfLists) {
+  coordinator_.job.add_deadlines()->set_name("start");
+  v1::Job deadlines;
+  deadlines.set_name(coordinator_.job.name());
+  deadlines.add_deadlines()->set_name("start");
+
+  EXPECT_EQ(Printed({"describe", "job", "demo-1", "-o", "json"}),
+            Render(coordinator_.job, OutputFormat::kJson));
+  EXPECT_EQ(Printed({"describe", "node", "n0", "-o", "yaml"}),
+            Render(coordinator_.node, OutputFormat::kYaml));
+  EXPECT_EQ(Printed({"describe", "job", "demo-1", "--deadlines", "-o", "yaml"}),
+            Render(deadlines, OutputFormat::kYaml));
+}
+
 class SubmitTest : public VerbsTest {
  protected:
   SubmitTest() {
@@ -189,6 +232,36 @@ TEST_F(SubmitTest, LabelsPriorityAndValuesGoWithTheFile) {
   EXPECT_FALSE(request_.validate_only());
   EXPECT_THAT(out, HasSubstr("{"));
   EXPECT_EQ(coordinator_.watches_opened, 0);
+}
+
+TEST_F(SubmitTest, DataThatAreNotHereAreSaidAndLeftToTheNodes) {
+  std::ofstream(file_) << "name: demo\ndata: {numpy: {inputs: none.npy, targets: j.yaml}}\n";
+  const Answered submitted = Tactus({"submit", file_});
+  EXPECT_EQ(submitted.code, ExitCode::kOk);
+  EXPECT_EQ(submitted.err, "tactus: data.numpy.inputs: " + folder_.path() +
+                               "/none.npy is not on this machine; every node that trains the job "
+                               "needs it\n");
+
+  std::ofstream(file_) << "name: demo\ndata: {text: '*.none'}\n";
+  EXPECT_EQ(Tactus({"submit", file_}).err, "");
+}
+
+TEST_F(SubmitTest, TheFileIsToBlameForItsFieldsAlone) {
+  coordinator_.create_job = [](const v1::CreateJobRequest&, v1::Job*) {
+    return runtime::ToGrpc(runtime::WithReason(absl::UnavailableError("store: the disk is full"),
+                                               {.reason = "STORE_UNAVAILABLE"}));
+  };
+  const Answered full = Tactus({"submit", file_});
+  EXPECT_EQ(full.code, ExitCode::kGeneric);
+  EXPECT_EQ(full.err, "tactus: store: the disk is full\n");
+
+  coordinator_.create_job = [](const v1::CreateJobRequest&, v1::Job*) {
+    return runtime::ToGrpc(
+        runtime::InvalidFields({{.field = "stop", .description = "is missing"}}));
+  };
+  const Answered wrong = Tactus({"submit", file_});
+  EXPECT_EQ(wrong.code, ExitCode::kUsage);
+  EXPECT_EQ(wrong.err, "tactus: " + file_ + ": stop: is missing\n");
 }
 
 TEST_F(SubmitTest, ADryRunIsOnlyChecked) {
@@ -224,11 +297,24 @@ TEST_F(VerbsTest, WaitEndsWithTheStateThatIsWaitedFor) {
   EXPECT_THAT(late.err, HasSubstr("not yet succeeded"));
 }
 
+TEST_F(VerbsTest, WaitPrintsTheJobWhereItIsAskedTo) {
+  const v1::JobEvent paused = StateEvent(v1::JOB_STATE_PAUSED, "by the user");
+  coordinator_.watches = {{paused}, {paused}};
+
+  EXPECT_EQ(Printed({"wait", "demo-1", "--for", "state=paused"}), "");
+  EXPECT_EQ(Printed({"wait", "demo-1", "--for", "state=paused", "-o", "json"}),
+            Render(paused.job(), OutputFormat::kJson));
+}
+
 TEST_F(VerbsTest, LogsTakeRanks) {
   EXPECT_THAT(Asked({"logs", "--rank", "0", "--rank", "3", "demo-1", "-f", "--tail", "10"}),
               ElementsAre(R"(StreamLogs name: "demo-1" ranks: 0 ranks: 3 follow: true )"
                           R"(tail_lines: 10)"));
   EXPECT_THAT(Asked({"logs", "demo-1"}), ElementsAre(R"(StreamLogs name: "demo-1")"));
+  EXPECT_EQ(Tactus({"logs", "demo-1"}).err,
+            "tactus: job demo-1: its workers have written nothing\n");
+  EXPECT_EQ(Tactus({"logs", "demo-1", "--rank", "9"}).err,
+            "tactus: job demo-1: rank 9 has written nothing, or not been there\n");
 }
 
 TEST_F(VerbsTest, UpdateTakesItsChanges) {
@@ -252,6 +338,7 @@ TEST_F(VerbsTest, UpdateTakesItsChanges) {
 
 TEST_F(VerbsTest, JobsAreEndedAndHeld) {
   const std::string name = R"( name: "demo-1")";
+  coordinator_.job.set_state(v1::JOB_STATE_RUNNING);
 
   EXPECT_THAT(Asked({"cancel", "demo-1"}), ElementsAre("CancelJob" + name));
   EXPECT_THAT(Asked({"cancel", "demo-1", "--discard"}),
@@ -264,6 +351,15 @@ TEST_F(VerbsTest, JobsAreEndedAndHeld) {
               ElementsAre("DeleteJob" + name, R"(DeleteJob name: "demo-2")"));
 }
 
+TEST_F(VerbsTest, AJobThatEndedByItselfWasNotCancelled) {
+  const Answered late = Tactus({"cancel", "demo-1"});
+
+  EXPECT_EQ(late.code, ExitCode::kConflict);
+  EXPECT_EQ(late.err, "tactus: job demo-1 was not cancelled: it has succeeded already\n");
+  coordinator_.job.set_state(v1::JOB_STATE_CANCELLED);
+  EXPECT_EQ(Tactus({"cancel", "demo-1"}).code, ExitCode::kOk);
+}
+
 TEST_F(VerbsTest, ResultsAreFetchedIntoAFolder) {
   coordinator_.job.mutable_result()->mutable_artifacts(0)->set_size_bytes(3);
   coordinator_.chunks = {"abc"};
@@ -271,6 +367,48 @@ TEST_F(VerbsTest, ResultsAreFetchedIntoAFolder) {
   Printed({"download", "demo-1", "--to", folder_.path() + "/d"});
 
   EXPECT_EQ(Content(folder_.path() + "/d/model.pt"), "abc");
+}
+
+// Whatever the file system says of them: a script tells them from what a coordinator lacks.
+TEST_F(VerbsTest, FilesThatCannotBeWrittenHaveACodeOfTheirOwn) {
+  coordinator_.job.mutable_result()->mutable_artifacts(0)->set_size_bytes(3);
+  coordinator_.chunks = {"abc"};
+  coordinator_.rounds.add_rounds()->set_seconds(0.5);
+  const std::string folder = folder_.path() + "/f";
+  std::ofstream(folder) << "a file";
+
+  const std::vector<Words> commands = {{"download", "demo-1", "--to", "/proc/none"},
+                                       {"download", "demo-1", "--to", folder + "/d"},
+                                       {"plot", "demo-1", "--output", "/proc/none/f"},
+                                       {"admin", "backup", "/proc/none/f"},
+                                       {"man", "--to", "/proc/none"}};
+  for (const Words& words : commands) {
+    const Answered answered = Tactus(words);
+    EXPECT_EQ(answered.code, ExitCode::kFile) << words[0] << ": " << answered.err;
+    EXPECT_THAT(answered.err, HasSubstr(words.back().substr(0, 5)));
+  }
+}
+
+TEST_F(VerbsTest, WhatRunsLeftIsShownAndRemovedWhereThatIsSaid) {
+  surroundings_.folders.state = folder_.path() + "/state";
+  const std::string run = folder_.path() + "/state/runs/20260101-000000-demo";
+  std::filesystem::create_directories(run + "/result");
+  std::ofstream(run + "/agent.log") << "12345";
+  std::ofstream(run + "/result/model.pt") << "weights";
+  const auto clean = [&](const Words& words) { return Tactus(words); };
+
+  const Answered unsure = clean({"clean"});  // no terminal to ask on
+  EXPECT_EQ(unsure.code, ExitCode::kUsage);
+  EXPECT_THAT(unsure.out, HasSubstr(run + "  5 B      stays, 7 B\n"));
+  EXPECT_TRUE(std::filesystem::exists(run + "/agent.log"));
+
+  EXPECT_THAT(clean({"clean", "--yes"}).err, HasSubstr("5 B removed\n"));
+  EXPECT_FALSE(std::filesystem::exists(run + "/agent.log"));
+  EXPECT_TRUE(std::filesystem::exists(run + "/result/model.pt"));
+  EXPECT_THAT(clean({"clean", "--yes"}).err, HasSubstr("there is nothing to remove\n"));
+
+  EXPECT_THAT(clean({"clean", "--yes", "--results"}).err, HasSubstr("7 B removed\n"));
+  EXPECT_FALSE(std::filesystem::exists(run));
 }
 
 TEST_F(VerbsTest, NodesAreCordonedAndDrained) {
@@ -302,8 +440,12 @@ TEST_F(VerbsTest, TheProgramItselfHasVerbs) {
 
   EXPECT_THAT(Printed({"config", "show"}), HasSubstr(coordinator_.address()));
   EXPECT_EQ(Printed({"config", "get-contexts", "-o", "name"}), "lab\n");
-  Printed({"config", "use-context", "lab"});
+  EXPECT_EQ(Tactus({"config", "use-context", "lab"}).err, "tactus: context lab is in use\n");
   EXPECT_THAT(Content(config), HasSubstr("context: lab"));
+  surroundings_.settings.server = "h:2";
+  EXPECT_THAT(Tactus({"config", "use-context", "lab"}).err,
+              HasSubstr("but TACTUS_SERVER is set and counts before it\n"));
+  surroundings_.settings.server.clear();
   EXPECT_THAT(Printed({"completion", "fish"}), HasSubstr("complete -c tactus"));
   EXPECT_THAT(Printed({"man", "--to", folder_.path() + "/d"}), HasSubstr("/d/tactus.1\n"));
   EXPECT_THAT(Printed({"version"}), HasSubstr("tactus "));

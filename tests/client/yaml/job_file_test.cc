@@ -246,6 +246,18 @@ INSTANTIATE_TEST_SUITE_P(
         ErrorCase{
             "stop: {time: }\n",
             "stop.time: no value is given (line 1); expected a duration such as 90s, 30m or 1h30m"},
+        ErrorCase{"stop: {time: 99999999999999999h}\n",
+                  "stop.time: '99999999999999999h' is out of range (line 1); allowed: durations of "
+                  "at most 10 years, such as 90s, 30m or 1h30m"},
+        ErrorCase{"stop:\n",
+                  "stop: no value is given (line 1); expected a map of: train_loss, epochs, time, "
+                  "rounds, steps"},
+        ErrorCase{"workers:\n",
+                  "workers: no value is given (line 1); expected a map of: min, max, device, "
+                  "selector, tolerations; write {} for its defaults"},
+        ErrorCase{"workers: {device: gpu}\n",
+                  "workers.device: 'gpu' is unknown (line 1); did you mean 'cuda'? allowed: cpu, "
+                  "cuda, any"},
         ErrorCase{"optimizer: {sgd: {nesterov: maybe}}\n",
                   "optimizer.sgd.nesterov: 'maybe' is not true or false (line 1)"},
         ErrorCase{

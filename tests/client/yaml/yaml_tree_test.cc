@@ -72,7 +72,8 @@ TEST(YamlTreeTest, RefusesTextThatIsNotUtf8) {
   EXPECT_EQ(ParseYaml("b: \xed\xa0\x80\n").error, "line 1: not UTF-8 text");
   EXPECT_EQ(ParseYaml("b: \xc0\xaf\n").error, "line 1: not UTF-8 text");
   EXPECT_EQ(ParseYaml("b: \xe2\x82").error, "line 1: not UTF-8 text");
-  EXPECT_EQ(ParseYaml(std::string("a: \0b", 5)).error, "line 1: not UTF-8 text");
+  EXPECT_EQ(ParseYaml(std::string("a: \0b", 5)).error,
+            "line 1: a control character, NUL; allowed is text");
   EXPECT_EQ(ParseYaml("b: gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80\n").error, "");
 }
 

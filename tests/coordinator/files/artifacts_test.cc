@@ -73,13 +73,6 @@ TEST(JobNameTest, OtherNamesAreRefused) {
   }
 }
 
-TEST(JobNameTest, TheNumberStandsAtTheEnd) {
-  EXPECT_EQ(JobIdOf("a-b-17"), JobId{17});
-  EXPECT_EQ(JobIdOf("a"), JobId{});
-  EXPECT_EQ(JobIdOf("a-b"), JobId{});
-  EXPECT_EQ(JobIdOf("a-99999999999999999999999"), JobId{});
-}
-
 TEST(ProtoDurationTest, FractionsAndWhatIsOutOfRange) {
   EXPECT_EQ(ToProtoDuration(1.5).seconds(), 1);
   EXPECT_EQ(ToProtoDuration(1.5).nanos(), 500'000'000);

@@ -25,7 +25,7 @@ class JobRevertsTest : public testing::Test {
       }
     }
     ASSERT_EQ(shares_.plan_version, 2u);
-    ASSERT_EQ(shares_.from, "32 32 32");
+    ASSERT_EQ(shares_.from, "32,32,32");
     rig_.Round(2);
   }
   Actions Revert(const policies::Decision& decision, const std::string& request = "") {
@@ -158,13 +158,13 @@ TEST_F(JobRevertsTest, AValueThatItHasIsRefused) {
   Revert(shares_);
   Run(1, 3);
 
-  EXPECT_EQ(WhyNot(shares_), "the batch is 32 32 32 already");
+  EXPECT_EQ(WhyNot(shares_), "the batch is 32,32,32 already");
 }
 
 TEST_F(JobRevertsTest, AJobThatDoesNotTrainHasNothingToTakeBack) {
   rig_.ToFormed();
 
-  EXPECT_EQ(WhyNot({.plan_version = 1, .from = "1 1 1", .to = "2 2 2"}), "the job does not train");
+  EXPECT_EQ(WhyNot({.plan_version = 1, .from = "1,1,1", .to = "2,2,2"}), "the job does not train");
 }
 
 class JobRevertsLaterTest : public JobRevertsTest {

@@ -20,7 +20,7 @@ class ScriptedPolicy final : public policies::PlanPolicy {
   policies::Revision Start(const policies::StartingGroup& group) override {
     return {
         .plan = {.batch_sizes = std::vector<std::uint32_t>(group.members, 8), .reason = "start"},
-        .decisions = {{.to = "8 8", .reason = "start"}}};
+        .decisions = {{.to = "8,8", .reason = "start"}}};
   }
   std::string Memory() const override { return "learned"; }
   std::string Recall(std::string_view memory, std::uint32_t members) override {

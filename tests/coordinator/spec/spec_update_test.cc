@@ -56,6 +56,31 @@ TEST(SpecUpdateTest, OnlyWhatTheMaskNamesIsTaken) {
   EXPECT_FALSE(updated->needs_restart);
 }
 
+TEST(SpecUpdateTest, AnotherPolicyDoesNotStumbleOverFieldsOfTheFormerOne) {
+  v1::JobSpec spec = Running();
+  v1::SynchronizationAxis& axis = *spec.mutable_adapt()->mutable_synchronization();
+  axis.set_policy(v1::SYNCHRONIZATION_POLICY_PERIODIC);
+  axis.set_period(8);
+  axis.set_block_momentum(0.2);
+  v1::UpdateJobRequest request = Request({"spec.adapt.synchronization.policy"});
+  request.mutable_spec()->mutable_adapt()->mutable_synchronization()->set_policy(
+      v1::SYNCHRONIZATION_POLICY_AUTO);
+
+  const absl::StatusOr<UpdatedSpec> updated = ApplyUpdate(spec, {}, request);
+
+  ASSERT_TRUE(updated.ok()) << updated.status();
+  EXPECT_FALSE(updated->spec.adapt().synchronization().has_period());
+  EXPECT_EQ(updated->spec.adapt().synchronization().block_momentum(), 0.2);  // which auto has, too
+
+  // What is asked for in the same breath is refused where it has no effect.
+  request = Request({"spec.adapt.synchronization.policy", "spec.adapt.synchronization.period"});
+  request.mutable_spec()->mutable_adapt()->mutable_synchronization()->set_policy(
+      v1::SYNCHRONIZATION_POLICY_AUTO);
+  request.mutable_spec()->mutable_adapt()->mutable_synchronization()->set_period(4);
+  EXPECT_THAT(FieldsOf(ApplyUpdate(spec, {}, request)),
+              ElementsAre("adapt.synchronization.period"));
+}
+
 TEST(SpecUpdateTest, AFieldThatTheRequestLeavesOutIsReset) {
   v1::JobSpec spec = Running();
   spec.set_priority(5);

@@ -153,7 +153,7 @@ const Rule kOptimizerRules[] = {
      "optimizer.sgd.learning_rate", "above 0"},
     {"RateInfinite",
      [](auto& s) { s.mutable_optimizer()->mutable_sgd()->set_learning_rate(kInfinity); },
-     "optimizer.sgd.learning_rate", "found inf"},
+     "optimizer.sgd.learning_rate", "found inf, allowed is a finite number, above 0"},
     {"MomentumOne", [](auto& s) { s.mutable_optimizer()->mutable_sgd()->set_momentum(1); },
      "optimizer.sgd.momentum", "0 to below 1"},
     {"DecayNegative", [](auto& s) { s.mutable_optimizer()->mutable_sgd()->set_weight_decay(-1); },
