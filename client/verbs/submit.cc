@@ -7,40 +7,45 @@
 #include "client/text/text.h"
 #include "client/verbs/answers.h"
 #include "client/verbs/words.h"
+#include "runtime/job_files.h"
 
 namespace tactus::client {
 namespace {
 
-absl::Status Upload(api::Client& client, const Screen& screen, std::string* path) {
-  std::error_code ignored;
-  const bool here = !path->starts_with(kBlobPrefix) && path->find('/') != std::string::npos &&
-                    std::filesystem::is_regular_file(*path, ignored);
-  if (!here) return absl::OkStatus();
-  const absl::StatusOr<v1::Blob> blob = client.UploadFile(*path);
-  if (!blob.ok()) return blob.status();
-  screen.Say(Printable(*path) + " is at the coordinator as " + kBlobPrefix + blob->sha256());
-  *path = kBlobPrefix + blob->sha256();
-  return absl::OkStatus();
+// Of a file of data that is brought along; larger ones are for the nodes to have.
+constexpr std::uintmax_t kDataBytesMax = 64u << 20;
+
+// Whether the file is one that is here and is to be at the coordinator.
+bool IsToUpload(const runtime::NamedFile& named) {
+  std::error_code failure;
+  const bool here = !named.file.starts_with(runtime::kUploaded) &&
+                    named.file.find('/') != std::string::npos &&
+                    std::filesystem::is_regular_file(named.file, failure);
+  if (!here || !named.field.starts_with("data.")) return here;
+  const std::uintmax_t bytes = std::filesystem::file_size(named.file, failure);
+  return !failure && bytes <= kDataBytesMax;
 }
 
-// Uploads the files that model.torchscript and model.loss name, where they are found on this
-// machine, and puts sha256:HASH in their place. Names of files that are not here stay: the nodes
-// may have them.
-absl::Status UploadModels(api::Client& client, const Screen& screen, v1::JobSpec* spec) {
-  if (!spec->has_model()) return absl::OkStatus();
-  v1::Model* model = spec->mutable_model();
-  if (model->has_torchscript()) {
-    const absl::Status status = Upload(client, screen, model->mutable_torchscript());
-    if (!status.ok()) return status;
+// Uploads the files of models and the small ones of data that are found on this machine, and puts
+// sha256:HASH in their place. Names of files that are not here stay: the nodes may have them.
+absl::Status UploadFiles(api::Client& client, const Screen& screen, v1::JobSpec* spec) {
+  for (const runtime::NamedFile& named : runtime::FilesOf(*spec)) {
+    if (!IsToUpload(named)) continue;
+    const absl::StatusOr<v1::Blob> blob = client.UploadFile(named.file);
+    if (!blob.ok()) return blob.status();
+    const std::string uploaded = std::string(runtime::kUploaded) + blob->sha256();
+    screen.Say(Printable(named.file) + " is at the coordinator as " + uploaded);
+    runtime::SetFile(*spec, named.field, uploaded);
   }
-  return model->loss().empty() ? absl::OkStatus() : Upload(client, screen, model->mutable_loss());
+  return absl::OkStatus();
 }
 
 class SubmitVerb : public Verb {
  public:
   void Declare(CLI::App& program) override {
     CLI::App* verb =
-        AddVerb(program, "submit", "Submit a job; a model or loss that is a file here is uploaded");
+        AddVerb(program, "submit",
+                "Submit a job; files of a model that are here are uploaded, and small data");
     AddJobFile(verb, &job_file_);
     verb->add_flag("--dry-run", dry_run_, "Only have it checked by the coordinator");
     verb->add_flag("--follow", follow_, "Show its progress until it ends; Ctrl-C detaches");
@@ -61,7 +66,7 @@ class SubmitVerb : public Verb {
     if (!MakeRequest(means.screen, &request)) return ExitCode::kUsage;
     if (!dry_run_) {
       const absl::Status uploaded =
-          UploadModels(*means.client, means.screen, request.mutable_spec());
+          UploadFiles(*means.client, means.screen, request.mutable_spec());
       if (!uploaded.ok()) return ReportError(uploaded, means.screen, job_file_);
     }
     const absl::StatusOr<v1::Job> job = means.client->CreateJob(request);

@@ -21,6 +21,7 @@
 #include "coordinator/spec/field_checks.h"
 #include "coordinator/spec/spec_update.h"
 #include "coordinator/spec/spec_validation.h"
+#include "runtime/job_files.h"
 #include "runtime/status.h"
 #include "tactus/v1/jobs.grpc.pb.h"
 
@@ -157,8 +158,8 @@ Answer<job::JobRecord> WithJob(const UnaryCall& call, v1::Job* response) {
 // The uploaded files that a specification names.
 std::vector<std::string> BlobsOf(const v1::JobSpec& spec) {
   std::vector<std::string> hashes;
-  for (const std::string& text : {spec.model().torchscript(), spec.model().loss()}) {
-    if (spec::NamesBlob(text)) hashes.push_back(text.substr(text.find(':') + 1));
+  for (const auto& [field, file] : runtime::FilesOf(spec)) {
+    if (spec::NamesBlob(file)) hashes.push_back(file.substr(runtime::kUploaded.size()));
   }
   return hashes;
 }
