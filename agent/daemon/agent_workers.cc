@@ -88,7 +88,7 @@ void Agent::OnFetched(WorkerId id, const BlobReference& reference,
   const std::string job = preparing.options.start.job_id();
   absl::Status status;
   if (path.ok()) {
-    reference.set_path(preparing.options.start, *path);
+    SetPath(preparing.options.start, reference, *path);
     if (--preparing.missing > 0) return;
     auto prepared = preparing_.extract(id);
     const std::vector<std::uint64_t> pins = prepared.mapped().pins;

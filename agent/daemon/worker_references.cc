@@ -1,33 +1,24 @@
 #include "agent/daemon/worker_references.h"
 
 #include "protocol/worker_messages.h"
+#include "runtime/job_files.h"
 
 namespace tactus::agent {
-namespace {
-
-constexpr char kPrefix[] = "sha256:";
-
-}  // namespace
 
 std::vector<BlobReference> BlobReferences(const tactus::v1::Start& start) {
   std::vector<BlobReference> references;
-  const auto add = [&](const std::string& value, const char* field,
-                       void (*set_path)(tactus::v1::Start&, const std::string&)) {
-    if (!value.starts_with(kPrefix)) return;
-    references.push_back(
-        {.field = field, .sha256 = value.substr(sizeof(kPrefix) - 1), .set_path = set_path});
+  const auto add = [&](const std::string& file, const std::string& field) {
+    if (!file.starts_with(runtime::kUploaded)) return;
+    references.push_back({.field = field, .sha256 = file.substr(runtime::kUploaded.size())});
   };
-  add(start.checkpoint(), protocol::kCheckpointField,
-      [](tactus::v1::Start& to, const std::string& path) { to.set_checkpoint(path); });
-  add(start.spec().model().torchscript(), "model.torchscript",
-      [](tactus::v1::Start& to, const std::string& path) {
-        to.mutable_spec()->mutable_model()->set_torchscript(path);
-      });
-  add(start.spec().model().loss(), "model.loss",
-      [](tactus::v1::Start& to, const std::string& path) {
-        to.mutable_spec()->mutable_model()->set_loss(path);
-      });
+  add(start.checkpoint(), protocol::kCheckpointField);
+  for (const auto& [field, file] : runtime::FilesOf(start.spec())) add(file, field);
   return references;
+}
+
+void SetPath(tactus::v1::Start& start, const BlobReference& reference, const std::string& path) {
+  if (reference.field == protocol::kCheckpointField) return start.set_checkpoint(path);
+  runtime::SetFile(*start.mutable_spec(), reference.field, path);
 }
 
 }  // namespace tactus::agent

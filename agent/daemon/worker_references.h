@@ -13,10 +13,12 @@ namespace tactus::agent {
 struct BlobReference {
   std::string field{};   // "model.torchscript", for errors
   std::string sha256{};  // what stood behind "sha256:", unchecked
-  void (*set_path)(tactus::v1::Start& start, const std::string& path) = nullptr;
 };
 
-// The checkpoint, and of the specification the model and the loss.
+// The checkpoint, and the files of the specification.
 std::vector<BlobReference> BlobReferences(const tactus::v1::Start& start);
+
+// The reference's field becomes the path.
+void SetPath(tactus::v1::Start& start, const BlobReference& reference, const std::string& path);
 
 }  // namespace tactus::agent

@@ -19,8 +19,14 @@ bool CountBytes(std::span<const std::int64_t> shape, std::size_t element_bytes,
 
 std::size_t SizeOf(StoredType type) {
   switch (type) {
+    case StoredType::kBool:
+    case StoredType::kInt8:
     case StoredType::kUint8:
       return 1;
+    case StoredType::kInt16:
+    case StoredType::kUint16:
+    case StoredType::kFloat16:
+      return 2;
     case StoredType::kInt32:
     case StoredType::kFloat32:
     case StoredType::kFloat32BigEndian:

@@ -14,7 +14,19 @@
 namespace tactus::data {
 
 // Elements in a file. Little-endian unless the name says otherwise.
-enum class StoredType { kUint8, kInt32, kInt64, kFloat32, kFloat32BigEndian, kFloat64 };
+enum class StoredType {
+  kBool,
+  kInt8,
+  kUint8,
+  kInt16,
+  kUint16,
+  kInt32,
+  kInt64,
+  kFloat16,
+  kFloat32,
+  kFloat32BigEndian,
+  kFloat64,
+};
 
 // Bytes of one element.
 std::size_t SizeOf(StoredType type);

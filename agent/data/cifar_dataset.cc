@@ -53,7 +53,7 @@ class CifarDataset final : public Dataset {
   }
 
   std::uint64_t size() const override { return size_; }
-  const TensorSpec& inputs() const override { return inputs_; }
+  const std::vector<TensorSpec>& inputs() const override { return inputs_; }
   const TensorSpec& targets() const override { return targets_; }
 
   void Read(std::span<const std::uint64_t> indices, std::span<std::byte> inputs,
@@ -83,7 +83,7 @@ class CifarDataset final : public Dataset {
   const std::vector<MappedFile> files_;
   std::vector<std::uint64_t> ends_;  // of files_ [records]: ascending
   std::uint64_t size_ = 0;           // [records]
-  const TensorSpec inputs_ = {.type = ElementType::kFloat32, .shape = {3, 32, 32}};
+  const std::vector<TensorSpec> inputs_ = {{.type = ElementType::kFloat32, .shape = {3, 32, 32}}};
   const TensorSpec targets_ = {.type = ElementType::kInt64, .shape = {}};
 };
 
@@ -148,15 +148,22 @@ absl::StatusOr<Split> OpenFolder(const std::string& folder, double validation_fr
   return Split{.train = *std::move(train), .validation = *std::move(validation)};
 }
 
+absl::StatusOr<Split> OpenFile(const std::string& path, double validation_fraction) {
+  absl::StatusOr<std::shared_ptr<const Dataset>> records = OpenFiles({path});
+  if (!records.ok()) return records.status();
+  return SplitSamples(*std::move(records), validation_fraction);
+}
+
 }  // namespace
 
 absl::StatusOr<Split> OpenCifar(const std::string& path, double validation_fraction) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0) return FileError(path, errno);
-  if (S_ISDIR(status.st_mode)) return OpenFolder(path, validation_fraction);
-  absl::StatusOr<std::shared_ptr<const Dataset>> records = OpenFiles({path});
-  if (!records.ok()) return records.status();
-  return SplitSamples(*std::move(records), validation_fraction);
+  absl::StatusOr<Split> split = S_ISDIR(status.st_mode) ? OpenFolder(path, validation_fraction)
+                                                        : OpenFile(path, validation_fraction);
+  if (!split.ok()) return split;
+  for (const std::array<float, 256>& table : kStandardised) split->black.push_back(table[0]);
+  return split;
 }
 
 }  // namespace tactus::data

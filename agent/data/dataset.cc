@@ -3,6 +3,7 @@
 #include "absl/status/status.h"
 #include "agent/data/cifar_dataset.h"
 #include "agent/data/field_error.h"
+#include "agent/data/images.h"
 #include "agent/data/pair_dataset.h"
 #include "agent/data/text_dataset.h"
 #include "base/check.h"
@@ -42,6 +43,18 @@ absl::StatusOr<Split> Of(const std::string& field, absl::StatusOr<Split> split) 
   return split;
 }
 
+absl::StatusOr<Split> OpenSource(const DataOptions& options) {
+  const double fraction = options.validation_fraction;
+  if (options.text) {
+    return Of("data.text", OpenText({.path = *options.text,
+                                     .context = options.context,
+                                     .validation_fraction = fraction}));
+  }
+  if (options.cifar) return Of("data.cifar", OpenCifar(*options.cifar, fraction));
+  if (options.idx) return Of("data.idx", OpenIdx(*options.idx, fraction));
+  return Of("data.numpy", OpenNumpy(*options.numpy, fraction));
+}
+
 }  // namespace
 
 std::size_t SizeOf(ElementType type) {
@@ -51,6 +64,7 @@ std::size_t SizeOf(ElementType type) {
     case ElementType::kInt64:
       return 8;
     case ElementType::kUint8:
+    case ElementType::kBool:
       return 1;
   }
   TACTUS_CHECK(false);
@@ -62,17 +76,21 @@ std::size_t TensorSpec::ElementsPerSample() const {
   return elements;
 }
 
+TensorPlaces PlacesOf(std::span<const TensorSpec> tensors, std::size_t samples) {
+  constexpr std::size_t kAlignment = 64;
+  TensorPlaces places;
+  for (const TensorSpec& tensor : tensors) {
+    places.offsets.push_back((places.bytes + kAlignment - 1) / kAlignment * kAlignment);
+    places.bytes = places.offsets.back() + samples * tensor.BytesPerSample();
+  }
+  return places;
+}
+
 absl::StatusOr<Split> OpenData(const DataOptions& options) {
   if (absl::Status valid = Validate(options); !valid.ok()) return valid;
-  const double fraction = options.validation_fraction;
-  if (options.text) {
-    return Of("data.text", OpenText({.path = *options.text,
-                                     .context = options.context,
-                                     .validation_fraction = fraction}));
-  }
-  if (options.cifar) return Of("data.cifar", OpenCifar(*options.cifar, fraction));
-  if (options.idx) return Of("data.idx", OpenIdx(*options.idx, fraction));
-  return Of("data.numpy", OpenNumpy(*options.numpy, fraction));
+  absl::StatusOr<Split> split = OpenSource(options);
+  if (!split.ok() || !options.images) return split;
+  return Of("data.images", Normalised(*std::move(split), *options.images));
 }
 
 }  // namespace tactus::data

@@ -14,7 +14,7 @@
 
 namespace tactus::data {
 
-enum class ElementType { kFloat32, kInt64, kUint8 };
+enum class ElementType { kFloat32, kInt64, kUint8, kBool };
 
 // Bytes of one element.
 std::size_t SizeOf(ElementType type);
@@ -29,17 +29,25 @@ struct TensorSpec {
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };
 
+// Where the tensors of so many samples lie, one behind the other, each at a multiple of 64 bytes.
+struct TensorPlaces {
+  std::vector<std::size_t> offsets;  // [tensors, bytes]
+  std::size_t bytes = 0;             // of all
+};
+TensorPlaces PlacesOf(std::span<const TensorSpec> tensors, std::size_t samples);
+
 // Samples by index. Immutable after it was opened, so Read may be called from any thread.
 class Dataset {
  public:
   virtual ~Dataset() = default;
 
   virtual std::uint64_t size() const = 0;  // [samples], >= 1
-  virtual const TensorSpec& inputs() const = 0;
+  // The arguments of a model, in their order; at least one.
+  virtual const std::vector<TensorSpec>& inputs() const = 0;
   virtual const TensorSpec& targets() const = 0;
 
   // Copies the samples of the given indices (each below size()), in that order, into
-  //   inputs   [indices.size() * inputs().BytesPerSample()]
+  //   inputs   [PlacesOf(inputs(), indices.size()).bytes], each input's samples at its place
   //   targets  [indices.size() * targets().BytesPerSample()]
   // Inputs come ready for a model: images as float32, per channel standardised; bytes as int64
   // tokens.
@@ -47,16 +55,27 @@ class Dataset {
                     std::span<std::byte> targets) const = 0;
 };
 
+// What is done to images, [channels, height, width], before a model sees them.
+struct ImageOptions {
+  std::vector<double> mean = {};       // by channel, or one for all; empty: 0
+  std::vector<double> deviation = {};  // the same; empty: 1
+  std::uint32_t crop = 0;              // see Augmentation
+  bool flip = false;
+};
+
 // Where samples come from: one of the sources of a job file's `data`, and how it is split.
 struct DataOptions {
   struct FilePair {
     std::string inputs;
     std::string targets;
+    std::vector<std::string> more_inputs = {};  // of further arguments of the model
+    std::vector<std::string> input_types = {};  // by input; empty: what suits the file
   };
   std::optional<std::string> text = {};   // file, folder or glob
   std::optional<std::string> cifar = {};  // folder or one .bin file
   std::optional<FilePair> idx = {};
   std::optional<FilePair> numpy = {};
+  std::optional<ImageOptions> images = {};
   std::uint32_t context = 64;        // of a text sample, in bytes
   double validation_fraction = 0.1;  // in [0, 0.9]: the last samples
   // So many of those are evaluated at most, the first ones; OpenData leaves that to its caller.
@@ -67,6 +86,7 @@ struct DataOptions {
 struct Split {
   std::shared_ptr<const Dataset> train;       // never null
   std::shared_ptr<const Dataset> validation;  // null when the fraction gives no sample
+  std::vector<float> black{};  // of images: what a pixel of zeros is to the model, by channel
 };
 
 // Opens exactly one source (the one that is set) and splits it.

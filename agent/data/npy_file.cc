@@ -9,12 +9,22 @@
 namespace tactus::data {
 namespace {
 
+struct Named {
+  const char* descr;
+  StoredType type;
+};
+
+constexpr Named kTypes[] = {
+    {"<f4", StoredType::kFloat32}, {"<f8", StoredType::kFloat64}, {"<f2", StoredType::kFloat16},
+    {"|u1", StoredType::kUint8},   {"<u1", StoredType::kUint8},   {"|i1", StoredType::kInt8},
+    {"<i1", StoredType::kInt8},    {"<u2", StoredType::kUint16},  {"<i2", StoredType::kInt16},
+    {"<i4", StoredType::kInt32},   {"<i8", StoredType::kInt64},   {"|b1", StoredType::kBool},
+};
+
 std::optional<StoredType> TypeFromDescr(const std::string& descr) {
-  if (descr == "<f4") return StoredType::kFloat32;
-  if (descr == "<f8") return StoredType::kFloat64;
-  if (descr == "|u1" || descr == "<u1") return StoredType::kUint8;
-  if (descr == "<i4") return StoredType::kInt32;
-  if (descr == "<i8") return StoredType::kInt64;
+  for (const Named& named : kTypes) {
+    if (descr == named.descr) return named.type;
+  }
   return std::nullopt;
 }
 
@@ -31,7 +41,8 @@ absl::StatusOr<StoredArray> ReadNpy(const std::string& path) {
   const std::optional<StoredType> type = TypeFromDescr(header->descr);
   if (!type) {
     return absl::InvalidArgumentError(subject + " has elements of type " + Quoted(header->descr) +
-                                      "; '<f4', '<f8', '|u1', '<i4' and '<i8' are read");
+                                      "; '<f2', '<f4', '<f8', '|i1', '|u1', '<i2', '<u2', "
+                                      "'<i4', '<i8' and '|b1' are read");
   }
   if (header->fortran_order) {
     return absl::InvalidArgumentError(subject +

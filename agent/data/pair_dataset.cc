@@ -1,10 +1,14 @@
 #include "agent/data/pair_dataset.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "agent/data/array.h"
@@ -25,9 +29,8 @@ constexpr std::size_t kImageDimensionsMin = 3;  // [n, h, w]
 // An array and what its samples become.
 struct Column {
   StoredArray array;
-  // Has as many elements a sample as the array. Its type is kFloat32 (a byte becomes byte / 255)
-  // or, where the array holds integers, kInt64 (values kept).
-  TensorSpec spec;
+  TensorSpec spec;      // has as many elements a sample as the array
+  bool scaled = false;  // bytes, as float32 over 255
 };
 
 constexpr std::array<float, 256> MakeScaledBytes() {
@@ -48,82 +51,119 @@ void ConvertElements(const std::uint8_t* from, std::size_t count, std::byte* to,
   }
 }
 
-constexpr auto kToInt64 = [](auto value) { return static_cast<std::int64_t>(value); };
-constexpr auto kToFloat = [](auto value) { return static_cast<float>(value); };
-
-void ConvertToInt64(StoredType type, const std::uint8_t* from, std::size_t count, std::byte* to) {
-  switch (type) {
-    case StoredType::kUint8:
-      return ConvertElements<std::uint8_t>(from, count, to, kToInt64);
-    case StoredType::kInt32:
-      return ConvertElements<std::int32_t>(from, count, to, kToInt64);
-    case StoredType::kInt64:
-      return ConvertElements<std::int64_t>(from, count, to, kToInt64);
-    case StoredType::kFloat32:
-    case StoredType::kFloat32BigEndian:
-    case StoredType::kFloat64:
-      TACTUS_CHECK(false);
+// IEEE 754's binary16.
+float FromHalf(std::uint16_t half) {
+  constexpr int kMantissaBits = 10;
+  constexpr int kBias = 15;
+  const int exponent = (half >> kMantissaBits) & 0x1f;
+  const int mantissa = half & 0x3ff;
+  const float sign = (half & 0x8000) != 0 ? -1.0f : 1.0f;
+  if (exponent == 0x1f) {
+    constexpr float kInfinite = std::numeric_limits<float>::infinity();
+    return mantissa == 0 ? sign * kInfinite : std::numeric_limits<float>::quiet_NaN();
   }
+  const int whole = exponent == 0 ? mantissa : mantissa | (1 << kMantissaBits);
+  return sign *
+         std::ldexp(static_cast<float>(whole), std::max(exponent, 1) - kBias - kMantissaBits);
 }
 
-void ConvertToFloat(StoredType type, const std::uint8_t* from, std::size_t count, std::byte* to) {
+// Calls `with` with a number of the type that is stored and what makes a number of its bytes.
+template <typename With>
+void OfStored(StoredType type, const With& with) {
+  constexpr auto kAsIs = [](auto value) { return value; };
   switch (type) {
+    case StoredType::kBool:
+      return with(std::uint8_t{}, [](std::uint8_t value) { return std::uint8_t{value != 0}; });
+    case StoredType::kInt8:
+      return with(std::int8_t{}, kAsIs);
     case StoredType::kUint8:
-      return ConvertElements<std::uint8_t>(from, count, to,
-                                           [](std::uint8_t value) { return kScaledBytes[value]; });
+      return with(std::uint8_t{}, kAsIs);
+    case StoredType::kInt16:
+      return with(std::int16_t{}, kAsIs);
+    case StoredType::kUint16:
+      return with(std::uint16_t{}, kAsIs);
     case StoredType::kInt32:
-      return ConvertElements<std::int32_t>(from, count, to, kToFloat);
+      return with(std::int32_t{}, kAsIs);
     case StoredType::kInt64:
-      return ConvertElements<std::int64_t>(from, count, to, kToFloat);
+      return with(std::int64_t{}, kAsIs);
+    case StoredType::kFloat16:
+      return with(std::uint16_t{}, FromHalf);
     case StoredType::kFloat32:
-      return ConvertElements<float>(from, count, to, kToFloat);
+      return with(float{}, kAsIs);
     case StoredType::kFloat32BigEndian:
-      return ConvertElements<std::uint32_t>(from, count, to, [](std::uint32_t value) {
+      return with(std::uint32_t{}, [](std::uint32_t value) {
         return std::bit_cast<float>(__builtin_bswap32(value));
       });
     case StoredType::kFloat64:
-      return ConvertElements<double>(from, count, to, kToFloat);
+      return with(double{}, kAsIs);
   }
+}
+
+template <typename To>
+void ConvertTo(StoredType type, const std::uint8_t* from, std::size_t count, std::byte* to) {
+  OfStored(type, [&]<typename From>(From, const auto& read) {
+    ConvertElements<From>(from, count, to,
+                          [&read](From value) { return static_cast<To>(read(value)); });
+  });
 }
 
 void CopySample(const Column& column, std::uint64_t index, std::byte* to) {
   const std::size_t count = column.spec.ElementsPerSample();
-  const std::uint8_t* const from =
-      column.array.elements() + index * count * SizeOf(column.array.type);
-  if (column.spec.type == ElementType::kInt64) {
-    ConvertToInt64(column.array.type, from, count, to);
-  } else {
-    ConvertToFloat(column.array.type, from, count, to);
+  const StoredType type = column.array.type;
+  const std::uint8_t* const from = column.array.elements() + index * count * SizeOf(type);
+  if (column.scaled) {
+    return ConvertElements<std::uint8_t>(from, count, to,
+                                         [](std::uint8_t value) { return kScaledBytes[value]; });
+  }
+  switch (column.spec.type) {
+    case ElementType::kFloat32:
+      return ConvertTo<float>(type, from, count, to);
+    case ElementType::kInt64:
+      return ConvertTo<std::int64_t>(type, from, count, to);
+    case ElementType::kUint8:
+    case ElementType::kBool:
+      return ConvertTo<std::uint8_t>(type, from, count, to);
   }
 }
 
 class PairDataset final : public Dataset {
  public:
-  PairDataset(Column inputs, Column targets)
-      : inputs_(std::move(inputs)), targets_(std::move(targets)) {}
+  PairDataset(std::vector<Column> inputs, Column targets)
+      : inputs_(std::move(inputs)), targets_(std::move(targets)) {
+    for (const Column& column : inputs_) specs_.push_back(column.spec);
+  }
 
-  std::uint64_t size() const override { return inputs_.array.samples(); }
-  const TensorSpec& inputs() const override { return inputs_.spec; }
+  std::uint64_t size() const override { return targets_.array.samples(); }
+  const std::vector<TensorSpec>& inputs() const override { return specs_; }
   const TensorSpec& targets() const override { return targets_.spec; }
 
   void Read(std::span<const std::uint64_t> indices, std::span<std::byte> inputs,
             std::span<std::byte> targets) const override {
     CheckRead(*this, indices, inputs, targets);
-    const std::size_t input_bytes = inputs_.spec.BytesPerSample();
-    const std::size_t target_bytes = targets_.spec.BytesPerSample();
-    for (std::size_t i = 0; i < indices.size(); ++i) {
-      CopySample(inputs_, indices[i], inputs.data() + i * input_bytes);
-      CopySample(targets_, indices[i], targets.data() + i * target_bytes);
+    const TensorPlaces places = PlacesOf(specs_, indices.size());
+    for (std::size_t k = 0; k < inputs_.size(); ++k) {
+      CopySamples(inputs_[k], indices, inputs.data() + places.offsets[k]);
     }
+    CopySamples(targets_, indices, targets.data());
   }
 
  private:
-  const Column inputs_;
+  static void CopySamples(const Column& column, std::span<const std::uint64_t> indices,
+                          std::byte* to) {
+    const std::size_t bytes = column.spec.BytesPerSample();
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      CopySample(column, indices[i], to + i * bytes);
+    }
+  }
+
+  const std::vector<Column> inputs_;
   const Column targets_;
+  std::vector<TensorSpec> specs_;  // of the inputs
 };
 
-bool IsInteger(StoredType type) {
-  return type == StoredType::kUint8 || type == StoredType::kInt32 || type == StoredType::kInt64;
+bool IsFloat(StoredType type) {
+  return type == StoredType::kFloat16 || type == StoredType::kFloat32 ||
+         type == StoredType::kFloat32BigEndian || type == StoredType::kFloat64;
 }
 
 // The specification of samples of `array` as type `type`: its shape without the first dimension.
@@ -133,7 +173,7 @@ TensorSpec SampleSpec(const StoredArray& array, ElementType type) {
 
 // A column whose values are kept: integers (bytes too) become int64, the others float32.
 Column ValueColumn(StoredArray array) {
-  const ElementType type = IsInteger(array.type) ? ElementType::kInt64 : ElementType::kFloat32;
+  const ElementType type = IsFloat(array.type) ? ElementType::kFloat32 : ElementType::kInt64;
   TensorSpec spec = SampleSpec(array, type);
   return {.array = std::move(array), .spec = std::move(spec)};
 }
@@ -141,48 +181,114 @@ Column ValueColumn(StoredArray array) {
 Column IdxInputs(StoredArray array) {
   TensorSpec spec = SampleSpec(array, ElementType::kFloat32);
   if (spec.shape.size() == 2) spec.shape.insert(spec.shape.begin(), 1);
-  return {.array = std::move(array), .spec = std::move(spec)};
+  const bool scaled = array.type == StoredType::kUint8;
+  return {.array = std::move(array), .spec = std::move(spec), .scaled = scaled};
 }
 
 Column NpyInputs(StoredArray array) {
   const bool images = array.type == StoredType::kUint8 && array.shape.size() >= kImageDimensionsMin;
-  if (!images) return ValueColumn(std::move(array));
-  TensorSpec spec = SampleSpec(array, ElementType::kFloat32);
-  return {.array = std::move(array), .spec = std::move(spec)};
+  const bool flags = array.type == StoredType::kBool;
+  if (!images && !flags) return ValueColumn(std::move(array));
+  TensorSpec spec = SampleSpec(array, flags ? ElementType::kBool : ElementType::kFloat32);
+  return {.array = std::move(array), .spec = std::move(spec), .scaled = images};
 }
 
-// Files with an array each.
-struct PairFormat {
-  absl::StatusOr<StoredArray> (*read)(const std::string& path);
-  Column (*inputs)(StoredArray array);  // what the inputs' samples become; the targets' are kept
+// A type that a model may be given, and which files have what fits it.
+struct InputType {
+  const char* name;
+  ElementType type;
+  bool scaled;
+  const char* needs;
+  bool (*fits)(StoredType type);
 };
 
-absl::StatusOr<Split> OpenPair(const DataOptions::FilePair& files, const PairFormat& format,
-                               double validation_fraction) {
-  absl::StatusOr<StoredArray> inputs = format.read(files.inputs);
-  if (!inputs.ok()) return AtField("inputs", inputs.status());
-  absl::StatusOr<StoredArray> targets = format.read(files.targets);
-  if (!targets.ok()) return AtField("targets", targets.status());
-  if (inputs->samples() != targets->samples()) {
-    return AtField("targets", absl::InvalidArgumentError(Quoted(targets->file.path()) + " has " +
-                                                         std::to_string(targets->samples()) +
-                                                         " samples, but the inputs " +
-                                                         Quoted(inputs->file.path()) + " have " +
-                                                         std::to_string(inputs->samples())));
+constexpr InputType kInputTypes[] = {
+    {"float32", ElementType::kFloat32, false, "numbers", [](StoredType) { return true; }},
+    {"scaled", ElementType::kFloat32, true, "uint8",
+     [](StoredType type) { return type == StoredType::kUint8; }},
+    {"int64", ElementType::kInt64, false, "integers",
+     [](StoredType type) { return !IsFloat(type); }},
+    {"uint8", ElementType::kUint8, false, "uint8",
+     [](StoredType type) { return type == StoredType::kUint8; }},
+    {"bool", ElementType::kBool, false, "bool",
+     [](StoredType type) { return type == StoredType::kBool; }},
+};
+
+// The column of one input, as `type` says; empty: as suits the file.
+absl::StatusOr<Column> TypedInputs(StoredArray array, const std::string& type) {
+  if (type.empty()) return NpyInputs(std::move(array));
+  for (const InputType& known : kInputTypes) {
+    if (type != known.name) continue;
+    if (!known.fits(array.type)) {
+      return absl::InvalidArgumentError(Quoted(type) + " is for files of " + known.needs +
+                                        ", and " + Quoted(array.file.path()) + " has others");
+    }
+    TensorSpec spec = SampleSpec(array, known.type);
+    return Column{.array = std::move(array), .spec = std::move(spec), .scaled = known.scaled};
   }
-  return SplitSamples(std::make_shared<const PairDataset>(format.inputs(*std::move(inputs)),
-                                                          ValueColumn(*std::move(targets))),
-                      validation_fraction);
+  return absl::InvalidArgumentError(Quoted(type) +
+                                    " is unknown; allowed: float32, scaled, int64, uint8, bool");
+}
+
+absl::Status CheckSamples(const StoredArray& inputs, const StoredArray& targets) {
+  if (inputs.samples() == targets.samples()) return absl::OkStatus();
+  return AtField("targets", absl::InvalidArgumentError(Quoted(targets.file.path()) + " has " +
+                                                       std::to_string(targets.samples()) +
+                                                       " samples, but the inputs " +
+                                                       Quoted(inputs.file.path()) + " have " +
+                                                       std::to_string(inputs.samples())));
 }
 
 }  // namespace
 
 absl::StatusOr<Split> OpenIdx(const DataOptions::FilePair& files, double validation_fraction) {
-  return OpenPair(files, {.read = ReadIdx, .inputs = IdxInputs}, validation_fraction);
+  if (!files.more_inputs.empty() || !files.input_types.empty()) {
+    return AtField(files.more_inputs.empty() ? "input_types" : "more_inputs",
+                   absl::InvalidArgumentError("IDX files are one input, of float32; allowed with "
+                                              "data.numpy"));
+  }
+  absl::StatusOr<StoredArray> inputs = ReadIdx(files.inputs);
+  if (!inputs.ok()) return AtField("inputs", inputs.status());
+  absl::StatusOr<StoredArray> targets = ReadIdx(files.targets);
+  if (!targets.ok()) return AtField("targets", targets.status());
+  if (absl::Status s = CheckSamples(*inputs, *targets); !s.ok()) return s;
+  std::vector<Column> columns;
+  columns.push_back(IdxInputs(*std::move(inputs)));
+  return SplitSamples(
+      std::make_shared<const PairDataset>(std::move(columns), ValueColumn(*std::move(targets))),
+      validation_fraction);
 }
 
 absl::StatusOr<Split> OpenNumpy(const DataOptions::FilePair& files, double validation_fraction) {
-  return OpenPair(files, {.read = ReadNpy, .inputs = NpyInputs}, validation_fraction);
+  std::vector<std::string> paths = {files.inputs};
+  paths.insert(paths.end(), files.more_inputs.begin(), files.more_inputs.end());
+  if (!files.input_types.empty() && files.input_types.size() != paths.size()) {
+    return AtField("input_types", absl::InvalidArgumentError(
+                                      std::to_string(files.input_types.size()) + " for " +
+                                      std::to_string(paths.size()) + " inputs; allowed: as many"));
+  }
+  std::vector<StoredArray> arrays;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    absl::StatusOr<StoredArray> array = ReadNpy(paths[i]);
+    const std::string field = i == 0 ? "inputs" : "more_inputs[" + std::to_string(i - 1) + "]";
+    if (!array.ok()) return AtField(field, array.status());
+    arrays.push_back(*std::move(array));
+  }
+  absl::StatusOr<StoredArray> targets = ReadNpy(files.targets);
+  if (!targets.ok()) return AtField("targets", targets.status());
+  std::vector<Column> columns;
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    if (absl::Status s = CheckSamples(arrays[i], *targets); !s.ok()) return s;
+    absl::StatusOr<Column> column =
+        TypedInputs(std::move(arrays[i]), files.input_types.empty() ? "" : files.input_types[i]);
+    if (!column.ok()) {
+      return AtField("input_types[" + std::to_string(i) + "]", column.status());
+    }
+    columns.push_back(*std::move(column));
+  }
+  return SplitSamples(
+      std::make_shared<const PairDataset>(std::move(columns), ValueColumn(*std::move(targets))),
+      validation_fraction);
 }
 
 }  // namespace tactus::data

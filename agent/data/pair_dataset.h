@@ -1,4 +1,4 @@
-// Two files with an array each as a data set: inputs and their targets, sample by sample.
+// Files with an array each as a data set: inputs and their targets, sample by sample.
 
 #pragma once
 
@@ -13,18 +13,24 @@ namespace tactus::data {
 //   targets  int64 for bytes, float32 for float32; the shape without its first dimension
 //
 // Errors: ReadIdx's, beginning with "inputs: " or "targets: "; InvalidArgument, "targets: ...", the
-// numbers of samples differ.
+// numbers of samples differ, or "more_inputs", IDX has one.
 absl::StatusOr<Split> OpenIdx(const DataOptions::FilePair& files, double validation_fraction);
 
-// Opens two .npy files with equal first dimensions, and splits by sample. Shapes are kept without
-// the first dimension; float64 values are rounded to float32. Types:
-//   in the file   as inputs                                          as targets
-//   <f4, <f8      float32                                            float32
-//   <i4, <i8      int64                                              int64
-//   |u1           float32 scaled to [0, 1] by 1 / 255 when the file  int64
-//                 has 3 dimensions or more (images), else int64
+// Opens .npy files with equal first dimensions, and splits by sample: one for each argument of the
+// model, and the targets. Shapes are kept without the first dimension. Types:
+//   in the file                    as inputs                                        as targets
+//   <f2, <f4, <f8                  float32, rounded                                 float32
+//   |i1, <i2, <u2, <i4, <i8        int64                                            int64
+//   |u1                            float32 scaled to [0, 1] by 1 / 255 when the     int64
+//                                  file has 3 dimensions or more (images), else
+//                                  int64
+//   |b1                            bool                                             int64
+// FilePair::input_types says otherwise of inputs: "float32" is any number as one, "scaled" bytes
+// over 255, "int64" any integer, "uint8" bytes as they are, "bool" bytes of 0 and 1.
 //
-// Errors: as OpenIdx, with ReadNpy's.
+// Errors: ReadNpy's, beginning with "inputs: ", "more_inputs[0]: " or "targets: "; InvalidArgument,
+// the numbers of samples differ, or of "input_types", a type is unknown, does not fit the file, or
+// there are not as many as inputs.
 absl::StatusOr<Split> OpenNumpy(const DataOptions::FilePair& files, double validation_fraction);
 
 }  // namespace tactus::data

@@ -29,7 +29,7 @@ T LoadElement(const std::uint8_t* bytes, std::size_t index) {
 // Holds a caller to the contract of Dataset::Read.
 inline void CheckRead(const Dataset& dataset, std::span<const std::uint64_t> indices,
                       std::span<std::byte> inputs, std::span<std::byte> targets) {
-  TACTUS_CHECK(inputs.size() == indices.size() * dataset.inputs().BytesPerSample());
+  TACTUS_CHECK(inputs.size() == PlacesOf(dataset.inputs(), indices.size()).bytes);
   TACTUS_CHECK(targets.size() == indices.size() * dataset.targets().BytesPerSample());
   for (const std::uint64_t index : indices) TACTUS_CHECK(index < dataset.size());
 }

@@ -16,7 +16,7 @@ class Slice final : public Dataset {
       : whole_(std::move(whole)), range_(range) {}
 
   std::uint64_t size() const override { return range_.size; }
-  const TensorSpec& inputs() const override { return whole_->inputs(); }
+  const std::vector<TensorSpec>& inputs() const override { return whole_->inputs(); }
   const TensorSpec& targets() const override { return whole_->targets(); }
 
   void Read(std::span<const std::uint64_t> indices, std::span<std::byte> inputs,

@@ -47,10 +47,11 @@ class TextDataset final : public Dataset {
       : corpus_(std::move(corpus)),
         range_(range),
         context_(context),
-        spec_{.type = ElementType::kInt64, .shape = {static_cast<std::int64_t>(context)}} {}
+        spec_{.type = ElementType::kInt64, .shape = {static_cast<std::int64_t>(context)}},
+        inputs_{spec_} {}
 
   std::uint64_t size() const override { return (range_.size - 1) / context_; }
-  const TensorSpec& inputs() const override { return spec_; }
+  const std::vector<TensorSpec>& inputs() const override { return inputs_; }
   const TensorSpec& targets() const override { return spec_; }
 
   void Read(std::span<const std::uint64_t> indices, std::span<std::byte> inputs,
@@ -86,6 +87,7 @@ class TextDataset final : public Dataset {
   const Range range_;
   const std::size_t context_;  // [bytes]
   const TensorSpec spec_;
+  const std::vector<TensorSpec> inputs_;
 };
 
 absl::StatusOr<std::shared_ptr<const Corpus>> OpenCorpus(const TextOptions& options) {

@@ -31,6 +31,7 @@ struct ModelOptions {
   std::string builtin = {};            // "bytes-lm", "cifar-cnn", "resnet18", or empty
   std::string torchscript = {};        // path, or empty; exactly one of the two is set
   std::string loss = "cross_entropy";  // "cross_entropy", "mse" or the path of a TorchScript module
+  std::string output = {};  // of several, the one that the loss takes: a key, or a place from 0
   // Sizes of a built-in; a size that it does not have is refused.
   std::optional<std::uint32_t> width = {};
   std::optional<std::uint32_t> heads = {};
@@ -51,9 +52,9 @@ struct ModelOptions {
 // as it is until the device has done what the call queued (cuda::Mark), other memory need not.
 struct Examples {
   std::uint64_t count = 0;
-  data::TensorSpec input_spec = {};
+  std::vector<data::TensorSpec> input_specs = {};  // the model's arguments
   data::TensorSpec target_spec = {};
-  std::span<const std::byte> inputs = {};
+  std::span<const std::byte> inputs = {};  // each at its place: data::PlacesOf
   std::span<const std::byte> targets = {};
 };
 

@@ -28,6 +28,7 @@ void Fields(auto& archive, Of<ModelOptions> auto& model) {
   if (archive.Has("builtin")) archive("builtin", model.builtin);
   if (archive.Has("torchscript")) archive("torchscript", model.torchscript);
   archive("loss", model.loss);
+  if (archive.Has("output")) archive("output", model.output);
   archive("precision", model.precision);
   archive.Within("options", [&](auto& sizes) {
     sizes("width", model.width);

@@ -6,6 +6,7 @@
 
 #include "agent/data/field_error.h"
 #include "agent/model/torch_module.h"
+#include "agent/model/torch_outputs.h"
 
 namespace tactus::model {
 namespace {
@@ -27,7 +28,8 @@ std::string LogitsText(const at::Tensor& targets) {
 // Outputs [n, classes] with targets int64 [n], or [n, positions, classes] with [n, positions].
 class CrossEntropy final : public Loss {
  public:
-  absl::Status Fits(const at::Tensor& outputs, const at::Tensor& targets) override {
+  absl::Status Fits(const c10::IValue& given, const at::Tensor& targets) override {
+    const at::Tensor& outputs = given.toTensor();
     if (targets.is_floating_point()) {
       return DataError("the targets are " + Describe(targets) +
                        "; cross_entropy needs int64 class indices");
@@ -51,15 +53,16 @@ class CrossEntropy final : public Loss {
     return CheckRange(targets, outputs.size(-1));
   }
 
-  at::Tensor Sum(const at::Tensor& outputs, const at::Tensor& targets) override {
+  at::Tensor Sum(const c10::IValue& given, const at::Tensor& targets) override {
+    const at::Tensor& outputs = given.toTensor();
     const at::Tensor sum =
         at::cross_entropy_loss(outputs.reshape({-1, outputs.size(-1)}),
                                targets.reshape({-1}).to(at::kLong), {}, at::Reduction::Sum);
     return Positions(targets) == 1 ? sum : sum / static_cast<double>(Positions(targets));
   }
 
-  std::optional<double> Correct(const at::Tensor& outputs, const at::Tensor& targets) override {
-    const std::int64_t right = outputs.argmax(-1).eq(targets).sum().item<std::int64_t>();
+  std::optional<double> Correct(const c10::IValue& given, const at::Tensor& targets) override {
+    const std::int64_t right = given.toTensor().argmax(-1).eq(targets).sum().item<std::int64_t>();
     return static_cast<double>(right) / static_cast<double>(Positions(targets));
   }
 
@@ -87,7 +90,8 @@ class CrossEntropy final : public Loss {
 // Outputs and targets of one shape.
 class MeanSquaredError final : public Loss {
  public:
-  absl::Status Fits(const at::Tensor& outputs, const at::Tensor& targets) override {
+  absl::Status Fits(const c10::IValue& given, const at::Tensor& targets) override {
+    const at::Tensor& outputs = given.toTensor();
     if (!targets.is_floating_point()) {
       return DataError("the targets are " + Describe(targets) + "; mse needs float32");
     }
@@ -101,13 +105,14 @@ class MeanSquaredError final : public Loss {
     return absl::OkStatus();
   }
 
-  at::Tensor Sum(const at::Tensor& outputs, const at::Tensor& targets) override {
+  at::Tensor Sum(const c10::IValue& given, const at::Tensor& targets) override {
+    const at::Tensor& outputs = given.toTensor();
     const double elements = static_cast<double>(targets.numel() / targets.size(0));
     const at::Tensor sum = at::mse_loss(outputs, targets, at::Reduction::Sum);
     return elements == 1 ? sum : sum / elements;
   }
 
-  std::optional<double> Correct(const at::Tensor& /*outputs*/,
+  std::optional<double> Correct(const c10::IValue& /*outputs*/,
                                 const at::Tensor& /*targets*/) override {
     return std::nullopt;
   }
@@ -118,7 +123,9 @@ class ModuleLoss final : public Loss {
  public:
   explicit ModuleLoss(torch::jit::Module module) : module_(std::move(module)) {}
 
-  absl::Status Fits(const at::Tensor& outputs, const at::Tensor& targets) override {
+  bool takes_all() const override { return true; }
+
+  absl::Status Fits(const c10::IValue& outputs, const at::Tensor& targets) override {
     try {
       const c10::IValue value = module_.forward({outputs, targets});
       if (!value.isTensor()) {
@@ -132,19 +139,19 @@ class ModuleLoss final : public Loss {
                        "; allowed: one number, the mean over the samples, or [" +
                        std::to_string(targets.size(0)) + "], one a sample");
     } catch (const std::exception& error) {
-      return Blame(
-          "model.loss",
-          "the module fails on outputs " + Describe(outputs) + " and targets " + Describe(targets),
-          error);
+      return Blame("model.loss",
+                   "the module fails on outputs " + DescribeOutputs(outputs) + " and targets " +
+                       Describe(targets),
+                   error);
     }
   }
 
-  at::Tensor Sum(const at::Tensor& outputs, const at::Tensor& targets) override {
+  at::Tensor Sum(const c10::IValue& outputs, const at::Tensor& targets) override {
     const at::Tensor loss = module_.forward({outputs, targets}).toTensor();
     return loss.dim() == 0 ? loss * static_cast<double>(targets.size(0)) : loss.sum();
   }
 
-  std::optional<double> Correct(const at::Tensor& /*outputs*/,
+  std::optional<double> Correct(const c10::IValue& /*outputs*/,
                                 const at::Tensor& /*targets*/) override {
     return std::nullopt;
   }

@@ -16,24 +16,41 @@
 #include "agent/model/torch_device.h"
 #include "agent/model/torch_loss.h"
 #include "agent/model/torch_module.h"
+#include "agent/model/torch_outputs.h"
 #include "agent/model/torch_parameters.h"
 #include "base/check.h"
 
 namespace tactus::model {
 namespace {
 
-// A tensor over the caller's bytes, without a copy.
+// A tensor over the caller's bytes, which may be more, without a copy.
 at::Tensor OverBytes(std::span<const std::byte> bytes, const data::TensorSpec& spec,
                      std::uint64_t count) {
-  TACTUS_CHECK(bytes.size() == count * spec.BytesPerSample());
+  TACTUS_CHECK(bytes.size() >= count * spec.BytesPerSample());
   std::vector<std::int64_t> shape = {static_cast<std::int64_t>(count)};
   shape.insert(shape.end(), spec.shape.begin(), spec.shape.end());
   return torch::from_blob(const_cast<std::byte*>(bytes.data()), shape,
                           at::TensorOptions().dtype(ToTorch(spec.type)));
 }
 
-at::Tensor Inputs(const Examples& examples) {
-  return OverBytes(examples.inputs, examples.input_spec, examples.count);
+std::vector<at::Tensor> Inputs(const Examples& examples) {
+  const data::TensorPlaces places = data::PlacesOf(examples.input_specs, examples.count);
+  TACTUS_CHECK(examples.inputs.size() == places.bytes);
+  std::vector<at::Tensor> inputs;
+  for (std::size_t i = 0; i < examples.input_specs.size(); ++i) {
+    inputs.push_back(OverBytes(examples.inputs.subspan(places.offsets[i]), examples.input_specs[i],
+                               examples.count));
+  }
+  return inputs;
+}
+
+// "float32 [2, 3], bool [2]".
+std::string DescribeAll(const std::vector<at::Tensor>& tensors) {
+  std::string text;
+  for (const at::Tensor& tensor : tensors) {
+    text += (text.empty() ? "" : ", ") + Describe(tensor);
+  }
+  return text;
 }
 
 at::Tensor Targets(const Examples& examples) {
@@ -100,6 +117,7 @@ struct Parts {
   std::optional<std::uint32_t> context;
   TorchDevice device;
   Precision precision = Precision::kFloat32;
+  std::string output;  // ModelOptions::output
 };
 
 class TorchModel final : public Model {
@@ -149,35 +167,34 @@ class TorchModel final : public Model {
   }
 
  private:
-  c10::IValue Run(const at::Tensor& inputs, Precision precision);
-  // Outputs in float32, whatever the precision.
-  at::Tensor Forward(const at::Tensor& inputs);
+  // What the loss takes of the outputs, in float32, whatever the precision.
+  c10::IValue Run(const std::vector<at::Tensor>& inputs, Precision precision);
+  std::vector<at::Tensor> Bring(std::vector<at::Tensor> inputs) const;
   void AddLoss(const at::Tensor& loss);
 
   // A pass that finds out who is to blame when it fails.
   absl::Status TryPass(const Examples& examples, Precision precision);
   // The outputs, or why the model does not take these inputs.
-  absl::StatusOr<at::Tensor> TryForward(const at::Tensor& inputs, Precision precision);
-  absl::Status TryBackward(const at::Tensor& outputs, const at::Tensor& targets);
+  absl::StatusOr<c10::IValue> TryForward(const std::vector<at::Tensor>& inputs,
+                                         Precision precision);
+  absl::Status TryBackward(const c10::IValue& outputs, const at::Tensor& targets);
 
   Parts parts_;
   const std::vector<at::Tensor> shared_buffers_;
   at::Tensor loss_sum_;  // over the caller's number
 };
 
-// bfloat16 becomes float32 where it came from the precision and not from the model.
-at::Tensor InFloat32(const at::Tensor& outputs, Precision precision) {
-  const bool cast = precision == Precision::kBfloat16 && outputs.scalar_type() == at::kBFloat16;
-  return cast ? outputs.to(at::kFloat) : outputs;
-}
-
-c10::IValue TorchModel::Run(const at::Tensor& inputs, Precision precision) {
+c10::IValue TorchModel::Run(const std::vector<at::Tensor>& inputs, Precision precision) {
   const ComputeIn compute(precision, parts_.device);
-  return parts_.module.forward({inputs});
+  const c10::IValue outputs =
+      parts_.module.forward(std::vector<c10::IValue>(inputs.begin(), inputs.end()));
+  const c10::IValue output = parts_.output.empty() ? outputs : OutputOf(outputs, parts_.output);
+  return precision == Precision::kBfloat16 ? InFloat32(output) : output;
 }
 
-at::Tensor TorchModel::Forward(const at::Tensor& inputs) {
-  return InFloat32(Run(inputs, parts_.precision).toTensor(), parts_.precision);
+std::vector<at::Tensor> TorchModel::Bring(std::vector<at::Tensor> inputs) const {
+  for (at::Tensor& input : inputs) input = parts_.device.Bring(input);
+  return inputs;
 }
 
 void TorchModel::AddLoss(const at::Tensor& loss) {
@@ -185,21 +202,26 @@ void TorchModel::AddLoss(const at::Tensor& loss) {
   loss_sum_.add_(loss);
 }
 
-absl::StatusOr<at::Tensor> TorchModel::TryForward(const at::Tensor& inputs, Precision precision) {
+absl::StatusOr<c10::IValue> TorchModel::TryForward(const std::vector<at::Tensor>& inputs,
+                                                   Precision precision) {
   try {
     const c10::IValue outputs = Run(inputs, precision);
-    if (outputs.isTensor()) return InFloat32(outputs.toTensor(), precision);
-    return data::AtField(parts_.field,
-                         absl::InvalidArgumentError("forward returns a " + outputs.tagKind() +
-                                                    "; allowed: a tensor"));
+    if (outputs.isTensor() || parts_.loss->takes_all()) return outputs;
+    return data::AtField(parts_.output.empty() ? parts_.field : "model.output",
+                         absl::InvalidArgumentError(
+                             "forward returns " + DescribeOutputs(outputs) +
+                             "; allowed: a tensor, or model.output says which of them the loss "
+                             "takes"));
+  } catch (const NoSuchOutput& error) {
+    return data::AtField("model.output", absl::InvalidArgumentError(error.what()));
   } catch (const std::exception& error) {
     // A model of one's own may raise, or be for others; a built-in one is right about its inputs.
     const std::string field = parts_.field == "model.builtin" ? "data" : parts_.field;
-    return Blame(field, "the model's forward fails on inputs " + Describe(inputs), error);
+    return Blame(field, "the model's forward fails on inputs " + DescribeAll(inputs), error);
   }
 }
 
-absl::Status TorchModel::TryBackward(const at::Tensor& outputs, const at::Tensor& targets) {
+absl::Status TorchModel::TryBackward(const c10::IValue& outputs, const at::Tensor& targets) {
   try {
     const at::Tensor loss = parts_.loss->Sum(outputs, targets);
     if (!loss.requires_grad()) {
@@ -219,8 +241,7 @@ absl::Status TorchModel::TryBackward(const at::Tensor& outputs, const at::Tensor
 absl::Status TorchModel::TryPass(const Examples& examples, Precision precision) {
   try {
     const at::Tensor targets = parts_.device.Bring(Targets(examples));
-    const absl::StatusOr<at::Tensor> outputs =
-        TryForward(parts_.device.Bring(Inputs(examples)), precision);
+    const absl::StatusOr<c10::IValue> outputs = TryForward(Bring(Inputs(examples)), precision);
     if (!outputs.ok()) return outputs.status();
     const absl::Status fits = parts_.loss->Fits(*outputs, targets);
     return fits.ok() ? TryBackward(*outputs, targets) : fits;
@@ -257,7 +278,7 @@ absl::Status TorchModel::ForwardBackward(const Examples& examples, const TakeGra
   FlatParameters::Pass pass(*parts_.parameters, take);
   try {
     if (examples.count > 0) {
-      const at::Tensor outputs = Forward(parts_.device.Bring(Inputs(examples)));
+      const c10::IValue outputs = Run(Bring(Inputs(examples)), parts_.precision);
       const at::Tensor loss = parts_.loss->Sum(outputs, parts_.device.Bring(Targets(examples)));
       AddLoss(loss);  // before the hooks, of which the last sends it off
       loss.backward();
@@ -275,7 +296,7 @@ absl::StatusOr<EvaluationSums> TorchModel::Evaluate(const Examples& examples) {
   const EvaluationMode evaluation(parts_.module);
   const at::NoGradGuard no_grad;
   try {
-    const at::Tensor outputs = Forward(parts_.device.Bring(Inputs(examples)));
+    const c10::IValue outputs = Run(Bring(Inputs(examples)), parts_.precision);
     const at::Tensor targets = parts_.device.Bring(Targets(examples));
     sums.loss_sum = parts_.loss->Sum(outputs, targets).item<double>();
     const std::optional<double> correct = parts_.loss->Correct(outputs, targets);
@@ -363,6 +384,7 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Open(const ModelOptions& options) 
   parts->parameters = *std::move(parameters);
   parts->device = *device;
   parts->precision = options.precision;
+  parts->output = options.output;
   try {
     // Behind FlatParameters, as moving would part tensors that share memory.
     device->Move(parts->module);

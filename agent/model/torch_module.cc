@@ -226,6 +226,9 @@ std::string Describe(const at::Tensor& tensor) {
     case at::kByte:
       type = "uint8";
       break;
+    case at::kBool:
+      type = "bool";
+      break;
     default:
       break;
   }
@@ -240,6 +243,8 @@ at::ScalarType ToTorch(data::ElementType type) {
       return at::kLong;
     case data::ElementType::kUint8:
       return at::kByte;
+    case data::ElementType::kBool:
+      return at::kBool;
   }
   return at::kFloat;
 }

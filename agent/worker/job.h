@@ -17,6 +17,7 @@ namespace tactus::worker {
 struct WorkerJob {
   std::string name;
   model::ModelOptions model;
+  std::string weights;  // path of what training begins with; empty: as the model has them
   data::DataOptions data;
   engine::EngineOptions engine;               // but for what the data and the group say
   std::uint32_t per_worker = 0;               // samples of a step, to begin with

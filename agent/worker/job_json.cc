@@ -11,7 +11,10 @@ WorkerJob ParseJob(const FieldReader& from) {
   WorkerJob job;
   JsonReader spec(from, Absent::kIsWrong);
   spec("name", job.name);
-  spec.Within("model", [&](auto& model) { Fields(model, job.model); });
+  spec.Within("model", [&](auto& model) {
+    Fields(model, job.model);
+    if (model.Has("weights")) model("weights", job.weights);
+  });
   spec.Within("data", [&](auto& data) { Fields(data, job.data); });
   ReadSpec(spec, job.engine);
   spec.Within("adapt", [&](auto& adapt) {

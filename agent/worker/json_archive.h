@@ -57,6 +57,8 @@ class JsonReader {
   void Read(const char* key, std::uint64_t& value) { Set(key, from_.Unsigned(key), value); }
   void Read(const char* key, std::uint32_t& value) { Set(key, from_.Unsigned32(key), value); }
   void Read(const char* key, Duration& value) { Set(key, from_.Seconds(key), value); }
+  void Read(const char* key, std::vector<std::string>& items) { items = from_.StringList(key); }
+  void Read(const char* key, std::vector<double>& items) { items = from_.NumberList(key); }
   void Read(const char* key, std::vector<std::uint32_t>& items) { items = from_.UnsignedList(key); }
   void Read(const char* key, std::vector<std::uint64_t>& items) { items = from_.WideList(key); }
   template <typename T>

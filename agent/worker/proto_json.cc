@@ -140,6 +140,30 @@ std::vector<std::string> FieldReader::BytesList(const char* key) const {
   return list;
 }
 
+std::vector<std::string> FieldReader::StringList(const char* key) const {
+  std::vector<std::string> list;
+  const Json* values = Find(key);
+  if (values == nullptr) return list;
+  if (!values->is_array()) Fail(key, "not a list");
+  for (const Json& value : *values) {
+    if (!value.is_string()) Fail(key, "not a list of texts");
+    list.push_back(value.is_string() ? value.get<std::string>() : "");
+  }
+  return list;
+}
+
+std::vector<double> FieldReader::NumberList(const char* key) const {
+  std::vector<double> list;
+  const Json* values = Find(key);
+  if (values == nullptr) return list;
+  if (!values->is_array()) Fail(key, "not a list");
+  for (const Json& value : *values) {
+    if (!value.is_number()) Fail(key, "not a list of numbers");
+    list.push_back(value.is_number() ? value.get<double>() : 0);
+  }
+  return list;
+}
+
 std::vector<std::uint32_t> FieldReader::UnsignedList(const char* key) const {
   std::vector<std::uint32_t> list;
   for (const std::uint64_t wide : WideList(key)) {

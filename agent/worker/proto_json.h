@@ -37,6 +37,8 @@ class FieldReader {
   std::optional<Duration> Seconds(const char* key) const;   // "1.5s"
   std::optional<std::string> Bytes(const char* key) const;  // base64
   std::vector<std::string> BytesList(const char* key) const;
+  std::vector<std::string> StringList(const char* key) const;
+  std::vector<double> NumberList(const char* key) const;
   std::vector<std::uint32_t> UnsignedList(const char* key) const;
   std::vector<std::uint64_t> WideList(const char* key) const;
 

@@ -68,7 +68,9 @@ void ExampleReader::Expect(std::span<const std::uint64_t> indices) {
 // not be read.
 ExampleReader::Slot* ExampleReader::FindGuess(std::span<const std::uint64_t> indices) {
   const threads::MutexLock lock(mutex_);
-  if (guess_ == Guess::kNone || !std::ranges::equal(guessed_->indices, indices)) return nullptr;
+  const bool expected = guess_ != Guess::kNone && guessed_->epoch == epoch_ &&
+                        std::ranges::equal(guessed_->indices, indices);
+  if (!expected) return nullptr;
   while (guess_ == Guess::kReading) changed_.Wait(mutex_);
   const bool was_read = guess_ == Guess::kRead;
   guess_ = Guess::kNone;
@@ -95,6 +97,7 @@ ExampleReader::Slot& ExampleReader::Prepare(std::span<const std::uint64_t> indic
   Slot& slot = *oldest;
   slot.mark->Wait();
   slot.indices.assign(indices.begin(), indices.end());
+  slot.epoch = epoch_;
   if (slot.samples < indices.size()) {
     // With room for a batch that grows: such memory takes long to get. What is outgrown is kept, no
     // more than as much again: freeing it would wait for all that the device does, and so for the
@@ -103,7 +106,7 @@ ExampleReader::Slot& ExampleReader::Prepare(std::span<const std::uint64_t> indic
     slot.outgrown.push_back(std::move(slot.targets));
     slot.samples = std::bit_ceil(indices.size());
     slot.inputs =
-        device_.AllocateOnHost<std::byte>(slot.samples * dataset_.inputs().BytesPerSample());
+        device_.AllocateOnHost<std::byte>(data::PlacesOf(dataset_.inputs(), slot.samples).bytes);
     slot.targets =
         device_.AllocateOnHost<std::byte>(slot.samples * dataset_.targets().BytesPerSample());
   }
@@ -111,7 +114,7 @@ ExampleReader::Slot& ExampleReader::Prepare(std::span<const std::uint64_t> indic
 }
 
 std::span<std::byte> ExampleReader::Inputs(Slot& slot) const {
-  return slot.inputs.span().first(slot.indices.size() * dataset_.inputs().BytesPerSample());
+  return slot.inputs.span().first(data::PlacesOf(dataset_.inputs(), slot.indices.size()).bytes);
 }
 
 std::span<std::byte> ExampleReader::Targets(Slot& slot) const {
@@ -120,6 +123,7 @@ std::span<std::byte> ExampleReader::Targets(Slot& slot) const {
 
 void ExampleReader::ReadInto(Slot& slot) const {
   dataset_.Read(slot.indices, Inputs(slot), Targets(slot));
+  if (options_.augmentation) options_.augmentation->Apply(slot.indices, slot.epoch, Inputs(slot));
 }
 
 // The thread.
@@ -148,7 +152,7 @@ model::Examples ExampleReader::Take(Slot& slot) {
   current_ = &slot;
   slot.taken = ++reads_;
   return {.count = slot.indices.size(),
-          .input_spec = dataset_.inputs(),
+          .input_specs = dataset_.inputs(),
           .target_spec = dataset_.targets(),
           .inputs = Inputs(slot),
           .targets = Targets(slot)};

@@ -5,11 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "agent/data/dataset.h"
+#include "agent/data/images.h"
 #include "agent/model/model.h"
 #include "base/time.h"
 #include "cuda/device.h"
@@ -26,9 +29,14 @@ class ExampleReader {
     // device and host are one: the thread would take the cores that compute.
     bool ahead = false;
     std::size_t slots = 3;  // micro-batches in memory at most, >= 2; only one without `ahead`
+    // How images are varied; nothing: they are not.
+    std::optional<data::Augmentation> augmentation{};
   };
   // What suits the device.
-  static Options For(const cuda::Device& device) { return {.ahead = device.stream() != nullptr}; }
+  static Options For(const cuda::Device& device,
+                     std::optional<data::Augmentation> augmentation = {}) {
+    return {.ahead = device.stream() != nullptr, .augmentation = std::move(augmentation)};
+  }
 
   // Data set and device outlive the reader.
   ExampleReader(const data::Dataset& dataset, cuda::Device& device);
@@ -38,6 +46,8 @@ class ExampleReader {
   ~ExampleReader();
 
   const data::Dataset& dataset() const { return dataset_; }
+  // The epoch of what is read and expected from here on, by which it is varied; 0 to begin with.
+  void SetEpoch(std::uint64_t epoch) { epoch_ = epoch; }
   bool reads_ahead() const { return options_.ahead; }
 
   // The samples of the given indices. Valid until the next Read, by which all that takes them is
@@ -62,6 +72,7 @@ class ExampleReader {
     std::size_t samples = 0;  // that there is room for
     std::vector<cuda::Array<std::byte>> outgrown{};
     std::vector<std::uint64_t> indices{};
+    std::uint64_t epoch = 0;
     std::unique_ptr<cuda::Mark> mark{};  // behind what takes them
     std::uint64_t taken = 0;             // when it was returned last: a count of calls, 0: never
   };
@@ -80,6 +91,7 @@ class ExampleReader {
   cuda::Device& device_;
   const Options options_;
   std::vector<Slot> slots_;
+  std::uint64_t epoch_ = 0;
   Slot* current_ = nullptr;  // that Read returned last
   std::uint64_t reads_ = 0;
   Duration waited_{};

@@ -164,7 +164,10 @@ absl::Status Worker::Prepare() {
   absl::StatusOr<data::Split> split = data::OpenData(start_.job.data);
   if (!split.ok()) return split.status();
   data_ = *std::move(split);
-  reader_ = std::make_unique<ExampleReader>(*data_.train, *device_);
+  reader_ = std::make_unique<ExampleReader>(
+      *data_.train, *device_,
+      ExampleReader::For(
+          *device_, data::Augmentation::Of(start_.job.data.images, data_, start_.job.engine.seed)));
   intake_ = std::make_unique<GradientIntake>(
       *device_, model_->segments(), sums_,
       device_->cuda_index() ? kDeviceBucketBytes : start_.job.engine.bucket_bytes);
@@ -181,7 +184,14 @@ absl::Status Worker::Prepare() {
   const std::size_t length = cuda::FlatLength(model_->segments());
   parameters_ = device_->Allocate(length);
   if (absl::Status s = TryOut(); !s.ok()) return s;
-  return start_.checkpoint.empty() ? absl::OkStatus() : LoadCheckpoint();
+  if (!start_.checkpoint.empty()) return LoadCheckpoint();
+  return start_.job.weights.empty() ? absl::OkStatus() : LoadWeights();
+}
+
+// What the job itself says that training begins with.
+absl::Status Worker::LoadWeights() {
+  const absl::Status loaded = model_->LoadSafetensors(start_.job.weights);
+  return loaded.ok() ? loaded : data::AtField("model.weights", loaded);
 }
 
 // After the pass that tries the model out, which is to see the buffers as they began.
@@ -367,6 +377,7 @@ absl::Status Worker::Pass(const engine::Batch& batch) {
   if (batch.last_of_round) {
     context.ready = [this](std::size_t segment) { engine_->SegmentReady(segment); };
   }
+  reader_->SetEpoch(batch.epoch);
   if (reader_->reads_ahead()) context.likely_next = engine_->LikelyNext();
   if (absl::Status s = micro_batches_->Run(batch, context); !s.ok()) return s;
   if (batch.awaited) device_->Synchronize();

@@ -79,6 +79,7 @@ class Worker : private life::Mail, private life::World {
   // What it goes on from: of a checkpoint parameters and buffers at once, the rest into the engine
   // once there is one; weights alone leave the rest at its beginning.
   absl::Status LoadCheckpoint();
+  absl::Status LoadWeights();
   collective::ConnectedTransport Connect(const GroupMessage& group, const life::Meeting& meeting);
   // Whether the group's buffers travel by NCCL.
   bool ByNccl(const GroupMessage& group) const;

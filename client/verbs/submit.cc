@@ -9,66 +9,64 @@
 #include "client/text/text.h"
 #include "client/verbs/answers.h"
 #include "client/verbs/words.h"
+#include "runtime/job_files.h"
 #include "runtime/status.h"
 
 namespace tactus::client {
 namespace {
 
-absl::Status Upload(const std::string& field, api::Client& client, const Screen& screen,
-                    std::string* path) {
-  std::error_code ignored;
-  const bool here = !path->starts_with(kBlobPrefix) && path->find('/') != std::string::npos &&
-                    std::filesystem::is_regular_file(*path, ignored);
-  if (!here) return absl::OkStatus();
-  if (!std::ifstream(*path).is_open()) {
-    return absl::InvalidArgumentError(field + ": " + Printable(*path) +
-                                      " cannot be read: " + std::generic_category().message(errno));
-  }
-  const absl::StatusOr<v1::Blob> blob = client.UploadFile(*path);
-  if (!blob.ok()) return blob.status();
-  screen.Say(Printable(*path) + " is at the coordinator as " + kBlobPrefix + blob->sha256());
-  *path = kBlobPrefix + blob->sha256();
-  return absl::OkStatus();
+// Of a file of data that is brought along; larger ones are for the nodes to have.
+constexpr std::uintmax_t kDataBytesMax = 64u << 20;
+
+// Whether the file is one that is here and is to be at the coordinator.
+bool IsToUpload(const runtime::NamedFile& named) {
+  std::error_code failure;
+  const bool here = !named.file.starts_with(runtime::kUploaded) &&
+                    named.file.find('/') != std::string::npos &&
+                    std::filesystem::is_regular_file(named.file, failure);
+  if (!here || !named.field.starts_with("data.")) return here;
+  const std::uintmax_t bytes = std::filesystem::file_size(named.file, failure);
+  return !failure && bytes <= kDataBytesMax;
 }
 
-// Uploads the files that model.torchscript and model.loss name, where they are found on this
-// machine, and puts sha256:HASH in their place. Names of files that are not here stay: the nodes
-// may have them.
-absl::Status UploadModels(api::Client& client, const Screen& screen, v1::JobSpec* spec) {
-  if (!spec->has_model()) return absl::OkStatus();
-  v1::Model* model = spec->mutable_model();
-  if (model->has_torchscript()) {
-    const absl::Status status =
-        Upload("model.torchscript", client, screen, model->mutable_torchscript());
-    if (!status.ok()) return status;
+// Uploads the files of models and the small ones of data that are found on this machine, and puts
+// sha256:HASH in their place. Names of files that are not here stay: the nodes may have them.
+absl::Status UploadFiles(api::Client& client, const Screen& screen, v1::JobSpec* spec) {
+  for (const auto& [field, file] : runtime::FilesOf(*spec)) {
+    if (!IsToUpload({.field = field, .file = file})) continue;
+    if (!std::ifstream(file).is_open()) {
+      return absl::InvalidArgumentError(field + ": " + Printable(file) + " cannot be read: " +
+                                        std::generic_category().message(errno));
+    }
+    const absl::StatusOr<v1::Blob> blob = client.UploadFile(file);
+    if (!blob.ok()) return blob.status();
+    const std::string uploaded = std::string(runtime::kUploaded) + blob->sha256();
+    screen.Say(Printable(file) + " is at the coordinator as " + uploaded);
+    runtime::SetFile(*spec, field, uploaded);
   }
-  if (model->loss().empty()) return absl::OkStatus();
-  return Upload("model.loss", client, screen, model->mutable_loss());
+  return absl::OkStatus();
 }
 
 // Nodes may have what this machine has not; where none has it the job waits in the queue to fail.
 // A pattern of several files is not looked at.
-void SayWhatIsNotHere(const v1::Data& data, const Screen& screen) {
-  const auto look = [&screen](const std::string& field, const std::string& path) {
+void SayWhatIsNotHere(const v1::JobSpec& spec, const Screen& screen) {
+  for (const auto& [field, file] : runtime::FilesOf(spec)) {
     std::error_code ignored;
-    const bool pattern = path.find_first_of("*?[") != std::string::npos;
-    if (path.empty() || pattern || std::filesystem::exists(path, ignored)) return;
-    screen.Say(field + ": " + Printable(path) +
+    const bool pattern = file.find_first_of("*?[") != std::string::npos;
+    const bool looked_at = field.starts_with("data.") && !pattern && !file.empty() &&
+                           !file.starts_with(runtime::kUploaded);
+    if (!looked_at || std::filesystem::exists(file, ignored)) continue;
+    screen.Say(field + ": " + Printable(file) +
                " is not on this machine; every node that trains the job needs it");
-  };
-  look("data.text", data.text());
-  look("data.cifar", data.cifar());
-  look("data.idx.inputs", data.idx().inputs());
-  look("data.idx.targets", data.idx().targets());
-  look("data.numpy.inputs", data.numpy().inputs());
-  look("data.numpy.targets", data.numpy().targets());
+  }
 }
 
 class SubmitVerb : public Verb {
  public:
   void Declare(CLI::App& program) override {
     CLI::App* verb =
-        AddVerb(program, "submit", "Submit a job; a model or loss that is a file here is uploaded");
+        AddVerb(program, "submit",
+                "Submit a job; files of a model that are here are uploaded, and small data");
     AddJobFile(verb, &job_file_);
     verb->add_flag("--dry-run", dry_run_, "Only have it checked by the coordinator");
     verb->add_flag("--follow", follow_, "Show its progress until it ends; Ctrl-C detaches");
@@ -89,12 +87,12 @@ class SubmitVerb : public Verb {
     if (!MakeRequest(means.screen, &request)) return ExitCode::kUsage;
     if (!dry_run_) {
       const absl::Status uploaded =
-          UploadModels(*means.client, means.screen, request.mutable_spec());
+          UploadFiles(*means.client, means.screen, request.mutable_spec());
       if (!uploaded.ok()) return ReportError(uploaded, means.screen, job_file_);
     }
     const absl::StatusOr<v1::Job> job = means.client->CreateJob(request);
     if (!job.ok()) return ReportRefusal(job.status(), means.screen);
-    SayWhatIsNotHere(request.spec().data(), means.screen);
+    SayWhatIsNotHere(request.spec(), means.screen);
     return Answer(*job, means);
   }
 

@@ -5,36 +5,17 @@
 #include <utility>
 
 #include "client/yaml/message_reader.h"
+#include "runtime/job_files.h"
 
 namespace tactus::client {
 namespace {
 
-// A loss is the path of a module where it looks like one; else it is the name of a built-in loss.
-bool IsLossPath(const std::string& loss) {
-  return loss.find('/') != std::string::npos || loss.find('.') != std::string::npos;
-}
-
-void Resolve(const std::string& folder, std::string* path) {
-  if (path->empty() || path->front() == '/' || path->starts_with(kBlobPrefix)) return;
-  *path = (std::filesystem::path(folder) / *path).lexically_normal().string();
-}
-
 void ResolvePaths(const std::string& folder, v1::JobSpec* spec) {
-  if (spec->has_model()) {
-    v1::Model* model = spec->mutable_model();
-    if (model->has_torchscript()) Resolve(folder, model->mutable_torchscript());
-    if (IsLossPath(model->loss())) Resolve(folder, model->mutable_loss());
+  for (const auto& [field, file] : runtime::FilesOf(*spec)) {
+    if (file.empty() || file.front() == '/' || file.starts_with(runtime::kUploaded)) continue;
+    runtime::SetFile(*spec, field,
+                     (std::filesystem::path(folder) / file).lexically_normal().string());
   }
-  if (!spec->has_data()) return;
-  v1::Data* data = spec->mutable_data();
-  if (data->has_text()) Resolve(folder, data->mutable_text());
-  if (data->has_cifar()) Resolve(folder, data->mutable_cifar());
-  v1::FilePair* pair = data->has_idx()     ? data->mutable_idx()
-                       : data->has_numpy() ? data->mutable_numpy()
-                                           : nullptr;
-  if (pair == nullptr) return;
-  Resolve(folder, pair->mutable_inputs());
-  Resolve(folder, pair->mutable_targets());
 }
 
 }  // namespace

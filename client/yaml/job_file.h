@@ -11,9 +11,6 @@
 
 namespace tactus::client {
 
-// What a model's path begins with that is a blob at the coordinator instead.
-inline constexpr const char* kBlobPrefix = "sha256:";
-
 // A job file that was read, or what is wrong with it.
 struct JobFile {
   v1::JobSpec spec{};

@@ -89,8 +89,12 @@ std::string Expected(const FieldDescriptor& field) {
   if (field.is_map()) return "a map of texts, such as {zone: a}";
   if (field.is_repeated()) {
     if (IsMap(field)) return "a list of maps of: " + JoinNames(FieldNames(*field.message_type()));
-    const bool texts = field.cpp_type() == FieldDescriptor::CPPTYPE_STRING;
-    return texts ? "a list of texts, such as [a, b]" : "a list of whole numbers, such as [1, 2]";
+    if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+      return "a list of texts, such as [a, b]";
+    }
+    return field.cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE
+               ? "a list of numbers, such as [0.5, 1]"
+               : "a list of whole numbers, such as [1, 2]";
   }
   if (IsDuration(field)) return "a duration such as 90s, 30m or 1h30m";
   switch (field.cpp_type()) {
@@ -123,6 +127,12 @@ std::string Shown(const std::string& text) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
   }
   return "'" + shown + (shown.size() < text.size() ? "..." : "") + "'";
+}
+
+// Where the rest of a list goes that stands for the single value of `field`: "more_inputs" of
+// "inputs"; null, a list may not stand there.
+const FieldDescriptor* MoreOf(const FieldDescriptor& field) {
+  return field.containing_type()->FindFieldByName("more_" + field.name());
 }
 
 class Reader {
@@ -220,6 +230,12 @@ class Reader {
     } else if (IsMap(*target.field)) {
       ReadMap(value, path,
               target.message->GetReflection()->MutableMessage(target.message, target.field));
+    } else if (const FieldDescriptor* more = MoreOf(*target.field);
+               more != nullptr && value.kind == YamlValue::Kind::kList && !value.items.empty()) {
+      ReadField({.key = entry.key, .value = value.items.front(), .line = entry.line}, path, target);
+      YamlValue rest = value;
+      rest.items.erase(rest.items.begin());
+      ReadList(rest, Join(path.substr(0, path.rfind('.')), more->name()), {more, target.message});
     } else if (value.kind != YamlValue::Kind::kScalar) {
       const std::string found = value.kind == YamlValue::Kind::kList ? "a list" : "a map";
       Add(path, found + " stands where a single value is expected", value.line,
@@ -258,11 +274,12 @@ class Reader {
     return false;
   }
 
-  // Lists are of messages, of whole numbers or of texts.
+  // Lists are of messages, of numbers or of texts.
   void ReadList(const YamlValue& value, const std::string& path, const Target& target) {
     const bool texts = target.field->cpp_type() == FieldDescriptor::CPPTYPE_STRING;
+    const bool reals = target.field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE;
     const auto* reflection = target.message->GetReflection();
-    TACTUS_CHECK(texts || IsMap(*target.field) ||
+    TACTUS_CHECK(texts || reals || IsMap(*target.field) ||
                  target.field->cpp_type() == FieldDescriptor::CPPTYPE_UINT64);
     if (value.kind != YamlValue::Kind::kList) {
       const std::string found = value.kind == YamlValue::Kind::kMap ? "a map" : Shown(value.text);
@@ -274,10 +291,14 @@ class Reader {
       if (IsMap(*target.field)) {
         ReadMap(value.items[i], place, reflection->AddMessage(target.message, target.field));
       } else if (value.items[i].kind != YamlValue::Kind::kScalar) {
-        Add(place, texts ? "is not a text" : "is not a whole number", value.items[i].line);
+        const std::string due = texts ? "a text" : reals ? "a number" : "a whole number";
+        Add(place, "is not " + due, value.items[i].line);
       } else if (texts) {
         if (!CheckPlain(value.items[i].text, place, value.items[i].line)) continue;
         reflection->AddString(target.message, target.field, value.items[i].text);
+      } else if (reals) {
+        const std::optional<double> number = ReadNumber(value.items[i], place);
+        if (number) reflection->AddDouble(target.message, target.field, *number);
       } else if (const auto number = ReadWhole<std::uint64_t>(value.items[i], place)) {
         reflection->AddUInt64(target.message, target.field, *number);
       }

@@ -21,6 +21,7 @@
 #include "coordinator/spec/field_checks.h"
 #include "coordinator/spec/spec_update.h"
 #include "coordinator/spec/spec_validation.h"
+#include "runtime/job_files.h"
 #include "runtime/status.h"
 #include "tactus/v1/jobs.grpc.pb.h"
 
@@ -167,12 +168,10 @@ struct NamedBlob {
 // Those that a specification names.
 std::vector<NamedBlob> BlobsOf(const v1::JobSpec& spec) {
   std::vector<NamedBlob> blobs;
-  const auto add = [&blobs](const char* field, const std::string& text) {
-    if (!spec::NamesBlob(text)) return;
-    blobs.push_back({.field = field, .sha256 = text.substr(text.find(':') + 1)});
-  };
-  add("model.torchscript", spec.model().torchscript());
-  add("model.loss", spec.model().loss());
+  for (const auto& [field, file] : runtime::FilesOf(spec)) {
+    if (!spec::NamesBlob(file)) continue;
+    blobs.push_back({.field = field, .sha256 = file.substr(runtime::kUploaded.size())});
+  }
   return blobs;
 }
 

@@ -1,6 +1,7 @@
 #include "coordinator/spec/spec_validation.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -12,6 +13,7 @@
 #include "coordinator/spec/field_rules.h"
 #include "coordinator/spec/kind_of_job.h"
 #include "coordinator/spec/resolve.h"
+#include "runtime/job_files.h"
 #include "runtime/options.h"
 
 namespace tactus::spec {
@@ -19,7 +21,6 @@ namespace {
 
 constexpr std::size_t kSpecBytesMax = 256 << 10;
 constexpr std::size_t kSelectorMax = 16;
-constexpr char kBlobPrefix[] = "sha256:";
 const std::string kBlobAllowed = "allowed is sha256: and 64 hexadecimal digits in lower case";
 const std::string kLabelAllowed =
     "allowed are keys of 1 to 63 and values of 0 to 63 letters, digits, \".\", \"_\", \"-\" (in "
@@ -62,18 +63,13 @@ void CheckBuiltin(const v1::JobSpec& spec, const ResolvedSpec& resolved, FieldCh
 
 // A path, or the hash of a file that was uploaded.
 void CheckFile(const std::string& field, const std::string& file, FieldChecks& checks) {
-  if (!file.starts_with(kBlobPrefix)) return checks.Path(field, file);
+  if (!file.starts_with(runtime::kUploaded)) return checks.Path(field, file);
   if (!NamesBlob(file)) checks.Add(field, "found " + Shown(file) + ", " + kBlobAllowed);
 }
 
-// Of a loss: else it is the name of one that Tactus has.
-bool IsPath(const std::string& loss) {
-  return loss.find('/') != std::string::npos || loss.find('.') != std::string::npos;
-}
-
 void CheckLoss(const std::string& loss, FieldChecks& checks) {
-  if (loss.starts_with(kBlobPrefix)) return CheckFile("model.loss", loss, checks);
-  const bool path = IsPath(loss);
+  if (loss.starts_with(runtime::kUploaded)) return CheckFile("model.loss", loss, checks);
+  const bool path = loss.find('/') != std::string::npos || loss.find('.') != std::string::npos;
   if (loss.empty() || loss == kLosses[0] || loss == kLosses[1]) return;
   if (path) return checks.Path("model.loss", loss);
   const std::string nearest = Nearest(loss, kLosses);
@@ -103,6 +99,10 @@ void CheckModel(const v1::JobSpec& spec, const ResolvedSpec& resolved, FieldChec
       break;
   }
   CheckLoss(model.loss(), checks);
+  if (!model.weights().empty()) CheckFile("model.weights", model.weights(), checks);
+  if (!model.output().empty() && model.source_case() == v1::Model::kBuiltin) {
+    checks.Add("model.output", "applies to TorchScript models; a built-in one gives one tensor");
+  }
   if (model.source_case() == v1::Model::kBuiltin && model.loss() == "mse") {
     checks.Add("model.loss",
                "found \"mse\", allowed with model.builtin is cross_entropy: built-in models "
@@ -113,8 +113,61 @@ void CheckModel(const v1::JobSpec& spec, const ResolvedSpec& resolved, FieldChec
 // ---- data
 
 void CheckPair(const std::string& field, const v1::FilePair& pair, FieldChecks& checks) {
-  checks.Path(field + ".inputs", pair.inputs());
-  checks.Path(field + ".targets", pair.targets());
+  CheckFile(field + ".inputs", pair.inputs(), checks);
+  CheckFile(field + ".targets", pair.targets(), checks);
+  for (int i = 0; i < pair.more_inputs_size(); ++i) {
+    CheckFile(fmt::format("{}.more_inputs[{}]", field, i), pair.more_inputs(i), checks);
+  }
+  for (int i = 0; i < pair.input_types_size(); ++i) {
+    checks.OneOf(fmt::format("{}.input_types[{}]", field, i), pair.input_types(i),
+                 {"float32", "scaled", "int64", "uint8", "bool"});
+  }
+  const int inputs = 1 + pair.more_inputs_size();
+  const int types = pair.input_types_size();
+  if (types > 0 && types != inputs && checks.Right(field + ".input_types")) {
+    checks.Add(field + ".input_types", fmt::format("found {} for {} input{}, allowed is one each",
+                                                   types, inputs, inputs == 1 ? "" : "s"));
+  }
+}
+
+// IDX has one input, whose type says what it becomes; built-in models have one, too.
+void CheckOneInput(const v1::JobSpec& spec, FieldChecks& checks) {
+  const v1::Data& data = spec.data();
+  if (data.idx().more_inputs_size() > 0) {
+    checks.Add("data.idx.more_inputs", "applies to data.numpy only");
+  }
+  if (data.idx().input_types_size() > 0) {
+    checks.Add("data.idx.input_types", "applies to data.numpy only");
+  }
+  const bool builtin = spec.model().source_case() == v1::Model::kBuiltin;
+  if (builtin && data.numpy().more_inputs_size() > 0) {
+    checks.Add("data.numpy.more_inputs",
+               "applies to TorchScript models; a built-in one has one input");
+  }
+}
+
+void CheckImages(const v1::JobSpec& spec, FieldChecks& checks) {
+  const v1::Data& data = spec.data();
+  if (!data.has_images()) return;
+  if (data.source_case() == v1::Data::kText) {
+    checks.Add("data.images", "applies to images: cifar, idx or numpy, and data.text is given");
+  }
+  for (const double mean : data.images().mean()) {
+    if (std::isfinite(mean)) continue;
+    checks.Add("data.images.mean", fmt::format("found {}, allowed are finite numbers", mean));
+    break;
+  }
+  for (const double deviation : data.images().deviation()) {
+    if (std::isfinite(deviation) && deviation > 0) continue;
+    checks.Add("data.images.deviation", fmt::format("found {}, allowed is above 0", deviation));
+    break;
+  }
+  const bool scales = data.images().mean_size() > 0 || data.images().deviation_size() > 0;
+  if (scales && data.source_case() == v1::Data::kCifar) {
+    checks.Add(data.images().mean_size() > 0 ? "data.images.mean" : "data.images.deviation",
+               "does not apply to data.cifar, whose images are standardised already; allowed are "
+               "crop and flip");
+  }
 }
 
 void CheckSource(const v1::JobSpec& spec, FieldChecks& checks) {
@@ -123,11 +176,11 @@ void CheckSource(const v1::JobSpec& spec, FieldChecks& checks) {
       "does not fit model.builtin " + spec.model().builtin() + ", which takes ";
   switch (data.source_case()) {
     case v1::Data::kText:
-      checks.Path("data.text", data.text());
+      CheckFile("data.text", data.text(), checks);
       if (IsImages(spec.model())) checks.Add("data.text", unfit + "images: cifar, idx or numpy");
       break;
     case v1::Data::kCifar:
-      checks.Path("data.cifar", data.cifar());
+      CheckFile("data.cifar", data.cifar(), checks);
       if (IsText(spec.model())) checks.Add("data.cifar", unfit + "bytes: text or numpy");
       break;
     case v1::Data::kIdx:
@@ -146,6 +199,8 @@ void CheckSource(const v1::JobSpec& spec, FieldChecks& checks) {
 void CheckData(const v1::JobSpec& spec, FieldChecks& checks) {
   const v1::Data& data = spec.data();
   CheckSource(spec, checks);
+  CheckOneInput(spec, checks);
+  CheckImages(spec, checks);
   if (!data.has_context() || !checks.Right("data.context")) return;
   if (spec.model().source_case() == v1::Model::kBuiltin) {
     checks.Add("data.context",
@@ -279,22 +334,12 @@ std::vector<runtime::FieldViolation> SpecViolations(const v1::JobSpec& spec) {
 }
 
 void CheckNodesPaths(const v1::JobSpec& spec, FieldChecks& checks) {
-  const auto check = [&checks](const std::string& field, const std::string& path) {
-    if (path.empty() || path.front() == '/' || path.starts_with(kBlobPrefix)) return;
-    checks.Add(field, "found " + Shown(path) +
+  for (const auto& [field, file] : runtime::FilesOf(spec)) {
+    if (file.empty() || file.front() == '/' || file.starts_with(runtime::kUploaded)) continue;
+    checks.Add(field, "found " + Shown(file) +
                           ", allowed is an absolute path: each node would look for it in a folder "
                           "of its own");
-  };
-  const v1::Model& model = spec.model();
-  if (model.has_torchscript()) check("model.torchscript", model.torchscript());
-  if (IsPath(model.loss())) check("model.loss", model.loss());
-  const v1::Data& data = spec.data();
-  if (data.has_text()) check("data.text", data.text());
-  if (data.has_cifar()) check("data.cifar", data.cifar());
-  check("data.idx.inputs", data.idx().inputs());
-  check("data.idx.targets", data.idx().targets());
-  check("data.numpy.inputs", data.numpy().inputs());
-  check("data.numpy.targets", data.numpy().targets());
+  }
 }
 
 absl::StatusOr<job::JobSettings> ParseSpec(const v1::JobSpec& spec) {

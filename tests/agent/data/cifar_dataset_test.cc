@@ -47,7 +47,7 @@ TEST(CifarDatasetTest, PixelsAreStandardisedPerChannel) {
 
   const Split split = MustOpen(folder.Write("one.bin", bytes), 0);
 
-  EXPECT_EQ(split.train->inputs(),
+  EXPECT_EQ(split.train->inputs().front(),
             (TensorSpec{.type = ElementType::kFloat32, .shape = {3, 32, 32}}));
   EXPECT_EQ(split.train->targets(), (TensorSpec{.type = ElementType::kInt64, .shape = {}}));
   const CifarSamples second = ReadCifar(*split.train, {1});

@@ -47,7 +47,8 @@ TEST(IdxDatasetTest, ImagesGetAChannelAndAreScaledAndLabelsAreIntegers) {
 
   ASSERT_TRUE(split.ok()) << split.status();
   const Dataset& train = *split->train;
-  EXPECT_EQ(train.inputs(), (TensorSpec{.type = ElementType::kFloat32, .shape = {1, 2, 3}}));
+  EXPECT_EQ(train.inputs().front(),
+            (TensorSpec{.type = ElementType::kFloat32, .shape = {1, 2, 3}}));
   EXPECT_EQ(train.targets(), (TensorSpec{.type = ElementType::kInt64, .shape = {}}));
   const auto samples = ReadSamples<float, std::int64_t>(train, {1, 0});
   EXPECT_THAT(samples.inputs,
@@ -77,7 +78,8 @@ TEST(IdxDatasetTest, FloatsAreBigEndian) {
       IdxFile({.type = 0x0d, .shape = {2, 1}, .elements = BigEndianFloats({0.25f, -8.f})}));
 
   ASSERT_TRUE(split.ok()) << split.status();
-  EXPECT_EQ(split->train->inputs(), (TensorSpec{.type = ElementType::kFloat32, .shape = {2}}));
+  EXPECT_EQ(split->train->inputs().front(),
+            (TensorSpec{.type = ElementType::kFloat32, .shape = {2}}));
   EXPECT_EQ(split->train->targets(), (TensorSpec{.type = ElementType::kFloat32, .shape = {1}}));
   const auto samples = ReadSamples<float, float>(*split->train, {0, 1});
   EXPECT_THAT(samples.inputs, ElementsAre(1.5f, -2.f, 3.f, 0.f));
@@ -91,7 +93,7 @@ TEST(IdxDatasetTest, ColourImagesKeepTheirChannels) {
       OpenPair(folder, IdxFile({.shape = {2, 3, 1, 1}, .elements = Bytes(6, 1)}), kLabels);
 
   ASSERT_TRUE(split.ok()) << split.status();
-  EXPECT_THAT(split->train->inputs().shape, ElementsAre(3, 1, 1));
+  EXPECT_THAT(split->train->inputs().front().shape, ElementsAre(3, 1, 1));
 }
 
 TEST(IdxDatasetTest, CountsMustAgree) {

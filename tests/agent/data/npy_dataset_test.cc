@@ -43,7 +43,7 @@ TEST(NpyDatasetTest, Float32AndInt64AreReadAsTheyAre) {
                               .elements = ElementBytes<float>({1.f, 2.f, 3.f, 4.f, 5.f, 6.f})});
 
   ASSERT_NE(train, nullptr);
-  EXPECT_EQ(train->inputs(), (TensorSpec{.type = ElementType::kFloat32, .shape = {3}}));
+  EXPECT_EQ(train->inputs().front(), (TensorSpec{.type = ElementType::kFloat32, .shape = {3}}));
   EXPECT_EQ(train->targets(), (TensorSpec{.type = ElementType::kInt64, .shape = {}}));
   const auto samples = ReadSamples<float, std::int64_t>(*train, {1, 0});
   EXPECT_THAT(samples.inputs, ElementsAre(4.f, 5.f, 6.f, 1.f, 2.f, 3.f));
@@ -69,7 +69,7 @@ TEST(NpyDatasetTest, IntegersBecomeInt64) {
       {.descr = "<i4", .shape = "(2, 1)", .elements = ElementBytes<std::int32_t>({-7, 70'000})});
 
   ASSERT_NE(train, nullptr);
-  EXPECT_EQ(train->inputs(), (TensorSpec{.type = ElementType::kInt64, .shape = {1}}));
+  EXPECT_EQ(train->inputs().front(), (TensorSpec{.type = ElementType::kInt64, .shape = {1}}));
   const auto samples = ReadSamples<std::int64_t, std::int64_t>(*train, {0, 1});
   EXPECT_THAT(samples.inputs, ElementsAre(-7, 70'000));
 }
@@ -83,11 +83,11 @@ TEST(NpyDatasetTest, BytesOfImagesAreScaledAndOtherBytesAreIntegers) {
       MustOpenInputs(folder, {.descr = "|u1", .shape = "(2, 2)", .elements = {0, 255, 51, 7}});
 
   ASSERT_NE(images, nullptr);
-  EXPECT_EQ(images->inputs(), (TensorSpec{.type = ElementType::kFloat32, .shape = {1, 2}}));
+  EXPECT_EQ(images->inputs().front(), (TensorSpec{.type = ElementType::kFloat32, .shape = {1, 2}}));
   EXPECT_THAT((ReadSamples<float, std::int64_t>(*images, {0, 1}).inputs),
               ElementsAre(0.f, 1.f, 51 / 255.f, 7 / 255.f));
   ASSERT_NE(tokens, nullptr);
-  EXPECT_EQ(tokens->inputs(), (TensorSpec{.type = ElementType::kInt64, .shape = {2}}));
+  EXPECT_EQ(tokens->inputs().front(), (TensorSpec{.type = ElementType::kInt64, .shape = {2}}));
   EXPECT_THAT((ReadSamples<std::int64_t, std::int64_t>(*tokens, {0, 1}).inputs),
               ElementsAre(0, 255, 51, 7));
 }

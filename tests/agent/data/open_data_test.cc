@@ -215,7 +215,7 @@ void ExpectErrorOrSamples(const absl::StatusOr<Split>& split) {
     return;
   }
   const Dataset& train = *split->train;
-  std::vector<std::byte> inputs(train.inputs().BytesPerSample());
+  std::vector<std::byte> inputs(train.inputs().front().BytesPerSample());
   std::vector<std::byte> targets(train.targets().BytesPerSample());
   for (std::uint64_t i = 0; i < train.size(); ++i) train.Read({&i, 1}, inputs, targets);
   EXPECT_FALSE(targets.empty());

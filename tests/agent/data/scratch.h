@@ -94,7 +94,7 @@ template <typename Input, typename Target>
 Samples<Input, Target> ReadSamples(const Dataset& dataset,
                                    const std::vector<std::uint64_t>& indices) {
   Samples<Input, Target> samples;
-  samples.inputs.resize(indices.size() * dataset.inputs().ElementsPerSample());
+  samples.inputs.resize(indices.size() * dataset.inputs().front().ElementsPerSample());
   samples.targets.resize(indices.size() * dataset.targets().ElementsPerSample());
   dataset.Read(indices, std::as_writable_bytes(std::span(samples.inputs)),
                std::as_writable_bytes(std::span(samples.targets)));

@@ -52,8 +52,8 @@ TEST(TextDatasetTest, SampleIsAWindowAndTheSameOneByteFurther) {
   const Split split = MustOpen({.path = path, .context = 4, .validation_fraction = 0});
 
   ASSERT_EQ(split.train->size(), 2U);
-  EXPECT_EQ(split.train->inputs(), (TensorSpec{.type = ElementType::kInt64, .shape = {4}}));
-  EXPECT_EQ(split.train->targets(), split.train->inputs());
+  EXPECT_EQ(split.train->inputs().front(), (TensorSpec{.type = ElementType::kInt64, .shape = {4}}));
+  EXPECT_EQ(split.train->targets(), split.train->inputs().front());
   const TextSamples samples = ReadText(*split.train, {1, 0});
   EXPECT_THAT(samples.inputs, ElementsAre('e', 'f', 'g', 'h', 'a', 'b', 'c', 'd'));
   EXPECT_THAT(samples.targets, ElementsAre('f', 'g', 'h', 'i', 'b', 'c', 'd', 'e'));

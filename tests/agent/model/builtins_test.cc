@@ -114,18 +114,18 @@ TEST(BuiltinsTest, BytesLmSeesNoLaterByte) {
   std::vector<std::int64_t> tokens = {10, 20, 30, 40};
   std::vector<std::int64_t> targets = {20, 20, 20, 20};
   Examples examples = {.count = 1,
-                       .input_spec = {data::ElementType::kInt64, {4}},
+                       .input_specs = {{data::ElementType::kInt64, {4}}},
                        .target_spec = {data::ElementType::kInt64, {4}},
                        .inputs = std::as_bytes(std::span(tokens)),
                        .targets = std::as_bytes(std::span(targets))};
   // The loss of the first three bytes alone, with the last one cut off.
-  examples.input_spec.shape = {3};
+  examples.input_specs.front().shape = {3};
   examples.target_spec.shape = {3};
   examples.inputs = examples.inputs.first(24);
   examples.targets = examples.targets.first(24);
   const double alone = 3 * bound.EvaluateLoss(examples);
 
-  examples.input_spec.shape = {4};
+  examples.input_specs.front().shape = {4};
   examples.target_spec.shape = {4};
   examples.inputs = std::as_bytes(std::span(tokens));
   examples.targets = std::as_bytes(std::span(targets));

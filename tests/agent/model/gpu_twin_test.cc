@@ -257,7 +257,7 @@ TEST_F(GpuTest, GoesOnAfterItRanOutOfMemory) {
   const std::vector<std::int64_t> targets = {0, 1};
   std::vector<float> inputs = {1, 2, 3, 4, 5, 6};
   const Examples examples{.count = 2,
-                          .input_spec = {data::ElementType::kFloat32, {3}},
+                          .input_specs = {{data::ElementType::kFloat32, {3}}},
                           .target_spec = {data::ElementType::kInt64, {}},
                           .inputs = std::as_bytes(std::span(inputs)),
                           .targets = std::as_bytes(std::span(targets))};

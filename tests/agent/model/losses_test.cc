@@ -23,7 +23,7 @@ Examples Of(std::span<const float> inputs, std::span<const float> targets,
             std::vector<std::int64_t> shape) {
   const auto per_sample = static_cast<std::uint64_t>(shape.empty() ? 1 : shape[0]);
   return {.count = inputs.size() / per_sample,
-          .input_spec = {data::ElementType::kFloat32, shape},
+          .input_specs = {{data::ElementType::kFloat32, shape}},
           .target_spec = {data::ElementType::kFloat32, shape},
           .inputs = std::as_bytes(inputs),
           .targets = std::as_bytes(targets)};
@@ -84,7 +84,7 @@ TEST_F(LossesTest, CrossEntropyOverPositionsCountsShares) {
   const std::vector<float> logits = {0, 1, 0, 1, 0, 1, 0, 1};
   const std::vector<std::int64_t> classes = {1, 0, 1, 1};
   const Examples examples{.count = 2,
-                          .input_spec = {data::ElementType::kFloat32, {2, 2}},
+                          .input_specs = {{data::ElementType::kFloat32, {2, 2}}},
                           .target_spec = {data::ElementType::kInt64, {2}},
                           .inputs = std::as_bytes(std::span(logits)),
                           .targets = std::as_bytes(std::span(classes))};

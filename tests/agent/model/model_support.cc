@@ -39,6 +39,7 @@ std::vector<std::byte> Fill(std::uint64_t count, const TensorChoice& choice, Rng
         Put(bytes, i, static_cast<std::int64_t>(rng.Below(choice.limit)));
         break;
       case data::ElementType::kUint8:
+      case data::ElementType::kBool:
         Put(bytes, i, static_cast<std::uint8_t>(rng.Below(choice.limit)));
         break;
     }
@@ -110,7 +111,7 @@ Examples ExampleSet::Range(std::uint64_t first, std::uint64_t count) const {
   const std::size_t input = input_spec_.BytesPerSample();
   const std::size_t target = target_spec_.BytesPerSample();
   return {.count = count,
-          .input_spec = input_spec_,
+          .input_specs = {input_spec_},
           .target_spec = target_spec_,
           .inputs = std::span(inputs_).subspan(first * input, count * input),
           .targets = std::span(targets_).subspan(first * target, count * target)};

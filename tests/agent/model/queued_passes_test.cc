@@ -40,7 +40,7 @@ class QueuedPassesTest : public testing::TestWithParam<Precision> {
     inputs_ = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
     if (failing) inputs_[0] = 2 * kFails;
     return {.count = 4,
-            .input_spec = {data::ElementType::kFloat32, {3}},
+            .input_specs = {{data::ElementType::kFloat32, {3}}},
             .target_spec = {data::ElementType::kInt64, {}},
             .inputs = std::as_bytes(std::span(inputs_)),
             .targets = std::as_bytes(std::span(targets_))};

@@ -15,7 +15,7 @@ class CountingData final : public data::Dataset {
  public:
   explicit CountingData(std::uint64_t size) : size_(size) {}
   std::uint64_t size() const override { return size_; }
-  const data::TensorSpec& inputs() const override { return spec_; }
+  const std::vector<data::TensorSpec>& inputs() const override { return inputs_; }
   const data::TensorSpec& targets() const override { return spec_; }
   void Read(std::span<const std::uint64_t> indices, std::span<std::byte> inputs,
             std::span<std::byte>) const override {
@@ -25,6 +25,7 @@ class CountingData final : public data::Dataset {
  private:
   const std::uint64_t size_;
   const data::TensorSpec spec_{.type = data::ElementType::kInt64, .shape = {}};
+  const std::vector<data::TensorSpec> inputs_{spec_};
 };
 
 class CountingModel final : public model::Model {

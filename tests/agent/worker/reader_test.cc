@@ -21,14 +21,14 @@ using Indices = std::vector<std::uint64_t>;
 class SquaresData final : public data::Dataset {
  public:
   std::uint64_t size() const override { return 1000; }
-  const data::TensorSpec& inputs() const override { return inputs_; }
+  const std::vector<data::TensorSpec>& inputs() const override { return inputs_; }
   const data::TensorSpec& targets() const override { return targets_; }
 
   void Read(std::span<const std::uint64_t> indices, std::span<std::byte> inputs,
             std::span<std::byte> targets) const override {
     const bool ahead = std::this_thread::get_id() != caller_;
     ++(ahead ? read_ahead_ : read_by_caller_);
-    ASSERT_EQ(inputs.size(), indices.size() * inputs_.BytesPerSample());
+    ASSERT_EQ(inputs.size(), indices.size() * inputs_.front().BytesPerSample());
     ASSERT_EQ(targets.size(), indices.size() * targets_.BytesPerSample());
     for (std::size_t i = 0; i < indices.size(); ++i) {
       const auto index = static_cast<std::int64_t>(indices[i]);
@@ -41,7 +41,7 @@ class SquaresData final : public data::Dataset {
   }
 
   const std::thread::id caller_ = std::this_thread::get_id();
-  const data::TensorSpec inputs_{.type = data::ElementType::kInt64, .shape = {2}};
+  const std::vector<data::TensorSpec> inputs_{{.type = data::ElementType::kInt64, .shape = {2}}};
   const data::TensorSpec targets_{.type = data::ElementType::kInt64, .shape = {}};
   std::int64_t broken_ = -1;
   std::function<void()> on_read_ahead_ = [] {};

@@ -324,6 +324,31 @@ TEST(JobFileTest, RelativePathsStartAtTheFilesFolder) {
   EXPECT_EQ(file.spec.data().idx().targets(), "/y.gz");
 }
 
+TEST(JobFileTest, AListOfInputsIsTheFirstAndMore) {
+  const JobFile file = ParseJobFile(
+      "data: {numpy: {inputs: [a.npy, /b.npy], targets: y.npy, input_types: [int64, bool]}, "
+      "images: {mean: [0.5, 1e-3]}}\n",
+      {}, "/jobs");
+
+  ASSERT_THAT(file.errors, IsEmpty());
+  const v1::FilePair& pair = file.spec.data().numpy();
+  EXPECT_EQ(pair.inputs(), "/jobs/a.npy");
+  EXPECT_THAT(pair.more_inputs(), ElementsAre("/b.npy"));
+  EXPECT_THAT(pair.input_types(), ElementsAre("int64", "bool"));
+  EXPECT_THAT(file.spec.data().images().mean(), ElementsAre(0.5, 1e-3));
+}
+
+TEST(JobFileTest, WhatIsWrongWithinAListIsSaidAtItsPlace) {
+  EXPECT_THAT(Errors("data: {numpy: {inputs: [a, {b: c}], targets: y}}\n"),
+              ElementsAre("data.numpy.more_inputs[0]: is not a text (line 1)"));
+  EXPECT_THAT(Errors("data: {numpy: {inputs: [], targets: y}}\n"),
+              ElementsAre(HasSubstr("data.numpy.inputs: a list stands where a single value")));
+  EXPECT_THAT(Errors("data: {text: [a, b]}\n"),
+              ElementsAre(HasSubstr("data.text: a list stands where a single value")));
+  EXPECT_THAT(Errors("data: {images: {deviation: [x]}}\n"),
+              ElementsAre(HasSubstr("data.images.deviation[0]: ")));
+}
+
 TEST(JobFileTest, NamesAreNotPathsAndPatternsAre) {
   const JobFile file = ParseJobFile(
       "model: {builtin: cifar-cnn, loss: mse}\ndata: {text: \"books/*.txt\"}\n", {}, "/jobs");

@@ -21,6 +21,15 @@ v1::JobSpec ImageSpec() {
   return spec;
 }
 
+// A TorchScript model on NumPy files.
+v1::JobSpec TableSpec() {
+  v1::JobSpec spec = TextSpec();
+  spec.mutable_model()->set_torchscript("/m.pt");
+  spec.mutable_data()->mutable_numpy()->set_inputs("/i");
+  spec.mutable_data()->mutable_numpy()->set_targets("/t");
+  return spec;
+}
+
 class SpecRuleTest : public testing::TestWithParam<Rule> {};
 
 // Each rule, broken alone, gives exactly one violation, of the right field.
@@ -50,6 +59,12 @@ const Rule kModelRules[] = {
     {"TorchscriptTooLong",
      [](auto& s) { s.mutable_model()->set_torchscript(std::string(4097, 'a')); },
      "model.torchscript", "4097 bytes"},
+    {"WeightsZeroByte", [](auto& s) { s.mutable_model()->set_weights(std::string("a\0b", 3)); },
+     "model.weights", "control characters"},
+    {"WeightsHash", [](auto& s) { s.mutable_model()->set_weights("sha256:12"); }, "model.weights",
+     "64 hexadecimal digits"},
+    {"OutputOfBuiltin", [](auto& s) { s.mutable_model()->set_output("0"); }, "model.output",
+     "applies to TorchScript models"},
     {"LossUnknown", [](auto& s) { s.mutable_model()->set_loss("cross_entorpy"); }, "model.loss",
      "did you mean cross_entropy?"},
     {"PrecisionUnknown",
@@ -124,6 +139,68 @@ const Rule kDataRules[] = {
      "data.numpy.inputs", "is empty"},
     {"NumpyTargetsMissing", [](auto& s) { s.mutable_data()->mutable_numpy()->set_inputs("/i"); },
      "data.numpy.targets", "is empty"},
+    {"MoreInputsOfBuiltin",
+     [](auto& s) {
+       s.mutable_data()->mutable_numpy()->set_inputs("/i");
+       s.mutable_data()->mutable_numpy()->set_targets("/t");
+       s.mutable_data()->mutable_numpy()->add_more_inputs("/m");
+     },
+     "data.numpy.more_inputs", "applies to TorchScript models"},
+    {"MoreInputEmpty",
+     [](auto& s) {
+       s = TableSpec();
+       s.mutable_data()->mutable_numpy()->add_more_inputs("");
+     },
+     "data.numpy.more_inputs[0]", "is empty"},
+    {"InputTypeUnknown",
+     [](auto& s) {
+       s = TableSpec();
+       s.mutable_data()->mutable_numpy()->add_input_types("flaot32");
+     },
+     "data.numpy.input_types[0]", "did you mean float32?"},
+    {"InputTypesTooMany",
+     [](auto& s) {
+       s = TableSpec();
+       s.mutable_data()->mutable_numpy()->add_input_types("bool");
+       s.mutable_data()->mutable_numpy()->add_input_types("bool");
+     },
+     "data.numpy.input_types", "found 2 for 1 input, allowed is one each"},
+    {"MoreInputsOfIdx",
+     [](auto& s) {
+       s = ImageSpec();
+       s.mutable_data()->mutable_idx()->set_inputs("/i");
+       s.mutable_data()->mutable_idx()->set_targets("/t");
+       s.mutable_data()->mutable_idx()->add_more_inputs("/m");
+     },
+     "data.idx.more_inputs", "applies to data.numpy only"},
+    {"TextHash", [](auto& s) { s.mutable_data()->set_text("sha256:ab"); }, "data.text",
+     "64 hexadecimal digits"},
+    {"ImagesOfText", [](auto& s) { s.mutable_data()->mutable_images()->set_flip(true); },
+     "data.images", "applies to images"},
+    {"MeanOfCifar",
+     [](auto& s) {
+       s = ImageSpec();
+       s.mutable_data()->mutable_images()->add_mean(0.5);
+     },
+     "data.images.mean", "standardised already"},
+    {"MeanNan",
+     [](auto& s) {
+       s = TableSpec();
+       s.mutable_data()->mutable_images()->add_mean(kNan);
+     },
+     "data.images.mean", "allowed are finite numbers"},
+    {"DeviationZero",
+     [](auto& s) {
+       s = TableSpec();
+       s.mutable_data()->mutable_images()->add_deviation(0);
+     },
+     "data.images.deviation", "found 0, allowed is above 0"},
+    {"CropTooWide",
+     [](auto& s) {
+       s = ImageSpec();
+       s.mutable_data()->mutable_images()->set_crop(1025);
+     },
+     "data.images.crop", "0 to 1024"},
     {"FractionNegative", [](auto& s) { s.mutable_data()->set_validation_fraction(-0.1); },
      "data.validation_fraction", "found -0.1, allowed is 0 to 0.9"},
     {"FractionTooLarge", [](auto& s) { s.mutable_data()->set_validation_fraction(0.95); },

@@ -18,7 +18,7 @@ namespace {
 class NumbersData final : public data::Dataset {
  public:
   std::uint64_t size() const override { return 100000; }
-  const data::TensorSpec& inputs() const override { return spec_; }
+  const std::vector<data::TensorSpec>& inputs() const override { return inputs_; }
   const data::TensorSpec& targets() const override { return spec_; }
   void Read(std::span<const std::uint64_t> indices, std::span<std::byte> inputs,
             std::span<std::byte> targets) const override {
@@ -31,6 +31,7 @@ class NumbersData final : public data::Dataset {
 
  private:
   const data::TensorSpec spec_{.type = data::ElementType::kFloat32, .shape = {}};
+  const std::vector<data::TensorSpec> inputs_{spec_};
 };
 
 std::span<const float> Floats(std::span<const std::byte> bytes) {
