@@ -84,6 +84,12 @@ constexpr const char* kSteps[] = {
     // What jobs found for the next of their kinds.
     "CREATE TABLE priors (key TEXT PRIMARY KEY, number INTEGER NOT NULL, prior BLOB NOT NULL)"
     "  WITHOUT ROWID;",
+    // Validations while jobs train, after so many rounds.
+    "CREATE TABLE validations ("
+    "  job INTEGER NOT NULL,"
+    "  rounds INTEGER NOT NULL,"
+    "  record BLOB NOT NULL,"
+    "  PRIMARY KEY (job, rounds)) WITHOUT ROWID;",
 };
 
 absl::StatusOr<std::int64_t> Version(sqlite3* connection) {
