@@ -88,7 +88,7 @@ function bandsOf(decisions, last) {
 
 export class JobCharts {
   constructor() {
-    this.loss = new Chart({title: "Training loss", yLabel: "loss", height: 300, marksTitle: "Decisions on the loss curve", marks: true});
+    this.loss = new Chart({title: "Loss", yLabel: "loss", height: 300, marksTitle: "Decisions on the loss curve", marks: true});
     this.speed = new Chart({title: "Samples a second of each worker", yLabel: "samples/s", unit: "samples/s", fromZero: true, format: (value) => figures(value, 3)});
     this.batch = new Chart({title: "Batch size of each worker", yLabel: "samples a step", unit: "samples", fromZero: true, marksTitle: "Decisions on batch sizes", marks: true});
     this.period = new Chart({title: "Steps of a round", yLabel: "steps between synchronizations", unit: "steps", fromZero: true, marksTitle: "Decisions on synchronization", marks: true});
@@ -102,13 +102,13 @@ export class JobCharts {
   nodes() {
     const card = (chart, note) => el("section", {class: "card", "aria-label": chart.options.title},
       el("header", {}, el("h2", {}, chart.options.title), note ? el("span", {class: "soft"}, note) : null), chart.node);
-    const loss = card(this.loss, "mean, over the single rounds; each mark is a decision");
+    const loss = card(this.loss, "of training, the mean over the single rounds, and of validation; each mark is a decision");
     loss.append(this.legend);
     return [loss, el("div", {class: "pair"}, card(this.speed), card(this.batch), card(this.period), card(this.aggregation), card(this.rate), card(this.gain))];
   }
 
   // `live` has the points of progress behind the last round that was read: [round, loss].
-  draw({rounds, decisions, live}) {
+  draw({rounds, decisions, validations, live}) {
     const marks = decisions.map(markOf);
     const axes = new Map(decisions.map(axisOf));
     if (this.legend.children.length !== axes.size) {
@@ -118,7 +118,8 @@ export class JobCharts {
     const width = Math.max(3, Math.round(rounds.length / 30));
     const single = valuesOf(rounds, (round) => number(round.loss));
     this.loss.draw({marks, series: [{name: "single rounds", faint: true, color: 0, points: single},
-      {name: "mean loss", color: 0, points: [...smooth(single, width), ...live]}]});
+      {name: "mean loss", color: 0, points: [...smooth(single, width), ...live]},
+      ...(validations.length ? [{name: "validation loss", color: 3, points: validations.map((one) => [Math.max(0, number(one.rounds ?? 0) - 1), number(one.loss ?? 0)])}] : [])]});
     const last = rounds.length ? roundOf(rounds[rounds.length - 1]) : 0;
     const secondsOf = (round) => number(round.seconds);
     const smoothed = (points) => smooth(points, width);
