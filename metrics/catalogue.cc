@@ -132,6 +132,18 @@ constexpr MetricSpec kMetrics[] = {
              "Workers of the job that sit on devices, from their start to their end."),
     GaugeRow("tactus_job_loss", {kCoordinator, kJob, {{kJobLabel}}}, "loss",
              "Training loss of the last 20 steps, at parameters that all workers had."),
+    GaugeRow("tactus_job_validation_loss", {kCoordinator, kJob, {{kJobLabel}}}, "loss",
+             "Loss of the newest validation; none before the first."),
+    GaugeRow("tactus_job_best_validation_loss", {kCoordinator, kJob, {{kJobLabel}}}, "loss",
+             "Least loss of a validation so far; none before the first."),
+    GaugeRow(
+        "tactus_job_validation_accuracy_ratio", {kCoordinator, kJob, {{kJobLabel}}}, "ratio",
+        "Share of right answers in the newest validation; none where the loss has no notion of "
+        "it."),
+    CounterRow("tactus_job_validations_total", {kCoordinator, kJob, {{kJobLabel}}}, "validations",
+               "Validations made, counted since this coordinator first saw the job."),
+    GaugeRow("tactus_job_validation_seconds", {kCoordinator, kJob, {{kJobLabel}}}, "seconds",
+             "That training stood still for the newest validation; none before the first."),
     CounterRow("tactus_job_samples_total", {kCoordinator, kJob, {{kJobLabel}}}, "samples",
                "Samples trained on, counted since this coordinator first saw the job."),
     CounterRow("tactus_job_rounds_total", {kCoordinator, kJob, {{kJobLabel}}}, "rounds",

@@ -16,6 +16,18 @@ std::optional<double> Positive(double value) {
   return value;
 }
 
+// Of the newest validation.
+std::optional<double> OfValidation(const JobFigures& figures, double ValidationFigures::*field) {
+  if (!figures.validation) return std::nullopt;
+  return (*figures.validation).*field;
+}
+
+// Where the loss has a notion of it.
+std::optional<double> AccuracyOf(const JobFigures& figures) {
+  const auto accuracy = OfValidation(figures, &ValidationFigures::accuracy);
+  return accuracy && *accuracy >= 0 ? accuracy : std::nullopt;
+}
+
 }  // namespace
 
 // A metric with one value a job; nothing: no series.
@@ -34,6 +46,16 @@ const std::vector<JobSeries::Field>& JobSeries::Fields() {
          if (job.figures.rounds == 0) return std::nullopt;
          return job.figures.loss;
        }},
+      {"tactus_job_validation_loss",
+       [](const Job& job) { return OfValidation(job.figures, &ValidationFigures::loss); }},
+      {"tactus_job_best_validation_loss",
+       [](const Job& job) { return job.figures.best_validation_loss; }},
+      {"tactus_job_validation_accuracy_ratio",
+       [](const Job& job) { return AccuracyOf(job.figures); }},
+      {"tactus_job_validations_total",
+       [](const Job& job) -> Value { return job.validations.total(); }},
+      {"tactus_job_validation_seconds",
+       [](const Job& job) { return OfValidation(job.figures, &ValidationFigures::seconds); }},
       {"tactus_job_samples_total", [](const Job& job) -> Value { return job.samples.total(); }},
       {"tactus_job_rounds_total", [](const Job& job) -> Value { return job.rounds.total(); }},
       {"tactus_job_skipped_rounds_total",
@@ -139,6 +161,7 @@ void JobSeries::Set(JobId job, JobFigures figures) {
   found->rounds.Set(figures.rounds);
   found->suspensions.Set(figures.suspensions);
   found->attempts_lost.Set(figures.attempts_lost);
+  found->validations.Set(figures.validations);
   const bool begins = figures.state == kTraining && found->figures.state != kTraining;
   if (begins) found->round_timestamp = wall / kNanoseconds;
   found->figures = std::move(figures);

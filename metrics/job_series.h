@@ -20,6 +20,13 @@
 
 namespace tactus::metrics {
 
+// A validation of a job.
+struct ValidationFigures {
+  double loss = 0;
+  double accuracy = -1;  // -1: the loss has no notion of it
+  double seconds = 0;
+};
+
 // A job as its metrics have it. Words are of static storage and from the closed sets of the
 // catalogue.
 struct JobFigures {
@@ -46,7 +53,10 @@ struct JobFigures {
     double samples_per_second = 0;
     double idle_ratio = 0;
   };
-  std::vector<Worker> workers{};  // by rank; series of ranks that are no more go
+  std::vector<Worker> workers{};                  // by rank; series of ranks that are no more go
+  std::optional<ValidationFigures> validation{};  // the newest
+  std::optional<double> best_validation_loss{};
+  std::uint64_t validations = 0;  // as samples
 };
 
 // Where a worker runs.
@@ -122,7 +132,7 @@ class JobSeries final : public MetricSource {
     JobFigures figures{};
     // Shared with the copy that a scrape is written from.
     std::shared_ptr<const std::vector<WorkerPlace>> places{};
-    Tally samples{}, rounds{}, suspensions{}, attempts_lost{};
+    Tally samples{}, rounds{}, suspensions{}, attempts_lost{}, validations{};
     std::uint64_t bytes = 0;
     std::uint64_t skipped = 0;
     std::optional<RoundFigures> round{};

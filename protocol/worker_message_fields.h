@@ -60,6 +60,24 @@ void Fields(auto& archive, Of<EvaluatedMessage> auto& message) {
   archive("loss", message.loss);
   archive("accuracy", message.accuracy);
   archive("samples", message.samples);
+  archive("rounds", message.rounds);
+}
+
+void Fields(auto& archive, Of<ValidatedMessage> auto& message) {
+  archive("generation", message.generation);
+  archive("rounds", message.rounds);
+  archive("epoch", message.epoch);
+  archive("trained_samples", message.trained_samples);
+  archive("train_seconds", message.train_seconds);
+  archive("loss", message.loss);
+  archive("accuracy", message.accuracy);
+  archive("samples", message.samples);
+  archive("seconds", message.seconds);
+  archive("best_loss", message.best_loss);
+  archive("best_accuracy", message.best_accuracy);
+  archive("best_samples", message.best_samples);
+  archive("best_rounds", message.best_rounds);
+  archive("since_best", message.since_best);
 }
 
 void Fields(auto& archive, Of<CheckpointedMessage> auto& message) {
@@ -130,6 +148,8 @@ template <>
 inline constexpr const char* kKind<protocol::ReportMessage> = "report";
 template <>
 inline constexpr const char* kKind<protocol::EvaluatedMessage> = "evaluated";
+template <>
+inline constexpr const char* kKind<protocol::ValidatedMessage> = "validated";
 template <>
 inline constexpr const char* kKind<protocol::CheckpointedMessage> = "checkpointed";
 template <>

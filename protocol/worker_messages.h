@@ -77,6 +77,22 @@ struct EvaluatedMessage {
   double loss = 0;
   double accuracy = -1;  // -1: the loss has no notion of it
   std::uint64_t samples = 0;
+  std::uint64_t rounds = 0;  // applied before the parameters that it is of; 0: not said
+};
+// A validation while the group trains, or at its end.
+struct ValidatedMessage {
+  std::uint64_t generation = 0;
+  std::uint64_t rounds = 0, epoch = 0, trained_samples = 0;
+  double train_seconds = 0;  // when it ended
+  double loss = 0;
+  double accuracy = -1;
+  std::uint64_t samples = 0;
+  double seconds = 0;  // that it took
+  // Of the best one so far, this one included; no samples: none had a finite loss.
+  double best_loss = 0;
+  double best_accuracy = -1;
+  std::uint64_t best_samples = 0, best_rounds = 0;
+  std::uint32_t since_best = 0;  // made in a row since then
 };
 // A checkpoint taken while the group trains.
 struct CheckpointedMessage {
@@ -138,6 +154,6 @@ struct FailedMessage {
 };
 using FromWorker =
     std::variant<ReadyMessage, EndpointMessage, ReportMessage, EvaluatedMessage, FinishedMessage,
-                 FailedMessage, CheckpointedMessage, StandingMessage>;
+                 FailedMessage, CheckpointedMessage, StandingMessage, ValidatedMessage>;
 
 }  // namespace tactus::protocol

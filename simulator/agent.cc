@@ -336,9 +336,10 @@ void Agent::OnSaid(WorkerId worker, const job::FromWorker& message) {
   if (const auto* checkpointed = std::get_if<job::CheckpointedMessage>(&message)) {
     return KeepCheckpoint(worker, *checkpointed);
   }
-  const bool report = std::holds_alternative<job::ReportMessage>(message);
+  const bool of_many = std::holds_alternative<job::ReportMessage>(message) ||
+                       std::holds_alternative<protocol::ValidatedMessage>(message);
   Say(job::WorkerSaid{.worker = worker, .message = message},
-      report ? session::Importance::kReport : session::Importance::kMessage);
+      of_many ? session::Importance::kReport : session::Importance::kMessage);
   if (const auto* finished = std::get_if<job::FinishedMessage>(&message)) {
     UploadResult(worker, *finished);
   }

@@ -200,11 +200,33 @@ life::OrFailure<life::Loaded> Worker::Load() {
                          .message = "it is damaged: its content is not what was written",
                          .transient = true};
   }
+  validates_ = AsksForValidation() && FirstLoss().has_value();
+  const engine::StopOptions& stop = around_.job.engine.stop;
+  if ((stop.validation_loss || stop.patience) && !validates_) {
+    return life::Failure{.field = "stop", .message = "the learner has no validation samples"};
+  }
   const Learner& learner = *around_.job.learner;
   return life::Loaded{.ready = {.parameters = cuda::FlatLength(learner.segments()),
                                 .train_samples = learner.train_samples(),
                                 .samples_per_second = TriedOut()},
                       .checkpoints_every = around_.job.checkpoints.every};
+}
+
+// Else nobody validates here while a job trains, which would take time that learners do not have.
+bool Worker::AsksForValidation() const {
+  const engine::ValidationOptions& validation = around_.job.engine.validation;
+  if (validation.policy == engine::ValidationPolicy::kNone) return false;
+  const engine::StopOptions& stop = around_.job.engine.stop;
+  return validation.every || validation.epochs || validation.rounds || stop.validation_loss ||
+         stop.patience;
+}
+
+// Of the parameters that a job begins with; nothing: there is nothing to validate with.
+std::optional<double> Worker::FirstLoss() const {
+  Learner& learner = *around_.job.learner;
+  std::vector<float> parameters(cuda::FlatLength(learner.segments()));
+  learner.Initialise(around_.job.engine.seed, parameters);
+  return learner.Validate(parameters);
 }
 
 // The device's speed as its model has it: what noise does to a measurement of a second is little.
@@ -259,6 +281,7 @@ void Worker::MakeEngine(const job::GroupMessage& group) {
   }
   engine::EngineOptions options = job.engine;
   options.train_samples = job.learner->train_samples();
+  options.validation.samples = validates_ ? 1 : 0;
   options.nodes = group.nodes;
   // As many buckets as the model would have that the learner stands for.
   const double weight = group_->Weight(static_cast<double>(length)) / sizeof(float);
@@ -388,8 +411,8 @@ std::optional<life::Failure> Worker::AgreeOnBuffers(double /*own_samples*/) {
   return std::nullopt;
 }
 
-// The members' shares are summed.
-life::OrFailure<protocol::EvaluatedMessage> Worker::Validate(const std::function<void()>& beside) {
+// The members' shares are summed. Nothing: it is done.
+std::optional<life::Failure> Worker::Evaluate(const std::function<void()>& beside) {
   Duration left = Seconds(around_.job.conclude_seconds);
   for (int batches = kEvaluationBatches; batches > 0; --batches) {
     beside();
@@ -402,13 +425,25 @@ life::OrFailure<protocol::EvaluatedMessage> Worker::Validate(const std::function
   std::vector<float> sums(2);
   const collective::Completion summed = transport_->StartAllReduceSum(sums)->Wait();
   if (process_.killed()) return Killed();
-  if (summed.progress == collective::Progress::kFailed) {
-    return life::Failure{.message = summed.reason, .of_group = true};
-  }
-  if (rank_ != 0) return protocol::EvaluatedMessage{};
+  if (summed.progress != collective::Progress::kFailed) return std::nullopt;
+  return life::Failure{.message = summed.reason, .of_group = true};
+}
+
+life::OrFailure<engine::Validation> Worker::Validate(const std::function<void()>& beside) {
+  if (auto failure = Evaluate(beside)) return *failure;
+  if (rank_ != 0) return engine::Validation{};
   const std::optional<double> loss = around_.job.learner->Validate(parameters_.span());
-  return loss ? protocol::EvaluatedMessage{.loss = *loss, .samples = 1}
-              : protocol::EvaluatedMessage{};
+  if (!loss) return engine::Validation{};
+  return engine::Validation{.loss = *loss, .samples = 1, .end = around_.scheduler.now()};
+}
+
+// All know the loss, as all of them decide by it.
+life::OrFailure<engine::Validation> Worker::ValidateAtEdge() {
+  around_.checkers.Excuse(key_,
+                          around_.scheduler.now() + Seconds(2 * around_.job.conclude_seconds));
+  if (auto failure = Evaluate([] {})) return *failure;
+  const std::optional<double> loss = around_.job.learner->Validate(parameters_.span());
+  return engine::Validation{.loss = loss.value_or(0), .samples = 1, .end = around_.scheduler.now()};
 }
 
 life::OrFailure<std::vector<std::string>> Worker::KeepResult(

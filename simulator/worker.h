@@ -99,13 +99,19 @@ class Worker : private life::Mail, private life::World {
   bool AskedToEnd() override { return false; }  // but by its agent
   std::uint64_t HashParameters() override;
   std::optional<life::Failure> AgreeOnBuffers(double own_samples) override;
-  life::OrFailure<protocol::EvaluatedMessage> Validate(
-      const std::function<void()>& beside) override;
+  life::OrFailure<engine::Validation> Validate(const std::function<void()>& beside) override;
+  life::OrFailure<engine::Validation> ValidateAtEdge() override;
+  void KeepBest() override {}  // no parameters become a file
+  void OnValidated(const protocol::ValidatedMessage& /*message*/) override {}
+  void TakeBest() override {}
   life::OrFailure<std::vector<std::string>> KeepResult(
       const job::FinishedMessage& finished, const protocol::EvaluatedMessage& evaluated) override;
   std::optional<life::Failure> KeepCheckpoint() override;
 
   void Run();
+  bool AsksForValidation() const;
+  std::optional<double> FirstLoss() const;
+  std::optional<life::Failure> Evaluate(const std::function<void()>& beside);
   void LeaveUnmet(const job::GroupMessage& group);
   void MakeEngine(const job::GroupMessage& group);
   double TriedOut() const;
@@ -126,6 +132,7 @@ class Worker : private life::Mail, private life::World {
   cuda::Sums losses_;
   std::unique_ptr<collective::Transport> transport_;
   std::unique_ptr<engine::RoundEngine> engine_;
+  bool validates_ = false;  // between rounds
   std::uint64_t plan_version_ = 0;
   std::uint64_t batches_ = 0;          // done
   Duration computed_{};                // for them

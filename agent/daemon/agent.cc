@@ -52,7 +52,9 @@ Hello MakeHello(const AgentOptions& options, std::uint64_t incarnation) {
 }
 
 Importance ImportanceOf(const tactus::v1::FromWorker& message) {
-  return message.has_report() ? Importance::kReport : Importance::kMessage;
+  // A validation's curve does without a point as that of rounds does.
+  const bool of_many = message.has_report() || message.has_validated();
+  return of_many ? Importance::kReport : Importance::kMessage;
 }
 
 Duration Grace(const google::protobuf::Duration& grace) {

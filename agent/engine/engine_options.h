@@ -10,6 +10,7 @@
 #include "agent/engine/combine/encoding.h"
 #include "agent/engine/optimizer.h"
 #include "agent/engine/stop_rule.h"
+#include "agent/engine/validations.h"
 #include "policies/learning_rate.h"
 
 namespace tactus::engine {
@@ -26,6 +27,7 @@ struct EngineOptions {
   bool elastic = false;               // windows of local steps last until all have taken theirs
   bool look_ahead = false;            // rounds of `delayed` begin where the step under way will end
   StopOptions stop{};
+  ValidationOptions validation{};
   std::size_t bucket_bytes = 1u << 20;      // of one all-reduce, >= 4
   std::uint32_t nonfinite_rounds_max = 10;  // so many skipped updates in a row end the job, >= 1
   // The node of each rank, for Adasum between nodes and averages within; empty: all apart.

@@ -51,6 +51,16 @@ std::string ReasonAgainst(const std::vector<policies::RoundLosses>& losses) {
   return {};
 }
 
+std::string ReasonAgainst(const ValidationState& state) {
+  const Duration trained = state.last.trained;
+  if (trained < Duration{} || trained > kTrainTimeMax || state.cost < Duration{} ||
+      state.cost > kTrainTimeMax) {
+    return "a time of its validations is below zero or above 50 years";
+  }
+  const bool sound = std::isfinite(state.best_loss) && std::isfinite(state.best_accuracy);
+  return state.best_samples == 0 || sound ? "" : "its best validation is not finite";
+}
+
 std::string ReasonAgainstLength(const char* what, std::size_t length, std::size_t wanted) {
   if (length == wanted) return {};
   return std::string(what) + " has " + std::to_string(length) + " elements, the model " +
@@ -95,6 +105,7 @@ std::string ReasonAgainst(const EngineState& state, const StateFit& fit) {
   }
   if (reason.empty()) reason = ReasonAgainst(state.learning_rate);
   if (reason.empty()) reason = ReasonAgainst(state.losses);
+  if (reason.empty()) reason = ReasonAgainst(state.validation);
   if (reason.empty()) reason = ReasonAgainst(state.ledger, fit.train_samples);
   if (reason.empty()) reason = ReasonAgainstResiduals(state, fit);
   return reason;

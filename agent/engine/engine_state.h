@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "agent/engine/samples/ledger.h"
+#include "agent/engine/validations.h"
 #include "base/time.h"
 #include "policies/learning_rate.h"
 #include "policies/loss_window.h"
@@ -24,6 +25,7 @@ struct EngineState {
   Duration train_time{};
   policies::LearningRate::State learning_rate{};
   LedgerState ledger{};
+  ValidationState validation{};
   std::vector<policies::RoundLosses> losses{};  // of a LossWindow, oldest first
   std::vector<std::vector<float>> optimizer{};  // buffers as Optimizer::State has them
   std::vector<float> block_momentum{};          // empty: zero

@@ -45,7 +45,8 @@ Member::Member(const EngineOptions& engine_options, cuda::Device& its_device,
       learning_rate(RateOptions(options)),
       local_steps(device),
       encoding(EncodingOf(options, device, parameters.size())),
-      ledger(options.train_samples, options.seed, options.stop.epochs) {
+      ledger(options.train_samples, options.seed, options.stop.epochs),
+      validations(options.validation) {
   TACTUS_CHECK(options.micro_batch >= 1);
   TACTUS_CHECK(parameters.size() == cuda::FlatLength(segments));
 }
@@ -55,6 +56,7 @@ void Member::CopyState(EngineState& state) {
   state.learning_rate = learning_rate.state();
   state.ledger = ledger.State();
   state.losses.assign(losses.rounds().begin(), losses.rounds().end());
+  state.validation = validations.state();
   const std::vector<std::span<float>> buffers = optimizer.State();
   state.optimizer.resize(buffers.size());
   for (std::size_t i = 0; i < buffers.size(); ++i) {
@@ -78,6 +80,7 @@ void Member::Restore(const EngineState& state) {
   optimizer.set_steps(steps);
   PutBack(state);
   ledger.Restore(state.ledger);
+  validations.Restore(state.validation);
   for (const policies::RoundLosses& round : state.losses) losses.Add(round);
 }
 
@@ -128,7 +131,8 @@ std::string Member::ReasonToStop() const {
   return engine::ReasonToStop(options.stop, {.rounds = rounds,
                                              .epochs = ledger.epoch(),
                                              .steps = learning_rate.progress(),
-                                             .losses = &losses});
+                                             .losses = &losses,
+                                             .validation = validations.state()});
 }
 
 void Member::MoveEdge(Instant now) {

@@ -14,6 +14,7 @@
 #include "agent/engine/local_steps.h"
 #include "agent/engine/optimizer.h"
 #include "agent/engine/samples/ledger.h"
+#include "agent/engine/validations.h"
 #include "base/time.h"
 #include "cuda/device.h"
 #include "cuda/ops/segments.h"
@@ -57,6 +58,14 @@ struct Member {
   // Why training ends here, from what all members know alike; empty: it goes on.
   std::string ReasonToStop() const;
 
+  // Where it stands, for its validations.
+  ValidationMark validation_mark() const {
+    return {.rounds = rounds,
+            .epochs = ledger.epoch(),
+            .samples = samples_global,
+            .trained = train_time};
+  }
+
   // The running round's edge is at `now`, from which the next one's time counts.
   void MoveEdge(Instant now);
 
@@ -70,6 +79,7 @@ struct Member {
   const std::unique_ptr<Encoding> encoding;
   SampleLedger ledger;
   policies::LossWindow losses;
+  Validations validations;
 
   std::uint64_t rounds = 0;   // applied
   std::uint64_t samples = 0;  // of this member, in applied rounds

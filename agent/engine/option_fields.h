@@ -26,6 +26,9 @@ namespace tactus {
 template <>
 inline constexpr int kEnumMax<engine::LocalMomentum> =
     static_cast<int>(engine::LocalMomentum::kKeep);
+template <>
+inline constexpr int kEnumMax<engine::ValidationPolicy> =
+    static_cast<int>(engine::ValidationPolicy::kNone);
 
 }  // namespace tactus
 
@@ -37,6 +40,16 @@ void Fields(auto& archive, Of<StopOptions> auto& stop) {
   archive("time", stop.time);
   archive("rounds", stop.rounds);
   archive("steps", stop.steps);
+  archive("validation_loss", stop.validation_loss);
+  archive("patience", stop.patience);
+}
+
+// How many samples there are only the data knows.
+void ReadValidation(auto& archive, ValidationOptions& validation) {
+  archive("policy", validation.policy);
+  archive("every", validation.every);
+  archive("epochs", validation.epochs);
+  archive("rounds", validation.rounds);
 }
 
 void ReadSchedule(auto& archive, policies::Schedule& schedule) {
@@ -75,7 +88,7 @@ void ReadOverlap(auto& archive, EngineOptions& options) {
 }
 
 // `archive` reads the whole specification. What is not in one stays as it is: train_samples,
-// bucket_bytes, nodes.
+// validation.samples, bucket_bytes, nodes.
 void ReadSpec(auto& archive, EngineOptions& options) {
   archive("seed", options.seed);
   archive.Within("optimizer", [&](auto& optimizer) {
@@ -83,6 +96,8 @@ void ReadSpec(auto& archive, EngineOptions& options) {
     optimizer("clip_norm", options.clip_norm);
   });
   archive.Within("stop", [&](auto& stop) { Fields(stop, options.stop); });
+  archive.Within("validation",
+                 [&](auto& validation) { ReadValidation(validation, options.validation); });
   archive.Within("adapt", [&](auto& adapt) {
     adapt.Within("batch", [&](auto& batch) { batch("micro_batch", options.micro_batch); });
     adapt.Within("synchronization", [&](auto& axis) {

@@ -51,6 +51,7 @@ bool RoundEngine::Begin(Instant now) {
   FollowTrial();
   if (member_.rounds > 0) reason_ = ReasonNotToBegin();
   if (!reason_.empty()) outcome_ = Outcome::kFinished;
+  validation_due_ = member_.validations.DueByCount(member_.validation_mark());
   return true;
 }
 
@@ -127,6 +128,19 @@ EngineState RoundEngine::State() {
   return state;
 }
 
+void RoundEngine::TakeValidation(const Validation& validation) {
+  TACTUS_CHECK(at_edge() && !pending_ && validation.samples > 0);
+  const bool trains = outcome_ == Outcome::kTraining;
+  const Duration cost = std::max(Duration{}, validation.end - member_.edge);
+  if (trains) member_.MoveEdge(member_.edge + cost);
+  member_.validations.Take(validation, member_.validation_mark(), cost);
+  validation_due_ = false;
+  validated_ = validation;
+  if (!trains) return;
+  reason_ = member_.ReasonToStop();
+  if (!reason_.empty()) outcome_ = Outcome::kFinished;
+}
+
 std::optional<policies::Report> RoundEngine::TakeReport() {
   if (reports_.empty()) return std::nullopt;
   return reports_.Pop();
@@ -143,6 +157,7 @@ BlockCursor RoundEngine::CursorOf(Block block) const {
 }
 
 void RoundEngine::OpenRound() {
+  validated_.reset();
   const policies::Plan& plan = group_.plan();
   synchronizer_ = &group_.synchronizer();
   if (!synchronizer_->traits().local_updates && !AlignOptimizers()) return;
@@ -174,9 +189,12 @@ void RoundEngine::CloseRound(const Completion& end) {
 }
 
 // Whether the next round may open before the pending one is applied: it is run in the same way, and
-// neither rounds nor samples are used up.
+// neither rounds nor samples are used up, nor is a validation due between the two.
 bool RoundEngine::MayOverlap() const {
   if (!synchronizer_->traits().overlapping || outcome_ != Outcome::kTraining) return false;
+  ValidationMark behind = member_.validation_mark();
+  ++behind.rounds;
+  if (validation_due_ || member_.validations.DueByCount(behind)) return false;
   const std::optional<std::uint64_t>& last = member_.options.stop.rounds;
   return synchronizer_ == &group_.synchronizer() && member_.ledger.HasFree() &&
          !(last && member_.rounds + 1 >= *last);
@@ -316,6 +334,9 @@ void RoundEngine::Settle(const Lanes& lanes) {
   outcome_ = verdict.outcome;
   reason_ = std::move(verdict.reason);
   if (outcome_ == Outcome::kFinished || outcome_ == Outcome::kSuspended) member_.EndTrial();
+  if (lanes.validation_votes > 0 || member_.validations.DueByCount(member_.validation_mark())) {
+    validation_due_ = true;
+  }
 }
 
 // The parameters are those of all, and in place.
@@ -356,6 +377,9 @@ std::vector<cuda::LaneValue> RoundEngine::OwnLanesOf(const Round& round) {
       synchronizer_->traits().local_updates ? round.first_samples : round.samples);
   own.lanes.members = 1;
   own.lanes.plan_votes = group_.HasNextPlan() ? 1 : 0;
+  // By the time up to the last edge: how long this round was its end may not know yet.
+  const bool due = group_.rank() == 0 && member_.validations.DueByTime(member_.validation_mark());
+  own.lanes.validation_votes = due ? 1 : 0;
   own.divisor = round.aggregator->Divisor(own.lanes.samples);
   stop_.Cast(own.lanes);
   return LaneValuesOf(own, group_.rank());

@@ -41,6 +41,7 @@
 #include "agent/engine/samples/block_cursor.h"
 #include "agent/engine/stop_vote.h"
 #include "agent/engine/synchronizer.h"
+#include "agent/engine/validations.h"
 #include "base/bounded_queue.h"
 #include "base/time.h"
 #include "cuda/device.h"
@@ -158,6 +159,19 @@ class RoundEngine {
   void CopyState(EngineState& state);
   EngineState State();
 
+  // Whether all members are to validate now, before the next round: so all found by what they know
+  // alike, or by a vote of the first one's clock. It is an edge then with no round under way.
+  bool validation_due() const {
+    return validation_due_ && outcome_ == Outcome::kTraining && at_edge() && !pending_;
+  }
+  // They have, or they have so at training's end. The time that it took while training goes on is
+  // part of the training time and of no round; a stop condition may hold after it. Requires:
+  // at_edge(), no round under way, samples.
+  void TakeValidation(const Validation& validation);
+  const Validations& validations() const { return member_.validations; }
+  // What was found at this very edge; nothing: nothing was.
+  const std::optional<Validation>& validated() const { return validated_; }
+
   // The reports of rounds applied since the last call, one at a time, oldest first; at most the two
   // latest of a caller who does not ask.
   std::optional<policies::Report> TakeReport();
@@ -219,6 +233,8 @@ class RoundEngine {
   Round running_;                      // or the last
   std::optional<BlockCursor> cursor_;  // in this member's samples; nothing: no round is open
   std::optional<Round> pending_;       // launched and not applied yet
+  bool validation_due_ = false;
+  std::optional<Validation> validated_;         // since the last round
   const std::unique_ptr<cuda::Mark> computed_;  // behind the last batch that may close a round
 
   BoundedQueue<policies::Report, kReportsMax> reports_;

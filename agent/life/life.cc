@@ -11,6 +11,7 @@ using protocol::FinishedMessage;
 using protocol::GroupMessage;
 using protocol::StopMessage;
 using protocol::ToWorker;
+using protocol::ValidatedMessage;
 
 Failure LostGroup(const std::string& reason) {
   return {.message = "the group was lost: " + reason, .of_group = true};
@@ -50,9 +51,8 @@ std::optional<Failure> Life::RunToEnd() {
 std::optional<Failure> Life::Load() {
   const OrFailure<Loaded> loaded = world_.Load();
   if (const auto* failure = std::get_if<Failure>(&loaded)) return *failure;
-  const auto& [ready, checkpoints_every] = std::get<Loaded>(loaded);
-  checkpoints_every_ = checkpoints_every;
-  mail_.Send(ready);
+  loaded_ = std::get<Loaded>(loaded);
+  mail_.Send(loaded_.ready);
   return std::nullopt;
 }
 
@@ -111,12 +111,15 @@ std::string Life::WhyGiveUp() {
 std::optional<Failure> Life::Train() {
   world_.BeginTraining();
   OpenCheckpoints();
+  if (auto failure = ValidateWhereDue()) return failure;  // a former group did not come to it
   while (const std::optional<engine::Batch> batch = engine().NextBatch()) {
     const OrFailure<engine::StepResult> result = world_.Compute(*batch);
     if (const auto* failure = std::get_if<Failure>(&result)) return *failure;
     engine().Step(std::get<engine::StepResult>(result));
     world_.OnStep(*batch);
     Report();
+    if (auto failure = ValidateWhereDue()) return failure;
+    // Behind it, so that a checkpoint of this edge has what it came to.
     if (checkpoints_ != nullptr) checkpoints_->AtEdge();
     // What the last round leaves is the result's and the end's checkpoint's.
     if (engine().at_edge() && engine().outcome() == Outcome::kTraining) world_.AtEdge();
@@ -125,12 +128,48 @@ std::optional<Failure> Life::Train() {
   return EndTraining();
 }
 
+std::optional<Failure> Life::ValidateWhereDue() {
+  if (!engine().validation_due()) return std::nullopt;
+  const OrFailure<engine::Validation> validated = world_.ValidateAtEdge();
+  if (const auto* failure = std::get_if<Failure>(&validated)) {
+    EndTraining();
+    return SaidOfGroup(*failure);
+  }
+  TakeValidation(std::get<engine::Validation>(validated));
+  const engine::ValidationState& state = engine().validations().state();
+  const bool best = state.best_samples > 0 && state.best_rounds == engine().rounds();
+  if (best && loaded_.keeps_best && group_.rank == 0) world_.KeepBest();
+  return std::nullopt;
+}
+
+void Life::TakeValidation(const engine::Validation& validation) {
+  engine().TakeValidation(validation);
+  if (group_.rank != 0) return;
+  const engine::ValidationState& state = engine().validations().state();
+  const ValidatedMessage message{.generation = group_.generation,
+                                 .rounds = state.last.rounds,
+                                 .epoch = state.last.epochs,
+                                 .trained_samples = state.last.samples,
+                                 .train_seconds = ToSeconds(state.last.trained),
+                                 .loss = validation.loss,
+                                 .accuracy = validation.accuracy,
+                                 .samples = validation.samples,
+                                 .seconds = ToSeconds(state.cost),
+                                 .best_loss = state.best_loss,
+                                 .best_accuracy = state.best_accuracy,
+                                 .best_samples = state.best_samples,
+                                 .best_rounds = state.best_rounds,
+                                 .since_best = state.since_best};
+  mail_.Send(message);
+  world_.OnValidated(message);
+}
+
 void Life::OpenCheckpoints() {
   if (group_.rank != 0 || !(group_.loss_seconds > 0)) return;
   checkpoints_ = std::make_unique<RunningCheckpoints>(
       engine(), mail_, world_.OpenCheckpoints(),
       RunningCheckpoints::Options{.generation = group_.generation,
-                                  .every = checkpoints_every_,
+                                  .every = loaded_.checkpoints_every,
                                   .mean = group_.loss_seconds});
 }
 
@@ -229,10 +268,13 @@ std::optional<Failure> Life::ConcludeSuspended(FinishedMessage finished) {
 
 std::optional<Failure> Life::ConcludeFinished(FinishedMessage finished) {
   KeepEnd();
-  const OrFailure<protocol::EvaluatedMessage> result = world_.Validate([this] { KeepEnd(); });
+  const OrFailure<engine::Validation> result = ValidateEnd();
   if (const auto* failure = std::get_if<Failure>(&result)) return SaidOfGroup(*failure);
+  const auto& at_end = std::get<engine::Validation>(result);
+  const bool news = !engine().validated() && at_end.samples > 0;
+  if (news && engine().validations().on()) TakeValidation(at_end);
   if (group_.rank == 0) {
-    const auto& evaluated = std::get<protocol::EvaluatedMessage>(result);
+    const protocol::EvaluatedMessage evaluated = EvaluationOfResult(at_end);
     if (auto failure = KeepResult(finished, evaluated)) return failure;
     // Before the last word, with which the job may be over.
     if (evaluated.samples > 0) mail_.Send(evaluated);
@@ -241,16 +283,43 @@ std::optional<Failure> Life::ConcludeFinished(FinishedMessage finished) {
   return std::nullopt;
 }
 
+OrFailure<engine::Validation> Life::ValidateEnd() {
+  if (engine().validated()) return *engine().validated();
+  return world_.Validate([this] { KeepEnd(); });
+}
+
+// A former validation was of better parameters than those that training ended with.
+bool Life::ResultIsFormer() const {
+  const engine::ValidationState& state = engine().validations().state();
+  return loaded_.keeps_best && state.best_samples > 0 && state.best_rounds != engine().rounds();
+}
+
+protocol::EvaluatedMessage Life::EvaluationOfResult(const engine::Validation& at_end) const {
+  const engine::ValidationState& state = engine().validations().state();
+  if (ResultIsFormer()) {
+    return {.loss = state.best_loss,
+            .accuracy = state.best_accuracy,
+            .samples = state.best_samples,
+            .rounds = state.best_rounds};
+  }
+  return {.loss = at_end.loss,
+          .accuracy = at_end.accuracy,
+          .samples = at_end.samples,
+          .rounds = engine().rounds()};
+}
+
+// A checkpoint goes on from where training ended, whatever the result is.
 std::optional<Failure> Life::KeepResult(FinishedMessage& finished,
                                         const protocol::EvaluatedMessage& evaluated) {
   KeepEnd();
+  if (engine().asked_to_stop()) {
+    if (auto failure = world_.KeepCheckpoint()) return failure;
+  }
+  if (ResultIsFormer()) world_.TakeBest();
   OrFailure<std::vector<std::string>> files = world_.KeepResult(finished, evaluated);
   if (const auto* failure = std::get_if<Failure>(&files)) return *failure;
   finished.files = std::move(std::get<std::vector<std::string>>(files));
-  if (engine().asked_to_stop()) {
-    if (auto failure = world_.KeepCheckpoint()) return failure;
-    finished.files.emplace_back(protocol::kCheckpointFile);
-  }
+  if (engine().asked_to_stop()) finished.files.emplace_back(protocol::kCheckpointFile);
   if (checkpoints_ != nullptr) checkpoints_->GiveUp();
   return std::nullopt;
 }

@@ -42,6 +42,11 @@ class Life {
   // Rounds until the engine says that it is over. Reports leave and messages are taken between two
   // batches, never within one.
   std::optional<Failure> Train();
+  // At the edges where all members know that it is due. What it was of is kept, where that is the
+  // best so far. A failure ends training.
+  std::optional<Failure> ValidateWhereDue();
+  // Counts it and tells of it.
+  void TakeValidation(const engine::Validation& validation);
   // Of rank 0, where they are wanted.
   void OpenCheckpoints();
   void Report();
@@ -57,6 +62,10 @@ class Life {
   std::optional<Failure> AgreeOnParameters();
   std::optional<Failure> ConcludeSuspended(protocol::FinishedMessage finished);
   std::optional<Failure> ConcludeFinished(protocol::FinishedMessage finished);
+  // At training's end; not again where the last edge was validated.
+  OrFailure<engine::Validation> ValidateEnd();
+  bool ResultIsFormer() const;
+  protocol::EvaluatedMessage EvaluationOfResult(const engine::Validation& at_end) const;
   std::optional<Failure> KeepResult(protocol::FinishedMessage& finished,
                                     const protocol::EvaluatedMessage& evaluated);
   // What is known of training at its end.
@@ -66,7 +75,7 @@ class Life {
 
   Mail& mail_;
   World& world_;
-  std::optional<Duration> checkpoints_every_;
+  Loaded loaded_;
   protocol::GroupMessage group_;
   std::optional<Met> met_;
   std::unique_ptr<RunningCheckpoints> checkpoints_;  // null: none are taken

@@ -12,6 +12,7 @@
 
 #include "agent/collective/transport.h"
 #include "agent/engine/round_engine.h"
+#include "agent/engine/validations.h"
 #include "agent/life/checkpoint_store.h"
 #include "agent/life/failure.h"
 #include "base/time.h"
@@ -24,6 +25,7 @@ namespace tactus::life {
 struct Loaded {
   protocol::ReadyMessage ready{};
   std::optional<Duration> checkpoints_every{};  // of training; nothing: chosen
+  bool keeps_best = false;                      // the result is what had the least validation loss
 };
 
 // How the members find each other.
@@ -90,7 +92,21 @@ class World {
 
   // The validation loss over all members; samples = 0: there is nothing to validate with. `beside`
   // is to be called now and then meanwhile.
-  virtual OrFailure<protocol::EvaluatedMessage> Validate(const std::function<void()>& beside) = 0;
+  virtual OrFailure<engine::Validation> Validate(const std::function<void()>& beside) = 0;
+
+  // The same while training stands still, with the means of the buffers that training changes on
+  // each member: training goes on with each one's own.
+  virtual OrFailure<engine::Validation> ValidateAtEdge() = 0;
+
+  // What was just validated at an edge is the best so far: it is kept, to take the place of another
+  // that was. Of rank 0 alone.
+  virtual void KeepBest() = 0;
+
+  // It was told of. Of rank 0 alone.
+  virtual void OnValidated(const protocol::ValidatedMessage& message) = 0;
+
+  // Parameters and buffers become what KeepBest kept. Of rank 0 alone, at the end.
+  virtual void TakeBest() = 0;
 
   // Writes the result and returns its files, in the output directory.
   virtual OrFailure<std::vector<std::string>> KeepResult(

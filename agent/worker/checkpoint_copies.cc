@@ -23,6 +23,7 @@ void CheckpointCopies::Write(CheckpointedMessage facts) {
   source_.device.Copy(source_.parameters, checkpoint.parameters);
   source_.engine.CopyState(checkpoint.state);
   checkpoint.buffers = source_.model.ReadBuffers();
+  checkpoint.best = source_.best;
   facts.still_seconds = ToSeconds(Now() - begin);
   writer_.Write(std::move(facts));
 }

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include "agent/engine/round_engine.h"
 #include "agent/life/checkpoint_store.h"
 #include "agent/model/model.h"
+#include "agent/worker/checkpoint_file.h"
 #include "agent/worker/checkpoint_writer.h"
 #include "cuda/device.h"
 
@@ -24,7 +26,8 @@ class CheckpointCopies : public life::CheckpointStore {
     engine::RoundEngine& engine;
     const model::Model& model;
     cuda::Device& device;
-    std::span<const float> parameters;  // flat
+    std::span<const float> parameters;            // flat
+    const std::shared_ptr<const BestCopy>& best;  // as it is when that is done
   };
 
   // directory: of the job's output. The thread outlives this.

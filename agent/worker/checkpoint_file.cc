@@ -32,6 +32,7 @@ constexpr const char* kSchemaKey = "tactus.schema";
 constexpr const char* kHashKey = "content_hash";
 constexpr const char* kFormatKey = "format";  // the library's own
 constexpr const char* kBuffers = "buffers";
+constexpr const char* kBestBuffers = "best_buffers";
 constexpr const char* kReturned = "ledger.returned";
 constexpr const char* kLosses = "losses";
 constexpr const char* kLocalLosses = "local_losses";
@@ -44,6 +45,21 @@ void VisitAdascale(const std::string& name, auto& adascale, const auto& visit) {
   visit(name + ".mu2", adascale.average.moments.mu2);
   visit(name + ".count", adascale.average.count);
   visit(name + ".weights", adascale.average.weights);
+}
+
+void VisitValidation(auto& validation, const auto& visit) {
+  visit("validation.count", validation.count);
+  visit("validation.rounds", validation.last.rounds);
+  visit("validation.epochs", validation.last.epochs);
+  visit("validation.samples", validation.last.samples);
+  visit("validation.trained_nanoseconds", validation.last.trained);
+  visit("validation.cost_nanoseconds", validation.cost);
+  visit("validation.loss", validation.loss);
+  visit("validation.best_loss", validation.best_loss);
+  visit("validation.best_accuracy", validation.best_accuracy);
+  visit("validation.best_samples", validation.best_samples);
+  visit("validation.best_rounds", validation.best_rounds);
+  visit("validation.since_best", validation.since_best);
 }
 
 // The one list of counters; writing and reading both follow it. Durations count nanoseconds.
@@ -60,6 +76,7 @@ void VisitCounters(auto& state, const auto& visit) {
   visit("windows.bending_weight", state.learning_rate.bending_weight);
   visit("ledger.epoch_size", state.ledger.epoch_size);
   visit("ledger.fresh", state.ledger.fresh);
+  VisitValidation(state.validation, visit);
 }
 
 // The shortest text that reads as the same value.
@@ -127,6 +144,7 @@ std::string OptimizerPrefix(std::size_t index) {
   return "optimizer." + std::to_string(index) + ".";
 }
 constexpr const char* kParameterPrefix = "parameters.";
+constexpr const char* kBestPrefix = "best.";
 constexpr const char* kBlockMomentumPrefix = "block_momentum.";
 
 // ---- Writing
@@ -143,6 +161,14 @@ class Writer {
            .shape = segment.shape,
            .bytes = std::as_bytes(flat.subspan(segment.offset, segment.length))});
     }
+  }
+
+  void AddBuffers(const std::string& name, const std::vector<float>& buffers) {
+    Add({.name = name,
+         .type = "F32",
+         .element_bytes = sizeof(float),
+         .shape = {static_cast<std::int64_t>(buffers.size())},
+         .bytes = std::as_bytes(std::span(buffers))});
   }
 
   void Add(NamedTensor tensor) { tensors_[tensor.name] = std::move(tensor); }
@@ -202,6 +228,8 @@ class Reader {
   std::string ReadFlats(Checkpoint& checkpoint);
   std::vector<model::WantedTensor> Wanted() const;
   std::string ReadFlat(const std::string& prefix, std::vector<float>& flat);
+  std::string ReadBuffers(const std::string& name, std::vector<float>& buffers);
+  std::string ReadBest(Checkpoint& checkpoint);
   std::string ReadLists(Checkpoint& checkpoint);
   std::string ReadLocalLosses(std::vector<policies::RoundLosses>& rounds);
 
@@ -254,8 +282,9 @@ std::string Reader::ReadCounters(EngineState& state) const {
     if (!wrong.empty()) return;
     const auto found = file_.metadata.find(key);
     if (found == file_.metadata.end()) {
-      // Of what windows told, files of before it was kept have nothing, as a job that begins.
-      if (key.starts_with("windows.")) return;
+      // Of what windows and validations told, files of before it was kept have nothing, as a job
+      // that begins.
+      if (key.starts_with("windows.") || key.starts_with("validation.")) return;
       wrong = "it has no " + key;
     } else if (!FromText(found->second, value)) {
       wrong = key + " is " + data::Quoted(found->second) + ", no such number";
@@ -299,10 +328,22 @@ std::string Reader::ReadFlats(Checkpoint& checkpoint) {
   return wrong;
 }
 
+std::string Reader::ReadBuffers(const std::string& name, std::vector<float>& buffers) {
+  buffers.resize(fit_.buffers);
+  return Take(name, "F32", {static_cast<std::int64_t>(fit_.buffers)}, std::span(buffers));
+}
+
+std::string Reader::ReadBest(Checkpoint& checkpoint) {
+  if (!Has(kBestBuffers)) return {};
+  BestCopy best;
+  std::string wrong = ReadFlat(kBestPrefix, best.parameters);
+  if (wrong.empty()) wrong = ReadBuffers(kBestBuffers, best.buffers);
+  checkpoint.best = std::make_shared<const BestCopy>(std::move(best));
+  return wrong;
+}
+
 std::string Reader::ReadLists(Checkpoint& checkpoint) {
-  checkpoint.buffers.resize(fit_.buffers);
-  std::string wrong = Take(kBuffers, "F32", {static_cast<std::int64_t>(fit_.buffers)},
-                           std::span(checkpoint.buffers));
+  std::string wrong = ReadBuffers(kBuffers, checkpoint.buffers);
   if (!wrong.empty()) return wrong;
 
   std::vector<std::uint64_t> edges(2 * Rows(kReturned));
@@ -343,6 +384,7 @@ std::string Reader::Read(Checkpoint& checkpoint) {
   std::string wrong = ReadCounters(checkpoint.state);
   if (wrong.empty()) wrong = ReadFlats(checkpoint);
   if (wrong.empty()) wrong = ReadLists(checkpoint);
+  if (wrong.empty()) wrong = ReadBest(checkpoint);
   for (const auto& [name, tensor] : file_.tensors) {
     if (wrong.empty() && !taken_.contains(name)) {
       wrong = "it has a tensor " + data::Quoted(name) + ", this job none";
@@ -413,11 +455,11 @@ absl::Status WriteCheckpoint(const Checkpoint& checkpoint, const cuda::SegmentTa
     writer.AddFlat(OptimizerPrefix(i), state.optimizer[i]);
   }
   if (!state.block_momentum.empty()) writer.AddFlat(kBlockMomentumPrefix, state.block_momentum);
-  writer.Add({.name = kBuffers,
-              .type = "F32",
-              .element_bytes = sizeof(float),
-              .shape = {static_cast<std::int64_t>(checkpoint.buffers.size())},
-              .bytes = std::as_bytes(std::span(checkpoint.buffers))});
+  writer.AddBuffers(kBuffers, checkpoint.buffers);
+  if (checkpoint.best != nullptr) {
+    writer.AddFlat(kBestPrefix, checkpoint.best->parameters);
+    writer.AddBuffers(kBestBuffers, checkpoint.best->buffers);
+  }
 
   const std::vector<std::uint64_t> edges = EdgesOf(state);
   writer.Add({.name = kReturned,

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -18,10 +19,18 @@ namespace tactus::worker {
 
 using protocol::kCheckpointFile;
 
+// What had the least validation loss so far.
+struct BestCopy {
+  std::vector<float> parameters{};  // [cuda::FlatLength(segments)]
+  std::vector<float> buffers{};     // as Model::ReadBuffers has them
+};
+
 struct Checkpoint {
   engine::EngineState state{};
   std::vector<float> parameters{};  // [cuda::FlatLength(segments)]
   std::vector<float> buffers{};     // as Model::ReadBuffers has them
+  // Null: none is kept. Shared with the worker, which does not change it and takes another one.
+  std::shared_ptr<const BestCopy> best{};
 };
 
 // What a checkpoint must fit: the job's model, optimizer and data.
@@ -36,6 +45,8 @@ struct CheckpointFit {
 //
 //   parameters.NAME, optimizer.0.NAME, optimizer.1.NAME, block_momentum.NAME
 //                     F32, for each segment NAME in its own shape; only what there is
+//   best.NAME, best_buffers
+//                     likewise, of what had the least validation loss; only where it is kept
 //   buffers           F32 [n]
 //   ledger.returned   U64 [n, 2], positions [begin, end) that are unused below ledger.fresh
 //   losses            F64 [n, 3], of a round: loss sum and samples at common parameters, steps

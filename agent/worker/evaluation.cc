@@ -14,6 +14,29 @@ absl::Status AllReduce(collective::Transport& transport, std::span<float> values
   return absl::UnavailableError(completion.reason);
 }
 
+struct Stretch {
+  std::uint64_t begin = 0, end = 0;
+};
+
+// Of the samples, those of this member.
+Stretch ShareOf(std::uint64_t samples, const collective::Transport& transport,
+                std::span<const std::uint32_t> shares) {
+  const auto rank = static_cast<std::size_t>(transport.rank());
+  const auto size = static_cast<std::size_t>(transport.size());
+  const auto sum = [&shares](std::size_t members) {
+    return std::accumulate(shares.begin(), shares.begin() + static_cast<std::ptrdiff_t>(members),
+                           std::uint64_t{0});
+  };
+  const bool even = shares.size() != size || sum(size) == 0;
+  const std::uint64_t all = even ? size : sum(size);
+  // In 128 bits: samples times batch sizes may pass 64.
+  const auto part = [&](std::size_t members) {
+    const std::uint64_t before = even ? members : sum(members);
+    return static_cast<std::uint64_t>(static_cast<unsigned __int128>(samples) * before / all);
+  };
+  return {.begin = part(rank), .end = part(rank + 1)};
+}
+
 }  // namespace
 
 absl::Status AverageBuffers(model::Model& model, collective::Transport& transport,
@@ -32,18 +55,16 @@ absl::Status AverageBuffers(model::Model& model, collective::Transport& transpor
   return absl::OkStatus();
 }
 
-absl::StatusOr<EvaluatedMessage> Evaluate(model::Model& model, ExampleReader& validation,
-                                          collective::Transport& transport,
-                                          const EvaluationOptions& options) {
+absl::StatusOr<engine::Validation> Evaluate(model::Model& model, ExampleReader& validation,
+                                            collective::Transport& transport,
+                                            const EvaluationOptions& options) {
   const std::uint64_t samples = std::min(validation.dataset().size(), options.samples_max);
-  const auto rank = static_cast<std::uint64_t>(transport.rank());
-  const auto size = static_cast<std::uint64_t>(transport.size());
-  const std::uint64_t end = samples * (rank + 1) / size;
+  const auto [begin, end] = ShareOf(samples, transport, options.shares);
 
   model::EvaluationSums sums;
   std::vector<std::uint64_t> indices;
   std::uint64_t batch = options.batch;
-  for (std::uint64_t at = samples * rank / size; at < end; at += indices.size()) {
+  for (std::uint64_t at = begin; at < end; at += indices.size()) {
     options.beside();
     indices.resize(std::min(batch, end - at));
     std::iota(indices.begin(), indices.end(), at);
@@ -65,9 +86,9 @@ absl::StatusOr<EvaluatedMessage> Evaluate(model::Model& model, ExampleReader& va
                                 sums.has_accuracy ? 1.0f : 0.0f};
   if (absl::Status status = AllReduce(transport, lanes); !status.ok()) return status;
   const double count = static_cast<double>(std::max<std::uint64_t>(samples, 1));
-  return EvaluatedMessage{.loss = lanes[0] / count,
-                          .accuracy = lanes[2] > 0 ? lanes[1] / count : -1,
-                          .samples = samples};
+  return engine::Validation{.loss = lanes[0] / count,
+                            .accuracy = lanes[2] > 0 ? lanes[1] / count : -1,
+                            .samples = samples};
 }
 
 }  // namespace tactus::worker

@@ -1,14 +1,15 @@
-// The validation loss at the end of training, shared out over the members.
+// The validation loss of common parameters, shared out over the members.
 
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <span>
 
 #include "absl/status/statusor.h"
 #include "agent/collective/transport.h"
+#include "agent/engine/validations.h"
 #include "agent/model/model.h"
-#include "agent/worker/messages.h"
 #include "agent/worker/reader.h"
 
 namespace tactus::worker {
@@ -23,13 +24,16 @@ absl::Status AverageBuffers(model::Model& model, collective::Transport& transpor
 struct EvaluationOptions {
   std::uint64_t samples_max = 10000;
   std::uint32_t batch = 64;
+  // By rank, the same on all members: how the samples are shared out, as the plan's batch sizes
+  // are, which follow the members' speeds. Empty: evenly.
+  std::span<const std::uint32_t> shares{};
   std::function<void()> beside = [] {};  // called before each batch
 };
 
-// Every member evaluates a contiguous share; all return the sums over all of them.
-// Errors: Unavailable, the group was lost; those of Model::Evaluate.
-absl::StatusOr<EvaluatedMessage> Evaluate(model::Model& model, ExampleReader& validation,
-                                          collective::Transport& transport,
-                                          const EvaluationOptions& options);
+// Every member evaluates a contiguous share; all return the means over all samples. The end is the
+// caller's to say. Errors: Unavailable, the group was lost; those of Model::Evaluate.
+absl::StatusOr<engine::Validation> Evaluate(model::Model& model, ExampleReader& validation,
+                                            collective::Transport& transport,
+                                            const EvaluationOptions& options);
 
 }  // namespace tactus::worker

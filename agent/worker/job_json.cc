@@ -23,6 +23,8 @@ WorkerJob ParseJob(const FieldReader& from) {
   spec.Within("snapshots", [&](auto& snapshots) { snapshots("every", job.snapshots_every); });
   spec.Within("checkpoints",
               [&](auto& checkpoints) { checkpoints("every", job.checkpoints_every); });
+  // Older coordinators do not say.
+  if (spec.Has("result")) spec("result", job.result);
   job.model.seed = job.engine.seed;
   return job;
 }

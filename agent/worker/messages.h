@@ -56,6 +56,7 @@ using protocol::ReportMessage;
 using protocol::StandingMessage;
 using protocol::StopMessage;
 using protocol::TransportKind;
+using protocol::ValidatedMessage;
 
 // A snapshot is whole. To the agent alone, which brings it to the coordinator.
 struct SnapshottedMessage {

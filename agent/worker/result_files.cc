@@ -26,7 +26,8 @@ Json Summary(const ResultFacts& facts) {
                   {"train_loss", Finite(finished.train_loss)}};
   if (facts.evaluated.samples > 0) {
     summary["validation"] = {{"loss", Finite(facts.evaluated.loss)},
-                             {"samples", facts.evaluated.samples}};
+                             {"samples", facts.evaluated.samples},
+                             {"rounds", facts.evaluated.rounds}};
     if (facts.evaluated.accuracy >= 0) {
       summary["validation"]["accuracy"] = Finite(facts.evaluated.accuracy);
     }

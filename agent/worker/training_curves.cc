@@ -73,4 +73,15 @@ absl::Status TrainingCurves::Add(const policies::Report& report, const policies:
   return status;
 }
 
+absl::Status TrainingCurves::AddValidation(const protocol::ValidatedMessage& message,
+                                           double wall_seconds) {
+  std::vector<Scalar> scalars = {
+      {.tag = "validation/loss", .value = static_cast<float>(message.loss)}};
+  if (message.accuracy >= 0) {
+    scalars.push_back(
+        {.tag = "validation/accuracy", .value = static_cast<float>(message.accuracy)});
+  }
+  return file_.Append(wall_seconds, message.rounds, scalars);
+}
+
 }  // namespace tactus::worker

@@ -12,6 +12,7 @@
 #include "base/time.h"
 #include "policies/gradient_noise.h"
 #include "policies/plan.h"
+#include "protocol/worker_messages.h"
 
 namespace tactus::worker {
 
@@ -23,6 +24,7 @@ inline constexpr const char* kCurvesFolder = "tensorboard";
 //   train/loss, train/learning_rate, train/gain, train/gradient_norm, train/epoch
 //   adapt/global_batch, adapt/period, adapt/batch/RANK, adapt/noise_scale, adapt/orthogonality
 //   time/compute_seconds, time/blocked_seconds (of rank 0), time/round_seconds
+//   validation/loss, validation/accuracy
 //   plan, job                                                      as text
 //
 // Steps are rounds. Bounded: at most one set of values in kEvery of training, and one for each new
@@ -41,6 +43,9 @@ class TrainingCurves {
   // Errors: the file system's; what comes later is not written.
   absl::Status Add(const policies::Report& report, const policies::Plan& plan, Duration trained,
                    double wall_seconds);
+
+  // A validation; its step is the rounds that were applied before it. Errors: likewise.
+  absl::Status AddValidation(const protocol::ValidatedMessage& message, double wall_seconds);
 
   // Of the file, in the output directory.
   std::string name() const { return std::string(kCurvesFolder) + "/" + file_.name(); }

@@ -22,6 +22,7 @@
 #include "agent/worker/evaluation.h"
 #include "agent/worker/own_speed.h"
 #include "agent/worker/result_files.h"
+#include "base/check.h"
 #include "cuda/nccl.h"
 #include "cuda/nccl_capabilities.h"
 
@@ -92,6 +93,20 @@ void EndAtOnce(const std::string& reason) {
   std::_Exit(kExitHung);
 }
 
+std::uint64_t SamplesOf(const data::Dataset* dataset) {
+  return dataset == nullptr ? 0 : dataset->size();
+}
+
+// What the coordinator cannot see, as it does not open the data.
+absl::Status CheckValidation(const WorkerJob& job, const data::Split& data) {
+  const std::string asking = AskingForValidation(job);
+  if (asking.empty() || SamplesOf(data.validation.get()) > 0) return absl::OkStatus();
+  return data::AtField(asking, absl::InvalidArgumentError(
+                                   "needs validation data, and found no validation sample; allowed "
+                                   "is a data.validation_fraction that leaves one, or cifar with "
+                                   "a test batch"));
+}
+
 // As Ready has it.
 std::string NcclVersionOf(const cuda::Device& device) {
   return device.cuda_index() ? cuda::nccl::VersionText(cuda::nccl::Version()) : "";
@@ -126,13 +141,13 @@ life::OrFailure<life::Loaded> Worker::Load() {
   absl::Status status = AwaitStart();
   if (status.ok()) status = Prepare();
   if (!status.ok()) return FailureOf(status);
-  const std::uint64_t validation = data_.validation == nullptr ? 0 : data_.validation->size();
   return life::Loaded{.ready = {.parameters = parameters_.size(),
                                 .train_samples = data_.train->size(),
-                                .validation_samples = validation,
+                                .validation_samples = SamplesOf(data_.validation.get()),
                                 .samples_per_second = samples_per_second_,
                                 .nccl_version = NcclVersionOf(*device_)},
-                      .checkpoints_every = start_.job.checkpoints_every};
+                      .checkpoints_every = start_.job.checkpoints_every,
+                      .keeps_best = start_.job.result == JobResult::kBest};
 }
 
 absl::Status Worker::AwaitStart() {
@@ -164,6 +179,7 @@ absl::Status Worker::Prepare() {
   absl::StatusOr<data::Split> split = data::OpenData(start_.job.data);
   if (!split.ok()) return split.status();
   data_ = *std::move(split);
+  if (absl::Status s = CheckValidation(start_.job, data_); !s.ok()) return s;
   reader_ = std::make_unique<ExampleReader>(
       *data_.train, *device_,
       ExampleReader::For(
@@ -209,10 +225,19 @@ absl::Status Worker::LoadCheckpoint() {
                           .train_samples = data_.train->size()});
   if (absl::IsDataLoss(checkpoint.status())) return Unreadable(checkpoint.status());
   if (!checkpoint.ok()) return checkpoint.status();
-  device_->Copy(checkpoint->parameters, parameters_.span());
-  model_->WriteBuffers(checkpoint->buffers);
-  restored_ = std::move(checkpoint->state);
+  TakeUp(*std::move(checkpoint));
   return absl::OkStatus();
+}
+
+void Worker::TakeUp(Checkpoint checkpoint) {
+  device_->Copy(checkpoint.parameters, parameters_.span());
+  model_->WriteBuffers(checkpoint.buffers);
+  restored_ = std::move(checkpoint.state);
+  if (start_.job.result == JobResult::kBest) {
+    best_ = std::move(checkpoint.best);
+    // Else the checkpoint is of a job that kept nothing of it but the loss.
+    if (best_ == nullptr) engine::ForgetBest(restored_->validation);
+  }
 }
 
 // A pass over a few samples before anybody waits for this worker; then its speed, from which the
@@ -326,6 +351,8 @@ life::OrFailure<bool> Worker::Register(bool fit) {
 void Worker::MakeEngine(const GroupMessage& group, bool registered) {
   engine::EngineOptions options = start_.job.engine;
   options.train_samples = data_.train->size();
+  options.validation.samples =
+      std::min(SamplesOf(data_.validation.get()), start_.job.data.validation_samples_max);
   options.nodes = group.nodes;
   if (ByNccl(group)) options.bucket_bytes = kDeviceBucketBytes;
   engine_ = std::make_unique<engine::RoundEngine>(
@@ -343,6 +370,7 @@ void Worker::MakeEngine(const GroupMessage& group, bool registered) {
 
 void Worker::BeginTraining() {
   KeepSigterm();  // there is something to keep now
+  if (group_.rank != 0) best_.reset();
   emulation_.emplace(start_.emulated_speed, start_.emulated_cpu_factor);
   snapshots_.emplace(
       Snapshots::Options{
@@ -405,7 +433,8 @@ std::unique_ptr<life::CheckpointStore> Worker::OpenCheckpoints() {
       CheckpointCopies::Source{.engine = *engine_,
                                .model = *model_,
                                .device = *device_,
-                               .parameters = parameters_.span()},
+                               .parameters = parameters_.span(),
+                               .best = best_},
       start_.output_directory, writer_);
 }
 
@@ -423,10 +452,16 @@ void Worker::OpenCurves() {
 
 void Worker::Draw(const policies::Report& report) {
   if (!curves_) return;
-  const absl::Status status =
-      curves_->Add(report, engine_->plan(), engine_->train_time(), WallSeconds());
-  if (status.ok()) return;
-  std::cerr << "no further TensorBoard curves: " << status.message() << '\n';
+  Follow(curves_->Add(report, engine_->plan(), engine_->train_time(), WallSeconds()));
+}
+
+void Worker::OnValidated(const ValidatedMessage& message) {
+  if (curves_) Follow(curves_->AddValidation(message, WallSeconds()));
+}
+
+void Worker::Follow(const absl::Status& drawn) {
+  if (drawn.ok()) return;
+  std::cerr << "no further TensorBoard curves: " << drawn.message() << '\n';
   curves_.reset();
 }
 
@@ -444,19 +479,42 @@ std::optional<life::Failure> Worker::AgreeOnBuffers(double own_samples) {
   return averaged.ok() ? std::nullopt : std::optional(InGroup(averaged));
 }
 
-life::OrFailure<EvaluatedMessage> Worker::Validate(const std::function<void()>& beside) {
-  if (data_.validation == nullptr) return EvaluatedMessage{};
+life::OrFailure<engine::Validation> Worker::Validate(const std::function<void()>& beside) {
+  if (data_.validation == nullptr) return engine::Validation{};
   ExampleReader validation(*data_.validation, *device_);
-  const absl::StatusOr<EvaluatedMessage> evaluated =
+  absl::StatusOr<engine::Validation> evaluated =
       Evaluate(*model_, validation, *transport_,
                {.samples_max = start_.job.data.validation_samples_max,
                 .batch = micro_batches_->ceiling(),
+                .shares = engine_->plan().batch_sizes,
                 .beside = [this, &beside] {
                   link_.standpoint().CountBatch();
                   beside();
                 }});
   if (!evaluated.ok()) return InGroup(evaluated.status());
+  evaluated->end = Now();
   return *evaluated;
+}
+
+life::OrFailure<engine::Validation> Worker::ValidateAtEdge() {
+  const std::vector<float> own = model_->ReadBuffers();
+  if (auto failure = AgreeOnBuffers(static_cast<double>(engine_->samples()))) return *failure;
+  validated_buffers_ = model_->ReadBuffers();
+  life::OrFailure<engine::Validation> found = Validate([] {});
+  model_->WriteBuffers(own);
+  return found;
+}
+
+void Worker::KeepBest() {
+  best_ = std::make_shared<const BestCopy>(
+      BestCopy{.parameters = ParametersOnHost(), .buffers = validated_buffers_});
+}
+
+void Worker::TakeBest() {
+  TACTUS_CHECK(best_ != nullptr);
+  device_->Copy(best_->parameters, parameters_.span());
+  device_->Synchronize();
+  model_->WriteBuffers(best_->buffers);
 }
 
 life::OrFailure<std::vector<std::string>> Worker::KeepResult(const FinishedMessage& finished,
@@ -478,7 +536,8 @@ std::optional<life::Failure> Worker::KeepCheckpoint() {
   const absl::Status written =
       WriteCheckpoint({.state = engine_->State(),
                        .parameters = ParametersOnHost(),
-                       .buffers = model_->ReadBuffers()},
+                       .buffers = model_->ReadBuffers(),
+                       .best = best_},
                       model_->segments(), start_.output_directory + "/" + kCheckpointFile);
   return written.ok() ? std::nullopt : std::optional(FailureOf(OfTheNode(written)));
 }

@@ -18,6 +18,7 @@
 #include "agent/life/world.h"
 #include "agent/model/model.h"
 #include "agent/worker/agent_link.h"
+#include "agent/worker/checkpoint_file.h"
 #include "agent/worker/gradient_intake.h"
 #include "agent/worker/messages.h"
 #include "agent/worker/micro_batches.h"
@@ -63,7 +64,11 @@ class Worker : private life::Mail, private life::World {
   bool AskedToEnd() override { return SigtermKept(); }
   std::uint64_t HashParameters() override;
   std::optional<life::Failure> AgreeOnBuffers(double own_samples) override;
-  life::OrFailure<EvaluatedMessage> Validate(const std::function<void()>& beside) override;
+  life::OrFailure<engine::Validation> Validate(const std::function<void()>& beside) override;
+  life::OrFailure<engine::Validation> ValidateAtEdge() override;
+  void KeepBest() override;
+  void OnValidated(const ValidatedMessage& message) override;
+  void TakeBest() override;
   life::OrFailure<std::vector<std::string>> KeepResult(const FinishedMessage& finished,
                                                        const EvaluatedMessage& evaluated) override;
   std::optional<life::Failure> KeepCheckpoint() override;
@@ -80,6 +85,7 @@ class Worker : private life::Mail, private life::World {
   // once there is one; weights alone leave the rest at its beginning.
   absl::Status LoadCheckpoint();
   absl::Status LoadWeights();
+  void TakeUp(Checkpoint checkpoint);
   collective::ConnectedTransport Connect(const GroupMessage& group, const life::Meeting& meeting);
   // Whether the group's buffers travel by NCCL.
   bool ByNccl(const GroupMessage& group) const;
@@ -92,6 +98,8 @@ class Worker : private life::Mail, private life::World {
   void MakeEngine(const GroupMessage& group, bool registered);
   absl::Status Pass(const engine::Batch& batch);
   void OpenCurves();
+  // Training goes on without curves where one could not be written.
+  void Follow(const absl::Status& drawn);
   // Adds a round to the curves; training goes on without them from the first error on.
   void Draw(const policies::Report& report);
   std::vector<float> ParametersOnHost() const;  // waits for the device
@@ -114,6 +122,10 @@ class Worker : private life::Mail, private life::World {
   std::unique_ptr<engine::RoundEngine> engine_;
   WriterThread writer_;
   std::optional<engine::EngineState> restored_;  // of the checkpoint that it goes on from
+  // What had the least validation loss, where that is to be the result; null: nothing yet, or not
+  // here. Shared with the checkpoint that is being written.
+  std::shared_ptr<const BestCopy> best_;
+  std::vector<float> validated_buffers_;  // of the last validation at an edge
   // While it trains.
   std::optional<SpeedEmulation> emulation_;
   std::optional<UpdateTimes> update_seconds_;

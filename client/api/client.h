@@ -86,6 +86,9 @@ class Client {
   // All pages from `request`'s on, at most `count_max` rounds; its page_size is not looked at.
   absl::StatusOr<v1::ListRoundsResponse> ListAllRounds(v1::ListRoundsRequest request,
                                                        std::size_t count_max);
+  absl::StatusOr<v1::ListValidationsResponse> ListValidations(const std::string& name) {
+    return MakeNamed(*jobs_, &v1::Jobs::Stub::ListValidations, name);
+  }
   absl::StatusOr<v1::ListDecisionsResponse> ListDecisions(const v1::ListDecisionsRequest& request) {
     return Make(*jobs_, &v1::Jobs::Stub::ListDecisions, request);
   }

@@ -12,7 +12,14 @@ constexpr int kWorkersDrawn = 8;
 
 }  // namespace
 
-JobPlot::JobPlot(PlotAxis axis, const v1::ListDecisionsResponse& decisions) : axis_(axis) {
+JobPlot::JobPlot(PlotAxis axis, const v1::ListDecisionsResponse& decisions,
+                 const v1::ListValidationsResponse& validations)
+    : axis_(axis) {
+  for (const v1::ValidationPoint& point : validations.validations()) {
+    if (point.rounds() == 0) continue;
+    validations_.push_back({.round = point.rounds() - 1, .loss = point.loss()});
+  }
+  std::ranges::stable_sort(validations_, {}, &ValidationMark::round);
   for (const v1::Decision& decision : decisions.decisions()) {
     if (decision.from().empty()) continue;  // of the first plan: nothing changed
     decisions_.push_back({.round = decision.round(),
@@ -34,23 +41,38 @@ double JobPlot::Advance(const v1::Round& round) {
   }
   seconds_ += length.seconds;
   PlaceMarks(length, begin);
+  PlaceValidations(length, begin);
   before_ = length;
   return axis_ == PlotAxis::kTime ? seconds_ : static_cast<double>(round.round());
 }
 
-// Of decisions up to `round`, which ends now. `begin`: where the one before ended.
-void JobPlot::PlaceMarks(const RoundLength& round, double begin) {
+// Where the round `at` ends, on the axis, which is `round` or one of those since the one before on
+// record. `round` ends now; begin: where the one before ended.
+double JobPlot::EndOf(std::uint64_t at, const RoundLength& round, double begin) const {
+  if (axis_ != PlotAxis::kTime) return static_cast<double>(at);
+  if (at >= round.round) return seconds_;
   const std::uint64_t first = before_ ? before_->round + 1 : 0;
   const double gap = seconds_ - round.seconds - begin;
+  return begin +
+         gap * static_cast<double>(at - first + 1) / static_cast<double>(round.round - first);
+}
+
+// Of decisions up to `round`.
+void JobPlot::PlaceMarks(const RoundLength& round, double begin) {
+  const std::uint64_t first = before_ ? before_->round + 1 : 0;
   for (; placed_ < decisions_.size() && decisions_[placed_].round <= round.round; ++placed_) {
     const std::uint64_t at = std::max(first, decisions_[placed_].round);
-    double seconds = seconds_;
-    if (at < round.round) {
-      seconds = begin + gap * static_cast<double>(at - first + 1) /
-                            static_cast<double>(round.round - first);
-    }
-    marks_.push_back({.x = axis_ == PlotAxis::kTime ? seconds : static_cast<double>(at),
-                      .text = std::move(decisions_[placed_].text)});
+    marks_.push_back({.x = EndOf(at, round, begin), .text = std::move(decisions_[placed_].text)});
+  }
+}
+
+// Likewise.
+void JobPlot::PlaceValidations(const RoundLength& round, double begin) {
+  const std::uint64_t first = before_ ? before_->round + 1 : 0;
+  std::size_t& placed = validations_placed_;
+  for (; placed < validations_.size() && validations_[placed].round <= round.round; ++placed) {
+    const std::uint64_t at = std::max(first, validations_[placed].round);
+    validation_.curve.Add(EndOf(at, round, begin), validations_[placed].loss);
   }
 }
 
@@ -91,6 +113,9 @@ void JobPlot::DrawBatch(Batch batch) {
 Plot JobPlot::Finish(const std::string& name) {
   if (waiting_ && !IsRest(*waiting_)) DrawBatch(*std::move(waiting_));
   waiting_.reset();
+  std::vector<PlotSeries> losses;
+  losses.push_back(std::move(loss_));
+  if (!validation_.curve.empty()) losses.push_back(std::move(validation_));
   std::vector<PlotSeries> batches;
   batches.push_back(std::move(batch_));
   std::ranges::move(batches_, std::back_inserter(batches));
@@ -99,7 +124,7 @@ Plot JobPlot::Finish(const std::string& name) {
           .x_title = time ? "training time [s]" : "round",
           .x_begin = x_begin_,
           .x_whole = !time,
-          .panels = {{.title = "Loss", .series = {std::move(loss_)}},
+          .panels = {{.title = "Loss", .series = std::move(losses)},
                      {.title = "Batch size [samples of a step]",
                       .shape = PlotShape::kCounts,
                       .series = std::move(batches)},

@@ -22,11 +22,13 @@ enum class PlotAxis {
 
 // Takes a job's rounds one by one, oldest first, in bounded memory: loss; samples of a step, of all
 // workers and of each of the first 8, without the short last rounds of epochs, which are no choice
-// of anybody; steps of a round. Decisions are marks at the ends of their
-// rounds, on the same axis as the curves; those of rounds behind the last are left out.
+// of anybody; steps of a round. Decisions are marks at the ends of their rounds, on the same axis
+// as the curves, and so are the points of the validation loss; those of rounds behind the last are
+// left out.
 class JobPlot {
  public:
-  JobPlot(PlotAxis axis, const v1::ListDecisionsResponse& decisions);
+  JobPlot(PlotAxis axis, const v1::ListDecisionsResponse& decisions,
+          const v1::ListValidationsResponse& validations = {});
 
   void Add(const v1::Round& round);
   std::uint64_t rounds() const { return rounds_; }
@@ -47,10 +49,16 @@ class JobPlot {
     double all = 0;
     std::vector<double> workers{};  // the first, by rank
   };
+  struct ValidationMark {
+    std::uint64_t round = 0;  // the last that was applied before it
+    double loss = 0;
+  };
   double Advance(const v1::Round& round);
+  double EndOf(std::uint64_t at, const RoundLength& round, double begin) const;
   bool IsRest(const Batch& batch) const;
   void DrawBatch(Batch batch);
   void PlaceMarks(const RoundLength& round, double begin);
+  void PlaceValidations(const RoundLength& round, double begin);
 
   const PlotAxis axis_;
   std::vector<DecisionMark> decisions_;  // by round
@@ -60,7 +68,10 @@ class JobPlot {
   std::uint64_t rounds_ = 0;
   double seconds_ = 0;
   std::optional<RoundLength> before_{};
+  std::vector<ValidationMark> validations_;  // by round
+  std::size_t validations_placed_ = 0;
   PlotSeries loss_{.name = "loss"};
+  PlotSeries validation_{.name = "validation"};
   PlotSeries steps_{.name = "steps"};
   PlotSeries batch_{.name = "all"};
   std::vector<PlotSeries> batches_{};  // by rank

@@ -90,6 +90,24 @@ std::string AttemptsText(const v1::Job& job) {
   return FormatTable(rows);
 }
 
+// "1.79, accuracy 61.0 % (10,000 samples), after 1,200 rounds".
+std::string PlacedText(const v1::ValidationPoint& point) {
+  return ValidationText(point) + ", after " + FormatCount(point.rounds()) + " rounds";
+}
+
+std::string ValidationsText(const v1::JobProgress& progress) {
+  const v1::ValidationProgress& validation = progress.validation();
+  if (validation.count() == 0) return "";
+  Rows rows = {{"made", FormatCount(validation.count()) + ", which took " +
+                            FormatSpan(Seconds(validation.seconds())) + " together"}};
+  if (validation.has_newest()) rows.push_back({"newest loss", PlacedText(validation.newest())});
+  if (validation.has_best()) rows.push_back({"best loss", PlacedText(validation.best())});
+  if (validation.since_best() > 0) {
+    rows.push_back({"without a new best", FormatCount(validation.since_best()) + " in a row"});
+  }
+  return FormatTable(rows);
+}
+
 // "20 x 0.0153 s, at least 2m 00s, at most 30d 00h".
 std::string WhyText(const v1::JobDeadline& deadline) {
   if (!(deadline.rounds() > 0)) return "-";
@@ -115,6 +133,7 @@ std::string Describe(const v1::Job& job, bool colour) {
   std::string text = Render(job, Look(OutputFormat::kTable, colour));
   text += Section("identity", IdentityText(job));
   text += Section("attempts", AttemptsText(job));
+  text += Section("validation", ValidationsText(job.progress()));
   text += Section("plan", PlanText(job.progress().plan()));
   return text + Section("job file", WriteMessage(job.spec()));
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "client/render/plan_rows.h"
+#include "client/render/tables.h"
 #include "client/text/names.h"
 #include "client/text/text.h"
 
@@ -86,14 +87,27 @@ std::string ProgressView::ShowJob(const v1::Job& job) {
   state_ = job.state();
   state_reason_ = job.state_reason();
   if (job.has_progress()) progress_ = job.progress();
-  if (same) return "";
+  const std::string validation = ShowValidation(progress_.validation());
+  if (same) return validation;
   const bool held = state_ == v1::JOB_STATE_SUSPENDING || state_ == v1::JOB_STATE_PAUSED;
   const char* code = state_ == v1::JOB_STATE_SUCCEEDED ? kGreen
                      : state_ == v1::JOB_STATE_FAILED  ? kRed
                      : held                            ? kYellow
                                                        : kBold;
   const std::string reason = state_reason_.empty() ? "" : ": " + Printable(state_reason_);
-  return "job " + name_ + " " + Coloured(StateName(state_), code) + reason + "\n";
+  return validation + "job " + name_ + " " + Coloured(StateName(state_), code) + reason + "\n";
+}
+
+std::string ProgressView::ShowValidation(const v1::ValidationProgress& validation) {
+  if (validation.count() == validations_) return "";
+  validations_ = validation.count();
+  if (!validation.has_newest()) return "";
+  const v1::ValidationPoint& newest = validation.newest();
+  const bool best = validation.has_best() && validation.best().rounds() == newest.rounds();
+  std::string line = Coloured("validation:", kBold) + " loss " + ValidationText(newest) +
+                     ", after round " + FormatCount(newest.rounds());
+  if (best) line += ", the best so far";
+  return line + "; took " + FormatSpan(Seconds(newest.seconds())) + "\n";
 }
 
 std::string ProgressView::ShowDecision(const v1::Plan& plan) {
@@ -126,11 +140,12 @@ std::string ProgressView::ShowProgress(const v1::JobProgress& progress, Instant 
     choices_ = ChoicesOf(progress.plan());
     plan_version_ = progress.plan().version();
   }
-  if (options_.style == ProgressViewOptions::Style::kBlock) return "";
-  if (line_shown_ && now - line_time_ < options_.line_interval) return "";
+  const std::string validation = ShowValidation(progress.validation());
+  if (options_.style == ProgressViewOptions::Style::kBlock) return validation;
+  if (line_shown_ && now - line_time_ < options_.line_interval) return validation;
   line_shown_ = true;
   line_time_ = now;
-  return JobLine(progress) + PlainWorkers(progress) + "\n";
+  return validation + JobLine(progress) + PlainWorkers(progress) + "\n";
 }
 
 // Up to the block's first line, everything from there erased, `above` scrolling by, the block

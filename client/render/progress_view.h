@@ -14,7 +14,8 @@ namespace tactus::client {
 
 struct ProgressViewOptions {
   enum class Style {
-    kLines,  // a line every `line_interval`, and one for each decision and change of state
+    kLines,  // a line every `line_interval`, and one for each decision, change of state and
+             // validation, of several within a progress the newest
     kBlock,  // for a terminal: those about decisions and states scroll, the rest is redrawn below
              // them
     kJson,   // one object an event, in proto3 JSON with the schema's field names
@@ -40,6 +41,7 @@ class ProgressView {
   std::string ShowJob(const v1::Job& job);
   std::string ShowDecision(const v1::Plan& plan);
   std::string ShowProgress(const v1::JobProgress& progress, Instant now);
+  std::string ShowValidation(const v1::ValidationProgress& validation);
   std::string Redraw(const std::string& above, std::size_t columns);
   std::string WorkerLine(const v1::WorkerProgress& worker, double speed_max) const;
   std::string Coloured(const std::string& text, const char* code) const;
@@ -52,6 +54,7 @@ class ProgressView {
   std::vector<std::uint32_t> batch_sizes_;  // of the newest plan shown, as the rest
   std::vector<std::string> choices_;
   std::uint64_t plan_version_ = 0;
+  std::uint64_t validations_ = 0;  // made before the newest that was shown, and this one
   bool line_shown_ = false;
   Instant line_time_{};          // of the last line shown
   std::size_t block_lines_ = 0;  // of the block on the terminal

@@ -184,6 +184,22 @@ std::string ResultText(const v1::JobResult& result) {
   return text;
 }
 
+// " 12 validations took 3.1 s: the best loss was 1.79 after round 900, the newest 1.82 after ...".
+std::string ValidationStory(const v1::ValidationProgress& validation) {
+  if (validation.count() == 0) return "";
+  std::string text = " " + FormatCount(validation.count()) +
+                     (validation.count() == 1 ? " validation took " : " validations took ") +
+                     FormatSpan(Seconds(validation.seconds()));
+  std::vector<std::string> losses;
+  const auto add = [&losses](const char* which, const v1::ValidationPoint& point) {
+    losses.push_back(which + FormatLoss(point.loss()) + " after round " +
+                     FormatCount(point.rounds()));
+  };
+  if (validation.has_best()) add("the best loss was ", validation.best());
+  if (validation.has_newest()) add("the newest ", validation.newest());
+  return losses.empty() ? text + "." : text + ": " + Listed(losses) + ".";
+}
+
 // "It is running", "It succeeded", "It was cancelled".
 std::string StateText(v1::JobState state) {
   const bool itself = state == v1::JOB_STATE_SUCCEEDED || state == v1::JOB_STATE_FAILED;
@@ -203,7 +219,7 @@ std::string Closing(const v1::Job& job, const v1::ListDecisionsResponse& decisio
             FormatLoss(progress.loss());
   }
   if (!job.state_reason().empty()) text += ": " + Printable(job.state_reason());
-  text = Sentence(text);
+  text = Sentence(text) + ValidationStory(progress.validation());
   if (const std::string skipped = SkippedText(progress); !skipped.empty()) {
     text += " Skipped: " + skipped + ".";
   }

@@ -18,6 +18,13 @@ std::string Validation(const v1::Evaluated& validation) {
   return text + " (" + FormatCount(validation.samples()) + " samples)";
 }
 
+// Of a result that is not what training ended with.
+std::string ParametersText(const v1::JobResult& result) {
+  const std::uint64_t rounds = result.validation().rounds();
+  if (result.validation().samples() == 0 || rounds == 0 || rounds == result.rounds()) return "";
+  return "of round " + FormatCount(rounds) + ", which had the least validation loss";
+}
+
 std::string Overview(const v1::Job& job) {
   const v1::JobResult& result = job.result();
   const Duration time = FromProto(result.train_time());
@@ -32,6 +39,9 @@ std::string Overview(const v1::Job& job) {
       {"  validation loss", Validation(result.validation())},
       {"  utilisation",
        FormatPercent(result.utilisation()) + " of the workers' own speeds together"}};
+  if (const std::string parameters = ParametersText(result); !parameters.empty()) {
+    rows.push_back({"  parameters", parameters});
+  }
   if (const std::string skipped = SkippedText(job.progress()); !skipped.empty()) {
     rows.push_back({"  skipped", skipped});
   }

@@ -153,6 +153,9 @@ std::string JobTable(const v1::Job& job, const Look& look) {
       rows.push_back({"samples/s", FormatRate(job.progress().samples_per_second())});
     }
     if (!job.has_result()) rows.push_back({"train loss", FormatLoss(job.progress().loss())});
+    if (job.progress().validation().has_newest() && !job.has_result()) {
+      rows.push_back({"validation loss", FormatLoss(job.progress().validation().newest().loss())});
+    }
   }
   if (const std::string skipped = SkippedText(job.progress()); !skipped.empty()) {
     rows.push_back({"skipped", skipped});
@@ -308,6 +311,23 @@ std::string Render(const v1::ListRoundsResponse& rounds, Look look) {
   return FormatTable(rows);
 }
 
+std::string Render(const v1::ListValidationsResponse& validations, Look look) {
+  if (IsGeneric(look.format)) return RenderMessage(validations, look.format);
+  Rows rows = {{"ROUNDS", "EPOCH", "TIME", "LOSS", "ACCURACY", "SAMPLES", "SECONDS"}};
+  if (look.format == OutputFormat::kName) rows.clear();
+  for (const v1::ValidationPoint& point : validations.validations()) {
+    if (look.format == OutputFormat::kName) {
+      rows.push_back({std::to_string(point.rounds())});
+      continue;
+    }
+    rows.push_back({FormatCount(point.rounds()), std::to_string(point.epoch()),
+                    FormatSpan(FromProto(point.train_time())), FormatLoss(point.loss()),
+                    point.accuracy() >= 0 ? FormatPercent(point.accuracy()) : "-",
+                    FormatCount(point.samples()), FormatLoss(point.seconds())});
+  }
+  return FormatTable(rows);
+}
+
 std::string Render(const v1::ListDecisionsResponse& decisions, Look look) {
   if (IsGeneric(look.format)) return RenderMessage(decisions, look.format);
   Rows rows = {
@@ -351,6 +371,12 @@ std::string SkippedText(const v1::JobProgress& progress) {
   if (skipped == 0) return "";
   return FormatCount(skipped) + (skipped == 1 ? " update" : " updates") +
          ", as numbers were not finite";
+}
+
+std::string ValidationText(const v1::ValidationPoint& validation) {
+  std::string text = FormatLoss(validation.loss());
+  if (validation.accuracy() >= 0) text += ", accuracy " + FormatPercent(validation.accuracy());
+  return text + " (" + FormatCount(validation.samples()) + " samples)";
 }
 
 std::string AxisField(v1::Axis axis) {

@@ -30,6 +30,7 @@ struct Look {
 std::string Render(const v1::ListJobsResponse& jobs, Look look);
 std::string Render(const v1::ListNodesResponse& nodes, Look look);
 std::string Render(const v1::ListRoundsResponse& rounds, Look look);
+std::string Render(const v1::ListValidationsResponse& validations, Look look);
 std::string Render(const v1::ListDecisionsResponse& decisions, Look look);
 // The members of the group, then what one more would add.
 std::string Render(const v1::DeviceValues& values, Look look);
@@ -50,6 +51,9 @@ std::string LabelsText(const google::protobuf::Map<std::string, std::string>& la
 
 // "3 updates, as numbers were not finite"; empty: none was skipped.
 std::string SkippedText(const v1::JobProgress& progress);
+
+// "1.79, accuracy 61.0 % (10,000 samples)".
+std::string ValidationText(const v1::ValidationPoint& validation);
 
 // "learning_rate", as options have it.
 std::string AxisField(v1::Axis axis);

@@ -97,13 +97,15 @@ absl::Status RunBeside(api::Client& client, EventLoop& loop,
 class GetVerb : public Verb {
  public:
   void Declare(CLI::App& program) override {
-    CLI::App& get =
-        *AddGroup(program, "get", "Show jobs, nodes, one of them, or a job's rounds or decisions");
+    CLI::App& get = *AddGroup(program, "get",
+                              "Show jobs, nodes, one of them, or a job's rounds, validations "
+                              "or decisions");
     DeclareNoun(get, "jobs", Noun::kJobs);
     DeclareNoun(get, "job", Noun::kJob);
     DeclareNoun(get, "nodes", Noun::kNodes);
     DeclareNoun(get, "node", Noun::kNode);
     DeclareNoun(get, "rounds", Noun::kRounds);
+    DeclareNoun(get, "validations", Noun::kValidations);
     DeclareNoun(get, "decisions", Noun::kDecisions);
   }
   ExitCode Run(const Means& means) override {
@@ -121,6 +123,8 @@ class GetVerb : public Verb {
         return ShowAnswer(client.ListAllNodes(), format, screen);
       case Noun::kNode:
         return ShowAnswer(client.GetNode(name_), format, screen);
+      case Noun::kValidations:
+        return ShowAnswer(client.ListValidations(name_), format, screen);
       case Noun::kDecisions:
         return ShowAnswer(client.ListAllDecisions(name_, count_max_), format, screen);
       case Noun::kRounds:
@@ -130,16 +134,17 @@ class GetVerb : public Verb {
   }
 
  private:
-  enum class Noun { kJobs, kJob, kNodes, kNode, kRounds, kDecisions };
+  enum class Noun { kJobs, kJob, kNodes, kNode, kRounds, kValidations, kDecisions };
 
   void DeclareNoun(CLI::App& get, const std::string& word, Noun noun) {
     const bool all = noun == Noun::kJobs || noun == Noun::kNodes;
-    const bool of_a_job = noun == Noun::kRounds || noun == Noun::kDecisions;
+    const bool in_pages = noun == Noun::kRounds || noun == Noun::kDecisions;
+    const bool of_a_job = in_pages || noun == Noun::kValidations;
     const std::string help = all ? "All of them" : of_a_job ? "Of one job" : "One of them";
     CLI::App* verb = AddVerb(get, word, help, [this, noun] { noun_ = noun; });
     if (noun == Noun::kNode) AddNode(verb, &name_);
     if (noun == Noun::kJob || of_a_job) AddJob(verb, &name_);
-    if (noun == Noun::kJobs || of_a_job) {
+    if (noun == Noun::kJobs || in_pages) {
       verb->add_option("--limit", count_max_, "At most so many, the first ones")
           ->check(WholeNumber(1, 1'000'000))
           ->capture_default_str();

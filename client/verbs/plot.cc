@@ -40,8 +40,10 @@ absl::Status AddRounds(const std::string& name, api::Client& client, JobPlot& pl
 class PlotVerb : public Verb {
  public:
   void Declare(CLI::App& program) override {
-    CLI::App* verb = AddVerb(
-        program, "plot", "Draw a job's loss, batch sizes and period, with its decisions, as SVG");
+    CLI::App* verb =
+        AddVerb(program, "plot",
+                "Draw a job's loss, on training and validation samples, batch sizes and period, "
+                "with its decisions, as SVG");
     AddJob(verb, &name_);
     verb->add_option("--output", file_, "File to write. Default: standard output");
     verb->add_option("--over", axis_, "Over time or over rounds")
@@ -58,7 +60,9 @@ class PlotVerb : public Verb {
     // Before the rounds: of what is decided meanwhile the rounds may not be there.
     const auto decisions = client.ListAllDecisions(job->name(), kDecisionsMax);
     if (!decisions.ok()) return ReportError(decisions.status(), screen);
-    JobPlot plot(axis_ == "rounds" ? PlotAxis::kRounds : PlotAxis::kTime, *decisions);
+    const auto validations = client.ListValidations(job->name());
+    if (!validations.ok()) return ReportError(validations.status(), screen);
+    JobPlot plot(axis_ == "rounds" ? PlotAxis::kRounds : PlotAxis::kTime, *decisions, *validations);
     if (absl::Status status = AddRounds(job->name(), client, plot); !status.ok()) {
       return ReportError(status, screen);
     }

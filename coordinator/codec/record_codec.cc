@@ -115,6 +115,8 @@ std::string EncodeJob(const job::JobRecord& record) { return EncodeRecord(record
 
 std::string EncodeRound(const job::RoundRecord& record) { return EncodeRecord(record); }
 
+std::string EncodeValidation(const job::ValidationRecord& record) { return EncodeRecord(record); }
+
 std::string EncodeDecision(const job::DecisionRecord& record) { return EncodeRecord(record); }
 
 std::string EncodeNode(const job::NodeRecord& record) { return EncodeRecord(record); }
@@ -125,6 +127,10 @@ absl::StatusOr<job::JobRecord> DecodeJob(std::string_view bytes) {
 
 absl::StatusOr<job::RoundRecord> DecodeRound(std::string_view bytes) {
   return DecodeRecord<job::RoundRecord>(bytes);
+}
+
+absl::StatusOr<job::ValidationRecord> DecodeValidation(std::string_view bytes) {
+  return DecodeRecord<job::ValidationRecord>(bytes);
 }
 
 absl::StatusOr<job::DecisionRecord> DecodeDecision(std::string_view bytes) {

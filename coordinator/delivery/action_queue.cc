@@ -33,6 +33,8 @@ void ActionQueue::Push(job::Actions actions, Done done) {
     } else if (auto* round = std::get_if<job::PersistRound>(&action)) {
       // Nothing that is seen depends on it: no place in the list.
       rounds_.push_back(std::move(round->round));
+    } else if (const auto* validated = std::get_if<job::PersistValidation>(&action)) {
+      validations_.push_back(validated->validation);
     } else if (const auto* forget = std::get_if<job::ForgetRounds>(&action)) {
       Forget(*forget);
     } else if (auto* decided = std::get_if<job::PersistDecision>(&action)) {
@@ -60,6 +62,9 @@ void ActionQueue::Forget(const job::ForgetRounds& action) {
   std::erase_if(rounds_, [&action](const job::RoundRecord& round) {
     return round.job == action.job && round.round >= action.from;
   });
+  std::erase_if(validations_, [&action](const job::ValidationRecord& validation) {
+    return validation.job == action.job && validation.rounds > action.from;
+  });
   forgotten_.push_back({.job = action.job, .from = action.from});
 }
 
@@ -83,7 +88,7 @@ void ActionQueue::StartWrite() {
   // A batch that failed is tried again as it is: what came since is newer, and goes after it.
   if (batch_.jobs.empty() && batch_.nodes.empty() && batch_.rounds.empty() &&
       batch_.decisions.empty() && batch_.forgotten.empty() && batch_.memories.empty() &&
-      batch_.priors.empty()) {
+      batch_.priors.empty() && batch_.validations.empty()) {
     in_write_ = std::exchange(waiting_, 0);
     for (auto& [id, record] : jobs_) batch_.jobs.push_back(std::move(record));
     jobs_.clear();
@@ -91,6 +96,7 @@ void ActionQueue::StartWrite() {
     nodes_.clear();
     batch_.forgotten = std::exchange(forgotten_, {});
     batch_.rounds = std::exchange(rounds_, {});
+    batch_.validations = std::exchange(validations_, {});
     batch_.decisions = std::exchange(decisions_, {});
     for (auto& [job, memory] : std::exchange(memories_, {})) {
       batch_.memories.push_back({.job = job, .memory = std::move(memory)});
@@ -106,6 +112,7 @@ void ActionQueue::OnWritten(bool durable) {
   failed_ = !durable;
   if (failed_) {
     KeepNewest(kRoundsMax, rounds_);
+    KeepNewest(kValidationsMax, validations_);
     KeepNewest(kDecisionsMax, decisions_);
     return;
   }

@@ -16,18 +16,19 @@ namespace tactus::delivery {
 
 // Lists of actions go in, one write at a time goes out (group commit: all records that wait, in one
 // transaction), and every other action is performed when all PersistJob before it, in its own list
-// and in earlier ones, are durable. Rounds, decisions and what planners learned ride on the next
-// write, that of their list's PersistJob where it has one, and hold nothing up. A write that fails
-// is tried again on Flush; until it succeeds the actions behind it wait, so nothing is seen that a
-// restart would deny. PersistNode counts as PersistJob does. One thread.
+// and in earlier ones, are durable. Rounds, validations, decisions and what planners learned ride
+// on the next write, that of their list's PersistJob where it has one, and hold nothing up. A write
+// that fails is tried again on Flush; until it succeeds the actions behind it wait, so nothing is
+// seen that a restart would deny. PersistNode counts as PersistJob does. One thread.
 //
 // What bounds it while the store fails: an agent's next message is read only when the one before is
 // dealt with, timers wait behind the write that set them, records that wait are one a job and one a
 // node, and users' changes are refused by whoever pushes them: see `full`.
 class ActionQueue {
  public:
-  // Rounds and decisions kept while the store fails; the oldest go first.
+  // Rounds, validations and decisions kept while the store fails; the oldest go first.
   static constexpr std::size_t kRoundsMax = 65536;
+  static constexpr std::size_t kValidationsMax = 4096;
   static constexpr std::size_t kDecisionsMax = 4096;
   // Lists that may wait before users' changes are refused.
   static constexpr std::size_t kListsMax = 65536;
@@ -78,7 +79,7 @@ class ActionQueue {
   void Forget(const job::ForgetRounds& action);
   bool AnyHistory() const {
     return !rounds_.empty() || !decisions_.empty() || !forgotten_.empty() || !memories_.empty() ||
-           !priors_.empty();
+           !priors_.empty() || !validations_.empty();
   }
 
   const Hooks hooks_;
@@ -95,6 +96,7 @@ class ActionQueue {
   std::map<std::string, job::NodeRecord> nodes_;  // likewise
   std::vector<job::RoundsFrom> forgotten_;        // before rounds_ are written
   std::vector<job::RoundRecord> rounds_;
+  std::vector<job::ValidationRecord> validations_;
   std::vector<job::DecisionRecord> decisions_;
   std::map<JobId, std::string> memories_;           // the newest of each job
   std::map<std::string, job::PriorRecord> priors_;  // of each key

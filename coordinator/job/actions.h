@@ -40,6 +40,7 @@ using protocol::ReportMessage;
 using protocol::StandingMessage;
 using protocol::StopMessage;
 using protocol::ToWorker;
+using protocol::ValidatedMessage;
 
 // ---- Events
 
@@ -273,6 +274,14 @@ struct PersistRound {
 };
 void Fields(auto& archive, Of<PersistRound> auto& action) { archive("round", action.round); }
 
+// Write a validation to the history, over one of the same round; nothing waits for it.
+struct PersistValidation {
+  ValidationRecord validation{};
+};
+void Fields(auto& archive, Of<PersistValidation> auto& action) {
+  archive("validation", action.validation);
+}
+
 // Write a decision to the history, over its former form when it is there; nothing waits for it.
 struct PersistDecision {
   JobId job{};
@@ -296,8 +305,8 @@ struct PersistPrior {
 };
 void Fields(auto& archive, Of<PersistPrior> auto& action) { archive("prior", action.prior); }
 
-// Forget the rounds of the history from this one on, those of earlier PersistRounds too: the state
-// that they led to is lost. Nothing waits for it.
+// Forget the rounds of the history from this one on, and validations behind it, those of earlier
+// Persists too: the state that they led to is lost. Nothing waits for it.
 struct ForgetRounds {
   JobId job{};
   std::uint64_t from = 0;
@@ -410,10 +419,10 @@ struct WakeAt {
 };
 void Fields(auto& archive, Of<WakeAt> auto& action) { archive("time", action.time); }
 
-using Action =
-    std::variant<PersistJob, PersistRound, PersistDecision, StartWorker, SendToWorker, StopWorker,
-                 PublishJob, PublishProgress, PublishDecision, WakeAt, PersistNode, ForgetRounds,
-                 LookAtWorker, PublishSnapshot, PersistMemory, PublishRelearning, PersistPrior>;
+using Action = std::variant<PersistJob, PersistRound, PersistDecision, StartWorker, SendToWorker,
+                            StopWorker, PublishJob, PublishProgress, PublishDecision, WakeAt,
+                            PersistNode, ForgetRounds, LookAtWorker, PublishSnapshot, PersistMemory,
+                            PublishRelearning, PersistPrior, PersistValidation>;
 using Actions = std::vector<Action>;
 
 // The node whose agent carries the action out; null: it is none of an agent's.
@@ -470,6 +479,8 @@ template <>
 inline constexpr const char* kKind<job::PersistNode> = "persist_node";
 template <>
 inline constexpr const char* kKind<job::PersistRound> = "persist_round";
+template <>
+inline constexpr const char* kKind<job::PersistValidation> = "persist_validation";
 template <>
 inline constexpr const char* kKind<job::PersistDecision> = "persist_decision";
 template <>

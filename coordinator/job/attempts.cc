@@ -40,6 +40,15 @@ void NoteMembers(const JobRecord& record, AttemptRecord& attempt) {
   attempt.workers = static_cast<std::uint32_t>(record.members.size());
 }
 
+// Validations of parameters that are lost. Which one is the best then, the next one says.
+void ForgetBehind(std::uint64_t rounds, ValidationProgress& validation) {
+  const auto lost = [rounds](const std::optional<ValidationRecord>& record) {
+    return record && record->rounds > rounds;
+  };
+  if (lost(validation.newest)) validation.newest.reset();
+  if (lost(validation.best)) validation.best.reset();
+}
+
 }  // namespace
 
 Duration BackOff(std::uint32_t fruitless) {
@@ -103,6 +112,7 @@ void GoBackToCheckpoint(JobRecord& record) {
   progress.elapsed_seconds = from.elapsed_seconds;
   progress.samples_per_second = 0;
   progress.eta_seconds.reset();
+  ForgetBehind(from.rounds, progress.validation);
 }
 
 std::uint32_t LostAttempts(const JobRecord& record) {

@@ -126,6 +126,15 @@ void JobController::On(std::uint32_t rank, const ReportMessage& message, Turn tu
   keeper_.ShareProgress(turn);
 }
 
+// As long as it takes no round ends: who validates is heard all the same.
+void JobController::On(std::uint32_t rank, const ValidatedMessage& message, Turn turn) {
+  const bool counts = keeper_.tracker() && !keeper_.Secured();
+  if (!counts || rank != 0 || message.generation != record().generation) return;
+  if (auto* training = std::get_if<phase::Training>(&phase_)) training->heard = turn.now;
+  keeper_.Add(message, turn);
+  keeper_.ShareProgress(turn);
+}
+
 void JobController::Steer(Turn turn) {
   if (!In<phase::Training>() || group_.SuspectSince()) return;
   const std::optional<policies::Plan> plan = keeper_.Decide(turn);

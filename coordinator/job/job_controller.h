@@ -127,6 +127,13 @@ class JobController {
   std::optional<Instant> RestsUntil() const;
 
  private:
+  // A node that is leaving.
+  struct Leaver {
+    std::string node{};
+    std::string reason{};
+    Instant gone_by{};
+  };
+
   template <typename OnePhase>
   bool In() const {
     return std::holds_alternative<OnePhase>(phase_);
@@ -168,6 +175,7 @@ class JobController {
   void ResumeIfAllBack(Turn turn);
 
   // ---- It ends, or is suspended
+  void On(std::uint32_t rank, const ValidatedMessage& message, Turn turn);
   void On(std::uint32_t rank, const EvaluatedMessage& message, Turn turn);
   void On(std::uint32_t rank, const FinishedMessage& message, Turn turn);
   void AskToStop(Turn turn);
@@ -196,13 +204,6 @@ class JobController {
   std::optional<std::string> Overdue(phase::Training& training, Turn turn);
   std::optional<std::string> Overdue(const phase::Ending& ending, Turn turn);
   std::optional<std::string> Overdue(const phase::Leaving& leaving, Turn turn);
-
-  // A node that is leaving.
-  struct Leaver {
-    std::string node{};
-    std::string reason{};
-    Instant gone_by{};
-  };
 
   const JobDeadlines deadlines_;
   RecordKeeper keeper_;

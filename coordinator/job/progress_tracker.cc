@@ -7,6 +7,9 @@
 namespace tactus::job {
 namespace {
 
+constexpr double kSecondsMax = 1e9;  // of a validation, or of training until then
+constexpr std::uint64_t kRoundsMax = std::uint64_t{1} << 62;  // that a store can keep
+
 // What a worker reports is outside input: a time that is none counts as 0.
 double Sane(double seconds) { return std::isfinite(seconds) && seconds > 0 ? seconds : 0; }
 
@@ -70,6 +73,35 @@ std::optional<RoundRecord> ProgressTracker::Add(const policies::Report& report, 
   AddRate(round, now);
   AddLength(*reports);
   return round;
+}
+
+std::optional<ValidationRecord> ProgressTracker::Add(const protocol::ValidatedMessage& message) {
+  if (message.rounds > kRoundsMax || message.best_rounds > message.rounds) return std::nullopt;
+  const ValidationRecord record{.rounds = message.rounds,
+                                .epoch = message.epoch,
+                                .trained_samples = message.trained_samples,
+                                .train_seconds = std::min(Sane(message.train_seconds), kSecondsMax),
+                                .loss = message.loss,
+                                .accuracy = message.accuracy,
+                                .samples = message.samples,
+                                .seconds = std::min(Sane(message.seconds), kSecondsMax)};
+  ValidationProgress& progress = progress_.validation;
+  progress.newest = record;
+  ++progress.count;
+  progress.seconds = std::min(progress.seconds + record.seconds, kSecondsMax);
+  progress.since_best = message.since_best;
+  if (message.best_samples == 0) {
+    progress.best.reset();
+  } else if (message.best_rounds == message.rounds) {
+    progress.best = record;
+  } else if (!progress.best || progress.best->rounds != message.best_rounds) {
+    // It was told of by a message that did not come.
+    progress.best = ValidationRecord{.rounds = message.best_rounds,
+                                     .loss = message.best_loss,
+                                     .accuracy = message.best_accuracy,
+                                     .samples = message.best_samples};
+  }
+  return record;
 }
 
 double ProgressTracker::RoundSeconds() const {

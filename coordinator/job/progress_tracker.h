@@ -13,6 +13,7 @@
 #include "coordinator/job/round_table.h"
 #include "policies/loss_window.h"
 #include "policies/plan.h"
+#include "protocol/worker_messages.h"
 
 namespace tactus::job {
 
@@ -43,6 +44,9 @@ class ProgressTracker {
 
   // A report with rank < members. Returns the round, without its job, when all have reported it.
   std::optional<RoundRecord> Add(const policies::Report& report, Instant now);
+
+  // A validation of the group's. Returns it without its job; nothing: no group says such a thing.
+  std::optional<ValidationRecord> Add(const protocol::ValidatedMessage& message);
 
   // All fields but plan, the workers' batch sizes, elapsed_seconds and eta_seconds.
   Progress progress() const;

@@ -152,6 +152,7 @@ void Fields(auto& archive, Of<ResultRecord> auto& result) {
   archive("validation_loss", result.validation_loss);
   archive("validation_accuracy", result.validation_accuracy);
   archive("validation_samples", result.validation_samples);
+  archive("validation_rounds", result.validation_rounds);
   archive("train_loss", result.train_loss);
   archive("rounds", result.rounds);
   archive("samples", result.samples);
@@ -159,6 +160,26 @@ void Fields(auto& archive, Of<ResultRecord> auto& result) {
   archive("train_seconds", result.train_seconds);
   archive("stop_reason", result.stop_reason);
   archive("utilisation", result.utilisation);
+}
+
+void Fields(auto& archive, Of<ValidationRecord> auto& validation) {
+  archive("job", validation.job);
+  archive("rounds", validation.rounds);
+  archive("epoch", validation.epoch);
+  archive("trained_samples", validation.trained_samples);
+  archive("train_seconds", validation.train_seconds);
+  archive("loss", validation.loss);
+  archive("accuracy", validation.accuracy);
+  archive("samples", validation.samples);
+  archive("seconds", validation.seconds);
+}
+
+void Fields(auto& archive, Of<ValidationProgress> auto& progress) {
+  archive("newest", progress.newest);
+  archive("best", progress.best);
+  archive("count", progress.count);
+  archive("seconds", progress.seconds);
+  archive("since_best", progress.since_best);
 }
 
 void Fields(auto& archive, Of<WorkerProgress> auto& worker) {
@@ -181,6 +202,7 @@ void Fields(auto& archive, Of<Progress> auto& progress) {
   archive("elapsed_seconds", progress.elapsed_seconds);
   archive("eta_seconds", progress.eta_seconds);
   archive("long_round_seconds", progress.long_round_seconds);
+  archive("validation", progress.validation);
   archive("plan", progress.plan);
   archive("workers", progress.workers);
 }

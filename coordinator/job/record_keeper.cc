@@ -297,6 +297,13 @@ bool RecordKeeper::Add(const policies::Report& report, Turn turn) {
   return true;
 }
 
+void RecordKeeper::Add(const ValidatedMessage& message, Turn turn) {
+  std::optional<ValidationRecord> validation = tracker_->Add(message);
+  if (!validation) return;
+  validation->job = record_.id;
+  turn.actions.push_back(PersistValidation{*validation});
+}
+
 std::optional<policies::Plan> RecordKeeper::Decide(Turn turn) {
   const bool wished = record_.reversal.has_value();
   const std::optional<policies::Revision> revision = NextPlan();

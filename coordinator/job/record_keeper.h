@@ -102,6 +102,9 @@ class RecordKeeper {
   // Folds a report in. True when a round is whole now, which is persisted.
   bool Add(const policies::Report& report, Turn turn);
 
+  // The same of a validation, which is persisted.
+  void Add(const ValidatedMessage& message, Turn turn);
+
   // The next plan when one is due, for all workers.
   std::optional<policies::Plan> Decide(Turn turn);
 

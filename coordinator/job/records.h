@@ -194,6 +194,7 @@ struct ResultRecord {
   double validation_loss = 0;
   double validation_accuracy = -1;
   std::uint64_t validation_samples = 0;  // 0: no validation
+  std::uint64_t validation_rounds = 0;   // applied before the parameters that the result has
   double train_loss = 0;
   std::uint64_t rounds = 0;
   std::uint64_t samples = 0;
@@ -201,6 +202,28 @@ struct ResultRecord {
   double train_seconds = 0;
   std::string stop_reason{};
   double utilisation = 0;  // samples/s over the sum of the workers' own speeds
+};
+
+// A validation, as kept in the history: of the parameters after `rounds` rounds.
+struct ValidationRecord {
+  JobId job{};
+  std::uint64_t rounds = 0;
+  std::uint64_t epoch = 0;            // completed
+  std::uint64_t trained_samples = 0;  // by all workers
+  double train_seconds = 0;           // when it ended
+  double loss = 0;
+  double accuracy = -1;  // -1: the loss has no notion of it
+  std::uint64_t samples = 0;
+  double seconds = 0;  // that training stood still for it
+};
+
+// What the validations have come to.
+struct ValidationProgress {
+  std::optional<ValidationRecord> newest{};
+  std::optional<ValidationRecord> best{};  // of the least loss
+  std::uint64_t count = 0;                 // made; those of attempts that were lost, too
+  double seconds = 0;                      // that they took
+  std::uint32_t since_best = 0;            // made in a row since the best one
 };
 
 // One member's part of the progress.
@@ -226,7 +249,8 @@ struct Progress {
   double samples_per_second = 0;
   double elapsed_seconds = 0;
   std::optional<double> eta_seconds{};
-  double long_round_seconds = 0;          // 99 in 100 of the last 256 were no longer; 0: none yet
+  double long_round_seconds = 0;  // 99 in 100 of the last 256 were no longer; 0: none yet
+  ValidationProgress validation{};
   policies::Plan plan{};                  // the newest adopted
   std::vector<WorkerProgress> workers{};  // by rank
 };
@@ -328,7 +352,7 @@ struct PriorRecord {
   std::string prior{};       // policies::BytesOf(Prior); empty: none is kept
 };
 
-// Rounds of a job from this one on.
+// Rounds of a job from this one on, and the validations behind it.
 struct RoundsFrom {
   JobId job{};
   std::uint64_t from = 0;
@@ -336,9 +360,10 @@ struct RoundsFrom {
 
 // What a store writes in one transaction: all of it or nothing.
 struct WriteBatch {
-  std::vector<job::JobRecord> jobs{};      // inserted, or replaced when the id is there
-  std::vector<RoundsFrom> forgotten{};     // removed, before `rounds` are inserted
-  std::vector<job::RoundRecord> rounds{};  // inserted; the same round again replaces
+  std::vector<job::JobRecord> jobs{};                // inserted, or replaced when the id is there
+  std::vector<RoundsFrom> forgotten{};               // removed, before `rounds` are inserted
+  std::vector<job::RoundRecord> rounds{};            // inserted; the same round again replaces
+  std::vector<job::ValidationRecord> validations{};  // likewise
   // Inserted; the same axis of the same plan again replaces.
   std::vector<job::DecisionRecord> decisions{};
   std::vector<job::NodeRecord> nodes{};  // inserted or replaced; one that says nothing is removed

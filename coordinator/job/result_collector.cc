@@ -65,6 +65,7 @@ ResultRecord ResultCollector::Make(double own_speed_sum) const {
     result.validation_loss = evaluated_->loss;
     result.validation_accuracy = evaluated_->accuracy;
     result.validation_samples = evaluated_->samples;
+    result.validation_rounds = evaluated_->rounds;
   }
   if (own_speed_sum > 0 && last.train_seconds > 0) {
     result.utilisation =

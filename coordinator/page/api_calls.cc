@@ -239,6 +239,17 @@ absl::StatusOr<Answers::Ask> ApiCalls::ListRounds(const HttpRequest& request) co
       jobs_, token_, &v1::Jobs::Stub::async::ListRounds, list, ShortenRounds);
 }
 
+absl::StatusOr<Answers::Ask> ApiCalls::ListValidations(const HttpRequest& request) const {
+  const absl::Status names = AllowNames(request, {"job"});
+  if (!names.ok()) return names;
+  const absl::StatusOr<std::string> job = JobOf(request);
+  if (!job.ok()) return job.status();
+  v1::ListValidationsRequest list;
+  list.set_name(*job);
+  return AskUnary<v1::Jobs::Stub, v1::ListValidationsRequest, v1::ListValidationsResponse>(
+      jobs_, token_, &v1::Jobs::Stub::async::ListValidations, list);
+}
+
 absl::StatusOr<Answers::Ask> ApiCalls::ListDecisions(const HttpRequest& request) const {
   const absl::Status names = AllowNames(request, {"job", "newest"});
   if (!names.ok()) return names;

@@ -37,6 +37,7 @@ class ApiCalls {
   absl::StatusOr<Answers::Ask> ListJobs(const runtime::HttpRequest& request) const;
   absl::StatusOr<Answers::Ask> GetJob(const runtime::HttpRequest& request) const;
   absl::StatusOr<Answers::Ask> ListRounds(const runtime::HttpRequest& request) const;
+  absl::StatusOr<Answers::Ask> ListValidations(const runtime::HttpRequest& request) const;
   absl::StatusOr<Answers::Ask> ListDecisions(const runtime::HttpRequest& request) const;
   absl::StatusOr<Answers::Ask> ReadLogs(const runtime::HttpRequest& request) const;
   absl::StatusOr<Answers::Ask> ListNodes(const runtime::HttpRequest& request) const;

@@ -37,6 +37,7 @@ Page::Page(runtime::HttpServer& server, const std::shared_ptr<grpc::Channel>& ch
   RouteApi("/api/jobs", &ApiCalls::ListJobs);
   RouteApi("/api/job", &ApiCalls::GetJob);
   RouteApi("/api/rounds", &ApiCalls::ListRounds);
+  RouteApi("/api/validations", &ApiCalls::ListValidations);
   RouteApi("/api/decisions", &ApiCalls::ListDecisions);
   RouteApi("/api/logs", &ApiCalls::ReadLogs);
   RouteApi("/api/nodes", &ApiCalls::ListNodes);

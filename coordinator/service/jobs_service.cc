@@ -333,6 +333,22 @@ class JobsService final : public v1::Jobs::CallbackService {
     });
   }
 
+  Reactor* ListValidations(Context* context, const v1::ListValidationsRequest* request,
+                           v1::ListValidationsResponse* response) override {
+    const UnaryCall call(context, around_.metrics, "Jobs/ListValidations");
+    return call.AskWith(JobOf(*request), [&](const std::string& id) {
+      around_.core.ListValidations(
+          id,
+          [call, response](const absl::StatusOr<std::vector<job::ValidationRecord>>& validations) {
+            if (!validations.ok()) return call.Finish(validations.status());
+            for (const job::ValidationRecord& record : *validations) {
+              *response->add_validations() = ToProto(record);
+            }
+            call.Finish(absl::OkStatus());
+          });
+    });
+  }
+
   Reactor* ListDecisions(Context* context, const v1::ListDecisionsRequest* request,
                          v1::ListDecisionsResponse* response) override {
     const UnaryCall call(context, around_.metrics, "Jobs/ListDecisions");

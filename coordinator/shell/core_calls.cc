@@ -222,6 +222,16 @@ void CoreRunner::ListRounds(const RoundQuery& query, Answer<RoundPage> answer) {
   });
 }
 
+void CoreRunner::ListValidations(const std::string& id,
+                                 Answer<std::vector<job::ValidationRecord>> answer) {
+  around_.storage.Post([this, id, answer = std::move(answer)] {
+    const absl::StatusOr<job::JobRecord> record = around_.store.FindJob(id);
+    if (absl::IsNotFound(record.status())) return answer(NoSuchJob(id));
+    if (!record.ok()) return answer(record.status());
+    answer(around_.store.ListValidations(record->id));
+  });
+}
+
 void CoreRunner::ListDecisions(const DecisionQuery& query,
                                Answer<store::Page<job::DecisionRecord>> answer) {
   around_.storage.Post([this, query, answer = std::move(answer)] {

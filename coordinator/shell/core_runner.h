@@ -139,6 +139,7 @@ class CoreRunner {
   // Errors: InvalidArgument with the field.
   void ListJobs(const store::JobQuery& query, Answer<store::Page<job::JobRecord>> answer);
   void ListRounds(const RoundQuery& query, Answer<RoundPage> answer);
+  void ListValidations(const std::string& id, Answer<std::vector<job::ValidationRecord>> answer);
   void ListDecisions(const DecisionQuery& query, Answer<store::Page<job::DecisionRecord>> answer);
 
   // Answers with the job as it is once the change is dealt with.

@@ -44,14 +44,26 @@ v1::JobState ToProto(job::JobState state) {
 
 v1::JobResult ToProto(const job::ResultRecord& result) {
   static const runtime::MessageFields<job::ResultRecord, v1::JobResult> kFields(
-      {.ours = {"validation_loss", "validation_accuracy", "validation_samples", "train_seconds"},
+      {.ours = {"validation_loss", "validation_accuracy", "validation_samples", "validation_rounds",
+                "train_seconds"},
        .theirs = {"validation", "train_time"}});
   v1::JobResult proto;
   kFields.Write(result, proto);
   proto.mutable_validation()->set_loss(result.validation_loss);
   proto.mutable_validation()->set_accuracy(result.validation_accuracy);
   proto.mutable_validation()->set_samples(result.validation_samples);
+  proto.mutable_validation()->set_rounds(result.validation_rounds);
   *proto.mutable_train_time() = ToProtoDuration(result.train_seconds);
+  return proto;
+}
+
+v1::ValidationProgress ToProto(const job::ValidationProgress& progress) {
+  v1::ValidationProgress proto;
+  if (progress.newest) *proto.mutable_newest() = service::ToProto(*progress.newest);
+  if (progress.best) *proto.mutable_best() = service::ToProto(*progress.best);
+  proto.set_count(progress.count);
+  proto.set_seconds(progress.seconds);
+  proto.set_since_best(progress.since_best);
   return proto;
 }
 
@@ -177,6 +189,7 @@ v1::JobProgress ToProto(const job::Progress& progress,
   proto.set_samples_per_second(progress.samples_per_second);
   *proto.mutable_elapsed() = ToProtoDuration(progress.elapsed_seconds);
   if (progress.eta_seconds) *proto.mutable_eta() = ToProtoDuration(*progress.eta_seconds);
+  if (progress.validation.count > 0) *proto.mutable_validation() = ToProto(progress.validation);
   *proto.mutable_plan() = ToProto(progress.plan);
   for (std::size_t rank = 0; rank < members.size(); ++rank) {
     v1::WorkerProgress* worker = proto.add_workers();
@@ -246,6 +259,15 @@ v1::Round ToProto(const job::RoundRecord& round) {
   static const runtime::MessageFields<job::RoundRecord, v1::Round> kFields({.ours = {"job"}});
   v1::Round proto;
   kFields.Write(round, proto);
+  return proto;
+}
+
+v1::ValidationPoint ToProto(const job::ValidationRecord& validation) {
+  static const runtime::MessageFields<job::ValidationRecord, v1::ValidationPoint> kFields(
+      {.ours = {"job", "train_seconds"}, .theirs = {"train_time"}});
+  v1::ValidationPoint proto;
+  kFields.Write(validation, proto);
+  *proto.mutable_train_time() = ToProtoDuration(validation.train_seconds);
   return proto;
 }
 

@@ -47,6 +47,7 @@ v1::Job ToProto(const job::JobRecord& record);
 v1::JobDeadline ToProto(const job::Rung& rung);
 v1::Artifact ToProto(const job::ArtifactRecord& artifact);
 v1::Round ToProto(const job::RoundRecord& round);
+v1::ValidationPoint ToProto(const job::ValidationRecord& validation);
 v1::RoundGroup ToProto(const job::GroupRecord& group);
 // `id`: of its job.
 v1::Decision ToProto(const std::string& id, const policies::Decision& decision);

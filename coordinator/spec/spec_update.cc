@@ -28,7 +28,7 @@ constexpr char kSpecPrefix[] = "spec.";
 // What may change, within the specification; with everything below it.
 const std::vector<std::string>& Changeable() {
   static const std::vector<std::string> paths = [] {
-    std::vector<std::string> all = {"priority", "retries", "hold", "stop"};
+    std::vector<std::string> all = {"priority", "retries", "hold", "stop", "validation"};
     for (const std::string_view axis : policies::kAxisFields) {
       all.push_back("adapt." + std::string(axis));
     }
@@ -100,6 +100,7 @@ std::string ReadAtStart(const ResolvedSpec& spec, const ResolvedSpec& before) {
   const v1::Adapt& adapt = spec->adapt();
   v1::JobSpec read;
   *read.mutable_stop() = spec->stop();
+  *read.mutable_validation() = spec->validation();
   *read.mutable_optimizer() = spec->optimizer();
   read.mutable_workers()->set_min(spec->workers().min());
   read.mutable_workers()->set_max(spec->workers().max());

@@ -1,10 +1,13 @@
 #include "coordinator/spec/spec_validation.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_split.h"
 #include "base/time.h"
@@ -229,9 +232,65 @@ void CheckOptimizer(const v1::Optimizer& optimizer, FieldChecks& checks) {
 
 void CheckStop(const v1::Stop& stop, FieldChecks& checks) {
   if (!stop.has_train_loss() && !stop.has_epochs() && !stop.has_time() && !stop.has_rounds() &&
-      !stop.has_steps()) {
-    checks.Missing("stop", "give at least one of train_loss, epochs, time, rounds or steps");
+      !stop.has_steps() && !stop.has_validation_loss() && !stop.has_patience()) {
+    checks.Missing("stop",
+                   "give at least one of train_loss, epochs, time, rounds, steps, validation_loss "
+                   "or patience");
   }
+}
+
+// ---- validation
+
+// The fields that ask for validation while the job trains, with what they say.
+std::vector<std::pair<std::string, std::string>> AskingForValidation(const v1::JobSpec& spec) {
+  std::vector<std::pair<std::string, std::string>> asking;
+  const v1::Validation& validation = spec.validation();
+  if (validation.has_every()) {
+    // It may be one that is refused as it is.
+    const google::protobuf::Duration& every = validation.every();
+    const double seconds = static_cast<double>(every.seconds()) + 1e-9 * every.nanos();
+    asking.emplace_back("validation.every", fmt::format("{}s", seconds));
+  }
+  if (validation.has_epochs()) {
+    asking.emplace_back("validation.epochs", std::to_string(validation.epochs()));
+  }
+  if (validation.has_rounds()) {
+    asking.emplace_back("validation.rounds", std::to_string(validation.rounds()));
+  }
+  if (spec.stop().has_validation_loss()) {
+    asking.emplace_back("stop.validation_loss", fmt::format("{}", spec.stop().validation_loss()));
+  }
+  if (spec.stop().has_patience()) {
+    asking.emplace_back("stop.patience", std::to_string(spec.stop().patience()));
+  }
+  if (spec.result() == v1::RESULT_CHOICE_BEST) asking.emplace_back("result", "best");
+  return asking;
+}
+
+// Why nothing can be validated, as far as the job file says it; empty: it may well be.
+std::string WhyNotValidated(const ResolvedSpec& spec) {
+  const v1::Data& data = spec->data();
+  if (spec->validation().policy() == v1::VALIDATION_POLICY_NONE) return "validation is none";
+  if (data.validation_samples_max() == 0) return "data.validation_samples_max is 0";
+  // A folder's test batch is not seen from here.
+  const bool kept = data.validation_fraction() > 0 || data.has_cifar();
+  return kept ? "" : "data.validation_fraction is 0, so that there is no validation data";
+}
+
+void CheckValidation(const v1::JobSpec& spec, const ResolvedSpec& resolved, FieldChecks& checks) {
+  const std::string why = WhyNotValidated(resolved);
+  for (const auto& [field, found] : AskingForValidation(spec)) {
+    if (why.empty() || !checks.Right(field)) continue;
+    checks.Add(field, "found " + found + ", allowed is to leave it out, as " + why);
+  }
+  const v1::Validation& validation = spec.validation();
+  const v1::Data& data = spec.data();
+  if (!validation.has_samples() || !data.has_validation_samples_max()) return;
+  if (validation.samples() == data.validation_samples_max()) return;
+  checks.Add("validation.samples",
+             "found " + std::to_string(validation.samples()) + ", allowed is " +
+                 std::to_string(data.validation_samples_max()) +
+                 ", as data.validation_samples_max says the same; give one of the two");
 }
 
 void CheckCount(const std::string& field, std::size_t count, FieldChecks& checks) {
@@ -327,6 +386,7 @@ std::vector<runtime::FieldViolation> SpecViolations(const v1::JobSpec& spec) {
   CheckData(spec, checks);
   CheckOptimizer(resolved->optimizer(), checks);
   CheckStop(spec.stop(), checks);
+  CheckValidation(spec, resolved, checks);
   CheckWorkers(resolved->workers(), checks);
   CheckAdapt(spec, resolved, checks);
   CheckSnapshots(spec, checks);

@@ -19,6 +19,7 @@ class Inspection {
   void CheckJobs();
   void CheckSetAside();
   void CheckRounds();
+  void CheckValidations();
   void CheckDecisions();
   void CheckNodes();
   void CheckMemories();
@@ -108,6 +109,18 @@ void Inspection::CheckRounds() {
   });
 }
 
+void Inspection::CheckValidations() {
+  Look("validations", "SELECT job, rounds, record FROM validations", [this](const Statement& row) {
+    const auto record = codec::DecodeValidation(row.ColumnBytes(2));
+    const bool same = record.ok() && Signed(record->job.value) == row.ColumnInt(0) &&
+                      Signed(record->rounds) == row.ColumnInt(1);
+    Expect("validation after round " + std::to_string(row.ColumnInt(1)) + " of job " +
+               std::to_string(row.ColumnInt(0)),
+           record, same);
+    ExpectJob("validations", row.ColumnInt(0));
+  });
+}
+
 void Inspection::CheckDecisions() {
   Look("decisions", "SELECT job, plan_version, axis, record FROM decisions",
        [this](const Statement& row) {
@@ -143,6 +156,7 @@ std::vector<std::string> FindProblems(Statements& statements) {
   inspection.CheckJobs();
   inspection.CheckSetAside();
   inspection.CheckRounds();
+  inspection.CheckValidations();
   inspection.CheckDecisions();
   inspection.CheckNodes();
   inspection.CheckMemories();

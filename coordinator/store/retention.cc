@@ -14,6 +14,9 @@ constexpr const char* kForgottenJob = "SELECT job FROM forgotten ORDER BY job LI
 constexpr const char* kDeleteRounds =
     "DELETE FROM rounds WHERE job = ?1 AND round IN ("
     "  SELECT round FROM rounds WHERE job = ?1 LIMIT ?2)";
+constexpr const char* kDeleteValidations =
+    "DELETE FROM validations WHERE job = ?1 AND rounds IN ("
+    "  SELECT rounds FROM validations WHERE job = ?1 LIMIT ?2)";
 constexpr const char* kDeleteDecisions =
     "DELETE FROM decisions WHERE job = ?1 AND (plan_version, axis) IN ("
     "  SELECT plan_version, axis FROM decisions WHERE job = ?1 LIMIT ?2)";
@@ -114,7 +117,7 @@ absl::Status HistoryPruner::SweepForgotten() {
   while (budget_ > 0) {
     const absl::StatusOr<std::int64_t> job = statements_.Number(kForgottenJob, -1);
     if (!job.ok() || *job < 0) return job.status();
-    for (const char* sql : {kDeleteRounds, kDeleteDecisions}) {
+    for (const char* sql : {kDeleteRounds, kDeleteValidations, kDeleteDecisions}) {
       const std::int64_t limit = budget_;
       const absl::Status status = statements_.Run(sql, *job, limit);
       if (!status.ok()) return status;

@@ -92,6 +92,12 @@ constexpr const char* kSteps[] = {
     "  CAST(substr(name, length(rtrim(name, '0123456789')) + 1) AS INTEGER) AS number FROM jobs;"
     "INSERT INTO meta SELECT 'names_from', max(value, (SELECT ifnull(max(id), 0) FROM jobs))"
     "  FROM meta WHERE key = 'last_job_id';",
+    // Validations while jobs train, after so many rounds.
+    "CREATE TABLE validations ("
+    "  job INTEGER NOT NULL,"
+    "  rounds INTEGER NOT NULL,"
+    "  record BLOB NOT NULL,"
+    "  PRIMARY KEY (job, rounds)) WITHOUT ROWID;",
 };
 
 absl::StatusOr<std::int64_t> Version(sqlite3* connection) {

@@ -29,6 +29,17 @@ constexpr const char* kPutJob =
 constexpr const char* kForgetRounds = "DELETE FROM rounds WHERE job = ?1 AND round >= ?2";
 constexpr const char* kPutRound =
     "INSERT OR REPLACE INTO rounds (job, round, record) VALUES (?1, ?2, ?3)";
+constexpr const char* kForgetValidations = "DELETE FROM validations WHERE job = ?1 AND rounds > ?2";
+constexpr const char* kPutValidation =
+    "INSERT OR REPLACE INTO validations (job, rounds, record) VALUES (?1, ?2, ?3)";
+constexpr const char* kValidationCount = "SELECT count(*) FROM validations WHERE job = ?1";
+constexpr const char* kHalveValidations =
+    "DELETE FROM validations WHERE job = ?1 AND rounds IN (SELECT rounds FROM ("
+    "  SELECT rounds, row_number() OVER (ORDER BY rounds DESC) AS place FROM validations"
+    "  WHERE job = ?1) WHERE place % 2 = 0)";
+constexpr const char* kValidations =
+    "SELECT record FROM validations WHERE job = ?1"
+    "  AND ?1 NOT IN (SELECT job FROM forgotten) ORDER BY rounds";
 constexpr const char* kPutDecision =
     "INSERT OR REPLACE INTO decisions (job, plan_version, axis, record) VALUES (?1, ?2, ?3, ?4)";
 constexpr const char* kPutNode = "INSERT OR REPLACE INTO nodes (name, record) VALUES (?1, ?2)";
@@ -154,14 +165,19 @@ absl::Status SqliteStore::PutAll(const job::WriteBatch& batch) {
     if (!status.ok()) return status;
   }
   for (const job::RoundsFrom& rounds : batch.forgotten) {
-    const absl::Status status =
-        statements_.Run(kForgetRounds, Signed(rounds.job.value), Signed(rounds.from));
+    const std::int64_t job = Signed(rounds.job.value);
+    absl::Status status = statements_.Run(kForgetRounds, job, Signed(rounds.from));
+    if (status.ok()) status = statements_.Run(kForgetValidations, job, Signed(rounds.from));
     if (!status.ok()) return status;
   }
   for (const job::RoundRecord& record : batch.rounds) {
     const absl::Status status =
         statements_.Run(kPutRound, Signed(record.job.value), Signed(record.round),
                         Blob{codec::EncodeRound(record)});
+    if (!status.ok()) return status;
+  }
+  for (const job::ValidationRecord& record : batch.validations) {
+    const absl::Status status = PutValidation(record);
     if (!status.ok()) return status;
   }
   for (const job::DecisionRecord& record : batch.decisions) {
@@ -189,6 +205,16 @@ absl::Status SqliteStore::PutNode(const job::NodeRecord& record) {
   // Only marks are kept: what else is known of a node comes from its agent.
   if (!record.cordoned && !record.draining) return statements_.Run(kDropNode, record.name);
   return statements_.Run(kPutNode, record.name, Blob{codec::EncodeNode(record)});
+}
+
+absl::Status SqliteStore::PutValidation(const job::ValidationRecord& record) {
+  const std::int64_t job = Signed(record.job.value);
+  const absl::Status status = statements_.Run(kPutValidation, job, Signed(record.rounds),
+                                              Blob{codec::EncodeValidation(record)});
+  if (!status.ok()) return status;
+  const absl::StatusOr<std::int64_t> count = statements_.Number(kValidationCount, 0, job);
+  if (!count.ok()) return count.status();
+  return *count <= kValidationsMax ? absl::OkStatus() : statements_.Run(kHalveValidations, job);
 }
 
 absl::Status SqliteStore::PutMemory(const job::MemoryRecord& record) {
@@ -449,6 +475,10 @@ absl::StatusOr<std::vector<job::RoundRecord>> SqliteStore::SampleRounds(JobId jo
     std::move(point->begin(), point->end(), std::back_inserter(*points));
   }
   return points;
+}
+
+absl::StatusOr<std::vector<job::ValidationRecord>> SqliteStore::ListValidations(JobId job) {
+  return DecodeAll(statements_.Bind(kValidations, Signed(job.value)), codec::DecodeValidation);
 }
 
 absl::StatusOr<std::uint64_t> SqliteStore::LastJobId() {

@@ -39,6 +39,7 @@ class SqliteStore final : public Store {
   absl::StatusOr<std::vector<job::DecisionRecord>> NewestDecisions(JobId job, int count) override;
   absl::StatusOr<std::vector<job::RoundRecord>> SampleRounds(
       JobId job, int points_max, std::uint64_t first_round = 0) override;
+  absl::StatusOr<std::vector<job::ValidationRecord>> ListValidations(JobId job) override;
   absl::StatusOr<std::uint64_t> LastJobId() override;
   absl::StatusOr<JobNumbers::Given> Numbers() override;
   absl::StatusOr<protocol::CoordinatorIdentity> BeginEpoch(std::uint64_t at_least) override;
@@ -68,6 +69,7 @@ class SqliteStore final : public Store {
   absl::Status PutAll(const job::WriteBatch& batch);
   absl::Status PutJob(const job::JobRecord& record);
   absl::Status NoteSuperseded(const job::JobRecord& record, const std::string& blobs);
+  absl::Status PutValidation(const job::ValidationRecord& record);
   absl::Status PutMemory(const job::MemoryRecord& record);
   absl::Status PutPrior(const job::PriorRecord& record);
   absl::Status PutNode(const job::NodeRecord& record);

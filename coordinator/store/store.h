@@ -136,6 +136,11 @@ class Store {
   virtual absl::StatusOr<std::vector<job::RoundRecord>> SampleRounds(
       JobId job, int points_max, std::uint64_t first_round = 0) = 0;
 
+  // All that are kept of the job, oldest first. At most kValidationsMax are: when there are more,
+  // every second one goes, but for the newest.
+  static constexpr std::int64_t kValidationsMax = 2000;
+  virtual absl::StatusOr<std::vector<job::ValidationRecord>> ListValidations(JobId job) = 0;
+
   // Highest job id ever used; 0 before the first.
   virtual absl::StatusOr<std::uint64_t> LastJobId() = 0;
 

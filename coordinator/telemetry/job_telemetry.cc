@@ -50,6 +50,15 @@ void SetSpeeds(const job::Progress& progress, metrics::JobFigures& figures) {
   }
 }
 
+void SetValidation(const job::ValidationProgress& progress, metrics::JobFigures& figures) {
+  figures.validations = progress.count;
+  if (progress.best) figures.best_validation_loss = progress.best->loss;
+  if (!progress.newest) return;
+  const job::ValidationRecord& newest = *progress.newest;
+  figures.validation = metrics::ValidationFigures{
+      .loss = newest.loss, .accuracy = newest.accuracy, .seconds = newest.seconds};
+}
+
 }  // namespace
 
 JobTelemetry::JobTelemetry(metrics::CoordinatorMetrics& metrics, std::function<std::int64_t()> wall)
@@ -255,6 +264,7 @@ void JobTelemetry::SetProgress(JobId id, Job& job, const job::Progress& progress
     figures.aggregation = NameOf(plan.aggregation);
     figures.learning_rate_rule = NameOf(plan.learning_rate_rule);
   }
+  SetValidation(progress.validation, figures);
   if (Trains(job.state)) SetSpeeds(progress, figures);
   metrics_.jobs().Set(id, std::move(figures));
 }

@@ -68,6 +68,14 @@ grpc::Status FakeCoordinator::ListRounds(grpc::ServerContext*, const v1::ListRou
   return grpc::Status::OK;
 }
 
+grpc::Status FakeCoordinator::ListValidations(grpc::ServerContext*,
+                                              const v1::ListValidationsRequest* request,
+                                              v1::ListValidationsResponse* response) {
+  Note("ListValidations", *request);
+  *response = validations;
+  return grpc::Status::OK;
+}
+
 grpc::Status FakeCoordinator::ListDecisions(grpc::ServerContext*,
                                             const v1::ListDecisionsRequest* request,
                                             v1::ListDecisionsResponse* response) {

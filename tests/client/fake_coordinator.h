@@ -31,10 +31,11 @@ class FakeCoordinator : public v1::Jobs::Service,
   std::vector<std::string> asked;    // "PauseJob name: ..." of each call but WatchJob, one by one
   std::function<void()> when_asked;  // null: nothing
   std::function<grpc::Status(const v1::CreateJobRequest&, v1::Job*)> create_job;
-  v1::Job job;                          // what GetJob and the calls that change a job answer
-  v1::Node node;                        // the same of nodes; ListNodes has this one
-  v1::ListRoundsResponse rounds;        // what ListRounds answers
-  v1::ListDecisionsResponse decisions;  // what ListDecisions has, in pages of 2
+  v1::Job job;                              // what GetJob and the calls that change a job answer
+  v1::Node node;                            // the same of nodes; ListNodes has this one
+  v1::ListRoundsResponse rounds;            // what ListRounds answers
+  v1::ListDecisionsResponse decisions;      // what ListDecisions has, in pages of 2
+  v1::ListValidationsResponse validations;  // what ListValidations answers
   v1::DeviceValues device_values;
   int jobs = 0;                                    // how many ListJobs has, in pages of page_size
   std::function<grpc::Status()> list_jobs;         // what ListJobs says; null: OK
@@ -69,6 +70,8 @@ class FakeCoordinator : public v1::Jobs::Service,
                         v1::ListJobsResponse* response) override;
   grpc::Status ListRounds(grpc::ServerContext*, const v1::ListRoundsRequest* request,
                           v1::ListRoundsResponse* response) override;
+  grpc::Status ListValidations(grpc::ServerContext*, const v1::ListValidationsRequest* request,
+                               v1::ListValidationsResponse* response) override;
   grpc::Status ListDecisions(grpc::ServerContext*, const v1::ListDecisionsRequest* request,
                              v1::ListDecisionsResponse* response) override;
   grpc::Status ListNodes(grpc::ServerContext*, const v1::ListNodesRequest* request,

@@ -24,6 +24,8 @@ FROM_WORKER = {
     "report": SAID % (1, REPORT % 0),
     "report_of_2": SAID % (2, REPORT % 1),
     "evaluated": SAID % (1, "evaluated { loss: 1.5 accuracy: 0.5 samples: 100 }"),
+    "validated": SAID % (1, """validated { generation: 1 rounds: 1 trained_samples: 64 train_seconds: 2 loss: 1.5 accuracy: -1
+        samples: 100 seconds: 0.1 best_loss: 1.5 best_accuracy: -1 best_samples: 100 best_rounds: 1 }"""),
     "finished": SAID % (1, """finished { reason: "1 round" rounds: 1 samples: 32 samples_global: 64 train_loss: 2
         train_seconds: 2 files: "model.pt" files: "model.safetensors" parameters_hash: 77 }"""),
     "suspended": SAID % (1, """finished { reason: "paused" rounds: 1 samples: 32 samples_global: 64 suspended: true

@@ -27,11 +27,12 @@ struct Lanes {
   double common_loss_sum = 0;         // over them
   double samples_gradient_norm2 = 0;  // b_i ||g_i||^2, g_i the member's mean gradient or delta
   double members = 0;
-  double nonfinite = 0;      // members whose gradient or loss is not finite
-  double plan_votes = 0;     // members that hold the next plan (version in force + 1)
-  double stop_votes = 0;     // members that ask to stop after this round; one is enough
-  double discard_votes = 0;  // members that ask to leave no result; one is enough
-  double suspend_votes = 0;  // of the stop votes, those to go on later; it takes all of them
+  double nonfinite = 0;         // members whose gradient or loss is not finite
+  double plan_votes = 0;        // members that hold the next plan (version in force + 1)
+  double stop_votes = 0;        // members that ask to stop after this round; one is enough
+  double discard_votes = 0;     // members that ask to leave no result; one is enough
+  double suspend_votes = 0;     // of the stop votes, those to go on later; it takes all of them
+  double validation_votes = 0;  // members whose clock says that a validation is due; one is enough
   std::span<const float> member_samples{};  // one a rank: samples used in this round
 };
 

@@ -165,6 +165,7 @@ class JobView {
     this.job = null;
     this.rounds = [];
     this.decisions = [];
+    this.validations = [];
     this.live = [];
     this.read = false;  // the rounds, once
     this.anew = true;   // the rounds are to be read from the first
@@ -260,7 +261,7 @@ class JobView {
   // Everything, from the first round on. Whether all of it came.
   async loadHistory() {
     this.anew = true;
-    return (await Promise.all([this.loadRounds(), this.loadDecisions()])).every(Boolean);
+    return (await Promise.all([this.loadRounds(), this.loadValidations(), this.loadDecisions()])).every(Boolean);
   }
 
   // The rounds behind those that are here; all of them, evenly spread, when many have come together.
@@ -275,6 +276,14 @@ class JobView {
       this.rounds = [...known, ...rounds];
       this.read = true;
       this.live = this.live.filter(([round]) => round > lastOf(this.rounds));
+      this.draw();
+    });
+  }
+
+  loadValidations() {
+    return this.loading(async () => {
+      const {validations = []} = await get("/api/validations", {job: this.id});
+      this.validations = validations;
       this.draw();
     });
   }
@@ -312,6 +321,8 @@ class JobView {
   }
 
   takeProgress(progress) {
+    const count = (some) => number(((some || {}).validation || {}).count ?? 0);
+    if (count(progress) !== count((this.job || {}).progress)) this.soon("validations", () => this.loadValidations());
     this.job = {...this.job, progress};
     const round = number(progress.rounds ?? 0) - 1;
     const last = this.live[this.live.length - 1];

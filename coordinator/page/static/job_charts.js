@@ -72,7 +72,7 @@ function constantOf(series) {
 
 export class JobCharts {
   constructor() {
-    this.loss = new Chart({title: "Training loss", yLabel: "loss", height: 300, marksTitle: "Decisions on the loss curve", marks: true});
+    this.loss = new Chart({title: "Loss", yLabel: "loss", height: 300, marksTitle: "Decisions on the loss curve", marks: true});
     this.speed = new Chart({title: "Throughput of each worker", yLabel: "samples/s, waiting included", unit: "samples/s", fromZero: true, format: (value) => figures(value, 3)});
     this.batch = new Chart({title: "Batch size of each worker", yLabel: "samples a step", unit: "samples", fromZero: true, marksTitle: "Decisions on batch sizes", marks: true});
     this.period = new Chart({title: "Steps of a round", yLabel: "steps between synchronizations", unit: "steps", fromZero: true, marksTitle: "Decisions on synchronization", marks: true});
@@ -95,7 +95,7 @@ export class JobCharts {
       this.cards.set(chart, node);
       return node;
     };
-    const loss = card(this.loss, el("span", {class: "soft"}, "mean over samples, over the single rounds; each mark is a decision"), this.choice.node);
+    const loss = card(this.loss, el("span", {class: "soft"}, "of training, the mean over samples above the single rounds, and of validation; each mark is a decision"), this.choice.node);
     loss.append(this.legend);
     return [loss, el("div", {class: "pair"}, card(this.speed), card(this.batch), card(this.period), card(this.aggregation), card(this.rate), card(this.gain)), this.unchanged];
   }
@@ -103,7 +103,7 @@ export class JobCharts {
   // `live` has the points of progress behind the last round that was read: [round, loss].
   draw(view) {
     this.view = view;
-    const {rounds, decisions, live, job} = view;
+    const {rounds, decisions, validations, live, job} = view;
     const x = axisOver(this.choice.kind(), rounds, job), at = x.at;
     const marks = decisions.map((decision) => markOf(decision, at));
     const axes = new Map(decisions.map(axisOf));
@@ -113,7 +113,8 @@ export class JobCharts {
     const of = (axis) => marks.filter((mark) => mark.axis === axis);
     const width = Math.max(3, Math.round(rounds.length / 30));
     this.loss.draw({x, marks, series: [{name: "single rounds", faint: true, color: 0, points: valuesOf(rounds, at, (round) => number(round.loss))},
-      {name: "mean loss", color: 0, points: [...smooth(losses(rounds, at), width), ...live.map(([round, loss]) => [at(round), loss])]}]});
+      {name: "mean loss", color: 0, points: [...smooth(losses(rounds, at), width), ...live.map(([round, loss]) => [at(round), loss])]},
+      ...(validations.length ? [{name: "validation loss", color: 3, points: validations.map((one) => [at(Math.max(0, number(one.rounds ?? 0) - 1)), number(one.loss ?? 0)])}] : [])]});
     const last = rounds.length ? at(roundOf(rounds[rounds.length - 1])) : 0;
     const secondsOf = (round) => number(round.seconds);
     const smoothed = (points) => smooth(points, width);

@@ -87,6 +87,7 @@ class Trainee {
     MemberRun done;
     if (run_.from) engine.Restore(run_.from->state);
     engine.Begin(Tick());
+    if (engine.validation_due()) Validate(engine, done);
     while (std::optional<Batch> batch = engine.NextBatch()) {
       if (run_.vanish && run_.vanish(transport_.rank(), engine.rounds())) break;
       const std::uint64_t plan_version = engine.plan().version;
@@ -103,6 +104,7 @@ class Trainee {
         closed = true;
       }
       if (closed) done.trace.push_back(Parameters());
+      if (engine.validation_due()) Validate(engine, done);
       if (run_.keep_edges && transport_.rank() == 0 && engine.at_edge()) {
         done.edges.push_back({.state = engine.State(), .parameters = Read(parameters_.span())});
       }
@@ -150,6 +152,12 @@ class Trainee {
       used.insert(used.end(), samples.begin(), samples.end());
     }
     pending_.erase(round);
+  }
+
+  void Validate(RoundEngine& engine, MemberRun& done) {
+    const double loss = run_.validate(transport_.rank(), engine, Read(parameters_.span()));
+    engine.TakeValidation({.loss = loss, .samples = 10, .end = Tick()});
+    done.validated.push_back(engine.validations().state().last.rounds);
   }
 
   Instant Tick() { return member_time += std::chrono::milliseconds(1); }

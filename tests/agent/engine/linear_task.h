@@ -35,8 +35,9 @@ struct MemberRun {
   Outcome outcome = Outcome::kTraining;
   std::string reason;
   bool asked_to_stop = false;
-  std::optional<EngineState> state;  // of one that was suspended or finished
-  std::vector<Continued> edges;      // where GroupRun::keep_edges is set
+  std::optional<EngineState> state;      // of one that was suspended or finished
+  std::vector<Continued> edges;          // where GroupRun::keep_edges is set
+  std::vector<std::uint64_t> validated;  // rounds that were applied before each validation
 };
 
 // A task in place of the linear one.
@@ -73,6 +74,9 @@ struct GroupRun {
   std::function<void(int rank, const RoundEngine& engine, double& loss)> on_loss{};
   // Called after the gradient of a batch was added; may spoil it.
   std::function<void(int rank, std::uint64_t round, std::span<float> gradients)> after_gradient{};
+  // The validation loss of the parameters, where a validation is due.
+  std::function<double(int rank, const RoundEngine& engine, std::span<const float> parameters)>
+      validate{};
   // True: this member leaves without a word before its next batch.
   std::function<bool(int rank, std::uint64_t round)> vanish{};
 };

@@ -25,5 +25,18 @@ TEST(StopRuleTest, EpochsAndRoundsAreCounted) {
   EXPECT_EQ(ReasonToStop({}, {.rounds = 5, .epochs = 9, .losses = &losses}), "");
 }
 
+TEST(StopRuleTest, OfNoLossOfAValidationAnythingFollows) {
+  const policies::LossWindow losses;
+  const StopOptions options{.validation_loss = 100, .patience = 2};
+
+  EXPECT_EQ(ReasonToStop(options, {.losses = &losses}), "");
+  EXPECT_EQ(ReasonToStop(options, {.losses = &losses,
+                                   .validation = {.count = 2, .loss = 1e9, .since_best = 1}}),
+            "");
+  EXPECT_EQ(ReasonToStop(options, {.losses = &losses,
+                                   .validation = {.count = 2, .loss = 1e9, .since_best = 2}}),
+            "patience: 2 validations in a row without a new best");
+}
+
 }  // namespace
 }  // namespace tactus::engine

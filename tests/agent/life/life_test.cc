@@ -2,6 +2,7 @@
 
 #include "agent/life/life.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -129,6 +130,98 @@ TEST_F(LifeTest, DiscardedItSaysSoAndDoesNothing) {
   EXPECT_EQ(done.back(), "says finished (enough)");
   EXPECT_THAT(done, AllOf(Not(Contains(StartsWith("agree"))), Not(Contains("validate")),
                           Not(Contains(StartsWith("keep")))));
+}
+
+// ---- Validations
+
+class ValidatingLifeTest : public LifeTest {
+ protected:
+  ValidatingLifeTest() {
+    world_.options.stop.rounds = 4;
+    world_.options.validation = {
+        .policy = engine::ValidationPolicy::kAuto, .rounds = 2, .samples = 10};
+  }
+};
+
+TEST_F(ValidatingLifeTest, OneIsMadeBetweenTwoRoundsAndOneAtTheEnd) {
+  world_.validation_losses = {0.5, 0.25};
+  world_.disk = ScriptedWorld::Disk::kSlow;
+  const std::vector<std::string> done = Run();
+
+  std::vector<std::string> expected;
+  for (int round = 0; round < 4; ++round) {
+    const std::vector<std::string> one = Round(round);
+    expected.insert(expected.end(), one.begin(), one.end());
+    if (round != 1) continue;
+    expected.insert(expected.end(), {"validate at an edge", "says validated after 2, best after 2",
+                                     "draw validation 2"});
+  }
+  expected.insert(expected.end(),
+                  {"agree over 16", "copy 4", "validate", "says validated after 4, best after 4",
+                   "draw validation 4", "keep result", "discard", "says evaluated",
+                   "says finished model.pt (4 rounds completed)"});
+  EXPECT_THAT(done, ElementsAreArray(expected));
+}
+
+TEST_F(ValidatingLifeTest, AnyOtherRankSaysNothingOfIt) {
+  world_.mail = {world_.Group(1), world_.Peers()};
+
+  EXPECT_THAT(Run(),
+              AllOf(Contains("validate at an edge"), Not(Contains(StartsWith("says validated"))),
+                    Not(Contains(StartsWith("draw")))));
+}
+
+TEST_F(ValidatingLifeTest, TheEdgeThatEndsTrainingIsNotEvaluatedAgain) {
+  world_.options.stop.validation_loss = 0.5;
+  const std::vector<std::string> done = Run();
+
+  EXPECT_THAT(done, AllOf(Contains("validate at an edge"), Not(Contains("validate")),
+                          Contains("says evaluated")));
+  EXPECT_EQ(done.back(), "says finished model.pt (validation_loss 0.5 reached 0.5)");
+}
+
+TEST_F(ValidatingLifeTest, TheBestIsTheResultWhereItIsWanted) {
+  world_.keeps_best = true;
+  world_.validation_losses = {0.25, 0.5};
+
+  EXPECT_THAT(Run(), testing::IsSupersetOf({"keep best", "take best", "keep result",
+                                            "says validated after 4, best after 2"}));
+}
+
+TEST_F(ValidatingLifeTest, WhatTrainingEndsWithIsTheResultWhereNothingWasBetter) {
+  world_.keeps_best = true;
+  world_.validation_losses = {0.5, 0.25};
+
+  EXPECT_THAT(Run(), AllOf(Contains("keep best"), Not(Contains("take best"))));
+}
+
+TEST_F(ValidatingLifeTest, NobodyKeepsTheBestWhereTheLastIsTheResult) {
+  world_.validation_losses = {0.25, 0.5};
+
+  EXPECT_THAT(Run(), AllOf(Not(Contains("keep best")), Not(Contains("take best"))));
+}
+
+TEST_F(ValidatingLifeTest, TheCheckpointOfACancelledJobIsOfItsEnd) {
+  world_.keeps_best = true;
+  world_.options.stop.rounds = 100;
+  world_.validation_losses = {0.25, 0.5};
+  world_.on_report = [this](const policies::Report& report) {
+    if (report.round == 2) world_.in_training = {StopMessage{.reason = "cancelled"}};
+  };
+  const std::vector<std::string> done = Run();
+
+  const auto place = [&](const char* what) { return std::ranges::find(done, what) - done.begin(); };
+  EXPECT_LT(place("keep checkpoint"), place("take best"));
+  EXPECT_LT(place("take best"), place("keep result"));
+}
+
+TEST_F(ValidatingLifeTest, AGroupThatFallsApartMeanwhileIsLost) {
+  world_.validating = Failure{.message = "a peer is gone", .of_group = true};
+  const std::vector<std::string> done = Run();
+
+  EXPECT_EQ(done.back(), "says failed the group was lost: a peer is gone, transient, lost 3");
+  EXPECT_THAT(done, Contains("abandon"));  // what is written of checkpoints is still told
+  EXPECT_EQ(world_.endings, 1);
 }
 
 TEST_F(LifeTest, WhatCannotBeLoadedIsItsOwnFailure) {

@@ -34,6 +34,10 @@ struct Words {
     return "checkpoint " + said.file;
   }
   std::string operator()(const protocol::StandingMessage&) const { return "standing"; }
+  std::string operator()(const protocol::ValidatedMessage& said) const {
+    return "validated after " + std::to_string(said.rounds) + ", best after " +
+           std::to_string(said.best_rounds);
+  }
 };
 
 }  // namespace
@@ -115,7 +119,7 @@ void ScriptedWorld::Send(const protocol::FromWorker& message) {
 OrFailure<Loaded> ScriptedWorld::Load() {
   log.emplace_back("load");
   if (loading) return *loading;
-  return Loaded{.checkpoints_every = checkpoints_every};
+  return Loaded{.checkpoints_every = checkpoints_every, .keeps_best = keeps_best};
 }
 
 OrFailure<Met> ScriptedWorld::Meet(const protocol::GroupMessage&, const Meeting& way) {
@@ -166,12 +170,28 @@ std::optional<Failure> ScriptedWorld::AgreeOnBuffers(double own_samples) {
   return agreeing;
 }
 
-OrFailure<protocol::EvaluatedMessage> ScriptedWorld::Validate(const std::function<void()>& beside) {
+double ScriptedWorld::NextLoss() {
+  const double loss = validation_losses.front();
+  if (validation_losses.size() > 1) validation_losses.pop_front();
+  return loss;
+}
+
+OrFailure<engine::Validation> ScriptedWorld::Validate(const std::function<void()>& beside) {
   log.emplace_back("validate");
   on_validate();
   beside();
   if (validating) return *validating;
-  return protocol::EvaluatedMessage{.loss = 0.5, .samples = validation_samples};
+  return engine::Validation{.loss = NextLoss(), .samples = validation_samples, .end = now_};
+}
+
+OrFailure<engine::Validation> ScriptedWorld::ValidateAtEdge() {
+  log.emplace_back("validate at an edge");
+  if (validating) return *validating;
+  return engine::Validation{.loss = NextLoss(), .samples = validation_samples, .end = Tick()};
+}
+
+void ScriptedWorld::OnValidated(const protocol::ValidatedMessage& message) {
+  log.push_back("draw validation " + std::to_string(message.rounds));
 }
 
 OrFailure<std::vector<std::string>> ScriptedWorld::KeepResult(const protocol::FinishedMessage&,

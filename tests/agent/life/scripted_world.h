@@ -43,6 +43,9 @@ class ScriptedWorld : public Mail, public World {
   std::optional<Failure> loading{}, meeting{}, computing{}, agreeing{}, validating{}, writing{};
   std::optional<Duration> checkpoints_every{};
   std::uint64_t validation_samples = 10;
+  // What validations find, in their order, and then again the last one.
+  std::deque<double> validation_losses = {0.5};
+  bool keeps_best = false;
   Disk disk = Disk::kQuick;
   bool asked_to_end = false;
 
@@ -68,7 +71,11 @@ class ScriptedWorld : public Mail, public World {
   bool AskedToEnd() override { return asked_to_end; }
   std::uint64_t HashParameters() override { return 77; }
   std::optional<Failure> AgreeOnBuffers(double own_samples) override;
-  OrFailure<protocol::EvaluatedMessage> Validate(const std::function<void()>& beside) override;
+  OrFailure<engine::Validation> Validate(const std::function<void()>& beside) override;
+  OrFailure<engine::Validation> ValidateAtEdge() override;
+  void KeepBest() override { log.emplace_back("keep best"); }
+  void OnValidated(const protocol::ValidatedMessage& message) override;
+  void TakeBest() override { log.emplace_back("take best"); }
   OrFailure<std::vector<std::string>> KeepResult(
       const protocol::FinishedMessage& finished,
       const protocol::EvaluatedMessage& evaluated) override;
@@ -77,6 +84,7 @@ class ScriptedWorld : public Mail, public World {
  private:
   class Store;
 
+  double NextLoss();
   Instant Tick() { return now_ += Seconds(1); }
 
   Instant now_{};

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <limits>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -67,6 +69,18 @@ class CheckpointFileTest : public testing::Test {
                                                    .weights = 0.488},
                                        .estimated = true}},
                       .ledger = {.epoch_size = 100, .fresh = 250, .returned = {{3, 7}, {11, 12}}},
+                      .validation = {.count = 7,
+                                     .last = {.rounds = 90,
+                                              .epochs = 2,
+                                              .samples = 1200,
+                                              .trained = Duration(12'345)},
+                                     .cost = Duration(678),
+                                     .loss = 1.0 / 7,
+                                     .best_loss = 1.0 / 9,
+                                     .best_accuracy = 2.0 / 3,
+                                     .best_samples = 50,
+                                     .best_rounds = 80,
+                                     .since_best = 3},
                       .losses = {{.common = {.sum = 0.1, .samples = 32}, .steps = 1},
                                  {.common = {.sum = 1.0 / 7, .samples = 31},
                                   .local = {.sum = 2.0 / 7, .samples = 93},
@@ -74,7 +88,9 @@ class CheckpointFileTest : public testing::Test {
                       .optimizer = {RandomFlat(), RandomFlat()},
                       .block_momentum = RandomFlat()},
             .parameters = RandomFlat(),
-            .buffers = {1.5F, -2, 0}};
+            .buffers = {1.5F, -2, 0},
+            .best = std::make_shared<const BestCopy>(
+                BestCopy{.parameters = RandomFlat(), .buffers = {3, 4, 5}})};
   }
 
   CheckpointFit Fit() const {
@@ -102,6 +118,10 @@ class CheckpointFileTest : public testing::Test {
     EXPECT_TRUE(a.state == b.state);
     EXPECT_EQ(a.parameters, b.parameters);
     EXPECT_EQ(a.buffers, b.buffers);
+    ASSERT_EQ(a.best == nullptr, b.best == nullptr);
+    if (a.best == nullptr) return;
+    EXPECT_EQ(a.best->parameters, b.best->parameters);
+    EXPECT_EQ(a.best->buffers, b.best->buffers);
   }
 
   Rng rng_{7};
@@ -135,12 +155,62 @@ TEST_F(CheckpointFileTest, OneWithoutLocalLossesIsRead) {
   ExpectEqual(*read, checkpoint_);
 }
 
+// The counters and the hash of a file that a version wrote which knew no validations.
+TEST_F(CheckpointFileTest, OneOfBeforeThereWereValidationsIsRead) {
+  std::map<std::string, std::string> texts = {{"tactus.schema", "1"},
+                                              {"rounds", "7"},
+                                              {"samples_global", "112"},
+                                              {"steps", "7"},
+                                              {"nonfinite_rounds", "0"},
+                                              {"train_nanoseconds", "12345"},
+                                              {"progress", "7"},
+                                              {"windows.bending", "0"},
+                                              {"windows.bending_weight", "0"},
+                                              {"ledger.epoch_size", "100"},
+                                              {"ledger.fresh", "112"},
+                                              {"content_hash", "14766951980458211624"}};
+  for (const std::string rule : {"adascale.", "windows."}) {
+    texts[rule + "base_batch"] = "64";
+    for (const char* zero : {"estimated", "sigma2", "mu2", "count", "weights"}) {
+      texts[rule + zero] = "0";
+    }
+  }
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+  const auto bytes = std::as_bytes(std::span(values));
+  const auto tensor = [](const char* name, const char* type, std::vector<std::int64_t> shape,
+                         std::span<const std::byte> of) {
+    return model::NamedTensor{.name = name,
+                              .type = type,
+                              .element_bytes = type[0] == 'F' && type[1] == '3' ? 4u : 8u,
+                              .shape = std::move(shape),
+                              .bytes = of};
+  };
+  ASSERT_TRUE(
+      model::WriteSafetensors(
+          path_,
+          {tensor("parameters.layer.weight", "F32", {2, 3}, bytes.first(24)),
+           tensor("parameters.layer.bias", "F32", {3}, bytes.last(12)),
+           tensor("buffers", "F32", {3}, bytes.first(12)),
+           tensor("ledger.returned", "U64", {0, 2}, {}), tensor("losses", "F64", {0, 3}, {})},
+          texts)
+          .ok());
+
+  const absl::StatusOr<Checkpoint> read =
+      ReadCheckpoint(path_, {.segments = segments_, .buffers = 3, .train_samples = 100});
+
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->state.rounds, 7u);
+  EXPECT_TRUE(read->state.validation == engine::ValidationState());
+  EXPECT_EQ(read->best, nullptr);
+}
+
 TEST_F(CheckpointFileTest, WhatAJobHasNotIsNotInIt) {
   checkpoint_.state.block_momentum.clear();
   checkpoint_.state.optimizer.clear();
   checkpoint_.state.losses.clear();
   checkpoint_.state.ledger.returned.clear();
   checkpoint_.buffers.clear();
+  checkpoint_.best.reset();
   Write();
 
   const absl::StatusOr<Checkpoint> read =
@@ -152,6 +222,7 @@ TEST_F(CheckpointFileTest, WhatAJobHasNotIsNotInIt) {
   EXPECT_EQ(file->tensors.at("parameters.layer.weight").shape, (std::vector<std::int64_t>{2, 3}));
   EXPECT_FALSE(file->tensors.contains("optimizer.0.layer.weight"));
   EXPECT_FALSE(file->tensors.contains("block_momentum.layer.weight"));
+  EXPECT_FALSE(file->tensors.contains("best.layer.weight"));
 }
 
 TEST_F(CheckpointFileTest, AFileCutAtAnyByteIsRefused) {
@@ -192,6 +263,7 @@ TEST_F(CheckpointFileTest, AFileWithAByteChangedIsRefusedOrSaysTheSame) {
 }
 
 TEST_F(CheckpointFileTest, AnotherJobsCheckpointIsRefusedWithWhatDiffers) {
+  checkpoint_.best.reset();
   Write();
   cuda::SegmentTable wider = Segments();
   wider[0].shape = {3, 2};
@@ -233,6 +305,11 @@ TEST_F(CheckpointFileTest, WhatWouldBreakTheEngineIsRefused) {
   checkpoint_.state.losses.resize(21, {.common = {.sum = 1, .samples = 1}, .steps = 1});
   Write();
   EXPECT_THAT(Refusal(Fit()), HasSubstr("too many rounds"));
+
+  checkpoint_ = MakeCheckpoint();
+  checkpoint_.state.validation.best_loss = std::numeric_limits<double>::infinity();
+  Write();
+  EXPECT_THAT(Refusal(Fit()), HasSubstr("its best validation is not finite"));
 }
 
 TEST_F(CheckpointFileTest, WhatIsNoCheckpointIsRefused) {

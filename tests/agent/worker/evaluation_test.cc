@@ -90,6 +90,37 @@ TEST(EvaluationTest, SharesAddUpToTheWholeForAnyGroup) {
   }
 }
 
+TEST(EvaluationTest, MembersTakeTheSharesThatTheyHaveOfAStep) {
+  const CountingData data(100);
+  const std::vector<std::uint32_t> shares = {30, 15, 5};
+  OnGroup(3, [&](collective::Transport& transport) {
+    CountingModel model;
+    const auto device = cuda::MakeHostDevice("cpu:0");
+    ExampleReader reader(data, *device);
+    const auto evaluated = Evaluate(model, reader, transport, {.batch = 1000, .shares = shares});
+    ASSERT_TRUE(evaluated.ok());
+    EXPECT_DOUBLE_EQ(evaluated->loss, 49.5);
+    EXPECT_EQ(model.largest_, 2 * shares[static_cast<std::size_t>(transport.rank())]);
+  });
+}
+
+TEST(EvaluationTest, OfSharesThatAreNoneTheSamplesAreSharedEvenly) {
+  const CountingData data(10);
+  const std::vector<std::uint32_t> of_others = {1, 2, 3};
+  const std::vector<std::uint32_t> nothing = {0, 0};
+  for (const auto& shares : {of_others, nothing}) {
+    OnGroup(2, [&](collective::Transport& transport) {
+      CountingModel model;
+      const auto device = cuda::MakeHostDevice("cpu:0");
+      ExampleReader reader(data, *device);
+      const auto evaluated = Evaluate(model, reader, transport, {.batch = 1000, .shares = shares});
+      ASSERT_TRUE(evaluated.ok());
+      EXPECT_DOUBLE_EQ(evaluated->loss, 4.5);
+      EXPECT_EQ(model.largest_, 5u);
+    });
+  }
+}
+
 TEST(EvaluationTest, OnlyTheFirstSamplesCountWhenThereAreTooMany) {
   const CountingData data(1000);
   OnGroup(2, [&](collective::Transport& transport) {

@@ -164,5 +164,20 @@ TEST_F(CurvesTest, TensorboardReadsItWhereItIsInstalled) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
+TEST_F(CurvesTest, AValidationHasItsTagsAndAccuracyWhereThereIsOne) {
+  absl::StatusOr<TrainingCurves> curves = TrainingCurves::Open(folder_, "{}", 1'700'000'000);
+  ASSERT_TRUE(curves.ok()) << curves.status();
+
+  ASSERT_TRUE(curves->AddValidation({.rounds = 40, .loss = 1.5, .accuracy = 0.25}, 1).ok());
+  ASSERT_TRUE(curves->AddValidation({.rounds = 80, .loss = 1.25}, 2).ok());
+
+  const std::vector<std::string> found = Read(curves->name());
+  for (const std::string line :
+       {"40 validation/loss 1.5", "40 validation/accuracy 0.25", "80 validation/loss 1.25"}) {
+    EXPECT_THAT(found, Contains(line));
+  }
+  EXPECT_THAT(found, Not(Contains(HasSubstr("80 validation/accuracy"))));
+}
+
 }  // namespace
 }  // namespace tactus::worker

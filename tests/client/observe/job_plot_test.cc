@@ -143,5 +143,31 @@ TEST(JobPlotTest, TheAxisBeginsWithTheFirstRoundWhereThatIsOnRecord) {
   EXPECT_FALSE(rest.Finish("demo-1").x_begin.has_value());
 }
 
+TEST(JobPlotTest, ValidationsArePointsWhereTheirRoundsEnd) {
+  v1::ListValidationsResponse validations;
+  for (const std::uint64_t rounds : {2, 6, 9}) {
+    v1::ValidationPoint& point = *validations.add_validations();
+    point.set_rounds(rounds);
+    point.set_loss(static_cast<double>(rounds));
+  }
+  JobPlot by_time(PlotAxis::kTime, {}, validations);
+  JobPlot by_round(PlotAxis::kRounds, {}, validations);
+  for (JobPlot* history : {&by_time, &by_round}) {
+    history->Add(RoundOf(0, 1, {8}));
+    history->Add(RoundOf(1, 1, {8}));
+    history->Add(RoundOf(7, 1, {8}));  // five of 1 s between
+  }
+
+  const Plot time = by_time.Finish("demo-1");
+  const Plot round = by_round.Finish("demo-1");
+
+  ASSERT_THAT(time.panels.at(0).series, SizeIs(2));
+  ASSERT_THAT(CurveOf(time, 0, 1).buckets(), SizeIs(2));  // the last one's rounds are not there
+  EXPECT_EQ(CurveOf(time, 0, 1).buckets()[0].x_last, 2);
+  EXPECT_EQ(CurveOf(time, 0, 1).buckets()[1].x_last, 6);
+  EXPECT_EQ(CurveOf(time, 0, 1).buckets()[1].last, 6);
+  EXPECT_EQ(CurveOf(round, 0, 1).buckets()[1].x_last, 5);
+}
+
 }  // namespace
 }  // namespace tactus::client

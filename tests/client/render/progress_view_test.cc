@@ -170,5 +170,42 @@ TEST(ProgressViewTest, DurationsBeyondOurRangeAreCut) {
   EXPECT_EQ(FromProto(duration), std::chrono::seconds(9'000'000'000));
 }
 
+v1::JobProgress ValidatedProgress(std::uint64_t count, double loss, bool best) {
+  v1::JobProgress progress = SampleProgress(UnequalWorkers());
+  v1::ValidationProgress& validation = *progress.mutable_validation();
+  validation.set_count(count);
+  v1::ValidationPoint& newest = *validation.mutable_newest();
+  newest.set_rounds(140);
+  newest.set_loss(loss);
+  newest.set_accuracy(0.5);
+  newest.set_samples(1000);
+  newest.set_seconds(0.25);
+  validation.mutable_best()->set_rounds(best ? 140 : 7);
+  return progress;
+}
+
+TEST(ProgressViewTest, EveryValidationIsALineOnce) {
+  ProgressView view({.style = Style::kLines});
+  view.Show(ProgressEvent(SampleProgress(UnequalWorkers())), At(0));
+
+  EXPECT_EQ(view.Show(ProgressEvent(ValidatedProgress(1, 2.5, true)), At(1)),
+            "validation: loss 2.5000, accuracy 50.0 % (1,000 samples), after round 140, the best "
+            "so far; took 0.2s\n");
+  EXPECT_EQ(view.Show(ProgressEvent(ValidatedProgress(1, 2.5, true)), At(2)), "");
+  EXPECT_EQ(view.Show(ProgressEvent(ValidatedProgress(2, 2.75, false)), At(3)),
+            "validation: loss 2.7500, accuracy 50.0 % (1,000 samples), after round 140; took "
+            "0.2s\n");
+}
+
+TEST(ProgressViewTest, TheLastValidationIsALineBeforeTheEnd) {
+  ProgressView view({.style = Style::kLines});
+  v1::JobEvent event = StateEvent(v1::JOB_STATE_SUCCEEDED, "");
+  *event.mutable_job()->mutable_progress() = ValidatedProgress(3, 2.5, false);
+
+  EXPECT_EQ(view.Show(event, At(0)),
+            "validation: loss 2.5000, accuracy 50.0 % (1,000 samples), after round 140; took "
+            "0.2s\njob demo-1 succeeded\n");
+}
+
 }  // namespace
 }  // namespace tactus::client

@@ -291,5 +291,20 @@ TEST(StoryTest, WhatOthersWroteCannotSteerTheTerminal) {
   EXPECT_THAT(Story(RunningJob(), Decisions({decision}), 80), Not(HasSubstr("\x1b")));
 }
 
+TEST(StoryTest, WhatValidationsHaveComeToIsToldAtTheEnd) {
+  v1::Job job = RunningJob();
+  v1::ValidationProgress& validation = *job.mutable_progress()->mutable_validation();
+  validation.set_count(12);
+  validation.set_seconds(3);
+  validation.mutable_best()->set_rounds(100);
+  validation.mutable_best()->set_loss(1.5);
+  validation.mutable_newest()->set_rounds(120);
+  validation.mutable_newest()->set_loss(1.75);
+
+  EXPECT_THAT(Story(job, {}, 10000),
+              HasSubstr("12 validations took 3.0s: the best loss was 1.5000 after round 100 and "
+                        "the newest 1.7500 after round 120."));
+}
+
 }  // namespace
 }  // namespace tactus::client

@@ -253,5 +253,24 @@ TEST_F(ActionQueueTest, AListPushedFromWithinAnActionComesAfterItsOwn) {
   EXPECT_THAT(performed_, ElementsAre("1", "outer", "2", "inner"));
 }
 
+TEST_F(ActionQueueTest, ValidationsHoldNothingUpAndThoseBehindForgottenRoundsGo) {
+  const auto validated = [](std::uint64_t job, std::uint64_t rounds) {
+    return job::PersistValidation{{.job = JobId{job}, .rounds = rounds}};
+  };
+  queue_.Push({validated(1, 2), validated(1, 3), validated(2, 3), StopWorker(1)}, {});
+  EXPECT_THAT(performed_, ElementsAre("1"));
+  EXPECT_FALSE(queue_.idle());
+  queue_.Push({job::ForgetRounds{.job = JobId{1}, .from = 2}}, {});
+
+  queue_.Flush();
+
+  ASSERT_EQ(written_.size(), 1u);
+  ASSERT_EQ(written_[0].validations.size(), 2u);
+  EXPECT_EQ(written_[0].validations[0].rounds, 2u);
+  EXPECT_EQ(written_[0].validations[1].job, JobId{2});
+  queue_.OnWritten(true);
+  EXPECT_TRUE(queue_.idle());
+}
+
 }  // namespace
 }  // namespace tactus::delivery

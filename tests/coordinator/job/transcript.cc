@@ -116,6 +116,9 @@ std::string Say(const ReportMessage& message) {
 std::string Say(const EvaluatedMessage& message) {
   return "evaluated " + Number(message.loss) + " over " + std::to_string(message.samples);
 }
+std::string Say(const ValidatedMessage& message) {
+  return "validated " + Number(message.loss) + " after " + std::to_string(message.rounds);
+}
 std::string Say(const CheckpointedMessage& message) {
   return "checkpointed " + message.file + " after " + std::to_string(message.rounds);
 }
@@ -221,6 +224,9 @@ std::string Say(const PersistRound& action) {
 }
 std::string Say(const ForgetRounds& action) {
   return "forget rounds from " + std::to_string(action.from);
+}
+std::string Say(const PersistValidation& action) {
+  return "keep the validation after " + std::to_string(action.validation.rounds);
 }
 std::string Say(const PersistDecision& action) {
   const policies::Decision& decision = action.decision;

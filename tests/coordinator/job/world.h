@@ -129,6 +129,7 @@ class World {
   void CheckAttempts(const JobRecord& record, const JobRecord* before);
   bool Waits(const auto& action);
   void Check(const PersistNode& action) { marks_[action.node.name] = action.node; }
+  void Check(const PersistValidation&) {}
   void Check(const PersistDecision& action);
   void Check(const PersistMemory& action);
   void Check(const PersistPrior& action);

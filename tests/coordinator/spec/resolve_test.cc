@@ -82,5 +82,18 @@ TEST(ResolveTest, WhatIsResolvedStaysAsItIs) {
   EXPECT_EQ(Resolve(*once)->SerializeAsString(), once->SerializeAsString());
 }
 
+TEST(ResolveTest, HowManySamplesAreValidatedBothOfItsFieldsSay) {
+  v1::JobSpec spec = TextSpec();
+  EXPECT_EQ(Resolve(spec)->validation().policy(), v1::VALIDATION_POLICY_AUTO);
+  EXPECT_EQ(Resolve(spec)->validation().samples(), 10000u);
+  EXPECT_EQ(Resolve(spec)->result(), v1::RESULT_CHOICE_LAST);
+
+  spec.mutable_data()->set_validation_samples_max(70);
+  EXPECT_EQ(Resolve(spec)->validation().samples(), 70u);
+  spec.mutable_data()->clear_validation_samples_max();
+  spec.mutable_validation()->set_samples(80);
+  EXPECT_EQ(Resolve(spec)->data().validation_samples_max(), 80u);
+}
+
 }  // namespace
 }  // namespace tactus::spec

@@ -242,5 +242,18 @@ TEST(SpecUpdateTest, AMaskMustSaySomethingAndNotTooMuch) {
       ElementsAre("update_mask"));
 }
 
+TEST(SpecUpdateTest, HowOftenAJobIsValidatedWorkersReadWhenTheyStart) {
+  v1::JobSpec before = Running();
+  before.mutable_validation()->set_rounds(100);
+  v1::UpdateJobRequest request = Request({"spec.validation.epochs"});
+  request.mutable_spec()->mutable_validation()->set_epochs(2);
+
+  const absl::StatusOr<UpdatedSpec> updated = ApplyUpdate(before, {}, request);
+
+  ASSERT_TRUE(updated.ok()) << updated.status();
+  EXPECT_EQ(updated->spec.validation().interval_case(), v1::Validation::kEpochs);
+  EXPECT_TRUE(updated->needs_restart);
+}
+
 }  // namespace
 }  // namespace tactus::spec

@@ -265,6 +265,79 @@ const Rule kStopRules[] = {
     {"RoundsZero", [](auto& s) { s.mutable_stop()->set_rounds(0); }, "stop.rounds", "found 0"},
 };
 
+void ForgoValidation(v1::JobSpec& spec) {
+  spec.mutable_validation()->set_policy(v1::VALIDATION_POLICY_NONE);
+}
+
+const Rule kValidationRules[] = {
+    {"ValidationEpochsZero", [](auto& s) { s.mutable_validation()->set_epochs(0); },
+     "validation.epochs", "found 0, allowed is 1 to"},
+    {"ValidationRoundsZero", [](auto& s) { s.mutable_validation()->set_rounds(0); },
+     "validation.rounds", "found 0, allowed is 1 to"},
+    {"ValidationEveryTooShort",
+     [](auto& s) { s.mutable_validation()->mutable_every()->set_nanos(500'000'000); },
+     "validation.every", "found 0.5s, allowed is 1s to 365d"},
+    {"ValidationSamplesZero", [](auto& s) { s.mutable_validation()->set_samples(0); },
+     "validation.samples", "found 0, allowed is 1 to"},
+    {"ValidationPolicyUnknown",
+     [](auto& s) { s.mutable_validation()->set_policy(static_cast<v1::ValidationPolicy>(9)); },
+     "validation.policy", "auto or none"},
+    {"ValidationIntervalOfNone",
+     [](auto& s) {
+       ForgoValidation(s);
+       s.mutable_validation()->set_epochs(1);
+     },
+     "validation.epochs", "does not apply to policy none; it is for auto"},
+    {"ValidationSamplesTwice",
+     [](auto& s) {
+       s.mutable_validation()->set_samples(500);
+       s.mutable_data()->set_validation_samples_max(1000);
+     },
+     "validation.samples", "found 500, allowed is 1000, as data.validation_samples_max says"},
+    {"ValidationLossNan", [](auto& s) { s.mutable_stop()->set_validation_loss(kNan); },
+     "stop.validation_loss", "a finite number"},
+    {"PatienceZero", [](auto& s) { s.mutable_stop()->set_patience(0); }, "stop.patience",
+     "found 0, allowed is 1 to"},
+    {"PatienceOfNone",
+     [](auto& s) {
+       ForgoValidation(s);
+       s.mutable_stop()->set_patience(3);
+     },
+     "stop.patience", "found 3, allowed is to leave it out, as validation is none"},
+    {"ValidationLossOfNone",
+     [](auto& s) {
+       ForgoValidation(s);
+       s.mutable_stop()->set_validation_loss(1.5);
+     },
+     "stop.validation_loss", "found 1.5, allowed is to leave it out, as validation is none"},
+    {"BestOfNone",
+     [](auto& s) {
+       ForgoValidation(s);
+       s.set_result(v1::RESULT_CHOICE_BEST);
+     },
+     "result", "found best, allowed is to leave it out, as validation is none"},
+    {"ValidationWithoutData",
+     [](auto& s) {
+       s.mutable_data()->set_validation_fraction(0);
+       s.mutable_validation()->set_epochs(2);
+     },
+     "validation.epochs", "found 2, allowed is to leave it out, as data.validation_fraction is 0"},
+    {"BestWithoutData",
+     [](auto& s) {
+       s.mutable_data()->set_validation_fraction(0);
+       s.set_result(v1::RESULT_CHOICE_BEST);
+     },
+     "result", "so that there is no validation data"},
+    {"PatienceWithoutSamples",
+     [](auto& s) {
+       s.mutable_data()->set_validation_samples_max(0);
+       s.mutable_stop()->set_patience(1);
+     },
+     "stop.patience", "as data.validation_samples_max is 0"},
+    {"ResultUnknown", [](auto& s) { s.set_result(static_cast<v1::ResultChoice>(9)); }, "result",
+     "last or best"},
+};
+
 const Rule kWorkersAndAdaptRules[] = {
     {"MinZero", [](auto& s) { s.mutable_workers()->set_min(0); }, "workers.min", "found 0"},
     {"MaxZero", [](auto& s) { s.mutable_workers()->set_max(0); }, "workers.max", "found 0"},
@@ -325,6 +398,7 @@ INSTANTIATE_TEST_SUITE_P(Model, SpecRuleTest, testing::ValuesIn(kModelRules), Na
 INSTANTIATE_TEST_SUITE_P(Data, SpecRuleTest, testing::ValuesIn(kDataRules), NameOf);
 INSTANTIATE_TEST_SUITE_P(Optimizer, SpecRuleTest, testing::ValuesIn(kOptimizerRules), NameOf);
 INSTANTIATE_TEST_SUITE_P(Stop, SpecRuleTest, testing::ValuesIn(kStopRules), NameOf);
+INSTANTIATE_TEST_SUITE_P(Validation, SpecRuleTest, testing::ValuesIn(kValidationRules), NameOf);
 INSTANTIATE_TEST_SUITE_P(WorkersAndAdapt, SpecRuleTest, testing::ValuesIn(kWorkersAndAdaptRules),
                          NameOf);
 
@@ -437,6 +511,23 @@ TEST(SpecValidationTest, DefaultsAreThoseOfTheSchema) {
   EXPECT_EQ(settings->adapt.batch.per_worker, 32u);
   EXPECT_FALSE(settings->stop_time.has_value());
   EXPECT_EQ(settings->hold, Seconds(3600));
+}
+
+TEST(SpecValidationTest, OfACifarFolderNobodyKnowsWhetherItHasATestBatch) {
+  v1::JobSpec spec = ImageSpec();
+  spec.mutable_data()->set_validation_fraction(0);
+  spec.mutable_validation()->set_rounds(500);
+  spec.mutable_stop()->set_patience(3);
+
+  EXPECT_TRUE(SpecViolations(spec).empty());
+}
+
+TEST(SpecValidationTest, AJobMayEndByItsValidationsAlone) {
+  v1::JobSpec spec = TextSpec();
+  spec.mutable_stop()->Clear();
+  spec.mutable_stop()->set_patience(3);
+
+  EXPECT_TRUE(SpecViolations(spec).empty());
 }
 
 }  // namespace

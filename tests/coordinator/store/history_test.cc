@@ -421,5 +421,93 @@ TEST(PruneTest, AJobThatGoesIsSaidWithWhatItIsKnownBy) {
   EXPECT_EQ(gone[1].request_id, "");
 }
 
+job::ValidationRecord ValidationOf(std::uint64_t job, std::uint64_t rounds) {
+  return {.job = JobId{job},
+          .rounds = rounds,
+          .epoch = 2,
+          .trained_samples = 1ull << 40,
+          .train_seconds = 12.25,
+          .loss = 1.0 / 3,
+          .accuracy = 0.75,
+          .samples = 1000,
+          .seconds = 0.5};
+}
+
+std::vector<std::uint64_t> ValidationsOf(Store& store, std::uint64_t job) {
+  const auto found = store.ListValidations(JobId{job});
+  EXPECT_TRUE(found.ok()) << found.status();
+  std::vector<std::uint64_t> rounds;
+  for (const job::ValidationRecord& record : *found) rounds.push_back(record.rounds);
+  return rounds;
+}
+
+TEST(ValidationsTest, TheyAreKeptWholeAndOneOfTheSameRoundTakesItsPlace) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  job::ValidationRecord first = ValidationOf(1, 5);
+  first.loss = 9;
+  ASSERT_TRUE(store
+                  ->Write({.jobs = {SmallJob(1)},
+                           .validations = {ValidationOf(1, 9), first, ValidationOf(2, 1)}})
+                  .ok());
+  ASSERT_TRUE(store->Write({.validations = {ValidationOf(1, 5)}}).ok());
+
+  const auto found = store->ListValidations(JobId{1});
+
+  ASSERT_TRUE(found.ok()) << found.status();
+  ASSERT_EQ(found->size(), 2u);
+  const job::ValidationRecord& record = found->front();
+  const job::ValidationRecord expected = ValidationOf(1, 5);
+  EXPECT_EQ(record.job, expected.job);
+  EXPECT_EQ(record.rounds, expected.rounds);
+  EXPECT_EQ(record.epoch, expected.epoch);
+  EXPECT_EQ(record.trained_samples, expected.trained_samples);
+  EXPECT_EQ(record.train_seconds, expected.train_seconds);
+  EXPECT_EQ(record.loss, expected.loss);
+  EXPECT_EQ(record.accuracy, expected.accuracy);
+  EXPECT_EQ(record.samples, expected.samples);
+  EXPECT_EQ(record.seconds, expected.seconds);
+}
+
+TEST(ValidationsTest, ThoseOfParametersThatAreLostGoWithTheRounds) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  ASSERT_TRUE(
+      store->Write({.validations = {ValidationOf(1, 4), ValidationOf(1, 5), ValidationOf(2, 9)}})
+          .ok());
+
+  ASSERT_TRUE(store->Write({.forgotten = {{.job = JobId{1}, .from = 4}}}).ok());
+
+  EXPECT_THAT(ValidationsOf(*store, 1), ElementsAre(4));
+  EXPECT_THAT(ValidationsOf(*store, 2), ElementsAre(9));
+}
+
+TEST(ValidationsTest, OfTooManyEverySecondGoesButTheNewestStays) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  job::WriteBatch batch;
+  const auto most = static_cast<std::uint64_t>(Store::kValidationsMax);
+  for (std::uint64_t i = 1; i <= most; ++i) batch.validations.push_back(ValidationOf(1, i));
+  ASSERT_TRUE(store->Write(batch).ok());
+  ASSERT_EQ(ValidationsOf(*store, 1).size(), most);
+
+  ASSERT_TRUE(store->Write({.validations = {ValidationOf(1, most + 1)}}).ok());
+
+  const std::vector<std::uint64_t> rounds = ValidationsOf(*store, 1);
+  EXPECT_EQ(rounds.size(), most / 2 + 1);
+  EXPECT_EQ(rounds.front(), 1u);
+  EXPECT_EQ(rounds.back(), most + 1);
+}
+
+TEST(ValidationsTest, ADeletedJobHasNone) {
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
+  ASSERT_TRUE(
+      store->Write({.jobs = {EndedJob(1, Seconds(1))}, .validations = {ValidationOf(1, 4)}}).ok());
+
+  ASSERT_TRUE(store->DeleteJob(JobId{1}).ok());
+
+  EXPECT_THAT(ValidationsOf(*store, 1), IsEmpty());
+  const auto problems = store->CheckIntegrity();
+  ASSERT_TRUE(problems.ok()) << problems.status();
+  EXPECT_THAT(*problems, IsEmpty());
+}
+
 }  // namespace
 }  // namespace tactus::store

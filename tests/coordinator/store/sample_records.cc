@@ -50,6 +50,11 @@ job::Progress FullProgress() {
       .samples_per_second = 123.456,
       .elapsed_seconds = 25.25,
       .eta_seconds = 11.5,
+      .validation = {.newest = job::ValidationRecord{.rounds = 90, .loss = 1.5, .samples = 7},
+                     .best = job::ValidationRecord{.rounds = 80, .loss = 1.25, .seconds = 0.5},
+                     .count = 9,
+                     .seconds = 4.5,
+                     .since_best = 1},
       .plan = {.version = 9, .batch_sizes = {7, 5, 3, 1}, .reason = Binary("worker 3")},
       .workers = {{.batch_size = 7, .samples = 2000, .samples_per_second = 88, .idle_ratio = 0.1},
                   {.batch_size = 5, .samples = 1077, .samples_per_second = 44, .idle_ratio = 0.2}}};
@@ -61,6 +66,7 @@ job::ResultRecord FullResult() {
           .validation_loss = 1.5,
           .validation_accuracy = 0.75,
           .validation_samples = 10000,
+          .validation_rounds = 90,
           .train_loss = 1.25,
           .rounds = 100,
           .samples = 3077,
@@ -121,6 +127,23 @@ void ExpectEqual(const job::JobSettings& found, const job::JobSettings& expected
   EXPECT_EQ(found.stop_rounds, expected.stop_rounds);
 }
 
+void ExpectEqual(const job::ValidationProgress& found, const job::ValidationProgress& expected) {
+  ASSERT_EQ(found.newest.has_value(), expected.newest.has_value());
+  if (found.newest) {
+    EXPECT_EQ(found.newest->rounds, expected.newest->rounds);
+    EXPECT_EQ(found.newest->loss, expected.newest->loss);
+    EXPECT_EQ(found.newest->samples, expected.newest->samples);
+  }
+  ASSERT_EQ(found.best.has_value(), expected.best.has_value());
+  if (found.best) {
+    EXPECT_EQ(found.best->rounds, expected.best->rounds);
+    EXPECT_EQ(found.best->seconds, expected.best->seconds);
+  }
+  EXPECT_EQ(found.count, expected.count);
+  EXPECT_EQ(found.seconds, expected.seconds);
+  EXPECT_EQ(found.since_best, expected.since_best);
+}
+
 void ExpectEqual(const job::Progress& found, const job::Progress& expected) {
   EXPECT_EQ(found.rounds, expected.rounds);
   EXPECT_EQ(found.epoch, expected.epoch);
@@ -131,6 +154,7 @@ void ExpectEqual(const job::Progress& found, const job::Progress& expected) {
   EXPECT_EQ(found.samples_per_second, expected.samples_per_second);
   EXPECT_EQ(found.elapsed_seconds, expected.elapsed_seconds);
   EXPECT_EQ(found.eta_seconds, expected.eta_seconds);
+  ExpectEqual(found.validation, expected.validation);
   EXPECT_EQ(found.plan, expected.plan);
   ASSERT_EQ(found.workers.size(), expected.workers.size());
   for (std::size_t i = 0; i < found.workers.size(); ++i) {
@@ -156,6 +180,7 @@ void ExpectEqual(const job::ResultRecord& found, const job::ResultRecord& expect
   EXPECT_EQ(found.validation_loss, expected.validation_loss);
   EXPECT_EQ(found.validation_accuracy, expected.validation_accuracy);
   EXPECT_EQ(found.validation_samples, expected.validation_samples);
+  EXPECT_EQ(found.validation_rounds, expected.validation_rounds);
   EXPECT_EQ(found.train_loss, expected.train_loss);
   EXPECT_EQ(found.rounds, expected.rounds);
   EXPECT_EQ(found.samples, expected.samples);

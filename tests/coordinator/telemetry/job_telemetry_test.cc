@@ -324,5 +324,27 @@ TEST_F(JobTelemetryTest, AMeasuredGainIsNotAnotherDecision) {
   EXPECT_THAT(Text(), HasSubstr(Counted("batch", "decided", 1)));
 }
 
+TEST_F(JobTelemetryTest, ValidationsHaveSeriesFromTheFirstOn) {
+  EXPECT_THAT(Text(), Not(HasSubstr("tactus_job_validation_loss{")));
+  EXPECT_THAT(Text(), Not(HasSubstr("tactus_job_best_validation_loss{")));
+  job::Progress progress;
+  progress.validation = {.newest = job::ValidationRecord{.loss = 1.5, .seconds = 0.25},
+                         .best = job::ValidationRecord{.loss = 1.25},
+                         .count = 3};
+
+  telemetry_.OnAction(job::PublishProgress{.job = JobId{1}, .progress = progress});
+
+  for (const char* series : {"tactus_job_validation_loss{job_id=\"demo-1\"} 1.5",
+                             "tactus_job_best_validation_loss{job_id=\"demo-1\"} 1.25",
+                             "tactus_job_validation_seconds{job_id=\"demo-1\"} 0.25",
+                             "tactus_job_validations_total{job_id=\"demo-1\"} 3"}) {
+    EXPECT_THAT(Text(), HasSubstr(series));
+  }
+  EXPECT_THAT(Text(), Not(HasSubstr("tactus_job_validation_accuracy_ratio{")));
+  progress.validation.newest->accuracy = 0.5;
+  telemetry_.OnAction(job::PublishProgress{.job = JobId{1}, .progress = progress});
+  EXPECT_THAT(Text(), HasSubstr("tactus_job_validation_accuracy_ratio{job_id=\"demo-1\"} 0.5"));
+}
+
 }  // namespace
 }  // namespace tactus::telemetry

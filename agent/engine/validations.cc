@@ -1,0 +1,58 @@
+#include "agent/engine/validations.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tactus::engine {
+namespace {
+
+// How much training pays for a second of validation.
+constexpr double kTrainingOfOne = 1 / Validations::kShare - 1;
+
+}  // namespace
+
+// By multiples, so that a job that went back to a checkpoint validates where it would have.
+bool Validations::DueByCount(const ValidationMark& mark) const {
+  if (!on()) return false;
+  if (options_.rounds)
+    return mark.rounds / *options_.rounds > state_.last.rounds / *options_.rounds;
+  if (options_.epochs)
+    return mark.epochs / *options_.epochs > state_.last.epochs / *options_.epochs;
+  return false;
+}
+
+bool Validations::DueByTime(const ValidationMark& mark) const {
+  if (!on() || options_.rounds || options_.epochs) return false;
+  const Duration since = mark.trained - state_.last.trained;
+  if (options_.every) return since >= *options_.every;
+  if (since < kLeastBetween) return false;
+  if (state_.count > 0) return ToSeconds(since) >= kTrainingOfOne * ToSeconds(state_.cost);
+  // Nobody knows yet how long it takes: by samples, which cost time both ways.
+  return static_cast<double>(mark.samples) >=
+         kTrainingOfOne * kForwardShare * static_cast<double>(options_.samples);
+}
+
+bool Validations::IsBest(double loss) const {
+  return std::isfinite(loss) && (state_.best_samples == 0 || loss < state_.best_loss);
+}
+
+void Validations::Take(const Validation& validation, const ValidationMark& mark, Duration cost) {
+  const bool best = IsBest(validation.loss);
+  ++state_.count;
+  state_.last = mark;
+  state_.cost = cost;
+  state_.loss = validation.loss;
+  state_.since_best = best ? 0 : state_.since_best + 1;
+  if (!best) return;
+  state_.best_loss = validation.loss;
+  state_.best_accuracy = validation.accuracy;
+  state_.best_samples = validation.samples;
+  state_.best_rounds = mark.rounds;
+}
+
+void ForgetBest(ValidationState& state) {
+  state.best_samples = 0;
+  state.since_best = 0;
+}
+
+}  // namespace tactus::engine
