@@ -122,7 +122,6 @@ runtime::Exit ExitOf(const absl::Status& status) {
     case absl::StatusCode::kNotFound:
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kResourceExhausted:
-    case absl::StatusCode::kDataLoss:  // a database that is damaged
       return runtime::Exit::kCannotCreate;
     default:
       return runtime::Exit::kFailure;
@@ -154,9 +153,10 @@ int Serve(const Arguments& arguments, const sigset_t& signals) {
       arguments.daemon.logging.level);
   auto server = service::Server::Open(options);
   if (!server.ok()) {
-    const std::string advice =
-        absl::IsDataLoss(server.status()) ? "; --restore-from makes a new folder of a backup" : "";
-    return Complain(ExitOf(server.status()), std::string(server.status().message()) + advice);
+    const bool damaged = absl::IsDataLoss(server.status());
+    return Complain(damaged ? runtime::Exit::kCannotCreate : ExitOf(server.status()),
+                    std::string(server.status().message()) +
+                        (damaged ? "; --restore-from makes a new folder of a backup" : ""));
   }
   log->info("serving address={} metrics_address={}", (*server)->address(),
             (*server)->metrics_address());

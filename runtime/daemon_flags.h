@@ -21,8 +21,8 @@ struct DaemonFlags {
 // parsing.
 void DeclareDaemonFlags(CLI::App& app, DaemonFlags& flags);
 
-// What is wrong with an option's value, "log-level: found ...", with where the value came from where
-// nobody sees that on the command line. `app` has parsed `argv`.
+// What is wrong with an option's value, "log-level: found ...", with where the value came from
+// where nobody sees that on the command line. `app` has parsed `argv`.
 std::string WithSource(const CLI::App& app, int argc, char** argv, const std::string& message);
 
 // Prints what `config show` asks for: the options in force. `app` has parsed `argv`.

@@ -447,6 +447,7 @@ def daemon_cases():
         coordinator([], "log-level", "\"loud\"", "(environment TACTUS_LOG_LEVEL)", environment={"TACTUS_LOG_LEVEL": "loud"}),
         coordinator([], "retain-jobs", "\"5\"", "(environment TACTUS_RETAIN_JOBS)", environment={"TACTUS_RETAIN_JOBS": "5"}),
         agent(["--devices", "cpu:0"], "log-format", "\"xml\"", "(environment TACTUS_LOG_FORMAT)", environment={"TACTUS_LOG_FORMAT": "xml"}),
+        coordinator([], "coordinator.db: ", "not a database", "--restore-from", code=73, files={"state/coordinator.db": "x" * 5000}),
         coordinator(["frob"], "frob", **usage),
         agent(["--frob"], "--frob", **usage),
         agent(["--coordinator", "nowhere"], "coordinator", "nowhere"),

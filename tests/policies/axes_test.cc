@@ -77,7 +77,8 @@ TEST(AxesTest, ValuesAreReadBack) {
 }
 
 TEST(AxesTest, WhatIsNoValueIsNotRead) {
-  for (const char* text : {"", " ", "8 ", " 8", "8  8", "8,,8", "8, 8", "8,", "-1", "8 x", "4294967296"}) {
+  for (const char* text :
+       {"", " ", "8 ", " 8", "8  8", "8,,8", "8, 8", "8,", "-1", "8 x", "4294967296"}) {
     EXPECT_FALSE(WithValue({}, Axis::kBatch, text).has_value()) << text;
   }
   for (const char* text :

@@ -26,7 +26,7 @@ function deviceItem(node, device) {
   return el("li", {class: device.fault ? "bad" : device.job ? "busy" : ""},
     el("b", {}, device.name),
     el("span", {class: "job"}, device.job ? jobLink(device.job, `${node.name}/${device.name}`) : el("span", {class: "soft"}, device.fault ? "kept free" : "free")),
-    el("span", {class: "number soft"}, rate > 0 ? `${figures(rate, 3)} samples/s alone` : ""),
+    el("span", {class: "number soft", title: "by itself, without waiting for others"}, rate > 0 ? `${figures(rate, 3)} samples/s` : ""),
     what ? el("span", {class: "what"}, what) : null,
     device.fault ? el("span", {class: "fault"}, `Fault: ${device.fault}`) : null);
 }
