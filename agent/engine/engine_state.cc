@@ -53,8 +53,9 @@ std::string ReasonAgainst(const std::vector<policies::RoundLosses>& losses) {
 
 std::string ReasonAgainst(const ValidationState& state) {
   const Duration trained = state.last.trained;
-  if (trained < Duration{} || trained > kTrainTimeMax || state.cost < Duration{} ||
-      state.cost > kTrainTimeMax) {
+  const bool sane = trained >= Duration{} && trained <= kTrainTimeMax && state.cost >= Duration{} &&
+                    state.total_cost >= state.cost && state.total_cost <= kTrainTimeMax;
+  if (!sane) {
     return "a time of its validations is below zero or above 50 years";
   }
   const bool sound = std::isfinite(state.best_loss) && std::isfinite(state.best_accuracy);

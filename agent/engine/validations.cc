@@ -4,12 +4,6 @@
 #include <cmath>
 
 namespace tactus::engine {
-namespace {
-
-// How much training pays for a second of validation.
-constexpr double kTrainingOfOne = 1 / Validations::kShare - 1;
-
-}  // namespace
 
 // By multiples, so that a job that went back to a checkpoint validates where it would have.
 bool Validations::DueByCount(const ValidationMark& mark) const {
@@ -26,10 +20,12 @@ bool Validations::DueByTime(const ValidationMark& mark) const {
   const Duration since = mark.trained - state_.last.trained;
   if (options_.every) return since >= *options_.every;
   if (since < kLeastBetween) return false;
-  if (state_.count > 0) return ToSeconds(since) >= kTrainingOfOne * ToSeconds(state_.cost);
+  // With the next one, which takes as long as the last.
+  const double cost = ToSeconds(state_.total_cost + state_.cost);
+  if (state_.count > 0) return cost <= kShare * ToSeconds(mark.trained);
   // Nobody knows yet how long it takes: by samples, which cost time both ways.
-  return static_cast<double>(mark.samples) >=
-         kTrainingOfOne * kForwardShare * static_cast<double>(options_.samples);
+  return kForwardShare * static_cast<double>(options_.samples) <=
+         kShare * static_cast<double>(mark.samples);
 }
 
 bool Validations::IsBest(double loss) const {
@@ -41,6 +37,7 @@ void Validations::Take(const Validation& validation, const ValidationMark& mark,
   ++state_.count;
   state_.last = mark;
   state_.cost = cost;
+  state_.total_cost += cost;
   state_.loss = validation.loss;
   state_.since_best = best ? 0 : state_.since_best + 1;
   if (!best) return;

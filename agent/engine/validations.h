@@ -49,6 +49,7 @@ struct ValidationState {
   std::uint64_t count = 0;  // made so far
   ValidationMark last{};    // of the last one; `trained` is at its end
   Duration cost{};          // of the last one: training stood still
+  Duration total_cost{};    // of all
   double loss = 0;          // of the last one
   double best_loss = 0;     // of the best one, as are the next three
   double best_accuracy = -1;
@@ -67,7 +68,7 @@ void ForgetBest(ValidationState& state);
 // are the same for all; where time says when, one member's clock does, and the others follow it.
 class Validations {
  public:
-  // Of the time, that they take where nothing says how often: cost / (cost + training between).
+  // Of the training time, that all together take at most where nothing says how often.
   static constexpr double kShare = 0.02;
   // But this long from one's end to the next, however little they cost.
   static constexpr Duration kLeastBetween = Seconds(5);

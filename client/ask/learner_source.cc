@@ -29,10 +29,10 @@ data::DataOptions OptionsOf(const spec::ResolvedSpec& spec) {
 
 // Why a perceptron cannot learn these; empty when it can.
 std::string Unfit(const data::Dataset& dataset, std::uint64_t samples) {
-  const data::TensorSpec& inputs = dataset.inputs();
+  const data::TensorSpec& inputs = dataset.inputs().front();
   const data::TensorSpec& targets = dataset.targets();
-  if (inputs.type != data::ElementType::kFloat32 || targets.type != data::ElementType::kInt64 ||
-      targets.ElementsPerSample() != 1) {
+  if (dataset.inputs().size() > 1 || inputs.type != data::ElementType::kFloat32 ||
+      targets.type != data::ElementType::kInt64 || targets.ElementsPerSample() != 1) {
     return "data: the loss model perceptron learns real inputs with one class a sample: cifar, idx "
            "or numpy; else give loss.perceptron.synthetic";
   }
@@ -47,7 +47,7 @@ absl::StatusOr<Examples> Load(const data::Dataset& dataset, std::uint64_t sample
   const std::string unfit = Unfit(dataset, samples);
   if (!unfit.empty()) return absl::InvalidArgumentError(unfit);
   Examples examples;
-  examples.features = dataset.inputs().ElementsPerSample();
+  examples.features = dataset.inputs().front().ElementsPerSample();
   examples.inputs.resize(samples * examples.features);
   std::vector<std::int64_t> labels(samples);
   for (std::uint64_t first = 0; first < samples; first += kSamplesAtOnce) {

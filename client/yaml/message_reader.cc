@@ -232,7 +232,7 @@ class Reader {
               target.message->GetReflection()->MutableMessage(target.message, target.field));
     } else if (const FieldDescriptor* more = MoreOf(*target.field);
                more != nullptr && value.kind == YamlValue::Kind::kList && !value.items.empty()) {
-      ReadField({.key = entry.key, .value = value.items.front(), .line = entry.line}, path, target);
+      ReadField({.key = entry.key, .line = entry.line, .value = value.items.front()}, path, target);
       YamlValue rest = value;
       rest.items.erase(rest.items.begin());
       ReadList(rest, Join(path.substr(0, path.rfind('.')), more->name()), {more, target.message});

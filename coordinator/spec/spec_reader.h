@@ -57,8 +57,9 @@ class SpecReader {
   void Read(const Field* field, std::uint32_t& value) { value = in_.GetUInt32(from_, field); }
   void Read(const Field* field, std::uint64_t& value) { value = in_.GetUInt64(from_, field); }
   void Read(const Field* field, std::string& value) { value = in_.GetString(from_, field); }
-  void Read(const Field* field, std::vector<std::uint64_t>& items) {
-    const auto found = in_.GetRepeatedFieldRef<std::uint64_t>(from_, field);
+  template <typename T>
+  void Read(const Field* field, std::vector<T>& items) {
+    const auto found = in_.GetRepeatedFieldRef<T>(from_, field);
     items.assign(found.begin(), found.end());
   }
   void Read(const Field* field, Duration& value) {

@@ -39,7 +39,9 @@ std::string FullScrape(CoordinatorMetrics& metrics) {
                            .synchronization = "periodic",
                            .aggregation = "adasum",
                            .learning_rate_rule = "sqrt",
-                           .workers = {{}}});
+                           .workers = {{}},
+                           .validation = ValidationFigures{.accuracy = 0.5},
+                           .best_validation_loss = 1});
   metrics.jobs().SetPlaces(job, {{.node = "a", .device = "cpu:0"}});
   metrics.jobs().SetRound(job, {.orthogonality_ratio = 1, .noise_scale = 1});
   metrics.jobs().SetDecision(job, {.kind = "batch", .predicted_gain_ratio = 1});

@@ -55,13 +55,17 @@ TEST(ValidationsTest, ByTimeTheyAreDueSoLongAfterTheEndOfTheLast) {
   EXPECT_FALSE(validations.DueByCount({.rounds = 1000, .epochs = 1000}));
 }
 
-TEST(ValidationsTest, OfThemselvesTheyTakeTheirShareOfTheTimeAndNoMore) {
+TEST(ValidationsTest, OfThemselvesAllTogetherTakeTheirShareOfTheTimeAndNoMore) {
   Validations validations(Auto());
   validations.Take(Loss(1), {.trained = Seconds(100)}, Seconds(2));
-  const double between = 2 / Validations::kShare - 2;
 
-  EXPECT_FALSE(validations.DueByTime({.trained = Seconds(100 + between - 0.5)}));
-  EXPECT_TRUE(validations.DueByTime({.trained = Seconds(100 + between + 0.5)}));
+  // The next one is taken to cost as much: 4 s of 200.
+  EXPECT_FALSE(validations.DueByTime({.trained = Seconds(199)}));
+  EXPECT_TRUE(validations.DueByTime({.trained = Seconds(200)}));
+  validations.Take(Loss(1), {.trained = Seconds(210)}, Seconds(1));
+  // 4 s again, which it has paid for long ago.
+  EXPECT_TRUE(validations.DueByTime({.trained = Seconds(216)}));
+  EXPECT_FALSE(validations.DueByTime({.trained = Seconds(214)}));
 }
 
 TEST(ValidationsTest, OfThemselvesTheyAreApartHoweverCheap) {
@@ -80,8 +84,8 @@ TEST(ValidationsTest, TheFirstComesWhenTrainingHasPaidForItBySamples) {
     return ValidationMark{.samples = samples, .trained = Seconds(1000)};
   };
 
-  EXPECT_FALSE(validations.DueByTime(after(4899)));
-  EXPECT_TRUE(validations.DueByTime(after(4900)));
+  EXPECT_FALSE(validations.DueByTime(after(4999)));
+  EXPECT_TRUE(validations.DueByTime(after(5001)));
 }
 
 TEST(ValidationsTest, WithoutSamplesOrWishThereAreNone) {

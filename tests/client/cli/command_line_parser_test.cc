@@ -194,7 +194,8 @@ TEST(CommandLineTest, MistakesAreNamed) {
             "delete, pause, resume, download, top, plot, trace, cordon, drain, uncordon, admin, "
             "clean, config, completion, man, version\n");
   EXPECT_EQ(ParseCommandLine({"get", "frob"}).error,
-            "tactus: 'frob' is unknown; allowed: jobs, job, nodes, node, rounds, decisions\n");
+            "tactus: 'frob' is unknown; allowed: jobs, job, nodes, node, rounds, validations, "
+            "decisions\n");
 }
 
 struct FitCase {

@@ -186,7 +186,7 @@ INSTANTIATE_TEST_SUITE_P(
         ErrorCase{
             "name: a\nzebra: 1\n",
             "zebra: unknown key (line 2); allowed: name, model, data, optimizer, stop, workers, "
-            "adapt, seed, snapshots, priority, retries, checkpoints, hold"},
+            "adapt, seed, snapshots, priority, retries, checkpoints, hold, validation, result"},
         ErrorCase{"name: a\nname: b\n", "name: given twice (line 2); first on line 1"},
         ErrorCase{
             "model: {builtin: x, torchscript: y}\n",
@@ -227,11 +227,11 @@ INSTANTIATE_TEST_SUITE_P(
         ErrorCase{"stop: [epochs]\n",
                   "stop: a list stands where a map is expected (line 1); allowed keys: train_loss, "
                   "epochs, "
-                  "time, rounds, steps"},
+                  "time, rounds, steps, validation_loss, patience"},
         ErrorCase{
             "stop: 5\n",
             "stop: '5' stands where a map is expected (line 1); allowed keys: train_loss, epochs, "
-            "time, rounds, steps"},
+            "time, rounds, steps, validation_loss, patience"},
         ErrorCase{"stop: {train_loss: low}\n",
                   "stop.train_loss: 'low' is not a finite number (line 1)"},
         ErrorCase{"stop: {train_loss: nan}\n",
@@ -275,19 +275,20 @@ INSTANTIATE_TEST_SUITE_P(
         ErrorCase{"adapt: {batch: {policy: unspecified}}\n",
                   "adapt.batch.policy: 'unspecified' is unknown (line 1); allowed: fixed, "
                   "proportional, abs, auto"},
-        ErrorCase{"<<: {name: a}\n",
-                  "<<: unknown key (line 1); allowed: name, model, data, optimizer, stop, workers, "
-                  "adapt, seed, snapshots, priority, retries, checkpoints, hold"},
+        ErrorCase{
+            "<<: {name: a}\n",
+            "<<: unknown key (line 1); allowed: name, model, data, optimizer, stop, workers, "
+            "adapt, seed, snapshots, priority, retries, checkpoints, hold, validation, result"},
         ErrorCase{
             "- name: a\n",
             "a list stands where a map is expected (line 1); allowed keys: name, model, data, "
             "optimizer, stop, workers, adapt, seed, snapshots, priority, retries, checkpoints, "
-            "hold"},
+            "hold, validation, result"},
         ErrorCase{
             "hello\n",
             "'hello' stands where a map is expected (line 1); allowed keys: name, model, data, "
             "optimizer, stop, workers, adapt, seed, snapshots, priority, retries, checkpoints, "
-            "hold"},
+            "hold, validation, result"},
         ErrorCase{"", "the file is empty; a job has at least name, model, data and stop"},
         ErrorCase{"# nothing\n",
                   "the file is empty; a job has at least name, model, data and stop"}));

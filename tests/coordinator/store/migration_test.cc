@@ -55,6 +55,8 @@ class MigrationTest : public testing::TestWithParam<Golden> {
 // FullJob without what that version did not know.
 job::JobRecord FullJobOf(int schema) {
   job::JobRecord record = FullJob();
+  record.progress.validation = {};
+  record.result->validation_rounds = 0;
   record.snapshots.clear();
   record.settings.selector.clear();
   record.settings.tolerations.clear();
