@@ -63,14 +63,17 @@ struct ImageOptions {
   bool flip = false;
 };
 
+// Inputs and their targets, sample by sample.
+struct FilePair {
+  std::string inputs;
+  std::string targets;
+  std::vector<std::string> more_inputs = {};  // of further arguments of the model
+  std::vector<std::string> input_types = {};  // by input; empty: what suits the file
+};
+
 // Where samples come from: one of the sources of a job file's `data`, and how it is split.
 struct DataOptions {
-  struct FilePair {
-    std::string inputs;
-    std::string targets;
-    std::vector<std::string> more_inputs = {};  // of further arguments of the model
-    std::vector<std::string> input_types = {};  // by input; empty: what suits the file
-  };
+  using FilePair = data::FilePair;
   std::optional<std::string> text = {};   // file, folder or glob
   std::optional<std::string> cifar = {};  // folder or one .bin file
   std::optional<FilePair> idx = {};

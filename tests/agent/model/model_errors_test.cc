@@ -223,7 +223,8 @@ TEST_F(ModelErrorsTest, OutputThatIsNoTensorIsRefused) {
                         "def forward(self, x):\n    return torch.linear(x, self.w), 1\n"));
 
   ExpectInvalid(bound.model->TryOut(Vectors(2, 3, 2).All()),
-                "model.torchscript: forward returns a Tuple; allowed: a tensor");
+                "model.torchscript: forward returns a tuple of 2; allowed: a tensor, or "
+                "model.output says which of them the loss takes");
 }
 
 TEST_F(ModelErrorsTest, LossThatDependsOnNoParameterIsRefused) {

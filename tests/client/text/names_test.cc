@@ -73,7 +73,7 @@ TEST(NamesTest, ListsReadAsSentences) {
   EXPECT_EQ(QuoteNames({"a", "b"}), "'a' and 'b'");
   EXPECT_EQ(QuoteNames({"a", "b", "c"}), "'a', 'b' and 'c'");
   EXPECT_EQ(FieldNames(*v1::FilePair::descriptor()),
-            (std::vector<std::string>{"inputs", "targets"}));
+            (std::vector<std::string>{"inputs", "targets", "more_inputs", "input_types"}));
 }
 
 }  // namespace

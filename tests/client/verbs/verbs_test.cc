@@ -235,7 +235,7 @@ TEST_F(SubmitTest, LabelsPriorityAndValuesGoWithTheFile) {
 }
 
 TEST_F(SubmitTest, DataThatAreNotHereAreSaidAndLeftToTheNodes) {
-  std::ofstream(file_) << "name: demo\ndata: {numpy: {inputs: none.npy, targets: j.yaml}}\n";
+  std::ofstream(file_) << "name: demo\ndata: {numpy: {inputs: none.npy, targets: .}}\n";
   const Answered submitted = Tactus({"submit", file_});
   EXPECT_EQ(submitted.code, ExitCode::kOk);
   EXPECT_EQ(submitted.err, "tactus: data.numpy.inputs: " + folder_.path() +

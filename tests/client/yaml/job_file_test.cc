@@ -251,7 +251,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "at most 10 years, such as 90s, 30m or 1h30m"},
         ErrorCase{"stop:\n",
                   "stop: no value is given (line 1); expected a map of: train_loss, epochs, time, "
-                  "rounds, steps"},
+                  "rounds, steps, validation_loss, patience"},
         ErrorCase{"workers:\n",
                   "workers: no value is given (line 1); expected a map of: min, max, device, "
                   "selector, tolerations; write {} for its defaults"},
@@ -498,6 +498,7 @@ void ExpectReadable(const google::protobuf::Descriptor& type) {
     const bool message = field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
     EXPECT_TRUE(!field.is_repeated() || message ||
                 field.cpp_type() == FieldDescriptor::CPPTYPE_UINT64 ||
+                field.cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE ||
                 field.cpp_type() == FieldDescriptor::CPPTYPE_STRING)
         << field.full_name();
     if (message && field.message_type()->file()->package().starts_with("tactus.")) {
