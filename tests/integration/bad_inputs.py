@@ -115,7 +115,7 @@ def out_of_range(field):
 
 
 # What they need beside them is written by hand.
-NEEDY = {"loss.curve.noise", "adapt.learning_rate.schedule.step.factor"}
+NEEDY = {"loss.curve.noise", "adapt.learning_rate.schedule.step.factor", "data.idx.inputs", "data.numpy.inputs", "data.images.crop"}
 # Of these a section has one.
 EXCLUSIVE = ({"builtin", "torchscript"}, {"text", "cifar", "idx", "numpy"}, {"samples_per_second", "sample_time"})
 
@@ -190,9 +190,22 @@ def field(path, value, *says):
     return job(job_with(path, value), path, *says)
 
 
+def image_cases():
+    """What needs images or several files beside it."""
+    images = "name: tiny\nmodel: {builtin: cifar-cnn}\nstop: {rounds: 5}\ndata: "
+    yield job(images + "{cifar: /c, images: {crop: 1025}}\n", "data.images.crop: ", "found 1025", "allowed is 0 to 1024")
+    yield job(images + "{cifar: /c, images: {crop: many}}\n", "data.images.crop: ", "'many' is not a whole number")
+    yield job(images + "{cifar: /c, images: {mean: [0.5]}}\n", "data.images.mean: ", "allowed are crop and flip")
+    yield job(images + "{idx: {inputs: {a: b}, targets: /t}}\n", "data.idx.inputs: ", "a map stands where")
+    yield job(images + "{idx: {inputs: [/a, /b], targets: /t}}\n", "data.idx.more_inputs: ", "applies to data.numpy only")
+    yield job(images + "{numpy: {inputs: [/a, /b], targets: /t}}\n", "data.numpy.more_inputs: ", "a built-in one has one input")
+    yield job(images + "{numpy: {inputs: /a, targets: /t, input_types: [half]}}\n", "data.numpy.input_types[0]: ", "float32, scaled")
+
+
 def job_cases():
     """What fields mean together, and files that are none."""
     adapt = "adapt.synchronization"
+    yield from image_cases()
     yield from (
         job("", "is empty"),
         job("name: [unclosed", "line"),
