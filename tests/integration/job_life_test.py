@@ -259,6 +259,8 @@ class JobLifeTest(unittest.TestCase):
             if path.parent.name == "partial":
                 continue
             raw = path.read_bytes()
+            if raw[8:9] != b"{":
+                continue  # the text that the job trains on
             metadata = json.loads(raw[8:8 + struct.unpack("<Q", raw[:8])[0]]).get("__metadata__", {})
             if "tactus.schema" in metadata:
                 found[int(metadata["rounds"])] = path
