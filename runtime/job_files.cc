@@ -35,7 +35,7 @@ bool NamesFile(const FieldDescriptor& field, const std::string& text) {
     case v1::NAMES_FILE_PATH:
       return true;
     case v1::NAMES_FILE_PATH_OR_WORD:
-      return text.starts_with(kUploaded) || text.find_first_of("/.") != std::string::npos;
+      return IsFile(text);
     default:
       return false;
   }
@@ -64,6 +64,10 @@ void VisitFiles(Message& message, const std::string& path, const Visit& visit) {
 }
 
 }  // namespace
+
+bool IsFile(std::string_view text) {
+  return text.starts_with(kUploaded) || text.find_first_of("/.") != std::string_view::npos;
+}
 
 std::vector<NamedFile> FilesOf(const v1::JobSpec& spec) {
   std::vector<NamedFile> files;

@@ -13,6 +13,9 @@ namespace tactus::runtime {
 // What stands before the SHA-256 of a file that was uploaded, in the place of a path.
 inline constexpr std::string_view kUploaded = "sha256:";
 
+// Whether a text that may be a word instead, such as the name of a built-in loss, names a file.
+bool IsFile(std::string_view text);
+
 // A field that has a path or an uploaded file's hash.
 struct NamedFile {
   std::string field;  // "data.numpy.more_inputs[0]"

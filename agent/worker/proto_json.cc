@@ -127,41 +127,34 @@ std::optional<std::string> FieldReader::Bytes(const char* key) const {
   return bytes;
 }
 
-std::vector<std::string> FieldReader::BytesList(const char* key) const {
-  std::vector<std::string> list;
+template <typename T, typename Convert>
+std::vector<T> FieldReader::List(const char* key, const char* of, const Convert& convert) const {
+  std::vector<T> list;
   const Json* values = Find(key);
   if (values == nullptr) return list;
   if (!values->is_array()) Fail(key, "not a list");
   for (const Json& value : *values) {
-    std::optional<std::string> bytes = ToBytes(value);
-    if (!bytes) Fail(key, "not a list of base64");
-    list.push_back(std::move(bytes).value_or(""));
+    std::optional<T> item = convert(value);
+    if (!item) Fail(key, std::string("not a list of ") + of);
+    list.push_back(std::move(item).value_or(T{}));
   }
   return list;
+}
+
+std::vector<std::string> FieldReader::BytesList(const char* key) const {
+  return List<std::string>(key, "base64", ToBytes);
 }
 
 std::vector<std::string> FieldReader::StringList(const char* key) const {
-  std::vector<std::string> list;
-  const Json* values = Find(key);
-  if (values == nullptr) return list;
-  if (!values->is_array()) Fail(key, "not a list");
-  for (const Json& value : *values) {
-    if (!value.is_string()) Fail(key, "not a list of texts");
-    list.push_back(value.is_string() ? value.get<std::string>() : "");
-  }
-  return list;
+  return List<std::string>(key, "texts", [](const Json& value) {
+    return value.is_string() ? std::optional(value.get<std::string>()) : std::nullopt;
+  });
 }
 
 std::vector<double> FieldReader::NumberList(const char* key) const {
-  std::vector<double> list;
-  const Json* values = Find(key);
-  if (values == nullptr) return list;
-  if (!values->is_array()) Fail(key, "not a list");
-  for (const Json& value : *values) {
-    if (!value.is_number()) Fail(key, "not a list of numbers");
-    list.push_back(value.is_number() ? value.get<double>() : 0);
-  }
-  return list;
+  return List<double>(key, "numbers", [](const Json& value) {
+    return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+  });
 }
 
 std::vector<std::uint32_t> FieldReader::UnsignedList(const char* key) const {
@@ -175,16 +168,7 @@ std::vector<std::uint32_t> FieldReader::UnsignedList(const char* key) const {
 }
 
 std::vector<std::uint64_t> FieldReader::WideList(const char* key) const {
-  std::vector<std::uint64_t> list;
-  const Json* values = Find(key);
-  if (values == nullptr) return list;
-  if (!values->is_array()) Fail(key, "not a list");
-  for (const Json& value : *values) {
-    const std::optional<std::uint64_t> number = ToUnsigned(value);
-    if (!number) Fail(key, "not a list of whole numbers");
-    list.push_back(number.value_or(0));
-  }
-  return list;
+  return List<std::uint64_t>(key, "whole numbers", ToUnsigned);
 }
 
 std::optional<std::uint32_t> Narrow(std::optional<std::uint64_t> value) {

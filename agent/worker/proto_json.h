@@ -62,6 +62,9 @@ class FieldReader {
   // Whether `name` is the word, or ends with it behind its enum's name.
   static bool Names(const std::string& name, std::string_view word);
   const Json* Find(const char* key) const;
+  // `convert` makes a T of an item, or nothing; `of`: what items are, for people.
+  template <typename T, typename Convert>
+  std::vector<T> List(const char* key, const char* of, const Convert& convert) const;
   void Fail(const char* key, const std::string& what) const;
 
   const Json& object_;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "runtime/job_files.h"
 #include "runtime/sha256.h"
 
 namespace tactus::spec {
@@ -124,7 +125,8 @@ std::string Shown(const std::string& text) {
 bool IsPrintable(const std::string& text) { return std::ranges::none_of(text, IsControl); }
 
 bool NamesBlob(const std::string& text) {
-  return text.starts_with("sha256:") && runtime::IsSha256(text.substr(sizeof("sha256:") - 1));
+  return text.starts_with(runtime::kUploaded) &&
+         runtime::IsSha256(text.substr(runtime::kUploaded.size()));
 }
 
 bool IsLabelKey(const std::string& text) { return !text.empty() && IsLabelText(text, "._-/"); }

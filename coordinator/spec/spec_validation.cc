@@ -71,10 +71,8 @@ void CheckFile(const std::string& field, const std::string& file, FieldChecks& c
 }
 
 void CheckLoss(const std::string& loss, FieldChecks& checks) {
-  if (loss.starts_with(runtime::kUploaded)) return CheckFile("model.loss", loss, checks);
-  const bool path = loss.find('/') != std::string::npos || loss.find('.') != std::string::npos;
   if (loss.empty() || loss == kLosses[0] || loss == kLosses[1]) return;
-  if (path) return checks.Path("model.loss", loss);
+  if (runtime::IsFile(loss)) return CheckFile("model.loss", loss, checks);
   const std::string nearest = Nearest(loss, kLosses);
   checks.Add("model.loss",
              "found " + Shown(loss) +
