@@ -1,0 +1,23 @@
+# Included by ctest when it begins, for a binary: tells it of the suites. They are listed anew where the binary is newer
+# than the list. See Suites.cmake for `name`, `binary`, `prefix` and `properties`.
+if(NOT EXISTS "${binary}")
+  add_test(${name}_NOT_BUILT ${name}_NOT_BUILT)
+  return()
+endif()
+set(list "${binary}.suites")
+if("${binary}" IS_NEWER_THAN "${list}")
+  execute_process(COMMAND "${binary}" --gtest_list_tests OUTPUT_FILE "${list}.part" RESULT_VARIABLE failure TIMEOUT 120)
+  if(failure)
+    message(FATAL_ERROR "${binary} does not list its tests: ${failure}")
+  endif()
+  file(RENAME "${list}.part" "${list}")
+endif()
+# "Suite.", "Values/Suite.", "Suite/0.  # TypeParam = int"; a test is indented.
+file(STRINGS "${list}" suites REGEX "^[A-Za-z0-9_/]+\\.( |$)")
+string(REGEX REPLACE "_test$" "" folder "${name}")
+foreach(suite IN LISTS suites)
+  string(REGEX REPLACE "\\..*" "" suite "${suite}")
+  set(test "${prefix}${folder}.${suite}")
+  add_test("${test}" "${binary}" "--gtest_filter=${suite}.*")
+  set_tests_properties("${test}" PROPERTIES ${properties})
+endforeach()
