@@ -1,4 +1,5 @@
 // `tactus submit`.
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -27,6 +28,10 @@ bool IsToUpload(const runtime::NamedFile& named) {
   if (!here || !named.field.starts_with("data.")) return here;
   const std::uintmax_t bytes = std::filesystem::file_size(named.file, failure);
   return !failure && bytes <= kDataBytesMax;
+}
+
+bool HasFilesToUpload(const v1::JobSpec& spec) {
+  return std::ranges::any_of(runtime::FilesOf(spec), IsToUpload);
 }
 
 // Uploads the files of models and the small ones of data that are found on this machine, and puts
@@ -85,7 +90,9 @@ class SubmitVerb : public Verb {
   ExitCode Run(const Means& means) override {
     v1::CreateJobRequest request;
     if (!MakeRequest(means.screen, &request)) return ExitCode::kUsage;
-    if (!dry_run_) {
+    if (!dry_run_ && HasFilesToUpload(request.spec())) {
+      const absl::Status valid = Validate(*means.client, request);
+      if (!valid.ok()) return ReportRefusal(valid, means.screen);
       const absl::Status uploaded =
           UploadFiles(*means.client, means.screen, request.mutable_spec());
       if (!uploaded.ok()) return ReportError(uploaded, means.screen, job_file_);
@@ -97,6 +104,12 @@ class SubmitVerb : public Verb {
   }
 
  private:
+  // A job that would be refused brings no files along first.
+  static absl::Status Validate(api::Client& client, v1::CreateJobRequest request) {
+    request.set_validate_only(true);
+    return client.CreateJob(request).status();
+  }
+
   // The job file is to blame for its fields alone.
   ExitCode ReportRefusal(const absl::Status& status, const Screen& screen) const {
     const bool of_fields = !runtime::FieldViolations(status).empty();
