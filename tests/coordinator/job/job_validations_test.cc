@@ -117,6 +117,36 @@ TEST_F(JobValidationsTest, WhatIsBehindTheCheckpointIsForgottenWithItsRounds) {
   EXPECT_EQ(progress.count, 2u);
 }
 
+// One may have just begun, and the end's comes behind it.
+TEST_F(JobValidationsTest, ACancelWaitsAsLongAsTwoOfThemBesides) {
+  ValidatedMessage message = After(5, 1.5, 5, 1.5);
+  message.seconds = 100;
+  rig_.StepAt(rig_.seconds() + 2, Said(1, message));
+  rig_.Step(JobCancelled{.job = JobId{1}, .reason = "enough"});
+  const double asked = rig_.seconds();
+
+  rig_.StepAt(asked + 499, Ticked{});
+  EXPECT_EQ(rig_.record().state, JobState::kStopping);
+  rig_.StepAt(asked + 501, Ticked{});
+
+  EXPECT_EQ(rig_.record().state, JobState::kCancelled);
+  EXPECT_THAT(rig_.record().state_reason, testing::HasSubstr("no result"));
+}
+
+TEST_F(JobValidationsTest, ACancelWithoutResultWaitsAsLongAsOne) {
+  ValidatedMessage message = After(5, 1.5, 5, 1.5);
+  message.seconds = 100;
+  rig_.StepAt(rig_.seconds() + 2, Said(1, message));
+  rig_.Step(JobCancelled{.job = JobId{1}, .reason = "enough", .discard = true});
+  const double asked = rig_.seconds();
+
+  rig_.StepAt(asked + 129, Ticked{});
+  EXPECT_EQ(rig_.record().state, JobState::kStopping);
+  rig_.StepAt(asked + 131, Ticked{});
+
+  EXPECT_EQ(rig_.record().state, JobState::kCancelled);
+}
+
 TEST_F(JobValidationsTest, TheResultSaysOfWhichRoundsItsParametersAre) {
   rig_.Step(Said(1, EvaluatedMessage{.loss = 1.25, .samples = 10, .rounds = 7}));
   for (std::uint64_t worker = 1; worker <= 3; ++worker) {
