@@ -121,6 +121,7 @@ void JobController::On(std::uint32_t rank, const ReportMessage& message, Turn tu
   AwaitReturn(turn.now);  // the absent took part in that round, too
   policies::Report report = message.report;
   report.rank = rank;
+  keeper_.NoteRepeated(message.out_of_memory);
   if (!keeper_.Add(report, turn)) return;
   Steer(turn);
   keeper_.ShareProgress(turn);
