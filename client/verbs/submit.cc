@@ -58,8 +58,7 @@ void SayWhatIsNotHere(const v1::JobSpec& spec, const Screen& screen) {
   for (const auto& [field, file] : runtime::FilesOf(spec)) {
     std::error_code ignored;
     const bool pattern = file.find_first_of("*?[") != std::string::npos;
-    const bool looked_at = field.starts_with("data.") && !pattern && !file.empty() &&
-                           !file.starts_with(runtime::kUploaded);
+    const bool looked_at = !pattern && !file.empty() && !file.starts_with(runtime::kUploaded);
     if (!looked_at || std::filesystem::exists(file, ignored)) continue;
     screen.Say(field + ": " + Printable(file) +
                " is not on this machine; every node that trains the job needs it");
