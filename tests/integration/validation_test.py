@@ -140,6 +140,11 @@ class ValidationTest(unittest.TestCase):
         done = self.cluster.wait(job, ["CANCELLED"])
         files = {artifact["path"] for artifact in done["result"]["artifacts"]}
         self.assertLessEqual({"model.pt", "checkpoint.safetensors"}, files)
+        result = self.folder.path / "result"
+        self.cluster.tactus("download", job, "--to", result)
+        told = done["result"]["validation"]
+        self.assertAlmostEqual(self.validation_loss(result / "model.pt", 64), told["loss"], delta=1e-4)
+        self.assertEqual(told["loss"], min(point["loss"] for point in self.validations(job)))
 
     def test_the_curve_outlives_the_coordinator(self):
         self.cluster.start_agent("node", 2)
@@ -166,7 +171,7 @@ class ValidationTest(unittest.TestCase):
         code, out, err = self.cluster.tactus("submit", path, "--follow")
 
         self.assertEqual(code, 0, out + err)
-        self.assertRegex(out, r"validation: loss \d+\.\d+, accuracy \d+\.\d+ % \(\d+ samples\), after round 100")
+        self.assertRegex(out, r"validation: loss \d+\.\d+, accuracy \d+\.\d+ % \(\d+ samples\), after 100 rounds")
 
     def test_bad_files_are_refused_with_a_line_each(self):
         cases = [
