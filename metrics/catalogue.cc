@@ -245,7 +245,7 @@ constexpr MetricSpec kMetrics[] = {
     CounterRow("tactus_agent_reports_relayed_total", {kAgent, kProcess}, "reports",
                "Workers' reports handed to the coordinator."),
     CounterRow("tactus_agent_reports_dropped_total", {kAgent, kProcess}, "reports",
-               "Workers' reports lost because the buffer was full."),
+               "Workers' reports, of rounds and of validations, lost because the buffer was full."),
     CounterRow("tactus_agent_out_of_memory_total", {kAgent, kProcess}, "passes",
                "Workers' passes that ran out of memory and were made smaller."),
     GaugeRow("tactus_gpu_info",

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "policies/plan.h"
+#include "protocol/result_names.h"
 
 namespace tactus::protocol {
 
@@ -113,13 +114,8 @@ inline std::string CheckpointFileOf(const CheckpointedMessage& message) {
   return kCheckpointFolder + std::to_string(message.generation) + "-" +
          std::to_string(message.rounds) + ".safetensors";
 }
-// The folder of the copies of its parameters that a job keeps: "snapshots/12.500.safetensors", by
-// the seconds that it had trained.
-inline constexpr const char* kSnapshotFolder = "snapshots/";
-// A group's, and those of a job that the coordinator keeps.
+// Files in kSnapshotFolder: a group's, and those of a job that the coordinator keeps.
 inline constexpr std::size_t kSnapshotsMax = 1000;
-// The file among a suspended group's that it goes on from.
-inline constexpr const char* kCheckpointFile = "checkpoint.safetensors";
 // FailedMessage::field where the checkpoint that was to be gone on from is damaged or not there.
 inline constexpr const char* kCheckpointField = "checkpoint";
 // A member's last word.

@@ -13,6 +13,16 @@ namespace {
 
 constexpr std::string_view kUnknownKey = "INI was not able to parse ";
 
+// Of what CLI11 could not convert, "Could not convert: --name = value": whether that is a flag.
+bool OfFlag(const CLI::App& app, const std::string& text) {
+  const std::size_t begin = text.find("--");
+  if (begin == std::string::npos) return false;
+  const CLI::Option* const option =
+      app.get_option_no_throw(text.substr(begin, text.find(' ', begin) - begin));
+  return option != nullptr && option->get_expected_min() == 0 &&
+         option->get_items_expected_max() == 0;
+}
+
 // One line, with the program's name before it.
 std::string FailureText(const CLI::App* app, const CLI::Error& error) {
   std::string text = error.what();
@@ -20,7 +30,7 @@ std::string FailureText(const CLI::App* app, const CLI::Error& error) {
     text = "--config: \"" + text.substr(kUnknownKey.size()) +
            "\" is unknown; allowed are the options that --help lists";
   } else if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
-    text += ", allowed is a number";
+    text += OfFlag(*app, text) ? ", allowed is true or false" : ", allowed is a number";
   }
   const std::string& path = app->get_name();  // as the program was called
   return path.substr(path.rfind('/') + 1) + ": " + text + "\n";

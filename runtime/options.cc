@@ -60,7 +60,7 @@ absl::StatusOr<Duration> ParseDuration(const std::string& text) {
   const char* const end = text.data() + text.size();
   bool fraction = false;
   if (at == end) return Refuse(text);
-  if (*at == '-' && ParseDuration(text.substr(1)).ok()) {
+  if (*at == '-' && text[1] != '-' && ParseDuration(text.substr(1)).ok()) {
     return absl::InvalidArgumentError(
         "found \"" + text + "\", allowed is a duration that is not negative, such as 90s");
   }

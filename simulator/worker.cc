@@ -446,6 +446,9 @@ life::OrFailure<engine::Validation> Worker::ValidateAtEdge() {
   return engine::Validation{.loss = loss.value_or(0), .samples = 1, .end = around_.scheduler.now()};
 }
 
+// No parameters become a file.
+Instant Worker::KeepBest() { return around_.scheduler.now(); }
+
 life::OrFailure<std::vector<std::string>> Worker::KeepResult(
     const job::FinishedMessage& /*finished*/, const protocol::EvaluatedMessage& /*evaluated*/) {
   return std::vector<std::string>{"model.pt", "model.safetensors", "summary.json"};

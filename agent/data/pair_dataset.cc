@@ -230,13 +230,14 @@ absl::StatusOr<Column> TypedInputs(StoredArray array, const std::string& type) {
                                     " is unknown; allowed: float32, scaled, int64, uint8, bool");
 }
 
-absl::Status CheckSamples(const StoredArray& inputs, const StoredArray& targets) {
-  if (inputs.samples() == targets.samples()) return absl::OkStatus();
-  return AtField("targets", absl::InvalidArgumentError(Quoted(targets.file.path()) + " has " +
-                                                       std::to_string(targets.samples()) +
-                                                       " samples, but the inputs " +
-                                                       Quoted(inputs.file.path()) + " have " +
-                                                       std::to_string(inputs.samples())));
+// What `field` names has as many samples as the first inputs.
+absl::Status CheckSamples(const std::string& field, const StoredArray& array,
+                          const StoredArray& inputs) {
+  if (inputs.samples() == array.samples()) return absl::OkStatus();
+  return AtField(field, absl::InvalidArgumentError(
+                            Quoted(array.file.path()) + " has " + std::to_string(array.samples()) +
+                            " samples, but the inputs " + Quoted(inputs.file.path()) + " have " +
+                            std::to_string(inputs.samples())));
 }
 
 }  // namespace
@@ -251,7 +252,7 @@ absl::StatusOr<Split> OpenIdx(const DataOptions::FilePair& files, double validat
   if (!inputs.ok()) return AtField("inputs", inputs.status());
   absl::StatusOr<StoredArray> targets = ReadIdx(files.targets);
   if (!targets.ok()) return AtField("targets", targets.status());
-  if (absl::Status s = CheckSamples(*inputs, *targets); !s.ok()) return s;
+  if (absl::Status s = CheckSamples("targets", *targets, *inputs); !s.ok()) return s;
   std::vector<Column> columns;
   columns.push_back(IdxInputs(*std::move(inputs)));
   return SplitSamples(
@@ -273,12 +274,13 @@ absl::StatusOr<Split> OpenNumpy(const DataOptions::FilePair& files, double valid
     const std::string field = i == 0 ? "inputs" : "more_inputs[" + std::to_string(i - 1) + "]";
     if (!array.ok()) return AtField(field, array.status());
     arrays.push_back(*std::move(array));
+    if (absl::Status s = CheckSamples(field, arrays.back(), arrays.front()); !s.ok()) return s;
   }
   absl::StatusOr<StoredArray> targets = ReadNpy(files.targets);
   if (!targets.ok()) return AtField("targets", targets.status());
+  if (absl::Status s = CheckSamples("targets", *targets, arrays.front()); !s.ok()) return s;
   std::vector<Column> columns;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
-    if (absl::Status s = CheckSamples(arrays[i], *targets); !s.ok()) return s;
     absl::StatusOr<Column> column =
         TypedInputs(std::move(arrays[i]), files.input_types.empty() ? "" : files.input_types[i]);
     if (!column.ok()) {

@@ -105,8 +105,10 @@ void Member::Keep() {
   kept_->since = {};
 }
 
-void Member::EndTrial() {
-  if (kept_ && kept_->since.Mean() > kept_->loss) Undo();
+bool Member::EndTrial() {
+  const bool led_up = kept_ && kept_->since.Mean() > kept_->loss;
+  if (led_up) Undo();
+  return led_up;
 }
 
 void Member::AddLosses(const policies::RoundLosses& round) {

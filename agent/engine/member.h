@@ -51,7 +51,8 @@ struct Member {
   void Undo();
   void KeepNothing() { kept_.reset(); }
   // Training ends, maybe within a trial: one that led up so far is undone, by the losses of all.
-  void EndTrial();
+  // Returns whether one was.
+  bool EndTrial();
 
   void AddLosses(const policies::RoundLosses& round);
 

@@ -133,12 +133,16 @@ void RoundEngine::TakeValidation(const Validation& validation) {
   const bool trains = outcome_ == Outcome::kTraining;
   const Duration cost = std::max(Duration{}, validation.end - member_.edge);
   if (trains) member_.MoveEdge(member_.edge + cost);
+  const bool best = member_.validations.IsBest(validation.loss);
   member_.validations.Take(validation, member_.validation_mark(), cost);
   validation_due_ = false;
   validated_ = validation;
   if (!trains) return;
   reason_ = member_.ReasonToStop();
-  if (!reason_.empty()) outcome_ = Outcome::kFinished;
+  if (reason_.empty()) return;
+  outcome_ = Outcome::kFinished;
+  // What was just found to be the best is what it ends for, whatever the training losses say.
+  if (!best && member_.EndTrial()) validated_.reset();
 }
 
 std::optional<policies::Report> RoundEngine::TakeReport() {

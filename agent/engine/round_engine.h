@@ -165,7 +165,8 @@ class RoundEngine {
     return validation_due_ && outcome_ == Outcome::kTraining && at_edge() && !pending_;
   }
   // They have, or they have so at training's end. The time that it took while training goes on is
-  // part of the training time and of no round; a stop condition may hold after it. Requires:
+  // part of the training time and of no round; a stop condition may hold after it. Where that ends
+  // a trial which led up, what was before it is put back, and is not validated yet. Requires:
   // at_edge(), no round under way, samples.
   void TakeValidation(const Validation& validation);
   const Validations& validations() const { return member_.validations; }

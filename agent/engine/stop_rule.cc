@@ -6,33 +6,32 @@
 namespace tactus::engine {
 namespace {
 
+std::string Shown(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.6g", value);
+  return text.data();
+}
+
 std::string ReasonOf(const StopOptions& options, const ValidationState& validation) {
-  std::array<char, 160> text{};
   if (validation.count == 0) return {};
   if (options.validation_loss && validation.loss <= *options.validation_loss) {
-    std::snprintf(text.data(), text.size(), "validation_loss %.6g reached %.6g", validation.loss,
-                  *options.validation_loss);
-  } else if (options.patience && validation.since_best >= *options.patience) {
-    const bool any = validation.best_samples > 0;
-    std::snprintf(text.data(), text.size(), "patience: %u %s in a row without a new best",
-                  validation.since_best, validation.since_best == 1 ? "validation" : "validations");
-    if (!any) return text.data();
-    const std::string so_far = text.data();
-    std::snprintf(text.data(), text.size(), "%s; %.6g after %llu rounds is the best",
-                  so_far.c_str(), validation.best_loss,
-                  static_cast<unsigned long long>(validation.best_rounds));
+    return "validation_loss " + Shown(validation.loss) + " reached " +
+           Shown(*options.validation_loss);
   }
-  return text.data();
+  if (!options.patience || validation.since_best < *options.patience) return {};
+  const std::string reason = "patience: " + std::to_string(validation.since_best) +
+                             (validation.since_best == 1 ? " validation" : " validations") +
+                             " in a row without a new best";
+  if (validation.best_samples == 0) return reason;
+  return reason + "; " + Shown(validation.best_loss) + " after " +
+         std::to_string(validation.best_rounds) + " rounds is the best";
 }
 
 }  // namespace
 
 std::string ReasonToStop(const StopOptions& options, const StopFacts& facts) {
   if (options.train_loss && facts.losses->full() && facts.losses->Mean() <= *options.train_loss) {
-    std::array<char, 96> text{};
-    std::snprintf(text.data(), text.size(), "train_loss %.6g reached %.6g", facts.losses->Mean(),
-                  *options.train_loss);
-    return text.data();
+    return "train_loss " + Shown(facts.losses->Mean()) + " reached " + Shown(*options.train_loss);
   }
   if (options.epochs && facts.epochs >= *options.epochs) {
     return std::to_string(facts.epochs) + (facts.epochs == 1 ? " epoch" : " epochs") + " completed";
@@ -41,9 +40,7 @@ std::string ReasonToStop(const StopOptions& options, const StopFacts& facts) {
     return std::to_string(facts.rounds) + " rounds completed";
   }
   if (options.steps && facts.steps >= *options.steps) {
-    std::array<char, 64> text{};
-    std::snprintf(text.data(), text.size(), "%.6g steps completed", *options.steps);
-    return text.data();
+    return Shown(*options.steps) + " steps completed";
   }
   return ReasonOf(options, facts.validation);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace tactus::engine {
 
@@ -38,6 +39,7 @@ void Validations::Take(const Validation& validation, const ValidationMark& mark,
   state_.last = mark;
   state_.cost = cost;
   state_.total_cost += cost;
+  state_.samples = options_.samples;
   state_.loss = validation.loss;
   state_.since_best = best ? 0 : state_.since_best + 1;
   if (!best) return;
@@ -45,6 +47,14 @@ void Validations::Take(const Validation& validation, const ValidationMark& mark,
   state_.best_accuracy = validation.accuracy;
   state_.best_samples = validation.samples;
   state_.best_rounds = mark.rounds;
+}
+
+// No loss is reached by one that is no number.
+void Validations::Restore(const ValidationState& state) {
+  state_ = state;
+  if (!on() || state_.count == 0 || state_.samples == options_.samples) return;
+  ForgetBest(state_);
+  state_.loss = std::numeric_limits<double>::quiet_NaN();
 }
 
 void ForgetBest(ValidationState& state) {

@@ -46,12 +46,13 @@ struct ValidationMark {
 
 // What is carried over from one group to the next. Plain data.
 struct ValidationState {
-  std::uint64_t count = 0;  // made so far
-  ValidationMark last{};    // of the last one; `trained` is at its end
-  Duration cost{};          // of the last one: training stood still
-  Duration total_cost{};    // of all
-  double loss = 0;          // of the last one
-  double best_loss = 0;     // of the best one, as are the next three
+  std::uint64_t count = 0;    // made so far
+  ValidationMark last{};      // of the last one; `trained` is at its end
+  Duration cost{};            // of the last one: training stood still
+  Duration total_cost{};      // of all
+  std::uint64_t samples = 0;  // that the last one evaluated
+  double loss = 0;            // of the last one
+  double best_loss = 0;       // of the best one, as are the next three
   double best_accuracy = -1;
   std::uint64_t best_samples = 0;  // 0: there is no best one yet
   std::uint64_t best_rounds = 0;   // applied before it
@@ -60,8 +61,8 @@ struct ValidationState {
   friend bool operator==(const ValidationState&, const ValidationState&) = default;
 };
 
-// There is no best one any more, as nobody has its parameters: those to come are compared among
-// themselves.
+// There is no best one any more, as nobody has its parameters or their loss is of other samples:
+// those to come are compared among themselves.
 void ForgetBest(ValidationState& state);
 
 // One member's count of them. Members agree on what follows from rounds, epochs and losses, which
@@ -93,7 +94,9 @@ class Validations {
   void Take(const Validation& validation, const ValidationMark& mark, Duration cost);
 
   const ValidationState& state() const { return state_; }
-  void Restore(const ValidationState& state) { state_ = state; }
+  // Goes on from a former group's. Losses over another number of samples are no series with those
+  // to come: of such a group only the cost counts.
+  void Restore(const ValidationState& state);
 
  private:
   ValidationOptions options_;

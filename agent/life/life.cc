@@ -136,13 +136,14 @@ std::optional<Failure> Life::ValidateWhereDue() {
     return SaidOfGroup(*failure);
   }
   TakeValidation(std::get<engine::Validation>(validated));
-  const engine::ValidationState& state = engine().validations().state();
-  const bool best = state.best_samples > 0 && state.best_rounds == engine().rounds();
-  if (best && loaded_.keeps_best && group_.rank == 0) world_.KeepBest();
   return std::nullopt;
 }
 
-void Life::TakeValidation(const engine::Validation& validation) {
+// Kept first: no checkpoint has the count that names it the best and not its parameters, and the
+// time that the copy takes is the validation's.
+void Life::TakeValidation(engine::Validation validation) {
+  const bool best = engine().validations().IsBest(validation.loss);
+  if (best && loaded_.keeps_best && group_.rank == 0) validation.end = world_.KeepBest();
   engine().TakeValidation(validation);
   if (group_.rank != 0) return;
   const engine::ValidationState& state = engine().validations().state();

@@ -42,11 +42,10 @@ class Life {
   // Rounds until the engine says that it is over. Reports leave and messages are taken between two
   // batches, never within one.
   std::optional<Failure> Train();
-  // At the edges where all members know that it is due. What it was of is kept, where that is the
-  // best so far. A failure ends training.
+  // At the edges where all members know that it is due. A failure ends training.
   std::optional<Failure> ValidateWhereDue();
-  // Counts it and tells of it.
-  void TakeValidation(const engine::Validation& validation);
+  // Counts it and tells of it. What it was of is kept, where that is the best so far.
+  void TakeValidation(engine::Validation validation);
   // Of rank 0, where they are wanted.
   void OpenCheckpoints();
   void Report();

@@ -98,9 +98,9 @@ class World {
   // each member: training goes on with each one's own.
   virtual OrFailure<engine::Validation> ValidateAtEdge() = 0;
 
-  // What was just validated at an edge is the best so far: it is kept, to take the place of another
-  // that was. Of rank 0 alone.
-  virtual void KeepBest() = 0;
+  // What was just validated, at an edge or at the end, is the best so far: it is kept, to take the
+  // place of another that was. Returns when it is. Of rank 0 alone.
+  virtual Instant KeepBest() = 0;
 
   // It was told of. Of rank 0 alone.
   virtual void OnValidated(const protocol::ValidatedMessage& message) = 0;

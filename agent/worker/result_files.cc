@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "agent/model/atomic_file.h"
 #include "nlohmann/json.hpp"
+#include "protocol/result_names.h"
 
 namespace tactus::worker {
 namespace {
@@ -48,12 +49,14 @@ absl::StatusOr<std::vector<std::string>> WriteResult(const model::Model& model,
                                                      const ResultFacts& facts,
                                                      const std::string& directory) {
   const auto path = [&](const char* name) { return directory + "/" + name; };
-  if (absl::Status s = model.SaveTorchScript(path("model.pt")); !s.ok()) return s;
-  if (absl::Status s = model.SaveSafetensors(path("model.safetensors")); !s.ok()) return s;
-  if (absl::Status s = WriteText(Summary(facts).dump(2) + "\n", path("summary.json")); !s.ok()) {
+  if (absl::Status s = model.SaveTorchScript(path(protocol::kModelFile)); !s.ok()) return s;
+  if (absl::Status s = model.SaveSafetensors(path(protocol::kWeightsFile)); !s.ok()) return s;
+  if (absl::Status s = WriteText(Summary(facts).dump(2) + "\n", path(protocol::kSummaryFile));
+      !s.ok()) {
     return s;
   }
-  return std::vector<std::string>{"model.pt", "model.safetensors", "summary.json"};
+  return std::vector<std::string>{protocol::kModelFile, protocol::kWeightsFile,
+                                  protocol::kSummaryFile};
 }
 
 }  // namespace tactus::worker

@@ -51,7 +51,7 @@ absl::StatusOr<TrainingCurves> TrainingCurves::Open(const std::string& output_di
                                                     const std::string& job_text,
                                                     double wall_seconds) {
   absl::StatusOr<EventFile> file =
-      EventFile::Open(output_directory + "/" + kCurvesFolder, wall_seconds);
+      EventFile::Open(output_directory + "/" + protocol::kCurvesFolder, wall_seconds);
   if (!file.ok()) return file.status();
   if (absl::Status s = file->AppendText(wall_seconds, 0, "job", Verbatim(job_text)); !s.ok())
     return s;

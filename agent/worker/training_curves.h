@@ -12,14 +12,12 @@
 #include "base/time.h"
 #include "policies/gradient_noise.h"
 #include "policies/plan.h"
+#include "protocol/result_names.h"
 #include "protocol/worker_messages.h"
 
 namespace tactus::worker {
 
-// Where it stands in the output directory.
-inline constexpr const char* kCurvesFolder = "tensorboard";
-
-// One event file of a job. One thread.
+// One event file of a job, in protocol::kCurvesFolder of the output directory. One thread.
 //
 //   train/loss, train/learning_rate, train/gain, train/gradient_norm, train/epoch
 //   adapt/global_batch, adapt/period, adapt/batch/RANK, adapt/noise_scale, adapt/orthogonality
@@ -48,7 +46,7 @@ class TrainingCurves {
   absl::Status AddValidation(const protocol::ValidatedMessage& message, double wall_seconds);
 
   // Of the file, in the output directory.
-  std::string name() const { return std::string(kCurvesFolder) + "/" + file_.name(); }
+  std::string name() const { return std::string(protocol::kCurvesFolder) + "/" + file_.name(); }
 
  private:
   explicit TrainingCurves(EventFile file) : file_(std::move(file)) {}

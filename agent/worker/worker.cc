@@ -481,6 +481,7 @@ std::optional<life::Failure> Worker::AgreeOnBuffers(double own_samples) {
 
 life::OrFailure<engine::Validation> Worker::Validate(const std::function<void()>& beside) {
   if (data_.validation == nullptr) return engine::Validation{};
+  validated_buffers_ = model_->ReadBuffers();
   ExampleReader validation(*data_.validation, *device_);
   absl::StatusOr<engine::Validation> evaluated =
       Evaluate(*model_, validation, *transport_,
@@ -499,15 +500,15 @@ life::OrFailure<engine::Validation> Worker::Validate(const std::function<void()>
 life::OrFailure<engine::Validation> Worker::ValidateAtEdge() {
   const std::vector<float> own = model_->ReadBuffers();
   if (auto failure = AgreeOnBuffers(static_cast<double>(engine_->samples()))) return *failure;
-  validated_buffers_ = model_->ReadBuffers();
   life::OrFailure<engine::Validation> found = Validate([] {});
   model_->WriteBuffers(own);
   return found;
 }
 
-void Worker::KeepBest() {
+Instant Worker::KeepBest() {
   best_ = std::make_shared<const BestCopy>(
       BestCopy{.parameters = ParametersOnHost(), .buffers = validated_buffers_});
+  return Now();
 }
 
 void Worker::TakeBest() {

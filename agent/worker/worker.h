@@ -66,7 +66,7 @@ class Worker : private life::Mail, private life::World {
   std::optional<life::Failure> AgreeOnBuffers(double own_samples) override;
   life::OrFailure<engine::Validation> Validate(const std::function<void()>& beside) override;
   life::OrFailure<engine::Validation> ValidateAtEdge() override;
-  void KeepBest() override;
+  Instant KeepBest() override;
   void OnValidated(const ValidatedMessage& message) override;
   void TakeBest() override;
   life::OrFailure<std::vector<std::string>> KeepResult(const FinishedMessage& finished,
@@ -125,7 +125,7 @@ class Worker : private life::Mail, private life::World {
   // What had the least validation loss, where that is to be the result; null: nothing yet, or not
   // here. Shared with the checkpoint that is being written.
   std::shared_ptr<const BestCopy> best_;
-  std::vector<float> validated_buffers_;  // of the last validation at an edge
+  std::vector<float> validated_buffers_;  // of the last validation
   // While it trains.
   std::optional<SpeedEmulation> emulation_;
   std::optional<UpdateTimes> update_seconds_;

@@ -37,6 +37,13 @@ std::string SecondsText(Duration span) {
   return text + " s";
 }
 
+// The peer is of another kind, such as a proxy or a status page: HTTP/2 without gRPC, or HTTP/1.1.
+bool SpeaksHttp(const grpc::Status& status) {
+  const std::string message = status.error_message();
+  return message.starts_with("Received http2 header with status") ||
+         message.find("Failed parsing HTTP/2") != std::string::npos;
+}
+
 // `status` with another message; its details stay.
 absl::Status WithMessage(const absl::Status& status, const std::string& message) {
   absl::Status changed(status.code(), message);
@@ -90,14 +97,13 @@ absl::Status Client::Translate(const grpc::Status& status) const {
   const absl::Status translated = runtime::FromGrpc(status);
   // An answer of the coordinator's own has a reason; what gRPC says of itself has none.
   const bool answered = !runtime::ReasonOf(translated).reason.empty();
+  if (!answered && SpeaksHttp(status)) {
+    return absl::UnavailableError("what answers at " + options_.server + " is no coordinator (" +
+                                  status.error_message() + ")");
+  }
   if (!answered && status.error_code() == grpc::StatusCode::UNAVAILABLE) {
     return WithMessage(translated, "no coordinator answers at " + options_.server + " (" +
                                        status.error_message() + ")");
-  }
-  // Something that speaks HTTP, such as a proxy.
-  if (!answered && status.error_message().starts_with("Received http2 header with status")) {
-    return absl::UnavailableError("what answers at " + options_.server + " is no coordinator (" +
-                                  status.error_message() + ")");
   }
   if (!answered && status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
     return WithMessage(translated, "no answer from " + options_.server + " within " +

@@ -1,5 +1,6 @@
 #include "client/cli/answer.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "client/api/client.h"
@@ -7,6 +8,8 @@
 #include "client/cli/command_tree.h"
 #include "client/cli/completion.h"
 #include "client/render/error_lines.h"
+#include "client/text/names.h"
+#include "client/text/text.h"
 
 namespace tactus::client {
 namespace {
@@ -21,6 +24,18 @@ absl::StatusOr<Settings> FindSettings(const GivenSettings& flags,
   settings->colour = {.value = surroundings.no_color ? "never" : "auto",
                       .source = surroundings.no_color ? "environment NO_COLOR" : "default"};
   return settings;
+}
+
+// Of what was not found: one of the coordinator's jobs may have been meant.
+void SuggestJob(const std::string& job, api::Client& client, const Screen& screen) {
+  constexpr std::size_t kJobsMax = 1000;
+  const absl::StatusOr<v1::ListJobsResponse> jobs = client.ListAllJobs({}, kJobsMax);
+  if (!jobs.ok()) return;
+  std::vector<std::string> names;
+  for (const v1::Job& one : jobs->jobs()) names.push_back(Printable(ShortName(one.name())));
+  const std::string name = ShortName(job);
+  if (std::ranges::find(names, name) != names.end()) return;
+  if (const auto nearest = NearestName(name, names)) screen.Say("did you mean " + *nearest + "?");
 }
 
 }  // namespace
@@ -53,7 +68,9 @@ ExitCode Answer(const std::vector<std::string>& words, const Surroundings& surro
   if (!timeout.ok()) return ReportError(timeout.status(), screen);
   api::Client client({.server = settings->server.value, .request_timeout = *timeout});
   means.client = &client;
-  return verb.Run(means);
+  const ExitCode code = verb.Run(means);
+  if (code == ExitCode::kNotFound && !parsed.job.empty()) SuggestJob(parsed.job, client, screen);
+  return code;
 }
 
 }  // namespace tactus::client

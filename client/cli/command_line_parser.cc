@@ -56,6 +56,14 @@ std::string UnexpectedText(const std::vector<std::string>& words, const CLI::App
          (list ? "; one of them is shown by tactus get " + one + " NAME" : "");
 }
 
+// The one job that the words are about; empty: there is none, or several.
+std::string JobOf(const CLI::App& app) {
+  const CLI::App* verb = &app;
+  while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
+  const CLI::Option* const job = verb->get_option_no_throw("job");
+  return job != nullptr && job->results().size() == 1 ? job->results().front() : "";
+}
+
 }  // namespace
 
 ParsedCommandLine ParseCommandLine(const std::vector<std::string>& words) {
@@ -80,7 +88,7 @@ ParsedCommandLine ParseCommandLine(const std::vector<std::string>& words) {
   TACTUS_CHECK(given != program.verbs.end());  // the program requires one
   const std::string problem = (*given)->Check();
   if (!problem.empty()) return {.error = "tactus: " + problem + "\n"};
-  return {.verb = std::move(*given), .flags = program.flags};
+  return {.verb = std::move(*given), .flags = program.flags, .job = JobOf(app)};
 }
 
 }  // namespace tactus::client

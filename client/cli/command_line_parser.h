@@ -17,6 +17,7 @@ struct ParsedCommandLine {
   GivenSettings flags{};         // --server and so on
   std::string help{};            // for standard output, exit code 0
   std::string error{};           // for standard error, exit code 2
+  std::string job{};             // the one that the words are about; empty: none, or several
 };
 
 // `words` without the program's name. Pure.

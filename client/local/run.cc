@@ -176,11 +176,14 @@ class LocalRun {
     if (job.result().artifacts().empty() && job.snapshots().empty()) {
       return std::vector<std::string>();
     }
-    if (command_.overwrite) {
-      const absl::Status removed = OfLocalFile(RemoveFormerResult(ResultFolder()));
-      if (!removed.ok()) return removed;
-    }
-    return DownloadResult(client, job, ResultFolder());
+    if (!command_.overwrite) return DownloadResult(client, job, ResultFolder());
+    // The former result goes when all of the new one is here.
+    const NewResult fresh(ResultFolder());
+    absl::StatusOr<std::vector<std::string>> paths = DownloadResult(client, job, fresh.folder());
+    if (!paths.ok()) return paths;
+    if (const absl::Status taken = OfLocalFile(fresh.Take()); !taken.ok()) return taken;
+    for (std::string& path : *paths) path.replace(0, fresh.folder().size(), ResultFolder());
+    return paths;
   }
 
   const RunCommand& command_;

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "protocol/result_names.h"
 #include "runtime/now.h"
 #include "runtime/process.h"
 
@@ -21,11 +22,6 @@ namespace fs = std::filesystem;
 
 constexpr char kRuns[] = "/runs";
 constexpr char kLock[] = "/run.lock";
-
-// What a result has at its top; agent/worker/result_files.h and training_curves.h write them.
-constexpr std::array<const char*, 6> kResultNames = {
-    "model.pt",     "model.safetensors", "checkpoint.safetensors",
-    "summary.json", "tensorboard",       "snapshots"};
 
 std::string TimeStamp() {
   const std::time_t seconds = runtime::WallNow() / 1'000'000'000;
@@ -162,17 +158,33 @@ absl::Status RemoveRun(const std::string& path, bool with_result) {
 std::vector<std::string> FormerResult(const std::string& folder) {
   std::vector<std::string> found;
   std::error_code ignored;
-  for (const char* name : kResultNames) {
+  for (const char* name : protocol::kResultNames) {
     if (fs::exists(folder + "/" + name, ignored)) found.emplace_back(name);
   }
   return found;
 }
 
-absl::Status RemoveFormerResult(const std::string& folder) {
-  for (const std::string& name : FormerResult(folder)) {
-    std::error_code error;
-    fs::remove_all(folder + "/" + name, error);
-    if (error) return runtime::FileError(error.value(), folder + "/" + name, "cannot be removed");
+// One that a run which was killed has left is no part of this one.
+NewResult::NewResult(std::string target)
+    : target_(std::move(target)), folder_(target_ + "/.new-result") {
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
+}
+
+NewResult::~NewResult() {
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
+}
+
+absl::Status NewResult::Take() const {
+  std::error_code error;
+  for (const std::string& name : FormerResult(target_)) {
+    fs::remove_all(target_ + "/" + name, error);
+    if (error) return runtime::FileError(error.value(), target_ + "/" + name, "cannot be removed");
+  }
+  for (const std::string& name : runtime::NamesIn(folder_)) {
+    fs::rename(folder_ + "/" + name, target_ + "/" + name, error);
+    if (error) return runtime::FileError(error.value(), target_ + "/" + name, "cannot be written");
   }
   return absl::OkStatus();
 }

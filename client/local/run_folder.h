@@ -49,7 +49,24 @@ absl::Status RemoveRun(const std::string& path, bool with_result);
 // What is in `folder` of a former run's result, by the names that a result has.
 std::vector<std::string> FormerResult(const std::string& folder);
 
-// Removes that. Errors: of the file system.
-absl::Status RemoveFormerResult(const std::string& folder);
+// A result that is on its way to a folder which may have a former one, in a folder of its own
+// there, which goes with this.
+class NewResult {
+ public:
+  explicit NewResult(std::string target);
+  ~NewResult();
+  NewResult(const NewResult&) = delete;
+  NewResult& operator=(const NewResult&) = delete;
+
+  // Where it is put, whole, before Take.
+  const std::string& folder() const { return folder_; }
+
+  // It takes the place of the former result, and of nothing else there. Errors: of the file system.
+  absl::Status Take() const;
+
+ private:
+  const std::string target_;
+  const std::string folder_;
+};
 
 }  // namespace tactus::client

@@ -17,7 +17,9 @@ JobPlot::JobPlot(PlotAxis axis, const v1::ListDecisionsResponse& decisions,
     : axis_(axis) {
   for (const v1::ValidationPoint& point : validations.validations()) {
     if (point.rounds() == 0) continue;
-    validations_.push_back({.round = point.rounds() - 1, .loss = point.loss()});
+    validations_.push_back({.round = point.rounds() - 1,
+                            .loss = point.loss(),
+                            .seconds = SaneSeconds(point.seconds())});
   }
   std::ranges::stable_sort(validations_, {}, &ValidationMark::round);
   for (const v1::Decision& decision : decisions.decisions()) {
@@ -32,6 +34,7 @@ JobPlot::JobPlot(PlotAxis axis, const v1::ListDecisionsResponse& decisions,
 // Where the round ends.
 double JobPlot::Advance(const v1::Round& round) {
   const RoundLength length{.round = round.round(), .seconds = SaneSeconds(round.seconds())};
+  seconds_ += std::exchange(between_, 0);
   const double begin = seconds_;
   if (before_) {
     seconds_ += GapBetween(*before_, length).seconds;
@@ -73,6 +76,7 @@ void JobPlot::PlaceValidations(const RoundLength& round, double begin) {
   for (; placed < validations_.size() && validations_[placed].round <= round.round; ++placed) {
     const std::uint64_t at = std::max(first, validations_[placed].round);
     validation_.curve.Add(EndOf(at, round, begin), validations_[placed].loss);
+    between_ += validations_[placed].seconds;
   }
 }
 

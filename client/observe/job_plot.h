@@ -16,7 +16,9 @@ namespace tactus::client {
 
 // What the horizontal axis counts.
 enum class PlotAxis {
-  kTime,    // seconds of training; rounds that are not on record take as long as their neighbours
+  // Seconds of training, validations included. Rounds that are not on record take as long as their
+  // neighbours; a validation among them counts behind the next that is.
+  kTime,
   kRounds,  // applied rounds
 };
 
@@ -52,6 +54,7 @@ class JobPlot {
   struct ValidationMark {
     std::uint64_t round = 0;  // the last that was applied before it
     double loss = 0;
+    double seconds = 0;
   };
   double Advance(const v1::Round& round);
   double EndOf(std::uint64_t at, const RoundLength& round, double begin) const;
@@ -70,6 +73,7 @@ class JobPlot {
   std::optional<RoundLength> before_{};
   std::vector<ValidationMark> validations_;  // by round
   std::size_t validations_placed_ = 0;
+  double between_ = 0;  // seconds of validations behind the last round on record, and before it
   PlotSeries loss_{.name = "loss"};
   PlotSeries validation_{.name = "validation"};
   PlotSeries steps_{.name = "steps"};

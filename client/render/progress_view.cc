@@ -18,7 +18,6 @@ namespace {
 constexpr const char* kBold = "1";
 constexpr const char* kGreen = "32";
 constexpr const char* kYellow = "33";
-constexpr const char* kRed = "31";
 constexpr double kIdleShown = 0.1;  // idle above this is worth a colour
 constexpr std::size_t kBarWidth = 20;
 
@@ -88,12 +87,10 @@ std::string ProgressView::ShowJob(const v1::Job& job) {
   state_reason_ = job.state_reason();
   if (job.has_progress()) progress_ = job.progress();
   const std::string validation = ShowValidation(progress_.validation());
-  if (same) return validation;
+  // Why it failed is an error, which ends the program's messages.
+  if (same || state_ == v1::JOB_STATE_FAILED) return validation;
   const bool held = state_ == v1::JOB_STATE_SUSPENDING || state_ == v1::JOB_STATE_PAUSED;
-  const char* code = state_ == v1::JOB_STATE_SUCCEEDED ? kGreen
-                     : state_ == v1::JOB_STATE_FAILED  ? kRed
-                     : held                            ? kYellow
-                                                       : kBold;
+  const char* code = state_ == v1::JOB_STATE_SUCCEEDED ? kGreen : held ? kYellow : kBold;
   const std::string reason = state_reason_.empty() ? "" : ": " + Printable(state_reason_);
   return validation + "job " + name_ + " " + Coloured(StateName(state_), code) + reason + "\n";
 }
@@ -105,7 +102,7 @@ std::string ProgressView::ShowValidation(const v1::ValidationProgress& validatio
   const v1::ValidationPoint& newest = validation.newest();
   const bool best = validation.has_best() && validation.best().rounds() == newest.rounds();
   std::string line = Coloured("validation:", kBold) + " loss " + ValidationText(newest) +
-                     ", after round " + FormatCount(newest.rounds());
+                     ", after " + CountOf(newest.rounds(), "round");
   if (best) line += ", the best so far";
   return line + "; took " + FormatSpan(Seconds(newest.seconds())) + "\n";
 }

@@ -184,7 +184,7 @@ std::string ResultText(const v1::JobResult& result) {
   return text;
 }
 
-// " 12 validations took 3.1 s: the best loss was 1.79 after round 900, the newest 1.82 after ...".
+// " 12 validations took 3.1 s: the best loss was 1.79 after 900 rounds, the newest 1.82 ...".
 std::string ValidationStory(const v1::ValidationProgress& validation) {
   if (validation.count() == 0) return "";
   std::string text = " " + FormatCount(validation.count()) +
@@ -192,8 +192,8 @@ std::string ValidationStory(const v1::ValidationProgress& validation) {
                      FormatSpan(Seconds(validation.seconds()));
   std::vector<std::string> losses;
   const auto add = [&losses](const char* which, const v1::ValidationPoint& point) {
-    losses.push_back(which + FormatLoss(point.loss()) + " after round " +
-                     FormatCount(point.rounds()));
+    losses.push_back(which + FormatLoss(point.loss()) + " after " +
+                     CountOf(point.rounds(), "round"));
   };
   if (validation.has_best()) add("the best loss was ", validation.best());
   if (validation.has_newest()) add("the newest ", validation.newest());
@@ -220,8 +220,9 @@ std::string Closing(const v1::Job& job, const v1::ListDecisionsResponse& decisio
   }
   if (!job.state_reason().empty()) text += ": " + Printable(job.state_reason());
   text = Sentence(text) + ValidationStory(progress.validation());
-  if (const std::string skipped = SkippedText(progress); !skipped.empty()) {
-    text += " Skipped: " + skipped + ".";
+  for (auto& [name, what] : Shortfalls(progress)) {
+    name.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(name.front())));
+    text += " " + name + ": " + what + ".";
   }
   if (!decisions.decisions().empty()) return text + " " + EffectText(decisions);
   return text + " No decision was made yet.";

@@ -42,9 +42,7 @@ std::string Overview(const v1::Job& job) {
   if (const std::string parameters = ParametersText(result); !parameters.empty()) {
     rows.push_back({"  parameters", parameters});
   }
-  if (const std::string skipped = SkippedText(job.progress()); !skipped.empty()) {
-    rows.push_back({"  skipped", skipped});
-  }
+  for (const auto& [name, text] : Shortfalls(job.progress())) rows.push_back({"  " + name, text});
   return FormatTable(rows);
 }
 

@@ -157,9 +157,7 @@ std::string JobTable(const v1::Job& job, const Look& look) {
       rows.push_back({"validation loss", FormatLoss(job.progress().validation().newest().loss())});
     }
   }
-  if (const std::string skipped = SkippedText(job.progress()); !skipped.empty()) {
-    rows.push_back({"skipped", skipped});
-  }
+  for (const auto& [name, text] : Shortfalls(job.progress())) rows.push_back({name, text});
   if (const std::string data = DataText(job.progress()); !data.empty()) {
     rows.push_back({"data", data});
   }
@@ -366,11 +364,20 @@ std::string Render(const v1::DeviceValues& values, Look look) {
   return FormatTable(rows);
 }
 
-std::string SkippedText(const v1::JobProgress& progress) {
+std::vector<Shortfall> Shortfalls(const v1::JobProgress& progress) {
+  std::vector<Shortfall> shortfalls;
+  const auto add = [&](const char* name, std::uint64_t count, const std::string& text) {
+    if (count > 0) shortfalls.push_back({.name = name, .text = text});
+  };
   const std::uint64_t skipped = progress.skipped_rounds();
-  if (skipped == 0) return "";
-  return FormatCount(skipped) + (skipped == 1 ? " update" : " updates") +
-         ", as numbers were not finite";
+  const std::uint64_t passes = progress.repeated_passes();
+  const std::uint64_t rounds = progress.unrecorded_rounds();
+  add("skipped", skipped, CountOf(skipped, "update") + ", as numbers were not finite");
+  add("repeated", passes,
+      FormatCount(passes) + (passes == 1 ? " pass" : " passes") +
+          " in pieces, as the device's memory was short");
+  add("not on record", rounds, CountOf(rounds, "round") + ", as reports were lost");
+  return shortfalls;
 }
 
 std::string ValidationText(const v1::ValidationPoint& validation) {

@@ -7,6 +7,7 @@
 #include <google/protobuf/timestamp.pb.h>
 
 #include <string>
+#include <vector>
 
 #include "tactus/v1/jobs.pb.h"
 #include "tactus/v1/nodes.pb.h"
@@ -49,8 +50,12 @@ std::string WorkersText(const v1::Workers& workers);
 // "team=vision,zone=a"; "-" for none.
 std::string LabelsText(const google::protobuf::Map<std::string, std::string>& labels);
 
-// "3 updates, as numbers were not finite"; empty: none was skipped.
-std::string SkippedText(const v1::JobProgress& progress);
+// What did not go as it was meant to, and is made good or left out.
+struct Shortfall {
+  std::string name;  // "skipped"
+  std::string text;  // "3 updates, as numbers were not finite"
+};
+std::vector<Shortfall> Shortfalls(const v1::JobProgress& progress);
 
 // "1.79, accuracy 61.0 % (10,000 samples)".
 std::string ValidationText(const v1::ValidationPoint& validation);

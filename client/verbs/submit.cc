@@ -1,4 +1,5 @@
 // `tactus submit`.
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -29,6 +30,10 @@ bool IsToUpload(const runtime::NamedFile& named) {
   return !failure && bytes <= kDataBytesMax;
 }
 
+bool HasFilesToUpload(const v1::JobSpec& spec) {
+  return std::ranges::any_of(runtime::FilesOf(spec), IsToUpload);
+}
+
 // Uploads the files of models and the small ones of data that are found on this machine, and puts
 // sha256:HASH in their place. Names of files that are not here stay: the nodes may have them.
 absl::Status UploadFiles(api::Client& client, const Screen& screen, v1::JobSpec* spec) {
@@ -53,8 +58,7 @@ void SayWhatIsNotHere(const v1::JobSpec& spec, const Screen& screen) {
   for (const auto& [field, file] : runtime::FilesOf(spec)) {
     std::error_code ignored;
     const bool pattern = file.find_first_of("*?[") != std::string::npos;
-    const bool looked_at = field.starts_with("data.") && !pattern && !file.empty() &&
-                           !file.starts_with(runtime::kUploaded);
+    const bool looked_at = !pattern && !file.empty() && !file.starts_with(runtime::kUploaded);
     if (!looked_at || std::filesystem::exists(file, ignored)) continue;
     screen.Say(field + ": " + Printable(file) +
                " is not on this machine; every node that trains the job needs it");
@@ -85,7 +89,9 @@ class SubmitVerb : public Verb {
   ExitCode Run(const Means& means) override {
     v1::CreateJobRequest request;
     if (!MakeRequest(means.screen, &request)) return ExitCode::kUsage;
-    if (!dry_run_) {
+    if (!dry_run_ && HasFilesToUpload(request.spec())) {
+      const absl::Status valid = Validate(*means.client, request);
+      if (!valid.ok()) return ReportRefusal(valid, means.screen);
       const absl::Status uploaded =
           UploadFiles(*means.client, means.screen, request.mutable_spec());
       if (!uploaded.ok()) return ReportError(uploaded, means.screen, job_file_);
@@ -97,6 +103,12 @@ class SubmitVerb : public Verb {
   }
 
  private:
+  // A job that would be refused brings no files along first.
+  static absl::Status Validate(api::Client& client, v1::CreateJobRequest request) {
+    request.set_validate_only(true);
+    return client.CreateJob(request).status();
+  }
+
   // The job file is to blame for its fields alone.
   ExitCode ReportRefusal(const absl::Status& status, const Screen& screen) const {
     const bool of_fields = !runtime::FieldViolations(status).empty();

@@ -116,8 +116,9 @@ class UpdateVerb : public Verb {
         program, "update", "Change what may change of a job that is not over; the rest is refused");
     AddJob(verb, &command_.name);
     AddRepeated(verb, "--set", &set_,
-                "Replace a value: --set spec.stop.epochs=5; stop, policies and bounds of adapt, "
-                "the learning rate, workers.min and workers.max may change");
+                "Replace a value: --set spec.stop.epochs=5; stop, validation, policies and bounds "
+                "of adapt, the learning rate, retries, hold, workers.min and workers.max may "
+                "change");
     AddRepeated(verb, "--label", &labels_,
                 "Set a label, or remove one: --label team=vision, team-");
     AddPriority(verb, &priority_);

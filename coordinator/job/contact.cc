@@ -20,6 +20,13 @@ void Contact::Prove(std::uint64_t round, Instant now) {
   since_ = now;
 }
 
+// Round numbers count from 0: one that was made behind the newest round was made after more rounds.
+void Contact::ProveValidated(std::uint64_t rounds, Instant now) {
+  if (rounds <= validated_ || (newest_ && rounds <= *newest_)) return;
+  validated_ = rounds;
+  since_ = now;
+}
+
 bool Contact::Over(const Limits& limits, Instant now) {
   const Instant due = LookDue(limits.patience);
   if (now < due) return false;

@@ -25,6 +25,9 @@ class Contact {
   // A report of this round of the group came.
   void Prove(std::uint64_t round, Instant now);
 
+  // That the group validated after so many rounds came; all of it took part.
+  void ProveValidated(std::uint64_t rounds, Instant now);
+
   bool Missed(const std::string& node) const { return missed_.contains(node); }
   const std::map<std::string, std::string>& missed() const { return missed_; }  // reasons by node
 
@@ -41,6 +44,7 @@ class Contact {
  private:
   std::map<std::string, std::string> missed_{};
   std::optional<std::uint64_t> newest_{};  // round that somebody reported
+  std::uint64_t validated_ = 0;            // rounds before the newest validation; 0: none
   Instant since_{};  // a node came, went or was proven to live: from then on silence counts
   struct Look {
     Instant since{};  // of what was seen

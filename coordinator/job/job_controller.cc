@@ -121,16 +121,18 @@ void JobController::On(std::uint32_t rank, const ReportMessage& message, Turn tu
   AwaitReturn(turn.now);  // the absent took part in that round, too
   policies::Report report = message.report;
   report.rank = rank;
+  keeper_.NoteRepeated(message.out_of_memory);
   if (!keeper_.Add(report, turn)) return;
   Steer(turn);
   keeper_.ShareProgress(turn);
 }
 
-// As long as it takes no round ends: who validates is heard all the same.
+// As long as it takes no round ends: who validates is heard all the same, and all took part.
 void JobController::On(std::uint32_t rank, const ValidatedMessage& message, Turn turn) {
   const bool counts = keeper_.tracker() && !keeper_.Secured();
   if (!counts || rank != 0 || message.generation != record().generation) return;
   if (auto* training = std::get_if<phase::Training>(&phase_)) training->heard = turn.now;
+  group_.contact().ProveValidated(message.rounds, turn.now);
   keeper_.Add(message, turn);
   keeper_.ShareProgress(turn);
 }
@@ -352,7 +354,9 @@ StopMessage JobController::StopOrder() const {
 }
 
 Duration JobController::CancelLimit() const {
-  const Duration standard = record().discard ? deadlines_.discard : deadlines_.cancel;
+  const Duration validation = ValidationTime(record().progress.validation);
+  const Duration standard =
+      record().discard ? deadlines_.discard + validation : deadlines_.cancel + 2 * validation;
   return record().cancel_grace.value_or(standard);
 }
 

@@ -2,12 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace tactus::job {
 
 Duration RoundMultiple::Of(double round_seconds) const {
   const double seconds = std::ceil(std::min(rounds * round_seconds, ToSeconds(most)));
   return std::clamp(Duration(Seconds(seconds)), least, most);
+}
+
+Duration ValidationTime(const ValidationProgress& made) {
+  const double mean = made.count > 0 ? made.seconds / static_cast<double>(made.count) : 0;
+  return Seconds(std::ceil(std::max(mean, made.newest ? made.newest->seconds : 0)));
 }
 
 std::vector<Rung> LadderOf(const JobDeadlines& deadlines, const LadderFacts& facts) {
@@ -18,6 +24,11 @@ std::vector<Rung> LadderOf(const JobDeadlines& deadlines, const LadderFacts& fac
                 .of = of,
                 .guards = std::move(guards)};
   };
+  Rung silence =
+      observed("silence", deadlines.silence,
+               "members whose node is not heard, while others are and no newer round came nor a "
+               "validation, of which one has its time besides: lost");
+  silence.value += facts.validation;
   return {
       observed("look", deadlines.look,
                "no newer round: all members are asked who waits for whom, and who stands still is "
@@ -25,8 +36,7 @@ std::vector<Rung> LadderOf(const JobDeadlines& deadlines, const LadderFacts& fac
       {.name = "unheard",
        .value = facts.unheard,
        .guards = "an agent that is not heard: its node gets no new work, its workers train on"},
-      observed("silence", deadlines.silence,
-               "members whose node is not heard, while others are and no newer round came: lost"),
+      std::move(silence),
       observed("still", deadlines.still,
                "a member that is known to stand still: lost, and its process is ended"),
       {.name = "start",

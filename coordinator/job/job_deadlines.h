@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "coordinator/job/records.h"
 
 namespace tactus::job {
 
@@ -42,19 +43,21 @@ struct JobDeadlines {
   RoundMultiple stall = {.rounds = 20, .least = std::chrono::minutes(15)};
   // From the first last word, or the return of all after a restart, to the last: evaluation.
   Duration finish = std::chrono::minutes(15);
-  // From a cancel to the last Finished: the running round, the evaluation and the result's files.
+  // From a cancel to the last Finished: the running round, the evaluation and the result's files;
+  // and twice ValidationTime, as one may have just begun and another one is the end's.
   Duration cancel = std::chrono::minutes(5);
-  // The same without a result: the running round alone.
+  // The same without a result: the running round, and a validation that may have just begun.
   Duration discard = std::chrono::seconds(30);
   // From the last Finished, a file of the result, or an attempt of its node to bring any file, to
   // the next of these: some gigabytes over a slow network.
   Duration artifacts = std::chrono::minutes(10);
   // While training, when a node is not heard and others are: from the last sign that its workers
-  // live to the next, which is a report of a newer round by anybody. So long, or so many of the
-  // job's rounds if that is longer: the length of rounds varies, and reports take their way. Then a
-  // `second_look`. With the 10 s until a node counts as unheard, a worker that is dead and whose
-  // peers do not notice is known after 50 s, or 20 rounds and 20 s. While starting, from the time
-  // that a node counts as unheard to a start on others.
+  // live to the next, which is a report of a newer round, or a validation, by anybody. So long, or
+  // so many of the job's rounds if that is longer: the length of rounds varies, and reports take
+  // their way; and ValidationTime, in which no round ends. Then a `second_look`. With the 10 s
+  // until a node counts as unheard, a worker that is dead and whose peers do not notice is known
+  // after 50 s, or 20 rounds and 20 s. While starting, from the time that a node counts as unheard
+  // to a start on others.
   RoundMultiple silence = {.rounds = 20, .least = std::chrono::seconds(30)};
   // Before silence counts: maybe the coordinator itself stood still, and what was said meanwhile
   // comes within moments; an agent retries within seconds.
@@ -82,6 +85,10 @@ struct JobDeadlines {
   Duration prior_persist = std::chrono::minutes(1);
 };
 
+// How long the job's validations take, in which no round ends: the newest, or all in the mean where
+// that is longer, rounded up to a second. Of the first one nobody knows it: 0.
+Duration ValidationTime(const ValidationProgress& made);
+
 // One step of the ladder of those that a training job's group is watched by, for people.
 struct Rung {
   std::string name{};
@@ -94,9 +101,11 @@ struct Rung {
 };
 
 // Shortest first, as far as their bounds go. round_seconds: as RoundMultiple::Of has it.
-// unheard: after which an agent counts as not heard. hold: the job's own.
+// validation: ValidationTime. unheard: after which an agent counts as not heard. hold: the job's
+// own.
 struct LadderFacts {
   double round_seconds = 0;
+  Duration validation{};
   Duration unheard{};
   Duration hold{};
 };

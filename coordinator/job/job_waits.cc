@@ -66,7 +66,8 @@ std::optional<Duration> JobController::Patience() const {
   if (In<phase::Starting>()) return deadlines_.silence.least;
   if (!In<phase::Training>()) return std::nullopt;
   const bool known = keeper_.tracker()->LongRoundSeconds() > 0;
-  return Rounds(known ? deadlines_.silence : deadlines_.stall);
+  return Rounds(known ? deadlines_.silence : deadlines_.stall) +
+         ValidationTime(record().progress.validation);
 }
 
 std::string JobController::TrainingWords() const {

@@ -63,6 +63,10 @@ std::optional<RoundRecord> ProgressTracker::Add(const policies::Report& report, 
   const std::vector<policies::Report>* const reports = table_.Add(report);
   if (reports == nullptr) return std::nullopt;
   RoundRecord round = RoundOf(*reports);
+  // Before the first the record may be older than what the history has.
+  if (std::exchange(any_whole_, true) && round.round > progress_.rounds) {
+    progress_.unrecorded_rounds += round.round - progress_.rounds;
+  }
   progress_.rounds = round.round + 1;
   progress_.epoch = round.epoch;
   progress_.epoch_consumed = reports->front().epoch_consumed;

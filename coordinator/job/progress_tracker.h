@@ -28,6 +28,7 @@ namespace tactus::job {
 //                        round's transfer is the least blocked_seconds of all members: who comes
 //                        last waits for nobody, only for the bytes
 //   worker: data_ratio   sum data_seconds / sum round_seconds over the same rounds
+//   unrecorded_rounds    those between two that all reported
 //   samples              epoch * epoch_samples + epoch_consumed: the ledger's count, which misses
 //                        nothing when reports are lost
 //
@@ -44,6 +45,9 @@ class ProgressTracker {
 
   // A report with rank < members. Returns the round, without its job, when all have reported it.
   std::optional<RoundRecord> Add(const policies::Report& report, Instant now);
+
+  // A worker repeated so many passes in pieces.
+  void NoteRepeated(std::uint32_t passes) { progress_.repeated_passes += passes; }
 
   // A validation of the group's. Returns it without its job; nothing: no group says such a thing.
   std::optional<ValidationRecord> Add(const protocol::ValidatedMessage& message);
@@ -87,6 +91,7 @@ class ProgressTracker {
   void AddLength(const std::vector<policies::Report>& reports);
 
   Progress progress_;
+  bool any_whole_ = false;  // a round was, of this group and coordinator
   RoundTable table_;
   std::vector<Worker> workers_;  // by rank
   policies::LossWindow losses_;

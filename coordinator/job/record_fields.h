@@ -197,6 +197,8 @@ void Fields(auto& archive, Of<Progress> auto& progress) {
   archive("epoch_samples", progress.epoch_samples);
   archive("samples", progress.samples);
   archive("skipped_rounds", progress.skipped_rounds);
+  archive("repeated_passes", progress.repeated_passes);
+  archive("unrecorded_rounds", progress.unrecorded_rounds);
   archive("loss", progress.loss);
   archive("samples_per_second", progress.samples_per_second);
   archive("elapsed_seconds", progress.elapsed_seconds);

@@ -21,6 +21,14 @@ bool AdaptsAlike(policies::PlannerOptions a, const policies::PlannerOptions& b) 
   return a == b;
 }
 
+// A job begins anew: what counts over all attempts goes on.
+Progress FromNothing(const Progress& former) {
+  return {.skipped_rounds = former.skipped_rounds,
+          .repeated_passes = former.repeated_passes,
+          .unrecorded_rounds = former.unrecorded_rounds,
+          .validation = {.count = former.validation.count, .seconds = former.validation.seconds}};
+}
+
 }  // namespace
 
 RecordKeeper::RecordKeeper(JobRecord record, std::unique_ptr<policies::PlanPolicy> policy,
@@ -106,8 +114,7 @@ policies::Plan RecordKeeper::FormGroup(const policies::StartingGroup& group,
   starting.prior = PriorOfKind(turn);
   const policies::Revision first = steering_.Start(starting);
   record_.newest_plan = first.plan;
-  Progress progress;
-  if (record_.checkpoint) progress = record_.progress;
+  Progress progress = record_.checkpoint ? record_.progress : FromNothing(record_.progress);
   progress.workers.clear();  // of the group before, which had other members
   progress.epoch_samples = epoch_samples;
   tracker_.emplace(group.members, progress);
@@ -281,7 +288,7 @@ void RecordKeeper::Rest(std::optional<Instant> until) {
 void RecordKeeper::EndGroup() {
   tracker_.reset();
   if (!record_.checkpoint) {
-    record_.progress = {};
+    record_.progress = FromNothing(record_.progress);
   } else {
     record_.progress.rounds = record_.checkpoint->rounds;  // some reports may not have come
   }

@@ -102,6 +102,9 @@ class RecordKeeper {
   // Folds a report in. True when a round is whole now, which is persisted.
   bool Add(const policies::Report& report, Turn turn);
 
+  // A worker repeated so many passes in pieces.
+  void NoteRepeated(std::uint32_t passes) { tracker_->NoteRepeated(passes); }
+
   // The same of a validation, which is persisted.
   void Add(const ValidatedMessage& message, Turn turn);
 

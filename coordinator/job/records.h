@@ -245,7 +245,9 @@ struct Progress {
   // Without an update, as numbers were not finite: since the start, those of attempts that were
   // lost, too.
   std::uint64_t skipped_rounds = 0;
-  double loss = 0;  // of a policies::LossWindow
+  std::uint64_t repeated_passes = 0;    // in pieces, as memory was short: likewise
+  std::uint64_t unrecorded_rounds = 0;  // of which reports were lost: likewise
+  double loss = 0;                      // of a policies::LossWindow
   double samples_per_second = 0;
   double elapsed_seconds = 0;
   std::optional<double> eta_seconds{};

@@ -185,8 +185,8 @@ void CreateWithFiles(const FileSurroundings& around, NewJob job,
       if (!state.ok()) return answer(state.status());
       if (state->complete) continue;
       return answer(runtime::WithReason(
-          absl::FailedPreconditionError(field + ": sha256:" + sha256 +
-                                        " is not at the coordinator; upload it first"),
+          absl::NotFoundError(field + ": sha256:" + sha256 +
+                              " is not at the coordinator; upload it first"),
           {.reason = "BLOB_NOT_FOUND", .metadata = {{"sha256", sha256}, {"field", field}}}));
     }
     around.core.CreateJob(std::move(job), std::move(answer));

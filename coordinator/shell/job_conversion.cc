@@ -185,6 +185,8 @@ v1::JobProgress ToProto(const job::Progress& progress,
   }
   proto.set_samples(progress.samples);
   proto.set_skipped_rounds(progress.skipped_rounds);
+  proto.set_repeated_passes(progress.repeated_passes);
+  proto.set_unrecorded_rounds(progress.unrecorded_rounds);
   proto.set_loss(progress.loss);
   proto.set_samples_per_second(progress.samples_per_second);
   *proto.mutable_elapsed() = ToProtoDuration(progress.elapsed_seconds);

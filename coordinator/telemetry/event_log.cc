@@ -23,9 +23,9 @@ void Write(const job::JobSubmitted& event, Instant) {
               event.record.id.value, Quoted(event.record.request_id));
 }
 
-void Write(const job::JobCancelled& event, Instant) {
-  Log()->info("job cancelled job_number={} discard={} reason={}", event.job.value, event.discard,
-              Quoted(event.reason));
+void Write(const job::JobCancelled& event, const std::string& job) {
+  Log()->info("job cancelled job={} job_number={} discard={} reason={}", job, event.job.value,
+              event.discard, Quoted(event.reason));
 }
 
 void Write(const job::NodeJoined& event, Instant) {
@@ -65,33 +65,34 @@ void Write(const job::WorkerExited& event, Instant) {
              event.signal);
 }
 
-void Write(const job::ArtifactComing& event, Instant) {
-  Log()->debug("artifact coming job_number={} worker={}", event.job.value, event.worker.value);
+void Write(const job::ArtifactComing& event, const std::string& job) {
+  Log()->debug("artifact coming job={} job_number={} worker={}", job, event.job.value,
+               event.worker.value);
 }
 
-void Write(const job::ArtifactStored& event, Instant) {
-  Log()->info("artifact stored job_number={} path={} size_bytes={}", event.job.value,
+void Write(const job::ArtifactStored& event, const std::string& job) {
+  Log()->info("artifact stored job={} job_number={} path={} size_bytes={}", job, event.job.value,
               Quoted(event.artifact.path), event.artifact.size_bytes);
 }
 
-void Write(const job::JobUpdated& event, Instant) {
-  Log()->info("job updated job_number={} priority={} needs_restart={}", event.job.value,
+void Write(const job::JobUpdated& event, const std::string& job) {
+  Log()->info("job updated job={} job_number={} priority={} needs_restart={}", job, event.job.value,
               event.settings.priority, event.needs_restart);
 }
 
-void Write(const job::DecisionReverted& event, Instant) {
+void Write(const job::DecisionReverted& event, const std::string& job) {
   const policies::Decision& decision = event.decision;
-  Log()->info("decision reverted job_number={} decision={} to={}", event.job.value,
+  Log()->info("decision reverted job={} job_number={} decision={} to={}", job, event.job.value,
               policies::IdOf({.plan_version = decision.plan_version, .axis = decision.axis}),
               Quoted(decision.from));
 }
 
-void Write(const job::JobPaused& event, Instant) {
-  Log()->info("job paused job_number={}", event.job.value);
+void Write(const job::JobPaused& event, const std::string& job) {
+  Log()->info("job paused job={} job_number={}", job, event.job.value);
 }
 
-void Write(const job::JobResumed& event, Instant) {
-  Log()->info("job resumed job_number={}", event.job.value);
+void Write(const job::JobResumed& event, const std::string& job) {
+  Log()->info("job resumed job={} job_number={}", job, event.job.value);
 }
 
 void Write(const job::NodeMarked& event, Instant) {
@@ -111,8 +112,16 @@ void Write(const job::Ticked&, Instant now) {
 
 }  // namespace
 
-void LogEvent(const job::Event& event, Instant now) {
-  std::visit([now](const auto& one) { Write(one, now); }, event);
+void LogEvent(const job::Event& event, Instant now, const NameOfJob& name_of) {
+  std::visit(
+      [&](const auto& one) {
+        if constexpr (requires { one.job; }) {
+          Write(one, name_of(one.job));
+        } else {
+          Write(one, now);
+        }
+      },
+      event);
 }
 
 void LogChange(const job::JobRecord& record, const char* state) {
@@ -127,24 +136,34 @@ void LogLostAttempt(const job::JobRecord& record) {
               attempt.number, attempt.rounds, record.progress.rounds, Quoted(attempt.reason));
 }
 
-void LogRelearning(const job::PublishRelearning& relearning) {
-  Log()->warn("planner learns anew job_number={} reason={}", relearning.job.value,
-              Quoted(relearning.reason));
+void LogRelearning(const job::PublishRelearning& relearning, const NameOfJob& name_of) {
+  Log()->warn("planner learns anew job={} job_number={} reason={}", name_of(relearning.job),
+              relearning.job.value, Quoted(relearning.reason));
 }
 
-void LogSkipped(JobId id, const policies::Report& report) {
-  Log()->warn("update skipped job_number={} round={} members={} reason=\"numbers were not finite\"",
-              id.value, report.round, report.nonfinite_members);
+void LogSkipped(JobId id, const policies::Report& report, const NameOfJob& name_of) {
+  Log()->warn(
+      "update skipped job={} job_number={} round={} members={} reason=\"numbers were not finite\"",
+      name_of(id), id.value, report.round, report.nonfinite_members);
 }
 
-void LogDecision(const job::PublishDecision& decision) {
+void LogRepeated(const std::string& job, std::uint64_t passes) {
+  Log()->warn("passes repeated job={} passes={} reason=\"memory was short\"", job, passes);
+}
+
+void LogUnrecorded(const std::string& job, std::uint64_t rounds) {
+  Log()->warn("rounds not recorded job={} rounds={} reason=\"reports were lost\"", job, rounds);
+}
+
+void LogDecision(const job::PublishDecision& decision, const NameOfJob& name_of) {
   const policies::Plan& plan = decision.plan;
   std::string rows;
   for (const policies::PlanRow& row : policies::RowsOf(plan)) {
     rows += std::string(row.name) + "=" + policies::TextOf(row.value) + " ";
   }
-  Log()->info("plan decided job_number={} plan={} {plan_rows}reason={}", decision.job.value,
-              plan.version, Quoted(plan.reason), fmt::arg("plan_rows", rows));
+  Log()->info("plan decided job={} job_number={} plan={} {plan_rows}reason={}",
+              name_of(decision.job), decision.job.value, plan.version, Quoted(plan.reason),
+              fmt::arg("plan_rows", rows));
 }
 
 }  // namespace tactus::telemetry

@@ -79,7 +79,7 @@ void JobTelemetry::OnEvent(const job::Event& event, Instant now) {
       metrics_.ObserveCheckpointTaken(taken->still_seconds, taken->write_seconds);
     }
   }
-  LogEvent(event, now);
+  LogEvent(event, now, name_of_);
 }
 
 void JobTelemetry::OnSuspended(WorkerId worker) {
@@ -116,7 +116,7 @@ void JobTelemetry::OnReport(WorkerId worker, const policies::Report& report) {
   metrics_.jobs().CountBytes(id, report.bytes_sent);
   if (member->second.rank != 0) return;  // the following is equal on all members
   if (report.nonfinite_members > 0) {
-    if (!std::exchange(jobs_.at(id).skipped, true)) LogSkipped(id, report);
+    if (!std::exchange(jobs_.at(id).skipped, true)) LogSkipped(id, report, name_of_);
     return metrics_.jobs().CountSkipped(id);
   }
   jobs_.at(id).noise.Observe(report);
@@ -138,8 +138,12 @@ void JobTelemetry::OnStep(const job::Actions& actions, Duration spent) {
 void JobTelemetry::OnAction(const job::Action& action) {
   if (const auto* changed = std::get_if<job::PublishJob>(&action)) On(*changed);
   if (const auto* progress = std::get_if<job::PublishProgress>(&action)) On(*progress);
-  if (const auto* decision = std::get_if<job::PublishDecision>(&action)) LogDecision(*decision);
-  if (const auto* anew = std::get_if<job::PublishRelearning>(&action)) LogRelearning(*anew);
+  if (const auto* decision = std::get_if<job::PublishDecision>(&action)) {
+    LogDecision(*decision, name_of_);
+  }
+  if (const auto* anew = std::get_if<job::PublishRelearning>(&action)) {
+    LogRelearning(*anew, name_of_);
+  }
 }
 
 void JobTelemetry::On(const job::PersistRound& action) {
@@ -237,6 +241,12 @@ void JobTelemetry::SetProgress(JobId id, Job& job, const job::Progress& progress
     metrics_.CountDecision(std::string(policies::FieldOf(axis)),
                            version == progress.plan.version ? "adopted" : "superseded");
     job.decided.erase(job.decided.begin());
+  }
+  if (progress.repeated_passes > 0 && !std::exchange(job.repeated, true)) {
+    LogRepeated(job.name, progress.repeated_passes);
+  }
+  if (progress.unrecorded_rounds > 0 && !std::exchange(job.unrecorded, true)) {
+    LogUnrecorded(job.name, progress.unrecorded_rounds);
   }
   job.plan = progress.plan;
   const policies::Plan& plan = progress.plan;

@@ -52,6 +52,8 @@ class JobTelemetry {
     policies::Plan plan{};            // in force, as published last
     policies::RoundNoise noise{};
     bool skipped = false;                                        // an update was, and was told of
+    bool repeated = false;                                       // likewise a pass
+    bool unrecorded = false;                                     // likewise a round
     std::set<std::pair<std::uint64_t, policies::Axis>> decided;  // by plans on their way
     std::optional<Instant> suspending_since{};                   // until its checkpoint is here
     std::optional<Instant> last_word{};                          // of its workers, meanwhile
@@ -77,8 +79,12 @@ class JobTelemetry {
   metrics::CoordinatorMetrics& metrics_;
   const std::function<std::int64_t()> wall_;
   QueueAge queue_;
-  Instant now_{};                                      // of the event that the core deals with
-  std::map<JobId, Job> jobs_;                          // not over
+  Instant now_{};              // of the event that the core deals with
+  std::map<JobId, Job> jobs_;  // not over
+  const std::function<std::string(JobId)> name_of_ = [this](JobId id) {
+    const auto found = jobs_.find(id);
+    return found == jobs_.end() ? std::string("-") : found->second.name;
+  };
   std::unordered_map<std::uint64_t, Member> members_;  // of jobs_, by their workers' ids
   std::map<job::JobState, std::uint64_t> counts_;
 };

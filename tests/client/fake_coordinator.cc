@@ -34,7 +34,7 @@ grpc::Status FakeCoordinator::GetJob(grpc::ServerContext*, const v1::GetJobReque
                                      v1::Job* response) {
   Note("GetJob", *request);
   *response = job;
-  return grpc::Status::OK;
+  return get_job ? get_job() : grpc::Status::OK;
 }
 
 grpc::Status FakeCoordinator::CancelJob(grpc::ServerContext*, const v1::CancelJobRequest* request,

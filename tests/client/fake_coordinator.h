@@ -39,6 +39,7 @@ class FakeCoordinator : public v1::Jobs::Service,
   v1::DeviceValues device_values;
   int jobs = 0;                                    // how many ListJobs has, in pages of page_size
   std::function<grpc::Status()> list_jobs;         // what ListJobs says; null: OK
+  std::function<grpc::Status()> get_job;           // likewise GetJob
   std::vector<v1::Job> queue;                      // what ListJobs has with the filter state=QUEUED
   std::vector<std::vector<v1::JobEvent>> watches;  // the events of each stream that is opened
   // What stream number i ends with, from 0; null: it stays open until the client ends it.

@@ -207,7 +207,7 @@ TEST_F(AdminApiTest, AJobWhoseFileIsNotThereIsRefused) {
 
   const absl::Status status = Create(spec).status();
 
-  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_TRUE(absl::IsNotFound(status)) << status;
   EXPECT_EQ(runtime::ReasonOf(status).reason, "BLOB_NOT_FOUND");
   spec.mutable_model()->set_torchscript("sha256:" + Upload("model"));
   EXPECT_TRUE(Create(spec).ok());

@@ -1,4 +1,5 @@
 """Every bad input of the table gives one clear line and its exit code, and leaves nothing behind."""
+import http.server
 import os
 import re
 import socket
@@ -102,6 +103,21 @@ class BadInputsTest(unittest.TestCase):
             port = listener.getsockname()[1]
             done = subprocess.run([str(BIN / "tactus"), "--server", f"127.0.0.1:{port}", "--request-timeout", "2s", "get", "jobs"],
                                   capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 6, done.stderr)
+        self.assertIn(f"what answers at 127.0.0.1:{port} is no coordinator", done.stderr)
+
+    def test_what_speaks_http_1_is_said_to_be_no_coordinator_too(self):
+        """The port of a status page, say."""
+        class Page(http.server.BaseHTTPRequestHandler):
+            def log_message(self, *words):
+                pass
+
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            port = server.server_address[1]
+            done = subprocess.run([str(BIN / "tactus"), "--server", f"127.0.0.1:{port}", "--request-timeout", "2s", "get", "jobs"],
+                                  capture_output=True, text=True, timeout=60)
+            server.shutdown()
         self.assertEqual(done.returncode, 6, done.stderr)
         self.assertIn(f"what answers at 127.0.0.1:{port} is no coordinator", done.stderr)
 

@@ -62,6 +62,8 @@ def main():
         known[0].add(component)
         known[1].update(levels)
         known[2].extend(field for field in fields if field not in known[2])
+        if "job_number" in fields and "job" not in fields:
+            wrong.append(f"{event_of(phrase)}: job_number without job, whose name alone people know")
     rows = ["| event | program | component | level | fields |\n", "| --- | --- | --- | --- | --- |\n"]
     for (program, event), (components, levels, fields) in sorted(events.items(), key=lambda item: item[0][::-1]):
         rows.append(f"| `{event}` | {program} | {', '.join(sorted(components))} | {' or '.join(sorted(levels))} | "

@@ -19,11 +19,16 @@ TEST(OptionsTest, DurationsWithUnitsAreRead) {
 
 TEST(OptionsTest, OtherTextsAreRefusedWithWhatIsAllowed) {
   for (const char* text : {"", "5", "s", "-5s", "5 s", "5S", "5parsecs", "30m1h", "5s5s", "1.5h30m",
-                           "1e3s", "nans", "infs", "5s ", "--5s"}) {
+                           "1e3s", "nans", "infs", "5s ", "--5s", "-", "--", "---5s"}) {
     const absl::StatusOr<Duration> parsed = ParseDuration(text);
     ASSERT_TRUE(absl::IsInvalidArgument(parsed.status())) << text;
     EXPECT_NE(std::string(parsed.status().message()).find("allowed is"), std::string::npos) << text;
   }
+}
+
+// Each is looked at once, however many signs it begins with.
+TEST(OptionsTest, AMillionDashesAreRefusedLikeOne) {
+  EXPECT_TRUE(absl::IsInvalidArgument(ParseDuration(std::string(1'000'000, '-') + "5s").status()));
 }
 
 TEST(OptionsTest, ANumberWithItsUnitIsSaidToBeNegativeOrTooLong) {

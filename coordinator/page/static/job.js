@@ -55,8 +55,10 @@ function factsOf(job) {
     const right = validation.accuracy === undefined || validation.accuracy < 0 ? "" : `, accuracy ${percent(number(validation.accuracy))}`;
     list.splice(1, 0, ["Validation loss", figures(number(validation.loss ?? 0)), `${whole(number(validation.samples))} samples${right}`]);
   }
-  const skipped = number(progress.skipped_rounds ?? 0);
-  if (skipped > 0) list.push(["Skipped", whole(skipped), skipped === 1 ? "update, as numbers were not finite" : "updates, as numbers were not finite"]);
+  const shortfall = (name, count, one, many, why) => { if (count > 0) list.push([name, whole(count), `${count === 1 ? one : many}, ${why}`]); };
+  shortfall("Skipped", number(progress.skipped_rounds ?? 0), "update", "updates", "as numbers were not finite");
+  shortfall("Repeated", number(progress.repeated_passes ?? 0), "pass in pieces", "passes in pieces", "as memory was short");
+  shortfall("Not on record", number(progress.unrecorded_rounds ?? 0), "round", "rounds", "as reports were lost");
   if (over && result.utilisation) list.push(["Utilisation", percent(number(result.utilisation)), "of the workers' own speeds"]);
   return list;
 }

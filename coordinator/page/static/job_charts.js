@@ -76,7 +76,7 @@ export class JobCharts {
     this.speed = new Chart({title: "Throughput of each worker", yLabel: "samples/s, waiting included", unit: "samples/s", fromZero: true, format: (value) => figures(value, 3)});
     this.batch = new Chart({title: "Batch size of each worker", yLabel: "samples a step", unit: "samples", fromZero: true, marksTitle: "Decisions on batch sizes", marks: true});
     this.period = new Chart({title: "Steps of a round", yLabel: "steps between synchronizations", unit: "steps", fromZero: true, marksTitle: "Decisions on synchronization", marks: true});
-    this.aggregation = new Chart({title: "Aggregation", yLabel: "orthogonality of what was combined", fromZero: true, format: (value) => figures(value, 3), marksTitle: "Decisions on aggregation", marks: true});
+    this.aggregation = new Chart({title: "Aggregation", flatTitle: "Orthogonality", yLabel: "orthogonality of what was combined", fromZero: true, format: (value) => figures(value, 3), marksTitle: "Decisions on aggregation", marks: true});
     this.rate = new Chart({title: "Learning rate", yLabel: "learning rate", fromZero: true, format: (value) => figures(value, 3), marksTitle: "Decisions on the learning rate", marks: true});
     this.gain = new Chart({title: "Learning rate scale", yLabel: "factor on the base learning rate", unit: "×", fromZero: true, format: (value) => figures(value, 3)});
     this.legend = el("ul", {class: "legend"});  // the axes that were decided on, in the order of the first plan
@@ -121,9 +121,9 @@ export class JobCharts {
     const total = {name: "all together", color: 7, points: smoothed(rounds.map((round) => [at(roundOf(round)), number(round.samples), secondsOf(round)]))};
     this.speed.draw({x, series: [...perWorker(rounds, at, secondsOf, smoothed), total]});
     const nothing = rounds.length ? "Not drawn for so many workers" : "";
-    const whole = withoutRests(rounds);
-    const line = (name, color, pick, step = false) => [{name, color, step, points: valuesOf(whole, at, pick)}];
-    this.batch.draw({x, marks: of("axis-batch"), nothing, series: perWorker(whole, at, stepsOf, quotients, true)});
+    const regular = withoutRests(rounds);
+    const line = (name, color, pick, step = false) => [{name, color, step, points: valuesOf(regular, at, pick)}];
+    this.batch.draw({x, marks: of("axis-batch"), nothing, series: perWorker(regular, at, stepsOf, quotients, true)});
     this.unchanging = [];
     this.drawOrSay(this.period, {x, marks: of("axis-synchronization"), series: line("steps", 2, stepsOf, true)});
     this.drawOrSay(this.aggregation, {x, marks: of("axis-aggregation"), bands: bandsOf(decisions, at, last),
@@ -134,13 +134,14 @@ export class JobCharts {
     this.constants.replaceChildren(...this.unchanging.flatMap(([title, value]) => [el("dt", {}, title), el("dd", {}, value)]));
   }
 
-  // A curve that is flat from end to end says no more than its value does.
+  // A curve that is flat from end to end says no more than its value does, unless what is behind it changes.
   drawOrSay(chart, data) {
     const value = data.series[0].points.length > 1 ? constantOf(data.series) : NaN;
-    const constant = Number.isFinite(value);
+    const kinds = new Set((data.bands ?? []).map((band) => band.label));
+    const constant = Number.isFinite(value) && kinds.size < 2;
     this.cards.get(chart).hidden = constant;
-    const {title, format, unit} = chart.options;
-    if (constant) this.unchanging.push([title, `${format(value)}${unit === "×" ? " ×" : ""}`]);
+    const {title, flatTitle, format, unit} = chart.options;
+    if (constant) this.unchanging.push([flatTitle ?? title, `${format(value)}${unit === "×" ? " ×" : ""}`]);
     else chart.draw(data);
   }
 

@@ -15,6 +15,7 @@
 namespace tactus::data {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -125,7 +126,10 @@ TEST_F(SeveralInputsTest, WhatDoesNotFitIsSaid) {
               HasSubstr("input_types[1]: 'mask' is unknown; allowed: float32, scaled, int64"));
   EXPECT_THAT(Error({kWords, kMask}, {"int64"}),
               HasSubstr("input_types: 1 for 2 inputs; allowed: as many"));
-  EXPECT_THAT(Error({kWords, three}), HasSubstr("has 2 samples, but the inputs"));
+  EXPECT_THAT(Error({kWords, three}),
+              AllOf(HasSubstr("more_inputs[0]: "), HasSubstr("has 3 samples, but the inputs")));
+  EXPECT_THAT(Error({three}),
+              AllOf(HasSubstr("targets: "), HasSubstr("has 2 samples, but the inputs")));
   EXPECT_THAT(Error({kWords, {.descr = "<c8", .shape = "(2,)", .elements = Bytes(16)}}),
               HasSubstr("more_inputs[0]: "));
 }

@@ -113,6 +113,7 @@ class Trainee {
     done.outcome = engine.outcome();
     done.reason = engine.reason();
     done.asked_to_stop = engine.asked_to_stop();
+    done.ends_validated = engine.validated().has_value();
     const bool kept = done.outcome == Outcome::kSuspended || done.outcome == Outcome::kFinished;
     if (kept) done.state = engine.State();
     return done;

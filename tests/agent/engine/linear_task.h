@@ -38,6 +38,7 @@ struct MemberRun {
   std::optional<EngineState> state;      // of one that was suspended or finished
   std::vector<Continued> edges;          // where GroupRun::keep_edges is set
   std::vector<std::uint64_t> validated;  // rounds that were applied before each validation
+  bool ends_validated = false;           // its last parameters were
 };
 
 // A task in place of the linear one.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/engine/round_engine.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/agent/engine/linear_task.h"
 
@@ -59,6 +60,11 @@ GroupRun WithTrial(const Method& method, Trial last) {
 std::size_t FirstRoundOf(std::uint64_t version, const MemberRun& member) {
   const auto found = std::ranges::find(member.plan_versions, version);
   return static_cast<std::size_t>(found - member.plan_versions.begin());
+}
+
+// At the end they are flat, on the way without padding.
+std::vector<float> WeightsOf(const std::vector<float>& parameters) {
+  return {parameters.begin(), parameters.begin() + kWeights};
 }
 
 class TrialTest : public testing::TestWithParam<Method> {};
@@ -155,6 +161,45 @@ TEST_P(TrialTest, OneThatLedUpIsUndoneAtTheEnd) {
     const std::vector<float>& held = up[rank].trace[FirstRoundOf(2, up[rank]) - 1];
     EXPECT_EQ(up[rank].trace.back(), held);
     EXPECT_NE(down[rank].trace.back(), down[rank].trace[FirstRoundOf(2, down[rank]) - 1]);
+  }
+}
+
+// As patience mostly fires: within a trial that does not pay.
+TEST_P(TrialTest, OneThatLedUpIsUndoneWhereAValidationEndsTheJob) {
+  GroupRun run = WithTrial(GetParam(), Trial::kRuns);
+  run.options.stop = {.patience = 1};
+  run.options.validation = {.policy = ValidationPolicy::kAuto, .rounds = 1, .samples = 10};
+  run.on_loss = [](int, const RoundEngine& engine, double& loss) {
+    if (engine.plan().version > 1) loss += 1000;
+  };
+  run.validate = [](int, const RoundEngine& engine, std::span<const float>) {
+    const bool tried = engine.plan().version > 2;
+    return tried ? 5.0 : 1.0 / static_cast<double>(engine.rounds());
+  };
+
+  for (const MemberRun& member : Train(run)) {
+    ASSERT_THAT(member.reason, testing::StartsWith("patience: 1 validation"));
+    EXPECT_EQ(WeightsOf(member.parameters), WeightsOf(member.trace[FirstRoundOf(2, member) - 1]));
+    EXPECT_FALSE(member.ends_validated) << "they are others than those that were evaluated";
+  }
+}
+
+// The job was to go on until that loss, and no training loss says that it is not reached.
+TEST_P(TrialTest, WhatReachesTheValidationLossIsKeptThoughTheTrainingLossRose) {
+  GroupRun run = WithTrial(GetParam(), Trial::kRuns);
+  run.options.stop = {.validation_loss = 0.5};
+  run.options.validation = {.policy = ValidationPolicy::kAuto, .rounds = 1, .samples = 10};
+  run.on_loss = [](int, const RoundEngine& engine, double& loss) {
+    if (engine.plan().version > 1) loss += 1000;
+  };
+  run.validate = [](int, const RoundEngine& engine, std::span<const float>) {
+    return engine.plan().version > 2 ? 0.4 : 1.0;
+  };
+
+  for (const MemberRun& member : Train(run)) {
+    ASSERT_EQ(member.outcome, Outcome::kFinished);
+    EXPECT_NE(WeightsOf(member.parameters), WeightsOf(member.trace[FirstRoundOf(2, member) - 1]));
+    EXPECT_TRUE(member.ends_validated);
   }
 }
 

@@ -122,6 +122,25 @@ TEST(ValidationsTest, ABestOneThatIsForgottenIsComparedWithNoMore) {
   EXPECT_EQ(validations.state().since_best, 0u);
 }
 
+TEST(ValidationsTest, LossesOverOtherSamplesAreNotComparedWith) {
+  Validations few(Auto());
+  few.Take(Loss(0.1), {.rounds = 1}, Seconds(2));
+  few.Take(Loss(0.2), {.rounds = 2}, Seconds(2));
+  ValidationOptions options = Auto();
+  options.samples = 500;
+  Validations more(options);
+  more.Restore(few.state());
+  Validations as_many(Auto());
+  as_many.Restore(few.state());
+
+  EXPECT_EQ(as_many.state(), few.state());
+  EXPECT_TRUE(more.IsBest(9));
+  EXPECT_EQ(more.state().since_best, 0u);
+  EXPECT_FALSE(more.state().loss <= 1e9);
+  EXPECT_EQ(more.state().count, 2u);
+  EXPECT_EQ(more.state().total_cost, Seconds(4));
+}
+
 // ---- In a group
 
 // The loss that the member with this rank finds: equal on all, as their sum is.
@@ -278,6 +297,30 @@ TEST(ValidatingEngineTest, PatienceAndTheBestGoOnInAnotherGroup) {
   for (const MemberRun& member : later) {
     EXPECT_THAT(member.validated, ElementsAre(10, 12));
     EXPECT_EQ(member.reason, whole[0].reason);
+  }
+}
+
+// The job's user changed it.
+TEST(ValidatingEngineTest, WithOtherSamplesPatienceAndTheLossBeginAnew) {
+  GroupRun run = Validated(EveryRounds(2));
+  run.options.stop.patience = 3;
+  run.keep_edges = true;
+  run.validate = [](int, const RoundEngine& engine, std::span<const float>) {
+    return engine.rounds() == 2 ? 0.1 : 1.0;
+  };
+  const auto first = Train(run);
+  ASSERT_THAT(first[0].validated, ElementsAre(2, 4, 6, 8));
+
+  GroupRun second = run;
+  second.from = first[0].edges.at(5);  // after 6 rounds
+  second.options.validation.samples = 7;
+  second.options.stop.validation_loss = 0.5;
+  const auto later = Train(second);
+
+  for (const MemberRun& member : later) {
+    EXPECT_THAT(member.validated, ElementsAre(8, 10, 12, 14));
+    EXPECT_EQ(member.reason,
+              "patience: 3 validations in a row without a new best; 1 after 8 rounds is the best");
   }
 }
 

@@ -215,6 +215,34 @@ TEST_F(ValidatingLifeTest, TheCheckpointOfACancelledJobIsOfItsEnd) {
   EXPECT_LT(place("take best"), place("keep result"));
 }
 
+// Of a state that names the end the best, nobody may go on with the best of before.
+TEST_F(ValidatingLifeTest, AnEndThatIsTheBestIsKeptBeforeAnyCheckpointHasItsCount) {
+  world_.keeps_best = true;
+  world_.options.stop.rounds = 100;
+  world_.validation_losses = {0.5, 0.25};
+  world_.on_report = [this](const policies::Report& report) {
+    if (report.round == 2) world_.in_training = {StopMessage{.reason = "cancelled"}};
+  };
+  const std::vector<std::string> done = Run();
+
+  const auto place = [&](const char* what) { return std::ranges::find(done, what) - done.begin(); };
+  const auto kept = std::find(done.rbegin(), done.rend(), "keep best");
+  EXPECT_EQ(std::ranges::count(done, "keep best"), 2);
+  EXPECT_EQ(done.rend() - kept, place("says validated after 4, best after 4"));
+  EXPECT_LT(place("says validated after 4, best after 4"), place("keep checkpoint"));
+  EXPECT_THAT(done, Not(Contains("take best")));
+}
+
+TEST_F(ValidatingLifeTest, TheCopyOfTheBestIsMadeInTheTimeOfItsValidation) {
+  world_.keeps_best = true;
+  world_.validation_losses = {0.25, 0.5};
+  world_.options.stop.rounds = 6;
+  Run();
+
+  // A tick for the evaluation, and one for the copy of what is the best.
+  EXPECT_THAT(world_.validation_seconds, ElementsAre(2, 1, 0));
+}
+
 TEST_F(ValidatingLifeTest, AGroupThatFallsApartMeanwhileIsLost) {
   world_.validating = Failure{.message = "a peer is gone", .of_group = true};
   const std::vector<std::string> done = Run();

@@ -191,6 +191,7 @@ OrFailure<engine::Validation> ScriptedWorld::ValidateAtEdge() {
 }
 
 void ScriptedWorld::OnValidated(const protocol::ValidatedMessage& message) {
+  validation_seconds.push_back(message.seconds);
   log.push_back("draw validation " + std::to_string(message.rounds));
 }
 

@@ -31,6 +31,7 @@ class ScriptedWorld : public Mail, public World {
   // How often it was told of each.
   int edges = 0;
   int endings = 0;
+  std::vector<double> validation_seconds{};  // that each took, as it was told of
 
   // The script. Messages that Await finds; behind the last one the agent is gone.
   std::deque<protocol::ToWorker> mail;
@@ -73,7 +74,10 @@ class ScriptedWorld : public Mail, public World {
   std::optional<Failure> AgreeOnBuffers(double own_samples) override;
   OrFailure<engine::Validation> Validate(const std::function<void()>& beside) override;
   OrFailure<engine::Validation> ValidateAtEdge() override;
-  void KeepBest() override { log.emplace_back("keep best"); }
+  Instant KeepBest() override {
+    log.emplace_back("keep best");
+    return Tick();
+  }
   void OnValidated(const protocol::ValidatedMessage& message) override;
   void TakeBest() override { log.emplace_back("take best"); }
   OrFailure<std::vector<std::string>> KeepResult(

@@ -76,6 +76,7 @@ class CheckpointFileTest : public testing::Test {
                                               .trained = Duration(12'345)},
                                      .cost = Duration(678),
                                      .total_cost = Duration(6789),
+                                     .samples = 50,
                                      .loss = 1.0 / 7,
                                      .best_loss = 1.0 / 9,
                                      .best_accuracy = 2.0 / 3,

@@ -122,7 +122,7 @@ TEST(FormerRunsTest, AResultStaysUnlessItIsAskedFor) {
   EXPECT_TRUE(FormerRuns(state.path()).empty());
 }
 
-TEST(FormerRunsTest, OfAFormerResultAllGoesAndNothingElse) {
+TEST(FormerRunsTest, OfAFormerResultAllGoesWhenTheNewOneIsThereAndNothingElse) {
   const TemporaryFolder folder;
   fs::create_directories(folder.File("tensorboard"));
   std::ofstream(folder.File("tensorboard/events.out")) << "x";
@@ -130,10 +130,24 @@ TEST(FormerRunsTest, OfAFormerResultAllGoesAndNothingElse) {
   std::ofstream(folder.File("notes.txt")) << "mine";
   EXPECT_EQ(FormerResult(folder.path()), (std::vector<std::string>{"model.pt", "tensorboard"}));
 
-  EXPECT_TRUE(RemoveFormerResult(folder.path()).ok());
+  {
+    const NewResult broken(folder.path());
+    fs::create_directories(broken.folder());
+    std::ofstream(broken.folder() + "/model.pt.part") << "half";
+  }
+  EXPECT_EQ(FormerResult(folder.path()), (std::vector<std::string>{"model.pt", "tensorboard"}));
+  {
+    const NewResult fresh(folder.path());
+    fs::create_directories(fresh.folder() + "/snapshots");
+    std::ofstream(fresh.folder() + "/snapshots/1.000.safetensors") << "new";
+    std::ofstream(fresh.folder() + "/model.pt") << "new model";
+    EXPECT_TRUE(fresh.Take().ok());
+  }
 
-  EXPECT_TRUE(FormerResult(folder.path()).empty());
+  EXPECT_EQ(FormerResult(folder.path()), (std::vector<std::string>{"model.pt", "snapshots/"}));
+  EXPECT_EQ(fs::file_size(folder.File("model.pt")), 9u);
   EXPECT_TRUE(fs::exists(folder.File("notes.txt")));
+  EXPECT_EQ(runtime::NamesIn(folder.path()).size(), 3u);
 }
 
 TEST(RunFolderTest, TheAddressFileHasALineAnAddress) {

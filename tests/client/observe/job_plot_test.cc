@@ -169,5 +169,23 @@ TEST(JobPlotTest, ValidationsArePointsWhereTheirRoundsEnd) {
   EXPECT_EQ(CurveOf(round, 0, 1).buckets()[1].x_last, 5);
 }
 
+TEST(JobPlotTest, ValidationsAreTrainingTimeBehindTheirRounds) {
+  v1::ListValidationsResponse validations;
+  for (const std::uint64_t rounds : {1, 2}) {
+    v1::ValidationPoint& point = *validations.add_validations();
+    point.set_rounds(rounds);
+    point.set_loss(1);
+    point.set_seconds(10);
+  }
+  JobPlot history(PlotAxis::kTime, {}, validations);
+  for (const std::uint64_t round : {0, 1, 2}) history.Add(RoundOf(round, 1, {8}));
+
+  const Plot plot = history.Finish("demo-1");
+
+  EXPECT_EQ(CurveOf(plot, 0, 1).buckets()[1].x_last, 12);  // after 2 rounds and the first
+  EXPECT_EQ(CurveOf(plot, 0).buckets()[0].x_last, 1);
+  EXPECT_EQ(CurveOf(plot, 0).buckets()[2].x_last, 23);
+}
+
 }  // namespace
 }  // namespace tactus::client

@@ -36,6 +36,15 @@ TEST(ProgressViewTest, EveryChangeOfStateIsALine) {
   EXPECT_EQ(view.Show(StateEvent(v1::JOB_STATE_RUNNING, ""), At(2)), "job demo-1 running\n");
 }
 
+// Its reason ends the messages on standard error, and is not said twice.
+TEST(ProgressViewTest, AFailureIsLeftToTheErrors) {
+  ProgressView view({});
+
+  EXPECT_EQ(view.Show(StateEvent(v1::JOB_STATE_FAILED, "no such file"), At(0)), "");
+  EXPECT_EQ(ProgressView({}).Show(StateEvent(v1::JOB_STATE_CANCELLED, "enough"), At(0)),
+            "job demo-1 cancelled: enough\n");
+}
+
 TEST(ProgressViewTest, EveryDecisionIsALineWithWhatItChanges) {
   ProgressView view({});
 
@@ -189,11 +198,11 @@ TEST(ProgressViewTest, EveryValidationIsALineOnce) {
   view.Show(ProgressEvent(SampleProgress(UnequalWorkers())), At(0));
 
   EXPECT_EQ(view.Show(ProgressEvent(ValidatedProgress(1, 2.5, true)), At(1)),
-            "validation: loss 2.5000, accuracy 50.0 % (1,000 samples), after round 140, the best "
+            "validation: loss 2.5000, accuracy 50.0 % (1,000 samples), after 140 rounds, the best "
             "so far; took 0.2s\n");
   EXPECT_EQ(view.Show(ProgressEvent(ValidatedProgress(1, 2.5, true)), At(2)), "");
   EXPECT_EQ(view.Show(ProgressEvent(ValidatedProgress(2, 2.75, false)), At(3)),
-            "validation: loss 2.7500, accuracy 50.0 % (1,000 samples), after round 140; took "
+            "validation: loss 2.7500, accuracy 50.0 % (1,000 samples), after 140 rounds; took "
             "0.2s\n");
 }
 
@@ -203,7 +212,7 @@ TEST(ProgressViewTest, TheLastValidationIsALineBeforeTheEnd) {
   *event.mutable_job()->mutable_progress() = ValidatedProgress(3, 2.5, false);
 
   EXPECT_EQ(view.Show(event, At(0)),
-            "validation: loss 2.5000, accuracy 50.0 % (1,000 samples), after round 140; took "
+            "validation: loss 2.5000, accuracy 50.0 % (1,000 samples), after 140 rounds; took "
             "0.2s\njob demo-1 succeeded\n");
 }
 

@@ -12,6 +12,7 @@
 namespace tactus::client {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -205,9 +206,11 @@ TEST(StoryTest, EndsInWordsThatFitTheState) {
 TEST(StoryTest, SkippedUpdatesAreToldWhereItStands) {
   v1::Job job = RunningJob();
   job.mutable_progress()->set_skipped_rounds(1);
+  job.mutable_progress()->set_repeated_passes(2);
 
   EXPECT_THAT(Paragraph(Story(job, Decisions({}), 80), 1),
-              HasSubstr("Skipped: 1 update, as numbers were not finite."));
+              AllOf(HasSubstr("Skipped: 1 update, as numbers were not finite."),
+                    HasSubstr("Repeated: 2 passes in pieces, as the device's memory was short.")));
 }
 
 TEST(StoryTest, AJobWithoutDecisionsIsToldToo) {
@@ -305,8 +308,8 @@ TEST(StoryTest, WhatValidationsHaveComeToIsToldAtTheEnd) {
   std::string story = Story(job, {}, 100);
   std::ranges::replace(story, '\n', ' ');
   EXPECT_THAT(story,
-              HasSubstr("12 validations took 3.0s: the best loss was 1.5000 after round 100 and "
-                        "the newest 1.7500 after round 120."));
+              HasSubstr("12 validations took 3.0s: the best loss was 1.5000 after 100 rounds and "
+                        "the newest 1.7500 after 120 rounds."));
 }
 
 }  // namespace

@@ -246,6 +246,17 @@ TEST_F(SubmitTest, DataThatAreNotHereAreSaidAndLeftToTheNodes) {
   EXPECT_EQ(Tactus({"submit", file_}).err, "");
 }
 
+TEST_F(SubmitTest, SoAreModelsAndWeights) {
+  std::ofstream(file_) << "name: demo\nmodel: {torchscript: m.pt, loss: ./l.pt, weights: w.st}\n";
+
+  const Answered submitted = Tactus({"submit", file_});
+
+  EXPECT_EQ(submitted.code, ExitCode::kOk);
+  for (const char* field : {"model.torchscript: ", "model.loss: ", "model.weights: "}) {
+    EXPECT_THAT(submitted.err, HasSubstr(std::string("tactus: ") + field + folder_.path()));
+  }
+}
+
 TEST_F(SubmitTest, TheFileIsToBlameForItsFieldsAlone) {
   coordinator_.create_job = [](const v1::CreateJobRequest&, v1::Job*) {
     return runtime::ToGrpc(runtime::WithReason(absl::UnavailableError("store: the disk is full"),
@@ -334,6 +345,18 @@ TEST_F(VerbsTest, UpdateTakesItsChanges) {
     EXPECT_THAT(asked[1], HasSubstr(part));
   }
   EXPECT_THAT(asked[1], AllOf(Not(HasSubstr(R"("c")")), Not(HasSubstr(R"("learning_rate")"))));
+}
+
+TEST_F(VerbsTest, OfAJobThatIsNotThereTheNearestNameIsSaid) {
+  coordinator_.jobs = 3;  // job-0 to job-2
+  coordinator_.get_job = [] { return grpc::Status(grpc::StatusCode::NOT_FOUND, "no such job"); };
+
+  const Answered near = Tactus({"get", "job", "jbo-1"});
+  EXPECT_EQ(near.code, ExitCode::kNotFound);
+  EXPECT_THAT(near.err, HasSubstr("tactus: did you mean job-1?\n"));
+  EXPECT_THAT(Tactus({"get", "job", "mnist-1"}).err, Not(HasSubstr("did you mean")));
+  EXPECT_THAT(Tactus({"get", "job", "job-1"}).err, Not(HasSubstr("did you mean")))
+      << "it is something else of it that is not there";
 }
 
 TEST_F(VerbsTest, JobsAreEndedAndHeld) {

@@ -29,6 +29,18 @@ WorkerSaid ThirdReports(std::uint64_t round) {
   return Said(3, ReportOf(2, {.round = round, .batch_sizes = {32, 32, 32}}));
 }
 
+// Worker 1, alone with worker 2 on node a, says that the group validated.
+WorkerSaid Validated(std::uint64_t rounds, double seconds) {
+  return Said(1, ValidatedMessage{.generation = 1,
+                                  .rounds = rounds,
+                                  .loss = 1.5,
+                                  .samples = 10,
+                                  .seconds = seconds,
+                                  .best_loss = 1.5,
+                                  .best_samples = 10,
+                                  .best_rounds = rounds});
+}
+
 TEST(JobUnheardTest, NobodyIsLostWhileRoundsGoOn) {
   Rig rig;
   rig.ToRunning();
@@ -94,6 +106,42 @@ TEST(JobUnheardTest, LongRoundsHaveTheirTime) {
   EXPECT_EQ(rig.record().state, JobState::kRunning);
   rig.StepAt(since + 2000, Ticked{});
   rig.StepAt(since + 2010, Ticked{});
+
+  EXPECT_EQ(rig.record().state, JobState::kFailed);
+}
+
+// No round ends while the group validates.
+TEST(JobUnheardTest, AValidationHasItsTime) {
+  Rig rig(JobOnce(1));
+  rig.ToRunning();
+  rig.StepAt(rig.seconds() + 2, Validated(1, 59.5));
+  rig.Step(Miss("b"));
+  const double since = rig.seconds();
+
+  rig.StepAt(since + 90, Ticked{});
+  rig.StepAt(since + 99, Ticked{});
+  EXPECT_EQ(rig.record().state, JobState::kRunning);
+  rig.StepAt(since + 100.5, Ticked{});
+
+  EXPECT_EQ(rig.record().state, JobState::kFailed);
+  EXPECT_THAT(rig.record().state_reason, HasSubstr("and no newer round came for 90 seconds"));
+}
+
+TEST(JobUnheardTest, AValidationProvesThatAllLiveAndAnOldOneNothing) {
+  Rig rig(JobOnce(1));
+  rig.ToRunning();
+  rig.Round();
+  rig.Step(Miss("b"));
+  const double since = rig.seconds();
+
+  rig.StepAt(since + 25, Validated(2, 0));
+  rig.StepAt(since + 31, Ticked{});
+  rig.StepAt(since + 42, Ticked{});
+  EXPECT_EQ(rig.record().state, JobState::kRunning);
+  rig.StepAt(since + 50, Validated(2, 0));
+  rig.StepAt(since + 51, Validated(1, 0));
+  rig.StepAt(since + 55, Ticked{});
+  rig.StepAt(since + 66, Ticked{});
 
   EXPECT_EQ(rig.record().state, JobState::kFailed);
 }

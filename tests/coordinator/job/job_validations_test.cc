@@ -117,6 +117,61 @@ TEST_F(JobValidationsTest, WhatIsBehindTheCheckpointIsForgottenWithItsRounds) {
   EXPECT_EQ(progress.count, 2u);
 }
 
+TEST_F(JobValidationsTest, WithoutACheckpointTheirNumberAndTimeStay) {
+  Say(After(5, 1.5, 5, 1.5));
+
+  for (const std::uint64_t worker : {2, 1, 3}) {
+    rig_.Step(WorkerExited{.worker = WorkerId{worker}, .exit_code = -1, .signal = 9});
+  }
+  EXPECT_EQ(rig_.record().progress.validation.count, 1u);
+  rig_.StepAt(rig_.seconds() + 6, Ticked{});
+  for (std::uint64_t worker = 4; worker <= 6; ++worker) rig_.Step(Said(worker, Ready()));
+
+  ASSERT_EQ(rig_.record().generation, 2u);
+  EXPECT_EQ(rig_.record().progress.validation.count, 1u);
+  EXPECT_EQ(rig_.record().progress.validation.seconds, 0.5);
+  EXPECT_FALSE(rig_.record().progress.validation.newest.has_value());
+  EXPECT_EQ(rig_.record().progress.rounds, 0u);
+}
+
+TEST_F(JobValidationsTest, SoDoThePassesThatWereRepeated) {
+  ReportMessage report = ReportOf(0, {.round = 1, .batch_sizes = {32, 32, 32}});
+  report.out_of_memory = 3;
+  rig_.Step(Said(1, report));
+  EXPECT_EQ(Kept().count, 0u);
+  EXPECT_EQ(rig_.record().progress.repeated_passes, 3u);
+}
+
+// One may have just begun, and the end's comes behind it.
+TEST_F(JobValidationsTest, ACancelWaitsAsLongAsTwoOfThemBesides) {
+  ValidatedMessage message = After(5, 1.5, 5, 1.5);
+  message.seconds = 100;
+  rig_.StepAt(rig_.seconds() + 2, Said(1, message));
+  rig_.Step(JobCancelled{.job = JobId{1}, .reason = "enough"});
+  const double asked = rig_.seconds();
+
+  rig_.StepAt(asked + 499, Ticked{});
+  EXPECT_EQ(rig_.record().state, JobState::kStopping);
+  rig_.StepAt(asked + 501, Ticked{});
+
+  EXPECT_EQ(rig_.record().state, JobState::kCancelled);
+  EXPECT_THAT(rig_.record().state_reason, testing::HasSubstr("no result"));
+}
+
+TEST_F(JobValidationsTest, ACancelWithoutResultWaitsAsLongAsOne) {
+  ValidatedMessage message = After(5, 1.5, 5, 1.5);
+  message.seconds = 100;
+  rig_.StepAt(rig_.seconds() + 2, Said(1, message));
+  rig_.Step(JobCancelled{.job = JobId{1}, .reason = "enough", .discard = true});
+  const double asked = rig_.seconds();
+
+  rig_.StepAt(asked + 129, Ticked{});
+  EXPECT_EQ(rig_.record().state, JobState::kStopping);
+  rig_.StepAt(asked + 131, Ticked{});
+
+  EXPECT_EQ(rig_.record().state, JobState::kCancelled);
+}
+
 TEST_F(JobValidationsTest, TheResultSaysOfWhichRoundsItsParametersAre) {
   rig_.Step(Said(1, EvaluatedMessage{.loss = 1.25, .samples = 10, .rounds = 7}));
   for (std::uint64_t worker = 1; worker <= 3; ++worker) {

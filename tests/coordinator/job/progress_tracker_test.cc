@@ -106,6 +106,21 @@ TEST_F(ProgressTrackerTest, RoundsWithoutAnUpdateAreCounted) {
   EXPECT_EQ(tracker_.progress().skipped_rounds, 1u);
 }
 
+TEST_F(ProgressTrackerTest, RoundsBetweenTwoWholeOnesAreNotOnRecord) {
+  ProgressTracker restarted(1, {.rounds = 40, .unrecorded_rounds = 2});
+  policies::Report report = ReportOf(0, {.round = 45, .batch_sizes = {30}}).report;
+
+  restarted.Add(report, At(0));  // those before it are maybe in the history
+  EXPECT_EQ(restarted.progress().unrecorded_rounds, 2u);
+  report.round = 46;
+  restarted.Add(report, At(1));
+  EXPECT_EQ(restarted.progress().unrecorded_rounds, 2u);
+  report.round = 50;
+  restarted.Add(report, At(2));
+
+  EXPECT_EQ(restarted.progress().unrecorded_rounds, 5u);
+}
+
 TEST_F(ProgressTrackerTest, WhoWaitsForDataHasItsShareOfTheTime) {
   policies::Report report = ReportOf(0, {.round = 0, .batch_sizes = {30, 10}}).report;
   report.round_seconds = 0.5;
