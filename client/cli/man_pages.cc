@@ -44,7 +44,7 @@ std::string Upper(std::string text) {
 
 std::string Synopsis(const std::string& command, const VerbWords& verb) {
   std::string text = ".B " + Plain(command) + "\n";
-  if (!verb.verbs.empty()) text += ".I verb\n";
+  if (!verb.verbs.empty() && verb.operands.empty()) text += ".I verb\n";
   for (const OperandWords& operand : verb.operands) {
     const std::string name = Upper(operand.name) + (operand.many ? "..." : "");
     text += operand.required ? ".I " + Plain(name) + "\n" : Plain("[" + name + "]") + "\n";
