@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <sstream>
 
 namespace tactus::client {
 namespace {
@@ -145,6 +146,13 @@ std::string Wrap(std::string_view text, std::size_t columns) {
     wrapped += word;
   }
   return wrapped + "\n";
+}
+
+std::string Indented(const std::string& lines) {
+  std::istringstream in(lines);
+  std::string text;
+  for (std::string line; std::getline(in, line);) text += "  " + line + "\n";
+  return text;
 }
 
 std::string ShortName(const std::string& name) { return name.substr(name.rfind('/') + 1); }

@@ -70,6 +70,9 @@ std::string Coloured(const std::string& text, const std::string& code);
 // longer word has a line of its own.
 std::string Wrap(std::string_view text, std::size_t columns);
 
+// Each of the lines behind two blanks.
+std::string Indented(const std::string& lines);
+
 // The last part of a resource name: "demo-1" of "projects/default/jobs/demo-1".
 std::string ShortName(const std::string& name);
 
