@@ -44,7 +44,7 @@ std::string WordsOf(MetricLife life) {
     case kWorker:
       return "when the job does without the worker";
     case kNode:
-      return Minutes(NodeSeries::kKept) + " after the node was lost";
+      return Minutes(NodeSeries::kKept) + " after the node was lost, or with its deletion";
     case kWhile:
       return "when it is no longer so";
   }

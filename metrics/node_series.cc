@@ -15,6 +15,11 @@ void NodeSeries::Lose(const std::string& node) {
   if (found != nodes_.end()) found->second.lost = now;
 }
 
+void NodeSeries::Forget(const std::string& node) {
+  const threads::MutexLock lock(mutex_);
+  nodes_.erase(node);
+}
+
 void NodeSeries::Collect(MetricPage& page) {
   const Instant now = clock_.now();
   const threads::MutexLock lock(mutex_);

@@ -34,6 +34,8 @@ class NodeSeries final : public MetricSource {
   void Set(const std::string& node, const NodeFigures& figures);
   // Nothing for a node that was never set.
   void Lose(const std::string& node);
+  // Its series end at once: it is of no concern to anybody any more.
+  void Forget(const std::string& node);
 
   void Collect(MetricPage& page) override;
 

@@ -74,6 +74,9 @@ struct Session {
   int missed = 0;
   Instant last_heard{};
 
+  // Its agent is here, or may be back within moments: it was not called unreachable.
+  bool Expected() const { return !ended && !missing; }
+
   // Up to here the consequences are durable, or there are none.
   std::uint64_t Handled() const {
     return pending.empty() ? receiver.received() : *pending.begin() - 1;

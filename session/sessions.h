@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "base/time.h"
 #include "coordinator/job/actions.h"
 #include "protocol/allegiance.h"
@@ -182,7 +183,7 @@ class Sessions {
   void Beat(const Part& part = {0, 1}) {
     std::vector<Session*> silent;
     for (Session* const session : Of(part)) {
-      if (!Counts(*session)) continue;
+      if (!session->Expected()) continue;
       if (session->Miss(kMissedMax)) silent.push_back(session);
       Pump(*session, true);
     }
@@ -207,6 +208,16 @@ class Sessions {
         session, std::to_string(Session::kOutboxMax) + " messages wait for its acknowledgement");
   }
 
+  // The node's session is no more. If its agent comes back, it tells what runs there as it does a
+  // coordinator that restarted. Requires: it has no stream.
+  void Forget(const std::string& node) {
+    const auto found = sessions_.find(node);
+    if (found == sessions_.end()) return;
+    TACTUS_CHECK(found->second->stream == nullptr);
+    std::erase(roll_, found->second.get());
+    sessions_.erase(found);
+  }
+
   // All streams, by node, to be ended by the caller; sessions stay.
   std::vector<std::shared_ptr<Stream>> TakeStreams() {
     std::vector<std::shared_ptr<Stream>> streams;
@@ -224,14 +235,12 @@ class Sessions {
   std::vector<std::pair<std::string, Duration>> Silences(Instant now, const Part& part) const {
     std::vector<std::pair<std::string, Duration>> silences;
     for (const Session* session : Of(part)) {
-      if (Counts(*session)) silences.emplace_back(session->node, now - session->last_heard);
+      if (session->Expected()) silences.emplace_back(session->node, now - session->last_heard);
     }
     return silences;
   }
 
  private:
-  static bool Counts(const Session& session) { return !session.ended && !session.missing; }
-
   // Why an agent that runs another coordinator's workers is not ours. One of before identities were
   // told does not say whose they are.
   std::string Objection(const Opening& opening) const {
@@ -250,18 +259,16 @@ class Sessions {
   }
 
   // The session of a node, made when there is none; null when there is no room. Room is that of who
-  // is not here: if it comes back, it tells what runs there as it does a coordinator that
-  // restarted.
+  // is not here.
   Session* Admit(const std::string& node) {
     const auto found = sessions_.find(node);
     if (found != sessions_.end()) return found->second.get();
     if (sessions_.size() >= kNodesMax) {
       const auto gone = std::ranges::find_if(sessions_, [](const auto& entry) {
-        return !Counts(*entry.second) && entry.second->stream == nullptr;
+        return !entry.second->Expected() && entry.second->stream == nullptr;
       });
       if (gone == sessions_.end()) return nullptr;
-      std::erase(roll_, gone->second.get());
-      sessions_.erase(gone);
+      Forget(gone->first);
     }
     auto session = std::make_unique<Session>();
     session->node = node;

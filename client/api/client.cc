@@ -189,14 +189,6 @@ absl::StatusOr<v1::RevertDecisionResponse> Client::RevertDecision(
   return Make(*jobs_, &v1::Jobs::Stub::RevertDecision, request);
 }
 
-absl::Status Client::DeleteJob(const std::string& name) {
-  Call call = DefaultCall();
-  const absl::Status status =
-      Make(*jobs_, &v1::Jobs::Stub::DeleteJob, Named<v1::DeleteJobRequest>(name), &call).status();
-  // An earlier attempt may have deleted it, and its answer been lost.
-  return call.attempts > 1 && absl::IsNotFound(status) ? absl::OkStatus() : status;
-}
-
 absl::StatusOr<v1::ListRoundsResponse> Client::ListAllRounds(const std::string& name,
                                                              std::size_t count_max) {
   return ListAllRounds(Named<v1::ListRoundsRequest>(name), count_max);

@@ -75,8 +75,9 @@ class Client {
   absl::StatusOr<v1::Job> ResumeJob(const std::string& name) {
     return MakeNamed(*jobs_, &v1::Jobs::Stub::ResumeJob, name);
   }
-  // NotFound after a repetition is success: the first attempt had got through.
-  absl::Status DeleteJob(const std::string& name);
+  absl::Status DeleteJob(const std::string& name) {
+    return DeleteNamed(*jobs_, &v1::Jobs::Stub::DeleteJob, name);
+  }
   absl::StatusOr<v1::ListRoundsResponse> ListRounds(const v1::ListRoundsRequest& request) {
     return Make(*jobs_, &v1::Jobs::Stub::ListRounds, request);
   }
@@ -118,6 +119,9 @@ class Client {
   }
   absl::StatusOr<v1::Node> UncordonNode(const std::string& name) {
     return MakeNamed(*nodes_, &v1::Nodes::Stub::UncordonNode, name);
+  }
+  absl::Status DeleteNode(const std::string& name) {
+    return DeleteNamed(*nodes_, &v1::Nodes::Stub::DeleteNode, name);
   }
 
   // Streams. Each hands what arrives to a function of the caller's, in order and in this thread,
@@ -208,6 +212,17 @@ class Client {
     Request request;
     request.set_name(name);
     return Make(stub, method, request);
+  }
+  // Likewise, of one that deletes it. NotFound after a repetition is success: the first attempt had
+  // got through, and its answer was lost.
+  template <typename Stub, typename Request, typename Response>
+  absl::Status DeleteNamed(Stub& stub, Method<Stub, Request, Response> method,
+                           const std::string& name) {
+    Request request;
+    request.set_name(name);
+    Call call = DefaultCall();
+    const absl::Status status = Make(stub, method, request, &call).status();
+    return call.attempts > 1 && absl::IsNotFound(status) ? absl::OkStatus() : status;
   }
   // Attempts with a context each, under one deadline and the user's cancellation.
   absl::Status MakeUnary(Call* call,

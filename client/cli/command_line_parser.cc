@@ -18,10 +18,17 @@ std::string FailureText(const CLI::App*, const CLI::Error& error) {
   return std::string(error.what()) + (value ? "\n" : "; --help says what is allowed\n");
 }
 
+// One such as delete, which takes names or one of its nouns.
+bool TakesOperands(const CLI::App& verb) {
+  return !verb.get_options([](const CLI::Option* option) { return option->get_positional(); })
+              .empty();
+}
+
 // CLI11 says only that a verb is missing. Empty when the words begin with all the verbs that it
-// takes, or are options from somewhere on.
+// takes, or are options, or what the verb before takes, from somewhere on.
 std::string UnknownVerb(const std::vector<std::string>& words, CLI::App* app) {
   for (const std::string& word : words) {
+    if (TakesOperands(*app)) return "";
     std::vector<std::string> names;
     for (const CLI::App* verb : app->get_subcommands(nullptr)) names.push_back(verb->get_name());
     if (names.empty() || word.starts_with("-")) return "";
@@ -34,7 +41,7 @@ std::string UnknownVerb(const std::vector<std::string>& words, CLI::App* app) {
   }
   std::vector<std::string> names;
   for (const CLI::App* verb : app->get_subcommands(nullptr)) names.push_back(verb->get_name());
-  if (names.empty()) return "";
+  if (names.empty() || TakesOperands(*app)) return "";
   return "a verb is missing" + (words.empty() ? "" : " after '" + words.back() + "'") +
          "; allowed: " + JoinNames(names);
 }

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <sstream>
 
+#include "client/cli/examples.h"
 #include "client/cli/program.h"
 
 namespace tactus::client {
@@ -28,9 +29,14 @@ std::string ValueName(const std::string& type) {
   return type.substr(colon + 1, type.find(' ', colon) - colon - 1);
 }
 
-VerbWords Read(const CLI::App& app) {
-  VerbWords verb = {
-      .name = app.get_name(), .help = app.get_description(), .footer = app.get_footer()};
+// `path`: a verb with what it stands behind, "get jobs"; empty: the program.
+VerbWords Read(const CLI::App& app, const std::string& path) {
+  VerbWords verb = {.name = app.get_name(), .help = app.get_description()};
+  if (path.empty()) {
+    verb.footer = app.get_footer();
+  } else {
+    verb.examples = ExamplesOf(path);
+  }
   for (const CLI::Option* option : app.get_options()) {
     const std::string type = option->get_type_name();
     if (option->get_positional()) {
@@ -49,12 +55,14 @@ VerbWords Read(const CLI::App& app) {
     if (!flag) words.choices = Choices(type);
     verb.options.push_back(words);
   }
-  for (const CLI::App* below : app.get_subcommands(nullptr)) verb.verbs.push_back(Read(*below));
+  for (const CLI::App* below : app.get_subcommands(nullptr)) {
+    verb.verbs.push_back(Read(*below, path + (path.empty() ? "" : " ") + below->get_name()));
+  }
   return verb;
 }
 
 }  // namespace
 
-VerbWords CommandTree() { return Read(Program().app); }
+VerbWords CommandTree() { return Read(Program().app, ""); }
 
 }  // namespace tactus::client

@@ -26,7 +26,8 @@ struct OperandWords {
 struct VerbWords {
   std::string name{};
   std::string help{};
-  std::string footer{};
+  std::string footer{};    // of the program: what holds for all verbs
+  std::string examples{};  // of a verb: as ExamplesOf has them
   std::vector<OptionWords> options{};
   std::vector<OperandWords> operands{};
   std::vector<VerbWords> verbs{};

@@ -75,6 +75,14 @@ std::vector<std::string> Values(const std::vector<std::string>& choices, const s
   return source.empty() ? std::vector<std::string>() : std::vector<std::string>{source};
 }
 
+// What the operand behind so many others can be.
+std::vector<std::string> Operands(const VerbWords& verb, std::size_t given) {
+  if (verb.operands.empty()) return {};
+  const OperandWords& operand = verb.operands[std::min(given, verb.operands.size() - 1)];
+  if (given >= verb.operands.size() && !operand.many) return {};
+  return Values(operand.choices, operand.name);
+}
+
 std::vector<std::string> OptionNames(const Place& place) {
   std::vector<std::string> names;
   for (const VerbWords* verb : place.path) {
@@ -100,14 +108,13 @@ std::vector<std::string> Complete(const VerbWords& program, const std::vector<st
     candidates = Values(place.option->choices, place.option->names.back());
   } else if (last.starts_with("-")) {
     candidates = OptionNames(place);
-  } else if (!verb.verbs.empty()) {
-    for (const VerbWords& below : verb.verbs) {
-      candidates.push_back(Described(below.name, below.help));
+  } else {
+    candidates = Operands(verb, place.operands);
+    if (place.operands == 0) {
+      for (const VerbWords& below : verb.verbs) {
+        candidates.push_back(Described(below.name, below.help));
+      }
     }
-  } else if (!verb.operands.empty()) {
-    const OperandWords& operand = verb.operands[std::min(place.operands, verb.operands.size() - 1)];
-    const bool full = place.operands >= verb.operands.size() && !operand.many;
-    if (!full) candidates = Values(operand.choices, operand.name);
   }
   std::erase_if(candidates, [&](const std::string& candidate) {
     return !candidate.starts_with(last) && !candidate.starts_with("@");

@@ -44,7 +44,7 @@ std::string Upper(std::string text) {
 
 std::string Synopsis(const std::string& command, const VerbWords& verb) {
   std::string text = ".B " + Plain(command) + "\n";
-  if (!verb.verbs.empty()) text += ".I verb\n";
+  if (!verb.verbs.empty() && verb.operands.empty()) text += ".I verb\n";
   for (const OperandWords& operand : verb.operands) {
     const std::string name = Upper(operand.name) + (operand.many ? "..." : "");
     text += operand.required ? ".I " + Plain(name) + "\n" : Plain("[" + name + "]") + "\n";
@@ -97,9 +97,8 @@ std::string Body(const std::string& command, const VerbWords& verb) {
 }
 
 // Lines as they are.
-std::string Footer(const VerbWords& verb, const std::string& title) {
-  if (verb.footer.empty()) return "";
-  return ".SH " + title + "\n.nf\n" + Plain(verb.footer) + ".fi\n";
+std::string Verbatim(const std::string& title, const std::string& lines) {
+  return ".SH " + title + "\n.nf\n" + Plain(lines) + ".fi\n";
 }
 
 std::string Head(const std::string& name, const std::string& help) {
@@ -108,12 +107,12 @@ std::string Head(const std::string& name, const std::string& help) {
          " \\- " + Plain(help.substr(0, help.find('.'))) + "\n";
 }
 
-std::string VerbPage(const VerbWords& verb) {
+std::string VerbPage(const VerbWords& verb, const std::string& footer) {
   const std::string command = "tactus " + verb.name;
   std::string text = Head("tactus-" + verb.name, verb.help);
   text += ".SH SYNOPSIS\n" + Synopsis(command, verb);
   text += ".SH DESCRIPTION\n" + Plain(verb.help) + ".\n.SH OPTIONS\n" + Body(command, verb);
-  text += Footer(verb, "NOTES");
+  text += Verbatim("NOTES", footer) + Verbatim("EXAMPLES", verb.examples);
   return text +
          ".SH SEE ALSO\n.BR tactus (1),\nwhich has the options of all verbs and the exit "
          "codes.\n";
@@ -127,7 +126,7 @@ std::string ProgramPage(const VerbWords& program) {
     text += Entry(".BR " + Plain("tactus-" + verb.name) + " (1)", verb.help);
   }
   text += ".SH OPTIONS\n" + OptionEntries(program);
-  return text + Footer(program, "\"EXIT CODES AND SETTINGS\"");
+  return text + Verbatim("\"EXIT CODES AND SETTINGS\"", program.footer);
 }
 
 }  // namespace
@@ -135,7 +134,7 @@ std::string ProgramPage(const VerbWords& program) {
 std::vector<ManPage> ManPages(const VerbWords& program) {
   std::vector<ManPage> pages = {{"tactus.1", ProgramPage(program)}};
   for (const VerbWords& verb : program.verbs) {
-    pages.push_back({"tactus-" + verb.name + ".1", VerbPage(verb)});
+    pages.push_back({"tactus-" + verb.name + ".1", VerbPage(verb, program.footer)});
   }
   return pages;
 }

@@ -2,7 +2,9 @@
 
 #include <string>
 
+#include "client/cli/examples.h"
 #include "client/render/exit_code.h"
+#include "client/text/text.h"
 #include "client/verbs/words.h"
 
 namespace tactus::client {
@@ -34,6 +36,14 @@ std::string Footer() {
          "show\n";
 }
 
+// Behind what stands below the words of all.
+void AddExamples(CLI::App& verb, const std::string& words) {
+  verb.footer(Footer() + "Examples:\n" + Indented(ExamplesOf(words)));
+  for (CLI::App* noun : verb.get_subcommands(nullptr)) {
+    AddExamples(*noun, words + " " + noun->get_name());
+  }
+}
+
 }  // namespace
 
 Program::Program() : app("Trains models on unequal GPUs.", "tactus") {
@@ -55,6 +65,7 @@ Program::Program() : app("Trains models on unequal GPUs.", "tactus") {
                  "How long one call may take, such as 10s (the default)")
       ->check(DurationText());
   for (MakeVerb* make : kVerbs) verbs.emplace_back(make())->Declare(app);
+  for (CLI::App* verb : app.get_subcommands(nullptr)) AddExamples(*verb, verb->get_name());
 }
 
 }  // namespace tactus::client

@@ -1,6 +1,5 @@
 #include "client/render/describe.h"
 
-#include <sstream>
 #include <vector>
 
 #include "client/render/plan_rows.h"
@@ -15,13 +14,6 @@ namespace {
 constexpr int kAttemptNodesMax = 8;  // that the coordinator says
 
 using Rows = std::vector<std::vector<std::string>>;
-
-std::string Indented(const std::string& text) {
-  std::istringstream lines(text);
-  std::string out;
-  for (std::string line; std::getline(lines, line);) out += "  " + line + "\n";
-  return out;
-}
 
 std::string Section(const std::string& title, const std::string& text) {
   return text.empty() ? "" : "\n" + title + ":\n" + Indented(text);

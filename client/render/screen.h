@@ -42,6 +42,8 @@ class Screen {
   bool has_colour() const { return is_terminal() && !options_.no_color; }
   // Its width now; 80 when nobody says.
   std::size_t columns() const;
+  // The width that a table has to keep to: that of a terminal; 0: none, it goes elsewhere.
+  std::size_t table_columns() const { return is_terminal_ ? columns() : 0; }
 
  private:
   const ScreenOptions options_;

@@ -7,6 +7,9 @@
 #include <cmath>
 #include <ctime>
 #include <map>
+#include <span>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -42,6 +45,18 @@ bool IsGeneric(OutputFormat format) {
 
 std::string EpochText(const v1::JobProgress& progress) {
   return FormatRate(static_cast<double>(progress.epoch()) + progress.epoch_fraction());
+}
+
+// The columns that a narrow terminal is not shown, the first of them first.
+constexpr std::string_view kSpareOfJobs[] = {"CREATED", "PRIORITY",  "WORKERS", "EPOCHS",
+                                             "ROUNDS",  "SAMPLES/S", "LOSS"};
+constexpr std::string_view kSpareOfNodes[] = {"METRICS", "MODEL", "SPEED", "KIND", "JOB"};
+constexpr std::string_view kSpareOfValues[] = {"NOTE", "SAMPLES/S", "USEFUL SAMPLES/S"};
+
+// As far as the look leaves no more room.
+Rows Fitted(Rows rows, std::span<const std::string_view> spare, const Look& look) {
+  if (look.columns == 0 || look.format != OutputFormat::kTable) return rows;
+  return FitTable(std::move(rows), spare, look.columns);
 }
 
 // A table whose column `state` is coloured where the look asks for it.
@@ -213,6 +228,11 @@ Rows NodeHead(const Look& look) {
   return rows;
 }
 
+std::string NodeTable(Rows rows, const Look& look) {
+  if (look.format == OutputFormat::kName) return FormatTable(rows);
+  return StateTable(Fitted(std::move(rows), kSpareOfNodes, look), 1, look);
+}
+
 }  // namespace
 
 OutputFormat ParseOutputFormat(const std::string& text) {
@@ -275,21 +295,22 @@ std::string Render(const v1::ListJobsResponse& jobs, Look look) {
       rows.push_back(JobRow(job, wide));
     }
   }
-  return look.format == OutputFormat::kName ? FormatTable(rows) : StateTable(rows, 1, look);
+  if (look.format == OutputFormat::kName) return FormatTable(rows);
+  return StateTable(Fitted(std::move(rows), kSpareOfJobs, look), 1, look);
 }
 
 std::string Render(const v1::ListNodesResponse& nodes, Look look) {
   if (IsGeneric(look.format)) return RenderMessage(nodes, look.format);
   Rows rows = NodeHead(look);
   for (const v1::Node& node : nodes.nodes()) AddNode(node, look, &rows);
-  return look.format == OutputFormat::kName ? FormatTable(rows) : StateTable(rows, 1, look);
+  return NodeTable(std::move(rows), look);
 }
 
 std::string Render(const v1::Node& node, Look look) {
   if (IsGeneric(look.format)) return RenderMessage(node, look.format);
   Rows rows = NodeHead(look);
   AddNode(node, look, &rows);
-  return look.format == OutputFormat::kName ? FormatTable(rows) : StateTable(rows, 1, look);
+  return NodeTable(std::move(rows), look);
 }
 
 std::string Render(const v1::ListRoundsResponse& rounds, Look look) {
@@ -361,7 +382,7 @@ std::string Render(const v1::DeviceValues& values, Look look) {
   };
   for (const v1::DeviceValue& value : values.devices()) add("", value);
   for (const v1::DeviceValue& value : values.more()) add("one more like ", value);
-  return FormatTable(rows);
+  return FormatTable(Fitted(std::move(rows), kSpareOfValues, look));
 }
 
 std::vector<Shortfall> Shortfalls(const v1::JobProgress& progress) {

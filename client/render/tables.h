@@ -6,6 +6,7 @@
 #include <google/protobuf/message.h>
 #include <google/protobuf/timestamp.pb.h>
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -22,10 +23,13 @@ OutputFormat ParseOutputFormat(const std::string& text);
 // How an answer is shown.
 struct Look {
   // A format alone is a look.
-  Look(OutputFormat of_format, bool in_colour = false)  // NOLINT(google-explicit-constructor)
-      : format(of_format), colour(in_colour) {}
+  Look(OutputFormat of_format, bool in_colour = false,  // NOLINT(google-explicit-constructor)
+       std::size_t in_columns = 0)
+      : format(of_format), colour(in_colour), columns(in_columns) {}
   OutputFormat format = OutputFormat::kTable;
   bool colour = false;  // states, in the tables
+  // kTable leaves out what matters least until a line has no more characters; 0: nothing.
+  std::size_t columns = 0;
 };
 
 std::string Render(const v1::ListJobsResponse& jobs, Look look);

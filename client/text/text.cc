@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <numeric>
+#include <sstream>
 
 namespace tactus::client {
 namespace {
@@ -22,6 +24,22 @@ bool StartsCharacter(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 
 
 std::size_t Width(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), StartsCharacter));
+}
+
+constexpr std::size_t kBetween = 2;  // blanks between the columns of a table
+
+std::vector<std::size_t> WidthsOf(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], Width(row[i]));
+  }
+  return widths;
+}
+
+std::size_t LineWidth(const std::vector<std::size_t>& widths) {
+  if (widths.empty()) return 0;
+  return std::accumulate(widths.begin(), widths.end(), kBetween * (widths.size() - 1));
 }
 
 }  // namespace
@@ -99,23 +117,32 @@ std::string Printable(std::string_view text) {
   return out;
 }
 
+std::vector<std::vector<std::string>> FitTable(std::vector<std::vector<std::string>> rows,
+                                               std::span<const std::string_view> dispensable,
+                                               std::size_t columns) {
+  for (const std::string_view head : dispensable) {
+    if (LineWidth(WidthsOf(rows)) <= columns) break;
+    const auto found = std::ranges::find(rows.front(), head);
+    if (found == rows.front().end()) continue;
+    const auto column = found - rows.front().begin();
+    for (auto& row : rows) row.erase(row.begin() + column);
+  }
+  return rows;
+}
+
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {
   return FormatTable(rows, [](std::size_t, std::size_t) { return std::string(); });
 }
 
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows,
                         const std::function<std::string(std::size_t, std::size_t)>& code) {
-  std::vector<std::size_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], Width(row[i]));
-  }
+  const std::vector<std::size_t> widths = WidthsOf(rows);
   std::string out;
   for (std::size_t r = 0; r < rows.size(); ++r) {
     std::string line;
     for (std::size_t i = 0; i < rows[r].size(); ++i) {
       const std::string& cell = rows[r][i];
-      line += Coloured(cell, code(r, i)) + std::string(widths[i] + 2 - Width(cell), ' ');
+      line += Coloured(cell, code(r, i)) + std::string(widths[i] + kBetween - Width(cell), ' ');
     }
     line.erase(line.find_last_not_of(' ') + 1);
     out += line + "\n";
@@ -145,6 +172,13 @@ std::string Wrap(std::string_view text, std::size_t columns) {
     wrapped += word;
   }
   return wrapped + "\n";
+}
+
+std::string Indented(const std::string& lines) {
+  std::istringstream in(lines);
+  std::string text;
+  for (std::string line; std::getline(in, line);) text += "  " + line + "\n";
+  return text;
 }
 
 std::string ShortName(const std::string& name) { return name.substr(name.rfind('/') + 1); }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,12 +64,22 @@ std::string FormatTable(const std::vector<std::vector<std::string>>& rows);
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows,
                         const std::function<std::string(std::size_t, std::size_t)>& code);
 
+// The rows without the columns that there is no room for: those whose heads are `dispensable`, the
+// first of them first, until a line of FormatTable has at most `columns` characters or none of them
+// is left. Requires: rows of one length, of which the first is the head.
+std::vector<std::vector<std::string>> FitTable(std::vector<std::vector<std::string>> rows,
+                                               std::span<const std::string_view> dispensable,
+                                               std::size_t columns);
+
 // `text` in the colour of an escape code, such as "32"; as it is for an empty code.
 std::string Coloured(const std::string& text, const std::string& code);
 
 // A paragraph in lines of at most `columns`, broken at blanks but not before a per cent sign; a
 // longer word has a line of its own.
 std::string Wrap(std::string_view text, std::size_t columns);
+
+// Each of the lines behind two blanks.
+std::string Indented(const std::string& lines);
 
 // The last part of a resource name: "demo-1" of "projects/default/jobs/demo-1".
 std::string ShortName(const std::string& name);

@@ -59,7 +59,8 @@ class ExplainVerb : public Verb {
   ExitCode ValueDevices(const Means& means) const {
     const absl::StatusOr<v1::DeviceValues> values = means.client->GetDeviceValues(name_);
     if (!values.ok()) return ReportError(values.status(), means.screen);
-    means.screen.Print(Render(*values, ParseOutputFormat(output_)));
+    means.screen.Print(
+        Render(*values, {ParseOutputFormat(output_), false, means.screen.table_columns()}));
     if (output_ == "table")
       means.screen.Print("\n" + DevicesStory(*values, means.screen.columns()));
     return ExitCode::kOk;

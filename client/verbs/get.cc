@@ -29,7 +29,7 @@ template <typename Message>
 ExitCode ShowAnswer(const absl::StatusOr<Message>& answer, OutputFormat format,
                     const Screen& screen) {
   if (!answer.ok()) return ReportError(answer.status(), screen);
-  screen.Print(Render(*answer, {format, screen.has_colour()}));
+  screen.Print(Render(*answer, {format, screen.has_colour(), screen.table_columns()}));
   return ExitCode::kOk;
 }
 
@@ -47,7 +47,7 @@ class ListChanges {
         ShowNew(item.name(), "---\n" + Render(item, OutputFormat::kYaml));
       }
     } else {
-      ShowTable(Render(list, {format, screen_.has_colour()}));
+      ShowTable(Render(list, {format, screen_.has_colour(), screen_.table_columns()}));
     }
   }
 
@@ -152,7 +152,8 @@ class GetVerb : public Verb {
     if (noun == Noun::kJobs) DeclareQuery(verb);
     if (all) verb->add_flag("-w,--watch", watch_, "Go on and show what changes; Ctrl-C ends it");
     verb->add_option("-o,--output", output_,
-                     "Format on standard output. Default: table, or as the settings say")
+                     "Format on standard output. Default: table, or as the settings say; on a "
+                     "terminal that has the columns that there is room for")
         ->check(CLI::IsMember({"table", "wide", "json", "yaml", "name"}));
   }
 

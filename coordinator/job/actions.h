@@ -113,6 +113,13 @@ struct NodeMarked {
 };
 void Fields(auto& archive, Of<NodeMarked> auto& event) { archive("node", event.node); }
 
+// A user has a node forgotten, with what was said of it. Ignored while it is connected, or
+// Cluster::JobOn names a job.
+struct NodeDeleted {
+  std::string node{};
+};
+void Fields(auto& archive, Of<NodeDeleted> auto& event) { archive("node", event.node); }
+
 // An agent found devices at fault, or well again.
 struct DeviceFaultsChanged {
   std::string node{};
@@ -252,7 +259,7 @@ void Fields(auto&, Of<Ticked> auto&) {}
 using Event = std::variant<JobSubmitted, JobCancelled, NodeJoined, NodeLost, WorkerSaid,
                            WorkerExited, ArtifactStored, Ticked, JobUpdated, JobPaused, JobResumed,
                            NodeMarked, DeviceFaultsChanged, NodeUnreachable, NodeLeaving,
-                           ArtifactComing, DecisionReverted>;
+                           ArtifactComing, DecisionReverted, NodeDeleted>;
 
 // ---- Actions
 
@@ -466,6 +473,8 @@ template <>
 inline constexpr const char* kKind<job::JobResumed> = "job_resumed";
 template <>
 inline constexpr const char* kKind<job::NodeMarked> = "node_marked";
+template <>
+inline constexpr const char* kKind<job::NodeDeleted> = "node_deleted";
 template <>
 inline constexpr const char* kKind<job::DeviceFaultsChanged> = "device_faults_changed";
 template <>

@@ -72,6 +72,18 @@ std::optional<policies::MeasuredGroup> Cluster::Measured(JobId job) const {
   return jobs_.at(job)->Measured();
 }
 
+// Members of before a restart hold their devices only once their node is back.
+std::string Cluster::JobOn(const std::string& node) const {
+  const Holder* const holder = membership_.AnyHolderOn(node);
+  if (holder != nullptr) return holder->job_name;
+  for (const auto& [id, job] : admission_.active()) {
+    for (const MemberRecord& member : job->record().members) {
+      if (member.node == node && job->HasLive(member.worker)) return job->record().name;
+    }
+  }
+  return "";
+}
+
 std::vector<const JobRecord*> Cluster::Jobs() const {
   std::vector<const JobRecord*> records;
   for (const auto& [id, job] : jobs_) {
@@ -109,6 +121,14 @@ void Cluster::Handle(const JobUpdated& event, Turn turn) {
 void Cluster::Handle(const NodeMarked& event, Turn turn) {
   membership_.Mark(event.node);
   turn.actions.push_back(PersistNode{event.node});
+}
+
+void Cluster::Handle(const NodeDeleted& event, Turn turn) {
+  const auto found = membership_.nodes().find(event.node);
+  if (found == membership_.nodes().end() || found->second.connected) return;
+  if (!JobOn(event.node).empty()) return;
+  membership_.Forget(event.node);
+  turn.actions.push_back(PersistNode{{.name = event.node}});
 }
 
 // Jobs that hold such a device are left alone: what breaks them is seen where they break.

@@ -52,6 +52,8 @@ class Cluster {
   const JobRecord* Find(JobId job) const;
   std::vector<const JobRecord*> Jobs() const;  // by id
   const Membership& membership() const { return membership_; }
+  // A job with workers on the node that are not known to be gone, by resource id; empty: none.
+  std::string JobOn(const std::string& node) const;
   // As JobController has them. Requires: Find(job).
   std::string WhyNotReverted(JobId job, const policies::Decision& decision) const;
   std::optional<policies::MeasuredGroup> Measured(JobId job) const;
@@ -71,6 +73,7 @@ class Cluster {
   void Handle(const Ticked& event, Turn turn);
   void Handle(const JobUpdated& event, Turn turn);
   void Handle(const NodeMarked& event, Turn turn);
+  void Handle(const NodeDeleted& event, Turn turn);
   void Handle(const DeviceFaultsChanged& event, Turn turn);
   // Any other: what a user asks of one job.
   template <typename Change>

@@ -55,6 +55,13 @@ void Membership::Lose(const std::string& name) {
   Miss(name);
 }
 
+void Membership::Forget(const std::string& name) {
+  TACTUS_CHECK(AnyHolderOn(name) == nullptr);
+  Lose(name);  // out of what is kept beside nodes_
+  marked_.erase(name);
+  nodes_.erase(name);
+}
+
 void Membership::SetLeaving(const std::string& name, const std::string& reason) {
   const auto found = nodes_.find(name);
   if (found == nodes_.end()) return;
@@ -137,6 +144,11 @@ void Membership::Release(WorkerId worker) {
 const Holder* Membership::HolderOf(const std::string& node, const std::string& device) const {
   const auto found = holders_.find({node, device});
   return found == holders_.end() ? nullptr : &found->second;
+}
+
+const Holder* Membership::AnyHolderOn(const std::string& node) const {
+  const auto first = holders_.lower_bound({node, ""});
+  return first == holders_.end() || first->first.first != node ? nullptr : &first->second;
 }
 
 std::vector<FreeDevice> Membership::Free() const {

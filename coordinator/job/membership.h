@@ -67,6 +67,9 @@ class Membership {
   // Its agent has ended, and the strays with it. Holders stay until released.
   void Lose(const std::string& name);
 
+  // The node was never there, nor marked. Requires: no device of it has a holder.
+  void Forget(const std::string& name);
+
   // `member` sits on its device from now on. Requires: the device has no holder, the worker no
   // device.
   void Hold(const MemberRecord& member, JobId job, const std::string& job_name);
@@ -76,6 +79,9 @@ class Membership {
 
   // Null: free, or not known.
   const Holder* HolderOf(const std::string& node, const std::string& device) const;
+
+  // The holder of one of the node's devices; null: none has one.
+  const Holder* AnyHolderOn(const std::string& node) const;
 
   // The free devices without a fault of connected nodes that are not cordoned, stay and have no
   // strays; by node name, then device number. The cost is in proportion to their number, not to

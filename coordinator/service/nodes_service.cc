@@ -93,4 +93,13 @@ grpc::ServerUnaryReactor* NodesService::UncordonNode(grpc::CallbackServerContext
   return Mark(core_, call, request->name(), NodeMarking::kUncordon, response);
 }
 
+grpc::ServerUnaryReactor* NodesService::DeleteNode(grpc::CallbackServerContext* context,
+                                                   const v1::DeleteNodeRequest* request,
+                                                   google::protobuf::Empty*) {
+  const UnaryCall call(context, metrics_, "Nodes/DeleteNode");
+  return call.AskWith(ParseNodeName("name", request->name()), [&](const std::string& name) {
+    core_.DeleteNode(name, [call](const absl::Status& status) { call.Finish(status); });
+  });
+}
+
 }  // namespace tactus::service

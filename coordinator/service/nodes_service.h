@@ -31,6 +31,9 @@ class NodesService final : public v1::Nodes::CallbackService {
   grpc::ServerUnaryReactor* UncordonNode(grpc::CallbackServerContext* context,
                                          const v1::UncordonNodeRequest* request,
                                          v1::Node* response) override;
+  grpc::ServerUnaryReactor* DeleteNode(grpc::CallbackServerContext* context,
+                                       const v1::DeleteNodeRequest* request,
+                                       google::protobuf::Empty* response) override;
 
  private:
   CoreRunner& core_;

@@ -123,6 +123,7 @@ std::vector<NodeView> AgentSessions::Nodes() const {
   for (const auto& [node, session] : rules_.all()) {
     nodes.push_back({.name = node,
                      .connected = session->stream != nullptr,
+                     .expected = session->Expected(),
                      .last_seen = wall - (now - session->last_heard).count(),
                      .devices = session->devices,
                      .agent_version = session->facts.agent_version,

@@ -35,6 +35,7 @@ class AgentStream {
 struct NodeView {
   std::string name;
   bool connected = false;
+  bool expected = false;  // or connected: it was not called unreachable
   job::WallTime last_seen = 0;
   std::vector<job::DeviceRecord> devices;
   std::string agent_version;
@@ -93,6 +94,9 @@ class AgentSessions {
   void Tell(const std::string& node, agent::v1::ToAgent message) {
     rules_.Tell(node, std::move(message));
   }
+
+  // See session::Sessions. Requires: the node is not connected.
+  void Forget(const std::string& node) { rules_.Forget(node); }
 
   // Ends all streams; sessions stay.
   void CloseAll(const absl::Status& status);

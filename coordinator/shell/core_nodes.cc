@@ -1,6 +1,7 @@
 // The part of CoreRunner that answers what users ask of nodes.
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <utility>
 
@@ -15,6 +16,11 @@ namespace {
 absl::Status NoSuchNode(const std::string& name) {
   return runtime::WithReason(absl::NotFoundError("nodes/" + name + ": no such node"),
                              {.reason = "NODE_NOT_FOUND", .metadata = {{"node", name}}});
+}
+
+absl::Status NotGone(const std::string& name, const std::string& why, runtime::ErrorReason reason) {
+  reason.metadata["node"] = name;
+  return runtime::WithReason(absl::FailedPreconditionError("nodes/" + name + ": " + why), reason);
 }
 
 const NodeView* ViewOf(const std::vector<NodeView>& views, const std::string& name) {
@@ -178,6 +184,41 @@ void CoreRunner::MarkNode(const std::string& name, NodeMarking marking, Answer<v
              bare.set_draining(false);
              answer(std::move(bare));
            });
+  });
+}
+
+absl::Status CoreRunner::CheckNodeGone(const std::string& name) const {
+  if (const absl::StatusOr<v1::Node> known = FindNode(name); !known.ok()) return known.status();
+  const std::vector<NodeView> views = sessions_.Nodes();
+  const NodeView* const view = ViewOf(views, name);
+  if (view != nullptr && view->connected) {
+    return NotGone(name, "its agent is connected; end it first", {.reason = "NODE_CONNECTED"});
+  }
+  if (const std::string job = cluster_.JobOn(name); !job.empty()) {
+    return NotGone(name,
+                   "job " + job +
+                       " has workers there, which may train on unheard; cancel it, or wait until "
+                       "they are given up",
+                   {.reason = "NODE_HAS_WORKERS", .metadata = {{"job", job}}});
+  }
+  if (awaited_nodes_.Awaits(name) || (view != nullptr && view->expected)) {
+    return runtime::WithRetry(
+        NotGone(name, "its agent may be back within moments; it is called gone some seconds later",
+                {.reason = "NODE_EXPECTED"}),
+        std::chrono::seconds(10));
+  }
+  return absl::OkStatus();
+}
+
+void CoreRunner::DeleteNode(const std::string& name,
+                            std::function<void(const absl::Status&)> answer) {
+  around_.control.Post([this, name, answer = std::move(answer)] {
+    absl::Status admitted = CheckNodeGone(name);
+    if (admitted.ok()) admitted = AdmitChange();
+    if (!admitted.ok()) return answer(admitted);
+    sessions_.Forget(name);
+    around_.metrics.nodes().Forget(name);
+    Handle(job::NodeDeleted{name}, answer);
   });
 }
 

@@ -184,6 +184,9 @@ class CoreRunner {
   // Errors: NotFound.
   void GetNode(const std::string& name, Answer<v1::Node> answer);
   void MarkNode(const std::string& name, NodeMarking marking, Answer<v1::Node> answer);
+  // Errors: NotFound; FailedPrecondition, its agent is connected or expected, or a job has workers
+  // there.
+  void DeleteNode(const std::string& name, std::function<void(const absl::Status&)> answer);
   // Errors: NotFound; Unavailable, the agent is not connected.
   void SetAgentLogLevel(const std::string& node, const std::string& level,
                         std::function<void(const absl::Status&)> answer);
@@ -259,6 +262,8 @@ class CoreRunner {
   std::set<std::string> NodeNames(const std::vector<NodeView>& views) const;
   v1::Node NodeFrom(const std::string& name, const NodeView* view) const;
   absl::StatusOr<v1::Node> FindNode(const std::string& name) const;
+  // Errors: DeleteNode's.
+  absl::Status CheckNodeGone(const std::string& name) const;
 
   const Surroundings around_;
   const job::WallTime wall_offset_;

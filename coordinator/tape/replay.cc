@@ -39,6 +39,7 @@ std::string Details(const job::ArtifactComing& event) {
 }
 std::string Details(const job::ArtifactStored& event) { return event.artifact.path; }
 std::string Details(const job::NodeMarked& event) { return event.node.name; }
+std::string Details(const job::NodeDeleted& event) { return event.node; }
 std::string Details(const job::DeviceFaultsChanged& event) { return event.node; }
 std::string Details(const job::Ticked&) { return ""; }
 

@@ -24,6 +24,8 @@ class AwaitedNodes {
   // The node is here: its session says what is to be said from now on.
   void Joined(const std::string& node) { awaited_.erase(node); }
 
+  bool Awaits(const std::string& node) const { return awaited_.contains(node); }
+
   // Those that are still awaited are lost.
   void GiveUp();
 

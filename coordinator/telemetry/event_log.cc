@@ -100,6 +100,10 @@ void Write(const job::NodeMarked& event, Instant) {
               event.node.draining);
 }
 
+void Write(const job::NodeDeleted& event, Instant) {
+  Log()->info("node deleted node={}", event.node);
+}
+
 void Write(const job::DeviceFaultsChanged& event, Instant) {
   const std::string faults = absl::StrJoin(event.faults, "; ", absl::PairFormatter(": "));
   Log()->log(faults.empty() ? spdlog::level::info : spdlog::level::warn,

@@ -194,6 +194,12 @@ grpc::Status FakeCoordinator::UncordonNode(grpc::ServerContext*,
   return grpc::Status::OK;
 }
 
+grpc::Status FakeCoordinator::DeleteNode(grpc::ServerContext*, const v1::DeleteNodeRequest* request,
+                                         google::protobuf::Empty*) {
+  Note("DeleteNode", *request);
+  return grpc::Status::OK;
+}
+
 grpc::Status FakeCoordinator::CheckIntegrity(grpc::ServerContext*,
                                              const v1::CheckIntegrityRequest* request,
                                              v1::CheckIntegrityResponse*) {

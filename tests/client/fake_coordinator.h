@@ -85,6 +85,8 @@ class FakeCoordinator : public v1::Jobs::Service,
                          v1::Node* response) override;
   grpc::Status UncordonNode(grpc::ServerContext*, const v1::UncordonNodeRequest* request,
                             v1::Node* response) override;
+  grpc::Status DeleteNode(grpc::ServerContext*, const v1::DeleteNodeRequest* request,
+                          google::protobuf::Empty* response) override;
   grpc::Status CheckIntegrity(grpc::ServerContext*, const v1::CheckIntegrityRequest* request,
                               v1::CheckIntegrityResponse* response) override;
   grpc::Status SetLogLevel(grpc::ServerContext*, const v1::SetLogLevelRequest* request,

@@ -20,6 +20,7 @@ namespace tactus::service {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 class NodesApiTest : public ServerFixture {
@@ -43,6 +44,11 @@ class NodesApiTest : public ServerFixture {
     v1::UncordonNodeRequest request;
     request.set_name(name);
     return Call(nodes_, &v1::Nodes::Stub::UncordonNode, request);
+  }
+  absl::Status Delete(const std::string& name) {
+    v1::DeleteNodeRequest request;
+    request.set_name(name);
+    return Call(nodes_, &v1::Nodes::Stub::DeleteNode, request).status();
   }
   std::vector<std::string> Names(int page_size) {
     std::vector<std::string> names;
@@ -77,8 +83,8 @@ TEST_F(NodesApiTest, ANodeIsDescribedWithItsDevicesAndWhoHoldsThem) {
 }
 
 TEST_F(NodesApiTest, ANodeThatIsNotThereIsNotFound) {
-  for (const absl::Status& status :
-       {Get("b").status(), Cordon("b").status(), Drain("b").status(), Uncordon("b").status()}) {
+  for (const absl::Status& status : {Get("b").status(), Cordon("b").status(), Drain("b").status(),
+                                     Uncordon("b").status(), Delete("b")}) {
     EXPECT_TRUE(absl::IsNotFound(status)) << status;
     EXPECT_EQ(runtime::ReasonOf(status).reason, "NODE_NOT_FOUND");
   }
@@ -107,6 +113,65 @@ TEST_F(NodesApiTest, WhatIsSaidOfANodeOutlivesTheCoordinator) {
   EXPECT_FALSE(freed->cordoned());
   EXPECT_FALSE(freed->draining());
   EXPECT_THAT(Names(10), IsEmpty());
+}
+
+TEST_F(NodesApiTest, ANodeThatIsGoneIsForgottenWithItsCordon) {
+  {
+    FakeAgent agent(server_->address(), "a");
+    agent.Connect();
+    ASSERT_TRUE(Cordon("a").ok());
+    const absl::Status connected = Delete("nodes/a");
+    EXPECT_TRUE(absl::IsFailedPrecondition(connected)) << connected;
+    EXPECT_EQ(runtime::ReasonOf(connected).reason, "NODE_CONNECTED");
+    EXPECT_EQ(connected.message(), "nodes/a: its agent is connected; end it first");
+  }
+  ASSERT_TRUE(Eventually([&] { return !Get("a")->connected(); }));
+  const absl::Status expected = Delete("a");
+  EXPECT_TRUE(absl::IsFailedPrecondition(expected)) << expected;
+  EXPECT_EQ(runtime::ReasonOf(expected).reason, "NODE_EXPECTED");
+
+  EXPECT_TRUE(Eventually([&] { return Delete("a").ok(); }));
+
+  EXPECT_THAT(Names(10), IsEmpty());
+  EXPECT_TRUE(absl::IsNotFound(Delete("a")));
+  EXPECT_TRUE(absl::IsNotFound(Uncordon("a").status()));
+  FakeAgent again(server_->address(), "a");
+  again.Connect();
+  EXPECT_FALSE(Get("a")->cordoned());
+}
+
+TEST_F(NodesApiTest, ThatANodeIsForgottenOutlivesTheCoordinator) {
+  {
+    FakeAgent agent(server_->address(), "a");
+    agent.Connect();
+    ASSERT_TRUE(Drain("a").ok());
+  }
+  Stop();
+  Start();
+  ASSERT_THAT(Names(10), ElementsAre("nodes/a"));
+
+  const absl::Status status = Delete("a");
+
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_THAT(Names(10), IsEmpty());
+  Stop();
+  Start();
+  EXPECT_THAT(Names(10), IsEmpty());
+}
+
+TEST_F(NodesApiTest, ANodeThatAJobHasWorkersOnIsKept) {
+  FakeAgent agent(server_->address(), "a");
+  agent.Connect();
+  ASSERT_TRUE(Create(SmallSpec()).ok());
+  agent.Read();  // StartWorker
+  agent.Break();
+  ASSERT_TRUE(Eventually([&] { return !Get("a")->connected(); }));
+
+  const absl::Status status = Delete("a");
+
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_EQ(runtime::ReasonOf(status).reason, "NODE_HAS_WORKERS");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("nodes/a: job small-1 has workers there"));
 }
 
 TEST_F(NodesApiTest, ACordonedNodeGetsNoWorkersUntilItIsTakenBack) {

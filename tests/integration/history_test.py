@@ -197,6 +197,17 @@ class HistoryTest(unittest.TestCase):
         self.addCleanup(terminal.close)
         return terminal
 
+    def test_tables_fit_a_narrow_terminal(self):
+        for noun, says in (("jobs", self.job), ("nodes", "slow")):
+            command = [str(BIN / "tactus"), "--server", self.cluster.address, "get", noun]
+            piped = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            self.assertGreater(max(len(line) for line in piped.splitlines()), 40)
+            terminal = Terminal(command, columns=40)
+            self.addCleanup(terminal.close)
+            self.assertEqual(terminal.process.wait(20), 0)
+            shown = re.sub(r"\x1b\[[0-9;]*m", "", terminal.read_until(says) + terminal.drain())
+            self.assertLessEqual(max(len(line) for line in shown.splitlines()), 40, shown)
+
     def test_top_leaves_the_terminal_as_it_was(self):
         for leave, code in ((lambda terminal: terminal.type("q"), 0), (lambda terminal: terminal.type("\x03"), 130),
                             (lambda terminal: terminal.process.send_signal(signal.SIGTERM), 130),

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import sys
 import unittest
 import urllib.error
@@ -111,7 +112,45 @@ class PageTest(unittest.TestCase):
         said = self.browser.run("[...document.querySelectorAll('.node .pill')].map((one) => one.innerText)")
         self.assertEqual(sorted(set(said)), ["gone", "ready"])
         self.browser.picture(PICTURES / "fleet-lost-node.png")
+        # One that nobody awaits any more is forgotten.
+        wait_until(lambda: self.cluster.tactus("delete", "node", "gone", "--yes", check=False)[0] == 0, 60, "the node is called gone")
+        self.until("document.querySelector('[aria-label=\"Node gone\"]') === null", "it is shown no more")
         self.assert_quiet()
+
+    def type_filter(self, words):
+        self.browser.run(f"(() => {{ const one = document.getElementById('filter'); one.value = {json.dumps(words)}; "
+                         "one.dispatchEvent(new Event('input')); })()")
+
+    def test_nodes_are_filtered_and_the_address_keeps_it(self):
+        self.show("/")
+        self.until("document.querySelectorAll('.node').length >= 2", "the nodes are shown")
+        names = "[...document.querySelectorAll('.node h3')].map((one) => one.innerText)"
+
+        self.type_filter("SLO ready")
+
+        self.assertEqual(self.browser.run(names), ["slow"])
+        self.assertEqual(self.browser.run("location.hash"), "#/?nodes=SLO+ready")
+        self.assertRegex(self.browser.run("document.querySelector('.tools [role=status]').innerText"), "^1 of [0-9]+ nodes$")
+        self.browser.picture(PICTURES / "fleet-filtered.png")
+        address = self.browser.run("location.href")
+        self.browser.open("about:blank")
+        self.browser.open(address)
+        self.until(f"{names}.length === 1", "what was chosen is shown again")
+        self.type_filter("nowhere")
+        self.assertEqual(self.browser.run(names), [])
+        self.assertIn("No node has that", self.browser.run("document.querySelector('.nodes').innerText"))
+        self.type_filter("")
+        self.assertEqual(self.browser.run("location.hash"), "#/")
+        self.until("document.querySelectorAll('.node').length >= 2", "all are shown")
+        self.assert_quiet()
+
+    def test_a_filter_looks_at_names_labels_and_states(self):
+        self.show("/jobs")
+        node = json.dumps({"name": "nodes/gpu-17", "connected": True, "cordoned": True, "labels": {"Rack": "a3"}})
+        for words, found in (("", True), ("gpu", True), ("17 rack=a3", True), ("cord", True), ("RACK", True),
+                             ("gpu-18", False), ("ordoned", False), ("gpu ready", False)):
+            with self.subTest(words):
+                self.assertEqual(self.run_with("fleet.js", f"m.matches({node}, {json.dumps(words)})"), found)
 
     def test_jobs_are_listed_newest_first_and_filtered(self):
         self.show("/jobs")
@@ -181,6 +220,58 @@ class PageTest(unittest.TestCase):
                                      "return boxes.every((box, i) => !i || box.left >= boxes[i - 1].right); })()")
             self.assertTrue(apart, f"marks overlap at {width}")
             self.browser.picture(PICTURES / f"decisions-many-{width}.png", whole=False)
+
+    def test_a_logarithmic_scale_has_round_numbers(self):
+        self.show("/jobs")
+        self.assertEqual(self.run_with("chart.js", "m.logTicks(-3, 2, 6)"), [0.001, 0.01, 0.1, 1, 10, 100])
+        self.assertEqual(self.run_with("chart.js", "m.logTicks(0, 2, 7)"), [1, 2, 5, 10, 20, 50, 100])
+        self.assertEqual(self.run_with("chart.js", "m.logTicks(Math.log10(1.9), Math.log10(5.2), 6)"), [2, 3, 4, 5])
+        self.assertEqual(self.run_with("chart.js", "m.logTicks(-9, 3, 6).length"), 7)
+        self.until("document.querySelectorAll('tbody tr').length >= 2", "the view is there")
+        # What is not above 0 has no place there.
+        path = self.run_with("chart.js", "{ const chart = new m.Chart({title: 'x', yLabel: 'y'}); "
+                             "document.getElementById('main').append(chart.node); "
+                             "chart.draw({log: true, series: [{name: 'a', color: 0, points: [[0, 1], [1, 10], [2, 0], [3, 10], [4, 100]]}]}); "
+                             "return new Promise((done) => setTimeout(() => done(chart.node.querySelector('.line').getAttribute('d')), 300)); }")
+        heights = [[float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", piece)] for piece in re.findall("M[^M]*", path)]
+        self.assertEqual([len(piece) for piece in heights], [2, 2])
+        self.assertAlmostEqual(heights[0][1], heights[1][0], 1)
+        self.assertAlmostEqual(heights[0][0] - heights[0][1], heights[1][0] - heights[1][1], delta=0.2)
+
+    def test_the_loss_may_have_a_logarithmic_scale_and_the_address_keeps_it(self):
+        self.show_job()
+        titles = "[...document.querySelector('.chart').querySelectorAll('text')].map((one) => one.textContent)"
+        path = "document.querySelectorAll('.chart .line')[1].getAttribute('d')"
+        self.assertIn("loss", self.browser.run(titles))
+        before = self.browser.run(path)
+
+        self.browser.run("document.querySelector('[data-scale=log]').click()")
+
+        self.until(f"{titles}.includes('loss, logarithmic')", "the scale is said")
+        self.assertNotEqual(self.browser.run(path), before)
+        self.assertEqual(self.browser.run("location.hash"), f"#/jobs/{self.job}?loss=log")
+        self.browser.picture(PICTURES / "job-log-loss.png")
+        self.browser.open("about:blank")
+        self.show(f"/jobs/{self.job}?loss=log")
+        self.until(f"{titles}.includes('loss, logarithmic')", "the address says it")
+        self.browser.run("document.querySelector('[data-scale=linear]').click()")
+        self.until(f"{titles}.includes('loss')", "the scale is as it was")
+        self.assertEqual(self.browser.run("location.hash"), f"#/jobs/{self.job}")
+        self.assert_quiet()
+
+    def test_the_title_says_how_long_a_job_will_take(self):
+        self.show_job()
+
+        self.until(f"/^[0-9].* left · {self.job} · Tactus$/.test(document.title)", "it is in the window's title")
+        self.assertRegex(self.browser.run("document.querySelector('.title').innerText"), "about [0-9].* left")
+
+        self.go("/jobs")
+        self.until("document.title === 'Jobs · Tactus'", "the next view has its own")
+        self.go(f"/jobs/{self.short}")
+        self.until("document.querySelector('.pill').innerText === 'succeeded'", "the other job is shown")
+        self.assertEqual(self.browser.run("document.title"), f"{self.short} · Tactus")
+        self.assertNotIn("left", self.browser.run("document.querySelector('.title').innerText"))
+        self.assert_quiet()
 
     def test_charts_stand_over_rounds_or_over_time(self):
         self.show_job()

@@ -60,6 +60,17 @@ TEST_F(NodeSeriesTest, ANodeThatIsLostIsSeenWithoutDevicesForAnHour) {
   EXPECT_THAT(Text(), Not(HasSubstr("node=\"a\"")));
 }
 
+TEST_F(NodeSeriesTest, ANodeThatIsForgottenIsNotSeenAnyMore) {
+  metrics_.nodes().Set("a", {.free = 1});
+  metrics_.nodes().Set("b", {.free = 1});
+  metrics_.nodes().Lose("a");
+
+  metrics_.nodes().Forget("a");
+
+  EXPECT_THAT(Text(), Not(HasSubstr("node=\"a\"")));
+  EXPECT_THAT(Text(), HasSubstr("tactus_node_connected{node=\"b\"} 1\n"));
+}
+
 TEST_F(NodeSeriesTest, ANodeThatIsBackIsConnected) {
   metrics_.nodes().Set("a", {});
   metrics_.nodes().Lose("a");

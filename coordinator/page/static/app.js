@@ -1,6 +1,7 @@
 // Which view is shown, by the part of the address behind #.
 
-import {el, replace, setText} from "/dom.js";
+import {place as placeNow} from "/address.js";
+import {el, replace, setText, setTitle} from "/dom.js";
 import {showCompare} from "/compare.js";
 import {showFleet} from "/fleet.js";
 import {showJob} from "/job.js";
@@ -21,16 +22,8 @@ function showUnknown(place) {
   return () => {};
 }
 
-function placeOf(hash) {
-  try {
-    return decodeURIComponent(hash.slice(1)) || "/";
-  } catch {
-    return hash.slice(1);  // what is wrongly written leads nowhere
-  }
-}
-
 function route(first) {
-  const place = placeOf(location.hash);
+  const place = placeNow();
   const job = place.match(/^\/jobs\/([^/]+)$/);
   const compare = place.match(/^\/compare\/([^/]+)(?:\/([^/]+))?$/);
   endView();
@@ -46,7 +39,7 @@ function route(first) {
   else if (job) endView = showJob(main, setLink, job[1]);
   else endView = showUnknown(place);
   const heading = main.querySelector("h1");
-  document.title = `${heading ? heading.textContent : "Tactus"} · Tactus`;
+  setTitle(heading ? heading.textContent : "Tactus");
   // As after the load of a page, so that a screen reader begins with the new view.
   if (!first) { main.focus({preventScroll: true}); scrollTo(0, 0); }
 }

@@ -20,6 +20,18 @@ export function ticks(low, high, count) {
   return found;
 }
 
+// Those of a logarithmic axis from 10^low to 10^high: powers of ten, and what lies between where there is room.
+export function logTicks(low, high, count) {
+  const decades = high - low;
+  if (decades < 1) return ticks(10 ** low, 10 ** high, count).filter((value) => value > 0);
+  const apart = Math.ceil(decades / count), between = 3 * decades <= count ? [1, 2, 5] : [1];
+  const found = [];
+  for (let power = Math.floor(low); power <= high; power += apart) {
+    for (const one of between) found.push(Number(`${one}e${power}`));
+  }
+  return found.filter((value) => Math.log10(value) >= low && Math.log10(value) <= high);
+}
+
 function extent(series, pick) {
   let low = Infinity, high = -Infinity;
   for (const one of series) {
@@ -56,9 +68,10 @@ const shapeOf = (axis) => SHAPES[axis] || SHAPES["axis-batch"];
 export const markShape = (axis) => svg("svg", {viewBox: "-8 -8 16 16", width: 14, height: 14, "aria-hidden": "true"},
   svg("path", {d: shapeOf(axis), class: axis}));
 
-// options: title, xLabel, yLabel, height, format(value), fromZero, log, marksTitle.
+// options: title, xLabel, yLabel, height, format(value), fromZero, marksTitle.
 // draw({series: [{name, points: [[x, y]], faint, step, color}], marks: [{x, key, axis, label, tip() -> nodes}],
-// x: {label, format(value)}}).
+// x: {label, format(value)}, log}). With `log`, not together with fromZero, the vertical axis is logarithmic, and what
+// is not above 0 is not drawn.
 export class Chart {
   constructor(options) {
     this.options = {height: 190, xLabel: "round", format: figures, ...options};
@@ -109,9 +122,10 @@ export class Chart {
   crowded() { return this.data.marks.length > MARKS_APART; }
 
   scales() {
-    const {series, marks} = this.data;
+    const {series, marks, log} = this.data;
+    const height = log ? Math.log10 : (value) => value;
     let [x0, x1] = extent(series, (point) => point[0]);
-    let [y0, y1] = extent(series, (point) => point[1]);
+    let [y0, y1] = extent(series, (point) => height(point[1]));
     if (!Number.isFinite(x0) || !Number.isFinite(y0)) return null;
     for (const mark of marks) if (mark.x > x1) x1 = mark.x;
     if (x1 === x0) x1 = x0 + 1;
@@ -121,9 +135,9 @@ export class Chart {
     if (!this.options.fromZero) y0 -= pad;
     y1 += pad;
     const right = this.width - RIGHT, bottom = this.options.height - BOTTOM, top = this.top();
-    return {x0, x1, y0, y1, top, bottom, right,
+    return {x0, x1, y0, y1, top, bottom, right, log,
       x: (value) => LEFT + (value - x0) / (x1 - x0) * (right - LEFT),
-      y: (value) => bottom - (value - y0) / (y1 - y0) * (bottom - top)};
+      y: (value) => bottom - (height(value) - y0) / (y1 - y0) * (bottom - top)};
   }
 
   render() {
@@ -149,7 +163,7 @@ export class Chart {
       return this.back.replaceChildren(svg("text", {x: this.width / 2, y: height / 2, "text-anchor": "middle"}, this.nothing()));
     }
     const parts = (this.data.bands || []).flatMap((band) => this.band(band, scale));
-    for (const value of ticks(scale.y0, scale.y1, (scale.bottom - scale.top) / 36)) {
+    for (const value of (scale.log ? logTicks : ticks)(scale.y0, scale.y1, (scale.bottom - scale.top) / 36)) {
       const y = scale.y(value);
       parts.push(svg("line", {class: "gridline", x1: LEFT, x2: scale.right, y1: y, y2: y}),
         svg("text", {x: LEFT - 7, y: y + 4, "text-anchor": "end"}, format(value)));
@@ -159,7 +173,7 @@ export class Chart {
       parts.push(svg("text", {x: scale.x(value), y: scale.bottom + 16, "text-anchor": "middle"}, axis.format(value)));
     }
     parts.push(svg("text", {x: scale.right, y: height - 4, "text-anchor": "end"}, axis.label),
-      svg("text", {x: 0, y: height - 4}, yLabel));
+      svg("text", {x: 0, y: height - 4}, `${yLabel}${scale.log ? ", logarithmic" : ""}`));
     this.back.replaceChildren(...parts.filter(Boolean));
   }
 
@@ -175,7 +189,7 @@ export class Chart {
   path(one, scale) {
     let d = "", open = false, before = 0;
     for (const [x, y] of one.points) {
-      if (!Number.isFinite(y)) { open = false; continue; }
+      if (!Number.isFinite(scale.y(y))) { open = false; continue; }
       const [px, py] = [scale.x(x).toFixed(1), scale.y(y).toFixed(1)];
       d += open ? (one.step ? `H${px}V${py}` : `L${px} ${py}`) : `M${px} ${py}`;
       if (!open) before = px;
@@ -334,7 +348,11 @@ export class Chart {
     }
   }
 
-  nothing() { return this.data.reading ? "Reading …" : this.data.nothing || "No rounds yet"; }
+  nothing() {
+    if (this.data.reading) return "Reading …";
+    const below = this.data.log && this.data.series.some((one) => one.points.length);
+    return below ? "Nothing above 0 for a logarithmic scale" : this.data.nothing || "No rounds yet";
+  }
 
   summary() {
     const {title, format, unit} = this.options;

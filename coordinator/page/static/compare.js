@@ -2,7 +2,8 @@
 
 import {get, repeat} from "/api.js";
 import {Chart} from "/chart.js";
-import {axisChoice, axisOver, losses, roundOf, smooth} from "/curves.js";
+import {axisChoice, lossChoice} from "/choices.js";
+import {axisOver, losses, roundOf, smooth} from "/curves.js";
 import {el, replace, setText, table} from "/dom.js";
 import {duration, figures, idOf, isTraining, number, percent, seconds, stateKind, stateWord, whole} from "/format.js";
 
@@ -42,11 +43,12 @@ class Comparison {
     this.speed = new Chart({title: "Throughput", yLabel: "samples a second, all workers", unit: "samples/s", fromZero: true, format: (value) => figures(value, 3)});
     this.problem = el("p", {class: "notice bad", role: "alert", hidden: true});
     this.facts = el("div");
-    this.choice = axisChoice(el, () => this.draw());
+    this.choice = axisChoice(() => this.draw());
+    this.scale = lossChoice(() => this.draw());
     const card = (chart, ...more) => el("section", {class: "card", "aria-label": chart.options.title},
       el("header", {}, el("h2", {}, chart.options.title), more), chart.node);
     main.append(el("div", {class: "title"}, el("h1", {}, ids.join(" and "))), this.problem,
-      card(this.loss, this.choice.node), card(this.speed),
+      card(this.loss, this.scale.node, this.choice.node), card(this.speed),
       el("section", {class: "card", "aria-label": "What they came to"}, el("header", {}, el("h2", {}, "What they came to")), this.facts));
     this.stop = repeat(() => this.read(), PAUSE_MS);
   }
@@ -73,7 +75,7 @@ class Comparison {
     const at = axes.map((axis, i) => (round) => axis.at(round) * units[i] / unit);
     const curve = (make) => this.sides.map(({id, rounds}, i) => ({name: id, color: COLORS[i],
       points: smooth(make(rounds, at[i]), Math.max(3, Math.round(rounds.length / 30)))}));
-    this.loss.draw({x, series: curve(losses)});
+    this.loss.draw({x, log: this.scale.log(), series: curve(losses)});
     this.speed.draw({x, series: curve((rounds, place) => rounds.map((round) => [place(roundOf(round)), number(round.samples), number(round.seconds)]))});
     const columns = [{label: "", cell: ([name]) => name}, ...this.sides.map(({id, job}) => ({label: id, number: true, cell: ([, cell]) => cell(job)}))];
     replace(this.facts, table("as last read", columns, ROWS));

@@ -90,19 +90,3 @@ export function axisOver(kind, rounds, job) {
   const [, unit, name] = UNITS.find(([least]) => end >= least);
   return {label: `training time [${name}]`, format: (value) => figures(value, 3), unit, at: (round) => at(round) / unit};
 }
-
-// What chooses between the two, for all charts of a view. `change(kind)` is called with the choice, which is kept.
-export function axisChoice(el, change) {
-  let kind = "round";
-  try { kind = localStorage.getItem("axis") === "time" ? "time" : "round"; } catch { /* a browser that keeps nothing */ }
-  const buttons = [["round", "Rounds"], ["time", "Time"]].map(([value, word]) => el("button", {type: "button",
-    "data-axis": value, "aria-pressed": String(value === kind), onclick: () => choose(value)}, word));
-  const choose = (value) => {
-    kind = value;
-    try { localStorage.setItem("axis", value); } catch { /* the same */ }
-    for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.axis === value));
-    change(value);
-  };
-  const node = el("div", {class: "choice", role: "group", "aria-label": "What the charts are over"}, buttons);
-  return {node, kind: () => kind};
-}

@@ -21,6 +21,12 @@ export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
+// Of the window or tab.
+export function setTitle(words) {
+  const title = `${words} · Tactus`;
+  if (document.title !== title) document.title = title;
+}
+
 // A table whose rows turn into cards on a narrow screen; `columns` are {label, number, cell(row)}, the first is the row's
 // head. The roles are said, as a browser forgets them where the display is another.
 export function table(caption, columns, rows) {

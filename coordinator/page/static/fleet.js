@@ -1,5 +1,6 @@
 // All nodes and their devices: what they are, how they are, and what runs where.
 
+import {chosen, keep} from "/address.js";
 import {get, repeat} from "/api.js";
 import {el, replace, setText} from "/dom.js";
 import {ago, bytes, counted, figures, idOf, isTraining, number, stateOf, whole} from "/format.js";
@@ -19,6 +20,15 @@ function condition(node) {
   return node.cordoned ? ["warn", "cordoned"] : ["good", "ready"];
 }
 
+const labelsOf = (node) => Object.entries(node.labels || {}).map(([key, value]) => `${key}=${value}`);
+
+// Whether each of the words is in the node's name, in one of its labels, or begins its state.
+export function matches(node, words) {
+  const texts = [nodeId(node), ...labelsOf(node)].map((text) => text.toLowerCase());
+  const [, state] = condition(node);
+  return words.toLowerCase().split(/\s+/).every((word) => state.startsWith(word) || texts.some((text) => text.includes(word)));
+}
+
 function deviceItem(node, device) {
   const rate = number(device.samples_per_second);
   const what = [device.model, device.memory_bytes && bytes(number(device.memory_bytes)),
@@ -33,7 +43,7 @@ function deviceItem(node, device) {
 
 function nodeCard(node) {
   const [kind, word] = condition(node);
-  const tags = [...Object.entries(node.labels || {}).map(([key, value]) => `${key}=${value}`), ...(node.taints || []).map((taint) => `taint ${taint}`)];
+  const tags = [...labelsOf(node), ...(node.taints || []).map((taint) => `taint ${taint}`)];
   return el("article", {class: "card node", "aria-label": `Node ${nodeId(node)}`},
     el("header", {}, el("h3", {}, nodeId(node)), el("span", {class: `pill ${kind}`}, word),
       el("span", {class: "soft"}, [node.leaving, node.agent_version && `agent ${node.agent_version}`, node.connected ? "" : `last heard ${ago(node.last_seen_time)}`].filter(Boolean).join(" · "))),
@@ -97,9 +107,23 @@ function running(jobs) {
 export function showFleet(main, setLink) {
   const problem = el("p", {class: "notice bad", role: "alert", hidden: true});
   const summary = el("div"), attention = el("div"), active = el("div"), list = el("div", {class: "nodes"});
+  const count = el("span", {class: "soft", role: "status"});
+  const filter = el("input", {id: "filter", type: "search", placeholder: "name, label or state", value: chosen("nodes"),
+    autocomplete: "off", oninput: () => { keep("nodes", filter.value.trim()); draw(); }});
+  let known = null;
+  const worst = (node) => (node.connected ? 1 : 0) + ((node.devices || []).some((device) => device.fault) ? 0 : 2);
+  const draw = () => {
+    if (!known) return;
+    const shown = known.filter((node) => matches(node, filter.value.trim()));
+    setText(count, shown.length < known.length ? `${whole(shown.length)} of ${counted(known.length, "node")}` : "");
+    replace(list, !known.length ? el("p", {class: "empty"}, "No agent has dialled in yet. Start one with tactus-agent --coordinator ADDRESS.")
+      : shown.length ? shown.sort((a, b) => worst(a) - worst(b) || a.name.localeCompare(b.name)).map(nodeCard)
+        : el("p", {class: "empty"}, "No node has that in its name, its labels or its state."));
+  };
   main.append(el("div", {class: "title"}, el("h1", {}, "Fleet")), problem, summary, attention,
     el("section", {class: "card", "aria-labelledby": "running"}, el("header", {}, el("h2", {id: "running"}, "Running now")), active),
-    el("section", {"aria-labelledby": "nodes"}, el("h2", {id: "nodes", class: "hidden"}, "Nodes"), list));
+    el("section", {class: "stacked", "aria-labelledby": "nodes"}, el("h2", {id: "nodes", class: "hidden"}, "Nodes"),
+      el("div", {class: "tools"}, el("label", {for: "filter"}, "Nodes"), filter, count), list));
   return repeat(async () => {
     try {
       const [{nodes, more}, {jobs = [], next_page_token}] = await Promise.all([allNodes(),
@@ -111,9 +135,8 @@ export function showFleet(main, setLink) {
       replace(attention, found.length ? el("section", {class: "notice", "aria-label": "Needs attention"},
         found.slice(0, 20).map((text) => el("p", {}, text)), found.length > 20 ? el("p", {}, `and ${found.length - 20} more`) : null) : null);
       replace(active, running(jobs));
-      const worst = (node) => (node.connected ? 1 : 0) + ((node.devices || []).some((device) => device.fault) ? 0 : 2);
-      replace(list, nodes.length ? [...nodes].sort((a, b) => worst(a) - worst(b) || a.name.localeCompare(b.name)).map(nodeCard)
-        : el("p", {class: "empty"}, "No agent has dialled in yet. Start one with tactus-agent --coordinator ADDRESS."));
+      known = nodes;
+      draw();
     } catch (error) {
       setLink("lost", "no connection");
       problem.hidden = false;

@@ -1,7 +1,7 @@
 // One job: where it is, its curves with the decisions on them, its workers and its logs.
 
 import {follow, get, repeat} from "/api.js";
-import {el, replace, setText, table} from "/dom.js";
+import {el, replace, setText, setTitle, table} from "/dom.js";
 import {bytes, clock, counted, duration, figures, idOf, isOver, isTraining, number, percent, seconds, stateKind, stateWord, whole} from "/format.js";
 import {JobCharts, decisionItem, idle, withNewest} from "/job_charts.js";
 
@@ -178,6 +178,7 @@ class JobView {
     this.facts = new Facts();
     this.logs = new Logs(id);
     this.pill = el("span", {class: "pill"});
+    this.left = el("span", {class: "left"});  // how long it will take
     this.reason = el("p", {class: "soft"});
     this.tags = el("div", {class: "tags", "aria-label": "Labels", role: "group"});
     this.notice = el("p", {class: "notice bad", role: "alert", hidden: true});
@@ -187,7 +188,7 @@ class JobView {
     this.result = el("section", {class: "card", "aria-labelledby": "result", hidden: true}, el("header", {}, el("h2", {id: "result"}, "Result")), this.files);
     this.compare = el("a", {href: `#/compare/${encodeURIComponent(id)}`}, "Compare with another job");
     this.spec = el("pre");
-    main.append(el("div", {class: "title"}, el("h1", {}, id), this.pill, this.tags, this.compare, this.reason), this.notice, this.facts.node, this.result,
+    main.append(el("div", {class: "title"}, el("h1", {}, id), this.pill, this.left, this.tags, this.compare, this.reason), this.notice, this.facts.node, this.result,
       ...this.charts.nodes(),
       this.list.node,
       el("section", {class: "card", "aria-labelledby": "workers"}, el("header", {}, el("h2", {id: "workers"}, "Workers")), this.workers),
@@ -335,7 +336,16 @@ class JobView {
     this.draw();
   }
 
+  drawTitle() {
+    if (this.ended) return;
+    const eta = isTraining(this.job) ? seconds((this.job.progress || {}).eta) : NaN;
+    const left = Number.isFinite(eta) ? `${duration(eta)} left` : "";
+    setText(this.left, left && `about ${left}`);
+    setTitle(left ? `${left} · ${this.id}` : this.id);
+  }
+
   drawFacts() {
+    this.drawTitle();
     this.facts.draw(factsOf(this.job));
     const files = isOver(this.job) && resultNodes(this.job, this.id);
     this.result.hidden = !files;

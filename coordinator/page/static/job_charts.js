@@ -1,7 +1,8 @@
 // What a job's rounds and decisions look like as curves.
 
 import {Chart, markShape} from "/chart.js";
-import {axisChoice, axisOver, losses, quotients, roundOf, smooth, stepsOf, withoutRests} from "/curves.js";
+import {axisChoice, lossChoice} from "/choices.js";
+import {axisOver, losses, quotients, roundOf, smooth, stepsOf, withoutRests} from "/curves.js";
 import {el} from "/dom.js";
 import {duration, figures, idOf, number, percent, seconds, signedPercent, whole} from "/format.js";
 
@@ -85,7 +86,9 @@ export class JobCharts {
     this.constants = el("dl", {class: "constants"});
     this.unchanged = el("section", {class: "card", "aria-label": "What did not change", hidden: true},
       el("header", {}, el("h2", {}, "What did not change")), this.constants);
-    this.choice = axisChoice(el, () => this.view && this.draw(this.view));
+    const again = () => this.view && this.draw(this.view);
+    this.choice = axisChoice(again);
+    this.scale = lossChoice(again);
   }
 
   nodes() {
@@ -95,7 +98,7 @@ export class JobCharts {
       this.cards.set(chart, node);
       return node;
     };
-    const loss = card(this.loss, el("span", {class: "soft"}, "of training, the mean over samples above the single rounds, and of validation; each mark is a decision"), this.choice.node);
+    const loss = card(this.loss, el("span", {class: "soft"}, "of training, the mean over samples above the single rounds, and of validation; each mark is a decision"), this.scale.node, this.choice.node);
     loss.append(this.legend);
     return [loss, el("div", {class: "pair"}, card(this.speed), card(this.batch), card(this.period), card(this.aggregation), card(this.rate), card(this.gain)), this.unchanged];
   }
@@ -112,7 +115,7 @@ export class JobCharts {
     }
     const of = (axis) => marks.filter((mark) => mark.axis === axis);
     const width = Math.max(3, Math.round(rounds.length / 30));
-    this.loss.draw({x, marks, series: [{name: "single rounds", faint: true, color: 0, points: valuesOf(rounds, at, (round) => number(round.loss))},
+    this.loss.draw({x, marks, log: this.scale.log(), series: [{name: "single rounds", faint: true, color: 0, points: valuesOf(rounds, at, (round) => number(round.loss))},
       {name: "mean loss", color: 0, points: [...smooth(losses(rounds, at), width), ...live.map(([round, loss]) => [at(round), loss])]},
       ...(validations.length ? [{name: "validation loss", color: 3, points: validations.map((one) => [at(Math.max(0, number(one.rounds ?? 0) - 1)), number(one.loss ?? 0)])}] : [])]});
     const last = rounds.length ? at(roundOf(rounds[rounds.length - 1])) : 0;

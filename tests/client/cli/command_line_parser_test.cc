@@ -174,6 +174,17 @@ TEST(CommandLineTest, DecisionsAreChosenAmong) {
   EXPECT_EQ(ParseCommandLine({"explain", "demo-1", "--axis", "batch", "--since", "10m"}).error, "");
 }
 
+TEST(CommandLineTest, DeleteTakesJobsOrNodes) {
+  EXPECT_EQ(ParseCommandLine({"delete", "demo-1", "demo-2"}).error, "");
+  EXPECT_EQ(ParseCommandLine({"delete", "node", "n0", "n1"}).error, "");
+  EXPECT_EQ(ParseCommandLine({"delete"}).error,
+            "tactus: job is required; --help says what is allowed\n");
+  EXPECT_EQ(ParseCommandLine({"delete", "node"}).error,
+            "tactus: node is required; --help says what is allowed\n");
+  EXPECT_EQ(ParseCommandLine({"delete", "demo-1", "node", "n0"}).error,
+            "tactus: delete: found jobs and nodes, allowed are either\n");
+}
+
 TEST(CommandLineTest, MistakesAreNamed) {
   EXPECT_THAT(ParseCommandLine({}).error, HasSubstr("a verb is missing; allowed: run, "));
   EXPECT_THAT(ParseCommandLine({"run"}).error, HasSubstr("job_file is required"));

@@ -49,6 +49,11 @@ TEST(CompletionTest, NamesAreLeftToTheCoordinator) {
   EXPECT_THAT(Candidates({"submit", "jo"}), ElementsAre("@files"));
 }
 
+TEST(CompletionTest, WhatTakesNamesOrANounIsCompletedWithBoth) {
+  EXPECT_THAT(Candidates({"delete", ""}), ElementsAre("@jobs", StartsWith("node\t")));
+  EXPECT_THAT(Candidates({"delete", "node", ""}), ElementsAre("@nodes"));
+}
+
 TEST(CompletionTest, OptionsAreThoseOfTheVerbAndOfAll) {
   const auto candidates = Candidates({"logs", "demo-1", "--"});
 

@@ -61,6 +61,7 @@ TEST(ManPagesTest, EveryVerbHasAPageWithAllItsOptions) {
     EXPECT_EQ(pages[i + 1].file, "tactus-" + program.verbs[i].name + ".1");
     EXPECT_THAT(pages[0].text, HasSubstr(Escaped("tactus-" + program.verbs[i].name)));
     ExpectOnPage(program.verbs[i], {}, pages[i + 1].text);
+    EXPECT_THAT(pages[i + 1].text, HasSubstr(".SH EXAMPLES\n.nf\ntactus " + program.verbs[i].name));
   }
 }
 

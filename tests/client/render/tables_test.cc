@@ -225,6 +225,43 @@ TEST(TablesTest, DevicesAreWorthWhatTheyAddAndMarkedWhereTheyCost) {
             -12.5);
 }
 
+TEST(TablesTest, ANarrowTerminalIsShownWhatMattersMost) {
+  v1::ListJobsResponse jobs;
+  v1::Job* job = jobs.add_jobs();
+  *job = StateEvent(v1::JOB_STATE_RUNNING, "").job();
+  *job->mutable_progress() = SampleProgress(UnequalWorkers());
+  job->mutable_create_time()->set_seconds(1'700'000'000);
+
+  EXPECT_EQ(Render(jobs, {OutputFormat::kTable, false, 40}),
+            "NAME    STATE    LOSS    SAMPLES/S\n"
+            "demo-1  running  2.3141  1,204\n");
+  EXPECT_EQ(Render(jobs, {OutputFormat::kTable, true, 42}),
+            "NAME    STATE    ROUNDS  LOSS    SAMPLES/S\n"
+            "demo-1  \x1b[36mrunning\x1b[0m  143     2.3141  1,204\n");
+  EXPECT_EQ(Render(jobs, {OutputFormat::kTable, false, 1}),
+            "NAME    STATE\n"
+            "demo-1  running\n");
+  EXPECT_EQ(Render(jobs, {OutputFormat::kTable, false, 200}), Render(jobs, OutputFormat::kTable));
+  EXPECT_EQ(Render(jobs, {OutputFormat::kWide, false, 40}), Render(jobs, OutputFormat::kWide));
+}
+
+TEST(TablesTest, ANarrowTerminalIsShownWhichNodesAndDevicesThereAre) {
+  v1::ListNodesResponse nodes;
+  v1::Node* node = nodes.add_nodes();
+  node->set_name("nodes/n0");
+  node->set_connected(true);
+  node->set_metrics_address("10.0.0.1:9090");
+  v1::Device* device = node->add_devices();
+  device->set_name("cuda:0");
+  device->set_kind(v1::DEVICE_KIND_CUDA);
+  device->set_model("NVIDIA H100 80GB HBM3");
+  device->set_job("projects/default/jobs/demo-1");
+
+  EXPECT_EQ(Render(nodes, {OutputFormat::kTable, false, 40}),
+            "NODE  STATUS  DEVICE  KIND  JOB\n"
+            "n0    ready   cuda:0  cuda  demo-1\n");
+}
+
 TEST(TablesTest, RoundsShowWhatEachRankDid) {
   v1::ListRoundsResponse rounds;
   v1::Round* round = rounds.add_rounds();

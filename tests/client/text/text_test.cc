@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace tactus::client {
@@ -72,6 +75,19 @@ TEST(TextTest, TablesAlignAndHaveNoTrailingBlanks) {
             "a-long-name  x\n"
             "b\n");
   EXPECT_EQ(FormatTable({}), "");
+}
+
+TEST(TextTest, ATableGivesUpColumnsInAnOrderUntilItFits) {
+  const std::vector<std::vector<std::string>> rows = {{"A", "B", "C"}, {"1", "→→", "333"}};
+  const std::vector<std::string_view> dispensable = {"B", "none", "C"};
+  const auto fitted = [&](std::size_t columns) {
+    return FormatTable(FitTable(rows, dispensable, columns));
+  };
+
+  EXPECT_EQ(fitted(10), "A  B   C\n1  →→  333\n");
+  EXPECT_EQ(fitted(9), "A  C\n1  333\n");
+  EXPECT_EQ(fitted(5), "A\n1\n");
+  EXPECT_EQ(fitted(0), "A\n1\n");
 }
 
 TEST(TextTest, ParagraphsAreBrokenAtBlanksAndCountCharacters) {

@@ -434,6 +434,13 @@ TEST_F(VerbsTest, WhatRunsLeftIsShownAndRemovedWhereThatIsSaid) {
   EXPECT_FALSE(std::filesystem::exists(run));
 }
 
+TEST_F(VerbsTest, NodesAreForgotten) {
+  EXPECT_THAT(Asked({"delete", "node", "n0", "n1", "--yes"}),
+              ElementsAre(R"(DeleteNode name: "n0")", R"(DeleteNode name: "n1")"));
+  EXPECT_EQ(Tactus({"delete", "--yes", "node", "n0"}).err, "tactus: node n0 deleted\n");
+  EXPECT_EQ(Tactus({"delete", "node", "n0"}).code, ExitCode::kUsage);  // no terminal to ask on
+}
+
 TEST_F(VerbsTest, NodesAreCordonedAndDrained) {
   EXPECT_THAT(Asked({"cordon", "n0"}), ElementsAre(R"(CordonNode name: "n0")"));
   EXPECT_THAT(Asked({"uncordon", "n0"}), ElementsAre(R"(UncordonNode name: "n0")"));

@@ -33,6 +33,7 @@ TEST(ClusterPropertyTest, RandomEventsNeverBreakAPromise) {
   EXPECT_GT(tally.suspended, 50);
   EXPECT_GT(tally.paused, 50);
   EXPECT_GT(tally.drained, 5);
+  EXPECT_GT(tally.forgotten, 10);
   EXPECT_GT(tally.faults, 50);
   EXPECT_GT(tally.grown, 5);
   EXPECT_GT(tally.shrunk, 5);

@@ -101,6 +101,50 @@ TEST_F(ClusterTest, ADrainedNodeIsLeftAndGetsNoWorkersUntilItIsUncordoned) {
   EXPECT_THAT(Started(Step(NodeMarked{{.name = "a"}})), ElementsAre("alpha-1@a/cpu:0"));
 }
 
+TEST_F(ClusterTest, ANodeThatIsGoneIsForgottenWithItsCordon) {
+  Step(Join("a", 1));
+  Step(NodeMarked{{.name = "a", .cordoned = true}});
+  EXPECT_THAT(Step(NodeDeleted{"a"}), IsEmpty());  // it is connected
+  Step(NodeUnreachable{.node = "a"});
+
+  const Actions actions = Step(NodeDeleted{"a"});
+
+  ASSERT_THAT(Only<PersistNode>(actions), SizeIs(1));
+  EXPECT_EQ(Only<PersistNode>(actions)[0].node.name, "a");
+  EXPECT_FALSE(Only<PersistNode>(actions)[0].node.cordoned);
+  EXPECT_FALSE(cluster_.membership().nodes().contains("a"));
+  EXPECT_THAT(Step(NodeDeleted{"a"}), IsEmpty());  // it is not known any more
+  Step(Submit(1, {.workers_min = 1}));
+  EXPECT_EQ(cluster_.Find(JobId{1})->state_reason, "needs 1 device; 0 free, 0 known");
+  EXPECT_THAT(Started(Step(Join("a", 1))), ElementsAre("alpha-1@a/cpu:0"));
+}
+
+TEST_F(ClusterTest, ANodeWithWorkersOfAJobIsNotForgotten) {
+  Step(Join("a", 1));
+  Step(Submit(1, {.workers_min = 1}));
+  Step(NodeUnreachable{.node = "a"});
+
+  EXPECT_EQ(cluster_.JobOn("a"), "alpha-1");
+  EXPECT_THAT(Only<PersistNode>(Step(NodeDeleted{"a"})), IsEmpty());
+  EXPECT_TRUE(cluster_.membership().nodes().contains("a"));
+
+  Step(NodeLost{.node = "a", .reason = "the agent was started again"});
+  EXPECT_EQ(cluster_.JobOn("a"), "");
+  EXPECT_THAT(Only<PersistNode>(Step(NodeDeleted{"a"})), SizeIs(1));
+}
+
+// Nobody holds a device of it yet.
+TEST(ClusterRestartTest, ANodeThatAJobWaitsForIsNotForgotten) {
+  Rig rig;
+  rig.ToRunning();
+  rig.Restart();
+  rig.Step(NodeMarked{{.name = "a", .cordoned = true}});
+
+  EXPECT_EQ(rig.cluster().JobOn("a"), "alpha-1");
+  EXPECT_THAT(Only<PersistNode>(rig.Step(NodeDeleted{"a"})), IsEmpty());
+  EXPECT_TRUE(rig.cluster().membership().MarkOf("a").cordoned);
+}
+
 TEST_F(ClusterTest, ADeviceAtFaultIsGivenToNobodyUntilItIsWell) {
   Step(Join("a", 2));
   Step(DeviceFaultsChanged{.node = "a", .faults = {{"cpu:0", "broken"}}});

@@ -142,6 +142,39 @@ TEST(MembershipTest, AHolderOutlivesTheFaultOfItsDevice) {
   EXPECT_THAT(FreeOf(membership, DeviceKind::kCpu), IsEmpty());
 }
 
+TEST(MembershipTest, ANodeThatIsForgottenLeavesNothing) {
+  Membership membership;
+  membership.Mark({.name = "a", .cordoned = true});
+  membership.Join("a", Devices("cuda", 2));
+  membership.Join("b", Devices("cpu", 1));
+  membership.SetStrays("a", {WorkerId{6}});
+
+  membership.Forget("a");
+
+  EXPECT_FALSE(membership.nodes().contains("a"));
+  EXPECT_THAT(membership.marked(), IsEmpty());
+  EXPECT_FALSE(membership.IsStray(WorkerId{6}));
+  EXPECT_EQ(membership.Standard(), DeviceKind::kCpu);
+  EXPECT_THAT(FreeOf(membership, DeviceKind::kCpu), ElementsAre("b/cpu:0"));
+  // One of that name that comes later is a new one.
+  membership.Join("a", Devices("cpu", 1));
+  EXPECT_THAT(FreeOf(membership, DeviceKind::kCpu), ElementsAre("a/cpu:0", "b/cpu:0"));
+}
+
+TEST(MembershipTest, AnyHolderOnANodeIsFoundAndNoOtherNodes) {
+  Membership membership;
+  membership.Join("a", Devices("cpu", 2));
+  membership.Join("b", Devices("cpu", 1));
+  membership.Hold({.worker = WorkerId{1}, .node = "b", .device = "cpu:0"}, JobId{1}, "alpha-1");
+  EXPECT_EQ(membership.AnyHolderOn("a"), nullptr);
+
+  membership.Hold({.worker = WorkerId{2}, .node = "a", .device = "cpu:1"}, JobId{2}, "alpha-2");
+
+  ASSERT_NE(membership.AnyHolderOn("a"), nullptr);
+  EXPECT_EQ(membership.AnyHolderOn("a")->job_name, "alpha-2");
+  EXPECT_EQ(membership.AnyHolderOn("c"), nullptr);
+}
+
 TEST(MembershipTest, WhoJoinsSaysWhichDevicesAreAtFault) {
   Membership membership;
   membership.SetFaults("a", {{"cpu:0", "nobody knows this node yet"}});

@@ -207,6 +207,7 @@ std::string Say(const DeviceFaultsChanged& event) {
   return text;
 }
 std::string Say(const NodeMarked& event) { return Describe(event.node) + " by a user"; }
+std::string Say(const NodeDeleted& event) { return "node " + event.node + " deleted by a user"; }
 
 // ---- Actions
 

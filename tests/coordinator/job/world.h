@@ -56,6 +56,7 @@ class World {
     int suspended = 0;  // with a checkpoint
     int paused = 0;
     int drained = 0;
+    int forgotten = 0;  // nodes
     int faults = 0;
     int grown = 0;  // a group with more members than the one before
     int shrunk = 0;
@@ -149,6 +150,7 @@ class World {
   void Update();
   void Revert();
   void Mark();
+  void Forget(const std::string& name);
   void BreakOrMend();
   void Join();
   void Join(const std::string& name);

@@ -1,5 +1,7 @@
 // What happens to the world's agents.
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -13,6 +15,20 @@ void World::Mark() {
   const std::string name = "n" + std::to_string(rng_.Below(agents_.size()));
   const std::uint64_t dice = rng_.Below(4);
   Give(NodeMarked{{.name = name, .cordoned = dice == 0 || dice == 1, .draining = dice == 0}});
+  if (dice == 2) Forget(name);
+}
+
+// An agent that comes back tells what runs there, as it tells a coordinator that restarted.
+void World::Forget(const std::string& name) {
+  Agent& agent = agents_.at(name);
+  const bool gone = !agent.connected && cluster_->JobOn(name).empty();
+  Give(NodeDeleted{name});
+  EXPECT_NE(cluster_->membership().nodes().contains(name), gone) << name;
+  if (!gone) return;
+  ++tally_.forgotten;
+  agent.known = false;
+  agent.fresh = true;
+  agent.waiting.clear();
 }
 
 // An agent that is not connected says so when it is back.

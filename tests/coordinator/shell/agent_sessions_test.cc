@@ -218,6 +218,23 @@ TEST_F(AgentSessionsTest, AnAgentUnheardForFiveBeatsIsCalledUnreachableOnce) {
   EXPECT_FALSE(stream->closed.ok());
 }
 
+TEST_F(AgentSessionsTest, AnAgentThatWasForgottenAndComesBackIsANewOne) {
+  Say(Connect(1), 1);
+  EXPECT_TRUE(sessions_.Nodes().at(0).expected);
+  for (int i = 0; i < 20; ++i) sessions_.Beat();
+  EXPECT_FALSE(sessions_.Nodes().at(0).expected);
+  Tell(3);
+
+  sessions_.Forget("a");
+
+  EXPECT_TRUE(sessions_.Nodes().empty());
+  sessions_.Beat();
+  const auto again = Connect(1);
+  Say(again, 2);
+  EXPECT_THAT(events_, ElementsAre("joined", "1", "unreachable", "joined", "2"));
+  EXPECT_THAT(again->Sequences(), ElementsAre(0));
+}
+
 TEST_F(AgentSessionsTest, AHeartbeatKeepsTheAgent) {
   const auto stream = Connect(1);
   for (int i = 0; i < 20; ++i) {

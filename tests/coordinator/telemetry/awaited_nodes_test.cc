@@ -44,8 +44,12 @@ TEST_F(AwaitedNodesTest, NodesOfAJobThatWaitsForItsMembersAreUnheardFromTheStart
 TEST_F(AwaitedNodesTest, OneThatDoesNotComeBackIsLost) {
   nodes_.Await(OnNodesAAndB(job::JobState::kSuspending));
   nodes_.Joined("a");
+  EXPECT_FALSE(nodes_.Awaits("a"));
+  EXPECT_TRUE(nodes_.Awaits("b"));
 
   nodes_.GiveUp();
+
+  EXPECT_FALSE(nodes_.Awaits("b"));
 
   EXPECT_THAT(Text(), HasSubstr(Connected("a", 1)));
   EXPECT_THAT(Text(), HasSubstr(Connected("b", 0)));
