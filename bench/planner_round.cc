@@ -23,7 +23,8 @@ PlannerOptions Auto() {
   return {.batch_policy = "auto",
           .synchronization = {.policy = "auto"},
           .aggregation_policy = "auto",
-          .learning_rate_policy = "auto"};
+          .learning_rate_policy = "auto",
+          .encoding_policy = "auto"};
 }
 
 // A round of unequal workers with a tenth of noise, and a loss that falls slowly.

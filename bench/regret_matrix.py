@@ -21,6 +21,7 @@ FACTORS = {
 }
 PERIODS = [2, 4, 8, 16, 32, 64, 128]
 ROUND_SECONDS_MAX = 300  # a group that ends no round in 10 minutes is given up
+ENCODED_SHARE = 0.05  # of a step that a transfer takes, from which on fewer bytes are among the fixed plans
 PER_WORKER = 32                            # samples a step, on average over the workers
 FIXED_PART = 0.2                           # of a step's time, whatever its samples
 BITS = {"mbit": 1e6, "gbit": 1e9}
@@ -215,6 +216,8 @@ def rows_of(cell):
     if cell.base:
         rows |= {f"{label}, adascale": {**how, "learning_rate": {"policy": "adascale"}} for label, how in rows.items()
                  if label.startswith(("every_step", "periodic"))}
+    if cell.transfer_seconds >= ENCODED_SHARE * cell.step_seconds:
+        rows |= {f"{label}, float16": {**how, "encoding": {"policy": "float16"}} for label, how in rows.items()}
     auto = {"policy": "auto"}
-    rows["auto"] = adapt({**auto, "per_worker": PER_WORKER}, auto, auto, auto)["adapt"]
+    rows["auto"] = adapt({**auto, "per_worker": PER_WORKER}, auto, auto, auto, auto)["adapt"]
     return rows

@@ -13,9 +13,9 @@ def hosts(speeds, rate, samples_per_second=1000.0, sigma=0.05):
             for i, speed in enumerate(speeds)]
 
 
-def adapt(batch=None, synchronization=None, aggregation=None, learning_rate=None):
+def adapt(batch=None, synchronization=None, aggregation=None, learning_rate=None, encoding=None):
     axes = {"batch": batch, "synchronization": synchronization, "aggregation": aggregation,
-            "learning_rate": learning_rate}
+            "learning_rate": learning_rate, "encoding": encoding}
     return {"adapt": {"policy": "none", **{name: axis for name, axis in axes.items() if axis}}}
 
 

@@ -6,7 +6,7 @@ A panel has a type, a title, a description that says what it means and what is g
 
 GREEN_TO_RED = lambda orange, red: [(None, "green"), (orange, "orange"), (red, "red")]
 RED_TO_GREEN = lambda orange, green: [(None, "red"), (orange, "orange"), (green, "green")]
-STAT, WIDE, HALF, THIRD = (4, 4), (24, 8), (12, 8), (8, 8)
+STAT, NARROW, WIDE, HALF, THIRD = (4, 4), (3, 4), (24, 8), (12, 8), (8, 8)
 JOB = '{job_id="$job_id"}'
 
 
@@ -14,9 +14,9 @@ def row(title):
     return {"type": "row", "title": title}
 
 
-def stat(title, description, unit, query, **more):
+def stat(title, description, unit, query, size=STAT, **more):
     return {"type": "stat", "title": title, "description": description, "unit": unit, "queries": [(query, more.pop("legend", ""))],
-            "size": STAT, **more}
+            "size": size, **more}
 
 
 def graph(title, description, unit, *queries, size=HALF, **more):
@@ -124,14 +124,16 @@ ADAPTIVITY = {
     "description": "What the planner changed in one job, from which numbers, and whether it kept its promise. Decisions are marked; "
                    "`tactus explain JOB` gives their reasons.",
     "panels": [
-        stat("Plan", "Version of the plan in force: one more with each change.", "none", f"tactus_job_plan_version{JOB}"),
+        stat("Plan", "Version of the plan in force: one more with each change.", "none", f"tactus_job_plan_version{JOB}", size=NARROW),
         stat("Synchronization", "When the workers' results are combined.", "none", f"tactus_job_synchronization_mode{JOB}",
              legend="{{mode}}", text="name"),
         stat("Aggregation", "How they are combined.", "none", f"tactus_job_aggregation_mode{JOB}", legend="{{mode}}", text="name"),
         stat("Learning rate rule", "How the learning rate follows the batch.", "none", f"tactus_job_learning_rate_rule{JOB}",
              legend="{{rule}}", text="name"),
-        stat("Batch", "Samples of a step, all workers.", "short", f"tactus_job_global_batch_samples{JOB}"),
-        stat("Period", "Steps between synchronizations.", "short", f"tactus_job_communication_period_steps{JOB}"),
+        stat("Encoding", "In which form the workers' results travel.", "none", f"tactus_job_encoding_mode{JOB}", legend="{{mode}}",
+             text="name", size=NARROW),
+        stat("Batch", "Samples of a step, all workers.", "short", f"tactus_job_global_batch_samples{JOB}", size=NARROW),
+        stat("Period", "Steps between synchronizations.", "short", f"tactus_job_communication_period_steps{JOB}", size=NARROW),
         row("What was decided"),
         graph("Batch and noise scale", "The batch beside the gradient noise scale. A batch far above it learns little from its last samples.",
               "short", (f"tactus_job_global_batch_samples{JOB}", "batch"), (f"tactus_job_gradient_noise_scale{JOB}", "noise scale"), min=0),
@@ -139,10 +141,14 @@ ADAPTIVITY = {
               stack=True, fill=20, interpolation="stepAfter", min=0),
         graph("Period", "Optimizer steps between synchronizations: long ones save transfers and let the workers drift apart.", "short",
               (f"tactus_job_communication_period_steps{JOB}", "steps"), interpolation="stepAfter", min=0),
-        timeline("Modes", "Synchronization, aggregation and learning rate rule in force.",
+        timeline("Modes", "Synchronization, aggregation, learning rate rule and encoding in force.",
                  (f"tactus_job_synchronization_mode{JOB}", "synchronization {{mode}}"),
                  (f"tactus_job_aggregation_mode{JOB}", "aggregation {{mode}}"),
-                 (f"tactus_job_learning_rate_rule{JOB}", "learning rate {{rule}}"), size=HALF),
+                 (f"tactus_job_learning_rate_rule{JOB}", "learning rate {{rule}}"),
+                 (f"tactus_job_encoding_mode{JOB}", "encoding {{mode}}"), size=HALF),
+        graph("Bytes of a round", "Payload of the collectives of a round, all workers: what an encoding makes less.", "bytes",
+              (f"rate(tactus_job_collective_bytes_total{JOB}[$__rate_interval]) / rate(tactus_job_rounds_total{JOB}[$__rate_interval])",
+               "bytes"), min=0),
         row("From which numbers"),
         graph("Orthogonality", "How far the workers' gradients differ. 1: they are orthogonal, and Adasum adds them; 1 over the workers: they "
               "are the same, and it averages.",

@@ -269,7 +269,8 @@ void JobSeries::WriteModes(MetricPage& page, const std::vector<Job>& jobs) {
       {"tactus_job_state", "state", &JobFigures::state},
       {"tactus_job_synchronization_mode", "mode", &JobFigures::synchronization},
       {"tactus_job_aggregation_mode", "mode", &JobFigures::aggregation},
-      {"tactus_job_learning_rate_rule", "rule", &JobFigures::learning_rate_rule}};
+      {"tactus_job_learning_rate_rule", "rule", &JobFigures::learning_rate_rule},
+      {"tactus_job_encoding_mode", "mode", &JobFigures::encoding}};
   for (const Mode& mode : kModes) {
     for (const Job& job : jobs) {
       const std::string_view word = job.figures.*mode.word;

@@ -48,6 +48,7 @@ struct JobFigures {
   std::string_view synchronization{};
   std::string_view aggregation{};
   std::string_view learning_rate_rule{};
+  std::string_view encoding{};
   struct Worker {
     std::uint32_t batch = 0;
     double samples_per_second = 0;

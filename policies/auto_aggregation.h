@@ -39,7 +39,7 @@ struct AdasumStep {
 double UsefulSamplesOfAdasum(const AdasumStep& step);
 
 // Starts with average. Adasum once u was above kAbove, and Adasum promised kGainMin more useful
-// samples a second, its exchange taking kTransfer times that of averages, in so many rounds
+// samples a second, its exchange taking kTransfer times that of dense averages, in so many rounds
 // running; average again once u was below kBelow in as many.
 // They are kRounds at first and double with every change up to kRoundsMax, so that a quantity at a
 // threshold moves it ever less often.
@@ -53,8 +53,8 @@ class AutoAggregation final : public RememberingPolicy<AutoAggregation> {
   static constexpr double kAbove = 0.6;
   static constexpr double kBelow = 0.3;
   static constexpr double kGainMin = 0.10;
-  // Adasum sends what a mean sends, in more and dependent pieces, with sums of products between:
-  // 1.2 times for 16 MiB to 1.8 for 1 MiB, measured (docs/benchmarks.md).
+  // Adasum sends what a dense mean sends, in more and dependent pieces, with sums of products
+  // between: 1.2 times for 16 MiB to 1.8 for 1 MiB, measured (docs/benchmarks.md).
   static constexpr double kTransfer = 1.5;
   static constexpr int kRounds = 20;
   static constexpr int kRoundsMax = 1280;

@@ -23,7 +23,7 @@ double TotalOf(const Plan& plan) {
 // Of delayed rounds the sizes are those of passes, and the batch is an outcome.
 bool SameRounds(const Plan& one, const Plan& other) {
   if (one.synchronization != other.synchronization || one.period != other.period) return false;
-  if (one.aggregation != other.aggregation) return false;
+  if (one.aggregation != other.aggregation || one.encoding != other.encoding) return false;
   return one.synchronization == Synchronization::kDelayed ||
          std::abs(TotalOf(one) - TotalOf(other)) <= kTotalSlack * TotalOf(other);
 }

@@ -111,7 +111,7 @@ std::optional<Proposal> AutoSynchronization::Decide(const Situation& situation) 
   }
   if (trial_) return Judge(situation);
   if (canary_) return JudgePeriod(situation);
-  NoteRate(situation);
+  NoteOthers(situation);
   const bool delayed = situation.in_force.synchronization == Synchronization::kDelayed;
   if (judged_ && !delayed) period_most_ = situation.in_force.period;
   if (!judged_ && !AnyRoundInForce(seen)) return std::nullopt;
@@ -119,12 +119,15 @@ std::optional<Proposal> AutoSynchronization::Decide(const Situation& situation) 
   return situation.other_on_trial ? std::nullopt : TryPeriod(situation);
 }
 
-// What is compared with what was before must be of steps that are as long.
-void AutoSynchronization::NoteRate(const Situation& situation) {
-  const LearningRateRule rule = situation.in_force.learning_rate_rule;
-  const std::optional<LearningRateRule> former = std::exchange(rate_rule_, rule);
-  if (!former || *former == rule) return;
-  InForceFrom(situation.in_force.version, situation.seen.seconds());
+// What is compared with what was before must be of steps that are as long, and of exchanges.
+void AutoSynchronization::NoteOthers(const Situation& situation) {
+  const Plan& now = situation.in_force;
+  const LearningRateRule rule = rate_rule_.value_or(now.learning_rate_rule);
+  const Encoding encoding = encoding_.value_or(now.encoding);
+  rate_rule_ = now.learning_rate_rule;
+  encoding_ = now.encoding;
+  if (rule == now.learning_rate_rule && encoding == now.encoding) return;
+  InForceFrom(now.version, situation.seen.seconds());
   promising_since_.reset();
 }
 
@@ -163,7 +166,9 @@ std::optional<Prior> AutoSynchronization::Learned(const Observations& seen) cons
   const std::optional<double> transfer = seen.TransferSeconds();
   if (!judged_ || period_most_ == 0 || !transfer) return std::nullopt;
   if (seen.AnySkipped({0, seen.rounds().size()})) return std::nullopt;
-  return Prior{.period = period_most_, .transfer_seconds = *transfer};
+  return Prior{.period = period_most_,
+               .transfer_seconds = *transfer,
+               .encoding = seen.rounds().back().encoding};
 }
 
 // What is given up at once leaves speeds and transfer known, but no round of what is in force, by

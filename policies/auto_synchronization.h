@@ -105,6 +105,7 @@ class AutoSynchronization final : public RememberingPolicy<AutoSynchronization> 
     archive("shorter", policy.shorter_);
     archive("former", policy.former_);
     archive("rate_rule", policy.rate_rule_);
+    archive("encoding", policy.encoding_);
     archive("gain_least", policy.gain_least_);
     archive("seconds_seen", policy.seconds_seen_);
     archive("canary_due", policy.canary_due_);
@@ -167,7 +168,7 @@ class AutoSynchronization final : public RememberingPolicy<AutoSynchronization> 
   std::uint32_t PeriodToTry(const Situation& situation) const;
   double GainOfDoubling(const Situation& situation) const;
 
-  void NoteRate(const Situation& situation);
+  void NoteOthers(const Situation& situation);
   void InForceFrom(std::uint64_t version, double seconds);
   // The change on trial, or the canary, never came into force.
   bool NeverAdopted(const Plan& in_force) const;
@@ -186,6 +187,7 @@ class AutoSynchronization final : public RememberingPolicy<AutoSynchronization> 
   bool shorter_ = true;            // than the one in force, is what is tried next
   Plan former_{};                  // in force before the change on trial
   std::optional<LearningRateRule> rate_rule_;  // in force at the last look
+  std::optional<Encoding> encoding_;           // likewise
   LeastGain gain_least_{kGainMin, kGainMax, kHalfLifeSeconds};
   double seconds_seen_ = 0;
   double canary_due_ = 0;  // training time from which on a period is tried

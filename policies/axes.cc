@@ -83,6 +83,8 @@ std::string ValueOf(const Plan& plan, Axis axis) {
       return std::string(NameOf(plan.aggregation));
     case Axis::kLearningRate:
       return std::string(NameOf(plan.learning_rate_rule));
+    case Axis::kEncoding:
+      return std::string(NameOf(plan.encoding));
   }
   return {};
 }
@@ -105,6 +107,9 @@ std::optional<Plan> WithValue(Plan plan, Axis axis, std::string_view value) {
     case Axis::kLearningRate:
       read = ReadChoice(kLearningRateRuleNames, value, &plan.learning_rate_rule);
       break;
+    case Axis::kEncoding:
+      read = ReadChoice(kPlanEncodingNames, value, &plan.encoding);
+      break;
   }
   return read ? std::optional(std::move(plan)) : std::nullopt;
 }
@@ -114,7 +119,8 @@ std::vector<PlanRow> RowsOf(const Plan& plan) {
           {"synchronization", "synchronization", NameOf(plan.synchronization)},
           {"period", "period", plan.period},
           {"aggregation", "aggregation", NameOf(plan.aggregation)},
-          {"learning_rate_rule", "learning rate", NameOf(plan.learning_rate_rule)}};
+          {"learning_rate_rule", "learning rate", NameOf(plan.learning_rate_rule)},
+          {"encoding", "encoding", NameOf(plan.encoding)}};
 }
 
 std::string TextOf(const PlanValue& value) {

@@ -17,11 +17,11 @@
 namespace tactus::policies {
 
 // What a job adapts independently of the rest. Records keep the numbers.
-enum class Axis { kBatch, kSynchronization, kAggregation, kLearningRate };
+enum class Axis { kBatch, kSynchronization, kAggregation, kLearningRate, kEncoding };
 
 // By Axis, as a job file's `adapt` names them.
-inline constexpr auto kAxisFields =
-    std::to_array<std::string_view>({"batch", "synchronization", "aggregation", "learning_rate"});
+inline constexpr auto kAxisFields = std::to_array<std::string_view>(
+    {"batch", "synchronization", "aggregation", "learning_rate", "encoding"});
 
 // All of them, in the order in which a first plan is made: the others build on the batch sizes.
 inline constexpr auto kAxes = [] {
@@ -47,7 +47,8 @@ std::string_view FieldOf(Axis axis);
 // For a person: "batch", "learning rate".
 std::string NameOf(Axis axis);
 
-// The axis's value of a plan, for a person: "64,64,32,16", "periodic 16", "adasum", "sqrt".
+// The axis's value of a plan, for a person: "64,64,32,16", "periodic 16", "adasum", "sqrt",
+// "float16".
 std::string ValueOf(const Plan& plan, Axis axis);
 
 // The plan with the axis's value as ValueOf words it, whatever the plan fits then; nothing where
@@ -73,7 +74,7 @@ std::vector<PlanRow> RowsOf(const Plan& plan);
 std::string TextOf(const PlanValue& value);
 
 // What is chosen beside the batch sizes, each choice with its number if that is above 1:
-// "periodic 16", "adasum", "sqrt".
+// "periodic 16", "adasum", "sqrt", "float16".
 std::vector<std::string> ChoicesOf(const std::vector<PlanRow>& rows);
 
 }  // namespace tactus::policies

@@ -33,8 +33,8 @@ struct Proposal {
   Trial trial = Trial::kNone;
 };
 
-// Decides one axis: the batch sizes, or the synchronization and its period, or the aggregation, or
-// the learning rate rule. Pure and total; not thread-safe.
+// Decides one axis: the batch sizes, or the synchronization and its period, or the aggregation, the
+// learning rate rule or the encoding. Pure and total; not thread-safe.
 class AxisPolicy {
  public:
   virtual ~AxisPolicy() = default;

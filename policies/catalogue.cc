@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "policies/adacomm_synchronization.h"
 #include "policies/auto_aggregation.h"
+#include "policies/auto_encoding.h"
 #include "policies/auto_learning_rate.h"
 #include "policies/auto_synchronization.h"
 #include "policies/batch_axis.h"
@@ -23,6 +24,12 @@ using Options = PlannerOptions;
 constexpr std::string_view kForSgd =
     "the gain is derived for sgd; with preconditioned steps it is "
     "another method; take sqrt or constant, or optimizer sgd";
+
+// Of what is made for the terms of a sum.
+constexpr Exclusion kForSums = {
+    .trait = Trait::kWholeVectors,
+    .reason =
+        "adasum goes by products of whole vectors, which travel dense; take average, or dense"};
 
 // Makes what stays as it is.
 template <typename Fixed, auto value>
@@ -117,7 +124,7 @@ const std::vector<Policy>& AggregationPolicies() {
       {.name = "adasum",
        .sentence = "by pairs, as the angle between gradients says",
        .make = Fix<FixedAggregation, Aggregation::kAdasum>,
-       .traits = {Trait::kOwnStepLength},
+       .traits = {Trait::kOwnStepLength, Trait::kWholeVectors},
        .excludes =
            {{.trait = Trait::kLateGradients,
              .of_memory = true,
@@ -163,6 +170,27 @@ const std::vector<Policy>& LearningRatePolicies() {
   return policies;
 }
 
+const std::vector<Policy>& EncodingPolicies() {
+  static const std::vector<Policy> policies = {
+      {.name = "dense",
+       .sentence = "vectors travel as float32",
+       .make = Fix<FixedEncoding, Encoding::kDense>},
+      {.name = "float16",
+       .sentence = "vectors travel in half the bytes, rounded to 11 bits",
+       .make = Fix<FixedEncoding, Encoding::kFloat16>,
+       .excludes = {kForSums}},
+      {.name = "bfloat16",
+       .sentence = "vectors travel in half the bytes, rounded to 8 bits",
+       .make = Fix<FixedEncoding, Encoding::kBfloat16>,
+       .excludes = {kForSums}},
+      {.name = "auto",
+       .sentence = "float16 where a transfer takes so long that fewer bytes are found to pay",
+       .make = [](const Options& job) -> Made {
+         return std::make_unique<AutoEncoding>(job.base_batch, job.synchronization.loss_floor);
+       }}};
+  return policies;
+}
+
 // Puts a number in the place of its name in braces.
 void Fill(std::string& sentence, std::string_view name, std::uint32_t number) {
   const std::string place = "{" + std::string(name) + "}";
@@ -181,9 +209,11 @@ const std::vector<Policy>& PoliciesOf(Axis axis) {
     case Axis::kAggregation:
       return AggregationPolicies();
     case Axis::kLearningRate:
+      return LearningRatePolicies();
+    case Axis::kEncoding:
       break;
   }
-  return LearningRatePolicies();
+  return EncodingPolicies();
 }
 
 const Policy* FindPolicy(Axis axis, std::string_view name) {

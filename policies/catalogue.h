@@ -20,6 +20,7 @@ enum class Trait {
   kOwnStepLength,   // it scales the step itself, in place of a learning rate rule
   kPreconditioned,  // an optimizer whose steps do not go along the gradient
   kLateGradients,   // gradients are combined, and steps taken later
+  kWholeVectors,    // what is combined is no sum, and travels dense
 };
 
 // That a policy does not go with what has the trait.

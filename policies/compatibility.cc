@@ -82,6 +82,7 @@ std::vector<Conflict> ConflictsOf(const Plan& plan, const OptimizerFacts& optimi
   same.synchronization.policy = NameOf(plan.synchronization);
   same.aggregation_policy = NameOf(plan.aggregation);
   same.learning_rate_policy = NameOf(plan.learning_rate_rule);
+  same.encoding_policy = NameOf(plan.encoding);
   return ConflictsOf(same);
 }
 

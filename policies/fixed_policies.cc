@@ -50,4 +50,13 @@ std::string FixedLearningRate::Start(Plan& first, const Observations&) {
 
 std::optional<Proposal> FixedLearningRate::Decide(const Situation&) { return std::nullopt; }
 
+std::string FixedEncoding::Start(Plan& first, const Observations& seen) {
+  const bool alone = seen.members() == 1 && encoding_ != Encoding::kDense;
+  first.encoding = alone ? Encoding::kDense : encoding_;
+  return alone ? "dense: one member has nobody to exchange with"
+               : std::string(NameOf(encoding_)) + ": as the job asks";
+}
+
+std::optional<Proposal> FixedEncoding::Decide(const Situation&) { return std::nullopt; }
+
 }  // namespace tactus::policies

@@ -62,4 +62,16 @@ class FixedLearningRate final : public AxisPolicy {
   const LearningRateRule rule_;
 };
 
+// A group of one member has nobody to send to, and nothing of it is rounded.
+class FixedEncoding final : public AxisPolicy {
+ public:
+  explicit FixedEncoding(Encoding encoding) : encoding_(encoding) {}
+
+  std::string Start(Plan& first, const Observations& seen) override;
+  std::optional<Proposal> Decide(const Situation& situation) override;
+
+ private:
+  const Encoding encoding_;
+};
+
 }  // namespace tactus::policies

@@ -63,13 +63,16 @@ void Observations::Start(const StartingGroup& group) {
 }
 
 void Observations::Expect(const Plan& plan) {
-  // Adasum exchanges by another pattern, which takes another time.
-  if (plan.aggregation != expected_.aggregation) transfers_.clear();
+  // Adasum exchanges by another pattern, and another encoding other bytes: it takes another time.
+  const bool same =
+      plan.aggregation == expected_.aggregation && plan.encoding == expected_.encoding;
+  if (!same) transfers_.clear();
   if (plan.version != expected_.version) before_ = expected_;
   expected_ = {.version = plan.version,
                .synchronization = plan.synchronization,
                .aggregation = plan.aggregation,
                .learning_rate_rule = plan.learning_rate_rule,
+               .encoding = plan.encoding,
                .batch_sizes = plan.batch_sizes};
 }
 
@@ -98,6 +101,8 @@ void Observations::Observe(const Report& report) {
   }
   sums.transfer_seconds = std::min(sums.transfer_seconds, Transfer(report, sums.synchronization));
   sums.compute_seconds = std::max(sums.compute_seconds, report.compute_seconds);
+  sums.update_seconds = std::max(sums.update_seconds, report.update_seconds);
+  sums.bytes_sent = std::max(sums.bytes_sent, report.bytes_sent);
   sums.compute_seconds_before = std::max(sums.compute_seconds_before, ComputeSecondsBefore(report));
   sums.samples += report.samples;
   sums.steps = std::max(sums.steps, report.steps);
@@ -119,6 +124,7 @@ Observations::OpenRound* Observations::Open(const Report& report) {
                        .synchronization = plan.synchronization,
                        .aggregation = plan.aggregation,
                        .learning_rate_rule = plan.learning_rate_rule,
+                       .encoding = plan.encoding,
                        .transfer_seconds = kInfinity};
     // The oldest gives way, which may be the one just opened.
     if (open_.size() > kOpenRoundsMax) open_.erase(open_.begin());
@@ -126,6 +132,11 @@ Observations::OpenRound* Observations::Open(const Report& report) {
     return kept == open_.end() ? nullptr : &kept->second;
   }
   return at->second.reported[report.rank] ? nullptr : &at->second;
+}
+
+// Rounds of the plan before come in while the newest one travels.
+bool Observations::ExchangesAsExpected(const WholeRound& round) const {
+  return round.aggregation == expected_.aggregation && round.encoding == expected_.encoding;
 }
 
 void Observations::Close(WholeRound round, const Report& last) {
@@ -143,11 +154,11 @@ void Observations::Close(WholeRound round, const Report& last) {
   seconds_ += round.seconds;
   seconds_of_group_ += round.seconds;
   round.seconds_end = seconds_;
-  if (std::isfinite(round.transfer_seconds)) {
+  if (!std::isfinite(round.transfer_seconds)) {
+    round.transfer_seconds = 0;
+  } else if (ExchangesAsExpected(round)) {
     transfers_.push_back(round.transfer_seconds);
     if (transfers_.size() > kTransfersKept) transfers_.pop_front();
-  } else {
-    round.transfer_seconds = 0;
   }
   if (!round.skipped) {
     losses_.Add(LossesOf(last));

@@ -26,14 +26,17 @@ struct WholeRound {
   Synchronization synchronization = Synchronization::kEveryStep;
   Aggregation aggregation = Aggregation::kAverage;
   LearningRateRule learning_rate_rule = LearningRateRule::kConstant;
+  Encoding encoding = Encoding::kDense;
   double seconds_end = 0;       // training time at its end
   double seconds = 0;           // >= 0: the mean of the members', whose sum is the time passed
   double transfer_seconds = 0;  // D: what no member could have saved by being faster
   double compute_seconds = 0;   // of the member that computed longest
   // The same with the batch sizes of the plan before, at the speeds of this round; 0 without such.
   double compute_seconds_before = 0;
-  std::uint64_t samples = 0;  // of all members
-  std::uint32_t steps = 0;    // most of one member
+  double update_seconds = 0;     // of the member whose update took longest
+  std::uint64_t bytes_sent = 0;  // of one member
+  std::uint64_t samples = 0;     // of all members
+  std::uint32_t steps = 0;       // most of one member
   std::uint32_t contributors = 0;
   double scheduled_rate = 0;  // learning rate without the rule's gain
   double gain = 1;            // of the rule, > 0
@@ -47,11 +50,14 @@ void Fields(auto& archive, Of<WholeRound> auto& round) {
   archive("synchronization", round.synchronization);
   archive("aggregation", round.aggregation);
   archive("learning_rate_rule", round.learning_rate_rule);
+  archive("encoding", round.encoding);
   archive("seconds_end", round.seconds_end);
   archive("seconds", round.seconds);
   archive("transfer_seconds", round.transfer_seconds);
   archive("compute_seconds", round.compute_seconds);
   archive("compute_seconds_before", round.compute_seconds_before);
+  archive("update_seconds", round.update_seconds);
+  archive("bytes_sent", round.bytes_sent);
   archive("samples", round.samples);
   archive("steps", round.steps);
   archive("contributors", round.contributors);
@@ -106,8 +112,8 @@ class Observations {
   // The longest step, max_i sizes_i / v_i. [s] REQUIRES: SpeedsKnown(), one size a rank.
   double StepSeconds(const std::vector<std::uint32_t>& sizes) const;
 
-  // D, the transfer of a round: the median of the latest rounds; empty before kObservationsMin of
-  // them or kSecondsEnough of transfers.
+  // D, the transfer of a round: the median of the latest rounds, of those alone that exchanged as
+  // the newest plan does; empty before kObservationsMin of them or kSecondsEnough of transfers.
   //
   //   D of one round = min_i blocked_i      every step and periodic: the last to come waits least
   //                    min_i transfer_i     delayed: blocked or not
@@ -191,6 +197,7 @@ class Observations {
   void Close(WholeRound round, const Report& last);
   void FoldGradients(const Report& last);
   const Plan& PlanOf(std::uint64_t version) const;
+  bool ExchangesAsExpected(const WholeRound& round) const;
   // What computing the report's samples would have taken with the sizes of the plan before. [s]
   double ComputeSecondsBefore(const Report& report) const;
 

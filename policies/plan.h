@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "policies/encodings.h"
 #include "policies/prior.h"
 
 namespace tactus::policies {
@@ -58,6 +59,8 @@ struct Plan {
   std::uint32_t period = 1;
   Aggregation aggregation = Aggregation::kAverage;
   LearningRateRule learning_rate_rule = LearningRateRule::kConstant;
+  // Of what an average is made of; what Adasum combines travels dense, and so do lanes.
+  Encoding encoding = Encoding::kDense;
   // Samples of a step, one entry a rank of the group. Each >= 0, sum >= 1.
   std::vector<std::uint32_t> batch_sizes{};
   Trial trial = Trial::kNone;

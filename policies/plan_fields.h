@@ -30,6 +30,7 @@ void Fields(auto& archive, Of<Plan> auto& plan) {
   archive("period", plan.period);
   archive("aggregation", plan.aggregation);
   archive("learning_rate_rule", plan.learning_rate_rule);
+  archive("encoding", plan.encoding);
   archive("batch_sizes", plan.batch_sizes);
   archive("trial", plan.trial);
   archive("reason", plan.reason);

@@ -16,10 +16,11 @@ namespace tactus::policies {
 namespace {
 
 // In the order in which they are asked. What changes most comes first: where the length of steps
-// and a period could both be tried out, the former, for which the latter has to be right. The batch
-// sizes, with which a first plan begins, come last.
-constexpr std::array kAxesAsked = {Axis::kLearningRate, Axis::kSynchronization, Axis::kAggregation,
-                                   Axis::kBatch};
+// and a period could both be tried out, the former, for which the latter has to be right. How long
+// an exchange takes is to be known before a period is chosen by it. The batch sizes, with which a
+// first plan begins, come last.
+constexpr std::array kAxesAsked = {Axis::kLearningRate, Axis::kEncoding, Axis::kSynchronization,
+                                   Axis::kAggregation, Axis::kBatch};
 static_assert(kAxesAsked.size() == kAxes.size());
 
 // Grows when a field of a memory changes its meaning and keeps its name.
@@ -59,6 +60,9 @@ bool Carry(const Plan& from, Axis axis, Plan& to) {
       break;
     case Axis::kLearningRate:
       to.learning_rate_rule = from.learning_rate_rule;
+      break;
+    case Axis::kEncoding:
+      to.encoding = from.encoding;
       break;
   }
   return true;
@@ -155,7 +159,7 @@ Plan Planner::FirstPlan(const StartingGroup& group, bool keep, PerAxis<std::stri
 Revision Planner::Start(const StartingGroup& starting) {
   StartingGroup group = starting;
   // What is frozen could not be taken back.
-  if (Frozen(Axis::kSynchronization)) group.prior.reset();
+  if (Frozen(Axis::kSynchronization) || Frozen(Axis::kEncoding)) group.prior.reset();
   gains_.Forget();
   seen_.Start(group);
   Revision revision;

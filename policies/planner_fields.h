@@ -31,6 +31,7 @@ void Fields(auto& archive, Of<PlannerOptions> auto& adapt) {
   archive("synchronization", adapt.synchronization);
   archive("aggregation_policy", adapt.aggregation_policy);
   archive("learning_rate_policy", adapt.learning_rate_policy);
+  archive("encoding_policy", adapt.encoding_policy);
   archive("base_batch", adapt.base_batch);
   archive("optimizer", adapt.optimizer);
   archive("momentum", adapt.momentum);

@@ -13,9 +13,11 @@ auto& NameIn(Options& options, Axis axis) {
     case Axis::kAggregation:
       return options.aggregation_policy;
     case Axis::kLearningRate:
+      return options.learning_rate_policy;
+    case Axis::kEncoding:
       break;
   }
-  return options.learning_rate_policy;
+  return options.encoding_policy;
 }
 
 }  // namespace

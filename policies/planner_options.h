@@ -44,6 +44,7 @@ struct PlannerOptions {
   SynchronizationOptions synchronization{};
   std::string aggregation_policy = "average";
   std::string learning_rate_policy = "constant";
+  std::string encoding_policy = "dense";
   std::uint32_t base_batch = 32;  // samples of a step that the learning rate was chosen for, >= 1
   std::string optimizer = "sgd";  // of policies/optimizers.h
   double momentum = 0;            // of sgd, [0, 1)

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/fields.h"
+#include "policies/encodings.h"
 
 namespace tactus::policies {
 
@@ -17,12 +18,14 @@ namespace tactus::policies {
 struct Prior {
   // Of local steps, as the loss judged; 1: an exchange in every step. >= 1
   std::uint32_t period = 1;
-  double transfer_seconds = 0;  // D of a round, as it was measured
+  double transfer_seconds = 0;           // D of a round, as it was measured
+  Encoding encoding = Encoding::kDense;  // that it was measured with
 
   friend bool operator==(const Prior&, const Prior&) = default;
   friend void Fields(auto& archive, Of<Prior> auto& prior) {
     archive("period", prior.period);
     archive("transfer_seconds", prior.transfer_seconds);
+    archive("encoding", prior.encoding);
   }
   friend bool Sound(const Prior& prior) {
     return prior.period >= 1 && std::isfinite(prior.transfer_seconds) &&

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "agent/engine/combine/lanes.h"
+#include "policies/encodings.h"
 #include "simulator/collective_model.h"
 #include "simulator/network.h"
 
@@ -246,10 +247,10 @@ HostModel& HostOf(const job::MemberRecord& member, ClusterModel& cluster) {
   return cluster.hosts.back();
 }
 
-std::uint64_t ParametersOf(const job::RoundRecord& round) {
+std::uint64_t ParametersOf(const job::RoundRecord& round, policies::Encoding encoding) {
   const double lanes = static_cast<double>(engine::LaneCount(round.worker_samples.size()));
-  return static_cast<std::uint64_t>(
-      std::max(static_cast<double>(round.bytes) / kFloatBytes - lanes, 1.0));
+  const double values = static_cast<double>(round.bytes) / kFloatBytes - lanes;
+  return static_cast<std::uint64_t>(std::max(values / policies::RowOf(encoding).share, 1.0));
 }
 
 }  // namespace
@@ -290,7 +291,7 @@ FittedCluster FitCluster(const JobHistory& history) {
   for (const job::RoundRecord* round : rounds) {
     fitted.transfer_seconds += TransferOf(*round) / static_cast<double>(rounds.size());
   }
-  fitted.parameters = ParametersOf(*rounds.back());
+  fitted.parameters = ParametersOf(*rounds.back(), history.encoding);
   return fitted;
 }
 

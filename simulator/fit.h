@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "coordinator/job/records.h"
+#include "policies/encoding.h"
 #include "simulator/cluster_model.h"
 
 namespace tactus::simulator {
@@ -20,6 +21,7 @@ struct JobHistory {
   std::uint32_t micro_batch = 64;            // samples in one pass at most, >= 1
   std::size_t bucket_bytes = 1u << 20;       // of one all-reduce
   double backward_share = 0;                 // of a pass; see SimulatedJob
+  policies::Encoding encoding = policies::Encoding::kDense;  // of the last round
 };
 
 // What came of it.

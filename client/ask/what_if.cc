@@ -11,6 +11,7 @@
 #include "client/text/text.h"
 #include "coordinator/spec/engine_options.h"
 #include "coordinator/spec/field_rules.h"
+#include "policies/encodings.h"
 #include "simulator/fit.h"
 
 namespace tactus::client {
@@ -22,12 +23,19 @@ constexpr double kSpeedMax = 1e3;
 const char* const kAddForm = "[N x]speed=F, such as 2xspeed=0.5: two devices half as fast";
 const char* const kRemoveForm = "worker-N, rank-N, NODE/DEVICE or NODE of the job";
 
+// That the newest rounds ran with; dense where an older coordinator does not tell.
+policies::Encoding EncodingOf(const v1::Job& job) {
+  return ValueNamed<policies::Encoding>(job.progress().plan().encoding())
+      .value_or(policies::Encoding::kDense);
+}
+
 simulator::JobHistory HistoryOf(const v1::Job& job, const v1::ListRoundsResponse& rounds,
                                 double backward_share) {
   const engine::EngineOptions options = spec::EngineOptionsOf(spec::Resolve(job.spec()));
   simulator::JobHistory history{.micro_batch = options.micro_batch,
                                 .bucket_bytes = options.bucket_bytes,
-                                .backward_share = backward_share};
+                                .backward_share = backward_share,
+                                .encoding = EncodingOf(job)};
   for (const v1::WorkerProgress& worker : job.progress().workers()) {
     history.members.push_back(
         {.worker = {worker.worker_id()}, .node = worker.node(), .device = worker.device()});

@@ -273,6 +273,7 @@ void JobTelemetry::SetProgress(JobId id, Job& job, const job::Progress& progress
     figures.synchronization = NameOf(plan.synchronization);
     figures.aggregation = NameOf(plan.aggregation);
     figures.learning_rate_rule = NameOf(plan.learning_rate_rule);
+    figures.encoding = NameOf(plan.encoding);
   }
   SetValidation(progress.validation, figures);
   if (Trains(job.state)) SetSpeeds(progress, figures);

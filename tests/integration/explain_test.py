@@ -118,14 +118,16 @@ class ExplainTest(unittest.TestCase):
         spec = tiny_spec(self.corpus, rounds=20)
         spec["adapt"]["aggregation"] = {"policy": "adasum"}
         spec["adapt"]["learning_rate"] = {"policy": "adascale"}
+        spec["adapt"]["encoding"] = {"policy": "float16"}
         path = self.folder.path / "clash.json"
         path.write_text(json.dumps(spec))
 
         code, output, said = self.cluster.tactus("submit", path, check=False)
 
         self.assertEqual((code, output), (2, ""))
-        self.assertIn("adapt.learning_rate.policy", said)
-        self.assertIn("does not go with adapt.aggregation.policy adasum", said)
+        for field, found in (("learning_rate", "adascale"), ("encoding", "float16")):
+            self.assertIn(f"adapt.{field}.policy", said)
+            self.assertIn(f"found {found}, which does not go with adapt.aggregation.policy adasum", said)
 
 
 if __name__ == "__main__":

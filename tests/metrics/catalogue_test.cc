@@ -39,6 +39,7 @@ std::string FullScrape(CoordinatorMetrics& metrics) {
                            .synchronization = "periodic",
                            .aggregation = "adasum",
                            .learning_rate_rule = "sqrt",
+                           .encoding = "float16",
                            .workers = {{}},
                            .validation = ValidationFigures{.accuracy = 0.5},
                            .best_validation_loss = 1});

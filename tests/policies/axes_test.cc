@@ -12,7 +12,7 @@ TEST(AxesTest, AreNamedAsAJobFileAndAPersonNameThem) {
   EXPECT_EQ(FieldOf(Axis::kLearningRate), "learning_rate");
   EXPECT_EQ(NameOf(Axis::kLearningRate), "learning rate");
   EXPECT_EQ(kAxes.front(), Axis::kBatch);
-  EXPECT_EQ(kAxes.back(), Axis::kLearningRate);
+  EXPECT_EQ(kAxes.back(), Axis::kEncoding);
 }
 
 TEST(AxesTest, APlanAsAListTellsEveryFieldThatSaysHowRoundsRun) {
@@ -21,6 +21,7 @@ TEST(AxesTest, APlanAsAListTellsEveryFieldThatSaysHowRoundsRun) {
                      .period = 16,
                      .aggregation = Aggregation::kAdasum,
                      .learning_rate_rule = LearningRateRule::kSqrt,
+                     .encoding = Encoding::kBfloat16,
                      .batch_sizes = {64, 32},
                      .reason = "as the job asks"};
 
@@ -34,9 +35,12 @@ TEST(AxesTest, APlanAsAListTellsEveryFieldThatSaysHowRoundsRun) {
             "synchronization (synchronization) periodic\n"
             "period (period) 16\n"
             "aggregation (aggregation) adasum\n"
-            "learning_rate_rule (learning rate) sqrt\n");
-  EXPECT_EQ(ChoicesOf(RowsOf(plan)), (std::vector<std::string>{"periodic 16", "adasum", "sqrt"}));
-  EXPECT_EQ(ChoicesOf(RowsOf({})), (std::vector<std::string>{"every_step", "average", "constant"}));
+            "learning_rate_rule (learning rate) sqrt\n"
+            "encoding (encoding) bfloat16\n");
+  EXPECT_EQ(ChoicesOf(RowsOf(plan)),
+            (std::vector<std::string>{"periodic 16", "adasum", "sqrt", "bfloat16"}));
+  EXPECT_EQ(ChoicesOf(RowsOf({})),
+            (std::vector<std::string>{"every_step", "average", "constant", "dense"}));
 }
 
 TEST(AxisPolicyTest, ValuesAreAsAPersonSaysThem) {
@@ -45,6 +49,7 @@ TEST(AxisPolicyTest, ValuesAreAsAPersonSaysThem) {
   EXPECT_EQ(ValueOf(plan, Axis::kSynchronization), "every_step");
   EXPECT_EQ(ValueOf(plan, Axis::kAggregation), "average");
   EXPECT_EQ(ValueOf(plan, Axis::kLearningRate), "constant");
+  EXPECT_EQ(ValueOf(plan, Axis::kEncoding), "dense");
 
   plan.synchronization = Synchronization::kPeriodic;
   plan.period = 16;
@@ -59,6 +64,7 @@ TEST(AxesTest, ValuesAreReadBack) {
                   .period = 16,
                   .aggregation = Aggregation::kAdasum,
                   .learning_rate_rule = LearningRateRule::kSqrt,
+                  .encoding = Encoding::kFloat16,
                   .batch_sizes = {64, 0, 8}};
   Plan read{.period = 9, .batch_sizes = {1}};
 
@@ -87,6 +93,7 @@ TEST(AxesTest, WhatIsNoValueIsNotRead) {
   }
   EXPECT_FALSE(WithValue({}, Axis::kAggregation, "sum").has_value());
   EXPECT_FALSE(WithValue({}, Axis::kLearningRate, "Constant").has_value());
+  EXPECT_FALSE(WithValue({}, Axis::kEncoding, "dq").has_value()) << "of no plan yet";
 }
 
 TEST(AxisPolicyTest, ASynchronizedPlanAlwaysFits) {

@@ -64,12 +64,16 @@ TEST(CatalogueTest, EveryChoiceOfAPlanIsAPolicyThatStaysWithIt) {
   for (const std::string_view name : kLearningRateRuleNames) {
     EXPECT_NE(FindPolicy(Axis::kLearningRate, name), nullptr) << name;
   }
+  for (const std::string_view name : kPlanEncodingNames) {
+    EXPECT_NE(FindPolicy(Axis::kEncoding, name), nullptr) << name;
+  }
 }
 
 TEST(CatalogueTest, AnUnknownNameIsNoPolicy) {
   PlannerOptions options{.batch_policy = "quick", .aggregation_policy = "sum"};
   options.synchronization.policy = "never";
   options.learning_rate_policy = "warm";
+  options.encoding_policy = "dq";
 
   EXPECT_EQ(UnknownPolicies(options).size(), kAxes.size());
   EXPECT_EQ(SentenceOf(options, Axis::kBatch), "");

@@ -18,6 +18,7 @@ struct Choices {
   std::string synchronization = "every_step";
   std::string aggregation = "average";
   std::string learning_rate = "constant";
+  std::string encoding = "dense";
   std::string optimizer = "sgd";
   double momentum = 0;
 };
@@ -26,6 +27,7 @@ std::vector<Conflict> ConflictsOf(const Choices& choices) {
   PlannerOptions options{.batch_policy = choices.batch,
                          .aggregation_policy = choices.aggregation,
                          .learning_rate_policy = choices.learning_rate,
+                         .encoding_policy = choices.encoding,
                          .optimizer = choices.optimizer,
                          .momentum = choices.momentum};
   options.synchronization.policy = choices.synchronization;
@@ -37,6 +39,7 @@ const std::vector<std::string> kSynchronizations = {"every_step", "periodic", "p
                                                     "adacomm",    "delayed",  "auto"};
 const std::vector<std::string> kAggregations = {"average", "adasum", "auto"};
 const std::vector<std::string> kLearningRates = {"constant", "linear", "sqrt", "adascale", "auto"};
+const std::vector<std::string> kEncodingPolicies = {"dense", "float16", "bfloat16", "auto"};
 const std::vector<std::string> kOptimizers = {"sgd", "adam", "adamw", "lamb", "lion"};
 
 void ForEach(const std::function<void(const Choices&)>& visit) {
@@ -44,20 +47,23 @@ void ForEach(const std::function<void(const Choices&)>& visit) {
     for (const std::string& synchronization : kSynchronizations)
       for (const std::string& aggregation : kAggregations)
         for (const std::string& learning_rate : kLearningRates)
-          for (const std::string& optimizer : kOptimizers)
-            for (const double momentum : {0.0, 0.9})
-              visit({batch, synchronization, aggregation, learning_rate, optimizer, momentum});
+          for (const std::string& encoding : kEncodingPolicies)
+            for (const std::string& optimizer : kOptimizers)
+              for (const double momentum : {0.0, 0.9})
+                visit({batch, synchronization, aggregation, learning_rate, encoding, optimizer,
+                       momentum});
 }
 
 std::string Shown(const Choices& c) {
   return c.batch + " " + c.synchronization + " " + c.aggregation + " " + c.learning_rate + " " +
-         c.optimizer + " " + std::to_string(c.momentum);
+         c.encoding + " " + c.optimizer + " " + std::to_string(c.momentum);
 }
 
 // The rules in prose, for choices without auto: the slow twin of the table.
 bool Possible(const Choices& c) {
   const bool adascale = c.learning_rate == "adascale";
   if (adascale && (c.aggregation == "adasum" || c.optimizer != "sgd")) return false;
+  if (c.encoding != "dense" && c.aggregation == "adasum") return false;
   if (c.batch == "abs" && c.synchronization != "delayed") return false;
   const bool remembers = c.optimizer != "sgd" || c.momentum > 0;
   if (c.synchronization == "delayed" && c.aggregation == "adasum" && remembers) return false;
@@ -77,8 +83,10 @@ bool SomeValuePossible(const Choices& c) {
     for (const std::string& synchronization : Concrete(c.synchronization, kSynchronizations))
       for (const std::string& aggregation : Concrete(c.aggregation, kAggregations))
         for (const std::string& rate : Concrete(c.learning_rate, kLearningRates))
-          if (Possible({batch, synchronization, aggregation, rate, c.optimizer, c.momentum}))
-            return true;
+          for (const std::string& encoding : Concrete(c.encoding, kEncodingPolicies))
+            if (Possible(
+                    {batch, synchronization, aggregation, rate, encoding, c.optimizer, c.momentum}))
+              return true;
   return false;
 }
 
@@ -89,14 +97,15 @@ TEST(ConflictsOracleTest, AJobIsRefusedExactlyWhenNoValueOfItsAxesFits) {
     EXPECT_EQ(ConflictsOf(choices).empty(), SomeValuePossible(choices)) << Shown(choices);
   });
 
-  EXPECT_EQ(visited, 4 * 6 * 3 * 5 * 5 * 2);
+  EXPECT_EQ(visited, 4 * 6 * 3 * 5 * 4 * 5 * 2);
 }
 
 TEST(ConflictsTest, TheDefaultsGoTogether) { EXPECT_TRUE(ConflictsOf(Choices{}).empty()); }
 
 TEST(ConflictsTest, LeavingEveryAxisToTheCoordinatorIsNoConflictWithAnyOptimizer) {
   for (const std::string& optimizer : kOptimizers) {
-    EXPECT_TRUE(ConflictsOf({"auto", "auto", "auto", "auto", optimizer}).empty()) << optimizer;
+    EXPECT_TRUE(ConflictsOf({"auto", "auto", "auto", "auto", "auto", optimizer}).empty())
+        << optimizer;
   }
 }
 
@@ -129,6 +138,23 @@ TEST(ConflictsTest, AllOfAJobAreFoundAtOnce) {
                                               "adapt.batch.policy adapt.synchronization.policy",
                                               "adapt.learning_rate.policy optimizer",
                                               "adapt.synchronization.policy optimizer"}));
+}
+
+TEST(ConflictsTest, WhatAdasumCombinesTravelsDense) {
+  for (const char* encoding : {"float16", "bfloat16"}) {
+    const std::vector<Conflict> conflicts =
+        ConflictsOf({.aggregation = "adasum", .encoding = encoding});
+
+    ASSERT_EQ(conflicts.size(), 1u);
+    EXPECT_EQ(conflicts[0].field, "adapt.encoding.policy");
+    EXPECT_EQ(conflicts[0].other, "adapt.aggregation.policy");
+    EXPECT_EQ(conflicts[0].reason,
+              "found " + std::string(encoding) +
+                  ", which does not go with adapt.aggregation.policy adasum: adasum goes by "
+                  "products of whole vectors, which travel dense; take average, or dense");
+    EXPECT_TRUE(ConflictsOf({.aggregation = "auto", .encoding = encoding}).empty());
+  }
+  EXPECT_TRUE(ConflictsOf({.aggregation = "adasum", .encoding = "auto"}).empty());
 }
 
 TEST(ConflictsTest, WindowsOfLocalStepsTellAdascaleTheNoise) {
@@ -175,19 +201,23 @@ TEST(AllowedTest, AgreesWithTheRulesOnChoicesForEveryPlan) {
     for (const auto aggregation : {Aggregation::kAverage, Aggregation::kAdasum}) {
       for (const auto rule : {LearningRateRule::kConstant, LearningRateRule::kLinear,
                               LearningRateRule::kSqrt, LearningRateRule::kAdascale}) {
-        for (const auto& [optimizer, momentum] : optimizers) {
-          const Plan plan = {.synchronization = synchronization,
-                             .aggregation = aggregation,
-                             .learning_rate_rule = rule};
-          const Choices same = {"fixed",
-                                std::string(NameOf(synchronization)),
-                                std::string(NameOf(aggregation)),
-                                std::string(NameOf(rule)),
-                                optimizer,
-                                momentum};
+        for (const EncodingRow& row : kEncodings) {
+          for (const auto& [optimizer, momentum] : optimizers) {
+            const Plan plan = {.synchronization = synchronization,
+                               .aggregation = aggregation,
+                               .learning_rate_rule = rule,
+                               .encoding = row.encoding};
+            const Choices same = {"fixed",
+                                  std::string(NameOf(synchronization)),
+                                  std::string(NameOf(aggregation)),
+                                  std::string(NameOf(rule)),
+                                  std::string(NameOf(row.encoding)),
+                                  optimizer,
+                                  momentum};
 
-          EXPECT_EQ(Allowed(plan, {.name = optimizer, .momentum = momentum}), Possible(same))
-              << Shown(same);
+            EXPECT_EQ(Allowed(plan, {.name = optimizer, .momentum = momentum}), Possible(same))
+                << Shown(same);
+          }
         }
       }
     }

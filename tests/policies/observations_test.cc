@@ -108,6 +108,26 @@ TEST(ObservationsTest, AFewLongTransfersDoNotMoveTheMedian) {
   EXPECT_NEAR(seen.TransferSeconds().value_or(0), 0.1, 1e-12);
 }
 
+// While a plan travels that exchanges otherwise, nothing tells how long that takes.
+TEST(ObservationsTest, TransfersOfAnotherEncodingSayNothingOfTheNewestPlans) {
+  const Plan dense = TwoMembers();
+  Plan halves = dense;
+  halves.version = 2;
+  halves.encoding = Encoding::kFloat16;
+  Observations seen = Group(dense);
+  ObserveRounds(seen, dense, {.count = 5}, {.transfer_seconds = 0.4});
+
+  seen.Expect(halves);
+  ObserveRounds(seen, dense, {.first = 5, .count = 2}, {.transfer_seconds = 0.4});
+  ObserveRounds(seen, halves, {.first = 7, .count = 2}, {.transfer_seconds = 0.2});
+  EXPECT_FALSE(seen.TransferSeconds().has_value());
+  ObserveRounds(seen, halves, {.first = 9, .count = 1}, {.transfer_seconds = 0.2});
+
+  EXPECT_NEAR(seen.TransferSeconds().value_or(0), 0.2, 1e-12);
+  EXPECT_EQ(seen.rounds()[6].encoding, Encoding::kDense);
+  EXPECT_EQ(seen.rounds()[7].encoding, Encoding::kFloat16);
+}
+
 TEST(ObservationsTest, TimeIsTheSumOfTheRoundsAndOutlivesTheGroup) {
   const Plan plan = TwoMembers();
   Observations seen = Group(plan);

@@ -32,6 +32,7 @@ PlannerOptions Adapting(const std::string& batch, const SynchronizationOptions& 
   PlannerOptions options{.batch_policy = batch, .synchronization = synchronization};
   options.aggregation_policy = "auto";
   options.learning_rate_policy = "auto";
+  options.encoding_policy = "auto";
   return options;
 }
 

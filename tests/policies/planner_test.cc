@@ -25,7 +25,7 @@ TEST(PlannerTest, AFirstPlanExplainsEveryAxis) {
 
   EXPECT_EQ(first.plan.batch_sizes, (std::vector<std::uint32_t>{32, 32, 32}));
   EXPECT_EQ(first.plan.reason, "equal shares until speeds are measured");
-  ASSERT_EQ(first.decisions.size(), 4u);
+  ASSERT_EQ(first.decisions.size(), kAxes.size());
   for (const Decision& decision : first.decisions) {
     EXPECT_TRUE(decision.from.empty());
     EXPECT_FALSE(decision.to.empty());

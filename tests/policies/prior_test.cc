@@ -11,7 +11,7 @@
 namespace tactus::policies {
 namespace {
 
-constexpr Prior kPrior{.period = 48, .transfer_seconds = 0.41};
+constexpr Prior kPrior{.period = 48, .transfer_seconds = 0.41, .encoding = Encoding::kFloat16};
 
 // Of a prior with what is to be in its place.
 template <typename... Values>

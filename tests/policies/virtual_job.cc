@@ -97,6 +97,13 @@ double VirtualJob::Noisy(double seconds) {
   return seconds * std::exp(options_.noise * rng_.Normal());
 }
 
+double VirtualJob::TransferSeconds() {
+  const double share = RowOf(plan_.encoding).share;
+  const double bytes = options_.transfer_seconds - options_.latency_seconds;
+  const double encode = plan_.encoding == Encoding::kDense ? 0 : options_.encode_seconds;
+  return Noisy(options_.latency_seconds + share * bytes + encode);
+}
+
 double VirtualJob::StepSeconds(std::size_t rank) {
   const VirtualWorker& worker = options_.workers[rank];
   return Noisy(worker.fixed_seconds + plan_.batch_sizes[rank] / worker.speed) / slow_.Factor(rank);
@@ -111,7 +118,7 @@ VirtualJob::Times VirtualJob::LockStep() {
     times.steps.push_back(plan_.period);
   }
   const double end = *std::max_element(times.compute.begin(), times.compute.end()) +
-                     (begun_.size() > 1 ? Noisy(options_.transfer_seconds) : 0);
+                     (begun_.size() > 1 ? TransferSeconds() : 0);
   for (const double compute : times.compute) {
     times.blocked.push_back(end - compute);
     times.transfer.push_back(end - compute);
@@ -142,7 +149,7 @@ VirtualJob::Times VirtualJob::Delayed() {
     times.round.push_back(ends[rank] - begun_[rank]);
   }
   const double start = *std::max_element(ends.begin(), ends.end());
-  transfer_end_ = start + Noisy(options_.transfer_seconds);
+  transfer_end_ = start + TransferSeconds();
   for (const double end : ends) times.transfer.push_back(transfer_end_ - end);
   begun_ = ends;
   seconds_ = std::accumulate(ends.begin(), ends.end(), 0.0) / static_cast<double>(ends.size());
@@ -242,6 +249,9 @@ void VirtualJob::RunRound() {
     report.blocked_seconds = times.blocked[rank];
     report.transfer_seconds = times.transfer[rank];
     report.round_seconds = times.round[rank];
+    report.update_seconds = options_.update_seconds;
+    report.bytes_sent = static_cast<std::uint64_t>(sizeof(float) * RowOf(plan_.encoding).share *
+                                                   options_.parameters);
     planner_->Observe(report);
   }
   if (travelling_.version <= plan_.version) {

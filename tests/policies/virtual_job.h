@@ -38,7 +38,11 @@ struct VirtualJobOptions {
   std::vector<VirtualWorker> workers{};
   PlannerOptions planner{};
   VirtualLoss loss{};
-  double transfer_seconds = 0.1;
+  double transfer_seconds = 0.1;       // dense
+  double latency_seconds = 0;          // of it, that fewer bytes do not shorten
+  double encode_seconds = 0;           // of a round that is not dense
+  double update_seconds = 0;           // Report::update_seconds
+  double parameters = 1e9;             // that Report::bytes_sent is of
   double delayed_slowdown = 1;         // of computing while gradients travel
   double noise = 0;                    // standard deviation of log(time), of steps and transfers
   SlowNoiseOptions slow{};             // of the workers' speeds
@@ -90,6 +94,7 @@ class VirtualJob {
   Times LockStep();
   Times Delayed();
   double Noisy(double seconds);
+  double TransferSeconds();
   double StepSeconds(std::size_t rank);
   double GradientNorm2() const;
   Report Learn(const Times& times);

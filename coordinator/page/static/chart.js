@@ -59,6 +59,7 @@ const SHAPES = {
   "axis-synchronization": "M-4.6-4.6h9.2v9.2h-9.2z",
   "axis-aggregation": "M0-6L5.6 4.4h-11.2z",
   "axis-learning-rate": "M0-6.4L6.4 0L0 6.4L-6.4 0z",
+  "axis-encoding": "M-2-6h4v4h4v4h-4v4h-4v-4h-4v-4h4z",
   "axis-several": "M-6.5 0a6.5 6.5 0 1 0 13 0a6.5 6.5 0 1 0-13 0",
 };
 

@@ -4,7 +4,7 @@ import {Chart, markShape} from "/chart.js";
 import {axisChoice, lossChoice} from "/choices.js";
 import {axisOver, losses, quotients, roundOf, smooth, stepsOf, withoutRests} from "/curves.js";
 import {el} from "/dom.js";
-import {duration, figures, idOf, number, percent, seconds, signedPercent, whole} from "/format.js";
+import {bytes, duration, figures, idOf, number, percent, seconds, signedPercent, whole} from "/format.js";
 
 // Of AXIS_LEARNING_RATE the class "axis-learning-rate" and the words "learning rate".
 export function axisOf(decision) {
@@ -78,10 +78,11 @@ export class JobCharts {
     this.batch = new Chart({title: "Batch size of each worker", yLabel: "samples a step", unit: "samples", fromZero: true, marksTitle: "Decisions on batch sizes", marks: true});
     this.period = new Chart({title: "Steps of a round", yLabel: "steps between synchronizations", unit: "steps", fromZero: true, marksTitle: "Decisions on synchronization", marks: true});
     this.aggregation = new Chart({title: "Aggregation", flatTitle: "Orthogonality", yLabel: "orthogonality of what was combined", fromZero: true, format: (value) => figures(value, 3), marksTitle: "Decisions on aggregation", marks: true});
+    this.bytes = new Chart({title: "Bytes of a round", yLabel: "payload of its collectives, one worker", fromZero: true, format: bytes, marksTitle: "Decisions on the encoding", marks: true});
     this.rate = new Chart({title: "Learning rate", yLabel: "learning rate", fromZero: true, format: (value) => figures(value, 3), marksTitle: "Decisions on the learning rate", marks: true});
     this.gain = new Chart({title: "Learning rate scale", yLabel: "factor on the base learning rate", unit: "×", fromZero: true, format: (value) => figures(value, 3)});
     this.legend = el("ul", {class: "legend"});  // the axes that were decided on, in the order of the first plan
-    this.all = [this.loss, this.speed, this.batch, this.period, this.aggregation, this.rate, this.gain];
+    this.all = [this.loss, this.speed, this.batch, this.period, this.aggregation, this.bytes, this.rate, this.gain];
     this.cards = new Map();  // of charts that may turn out to be a line of text
     this.constants = el("dl", {class: "constants"});
     this.unchanged = el("section", {class: "card", "aria-label": "What did not change", hidden: true},
@@ -100,7 +101,7 @@ export class JobCharts {
     };
     const loss = card(this.loss, el("span", {class: "soft"}, "of training, the mean over samples above the single rounds, and of validation; each mark is a decision"), this.scale.node, this.choice.node);
     loss.append(this.legend);
-    return [loss, el("div", {class: "pair"}, card(this.speed), card(this.batch), card(this.period), card(this.aggregation), card(this.rate), card(this.gain)), this.unchanged];
+    return [loss, el("div", {class: "pair"}, card(this.speed), card(this.batch), card(this.period), card(this.aggregation), card(this.bytes), card(this.rate), card(this.gain)), this.unchanged];
   }
 
   // `live` has the points of progress behind the last round that was read: [round, loss].
@@ -131,6 +132,7 @@ export class JobCharts {
     this.drawOrSay(this.period, {x, marks: of("axis-synchronization"), series: line("steps", 2, stepsOf, true)});
     this.drawOrSay(this.aggregation, {x, marks: of("axis-aggregation"), bands: bandsOf(decisions, at, last),
       series: line("orthogonality", 1, (round) => number(round.orthogonality ?? NaN))});
+    this.drawOrSay(this.bytes, {x, marks: of("axis-encoding"), series: line("bytes", 6, (round) => number(round.bytes ?? NaN), true)});
     this.drawOrSay(this.rate, {x, marks: of("axis-learning-rate"), series: line("learning rate", 5, (round) => number(round.learning_rate ?? NaN), true)});
     this.drawOrSay(this.gain, {x, series: line("scale", 4, (round) => number(round.gain ?? NaN))});
     this.unchanged.hidden = !this.unchanging.length;

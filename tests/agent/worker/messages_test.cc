@@ -113,13 +113,14 @@ policies::Plan PlanOf(const std::string& plan) {
 
 TEST(WorkerMessagesTest, APlanIsReadFieldByField) {
   EXPECT_EQ(PlanOf(R"({"version": "7", "synchronization": "delayed", "period": 1024,
-                       "aggregation": "adasum", "learningRateRule": "sqrt",
+                       "aggregation": "adasum", "learningRateRule": "sqrt", "encoding": "float16",
                        "batchSizes": [3, 0], "trial": "runs", "reason": "why"})"),
             (policies::Plan{.version = 7,
                             .synchronization = policies::Synchronization::kDelayed,
                             .period = 1024,
                             .aggregation = policies::Aggregation::kAdasum,
                             .learning_rate_rule = policies::LearningRateRule::kSqrt,
+                            .encoding = policies::Encoding::kFloat16,
                             .batch_sizes = {3, 0},
                             .trial = policies::Trial::kRuns,
                             .reason = "why"}));
@@ -133,6 +134,8 @@ TEST(WorkerMessagesTest, APlanOfAnOlderCoordinatorRunsAsItAlwaysDid) {
 TEST(WorkerMessagesTest, APlanOfANewerCoordinatorIsRefused) {
   EXPECT_EQ(ParseToWorker(R"({"plan": {"aggregation": "telepathy"}})").status().message(),
             "message: plan.aggregation: found \"telepathy\", allowed is average or adasum");
+  EXPECT_EQ(ParseToWorker(R"({"plan": {"encoding": "dq"}})").status().message(),
+            "message: plan.encoding: found \"dq\", allowed is dense, float16 or bfloat16");
 }
 
 TEST(WorkerMessagesTest, EveryFieldOfTheSpecIsRead) {

@@ -126,9 +126,10 @@ TEST(SimulationReportTest, ChoicesAreShownWhereTheyAreNotTheDefaults) {
   plan.period = 8;
 
   EXPECT_THAT(ReportTable(outcome, {}),
-              HasSubstr("PLAN  BATCH  CHOICES                        REASON\n"
-                        "4.0s     0      1     32,32  every_step, average, constant  first plan\n"
-                        "30s      40     2     48,16  periodic 8, average, constant  b is"));
+              HasSubstr("PLAN  BATCH  CHOICES                               REASON\n"
+                        "4.0s     0      1     32,32  every_step, average, constant, dense  first "
+                        "plan\n"
+                        "30s      40     2     48,16  periodic 8, average, constant, dense  b is"));
   const auto report = nlohmann::json::parse(ReportJson(outcome, {}));
   EXPECT_EQ(report["jobs"][0]["decisions"][1]["synchronization"], "periodic");
   EXPECT_EQ(report["jobs"][0]["decisions"][1]["period"], 8);

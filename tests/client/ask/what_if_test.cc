@@ -213,6 +213,15 @@ TEST(FitJobTest, WorkAndLossAreTheJobs) {
   EXPECT_TRUE(fitted.work.loss.curve().noise());
 }
 
+TEST(FitJobTest, ParametersThatTravelledInHalfTheBytesAreTwiceAsMany) {
+  v1::Job job = RecordedJob();
+  const std::uint64_t dense = FitJob(job, RecordedRounds()).work.model.parameters();
+  job.mutable_progress()->mutable_plan()->set_encoding("float16");
+
+  EXPECT_NEAR(static_cast<double>(FitJob(job, RecordedRounds()).work.model.parameters()),
+              2.0 * static_cast<double>(dense), 1);
+}
+
 TEST(FitJobTest, RoundsWithoutAFiniteLossAreNotOfTheCurve) {
   v1::ListRoundsResponse history = RecordedRounds();
   history.mutable_rounds(0)->set_loss(NAN);

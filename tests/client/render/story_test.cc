@@ -89,12 +89,14 @@ TEST(StoryTest, BeginsWithTheJobAndItsPolicies) {
 
   const std::string story = Story(job, Decisions({FirstDecision()}), 80);
 
-  EXPECT_EQ(Paragraph(story, 0),
-            "demo-1 trains bytes-lm with lamb on 2 workers (local cpu:0 at 1.00 and local cpu:1 at "
-            "0.25). Its policies: batch proportional (shares follow the measured speeds, 32 "
-            "samples a worker and step on average); synchronization auto (chosen from the measured "
-            "times and the loss); aggregation average (the mean over all samples); learning rate "
-            "constant (as the optimizer has it, whatever the batch).");
+  EXPECT_EQ(
+      Paragraph(story, 0),
+      "demo-1 trains bytes-lm with lamb on 2 workers (local cpu:0 at 1.00 and local cpu:1 at "
+      "0.25). Its policies: batch proportional (shares follow the measured speeds, 32 "
+      "samples a worker and step on average); synchronization auto (chosen from the measured "
+      "times and the loss); aggregation average (the mean over all samples); learning rate "
+      "constant (as the optimizer has it, whatever the batch); encoding dense (vectors travel "
+      "as float32).");
 }
 
 TEST(StoryTest, WhatIsFrozenIsToldWithItsPolicy) {

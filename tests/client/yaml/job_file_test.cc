@@ -97,6 +97,7 @@ adapt:
     policy: adascale
     base_batch: 128
     schedule: {step: {boundaries: [3000, 6000], factor: 0.2}, warmup_steps: 100}
+  encoding: dense
 )";
   const JobFile file = ParseJobFile(text, {}, "/jobs");
 
@@ -113,6 +114,7 @@ adapt:
   EXPECT_EQ(adapt.aggregation().policy(), v1::AGGREGATION_POLICY_ADASUM);
   EXPECT_EQ(adapt.learning_rate().policy(), v1::LEARNING_RATE_POLICY_ADASCALE);
   EXPECT_EQ(adapt.learning_rate().base_batch(), 128u);
+  EXPECT_EQ(adapt.encoding().policy(), v1::ENCODING_POLICY_DENSE);
   const v1::Schedule& schedule = adapt.learning_rate().schedule();
   EXPECT_THAT(schedule.step().boundaries(), ElementsAre(3000u, 6000u));
   EXPECT_EQ(schedule.step().factor(), 0.2);

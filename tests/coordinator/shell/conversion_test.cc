@@ -24,6 +24,7 @@ policies::Plan FullPlan() {
           .period = 9,
           .aggregation = policies::Aggregation::kAdasum,
           .learning_rate_rule = policies::LearningRateRule::kLinear,
+          .encoding = policies::Encoding::kBfloat16,
           .batch_sizes = {3, 0},
           .trial = policies::Trial::kUndone,
           .reason = "why"};
@@ -37,6 +38,7 @@ TEST(ConversionTest, APlanGoesOutByNames) {
   EXPECT_EQ(plan.period(), 9u);
   EXPECT_EQ(plan.aggregation(), "adasum");
   EXPECT_EQ(plan.learning_rate_rule(), "linear");
+  EXPECT_EQ(plan.encoding(), "bfloat16");
   EXPECT_THAT(plan.batch_sizes(), ElementsAre(3u, 0u));
   EXPECT_EQ(plan.trial(), "undone");
   EXPECT_EQ(plan.reason(), "why");

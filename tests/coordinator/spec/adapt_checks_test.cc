@@ -219,6 +219,12 @@ const Rule kConflicts[] = {
        s.mutable_adapt()->mutable_learning_rate()->set_policy(v1::LEARNING_RATE_POLICY_ADASCALE);
      },
      "adapt.learning_rate.policy", "does not go with adapt.aggregation.policy adasum"},
+    {"Float16WithAdasum",
+     [](auto& s) {
+       s.mutable_adapt()->mutable_aggregation()->set_policy(v1::AGGREGATION_POLICY_ADASUM);
+       s.mutable_adapt()->mutable_encoding()->set_policy(v1::ENCODING_POLICY_FLOAT16);
+     },
+     "adapt.encoding.policy", "found float16, which does not go with adapt.aggregation.policy"},
     {"AdascaleWithLamb",
      [](auto& s) {
        s.mutable_optimizer()->mutable_lamb();
@@ -306,6 +312,7 @@ TEST(PlannerOptionsTest, AreFilledFromEveryField) {
   adapt.mutable_aggregation()->set_policy(v1::AGGREGATION_POLICY_ADASUM);
   adapt.mutable_learning_rate()->set_policy(v1::LEARNING_RATE_POLICY_SQRT);
   adapt.mutable_learning_rate()->set_base_batch(128);
+  adapt.mutable_encoding()->set_policy(v1::ENCODING_POLICY_DENSE);
   spec.mutable_optimizer()->mutable_sgd()->set_momentum(0.9);
 
   const policies::PlannerOptions options = ParseSpec(spec)->adapt;
@@ -322,6 +329,7 @@ TEST(PlannerOptionsTest, AreFilledFromEveryField) {
   EXPECT_EQ(options.synchronization.steps_max, 1024u);
   EXPECT_EQ(options.aggregation_policy, "adasum");
   EXPECT_EQ(options.learning_rate_policy, "sqrt");
+  EXPECT_EQ(options.encoding_policy, "dense");
   EXPECT_EQ(options.base_batch, 128u);
   EXPECT_EQ(options.optimizer, "sgd");
   EXPECT_EQ(options.momentum, 0.9);

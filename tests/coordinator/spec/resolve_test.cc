@@ -43,6 +43,7 @@ TEST(ResolveTest, WhatIsNotSaidOfAdaptingIsChosen) {
   EXPECT_EQ(adapt.synchronization().period_max(), 128u);
   EXPECT_EQ(adapt.aggregation().policy(), v1::AGGREGATION_POLICY_AUTO);
   EXPECT_EQ(adapt.learning_rate().policy(), v1::LEARNING_RATE_POLICY_AUTO);
+  EXPECT_EQ(adapt.encoding().policy(), v1::ENCODING_POLICY_AUTO);
 }
 
 TEST(ResolveTest, WithNoneNothingIsChosen) {
@@ -58,6 +59,7 @@ TEST(ResolveTest, WithNoneNothingIsChosen) {
   EXPECT_FALSE(none.synchronization().has_period_max());
   EXPECT_EQ(none.aggregation().policy(), v1::AGGREGATION_POLICY_AVERAGE);
   EXPECT_EQ(none.learning_rate().policy(), v1::LEARNING_RATE_POLICY_CONSTANT);
+  EXPECT_EQ(none.encoding().policy(), v1::ENCODING_POLICY_DENSE);
   EXPECT_EQ(one.synchronization().policy(), v1::SYNCHRONIZATION_POLICY_AUTO);
   EXPECT_EQ(one.batch().policy(), v1::BATCH_POLICY_FIXED);
 }

@@ -389,6 +389,11 @@ const Rule kWorkersAndAdaptRules[] = {
            static_cast<v1::LearningRatePolicy>(9));
      },
      "adapt.learning_rate.policy", "constant"},
+    {"EncodingUnknown",
+     [](auto& s) {
+       s.mutable_adapt()->mutable_encoding()->set_policy(static_cast<v1::EncodingPolicy>(9));
+     },
+     "adapt.encoding.policy", "dense, float16, bfloat16 or auto"},
 };
 
 std::string NameOf(const testing::TestParamInfo<Rule>& info) { return info.param.name; }

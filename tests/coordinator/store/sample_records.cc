@@ -28,6 +28,7 @@ job::JobSettings FullSettings() {
                                         .steps_max = 77},
                     .aggregation_policy = "adasum",
                     .learning_rate_policy = "sqrt",
+                    .encoding_policy = "bfloat16",
                     .base_batch = 34,
                     .optimizer = "lamb",
                     .momentum = 0.5,
@@ -105,6 +106,7 @@ void ExpectEqual(const policies::PlannerOptions& found, const policies::PlannerO
   EXPECT_EQ(found.synchronization.steps_max, expected.synchronization.steps_max);
   EXPECT_EQ(found.aggregation_policy, expected.aggregation_policy);
   EXPECT_EQ(found.learning_rate_policy, expected.learning_rate_policy);
+  EXPECT_EQ(found.encoding_policy, expected.encoding_policy);
   EXPECT_EQ(found.base_batch, expected.base_batch);
   EXPECT_EQ(found.optimizer, expected.optimizer);
   EXPECT_EQ(found.momentum, expected.momentum);

@@ -1,0 +1,102 @@
+// In which form vectors travel, by what fewer bytes are measured to save.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/fields.h"
+#include "policies/axis_policy.h"
+#include "policies/change_trial.h"
+
+namespace tactus::policies {
+
+// Prices every encoding e that is for_auto (EncodingRow), from the exchange under the one in force,
+// f, and compares what a second would teach, by Forecast and UsefulSamples:
+//
+//   D_e = (D - E_f) share_e / share_f + E_e
+//   E   = min(kUpdates u, kSecondsPerValue n), of dense 0
+//
+// D  [s]  transfer of a round, as measured; what of it is latency is not known apart, so that D_e
+//         may be too short, and a trial tells
+// E  [s]  what encoding and decoding take of a round, on the slowest member
+// u  [s]  what the update at a round's end takes there, the median of the latest rounds: a pass
+//         over as many values, on the same device
+// n  [1]  values that travel
+//
+// On one core of the machine of docs/benchmarks.md the largest magnitude, float16 of it and back
+// take 4.6 ns a value where four members sum, eight times as long as an update of sgd with
+// momentum. Other optimizers' updates take longer, which the second bound is for; on a GPU an
+// update's time is the host's, so that E is as good as nothing there.
+//
+// The best goes on trial where it promises kGainMin: a ChangeTrial, which ends sooner as soon as
+// the new transfer is known. It has paid with half of what it promised, and has not where it
+// promised kGainLarge and brought less than kGainKept; at its end kGainKept is enough. So a slow
+// link has fewer bytes within its first rounds, and a period is chosen for the transfer that they
+// take. What did not pay is tried again when the training time is kPauseRegretted times as long,
+// anything else when it is kPause times.
+//
+// Where a round is lost to numbers that are not finite, and none was dense, dense is gone back to.
+//
+// Adasum has dense vectors, and averages after it what they had before. A group that meets anew
+// goes on with what was found, a job's first one with a Prior's.
+//
+// Source: design.
+class AutoEncoding final : public RememberingPolicy<AutoEncoding> {
+ public:
+  static constexpr double kUpdates = 8;
+  static constexpr double kSecondsPerValue = 5e-9;
+  static constexpr double kGainMin = 0.05;
+  static constexpr double kGainKept = 0.02;
+  static constexpr double kGainLarge = 0.30;
+  static constexpr double kPause = 1.5;
+  static constexpr double kPauseRegretted = 3;
+
+  // base_batch: [samples] > 0. loss_floor: F_inf.
+  AutoEncoding(double base_batch, double loss_floor)
+      : base_batch_(base_batch), loss_floor_(loss_floor) {}
+
+  std::string Start(Plan& first, const Observations& seen) override;
+  void Resume(const Plan& in_force) override;
+  std::optional<Proposal> Decide(const Situation& situation) override;
+  bool OnTrial() const override { return trial_.has_value(); }
+  std::string Follow(Plan& plan, const Observations& seen) const override;
+
+  friend void Fields(auto& archive, Of<AutoEncoding> auto& policy) {
+    archive("found", policy.found_);
+    archive("former", policy.former_);
+    archive("trial", policy.trial_);
+    archive("promised", policy.promised_);
+    archive("due", policy.due_);
+    archive("version", policy.version_);
+    archive("in_force", policy.in_force_);
+  }
+
+ private:
+  // An encoding as it is expected to be.
+  struct Candidate {
+    Plan plan{};
+    double transfer = 0;  // [s]
+    double useful = 0;    // [useful samples/s]
+  };
+  void Note(const Situation& situation);
+  Candidate Price(Encoding encoding, const Situation& situation) const;
+  std::optional<Proposal> Try(const Situation& situation);
+  Proposal Change(const Situation& situation, const Candidate& to, double now) const;
+  std::optional<Proposal> Judge(const Situation& situation);
+  std::optional<double> MeasuredGain(const Observations& seen) const;
+  Proposal GoBack(const Situation& situation, Encoding to, std::string reason);
+
+  const double base_batch_;
+  const double loss_floor_;
+  Encoding found_ = Encoding::kDense;   // what averages travel as; on trial, the one that is tried
+  Encoding former_ = Encoding::kDense;  // before the trial
+  std::optional<ChangeTrial> trial_;
+  double promised_ = 0;           // by the change on trial
+  double due_ = 0;                // training time from which on something may be tried
+  std::uint64_t version_ = 0;     // the first plan with what is in force of exchanges
+  std::optional<Plan> in_force_;  // at the last look, in this group
+};
+
+}  // namespace tactus::policies

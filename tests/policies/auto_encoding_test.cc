@@ -1,0 +1,332 @@
+// The encoding that `auto` chooses, in closed loops: what it tries, keeps and takes back, and when.
+
+#include "policies/auto_encoding.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "policies/catalogue.h"
+#include "tests/policies/round_reports.h"
+#include "tests/policies/virtual_job.h"
+
+namespace tactus::policies {
+namespace {
+
+// Four equal workers whose step takes 0.32 s.
+VirtualJobOptions FourWorkers(double transfer_seconds) {
+  VirtualJobOptions options;
+  options.workers.assign(4, {.speed = 100});
+  options.transfer_seconds = transfer_seconds;
+  options.planner.batch_policy = "fixed";
+  options.planner.encoding_policy = "auto";
+  options.noise = 0.02;
+  return options;
+}
+
+// Of the rounds' plans, in order, without those that changed something else.
+std::vector<Encoding> EncodingsOf(const VirtualJob& job) {
+  std::vector<Encoding> encodings;
+  for (const Plan& plan : job.plans()) encodings.push_back(plan.encoding);
+  encodings.erase(std::ranges::unique(encodings).begin(), encodings.end());
+  return encodings;
+}
+
+using Encodings = std::vector<Encoding>;
+constexpr Encoding kDense = Encoding::kDense;
+constexpr Encoding kFloat16 = Encoding::kFloat16;
+
+TEST(AutoEncodingTest, ATransferThatIsMuchOfARoundIsHalvedWithinTheFirstRounds) {
+  VirtualJob job(FourWorkers(0.4));
+
+  job.Run(6);
+
+  EXPECT_EQ(EncodingsOf(job), (Encodings{kDense, kFloat16}));
+  const Decision decision = job.DecisionsOf(Axis::kEncoding).front();
+  EXPECT_LE(decision.round, 3u);
+  EXPECT_EQ(decision.from, "dense");
+  EXPECT_EQ(decision.to, "float16");
+  EXPECT_EQ(decision.metric, "useful samples/s");
+  EXPECT_NEAR(decision.predicted_gain, 0.72 / 0.52 - 1, 0.05);
+}
+
+TEST(AutoEncodingTest, WhatPaysStaysAndIsMeasured) {
+  VirtualJob job(FourWorkers(0.4));
+
+  job.Run(3000);
+
+  EXPECT_EQ(EncodingsOf(job), (Encodings{kDense, kFloat16}));
+  ASSERT_EQ(job.measured().size(), 1u);
+  EXPECT_NEAR(job.measured()[0].measured_gain.value_or(0), 0.72 / 0.52 - 1, 0.1);
+}
+
+TEST(AutoEncodingTest, AFastLinkIsLeftAlone) {
+  VirtualJob job(FourWorkers(0.01));
+
+  job.Run(1000);
+
+  EXPECT_EQ(EncodingsOf(job), (Encodings{kDense}));
+}
+
+// What the transfer is made of only the trial tells; it comes again ever less often.
+TEST(AutoEncodingTest, OfLatencyFewerBytesSaveNothingAndAreTakenBack) {
+  VirtualJobOptions options = FourWorkers(0.4);
+  options.latency_seconds = 0.4;
+  VirtualJob job(options);
+
+  job.RunUntil(3600);
+
+  ASSERT_GE(EncodingsOf(job).size(), 3u);
+  EXPECT_EQ(job.plan().encoding, kDense);
+  const std::vector<Decision> decisions = job.DecisionsOf(Axis::kEncoding);
+  // 3, 9, 27 ... times the seconds of the first, there and back.
+  EXPECT_LE(decisions.size(), 2u * 7);
+  EXPECT_NE(decisions[1].reason.find("did not pay"), std::string::npos) << decisions[1].reason;
+  // A promise of a third that brings nothing is seen at once.
+  EXPECT_LE(decisions[1].round - decisions[0].round, 8u);
+}
+
+TEST(AutoEncodingTest, WhereEncodingTakesLongerThanItSavesItIsNotTried) {
+  VirtualJobOptions options = FourWorkers(0.1);
+  options.update_seconds = 0.1 / AutoEncoding::kUpdates;
+  VirtualJob job(options);
+
+  job.Run(1000);
+
+  EXPECT_EQ(EncodingsOf(job), (Encodings{kDense}));
+}
+
+TEST(AutoEncodingTest, AnUpdateThatTakesLongSaysLittleOfWhatFewValuesTakeToEncode) {
+  VirtualJobOptions options = FourWorkers(0.4);
+  options.update_seconds = 1;
+  options.parameters = 1e6;
+  VirtualJob job(options);
+
+  job.Run(6);
+
+  EXPECT_EQ(job.plan().encoding, kFloat16);
+  EXPECT_NEAR(job.DecisionsOf(Axis::kEncoding)[0].inputs[3].value, 0.005, 1e-9);
+}
+
+TEST(AutoEncodingTest, WhereItWasNotForeseenThatItTakesLongerItIsTakenBack) {
+  VirtualJobOptions options = FourWorkers(0.1);
+  options.encode_seconds = 0.06;
+  VirtualJob job(options);
+
+  job.Run(300);
+
+  EXPECT_EQ(EncodingsOf(job).at(1), kFloat16);
+  EXPECT_EQ(job.plan().encoding, kDense);
+}
+
+TEST(AutoEncodingTest, ALinkThatBecomesFastLeavesNothingToEncodeFor) {
+  VirtualJobOptions options = FourWorkers(0.4);
+  options.encode_seconds = 0.08;
+  options.update_seconds = 0.08 / AutoEncoding::kUpdates;
+  VirtualJob job(options);
+  job.Run(100);
+  ASSERT_EQ(job.plan().encoding, kFloat16);
+
+  job.options().transfer_seconds = 0.01;
+  job.Run(300);
+
+  EXPECT_EQ(EncodingsOf(job), (Encodings{kDense, kFloat16, kDense}));
+}
+
+// The period is that of the transfer that there is then.
+TEST(AutoEncodingTest, AVerySlowLinkHasFewerBytesFirstAndThenAPeriodForThem) {
+  VirtualJobOptions options = FourWorkers(10);
+  options.planner.synchronization.policy = "auto";
+  VirtualJob job(options);
+
+  job.Run(10);
+
+  const std::vector<Plan>& plans = job.plans();
+  ASSERT_GE(plans.size(), 3u);
+  EXPECT_EQ(plans[1].encoding, kFloat16);
+  EXPECT_EQ(plans[1].synchronization, Synchronization::kEveryStep);
+  EXPECT_EQ(plans[2].encoding, kFloat16);
+  EXPECT_EQ(plans[2].synchronization, Synchronization::kPeriodic);
+  const Decision period = job.DecisionsOf(Axis::kSynchronization).front();
+  EXPECT_NEAR(period.inputs[0].value, 5, 0.5) << period.inputs[0].name;
+}
+
+TEST(AutoEncodingTest, TheSameLossComesSooner) {
+  VirtualJobOptions options = FourWorkers(0.4);
+  VirtualJob halves(options);
+  options.planner.encoding_policy = "dense";
+  VirtualJob dense(options);
+  dense.RunUntil(300);
+
+  do halves.Run(1);
+  while (halves.loss() > dense.loss() && halves.seconds() < 300);
+
+  EXPECT_LT(halves.seconds(), 300 / 1.25);
+}
+
+TEST(AutoEncodingTest, OneMemberHasNothingToEncode) {
+  VirtualJobOptions options = FourWorkers(0.4);
+  options.workers.resize(1);
+  VirtualJob job(options);
+
+  job.Run(100);
+
+  EXPECT_EQ(EncodingsOf(job), (Encodings{kDense}));
+}
+
+TEST(AutoEncodingTest, AGroupThatMeetsAnewBeginsWithWhatWasFound) {
+  VirtualJob job(FourWorkers(0.4));
+  job.Run(100);
+
+  job.Regroup();
+
+  EXPECT_EQ(job.plan().encoding, kFloat16);
+  job.Run(100);
+  EXPECT_EQ(EncodingsOf(job), (Encodings{kDense, kFloat16}));
+}
+
+TEST(AutoEncodingTest, WhatWasNotJudgedWhenTheGroupEndedIsNotWhatTheNextBeginsWith) {
+  VirtualJobOptions options = FourWorkers(0.4);
+  options.latency_seconds = 0.3;  // brings less than half of what it promises
+  VirtualJob job(options);
+  job.Run(7);
+  ASSERT_EQ(job.plan().encoding, kFloat16);
+
+  job.Regroup();
+
+  EXPECT_EQ(job.plan().encoding, kDense);
+}
+
+TEST(AutoEncodingTest, AJobBeginsWithWhatAFormerOneOfItsKindFound) {
+  VirtualJobOptions options = FourWorkers(0.4);
+  options.planner.synchronization.policy = "auto";
+  options.prior = Prior{.period = 1, .transfer_seconds = 0.2, .encoding = kFloat16};
+  VirtualJob job(options);
+
+  job.Run(200);
+
+  EXPECT_EQ(EncodingsOf(job), (Encodings{kFloat16}));
+}
+
+TEST(AutoEncodingTest, APriorTellsTheEncodingThatItsTransferWasMeasuredWith) {
+  VirtualJobOptions options = FourWorkers(4);
+  options.planner.synchronization.policy = "auto";
+  VirtualJob job(options);
+  job.RunUntil(600);
+
+  const std::optional<Prior> prior = job.planner().Learned();
+
+  ASSERT_TRUE(prior.has_value());
+  EXPECT_EQ(prior->encoding, kFloat16);
+  EXPECT_NEAR(prior->transfer_seconds, 2, 0.2);
+}
+
+TEST(AutoEncodingTest, ATrialOutlivesItsCoordinator) {
+  VirtualJob whole(FourWorkers(0.4));
+  VirtualJob restarted(FourWorkers(0.4));
+  for (int round = 0; round < 60; ++round) {
+    whole.Run(1);
+    restarted.Run(1);
+    EXPECT_EQ(restarted.RestartPlanner(), "");
+  }
+
+  EXPECT_EQ(restarted.plans(), whole.plans());
+}
+
+// ---- By hand
+
+class AutoEncodingByHandTest : public testing::Test {
+ protected:
+  void Begin(const PlannerOptions& options) {
+    planner_.emplace(options);
+    plan_ = planner_->Start({.members = 4}).plan;
+    plan_.version = 1;
+  }
+
+  // Plans come into force at once.
+  void Run(int rounds, RoundFacts facts = {}) {
+    for (int i = 0; i < rounds; ++i) {
+      facts.speeds = {100, 100, 100, 100};
+      facts.transfer_seconds = 0.4 * RowOf(plan_.encoding).share;
+      for (const Report& report : ReportsOf(plan_, round_, facts)) planner_->Observe(report);
+      ++round_;
+      if (const std::optional<Revision> revision = planner_->Decide(plan_)) {
+        plan_ = revision->plan;
+        last_ = revision->decisions[0];
+      }
+    }
+  }
+
+  std::optional<Planner> planner_;
+  Plan plan_;
+  Decision last_;
+  std::uint64_t round_ = 0;
+};
+
+TEST_F(AutoEncodingByHandTest, ARoundThatIsLostAsNoneWasThatWasDenseEndsIt) {
+  Begin({.encoding_policy = "auto"});
+  Run(30);
+  ASSERT_EQ(plan_.encoding, kFloat16);
+
+  Run(1, {.nonfinite_members = 1});
+
+  EXPECT_EQ(plan_.encoding, kDense);
+  EXPECT_NE(last_.reason.find("not finite"), std::string::npos) << last_.reason;
+}
+
+TEST_F(AutoEncodingByHandTest, RoundsThatAreLostWhateverTravelsEndNothing) {
+  Begin({.encoding_policy = "auto"});
+  Run(1, {.nonfinite_members = 1});
+  Run(30);
+  ASSERT_EQ(plan_.encoding, kFloat16);
+
+  Run(1, {.nonfinite_members = 1});
+
+  EXPECT_EQ(plan_.encoding, kFloat16);
+}
+
+TEST_F(AutoEncodingByHandTest, WithAdasumVectorsAreDenseAndAveragesThenAsBefore) {
+  Begin({.aggregation_policy = "auto", .encoding_policy = "auto"});
+  const RoundFacts differ{.noise_scale = 5000, .orthogonality = 0.95};
+  Run(30, differ);
+  ASSERT_EQ(plan_.encoding, kFloat16);
+
+  Run(40, differ);
+  EXPECT_EQ(plan_.aggregation, Aggregation::kAdasum);
+  EXPECT_EQ(plan_.encoding, kDense);
+
+  Run(200, {.noise_scale = 5000, .orthogonality = 0.3});
+  EXPECT_EQ(plan_.aggregation, Aggregation::kAverage);
+  EXPECT_EQ(plan_.encoding, kFloat16);
+}
+
+TEST_F(AutoEncodingByHandTest, AFrozenEncodingStays) {
+  Begin({.encoding_policy = "auto", .frozen = {Axis::kEncoding}});
+
+  Run(100);
+
+  EXPECT_EQ(plan_.encoding, kDense);
+}
+
+TEST_F(AutoEncodingByHandTest, WhatTheJobAsksForIsKept) {
+  Begin({.encoding_policy = "bfloat16"});
+  EXPECT_EQ(plan_.encoding, Encoding::kBfloat16);
+
+  Run(100);
+
+  EXPECT_EQ(plan_.encoding, Encoding::kBfloat16);
+  EXPECT_EQ(planner_->Start({.members = 1}).plan.encoding, kDense);
+}
+
+TEST(EncodingRowsTest, AreInTheOrderOfTheEnumeratorsAndDenseIsWhole) {
+  for (std::size_t i = 0; i < kEncodings.size(); ++i) {
+    EXPECT_EQ(kEncodings[i].encoding, static_cast<Encoding>(i));
+    EXPECT_LE(kEncodings[i].share, 1);
+    EXPECT_GT(kEncodings[i].share, 0);
+  }
+  EXPECT_EQ(RowOf(kDense).share, 1);
+  EXPECT_FALSE(RowOf(Encoding::kBfloat16).for_auto) << "eight times as coarse as float16";
+}
+
+}  // namespace
+}  // namespace tactus::policies
