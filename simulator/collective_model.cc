@@ -188,6 +188,11 @@ void RunNeighbourExchange(const Places& places,
   SendFans(members.hosts, fans, members.times, members.network);
 }
 
+void RunAllToAll(const Places& places, const CollectiveCall& call, Network& network) {
+  const Members members = Begin(places, call, network);
+  if (members.size() > 1) ExchangeAll(members, call.bytes, std::nullopt);
+}
+
 void RunPairExchange(PairCall& call, Network& network) {
   const auto [first, second] = call.hosts;
   const Instant at_second = network.Send(first, second, call.bytes[0], call.times[0]);

@@ -54,6 +54,9 @@ void RunNeighbourExchange(const Places& places,
                           const std::vector<std::vector<std::size_t>>& neighbours,
                           const CollectiveCall& call, Network& network);
 
+// Every member sends every other a message of call.bytes and is done when it has all of theirs.
+void RunAllToAll(const Places& places, const CollectiveCall& call, Network& network);
+
 // Two members send to each other at once. times: in, when each of them starts; out, when each has
 // what the other sent, kNever as above. A message of no bytes takes its latency all the same.
 struct PairCall {

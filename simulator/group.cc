@@ -13,6 +13,29 @@ namespace {
 
 const char* const kLeft = "a member left the group";
 
+// A conversation of which it is noted how much is sent, as only the messages themselves tell.
+class NotedConversation : public collective::Conversation {
+ public:
+  NotedConversation(collective::Conversation& own, std::vector<double>& turn_bytes)
+      : own_(own), turn_bytes_(turn_bytes) {}
+
+  std::size_t turns() const override { return own_.turns(); }
+  void Begin(std::size_t turn) override { own_.Begin(turn); }
+  std::span<const std::byte> Outgoing(std::size_t turn, int peer) override {
+    const std::span<const std::byte> message = own_.Outgoing(turn, peer);
+    turn_bytes_[turn] += static_cast<double>(message.size());
+    return message;
+  }
+  std::span<std::byte> Incoming(std::size_t turn, int peer) override {
+    return own_.Incoming(turn, peer);
+  }
+  void End() override { own_.End(); }
+
+ private:
+  collective::Conversation& own_;
+  std::vector<double>& turn_bytes_;
+};
+
 }  // namespace
 
 // A member's handle of a collective.
@@ -245,6 +268,9 @@ void Group::SendMessages(std::span<const int> ranks) {
     case Kind::kExchange:
       SendPair(ranks);
       break;
+    case Kind::kConversation:
+      SendTurns(call);
+      break;
   }
   bytes_sent_ += network_.bytes_sent() - before;
 }
@@ -261,9 +287,27 @@ void Group::SendPair(std::span<const int> ranks) {
   std::ranges::copy(call.times, times_.begin());
 }
 
+// The members' messages of a turn differ little: each is sent as their mean.
+void Group::SendTurns(CollectiveCall call) {
+  const auto members = static_cast<double>(members_.size());
+  for (const double bytes : turn_bytes_) {
+    const double each = members > 1 ? bytes / (members * (members - 1)) : 0;
+    call.bytes = Weight(each / sizeof(float));
+    RunAllToAll(places_, call, network_);
+  }
+}
+
 void Group::Combine() {
   operations_.clear();
   for (const Part* const part : parts_) operations_.push_back(part->operation);
+  if (operations_.front().kind != Kind::kConversation) return collective::CarryOut(operations_);
+  turn_bytes_.assign(operations_.front().conversation->turns(), 0);
+  std::vector<NotedConversation> noted;
+  noted.reserve(operations_.size());
+  for (Operation& operation : operations_) {
+    noted.emplace_back(*operation.conversation, turn_bytes_);
+    operation.conversation = &noted.back();
+  }
   collective::CarryOut(operations_);
 }
 

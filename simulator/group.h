@@ -100,6 +100,7 @@ class Group {
   void Compute(std::span<const int> ranks);
   void SendMessages(std::span<const int> ranks);
   void SendPair(std::span<const int> ranks);
+  void SendTurns(CollectiveCall call);
   void Combine();
   void FailAt(Instant time, const std::string& reason);
 
@@ -117,7 +118,8 @@ class Group {
   std::vector<Part*> parts_;
   std::vector<Instant> times_;
   std::vector<Operation> operations_;
-  std::string failure_;  // empty: none
+  std::vector<double> turn_bytes_;  // that all members sent, by turn of a conversation
+  std::string failure_;             // empty: none
   Instant failed_at_ = Instant::max();
   Instant last_arrival_{};
   double bytes_sent_ = 0;

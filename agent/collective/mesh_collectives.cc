@@ -39,6 +39,25 @@ bool MeshCollectives::Exchange(int peer, std::span<const std::byte> outgoing,
   return true;
 }
 
+bool MeshCollectives::Converse(Conversation& conversation) {
+  for (std::size_t turn = 0; turn < conversation.turns(); ++turn) {
+    conversation.Begin(turn);
+    for (int peer = 0; peer < mesh_.size(); ++peer) {
+      if (peer == mesh_.rank()) continue;
+      mesh_.Receive(peer, Lane::kFirst, conversation.Incoming(turn, peer));
+      mesh_.Send(peer, Lane::kFirst, conversation.Outgoing(turn, peer));
+    }
+    for (int peer = 0; peer < mesh_.size(); ++peer) {
+      if (peer == mesh_.rank()) continue;
+      if (!mesh_.WaitReceived(peer, Lane::kFirst) || !mesh_.WaitSent(peer, Lane::kFirst)) {
+        return false;
+      }
+    }
+  }
+  conversation.End();
+  return true;
+}
+
 bool MeshCollectives::ReducePiece(std::span<float> piece) {
   // Whole: (n - 1) length; in chunks: 2 (n - 1) / n length. Equal for two members.
   const auto members = static_cast<std::size_t>(mesh_.size());

@@ -14,13 +14,14 @@
 #include <span>
 #include <vector>
 
+#include "agent/collective/conversation.h"
 #include "agent/collective/tcp_mesh.h"
 
 namespace tactus::collective {
 
 // Runs collectives over one mesh, one at a time. One thread.
 //
-// Every function returns false when the mesh is over; the buffer is then left in an undefined state
+// Every function returns false when the mesh is over; all memory is then left in an undefined state
 // and the mesh still holds on to it until mesh.ReleaseMemory().
 class MeshCollectives {
  public:
@@ -43,6 +44,9 @@ class MeshCollectives {
   // Sends to one peer and receives from it at the same time; a message without bytes travels too.
   [[nodiscard]] bool Exchange(int peer, std::span<const std::byte> outgoing,
                               std::span<std::byte> incoming);
+
+  // Turn by turn, messages whole to everybody at once.
+  [[nodiscard]] bool Converse(Conversation& conversation);
 
  private:
   [[nodiscard]] bool ReducePiece(std::span<float> piece);

@@ -26,7 +26,8 @@ constexpr auto kWaitInterval = std::chrono::microseconds(100);
 constexpr int kTriesAtOnce = 100;
 
 Route RouteOf(const Operation& operation) {
-  if (operation.kind == Kind::kBarrier) return Route::kSignals;
+  const bool no_buffer = operation.kind == Kind::kBarrier || operation.kind == Kind::kConversation;
+  if (no_buffer) return Route::kSignals;
   const void* const memory = operation.kind != Kind::kExchange ? operation.buffer.data()
                              : !operation.outgoing.empty()
                                  ? static_cast<const void*>(operation.outgoing.data())
@@ -242,7 +243,8 @@ std::string NcclGroup::Queue(NcclTicket& ticket) {
                                          stream_.get());
       break;
     case Kind::kBarrier:
-      TACTUS_CHECK(false);  // it has another route
+    case Kind::kConversation:
+      TACTUS_CHECK(false);  // they have another route
   }
   if (standing.state == State::kInProgress) {
     standing =
@@ -308,6 +310,9 @@ std::string NcclGroup::Signal(NcclTicket& ticket) {
       break;
     case Kind::kBarrier:
       collective = meeting_.signals->StartBarrier();
+      break;
+    case Kind::kConversation:
+      collective = meeting_.signals->StartConversation(*operation.conversation);
   }
   const Completion completion = collective->Wait();
   if (completion.progress == Progress::kFailed) return WhatOf(ticket) + ": " + completion.reason;
@@ -433,6 +438,8 @@ std::string NcclGroup::WhatOf(const NcclTicket& ticket) const {
     case Kind::kExchange:
       return "exchange with " + partner + ", " + std::to_string(operation.outgoing.size()) +
              " bytes out and " + std::to_string(operation.incoming.size()) + " in" + place;
+    case Kind::kConversation:
+      return "conversation" + place;
     case Kind::kBarrier:
       break;
   }

@@ -100,8 +100,9 @@ class SoloTransport : public Transport {
 
   int rank() const override { return 0; }
   int size() const override { return 1; }
-  std::unique_ptr<Collective> Start(const Operation&) override {
+  std::unique_ptr<Collective> Start(const Operation& operation) override {
     const threads::MutexLock lock(mutex_);
+    if (!aborted_ && operation.kind == Operation::Kind::kConversation) CarryOut({&operation, 1});
     Completion completion = aborted_ ? *aborted_ : Completion{.finished = now_()};
     return std::make_unique<OverCollective>(std::move(completion), now_);
   }

@@ -59,8 +59,8 @@ struct NcclMeeting {
 };
 
 // Meets the others; when it returns a transport, all members have met. Buffers are the device's
-// memory, or the host's for few and small things: those go by `signals`, and all members must do
-// alike. A group of one moves nothing and needs no NCCL.
+// memory, or the host's for few and small things and for conversations: those go by `signals`, and
+// all members must do alike. A group of one moves nothing and needs no NCCL.
 //
 // Collectives are issued by a thread of the transport in the order of their start; a second one
 // watches. Starting one marks the compute stream and does not wait for it. A barrier begins when

@@ -34,6 +34,26 @@ void Swap(const Operation& a, const Operation& b) {
   std::ranges::copy(b.outgoing, a.incoming.begin());
 }
 
+// A turn's messages are all there once every member has begun it.
+void Converse(std::span<const Operation> operations) {
+  const std::size_t turns = operations.front().conversation->turns();
+  for (std::size_t turn = 0; turn < turns; ++turn) {
+    for (const Operation& each : operations) each.conversation->Begin(turn);
+    for (std::size_t from = 0; from < operations.size(); ++from) {
+      for (std::size_t to = 0; to < operations.size(); ++to) {
+        if (from == to) continue;
+        const std::span<const std::byte> message =
+            operations[from].conversation->Outgoing(turn, static_cast<int>(to));
+        const std::span<std::byte> place =
+            operations[to].conversation->Incoming(turn, static_cast<int>(from));
+        TACTUS_CHECK(message.size() == place.size());
+        std::ranges::copy(message, place.begin());
+      }
+    }
+  }
+  for (const Operation& each : operations) each.conversation->End();
+}
+
 }  // namespace
 
 void CarryOut(std::span<const Operation> operations) {
@@ -51,6 +71,8 @@ void CarryOut(std::span<const Operation> operations) {
       return;
     case Operation::Kind::kExchange:
       return Swap(first, operations.back());
+    case Operation::Kind::kConversation:
+      return Converse(operations);
   }
 }
 

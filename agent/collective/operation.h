@@ -5,16 +5,19 @@
 #include <cstddef>
 #include <span>
 
+#include "agent/collective/conversation.h"
+
 namespace tactus::collective {
 
 // A collective as one member starts it; see Transport.
 struct Operation {
-  enum class Kind { kAllReduceSum, kBroadcast, kBarrier, kExchange };
+  enum class Kind { kAllReduceSum, kBroadcast, kBarrier, kExchange, kConversation };
   Kind kind = Kind::kBarrier;
   std::span<float> buffer = {};              // of a sum or a broadcast
   int partner = 0;                           // the root of a broadcast, the peer of an exchange
   std::span<const std::byte> outgoing = {};  // of an exchange
   std::span<std::byte> incoming = {};
+  Conversation* conversation = nullptr;  // of one
 };
 
 // Carries out a collective whose members' memory is all at hand, with the operations of those who

@@ -30,6 +30,8 @@ bool Perform(const Operation& operation, MeshCollectives& mesh) {
       return mesh.Barrier();
     case Operation::Kind::kExchange:
       return mesh.Exchange(operation.partner, operation.outgoing, operation.incoming);
+    case Operation::Kind::kConversation:
+      return mesh.Converse(*operation.conversation);
   }
   TACTUS_CHECK(false);
 }

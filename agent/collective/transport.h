@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/collective/conversation.h"
 #include "agent/collective/operation.h"
 #include "base/check.h"
 #include "base/time.h"
@@ -98,7 +99,13 @@ class Transport {
                   .incoming = incoming});
   }
 
-  // Any of the four.
+  // Leads a conversation that all members take part in. It must live, with all memory that it
+  // touches, and be left alone until the collective is done.
+  std::unique_ptr<Collective> StartConversation(Conversation& conversation) {
+    return Start({.kind = Operation::Kind::kConversation, .conversation = &conversation});
+  }
+
+  // Any of the five.
   virtual std::unique_ptr<Collective> Start(const Operation& operation) = 0;
 
   // A number that the device can read: 0, and not 0 from before the moment on when something that

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "agent/engine/combine/encoding.h"
+#include "agent/engine/combine/encodings.h"
 #include "agent/engine/optimizer.h"
 #include "agent/engine/stop_rule.h"
 #include "agent/engine/validations.h"
@@ -32,7 +32,7 @@ struct EngineOptions {
   std::uint32_t nonfinite_rounds_max = 10;  // so many skipped updates in a row end the job, >= 1
   // The node of each rank, for Adasum between nodes and averages within; empty: all apart.
   std::vector<std::uint32_t> nodes{};
-  MakeEncoding make_encoding{};  // of what travels; empty: DenseEncoding
+  EncodingOptions encoding{};  // its seed is the one above
 };
 
 }  // namespace tactus::engine

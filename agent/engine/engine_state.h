@@ -29,7 +29,8 @@ struct EngineState {
   std::vector<policies::RoundLosses> losses{};  // of a LossWindow, oldest first
   std::vector<std::vector<float>> optimizer{};  // buffers as Optimizer::State has them
   std::vector<float> block_momentum{};          // empty: zero
-  // Of the encoding, by name: this member's own, of no use to another.
+  // Of the encoding in force, by name: this member's own, of no use to another. A member that has
+  // none, or those of another encoding, begins with none.
   std::map<std::string, std::vector<float>> residuals{};
 
   friend bool operator==(const EngineState&, const EngineState&) = default;
@@ -40,7 +41,7 @@ struct StateFit {
   std::size_t length = 0;                          // cuda::FlatLength(segments)
   std::size_t optimizer_buffers = 0;               // StateBuffers(optimizer)
   std::uint64_t train_samples = 1;                 // in an epoch
-  std::map<std::string, std::size_t> residuals{};  // lengths, by name
+  std::map<std::string, std::size_t> residuals{};  // lengths, by name, of those that are of use
 };
 
 // Why an engine cannot go on from a state, for a person, whatever the state holds; empty: it can.

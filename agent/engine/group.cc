@@ -18,7 +18,7 @@ Group::Group(Member& member, const cuda::SegmentTable& segments, collective::Tra
       registers_(buffers.registered),
       registered_(buffers.registered),
       synchronizers_(AllSynchronizers(member, *this)),
-      combination_(transport, member.device, segments, *member.encoding,
+      combination_(transport, member.device, segments,
                    {.bucket_bytes = member.options.bucket_bytes,
                     .lanes = LaneCount(static_cast<std::size_t>(transport.size())),
                     .nodes = member.options.nodes,
@@ -52,6 +52,7 @@ void Group::AdoptNextPlan() {
 
 void Group::FollowPlan() {
   SetShares();
+  combination_.SetEncoding(member_.encodings.For(policies::Encoding::kDense));
   RegisterGradients();
 }
 

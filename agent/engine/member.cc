@@ -1,5 +1,7 @@
 #include "agent/engine/member.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace tactus::engine {
@@ -13,10 +15,10 @@ policies::LearningRateOptions RateOptions(const EngineOptions& options) {
   return rate;
 }
 
-std::unique_ptr<Encoding> EncodingOf(const EngineOptions& options, cuda::Device& device,
-                                     std::size_t length) {
-  if (options.make_encoding) return options.make_encoding(device, length);
-  return std::make_unique<DenseEncoding>();
+EncodingOptions EncodingOptionsOf(const EngineOptions& options) {
+  EncodingOptions encoding = options.encoding;
+  encoding.seed = options.seed;
+  return encoding;
 }
 
 // The one list of counters that a state has of a member; saving and loading both follow it.
@@ -44,7 +46,7 @@ Member::Member(const EngineOptions& engine_options, cuda::Device& its_device,
       optimizer(options.optimizer, device, segments),
       learning_rate(RateOptions(options)),
       local_steps(device),
-      encoding(EncodingOf(options, device, parameters.size())),
+      encodings(EncodingOptionsOf(options), device, segments),
       ledger(options.train_samples, options.seed, options.stop.epochs),
       validations(options.validation) {
   TACTUS_CHECK(options.micro_batch >= 1);
@@ -63,14 +65,18 @@ void Member::CopyState(EngineState& state) {
     CopyOut(device, buffers[i], state.optimizer[i]);
   }
   CopyOut(device, local_steps.Momentum(), state.block_momentum);
-  for (const Residual& residual : encoding->Residuals()) {
+  const std::vector<Residual> residuals = encodings.Residuals();
+  std::erase_if(state.residuals, [&](const auto& saved) {  // of another encoding
+    return std::ranges::find(residuals, saved.first, &Residual::name) == residuals.end();
+  });
+  for (const Residual& residual : residuals) {
     CopyOut(device, residual.values, state.residuals[residual.name]);
   }
   device.Synchronize();
 }
 
 void Member::Restore(const EngineState& state) {
-  const std::vector<Residual> residuals = encoding->Residuals();
+  const std::vector<Residual> residuals = encodings.Residuals();
   StateFit fit{.length = parameters.size(),
                .optimizer_buffers = optimizer.State().size(),
                .train_samples = options.train_samples};
@@ -89,8 +95,10 @@ void Member::PutBack(const EngineState& state) {
   const std::vector<std::span<float>> buffers = optimizer.State();
   for (std::size_t i = 0; i < buffers.size(); ++i) device.Copy(state.optimizer[i], buffers[i]);
   local_steps.RestoreMomentum(state.block_momentum);
-  for (const Residual& residual : encoding->Residuals()) {
-    device.Copy(state.residuals.at(residual.name), residual.values);
+  encodings.Forget();
+  for (const Residual& residual : encodings.Residuals()) {
+    const auto found = state.residuals.find(residual.name);
+    if (found != state.residuals.end()) device.Copy(found->second, residual.values);
   }
   learning_rate.Restore(state.learning_rate);
 }
@@ -135,6 +143,21 @@ std::string Member::ReasonToStop() const {
                                              .steps = learning_rate.progress(),
                                              .losses = &losses,
                                              .validation = validations.state()});
+}
+
+double Member::progress() const {
+  const StopOptions& stop = options.stop;
+  double progress = 0;
+  if (stop.rounds) {
+    progress = static_cast<double>(rounds) / static_cast<double>(*stop.rounds);
+  }
+  if (stop.epochs) {
+    const double of_epoch =
+        static_cast<double>(ledger.consumed()) / static_cast<double>(ledger.epoch_size());
+    progress = std::max(progress, (static_cast<double>(ledger.epoch()) + of_epoch) / *stop.epochs);
+  }
+  if (stop.steps) progress = std::max(progress, learning_rate.progress() / *stop.steps);
+  return std::min(progress, 1.0);
 }
 
 void Member::MoveEdge(Instant now) {

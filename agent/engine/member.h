@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "agent/engine/combine/encoding.h"
+#include "agent/engine/combine/encodings.h"
 #include "agent/engine/engine_options.h"
 #include "agent/engine/engine_state.h"
 #include "agent/engine/local_steps.h"
@@ -59,6 +59,10 @@ struct Member {
   // Why training ends here, from what all members know alike; empty: it goes on.
   std::string ReasonToStop() const;
 
+  // How much of the training is done, in [0, 1], by the stop conditions that count; 0 where there
+  // are none. All members know the same.
+  double progress() const;
+
   // Where it stands, for its validations.
   ValidationMark validation_mark() const {
     return {.rounds = rounds,
@@ -77,7 +81,7 @@ struct Member {
   Optimizer optimizer;
   policies::LearningRate learning_rate;
   LocalSteps local_steps;
-  const std::unique_ptr<Encoding> encoding;
+  Encodings encodings;
   SampleLedger ledger;
   policies::LossWindow losses;
   Validations validations;

@@ -21,6 +21,15 @@ policies::RoundLosses LossesOf(const Lanes& lanes, std::uint64_t steps) {
           .steps = steps};
 }
 
+// That a round has by the plan, where it fixes them.
+double SamplesOf(const policies::Plan& plan) {
+  const double steps =
+      plan.synchronization == policies::Synchronization::kPeriodic ? plan.period : 1;
+  double samples = 0;
+  for (const std::uint32_t size : plan.batch_sizes) samples += steps * size;
+  return samples;
+}
+
 }  // namespace
 
 RoundEngine::RoundEngine(const EngineOptions& options, cuda::Device& device,
@@ -172,6 +181,10 @@ void RoundEngine::OpenRound() {
               .aggregator = &group_.combination().For(plan.aggregation),
               .rule = plan.learning_rate_rule,
               .finished = member_.edge};
+  member_.encodings.Open({.number = running_.number,
+                          .progress = member_.progress(),
+                          .samples = SamplesOf(plan),
+                          .changes = synchronizer_->traits().local_updates});
   synchronizer_->Open(running_);
   cursor_.emplace(CursorOf(member_.ledger.Reserve(EdgesOf(*synchronizer_))));
 }
@@ -258,6 +271,7 @@ void RoundEngine::Apply(Round& round, Duration transfer) {
   // The gate has come to the same, from the same bits.
   TACTUS_CHECK(synchronizer_->traits().elastic || combined.applied == (finite && any));
   synchronizer_->Apply(round, combined, useful);
+  member_.encodings.Settle(useful);
   if (useful) member_.AddLosses(LossesOf(lanes, round.updates));
   if (!finite) combined.norm2 = 0;
   Report(round, combined, transfer);

@@ -54,23 +54,24 @@ void CheckSizes(const std::vector<Part>& parts, std::size_t buffer, std::size_t 
 }
 
 // The codes of the eight elements from i on, of which the segment may have fewer.
-std::uint64_t EncodeEight(const Part& part, const float* x, std::size_t i, const Draws& draws) {
+std::uint64_t EncodeEight(const Part& part, const QuantiseSource& source, std::size_t i) {
+  const float* const x = source.values.data() + part.offset;
   float values[kQuantiseGroup] = {};
   std::copy_n(x + i, std::min<std::size_t>(kQuantiseGroup, part.length - i), values);
   const auto quad = static_cast<std::uint32_t>(i / 4);
-  const PhiloxBlock words[2] = {WordsOfQuad(draws, part.segment, quad),
-                                WordsOfQuad(draws, part.segment, quad + 1)};
+  const std::uint32_t segment = source.first_segment + part.segment;
+  const PhiloxBlock words[2] = {WordsOfQuad(source.draws, segment, quad),
+                                WordsOfQuad(source.draws, segment, quad + 1)};
   return QuantiseEight(part.factors, part.bits, values, words);
 }
 
 // The words of up to 32 elements from i on; returns how many there are.
 std::size_t EncodeWords(const Part& part, const QuantiseSource& source, std::size_t i,
                         std::uint32_t (&words)[8]) {
-  const float* const x = source.values.data() + part.offset;
   const std::size_t end = std::min(part.length, i + kWordGroup);
   std::fill_n(words, 8, 0);
   for (std::size_t byte = 0; i < end; i += kQuantiseGroup) {
-    std::uint64_t eight = EncodeEight(part, x, i, source.draws);
+    std::uint64_t eight = EncodeEight(part, source, i);
     for (unsigned k = 0; k < part.bits; ++k, ++byte, eight >>= 8) {
       words[byte / 4] |= static_cast<std::uint32_t>(eight & 0xff) << (8 * (byte % 4));
     }

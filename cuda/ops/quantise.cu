@@ -21,6 +21,7 @@ constexpr unsigned kCodesMax = 1 << 8;
 struct EncodeSource {
   const float* values;
   Draws draws;
+  std::uint32_t first_segment;
 };
 
 // What DequantiseKernel reads besides.
@@ -109,14 +110,15 @@ __global__ void __launch_bounds__(kThreads)
   auto* const bytes = reinterpret_cast<unsigned char*>(own) + lane * bits;
   std::uint32_t* const to = words + table.Word(chunk, bits);
   const std::size_t index = table.Index(chunk);
+  const std::uint32_t segment = source.first_segment + chunk.segment;
   for (unsigned begin = threadIdx.x / kWarpThreads * kStretch; begin < chunk.length;
        begin += kThreads * kGroup) {
     const unsigned i = begin + lane * kGroup;
     float x[kGroup];
     LoadEight(source.values + chunk.offset + i, CountAt(i, chunk.length), x);
     const auto quad = static_cast<std::uint32_t>((index + i) / 4);
-    const PhiloxBlock draws[2] = {WordsOfQuad(source.draws, chunk.segment, quad),
-                                  WordsOfQuad(source.draws, chunk.segment, quad + 1)};
+    const PhiloxBlock draws[2] = {WordsOfQuad(source.draws, segment, quad),
+                                  WordsOfQuad(source.draws, segment, quad + 1)};
     PutEight(QuantiseEight(factors, bits, x, draws), bits, bytes);
     __syncwarp();
     const unsigned left = chunk.length - begin;
@@ -180,7 +182,10 @@ void Quantise(Stream stream, const PackedChunks& chunks, const Quantisation& qua
               const QuantiseSource& source, std::span<std::uint32_t> words) {
   Launch(stream, {.blocks = chunks.table.chunks.size()}, QuantiseKernel, TableOf(chunks),
          RowsOf(quantisation, chunks),
-         EncodeSource{.values = source.values.data(), .draws = source.draws}, words.data());
+         EncodeSource{.values = source.values.data(),
+                      .draws = source.draws,
+                      .first_segment = source.first_segment},
+         words.data());
 }
 
 void Dequantise(Stream stream, const PackedChunks& chunks, const Quantisation& quantisation,

@@ -10,7 +10,7 @@
 // packed_layout.h says.
 //
 // U is the Philox word of the element, see philox.h, so that a code depends on the element's place
-// in its segment and on `Draws` alone.
+// in its segment, on the segment's number and on `Draws` alone.
 //
 // y is a multiple of 2^-32 here, and U < y - l is a comparison of integers. It is the exact y
 // rounded down, or the next multiple, and exact where that is one, see quantise_element.h; so the
@@ -46,6 +46,8 @@ struct Quantisation {
 struct QuantiseSource {
   std::span<const float> values{};
   Draws draws{};
+  std::uint32_t first_segment =
+      0;  // number of the table's first, where it is a part of a longer one
 };
 
 // One message among several.

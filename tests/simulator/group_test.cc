@@ -266,6 +266,46 @@ TEST_F(GroupTest, WhoComputesMeanwhileWaitsForWhoComesToABarrierLater) {
   EXPECT_EQ(completions_[0].at, At(2000) + kBarrierTime);
 }
 
+// Two turns: a float to everybody, then two.
+class TwoTurns : public collective::Conversation {
+ public:
+  explicit TwoTurns(std::size_t members) : inboxes_(members, std::vector<float>(2)) {}
+
+  std::size_t turns() const override { return 2; }
+  void Begin(std::size_t) override {}
+  std::span<const std::byte> Outgoing(std::size_t turn, int) override {
+    return std::as_bytes(std::span(said_)).first((turn + 1) * sizeof(float));
+  }
+  std::span<std::byte> Incoming(std::size_t turn, int peer) override {
+    const std::span<float> inbox = inboxes_[static_cast<std::size_t>(peer)];
+    return std::as_writable_bytes(inbox.first(turn + 1));
+  }
+  void End() override { ended_ = true; }
+
+  bool ended() const { return ended_; }
+
+ private:
+  std::array<float, 2> said_{};
+  std::vector<std::vector<float>> inboxes_;
+  bool ended_ = false;
+};
+
+// Each of three members sends a float, 1 s, and then two to both others.
+TEST_F(GroupTest, AConversationTakesItsMessagesTime) {
+  std::vector<TwoTurns> talks(3, TwoTurns(3));
+  body_ = [&](std::size_t i) { return transports_[i]->StartConversation(talks[i])->Wait(); };
+
+  Run({0, 1, 2});
+
+  for (std::size_t i = 0; i < talks.size(); ++i) {
+    EXPECT_EQ(completions_[i].progress, collective::Progress::kDone);
+    EXPECT_TRUE(talks[i].ended());
+    EXPECT_GE(completions_[i].at, At(2 + 2 * 2)) << i;
+    EXPECT_LE(completions_[i].at, At(2 + 2 + 2 * 2)) << i;
+  }
+  EXPECT_DOUBLE_EQ(group_->bytes_sent(), 3 * 2 * (1 + 2) * 1e6);
+}
+
 class GroupExchangeTest : public GroupTest {
  protected:
   // The two exchange: 0 sends two elements, 1 sends one.

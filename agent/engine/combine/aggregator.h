@@ -63,6 +63,9 @@ class Aggregator {
   // ---- The way, as Combination has it: Begin, SegmentReady, Finish, Poll, Follow,
   //      Wait
 
+  // In which form vectors travel from the next Begin on; it outlives this. Where they always
+  // travel dense it is not used.
+  virtual void SetEncoding(Encoding&) {}
   virtual void Begin(std::span<float> buffer) = 0;
   // Whether segments leave one by one as they become ready, by collectives that are all under way
   // when Finish returns. Otherwise the vector leaves as a whole, in a row of collectives of which
@@ -78,8 +81,9 @@ class Aggregator {
 };
 
 // The mean over samples: encoded pieces of the members' sums are added up, bucket by bucket. The
-// vector is the first `length` elements of what the plan is of. transport and encoding outlive it.
-std::unique_ptr<Aggregator> MakeAverage(collective::Transport& transport, Encoding& encoding,
+// vector is the first `length` elements of what the plan is of. transport outlives it; without
+// SetEncoding they are dense.
+std::unique_ptr<Aggregator> MakeAverage(collective::Transport& transport,
                                         collective::BucketPlan plan, std::size_t length,
                                         Aggregator::BeforeLeave before_leave);
 

@@ -15,10 +15,9 @@ using collective::Progress;
 
 class Average : public Aggregator {
  public:
-  Average(collective::Transport& transport, Encoding& encoding, collective::BucketPlan plan,
-          std::size_t length, BeforeLeave before_leave)
+  Average(collective::Transport& transport, collective::BucketPlan plan, std::size_t length,
+          BeforeLeave before_leave)
       : transport_(transport),
-        encoding_(encoding),
         length_(length),
         before_leave_(std::move(before_leave)),
         reduction_(std::move(plan), [this](std::span<float> stretch) { return Start(stretch); }) {}
@@ -37,6 +36,7 @@ class Average : public Aggregator {
     return policies::Orthogonality(FactsOf(lanes, spread, norm2), spread.samples_squared);
   }
 
+  void SetEncoding(Encoding& encoding) override { encoding_ = &encoding; }
   void Begin(std::span<float> buffer) override {
     buffer_ = buffer;
     restored_ = false;
@@ -62,7 +62,7 @@ class Average : public Aggregator {
   std::uint64_t bytes() const override {
     std::uint64_t bytes = 0;
     for (const Bucket& bucket : reduction_.plan().buckets) {
-      bytes += encoding_.Bytes(PieceAt(bucket.offset, bucket.length));
+      bytes += encoding_->Bytes(PieceAt(bucket.offset, bucket.length));
     }
     return bytes;
   }
@@ -71,7 +71,7 @@ class Average : public Aggregator {
   void Restore() {
     if (std::exchange(restored_, true)) return;
     for (const Bucket& bucket : reduction_.plan().buckets) {
-      encoding_.Restore(PieceAt(bucket.offset, bucket.length));
+      encoding_->Restore(PieceAt(bucket.offset, bucket.length));
     }
   }
 
@@ -79,8 +79,8 @@ class Average : public Aggregator {
     before_leave_(stretch);
     const auto offset = static_cast<std::size_t>(stretch.data() - buffer_.data());
     const Piece piece = PieceAt(offset, stretch.size());
-    encoding_.Prepare(piece);
-    return encoding_.Exchange(transport_, piece);
+    encoding_->Prepare(piece);
+    return encoding_->Exchange(transport_, piece);
   }
 
   // Of a stretch of the buffer, which the vector's end may divide.
@@ -93,7 +93,8 @@ class Average : public Aggregator {
   }
 
   collective::Transport& transport_;
-  Encoding& encoding_;
+  DenseEncoding dense_;
+  Encoding* encoding_ = &dense_;
   const std::size_t length_;
   const BeforeLeave before_leave_;
   std::span<float> buffer_;  // the open one, or the last
@@ -103,11 +104,10 @@ class Average : public Aggregator {
 
 }  // namespace
 
-std::unique_ptr<Aggregator> MakeAverage(collective::Transport& transport, Encoding& encoding,
+std::unique_ptr<Aggregator> MakeAverage(collective::Transport& transport,
                                         collective::BucketPlan plan, std::size_t length,
                                         Aggregator::BeforeLeave before_leave) {
-  return std::make_unique<Average>(transport, encoding, std::move(plan), length,
-                                   std::move(before_leave));
+  return std::make_unique<Average>(transport, std::move(plan), length, std::move(before_leave));
 }
 
 }  // namespace tactus::engine

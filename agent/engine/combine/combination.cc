@@ -8,18 +8,16 @@
 namespace tactus::engine {
 
 Combination::Combination(collective::Transport& transport, cuda::Device& device,
-                         const cuda::SegmentTable& segments, Encoding& encoding,
-                         CombinationOptions options)
+                         const cuda::SegmentTable& segments, CombinationOptions options)
     : transport_(transport),
       device_(device),
       length_(cuda::FlatLength(segments)),
       lanes_(options.lanes),
       loss_sum_(options.loss_sum),
       bring_(std::move(options.bring)),
-      average_(
-          MakeAverage(transport, encoding,
-                      collective::MakeBuckets(segments, length_ + lanes_, options.bucket_bytes),
-                      length_, [this](std::span<float> stretch) { BeforeLeave(stretch); })),
+      average_(MakeAverage(
+          transport, collective::MakeBuckets(segments, length_ + lanes_, options.bucket_bytes),
+          length_, [this](std::span<float> stretch) { BeforeLeave(stretch); })),
       adasum_(MakeAdasum(transport, device, segments, std::move(options.nodes),
                          [this](std::span<float> stretch) { BeforeLeave(stretch); })),
       numbers_(device.AllocateSums(kNumbers)),
@@ -36,6 +34,11 @@ Aggregator& Combination::For(policies::Aggregation aggregation) {
 void Combination::SetBatchSizes(const std::vector<std::uint32_t>& sizes) {
   average_->SetBatchSizes(sizes);
   adasum_->SetBatchSizes(sizes);
+}
+
+void Combination::SetEncoding(Encoding& encoding) {
+  TACTUS_CHECK(!open_);
+  average_->SetEncoding(encoding);
 }
 
 void Combination::Begin(Aggregator& aggregator, std::span<float> buffer, TellLanes lanes,

@@ -68,15 +68,18 @@ struct Combined {
 // One thread.
 class Combination {
  public:
-  // transport, device and encoding outlive this.
+  // transport and device outlive this.
   Combination(collective::Transport& transport, cuda::Device& device,
-              const cuda::SegmentTable& segments, Encoding& encoding, CombinationOptions options);
+              const cuda::SegmentTable& segments, CombinationOptions options);
 
   // The way to aggregate for Begin; lives as long as this.
   Aggregator& For(policies::Aggregation aggregation);
 
   // The batch sizes of the plan in force, by rank.
   void SetBatchSizes(const std::vector<std::uint32_t>& sizes);
+
+  // In which form means travel; it outlives this. Dense at first. Requires: none is open.
+  void SetEncoding(Encoding& encoding);
 
   // Opens a combination of `buffer`, [cuda::FlatLength(segments) + lanes], which must live until
   // Wait has returned; its lanes are zero. Requires: none is open. What `lanes` refers to outlives

@@ -3,33 +3,30 @@
 //
 //   own values --Prepare--> what is put in --Exchange--> what came --Restore--> the members' sum
 //
-// DenseEncoding sends what it is given. One that sends less keeps what it left out as a residual,
-// and adds it to what is sent next.
+// DenseEncoding sends what it is given. One that sends less either is right on average, or keeps
+// what it left out as a residual and adds it to what is sent next.
 
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "agent/collective/transport.h"
-#include "cuda/device.h"
 
 namespace tactus::engine {
 
-// A stretch of a buffer that travels by itself. The device's memory, like all that an encoding
-// works on.
+// A stretch of a buffer that travels by itself. The device's memory.
 struct Piece {
   std::size_t offset = 0;     // of the values in the vector [elements]
   std::span<float> values{};  // of the vector; may be empty
   std::span<float> lanes{};   // right behind them in memory, of the last piece alone: never encoded
 };
 
-// A part of what an encoding keeps, of its own length.
+// A part of what an encoding keeps, of its own length. The device's memory, or the host's.
 struct Residual {
   std::string name{};  // within the encoding; not empty
   std::span<float> values{};
@@ -38,8 +35,8 @@ struct Residual {
 // One member's encoding of one vector after the other; lives as long as the member, through several
 // groups. Each piece of a vector goes through the three steps in their order, but the steps of
 // different pieces may come between; pieces are the same in every combination of a group, and
-// exchanged in the same order by all members. Work is queued on the device, nobody waits for it
-// here. One thread.
+// exchanged in the same order by all members. Work is queued on the device, and nobody waits for it
+// here but who encodes on the host. One thread.
 class Encoding {
  public:
   virtual ~Encoding() = default;
@@ -63,6 +60,13 @@ class Encoding {
   // What is kept from one combination to the next, always of the same names and lengths; empty:
   // nothing. This member's own. May be written between two combinations, to go on from a state.
   virtual std::vector<Residual> Residuals() = 0;
+
+  // What became of the last combination, before the next begins: all members have applied it, or
+  // none, and then residuals are those from before it. Also of combinations without it.
+  virtual void Settle(bool applied) = 0;
+
+  // It is as it was when it was made.
+  virtual void Forget() = 0;
 };
 
 // The identity: float32 as they are, summed by an all-reduce.
@@ -83,10 +87,8 @@ class DenseEncoding : public Encoding {
   }
 
   std::vector<Residual> Residuals() override { return {}; }
+  void Settle(bool) override {}
+  void Forget() override {}
 };
-
-// Makes a member's encoding of vectors of `length` elements; the device outlives it.
-using MakeEncoding =
-    std::function<std::unique_ptr<Encoding>(cuda::Device& device, std::size_t length)>;
 
 }  // namespace tactus::engine

@@ -17,6 +17,7 @@
 #include "agent/collective/in_process.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/agent/collective/counting_conversation.h"
 #include "tests/agent/collective/groups.h"
 
 namespace tactus::collective {
@@ -160,6 +161,41 @@ TEST_P(TransportTest, AnExchangeGivesEachWhatTheOtherSent) {
   });
 }
 
+TEST_P(TransportTest, AConversationGoesTurnByTurn) {
+  OnEveryRank(size(), [&](int rank) {
+    CountingConversation conversation(rank, size());
+
+    const Completion completion = member(rank).StartConversation(conversation)->Wait();
+
+    EXPECT_EQ(completion.progress, Progress::kDone) << completion.reason;
+    EXPECT_EQ(conversation.calls(), "B0B1B2E");
+    EXPECT_EQ(conversation.heard_count(),
+              static_cast<int>(CountingConversation::kTurns) * (size() - 1));
+    EXPECT_TRUE(conversation.as_expected());
+  });
+}
+
+TEST_P(TransportTest, ConversationsKeepTheirPlaceAmongTheOthers) {
+  constexpr std::size_t kLength = 40'000;
+  OnEveryRank(size(), [&](int rank) {
+    std::vector<float> before = RandomValues(kLength, 3 + static_cast<std::uint64_t>(rank));
+    std::vector<float> behind = RandomValues(kLength, 50 + static_cast<std::uint64_t>(rank));
+    CountingConversation first(rank, size());
+    CountingConversation second(rank, size());
+    std::vector<std::unique_ptr<Collective>> handles;
+    handles.push_back(member(rank).StartAllReduceSum(before));
+    handles.push_back(member(rank).StartConversation(first));
+    handles.push_back(member(rank).StartConversation(second));
+    handles.push_back(member(rank).StartAllReduceSum(behind));
+
+    EXPECT_EQ(handles.back()->Wait().progress, Progress::kDone);
+
+    EXPECT_TRUE(SameBits(before, ExpectedSum(size(), kLength, 3)));
+    EXPECT_TRUE(first.as_expected() && second.as_expected());
+    EXPECT_TRUE(SameBits(behind, ExpectedSum(size(), kLength, 50)));
+  });
+}
+
 TEST_P(TransportTest, ABarrierIsDoneOnceAllHaveStartedIt) {
   std::atomic<int> come = 0;
   OnEveryRank(size(), [&](int rank) {
@@ -265,6 +301,16 @@ TEST_P(PeersTest, AMemberThatDiesFailsTheOthersWithAReason) {
     EXPECT_EQ(completion.progress, Progress::kFailed);
     EXPECT_NE(completion.reason, "");
     EXPECT_EQ(member(rank).StartAllReduceSum(buffer)->Wait().progress, Progress::kFailed);
+  });
+}
+
+TEST_P(PeersTest, AMemberThatDoesNotComeToAConversationAndDiesFailsIt) {
+  OnEveryRank(size(), [&](int rank) {
+    if (rank == 0) return Leave(rank);
+    CountingConversation conversation(rank, size());
+    const Completion completion = member(rank).StartConversation(conversation)->Wait();
+    EXPECT_EQ(completion.progress, Progress::kFailed);
+    EXPECT_NE(completion.reason, "");
   });
 }
 

@@ -56,7 +56,7 @@ class CombinationTest : public ::testing::Test {
     cuda::AssignOffsets(segments_);
     buffer_ = device_->Allocate(cuda::FlatLength(segments_) + LaneCount(1));
     combination_ = std::make_unique<Combination>(
-        transport_, *device_, segments_, encoding_,
+        transport_, *device_, segments_,
         CombinationOptions{.lanes = LaneCount(1), .loss_sum = losses_.span()});
   }
 
@@ -80,7 +80,6 @@ class CombinationTest : public ::testing::Test {
   const std::unique_ptr<cuda::Device> device_ = cuda::MakeHostDevice("cpu:0");
   cuda::SegmentTable segments_{{.name = "a", .length = 16, .shape = {16}}};
   FollowedTransport transport_;
-  DenseEncoding encoding_;
   cuda::Buffer buffer_;
   cuda::Sums losses_ = device_->AllocateSums(1);
   int asked_ = 0;  // for the lanes

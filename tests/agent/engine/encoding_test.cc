@@ -1,5 +1,4 @@
-#include "agent/engine/combine/encoding.h"
-
+#include <algorithm>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -7,7 +6,9 @@
 
 #include "agent/collective/in_process.h"
 #include "agent/engine/combine/combination.h"
+#include "agent/engine/combine/encodings.h"
 #include "agent/engine/combine/lanes.h"
+#include "agent/engine/member.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/agent/engine/encodings.h"
@@ -73,8 +74,9 @@ TEST(EncodingTest, PiecesAreTheWholeVectorAndLanesComeWithTheLast) {
   cuda::AssignOffsets(segments);
   NotingEncoding encoding;
   cuda::Sums losses = device->AllocateSums(1);
-  Combination combination(*members[0], *device, segments, encoding,
+  Combination combination(*members[0], *device, segments,
                           {.bucket_bytes = 4, .lanes = LaneCount(1), .loss_sum = losses.span()});
+  combination.SetEncoding(encoding);
   cuda::Buffer buffer = device->Allocate(32 + LaneCount(1));
 
   combination.Begin(combination.For(Aggregation::kAverage), buffer.span(),
@@ -102,7 +104,7 @@ TEST(EncodingTest, AdasumTravelsDense) {
   GroupRun run = RunOf({2, 2}, 3);
   run.plan.aggregation = Aggregation::kAdasum;
   const std::vector<MemberRun> dense = Train(run);
-  run.options.make_encoding = Rounded();
+  run.options.encoding.dense = Rounded();
 
   const std::vector<MemberRun> rounded = Train(run);
 
@@ -125,7 +127,7 @@ TEST_P(EncodingTest, WhatIsUndoneExactlyChangesNothingButTheBytes) {
                         .batch_sizes = alone ? std::vector<std::uint32_t>{8}
                                              : std::vector<std::uint32_t>{5, 3}}};
   const std::vector<MemberRun> dense = Train(run);
-  run.options.make_encoding = Scaled();
+  run.options.encoding.dense = Scaled();
 
   const std::vector<MemberRun> scaled = Train(run);
 
@@ -151,7 +153,7 @@ INSTANTIATE_TEST_SUITE_P(Every, EncodingTest,
 TEST(ResidualTest, NothingIsLost) {
   constexpr std::uint64_t kRounds = 7;
   GroupRun run = RunOf({1, 1}, kRounds);
-  run.options.make_encoding = Rounded();
+  run.options.encoding.dense = Rounded();
 
   const std::vector<MemberRun> members = Train(run);
 
@@ -168,7 +170,7 @@ TEST(ResidualTest, NothingIsLost) {
 
 TEST(ResidualTest, ARoundThatIsSkippedLeavesItFinite) {
   GroupRun run = RunOf({1, 1}, 4);
-  run.options.make_encoding = Rounded();
+  run.options.encoding.dense = Rounded();
   run.after_gradient = [](int rank, std::uint64_t round, std::span<float> gradients) {
     if (rank == 0 && round == 1) gradients[0] = std::numeric_limits<float>::infinity();
   };
@@ -192,7 +194,7 @@ MemberRun Suspended(GroupRun run, std::uint64_t rounds) {
 
 TEST(ResidualTest, WhoGoesOnFromAStateGoesOnFromIt) {
   GroupRun run = RunOf({1}, 8);
-  run.options.make_encoding = Rounded();
+  run.options.encoding.dense = Rounded();
   const MemberRun whole = Train(run)[0];
   const MemberRun first = Suspended(run, 3);
   ASSERT_EQ(first.outcome, Outcome::kSuspended);
@@ -206,7 +208,22 @@ TEST(ResidualTest, WhoGoesOnFromAStateGoesOnFromIt) {
   EXPECT_EQ(second.state->residuals, whole.state->residuals);
 }
 
-TEST(ResidualTest, AStateOfAnotherEncodingIsRefused) {
+TEST(ResidualTest, WhoHasNoneBeginsWithNone) {
+  GroupRun run = RunOf({1}, 8);
+  run.options.encoding.dense = Rounded();
+  const MemberRun first = Suspended(run, 3);
+  run.from = Continued{.state = *first.state, .parameters = first.parameters};
+  run.from->state.residuals = {{"another", {1, 2}}};
+
+  const MemberRun second = Train(run)[0];
+
+  // Five rounds of 0.3125 and 0.75, rounded to whole numbers.
+  EXPECT_THAT(std::span(second.state->residuals.at("left")).first(3),
+              ElementsAre(5 * 0.3125f - 2, 5 * -0.75f + 4, 0));
+  EXPECT_FALSE(second.state->residuals.contains("another"));
+}
+
+TEST(ResidualTest, AStateOfAnotherLengthIsRefused) {
   const EngineState dense{.ledger = {.epoch_size = 1000}};
   EngineState rounded = dense;
   rounded.residuals["left"] = {0, 0};
@@ -214,10 +231,63 @@ TEST(ResidualTest, AStateOfAnotherEncodingIsRefused) {
   StateFit fit_rounded = fit;
   fit_rounded.residuals["left"] = 3;
 
-  EXPECT_EQ(ReasonAgainst(rounded, fit), "it has a residual left, the job's encoding none");
-  EXPECT_EQ(ReasonAgainst(dense, fit_rounded), "it has no residual left");
+  EXPECT_EQ(ReasonAgainst(rounded, fit), "");
+  EXPECT_EQ(ReasonAgainst(dense, fit_rounded), "");
   EXPECT_EQ(ReasonAgainst(rounded, fit_rounded),
             "its residual left has 2 elements, the job's encoding 3");
+}
+
+TEST(ProgressTest, IsOfTheConditionThatIsNearest) {
+  const std::unique_ptr<cuda::Device> device = cuda::MakeHostDevice("cpu:0");
+  const cuda::SegmentTable segments{{.name = "a", .length = 16, .shape = {16}}};
+  cuda::Buffer parameters = device->Allocate(16);
+  const auto progress_of = [&](const StopOptions& stop, std::uint64_t rounds) {
+    Member member({.train_samples = 100, .stop = stop}, *device, segments, parameters.span());
+    member.rounds = rounds;
+    member.ledger.SetShares({150}, 0);
+    member.ledger.Reserve(Edges::kCrossed);
+    member.ledger.ApplyWhole();
+    return member.progress();
+  };
+
+  EXPECT_EQ(progress_of({}, 10), 0);
+  EXPECT_EQ(progress_of({.train_loss = 1, .time = Seconds(5)}, 10), 0);
+  EXPECT_EQ(progress_of({.rounds = 40}, 10), 0.25);
+  EXPECT_EQ(progress_of({.epochs = 6, .rounds = 40}, 5), 0.25);
+  EXPECT_EQ(progress_of({.rounds = 40}, 50), 1);
+}
+
+TEST(EncodingsTest, AnotherInForceForgetsWhatTheOneBeforeHasLeft) {
+  const std::unique_ptr<cuda::Device> device = cuda::MakeHostDevice("cpu:0");
+  const cuda::SegmentTable segments{{.name = "a", .length = 16, .shape = {16}}};
+  Encodings encodings({.dense = Rounded()}, *device, segments);
+  encodings.For(policies::Encoding::kDense);
+  std::ranges::fill(encodings.Residuals().front().values, 0.25f);
+
+  encodings.For(policies::Encoding::kDense);
+  EXPECT_THAT(encodings.Residuals().front().values, Each(0.25f));
+  encodings.For(policies::Encoding::kFloat16);
+  EXPECT_TRUE(encodings.Residuals().empty());
+  encodings.For(policies::Encoding::kDense);
+  EXPECT_THAT(encodings.Residuals().front().values, Each(0));
+}
+
+TEST(EncodingsTest, EveryNameIsOneOfItsOwnOrNone) {
+  const std::unique_ptr<cuda::Device> device = cuda::MakeHostDevice("cpu:0");
+  const cuda::SegmentTable segments{{.name = "a", .length = 16, .shape = {16}}};
+  Encodings encodings({}, *device, segments);
+  std::vector<const Encoding*> made;
+  for (std::size_t i = 0; i < policies::kEncodingNames.size(); ++i) {
+    const auto kind = static_cast<policies::Encoding>(i);
+    if (!IsEncodingMade(kind)) continue;
+    made.push_back(&encodings.For(kind));
+    EXPECT_EQ(&encodings.For(kind), made.back());
+  }
+
+  EXPECT_EQ(made.size(), 5u);
+  std::ranges::sort(made);
+  EXPECT_EQ(std::ranges::adjacent_find(made), made.end());
+  EXPECT_EQ(encodings.Residuals().size(), 2u);  // of AdaComp, the last that came into force
 }
 
 }  // namespace

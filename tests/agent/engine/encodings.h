@@ -2,12 +2,14 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "agent/engine/combine/encoding.h"
+#include "agent/engine/combine/encodings.h"
+#include "agent/engine/combine/sixteen_bits.h"
 
 namespace tactus::engine {
 
@@ -28,6 +30,8 @@ class ScalingEncoding : public Encoding {
     return piece.values.size() + piece.lanes.size_bytes();
   }
   std::vector<Residual> Residuals() override { return {}; }
+  void Settle(bool) override {}
+  void Forget() override {}
 
  private:
   static void Scale(float factor, std::span<float> values) {
@@ -56,10 +60,18 @@ class RoundingEncoding : public ScalingEncoding {
     ScalingEncoding::Prepare(piece);
   }
   std::vector<Residual> Residuals() override { return {{.name = "left", .values = residual_}}; }
+  void Forget() override { std::ranges::fill(residual_, 0.0f); }
 
  private:
   const float quantum_;
   std::vector<float> residual_;
 };
+
+// As it ships, in place of dense values.
+inline MakeEncoding SixteenBits(const SixteenBitFormat& format) {
+  return [&format](cuda::Device& device, std::size_t) {
+    return std::make_unique<SixteenBitEncoding>(format, device);
+  };
+}
 
 }  // namespace tactus::engine

@@ -55,6 +55,42 @@ TEST(QuantisePaperTest, FourBitsArePackedAsInTheTestVector) {
   EXPECT_EQ(QuantiseEight(factors, 4, x, draws), 0x0970b2u);
 }
 
+// The expected squared error: a value between two levels is either, and right on average.
+TEST(QuantisePaperTest, ErrorsAreThoseOfTheTestVectors) {
+  const auto expected_error = [](unsigned bits) {
+    const QuantiseFactors factors = QuantiseFactorsOf(bits, 2);
+    const double step = QuantiseStepOf(bits, 2);
+    double error = 0;
+    for (const float x : kGradient) {
+      const double above = static_cast<double>(QuantisedFixed(factors, x) & 0xffffffff) * 0x1p-32;
+      error += above * (1 - above) * step * step;
+    }
+    return error;
+  };
+
+  EXPECT_NEAR(expected_error(3), 0.3663194, 2e-6);
+  EXPECT_NEAR(expected_error(4), 0.0647321, 2e-6);
+}
+
+// Vector 3: codes of two members add up exactly where the scale is their number of levels.
+TEST(QuantisePaperTest, SumsOfCodesAreThoseOfTheTestVector) {
+  const std::vector<std::vector<std::uint32_t>> messages = {{0x000970b2}, {0x0040f53a}};
+  const SegmentTable segments = {{.length = 6}};
+  const std::vector<std::uint8_t> bits = {4};
+  const std::vector<float> levels = {7};
+  std::vector<float> sums(6);
+
+  for (const std::vector<std::uint32_t>& words : messages) {
+    host::DequantiseAdd(segments, {bits, levels}, {.words = words}, sums);
+  }
+
+  EXPECT_THAT(sums, ElementsAre(0, 0, 5, 0, -1, 4));
+  const std::vector<float> means = {0, 0, 0.7142857f, 0, -0.1428571f, 0.5714286f};
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    EXPECT_NEAR(sums[i] * QuantiseStepOf(4, 2) / 2, means[i], 2e-6);
+  }
+}
+
 // Buffers of one table, quantised.
 struct Message {
   SegmentTable segments{};

@@ -14,6 +14,7 @@ struct Case {
   std::vector<std::uint8_t> bits{};
   std::vector<float> scales{};
   Draws draws{.seed = 11, .round = 22, .worker = 33, .stream = 44};
+  std::uint32_t first_segment = 55;
 };
 
 void ExpectAgreement(Stream stream, const Case& test, const std::vector<float>& values,
@@ -30,9 +31,9 @@ void ExpectAgreement(Stream stream, const Case& test, const std::vector<float>& 
   const Quantisation on_device{bits.span(), scales.span()};
   const Quantisation on_host{test.bits, test.scales};
 
-  kernels::Quantise(stream, chunks.view(), on_device, {device_values.span(), test.draws},
-                    device_words.span());
-  host::Quantise(test.segments, on_host, {values, test.draws}, words);
+  kernels::Quantise(stream, chunks.view(), on_device,
+                    {device_values.span(), test.draws, test.first_segment}, device_words.span());
+  host::Quantise(test.segments, on_host, {values, test.draws, test.first_segment}, words);
   ASSERT_EQ(device_words.Read(), words);
   ExpectSameBits(device_values.Read(), values);
 

@@ -15,6 +15,7 @@
 #include "agent/collective/rehearsal.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/agent/collective/counting_conversation.h"
 #include "tests/agent/collective/nccl_double/nccl_members.h"
 #include "tests/support/cuda_double/cuda_double.h"
 #include "tests/support/nccl_double/nccl_double.h"
@@ -148,6 +149,26 @@ TEST_P(NcclTransportTest, BuffersOfTheHostGoByTheSignals) {
     EXPECT_EQ(received.front(), peer);
   });
   EXPECT_EQ(nccl_double::Calls("ncclAllReduce"), calls);
+}
+
+TEST_P(NcclTransportTest, ConversationsGoByTheSignalsInTheirPlace) {
+  const std::vector<float> expected = ExpectedSum(size(), 5000, 3);
+  OnEveryRank(size(), [&](int rank) {
+    const DeviceFloats before(RandomValues(5000, 3 + SeedOf(rank)));
+    const DeviceFloats behind(RandomValues(5000, 3 + SeedOf(rank)));
+    CountingConversation conversation(rank, size());
+    std::vector<std::unique_ptr<Collective>> handles;
+    handles.push_back(member(rank).StartAllReduceSum(before.span()));
+    handles.push_back(member(rank).StartConversation(conversation));
+    handles.push_back(member(rank).StartAllReduceSum(behind.span()));
+
+    EXPECT_EQ(handles.back()->Wait().progress, Progress::kDone);
+
+    EXPECT_EQ(before.values(), expected);
+    EXPECT_EQ(conversation.calls(), "B0B1B2E");
+    EXPECT_TRUE(conversation.as_expected());
+    EXPECT_EQ(behind.values(), expected);
+  });
 }
 
 TEST_P(NcclTransportTest, ManyCollectivesInFlightFinishInOrder) {

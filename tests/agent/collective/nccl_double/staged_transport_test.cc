@@ -22,6 +22,7 @@
 #include "cuda/device.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/agent/collective/counting_conversation.h"
 #include "tests/agent/collective/groups.h"
 #include "tests/agent/collective/nccl_double/nccl_members.h"
 #include "tests/support/cuda_double/cuda_double.h"
@@ -111,6 +112,24 @@ TEST_P(StagedGroupsTest, SumsHaveTheBitsOfTheSumInRankOrder) {
 TEST_P(StagedGroupsTest, ALongSumIsCutAndComesTogether) {
   ConnectAs(GetParam());
   ExpectTheSum(5 * kPieceLength + 12'345, 3);
+}
+
+TEST_P(StagedGroupsTest, ConversationsAreOfTheHostsInTheirPlace) {
+  ConnectAs(GetParam());
+  const std::vector<float> expected = ExpectedSum(size(), kPieceLength + 5, 4);
+  OnEveryRank(size(), [&](int rank) {
+    MemberFloats before =
+        On(rank, RandomValues(kPieceLength + 5, 4 + static_cast<std::uint64_t>(rank)));
+    CountingConversation conversation(rank, size());
+    const auto sum = member(rank).StartAllReduceSum(before.span());
+    const auto talk = member(rank).StartConversation(conversation);
+
+    EXPECT_EQ(talk->Wait().progress, Progress::kDone);
+
+    EXPECT_EQ(sum->Poll(), Progress::kDone);
+    EXPECT_TRUE(SameBits(before.values(), expected));
+    EXPECT_TRUE(conversation.as_expected());
+  });
 }
 
 TEST_P(StagedGroupsTest, EveryoneGetsTheRootsBuffer) {

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "tests/agent/collective/groups.h"
 #include "tests/agent/collective/nccl_double/nccl_members.h"
+#include "tests/agent/engine/encodings.h"
 #include "tests/agent/engine/linear_task.h"
 
 namespace tactus::engine {
@@ -113,13 +114,16 @@ std::vector<Case> Cases() {
                              {"Periodic", "dhh", EveryStep({8, 4, 5}, momentum)},
                              {"BlockMomentum", "hd", EveryStep({8, 4}, sgd)},
                              {"Adasum", "hddh", EveryStep({8, 4, 6, 2}, sgd), true},
-                             {"Suspended", "dh", EveryStep({8, 4}, momentum)}};
+                             {"Suspended", "dh", EveryStep({8, 4}, momentum)},
+                             {"Float16", "dhd", EveryStep({8, 4, 6}, momentum)}};
   cases[2].run.announce = GroupRun::Announce::kByOwnThread;
   for (const std::size_t periodic : {3, 4, 6}) {
     cases[periodic].run.plan.synchronization = Synchronization::kPeriodic;
     cases[periodic].run.plan.period = 3;
   }
   cases[4].run.options.block_momentum = 0.3;
+  cases[7].run.options.encoding.dense = SixteenBits(kFloat16Format);
+  cases[7].run.announce = GroupRun::Announce::kByOwnThread;
   cases[5].run.plan.aggregation = policies::Aggregation::kAdasum;
   cases[6].run.before_step = [](int, RoundEngine& engine, StepResult&) {
     if (engine.rounds() == 4) engine.RequestStop("enough", StopKind::kSuspend);

@@ -12,6 +12,7 @@
 #include "agent/engine/round_engine.h"
 #include "cuda/device.h"
 #include "gtest/gtest.h"
+#include "tests/agent/engine/encodings.h"
 #include "tests/agent/engine/linear_task.h"
 #include "tests/agent/engine/nccl_double/on_devices.h"
 #include "tests/support/cuda_double/cuda_double.h"
@@ -119,6 +120,11 @@ GroupRun Adasum(GroupRun run) {
   return run;
 }
 
+GroupRun InFloat16(GroupRun run) {
+  run.options.encoding.dense = SixteenBits(kFloat16Format);
+  return run;
+}
+
 std::vector<Case> Cases() {
   const SgdOptions sgd{.learning_rate = 0.01};
   const SgdOptions momentum{.learning_rate = 0.01, .momentum = 0.9};
@@ -159,8 +165,9 @@ std::vector<Case> Cases() {
   Case halves{"AdascaleAlone", adascale.run};
   halves.run.plan.batch_sizes = {18};
   halves.run.announce = GroupRun::Announce::kByOwnThread;
+  const Case float16{"Float16", InFloat16(overlapped.run)};
   cases.insert(cases.end(),
-               {overlapped, by_another, clipped, block, delayed, ahead, adascale, halves});
+               {overlapped, by_another, clipped, block, delayed, ahead, adascale, halves, float16});
   for (const bool periodic : {false, true}) {
     Case spoilt{periodic ? "ASpoiltLocalStep" : "ASpoiltGradient", EveryStep({8, 4, 6}, adam)};
     if (periodic) spoilt.run = Periodic(spoilt.run, 3);

@@ -1,0 +1,67 @@
+#include "agent/engine/combine/encodings.h"
+
+#include "agent/engine/combine/sixteen_bits.h"
+#include "base/check.h"
+
+namespace tactus::engine {
+
+using Kind = policies::Encoding;
+
+bool IsEncodingMade(Kind kind) {
+  switch (kind) {
+    case Kind::kDense:
+    case Kind::kFloat16:
+    case Kind::kBfloat16:
+    case Kind::kDq:
+    case Kind::kAdacomp:
+      return true;
+    case Kind::kSketch:
+    case Kind::kOneBit:
+      return false;
+  }
+  return false;
+}
+
+Encodings::Encodings(const EncodingOptions& options, cuda::Device& device,
+                     const cuda::SegmentTable& segments)
+    : options_(options), device_(device), segments_(segments) {}
+
+Encoding& Encodings::For(Kind kind) {
+  std::unique_ptr<Encoding>& encoding = made_[static_cast<std::size_t>(kind)];
+  if (encoding == nullptr) encoding = Make(kind);
+  if (in_force_ != nullptr && in_force_ != encoding.get()) in_force_->Forget();
+  in_force_ = encoding.get();
+  return *encoding;
+}
+
+std::unique_ptr<Encoding> Encodings::Make(Kind kind) {
+  TACTUS_CHECK(IsEncodingMade(kind));
+  switch (kind) {
+    case Kind::kFloat16:
+      return std::make_unique<SixteenBitEncoding>(kFloat16Format, device_);
+    case Kind::kBfloat16:
+      return std::make_unique<SixteenBitEncoding>(kBfloat16Format, device_);
+    case Kind::kDq:
+      return std::make_unique<DqEncoding>(options_.dq, options_.seed, round_, device_, segments_);
+    case Kind::kAdacomp:
+      return std::make_unique<AdacompEncoding>(options_.adacomp, round_, device_, segments_);
+    default:
+      break;
+  }
+  if (options_.dense) return options_.dense(device_, cuda::FlatLength(segments_));
+  return std::make_unique<DenseEncoding>();
+}
+
+std::vector<Residual> Encodings::Residuals() {
+  return in_force_ == nullptr ? std::vector<Residual>() : in_force_->Residuals();
+}
+
+void Encodings::Settle(bool applied) {
+  if (in_force_ != nullptr) in_force_->Settle(applied);
+}
+
+void Encodings::Forget() {
+  if (in_force_ != nullptr) in_force_->Forget();
+}
+
+}  // namespace tactus::engine

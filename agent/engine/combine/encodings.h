@@ -1,0 +1,73 @@
+// All encodings of one member, by their names in a plan.
+//
+//   dense      encoding.h          float32, summed by an all-reduce
+//   float16    sixteen_bits.h      half the bytes
+//   bfloat16   sixteen_bits.h      half the bytes, the range of float32
+//   dq         dq_encoding.h       a sixth of the bytes or so; noise, and right on average
+//   adacomp    adacomp_encoding.h  what stands out of each tensor, and the rest later
+
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "agent/engine/combine/adacomp_encoding.h"
+#include "agent/engine/combine/dq_encoding.h"
+#include "agent/engine/combine/encoded_round.h"
+#include "agent/engine/combine/encoding.h"
+#include "cuda/device.h"
+#include "cuda/ops/segments.h"
+#include "policies/encoding.h"
+
+namespace tactus::engine {
+
+// Makes a member's encoding of vectors of `length` elements; the device outlives it.
+using MakeEncoding =
+    std::function<std::unique_ptr<Encoding>(cuda::Device& device, std::size_t length)>;
+
+// Equal on all members.
+struct EncodingOptions {
+  std::uint64_t seed = 1;  // of the job
+  DqOptions dq{};
+  AdacompOptions adacomp{};
+  MakeEncoding dense{};  // what kDense stands for; empty: DenseEncoding
+};
+
+// Whether there is one: the sketch and one bit have none.
+bool IsEncodingMade(policies::Encoding kind);
+
+// Each encoding is made when it is first asked for and lives as long as this. One thread.
+class Encodings {
+ public:
+  // device and segments outlive this.
+  Encodings(const EncodingOptions& options, cuda::Device& device,
+            const cuda::SegmentTable& segments);
+
+  // The encoding that is in force from now on; another that was forgets what it has left out, which
+  // is of a time that is over when it comes into force again. Requires: IsEncodingMade(kind).
+  Encoding& For(policies::Encoding kind);
+
+  // A round begins whose pieces leave next; none of another leaves any more.
+  void Open(const EncodedRound& round) { round_ = round; }
+
+  // Of the one in force; as Encoding has them.
+  std::vector<Residual> Residuals();
+  void Settle(bool applied);
+  void Forget();
+
+ private:
+  std::unique_ptr<Encoding> Make(policies::Encoding kind);
+
+  const EncodingOptions options_;
+  cuda::Device& device_;
+  const cuda::SegmentTable segments_;
+  EncodedRound round_{};
+  Encoding* in_force_ = nullptr;  // null: none was asked for
+  std::array<std::unique_ptr<Encoding>, policies::kEncodingNames.size()> made_{};
+};
+
+}  // namespace tactus::engine

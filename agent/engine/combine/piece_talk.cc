@@ -1,0 +1,89 @@
+#include "agent/engine/combine/piece_talk.h"
+
+#include <algorithm>
+
+#include "agent/collective/rank_sum.h"
+#include "base/check.h"
+
+namespace tactus::engine {
+namespace {
+
+// Values and lanes, which lie side by side.
+std::span<float> StretchOf(const Piece& piece) {
+  float* const begin = piece.values.empty() ? piece.lanes.data() : piece.values.data();
+  return {begin, piece.values.size() + piece.lanes.size()};
+}
+
+}  // namespace
+
+void PieceTalk::Open(const Piece& piece, int rank, int size) {
+  TACTUS_CHECK(size >= 2 && rank >= 0 && rank < size);
+  piece_ = piece;
+  rank_ = rank;
+  size_ = size;
+  Opened();
+}
+
+cuda::FlatRange PieceTalk::SliceOf(int member, std::size_t whole) const {
+  const auto index = static_cast<std::size_t>(member);
+  const auto count = static_cast<std::size_t>(size_);
+  const std::size_t begin = whole * index / count;
+  return {.offset = begin, .length = whole * (index + 1) / count - begin};
+}
+
+void PieceTalk::PutLanes(std::span<std::byte> message) const {
+  std::ranges::copy(std::as_bytes(lanes()), message.begin());
+}
+
+void PieceTalk::SumLanes(Messages& messages) {
+  if (lanes().empty()) return;
+  lane_sources_.clear();
+  for (int member = 0; member < size_; ++member) {
+    lane_sources_.push_back(member == rank_ ? lanes().data()
+                                            : NumbersIn<float>(messages.Of(member)).data());
+  }
+  collective::SumInRankOrder(lane_sources_, lanes());
+}
+
+TalkingEncoding::TalkingEncoding(cuda::Device& device)
+    : device_(device), on_host_(!device.cuda_index().has_value()), down_(device.MakeMark()) {}
+
+std::unique_ptr<collective::Collective> TalkingEncoding::Exchange(collective::Transport& transport,
+                                                                  const Piece& piece) {
+  alone_ = transport.size() == 1;
+  if (alone_) return transport.StartAllReduceSum(StretchOf(piece));
+  Passing& passing = passing_[piece.offset];
+  if (passing.talk == nullptr) passing.talk = MakeTalk(piece);
+  Leaves(*passing.talk, piece);
+  passing.talk->Open(BringDown(piece, passing), transport.rank(), transport.size());
+  return transport.StartConversation(*passing.talk);
+}
+
+Piece TalkingEncoding::BringDown(const Piece& piece, Passing& passing) {
+  if (on_host_) return piece;
+  const std::span<float> stretch = StretchOf(piece);
+  if (passing.on_host.size() != stretch.size()) {
+    passing.on_host = device_.AllocateOnHost<float>(stretch.size());
+  }
+  const std::span<float> on_host = passing.on_host.span();
+  device_.Copy(stretch, on_host);
+  down_->Record();
+  down_->Wait();
+  return {.offset = piece.offset,
+          .values = on_host.first(piece.values.size()),
+          .lanes = on_host.subspan(piece.values.size())};
+}
+
+void TalkingEncoding::Restore(const Piece& piece) {
+  if (alone_ || on_host_) return;
+  device_.Copy(passing_.at(piece.offset).on_host.span(), StretchOf(piece));
+}
+
+std::uint64_t TalkingEncoding::Bytes(const Piece& piece) const {
+  const auto found = passing_.find(piece.offset);
+  const bool dense = alone_ || found == passing_.end();
+  return piece.lanes.size_bytes() +
+         (dense ? piece.values.size_bytes() : BytesOfValues(piece, *found->second.talk));
+}
+
+}  // namespace tactus::engine

@@ -1,0 +1,105 @@
+// Encodings whose pieces travel by conversations: a piece is cut into slices, one a member, who
+// sums what all others send it of the slice, encoded, and sends all of them the sum, encoded again.
+//
+// Encoding and decoding are the host's work, done by the thread that leads the conversation, so
+// that it is beside the backward pass and nobody waits for it.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "agent/collective/conversation.h"
+#include "agent/collective/transport.h"
+#include "agent/engine/combine/encoding.h"
+#include "agent/engine/combine/messages.h"
+#include "cuda/device.h"
+
+namespace tactus::engine {
+
+// The conversations of one piece, one after the other: in the end its values are the members' sum,
+// of the same bits on all of them, and its lanes are what an all-reduce makes of them.
+class PieceTalk : public collective::Conversation {
+ public:
+  // The next one is of this piece, in the host's memory; between at least two members.
+  void Open(const Piece& piece, int rank, int size);
+
+ protected:
+  // What is known when a piece opens is taken over.
+  virtual void Opened() {}
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  std::span<float> values() const { return piece_.values; }
+  std::span<float> lanes() const { return piece_.lanes; }
+
+  // The slice that a member owns, of so many things: the slices of all make up the whole.
+  cuda::FlatRange SliceOf(int member, std::size_t whole) const;
+
+  // Lanes go whole to everybody, in front of what else a message has.
+  void PutLanes(std::span<std::byte> message) const;
+  // lanes <- their sum over the members, in rank order, each but this one's from its message.
+  void SumLanes(Messages& messages);
+
+  // One size a member, by what is known of each.
+  template <typename SizeOf>
+  std::span<const std::size_t> SizesOf(const SizeOf& size_of) {
+    sizes_.clear();
+    for (int member = 0; member < size_; ++member) sizes_.push_back(size_of(member));
+    return sizes_;
+  }
+
+ private:
+  Piece piece_{};
+  int rank_ = 0;
+  int size_ = 1;
+  std::vector<std::size_t> sizes_;
+  std::vector<const float*> lane_sources_;
+};
+
+// The pieces' values are left as they are until the conversation takes them over. Alone, a member's
+// values are the sum, and nothing is encoded.
+//
+// Where the device is not the host its values come down to pinned memory before, for which the host
+// waits, and go up again after.
+class TalkingEncoding : public Encoding {
+ public:
+  explicit TalkingEncoding(cuda::Device& device);
+
+  void Prepare(const Piece&) override {}
+  std::unique_ptr<collective::Collective> Exchange(collective::Transport& transport,
+                                                   const Piece& piece) override;
+  void Restore(const Piece& piece) override;
+  std::uint64_t Bytes(const Piece& piece) const override;
+  std::vector<Residual> Residuals() override { return {}; }
+  void Settle(bool) override {}
+  void Forget() override {}
+
+ protected:
+  virtual std::unique_ptr<PieceTalk> MakeTalk(const Piece& piece) = 0;
+  // A piece is about to leave.
+  virtual void Leaves(PieceTalk& talk, const Piece& piece) = 0;
+  // Of the values of a piece that was exchanged. [bytes]
+  virtual std::uint64_t BytesOfValues(const Piece& piece, const PieceTalk& talk) const = 0;
+
+ private:
+  // A piece that is exchanged, by its offset.
+  struct Passing {
+    std::unique_ptr<PieceTalk> talk{};
+    cuda::Array<float> on_host{};  // values and lanes, where the device is not the host
+  };
+
+  Piece BringDown(const Piece& piece, Passing& passing);
+
+  cuda::Device& device_;
+  const bool on_host_;  // the device is
+  const std::unique_ptr<cuda::Mark> down_;
+  bool alone_ = false;
+  std::map<std::size_t, Passing> passing_;
+};
+
+}  // namespace tactus::engine
