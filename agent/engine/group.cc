@@ -52,7 +52,7 @@ void Group::AdoptNextPlan() {
 
 void Group::FollowPlan() {
   SetShares();
-  combination_.SetEncoding(member_.encodings.For(policies::Encoding::kDense));
+  combination_.SetEncoding(member_.encodings.For(plan_.encoding));
   RegisterGradients();
 }
 
