@@ -24,6 +24,7 @@ void Fields(auto& archive, Of<GroupMessage> auto& message) {
   archive("nodes", message.nodes);
   archive("transport", message.transport);
   archive("loss_seconds", message.loss_seconds);
+  archive("rounds", message.rounds);
 }
 
 void Fields(auto& archive, Of<PeersMessage> auto& message) {
@@ -120,6 +121,13 @@ void Fields(auto& archive, Of<StandingMessage> auto& message) {
   archive("processor_seconds", message.processor_seconds);
 }
 
+void Fields(auto& archive, Of<GroupLostMessage> auto& message) {
+  archive("generation", message.generation);
+  archive("rounds", message.rounds);
+  archive("reason", message.reason);
+  archive("blames", message.blames);
+}
+
 void Fields(auto& archive, Of<FailedMessage> auto& message) {
   archive("field", message.field);
   archive("message", message.message);
@@ -154,6 +162,8 @@ template <>
 inline constexpr const char* kKind<protocol::CheckpointedMessage> = "checkpointed";
 template <>
 inline constexpr const char* kKind<protocol::FinishedMessage> = "finished";
+template <>
+inline constexpr const char* kKind<protocol::GroupLostMessage> = "group_lost";
 template <>
 inline constexpr const char* kKind<protocol::FailedMessage> = "failed";
 template <>

@@ -43,6 +43,10 @@ struct GroupMessage {
   TransportKind transport = TransportKind::kByDevice;  // the same for all members
   // Mean time between losses of the group; 0: no checkpoints while it trains.
   double loss_seconds = 0;
+  // Of a group that goes on where another was lost: the rounds that each member has applied, by
+  // rank. Who has fewer than the most takes over the state of the lowest rank of those. Empty: it
+  // begins as its job says.
+  std::vector<std::uint64_t> rounds{};
 };
 struct PeersMessage {
   std::uint64_t generation = 0;
@@ -142,6 +146,13 @@ struct StandingMessage {
   double silent_seconds = 0;     // since it said so last
   double processor_seconds = 0;  // that the process took
 };
+// The group has fallen apart under this worker, which keeps what it holds and awaits another one.
+struct GroupLostMessage {
+  std::uint64_t generation = 0;
+  std::uint64_t rounds = 0;             // applied, since the job's start
+  std::string reason{};                 // what it saw of it
+  std::vector<std::uint32_t> blames{};  // ranks whose connections failed, as far as it knows
+};
 struct FailedMessage {
   std::string field{};
   std::string message{};
@@ -150,6 +161,7 @@ struct FailedMessage {
 };
 using FromWorker =
     std::variant<ReadyMessage, EndpointMessage, ReportMessage, EvaluatedMessage, FinishedMessage,
-                 FailedMessage, CheckpointedMessage, StandingMessage, ValidatedMessage>;
+                 FailedMessage, CheckpointedMessage, StandingMessage, ValidatedMessage,
+                 GroupLostMessage>;
 
 }  // namespace tactus::protocol

@@ -71,6 +71,7 @@ class GroupTransport : public collective::Transport {
     return std::make_unique<GroupCollective>(group_, rank_, operation);
   }
   collective::Awaiting awaiting() override { return group_.AwaitingOf(rank_); }
+  std::vector<int> failed() override { return group_.FailedFor(rank_); }
   void Abort(const std::string& reason) override { group_.Fail(reason); }
 
  private:
@@ -112,7 +113,14 @@ void Group::Start(int rank, Part& part) {
   if (member.next.size() == 1) Arrive(rank);
 }
 
+// The first to leave is the one whose connections the others see closed.
+std::vector<int> Group::FailedFor(int rank) const {
+  const bool over = failed_at_ <= scheduler_.now();
+  return over && left_ && *left_ != rank ? std::vector<int>{*left_} : std::vector<int>();
+}
+
 void Group::Leave(int rank) {
+  if (!left_) left_ = rank;
   SetGone(MemberOf(rank));
   if (std::ranges::any_of(everybody_, [this](int other) { return Misses(other); })) Fail(kLeft);
 }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -91,6 +92,7 @@ class Group {
   collective::Completion Wait(int rank, const Part& part);
   void Release(int rank, const Part& part);
   collective::Awaiting AwaitingOf(int rank) const;
+  std::vector<int> FailedFor(int rank) const;
   void Leave(int rank);
   void SetGone(Member& member);
 
@@ -112,6 +114,7 @@ class Group {
   std::vector<int> everybody_;  // all ranks
   std::array<int, 2> pair_{};   // the two of an exchange
   std::size_t gone_ = 0;        // members
+  std::optional<int> left_{};   // the first that did
   std::size_t met_ = 0;         // members whose next collective is everybody's
   std::vector<int> arrived_;    // at collectives that were not looked at yet
   // Of the collective that is computed, by place among its ranks.

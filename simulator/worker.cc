@@ -184,6 +184,7 @@ std::optional<job::ToWorker> Worker::Poll() {
 void Worker::Send(const job::FromWorker& message) {
   if (process_.killed()) return;
   if (std::holds_alternative<job::FailedMessage>(message) ||
+      std::holds_alternative<protocol::GroupLostMessage>(message) ||
       std::holds_alternative<protocol::FinishedMessage>(message)) {
     around_.checkers.Excuse(key_, Instant::max());
   }
@@ -205,11 +206,12 @@ life::OrFailure<life::Loaded> Worker::Load() {
   if ((stop.validation_loss || stop.patience) && !validates_) {
     return life::Failure{.field = "stop", .message = "the learner has no validation samples"};
   }
-  const Learner& learner = *around_.job.learner;
-  return life::Loaded{.ready = {.parameters = cuda::FlatLength(learner.segments()),
-                                .train_samples = learner.train_samples(),
+  MakeMember();
+  return life::Loaded{.ready = {.parameters = parameters_.size(),
+                                .train_samples = around_.job.learner->train_samples(),
                                 .samples_per_second = TriedOut()},
-                      .checkpoints_every = around_.job.checkpoints.every};
+                      .checkpoints_every = around_.job.checkpoints.every,
+                      .rounds = member_->rounds};
 }
 
 // Else nobody validates here while a job trains, which would take time that learners do not have.
@@ -251,10 +253,11 @@ life::OrFailure<life::Met> Worker::Meet(const job::GroupMessage& group,
   const std::vector<std::string> endpoints = meeting.exchange(order_.endpoint);
   if (endpoints.empty()) {
     LeaveUnmet(group);
-    return life::Failure{.message = "no endpoints came"};
+    return life::Failure{.message = "no endpoints came", .of_group = true};
   }
   key_ = {.job = order_.job, .generation = group.generation};
   rank_ = group.rank;
+  rounds_ = group.rounds;
   group_ = &around_.meet(key_, endpoints);
   transport_ = group_->Join(static_cast<int>(rank_), process_);
   around_.recorder.OnRank(order_.track, rank_);
@@ -266,40 +269,51 @@ life::OrFailure<life::Met> Worker::Meet(const job::GroupMessage& group,
   return life::Met{.engine = *engine_, .transport = *transport_, .parameters = parameters_.span()};
 }
 
-void Worker::MakeEngine(const job::GroupMessage& group) {
+void Worker::MakeMember() {
   SimulatedJob& job = around_.job;
-  const std::size_t length = cuda::FlatLength(job.learner->segments());
   host_ = cuda::MakeHostDevice(around_.device.model().name);
-  parameters_ = host_->Allocate(length);
-  gradients_ = host_->Allocate(length + engine::LaneCount(group.size));
-  losses_ = host_->AllocateSums(1);
+  parameters_ = host_->Allocate(cuda::FlatLength(job.learner->segments()));
+  engine::EngineOptions options = job.engine;
+  options.train_samples = job.learner->train_samples();
+  options.validation.samples = validates_ ? 1 : 0;
+  member_ = std::make_unique<engine::Member>(options, *host_, job.learner->segments(),
+                                             parameters_.span());
   const Checkpoint* from = order_.checkpoint.get();
   if (from == nullptr) {
     job.learner->Initialise(job.engine.seed, parameters_.span());
   } else {
     std::ranges::copy(from->parameters, parameters_.span().begin());
+    member_->Restore(from->state);
   }
-  engine::EngineOptions options = job.engine;
-  options.train_samples = job.learner->train_samples();
-  options.validation.samples = validates_ ? 1 : 0;
-  options.nodes = group.nodes;
+}
+
+void Worker::MakeEngine(const job::GroupMessage& group) {
+  const std::size_t length = parameters_.size();
+  gradients_ = host_->Allocate(length + engine::LaneCount(group.size));
+  losses_ = host_->AllocateSums(1);
+  member_->options.nodes = group.nodes;
   // As many buckets as the model would have that the learner stands for.
   const double weight = group_->Weight(static_cast<double>(length)) / sizeof(float);
-  options.bucket_bytes =
-      std::max(static_cast<std::size_t>(static_cast<double>(options.bucket_bytes) *
-                                        static_cast<double>(length) / weight),
-               sizeof(float));
-  engine_ =
-      std::make_unique<engine::RoundEngine>(options, *host_, job.learner->segments(),
-                                            engine::EngineBuffers{.parameters = parameters_.span(),
-                                                                  .gradients = gradients_.span(),
-                                                                  .loss_sum = losses_.span()},
-                                            *transport_, group.plan);
-  if (from != nullptr) engine_->Restore(from->state);
+  const auto bucket_bytes = static_cast<double>(around_.job.engine.bucket_bytes);
+  member_->options.bucket_bytes = std::max(
+      static_cast<std::size_t>(bucket_bytes * static_cast<double>(length) / weight), sizeof(float));
+  engine_ = std::make_unique<engine::RoundEngine>(
+      *member_, engine::EngineBuffers{.gradients = gradients_.span(), .loss_sum = losses_.span()},
+      *transport_, group.plan);
+}
+
+void Worker::LeaveGroup() {
+  if (process_.killed()) return;  // what it leaves behind, Kill sees to
+  engine_.reset();
+  transport_.reset();
 }
 
 void Worker::BeginTraining() {
-  engine_->Begin(around_.scheduler.now());
+  if (rounds_.empty()) {
+    engine_->Begin(around_.scheduler.now());
+  } else {
+    engine_->Begin(around_.scheduler.now(), {.rounds = rounds_});
+  }
   Observe(engine_->rounds());
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/engine/member.h"
 #include "agent/engine/round_engine.h"
 #include "agent/life/mail.h"
 #include "agent/life/world.h"
@@ -88,6 +89,7 @@ class Worker : private life::Mail, private life::World {
   life::OrFailure<life::Loaded> Load() override;
   life::OrFailure<life::Met> Meet(const job::GroupMessage& group,
                                   const life::Meeting& meeting) override;
+  void LeaveGroup() override;
   void BeginTraining() override;
   std::unique_ptr<life::CheckpointStore> OpenCheckpoints() override;
   life::OrFailure<engine::StepResult> Compute(const engine::Batch& batch) override;
@@ -113,6 +115,7 @@ class Worker : private life::Mail, private life::World {
   std::optional<double> FirstLoss() const;
   std::optional<life::Failure> Evaluate(const std::function<void()>& beside);
   void LeaveUnmet(const job::GroupMessage& group);
+  void MakeMember();
   void MakeEngine(const job::GroupMessage& group);
   double TriedOut() const;
   Duration MakeSegmentsReady(Duration whole);
@@ -123,11 +126,13 @@ class Worker : private life::Mail, private life::World {
   const WorkerOrder order_;
   const WorkerSurroundings around_;
   std::deque<job::ToWorker> inbox_;
-  GroupKey key_{};
+  GroupKey key_{};  // of its group, or the last
   std::uint32_t rank_ = 0;
+  std::vector<std::uint64_t> rounds_;  // as the group was told
   Group* group_ = nullptr;
   std::unique_ptr<cuda::Device> host_;
   cuda::Buffer parameters_;
+  std::unique_ptr<engine::Member> member_;
   cuda::Buffer gradients_;
   cuda::Sums losses_;
   std::unique_ptr<collective::Transport> transport_;

@@ -48,10 +48,10 @@ ConnectedTransport ConnectDevices(const DeviceMeeting& meeting) {
   }
   nccl::Endpoint own{
       .generation = meeting.generation, .rank = meeting.rank, .nccl_version = nccl::Version()};
-  if (own.nccl_version == 0) return {.reason = "this build has no NCCL"};
+  if (own.nccl_version == 0) return {.reason = "this build has no NCCL", .own = true};
   if (meeting.rank == 0) {
     const nccl::MadeUniqueId made = nccl::MakeUniqueId();
-    if (!made.id) return {.reason = made.reason};
+    if (!made.id) return {.reason = made.reason, .own = true};
     own.id = devices.id = made.id;
   }
   std::vector<std::string> texts;  // of NCCL, by rank; empty: the group was given up
@@ -68,7 +68,8 @@ ConnectedTransport ConnectDevices(const DeviceMeeting& meeting) {
                                               .size = meeting.size,
                                               .address = meeting.address,
                                               .exchange = exchange,
-                                              .now = meeting.now},
+                                              .now = meeting.now,
+                                              .give_up = meeting.give_up},
                                              kTransports);
   if (connected.transports.empty()) return {.reason = connected.reason};
   devices.signals = std::move(connected.transports[kSignals]);

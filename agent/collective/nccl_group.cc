@@ -262,6 +262,12 @@ Awaiting NcclGroup::awaiting() {
   return awaiting_;
 }
 
+std::vector<int> NcclGroup::failed() {
+  if (meeting_.heartbeat == nullptr) return meeting_.signals->failed();
+  const std::vector<int> beats = meeting_.heartbeat->failed();
+  return beats.empty() ? meeting_.signals->failed() : beats;
+}
+
 // Whom NCCL waits for it does not tell, nor how far it is: what is done stands for bytes. Who takes
 // no part in the heartbeat for long is one that stands still.
 void NcclGroup::PublishAwaiting() {

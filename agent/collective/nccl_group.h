@@ -62,6 +62,8 @@ class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
   void Deregister();
 
   Awaiting awaiting();
+  // As far as what is not on the device tells.
+  std::vector<int> failed();
 
   // Ends the group; the first reason stays.
   void Abort(const std::string& reason);

@@ -64,6 +64,7 @@ class NcclTransport : public Transport {
   bool Register(std::span<float> memory) override { return group_->Register(memory); }
   void Deregister() override { group_->Deregister(); }
   Awaiting awaiting() override { return group_->awaiting(); }
+  std::vector<int> failed() override { return group_->failed(); }
   void Abort(const std::string& reason) override { group_->Abort(reason); }
 
  private:
@@ -182,13 +183,13 @@ ConnectedTransport ConnectNccl(NcclMeeting meeting) {
   TACTUS_CHECK(meeting.signals != nullptr && meeting.signals->size() == meeting.size);
   TACTUS_CHECK(meeting.signals->rank() == meeting.rank);
   const std::string reason = cuda::UseDevice(meeting.device);
-  if (!reason.empty()) return {.reason = reason};
+  if (!reason.empty()) return {.reason = reason, .own = true};
   cuda::OpenedStream stream = cuda::OpenStream();
-  if (stream.stream == nullptr) return {.reason = stream.reason};
+  if (stream.stream == nullptr) return {.reason = stream.reason, .own = true};
   cuda::OpenedEvent quiet = cuda::OpenEvent();
-  if (quiet.event == nullptr) return {.reason = quiet.reason};
+  if (quiet.event == nullptr) return {.reason = quiet.reason, .own = true};
   cuda::OpenedFlag lost = cuda::OpenFlag();
-  if (lost.flag == nullptr) return {.reason = lost.reason};
+  if (lost.flag == nullptr) return {.reason = lost.reason, .own = true};
   nccl::BegunCommunicator begun = Meet(meeting);
   if (begun.communicator == nullptr) return {.reason = begun.reason};
   const int rank = meeting.rank;

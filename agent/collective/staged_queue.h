@@ -55,6 +55,7 @@ class StagedQueue {
 
   // Of the pieces that travel: what still comes down from the device is awaited of nobody else.
   Awaiting awaiting() { return host_->awaiting(); }
+  std::vector<int> failed() { return host_->failed(); }
 
   // The thread: works off the queue until the group is over.
   void Run();

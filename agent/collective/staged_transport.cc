@@ -46,6 +46,7 @@ class StagedTransport : public Transport {
   }
 
   Awaiting awaiting() override { return queue_->awaiting(); }
+  std::vector<int> failed() override { return queue_->failed(); }
   void Abort(const std::string& reason) override { queue_->Abort(reason); }
 
  private:
@@ -63,7 +64,9 @@ ConnectedTransport MakeStagedTransport(StagedMember member) {
   std::string reason = cuda::UseDevice(member.device);
   Staging staging;
   if (reason.empty()) reason = staging.Open();
-  if (!reason.empty()) return {.reason = "device " + std::to_string(member.device) + ": " + reason};
+  if (!reason.empty()) {
+    return {.reason = "device " + std::to_string(member.device) + ": " + reason, .own = true};
+  }
   auto queue = std::make_shared<StagedQueue>(std::move(member), std::move(staging));
   return {.transport = std::make_unique<StagedTransport>(std::move(queue))};
 }

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -43,6 +44,12 @@ bool Hear(Newcomer& newcomer) {
 // Connections at most that have not said who they are.
 constexpr std::size_t kNewcomersMax = 256;
 
+// Between two questions whether to give up.
+constexpr int kAskMilliseconds = 20;
+// Between two looks whether a member that is to come is still there, and for one of them.
+constexpr Duration kBetweenLooks = Seconds(0.1);
+constexpr Duration kLook = Seconds(0.5);
+
 // One meeting. The first failure ends it.
 class Meeting {
  public:
@@ -56,7 +63,9 @@ class Meeting {
  private:
   bool Meet();
   bool ConnectToLower(const std::vector<Endpoint>& endpoints, Deadline deadline);
-  bool AcceptHigher(const Descriptor& listener, std::uint64_t word, Deadline deadline);
+  bool AcceptHigher(const Descriptor& listener, const std::vector<Endpoint>& endpoints,
+                    Deadline deadline);
+  bool MayWait(const std::vector<Endpoint>& endpoints, Deadline deadline);
   int FirstMissing() const;
   bool IsOneOfUs(const Greeting& greeting, std::uint64_t word) const;
   bool Fail(int peer, const std::string& why);
@@ -69,6 +78,8 @@ class Meeting {
   const std::size_t lanes_;
   std::vector<Descriptor> connections_;
   std::string failure_;
+  Deadline look_at_;
+  int refused_ = -1;  // who did not listen any more at the last look; -1: nobody
 };
 
 TcpConnections Meeting::Hold() {
@@ -96,7 +107,9 @@ bool Meeting::Meet() {
     }
   }
   const Deadline deadline = DeadlineAfter(meeting_.timeout);
-  return ConnectToLower(endpoints, deadline) && AcceptHigher(listener, own.word, deadline);
+  endpoints[static_cast<std::size_t>(meeting_.rank)] = own;
+  look_at_ = DeadlineAfter(kBetweenLooks);
+  return ConnectToLower(endpoints, deadline) && AcceptHigher(listener, endpoints, deadline);
 }
 
 // The system accepts connections by itself, so that everybody can connect before anybody accepts.
@@ -135,19 +148,19 @@ bool Meeting::IsOneOfUs(const Greeting& greeting, std::uint64_t word) const {
 }
 
 // Whoever connects without the word, or says nothing, is none of us and does no harm.
-bool Meeting::AcceptHigher(const Descriptor& listener, std::uint64_t word, Deadline deadline) {
+bool Meeting::AcceptHigher(const Descriptor& listener, const std::vector<Endpoint>& endpoints,
+                           Deadline deadline) {
+  const std::uint64_t word = endpoints[static_cast<std::size_t>(meeting_.rank)].word;
   std::vector<Newcomer> newcomers;
   while (FirstMissing() != meeting_.rank) {
     std::vector<pollfd> wanted = {{.fd = listener.get(), .events = POLLIN, .revents = 0}};
     for (const Newcomer& newcomer : newcomers) {
       wanted.push_back({.fd = newcomer.connection.get(), .events = POLLIN, .revents = 0});
     }
-    const int ready = poll(wanted.data(), wanted.size(), MillisecondsUntil(deadline));
+    const int pause = std::min(MillisecondsUntil(deadline), kAskMilliseconds);
+    const int ready = poll(wanted.data(), wanted.size(), pause);
     const int error = errno;
     if (ready < 0 && error != EINTR) return Fail(meeting_.rank, std::strerror(error));
-    if (ready == 0 || MillisecondsUntil(deadline) == 0) {
-      return Fail(FirstMissing(), "did not connect in time");
-    }
     std::string why;
     for (Descriptor next = Accept(listener, why); next.open(); next = Accept(listener, why)) {
       // Who has said nothing for longest makes room: strangers cannot fill it up.
@@ -164,7 +177,23 @@ bool Meeting::AcceptHigher(const Descriptor& listener, std::uint64_t word, Deadl
       if (!connection.open()) connection = std::move(newcomer.connection);
       return true;
     });
+    if (FirstMissing() != meeting_.rank && !MayWait(endpoints, deadline)) return false;
   }
+  return true;
+}
+
+// A member listens until all have come. Who does not any more, and has not come, has died or given
+// up; but its connection may be on its way still, so it takes two looks.
+bool Meeting::MayWait(const std::vector<Endpoint>& endpoints, Deadline deadline) {
+  const int missing = FirstMissing();
+  if (MillisecondsUntil(deadline) == 0) return Fail(missing, "did not connect in time");
+  const std::string given_up = meeting_.give_up ? meeting_.give_up() : "";
+  if (!given_up.empty()) return Fail(meeting_.rank, given_up);
+  if (MillisecondsUntil(look_at_) > 0) return true;
+  look_at_ = DeadlineAfter(kBetweenLooks);
+  const bool refuses = Refuses(endpoints[static_cast<std::size_t>(missing)], DeadlineAfter(kLook));
+  if (refuses && refused_ == missing) return Fail(missing, "is gone before it connected");
+  refused_ = refuses ? missing : -1;
   return true;
 }
 

@@ -202,9 +202,29 @@ void TcpMesh::Read(std::size_t index) {
   }
 }
 
+std::optional<int> TcpMesh::LookForClosed() const {
+  std::vector<pollfd> wanted;
+  for (const Stream& stream : streams_) {
+    // No descriptor, as of this member's own: poll passes it over.
+    wanted.push_back({.fd = stream.connection.get(), .events = POLLRDHUP, .revents = 0});
+  }
+  if (poll(wanted.data(), wanted.size(), 0) <= 0) return std::nullopt;
+  for (std::size_t first = 0; first < streams_.size(); first += kLanes) {
+    bool closed = false;
+    bool unread = false;
+    for (std::size_t index = first; index < first + kLanes; ++index) {
+      closed = closed || wanted[index].revents != 0;
+      unread = unread || HasUnread(streams_[index].connection);
+    }
+    if (closed && !unread) return PeerOf(first);
+  }
+  return std::nullopt;
+}
+
 bool TcpMesh::Fail(int peer, const std::string& why) {
   if (failure_.empty()) {
     failure_ = peer == rank_ ? why : "rank " + std::to_string(peer) + ": " + why;
+    if (peer != rank_) failed_ = peer;
   }
   return false;
 }

@@ -76,8 +76,14 @@ class TcpMesh {
   // Forgets all posted messages and their memory, closes the connections and ends the mesh.
   void ReleaseMemory();
 
+  // Who has closed its connection, and nothing of it is left to read; nothing: nobody. Without
+  // waiting, and without an end of the mesh: those that are left may need nothing of that peer.
+  std::optional<int> LookForClosed() const;
+
   // Why the mesh is over, for a person; empty while it is not.
   const std::string& failure() const { return failure_; }
+  // And whose connection failed; nothing: nobody's.
+  std::optional<int> failed() const { return failed_; }
 
  private:
   using Header = std::array<std::byte, sizeof(std::uint64_t)>;  // a message's length
@@ -136,6 +142,7 @@ class TcpMesh {
   std::atomic<int> awaited_ = -1;    // the peer; -1: none
   std::atomic<std::uint64_t> bytes_moved_ = 0;
   std::string failure_;
+  std::optional<int> failed_;
 };
 
 }  // namespace tactus::collective

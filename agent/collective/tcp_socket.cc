@@ -200,9 +200,12 @@ Descriptor Listen(const std::string& address, Endpoint& endpoint, std::string& w
   return listener;
 }
 
-Descriptor ConnectTo(const Endpoint& endpoint, Deadline deadline, std::string& why) {
+namespace {
+
+// Returns what errno would be; 0: `connection` is connected.
+int TryConnect(const Endpoint& endpoint, Deadline deadline, Descriptor& connection) {
   const Place place = PlaceOf(endpoint);
-  Descriptor connection = NewSocket(place.storage.ss_family);
+  connection = NewSocket(place.storage.ss_family);
   const auto* address = reinterpret_cast<const sockaddr*>(&place.storage);
   int error = 0;
   if (!connection.open()) {
@@ -221,12 +224,25 @@ Descriptor ConnectTo(const Endpoint& endpoint, Deadline deadline, std::string& w
       if (ready == 0) error = ETIMEDOUT;
     }
   }
+  return error;
+}
+
+}  // namespace
+
+Descriptor ConnectTo(const Endpoint& endpoint, Deadline deadline, std::string& why) {
+  Descriptor connection;
+  const int error = TryConnect(endpoint, deadline, connection);
   if (error != 0) {
     why = std::string("cannot be reached: ") + std::strerror(error);
     return Descriptor();
   }
   SendWithoutDelay(connection);
   return connection;
+}
+
+bool Refuses(const Endpoint& endpoint, Deadline deadline) {
+  Descriptor connection;
+  return TryConnect(endpoint, deadline, connection) == ECONNREFUSED;
 }
 
 Descriptor Accept(const Descriptor& listener, std::string& why) {
@@ -252,6 +268,11 @@ Moved ReadSome(const Descriptor& connection, std::span<std::byte> head, std::spa
   Pieces pieces = PiecesOf(head, body);
   msghdr message = MessageOf(pieces);
   return Result(recvmsg(connection.get(), &message, MSG_DONTWAIT));
+}
+
+bool HasUnread(const Descriptor& connection) {
+  char next = 0;
+  return recv(connection.get(), &next, sizeof(next), MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
 void SetLowWater(const Descriptor& connection, std::size_t bytes) {

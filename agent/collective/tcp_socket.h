@@ -41,6 +41,10 @@ Descriptor Listen(const std::string& address, Endpoint& endpoint, std::string& w
 // Connects; without a connection before the deadline there is none and `why` says why.
 Descriptor ConnectTo(const Endpoint& endpoint, Deadline deadline, std::string& why);
 
+// Whether the host there says that nobody listens any more; false where it says nothing before the
+// deadline.
+bool Refuses(const Endpoint& endpoint, Deadline deadline);
+
 // Takes a connection that is waiting at `listener`; none: nothing waits, or, with the reason in
 // `why`, this process can take none: it has no descriptors or no memory left.
 Descriptor Accept(const Descriptor& listener, std::string& why);
@@ -59,6 +63,9 @@ struct Moved {
 Moved WriteSome(const Descriptor& connection, std::span<const std::byte> head,
                 std::span<const std::byte> body);
 Moved ReadSome(const Descriptor& connection, std::span<std::byte> head, std::span<std::byte> body);
+
+// Whether bytes have come that were not read.
+bool HasUnread(const Descriptor& connection);
 
 // From now on poll(2) finds the connection readable only when so many bytes, >= 1, have come, or it
 // has ended, or the system has no room for so many.

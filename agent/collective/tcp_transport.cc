@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "agent/collective/in_process.h"
 #include "agent/collective/mesh_collectives.h"
@@ -35,6 +36,9 @@ bool Perform(const Operation& operation, MeshCollectives& mesh) {
   }
   TACTUS_CHECK(false);
 }
+
+// Between two looks at the others while nothing is under way.
+constexpr Duration kBetweenLooks = Seconds(0.02);
 
 // A collective's place in the queue. It stays where it is until the collective is done.
 struct Ticket {
@@ -90,6 +94,11 @@ class OperationQueue {
     return awaiting;
   }
 
+  std::vector<int> failed() {
+    const threads::MutexLock lock(mutex_);
+    return failed_ ? std::vector<int>{*failed_} : std::vector<int>();
+  }
+
   // The thread: works off the queue until the group is over, then closes the connections.
   void Run() {
     PerformAll();
@@ -97,6 +106,7 @@ class OperationQueue {
     const std::string mesh_failure = mesh->failure();
     mesh->ReleaseMemory();
     const threads::MutexLock lock(mutex_);
+    if (!failed_) failed_ = mesh->failed();
     over_ = abort_reason_.empty() ? mesh_failure : abort_reason_;
     over_at_ = now_();
     for (const Entry& entry : entries_) entry.ticket->finished = over_at_;
@@ -133,7 +143,11 @@ class OperationQueue {
   // Waits for an operation. Empty: the group was aborted.
   std::optional<Operation> Next() {
     const threads::MutexLock lock(mutex_);
-    while (abort_reason_.empty() && entries_.empty()) work_.Wait(mutex_);
+    while (abort_reason_.empty() && entries_.empty()) {
+      const bool called = work_.WaitUntil(mutex_, DeadlineAfter(kBetweenLooks));
+      // Who computes is to learn now that it does so in vain, not when it needs the others.
+      if (!called && !failed_) failed_ = mesh_->LookForClosed();
+    }
     if (!abort_reason_.empty()) return std::nullopt;
     return entries_.front().operation;
   }
@@ -166,6 +180,7 @@ class OperationQueue {
   // Why the group is over and all memory is free again; empty before.
   std::string over_ ABSL_GUARDED_BY(mutex_);
   Instant over_at_ ABSL_GUARDED_BY(mutex_) = {};
+  std::optional<int> failed_ ABSL_GUARDED_BY(mutex_);  // the first whose connection has
 };
 
 class MeshCollective : public Collective {
@@ -205,6 +220,7 @@ class TcpTransport : public Transport {
   }
 
   Awaiting awaiting() override { return queue_->awaiting(); }
+  std::vector<int> failed() override { return queue_->failed(); }
   void Abort(const std::string& reason) override { queue_->Abort(reason); }
 
  private:

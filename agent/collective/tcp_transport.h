@@ -26,12 +26,16 @@ struct TcpMeeting {
   // meet, also when size = 1.
   std::function<std::vector<std::string>(std::string own_endpoint)> exchange;
   std::function<Instant()> now;  // the present
+  // Asked now and then while members are still to come: why to stop that, empty to go on. May be
+  // empty.
+  std::function<std::string()> give_up = {};
 };
 
 // A connected transport, or the reason why there is none.
 struct ConnectedTransport {
   std::unique_ptr<Transport> transport = nullptr;  // null: see reason
   std::string reason = "";                         // empty when there is a transport
+  bool own = false;  // the reason is this member's alone: it cannot be in such a group
 };
 
 // Meets the others and connects to each of them: when it returns a transport, all pairs of members

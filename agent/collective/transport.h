@@ -123,6 +123,10 @@ class Transport {
   // May be called from another thread, at any time, and waits for nothing.
   virtual Awaiting awaiting() { return {}; }
 
+  // Ranks whose connections failed, as far as the transport knows; it may be of a group of which no
+  // collective has found out yet.
+  virtual std::vector<int> failed() { return {}; }
+
   // Fails everything under way and to come, on this member. May be called from another thread.
   virtual void Abort(const std::string& reason) = 0;
 };

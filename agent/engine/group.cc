@@ -7,18 +7,21 @@
 
 namespace tactus::engine {
 
-Group::Group(Member& member, const cuda::SegmentTable& segments, collective::Transport& transport,
-             GroupBuffers buffers, policies::Plan plan)
+Group::Group(Member& member, collective::Transport& transport, GroupBuffers buffers,
+             policies::Plan plan)
     : member_(member),
       transport_(transport),
-      segments_(segments.size()),
       gradients_(buffers.gradients),
       loss_sum_(buffers.loss_sum),
       replaced_(buffers.bring != nullptr),
       registers_(buffers.registered),
       registered_(buffers.registered),
       synchronizers_(AllSynchronizers(member, *this)),
+<<<<<<< HEAD
       combination_(transport, member.device, segments,
+=======
+      combination_(transport, member.device, member.segments, member.EncodingOfGroup(),
+>>>>>>> regroup
                    {.bucket_bytes = member.options.bucket_bytes,
                     .lanes = LaneCount(static_cast<std::size_t>(transport.size())),
                     .nodes = member.options.nodes,
@@ -89,11 +92,19 @@ void Group::ClearVector() {
 }
 
 collective::Completion Group::Average(std::span<float> values) {
-  collective::Completion completion = transport_.StartAllReduceSum(values)->Wait();
+  member_.device.Copy(values, vector());
+  collective::Completion completion = transport_.StartAllReduceSum(vector())->Wait();
   if (completion.progress == collective::Progress::kDone) {
-    member_.device.Scale(1 / static_cast<float>(size()), values);
+    member_.device.Scale(1 / static_cast<float>(size()), vector());
+    member_.device.Copy(vector(), values);
   }
+  ClearVector();
   return completion;
+}
+
+collective::Completion Group::Distribute(std::size_t root, std::span<const float> values) {
+  if (rank() == root) member_.device.Copy(values, vector());
+  return transport_.StartBroadcast(vector(), static_cast<int>(root))->Wait();
 }
 
 }  // namespace tactus::engine

@@ -14,7 +14,6 @@
 #include "agent/engine/member.h"
 #include "agent/engine/synchronizer.h"
 #include "base/bounded_queue.h"
-#include "cuda/ops/segments.h"
 #include "policies/plan.h"
 
 namespace tactus::engine {
@@ -34,15 +33,15 @@ class Group {
   // gradients [cuda::FlatLength(segments) + LaneCount(members)] and loss_sum [1] are zero. All
   // outlive this.
   // Requires: policies::Fits(plan, transport.size()).
-  Group(Member& member, const cuda::SegmentTable& segments, collective::Transport& transport,
-        GroupBuffers buffers, policies::Plan plan);
+  Group(Member& member, collective::Transport& transport, GroupBuffers buffers,
+        policies::Plan plan);
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(transport_.size()); }
   std::size_t rank() const { return static_cast<std::size_t>(transport_.rank()); }
   collective::Transport& transport() { return transport_; }
   Combination& combination() { return combination_; }
 
-  std::size_t segments() const { return segments_; }  // how many
+  std::size_t segments() const { return member_.segments.size(); }  // how many
 
   // Where the running round's gradients add up: the vector, and with the lanes behind it.
   std::span<float> vector() const { return gradients_.first(member_.parameters.size()); }
@@ -63,8 +62,11 @@ class Group {
   bool HasNextPlan() const { return !plans_waiting_.empty(); }
   void AdoptNextPlan();
 
-  // values <- their mean over the members. Waits; returns how it ended.
+  // values <- their mean over the members. Waits; returns how it ended. Where it failed they are as
+  // they were: it goes by the vector, as does what follows. Requires: nothing adds up there.
   collective::Completion Average(std::span<float> values);
+  // The vector <- the root's values, as long; to be cleared when it was read.
+  collective::Completion Distribute(std::size_t root, std::span<const float> values);
 
  private:
   static constexpr std::size_t kPlansWaitingMax = 16;
@@ -75,7 +77,6 @@ class Group {
 
   Member& member_;
   collective::Transport& transport_;
-  const std::size_t segments_;
   const std::span<float> gradients_;
   const std::span<double> loss_sum_;
   const bool replaced_;   // by passes, vector and all: see EngineBuffers

@@ -146,8 +146,13 @@ class LocalRounds : public Synchronizer {
     }
   }
 
+  // The optimizer has taken the window's steps and goes on as after one that is undone.
   void Abandon() override {
-    if (open_) member_.local_steps.Restore(member_.parameters);
+    if (open_) {
+      member_.local_steps.Restore(member_.parameters);
+      member_.optimizer.ResetMomentum();
+      member_.optimizers_differ = true;
+    }
     open_ = false;
     start_.Abandon();
   }

@@ -1,6 +1,10 @@
 #include "agent/engine/member.h"
 
+<<<<<<< HEAD
 #include <algorithm>
+=======
+#include <utility>
+>>>>>>> regroup
 
 #include "base/check.h"
 
@@ -39,9 +43,10 @@ void CopyOut(cuda::Device& device, std::span<const float> values, std::vector<fl
 }  // namespace
 
 Member::Member(const EngineOptions& engine_options, cuda::Device& its_device,
-               const cuda::SegmentTable& segments, std::span<float> its_parameters)
+               const cuda::SegmentTable& its_segments, std::span<float> its_parameters)
     : options(engine_options),
       device(its_device),
+      segments(its_segments),
       parameters(its_parameters),
       optimizer(options.optimizer, device, segments),
       learning_rate(RateOptions(options)),
@@ -53,12 +58,16 @@ Member::Member(const EngineOptions& engine_options, cuda::Device& its_device,
   TACTUS_CHECK(parameters.size() == cuda::FlatLength(segments));
 }
 
-void Member::CopyState(EngineState& state) {
+void Member::CopyNumbers(EngineState& state) const {
   VisitCounters(*this, state, [](const auto& own, auto& saved) { saved = own; });
   state.learning_rate = learning_rate.state();
   state.ledger = ledger.State();
   state.losses.assign(losses.rounds().begin(), losses.rounds().end());
   state.validation = validations.state();
+}
+
+void Member::CopyState(EngineState& state) {
+  CopyNumbers(state);
   const std::vector<std::span<float>> buffers = optimizer.State();
   state.optimizer.resize(buffers.size());
   for (std::size_t i = 0; i < buffers.size(); ++i) {
@@ -75,18 +84,29 @@ void Member::CopyState(EngineState& state) {
   device.Synchronize();
 }
 
+<<<<<<< HEAD
 void Member::Restore(const EngineState& state) {
   const std::vector<Residual> residuals = encodings.Residuals();
+=======
+std::string Member::ReasonNotToTake(const EngineState& state) const {
+>>>>>>> regroup
   StateFit fit{.length = parameters.size(),
-               .optimizer_buffers = optimizer.State().size(),
+               .optimizer_buffers = StateBuffers(options.optimizer),
                .train_samples = options.train_samples};
-  for (const Residual& residual : residuals) fit.residuals[residual.name] = residual.values.size();
-  TACTUS_CHECK(ReasonAgainst(state, fit).empty());
+  for (const Residual& residual : encoding->Residuals()) {
+    fit.residuals[residual.name] = residual.values.size();
+  }
+  return ReasonAgainst(state, fit);
+}
+
+void Member::Restore(const EngineState& state) {
+  TACTUS_CHECK(ReasonNotToTake(state).empty());
   VisitCounters(*this, state, [](auto& own, const auto& saved) { own = saved; });
   optimizer.set_steps(steps);
   PutBack(state);
   ledger.Restore(state.ledger);
   validations.Restore(state.validation);
+  losses = {};
   for (const policies::RoundLosses& round : state.losses) losses.Add(round);
 }
 
@@ -101,6 +121,13 @@ void Member::PutBack(const EngineState& state) {
     if (found != state.residuals.end()) device.Copy(found->second, residual.values);
   }
   learning_rate.Restore(state.learning_rate);
+}
+
+Encoding& Member::EncodingOfGroup() {
+  if (std::exchange(residuals_lost_, false)) {
+    encoding = EncodingOf(options, device, parameters.size());
+  }
+  return *encoding;
 }
 
 void Member::Keep() {

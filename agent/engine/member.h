@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "agent/engine/combine/encodings.h"
@@ -14,6 +15,7 @@
 #include "agent/engine/local_steps.h"
 #include "agent/engine/optimizer.h"
 #include "agent/engine/samples/ledger.h"
+#include "agent/engine/stop_vote.h"
 #include "agent/engine/validations.h"
 #include "base/time.h"
 #include "cuda/device.h"
@@ -40,9 +42,19 @@ struct Member {
   Member(const EngineOptions& options, cuda::Device& device, const cuda::SegmentTable& segments,
          std::span<float> parameters);
 
-  // As RoundEngine has them.
+  // As RoundEngine has it.
   void CopyState(EngineState& state);
+  // The same without what is of the parameters' length.
+  void CopyNumbers(EngineState& state) const;
+  // Goes on from a state, of a group of any size; whose parameters are put into the buffer by the
+  // caller. Requires: no round is open; ReasonNotToTake(state) is empty.
   void Restore(const EngineState& state);
+  std::string ReasonNotToTake(const EngineState& state) const;
+
+  // The encoding for another group. What it kept is forgotten where a group was lost: some of it
+  // left with what was never combined.
+  Encoding& EncodingOfGroup();
+  void LoseResiduals() { residuals_lost_ = true; }
 
   // What a trial can be undone with: what training has made of this member, as it is now, in the
   // host's memory; from the latest Keep. Undo puts it back, and does nothing where nothing is kept.
@@ -74,17 +86,23 @@ struct Member {
   // The running round's edge is at `now`, from which the next one's time counts.
   void MoveEdge(Instant now);
 
-  const EngineOptions options;
+  EngineOptions options;  // nodes and bucket_bytes are set anew for each group
   cuda::Device& device;
+  const cuda::SegmentTable segments;
   const std::span<float> parameters;
 
   Optimizer optimizer;
   policies::LearningRate learning_rate;
   LocalSteps local_steps;
+<<<<<<< HEAD
   Encodings encodings;
+=======
+  std::unique_ptr<Encoding> encoding;
+>>>>>>> regroup
   SampleLedger ledger;
   policies::LossWindow losses;
   Validations validations;
+  StopVote stop;
 
   std::uint64_t rounds = 0;   // applied
   std::uint64_t samples = 0;  // of this member, in applied rounds
@@ -99,6 +117,7 @@ struct Member {
   void PutBack(const EngineState& state);
 
   std::optional<Kept> kept_;
+  bool residuals_lost_ = false;
 };
 
 }  // namespace tactus::engine

@@ -32,44 +32,53 @@ double SamplesOf(const policies::Plan& plan) {
 
 }  // namespace
 
-RoundEngine::RoundEngine(const EngineOptions& options, cuda::Device& device,
-                         const cuda::SegmentTable& segments, EngineBuffers buffers,
-                         collective::Transport& transport, policies::Plan plan)
-    : member_(options, device, segments, buffers.parameters),
-      group_(member_, segments, transport,
+RoundEngine::RoundEngine(Member& member, EngineBuffers buffers, collective::Transport& transport,
+                         policies::Plan plan)
+    : member_(member),
+      group_(member, transport,
              {.gradients = buffers.gradients,
               .loss_sum = buffers.loss_sum,
               .bring = std::move(buffers.bring),
               .registered = buffers.registered},
              std::move(plan)),
       synchronizer_(&group_.synchronizer()),
-      computed_(device.MakeMark()) {}
-
-void RoundEngine::Restore(const EngineState& state) {
-  TACTUS_CHECK(member_.rounds == 0 && !cursor_ && outcome_ == Outcome::kTraining);
-  member_.Restore(state);
-}
+      computed_(member.device.MakeMark()) {}
 
 bool RoundEngine::Begin(Instant now) {
-  const Completion completion = group_.transport().StartBroadcast(member_.parameters, 0)->Wait();
+  const Completion completion = group_.Distribute(0, member_.parameters);
   if (completion.progress == Progress::kFailed) {
     LoseGroup(completion.reason);
     return false;
   }
-  member_.edge = std::max(now, completion.at);
-  FollowTrial();
-  if (member_.rounds > 0) reason_ = ReasonNotToBegin();
-  if (!reason_.empty()) outcome_ = Outcome::kFinished;
-  validation_due_ = member_.validations.DueByCount(member_.validation_mark());
+  if (group_.rank() != 0) member_.device.Copy(group_.vector(), member_.parameters);
+  group_.ClearVector();
+  BeginRounds(std::max(now, completion.at), ReasonTimeIsUp());
   return true;
 }
 
+bool RoundEngine::Begin(Instant now, const Rejoining& rejoining) {
+  const Completion completion = TakeOver(member_, group_, rejoining);
+  if (completion.progress == Progress::kFailed) {
+    LoseGroup(completion.reason);
+    return false;
+  }
+  BeginRounds(std::max(now, completion.at), "");
+  return true;
+}
+
+void RoundEngine::BeginRounds(Instant edge, const std::string& time_is_up) {
+  member_.edge = edge;
+  FollowTrial();
+  if (member_.rounds > 0) reason_ = member_.ReasonToStop();
+  if (member_.rounds > 0 && reason_.empty()) reason_ = time_is_up;
+  if (!reason_.empty()) outcome_ = Outcome::kFinished;
+  validation_due_ = member_.validations.DueByCount(member_.validation_mark());
+}
+
 // All have the same state, so no clock has to be asked for a time that was up then.
-std::string RoundEngine::ReasonNotToBegin() const {
+std::string RoundEngine::ReasonTimeIsUp() const {
   const std::optional<Duration>& limit = member_.options.stop.time;
-  const bool over = limit && member_.train_time >= *limit;
-  const std::string reason = member_.ReasonToStop();
-  return reason.empty() && over ? TimeIsUpWords(*limit) : reason;
+  return limit && member_.train_time >= *limit ? TimeIsUpWords(*limit) : "";
 }
 
 std::optional<Batch> RoundEngine::NextBatch() {
@@ -233,7 +242,7 @@ void RoundEngine::Drain() {
   member_.MoveEdge(member_.edge + waited);
   ApplyPending();
   // Who goes on later starts with equal states.
-  if (stop_.decided() && outcome_ != Outcome::kDiscarded) AlignOptimizers();
+  if (member_.stop.decided() && outcome_ != Outcome::kDiscarded) AlignOptimizers();
 }
 
 // The device was at its last batch for so much longer than it took to queue it.
@@ -348,7 +357,7 @@ void RoundEngine::Settle(const Lanes& lanes) {
               " rounds in a row";
     return;
   }
-  Verdict verdict = stop_.Decide(member_.ReasonToStop(), lanes);
+  Verdict verdict = member_.stop.Decide(member_.ReasonToStop(), lanes);
   outcome_ = verdict.outcome;
   reason_ = std::move(verdict.reason);
   if (outcome_ == Outcome::kFinished || outcome_ == Outcome::kSuspended) member_.EndTrial();
@@ -387,7 +396,7 @@ std::vector<cuda::LaneValue> RoundEngine::OwnLanesOf(const Round& round) {
   if (ClockDecides()) {
     const Duration limit = *member_.options.stop.time;
     const Duration trained = member_.train_time + (round.finished - member_.edge);
-    if (trained >= limit) stop_.TimeIsUp(limit);
+    if (trained >= limit) member_.stop.TimeIsUp(limit);
   }
   OwnLanes own;
   own.lanes.samples = static_cast<double>(round.samples);
@@ -399,7 +408,7 @@ std::vector<cuda::LaneValue> RoundEngine::OwnLanesOf(const Round& round) {
   const bool due = group_.rank() == 0 && member_.validations.DueByTime(member_.validation_mark());
   own.lanes.validation_votes = due ? 1 : 0;
   own.divisor = round.aggregator->Divisor(own.lanes.samples);
-  stop_.Cast(own.lanes);
+  member_.stop.Cast(own.lanes);
   return LaneValuesOf(own, group_.rank());
 }
 
@@ -418,10 +427,15 @@ bool RoundEngine::AlignOptimizers() {
   return true;
 }
 
+// A trial ends as where training does: the next group's first plan is of none, and who is behind in
+// it has kept nothing to take back.
 void RoundEngine::LoseGroup(const std::string& reason) {
   if (group_.combination().open()) group_.combination().Wait();
   synchronizer_->Abandon();
   member_.ledger.Abandon();
+  member_.LoseResiduals();
+  member_.EndTrial();
+  member_.KeepNothing();
   pending_.reset();
   cursor_.reset();
   group_.ClearBuffer();

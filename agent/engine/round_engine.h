@@ -18,9 +18,10 @@
 // comes with StepResult and with the completions of collectives, plans come by OfferPlan.
 // Production, the simulator and a user's own loop drive the same three calls.
 //
-// Its parts: Member, what lives on when the group does not; Group, what this generation of it made;
-// a Synchronizer for each of the three rows above. The engine itself leads a round through them and
-// has what follows from what all members know: reports, votes, plans, the end.
+// Its parts: Group, what this generation of it made; a Synchronizer for each of the three rows
+// above. The engine itself leads a round through them and has what follows from what all members
+// know: reports, votes, plans, the end. It goes with its group; what lives on, the caller's Member,
+// it leaves as it was after the last round that was applied, for the engine of the next group.
 
 #pragma once
 
@@ -41,6 +42,7 @@
 #include "agent/engine/samples/block_cursor.h"
 #include "agent/engine/stop_vote.h"
 #include "agent/engine/synchronizer.h"
+#include "agent/engine/take_over.h"
 #include "agent/engine/validations.h"
 #include "base/bounded_queue.h"
 #include "base/time.h"
@@ -51,11 +53,10 @@
 
 namespace tactus::engine {
 
-// What passes read and leave behind, in the device's memory: owned by the caller and outliving the
-// engine. Gradients hold cuda::FlatLength(segments) + LaneCount(members) elements; they and the sum
+// What passes leave behind, in the device's memory: owned by the caller and outliving the engine.
+// Gradients hold cuda::FlatLength(segments) + LaneCount(members) elements; they and the sum
 // of losses are zero at the start, and it is the engine that makes them so again.
 struct EngineBuffers {
-  std::span<float> parameters;  // [cuda::FlatLength(segments)]
   std::span<float> gradients;
   std::span<double> loss_sum;  // one number, to which a pass adds its losses
   // May be empty. With it the caller replaces the gradients at each Batch::first_of_sum instead of
@@ -92,23 +93,22 @@ struct StepResult {
   Instant finished{};
 };
 
-// One member's engine. One thread.
+// One member's engine in one group. One thread.
 class RoundEngine {
  public:
-  // All members of `transport` construct theirs with equal options, segments and plan.
-  // Requires: policies::Fits(plan, transport.size()).
-  RoundEngine(const EngineOptions& options, cuda::Device& device,
-              const cuda::SegmentTable& segments, EngineBuffers buffers,
-              collective::Transport& transport, policies::Plan plan);
+  // member: of no other engine now; outlives this. All members of `transport` have equal options,
+  // segments and plan. Requires: policies::Fits(plan, transport.size()).
+  RoundEngine(Member& member, EngineBuffers buffers, collective::Transport& transport,
+              policies::Plan plan);
 
-  // Goes on from a state, of a group of any size, instead of beginning; all members of the group
-  // do, and the caller puts the parameters of that time into the buffer. Rounds, progress and
-  // training time count on. Requires: before Begin; ReasonAgainst(state, ...) is empty.
-  void Restore(const EngineState& state);
-
-  // Starts training at `now`: all take the parameters of rank 0. False when the group was lost. Who
-  // goes on may find that a stop condition holds already.
+  // Starts training at `now`: all take the parameters of rank 0. Members that go on from a state
+  // (Member::Restore) all do so from the same. False when the group was lost. Who goes on may find
+  // that a stop condition holds already.
   bool Begin(Instant now);
+
+  // The same of a group that goes on where others were lost: see TakeOver. Time alone does not end
+  // it before a round, as members' times differ.
+  bool Begin(Instant now, const Rejoining& rejoining);
 
   // The next samples to work on, or empty when it is over (see outcome()).
   std::optional<Batch> NextBatch();
@@ -136,10 +136,17 @@ class RoundEngine {
   bool OfferPlan(policies::Plan plan) { return group_.Offer(std::move(plan)); }
 
   // Votes to stop after the running round; all members stop together. A later request of another
-  // kind takes the place of the former one, unless its round has been voted on. Of members' votes a
+  // kind takes the place of the former one, unless its round has been voted on. The vote outlives a
+  // group that is lost. Of members' votes a
   // discard wins, then a finish; and a stop condition that holds in the same round wins over a
   // suspension.
-  void RequestStop(std::string reason, StopKind kind) { stop_.Request(std::move(reason), kind); }
+  void RequestStop(std::string reason, StopKind kind) {
+    member_.stop.Request(std::move(reason), kind);
+  }
+
+  // The group is lost beside the engine's own collectives: gives it up as if one of these had
+  // failed. Requires: the transport has failed, or was aborted; no batch is under way.
+  void LoseGroup(const std::string& reason);
 
   // Whether a round was just closed and the next one is not open: from Begin, or the Step that
   // closes a round, to the next NextBatch. State and parameters are whole then:
@@ -181,7 +188,7 @@ class RoundEngine {
   const std::string& reason() const { return reason_; }  // of an outcome other than kTraining
   // Whether it ended because a member was asked to, not by a stop condition. On rank 0; the others
   // take the time that is up for a request.
-  bool asked_to_stop() const { return stop_.asked(); }
+  bool asked_to_stop() const { return member_.stop.asked(); }
 
   const policies::Plan& plan() const { return group_.plan(); }
   const SampleLedger& ledger() const { return member_.ledger; }
@@ -218,17 +225,16 @@ class RoundEngine {
   void Settle(const Lanes& lanes);
   void FollowTrial();
 
-  std::string ReasonNotToBegin() const;
+  void BeginRounds(Instant edge, const std::string& time_is_up);
+  std::string ReasonTimeIsUp() const;
   TellLanes TellOwnLanes();
   std::vector<cuda::LaneValue> OwnLanesOf(const Round& round);
   bool ClockDecides() const;
   void AddToEnd(Round& round, Duration later);
   bool AlignOptimizers();
-  void LoseGroup(const std::string& reason);
 
-  Member member_;
+  Member& member_;
   Group group_;
-  StopVote stop_;
 
   Synchronizer* synchronizer_;         // how the running round is run, or the last; never null
   Round running_;                      // or the last

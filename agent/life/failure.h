@@ -7,12 +7,13 @@
 
 namespace tactus::life {
 
-// It ends the life, whose last word it is.
+// It ends the life, whose last word it is, unless it is of the group alone.
 struct Failure {
   std::string field{};  // of the job file; empty: of none
   std::string message{};
   bool transient = false;  // a device, a file or a connection failed, not the job
-  bool of_group = false;   // the group fell apart, which `message` says the reason of
+  // The group fell apart, which `message` says the reason of: the life can go on in another one.
+  bool of_group = false;
 };
 
 template <typename Value>

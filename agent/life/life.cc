@@ -1,7 +1,9 @@
 #include "agent/life/life.h"
 
+#include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace tactus::life {
 namespace {
@@ -12,6 +14,8 @@ using protocol::GroupMessage;
 using protocol::StopMessage;
 using protocol::ToWorker;
 using protocol::ValidatedMessage;
+
+constexpr const char* kOvertaken = "another group was formed";
 
 Failure LostGroup(const std::string& reason) {
   return {.message = "the group was lost: " + reason, .of_group = true};
@@ -32,17 +36,23 @@ engine::StopKind KindOf(const StopMessage& stop) {
 std::optional<protocol::FailedMessage> Life::Run() {
   const std::optional<Failure> failure = RunToEnd();
   if (!failure) return std::nullopt;
-  protocol::FailedMessage failed{.field = failure->field,
-                                 .message = failure->message,
-                                 .lost_generation = failure->of_group ? group_.generation : 0,
-                                 .transient = failure->transient || failure->of_group};
+  protocol::FailedMessage failed{
+      .field = failure->field, .message = failure->message, .transient = failure->transient};
   mail_.Send(failed);
   return failed;
 }
 
 std::optional<Failure> Life::RunToEnd() {
   if (auto failure = Load()) return failure;
-  if (auto failure = AwaitGroup(); failure || left_) return failure;
+  while (true) {
+    if (auto failure = AwaitGroup(); failure || left_) return failure;
+    auto failure = LiveInGroup();
+    if (!failure || !failure->of_group) return failure;
+    LeaveGroup(*failure);
+  }
+}
+
+std::optional<Failure> Life::LiveInGroup() {
   if (auto failure = Meet(); failure || left_) return failure;
   if (auto failure = Train()) return failure;
   return Conclude();
@@ -52,24 +62,34 @@ std::optional<Failure> Life::Load() {
   const OrFailure<Loaded> loaded = world_.Load();
   if (const auto* failure = std::get_if<Failure>(&loaded)) return *failure;
   loaded_ = std::get<Loaded>(loaded);
+  rounds_ = loaded_.rounds;
   mail_.Send(loaded_.ready);
   return std::nullopt;
 }
 
 std::optional<Failure> Life::AwaitGroup() {
-  while (true) {
+  while (!next_group_) {
     const OrFailure<ToWorker> next = mail_.Await();
     if (const auto* failure = std::get_if<Failure>(&next)) return *failure;
-    const auto& message = std::get<ToWorker>(next);
-    left_ = std::holds_alternative<StopMessage>(message);
+    Note(std::get<ToWorker>(next));
     if (left_) return std::nullopt;
-    if (const auto* group = std::get_if<GroupMessage>(&message)) {
-      group_ = *group;
-      break;
-    }
   }
-  if (group_.rank < group_.size && policies::Fits(group_.plan, group_.size)) return std::nullopt;
+  group_ = *std::exchange(next_group_, {});
+  const bool fits = group_.rank < group_.size && policies::Fits(group_.plan, group_.size) &&
+                    (group_.rounds.empty() || group_.rounds.size() == group_.size);
+  if (fits) return std::nullopt;
   return Failure{.message = "the group's plan does not fit its size"};
+}
+
+void Life::Note(const ToWorker& message) {
+  left_ = left_ || std::holds_alternative<StopMessage>(message);
+  if (const auto* group = std::get_if<GroupMessage>(&message)) NoteGroup(*group);
+}
+
+// One that is told of again, or late, is no other one.
+void Life::NoteGroup(const GroupMessage& group) {
+  const std::uint64_t known = next_group_ ? next_group_->generation : group_.generation;
+  if (group.generation > known) next_group_ = group;
 }
 
 std::optional<Failure> Life::Meet() {
@@ -78,8 +98,9 @@ std::optional<Failure> Life::Meet() {
                .give_up = [this] { return WhyGiveUp(); }});
   if (left_) return std::nullopt;
   if (const auto* failure = std::get_if<Failure>(&met)) {
-    return Failure{.message = "the group could not be formed: " + failure->message,
-                   .of_group = true};
+    Failure told = *failure;
+    told.message = "the group could not be formed: " + failure->message;
+    return told;
   }
   met_.emplace(std::get<Met>(met));
   return std::nullopt;
@@ -92,20 +113,38 @@ std::vector<std::string> Life::ExchangeEndpoints(std::string own) {
     OrFailure<ToWorker> next = mail_.Await();
     if (std::holds_alternative<Failure>(next)) return {};
     auto& message = std::get<ToWorker>(next);
-    left_ = std::holds_alternative<StopMessage>(message);
-    if (left_) return {};
     auto* peers = std::get_if<protocol::PeersMessage>(&message);
     if (peers != nullptr && peers->generation == group_.generation) {
       return std::move(peers->endpoints);
     }
+    Note(message);
+    if (left_ || next_group_) return {};
   }
 }
 
 std::string Life::WhyGiveUp() {
-  while (const std::optional<ToWorker> message = mail_.Poll()) {
-    left_ = left_ || std::holds_alternative<StopMessage>(*message);
+  while (const std::optional<ToWorker> message = mail_.Poll()) Note(*message);
+  if (left_) return "the worker was asked to stop";
+  return next_group_ ? kOvertaken : "";
+}
+
+// It is left before it is said, so that the others learn of it as soon as can be.
+void Life::LeaveGroup(const Failure& failure) {
+  protocol::GroupLostMessage lost{.generation = group_.generation, .reason = failure.message};
+  if (checkpoints_ != nullptr) checkpoints_->Finish();
+  checkpoints_.reset();
+  if (met_) {
+    // What fell apart beside the engine's own collectives, as in a validation.
+    if (engine().outcome() != Outcome::kGroupLost) engine().LoseGroup(failure.message);
+    rounds_ = engine().rounds();
+    for (const int rank : met_->transport.failed()) {
+      lost.blames.push_back(static_cast<std::uint32_t>(rank));
+    }
   }
-  return left_ ? "the worker was asked to stop" : "";
+  lost.rounds = rounds_;
+  met_.reset();
+  world_.LeaveGroup();
+  mail_.Send(lost);
 }
 
 std::optional<Failure> Life::Train() {
@@ -124,6 +163,7 @@ std::optional<Failure> Life::Train() {
     // What the last round leaves is the result's and the end's checkpoint's.
     if (engine().at_edge() && engine().outcome() == Outcome::kTraining) world_.AtEdge();
     TakeMessages();
+    LookForLoss();
   }
   return EndTraining();
 }
@@ -195,8 +235,25 @@ void Life::TakeMessages() {
       [[maybe_unused]] const bool taken = engine().OfferPlan(std::move(*plan));
     } else if (auto* stop = std::get_if<StopMessage>(&*message)) {
       engine().RequestStop(stop->reason, KindOf(*stop));
+    } else if (const auto* group = std::get_if<GroupMessage>(&*message)) {
+      NoteGroup(*group);
     }
   }
+  if (next_group_) GiveUpGroup(kOvertaken);
+}
+
+// Who waits for the others finds out by itself; who computes would do so for nothing.
+void Life::LookForLoss() {
+  const std::vector<int> failed = met_->transport.failed();
+  if (!failed.empty()) {
+    GiveUpGroup("rank " + std::to_string(failed.front()) + ": closed the connection");
+  }
+}
+
+void Life::GiveUpGroup(const std::string& reason) {
+  if (engine().outcome() != Outcome::kTraining) return;
+  met_->transport.Abort(reason);
+  engine().LoseGroup(reason);
 }
 
 std::optional<Failure> Life::EndTraining() {

@@ -1,4 +1,5 @@
-// A worker's life: load, meet the group, train, evaluate, write the result.
+// A worker's life: load, meet the group, train, evaluate, write the result. A group is a part of
+// it: where one falls apart, the life goes on in the next one from the last round that was applied.
 
 #pragma once
 
@@ -30,15 +31,22 @@ class Life {
   // The phases, in their order. Each needs what those before it left in the members below; one that
   // finds itself asked to leave sets left_ and succeeds.
 
-  // All of them; the first failure ends the life.
+  // All of them; the first failure ends the life, if it is not the group's.
   std::optional<Failure> RunToEnd();
   std::optional<Failure> Load();
-  // Waits for the group; refuses one whose plan does not fit it.
+  // Waits for a group newer than the one before; refuses one whose plan does not fit it.
   std::optional<Failure> AwaitGroup();
+  // From meeting it to the end.
+  std::optional<Failure> LiveInGroup();
   std::optional<Failure> Meet();
   // Of the generation that is met; those of former ones are left unread.
   std::vector<std::string> ExchangeEndpoints(std::string own);
   std::string WhyGiveUp();
+  // A message that comes while there is no training.
+  void Note(const protocol::ToWorker& message);
+  void NoteGroup(const protocol::GroupMessage& group);
+  // It is lost: leaves it and says so.
+  void LeaveGroup(const Failure& failure);
   // Rounds until the engine says that it is over. Reports leave and messages are taken between two
   // batches, never within one.
   std::optional<Failure> Train();
@@ -49,8 +57,11 @@ class Life {
   // Of rank 0, where they are wanted.
   void OpenCheckpoints();
   void Report();
-  // Plans and requests to stop that have come, without waiting.
+  // Plans and requests to stop that have come, without waiting. A newer group ends this one.
   void TakeMessages();
+  void LookForLoss();
+  // While it trains; the engine says the rest.
+  void GiveUpGroup(const std::string& reason);
   std::optional<Failure> EndTraining();
   bool EndsByItself() const;
   void KeepEnd();
@@ -75,10 +86,12 @@ class Life {
   Mail& mail_;
   World& world_;
   Loaded loaded_;
-  protocol::GroupMessage group_;
-  std::optional<Met> met_;
-  std::unique_ptr<RunningCheckpoints> checkpoints_;  // null: none are taken
-  bool left_ = false;                                // asked to leave before training began
+  protocol::GroupMessage group_;                      // the last one, maybe left
+  std::optional<protocol::GroupMessage> next_group_;  // that came before this one was left
+  std::optional<Met> met_;                            // while it is in the group
+  std::uint64_t rounds_ = 0;                          // applied, when the last group was left
+  std::unique_ptr<RunningCheckpoints> checkpoints_;   // null: none are taken
+  bool left_ = false;                                 // asked to leave before training began
 };
 
 }  // namespace tactus::life

@@ -26,6 +26,7 @@ struct Loaded {
   protocol::ReadyMessage ready{};
   std::optional<Duration> checkpoints_every{};  // of training; nothing: chosen
   bool keeps_best = false;                      // the result is what had the least validation loss
+  std::uint64_t rounds = 0;                     // applied before, in what it goes on from
 };
 
 // How the members find each other.
@@ -37,7 +38,7 @@ struct Meeting {
   std::function<std::string()> give_up;
 };
 
-// A group that has met. All of it is the world's, and stays until the life is over.
+// A group that has met. All of it is the world's, and stays until the group is left.
 struct Met {
   engine::RoundEngine& engine;  // has not begun
   collective::Transport& transport;
@@ -53,10 +54,16 @@ class World {
   // Opens device, model and data, and what is gone on from.
   virtual OrFailure<Loaded> Load() = 0;
 
-  // Connects with the others and makes the engine. A failure: the group came to nothing.
+  // Connects with the others and makes the engine, of a member that has all that it had made in
+  // former groups. A failure of the group: it came to nothing; any other: it never could, with this
+  // worker.
   virtual OrFailure<Met> Meet(const protocol::GroupMessage& group, const Meeting& meeting) = 0;
 
-  // Begins the engine, and whatever is kept beside it.
+  // The group that was met last, or came to nothing, is left: what is its own goes, so that the
+  // others learn of it; the member and all that it has made stays.
+  virtual void LeaveGroup() = 0;
+
+  // Begins the engine, and whatever is kept beside it; in a further group, that goes on.
   virtual void BeginTraining() = 0;
 
   // Where this member's checkpoints go; of rank 0 alone, once training has begun.

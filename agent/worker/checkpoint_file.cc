@@ -15,6 +15,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "agent/engine/state_counters.h"
 #include "agent/model/safetensors.h"
 #include "base/descriptor.h"
 #include "base/page_cache.h"
@@ -37,49 +38,6 @@ constexpr const char* kReturned = "ledger.returned";
 constexpr const char* kLosses = "losses";
 constexpr const char* kLocalLosses = "local_losses";
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;  // read at once
-
-void VisitAdascale(const std::string& name, auto& adascale, const auto& visit) {
-  visit(name + ".base_batch", adascale.base_batch);
-  visit(name + ".estimated", adascale.estimated);
-  visit(name + ".sigma2", adascale.average.moments.sigma2);
-  visit(name + ".mu2", adascale.average.moments.mu2);
-  visit(name + ".count", adascale.average.count);
-  visit(name + ".weights", adascale.average.weights);
-}
-
-void VisitValidation(auto& validation, const auto& visit) {
-  visit("validation.count", validation.count);
-  visit("validation.rounds", validation.last.rounds);
-  visit("validation.epochs", validation.last.epochs);
-  visit("validation.samples", validation.last.samples);
-  visit("validation.trained_nanoseconds", validation.last.trained);
-  visit("validation.cost_nanoseconds", validation.cost);
-  visit("validation.total_cost_nanoseconds", validation.total_cost);
-  visit("validation.evaluated_samples", validation.samples);
-  visit("validation.loss", validation.loss);
-  visit("validation.best_loss", validation.best_loss);
-  visit("validation.best_accuracy", validation.best_accuracy);
-  visit("validation.best_samples", validation.best_samples);
-  visit("validation.best_rounds", validation.best_rounds);
-  visit("validation.since_best", validation.since_best);
-}
-
-// The one list of counters; writing and reading both follow it. Durations count nanoseconds.
-void VisitCounters(auto& state, const auto& visit) {
-  visit("rounds", state.rounds);
-  visit("samples_global", state.samples_global);
-  visit("steps", state.steps);
-  visit("nonfinite_rounds", state.nonfinite_rounds);
-  visit("train_nanoseconds", state.train_time);
-  visit("progress", state.learning_rate.progress);
-  VisitAdascale("adascale", state.learning_rate.adascale, visit);
-  VisitAdascale("windows", state.learning_rate.windows, visit);
-  visit("windows.bending", state.learning_rate.bending);
-  visit("windows.bending_weight", state.learning_rate.bending_weight);
-  visit("ledger.epoch_size", state.ledger.epoch_size);
-  visit("ledger.fresh", state.ledger.fresh);
-  VisitValidation(state.validation, visit);
-}
 
 // The shortest text that reads as the same value.
 template <typename Value>
@@ -280,7 +238,7 @@ std::size_t Reader::Rows(const std::string& name) const {
 
 std::string Reader::ReadCounters(EngineState& state) const {
   std::string wrong;
-  VisitCounters(state, [&](const std::string& key, auto& value) {
+  engine::VisitCounters(state, [&](const std::string& key, auto& value) {
     if (!wrong.empty()) return;
     const auto found = file_.metadata.find(key);
     if (found == file_.metadata.end()) {
@@ -448,8 +406,8 @@ absl::Status WriteCheckpoint(const Checkpoint& checkpoint, const cuda::SegmentTa
                              const std::string& path, const std::stop_token& stop) {
   const EngineState& state = checkpoint.state;
   Texts texts = {{kSchemaKey, std::to_string(kSchema)}};
-  VisitCounters(state,
-                [&](const std::string& key, const auto& value) { texts[key] = ToText(value); });
+  engine::VisitCounters(
+      state, [&](const std::string& key, const auto& value) { texts[key] = ToText(value); });
 
   Writer writer(segments);
   writer.AddFlat(kParameterPrefix, checkpoint.parameters);

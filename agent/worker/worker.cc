@@ -147,7 +147,8 @@ life::OrFailure<life::Loaded> Worker::Load() {
                                 .samples_per_second = samples_per_second_,
                                 .nccl_version = NcclVersionOf(*device_)},
                       .checkpoints_every = start_.job.checkpoints_every,
-                      .keeps_best = start_.job.result == JobResult::kBest};
+                      .keeps_best = KeepsBest(),
+                      .rounds = member_->rounds};
 }
 
 absl::Status Worker::AwaitStart() {
@@ -200,8 +201,18 @@ absl::Status Worker::Prepare() {
   const std::size_t length = cuda::FlatLength(model_->segments());
   parameters_ = device_->Allocate(length);
   if (absl::Status s = TryOut(); !s.ok()) return s;
+  MakeMember();
   if (!start_.checkpoint.empty()) return LoadCheckpoint();
   return start_.job.weights.empty() ? absl::OkStatus() : LoadWeights();
+}
+
+void Worker::MakeMember() {
+  engine::EngineOptions options = start_.job.engine;
+  options.train_samples = data_.train->size();
+  options.validation.samples =
+      std::min(SamplesOf(data_.validation.get()), start_.job.data.validation_samples_max);
+  member_ =
+      std::make_unique<engine::Member>(options, *device_, model_->segments(), parameters_.span());
 }
 
 // What the job itself says that training begins with.
@@ -232,12 +243,12 @@ absl::Status Worker::LoadCheckpoint() {
 void Worker::TakeUp(Checkpoint checkpoint) {
   device_->Copy(checkpoint.parameters, parameters_.span());
   model_->WriteBuffers(checkpoint.buffers);
-  restored_ = std::move(checkpoint.state);
-  if (start_.job.result == JobResult::kBest) {
+  if (KeepsBest()) {
     best_ = std::move(checkpoint.best);
     // Else the checkpoint is of a job that kept nothing of it but the loss.
-    if (best_ == nullptr) engine::ForgetBest(restored_->validation);
+    if (best_ == nullptr) engine::ForgetBest(checkpoint.state.validation);
   }
+  member_->Restore(checkpoint.state);
 }
 
 // A pass over a few samples before anybody waits for this worker; then its speed, from which the
@@ -280,7 +291,10 @@ collective::ConnectedTransport Worker::Connect(const GroupMessage& group,
   const int size = static_cast<int>(group.size);
   const std::optional<int> gpu = device_->cuda_index();
   if (ByNccl(group)) {
-    if (!gpu) return {.reason = "NCCL joins GPUs alone, and this worker is on " + start_.device};
+    if (!gpu) {
+      return {.reason = "NCCL joins GPUs alone, and this worker is on " + start_.device,
+              .own = true};
+    }
     return collective::ConnectDevices({.rank = rank,
                                        .size = size,
                                        .generation = group.generation,
@@ -296,7 +310,8 @@ collective::ConnectedTransport Worker::Connect(const GroupMessage& group,
                                                                .size = size,
                                                                .address = start_.address,
                                                                .exchange = meeting.exchange,
-                                                               .now = Now});
+                                                               .now = Now,
+                                                               .give_up = meeting.give_up});
   if (!gpu || tcp.transport == nullptr) return tcp;
   return collective::MakeStagedTransport({.device = *gpu,
                                           .compute_stream = device_->stream(),
@@ -309,7 +324,10 @@ life::OrFailure<life::Met> Worker::Meet(const GroupMessage& group, const life::M
   // NCCL needs memory, of which libtorch has kept what the trial used.
   if (ByNccl(group)) model_->ReleaseCachedMemory();
   collective::ConnectedTransport connected = Connect(group, meeting);
-  if (connected.transport == nullptr) return life::Failure{.message = connected.reason};
+  if (connected.transport == nullptr) {
+    return life::Failure{
+        .message = connected.reason, .transient = true, .of_group = !connected.own};
+  }
   transport_ = std::move(connected.transport);
   link_.standpoint().Enter(group.generation, *transport_);
   const bool fit = MakeSums(group);
@@ -321,6 +339,14 @@ life::OrFailure<life::Met> Worker::Meet(const GroupMessage& group, const life::M
   }
   MakeEngine(group, registered);
   return life::Met{.engine = *engine_, .transport = *transport_, .parameters = parameters_.span()};
+}
+
+// The engine first, which refers to the rest. Gradients stay until the next group's take their
+// place.
+void Worker::LeaveGroup() {
+  link_.standpoint().Leave();
+  engine_.reset();
+  transport_.reset();
 }
 
 bool Worker::MakeSums(const GroupMessage& group) {
@@ -340,48 +366,56 @@ life::OrFailure<bool> Worker::Register(bool fit) {
   const std::span<float> gradients = sums_.gradients.span();
   const std::size_t bucket = std::min(gradients.size(), kDeviceBucketBytes / sizeof(float));
   std::string failure = collective::Rehearse(*transport_, gradients.first(bucket));
-  if (!failure.empty()) return life::Failure{.message = std::move(failure)};
+  if (!failure.empty()) return life::Failure{.message = std::move(failure), .of_group = true};
   const bool registered = collective::RegisterTogether(*transport_, gradients, fit);
   if (!registered) return false;
   failure = collective::Rehearse(*transport_, gradients.first(bucket));
-  if (!failure.empty()) return life::Failure{.message = std::move(failure)};
+  if (!failure.empty()) return life::Failure{.message = std::move(failure), .of_group = true};
   return true;
 }
 
 void Worker::MakeEngine(const GroupMessage& group, bool registered) {
-  engine::EngineOptions options = start_.job.engine;
-  options.train_samples = data_.train->size();
-  options.validation.samples =
-      std::min(SamplesOf(data_.validation.get()), start_.job.data.validation_samples_max);
-  options.nodes = group.nodes;
-  if (ByNccl(group)) options.bucket_bytes = kDeviceBucketBytes;
+  member_->options.nodes = group.nodes;
+  member_->options.bucket_bytes =
+      ByNccl(group) ? kDeviceBucketBytes : start_.job.engine.bucket_bytes;
   engine_ = std::make_unique<engine::RoundEngine>(
-      options, *device_, model_->segments(),
+      *member_,
       engine::EngineBuffers{
-          .parameters = parameters_.span(),
           .gradients = sums_.gradients.span(),
           .loss_sum = sums_.losses.span(),
           .bring = [intake = intake_.get()](auto stretch,
                                             auto norm2) { return intake->Bring(stretch, norm2); },
           .registered = registered},
       *transport_, group.plan);
-  if (restored_) engine_->Restore(*std::exchange(restored_, {}));
 }
 
 void Worker::BeginTraining() {
   KeepSigterm();  // there is something to keep now
   if (group_.rank != 0) best_.reset();
   emulation_.emplace(start_.emulated_speed, start_.emulated_cpu_factor);
-  snapshots_.emplace(
-      Snapshots::Options{
-          .directory = start_.output_directory,
-          .every = group_.rank == 0 ? start_.job.snapshots_every : std::nullopt,
-          .taken =
-              [this](const std::string& name) { link_.Send(SnapshottedMessage{.file = name}); }},
-      writer_);
+  OpenSnapshots();
   OpenCurves();
-  engine_->Begin(Now());
+  if (group_.rounds.empty()) {
+    engine_->Begin(Now());
+  } else {
+    const bool keeps_best = group_.rank == 0 && KeepsBest();
+    engine_->Begin(Now(), {.rounds = group_.rounds, .lacks_best = keeps_best && best_ == nullptr});
+  }
   update_seconds_.emplace(engine_->edge());
+}
+
+// Who was the first member before, too, goes on with its own.
+void Worker::OpenSnapshots() {
+  const bool makes = group_.rank == 0;
+  if (snapshots_ && snapshots_made_ == makes) return;
+  snapshots_made_ = makes;
+  snapshots_.emplace(Snapshots::Options{.directory = start_.output_directory,
+                                        .every = makes ? start_.job.snapshots_every : std::nullopt,
+                                        .taken =
+                                            [this](const std::string& name) {
+                                              link_.Send(SnapshottedMessage{.file = name});
+                                            }},
+                     writer_);
 }
 
 life::OrFailure<engine::StepResult> Worker::Compute(const engine::Batch& batch) {
@@ -425,7 +459,9 @@ void Worker::Complete(ReportMessage& message, bool /*newest*/) {
 void Worker::AtEdge() { snapshots_->AtEdge(*model_, engine_->train_time()); }
 
 void Worker::EndTraining() {
-  if (engine_->outcome() != engine::Outcome::kFinished) snapshots_.reset();
+  const engine::Outcome outcome = engine_->outcome();
+  const bool ends = outcome != engine::Outcome::kGroupLost && outcome != engine::Outcome::kTraining;
+  if (ends && outcome != engine::Outcome::kFinished) snapshots_.reset();
 }
 
 std::unique_ptr<life::CheckpointStore> Worker::OpenCheckpoints() {
@@ -438,9 +474,10 @@ std::unique_ptr<life::CheckpointStore> Worker::OpenCheckpoints() {
       start_.output_directory, writer_);
 }
 
-// Training goes on where curves cannot be written.
+// Training goes on where curves cannot be written. A new first member begins a file of its own.
 void Worker::OpenCurves() {
-  if (group_.rank != 0) return;
+  if (group_.rank != 0) curves_.reset();
+  if (group_.rank != 0 || curves_) return;
   absl::StatusOr<TrainingCurves> curves =
       TrainingCurves::Open(start_.output_directory, start_.job_text, WallSeconds());
   if (curves.ok()) {

@@ -13,6 +13,7 @@
 #include "agent/collective/tcp_transport.h"
 #include "agent/collective/transport.h"
 #include "agent/data/dataset.h"
+#include "agent/engine/member.h"
 #include "agent/engine/round_engine.h"
 #include "agent/life/mail.h"
 #include "agent/life/world.h"
@@ -53,6 +54,7 @@ class Worker : private life::Mail, private life::World {
 
   life::OrFailure<life::Loaded> Load() override;
   life::OrFailure<life::Met> Meet(const GroupMessage& group, const life::Meeting& meeting) override;
+  void LeaveGroup() override;
   void BeginTraining() override;
   std::unique_ptr<life::CheckpointStore> OpenCheckpoints() override;
   life::OrFailure<engine::StepResult> Compute(const engine::Batch& batch) override;
@@ -81,8 +83,8 @@ class Worker : private life::Mail, private life::World {
   absl::Status TryOut();
   // Tells the log, and the next report, that passes have become smaller.
   void TellCeiling(std::uint32_t ceiling);
-  // What it goes on from: of a checkpoint parameters and buffers at once, the rest into the engine
-  // once there is one; weights alone leave the rest at its beginning.
+  void MakeMember();
+  // What it goes on from; weights alone leave all but parameters and buffers at its beginning.
   absl::Status LoadCheckpoint();
   absl::Status LoadWeights();
   void TakeUp(Checkpoint checkpoint);
@@ -96,7 +98,9 @@ class Worker : private life::Mail, private life::World {
   // they are registered. A failure: the group came to nothing.
   life::OrFailure<bool> Register(bool fit);
   void MakeEngine(const GroupMessage& group, bool registered);
+  bool KeepsBest() const { return start_.job.result == JobResult::kBest; }
   absl::Status Pass(const engine::Batch& batch);
+  void OpenSnapshots();
   void OpenCurves();
   // Training goes on without curves where one could not be written.
   void Follow(const absl::Status& drawn);
@@ -115,13 +119,13 @@ class Worker : private life::Mail, private life::World {
   std::unique_ptr<ExampleReader> reader_;
   std::unique_ptr<Passes> passes_;
   std::unique_ptr<MicroBatches> micro_batches_;
-  std::uint32_t out_of_memory_ = 0;  // passes since the last report that did not fit
-  double samples_per_second_ = 0;    // tried out before the first round
+  std::uint32_t out_of_memory_ = 0;         // passes since the last report that did not fit
+  double samples_per_second_ = 0;           // tried out before the first round
+  std::unique_ptr<engine::Member> member_;  // of one group after another
   GroupMessage group_;
   std::unique_ptr<collective::Transport> transport_;
   std::unique_ptr<engine::RoundEngine> engine_;
   WriterThread writer_;
-  std::optional<engine::EngineState> restored_;  // of the checkpoint that it goes on from
   // What had the least validation loss, where that is to be the result; null: nothing yet, or not
   // here. Shared with the checkpoint that is being written.
   std::shared_ptr<const BestCopy> best_;
@@ -131,6 +135,7 @@ class Worker : private life::Mail, private life::World {
   std::optional<UpdateTimes> update_seconds_;
   SecondsByRound data_seconds_;
   std::optional<Snapshots> snapshots_;    // rank 0 alone makes any
+  bool snapshots_made_ = false;           // by this worker
   std::optional<TrainingCurves> curves_;  // of rank 0, as long as they can be written
 };
 

@@ -69,7 +69,9 @@ class Worker:
         for kind, content in messages:
             if kind == "failed":
                 field = f"{content['field']}: " if content.get("field") else ""
-                raise WorkerFailed(field + content.get("message", ""), content.get("lostGeneration", "0") != "0")
+                raise WorkerFailed(field + content.get("message", ""))
+            if kind == "group_lost":
+                raise WorkerFailed(content.get("reason", ""), True)
         return messages
 
     def kill(self):

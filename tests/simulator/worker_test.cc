@@ -67,18 +67,24 @@ class WorkerTest : public testing::Test {
   }
 
   Group& Meet(const GroupKey& key, std::size_t members) {
-    EXPECT_EQ(key.generation, kGeneration);
-    EXPECT_EQ(members, kWorkers);
-    if (group_ == nullptr) {
-      group_ =
-          std::make_unique<Group>(scheduler_, network_, Places{.hosts = {0, 1}}, GroupOptions{});
-      checkers_.OnGroup(key, kWorkers, job_.learner->train_samples());
+    std::unique_ptr<Group>& group = groups_[key.generation];
+    if (group == nullptr) {
+      Places places{.hosts = {0, 1}};
+      places.hosts.resize(members);
+      group = std::make_unique<Group>(scheduler_, network_, places, GroupOptions{});
+      checkers_.OnGroup(key, members, job_.learner->train_samples());
     }
-    return *group_;
+    return *group;
   }
 
   void OnSaid(std::size_t i, const job::FromWorker& message) {
     if (const auto* failed = std::get_if<job::FailedMessage>(&message)) failed_[i] = *failed;
+    if (const auto* finished = std::get_if<job::FinishedMessage>(&message))
+      finished_[i] = *finished;
+    if (const auto* lost = std::get_if<protocol::GroupLostMessage>(&message)) {
+      lost_[i] = *lost;
+      lost_at_[i] = scheduler_.now();
+    }
   }
 
   // Sends the group to both at 2 s, and the peers to one of them at a time.
@@ -110,9 +116,10 @@ class WorkerTest : public testing::Test {
 
   void ExpectFirstLostItsGroup(Instant at, const std::string& reason) {
     RunUntil(At(100));
-    EXPECT_EQ(exited_[0], at) << ToSeconds(exited_[0] - at);
-    EXPECT_EQ(failed_[0].lost_generation, kGeneration);
-    EXPECT_EQ(failed_[0].message, "the group was lost: " + reason);
+    EXPECT_EQ(lost_at_[0], at) << ToSeconds(lost_at_[0] - at);
+    EXPECT_EQ(lost_[0].generation, kGeneration);
+    EXPECT_EQ(lost_[0].reason, "the group was lost: " + reason);
+    EXPECT_FALSE(exited_.contains(0)) << "it waits for another group";
   }
 
   Scheduler scheduler_;
@@ -120,10 +127,13 @@ class WorkerTest : public testing::Test {
   Checkers checkers_;
   Recorder recorder_{false};
   SimulatedJob job_;
-  std::unique_ptr<Group> group_;
+  std::map<std::uint64_t, std::unique_ptr<Group>> groups_;  // by generation
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::map<std::size_t, job::FailedMessage> failed_;
+  std::map<std::size_t, job::FinishedMessage> finished_;
+  std::map<std::size_t, protocol::GroupLostMessage> lost_;  // the last
+  std::map<std::size_t, Instant> lost_at_;
   std::map<std::size_t, Instant> exited_;
 };
 
@@ -136,9 +146,10 @@ TEST_F(WorkerTest, OneThatRunsOutOfMemoryIsMissedInTheNextReduction) {
   RunUntil(At(100));
 
   EXPECT_EQ(failed_[1].message, "out of memory: a micro-batch of 41 samples, 40 fit");
-  EXPECT_EQ(failed_[0].message, "the group was lost: a member left the group");
-  EXPECT_GT(exited_[0], At(4));  // it has computed its micro-batch
-  EXPECT_LT(exited_[0], At(5));
+  EXPECT_EQ(lost_[0].reason, "the group was lost: a member left the group");
+  EXPECT_EQ(lost_[0].blames, std::vector<std::uint32_t>{1});
+  EXPECT_GT(lost_at_[0], At(4));  // it has computed its micro-batch
+  EXPECT_LT(lost_at_[0], At(5));
 }
 
 TEST_F(WorkerTest, OneThatIsKilledBetweenIntroductionsIsMissedAtOnce) {
@@ -173,6 +184,42 @@ TEST_F(WorkerTest, OneThatIsKilledInTrainingIsMissedAtOnce) {
   KillAt(10, 1);
 
   ExpectFirstLostItsGroup(At(10) + Group::kResetDelay, "a member's process ended");
+}
+
+TEST_F(WorkerTest, ASurvivorGoesOnInTheNextGroup) {
+  FormGroupAt2();
+  IntroduceAt(3, 0);
+  IntroduceAt(3, 1);
+  KillAt(10, 1);
+  scheduler_.At(At(20), [this] {
+    ASSERT_GT(lost_[0].rounds, 2u);
+    EXPECT_EQ(lost_[0].blames, std::vector<std::uint32_t>{1});
+    workers_[0]->Receive(
+        job::GroupMessage{.generation = kGeneration + 1,
+                          .size = 1,
+                          .plan = {.version = 2, .batch_sizes = {32}, .reason = "who is left"},
+                          .rounds = {lost_[0].rounds}});
+    workers_[0]->Receive(job::PeersMessage{.generation = kGeneration + 1, .endpoints = {"0"}});
+  });
+
+  RunUntil(At(200));
+
+  EXPECT_EQ(finished_[0].rounds, 100u);
+  EXPECT_TRUE(exited_.contains(0));
+  EXPECT_FALSE(failed_.contains(0));
+}
+
+TEST_F(WorkerTest, ASurvivorThatIsStoppedEnds) {
+  FormGroupAt2();
+  IntroduceAt(3, 0);
+  IntroduceAt(3, 1);
+  KillAt(10, 1);
+  scheduler_.At(At(20), [this] { workers_[0]->Receive(job::StopMessage{.reason = "enough"}); });
+
+  RunUntil(At(100));
+
+  EXPECT_EQ(exited_[0], At(20));
+  EXPECT_FALSE(failed_.contains(0));
 }
 
 }  // namespace

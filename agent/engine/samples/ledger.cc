@@ -214,7 +214,7 @@ LedgerState SampleLedger::State() const {
 }
 
 void SampleLedger::Restore(const LedgerState& state) {
-  TACTUS_CHECK(outstanding_.empty() && fresh_ == 0 && ReasonAgainst(state, epoch_size_).empty());
+  TACTUS_CHECK(outstanding_.empty() && ReasonAgainst(state, epoch_size_).empty());
   fresh_ = state.fresh;
   returned_ = state.returned;
   consumed_ = fresh_ - SizeOf(returned_);

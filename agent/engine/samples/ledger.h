@@ -102,8 +102,8 @@ class SampleLedger {
   // What is outstanding counts as free: who goes on from this begins those rounds anew.
   LedgerState State() const;
 
-  // Goes on from a state of the same seed, also under other shares. Requires: it fits, nothing was
-  // reserved yet.
+  // Goes on from a state of the same seed, also under other shares. Requires: it fits, nothing is
+  // outstanding.
   void Restore(const LedgerState& state);
 
   // The sample at a position, in [0, epoch_size).

@@ -3,6 +3,7 @@
 #include "agent/collective/tcp_transport.h"
 
 #include <cstddef>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -112,6 +113,90 @@ TEST(TcpMeetingTest, APeerThatNeverConnectsEndsTheMeeting) {
       return Endpoints();
     };
     EXPECT_EQ(ConnectTcp(own).transport, nullptr);
+  });
+}
+
+// Long before the time to connect is over.
+TEST(TcpMeetingTest, APeerThatIsGoneBeforeItConnectsEndsTheMeeting) {
+  std::vector<TcpMeeting> pair = MeetInMemory(2);
+  OnEveryRank(2, [&](int rank) {
+    TcpMeeting own = pair[static_cast<std::size_t>(rank)];
+    own.timeout = Seconds(3600);
+    if (rank == 1) {
+      own.exchange = [exchange = own.exchange](const std::string& endpoint) {
+        exchange(endpoint);
+        return Endpoints();
+      };
+    }
+    const ConnectedTransport connected = ConnectTcp(own);
+    EXPECT_EQ(connected.transport, nullptr);
+    if (rank == 1) return;
+    EXPECT_EQ(connected.reason, "rank 1: is gone before it connected");
+  });
+}
+
+TEST(TcpMeetingTest, WhoIsAskedToGiveUpWaitsForNobody) {
+  std::vector<TcpMeeting> pair = MeetInMemory(2);
+  std::promise<void> over;
+  OnEveryRank(2, [&](int rank) {
+    TcpMeeting own = pair[static_cast<std::size_t>(rank)];
+    own.timeout = Seconds(3600);
+    if (rank == 0) {
+      own.give_up = [] { return std::string("another group was formed"); };
+      EXPECT_EQ(ConnectTcp(own).reason, "another group was formed");
+      over.set_value();
+      return;
+    }
+    own.exchange = [&over, exchange = own.exchange](const std::string& endpoint) {
+      exchange(endpoint);
+      over.get_future().wait();  // it listens, and does not connect
+      return Endpoints();
+    };
+    EXPECT_EQ(ConnectTcp(own).transport, nullptr);
+  });
+}
+
+TEST(TcpTransportTest, WhoseConnectionFailedIsKnown) {
+  std::vector<TcpMeeting> pair = MeetInMemory(2);
+  OnEveryRank(2, [&](int rank) {
+    std::unique_ptr<Transport> own = ConnectTcp(pair[static_cast<std::size_t>(rank)]).transport;
+    ASSERT_NE(own, nullptr);
+    EXPECT_EQ(own->StartBarrier()->Wait().progress, Progress::kDone);
+    EXPECT_TRUE(own->failed().empty());
+    if (rank == 1) return;
+    EXPECT_EQ(own->StartBarrier()->Wait().progress, Progress::kFailed);
+    EXPECT_EQ(own->failed(), std::vector<int>{1});
+  });
+}
+
+TEST(TcpTransportTest, AMemberThatComputesLearnsWhoHasGone) {
+  std::vector<TcpMeeting> pair = MeetInMemory(2);
+  OnEveryRank(2, [&](int rank) {
+    std::unique_ptr<Transport> own = ConnectTcp(pair[static_cast<std::size_t>(rank)]).transport;
+    ASSERT_NE(own, nullptr);
+    if (rank == 1) return;
+    while (own->failed().empty()) std::this_thread::yield();
+    EXPECT_EQ(own->failed(), std::vector<int>{1});
+    EXPECT_EQ(own->StartBarrier()->Wait().reason, "rank 1: closed the connection");
+  });
+}
+
+// The last that it sent is there to be used.
+TEST(TcpTransportTest, WhoHasGoneIsNotMissedWhileSomethingOfItIsUnread) {
+  std::vector<TcpMeeting> pair = MeetInMemory(2);
+  std::promise<void> gone;
+  OnEveryRank(2, [&](int rank) {
+    std::unique_ptr<Transport> own = ConnectTcp(pair[static_cast<std::size_t>(rank)]).transport;
+    ASSERT_NE(own, nullptr);
+    std::vector<float> one = {static_cast<float>(rank)};
+    if (rank == 1) {
+      EXPECT_EQ(own->StartBroadcast(one, 1)->Wait().progress, Progress::kDone);
+      own = nullptr;
+      return gone.set_value();
+    }
+    gone.get_future().wait();
+    EXPECT_EQ(own->StartBroadcast(one, 1)->Wait().progress, Progress::kDone);
+    EXPECT_EQ(one.front(), 1);
   });
 }
 

@@ -78,14 +78,13 @@ class Trainee {
   }
 
   MemberRun Run() {
-    RoundEngine engine(run_.options, *device_, segments_,
-                       {.parameters = parameters_.span(),
-                        .gradients = gradients_.span(),
-                        .loss_sum = losses_.span(),
-                        .registered = registered_},
-                       transport_, run_.plan);
+    Member member(run_.options, *device_, segments_, parameters_.span());
+    if (run_.from) member.Restore(run_.from->state);
+    RoundEngine engine(
+        member,
+        {.gradients = gradients_.span(), .loss_sum = losses_.span(), .registered = registered_},
+        transport_, run_.plan);
     MemberRun done;
-    if (run_.from) engine.Restore(run_.from->state);
     engine.Begin(Tick());
     if (engine.validation_due()) Validate(engine, done);
     while (std::optional<Batch> batch = engine.NextBatch()) {

@@ -30,6 +30,12 @@ struct Words {
            (said.transient ? ", transient" : "") +
            (said.lost_generation > 0 ? ", lost " + std::to_string(said.lost_generation) : "");
   }
+  std::string operator()(const protocol::GroupLostMessage& said) const {
+    std::string text = "lost " + std::to_string(said.generation) + " after " +
+                       std::to_string(said.rounds) + ": " + said.reason;
+    for (const std::uint32_t rank : said.blames) text += ", by " + std::to_string(rank);
+    return text;
+  }
   std::string operator()(const protocol::CheckpointedMessage& said) const {
     return "checkpoint " + said.file;
   }
@@ -74,23 +80,53 @@ ScriptedWorld::ScriptedWorld()
       parameters_(device_->Allocate(kLength)),
       gradients_(device_->Allocate(kLength + engine::LaneCount(1))),
       losses_(device_->AllocateSums(1)),
-      transport_(std::move(collective::MakeInProcessGroup(1, [this] { return now_; })[0])) {
+      transport_(NewTransport()) {
   mail = {Group(), Peers()};
   options.train_samples = 100;
   options.nonfinite_rounds_max = 1;
   options.stop.rounds = 2;
 }
 
-protocol::GroupMessage ScriptedWorld::Group(std::uint32_t rank) const {
-  return {.generation = kGeneration,
+class ScriptedWorld::WatchedTransport : public collective::Transport {
+ public:
+  WatchedTransport(ScriptedWorld& world, std::unique_ptr<collective::Transport> inner)
+      : world_(world), inner_(std::move(inner)) {}
+
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  std::unique_ptr<collective::Collective> Start(const collective::Operation& operation) override {
+    return inner_->Start(operation);
+  }
+  std::vector<int> failed() override { return world_.gone; }
+  void Abort(const std::string& reason) override { inner_->Abort(reason); }
+
+ private:
+  ScriptedWorld& world_;
+  const std::unique_ptr<collective::Transport> inner_;
+};
+
+std::unique_ptr<collective::Transport> ScriptedWorld::NewTransport() {
+  gone.clear();
+  return std::make_unique<WatchedTransport>(
+      *this, std::move(collective::MakeInProcessGroup(1, [this] { return now_; })[0]));
+}
+
+protocol::GroupMessage ScriptedWorld::Group(std::uint32_t rank, std::uint64_t generation) {
+  return {.generation = generation,
           .rank = rank,
           .size = 2,
           .plan = {.version = 1, .batch_sizes = {4, 4}, .reason = "the test"},
           .loss_seconds = 1e9};
 }
 
-protocol::PeersMessage ScriptedWorld::Peers() const {
-  return {.generation = kGeneration, .endpoints = {"here", "there"}};
+protocol::GroupMessage ScriptedWorld::NextGroup(std::uint64_t generation, std::uint64_t rounds) {
+  protocol::GroupMessage group = Group(0, generation);
+  group.rounds = {rounds, rounds};
+  return group;
+}
+
+protocol::PeersMessage ScriptedWorld::Peers(std::uint64_t generation) {
+  return {.generation = generation, .endpoints = {"here", "there"}};
 }
 
 void ScriptedWorld::SpoilGradients() {
@@ -119,26 +155,37 @@ void ScriptedWorld::Send(const protocol::FromWorker& message) {
 OrFailure<Loaded> ScriptedWorld::Load() {
   log.emplace_back("load");
   if (loading) return *loading;
-  return Loaded{.checkpoints_every = checkpoints_every, .keeps_best = keeps_best};
+  member_ = std::make_unique<engine::Member>(options, *device_, segments_, parameters_.span());
+  return Loaded{
+      .checkpoints_every = checkpoints_every, .keeps_best = keeps_best, .rounds = rounds_before};
 }
 
-OrFailure<Met> ScriptedWorld::Meet(const protocol::GroupMessage&, const Meeting& way) {
+OrFailure<Met> ScriptedWorld::Meet(const protocol::GroupMessage& group, const Meeting& way) {
   log.emplace_back("meet");
-  if (way.exchange("here").empty()) return Failure{.message = "nobody came"};
-  if (const std::string why = way.give_up(); !why.empty()) return Failure{.message = why};
+  if (way.exchange("here").empty()) return Failure{.message = "nobody came", .of_group = true};
+  if (const std::string why = way.give_up(); !why.empty())
+    return Failure{.message = why, .of_group = true};
   if (meeting) return *meeting;
+  rounds_.assign(group.rounds.begin(), group.rounds.begin() + (group.rounds.empty() ? 0 : 1));
   engine_ = std::make_unique<engine::RoundEngine>(
-      options, *device_, segments_,
-      engine::EngineBuffers{.parameters = parameters_.span(),
-                            .gradients = gradients_.span(),
-                            .loss_sum = losses_.span()},
+      *member_, engine::EngineBuffers{.gradients = gradients_.span(), .loss_sum = losses_.span()},
       *transport_, policies::Plan{.version = 1, .batch_sizes = {4}, .reason = "the test"});
   return Met{.engine = *engine_, .transport = *transport_, .parameters = parameters_.span()};
 }
 
+void ScriptedWorld::LeaveGroup() {
+  log.emplace_back("leave");
+  engine_.reset();
+  transport_ = NewTransport();
+}
+
 void ScriptedWorld::BeginTraining() {
-  log.emplace_back("begin");
-  engine_->Begin(Tick());
+  log.emplace_back(rounds_.empty() ? "begin" : "go on");
+  if (rounds_.empty()) {
+    engine_->Begin(Tick());
+  } else {
+    engine_->Begin(Tick(), {.rounds = rounds_});
+  }
 }
 
 std::unique_ptr<CheckpointStore> ScriptedWorld::OpenCheckpoints() {

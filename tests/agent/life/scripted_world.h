@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/engine/member.h"
 #include "agent/engine/round_engine.h"
 #include "agent/life/mail.h"
 #include "agent/life/world.h"
@@ -35,7 +36,7 @@ class ScriptedWorld : public Mail, public World {
 
   // The script. Messages that Await finds; behind the last one the agent is gone.
   std::deque<protocol::ToWorker> mail;
-  // Messages that Poll finds, while the members connect and behind the first batch.
+  // Messages that Poll finds, while the members connect and behind the next batch.
   std::deque<protocol::ToWorker> in_meeting, in_training;
   engine::EngineOptions options;
   std::function<void(const engine::Batch& batch)> on_compute = [](const auto&) {};
@@ -43,15 +44,20 @@ class ScriptedWorld : public Mail, public World {
   std::function<void()> on_validate = [] {};
   std::optional<Failure> loading{}, meeting{}, computing{}, agreeing{}, validating{}, writing{};
   std::optional<Duration> checkpoints_every{};
+  std::uint64_t rounds_before = 0;  // of what it goes on from
   std::uint64_t validation_samples = 10;
   // What validations find, in their order, and then again the last one.
   std::deque<double> validation_losses = {0.5};
   bool keeps_best = false;
   Disk disk = Disk::kQuick;
   bool asked_to_end = false;
+  std::vector<int> gone{};  // whose connections the group's transport finds closed
 
-  protocol::GroupMessage Group(std::uint32_t rank = 0) const;
-  protocol::PeersMessage Peers() const;
+  static protocol::GroupMessage Group(std::uint32_t rank = 0,
+                                      std::uint64_t generation = kGeneration);
+  // Where another was lost, after so many rounds of each member.
+  static protocol::GroupMessage NextGroup(std::uint64_t generation, std::uint64_t rounds);
+  static protocol::PeersMessage Peers(std::uint64_t generation = kGeneration);
   collective::Transport& transport() { return *transport_; }
   void SpoilGradients();
 
@@ -61,6 +67,7 @@ class ScriptedWorld : public Mail, public World {
 
   OrFailure<Loaded> Load() override;
   OrFailure<Met> Meet(const protocol::GroupMessage& group, const Meeting& way) override;
+  void LeaveGroup() override;
   void BeginTraining() override;
   std::unique_ptr<CheckpointStore> OpenCheckpoints() override;
   OrFailure<engine::StepResult> Compute(const engine::Batch& batch) override;
@@ -87,7 +94,9 @@ class ScriptedWorld : public Mail, public World {
 
  private:
   class Store;
+  class WatchedTransport;
 
+  std::unique_ptr<collective::Transport> NewTransport();
   double NextLoss();
   Instant Tick() { return now_ += Seconds(1); }
 
@@ -97,8 +106,10 @@ class ScriptedWorld : public Mail, public World {
   cuda::Buffer parameters_;
   cuda::Buffer gradients_;
   cuda::Sums losses_;
+  std::unique_ptr<engine::Member> member_;  // null until it has loaded
   std::unique_ptr<collective::Transport> transport_;
   std::unique_ptr<engine::RoundEngine> engine_;
+  std::vector<std::uint64_t> rounds_;  // as the group was told
 };
 
 }  // namespace tactus::life

@@ -47,10 +47,10 @@ policies::Report ReportOf(std::unique_ptr<cuda::Device> device) {
   cuda::Buffer gradients = device->Allocate(64 + LaneCount(1));
   cuda::Sums losses = device->AllocateSums(1);
   TimedTransport transport;
-  RoundEngine engine(
-      {.train_samples = 100, .stop = {.rounds = 1}}, *device, segments,
-      {.parameters = parameters.span(), .gradients = gradients.span(), .loss_sum = losses.span()},
-      transport, {.batch_sizes = {8}});
+  Member member({.train_samples = 100, .stop = {.rounds = 1}}, *device, segments,
+                parameters.span());
+  RoundEngine engine(member, {.gradients = gradients.span(), .loss_sum = losses.span()}, transport,
+                     {.batch_sizes = {8}});
   engine.Begin(Instant());
   EXPECT_TRUE(engine.NextBatch().has_value());
   transport.at = Instant(Seconds(10));

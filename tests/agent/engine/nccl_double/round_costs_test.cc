@@ -98,9 +98,9 @@ std::vector<StepCosts> CostsOf(const GroupRun& run, cuda::Device& device,
     device.Gather({.parts = {&part, 1}}, stretch, norm2);
     return true;
   };
-  RoundEngine engine(run.options, device, segments,
-                     {.parameters = parameters.span(),
-                      .gradients = gradients.span(),
+  Member member(run.options, device, segments, parameters.span());
+  RoundEngine engine(member,
+                     {.gradients = gradients.span(),
                       .loss_sum = losses.span(),
                       .bring = brings ? BringStretch(bring) : BringStretch()},
                      transport, run.plan);

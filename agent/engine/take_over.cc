@@ -1,0 +1,203 @@
+#include "agent/engine/take_over.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "agent/engine/engine_state.h"
+#include "agent/engine/group.h"
+#include "agent/engine/member.h"
+#include "agent/engine/state_counters.h"
+#include "base/check.h"
+#include "base/time.h"
+
+namespace tactus::engine {
+namespace {
+
+using collective::Completion;
+using collective::Progress;
+
+// ---- The numbers of a state, as what collectives carry: their bits as float32, two a number.
+
+std::uint64_t WordOf(bool value) { return value ? 1 : 0; }
+std::uint64_t WordOf(std::uint32_t value) { return value; }
+std::uint64_t WordOf(std::uint64_t value) { return value; }
+std::uint64_t WordOf(double value) { return std::bit_cast<std::uint64_t>(value); }
+std::uint64_t WordOf(Duration value) { return static_cast<std::uint64_t>(value.count()); }
+
+void FromWord(std::uint64_t word, bool& value) { value = word != 0; }
+void FromWord(std::uint64_t word, std::uint32_t& value) {
+  value = static_cast<std::uint32_t>(word);
+}
+void FromWord(std::uint64_t word, std::uint64_t& value) { value = word; }
+void FromWord(std::uint64_t word, double& value) { value = std::bit_cast<double>(word); }
+void FromWord(std::uint64_t word, Duration& value) {
+  value = Duration(static_cast<Duration::rep>(word));
+}
+
+// The one list of what travels so. The state's lists stand behind their lengths.
+void VisitNumbers(auto& state, const auto& visit, const auto& visit_length) {
+  VisitCounters(state, [&](const std::string&, auto& value) { visit(value); });
+  visit_length(state.ledger.returned);
+  for (auto& stretch : state.ledger.returned) {
+    visit(stretch.begin);
+    visit(stretch.end);
+  }
+  visit_length(state.losses);
+  for (auto& round : state.losses) {
+    visit(round.common.sum);
+    visit(round.common.samples);
+    visit(round.local.sum);
+    visit(round.local.samples);
+    visit(round.steps);
+  }
+}
+
+std::vector<float> NumbersOf(const EngineState& state) {
+  std::vector<std::uint64_t> words;
+  VisitNumbers(
+      state, [&](const auto& value) { words.push_back(WordOf(value)); },
+      [&](const auto& list) { words.push_back(list.size()); });
+  std::vector<float> numbers(2 * words.size());
+  std::memcpy(numbers.data(), words.data(), words.size() * sizeof(std::uint64_t));
+  return numbers;
+}
+
+// False: they are not those of a state.
+bool TakeNumbers(std::span<const float> numbers, EngineState& state) {
+  std::size_t at = 0;
+  bool whole = true;
+  const auto next = [&]() -> std::uint64_t {
+    std::uint64_t word = 0;
+    whole = whole && 2 * (at + 1) <= numbers.size();
+    if (whole) std::memcpy(&word, numbers.data() + 2 * at++, sizeof(word));
+    return word;
+  };
+  VisitNumbers(
+      state, [&](auto& value) { FromWord(next(), value); },
+      [&](auto& list) {
+        const std::uint64_t length = next();
+        whole = whole && length <= numbers.size();
+        list.resize(whole ? length : 0);
+      });
+  return whole && 2 * at == numbers.size();
+}
+
+// ---- The way of a state from one member to the others
+
+class Handover {
+ public:
+  Handover(Member& member, Group& group, const Rejoining& rejoining)
+      : member_(member), group_(group), rejoining_(rejoining) {
+    const std::vector<std::uint64_t>& rounds = rejoining.rounds;
+    TACTUS_CHECK(rounds.size() == group.size());
+    const auto most = std::ranges::max_element(rounds);  // the first of several
+    donor_ = static_cast<std::size_t>(most - rounds.begin());
+    gives_ = group.rank() == donor_;
+    behind_ = member.rounds < *most;
+    any_behind_ = std::ranges::any_of(rounds, [most](std::uint64_t each) { return each < *most; });
+  }
+
+  Completion Run() {
+    const std::uint64_t told = rejoining_.rounds[group_.rank()];
+    if (told != member_.rounds) {
+      return Failed("the group was told of " + std::to_string(told) +
+                    " rounds of this member, which has applied " + std::to_string(member_.rounds));
+    }
+    Completion completion = Ask();
+    if (completion.progress == Progress::kDone) completion = TakeState();
+    if (completion.progress == Progress::kDone) {
+      completion = group_.Distribute(donor_, member_.parameters);
+    }
+    if (completion.progress == Progress::kDone) Apply();
+    group_.ClearVector();
+    return completion;
+  }
+
+ private:
+  static Completion Failed(std::string reason) {
+    return {.progress = Progress::kFailed, .reason = std::move(reason)};
+  }
+
+  // What follows from all members, and the donor's numbers.
+  Completion Ask() {
+    if (gives_ && any_behind_) member_.CopyState(state_);
+    if (gives_ && !any_behind_) member_.CopyNumbers(state_);
+    std::vector<float> numbers = gives_ ? NumbersOf(state_) : std::vector<float>();
+    std::array<float, 4> sums = {
+        member_.optimizers_differ ? 1.0f : 0.0f, rejoining_.lacks_best ? 1.0f : 0.0f,
+        gives_ && !state_.block_momentum.empty() ? 1.0f : 0.0f, static_cast<float>(numbers.size())};
+    Completion asked = group_.transport().StartAllReduceSum(sums)->Wait();
+    if (asked.progress == Progress::kFailed) return asked;
+    optimizers_differ_ = sums[0] > 0;
+    forgets_best_ = sums[1] > 0;
+    has_block_momentum_ = sums[2] > 0;
+    numbers.resize(static_cast<std::size_t>(sums[3]));
+    asked = group_.transport().StartBroadcast(numbers, static_cast<int>(donor_))->Wait();
+    if (asked.progress == Progress::kFailed || gives_) return asked;
+    if (behind_) member_.CopyState(state_);  // for the residuals, which stay
+    return TakeNumbers(numbers, state_) ? asked : Failed("the donor's state could not be read");
+  }
+
+  // What has the parameters' length, buffer by buffer through the one vector that there is.
+  Completion TakeState() {
+    Completion taken;
+    if (!any_behind_) return taken;
+    const std::vector<std::span<float>> buffers = member_.optimizer.State();
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      taken = group_.Distribute(donor_, buffers[i]);
+      if (taken.progress == Progress::kFailed) return taken;
+      if (behind_) CopyOut(state_.optimizer[i]);
+    }
+    if (has_block_momentum_) {
+      taken = group_.Distribute(donor_, member_.local_steps.Momentum());
+      if (taken.progress == Progress::kFailed) return taken;
+      if (behind_) CopyOut(state_.block_momentum);
+    } else if (behind_) {
+      state_.block_momentum.clear();
+    }
+    const std::string reason = behind_ ? member_.ReasonNotToTake(state_) : "";
+    return reason.empty() ? taken : Failed("the donor's state does not fit: " + reason);
+  }
+
+  void CopyOut(std::vector<float>& copy) {
+    copy.resize(group_.vector().size());
+    member_.device.Copy(group_.vector(), copy);
+  }
+
+  void Apply() {
+    if (behind_) {
+      member_.device.Synchronize();  // the copies to the host are whole then
+      member_.Restore(state_);
+    }
+    if (!gives_) member_.device.Copy(group_.vector(), member_.parameters);
+    member_.optimizers_differ = optimizers_differ_;
+    ValidationState validation = gives_ ? member_.validations.state() : state_.validation;
+    if (forgets_best_ && validation.best_samples > 0) ForgetBest(validation);
+    member_.validations.Restore(validation);
+  }
+
+  Member& member_;
+  Group& group_;
+  const Rejoining& rejoining_;
+  std::size_t donor_ = 0;
+  bool gives_ = false;       // this member is the donor
+  bool behind_ = false;      // it takes all
+  bool any_behind_ = false;  // somebody does
+  bool optimizers_differ_ = false;
+  bool forgets_best_ = false;
+  bool has_block_momentum_ = false;  // the donor
+  EngineState state_;                // the donor's, as far as it has come
+};
+
+}  // namespace
+
+Completion TakeOver(Member& member, Group& group, const Rejoining& rejoining) {
+  return Handover(member, group, rejoining).Run();
+}
+
+}  // namespace tactus::engine

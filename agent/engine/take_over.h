@@ -1,0 +1,35 @@
+// How a group that goes on where another was lost comes to one state.
+
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "agent/collective/transport.h"
+
+namespace tactus::engine {
+
+class Group;
+struct Member;
+
+// What a member of such a group knows of it.
+struct Rejoining {
+  std::vector<std::uint64_t> rounds{};  // that each has applied, by rank; as they were told
+  // This member is the one to keep what had the least validation loss, and has nothing: where there
+  // was a best one, all forget it.
+  bool lacks_best = false;
+};
+
+// Gives the members the state of the donor: of those with the most rounds the one with the lowest
+// rank. Who has fewer rounds takes over all of EngineState but residuals, and the parameters; who
+// has as many has that state already, but for three things that a loss leaves unequal:
+//
+//   parameters      where rounds look ahead, going there and back leaves other last bits
+//   validations     one may have been over on some members only
+//   the optimizer   its states may have been averaged on some members only: see optimizers_differ
+//
+// It waits. All members call it in the same place of their collectives, before the first round.
+// Where it fails, nothing of this member has changed. Requires: no round of the member is open.
+collective::Completion TakeOver(Member& member, Group& group, const Rejoining& rejoining);
+
+}  // namespace tactus::engine

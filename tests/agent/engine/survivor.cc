@@ -1,0 +1,105 @@
+#include "tests/agent/engine/survivor.h"
+
+#include <chrono>
+#include <map>
+#include <span>
+#include <utility>
+
+#include "agent/engine/combine/lanes.h"
+#include "base/rng.h"
+
+namespace tactus::engine {
+namespace {
+
+thread_local Instant survivor_time;
+
+double AddSlope(std::uint64_t index, std::span<const float> x, std::span<float> gradient) {
+  Rng rng = Rng(7).Fork(std::to_string(index));
+  std::vector<float> row(x.size());
+  for (float& value : row) value = static_cast<float>(rng.Normal());
+  float error = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    error += row[i] * (x[i] - 0.1f * static_cast<float>(i));
+  }
+  for (std::size_t i = 0; i < x.size(); ++i) gradient[i] += error * row[i];
+  return 0.5 * error * error;
+}
+
+std::vector<float> Read(cuda::Device& device, std::span<const float> values) {
+  std::vector<float> read(values.size());
+  device.Copy(values, read);
+  device.Synchronize();
+  return read;
+}
+
+}  // namespace
+
+Instant SurvivorTime() { return survivor_time += std::chrono::milliseconds(1); }
+
+Survivor::Survivor(const EngineOptions& options, std::unique_ptr<cuda::Device> device)
+    : device_(std::move(device)),
+      parameters_(device_->Allocate(kLength)),
+      losses_(device_->AllocateSums(1)),
+      added_(device_->AllocateSums(1)),
+      member_(std::in_place, options, *device_,
+              cuda::SegmentTable{{.name = "x", .length = kLength, .shape = {kLength}}},
+              parameters_.span()) {}
+
+std::optional<Outcome> Survivor::TrainIn(collective::Transport& transport,
+                                         const policies::Plan& plan,
+                                         const std::vector<std::uint64_t>& rounds,
+                                         const BeforeStep& before_step) {
+  const auto size = static_cast<std::size_t>(transport.size());
+  cuda::Buffer gradients = device_->Allocate(kLength + LaneCount(size));
+  RoundEngine engine(*member_, {.gradients = gradients.span(), .loss_sum = losses_.span()},
+                     transport, plan);
+  if (rounds.empty()) {
+    engine.Begin(SurvivorTime());
+  } else {
+    engine.Begin(SurvivorTime(), {.rounds = rounds});
+  }
+  std::map<std::uint64_t, std::vector<std::uint64_t>> open;
+  while (const std::optional<Batch> batch = engine.NextBatch()) {
+    StepResult result{.started = SurvivorTime()};
+    Compute(*batch, gradients.span().first(kLength));
+    result.finished = SurvivorTime();
+    auto& samples = open[batch->round];
+    samples.insert(samples.end(), batch->indices.begin(), batch->indices.end());
+    if (!before_step(engine, transport)) return std::nullopt;
+    engine.Step(result);
+    while (const auto report = engine.TakeReport()) {
+      auto& used = open[report->round];
+      used_.insert(used_.end(), used.begin(), used.end());
+      open.erase(report->round);
+    }
+  }
+  reason_ = engine.reason();
+  return engine.outcome();
+}
+
+void Survivor::Compute(const Batch& batch, std::span<float> gradients) {
+  const std::vector<float> x = parameters();
+  std::vector<float> sum = Read(*device_, gradients);
+  double loss = 0;
+  for (const std::uint64_t index : batch.indices) loss += AddSlope(index, x, sum);
+  device_->Copy(sum, gradients);
+  AddLoss(loss);
+}
+
+void Survivor::AddLoss(double loss) {
+  const std::vector<double> added = {loss};
+  device_->Copy(added, added_.span());
+  device_->AddRows(losses_.span(), added_.span(), losses_.span());
+}
+
+std::vector<float> Survivor::parameters() const { return Read(*device_, parameters_.span()); }
+
+EngineState Survivor::State() {
+  EngineState state;
+  member_->CopyState(state);
+  state.train_time = {};
+  state.residuals.clear();
+  return state;
+}
+
+}  // namespace tactus::engine

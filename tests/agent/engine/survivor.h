@@ -1,0 +1,67 @@
+// A member for the engine's tests that lives through several groups, with its memory.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/collective/transport.h"
+#include "agent/engine/round_engine.h"
+#include "cuda/device.h"
+
+namespace tactus::engine {
+
+// It solves least squares in kLength unknowns, in which each sample is one random equation.
+class Survivor {
+ public:
+  static constexpr std::size_t kLength = 32;
+
+  // Called before each step; false: it is dead from here on.
+  using BeforeStep = std::function<bool(RoundEngine& engine, collective::Transport& transport)>;
+
+  explicit Survivor(const EngineOptions& options,
+                    std::unique_ptr<cuda::Device> device = cuda::MakeHostDevice("cpu:0"));
+
+  // Trains to the end, until the group is lost, or until it is dead: then nothing comes back.
+  // rounds: as the group was told; empty: it begins. Who is at the end before the others leaves
+  // with them.
+  std::optional<Outcome> TrainIn(collective::Transport& transport, const policies::Plan& plan,
+                                 const std::vector<std::uint64_t>& rounds,
+                                 const BeforeStep& before_step);
+  // Why it ended.
+  const std::string& reason() const { return reason_; }
+
+  Member& member() { return *member_; }
+  cuda::Device& device() { return *device_; }
+  std::vector<float> parameters() const;
+  void SetParameters(float value) { device_->Fill(value, parameters_.span()); }
+  // To those of the running round.
+  void AddLoss(double loss);
+
+  // What groups have to agree on: neither times nor what is its own.
+  EngineState State();
+
+  // Samples of applied rounds, in their order.
+  const std::vector<std::uint64_t>& used() const { return used_; }
+
+ private:
+  void Compute(const Batch& batch, std::span<float> gradients);
+
+  const std::unique_ptr<cuda::Device> device_;
+  cuda::Buffer parameters_;
+  cuda::Sums losses_;
+  cuda::Sums added_;
+  std::optional<Member> member_;
+  std::vector<std::uint64_t> used_;
+  std::string reason_;
+};
+
+// The clock of the member whose thread this is; each call takes it a millisecond on.
+Instant SurvivorTime();
+
+}  // namespace tactus::engine
