@@ -204,6 +204,8 @@ FAULTS = {
               ("increase(tactus_job_skipped_rounds_total[5m])", "{{job_id}}"), min=0, steps=GREEN_TO_RED(1, 3)),
         graph("Suspensions", "How often jobs were taken off their devices within the last hour.", "short",
               ("increase(tactus_job_suspensions_total[1h])", "{{job_id}}"), min=0),
+        graph("Regroups", "How often jobs lost workers, or a connection between them, and the others went on, within the last hour.", "short",
+              ("increase(tactus_job_regroups_total[1h])", "{{job_id}}"), min=0),
         graph("Age of checkpoints", "Of jobs that have one.", "s", ("time() - tactus_checkpoint_last_success_timestamp_seconds", "{{job_id}}"), min=0),
         row("Coordinator"),
         graph("Store writes", "Time that 99 in 100 durable writes stay below, and writes that failed in a second.", "s",

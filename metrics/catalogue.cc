@@ -157,6 +157,9 @@ constexpr MetricSpec kMetrics[] = {
     CounterRow("tactus_job_attempts_lost_total", {kCoordinator, kJob, {{kJobLabel}}}, "attempts",
                "How often the job lost a worker or a file, to be tried again from its last "
                "checkpoint."),
+    CounterRow("tactus_job_regroups_total", {kCoordinator, kJob, {{kJobLabel}}}, "regroups",
+               "How often the job lost workers, or a connection between them, and the others went "
+               "on from the round that they were in."),
     GaugeRow("tactus_job_goodput_samples_per_second", {kCoordinator, kWhile, {{kJobLabel}}},
              "samples/s",
              "Samples of applied rounds a second, over the last seconds; none while the job does "

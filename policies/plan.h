@@ -81,12 +81,15 @@ bool Fits(const Plan& plan, std::uint32_t members);
 // Who starts.
 struct StartingGroup {
   std::uint32_t members = 1;  // >= 1
-  // Samples/s that each measured by itself before the first round, by rank; 0: it did not. Empty:
-  // nobody did.
+  // Samples/s that each measured by itself before the first round, or that it had in the group
+  // before, by rank; 0: it did not. Empty: nobody did.
   std::vector<double> speeds{};
   // What the group before ran last, for what is frozen; without sizes where it had other members.
   // Nothing: there was none.
   std::optional<Plan> before{};
+  // They are whom a loss left of the group before, whose plan goes on: `before` has their sizes, by
+  // rank.
+  bool goes_on = false;
   // What a former job of this kind found; of use to a job's first group alone.
   std::optional<Prior> prior{};
 };

@@ -156,6 +156,22 @@ Plan Planner::FirstPlan(const StartingGroup& group, bool keep, PerAxis<std::stri
   return plan;
 }
 
+// What a policy finds for a group is mostly found anew for who is left of it; but what it found so
+// far is the better guess to begin with than its first one. Each takes it up as the plan of another
+// coordinator: what was on trial is over, with what it found. One member runs what one member can.
+void Planner::GoOn(const Plan& before, Plan& plan, PerAxis<std::string>& reasons) {
+  Plan kept = before;
+  kept.version = before.version + 1;
+  kept.trial = Trial::kNone;
+  if (seen_.members() < 2 || !Obstacle(kept).empty()) return;
+  for (const Axis axis : kAxes) {
+    if (ValueOf(kept, axis) == ValueOf(plan, axis)) continue;
+    policies_[axis]->Resume(kept);
+    reasons[axis] = "the " + NameOf(axis) + " goes on as it was before a member was lost";
+  }
+  plan = std::move(kept);
+}
+
 Revision Planner::Start(const StartingGroup& starting) {
   StartingGroup group = starting;
   // What is frozen could not be taken back.
@@ -172,6 +188,7 @@ Revision Planner::Start(const StartingGroup& starting) {
     revision.plan.aggregation = Aggregation::kAverage;
     reasons[Axis::kAggregation] = "average: adasum no longer goes with the rest of the plan";
   }
+  if (group.goes_on && group.before) GoOn(*group.before, revision.plan, reasons);
   TACTUS_CHECK(Fits(revision.plan, group.members));
   TACTUS_CHECK(Allowed(revision.plan, FactsOf(options_)));
   revision.plan.reason = reasons[Axis::kBatch];

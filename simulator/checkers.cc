@@ -42,7 +42,29 @@ void Checkers::OnBegun(const GroupKey& key, const std::string& checkpoint, Insta
   }
   group.checkpoint = checkpoint;
   group.begun = group.last_closed = now;
+  if (const auto regroup = regroups_.find(key); regroup != regroups_.end()) {
+    return Continue(key, regroup->second, now);
+  }
   if (!checkpoint.empty()) group.progress = checkpoints_.at(checkpoint);
+}
+
+// Of the group before, some member may have closed a round that nobody who is left has.
+void Checkers::Continue(const GroupKey& key, std::uint64_t rounds, Instant now) {
+  auto former = groups_.find(key);
+  do {
+    if (former == groups_.begin() || (--former)->first.job != key.job) {
+      return Break(Name(key) + ": goes on where no group was", now);
+    }
+  } while (!former->second.checkpoint);  // it never began
+  former->second.continued = true;
+  const bool behind = former->second.progress.rounds != rounds;
+  const Progress& progress = behind ? former->second.former : former->second.progress;
+  if (progress.rounds != rounds) {
+    Break(Name(key) + ": goes on from round " + std::to_string(rounds) + ", the group before had " +
+              std::to_string(former->second.progress.rounds),
+          now);
+  }
+  groups_.at(key).progress = progress;
 }
 
 // Where rounds overlap, others may have closed one that this member has not.
@@ -95,6 +117,11 @@ void Checkers::OnRoundClosed(const GroupKey& key, const ClosedRound& closed, Ins
   Group& group = groups_.at(key);
   Round& round = group.rounds[closed.round];
   if (round.closed == 0) {
+    if (group.continued) {
+      Break(Name(key) + ": round " + std::to_string(closed.round) +
+                " was applied after the next group had begun",
+            now);
+    }
     round.plan_version = closed.plan_version;
     CommitSamples(group, key, closed, now);
     if (group.rounds_closed > 0) {
@@ -207,6 +234,15 @@ void Checkers::OnActions(const job::Actions& actions, Instant now) {
   }
 }
 
+Checkers::Job Checkers::AsRecorded(const job::JobRecord& record) {
+  Job job{.generation = record.generation,
+          .revision = record.revision,
+          .final = job::IsFinal(record.state),
+          .regroups = record.regroups};
+  for (const job::MemberRecord& member : record.members) job.members.push_back(member.worker);
+  return job;
+}
+
 void Checkers::OnRecord(const job::JobRecord& record, Instant now) {
   Job& job = jobs_[record.id];
   const std::string name = "job " + std::to_string(record.id.value);
@@ -232,10 +268,28 @@ void Checkers::OnRecord(const job::JobRecord& record, Instant now) {
   }
   const bool lost = record.suspension && record.suspension->lost;
   if (lost && !job.lost) CheckLoss(record, now);
-  job = {.generation = record.generation,
-         .revision = record.revision,
-         .final = job::IsFinal(record.state),
-         .lost = lost};
+  if (record.regroups > job.regroups) CheckRegroup(record, job, now);
+  job = AsRecorded(record);
+  job.lost = lost;
+}
+
+void Checkers::CheckRegroup(const job::JobRecord& record, const Job& before, Instant now) {
+  const std::string name = "job " + std::to_string(record.id.value);
+  if (record.generation != before.generation + 1) Break(name + ": regrouped out of turn", now);
+  auto at = before.members.begin();
+  for (const job::MemberRecord& member : record.members) {
+    at = std::find(at, before.members.end(), member.worker);
+    if (at == before.members.end()) {
+      return Break(name + ": regrouped with worker " + std::to_string(member.worker.value) +
+                       ", which was not in the group or had another place",
+                   now);
+    }
+  }
+  std::uint64_t rounds = 0;
+  for (const job::LostMember& member : record.lost) {
+    rounds = std::max(rounds, member.message.rounds);
+  }
+  regroups_[{.job = record.id, .generation = record.generation}] = rounds;
 }
 
 void Checkers::OnStored(const job::JobRecord& record) {
@@ -292,9 +346,7 @@ void Checkers::CheckAttempts(const job::JobRecord& record, Instant now) {
 void Checkers::OnRestart(const std::map<JobId, job::JobRecord>& durable) {
   jobs_.clear();
   for (const auto& [id, record] : durable) {
-    jobs_[id] = {.generation = record.generation,
-                 .revision = record.revision,
-                 .final = job::IsFinal(record.state)};
+    jobs_[id] = AsRecorded(record);
   }
 }
 

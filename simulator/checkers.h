@@ -55,6 +55,8 @@ struct ClosedRound {
 //   - members hold the same plan in every round, and bit-identical parameters after it
 //   - every sample is used once an epoch by rounds that were applied, and rounds have consecutive
 //     numbers, over all groups that go on from one another's checkpoints
+//   - a group that goes on where another was lost has some of its members, in their order, and
+//     loses one round at most; nothing is applied in the former one any more
 //   - generations of a job never go back, its revisions grow, a final state is final
 //   - every state and every decision has a reason
 //   - an attempt goes on from what one before it had done, and no further; a job that is not over
@@ -74,7 +76,8 @@ class Checkers {
 
   // A group of `size` members trains on `train_samples` samples.
   void OnGroup(const GroupKey& key, std::size_t size, std::uint64_t train_samples);
-  // A member of it begins; the checkpoint that it goes on from, empty: from the beginning.
+  // A member of it begins; the checkpoint that its process went on from, empty: from the beginning.
+  // Where the record says that the group goes on after a loss, the rounds of the former one count.
   void OnBegun(const GroupKey& key, const std::string& checkpoint, Instant now);
   // Its first member copies a checkpoint.
   void OnCheckpoint(const GroupKey& key, const WrittenCheckpoint& checkpoint, Instant now);
@@ -147,6 +150,7 @@ class Checkers {
     std::string end{};                        // the last of these, after training; empty: none
     bool end_stored = false;                  // and on record
     bool lost = false;
+    bool continued = false;  // another one has begun where it was lost
     Instant last_closed{};
     Duration longest_round{};  // under the newest plan
     Duration longest_ever{};
@@ -158,15 +162,21 @@ class Checkers {
     std::uint64_t revision = 0;
     bool final = false;
     bool lost = false;  // its group
+    std::uint32_t regroups = 0;
+    std::vector<WorkerId> members{};
   };
 
+  static Job AsRecorded(const job::JobRecord& record);
   void CommitSamples(Group& group, const GroupKey& key, const ClosedRound& closed, Instant now);
   void EndEpoch(Group& group, const GroupKey& key, Instant now);
   void OnRecord(const job::JobRecord& record, Instant now);
   void CheckAttempts(const job::JobRecord& record, Instant now);
   void CheckLoss(const job::JobRecord& record, Instant now);
+  void CheckRegroup(const job::JobRecord& record, const Job& before, Instant now);
+  void Continue(const GroupKey& key, std::uint64_t rounds, Instant now);
 
   std::map<GroupKey, Group> groups_;
+  std::map<GroupKey, std::uint64_t> regroups_;  // rounds that they go on from, after a loss
   std::map<std::string, Progress> checkpoints_;
   std::map<JobId, Job> jobs_;
   std::set<JobId> harmed_;

@@ -37,6 +37,11 @@ std::string CheckpointText(const v1::Job& job) {
   return text;
 }
 
+// "once", "12 times".
+std::string TimesText(std::uint64_t times) {
+  return times == 1 ? "once" : FormatCount(times) + " times";
+}
+
 std::string IdentityText(const v1::Job& job) {
   Rows rows = {{"resource", Printable(job.name())},
                {"uid", Printable(job.uid())},
@@ -45,6 +50,10 @@ std::string IdentityText(const v1::Job& job) {
                {"updated", FormatLocalTime(job.update_time())}};
   if (job.checkpoint_rounds() > 0) {
     rows.push_back({"checkpoint", CheckpointText(job)});
+  }
+  if (job.regroups() > 0) {
+    rows.push_back({"regrouped", Printable(TimesText(job.regroups()) + ", last because " +
+                                           job.regroup_reason())});
   }
   if (!job.from().empty()) rows.push_back({"began from", Printable(job.from())});
   if (job.has_retry_time()) rows.push_back({"tried again", FormatLocalTime(job.retry_time())});

@@ -33,6 +33,7 @@ using protocol::CheckpointedMessage;
 using protocol::EndpointMessage;
 using protocol::FailedMessage;
 using protocol::FromWorker;
+using protocol::GroupLostMessage;
 using protocol::GroupMessage;
 using protocol::PeersMessage;
 using protocol::ReadyMessage;

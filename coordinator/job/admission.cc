@@ -26,12 +26,12 @@ HeldDevice Held(const MemberRecord& member, const Membership& membership) {
 
 GroupedJob Grouped(const JobController& job, const Membership& membership, Instant now) {
   const JobRecord& record = job.record();
-  const std::optional<Instant> since = job.TrainingSince();
+  const std::optional<Instant> steady = job.SteadyFrom();
   GroupedJob group{.job = record.id,
                    .settings = &record.settings,
                    .leaving = !job.Movable() && record.state != JobState::kRunning,
                    .movable = job.Movable(),
-                   .steady = job.Movable() && since && now - *since >= JobDeadlines{}.resize};
+                   .steady = job.Movable() && steady && now >= *steady};
   for (const MemberRecord& member : record.members) {
     // After a restart, a member that is not back holds nothing yet, and its device may be
     // another's.
@@ -171,8 +171,8 @@ void Admission::PlanNext(bool awaits_steady, Instant now) {
   if (!waiting_.empty()) look_again(joined_ + JobDeadlines{}.lend);
   if (!awaits_steady) return;
   for (const auto& [id, job] : active_) {
-    const std::optional<Instant> since = job->TrainingSince();
-    if (since) look_again(*since + JobDeadlines{}.resize);
+    const std::optional<Instant> steady = job->SteadyFrom();
+    if (steady) look_again(*steady);
   }
 }
 

@@ -169,7 +169,8 @@ void Cluster::SetStrays(const NodeJoined& event, Turn turn) {
   std::set<WorkerId> strays;
   for (const WorkerId worker : event.running_workers) {
     const JobController* job = JobOf(worker);
-    if (job == nullptr || !job->HasLive(worker)) strays.insert(worker);
+    // A former member, too: that it is to end may not have reached it.
+    if (job == nullptr || !job->HasMember(worker)) strays.insert(worker);
   }
   for (const WorkerId worker : membership_.SetStrays(event.node, strays)) {
     turn.actions.push_back(
@@ -199,8 +200,8 @@ void Cluster::Handle(const NodeLeaving& event, Turn turn) {
 }
 
 void Cluster::ReleaseGone(const JobController& job, const std::string& node) {
-  for (const MemberRecord& member : job.record().members) {
-    if (member.node == node && !job.HasLive(member.worker)) membership_.Release(member.worker);
+  for (const WorkerId worker : membership_.HoldersOn(node, job.record().id)) {
+    if (!job.HasLive(worker)) membership_.Release(worker);
   }
 }
 
@@ -277,14 +278,15 @@ void Cluster::FileWaiting(JobController& job) {
 }
 
 void Cluster::FileActive() {
-  for (const JobController* job : admission_.FileActive()) {
-    // Its last group is gone; the next one has other workers. Those that were given up unheard have
-    // not said that they left.
-    for (const MemberRecord& member : job->record().members) {
-      membership_.Release(member.worker);
-      routes_.erase(member.worker);
-    }
-  }
+  // Its last group is gone; the next one has other workers. Those that were given up unheard have
+  // not said that they left.
+  for (const JobController* job : admission_.FileActive()) Forget(job->record().id);
+}
+
+// The job's workers.
+void Cluster::Forget(JobId job) {
+  membership_.Release(job);
+  std::erase_if(routes_, [job](const auto& route) { return route.second == job; });
 }
 
 void Cluster::Admit(Turn turn) {
@@ -341,10 +343,7 @@ void Cluster::Retire() {
     if (job->Done()) done.push_back(id);
   }
   for (const JobId id : done) {
-    for (const MemberRecord& member : jobs_.at(id)->record().members) {
-      membership_.Release(member.worker);
-      routes_.erase(member.worker);
-    }
+    Forget(id);
     admission_.Drop(id);
     jobs_.erase(id);
   }

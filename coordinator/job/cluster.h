@@ -89,6 +89,7 @@ class Cluster {
   void SetStrays(const NodeJoined& event, Turn turn);
   void FileWaiting(JobController& job);
   void FileActive();
+  void Forget(JobId job);
   void Admit(Turn turn);
   void Drain(Turn turn);
   void Start(const Schedule::Grant& grant, Turn turn);

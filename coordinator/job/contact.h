@@ -19,8 +19,11 @@ class Contact {
   // The node is not heard any more, for `reason`.
   void Miss(const std::string& node, const std::string& reason, Instant now);
 
-  // It is heard again, or nobody waits for it. False: it was not missed.
+  // It is heard again, or its workers are gone. False: it was not missed.
   bool Hear(const std::string& node, Instant now);
+
+  // Nobody is waited for there.
+  void Forget(const std::string& node) { missed_.erase(node); }
 
   // A report of this round of the group came.
   void Prove(std::uint64_t round, Instant now);

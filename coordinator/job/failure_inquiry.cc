@@ -57,6 +57,12 @@ Finding FindingOf(const MemberRecord& member, const FailedMessage& message) {
       .own = !consequence && !message.transient};
 }
 
+Finding FindingOf(const MemberRecord& member, const GroupLostMessage& message) {
+  return {.worker = member.worker,
+          .evidence = Evidence::kConsequence,
+          .reason = WorkerName(member) + " lost its group: " + message.reason};
+}
+
 void FailureInquiry::Add(Finding finding, Instant now) {
   // The clock runs from the first sign, so that a group whose members fail one by one is not
   // awaited for ever.

@@ -22,7 +22,8 @@ enum class Evidence {
   kExit,         // it exited without a word
   kNodeLost,     // from here on: cannot be a consequence of another member's end
   kSignal,
-  kOwnWords,  // it said itself what is wrong
+  kSuspicion,  // it was ended because the others waited for it in vain; of its exit, the cause
+  kOwnWords,   // it said itself what is wrong
 };
 
 // One sign.
@@ -43,9 +44,10 @@ struct AgentRestarted {
 using Departure = std::variant<WorkerExited, NodeLost, AgentRestarted>;
 
 // What it says of a job's failure when a member went before it had finished, or said that it
-// failed.
+// failed, or that its group did.
 Finding FindingOf(const MemberRecord& member, const Departure& departure);
 Finding FindingOf(const MemberRecord& member, const FailedMessage& message);
+Finding FindingOf(const MemberRecord& member, const GroupLostMessage& message);
 
 // Gathers findings from the first one on; the job gives the verdict when one is conclusive or the
 // time for better ones is up.

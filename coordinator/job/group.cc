@@ -6,11 +6,18 @@
 
 namespace tactus::job {
 
-Group::Group(std::vector<MemberRecord> members, bool present, const EndingRecord& ending)
+Group::Group(std::vector<MemberRecord> members, bool present)
     : members_(std::move(members)),
       workers_(members_.size(), Worker{.present = present}),
-      results_(size(), ending) {
+      results_(size()) {
   for (std::uint32_t rank = 0; rank < size(); ++rank) ranks_[members_[rank].worker] = rank;
+}
+
+void Group::Restore(const EndingRecord& ending, const std::vector<LostMember>& lost) {
+  results_ = ResultCollector(size(), ending);
+  for (const LostMember& member : lost) {
+    if (member.rank < size()) workers_[member.rank].lost = member.message;
+  }
 }
 
 // ---- Who is there
@@ -28,12 +35,20 @@ std::vector<std::uint32_t> Group::LiveOn(const std::string& node) const {
   return ranks;
 }
 
-bool Group::AllGone() const { return std::ranges::all_of(workers_, &Worker::gone); }
+bool Group::AllGone() const {
+  return former_.empty() && std::ranges::all_of(workers_, &Worker::gone);
+}
+
+void Group::LoseFormerOn(const std::string& node, const std::function<bool(WorkerId)>& runs) {
+  std::erase_if(former_, [&](const auto& entry) {
+    return entry.second.member.node == node && !runs(entry.first);
+  });
+}
 
 std::vector<MemberRecord> Group::Absent() const {
   std::vector<MemberRecord> absent;
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
-    if (!workers_[rank].present && !results_.Finished(rank)) absent.push_back(members_[rank]);
+    if (!workers_[rank].present && results_.Owes(rank)) absent.push_back(members_[rank]);
   }
   return absent;
 }
@@ -53,7 +68,7 @@ bool Group::EndAwaitsUnheard() const {
 
 bool Group::Owes(const std::string& node) const {
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
-    const bool owes = rank == 0 || !results_.Finished(rank);
+    const bool owes = rank == 0 || results_.Owes(rank);
     if (owes && members_[rank].node == node) return true;
   }
   return false;
@@ -86,6 +101,13 @@ void Group::SendToAll(const ToWorker& message, Actions& actions) const {
   for (std::uint32_t rank = 0; rank < size(); ++rank) Send(rank, message, actions);
 }
 
+void Group::End(std::uint32_t rank, Duration grace, Actions& actions) {
+  Worker& worker = workers_[rank];
+  if (worker.gone || !worker.present || std::exchange(worker.stop_sent, true)) return;
+  const MemberRecord& member = members_[rank];
+  actions.push_back(StopWorker{.node = member.node, .worker = member.worker, .grace = grace});
+}
+
 void Group::Stop(Duration grace, Actions& actions) {
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
     Worker& worker = workers_[rank];
@@ -96,12 +118,17 @@ void Group::Stop(Duration grace, Actions& actions) {
     worker.stop_sent = true;
     actions.push_back(StopWorker{.node = member.node, .worker = member.worker, .grace = grace});
   }
+  for (auto& [id, former] : former_) {
+    if (std::exchange(former.stop_sent, true)) continue;
+    actions.push_back(StopWorker{.node = former.member.node, .worker = id, .grace = grace});
+  }
+  std::erase_if(former_,
+                [this](const auto& entry) { return contact_.Missed(entry.second.member.node); });
 }
 
 void Group::StopOn(const std::string& node, Duration grace, Actions& actions) {
   for (const std::uint32_t rank : LiveOn(node)) {
-    if (!workers_[rank].present || std::exchange(workers_[rank].stop_sent, true)) continue;
-    actions.push_back(StopWorker{.node = node, .worker = members_[rank].worker, .grace = grace});
+    End(rank, grace, actions);
   }
 }
 
@@ -117,6 +144,7 @@ std::optional<Finding> Group::OnFailed(std::uint32_t rank, const FailedMessage& 
                                        Instant now) {
   if (results_.Finished(rank)) return std::nullopt;
   inquiry_.Add(FindingOf(members_[rank], message), now);
+  workers_[rank].out = true;
   return VerdictIfClear();
 }
 
@@ -129,12 +157,14 @@ std::optional<Finding> Group::Judge(const std::vector<std::uint32_t>& ranks,
   return std::nullopt;
 }
 
-// True where the departure is as it should be, or explained already.
+// True where the departure is as it should be, or explained already. When rank 0 has said its last
+// word, all is done that needs the others.
 bool Group::Expected(std::uint32_t rank, const Departure& departure) const {
-  const bool finished = results_.Finished(rank);
+  const bool finished = results_.Finished(rank) || (rank != 0 && results_.Finished(0));
   if (const auto* exit = std::get_if<WorkerExited>(&departure)) {
     // Its exit with a code only repeats what it said before.
-    return finished || (exit->signal == 0 && inquiry_.Heard(members_[rank].worker));
+    const bool told = exit->signal == 0 && inquiry_.Heard(members_[rank].worker);
+    return finished || told || workers_[rank].stop_sent;
   }
   // The files of the result are with rank 0's agent.
   return finished && rank != 0;
@@ -145,6 +175,64 @@ std::optional<Finding> Group::VerdictIfClear() const {
   if (!inquiry_.open()) return std::nullopt;
   const bool all_heard_out = std::ranges::all_of(workers_, &Worker::heard_out);
   return inquiry_.Conclusive() || all_heard_out ? std::optional(inquiry_.Best()) : std::nullopt;
+}
+
+// ---- It falls apart, and some go on
+
+void Group::SetLost(std::uint32_t rank, const GroupLostMessage& message, Instant now) {
+  workers_[rank].lost = message;
+  inquiry_.Add(FindingOf(members_[rank], message), now);
+}
+
+std::vector<LostMember> Group::lost() const {
+  std::vector<LostMember> lost;
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    if (workers_[rank].lost) lost.push_back({.rank = rank, .message = *workers_[rank].lost});
+  }
+  return lost;
+}
+
+void Group::Excuse(std::uint32_t rank) {
+  results_.Excuse(rank);
+  inquiry_.Withdraw(members_[rank].worker);
+}
+
+void Group::GiveUp(std::uint32_t rank, const std::string& reason, Instant now) {
+  workers_[rank].out = true;
+  inquiry_.Add(
+      {.worker = members_[rank].worker, .evidence = Evidence::kSuspicion, .reason = reason}, now);
+}
+
+std::vector<std::uint32_t> Group::Staying() const {
+  std::vector<std::uint32_t> ranks;
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    const Worker& worker = workers_[rank];
+    if (!worker.gone && !worker.out && results_.Owes(rank)) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+Group Group::Next(const std::vector<std::uint32_t>& ranks) const {
+  std::vector<MemberRecord> members;
+  for (const std::uint32_t rank : ranks) members.push_back(members_[rank]);
+  Group next(std::move(members), true);
+  next.contact_ = contact_;
+  for (const auto& [node, reason] : contact_.missed()) {
+    const bool waited =
+        std::ranges::find(next.members_, node, &MemberRecord::node) != next.members_.end();
+    if (!waited) next.contact_.Forget(node);
+  }
+  next.former_ = former_;
+  for (std::uint32_t rank = 0, stays = 0; rank < size(); ++rank) {
+    const Worker& worker = workers_[rank];
+    if (stays < ranks.size() && ranks[stays] == rank) {
+      next.workers_[stays++] = worker;
+    } else if (!worker.gone) {
+      next.former_[members_[rank].worker] = {.member = members_[rank],
+                                             .stop_sent = worker.stop_sent};
+    }
+  }
+  return next;
 }
 
 std::optional<Instant> Group::SuspectSince() const {

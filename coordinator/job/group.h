@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -20,15 +21,19 @@
 namespace tactus::job {
 
 // By rank, from the start of the workers to the exit of the last. A worker that is gone is sent
-// nothing and never comes back. Failures are judged here and acted upon elsewhere.
+// nothing and never comes back. Failures are judged here and acted upon elsewhere. A group that
+// goes on after a loss is the Next() one; the processes that are no members of it any more stay
+// known, as `former` ones, until they are gone.
 class Group {
  public:
   // No workers.
   Group() = default;
 
   // present: false after a restart of the coordinator, until a worker's node says that it runs.
-  // ending: what was on record of their last words.
-  Group(std::vector<MemberRecord> members, bool present, const EndingRecord& ending = {});
+  Group(std::vector<MemberRecord> members, bool present);
+
+  // What was on record of its last words, and of who had lost it.
+  void Restore(const EndingRecord& ending, const std::vector<LostMember>& lost);
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(members_.size()); }
   bool empty() const { return members_.empty(); }
@@ -46,7 +51,14 @@ class Group {
   }
   bool Live(std::uint32_t rank) const { return !workers_[rank].gone; }
   std::vector<std::uint32_t> LiveOn(const std::string& node) const;  // ranks, in order
+  bool Present(std::uint32_t rank) const { return workers_[rank].present; }
+  // Former members, too.
   bool AllGone() const;
+  bool IsFormer(WorkerId worker) const { return former_.contains(worker); }
+
+  // The former members are gone: this one; those on a node but for whom `runs` says so.
+  void LoseFormer(WorkerId worker) { former_.erase(worker); }
+  void LoseFormerOn(const std::string& node, const std::function<bool(WorkerId)>& runs);
 
   // After a restart: its node says that it runs.
   void Return(std::uint32_t rank) { workers_[rank].present = true; }
@@ -78,9 +90,12 @@ class Group {
   void Send(std::uint32_t rank, ToWorker message, Actions& actions) const;
   void SendToAll(const ToWorker& message, Actions& actions) const;
 
-  // Ends all processes, each once. Who has not come back after a restart, or is not heard, is given
-  // up: if it ever is heard, it is a stray. Who is not heard is told all the same, as the order to
-  // start may still be on its way.
+  // Ends the process of one who is here, once.
+  void End(std::uint32_t rank, Duration grace, Actions& actions);
+
+  // Ends all processes, each once, former ones too. Who has not come back after a restart, or is
+  // not heard, is given up: if it ever is heard, it is a stray. Who is not heard is told all the
+  // same, as the order to start may still be on its way.
   void Stop(Duration grace, Actions& actions);
 
   // The processes on a node that is given up unheard: it learns of it if it ever is heard.
@@ -96,6 +111,40 @@ class Group {
   std::optional<Finding> Judge(const std::vector<std::uint32_t>& ranks, const Departure& departure,
                                Instant now);
 
+  // ---- It falls apart, and some go on
+
+  // The member has lost its group and stays.
+  void SetLost(std::uint32_t rank, const GroupLostMessage& message, Instant now);
+  const std::optional<GroupLostMessage>& Lost(std::uint32_t rank) const {
+    return workers_[rank].lost;
+  }
+  std::vector<LostMember> lost() const;
+  // What they said was of the group before this one, which has begun.
+  void ForgetLost() {
+    for (Worker& worker : workers_) worker.lost.reset();
+  }
+  // It had applied so many rounds. Requires: Lost(rank).
+  void SetRounds(std::uint32_t rank, std::uint64_t rounds) { workers_[rank].lost->rounds = rounds; }
+
+  // It is gone, given up, or failed, or has lost the group.
+  bool Left(std::uint32_t rank) const {
+    const Worker& worker = workers_[rank];
+    return worker.gone || worker.out || worker.lost.has_value();
+  }
+  // All that it had to do is done: nothing speaks against it. Requires: rank 0 has finished.
+  void Excuse(std::uint32_t rank);
+
+  // Nobody waits for the member any more, for `reason`; its process may still run.
+  void GiveUp(std::uint32_t rank, const std::string& reason, Instant now);
+
+  // Ranks of those who may be in the next group: neither gone nor given up, nor did they fail or
+  // end.
+  std::vector<std::uint32_t> Staying() const;
+
+  // The group of these ranks, in their order, who keep what is known of them. The others, if they
+  // live, are former members of it.
+  Group Next(const std::vector<std::uint32_t>& ranks) const;
+
   // Since when there are signs of a failure without a verdict; nothing: there are none.
   std::optional<Instant> SuspectSince() const;
   // The best of the signs. Requires: SuspectSince().
@@ -110,6 +159,12 @@ class Group {
     bool gone = false;
     bool heard_out = false;  // gone, and its last words have come if it had any
     bool stop_sent = false;
+    bool out = false;  // given up, or it failed
+    std::optional<GroupLostMessage> lost{};
+  };
+  struct Former {
+    MemberRecord member{};
+    bool stop_sent = false;
   };
 
   bool Expected(std::uint32_t rank, const Departure& departure) const;
@@ -118,6 +173,7 @@ class Group {
   std::vector<MemberRecord> members_;
   std::vector<Worker> workers_;  // as members_
   std::map<WorkerId, std::uint32_t> ranks_;
+  std::map<WorkerId, Former> former_;  // that are not known to be gone
   Contact contact_;
   ResultCollector results_{0};
   FailureInquiry inquiry_;

@@ -28,12 +28,17 @@ std::string WordsOf(const Mismatch& mismatch, const std::vector<MemberRecord>& m
 std::vector<std::uint32_t> NodesOf(const std::vector<MemberRecord>& members);
 
 // The forming of one generation. It starts loading, meets once Begin names the generation, and is
-// formed once all endpoints are in. What comes in the wrong phase or twice does nothing.
+// formed once all endpoints are in. What comes in the wrong phase or twice does nothing. One of
+// members who trained before meets at once.
 class GroupFormation {
  public:
   enum class Phase { kLoading, kMeeting, kFormed };
 
   explicit GroupFormation(std::uint32_t size) : ready_(size), endpoints_(size) {}
+
+  // Of members who have all loaded. phase: kMeeting; kFormed: another coordinator saw them meet.
+  GroupFormation(std::uint32_t size, std::uint64_t generation, Phase phase)
+      : phase_(phase), generation_(generation), endpoints_(size) {}
 
   // A member has loaded. True when it was the last one: FindMismatch, then Begin, are due.
   bool SetReady(std::uint32_t rank, const ReadyMessage& ready);
@@ -49,12 +54,12 @@ class GroupFormation {
   bool SetEndpoint(std::uint32_t rank, const EndpointMessage& endpoint);
 
   Phase phase() const { return phase_; }
-  std::vector<std::string> endpoints() const;  // by rank; requires: formed
+  std::vector<std::string> endpoints() const;  // by rank; requires: all said theirs
   std::vector<std::uint32_t> Missing() const;  // ranks that the present phase waits for
   // Who keeps the group from its first round, and with what. members: by rank.
   std::string Obstacle(const std::vector<MemberRecord>& members) const;
-  std::uint64_t train_samples() const;  // requires: not loading
-  // Samples/s that the members tried out, by rank; 0: not. Requires: not loading.
+  std::uint64_t train_samples() const;  // requires: all have loaded since it began
+  // Samples/s that the members tried out, by rank; 0: not. Requires: likewise.
   std::vector<double> speeds() const;
   std::vector<std::string> nccl_versions() const;
 

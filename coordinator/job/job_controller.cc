@@ -79,28 +79,37 @@ void JobController::On(std::uint32_t rank, const ReadyMessage& message, Turn tur
 void JobController::FormGroup(GroupFormation& formation, Turn turn) {
   formation.Begin(record().generation + 1);
   const TransportRecord transport = ChooseTransport(group_.members(), formation.nccl_versions());
-  const policies::Plan plan = keeper_.FormGroup({.members = size(), .speeds = formation.speeds()},
-                                                formation.train_samples(), transport, turn);
-  const std::vector<std::uint32_t> nodes = NodesOf(group_.members());
+  keeper_.FormGroup({.members = size(), .speeds = formation.speeds()}, formation.train_samples(),
+                    transport, turn);
+  SendGroup(turn);
+}
+
+// As it is on record.
+void JobController::SendGroup(Turn turn) {
+  GroupMessage message{.generation = record().generation,
+                       .size = size(),
+                       .plan = record().newest_plan,
+                       .nodes = NodesOf(group_.members()),
+                       .transport = record().groups.back().transport.kind,
+                       .loss_seconds = LossSeconds(record(), size())};
+  for (const LostMember& member : record().lost) message.rounds.push_back(member.message.rounds);
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
-    group_.Send(rank,
-                GroupMessage{.generation = record().generation,
-                             .rank = rank,
-                             .size = size(),
-                             .plan = plan,
-                             .nodes = nodes,
-                             .transport = transport.kind,
-                             .loss_seconds = LossSeconds(record(), size())},
-                turn.actions);
+    message.rank = rank;
+    group_.Send(rank, message, turn.actions);
   }
 }
 
 void JobController::On(std::uint32_t rank, const EndpointMessage& message, Turn turn) {
   auto* const starting = std::get_if<phase::Starting>(&phase_);
-  if (starting == nullptr || group_.SuspectSince()) return;
-  if (!starting->formation.SetEndpoint(rank, message)) return;
+  auto* const regrouping = std::get_if<phase::Regrouping>(&phase_);
+  const bool again = regrouping != nullptr && regrouping->formation.has_value();
+  if ((starting == nullptr && !again) || group_.SuspectSince()) return;
+  GroupFormation& formation = again ? *regrouping->formation : starting->formation;
+  if (!formation.SetEndpoint(rank, message)) return;
+  if (again && regrouping->stale) return FormNext(turn);
+  if (again) regrouping->deadline = turn.now + deadlines_.start;
   group_.SendToAll(
-      PeersMessage{.generation = record().generation, .endpoints = starting->formation.endpoints()},
+      PeersMessage{.generation = record().generation, .endpoints = formation.endpoints()},
       turn.actions);
 }
 
@@ -112,6 +121,7 @@ void JobController::On(std::uint32_t rank, const ReportMessage& message, Turn tu
     phase_ = TrainingFrom(turn.now);
     keeper_.BeginRunning(message.report, turn);
   }
+  if (Met()) GoOnRegrouped(turn);
   // The deadline stays: it is looked at again when it passes, so that a report costs nothing.
   if (auto* training = std::get_if<phase::Training>(&phase_)) {
     training->heard = turn.now;
@@ -123,6 +133,7 @@ void JobController::On(std::uint32_t rank, const ReportMessage& message, Turn tu
   report.rank = rank;
   keeper_.NoteRepeated(message.out_of_memory);
   if (!keeper_.Add(report, turn)) return;
+  regroups_in_vain_ = 0;
   Steer(turn);
   keeper_.ShareProgress(turn);
 }
@@ -166,96 +177,6 @@ void JobController::Update(const JobUpdated& event, std::unique_ptr<policies::Pl
   if (event.needs_restart) Suspend(false, "starts again with what the user changed", turn);
 }
 
-// ---- After a restart
-
-void JobController::Restore(const std::string& memory, Turn turn) {
-  keeper_.Recall(memory, turn);
-  switch (state()) {
-    case JobState::kStarting:
-      return GoOnLater(turn);
-    case JobState::kSuspending:
-      if (keeper_.Secured()) return GoOnLater(turn);
-      break;
-    case JobState::kRunning:
-    case JobState::kStopping:
-      break;
-    case JobState::kQueued:
-      // How much of it is over, no clock says that both coordinators had.
-      if (record().retry_time == 0) return;
-      Rest(turn);
-      return keeper_.Announce(turn);
-    default:
-      return;
-  }
-  group_ = Group(record().members, false, record().ending);
-  for (const MemberRecord& member : group_.members()) {
-    group_.contact().Miss(member.node, "the coordinator restarted and it did not come back",
-                          turn.now);
-  }
-  phase_ = phase::Returning{.deadline = turn.now + CancelLimit()};
-  AwaitReturn(turn.now);
-  keeper_.ResumeGroup();
-  keeper_.record().state_reason =
-      "the coordinator restarted and waits for " + WorkerCount(size()) + " to report back";
-  keeper_.Announce(turn);
-  ResumeIfAllBack(turn);  // where all had said their last word
-  TryFinish(turn);
-}
-
-// Who cancelled does not wait for who does not come back.
-void JobController::AwaitReturn(Instant now) {
-  auto* const returning = std::get_if<phase::Returning>(&phase_);
-  if (returning == nullptr || !record().cancel_reason.empty()) return;
-  returning->deadline = now + record().settings.hold;
-}
-
-// What it says of who runs is the truth, whatever was thought of it meanwhile.
-void JobController::OnNodeJoined(const NodeJoined& event, Turn turn) {
-  const bool missed = group_.contact().Hear(event.node, turn.now);
-  std::vector<std::uint32_t> lost;
-  std::vector<std::uint32_t> back;
-  for (const std::uint32_t rank : group_.LiveOn(event.node)) {
-    const WorkerId worker = group_.members()[rank].worker;
-    if (event.Runs(worker)) {
-      group_.Return(rank);
-      back.push_back(rank);
-    } else if (event.HasToTellOf(worker)) {
-      group_.Return(rank);
-    } else if (group_.EndedWell(rank, event.incarnation)) {
-      group_.Depart({rank}, WorkerExited{.worker = worker});
-    } else if (!event.same_incarnation) {
-      lost.push_back(rank);
-    }
-  }
-  NoteHold(turn.now);
-  if (missed) TellTraining(turn);
-  if (!event.same_incarnation) RepeatTo(back, turn);
-  Depart(lost, AgentRestarted{.awaited = In<phase::Returning>()}, turn);
-  ResumeIfAllBack(turn);
-}
-
-void JobController::ResumeIfAllBack(Turn turn) {
-  if (!In<phase::Returning>() || group_.SuspectSince()) return;
-  if (!group_.Absent().empty()) return;
-  JobRecord& record = keeper_.record();
-  if (record.state == JobState::kRunning) {
-    phase_ = TrainingFrom(turn.now);
-    record.state_reason = TrainingWords();
-  } else {
-    AwaitEnd(deadlines_.finish, turn);
-    record.state_reason = record.cancel_reason.empty() ? "finishing" : record.cancel_reason;
-    if (record.suspension) record.state_reason = record.suspension->reason;
-  }
-  keeper_.Announce(turn);
-  // Nobody knows whether the former coordinator's last plan and stop reached them all; workers know
-  // a plan by its version and a stop by being asked.
-  if (const policies::Plan* plan = keeper_.Travelling()) {
-    group_.SendToAll(*plan, turn.actions);
-  }
-  const bool asked = !record.cancel_reason.empty() || record.suspension;
-  if (asked && !group_.results().AllFinished()) AskToStop(turn);
-}
-
 // ---- A user's wishes, and the queue's
 
 void JobController::Change(const JobCancelled& event, Turn turn) {
@@ -268,7 +189,8 @@ void JobController::Change(const JobCancelled& event, Turn turn) {
   record.discard = event.discard;
   record.cancel_grace = event.grace;
   record.suspension.reset();
-  if (!trains) {
+  // Who awaits another group would meet it for nothing.
+  if (!trains || (event.discard && In<phase::Regrouping>())) {
     if (!event.discard && record.checkpoint) record.result = CheckpointResult(record);
     End(JobState::kCancelled, record.cancel_reason, turn);
     return StopWorkers(turn);
@@ -340,9 +262,10 @@ void JobController::Suspend(bool pause, const std::string& reason, Turn turn) {
 
 // ---- The end of a group: last words, files, exits
 
+// Who awaits another group would leave for it: it is asked when that has met.
 void JobController::AskToStop(Turn turn) {
   AwaitEnd(CancelLimit(), turn);
-  group_.SendToAll(StopOrder(), turn.actions);
+  if (In<phase::Ending>()) group_.SendToAll(StopOrder(), turn.actions);
 }
 
 StopMessage JobController::StopOrder() const {
@@ -353,6 +276,16 @@ StopMessage JobController::StopOrder() const {
           .suspend = suspend};
 }
 
+bool JobController::AskedToStop() const {
+  return !record().cancel_reason.empty() || record().suspension;
+}
+
+// Why it ends.
+std::string JobController::EndingWords() const {
+  if (record().suspension) return record().suspension->reason;
+  return record().cancel_reason.empty() ? "finishing" : record().cancel_reason;
+}
+
 Duration JobController::CancelLimit() const {
   const Duration validation = ValidationTime(record().progress.validation);
   const Duration standard =
@@ -361,7 +294,12 @@ Duration JobController::CancelLimit() const {
 }
 
 void JobController::AwaitEnd(Duration limit, Turn turn) {
-  phase_ = phase::Ending{.limit = limit, .deadline = turn.now + limit};
+  const phase::Ending ending{.limit = limit, .deadline = turn.now + limit};
+  if (auto* const regrouping = std::get_if<phase::Regrouping>(&phase_)) {
+    regrouping->ending = ending;
+    return;
+  }
+  phase_ = ending;
   held_since_.reset();
   NoteHold(turn.now);  // who owes a word may be unheard already
 }
@@ -399,6 +337,8 @@ void JobController::On(std::uint32_t rank, const FinishedMessage& message, Turn 
     keeper_.Enter(JobState::kStopping, rank == 0 ? "finishing: " + message.reason : "finishing");
     keeper_.Announce(turn);
   }
+  if (In<phase::Regrouping>()) EndOrRegroup(turn);
+  if (rank == 0) ExcuseWhoLeft(turn);
   ResumeIfAllBack(turn);
   TryFinish(turn);
 }
@@ -509,20 +449,25 @@ void JobController::Rest(Turn turn) {
 void JobController::On(std::uint32_t rank, const FailedMessage& message, Turn turn) {
   if (keeper_.Secured()) return;  // it is being ended anyway
   const std::optional<Finding> verdict = group_.OnFailed(rank, message, turn.now);
+  if (verdict && verdict->own) return Conclude(*verdict, turn);
+  if (In<phase::Regrouping>() || (verdict && Regroups())) return Regroup(turn);
   if (verdict) Conclude(*verdict, turn);
 }
 
 void JobController::OnWorkerExited(const WorkerExited& event, Turn turn) {
   const std::optional<std::uint32_t> rank = group_.RankOf(event.worker);
-  if (rank) Depart({*rank}, event, turn);
+  if (rank) return Depart({*rank}, event, turn);
+  group_.LoseFormer(event.worker);
+  LeaveIfGone(turn);
 }
 
 void JobController::OnNodeLost(const NodeLost& event, Turn turn) {
   group_.contact().Hear(event.node, turn.now);
   NoteHold(turn.now);
+  const auto tells = [&event](WorkerId worker) { return event.HasToTellOf(worker); };
+  group_.LoseFormerOn(event.node, tells);
   std::vector<std::uint32_t> lost = group_.LiveOn(event.node);
-  std::erase_if(
-      lost, [&](std::uint32_t rank) { return event.HasToTellOf(group_.members()[rank].worker); });
+  std::erase_if(lost, [&](std::uint32_t rank) { return tells(group_.members()[rank].worker); });
   Depart(lost, event, turn);
 }
 
@@ -531,9 +476,13 @@ void JobController::Depart(const std::vector<std::uint32_t>& ranks, const Depart
                            Turn turn) {
   group_.Depart(ranks, departure);
   if (keeper_.Secured()) return LeaveIfGone(turn);
-  if (IsFinal(state())) return;
+  if (IsFinal(state()) || ranks.empty()) return;
   const std::optional<Finding> verdict = group_.Judge(ranks, departure, turn.now);
-  if (verdict) Conclude(*verdict, turn);
+  if (group_.SuspectSince() && (In<phase::Regrouping>() || Regroups())) return Regroup(turn);
+  if (verdict) return Conclude(*verdict, turn);
+  if (!group_.results().Finished(0)) return;
+  ExcuseWhoLeft(turn);
+  TryFinish(turn);
 }
 
 void JobController::Conclude(const Finding& verdict, Turn turn) {

@@ -9,9 +9,10 @@
 //               QUEUED; a Finished that is not suspended, or Cancel: STOPPING
 //   PAUSED      a user resumes: QUEUED; Cancel: CANCELLED
 //   STOPPING    all Finished and all files there: SUCCEEDED, after a Cancel CANCELLED
-//   any         a member is lost, nothing moves or a deadline passes: SUSPENDING, to be tried again
-//               from the last checkpoint; after attempts.h's last attempt FAILED, after a Cancel
-//               CANCELLED
+//   any         a member is lost: the others go on in the next group, in the same state; see
+//               job_regroup.cc. Where none can, nothing moves or a deadline passes: SUSPENDING, to
+//               be tried again from the last checkpoint; after attempts.h's last attempt FAILED,
+//               after a Cancel CANCELLED
 //   any         the job's own words speak against it: FAILED, after a Cancel CANCELLED
 //
 // A member whose node is not heard is not lost: see contact.h. It is taken to be after
@@ -24,8 +25,8 @@
 // MayFollow of records.h is this table; job_phase.h says what is waited for in each of them.
 //
 // STARTING is: StartWorker to each, Ready from all, Group to all, Endpoint from all, Peers to all.
-// A group is whole or not at all: a job is queued again only when all workers of its last group are
-// gone.
+// A group is whole or not at all: a job is queued again only when all workers of its last group,
+// and those that it lost, are gone.
 
 #pragma once
 
@@ -110,6 +111,8 @@ class JobController {
 
   const JobRecord& record() const { return keeper_.record(); }
   // The worker is a member that is not known to be gone.
+  bool HasMember(WorkerId worker) const;
+  // Or was one of a former group, and is not known to be gone: it has its device still.
   bool HasLive(WorkerId worker) const;
   // Over, and all its workers are gone.
   bool Done() const;
@@ -119,8 +122,10 @@ class JobController {
   std::string WhyNotReverted(const policies::Decision& decision) const;
   // The group as it was measured; nothing: there is none, or it is not measured yet.
   std::optional<policies::MeasuredGroup> Measured() const;
-  // Since when it trains with the present group; nothing while it does not.
-  std::optional<Instant> TrainingSince() const;
+  // From when on a change of the group's size is worth a checkpoint and a start; nothing while it
+  // does not train. The later, the more members were lost: who grows onto a device that keeps
+  // failing would be restarted for each of its failures.
+  std::optional<Instant> SteadyFrom() const;
   // When Tick is due next.
   std::optional<Instant> Deadline() const;
   // Until when it rests in the queue before it is tried again; nothing: it does not.
@@ -149,6 +154,7 @@ class JobController {
   void On(std::uint32_t rank, const CheckpointedMessage& message, Turn turn);
   void On(std::uint32_t rank, const StandingMessage& message, Turn turn);
   void FormGroup(GroupFormation& formation, Turn turn);
+  void SendGroup(Turn turn);
   void Steer(Turn turn);
   phase::Training TrainingFrom(Instant now) const;
   Duration Rounds(const RoundMultiple& multiple) const;
@@ -170,6 +176,28 @@ class JobController {
   // ---- Members whose node is leaving
   std::optional<Instant> LeftBy() const;
 
+  // ---- The group falls apart, and those who stay go on
+  void On(std::uint32_t rank, const GroupLostMessage& message, Turn turn);
+  bool Regroups() const;
+  void TakeWord(Turn turn);
+  void Correct(std::uint32_t rank, const GroupLostMessage& message, Turn turn);
+  void Regroup(Turn turn);
+  void BeginRegrouping(Turn turn);
+  void FormNext(Turn turn);
+  std::string LossWords() const;
+  std::vector<std::uint32_t> Unspoken() const;
+  void LeaveOutBlamed(Turn turn);
+  std::uint32_t Slower(std::uint32_t one, std::uint32_t other) const;
+  void GiveUp(std::uint32_t rank, const std::string& reason, Duration grace, Turn turn);
+  std::optional<std::string> GiveUpStill(const Standstill& standstill, const std::string& words,
+                                         Turn turn);
+  bool Met() const;
+  void GoOnRegrouped(Turn turn);
+  void EndOrRegroup(Turn turn);
+  void ExcuseWhoLeft(Turn turn);
+  void RepeatGroup(Turn turn);
+  void GiveTimeToSpeak(Instant now);
+
   // ---- After a restart
   void AwaitReturn(Instant now);
   void ResumeIfAllBack(Turn turn);
@@ -180,6 +208,8 @@ class JobController {
   void On(std::uint32_t rank, const FinishedMessage& message, Turn turn);
   void AskToStop(Turn turn);
   StopMessage StopOrder() const;
+  bool AskedToStop() const;
+  std::string EndingWords() const;
   Duration CancelLimit() const;
   void AwaitEnd(Duration limit, Turn turn);
   void TryFinish(Turn turn);
@@ -203,6 +233,7 @@ class JobController {
   std::optional<std::string> Overdue(const phase::Returning& returning, Turn turn);
   std::optional<std::string> Overdue(phase::Training& training, Turn turn);
   std::optional<std::string> Overdue(const phase::Ending& ending, Turn turn);
+  std::optional<std::string> Overdue(phase::Regrouping& regrouping, Turn turn);
   std::optional<std::string> Overdue(const phase::Leaving& leaving, Turn turn);
 
   const JobDeadlines deadlines_;
@@ -211,6 +242,7 @@ class JobController {
   std::optional<Instant> held_since_;  // set while Holds()
   std::optional<Leaver> leaver_;       // of the group's nodes, the first that is to be gone
   Group group_;                        // until all of its workers are gone
+  int regroups_in_vain_ = 0;           // of the same members in a row, since the last round
 };
 
 }  // namespace tactus::job

@@ -33,6 +33,9 @@ std::vector<Rung> LadderOf(const JobDeadlines& deadlines, const LadderFacts& fac
       observed("look", deadlines.look,
                "no newer round: all members are asked who waits for whom, and who stands still is "
                "named"),
+      observed("regroup", deadlines.regroup,
+               "a member of a group that fell apart which says nothing: ended, and the others go "
+               "on without it"),
       {.name = "unheard",
        .value = facts.unheard,
        .guards = "an agent that is not heard: its node gets no new work, its workers train on"},

@@ -22,9 +22,9 @@ struct RoundMultiple {
   Duration Of(double round_seconds) const;
 };
 
-// Kept in order, by what they are at least: inquiry <= look; grace <= second_look <= discard <=
-// silence < still < cancel < start < stall. What a job waits for whom it cannot hear is the job's
-// own: JobSettings::hold.
+// Kept in order, by what they are at least: inquiry <= look = regroup; grace <= second_look <=
+// discard <= silence < still < cancel < start < stall. What a job waits for whom it cannot hear is
+// the job's own: JobSettings::hold.
 struct JobDeadlines {
   // From StartWorker to the first round: reading a model and a data set of many gigabytes over a
   // slow network takes minutes; who needs longer is taken to hang.
@@ -33,6 +33,11 @@ struct JobDeadlines {
   // next. It ends nothing, so it may come early: where a plan's rounds are longer than any before,
   // it finds members that compute.
   RoundMultiple look = {
+      .rounds = 4, .least = std::chrono::seconds(2), .most = std::chrono::seconds(60)};
+  // From the loss of a group, or from its members' words on it, to the next step of each of them
+  // who is heard: its word that it lost its group, which it notices within a round, then its
+  // address. Who says nothing is ended, and the others go on without it.
+  RoundMultiple regroup = {
       .rounds = 4, .least = std::chrono::seconds(2), .most = std::chrono::seconds(60)};
   // From the first look at which two witnesses say that a member stands still, and at all looks
   // since: as long as a person, or a batch system, may stop a process on purpose.
@@ -64,7 +69,8 @@ struct JobDeadlines {
   Duration second_look = std::chrono::seconds(10);
   // From the time that a job became the first that cannot start to lending what it cannot use yet.
   Duration lend = std::chrono::seconds(5);
-  // From a group's first round to another size for it, which costs a checkpoint and a start.
+  // From a group's first round to another size for it, which costs a checkpoint and a start; twice
+  // as long with each regroup of the job, up to 16 minutes.
   Duration resize = std::chrono::seconds(30);
   // From the end of a job or its suspension to the exit of its workers, which leave by themselves.
   Duration exit = std::chrono::seconds(30);

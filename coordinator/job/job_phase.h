@@ -6,6 +6,8 @@
 //   Idle       QUEUED, PAUSED: no workers; QUEUED after a loss: a rest first
 //   Starting   STARTING: the workers load and meet
 //   Training   RUNNING: the workers report rounds
+//   Regrouping RUNNING, SUSPENDING, STOPPING: the group fell apart, and those whom that left are to
+//              say so, then to form the next one
 //   Ending     SUSPENDING, STOPPING: last words are to come, then the files of the leader
 //   Leaving    SUSPENDING with all that is kept durable, and final states: workers are to exit
 //   Returning  RUNNING, SUSPENDING, STOPPING of a former coordinator: the workers report back
@@ -48,6 +50,15 @@ struct Ending {
   Instant deadline;
 };
 
+struct Regrouping {
+  Instant since;
+  Instant deadline;  // for what is awaited of those who are heard
+  // Of the next group; nothing: who is in it is not decided.
+  std::optional<GroupFormation> formation{};
+  bool stale = false;              // a member has applied other rounds than the next group was told
+  std::optional<Ending> ending{};  // what the former group was about, which the next goes on with
+};
+
 struct Leaving {
   std::optional<Instant> deadline;  // to their exit by themselves; nothing: they were told
 };
@@ -57,12 +68,13 @@ struct Leaving {
 namespace tactus::job {
 
 using Phase = std::variant<phase::Idle, phase::Starting, phase::Returning, phase::Training,
-                           phase::Ending, phase::Leaving>;
+                           phase::Ending, phase::Regrouping, phase::Leaving>;
 
 // The deadline of a phase in which others are waited for stood still for so long.
 inline void Prolong(Phase& phase, Duration by) {
   if (auto* const starting = std::get_if<phase::Starting>(&phase)) starting->deadline += by;
   if (auto* const ending = std::get_if<phase::Ending>(&phase)) ending->deadline += by;
+  if (auto* const regrouping = std::get_if<phase::Regrouping>(&phase)) regrouping->deadline += by;
   if (auto* const training = std::get_if<phase::Training>(&phase)) {
     training->heard += by;
     training->deadline += by;

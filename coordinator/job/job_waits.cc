@@ -1,4 +1,5 @@
-// The part of JobController that waits: for who is not heard, and until a deadline passes.
+// The part of JobController that waits: for who is not heard, as the network or the coordinator
+// itself was away, and until a deadline passes.
 
 #include <algorithm>
 #include <map>
@@ -17,6 +18,9 @@ Instant SharedTick(Instant time) { return std::chrono::ceil<std::chrono::seconds
 
 // Who rests is woken by the queue.
 std::optional<Instant> DeadlineOf(const phase::Idle&) { return std::nullopt; }
+std::optional<Instant> DeadlineOf(const phase::Regrouping& phase) {
+  return phase.ending ? std::min(phase.deadline, phase.ending->deadline) : phase.deadline;
+}
 std::optional<Instant> DeadlineOf(const auto& phase) { return phase.deadline; }
 std::optional<Instant> DeadlineOf(const Phase& phase) {
   return std::visit([](const auto& present) { return DeadlineOf(present); }, phase);
@@ -30,6 +34,7 @@ void JobController::OnNodeUnreachable(const NodeUnreachable& event, Turn turn) {
   // Nothing is waited for of workers that are to leave: if it is heard again, they are strays.
   if (In<phase::Leaving>()) {
     group_.StopOn(event.node, deadlines_.grace, turn.actions);
+    group_.LoseFormerOn(event.node, [](WorkerId) { return false; });
     return Depart(group_.LiveOn(event.node), NodeLost{.node = event.node, .reason = event.reason},
                   turn);
   }
@@ -44,8 +49,10 @@ void JobController::OnNodeUnreachable(const NodeUnreachable& event, Turn turn) {
 // Nobody can be heard whom the present phase waits for. A cancel's limit is what its user gave.
 bool JobController::Holds() const {
   if (group_.contact().missed().empty()) return false;
-  if (In<phase::Ending>()) return record().cancel_reason.empty() && group_.EndAwaitsUnheard();
-  return (In<phase::Starting>() || In<phase::Training>()) && !group_.AnyHeard();
+  const bool cancelled = !record().cancel_reason.empty();
+  if (In<phase::Ending>()) return !cancelled && group_.EndAwaitsUnheard();
+  const bool together = In<phase::Starting>() || In<phase::Training>() || In<phase::Regrouping>();
+  return together && !cancelled && !group_.AnyHeard();
 }
 
 // To be called whenever a node comes or goes. Other deadlines stand still meanwhile.
@@ -64,7 +71,7 @@ std::optional<Duration> JobController::Patience() const {
   if (Holds()) return record().settings.hold;
   if (group_.contact().missed().empty()) return std::nullopt;
   if (In<phase::Starting>()) return deadlines_.silence.least;
-  if (!In<phase::Training>()) return std::nullopt;
+  if (!In<phase::Training>() && !In<phase::Regrouping>()) return std::nullopt;
   const bool known = keeper_.tracker()->LongRoundSeconds() > 0;
   return Rounds(known ? deadlines_.silence : deadlines_.stall) +
          ValidationTime(record().progress.validation);
@@ -100,11 +107,11 @@ void JobController::TellTraining(Turn turn) {
 // being asked.
 void JobController::RepeatTo(const std::vector<std::uint32_t>& ranks, Turn turn) {
   const policies::Plan* const plan = keeper_.tracker() ? keeper_.Travelling() : nullptr;
-  const bool asked = !record().cancel_reason.empty() || record().suspension;
   for (const std::uint32_t rank : ranks) {
     if (In<phase::Training>() && plan != nullptr) group_.Send(rank, *plan, turn.actions);
-    if (In<phase::Ending>() && asked) group_.Send(rank, StopOrder(), turn.actions);
+    if (In<phase::Ending>() && AskedToStop()) group_.Send(rank, StopOrder(), turn.actions);
   }
+  if (!ranks.empty() && In<phase::Regrouping>()) RepeatGroup(turn);
 }
 
 // Nothing is lost with workers that have not trained, so it is no attempt that failed.
@@ -122,6 +129,104 @@ void JobController::LoseUnheard(Turn turn) {
     group_.StopOn(node, deadlines_.grace, turn.actions);
     OnNodeLost({.node = node, .reason = reason + how}, turn);
   }
+}
+
+// ---- After a restart
+
+void JobController::Restore(const std::string& memory, Turn turn) {
+  keeper_.Recall(memory, turn);
+  switch (state()) {
+    case JobState::kStarting:
+      return GoOnLater(turn);
+    case JobState::kSuspending:
+      if (keeper_.Secured()) return GoOnLater(turn);
+      break;
+    case JobState::kRunning:
+    case JobState::kStopping:
+      break;
+    case JobState::kQueued:
+      // How much of it is over, no clock says that both coordinators had.
+      if (record().retry_time == 0) return;
+      Rest(turn);
+      return keeper_.Announce(turn);
+    default:
+      return;
+  }
+  group_ = Group(record().members, false);
+  group_.Restore(record().ending, record().lost);
+  for (const MemberRecord& member : group_.members()) {
+    group_.contact().Miss(member.node, "the coordinator restarted and it did not come back",
+                          turn.now);
+  }
+  phase_ = phase::Returning{.deadline = turn.now + CancelLimit()};
+  AwaitReturn(turn.now);
+  keeper_.ResumeGroup();
+  keeper_.record().state_reason =
+      "the coordinator restarted and waits for " + WorkerCount(size()) + " to report back";
+  keeper_.Announce(turn);
+  ResumeIfAllBack(turn);  // where all had said their last word
+  TryFinish(turn);
+}
+
+// Who cancelled does not wait for who does not come back.
+void JobController::AwaitReturn(Instant now) {
+  auto* const returning = std::get_if<phase::Returning>(&phase_);
+  if (returning == nullptr || !record().cancel_reason.empty()) return;
+  returning->deadline = now + record().settings.hold;
+}
+
+// What it says of who runs is the truth, whatever was thought of it meanwhile.
+void JobController::OnNodeJoined(const NodeJoined& event, Turn turn) {
+  const bool missed = group_.contact().Hear(event.node, turn.now);
+  if (!event.same_incarnation) {
+    group_.LoseFormerOn(event.node, [&event](WorkerId worker) {
+      return event.Runs(worker) || event.HasToTellOf(worker);
+    });
+  }
+  std::vector<std::uint32_t> lost;
+  std::vector<std::uint32_t> back;
+  for (const std::uint32_t rank : group_.LiveOn(event.node)) {
+    const WorkerId worker = group_.members()[rank].worker;
+    if (event.Runs(worker)) {
+      group_.Return(rank);
+      back.push_back(rank);
+    } else if (event.HasToTellOf(worker)) {
+      group_.Return(rank);
+    } else if (group_.EndedWell(rank, event.incarnation)) {
+      group_.Depart({rank}, WorkerExited{.worker = worker});
+    } else if (!event.same_incarnation) {
+      lost.push_back(rank);
+    }
+  }
+  NoteHold(turn.now);
+  if (missed) {
+    TellTraining(turn);
+    GiveTimeToSpeak(turn.now);
+  }
+  if (!event.same_incarnation) RepeatTo(back, turn);
+  Depart(lost, AgentRestarted{.awaited = In<phase::Returning>()}, turn);
+  ResumeIfAllBack(turn);
+}
+
+void JobController::ResumeIfAllBack(Turn turn) {
+  if (!In<phase::Returning>() || group_.SuspectSince()) return;
+  if (!group_.Absent().empty()) return;
+  JobRecord& record = keeper_.record();
+  if (!record.lost.empty() && Regroups()) return Regroup(turn);
+  if (record.state == JobState::kRunning) {
+    phase_ = TrainingFrom(turn.now);
+    record.state_reason = TrainingWords();
+  } else {
+    AwaitEnd(deadlines_.finish, turn);
+    record.state_reason = EndingWords();
+  }
+  keeper_.Announce(turn);
+  // Nobody knows whether the former coordinator's last plan and stop reached them all; workers know
+  // a plan by its version and a stop by being asked.
+  if (const policies::Plan* plan = keeper_.Travelling()) {
+    group_.SendToAll(*plan, turn.actions);
+  }
+  if (AskedToStop() && !group_.results().AllFinished()) AskToStop(turn);
 }
 
 // ---- Members that close no round
@@ -197,6 +302,7 @@ void JobController::Tick(Turn turn) {
 }
 
 std::optional<Instant> JobController::VerdictDue() const {
+  if (In<phase::Regrouping>()) return std::nullopt;  // which has deadlines of its own
   const std::optional<Instant> since = group_.SuspectSince();
   return since && !IsFinal(state()) ? std::optional(*since + deadlines_.inquiry) : std::nullopt;
 }
@@ -218,11 +324,6 @@ std::optional<Instant> JobController::RestsUntil() const {
   const auto* const idle = std::get_if<phase::Idle>(&phase_);
   const bool waits = idle != nullptr && state() == JobState::kQueued;
   return waits ? idle->rests_until : std::nullopt;
-}
-
-std::optional<Instant> JobController::TrainingSince() const {
-  const auto* const training = std::get_if<phase::Training>(&phase_);
-  return training == nullptr ? std::nullopt : std::optional(training->since);
 }
 
 std::optional<std::string> JobController::Overdue(const phase::Idle&, Turn) { return std::nullopt; }
@@ -250,9 +351,11 @@ std::optional<std::string> JobController::Overdue(phase::Training& training, Tur
     const Stillness::Patience patience{.certain = Rounds(deadlines_.still),
                                        .doubtful = Rounds(deadlines_.stall)};
     if (training.stillness->Over(patience, turn.now)) {
-      return WordsOf(standstill, group_.members()) + "; no newer round for " +
-             DurationWords(std::chrono::floor<std::chrono::seconds>(turn.now - training.heard)) +
-             ", after " + std::to_string(keeper_.tracker()->rounds()) + " rounds";
+      const std::string words =
+          WordsOf(standstill, group_.members()) + "; no newer round for " +
+          DurationWords(std::chrono::floor<std::chrono::seconds>(turn.now - training.heard)) +
+          ", after " + std::to_string(keeper_.tracker()->rounds()) + " rounds";
+      return GiveUpStill(standstill, words, turn);
     }
     TellTraining(turn);
   } else {

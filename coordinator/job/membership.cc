@@ -141,6 +141,23 @@ void Membership::Release(WorkerId worker) {
   if (nodes_.contains(node)) Recount(node);
 }
 
+void Membership::Release(JobId job) {
+  std::vector<WorkerId> workers;
+  for (const auto& [place, holder] : holders_) {
+    if (holder.job == job) workers.push_back(holder.worker);
+  }
+  for (const WorkerId worker : workers) Release(worker);
+}
+
+std::vector<WorkerId> Membership::HoldersOn(const std::string& node, JobId job) const {
+  std::vector<WorkerId> workers;
+  for (auto at = holders_.lower_bound({node, ""}); at != holders_.end() && at->first.first == node;
+       ++at) {
+    if (at->second.job == job) workers.push_back(at->second.worker);
+  }
+  return workers;
+}
+
 const Holder* Membership::HolderOf(const std::string& node, const std::string& device) const {
   const auto found = holders_.find({node, device});
   return found == holders_.end() ? nullptr : &found->second;

@@ -76,6 +76,11 @@ class Membership {
 
   // Frees the worker's device; nothing when it has none.
   void Release(WorkerId worker);
+  // Those of all workers of a job.
+  void Release(JobId job);
+
+  // The job's workers that hold a device of the node.
+  std::vector<WorkerId> HoldersOn(const std::string& node, JobId job) const;
 
   // Null: free, or not known.
   const Holder* HolderOf(const std::string& node, const std::string& device) const;

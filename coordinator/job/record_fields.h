@@ -141,10 +141,16 @@ void Fields(auto& archive, Of<FinishedMember> auto& member) {
   archive("message", member.message);
 }
 
+void Fields(auto& archive, Of<LostMember> auto& member) {
+  archive("rank", member.rank);
+  archive("message", member.message);
+}
+
 void Fields(auto& archive, Of<EndingRecord> auto& ending) {
   archive("finished", ending.finished);
   archive("artifacts", ending.artifacts);
   archive("evaluated", ending.evaluated);
+  archive("excused", ending.excused);
 }
 
 void Fields(auto& archive, Of<ResultRecord> auto& result) {
@@ -244,6 +250,10 @@ void Fields(auto& archive, Of<JobRecord> auto& record) {
   archive("fruitless", record.fruitless);
   archive("fruitless_rounds", record.fruitless_rounds);
   archive("retry_time", record.retry_time);
+  archive("regroups", record.regroups);
+  archive("regroup_reason", record.regroup_reason);
+  archive("lost", record.lost);
+  archive("worker_ordinals", record.worker_ordinals);
   archive("reversal", record.reversal);
   archive("revert_requests", record.revert_requests);
   archive("members", record.members);

@@ -11,6 +11,7 @@
 #include "coordinator/job/reversal.h"
 #include "coordinator/job/snapshots.h"
 #include "coordinator/job/wording.h"
+#include "coordinator/job/worker_ids.h"
 
 namespace tactus::job {
 namespace {
@@ -126,10 +127,68 @@ policies::Plan RecordKeeper::FormGroup(const policies::StartingGroup& group,
   if (record_.generation > 1) {
     turn.actions.push_back(ForgetRounds{.job = record_.id, .from = progress.rounds});
   }
+  PublishFirst(first, turn);
+  return first.plan;
+}
+
+// Of a group, whose record with it is announced.
+void RecordKeeper::PublishFirst(const policies::Revision& first, Turn turn) {
   PersistDecisions(first.decisions, turn);
   PersistMemory(turn);
   turn.actions.push_back(PublishDecision{.job = record_.id, .plan = first.plan});
-  return first.plan;
+}
+
+// Rounds that some members reported and others will not are no part of the history; the progress
+// goes on with what all reported, and reaches them with the next round.
+void RecordKeeper::Regroup(const Survivors& survivors, Turn turn) {
+  RefreshProgress(turn.now);
+  const std::size_t former = record_.members.size();
+  const auto size = static_cast<std::uint32_t>(survivors.ranks.size());
+  Progress progress = tracker_->progress();
+  policies::StartingGroup group{
+      .members = size, .before = PlanOfSurvivors(survivors.ranks), .goes_on = true};
+  std::vector<MemberRecord> members;
+  std::vector<WorkerProgress> workers;
+  for (const std::uint32_t rank : survivors.ranks) {
+    members.push_back(record_.members[rank]);
+    workers.push_back(progress.workers[rank]);
+    workers.back().samples = 0;  // since this group meets
+    group.speeds.push_back(workers.back().samples_per_second);
+  }
+  progress.workers = std::move(workers);
+  record_.worker_ordinals = NextOrdinal(record_);
+  record_.members = std::move(members);
+  ++record_.generation;
+  ++record_.regroups;
+  record_.regroup_reason = survivors.reason;
+  BeginAttempt(record_, WallAt(turn.now));
+  ForgetEnding();
+  record_.lost = survivors.lost;
+  const TransportRecord transport =
+      record_.groups.empty() ? TransportRecord{} : record_.groups.back().transport;
+  const policies::Revision first = steering_.Start(group);
+  record_.newest_plan = first.plan;
+  tracker_.emplace(size, progress);
+  NoteGroup(progress.rounds, transport);
+  std::uint64_t newest = 0;
+  for (const LostMember& member : record_.lost) newest = std::max(newest, member.message.rounds);
+  record_.state_reason = "regrouping: " + survivors.reason + "; " + std::to_string(size) + " of " +
+                         WorkerCount(former) + (size == 1 ? " goes on" : " go on") +
+                         " from round " + std::to_string(newest);
+  Announce(turn);
+  PublishFirst(first, turn);
+}
+
+// The newest, with the sizes of those who stay.
+policies::Plan RecordKeeper::PlanOfSurvivors(const std::vector<std::uint32_t>& ranks) {
+  policies::Plan plan = record_.newest_plan;
+  const std::vector<std::uint32_t> sizes = std::exchange(plan.batch_sizes, {});
+  for (const std::uint32_t rank : ranks) plan.batch_sizes.push_back(sizes[rank]);
+  const bool smaller = ranks.size() < sizes.size();
+  if (smaller && record_.reversal && record_.reversal->axis == policies::Axis::kBatch) {
+    record_.reversal.reset();
+  }
+  return plan;
 }
 
 // Sizes are of devices: those of others are not gone on with.
@@ -279,6 +338,7 @@ bool RecordKeeper::LoseGroup(const std::string& reason, bool excused, Instant no
 void RecordKeeper::ForgetEnding() {
   record_.snapshots = SnapshotsOf(record_);
   record_.ending = {};
+  record_.lost.clear();
 }
 
 void RecordKeeper::Rest(std::optional<Instant> until) {

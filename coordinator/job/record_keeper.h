@@ -29,7 +29,7 @@ struct Turn {
 // and speaks to no worker.
 //
 // Promises about the actions: a record is persisted before it is published; a plan is persisted
-// before Decide or FormGroup returns it; progress is published at most every
+// before Decide, FormGroup or Regroup returns; progress is published at most every
 // JobDeadlines::progress_publish. One thread.
 class RecordKeeper {
  public:
@@ -59,6 +59,16 @@ class RecordKeeper {
   // epoch_samples: training samples in an epoch.
   policies::Plan FormGroup(const policies::StartingGroup& group, std::uint64_t epoch_samples,
                            const TransportRecord& transport, Turn turn);
+
+  // Those whom a loss left of a group.
+  struct Survivors {
+    std::vector<std::uint32_t> ranks{};  // that they had in it, in order
+    std::vector<LostMember> lost{};      // what each said of the loss, by the rank that it gets
+    std::string reason{};                // of the loss, a clause
+  };
+  // They go on in a new generation, announced with its first plan. Neither an attempt nor the time
+  // that counts as trained ends with the one before. Requires: tracker()
+  void Regroup(const Survivors& survivors, Turn turn);
 
   // The first report of any member came; RUNNING begins with that round.
   void BeginRunning(const policies::Report& first, Turn turn);
@@ -131,6 +141,8 @@ class RecordKeeper {
  private:
   void RefreshProgress(Instant now);
   std::optional<policies::Plan> PlanOfFormerGroup();
+  policies::Plan PlanOfSurvivors(const std::vector<std::uint32_t>& ranks);
+  void PublishFirst(const policies::Revision& first, Turn turn);
   std::optional<policies::Prior> PriorOfKind(Turn turn) const;
   std::optional<policies::Revision> NextPlan();
   void ForgetEnding();

@@ -175,6 +175,7 @@ inline constexpr std::size_t kAttemptNodesMax = 8;
 
 using protocol::EvaluatedMessage;
 using protocol::FinishedMessage;
+using protocol::GroupLostMessage;
 using protocol::kCheckpointFile;
 
 struct FinishedMember {
@@ -182,11 +183,18 @@ struct FinishedMember {
   FinishedMessage message{};
 };
 
+// A member under whom the group fell apart, and who awaits the next one.
+struct LostMember {
+  std::uint32_t rank = 0;
+  GroupLostMessage message{};
+};
+
 // How far the present group has come in ending: what a restart must not ask for again.
 struct EndingRecord {
   std::vector<FinishedMember> finished{};   // by rank, a rank once
   std::vector<ArtifactRecord> artifacts{};  // whole at the coordinator
   std::optional<EvaluatedMessage> evaluated{};
+  std::vector<std::uint32_t> excused{};  // ranks that owe no last word: they left when all was done
 };
 
 struct ResultRecord {
@@ -301,6 +309,14 @@ struct JobRecord {
   std::uint32_t fruitless = 0;            // attempts lost in a row that began at one checkpoint
   std::uint64_t fruitless_rounds = 0;     // applied before that checkpoint
   WallTime retry_time = 0;  // while it rests before a retry: until then; decides nothing
+  // Groups that were formed of those whom a loss had left: no attempt ended with them.
+  std::uint32_t regroups = 0;
+  std::string regroup_reason{};  // of the last one, for people; empty: there was none
+  // Who said that the group fell apart, by rank of the present one: until its first round, which
+  // proves that all of them are in it.
+  std::vector<LostMember> lost{};
+  // Of its workers, those of former groups too: each that it ever had is below.
+  std::uint64_t worker_ordinals = 0;
   // A user took it back, and the plan for that is still to be made.
   std::optional<policies::Decision> reversal{};
   // By which users took decisions back, the newest kRevertRequestsMax, oldest first.

@@ -6,17 +6,21 @@
 
 namespace tactus::job {
 ResultCollector::ResultCollector(std::uint32_t members, const EndingRecord& ending)
-    : finished_(members), evaluated_(ending.evaluated) {
+    : finished_(members), excused_(members), evaluated_(ending.evaluated) {
   for (const FinishedMember& member : ending.finished) {
     if (member.rank < members) finished_[member.rank] = member.message;
   }
   for (const ArtifactRecord& artifact : ending.artifacts) AddArtifact(artifact);
+  for (const std::uint32_t rank : ending.excused) {
+    if (rank < members) Excuse(rank);
+  }
 }
 
 EndingRecord ResultCollector::ending() const {
   EndingRecord ending{.evaluated = evaluated_};
   for (std::uint32_t rank = 0; rank < finished_.size(); ++rank) {
     if (finished_[rank]) ending.finished.push_back({.rank = rank, .message = *finished_[rank]});
+    if (excused_[rank]) ending.excused.push_back(rank);
   }
   for (const auto& [path, artifact] : artifacts_) ending.artifacts.push_back(artifact);
   return ending;
@@ -32,13 +36,17 @@ void ResultCollector::SetFinished(std::uint32_t rank, const FinishedMessage& mes
 }
 
 bool ResultCollector::AllFinished() const {
-  return std::ranges::all_of(finished_, [](const auto& message) { return message.has_value(); });
+  for (std::uint32_t rank = 0; rank < finished_.size(); ++rank) {
+    if (Owes(rank)) return false;
+  }
+  return true;
 }
 
 std::optional<std::uint32_t> ResultCollector::OddRank() const {
   TACTUS_CHECK(AllFinished());
   for (std::uint32_t rank = 1; rank < finished_.size(); ++rank) {
-    if (finished_[rank]->parameters_hash != leader().parameters_hash) return rank;
+    const std::optional<FinishedMessage>& last = finished_[rank];
+    if (last && last->parameters_hash != leader().parameters_hash) return rank;
   }
   return std::nullopt;
 }

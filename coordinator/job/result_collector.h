@@ -20,6 +20,8 @@ class ResultCollector {
   explicit ResultCollector(std::uint32_t members, const EndingRecord& ending = {});
 
   void SetFinished(std::uint32_t rank, const FinishedMessage& message);
+  // All that it had to do is done; no last word is to come of it. Requires: not rank 0.
+  void Excuse(std::uint32_t rank) { excused_[rank] = true; }
   void SetEvaluated(const EvaluatedMessage& message) { evaluated_ = message; }
   void AddArtifact(const ArtifactRecord& artifact) { artifacts_[artifact.path] = artifact; }
 
@@ -27,9 +29,12 @@ class ResultCollector {
   EndingRecord ending() const;
 
   bool Finished(std::uint32_t rank) const { return finished_[rank].has_value(); }
+  // Its last word is to come.
+  bool Owes(std::uint32_t rank) const { return !finished_[rank] && !excused_[rank]; }
+  // Nobody owes a last word.
   bool AllFinished() const;
 
-  // The first rank whose parameters differ from rank 0's. Requires: AllFinished().
+  // The first rank that ended with other parameters than rank 0. Requires: AllFinished().
   std::optional<std::uint32_t> OddRank() const;
 
   // Files that rank 0 named and that have not arrived. Requires: Finished(0).
@@ -47,6 +52,7 @@ class ResultCollector {
 
  private:
   std::vector<std::optional<FinishedMessage>> finished_;  // by rank
+  std::vector<bool> excused_;
   std::optional<EvaluatedMessage> evaluated_;
   std::map<std::string, ArtifactRecord> artifacts_;  // by path
 };

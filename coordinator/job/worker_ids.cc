@@ -23,7 +23,7 @@ WorkerId WorkerOf(JobId job, std::uint64_t ordinal) {
 }
 
 std::uint64_t NextOrdinal(const JobRecord& record) {
-  std::uint64_t next = 0;
+  std::uint64_t next = record.worker_ordinals;
   for (const MemberRecord& member : record.members) {
     next = std::max(next, OrdinalOf(record.id, member.worker) + 1);
   }

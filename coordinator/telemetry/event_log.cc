@@ -51,6 +51,10 @@ void Write(const job::WorkerSaid& event, Instant now) {
     return Log()->warn("worker failed worker={} field={} message={}", event.worker.value,
                        Quoted(failed->field), Quoted(failed->message));
   }
+  if (const auto* lost = std::get_if<job::GroupLostMessage>(&event.message)) {
+    return Log()->warn("worker lost its group worker={} generation={} rounds={} reason={}",
+                       event.worker.value, lost->generation, lost->rounds, Quoted(lost->reason));
+  }
   const char* const kind =
       std::visit([](const auto& message) { return kKind<std::remove_cvref_t<decltype(message)>>; },
                  event.message);
@@ -138,6 +142,12 @@ void LogLostAttempt(const job::JobRecord& record) {
   const job::AttemptRecord& attempt = record.attempts.back();
   Log()->warn("job attempt lost job={} attempt={} rounds={} goes_on_from={} reason={}", record.name,
               attempt.number, attempt.rounds, record.progress.rounds, Quoted(attempt.reason));
+}
+
+void LogRegroup(const job::JobRecord& record) {
+  Log()->warn("job regrouped job={} generation={} workers={} rounds={} reason={}", record.name,
+              record.generation, record.members.size(), record.progress.rounds,
+              Quoted(record.regroup_reason));
 }
 
 void LogRelearning(const job::PublishRelearning& relearning, const NameOfJob& name_of) {

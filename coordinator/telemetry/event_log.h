@@ -25,6 +25,9 @@ void LogChange(const job::JobRecord& record, const char* state);
 // A job's attempt was lost, and it is tried again. Requires: attempts are on record.
 void LogLostAttempt(const job::JobRecord& record);
 
+// A job lost members, or a connection between them, and the others form its next group.
+void LogRegroup(const job::JobRecord& record);
+
 // A job's planner learns anew.
 void LogRelearning(const job::PublishRelearning& relearning, const NameOfJob& name_of);
 

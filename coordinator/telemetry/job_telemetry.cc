@@ -206,6 +206,8 @@ JobTelemetry::Job& JobTelemetry::Enter(const job::JobRecord& record) {
   const std::uint32_t lost = job::LostAttempts(record);
   if (!fresh && lost > job.attempts_lost) LogLostAttempt(record);
   job.attempts_lost = lost;
+  if (!fresh && record.regroups > job.regroups) LogRegroup(record);
+  job.regroups = record.regroups;
   // What a job has from before this process is none of its news.
   if (fresh && record.checkpoint) job.checkpoint = record.checkpoint->sha256;
   return job;
@@ -257,6 +259,7 @@ void JobTelemetry::SetProgress(JobId id, Job& job, const job::Progress& progress
       .rounds = progress.rounds,
       .suspensions = job.suspensions,
       .attempts_lost = job.attempts_lost,
+      .regroups = job.regroups,
       .members = job.workers.size(),
       .epoch = progress.epoch,
       .elapsed_seconds = progress.elapsed_seconds,

@@ -84,7 +84,7 @@ class HangTest(unittest.TestCase):
         job = self.start_job()
         lines = self.cluster.tactus("describe", "job", job, "--deadlines")[1].splitlines()
         names = [line.split()[0] for line in lines[1:]]
-        self.assertEqual(names, ["look", "unheard", "silence", "still", "start", "stall", "hold"])
+        self.assertEqual(names, ["look", "regroup", "unheard", "silence", "still", "start", "stall", "hold"])
         self.assertRegex(lines[1], r"look +2.0s +4 x 0\.\d+ s, at least 2.0s, at most 1m 00s +no newer round")
         self.cluster.tactus("cancel", job, "--discard")
         self.cluster.wait(job, ["CANCELLED"])

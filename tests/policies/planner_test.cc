@@ -148,6 +148,39 @@ TEST(PlannerTest, APlanOfAnotherGroupIsLeftAlone) {
   EXPECT_FALSE(planner.Decide({.version = 1, .batch_sizes = {1, 2, 3}}).has_value());
 }
 
+TEST(PlannerTest, WhoIsLeftOfAGroupGoesOnWithItsPlan) {
+  Planner planner(With({.policy = "auto"}));
+  planner.Start({.members = 3});
+  const Plan before{.version = 7,
+                    .synchronization = Synchronization::kPeriodic,
+                    .period = 9,
+                    .batch_sizes = {40, 20},
+                    .trial = Trial::kRuns,
+                    .reason = "tried out"};
+
+  const Revision first =
+      planner.Start({.members = 2, .speeds = {100, 50}, .before = before, .goes_on = true});
+
+  EXPECT_EQ(first.plan.synchronization, Synchronization::kPeriodic);
+  EXPECT_EQ(first.plan.period, 9u);
+  EXPECT_EQ(first.plan.batch_sizes, before.batch_sizes);
+  EXPECT_EQ(first.plan.trial, Trial::kNone) << "what was on trial is over";
+  EXPECT_EQ(first.plan.reason, "the batch goes on as it was before a member was lost");
+  EXPECT_EQ(first.decisions.size(), 4u);
+}
+
+TEST(PlannerTest, WhoIsLeftAloneRunsWhatOneMemberCan) {
+  Planner planner(With({.policy = "periodic", .period = 8}));
+  const Plan before = planner.Start({.members = 2}).plan;
+  Plan alone = before;
+  alone.batch_sizes = {32};
+
+  const Plan plan = planner.Start({.members = 1, .before = alone, .goes_on = true}).plan;
+
+  EXPECT_EQ(plan.synchronization, Synchronization::kEveryStep);
+  EXPECT_EQ(plan.period, 1u);
+}
+
 TEST(PlannerTest, PeriodsFollowABatchThatLeavesThemNoRoom) {
   PlannerOptions options{.batch = {.per_worker = 1u << 20}};
   options.synchronization = {.policy = "periodic", .period = 64};

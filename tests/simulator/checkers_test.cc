@@ -224,6 +224,73 @@ TEST_F(CheckersLossTest, ACoordinatorThatWasAwayKeptNothing) {
   EXPECT_THAT(Broken(), IsEmpty());
 }
 
+// ---- A group that goes on where another was lost
+
+class CheckersRegroupTest : public CheckersTest {
+ protected:
+  CheckersRegroupTest() {
+    record_.members = {{.worker = {1}}, {.worker = {2}}, {.worker = {3}}};
+    checkers_.OnActions(Persist(record_), At(0));
+    checkers_.OnBegun(kGroup, "", At(0));
+    Round(0, {2, 0});
+  }
+  // The next one, of these workers, goes on from this round.
+  void Regroup(const std::vector<std::uint64_t>& workers, std::uint64_t rounds) {
+    ++record_.revision;
+    ++record_.generation;
+    ++record_.regroups;
+    record_.members.clear();
+    for (const std::uint64_t worker : workers) record_.members.push_back({.worker = {worker}});
+    record_.lost = {{.rank = 0, .message = {.generation = 1, .rounds = rounds}}};
+    checkers_.OnActions(Persist(record_), At(1));
+    checkers_.OnGroup(kNext, workers.size(), 4);
+    checkers_.OnBegun(kNext, "", At(1));
+  }
+
+  job::JobRecord record_{.id = {1}, .state_reason = "why", .revision = 1, .generation = 1};
+};
+
+TEST_F(CheckersRegroupTest, ItHasTheRoundsAndTheSamplesOfTheFormer) {
+  Regroup({1, 3}, 1);
+  checkers_.OnSamples(kNext, {.round = 1, .epoch = 0, .indices = std::vector<std::uint64_t>{1, 3}});
+  checkers_.OnRoundClosed(kNext, {.round = 1}, At(2));
+
+  EXPECT_THAT(Broken(), IsEmpty());
+}
+
+TEST_F(CheckersRegroupTest, ARoundThatNobodyWhoIsLeftHasMayBeLost) {
+  checkers_.OnSamples(kGroup,
+                      {.round = 1, .epoch = 0, .indices = std::vector<std::uint64_t>{1, 3}});
+  checkers_.OnRoundClosed(kGroup, {.round = 1}, At(1));
+  Regroup({1, 3}, 1);
+  checkers_.OnSamples(kNext, {.round = 1, .epoch = 0, .indices = std::vector<std::uint64_t>{1, 3}});
+  checkers_.OnRoundClosed(kNext, {.round = 1}, At(2));
+
+  EXPECT_THAT(Broken(), IsEmpty());
+}
+
+TEST_F(CheckersRegroupTest, TwoMayNot) {
+  Round(1, {1, 3});
+  Round(2, {3, 1});
+  Regroup({1, 3}, 1);
+
+  EXPECT_THAT(Broken(), ElementsAre("job 1 generation 2: goes on from round 1, the group before "
+                                    "had 3"));
+}
+
+TEST_F(CheckersRegroupTest, ItsMembersKeepTheirProcessesAndTheirOrder) {
+  Regroup({1, 4}, 1);
+  EXPECT_THAT(Broken(), ElementsAre(HasSubstr("regrouped with worker 4")));
+}
+
+TEST_F(CheckersRegroupTest, NothingIsAppliedInTheFormerAnyMore) {
+  Regroup({1, 3}, 1);
+  checkers_.OnRoundClosed(kGroup, {.round = 1}, At(2));
+
+  EXPECT_THAT(Broken(), ElementsAre("job 1 generation 1: round 1 was applied after the next group "
+                                    "had begun"));
+}
+
 TEST_F(CheckersTest, MembersMayNotHoldDifferentPlans) {
   checkers_.OnPlan(kGroup, {.version = 1, .batch_sizes = {1, 2}, .reason = "start"}, At(0));
   checkers_.OnPlan(kGroup, {.version = 1, .batch_sizes = {2, 1}, .reason = "start"}, At(0));

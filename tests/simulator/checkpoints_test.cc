@@ -19,14 +19,20 @@ using Kind = Fault::Kind;
 
 constexpr double kRound = 64e-3;  // seconds, of the two hosts
 
+// Both workers die, so that nobody goes on.
 Fault Crash(double at) {
   return {.kind = Kind::kWorkerCrash, .at_seconds = at, .host = "b", .device = "cpu:0"};
 }
 
-Outcome SimulateWith(std::vector<Fault> faults, const CheckpointModel& checkpoints) {
+Outcome SimulateWith(const std::vector<Fault>& faults, const CheckpointModel& checkpoints) {
   Scenario scenario = TwoHosts();
   scenario.jobs[0].checkpoints = checkpoints;
-  scenario.cluster.faults = std::move(faults);
+  for (Fault fault : faults) {
+    scenario.cluster.faults.push_back(fault);
+    if (fault.kind != Kind::kWorkerCrash) continue;
+    fault.host = "a";
+    scenario.cluster.faults.push_back(fault);
+  }
   return Simulate(std::move(scenario));
 }
 

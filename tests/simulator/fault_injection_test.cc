@@ -69,6 +69,7 @@ void ExpectOnePause(const std::vector<Fault>& faults, double start, double secon
 
 class EndlessPartitionTest : public testing::TestWithParam<Algorithm> {};
 
+// The group, or, where workers survive it, the next one that needs the link.
 TEST_P(EndlessPartitionTest, LosesTheJobsGroupWhenTheLinkHadTimeToHeal) {
   for (const bool one_way : {true, false}) {
     Scenario scenario = TwoHosts();
@@ -83,11 +84,14 @@ TEST_P(EndlessPartitionTest, LosesTheJobsGroupWhenTheLinkHadTimeToHeal) {
                                          std::move(scenario));
 
     EXPECT_EQ(outcome.jobs[0].state, job::JobState::kFailed);
-    EXPECT_THAT(outcome.jobs[0].reason,
-                HasSubstr("wait for one another, and nothing comes through"));
-    // The round under way when it began, 15 minutes, and the end of the job.
-    EXPECT_GT(outcome.seconds, 910);
-    EXPECT_LT(outcome.seconds, 940);
+    const std::string& reason = outcome.jobs[0].reason;
+    const bool survived = reason.find("finished no round") != std::string::npos;
+    if (!survived) {
+      EXPECT_THAT(reason, HasSubstr("wait for one another, and nothing comes through"));
+    }
+    // The round under way when it began, 15 minutes, 10 more to start in vain, and the end.
+    EXPECT_GT(outcome.seconds, survived ? 1510 : 910);
+    EXPECT_LT(outcome.seconds, survived ? 1540 : 940);
     EXPECT_THAT(outcome.violations, IsEmpty());
   }
 }

@@ -138,5 +138,28 @@ TEST(RandomScenarioCoverageTest, AgentsLeaveWithTheTimeForItAndWithout) {
   EXPECT_GE(lost, 1);
 }
 
+// Workers that do not survive the loss of their group do not say so.
+TEST(RandomScenarioCoverageTest, GroupsThatFallApartGoOn) {
+  int said = 0;
+  std::set<std::pair<std::uint64_t, JobId>> regrouped;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    Scenario scenario = RandomScenario(seed);
+    scenario.on_step = [&](const job::Event& event, Instant, const job::Actions& actions) {
+      const auto* message = std::get_if<job::WorkerSaid>(&event);
+      said += message != nullptr && std::holds_alternative<job::GroupLostMessage>(message->message);
+      for (const job::Action& action : actions) {
+        const auto* persist = std::get_if<job::PersistJob>(&action);
+        if (persist == nullptr || persist->record.regroups == 0) continue;
+        regrouped.insert({seed, persist->record.id});
+      }
+    };
+    static_cast<void>(Simulate(std::move(scenario)));
+  }
+
+  if (said > 0) {
+    EXPECT_GE(regrouped.size(), 10u);
+  }
+}
+
 }  // namespace
 }  // namespace tactus::simulator

@@ -150,7 +150,9 @@ TEST(RecorderTest, WhatARoundThatIsLostHadTaughtIsNotInTheLosses) {
   Scenario scenario = Twins(300);
   scenario.jobs[0].validate_every = Seconds(0.1);
   scenario.jobs[0].checkpoints.every = Seconds(3);
-  scenario.cluster.faults.push_back({.at_seconds = 10, .host = "a", .device = "cpu:0"});
+  for (const char* host : {"a", "b"}) {
+    scenario.cluster.faults.push_back({.at_seconds = 10, .host = host, .device = "cpu:0"});
+  }
 
   const JobOutcome job = Simulate(std::move(scenario)).jobs.at(0);
 

@@ -62,11 +62,15 @@ TEST(SimulationTest, SharesFollowTheSpeedsThatWereTriedOutFromTheFirstRoundOn) {
   EXPECT_THAT(job.decisions.at(0).plan.reason, HasSubstr("tried out"));
 }
 
-TEST(SimulationTest, ACrashedWorkerCostsWhatIsNewerThanTheCheckpointAndNotTheJob) {
+TEST(SimulationTest, CrashedWorkersCostWhatIsNewerThanTheCheckpointAndNotTheJob) {
   const JobOutcome undisturbed = Simulate(TwoHosts()).jobs[0];
 
-  const Outcome outcome = SimulateWith(
-      {.kind = Fault::Kind::kWorkerCrash, .at_seconds = 10, .host = "b", .device = "cpu:0"});
+  Scenario scenario = TwoHosts();
+  for (const char* host : {"b", "a"}) {
+    scenario.cluster.faults.push_back(
+        {.kind = Fault::Kind::kWorkerCrash, .at_seconds = 10, .host = host, .device = "cpu:0"});
+  }
+  const Outcome outcome = Simulate(std::move(scenario));
 
   const JobOutcome& job = outcome.jobs[0];
   EXPECT_EQ(job.state, job::JobState::kSucceeded);
@@ -78,7 +82,25 @@ TEST(SimulationTest, ACrashedWorkerCostsWhatIsNewerThanTheCheckpointAndNotTheJob
   EXPECT_EQ(job.samples, undisturbed.samples);
   EXPECT_EQ(job.curve.size(), undisturbed.curve.size()) << "rounds that were lost are not on it";
   EXPECT_EQ(job.train_loss, undisturbed.train_loss) << "the same rounds, done again";
-  EXPECT_EQ(outcome.faults, 1u);
+  EXPECT_EQ(outcome.faults, 2u);
+  EXPECT_THAT(outcome.violations, IsEmpty());
+}
+
+// Where workers survive it: one alone takes a checkpoint, as the job needs two.
+TEST(SimulationTest, AWorkerThatSurvivesTheOthersCrashLosesNoRound) {
+  bool survived = false;
+  Scenario scenario = TwoHosts();
+  scenario.cluster.faults = {
+      {.kind = Fault::Kind::kWorkerCrash, .at_seconds = 10, .host = "b", .device = "cpu:0"}};
+  scenario.on_step = [&survived](const job::Event& event, Instant, const job::Actions&) {
+    const auto* said = std::get_if<job::WorkerSaid>(&event);
+    survived |= said != nullptr && std::holds_alternative<job::GroupLostMessage>(said->message);
+  };
+
+  const Outcome outcome = Simulate(std::move(scenario));
+
+  EXPECT_EQ(outcome.jobs[0].state, job::JobState::kSucceeded);
+  EXPECT_EQ(outcome.jobs[0].attempts.size(), survived ? 1u : 2u);
   EXPECT_THAT(outcome.violations, IsEmpty());
 }
 

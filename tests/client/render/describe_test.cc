@@ -20,6 +20,8 @@ TEST(DescribeTest, AJobIsDescribedDownToItsFile) {
     job.add_snapshots()->set_path(path);
     job.mutable_snapshots()->rbegin()->set_size_bytes(1024);
   }
+  job.set_regroups(2);
+  job.set_regroup_reason("worker 2 on node b was ended by signal 9 (SIGKILL)");
   job.set_transport("staged");
   job.set_transport_reason("worker 2 on node b has no NCCL");
   job.mutable_spec()->set_name("demo");
@@ -34,6 +36,8 @@ TEST(DescribeTest, AJobIsDescribedDownToItsFile) {
   EXPECT_THAT(text, HasSubstr("checkpoint      after 1,200 rounds\n"));
   EXPECT_THAT(text, HasSubstr("snapshots        2 (2.0 KiB), snapshots/0.000.safetensors to "
                               "snapshots/1.004.safetensors\n"));
+  EXPECT_THAT(text, HasSubstr("regrouped       2 times, last because worker 2 on node b was ended "
+                              "by signal 9 (SIGKILL)\n"));
   EXPECT_THAT(text, HasSubstr("transport       staged: worker 2 on node b has no NCCL\n"));
   EXPECT_THAT(text, HasSubstr("\nplan:\n  version          1\n"));
   EXPECT_THAT(text, HasSubstr("\njob file:\n  name: demo\n"));

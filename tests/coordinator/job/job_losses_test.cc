@@ -36,6 +36,7 @@ TEST(JobFailureTest, AConsequenceWaitsForItsCause) {
   rig.Step(Said(1, FailedMessage{.message = "reset by peer", .lost_generation = 1}));
   EXPECT_EQ(rig.record().state, JobState::kRunning);
   rig.Step(WorkerExited{.worker = WorkerId{3}, .signal = 9, .log_tail = "a\nout of memory\n"});
+  rig.Step(Said(2, FailedMessage{.message = "reset by peer", .lost_generation = 1}));
 
   EXPECT_EQ(rig.record().state_reason,
             "worker 3 on node b was ended by signal 9 (SIGKILL): out of memory");
@@ -124,7 +125,9 @@ TEST(JobFailureTest, NobodyOnALostNodeIsAskedToStop) {
   Rig rig;
   rig.ToRunning();
 
-  const Actions actions = rig.Step(NodeLost{.node = "a", .reason = "no heartbeat for 5 s"});
+  rig.Step(NodeLost{.node = "a", .reason = "no heartbeat for 5 s"});
+  const Actions actions =
+      rig.Step(Said(3, FailedMessage{.message = "reset by peer", .lost_generation = 1}));
 
   EXPECT_EQ(rig.record().state_reason, "node a was lost: no heartbeat for 5 s");
   EXPECT_THAT(Stopped(actions), ElementsAre(WorkerId{3}));
@@ -134,7 +137,9 @@ TEST(JobFailureTest, AnAgentThatRestartedHasLostItsWorkers) {
   Rig rig(JobOnce(1));
   rig.ToRunning();
 
-  const Actions actions = rig.Step(Join("a", 2));
+  rig.Step(Join("a", 2));
+  const Actions actions =
+      rig.Step(Said(3, FailedMessage{.message = "reset by peer", .lost_generation = 1}));
 
   EXPECT_EQ(rig.record().state, JobState::kFailed);
   EXPECT_THAT(rig.record().state_reason, HasSubstr("the agent of node a restarted"));
@@ -237,6 +242,8 @@ TEST(JobRecoveryTest, AMissingWorkerHasItsLastWordsFirst) {
   rig.Rejoin("b", 1, {});
   EXPECT_EQ(rig.record().state, JobState::kRunning);
   rig.Step(WorkerExited{.worker = WorkerId{3}, .signal = 9});
+  rig.Rejoin("a", 2, {WorkerId{1}, WorkerId{2}});
+  rig.StepAt(rig.seconds() + 3, Ticked{});  // they say nothing
 
   EXPECT_EQ(rig.record().state_reason, "worker 3 on node b was ended by signal 9 (SIGKILL)");
 }

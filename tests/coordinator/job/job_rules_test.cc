@@ -421,7 +421,9 @@ TEST(JobCancelTest, ADeathAfterACancelIsNoFailure) {
   rig.ToRunning();
   rig.Step(JobCancelled{.job = JobId{1}, .reason = "enough"});
 
-  rig.Step(WorkerExited{.worker = WorkerId{1}, .exit_code = -1, .signal = 11});
+  for (std::uint64_t worker = 1; worker <= 3; ++worker) {
+    rig.Step(WorkerExited{.worker = WorkerId{worker}, .exit_code = -1, .signal = 11});
+  }
 
   EXPECT_EQ(rig.record().state, JobState::kCancelled);
   EXPECT_EQ(rig.record().state_reason,

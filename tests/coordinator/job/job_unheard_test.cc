@@ -69,12 +69,15 @@ TEST(JobUnheardTest, WhereRoundsStopAndAWitnessIsHeardTheMembersAreLost) {
   rig.StepAt(since + 39.9, Ticked{});
   EXPECT_EQ(rig.record().state, JobState::kRunning);
   const Actions actions = rig.StepAt(since + 40, Ticked{});
+  // When it is heard again.
+  EXPECT_THAT(Stopped(actions), ElementsAre(WorkerId{1}, WorkerId{2}));
+  EXPECT_EQ(rig.record().state, JobState::kRunning);
+  // The witness does not say that it could go on.
+  EXPECT_THAT(Stopped(rig.StepAt(since + 43, Ticked{})), ElementsAre(WorkerId{3}));
 
   EXPECT_EQ(rig.record().state, JobState::kFailed);
   EXPECT_EQ(rig.record().state_reason,
             "node a was lost: not heard for 10 s, and no newer round came for 30 seconds");
-  // Those of node a when it is heard again.
-  EXPECT_THAT(Stopped(actions), ElementsAre(WorkerId{1}, WorkerId{2}, WorkerId{3}));
 }
 
 TEST(JobUnheardTest, AReportOfARoundThatIsNotNewerProvesNothing) {
@@ -87,6 +90,7 @@ TEST(JobUnheardTest, AReportOfARoundThatIsNotNewerProvesNothing) {
   for (int i = 1; i < 40; ++i) rig.StepAt(since + i, ThirdReports(7));
   rig.StepAt(since + 30, Ticked{});
   rig.StepAt(since + 40, Ticked{});
+  rig.StepAt(since + 43, Ticked{});
 
   EXPECT_EQ(rig.record().state, JobState::kFailed);
 }
@@ -106,6 +110,7 @@ TEST(JobUnheardTest, LongRoundsHaveTheirTime) {
   EXPECT_EQ(rig.record().state, JobState::kRunning);
   rig.StepAt(since + 2000, Ticked{});
   rig.StepAt(since + 2010, Ticked{});
+  rig.StepAt(since + 2070, Ticked{});
 
   EXPECT_EQ(rig.record().state, JobState::kFailed);
 }
@@ -327,6 +332,7 @@ TEST(JobUnheardTest, WorkersOfWhichTheirAgentHasNothingMoreToTellAreLost) {
   NodeJoined a = TrainWithNamedAgent(rig);
   rig.Restart();
   rig.Step(a);
+  rig.Rejoin("b", 1, {WorkerId{3}});
 
   rig.StepAt(rig.seconds() + 3, Ticked{});
 
@@ -421,7 +427,7 @@ TEST(JobUnheardTest, WhoWasGivenUpAndComesBackIsStopped) {
   Rig rig(JobOnce(1));
   rig.ToRunning();
   rig.Step(Miss("a"));
-  rig.Step(WorkerExited{.worker = WorkerId{3}, .signal = 9});
+  rig.Step(Said(3, FailedMessage{.message = "training diverged"}));
   EXPECT_EQ(rig.record().state, JobState::kFailed);
 
   EXPECT_THAT(Stopped(rig.Step(Back("a", 2, {WorkerId{1}, WorkerId{2}}))),

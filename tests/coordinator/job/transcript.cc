@@ -130,6 +130,10 @@ std::string Say(const FailedMessage& message) {
   return "failed " + message.field + " " + Quote(message.message) +
          " lost_generation=" + std::to_string(message.lost_generation);
 }
+std::string Say(const GroupLostMessage& message) {
+  return "lost group " + std::to_string(message.generation) + " after " +
+         std::to_string(message.rounds) + ": " + Quote(message.reason);
+}
 std::string Say(const StandingMessage& message) {
   return "stands after " + std::to_string(message.batches) + " batches" +
          (message.waits ? " and waits for " + List(message.awaits) : "") +

@@ -107,6 +107,30 @@ TEST_F(TranscriptTest, AWorkerIsKilled) {
   transcript_.ExpectGolden("worker_killed");
 }
 
+TEST_F(TranscriptTest, AGroupIsLostUnderWorkersWhoGoOn) {
+  Start();
+  Load();
+  Round();
+  transcript_.Note("one is killed, and each of the others says that it lost its group");
+  Step(WorkerExited{.worker = WorkerId{3}, .exit_code = -1, .signal = 9});
+  for (std::uint64_t worker = 1; worker <= 2; ++worker) {
+    Step(Said(worker, GroupLostMessage{.generation = 1,
+                                       .rounds = 3 - worker,
+                                       .reason = "rank 2: reset by peer",
+                                       .blames = {2}}));
+  }
+  transcript_.Note("they meet, and train on from where the first of them is");
+  for (std::uint64_t worker = 1; worker <= 2; ++worker) {
+    Step(Said(worker, EndpointMessage{.generation = 2, .endpoint = Name(worker)}));
+  }
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    const RoundOf round{.round = 2, .plan_version = 2, .batch_sizes = {32, 32}};
+    Step(Said(rank + 1, ReportOf(rank, round, 2)));
+  }
+
+  transcript_.ExpectGolden("regroup");
+}
+
 TEST_F(TranscriptTest, ANodeLeaves) {
   Start();
   Load();

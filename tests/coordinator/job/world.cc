@@ -163,6 +163,7 @@ void World::Check(const PersistJob& action) {
     tally_.shrunk += size < last ? 1 : 0;
     last = size;
   }
+  if (before != store_.end()) CheckRegroup(action.record, before->second);
   CheckAttempts(action.record, before == store_.end() ? nullptr : &before->second);
   tally_.excused += state == JobState::kQueued &&
                             action.record.state_reason.starts_with("goes on") &&
@@ -329,32 +330,6 @@ void World::Check(const WakeAt& action) {
   wake_ = wake_ ? std::min(*wake_, action.time) : action.time;
 }
 
-void World::Receive(WorkerId id, Worker& worker, const GroupMessage& message) {
-  Group& group = groups_[worker.job];
-  if (message.generation != group.generation) {
-    EXPECT_EQ(message.generation, group.generation + 1);
-    EXPECT_EQ(message.plan.version, group.newest + 1);
-    group = {};
-    group.generation = message.generation;
-    group.newest = message.plan.version;
-    group.members.resize(message.size);
-    group.plans[message.plan.version] = message.plan;
-    group.round_versions[worker.next_round] = message.plan.version;
-  }
-  EXPECT_EQ(message.plan, group.plans.at(group.newest));
-  group.members.at(message.rank) = id;
-  worker.generation = message.generation;
-  worker.rank = message.rank;
-  worker.offered = message.plan.version;
-  if (worker.stage == Stage::kWaiting) worker.stage = Stage::kMeeting;
-}
-
-void World::Receive(WorkerId, Worker& worker, const PeersMessage& message) {
-  EXPECT_EQ(message.generation, worker.generation);
-  EXPECT_EQ(message.endpoints.size(), groups_.at(worker.job).members.size());
-  if (worker.stage == Stage::kWaitingForPeers) worker.stage = Stage::kTraining;
-}
-
 void World::Receive(WorkerId, Worker& worker, const policies::Plan& plan) {
   Group& group = groups_.at(worker.job);
   if (plan.version == group.newest + 1) {
@@ -374,6 +349,9 @@ void World::Receive(WorkerId, Worker& worker, const policies::Plan& plan) {
 void World::Receive(WorkerId, Worker& worker, const StopMessage& message) {
   Group& group = groups_.at(worker.job);
   EXPECT_FALSE(message.suspend && message.discard);
+  EXPECT_TRUE(worker.stage == Stage::kTraining || worker.stage == Stage::kFinished ||
+              message.discard || worker.told_to_end)
+      << "who awaits a group leaves for it";
   const bool ended = std::ranges::any_of(workers_, [&](const auto& entry) {
     return entry.second.job == worker.job && entry.second.stage == Stage::kFinished;
   });
@@ -451,6 +429,8 @@ void World::MoveWorker() {
                                               .lost_generation = rng_.Below(2),
                                               .transient = rng_.Below(2) == 0}));
   }
+  if (dice == 3) BreakGroup(worker);
+  if (LosesGroup(worker)) return LoseGroup(*id, worker);
   if (dice < 8) worker.speed = 20 + 200 * rng_.Uniform();
   if (std::exchange(worker.looked_at, false)) {
     ++tally_.stood;
@@ -466,6 +446,11 @@ void World::MoveWorker() {
 }
 
 void World::Advance(WorkerId id, Worker& worker) {
+  if (const std::uint64_t left = std::exchange(worker.left, 0); left != 0) {
+    return Give(Said(id.value, GroupLostMessage{.generation = left,
+                                                .rounds = worker.next_round,
+                                                .reason = "another group was formed"}));
+  }
   switch (worker.stage) {
     case Stage::kLoading: {
       worker.stage = Stage::kWaiting;
@@ -482,6 +467,7 @@ void World::Advance(WorkerId id, Worker& worker) {
       return Exit(id, 0, 0);
     case Stage::kWaiting:
     case Stage::kWaitingForPeers:
+    case Stage::kLost:
       return;
   }
 }
@@ -517,7 +503,8 @@ void World::SayReport(WorkerId id, Worker& worker) {
 
 void World::Finish(WorkerId id, Worker& worker) {
   worker.stage = Stage::kFinished;
-  const Group& group = groups_.at(worker.job);
+  Group& group = groups_.at(worker.job);
+  group.finished.insert(id);
   FinishedMessage message = Finished(worker.rank);
   message.rounds = worker.next_round;
   message.suspended = group.suspend && !group.natural;

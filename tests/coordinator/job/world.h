@@ -40,6 +40,8 @@ struct WorldListener {
 //   - revisions grow, a job is persisted before it is published, final states are final;
 //   - versions of plans are consecutive; a new one is sent only when all members have reported a
 //     round under the one before;
+//   - workers that lose their group, of every other job, go on in the next one, in their order,
+//     from the rounds of the most advanced;
 //   - a job that lost its group goes on from its checkpoint, not before its rest is over, and not
 //     more often than it may; the history has each round of the state that counts once.
 class World {
@@ -69,6 +71,8 @@ class World {
     int stood = 0;       // answers to where a worker stands
     int reverted = 0;    // decisions
     int excused = 0;     // groups that such a node left before they had ended
+    int regrouped = 0;   // groups of those whom a loss left
+    int again = 0;       // of these, with all of the members of before
   };
 
   World(std::uint64_t seed, Tally& tally, WorldListener listener = {});
@@ -80,7 +84,7 @@ class World {
   void Drain();
 
  private:
-  enum class Stage { kLoading, kWaiting, kMeeting, kWaitingForPeers, kTraining, kFinished };
+  enum class Stage { kLoading, kWaiting, kMeeting, kWaitingForPeers, kTraining, kLost, kFinished };
 
   struct Worker {
     JobId job;
@@ -91,6 +95,9 @@ class World {
     std::uint32_t rank = 0;
     std::uint64_t offered = 0;  // newest plan it holds
     std::uint64_t next_round = 0;
+    std::uint64_t awaits = 0;  // the round that its next group begins with
+    std::uint64_t told = 0;    // rounds that the next group was told to be its own
+    std::uint64_t left = 0;    // the group that it has still to say it lost, for another; 0: none
     double speed = 100;
     bool told_to_end = false;
     bool looked_at = false;  // and has not said where it stands
@@ -114,6 +121,8 @@ class World {
     std::optional<std::uint64_t> stop_round;
     bool natural = false;  // a stop condition holds there: nobody asked
     bool suspend = false;  // as last asked for
+    bool broken = false;   // a connection between its members
+    std::set<WorkerId> finished;
   };
 
   void Give(const Event& event);
@@ -127,6 +136,7 @@ class World {
   void Check(const LookAtWorker& action);
   void Check(const PersistRound& action);
   void Check(const ForgetRounds& action);
+  void CheckRegroup(const JobRecord& record, const JobRecord& before);
   void CheckAttempts(const JobRecord& record, const JobRecord* before);
   bool Waits(const auto& action);
   void Check(const PersistNode& action) { marks_[action.node.name] = action.node; }
@@ -159,6 +169,9 @@ class World {
   void Suspend(const std::string& node);
   void MoveWorker();
   void Advance(WorkerId id, Worker& worker);
+  void BreakGroup(const Worker& worker);
+  bool LosesGroup(const Worker& worker);
+  void LoseGroup(WorkerId id, Worker& worker);
   void SayReport(WorkerId id, Worker& worker);
   void Finish(WorkerId id, Worker& worker);
   void Exit(WorkerId id, int exit_code, int signal);

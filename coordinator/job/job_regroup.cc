@@ -1,0 +1,318 @@
+// The part of JobController that goes on without those who are lost.
+//
+//   a group that trains, ends or is awaited after a restart loses a member, or a member loses it
+//     -> each of those who stay says that it lost this generation, and keeps what it holds
+//     -> they are on record as the members of the next one, whose number, plan and ranks they learn
+//     -> their addresses, then all of these, then the first round: it trains, or ends, as before
+//
+// Who is gone is known for certain: its agent saw its exit, its node has another agent, or it said
+// itself that it fails. Who says nothing while the others wait is taken for gone and ended; not, as
+// long as its node is not heard, before JobDeadlines::silence is over. Where nobody who stays says
+// that it lost the group, as workers of older versions do not, or nobody stays, the attempt is
+// lost.
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "coordinator/job/job_controller.h"
+#include "coordinator/job/wording.h"
+
+namespace tactus::job {
+namespace {
+
+// Groups of the same members in a row that come to no round: what breaks them does not pass.
+constexpr int kRegroupsInVainMax = 4;
+
+// `rounds`, or twice as long as the last validation took, if that is longer: who validates may
+// notice nothing before it is through.
+Duration TimeToSpeak(const ProgressTracker& tracker, Duration rounds, Duration most) {
+  const std::optional<ValidationRecord> newest = tracker.progress().validation.newest;
+  if (!newest) return rounds;
+  return std::max(rounds, Duration(Seconds(std::min(2 * newest->seconds, ToSeconds(most)))));
+}
+
+}  // namespace
+
+// While rank 0 has not said its last word, with which all is done.
+bool JobController::Regroups() const {
+  const bool together = In<phase::Training>() || In<phase::Ending>() || In<phase::Returning>() ||
+                        In<phase::Regrouping>();
+  return together && keeper_.tracker() && !keeper_.Secured() && !record().discard &&
+         !group_.results().Finished(0) && !group_.Staying().empty();
+}
+
+void JobController::On(std::uint32_t rank, const GroupLostMessage& message, Turn turn) {
+  if (!keeper_.tracker() || keeper_.Secured()) return;
+  if (message.generation < record().generation) return Correct(rank, message, turn);
+  if (message.generation != record().generation || !group_.results().Owes(rank)) return;
+  group_.SetLost(rank, message, turn.now);
+  keeper_.record().lost = group_.lost();
+  const std::uint64_t revision = record().revision;
+  TakeWord(turn);
+  // Durable before it is acknowledged, whatever came of it.
+  if (record().revision == revision) keeper_.Persist(turn);
+}
+
+void JobController::TakeWord(Turn turn) {
+  if (group_.results().Finished(0)) {
+    ExcuseWhoLeft(turn);
+    return TryFinish(turn);
+  }
+  if (!Regroups()) return;  // the inquiry's verdict ends it
+  // The next group fell apart before its first round: its members are asked like those of any.
+  auto* const regrouping = std::get_if<phase::Regrouping>(&phase_);
+  if (regrouping != nullptr && regrouping->formation) BeginRegrouping(turn);
+  Regroup(turn);
+}
+
+// A member leaves a former group when it hears of the next one. Where that was formed by what was
+// known before, as the coordinator had restarted or the group between had come to nothing, it may
+// have gone on meanwhile; it says so before its address, so before anybody meets.
+void JobController::Correct(std::uint32_t rank, const GroupLostMessage& message, Turn turn) {
+  auto* const regrouping = std::get_if<phase::Regrouping>(&phase_);
+  const std::optional<GroupLostMessage>& known = group_.Lost(rank);
+  const bool forms = regrouping != nullptr && regrouping->formation && !Met();
+  if (!forms || !known || known->rounds == message.rounds) return;
+  regrouping->stale = true;
+  group_.SetRounds(rank, message.rounds);
+  keeper_.record().lost = group_.lost();
+  keeper_.Persist(turn);
+}
+
+// Something has changed in who stays, or what they said.
+void JobController::Regroup(Turn turn) {
+  if (!Regroups()) return Conclude(group_.Verdict(), turn);
+  if (!In<phase::Regrouping>()) BeginRegrouping(turn);
+  auto& regrouping = std::get<phase::Regrouping>(phase_);
+  const bool whole = group_.Staying().size() == size();
+  // Of a group that has not begun all is known: who has met leaves it for the next one.
+  if (regrouping.formation) {
+    if (!whole) FormNext(turn);
+    return;
+  }
+  if (!Unspoken().empty()) return;
+  if (!whole) return FormNext(turn);
+  // A connection broke, or somebody is gone of whom nobody said so yet.
+  regrouping.deadline = std::max(turn.now, regrouping.since + deadlines_.inquiry);
+}
+
+void JobController::BeginRegrouping(Turn turn) {
+  const Duration speak =
+      TimeToSpeak(*keeper_.tracker(), Rounds(deadlines_.regroup), deadlines_.finish);
+  phase::Regrouping regrouping{.since = turn.now, .deadline = turn.now + speak};
+  if (const auto* ending = std::get_if<phase::Ending>(&phase_)) {
+    regrouping.ending = *ending;
+  } else if (const auto* former = std::get_if<phase::Regrouping>(&phase_)) {
+    regrouping.ending = former->ending;
+  } else if (state() != JobState::kRunning) {
+    const Duration limit = AskedToStop() ? CancelLimit() : deadlines_.finish;
+    regrouping.ending = phase::Ending{.limit = limit, .deadline = turn.now + limit};
+  }
+  // What a former coordinator formed of them may have met since: a report would say so.
+  const std::vector<LostMember>& lost = record().lost;
+  const bool formed = In<phase::Returning>() && lost.size() == size() &&
+                      std::ranges::none_of(lost, [this](const LostMember& member) {
+                        return member.message.generation == record().generation;
+                      });
+  if (formed) {
+    regrouping.formation.emplace(size(), record().generation, GroupFormation::Phase::kFormed);
+  }
+  phase_ = std::move(regrouping);
+  held_since_.reset();
+  NoteHold(turn.now);
+  keeper_.record().state_reason = "regrouping: " + LossWords();
+  keeper_.Announce(turn);
+}
+
+std::string JobController::LossWords() const {
+  if (group_.SuspectSince()) return group_.Verdict().reason;
+  const LostMember& first = record().lost.front();
+  return FindingOf(group_.members()[first.rank], first.message).reason;
+}
+
+// Of those who stay, who has not said that it lost this generation, or is not back to be spoken to.
+std::vector<std::uint32_t> JobController::Unspoken() const {
+  std::vector<std::uint32_t> ranks = group_.Staying();
+  std::erase_if(ranks, [this](std::uint32_t rank) {
+    const std::optional<GroupLostMessage>& lost = group_.Lost(rank);
+    return group_.Present(rank) && lost && lost->generation == record().generation;
+  });
+  return ranks;
+}
+
+// The members are durable before the first of them hears of the group. Who is left out is ended.
+void JobController::FormNext(Turn turn) {
+  const std::string reason = LossWords();
+  const bool again = group_.Staying().size() == size();
+  regroups_in_vain_ = again ? regroups_in_vain_ + 1 : 0;
+  if (regroups_in_vain_ > kRegroupsInVainMax) return Lose(reason, turn);
+  if (regroups_in_vain_ > 1) LeaveOutBlamed(turn);
+  const std::vector<std::uint32_t> ranks = group_.Staying();
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    const bool stays = std::ranges::binary_search(ranks, rank);
+    if (!stays && group_.results().Owes(rank)) group_.End(rank, deadlines_.grace, turn.actions);
+  }
+  group_ = group_.Next(ranks);
+  keeper_.Regroup({.ranks = ranks, .lost = group_.lost(), .reason = reason}, turn);
+  auto& regrouping = std::get<phase::Regrouping>(phase_);
+  regrouping.deadline = turn.now + Rounds(deadlines_.regroup);
+  regrouping.formation.emplace(size(), record().generation, GroupFormation::Phase::kMeeting);
+  regrouping.stale = false;
+  SendGroup(turn);
+}
+
+// Of two who blame each other again, the one whose loss costs less speed.
+void JobController::LeaveOutBlamed(Turn turn) {
+  const auto blames = [this](std::uint32_t one, std::uint32_t other) {
+    const std::optional<GroupLostMessage>& lost = group_.Lost(one);
+    return lost && lost->generation == record().generation &&
+           std::ranges::find(lost->blames, other) != lost->blames.end();
+  };
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    for (std::uint32_t other = rank + 1; other < size(); ++other) {
+      if (!blames(rank, other) || !blames(other, rank)) continue;
+      const std::uint32_t out = Slower(rank, other);
+      return GiveUp(out,
+                    WorkerName(group_.members()[rank]) + " and " +
+                        WorkerName(group_.members()[other]) + " lose each other again and again",
+                    deadlines_.grace, turn);
+    }
+  }
+}
+
+std::uint32_t JobController::Slower(std::uint32_t one, std::uint32_t other) const {
+  const Progress progress = keeper_.tracker()->progress();
+  const auto speed = [&](std::uint32_t rank) { return progress.workers[rank].samples_per_second; };
+  return speed(one) < speed(other) ? one : other;
+}
+
+void JobController::GiveUp(std::uint32_t rank, const std::string& reason, Duration grace,
+                           Turn turn) {
+  group_.GiveUp(rank, reason, turn.now);
+  group_.End(rank, grace, turn.actions);
+}
+
+// Who stands still does so whatever it is told: the others wait for the end of its process.
+// Returns why the group is lost, where nobody is to blame.
+std::optional<std::string> JobController::GiveUpStill(const Standstill& standstill,
+                                                      const std::string& words, Turn turn) {
+  using Kind = Standstill::Kind;
+  const bool link = standstill.kind == Kind::kLink;
+  if (!link && !standstill.certain() && standstill.kind != Kind::kSilent &&
+      standstill.kind != Kind::kBusy && standstill.kind != Kind::kStorage) {
+    return words;
+  }
+  GiveUp(link ? Slower(standstill.rank, standstill.other) : standstill.rank, words, Duration(0),
+         turn);
+  Regroup(turn);
+  return std::nullopt;
+}
+
+// Its members have all they need to meet.
+bool JobController::Met() const {
+  const auto* const regrouping = std::get_if<phase::Regrouping>(&phase_);
+  return regrouping != nullptr && regrouping->formation &&
+         regrouping->formation->phase() == GroupFormation::Phase::kFormed;
+}
+
+// The first report of the next group has come. One that is smaller than the job may be goes on
+// from a checkpoint when there are devices for it.
+void JobController::GoOnRegrouped(Turn turn) {
+  const std::optional<phase::Ending> ending = std::get<phase::Regrouping>(phase_).ending;
+  JobRecord& record = keeper_.record();
+  group_.ForgetLost();
+  record.lost.clear();
+  held_since_.reset();
+  if (ending) {
+    phase_ = phase::Ending{.limit = ending->limit, .deadline = turn.now + ending->limit};
+    // Its limit is what its user gave.
+    if (!record.cancel_reason.empty()) phase_ = *ending;
+    record.state_reason = EndingWords();
+    keeper_.Announce(turn);
+    if (AskedToStop()) group_.SendToAll(StopOrder(), turn.actions);
+    return NoteHold(turn.now);
+  }
+  phase_ = TrainingFrom(turn.now);
+  record.state_reason = TrainingWords();
+  keeper_.Announce(turn);
+  if (size() >= record.settings.workers_min) return;
+  Suspend(false,
+          WorkerCount(size()) + " left of at least " + std::to_string(record.settings.workers_min) +
+              ": " + record.regroup_reason,
+          turn);
+}
+
+// A member has said its last word while others had lost their group.
+void JobController::EndOrRegroup(Turn turn) {
+  const auto& regrouping = std::get<phase::Regrouping>(phase_);
+  if (!group_.results().Finished(0) && group_.SuspectSince()) return Regroup(turn);
+  if (regrouping.formation) group_.ForgetLost();
+  keeper_.record().lost = group_.lost();
+  const Duration limit = deadlines_.finish;
+  phase_ = regrouping.ending.value_or(phase::Ending{.limit = limit, .deadline = turn.now + limit});
+}
+
+// Rank 0 has said its last word, and with it all is done: nobody is waited for who left without
+// one, or lost the group before.
+void JobController::ExcuseWhoLeft(Turn turn) {
+  bool any = false;
+  for (std::uint32_t rank = 1; rank < size(); ++rank) {
+    if (!group_.results().Owes(rank) || !group_.Left(rank)) continue;
+    group_.Excuse(rank);
+    if (group_.Live(rank)) group_.End(rank, deadlines_.grace, turn.actions);
+    any = true;
+  }
+  if (!any) return;
+  keeper_.record().ending = group_.results().ending();
+  keeper_.Persist(turn);
+}
+
+// To members that may have missed what was said last, and pass over what they have.
+void JobController::RepeatGroup(Turn turn) {
+  const auto& formation = std::get<phase::Regrouping>(phase_).formation;
+  if (formation && formation->phase() == GroupFormation::Phase::kMeeting) SendGroup(turn);
+}
+
+// A node is heard again: what its workers said meanwhile comes within moments.
+void JobController::GiveTimeToSpeak(Instant now) {
+  auto* const regrouping = std::get_if<phase::Regrouping>(&phase_);
+  if (regrouping == nullptr) return;
+  regrouping->deadline = std::max(regrouping->deadline, now + Rounds(deadlines_.regroup));
+}
+
+// The time counts anew where the coordinator itself stood still: what was said meanwhile comes
+// first.
+std::optional<std::string> JobController::Overdue(phase::Regrouping& regrouping, Turn turn) {
+  if (regrouping.ending && turn.now >= regrouping.ending->deadline) {
+    return Overdue(*regrouping.ending, turn);
+  }
+  const bool late = turn.now > regrouping.deadline + deadlines_.second_look;
+  regrouping.deadline = turn.now + Rounds(deadlines_.regroup);
+  if (late) return std::nullopt;
+  const bool meets =
+      regrouping.formation && regrouping.formation->phase() == GroupFormation::Phase::kMeeting;
+  std::vector<std::uint32_t> silent = meets ? regrouping.formation->Missing() : Unspoken();
+  if (silent.empty() || Met()) {
+    FormNext(turn);
+    return std::nullopt;
+  }
+  const bool any_said = silent.size() < group_.Staying().size();
+  std::erase_if(silent, [this](std::uint32_t rank) {
+    return group_.contact().Missed(group_.members()[rank].node);
+  });
+  if (!any_said && !silent.empty()) return LossWords();
+  for (const std::uint32_t rank : silent) {
+    GiveUp(rank,
+           WorkerName(group_.members()[rank]) + " did not say within " +
+               DurationWords(Rounds(deadlines_.regroup)) +
+               (meets ? " where it can be reached" : " that it lost its group"),
+           deadlines_.grace, turn);
+  }
+  if (!silent.empty()) Regroup(turn);
+  return std::nullopt;
+}
+
+}  // namespace tactus::job
