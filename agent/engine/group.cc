@@ -17,11 +17,7 @@ Group::Group(Member& member, collective::Transport& transport, GroupBuffers buff
       registers_(buffers.registered),
       registered_(buffers.registered),
       synchronizers_(AllSynchronizers(member, *this)),
-<<<<<<< HEAD
-      combination_(transport, member.device, segments,
-=======
-      combination_(transport, member.device, member.segments, member.EncodingOfGroup(),
->>>>>>> regroup
+      combination_(transport, member.device, member.segments,
                    {.bucket_bytes = member.options.bucket_bytes,
                     .lanes = LaneCount(static_cast<std::size_t>(transport.size())),
                     .nodes = member.options.nodes,

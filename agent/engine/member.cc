@@ -1,10 +1,6 @@
 #include "agent/engine/member.h"
 
-<<<<<<< HEAD
 #include <algorithm>
-=======
-#include <utility>
->>>>>>> regroup
 
 #include "base/check.h"
 
@@ -84,16 +80,11 @@ void Member::CopyState(EngineState& state) {
   device.Synchronize();
 }
 
-<<<<<<< HEAD
-void Member::Restore(const EngineState& state) {
-  const std::vector<Residual> residuals = encodings.Residuals();
-=======
-std::string Member::ReasonNotToTake(const EngineState& state) const {
->>>>>>> regroup
+std::string Member::ReasonNotToTake(const EngineState& state) {
   StateFit fit{.length = parameters.size(),
                .optimizer_buffers = StateBuffers(options.optimizer),
                .train_samples = options.train_samples};
-  for (const Residual& residual : encoding->Residuals()) {
+  for (const Residual& residual : encodings.Residuals()) {
     fit.residuals[residual.name] = residual.values.size();
   }
   return ReasonAgainst(state, fit);
@@ -121,13 +112,6 @@ void Member::PutBack(const EngineState& state) {
     if (found != state.residuals.end()) device.Copy(found->second, residual.values);
   }
   learning_rate.Restore(state.learning_rate);
-}
-
-Encoding& Member::EncodingOfGroup() {
-  if (std::exchange(residuals_lost_, false)) {
-    encoding = EncodingOf(options, device, parameters.size());
-  }
-  return *encoding;
 }
 
 void Member::Keep() {

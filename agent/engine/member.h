@@ -49,12 +49,7 @@ struct Member {
   // Goes on from a state, of a group of any size; whose parameters are put into the buffer by the
   // caller. Requires: no round is open; ReasonNotToTake(state) is empty.
   void Restore(const EngineState& state);
-  std::string ReasonNotToTake(const EngineState& state) const;
-
-  // The encoding for another group. What it kept is forgotten where a group was lost: some of it
-  // left with what was never combined.
-  Encoding& EncodingOfGroup();
-  void LoseResiduals() { residuals_lost_ = true; }
+  std::string ReasonNotToTake(const EngineState& state);
 
   // What a trial can be undone with: what training has made of this member, as it is now, in the
   // host's memory; from the latest Keep. Undo puts it back, and does nothing where nothing is kept.
@@ -94,11 +89,7 @@ struct Member {
   Optimizer optimizer;
   policies::LearningRate learning_rate;
   LocalSteps local_steps;
-<<<<<<< HEAD
   Encodings encodings;
-=======
-  std::unique_ptr<Encoding> encoding;
->>>>>>> regroup
   SampleLedger ledger;
   policies::LossWindow losses;
   Validations validations;
@@ -117,7 +108,6 @@ struct Member {
   void PutBack(const EngineState& state);
 
   std::optional<Kept> kept_;
-  bool residuals_lost_ = false;
 };
 
 }  // namespace tactus::engine

@@ -433,7 +433,7 @@ void RoundEngine::LoseGroup(const std::string& reason) {
   if (group_.combination().open()) group_.combination().Wait();
   synchronizer_->Abandon();
   member_.ledger.Abandon();
-  member_.LoseResiduals();
+  member_.encodings.Settle(false);
   member_.EndTrial();
   member_.KeepNothing();
   pending_.reset();

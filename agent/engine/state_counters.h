@@ -23,6 +23,7 @@ void VisitValidation(auto& validation, const auto& visit) {
   visit("validation.trained_nanoseconds", validation.last.trained);
   visit("validation.cost_nanoseconds", validation.cost);
   visit("validation.total_cost_nanoseconds", validation.total_cost);
+  visit("validation.evaluated_samples", validation.samples);
   visit("validation.loss", validation.loss);
   visit("validation.best_loss", validation.best_loss);
   visit("validation.best_accuracy", validation.best_accuracy);

@@ -392,23 +392,24 @@ TEST(RegroupedPairTest, ParametersAreTheFirstMembersToTheLastBit) {
   EXPECT_EQ(pair.all[1].parameters(), std::vector<float>(kLength, 1));
 }
 
-// What travelled, and was lost, is owed by nobody: the round is computed anew, whole.
-TEST(RegroupedEncodingTest, ResidualsOfALostGroupAreForgotten) {
+// What they are after a round that was not applied is the encoding's to know (Encoding::Settle).
+TEST(RegroupedEncodingTest, ResidualsOutliveTheGroup) {
   EngineOptions options = Options(SgdOptions{.learning_rate = 0.01});
-  options.make_encoding = [](cuda::Device&, std::size_t length) {
+  options.encoding.dense = [](cuda::Device&, std::size_t length) {
     return std::make_unique<RoundingEncoding>(4.0f, length);
   };
   Survivor survivor(options);
   const auto residual = [&] {
-    const std::span<const float> values = survivor.member().encoding->Residuals()[0].values;
+    const std::span<const float> values = survivor.member().encodings.Residuals()[0].values;
     return std::vector<float>(values.begin(), values.end());
   };
   const Plan plan{.batch_sizes = {5}};
 
   survivor.TrainIn(*NewGroup(1)[0], plan, {}, AbortIn(3, 0));
-  EXPECT_NE(residual(), std::vector<float>(kLength));
+  const std::vector<float> owed = residual();
+  EXPECT_NE(owed, std::vector<float>(kLength));
   survivor.TrainIn(*NewGroup(1)[0], plan, {3}, [&](RoundEngine&, Transport&) {
-    EXPECT_EQ(residual(), std::vector<float>(kLength));
+    EXPECT_EQ(residual(), owed);
     return false;
   });
 }
