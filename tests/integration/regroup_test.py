@@ -1,0 +1,123 @@
+"""A worker, or an agent with its workers, is killed while a job trains: those that live go on in their processes, from the
+round that they are in, and the job ends as if nothing had been."""
+import json
+import os
+import signal
+import unittest
+
+from cluster import Cluster, Folder, processes_of, tiny_spec, wait_until
+
+ROUNDS = 1500
+WORKERS = 4
+BATCH = 8  # of each
+
+
+class RegroupTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = Folder()
+        self.cluster = Cluster(self.folder.path)
+        self.cluster.start_coordinator()
+        for node in ("a", "b"):
+            self.cluster.start_agent(node, WORKERS // 2)
+
+    def tearDown(self):
+        self.cluster.stop()
+        left = processes_of(self.folder.path)
+        self.folder.remove()
+        self.assertEqual(left, [], "processes were left running")
+
+    def start(self, least=2, **more):
+        spec = {**tiny_spec(self.folder.corpus(400000), rounds=ROUNDS), **more}
+        spec["workers"] = {"min": least, "max": WORKERS}
+        job = self.cluster.submit(spec)
+        self.trains_beyond(job, 50)
+        return job
+
+    def rounds(self, job):
+        return int(self.cluster.job(job).get("progress", {}).get("rounds", 0))
+
+    def trains_beyond(self, job, rounds):
+        wait_until(lambda: self.rounds(job) > rounds, 60, f"it trains beyond round {rounds}")
+
+    def ended(self, job, regroups):
+        """The job, which ended well, in one attempt, and after so many regroups."""
+        done = self.cluster.wait(job, ["SUCCEEDED", "FAILED"], 240)
+        self.assertEqual(done["state"], "JOB_STATE_SUCCEEDED", done.get("state_reason"))
+        self.assertEqual(int(done["result"]["rounds"]), ROUNDS)
+        self.assertEqual(len(done["attempts"]), 1)
+        self.assertEqual(int(done["regroups"]), regroups)
+        return done
+
+    def kill_one_of(self, pids):
+        victim = sorted(pids)[-1]
+        os.kill(victim, signal.SIGKILL)
+        return [pid for pid in pids if pid != victim]
+
+    def test_those_who_live_go_on_in_their_processes(self):
+        job = self.start()
+        before = self.cluster.workers()
+        self.assertEqual(len(before), WORKERS)
+
+        survivors = self.kill_one_of(before)
+
+        wait_until(lambda: int(self.cluster.job(job).get("regroups", 0)) == 1, 30, "a regroup is on record")
+        self.trains_beyond(job, self.rounds(job) + 50)
+        self.assertEqual(sorted(self.cluster.workers()), sorted(survivors))
+        done = self.ended(job, 1)
+        self.assertIn("worker", done["regroup_reason"])
+
+    def test_no_round_is_lost_or_told_twice(self):
+        job = self.start()
+
+        self.kill_one_of(self.cluster.workers())
+
+        self.ended(job, 1)
+        told = json.loads(self.cluster.tactus("get", "rounds", job, "-o", "json")[1])["rounds"]
+        numbers = [int(one.get("round", 0)) for one in told]
+        self.assertEqual(numbers, sorted(set(numbers)))
+        self.assertEqual(numbers[-1], ROUNDS - 1)
+
+    def test_one_after_the_other_down_to_one(self):
+        job = self.start(least=1)
+        for regroups in range(1, WORKERS):
+            survivors = self.kill_one_of(self.cluster.workers())
+            wait_until(lambda: int(self.cluster.job(job).get("regroups", 0)) == regroups, 30, f"{regroups} regroups")
+            self.trains_beyond(job, self.rounds(job) + 20)
+            self.assertEqual(sorted(self.cluster.workers()), sorted(survivors))
+        self.ended(job, WORKERS - 1)
+
+    def test_a_node_and_its_workers_are_lost(self):
+        job = self.start()
+        survivors = self.cluster.workers("a")
+        lost = self.cluster.workers("b")
+
+        self.cluster.kill("b")
+        for pid in lost:
+            os.kill(pid, signal.SIGKILL)
+
+        self.trains_beyond(job, self.rounds(job) + 50)
+        self.assertEqual(sorted(self.cluster.workers("a")), sorted(survivors))
+        self.ended(job, 1)
+
+    def test_windows_of_local_steps_go_on_too(self):
+        windows = {"policy": "none", "batch": {"per_worker": BATCH}, "synchronization": {"policy": "periodic", "period": 8}}
+        job = self.start(adapt=windows)
+
+        self.kill_one_of(self.cluster.workers())
+
+        self.ended(job, 1)
+
+    def test_below_its_least_a_job_loses_no_round_but_its_start(self):
+        job = self.start(least=WORKERS)
+
+        self.kill_one_of(self.cluster.workers())
+
+        done = self.cluster.wait(job, ["SUCCEEDED", "FAILED"], 240)
+        self.assertEqual(done["state"], "JOB_STATE_SUCCEEDED", done.get("state_reason"))
+        self.assertEqual(int(done["result"]["rounds"]), ROUNDS)
+        first, second = done["attempts"]
+        self.assertEqual(int(second["first_round"]), int(first["rounds"]), "it goes on from the round that it was in")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
