@@ -157,17 +157,17 @@ std::string Member::ReasonToStop() const {
 }
 
 double Member::progress() const {
-  const StopOptions& stop = options.stop;
+  const StopOptions& asked = options.stop;
   double progress = 0;
-  if (stop.rounds) {
-    progress = static_cast<double>(rounds) / static_cast<double>(*stop.rounds);
+  if (asked.rounds) {
+    progress = static_cast<double>(rounds) / static_cast<double>(*asked.rounds);
   }
-  if (stop.epochs) {
+  if (asked.epochs) {
     const double of_epoch =
         static_cast<double>(ledger.consumed()) / static_cast<double>(ledger.epoch_size());
-    progress = std::max(progress, (static_cast<double>(ledger.epoch()) + of_epoch) / *stop.epochs);
+    progress = std::max(progress, (static_cast<double>(ledger.epoch()) + of_epoch) / *asked.epochs);
   }
-  if (stop.steps) progress = std::max(progress, learning_rate.progress() / *stop.steps);
+  if (asked.steps) progress = std::max(progress, learning_rate.progress() / *asked.steps);
   return std::min(progress, 1.0);
 }
 

@@ -166,7 +166,7 @@ TEST(PlannerTest, WhoIsLeftOfAGroupGoesOnWithItsPlan) {
   EXPECT_EQ(first.plan.batch_sizes, before.batch_sizes);
   EXPECT_EQ(first.plan.trial, Trial::kNone) << "what was on trial is over";
   EXPECT_EQ(first.plan.reason, "the batch goes on as it was before a member was lost");
-  EXPECT_EQ(first.decisions.size(), 4u);
+  EXPECT_EQ(first.decisions.size(), kAxes.size());
 }
 
 TEST(PlannerTest, WhoIsLeftAloneRunsWhatOneMemberCan) {

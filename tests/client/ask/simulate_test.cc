@@ -172,7 +172,8 @@ TEST_F(SimulateTest, TheLossOnValidationSamplesIsReportedWhereItIsAskedFor) {
 }
 
 TEST_F(SimulateTest, AJobThatFailsIsToldApart) {
-  Write("cluster.yaml", std::string(kCluster) + "faults: [{at: 3s, crash: slow/cpu:0}]\n");
+  Write("cluster.yaml", std::string(kCluster) +
+                            "faults: [{at: 3s, crash: slow/cpu:0}, {at: 3s, crash: fast/cpu:0}]\n");
   command_.overrides = {{"retries", "0"}};
 
   const Told told = Run();

@@ -63,6 +63,7 @@ job::JobRecord FullJobOf(int schema) {
   record.settings.priority = 0;
   record.settings.kind.clear();
   record.settings.adapt.frozen.clear();
+  record.settings.adapt.encoding_policy = "dense";
   record.cancel_grace.reset();
   record.ending = {};
   record.suspension.reset();
