@@ -106,11 +106,7 @@ void Member::PutBack(const EngineState& state) {
   const std::vector<std::span<float>> buffers = optimizer.State();
   for (std::size_t i = 0; i < buffers.size(); ++i) device.Copy(state.optimizer[i], buffers[i]);
   local_steps.RestoreMomentum(state.block_momentum);
-  encodings.Forget();
-  for (const Residual& residual : encodings.Residuals()) {
-    const auto found = state.residuals.find(residual.name);
-    if (found != state.residuals.end()) device.Copy(found->second, residual.values);
-  }
+  encodings.Restore(state.residuals);
   learning_rate.Restore(state.learning_rate);
 }
 

@@ -1,5 +1,7 @@
 #include "agent/engine/combine/encodings.h"
 
+#include <utility>
+
 #include "agent/engine/combine/sixteen_bits.h"
 #include "base/check.h"
 
@@ -31,6 +33,7 @@ Encoding& Encodings::For(Kind kind) {
   if (encoding == nullptr) encoding = Make(kind);
   if (in_force_ != nullptr && in_force_ != encoding.get()) in_force_->Forget();
   in_force_ = encoding.get();
+  if (!restored_.empty()) Restore(std::exchange(restored_, {}));
   return *encoding;
 }
 
@@ -61,7 +64,18 @@ void Encodings::Settle(bool applied) {
 }
 
 void Encodings::Forget() {
+  restored_.clear();
   if (in_force_ != nullptr) in_force_->Forget();
+}
+
+void Encodings::Restore(const std::map<std::string, std::vector<float>>& residuals) {
+  Forget();
+  if (in_force_ == nullptr) restored_ = residuals;
+  for (const Residual& residual : Residuals()) {
+    const auto found = residuals.find(residual.name);
+    const bool fits = found != residuals.end() && found->second.size() == residual.values.size();
+    if (fits) device_.Copy(found->second, residual.values);
+  }
 }
 
 }  // namespace tactus::engine

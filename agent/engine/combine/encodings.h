@@ -12,7 +12,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "agent/engine/combine/adacomp_encoding.h"
@@ -59,6 +61,10 @@ class Encodings {
   void Settle(bool applied);
   void Forget();
 
+  // Goes on with what an encoding had left out, by its names; what the one in force does not know,
+  // or not in that length, is of another and forgotten. Before one is in force: of the first one.
+  void Restore(const std::map<std::string, std::vector<float>>& residuals);
+
  private:
   std::unique_ptr<Encoding> Make(policies::Encoding kind);
 
@@ -66,7 +72,8 @@ class Encodings {
   cuda::Device& device_;
   const cuda::SegmentTable segments_;
   EncodedRound round_{};
-  Encoding* in_force_ = nullptr;  // null: none was asked for
+  std::map<std::string, std::vector<float>> restored_{};  // for the first one
+  Encoding* in_force_ = nullptr;                          // null: none was asked for
   std::array<std::unique_ptr<Encoding>, policies::kEncodingNames.size()> made_{};
 };
 
