@@ -127,7 +127,7 @@ TEST(JobUnheardTest, AValidationHasItsTime) {
   rig.StepAt(since + 99, Ticked{});
   EXPECT_EQ(rig.record().state, JobState::kRunning);
   rig.StepAt(since + 100.5, Ticked{});
-  rig.StepAt(since + 103, Ticked{});
+  rig.StepAt(since + 222, Ticked{});
 
   EXPECT_EQ(rig.record().state, JobState::kFailed);
   EXPECT_THAT(rig.record().state_reason, HasSubstr("and no newer round came for 90 seconds"));
