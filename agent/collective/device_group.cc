@@ -71,7 +71,7 @@ ConnectedTransport ConnectDevices(const DeviceMeeting& meeting) {
                                               .now = meeting.now,
                                               .give_up = meeting.give_up},
                                              kTransports);
-  if (connected.transports.empty()) return {.reason = connected.reason};
+  if (connected.transports.empty()) return {.reason = connected.reason, .own = connected.own};
   devices.signals = std::move(connected.transports[kSignals]);
   devices.heartbeat = std::move(connected.transports[kHeartbeat]);
   devices.exchange = [&texts](const std::string&) { return texts; };

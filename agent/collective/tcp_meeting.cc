@@ -78,12 +78,13 @@ class Meeting {
   const std::size_t lanes_;
   std::vector<Descriptor> connections_;
   std::string failure_;
+  bool own_failure_ = false;
   Deadline look_at_;
   int refused_ = -1;  // who did not listen any more at the last look; -1: nobody
 };
 
 TcpConnections Meeting::Hold() {
-  if (!Meet()) return {.reason = failure_};
+  if (!Meet()) return {.reason = failure_, .own = own_failure_};
   return {.connections = std::move(connections_)};
 }
 
@@ -167,7 +168,10 @@ bool Meeting::AcceptHigher(const Descriptor& listener, const std::vector<Endpoin
       if (newcomers.size() == kNewcomersMax) newcomers.erase(newcomers.begin());
       newcomers.push_back({.connection = std::move(next)});
     }
-    if (!why.empty()) return Fail(meeting_.rank, "no connection can be accepted: " + why);
+    if (!why.empty()) {
+      own_failure_ = true;
+      return Fail(meeting_.rank, "no connection can be accepted: " + why);
+    }
     std::erase_if(newcomers, [&](Newcomer& newcomer) {
       if (!Hear(newcomer)) return true;
       if (newcomer.heard < sizeof(Greeting)) return false;

@@ -15,6 +15,7 @@ namespace tactus::collective {
 struct TcpConnections {
   std::vector<Descriptor> connections = {};  // [size, lanes]; none to this member itself
   std::string reason = {};                   // empty when they are there
+  bool own = false;                          // the reason is this host's want of something
 };
 
 // Meets the others and opens `lanes` connections to each, >= 1 and the same number on all members.

@@ -27,9 +27,10 @@ std::string WhyOf(const Moved& moved) {
 }  // namespace
 
 std::vector<std::unique_ptr<TcpMesh>> TcpMesh::Connect(const TcpMeeting& meeting, std::size_t count,
-                                                       std::string& reason) {
+                                                       std::string& reason, bool* own) {
   TcpConnections met = MeetByTcp(meeting, count * kLanes);
   reason = met.reason;
+  if (own != nullptr) *own = met.own;
   if (!reason.empty()) return {};
   std::vector<std::unique_ptr<TcpMesh>> meshes;
   for (std::size_t i = 0; i < count; ++i) {

@@ -35,9 +35,9 @@ inline constexpr std::size_t kLanes = 2;
 class TcpMesh {
  public:
   // Meets the others once and makes `count` meshes of the same members, >= 1. Returns none, and why
-  // in `reason`, if that cannot be.
+  // in `reason`, if that cannot be; and in `own`, unless null, whether that is this host's alone.
   static std::vector<std::unique_ptr<TcpMesh>> Connect(const TcpMeeting& meeting, std::size_t count,
-                                                       std::string& reason);
+                                                       std::string& reason, bool* own = nullptr);
 
   TcpMesh(const TcpMesh&) = delete;
   TcpMesh& operator=(const TcpMesh&) = delete;

@@ -235,7 +235,7 @@ class TcpTransport : public Transport {
 
 ConnectedTransport ConnectTcp(const TcpMeeting& meeting) {
   ConnectedTransports connected = ConnectTcp(meeting, 1);
-  if (connected.transports.empty()) return {.reason = connected.reason};
+  if (connected.transports.empty()) return {.reason = connected.reason, .own = connected.own};
   return {.transport = std::move(connected.transports.front())};
 }
 
@@ -251,7 +251,8 @@ ConnectedTransports ConnectTcp(const TcpMeeting& meeting, std::size_t count) {
     }
     return connected;
   }
-  for (std::unique_ptr<TcpMesh>& mesh : TcpMesh::Connect(meeting, count, connected.reason)) {
+  for (std::unique_ptr<TcpMesh>& mesh :
+       TcpMesh::Connect(meeting, count, connected.reason, &connected.own)) {
     connected.transports.push_back(std::make_unique<TcpTransport>(meeting, std::move(mesh)));
   }
   return connected;

@@ -52,6 +52,7 @@ ConnectedTransport ConnectTcp(const TcpMeeting& meeting);
 struct ConnectedTransports {
   std::vector<std::unique_ptr<Transport>> transports = {};
   std::string reason = "";  // empty when there are transports
+  bool own = false;         // as of ConnectedTransport
 };
 
 // Meets the others once and makes `count` transports, >= 1 and the same number on all members, that
