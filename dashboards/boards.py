@@ -206,6 +206,8 @@ FAULTS = {
               ("increase(tactus_job_suspensions_total[1h])", "{{job_id}}"), min=0),
         graph("Regroups", "How often jobs lost workers, or a connection between them, and the others went on, within the last hour.", "short",
               ("increase(tactus_job_regroups_total[1h])", "{{job_id}}"), min=0),
+        graph("Wrong parameters", "Comparisons that found a worker's parameters wrong, within the last hour; it took over the others'.", "short",
+              ("increase(tactus_job_differences_total[1h])", "{{job_id}}"), min=0, steps=GREEN_TO_RED(1, 2)),
         graph("Age of checkpoints", "Of jobs that have one.", "s", ("time() - tactus_checkpoint_last_success_timestamp_seconds", "{{job_id}}"), min=0),
         row("Coordinator"),
         graph("Store writes", "Time that 99 in 100 durable writes stay below, and writes that failed in a second.", "s",

@@ -160,6 +160,8 @@ constexpr MetricSpec kMetrics[] = {
     CounterRow("tactus_job_regroups_total", {kCoordinator, kJob, {{kJobLabel}}}, "regroups",
                "How often the job lost workers, or a connection between them, and the others went "
                "on from the round that they were in."),
+    CounterRow("tactus_job_differences_total", {kCoordinator, kJob, {{kJobLabel}}}, "comparisons",
+               "Comparisons that found a worker's parameters wrong; it took over the others'."),
     GaugeRow("tactus_job_goodput_samples_per_second", {kCoordinator, kWhile, {{kJobLabel}}},
              "samples/s",
              "Samples of applied rounds a second, over the last seconds; none while the job does "

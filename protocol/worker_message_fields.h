@@ -128,6 +128,13 @@ void Fields(auto& archive, Of<GroupLostMessage> auto& message) {
   archive("blames", message.blames);
 }
 
+void Fields(auto& archive, Of<DifferedMessage> auto& message) {
+  archive("generation", message.generation);
+  archive("rounds", message.rounds);
+  archive("wrong", message.wrong);
+  archive("majority", message.majority);
+}
+
 void Fields(auto& archive, Of<FailedMessage> auto& message) {
   archive("field", message.field);
   archive("message", message.message);
@@ -164,6 +171,8 @@ template <>
 inline constexpr const char* kKind<protocol::FinishedMessage> = "finished";
 template <>
 inline constexpr const char* kKind<protocol::GroupLostMessage> = "group_lost";
+template <>
+inline constexpr const char* kKind<protocol::DifferedMessage> = "differed";
 template <>
 inline constexpr const char* kKind<protocol::FailedMessage> = "failed";
 template <>

@@ -153,6 +153,14 @@ struct GroupLostMessage {
   std::string reason{};                 // what it saw of it
   std::vector<std::uint32_t> blames{};  // ranks whose connections failed, as far as it knows
 };
+// Parameters that all members should hold alike were not, and are again. Of those that were right
+// the lowest rank says so.
+struct DifferedMessage {
+  std::uint64_t generation = 0;
+  std::uint64_t rounds = 0;            // applied before
+  std::vector<std::uint32_t> wrong{};  // ranks
+  bool majority = false;               // else nobody knows who was wrong
+};
 struct FailedMessage {
   std::string field{};
   std::string message{};
@@ -162,6 +170,6 @@ struct FailedMessage {
 using FromWorker =
     std::variant<ReadyMessage, EndpointMessage, ReportMessage, EvaluatedMessage, FinishedMessage,
                  FailedMessage, CheckpointedMessage, StandingMessage, ValidatedMessage,
-                 GroupLostMessage>;
+                 GroupLostMessage, DifferedMessage>;
 
 }  // namespace tactus::protocol

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/engine/combine/encodings.h"
+#include "agent/engine/comparison.h"
 #include "agent/engine/optimizer.h"
 #include "agent/engine/stop_rule.h"
 #include "agent/engine/validations.h"
@@ -28,6 +29,7 @@ struct EngineOptions {
   bool look_ahead = false;            // rounds of `delayed` begin where the step under way will end
   StopOptions stop{};
   ValidationOptions validation{};
+  ComparisonOptions comparison{};
   std::size_t bucket_bytes = 1u << 20;      // of one all-reduce, >= 4
   std::uint32_t nonfinite_rounds_max = 10;  // so many skipped updates in a row end the job, >= 1
   // The node of each rank, for Adasum between nodes and averages within; empty: all apart.

@@ -73,6 +73,7 @@ void RoundEngine::BeginRounds(Instant edge, const std::string& time_is_up) {
   if (member_.rounds > 0 && reason_.empty()) reason_ = time_is_up;
   if (!reason_.empty()) outcome_ = Outcome::kFinished;
   validation_due_ = member_.validations.DueByCount(member_.validation_mark());
+  comparisons_.emplace(member_.options.comparison, member_.train_time);
 }
 
 // All have the same state, so no clock has to be asked for a time that was up then.
@@ -163,6 +164,31 @@ void RoundEngine::TakeValidation(const Validation& validation) {
   if (!best && member_.EndTrial()) validated_.reset();
 }
 
+bool RoundEngine::comparable() const {
+  const bool ahead = synchronizer_->traits().overlapping && member_.options.look_ahead;
+  return member_.options.comparison.on && group_.size() > 1 && !ahead;
+}
+
+void RoundEngine::Compare(std::uint64_t hash) {
+  TACTUS_CHECK(at_edge() && !pending_ && comparable());
+  comparison_due_ = false;
+  std::vector<std::uint64_t> hashes;
+  Completion completion = Exchange(group_.transport(), hash, hashes);
+  if (completion.progress == Progress::kFailed) return LoseGroup(completion.reason);
+  Verdict verdict = JudgeHashes(hashes);
+  if (!verdict.wrong.empty()) {
+    const Rejoining rejoining{.rounds = std::vector(hashes.size(), member_.rounds),
+                              .wrong = verdict.wrong};
+    completion = TakeOver(member_, group_, rejoining);
+    if (completion.progress == Progress::kFailed) return LoseGroup(completion.reason);
+    verdict_ = std::move(verdict);
+  }
+  if (outcome_ != Outcome::kTraining) return;
+  const Duration cost = std::max(Duration{}, completion.at - member_.edge);
+  member_.MoveEdge(member_.edge + cost);
+  comparisons_->Take(member_.train_time, cost);
+}
+
 std::optional<policies::Report> RoundEngine::TakeReport() {
   if (reports_.empty()) return std::nullopt;
   return reports_.Pop();
@@ -221,6 +247,7 @@ bool RoundEngine::MayOverlap() const {
   ValidationMark behind = member_.validation_mark();
   ++behind.rounds;
   if (validation_due_ || member_.validations.DueByCount(behind)) return false;
+  if (comparison_due_) return false;
   const std::optional<std::uint64_t>& last = member_.options.stop.rounds;
   return synchronizer_ == &group_.synchronizer() && member_.ledger.HasFree() &&
          !(last && member_.rounds + 1 >= *last);
@@ -364,6 +391,10 @@ void RoundEngine::Settle(const Lanes& lanes) {
   if (lanes.validation_votes > 0 || member_.validations.DueByCount(member_.validation_mark())) {
     validation_due_ = true;
   }
+  // A number that is not finite is the first that a member's wrong ones show.
+  if (comparable() && (lanes.comparison_votes > 0 || member_.nonfinite_rounds == 1)) {
+    comparison_due_ = true;
+  }
 }
 
 // The parameters are those of all, and in place.
@@ -407,6 +438,9 @@ std::vector<cuda::LaneValue> RoundEngine::OwnLanesOf(const Round& round) {
   // By the time up to the last edge: how long this round was its end may not know yet.
   const bool due = group_.rank() == 0 && member_.validations.DueByTime(member_.validation_mark());
   own.lanes.validation_votes = due ? 1 : 0;
+  const bool compares = group_.rank() == 0 && comparable() && !comparison_due_ &&
+                        comparisons_->Due(member_.train_time);
+  own.lanes.comparison_votes = compares ? 1 : 0;
   own.divisor = round.aggregator->Divisor(own.lanes.samples);
   member_.stop.Cast(own.lanes);
   return LaneValuesOf(own, group_.rank());

@@ -34,6 +34,7 @@
 #include <vector>
 
 #include "agent/collective/transport.h"
+#include "agent/engine/comparison.h"
 #include "agent/engine/engine_options.h"
 #include "agent/engine/engine_state.h"
 #include "agent/engine/group.h"
@@ -177,6 +178,21 @@ class RoundEngine {
   // at_edge(), no round under way, samples.
   void TakeValidation(const Validation& validation);
   const Validations& validations() const { return member_.validations; }
+
+  // Whether all members are to compare their parameters now, before the next round, as one's clock
+  // says or because a number was not finite: all know it alike. Not where rounds look ahead, which
+  // leaves each member other last bits. It is an edge then with no round under way.
+  bool comparison_due() const {
+    return comparison_due_ && outcome_ == Outcome::kTraining && at_edge() && !pending_;
+  }
+  // Whether parameters may be compared at this edge, due or not.
+  bool comparable() const;
+  // They compare: `hash` is that of this member's parameters, and who differs from most takes over
+  // all that these hold. Waits; the group may be lost by it. The time counts as a validation's.
+  // Requires: comparable(), at_edge(), no round under way.
+  void Compare(std::uint64_t hash);
+  // What was found since the last call, where somebody was wrong.
+  std::optional<Verdict> TakeVerdict() { return std::exchange(verdict_, {}); }
   // What was found at this very edge; nothing: nothing was.
   const std::optional<Validation>& validated() const { return validated_; }
 
@@ -241,6 +257,9 @@ class RoundEngine {
   std::optional<BlockCursor> cursor_;  // in this member's samples; nothing: no round is open
   std::optional<Round> pending_;       // launched and not applied yet
   bool validation_due_ = false;
+  bool comparison_due_ = false;
+  std::optional<Comparisons> comparisons_;      // from Begin on
+  std::optional<Verdict> verdict_;              // of the last one, where somebody was wrong
   std::optional<Validation> validated_;         // since the last round
   const std::unique_ptr<cuda::Mark> computed_;  // behind the last batch that may close a round
 

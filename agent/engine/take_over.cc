@@ -95,11 +95,19 @@ class Handover {
       : member_(member), group_(group), rejoining_(rejoining) {
     const std::vector<std::uint64_t>& rounds = rejoining.rounds;
     TACTUS_CHECK(rounds.size() == group.size());
-    const auto most = std::ranges::max_element(rounds);  // the first of several
-    donor_ = static_cast<std::size_t>(most - rounds.begin());
+    std::vector<bool> wrong(rounds.size());
+    for (const std::uint32_t rank : rejoining.wrong) wrong.at(rank) = true;
+    const auto better = [&](std::size_t one, std::size_t other) {
+      return wrong[one] != wrong[other] ? wrong[other] : rounds[one] > rounds[other];
+    };
+    for (std::size_t rank = 1; rank < rounds.size(); ++rank) {
+      if (better(rank, donor_)) donor_ = rank;
+    }
     gives_ = group.rank() == donor_;
-    behind_ = member.rounds < *most;
-    any_behind_ = std::ranges::any_of(rounds, [most](std::uint64_t each) { return each < *most; });
+    behind_ = better(donor_, group.rank());
+    for (std::size_t rank = 0; rank < rounds.size(); ++rank) {
+      any_behind_ = any_behind_ || better(donor_, rank);
+    }
   }
 
   Completion Run() {

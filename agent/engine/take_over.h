@@ -18,11 +18,15 @@ struct Rejoining {
   // This member is the one to keep what had the least validation loss, and has nothing: where there
   // was a best one, all forget it.
   bool lacks_best = false;
+  // Ranks whose state is wrong, however many rounds they have applied; not all. Equal on all
+  // members.
+  std::vector<std::uint32_t> wrong{};
 };
 
-// Gives the members the state of the donor: of those with the most rounds the one with the lowest
-// rank. Who has fewer rounds takes over all of EngineState but residuals, and the parameters; who
-// has as many has that state already, but for three things that a loss leaves unequal:
+// Gives the members the state of the donor: of those with the most rounds whose state is right the
+// one with the lowest rank. Who has fewer rounds, or is wrong, takes over all of EngineState but
+// residuals, and the parameters; who has as many has that state already, but for three things that
+// a loss leaves unequal:
 //
 //   parameters      where rounds look ahead, going there and back leaves other last bits
 //   validations     one may have been over on some members only

@@ -157,6 +157,7 @@ std::optional<Failure> Life::Train() {
     engine().Step(std::get<engine::StepResult>(result));
     world_.OnStep(*batch);
     Report();
+    CompareWhereDue();
     if (auto failure = ValidateWhereDue()) return failure;
     // Behind it, so that a checkpoint of this edge has what it came to.
     if (checkpoints_ != nullptr) checkpoints_->AtEdge();
@@ -166,6 +167,20 @@ std::optional<Failure> Life::Train() {
     LookForLoss();
   }
   return EndTraining();
+}
+
+void Life::CompareWhereDue() {
+  if (engine().comparison_due()) Compare();
+}
+
+void Life::Compare() {
+  engine().Compare(world_.HashParameters());
+  std::optional<engine::Verdict> verdict = engine().TakeVerdict();
+  if (!verdict || verdict->right != group_.rank) return;
+  mail_.Send(protocol::DifferedMessage{.generation = group_.generation,
+                                       .rounds = engine().rounds(),
+                                       .wrong = std::move(verdict->wrong),
+                                       .majority = verdict->majority});
 }
 
 std::optional<Failure> Life::ValidateWhereDue() {
@@ -297,6 +312,9 @@ std::optional<Failure> Life::Conclude() {
 // which add up squares in another order. It does not grow: the same combined vector is added to
 // both.
 std::optional<Failure> Life::AgreeOnParameters() {
+  // No result is of parameters that are wrong.
+  if (engine().outcome() != Outcome::kDiscarded && engine().comparable()) Compare();
+  if (engine().outcome() == Outcome::kGroupLost) return LostGroup(engine().reason());
   if (group_.transport != protocol::TransportKind::kStaged) return std::nullopt;
   const collective::Completion agreed = met_->transport.StartBroadcast(met_->parameters, 0)->Wait();
   if (agreed.progress == collective::Progress::kDone) return std::nullopt;

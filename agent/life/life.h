@@ -50,6 +50,9 @@ class Life {
   // Rounds until the engine says that it is over. Reports leave and messages are taken between two
   // batches, never within one.
   std::optional<Failure> Train();
+  // Likewise; who is found wrong is made right, and the lowest rank of those who were says so.
+  void CompareWhereDue();
+  void Compare();
   // At the edges where all members know that it is due. A failure ends training.
   std::optional<Failure> ValidateWhereDue();
   // Counts it and tells of it. What it was of is kept, where that is the best so far.
@@ -68,7 +71,8 @@ class Life {
   // Evaluates and writes results, a checkpoint instead where the job is suspended, nothing where it
   // is discarded. All members evaluate; rank 0 alone writes.
   std::optional<Failure> Conclude();
-  // Where members on unlike devices may differ in last bits, all take rank 0's parameters.
+  // Before there is a result: they compare, or, where members on unlike devices may differ in last
+  // bits, take rank 0's parameters.
   std::optional<Failure> AgreeOnParameters();
   std::optional<Failure> ConcludeSuspended(protocol::FinishedMessage finished);
   std::optional<Failure> ConcludeFinished(protocol::FinishedMessage finished);

@@ -30,6 +30,7 @@ namespace tactus::job {
 // ---- Messages between a job and one of its workers
 
 using protocol::CheckpointedMessage;
+using protocol::DifferedMessage;
 using protocol::EndpointMessage;
 using protocol::FailedMessage;
 using protocol::FromWorker;

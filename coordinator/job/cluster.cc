@@ -4,8 +4,10 @@
 #include <set>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "coordinator/job/wait_reason.h"
+#include "coordinator/job/wording.h"
 #include "coordinator/job/worker_ids.h"
 #include "policies/axis_policy.h"
 #include "policies/catalogue.h"
@@ -209,10 +211,28 @@ void Cluster::Handle(const WorkerSaid& event, Turn turn) {
   JobController* const job = JobOf(event.worker);
   if (job == nullptr) return;
   job->OnWorkerSaid(event.worker, event.message, turn);
+  if (const auto* differed = std::get_if<DifferedMessage>(&event.message)) {
+    Strike(*job, *differed, turn);
+  }
   // The last word may come after the exit: of an agent that restarted.
   if (job->record().state != JobState::kQueued && job->record().state != JobState::kPaused) return;
   FileActive();
   Admit(turn);
+}
+
+// Only where most members say who was wrong.
+void Cluster::Strike(JobController& job, const DifferedMessage& message, Turn turn) {
+  const JobRecord& record = job.record();
+  if (!message.majority || message.generation != record.generation) return;
+  const std::vector<MemberRecord> members = record.members;  // a copy: who is left out is none
+  for (const std::uint32_t rank : message.wrong) {
+    if (rank >= members.size()) return;
+    const MemberRecord& member = members[rank];
+    if (!membership_.Strike(member.node, member.device)) continue;
+    job.LeaveOut(member.worker,
+                 WorkerName(member) + " held wrong parameters again, and its device is set aside",
+                 turn);
+  }
 }
 
 void Cluster::Handle(const WorkerExited& event, Turn turn) {

@@ -104,6 +104,8 @@ class JobController {
   void OnNodeLeaving(const NodeLeaving& event, Turn turn);
   void OnWorkerExited(const WorkerExited& event, Turn turn);
   void OnUpload(const std::string& node, Turn turn);  // empty: its agent did not say of which
+  // The others of its group go on without the worker, and it ends; nothing where they could not.
+  void LeaveOut(WorkerId worker, const std::string& reason, Turn turn);
   void OnArtifactStored(const ArtifactStored& event, Turn turn);
   void Tick(Turn turn);
 
@@ -197,6 +199,9 @@ class JobController {
   void ExcuseWhoLeft(Turn turn);
   void RepeatGroup(Turn turn);
   void GiveTimeToSpeak(Instant now);
+
+  // ---- Members that held wrong parameters
+  void On(std::uint32_t rank, const DifferedMessage& message, Turn turn);
 
   // ---- After a restart
   void AwaitReturn(Instant now);

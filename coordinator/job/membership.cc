@@ -24,6 +24,17 @@ DeviceKey KeyOf(const DeviceRecord& device) {
   return {name.substr(0, colon), number.size(), number};
 }
 
+constexpr unsigned kStrikesMax = 2;
+
+void SetFault(Node& node, DeviceRecord& device, const std::string& of_agent) {
+  const auto strikes = node.strikes.find(device.name);
+  const bool struck = strikes != node.strikes.end() && strikes->second >= kStrikesMax;
+  device.fault = of_agent.empty() && struck
+                     ? "its worker's parameters were wrong " + std::to_string(strikes->second) +
+                           " times; restart the agent when the device is well"
+                     : of_agent;
+}
+
 }  // namespace
 
 void Membership::Join(const std::string& name, std::vector<DeviceRecord> devices, NodeTraits traits,
@@ -35,8 +46,10 @@ void Membership::Join(const std::string& name, std::vector<DeviceRecord> devices
                 [&seen](const DeviceRecord& device) { return !seen.insert(device.name).second; });
   Node& node = nodes_[name];
   node.connected = true;
+  if (node.incarnation != incarnation) node.strikes.clear();
   node.incarnation = incarnation;
   node.devices = std::move(devices);
+  for (DeviceRecord& device : node.devices) SetFault(node, device, device.fault);
   node.traits = std::move(traits);
   Recount(name);
 }
@@ -75,9 +88,21 @@ void Membership::SetFaults(const std::string& name,
   if (found == nodes_.end()) return;
   for (DeviceRecord& device : found->second.devices) {
     const auto fault = faults.find(device.name);
-    device.fault = fault == faults.end() ? "" : fault->second;
+    SetFault(found->second, device, fault == faults.end() ? "" : fault->second);
   }
   Recount(name);
+}
+
+bool Membership::Strike(const std::string& name, const std::string& device) {
+  const auto found = nodes_.find(name);
+  if (found == nodes_.end()) return false;
+  Node& node = found->second;
+  const bool again = ++node.strikes[device] >= kStrikesMax;
+  for (DeviceRecord& each : node.devices) {
+    if (each.name == device && again) SetFault(node, each, "");
+  }
+  Recount(name);
+  return again;
 }
 
 void Membership::Mark(const NodeRecord& mark) {

@@ -31,7 +31,8 @@ struct Node {
   NodeTraits traits{};
   bool cordoned = false;
   bool draining = false;
-  std::string leaving{};  // why its agent is about to end; empty: it is not
+  std::map<std::string, unsigned> strikes{};  // by device, of the agent's process
+  std::string leaving{};                      // why its agent is about to end; empty: it is not
 };
 
 // A device that could be given away now.
@@ -57,9 +58,13 @@ class Membership {
   // known.
   void SetLeaving(const std::string& name, const std::string& reason);
 
-  // These devices of the node are at fault, and no others; devices and nodes that are not known are
-  // passed over. Holders stay.
+  // These devices of the node are at fault by its agent, and no others; devices and nodes that are
+  // not known are passed over. Holders stay.
   void SetFaults(const std::string& name, const std::map<std::string, std::string>& faults);
+
+  // A worker on the device held wrong parameters. Returns whether it did so before: then the device
+  // is at fault until the node has another agent.
+  bool Strike(const std::string& name, const std::string& device);
 
   // The node is not heard: it gives nothing away. Holders and strays stay.
   void Miss(const std::string& name);

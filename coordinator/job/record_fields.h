@@ -252,6 +252,8 @@ void Fields(auto& archive, Of<JobRecord> auto& record) {
   archive("retry_time", record.retry_time);
   archive("regroups", record.regroups);
   archive("regroup_reason", record.regroup_reason);
+  archive("differences", record.differences);
+  archive("difference_reason", record.difference_reason);
   archive("lost", record.lost);
   archive("worker_ordinals", record.worker_ordinals);
   archive("reversal", record.reversal);

@@ -312,6 +312,9 @@ struct JobRecord {
   // Groups that were formed of those whom a loss had left: no attempt ended with them.
   std::uint32_t regroups = 0;
   std::string regroup_reason{};  // of the last one, for people; empty: there was none
+  // Comparisons of parameters that found some that were wrong.
+  std::uint32_t differences = 0;
+  std::string difference_reason{};  // of the last one, for people; empty: there was none
   // Who said that the group fell apart, by rank of the present one: until its first round, which
   // proves that all of them are in it.
   std::vector<LostMember> lost{};

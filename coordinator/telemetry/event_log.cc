@@ -150,6 +150,11 @@ void LogRegroup(const job::JobRecord& record) {
               Quoted(record.regroup_reason));
 }
 
+void LogDifference(const job::JobRecord& record) {
+  Log()->warn("parameters differed job={} generation={} reason={}", record.name, record.generation,
+              Quoted(record.difference_reason));
+}
+
 void LogRelearning(const job::PublishRelearning& relearning, const NameOfJob& name_of) {
   Log()->warn("planner learns anew job={} job_number={} reason={}", name_of(relearning.job),
               relearning.job.value, Quoted(relearning.reason));

@@ -100,6 +100,8 @@ CASES = {
     "TactusDeviceFault": (
         [series("tactus_node_devices", "1x20", node="a", state="fault")],
         [series("tactus_node_devices", "0x20", node="a", state="fault"), series("tactus_node_devices", "1x20", node="a", state="busy")], 5),
+    "TactusParametersDiffered": (
+        [of_job("tactus_job_differences_total", "0x10 1x20")], [of_job("tactus_job_differences_total", "1x30")], 20),
     "TactusGpuThrottled": (
         [agent("tactus_gpu_throttled", "1x30", gpu="0", reason="software thermal slowdown")],
         [agent("tactus_gpu_throttled", "1x30", gpu="0", reason="software power cap")], 20),

@@ -20,7 +20,8 @@ constexpr std::array kScalars = {&Lanes::samples,
                                  &Lanes::stop_votes,
                                  &Lanes::discard_votes,
                                  &Lanes::suspend_votes,
-                                 &Lanes::validation_votes};
+                                 &Lanes::validation_votes,
+                                 &Lanes::comparison_votes};
 
 cuda::LossLane LossOf(double Lanes::*scalar) {
   if (scalar == &Lanes::loss_sum) return cuda::LossLane::kAll;

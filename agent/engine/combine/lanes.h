@@ -33,6 +33,7 @@ struct Lanes {
   double discard_votes = 0;     // members that ask to leave no result; one is enough
   double suspend_votes = 0;     // of the stop votes, those to go on later; it takes all of them
   double validation_votes = 0;  // members whose clock says that a validation is due; one is enough
+  double comparison_votes = 0;  // likewise, that parameters are to be compared
   std::span<const float> member_samples{};  // one a rank: samples used in this round
 };
 

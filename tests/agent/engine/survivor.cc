@@ -48,7 +48,8 @@ Survivor::Survivor(const EngineOptions& options, std::unique_ptr<cuda::Device> d
 std::optional<Outcome> Survivor::TrainIn(collective::Transport& transport,
                                          const policies::Plan& plan,
                                          const std::vector<std::uint64_t>& rounds,
-                                         const BeforeStep& before_step) {
+                                         const BeforeStep& before_step,
+                                         const AfterStep& after_step) {
   const auto size = static_cast<std::size_t>(transport.size());
   cuda::Buffer gradients = device_->Allocate(kLength + LaneCount(size));
   RoundEngine engine(*member_, {.gradients = gradients.span(), .loss_sum = losses_.span()},
@@ -67,6 +68,7 @@ std::optional<Outcome> Survivor::TrainIn(collective::Transport& transport,
     samples.insert(samples.end(), batch->indices.begin(), batch->indices.end());
     if (!before_step(engine, transport)) return std::nullopt;
     engine.Step(result);
+    after_step(engine);
     while (const auto report = engine.TakeReport()) {
       auto& used = open[report->round];
       used_.insert(used_.end(), used.begin(), used.end());

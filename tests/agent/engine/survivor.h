@@ -23,6 +23,8 @@ class Survivor {
 
   // Called before each step; false: it is dead from here on.
   using BeforeStep = std::function<bool(RoundEngine& engine, collective::Transport& transport)>;
+  // Called after it.
+  using AfterStep = std::function<void(RoundEngine& engine)>;
 
   explicit Survivor(const EngineOptions& options,
                     std::unique_ptr<cuda::Device> device = cuda::MakeHostDevice("cpu:0"));
@@ -30,9 +32,10 @@ class Survivor {
   // Trains to the end, until the group is lost, or until it is dead: then nothing comes back.
   // rounds: as the group was told; empty: it begins. Who is at the end before the others leaves
   // with them.
-  std::optional<Outcome> TrainIn(collective::Transport& transport, const policies::Plan& plan,
-                                 const std::vector<std::uint64_t>& rounds,
-                                 const BeforeStep& before_step);
+  std::optional<Outcome> TrainIn(
+      collective::Transport& transport, const policies::Plan& plan,
+      const std::vector<std::uint64_t>& rounds, const BeforeStep& before_step,
+      const AfterStep& after_step = [](RoundEngine&) {});
   // Why it ended.
   const std::string& reason() const { return reason_; }
 

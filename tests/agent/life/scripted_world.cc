@@ -36,6 +36,11 @@ struct Words {
     for (const std::uint32_t rank : said.blames) text += ", by " + std::to_string(rank);
     return text;
   }
+  std::string operator()(const protocol::DifferedMessage& said) const {
+    std::string text = "differed after " + std::to_string(said.rounds) + ":";
+    for (const std::uint32_t rank : said.wrong) text += " " + std::to_string(rank);
+    return text;
+  }
   std::string operator()(const protocol::CheckpointedMessage& said) const {
     return "checkpoint " + said.file;
   }

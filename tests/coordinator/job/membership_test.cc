@@ -10,6 +10,7 @@ namespace tactus::job {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 // The free devices that a job would accept which wants this kind.
@@ -128,6 +129,25 @@ TEST(MembershipTest, ADeviceAtFaultIsNotOfferedUntilItIsWell) {
   EXPECT_THAT(FreeOf(membership, DeviceKind::kCpu), ElementsAre("a/cpu:1", "a/cpu:2"));
   membership.SetFaults("a", {});
   EXPECT_EQ(FreeOf(membership, DeviceKind::kCpu).size(), 3u);
+}
+
+TEST(MembershipTest, ADeviceThatIsWrongAgainIsSetAsideUntilItsNodeHasAnotherAgent) {
+  Membership membership;
+  membership.Join("a", Devices("cpu", 2), {}, 5);
+
+  EXPECT_FALSE(membership.Strike("a", "cpu:1"));
+  EXPECT_FALSE(membership.Strike("a", "cpu:0"));
+  EXPECT_EQ(FreeOf(membership, DeviceKind::kCpu).size(), 2u);
+  EXPECT_TRUE(membership.Strike("a", "cpu:1"));
+
+  EXPECT_THAT(FreeOf(membership, DeviceKind::kCpu), ElementsAre("a/cpu:0"));
+  EXPECT_THAT(membership.nodes().at("a").devices[1].fault, HasSubstr("wrong 2 times"));
+  membership.SetFaults("a", {});
+  membership.Join("a", Devices("cpu", 2), {}, 5);
+  EXPECT_THAT(FreeOf(membership, DeviceKind::kCpu), ElementsAre("a/cpu:0"));
+  membership.Join("a", Devices("cpu", 2), {}, 6);
+  EXPECT_EQ(FreeOf(membership, DeviceKind::kCpu).size(), 2u);
+  EXPECT_FALSE(membership.Strike("b", "cpu:0")) << "not known";
 }
 
 TEST(MembershipTest, AHolderOutlivesTheFaultOfItsDevice) {

@@ -1,0 +1,57 @@
+// Whether members hold what they should: after each round all have the same parameters, so that one
+// whose memory or arithmetic has gone wrong in silence differs from the others.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "agent/collective/transport.h"
+#include "base/time.h"
+
+namespace tactus::engine {
+
+struct ComparisonOptions {
+  // Off where members of unlike devices may differ in last bits, and nobody is wrong.
+  bool on = true;
+  Duration least_between = Seconds(10);  // of training, however little one takes
+};
+
+// When members compare; by rank 0's clock, which the others follow. One in a group.
+class Comparisons {
+ public:
+  static constexpr double kShare = 0.005;  // of the training time, that all together take at most
+
+  // trained: when the group begins.
+  Comparisons(const ComparisonOptions& options, Duration trained)
+      : options_(options), last_(trained) {}
+
+  bool Due(Duration trained) const;
+  // One was made up to `trained`, and training stood still for `cost`.
+  void Take(Duration trained, Duration cost);
+
+ private:
+  const ComparisonOptions options_;
+  Duration last_;    // the end of the last one
+  Duration cost_{};  // of it
+};
+
+// What the members' hashes say of them.
+struct Verdict {
+  std::size_t right = 0;               // of those who hold what is taken for right the lowest rank
+  std::vector<std::uint32_t> wrong{};  // ranks, ascending
+  // More than half of the members hold it. Else it is what most hold, or the lowest rank of as
+  // many, and nobody knows who is wrong.
+  bool majority = true;
+};
+
+// hashes: by rank, at least one.
+Verdict JudgeHashes(std::span<const std::uint64_t> hashes);
+
+// hashes [members] <- what each put in. Waits; returns how it ended.
+collective::Completion Exchange(collective::Transport& transport, std::uint64_t own,
+                                std::vector<std::uint64_t>& hashes);
+
+}  // namespace tactus::engine

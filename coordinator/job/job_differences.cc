@@ -1,0 +1,40 @@
+// The part of JobController that hears of members that held wrong parameters. They hold the right
+// ones again: nothing has to be done for the group.
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "coordinator/job/job_controller.h"
+#include "coordinator/job/wording.h"
+
+namespace tactus::job {
+
+void JobController::On(std::uint32_t rank, const DifferedMessage& message, Turn turn) {
+  const bool counts = keeper_.tracker() && !keeper_.Secured();
+  if (!counts || message.generation != record().generation || message.wrong.empty()) return;
+  std::vector<MemberRecord> wrong;
+  for (const std::uint32_t each : message.wrong) {
+    if (each >= size() || each == rank) return;
+    wrong.push_back(group_.members()[each]);
+  }
+  JobRecord& record = keeper_.record();
+  ++record.differences;
+  record.difference_reason = "after round " + std::to_string(message.rounds) +
+                             " the parameters of " + WorkerNames(wrong) +
+                             " differed from those of ";
+  record.difference_reason +=
+      message.majority ? "the other " + WorkerCount(size() - wrong.size()) + ", which it took over"
+                       : WorkerName(group_.members()[rank]) +
+                             ", which it took over; nobody knows whose were right";
+  keeper_.Announce(turn);
+}
+
+void JobController::LeaveOut(WorkerId worker, const std::string& reason, Turn turn) {
+  const std::optional<std::uint32_t> rank = group_.RankOf(worker);
+  if (!rank || size() == 1 || !In<phase::Training>() || !Regroups()) return;
+  GiveUp(*rank, reason, deadlines_.grace, turn);
+  Regroup(turn);
+}
+
+}  // namespace tactus::job

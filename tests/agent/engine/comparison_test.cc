@@ -1,0 +1,233 @@
+// Members that compare what all should hold alike: who differs takes over what most hold.
+
+#include "agent/engine/comparison.h"
+
+#include <bit>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "agent/collective/in_process.h"
+#include "base/rng.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/agent/engine/survivor.h"
+
+namespace tactus::engine {
+namespace {
+
+using collective::Transport;
+using policies::Plan;
+using policies::Synchronization;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(ComparisonsTest, TheyTakeTheirShareOfTheTimeAndNoMore) {
+  Comparisons comparisons({}, Seconds(100));
+  EXPECT_FALSE(comparisons.Due(Seconds(109)));
+  EXPECT_TRUE(comparisons.Due(Seconds(110)));
+
+  comparisons.Take(Seconds(120), Seconds(1));
+
+  EXPECT_FALSE(comparisons.Due(Seconds(319)));
+  EXPECT_TRUE(comparisons.Due(Seconds(320)));
+  EXPECT_FALSE(Comparisons({.on = false}, {}).Due(Seconds(1e6)));
+}
+
+TEST(JudgeHashesTest, WhatMostHoldIsRight) {
+  using Hashes = std::vector<std::uint64_t>;
+  EXPECT_THAT(JudgeHashes(Hashes{7}).wrong, IsEmpty());
+  EXPECT_THAT(JudgeHashes(Hashes{7, 7, 7}).wrong, IsEmpty());
+
+  const Verdict one = JudgeHashes(Hashes{5, 7, 7});
+  EXPECT_EQ(one.right, 1u);
+  EXPECT_THAT(one.wrong, ElementsAre(0u));
+  EXPECT_TRUE(one.majority);
+
+  const Verdict two = JudgeHashes(Hashes{7, 5});
+  EXPECT_EQ(two.right, 0u);
+  EXPECT_THAT(two.wrong, ElementsAre(1u));
+  EXPECT_FALSE(two.majority);
+
+  const Verdict most = JudgeHashes(Hashes{1, 2, 3, 3});
+  EXPECT_EQ(most.right, 2u);
+  EXPECT_THAT(most.wrong, ElementsAre(0u, 1u));
+  EXPECT_FALSE(most.majority) << "two of four";
+}
+
+TEST(ExchangeTest, EachHearsOfEverybodysBits) {
+  const std::vector<std::uint64_t> own = {0, 0xffffffffffffffff, 0x0123456789abcdef};
+  auto transports = collective::MakeInProcessGroup(3, SurvivorTime);
+  std::vector<std::vector<std::uint64_t>> heard(3);
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t rank = 0; rank < 3; ++rank) {
+      threads.emplace_back([&, rank] { Exchange(*transports[rank], own[rank], heard[rank]); });
+    }
+  }
+  for (const auto& each : heard) EXPECT_EQ(each, own);
+}
+
+// ---- Of engines that train
+
+std::uint64_t HashOf(const Survivor& member) {
+  std::uint64_t hash = 0;
+  for (const float value : member.parameters()) {
+    hash = hash * 1099511628211u + std::bit_cast<std::uint32_t>(value);
+  }
+  return hash;
+}
+
+struct Found {
+  std::uint64_t rounds = 0;
+  Verdict verdict{};
+};
+
+// Three to five members that compare each time that it is due, as a worker's life does.
+class Comparing {
+ public:
+  explicit Comparing(const EngineOptions& options, std::size_t size) : found_(size) {
+    for (std::size_t i = 0; i < size; ++i) members_.push_back(std::make_unique<Survivor>(options));
+  }
+
+  // Trains to the end. In the round after `rounds` the bit of a parameter of `victim` flips.
+  void Train(const Plan& plan, std::uint64_t rounds, std::size_t victim, std::size_t parameter,
+             unsigned bit) {
+    auto transports =
+        collective::MakeInProcessGroup(static_cast<int>(members_.size()), SurvivorTime);
+    std::vector<std::jthread> threads;
+    for (std::size_t rank = 0; rank < members_.size(); ++rank) {
+      threads.emplace_back([&, rank] {
+        const auto flip = [&, rank](RoundEngine& engine, Transport&) {
+          if (rank == victim && engine.rounds() == rounds) Flip(*members_[rank], parameter, bit);
+          return true;
+        };
+        outcome_ =
+            members_[rank]->TrainIn(*transports[rank], plan, {}, flip,
+                                    [&, rank](RoundEngine& engine) { Compare(engine, rank); });
+      });
+    }
+  }
+
+  const std::vector<Found>& found(std::size_t rank) const { return found_[rank]; }
+  std::size_t comparisons() const { return comparisons_; }
+  Survivor& operator[](std::size_t rank) { return *members_[rank]; }
+
+ private:
+  static void Flip(Survivor& member, std::size_t parameter, unsigned bit) {
+    std::vector<float> values = member.parameters();
+    const std::uint32_t bits = std::bit_cast<std::uint32_t>(values[parameter]) ^ (1u << bit);
+    values[parameter] = std::bit_cast<float>(bits);
+    member.device().Copy(values, member.member().parameters);
+  }
+
+  void Compare(RoundEngine& engine, std::size_t rank) {
+    if (!engine.comparison_due()) return;
+    engine.Compare(HashOf(*members_[rank]));
+    if (rank == 0) ++comparisons_;
+    if (auto verdict = engine.TakeVerdict()) {
+      found_[rank].push_back({.rounds = engine.rounds(), .verdict = *verdict});
+    }
+  }
+
+  std::vector<std::unique_ptr<Survivor>> members_;
+  std::vector<std::vector<Found>> found_;
+  std::size_t comparisons_ = 0;
+  Outcome outcome_ = Outcome::kTraining;
+};
+
+// A call of SurvivorTime takes a millisecond: some rounds apart.
+EngineOptions Often(std::uint64_t rounds) {
+  return {.train_samples = 157,
+          .micro_batch = 2,
+          .optimizer = SgdOptions{.learning_rate = 0.001, .momentum = 0.9},
+          .stop = {.rounds = rounds},
+          .comparison = {.least_between = std::chrono::milliseconds(50)}};
+}
+
+TEST(CompareTest, AMemberWithAFlippedBitTakesOverWhatTheOthersHold) {
+  Comparing three(Often(200), 3);
+
+  three.Train({.batch_sizes = {3, 2, 4}}, 100, 1, 5, 20);
+
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    ASSERT_EQ(three.found(rank).size(), 1u) << rank;
+    EXPECT_GE(three.found(rank)[0].rounds, 100u);
+    EXPECT_LT(three.found(rank)[0].rounds, 130u);
+    EXPECT_THAT(three.found(rank)[0].verdict.wrong, ElementsAre(1u));
+    EXPECT_EQ(three[rank].parameters(), three[0].parameters());
+    EXPECT_EQ(three[rank].State(), three[0].State());
+  }
+}
+
+TEST(CompareTest, AHundredFlipsAreFoundWhateverTheBit) {
+  Rng rng(11);
+  for (int i = 0; i < 100; ++i) {
+    const std::size_t size = 3 + rng.Below(3);
+    const auto victim = static_cast<std::size_t>(rng.Below(size));
+    const std::uint64_t round = 5 + rng.Below(40);
+    Comparing group(Often(100), size);
+
+    group.Train({.batch_sizes = std::vector<std::uint32_t>(size, 2)}, round, victim,
+                rng.Below(Survivor::kLength), static_cast<unsigned>(rng.Below(32)));
+
+    for (std::size_t rank = 0; rank < size; ++rank) {
+      ASSERT_EQ(group.found(rank).size(), 1u) << "flip " << i << " on rank " << rank;
+      EXPECT_THAT(group.found(rank)[0].verdict.wrong,
+                  ElementsAre(static_cast<std::uint32_t>(victim)));
+      EXPECT_EQ(group[rank].parameters(), group[0].parameters());
+    }
+  }
+}
+
+// TACTUS_COMPARED_ROUNDS of each way; 2,000 of the ordinary tests.
+TEST(CompareTest, WhereNothingIsWrongNobodyIsAccused) {
+  const char* const given = std::getenv("TACTUS_COMPARED_ROUNDS");
+  const std::uint64_t rounds = given == nullptr ? 2000 : std::stoull(given);
+  const std::vector<Plan> plans = {{},
+                                   {.aggregation = policies::Aggregation::kAdasum},
+                                   {.synchronization = Synchronization::kPeriodic, .period = 3},
+                                   {.synchronization = Synchronization::kDelayed, .period = 4},
+                                   {.encoding = policies::Encoding::kFloat16}};
+  for (Plan plan : plans) {
+    plan.batch_sizes = {3, 2, 4};
+    Comparing three(Often(rounds), 3);
+
+    three.Train(plan, rounds + 1, 0, 0, 0);
+
+    EXPECT_GT(three.comparisons(), rounds / 40);
+    for (std::size_t rank = 0; rank < 3; ++rank) EXPECT_THAT(three.found(rank), IsEmpty());
+  }
+}
+
+TEST(CompareTest, WhereRoundsLookAheadNobodyCompares) {
+  EngineOptions options = Often(200);
+  options.look_ahead = true;
+  Comparing three(options, 3);
+
+  three.Train({.synchronization = Synchronization::kDelayed, .period = 4, .batch_sizes = {3, 2, 4}},
+              1000, 0, 0, 0);
+
+  EXPECT_EQ(three.comparisons(), 0u);
+}
+
+// Parameters that are no numbers spoil every round from the first on: it is not waited for time.
+TEST(CompareTest, ANumberThatIsNotFiniteIsLookedIntoAtOnce) {
+  EngineOptions options = Often(100);
+  options.comparison.least_between = Seconds(1e6);
+  options.nonfinite_rounds_max = 3;
+  Comparing three(options, 3);
+
+  three.Train({.batch_sizes = {3, 2, 4}}, 50, 2, 7, 30);  // near 1: the exponent becomes all ones
+
+  ASSERT_LE(three.found(0).size(), 1u);
+  EXPECT_EQ(three[0].member().rounds, 100u) << three[0].reason();
+  EXPECT_EQ(three[2].parameters(), three[0].parameters());
+}
+
+}  // namespace
+}  // namespace tactus::engine

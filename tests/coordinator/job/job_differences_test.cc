@@ -1,0 +1,70 @@
+// Members that held wrong parameters, and hold the others' again.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/coordinator/job/regroup_fixture.h"
+
+namespace tactus::job {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class JobDifferencesTest : public JobRegroupTest {
+ protected:
+  Actions Differ(std::uint64_t worker, std::vector<std::uint32_t> wrong, bool majority = true,
+                 std::uint64_t generation = 1) {
+    return rig_.Step(Said(worker, DifferedMessage{.generation = generation,
+                                                  .rounds = 7,
+                                                  .wrong = std::move(wrong),
+                                                  .majority = majority}));
+  }
+};
+
+TEST_F(JobDifferencesTest, TheyAreOnRecordAndTrainOn) {
+  Differ(1, {2});
+
+  EXPECT_EQ(record().differences, 1u);
+  EXPECT_EQ(record().difference_reason,
+            "after round 7 the parameters of worker 3 on node b differed from those of the other 2 "
+            "workers, which it took over");
+  EXPECT_EQ(record().state, JobState::kRunning);
+  EXPECT_THAT(Members(), ElementsAre(WorkerId{1}, WorkerId{2}, WorkerId{3}));
+}
+
+TEST_F(JobDifferencesTest, WithoutAMajorityNobodyIsAccused) {
+  Differ(1, {1, 2}, false);
+  Differ(1, {1, 2}, false);
+  Differ(1, {1, 2}, false);
+
+  EXPECT_EQ(record().differences, 3u);
+  EXPECT_THAT(record().difference_reason, HasSubstr("nobody knows whose were right"));
+  EXPECT_THAT(Members(), ElementsAre(WorkerId{1}, WorkerId{2}, WorkerId{3}));
+}
+
+TEST_F(JobDifferencesTest, WhoIsWrongAgainIsLeftOutAndItsDeviceSetAside) {
+  Differ(1, {2});
+  const Actions again = Differ(1, {2});
+
+  EXPECT_THAT(Stopped(again), ElementsAre(WorkerId{3}));
+  Lose(1);
+  Lose(2);
+  EXPECT_THAT(Members(), ElementsAre(WorkerId{1}, WorkerId{2}));
+  EXPECT_THAT(record().regroup_reason, HasSubstr("held wrong parameters again"));
+  EXPECT_THAT(rig_.cluster().membership().nodes().at("b").devices[0].fault, HasSubstr("wrong"));
+}
+
+TEST_F(JobDifferencesTest, WhatIsOfAnotherGroupOrNoMemberIsPassedOver) {
+  Differ(1, {2}, true, 9);
+  Differ(1, {3});
+  Differ(1, {0});
+  Differ(1, {});
+
+  EXPECT_EQ(record().differences, 0u);
+  EXPECT_THAT(record().difference_reason, IsEmpty());
+}
+
+}  // namespace
+}  // namespace tactus::job
