@@ -138,7 +138,8 @@ void Checkers::OnRoundClosed(const GroupKey& key, const ClosedRound& closed, Ins
           now);
   }
   if (!round.parameters_hash) round.parameters_hash = closed.parameters_hash;
-  if (closed.parameters_hash && round.parameters_hash != closed.parameters_hash) {
+  const bool differs = closed.parameters_hash && round.parameters_hash != closed.parameters_hash;
+  if (differs && !group.flipped) {
     Break(Name(key) + ": parameters differ between members after " + where, now);
   }
   ++round.closed;
@@ -184,6 +185,18 @@ void Checkers::EndEpoch(Group& group, const GroupKey& key, Instant now) {
   }
   progress.epochs.erase(progress.epoch);
   ++progress.epoch;
+}
+
+void Checkers::OnFlipped(const GroupKey& key) {
+  if (const auto found = groups_.find(key); found != groups_.end()) found->second.flipped = true;
+}
+
+// What was seen of rounds before is of parameters that some held.
+void Checkers::OnRepaired(const GroupKey& key) {
+  const auto found = groups_.find(key);
+  if (found == groups_.end()) return;
+  found->second.flipped = false;
+  for (auto& [number, round] : found->second.rounds) round.parameters_hash.reset();
 }
 
 void Checkers::Excuse(const GroupKey& key, Instant until) {

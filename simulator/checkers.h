@@ -91,6 +91,9 @@ class Checkers {
   // A member used these samples in a round that it has not closed yet.
   void OnSamples(const GroupKey& key, const UsedSamples& samples);
   void OnRoundClosed(const GroupKey& key, const ClosedRound& closed, Instant now);
+  // A member's parameters are not those of the others; they are again.
+  void OnFlipped(const GroupKey& key);
+  void OnRepaired(const GroupKey& key);
   // A member is disturbed on purpose, or the group is ending: rounds may stand still until then.
   void Excuse(const GroupKey& key, Instant until);
   void ExcuseAll(Instant until);
@@ -140,6 +143,7 @@ class Checkers {
     std::size_t size = 0;
     std::map<std::uint64_t, policies::Plan> plans{};  // by version
     std::map<std::uint64_t, Round> rounds{};          // open, or not closed by all
+    bool flipped = false;                             // members are known to differ
     std::uint64_t train_samples = 0;
     std::optional<std::string> checkpoint{};  // that the first to begin went on from
     Progress progress{};

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -92,7 +93,8 @@ struct Fault {
     // Of random scenarios; cluster files have no words for them.
     kUploadsRefused,     // the coordinator takes no files
     kCheckpointDamaged,  // the newest checkpoint of each job is not what was written
-    kLeave,  // the agent of the host is told to end within some time; back after a while
+    kLeave,    // the agent of the host is told to end within some time; back after a while
+    kBitFlip,  // a bit of a parameter of the worker on host/device is another from here on
   };
 
   Kind kind = Kind::kWorkerCrash;
@@ -100,11 +102,13 @@ struct Fault {
   double for_seconds =
       0;               // 0: for ever; a second for crashes of agent and coordinator and kWrongStore
   std::string host{};  // of the first three, kAgentCrash, kPartition, kLeave
-  std::string device{};       // kWorkerCrash, kPause, kSlowDown
+  std::string device{};       // kWorkerCrash, kPause, kSlowDown, kBitFlip
   std::string peer{};         // kPartition: a host, or "coordinator"
   bool one_way = false;       // kPartition
   double factor = 1;          // kSlowDown, >= 1
   double within_seconds = 0;  // kLeave, > 0
+  std::size_t element = 0;    // kBitFlip: of the parameters
+  unsigned bit = 0;           // kBitFlip: of its 32
 };
 
 // A cluster as a file describes it. Names are unique and known; lists are not empty.

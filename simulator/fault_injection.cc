@@ -47,7 +47,17 @@ void FaultInjection::Happen(const Fault& fault) {
       return;
     case Fault::Kind::kLeave:
       return Leave(fault);
+    case Fault::Kind::kBitFlip:
+      return FlipBit(fault);
   }
+}
+
+void FaultInjection::FlipBit(const Fault& fault) {
+  Worker* worker = AgentOn(fault.host).WorkerOn(fault.device);
+  if (worker == nullptr || !worker->training()) return;
+  ++happened_;
+  targets_.checkers.OnFlipped(*worker->training());
+  worker->FlipBit(fault.element, fault.bit);
 }
 
 void FaultInjection::CrashWorker(const Fault& fault) {

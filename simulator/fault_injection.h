@@ -70,6 +70,7 @@ class FaultInjection {
   void BringBack(const Fault& fault, std::function<void()> back);
   void RefuseUploads(const Fault& fault);
   void Leave(const Fault& fault);
+  void FlipBit(const Fault& fault);
 
   Agent& AgentOn(const std::string& host);
   std::size_t IndexOf(const std::string& host) const;

@@ -138,6 +138,11 @@ void Worker::PauseUntil(Instant until) {
   });
 }
 
+void Worker::FlipBit(std::size_t element, unsigned bit) {
+  float& value = parameters_.span()[element];
+  value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ (1u << bit));
+}
+
 job::StandingMessage Worker::Standing() const {
   const Instant now = around_.scheduler.now();
   job::StandingMessage standing = life::StandingOf(key_.generation, batches_, transport_.get());
@@ -188,6 +193,7 @@ void Worker::Send(const job::FromWorker& message) {
       std::holds_alternative<protocol::FinishedMessage>(message)) {
     around_.checkers.Excuse(key_, Instant::max());
   }
+  if (std::holds_alternative<protocol::DifferedMessage>(message)) around_.checkers.OnRepaired(key_);
   around_.say(message);
 }
 

@@ -73,6 +73,9 @@ class Worker : private life::Mail, private life::World {
   // It stands still until then. On the trace when it goes on, or ends.
   void PauseUntil(Instant until);
 
+  // In its parameters. Requires: it is loaded.
+  void FlipBit(std::size_t element, unsigned bit);
+
   bool ended() const { return process_.ended(); }
   bool paused() const { return process_.paused_until() > around_.scheduler.now(); }
   const WorkerOrder& order() const { return order_; }

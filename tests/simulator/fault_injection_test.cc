@@ -5,8 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "tests/simulator/two_hosts.h"
@@ -104,6 +107,58 @@ TEST(FaultInjectionTest, AWorkerThatStandsStillForEverIsEndedAndTheJobGoesOn) {
   EXPECT_GT(outcome.seconds, 10 + 120);
   EXPECT_LT(outcome.seconds, 10 + 120 + 120);
   EXPECT_THAT(outcome.violations, IsEmpty());
+}
+
+// Of a job on three hosts whose worker on "b" has a bit flipped after 20 s.
+struct Flipped {
+  Outcome outcome{};
+  std::vector<job::DifferedMessage> said{};
+};
+
+Flipped SimulateFlips(const std::vector<unsigned>& bits, std::size_t hosts = 3) {
+  Scenario scenario = TwoHosts();
+  if (hosts == 3) scenario.cluster.hosts.push_back({.name = "c", .devices = {{.name = "cpu:0"}}});
+  scenario.jobs[0].settings.workers_min = static_cast<std::uint32_t>(hosts);
+  scenario.jobs[0].engine.stop.rounds = 2000;
+  Flipped flipped;
+  scenario.on_step = [&](const job::Event& event, Instant, const job::Actions&) {
+    const auto* said = std::get_if<job::WorkerSaid>(&event);
+    const auto* differed =
+        said == nullptr ? nullptr : std::get_if<job::DifferedMessage>(&said->message);
+    if (differed != nullptr) flipped.said.push_back(*differed);
+  };
+  std::vector<Fault> faults;
+  for (const unsigned bit : bits) {
+    faults.push_back({.kind = Kind::kBitFlip,
+                      .at_seconds = 20 + 15.0 * static_cast<double>(faults.size()),
+                      .host = "b",
+                      .device = "cpu:0",
+                      .element = 3,
+                      .bit = bit});
+  }
+  flipped.outcome = SimulateWith(std::move(faults), std::move(scenario));
+  return flipped;
+}
+
+TEST(FaultInjectionTest, AFlippedBitIsFoundAndTheWorkerTakesOverWhatTheOthersHold) {
+  for (const unsigned bit : {0u, 22u, 23u, 31u}) {
+    const Flipped flipped = SimulateFlips({bit});
+
+    EXPECT_EQ(flipped.outcome.jobs[0].state, job::JobState::kSucceeded) << bit;
+    ASSERT_EQ(flipped.said.size(), 1u) << bit;
+    EXPECT_THAT(flipped.said[0].wrong, testing::ElementsAre(1u));
+    EXPECT_TRUE(flipped.said[0].majority);
+    EXPECT_THAT(flipped.outcome.violations, IsEmpty());
+  }
+}
+
+TEST(FaultInjectionTest, OfTwoWorkersBothGoOnWithTheFirstOnesParameters) {
+  const Flipped flipped = SimulateFlips({22}, 2);
+
+  EXPECT_EQ(flipped.outcome.jobs[0].state, job::JobState::kSucceeded);
+  ASSERT_EQ(flipped.said.size(), 1u);
+  EXPECT_FALSE(flipped.said[0].majority);
+  EXPECT_THAT(flipped.outcome.violations, IsEmpty());
 }
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, EndlessPartitionTest,
