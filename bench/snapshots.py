@@ -22,12 +22,18 @@ def read_safetensors(path):
     return tensors
 
 
-def test_images(data):
-    rows = numpy.fromfile(pathlib.Path(data) / "test_batch.bin", dtype=numpy.uint8).reshape(-1, 3073)
-    images = torch.from_numpy(rows[:, 1:].reshape(-1, 3, 32, 32).astype(numpy.float32) / 255.0)
+def images(data, names="data_batch_*.bin"):
+    """CIFAR-10's images, standardised, and their classes."""
+    paths = sorted(pathlib.Path(data).glob(names))
+    rows = numpy.concatenate([numpy.fromfile(path, dtype=numpy.uint8).reshape(-1, 3073) for path in paths])
+    pixels = torch.from_numpy(rows[:, 1:].reshape(-1, 3, 32, 32).astype(numpy.float32) / 255.0)
     mean = torch.tensor([0.4914, 0.4822, 0.4465]).view(1, 3, 1, 1)
     deviation = torch.tensor([0.2470, 0.2435, 0.2616]).view(1, 3, 1, 1)
-    return (images - mean) / deviation, torch.from_numpy(rows[:, 0].astype(numpy.int64))
+    return (pixels - mean) / deviation, torch.from_numpy(rows[:, 0].astype(numpy.int64))
+
+
+def test_images(data):
+    return images(data, "test_batch.bin")
 
 
 CONTEXT = 64        # bytes of a sample of bytes_lm.pt
