@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <string>
 #include <vector>
 
 namespace tactus::worker {
@@ -66,6 +67,11 @@ absl::StatusOr<engine::Validation> Evaluate(model::Model& model, ExampleReader& 
   std::uint64_t batch = options.batch;
   for (std::uint64_t at = begin; at < end; at += indices.size()) {
     options.beside();
+    // Not at the end, which may be far: the others await this member's word of it.
+    if (const std::vector<int> gone = transport.failed(); !gone.empty()) {
+      return absl::UnavailableError("rank " + std::to_string(gone.front()) +
+                                    ": closed the connection");
+    }
     indices.resize(std::min(batch, end - at));
     std::iota(indices.begin(), indices.end(), at);
     const absl::StatusOr<model::EvaluationSums> part = model.Evaluate(validation.Read(indices));

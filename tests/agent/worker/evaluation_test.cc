@@ -1,6 +1,8 @@
 #include "agent/worker/evaluation.h"
 
 #include <algorithm>
+#include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -65,6 +67,27 @@ class CountingModel final : public model::Model {
 
  private:
   cuda::SegmentTable segments_;
+};
+
+// A group of one that loses another member after so many looks.
+class LosingTransport final : public collective::Transport {
+ public:
+  explicit LosingTransport(int looks) : looks_(looks) {}
+
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  std::unique_ptr<collective::Collective> Start(const collective::Operation& operation) override {
+    return inner_->Start(operation);
+  }
+  std::vector<int> failed() override {
+    return looks_-- > 0 ? std::vector<int>() : std::vector<int>{1};
+  }
+  void Abort(const std::string& reason) override { inner_->Abort(reason); }
+
+ private:
+  const std::unique_ptr<collective::Transport> inner_ =
+      std::move(collective::MakeInProcessGroup(1, [] { return Instant{}; })[0]);
+  int looks_;
 };
 
 template <typename Body>
@@ -150,6 +173,22 @@ TEST(EvaluationTest, APassThatRunsOutOfMemoryIsMadeInSmallerOnes) {
     EXPECT_TRUE(
         absl::IsResourceExhausted(Evaluate(model, reader, transport, {.batch = 8}).status()));
   });
+}
+
+TEST(EvaluationTest, WhoIsLostMeanwhileEndsItBeforeTheNextPass) {
+  const CountingData data(100);
+  CountingModel model;
+  const auto device = cuda::MakeHostDevice("cpu:0");
+  ExampleReader reader(data, *device);
+  LosingTransport transport(/*looks=*/3);
+  int passes = 0;
+
+  const auto evaluated =
+      Evaluate(model, reader, transport, {.batch = 10, .beside = [&passes] { ++passes; }});
+
+  EXPECT_TRUE(absl::IsUnavailable(evaluated.status()));
+  EXPECT_EQ(evaluated.status().message(), "rank 1: closed the connection");
+  EXPECT_EQ(passes, 4) << "the last one is not made";
 }
 
 TEST(EvaluationTest, BuffersAreAveragedBySamples) {
