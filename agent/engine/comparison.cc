@@ -22,20 +22,20 @@ void Comparisons::Take(Duration trained, Duration cost) {
   cost_ = cost;
 }
 
-Verdict JudgeHashes(std::span<const std::uint64_t> hashes) {
-  Verdict verdict;
+Comparison JudgeHashes(std::span<const std::uint64_t> hashes) {
+  Comparison comparison;
   std::ptrdiff_t most = 0;
   for (std::size_t rank = 0; rank < hashes.size(); ++rank) {
     const std::ptrdiff_t count = std::ranges::count(hashes, hashes[rank]);
     if (count <= most) continue;
     most = count;
-    verdict.right = rank;
+    comparison.right = rank;
   }
   for (std::uint32_t rank = 0; rank < hashes.size(); ++rank) {
-    if (hashes[rank] != hashes[verdict.right]) verdict.wrong.push_back(rank);
+    if (hashes[rank] != hashes[comparison.right]) comparison.wrong.push_back(rank);
   }
-  verdict.majority = 2 * verdict.wrong.size() < hashes.size();
-  return verdict;
+  comparison.majority = 2 * comparison.wrong.size() < hashes.size();
+  return comparison;
 }
 
 collective::Completion Exchange(collective::Transport& transport, std::uint64_t own,

@@ -39,7 +39,7 @@ class Comparisons {
 };
 
 // What the members' hashes say of them.
-struct Verdict {
+struct Comparison {
   std::size_t right = 0;               // of those who hold what is taken for right the lowest rank
   std::vector<std::uint32_t> wrong{};  // ranks, ascending
   // More than half of the members hold it. Else it is what most hold, or the lowest rank of as
@@ -48,7 +48,7 @@ struct Verdict {
 };
 
 // hashes: by rank, at least one.
-Verdict JudgeHashes(std::span<const std::uint64_t> hashes);
+Comparison JudgeHashes(std::span<const std::uint64_t> hashes);
 
 // hashes [members] <- what each put in. Waits; returns how it ended.
 collective::Completion Exchange(collective::Transport& transport, std::uint64_t own,

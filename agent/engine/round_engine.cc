@@ -175,13 +175,13 @@ void RoundEngine::Compare(std::uint64_t hash) {
   std::vector<std::uint64_t> hashes;
   Completion completion = Exchange(group_.transport(), hash, hashes);
   if (completion.progress == Progress::kFailed) return LoseGroup(completion.reason);
-  Verdict verdict = JudgeHashes(hashes);
-  if (!verdict.wrong.empty()) {
+  Comparison comparison = JudgeHashes(hashes);
+  if (!comparison.wrong.empty()) {
     const Rejoining rejoining{.rounds = std::vector(hashes.size(), member_.rounds),
-                              .wrong = verdict.wrong};
+                              .wrong = comparison.wrong};
     completion = TakeOver(member_, group_, rejoining);
     if (completion.progress == Progress::kFailed) return LoseGroup(completion.reason);
-    verdict_ = std::move(verdict);
+    comparison_ = std::move(comparison);
   }
   if (outcome_ != Outcome::kTraining) return;
   const Duration cost = std::max(Duration{}, completion.at - member_.edge);

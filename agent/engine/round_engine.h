@@ -192,7 +192,7 @@ class RoundEngine {
   // Requires: comparable(), at_edge(), no round under way.
   void Compare(std::uint64_t hash);
   // What was found since the last call, where somebody was wrong.
-  std::optional<Verdict> TakeVerdict() { return std::exchange(verdict_, {}); }
+  std::optional<Comparison> TakeComparison() { return std::exchange(comparison_, {}); }
   // What was found at this very edge; nothing: nothing was.
   const std::optional<Validation>& validated() const { return validated_; }
 
@@ -259,7 +259,7 @@ class RoundEngine {
   bool validation_due_ = false;
   bool comparison_due_ = false;
   std::optional<Comparisons> comparisons_;      // from Begin on
-  std::optional<Verdict> verdict_;              // of the last one, where somebody was wrong
+  std::optional<Comparison> comparison_;        // of the last one, where somebody was wrong
   std::optional<Validation> validated_;         // since the last round
   const std::unique_ptr<cuda::Mark> computed_;  // behind the last batch that may close a round
 

@@ -175,12 +175,12 @@ void Life::CompareWhereDue() {
 
 void Life::Compare() {
   engine().Compare(world_.HashParameters());
-  std::optional<engine::Verdict> verdict = engine().TakeVerdict();
-  if (!verdict || verdict->right != group_.rank) return;
+  std::optional<engine::Comparison> comparison = engine().TakeComparison();
+  if (!comparison || comparison->right != group_.rank) return;
   mail_.Send(protocol::DifferedMessage{.generation = group_.generation,
                                        .rounds = engine().rounds(),
-                                       .wrong = std::move(verdict->wrong),
-                                       .majority = verdict->majority});
+                                       .wrong = std::move(comparison->wrong),
+                                       .majority = comparison->majority});
 }
 
 std::optional<Failure> Life::ValidateWhereDue() {

@@ -43,17 +43,17 @@ TEST(JudgeHashesTest, WhatMostHoldIsRight) {
   EXPECT_THAT(JudgeHashes(Hashes{7}).wrong, IsEmpty());
   EXPECT_THAT(JudgeHashes(Hashes{7, 7, 7}).wrong, IsEmpty());
 
-  const Verdict one = JudgeHashes(Hashes{5, 7, 7});
+  const Comparison one = JudgeHashes(Hashes{5, 7, 7});
   EXPECT_EQ(one.right, 1u);
   EXPECT_THAT(one.wrong, ElementsAre(0u));
   EXPECT_TRUE(one.majority);
 
-  const Verdict two = JudgeHashes(Hashes{7, 5});
+  const Comparison two = JudgeHashes(Hashes{7, 5});
   EXPECT_EQ(two.right, 0u);
   EXPECT_THAT(two.wrong, ElementsAre(1u));
   EXPECT_FALSE(two.majority);
 
-  const Verdict most = JudgeHashes(Hashes{1, 2, 3, 3});
+  const Comparison most = JudgeHashes(Hashes{1, 2, 3, 3});
   EXPECT_EQ(most.right, 2u);
   EXPECT_THAT(most.wrong, ElementsAre(0u, 1u));
   EXPECT_FALSE(most.majority) << "two of four";
@@ -84,7 +84,7 @@ std::uint64_t HashOf(const Survivor& member) {
 
 struct Found {
   std::uint64_t rounds = 0;
-  Verdict verdict{};
+  Comparison comparison{};
 };
 
 // Three to five members that compare each time that it is due, as a worker's life does.
@@ -106,9 +106,8 @@ class Comparing {
           if (rank == victim && engine.rounds() == rounds) Flip(*members_[rank], parameter, bit);
           return true;
         };
-        outcome_ =
-            members_[rank]->TrainIn(*transports[rank], plan, {}, flip,
-                                    [&, rank](RoundEngine& engine) { Compare(engine, rank); });
+        members_[rank]->TrainIn(*transports[rank], plan, {}, flip,
+                                [&, rank](RoundEngine& engine) { Compare(engine, rank); });
       });
     }
   }
@@ -129,18 +128,20 @@ class Comparing {
     if (!engine.comparison_due()) return;
     engine.Compare(HashOf(*members_[rank]));
     if (rank == 0) ++comparisons_;
-    if (auto verdict = engine.TakeVerdict()) {
-      found_[rank].push_back({.rounds = engine.rounds(), .verdict = *verdict});
+    if (auto comparison = engine.TakeComparison()) {
+      found_[rank].push_back({.rounds = engine.rounds(), .comparison = *comparison});
     }
   }
 
   std::vector<std::unique_ptr<Survivor>> members_;
   std::vector<std::vector<Found>> found_;
   std::size_t comparisons_ = 0;
-  Outcome outcome_ = Outcome::kTraining;
 };
 
-// A call of SurvivorTime takes a millisecond: some rounds apart.
+// Rounds between two comparisons at most: one takes a millisecond or so of SurvivorTime, of which
+// there are some 200 in between by their share, three or more of them a round.
+constexpr std::uint64_t kApart = 100;
+
 EngineOptions Often(std::uint64_t rounds) {
   return {.train_samples = 157,
           .micro_batch = 2,
@@ -157,31 +158,37 @@ TEST(CompareTest, AMemberWithAFlippedBitTakesOverWhatTheOthersHold) {
   for (std::size_t rank = 0; rank < 3; ++rank) {
     ASSERT_EQ(three.found(rank).size(), 1u) << rank;
     EXPECT_GE(three.found(rank)[0].rounds, 100u);
-    EXPECT_LT(three.found(rank)[0].rounds, 130u);
-    EXPECT_THAT(three.found(rank)[0].verdict.wrong, ElementsAre(1u));
+    EXPECT_LT(three.found(rank)[0].rounds, 100 + kApart);
+    EXPECT_THAT(three.found(rank)[0].comparison.wrong, ElementsAre(1u));
     EXPECT_EQ(three[rank].parameters(), three[0].parameters());
     EXPECT_EQ(three[rank].State(), three[0].State());
   }
 }
 
+// A low bit may be rounded away by an update before anybody looks: then all hold the same again.
 TEST(CompareTest, AHundredFlipsAreFoundWhateverTheBit) {
   Rng rng(11);
+  int found = 0;
   for (int i = 0; i < 100; ++i) {
     const std::size_t size = 3 + rng.Below(3);
     const auto victim = static_cast<std::size_t>(rng.Below(size));
     const std::uint64_t round = 5 + rng.Below(40);
-    Comparing group(Often(100), size);
+    Comparing group(Often(45 + 2 * kApart), size);
 
     group.Train({.batch_sizes = std::vector<std::uint32_t>(size, 2)}, round, victim,
                 rng.Below(Survivor::kLength), static_cast<unsigned>(rng.Below(32)));
 
+    found += static_cast<int>(group.found(0).size());
     for (std::size_t rank = 0; rank < size; ++rank) {
-      ASSERT_EQ(group.found(rank).size(), 1u) << "flip " << i << " on rank " << rank;
-      EXPECT_THAT(group.found(rank)[0].verdict.wrong,
-                  ElementsAre(static_cast<std::uint32_t>(victim)));
-      EXPECT_EQ(group[rank].parameters(), group[0].parameters());
+      ASSERT_EQ(group.found(rank).size(), group.found(0).size()) << "flip " << i;
+      ASSERT_LE(group.found(rank).size(), 1u) << "flip " << i;
+      for (const Found& each : group.found(rank)) {
+        EXPECT_THAT(each.comparison.wrong, ElementsAre(static_cast<std::uint32_t>(victim)));
+      }
+      EXPECT_EQ(group[rank].parameters(), group[0].parameters()) << "flip " << i;
     }
   }
+  EXPECT_GE(found, 90);
 }
 
 // TACTUS_COMPARED_ROUNDS of each way; 2,000 of the ordinary tests.
@@ -199,7 +206,7 @@ TEST(CompareTest, WhereNothingIsWrongNobodyIsAccused) {
 
     three.Train(plan, rounds + 1, 0, 0, 0);
 
-    EXPECT_GT(three.comparisons(), rounds / 40);
+    EXPECT_GT(three.comparisons(), rounds / kApart);
     for (std::size_t rank = 0; rank < 3; ++rank) EXPECT_THAT(three.found(rank), IsEmpty());
   }
 }

@@ -134,6 +134,10 @@ std::string Say(const GroupLostMessage& message) {
   return "lost group " + std::to_string(message.generation) + " after " +
          std::to_string(message.rounds) + ": " + Quote(message.reason);
 }
+std::string Say(const DifferedMessage& message) {
+  return "differed after " + std::to_string(message.rounds) + ": " + List(message.wrong) +
+         (message.majority ? "" : ", no majority");
+}
 std::string Say(const StandingMessage& message) {
   return "stands after " + std::to_string(message.batches) + " batches" +
          (message.waits ? " and waits for " + List(message.awaits) : "") +
