@@ -13,7 +13,7 @@ constexpr unsigned kWordBits = 16;
 
 bool Comparisons::Due(Duration trained) const {
   const Duration apart =
-      std::max(options_.least_between, Duration(Seconds(ToSeconds(cost_) / kShare)));
+      std::max(options_.least_between, Duration(Seconds(ToSeconds(cost_) / options_.share)));
   return options_.on && trained - last_ >= apart;
 }
 

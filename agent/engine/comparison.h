@@ -16,14 +16,13 @@ namespace tactus::engine {
 struct ComparisonOptions {
   // Off where members of unlike devices may differ in last bits, and nobody is wrong.
   bool on = true;
+  double share = 0.005;                  // of the training time, that all together take, > 0
   Duration least_between = Seconds(10);  // of training, however little one takes
 };
 
 // When members compare; by rank 0's clock, which the others follow. One in a group.
 class Comparisons {
  public:
-  static constexpr double kShare = 0.005;  // of the training time, that all together take at most
-
   // trained: when the group begins.
   Comparisons(const ComparisonOptions& options, Duration trained)
       : options_(options), last_(trained) {}

@@ -138,16 +138,15 @@ class Comparing {
   std::size_t comparisons_ = 0;
 };
 
-// Rounds between two comparisons at most: one takes a millisecond or so of SurvivorTime, of which
-// there are some 200 in between by their share, three or more of them a round.
-constexpr std::uint64_t kApart = 100;
+// Rounds between two comparisons at most: 50 ms, of which a round takes three or more.
+constexpr std::uint64_t kApart = 20;
 
 EngineOptions Often(std::uint64_t rounds) {
   return {.train_samples = 157,
           .micro_batch = 2,
           .optimizer = SgdOptions{.learning_rate = 0.001, .momentum = 0.9},
           .stop = {.rounds = rounds},
-          .comparison = {.least_between = std::chrono::milliseconds(50)}};
+          .comparison = {.share = 1, .least_between = std::chrono::milliseconds(50)}};
 }
 
 TEST(CompareTest, AMemberWithAFlippedBitTakesOverWhatTheOthersHold) {
