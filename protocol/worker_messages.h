@@ -65,8 +65,9 @@ struct ReadyMessage {
   std::uint64_t parameters = 0;
   std::uint64_t train_samples = 0;
   std::uint64_t validation_samples = 0;
-  double samples_per_second = 0;  // tried out; 0: it did not
-  std::string nccl_version{};     // "2.28.9", "none"; empty: no GPU, or it does not say
+  double samples_per_second = 0;         // tried out; 0: it did not
+  std::string nccl_version{};            // "2.28.9", "none"; empty: no GPU, or it does not say
+  std::vector<std::string> encodings{};  // that it knows; empty: dense alone
 };
 struct EndpointMessage {
   std::uint64_t generation = 0;
@@ -159,9 +160,8 @@ struct FailedMessage {
   std::uint64_t lost_generation = 0;
   bool transient = false;  // a device, a file or a connection failed, not the job
 };
-using FromWorker =
-    std::variant<ReadyMessage, EndpointMessage, ReportMessage, EvaluatedMessage, FinishedMessage,
-                 FailedMessage, CheckpointedMessage, StandingMessage, ValidatedMessage,
-                 GroupLostMessage>;
+using FromWorker = std::variant<ReadyMessage, EndpointMessage, ReportMessage, EvaluatedMessage,
+                                FinishedMessage, FailedMessage, CheckpointedMessage,
+                                StandingMessage, ValidatedMessage, GroupLostMessage>;
 
 }  // namespace tactus::protocol
