@@ -209,10 +209,9 @@ constexpr MetricSpec kMetrics[] = {
               kJob,
               {{kJobLabel, {"rule", ClosedSet<policies::kLearningRateRuleNames>()}}}},
              "1", "How the learning rate follows the batch; 1 for the rule in force."),
-    GaugeRow(
-        "tactus_job_encoding_mode",
-        {kCoordinator, kJob, {{kJobLabel, {"mode", ClosedSet<policies::kPlanEncodingNames>()}}}},
-        "1", "In which form workers' results travel; 1 for the mode in force."),
+    GaugeRow("tactus_job_encoding_mode",
+             {kCoordinator, kJob, {{kJobLabel, {"mode", ClosedSet<policies::kEncodingNames>()}}}},
+             "1", "In which form workers' results travel; 1 for the mode in force."),
     GaugeRow("tactus_job_learning_rate", {kCoordinator, kJob, {{kJobLabel}}}, "1",
              "Learning rate of the newest round."),
     GaugeRow("tactus_job_learning_rate_gain_ratio", {kCoordinator, kJob, {{kJobLabel}}}, "ratio",

@@ -19,8 +19,8 @@ bool SameWindows(const Plan& one, const Plan& other) {
          one.aggregation == other.aggregation;
 }
 
-// E of an encoding that is not dense. [s]
-double EncodeSeconds(const Observations& seen) {
+// E of an encoding. [s]
+double EncodeSeconds(Encoding encoding, const Observations& seen) {
   std::vector<double> updates;
   for (auto at = seen.rounds().rbegin();
        at != seen.rounds().rend() && updates.size() < Observations::kTransfersKept; ++at) {
@@ -30,9 +30,10 @@ double EncodeSeconds(const Observations& seen) {
   const auto middle = updates.begin() + static_cast<std::ptrdiff_t>(updates.size() / 2);
   std::ranges::nth_element(updates, middle);
   const WholeRound& latest = seen.rounds().back();
-  const double values =
-      static_cast<double>(latest.bytes_sent) / (sizeof(float) * RowOf(latest.encoding).share);
-  return std::min(AutoEncoding::kUpdates * *middle, AutoEncoding::kSecondsPerValue * values);
+  const double values = PayloadOf(latest.encoding, seen.members())
+                            .ValuesOf(static_cast<double>(latest.bytes_sent) / sizeof(float));
+  const EncodingRow& row = RowOf(encoding);
+  return std::min(row.updates * *middle, row.seconds_per_value * values);
 }
 
 // The rounds without the first, where there are others: it may have what comes but once.
@@ -50,11 +51,17 @@ bool LostByEncoding(const Observations& seen) {
   return !rounds.empty() && rounds.back().skipped && std::ranges::none_of(rounds, lost_dense);
 }
 
+// why: a clause.
+Decision DidNotPay(Encoding encoding, const std::string& why) {
+  return {.reason = std::string(NameOf(encoding)) + " did not pay: " + why};
+}
+
 }  // namespace
 
 std::string AutoEncoding::Start(Plan& first, const Observations& seen) {
-  if (trial_) found_ = former_;
+  if (OnTrial()) found_ = former_;
   trial_.reset();
+  canary_.reset();
   in_force_.reset();
   if (seen.members() == 1) {
     first.encoding = Encoding::kDense;
@@ -63,7 +70,8 @@ std::string AutoEncoding::Start(Plan& first, const Observations& seen) {
   const std::optional<Prior>& prior = seen.group().prior;
   const bool handed_on = seen.rounds().empty() && prior;
   if (handed_on) found_ = prior->encoding;
-  first.encoding = first.aggregation == Aggregation::kAverage ? found_ : Encoding::kDense;
+  const bool may = first.aggregation == Aggregation::kAverage && seen.group().Knows(found_);
+  first.encoding = may ? found_ : Encoding::kDense;
   if (first.encoding == Encoding::kDense) {
     return "dense until it is found that fewer bytes would pay";
   }
@@ -73,12 +81,14 @@ std::string AutoEncoding::Start(Plan& first, const Observations& seen) {
 
 void AutoEncoding::Resume(const Plan& in_force) {
   trial_.reset();
+  canary_.reset();
   in_force_.reset();
   if (in_force.aggregation == Aggregation::kAverage) found_ = in_force.encoding;
 }
 
 std::string AutoEncoding::Follow(Plan& plan, const Observations& seen) const {
-  const bool sums = plan.aggregation == Aggregation::kAverage && seen.members() > 1;
+  const bool sums =
+      plan.aggregation == Aggregation::kAverage && seen.members() > 1 && seen.group().Knows(found_);
   const Encoding wanted = sums ? found_ : Encoding::kDense;
   if (plan.encoding == wanted) return {};
   plan.encoding = wanted;
@@ -90,9 +100,12 @@ std::optional<Proposal> AutoEncoding::Decide(const Situation& situation) {
   if (situation.seen.members() < 2) return std::nullopt;
   Note(situation);
   if (trial_) return Judge(situation);
+  if (canary_) return JudgeByLoss(situation);
   if (situation.in_force.encoding != Encoding::kDense && LostByEncoding(situation.seen)) {
     return GoBack(situation, Encoding::kDense,
-                  "a round was lost to numbers that are not finite, as none was that was dense");
+                  DidNotPay(situation.in_force.encoding,
+                            "a round was lost to numbers that are not finite, as none was that "
+                            "was dense"));
   }
   return Try(situation);
 }
@@ -101,33 +114,51 @@ std::optional<Proposal> AutoEncoding::Decide(const Situation& situation) {
 void AutoEncoding::Note(const Situation& situation) {
   const Plan& now = situation.in_force;
   const bool same = in_force_ && SameWindows(now, *in_force_);
-  if (trial_ && (!same || now.encoding != found_)) {
+  if (OnTrial() && (!same || now.encoding != found_)) {
     trial_.reset();
+    canary_.reset();
     due_ = kPause * situation.seen.seconds();
   }
-  if (!trial_ && now.aggregation == Aggregation::kAverage) found_ = now.encoding;
-  if (!same || now.encoding != in_force_->encoding) version_ = now.version;
+  if (!OnTrial() && now.aggregation == Aggregation::kAverage) found_ = now.encoding;
+  if (!same || now.encoding != in_force_->encoding ||
+      now.learning_rate_rule != in_force_->learning_rate_rule) {
+    version_ = now.version;
+    seconds_ = situation.seen.seconds();
+  }
   in_force_ = now;
 }
 
+// Nothing is useful of one that may not be run.
 AutoEncoding::Candidate AutoEncoding::Price(Encoding encoding, const Situation& situation) const {
   const Observations& seen = situation.seen;
+  const Encoding now = situation.in_force.encoding;
   Candidate candidate{.plan = situation.in_force, .transfer = *seen.TransferSeconds()};
-  const Encoding now = candidate.plan.encoding;
-  if (encoding != now) {
-    const double encode = EncodeSeconds(seen);
-    const auto of = [&](Encoding each) { return each == Encoding::kDense ? 0 : encode; };
-    const double bytes = std::max(candidate.transfer - of(now), 0.0);
-    candidate.transfer = bytes * RowOf(encoding).share / RowOf(now).share + of(encoding);
-  }
   candidate.plan.encoding = encoding;
-  const RoundForecast round = Forecast(candidate.plan, seen, candidate.transfer);
+  std::optional<Plan> whole = candidate.plan;
+  if (encoding != now) {
+    const double bytes = std::max(candidate.transfer - EncodeSeconds(now, seen), 0.0);
+    const auto share = [&](Encoding of) { return PayloadOf(of, seen.members()).share; };
+    candidate.transfer = bytes * share(encoding) / share(now) + EncodeSeconds(encoding, seen);
+    whole = seen.group().Knows(encoding) ? situation.complete(candidate.plan) : std::nullopt;
+  }
+  if (!whole) return candidate;
+  const RoundForecast round = Forecast(*whole, seen, candidate.transfer);
   if (round.seconds > 0 && round.samples > 0) {
-    candidate.useful = UsefulRate(round, {.rule = candidate.plan.learning_rate_rule,
+    candidate.useful = UsefulRate(round, {.rule = whole->learning_rate_rule,
                                           .base_batch = base_batch_,
                                           .noise_scale = seen.NoiseScale()});
   }
   return candidate;
+}
+
+AutoEncoding::Candidate AutoEncoding::Best(ForAuto judged, const Situation& situation) const {
+  Candidate best;
+  for (const EncodingRow& row : kEncodings) {
+    if (row.for_auto != judged || row.encoding == situation.in_force.encoding) continue;
+    Candidate candidate = Price(row.encoding, situation);
+    if (candidate.useful > best.useful) best = std::move(candidate);
+  }
+  return best;
 }
 
 std::optional<Proposal> AutoEncoding::Try(const Situation& situation) {
@@ -136,14 +167,9 @@ std::optional<Proposal> AutoEncoding::Try(const Situation& situation) {
   if (situation.other_on_trial || seen.seconds() < due_) return std::nullopt;
   if (!seen.SpeedsKnown() || !seen.TransferSeconds()) return std::nullopt;
   const double now = Price(in_force.encoding, situation).useful;
-  Candidate best;
-  for (const EncodingRow& row : kEncodings) {
-    if (!row.for_auto || row.encoding == in_force.encoding) continue;
-    Candidate candidate = Price(row.encoding, situation);
-    if (candidate.useful > best.useful) best = std::move(candidate);
-  }
-  if (!(now > 0) || !(best.useful >= now * (1 + kGainMin))) return std::nullopt;
-  if (!situation.complete(best.plan)) return std::nullopt;
+  if (!(now > 0)) return std::nullopt;
+  const Candidate best = Best(ForAuto::kByTime, situation);
+  if (!(best.useful >= now * (1 + kGainMin))) return TryByLoss(situation, now);
   promised_ = best.useful / now - 1;
   former_ = std::exchange(found_, best.plan.encoding);
   trial_.emplace(ChangeTrial::Setting{.version_before = version_,
@@ -152,6 +178,25 @@ std::optional<Proposal> AutoEncoding::Try(const Situation& situation) {
                                       .base_batch = base_batch_,
                                       .loss_floor = loss_floor_});
   return Change(situation, best, now);
+}
+
+std::optional<Proposal> AutoEncoding::TryByLoss(const Situation& situation, double now) {
+  const Observations& seen = situation.seen;
+  const PeriodCanary::Setting setting = {.version_before = version_,
+                                         .version = situation.in_force.version + 1,
+                                         .seconds_before = seconds_,
+                                         .seconds_start = seen.seconds(),
+                                         .base_batch = base_batch_};
+  const Candidate best = Best(ForAuto::kByLoss, situation);
+  if (!(best.useful >= now * (1 + kGainMinByLoss))) return std::nullopt;
+  if (!PeriodCanary::Comparable(setting, seen)) return std::nullopt;
+  promised_ = best.useful / now - 1;
+  former_ = std::exchange(found_, best.plan.encoding);
+  canary_.emplace(setting, seen);
+  Proposal proposal = Change(situation, best, now);
+  proposal.decision.reason += " for " + Percent(PeriodCanary::kShare) +
+                              " of the training time, whether its noise leaves the loss lower";
+  return proposal;
 }
 
 Proposal AutoEncoding::Change(const Situation& situation, const Candidate& to, double now) const {
@@ -163,7 +208,7 @@ Proposal AutoEncoding::Change(const Situation& situation, const Candidate& to, d
       .inputs = {{"transfer of a round", transfer, "s"},
                  {"transfer of a round then", to.transfer, "s"},
                  {"bytes of a round", static_cast<double>(seen.rounds().back().bytes_sent), ""},
-                 {"encoding of a round", EncodeSeconds(seen), "s"},
+                 {"encoding of a round", EncodeSeconds(to.plan.encoding, seen), "s"},
                  {"longest step", step, "s"},
                  {"useful samples/s", now, "samples/s"}},
       .metric = kUsefulSamplesPerSecond,
@@ -171,8 +216,9 @@ Proposal AutoEncoding::Change(const Situation& situation, const Candidate& to, d
       .alternatives = {{ValueOf(situation.in_force, Axis::kEncoding), 0}},
       .reason = "a transfer of " + Figure(transfer) + " s against a step of " + Figure(step) +
                 " s: " + ValueOf(to.plan, Axis::kEncoding) + ", in " +
-                Percent(RowOf(to.plan.encoding).share) + " of float32's bytes, should teach " +
-                Percent(promised_) + " more in a second; tried out"};
+                Percent(PayloadOf(to.plan.encoding, seen.members()).share) +
+                " of float32's bytes, should teach " + Percent(promised_) +
+                " more in a second; tried out"};
   return proposal;
 }
 
@@ -192,7 +238,7 @@ std::optional<Proposal> AutoEncoding::Judge(const Situation& situation) {
   const Observations& seen = situation.seen;
   const ChangeTrial::Judgement judgement = trial_->Look(seen);
   if (judgement.verdict == ChangeTrial::Verdict::kRegretted) {
-    Proposal back = GoBack(situation, former_, judgement.reason);
+    Proposal back = GoBack(situation, former_, DidNotPay(found_, judgement.reason));
     if (judgement.undo) back.trial = Trial::kUndone;
     return back;
   }
@@ -201,8 +247,8 @@ std::optional<Proposal> AutoEncoding::Judge(const Situation& situation) {
   const bool over = judgement.verdict == ChangeTrial::Verdict::kKept;
   if (*gain < kGainKept && (over || promised_ >= kGainLarge)) {
     return GoBack(situation, former_,
-                  Percent(promised_) + " more in a second were promised, and " + Percent(*gain) +
-                      " were measured");
+                  DidNotPay(found_, Percent(promised_) + " more in a second were promised, and " +
+                                        Percent(*gain) + " were measured"));
   }
   if (!over && *gain < promised_ / 2) return std::nullopt;
   trial_.reset();
@@ -210,17 +256,32 @@ std::optional<Proposal> AutoEncoding::Judge(const Situation& situation) {
   return std::nullopt;
 }
 
-Proposal AutoEncoding::GoBack(const Situation& situation, Encoding to, std::string reason) {
+std::optional<Proposal> AutoEncoding::JudgeByLoss(const Situation& situation) {
+  const std::optional<PeriodCanary::Outcome> outcome = canary_->Look(situation.seen);
+  if (!outcome) return std::nullopt;
+  if (outcome->Pays(PeriodCanary::kErrors)) {
+    canary_.reset();
+    due_ = kPause * situation.seen.seconds();
+    return std::nullopt;
+  }
+  Decision decision;
+  outcome->Explain(NameOf(found_), decision);
+  Proposal back = GoBack(situation, former_, std::move(decision));
+  if (outcome->higher) back.trial = Trial::kUndone;
+  return back;
+}
+
+// decision: why, a sentence, and by what.
+Proposal AutoEncoding::GoBack(const Situation& situation, Encoding to, Decision decision) {
   const double seconds = situation.seen.seconds();
   due_ = kPauseRegretted * seconds;
   trial_.reset();
+  canary_.reset();
   found_ = to;
-  Proposal proposal{.plan = situation.in_force};
+  Proposal proposal{.plan = situation.in_force, .decision = std::move(decision)};
   proposal.plan.encoding = to;
   proposal.decision.alternatives = {{ValueOf(situation.in_force, Axis::kEncoding), 0}};
-  proposal.decision.reason = std::string(NameOf(situation.in_force.encoding)) +
-                             " did not pay: " + std::move(reason) + "; not tried again for " +
-                             Figure(due_ - seconds) + " s";
+  proposal.decision.reason += "; not tried again for " + Figure(due_ - seconds) + " s";
   return proposal;
 }
 

@@ -9,14 +9,16 @@
 #include "base/fields.h"
 #include "policies/axis_policy.h"
 #include "policies/change_trial.h"
+#include "policies/period_canary.h"
 
 namespace tactus::policies {
 
 // Prices every encoding e that is for_auto (EncodingRow), from the exchange under the one in force,
-// f, and compares what a second would teach, by Forecast and UsefulSamples:
+// f, and compares what a second would teach, by Forecast and UsefulSamples of the plan that comes
+// of it:
 //
 //   D_e = (D - E_f) share_e / share_f + E_e
-//   E   = min(kUpdates u, kSecondsPerValue n), of dense 0
+//   E   = min(updates u, seconds_per_value n), as its row has them
 //
 // D  [s]  transfer of a round, as measured; what of it is latency is not known apart, so that D_e
 //         may be too short, and a trial tells
@@ -27,15 +29,22 @@ namespace tactus::policies {
 //
 // On one core of the machine of docs/benchmarks.md the largest magnitude, float16 of it and back
 // take 4.6 ns a value where four members sum, eight times as long as an update of sgd with
-// momentum. Other optimizers' updates take longer, which the second bound is for; on a GPU an
-// update's time is the host's, so that E is as good as nothing there.
+// momentum, and dq 23. Other optimizers' updates take longer, which the second bound is for; on a
+// GPU an update's time is the host's, so that E of float16 is as good as nothing there, and dq's,
+// which is the host's work, is found by its trial.
 //
-// The best goes on trial where it promises kGainMin: a ChangeTrial, which ends sooner as soon as
-// the new transfer is known. It has paid with half of what it promised, and has not where it
-// promised kGainLarge and brought less than kGainKept; at its end kGainKept is enough. So a slow
-// link has fewer bytes within its first rounds, and a period is chosen for the transfer that they
-// take. What did not pay is tried again when the training time is kPauseRegretted times as long,
-// anything else when it is kPause times.
+// The best of those that are judged by time goes on trial where it promises kGainMin: a
+// ChangeTrial, which ends sooner as soon as the new transfer is known. It has paid with half of
+// what it promised, and has not where it promised kGainLarge and brought less than kGainKept; at
+// its end kGainKept is enough. So a slow link has fewer bytes within its first rounds, and a period
+// is chosen for the transfer that they take. What did not pay is tried again when the training time
+// is kPauseRegretted times as long, anything else when it is kPause times.
+//
+// Where none of them does, the best of those that are judged by the loss is tried, if it promises
+// kGainMinByLoss: their noise costs progress that no forecast knows of. That is a PeriodCanary, by
+// the loss at common parameters and the pace, and it is kept only where it paid for certain
+// (PeriodCanary::kErrors). So where links are so slow that float16 is not enough, and the loss
+// bears the noise.
 //
 // Where a round is lost to numbers that are not finite, and none was dense, dense is gone back to.
 //
@@ -45,9 +54,8 @@ namespace tactus::policies {
 // Source: design.
 class AutoEncoding final : public RememberingPolicy<AutoEncoding> {
  public:
-  static constexpr double kUpdates = 8;
-  static constexpr double kSecondsPerValue = 5e-9;
   static constexpr double kGainMin = 0.05;
+  static constexpr double kGainMinByLoss = 0.50;
   static constexpr double kGainKept = 0.02;
   static constexpr double kGainLarge = 0.30;
   static constexpr double kPause = 1.5;
@@ -60,16 +68,18 @@ class AutoEncoding final : public RememberingPolicy<AutoEncoding> {
   std::string Start(Plan& first, const Observations& seen) override;
   void Resume(const Plan& in_force) override;
   std::optional<Proposal> Decide(const Situation& situation) override;
-  bool OnTrial() const override { return trial_.has_value(); }
+  bool OnTrial() const override { return trial_ || canary_; }
   std::string Follow(Plan& plan, const Observations& seen) const override;
 
   friend void Fields(auto& archive, Of<AutoEncoding> auto& policy) {
     archive("found", policy.found_);
     archive("former", policy.former_);
     archive("trial", policy.trial_);
+    archive("canary", policy.canary_);
     archive("promised", policy.promised_);
     archive("due", policy.due_);
     archive("version", policy.version_);
+    archive("seconds", policy.seconds_);
     archive("in_force", policy.in_force_);
   }
 
@@ -82,20 +92,25 @@ class AutoEncoding final : public RememberingPolicy<AutoEncoding> {
   };
   void Note(const Situation& situation);
   Candidate Price(Encoding encoding, const Situation& situation) const;
+  Candidate Best(ForAuto judged, const Situation& situation) const;
   std::optional<Proposal> Try(const Situation& situation);
+  std::optional<Proposal> TryByLoss(const Situation& situation, double now);
   Proposal Change(const Situation& situation, const Candidate& to, double now) const;
   std::optional<Proposal> Judge(const Situation& situation);
+  std::optional<Proposal> JudgeByLoss(const Situation& situation);
   std::optional<double> MeasuredGain(const Observations& seen) const;
-  Proposal GoBack(const Situation& situation, Encoding to, std::string reason);
+  Proposal GoBack(const Situation& situation, Encoding to, Decision decision);
 
   const double base_batch_;
   const double loss_floor_;
   Encoding found_ = Encoding::kDense;   // what averages travel as; on trial, the one that is tried
   Encoding former_ = Encoding::kDense;  // before the trial
-  std::optional<ChangeTrial> trial_;
+  std::optional<ChangeTrial> trial_;    // one of the two at most
+  std::optional<PeriodCanary> canary_;
   double promised_ = 0;           // by the change on trial
   double due_ = 0;                // training time from which on something may be tried
-  std::uint64_t version_ = 0;     // the first plan with what is in force of exchanges
+  std::uint64_t version_ = 0;     // the first plan with what is in force of exchanges and rate
+  double seconds_ = 0;            // training time since when
   std::optional<Plan> in_force_;  // at the last look, in this group
 };
 

@@ -39,7 +39,8 @@ bool LeadsLower(const PeriodCanary::Outcome& outcome, bool local) {
 
 LearningRateRule RuleFor(const Plan& plan, std::string_view optimizer) {
   if (plan.aggregation == Aggregation::kAdasum) return LearningRateRule::kConstant;
-  return IsPreconditioned(optimizer) ? LearningRateRule::kSqrt : LearningRateRule::kAdascale;
+  if (IsPreconditioned(optimizer)) return LearningRateRule::kSqrt;
+  return TellsNoise(plan.encoding) ? LearningRateRule::kAdascale : LearningRateRule::kConstant;
 }
 
 // One member has nobody whose samples would make its steps longer. Of local steps of no more than
@@ -62,6 +63,9 @@ LearningRateRule AutoLearningRate::Wanted(const Plan& plan) const {
 std::string AutoLearningRate::Why(const Plan& plan) const {
   if (plan.aggregation == Aggregation::kAdasum) {
     return "constant: adasum lengthens the step itself where gradients differ";
+  }
+  if (RuleFor(plan, optimizer_) == LearningRateRule::kConstant) {
+    return "constant: with " + std::string(NameOf(plan.encoding)) + " " + std::string(kHidesNoise);
   }
   if (Quiet(plan)) {
     return IsPeriodic(plan)

@@ -16,6 +16,7 @@ namespace tactus::policies {
 // The rule by which a rate chosen for the base batch suits the plan:
 //
 //   constant   Adasum: it lengthens the step itself where gradients differ
+//              encodings whose sums hide the noise (TellsNoise), with sgd
 //   adascale   sgd otherwise: the gain follows the noise that was measured, within [1, S]
 //   sqrt       adam, adamw and lamb otherwise: their steps are divided by the root of the second
 //              moment of the gradient, of which noise is a part that falls with 1/S

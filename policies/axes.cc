@@ -108,7 +108,7 @@ std::optional<Plan> WithValue(Plan plan, Axis axis, std::string_view value) {
       read = ReadChoice(kLearningRateRuleNames, value, &plan.learning_rate_rule);
       break;
     case Axis::kEncoding:
-      read = ReadChoice(kPlanEncodingNames, value, &plan.encoding);
+      read = ReadChoice(kEncodingNames, value, &plan.encoding);
       break;
   }
   return read ? std::optional(std::move(plan)) : std::nullopt;

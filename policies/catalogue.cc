@@ -31,10 +31,26 @@ constexpr Exclusion kForSums = {
     .reason =
         "adasum goes by products of whole vectors, which travel dense; take average, or dense"};
 
+constexpr std::string_view kStepsOfAll =
+    "the signs that travel are of one momentum, that of every step of all members; take "
+    "every_step, "
+    "or another encoding";
+
+// Of what deviates from the sum by more than a rounding.
+constexpr Exclusion kForOwnNoise = {
+    .trait = Trait::kMeasuredNoise,
+    .reason =
+        "the gain follows the noise of gradients, and what their sum tells of it is hidden behind "
+        "what the encoding adds or leaves out; take constant, linear or sqrt, or float16"};
+
 // Makes what stays as it is.
 template <typename Fixed, auto value>
 Made Fix(const Options&) {
   return std::make_unique<Fixed>(value);
+}
+template <Encoding encoding>
+Made FixEncoding(const Options& job) {
+  return std::make_unique<FixedEncoding>(encoding, job.encoding);
 }
 
 const std::vector<Policy>& BatchPolicies() {
@@ -82,7 +98,7 @@ const std::vector<Policy>& SynchronizationPolicies() {
          return std::make_unique<FixedSynchronization>(Synchronization::kPeriodic,
                                                        job.synchronization.period);
        },
-       .traits = {Trait::kIdleTransfer}},
+       .traits = {Trait::kIdleTransfer, Trait::kLocalSteps}},
       {.name = "post_local",
        .sentence =
            "gradients are combined in every step until the schedule has halved the learning "
@@ -90,13 +106,13 @@ const std::vector<Policy>& SynchronizationPolicies() {
        .make = [](const Options& job) -> Made {
          return std::make_unique<PostLocalSynchronization>(job.synchronization);
        },
-       .traits = {Trait::kIdleTransfer}},
+       .traits = {Trait::kIdleTransfer, Trait::kLocalSteps}},
       {.name = "adacomm",
        .sentence = "what changed is combined every so many steps, fewer as the loss falls",
        .make = [](const Options& job) -> Made {
          return std::make_unique<AdacommSynchronization>(job.synchronization);
        },
-       .traits = {Trait::kIdleTransfer},
+       .traits = {Trait::kIdleTransfer, Trait::kLocalSteps},
        .excludes = {{.trait = Trait::kPreconditioned,
                      .reason =
                          "the rule for the period is derived for sgd; take periodic, or optimizer "
@@ -155,6 +171,7 @@ const std::vector<Policy>& LearningRatePolicies() {
        .sentence = "multiplied by the gain that the gradients' noise allows over {base_batch} "
                    "samples",
        .make = Fix<FixedLearningRate, LearningRateRule::kAdascale>,
+       .traits = {Trait::kMeasuredNoise},
        .excludes =
            {{.trait = Trait::kOwnStepLength,
              .reason = "both take the place of the rule that scales the learning rate: Adasum is "
@@ -174,17 +191,48 @@ const std::vector<Policy>& EncodingPolicies() {
   static const std::vector<Policy> policies = {
       {.name = "dense",
        .sentence = "vectors travel as float32",
-       .make = Fix<FixedEncoding, Encoding::kDense>},
+       .make = FixEncoding<Encoding::kDense>},
       {.name = "float16",
        .sentence = "vectors travel in half the bytes, rounded to 11 bits",
-       .make = Fix<FixedEncoding, Encoding::kFloat16>,
+       .make = FixEncoding<Encoding::kFloat16>,
        .excludes = {kForSums}},
       {.name = "bfloat16",
        .sentence = "vectors travel in half the bytes, rounded to 8 bits",
-       .make = Fix<FixedEncoding, Encoding::kBfloat16>,
+       .make = FixEncoding<Encoding::kBfloat16>,
        .excludes = {kForSums}},
+      {.name = "dq",
+       .sentence =
+           "vectors travel in few bits a value, rounded at random so that they are right on "
+           "average, and finer as training goes on",
+       .make = FixEncoding<Encoding::kDq>,
+       .excludes = {kForSums, kForOwnNoise}},
+      {.name = "sketch",
+       .sentence = "the largest values of the sum travel, found by a sketch of it; the rest is "
+                   "added to what comes next",
+       .make = FixEncoding<Encoding::kSketch>,
+       .excludes = {kForSums, kForOwnNoise}},
+      {.name = "adacomp",
+       .sentence = "what stands out of each stretch of a layer travels; the rest is added to what "
+                   "comes next",
+       .make = FixEncoding<Encoding::kAdacomp>,
+       .excludes = {kForSums, kForOwnNoise}},
+      {.name = "one_bit",
+       .sentence = "signs of the momentum travel, after a time of dense values; what they miss is "
+                   "added to what comes next",
+       .make = FixEncoding<Encoding::kOneBit>,
+       .excludes = {kForSums,
+                    kForOwnNoise,
+                    {.trait = Trait::kLocalSteps, .reason = kStepsOfAll},
+                    {.trait = Trait::kLateGradients, .reason = kStepsOfAll},
+                    {.trait = Trait::kFirstMoments,
+                     .reason = "what travels is the momentum of steps that are divided by the root "
+                               "of a second moment; take adam, adamw or lamb, or another encoding"},
+                    {.trait = Trait::kClipped,
+                     .reason = "gradients do not travel, so that their norm is not known; leave it "
+                               "out, or take another encoding"}}},
       {.name = "auto",
-       .sentence = "float16 where a transfer takes so long that fewer bytes are found to pay",
+       .sentence = "float16 where a transfer takes so long that fewer bytes are found to pay, and "
+                   "dq where the loss is found to fall faster with it",
        .make = [](const Options& job) -> Made {
          return std::make_unique<AutoEncoding>(job.base_batch, job.synchronization.loss_floor);
        }}};

@@ -21,6 +21,10 @@ enum class Trait {
   kPreconditioned,  // an optimizer whose steps do not go along the gradient
   kLateGradients,   // gradients are combined, and steps taken later
   kWholeVectors,    // what is combined is no sum, and travels dense
+  kLocalSteps,      // members take steps of their own between two exchanges
+  kMeasuredNoise,   // it goes by the noise of gradients, as the norms of their sums tell it
+  kFirstMoments,    // an optimizer that is not divided by a second moment
+  kClipped,         // gradients are cut to a norm
 };
 
 // That a policy does not go with what has the trait.

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "policies/catalogue.h"
+#include "policies/figures.h"
 #include "policies/optimizers.h"
 #include "policies/plan_names.h"
 
@@ -13,12 +14,17 @@ namespace {
 // A choice as a job file has it.
 struct Choice {
   std::string field{};
-  std::string_view value{};
-  std::span<const Trait> traits{};
+  std::string value{};
+  std::vector<Trait> traits{};
   std::span<const Exclusion> excludes{};
 };
 
-constexpr Trait kOfPreconditioned[] = {Trait::kPreconditioned};
+std::vector<Trait> TraitsOfOptimizer(std::string_view name) {
+  std::vector<Trait> traits;
+  if (IsPreconditioned(name)) traits.push_back(Trait::kPreconditioned);
+  if (!HasSecondMoment(name)) traits.push_back(Trait::kFirstMoments);
+  return traits;
+}
 
 // Backwards, so that what is to be changed first follows from the rest; then what is no axis.
 std::vector<Choice> ChoicesOf(const PlannerOptions& options) {
@@ -28,13 +34,17 @@ std::vector<Choice> ChoicesOf(const PlannerOptions& options) {
     const Policy* const policy = FindPolicy(axis, PolicyOf(options, axis));
     if (policy == nullptr) continue;
     choices.push_back({.field = "adapt." + std::string(FieldOf(axis)) + ".policy",
-                       .value = policy->name,
+                       .value = std::string(policy->name),
                        .traits = policy->traits,
                        .excludes = policy->excludes});
   }
-  if (IsPreconditioned(options.optimizer)) {
-    choices.push_back(
-        {.field = "optimizer", .value = options.optimizer, .traits = kOfPreconditioned});
+  choices.push_back({.field = "optimizer",
+                     .value = options.optimizer,
+                     .traits = TraitsOfOptimizer(options.optimizer)});
+  if (options.clip_norm) {
+    choices.push_back({.field = "optimizer.clip_norm",
+                       .value = Figure(*options.clip_norm),
+                       .traits = {Trait::kClipped}});
   }
   return choices;
 }
@@ -47,8 +57,8 @@ bool HasMemory(const PlannerOptions& options) {
 Conflict Between(const Choice& choice, const Choice& other, std::string_view reason) {
   return {.field = choice.field,
           .other = other.field,
-          .reason = "found " + std::string(choice.value) + ", which does not go with " +
-                    other.field + " " + std::string(other.value) + ": " + std::string(reason)};
+          .reason = "found " + choice.value + ", which does not go with " + other.field + " " +
+                    other.value + ": " + std::string(reason)};
 }
 
 }  // namespace
@@ -66,19 +76,22 @@ std::vector<Conflict> ConflictsOf(const PlannerOptions& options) {
     }
   }
   // Those of the axes among themselves are told first.
-  std::stable_partition(conflicts.begin(), conflicts.end(),
-                        [](const Conflict& conflict) { return conflict.other != "optimizer"; });
+  std::stable_partition(conflicts.begin(), conflicts.end(), [](const Conflict& conflict) {
+    return !conflict.other.starts_with("optimizer");
+  });
   return conflicts;
 }
 
 OptimizerFacts FactsOf(const PlannerOptions& options) {
-  return {.name = options.optimizer, .momentum = options.momentum};
+  return {.name = options.optimizer, .momentum = options.momentum, .clip_norm = options.clip_norm};
 }
 
 std::vector<Conflict> ConflictsOf(const Plan& plan, const OptimizerFacts& optimizer) {
   // A plan is what a job of fixed choices would run.
-  PlannerOptions same{
-      .batch_policy = "fixed", .optimizer = optimizer.name, .momentum = optimizer.momentum};
+  PlannerOptions same{.batch_policy = "fixed",
+                      .optimizer = optimizer.name,
+                      .momentum = optimizer.momentum,
+                      .clip_norm = optimizer.clip_norm};
   same.synchronization.policy = NameOf(plan.synchronization);
   same.aggregation_policy = NameOf(plan.aggregation);
   same.learning_rate_policy = NameOf(plan.learning_rate_rule);

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,8 +30,9 @@ std::vector<Conflict> ConflictsOf(const PlannerOptions& options);
 
 // Of an optimizer, what a plan may be in conflict with.
 struct OptimizerFacts {
-  std::string name = "sgd";  // of policies/optimizers.h
-  double momentum = 0;       // of sgd
+  std::string name = "sgd";           // of policies/optimizers.h
+  double momentum = 0;                // of sgd
+  std::optional<double> clip_norm{};  // EngineOptions::clip_norm
 };
 OptimizerFacts FactsOf(const PlannerOptions& options);
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 #include "base/fields.h"
@@ -11,40 +12,83 @@
 
 namespace tactus::policies {
 
-// One encoding that the engine has; its arithmetic is agent/engine's.
-struct EncodingRow {
-  Encoding encoding = Encoding::kDense;
-  double share = 1;  // of float32's bytes, that a vector travels in; > 0
-  // Whether it is `auto`'s to choose: an error that is bounded, and too small to be measured in the
-  // loss. Of float16 that is 2^-11 of a value, within a range that a piece is scaled to; eight
-  // times as much of bfloat16 is left to the user.
-  bool for_auto = false;
+// What a job's file says of its encoding; fields that its policy does not have are left alone.
+struct EncodingOptions {
+  double bits = 4;                     // dq: of a value at first, [2, 8]
+  std::uint32_t bin = 500;             // adacomp [values], >= 1
+  std::uint32_t convolution_bin = 50;  // adacomp, of a convolution's weights [values], >= 1
+  double share = 0.01;                 // sketch: of the values, that a round applies, (0, 0.25]
+  std::uint32_t candidates = 4;        // sketch: values that are looked at for each of these, >= 1
+  std::uint32_t rows = 5;              // sketch, odd
+  std::uint32_t columns = 0;           // sketch; 0: kSketchColumns for each candidate
+
+  friend bool operator==(const EncodingOptions&, const EncodingOptions&) = default;
+};
+inline constexpr double kSketchColumns = 4;
+
+// What a round of an encoding sends of n values: as much as an all-reduce of fixed + share n
+// float32 does, in which Report::bytes_sent counts. Estimates, where it hangs on the values.
+struct Payload {
+  double fixed = 0;  // [float32], >= 0
+  double share = 1;  // > 0
+
+  double Of(double values) const { return fixed + share * values; }
+  double ValuesOf(double sent) const { return (sent - fixed) / share; }
 };
 
-// In the order of the enumerators; those that have no row yet are in no plan and in no job file.
-inline constexpr auto kEncodings = std::to_array<EncodingRow>({
-    {Encoding::kDense, 1, true},
-    {Encoding::kFloat16, 0.5, true},
-    {Encoding::kBfloat16, 0.5, false},
-});
+// What the sum is, beside that of the values.
+enum class Deviation {
+  kRounding,  // bounded, and far below the noise of gradients
+  kNoise,     // right on average
+  kResidual,  // what is left out comes in later rounds
+};
 
-constexpr const EncodingRow& RowOf(Encoding encoding) {
+// When `auto` takes it.
+enum class ForAuto {
+  kNever,
+  kByTime,  // where rounds are found to be shorter: it is too exact to show in the loss
+  kByLoss,  // where the loss is found to fall faster with it
+};
+
+// One encoding; its arithmetic is agent/engine's.
+struct EncodingRow {
+  Encoding encoding = Encoding::kDense;
+  // members: of the group, >= 2
+  Payload (*payload)(const EncodingOptions& options, std::uint32_t members) = nullptr;
+  Deviation deviation = Deviation::kRounding;
+  ForAuto for_auto = ForAuto::kNever;
+  // Encoding, summing and decoding on one core of the machine of docs/benchmarks.md, four members:
+  // in updates of sgd with momentum, and of a value. Where auto never takes it: 0.
+  double updates = 0;
+  double seconds_per_value = 0;
+};
+
+// In the order of the enumerators.
+extern const std::array<EncodingRow, kEncodingNames.size()> kEncodings;
+
+inline const EncodingRow& RowOf(Encoding encoding) {
   return kEncodings[static_cast<std::size_t>(encoding)];
 }
 
-// Of these, by Encoding.
-inline constexpr auto kPlanEncodingNames = [] {
-  std::array<std::string_view, kEncodings.size()> names{};
-  for (std::size_t i = 0; i < names.size(); ++i) names[i] = kEncodingNames[i];
-  return names;
-}();
+inline Payload PayloadOf(Encoding encoding, std::uint32_t members,
+                         const EncodingOptions& options = {}) {
+  return RowOf(encoding).payload(options, members);
+}
+
+// Whether the norm of a sum tells of the noise of gradients. Else noise of the encoding's own is in
+// it, or it is not that of the round's gradients; then a round tells nothing of them.
+inline bool TellsNoise(Encoding encoding) {
+  return RowOf(encoding).deviation == Deviation::kRounding;
+}
+inline constexpr std::string_view kHidesNoise =
+    "its sums hide the noise of gradients, which neither batch nor rate follow then";
 
 }  // namespace tactus::policies
 
 namespace tactus {
 
 template <>
-inline constexpr int kEnumMax<policies::Encoding> = static_cast<int>(policies::kEncodings.size()) -
-                                                    1;
+inline constexpr int kEnumMax<policies::Encoding> =
+    static_cast<int>(policies::kEncodingNames.size()) - 1;
 
 }  // namespace tactus

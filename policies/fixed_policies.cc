@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "policies/figures.h"
 #include "policies/plan_names.h"
 
 namespace tactus::policies {
@@ -51,10 +52,27 @@ std::string FixedLearningRate::Start(Plan& first, const Observations&) {
 std::optional<Proposal> FixedLearningRate::Decide(const Situation&) { return std::nullopt; }
 
 std::string FixedEncoding::Start(Plan& first, const Observations& seen) {
-  const bool alone = seen.members() == 1 && encoding_ != Encoding::kDense;
-  first.encoding = alone ? Encoding::kDense : encoding_;
-  return alone ? "dense: one member has nobody to exchange with"
-               : std::string(NameOf(encoding_)) + ": as the job asks";
+  const std::string why = WhyDense(seen);
+  first.encoding = why.empty() ? encoding_ : Encoding::kDense;
+  if (!why.empty()) return "dense: " + why;
+  std::string reason = std::string(NameOf(encoding_)) + ": as the job asks";
+  if (!TellsNoise(encoding_)) reason += "; " + std::string(kHidesNoise);
+  return reason;
+}
+
+// A clause; empty: the encoding is right.
+std::string FixedEncoding::WhyDense(const Observations& seen) const {
+  if (encoding_ == Encoding::kDense) return {};
+  if (seen.members() == 1) return "one member has nobody to exchange with";
+  const std::string name(NameOf(encoding_));
+  const StartingGroup& group = seen.group();
+  if (!group.Knows(encoding_)) return "not all workers know " + name + ", which is newer than one";
+  const Payload payload = PayloadOf(encoding_, seen.members(), options_);
+  const double values = group.values;
+  const double share = values > 0 ? payload.Of(values) / values : payload.share;
+  if (share < 1) return {};
+  return "among " + std::to_string(seen.members()) + " workers " + name + " would send " +
+         Figure(share) + " times as much";
 }
 
 std::optional<Proposal> FixedEncoding::Decide(const Situation&) { return std::nullopt; }

@@ -62,16 +62,21 @@ class FixedLearningRate final : public AxisPolicy {
   const LearningRateRule rule_;
 };
 
-// A group of one member has nobody to send to, and nothing of it is rounded.
+// Dense all the same in a group of one member, which has nobody to send to, in one of which not all
+// know the encoding, and in one in which it sends no less than dense values do.
 class FixedEncoding final : public AxisPolicy {
  public:
-  explicit FixedEncoding(Encoding encoding) : encoding_(encoding) {}
+  FixedEncoding(Encoding encoding, const EncodingOptions& options)
+      : encoding_(encoding), options_(options) {}
 
   std::string Start(Plan& first, const Observations& seen) override;
   std::optional<Proposal> Decide(const Situation& situation) override;
 
  private:
+  std::string WhyDense(const Observations& seen) const;
+
   const Encoding encoding_;
+  const EncodingOptions options_;
 };
 
 }  // namespace tactus::policies

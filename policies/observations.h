@@ -88,6 +88,8 @@ class Observations {
   // scale are kept.
   void Start(const StartingGroup& group);
   const StartingGroup& group() const { return group_; }
+  // What the members of one that goes on know; see StartingGroup.
+  void Know(KnownEncodings encodings) { group_.encodings = std::move(encodings); }
 
   // Rounds of this version and later run under that plan, until another one is expected.
   void Expect(const Plan& plan);
@@ -159,7 +161,7 @@ class Observations {
   // Whether a round of these was lost to numbers that are not finite.
   bool AnySkipped(const Range& range) const;
 
-  // All but the group's tried speeds, which are of use at its start alone.
+  // All but what of the group is of use at its start alone.
   friend void Fields(auto& archive, Of<Observations> auto& seen) {
     archive("estimators", seen.estimators_);
     archive("speeds_now", seen.speeds_now_);

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -78,6 +79,9 @@ inline bool IsPeriodic(const Plan& plan) {
 // step and at most kRoundSamplesMax a round, a period that fits the synchronization.
 bool Fits(const Plan& plan, std::uint32_t members);
 
+// What all members know beside dense; nothing: all encodings.
+using KnownEncodings = std::optional<std::vector<Encoding>>;
+
 // Who starts.
 struct StartingGroup {
   std::uint32_t members = 1;  // >= 1
@@ -92,6 +96,13 @@ struct StartingGroup {
   bool goes_on = false;
   // What a former job of this kind found; of use to a job's first group alone.
   std::optional<Prior> prior{};
+  double values = 0;  // that travel in a round, those of the parameters; 0: not known
+  KnownEncodings encodings{};
+
+  bool Knows(Encoding encoding) const {
+    return encoding == Encoding::kDense || !encodings ||
+           std::ranges::find(*encodings, encoding) != encodings->end();
+  }
 };
 
 // What one worker saw in one applied round. Times are durations of its own clock, in seconds.
@@ -135,11 +146,12 @@ struct Report {
   // where momentum weighs them unequally; of adaptive optimizers it tells of the gradients as they
   // are divided. 0: what was combined tells nothing of their noise.
   double gradient_samples = 0;
-  double orthogonality = 0;  // of what was combined, in (0, 1]; see policies/orthogonality.h
-  double learning_rate = 0;  // that the update used
-  double gain = 1;           // of the learning rate rule: learning_rate over the schedule's
-  double progress = 0;       // base steps after this round; see policies/learning_rate.h
-  std::uint64_t epoch = 0;   // of the round's samples
+  // Of what was combined, in (0, 1]; see policies/orthogonality.h. 0: it is not known.
+  double orthogonality = 0;
+  double learning_rate = 0;          // that the update used
+  double gain = 1;                   // of the learning rate rule: learning_rate over the schedule's
+  double progress = 0;               // base steps after this round; see policies/learning_rate.h
+  std::uint64_t epoch = 0;           // of the round's samples
   std::uint64_t epoch_consumed = 0;  // samples of that epoch consumed, this round included
 };
 

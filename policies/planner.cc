@@ -23,6 +23,12 @@ constexpr std::array kAxesAsked = {Axis::kLearningRate, Axis::kEncoding, Axis::k
                                    Axis::kAggregation, Axis::kBatch};
 static_assert(kAxesAsked.size() == kAxes.size());
 
+// In the order in which a plan is made and made to follow: the learning rate comes last, and sees
+// what the others have become.
+constexpr std::array kAxesFollowed = {Axis::kBatch, Axis::kSynchronization, Axis::kAggregation,
+                                      Axis::kEncoding, Axis::kLearningRate};
+static_assert(kAxesFollowed.size() == kAxes.size());
+
 // Grows when a field of a memory changes its meaning and keeps its name.
 constexpr std::uint32_t kMemoryVersion = 1;
 
@@ -91,8 +97,7 @@ Decision Planner::Draft(Axis axis, const Plan& from, const Plan& to) const {
 
 PerAxis<std::string> Planner::Follow(Plan& plan, Axis changed) const {
   PerAxis<std::string> reasons;
-  // In this order: the learning rate comes last, and sees what the others have become.
-  for (const Axis axis : kAxes) {
+  for (const Axis axis : kAxesFollowed) {
     if (axis != changed && !Frozen(axis)) reasons[axis] = policies_[axis]->Follow(plan, seen_);
   }
   return reasons;
@@ -148,7 +153,7 @@ Plan Planner::FirstPlan(const StartingGroup& group, bool keep, PerAxis<std::stri
   // One member has nobody to exchange with, whatever is frozen.
   const bool may_keep = keep && group.before && group.members > 1;
   Plan plan;
-  for (const Axis axis : kAxes) {
+  for (const Axis axis : kAxesFollowed) {
     (*reasons)[axis] = policies_[axis]->Start(plan, seen_);
     if (!may_keep || !Frozen(axis) || !Carry(*group.before, axis, plan)) continue;
     (*reasons)[axis] = "the " + NameOf(axis) + " is frozen and stays as it was";
@@ -184,9 +189,14 @@ Revision Planner::Start(const StartingGroup& starting) {
   // What is frozen may not go with what the user has the others be since.
   if (!Obstacle(revision.plan).empty()) revision.plan = FirstPlan(group, false, &reasons);
   // A job on record may be from before its choices were refused together.
-  if (!Obstacle(revision.plan).empty()) {
+  if (revision.plan.aggregation == Aggregation::kAdasum && !Obstacle(revision.plan).empty()) {
     revision.plan.aggregation = Aggregation::kAverage;
     reasons[Axis::kAggregation] = "average: adasum no longer goes with the rest of the plan";
+  }
+  if (!Obstacle(revision.plan).empty()) {
+    reasons[Axis::kEncoding] = "dense: " + std::string(NameOf(revision.plan.encoding)) +
+                               " no longer goes with the rest of the plan";
+    revision.plan.encoding = Encoding::kDense;
   }
   if (group.goes_on && group.before) GoOn(*group.before, revision.plan, reasons);
   TACTUS_CHECK(Fits(revision.plan, group.members));
@@ -233,8 +243,14 @@ std::string Planner::Recall(std::string_view memory, std::uint32_t members) {
   return Read(memory);
 }
 
-void Planner::Resume(const Plan& in_force) {
-  if (seen_.members() != 0) return;
+void Planner::Resume(const Plan& in_force, const KnownEncodings& encodings) {
+  if (seen_.members() == 0) LearnAnew(in_force);
+  KnownEncodings known = encodings;
+  if (known) known->push_back(in_force.encoding);
+  seen_.Know(std::move(known));
+}
+
+void Planner::LearnAnew(const Plan& in_force) {
   Start({.members = static_cast<std::uint32_t>(in_force.batch_sizes.size())});
   // In the place of the plan that Start() drafted, which nobody runs.
   seen_.Expect(in_force);
@@ -284,6 +300,9 @@ std::string Planner::Obstacle(const Plan& plan) const {
     return "a round of " + ValueOf(plan, Axis::kSynchronization) + " with batch sizes of " +
            ValueOf(plan, Axis::kBatch) + ", allowed are 1 to " + std::to_string(kRoundSamplesMax) +
            " samples a round";
+  }
+  if (!seen_.group().Knows(plan.encoding)) {
+    return "not all workers know the encoding " + std::string(NameOf(plan.encoding));
   }
   const std::vector<Conflict> conflicts = ConflictsOf(plan, FactsOf(options_));
   return conflicts.empty() ? "" : conflicts.front().field + ": " + conflicts.front().reason;

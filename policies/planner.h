@@ -54,8 +54,8 @@ class PlanPolicy {
   virtual std::string Recall(std::string_view memory, std::uint32_t members) = 0;
 
   // Goes on under a plan that a former coordinator made, with what was recalled; where nothing was
-  // it learns anew.
-  virtual void Resume(const Plan& in_force) = 0;
+  // it learns anew. encodings: that the group knows, beside that of the plan.
+  virtual void Resume(const Plan& in_force, const KnownEncodings& encodings) = 0;
 
   // Folds one worker's report in.
   virtual void Observe(const Report& report) = 0;
@@ -96,7 +96,7 @@ class Planner final : public PlanPolicy {
   Revision Start(const StartingGroup& starting) override;
   std::string Memory() const override;
   std::string Recall(std::string_view memory, std::uint32_t members) override;
-  void Resume(const Plan& in_force) override;
+  void Resume(const Plan& in_force, const KnownEncodings& encodings) override;
   void Observe(const Report& report) override;
   std::optional<Revision> Decide(const Plan& in_force) override;
   Undoing Undo(const Plan& in_force, const Decision& decision) const override;
@@ -116,6 +116,8 @@ class Planner final : public PlanPolicy {
   // Returns as Recall(); what a failure leaves behind is good for nothing.
   std::string Read(std::string_view memory);
 
+  // Goes on under the plan with nothing recalled.
+  void LearnAnew(const Plan& in_force);
   // The group's first plan and why each axis is as it is; of frozen ones, as before, if `keep`.
   Plan FirstPlan(const StartingGroup& group, bool keep, PerAxis<std::string>* reasons);
   // The first plan becomes the one that the members had before, where they can run it.

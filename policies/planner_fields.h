@@ -25,6 +25,16 @@ void Fields(auto& archive, Of<SynchronizationOptions> auto& synchronization) {
   archive("rate_falls_at", synchronization.rate_falls_at);
 }
 
+void Fields(auto& archive, Of<EncodingOptions> auto& encoding) {
+  archive("bits", encoding.bits);
+  archive("bin", encoding.bin);
+  archive("convolution_bin", encoding.convolution_bin);
+  archive("share", encoding.share);
+  archive("candidates", encoding.candidates);
+  archive("rows", encoding.rows);
+  archive("columns", encoding.columns);
+}
+
 void Fields(auto& archive, Of<PlannerOptions> auto& adapt) {
   archive("batch_policy", adapt.batch_policy);
   archive("batch", adapt.batch);
@@ -32,9 +42,11 @@ void Fields(auto& archive, Of<PlannerOptions> auto& adapt) {
   archive("aggregation_policy", adapt.aggregation_policy);
   archive("learning_rate_policy", adapt.learning_rate_policy);
   archive("encoding_policy", adapt.encoding_policy);
+  archive("encoding", adapt.encoding);
   archive("base_batch", adapt.base_batch);
   archive("optimizer", adapt.optimizer);
   archive("momentum", adapt.momentum);
+  archive("clip_norm", adapt.clip_norm);
   archive("frozen", adapt.frozen);
 }
 

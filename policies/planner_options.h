@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "policies/axes.h"
+#include "policies/encodings.h"
 
 namespace tactus::policies {
 
@@ -45,9 +46,11 @@ struct PlannerOptions {
   std::string aggregation_policy = "average";
   std::string learning_rate_policy = "constant";
   std::string encoding_policy = "dense";
+  EncodingOptions encoding{};
   std::uint32_t base_batch = 32;  // samples of a step that the learning rate was chosen for, >= 1
   std::string optimizer = "sgd";  // of policies/optimizers.h
   double momentum = 0;            // of sgd, [0, 1)
+  std::optional<double> clip_norm{};  // EngineOptions::clip_norm
   // Axes that stay as they are, whatever the policies say and other axes change to.
   std::vector<Axis> frozen{};
 

@@ -44,6 +44,7 @@ void Fields(auto& archive, Of<ReadyMessage> auto& message) {
   archive("validation_samples", message.validation_samples);
   archive("samples_per_second", message.samples_per_second);
   archive("nccl_version", message.nccl_version);
+  archive("encodings", message.encodings);
 }
 
 void Fields(auto& archive, Of<EndpointMessage> auto& message) {

@@ -65,8 +65,9 @@ struct ReadyMessage {
   std::uint64_t parameters = 0;
   std::uint64_t train_samples = 0;
   std::uint64_t validation_samples = 0;
-  double samples_per_second = 0;  // tried out; 0: it did not
-  std::string nccl_version{};     // "2.28.9", "none"; empty: no GPU, or it does not say
+  double samples_per_second = 0;         // tried out; 0: it did not
+  std::string nccl_version{};            // "2.28.9", "none"; empty: no GPU, or it does not say
+  std::vector<std::string> encodings{};  // that it knows; empty: dense alone
 };
 struct EndpointMessage {
   std::uint64_t generation = 0;

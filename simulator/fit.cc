@@ -247,10 +247,13 @@ HostModel& HostOf(const job::MemberRecord& member, ClusterModel& cluster) {
   return cluster.hosts.back();
 }
 
-std::uint64_t ParametersOf(const job::RoundRecord& round, policies::Encoding encoding) {
+std::uint64_t ParametersOf(const job::RoundRecord& round, const JobHistory& history) {
   const double lanes = static_cast<double>(engine::LaneCount(round.worker_samples.size()));
-  const double values = static_cast<double>(round.bytes) / kFloatBytes - lanes;
-  return static_cast<std::uint64_t>(std::max(values / policies::RowOf(encoding).share, 1.0));
+  const double sent = static_cast<double>(round.bytes) / kFloatBytes - lanes;
+  const auto members = static_cast<std::uint32_t>(round.worker_samples.size());
+  const policies::Payload payload =
+      policies::PayloadOf(history.encoding, members, history.encoding_options);
+  return static_cast<std::uint64_t>(std::max(payload.ValuesOf(sent), 1.0));
 }
 
 }  // namespace
@@ -291,7 +294,7 @@ FittedCluster FitCluster(const JobHistory& history) {
   for (const job::RoundRecord* round : rounds) {
     fitted.transfer_seconds += TransferOf(*round) / static_cast<double>(rounds.size());
   }
-  fitted.parameters = ParametersOf(*rounds.back(), history.encoding);
+  fitted.parameters = ParametersOf(*rounds.back(), history);
   return fitted;
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "coordinator/job/records.h"
-#include "policies/encoding.h"
+#include "policies/encodings.h"
 #include "simulator/cluster_model.h"
 
 namespace tactus::simulator {
@@ -22,6 +22,7 @@ struct JobHistory {
   std::size_t bucket_bytes = 1u << 20;       // of one all-reduce
   double backward_share = 0;                 // of a pass; see SimulatedJob
   policies::Encoding encoding = policies::Encoding::kDense;  // of the last round
+  policies::EncodingOptions encoding_options{};              // the job's
 };
 
 // What came of it.

@@ -215,7 +215,8 @@ life::OrFailure<life::Loaded> Worker::Load() {
   MakeMember();
   return life::Loaded{.ready = {.parameters = parameters_.size(),
                                 .train_samples = around_.job.learner->train_samples(),
-                                .samples_per_second = TriedOut()},
+                                .samples_per_second = TriedOut(),
+                                .encodings = engine::MadeEncodings()},
                       .checkpoints_every = around_.job.checkpoints.every,
                       .rounds = member_->rounds};
 }

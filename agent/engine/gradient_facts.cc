@@ -12,7 +12,8 @@ policies::UpdateFacts GradientFactsOf(const Round& round, const Combined& combin
   const double norm2 = round.sums_norm2.value_or(combined.lanes.samples_gradient_norm2);
   const bool mean = round.aggregation == policies::Aggregation::kAverage;
   const double share = mean ? round.gradient_share : 0;
-  return {.samples = share * combined.lanes.samples,
+  const bool tells = policies::TellsNoise(round.encoding);
+  return {.samples = tells ? share * combined.lanes.samples : 0,
           .contributors = ContributorsOf(round),
           .samples_gradient_norm2 = scale * (mean ? share : 1) * norm2,
           .gradient_norm2 = scale * combined.norm2};

@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -67,24 +68,35 @@ void ReadSchedule(auto& archive, policies::Schedule& schedule) {
   });
 }
 
-// Policies without local steps have none of these, and the engine is as they want it.
+// A field that only some policies have, of the type that it has in the schema: where it is not
+// there, the engine is as the policy wants it.
+template <typename Given>
+void ReadIfThere(auto& archive, const char* key, auto& value) {
+  std::optional<Given> given;
+  archive(key, given);
+  if (given) value = *given;
+}
+
+// Of policies with local steps.
 void ReadWindows(auto& archive, EngineOptions& options) {
-  std::optional<double> block_momentum;
   std::optional<LocalMomentum> local_momentum;
-  std::optional<bool> elastic;
-  archive("block_momentum", block_momentum);
+  ReadIfThere<double>(archive, "block_momentum", options.block_momentum);
   archive("local_momentum", local_momentum);
-  archive("elastic", elastic);
-  if (elastic) options.elastic = *elastic;
-  if (block_momentum) options.block_momentum = *block_momentum;
+  ReadIfThere<bool>(archive, "elastic", options.elastic);
   if (local_momentum) options.keep_local_momentum = local_momentum == LocalMomentum::kKeep;
 }
 
-// As ReadWindows: only of policies whose rounds may overlap.
+// Only of policies whose rounds may overlap.
 void ReadOverlap(auto& archive, EngineOptions& options) {
-  std::optional<bool> look_ahead;
-  archive("look_ahead", look_ahead);
-  if (look_ahead) options.look_ahead = *look_ahead;
+  ReadIfThere<bool>(archive, "look_ahead", options.look_ahead);
+}
+
+// Each of one encoding alone.
+void ReadEncoding(auto& archive, EncodingOptions& options) {
+  ReadIfThere<double>(archive, "bits", options.dq.first_bits);
+  ReadIfThere<double>(archive, "refinement", options.dq.rho);
+  ReadIfThere<std::uint32_t>(archive, "bin", options.adacomp.bin);
+  ReadIfThere<std::uint32_t>(archive, "convolution_bin", options.adacomp.bin_of_convolutions);
 }
 
 // `archive` reads the whole specification. What is not in one stays as it is: train_samples,
@@ -104,6 +116,7 @@ void ReadSpec(auto& archive, EngineOptions& options) {
       ReadWindows(axis, options);
       ReadOverlap(axis, options);
     });
+    adapt.Within("encoding", [&](auto& axis) { ReadEncoding(axis, options.encoding); });
     adapt.Within("learning_rate", [&](auto& rate) {
       rate("base_batch", options.learning_rate.base_batch);
       rate.Within("schedule",

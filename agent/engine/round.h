@@ -18,6 +18,7 @@ struct Round {
   std::uint64_t number = 0;
   std::uint64_t plan_version = 0;
   policies::Aggregation aggregation = policies::Aggregation::kAverage;
+  policies::Encoding encoding = policies::Encoding::kDense;
   Aggregator* aggregator = nullptr;  // never null in a round that was opened
   policies::LearningRateRule rule = policies::LearningRateRule::kConstant;
   std::uint32_t updates = 1;  // of the parameters: local steps, or one

@@ -213,6 +213,7 @@ void RoundEngine::OpenRound() {
   running_ = {.number = member_.rounds + ahead,
               .plan_version = plan.version,
               .aggregation = plan.aggregation,
+              .encoding = plan.encoding,
               .aggregator = &group_.combination().For(plan.aggregation),
               .rule = plan.learning_rate_rule,
               .finished = member_.edge};
@@ -352,7 +353,9 @@ void RoundEngine::Report(const Round& round, const Combined& combined, Duration 
        .contributors = ContributorsOf(round),
        .samples_gradient_norm2 = gradient.samples_gradient_norm2,
        .gradient_samples = gradient.samples,
-       .orthogonality = round.aggregator->Orthogonality(lanes, round.spread, combined.norm2),
+       .orthogonality = policies::TellsNoise(round.encoding)
+                            ? round.aggregator->Orthogonality(lanes, round.spread, combined.norm2)
+                            : 0,
        .learning_rate = round.rate.rate,
        .gain = round.rate.gain,
        .progress = member_.learning_rate.progress(),

@@ -55,6 +55,7 @@ void Synchronizer::Learn(Round& round, const Combined& combined, bool useful) {
     facts.contributors = ContributorsOf(round);
     facts.samples_gradient_norm2 = *round.sums_norm2;
   }
+  if (!policies::TellsNoise(round.encoding)) facts.contributors = 0;
   member_.learning_rate.Applied(round.rule, facts);
 }
 

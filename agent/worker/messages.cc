@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "agent/engine/combine/encodings.h"
 #include "agent/worker/job_json.h"
 #include "agent/worker/json_archive.h"
 #include "protocol/worker_message_fields.h"
@@ -18,8 +19,15 @@ void Complete(const FieldReader& from, StartMessage& start) {
   start.job_text = from.Object("spec").Text();
 }
 // An older coordinator does not know periods and may say 0.
-void Complete(const FieldReader&, policies::Plan& plan) { plan.period = std::max(1u, plan.period); }
-void Complete(const FieldReader& from, GroupMessage& group) { Complete(from, group.plan); }
+void Complete(const FieldReader& from, policies::Plan& plan) {
+  plan.period = std::max(1u, plan.period);
+  if (!engine::IsEncodingMade(plan.encoding)) {
+    from.Refuse("encoding", "this version has no " + std::string(NameOf(plan.encoding)));
+  }
+}
+void Complete(const FieldReader& from, GroupMessage& group) {
+  Complete(from.Object("plan"), group.plan);
+}
 void Complete(const FieldReader&, const auto&) {}
 
 // False: the line is of another kind.

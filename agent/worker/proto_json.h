@@ -44,6 +44,8 @@ class FieldReader {
 
   // What is absent is wrong.
   void RequireThere(const char* key) const;
+  // What is there is, for that reason.
+  void Refuse(const char* key, const std::string& reason) const { Fail(key, reason); }
 
   // The value of an enum with a NameOf, by its name or as proto3 JSON has it, "PRECISION_FLOAT32"
   // of "float32". An empty name reads as absent.

@@ -145,7 +145,8 @@ life::OrFailure<life::Loaded> Worker::Load() {
                                 .train_samples = data_.train->size(),
                                 .validation_samples = SamplesOf(data_.validation.get()),
                                 .samples_per_second = samples_per_second_,
-                                .nccl_version = NcclVersionOf(*device_)},
+                                .nccl_version = NcclVersionOf(*device_),
+                                .encodings = engine::MadeEncodings()},
                       .checkpoints_every = start_.job.checkpoints_every,
                       .keeps_best = KeepsBest(),
                       .rounds = member_->rounds};

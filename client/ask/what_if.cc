@@ -9,6 +9,7 @@
 #include "client/ask/cluster_file.h"
 #include "client/text/quantity.h"
 #include "client/text/text.h"
+#include "coordinator/spec/adapt_checks.h"
 #include "coordinator/spec/engine_options.h"
 #include "coordinator/spec/field_rules.h"
 #include "policies/encodings.h"
@@ -31,11 +32,13 @@ policies::Encoding EncodingOf(const v1::Job& job) {
 
 simulator::JobHistory HistoryOf(const v1::Job& job, const v1::ListRoundsResponse& rounds,
                                 double backward_share) {
-  const engine::EngineOptions options = spec::EngineOptionsOf(spec::Resolve(job.spec()));
+  const spec::ResolvedSpec resolved = spec::Resolve(job.spec());
+  const engine::EngineOptions options = spec::EngineOptionsOf(resolved);
   simulator::JobHistory history{.micro_batch = options.micro_batch,
                                 .bucket_bytes = options.bucket_bytes,
                                 .backward_share = backward_share,
-                                .encoding = EncodingOf(job)};
+                                .encoding = EncodingOf(job),
+                                .encoding_options = spec::PlannerOptionsOf(resolved).encoding};
   for (const v1::WorkerProgress& worker : job.progress().workers()) {
     history.members.push_back(
         {.worker = {worker.worker_id()}, .node = worker.node(), .device = worker.device()});

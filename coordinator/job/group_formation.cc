@@ -133,6 +133,25 @@ std::uint64_t GroupFormation::train_samples() const {
   return ready_.front()->train_samples;
 }
 
+std::uint64_t GroupFormation::parameters() const {
+  TACTUS_CHECK(phase_ != Phase::kLoading);
+  return ready_.front()->parameters;
+}
+
+std::vector<policies::Encoding> GroupFormation::encodings() const {
+  const auto all_know = [this](std::string_view name) {
+    return std::ranges::all_of(ready_, [name](const std::optional<ReadyMessage>& ready) {
+      return std::ranges::find(ready->encodings, name) != ready->encodings.end();
+    });
+  };
+  std::vector<policies::Encoding> encodings;
+  for (std::size_t i = 1; i < policies::kEncodingNames.size(); ++i) {
+    const auto encoding = static_cast<policies::Encoding>(i);
+    if (all_know(NameOf(encoding))) encodings.push_back(encoding);
+  }
+  return encodings;
+}
+
 std::vector<double> GroupFormation::speeds() const {
   std::vector<double> speeds;
   for (const std::optional<ReadyMessage>& ready : ready_) {

@@ -79,8 +79,11 @@ void JobController::On(std::uint32_t rank, const ReadyMessage& message, Turn tur
 void JobController::FormGroup(GroupFormation& formation, Turn turn) {
   formation.Begin(record().generation + 1);
   const TransportRecord transport = ChooseTransport(group_.members(), formation.nccl_versions());
-  keeper_.FormGroup({.members = size(), .speeds = formation.speeds()}, formation.train_samples(),
-                    transport, turn);
+  keeper_.FormGroup({.members = size(),
+                     .speeds = formation.speeds(),
+                     .values = static_cast<double>(formation.parameters()),
+                     .encodings = formation.encodings()},
+                    formation.train_samples(), transport, turn);
   SendGroup(turn);
 }
 

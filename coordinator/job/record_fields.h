@@ -92,6 +92,7 @@ void Fields(auto& archive, Of<GroupRecord> auto& group) {
   archive("first_round", group.first_round);
   archive("members", group.members);
   archive("transport", group.transport);
+  archive("encodings", group.encodings);
   archive("first_plan", group.first_plan);
   archive("last_plan", group.last_plan);
 }

@@ -119,7 +119,7 @@ policies::Plan RecordKeeper::FormGroup(const policies::StartingGroup& group,
   progress.workers.clear();  // of the group before, which had other members
   progress.epoch_samples = epoch_samples;
   tracker_.emplace(group.members, progress);
-  NoteGroup(progress.rounds, transport);
+  NoteGroup(progress.rounds, transport, group.encodings.value_or(Encodings()));
   record_.state_reason = "forming a group of " + WorkerCount(group.members);
   Announce(turn);
   // What a former group did beyond the checkpoint, as it was lost or left before its first round
@@ -166,10 +166,11 @@ void RecordKeeper::Regroup(const Survivors& survivors, Turn turn) {
   record_.lost = survivors.lost;
   const TransportRecord transport =
       record_.groups.empty() ? TransportRecord{} : record_.groups.back().transport;
+  group.encodings = CommonEncodings();
   const policies::Revision first = steering_.Start(group);
   record_.newest_plan = first.plan;
   tracker_.emplace(size, progress);
-  NoteGroup(progress.rounds, transport);
+  NoteGroup(progress.rounds, transport, *group.encodings);
   std::uint64_t newest = 0;
   for (const LostMember& member : record_.lost) newest = std::max(newest, member.message.rounds);
   record_.state_reason = "regrouping: " + survivors.reason + "; " + std::to_string(size) + " of " +
@@ -218,7 +219,13 @@ std::optional<policies::Prior> RecordKeeper::PriorOfKind(Turn turn) const {
 }
 
 // Of the former groups the newest are kept, as many as kFormerMembersMax leaves room for.
-void RecordKeeper::NoteGroup(std::uint64_t first_round, const TransportRecord& transport) {
+// Who did not say knows dense alone.
+RecordKeeper::Encodings RecordKeeper::CommonEncodings() const {
+  return record_.groups.empty() ? Encodings() : record_.groups.back().encodings;
+}
+
+void RecordKeeper::NoteGroup(std::uint64_t first_round, const TransportRecord& transport,
+                             Encodings encodings) {
   std::vector<GroupRecord>& groups = record_.groups;
   std::size_t members = 0;  // of the groups that stay
   auto kept = groups.end();
@@ -232,6 +239,7 @@ void RecordKeeper::NoteGroup(std::uint64_t first_round, const TransportRecord& t
                     .first_round = first_round,
                     .members = record_.members,
                     .transport = transport,
+                    .encodings = std::move(encodings),
                     .first_plan = record_.newest_plan.version});
 }
 
@@ -259,7 +267,7 @@ void RecordKeeper::Recall(const std::string& memory, Turn turn) {
 }
 
 void RecordKeeper::ResumeGroup() {
-  steering_.Resume(record_.progress.plan, record_.newest_plan);
+  steering_.Resume(record_.progress.plan, record_.newest_plan, CommonEncodings());
   tracker_.emplace(static_cast<std::uint32_t>(record_.members.size()), record_.progress);
 }
 

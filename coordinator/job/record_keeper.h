@@ -147,7 +147,10 @@ class RecordKeeper {
   std::optional<policies::Revision> NextPlan();
   void ForgetEnding();
   void SetCheckpoint(CheckpointRecord checkpoint, Instant now);
-  void NoteGroup(std::uint64_t first_round, const TransportRecord& transport);
+  using Encodings = std::vector<policies::Encoding>;
+  void NoteGroup(std::uint64_t first_round, const TransportRecord& transport, Encodings encodings);
+  // That all of the latest group know, beside dense.
+  Encodings CommonEncodings() const;
   void PersistDecisions(const std::vector<policies::Decision>& decisions, Turn turn);
   void PersistMemory(Turn turn);
   void HandOn(Turn turn);

@@ -118,6 +118,7 @@ struct GroupRecord {
   std::uint64_t first_round = 0;  // the first that it may have applied
   std::vector<MemberRecord> members{};
   TransportRecord transport{};
+  std::vector<policies::Encoding> encodings{};  // beside dense, that all of them know
   std::uint64_t first_plan = 0;  // the version of its first; 0: of versions that did not say
   std::uint64_t last_plan = 0;   // of the newest that came into force
 };

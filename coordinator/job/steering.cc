@@ -14,14 +14,17 @@ Steering::Steering(std::unique_ptr<policies::PlanPolicy> policy, std::uint64_t l
 
 policies::Revision Steering::Start(const policies::StartingGroup& group) {
   anew_.reset();
+  encodings_ = group.encodings;
   policies::Revision revision = policy_->Start(group);
   Number(revision, group.members);
   adopted_ = newest_;
   return revision;
 }
 
-void Steering::Resume(const policies::Plan& adopted, const policies::Plan& newest) {
-  policy_->Resume(adopted);
+void Steering::Resume(const policies::Plan& adopted, const policies::Plan& newest,
+                      const policies::KnownEncodings& encodings) {
+  encodings_ = encodings;
+  policy_->Resume(adopted, encodings);
   adopted_ = adopted;
   // Which members run the newest is not on record: a whole round has to prove it anew.
   newest_ = newest.version > adopted.version ? newest : adopted;
@@ -34,9 +37,9 @@ void Steering::Replace(std::unique_ptr<policies::PlanPolicy> policy,
   // It refuses what was learned under other options.
   policy->Recall(policy_->Memory(), static_cast<std::uint32_t>(newest_.batch_sizes.size()));
   policy_ = std::move(policy);
-  if (group) anew_ = group;
+  if (group) (anew_ = group)->encodings = encodings_;
   // Without sizes there is no plan to go on under yet: Start() comes first.
-  if (!newest_.batch_sizes.empty()) policy_->Resume(newest_);
+  if (!newest_.batch_sizes.empty()) policy_->Resume(newest_, encodings_);
 }
 
 void Steering::Observe(const policies::Report& report) { policy_->Observe(report); }

@@ -33,8 +33,9 @@ class Steering {
   }
 
   // Goes on after a restart with what was on record, and with what was recalled. An empty or older
-  // `newest` means that nothing was travelling.
-  void Resume(const policies::Plan& adopted, const policies::Plan& newest);
+  // `newest` means that nothing was travelling. encodings: that the group knows.
+  void Resume(const policies::Plan& adopted, const policies::Plan& newest,
+              const policies::KnownEncodings& encodings);
 
   // Another policy from now on: with what was learned where only other axes are frozen, else it
   // learns anew. `group`: the running one; then its first plan is the next one of Decide. Without:
@@ -80,6 +81,7 @@ class Steering {
 
   std::unique_ptr<policies::PlanPolicy> policy_;
   std::optional<policies::StartingGroup> anew_;  // policy_ was replaced, its first plan is due
+  policies::KnownEncodings encodings_;           // that the group knows
   policies::Plan adopted_;
   policies::Plan newest_;
   bool proven_ = false;  // a whole round ran under newest_

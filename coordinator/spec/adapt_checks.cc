@@ -6,10 +6,13 @@
 #include <string>
 #include <utility>
 
+#include "agent/engine/combine/encodings.h"
 #include "coordinator/spec/engine_options.h"
 #include "coordinator/spec/field_rules.h"
 #include "policies/axes.h"
 #include "policies/compatibility.h"
+#include "policies/encodings.h"
+#include "policies/figures.h"
 #include "policies/learning_rate.h"
 #include "policies/plan.h"
 #include "policies/post_local_synchronization.h"
@@ -118,6 +121,60 @@ void CheckSchedule(const ResolvedSpec& spec, FieldChecks& checks) {
   }
 }
 
+// ---- encoding
+
+policies::EncodingOptions EncodingOf(const v1::EncodingAxis& axis) {
+  policies::EncodingOptions options;
+  if (axis.has_bits()) options.bits = axis.bits();
+  if (axis.has_bin()) options.bin = axis.bin();
+  if (axis.has_convolution_bin()) options.convolution_bin = axis.convolution_bin();
+  if (axis.has_share()) options.share = axis.share();
+  if (axis.has_candidates()) options.candidates = axis.candidates();
+  if (axis.has_rows()) options.rows = axis.rows();
+  options.columns = axis.columns();
+  return options;
+}
+
+// What it sends where it has as few workers as it may, over dense values; of more it may be more,
+// and the group is dense then. A sketch of so many columns is for models that are large enough.
+void CheckPayload(const ResolvedSpec& spec, policies::Encoding encoding, FieldChecks& checks) {
+  const v1::EncodingAxis& axis = spec->adapt().encoding();
+  const std::string field = "adapt.encoding.";
+  for (const char* name : {"bin", "convolution_bin", "share", "candidates", "rows"}) {
+    if (!checks.Right(field + name)) return;
+  }
+  const std::uint32_t members = std::max(2u, spec->workers().min());
+  const double share = policies::PayloadOf(encoding, members, EncodingOf(axis)).share;
+  if (share < 1) return;
+  const std::string much = "would send " + policies::Figure(share) + " times as much as dense";
+  if (encoding == policies::Encoding::kSketch) {
+    checks.Add(field + "share", "found " + policies::Figure(axis.share()) +
+                                    ", which with these candidates and rows " + much +
+                                    "; give a smaller one");
+  } else {
+    checks.Add(field + "policy", "found " + std::string(NameOf(encoding)) + ", which among " +
+                                     std::to_string(members) + " workers " + much +
+                                     ", as each one's go to all; allowed are fewer workers or "
+                                     "longer bins");
+  }
+}
+
+void CheckEncoding(const ResolvedSpec& spec, FieldChecks& checks) {
+  const v1::EncodingAxis& axis = spec->adapt().encoding();
+  const std::string field = "adapt.encoding.";
+  const std::string name = WordOf(*v1::EncodingPolicy_descriptor(), axis.policy());
+  const std::optional<policies::Encoding> encoding = ValueNamed<policies::Encoding>(name);
+  if (!encoding) return;
+  if (!engine::IsEncodingMade(*encoding)) {
+    checks.Add(field + "policy", "found " + name + ", which this version does not have yet");
+  }
+  if (axis.has_rows() && axis.rows() % 2 == 0 && checks.Right(field + "rows")) {
+    checks.Add(field + "rows", "found " + std::to_string(axis.rows()) +
+                                   ", allowed is an odd number: the middle one of them counts");
+  }
+  CheckPayload(spec, *encoding, checks);
+}
+
 // ---- what is not adapted
 
 void CheckFrozen(const v1::Adapt& adapt, FieldChecks& checks) {
@@ -202,6 +259,7 @@ void CheckAdapt(const v1::JobSpec& spec, const ResolvedSpec& resolved, FieldChec
   CheckPeriods(resolved->adapt().synchronization(), checks);
   CheckLookAhead(spec, resolved, checks);
   CheckSchedule(resolved, checks);
+  CheckEncoding(resolved, checks);
   CheckFrozen(spec.adapt(), checks);
   CheckChoices(adapt, checks);
   CheckRound(*resolved, adapt, checks);
@@ -227,6 +285,8 @@ policies::PlannerOptions PlannerOptionsOf(const ResolvedSpec& spec) {
   options.base_batch = adapt.learning_rate().base_batch();
   options.optimizer = OptimizerName(spec);
   options.momentum = spec->optimizer().sgd().momentum();
+  if (spec->optimizer().has_clip_norm()) options.clip_norm = spec->optimizer().clip_norm();
+  options.encoding = EncodingOf(adapt.encoding());
   for (const policies::Axis axis : policies::kAxes) {
     policies::PolicyOf(options, axis) = PolicyOf(adapt, axis);
     const auto frozen = std::ranges::find(adapt.frozen(), policies::FieldOf(axis));

@@ -35,6 +35,7 @@ std::vector<Encoding> EncodingsOf(const VirtualJob& job) {
 using Encodings = std::vector<Encoding>;
 constexpr Encoding kDense = Encoding::kDense;
 constexpr Encoding kFloat16 = Encoding::kFloat16;
+constexpr Encoding kDq = Encoding::kDq;
 
 TEST(AutoEncodingTest, ATransferThatIsMuchOfARoundIsHalvedWithinTheFirstRounds) {
   VirtualJob job(FourWorkers(0.4));
@@ -88,7 +89,7 @@ TEST(AutoEncodingTest, OfLatencyFewerBytesSaveNothingAndAreTakenBack) {
 
 TEST(AutoEncodingTest, WhereEncodingTakesLongerThanItSavesItIsNotTried) {
   VirtualJobOptions options = FourWorkers(0.1);
-  options.update_seconds = 0.1 / AutoEncoding::kUpdates;
+  options.update_seconds = 0.1 / RowOf(kFloat16).updates;
   VirtualJob job(options);
 
   job.Run(1000);
@@ -122,7 +123,7 @@ TEST(AutoEncodingTest, WhereItWasNotForeseenThatItTakesLongerItIsTakenBack) {
 TEST(AutoEncodingTest, ALinkThatBecomesFastLeavesNothingToEncodeFor) {
   VirtualJobOptions options = FourWorkers(0.4);
   options.encode_seconds = 0.08;
-  options.update_seconds = 0.08 / AutoEncoding::kUpdates;
+  options.update_seconds = 0.08 / RowOf(kFloat16).updates;
   VirtualJob job(options);
   job.Run(100);
   ASSERT_EQ(job.plan().encoding, kFloat16);
@@ -233,6 +234,94 @@ TEST(AutoEncodingTest, ATrialOutlivesItsCoordinator) {
   EXPECT_EQ(restarted.plans(), whole.plans());
 }
 
+// ---- What is judged by the loss
+
+// Of 4 s, 2 s in half of the bytes: a step is but a seventh of a round.
+VirtualJobOptions SlowLink(double noise) {
+  VirtualJobOptions options = FourWorkers(4);
+  options.encoding_noise = noise;
+  options.loss.sample_noise = 0.1;
+  return options;
+}
+
+TEST(AutoEncodingTest, WhereFloat16IsNotEnoughAndTheLossBearsItBitsAreFew) {
+  VirtualJob job(SlowLink(0));
+
+  job.RunUntil(7200);
+
+  EXPECT_EQ(EncodingsOf(job), (Encodings{kDense, kFloat16, kDq}));
+  const Decision decision = job.DecisionsOf(Axis::kEncoding)[1];
+  // (0.32 + 2) / (0.32 + 4 * 10 / 64) of a round in a second.
+  EXPECT_NEAR(decision.predicted_gain, 2.32 / 0.947 - 1, 0.1);
+  EXPECT_NE(decision.reason.find("whether its noise"), std::string::npos) << decision.reason;
+}
+
+TEST(AutoEncodingTest, ANoiseThatCostsMoreThanThePaceBringsIsTakenBack) {
+  VirtualJobOptions options = SlowLink(100);
+  options.loss.variance = 100;
+  VirtualJob job(options);
+
+  job.RunUntil(7200);
+
+  ASSERT_GE(EncodingsOf(job).size(), 4u);
+  EXPECT_EQ(EncodingsOf(job)[2], kDq);
+  EXPECT_EQ(job.plan().encoding, kFloat16);
+  const Decision back = job.DecisionsOf(Axis::kEncoding)[2];
+  EXPECT_EQ(back.to, "float16");
+  EXPECT_NE(back.reason.find("dq did not pay"), std::string::npos) << back.reason;
+  EXPECT_NE(back.reason.find("not tried again"), std::string::npos) << back.reason;
+}
+
+TEST(AutoEncodingTest, WhereARoundIsNotForTheLargerPartATransferNoNoiseIsTried) {
+  VirtualJob job(FourWorkers(0.5));
+
+  job.RunUntil(7200);
+
+  EXPECT_EQ(EncodingsOf(job), (Encodings{kDense, kFloat16}));
+}
+
+// What a rate that follows the noise would lose is part of the price.
+TEST(AutoEncodingTest, ARateThatFollowsTheNoiseIsGivenUpForIt) {
+  VirtualJobOptions options = SlowLink(0);
+  options.planner.learning_rate_policy = "auto";
+  options.planner.base_batch = 128;
+  VirtualJob job(options);
+
+  job.RunUntil(7200);
+
+  for (const Plan& plan : job.plans()) {
+    EXPECT_EQ(plan.learning_rate_rule == LearningRateRule::kConstant, plan.encoding == kDq)
+        << plan.version;
+  }
+  EXPECT_EQ(job.plan().encoding, kDq);
+}
+
+TEST(AutoEncodingTest, ARateThatTheJobAsksForIsKept) {
+  VirtualJobOptions options = SlowLink(0);
+  options.planner.learning_rate_policy = "adascale";
+  VirtualJob job(options);
+
+  job.RunUntil(7200);
+
+  EXPECT_EQ(EncodingsOf(job), (Encodings{kDense, kFloat16}));
+}
+
+TEST(AutoEncodingTest, ACanaryOutlivesItsCoordinator) {
+  VirtualJob whole(SlowLink(0));
+  VirtualJob restarted(SlowLink(0));
+  while (whole.plan().encoding != kDq && whole.seconds() < 7200) {
+    whole.Run(1);
+    restarted.Run(1);
+  }
+  ASSERT_EQ(whole.plan().encoding, kDq);
+
+  EXPECT_EQ(restarted.RestartPlanner(), "");
+
+  whole.Run(300);
+  restarted.Run(300);
+  EXPECT_EQ(restarted.plans(), whole.plans());
+}
+
 // ---- By hand
 
 class AutoEncodingByHandTest : public testing::Test {
@@ -247,7 +336,7 @@ class AutoEncodingByHandTest : public testing::Test {
   void Run(int rounds, RoundFacts facts = {}) {
     for (int i = 0; i < rounds; ++i) {
       facts.speeds = {100, 100, 100, 100};
-      facts.transfer_seconds = 0.4 * RowOf(plan_.encoding).share;
+      facts.transfer_seconds = 0.4 * PayloadOf(plan_.encoding, 4).share;
       for (const Report& report : ReportsOf(plan_, round_, facts)) planner_->Observe(report);
       ++round_;
       if (const std::optional<Revision> revision = planner_->Decide(plan_)) {
@@ -300,6 +389,16 @@ TEST_F(AutoEncodingByHandTest, WithAdasumVectorsAreDenseAndAveragesThenAsBefore)
   EXPECT_EQ(plan_.encoding, kFloat16);
 }
 
+TEST_F(AutoEncodingByHandTest, WhatNotAllMembersKnowIsNotTried) {
+  Begin({.encoding_policy = "auto"});
+  plan_ = planner_->Start({.members = 4, .encodings = {{}}}).plan;
+  plan_.version = 1;
+
+  Run(100);
+
+  EXPECT_EQ(plan_.encoding, kDense);
+}
+
 TEST_F(AutoEncodingByHandTest, AFrozenEncodingStays) {
   Begin({.encoding_policy = "auto", .frozen = {Axis::kEncoding}});
 
@@ -316,16 +415,6 @@ TEST_F(AutoEncodingByHandTest, WhatTheJobAsksForIsKept) {
 
   EXPECT_EQ(plan_.encoding, Encoding::kBfloat16);
   EXPECT_EQ(planner_->Start({.members = 1}).plan.encoding, kDense);
-}
-
-TEST(EncodingRowsTest, AreInTheOrderOfTheEnumeratorsAndDenseIsWhole) {
-  for (std::size_t i = 0; i < kEncodings.size(); ++i) {
-    EXPECT_EQ(kEncodings[i].encoding, static_cast<Encoding>(i));
-    EXPECT_LE(kEncodings[i].share, 1);
-    EXPECT_GT(kEncodings[i].share, 0);
-  }
-  EXPECT_EQ(RowOf(kDense).share, 1);
-  EXPECT_FALSE(RowOf(Encoding::kBfloat16).for_auto) << "eight times as coarse as float16";
 }
 
 }  // namespace

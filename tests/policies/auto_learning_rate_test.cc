@@ -47,6 +47,14 @@ TEST(AutoLearningRateTest, AGainByTheOptimizerWhateverTheSynchronization) {
   }
 }
 
+TEST(AutoLearningRateTest, NoGainWhereTheSumsHideTheNoise) {
+  Plan plan = PlanWith(Synchronization::kEveryStep, Aggregation::kAverage);
+  plan.encoding = Encoding::kDq;
+
+  EXPECT_EQ(RuleFor(plan, "sgd"), LearningRateRule::kConstant);
+  EXPECT_EQ(RuleFor(plan, "adam"), LearningRateRule::kSqrt);
+}
+
 TEST(AutoLearningRateTest, ConstantForAdasum) {
   for (const char* optimizer : {"sgd", "adamw"}) {
     EXPECT_EQ(RuleFor(PlanWith(Synchronization::kEveryStep, Aggregation::kAdasum), optimizer),

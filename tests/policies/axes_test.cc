@@ -93,7 +93,7 @@ TEST(AxesTest, WhatIsNoValueIsNotRead) {
   }
   EXPECT_FALSE(WithValue({}, Axis::kAggregation, "sum").has_value());
   EXPECT_FALSE(WithValue({}, Axis::kLearningRate, "Constant").has_value());
-  EXPECT_FALSE(WithValue({}, Axis::kEncoding, "dq").has_value()) << "of no plan yet";
+  EXPECT_FALSE(WithValue({}, Axis::kEncoding, "auto").has_value()) << "of no plan";
 }
 
 TEST(AxisPolicyTest, ASynchronizedPlanAlwaysFits) {

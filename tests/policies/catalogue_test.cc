@@ -64,7 +64,7 @@ TEST(CatalogueTest, EveryChoiceOfAPlanIsAPolicyThatStaysWithIt) {
   for (const std::string_view name : kLearningRateRuleNames) {
     EXPECT_NE(FindPolicy(Axis::kLearningRate, name), nullptr) << name;
   }
-  for (const std::string_view name : kPlanEncodingNames) {
+  for (const std::string_view name : kEncodingNames) {
     EXPECT_NE(FindPolicy(Axis::kEncoding, name), nullptr) << name;
   }
 }
@@ -73,7 +73,7 @@ TEST(CatalogueTest, AnUnknownNameIsNoPolicy) {
   PlannerOptions options{.batch_policy = "quick", .aggregation_policy = "sum"};
   options.synchronization.policy = "never";
   options.learning_rate_policy = "warm";
-  options.encoding_policy = "dq";
+  options.encoding_policy = "zip";
 
   EXPECT_EQ(UnknownPolicies(options).size(), kAxes.size());
   EXPECT_EQ(SentenceOf(options, Axis::kBatch), "");

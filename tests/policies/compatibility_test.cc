@@ -21,6 +21,7 @@ struct Choices {
   std::string encoding = "dense";
   std::string optimizer = "sgd";
   double momentum = 0;
+  std::optional<double> clip_norm{};
 };
 
 std::vector<Conflict> ConflictsOf(const Choices& choices) {
@@ -29,7 +30,8 @@ std::vector<Conflict> ConflictsOf(const Choices& choices) {
                          .learning_rate_policy = choices.learning_rate,
                          .encoding_policy = choices.encoding,
                          .optimizer = choices.optimizer,
-                         .momentum = choices.momentum};
+                         .momentum = choices.momentum,
+                         .clip_norm = choices.clip_norm};
   options.synchronization.policy = choices.synchronization;
   return policies::ConflictsOf(options);
 }
@@ -39,7 +41,8 @@ const std::vector<std::string> kSynchronizations = {"every_step", "periodic", "p
                                                     "adacomm",    "delayed",  "auto"};
 const std::vector<std::string> kAggregations = {"average", "adasum", "auto"};
 const std::vector<std::string> kLearningRates = {"constant", "linear", "sqrt", "adascale", "auto"};
-const std::vector<std::string> kEncodingPolicies = {"dense", "float16", "bfloat16", "auto"};
+const std::vector<std::string> kEncodingPolicies = {"dense",  "float16", "bfloat16", "dq",
+                                                    "sketch", "adacomp", "one_bit",  "auto"};
 const std::vector<std::string> kOptimizers = {"sgd", "adam", "adamw", "lamb", "lion"};
 
 void ForEach(const std::function<void(const Choices&)>& visit) {
@@ -50,8 +53,14 @@ void ForEach(const std::function<void(const Choices&)>& visit) {
           for (const std::string& encoding : kEncodingPolicies)
             for (const std::string& optimizer : kOptimizers)
               for (const double momentum : {0.0, 0.9})
-                visit({batch, synchronization, aggregation, learning_rate, encoding, optimizer,
-                       momentum});
+                visit({batch,
+                       synchronization,
+                       aggregation,
+                       learning_rate,
+                       encoding,
+                       optimizer,
+                       momentum,
+                       {}});
 }
 
 std::string Shown(const Choices& c) {
@@ -64,6 +73,12 @@ bool Possible(const Choices& c) {
   const bool adascale = c.learning_rate == "adascale";
   if (adascale && (c.aggregation == "adasum" || c.optimizer != "sgd")) return false;
   if (c.encoding != "dense" && c.aggregation == "adasum") return false;
+  const bool exact = c.encoding == "dense" || c.encoding.ends_with("float16");
+  if (adascale && !exact) return false;
+  const bool divided = c.optimizer.starts_with("adam") || c.optimizer == "lamb";
+  if (c.encoding == "one_bit") {
+    if (c.synchronization != "every_step" || !divided || c.clip_norm) return false;
+  }
   if (c.batch == "abs" && c.synchronization != "delayed") return false;
   const bool remembers = c.optimizer != "sgd" || c.momentum > 0;
   if (c.synchronization == "delayed" && c.aggregation == "adasum" && remembers) return false;
@@ -84,8 +99,8 @@ bool SomeValuePossible(const Choices& c) {
       for (const std::string& aggregation : Concrete(c.aggregation, kAggregations))
         for (const std::string& rate : Concrete(c.learning_rate, kLearningRates))
           for (const std::string& encoding : Concrete(c.encoding, kEncodingPolicies))
-            if (Possible(
-                    {batch, synchronization, aggregation, rate, encoding, c.optimizer, c.momentum}))
+            if (Possible({batch, synchronization, aggregation, rate, encoding, c.optimizer,
+                          c.momentum, c.clip_norm}))
               return true;
   return false;
 }
@@ -97,7 +112,7 @@ TEST(ConflictsOracleTest, AJobIsRefusedExactlyWhenNoValueOfItsAxesFits) {
     EXPECT_EQ(ConflictsOf(choices).empty(), SomeValuePossible(choices)) << Shown(choices);
   });
 
-  EXPECT_EQ(visited, 4 * 6 * 3 * 5 * 4 * 5 * 2);
+  EXPECT_EQ(visited, 4 * 6 * 3 * 5 * 8 * 5 * 2);
 }
 
 TEST(ConflictsTest, TheDefaultsGoTogether) { EXPECT_TRUE(ConflictsOf(Choices{}).empty()); }
@@ -157,6 +172,43 @@ TEST(ConflictsTest, WhatAdasumCombinesTravelsDense) {
   EXPECT_TRUE(ConflictsOf({.aggregation = "adasum", .encoding = "auto"}).empty());
 }
 
+TEST(ConflictsTest, SumsThatHideTheNoiseHaveNoGainOfAdascale) {
+  for (const char* encoding : {"dq", "sketch", "adacomp"}) {
+    const std::vector<Conflict> conflicts =
+        ConflictsOf({.learning_rate = "adascale", .encoding = encoding});
+
+    ASSERT_EQ(conflicts.size(), 1u) << encoding;
+    EXPECT_EQ(conflicts[0].field, "adapt.encoding.policy");
+    EXPECT_EQ(conflicts[0].other, "adapt.learning_rate.policy");
+    EXPECT_TRUE(ConflictsOf({.learning_rate = "auto", .encoding = encoding}).empty());
+  }
+}
+
+TEST(ConflictsTest, SignsOfTheMomentumAreOfEveryStepAndOfGradientsThatAreNotCut) {
+  const Choices right{.encoding = "one_bit", .optimizer = "adamw"};
+  EXPECT_TRUE(ConflictsOf(right).empty());
+  const auto other_of = [](const Choices& choices) {
+    const std::vector<Conflict> conflicts = ConflictsOf(choices);
+    EXPECT_EQ(conflicts.size(), 1u);
+    return conflicts.empty() ? "" : conflicts[0].other;
+  };
+
+  for (const char* synchronization : {"periodic", "post_local", "delayed"}) {
+    Choices choices = right;
+    choices.synchronization = synchronization;
+    EXPECT_EQ(other_of(choices), "adapt.synchronization.policy") << synchronization;
+  }
+  Choices clipped = right;
+  clipped.clip_norm = 0.5;
+  EXPECT_EQ(other_of(clipped), "optimizer.clip_norm");
+  EXPECT_EQ(ConflictsOf(clipped)[0].reason,
+            "found one_bit, which does not go with optimizer.clip_norm 0.50: gradients do not "
+            "travel, so that their norm is not known; leave it out, or take another encoding");
+  EXPECT_EQ(other_of({.encoding = "one_bit", .optimizer = "lion"}), "optimizer");
+  clipped.encoding = "dq";
+  EXPECT_TRUE(ConflictsOf(clipped).empty());
+}
+
 TEST(ConflictsTest, WindowsOfLocalStepsTellAdascaleTheNoise) {
   for (const char* local : {"periodic", "post_local", "adacomm"}) {
     EXPECT_TRUE(ConflictsOf({.synchronization = local, .learning_rate = "adascale"}).empty())
@@ -213,7 +265,8 @@ TEST(AllowedTest, AgreesWithTheRulesOnChoicesForEveryPlan) {
                                   std::string(NameOf(rule)),
                                   std::string(NameOf(row.encoding)),
                                   optimizer,
-                                  momentum};
+                                  momentum,
+                                  {}};
 
             EXPECT_EQ(Allowed(plan, {.name = optimizer, .momentum = momentum}), Possible(same))
                 << Shown(same);

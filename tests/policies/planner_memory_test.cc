@@ -18,7 +18,7 @@
 namespace tactus::policies {
 namespace {
 
-struct Course {
+struct JobCourse {
   std::string name{};
   PlannerOptions planner{};
   double transfer_seconds = 0.2;
@@ -36,7 +36,7 @@ PlannerOptions Adapting(const std::string& batch, const SynchronizationOptions& 
   return options;
 }
 
-std::vector<Course> Courses() {
+std::vector<JobCourse> Courses() {
   return {
       {.name = "auto", .planner = Adapting("auto", {.policy = "auto"}), .rounds = 600},
       {.name = "prior",
@@ -66,7 +66,7 @@ std::vector<Course> Courses() {
            Adapting("proportional", {.policy = "post_local", .period = 8, .rate_falls_at = 50})}};
 }
 
-VirtualJobOptions OptionsOf(const Course& course) {
+VirtualJobOptions OptionsOf(const JobCourse& course) {
   VirtualJobOptions options{.workers = {{.speed = 100}, {.speed = 100}, {.speed = 50}},
                             .planner = course.planner,
                             .transfer_seconds = course.transfer_seconds,
@@ -78,7 +78,7 @@ VirtualJobOptions OptionsOf(const Course& course) {
   return options;
 }
 
-class PlannerMemoryTest : public testing::TestWithParam<Course> {};
+class PlannerMemoryTest : public testing::TestWithParam<JobCourse> {};
 
 TEST_P(PlannerMemoryTest, AsOftenAsItIsRestartedItDecidesWhatOneThatLivesDecides) {
   VirtualJob lives(OptionsOf(GetParam()));
@@ -113,9 +113,9 @@ TEST(PlannerRecallTest, APlannerThatRefusesAMemoryLearnsAnew) {
   for (std::size_t size = 0; size < memory.size(); size += 1 + size / 50) {
     Planner planner(job.options().planner);
     ASSERT_EQ(planner.Recall(memory.substr(0, size), 3), "it is damaged") << size;
-    planner.Resume(job.plan());
+    planner.Resume(job.plan(), {});
     Planner fresh(job.options().planner);
-    fresh.Resume(job.plan());
+    fresh.Resume(job.plan(), {});
     ASSERT_EQ(planner.Memory(), fresh.Memory()) << size;
   }
 }

@@ -137,7 +137,7 @@ TEST(PlannerPropertyTest, EveryPlanFitsIsAllowedAndExplainedWhateverIsReported) 
         plan = first.plan;
         plan.version = version;
       }
-      if (round % 90 == 45 && rng.Below(2) == 0) planner.emplace(options).Resume(plan);
+      if (round % 90 == 45 && rng.Below(2) == 0) planner.emplace(options).Resume(plan, {});
       Report report = AnyRound(rng, plan, round);
       for (report.rank = 0; report.rank < members; ++report.rank) {
         if (rng.Below(200) > 0) planner->Observe(AnyReport(rng, plan, report));
@@ -218,7 +218,7 @@ TEST(PlannerPropertyTest, OneMadeOfTheMemoryOfAnotherGoesOnLikeItWhateverIsRepor
         const std::string memory = other->Memory();
         other.emplace(options);
         EXPECT_EQ(other->Recall(memory, group.members()), "");
-        other->Resume(group.plan());
+        other->Resume(group.plan(), {});
       });
       const std::optional<Revision> revision = lives.Decide(group.plan());
       ExpectAlike(revision, other->Decide(group.plan()));
@@ -254,7 +254,7 @@ TEST(PlannerPropertyTest, AMemoryThatSomebodyChangedIsRefusedOrServesAndEndsNoPr
 
     Planner other(options);
     taken += other.Recall(Mended(memory), group.members()).empty() ? 1 : 0;
-    other.Resume(group.plan());
+    other.Resume(group.plan(), {});
 
     for (int round = 0; round < 60; ++round) {
       group.Round([&](const Report& report) { other.Observe(report); });

@@ -24,7 +24,7 @@ class PlannerRevertTest : public testing::Test {
     }
   }
   void Resume(Planner& planner) {
-    planner.Resume(plan_);
+    planner.Resume(plan_, {});
     See(planner, 6);
   }
 
@@ -171,7 +171,7 @@ TEST_F(PlannerRevertTest, WhatCannotBeIsRefusedWithItsReason) {
 
 TEST_F(PlannerRevertTest, WhileNothingIsMeasuredNothingIsPromised) {
   Planner planner({.synchronization = {.policy = "auto"}});
-  planner.Resume(plan_);
+  planner.Resume(plan_, {});
 
   const Undoing undoing =
       planner.Undo(plan_, {.axis = Axis::kSynchronization, .from = "periodic 4"});

@@ -129,7 +129,7 @@ TEST(PlannerTest, AfterAResumeItGoesOnUnderThePlanInForce) {
   plan.synchronization = Synchronization::kPeriodic;
   plan.period = 9;
 
-  planner.Resume(plan);
+  planner.Resume(plan, {});
   std::optional<Revision> revision;
   for (std::uint64_t round = 100; round < 120 && !revision; ++round) {
     for (const Report& report : ReportsOf(plan, round, {})) planner.Observe(report);

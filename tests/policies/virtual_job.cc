@@ -62,7 +62,7 @@ std::string VirtualJob::RestartPlanner() {
   const std::string memory = planner_->Memory();
   planner_.emplace(options_.planner);
   std::string why = planner_->Recall(memory, static_cast<std::uint32_t>(begun_.size()));
-  planner_->Resume(plan_);
+  planner_->Resume(plan_, {});
   return why;
 }
 
@@ -98,7 +98,7 @@ double VirtualJob::Noisy(double seconds) {
 }
 
 double VirtualJob::TransferSeconds() {
-  const double share = RowOf(plan_.encoding).share;
+  const double share = PayloadOf(plan_.encoding, Members()).share;
   const double bytes = options_.transfer_seconds - options_.latency_seconds;
   const double encode = plan_.encoding == Encoding::kDense ? 0 : options_.encode_seconds;
   return Noisy(options_.latency_seconds + share * bytes + encode);
@@ -161,6 +161,7 @@ void VirtualJob::Update(double rate, double samples, bool delayed) {
   const double drift = plan_.synchronization == Synchronization::kPeriodic
                            ? 1 + loss.drift * (plan_.period - 1.0)
                            : 1;
+  const double noisier = TellsNoise(plan_.encoding) ? 1 : 1 + options_.encoding_noise;
   const double directions = static_cast<double>(mean_.size());
   for (std::size_t j = 0; j < mean_.size(); ++j) {
     const double step = rate * loss.curvatures[j];
@@ -168,7 +169,7 @@ void VirtualJob::Update(double rate, double samples, bool delayed) {
     mean_before_[j] = mean_[j];
     mean_[j] -= step * at;
     variance_[j] = (1 - step) * (1 - step) * variance_[j] +
-                   rate * rate * loss.variance / directions * drift / samples;
+                   rate * rate * loss.variance / directions * drift * noisier / samples;
   }
 }
 
@@ -201,11 +202,13 @@ Report VirtualJob::Learn(const Times& times) {
     all.local_samples_global = static_cast<std::uint64_t>(samples - first);
     all.local_loss_mean_global = measured(samples - first);
   }
+  const bool tells = TellsNoise(plan_.encoding);
   const UpdateFacts facts{.samples = samples,
-                          .contributors = all.contributors,
+                          .contributors = tells ? all.contributors : 0,
                           .samples_gradient_norm2 = all.samples_gradient_norm2,
                           .gradient_norm2 = all.gradient_norm2_global};
-  all.orthogonality = Orthogonality(facts, squares);
+  const double orthogonality = Orthogonality(facts, squares);
+  if (tells) all.orthogonality = orthogonality;
   // Its steps go along the gradient, whatever the planner takes them for.
   const LearningRate::LocalStep step = {
       .samples = first, .contributors = all.contributors, .own = squares / samples / updates};
@@ -215,7 +218,7 @@ Report VirtualJob::Learn(const Times& times) {
   all.gain = rate.gain;
   double length = 1;
   if (plan_.aggregation == Aggregation::kAdasum) {
-    length += (all.contributors - 1.0) * Disagreement(all.orthogonality, all.contributors);
+    length += (all.contributors - 1.0) * Disagreement(orthogonality, all.contributors);
   }
   for (int update = 0; update < updates; ++update) {
     Update(rate.rate * length, samples / updates, delayed);
@@ -227,7 +230,7 @@ Report VirtualJob::Learn(const Times& times) {
     rate_.Applied(plan_.learning_rate_rule, facts);
   }
   all.progress = rate_.progress();
-  if (plan_.aggregation == Aggregation::kAverage) all.gradient_samples = samples;
+  if (plan_.aggregation == Aggregation::kAverage && tells) all.gradient_samples = samples;
   return all;
 }
 
@@ -250,8 +253,8 @@ void VirtualJob::RunRound() {
     report.transfer_seconds = times.transfer[rank];
     report.round_seconds = times.round[rank];
     report.update_seconds = options_.update_seconds;
-    report.bytes_sent = static_cast<std::uint64_t>(sizeof(float) * RowOf(plan_.encoding).share *
-                                                   options_.parameters);
+    report.bytes_sent = static_cast<std::uint64_t>(
+        sizeof(float) * PayloadOf(plan_.encoding, Members()).share * options_.parameters);
     planner_->Observe(report);
   }
   if (travelling_.version <= plan_.version) {

@@ -41,6 +41,7 @@ struct VirtualJobOptions {
   double transfer_seconds = 0.1;       // dense
   double latency_seconds = 0;          // of it, that fewer bytes do not shorten
   double encode_seconds = 0;           // of a round that is not dense
+  double encoding_noise = 0;           // of one with noise of its own, over that of the gradients
   double update_seconds = 0;           // Report::update_seconds
   double parameters = 1e9;             // that Report::bytes_sent is of
   double delayed_slowdown = 1;         // of computing while gradients travel
@@ -93,6 +94,7 @@ class VirtualJob {
   void FollowTrial();
   Times LockStep();
   Times Delayed();
+  std::uint32_t Members() const { return static_cast<std::uint32_t>(begun_.size()); }
   double Noisy(double seconds);
   double TransferSeconds();
   double StepSeconds(std::size_t rank);

@@ -24,6 +24,14 @@ bool IsEncodingMade(Kind kind) {
   return false;
 }
 
+std::vector<std::string> MadeEncodings() {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < policies::kEncodingNames.size(); ++i) {
+    if (IsEncodingMade(static_cast<Kind>(i))) names.emplace_back(policies::kEncodingNames[i]);
+  }
+  return names;
+}
+
 Encodings::Encodings(const EncodingOptions& options, cuda::Device& device,
                      const cuda::SegmentTable& segments)
     : options_(options), device_(device), segments_(segments) {}

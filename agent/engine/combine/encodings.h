@@ -41,6 +41,8 @@ struct EncodingOptions {
 
 // Whether there is one: the sketch and one bit have none.
 bool IsEncodingMade(policies::Encoding kind);
+// The names of those that there are, as plans have them.
+std::vector<std::string> MadeEncodings();
 
 // Each encoding is made when it is first asked for and lives as long as this. One thread.
 class Encodings {

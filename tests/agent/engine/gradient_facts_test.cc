@@ -105,6 +105,29 @@ TEST(GradientFactsTest, SignsOfGradientsTellNothingOfTheirNoise) {
   EXPECT_GT(group[0].reports[0].gradient_norm2_global, 0);
 }
 
+TEST(GradientFactsTest, SumsOfAnEncodingThatIsNotExactTellNothingOfTheirNoise) {
+  for (const policies::Encoding encoding :
+       {policies::Encoding::kDq, policies::Encoding::kAdacomp}) {
+    GroupRun run = {.options = {.train_samples = 1'000'000, .stop = {.rounds = 3}},
+                    .plan = {.encoding = encoding, .batch_sizes = {4, 4}},
+                    .task = Slope()};
+    for (const auto& [synchronization, period] :
+         {std::pair(Synchronization::kEveryStep, 1u), std::pair(Synchronization::kPeriodic, 4u)}) {
+      run.plan.synchronization = synchronization;
+      run.plan.period = period;
+
+      const auto group = Train(run);
+
+      for (const policies::Report& report : group[0].reports) {
+        EXPECT_EQ(report.gradient_samples, 0) << NameOf(encoding);
+        EXPECT_EQ(report.orthogonality, 0) << NameOf(encoding);
+        EXPECT_GT(report.gradient_norm2_global, 0) << NameOf(encoding);
+        EXPECT_GT(report.progress, 0) << NameOf(encoding);
+      }
+    }
+  }
+}
+
 // ---- AdaScale of a single member
 
 GroupRun Adascaling(std::vector<std::uint32_t> sizes, std::uint32_t micro_batch) {

@@ -95,6 +95,23 @@ TEST(WorkerMessagesTest, AdaptingIsReadFieldByField) {
   EXPECT_EQ(schedule.factor, 0.2);
 }
 
+TEST(WorkerMessagesTest, WhatIsSaidOfTheEncodingIsRead) {
+  const engine::EncodingOptions dq =
+      JobOf(R"({"adapt": {"encoding": {"policy": "ENCODING_POLICY_DQ", "bits": 5.5,
+                                       "refinement": 16}}})")
+          .engine.encoding;
+  const engine::EncodingOptions adacomp =
+      JobOf(R"({"adapt": {"encoding": {"policy": "ENCODING_POLICY_ADACOMP", "bin": 100,
+                                       "convolutionBin": 10}}})")
+          .engine.encoding;
+
+  EXPECT_EQ(dq.dq.first_bits, 5.5);
+  EXPECT_EQ(dq.dq.rho, 16);
+  EXPECT_EQ(dq.adacomp.bin, engine::AdacompOptions().bin);
+  EXPECT_EQ(adacomp.adacomp.bin, 100u);
+  EXPECT_EQ(adacomp.adacomp.bin_of_convolutions, 10u);
+}
+
 TEST(WorkerMessagesTest, ACosineIsRead) {
   const WorkerJob job = JobOf(R"({"adapt": {
       "learningRate": {"baseBatch": 16, "schedule": {"cosine": {"steps": "9000", "finalRate": 0.001}}}}})");
@@ -134,8 +151,23 @@ TEST(WorkerMessagesTest, APlanOfAnOlderCoordinatorRunsAsItAlwaysDid) {
 TEST(WorkerMessagesTest, APlanOfANewerCoordinatorIsRefused) {
   EXPECT_EQ(ParseToWorker(R"({"plan": {"aggregation": "telepathy"}})").status().message(),
             "message: plan.aggregation: found \"telepathy\", allowed is average or adasum");
-  EXPECT_EQ(ParseToWorker(R"({"plan": {"encoding": "dq"}})").status().message(),
-            "message: plan.encoding: found \"dq\", allowed is dense, float16 or bfloat16");
+  EXPECT_EQ(ParseToWorker(R"({"plan": {"encoding": "zip"}})").status().message(),
+            "message: plan.encoding: found \"zip\", allowed is " + NamesOf<policies::Encoding>());
+}
+
+TEST(WorkerMessagesTest, APlanOfAnEncodingThatTheEngineLacksIsRefused) {
+  for (const std::string_view name : policies::kEncodingNames) {
+    const bool made = engine::IsEncodingMade(*ValueNamed<policies::Encoding>(name));
+    const nlohmann::json plan = {{"encoding", name}, {"batchSizes", {3}}};
+    const auto alone = ParseToWorker(nlohmann::json{{"plan", plan}}.dump());
+    const auto in_group = ParseToWorker(nlohmann::json{{"group", {{"plan", plan}}}}.dump());
+
+    EXPECT_EQ(alone.ok(), made) << name;
+    EXPECT_EQ(in_group.ok(), made) << name;
+    if (made) continue;
+    EXPECT_EQ(in_group.status().message(),
+              "message: group.plan.encoding: this version has no " + std::string(name));
+  }
 }
 
 TEST(WorkerMessagesTest, EveryFieldOfTheSpecIsRead) {

@@ -82,6 +82,7 @@ TEST_F(WorkerTest, InAStagedGroupItTrainsAsByTcp) {
     for (const WorkerOutcome& worker : group) {
       ASSERT_TRUE(worker.ok) << worker.error;
       EXPECT_EQ(worker.First("ready")["ncclVersion"], "");
+      EXPECT_EQ(worker.First("ready")["encodings"], json(engine::MadeEncodings()));
       hashes.push_back(worker.First("finished")["parametersHash"]);
     }
   }

@@ -63,6 +63,20 @@ TEST(GroupFormationTest, DifferentModelsBlameTheModel) {
   EXPECT_EQ(formation.FindMismatch()->field, "model");
 }
 
+TEST(GroupFormationTest, AnEncodingIsKnownThatAllKnow) {
+  GroupFormation formation(2);
+  formation.SetReady(0, {.encodings = {"dense", "float16", "dq", "of a newer version"}});
+  formation.SetReady(1, {.encodings = {"adacomp", "dq", "of a newer version"}});
+  formation.Begin(1);
+  GroupFormation older(2);
+  older.SetReady(0, {.encodings = {"float16"}});
+  older.SetReady(1, {});
+  older.Begin(1);
+
+  EXPECT_THAT(formation.encodings(), ElementsAre(policies::Encoding::kDq));
+  EXPECT_THAT(older.encodings(), testing::IsEmpty());
+}
+
 TEST(GroupFormationTest, EndpointsCountOnlyForTheGenerationThatBegan) {
   GroupFormation formation = Loaded({5, 5});
   EXPECT_FALSE(formation.SetEndpoint(0, {.generation = 3, .endpoint = "early"}));

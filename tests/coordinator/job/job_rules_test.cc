@@ -66,6 +66,46 @@ TEST(JobStartTest, AGroupOfUnlikeDevicesIsToldItsTransportWhichIsOnRecord) {
   EXPECT_THAT(transport.reason, HasSubstr("worker 1 on node a is on a processor"));
 }
 
+ReadyMessage Knowing(std::vector<std::string> encodings) {
+  ReadyMessage ready = Ready();
+  ready.encodings = std::move(encodings);
+  return ready;
+}
+
+// Of three, the second one of which knows these.
+std::vector<GroupMessage> GroupsOf(Rig& rig, std::vector<std::string> encodings) {
+  rig.ToStarting();
+  rig.Step(Said(1, Knowing({"dense", "dq"})));
+  rig.Step(Said(2, Knowing(std::move(encodings))));
+  return Sent<GroupMessage>(rig.Step(Said(3, Knowing({"dense", "dq", "float16"}))));
+}
+
+JobRecord JobOfDq() {
+  JobSettings settings{.workers_min = 1, .workers_max = 3};
+  settings.adapt.encoding_policy = "dq";
+  return Job(1, settings);
+}
+
+TEST(JobStartTest, AGroupInWhichAllKnowTheEncodingHasItAndSaysSoOnRecord) {
+  Rig rig(JobOfDq());
+
+  for (const GroupMessage& group : GroupsOf(rig, {"dq"})) {
+    EXPECT_EQ(group.plan.encoding, policies::Encoding::kDq);
+  }
+
+  EXPECT_THAT(rig.record().groups.at(0).encodings, ElementsAre(policies::Encoding::kDq));
+}
+
+TEST(JobStartTest, AGroupWithAWorkerOfAnOlderVersionIsDense) {
+  Rig rig(JobOfDq());
+
+  for (const GroupMessage& group : GroupsOf(rig, {})) {
+    EXPECT_EQ(group.plan.encoding, policies::Encoding::kDense);
+  }
+
+  EXPECT_THAT(rig.record().groups.at(0).encodings, IsEmpty());
+}
+
 TEST(JobStartTest, PeersComeInRankOrderWhenAllEndpointsAreIn) {
   Rig rig;
   rig.ToStarting();

@@ -28,7 +28,7 @@ class ScriptedPolicy final : public policies::PlanPolicy {
     return {};
   }
   const std::string& recalled() const { return recalled_; }
-  void Resume(const policies::Plan&) override {}
+  void Resume(const policies::Plan&, const policies::KnownEncodings&) override {}
   void Observe(const policies::Report&) override {}
   std::optional<policies::Revision> Decide(const policies::Plan& in_force) override {
     if (proposal_->empty()) return std::nullopt;
@@ -119,7 +119,7 @@ TEST_F(SteeringTest, WithoutAProposalThePlanStays) {
 TEST_F(SteeringTest, AResumedPlanKeepsItsSizesAndItsVersion) {
   const policies::Plan adopted{.version = 4, .batch_sizes = {3, 5}, .reason = "old"};
 
-  steering_.Resume(adopted, {});
+  steering_.Resume(adopted, {}, {});
 
   EXPECT_EQ(steering_.adopted(), adopted);
   EXPECT_EQ(steering_.newest(), adopted);
@@ -130,7 +130,7 @@ TEST_F(SteeringTest, APlanThatTravelledAtTheRestartTravelsStill) {
   const policies::Plan newest{.version = 5, .batch_sizes = {4, 4}, .reason = "new"};
   proposal_ = {2, 6};
 
-  steering_.Resume(adopted, newest);
+  steering_.Resume(adopted, newest, {});
 
   steering_.RoundDone(4);
   EXPECT_FALSE(steering_.Decide().has_value());

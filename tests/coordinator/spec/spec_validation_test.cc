@@ -391,9 +391,9 @@ const Rule kWorkersAndAdaptRules[] = {
      "adapt.learning_rate.policy", "constant"},
     {"EncodingUnknown",
      [](auto& s) {
-       s.mutable_adapt()->mutable_encoding()->set_policy(static_cast<v1::EncodingPolicy>(9));
+       s.mutable_adapt()->mutable_encoding()->set_policy(static_cast<v1::EncodingPolicy>(99));
      },
-     "adapt.encoding.policy", "dense, float16, bfloat16 or auto"},
+     "adapt.encoding.policy", "dense, float16, bfloat16, auto, dq, sketch, adacomp or one_bit"},
 };
 
 std::string NameOf(const testing::TestParamInfo<Rule>& info) { return info.param.name; }

@@ -1,0 +1,111 @@
+"""Real jobs of two workers whose vectors travel in few bits: they learn, and send less than dense ones; told and counted as such."""
+import json
+import unittest
+import urllib.request
+
+from cluster import Cluster, Folder, processes_of, tiny_spec, wait_until
+
+ROUNDS = 300
+# Of dense values' bytes in this model, whose short tensors travel dense: what each may send at most.
+MOST = {"float16": 0.55, "dq": 0.35, "adacomp": 0.35}
+
+
+class EncodingsTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = Folder()
+        cls.corpus = cls.folder.corpus()
+        cls.cluster = Cluster(cls.folder.path)
+        try:
+            cls.cluster.start_coordinator()
+            cls.cluster.start_agent("a", 1)
+            cls.cluster.start_agent("b", 1)
+            cls.jobs = {name: cls.train({"policy": name}) for name in ("dense", *MOST)}
+        except BaseException:
+            cls.tearDownClass()
+            raise
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.cluster.stop()
+        left = processes_of(cls.folder.path)
+        cls.folder.remove()
+        if left:
+            raise AssertionError(f"processes were left running: {left}")
+
+    @classmethod
+    def spec(cls, encoding, **stop):
+        spec = tiny_spec(cls.corpus, **stop)
+        spec["model"]["options"] |= {"width": 64, "heads": 4}
+        spec["adapt"]["encoding"] = encoding
+        return spec
+
+    @classmethod
+    def train(cls, encoding):
+        job = cls.cluster.submit(cls.spec(encoding, rounds=ROUNDS))
+        done = cls.cluster.wait(job, ["SUCCEEDED", "FAILED"])
+        if done["state"] != "JOB_STATE_SUCCEEDED":
+            raise AssertionError(done.get("state_reason"))
+        return job
+
+    def rounds(self, name):
+        return json.loads(self.cluster.tactus("get", "rounds", self.jobs[name], "-o", "json")[1])["rounds"]
+
+    def test_all_of_them_learn(self):
+        ends = {}
+        for name in self.jobs:
+            losses = [one["loss"] for one in self.rounds(name)]
+            first, last = sum(losses[:10]) / 10, sum(losses[-10:]) / 10
+            self.assertLess(last, 0.7 * first, name)
+            ends[name] = last
+        for name, last in ends.items():
+            self.assertLess(last, 1.25 * ends["dense"], name)
+
+    def test_they_send_fewer_bytes(self):
+        # The middle of them: AdaComp's first round is its longest.
+        bytes_of = {name: sorted(int(one["bytes"]) for one in self.rounds(name))[ROUNDS // 2] for name in self.jobs}
+        for name, most in MOST.items():
+            self.assertLess(bytes_of[name], most * bytes_of["dense"], bytes_of)
+
+    def test_explain_and_decisions_name_them(self):
+        for name, job in self.jobs.items():
+            story = " ".join(self.cluster.tactus("explain", job)[1].split())
+            self.assertIn(f"encoding {name} (", story)
+            decisions = json.loads(self.cluster.tactus("get", "decisions", job, "-o", "json")[1])["decisions"]
+            found = [one for one in decisions if one["axis"] == "AXIS_ENCODING"]
+            self.assertEqual([one["to"] for one in found], [name])
+            self.assertIn(f"{name}: as the job asks", found[0]["reason"])
+
+    def test_metrics_name_the_one_in_force(self):
+        def modes():
+            with urllib.request.urlopen(f"http://{self.cluster.metrics}/metrics", timeout=10) as answer:
+                lines = answer.read().decode().splitlines()
+            return [line for line in lines if line.startswith("tactus_job_encoding_mode{") and line.endswith(" 1")]
+
+        wait_until(lambda: any(f'job_id="{self.jobs["dq"]}"' in line and 'mode="dq"' in line for line in modes()), 20,
+                   "the job's mode is dq")
+
+    def test_another_number_of_bits_is_another_number_of_bytes(self):
+        job = self.train({"policy": "dq", "bits": 8})
+
+        rounds = json.loads(self.cluster.tactus("get", "rounds", job, "-o", "json")[1])["rounds"]
+
+        self.assertGreater(int(rounds[5]["bytes"]), 1.3 * int(self.rounds("dq")[5]["bytes"]))
+
+    def test_what_they_do_not_go_with_is_refused(self):
+        for encoding, other, found in (("dq", {"aggregation": {"policy": "adasum"}}, "adasum"),
+                                       ("adacomp", {"learning_rate": {"policy": "adascale"}}, "adascale")):
+            spec = self.spec({"policy": encoding}, rounds=20)
+            spec["adapt"] |= other
+            path = self.folder.path / "clash.json"
+            path.write_text(json.dumps(spec))
+
+            code, output, said = self.cluster.tactus("submit", path, check=False)
+
+            self.assertEqual((code, output), (2, ""))
+            self.assertIn(f"found {encoding}, which does not go with", said)
+            self.assertIn(found, said)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
