@@ -53,7 +53,10 @@ std::unique_ptr<collective::Collective> TalkingEncoding::Exchange(collective::Tr
   alone_ = transport.size() == 1;
   if (alone_) return transport.StartAllReduceSum(StretchOf(piece));
   Passing& passing = passing_[piece.offset];
-  if (passing.talk == nullptr) passing.talk = MakeTalk(piece);
+  if (passing.talk == nullptr || passing.length != piece.values.size()) {
+    passing.talk = MakeTalk(piece);
+    passing.length = piece.values.size();
+  }
   Leaves(*passing.talk, piece);
   passing.talk->Open(BringDown(piece, passing), transport.rank(), transport.size());
   return transport.StartConversation(*passing.talk);

@@ -90,6 +90,7 @@ class TalkingEncoding : public Encoding {
   // A piece that is exchanged, by its offset.
   struct Passing {
     std::unique_ptr<PieceTalk> talk{};
+    std::size_t length = 0;        // of its values: another group may have longer pieces
     cuda::Array<float> on_host{};  // values and lanes, where the device is not the host
   };
 

@@ -39,6 +39,9 @@ class EncodedGroup {
   std::vector<std::vector<float>> Sum(std::vector<std::vector<float>> buffers,
                                       const EncodedRound& round = {});
 
+  // As members of another group would have it.
+  void CutInto(std::size_t pieces) { setup_.pieces = pieces; }
+
   // What became of the last sum.
   void Settle(bool applied);
   // The first residual of a member's encoding.
