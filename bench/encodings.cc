@@ -1,7 +1,7 @@
 // What encodings cost and what they save: a sum of 25 M values between four members, all of whose
 // work one core does. Prints, for each encoding, what a member sends in a round and how fast it
 // encodes, sums and decodes, beside a plain copy of as many bytes in the same run; and how far off
-// the sum of the last round is, which of AdaComp's comes in later ones.
+// the sum of the last round is, which of AdaComp's and of signs comes in later ones.
 
 #include "agent/engine/combine/encodings.h"
 
@@ -21,6 +21,7 @@
 #include "base/rng.h"
 #include "cuda/device.h"
 #include "cuda/ops/segments.h"
+#include "cuda/ops/vector.h"
 
 namespace tactus {
 namespace {
@@ -71,6 +72,9 @@ struct Member {
   std::unique_ptr<engine::Encodings> encodings{};
   std::vector<float> gradients{};
   std::vector<float> buffer{};
+  std::vector<float> moment{};   // of an optimizer that had no gradient yet
+  std::vector<float> second{};   // and is said to have frozen this
+  std::vector<double> scales{};  // by which tensors come to one size
 };
 
 std::vector<Member> Members(const cuda::SegmentTable& segments) {
@@ -82,8 +86,24 @@ std::vector<Member> Members(const cuda::SegmentTable& segments) {
         std::make_unique<engine::Encodings>(engine::EncodingOptions{}, *member.device, segments);
     member.gradients = Gradients(segments, member.transport->rank());
     member.buffer = member.gradients;
+    member.moment.resize(member.buffer.size());
+    member.second.resize(member.buffer.size(), 1);
+    for (const cuda::Segment& segment : segments) {
+      const auto tensor =
+          std::span(members.front().gradients).subspan(segment.offset, segment.length);
+      member.scales.push_back(1 / std::sqrt(cuda::host::SquaredNorm(tensor)));
+    }
   }
   return members;
+}
+
+engine::SharedMomentum MomentumOf(const Member& member) {
+  return {.first = member.moment,
+          .second = member.second,
+          .scales = member.scales,
+          .since = 1,
+          .samples = kMembers,
+          .own_samples = 1};
 }
 
 // A tensor by itself, as a bucket of 1 MiB would have it.
@@ -101,6 +121,7 @@ void SumPiece(std::vector<Member>& members, policies::Encoding kind, const cuda:
   for (const auto& exchange : exchanges) {
     TACTUS_CHECK(exchange->Wait().progress == collective::Progress::kDone);
   }
+  for (Member& member : members) member.encodings->For(kind).Restore(PieceOf(member, segment));
 }
 
 // One round of all members, on this thread. [s] of one member
@@ -108,7 +129,7 @@ double Round(std::vector<Member>& members, const cuda::SegmentTable& segments,
              policies::Encoding kind, std::uint64_t number) {
   for (Member& member : members) {
     member.buffer = member.gradients;
-    member.encodings->Open({.number = number});
+    member.encodings->Open({.number = number}, MomentumOf(member));
   }
   const std::clock_t begin = std::clock();
   for (const cuda::Segment& segment : segments) SumPiece(members, kind, segment);

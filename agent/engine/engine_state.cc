@@ -62,6 +62,42 @@ std::string ReasonAgainst(const ValidationState& state) {
   return state.best_samples == 0 || sound ? "" : "its best validation is not finite";
 }
 
+std::string ReasonAgainst(const OneBitState& state, std::size_t segments) {
+  const auto fits = [&](const auto& list) { return list.empty() || list.size() == segments; };
+  if (!fits(state.scales) || !fits(state.layers)) {
+    return "its signs are of " + std::to_string(state.scales.size()) + " scales and " +
+           std::to_string(state.layers.size()) + " layers, the model has " +
+           std::to_string(segments) + " tensors";
+  }
+  bool amounts = IsAmount(state.begun) && IsAmount(state.variance);
+  for (const double scale : state.scales) amounts = amounts && IsAmount(scale);
+  for (const LayerRatio& layer : state.layers) {
+    amounts = amounts && IsAmount(layer.sum) && IsAmount(layer.weight) && IsAmount(layer.factor) &&
+              layer.factor > 0;
+  }
+  return amounts ? "" : "a number of its signs is not finite, or below zero";
+}
+
+std::string ReasonAgainstFrozen(const EngineState& state, const StateFit& fit) {
+  const OneBitState& one_bit = state.one_bit;
+  const std::size_t fresh = state.fresh_moment.size();
+  if (fresh != 0 && fresh != fit.length) {
+    return "its fresh second moment has " + std::to_string(fresh) + " elements, the model " +
+           std::to_string(fit.length);
+  }
+  const bool of_lamb = !fit.lamb || (fresh != 0 && !one_bit.layers.empty());
+  if (one_bit.frozen && (one_bit.scales.empty() || !of_lamb)) {
+    return "its second moment is frozen, without what that takes";
+  }
+  if (fresh != 0 && !(one_bit.frozen && fit.lamb)) {
+    return "it has a fresh second moment beside none that is frozen";
+  }
+  const bool none = !one_bit.frozen && one_bit.frozen_steps == 0;
+  if (none || one_bit.frozen_steps < state.steps) return {};
+  return "its second moment was frozen for " + std::to_string(one_bit.frozen_steps) + " of " +
+         std::to_string(state.steps) + " steps";
+}
+
 std::string ReasonAgainstLength(const char* what, std::size_t length, std::size_t wanted) {
   if (length == wanted) return {};
   return std::string(what) + " has " + std::to_string(length) + " elements, the model " +
@@ -98,6 +134,8 @@ std::string ReasonAgainst(const EngineState& state, const StateFit& fit) {
   if (reason.empty() && !state.block_momentum.empty()) {
     reason = ReasonAgainstLength("its block momentum", state.block_momentum.size(), fit.length);
   }
+  if (reason.empty()) reason = ReasonAgainst(state.one_bit, fit.segments);
+  if (reason.empty()) reason = ReasonAgainstFrozen(state, fit);
   if (reason.empty()) reason = ReasonAgainst(state.learning_rate);
   if (reason.empty()) reason = ReasonAgainst(state.losses);
   if (reason.empty()) reason = ReasonAgainst(state.validation);

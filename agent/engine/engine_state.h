@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/engine/one_bit_state.h"
 #include "agent/engine/samples/ledger.h"
 #include "agent/engine/validations.h"
 #include "base/time.h"
@@ -29,6 +30,8 @@ struct EngineState {
   std::vector<policies::RoundLosses> losses{};  // of a LossWindow, oldest first
   std::vector<std::vector<float>> optimizer{};  // buffers as Optimizer::State has them
   std::vector<float> block_momentum{};          // empty: zero
+  OneBitState one_bit{};
+  std::vector<float> fresh_moment{};  // as Optimizer::FreshMoment has it
   // Of the encoding in force, by name: this member's own, of no use to another. A member that has
   // none, or those of another encoding, begins with none.
   std::map<std::string, std::vector<float>> residuals{};
@@ -40,6 +43,8 @@ struct EngineState {
 struct StateFit {
   std::size_t length = 0;                          // cuda::FlatLength(segments)
   std::size_t optimizer_buffers = 0;               // StateBuffers(optimizer)
+  std::size_t segments = 0;                        // how many
+  bool lamb = false;                               // the optimizer is
   std::uint64_t train_samples = 1;                 // in an epoch
   std::map<std::string, std::size_t> residuals{};  // lengths, by name, of those that are of use
 };

@@ -98,7 +98,7 @@ class GradientRounds : public Synchronizer {
 
   // The optimizer has counted a step that its gate did not let through.
   void Abandon() override {
-    if (queued_) member_.optimizer.set_steps(member_.optimizer.steps() - 1);
+    if (queued_) member_.optimizer.Uncount();
     queued_ = false;
   }
 

@@ -60,6 +60,7 @@ void Member::CopyNumbers(EngineState& state) const {
   state.ledger = ledger.State();
   state.losses.assign(losses.rounds().begin(), losses.rounds().end());
   state.validation = validations.state();
+  state.one_bit = optimizer.one_bit();
 }
 
 void Member::CopyState(EngineState& state) {
@@ -70,6 +71,7 @@ void Member::CopyState(EngineState& state) {
     CopyOut(device, buffers[i], state.optimizer[i]);
   }
   CopyOut(device, local_steps.Momentum(), state.block_momentum);
+  CopyOut(device, optimizer.FreshMoment(), state.fresh_moment);
   const std::vector<Residual> residuals = encodings.Residuals();
   std::erase_if(state.residuals, [&](const auto& saved) {  // of another encoding
     return std::ranges::find(residuals, saved.first, &Residual::name) == residuals.end();
@@ -83,6 +85,8 @@ void Member::CopyState(EngineState& state) {
 std::string Member::ReasonNotToTake(const EngineState& state) {
   StateFit fit{.length = parameters.size(),
                .optimizer_buffers = StateBuffers(options.optimizer),
+               .segments = segments.size(),
+               .lamb = std::holds_alternative<LambOptions>(options.optimizer),
                .train_samples = options.train_samples};
   for (const Residual& residual : encodings.Residuals()) {
     fit.residuals[residual.name] = residual.values.size();
@@ -105,6 +109,7 @@ void Member::Restore(const EngineState& state) {
 void Member::PutBack(const EngineState& state) {
   const std::vector<std::span<float>> buffers = optimizer.State();
   for (std::size_t i = 0; i < buffers.size(); ++i) device.Copy(state.optimizer[i], buffers[i]);
+  optimizer.RestoreOneBit(state.one_bit, state.fresh_moment);
   local_steps.RestoreMomentum(state.block_momentum);
   encodings.Restore(state.residuals);
   learning_rate.Restore(state.learning_rate);

@@ -1,7 +1,15 @@
 #include "agent/engine/optimizer.h"
 
+#include <algorithm>
+
+#include "base/check.h"
+#include "cuda/ops/frozen_lamb.h"
+
 namespace tactus::engine {
 namespace {
+
+// Of the average of LAMB's ratios. Source: [deepspeed] deepspeed/runtime/fp16/onebit/lamb.py.
+constexpr double kRatioMemory = 0.9;
 
 const double* GateOf(const StepScale& scale) {
   return scale.gate.empty() ? nullptr : scale.gate.data();
@@ -56,7 +64,13 @@ Optimizer::Optimizer(const OptimizerOptions& options, cuda::Device& device,
 void Optimizer::Step(std::span<const float> gradients, StepScale scale,
                      std::span<float> parameters) {
   ++steps_;
+  if (one_bit_.frozen) ++one_bit_.frozen_steps;
   std::visit([&](const auto& options) { StepBy(options, gradients, scale, parameters); }, options_);
+}
+
+void Optimizer::Uncount() {
+  --steps_;
+  if (one_bit_.frozen) --one_bit_.frozen_steps;
 }
 
 void Optimizer::MoveAhead(double learning_rate, std::span<float> parameters) {
@@ -105,27 +119,103 @@ void Optimizer::StepBy(const AdamOptions& adam, std::span<const float> gradients
                 .decoupled = adam.decoupled,
                 .gradient_scale = static_cast<float>(scale.gradient),
                 .step = steps_,
+                .frozen = one_bit_.frozen,
+                .second_step = second_steps(),
                 .gate = GateOf(scale)},
                gradients, parameters, momentum_.span(), second_.span());
 }
 
 void Optimizer::StepBy(const LambOptions& lamb, std::span<const float> gradients, StepScale scale,
                        std::span<float> parameters) {
-  device_.Lamb({.learning_rate = scale.learning_rate,
-                .beta1 = lamb.beta1,
-                .beta2 = lamb.beta2,
-                .epsilon = static_cast<float>(lamb.epsilon),
-                .weight_decay = lamb.weight_decay,
-                .ratio_min = lamb.ratio_min,
-                .ratio_max = lamb.ratio_max,
-                .gradient_scale = static_cast<float>(scale.gradient),
-                .step = steps_,
-                .gate = GateOf(scale)},
-               segments_,
-               {.gradients = gradients,
-                .parameters = parameters,
-                .first_moment = momentum_.span(),
-                .second_moment = second_.span()});
+  const cuda::LambStep step{.learning_rate = scale.learning_rate,
+                            .beta1 = lamb.beta1,
+                            .beta2 = lamb.beta2,
+                            .epsilon = static_cast<float>(lamb.epsilon),
+                            .weight_decay = lamb.weight_decay,
+                            .ratio_min = lamb.ratio_min,
+                            .ratio_max = lamb.ratio_max,
+                            .gradient_scale = static_cast<float>(scale.gradient),
+                            .step = steps_,
+                            .gate = GateOf(scale)};
+  ratios_.assign(one_bit_.layers.size(), -1);
+  const cuda::LambBuffers buffers{.gradients = gradients,
+                                  .parameters = parameters,
+                                  .first_moment = momentum_.span(),
+                                  .second_moment = second_.span(),
+                                  .ratios = ratios_};
+  if (one_bit_.frozen) return FrozenStepBy(step, buffers);
+  device_.Lamb(step, segments_, buffers);
+  AverageRatios(ratios_);
+}
+
+// The host's step is done when it returns, and has left the ratios as they were where its gate was
+// shut.
+void Optimizer::AverageRatios(std::span<const double> ratios) {
+  for (std::size_t i = 0; i < ratios.size(); ++i) {
+    if (ratios[i] < 0) continue;
+    LayerRatio& layer = one_bit_.layers[i];
+    layer.sum = kRatioMemory * layer.sum + (1 - kRatioMemory) * ratios[i];
+    layer.weight = kRatioMemory * layer.weight + (1 - kRatioMemory);
+  }
+}
+
+void Optimizer::FrozenStepBy(const cuda::LambStep& step, const cuda::LambBuffers& buffers) {
+  std::vector<double> factors;
+  for (std::size_t i = 0; i < one_bit_.layers.size(); ++i) {
+    ratios_[i] = one_bit_.layers[i].Mean();
+    factors.push_back(one_bit_.layers[i].factor);
+  }
+  cuda::host::FrozenLamb({.lamb = step, .frozen_step = second_steps()}, segments_,
+                         {.gradients = buffers.gradients,
+                          .parameters = buffers.parameters,
+                          .first_moment = buffers.first_moment,
+                          .second_moment = buffers.second_moment,
+                          .fresh_moment = fresh_.span()},
+                         {.ratios = ratios_, .factors = factors});
+  for (std::size_t i = 0; i < factors.size(); ++i) one_bit_.layers[i].factor = factors[i];
+}
+
+std::optional<Optimizer::Moments> Optimizer::moments() const {
+  if (const auto* const adam = std::get_if<AdamOptions>(&options_)) {
+    return Moments{.beta1 = adam->beta1, .beta2 = adam->beta2};
+  }
+  if (const auto* const lamb = std::get_if<LambOptions>(&options_)) {
+    return Moments{.beta1 = lamb->beta1, .beta2 = lamb->beta2};
+  }
+  return std::nullopt;
+}
+
+void Optimizer::FollowRatios() {
+  if (!std::holds_alternative<LambOptions>(options_)) return;
+  TACTUS_CHECK(!device_.cuda_index().has_value());
+  if (one_bit_.layers.empty()) one_bit_.layers.resize(segments_.size());
+}
+
+void Optimizer::Freeze() {
+  TACTUS_CHECK(moments().has_value() && !one_bit_.frozen);
+  one_bit_.frozen = true;
+  if (!std::holds_alternative<LambOptions>(options_)) return;
+  fresh_ = device_.Allocate(second_.size());
+  device_.Copy(second_.span(), fresh_.span());
+  for (LayerRatio& layer : one_bit_.layers) layer.factor = 1;
+}
+
+void Optimizer::Thaw() {
+  TACTUS_CHECK(one_bit_.frozen);
+  one_bit_.frozen = false;
+  if (fresh_.size() == 0) return;
+  device_.Copy(fresh_.span(), second_.span());
+  device_.Synchronize();  // before its memory goes
+  fresh_ = {};
+  one_bit_.frozen_steps = 0;
+}
+
+void Optimizer::RestoreOneBit(const OneBitState& state, std::span<const float> fresh) {
+  one_bit_ = state;
+  fresh_ = {};
+  if (fresh.empty()) return;
+  fresh_ = device_.Allocate(fresh.size());
+  device_.Copy(fresh, fresh_.span());
 }
 
 void Optimizer::StepBy(const LionOptions& lion, std::span<const float> gradients, StepScale scale,

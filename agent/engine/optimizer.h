@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "agent/engine/one_bit_state.h"
 #include "base/fields.h"
 #include "cuda/device.h"
 #include "cuda/ops/segments.h"
@@ -204,6 +205,37 @@ class Optimizer {
   // Steps taken, from which Adam and LAMB correct their bias.
   std::uint64_t steps() const { return steps_; }
   void set_steps(std::uint64_t steps) { steps_ = steps; }
+  // The step that was counted last was not taken: its gate was shut.
+  void Uncount();
+
+  // ---- 1-bit Adam and LAMB, as one_bit_phase.h leads them
+
+  // How the moments of Adam and LAMB average; nothing: it has no second one.
+  struct Moments {
+    double beta1 = 0.9;
+    double beta2 = 0.999;
+  };
+  std::optional<Moments> moments() const;
+
+  // Moves with steps and with whoever leads the phases.
+  OneBitState& one_bit() { return one_bit_; }
+  const OneBitState& one_bit() const { return one_bit_; }
+  // Steps of which the second moment is an average.
+  std::uint64_t second_steps() const { return steps_ - one_bit_.frozen_steps; }
+
+  // LAMB's ratios are averaged from now on, if they are not. Requires: the device is the host.
+  void FollowRatios();
+
+  // The second moment is frozen: each step moves the first by its gradient, and goes by the second
+  // as it is (cuda/ops/frozen_lamb.h for LAMB). Requires: moments(), one_bit().frozen is false.
+  void Freeze();
+  // It moves again: LAMB's from the fresh one, which has seen all steps. Requires: frozen.
+  void Thaw();
+
+  // LAMB's fresh second moment, as State(); empty where it has none.
+  std::span<float> FreshMoment() { return fresh_.span(); }
+  // As these were, with steps and State(). fresh: empty, or as long as each of State().
+  void RestoreOneBit(const OneBitState& state, std::span<const float> fresh);
 
  private:
   void StepBy(const SgdOptions& sgd, std::span<const float> gradients, StepScale scale,
@@ -214,6 +246,8 @@ class Optimizer {
               std::span<float> parameters);
   void StepBy(const LionOptions& lion, std::span<const float> gradients, StepScale scale,
               std::span<float> parameters);
+  void FrozenStepBy(const cuda::LambStep& step, const cuda::LambBuffers& buffers);
+  void AverageRatios(std::span<const double> ratios);
 
   const OptimizerOptions options_;
   const cuda::SegmentTable segments_;
@@ -221,6 +255,9 @@ class Optimizer {
   std::uint64_t steps_ = 0;
   cuda::Buffer momentum_;  // SGD: empty without momentum; Adam and LAMB: first moment; Lion
   cuda::Buffer second_;    // Adam and LAMB alone
+  OneBitState one_bit_{};
+  cuda::Buffer fresh_;          // LAMB's, while the second is frozen
+  std::vector<double> ratios_;  // of a step, by segment
 };
 
 }  // namespace tactus::engine

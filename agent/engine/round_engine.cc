@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agent/engine/gradient_facts.h"
+#include "agent/engine/one_bit_phase.h"
 #include "base/check.h"
 
 namespace tactus::engine {
@@ -217,12 +218,16 @@ void RoundEngine::OpenRound() {
               .aggregator = &group_.combination().For(plan.aggregation),
               .rule = plan.learning_rate_rule,
               .finished = member_.edge};
+  SharedMomentum momentum = FollowOneBit(member_, plan);
+  synchronizer_->Open(running_);
+  cursor_.emplace(CursorOf(member_.ledger.Reserve(EdgesOf(*synchronizer_))));
+  momentum.samples = static_cast<double>(member_.ledger.reserved());
+  momentum.own_samples = static_cast<double>(cursor_->size());
   member_.encodings.Open({.number = running_.number,
                           .progress = member_.progress(),
                           .samples = SamplesOf(plan),
-                          .changes = synchronizer_->traits().local_updates});
-  synchronizer_->Open(running_);
-  cursor_.emplace(CursorOf(member_.ledger.Reserve(EdgesOf(*synchronizer_))));
+                          .changes = synchronizer_->traits().local_updates},
+                         momentum);
 }
 
 // Every round is launched and collected. What sets those that overlap apart is when: they are

@@ -32,6 +32,16 @@ void VisitValidation(auto& validation, const auto& visit) {
   visit("validation.since_best", validation.since_best);
 }
 
+void VisitOneBit(auto& one_bit, const auto& visit) {
+  visit("one_bit.frozen", one_bit.frozen);
+  visit("one_bit.since", one_bit.since);
+  visit("one_bit.frozen_steps", one_bit.frozen_steps);
+  visit("one_bit.begun", one_bit.begun);
+  visit("one_bit.variance", one_bit.variance);
+  visit("one_bit.looks", one_bit.looks);
+  visit("one_bit.next_look", one_bit.next_look);
+}
+
 // Calls visit(name, field) for each; state: EngineState, constant or not. Fields are integers,
 // doubles, bools and Durations, which count nanoseconds. Checkpoints hold these names: they are
 // never changed.
@@ -49,6 +59,7 @@ void VisitCounters(auto& state, const auto& visit) {
   visit("ledger.epoch_size", state.ledger.epoch_size);
   visit("ledger.fresh", state.ledger.fresh);
   VisitValidation(state.validation, visit);
+  VisitOneBit(state.one_bit, visit);
 }
 
 }  // namespace tactus::engine

@@ -55,6 +55,14 @@ void VisitNumbers(auto& state, const auto& visit, const auto& visit_length) {
     visit(round.local.samples);
     visit(round.steps);
   }
+  visit_length(state.one_bit.scales);
+  for (auto& scale : state.one_bit.scales) visit(scale);
+  visit_length(state.one_bit.layers);
+  for (auto& layer : state.one_bit.layers) {
+    visit(layer.sum);
+    visit(layer.weight);
+    visit(layer.factor);
+  }
 }
 
 std::vector<float> NumbersOf(const EngineState& state) {
@@ -136,15 +144,17 @@ class Handover {
     if (gives_ && any_behind_) member_.CopyState(state_);
     if (gives_ && !any_behind_) member_.CopyNumbers(state_);
     std::vector<float> numbers = gives_ ? NumbersOf(state_) : std::vector<float>();
-    std::array<float, 4> sums = {
+    std::array<float, 5> sums = {
         member_.optimizers_differ ? 1.0f : 0.0f, rejoining_.lacks_best ? 1.0f : 0.0f,
-        gives_ && !state_.block_momentum.empty() ? 1.0f : 0.0f, static_cast<float>(numbers.size())};
+        gives_ && !state_.block_momentum.empty() ? 1.0f : 0.0f, static_cast<float>(numbers.size()),
+        gives_ && !state_.fresh_moment.empty() ? 1.0f : 0.0f};
     Completion asked = group_.transport().StartAllReduceSum(sums)->Wait();
     if (asked.progress == Progress::kFailed) return asked;
     optimizers_differ_ = sums[0] > 0;
     forgets_best_ = sums[1] > 0;
     has_block_momentum_ = sums[2] > 0;
     numbers.resize(static_cast<std::size_t>(sums[3]));
+    has_fresh_moment_ = sums[4] > 0;
     asked = group_.transport().StartBroadcast(numbers, static_cast<int>(donor_))->Wait();
     if (asked.progress == Progress::kFailed || gives_) return asked;
     if (behind_) member_.CopyState(state_);  // for the residuals, which stay
@@ -161,15 +171,21 @@ class Handover {
       if (taken.progress == Progress::kFailed) return taken;
       if (behind_) CopyOut(state_.optimizer[i]);
     }
-    if (has_block_momentum_) {
-      taken = group_.Distribute(donor_, member_.local_steps.Momentum());
-      if (taken.progress == Progress::kFailed) return taken;
-      if (behind_) CopyOut(state_.block_momentum);
-    } else if (behind_) {
-      state_.block_momentum.clear();
-    }
+    taken = TakeFlat(has_block_momentum_, member_.local_steps.Momentum(), state_.block_momentum);
+    if (taken.progress == Progress::kFailed) return taken;
+    taken = TakeFlat(has_fresh_moment_, member_.optimizer.FreshMoment(), state_.fresh_moment);
+    if (taken.progress == Progress::kFailed) return taken;
     const std::string reason = behind_ ? member_.ReasonNotToTake(state_) : "";
     return reason.empty() ? taken : Failed("the donor's state does not fit: " + reason);
+  }
+
+  // One of those that a donor need not have.
+  Completion TakeFlat(bool has, std::span<const float> own, std::vector<float>& copy) {
+    if (!has && behind_) copy.clear();
+    if (!has) return {.progress = Progress::kDone};
+    const Completion taken = group_.Distribute(donor_, own);
+    if (taken.progress != Progress::kFailed && behind_) CopyOut(copy);
+    return taken;
   }
 
   void CopyOut(std::vector<float>& copy) {
@@ -199,6 +215,7 @@ class Handover {
   bool optimizers_differ_ = false;
   bool forgets_best_ = false;
   bool has_block_momentum_ = false;  // the donor
+  bool has_fresh_moment_ = false;    // likewise
   EngineState state_;                // the donor's, as far as it has come
 };
 

@@ -37,6 +37,8 @@ constexpr const char* kBestBuffers = "best_buffers";
 constexpr const char* kReturned = "ledger.returned";
 constexpr const char* kLosses = "losses";
 constexpr const char* kLocalLosses = "local_losses";
+constexpr const char* kScales = "one_bit.scales";
+constexpr const char* kLayers = "one_bit.layers";
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;  // read at once
 
 // The shortest text that reads as the same value.
@@ -106,6 +108,7 @@ std::string OptimizerPrefix(std::size_t index) {
 constexpr const char* kParameterPrefix = "parameters.";
 constexpr const char* kBestPrefix = "best.";
 constexpr const char* kBlockMomentumPrefix = "block_momentum.";
+constexpr const char* kFreshMomentPrefix = "fresh_moment.";
 
 // ---- Writing
 
@@ -129,6 +132,18 @@ class Writer {
          .element_bytes = sizeof(float),
          .shape = {static_cast<std::int64_t>(buffers.size())},
          .bytes = std::as_bytes(std::span(buffers))});
+  }
+
+  // Rows of so many.
+  template <typename Element>
+  void AddRows(const std::string& name, const std::string& type, std::span<const Element> rows,
+               std::size_t columns) {
+    Add({.name = name,
+         .type = type,
+         .element_bytes = sizeof(Element),
+         .shape = {static_cast<std::int64_t>(rows.size() / columns),
+                   static_cast<std::int64_t>(columns)},
+         .bytes = std::as_bytes(rows)});
   }
 
   void Add(NamedTensor tensor) { tensors_[tensor.name] = std::move(tensor); }
@@ -173,6 +188,14 @@ std::vector<double> LocalLossesOf(const EngineState& state) {
   return samples > 0 ? losses : std::vector<double>();
 }
 
+std::vector<double> LayersOf(const EngineState& state) {
+  std::vector<double> layers;
+  for (const engine::LayerRatio& layer : state.one_bit.layers) {
+    layers.insert(layers.end(), {layer.sum, layer.weight, layer.factor});
+  }
+  return layers;
+}
+
 // ---- Reading
 
 class Reader {
@@ -192,6 +215,8 @@ class Reader {
   std::string ReadBest(Checkpoint& checkpoint);
   std::string ReadLists(Checkpoint& checkpoint);
   std::string ReadLocalLosses(std::vector<policies::RoundLosses>& rounds);
+  std::string ReadOneBit(engine::OneBitState& state);
+  bool HasFlat(const std::string& prefix) const;
 
   // The elements of a tensor; what is wrong with it otherwise.
   template <typename Element>
@@ -242,9 +267,10 @@ std::string Reader::ReadCounters(EngineState& state) const {
     if (!wrong.empty()) return;
     const auto found = file_.metadata.find(key);
     if (found == file_.metadata.end()) {
-      // Of what windows and validations told, files of before it was kept have nothing, as a job
-      // that begins.
-      if (key.starts_with("windows.") || key.starts_with("validation.")) return;
+      // Of what windows, validations and signs told, files of before it was kept have nothing, as a
+      // job that begins.
+      const auto is_of = [&](const char* part) { return key.starts_with(part); };
+      if (is_of("windows.") || is_of("validation.") || is_of("one_bit.")) return;
       wrong = "it has no " + key;
     } else if (!FromText(found->second, value)) {
       wrong = key + " is " + data::Quoted(found->second) + ", no such number";
@@ -281,11 +307,18 @@ std::string Reader::ReadFlats(Checkpoint& checkpoint) {
   for (std::size_t i = 0; i < fit_.optimizer_buffers && wrong.empty(); ++i) {
     wrong = ReadFlat(OptimizerPrefix(i), state.optimizer[i]);
   }
-  const bool momentum = std::ranges::any_of(fit_.segments, [&](const cuda::Segment& segment) {
-    return Has(kBlockMomentumPrefix + segment.name);
-  });
-  if (wrong.empty() && momentum) wrong = ReadFlat(kBlockMomentumPrefix, state.block_momentum);
+  if (wrong.empty() && HasFlat(kBlockMomentumPrefix)) {
+    wrong = ReadFlat(kBlockMomentumPrefix, state.block_momentum);
+  }
+  if (wrong.empty() && HasFlat(kFreshMomentPrefix)) {
+    wrong = ReadFlat(kFreshMomentPrefix, state.fresh_moment);
+  }
   return wrong;
+}
+
+bool Reader::HasFlat(const std::string& prefix) const {
+  return std::ranges::any_of(
+      fit_.segments, [&](const cuda::Segment& segment) { return Has(prefix + segment.name); });
 }
 
 std::string Reader::ReadBuffers(const std::string& name, std::vector<float>& buffers) {
@@ -325,7 +358,24 @@ std::string Reader::ReadLists(Checkpoint& checkpoint) {
         {.common = {.sum = losses[i], .samples = losses[i + 1]},
          .steps = count ? static_cast<std::uint64_t>(losses[i + 2]) : 0});
   }
-  return ReadLocalLosses(checkpoint.state.losses);
+  wrong = ReadLocalLosses(checkpoint.state.losses);
+  return wrong.empty() ? ReadOneBit(checkpoint.state.one_bit) : wrong;
+}
+
+std::string Reader::ReadOneBit(engine::OneBitState& state) {
+  const auto tensors = static_cast<std::int64_t>(fit_.segments.size());
+  std::string wrong;
+  if (Has(kScales)) {
+    state.scales.resize(fit_.segments.size());
+    wrong = Take(kScales, "F64", {tensors, 1}, std::span(state.scales));
+  }
+  if (!wrong.empty() || !Has(kLayers)) return wrong;
+  std::vector<double> layers(3 * fit_.segments.size());
+  wrong = Take(kLayers, "F64", {tensors, 3}, std::span(layers));
+  for (std::size_t i = 0; i < layers.size() && wrong.empty(); i += 3) {
+    state.layers.push_back({.sum = layers[i], .weight = layers[i + 1], .factor = layers[i + 2]});
+  }
+  return wrong;
 }
 
 std::string Reader::ReadLocalLosses(std::vector<policies::RoundLosses>& rounds) {
@@ -353,6 +403,8 @@ std::string Reader::Read(Checkpoint& checkpoint) {
   if (!wrong.empty()) return wrong;
   return engine::ReasonAgainst(checkpoint.state, {.length = checkpoint.parameters.size(),
                                                   .optimizer_buffers = fit_.optimizer_buffers,
+                                                  .segments = fit_.segments.size(),
+                                                  .lamb = fit_.lamb,
                                                   .train_samples = fit_.train_samples});
 }
 
@@ -415,6 +467,7 @@ absl::Status WriteCheckpoint(const Checkpoint& checkpoint, const cuda::SegmentTa
     writer.AddFlat(OptimizerPrefix(i), state.optimizer[i]);
   }
   if (!state.block_momentum.empty()) writer.AddFlat(kBlockMomentumPrefix, state.block_momentum);
+  if (!state.fresh_moment.empty()) writer.AddFlat(kFreshMomentPrefix, state.fresh_moment);
   writer.AddBuffers(kBuffers, checkpoint.buffers);
   if (checkpoint.best != nullptr) {
     writer.AddFlat(kBestPrefix, checkpoint.best->parameters);
@@ -422,25 +475,15 @@ absl::Status WriteCheckpoint(const Checkpoint& checkpoint, const cuda::SegmentTa
   }
 
   const std::vector<std::uint64_t> edges = EdgesOf(state);
-  writer.Add({.name = kReturned,
-              .type = "U64",
-              .element_bytes = sizeof(std::uint64_t),
-              .shape = {static_cast<std::int64_t>(edges.size() / 2), 2},
-              .bytes = std::as_bytes(std::span(edges))});
+  writer.AddRows<std::uint64_t>(kReturned, "U64", edges, 2);
   const std::vector<double> losses = LossesOf(state);
-  writer.Add({.name = kLosses,
-              .type = "F64",
-              .element_bytes = sizeof(double),
-              .shape = {static_cast<std::int64_t>(losses.size() / 3), 3},
-              .bytes = std::as_bytes(std::span(losses))});
+  writer.AddRows<double>(kLosses, "F64", losses, 3);
   const std::vector<double> local_losses = LocalLossesOf(state);
-  if (!local_losses.empty()) {
-    writer.Add({.name = kLocalLosses,
-                .type = "F64",
-                .element_bytes = sizeof(double),
-                .shape = {static_cast<std::int64_t>(local_losses.size() / 2), 2},
-                .bytes = std::as_bytes(std::span(local_losses))});
-  }
+  if (!local_losses.empty()) writer.AddRows<double>(kLocalLosses, "F64", local_losses, 2);
+  const std::vector<double>& scales = state.one_bit.scales;
+  if (!scales.empty()) writer.AddRows<double>(kScales, "F64", scales, 1);
+  const std::vector<double> layers = LayersOf(state);
+  if (!layers.empty()) writer.AddRows<double>(kLayers, "F64", layers, 3);
   return writer.Write(std::move(texts), path, stop);
 }
 

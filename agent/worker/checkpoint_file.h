@@ -38,13 +38,14 @@ struct CheckpointFit {
   const cuda::SegmentTable& segments;
   std::size_t buffers = 0;            // elements
   std::size_t optimizer_buffers = 0;  // engine::StateBuffers(optimizer)
+  bool lamb = false;                  // the optimizer is
   std::uint64_t train_samples = 1;
 };
 
 // Writes a safetensors file beside `path` and renames it:
 //
-//   parameters.NAME, optimizer.0.NAME, optimizer.1.NAME, block_momentum.NAME
-//                     F32, for each segment NAME in its own shape; only what there is
+//   parameters.NAME, optimizer.0.NAME, optimizer.1.NAME, block_momentum.NAME,
+//   fresh_moment.NAME F32, for each segment NAME in its own shape; only what there is
 //   best.NAME, best_buffers
 //                     likewise, of what had the least validation loss; only where it is kept
 //   buffers           F32 [n]
@@ -52,6 +53,9 @@ struct CheckpointFit {
 //   losses            F64 [n, 3], of a round: loss sum and samples at common parameters, steps
 //   local_losses      F64 [n, 2], of the same: loss sum and samples at members' own; only where
 //                     there are any
+//   one_bit.scales, one_bit.layers
+//                     F64 [segments, 1] and [segments, 3]: OneBitState's lists, a row as LayerRatio
+//                     has it; only where there are any
 //   __metadata__      tactus.schema, the counters by name, and content_hash over all of these
 //
 // Errors: model::AtomicFile's.

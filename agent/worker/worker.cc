@@ -15,6 +15,7 @@
 #include "agent/collective/staged_transport.h"
 #include "agent/collective/tcp_transport.h"
 #include "agent/data/field_error.h"
+#include "agent/engine/one_bit_phase.h"
 #include "agent/life/life.h"
 #include "agent/worker/checkpoint_copies.h"
 #include "agent/worker/checkpoint_file.h"
@@ -231,10 +232,12 @@ absl::Status Worker::LoadCheckpoint() {
     return loaded.ok() ? loaded : data::AtField("from", loaded);
   }
   absl::StatusOr<Checkpoint> checkpoint = ReadCheckpoint(
-      start_.checkpoint, {.segments = model_->segments(),
-                          .buffers = model_->ReadBuffers().size(),
-                          .optimizer_buffers = engine::StateBuffers(start_.job.engine.optimizer),
-                          .train_samples = data_.train->size()});
+      start_.checkpoint,
+      {.segments = model_->segments(),
+       .buffers = model_->ReadBuffers().size(),
+       .optimizer_buffers = engine::StateBuffers(start_.job.engine.optimizer),
+       .lamb = std::holds_alternative<engine::LambOptions>(start_.job.engine.optimizer),
+       .train_samples = data_.train->size()});
   if (absl::IsDataLoss(checkpoint.status())) return Unreadable(checkpoint.status());
   if (!checkpoint.ok()) return checkpoint.status();
   TakeUp(*std::move(checkpoint));
@@ -322,6 +325,11 @@ collective::ConnectedTransport Worker::Connect(const GroupMessage& group,
 
 life::OrFailure<life::Met> Worker::Meet(const GroupMessage& group, const life::Meeting& meeting) {
   group_ = group;
+  std::string reason =
+      engine::ReasonAgainstOneBit(group.plan, start_.job.engine.optimizer, *device_);
+  if (!reason.empty()) {
+    return life::Failure{.field = "adapt.encoding.policy", .message = std::move(reason)};
+  }
   // NCCL needs memory, of which libtorch has kept what the trial used.
   if (ByNccl(group)) model_->ReleaseCachedMemory();
   collective::ConnectedTransport connected = Connect(group, meeting);

@@ -37,7 +37,9 @@ TACTUS_VECTOR_CLONES void AdamLoop(const AdamFactors& factors, const Stretch& st
 AdamFactors FactorsOf(const AdamStep& step) {
   TACTUS_CHECK(step.step >= 1);
   const double correction1 = 1.0 - std::pow(step.beta1, static_cast<double>(step.step));
-  const double correction2 = 1.0 - std::pow(step.beta2, static_cast<double>(step.step));
+  const std::uint64_t second_step = step.second_step == 0 ? step.step : step.second_step;
+  const double correction2 = 1.0 - std::pow(step.beta2, static_cast<double>(second_step));
+  const double beta2 = step.frozen ? 1 : step.beta2;
   return {
       .gradient_scale = step.gradient_scale,
       .coupled_decay = step.decoupled ? 0.0f : Rounded(step.weight_decay),
@@ -45,8 +47,8 @@ AdamFactors FactorsOf(const AdamStep& step) {
           step.decoupled ? Rounded(1.0 - step.learning_rate * step.weight_decay) : 1.0f,
       .beta1 = Rounded(step.beta1),
       .beta1_complement = Rounded(1.0 - step.beta1),
-      .beta2 = Rounded(step.beta2),
-      .beta2_complement = Rounded(1.0 - step.beta2),
+      .beta2 = Rounded(beta2),
+      .beta2_complement = Rounded(1.0 - beta2),
       .root_correction = Rounded(std::sqrt(correction2)),
       .rate = Rounded(step.learning_rate / correction1),
       .epsilon = step.epsilon,

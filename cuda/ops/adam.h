@@ -22,6 +22,10 @@ struct AdamStep {
       false;  // false: Adam, decay added to the gradient; true: AdamW, p scaled by 1 - lr wd
   float gradient_scale = 1;  // turns the sum in the gradient buffer into a (clipped) mean
   std::uint64_t step = 1;    // t, counted from 1
+  // v stays as it is. In place of beta2 alone, so that every element's arithmetic is the same: what
+  // the gradient's square would add is multiplied by 0 before it is made.
+  bool frozen = false;
+  std::uint64_t second_step = 0;  // s: t of v, where it was frozen in other steps; 0: t
   // Null, or a row of StepGate in the buffers' memory: shut, the step changes nothing; open, its
   // scale takes the place of gradient_scale.
   const double* gate = nullptr;
@@ -34,7 +38,9 @@ namespace host {
 //   g <- gradient_scale * gradient (+ weight_decay * p if not decoupled)
 //   p <- p * (1 - learning_rate * weight_decay)                          if decoupled
 //   m <- beta1 m + (1 - beta1) g;   v <- beta2 v + (1 - beta2) g^2
-//   p <- p - learning_rate / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)
+//   p <- p - learning_rate / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^s) + epsilon)
+//
+// s = t, and v moves, but for 1-bit Adam, whose v is frozen at some step, and bits of it stay.
 //
 // The factors made of scalars alone (1 - beta, 1 - beta^t, 1 - learning_rate * weight_decay,
 // learning_rate / (1 - beta1^t)) are computed in float64 and rounded once to float32. All spans

@@ -106,13 +106,16 @@ void Lamb(const LambStep& step, const SegmentTable& segments, const LambBuffers&
   TACTUS_CHECK(buffers.gradients.size() == length);
   TACTUS_CHECK(buffers.first_moment.size() == length);
   TACTUS_CHECK(buffers.second_moment.size() == length);
+  TACTUS_CHECK(buffers.ratios.empty() || buffers.ratios.size() == segments.size());
   LambFactors factors = FactorsOf(step);
   if (!Through(step.gate, factors.gradient_scale)) return;
-  for (const Segment& segment : segments) {
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    const Segment& segment = segments[i];
     TACTUS_CHECK(segment.offset <= length && segment.length <= length - segment.offset);
     const LambBuffers part = Part(buffers, segment.offset, segment.length);
     const LambNorms norms{.parameters = SquaredNorm(part.parameters),
                           .direction = UpdateMoments(factors, part)};
+    if (!buffers.ratios.empty()) buffers.ratios[i] = LambRatio(factors, norms);
     MoveParameters(factors, LambRate(factors, norms), part);
   }
 }

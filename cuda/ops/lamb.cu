@@ -88,6 +88,7 @@ void Lamb(Stream stream, const LambStep& step, const SegmentChunks& segments,
   TACTUS_CHECK(buffers.gradients.size() == length);
   TACTUS_CHECK(buffers.first_moment.size() == length);
   TACTUS_CHECK(buffers.second_moment.size() == length);
+  TACTUS_CHECK(buffers.ratios.empty());
   const LambFactors factors = FactorsOf(step);
   const LambViews views{.gradients = buffers.gradients.data(),
                         .parameters = buffers.parameters.data(),

@@ -50,14 +50,15 @@ struct LambNorms {
   double direction = 0;
 };
 
+TACTUS_HOST_DEVICE inline double LambRatio(const LambFactors& f, const LambNorms& norms) {
+  if (norms.parameters == 0 || norms.direction == 0) return 1;
+  const double ratio = std::sqrt(norms.parameters) / std::sqrt(norms.direction);
+  return ratio < f.ratio_min ? f.ratio_min : f.ratio_max < ratio ? f.ratio_max : ratio;
+}
+
 // What u is multiplied by when it is added to x: -learning_rate * ratio, rounded once.
 TACTUS_HOST_DEVICE inline float LambRate(const LambFactors& f, const LambNorms& norms) {
-  double ratio = 1;
-  if (norms.parameters != 0 && norms.direction != 0) {
-    ratio = std::sqrt(norms.parameters) / std::sqrt(norms.direction);
-    ratio = ratio < f.ratio_min ? f.ratio_min : f.ratio_max < ratio ? f.ratio_max : ratio;
-  }
-  return static_cast<float>(-f.learning_rate * ratio);
+  return static_cast<float>(-f.learning_rate * LambRatio(f, norms));
 }
 
 }  // namespace tactus::cuda

@@ -43,7 +43,7 @@ std::unique_ptr<PieceTalk> DqEncoding::MakeTalk(const Piece& piece) {
       std::ranges::lower_bound(stretches_, piece.offset + piece.values.size(), {}, at);
   auto talk = std::make_unique<DqTalk>(
       std::span(first, last), static_cast<std::uint32_t>(first - stretches_.begin()), piece.offset);
-  talks_.push_back(talk.get());
+  talks_[piece.offset] = talk.get();
   return talk;
 }
 
@@ -73,9 +73,9 @@ void DqEncoding::Forget() {
 
 // What a value spoils is no measure of the others.
 void DqEncoding::Calibrate(const EncodedRound& round) {
-  if (std::ranges::any_of(talks_, [](const DqTalk* talk) { return talk->spoilt(); })) return;
+  if (std::ranges::any_of(talks_, [](const auto& talk) { return talk.second->spoilt(); })) return;
   std::vector<DqUnit> units;
-  for (const DqTalk* const talk : talks_) {
+  for (const auto& [offset, talk] : talks_) {
     const std::vector<DqUnit> of_piece = talk->CodedUnits();
     units.insert(units.end(), of_piece.begin(), of_piece.end());
   }

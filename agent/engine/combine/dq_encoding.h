@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -60,9 +61,9 @@ class DqEncoding : public TalkingEncoding {
   const std::uint32_t seed_;
   const EncodedRound& round_;
   const std::vector<DqStretch> stretches_;
-  std::vector<const DqTalk*> talks_;    // one a piece
-  std::optional<EncodedRound> opened_;  // the one whose pieces leave, or left last
-  double last_spacing_ = 0;             // at training's end, of a sample's; 0: not calibrated
+  std::map<std::size_t, const DqTalk*> talks_;  // of each piece, by its offset
+  std::optional<EncodedRound> opened_;          // the one whose pieces leave, or left last
+  double last_spacing_ = 0;  // at training's end, of a sample's; 0: not calibrated
 };
 
 }  // namespace tactus::engine

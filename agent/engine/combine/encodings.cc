@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "agent/engine/combine/one_bit_encoding.h"
 #include "agent/engine/combine/sixteen_bits.h"
 #include "base/check.h"
 
@@ -16,9 +17,9 @@ bool IsEncodingMade(Kind kind) {
     case Kind::kBfloat16:
     case Kind::kDq:
     case Kind::kAdacomp:
+    case Kind::kOneBit:
       return true;
     case Kind::kSketch:
-    case Kind::kOneBit:
       return false;
   }
   return false;
@@ -56,6 +57,8 @@ std::unique_ptr<Encoding> Encodings::Make(Kind kind) {
       return std::make_unique<DqEncoding>(options_.dq, options_.seed, round_, device_, segments_);
     case Kind::kAdacomp:
       return std::make_unique<AdacompEncoding>(options_.adacomp, round_, device_, segments_);
+    case Kind::kOneBit:
+      return std::make_unique<OneBitEncoding>(momentum_, device_, segments_);
     default:
       break;
   }

@@ -5,6 +5,7 @@
 //   bfloat16   sixteen_bits.h      half the bytes, the range of float32
 //   dq         dq_encoding.h       a sixth of the bytes or so; noise, and right on average
 //   adacomp    adacomp_encoding.h  what stands out of each tensor, and the rest later
+//   one_bit    one_bit_encoding.h  signs of the momentum, and what they miss later
 
 #pragma once
 
@@ -21,6 +22,7 @@
 #include "agent/engine/combine/dq_encoding.h"
 #include "agent/engine/combine/encoded_round.h"
 #include "agent/engine/combine/encoding.h"
+#include "agent/engine/combine/shared_momentum.h"
 #include "cuda/device.h"
 #include "cuda/ops/segments.h"
 #include "policies/encoding.h"
@@ -31,15 +33,21 @@ namespace tactus::engine {
 using MakeEncoding =
     std::function<std::unique_ptr<Encoding>(cuda::Device& device, std::size_t length)>;
 
+// When signs begin to travel: see one_bit_phase.h.
+struct OneBitOptions {
+  std::uint64_t warm_up = 0;  // [base steps]; 0: by the second moment's steadiness
+};
+
 // Equal on all members.
 struct EncodingOptions {
   std::uint64_t seed = 1;  // of the job
   DqOptions dq{};
   AdacompOptions adacomp{};
+  OneBitOptions one_bit{};
   MakeEncoding dense{};  // what kDense stands for; empty: DenseEncoding
 };
 
-// Whether there is one: the sketch and one bit have none.
+// Whether there is one: the sketch has none.
 bool IsEncodingMade(policies::Encoding kind);
 // The names of those that there are, as plans have them.
 std::vector<std::string> MadeEncodings();
@@ -55,8 +63,12 @@ class Encodings {
   // is of a time that is over when it comes into force again. Requires: IsEncodingMade(kind).
   Encoding& For(policies::Encoding kind);
 
-  // A round begins whose pieces leave next; none of another leaves any more.
-  void Open(const EncodedRound& round) { round_ = round; }
+  // A round begins whose pieces leave next; none of another leaves any more. What `momentum` refers
+  // to outlives the round.
+  void Open(const EncodedRound& round, const SharedMomentum& momentum = {}) {
+    round_ = round;
+    momentum_ = momentum;
+  }
 
   // Of the one in force; as Encoding has them.
   std::vector<Residual> Residuals();
@@ -74,6 +86,7 @@ class Encodings {
   cuda::Device& device_;
   const cuda::SegmentTable segments_;
   EncodedRound round_{};
+  SharedMomentum momentum_{};
   std::map<std::string, std::vector<float>> restored_{};  // for the first one
   Encoding* in_force_ = nullptr;                          // null: none was asked for
   std::array<std::unique_ptr<Encoding>, policies::kEncodingNames.size()> made_{};

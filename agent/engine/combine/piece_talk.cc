@@ -50,10 +50,13 @@ TalkingEncoding::TalkingEncoding(cuda::Device& device)
 
 std::unique_ptr<collective::Collective> TalkingEncoding::Exchange(collective::Transport& transport,
                                                                   const Piece& piece) {
-  alone_ = transport.size() == 1;
-  if (alone_) return transport.StartAllReduceSum(StretchOf(piece));
+  dense_ = transport.size() == 1 || !Encodes();
+  if (dense_) return transport.StartAllReduceSum(StretchOf(piece));
   Passing& passing = passing_[piece.offset];
-  if (passing.talk == nullptr) passing.talk = MakeTalk(piece);
+  if (passing.talk == nullptr || passing.length != piece.values.size()) {
+    passing.talk = MakeTalk(piece);
+    passing.length = piece.values.size();
+  }
   Leaves(*passing.talk, piece);
   passing.talk->Open(BringDown(piece, passing), transport.rank(), transport.size());
   return transport.StartConversation(*passing.talk);
@@ -75,13 +78,13 @@ Piece TalkingEncoding::BringDown(const Piece& piece, Passing& passing) {
 }
 
 void TalkingEncoding::Restore(const Piece& piece) {
-  if (alone_ || on_host_) return;
+  if (dense_ || on_host_) return;
   device_.Copy(passing_.at(piece.offset).on_host.span(), StretchOf(piece));
 }
 
 std::uint64_t TalkingEncoding::Bytes(const Piece& piece) const {
   const auto found = passing_.find(piece.offset);
-  const bool dense = alone_ || found == passing_.end();
+  const bool dense = dense_ || found == passing_.end();
   return piece.lanes.size_bytes() +
          (dense ? piece.values.size_bytes() : BytesOfValues(piece, *found->second.talk));
 }

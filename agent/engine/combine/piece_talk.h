@@ -62,7 +62,7 @@ class PieceTalk : public collective::Conversation {
 };
 
 // The pieces' values are left as they are until the conversation takes them over. Alone, a member's
-// values are the sum, and nothing is encoded.
+// values are the sum, and nothing is encoded; where nothing is to be, an all-reduce makes it.
 //
 // Where the device is not the host its values come down to pinned memory before, for which the host
 // waits, and go up again after.
@@ -80,16 +80,24 @@ class TalkingEncoding : public Encoding {
   void Forget() override {}
 
  protected:
+  // Whether there is anything to encode in the combination whose pieces leave.
+  virtual bool Encodes() const { return true; }
   virtual std::unique_ptr<PieceTalk> MakeTalk(const Piece& piece) = 0;
   // A piece is about to leave.
   virtual void Leaves(PieceTalk& talk, const Piece& piece) = 0;
   // Of the values of a piece that was exchanged. [bytes]
   virtual std::uint64_t BytesOfValues(const Piece& piece, const PieceTalk& talk) const = 0;
 
+  // Whether conversations were led in the combination whose pieces left last.
+  bool encoded() const { return !dense_; }
+  // Talks are made anew for the next one. Requires: no piece is on its way.
+  void ForgetTalks() { passing_.clear(); }
+
  private:
   // A piece that is exchanged, by its offset.
   struct Passing {
     std::unique_ptr<PieceTalk> talk{};
+    std::size_t length = 0;        // of its values: another group may have longer pieces
     cuda::Array<float> on_host{};  // values and lanes, where the device is not the host
   };
 
@@ -98,7 +106,7 @@ class TalkingEncoding : public Encoding {
   cuda::Device& device_;
   const bool on_host_;  // the device is
   const std::unique_ptr<cuda::Mark> down_;
-  bool alone_ = false;
+  bool dense_ = true;
   std::map<std::size_t, Passing> passing_;
 };
 

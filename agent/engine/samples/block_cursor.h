@@ -28,7 +28,8 @@ class BlockCursor {
   // The next sample is of a new step.
   void EndStep() { of_step_ = 0; }
 
-  std::uint64_t epoch() const;  // of the next sample; without one, the ledger's
+  std::uint64_t epoch() const;                  // of the next sample; without one, the ledger's
+  std::uint64_t size() const { return size_; }  // of the block
   std::uint64_t taken() const { return taken_; }
   std::uint64_t of_step() const { return of_step_; }  // taken in the running step
   bool step_full() const { return of_step_ == sizes_.step; }
@@ -39,7 +40,7 @@ class BlockCursor {
 
   const SampleLedger& ledger_;
   Block block_;
-  const std::uint64_t size_;  // of the block
+  const std::uint64_t size_;
   const StepSizes sizes_;
   std::size_t stretch_ = 0;   // of the next sample
   std::uint64_t offset_ = 0;  // in that

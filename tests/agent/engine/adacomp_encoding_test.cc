@@ -158,5 +158,16 @@ TEST_F(AdacompResidualTest, LeavesWithLaterRounds) {
   EXPECT_NE(group_.LeftOver(0), left_);
 }
 
+// As groups over other transports have other buckets.
+TEST_F(AdacompResidualTest, OutlivesPiecesThatAreCutAnew) {
+  const std::vector<float> whole = group_.Sum(buffers_, {.number = 1})[0];
+  group_.Settle(false);
+  group_.CutInto(2);
+
+  EXPECT_EQ(group_.Sum(buffers_, {.number = 1})[0], whole);
+  group_.CutInto(1);
+  EXPECT_EQ(group_.Sum(buffers_, {.number = 1})[0], whole);
+}
+
 }  // namespace
 }  // namespace tactus::engine

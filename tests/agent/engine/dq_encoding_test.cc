@@ -243,6 +243,23 @@ TEST(DqDrawsTest, DependNeitherOnPiecesNorOnWhoSums) {
   EXPECT_EQ(sum_of(4, Meeting::kTcp), whole);
 }
 
+// As groups over other transports have other buckets.
+TEST(DqDrawsTest, DependNotOnPiecesThatAnotherGroupHad) {
+  EncodedGroup cut_anew = DqGroup(3, Matrices(4));
+  EncodedGroup whole = DqGroup(3, Matrices(4));
+  const auto buffers = NormalBuffers(whole, 3, 15);
+  cut_anew.CutInto(2);
+  for (const std::uint64_t round : {0, 1}) {  // after which the spacing is calibrated
+    cut_anew.Sum(buffers, {.number = round});
+    whole.Sum(buffers, {.number = round});
+  }
+
+  cut_anew.CutInto(1);
+  EXPECT_EQ(cut_anew.Sum(buffers, {.number = 2}), whole.Sum(buffers, {.number = 2}));
+  cut_anew.CutInto(3);
+  EXPECT_EQ(cut_anew.Sum(buffers, {.number = 3}), whole.Sum(buffers, {.number = 3}));
+}
+
 TEST(DqDrawsTest, AreThoseOfTheRoundAndOfTheSeed) {
   const auto sum_of = [](std::uint64_t seed, std::uint64_t round) {
     EncodedGroup group = DqGroup(3, Matrices(1), 4, seed);

@@ -72,10 +72,11 @@ std::vector<Piece> EncodedGroup::PiecesOf(std::vector<float>& buffer) const {
 }
 
 std::vector<std::vector<float>> EncodedGroup::Sum(std::vector<std::vector<float>> buffers,
-                                                  const EncodedRound& round) {
+                                                  const EncodedRound& round,
+                                                  const SharedMomentum& momentum) {
   OnThreads(members_.size(), [&](std::size_t rank) {
     Member& member = members_[rank];
-    member.encodings->Open(round);
+    member.encodings->Open(round, momentum);
     Encoding& encoding = member.encodings->For(setup_.kind);
     const std::vector<Piece> pieces = PiecesOf(buffers[rank]);
     std::vector<std::unique_ptr<collective::Collective>> exchanges;
@@ -98,9 +99,16 @@ void EncodedGroup::Settle(bool applied) {
   for (Member& member : members_) member.encodings->Settle(applied);
 }
 
-std::vector<float> EncodedGroup::LeftOver(int rank) {
-  const Residual residual = members_[static_cast<std::size_t>(rank)].encodings->Residuals().front();
+std::vector<float> EncodedGroup::LeftOver(int rank, std::size_t which) {
+  const Residual residual =
+      members_[static_cast<std::size_t>(rank)].encodings->Residuals().at(which);
   return {residual.values.begin(), residual.values.end()};
+}
+
+void EncodedGroup::SetLeftOver(int rank, std::size_t which, const std::vector<float>& values) {
+  const Residual residual =
+      members_[static_cast<std::size_t>(rank)].encodings->Residuals().at(which);
+  std::ranges::copy(values, residual.values.begin());
 }
 
 std::vector<std::vector<float>> NormalBuffers(const EncodedGroup& group, int members,

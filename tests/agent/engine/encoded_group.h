@@ -37,12 +37,17 @@ class EncodedGroup {
 
   // By rank, in and out. Every member exchanges all pieces at once.
   std::vector<std::vector<float>> Sum(std::vector<std::vector<float>> buffers,
-                                      const EncodedRound& round = {});
+                                      const EncodedRound& round = {},
+                                      const SharedMomentum& momentum = {});
+
+  // As members of another group would have it.
+  void CutInto(std::size_t pieces) { setup_.pieces = pieces; }
 
   // What became of the last sum.
   void Settle(bool applied);
-  // The first residual of a member's encoding.
-  std::vector<float> LeftOver(int rank);
+  // A residual of a member's encoding.
+  std::vector<float> LeftOver(int rank, std::size_t which = 0);
+  void SetLeftOver(int rank, std::size_t which, const std::vector<float>& values);
 
   // Payload of the last sum, of a member.
   std::uint64_t bytes(int rank) const { return members_[static_cast<std::size_t>(rank)].bytes; }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <vector>
@@ -179,6 +180,74 @@ TEST(OptimizerTest, ACopyOfStateStepsAndParametersGoesOnAlike) {
     joiner.Step(RandomVector(4));
 
     EXPECT_EQ(joiner.parameters, donor.parameters) << options.index();
+  }
+}
+
+TEST(OptimizerTest, AFrozenSecondMomentStaysAndIsCorrectedAsThatOfItsSteps) {
+  Trainee trainee(AdamOptions{});
+  for (std::uint64_t step = 1; step < 4; ++step) trainee.Step(RandomVector(step));
+  Vector twin = trainee.parameters;
+  const auto copy = [](std::span<const float> values) {
+    return Vector(values.begin(), values.end());
+  };
+  Vector first = copy(trainee.optimizer.State()[0]);
+  const Vector second = copy(trainee.optimizer.State()[1]);
+
+  trainee.optimizer.Freeze();
+  for (std::uint64_t step = 4; step < 6; ++step) trainee.Step(RandomVector(step));
+
+  EXPECT_EQ(copy(trainee.optimizer.State()[1]), second);
+  for (std::uint64_t step = 4; step < 6; ++step) {
+    const Vector gradients = RandomVector(step);
+    for (std::size_t i = 0; i < 10; ++i) {
+      first[i] = 0.9f * first[i] + static_cast<float>(1 - 0.9) * gradients[i];
+      const double root = std::sqrt(second[i] / (1 - std::pow(0.999, 3))) + 1e-8;
+      twin[i] -= static_cast<float>(0.125 / (1 - std::pow(0.9, step)) * first[i] / root);
+    }
+  }
+  for (std::size_t i = 0; i < 10; ++i) EXPECT_NEAR(trainee.parameters[i], twin[i], 1e-5);
+  EXPECT_EQ(trainee.optimizer.second_steps(), 3u);
+  trainee.optimizer.Uncount();
+  EXPECT_EQ(trainee.optimizer.steps(), 4u);
+  EXPECT_EQ(trainee.optimizer.second_steps(), 3u);
+}
+
+TEST(OptimizerTest, AdamGoesOnWithTheMomentThatWasFrozenAndLambWithTheFreshOne) {
+  for (const OptimizerOptions& options :
+       {OptimizerOptions(AdamOptions{}), OptimizerOptions(LambOptions{})}) {
+    Trainee trainee(options);
+    Trainee moving(options);
+    for (Trainee* each : {&trainee, &moving}) {
+      each->optimizer.FollowRatios();
+      each->Step(RandomVector(2));
+    }
+    trainee.optimizer.Freeze();
+    const bool lamb = trainee.optimizer.FreshMoment().size() > 0;
+    for (Trainee* each : {&trainee, &moving}) each->Step(RandomVector(3));
+
+    trainee.optimizer.Thaw();
+
+    EXPECT_EQ(lamb, std::holds_alternative<LambOptions>(options));
+    EXPECT_EQ(trainee.optimizer.second_steps(), lamb ? 2u : 1u);
+    // Invariant 7: of gradients that were not encoded the fresh one is LAMB's own.
+    EXPECT_EQ(std::ranges::equal(trainee.optimizer.State()[1], moving.optimizer.State()[1]), lamb);
+  }
+}
+
+TEST(OptimizerTest, LambsRatiosAreAveragedWithoutTheBiasOfTheirBeginning) {
+  Trainee trainee(LambOptions{.ratio_min = 2, .ratio_max = 2});
+  trainee.optimizer.FollowRatios();
+  EXPECT_EQ(trainee.optimizer.one_bit().layers.at(0).Mean(), 1);
+  const double shut[] = {0, 0, 0, 0};
+
+  trainee.Step(RandomVector(2));
+  trainee.Step(RandomVector(3), {.learning_rate = 0.125, .gate = shut});
+  trainee.Step(RandomVector(4));
+
+  ASSERT_EQ(trainee.optimizer.one_bit().layers.size(), 2u);
+  for (const LayerRatio& layer : trainee.optimizer.one_bit().layers) {
+    EXPECT_NEAR(layer.Mean(), 2, 1e-15);
+    EXPECT_NEAR(layer.weight, 1 - 0.9 * 0.9, 1e-15);  // of two steps
   }
 }
 

@@ -81,12 +81,25 @@ Way WayOf(std::string name, OptimizerOptions optimizer, Plan plan) {
   return {.name = std::move(name), .options = Options(optimizer), .plan = std::move(plan)};
 }
 
+// Signs travel from the third round or so.
+std::vector<Way> OneBit() {
+  const Plan plan{.encoding = policies::Encoding::kOneBit};
+  std::vector<Way> ways = {WayOf("OneBitAdam", AdamOptions{.learning_rate = 0.01}, plan),
+                           WayOf("OneBitLamb", LambOptions{.learning_rate = 0.01}, plan)};
+  for (Way& way : ways) {
+    way.options.learning_rate.base_batch = 9;
+    way.options.encoding.one_bit.warm_up = 3;
+  }
+  return ways;
+}
+
 std::vector<Way> EveryStep() {
   const SgdOptions momentum{.learning_rate = 0.01, .momentum = 0.9};
   std::vector<Way> ways = {
       WayOf("Momentum", momentum, {}), WayOf("Adam", AdamOptions{.learning_rate = 0.01}, {}),
       WayOf("Adasum", SgdOptions{.learning_rate = 0.01}, {.aggregation = Aggregation::kAdasum}),
       WayOf("Adascale", momentum, {.learning_rate_rule = policies::LearningRateRule::kAdascale})};
+  for (Way& way : OneBit()) ways.push_back(std::move(way));
   return ways;
 }
 
@@ -291,6 +304,35 @@ TEST_P(TakeOverTest, OneThatFailsHalfWayLeavesWhatWasThere) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, TakeOverTest, testing::ValuesIn(AllWays()),
+                         [](const auto& way) { return way.param.name; });
+
+class OneBitTakeOverTest : public testing::TestWithParam<Way> {};
+
+// All but residuals, which are a member's own.
+TEST_P(OneBitTakeOverTest, AJoinerComesToWhereSignsTravel) {
+  const Way& way = GetParam();
+  Members all(way.options, 4);
+  std::vector<Survivor*> members = {&all[0], &all[1], &all[2]};
+  Train(members, {.plan = way.plan, .before_step = AbortIn(7, 1), .told_of_rounds = false});
+  ASSERT_TRUE(all[1].State().one_bit.frozen);
+  all[3].SetParameters(7);
+  members = {&all[3], &all[2], &all[0], &all[1]};
+
+  Plan plan = way.plan;
+  plan.version = 5;
+  plan.batch_sizes = {2, 3, 1, 3};
+  Train(members, {.plan = plan});
+
+  ASSERT_EQ(members.size(), 4u);
+  EXPECT_EQ(all[3].reason(), "3 epochs completed");
+  EXPECT_GT(all[3].State().one_bit.frozen_steps, 10u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(all[i].parameters(), all[3].parameters());
+    EXPECT_EQ(all[i].State(), all[3].State());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, OneBitTakeOverTest, testing::ValuesIn(OneBit()),
                          [](const auto& way) { return way.param.name; });
 
 TEST(TakeOverOfOneTest, AMemberOfOtherRoundsThanTheGroupWasToldGivesItUp) {

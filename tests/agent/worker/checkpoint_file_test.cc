@@ -88,7 +88,18 @@ class CheckpointFileTest : public testing::Test {
                                   .local = {.sum = 2.0 / 7, .samples = 93},
                                   .steps = 4}},
                       .optimizer = {RandomFlat(), RandomFlat()},
-                      .block_momentum = RandomFlat()},
+                      .block_momentum = RandomFlat(),
+                      .one_bit = {.frozen = true,
+                                  .since = 70,
+                                  .frozen_steps = 29,
+                                  .begun = 1.0 / 11,
+                                  .variance = 1.0 / 13,
+                                  .looks = 4,
+                                  .next_look = 100,
+                                  .scales = {1.0 / 3, 7},
+                                  .layers = {{.sum = 0.1, .weight = 0.2, .factor = 1.1},
+                                             {.sum = 0.3, .weight = 0.2, .factor = 0.9}}},
+                      .fresh_moment = RandomFlat()},
             .parameters = RandomFlat(),
             .buffers = {1.5F, -2, 0},
             .best = std::make_shared<const BestCopy>(
@@ -96,7 +107,11 @@ class CheckpointFileTest : public testing::Test {
   }
 
   CheckpointFit Fit() const {
-    return {.segments = segments_, .buffers = 3, .optimizer_buffers = 2, .train_samples = 100};
+    return {.segments = segments_,
+            .buffers = 3,
+            .optimizer_buffers = 2,
+            .lamb = true,
+            .train_samples = 100};
   }
 
   void Write() const { ASSERT_TRUE(WriteCheckpoint(checkpoint_, segments_, path_).ok()); }
@@ -208,6 +223,8 @@ TEST_F(CheckpointFileTest, OneOfBeforeThereWereValidationsIsRead) {
 
 TEST_F(CheckpointFileTest, WhatAJobHasNotIsNotInIt) {
   checkpoint_.state.block_momentum.clear();
+  checkpoint_.state.one_bit = {};
+  checkpoint_.state.fresh_moment.clear();
   checkpoint_.state.optimizer.clear();
   checkpoint_.state.losses.clear();
   checkpoint_.state.ledger.returned.clear();
@@ -224,6 +241,9 @@ TEST_F(CheckpointFileTest, WhatAJobHasNotIsNotInIt) {
   EXPECT_EQ(file->tensors.at("parameters.layer.weight").shape, (std::vector<std::int64_t>{2, 3}));
   EXPECT_FALSE(file->tensors.contains("optimizer.0.layer.weight"));
   EXPECT_FALSE(file->tensors.contains("block_momentum.layer.weight"));
+  EXPECT_FALSE(file->tensors.contains("fresh_moment.layer.weight"));
+  EXPECT_FALSE(file->tensors.contains("one_bit.scales"));
+  EXPECT_FALSE(file->tensors.contains("one_bit.layers"));
   EXPECT_FALSE(file->tensors.contains("best.layer.weight"));
 }
 
@@ -312,6 +332,16 @@ TEST_F(CheckpointFileTest, WhatWouldBreakTheEngineIsRefused) {
   checkpoint_.state.validation.best_loss = std::numeric_limits<double>::infinity();
   Write();
   EXPECT_THAT(Refusal(Fit()), HasSubstr("its best validation is not finite"));
+
+  checkpoint_ = MakeCheckpoint();
+  checkpoint_.state.one_bit.layers[0].factor = -1;
+  Write();
+  EXPECT_THAT(Refusal(Fit()), HasSubstr("a number of its signs is not finite, or below zero"));
+
+  checkpoint_ = MakeCheckpoint();
+  checkpoint_.state.one_bit.layers.clear();
+  Write();
+  EXPECT_THAT(Refusal(Fit()), HasSubstr("its second moment is frozen, without what that takes"));
 }
 
 TEST_F(CheckpointFileTest, WhatIsNoCheckpointIsRefused) {

@@ -191,5 +191,24 @@ TEST(AdamDeathTest, RefusesWhatItsContractExcludes) {
   EXPECT_DEATH(host::Adam({.step = 0}, four, four, four, four), "check failed");
 }
 
+// Whatever the gradient's square is.
+TEST(FrozenAdamTest, TheSecondMomentStaysToTheBit) {
+  const float gradients[] = {1e30f, -3, 0};
+  float parameters[] = {1, 1, 1};
+  float first[] = {0, 0, 0};
+  float second[] = {0.25f, 1e-12f, 4};
+  const AdamStep step{
+      .learning_rate = 0.1, .epsilon = 1e-12f, .step = 1, .frozen = true, .second_step = 700};
+
+  host::Adam(step, gradients, parameters, first, second);
+
+  EXPECT_EQ(second[0], 0.25f);
+  EXPECT_EQ(second[1], 1e-12f);
+  EXPECT_EQ(second[2], 4);
+  const double root = 1e-6 / std::sqrt(1 - std::pow(0.999, 700));
+  EXPECT_NEAR(parameters[1], 1 + 0.1 * 3 / root, 1e-5 * 0.3 / root);
+  EXPECT_EQ(parameters[2], 1);
+}
+
 }  // namespace
 }  // namespace tactus::cuda

@@ -8,6 +8,7 @@
 
 #include "agent/collective/staged_transport.h"
 #include "agent/collective/tcp_transport.h"
+#include "agent/engine/one_bit_phase.h"
 #include "agent/engine/round_engine.h"
 #include "cuda/device.h"
 #include "gtest/gtest.h"
@@ -115,7 +116,8 @@ std::vector<Case> Cases() {
                              {"BlockMomentum", "hd", EveryStep({8, 4}, sgd)},
                              {"Adasum", "hddh", EveryStep({8, 4, 6, 2}, sgd), true},
                              {"Suspended", "dh", EveryStep({8, 4}, momentum)},
-                             {"Float16", "dhd", EveryStep({8, 4, 6}, momentum)}};
+                             {"Float16", "dhd", EveryStep({8, 4, 6}, momentum)},
+                             {"OneBit", "dhd", EveryStep({8, 4, 6}, adam)}};
   cases[2].run.announce = GroupRun::Announce::kByOwnThread;
   for (const std::size_t periodic : {3, 4, 6}) {
     cases[periodic].run.plan.synchronization = Synchronization::kPeriodic;
@@ -124,11 +126,31 @@ std::vector<Case> Cases() {
   cases[4].run.options.block_momentum = 0.3;
   cases[7].run.options.encoding.dense = SixteenBits(kFloat16Format);
   cases[7].run.announce = GroupRun::Announce::kByOwnThread;
+  cases[8].run.announce = GroupRun::Announce::kByOwnThread;
+  cases[8].run.plan.encoding = policies::Encoding::kOneBit;
+  cases[8].run.options.encoding.one_bit.warm_up = 3;
+  cases[8].run.options.learning_rate.base_batch = 18;
   cases[5].run.plan.aggregation = policies::Aggregation::kAdasum;
   cases[6].run.before_step = [](int, RoundEngine& engine, StepResult&) {
     if (engine.rounds() == 4) engine.RequestStop("enough", StopKind::kSuspend);
   };
   return cases;
+}
+
+class OneBitOnDevicesTest : public collective::NcclMembers {};
+
+// Its step beside signs is the host's alone.
+TEST_F(OneBitOnDevicesTest, LambIsForHosts) {
+  const policies::Plan signs{.encoding = policies::Encoding::kOneBit, .batch_sizes = {1, 1}};
+  const std::unique_ptr<cuda::Device> host = cuda::MakeHostDevice("cpu:0");
+  const std::unique_ptr<cuda::Device> device = cuda::OpenDevice("cuda:0").device;
+  ASSERT_NE(device, nullptr);
+
+  EXPECT_EQ(ReasonAgainstOneBit(signs, LambOptions{}, *device),
+            "one_bit with lamb cannot be run on cuda:0; allowed on a GPU are adam and adamw");
+  EXPECT_EQ(ReasonAgainstOneBit(signs, LambOptions{}, *host), "");
+  EXPECT_EQ(ReasonAgainstOneBit(signs, AdamOptions{}, *device), "");
+  EXPECT_EQ(ReasonAgainstOneBit({.batch_sizes = {1, 1}}, LambOptions{}, *device), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, EngineInMixedGroupsTest, testing::ValuesIn(Cases()),
