@@ -39,6 +39,12 @@ class EncodedGroup {
   std::vector<std::vector<float>> Sum(std::vector<std::vector<float>> buffers,
                                       const EncodedRound& round = {});
 
+  // So many of them meet anew, from the first on; each keeps its encodings, and those that are new
+  // have their own.
+  void Regroup(int members);
+
+  Encodings& encodings(int rank) { return *members_[static_cast<std::size_t>(rank)].encodings; }
+
   // What became of the last sum.
   void Settle(bool applied);
   // The first residual of a member's encoding.
@@ -65,6 +71,10 @@ class EncodedGroup {
 // lanes; padding is zero.
 std::vector<std::vector<float>> NormalBuffers(const EncodedGroup& group, int members,
                                               std::uint64_t seed, float scale = 1);
+
+// The same with whole numbers, whose sums are exact.
+std::vector<std::vector<float>> WholeBuffers(const EncodedGroup& group, int members,
+                                             std::uint64_t seed);
 
 // The sum by an all-reduce of dense values.
 std::vector<float> DenseSum(const std::vector<std::vector<float>>& buffers);
