@@ -15,9 +15,9 @@ bool IsEncodingMade(Kind kind) {
     case Kind::kFloat16:
     case Kind::kBfloat16:
     case Kind::kDq:
+    case Kind::kSketch:
     case Kind::kAdacomp:
       return true;
-    case Kind::kSketch:
     case Kind::kOneBit:
       return false;
   }
@@ -46,6 +46,9 @@ std::unique_ptr<Encoding> Encodings::Make(Kind kind) {
       return std::make_unique<SixteenBitEncoding>(kBfloat16Format, device_);
     case Kind::kDq:
       return std::make_unique<DqEncoding>(options_.dq, options_.seed, round_, device_, segments_);
+    case Kind::kSketch:
+      return std::make_unique<SketchEncoding>(options_.sketch, options_.seed, round_, device_,
+                                              segments_);
     case Kind::kAdacomp:
       return std::make_unique<AdacompEncoding>(options_.adacomp, round_, device_, segments_);
     default:

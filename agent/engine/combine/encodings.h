@@ -4,6 +4,7 @@
 //   float16    sixteen_bits.h      half the bytes
 //   bfloat16   sixteen_bits.h      half the bytes, the range of float32
 //   dq         dq_encoding.h       a sixth of the bytes or so; noise, and right on average
+//   sketch     sketch_encoding.h   the largest values of the sum, and the rest later
 //   adacomp    adacomp_encoding.h  what stands out of each tensor, and the rest later
 
 #pragma once
@@ -21,6 +22,7 @@
 #include "agent/engine/combine/dq_encoding.h"
 #include "agent/engine/combine/encoded_round.h"
 #include "agent/engine/combine/encoding.h"
+#include "agent/engine/combine/sketch_encoding.h"
 #include "cuda/device.h"
 #include "cuda/ops/segments.h"
 #include "policies/encoding.h"
@@ -35,11 +37,12 @@ using MakeEncoding =
 struct EncodingOptions {
   std::uint64_t seed = 1;  // of the job
   DqOptions dq{};
+  SketchOptions sketch{};
   AdacompOptions adacomp{};
   MakeEncoding dense{};  // what kDense stands for; empty: DenseEncoding
 };
 
-// Whether there is one: the sketch and one bit have none.
+// Whether there is one: one bit has none.
 bool IsEncodingMade(policies::Encoding kind);
 
 // Each encoding is made when it is first asked for and lives as long as this. One thread.

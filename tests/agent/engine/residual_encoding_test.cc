@@ -1,10 +1,11 @@
+#include "agent/engine/combine/residual_encoding.h"
+
 #include <limits>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "agent/engine/combine/residual_encoding.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/agent/engine/encoded_group.h"
@@ -129,7 +130,8 @@ TEST_P(ResidualEncodingTest, GoesOnInGroupsOfOtherSizes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, ResidualEncodingTest,
-                         ::testing::Values(policies::Encoding::kAdacomp),
+                         ::testing::Values(policies::Encoding::kSketch,
+                                           policies::Encoding::kAdacomp),
                          [](const auto& test) { return std::string(NameOf(test.param)); });
 
 }  // namespace
