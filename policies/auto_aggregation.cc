@@ -65,8 +65,7 @@ std::optional<double> AutoAggregation::GainOfAdasum(const Situation& situation,
                                                .members = seen.members()});
   const bool measured = in_force.aggregation == Aggregation::kAdasum;
   const double of_average = measured ? *transfer / kTransfer : *transfer;
-  const double of_adasum =
-      kTransfer * of_average / PayloadOf(in_force.encoding, seen.members()).share;
+  const double of_adasum = kTransfer * of_average / ShareOf(in_force.encoding, seen.members());
   const double faster =
       Forecast(in_force, seen, of_average).seconds / Forecast(in_force, seen, of_adasum).seconds;
   return adasum / average * faster - 1;

@@ -30,8 +30,8 @@ double EncodeSeconds(Encoding encoding, const Observations& seen) {
   const auto middle = updates.begin() + static_cast<std::ptrdiff_t>(updates.size() / 2);
   std::ranges::nth_element(updates, middle);
   const WholeRound& latest = seen.rounds().back();
-  const double values = PayloadOf(latest.encoding, seen.members())
-                            .ValuesOf(static_cast<double>(latest.bytes_sent) / sizeof(float));
+  const double sent = static_cast<double>(latest.bytes_sent) / sizeof(float);
+  const double values = sent / ShareOf(latest.encoding, seen.members());
   const EncodingRow& row = RowOf(encoding);
   return std::min(row.updates * *middle, row.seconds_per_value * values);
 }
@@ -137,7 +137,7 @@ AutoEncoding::Candidate AutoEncoding::Price(Encoding encoding, const Situation& 
   std::optional<Plan> whole = candidate.plan;
   if (encoding != now) {
     const double bytes = std::max(candidate.transfer - EncodeSeconds(now, seen), 0.0);
-    const auto share = [&](Encoding of) { return PayloadOf(of, seen.members()).share; };
+    const auto share = [&](Encoding of) { return ShareOf(of, seen.members()); };
     candidate.transfer = bytes * share(encoding) / share(now) + EncodeSeconds(encoding, seen);
     whole = seen.group().Knows(encoding) ? situation.complete(candidate.plan) : std::nullopt;
   }
@@ -216,7 +216,7 @@ Proposal AutoEncoding::Change(const Situation& situation, const Candidate& to, d
       .alternatives = {{ValueOf(situation.in_force, Axis::kEncoding), 0}},
       .reason = "a transfer of " + Figure(transfer) + " s against a step of " + Figure(step) +
                 " s: " + ValueOf(to.plan, Axis::kEncoding) + ", in " +
-                Percent(PayloadOf(to.plan.encoding, seen.members()).share) +
+                Percent(ShareOf(to.plan.encoding, seen.members())) +
                 " of float32's bytes, should teach " + Percent(promised_) +
                 " more in a second; tried out"};
   return proposal;

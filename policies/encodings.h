@@ -19,22 +19,12 @@ struct EncodingOptions {
   std::uint32_t convolution_bin = 50;  // adacomp, of a convolution's weights [values], >= 1
   double share = 0.01;                 // sketch: of the values, that a round applies, (0, 0.25]
   std::uint32_t candidates = 4;        // sketch: values that are looked at for each of these, >= 1
-  std::uint32_t rows = 5;              // sketch, odd
-  std::uint32_t columns = 0;           // sketch; 0: kSketchColumns for each candidate
+  std::uint32_t rows = 3;              // sketch, odd
+  std::uint32_t columns = 0;           // sketch, of kSketchStretch values; 0: one a candidate
 
   friend bool operator==(const EncodingOptions&, const EncodingOptions&) = default;
 };
-inline constexpr double kSketchColumns = 4;
-
-// What a round of an encoding sends of n values: as much as an all-reduce of fixed + share n
-// float32 does, in which Report::bytes_sent counts. Estimates, where it hangs on the values.
-struct Payload {
-  double fixed = 0;  // [float32], >= 0
-  double share = 1;  // > 0
-
-  double Of(double values) const { return fixed + share * values; }
-  double ValuesOf(double sent) const { return (sent - fixed) / share; }
-};
+inline constexpr std::size_t kSketchStretch = 16384;
 
 // What the sum is, beside that of the values.
 enum class Deviation {
@@ -53,8 +43,9 @@ enum class ForAuto {
 // One encoding; its arithmetic is agent/engine's.
 struct EncodingRow {
   Encoding encoding = Encoding::kDense;
-  // members: of the group, >= 2
-  Payload (*payload)(const EncodingOptions& options, std::uint32_t members) = nullptr;
+  // What a round sends over what an all-reduce of float32 would, > 0; an estimate where it hangs on
+  // the values. members: of the group, >= 2
+  double (*share)(const EncodingOptions& options, std::uint32_t members) = nullptr;
   Deviation deviation = Deviation::kRounding;
   ForAuto for_auto = ForAuto::kNever;
   // Encoding, summing and decoding on one core of the machine of docs/benchmarks.md, four members:
@@ -70,9 +61,9 @@ inline const EncodingRow& RowOf(Encoding encoding) {
   return kEncodings[static_cast<std::size_t>(encoding)];
 }
 
-inline Payload PayloadOf(Encoding encoding, std::uint32_t members,
-                         const EncodingOptions& options = {}) {
-  return RowOf(encoding).payload(options, members);
+inline double ShareOf(Encoding encoding, std::uint32_t members,
+                      const EncodingOptions& options = {}) {
+  return RowOf(encoding).share(options, members);
 }
 
 // Whether the norm of a sum tells of the noise of gradients. Else noise of the encoding's own is in

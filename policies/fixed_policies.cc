@@ -67,9 +67,7 @@ std::string FixedEncoding::WhyDense(const Observations& seen) const {
   const std::string name(NameOf(encoding_));
   const StartingGroup& group = seen.group();
   if (!group.Knows(encoding_)) return "not all workers know " + name + ", which is newer than one";
-  const Payload payload = PayloadOf(encoding_, seen.members(), options_);
-  const double values = group.values;
-  const double share = values > 0 ? payload.Of(values) / values : payload.share;
+  const double share = ShareOf(encoding_, seen.members(), options_);
   if (share < 1) return {};
   return "among " + std::to_string(seen.members()) + " workers " + name + " would send " +
          Figure(share) + " times as much";

@@ -96,7 +96,6 @@ struct StartingGroup {
   bool goes_on = false;
   // What a former job of this kind found; of use to a job's first group alone.
   std::optional<Prior> prior{};
-  double values = 0;  // that travel in a round, those of the parameters; 0: not known
   KnownEncodings encodings{};
 
   bool Knows(Encoding encoding) const {

@@ -251,9 +251,8 @@ std::uint64_t ParametersOf(const job::RoundRecord& round, const JobHistory& hist
   const double lanes = static_cast<double>(engine::LaneCount(round.worker_samples.size()));
   const double sent = static_cast<double>(round.bytes) / kFloatBytes - lanes;
   const auto members = static_cast<std::uint32_t>(round.worker_samples.size());
-  const policies::Payload payload =
-      policies::PayloadOf(history.encoding, members, history.encoding_options);
-  return static_cast<std::uint64_t>(std::max(payload.ValuesOf(sent), 1.0));
+  const double share = policies::ShareOf(history.encoding, members, history.encoding_options);
+  return static_cast<std::uint64_t>(std::max(sent / share, 1.0));
 }
 
 }  // namespace

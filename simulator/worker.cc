@@ -213,12 +213,13 @@ life::OrFailure<life::Loaded> Worker::Load() {
     return life::Failure{.field = "stop", .message = "the learner has no validation samples"};
   }
   MakeMember();
-  return life::Loaded{.ready = {.parameters = parameters_.size(),
-                                .train_samples = around_.job.learner->train_samples(),
-                                .samples_per_second = TriedOut(),
-                                .encodings = engine::MadeEncodings()},
-                      .checkpoints_every = around_.job.checkpoints.every,
-                      .rounds = member_->rounds};
+  return life::Loaded{
+      .ready = {.parameters = parameters_.size(),
+                .train_samples = around_.job.learner->train_samples(),
+                .samples_per_second = TriedOut(),
+                .encodings = {policies::kEncodingNames.begin(), policies::kEncodingNames.end()}},
+      .checkpoints_every = around_.job.checkpoints.every,
+      .rounds = member_->rounds};
 }
 
 // Else nobody validates here while a job trains, which would take time that learners do not have.

@@ -97,6 +97,11 @@ void ReadEncoding(auto& archive, EncodingOptions& options) {
   ReadIfThere<double>(archive, "refinement", options.dq.rho);
   ReadIfThere<std::uint32_t>(archive, "bin", options.adacomp.bin);
   ReadIfThere<std::uint32_t>(archive, "convolution_bin", options.adacomp.bin_of_convolutions);
+  ReadIfThere<double>(archive, "share", options.sketch.share);
+  ReadIfThere<std::uint32_t>(archive, "candidates", options.sketch.candidates);
+  ReadIfThere<std::uint32_t>(archive, "rows", options.sketch.rows);
+  ReadIfThere<std::uint32_t>(archive, "columns", options.sketch.columns);
+  ReadIfThere<std::uint64_t>(archive, "warm_up", options.one_bit.warm_up);
 }
 
 // `archive` reads the whole specification. What is not in one stays as it is: train_samples,

@@ -21,9 +21,6 @@ void Complete(const FieldReader& from, StartMessage& start) {
 // An older coordinator does not know periods and may say 0.
 void Complete(const FieldReader& from, policies::Plan& plan) {
   plan.period = std::max(1u, plan.period);
-  if (!engine::IsEncodingMade(plan.encoding)) {
-    from.Refuse("encoding", "this version has no " + std::string(NameOf(plan.encoding)));
-  }
 }
 void Complete(const FieldReader& from, GroupMessage& group) {
   Complete(from.Object("plan"), group.plan);

@@ -142,15 +142,16 @@ life::OrFailure<life::Loaded> Worker::Load() {
   absl::Status status = AwaitStart();
   if (status.ok()) status = Prepare();
   if (!status.ok()) return FailureOf(status);
-  return life::Loaded{.ready = {.parameters = parameters_.size(),
-                                .train_samples = data_.train->size(),
-                                .validation_samples = SamplesOf(data_.validation.get()),
-                                .samples_per_second = samples_per_second_,
-                                .nccl_version = NcclVersionOf(*device_),
-                                .encodings = engine::MadeEncodings()},
-                      .checkpoints_every = start_.job.checkpoints_every,
-                      .keeps_best = KeepsBest(),
-                      .rounds = member_->rounds};
+  return life::Loaded{
+      .ready = {.parameters = parameters_.size(),
+                .train_samples = data_.train->size(),
+                .validation_samples = SamplesOf(data_.validation.get()),
+                .samples_per_second = samples_per_second_,
+                .nccl_version = NcclVersionOf(*device_),
+                .encodings = {policies::kEncodingNames.begin(), policies::kEncodingNames.end()}},
+      .checkpoints_every = start_.job.checkpoints_every,
+      .keeps_best = KeepsBest(),
+      .rounds = member_->rounds};
 }
 
 absl::Status Worker::AwaitStart() {

@@ -133,11 +133,6 @@ std::uint64_t GroupFormation::train_samples() const {
   return ready_.front()->train_samples;
 }
 
-std::uint64_t GroupFormation::parameters() const {
-  TACTUS_CHECK(phase_ != Phase::kLoading);
-  return ready_.front()->parameters;
-}
-
 std::vector<policies::Encoding> GroupFormation::encodings() const {
   const auto all_know = [this](std::string_view name) {
     return std::ranges::all_of(ready_, [name](const std::optional<ReadyMessage>& ready) {

@@ -59,7 +59,6 @@ class GroupFormation {
   // Who keeps the group from its first round, and with what. members: by rank.
   std::string Obstacle(const std::vector<MemberRecord>& members) const;
   std::uint64_t train_samples() const;  // requires: all have loaded since it began
-  std::uint64_t parameters() const;     // likewise
   // Beside dense, that all members know. Requires: likewise.
   std::vector<policies::Encoding> encodings() const;
   // Samples/s that the members tried out, by rank; 0: not. Requires: likewise.

@@ -81,7 +81,6 @@ void JobController::FormGroup(GroupFormation& formation, Turn turn) {
   const TransportRecord transport = ChooseTransport(group_.members(), formation.nccl_versions());
   keeper_.FormGroup({.members = size(),
                      .speeds = formation.speeds(),
-                     .values = static_cast<double>(formation.parameters()),
                      .encodings = formation.encodings()},
                     formation.train_samples(), transport, turn);
   SendGroup(turn);

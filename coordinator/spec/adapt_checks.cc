@@ -144,7 +144,7 @@ void CheckPayload(const ResolvedSpec& spec, policies::Encoding encoding, FieldCh
     if (!checks.Right(field + name)) return;
   }
   const std::uint32_t members = std::max(2u, spec->workers().min());
-  const double share = policies::PayloadOf(encoding, members, EncodingOf(axis)).share;
+  const double share = policies::ShareOf(encoding, members, EncodingOf(axis));
   if (share < 1) return;
   const std::string much = "would send " + policies::Figure(share) + " times as much as dense";
   if (encoding == policies::Encoding::kSketch) {
@@ -165,9 +165,6 @@ void CheckEncoding(const ResolvedSpec& spec, FieldChecks& checks) {
   const std::string name = WordOf(*v1::EncodingPolicy_descriptor(), axis.policy());
   const std::optional<policies::Encoding> encoding = ValueNamed<policies::Encoding>(name);
   if (!encoding) return;
-  if (!engine::IsEncodingMade(*encoding)) {
-    checks.Add(field + "policy", "found " + name + ", which this version does not have yet");
-  }
   if (axis.has_rows() && axis.rows() % 2 == 0 && checks.Right(field + "rows")) {
     checks.Add(field + "rows", "found " + std::to_string(axis.rows()) +
                                    ", allowed is an odd number: the middle one of them counts");

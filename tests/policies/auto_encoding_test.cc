@@ -336,7 +336,7 @@ class AutoEncodingByHandTest : public testing::Test {
   void Run(int rounds, RoundFacts facts = {}) {
     for (int i = 0; i < rounds; ++i) {
       facts.speeds = {100, 100, 100, 100};
-      facts.transfer_seconds = 0.4 * PayloadOf(plan_.encoding, 4).share;
+      facts.transfer_seconds = 0.4 * ShareOf(plan_.encoding, 4);
       for (const Report& report : ReportsOf(plan_, round_, facts)) planner_->Observe(report);
       ++round_;
       if (const std::optional<Revision> revision = planner_->Decide(plan_)) {

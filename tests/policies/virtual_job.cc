@@ -98,7 +98,7 @@ double VirtualJob::Noisy(double seconds) {
 }
 
 double VirtualJob::TransferSeconds() {
-  const double share = PayloadOf(plan_.encoding, Members()).share;
+  const double share = ShareOf(plan_.encoding, Members());
   const double bytes = options_.transfer_seconds - options_.latency_seconds;
   const double encode = plan_.encoding == Encoding::kDense ? 0 : options_.encode_seconds;
   return Noisy(options_.latency_seconds + share * bytes + encode);
@@ -254,7 +254,7 @@ void VirtualJob::RunRound() {
     report.round_seconds = times.round[rank];
     report.update_seconds = options_.update_seconds;
     report.bytes_sent = static_cast<std::uint64_t>(
-        sizeof(float) * PayloadOf(plan_.encoding, Members()).share * options_.parameters);
+        sizeof(float) * ShareOf(plan_.encoding, Members()) * options_.parameters);
     planner_->Observe(report);
   }
   if (travelling_.version <= plan_.version) {

@@ -24,8 +24,8 @@ void AdacompTalk::SendSizes() {
     if (part.bin > 0 && finite_) {
       finite_ =
           AdacompEncode({.values = ValuesOf(part),
-                         .left = left_.subspan(part.place.offset, part.place.length),
-                         .still_left = still_left_.subspan(part.place.offset, part.place.length),
+                         .left = left().subspan(part.place.offset, part.place.length),
+                         .still_left = still_left().subspan(part.place.offset, part.place.length),
                          .bin = part.bin},
                         coded_);
     }

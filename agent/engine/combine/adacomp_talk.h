@@ -5,10 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "agent/engine/combine/messages.h"
-#include "agent/engine/combine/piece_talk.h"
+#include "agent/engine/combine/residual_encoding.h"
 #include "cuda/ops/segments.h"
 
 namespace tactus::engine {
@@ -19,16 +20,9 @@ struct AdacompPart {
   std::size_t bin = 0;      // 0: it travels dense
 };
 
-class AdacompTalk : public PieceTalk {
+class AdacompTalk : public ResidualTalk {
  public:
   explicit AdacompTalk(std::vector<AdacompPart> parts) : parts_(std::move(parts)) {}
-
-  // Of the conversation that is opened next, as long as the piece: what was left out before, and
-  // where to put what is left out by it.
-  void SetResidual(std::span<const float> left, std::span<float> still_left) {
-    left_ = left;
-    still_left_ = still_left;
-  }
 
   // What all-reduces that send as much would be of, lanes left out. [bytes]
   std::uint64_t payload() const;
@@ -57,8 +51,6 @@ class AdacompTalk : public PieceTalk {
   }
 
   const std::vector<AdacompPart> parts_;
-  std::span<const float> left_;
-  std::span<float> still_left_;
   std::vector<std::byte> coded_;  // messages of the parts, one behind the other
   std::vector<Size> own_sizes_;   // theirs [bytes]
   std::vector<Size> all_sizes_;   // those of every member, by rank

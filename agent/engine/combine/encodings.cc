@@ -4,34 +4,10 @@
 
 #include "agent/engine/combine/one_bit_encoding.h"
 #include "agent/engine/combine/sixteen_bits.h"
-#include "base/check.h"
 
 namespace tactus::engine {
 
 using Kind = policies::Encoding;
-
-bool IsEncodingMade(Kind kind) {
-  switch (kind) {
-    case Kind::kDense:
-    case Kind::kFloat16:
-    case Kind::kBfloat16:
-    case Kind::kDq:
-    case Kind::kAdacomp:
-    case Kind::kOneBit:
-      return true;
-    case Kind::kSketch:
-      return false;
-  }
-  return false;
-}
-
-std::vector<std::string> MadeEncodings() {
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < policies::kEncodingNames.size(); ++i) {
-    if (IsEncodingMade(static_cast<Kind>(i))) names.emplace_back(policies::kEncodingNames[i]);
-  }
-  return names;
-}
 
 Encodings::Encodings(const EncodingOptions& options, cuda::Device& device,
                      const cuda::SegmentTable& segments)
@@ -47,7 +23,6 @@ Encoding& Encodings::For(Kind kind) {
 }
 
 std::unique_ptr<Encoding> Encodings::Make(Kind kind) {
-  TACTUS_CHECK(IsEncodingMade(kind));
   switch (kind) {
     case Kind::kFloat16:
       return std::make_unique<SixteenBitEncoding>(kFloat16Format, device_);
@@ -55,11 +30,14 @@ std::unique_ptr<Encoding> Encodings::Make(Kind kind) {
       return std::make_unique<SixteenBitEncoding>(kBfloat16Format, device_);
     case Kind::kDq:
       return std::make_unique<DqEncoding>(options_.dq, options_.seed, round_, device_, segments_);
+    case Kind::kSketch:
+      return std::make_unique<SketchEncoding>(options_.sketch, options_.seed, round_, device_,
+                                              segments_);
     case Kind::kAdacomp:
       return std::make_unique<AdacompEncoding>(options_.adacomp, round_, device_, segments_);
     case Kind::kOneBit:
       return std::make_unique<OneBitEncoding>(momentum_, device_, segments_);
-    default:
+    case Kind::kDense:
       break;
   }
   if (options_.dense) return options_.dense(device_, cuda::FlatLength(segments_));

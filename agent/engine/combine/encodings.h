@@ -4,6 +4,7 @@
 //   float16    sixteen_bits.h      half the bytes
 //   bfloat16   sixteen_bits.h      half the bytes, the range of float32
 //   dq         dq_encoding.h       a sixth of the bytes or so; noise, and right on average
+//   sketch     sketch_encoding.h   the largest values of the sum, and the rest later
 //   adacomp    adacomp_encoding.h  what stands out of each tensor, and the rest later
 //   one_bit    one_bit_encoding.h  signs of the momentum, and what they miss later
 
@@ -23,6 +24,7 @@
 #include "agent/engine/combine/encoded_round.h"
 #include "agent/engine/combine/encoding.h"
 #include "agent/engine/combine/shared_momentum.h"
+#include "agent/engine/combine/sketch_encoding.h"
 #include "cuda/device.h"
 #include "cuda/ops/segments.h"
 #include "policies/encoding.h"
@@ -42,15 +44,11 @@ struct OneBitOptions {
 struct EncodingOptions {
   std::uint64_t seed = 1;  // of the job
   DqOptions dq{};
+  SketchOptions sketch{};
   AdacompOptions adacomp{};
   OneBitOptions one_bit{};
   MakeEncoding dense{};  // what kDense stands for; empty: DenseEncoding
 };
-
-// Whether there is one: the sketch has none.
-bool IsEncodingMade(policies::Encoding kind);
-// The names of those that there are, as plans have them.
-std::vector<std::string> MadeEncodings();
 
 // Each encoding is made when it is first asked for and lives as long as this. One thread.
 class Encodings {
@@ -60,7 +58,7 @@ class Encodings {
             const cuda::SegmentTable& segments);
 
   // The encoding that is in force from now on; another that was forgets what it has left out, which
-  // is of a time that is over when it comes into force again. Requires: IsEncodingMade(kind).
+  // is of a time that is over when it comes into force again.
   Encoding& For(policies::Encoding kind);
 
   // A round begins whose pieces leave next; none of another leaves any more. What `momentum` refers

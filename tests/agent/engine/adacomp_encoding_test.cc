@@ -119,43 +119,13 @@ INSTANTIATE_TEST_SUITE_P(Every, AdacompTest, ::testing::ValuesIn(AdacompCases())
                                   (test.param.meeting == Meeting::kTcp ? "Tcp" : "");
                          });
 
-class AdacompResidualTest : public ::testing::Test {
- protected:
-  AdacompResidualTest() {
-    group_.Sum(buffers_, {.number = 0});
-    group_.Settle(true);
-    left_ = group_.LeftOver(0);
-  }
-
-  EncodedGroup group_ = EncodedGroup(
+TEST(AdacompBytesTest, AreFewerThanOfDenseValues) {
+  EncodedGroup group(
       {.members = 2, .kind = policies::Encoding::kAdacomp, .segments = ConvolutionAndMatrix()});
-  const std::vector<std::vector<float>> buffers_ = NormalBuffers(group_, 2, 33);
-  const std::vector<std::vector<float>> zeros_ =
-      std::vector<std::vector<float>>(2, std::vector<float>(group_.length()));
-  std::vector<float> left_;
-};
 
-TEST_F(AdacompResidualTest, FewerBytesThanDense) {
-  EXPECT_LT(group_.bytes(0), 8000 * sizeof(float) / 4);
-}
+  group.Sum(NormalBuffers(group, 2, 33));
 
-// S6, for the sum over twice as many samples: by a power of two, so to the bit.
-TEST_F(AdacompResidualTest, CountsInUpdates) {
-  group_.Sum(zeros_, {.number = 1, .samples = 2});
-  group_.Settle(false);
-
-  const std::vector<float> left = group_.LeftOver(0);
-  for (std::size_t i = 0; i < left.size(); ++i) ASSERT_EQ(left[i], 2 * left_[i]);
-}
-
-TEST_F(AdacompResidualTest, IsGoneWhenSomethingElseTravels) {
-  EXPECT_THAT(group_.Sum(zeros_, {.number = 1, .changes = true})[0], Each(0));
-}
-
-TEST_F(AdacompResidualTest, LeavesWithLaterRounds) {
-  EXPECT_NE(group_.Sum(zeros_, {.number = 1})[0], zeros_[0]);
-  group_.Settle(true);
-  EXPECT_NE(group_.LeftOver(0), left_);
+  EXPECT_LT(group.bytes(0), 8000 * sizeof(float) / 4);
 }
 
 // As groups over other transports have other buckets.

@@ -1,6 +1,7 @@
 #include "tests/agent/engine/encoded_group.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <thread>
@@ -43,12 +44,18 @@ std::vector<std::unique_ptr<collective::Transport>> MeetOverTcp(int size) {
 
 EncodedGroup::EncodedGroup(Setup setup) : setup_(std::move(setup)) {
   cuda::AssignOffsets(setup_.segments);
+  Regroup(setup_.members);
+}
+
+void EncodedGroup::Regroup(int members) {
   auto transports = setup_.meeting == Meeting::kTcp
-                        ? MeetOverTcp(setup_.members)
-                        : collective::MakeInProcessGroup(setup_.members, [] { return Instant(); });
-  for (std::unique_ptr<collective::Transport>& transport : transports) {
-    Member& member = members_.emplace_back();
-    member.transport = std::move(transport);
+                        ? MeetOverTcp(members)
+                        : collective::MakeInProcessGroup(members, [] { return Instant(); });
+  members_.resize(transports.size());
+  for (std::size_t rank = 0; rank < members_.size(); ++rank) {
+    Member& member = members_[rank];
+    member.transport = std::move(transports[rank]);
+    if (member.encodings != nullptr) continue;
     member.device = cuda::MakeHostDevice("cpu:0");
     member.encodings = std::make_unique<Encodings>(setup_.options, *member.device, setup_.segments);
   }
@@ -125,6 +132,15 @@ std::vector<std::vector<float>> NormalBuffers(const EncodedGroup& group, int mem
     for (std::size_t lane = 0; lane < EncodedGroup::kLanes; ++lane) {
       buffer[buffer.size() - 1 - lane] = static_cast<float>(rng.Below(1000)) / 3;
     }
+  }
+  return buffers;
+}
+
+std::vector<std::vector<float>> WholeBuffers(const EncodedGroup& group, int members,
+                                             std::uint64_t seed) {
+  auto buffers = NormalBuffers(group, members, seed, 8);
+  for (std::vector<float>& buffer : buffers) {
+    for (float& value : buffer) value = std::nearbyint(value);
   }
   return buffers;
 }

@@ -43,6 +43,12 @@ class EncodedGroup {
   // As members of another group would have it.
   void CutInto(std::size_t pieces) { setup_.pieces = pieces; }
 
+  // So many of them meet anew, from the first on; each keeps its encodings, and those that are new
+  // have their own.
+  void Regroup(int members);
+
+  Encodings& encodings(int rank) { return *members_[static_cast<std::size_t>(rank)].encodings; }
+
   // What became of the last sum.
   void Settle(bool applied);
   // A residual of a member's encoding.
@@ -70,6 +76,10 @@ class EncodedGroup {
 // lanes; padding is zero.
 std::vector<std::vector<float>> NormalBuffers(const EncodedGroup& group, int members,
                                               std::uint64_t seed, float scale = 1);
+
+// The same with whole numbers, whose sums are exact.
+std::vector<std::vector<float>> WholeBuffers(const EncodedGroup& group, int members,
+                                             std::uint64_t seed);
 
 // The sum by an all-reduce of dense values.
 std::vector<float> DenseSum(const std::vector<std::vector<float>>& buffers);

@@ -155,21 +155,6 @@ TEST(WorkerMessagesTest, APlanOfANewerCoordinatorIsRefused) {
             "message: plan.encoding: found \"zip\", allowed is " + NamesOf<policies::Encoding>());
 }
 
-TEST(WorkerMessagesTest, APlanOfAnEncodingThatTheEngineLacksIsRefused) {
-  for (const std::string_view name : policies::kEncodingNames) {
-    const bool made = engine::IsEncodingMade(*ValueNamed<policies::Encoding>(name));
-    const nlohmann::json plan = {{"encoding", name}, {"batchSizes", {3}}};
-    const auto alone = ParseToWorker(nlohmann::json{{"plan", plan}}.dump());
-    const auto in_group = ParseToWorker(nlohmann::json{{"group", {{"plan", plan}}}}.dump());
-
-    EXPECT_EQ(alone.ok(), made) << name;
-    EXPECT_EQ(in_group.ok(), made) << name;
-    if (made) continue;
-    EXPECT_EQ(in_group.status().message(),
-              "message: group.plan.encoding: this version has no " + std::string(name));
-  }
-}
-
 TEST(WorkerMessagesTest, EveryFieldOfTheSpecIsRead) {
   nlohmann::json given = nlohmann::json::parse(R"({"start": {
       "jobId": "7", "workerId": "12", "device": "cpu:3", "emulatedSpeed": 0.25,

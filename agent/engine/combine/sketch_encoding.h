@@ -1,0 +1,66 @@
+// gs-SGD: of the members' sum the largest values, which a sketch of it shows (sketch_table.h); they
+// are then summed exactly. The rest is each member's residual, and is added to what comes next. How
+// it travels stands in sketch_talk.h.
+//
+// Stretches of a tensor have sketches of their own, with their share of what is applied and of the
+// columns. A tensor of fewer than two dimensions or of few values travels as float32, and so does a
+// stretch of which the tables and the candidates' values would be no shorter.
+//
+// The hashes' seed is another in each round, so that no two elements always meet: what is left of
+// one round is elements and no table.
+//
+// Source: section 1 of the specification, gs-SGD from memory, unverified, with [sketched-sgd] for
+// candidates and their exact values. Differs: k is a share of each stretch and not of the whole
+// vector, so that a stretch's table is in the cache, no piece waits for the last one, and tensors
+// of small gradients have their turn as well; no momentum here, as optimizers have their own, which
+// what is applied does not clear either.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "agent/engine/combine/encoded_round.h"
+#include "agent/engine/combine/residual_encoding.h"
+#include "agent/engine/combine/sketch_talk.h"
+#include "cuda/device.h"
+#include "cuda/ops/segments.h"
+#include "policies/encodings.h"
+
+namespace tactus::engine {
+
+struct SketchOptions {
+  double share = 0.01;           // of the values that a round applies, k / n, (0, 1]
+  std::uint32_t candidates = 4;  // values looked at for each one applied, m, >= 1
+  std::uint32_t rows = 3;        // odd, up to kSketchRowsMax
+  // Of the sketch of a stretch of kSketchLength; shorter ones have them in proportion. 0: one for
+  // each value looked at, with which a round sends (rows + 1) candidates share of dense bytes.
+  std::uint32_t columns = 0;
+};
+
+// The stretches of a table, in its order and places, none empty and none that is sketched longer
+// than this. [values]
+inline constexpr std::size_t kSketchLength = policies::kSketchStretch;
+std::vector<SketchPart> SketchPartsOf(const cuda::SegmentTable& segments,
+                                      const SketchOptions& options);
+
+class SketchEncoding : public ResidualEncoding {
+ public:
+  // seed: of the job. `round`, the one whose pieces leave, outlives this, as does the device.
+  SketchEncoding(const SketchOptions& options, std::uint64_t seed, const EncodedRound& round,
+                 cuda::Device& device, const cuda::SegmentTable& segments);
+
+ protected:
+  std::unique_ptr<PieceTalk> MakeTalk(const Piece& piece) override;
+  void Leaves(PieceTalk& talk, const Piece& piece) override;
+  std::uint64_t BytesOfValues(const Piece& piece, const PieceTalk& talk) const override;
+
+ private:
+  const std::uint64_t seed_;
+  const std::vector<SketchPart> parts_;
+  SketchHash hash_;  // of the round whose pieces leave, or left last
+};
+
+}  // namespace tactus::engine
