@@ -1,7 +1,8 @@
 // What encodings cost and what they save: a sum of 25 M values between four members, all of whose
 // work one core does. Prints, for each encoding, what a member sends in a round and how fast it
 // encodes, sums and decodes, beside a plain copy of as many bytes in the same run; and how far off
-// the sum of the last round is, which of AdaComp's, of signs and of the sketch's comes in later ones.
+// the sum of the last round is, which of AdaComp's, of signs and of the sketch's comes in later
+// ones.
 
 #include "agent/engine/combine/encodings.h"
 

@@ -128,16 +128,5 @@ TEST(AdacompBytesTest, AreFewerThanOfDenseValues) {
   EXPECT_LT(group.bytes(0), 8000 * sizeof(float) / 4);
 }
 
-// As groups over other transports have other buckets.
-TEST_F(AdacompResidualTest, OutlivesPiecesThatAreCutAnew) {
-  const std::vector<float> whole = group_.Sum(buffers_, {.number = 1})[0];
-  group_.Settle(false);
-  group_.CutInto(2);
-
-  EXPECT_EQ(group_.Sum(buffers_, {.number = 1})[0], whole);
-  group_.CutInto(1);
-  EXPECT_EQ(group_.Sum(buffers_, {.number = 1})[0], whole);
-}
-
 }  // namespace
 }  // namespace tactus::engine

@@ -104,6 +104,18 @@ TEST_P(ResidualEncodingTest, GoesOnFromAState) {
   EXPECT_EQ(group_.LeftOver(1), left);
 }
 
+// As groups over other transports have other buckets.
+TEST_P(ResidualEncodingTest, OutlivesPiecesThatAreCutAnew) {
+  const std::vector<float> sum = group_.Sum(buffers_, {.number = 1})[0];
+  group_.Settle(false);
+  group_.CutInto(1);
+
+  EXPECT_EQ(group_.Sum(buffers_, {.number = 1})[0], sum);
+  group_.Settle(false);
+  group_.CutInto(2);
+  EXPECT_EQ(group_.Sum(buffers_, {.number = 1})[0], sum);
+}
+
 // Those who stay keep theirs, and those who come have none; nothing of either is lost. A member by
 // itself sends nothing, and so leaves nothing out.
 TEST_P(ResidualEncodingTest, GoesOnInGroupsOfOtherSizes) {
