@@ -56,6 +56,9 @@ struct StopMessage {
   std::string reason{};
   bool discard = false;
   bool suspend = false;  // with a checkpoint, to go on later; not with discard
+  // With suspend: no checkpoint and no end, but the next group, as that of GroupLostMessage.
+  // Workers that do not know it are suspended.
+  bool regroup = false;
 };
 using ToWorker = std::variant<GroupMessage, PeersMessage, policies::Plan, StopMessage>;
 
@@ -152,6 +155,9 @@ struct GroupLostMessage {
   std::uint64_t rounds = 0;             // applied, since the job's start
   std::string reason{};                 // what it saw of it
   std::vector<std::uint32_t> blames{};  // ranks whose connections failed, as far as it knows
+  // All members were asked to and left it after the same round: nothing is lost, nobody is to
+  // blame.
+  bool planned = false;
 };
 struct FailedMessage {
   std::string field{};
@@ -159,9 +165,8 @@ struct FailedMessage {
   std::uint64_t lost_generation = 0;
   bool transient = false;  // a device, a file or a connection failed, not the job
 };
-using FromWorker =
-    std::variant<ReadyMessage, EndpointMessage, ReportMessage, EvaluatedMessage, FinishedMessage,
-                 FailedMessage, CheckpointedMessage, StandingMessage, ValidatedMessage,
-                 GroupLostMessage>;
+using FromWorker = std::variant<ReadyMessage, EndpointMessage, ReportMessage, EvaluatedMessage,
+                                FinishedMessage, FailedMessage, CheckpointedMessage,
+                                StandingMessage, ValidatedMessage, GroupLostMessage>;
 
 }  // namespace tactus::protocol

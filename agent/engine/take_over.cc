@@ -161,7 +161,13 @@ class Handover {
       state_.block_momentum.clear();
     }
     const std::string reason = behind_ ? member_.ReasonNotToTake(state_) : "";
-    return reason.empty() ? taken : Failed("the donor's state does not fit: " + reason);
+    return reason.empty() ? TakeBuffers() : Failed("the donor's state does not fit: " + reason);
+  }
+
+  Completion TakeBuffers() {
+    if (rejoining_.buffers.empty()) return {};
+    buffers_.assign(rejoining_.buffers.begin(), rejoining_.buffers.end());
+    return group_.transport().StartBroadcast(buffers_, static_cast<int>(donor_))->Wait();
   }
 
   void CopyOut(std::vector<float>& copy) {
@@ -173,6 +179,7 @@ class Handover {
     if (behind_) {
       member_.device.Synchronize();  // the copies to the host are whole then
       member_.Restore(state_);
+      std::ranges::copy(buffers_, rejoining_.buffers.begin());
     }
     if (!gives_) member_.device.Copy(group_.vector(), member_.parameters);
     member_.optimizers_differ = optimizers_differ_;
@@ -192,6 +199,7 @@ class Handover {
   bool forgets_best_ = false;
   bool has_block_momentum_ = false;  // the donor
   EngineState state_;                // the donor's, as far as it has come
+  std::vector<float> buffers_;       // likewise
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "agent/collective/transport.h"
@@ -18,11 +19,14 @@ struct Rejoining {
   // This member is the one to keep what had the least validation loss, and has nothing: where there
   // was a best one, all forget it.
   bool lacks_best = false;
+  // What the model keeps beside the parameters, in the host's memory; as long on all members.
+  std::span<float> buffers{};
 };
 
 // Gives the members the state of the donor: of those with the most rounds the one with the lowest
-// rank. Who has fewer rounds takes over all of EngineState but residuals, and the parameters; who
-// has as many has that state already, but for three things that a loss leaves unequal:
+// rank. Who has fewer rounds takes over all of EngineState but residuals, the parameters and
+// `buffers`; who has as many has that state already, with buffers of its own, but for three things
+// that a loss leaves unequal:
 //
 //   parameters      where rounds look ahead, going there and back leaves other last bits
 //   validations     one may have been over on some members only
