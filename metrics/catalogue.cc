@@ -160,6 +160,9 @@ constexpr MetricSpec kMetrics[] = {
     CounterRow("tactus_job_regroups_total", {kCoordinator, kJob, {{kJobLabel}}}, "regroups",
                "How often the job lost workers, or a connection between them, and the others went "
                "on from the round that they were in."),
+    CounterRow("tactus_job_resizes_total", {kCoordinator, kJob, {{kJobLabel}}}, "resizes",
+               "How often workers joined the job's group, or left it, while the others trained "
+               "on."),
     GaugeRow("tactus_job_goodput_samples_per_second", {kCoordinator, kWhile, {{kJobLabel}}},
              "samples/s",
              "Samples of applied rounds a second, over the last seconds; none while the job does "

@@ -37,6 +37,7 @@ struct JobFigures {
   std::uint32_t suspensions = 0;               // likewise
   std::uint32_t attempts_lost = 0;             // likewise
   std::uint32_t regroups = 0;                  // likewise
+  std::uint32_t resizes = 0;                   // likewise
   std::size_t members = 0;                     // workers that sit on devices
   std::optional<double> samples_per_second{};  // unset: it does not train
   std::uint64_t epoch = 0;
@@ -134,7 +135,7 @@ class JobSeries final : public MetricSource {
     JobFigures figures{};
     // Shared with the copy that a scrape is written from.
     std::shared_ptr<const std::vector<WorkerPlace>> places{};
-    Tally samples{}, rounds{}, suspensions{}, attempts_lost{}, regroups{}, validations{};
+    Tally samples{}, rounds{}, suspensions{}, attempts_lost{}, regroups{}, resizes{}, validations{};
     std::uint64_t bytes = 0;
     std::uint64_t skipped = 0;
     std::optional<RoundFigures> round{};

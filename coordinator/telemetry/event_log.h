@@ -28,6 +28,9 @@ void LogLostAttempt(const job::JobRecord& record);
 // A job lost members, or a connection between them, and the others form its next group.
 void LogRegroup(const job::JobRecord& record);
 
+// Workers joined a job's group, or left it, without a stop.
+void LogResize(const job::JobRecord& record);
+
 // A job's planner learns anew.
 void LogRelearning(const job::PublishRelearning& relearning, const NameOfJob& name_of);
 

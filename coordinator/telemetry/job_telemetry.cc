@@ -208,6 +208,8 @@ JobTelemetry::Job& JobTelemetry::Enter(const job::JobRecord& record) {
   job.attempts_lost = lost;
   if (!fresh && record.regroups > job.regroups) LogRegroup(record);
   job.regroups = record.regroups;
+  if (!fresh && record.resizes > job.resizes) LogResize(record);
+  job.resizes = record.resizes;
   // What a job has from before this process is none of its news.
   if (fresh && record.checkpoint) job.checkpoint = record.checkpoint->sha256;
   return job;
@@ -260,6 +262,7 @@ void JobTelemetry::SetProgress(JobId id, Job& job, const job::Progress& progress
       .suspensions = job.suspensions,
       .attempts_lost = job.attempts_lost,
       .regroups = job.regroups,
+      .resizes = job.resizes,
       .members = job.workers.size(),
       .epoch = progress.epoch,
       .elapsed_seconds = progress.elapsed_seconds,
