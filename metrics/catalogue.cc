@@ -162,6 +162,9 @@ constexpr MetricSpec kMetrics[] = {
                "on from the round that they were in."),
     CounterRow("tactus_job_differences_total", {kCoordinator, kJob, {{kJobLabel}}}, "comparisons",
                "Comparisons that found a worker's parameters wrong; it took over the others'."),
+    CounterRow("tactus_job_resizes_total", {kCoordinator, kJob, {{kJobLabel}}}, "resizes",
+               "How often workers joined the job's group, or left it, while the others trained "
+               "on."),
     GaugeRow("tactus_job_goodput_samples_per_second", {kCoordinator, kWhile, {{kJobLabel}}},
              "samples/s",
              "Samples of applied rounds a second, over the last seconds; none while the job does "

@@ -69,6 +69,7 @@ const std::vector<JobSeries::Field>& JobSeries::Fields() {
       {"tactus_job_regroups_total", [](const Job& job) -> Value { return job.regroups.total(); }},
       {"tactus_job_differences_total",
        [](const Job& job) -> Value { return job.differences.total(); }},
+      {"tactus_job_resizes_total", [](const Job& job) -> Value { return job.resizes.total(); }},
       {"tactus_job_goodput_samples_per_second",
        [](const Job& job) { return job.figures.samples_per_second; }},
       {"tactus_job_epoch",
@@ -166,6 +167,7 @@ void JobSeries::Set(JobId job, JobFigures figures) {
   found->attempts_lost.Set(figures.attempts_lost);
   found->regroups.Set(figures.regroups);
   found->differences.Set(figures.differences);
+  found->resizes.Set(figures.resizes);
   found->validations.Set(figures.validations);
   const bool begins = figures.state == kTraining && found->figures.state != kTraining;
   if (begins) found->round_timestamp = wall / kNanoseconds;

@@ -38,6 +38,7 @@ struct JobFigures {
   std::uint32_t attempts_lost = 0;             // likewise
   std::uint32_t regroups = 0;                  // likewise
   std::uint32_t differences = 0;               // likewise
+  std::uint32_t resizes = 0;                   // likewise
   std::size_t members = 0;                     // workers that sit on devices
   std::optional<double> samples_per_second{};  // unset: it does not train
   std::uint64_t epoch = 0;
@@ -135,7 +136,7 @@ class JobSeries final : public MetricSource {
     JobFigures figures{};
     // Shared with the copy that a scrape is written from.
     std::shared_ptr<const std::vector<WorkerPlace>> places{};
-    Tally samples{}, rounds{}, suspensions{}, attempts_lost{}, regroups{}, differences{},
+    Tally samples{}, rounds{}, suspensions{}, attempts_lost{}, regroups{}, resizes{}, differences{},
         validations{};
     std::uint64_t bytes = 0;
     std::uint64_t skipped = 0;

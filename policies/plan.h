@@ -91,8 +91,8 @@ struct StartingGroup {
   // What the group before ran last, for what is frozen; without sizes where it had other members.
   // Nothing: there was none.
   std::optional<Plan> before{};
-  // They are whom a loss left of the group before, whose plan goes on: `before` has their sizes, by
-  // rank.
+  // They are those who are left of the group before, whose plan goes on, and behind them who joins
+  // them: `before` has the sizes of the former, by rank.
   bool goes_on = false;
   // What a former job of this kind found; of use to a job's first group alone.
   std::optional<Prior> prior{};

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
+#include <numeric>
 #include <utility>
 
 #include "base/check.h"
@@ -72,6 +74,19 @@ bool Carry(const Plan& from, Axis axis, Plan& to) {
       break;
   }
   return true;
+}
+
+// The batch of more members, in their proportions: as large as what those who stay had, where that
+// is more. [samples]
+std::vector<std::uint32_t> SizesOfMore(std::vector<std::uint32_t> sizes,
+                                       const std::vector<std::uint32_t>& before) {
+  const double had = std::accumulate(before.begin(), before.end(), 0.0);
+  const double sum = std::accumulate(sizes.begin(), sizes.end(), 0.0);
+  if (had <= sum) return sizes;
+  for (std::uint32_t& size : sizes) {
+    size = static_cast<std::uint32_t>(std::lround(size * had / sum));
+  }
+  return sizes;
 }
 
 }  // namespace
@@ -161,18 +176,22 @@ Plan Planner::FirstPlan(const StartingGroup& group, bool keep, PerAxis<std::stri
   return plan;
 }
 
-// What a policy finds for a group is mostly found anew for who is left of it; but what it found so
-// far is the better guess to begin with than its first one. Each takes it up as the plan of another
-// coordinator: what was on trial is over, with what it found. One member runs what one member can.
+// What a policy finds for a group is mostly found anew for the next one; but what it found so far
+// is the better guess to begin with than its first one. Sizes are shared out anew where some join.
+// Each takes it up as the plan of another coordinator: what was on trial is over, with what it
+// found. One member runs what one member can, which is no guess for more.
 void Planner::GoOn(const Plan& before, Plan& plan, PerAxis<std::string>& reasons) {
   Plan kept = before;
   kept.version = before.version + 1;
   kept.trial = Trial::kNone;
+  const bool grows = kept.batch_sizes.size() < plan.batch_sizes.size();
+  if (grows && kept.batch_sizes.size() < 2) return;
+  if (grows) kept.batch_sizes = SizesOfMore(plan.batch_sizes, before.batch_sizes);
   if (seen_.members() < 2 || !Obstacle(kept).empty()) return;
   for (const Axis axis : kAxes) {
     if (ValueOf(kept, axis) == ValueOf(plan, axis)) continue;
     policies_[axis]->Resume(kept);
-    reasons[axis] = "the " + NameOf(axis) + " goes on as it was before a member was lost";
+    reasons[axis] = "the " + NameOf(axis) + " goes on as it was in the group before";
   }
   plan = std::move(kept);
 }

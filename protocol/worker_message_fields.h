@@ -36,6 +36,7 @@ void Fields(auto& archive, Of<StopMessage> auto& message) {
   archive("reason", message.reason);
   archive("discard", message.discard);
   archive("suspend", message.suspend);
+  archive("regroup", message.regroup);
 }
 
 void Fields(auto& archive, Of<ReadyMessage> auto& message) {
@@ -127,6 +128,7 @@ void Fields(auto& archive, Of<GroupLostMessage> auto& message) {
   archive("rounds", message.rounds);
   archive("reason", message.reason);
   archive("blames", message.blames);
+  archive("planned", message.planned);
 }
 
 void Fields(auto& archive, Of<DifferedMessage> auto& message) {

@@ -56,6 +56,9 @@ struct StopMessage {
   std::string reason{};
   bool discard = false;
   bool suspend = false;  // with a checkpoint, to go on later; not with discard
+  // With suspend: no checkpoint and no end, but the next group, as that of GroupLostMessage.
+  // Workers that do not know it are suspended.
+  bool regroup = false;
 };
 using ToWorker = std::variant<GroupMessage, PeersMessage, policies::Plan, StopMessage>;
 
@@ -153,6 +156,9 @@ struct GroupLostMessage {
   std::uint64_t rounds = 0;             // applied, since the job's start
   std::string reason{};                 // what it saw of it
   std::vector<std::uint32_t> blames{};  // ranks whose connections failed, as far as it knows
+  // All members were asked to and left it after the same round: nothing is lost, nobody is to
+  // blame.
+  bool planned = false;
 };
 // Parameters that all members should hold alike were not, and are again. Of those that were right
 // the lowest rank says so.

@@ -10,6 +10,7 @@
 namespace tactus::simulator {
 namespace {
 
+const char* const kLeaveReason = "SIGTERM";
 constexpr int kKilled = 9;
 constexpr int kTerminated = 15;
 constexpr int kCannotStart = 127;
@@ -57,14 +58,18 @@ void Agent::Quit() {
 
 void Agent::Leave(Duration within, std::function<void()> gone) {
   if (leaving_) return;
-  const std::string reason = "SIGTERM";
   leaving_ = {.end = around_.scheduler.now() + within, .gone = std::move(gone)};
-  Say(job::NodeLeaving{.node = host_.name, .leave = {.reason = reason, .within = within}},
+  Say(job::NodeLeaving{.node = host_.name, .leave = {.reason = kLeaveReason, .within = within}},
       session::Importance::kNode);
-  for (auto& [id, running] : workers_) {
-    if (!running.gone) running.worker->Receive(job::StopMessage{.reason = reason, .suspend = true});
-  }
+  if (!link_->welcomed()) SuspendWorkers();
   AwaitSettled();
+}
+
+void Agent::SuspendWorkers() {
+  for (auto& [id, running] : workers_) {
+    if (running.gone) continue;
+    running.worker->Receive(job::StopMessage{.reason = kLeaveReason, .suspend = true});
+  }
 }
 
 void Agent::AwaitSettled() {
@@ -164,7 +169,7 @@ void Agent::HangUp() {
 void Agent::OnEnded(const std::shared_ptr<AgentStream>& stream) {
   if (stream != stream_) return;
   stream_.reset();
-  link_->Closed();
+  if (link_->Closed() && leaving_) SuspendWorkers();
   around_.scheduler.After(kRetry, [this, life = life_] {
     if (life == life_) Dial();
   });

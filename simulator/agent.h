@@ -61,8 +61,8 @@ class Agent {
   // It ends with its workers; nobody is told.
   void Crash();
 
-  // As agent::Agent::Leave: it ends when its workers have suspended their jobs and all that they
-  // left is with the coordinator, or after `within`. `gone` is told of it, unless it crashes first;
+  // As agent::Agent::Leave: it ends when its workers are gone and all that they left is with the
+  // coordinator, or after `within`. `gone` is told of it, unless it crashes first;
   // nothing where it is leaving already. Requires: alive.
   void Leave(Duration within, std::function<void()> gone);
 
@@ -121,6 +121,7 @@ class Agent {
 
   void Quit();
   void AwaitSettled();
+  void SuspendWorkers();
   void BreakOff();
   void Dial();
   std::shared_ptr<AgentStream> NewStream();

@@ -35,7 +35,7 @@ void Checkers::OnGroup(const GroupKey& key, std::size_t size, std::uint64_t trai
 void Checkers::OnBegun(const GroupKey& key, const std::string& checkpoint, Instant now) {
   Group& group = groups_.at(key);
   if (group.checkpoint) {
-    if (*group.checkpoint != checkpoint) {
+    if (*group.checkpoint != checkpoint && !regroups_.contains(key)) {
       Break(Name(key) + ": members go on from different checkpoints", now);
     }
     return;
@@ -48,8 +48,9 @@ void Checkers::OnBegun(const GroupKey& key, const std::string& checkpoint, Insta
   if (!checkpoint.empty()) group.progress = checkpoints_.at(checkpoint);
 }
 
-// Of the group before, some member may have closed a round that nobody who is left has.
-void Checkers::Continue(const GroupKey& key, std::uint64_t rounds, Instant now) {
+// Of a group that was lost, some member may have closed a round that nobody who is left has.
+void Checkers::Continue(const GroupKey& key, const Regrouped& regrouped, Instant now) {
+  const std::uint64_t rounds = regrouped.rounds;
   auto former = groups_.find(key);
   do {
     if (former == groups_.begin() || (--former)->first.job != key.job) {
@@ -57,7 +58,7 @@ void Checkers::Continue(const GroupKey& key, std::uint64_t rounds, Instant now) 
     }
   } while (!former->second.checkpoint);  // it never began
   former->second.continued = true;
-  const bool behind = former->second.progress.rounds != rounds;
+  const bool behind = !regrouped.on_purpose && former->second.progress.rounds != rounds;
   const Progress& progress = behind ? former->second.former : former->second.progress;
   if (progress.rounds != rounds) {
     Break(Name(key) + ": goes on from round " + std::to_string(rounds) + ", the group before had " +
@@ -251,8 +252,10 @@ Checkers::Job Checkers::AsRecorded(const job::JobRecord& record) {
   Job job{.generation = record.generation,
           .revision = record.revision,
           .final = job::IsFinal(record.state),
-          .regroups = record.regroups};
+          .regroups = record.regroups,
+          .resizes = record.resizes};
   for (const job::MemberRecord& member : record.members) job.members.push_back(member.worker);
+  for (const job::MemberRecord& joiner : record.joiners) job.joiners.push_back(joiner.worker);
   return job;
 }
 
@@ -281,7 +284,8 @@ void Checkers::OnRecord(const job::JobRecord& record, Instant now) {
   }
   const bool lost = record.suspension && record.suspension->lost;
   if (lost && !job.lost) CheckLoss(record, now);
-  if (record.regroups > job.regroups) CheckRegroup(record, job, now);
+  const bool regrouped = record.regroups > job.regroups || record.resizes > job.resizes;
+  if (regrouped) CheckRegroup(record, job, now);
   job = AsRecorded(record);
   job.lost = lost;
 }
@@ -290,9 +294,14 @@ void Checkers::CheckRegroup(const job::JobRecord& record, const Job& before, Ins
   const std::string name = "job " + std::to_string(record.id.value);
   if (record.generation != before.generation + 1) Break(name + ": regrouped out of turn", now);
   auto at = before.members.begin();
+  bool new_ones = false;
   for (const job::MemberRecord& member : record.members) {
+    if (std::ranges::find(before.joiners, member.worker) != before.joiners.end()) {
+      new_ones = true;
+      continue;
+    }
     at = std::find(at, before.members.end(), member.worker);
-    if (at == before.members.end()) {
+    if (at == before.members.end() || new_ones) {
       return Break(name + ": regrouped with worker " + std::to_string(member.worker.value) +
                        ", which was not in the group or had another place",
                    now);
@@ -302,7 +311,8 @@ void Checkers::CheckRegroup(const job::JobRecord& record, const Job& before, Ins
   for (const job::LostMember& member : record.lost) {
     rounds = std::max(rounds, member.message.rounds);
   }
-  regroups_[{.job = record.id, .generation = record.generation}] = rounds;
+  regroups_[{.job = record.id, .generation = record.generation}] = {
+      .rounds = rounds, .on_purpose = record.resizes > before.resizes};
 }
 
 void Checkers::OnStored(const job::JobRecord& record) {

@@ -56,7 +56,8 @@ struct ClosedRound {
 //   - every sample is used once an epoch by rounds that were applied, and rounds have consecutive
 //     numbers, over all groups that go on from one another's checkpoints
 //   - a group that goes on where another was lost has some of its members, in their order, and
-//     loses one round at most; nothing is applied in the former one any more
+//     behind them who loaded beside it; it loses one round at most, and none where that was on
+//     purpose; nothing is applied in the former one any more
 //   - generations of a job never go back, its revisions grow, a final state is final
 //   - every state and every decision has a reason
 //   - an attempt goes on from what one before it had done, and no further; a job that is not over
@@ -167,7 +168,9 @@ class Checkers {
     bool final = false;
     bool lost = false;  // its group
     std::uint32_t regroups = 0;
+    std::uint32_t resizes = 0;
     std::vector<WorkerId> members{};
+    std::vector<WorkerId> joiners{};
   };
 
   static Job AsRecorded(const job::JobRecord& record);
@@ -177,10 +180,15 @@ class Checkers {
   void CheckAttempts(const job::JobRecord& record, Instant now);
   void CheckLoss(const job::JobRecord& record, Instant now);
   void CheckRegroup(const job::JobRecord& record, const Job& before, Instant now);
-  void Continue(const GroupKey& key, std::uint64_t rounds, Instant now);
+  // That a group goes on from.
+  struct Regrouped {
+    std::uint64_t rounds = 0;
+    bool on_purpose = false;
+  };
+  void Continue(const GroupKey& key, const Regrouped& regrouped, Instant now);
 
   std::map<GroupKey, Group> groups_;
-  std::map<GroupKey, std::uint64_t> regroups_;  // rounds that they go on from, after a loss
+  std::map<GroupKey, Regrouped> regroups_;
   std::map<std::string, Progress> checkpoints_;
   std::map<JobId, Job> jobs_;
   std::set<JobId> harmed_;

@@ -127,6 +127,7 @@ Agent::Agent(runtime::ControlThread& control, metrics::AgentMetrics& metrics, Ag
                    metrics_.SetConnected(connected);
                    uploader_.Pause(!connected);
                    if (connected) SayInherited();
+                   if (!connected && leaving_ && !stopping_) SuspendWorkers();
                  },
              .dropped = [this](std::uint64_t reports) { metrics_.CountReportsDropped(reports); },
              .acknowledged = [this] { OnBroughtUp(); },

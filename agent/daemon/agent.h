@@ -66,9 +66,10 @@ class Agent {
     Duration within{};
   };
 
-  // Tells the coordinator that this node leaves and asks the workers to suspend their jobs; when
-  // they are gone and all that they left is with the coordinator, or the time is over, stops as
-  // below. At once where there is nothing to wait for. Once; nothing after Stop.
+  // Tells the coordinator that this node leaves, which lets jobs go on without these workers or
+  // suspends them; while it is away the workers are asked to suspend their jobs. When they are gone
+  // and all that they left is with the coordinator, or the time is over, stops as below. At once
+  // where there is nothing to wait for. Once; nothing after Stop.
   void Leave(Farewell farewell, Duration grace, std::function<void()> done);
 
   // Ends the workers, kindly first, lets uploads finish as long as `grace`, says goodbye and calls
@@ -136,6 +137,7 @@ class Agent {
   void FailWorker(WorkerId worker, const std::string& reason);
   void SendExit(WorkerId worker, const WorkerExit& exit);
   tactus::agent::v1::Leaving LeavingNow() const;
+  void SuspendWorkers();
   // Nothing of any worker is still to be awaited.
   bool Settled() const;
   void OnBroughtUp();  // a file, or something that was said

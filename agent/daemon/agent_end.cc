@@ -21,8 +21,7 @@ constexpr Duration kGoodbyeLimit = Seconds(1);
 
 }  // namespace
 
-// Workers are asked here, too, not by the coordinator alone: it may be away, and one member's vote
-// takes all of its group to the next round's edge. Who does not train yet just ends.
+// What becomes of the workers' groups is the coordinator's to say, which lets the others go on.
 void Agent::Leave(Farewell farewell, Duration grace, std::function<void()> done) {
   if (stopping_ || leaving_) return;
   const auto stop = [this, grace, done = std::move(done)] { Stop(grace, done); };
@@ -36,16 +35,22 @@ void Agent::Leave(Farewell farewell, Duration grace, std::function<void()> done)
   *up.mutable_leaving() = LeavingNow();
   // Never refused. Before whatever follows from it, so that nobody takes that for a failure.
   static_cast<void>(link_.Send(up, Importance::kNode));
-  tactus::v1::ToWorker suspend;
-  suspend.mutable_stop()->set_reason("node " + options_.node + " is leaving: " + leaving_->reason);
-  suspend.mutable_stop()->set_suspend(true);
-  for (const auto& [id, running] : workers_) running.worker->Send(suspend);
+  if (!link_.connected()) SuspendWorkers();
   while (!preparing_.empty()) GiveUpPreparing(preparing_.begin()->first);
   leave_timer_.At(leaving_->end, [this] {
     Logger("agent")->warn("agent left too early node={} workers={} files_wait={} words_wait={}",
                           options_.node, workers_.size(), !uploader_.idle(), link_.HoldsWords());
     leaving_->stop();
   });
+}
+
+// Of a node that leaves while the coordinator is away: one member's vote takes all of its group to
+// the next round's edge, with a checkpoint. Who does not train yet just ends.
+void Agent::SuspendWorkers() {
+  tactus::v1::ToWorker suspend;
+  suspend.mutable_stop()->set_reason("node " + options_.node + " is leaving: " + leaving_->reason);
+  suspend.mutable_stop()->set_suspend(true);
+  for (const auto& [id, running] : workers_) running.worker->Send(suspend);
 }
 
 tactus::agent::v1::Leaving Agent::LeavingNow() const {

@@ -65,6 +65,9 @@ class CoordinatorLink {
   // The store of the coordinator that is obeyed; empty: there is none yet, or it does not say.
   std::string server() const { return link_.obeyed() ? link_.obeyed()->server : ""; }
 
+  // As the handler was told last.
+  bool connected() const { return link_.welcomed(); }
+
   // Words of workers are not acknowledged yet.
   bool HoldsWords() const { return link_.log().HoldsWords(); }
 

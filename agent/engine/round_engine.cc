@@ -63,6 +63,7 @@ bool RoundEngine::Begin(Instant now, const Rejoining& rejoining) {
     LoseGroup(completion.reason);
     return false;
   }
+  member_.stop.Regrouped();
   BeginRounds(std::max(now, completion.at), "");
   return true;
 }
@@ -274,8 +275,9 @@ void RoundEngine::Drain() {
   pending_->length += waited;
   member_.MoveEdge(member_.edge + waited);
   ApplyPending();
-  // Who goes on later starts with equal states.
-  if (member_.stop.decided() && outcome_ != Outcome::kDiscarded) AlignOptimizers();
+  // Who goes on later starts with equal states; who goes on at once has its own still.
+  const bool equal = outcome_ == Outcome::kFinished || outcome_ == Outcome::kSuspended;
+  if (member_.stop.decided() && equal) AlignOptimizers();
 }
 
 // The device was at its last batch for so much longer than it took to queue it.

@@ -138,15 +138,16 @@ class RoundEngine {
 
   // Votes to stop after the running round; all members stop together. A later request of another
   // kind takes the place of the former one, unless its round has been voted on. The vote outlives a
-  // group that is lost. Of members' votes a
-  // discard wins, then a finish; and a stop condition that holds in the same round wins over a
-  // suspension.
+  // group that is lost, but for one to regroup, which the next group answers. Of members' votes a
+  // discard wins, then a finish, then a suspension; and a stop condition that holds in the same
+  // round wins over a suspension and a regroup.
   void RequestStop(std::string reason, StopKind kind) {
     member_.stop.Request(std::move(reason), kind);
   }
 
-  // The group is lost beside the engine's own collectives: gives it up as if one of these had
-  // failed. Requires: the transport has failed, or was aborted; no batch is under way.
+  // The group is lost beside the engine's own collectives, or all leave it after kRegrouped: gives
+  // it up as if one of these had failed; what was applied stays. Requires: the transport has
+  // failed, or was aborted, or all leave; no batch is under way.
   void LoseGroup(const std::string& reason);
 
   // Whether a round was just closed and the next one is not open: from Begin, or the Step that

@@ -5,6 +5,11 @@
 #include <utility>
 
 namespace tactus::engine {
+namespace {
+
+bool GoesOn(StopKind kind) { return kind == StopKind::kSuspend || kind == StopKind::kRegroup; }
+
+}  // namespace
 
 std::string TimeIsUpWords(Duration limit) {
   std::array<char, 48> text{};
@@ -13,7 +18,9 @@ std::string TimeIsUpWords(Duration limit) {
 }
 
 void StopVote::Request(std::string reason, StopKind kind) {
-  if (wanted_ && (kind_ == kind || kind == StopKind::kSuspend)) return;
+  const bool yields =
+      kind == StopKind::kRegroup || (kind == StopKind::kSuspend && kind_ != StopKind::kRegroup);
+  if (wanted_ && (kind_ == kind || yields)) return;
   wanted_ = true;
   time_is_up_ = false;
   kind_ = kind;
@@ -21,10 +28,14 @@ void StopVote::Request(std::string reason, StopKind kind) {
 }
 
 void StopVote::TimeIsUp(Duration limit) {
-  // A job whose time is up has nothing to go on to: finishing takes the place of suspending.
-  if (wanted_ && kind_ != StopKind::kSuspend) return;
+  // A job whose time is up has nothing to go on to.
+  if (wanted_ && !GoesOn(kind_)) return;
   Request(TimeIsUpWords(limit), StopKind::kFinish);
   time_is_up_ = true;
+}
+
+void StopVote::Regrouped() {
+  if (kind_ == StopKind::kRegroup) wanted_ = false;
 }
 
 void StopVote::Cast(Lanes& lanes) const {
@@ -32,6 +43,7 @@ void StopVote::Cast(Lanes& lanes) const {
   lanes.stop_votes = 1;
   lanes.discard_votes = kind_ == StopKind::kDiscard ? 1 : 0;
   lanes.suspend_votes = kind_ == StopKind::kSuspend ? 1 : 0;
+  lanes.regroup_votes = kind_ == StopKind::kRegroup ? 1 : 0;
 }
 
 Verdict StopVote::Decide(const std::string& condition, const Lanes& lanes) {
@@ -41,7 +53,9 @@ Verdict StopVote::Decide(const std::string& condition, const Lanes& lanes) {
   if (decided_) verdict.reason = reason_.empty() ? "another member asked to stop" : reason_;
   if (lanes.discard_votes > 0) {
     verdict.outcome = Outcome::kDiscarded;
-  } else if (decided_ && lanes.suspend_votes == lanes.stop_votes) {
+  } else if (decided_ && lanes.regroup_votes == lanes.stop_votes) {
+    verdict.outcome = Outcome::kRegrouped;
+  } else if (decided_ && lanes.suspend_votes + lanes.regroup_votes == lanes.stop_votes) {
     verdict.outcome = Outcome::kSuspended;
   }
   return verdict;

@@ -14,6 +14,7 @@ enum class Outcome {
   kFinished,   // a stop condition holds, or asked to; parameters are equal on all members
   kDiscarded,  // asked to stop and to leave no result
   kSuspended,  // asked to stop and to go on later, from State(), in another group
+  kRegrouped,  // asked to go on in another group, from where it is
   kGroupLost,  // a collective failed; parameters are those of the last applied round
   kDiverged,   // too many non-finite gradients in a row
 };
@@ -23,6 +24,7 @@ enum class StopKind {
   kFinish,   // the result
   kDiscard,  // nothing
   kSuspend,  // to go on later
+  kRegroup,  // to go on in another group at once
 };
 
 // What a round's votes and the stop conditions came to; the same outcome on all members.
@@ -35,8 +37,8 @@ struct Verdict {
 std::string TimeIsUpWords(Duration limit);
 
 // One member's request to stop. A later one of another kind takes the place of the former, but a
-// suspension that of nothing: who ends the job does not want it to go on, and a node that is
-// leaving does not know what else was asked for.
+// suspension only that of a regroup, and a regroup that of nothing: who ends the job does not want
+// it to go on, and a node that is leaving does not know what else was asked for.
 class StopVote {
  public:
   void Request(std::string reason, StopKind kind);
@@ -45,11 +47,15 @@ class StopVote {
   // ends the job was asked for already.
   void TimeIsUp(Duration limit);
 
+  // Another group has met: who asked for one has it.
+  void Regrouped();
+
   // The votes that a round carries.
   void Cast(Lanes& lanes) const;
 
   // What follows from all members' votes. condition: why training ends anyway, or empty. A discard
-  // wins, then a finish, as which the condition counts; a suspension takes all who voted.
+  // wins, then a finish, as which the condition counts, then a suspension; a regroup takes all who
+  // voted.
   Verdict Decide(const std::string& condition, const Lanes& lanes);
 
   // Of the verdict: whether votes ended it, not a condition; and whether a person's did, as far as

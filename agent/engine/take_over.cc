@@ -176,7 +176,13 @@ class Handover {
     taken = TakeFlat(has_fresh_moment_, member_.optimizer.FreshMoment(), state_.fresh_moment);
     if (taken.progress == Progress::kFailed) return taken;
     const std::string reason = behind_ ? member_.ReasonNotToTake(state_) : "";
-    return reason.empty() ? taken : Failed("the donor's state does not fit: " + reason);
+    return reason.empty() ? TakeBuffers() : Failed("the donor's state does not fit: " + reason);
+  }
+
+  Completion TakeBuffers() {
+    if (rejoining_.buffers.empty()) return {};
+    buffers_.assign(rejoining_.buffers.begin(), rejoining_.buffers.end());
+    return group_.transport().StartBroadcast(buffers_, static_cast<int>(donor_))->Wait();
   }
 
   // One of those that a donor need not have.
@@ -197,6 +203,7 @@ class Handover {
     if (behind_) {
       member_.device.Synchronize();  // the copies to the host are whole then
       member_.Restore(state_);
+      std::ranges::copy(buffers_, rejoining_.buffers.begin());
     }
     if (!gives_) member_.device.Copy(group_.vector(), member_.parameters);
     member_.optimizers_differ = optimizers_differ_;
@@ -217,6 +224,7 @@ class Handover {
   bool has_block_momentum_ = false;  // the donor
   bool has_fresh_moment_ = false;    // likewise
   EngineState state_;                // the donor's, as far as it has come
+  std::vector<float> buffers_;       // likewise
 };
 
 }  // namespace

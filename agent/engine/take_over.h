@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "agent/collective/transport.h"
@@ -18,6 +19,8 @@ struct Rejoining {
   // This member is the one to keep what had the least validation loss, and has nothing: where there
   // was a best one, all forget it.
   bool lacks_best = false;
+  // What the model keeps beside the parameters, in the host's memory; as long on all members.
+  std::span<float> buffers{};
   // Ranks whose state is wrong, however many rounds they have applied; not all. Equal on all
   // members.
   std::vector<std::uint32_t> wrong{};
@@ -25,8 +28,8 @@ struct Rejoining {
 
 // Gives the members the state of the donor: of those with the most rounds whose state is right the
 // one with the lowest rank. Who has fewer rounds, or is wrong, takes over all of EngineState but
-// residuals, and the parameters; who has as many has that state already, but for three things that
-// a loss leaves unequal:
+// residuals, the parameters and `buffers`; who has as many has that state already, with buffers of
+// its own, but for three things that a loss leaves unequal:
 //
 //   parameters      where rounds look ahead, going there and back leaves other last bits
 //   validations     one may have been over on some members only

@@ -28,6 +28,7 @@ Failure SaidOfGroup(const Failure& failure) {
 
 engine::StopKind KindOf(const StopMessage& stop) {
   if (stop.discard) return engine::StopKind::kDiscard;
+  if (stop.suspend && stop.regroup) return engine::StopKind::kRegroup;
   return stop.suspend ? engine::StopKind::kSuspend : engine::StopKind::kFinish;
 }
 
@@ -81,8 +82,10 @@ std::optional<Failure> Life::AwaitGroup() {
   return Failure{.message = "the group's plan does not fit its size"};
 }
 
+// Who is asked to regroup awaits the next group already.
 void Life::Note(const ToWorker& message) {
-  left_ = left_ || std::holds_alternative<StopMessage>(message);
+  const auto* stop = std::get_if<StopMessage>(&message);
+  left_ = left_ || (stop != nullptr && KindOf(*stop) != engine::StopKind::kRegroup);
   if (const auto* group = std::get_if<GroupMessage>(&message)) NoteGroup(*group);
 }
 
@@ -134,12 +137,13 @@ void Life::LeaveGroup(const Failure& failure) {
   if (checkpoints_ != nullptr) checkpoints_->Finish();
   checkpoints_.reset();
   if (met_) {
+    lost.planned = engine().outcome() == Outcome::kRegrouped;
     // What fell apart beside the engine's own collectives, as in a validation.
     if (engine().outcome() != Outcome::kGroupLost) engine().LoseGroup(failure.message);
     rounds_ = engine().rounds();
-    for (const int rank : met_->transport.failed()) {
-      lost.blames.push_back(static_cast<std::uint32_t>(rank));
-    }
+    // Of those who leave together, one has closed its connections first.
+    const std::vector<int> failed = lost.planned ? std::vector<int>() : met_->transport.failed();
+    for (const int rank : failed) lost.blames.push_back(static_cast<std::uint32_t>(rank));
   }
   lost.rounds = rounds_;
   met_.reset();
@@ -279,6 +283,9 @@ std::optional<Failure> Life::EndTraining() {
   world_.EndTraining();
   const Outcome outcome = engine().outcome();
   if (outcome == Outcome::kGroupLost) return LostGroup(engine().reason());
+  if (outcome == Outcome::kRegrouped) {
+    return Failure{.message = engine().reason(), .of_group = true};
+  }
   if (outcome != Outcome::kDiverged) return std::nullopt;
   return Failure{.message = "training diverged: " + engine().reason()};
 }

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "agent/engine/combine/encodings.h"
 #include "agent/worker/job_json.h"
 #include "agent/worker/json_archive.h"
 #include "protocol/worker_message_fields.h"

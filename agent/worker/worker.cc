@@ -411,7 +411,11 @@ void Worker::BeginTraining() {
     engine_->Begin(Now());
   } else {
     const bool keeps_best = group_.rank == 0 && KeepsBest();
-    engine_->Begin(Now(), {.rounds = group_.rounds, .lacks_best = keeps_best && best_ == nullptr});
+    std::vector<float> buffers = model_->ReadBuffers();
+    const bool begun = engine_->Begin(Now(), {.rounds = group_.rounds,
+                                              .lacks_best = keeps_best && best_ == nullptr,
+                                              .buffers = buffers});
+    if (begun) model_->WriteBuffers(buffers);
   }
   update_seconds_.emplace(engine_->edge());
 }
@@ -472,8 +476,10 @@ void Worker::AtEdge() { snapshots_->AtEdge(*model_, engine_->train_time()); }
 
 void Worker::EndTraining() {
   const engine::Outcome outcome = engine_->outcome();
-  const bool ends = outcome != engine::Outcome::kGroupLost && outcome != engine::Outcome::kTraining;
-  if (ends && outcome != engine::Outcome::kFinished) snapshots_.reset();
+  const bool goes_on = outcome == engine::Outcome::kGroupLost ||
+                       outcome == engine::Outcome::kRegrouped ||
+                       outcome == engine::Outcome::kTraining;
+  if (!goes_on && outcome != engine::Outcome::kFinished) snapshots_.reset();
 }
 
 std::unique_ptr<life::CheckpointStore> Worker::OpenCheckpoints() {

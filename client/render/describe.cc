@@ -59,6 +59,10 @@ std::string IdentityText(const v1::Job& job) {
     rows.push_back({"wrong parameters",
                     Printable(TimesText(job.differences()) + ", last " + job.difference_reason())});
   }
+  if (job.resizes() > 0) {
+    rows.push_back(
+        {"resized", Printable(TimesText(job.resizes()) + ", last " + job.resize_reason())});
+  }
   if (!job.from().empty()) rows.push_back({"began from", Printable(job.from())});
   if (job.has_retry_time()) rows.push_back({"tried again", FormatLocalTime(job.retry_time())});
   if (!job.transport().empty()) {

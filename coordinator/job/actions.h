@@ -37,7 +37,6 @@ using protocol::FromWorker;
 using protocol::GroupLostMessage;
 using protocol::GroupMessage;
 using protocol::PeersMessage;
-using protocol::ReadyMessage;
 using protocol::ReportMessage;
 using protocol::StandingMessage;
 using protocol::StopMessage;

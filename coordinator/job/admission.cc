@@ -11,7 +11,7 @@ namespace tactus::job {
 namespace {
 
 HeldDevice Held(const MemberRecord& member, const Membership& membership) {
-  HeldDevice device;
+  HeldDevice device{.worker = member.worker};
   const auto found = membership.nodes().find(member.node);
   if (found == membership.nodes().end()) return device;
   const Node& node = found->second;
@@ -24,22 +24,32 @@ HeldDevice Held(const MemberRecord& member, const Membership& membership) {
   return device;
 }
 
+// After a restart, a member that is not back holds nothing yet, and its device may be another's.
+std::vector<HeldDevice> HeldBy(const std::vector<MemberRecord>& members,
+                               const Membership& membership) {
+  std::vector<HeldDevice> devices;
+  for (const MemberRecord& member : members) {
+    const Holder* const holder = membership.HolderOf(member.node, member.device);
+    if (holder == nullptr || holder->worker != member.worker) continue;
+    devices.push_back(Held(member, membership));
+  }
+  return devices;
+}
+
 GroupedJob Grouped(const JobController& job, const Membership& membership, Instant now) {
   const JobRecord& record = job.record();
   const std::optional<Instant> steady = job.SteadyFrom();
-  GroupedJob group{.job = record.id,
-                   .settings = &record.settings,
-                   .leaving = !job.Movable() && record.state != JobState::kRunning,
-                   .movable = job.Movable(),
-                   .steady = job.Movable() && steady && now >= *steady};
-  for (const MemberRecord& member : record.members) {
-    // After a restart, a member that is not back holds nothing yet, and its device may be
-    // another's.
-    const Holder* const holder = membership.HolderOf(member.node, member.device);
-    if (holder == nullptr || holder->worker != member.worker) continue;
-    group.devices.push_back(Held(member, membership));
-  }
-  return group;
+  const std::optional<Instant> grows = job.GrowsFrom();
+  return {.job = record.id,
+          .settings = &record.settings,
+          .devices = HeldBy(job.Keeps(), membership),
+          .given_back = HeldBy(job.GivesBack(), membership),
+          .leaving = !job.Movable() && record.state != JobState::kRunning,
+          .movable = job.Movable(),
+          .steady = job.Movable() && steady && now >= *steady,
+          .shrinks = job.Shrinks(),
+          .in_place = job.GrowsInPlace(),
+          .grows = grows && now >= *grows};
 }
 
 }  // namespace
@@ -173,6 +183,8 @@ void Admission::PlanNext(bool awaits_steady, Instant now) {
   for (const auto& [id, job] : active_) {
     const std::optional<Instant> steady = job->SteadyFrom();
     if (steady) look_again(*steady);
+    const std::optional<Instant> grows = job->GrowsFrom();
+    if (grows) look_again(*grows);
   }
 }
 

@@ -316,20 +316,29 @@ void Cluster::Admit(Turn turn) {
   for (const Schedule::Displaced& displaced : schedule->displaced) {
     jobs_.at(displaced.job)->Suspend(false, displaced.reason, turn);
   }
+  for (const Schedule::Reduction& reduction : schedule->reductions) {
+    jobs_.at(reduction.job)->GiveBack(reduction.workers, reduction.reason, turn);
+  }
+  for (const Schedule::Grant& growth : schedule->growths) {
+    jobs_.at(growth.job)->Grow(Employ(growth), turn);
+  }
   for (const Schedule::Grant& grant : schedule->starts) Start(grant, turn);
   FileActive();
   admission_.Conclude(*schedule, membership_, turn);
 }
 
-// Jobs with workers on a node that is drained go on elsewhere.
+// Jobs with workers on a node that is drained go on without them, or elsewhere.
 void Cluster::Drain(Turn turn) {
   for (const auto& [id, job] : admission_.active()) {
     if (!job->Movable()) continue;
-    for (const MemberRecord& member : job->record().members) {
+    std::vector<WorkerId> workers;
+    std::string node;  // the first
+    for (const MemberRecord& member : job->Keeps()) {
       if (!membership_.MarkOf(member.node).draining || !job->HasLive(member.worker)) continue;
-      job->Suspend(false, "node " + member.node + " is drained", turn);
-      break;
+      workers.push_back(member.worker);
+      if (node.empty()) node = member.node;
     }
+    if (!workers.empty()) job->GiveBack(workers, "node " + node + " is drained", turn);
   }
   FileActive();
 }
@@ -346,15 +355,21 @@ std::vector<WorkerId> Cluster::NewWorkers(const JobRecord& record, std::size_t c
 
 void Cluster::Start(const Schedule::Grant& grant, Turn turn) {
   JobController& job = *jobs_.at(grant.job);
-  std::vector<MemberRecord> members = grant.members;
-  const std::vector<WorkerId> workers = NewWorkers(job.record(), members.size());
-  for (std::size_t rank = 0; rank < members.size(); ++rank) {
-    members[rank].worker = workers[rank];
-    routes_[workers[rank]] = job.record().id;
-    membership_.Hold(members[rank], job.record().id, job.record().name);
-  }
-  job.Start(std::move(members), turn);
+  job.Start(Employ(grant), turn);
   admission_.File(job);
+}
+
+// New workers of the job sit on the devices.
+std::vector<MemberRecord> Cluster::Employ(const Schedule::Grant& grant) {
+  const JobRecord& record = jobs_.at(grant.job)->record();
+  std::vector<MemberRecord> members = grant.members;
+  const std::vector<WorkerId> workers = NewWorkers(record, members.size());
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    members[i].worker = workers[i];
+    routes_[workers[i]] = record.id;
+    membership_.Hold(members[i], record.id, record.name);
+  }
+  return members;
 }
 
 void Cluster::Retire() {

@@ -94,6 +94,7 @@ class Cluster {
   void Admit(Turn turn);
   void Drain(Turn turn);
   void Start(const Schedule::Grant& grant, Turn turn);
+  std::vector<MemberRecord> Employ(const Schedule::Grant& grant);
   std::vector<WorkerId> NewWorkers(const JobRecord& record, std::size_t count) const;
   void Retire();
   void PlanWake(Turn turn);

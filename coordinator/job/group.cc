@@ -45,6 +45,12 @@ void Group::LoseFormerOn(const std::string& node, const std::function<bool(Worke
   });
 }
 
+std::vector<MemberRecord> Group::formers() const {
+  std::vector<MemberRecord> members;
+  for (const auto& [worker, former] : former_) members.push_back(former.member);
+  return members;
+}
+
 std::vector<MemberRecord> Group::Absent() const {
   std::vector<MemberRecord> absent;
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
@@ -106,6 +112,11 @@ void Group::End(std::uint32_t rank, Duration grace, Actions& actions) {
   if (worker.gone || !worker.present || std::exchange(worker.stop_sent, true)) return;
   const MemberRecord& member = members_[rank];
   actions.push_back(StopWorker{.node = member.node, .worker = member.worker, .grace = grace});
+}
+
+void Group::Dismiss(const MemberRecord& joiner, Duration grace, Actions& actions) {
+  former_[joiner.worker] = {.member = joiner, .stop_sent = true};
+  actions.push_back(StopWorker{.node = joiner.node, .worker = joiner.worker, .grace = grace});
 }
 
 void Group::Stop(Duration grace, Actions& actions) {
@@ -181,7 +192,7 @@ std::optional<Finding> Group::VerdictIfClear() const {
 
 void Group::SetLost(std::uint32_t rank, const GroupLostMessage& message, Instant now) {
   workers_[rank].lost = message;
-  inquiry_.Add(FindingOf(members_[rank], message), now);
+  if (!message.planned) inquiry_.Add(FindingOf(members_[rank], message), now);
 }
 
 std::vector<LostMember> Group::lost() const {
@@ -212,9 +223,12 @@ std::vector<std::uint32_t> Group::Staying() const {
   return ranks;
 }
 
-Group Group::Next(const std::vector<std::uint32_t>& ranks) const {
+Group Group::Next(const std::vector<std::uint32_t>& ranks,
+                  const std::vector<MemberRecord>& newcomers, std::uint64_t generation) const {
   std::vector<MemberRecord> members;
   for (const std::uint32_t rank : ranks) members.push_back(members_[rank]);
+  members.insert(members.end(), newcomers.begin(), newcomers.end());
+  const std::size_t members_of_next = members.size();
   Group next(std::move(members), true);
   next.contact_ = contact_;
   for (const auto& [node, reason] : contact_.missed()) {
@@ -223,6 +237,10 @@ Group Group::Next(const std::vector<std::uint32_t>& ranks) const {
     if (!waited) next.contact_.Forget(node);
   }
   next.former_ = former_;
+  for (std::size_t rank = ranks.size(); rank < members_of_next; ++rank) {
+    next.workers_[rank].lost = GroupLostMessage{
+        .generation = generation, .reason = "it was not in it yet", .planned = true};
+  }
   for (std::uint32_t rank = 0, stays = 0; rank < size(); ++rank) {
     const Worker& worker = workers_[rank];
     if (stays < ranks.size() && ranks[stays] == rank) {

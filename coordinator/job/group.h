@@ -55,6 +55,7 @@ class Group {
   // Former members, too.
   bool AllGone() const;
   bool IsFormer(WorkerId worker) const { return former_.contains(worker); }
+  std::vector<MemberRecord> formers() const;
 
   // The former members are gone: this one; those on a node but for whom `runs` says so.
   void LoseFormer(WorkerId worker) { former_.erase(worker); }
@@ -93,6 +94,9 @@ class Group {
   // Ends the process of one who is here, once.
   void End(std::uint32_t rank, Duration grace, Actions& actions);
 
+  // Ends a process that was to join the group and is not in it: a former member until it is gone.
+  void Dismiss(const MemberRecord& joiner, Duration grace, Actions& actions);
+
   // Ends all processes, each once, former ones too. Who has not come back after a restart, or is
   // not heard, is given up: if it ever is heard, it is a stray. Who is not heard is told all the
   // same, as the order to start may still be on its way.
@@ -113,7 +117,7 @@ class Group {
 
   // ---- It falls apart, and some go on
 
-  // The member has lost its group and stays.
+  // The member has lost its group, or left it as it was to, and stays.
   void SetLost(std::uint32_t rank, const GroupLostMessage& message, Instant now);
   const std::optional<GroupLostMessage>& Lost(std::uint32_t rank) const {
     return workers_[rank].lost;
@@ -141,9 +145,11 @@ class Group {
   // end.
   std::vector<std::uint32_t> Staying() const;
 
-  // The group of these ranks, in their order, who keep what is known of them. The others, if they
-  // live, are former members of it.
-  Group Next(const std::vector<std::uint32_t>& ranks) const;
+  // The group of these ranks, in their order, who keep what is known of them, and behind them of
+  // `newcomers`, who have applied nothing; `generation`: of this group. The others, if they live,
+  // are former members of it.
+  Group Next(const std::vector<std::uint32_t>& ranks, const std::vector<MemberRecord>& newcomers,
+             std::uint64_t generation) const;
 
   // Since when there are signs of a failure without a verdict; nothing: there are none.
   std::optional<Instant> SuspectSince() const;

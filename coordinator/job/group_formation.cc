@@ -1,7 +1,6 @@
 #include "coordinator/job/group_formation.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 
 #include "base/check.h"
@@ -9,16 +8,6 @@
 
 namespace tactus::job {
 namespace {
-
-struct Count {
-  std::uint64_t ReadyMessage::*value;
-  const char* noun;
-  const char* field;
-};
-constexpr std::array<Count, 3> kCounts = {
-    {{&ReadyMessage::parameters, "parameters", "model"},
-     {&ReadyMessage::train_samples, "training samples", "data"},
-     {&ReadyMessage::validation_samples, "validation samples", "data"}}};
 
 // The lowest rank whose value is the most frequent one. values [members], not empty.
 std::size_t RankOfMost(const std::vector<std::uint64_t>& values) {
@@ -70,7 +59,7 @@ bool GroupFormation::SetReady(std::uint32_t rank, const ReadyMessage& ready) {
 }
 
 std::optional<Mismatch> GroupFormation::FindMismatch() const {
-  for (const Count& count : kCounts) {
+  for (const LoadedCount& count : kLoadedCounts) {
     std::vector<std::uint64_t> values;
     for (const auto& ready : ready_) values.push_back(ready ? (*ready).*count.value : 0);
     const std::size_t reference = RankOfMost(values);
@@ -128,9 +117,9 @@ std::string GroupFormation::Obstacle(const std::vector<MemberRecord>& members) c
   TACTUS_CHECK(false);
 }
 
-std::uint64_t GroupFormation::train_samples() const {
+const ReadyMessage& GroupFormation::loaded() const {
   TACTUS_CHECK(phase_ != Phase::kLoading);
-  return ready_.front()->train_samples;
+  return *ready_.front();
 }
 
 std::vector<policies::Encoding> GroupFormation::encodings() const {

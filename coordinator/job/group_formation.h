@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,6 +11,17 @@
 #include "coordinator/job/actions.h"
 
 namespace tactus::job {
+
+// What all members of a group must have loaded alike.
+struct LoadedCount {
+  std::uint64_t ReadyMessage::*value;
+  const char* noun;
+  const char* field;  // of the job file
+};
+inline constexpr std::array<LoadedCount, 3> kLoadedCounts = {
+    {{&ReadyMessage::parameters, "parameters", "model"},
+     {&ReadyMessage::train_samples, "training samples", "data"},
+     {&ReadyMessage::validation_samples, "validation samples", "data"}}};
 
 // A member that loaded something else than the rest.
 struct Mismatch {
@@ -58,7 +70,8 @@ class GroupFormation {
   std::vector<std::uint32_t> Missing() const;  // ranks that the present phase waits for
   // Who keeps the group from its first round, and with what. members: by rank.
   std::string Obstacle(const std::vector<MemberRecord>& members) const;
-  std::uint64_t train_samples() const;  // requires: all have loaded since it began
+  // What rank 0 has loaded, and so all. Requires: all have loaded since it began.
+  const ReadyMessage& loaded() const;
   // Beside dense, that all members know. Requires: likewise.
   std::vector<policies::Encoding> encodings() const;
   // Samples/s that the members tried out, by rank; 0: not. Requires: likewise.

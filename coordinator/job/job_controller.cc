@@ -62,7 +62,8 @@ void JobController::Start(std::vector<MemberRecord> members, Turn turn) {
 
 void JobController::OnWorkerSaid(WorkerId worker, const FromWorker& message, Turn turn) {
   const std::optional<std::uint32_t> rank = group_.RankOf(worker);
-  if (!rank || IsFinal(state())) return;
+  if (IsFinal(state())) return;
+  if (!rank) return OnJoinerSaid(worker, message, turn);
   std::visit([&](const auto& said) { On(*rank, said, turn); }, message);
 }
 
@@ -78,11 +79,15 @@ void JobController::On(std::uint32_t rank, const ReadyMessage& message, Turn tur
 
 void JobController::FormGroup(GroupFormation& formation, Turn turn) {
   formation.Begin(record().generation + 1);
-  const TransportRecord transport = ChooseTransport(group_.members(), formation.nccl_versions());
+  const std::vector<std::string> versions = formation.nccl_versions();
+  const TransportRecord transport = ChooseTransport(group_.members(), versions);
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    keeper_.record().members[rank].nccl_version = versions[rank];
+  }
   keeper_.FormGroup({.members = size(),
                      .speeds = formation.speeds(),
                      .encodings = formation.encodings()},
-                    formation.train_samples(), transport, turn);
+                    formation.loaded(), transport, turn);
   SendGroup(turn);
 }
 
@@ -151,7 +156,7 @@ void JobController::On(std::uint32_t rank, const ValidatedMessage& message, Turn
 }
 
 void JobController::Steer(Turn turn) {
-  if (!In<phase::Training>() || group_.SuspectSince()) return;
+  if (!In<phase::Training>() || group_.SuspectSince() || asked_to_regroup_) return;
   const std::optional<policies::Plan> plan = keeper_.Decide(turn);
   if (plan) group_.SendToAll(*plan, turn.actions);
 }
@@ -237,7 +242,8 @@ void JobController::Change(const DecisionReverted& event, Turn turn) {
 
 bool JobController::Movable() const {
   if (!group_.contact().missed().empty()) return false;
-  return In<phase::Starting>() || (In<phase::Training>() && !group_.SuspectSince());
+  const bool trains = In<phase::Training>() && !group_.SuspectSince() && !asked_to_regroup_;
+  return In<phase::Starting>() || trains;
 }
 
 void JobController::Suspend(bool pause, const std::string& reason, Turn turn) {
@@ -296,6 +302,7 @@ Duration JobController::CancelLimit() const {
 }
 
 void JobController::AwaitEnd(Duration limit, Turn turn) {
+  DismissJoiners(turn);
   const phase::Ending ending{.limit = limit, .deadline = turn.now + limit};
   if (auto* const regrouping = std::get_if<phase::Regrouping>(&phase_)) {
     regrouping->ending = ending;
@@ -459,6 +466,7 @@ void JobController::On(std::uint32_t rank, const FailedMessage& message, Turn tu
 void JobController::OnWorkerExited(const WorkerExited& event, Turn turn) {
   const std::optional<std::uint32_t> rank = group_.RankOf(event.worker);
   if (rank) return Depart({*rank}, event, turn);
+  if (joiners_.Has(event.worker)) return LoseJoiners({event.worker}, event, turn);
   group_.LoseFormer(event.worker);
   LeaveIfGone(turn);
 }
@@ -468,6 +476,9 @@ void JobController::OnNodeLost(const NodeLost& event, Turn turn) {
   NoteHold(turn.now);
   const auto tells = [&event](WorkerId worker) { return event.HasToTellOf(worker); };
   group_.LoseFormerOn(event.node, tells);
+  std::vector<WorkerId> joiners = JoinersOn(event.node);
+  std::erase_if(joiners, tells);
+  LoseJoiners(joiners, event, turn);
   std::vector<std::uint32_t> lost = group_.LiveOn(event.node);
   std::erase_if(lost, [&](std::uint32_t rank) { return tells(group_.members()[rank].worker); });
   Depart(lost, event, turn);
@@ -532,6 +543,7 @@ void JobController::Fail(const std::string& reason, const std::string& field, Tu
 
 // The workers leave by themselves, for a while.
 void JobController::End(JobState state, std::string reason, Turn turn) {
+  DismissJoiners(turn);
   phase_ = phase::Leaving{.deadline = turn.now + deadlines_.exit};
   keeper_.record().former_checkpoints.clear();  // nor needs a success the newest
   if (state == JobState::kSucceeded) keeper_.record().checkpoint.reset();
@@ -540,6 +552,7 @@ void JobController::End(JobState state, std::string reason, Turn turn) {
 }
 
 void JobController::StopWorkers(Turn turn) {
+  DismissJoiners(turn);
   phase_ = phase::Leaving{};
   group_.Stop(deadlines_.grace, turn.actions);
 }

@@ -9,6 +9,7 @@
 //               QUEUED; a Finished that is not suspended, or Cancel: STOPPING
 //   PAUSED      a user resumes: QUEUED; Cancel: CANCELLED
 //   STOPPING    all Finished and all files there: SUCCEEDED, after a Cancel CANCELLED
+//   RUNNING     workers join the group, or leave it, without a stop: see job_resize.cc
 //   any         a member is lost: the others go on in the next group, in the same state; see
 //               job_regroup.cc. Where none can, nothing moves or a deadline passes: SUSPENDING, to
 //               be tried again from the last checkpoint; after attempts.h's last attempt FAILED,
@@ -19,8 +20,9 @@
 // JobDeadlines::silence without a newer round, where others of the group are heard while it trains;
 // where nobody is heard who could tell, after the job's hold, and other deadlines stand still.
 //
-// A member whose node is leaving asks its group to suspend, and so does the controller. What is not
-// through when the node is gone is lost, which is no failed attempt: it was said in time.
+// Members whose node is leaving leave their group, and the others go on; where these are too few,
+// the job is suspended. What is not through when the node is gone is lost, which is no failed
+// attempt: it was said in time.
 //
 // MayFollow of records.h is this table; job_phase.h says what is waited for in each of them.
 //
@@ -31,6 +33,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +48,7 @@
 #include "coordinator/job/group_formation.h"
 #include "coordinator/job/job_deadlines.h"
 #include "coordinator/job/job_phase.h"
+#include "coordinator/job/joiners.h"
 #include "coordinator/job/priors.h"
 #include "coordinator/job/record_keeper.h"
 #include "coordinator/job/records.h"
@@ -89,6 +93,14 @@ class JobController {
   // it has none or is ending. Joins a suspension under way.
   void Suspend(bool pause, const std::string& reason, Turn turn);
 
+  // More workers are started beside the group, which takes them in when they are ready. Requires:
+  // GrowsFrom().
+  void Grow(const std::vector<MemberRecord>& members, Turn turn);
+
+  // The group goes on without these workers, which are ended. Where the job does not train, or too
+  // few would be left, it is suspended.
+  void GiveBack(const std::vector<WorkerId>& workers, const std::string& reason, Turn turn);
+
   // ---- Events
 
   void Change(const JobCancelled& event, Turn turn);
@@ -112,14 +124,24 @@ class JobController {
   // ---- Questions
 
   const JobRecord& record() const { return keeper_.record(); }
-  // The worker is a member that is not known to be gone.
+  // The worker is a member that is not known to be gone, or is to be one.
   bool HasMember(WorkerId worker) const;
   // Or was one of a former group, and is not known to be gone: it has its device still.
   bool HasLive(WorkerId worker) const;
   // Over, and all its workers are gone.
   bool Done() const;
-  // Suspend can end its workers now.
+  // Suspend can end its workers now, or GiveBack some of them.
   bool Movable() const;
+  // GiveBack goes without a stop now, but for the number that is left.
+  bool Shrinks() const { return In<phase::Training>() && Movable(); }
+  // Grow goes without a stop, at whatever time; so not for groups of before that was on record.
+  bool GrowsInPlace() const { return record().loaded.parameters > 0; }
+  // From when on Grow may be called; nothing: not now.
+  std::optional<Instant> GrowsFrom() const;
+  // Whose devices the job keeps: members, then who is to be one.
+  std::vector<MemberRecord> Keeps() const;
+  // Whose devices it is giving back, one by one.
+  std::vector<MemberRecord> GivesBack() const;
   // Why DecisionReverted would do nothing, a clause; empty: the decision can be taken back.
   std::string WhyNotReverted(const policies::Decision& decision) const;
   // The group as it was measured; nothing: there is none, or it is not measured yet.
@@ -178,6 +200,26 @@ class JobController {
   // ---- Members whose node is leaving
   std::optional<Instant> LeftBy() const;
 
+  // ---- The group changes while it trains
+  void OnJoinerSaid(WorkerId worker, const FromWorker& message, Turn turn);
+  void GiveUpJoiner(WorkerId worker, const std::string& reason, Turn turn);
+  void LoseJoiners(const std::vector<WorkerId>& workers, const Departure& departure, Turn turn);
+  std::vector<WorkerId> JoinersOn(const std::string& node) const;
+  void NoteJoinFailure(const std::string& reason, Turn turn);
+  void NoteJoiners(Turn turn);
+  void DismissJoiners(Turn turn);
+  std::string JoinerWords() const;
+  bool ChangesInPlace() const;
+  std::vector<std::uint32_t> Remaining() const;
+  bool EnoughRemain() const;
+  void AskToRegroup(Turn turn);
+  StopMessage RegroupOrder() const;
+  std::string ChangeWords() const;
+  bool LeftOnPurpose() const;
+  void GoOnChanging(Turn turn);
+  void LookAtJoiners(Turn turn);
+  std::optional<Instant> JoinersDue() const;
+
   // ---- The group falls apart, and those who stay go on
   void On(std::uint32_t rank, const GroupLostMessage& message, Turn turn);
   bool Regroups() const;
@@ -189,6 +231,9 @@ class JobController {
   std::string LossWords() const;
   std::vector<std::uint32_t> Unspoken() const;
   void LeaveOutBlamed(Turn turn);
+  void LeaveOutNewcomers(Turn turn);
+  bool AnyHasState() const;
+  void ForgetWhoLeft();
   std::uint32_t Slower(std::uint32_t one, std::uint32_t other) const;
   void GiveUp(std::uint32_t rank, const std::string& reason, Duration grace, Turn turn);
   std::optional<std::string> GiveUpStill(const Standstill& standstill, const std::string& words,
@@ -248,6 +293,12 @@ class JobController {
   std::optional<Leaver> leaver_;       // of the group's nodes, the first that is to be gone
   Group group_;                        // until all of its workers are gone
   int regroups_in_vain_ = 0;           // of the same members in a row, since the last round
+  // While it trains, or regroups to train on:
+  Joiners joiners_;
+  std::uint32_t joins_failed_ = 0;  // workers that did not come to join, of this coordinator
+  std::string join_failure_;        // why the last one did not, until others are started
+  std::map<WorkerId, std::string> leaving_;  // members that are to leave, and why
+  bool asked_to_regroup_ = false;            // the present group was
 };
 
 }  // namespace tactus::job

@@ -69,9 +69,15 @@ struct JobDeadlines {
   Duration second_look = std::chrono::seconds(10);
   // From the time that a job became the first that cannot start to lending what it cannot use yet.
   Duration lend = std::chrono::seconds(5);
-  // From a group's first round to another size for it, which costs a checkpoint and a start; twice
-  // as long with each regroup of the job, up to 16 minutes.
+  // From a group's first round until others may have devices of it, and to another size for it
+  // where that costs a checkpoint and a start; twice as long with each regroup of the job, up to 16
+  // minutes.
   Duration resize = std::chrono::seconds(30);
+  // From a group's first round to workers that load beside it, which costs the group no more than a
+  // regroup when they are ready: so long that nodes which come one by one are taken in together.
+  // Twice as long with each regroup of the job and each joiner that came to nothing, up to 11
+  // minutes: a device that ends what runs on it would cost its group a regroup each time.
+  Duration join = std::chrono::seconds(5);
   // From the end of a job or its suspension to the exit of its workers, which leave by themselves.
   Duration exit = std::chrono::seconds(30);
   // From SIGTERM to SIGKILL.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "coordinator/job/job_controller.h"
 
@@ -11,7 +12,7 @@ namespace tactus::job {
 
 bool JobController::HasMember(WorkerId worker) const {
   const std::optional<std::uint32_t> rank = group_.RankOf(worker);
-  return rank && group_.Live(*rank);
+  return rank ? group_.Live(*rank) : joiners_.Has(worker);
 }
 
 bool JobController::HasLive(WorkerId worker) const {
@@ -30,6 +31,32 @@ std::optional<Instant> JobController::SteadyFrom() const {
   if (training == nullptr) return std::nullopt;
   constexpr std::uint32_t kDoublingsMax = 5;
   return training->since + deadlines_.resize * (1 << std::min(record().regroups, kDoublingsMax));
+}
+
+std::optional<Instant> JobController::GrowsFrom() const {
+  const auto* const training = std::get_if<phase::Training>(&phase_);
+  if (training == nullptr || !Movable() || !GrowsInPlace()) return std::nullopt;
+  if (!joiners_.empty() || !leaving_.empty()) return std::nullopt;
+  constexpr std::uint32_t kDoublingsMax = 7;
+  const std::uint32_t doublings = std::min(record().regroups + joins_failed_, kDoublingsMax);
+  return training->since + deadlines_.join * (1 << doublings);
+}
+
+std::vector<MemberRecord> JobController::Keeps() const {
+  std::vector<MemberRecord> members = record().members;
+  std::erase_if(members,
+                [this](const MemberRecord& member) { return leaving_.contains(member.worker); });
+  const std::vector<MemberRecord> joiners = joiners_.members();
+  members.insert(members.end(), joiners.begin(), joiners.end());
+  return members;
+}
+
+std::vector<MemberRecord> JobController::GivesBack() const {
+  std::vector<MemberRecord> members = group_.formers();
+  for (const MemberRecord& member : record().members) {
+    if (leaving_.contains(member.worker)) members.push_back(member);
+  }
+  return members;
 }
 
 std::optional<policies::MeasuredGroup> JobController::Measured() const {

@@ -1,6 +1,7 @@
 // The part of JobController that goes on without those who are lost.
 //
-//   a group that trains, ends or is awaited after a restart loses a member, or a member loses it
+//   a group that trains, ends or is awaited after a restart loses a member, or a member loses it,
+//   or all leave it as they were asked to (job_resize.cc)
 //     -> each of those who stay says that it lost this generation, and keeps what it holds
 //     -> they are on record as the members of the next one, whose number, plan and ranks they learn
 //     -> their addresses, then all of these, then the first round: it trains, or ends, as before
@@ -94,7 +95,7 @@ void JobController::Regroup(Turn turn) {
     return;
   }
   if (!Unspoken().empty()) return;
-  if (!whole) return FormNext(turn);
+  if (!whole || LeftOnPurpose()) return FormNext(turn);
   // A connection broke, or somebody is gone of whom nobody said so yet.
   regrouping.deadline = std::max(turn.now, regrouping.since + deadlines_.inquiry);
 }
@@ -130,6 +131,11 @@ void JobController::BeginRegrouping(Turn turn) {
 std::string JobController::LossWords() const {
   if (group_.SuspectSince()) return group_.Verdict().reason;
   const LostMember& first = record().lost.front();
+  if (first.message.planned) {
+    // A coordinator that restarted knows no more of it than what the members were told.
+    const std::string words = ChangeWords();
+    return words.empty() ? first.message.reason : words;
+  }
   return FindingOf(group_.members()[first.rank], first.message).reason;
 }
 
@@ -144,24 +150,69 @@ std::vector<std::uint32_t> JobController::Unspoken() const {
 }
 
 // The members are durable before the first of them hears of the group. Who is left out is ended.
+// Who is to leave and cannot be spared stays for a round, after which the job is suspended.
 void JobController::FormNext(Turn turn) {
   const std::string reason = LossWords();
-  const bool again = group_.Staying().size() == size();
+  if (!AnyHasState()) return Lose(reason, turn);
+  const bool on_purpose = LeftOnPurpose();
+  const std::vector<Joiner> newcomers = joiners_.TakeReady();
+  const bool again = group_.Staying().size() == size() && !on_purpose && newcomers.empty();
   regroups_in_vain_ = again ? regroups_in_vain_ + 1 : 0;
   if (regroups_in_vain_ > kRegroupsInVainMax) return Lose(reason, turn);
+  if (again) LeaveOutNewcomers(turn);
   if (regroups_in_vain_ > 1) LeaveOutBlamed(turn);
-  const std::vector<std::uint32_t> ranks = group_.Staying();
+  const std::vector<std::uint32_t> ranks = EnoughRemain() ? Remaining() : group_.Staying();
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
     const bool stays = std::ranges::binary_search(ranks, rank);
     if (!stays && group_.results().Owes(rank)) group_.End(rank, deadlines_.grace, turn.actions);
   }
-  group_ = group_.Next(ranks);
-  keeper_.Regroup({.ranks = ranks, .lost = group_.lost(), .reason = reason}, turn);
+  std::vector<MemberRecord> members;
+  for (const Joiner& newcomer : newcomers) members.push_back(newcomer.member);
+  const bool resized = on_purpose && (ranks.size() < size() || !newcomers.empty());
+  group_ = group_.Next(ranks, members, record().generation);
+  ForgetWhoLeft();
+  keeper_.SetJoiners(joiners_.members());
+  keeper_.Regroup({.ranks = ranks,
+                   .newcomers = newcomers,
+                   .lost = group_.lost(),
+                   .reason = reason,
+                   .resized = resized},
+                  turn);
   auto& regrouping = std::get<phase::Regrouping>(phase_);
   regrouping.deadline = turn.now + Rounds(deadlines_.regroup);
   regrouping.formation.emplace(size(), record().generation, GroupFormation::Phase::kMeeting);
   regrouping.stale = false;
   SendGroup(turn);
+}
+
+// Newcomers have none before they met the others.
+bool JobController::AnyHasState() const {
+  if (keeper_.tracker()->rounds() == 0) return true;
+  return std::ranges::any_of(group_.Staying(), [this](std::uint32_t rank) {
+    const std::optional<GroupLostMessage>& lost = group_.Lost(rank);
+    return lost && lost->rounds > 0;
+  });
+}
+
+// Of what was asked of the group before, what the next one has done.
+void JobController::ForgetWhoLeft() {
+  asked_to_regroup_ = false;
+  std::erase_if(leaving_, [this](const auto& one) { return !group_.RankOf(one.first); });
+  const auto leaves = [this](const MemberRecord& member) { return member.node == leaver_->node; };
+  if (leaver_ && std::ranges::none_of(group_.members(), leaves)) leaver_.reset();
+}
+
+// A group of the same members comes to nothing before its first round: who has not been in one with
+// them is the first to be left out, as the job needs none of these. The others are a round apart at
+// most.
+void JobController::LeaveOutNewcomers(Turn turn) {
+  std::uint64_t most = 0;
+  for (const LostMember& member : group_.lost()) most = std::max(most, member.message.rounds);
+  for (const LostMember& member : group_.lost()) {
+    if (member.message.rounds > 0 || most < 2) continue;
+    const std::string name = WorkerName(group_.members()[member.rank]);
+    GiveUp(member.rank, name + " did not come to a round with the others", deadlines_.grace, turn);
+  }
 }
 
 // Of two who blame each other again, the one whose loss costs less speed.
@@ -238,7 +289,7 @@ void JobController::GoOnRegrouped(Turn turn) {
   phase_ = TrainingFrom(turn.now);
   record.state_reason = TrainingWords();
   keeper_.Announce(turn);
-  if (size() >= record.settings.workers_min) return;
+  if (size() >= record.settings.workers_min) return GoOnChanging(turn);
   Suspend(false,
           WorkerCount(size()) + " left of at least " + std::to_string(record.settings.workers_min) +
               ": " + record.regroup_reason,

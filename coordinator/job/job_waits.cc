@@ -38,6 +38,9 @@ void JobController::OnNodeUnreachable(const NodeUnreachable& event, Turn turn) {
     return Depart(group_.LiveOn(event.node), NodeLost{.node = event.node, .reason = event.reason},
                   turn);
   }
+  // If it is heard again, who was to join or has left is a stray.
+  group_.LoseFormerOn(event.node, [](WorkerId) { return false; });
+  LoseJoiners(JoinersOn(event.node), NodeLost{.node = event.node, .reason = event.reason}, turn);
   const auto on_node = [&](const MemberRecord& member) { return member.node == event.node; };
   if (std::ranges::none_of(group_.members(), on_node)) return;
   group_.contact().Miss(event.node, event.reason, turn.now);
@@ -78,7 +81,7 @@ std::optional<Duration> JobController::Patience() const {
 }
 
 std::string JobController::TrainingWords() const {
-  const std::string words = "training on " + WorkerCount(size());
+  const std::string words = "training on " + WorkerCount(size()) + JoinerWords();
   const Contact& contact = group_.contact();
   if (!contact.missed().empty() && !group_.AnyHeard()) {
     return words + ", of which none is heard: waits up to " + DurationWords(record().settings.hold);
@@ -109,6 +112,7 @@ void JobController::RepeatTo(const std::vector<std::uint32_t>& ranks, Turn turn)
   const policies::Plan* const plan = keeper_.tracker() ? keeper_.Travelling() : nullptr;
   for (const std::uint32_t rank : ranks) {
     if (In<phase::Training>() && plan != nullptr) group_.Send(rank, *plan, turn.actions);
+    if (asked_to_regroup_) group_.Send(rank, RegroupOrder(), turn.actions);
     if (In<phase::Ending>() && AskedToStop()) group_.Send(rank, StopOrder(), turn.actions);
   }
   if (!ranks.empty() && In<phase::Regrouping>()) RepeatGroup(turn);
@@ -135,6 +139,7 @@ void JobController::LoseUnheard(Turn turn) {
 
 void JobController::Restore(const std::string& memory, Turn turn) {
   keeper_.Recall(memory, turn);
+  keeper_.SetJoiners({});  // whose agents end them when they are back
   switch (state()) {
     case JobState::kStarting:
       return GoOnLater(turn);
@@ -179,9 +184,13 @@ void JobController::AwaitReturn(Instant now) {
 void JobController::OnNodeJoined(const NodeJoined& event, Turn turn) {
   const bool missed = group_.contact().Hear(event.node, turn.now);
   if (!event.same_incarnation) {
-    group_.LoseFormerOn(event.node, [&event](WorkerId worker) {
+    const auto to_come = [&event](WorkerId worker) {
       return event.Runs(worker) || event.HasToTellOf(worker);
-    });
+    };
+    group_.LoseFormerOn(event.node, to_come);
+    std::vector<WorkerId> joiners = JoinersOn(event.node);
+    std::erase_if(joiners, to_come);
+    LoseJoiners(joiners, AgentRestarted{}, turn);
   }
   std::vector<std::uint32_t> lost;
   std::vector<std::uint32_t> back;
@@ -255,14 +264,21 @@ void JobController::On(std::uint32_t rank, const StandingMessage& message, Turn 
 // Whoever waits for it anyway does so: a checkpoint or a result that is under way is as good a
 // goodbye. Nothing is asked of a group that was told already; it learns why.
 void JobController::OnNodeLeaving(const NodeLeaving& event, Turn turn) {
+  std::vector<WorkerId> workers = JoinersOn(event.node);
+  for (const std::uint32_t rank : group_.LiveOn(event.node)) {
+    workers.push_back(group_.members()[rank].worker);
+  }
   const auto on_node = [&](const MemberRecord& member) { return member.node == event.node; };
   const bool awaited = !In<phase::Idle>() && !In<phase::Leaving>();
-  if (!awaited || std::ranges::none_of(group_.members(), on_node)) return;
+  const std::string reason = "node " + event.node + " is leaving: " + event.leave.reason;
+  if (!awaited || std::ranges::none_of(group_.members(), on_node)) {
+    return GiveBack(workers, reason, turn);
+  }
   const Instant gone_by = turn.now + event.leave.within + deadlines_.second_look;
   if (!leaver_ || leaver_->node == event.node || gone_by < leaver_->gone_by) {
     leaver_ = Leaver{.node = event.node, .reason = event.leave.reason, .gone_by = gone_by};
   }
-  const std::string reason = "node " + event.node + " is leaving: " + event.leave.reason;
+  if (ChangesInPlace()) return GiveBack(workers, reason, turn);
   JobRecord& record = keeper_.record();
   const bool suspending = record.suspension && !record.suspension->lost;
   if (!suspending) return Suspend(false, reason, turn);
@@ -271,10 +287,13 @@ void JobController::OnNodeLeaving(const NodeLeaving& event, Turn turn) {
   keeper_.Announce(turn);
 }
 
-// When the node that is leaving is gone for certain; nothing: none is, or it owes nothing.
+// When the node that is leaving is gone for certain; nothing: none is, or it owes nothing. Who goes
+// on without it awaits no more than the end of its workers.
 std::optional<Instant> JobController::LeftBy() const {
   const bool awaited = leaver_ && !In<phase::Idle>() && !In<phase::Leaving>();
-  return awaited && group_.Owes(leaver_->node) ? std::optional(leaver_->gone_by) : std::nullopt;
+  if (!awaited || !group_.Owes(leaver_->node)) return std::nullopt;
+  if (ChangesInPlace() && group_.LiveOn(leaver_->node).empty()) return std::nullopt;
+  return leaver_->gone_by;
 }
 
 // ---- Deadlines
@@ -285,8 +304,14 @@ void JobController::Tick(Turn turn) {
   if (verdict && turn.now >= *verdict) {
     return Conclude(group_.Verdict(), turn);
   }
+  LookAtJoiners(turn);
   const std::optional<Instant> left = LeftBy();
   if (left && turn.now >= *left) {
+    if (ChangesInPlace()) {
+      const Leaver leaver = *leaver_;
+      group_.StopOn(leaver.node, deadlines_.grace, turn.actions);
+      return OnNodeLost({.node = leaver.node, .reason = "it is leaving: " + leaver.reason}, turn);
+    }
     return Lose("node " + leaver_->node + " left before its workers had ended: " + leaver_->reason,
                 turn);
   }
@@ -314,6 +339,7 @@ std::optional<Instant> JobController::Deadline() const {
   };
   if (!Holds()) consider(DeadlineOf(phase_));
   consider(LeftBy());
+  consider(JoinersDue());
   if (const std::optional<Duration> patience = Patience()) {
     consider(group_.contact().LookDue(*patience));
   }

@@ -80,6 +80,7 @@ void Fields(auto& archive, Of<MemberRecord> auto& member) {
   archive("uuid", member.uuid);
   archive("incarnation", member.incarnation);
   archive("model", member.model);
+  archive("nccl_version", member.nccl_version);
 }
 
 void Fields(auto& archive, Of<TransportRecord> auto& transport) {
@@ -255,6 +256,10 @@ void Fields(auto& archive, Of<JobRecord> auto& record) {
   archive("regroup_reason", record.regroup_reason);
   archive("differences", record.differences);
   archive("difference_reason", record.difference_reason);
+  archive("resizes", record.resizes);
+  archive("resize_reason", record.resize_reason);
+  archive("loaded", record.loaded);
+  archive("joiners", record.joiners);
   archive("lost", record.lost);
   archive("worker_ordinals", record.worker_ordinals);
   archive("reversal", record.reversal);

@@ -10,6 +10,7 @@
 #include "coordinator/job/eta.h"
 #include "coordinator/job/reversal.h"
 #include "coordinator/job/snapshots.h"
+#include "coordinator/job/transport_choice.h"
 #include "coordinator/job/wording.h"
 #include "coordinator/job/worker_ids.h"
 
@@ -28,6 +29,21 @@ Progress FromNothing(const Progress& former) {
           .repeated_passes = former.repeated_passes,
           .unrecorded_rounds = former.unrecorded_rounds,
           .validation = {.count = former.validation.count, .seconds = former.validation.seconds}};
+}
+
+// "regrouping: node b is drained; 2 of 3 workers go on from round 12, and 1 joins".
+std::string GoingOnWords(const RecordKeeper::Regrouping& regrouping, std::size_t former) {
+  const std::size_t stay = regrouping.ranks.size();
+  const std::size_t join = regrouping.newcomers.size();
+  std::uint64_t newest = 0;
+  for (const LostMember& member : regrouping.lost) {
+    newest = std::max(newest, member.message.rounds);
+  }
+  std::string words = "regrouping: " + regrouping.reason + "; " + std::to_string(stay) + " of " +
+                      WorkerCount(former) + (stay == 1 ? " goes on" : " go on") + " from round " +
+                      std::to_string(newest);
+  if (join > 0) words += ", and " + std::to_string(join) + (join == 1 ? " joins" : " join");
+  return words;
 }
 
 }  // namespace
@@ -107,8 +123,8 @@ void RecordKeeper::BeginGroup(std::vector<MemberRecord> members, Instant now) {
 }
 
 policies::Plan RecordKeeper::FormGroup(const policies::StartingGroup& group,
-                                       std::uint64_t epoch_samples,
-                                       const TransportRecord& transport, Turn turn) {
+                                       const ReadyMessage& loaded, const TransportRecord& transport,
+                                       Turn turn) {
   ++record_.generation;
   policies::StartingGroup starting = group;
   starting.before = PlanOfFormerGroup();
@@ -117,7 +133,8 @@ policies::Plan RecordKeeper::FormGroup(const policies::StartingGroup& group,
   record_.newest_plan = first.plan;
   Progress progress = record_.checkpoint ? record_.progress : FromNothing(record_.progress);
   progress.workers.clear();  // of the group before, which had other members
-  progress.epoch_samples = epoch_samples;
+  progress.epoch_samples = loaded.train_samples;
+  record_.loaded = loaded;
   tracker_.emplace(group.members, progress);
   NoteGroup(progress.rounds, transport, group.encodings.value_or(Encodings()));
   record_.state_reason = "forming a group of " + WorkerCount(group.members);
@@ -140,44 +157,66 @@ void RecordKeeper::PublishFirst(const policies::Revision& first, Turn turn) {
 
 // Rounds that some members reported and others will not are no part of the history; the progress
 // goes on with what all reported, and reaches them with the next round.
-void RecordKeeper::Regroup(const Survivors& survivors, Turn turn) {
+void RecordKeeper::Regroup(const Regrouping& regrouping, Turn turn) {
   RefreshProgress(turn.now);
   const std::size_t former = record_.members.size();
-  const auto size = static_cast<std::uint32_t>(survivors.ranks.size());
   Progress progress = tracker_->progress();
-  policies::StartingGroup group{
-      .members = size, .before = PlanOfSurvivors(survivors.ranks), .goes_on = true};
+  policies::StartingGroup group{.before = PlanOfSurvivors(regrouping.ranks), .goes_on = true};
   std::vector<MemberRecord> members;
   std::vector<WorkerProgress> workers;
-  for (const std::uint32_t rank : survivors.ranks) {
+  for (const std::uint32_t rank : regrouping.ranks) {
     members.push_back(record_.members[rank]);
     workers.push_back(progress.workers[rank]);
     workers.back().samples = 0;  // since this group meets
-    group.speeds.push_back(workers.back().samples_per_second);
   }
+  for (const Joiner& newcomer : regrouping.newcomers) {
+    members.push_back(newcomer.member);
+    members.back().nccl_version = newcomer.ready->nccl_version;
+    workers.push_back({.samples_per_second = newcomer.ready->samples_per_second});
+  }
+  for (const WorkerProgress& worker : workers) group.speeds.push_back(worker.samples_per_second);
+  group.members = static_cast<std::uint32_t>(members.size());
   progress.workers = std::move(workers);
   record_.worker_ordinals = NextOrdinal(record_);
   record_.members = std::move(members);
   ++record_.generation;
-  ++record_.regroups;
-  record_.regroup_reason = survivors.reason;
+  if (regrouping.resized) {
+    ++record_.resizes;
+    record_.resize_reason = "from " + std::to_string(former) + " to " + WorkerCount(group.members) +
+                            " without a stop: " + regrouping.reason;
+  } else {
+    ++record_.regroups;
+    record_.regroup_reason = regrouping.reason;
+  }
   BeginAttempt(record_, WallAt(turn.now));
   ForgetEnding();
-  record_.lost = survivors.lost;
-  const TransportRecord transport =
-      record_.groups.empty() ? TransportRecord{} : record_.groups.back().transport;
+  record_.lost = regrouping.lost;
+  const TransportRecord transport = TransportOfNext(regrouping);
   group.encodings = CommonEncodings();
   const policies::Revision first = steering_.Start(group);
   record_.newest_plan = first.plan;
-  tracker_.emplace(size, progress);
+  tracker_.emplace(group.members, progress);
   NoteGroup(progress.rounds, transport, *group.encodings);
-  std::uint64_t newest = 0;
-  for (const LostMember& member : record_.lost) newest = std::max(newest, member.message.rounds);
-  record_.state_reason = "regrouping: " + survivors.reason + "; " + std::to_string(size) + " of " +
-                         WorkerCount(former) + (size == 1 ? " goes on" : " go on") +
-                         " from round " + std::to_string(newest);
+  record_.state_reason = GoingOnWords(regrouping, former);
   Announce(turn);
   PublishFirst(first, turn);
+}
+
+// What those who are left of a group have in common is what it had.
+TransportRecord RecordKeeper::TransportOfNext(const Regrouping& regrouping) const {
+  if (!regrouping.resized && regrouping.newcomers.empty()) {
+    return record_.groups.empty() ? TransportRecord{} : record_.groups.back().transport;
+  }
+  std::vector<std::string> versions;
+  for (const MemberRecord& member : record_.members) versions.push_back(member.nccl_version);
+  return ChooseTransport(record_.members, versions);
+}
+
+void RecordKeeper::SetJoiners(std::vector<MemberRecord> joiners) {
+  if (joiners.empty() && record_.joiners.empty()) return;
+  record_.joiners.insert(record_.joiners.end(), joiners.begin(), joiners.end());
+  record_.worker_ordinals = NextOrdinal(record_);
+  record_.joiners = std::move(joiners);
 }
 
 // The newest, with the sizes of those who stay.
@@ -185,8 +224,8 @@ policies::Plan RecordKeeper::PlanOfSurvivors(const std::vector<std::uint32_t>& r
   policies::Plan plan = record_.newest_plan;
   const std::vector<std::uint32_t> sizes = std::exchange(plan.batch_sizes, {});
   for (const std::uint32_t rank : ranks) plan.batch_sizes.push_back(sizes[rank]);
-  const bool smaller = ranks.size() < sizes.size();
-  if (smaller && record_.reversal && record_.reversal->axis == policies::Axis::kBatch) {
+  const bool others = ranks.size() != sizes.size();
+  if (others && record_.reversal && record_.reversal->axis == policies::Axis::kBatch) {
     record_.reversal.reset();
   }
   return plan;

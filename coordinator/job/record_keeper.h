@@ -11,6 +11,7 @@
 #include "base/time.h"
 #include "coordinator/job/actions.h"
 #include "coordinator/job/job_deadlines.h"
+#include "coordinator/job/joiners.h"
 #include "coordinator/job/priors.h"
 #include "coordinator/job/progress_tracker.h"
 #include "coordinator/job/records.h"
@@ -56,19 +57,23 @@ class RecordKeeper {
   void BeginGroup(std::vector<MemberRecord> members, Instant now);
 
   // All have loaded: a new generation, announced with its first plan, which is returned.
-  // epoch_samples: training samples in an epoch.
-  policies::Plan FormGroup(const policies::StartingGroup& group, std::uint64_t epoch_samples,
+  policies::Plan FormGroup(const policies::StartingGroup& group, const ReadyMessage& loaded,
                            const TransportRecord& transport, Turn turn);
 
-  // Those whom a loss left of a group.
-  struct Survivors {
-    std::vector<std::uint32_t> ranks{};  // that they had in it, in order
-    std::vector<LostMember> lost{};      // what each said of the loss, by the rank that it gets
-    std::string reason{};                // of the loss, a clause
+  // A group that goes on where another was lost, or was left on purpose.
+  struct Regrouping {
+    std::vector<std::uint32_t> ranks{};  // that those who stay had in it, in order
+    std::vector<Joiner> newcomers{};     // behind them; ready
+    std::vector<LostMember> lost{};      // what each said of the one before, by its new rank
+    std::string reason{};                // a clause
+    bool resized = false;                // nobody was lost: others are in it on purpose
   };
-  // They go on in a new generation, announced with its first plan. Neither an attempt nor the time
+  // It goes on in a new generation, announced with its first plan. Neither an attempt nor the time
   // that counts as trained ends with the one before. Requires: tracker()
-  void Regroup(const Survivors& survivors, Turn turn);
+  void Regroup(const Regrouping& regrouping, Turn turn);
+
+  // These load beside the group, and no others. Durable with the next Persist.
+  void SetJoiners(std::vector<MemberRecord> joiners);
 
   // The first report of any member came; RUNNING begins with that round.
   void BeginRunning(const policies::Report& first, Turn turn);
@@ -142,6 +147,7 @@ class RecordKeeper {
   void RefreshProgress(Instant now);
   std::optional<policies::Plan> PlanOfFormerGroup();
   policies::Plan PlanOfSurvivors(const std::vector<std::uint32_t>& ranks);
+  TransportRecord TransportOfNext(const Regrouping& regrouping) const;
   void PublishFirst(const policies::Revision& first, Turn turn);
   std::optional<policies::Prior> PriorOfKind(Turn turn) const;
   std::optional<policies::Revision> NextPlan();

@@ -102,6 +102,7 @@ struct MemberRecord {
   std::string uuid{};             // of its GPU; empty: it has none
   std::uint64_t incarnation = 0;  // of the agent's process that it was given to; 0: not known
   std::string model{};            // of the device
+  std::string nccl_version{};     // as it said when it was ready
 };
 
 using protocol::TransportKind;
@@ -178,6 +179,7 @@ using protocol::EvaluatedMessage;
 using protocol::FinishedMessage;
 using protocol::GroupLostMessage;
 using protocol::kCheckpointFile;
+using protocol::ReadyMessage;
 
 struct FinishedMember {
   std::uint32_t rank = 0;
@@ -316,6 +318,14 @@ struct JobRecord {
   // Comparisons of parameters that found some that were wrong.
   std::uint32_t differences = 0;
   std::string difference_reason{};  // of the last one, for people; empty: there was none
+  // Groups that were formed of others on purpose, as some joined or left while the rest trained.
+  std::uint32_t resizes = 0;
+  std::string resize_reason{};  // of the last one, likewise
+  // What its workers have loaded, which who joins has to have, too; no parameters: not known.
+  ReadyMessage loaded{};
+  // Who loads beside the group. For people and for worker_ordinals: a coordinator that restarts
+  // ends them, as it ends whoever runs and is in no group.
+  std::vector<MemberRecord> joiners{};
   // Who said that the group fell apart, by rank of the present one: until its first round, which
   // proves that all of them are in it.
   std::vector<LostMember> lost{};

@@ -15,6 +15,17 @@ bool Tolerates(const std::vector<std::string>& tolerations, const std::string& t
   });
 }
 
+bool IsUseful(const HeldDevice& device, const JobSettings& settings, DeviceKind standard) {
+  return device.usable && device.traits != nullptr &&
+         Accepts(settings, device.kind, *device.traits, standard);
+}
+
+std::size_t Useful(const std::vector<HeldDevice>& devices, const JobSettings& settings,
+                   DeviceKind standard) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      devices, [&](const HeldDevice& device) { return IsUseful(device, settings, standard); }));
+}
+
 // One making of a schedule.
 class Scheduler {
  public:
@@ -33,8 +44,8 @@ class Scheduler {
       Consider(job);
     }
     Extend();
-    // Growing ends a group, too: only when nobody is being moved already.
-    if (schedule_.displaced.empty()) Grow();
+    // Growing may end a group, too: only when nobody is being moved already.
+    if (schedule_.displaced.empty() && schedule_.reductions.empty()) Grow();
     return std::move(schedule_);
   }
 
@@ -90,8 +101,9 @@ class Scheduler {
     std::vector<Candidate> candidates;
     for (const GroupedJob& group : view_.groups) {
       const std::size_t useful = UsefulDevices(group, *head.settings, view_.standard);
-      // Its devices come anyway: nobody else is displaced for them.
+      // These devices come anyway: nobody else is displaced for them.
       if (group.leaving) coming += useful;
+      coming += Useful(group.given_back, *head.settings, view_.standard);
       if (group.leaving || useful == 0) continue;
       const std::size_t given = Given(group, head, useful);
       if (given > 0) candidates.push_back({.group = &group, .devices = given});
@@ -114,12 +126,33 @@ class Scheduler {
         sum -= candidate.devices;
         std::erase_if(chosen, [&](const Candidate& c) { return c.group == candidate.group; });
       }
+      std::size_t missing = wanted - coming;
       for (const Candidate& candidate : chosen) {
-        schedule_.displaced.push_back(
-            {.job = candidate.group->job, .reason = "makes room for job " + head.settings->name});
+        const std::size_t share = std::min(missing, candidate.devices);
+        const std::size_t given =
+            TakeFrom(*candidate.group, head, share) ? share : candidate.devices;
+        missing -= std::min(missing, given);
       }
     }
     for (const std::size_t index : fitting) kept_[index] = true;
+  }
+
+  // So many devices of a group for the head. False: it is displaced, as it can spare no part.
+  bool TakeFrom(const GroupedJob& group, const WaitingJob& head, std::size_t share) {
+    const std::string reason = "makes room for job " + head.settings->name;
+    if (!group.shrinks || group.devices.size() < group.settings->workers_min + share) {
+      schedule_.displaced.push_back({.job = group.job, .reason = reason});
+      return false;
+    }
+    Schedule::Reduction reduction{.job = group.job, .reason = reason};
+    for (auto device = group.devices.rbegin();
+         device != group.devices.rend() && reduction.workers.size() < share; ++device) {
+      if (IsUseful(*device, *head.settings, view_.standard)) {
+        reduction.workers.push_back(device->worker);
+      }
+    }
+    schedule_.reductions.push_back(std::move(reduction));
+    return true;
   }
 
   // Of `useful` devices of a group, those that the head may have.
@@ -194,39 +227,47 @@ class Scheduler {
     return head != nullptr && Accepts(*head, device.kind, *device.traits, view_.standard);
   }
 
-  // One at a time, the first in the order. Whoever has a device that it would not get back,
-  // cordoned or at fault since, keeps what it has.
+  // One at a time, the first in the order. Whoever would give its devices back for it, and has one
+  // that it would not get back, cordoned or at fault since, keeps what it has.
   void Grow() {
     const GroupedJob* chosen = nullptr;
     for (const GroupedJob& group : view_.groups) {
-      const bool whole =
-          UsefulDevices(group, *group.settings, view_.standard) == group.devices.size();
+      const bool whole = group.in_place || UsefulDevices(group, *group.settings, view_.standard) ==
+                                               group.devices.size();
       const bool wants = !group.leaving && whole &&
                          group.devices.size() < group.settings->workers_max &&
-                         AnyUnwanted(*group.settings);
+                         !Unwanted(*group.settings).empty();
       if (!wants) continue;
-      if (!group.steady) {
+      if (!(group.in_place ? group.grows : group.steady)) {
         schedule_.awaits_steady = true;
       } else if (chosen == nullptr ||
                  ComesBefore(*group.settings, group.job, *chosen->settings, chosen->job)) {
         chosen = &group;
       }
     }
-    if (chosen != nullptr) {
+    if (chosen == nullptr) return;
+    if (!chosen->in_place) {
       schedule_.displaced.push_back({.job = chosen->job, .reason = "grows onto free devices"});
+      return;
     }
+    Schedule::Grant growth{.job = chosen->job};
+    const std::size_t most = chosen->settings->workers_max - chosen->devices.size();
+    for (const std::size_t index : Unwanted(*chosen->settings)) {
+      if (growth.members.size() < most) growth.members.push_back(view_.free[index].place);
+    }
+    schedule_.growths.push_back(std::move(growth));
   }
 
-  // A free device that fits, and that nobody in the queue could use.
-  bool AnyUnwanted(const JobSettings& settings) const {
-    for (const std::size_t index : Fitting(settings)) {
+  // The free devices that fit, and that nobody in the queue could use.
+  std::vector<std::size_t> Unwanted(const JobSettings& settings) const {
+    std::vector<std::size_t> unwanted = Fitting(settings);
+    std::erase_if(unwanted, [&](std::size_t index) {
       const FreeDevice& device = view_.free[index];
-      const bool wanted = std::ranges::any_of(view_.waiting, [&](const WaitingJob& job) {
+      return std::ranges::any_of(view_.waiting, [&](const WaitingJob& job) {
         return Accepts(*job.settings, device.kind, *device.traits, view_.standard);
       });
-      if (!wanted) return true;
-    }
-    return false;
+    });
+    return unwanted;
   }
 
   struct Granted {
@@ -262,11 +303,7 @@ bool Accepts(const JobSettings& settings, DeviceKind kind, const NodeTraits& tra
 
 std::size_t UsefulDevices(const GroupedJob& group, const JobSettings& settings,
                           DeviceKind standard) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(group.devices, [&](const HeldDevice& device) {
-        return device.usable && device.traits != nullptr &&
-               Accepts(settings, device.kind, *device.traits, standard);
-      }));
+  return Useful(group.devices, settings, standard);
 }
 
 std::size_t Attainable(const ScheduleView& view, const JobSettings& settings) {
@@ -275,7 +312,8 @@ std::size_t Attainable(const ScheduleView& view, const JobSettings& settings) {
         return Accepts(settings, device.kind, *device.traits, view.standard);
       }));
   for (const GroupedJob& group : view.groups) {
-    devices += UsefulDevices(group, settings, view.standard);
+    devices += UsefulDevices(group, settings, view.standard) +
+               Useful(group.given_back, settings, view.standard);
   }
   return devices;
 }

@@ -2,12 +2,14 @@
 //
 //   order     priority, the highest first; then submission, the oldest first
 //   gangs     a job starts with at least its min of devices at once, or not at all
-//   room      the first job that cannot start takes devices from jobs behind it in the order, which
-//             go on later from a checkpoint, and from elastic ones of its own priority above their
-//             min; only where that lets it start
+//   room      the first job that cannot start takes devices from jobs behind it in the order, and
+//             from elastic ones of its own priority above their min; only where that lets it start.
+//             Who trains and keeps its min gives back what is needed and trains on; others go on
+//             later from a checkpoint
 //   backfill  devices that it cannot use yet are lent to jobs behind it, until it can; where it has
 //             waited a while, as nodes may just be joining one by one
-//   growth    devices that nobody waits for go to running jobs below their max
+//   growth    devices that nobody waits for go to running jobs below their max: to workers that
+//             join them, or, where they cannot take in any, by a checkpoint and a start
 
 #pragma once
 
@@ -30,6 +32,7 @@ struct WaitingJob {
 
 // A device that a job holds.
 struct HeldDevice {
+  WorkerId worker{};
   DeviceKind kind = DeviceKind::kCpu;
   const NodeTraits* traits = nullptr;  // null: its node is not known
   bool usable = false;                 // by others, once it is given back: connected, open, well
@@ -40,9 +43,13 @@ struct GroupedJob {
   JobId job{};
   const JobSettings* settings = nullptr;
   std::vector<HeldDevice> devices{};
-  bool leaving = false;  // it is giving all of them back
-  bool movable = false;  // its workers can be ended now and the job goes on later
-  bool steady = false;   // movable, and it ran long enough for a change of its size
+  std::vector<HeldDevice> given_back{};  // beside these: they come free, and it trains on
+  bool leaving = false;                  // it is giving all of them back
+  bool movable = false;                  // its workers can be ended now and the job goes on later
+  bool steady = false;                   // movable, and it ran long enough for a change of its size
+  bool shrinks = false;   // movable, and some of its workers can be ended while it trains on
+  bool in_place = false;  // it grows by workers that join it; never by a checkpoint and a start
+  bool grows = false;     // so now
 };
 
 struct ScheduleView {
@@ -62,10 +69,17 @@ struct Schedule {
     JobId job{};
     std::string reason{};
   };
+  struct Reduction {
+    JobId job{};
+    std::vector<WorkerId> workers{};
+    std::string reason{};
+  };
   std::vector<Grant> starts{};
-  std::vector<Displaced> displaced{};  // to be ended with a checkpoint and queued again
-  JobId head{};                        // the first that cannot start; 0: none
-  // A group would be displaced if it were steady: ask again when one has become so.
+  std::vector<Displaced> displaced{};   // to be ended with a checkpoint and queued again
+  std::vector<Reduction> reductions{};  // to go on without these
+  std::vector<Grant> growths{};         // of jobs that run
+  JobId head{};                         // the first that cannot start; 0: none
+  // A group would be displaced if it were steady, or grow: ask again when one has become so.
   bool awaits_steady = false;
 };
 
@@ -86,8 +100,8 @@ std::size_t Attainable(const ScheduleView& view, const JobSettings& settings);
 // True where `a` comes before `b`.
 bool ComesBefore(const JobSettings& a_settings, JobId a, const JobSettings& b_settings, JobId b);
 
-// Total, deterministic; no job is in both lists. Devices are given in the order of `free`, but to a
-// job that takes either kind GPUs before processors. Cost: waiting x free + groups.
+// Total, deterministic; no job is in two of the lists. Devices are given in the order of `free`,
+// but to a job that takes either kind GPUs before processors. Cost: waiting x free + groups.
 Schedule MakeSchedule(const ScheduleView& view);
 
 }  // namespace tactus::job

@@ -1,6 +1,7 @@
 #include "coordinator/job/worker_ids.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace tactus::job {
 namespace {
@@ -24,8 +25,10 @@ WorkerId WorkerOf(JobId job, std::uint64_t ordinal) {
 
 std::uint64_t NextOrdinal(const JobRecord& record) {
   std::uint64_t next = record.worker_ordinals;
-  for (const MemberRecord& member : record.members) {
-    next = std::max(next, OrdinalOf(record.id, member.worker) + 1);
+  for (const std::vector<MemberRecord>* list : {&record.members, &record.joiners}) {
+    for (const MemberRecord& member : *list) {
+      next = std::max(next, OrdinalOf(record.id, member.worker) + 1);
+    }
   }
   return next;
 }

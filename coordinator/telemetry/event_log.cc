@@ -51,7 +51,8 @@ void Write(const job::WorkerSaid& event, Instant now) {
     return Log()->warn("worker failed worker={} field={} message={}", event.worker.value,
                        Quoted(failed->field), Quoted(failed->message));
   }
-  if (const auto* lost = std::get_if<job::GroupLostMessage>(&event.message)) {
+  const auto* lost = std::get_if<job::GroupLostMessage>(&event.message);
+  if (lost != nullptr && !lost->planned) {
     return Log()->warn("worker lost its group worker={} generation={} rounds={} reason={}",
                        event.worker.value, lost->generation, lost->rounds, Quoted(lost->reason));
   }
@@ -153,6 +154,12 @@ void LogRegroup(const job::JobRecord& record) {
 void LogDifference(const job::JobRecord& record) {
   Log()->warn("parameters differed job={} generation={} reason={}", record.name, record.generation,
               Quoted(record.difference_reason));
+}
+
+void LogResize(const job::JobRecord& record) {
+  Log()->info("job resized job={} generation={} workers={} rounds={} reason={}", record.name,
+              record.generation, record.members.size(), record.progress.rounds,
+              Quoted(record.resize_reason));
 }
 
 void LogRelearning(const job::PublishRelearning& relearning, const NameOfJob& name_of) {

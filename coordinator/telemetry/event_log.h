@@ -31,6 +31,9 @@ void LogRegroup(const job::JobRecord& record);
 // Members of a job that held wrong parameters.
 void LogDifference(const job::JobRecord& record);
 
+// Workers joined a job's group, or left it, without a stop.
+void LogResize(const job::JobRecord& record);
+
 // A job's planner learns anew.
 void LogRelearning(const job::PublishRelearning& relearning, const NameOfJob& name_of);
 

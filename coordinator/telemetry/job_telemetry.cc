@@ -210,6 +210,8 @@ JobTelemetry::Job& JobTelemetry::Enter(const job::JobRecord& record) {
   job.regroups = record.regroups;
   if (!fresh && record.differences > job.differences) LogDifference(record);
   job.differences = record.differences;
+  if (!fresh && record.resizes > job.resizes) LogResize(record);
+  job.resizes = record.resizes;
   // What a job has from before this process is none of its news.
   if (fresh && record.checkpoint) job.checkpoint = record.checkpoint->sha256;
   return job;
@@ -263,6 +265,7 @@ void JobTelemetry::SetProgress(JobId id, Job& job, const job::Progress& progress
       .attempts_lost = job.attempts_lost,
       .regroups = job.regroups,
       .differences = job.differences,
+      .resizes = job.resizes,
       .members = job.workers.size(),
       .epoch = progress.epoch,
       .elapsed_seconds = progress.elapsed_seconds,

@@ -1,4 +1,4 @@
-"""Agents that say goodbye: SIGTERM suspends what runs on their node, and it goes on elsewhere."""
+"""Agents that say goodbye: what runs on their node goes on without it, or is suspended and goes on elsewhere."""
 import json
 import os
 import re
@@ -29,12 +29,12 @@ class LeaveTest(unittest.TestCase):
         return re.findall(r"job state changed job=\S+ job_number=\d+ state=(\S+) workers=\d+ rounds=(\d+) reason=\"?(.*?)\"?$",
                           self.log("coordinator"), re.MULTILINE)
 
-    def start_job(self, drain_deadline, options=(), **more):
-        """A job on two nodes of one device each that could do with either; returns its id when it trains."""
+    def start_job(self, drain_deadline, options=(), least=1, **more):
+        """A job on two nodes of one device each that could do with so many; returns its id when it trains."""
         for node in ("a", "b"):
             self.cluster.start_agent(node, 1, drain_deadline=drain_deadline, options=options if node == "a" else ())
         wait_until(lambda: len(self.cluster.tactus("get", "nodes", "-o", "name")[1].split()) == 2, 20, "both joined")
-        job = self.cluster.submit({**tiny_spec(self.corpus, time="10m"), "workers": {"min": 1, "max": 2}, **more})
+        job = self.cluster.submit({**tiny_spec(self.corpus, time="10m"), "workers": {"min": least, "max": 2}, **more})
         wait_until(lambda: self.rounds(job) >= 20, 60, "it trains")
         self.assertEqual(self.cluster.job(job)["attempts"][-1]["nodes"], ["a", "b"])
         return job
@@ -42,45 +42,50 @@ class LeaveTest(unittest.TestCase):
     def rounds(self, job):
         return int(self.cluster.job(job).get("progress", {}).get("rounds", 0))
 
-    def goes_on_on(self, node, job, beyond):
+    def goes_on_on(self, nodes, job, beyond):
         """The job when it has trained beyond so many rounds there."""
         wait_until(lambda: self.cluster.state(job) == "RUNNING" and self.rounds(job) > beyond
-                   and self.cluster.job(job)["attempts"][-1]["nodes"] == [node], 60, f"it goes on on {node} alone")
+                   and self.cluster.job(job)["attempts"][-1]["nodes"] == nodes, 60, f"it goes on on {nodes} alone")
         return self.cluster.job(job)
 
-    def check_nothing_is_lost(self, job, leaving, staying, reason):
-        """A signal to the agent, or what else is the reason, was given."""
-        self.assertEqual(self.cluster.processes[leaving].wait(60), 0)
-        self.assertIn("agent left in time", self.log(leaving))
-        suspended = [int(rounds) for state, rounds, why in self.states()
-                     if state == "queued" and why == f"node {leaving} is leaving: {reason}"]
-        self.assertEqual(len(suspended), 1, self.states())
-        self.assertGreaterEqual(suspended[0], 20)
-        on = self.goes_on_on(staying, job, suspended[0])
-        self.assertEqual(len(on["attempts"]), 1)
-        self.assertEqual(int(on["checkpoint_rounds"]), suspended[0])
+    def check_each_round_is_told_once(self, job):
         self.cluster.tactus("cancel", job, "--discard")
         listed = json.loads(self.cluster.tactus("get", "rounds", job, "-o", "json")[1])
         listed = listed.get("rounds", listed)
         self.assertEqual([int(one.get("round", 0)) for one in listed], list(range(len(listed))))
-        self.assertGreater(len(listed), suspended[0])
+
+    def check_the_other_trains_on(self, job, leaving, staying, reason):
+        """A signal to the agent, or what else is the reason, was given."""
+        self.assertEqual(self.cluster.processes[leaving].wait(60), 0)
+        self.assertIn("agent left in time", self.log(leaving))
+        on = self.goes_on_on([staying], job, self.rounds(job) + 20)
+        self.assertEqual(len(on["attempts"]), 1)
+        self.assertEqual(int(on["resizes"]), 1)
+        self.assertEqual(on["resize_reason"],
+                         f"from 2 to 1 worker without a stop: node {leaving} is leaving: {reason}")
+        self.assertEqual(int(on.get("regroups", 0)), 0)
+        self.assertNotIn("suspending", [state for state, _, _ in self.states()])
+        self.check_each_round_is_told_once(job)
         self.cluster.kill(staying)  # it would wait for a coordinator that ends beside it
 
-    def test_a_job_is_suspended_in_time_and_loses_nothing(self):
+    def test_the_others_train_on_and_nothing_is_lost(self):
         job = self.start_job("1m")
+        staying = self.cluster.workers("b")
 
-        self.cluster.signal("a", signal.SIGTERM)  # where the worker is that writes the checkpoint
+        self.cluster.signal("a", signal.SIGTERM)  # where the first worker is
 
-        self.check_nothing_is_lost(job, "a", "b", "SIGTERM")
+        wait_until(lambda: not self.cluster.workers("a"), 60, "it is left")
+        self.assertEqual(self.cluster.workers("b"), staying)
+        self.check_the_other_trains_on(job, "a", "b", "SIGTERM")
 
-    def test_nor_does_it_when_another_worker_leaves(self):
+    def test_nor_is_it_when_another_worker_leaves(self):
         job = self.start_job("1m")
 
         self.cluster.signal("b", signal.SIGUSR1)
 
-        self.check_nothing_is_lost(job, "b", "a", "SIGUSR1")
+        self.check_the_other_trains_on(job, "b", "a", "SIGUSR1")
 
-    def test_nor_does_it_when_the_machine_is_about_to_be_taken_away(self):
+    def test_nor_is_it_when_the_machine_is_about_to_be_taken_away(self):
         notice = self.folder.path / "notice"
         command = f"until test -e {notice}; do sleep 0.1; done; echo it comes; echo 60s"
         # The command's time counts: without it there would be none.
@@ -88,7 +93,38 @@ class LeaveTest(unittest.TestCase):
 
         notice.touch()
 
-        self.check_nothing_is_lost(job, "a", "b", "preemption notice")
+        self.check_the_other_trains_on(job, "a", "b", "preemption notice")
+
+    def test_a_job_that_cannot_do_with_less_is_suspended_in_time(self):
+        job = self.start_job("1m", least=2)
+        self.cluster.start_agent("c", 1)
+
+        self.cluster.signal("a", signal.SIGTERM)  # where the worker is that writes the checkpoint
+
+        self.assertEqual(self.cluster.processes["a"].wait(60), 0)
+        self.assertIn("agent left in time", self.log("a"))
+        suspended = [int(rounds) for state, rounds, why in self.states()
+                     if state == "queued" and why == "node a is leaving: SIGTERM"]
+        self.assertEqual(len(suspended), 1, self.states())
+        self.assertGreaterEqual(suspended[0], 20)
+        on = self.goes_on_on(["b", "c"], job, suspended[0])
+        self.assertEqual(len(on["attempts"]), 1)
+        self.assertEqual(int(on["checkpoint_rounds"]), suspended[0])
+        self.check_each_round_is_told_once(job)
+
+    def test_while_the_coordinator_is_away_it_is_suspended(self):
+        job = self.start_job("1m")
+        listen = self.cluster.address
+        self.cluster.kill("coordinator")
+
+        self.cluster.signal("a", signal.SIGTERM)
+        wait_until(lambda: not self.cluster.workers("a"), 60, "it is suspended")
+        self.cluster.start_coordinator(listen=listen)
+
+        self.assertEqual(self.cluster.processes["a"].wait(60), 0)
+        on = self.goes_on_on(["b"], job, 20)
+        self.assertGreaterEqual(int(on["checkpoint_rounds"]), 20)
+        self.assertEqual(len(on["attempts"]), 1)
 
     def test_sigterm_to_a_worker_suspends_its_job(self):
         job = self.start_job("0")
@@ -113,7 +149,7 @@ class LeaveTest(unittest.TestCase):
         os.kill(standing, signal.SIGCONT)
         self.assertIn("agent left too early", self.log("a"))
         kept = int(self.cluster.job(job)["checkpoint_rounds"])
-        on = self.goes_on_on("b", job, kept)
+        on = self.goes_on_on(["b"], job, kept)
         self.assertEqual(len(on["attempts"]), 1)
         self.assertEqual(int(on["regroups"]), 1)
         self.cluster.kill("b")

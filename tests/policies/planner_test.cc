@@ -165,8 +165,42 @@ TEST(PlannerTest, WhoIsLeftOfAGroupGoesOnWithItsPlan) {
   EXPECT_EQ(first.plan.period, 9u);
   EXPECT_EQ(first.plan.batch_sizes, before.batch_sizes);
   EXPECT_EQ(first.plan.trial, Trial::kNone) << "what was on trial is over";
-  EXPECT_EQ(first.plan.reason, "the batch goes on as it was before a member was lost");
+  EXPECT_EQ(first.plan.reason, "the batch goes on as it was in the group before");
   EXPECT_EQ(first.decisions.size(), kAxes.size());
+}
+
+TEST(PlannerTest, WhoJoinsAGroupHasItsShareOfThePlanThatGoesOn) {
+  Planner planner(With({.policy = "auto"}));
+  planner.Start({.members = 2});
+  Plan before{.version = 7,
+              .synchronization = Synchronization::kPeriodic,
+              .period = 9,
+              .batch_sizes = {40, 20},
+              .reason = "found"};
+  const StartingGroup group{
+      .members = 3, .speeds = {100, 50, 50}, .before = before, .goes_on = true};
+
+  const Plan more = planner.Start(group).plan;
+
+  EXPECT_EQ(more.period, 9u);
+  EXPECT_EQ(more.batch_sizes, (std::vector<std::uint32_t>{48, 24, 24})) << "32 more, by speed";
+
+  before.batch_sizes = {200, 184};
+  StartingGroup larger = group;
+  larger.before = before;
+
+  EXPECT_EQ(planner.Start(larger).plan.batch_sizes, (std::vector<std::uint32_t>{192, 96, 96}))
+      << "no less than they had";
+}
+
+TEST(PlannerTest, WhoWasAloneIsNoGuessForTwo) {
+  Planner planner(With({.policy = "periodic", .period = 8}));
+  const Plan alone = planner.Start({.members = 1}).plan;
+
+  const Plan plan = planner.Start({.members = 2, .before = alone, .goes_on = true}).plan;
+
+  EXPECT_EQ(plan.synchronization, Synchronization::kPeriodic);
+  EXPECT_EQ(plan.period, 8u);
 }
 
 TEST(PlannerTest, WhoIsLeftAloneRunsWhatOneMemberCan) {

@@ -283,6 +283,33 @@ TEST_F(CheckersRegroupTest, ItsMembersKeepTheirProcessesAndTheirOrder) {
   EXPECT_THAT(Broken(), ElementsAre(HasSubstr("regrouped with worker 4")));
 }
 
+TEST_F(CheckersRegroupTest, WhoLoadedBesideItJoinsBehindThem) {
+  record_.joiners = {{.worker = {4}}};
+  ++record_.revision;
+  checkers_.OnActions(Persist(record_), At(1));
+  const job::JobRecord before = record_;
+  Regroup({1, 2, 3, 4}, 1);
+  EXPECT_THAT(Broken(), IsEmpty());
+
+  record_ = before;
+  ++record_.revision;
+  checkers_.OnRestart({{record_.id, before}});
+  Regroup({1, 4, 3}, 1);
+  EXPECT_THAT(Broken(), ElementsAre(HasSubstr("regrouped with worker 3")));
+}
+
+TEST_F(CheckersRegroupTest, OnPurposeNoRoundIsLost) {
+  checkers_.OnSamples(kGroup,
+                      {.round = 1, .epoch = 0, .indices = std::vector<std::uint64_t>{1, 3}});
+  checkers_.OnRoundClosed(kGroup, {.round = 1}, At(1));
+  ++record_.resizes;
+  --record_.regroups;
+  Regroup({1, 3}, 1);
+
+  EXPECT_THAT(Broken(), ElementsAre("job 1 generation 2: goes on from round 1, the group before "
+                                    "had 2"));
+}
+
 TEST_F(CheckersRegroupTest, NothingIsAppliedInTheFormerAnyMore) {
   Regroup({1, 3}, 1);
   checkers_.OnRoundClosed(kGroup, {.round = 1}, At(2));

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -136,6 +137,38 @@ TEST(RandomScenarioCoverageTest, AgentsLeaveWithTheTimeForItAndWithout) {
   EXPECT_GE(told, 10);
   EXPECT_GE(suspended, 5);
   EXPECT_GE(lost, 1);
+}
+
+// Without a stop: workers that join groups, and leave them.
+TEST(RandomScenarioCoverageTest, GroupsGrowAndShrinkAsTheyTrain) {
+  int grown = 0;
+  int shrunk = 0;
+  int never = 0;  // workers that loaded beside a group and are in none
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    Scenario scenario = RandomScenario(seed);
+    std::map<JobId, job::JobRecord> records;
+    scenario.on_step = [&](const job::Event&, Instant, const job::Actions& actions) {
+      for (const job::Action& action : actions) {
+        const auto* persist = std::get_if<job::PersistJob>(&action);
+        if (persist == nullptr) continue;
+        const job::JobRecord former = std::exchange(records[persist->record.id], persist->record);
+        const job::JobRecord& record = persist->record;
+        for (const job::MemberRecord& joiner : former.joiners) {
+          const auto is_it = [&](const auto& one) { return one.worker == joiner.worker; };
+          never += std::ranges::none_of(record.joiners, is_it) &&
+                   std::ranges::none_of(record.members, is_it);
+        }
+        if (record.resizes == former.resizes) continue;
+        grown += record.members.size() > former.members.size();
+        shrunk += record.members.size() < former.members.size();
+      }
+    };
+    static_cast<void>(Simulate(std::move(scenario)));
+  }
+
+  EXPECT_GE(grown, 10);
+  EXPECT_GE(shrunk, 5);
+  EXPECT_GE(never, 5);
 }
 
 // Workers that do not survive the loss of their group do not say so.

@@ -20,6 +20,7 @@ constexpr std::array kScalars = {&Lanes::samples,
                                  &Lanes::stop_votes,
                                  &Lanes::discard_votes,
                                  &Lanes::suspend_votes,
+                                 &Lanes::regroup_votes,
                                  &Lanes::validation_votes,
                                  &Lanes::comparison_votes};
 

@@ -31,7 +31,8 @@ struct Lanes {
   double plan_votes = 0;        // members that hold the next plan (version in force + 1)
   double stop_votes = 0;        // members that ask to stop after this round; one is enough
   double discard_votes = 0;     // members that ask to leave no result; one is enough
-  double suspend_votes = 0;     // of the stop votes, those to go on later; it takes all of them
+  double suspend_votes = 0;     // of the stop votes, those to go on later
+  double regroup_votes = 0;     // of the stop votes, those to go on in another group; it takes all
   double validation_votes = 0;  // members whose clock says that a validation is due; one is enough
   double comparison_votes = 0;  // likewise, that parameters are to be compared
   std::span<const float> member_samples{};  // one a rank: samples used in this round

@@ -33,7 +33,8 @@ TEST(LanesTest, SumsOfWrittenLanesReadAsTotals) {
                                   .members = 1,
                                   .stop_votes = 1,
                                   .discard_votes = 1,
-                                  .suspend_votes = 1}};
+                                  .suspend_votes = 1,
+                                  .regroup_votes = 1}};
   std::vector<float> a = Written(first, 0, 2, {.norm2 = 14, .loss = 3.5, .common_loss = 1.5});
   const std::vector<float> b =
       Written(second, 1, 2, {.norm2 = 0.5, .loss = 1.25, .common_loss = 0.25});
@@ -52,6 +53,7 @@ TEST(LanesTest, SumsOfWrittenLanesReadAsTotals) {
   EXPECT_EQ(sum.stop_votes, 1);
   EXPECT_EQ(sum.discard_votes, 1);
   EXPECT_EQ(sum.suspend_votes, 1);
+  EXPECT_EQ(sum.regroup_votes, 1);
   EXPECT_EQ(ToCounts(sum.member_samples), (std::vector<std::uint64_t>{7, 5}));
 }
 

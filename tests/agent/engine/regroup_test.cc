@@ -54,7 +54,9 @@ void Train(std::vector<Survivor*>& members, const Stage& stage) {
       threads.emplace_back([&, rank] {
         outcomes[rank] =
             members[rank]->TrainIn(*transports[rank], stage.plan, rounds, stage.before_step);
-        if (outcomes[rank] != Outcome::kFinished) transports[rank].reset();
+        const bool together =
+            outcomes[rank] == Outcome::kFinished || outcomes[rank] == Outcome::kRegrouped;
+        if (!together) transports[rank].reset();
       });
     }
   }
@@ -153,6 +155,24 @@ Survivor::BeforeStep DieIn(std::uint64_t rounds, int rank) {
   };
 }
 
+// Asks for another group, in the round after `rounds`.
+Survivor::BeforeStep RegroupIn(std::uint64_t rounds, int rank) {
+  return [=](RoundEngine& engine, Transport& transport) {
+    if (transport.rank() == rank && engine.rounds() == rounds) {
+      engine.RequestStop("one more", StopKind::kRegroup);
+    }
+    return true;
+  };
+}
+
+std::vector<std::uint64_t> TimesUsed(const std::vector<Survivor*>& members) {
+  std::vector<std::uint64_t> times(kSamples);
+  for (const Survivor* const each : members) {
+    for (const std::uint64_t sample : each->used()) ++times[sample];
+  }
+  return times;
+}
+
 class SameMembersTest : public testing::TestWithParam<Way> {};
 
 // The round that was lost is computed anew from the same samples and the same state.
@@ -173,6 +193,26 @@ TEST_P(SameMembersTest, GoOnBitForBitAsIfNothingHadBeenLost) {
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(lost[i].parameters(), whole[i].parameters());
     EXPECT_EQ(lost[i].State(), whole[i].State());
+  }
+}
+
+TEST_P(SameMembersTest, GoOnBitForBitWhereOneAskedForAnotherGroup) {
+  const Way& way = GetParam();
+  Members whole(way.options);
+  std::vector<Survivor*> undisturbed = whole.Everybody();
+  Train(undisturbed, {.plan = way.plan});
+
+  Members asked(way.options);
+  std::vector<Survivor*> members = asked.Everybody();
+  Train(members, {.plan = way.plan, .before_step = RegroupIn(5, 1), .told_of_rounds = false});
+  ASSERT_EQ(members.size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(asked[i].member().rounds, 6u);
+  EXPECT_EQ(asked[1].reason(), "one more");
+  Train(members, {.plan = way.plan});
+
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(asked[i].parameters(), whole[i].parameters());
+    EXPECT_EQ(asked[i].State(), whole[i].State());
   }
 }
 
@@ -202,14 +242,37 @@ TEST_P(RegroupTest, TheOthersGoOnWithoutADeadMember) {
     EXPECT_EQ(members[0]->parameters(), members[1]->parameters());
     EXPECT_EQ(members[0]->member().rounds, members[1]->member().rounds);
     EXPECT_EQ(members[0]->State().ledger, members[1]->State().ledger);
-    std::vector<std::uint64_t> used;
-    for (std::size_t i = 0; i < 3; ++i) {
-      used.insert(used.end(), all[i].used().begin(), all[i].used().end());
-    }
-    std::vector<std::uint64_t> times(kSamples);
-    for (const std::uint64_t sample : used) ++times[sample];
-    EXPECT_EQ(times, std::vector<std::uint64_t>(kSamples, 3));
+    EXPECT_EQ(TimesUsed(all.Everybody()), std::vector<std::uint64_t>(kSamples, 3));
   }
+}
+
+// No round is lost, whatever the way of running them: the edge is a window's, or the last round
+// that was under way.
+TEST_P(RegroupTest, ANewcomerIsTakenInAndAnotherLeavesWhereNothingIsLost) {
+  const Way& way = GetParam();
+  Members all(way.options, 4);
+  std::vector<Survivor*> members = {&all[0], &all[1], &all[2]};
+  Train(members, {.plan = way.plan, .before_step = RegroupIn(3, 2), .told_of_rounds = false});
+  ASSERT_EQ(members.size(), 3u);
+  for (Survivor* const each : members) {
+    EXPECT_EQ(each->member().rounds, members[0]->member().rounds);
+    EXPECT_GE(each->member().rounds, 4u);
+    EXPECT_EQ(each->parameters(), members[0]->parameters());
+  }
+
+  members = {&all[1], &all[2], &all[3]};
+  Plan plan = way.plan;
+  plan.version = 5;
+  Train(members, {.plan = plan});
+
+  for (Survivor* const each : members) {
+    EXPECT_EQ(each->reason(), "3 epochs completed");
+    EXPECT_EQ(each->parameters(), members[0]->parameters());
+    EXPECT_EQ(each->State().ledger, members[0]->State().ledger);
+    EXPECT_EQ(each->member().rounds, members[0]->member().rounds);
+  }
+  EXPECT_FALSE(all[3].used().empty());
+  EXPECT_EQ(TimesUsed(all.Everybody()), std::vector<std::uint64_t>(kSamples, 3));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, RegroupTest, testing::ValuesIn(AllWays()),
@@ -344,6 +407,33 @@ TEST(TakeOverOfOneTest, AMemberOfOtherRoundsThanTheGroupWasToldGivesItUp) {
   EXPECT_EQ(outcome, Outcome::kGroupLost);
   EXPECT_EQ(survivor.reason(),
             "the group was told of 3 rounds of this member, which has applied 0");
+}
+
+// Buffers are each member's own, but where one has none that it learned.
+TEST(TakeOverOfBuffersTest, WhoIsBehindTakesTheDonorsAndTheOthersKeepTheirs) {
+  const EngineOptions options = Options(SgdOptions{.learning_rate = 0.01});
+  Members all(options);
+  std::vector<Survivor*> ahead = {&all[0], &all[1]};
+  Train(ahead,
+        {.plan = {.batch_sizes = {3, 3}}, .before_step = RegroupIn(2, 0), .told_of_rounds = false});
+  std::vector<std::vector<float>> buffers = {{1, 2}, {3, 4}, {0, 0}};
+  std::vector<std::unique_ptr<Transport>> transports = NewGroup(3);
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t rank = 0; rank < 3; ++rank) {
+      threads.emplace_back([&, rank] {
+        cuda::Buffer gradients = all[rank].device().Allocate(kLength + LaneCount(3));
+        cuda::Sums losses = all[rank].device().AllocateSums(1);
+        RoundEngine engine(all[rank].member(),
+                           {.gradients = gradients.span(), .loss_sum = losses.span()},
+                           *transports[rank], {.batch_sizes = {2, 2, 2}});
+        EXPECT_TRUE(engine.Begin(SurvivorTime(), {.rounds = {3, 3, 0}, .buffers = buffers[rank]}));
+      });
+    }
+  }
+
+  EXPECT_EQ(buffers, (std::vector<std::vector<float>>{{1, 2}, {3, 4}, {1, 2}}));
+  EXPECT_EQ(all[2].member().rounds, 3u);
 }
 
 // ---- What a loss leaves unequal

@@ -18,6 +18,7 @@ Lanes VotesFor(const std::vector<StopKind>& kinds) {
     sum.stop_votes += own.stop_votes;
     sum.discard_votes += own.discard_votes;
     sum.suspend_votes += own.suspend_votes;
+    sum.regroup_votes += own.regroup_votes;
   }
   return sum;
 }
@@ -34,6 +35,39 @@ TEST(StopVoteTest, ADiscardWinsThenAFinish) {
   EXPECT_EQ(DecidedBy({StopKind::kSuspend, StopKind::kFinish}), Outcome::kFinished);
   EXPECT_EQ(DecidedBy({StopKind::kFinish, StopKind::kDiscard}), Outcome::kDiscarded);
   EXPECT_EQ(DecidedBy({StopKind::kSuspend, StopKind::kDiscard}), Outcome::kDiscarded);
+}
+
+TEST(StopVoteTest, ARegroupTakesAllWhoVoted) {
+  EXPECT_EQ(DecidedBy({StopKind::kRegroup}), Outcome::kRegrouped);
+  EXPECT_EQ(DecidedBy({StopKind::kRegroup, StopKind::kRegroup}), Outcome::kRegrouped);
+  EXPECT_EQ(DecidedBy({StopKind::kRegroup, StopKind::kSuspend}), Outcome::kSuspended);
+  EXPECT_EQ(DecidedBy({StopKind::kRegroup, StopKind::kFinish}), Outcome::kFinished);
+  EXPECT_EQ(DecidedBy({StopKind::kRegroup, StopKind::kDiscard}), Outcome::kDiscarded);
+  EXPECT_EQ(DecidedBy({StopKind::kRegroup}, "10 rounds are over"), Outcome::kFinished);
+}
+
+TEST(StopVoteTest, ARegroupTakesThePlaceOfNothingAndIsAnsweredByTheNextGroup) {
+  for (const StopKind kind : {StopKind::kFinish, StopKind::kDiscard, StopKind::kSuspend}) {
+    StopVote vote;
+    vote.Request("by ada", kind);
+    vote.Request("one more", StopKind::kRegroup);
+    vote.Regrouped();
+    Lanes lanes;
+    vote.Cast(lanes);
+    EXPECT_EQ(lanes.stop_votes, 1);
+    EXPECT_EQ(lanes.regroup_votes, 0);
+
+    StopVote replaced;
+    replaced.Request("one more", StopKind::kRegroup);
+    replaced.Request("by ada", kind);
+    EXPECT_EQ(replaced.Decide("", VotesFor({kind})).reason, "by ada");
+  }
+  StopVote answered;
+  answered.Request("one more", StopKind::kRegroup);
+  answered.Regrouped();
+  Lanes none;
+  answered.Cast(none);
+  EXPECT_EQ(none.stop_votes, 0);
 }
 
 TEST(StopVoteTest, AConditionThatHoldsIsAFinishOfNobodysAsking) {

@@ -116,6 +116,51 @@ TEST_F(RegroupedLifeTest, ANewerGroupTakesThePlaceOfOneThatConnects) {
                                               "says finished model.pt (2 rounds completed)"}));
 }
 
+const StopMessage kRegroup{.reason = "one more", .suspend = true, .regroup = true};
+
+TEST_F(RegroupedLifeTest, AskedToRegroupItLeavesAtTheRoundsEdgeAndGoesOnInTheNextGroup) {
+  world_.disk = World::Disk::kSlow;
+  Stop(kRegroup);
+  world_.options.stop.rounds = 3;
+  world_.mail = {World::Group(), World::Peers(), World::NextGroup(4, 2), World::Peers(4)};
+
+  std::vector<std::string> expected = {
+      "abandon", "leave", "says left 3 after 2: one more", "meet", "says endpoint here of 4",
+      "go on"};
+  for (const std::string& line : Round(2)) expected.push_back(line);
+  for (const char* const line : {"agree over 12", "copy 3", "validate", "keep result", "discard",
+                                 "says evaluated", "says finished model.pt (3 rounds completed)"}) {
+    expected.emplace_back(line);
+  }
+  EXPECT_THAT(Run(), AfterRounds(2, expected));
+  EXPECT_FALSE(failed_);
+}
+
+TEST_F(RegroupedLifeTest, AStopConditionOfTheSameRoundWinsOverARegroup) {
+  Stop(kRegroup);
+  world_.options.stop.rounds = 2;
+
+  EXPECT_THAT(Run(), Contains("says finished model.pt (2 rounds completed)"));
+}
+
+TEST_F(RegroupedLifeTest, AskedToRegroupWithoutAGroupItAwaitsOneAllTheSame) {
+  LoseGroupAfter(1);
+  world_.mail = {World::Group(), World::Peers(), kRegroup, World::NextGroup(4, 1), World::Peers(4)};
+
+  EXPECT_THAT(Run(),
+              AllOf(Contains("go on"), Contains("says finished model.pt (2 rounds completed)")));
+}
+
+TEST_F(RegroupedLifeTest, ARegroupThatALossForestalledIsNotVotedForAgain) {
+  Stop(kRegroup);
+  world_.options.stop.rounds = 4;
+  LoseGroupAfter(1);
+  world_.mail = {World::Group(), World::Peers(), World::NextGroup(4, 1), World::Peers(4)};
+
+  EXPECT_THAT(Run(), AllOf(Not(Contains(testing::StartsWith("says left"))),
+                           Contains("says finished model.pt (4 rounds completed)")));
+}
+
 TEST_F(RegroupedLifeTest, AGroupThatCannotMeetIsLostAfterWhatWasLoaded) {
   world_.rounds_before = 7;
   world_.meeting = Failure{.message = "connection refused", .of_group = true};

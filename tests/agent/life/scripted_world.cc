@@ -31,8 +31,8 @@ struct Words {
            (said.lost_generation > 0 ? ", lost " + std::to_string(said.lost_generation) : "");
   }
   std::string operator()(const protocol::GroupLostMessage& said) const {
-    std::string text = "lost " + std::to_string(said.generation) + " after " +
-                       std::to_string(said.rounds) + ": " + said.reason;
+    std::string text = (said.planned ? "left " : "lost ") + std::to_string(said.generation) +
+                       " after " + std::to_string(said.rounds) + ": " + said.reason;
     for (const std::uint32_t rank : said.blames) text += ", by " + std::to_string(rank);
     return text;
   }

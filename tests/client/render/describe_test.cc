@@ -22,6 +22,8 @@ TEST(DescribeTest, AJobIsDescribedDownToItsFile) {
   }
   job.set_regroups(2);
   job.set_regroup_reason("worker 2 on node b was ended by signal 9 (SIGKILL)");
+  job.set_resizes(1);
+  job.set_resize_reason("from 2 to 3 workers without a stop: worker 4 on node c joins");
   job.set_transport("staged");
   job.set_transport_reason("worker 2 on node b has no NCCL");
   job.mutable_spec()->set_name("demo");
@@ -38,6 +40,9 @@ TEST(DescribeTest, AJobIsDescribedDownToItsFile) {
                               "snapshots/1.004.safetensors\n"));
   EXPECT_THAT(text, HasSubstr("regrouped       2 times, last because worker 2 on node b was ended "
                               "by signal 9 (SIGKILL)\n"));
+  EXPECT_THAT(text,
+              HasSubstr("resized         once, last from 2 to 3 workers without a stop: worker "
+                        "4 on node c joins\n"));
   EXPECT_THAT(text, HasSubstr("transport       staged: worker 2 on node b has no NCCL\n"));
   EXPECT_THAT(text, HasSubstr("\nplan:\n  version          1\n"));
   EXPECT_THAT(text, HasSubstr("\njob file:\n  name: demo\n"));

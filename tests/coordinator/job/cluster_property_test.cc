@@ -48,6 +48,9 @@ TEST(ClusterPropertyTest, RandomEventsNeverBreakAPromise) {
   EXPECT_GT(tally.reverted, 5);
   EXPECT_GT(tally.regrouped, 50);
   EXPECT_GT(tally.again, 10);
+  EXPECT_GT(tally.joined, 50);
+  EXPECT_GT(tally.parted, 20);
+  EXPECT_GT(tally.unjoined, 50);
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ TEST(GroupFormationTest, EndpointsCountOnlyForTheGenerationThatBegan) {
 
   EXPECT_EQ(formation.phase(), GroupFormation::Phase::kFormed);
   EXPECT_THAT(formation.endpoints(), ElementsAre("x", "y"));
-  EXPECT_EQ(formation.train_samples(), 5u);
+  EXPECT_EQ(formation.loaded().train_samples, 5u);
 }
 
 }  // namespace

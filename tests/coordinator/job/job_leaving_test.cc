@@ -1,5 +1,5 @@
-// What a job makes of a node that says that it will end: a suspension in time, or a loss that
-// nobody counts.
+// What a job that cannot do with less makes of a node that says that it will end: a suspension in
+// time, or a loss that nobody counts. Who can do with less: job_resize_test.cc.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -48,14 +48,21 @@ class JobLeavingTest : public testing::Test {
   Rig rig_;
 };
 
-// Whatever is lost would fail it.
+// It needs all that it has, and whatever is lost would fail it.
 class JobOnceLeavingTest : public JobLeavingTest {
  protected:
-  JobOnceLeavingTest() : JobLeavingTest(JobOnce(1)) {}
+  JobOnceLeavingTest()
+      : JobLeavingTest(Job(1, {.workers_min = 3, .workers_max = 3, .retries = 0})) {}
+
+  // There are two devices more.
+  void ToRunning() {
+    rig_.ToRunning();
+    rig_.Step(Join("d", 2));
+  }
 };
 
 TEST_F(JobOnceLeavingTest, ItIsSuspendedInTimeAndGoesOnOnTheOthers) {
-  rig_.ToRunning();
+  ToRunning();
 
   const Actions asked = Leave("a");
 
@@ -67,7 +74,7 @@ TEST_F(JobOnceLeavingTest, ItIsSuspendedInTimeAndGoesOnOnTheOthers) {
   StoreCheckpoint();
   Exit(1);
   Exit(2);
-  EXPECT_THAT(NodesStarted(Exit(3)), ElementsAre("b"));
+  EXPECT_THAT(NodesStarted(Exit(3)), ElementsAre("b", "d", "d"));
   EXPECT_EQ(record().checkpoint->rounds, 1u);
   EXPECT_EQ(record().attempts.size(), 1u);
   EXPECT_EQ(record().suspensions, 1u);
@@ -85,7 +92,7 @@ TEST_F(JobLeavingTest, ItsWorkersMayHaveBeenFasterThanItsAgent) {
 }
 
 TEST_F(JobOnceLeavingTest, WhatIsNotThroughInTimeIsLostAndCountsForNothing) {
-  rig_.ToRunning();
+  ToRunning();
   Leave("a", 20);
   SaySuspended(2);
   Exit(3);
@@ -93,7 +100,7 @@ TEST_F(JobOnceLeavingTest, WhatIsNotThroughInTimeIsLostAndCountsForNothing) {
   Exit(1, 15);
   const Actions gone = Exit(2, 9);
 
-  EXPECT_THAT(NodesStarted(gone), ElementsAre("b"));  // at once
+  EXPECT_THAT(NodesStarted(gone), ElementsAre("b", "d", "d"));  // at once
   EXPECT_EQ(record().fruitless, 0u);
   EXPECT_EQ(record().progress.rounds, 0u);
   ASSERT_THAT(record().attempts, SizeIs(2));  // on record all the same: work was lost
@@ -102,7 +109,7 @@ TEST_F(JobOnceLeavingTest, WhatIsNotThroughInTimeIsLostAndCountsForNothing) {
 }
 
 TEST_F(JobOnceLeavingTest, WhoIsNotHeardOfAgainIsGoneWhenItSaidSo) {
-  rig_.ToRunning();
+  ToRunning();
   Leave("a", 20);
   const double told = rig_.seconds();
   rig_.Step(NodeUnreachable{.node = "a", .reason = "not heard for 10 s"});
@@ -113,11 +120,11 @@ TEST_F(JobOnceLeavingTest, WhoIsNotHeardOfAgainIsGoneWhenItSaidSo) {
   EXPECT_EQ(record().state, JobState::kSuspending);
   const Actions given_up = rig_.StepAt(told + 30, Ticked{});
 
-  EXPECT_THAT(NodesStarted(given_up), ElementsAre("b"));
+  EXPECT_THAT(NodesStarted(given_up), ElementsAre("b", "d", "d"));
   EXPECT_EQ(record().attempts.front().reason, "node a left before its workers had ended: SIGTERM");
 }
 
-TEST_F(JobLeavingTest, ANodeThatOwesNothingIsNotWaitedFor) {
+TEST_F(JobOnceLeavingTest, ANodeThatOwesNothingIsNotWaitedFor) {
   rig_.ToRunning();
   Leave("b", 20);
   const double told = rig_.seconds();

@@ -405,9 +405,10 @@ TEST(JobUnheardTest, AJobIsNotMovedWhileSomeOfItIsNotHeard) {
 
   rig.Step(NodeMarked{.node = {.name = "b", .cordoned = true, .draining = true}});
   EXPECT_EQ(rig.record().state, JobState::kRunning);
-  rig.Step(Back("a", 2, {WorkerId{1}, WorkerId{2}}));
+  const Actions asked = rig.Step(Back("a", 2, {WorkerId{1}, WorkerId{2}}));
 
-  EXPECT_EQ(rig.record().state, JobState::kSuspending);
+  ASSERT_EQ(Sent<StopMessage>(asked).size(), 3u);
+  EXPECT_EQ(Sent<StopMessage>(asked)[0].reason, "node b is drained");
 }
 
 TEST(JobUnheardTest, WhoMissedWhatWasSaidIsToldAgain) {

@@ -23,12 +23,16 @@ TEST(QueuePropertyTest, NobodyStarvesNoPriorityIsInvertedAndGangsAreWhole) {
     all.preempted += world.tally().preempted;
     all.lent += world.tally().lent;
     all.resized += world.tally().resized;
+    all.grown += world.tally().grown;
+    all.shrunk += world.tally().shrunk;
     all.jobs += world.tally().jobs;
   }
   EXPECT_GT(all.suspensions, 1000);
   EXPECT_GT(all.preempted, 500);
   EXPECT_GT(all.lent, 500);
   EXPECT_GT(all.resized, 200);
+  EXPECT_GT(all.grown, 200);
+  EXPECT_GT(all.shrunk, 50);
   // Nobody is moved to and fro for ever: what arrives and what ends moves a few.
   EXPECT_LT(all.suspensions, 4 * all.jobs);
 }

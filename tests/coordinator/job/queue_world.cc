@@ -100,13 +100,22 @@ void QueueWorld::On(const SendToWorker& action) {
         Give(Said(worker.value, EndpointMessage{.generation = generation}));
       }
     });
+    if (group->rank == 0) {
+      work.members = group->size;
+      work.ready = 0;
+    }
   } else if (std::holds_alternative<PeersMessage>(action.message)) {
     if (++work.ready == work.members) Train(job);
   } else if (const auto* stop = std::get_if<StopMessage>(&action.message)) {
     const std::uint64_t generation = work.generation;
     if (work.ranks.at(action.worker) != 0) return;
-    At(seconds_ + kSuspendSeconds, [this, job, generation, suspend = stop->suspend] {
-      if (work_.at(job).generation == generation) End(job, suspend);
+    At(seconds_ + kSuspendSeconds, [this, job, generation, stop = *stop] {
+      if (work_.at(job).generation != generation) return;
+      if (stop.regroup) {
+        Regroup(job);
+      } else {
+        End(job, stop.suspend);
+      }
     });
   }
 }
@@ -138,12 +147,28 @@ void QueueWorld::Report(JobId job, std::uint64_t generation) {
   At(seconds_ + kRoundSeconds, [this, job, generation] { Report(job, generation); });
 }
 
-void QueueWorld::End(JobId job, bool suspended) {
-  Work& work = work_.at(job);
-  if (!work.training_since) return;
+bool QueueWorld::StandStill(Work& work) {
+  if (!work.training_since) return false;
   work.remaining -= (seconds_ - *work.training_since) * static_cast<double>(work.members);
   work.remaining = std::max(work.remaining, 0.0);
   work.training_since.reset();
+  return true;
+}
+
+void QueueWorld::Regroup(JobId job) {
+  Work& work = work_.at(job);
+  if (!StandStill(work)) return;
+  const std::map<WorkerId, std::uint32_t> ranks = std::exchange(work.ranks, {});
+  const std::uint64_t generation = work.generation;
+  for (const auto& [worker, rank] : ranks) {
+    Give(Said(worker.value,
+              GroupLostMessage{.generation = generation, .rounds = work.rounds, .planned = true}));
+  }
+}
+
+void QueueWorld::End(JobId job, bool suspended) {
+  Work& work = work_.at(job);
+  if (!StandStill(work)) return;
   const std::map<WorkerId, std::uint32_t> ranks = work.ranks;
   for (const auto& [worker, rank] : ranks) {
     FinishedMessage message = Finished(rank);
@@ -182,6 +207,15 @@ void QueueWorld::On(const PersistJob& action) {
       record.state_reason.ends_with("loading model and data")) {
     CheckGroup(record);
   }
+  if (record.resizes > work.resizes) {
+    work.resizes = record.resizes;
+    EXPECT_GE(record.members.size(), work.settings.workers_min);
+    EXPECT_LE(record.members.size(), work.settings.workers_max);
+    tally_.grown += record.members.size() > work.last_size ? 1 : 0;
+    tally_.shrunk += record.members.size() < work.last_size ? 1 : 0;
+    work.last_size = record.members.size();
+  }
+  EXPECT_EQ(record.regroups, 0u) << record.regroup_reason;
 }
 
 void QueueWorld::CheckGroup(const JobRecord& record) {

@@ -34,6 +34,8 @@ class QueueWorld {
     int preempted = 0;  // for a job of a higher priority
     int lent = 0;       // started while an earlier job waited
     int resized = 0;
+    int grown = 0;  // without a stop
+    int shrunk = 0;
   };
   const Tally& tally() const { return tally_; }
 
@@ -50,6 +52,7 @@ class QueueWorld {
     std::optional<double> training_since{};
     std::uint64_t rounds = 0;
     std::size_t last_size = 0;
+    std::uint32_t resizes = 0;
     bool over = false;
   };
 
@@ -61,6 +64,8 @@ class QueueWorld {
   void On(const PersistJob& action);
   void Train(JobId job);
   void Report(JobId job, std::uint64_t generation);
+  bool StandStill(Work& work);
+  void Regroup(JobId job);
   void End(JobId job, bool suspended);
   void Exit(WorkerId worker);
   void CheckGroup(const JobRecord& record);

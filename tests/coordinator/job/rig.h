@@ -102,6 +102,9 @@ class Rig {
   // What jobs handed on, as last persisted, by key.
   std::map<std::string, PriorRecord>& priors() { return priors_; }
 
+  // The last record is one of a version that did not keep what workers had loaded.
+  void ForgetLoaded() { last_->loaded = {}; }
+
   // A new coordinator takes up the last record and what was persisted beside it.
   Actions Restart();
   // The node's agent comes back with these workers.

@@ -36,15 +36,26 @@ class View {
     std::size_t unusable = 0;  // of them
     bool steady = true;
     bool leaving = false;
+    bool in_place = false;  // it can change its size without a stop
+    bool grows = true;      // and so now
+    std::size_t given_back = 0;
   };
   void Holds(std::uint64_t id, JobSettings settings, const Holding& holding) {
     GroupedJob group{.job = JobId{id},
                      .settings = &Keep(std::move(settings)),
                      .leaving = holding.leaving,
                      .movable = !holding.leaving,
-                     .steady = holding.steady && !holding.leaving};
-    group.devices.assign(holding.devices,
-                         {.kind = DeviceKind::kCpu, .traits = &Keep(NodeTraits{}), .usable = true});
+                     .steady = holding.steady && !holding.leaving,
+                     .shrinks = holding.in_place,
+                     .in_place = holding.in_place,
+                     .grows = holding.in_place && holding.grows};
+    const HeldDevice device{
+        .kind = DeviceKind::kCpu, .traits = &Keep(NodeTraits{}), .usable = true};
+    group.devices.assign(holding.devices, device);
+    group.given_back.assign(holding.given_back, device);
+    for (std::size_t i = 0; i < holding.devices; ++i) {
+      group.devices[i].worker = WorkerId{100 * id + i};
+    }
     for (std::size_t i = 0; i < holding.unusable; ++i) group.devices[i].usable = false;
     view_.groups.push_back(group);
   }
@@ -234,6 +245,73 @@ TEST(ScheduleTest, NobodyGrowsOntoWhatTheQueueCouldUse) {
   view.Holds(1, Workers(1, 9), {.devices = 1});
 
   EXPECT_THAT(view.Make().displaced, IsEmpty());
+}
+
+TEST(ScheduleTest, WhoTrainsGivesBackWhatIsNeededAndKeepsItsMin) {
+  View view(1);
+  view.Waits(9, Workers(3, 3, 1));
+  view.Holds(1, Workers(2, 8), {.devices = 5, .unusable = 1, .steady = false, .in_place = true});
+
+  const Schedule schedule = view.Make();
+
+  EXPECT_THAT(schedule.displaced, IsEmpty());
+  ASSERT_EQ(schedule.reductions.size(), 1u);
+  EXPECT_EQ(schedule.reductions[0].job, JobId{1});
+  EXPECT_THAT(schedule.reductions[0].workers, ElementsAre(WorkerId{104}, WorkerId{103}));
+}
+
+TEST(ScheduleTest, WhoCannotKeepItsMinIsDisplaced) {
+  View view(0);
+  view.Waits(9, Workers(3, 3, 1));
+  view.Holds(1, Workers(2, 8), {.devices = 4, .in_place = true});
+
+  EXPECT_THAT(Displaced(view.Make()), ElementsAre(1));
+  EXPECT_THAT(view.Make().reductions, IsEmpty());
+}
+
+TEST(ScheduleTest, SeveralGiveBackUntilItIsEnough) {
+  View view(0);
+  view.Waits(9, Workers(3, 3));
+  view.Holds(1, Workers(1, 8), {.devices = 3, .in_place = true});
+  view.Holds(2, Workers(1, 8), {.devices = 3, .in_place = true});
+
+  const Schedule schedule = view.Make();
+
+  ASSERT_EQ(schedule.reductions.size(), 2u);
+  EXPECT_EQ(schedule.reductions[0].job, JobId{2});
+  EXPECT_EQ(schedule.reductions[0].workers.size(), 2u);
+  EXPECT_EQ(schedule.reductions[1].workers.size(), 1u);
+}
+
+TEST(ScheduleTest, WhatIsGivenBackIsWaitedForAndCountsForItsJobNoMore) {
+  View view(0);
+  view.Waits(9, Workers(2, 2));
+  view.Holds(1, Workers(1, 8), {.devices = 2, .in_place = true, .given_back = 2});
+
+  EXPECT_THAT(view.Make().reductions, IsEmpty());
+  EXPECT_THAT(view.Make().displaced, IsEmpty());
+}
+
+TEST(ScheduleTest, WhoTrainsGrowsOntoAllThatNobodyWaitsForUpToItsMax) {
+  View view(4);
+  view.Holds(1, Workers(1, 3), {.devices = 1, .unusable = 1, .in_place = true});
+  view.Holds(2, Workers(1, 9), {.devices = 1, .in_place = true});
+
+  const Schedule schedule = view.Make();
+
+  EXPECT_THAT(schedule.displaced, IsEmpty());
+  ASSERT_EQ(schedule.growths.size(), 1u) << "one job at a time";
+  EXPECT_EQ(schedule.growths[0].job, JobId{1});
+  EXPECT_EQ(schedule.growths[0].members.size(), 2u);
+}
+
+TEST(ScheduleTest, WhoCannotGrowYetIsAskedLater) {
+  View view(1);
+  view.Holds(1, Workers(1, 3), {.devices = 1, .in_place = true, .grows = false});
+
+  EXPECT_THAT(view.Make().growths, IsEmpty());
+  EXPECT_THAT(view.Make().displaced, IsEmpty());
+  EXPECT_TRUE(view.Make().awaits_steady);
 }
 
 TEST(ScheduleTest, SelectorsAndTaintsDecideWhichNodesFit) {

@@ -131,8 +131,8 @@ std::string Say(const FailedMessage& message) {
          " lost_generation=" + std::to_string(message.lost_generation);
 }
 std::string Say(const GroupLostMessage& message) {
-  return "lost group " + std::to_string(message.generation) + " after " +
-         std::to_string(message.rounds) + ": " + Quote(message.reason);
+  return (message.planned ? "left group " : "lost group ") + std::to_string(message.generation) +
+         " after " + std::to_string(message.rounds) + ": " + Quote(message.reason);
 }
 std::string Say(const DifferedMessage& message) {
   return "differed after " + std::to_string(message.rounds) + ": " + List(message.wrong) +
@@ -153,7 +153,9 @@ std::string Say(const PeersMessage& message) {
 std::string Say(const policies::Plan& plan) { return Describe(plan); }
 std::string Say(const StopMessage& message) {
   return "stop " + Quote(message.reason) + (message.discard ? " discard" : "") +
-         (message.suspend ? " suspend" : "");
+         (message.regroup   ? " regroup"
+          : message.suspend ? " suspend"
+                            : "");
 }
 
 // ---- Events

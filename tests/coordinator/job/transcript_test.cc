@@ -66,6 +66,26 @@ class TranscriptTest : public testing::Test {
     }
   }
 
+  // As it was asked to, after so many rounds.
+  void LeaveGroup(std::uint64_t worker, std::uint64_t generation, std::uint64_t rounds) {
+    Step(Said(
+        worker,
+        GroupLostMessage{
+            .generation = generation, .rounds = rounds, .reason = "asked to", .planned = true}));
+  }
+
+  // They form this generation, and report the round of the same number.
+  void Meet(const std::vector<std::uint64_t>& workers, std::uint64_t generation) {
+    for (const std::uint64_t worker : workers) {
+      Step(Said(worker, EndpointMessage{.generation = generation, .endpoint = Name(worker)}));
+    }
+    const std::vector<std::uint32_t> sizes(workers.size(), 32);
+    for (std::uint32_t rank = 0; rank < workers.size(); ++rank) {
+      const RoundOf round{.round = generation, .plan_version = generation, .batch_sizes = sizes};
+      Step(Said(workers[rank], ReportOf(rank, round, generation)));
+    }
+  }
+
   static std::string Name(std::uint64_t worker) { return "e" + std::to_string(worker); }
 
   Transcript transcript_;
@@ -131,23 +151,21 @@ TEST_F(TranscriptTest, AGroupIsLostUnderWorkersWhoGoOn) {
   transcript_.ExpectGolden("regroup");
 }
 
-TEST_F(TranscriptTest, ANodeLeaves) {
+TEST_F(TranscriptTest, ANodeLeavesAndAnotherComes) {
   Start();
   Load();
   Round();
-  transcript_.Note("b has a minute; its worker asks the others, and so does the coordinator");
+  transcript_.Note("b has a minute: the others are to go on without its worker");
   Step(NodeLeaving{.node = "b", .leave = {.reason = "SIGTERM", .within = Seconds(60)}});
-  for (std::uint32_t rank = 0; rank < 3; ++rank) {
-    FinishedMessage last = Finished(rank);
-    last.suspended = true;
-    last.files = {};
-    if (rank == 0) last.files = {kCheckpointFile};
-    Step(Said(rank + 1, last));
-  }
-  Step(ArtifactStored{JobId{1}, {.path = kCheckpointFile, .size_bytes = 9, .sha256 = "c0ffee"}});
-  for (std::uint64_t worker = 1; worker <= 3; ++worker) {
-    Step(WorkerExited{.worker = WorkerId{worker}});
-  }
+  for (std::uint64_t worker = 1; worker <= 3; ++worker) LeaveGroup(worker, 1, 2);
+  Step(WorkerExited{.worker = WorkerId{3}, .exit_code = -1, .signal = 15});
+  Meet({1, 2}, 2);
+  transcript_.Note("a worker loads on another node, and joins them");
+  Step(Join("c", 1));
+  StepAt(8, Ticked{});
+  Step(Said(4, Ready()));
+  for (std::uint64_t worker = 1; worker <= 2; ++worker) LeaveGroup(worker, 2, 3);
+  Meet({1, 2, 4}, 3);
   transcript_.ExpectGolden("node_leaves");
 }
 

@@ -242,15 +242,20 @@ void World::Check(const StartWorker& action) {
         << action.node << "/" << action.device << " is busy";
   }
   const JobRecord& record = store_.at(action.job);
-  EXPECT_EQ(record.state, JobState::kStarting);
+  const bool joins = std::ranges::find(record.joiners, action.worker, &MemberRecord::worker) !=
+                     record.joiners.end();
+  EXPECT_EQ(record.state, joins ? JobState::kRunning : JobState::kStarting);
+  EXPECT_TRUE(joins || record.joiners.empty());
+  EXPECT_LE(record.members.size() + record.joiners.size(), record.settings.workers_max);
   EXPECT_FALSE(marks_[action.node].cordoned) << "a worker on a cordoned node";
   EXPECT_FALSE(agents_.at(action.node).leave) << "a worker on a node that is leaving";
   EXPECT_FALSE(agents_.at(action.node).faults.contains(action.device)) << "a broken device";
-  EXPECT_EQ(action.checkpoint, record.checkpoint ? record.checkpoint->sha256 : "");
+  const bool goes_on = record.checkpoint && !joins;
+  EXPECT_EQ(action.checkpoint, goes_on ? record.checkpoint->sha256 : "");
   workers_[action.worker] = {.job = action.job,
                              .node = action.node,
                              .device = action.device,
-                             .next_round = record.checkpoint ? record.checkpoint->rounds : 0};
+                             .next_round = goes_on ? record.checkpoint->rounds : 0};
 }
 
 void World::Check(const SendToWorker& action) {
@@ -346,16 +351,20 @@ void World::Receive(WorkerId, Worker& worker, const policies::Plan& plan) {
   worker.offered = std::max(worker.offered, plan.version);
 }
 
+// One of a version that knows of no regroup on purpose suspends, as all of every other job do.
 void World::Receive(WorkerId, Worker& worker, const StopMessage& message) {
   Group& group = groups_.at(worker.job);
   EXPECT_FALSE(message.suspend && message.discard);
+  EXPECT_TRUE(message.suspend || !message.regroup);
   EXPECT_TRUE(worker.stage == Stage::kTraining || worker.stage == Stage::kFinished ||
               message.discard || worker.told_to_end)
       << "who awaits a group leaves for it";
   const bool ended = std::ranges::any_of(workers_, [&](const auto& entry) {
     return entry.second.job == worker.job && entry.second.stage == Stage::kFinished;
   });
-  if (!ended) group.suspend = message.suspend;
+  const bool takes_its_place = !group.stop_round || group.regroup || !message.regroup;
+  if (!ended && takes_its_place) group.suspend = message.suspend;
+  if (!ended && takes_its_place) group.regroup = message.regroup && Survives(worker);
   if (group.stop_round) return;
   group.stop_round = 0;
   for (const WorkerId member : group.members) {
@@ -485,7 +494,10 @@ void World::SayReport(WorkerId id, Worker& worker) {
       }
     }
   }
-  if (group.stop_round && worker.next_round >= *group.stop_round) return Finish(id, worker);
+  if (group.stop_round && worker.next_round >= *group.stop_round) {
+    const bool leaves = group.regroup && !group.natural && group.finished.empty();
+    return leaves ? LeaveGroup(id, worker) : Finish(id, worker);
+  }
   // Nobody is more than a round ahead of another member.
   for (const WorkerId member : group.members) {
     const auto found = workers_.find(member);

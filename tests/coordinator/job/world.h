@@ -40,8 +40,9 @@ struct WorldListener {
 //   - revisions grow, a job is persisted before it is published, final states are final;
 //   - versions of plans are consecutive; a new one is sent only when all members have reported a
 //     round under the one before;
-//   - workers that lose their group, of every other job, go on in the next one, in their order,
-//     from the rounds of the most advanced;
+//   - workers that lose their group, or leave it as they were asked to, of every other job, go on
+//     in the next one, in their order and before those who join, from the rounds of the most
+//     advanced;
 //   - a job that lost its group goes on from its checkpoint, not before its rest is over, and not
 //     more often than it may; the history has each round of the state that counts once.
 class World {
@@ -73,6 +74,9 @@ class World {
     int excused = 0;     // groups that such a node left before they had ended
     int regrouped = 0;   // groups of those whom a loss left
     int again = 0;       // of these, with all of the members of before
+    int joined = 0;      // workers that a group took in while it trained
+    int parted = 0;      // that it went on without, on purpose
+    int unjoined = 0;    // that were started to join, and did not
   };
 
   World(std::uint64_t seed, Tally& tally, WorldListener listener = {});
@@ -119,6 +123,7 @@ class World {
     std::map<WorkerId, std::uint64_t> reported;             // newest plan reported under
     std::uint64_t newest = 0;
     std::optional<std::uint64_t> stop_round;
+    bool regroup = false;  // it is all that is asked for
     bool natural = false;  // a stop condition holds there: nobody asked
     bool suspend = false;  // as last asked for
     bool broken = false;   // a connection between its members
@@ -172,6 +177,9 @@ class World {
   void BreakGroup(const Worker& worker);
   bool LosesGroup(const Worker& worker);
   void LoseGroup(WorkerId id, Worker& worker);
+  void LeaveGroup(WorkerId id, Worker& worker);
+  // It goes on in another group.
+  static bool Survives(const Worker& worker) { return worker.job.value % 2 == 0; }
   void SayReport(WorkerId id, Worker& worker);
   void Finish(WorkerId id, Worker& worker);
   void Exit(WorkerId id, int exit_code, int signal);

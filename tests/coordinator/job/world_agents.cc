@@ -101,7 +101,8 @@ void World::LeaveOrGo() {
     ++tally_.left;
     agent.leave = {.reason = "SIGTERM", .within = Seconds(rng_.Uniform() * 30)};
     Give(NodeLeaving{.node = name, .leave = *agent.leave});
-    return Suspend(name);
+    // The agent asks where its stream breaks.
+    return rng_.Below(2) == 0 ? Suspend(name) : void();
   }
   std::erase_if(workers_, [node = name](const auto& entry) { return entry.second.node == node; });
   agent.fresh = true;

@@ -45,7 +45,7 @@ void World::Receive(WorkerId, Worker& worker, const PeersMessage& message) {
   EXPECT_EQ(message.endpoints.size(), groups_.at(worker.job).members.size());
   if (worker.stage != Stage::kWaitingForPeers) return;
   EXPECT_EQ(worker.told, worker.next_round);
-  EXPECT_LE(worker.awaits, worker.next_round + 1);
+  EXPECT_TRUE(worker.awaits <= worker.next_round + 1 || worker.next_round == 0);
   worker.stage = Stage::kTraining;
   worker.next_round = worker.awaits;
 }
@@ -56,8 +56,7 @@ void World::BreakGroup(const Worker& worker) {
 }
 
 bool World::LosesGroup(const Worker& worker) {
-  const bool survives = worker.job.value % 2 == 0;
-  if (!survives || worker.stage != Stage::kTraining || rng_.Below(4) == 0) return false;
+  if (!Survives(worker) || worker.stage != Stage::kTraining || rng_.Below(4) == 0) return false;
   const Group& group = groups_.at(worker.job);
   if (worker.generation != group.generation) return false;
   return group.broken || std::ranges::any_of(group.members, [&](WorkerId member) {
@@ -73,19 +72,49 @@ void World::LoseGroup(WorkerId id, Worker& worker) {
                                        .blames = {static_cast<std::uint32_t>(rng_.Below(4))}}));
 }
 
+// Who has left waits with it, so that nobody is told to be lost.
+void World::LeaveGroup(WorkerId id, Worker& worker) {
+  worker.stage = Stage::kLost;
+  Give(Said(id.value, GroupLostMessage{.generation = worker.generation,
+                                       .rounds = worker.next_round,
+                                       .reason = "asked to",
+                                       .planned = true}));
+}
+
 void World::CheckRegroup(const JobRecord& record, const JobRecord& before) {
-  if (record.regroups == before.regroups) return;
-  EXPECT_EQ(record.regroups, before.regroups + 1);
+  for (const MemberRecord& joiner : before.joiners) {
+    const auto is_it = [&](const MemberRecord& one) { return one.worker == joiner.worker; };
+    const bool stays = std::ranges::any_of(record.joiners, is_it);
+    const bool joined = std::ranges::any_of(record.members, is_it);
+    tally_.joined += joined ? 1 : 0;
+    tally_.unjoined += stays || joined ? 0 : 1;
+  }
+  if (record.regroups == before.regroups && record.resizes == before.resizes) return;
+  EXPECT_EQ(record.regroups + record.resizes, before.regroups + before.resizes + 1);
+  EXPECT_LE(record.members.size(), record.settings.workers_max);
   EXPECT_EQ(record.generation, before.generation + 1);
   EXPECT_EQ(record.attempts.size(), before.attempts.size());
   EXPECT_GE(record.progress.rounds, before.progress.rounds);
   auto at = before.members.begin();
+  std::size_t stay = 0;
   for (const MemberRecord& member : record.members) {
     at = std::ranges::find(at, before.members.end(), member.worker, &MemberRecord::worker);
-    ASSERT_NE(at, before.members.end()) << "not in the group before, or in another order";
+    if (at == before.members.end()) break;
+    ++stay;
+  }
+  for (std::size_t rank = stay; rank < record.members.size(); ++rank) {
+    EXPECT_TRUE(std::ranges::any_of(before.joiners, [&](const MemberRecord& joiner) {
+      return joiner.worker == record.members[rank].worker;
+    })) << "neither in the group before, in this order, nor loaded beside it";
+  }
+  if (record.resizes > before.resizes) {
+    EXPECT_TRUE(stay < before.members.size() || stay < record.members.size());
+    EXPECT_GE(record.members.size(), record.settings.workers_min);
+    tally_.parted += static_cast<int>(before.members.size() - stay);
+    return;
   }
   ++tally_.regrouped;
-  tally_.again += record.members.size() == before.members.size() ? 1 : 0;
+  tally_.again += stay == before.members.size() ? 1 : 0;
 }
 
 }  // namespace tactus::job

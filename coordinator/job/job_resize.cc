@@ -1,0 +1,226 @@
+// The part of JobController that changes who is in the group while it trains.
+//
+//   workers are started for it (Grow), which load beside it; when they are ready, or members are to
+//   leave (GiveBack), the group is asked to regroup
+//     -> its members leave it after the same round, say so, and keep what they hold
+//     -> the next group is formed as after a loss, by job_regroup.cc: of those who stay, and behind
+//        them of who joins, to whom they give their state
+//
+// Nothing is lost with that, so nobody is to blame and nothing is counted against the job. What a
+// worker is that loads is nobody's concern but this file's: where it fails, the group never learns
+// of it. What the group is about otherwise comes first: where it ends, or is suspended, who loads
+// is ended.
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "coordinator/job/job_controller.h"
+#include "coordinator/job/wording.h"
+
+namespace tactus::job {
+
+// ---- Who joins
+
+// Durable before any of them is started. They go on from nothing: the group has what they need.
+void JobController::Grow(const std::vector<MemberRecord>& members, Turn turn) {
+  joiners_.Start(members, turn.now);
+  join_failure_.clear();
+  NoteJoiners(turn);
+  for (const MemberRecord& member : members) {
+    turn.actions.push_back(StartWorker{.node = member.node,
+                                       .worker = member.worker,
+                                       .job = record().id,
+                                       .job_name = record().name,
+                                       .spec = record().spec,
+                                       .device = member.device});
+  }
+}
+
+void JobController::OnJoinerSaid(WorkerId worker, const FromWorker& message, Turn turn) {
+  if (!joiners_.Has(worker)) return;
+  if (const auto* ready = std::get_if<ReadyMessage>(&message)) {
+    const std::string odd = OddLoadWords(*ready, record().loaded);
+    if (!odd.empty()) return GiveUpJoiner(worker, odd, turn);
+    joiners_.SetReady(worker, *ready, turn.now);
+    return AskToRegroup(turn);
+  }
+  if (const auto* failed = std::get_if<FailedMessage>(&message)) {
+    GiveUpJoiner(worker, failed->message, turn);
+  }
+}
+
+// It is ended.
+void JobController::GiveUpJoiner(WorkerId worker, const std::string& reason, Turn turn) {
+  const MemberRecord member = joiners_.Remove(worker);
+  group_.Dismiss(member, deadlines_.grace, turn.actions);
+  NoteJoinFailure(WorkerName(member) + ": " + reason, turn);
+}
+
+// They are gone, or will be before they are heard of again.
+void JobController::LoseJoiners(const std::vector<WorkerId>& workers, const Departure& departure,
+                                Turn turn) {
+  for (const WorkerId worker : workers) {
+    const MemberRecord member = joiners_.Remove(worker);
+    NoteJoinFailure(FindingOf(member, departure).reason, turn);
+  }
+}
+
+std::vector<WorkerId> JobController::JoinersOn(const std::string& node) const {
+  std::vector<WorkerId> workers;
+  for (const MemberRecord& member : joiners_.members()) {
+    if (member.node == node) workers.push_back(member.worker);
+  }
+  return workers;
+}
+
+void JobController::NoteJoinFailure(const std::string& reason, Turn turn) {
+  ++joins_failed_;
+  join_failure_ = reason;
+  NoteJoiners(turn);
+  AskToRegroup(turn);  // who was ready may have waited for this one
+}
+
+void JobController::NoteJoiners(Turn turn) {
+  keeper_.SetJoiners(joiners_.members());
+  if (In<phase::Training>()) keeper_.record().state_reason = TrainingWords();
+  keeper_.Announce(turn);
+}
+
+// The job ends, or is suspended. The record follows with what is announced of that: a coordinator
+// that restarts knows none of them, and ends whoever it does not know.
+void JobController::DismissJoiners(Turn turn) {
+  for (const MemberRecord& member : joiners_.members()) {
+    group_.Dismiss(member, deadlines_.grace, turn.actions);
+  }
+  joiners_.Clear();
+  keeper_.SetJoiners({});
+  join_failure_.clear();
+  leaving_.clear();
+  asked_to_regroup_ = false;
+}
+
+// "worker 7 on node c loads, to join".
+std::string JobController::JoinerWords() const {
+  std::vector<MemberRecord> loading;
+  for (const Joiner& joiner : joiners_.all()) {
+    if (!joiner.ready) loading.push_back(joiner.member);
+  }
+  std::string words;
+  if (!loading.empty()) words = "; " + WorkerNames(loading) + " loading, to join";
+  if (!join_failure_.empty()) words += "; did not join: " + join_failure_;
+  return words;
+}
+
+// ---- Who leaves
+
+void JobController::GiveBack(const std::vector<WorkerId>& workers, const std::string& reason,
+                             Turn turn) {
+  bool any_joined = false;
+  for (const WorkerId worker : workers) {
+    if (joiners_.Has(worker)) {
+      group_.Dismiss(joiners_.Remove(worker), deadlines_.grace, turn.actions);
+      any_joined = true;
+    } else if (group_.RankOf(worker)) {
+      leaving_.emplace(worker, reason);
+    }
+  }
+  if (any_joined) NoteJoiners(turn);
+  if (leaving_.empty()) return;
+  if (!ChangesInPlace() || !EnoughRemain()) {
+    leaving_.clear();
+    return Suspend(false, reason, turn);
+  }
+  AskToRegroup(turn);
+}
+
+// It trains, or will again in a moment, and nothing else is asked of it.
+bool JobController::ChangesInPlace() const {
+  return state() == JobState::kRunning && (In<phase::Training>() || In<phase::Regrouping>());
+}
+
+// Of those who stay, who is not to leave.
+std::vector<std::uint32_t> JobController::Remaining() const {
+  std::vector<std::uint32_t> ranks = group_.Staying();
+  std::erase_if(ranks, [this](std::uint32_t rank) {
+    return leaving_.contains(group_.members()[rank].worker);
+  });
+  return ranks;
+}
+
+bool JobController::EnoughRemain() const {
+  return Remaining().size() >= std::max(record().settings.workers_min, 1u);
+}
+
+// ---- The group is asked
+
+// Where there is a reason now, and it was not asked yet.
+void JobController::AskToRegroup(Turn turn) {
+  const std::optional<Instant> due = joiners_.Due();
+  const bool wanted = !leaving_.empty() || (due && turn.now >= *due);
+  if (!wanted || asked_to_regroup_ || !In<phase::Training>() || group_.SuspectSince()) return;
+  asked_to_regroup_ = true;
+  group_.SendToAll(RegroupOrder(), turn.actions);
+}
+
+StopMessage JobController::RegroupOrder() const {
+  return {.reason = ChangeWords(), .suspend = true, .regroup = true};
+}
+
+// "worker 7 on node c joins; node b is drained".
+std::string JobController::ChangeWords() const {
+  std::vector<MemberRecord> ready;
+  for (const Joiner& joiner : joiners_.all()) {
+    if (joiner.ready) ready.push_back(joiner.member);
+  }
+  std::string words;
+  if (!ready.empty()) words = WorkerNames(ready) + (ready.size() == 1 ? " joins" : " join");
+  std::string last;  // members of one node leave for one reason
+  for (const auto& [worker, reason] : leaving_) {
+    if (reason != last) words += (words.empty() ? "" : "; ") + reason;
+    last = reason;
+  }
+  return words;
+}
+
+// All left the former group because they were asked to.
+bool JobController::LeftOnPurpose() const {
+  const std::vector<LostMember>& lost = record().lost;
+  return !group_.SuspectSince() && !lost.empty() &&
+         std::ranges::all_of(lost, [](const LostMember& one) { return one.message.planned; });
+}
+
+// What was asked for while the group regrouped, or could not be done then.
+void JobController::GoOnChanging(Turn turn) {
+  if (leaving_.empty() || EnoughRemain()) return AskToRegroup(turn);
+  const std::string reason = leaving_.begin()->second;
+  leaving_.clear();
+  Suspend(false, reason, turn);
+}
+
+void JobController::LookAtJoiners(Turn turn) {
+  if (joiners_.empty()) return;
+  if (turn.now >= joiners_.since() + deadlines_.start) {
+    for (const Joiner& joiner : std::vector(joiners_.all())) {
+      if (joiner.ready) continue;
+      GiveUpJoiner(joiner.member.worker, "not ready within " + DurationWords(deadlines_.start),
+                   turn);
+    }
+  }
+  AskToRegroup(turn);
+}
+
+// Of LookAtJoiners. Who is ready while the group is about something else is taken in behind it.
+std::optional<Instant> JobController::JoinersDue() const {
+  if (joiners_.empty()) return std::nullopt;
+  const bool waits = In<phase::Training>() && !asked_to_regroup_ && !group_.SuspectSince();
+  const std::optional<Instant> ready = waits ? joiners_.Due() : std::nullopt;
+  const bool loading = std::ranges::any_of(
+      joiners_.all(), [](const Joiner& joiner) { return !joiner.ready.has_value(); });
+  const Instant late = joiners_.since() + deadlines_.start;
+  if (!loading) return ready;
+  return ready ? std::min(*ready, late) : late;
+}
+
+}  // namespace tactus::job
