@@ -168,7 +168,7 @@ void RecordKeeper::Regroup(const Survivors& survivors, Turn turn) {
       record_.groups.empty() ? TransportRecord{} : record_.groups.back().transport;
   const policies::Revision first = steering_.Start(group);
   record_.newest_plan = first.plan;
-  tracker_.emplace(size, progress);
+  tracker_.emplace(size, progress, tracker_->exact());
   NoteGroup(progress.rounds, transport);
   std::uint64_t newest = 0;
   for (const LostMember& member : record_.lost) newest = std::max(newest, member.message.rounds);
