@@ -121,12 +121,14 @@ void Member::Keep() {
   CopyState(kept_->state);  // waits
   kept_->optimizer_steps = optimizer.steps();
   kept_->optimizers_differ = optimizers_differ;
-  kept_->loss = losses.Mean();
+  kept_->loss.reset();
+  if (!losses.rounds().empty()) kept_->loss = losses.Mean();
   kept_->since = {};
 }
 
 bool Member::EndTrial() {
-  const bool led_up = kept_ && kept_->since.Mean() > kept_->loss;
+  const bool led_up =
+      kept_ && kept_->loss && kept_->since.Mean() > *kept_->loss && losses.Mean() > *kept_->loss;
   if (led_up) Undo();
   return led_up;
 }
@@ -134,6 +136,7 @@ bool Member::EndTrial() {
 void Member::AddLosses(const policies::RoundLosses& round) {
   losses.Add(round);
   if (!kept_) return;
+  if (!kept_->loss && round.common.samples > 0) kept_->loss = round.common.Mean();
   kept_->since.sum += round.common.sum;
   kept_->since.samples += round.common.samples;
 }

@@ -31,8 +31,8 @@ struct Kept {
   EngineState state{};
   std::uint64_t optimizer_steps = 0;  // its own, which local steps make differ from the group's
   bool optimizers_differ = false;
-  double loss = 0;
-  policies::LossSum since{};  // at common parameters
+  std::optional<double> loss{};  // then; where none was known, that of the first round since
+  policies::LossSum since{};     // at common parameters
 };
 
 // Its parts lie open: the engine and its rounds work on them. Nothing here knows of other members,
@@ -57,8 +57,10 @@ struct Member {
   void Keep();
   void Undo();
   void KeepNothing() { kept_.reset(); }
-  // Training ends, maybe within a trial: one that led up so far is undone, by the losses of all.
-  // Returns whether one was.
+  // Training ends, maybe within a trial: one that led up so far is undone, by the losses of all:
+  // where their mean since it began, and that of now, are above that of before. A coordinator that
+  // is away does not end trials, so that one may be long, or all of the job's training.
+  // Returns whether one was undone.
   bool EndTrial();
 
   void AddLosses(const policies::RoundLosses& round);

@@ -14,19 +14,19 @@ using MakeVerb = std::unique_ptr<Verb>();
 MakeVerb MakeRun, MakeSimulate, MakeReplay, MakeSubmit, MakeGet, MakeDescribe, MakeExplain,
     MakeWatch, MakeWait, MakeLogs, MakeUpdate, MakeRevert, MakeCancel, MakeDelete, MakePause,
     MakeResume, MakeDownload, MakeTop, MakePlot, MakeTrace, MakeCordon, MakeDrain, MakeUncordon,
-    MakeBackup, MakeLogLevel, MakeIntegrityCheck, MakeClean, MakeConfig, MakeCompletion, MakeMan,
-    MakeVersion;
+    MakeBackup, MakeLogLevel, MakeIntegrityCheck, MakeChaos, MakeClean, MakeConfig, MakeCompletion,
+    MakeMan, MakeVersion;
 
 namespace {
 
 // In the order of --help.
 constexpr MakeVerb* kVerbs[] = {
-    MakeRun,      MakeSimulate,       MakeReplay, MakeSubmit, MakeGet,        MakeDescribe,
-    MakeExplain,  MakeWatch,          MakeWait,   MakeLogs,   MakeUpdate,     MakeRevert,
-    MakeCancel,   MakeDelete,         MakePause,  MakeResume, MakeDownload,   MakeTop,
-    MakePlot,     MakeTrace,          MakeCordon, MakeDrain,  MakeUncordon,   MakeBackup,
-    MakeLogLevel, MakeIntegrityCheck, MakeClean,  MakeConfig, MakeCompletion, MakeMan,
-    MakeVersion};
+    MakeRun,      MakeSimulate,       MakeReplay, MakeSubmit, MakeGet,      MakeDescribe,
+    MakeExplain,  MakeWatch,          MakeWait,   MakeLogs,   MakeUpdate,   MakeRevert,
+    MakeCancel,   MakeDelete,         MakePause,  MakeResume, MakeDownload, MakeTop,
+    MakePlot,     MakeTrace,          MakeCordon, MakeDrain,  MakeUncordon, MakeBackup,
+    MakeLogLevel, MakeIntegrityCheck, MakeChaos,  MakeClean,  MakeConfig,   MakeCompletion,
+    MakeMan,      MakeVersion};
 
 std::string Footer() {
   return ExitCodesHelp() +

@@ -54,8 +54,8 @@ RoundRecord RoundOf(const std::vector<policies::Report>& reports) {
 
 }  // namespace
 
-ProgressTracker::ProgressTracker(std::uint32_t members, Progress start)
-    : progress_(std::move(start)), table_(members), workers_(members) {
+ProgressTracker::ProgressTracker(std::uint32_t members, Progress start, bool exact)
+    : progress_(std::move(start)), exact_(exact), table_(members), workers_(members) {
   progress_.workers.resize(members);
 }
 
@@ -63,8 +63,7 @@ std::optional<RoundRecord> ProgressTracker::Add(const policies::Report& report, 
   const std::vector<policies::Report>* const reports = table_.Add(report);
   if (reports == nullptr) return std::nullopt;
   RoundRecord round = RoundOf(*reports);
-  // Before the first the record may be older than what the history has.
-  if (std::exchange(any_whole_, true) && round.round > progress_.rounds) {
+  if (std::exchange(exact_, true) && round.round > progress_.rounds) {
     progress_.unrecorded_rounds += round.round - progress_.rounds;
   }
   progress_.rounds = round.round + 1;

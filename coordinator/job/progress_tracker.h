@@ -28,7 +28,8 @@ namespace tactus::job {
 //                        round's transfer is the least blocked_seconds of all members: who comes
 //                        last waits for nobody, only for the bytes
 //   worker: data_ratio   sum data_seconds / sum round_seconds over the same rounds
-//   unrecorded_rounds    those between two that all reported
+//   unrecorded_rounds    those between two that all reported, also where the first is the last one
+//                        of the group before
 //   samples              epoch * epoch_samples + epoch_consumed: the ledger's count, which misses
 //                        nothing when reports are lost
 //
@@ -40,8 +41,12 @@ class ProgressTracker {
   static constexpr std::size_t kLongRounds = 256;
   static constexpr std::size_t kRateRoundsMax = 4096;  // of the window, when rounds are very short
 
-  // `start` is the progress so far, for a job that goes on; its workers are by rank.
-  ProgressTracker(std::uint32_t members, Progress start);
+  // `start` is the progress so far, for a job that goes on; its workers are by rank. `exact`: the
+  // history has no round beyond it, as it may have where a coordinator restarted.
+  ProgressTracker(std::uint32_t members, Progress start, bool exact = false);
+
+  // The history has no round beyond rounds().
+  bool exact() const { return exact_; }
 
   // A report with rank < members. Returns the round, without its job, when all have reported it.
   std::optional<RoundRecord> Add(const policies::Report& report, Instant now);
@@ -91,7 +96,7 @@ class ProgressTracker {
   void AddLength(const std::vector<policies::Report>& reports);
 
   Progress progress_;
-  bool any_whole_ = false;  // a round was, of this group and coordinator
+  bool exact_;
   RoundTable table_;
   std::vector<Worker> workers_;  // by rank
   policies::LossWindow losses_;

@@ -195,7 +195,7 @@ void RecordKeeper::Regroup(const Regrouping& regrouping, Turn turn) {
   group.encodings = CommonEncodings();
   const policies::Revision first = steering_.Start(group);
   record_.newest_plan = first.plan;
-  tracker_.emplace(group.members, progress);
+  tracker_.emplace(group.members, progress, tracker_->exact());
   NoteGroup(progress.rounds, transport, *group.encodings);
   record_.state_reason = GoingOnWords(regrouping, former);
   Announce(turn);

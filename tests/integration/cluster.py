@@ -41,10 +41,11 @@ def processes_of(folder):
 
 
 class Folder:
-    """A temporary folder, removed at the end. Processes started meanwhile carry its path in their environment."""
+    """A temporary folder, removed at the end, or one that is there. Processes started meanwhile carry its path in their
+    environment."""
 
-    def __init__(self):
-        self.path = pathlib.Path(tempfile.mkdtemp(prefix="tactus-it-"))
+    def __init__(self, path=None):
+        self.path = path or pathlib.Path(tempfile.mkdtemp(prefix="tactus-it-"))
         os.environ["TACTUS_TEST_FOLDER"] = str(self.path)
 
     def corpus(self, size=60000):

@@ -164,6 +164,33 @@ TEST_P(TrialTest, OneThatLedUpIsUndoneAtTheEnd) {
   }
 }
 
+// As what a former job found is: on trial from the first round on, before which no loss is known.
+TEST_P(TrialTest, OneThatIsAllOfTheTrainingIsKeptAsItsLossesFall) {
+  GroupRun run = {.options = GetParam().options, .plan = GetParam().plan};
+  run.plan.trial = Trial::kBegins;
+  run.on_loss = [](int, const RoundEngine& engine, double& loss) {
+    loss = engine.rounds() == 0 ? 1e6 : 1;
+  };
+
+  for (const MemberRun& member : Train(run)) {
+    ASSERT_EQ(member.outcome, Outcome::kFinished) << member.reason;
+    EXPECT_THAT(WeightsOf(member.parameters), testing::Not(testing::Each(0.0f))) << "as it began";
+  }
+}
+
+TEST_P(TrialTest, OneThatLedUpFirstAndThenDownIsKept) {
+  GroupRun run = WithTrial(GetParam(), Trial::kRuns);
+  run.options.stop.rounds = 100;
+  run.on_loss = [](int, const RoundEngine& engine, double& loss) {
+    if (engine.plan().version == 2) loss += 1e6;
+    if (engine.plan().version > 2) loss = 0;
+  };
+
+  for (const MemberRun& member : Train(run)) {
+    EXPECT_NE(member.trace.back(), member.trace[FirstRoundOf(2, member) - 1]);
+  }
+}
+
 // As patience mostly fires: within a trial that does not pay.
 TEST_P(TrialTest, OneThatLedUpIsUndoneWhereAValidationEndsTheJob) {
   GroupRun run = WithTrial(GetParam(), Trial::kRuns);

@@ -33,7 +33,7 @@ struct Answered {
   std::string err{};
 };
 
-std::string Content(const std::string& path) {
+std::string TextOfFile(const std::string& path) {
   std::ifstream in(path);
   return std::string(std::istreambuf_iterator<char>(in), {});
 }
@@ -389,7 +389,7 @@ TEST_F(VerbsTest, ResultsAreFetchedIntoAFolder) {
 
   Printed({"download", "demo-1", "--to", folder_.path() + "/d"});
 
-  EXPECT_EQ(Content(folder_.path() + "/d/model.pt"), "abc");
+  EXPECT_EQ(TextOfFile(folder_.path() + "/d/model.pt"), "abc");
 }
 
 // Whatever the file system says of them: a script tells them from what a coordinator lacks.
@@ -455,13 +455,34 @@ TEST_F(VerbsTest, NodesAreCordonedAndDrained) {
 TEST_F(VerbsTest, TheCoordinatorIsLookedAfter) {
   const std::string file = folder_.path() + "/f";
   Printed({"admin", "backup", file});
-  EXPECT_EQ(Content(file), "a copy");
+  EXPECT_EQ(TextOfFile(file), "a copy");
   EXPECT_EQ(Tactus({"admin", "backup", file}).code, ExitCode::kConflict);
 
   EXPECT_EQ(Printed({"admin", "integrity-check", "-o", "json"}).front(), '{');
   EXPECT_EQ(Printed({"admin", "integrity-check"}), "0 jobs and 0 blobs are sound\n");
   EXPECT_THAT(Asked({"admin", "log-level", "debug", "--node", "a"}),
               ElementsAre(R"(SetLogLevel level: "debug" node: "a")"));
+}
+
+TEST_F(VerbsTest, ChaosHasToBeMeant) {
+  const Answered answered = Tactus({"chaos", "demo-1"});
+
+  EXPECT_EQ(answered.code, ExitCode::kUsage);
+  EXPECT_THAT(answered.err, HasSubstr("--i-know-that-it-kills"));
+  EXPECT_TRUE(coordinator_.asked.empty());
+}
+
+TEST_F(VerbsTest, ChaosNeedsAJobThatTrainsHere) {
+  const Words words = {"chaos", "a-job-that-runs-nowhere", "--i-know-that-it-kills"};
+  EXPECT_EQ(Tactus(words).code, ExitCode::kConflict);  // it is over
+
+  coordinator_.job.set_state(v1::JOB_STATE_RUNNING);
+  coordinator_.job.set_name("projects/default/jobs/a-job-that-runs-nowhere");
+  coordinator_.job.mutable_progress()->mutable_workers(0)->set_node("n7");
+  const Answered answered = Tactus(words);
+
+  EXPECT_EQ(answered.code, ExitCode::kNotFound);
+  EXPECT_THAT(answered.err, HasSubstr("they are on: n7, local"));
 }
 
 TEST_F(VerbsTest, TheProgramItselfHasVerbs) {
@@ -471,7 +492,7 @@ TEST_F(VerbsTest, TheProgramItselfHasVerbs) {
   EXPECT_THAT(Printed({"config", "show"}), HasSubstr(coordinator_.address()));
   EXPECT_EQ(Printed({"config", "get-contexts", "-o", "name"}), "lab\n");
   EXPECT_EQ(Tactus({"config", "use-context", "lab"}).err, "tactus: context lab is in use\n");
-  EXPECT_THAT(Content(config), HasSubstr("context: lab"));
+  EXPECT_THAT(TextOfFile(config), HasSubstr("context: lab"));
   surroundings_.settings.server = "h:2";
   EXPECT_THAT(Tactus({"config", "use-context", "lab"}).err,
               HasSubstr("but TACTUS_SERVER is set and counts before it\n"));
@@ -519,7 +540,7 @@ TEST_F(HistoryTest, APlotIsOverTimeOrOverRounds) {
 
   EXPECT_THAT(Printed({"plot", "demo-1"}), HasSubstr("training time [s]"));
   EXPECT_EQ(Printed({"plot", "demo-1", "--over", "rounds", "--output", file}), file + "\n");
-  EXPECT_THAT(Content(file), AllOf(HasSubstr("<svg"), Not(HasSubstr("training time"))));
+  EXPECT_THAT(TextOfFile(file), AllOf(HasSubstr("<svg"), Not(HasSubstr("training time"))));
 }
 
 }  // namespace

@@ -121,6 +121,15 @@ TEST_F(ProgressTrackerTest, RoundsBetweenTwoWholeOnesAreNotOnRecord) {
   EXPECT_EQ(restarted.progress().unrecorded_rounds, 5u);
 }
 
+TEST_F(ProgressTrackerTest, NorAreThoseBetweenTwoGroups) {
+  ProgressTracker next(1, {.rounds = 40}, true);
+  policies::Report report = ReportOf(0, {.round = 41, .batch_sizes = {30}}).report;
+
+  next.Add(report, At(0));  // who died had not told of the one before
+
+  EXPECT_EQ(next.progress().unrecorded_rounds, 1u);
+}
+
 TEST_F(ProgressTrackerTest, WhoWaitsForDataHasItsShareOfTheTime) {
   policies::Report report = ReportOf(0, {.round = 0, .batch_sizes = {30, 10}}).report;
   report.round_seconds = 0.5;
