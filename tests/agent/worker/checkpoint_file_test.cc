@@ -286,6 +286,8 @@ TEST_F(CheckpointFileTest, AFileWithAByteChangedIsRefusedOrSaysTheSame) {
 
 TEST_F(CheckpointFileTest, AnotherJobsCheckpointIsRefusedWithWhatDiffers) {
   checkpoint_.best.reset();
+  checkpoint_.state.one_bit = {};
+  checkpoint_.state.fresh_moment.clear();
   Write();
   cuda::SegmentTable wider = Segments();
   wider[0].shape = {3, 2};
