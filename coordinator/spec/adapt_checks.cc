@@ -164,7 +164,7 @@ void CheckEncoding(const ResolvedSpec& spec, FieldChecks& checks) {
   const std::string field = "adapt.encoding.";
   const std::string name = WordOf(*v1::EncodingPolicy_descriptor(), axis.policy());
   const std::optional<policies::Encoding> encoding = ValueNamed<policies::Encoding>(name);
-  if (!encoding) return;
+  if (!encoding || *encoding == policies::Encoding::kDense) return;
   if (!engine::IsEncodingMade(*encoding)) {
     checks.Add(field + "policy", "found " + name + ", which this version does not have yet");
   }
