@@ -386,7 +386,6 @@ life::OrFailure<bool> Worker::Register(bool fit) {
 
 void Worker::MakeEngine(const GroupMessage& group, bool registered) {
   member_->options.nodes = group.nodes;
-  // A GPU and a processor may differ in last bits: see Life::AgreeOnParameters.
   member_->options.comparison.on = group.transport != protocol::TransportKind::kStaged;
   member_->options.bucket_bytes =
       ByNccl(group) ? kDeviceBucketBytes : start_.job.engine.bucket_bytes;

@@ -164,7 +164,7 @@ void CheckEncoding(const ResolvedSpec& spec, FieldChecks& checks) {
   const std::string field = "adapt.encoding.";
   const std::string name = WordOf(*v1::EncodingPolicy_descriptor(), axis.policy());
   const std::optional<policies::Encoding> encoding = ValueNamed<policies::Encoding>(name);
-  if (!encoding) return;
+  if (!encoding || *encoding == policies::Encoding::kDense) return;
   if (axis.has_rows() && axis.rows() % 2 == 0 && checks.Right(field + "rows")) {
     checks.Add(field + "rows", "found " + std::to_string(axis.rows()) +
                                    ", allowed is an odd number: the middle one of them counts");

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "agent/engine/combine/encodings.h"
 #include "gtest/gtest.h"
 #include "tests/agent/worker/group_of_workers.h"
 
