@@ -7,7 +7,7 @@
 namespace tactus::client {
 namespace {
 
-Instant At(double seconds) { return Instant(Seconds(seconds)); }
+Instant AtSecond(double seconds) { return Instant(Seconds(seconds)); }
 
 v1::Job Training(std::uint64_t rounds) {
   v1::Job job;
@@ -29,11 +29,11 @@ std::vector<v1::Round> Rounds(std::uint64_t first, int count) {
 }
 
 TEST(DisturbanceTest, CountsRoundsOnceAndFromWhereItBegan) {
-  Disturbance watch(Training(100), At(0));
+  Disturbance watch(Training(100), AtSecond(0));
 
-  watch.Look(Training(100), Rounds(98, 4), At(1));
-  watch.Look(Training(100), Rounds(100, 3), At(2));
-  const Stretch stretch = watch.Take(At(3));
+  watch.Look(Training(100), Rounds(98, 4), AtSecond(1));
+  watch.Look(Training(100), Rounds(100, 3), AtSecond(2));
+  const Stretch stretch = watch.Take(AtSecond(3));
 
   EXPECT_EQ(stretch.rounds, 3u);
   EXPECT_EQ(watch.next_round(), 103u);
@@ -41,41 +41,41 @@ TEST(DisturbanceTest, CountsRoundsOnceAndFromWhereItBegan) {
 }
 
 TEST(DisturbanceTest, AGapReachesFromOneLookWithRoundsToTheNextOrToTheEnd) {
-  Disturbance watch(Training(0), At(0));
+  Disturbance watch(Training(0), AtSecond(0));
 
-  watch.Look(Training(0), Rounds(0, 1), At(1));
-  watch.Look(Training(0), {}, At(2));
-  watch.Look(Training(0), Rounds(1, 1), At(4));
-  EXPECT_EQ(watch.Take(At(5)).longest_gap, Seconds(3));
-  EXPECT_EQ(watch.Take(At(9)).longest_gap, Seconds(4));
+  watch.Look(Training(0), Rounds(0, 1), AtSecond(1));
+  watch.Look(Training(0), {}, AtSecond(2));
+  watch.Look(Training(0), Rounds(1, 1), AtSecond(4));
+  EXPECT_EQ(watch.Take(AtSecond(5)).longest_gap, Seconds(3));
+  EXPECT_EQ(watch.Take(AtSecond(9)).longest_gap, Seconds(4));
 }
 
 TEST(DisturbanceTest, RegroupsAreThoseOfTheStretch) {
   v1::Job job = Training(0);
   job.set_regroups(5);
-  Disturbance watch(job, At(0));
+  Disturbance watch(job, AtSecond(0));
 
   job.set_regroups(7);
-  watch.Look(job, {}, At(1));
+  watch.Look(job, {}, AtSecond(1));
 
-  EXPECT_EQ(watch.Take(At(2)).regroups, 2u);
-  EXPECT_EQ(watch.Take(At(3)).regroups, 0u);
+  EXPECT_EQ(watch.Take(AtSecond(2)).regroups, 2u);
+  EXPECT_EQ(watch.Take(AtSecond(3)).regroups, 0u);
 }
 
 TEST(DisturbanceTest, ARestartLosesWhatItsCheckpointDoesNotHave) {
-  Disturbance watch(Training(0), At(0));
-  watch.Look(Training(0), Rounds(0, 100), At(1));
+  Disturbance watch(Training(0), AtSecond(0));
+  watch.Look(Training(0), Rounds(0, 100), AtSecond(1));
 
   v1::Job again = Training(100);
   again.set_state(v1::JOB_STATE_STARTING);
   again.add_attempts()->set_number(2);
   again.mutable_attempts(1)->set_first_round(80);
-  watch.Look(again, Rounds(100, 5), At(2));
+  watch.Look(again, Rounds(100, 5), AtSecond(2));
   EXPECT_EQ(watch.next_round(), 80u);
-  watch.Look(again, Rounds(80, 20), At(3));  // of the lost attempt, as no group has formed
+  watch.Look(again, Rounds(80, 20), AtSecond(3));  // of the lost attempt, as no group has formed
   again.set_state(v1::JOB_STATE_RUNNING);
-  watch.Look(again, Rounds(80, 50), At(4));
-  const Stretch stretch = watch.Take(At(5));
+  watch.Look(again, Rounds(80, 50), AtSecond(4));
+  const Stretch stretch = watch.Take(AtSecond(5));
 
   EXPECT_EQ(stretch.restarts, 1u);
   EXPECT_EQ(stretch.rounds_lost, 20u);
@@ -85,9 +85,9 @@ TEST(DisturbanceTest, ARestartLosesWhatItsCheckpointDoesNotHave) {
 }
 
 TEST(DisturbanceTest, WithoutARoundThereIsNoSpeed) {
-  Disturbance watch(Training(0), At(0));
-  EXPECT_DOUBLE_EQ(watch.Take(At(0)).SamplesPerSecond(), 0);
-  EXPECT_DOUBLE_EQ(watch.Take(At(1)).SamplesPerSecond(), 0);
+  Disturbance watch(Training(0), AtSecond(0));
+  EXPECT_DOUBLE_EQ(watch.Take(AtSecond(0)).SamplesPerSecond(), 0);
+  EXPECT_DOUBLE_EQ(watch.Take(AtSecond(1)).SamplesPerSecond(), 0);
 }
 
 }  // namespace
