@@ -221,7 +221,9 @@ TEST_F(JobResizeTest, OneThatTakesTooLongIsEnded) {
 
 TEST_F(JobResizeTest, OneWhoseNodeIsNotHeardIsAStrayWhenItIsHeardAgain) {
   Grow();
-  rig_.Step(NodeUnreachable{.node = "c", .reason = "no heartbeat"});
+  EXPECT_THAT(Stopped(rig_.Step(NodeUnreachable{.node = "c", .reason = "no heartbeat"})),
+              ElementsAre(WorkerId{4}, WorkerId{5}))
+      << "when they are heard";
   EXPECT_THAT(record().joiners, IsEmpty());
 
   NodeJoined back = Join("c", 2);
