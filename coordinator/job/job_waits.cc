@@ -38,9 +38,11 @@ void JobController::OnNodeUnreachable(const NodeUnreachable& event, Turn turn) {
     return Depart(group_.LiveOn(event.node), NodeLost{.node = event.node, .reason = event.reason},
                   turn);
   }
-  // If it is heard again, who was to join or has left is a stray.
+  // Who was to join or has left is not waited for: the order to end waits for the node.
+  for (const WorkerId worker : JoinersOn(event.node)) {
+    GiveUpJoiner(worker, "its node is not heard: " + event.reason, turn);
+  }
   group_.LoseFormerOn(event.node, [](WorkerId) { return false; });
-  LoseJoiners(JoinersOn(event.node), NodeLost{.node = event.node, .reason = event.reason}, turn);
   const auto on_node = [&](const MemberRecord& member) { return member.node == event.node; };
   if (std::ranges::none_of(group_.members(), on_node)) return;
   group_.contact().Miss(event.node, event.reason, turn.now);
@@ -81,15 +83,17 @@ std::optional<Duration> JobController::Patience() const {
 }
 
 std::string JobController::TrainingWords() const {
-  const std::string words = "training on " + WorkerCount(size()) + JoinerWords();
+  const std::string words = "training on " + WorkerCount(size());
   const Contact& contact = group_.contact();
   if (!contact.missed().empty() && !group_.AnyHeard()) {
-    return words + ", of which none is heard: waits up to " + DurationWords(record().settings.hold);
+    return words + ", of which none is heard: waits up to " +
+           DurationWords(record().settings.hold) + JoinerWords();
   }
   if (!contact.missed().empty()) {
-    return words + "; not heard: node " + NodeNames(contact.missed()) + StandstillWords();
+    return words + "; not heard: node " + NodeNames(contact.missed()) + StandstillWords() +
+           JoinerWords();
   }
-  return words + StandstillWords();
+  return words + StandstillWords() + JoinerWords();
 }
 
 std::string JobController::StandstillWords() const {
