@@ -203,7 +203,6 @@ TEST_F(JobResizeTest, OneThatIsKilledFreesItsDeviceAndTheNextOneComesLater) {
   EXPECT_THAT(record().joiners, IsEmpty());
   EXPECT_EQ(rig_.cluster().membership().HolderOf("c", "cpu:0"), nullptr);
   EXPECT_THAT(Only<StartWorker>(Wait(10)), IsEmpty()) << "each one doubles the time";
-
   const std::vector<StartWorker> starts = Only<StartWorker>(Wait(10));
 
   ASSERT_THAT(starts, SizeIs(2));
