@@ -68,6 +68,10 @@ std::string OddLoadWords(const ReadyMessage& ready, const ReadyMessage& group) {
     return "has " + std::to_string(found) + " " + count.noun + ", the group has " +
            std::to_string(expected);
   }
+  for (const std::string& name : group.encodings) {
+    const bool known = std::ranges::find(ready.encodings, name) != ready.encodings.end();
+    if (!known) return "does not know the encoding " + name + ", which the group does";
+  }
   return "";
 }
 

@@ -591,7 +591,6 @@ TEST_F(JobResizeTest, AGroupOfWhichIsNotKnownWhatItLoadedGrowsByACheckpoint) {
   Wait(29);
   EXPECT_EQ(record().state, JobState::kRunning);
   Wait(2);
-
   EXPECT_EQ(record().state, JobState::kSuspending);
   EXPECT_THAT(record().state_reason, StartsWith("grows onto free devices"));
 }
