@@ -292,6 +292,7 @@ job::JobSettings SettingsOf(const SimulatedJob& job) {
   settings.adapt.base_batch = engine.learning_rate.base_batch;
   settings.adapt.optimizer = NameOf(engine.optimizer);
   settings.adapt.momentum = sgd == nullptr ? 0 : sgd->momentum;
+  settings.adapt.clip_norm = engine.clip_norm;
   settings.adapt.synchronization.look_ahead = engine.look_ahead;
   settings.stop_train_loss = engine.stop.train_loss;
   settings.stop_epochs = engine.stop.epochs;

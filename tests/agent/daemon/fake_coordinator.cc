@@ -59,6 +59,10 @@ void FakeCoordinator::StartWith(std::uint64_t id, const std::string& behaviour,
   ToAgent message;
   message.mutable_start_worker()->set_worker_id(id);
   *message.mutable_start_worker()->mutable_start() = std::move(start);
+  {
+    const std::lock_guard lock(mutex_);
+    started_.push_back(id);
+  }
   Send(message);
 }
 
@@ -219,10 +223,24 @@ void FakeCoordinator::HoldLocked(std::unique_lock<std::mutex>& lock, const std::
   --held_;
 }
 
+void FakeCoordinator::SuspendWorkers(const std::string& reason) {
+  for (const std::uint64_t worker : started_) {
+    ToAgent message;
+    message.set_sequence(++sent_);
+    message.mutable_to_worker()->set_worker_id(worker);
+    tactus::v1::StopRequest& stop = *message.mutable_to_worker()->mutable_message()->mutable_stop();
+    stop.set_reason(reason);
+    stop.set_suspend(true);
+    if (stream_ != nullptr) stream_->Write(message);
+  }
+}
+
 void FakeCoordinator::Receive(const FromAgent& message) {
   if (message.has_heartbeat()) ++heartbeats_;
   if (message.sequence() == 0) return;
   received_.push_back(message);
+  if (message.has_leaving())
+    SuspendWorkers("node node-1 is leaving: " + message.leaving().reason());
   if (!manners_.acknowledges || stream_ == nullptr) return;
   ToAgent acknowledgement;
   acknowledgement.set_acknowledged(message.sequence());

@@ -99,6 +99,8 @@ class FakeCoordinator final : public tactus::agent::v1::AgentSession::Service {
  private:
   bool AwaitLocked(std::unique_lock<std::mutex>& lock, const std::function<bool()>& holds);
   void Receive(const FromAgent& message);
+  // As of jobs that cannot go on without the node's workers.
+  void SuspendWorkers(const std::string& reason);
   void HoldLocked(std::unique_lock<std::mutex>& lock, const std::string& path,
                   const grpc::ServerContext& context);
 
@@ -109,7 +111,8 @@ class FakeCoordinator final : public tactus::agent::v1::AgentSession::Service {
   grpc::ServerContext* context_ = nullptr;                          // of the present stream
   grpc::ServerReaderWriter<ToAgent, FromAgent>* stream_ = nullptr;  // null: none
   std::uint64_t sent_ = 0;
-  std::uint64_t acknowledged_ = 0;  // for the next Welcome
+  std::vector<std::uint64_t> started_;  // workers
+  std::uint64_t acknowledged_ = 0;      // for the next Welcome
   std::vector<FromAgent> hellos_;
   std::vector<FromAgent> received_;
   std::size_t heartbeats_ = 0;

@@ -252,7 +252,8 @@ TEST(SketchBytesTest, AllValuesTravelDense) {
 
 // Few large values among many small ones are found, all of them.
 TEST(SketchFindsTest, WhatStandsOut) {
-  EncodedGroup group = GroupWith({.share = 0.002}, 65536);
+  // Five rows of four columns a candidate.
+  EncodedGroup group = GroupWith({.share = 0.002, .rows = 5, .columns = 524}, 65536);
   auto buffers = NormalBuffers(group, 2, 37);
   for (std::size_t i = 0; i < 131; ++i) buffers[i % 2][i * 500 + 7] = i % 3 == 0 ? 60.0f : -50.0f;
 

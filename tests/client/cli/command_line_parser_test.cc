@@ -203,7 +203,7 @@ TEST(CommandLineTest, MistakesAreNamed) {
             "tactus: 'sumbit' is unknown; did you mean 'submit'? allowed: run, simulate, "
             "replay, submit, get, describe, explain, watch, wait, logs, update, revert, cancel, "
             "delete, pause, resume, download, top, plot, trace, cordon, drain, uncordon, admin, "
-            "clean, config, completion, man, version\n");
+            "chaos, clean, config, completion, man, version\n");
   EXPECT_EQ(ParseCommandLine({"get", "frob"}).error,
             "tactus: 'frob' is unknown; allowed: jobs, job, nodes, node, rounds, validations, "
             "decisions\n");
