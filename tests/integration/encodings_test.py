@@ -41,15 +41,18 @@ class EncodingsTest(unittest.TestCase):
         return spec
 
     @classmethod
-    def train(cls, encoding):
-        job = cls.cluster.submit(cls.spec(encoding, rounds=ROUNDS))
+    def train(cls, encoding, **more):
+        job = cls.cluster.submit({**cls.spec(encoding, rounds=ROUNDS), **more})
         done = cls.cluster.wait(job, ["SUCCEEDED", "FAILED"])
         if done["state"] != "JOB_STATE_SUCCEEDED":
             raise AssertionError(done.get("state_reason"))
         return job
 
     def rounds(self, name):
-        return json.loads(self.cluster.tactus("get", "rounds", self.jobs[name], "-o", "json")[1])["rounds"]
+        return self.rounds_of(self.jobs[name])
+
+    def rounds_of(self, job):
+        return json.loads(self.cluster.tactus("get", "rounds", job, "-o", "json")[1])["rounds"]
 
     def test_all_of_them_learn(self):
         ends = {}
@@ -88,9 +91,25 @@ class EncodingsTest(unittest.TestCase):
     def test_another_number_of_bits_is_another_number_of_bytes(self):
         job = self.train({"policy": "dq", "bits": 8})
 
-        rounds = json.loads(self.cluster.tactus("get", "rounds", job, "-o", "json")[1])["rounds"]
+        rounds = self.rounds_of(job)
 
-        self.assertGreater(int(rounds[5]["bytes"]), 1.3 * int(self.rounds("dq")[5]["bytes"]))
+        self.assertGreater(int(rounds[5]["bytes"]), 1.15 * int(self.rounds("dq")[5]["bytes"]))
+
+    def test_a_sketch_learns_from_few_values_and_what_is_left_of_others(self):
+        rounds = self.rounds_of(self.train({"policy": "sketch"}))
+
+        self.assertLess(int(rounds[5]["bytes"]), 0.25 * int(self.rounds("dense")[5]["bytes"]))
+        self.assertLess(rounds[-1]["loss"], 0.4 * rounds[0]["loss"])
+
+    def test_signs_of_the_momentum_travel_after_the_warm_up(self):
+        adamw = {"adamw": {"learning_rate": 0.003}}
+        dense = self.rounds_of(self.train({"policy": "dense"}, optimizer=adamw))
+        signs = self.rounds_of(self.train({"policy": "one_bit", "warm_up": 60}, optimizer=adamw))
+
+        self.assertEqual(signs[50]["bytes"], dense[50]["bytes"])
+        self.assertLess(int(signs[70]["bytes"]), int(dense[70]["bytes"]) / 20)
+        ends = [sum(one["loss"] for one in rounds[-10:]) / 10 for rounds in (signs, dense)]
+        self.assertLess(ends[0], 1.1 * ends[1])
 
     def test_what_they_do_not_go_with_is_refused(self):
         for encoding, other, found in (("dq", {"aggregation": {"policy": "adasum"}}, "adasum"),
