@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "coordinator/job/wait_reason.h"
-#include "coordinator/job/wording.h"
 #include "coordinator/job/worker_ids.h"
 #include "policies/axis_policy.h"
 #include "policies/catalogue.h"
@@ -210,29 +209,27 @@ void Cluster::ReleaseGone(const JobController& job, const std::string& node) {
 void Cluster::Handle(const WorkerSaid& event, Turn turn) {
   JobController* const job = JobOf(event.worker);
   if (job == nullptr) return;
+  if (std::holds_alternative<DifferedMessage>(event.message)) return Strike(*job, event, turn);
   job->OnWorkerSaid(event.worker, event.message, turn);
-  if (const auto* differed = std::get_if<DifferedMessage>(&event.message)) {
-    Strike(*job, *differed, turn);
-  }
   // The last word may come after the exit: of an agent that restarted.
   if (job->record().state != JobState::kQueued && job->record().state != JobState::kPaused) return;
   FileActive();
   Admit(turn);
 }
 
-// Only where most members say who was wrong.
-void Cluster::Strike(JobController& job, const DifferedMessage& message, Turn turn) {
-  const JobRecord& record = job.record();
-  if (!message.majority || message.generation != record.generation) return;
-  const std::vector<MemberRecord> members = record.members;  // a copy: who is left out is none
-  for (const std::uint32_t rank : message.wrong) {
-    if (rank >= members.size()) return;
+// Only where most members say who was wrong, and the job takes their word.
+void Cluster::Strike(JobController& job, const WorkerSaid& event, Turn turn) {
+  const auto& message = std::get<DifferedMessage>(event.message);
+  const std::vector<MemberRecord> members = job.record().members;  // a copy, for who is left out
+  const std::uint32_t differences = job.record().differences;
+  job.OnWorkerSaid(event.worker, event.message, turn);
+  if (job.record().differences == differences || !message.majority) return;
+  std::vector<MemberRecord> again;
+  for (const std::uint32_t rank : std::set(message.wrong.begin(), message.wrong.end())) {
     const MemberRecord& member = members[rank];
-    if (!membership_.Strike(member.node, member.device)) continue;
-    job.LeaveOut(member.worker,
-                 WorkerName(member) + " held wrong parameters again, and its device is set aside",
-                 turn);
+    if (membership_.Strike(member.node, member.device)) again.push_back(member);
   }
+  job.LeaveOut(again, "held wrong parameters again, and its device is set aside", turn);
 }
 
 void Cluster::Handle(const WorkerExited& event, Turn turn) {

@@ -67,7 +67,7 @@ class Cluster {
   void Handle(const NodeLost& event, Turn turn);
   void Handle(const NodeLeaving& event, Turn turn);
   void Handle(const WorkerSaid& event, Turn turn);
-  void Strike(JobController& job, const DifferedMessage& message, Turn turn);
+  void Strike(JobController& job, const WorkerSaid& event, Turn turn);
   void Handle(const WorkerExited& event, Turn turn);
   void Handle(const ArtifactComing& event, Turn turn);
   void Handle(const ArtifactStored& event, Turn turn);

@@ -116,8 +116,8 @@ class JobController {
   void OnNodeLeaving(const NodeLeaving& event, Turn turn);
   void OnWorkerExited(const WorkerExited& event, Turn turn);
   void OnUpload(const std::string& node, Turn turn);  // empty: its agent did not say of which
-  // The others of its group go on without the worker, and it ends; nothing where they could not.
-  void LeaveOut(WorkerId worker, const std::string& reason, Turn turn);
+  // The others of the group go on without these, and they end; nothing where they could not.
+  void LeaveOut(const std::vector<MemberRecord>& members, const std::string& reason, Turn turn);
   void OnArtifactStored(const ArtifactStored& event, Turn turn);
   void Tick(Turn turn);
 

@@ -30,11 +30,17 @@ void JobController::On(std::uint32_t rank, const DifferedMessage& message, Turn 
   keeper_.Announce(turn);
 }
 
-void JobController::LeaveOut(WorkerId worker, const std::string& reason, Turn turn) {
-  const std::optional<std::uint32_t> rank = group_.RankOf(worker);
-  if (!rank || size() == 1 || !In<phase::Training>() || !Regroups()) return;
-  GiveUp(*rank, reason, deadlines_.grace, turn);
-  Regroup(turn);
+void JobController::LeaveOut(const std::vector<MemberRecord>& members, const std::string& reason,
+                             Turn turn) {
+  if (!(In<phase::Training>() || In<phase::Regrouping>()) || !Regroups()) return;
+  bool any = false;
+  for (const MemberRecord& member : members) {
+    const std::optional<std::uint32_t> rank = group_.RankOf(member.worker);
+    if (!rank || group_.Staying().size() == 1) continue;
+    GiveUp(*rank, WorkerName(member) + " " + reason, deadlines_.grace, turn);
+    any = true;
+  }
+  if (any) Regroup(turn);
 }
 
 }  // namespace tactus::job

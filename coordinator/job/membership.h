@@ -63,7 +63,7 @@ class Membership {
   void SetFaults(const std::string& name, const std::map<std::string, std::string>& faults);
 
   // A worker on the device held wrong parameters. Returns whether it did so before: then the device
-  // is at fault until the node has another agent.
+  // is at fault until the node has another agent, or the coordinator restarts.
   bool Strike(const std::string& name, const std::string& device);
 
   // The node is not heard: it gives nothing away. Holders and strays stay.

@@ -135,6 +135,11 @@ policies::Plan RecordKeeper::FormGroup(const policies::StartingGroup& group,
   progress.workers.clear();  // of the group before, which had other members
   progress.epoch_samples = loaded.train_samples;
   record_.loaded = loaded;
+  // Not what one member knows: what all of them do.
+  record_.loaded.encodings.clear();
+  for (const policies::Encoding encoding : group.encodings.value_or(Encodings())) {
+    record_.loaded.encodings.emplace_back(NameOf(encoding));
+  }
   tracker_.emplace(group.members, progress);
   NoteGroup(progress.rounds, transport, group.encodings.value_or(Encodings()));
   record_.state_reason = "forming a group of " + WorkerCount(group.members);

@@ -95,6 +95,19 @@ v1::SynchronizationAxis RoundsOf(const ResolvedSpec& spec, const ResolvedSpec& b
   return read;
 }
 
+// Numbers that workers have of their start, and that who joins them must have alike; those of a
+// policy that has none are the engine's own.
+v1::EncodingAxis NumbersOf(const v1::EncodingAxis& axis) {
+  v1::EncodingAxis numbers = axis;
+  for (const v1::EncodingPolicy policy :
+       {v1::ENCODING_POLICY_DQ, v1::ENCODING_POLICY_ADACOMP, v1::ENCODING_POLICY_SKETCH}) {
+    numbers.set_policy(policy);
+    FillDefaults("", &numbers);
+  }
+  numbers.clear_policy();
+  return numbers;
+}
+
 // What makes the workers start anew when it changes.
 std::string ReadAtStart(const ResolvedSpec& spec, const ResolvedSpec& before) {
   const v1::Adapt& adapt = spec->adapt();
@@ -108,6 +121,7 @@ std::string ReadAtStart(const ResolvedSpec& spec, const ResolvedSpec& before) {
   *read.mutable_adapt()->mutable_learning_rate() = adapt.learning_rate();
   read.mutable_adapt()->mutable_learning_rate()->clear_policy();
   *read.mutable_adapt()->mutable_synchronization() = RoundsOf(spec, before);
+  *read.mutable_adapt()->mutable_encoding() = NumbersOf(adapt.encoding());
   return read.SerializeAsString();
 }
 

@@ -56,6 +56,14 @@ TEST_F(JobDifferencesTest, WhoIsWrongAgainIsLeftOutAndItsDeviceSetAside) {
   EXPECT_THAT(rig_.cluster().membership().nodes().at("b").devices[0].fault, HasSubstr("wrong"));
 }
 
+TEST_F(JobDifferencesTest, OneMessageIsOneStrikeOfEachThatItNames) {
+  Differ(1, {2, 2, 2});
+
+  EXPECT_EQ(record().differences, 1u);
+  EXPECT_EQ(rig_.cluster().membership().nodes().at("b").devices[0].fault, "");
+  EXPECT_THAT(Members(), ElementsAre(WorkerId{1}, WorkerId{2}, WorkerId{3}));
+}
+
 TEST_F(JobDifferencesTest, WhatIsOfAnotherGroupOrNoMemberIsPassedOver) {
   Differ(1, {2}, true, 9);
   Differ(1, {3});

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -146,6 +147,23 @@ TEST(SpecUpdateTest, ALearningRateNeedsARestartAndLeavesTheRestOfTheOptimizer) {
   EXPECT_EQ(updated->spec.optimizer().sgd().learning_rate(), 0.01);
   EXPECT_EQ(updated->spec.optimizer().sgd().momentum(), 0.9);
   EXPECT_TRUE(updated->needs_restart);
+}
+
+// Who joins a group must have the numbers of an encoding that its members have.
+TEST(SpecUpdateTest, AnEncodingsNumbersAreOfTheStartAndItsPolicyIsNot) {
+  const auto restarts = [](v1::EncodingPolicy policy, std::optional<double> bits) {
+    v1::UpdateJobRequest request = Request({"spec.adapt.encoding"});
+    v1::EncodingAxis& encoding = *request.mutable_spec()->mutable_adapt()->mutable_encoding();
+    encoding.set_policy(policy);
+    if (bits) encoding.set_bits(*bits);
+    const absl::StatusOr<UpdatedSpec> updated = ApplyUpdate(Running(), {}, request);
+    EXPECT_TRUE(updated.ok()) << updated.status();
+    return updated.ok() && updated->needs_restart;
+  };
+
+  EXPECT_FALSE(restarts(v1::ENCODING_POLICY_DQ, std::nullopt));
+  EXPECT_FALSE(restarts(v1::ENCODING_POLICY_DQ, 4));
+  EXPECT_TRUE(restarts(v1::ENCODING_POLICY_DQ, 6));
 }
 
 TEST(SpecUpdateTest, WhatIsSaidAgainIsNoChange) {
