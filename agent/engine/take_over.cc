@@ -204,6 +204,8 @@ class Handover {
       member_.device.Synchronize();  // the copies to the host are whole then
       member_.Restore(state_);
       std::ranges::copy(buffers_, rejoining_.buffers.begin());
+    } else if (any_behind_) {
+      member_.encodings.BeginAnew();
     }
     if (!gives_) member_.device.Copy(group_.vector(), member_.parameters);
     member_.optimizers_differ = optimizers_differ_;

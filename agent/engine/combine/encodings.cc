@@ -57,6 +57,18 @@ void Encodings::Forget() {
   if (in_force_ != nullptr) in_force_->Forget();
 }
 
+void Encodings::BeginAnew() {
+  if (in_force_ == nullptr) return;
+  std::map<std::string, std::vector<float>> residuals;
+  for (const Residual& residual : Residuals()) {
+    std::vector<float>& copy = residuals[residual.name];
+    copy.resize(residual.values.size());
+    device_.Copy(residual.values, copy);
+  }
+  device_.Synchronize();
+  Restore(residuals);
+}
+
 void Encodings::Restore(const std::map<std::string, std::vector<float>>& residuals) {
   Forget();
   if (in_force_ == nullptr) restored_ = residuals;

@@ -73,6 +73,10 @@ class Encodings {
   void Settle(bool applied);
   void Forget();
 
+  // Keeps what was left out and forgets all else, as Restore does: all members of a group begin
+  // anew where one of them takes over another's state, so that none knows what another does not.
+  void BeginAnew();
+
   // Goes on with what an encoding had left out, by its names; what the one in force does not know,
   // or not in that length, is of another and forgotten. Before one is in force: of the first one.
   void Restore(const std::map<std::string, std::vector<float>>& residuals);

@@ -316,6 +316,18 @@ TEST_F(DqRoundsTest, TakeFewerBitsForSmallerValues) {
   EXPECT_LT(BytesOf({.number = 2}, 0.25f), first);
 }
 
+// Who takes over another's state knows no spacing: then nobody does, or codes would not fit.
+TEST_F(DqRoundsTest, BeginAnewTogetherWhereOneTakesOverAState) {
+  const std::uint64_t first = group_.bytes(0);
+  ASSERT_LT(BytesOf({.number = 1}, 0.25f), first) << "by the spacing of the round before";
+
+  group_.encodings(0).Restore({});
+  group_.encodings(1).BeginAnew();
+
+  EXPECT_EQ(BytesOf({.number = 2}, 0.25f), first);
+  EXPECT_EQ(group_.bytes(1), first);
+}
+
 TEST_F(DqRoundsTest, TakeNoMoreForALargerBatch) {
   const std::uint64_t first = BytesOf({.number = 1});
 

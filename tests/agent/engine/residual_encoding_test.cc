@@ -86,6 +86,14 @@ TEST_P(ResidualEncodingTest, IsForgotten) {
   EXPECT_THAT(group_.Sum(Zeros(), {.number = 1})[0], Each(0));
 }
 
+TEST_P(ResidualEncodingTest, StaysWhereTheGroupBeginsAnew) {
+  group_.encodings(0).BeginAnew();
+  group_.encodings(1).BeginAnew();
+
+  EXPECT_EQ(group_.LeftOver(0), left_);
+  EXPECT_NE(group_.Sum(Zeros(), {.number = 1})[0], Zeros()[0]);
+}
+
 TEST_P(ResidualEncodingTest, GoesOnFromAState) {
   std::map<std::string, std::vector<float>> states[2];
   for (const int rank : {0, 1}) {
