@@ -35,7 +35,10 @@ void StopVote::TimeIsUp(Duration limit) {
 }
 
 void StopVote::Regrouped() {
-  if (kind_ == StopKind::kRegroup) wanted_ = false;
+  decided_ = false;
+  if (kind_ != StopKind::kRegroup) return;
+  wanted_ = false;
+  reason_.clear();
 }
 
 void StopVote::Cast(Lanes& lanes) const {

@@ -47,7 +47,7 @@ class StopVote {
   // ends the job was asked for already.
   void TimeIsUp(Duration limit);
 
-  // Another group has met: who asked for one has it.
+  // Another group has met: who asked for one has it, and no vote has ended this one.
   void Regrouped();
 
   // The votes that a round carries.

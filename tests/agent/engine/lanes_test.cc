@@ -34,7 +34,8 @@ TEST(LanesTest, SumsOfWrittenLanesReadAsTotals) {
                                   .stop_votes = 1,
                                   .discard_votes = 1,
                                   .suspend_votes = 1,
-                                  .regroup_votes = 1}};
+                                  .regroup_votes = 1,
+                                  .comparison_votes = 1}};
   std::vector<float> a = Written(first, 0, 2, {.norm2 = 14, .loss = 3.5, .common_loss = 1.5});
   const std::vector<float> b =
       Written(second, 1, 2, {.norm2 = 0.5, .loss = 1.25, .common_loss = 0.25});
@@ -54,6 +55,7 @@ TEST(LanesTest, SumsOfWrittenLanesReadAsTotals) {
   EXPECT_EQ(sum.discard_votes, 1);
   EXPECT_EQ(sum.suspend_votes, 1);
   EXPECT_EQ(sum.regroup_votes, 1);
+  EXPECT_EQ(sum.comparison_votes, 1);
   EXPECT_EQ(ToCounts(sum.member_samples), (std::vector<std::uint64_t>{7, 5}));
 }
 

@@ -70,6 +70,22 @@ TEST(StopVoteTest, ARegroupTakesThePlaceOfNothingAndIsAnsweredByTheNextGroup) {
   EXPECT_EQ(none.stop_votes, 0);
 }
 
+TEST(StopVoteTest, WhatEndedAFormerGroupIsNoReasonForTheEndOfTheNext) {
+  StopVote asked;
+  asked.Request("one more", StopKind::kRegroup);
+  StopVote told;
+  for (StopVote* const vote : {&asked, &told}) {
+    EXPECT_EQ(vote->Decide("", VotesFor({StopKind::kRegroup})).outcome, Outcome::kRegrouped);
+    EXPECT_TRUE(vote->decided());
+
+    vote->Regrouped();
+
+    EXPECT_FALSE(vote->asked());
+    EXPECT_EQ(vote->Decide("", VotesFor({StopKind::kFinish})).reason,
+              "another member asked to stop");
+  }
+}
+
 TEST(StopVoteTest, AConditionThatHoldsIsAFinishOfNobodysAsking) {
   StopVote vote;
   vote.Request("pause", StopKind::kSuspend);
