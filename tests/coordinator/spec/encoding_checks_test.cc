@@ -147,6 +147,28 @@ TEST(EngineOptionsTest, WhatIsSaidOfTheEncodingReachesTheEngineAndThePolicies) {
   EXPECT_EQ(PlannerOptionsOf(adacomp).encoding.bin, 64u);
 }
 
+TEST(EngineOptionsTest, WhatIsSaidOfSketchesAndSignsReachesTheEngineAndThePolicies) {
+  v1::JobSpec spec = TextSpec();
+  v1::EncodingAxis& axis = EncodingOf(spec, v1::ENCODING_POLICY_SKETCH);
+  axis.set_share(0.002);
+  axis.set_candidates(3);
+  axis.set_rows(7);
+  axis.set_columns(640);
+  const engine::SketchOptions sketch = EngineOptionsOf(Resolve(spec)).encoding.sketch;
+  const policies::EncodingOptions priced = PlannerOptionsOf(Resolve(spec)).encoding;
+  v1::JobSpec signs = TextSpec();
+  signs.mutable_optimizer()->mutable_adamw();
+  EncodingOf(signs, v1::ENCODING_POLICY_ONE_BIT).set_warm_up(60);
+
+  EXPECT_EQ(sketch.share, 0.002);
+  EXPECT_EQ(sketch.candidates, 3u);
+  EXPECT_EQ(sketch.rows, 7u);
+  EXPECT_EQ(sketch.columns, 640u);
+  EXPECT_EQ(priced, (policies::EncodingOptions{
+                        .share = 0.002, .candidates = 3, .rows = 7, .columns = 640}));
+  EXPECT_EQ(EngineOptionsOf(Resolve(signs)).encoding.one_bit.warm_up, 60u);
+}
+
 // What is priced where nothing is said is what workers do then.
 TEST(EngineOptionsTest, TheDefaultsOfEncodingsAreThoseOfTheEngineAndOfThePolicies) {
   v1::JobSpec spec = TextSpec();
@@ -161,6 +183,14 @@ TEST(EngineOptionsTest, TheDefaultsOfEncodingsAreThoseOfTheEngineAndOfThePolicie
   EXPECT_EQ(of_dq, policies::EncodingOptions());
   EXPECT_EQ(adacomp.bin, engine::AdacompOptions().bin);
   EXPECT_EQ(adacomp.bin_of_convolutions, engine::AdacompOptions().bin_of_convolutions);
+  EXPECT_EQ(PlannerOptionsOf(Resolve(spec)).encoding, policies::EncodingOptions());
+
+  EncodingOf(spec, v1::ENCODING_POLICY_SKETCH);
+  const engine::SketchOptions sketch = EngineOptionsOf(Resolve(spec)).encoding.sketch;
+  EXPECT_EQ(sketch.share, engine::SketchOptions().share);
+  EXPECT_EQ(sketch.candidates, engine::SketchOptions().candidates);
+  EXPECT_EQ(sketch.rows, engine::SketchOptions().rows);
+  EXPECT_EQ(sketch.columns, engine::SketchOptions().columns);
   EXPECT_EQ(PlannerOptionsOf(Resolve(spec)).encoding, policies::EncodingOptions());
 }
 
