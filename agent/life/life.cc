@@ -161,7 +161,7 @@ std::optional<Failure> Life::Train() {
     engine().Step(std::get<engine::StepResult>(result));
     world_.OnStep(*batch);
     Report();
-    CompareWhereDue();
+    if (engine().comparison_due()) Compare();
     if (auto failure = ValidateWhereDue()) return failure;
     // Behind it, so that a checkpoint of this edge has what it came to.
     if (checkpoints_ != nullptr) checkpoints_->AtEdge();
@@ -171,10 +171,6 @@ std::optional<Failure> Life::Train() {
     LookForLoss();
   }
   return EndTraining();
-}
-
-void Life::CompareWhereDue() {
-  if (engine().comparison_due()) Compare();
 }
 
 void Life::Compare() {
@@ -281,6 +277,8 @@ std::optional<Failure> Life::EndTraining() {
     checkpoints_.reset();  // its copy is as large as what a suspension copies
   }
   world_.EndTraining();
+  // What the next group's members take over is right.
+  if (engine().outcome() == Outcome::kRegrouped && engine().comparable()) Compare();
   const Outcome outcome = engine().outcome();
   if (outcome == Outcome::kGroupLost) return LostGroup(engine().reason());
   if (outcome == Outcome::kRegrouped) {

@@ -50,8 +50,7 @@ class Life {
   // Rounds until the engine says that it is over. Reports leave and messages are taken between two
   // batches, never within one.
   std::optional<Failure> Train();
-  // Likewise; who is found wrong is made right, and the lowest rank of those who were says so.
-  void CompareWhereDue();
+  // Who is found wrong is made right, and of those who were the lowest rank says so.
   void Compare();
   // At the edges where all members know that it is due. A failure ends training.
   std::optional<Failure> ValidateWhereDue();
