@@ -12,6 +12,7 @@
 #include "agent/life/life.h"
 #include "agent/life/standing.h"
 #include "base/rng.h"
+#include "cuda/ops/vector.h"
 
 namespace tactus::simulator {
 namespace {
@@ -77,7 +78,7 @@ void Worker::Checkpoints::Write(job::CheckpointedMessage facts) {
   std::shared_ptr<Checkpoint> checkpoint = worker_.CopyCheckpoint();
   // Parameters may be what they were some rounds ago.
   checkpoint->id =
-      CheckpointId(worker_.key_, Mix64(worker_.HashParameters() ^ Mix64(facts.rounds)));
+      CheckpointId(worker_.key_, Mix64(HashOf(worker_.parameters_.span()) ^ Mix64(facts.rounds)));
   const bool of_end = worker_.engine_->outcome() != engine::Outcome::kTraining;
   around.checkers.OnCheckpoint(worker_.key_,
                                {.id = checkpoint->id, .rounds = facts.rounds, .of_end = of_end},
@@ -396,7 +397,7 @@ void Worker::Complete(job::ReportMessage& message, bool newest) {
   if (process_.killed()) return;
   const Instant now = around_.scheduler.now();
   policies::Report& report = message.report;
-  const auto parameters_hash = newest ? std::optional(HashParameters()) : std::nullopt;
+  const auto parameters_hash = newest ? std::optional(HashOf(parameters_.span())) : std::nullopt;
   around_.checkers.OnRoundClosed(key_,
                                  {.round = report.round,
                                   .epoch = report.epoch,
@@ -425,7 +426,10 @@ void Worker::Complete(job::ReportMessage& message, bool newest) {
   report.bytes_sent = static_cast<std::uint64_t>(std::llround(group_->Weight(elements)));
 }
 
-std::uint64_t Worker::HashParameters() { return HashOf(parameters_.span()); }
+engine::HashedParameters Worker::HashParameters() {
+  return {.hash = HashOf(parameters_.span()),
+          .finite = std::isfinite(cuda::host::SquaredNorm(parameters_.span()))};
+}
 
 // Learners have no buffers.
 std::optional<life::Failure> Worker::AgreeOnBuffers(double /*own_samples*/) {
@@ -490,7 +494,7 @@ std::optional<life::Failure> Worker::KeepCheckpoint() {
 std::shared_ptr<Checkpoint> Worker::CopyCheckpoint() {
   const std::span<const float> parameters = parameters_.span();
   auto checkpoint = std::make_shared<Checkpoint>();
-  checkpoint->id = CheckpointId(key_, HashParameters());
+  checkpoint->id = CheckpointId(key_, HashOf(parameters_.span()));
   checkpoint->state = engine_->State();
   checkpoint->parameters.assign(parameters.begin(), parameters.end());
   return checkpoint;

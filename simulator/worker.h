@@ -102,7 +102,7 @@ class Worker : private life::Mail, private life::World {
   void AtEdge() override {}
   void EndTraining() override {}
   bool AskedToEnd() override { return false; }  // but by its agent
-  std::uint64_t HashParameters() override;
+  engine::HashedParameters HashParameters() override;
   std::optional<life::Failure> AgreeOnBuffers(double own_samples) override;
   life::OrFailure<engine::Validation> Validate(const std::function<void()>& beside) override;
   life::OrFailure<engine::Validation> ValidateAtEdge() override;

@@ -37,20 +37,28 @@ class Comparisons {
   Duration cost_{};  // of it
 };
 
+// What a member says of its parameters.
+struct HashedParameters {
+  std::uint64_t hash = 0;
+  bool finite = true;  // each of them
+
+  friend bool operator==(const HashedParameters&, const HashedParameters&) = default;
+};
+
 // What the members' hashes say of them.
 struct Comparison {
   std::size_t right = 0;               // of those who hold what is taken for right the lowest rank
   std::vector<std::uint32_t> wrong{};  // ranks, ascending
-  // More than half of the members hold it. Else it is what most hold, or the lowest rank of as
-  // many, and nobody knows who is wrong.
+  // More than half of the members hold it. Else it is what most hold, of as many what
+  // is finite, of these the lowest rank's; and nobody knows who is wrong.
   bool majority = true;
 };
 
 // hashes: by rank, at least one.
-Comparison JudgeHashes(std::span<const std::uint64_t> hashes);
+Comparison JudgeHashes(std::span<const HashedParameters> hashes);
 
 // hashes [members] <- what each put in. Waits; returns how it ended.
-collective::Completion Exchange(collective::Transport& transport, std::uint64_t own,
-                                std::vector<std::uint64_t>& hashes);
+collective::Completion Exchange(collective::Transport& transport, const HashedParameters& own,
+                                std::vector<HashedParameters>& hashes);
 
 }  // namespace tactus::engine

@@ -171,11 +171,11 @@ bool RoundEngine::comparable() const {
   return member_.options.comparison.on && group_.size() > 1 && !ahead;
 }
 
-void RoundEngine::Compare(std::uint64_t hash) {
+void RoundEngine::Compare(const HashedParameters& own) {
   TACTUS_CHECK(at_edge() && !pending_ && comparable());
   comparison_due_ = false;
-  std::vector<std::uint64_t> hashes;
-  Completion completion = Exchange(group_.transport(), hash, hashes);
+  std::vector<HashedParameters> hashes;
+  Completion completion = Exchange(group_.transport(), own, hashes);
   if (completion.progress == Progress::kFailed) return LoseGroup(completion.reason);
   Comparison comparison = JudgeHashes(hashes);
   if (!comparison.wrong.empty()) {
@@ -401,10 +401,10 @@ void RoundEngine::Settle(const Lanes& lanes) {
   if (lanes.validation_votes > 0 || member_.validations.DueByCount(member_.validation_mark())) {
     validation_due_ = true;
   }
-  // A number that is not finite is the first that a member's wrong ones show.
-  if (comparable() && (lanes.comparison_votes > 0 || member_.nonfinite_rounds == 1)) {
-    comparison_due_ = true;
-  }
+  // A number that is not finite is the first that a member's wrong ones show. What is validated may
+  // be kept as the best, by one member for all.
+  const bool due = lanes.comparison_votes > 0 || member_.nonfinite_rounds == 1 || validation_due_;
+  if (comparable() && due) comparison_due_ = true;
 }
 
 // The parameters are those of all, and in place.

@@ -180,18 +180,19 @@ class RoundEngine {
   void TakeValidation(const Validation& validation);
   const Validations& validations() const { return member_.validations; }
 
-  // Whether all members are to compare their parameters now, before the next round, as one's clock
-  // says or because a number was not finite: all know it alike. Not where rounds look ahead, which
-  // leaves each member other last bits. It is an edge then with no round under way.
+  // Whether all members are to compare their parameters now, before the next round: as one's clock
+  // says, because a number was not finite, or because what is validated here may be kept as the
+  // best. All know it alike. Not where rounds look ahead, which leaves each member other last
+  // bits. It is an edge then with no round under way.
   bool comparison_due() const {
     return comparison_due_ && outcome_ == Outcome::kTraining && at_edge() && !pending_;
   }
   // Whether parameters may be compared at this edge, due or not.
   bool comparable() const;
-  // They compare: `hash` is that of this member's parameters, and who differs from most takes over
+  // They compare: `own` is of this member's parameters, and who differs from most takes over
   // all that these hold. Waits; the group may be lost by it. The time counts as a validation's.
   // Requires: comparable(), at_edge(), no round under way.
-  void Compare(std::uint64_t hash);
+  void Compare(const HashedParameters& own);
   // What was found since the last call, where somebody was wrong.
   std::optional<Comparison> TakeComparison() { return std::exchange(comparison_, {}); }
   // What was found at this very edge; nothing: nothing was.

@@ -334,7 +334,7 @@ FinishedMessage Life::Facts() const {
           .epochs = engine().ledger().epoch(),
           .train_loss = engine().train_loss(),
           .train_seconds = ToSeconds(engine().train_time()),
-          .parameters_hash = world_.HashParameters()};
+          .parameters_hash = world_.HashParameters().hash};
 }
 
 std::optional<Failure> Life::ConcludeSuspended(FinishedMessage finished) {

@@ -91,7 +91,7 @@ class World {
   // Somebody other than the agent asked this process to end.
   virtual bool AskedToEnd() = 0;
 
-  virtual std::uint64_t HashParameters() = 0;
+  virtual engine::HashedParameters HashParameters() = 0;
 
   // Makes the buffers that training changes on each member the same on all, as the mean over
   // `own_samples`.

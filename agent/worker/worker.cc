@@ -1,8 +1,8 @@
 #include "agent/worker/worker.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
-#include <iostream>
 #include <numeric>
 #include <type_traits>
 #include <utility>
@@ -26,6 +26,7 @@
 #include "base/check.h"
 #include "cuda/nccl.h"
 #include "cuda/nccl_capabilities.h"
+#include "cuda/ops/vector.h"
 
 namespace tactus::worker {
 namespace {
@@ -405,7 +406,12 @@ void Worker::BeginTraining() {
   if (group_.rank != 0) best_.reset();
   emulation_.emplace(start_.emulated_speed, start_.emulated_cpu_factor);
   OpenSnapshots();
-  OpenCurves();
+  // A new first member begins a file of its own.
+  if (group_.rank == 0) {
+    curves_.Open(start_.output_directory, start_.job_text);
+  } else {
+    curves_.Close();
+  }
   if (group_.rounds.empty()) {
     engine_->Begin(Now());
   } else {
@@ -491,35 +497,10 @@ std::unique_ptr<life::CheckpointStore> Worker::OpenCheckpoints() {
       start_.output_directory, writer_);
 }
 
-// Training goes on where curves cannot be written. A new first member begins a file of its own.
-void Worker::OpenCurves() {
-  if (group_.rank != 0) curves_.reset();
-  if (group_.rank != 0 || curves_) return;
-  absl::StatusOr<TrainingCurves> curves =
-      TrainingCurves::Open(start_.output_directory, start_.job_text, WallSeconds());
-  if (curves.ok()) {
-    curves_.emplace(*std::move(curves));
-  } else {
-    std::cerr << "no TensorBoard curves: " << curves.status().message() << '\n';
-  }
+engine::HashedParameters Worker::HashParameters() {
+  const std::vector<float> values = ParametersOnHost();
+  return {.hash = Fnv1a(values), .finite = std::isfinite(cuda::host::SquaredNorm(values))};
 }
-
-void Worker::Draw(const policies::Report& report) {
-  if (!curves_) return;
-  Follow(curves_->Add(report, engine_->plan(), engine_->train_time(), WallSeconds()));
-}
-
-void Worker::OnValidated(const ValidatedMessage& message) {
-  if (curves_) Follow(curves_->AddValidation(message, WallSeconds()));
-}
-
-void Worker::Follow(const absl::Status& drawn) {
-  if (drawn.ok()) return;
-  std::cerr << "no further TensorBoard curves: " << drawn.message() << '\n';
-  curves_.reset();
-}
-
-std::uint64_t Worker::HashParameters() { return Fnv1a(ParametersOnHost()); }
 
 std::vector<float> Worker::ParametersOnHost() const {
   std::vector<float> values(parameters_.size());
@@ -583,7 +564,7 @@ life::OrFailure<std::vector<std::string>> Worker::KeepResult(const FinishedMessa
   if (!files.ok()) return FailureOf(OfTheNode(files.status()));
   const std::vector<std::string> snapshots = snapshots_->Finish();
   files->insert(files->end(), snapshots.begin(), snapshots.end());
-  if (curves_) files->push_back(curves_->name());
+  if (const auto curves = curves_.name()) files->push_back(*curves);
   return *std::move(files);
 }
 

@@ -20,6 +20,7 @@
 #include "agent/model/model.h"
 #include "agent/worker/agent_link.h"
 #include "agent/worker/checkpoint_file.h"
+#include "agent/worker/drawn_curves.h"
 #include "agent/worker/gradient_intake.h"
 #include "agent/worker/messages.h"
 #include "agent/worker/micro_batches.h"
@@ -29,7 +30,6 @@
 #include "agent/worker/sigterm.h"
 #include "agent/worker/snapshots.h"
 #include "agent/worker/speed_emulation.h"
-#include "agent/worker/training_curves.h"
 #include "agent/worker/update_times.h"
 #include "agent/worker/writer_thread.h"
 #include "cuda/device.h"
@@ -60,16 +60,18 @@ class Worker : private life::Mail, private life::World {
   life::OrFailure<engine::StepResult> Compute(const engine::Batch& batch) override;
   void OnStep(const engine::Batch& batch) override;
   void Complete(ReportMessage& message, bool newest) override;
-  void OnReported(const policies::Report& report) override { Draw(report); }
+  void OnReported(const policies::Report& report) override {
+    curves_.Add(report, engine_->plan(), engine_->train_time());
+  }
   void AtEdge() override;
   void EndTraining() override;
   bool AskedToEnd() override { return SigtermKept(); }
-  std::uint64_t HashParameters() override;
+  engine::HashedParameters HashParameters() override;
   std::optional<life::Failure> AgreeOnBuffers(double own_samples) override;
   life::OrFailure<engine::Validation> Validate(const std::function<void()>& beside) override;
   life::OrFailure<engine::Validation> ValidateAtEdge() override;
   Instant KeepBest() override;
-  void OnValidated(const ValidatedMessage& message) override;
+  void OnValidated(const ValidatedMessage& message) override { curves_.AddValidation(message); }
   void TakeBest() override;
   life::OrFailure<std::vector<std::string>> KeepResult(const FinishedMessage& finished,
                                                        const EvaluatedMessage& evaluated) override;
@@ -101,11 +103,6 @@ class Worker : private life::Mail, private life::World {
   bool KeepsBest() const { return start_.job.result == JobResult::kBest; }
   absl::Status Pass(const engine::Batch& batch);
   void OpenSnapshots();
-  void OpenCurves();
-  // Training goes on without curves where one could not be written.
-  void Follow(const absl::Status& drawn);
-  // Adds a round to the curves; training goes on without them from the first error on.
-  void Draw(const policies::Report& report);
   std::vector<float> ParametersOnHost() const;  // waits for the device
 
   AgentLink& link_;
@@ -134,9 +131,9 @@ class Worker : private life::Mail, private life::World {
   std::optional<SpeedEmulation> emulation_;
   std::optional<UpdateTimes> update_seconds_;
   SecondsByRound data_seconds_;
-  std::optional<Snapshots> snapshots_;    // rank 0 alone makes any
-  bool snapshots_made_ = false;           // by this worker
-  std::optional<TrainingCurves> curves_;  // of rank 0, as long as they can be written
+  std::optional<Snapshots> snapshots_;  // rank 0 alone makes any
+  bool snapshots_made_ = false;         // by this worker
+  DrawnCurves curves_;                  // of rank 0
 };
 
 }  // namespace tactus::worker

@@ -3,6 +3,7 @@
 #include "agent/engine/comparison.h"
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -39,30 +40,44 @@ TEST(ComparisonsTest, TheyTakeTheirShareOfTheTimeAndNoMore) {
 }
 
 TEST(JudgeHashesTest, WhatMostHoldIsRight) {
-  using Hashes = std::vector<std::uint64_t>;
-  EXPECT_THAT(JudgeHashes(Hashes{7}).wrong, IsEmpty());
-  EXPECT_THAT(JudgeHashes(Hashes{7, 7, 7}).wrong, IsEmpty());
+  using Hashes = std::vector<HashedParameters>;
+  EXPECT_THAT(JudgeHashes(Hashes{{7}}).wrong, IsEmpty());
+  EXPECT_THAT(JudgeHashes(Hashes{{7}, {7}, {7}}).wrong, IsEmpty());
 
-  const Comparison one = JudgeHashes(Hashes{5, 7, 7});
+  const Comparison one = JudgeHashes(Hashes{{5}, {7}, {7}});
   EXPECT_EQ(one.right, 1u);
   EXPECT_THAT(one.wrong, ElementsAre(0u));
   EXPECT_TRUE(one.majority);
 
-  const Comparison two = JudgeHashes(Hashes{7, 5});
+  const Comparison two = JudgeHashes(Hashes{{7}, {5}});
   EXPECT_EQ(two.right, 0u);
   EXPECT_THAT(two.wrong, ElementsAre(1u));
   EXPECT_FALSE(two.majority);
 
-  const Comparison most = JudgeHashes(Hashes{1, 2, 3, 3});
+  const Comparison most = JudgeHashes(Hashes{{1}, {2}, {3}, {3}});
   EXPECT_EQ(most.right, 2u);
   EXPECT_THAT(most.wrong, ElementsAre(0u, 1u));
   EXPECT_FALSE(most.majority) << "two of four";
 }
 
+TEST(JudgeHashesTest, OfAsManyWhatIsFiniteIsRight) {
+  const HashedParameters lost = {.hash = 7, .finite = false};
+  const Comparison two = JudgeHashes(std::vector<HashedParameters>{lost, {5}});
+  EXPECT_EQ(two.right, 1u);
+  EXPECT_THAT(two.wrong, ElementsAre(0u));
+  EXPECT_FALSE(two.majority);
+
+  EXPECT_EQ(JudgeHashes(std::vector<HashedParameters>{lost, {5}, {6}}).right, 1u);
+  EXPECT_EQ(JudgeHashes(std::vector<HashedParameters>{{5}, lost, lost}).right, 1u)
+      << "most hold it";
+  EXPECT_THAT(JudgeHashes(std::vector<HashedParameters>{lost, lost}).wrong, IsEmpty());
+}
+
 TEST(ExchangeTest, EachHearsOfEverybodysBits) {
-  const std::vector<std::uint64_t> own = {0, 0xffffffffffffffff, 0x0123456789abcdef};
+  const std::vector<HashedParameters> own = {
+      {0}, {.hash = 0xffffffffffffffff, .finite = false}, {0x0123456789abcdef}};
   auto transports = collective::MakeInProcessGroup(3, SurvivorTime);
-  std::vector<std::vector<std::uint64_t>> heard(3);
+  std::vector<std::vector<HashedParameters>> heard(3);
   {
     std::vector<std::jthread> threads;
     for (std::size_t rank = 0; rank < 3; ++rank) {
@@ -74,12 +89,13 @@ TEST(ExchangeTest, EachHearsOfEverybodysBits) {
 
 // ---- Of engines that train
 
-std::uint64_t HashOf(const Survivor& member) {
-  std::uint64_t hash = 0;
+HashedParameters HashOf(const Survivor& member) {
+  HashedParameters own;
   for (const float value : member.parameters()) {
-    hash = hash * 1099511628211u + std::bit_cast<std::uint32_t>(value);
+    own.hash = own.hash * 1099511628211u + std::bit_cast<std::uint32_t>(value);
+    own.finite = own.finite && std::isfinite(value);
   }
-  return hash;
+  return own;
 }
 
 struct Found {
@@ -87,7 +103,7 @@ struct Found {
   Comparison comparison{};
 };
 
-// Three to five members that compare each time that it is due, as a worker's life does.
+// Some members that compare and validate each time that it is due, as a worker's life does.
 class Comparing {
  public:
   explicit Comparing(const EngineOptions& options, std::size_t size) : found_(size) {
@@ -107,7 +123,7 @@ class Comparing {
           return true;
         };
         members_[rank]->TrainIn(*transports[rank], plan, {}, flip,
-                                [&, rank](RoundEngine& engine) { Compare(engine, rank); });
+                                [&, rank](RoundEngine& engine) { AtStep(engine, rank); });
       });
     }
   }
@@ -124,8 +140,13 @@ class Comparing {
     member.device().Copy(values, member.member().parameters);
   }
 
+  void AtStep(RoundEngine& engine, std::size_t rank) {
+    if (engine.comparison_due()) Compare(engine, rank);
+    if (!engine.validation_due()) return;
+    engine.TakeValidation({.loss = 1, .samples = 10, .end = SurvivorTime()});
+  }
+
   void Compare(RoundEngine& engine, std::size_t rank) {
-    if (!engine.comparison_due()) return;
     engine.Compare(HashOf(*members_[rank]));
     if (rank == 0) ++comparisons_;
     if (auto comparison = engine.TakeComparison()) {
@@ -233,6 +254,34 @@ TEST(CompareTest, ANumberThatIsNotFiniteIsLookedIntoAtOnce) {
   ASSERT_LE(three.found(0).size(), 1u);
   EXPECT_EQ(three[0].member().rounds, 100u) << three[0].reason();
   EXPECT_EQ(three[2].parameters(), three[0].parameters());
+}
+
+// Of two nobody is most: that of the first rank is lost, and is not what the other takes over.
+TEST(CompareTest, OfTwoTheOneWithNumbersIsRight) {
+  EngineOptions options = Often(100);
+  options.comparison.least_between = Seconds(1e6);
+  options.nonfinite_rounds_max = 3;
+  Comparing two(options, 2);
+
+  two.Train({.batch_sizes = {3, 2}}, 50, 0, 7, 30);  // near 1: the exponent becomes all ones
+
+  EXPECT_EQ(two[0].member().rounds, 100u) << two[0].reason();
+  EXPECT_EQ(two[1].parameters(), two[0].parameters());
+  for (const float value : two[0].parameters()) EXPECT_TRUE(std::isfinite(value));
+}
+
+// Rank 0 keeps for all what was validated.
+TEST(CompareTest, WhatIsValidatedWasCompared) {
+  EngineOptions options = Often(60);
+  options.comparison.least_between = Seconds(1e6);
+  options.validation = {.policy = ValidationPolicy::kAuto, .rounds = 20, .samples = 10};
+  Comparing three(options, 3);
+
+  three.Train({.batch_sizes = {3, 2, 4}}, 35, 0, 5, 20);
+
+  ASSERT_EQ(three.found(1).size(), 1u);
+  EXPECT_EQ(three.found(1)[0].rounds, 40u);
+  EXPECT_THAT(three.found(1)[0].comparison.wrong, ElementsAre(0u));
 }
 
 }  // namespace

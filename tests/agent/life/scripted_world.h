@@ -77,7 +77,7 @@ class ScriptedWorld : public Mail, public World {
   void AtEdge() override { ++edges; }
   void EndTraining() override { ++endings; }
   bool AskedToEnd() override { return asked_to_end; }
-  std::uint64_t HashParameters() override { return 77; }
+  engine::HashedParameters HashParameters() override { return {.hash = 77}; }
   std::optional<Failure> AgreeOnBuffers(double own_samples) override;
   OrFailure<engine::Validation> Validate(const std::function<void()>& beside) override;
   OrFailure<engine::Validation> ValidateAtEdge() override;
