@@ -24,8 +24,6 @@ namespace {
 
 constexpr char kProc[] = "/proc";
 constexpr Duration kLook = Seconds(0.05);  // how exact a gap is
-// After the last kill: what a group of those who live takes at most, and a restart with its rest.
-constexpr Duration kRecovery = Seconds(300);
 
 struct Wishes {
   WorkersOf of{};
@@ -33,6 +31,7 @@ struct Wishes {
   Duration length{};
   Duration every{};                 // on average
   std::optional<Duration> pause{};  // nothing: killed
+  Duration recovery{};              // that the job has after the last one
   std::uint64_t seed = 1;
 };
 
@@ -41,6 +40,7 @@ struct Cost {
   Stretch before{};
   Stretch during{};
   std::uint64_t met = 0;  // workers killed, or stopped
+  bool recovered = true;  // it trained again in the time that it had for that
   bool interrupted = false;
 };
 
@@ -173,11 +173,13 @@ class Chaos {
     const Instant since = runtime::Now();
     const std::uint64_t from = disturbance_.next_round();
     const auto trains = [&] {
-      return (runtime::Now() >= since + Seconds(2) && job_.state() == v1::JOB_STATE_RUNNING &&
-              disturbance_.next_round() != from) ||
-             runtime::Now() >= since + kRecovery;
+      return runtime::Now() >= since + Seconds(2) && job_.state() == v1::JOB_STATE_RUNNING &&
+             disturbance_.next_round() != from;
     };
-    return LookUntil(trains);
+    absl::Status status =
+        LookUntil([&] { return trains() || runtime::Now() >= since + wishes_.recovery; });
+    cost_.recovered = trains();
+    return status;
   }
 
   static constexpr std::size_t kRoundsMax = 100'000;  // of one look
@@ -246,6 +248,11 @@ class ChaosVerb : public Verb {
     verb->add_option("--stop", pause_,
                      "Stop each for so long (SIGSTOP), such as 5s. Default: kill it (SIGKILL)")
         ->check(DurationText());
+    verb->add_option("--recover-within", recovery_,
+                     "How long the job has to train again after the last one; where it does not, "
+                     "this is an error")
+        ->check(DurationText())
+        ->capture_default_str();
     verb->add_option("--agents-coordinator", told_,
                      "What the agents here were told to be their --coordinator, letter by letter. "
                      "Default: the --server of this command");
@@ -269,19 +276,27 @@ class ChaosVerb : public Verb {
                            .length = GivenDuration(length_).value_or(Duration{}),
                            .every = GivenDuration(every_).value_or(Duration{}),
                            .pause = GivenDuration(pause_),
+                           .recovery = GivenDuration(recovery_).value_or(Duration{}),
                            .seed = seed_};
     const absl::StatusOr<Cost> cost = Chaos(wishes, *job, *means.client, screen).Run();
     if (!cost.ok()) return ReportError(cost.status(), screen);
     if (output_ == "json") {
       const nlohmann::ordered_json json = {{"job", ShortName(job->name())},
                                            {"workers_met", cost->met},
+                                           {"recovered", cost->recovered},
                                            {"before", StretchJson(cost->before)},
                                            {"meanwhile", StretchJson(cost->during)}};
       screen.Print(json.dump(2) + "\n");
     } else {
       screen.Print(CostText(*cost, pause_.empty() ? "killed" : "stopped"));
     }
-    return cost->interrupted ? ExitCode::kInterrupted : ExitCode::kOk;
+    if (cost->interrupted) return ExitCode::kInterrupted;
+    if (cost->recovered) return ExitCode::kOk;
+    return ReportError(
+        absl::DeadlineExceededError("job " + Printable(ShortName(job->name())) +
+                                    " does not train again " + recovery_ +
+                                    " after the last one; `tactus describe` says where it stands"),
+        screen);
   }
 
  private:
@@ -310,7 +325,9 @@ class ChaosVerb : public Verb {
   std::string length_ = "5m";
   std::string every_ = "30s";
   std::string pause_;  // empty: killed
-  std::string told_;   // empty: as this program
+  // What a group of those who live takes at most, and a restart with its rest.
+  std::string recovery_ = "5m";
+  std::string told_;  // empty: as this program
   std::uint64_t seed_ = 1;
   std::string output_ = "table";
 };

@@ -53,6 +53,7 @@ class ChaosVerbTest(unittest.TestCase):
 
         cost = json.loads(out)
         self.assertEqual(cost["job"], self.job)
+        self.assertTrue(cost["recovered"])
         self.assertIn(cost["workers_met"], (1, 2))
         self.assertEqual(cost["meanwhile"]["restarts"], 0)
         self.assertEqual(cost["meanwhile"]["rounds_lost"], 0)
@@ -64,6 +65,14 @@ class ChaosVerbTest(unittest.TestCase):
             self.assertGreater(stretch["rounds"], 0)
             self.assertGreater(stretch["samples_per_second"], 0)
             self.assertGreater(stretch["longest_gap_seconds"], 0)
+
+    def test_a_job_that_does_not_come_back_in_time_is_an_error(self):
+        code, out, err = self.cluster.tactus("chaos", self.job, SURE, "--before", "1s", "--for", "1s", "--recover-within", "1ms",
+                                             "-o", "json", check=False)
+
+        self.assertEqual(code, 7)
+        self.assertIn("does not train again 1ms after the last one", err)
+        self.assertFalse(json.loads(out)["recovered"])
 
     def test_who_is_stopped_goes_on_also_when_it_is_interrupted(self):
         before = sorted(self.cluster.workers())
