@@ -40,9 +40,14 @@ GroupedJob Grouped(const JobController& job, const Membership& membership, Insta
   const JobRecord& record = job.record();
   const std::optional<Instant> steady = job.SteadyFrom();
   const std::optional<Instant> grows = job.GrowsFrom();
+  std::vector<HeldDevice> devices = HeldBy(job.Keeps(), membership);
+  for (HeldDevice& device : devices) {
+    device.joining = std::ranges::find(record.joiners, device.worker, &MemberRecord::worker) !=
+                     record.joiners.end();
+  }
   return {.job = record.id,
           .settings = &record.settings,
-          .devices = HeldBy(job.Keeps(), membership),
+          .devices = std::move(devices),
           .given_back = HeldBy(job.GivesBack(), membership),
           .leaving = !job.Movable() && record.state != JobState::kRunning,
           .movable = job.Movable(),

@@ -137,22 +137,38 @@ class Scheduler {
     for (const std::size_t index : fitting) kept_[index] = true;
   }
 
-  // So many devices of a group for the head. False: it is displaced, as it can spare no part.
+  // So many devices of a group for the head: of those who would join it first, then of the last
+  // members. False: it is displaced, as members enough to go on would not be left.
   bool TakeFrom(const GroupedJob& group, const WaitingJob& head, std::size_t share) {
     const std::string reason = "makes room for job " + head.settings->name;
-    if (!group.shrinks || group.devices.size() < group.settings->workers_min + share) {
+    const auto members =
+        static_cast<std::size_t>(std::ranges::count(group.devices, false, &HeldDevice::joining));
+    const std::size_t spare = members - std::min<std::size_t>(members, group.settings->workers_min);
+    std::vector<WorkerId> joiners = Last(group, head, true, share);
+    std::vector<WorkerId> leavers =
+        Last(group, head, false, std::min(spare, share - joiners.size()));
+    if (!group.shrinks || joiners.size() + leavers.size() < share) {
       schedule_.displaced.push_back({.job = group.job, .reason = reason});
       return false;
     }
-    Schedule::Reduction reduction{.job = group.job, .reason = reason};
-    for (auto device = group.devices.rbegin();
-         device != group.devices.rend() && reduction.workers.size() < share; ++device) {
-      if (IsUseful(*device, *head.settings, view_.standard)) {
-        reduction.workers.push_back(device->worker);
-      }
-    }
+    Schedule::Reduction reduction{
+        .job = group.job, .workers = std::move(joiners), .reason = reason};
+    reduction.workers.insert(reduction.workers.end(), leavers.begin(), leavers.end());
     schedule_.reductions.push_back(std::move(reduction));
     return true;
+  }
+
+  // Workers whose devices the head can use, the last first, `most` at most.
+  std::vector<WorkerId> Last(const GroupedJob& group, const WaitingJob& head, bool joining,
+                             std::size_t most) const {
+    std::vector<WorkerId> workers;
+    for (auto device = group.devices.rbegin();
+         device != group.devices.rend() && workers.size() < most; ++device) {
+      if (device->joining == joining && IsUseful(*device, *head.settings, view_.standard)) {
+        workers.push_back(device->worker);
+      }
+    }
+    return workers;
   }
 
   // Of `useful` devices of a group, those that the head may have.

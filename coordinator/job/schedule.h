@@ -36,6 +36,7 @@ struct HeldDevice {
   DeviceKind kind = DeviceKind::kCpu;
   const NodeTraits* traits = nullptr;  // null: its node is not known
   bool usable = false;                 // by others, once it is given back: connected, open, well
+  bool joining = false;                // its worker loads, to join those that train
 };
 
 // A job that has devices.

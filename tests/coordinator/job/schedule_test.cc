@@ -39,6 +39,7 @@ class View {
     bool in_place = false;  // it can change its size without a stop
     bool grows = true;      // and so now
     std::size_t given_back = 0;
+    std::vector<std::size_t> joining{};  // of the devices, whose workers are to join
   };
   void Holds(std::uint64_t id, JobSettings settings, const Holding& holding) {
     GroupedJob group{.job = JobId{id},
@@ -57,6 +58,7 @@ class View {
       group.devices[i].worker = WorkerId{100 * id + i};
     }
     for (std::size_t i = 0; i < holding.unusable; ++i) group.devices[i].usable = false;
+    for (const std::size_t i : holding.joining) group.devices[i].joining = true;
     view_.groups.push_back(group);
   }
 
@@ -264,6 +266,27 @@ TEST(ScheduleTest, WhoCannotKeepItsMinIsDisplaced) {
   View view(0);
   view.Waits(9, Workers(3, 3, 1));
   view.Holds(1, Workers(2, 8), {.devices = 4, .in_place = true});
+
+  EXPECT_THAT(Displaced(view.Make()), ElementsAre(1));
+  EXPECT_THAT(view.Make().reductions, IsEmpty());
+}
+
+TEST(ScheduleTest, WhoIsToJoinGoesBeforeThoseWhoTrain) {
+  View view(0);
+  view.Waits(9, Workers(2, 2, 1));
+  view.Holds(1, Workers(2, 8), {.devices = 4, .in_place = true, .joining = {1}});
+
+  const Schedule schedule = view.Make();
+
+  ASSERT_EQ(schedule.reductions.size(), 1u);
+  EXPECT_THAT(schedule.reductions[0].workers, ElementsAre(WorkerId{101}, WorkerId{103}));
+}
+
+TEST(ScheduleTest, WhoIsToJoinDoesNotCountForTheMin) {
+  View view(0);
+  view.Waits(9, Workers(1, 1, 1));
+  // The head cannot use the device of the one that is to join.
+  view.Holds(1, Workers(3, 8), {.devices = 4, .unusable = 1, .in_place = true, .joining = {0}});
 
   EXPECT_THAT(Displaced(view.Make()), ElementsAre(1));
   EXPECT_THAT(view.Make().reductions, IsEmpty());
