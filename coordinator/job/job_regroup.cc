@@ -149,7 +149,8 @@ std::vector<std::uint32_t> JobController::Unspoken() const {
   return ranks;
 }
 
-// The members are durable before the first of them hears of the group. Who is left out is ended.
+// The members are durable before the first of them hears of the group, and before who is left out
+// is ended: a coordinator that came to know neither would take the end of one for a loss.
 // Who is to leave and cannot be spared stays for a round, after which the job is suspended.
 void JobController::FormNext(Turn turn) {
   const std::string reason = LossWords();
@@ -162,9 +163,10 @@ void JobController::FormNext(Turn turn) {
   if (again) LeaveOutNewcomers(turn);
   if (regroups_in_vain_ > 1) LeaveOutBlamed(turn);
   const std::vector<std::uint32_t> ranks = EnoughRemain() ? Remaining() : group_.Staying();
+  std::vector<Action> ends;
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
     const bool stays = std::ranges::binary_search(ranks, rank);
-    if (!stays && group_.results().Owes(rank)) group_.End(rank, deadlines_.grace, turn.actions);
+    if (!stays && group_.results().Owes(rank)) group_.End(rank, deadlines_.grace, ends);
   }
   std::vector<MemberRecord> members;
   for (const Joiner& newcomer : newcomers) members.push_back(newcomer.member);
@@ -178,6 +180,7 @@ void JobController::FormNext(Turn turn) {
                    .reason = reason,
                    .resized = resized},
                   turn);
+  turn.actions.insert(turn.actions.end(), ends.begin(), ends.end());
   auto& regrouping = std::get<phase::Regrouping>(phase_);
   regrouping.deadline = turn.now + Rounds(deadlines_.regroup);
   regrouping.formation.emplace(size(), record().generation, GroupFormation::Phase::kMeeting);

@@ -450,6 +450,25 @@ TEST_F(JobResizeTest, ADrainedNodeIsLeftAndTheOthersTrainOn) {
   EXPECT_EQ(record().suspensions, 0u);
 }
 
+// A coordinator that is killed in between finds them gone, of a group that it does not know to have
+// been left by them.
+TEST_F(JobResizeTest, TheNextGroupIsDurableBeforeWhoLeavesIsEnded) {
+  rig_.Step(NodeMarked{{.name = "a", .cordoned = true, .draining = true}});
+  const std::uint64_t generation = record().generation;
+
+  const Actions formed = Leave(5);
+
+  bool durable = false;
+  for (const Action& action : formed) {
+    const auto* persist = std::get_if<PersistJob>(&action);
+    if (persist != nullptr) durable = persist->record.generation > generation;
+    if (std::holds_alternative<StopWorker>(action)) {
+      EXPECT_TRUE(durable);
+    }
+  }
+  EXPECT_THAT(Stopped(formed), SizeIs(2));
+}
+
 TEST_F(JobResizeTest, ADrainMeetsWhoLoads) {
   Grow();
   const Actions drained = rig_.Step(NodeMarked{{.name = "c", .cordoned = true, .draining = true}});
