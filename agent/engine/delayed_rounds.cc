@@ -89,9 +89,11 @@ class DelayedRounds : public Synchronizer {
     const double samples = combined.lanes.samples;
     if (samples > 0) SetRate(round, samples, round.spread.contributors);
     if (useful) {
-      const double scale = cuda::ClippedScale(round.aggregator->Divisor(samples), combined.norm2,
-                                              member_.options.clip_norm.value_or(0));
-      member_.optimizer.Step(combined.vector, {.gradient = scale, .learning_rate = round.rate.rate},
+      const double scale =
+          cuda::ClippedScale(round.aggregator->Divisor(round.InUnits(samples)), combined.norm2,
+                             member_.options.clip_norm.value_or(0));
+      member_.optimizer.Step(launched_.span().first(combined.vector.size()),
+                             {.gradient = scale, .learning_rate = round.rate.rate},
                              member_.parameters);
       rate_ = round.rate.rate;
     }

@@ -27,6 +27,10 @@ struct EngineOptions {
   bool keep_local_momentum = true;    // of periodic rounds; false: zero after each combination
   bool elastic = false;               // windows of local steps last until all have taken theirs
   bool look_ahead = false;            // rounds of `delayed` begin where the step under way will end
+  // What the caller adds up in the gradient buffer. False: the samples' gradients. True: the mean
+  // gradients of its batches, each times its share of Batch::unit, so that a batch which is all of
+  // a step leaves its mean there, bit for bit.
+  bool mean_gradients = false;
   StopOptions stop{};
   ValidationOptions validation{};
   ComparisonOptions comparison{};

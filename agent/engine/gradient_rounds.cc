@@ -88,8 +88,8 @@ class GradientRounds : public Synchronizer {
     if (useful && round.first_sum > 0) {
       const std::span<const double> norms2 = norms2_on_host_.span();
       const auto first = static_cast<double>(round.first_sum);
-      round.sums_norm2 =
-          norms2[0] / first + norms2[1] / (static_cast<double>(round.samples) - first);
+      const double second = static_cast<double>(round.samples) - first;
+      round.sums_norm2 = round.unit * round.unit * (norms2[0] / first + norms2[1] / second);
     }
     Learn(round, combined, useful);
     if (useful) queued_ = false;

@@ -79,8 +79,8 @@ class LocalRounds : public Synchronizer {
     if (round.steps == 1) member_.device.Copy(group_.loss_sum(), first_loss_.span());
     member_.device.Clear(step_norm2_.span());
     member_.device.AddSquaredNorm(gradients, step_norm2_.span());
-    member_.device.Gate({.samples = static_cast<double>(samples),
-                         .clip_norm = member_.options.clip_norm.value_or(0)},
+    const double sum_of = member_.options.mean_gradients ? 1 : static_cast<double>(samples);
+    member_.device.Gate({.samples = sum_of, .clip_norm = member_.options.clip_norm.value_or(0)},
                         {.norm2 = step_norm2_.span(), .loss = group_.loss_sum()}, gate_.span());
     member_.optimizer.Step(gradients, {.learning_rate = round.rate.rate, .gate = gate_.span()},
                            member_.parameters);

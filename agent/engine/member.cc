@@ -97,8 +97,8 @@ std::string Member::ReasonNotToTake(const EngineState& state) {
 void Member::Restore(const EngineState& state) {
   TACTUS_CHECK(ReasonNotToTake(state).empty());
   VisitCounters(*this, state, [](auto& own, const auto& saved) { own = saved; });
-  optimizer.set_steps(steps);
   PutBack(state);
+  optimizer.GoOnFrom(steps);
   ledger.Restore(state.ledger);
   validations.Restore(state.validation);
   losses = {};
@@ -147,7 +147,7 @@ void Member::Undo() {
   PutBack(kept_->state);
   device.Synchronize();
   steps = kept_->state.steps;
-  optimizer.set_steps(kept_->optimizer_steps);
+  optimizer.GoOnFrom(kept_->optimizer_steps);
   optimizers_differ = kept_->optimizers_differ;
   kept_.reset();
 }

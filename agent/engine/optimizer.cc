@@ -24,6 +24,13 @@ std::optional<policies::WindowMomentum> MomentumOf(const auto& moments, bool) {
   return policies::WindowMomentum{.momentum = moments.beta1, .weight = 1 - moments.beta1};
 }
 
+std::optional<policies::WindowMomentum> MomentumOf(const ForeignOptions& foreign, bool kept) {
+  std::optional<policies::WindowMomentum> momentum = foreign.window_momentum;
+  // What is forgotten between two windows is not what corrects its moments by its steps.
+  if (momentum && !foreign.counts_steps()) momentum->kept = kept;
+  return momentum;
+}
+
 // The sign of a sum is as long whatever is in it.
 std::optional<policies::WindowMomentum> MomentumOf(const LionOptions&, bool) { return {}; }
 
@@ -34,7 +41,7 @@ std::size_t StateBuffers(const OptimizerOptions& options) {
 }
 
 std::string_view NameOf(const OptimizerOptions& options) {
-  return std::visit([](const auto& one) { return one.name(); }, options);
+  return std::visit([](const auto& one) { return std::string_view(one.name()); }, options);
 }
 
 double BaseLearningRate(const OptimizerOptions& options) {
@@ -43,6 +50,8 @@ double BaseLearningRate(const OptimizerOptions& options) {
 
 std::optional<double> BendingDecay(const OptimizerOptions& options) {
   if (std::holds_alternative<SgdOptions>(options)) return std::nullopt;
+  const auto* const foreign = std::get_if<ForeignOptions>(&options);
+  if (foreign != nullptr) return foreign->bending_decay;
   const auto* const adam = std::get_if<AdamOptions>(&options);
   return adam != nullptr ? adam->beta2 : 0;
 }
@@ -57,12 +66,15 @@ Optimizer::Optimizer(const OptimizerOptions& options, cuda::Device& device,
     : options_(options), segments_(segments), device_(device) {
   const std::size_t length = cuda::FlatLength(segments_);
   const std::size_t buffers = StateBuffers(options_);
+  if (std::holds_alternative<ForeignOptions>(options_)) {
+    gate_on_host_ = device_.AllocateOnHost<double>(cuda::kGateOpen + 1);
+    return;  // it has its own
+  }
   if (buffers >= 1) momentum_ = device_.Allocate(length);
   if (buffers >= 2) second_ = device_.Allocate(length);
 }
 
-void Optimizer::Step(std::span<const float> gradients, StepScale scale,
-                     std::span<float> parameters) {
+void Optimizer::Step(std::span<float> gradients, StepScale scale, std::span<float> parameters) {
   ++steps_;
   if (one_bit_.frozen) ++one_bit_.frozen_steps;
   std::visit([&](const auto& options) { StepBy(options, gradients, scale, parameters); }, options_);
@@ -81,9 +93,19 @@ void Optimizer::MoveAhead(double learning_rate, std::span<float> parameters) {
 
 void Optimizer::ResetMomentum() {
   const bool counts =
-      std::visit([](const auto& options) { return options.kCountsSteps; }, options_);
+      std::visit([](const auto& options) { return options.counts_steps(); }, options_);
   // A first moment at zero would be corrected as one of many steps.
-  if (!counts) device_.Fill(0, momentum_.span());
+  if (counts) return;
+  for (const std::span<float> buffer : State()) device_.Fill(0, buffer);
+  GoOnFrom(steps_);
+}
+
+void Optimizer::GoOnFrom(std::uint64_t steps) {
+  steps_ = steps;
+  const auto* const foreign = std::get_if<ForeignOptions>(&options_);
+  if (foreign == nullptr) return;
+  device_.Synchronize();
+  foreign->steps->TakeState(steps);
 }
 
 bool Optimizer::linear() const {
@@ -91,6 +113,8 @@ bool Optimizer::linear() const {
 }
 
 std::vector<std::span<float>> Optimizer::State() {
+  const auto* const foreign = std::get_if<ForeignOptions>(&options_);
+  if (foreign != nullptr) return foreign->steps->State();
   std::vector<std::span<float>> state;
   for (cuda::Buffer* buffer : {&momentum_, &second_}) {
     if (buffer->size() > 0) state.push_back(buffer->span());
@@ -98,7 +122,7 @@ std::vector<std::span<float>> Optimizer::State() {
   return state;
 }
 
-void Optimizer::StepBy(const SgdOptions& sgd, std::span<const float> gradients, StepScale scale,
+void Optimizer::StepBy(const SgdOptions& sgd, std::span<float> gradients, StepScale scale,
                        std::span<float> parameters) {
   device_.Sgd({.learning_rate = static_cast<float>(scale.learning_rate),
                .momentum = static_cast<float>(sgd.momentum),
@@ -109,7 +133,7 @@ void Optimizer::StepBy(const SgdOptions& sgd, std::span<const float> gradients, 
               gradients, parameters, momentum_.span());
 }
 
-void Optimizer::StepBy(const AdamOptions& adam, std::span<const float> gradients, StepScale scale,
+void Optimizer::StepBy(const AdamOptions& adam, std::span<float> gradients, StepScale scale,
                        std::span<float> parameters) {
   device_.Adam({.learning_rate = scale.learning_rate,
                 .beta1 = adam.beta1,
@@ -125,7 +149,7 @@ void Optimizer::StepBy(const AdamOptions& adam, std::span<const float> gradients
                gradients, parameters, momentum_.span(), second_.span());
 }
 
-void Optimizer::StepBy(const LambOptions& lamb, std::span<const float> gradients, StepScale scale,
+void Optimizer::StepBy(const LambOptions& lamb, std::span<float> gradients, StepScale scale,
                        std::span<float> parameters) {
   const cuda::LambStep step{.learning_rate = scale.learning_rate,
                             .beta1 = lamb.beta1,
@@ -146,6 +170,19 @@ void Optimizer::StepBy(const LambOptions& lamb, std::span<const float> gradients
   if (one_bit_.frozen) return FrozenStepBy(step, buffers);
   device_.Lamb(step, segments_, buffers);
   AverageRatios(ratios_);
+}
+
+void Optimizer::StepBy(const ForeignOptions& foreign, std::span<float> gradients, StepScale scale,
+                       std::span<float>) {
+  double factor = scale.gradient;
+  if (!scale.gate.empty()) {
+    device_.Copy(scale.gate.first(gate_on_host_.span().size()), gate_on_host_.span());
+    device_.Synchronize();
+    if (gate_on_host_.span()[cuda::kGateOpen] == 0) return;
+    factor = gate_on_host_.span()[cuda::kGateScale];
+  }
+  if (factor != 1) device_.Scale(static_cast<float>(factor), gradients);
+  foreign.steps->Step(gradients, scale.learning_rate);
 }
 
 // The host's step is done when it returns, and has left the ratios as they were where its gate was
@@ -218,7 +255,7 @@ void Optimizer::RestoreOneBit(const OneBitState& state, std::span<const float> f
   device_.Copy(fresh, fresh_.span());
 }
 
-void Optimizer::StepBy(const LionOptions& lion, std::span<const float> gradients, StepScale scale,
+void Optimizer::StepBy(const LionOptions& lion, std::span<float> gradients, StepScale scale,
                        std::span<float> parameters) {
   device_.Lion({.learning_rate = scale.learning_rate,
                 .beta1 = lion.beta1,

@@ -8,9 +8,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
+#include "agent/engine/foreign_optimizer.h"
 #include "agent/engine/one_bit_state.h"
 #include "base/fields.h"
 #include "cuda/device.h"
@@ -27,7 +29,7 @@ namespace tactus::engine {
 //                    decay that is the same for every gradient. Then combining gradients before the
 //                    step and combining what the steps added come to the same.
 //   known()          the share of its first buffer that a step goes whatever its gradient is
-//   kCountsSteps     moments are corrected by the number of steps since they began at zero, so that
+//   counts_steps()   moments are corrected by the number of steps since they began at zero, so that
 //                    one of them cannot be forgotten alone
 //
 // Ranges, and the defaults of jobs, are those of proto/tactus/v1/spec.proto.
@@ -43,7 +45,7 @@ struct SgdOptions {
   std::size_t buffers() const { return momentum > 0 ? 1 : 0; }
   bool linear() const { return momentum == 0; }
   double known() const { return nesterov ? momentum * momentum : momentum; }
-  static constexpr bool kCountsSteps = false;
+  static constexpr bool counts_steps() { return false; }
 };
 void Fields(auto& archive, Of<SgdOptions> auto& sgd) {
   archive("learning_rate", sgd.learning_rate);
@@ -65,7 +67,7 @@ struct AdamOptions {
   static constexpr std::size_t buffers() { return 2; }
   static constexpr bool linear() { return false; }
   static constexpr double known() { return 0; }
-  static constexpr bool kCountsSteps = true;
+  static constexpr bool counts_steps() { return true; }
 };
 void Fields(auto& archive, Of<AdamOptions> auto& adam) {
   archive("learning_rate", adam.learning_rate);
@@ -89,7 +91,7 @@ struct LambOptions {
   static constexpr std::size_t buffers() { return 2; }
   static constexpr bool linear() { return false; }
   static constexpr double known() { return 0; }
-  static constexpr bool kCountsSteps = true;
+  static constexpr bool counts_steps() { return true; }
 };
 void Fields(auto& archive, Of<LambOptions> auto& lamb) {
   archive("learning_rate", lamb.learning_rate);
@@ -112,7 +114,7 @@ struct LionOptions {
   static constexpr std::size_t buffers() { return 1; }
   static constexpr bool linear() { return false; }
   static constexpr double known() { return 0; }
-  static constexpr bool kCountsSteps = false;
+  static constexpr bool counts_steps() { return false; }
 };
 void Fields(auto& archive, Of<LionOptions> auto& lion) {
   archive("learning_rate", lion.learning_rate);
@@ -121,7 +123,8 @@ void Fields(auto& archive, Of<LionOptions> auto& lion) {
   archive("weight_decay", lion.weight_decay);
 }
 
-using OptimizerOptions = std::variant<SgdOptions, AdamOptions, LambOptions, LionOptions>;
+using OptimizerOptions =
+    std::variant<SgdOptions, AdamOptions, LambOptions, LionOptions, ForeignOptions>;
 
 // One of each that a job file can name.
 inline std::vector<OptimizerOptions> EveryOptimizer() {
@@ -131,11 +134,13 @@ inline std::vector<OptimizerOptions> EveryOptimizer() {
 
 // The one that a specification's `optimizer` chose.
 void ReadChosen(auto& archive, OptimizerOptions& optimizer) {
-  const auto take = [&](auto& options) {
-    const std::string name(options.name());
-    if (!archive.Has(name.c_str())) return;
-    archive(name.c_str(), options);
-    optimizer = options;
+  const auto take = [&]<typename T>(T& options) {
+    if constexpr (!std::is_same_v<T, ForeignOptions>) {  // of no job file
+      const std::string name(options.name());
+      if (!archive.Has(name.c_str())) return;
+      archive(name.c_str(), options);
+      optimizer = options;
+    }
   };
   for (OptimizerOptions& each : EveryOptimizer()) std::visit(take, each);
 }
@@ -176,8 +181,9 @@ class Optimizer {
             const cuda::SegmentTable& segments);
 
   // One step with the gradient `scale.gradient * gradients` and the rate `scale.learning_rate`. It
-  // counts even where its gate is shut.
-  void Step(std::span<const float> gradients, StepScale scale, std::span<float> parameters);
+  // counts even where its gate is shut. A foreign one may use the gradients up, and waits for a
+  // gate.
+  void Step(std::span<float> gradients, StepScale scale, std::span<float> parameters);
 
   // parameters <- parameters - learning_rate k, k what the next step is known to go before its
   // gradient is: of sgd with momentum m
@@ -199,12 +205,14 @@ class Optimizer {
   // The options' learning rate.
   double base_learning_rate() const { return BaseLearningRate(options_); }
 
-  // The state that a step reads besides the parameters, buffer by buffer; empty: it has none.
+  // The state that a step reads besides the parameters, buffer by buffer; empty: it has none. Who
+  // writes to it calls GoOnFrom.
   std::vector<std::span<float>> State();
 
   // Steps taken, from which Adam and LAMB correct their bias.
   std::uint64_t steps() const { return steps_; }
-  void set_steps(std::uint64_t steps) { steps_ = steps; }
+  // As after so many steps, with State() as it is then.
+  void GoOnFrom(std::uint64_t steps);
   // The step that was counted last was not taken: its gate was shut.
   void Uncount();
 
@@ -238,13 +246,15 @@ class Optimizer {
   void RestoreOneBit(const OneBitState& state, std::span<const float> fresh);
 
  private:
-  void StepBy(const SgdOptions& sgd, std::span<const float> gradients, StepScale scale,
+  void StepBy(const SgdOptions& sgd, std::span<float> gradients, StepScale scale,
               std::span<float> parameters);
-  void StepBy(const AdamOptions& adam, std::span<const float> gradients, StepScale scale,
+  void StepBy(const AdamOptions& adam, std::span<float> gradients, StepScale scale,
               std::span<float> parameters);
-  void StepBy(const LambOptions& lamb, std::span<const float> gradients, StepScale scale,
+  void StepBy(const LambOptions& lamb, std::span<float> gradients, StepScale scale,
               std::span<float> parameters);
-  void StepBy(const LionOptions& lion, std::span<const float> gradients, StepScale scale,
+  void StepBy(const LionOptions& lion, std::span<float> gradients, StepScale scale,
+              std::span<float> parameters);
+  void StepBy(const ForeignOptions& foreign, std::span<float> gradients, StepScale scale,
               std::span<float> parameters);
   void FrozenStepBy(const cuda::LambStep& step, const cuda::LambBuffers& buffers);
   void AverageRatios(std::span<const double> ratios);
@@ -256,8 +266,9 @@ class Optimizer {
   cuda::Buffer momentum_;  // SGD: empty without momentum; Adam and LAMB: first moment; Lion
   cuda::Buffer second_;    // Adam and LAMB alone
   OneBitState one_bit_{};
-  cuda::Buffer fresh_;          // LAMB's, while the second is frozen
-  std::vector<double> ratios_;  // of a step, by segment
+  cuda::Buffer fresh_;                // LAMB's, while the second is frozen
+  std::vector<double> ratios_;        // of a step, by segment
+  cuda::Array<double> gate_on_host_;  // where a foreign one asks for it
 };
 
 }  // namespace tactus::engine

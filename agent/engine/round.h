@@ -24,6 +24,10 @@ struct Round {
   std::uint32_t updates = 1;  // of the parameters: local steps, or one
   policies::LearningRate::Rate rate{};
 
+  // What one in the sum of gradients stands for: 1 sample's; where the options want means, as many
+  // samples as the round is to have of all members. [samples]
+  double unit = 1;
+
   std::uint64_t samples = 0;
   std::uint64_t first_samples = 0;  // of the first step
   std::uint64_t first_sum = 0;  // where its gradients are two sums, of the first; 0: they are one
@@ -45,6 +49,8 @@ struct Round {
   // round's samples, as a share. 0: it tells nothing of the noise.
   double gradient_length = 1;
   double gradient_share = 1;
+
+  double InUnits(double of_samples) const { return of_samples / unit; }
 };
 
 }  // namespace tactus::engine

@@ -92,6 +92,7 @@ std::optional<Batch> RoundEngine::NextBatch() {
   const std::uint64_t of_sum =
       traits.local_updates ? cursor_->of_step() : cursor_->taken() - running_.first_sum;
   batch.first_of_sum = of_sum == 0;
+  batch.unit = UnitOfBatches();
   batch.indices = cursor_->Take();
   running_.samples = cursor_->taken();
   batch.awaited = synchronizer_->MayEnd(running_) || (cursor_->exhausted() && ClockDecides());
@@ -222,13 +223,29 @@ void RoundEngine::OpenRound() {
   SharedMomentum momentum = FollowOneBit(member_, plan);
   synchronizer_->Open(running_);
   cursor_.emplace(CursorOf(member_.ledger.Reserve(EdgesOf(*synchronizer_))));
-  momentum.samples = static_cast<double>(member_.ledger.reserved());
-  momentum.own_samples = static_cast<double>(cursor_->size());
+  if (member_.options.mean_gradients && !synchronizer_->traits().local_updates) {
+    running_.unit = RoundUnit();
+  }
+  momentum.samples = running_.InUnits(static_cast<double>(member_.ledger.reserved()));
+  momentum.own_samples = running_.InUnits(static_cast<double>(cursor_->size()));
   member_.encodings.Open({.number = running_.number,
                           .progress = member_.progress(),
-                          .samples = SamplesOf(plan),
+                          .samples = running_.InUnits(SamplesOf(plan)),
                           .changes = synchronizer_->traits().local_updates},
                          momentum);
+}
+
+// Known to all members alike: what is reserved where that is what they use, the plan's otherwise.
+double RoundEngine::RoundUnit() const {
+  const auto reserved = static_cast<double>(member_.ledger.reserved());
+  return synchronizer_->traits().elastic || reserved == 0 ? SamplesOf(group_.plan()) : reserved;
+}
+
+// Of a local step, which is this member's own, all of its samples.
+double RoundEngine::UnitOfBatches() const {
+  if (!member_.options.mean_gradients) return 1;
+  if (!synchronizer_->traits().local_updates) return running_.unit;
+  return static_cast<double>(cursor_->step_length());
 }
 
 // Every round is launched and collected. What sets those that overlap apart is when: they are
@@ -305,7 +322,7 @@ void RoundEngine::Apply(Round& round, Duration transfer) {
                         lanes.samples == static_cast<double>(member_.ledger.reserved());
   if (!expected) return LoseGroup(ReasonOfSamples(lanes.samples));
   const bool any = lanes.samples > 0;
-  const double divisor = round.aggregator->Divisor(lanes.samples);
+  const double divisor = round.aggregator->Divisor(round.InUnits(lanes.samples));
   combined.norm2 = any ? combined.norm2 / (divisor * divisor) : 0;
   round.loss_sum = combined.own_loss_sum;
   round.spread = SpreadOf(lanes);
@@ -451,7 +468,7 @@ std::vector<cuda::LaneValue> RoundEngine::OwnLanesOf(const Round& round) {
   const bool compares = group_.rank() == 0 && comparable() && !comparison_due_ &&
                         comparisons_->Due(member_.train_time);
   own.lanes.comparison_votes = compares ? 1 : 0;
-  own.divisor = round.aggregator->Divisor(own.lanes.samples);
+  own.divisor = round.aggregator->Divisor(round.InUnits(own.lanes.samples));
   member_.stop.Cast(own.lanes);
   return LaneValuesOf(own, group_.rank());
 }
@@ -466,7 +483,7 @@ bool RoundEngine::AlignOptimizers() {
       return false;
     }
   }
-  member_.optimizer.set_steps(member_.steps);
+  member_.optimizer.GoOnFrom(member_.steps);
   member_.optimizers_differ = false;
   return true;
 }

@@ -76,6 +76,9 @@ struct Batch {
   // Samples, at most micro_batch. Empty when the round has none for this member: Step is due all
   // the same, with no work done and `started` = `finished`.
   std::vector<std::uint64_t> indices{};
+  // What one in the gradient buffer stands for: 1, or what EngineOptions::mean_gradients asks for.
+  // The mean gradient of these samples is multiplied by indices.size() / unit. [samples]
+  double unit = 1;
   // The gradients are zero as it begins, or it replaces them (EngineBuffers::bring), by zeros where
   // it has no samples: what is added up from here on, up to the next such batch, is one sum, and
   // can be computed anew from these samples.
@@ -227,6 +230,8 @@ class RoundEngine {
 
   static Edges EdgesOf(const Synchronizer& synchronizer);
   BlockCursor CursorOf(Block block) const;
+  double RoundUnit() const;
+  double UnitOfBatches() const;
 
   // The way of a round; the next may open before the last two.
   void OpenRound();

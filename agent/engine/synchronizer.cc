@@ -26,14 +26,14 @@ void Synchronizer::Scale(float factor, std::span<float> vector) {
 }
 
 void Synchronizer::ScaleSum(const Round& round, std::span<float> vector) {
-  const auto samples = static_cast<float>(round.samples);
+  const auto samples = static_cast<float>(round.InUnits(static_cast<double>(round.samples)));
   if (samples > 0) Scale(round.aggregator->FactorOfSum(samples), vector);
 }
 
 cuda::RoundGate Synchronizer::GateOf(const Round& round, double clip_norm) const {
   const auto samples = static_cast<double>(member_.ledger.reserved());
   return {.samples = samples,
-          .divisor = samples > 0 ? round.aggregator->Divisor(samples) : 1,
+          .divisor = samples > 0 ? round.aggregator->Divisor(round.InUnits(samples)) : 1,
           .clip_norm = clip_norm};
 }
 
@@ -46,7 +46,7 @@ void Synchronizer::SetRate(Round& round, double samples, std::uint32_t contribut
 
 void Synchronizer::Learn(Round& round, const Combined& combined, bool useful) {
   const Aggregator& aggregator = *round.aggregator;
-  const double own_divisor = aggregator.Divisor(static_cast<double>(round.samples));
+  const double own_divisor = aggregator.Divisor(round.InUnits(static_cast<double>(round.samples)));
   round.gradient_norm2 = combined.own_norm2 / (own_divisor * own_divisor);
   if (!useful) return;
   ++member_.steps;

@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "agent/data/dataset.h"
-#include "agent/model/safetensors.h"
+#include "agent/tensors/safetensors.h"
 #include "cuda/ops/segments.h"
 #include "cuda/ops/stream.h"
 
@@ -151,7 +151,7 @@ class Model {
 
   // Copies to the host what SaveSafetensors writes, for WriteSafetensors by another thread. Waits.
   // Errors: Unimplemented, a tensor's type is not one of the format's.
-  virtual absl::Status CopyTensors(TensorsCopy& copy) const = 0;
+  virtual absl::Status CopyTensors(tensors::TensorsCopy& copy) const = 0;
 
   // The opposite of SaveSafetensors: takes parameters and buffers from such a file, which must have
   // each of them by its name, type and shape.

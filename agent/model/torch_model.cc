@@ -157,7 +157,7 @@ class TorchModel final : public Model {
     const OnStream on_stream(parts_.device);
     return SaveTensors(parts_.module, path);
   }
-  absl::Status CopyTensors(TensorsCopy& copy) const override {
+  absl::Status CopyTensors(tensors::TensorsCopy& copy) const override {
     const OnStream on_stream(parts_.device);
     return model::CopyTensors(parts_.module, copy);
   }

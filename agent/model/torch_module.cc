@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "agent/data/field_error.h"
-#include "agent/model/atomic_file.h"
 #include "agent/model/initial_weights.h"
-#include "agent/model/safetensors.h"
+#include "agent/tensors/atomic_file.h"
+#include "agent/tensors/safetensors.h"
 #include "base/rng.h"
 
 namespace tactus::model {
@@ -280,7 +280,7 @@ torch::jit::Module HostCopy(const torch::jit::Module& module) {
 }
 
 absl::Status SaveModule(torch::jit::Module module, const std::string& path) {
-  const absl::StatusOr<std::unique_ptr<AtomicFile>> file = AtomicFile::Open(path);
+  const absl::StatusOr<std::unique_ptr<tensors::AtomicFile>> file = tensors::AtomicFile::Open(path);
   if (!file.ok()) return file.status();
   absl::Status written;
   // libtorch may throw in a destructor after a short write: it is told that all went well, and the
@@ -301,18 +301,19 @@ absl::Status SaveModule(torch::jit::Module module, const std::string& path) {
 }
 
 absl::Status SaveTensors(const torch::jit::Module& module, const std::string& path) {
-  std::vector<NamedTensor> named;
+  std::vector<tensors::NamedTensor> named;
   std::vector<at::Tensor> held;  // what the spans of `named` point to
-  const absl::Status status = ForEachTensor(module, [&](NamedTensor tensor, at::Tensor flat) {
-    named.push_back(std::move(tensor));
-    held.push_back(std::move(flat));
-  });
-  return status.ok() ? WriteSafetensors(path, std::move(named)) : status;
+  const absl::Status status =
+      ForEachTensor(module, [&](tensors::NamedTensor tensor, at::Tensor flat) {
+        named.push_back(std::move(tensor));
+        held.push_back(std::move(flat));
+      });
+  return status.ok() ? tensors::WriteSafetensors(path, std::move(named)) : status;
 }
 
-absl::Status CopyTensors(const torch::jit::Module& module, TensorsCopy& copy) {
+absl::Status CopyTensors(const torch::jit::Module& module, tensors::TensorsCopy& copy) {
   copy.tensors.clear();
-  return ForEachTensor(module, [&copy](NamedTensor tensor, const at::Tensor&) {
+  return ForEachTensor(module, [&copy](tensors::NamedTensor tensor, const at::Tensor&) {
     const std::size_t index = copy.tensors.size();
     if (copy.memory.size() == index) copy.memory.emplace_back();
     std::vector<std::byte>& memory = copy.memory[index];
@@ -323,18 +324,18 @@ absl::Status CopyTensors(const torch::jit::Module& module, TensorsCopy& copy) {
 }
 
 absl::Status LoadTensors(const torch::jit::Module& module, const std::string& path) {
-  const absl::StatusOr<SafetensorsFile> file = ReadSafetensors(path);
+  const absl::StatusOr<tensors::SafetensorsFile> file = tensors::ReadSafetensors(path);
   if (!file.ok()) return file.status();
   std::map<std::string, at::Tensor> tensors;
   for (const auto& [name, tensor] : module.named_parameters()) tensors[name] = tensor;
   for (const auto& [name, tensor] : module.named_buffers()) tensors[name] = tensor;
-  std::vector<WantedTensor> wanted;
+  std::vector<tensors::WantedTensor> wanted;
   for (const auto& [name, tensor] : tensors) {
     const char* const type = SafetensorsType(tensor.scalar_type());
     wanted.push_back(
         {.name = name, .type = type == nullptr ? "?" : type, .shape = tensor.sizes().vec()});
   }
-  const std::string differences = DifferencesFrom(*file, wanted);
+  const std::string differences = tensors::DifferencesFrom(*file, wanted);
   if (!differences.empty()) {
     return absl::InvalidArgumentError(data::Quoted(path) + ": " + differences);
   }

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "agent/data/dataset.h"
 #include "agent/model/blueprint.h"
-#include "agent/model/safetensors.h"
+#include "agent/tensors/safetensors.h"
 
 namespace tactus::model {
 
@@ -57,7 +57,7 @@ absl::Status SaveModule(torch::jit::Module module, const std::string& path);
 absl::Status SaveTensors(const torch::jit::Module& module, const std::string& path);
 
 // See Model::CopyTensors.
-absl::Status CopyTensors(const torch::jit::Module& module, TensorsCopy& copy);
+absl::Status CopyTensors(const torch::jit::Module& module, tensors::TensorsCopy& copy);
 
 // See Model::LoadSafetensors.
 absl::Status LoadTensors(const torch::jit::Module& module, const std::string& path);

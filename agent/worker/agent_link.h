@@ -1,4 +1,4 @@
-// The line to the agent: messages down in order, messages up without ever holding up training.
+// The line to an agent that is another process.
 
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "absl/status/statusor.h"
+#include "agent/worker/agent.h"
 #include "agent/worker/messages.h"
 #include "agent/worker/standpoint.h"
 #include "base/time.h"
@@ -20,7 +21,7 @@ namespace tactus::worker {
 // A Unix stream socket with one JSON message a line each way. Its own thread does all reading and
 // writing; the training thread exchanges messages with it through two bounded queues. All calls:
 // the training thread.
-class AgentLink {
+class AgentLink final : public Agent {
  public:
   // Lines waiting to be written; above it the oldest round reports are dropped (an agent that reads
   // nothing).
@@ -34,28 +35,17 @@ class AgentLink {
 
   // Takes a connected socket. Owns it from now on.
   explicit AgentLink(int socket);
-  ~AgentLink();
+  ~AgentLink() override;
   AgentLink(const AgentLink&) = delete;
   AgentLink& operator=(const AgentLink&) = delete;
 
-  // The next message if one is there.
-  std::optional<ToWorker> Poll();
-
-  // Waits for the next message. Errors: Unavailable, the agent is gone; InvalidArgument, a line
-  // that is no message; both are the end of the link.
-  absl::StatusOr<ToWorker> Receive();
-
-  // Hands a message over; never blocks.
-  void Send(const FromWorker& message);
-  void Send(const SnapshottedMessage& message);
-
-  // Waits until everything sent is written, at most `limit`. False when it is not.
-  bool Flush(Duration limit);
-
-  // From now on the agent is told once a second where the worker stands, whatever the training
-  // thread does.
-  void BeginStandings();
-  Standpoint& standpoint() { return standpoint_; }
+  std::optional<ToWorker> Poll() override;
+  absl::StatusOr<ToWorker> Receive() override;
+  void Send(const FromWorker& message) override;
+  void Send(const SnapshottedMessage& message) override;
+  bool Flush(Duration limit) override;
+  void BeginStandings() override;
+  Standpoint& standpoint() override { return standpoint_; }
 
  private:
   struct Line {

@@ -12,7 +12,7 @@ namespace tactus::worker {
 CheckpointCopies::CheckpointCopies(Source source, std::string directory, WriterThread& thread)
     : source_(source),
       directory_(std::move(directory)),
-      writer_(thread, directory_, source.model.segments()) {}
+      writer_(thread, directory_, source.trainee.segments()) {}
 
 // What the device still has to do of the round is no part of the stillness.
 void CheckpointCopies::Write(CheckpointedMessage facts) {
@@ -22,7 +22,7 @@ void CheckpointCopies::Write(CheckpointedMessage facts) {
   checkpoint.parameters.resize(source_.parameters.size());
   source_.device.Copy(source_.parameters, checkpoint.parameters);
   source_.engine.CopyState(checkpoint.state);
-  checkpoint.buffers = source_.model.ReadBuffers();
+  checkpoint.buffers = source_.trainee.ReadBuffers();
   checkpoint.best = source_.best;
   facts.still_seconds = ToSeconds(Now() - begin);
   writer_.Write(std::move(facts));

@@ -10,9 +10,9 @@
 #include "absl/status/statusor.h"
 #include "agent/engine/round_engine.h"
 #include "agent/life/checkpoint_store.h"
-#include "agent/model/model.h"
 #include "agent/worker/checkpoint_file.h"
 #include "agent/worker/checkpoint_writer.h"
+#include "agent/worker/trainee.h"
 #include "cuda/device.h"
 
 namespace tactus::worker {
@@ -24,7 +24,7 @@ class CheckpointCopies : public life::CheckpointStore {
   // What is copied; outlives this.
   struct Source {
     engine::RoundEngine& engine;
-    const model::Model& model;
+    const Trainee& trainee;
     cuda::Device& device;
     std::span<const float> parameters;            // flat
     const std::shared_ptr<const BestCopy>& best;  // as it is when that is done

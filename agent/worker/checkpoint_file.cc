@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "agent/engine/state_counters.h"
-#include "agent/model/safetensors.h"
+#include "agent/tensors/safetensors.h"
 #include "base/descriptor.h"
 #include "base/page_cache.h"
 #include "base/rng.h"
@@ -25,7 +25,7 @@ namespace tactus::worker {
 namespace {
 
 using engine::EngineState;
-using model::NamedTensor;
+using tensors::NamedTensor;
 using Texts = std::map<std::string, std::string>;
 
 constexpr std::uint64_t kSchema = 1;
@@ -152,7 +152,7 @@ class Writer {
     texts[kHashKey] = HashOf(texts, tensors_);
     std::vector<NamedTensor> tensors;
     for (const auto& [name, tensor] : tensors_) tensors.push_back(tensor);
-    return model::WriteSafetensors(path, std::move(tensors), texts, stop);
+    return tensors::WriteSafetensors(path, std::move(tensors), texts, stop);
   }
 
  private:
@@ -200,7 +200,7 @@ std::vector<double> LayersOf(const EngineState& state) {
 
 class Reader {
  public:
-  Reader(const model::SafetensorsFile& file, const CheckpointFit& fit) : file_(file), fit_(fit) {}
+  Reader(const tensors::SafetensorsFile& file, const CheckpointFit& fit) : file_(file), fit_(fit) {}
 
   // Empty: all of it is in `checkpoint`.
   std::string Read(Checkpoint& checkpoint);
@@ -209,7 +209,7 @@ class Reader {
   bool Has(const std::string& name) const { return file_.tensors.contains(name); }
   std::string ReadCounters(EngineState& state) const;
   std::string ReadFlats(Checkpoint& checkpoint);
-  std::vector<model::WantedTensor> Wanted() const;
+  std::vector<tensors::WantedTensor> Wanted() const;
   std::string ReadFlat(const std::string& prefix, std::vector<float>& flat);
   std::string ReadBuffers(const std::string& name, std::vector<float>& buffers);
   std::string ReadBest(Checkpoint& checkpoint);
@@ -225,7 +225,7 @@ class Reader {
   // The rows of a matrix, or the elements of a vector; 0 when it is neither.
   std::size_t Rows(const std::string& name) const;
 
-  const model::SafetensorsFile& file_;
+  const tensors::SafetensorsFile& file_;
   const CheckpointFit& fit_;
   std::set<std::string> taken_;
 };
@@ -290,8 +290,8 @@ std::string Reader::ReadFlat(const std::string& prefix, std::vector<float>& flat
 }
 
 // Of another model most differ, and are told at once.
-std::vector<model::WantedTensor> Reader::Wanted() const {
-  std::vector<model::WantedTensor> wanted;
+std::vector<tensors::WantedTensor> Reader::Wanted() const {
+  std::vector<tensors::WantedTensor> wanted;
   for (const cuda::Segment& segment : fit_.segments) {
     wanted.push_back(
         {.name = kParameterPrefix + segment.name, .type = "F32", .shape = segment.shape});
@@ -301,7 +301,7 @@ std::vector<model::WantedTensor> Reader::Wanted() const {
 
 std::string Reader::ReadFlats(Checkpoint& checkpoint) {
   EngineState& state = checkpoint.state;
-  std::string wrong = model::DifferencesFrom(file_, Wanted());
+  std::string wrong = tensors::DifferencesFrom(file_, Wanted());
   if (wrong.empty()) wrong = ReadFlat(kParameterPrefix, checkpoint.parameters);
   state.optimizer.resize(fit_.optimizer_buffers);
   for (std::size_t i = 0; i < fit_.optimizer_buffers && wrong.empty(); ++i) {
@@ -409,8 +409,8 @@ std::string Reader::Read(Checkpoint& checkpoint) {
 }
 
 // What is no whole safetensors file is damaged; a file that cannot be read is not.
-absl::StatusOr<model::SafetensorsFile> OpenFile(const std::string& path) {
-  absl::StatusOr<model::SafetensorsFile> file = model::ReadSafetensors(path);
+absl::StatusOr<tensors::SafetensorsFile> OpenFile(const std::string& path) {
+  absl::StatusOr<tensors::SafetensorsFile> file = tensors::ReadSafetensors(path);
   if (file.ok()) return file;
   const bool damaged = absl::IsInvalidArgument(file.status());
   return absl::Status(damaged ? absl::StatusCode::kDataLoss : file.status().code(),
@@ -418,7 +418,7 @@ absl::StatusOr<model::SafetensorsFile> OpenFile(const std::string& path) {
 }
 
 // OK where a file is a checkpoint, and whole.
-absl::Status CheckContent(const std::string& path, const model::SafetensorsFile& file) {
+absl::Status CheckContent(const std::string& path, const tensors::SafetensorsFile& file) {
   const auto schema = file.metadata.find(kSchemaKey);
   if (schema == file.metadata.end()) {
     return Bad(path, "it is no checkpoint: it has no tactus.schema");
@@ -488,13 +488,13 @@ absl::Status WriteCheckpoint(const Checkpoint& checkpoint, const cuda::SegmentTa
 }
 
 absl::StatusOr<bool> IsCheckpoint(const std::string& path) {
-  const absl::StatusOr<model::SafetensorsFile> file = OpenFile(path);
+  const absl::StatusOr<tensors::SafetensorsFile> file = OpenFile(path);
   if (!file.ok()) return file.status();
   return file->metadata.contains(kSchemaKey);
 }
 
 absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& path, const CheckpointFit& fit) {
-  const absl::StatusOr<model::SafetensorsFile> file = OpenFile(path);
+  const absl::StatusOr<tensors::SafetensorsFile> file = OpenFile(path);
   if (!file.ok()) return file.status();
   if (absl::Status s = CheckContent(path, *file); !s.ok()) return s;
   Checkpoint checkpoint;
@@ -506,7 +506,7 @@ absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& path, const Checkpo
 absl::Status CheckCheckpoint(const std::string& path, const std::stop_token& stop) {
   DropCached(path);
   if (absl::Status s = ReadThrough(path, stop); !s.ok()) return s;
-  const absl::StatusOr<model::SafetensorsFile> file = OpenFile(path);
+  const absl::StatusOr<tensors::SafetensorsFile> file = OpenFile(path);
   return file.ok() ? CheckContent(path, *file) : file.status();
 }
 

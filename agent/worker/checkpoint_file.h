@@ -58,7 +58,7 @@ struct CheckpointFit {
 //                     has it; only where there are any
 //   __metadata__      tactus.schema, the counters by name, and content_hash over all of these
 //
-// Errors: model::AtomicFile's.
+// Errors: tensors::AtomicFile's.
 absl::Status WriteCheckpoint(const Checkpoint& checkpoint, const cuda::SegmentTable& segments,
                              const std::string& path, const std::stop_token& stop = {});
 

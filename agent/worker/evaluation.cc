@@ -40,9 +40,10 @@ Stretch ShareOf(std::uint64_t samples, const collective::Transport& transport,
 
 }  // namespace
 
-absl::Status AverageBuffers(model::Model& model, collective::Transport& transport,
+absl::Status AverageBuffers(Trainee& trainee, collective::Transport& transport,
                             double own_samples) {
-  std::vector<float> values = model.ReadBuffers();
+  if (transport.size() == 1) return absl::OkStatus();  // to the last bit
+  std::vector<float> values = trainee.ReadBuffers();
   if (values.empty()) return absl::OkStatus();
   for (float& value : values) value = static_cast<float>(value * own_samples);
   values.push_back(static_cast<float>(own_samples));
@@ -52,19 +53,18 @@ absl::Status AverageBuffers(model::Model& model, collective::Transport& transpor
   values.pop_back();
   if (samples <= 0) return absl::OkStatus();  // nobody trained: all are as they were
   for (float& value : values) value /= samples;
-  model.WriteBuffers(values);
+  trainee.WriteBuffers(values);
   return absl::OkStatus();
 }
 
-absl::StatusOr<engine::Validation> Evaluate(model::Model& model, ExampleReader& validation,
-                                            collective::Transport& transport,
+absl::StatusOr<engine::Validation> Evaluate(Trainee& trainee, collective::Transport& transport,
                                             const EvaluationOptions& options) {
-  const std::uint64_t samples = std::min(validation.dataset().size(), options.samples_max);
+  const std::uint64_t samples = std::min(trainee.validation_samples(), options.samples_max);
   const auto [begin, end] = ShareOf(samples, transport, options.shares);
 
   model::EvaluationSums sums;
   std::vector<std::uint64_t> indices;
-  std::uint64_t batch = options.batch;
+  std::uint64_t batch = trainee.evaluation_batch();
   for (std::uint64_t at = begin; at < end; at += indices.size()) {
     options.beside();
     // Not at the end, which may be far: the others await this member's word of it.
@@ -74,7 +74,7 @@ absl::StatusOr<engine::Validation> Evaluate(model::Model& model, ExampleReader& 
     }
     indices.resize(std::min(batch, end - at));
     std::iota(indices.begin(), indices.end(), at);
-    const absl::StatusOr<model::EvaluationSums> part = model.Evaluate(validation.Read(indices));
+    const absl::StatusOr<model::EvaluationSums> part = trainee.Evaluate(indices);
     if (absl::IsResourceExhausted(part.status()) && indices.size() > 1) {
       // The same samples again, in halves from here on: without indices `at` stays where it is.
       batch = indices.size() / 2;

@@ -9,21 +9,18 @@
 #include "absl/status/statusor.h"
 #include "agent/collective/transport.h"
 #include "agent/engine/validations.h"
-#include "agent/model/model.h"
-#include "agent/worker/reader.h"
+#include "agent/worker/trainee.h"
 
 namespace tactus::worker {
 
 // Averages the buffers that training changes on each member (running statistics) over all of them,
 // weighted by the samples that each has seen, so that all members, and the result, hold the same.
 // Errors: Unavailable, the group was lost.
-absl::Status AverageBuffers(model::Model& model, collective::Transport& transport,
-                            double own_samples);
+absl::Status AverageBuffers(Trainee& trainee, collective::Transport& transport, double own_samples);
 
-// What is evaluated: the first `samples_max` samples of the validation data, `batch` at a time.
+// What is evaluated: the first `samples_max` samples of the validation data.
 struct EvaluationOptions {
   std::uint64_t samples_max = 10000;
-  std::uint32_t batch = 64;
   // By rank, the same on all members: how the samples are shared out, as the plan's batch sizes
   // are, which follow the members' speeds. Empty: evenly.
   std::span<const std::uint32_t> shares{};
@@ -31,9 +28,8 @@ struct EvaluationOptions {
 };
 
 // Every member evaluates a contiguous share; all return the means over all samples. The end is the
-// caller's to say. Errors: Unavailable, the group was lost; those of Model::Evaluate.
-absl::StatusOr<engine::Validation> Evaluate(model::Model& model, ExampleReader& validation,
-                                            collective::Transport& transport,
+// caller's to say. Errors: Unavailable, the group was lost; those of Trainee::Evaluate.
+absl::StatusOr<engine::Validation> Evaluate(Trainee& trainee, collective::Transport& transport,
                                             const EvaluationOptions& options);
 
 }  // namespace tactus::worker

@@ -18,9 +18,7 @@ void Complete(const FieldReader& from, StartMessage& start) {
   start.job_text = from.Object("spec").Text();
 }
 // An older coordinator does not know periods and may say 0.
-void Complete(const FieldReader&, policies::Plan& plan) {
-  plan.period = std::max(1u, plan.period);
-}
+void Complete(const FieldReader&, policies::Plan& plan) { plan.period = std::max(1u, plan.period); }
 void Complete(const FieldReader& from, GroupMessage& group) {
   Complete(from.Object("plan"), group.plan);
 }

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
-#include "agent/model/atomic_file.h"
+#include "agent/tensors/atomic_file.h"
 #include "nlohmann/json.hpp"
 #include "protocol/result_names.h"
 
@@ -37,7 +37,7 @@ Json Summary(const ResultFacts& facts) {
 }
 
 absl::Status WriteText(const std::string& text, const std::string& path) {
-  absl::StatusOr<std::unique_ptr<model::AtomicFile>> file = model::AtomicFile::Open(path);
+  absl::StatusOr<std::unique_ptr<tensors::AtomicFile>> file = tensors::AtomicFile::Open(path);
   if (!file.ok()) return file.status();
   if (absl::Status s = (*file)->Append(text.data(), text.size()); !s.ok()) return s;
   return (*file)->Commit();
@@ -45,18 +45,14 @@ absl::Status WriteText(const std::string& text, const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> WriteResult(const model::Model& model,
-                                                     const ResultFacts& facts,
+absl::StatusOr<std::vector<std::string>> WriteResult(Trainee& trainee, const ResultFacts& facts,
                                                      const std::string& directory) {
-  const auto path = [&](const char* name) { return directory + "/" + name; };
-  if (absl::Status s = model.SaveTorchScript(path(protocol::kModelFile)); !s.ok()) return s;
-  if (absl::Status s = model.SaveSafetensors(path(protocol::kWeightsFile)); !s.ok()) return s;
-  if (absl::Status s = WriteText(Summary(facts).dump(2) + "\n", path(protocol::kSummaryFile));
-      !s.ok()) {
-    return s;
-  }
-  return std::vector<std::string>{protocol::kModelFile, protocol::kWeightsFile,
-                                  protocol::kSummaryFile};
+  absl::StatusOr<std::vector<std::string>> files = trainee.WriteModel(directory);
+  if (!files.ok()) return files.status();
+  const std::string path = directory + "/" + protocol::kSummaryFile;
+  if (absl::Status s = WriteText(Summary(facts).dump(2) + "\n", path); !s.ok()) return s;
+  files->emplace_back(protocol::kSummaryFile);
+  return files;
 }
 
 }  // namespace tactus::worker

@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "agent/model/model.h"
 #include "agent/worker/messages.h"
+#include "agent/worker/trainee.h"
 
 namespace tactus::worker {
 
@@ -20,10 +20,9 @@ struct ResultFacts {
   EvaluatedMessage evaluated;  // samples = 0: there is no validation part
 };
 
-// Writes model.pt (TorchScript), model.safetensors and summary.json, each beside and then renamed.
-// Returns their names. Errors: the file system's, with the path.
-absl::StatusOr<std::vector<std::string>> WriteResult(const model::Model& model,
-                                                     const ResultFacts& facts,
+// Writes what the trainee gives and summary.json, each beside and then renamed. Returns their
+// names. Errors: the file system's, with the path.
+absl::StatusOr<std::vector<std::string>> WriteResult(Trainee& trainee, const ResultFacts& facts,
                                                      const std::string& directory);
 
 }  // namespace tactus::worker

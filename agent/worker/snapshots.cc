@@ -26,13 +26,13 @@ Snapshots::~Snapshots() {
   if (!absl::IsCancelled(written_)) NoteWritten();
 }
 
-void Snapshots::AtEdge(const model::Model& model, Duration trained) {
+void Snapshots::AtEdge(const Copy& copy, Duration trained) {
   // The thread may be at work for others by now.
   if (written_out_) NoteWritten();
   if (!every_ || trained < due_ || names_.size() == protocol::kSnapshotsMax) return;
   if (writing_ || !thread_.idle()) return;
   while (due_ <= trained) due_ += *every_;
-  if (absl::Status s = model.CopyTensors(copy_); !s.ok()) return Stop(s);
+  if (absl::Status s = copy(copy_); !s.ok()) return Stop(s);
   name_ = NameOf(trained);
   writing_ = true;
   written_out_ = false;
@@ -40,7 +40,7 @@ void Snapshots::AtEdge(const model::Model& model, Duration trained) {
     std::error_code ignored;  // the file's own error says it better
     std::filesystem::create_directories(directory_ + "/" + protocol::kSnapshotFolder, ignored);
     written_ =
-        model::WriteSafetensors(directory_ + "/" + name_, copy_.tensors, {}, stop_.get_token());
+        tensors::WriteSafetensors(directory_ + "/" + name_, copy_.tensors, {}, stop_.get_token());
     written_out_ = true;
   });
 }

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "agent/model/model.h"
+#include "agent/tensors/safetensors.h"
 #include "agent/worker/writer_thread.h"
 #include "base/time.h"
 
@@ -45,7 +45,9 @@ class Snapshots {
   // To be called at rounds' edges, where parameters are equal on all members, and after who is to
   // have the thread first. trained: so far. The first file that cannot be written is the last, and
   // that is said in the log: a full disk must not fail again every so often.
-  void AtEdge(const model::Model& model, Duration trained);
+  // copy: what a snapshot is of, into memory.
+  using Copy = std::function<absl::Status(tensors::TensorsCopy& copy)>;
+  void AtEdge(const Copy& copy, Duration trained);
 
   // None are made from now on, and the copy's memory is free. Waits for the one that is being
   // written, for nobody else's file. Returns the names of those that are there, in the output
@@ -69,7 +71,7 @@ class Snapshots {
   std::atomic<bool> written_out_ = false;  // by the thread, when it has done all of it
 
   // The thread's while it writes, the caller's otherwise.
-  model::TensorsCopy copy_;
+  tensors::TensorsCopy copy_;
   std::string name_;
   absl::Status written_;
 };

@@ -21,7 +21,6 @@
 #include "agent/worker/checkpoint_file.h"
 #include "agent/worker/clock.h"
 #include "agent/worker/evaluation.h"
-#include "agent/worker/own_speed.h"
 #include "agent/worker/result_files.h"
 #include "base/check.h"
 #include "cuda/nccl.h"
@@ -33,11 +32,6 @@ namespace {
 
 constexpr Duration kFlushLimit = std::chrono::seconds(30);
 constexpr int kExitHung = 70;  // EX_SOFTWARE of sysexits.h
-constexpr std::uint64_t kTryOutSamples = 2;
-// Each reduction on a device costs some launches and a turn of two threads, and links between
-// devices are fast. Source: PyTorch's DistributedDataParallel, bucket_cap_mb = 25.
-constexpr std::size_t kDeviceBucketBytes = 25u << 20;
-
 std::uint64_t Fnv1a(std::span<const float> values) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   for (const std::byte byte : std::as_bytes(values)) {
@@ -95,20 +89,6 @@ void EndAtOnce(const std::string& reason) {
   std::_Exit(kExitHung);
 }
 
-std::uint64_t SamplesOf(const data::Dataset* dataset) {
-  return dataset == nullptr ? 0 : dataset->size();
-}
-
-// What the coordinator cannot see, as it does not open the data.
-absl::Status CheckValidation(const WorkerJob& job, const data::Split& data) {
-  const std::string asking = AskingForValidation(job);
-  if (asking.empty() || SamplesOf(data.validation.get()) > 0) return absl::OkStatus();
-  return data::AtField(asking, absl::InvalidArgumentError(
-                                   "needs validation data, and found no validation sample; allowed "
-                                   "is a data.validation_fraction that leaves one, or cifar with "
-                                   "a test batch"));
-}
-
 // As Ready has it.
 std::string NcclVersionOf(const cuda::Device& device) {
   return device.cuda_index() ? cuda::nccl::VersionText(cuda::nccl::Version()) : "";
@@ -119,21 +99,21 @@ std::string NcclVersionOf(const cuda::Device& device) {
 std::optional<FailedMessage> Worker::Run() {
   life::Life life(*this, *this);
   std::optional<FailedMessage> failed = life.Run();
-  link_.Flush(kFlushLimit);
+  agent_.Flush(kFlushLimit);
   return failed;
 }
 
 // A second start is none that it waits for.
 life::OrFailure<protocol::ToWorker> Worker::Await() {
   while (true) {
-    const absl::StatusOr<ToWorker> message = link_.Receive();
+    const absl::StatusOr<ToWorker> message = agent_.Receive();
     if (!message.ok()) return FailureOf(message.status());
     if (const auto later = AfterStart(*message)) return *later;
   }
 }
 
 std::optional<protocol::ToWorker> Worker::Poll() {
-  while (const std::optional<ToWorker> message = link_.Poll()) {
+  while (const std::optional<ToWorker> message = agent_.Poll()) {
     if (auto later = AfterStart(*message)) return later;
   }
   return std::nullopt;
@@ -145,8 +125,8 @@ life::OrFailure<life::Loaded> Worker::Load() {
   if (!status.ok()) return FailureOf(status);
   return life::Loaded{
       .ready = {.parameters = parameters_.size(),
-                .train_samples = data_.train->size(),
-                .validation_samples = SamplesOf(data_.validation.get()),
+                .train_samples = trainee_.train_samples(),
+                .validation_samples = trainee_.validation_samples(),
                 .samples_per_second = samples_per_second_,
                 .nccl_version = NcclVersionOf(*device_),
                 .encodings = {policies::kEncodingNames.begin(), policies::kEncodingNames.end()}},
@@ -156,11 +136,11 @@ life::OrFailure<life::Loaded> Worker::Load() {
 }
 
 absl::Status Worker::AwaitStart() {
-  absl::StatusOr<ToWorker> message = link_.Receive();
+  absl::StatusOr<ToWorker> message = agent_.Receive();
   if (!message.ok()) return message.status();
   if (auto* start = std::get_if<StartMessage>(&*message)) {
     start_ = std::move(*start);
-    if (start_.wants_standing) link_.BeginStandings();
+    if (start_.wants_standing) agent_.BeginStandings();
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError("the first message of the agent is not a start");
@@ -173,38 +153,17 @@ absl::Status Worker::Prepare() {
   }
   device_ = std::move(opened.device);
 
-  start_.job.model.device = device_->Name();
-  start_.job.model.stream = device_->stream();
-  absl::StatusOr<std::unique_ptr<model::Model>> opened_model = model::Model::Open(start_.job.model);
-  if (!opened_model.ok()) return opened_model.status();
-  model_ = *std::move(opened_model);
-  device_->OnMemoryShort([model = model_.get()] { model->ReleaseCachedMemory(); });
-  if (model_->context()) start_.job.data.context = *model_->context();
-
-  absl::StatusOr<data::Split> split = data::OpenData(start_.job.data);
-  if (!split.ok()) return split.status();
-  data_ = *std::move(split);
-  if (absl::Status s = CheckValidation(start_.job, data_); !s.ok()) return s;
-  reader_ = std::make_unique<ExampleReader>(
-      *data_.train, *device_,
-      ExampleReader::For(
-          *device_, data::Augmentation::Of(start_.job.data.images, data_, start_.job.engine.seed)));
-  intake_ = std::make_unique<GradientIntake>(
-      *device_, model_->segments(), sums_,
-      device_->cuda_index() ? kDeviceBucketBytes : start_.job.engine.bucket_bytes);
-  passes_ = MakePasses({.model = *model_,
-                        .reader = *reader_,
-                        .device = *device_,
-                        .sums = sums_,
-                        .intake = *intake_});
-  micro_batches_ =
-      std::make_unique<MicroBatches>(*passes_, start_.job.engine.micro_batch,
-                                     [this](std::uint32_t ceiling) { TellCeiling(ceiling); });
-
+  if (absl::Status s = trainee_.Open({.start = start_, .device = *device_, .sums = sums_});
+      !s.ok()) {
+    return s;
+  }
   // Lanes need the group's size, so the gradients' final buffer comes with the group.
-  const std::size_t length = cuda::FlatLength(model_->segments());
-  parameters_ = device_->Allocate(length);
-  if (absl::Status s = TryOut(); !s.ok()) return s;
+  parameters_ = device_->Allocate(cuda::FlatLength(trainee_.segments()));
+  sums_ = {.gradients = device_->Allocate(parameters_.size()), .losses = device_->AllocateSums(1)};
+  trainee_.Bind(parameters_.span());
+  const absl::StatusOr<double> speed = trainee_.TryOut();
+  if (!speed.ok()) return speed.status();
+  samples_per_second_ = *speed;
   MakeMember();
   if (!start_.checkpoint.empty()) return LoadCheckpoint();
   return start_.job.weights.empty() ? absl::OkStatus() : LoadWeights();
@@ -212,16 +171,14 @@ absl::Status Worker::Prepare() {
 
 void Worker::MakeMember() {
   engine::EngineOptions options = start_.job.engine;
-  options.train_samples = data_.train->size();
-  options.validation.samples =
-      std::min(SamplesOf(data_.validation.get()), start_.job.data.validation_samples_max);
+  trainee_.Complete(options);
   member_ =
-      std::make_unique<engine::Member>(options, *device_, model_->segments(), parameters_.span());
+      std::make_unique<engine::Member>(options, *device_, trainee_.segments(), parameters_.span());
 }
 
 // What the job itself says that training begins with.
 absl::Status Worker::LoadWeights() {
-  const absl::Status loaded = model_->LoadSafetensors(start_.job.weights);
+  const absl::Status loaded = trainee_.LoadWeights(start_.job.weights);
   return loaded.ok() ? loaded : data::AtField("model.weights", loaded);
 }
 
@@ -230,16 +187,16 @@ absl::Status Worker::LoadCheckpoint() {
   const absl::StatusOr<bool> whole = IsCheckpoint(start_.checkpoint);
   if (!whole.ok()) return Unreadable(whole.status());
   if (!*whole) {
-    const absl::Status loaded = model_->LoadSafetensors(start_.checkpoint);
+    const absl::Status loaded = trainee_.LoadWeights(start_.checkpoint);
     return loaded.ok() ? loaded : data::AtField("from", loaded);
   }
   absl::StatusOr<Checkpoint> checkpoint = ReadCheckpoint(
       start_.checkpoint,
-      {.segments = model_->segments(),
-       .buffers = model_->ReadBuffers().size(),
-       .optimizer_buffers = engine::StateBuffers(start_.job.engine.optimizer),
-       .lamb = std::holds_alternative<engine::LambOptions>(start_.job.engine.optimizer),
-       .train_samples = data_.train->size()});
+      {.segments = trainee_.segments(),
+       .buffers = trainee_.ReadBuffers().size(),
+       .optimizer_buffers = engine::StateBuffers(member_->options.optimizer),
+       .lamb = std::holds_alternative<engine::LambOptions>(member_->options.optimizer),
+       .train_samples = trainee_.train_samples()});
   if (absl::IsDataLoss(checkpoint.status())) return Unreadable(checkpoint.status());
   if (!checkpoint.ok()) return checkpoint.status();
   TakeUp(*std::move(checkpoint));
@@ -248,41 +205,13 @@ absl::Status Worker::LoadCheckpoint() {
 
 void Worker::TakeUp(Checkpoint checkpoint) {
   device_->Copy(checkpoint.parameters, parameters_.span());
-  model_->WriteBuffers(checkpoint.buffers);
+  trainee_.WriteBuffers(checkpoint.buffers);
   if (KeepsBest()) {
     best_ = std::move(checkpoint.best);
     // Else the checkpoint is of a job that kept nothing of it but the loss.
     if (best_ == nullptr) engine::ForgetBest(checkpoint.state.validation);
   }
   member_->Restore(checkpoint.state);
-}
-
-// A pass over a few samples before anybody waits for this worker; then its speed, from which the
-// first round's shares are made.
-absl::Status Worker::TryOut() {
-  sums_ = {.gradients = device_->Allocate(parameters_.size()), .losses = device_->AllocateSums(1)};
-  model_->Bind(parameters_.span(), sums_.losses.span());
-  std::vector<std::uint64_t> indices(std::min(kTryOutSamples, data_.train->size()));
-  std::iota(indices.begin(), indices.end(), 0);
-  if (absl::Status s = micro_batches_->TryOut(indices); !s.ok()) return s;
-  const WorkerJob& job = start_.job;
-  const std::uint64_t samples = std::min(job.per_worker, job.engine.micro_batch);
-  const absl::StatusOr<double> speed =
-      MeasureOwnSpeed(*micro_batches_, *device_,
-                      {.samples = std::min(samples, data_.train->size()),
-                       .optimizer = job.engine.optimizer,
-                       .segments = model_->segments(),
-                       .parameters = parameters_.span(),
-                       .gradients = sums_.gradients.span(),
-                       .emulated_speed = start_.emulated_speed,
-                       .emulated_cpu_factor = start_.emulated_cpu_factor});
-  if (speed.ok()) samples_per_second_ = *speed;
-  return speed.status();
-}
-
-void Worker::TellCeiling(std::uint32_t ceiling) {
-  ++out_of_memory_;
-  std::cerr << "out of memory: at most " << ceiling << " samples in a pass from here on\n";
 }
 
 bool Worker::ByNccl(const GroupMessage& group) const {
@@ -328,19 +257,19 @@ collective::ConnectedTransport Worker::Connect(const GroupMessage& group,
 life::OrFailure<life::Met> Worker::Meet(const GroupMessage& group, const life::Meeting& meeting) {
   group_ = group;
   std::string reason =
-      engine::ReasonAgainstOneBit(group.plan, start_.job.engine.optimizer, *device_);
+      engine::ReasonAgainstOneBit(group.plan, member_->options.optimizer, *device_);
   if (!reason.empty()) {
     return life::Failure{.field = "adapt.encoding.policy", .message = std::move(reason)};
   }
   // NCCL needs memory, of which libtorch has kept what the trial used.
-  if (ByNccl(group)) model_->ReleaseCachedMemory();
+  if (ByNccl(group)) trainee_.ReleaseMemory();
   collective::ConnectedTransport connected = Connect(group, meeting);
   if (connected.transport == nullptr) {
     return life::Failure{
         .message = connected.reason, .transient = true, .of_group = !connected.own};
   }
   transport_ = std::move(connected.transport);
-  link_.standpoint().Enter(group.generation, *transport_);
+  agent_.standpoint().Enter(group.generation, *transport_);
   const bool fit = MakeSums(group);
   bool registered = false;
   if (ByNccl(group)) {
@@ -355,7 +284,7 @@ life::OrFailure<life::Met> Worker::Meet(const GroupMessage& group, const life::M
 // The engine first, which refers to the rest. Gradients stay until the next group's take their
 // place.
 void Worker::LeaveGroup() {
-  link_.standpoint().Leave();
+  agent_.standpoint().Leave();
   engine_.reset();
   transport_.reset();
 }
@@ -367,8 +296,8 @@ bool Worker::MakeSums(const GroupMessage& group) {
   if (ByNccl(group) && group.size > 1) sums.gradients = cuda::nccl::Allocate(*device_, length);
   const bool fit = sums.gradients.size() > 0;
   if (!fit) sums.gradients = device_->Allocate(length);
-  model_->Bind(parameters_.span(), sums.losses.span());
   sums_ = std::move(sums);
+  trainee_.Bind(parameters_.span());
   return fit;
 }
 
@@ -392,12 +321,10 @@ void Worker::MakeEngine(const GroupMessage& group, bool registered) {
       ByNccl(group) ? kDeviceBucketBytes : start_.job.engine.bucket_bytes;
   engine_ = std::make_unique<engine::RoundEngine>(
       *member_,
-      engine::EngineBuffers{
-          .gradients = sums_.gradients.span(),
-          .loss_sum = sums_.losses.span(),
-          .bring = [intake = intake_.get()](auto stretch,
-                                            auto norm2) { return intake->Bring(stretch, norm2); },
-          .registered = registered},
+      engine::EngineBuffers{.gradients = sums_.gradients.span(),
+                            .loss_sum = sums_.losses.span(),
+                            .bring = trainee_.Bringing(),
+                            .registered = registered},
       *transport_, group.plan);
 }
 
@@ -407,7 +334,7 @@ void Worker::BeginTraining() {
   emulation_.emplace(start_.emulated_speed, start_.emulated_cpu_factor);
   OpenSnapshots();
   // A new first member begins a file of its own.
-  if (group_.rank == 0) {
+  if (group_.rank == 0 && KeepsFiles()) {
     curves_.Open(start_.output_directory, start_.job_text);
   } else {
     curves_.Close();
@@ -416,11 +343,11 @@ void Worker::BeginTraining() {
     engine_->Begin(Now());
   } else {
     const bool keeps_best = group_.rank == 0 && KeepsBest();
-    std::vector<float> buffers = model_->ReadBuffers();
+    std::vector<float> buffers = trainee_.ReadBuffers();
     const bool begun = engine_->Begin(Now(), {.rounds = group_.rounds,
                                               .lacks_best = keeps_best && best_ == nullptr,
                                               .buffers = buffers});
-    if (begun) model_->WriteBuffers(buffers);
+    if (begun) trainee_.WriteBuffers(buffers);
   }
   update_seconds_.emplace(engine_->edge());
 }
@@ -434,20 +361,20 @@ void Worker::OpenSnapshots() {
                                         .every = makes ? start_.job.snapshots_every : std::nullopt,
                                         .taken =
                                             [this](const std::string& name) {
-                                              link_.Send(SnapshottedMessage{.file = name});
+                                              agent_.Send(SnapshottedMessage{.file = name});
                                             }},
                      writer_);
 }
 
 life::OrFailure<engine::StepResult> Worker::Compute(const engine::Batch& batch) {
   emulation_->Begin();
-  const Duration waited = reader_->waited();
+  const Duration waited = trainee_.waited_for_data();
   engine::StepResult result{.started = Now()};
   if (absl::Status s = Pass(batch); !s.ok()) return FailureOf(s);
-  data_seconds_.Add(batch.round, ToSeconds(reader_->waited() - waited));
+  data_seconds_.Add(batch.round, ToSeconds(trainee_.waited_for_data() - waited));
   const Instant end = emulation_->AwaitEnd();
   result.finished = batch.indices.empty() ? result.started : end;
-  link_.standpoint().CountBatch();
+  agent_.standpoint().CountBatch();
   return result;
 }
 
@@ -456,13 +383,7 @@ absl::Status Worker::Pass(const engine::Batch& batch) {
     if (batch.first_of_sum) device_->Fill(0, sums_.gradients.span().first(parameters_.size()));
     return absl::OkStatus();
   }
-  BatchContext context;
-  if (batch.last_of_round) {
-    context.ready = [this](std::size_t segment) { engine_->SegmentReady(segment); };
-  }
-  reader_->SetEpoch(batch.epoch);
-  if (reader_->reads_ahead()) context.likely_next = engine_->LikelyNext();
-  if (absl::Status s = micro_batches_->Run(batch, context); !s.ok()) return s;
+  if (absl::Status s = trainee_.Compute(batch, *engine_); !s.ok()) return s;
   if (batch.awaited) device_->Synchronize();
   return absl::OkStatus();
 }
@@ -474,10 +395,13 @@ void Worker::OnStep(const engine::Batch& batch) {
 void Worker::Complete(ReportMessage& message, bool /*newest*/) {
   message.report.update_seconds = update_seconds_->Take(message.report.round);
   message.report.data_seconds = data_seconds_.Take(message.report.round);
-  message.out_of_memory = std::exchange(out_of_memory_, 0);
+  message.out_of_memory = trainee_.TakeOutOfMemory();
 }
 
-void Worker::AtEdge() { snapshots_->AtEdge(*model_, engine_->train_time()); }
+void Worker::AtEdge() {
+  snapshots_->AtEdge([this](auto& copy) { return trainee_.CopyTensors(copy); },
+                     engine_->train_time());
+}
 
 void Worker::EndTraining() {
   const engine::Outcome outcome = engine_->outcome();
@@ -490,7 +414,7 @@ void Worker::EndTraining() {
 std::unique_ptr<life::CheckpointStore> Worker::OpenCheckpoints() {
   return std::make_unique<CheckpointCopies>(
       CheckpointCopies::Source{.engine = *engine_,
-                               .model = *model_,
+                               .trainee = trainee_,
                                .device = *device_,
                                .parameters = parameters_.span(),
                                .best = best_},
@@ -510,33 +434,32 @@ std::vector<float> Worker::ParametersOnHost() const {
 }
 
 std::optional<life::Failure> Worker::AgreeOnBuffers(double own_samples) {
-  const absl::Status averaged = AverageBuffers(*model_, *transport_, own_samples);
+  const absl::Status averaged = AverageBuffers(trainee_, *transport_, own_samples);
   return averaged.ok() ? std::nullopt : std::optional(InGroup(averaged));
 }
 
 life::OrFailure<engine::Validation> Worker::Validate(const std::function<void()>& beside) {
-  if (data_.validation == nullptr) return engine::Validation{};
-  validated_buffers_ = model_->ReadBuffers();
-  ExampleReader validation(*data_.validation, *device_);
+  if (trainee_.validation_samples() == 0) return engine::Validation{};
+  validated_buffers_ = trainee_.ReadBuffers();
   absl::StatusOr<engine::Validation> evaluated =
-      Evaluate(*model_, validation, *transport_,
+      Evaluate(trainee_, *transport_,
                {.samples_max = start_.job.data.validation_samples_max,
-                .batch = micro_batches_->ceiling(),
                 .shares = engine_->plan().batch_sizes,
                 .beside = [this, &beside] {
-                  link_.standpoint().CountBatch();
+                  agent_.standpoint().CountBatch();
                   beside();
                 }});
+  trainee_.EndEvaluation();
   if (!evaluated.ok()) return InGroup(evaluated.status());
   evaluated->end = Now();
   return *evaluated;
 }
 
 life::OrFailure<engine::Validation> Worker::ValidateAtEdge() {
-  const std::vector<float> own = model_->ReadBuffers();
+  const std::vector<float> own = trainee_.ReadBuffers();
   if (auto failure = AgreeOnBuffers(static_cast<double>(engine_->samples()))) return *failure;
   life::OrFailure<engine::Validation> found = Validate([] {});
-  model_->WriteBuffers(own);
+  trainee_.WriteBuffers(own);
   return found;
 }
 
@@ -550,12 +473,13 @@ void Worker::TakeBest() {
   TACTUS_CHECK(best_ != nullptr);
   device_->Copy(best_->parameters, parameters_.span());
   device_->Synchronize();
-  model_->WriteBuffers(best_->buffers);
+  trainee_.WriteBuffers(best_->buffers);
 }
 
 life::OrFailure<std::vector<std::string>> Worker::KeepResult(const FinishedMessage& finished,
                                                              const EvaluatedMessage& evaluated) {
-  absl::StatusOr<std::vector<std::string>> files = WriteResult(*model_,
+  if (!KeepsFiles()) return std::vector<std::string>();
+  absl::StatusOr<std::vector<std::string>> files = WriteResult(trainee_,
                                                                {.job_id = start_.job_id,
                                                                 .workers = group_.size,
                                                                 .finished = finished,
@@ -569,12 +493,13 @@ life::OrFailure<std::vector<std::string>> Worker::KeepResult(const FinishedMessa
 }
 
 std::optional<life::Failure> Worker::KeepCheckpoint() {
+  if (!KeepsFiles()) return std::nullopt;
   const absl::Status written =
       WriteCheckpoint({.state = engine_->State(),
                        .parameters = ParametersOnHost(),
-                       .buffers = model_->ReadBuffers(),
+                       .buffers = trainee_.ReadBuffers(),
                        .best = best_},
-                      model_->segments(), start_.output_directory + "/" + kCheckpointFile);
+                      trainee_.segments(), start_.output_directory + "/" + kCheckpointFile);
   return written.ok() ? std::nullopt : std::optional(FailureOf(OfTheNode(written)));
 }
 

@@ -12,24 +12,19 @@
 #include "absl/status/status.h"
 #include "agent/collective/tcp_transport.h"
 #include "agent/collective/transport.h"
-#include "agent/data/dataset.h"
 #include "agent/engine/member.h"
 #include "agent/engine/round_engine.h"
 #include "agent/life/mail.h"
 #include "agent/life/world.h"
-#include "agent/model/model.h"
-#include "agent/worker/agent_link.h"
+#include "agent/worker/agent.h"
 #include "agent/worker/checkpoint_file.h"
 #include "agent/worker/drawn_curves.h"
-#include "agent/worker/gradient_intake.h"
 #include "agent/worker/messages.h"
-#include "agent/worker/micro_batches.h"
-#include "agent/worker/passes.h"
-#include "agent/worker/reader.h"
 #include "agent/worker/seconds_by_round.h"
 #include "agent/worker/sigterm.h"
 #include "agent/worker/snapshots.h"
 #include "agent/worker/speed_emulation.h"
+#include "agent/worker/trainee.h"
 #include "agent/worker/update_times.h"
 #include "agent/worker/writer_thread.h"
 #include "cuda/device.h"
@@ -37,12 +32,12 @@
 namespace tactus::worker {
 
 // One worker process, from the agent's first line to the last message up: life::Life over a device,
-// libtorch, sockets and files. One thread.
+// what is trained on it, sockets and files. One thread.
 class Worker : private life::Mail, private life::World {
  public:
-  // The link outlives the worker.
-  explicit Worker(AgentLink& link) : link_(link) {}
-  ~Worker() override { link_.standpoint().Leave(); }
+  // Both outlive the worker.
+  Worker(Agent& agent, Trainee& trainee) : agent_(agent), trainee_(trainee) {}
+  ~Worker() override { agent_.standpoint().Leave(); }
 
   // Runs to the end. What went wrong is told to the agent and returned.
   std::optional<FailedMessage> Run();
@@ -50,7 +45,7 @@ class Worker : private life::Mail, private life::World {
  private:
   life::OrFailure<protocol::ToWorker> Await() override;
   std::optional<protocol::ToWorker> Poll() override;
-  void Send(const FromWorker& message) override { link_.Send(message); }
+  void Send(const FromWorker& message) override { agent_.Send(message); }
 
   life::OrFailure<life::Loaded> Load() override;
   life::OrFailure<life::Met> Meet(const GroupMessage& group, const life::Meeting& meeting) override;
@@ -79,12 +74,8 @@ class Worker : private life::Mail, private life::World {
 
   // Takes the job, the first message that an agent may send.
   absl::Status AwaitStart();
-  // Opens device, model and data, and proves by a pass that they go together.
+  // Opens device and trainee, and proves that they go together.
   absl::Status Prepare();
-  // A pass over a few samples, halved until it fits into memory, and the speed of a step.
-  absl::Status TryOut();
-  // Tells the log, and the next report, that passes have become smaller.
-  void TellCeiling(std::uint32_t ceiling);
   void MakeMember();
   // What it goes on from; weights alone leave all but parameters and buffers at its beginning.
   absl::Status LoadCheckpoint();
@@ -100,23 +91,19 @@ class Worker : private life::Mail, private life::World {
   // they are registered. A failure: the group came to nothing.
   life::OrFailure<bool> Register(bool fit);
   void MakeEngine(const GroupMessage& group, bool registered);
+  // A worker of nobody's has no folder to leave files in.
+  bool KeepsFiles() const { return !start_.output_directory.empty(); }
   bool KeepsBest() const { return start_.job.result == JobResult::kBest; }
   absl::Status Pass(const engine::Batch& batch);
   void OpenSnapshots();
   std::vector<float> ParametersOnHost() const;  // waits for the device
 
-  AgentLink& link_;
+  Agent& agent_;
+  Trainee& trainee_;
   StartMessage start_;
   std::unique_ptr<cuda::Device> device_;
-  data::Split data_;
   cuda::Buffer parameters_;
   PassSums sums_;
-  std::unique_ptr<GradientIntake> intake_;
-  std::unique_ptr<model::Model> model_;
-  std::unique_ptr<ExampleReader> reader_;
-  std::unique_ptr<Passes> passes_;
-  std::unique_ptr<MicroBatches> micro_batches_;
-  std::uint32_t out_of_memory_ = 0;         // passes since the last report that did not fit
   double samples_per_second_ = 0;           // tried out before the first round
   std::unique_ptr<engine::Member> member_;  // of one group after another
   GroupMessage group_;

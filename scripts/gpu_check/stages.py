@@ -174,7 +174,7 @@ def model(work):
 
 def worker(work):
     pair = facts.visible(work.facts["devices"]) > 1
-    return run_tests(work, "worker_test", "--gtest_filter=*GpuWorker*" + (":*GpuPairWorker*" if pair else ""))
+    return run_tests(work, "torchscript_test", "--gtest_filter=*GpuWorker*" + (":*GpuPairWorker*" if pair else ""))
 
 
 def need_worker(work):

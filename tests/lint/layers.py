@@ -27,13 +27,13 @@ HOMES = {
     r"openssl/": ["runtime"],
     r"cuda_runtime|cuda_fp16|cuda_bf16|nccl|cublas": ["cuda", "cuda/ops"],
     r"boost/context/": ["simulator"],
-    r"absl/|boost/(?!context/)|spdlog/|fmt/": ["threads", "agent/data", "agent/model", "agent/worker", "agent/daemon", "runtime", "metrics", "client/",
+    r"absl/|boost/(?!context/)|spdlog/|fmt/": ["threads", "agent/data", "agent/tensors", "agent/model", "agent/worker", "agent/torchscript", "sdk", "agent/daemon", "runtime", "metrics", "client/",
                                    "coordinator", "coordinator/backup", "coordinator/codec", "coordinator/files", "coordinator/page",
                                    "coordinator/service", "coordinator/shell", "coordinator/spec", "coordinator/store",
                                    "coordinator/tape", "coordinator/telemetry"],
     # Elsewhere a lock is threads::Mutex. libtorch's own are taken as they are.
     r"(mutex|condition_variable|shared_mutex)$": ["threads", "agent/model"],
-    r"nlohmann/": ["agent/model", "agent/worker", "agent/daemon", "client/", "coordinator/codec", "coordinator/store",
+    r"nlohmann/": ["agent/tensors", "agent/model", "agent/worker", "sdk", "agent/daemon", "client/", "coordinator/codec", "coordinator/store",
                    "coordinator/files", "coordinator/service", "coordinator/shell", "coordinator/tape", "coordinator/telemetry",
                    "runtime"],
 }

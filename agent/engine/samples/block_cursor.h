@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -32,6 +33,9 @@ class BlockCursor {
   std::uint64_t size() const { return size_; }  // of the block
   std::uint64_t taken() const { return taken_; }
   std::uint64_t of_step() const { return of_step_; }  // taken in the running step
+  std::uint64_t step_length() const {                 // of the running step, all of it
+    return std::min(sizes_.step, of_step_ + size_ - taken_);
+  }
   bool step_full() const { return of_step_ == sizes_.step; }
   bool exhausted() const { return taken_ == size_; }
 

@@ -78,7 +78,12 @@ class Trainee {
   }
 
   MemberRun Run() {
-    Member member(run_.options, *device_, segments_, parameters_.span());
+    EngineOptions options = run_.options;
+    if (run_.own_optimizer) {
+      options.optimizer =
+          run_.own_optimizer(transport_.rank(), *device_, segments_, parameters_.span());
+    }
+    Member member(options, *device_, segments_, parameters_.span());
     if (run_.from) member.Restore(run_.from->state);
     RoundEngine engine(
         member,
@@ -167,11 +172,8 @@ class Trainee {
     const std::vector<float> parameters = Read(parameters_.span());
     std::vector<float> gradients = Read(gradients_.span());
     if (run_.on_batch) run_.on_batch(transport_.rank(), engine, batch, gradients);
-    double loss = 0;
-    for (const std::uint64_t index : batch.indices) {
-      loss += run_.task ? run_.task->add_gradient(transport_.rank(), index, parameters, gradients)
-                        : AddGradient(At(index), parameters, segments_, gradients);
-    }
+    double loss = run_.options.mean_gradients ? AddMean(batch, parameters, gradients)
+                                                    : AddSum(batch, parameters, gradients);
     if (run_.after_gradient) run_.after_gradient(transport_.rank(), batch.round, gradients);
     if (run_.on_loss) run_.on_loss(transport_.rank(), engine, loss);
     device_->Copy(gradients, gradients_.span());
@@ -179,6 +181,31 @@ class Trainee {
     if (batch.last_of_round) Announce(engine);
     result.finished = Tick();
     return result;
+  }
+
+  double AddSum(const Batch& batch, std::span<const float> parameters,
+                std::span<float> gradients) const {
+    double loss = 0;
+    for (const std::uint64_t index : batch.indices) {
+      loss += run_.task ? run_.task->add_gradient(transport_.rank(), index, parameters, gradients)
+                        : AddGradient(At(index), parameters, segments_, gradients);
+    }
+    return loss;
+  }
+
+  // As a framework does whose losses are means over a batch: the mean's weight is on the loss.
+  double AddMean(const Batch& batch, std::span<const float> parameters,
+                 std::span<float> gradients) const {
+    if (batch.indices.empty()) return 0;
+    std::vector<float> of_batch(gradients.size());
+    const double loss = AddSum(batch, parameters, of_batch);
+    const auto count = static_cast<double>(batch.indices.size());
+    const auto weight = static_cast<float>(count / batch.unit);
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      const float mean = of_batch[i] / static_cast<float>(count);
+      gradients[i] += weight == 1 ? mean : weight * mean;
+    }
+    return loss;
   }
 
   void Announce(RoundEngine& engine) {

@@ -64,6 +64,11 @@ struct GroupRun {
   Announce announce = Announce::kNot;
   // Whether the members register their gradients, where the transport can.
   bool registers = false;
+  // Each member's, in place of the options': one that steps on its parameters in the segments'
+  // layout.
+  std::function<OptimizerOptions(int rank, cuda::Device& device, const cuda::SegmentTable& segments,
+                                 std::span<float> parameters)>
+      own_optimizer{};
   // Called by each member with what it is to work on, the gradients being those of the batches
   // before.
   std::function<void(int rank, const RoundEngine& engine, const Batch& batch,

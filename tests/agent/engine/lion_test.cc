@@ -31,7 +31,7 @@ TEST(LionOptimizerTest, FollowsThePlainLoop) {
   std::vector<double> m(kLength);
 
   for (std::uint64_t seed = 2; seed < 22; ++seed) {
-    const std::vector<float> gradients = Normal(seed);
+    std::vector<float> gradients = Normal(seed);
     optimizer.Step(gradients, {.gradient = 0.5, .learning_rate = kRate}, parameters);
     for (std::size_t i = 0; i < kLength; ++i) {
       const double g = 0.5 * static_cast<double>(gradients[i]);
@@ -50,12 +50,14 @@ TEST(LionOptimizerTest, ItsMomentumCanBeForgotten) {
   Optimizer optimizer(LionOptions{}, *device, kSegments);
   Optimizer fresh(LionOptions{}, *device, kSegments);
   std::vector<float> parameters = Normal(1);
-  optimizer.Step(Normal(2), {.learning_rate = 0.1}, parameters);
+  std::vector<float> first = Normal(2);
+  std::vector<float> second = Normal(3);
+  optimizer.Step(first, {.learning_rate = 0.1}, parameters);
   std::vector<float> twin = parameters;
 
   optimizer.ResetMomentum();
-  optimizer.Step(Normal(3), {.learning_rate = 0.1}, parameters);
-  fresh.Step(Normal(3), {.learning_rate = 0.1}, twin);
+  optimizer.Step(second, {.learning_rate = 0.1}, parameters);
+  fresh.Step(second, {.learning_rate = 0.1}, twin);
 
   EXPECT_EQ(parameters, twin);
   EXPECT_FALSE(optimizer.linear());

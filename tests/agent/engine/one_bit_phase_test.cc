@@ -77,7 +77,7 @@ struct Phases {
   // After so many more steps, of which the last left such a second moment, but for its bias.
   SharedMomentum After(std::uint64_t steps, double second, const policies::Plan& plan) {
     Optimizer& optimizer = member.optimizer;
-    optimizer.set_steps(optimizer.steps() + steps);
+    optimizer.GoOnFrom(optimizer.steps() + steps);
     const double weight = 1 - std::pow(0.9, static_cast<double>(optimizer.second_steps()));
     std::ranges::fill(optimizer.State()[1], static_cast<float>(second * weight));
     return FollowOneBit(member, plan);
@@ -181,7 +181,7 @@ TEST(OneBitPhaseTest, LayersThatStayAtABoundBringTheWarmUpBack) {
   std::vector<LayerRatio>& layers = member.optimizer.one_bit().layers;
   ASSERT_EQ(layers.size(), 2u);
   const auto follow = [&] {
-    member.optimizer.set_steps(member.optimizer.steps() + 1);
+    member.optimizer.GoOnFrom(member.optimizer.steps() + 1);
     return !FollowOneBit(member, OneBitPlan()).first.empty();
   };
 

@@ -33,7 +33,7 @@ Vector RandomVector(std::uint64_t seed) {
 struct Trainee {
   explicit Trainee(const OptimizerOptions& options) : optimizer(options, *device, kSegments) {}
 
-  void Step(const Vector& gradients, StepScale scale = {.learning_rate = 0.125}) {
+  void Step(Vector gradients, StepScale scale = {.learning_rate = 0.125}) {
     optimizer.Step(gradients, scale, parameters);
   }
 
@@ -170,7 +170,7 @@ TEST(OptimizerTest, ACopyOfStateStepsAndParametersGoesOnAlike) {
     donor.Step(RandomVector(2));
     donor.Step(RandomVector(3));
     joiner.parameters = donor.parameters;
-    joiner.optimizer.set_steps(donor.optimizer.steps());
+    joiner.optimizer.GoOnFrom(donor.optimizer.steps());
     const std::vector<std::span<float>> from = donor.optimizer.State();
     const std::vector<std::span<float>> to = joiner.optimizer.State();
     ASSERT_EQ(from.size(), to.size()) << options.index();

@@ -12,10 +12,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "agent/model/atomic_file.h"
 #include "agent/model/model.h"
-#include "agent/model/safetensors.h"
 #include "agent/model/torch_module.h"
+#include "agent/tensors/atomic_file.h"
+#include "agent/tensors/safetensors.h"
 #include "tests/agent/model/model_support.h"
 #include "tests/agent/model/torchscript_files.h"
 
@@ -210,13 +210,14 @@ TEST(AtomicFileTest, AppearsOnlyWhenCommitted) {
   const ScratchFolder folder;
   const std::string path = folder.Path("file");
   {
-    const absl::StatusOr<std::unique_ptr<AtomicFile>> dropped = AtomicFile::Open(path);
+    const absl::StatusOr<std::unique_ptr<tensors::AtomicFile>> dropped =
+        tensors::AtomicFile::Open(path);
     ASSERT_TRUE(dropped.ok());
     ASSERT_TRUE((*dropped)->Append("lost", 4).ok());
   }
   EXPECT_EQ(folder.CountFiles(), 0U);
 
-  const absl::StatusOr<std::unique_ptr<AtomicFile>> kept = AtomicFile::Open(path);
+  const absl::StatusOr<std::unique_ptr<tensors::AtomicFile>> kept = tensors::AtomicFile::Open(path);
   ASSERT_TRUE(kept.ok());
   ASSERT_TRUE((*kept)->Append("kept", 4).ok());
   ASSERT_TRUE((*kept)->Commit().ok());
@@ -233,7 +234,7 @@ TEST(SafetensorsTest, HasNoGapsAndAnAlignedHeader) {
   const std::array<float, 1> a = {4.0F};
 
   ASSERT_TRUE(
-      WriteSafetensors(
+      tensors::WriteSafetensors(
           path,
           {{.name = "small",
             .type = "U8",

@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "agent/model/safetensors.h"
+#include "agent/tensors/safetensors.h"
 #include "base/rng.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/agent/worker/group_of_workers.h"
+#include "tests/agent/worker/support/scratch_folder.h"
 
 namespace tactus::worker {
 namespace {
@@ -163,7 +163,7 @@ TEST_F(CheckpointFileTest, OneWithoutLocalLossesIsRead) {
   for (policies::RoundLosses& round : checkpoint_.state.losses) round.local = {};
   Write();
 
-  const auto file = model::ReadSafetensors(path_);
+  const auto file = tensors::ReadSafetensors(path_);
   const absl::StatusOr<Checkpoint> read = ReadCheckpoint(path_, Fit());
 
   ASSERT_TRUE(file.ok()) << file.status();
@@ -196,14 +196,14 @@ TEST_F(CheckpointFileTest, OneOfBeforeThereWereValidationsIsRead) {
   const auto bytes = std::as_bytes(std::span(values));
   const auto tensor = [](const char* name, const char* type, std::vector<std::int64_t> shape,
                          std::span<const std::byte> of) {
-    return model::NamedTensor{.name = name,
-                              .type = type,
-                              .element_bytes = type[0] == 'F' && type[1] == '3' ? 4u : 8u,
-                              .shape = std::move(shape),
-                              .bytes = of};
+    return tensors::NamedTensor{.name = name,
+                                .type = type,
+                                .element_bytes = type[0] == 'F' && type[1] == '3' ? 4u : 8u,
+                                .shape = std::move(shape),
+                                .bytes = of};
   };
   ASSERT_TRUE(
-      model::WriteSafetensors(
+      tensors::WriteSafetensors(
           path_,
           {tensor("parameters.layer.weight", "F32", {2, 3}, bytes.first(24)),
            tensor("parameters.layer.bias", "F32", {3}, bytes.last(12)),
@@ -237,7 +237,7 @@ TEST_F(CheckpointFileTest, WhatAJobHasNotIsNotInIt) {
 
   ASSERT_TRUE(read.ok()) << read.status();
   ExpectEqual(*read, checkpoint_);
-  const auto file = model::ReadSafetensors(path_);
+  const auto file = tensors::ReadSafetensors(path_);
   EXPECT_EQ(file->tensors.at("parameters.layer.weight").shape, (std::vector<std::int64_t>{2, 3}));
   EXPECT_FALSE(file->tensors.contains("optimizer.0.layer.weight"));
   EXPECT_FALSE(file->tensors.contains("block_momentum.layer.weight"));
@@ -353,10 +353,10 @@ TEST_F(CheckpointFileTest, WhatIsNoCheckpointIsRefused) {
   WriteBytes("GIF89a, and a good deal more");
   EXPECT_THAT(Refusal(Fit()), HasSubstr("is no safetensors file"));
 
-  ASSERT_TRUE(model::WriteSafetensors(path_, {}).ok());
+  ASSERT_TRUE(tensors::WriteSafetensors(path_, {}).ok());
   EXPECT_THAT(Refusal(Fit()), HasSubstr("it is no checkpoint: it has no tactus.schema"));
 
-  ASSERT_TRUE(model::WriteSafetensors(path_, {}, {{"tactus.schema", "2"}}).ok());
+  ASSERT_TRUE(tensors::WriteSafetensors(path_, {}, {{"tactus.schema", "2"}}).ok());
   EXPECT_THAT(Refusal(Fit()), HasSubstr("its schema is '2', this worker reads 1"));
 }
 

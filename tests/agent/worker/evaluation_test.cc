@@ -1,7 +1,9 @@
 #include "agent/worker/evaluation.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,61 +14,56 @@
 namespace tactus::worker {
 namespace {
 
-// Sample i has the loss i and is right when i is even.
-class CountingData final : public data::Dataset {
+// Of validation samples alone, of which the ith has the loss i and is right when i is even.
+class CountingTrainee final : public Trainee {
  public:
-  explicit CountingData(std::uint64_t size) : size_(size) {}
-  std::uint64_t size() const override { return size_; }
-  const std::vector<data::TensorSpec>& inputs() const override { return inputs_; }
-  const data::TensorSpec& targets() const override { return spec_; }
-  void Read(std::span<const std::uint64_t> indices, std::span<std::byte> inputs,
-            std::span<std::byte>) const override {
-    std::memcpy(inputs.data(), indices.data(), indices.size_bytes());
-  }
+  explicit CountingTrainee(std::uint64_t samples, std::uint32_t batch = 1000)
+      : samples_(samples), batch_(batch) {}
 
- private:
-  const std::uint64_t size_;
-  const data::TensorSpec spec_{.type = data::ElementType::kInt64, .shape = {}};
-  const std::vector<data::TensorSpec> inputs_{spec_};
-};
-
-class CountingModel final : public model::Model {
- public:
+  absl::Status Open(const TraineeHome&) override { return absl::OkStatus(); }
   const cuda::SegmentTable& segments() const override { return segments_; }
-  void Bind(std::span<float>, std::span<double>) override {}
-  absl::Status TryOut(const model::Examples&) override { return absl::OkStatus(); }
-  absl::Status ForwardBackward(const model::Examples&, const model::TakeGradient&) override {
+  std::uint64_t train_samples() const override { return 1; }
+  std::uint64_t validation_samples() const override { return samples_; }
+  void Complete(engine::EngineOptions&) override {}
+  void Bind(std::span<float>) override {}
+  absl::StatusOr<double> TryOut() override { return 0; }
+  absl::Status Compute(const engine::Batch&, engine::RoundEngine&) override {
     return absl::OkStatus();
   }
-  void ReleaseCachedMemory() override {}
-  absl::StatusOr<model::EvaluationSums> Evaluate(const model::Examples& examples) override {
-    largest_ = std::max(largest_, examples.count);
-    if (examples.count > fits_) return absl::ResourceExhaustedError("out of memory");
-    model::EvaluationSums sums{.has_accuracy = true, .samples = examples.count};
-    for (std::uint64_t i = 0; i < examples.count; ++i) {
-      std::uint64_t index = 0;
-      std::memcpy(&index, examples.inputs.data() + i * sizeof(index), sizeof(index));
+  engine::BringStretch Bringing() override { return {}; }
+  Duration waited_for_data() const override { return {}; }
+  std::uint32_t TakeOutOfMemory() override { return 0; }
+  absl::StatusOr<model::EvaluationSums> Evaluate(std::span<const std::uint64_t> indices) override {
+    largest_ = std::max<std::uint64_t>(largest_, indices.size());
+    if (indices.size() > fits_) return absl::ResourceExhaustedError("out of memory");
+    model::EvaluationSums sums{.has_accuracy = true, .samples = indices.size()};
+    for (const std::uint64_t index : indices) {
       sums.loss_sum += static_cast<double>(index);
       sums.correct_sum += index % 2 == 0 ? 1 : 0;
     }
     return sums;
   }
+  void EndEvaluation() override {}
+  std::uint32_t evaluation_batch() const override { return batch_; }
   std::vector<float> ReadBuffers() const override { return buffers_; }
   void WriteBuffers(std::span<const float> values) override {
     buffers_.assign(values.begin(), values.end());
   }
-  std::optional<std::uint32_t> context() const override { return std::nullopt; }
-  absl::Status SaveTorchScript(const std::string&) const override { return absl::OkStatus(); }
-  absl::Status SaveSafetensors(const std::string&) const override { return absl::OkStatus(); }
-  absl::Status CopyTensors(model::TensorsCopy&) const override { return absl::OkStatus(); }
-  absl::Status LoadSafetensors(const std::string&) override { return absl::OkStatus(); }
+  void ReleaseMemory() override {}
+  absl::Status LoadWeights(const std::string&) override { return absl::OkStatus(); }
+  absl::Status CopyTensors(tensors::TensorsCopy&) const override { return absl::OkStatus(); }
+  absl::StatusOr<std::vector<std::string>> WriteModel(const std::string&) override {
+    return std::vector<std::string>();
+  }
 
   std::vector<float> buffers_;
   std::uint64_t fits_ = 1000;  // samples of a pass
   std::uint64_t largest_ = 0;  // that was tried
 
  private:
-  cuda::SegmentTable segments_;
+  const cuda::SegmentTable segments_;
+  const std::uint64_t samples_;
+  const std::uint32_t batch_;
 };
 
 // A group of one that loses another member after so many looks.
@@ -98,13 +95,10 @@ void OnGroup(int size, const Body& body) {
 }
 
 TEST(EvaluationTest, SharesAddUpToTheWholeForAnyGroup) {
-  const CountingData data(11);
   for (const int size : {1, 2, 3, 5, 13}) {
     OnGroup(size, [&](collective::Transport& transport) {
-      CountingModel model;
-      const auto device = cuda::MakeHostDevice("cpu:0");
-      ExampleReader reader(data, *device);
-      const auto evaluated = Evaluate(model, reader, transport, {.batch = 2});
+      CountingTrainee trainee(11, 2);
+      const auto evaluated = Evaluate(trainee, transport, {});
       ASSERT_TRUE(evaluated.ok());
       EXPECT_DOUBLE_EQ(evaluated->loss, 5.0);
       EXPECT_NEAR(evaluated->accuracy, 6.0 / 11, 1e-7);
@@ -114,43 +108,34 @@ TEST(EvaluationTest, SharesAddUpToTheWholeForAnyGroup) {
 }
 
 TEST(EvaluationTest, MembersTakeTheSharesThatTheyHaveOfAStep) {
-  const CountingData data(100);
   const std::vector<std::uint32_t> shares = {30, 15, 5};
   OnGroup(3, [&](collective::Transport& transport) {
-    CountingModel model;
-    const auto device = cuda::MakeHostDevice("cpu:0");
-    ExampleReader reader(data, *device);
-    const auto evaluated = Evaluate(model, reader, transport, {.batch = 1000, .shares = shares});
+    CountingTrainee trainee(100);
+    const auto evaluated = Evaluate(trainee, transport, {.shares = shares});
     ASSERT_TRUE(evaluated.ok());
     EXPECT_DOUBLE_EQ(evaluated->loss, 49.5);
-    EXPECT_EQ(model.largest_, 2 * shares[static_cast<std::size_t>(transport.rank())]);
+    EXPECT_EQ(trainee.largest_, 2 * shares[static_cast<std::size_t>(transport.rank())]);
   });
 }
 
 TEST(EvaluationTest, OfSharesThatAreNoneTheSamplesAreSharedEvenly) {
-  const CountingData data(10);
   const std::vector<std::uint32_t> of_others = {1, 2, 3};
   const std::vector<std::uint32_t> nothing = {0, 0};
   for (const auto& shares : {of_others, nothing}) {
     OnGroup(2, [&](collective::Transport& transport) {
-      CountingModel model;
-      const auto device = cuda::MakeHostDevice("cpu:0");
-      ExampleReader reader(data, *device);
-      const auto evaluated = Evaluate(model, reader, transport, {.batch = 1000, .shares = shares});
+      CountingTrainee trainee(10);
+      const auto evaluated = Evaluate(trainee, transport, {.shares = shares});
       ASSERT_TRUE(evaluated.ok());
       EXPECT_DOUBLE_EQ(evaluated->loss, 4.5);
-      EXPECT_EQ(model.largest_, 5u);
+      EXPECT_EQ(trainee.largest_, 5u);
     });
   }
 }
 
 TEST(EvaluationTest, OnlyTheFirstSamplesCountWhenThereAreTooMany) {
-  const CountingData data(1000);
   OnGroup(2, [&](collective::Transport& transport) {
-    CountingModel model;
-    const auto device = cuda::MakeHostDevice("cpu:0");
-    ExampleReader reader(data, *device);
-    const auto evaluated = Evaluate(model, reader, transport, {.samples_max = 3, .batch = 64});
+    CountingTrainee trainee(1000, 64);
+    const auto evaluated = Evaluate(trainee, transport, {.samples_max = 3});
     ASSERT_TRUE(evaluated.ok());
     EXPECT_DOUBLE_EQ(evaluated->loss, 1.0);
     EXPECT_EQ(evaluated->samples, 3u);
@@ -158,33 +143,25 @@ TEST(EvaluationTest, OnlyTheFirstSamplesCountWhenThereAreTooMany) {
 }
 
 TEST(EvaluationTest, APassThatRunsOutOfMemoryIsMadeInSmallerOnes) {
-  const CountingData data(11);
   OnGroup(1, [&](collective::Transport& transport) {
-    CountingModel model;
-    model.fits_ = 3;
-    const auto device = cuda::MakeHostDevice("cpu:0");
-    ExampleReader reader(data, *device);
-    const auto evaluated = Evaluate(model, reader, transport, {.batch = 8});
+    CountingTrainee trainee(11, 8);
+    trainee.fits_ = 3;
+    const auto evaluated = Evaluate(trainee, transport, {});
     ASSERT_TRUE(evaluated.ok()) << evaluated.status();
     EXPECT_DOUBLE_EQ(evaluated->loss, 5.0);
-    EXPECT_EQ(model.largest_, 8u);
+    EXPECT_EQ(trainee.largest_, 8u);
 
-    model.fits_ = 0;
-    EXPECT_TRUE(
-        absl::IsResourceExhausted(Evaluate(model, reader, transport, {.batch = 8}).status()));
+    trainee.fits_ = 0;
+    EXPECT_TRUE(absl::IsResourceExhausted(Evaluate(trainee, transport, {}).status()));
   });
 }
 
 TEST(EvaluationTest, WhoIsLostMeanwhileEndsItBeforeTheNextPass) {
-  const CountingData data(100);
-  CountingModel model;
-  const auto device = cuda::MakeHostDevice("cpu:0");
-  ExampleReader reader(data, *device);
+  CountingTrainee trainee(100, 10);
   LosingTransport transport(/*looks=*/3);
   int passes = 0;
 
-  const auto evaluated =
-      Evaluate(model, reader, transport, {.batch = 10, .beside = [&passes] { ++passes; }});
+  const auto evaluated = Evaluate(trainee, transport, {.beside = [&passes] { ++passes; }});
 
   EXPECT_TRUE(absl::IsUnavailable(evaluated.status()));
   EXPECT_EQ(evaluated.status().message(), "rank 1: closed the connection");
@@ -193,10 +170,10 @@ TEST(EvaluationTest, WhoIsLostMeanwhileEndsItBeforeTheNextPass) {
 
 TEST(EvaluationTest, BuffersAreAveragedBySamples) {
   OnGroup(2, [&](collective::Transport& transport) {
-    CountingModel model;
-    model.buffers_ = transport.rank() == 0 ? std::vector<float>{1, 8} : std::vector<float>{5, 0};
-    ASSERT_TRUE(AverageBuffers(model, transport, transport.rank() == 0 ? 3 : 1).ok());
-    EXPECT_EQ(model.buffers_, (std::vector<float>{2, 6}));
+    CountingTrainee trainee(0);
+    trainee.buffers_ = transport.rank() == 0 ? std::vector<float>{1, 8} : std::vector<float>{5, 0};
+    ASSERT_TRUE(AverageBuffers(trainee, transport, transport.rank() == 0 ? 3 : 1).ok());
+    EXPECT_EQ(trainee.buffers_, (std::vector<float>{2, 6}));
   });
 }
 

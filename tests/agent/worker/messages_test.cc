@@ -4,7 +4,7 @@
 
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tests/agent/worker/resolved_spec.h"
+#include "tests/agent/worker/support/resolved_spec.h"
 
 namespace tactus::worker {
 namespace {
