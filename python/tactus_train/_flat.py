@@ -1,0 +1,231 @@
+"""A model's parameters, gradients and optimizer states as views of flat memory."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections import defaultdict
+
+import torch
+
+from .errors import ModelError
+
+
+def _dense_strides(parameter) -> bool:
+    """Whether its elements fill memory without gap or overlap, in whatever order."""
+    step = 1
+    for size, stride in sorted(((n, s) for n, s in zip(parameter.shape, parameter.stride()) if n != 1), key=lambda d: d[1]):
+        if stride != step:
+            return False
+        step *= size
+    return True
+
+
+def trainable(named) -> list[tuple[str, torch.nn.Parameter]]:
+    """The parameters that need a gradient, each once, in the order in which backward passes are likely to complete them.
+    Raises ModelError, which names the parameter."""
+    found, seen = [], set()
+    for name, parameter in named:
+        if not parameter.requires_grad or id(parameter) in seen:
+            continue
+        seen.add(id(parameter))
+        if parameter.is_meta:
+            raise ModelError(f"parameter {name} has no values yet (it is on the meta device). Materialise the model first.", name)
+        if parameter.layout != torch.strided:
+            raise ModelError(f"parameter {name} is {parameter.layout}; allowed: dense ones. Use sparse=False.", name)
+        if type(parameter.data) is not torch.Tensor:
+            raise ModelError(f"parameter {name} is a {type(parameter.data).__name__}; allowed: plain tensors.", name)
+        if parameter.dtype != torch.float32:
+            raise ModelError(f"parameter {name} is {str(parameter.dtype)[6:]}; allowed: float32. model.float() and torch.autocast "
+                             "keep the speed.", name)
+        if parameter.device.type != "cpu":
+            raise ModelError(f"parameter {name} is on {parameter.device}; allowed: cpu. Programs on GPUs are not supported yet.",
+                             name)
+        found.append((name, parameter))
+    if not found:
+        raise ModelError("the model has no parameter that needs a gradient.")
+    return found[::-1]
+
+
+def sync_batch_norms(model) -> list[str]:
+    return [name for name, module in model.named_modules() if isinstance(module, torch.nn.SyncBatchNorm)]
+
+
+class Flat:
+    """Parameters and gradients as views. Gradients can be pointed at other memory of the same layout, and back."""
+
+    def __init__(self, parameters):
+        self.names = [name for name, _ in parameters]
+        self.parameters = [parameter for _, parameter in parameters]
+        self.touched = [False] * len(parameters)  # by a backward pass of the sum
+        self.offsets: list[int] = []
+        self._homes: list[int] = []  # addresses of the parameters
+        self._gradients: torch.Tensor | None = None
+        self._views: list[torch.Tensor] = []  # of these
+        self._hooks = [parameter.register_hook(self._hook(i)) for i, parameter in enumerate(self.parameters)]
+
+    def _hook(self, i):
+        def touch(_):
+            self.touched[i] = True
+        return touch
+
+    def segments(self):
+        return [{"name": name, "shape": list(parameter.shape)} for name, parameter in zip(self.names, self.parameters)]
+
+    def views(self, flat: torch.Tensor) -> list[torch.Tensor]:
+        return [flat.as_strided(parameter.shape, self._strides[i], self.offsets[i])
+                for i, parameter in enumerate(self.parameters)]
+
+    def bind(self, offsets, parameters: torch.Tensor, gradients: torch.Tensor):
+        """Parameters keep their values and live there from now on; so do gradients, as they are there."""
+        self.offsets = offsets
+        if not self._homes:
+            self._strides = [parameter.stride() if _dense_strides(parameter) else
+                             torch.empty(parameter.shape, device="meta").stride() for parameter in self.parameters]
+            with torch.no_grad():
+                for parameter, view in zip(self.parameters, self.views(parameters)):
+                    view.copy_(parameter.data)
+                    parameter.data = view
+            self._homes = [parameter.data_ptr() for parameter in self.parameters]
+        self._gradients = gradients
+        self._views = self.views(gradients)
+        self.point_back()
+
+    def point_at(self, views: list[torch.Tensor]):
+        for parameter, view in zip(self.parameters, views):
+            parameter.grad = view
+
+    def point_back(self):
+        self.point_at(self._views)
+
+    def hide_untouched(self):
+        """Who has no gradient in the sum is none of the step's, as in a loop of torch's."""
+        for parameter, touched in zip(self.parameters, self.touched):
+            if not touched:
+                parameter.grad = None
+
+    def begin_sum(self):
+        self.touched[:] = [False] * len(self.touched)
+
+    @property
+    def gradients(self) -> torch.Tensor:
+        return self._gradients
+
+    def check_home(self):
+        """Raises ModelError where a parameter was moved."""
+        for name, parameter, home in zip(self.names, self.parameters, self._homes):
+            if parameter.data_ptr() != home or parameter.dtype != torch.float32:
+                raise ModelError(f"parameter {name} was moved or replaced after attach(): training goes on elsewhere. Call "
+                                 "run.detach() before model.to(), model.double() or an assignment, and attach again.", name)
+
+    def gather_strays(self):
+        """Adds gradients that a backward pass put elsewhere, because somebody had taken the views away, and puts the views
+        back."""
+        with torch.no_grad():
+            for parameter, view in zip(self.parameters, self._views):
+                gradient = parameter.grad
+                if gradient is view and gradient.data_ptr() == view.data_ptr():
+                    continue
+                if gradient is not None and gradient.data_ptr() != view.data_ptr():
+                    view.add_(gradient)
+                parameter.grad = view
+
+    def release(self):
+        """Parameters move to memory of their own, and have no gradients."""
+        for hook in self._hooks:
+            hook.remove()
+        with torch.no_grad():
+            for parameter in self.parameters:
+                parameter.data = parameter.data.clone(memory_format=torch.preserve_format)
+                parameter.grad = None
+
+
+def _twin_of(optimizer):
+    """Another of its kind, with a copy of each group's first parameter. What cannot be copied is shared."""
+    twin = object.__new__(type(optimizer))
+    memo = {id(parameter): parameter for group in optimizer.param_groups for parameter in group["params"]}
+    for key, value in optimizer.__dict__.items():
+        if key in ("state", "param_groups", "step", "zero_grad", "add_param_group"):
+            continue
+        try:
+            twin.__dict__[key] = copy.deepcopy(value, memo)
+        except Exception:  # noqa: BLE001 (whatever a user's class raises)
+            twin.__dict__[key] = value
+    twin.state, twin.param_groups = defaultdict(dict), []
+    for group in optimizer.param_groups:
+        first = group["params"][0]
+        parameter = torch.nn.Parameter(first.detach().clone())
+        parameter.grad = torch.zeros_like(parameter)
+        twin.state[parameter] = {key: copy.deepcopy(value) for key, value in optimizer.state.get(first, {}).items()}
+        twin.param_groups.append({**{key: copy.deepcopy(value) for key, value in group.items() if key != "params"},
+                                  "params": [parameter]})
+    return twin
+
+
+def probe_state_keys(optimizer) -> list[str]:
+    """The names of an optimizer's states that have their parameter's shape: what a step of a twin makes. The optimizer itself,
+    and torch's random numbers, stay as they are."""
+    step = type(optimizer).step
+    closure = inspect.signature(step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        raise ModelError(f"{type(optimizer).__name__} wants a closure, with which it computes gradients as often as it likes. Such "
+                         "optimizers are not supported.", "optimizer")
+    twin = _twin_of(optimizer)
+    with torch.random.fork_rng(devices=[]):
+        step(twin)
+    keys = []
+    for parameter, state in twin.state.items():
+        for key, value in state.items():
+            fits = torch.is_tensor(value) and value.dtype == torch.float32 and value.shape == parameter.shape and value.dim() > 0
+            if fits and key not in keys:
+                keys.append(key)
+    return keys
+
+
+class OptimizerStates:
+    """An optimizer's states as views of flat buffers, one for each kind."""
+
+    def __init__(self, optimizer, flat: Flat, keys: list[str]):
+        self._optimizer = optimizer
+        self._flat = flat
+        self._keys = keys
+        self._views: list[list[torch.Tensor]] = []
+
+    def bind(self, states: list[torch.Tensor]):
+        if not self._views:  # they stay where they are
+            self._views = [self._flat.views(state) for state in states]
+            self.take_home()
+
+    def take_home(self):
+        """States that the optimizer, or its load_state_dict, made elsewhere move into the buffers. To be called after each step."""
+        with torch.no_grad():
+            for i, parameter in enumerate(self._flat.parameters):
+                state = self._optimizer.state.get(parameter)
+                if not state:
+                    continue
+                for key, views in zip(self._keys, self._views):
+                    value = state.get(key)
+                    if value is not None and value is not views[i]:
+                        views[i].copy_(value)
+                        state[key] = views[i]
+
+    def taken(self, steps: int):
+        """The buffers were written to: as after so many steps."""
+        if steps == 0:
+            return
+        for i, parameter in enumerate(self._flat.parameters):
+            state = self._optimizer.state[parameter]
+            for key, views in zip(self._keys, self._views):
+                if state.get(key) is not views[i]:
+                    state[key] = views[i]
+            step = state.get("step")
+            if torch.is_tensor(step):
+                step.fill_(steps)
+            elif step is not None or "exp_avg" in self._keys:
+                state["step"] = torch.tensor(float(steps)) if step is None else steps
+
+    def release(self):
+        for state in self._optimizer.state.values():
+            for key, value in state.items():
+                if torch.is_tensor(value):
+                    state[key] = value.clone(memory_format=torch.preserve_format)

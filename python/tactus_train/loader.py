@@ -1,0 +1,56 @@
+"""Batches as the plan wants them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
+
+from torch.utils.data import default_collate
+
+from .errors import UsageError
+
+if TYPE_CHECKING:
+    from .run import Run
+
+
+class Loader:
+    """The samples of a dataset in an order of the run's own, each once an epoch, in batches whose sizes the plan says.
+
+    An iteration is what is left of the present epoch. `len()` is how many batches of `batch_size` an epoch has, whatever
+    their sizes turn out to be: what a learning rate schedule counts in.
+    """
+
+    def __init__(self, run: Run, dataset: Sequence, batch_size: int, collate_fn: Callable[[list], Any] | None,
+                 micro_batch: int | None, shuffle: bool = True, num_workers: int = 0):
+        if not shuffle:
+            raise UsageError("shuffle=False: samples come in an order of the run's own, so that each is used once an epoch by one member. "
+                             "Leave it out.", "shuffle")
+        if num_workers != 0:
+            raise UsageError(f"num_workers={num_workers}: samples are read in the training process so far. Leave it out.", "num_workers")
+        if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
+            raise UsageError("dataset: a map-style one is wanted, with a length and an item for each index; this is a "
+                             f"{type(dataset).__name__}.", "dataset")
+        if len(dataset) == 0:
+            raise UsageError("dataset: it is empty.", "dataset")
+        if batch_size < 1:
+            raise UsageError(f"batch_size: found {batch_size}, allowed are 1 and more.", "batch_size")
+        self.dataset = dataset
+        self.batch_size = batch_size
+        self.micro_batch = micro_batch or batch_size
+        self._run = run
+        self._collate = collate_fn or default_collate
+
+    def __len__(self) -> int:
+        return -(-len(self.dataset) // self.batch_size)
+
+    def __iter__(self) -> Iterator[Any]:
+        run = self._run
+        run._require_attached("iterating over the loader")
+        epoch = run.epoch
+        while (indices := run._next_batch(epoch)) is not None:
+            batch = self._collate([self.dataset[i] for i in indices])
+            run._given = True  # whoever could not read it may try again
+            yield batch
+
+    def peek(self) -> Any:
+        """A batch to look at, of the first samples as they stand in the dataset. It counts for nothing."""
+        return self._collate([self.dataset[i] for i in range(min(self.batch_size, len(self.dataset)))])

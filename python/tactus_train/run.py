@@ -1,0 +1,516 @@
+"""A run: one process that trains, alone or as a member of a group."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import dataclasses
+import math
+import os
+import pathlib
+import traceback
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
+
+import torch
+
+from . import _abi, _facts, _flat
+from ._link import Link, failure
+from .errors import Error, ModelError, UsageError
+from .loader import Loader
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """What step() came to. True where it changed the parameters."""
+
+    applied: bool
+    round_closed: bool  # the samples of this step, of all members, are in the parameters, or were left out
+    epoch_ended: bool
+    loss: float | None  # mean over the round's samples of all members; None: the round goes on
+    gradient_norm: float | None
+    gain: float  # what the learning rate rule multiplied the optimizer's rates by
+
+    def __bool__(self) -> bool:
+        return self.applied
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What is in force, and what was decided since it was asked for last."""
+
+    version: int
+    batch_sizes: list[int]
+    synchronization: str
+    period: int
+    aggregation: str
+    learning_rate: str
+    decisions: list[dict]
+
+
+# Of `adapt`, as sdk/program.h has it.
+_ADAPT = {"batch", "synchronization", "aggregation", "learning_rate", "encoding", "batch_min", "batch_max", "period"}
+
+_current: "Run | None" = None
+
+
+def init(*, adapt: Mapping[str, Any] | None = None, name: str = "program", seed: int = 1) -> "Run":
+    """The run of this process. Once a process.
+
+    adapt   a policy an axis, of a process that runs alone: {"batch": "auto", "learning_rate": "adascale"}. The default is a
+            fixed plan, which trains as the loop would without Tactus.
+    seed    of the samples' order.
+    """
+    global _current
+    if _current is not None and _current._pid == os.getpid():
+        raise UsageError("init() was called in this process before. Call it once, and pass the run on; run.close() ends it.")
+    if torch.utils.data.get_worker_info() is not None:
+        raise UsageError("init() in a DataLoader's worker. Call it in the process that trains, under "
+                         "if __name__ == \"__main__\":.")
+    _current = Run(adapt=adapt, name=name, seed=seed)
+    return _current
+
+
+class Run:
+    """See init(). Not thread-safe: one thread calls. As a context manager it is closed at its end."""
+
+    def __init__(self, *, adapt: Mapping[str, Any] | None, name: str, seed: int):
+        self.device = torch.device("cpu")
+        self.rank, self.size = 0, 1
+        self.alone = True
+        self.over = False  # training has ended
+        self.reason = ""  # why
+        self.history: list[dict[str, float]] = []  # of log()
+        self._adapt = dict(adapt or {})
+        if unknown := sorted(set(self._adapt) - _ADAPT):
+            raise UsageError(f"adapt: found {unknown[0]!r}, allowed: {', '.join(sorted(_ADAPT))}.", "adapt")
+        self._name, self._seed = name, seed
+        self._pid = os.getpid()
+        self._loader: Loader | None = None
+        self._link: Link | None = None
+        self._batch: dict | None = None  # the one that is asked for
+        self._losses = 0.0
+        self._backward_done = False
+        self._given = False  # the loop has it
+        self._scheduler_steps = 0
+        self._scheduler_counted: int | None = None
+        self._in_epoch: int | None = None  # that the loop is in
+        self._standing = _abi.Standing()
+        self._restore: list[Callable[[], None]] = []
+
+    def __enter__(self) -> "Run":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    # ---- What a script says before it trains
+
+    def loader(self, dataset: Sequence, batch_size: int, *, collate_fn: Callable[[list], Any] | None = None,
+               micro_batch: int | None = None, shuffle: bool = True, num_workers: int = 0) -> Loader:
+        """Batches of the dataset, `batch_size` samples a member on average, in passes of `micro_batch` at most (the whole of a fixed
+        batch, half of one that is to be adapted)."""
+        self._require_own_process()
+        if self._loader is not None:
+            raise UsageError("run.loader() was called before: a run trains on one dataset. For another, such as for validation, use "
+                             "run.evaluate() or a DataLoader of torch's.")
+        if micro_batch is None and self._adapt:
+            micro_batch = max(1, batch_size // 2)  # how noisy gradients are is seen by two passes of a step that differ
+        self._loader = Loader(self, dataset, batch_size, collate_fn, micro_batch, shuffle, num_workers)
+        return self._loader
+
+    def attach(self, model: torch.nn.Module | Iterable[tuple[str, torch.nn.Parameter]], optimizer: torch.optim.Optimizer, *,
+               scheduler: Any = None, clip_norm: float | None = None, epochs: int | None = None, steps: float | None = None,
+               seconds: float | None = None, train_loss: float | None = None) -> None:
+        """The model and its optimizer are trained from now on.
+
+        Parameters become views of one flat buffer, and so do their gradients. `optimizer` steps in run.step() alone, by the mean
+        over all members, whose norm is cut to `clip_norm`. `scheduler` is stepped once for `batch_size` samples, whatever the
+        batches' sizes. The others are when training ends by itself; a loop may also just stop.
+        """
+        self._require_own_process()
+        if self._loader is None:
+            raise UsageError("run.attach() before run.loader(): what trains is known by its data, too. Call run.loader() first.")
+        if self._link is not None:
+            raise UsageError("run.attach() was called before. run.detach() lets go of what is attached.")
+        named = list(model.named_parameters()) if isinstance(model, torch.nn.Module) else list(model)
+        if isinstance(model, torch.nn.Module) and (found := _flat.sync_batch_norms(model)):
+            raise ModelError(f"the model has SyncBatchNorm ({found[0]}), which talks to the others by itself. Use BatchNorm: running "
+                             "statistics are averaged where they are used.", found[0])
+        parameters = _flat.trainable(named)
+        self._check_optimizer(optimizer, parameters)
+        if isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
+            raise UsageError("scheduler: ReduceLROnPlateau goes by a loss. Leave it out here, and call scheduler.step(loss) after "
+                             "run.evaluate().", "scheduler")
+        self._model = model if isinstance(model, torch.nn.Module) else None
+        self._optimizer, self._scheduler = optimizer, scheduler
+        keys = _flat.probe_state_keys(optimizer)
+        self._flat = _flat.Flat(parameters)
+        self._states = _flat.OptimizerStates(optimizer, self._flat, keys)
+        # What is not finite now is a constant, such as a mask of -inf.
+        buffers = dict(self._model.named_buffers()) if self._model is not None else {}
+        self._buffers = [name for name, buffer in buffers.items() if buffer.dtype == torch.float32 and torch.isfinite(buffer).all()]
+        stop = {"epochs": epochs, "steps": steps, "seconds": seconds, "train_loss": train_loss}
+        program = {
+            "name": self._name, "seed": self._seed, "batch": self._loader.batch_size, "micro_batch": self._loader.micro_batch,
+            "train_samples": len(self._loader.dataset), "segments": self._flat.segments(),
+            "buffers": sum(buffers[name].numel() for name in self._buffers),
+            "optimizer": _facts.of_optimizer(optimizer, len(keys)), "adapt": self._adapt,
+            "stop": {key: value for key, value in stop.items() if value is not None},
+        }
+        if clip_norm is not None:
+            program["clip_norm"] = clip_norm
+        self._link = Link(program)
+        self._offsets = self._link.layout(len(parameters))
+        self._patch()
+        self._serve()
+
+    def detach(self) -> None:
+        """Lets go of model and optimizer, which keep what training made of them, in memory of their own."""
+        self._let_go()
+
+    # ---- The loop
+
+    def epochs(self) -> Iterator[int]:
+        """The numbers of the epochs, from the present one to the last; of one that was left before its end, once more."""
+        self._require_attached("run.epochs()")
+        while not self.over:
+            self._in_epoch = self.epoch
+            yield self._in_epoch
+
+    def backward(self, loss: torch.Tensor, **kwargs) -> None:
+        """In place of loss.backward(): `loss` is the mean over the batch's samples."""
+        batch = self._batch_of_loop("run.backward(loss)")
+        if loss.dim() != 0:
+            raise UsageError(f"backward(): the loss has the shape {list(loss.shape)}, wanted is one number, the mean over the batch.")
+        if not loss.requires_grad:
+            raise UsageError("backward(): no parameter is behind this loss. Does it come from torch.no_grad() or .detach()?")
+        count = len(batch["indices"])
+        weight = count / batch["unit"]
+        if not batch["first_of_sum"] and self._gradients_version != self._flat.gradients._version:
+            raise UsageError("gradients were changed between two batches of a step. Does the loop call model.zero_grad()? Remove it.")
+        (loss if weight == 1 else loss * weight).backward(**kwargs)
+        self._flat.gather_strays()
+        self._losses += float(loss.detach()) * count
+        self._flat.check_home()
+        self._backward_done = True
+        self._gradients_version = self._flat.gradients._version
+
+    def step(self) -> Step:
+        """In place of optimizer.step(), zero_grad() and scheduler.step(): once for each batch."""
+        self._batch_of_loop("run.step()")
+        if not self._backward_done:
+            raise UsageError("step() without a gradient: run.backward(loss) was not called for this batch. To leave it out, call "
+                             "run.skip().")
+        self._check_gradients()
+        return self._finish_batch()
+
+    def skip(self) -> Step:
+        """This batch brings nothing: its samples count as used, and its gradient as zero."""
+        batch = self._batch_of_loop("run.skip()")
+        if self._backward_done and not batch["first_of_sum"]:
+            raise UsageError("run.skip() after run.backward(loss): its gradient is in the step's already. Skip before it, or call run.step().")
+        if self._backward_done:
+            self._flat.gradients.zero_()
+            self._flat.begin_sum()
+            self._losses = 0.0
+        self._gradients_version = self._flat.gradients._version
+        return self._finish_batch()
+
+    # ---- Beside the loop
+
+    def evaluate(self, fn: Callable[..., Any], dataset: Sequence, *, batch_size: int,
+                 collate_fn: Callable[[list], Any] | None = None) -> float | dict[str, float]:
+        """The mean over a dataset of what `fn(*batch)` says of each sample: a tensor [samples], one number (a mean), or a dict of
+        these. In evaluation mode and without gradients."""
+        from torch.utils.data import default_collate
+        collate = collate_fn or default_collate
+        sums: dict[str, float] = {}
+        if len(dataset) == 0:
+            raise UsageError("evaluate(): the dataset is empty.", "dataset")
+        modules = list(self._model.modules()) if self._link is not None and self._model is not None else []
+        training = [module.training for module in modules]
+        try:
+            for module in modules:
+                module.training = False
+            with torch.no_grad():
+                for begin in range(0, len(dataset), batch_size):
+                    end = min(begin + batch_size, len(dataset))
+                    batch = collate([dataset[i] for i in range(begin, end)])
+                    found = fn(*batch) if isinstance(batch, (list, tuple)) else fn(batch)
+                    for key, value in (found if isinstance(found, dict) else {"": found}).items():
+                        value = torch.as_tensor(value, dtype=torch.float64)
+                        sums[key] = sums.get(key, 0.0) + (float(value.sum()) if value.dim() else float(value) * (end - begin))
+        finally:
+            for module, was in zip(modules, training):
+                module.training = was
+        means = {key: value / len(dataset) for key, value in sums.items()}
+        return means[""] if set(means) == {""} else means
+
+    def mean(self, value: float, weight: float = 1) -> float:
+        """Over the members; alone it is the value."""
+        return float(value)
+
+    def log(self, **values: float) -> None:
+        """Numbers to be kept, in `history`, with the round and the epoch."""
+        epoch = self.epoch if self._in_epoch is None else self._in_epoch
+        self.history.append({"round": self.round, "epoch": epoch, **values})
+
+    def save(self, path: str | os.PathLike) -> None:
+        """The model's state_dict, beside and then renamed."""
+        self._require_attached("run.save()")
+        if self._model is None:
+            raise UsageError("run.save() saves a module, and parameters alone were attached. Save them as you like.")
+        path = pathlib.Path(path)
+        beside = path.with_name(path.name + ".partial")
+        torch.save({key: value.detach().clone() for key, value in self._model.state_dict().items()}, beside)
+        os.replace(beside, path)
+
+    @contextlib.contextmanager
+    def one_at_a_time(self):
+        """On each node one member after the other; alone at once."""
+        yield
+
+    def stop(self, why: str) -> None:
+        """Training ends at the next edge of a round."""
+        self._require_attached("run.stop()")
+        self._link.stop(why)
+
+    def close(self) -> None:
+        """Ends the run; what was attached keeps what training made of it."""
+        global _current
+        self._let_go()
+        if _current is self:
+            _current = None
+
+    # ---- Where it stands
+
+    @property
+    def round(self) -> int:
+        """Rounds that were applied."""
+        return self._standing.rounds
+
+    @property
+    def epoch(self) -> int:
+        """Of the next sample."""
+        return self._batch["epoch"] if self._batch else self._standing.epoch
+
+    @property
+    def samples(self) -> int:
+        """Trained on, by all members."""
+        return self._standing.samples
+
+    @property
+    def plan(self) -> Plan:
+        self._require_attached("run.plan")
+        return Plan(**self._link.plan())
+
+    # ---- Inside
+
+    def _require_own_process(self):
+        if os.getpid() != self._pid:
+            raise UsageError("this run is another process's: this one was forked from it. Call in the process that trains.")
+
+    def _require_attached(self, call: str):
+        self._require_own_process()
+        if self._link is None:
+            raise UsageError(f"{call} before run.attach(model, optimizer).")
+
+    def _check_optimizer(self, optimizer, parameters):
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            raise UsageError(f"optimizer: found a {type(optimizer).__name__}, wanted is one of torch.optim.", "optimizer")
+        if hasattr(optimizer.step, "of_tactus"):
+            raise UsageError("optimizer: it is attached to another run. Call that run's detach() or close() first.", "optimizer")
+        own = {id(parameter) for _, parameter in parameters}
+        stepped = {id(parameter) for group in optimizer.param_groups for parameter in group["params"] if parameter.requires_grad}
+        if stepped - own:
+            raise UsageError("optimizer: it has parameters that the model does not have. Was the model replaced after the optimizer "
+                             "was made?", "optimizer")
+        missing = [name for name, parameter in parameters if id(parameter) not in stepped]
+        if missing:
+            raise UsageError(f"optimizer: it does not have {missing[-1]} ({len(missing)} such). Give it all parameters that need a "
+                             "gradient, or set requires_grad_(False) on the others.", "optimizer")
+
+    def _patch(self):
+        """Calls that a loop made before have no effect, or say what to call."""
+        def refuse(*_, **__):
+            where = traceback.extract_stack(limit=2)[0]
+            raise UsageError("optimizer.step() is called by run.step(), with the mean over all members. Remove this call "
+                             f"({pathlib.Path(where.filename).name}:{where.lineno}).")
+
+        def refuse_group(*_, **__):
+            raise UsageError("optimizer.add_param_group() after run.attach(): what trains is known by then. Call run.detach(), add the group, "
+                             "and attach again.")
+
+        refuse.of_tactus = True
+        refuse._with_counter = refuse._wrapped_by_lr_sched = True  # schedulers warn of a step() that they did not wrap
+        self._optimizer_step = self._optimizer.step
+        replaced = [(self._optimizer, "step", refuse), (self._optimizer, "zero_grad", lambda *_, **__: None),
+                    (self._optimizer, "add_param_group", refuse_group)]
+        for owner, name, new in replaced:
+            former = owner.__dict__.get(name)
+            owner.__dict__[name] = new
+
+            def back(owner=owner, name=name, former=former):
+                owner.__dict__.pop(name, None)
+                if former is not None:
+                    owner.__dict__[name] = former
+            self._restore.append(back)
+
+    def _batch_of_loop(self, call: str) -> dict:
+        self._require_attached(call)
+        if self.over:
+            raise UsageError(f"{call} after training has ended ({self.reason}).")
+        if not self._given:
+            raise UsageError(f"{call} without a batch: one is had by iterating over the loader, and stepped once.")
+        return self._batch
+
+    def _check_gradients(self):
+        if self._flat.gradients._version != self._gradients_version:
+            raise UsageError("gradients were changed between backward() and step(). To clip, pass clip_norm= to run.attach(): it then "
+                             "bounds the mean over all members.")
+
+    def _next_batch(self, epoch: int) -> list[int] | None:
+        """Of the epoch; None: it, or training, is over."""
+        self._require_attached("iterating over the loader")
+        if self._given:
+            raise UsageError("the loop asked for another batch, but step() was not called for the last one (round "
+                             f"{self.round}, {len(self._batch['indices'])} samples). Call run.step() once for every batch, after "
+                             "run.backward(loss); run.skip() to leave one out.")
+        while not self.over:
+            if self._batch is None:
+                self._serve()  # a signal had come between
+            elif not self._batch["indices"]:
+                self._finish_batch()  # of a round in which this member has no samples
+            else:
+                break
+        return None if self.over or self._batch["epoch"] != epoch else self._batch["indices"]
+
+    def _finish_batch(self) -> Step:
+        rounds, epoch = self.round, self._batch["epoch"]
+        losses, self._losses = self._losses, 0.0
+        self._given = self._backward_done = False
+        self._batch = None
+        self._link.reply(loss_sum=losses)
+        self._serve()
+        closed = self.round > rounds
+        standing = self._standing
+        if closed:
+            self._step_scheduler()
+        return Step(applied=closed and bool(standing.applied), round_closed=closed, epoch_ended=self.over or self.epoch != epoch,
+                    loss=standing.loss if closed else None, gradient_norm=standing.gradient_norm if closed else None,
+                    gain=standing.gain if closed else 1.0)
+
+    def _step_scheduler(self):
+        if self._scheduler is None:
+            return
+        due = self._base_steps()
+        counted = getattr(self._scheduler, "_step_count", None)
+        if self._scheduler_counted is not None and counted != self._scheduler_counted:
+            raise UsageError("scheduler.step() is called by run.step(), once for batch_size samples. Remove the other call.")
+        while self._scheduler_steps < due:
+            self._scheduler.step()
+            self._scheduler_steps += 1
+        self._scheduler_counted = getattr(self._scheduler, "_step_count", None)
+
+    def _base_steps(self) -> int:
+        """How many batches of `batch_size` samples training has come along: len(loader) an epoch, and what a learning rate rule
+        counts on top of samples."""
+        standing, batch = self._standing, self._loader.batch_size
+        whole = standing.consumed >= len(self._loader.dataset)
+        steps = standing.epoch * len(self._loader) + (len(self._loader) if whole else standing.consumed // batch)
+        return steps + math.floor(max(0.0, standing.progress - standing.samples / batch) + 1e-6)
+
+    def _serve(self):
+        """Does what is asked, up to the next batch or the end."""
+        while True:
+            request = self._link.take()
+            if request.kind == _abi.COMPUTE:
+                self._standing = self._link.standing()
+                self._batch = {"indices": request.indices[:request.index_count], "unit": request.unit, "epoch": request.epoch,
+                               "first_of_sum": bool(request.first_of_sum)}
+                if request.first_of_sum:
+                    self._flat.begin_sum()
+                return
+            if request.kind == _abi.END:
+                self._standing = self._link.standing()
+                self.over = True
+                self.reason = request.text.decode()
+                if request.failed:
+                    raise failure(self.reason)
+                return
+            try:
+                self._do(request)
+            except BaseException as error:
+                self.over, self.reason = True, f"{type(error).__name__}: {error}"
+                self._link.reply(error=self.reason)
+                raise
+            self._link.reply()
+
+    def _do(self, request):
+        if request.kind == _abi.BIND:
+            link, length = self._link, request.length
+            self._flat.bind(self._offsets, link.tensor_at(request.parameters, length), link.tensor_at(request.gradients, length))
+            self._states.bind([link.tensor_at(request.states[i], length) for i in range(request.state_count)])
+        elif request.kind == _abi.STEP:
+            self._step_by(request)
+        elif request.kind == _abi.TAKE_STATE:
+            self._states.taken(request.steps)
+        elif request.kind in (_abi.READ_BUFFERS, _abi.WRITE_BUFFERS):
+            self._move_buffers(request, request.kind == _abi.WRITE_BUFFERS)
+
+    def _step_by(self, request):
+        gradients = self._link.tensor_at(request.gradients, request.length)
+        if gradients.data_ptr() != self._flat.gradients.data_ptr():
+            self._flat.point_at(self._flat.views(gradients))
+        else:
+            self._flat.hide_untouched()
+        groups, gain = self._optimizer.param_groups, request.gain
+        rates = [group["lr"] for group in groups] if gain != 1 else []
+        scaled = [rate * gain for rate in rates]
+        try:
+            for group, rate in zip(groups, scaled):
+                group["lr"] = rate
+            self._optimizer_step()
+        finally:
+            # An optimizer may have changed its rates itself.
+            for group, rate, times in zip(groups, rates, scaled):
+                group["lr"] = rate if group["lr"] == times else group["lr"] / gain
+            self._flat.point_back()
+        self._states.take_home()
+
+    def _move_buffers(self, request, write: bool):
+        memory = self._link.tensor_at(request.buffers, request.buffer_count)
+        buffers, at = dict(self._model.named_buffers()), 0
+        with torch.no_grad():
+            for buffer in map(buffers.__getitem__, self._buffers):
+                part = memory[at:at + buffer.numel()].view(buffer.shape)
+                buffer.copy_(part) if write else part.copy_(buffer)
+                at += buffer.numel()
+
+    def _let_go(self):
+        if self._link is None:
+            return
+        for back in self._restore:
+            back()
+        self._restore.clear()
+        if os.getpid() == self._pid:
+            self._link.end()
+        self._flat.release()
+        self._states.release()
+        self._link = None
+        self._batch = None
+        self._given = False
+
+
+@atexit.register
+def _close_at_exit():
+    if _current is not None and _current._pid == os.getpid():
+        _current.close()
+
+
+def _forget_in_child():
+    if _current is not None and _current._link is not None:
+        _current._link.forget()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)

@@ -1,0 +1,128 @@
+#include "sdk/program_trainee.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/data/field_error.h"
+#include "protocol/result_names.h"
+
+namespace tactus::sdk {
+
+absl::Status ProgramTrainee::Open(const worker::TraineeHome& home) {
+  device_ = &home.device;
+  sums_ = &home.sums;
+  if (device_->cuda_index()) {
+    return data::AtField("device", absl::InvalidArgumentError(
+                                       "found " + device_->Name() +
+                                       ", allowed are processors, such as cpu:0: programs on GPUs "
+                                       "are not supported yet"));
+  }
+  const std::size_t length = cuda::FlatLength(program_.segments);
+  for (std::size_t i = 0; i < program_.optimizer.state_buffers; ++i) {
+    states_.push_back(device_->Allocate(length));
+  }
+  buffers_.resize(program_.buffers);
+  return absl::OkStatus();
+}
+
+void ProgramTrainee::Complete(engine::EngineOptions& options) {
+  options.train_samples = program_.train_samples;
+  options.mean_gradients = true;
+  engine::ForeignOptions optimizer = program_.optimizer;
+  optimizer.steps = this;
+  options.optimizer = optimizer;
+}
+
+void ProgramTrainee::Bind(std::span<float> parameters) {
+  parameters_ = parameters;
+  Note(handoff_.Ask({.kind = Request::Kind::kBind,
+                     .parameters = parameters,
+                     .gradients = sums_->gradients.span().first(parameters.size()),
+                     .states = State(),
+                     .buffers = buffers_}));
+}
+
+absl::Status ProgramTrainee::Compute(const engine::Batch& batch, engine::RoundEngine& engine) {
+  if (!failure_.ok()) return failure_;
+  engine_ = &engine;
+  const Answer answer = handoff_.Ask({.kind = Request::Kind::kCompute,
+                                      .indices = batch.indices,
+                                      .unit = batch.unit,
+                                      .epoch = batch.epoch,
+                                      .first_of_sum = batch.first_of_sum,
+                                      .last_of_round = batch.last_of_round});
+  engine_ = nullptr;
+  sums_->losses.span()[0] += answer.loss_sum;
+  return answer.status;
+}
+
+absl::StatusOr<model::EvaluationSums> ProgramTrainee::Evaluate(std::span<const std::uint64_t>) {
+  return absl::UnimplementedError("a program validates by itself");
+}
+
+std::vector<float> ProgramTrainee::ReadBuffers() const {
+  if (!buffers_.empty()) {
+    Note(handoff_.Ask({.kind = Request::Kind::kReadBuffers, .buffers = buffers_}));
+  }
+  return buffers_;
+}
+
+void ProgramTrainee::WriteBuffers(std::span<const float> values) {
+  std::ranges::copy(values, buffers_.begin());
+  if (buffers_.empty()) return;
+  Note(handoff_.Ask({.kind = Request::Kind::kWriteBuffers, .buffers = buffers_}));
+}
+
+absl::Status ProgramTrainee::LoadWeights(const std::string&) {
+  return absl::UnimplementedError("a program loads its weights by itself");
+}
+
+// Without the buffers, whose names are the program's.
+std::vector<tensors::NamedTensor> ProgramTrainee::Tensors() const {
+  std::vector<tensors::NamedTensor> tensors;
+  for (const cuda::Segment& segment : program_.segments) {
+    tensors.push_back(
+        {.name = segment.name,
+         .type = "F32",
+         .element_bytes = sizeof(float),
+         .shape = segment.shape,
+         .bytes = std::as_bytes(parameters_.subspan(segment.offset, segment.length))});
+  }
+  return tensors;
+}
+
+absl::Status ProgramTrainee::CopyTensors(tensors::TensorsCopy& copy) const {
+  copy.tensors = Tensors();
+  copy.memory.resize(copy.tensors.size());
+  for (std::size_t i = 0; i < copy.tensors.size(); ++i) {
+    copy.memory[i].assign(copy.tensors[i].bytes.begin(), copy.tensors[i].bytes.end());
+    copy.tensors[i].bytes = copy.memory[i];
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> ProgramTrainee::WriteModel(const std::string& directory) {
+  const std::string path = directory + "/" + protocol::kWeightsFile;
+  if (absl::Status s = tensors::WriteSafetensors(path, Tensors()); !s.ok()) return s;
+  return std::vector<std::string>{protocol::kWeightsFile};
+}
+
+void ProgramTrainee::Step(std::span<float> gradients, double gain) {
+  Note(handoff_.Ask({.kind = Request::Kind::kStep, .gradients = gradients, .gain = gain}));
+}
+
+std::vector<std::span<float>> ProgramTrainee::State() {
+  std::vector<std::span<float>> spans;
+  for (cuda::Buffer& state : states_) spans.push_back(state.span());
+  return spans;
+}
+
+void ProgramTrainee::TakeState(std::uint64_t steps) {
+  Note(handoff_.Ask({.kind = Request::Kind::kTakeState, .steps = steps}));
+}
+
+void ProgramTrainee::Note(const Answer& answer) const {
+  if (failure_.ok()) failure_ = answer.status;
+}
+
+}  // namespace tactus::sdk

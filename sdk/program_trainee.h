@@ -1,0 +1,69 @@
+// A program as what a worker trains: its passes and its optimizer's steps are asked of it.
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "agent/engine/foreign_optimizer.h"
+#include "agent/worker/trainee.h"
+#include "sdk/handoff.h"
+#include "sdk/program.h"
+
+namespace tactus::sdk {
+
+// The life's thread, but for SegmentReady.
+class ProgramTrainee final : public worker::Trainee, private engine::ForeignOptimizer {
+ public:
+  // The handoff outlives it.
+  ProgramTrainee(Program program, Handoff& handoff)
+      : program_(std::move(program)), handoff_(handoff) {}
+
+  // By the program, while it computes a batch that is the last of its round: as
+  // RoundEngine::SegmentReady. Any thread, one at a time.
+  void SegmentReady(std::size_t segment) { engine_->SegmentReady(segment); }
+
+  absl::Status Open(const worker::TraineeHome& home) override;
+  const cuda::SegmentTable& segments() const override { return program_.segments; }
+  std::uint64_t train_samples() const override { return program_.train_samples; }
+  std::uint64_t validation_samples() const override { return 0; }  // it validates by itself
+  void Complete(engine::EngineOptions& options) override;
+  void Bind(std::span<float> parameters) override;
+  absl::StatusOr<double> TryOut() override { return 0; }  // its first batches tell
+  absl::Status Compute(const engine::Batch& batch, engine::RoundEngine& engine) override;
+  engine::BringStretch Bringing() override { return {}; }
+  Duration waited_for_data() const override { return {}; }
+  std::uint32_t TakeOutOfMemory() override { return 0; }
+  absl::StatusOr<model::EvaluationSums> Evaluate(std::span<const std::uint64_t>) override;
+  void EndEvaluation() override {}
+  std::uint32_t evaluation_batch() const override { return program_.micro_batch; }
+  std::vector<float> ReadBuffers() const override;
+  void WriteBuffers(std::span<const float> values) override;
+  void ReleaseMemory() override {}
+  absl::Status LoadWeights(const std::string& path) override;
+  absl::Status CopyTensors(tensors::TensorsCopy& copy) const override;
+  absl::StatusOr<std::vector<std::string>> WriteModel(const std::string& directory) override;
+
+ private:
+  void Step(std::span<float> gradients, double gain) override;
+  std::vector<std::span<float>> State() override;
+  void TakeState(std::uint64_t steps) override;
+
+  // Remembers why the program could not: the next batch says so.
+  void Note(const Answer& answer) const;
+  std::vector<tensors::NamedTensor> Tensors() const;
+
+  const Program program_;
+  Handoff& handoff_;
+  cuda::Device* device_ = nullptr;
+  worker::PassSums* sums_ = nullptr;
+  std::span<float> parameters_;
+  std::vector<cuda::Buffer> states_;
+  mutable std::vector<float> buffers_;  // the program's, when it was asked last
+  mutable absl::Status failure_;
+  engine::RoundEngine* engine_ = nullptr;  // while a batch is computed
+};
+
+}  // namespace tactus::sdk

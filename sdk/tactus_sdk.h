@@ -1,0 +1,131 @@
+/* Tactus beside a program that trains: the C interface.
+ *
+ * A worker's life runs on a thread of the library's. Where it needs the program it asks, and waits;
+ * the program takes what is asked, does it, and answers:
+ *
+ *     tactus_run* run = tactus_open(program);
+ *     for (;;) {
+ *       tactus_request asked;
+ *       if (tactus_await(run, 100, &asked) == 0) continue;     // look for signals meanwhile
+ *       if (asked.kind == TACTUS_END) break;
+ *       ...                                                    // do it
+ *       tactus_answer answer = {.loss_sum = ...};
+ *       tactus_reply(run, &answer);
+ *     }
+ *     tactus_close(run);
+ *
+ * No call goes from the library into the program. One thread at a time may call, but for what says
+ * otherwise. Functions that can fail return a negative number, after which tactus_error says why.
+ * A struct only grows at its end, and with it TACTUS_ABI.
+ */
+
+#ifndef TACTUS_SDK_H
+#define TACTUS_SDK_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TACTUS_ABI 1
+
+typedef struct tactus_run tactus_run;
+
+enum {
+  TACTUS_BIND = 0,          /* keep parameters, gradients, states and buffers in this memory now */
+  TACTUS_COMPUTE = 1,       /* loss and gradients of a batch */
+  TACTUS_STEP = 2,          /* a step of the optimizer, by these gradients */
+  TACTUS_TAKE_STATE = 3,    /* the states were written to: as after so many steps */
+  TACTUS_READ_BUFFERS = 4,  /* put the buffers' values into their memory */
+  TACTUS_WRITE_BUFFERS = 5, /* take them from there */
+  TACTUS_END = 6            /* training is over; needs no answer */
+};
+
+typedef struct {
+  int32_t kind;
+  int32_t first_of_sum;  /* COMPUTE: the gradients are zero, or the batch's take their place */
+  int32_t last_of_round; /* COMPUTE: tactus_segment_ready may be called */
+  int32_t failed;        /* END: `text` says what went wrong */
+
+  /* BIND. STEP: gradients of the step, which may be other memory than the bound. Floats, in the
+   * layout of tactus_layout. */
+  float* parameters;
+  float* gradients;
+  uint64_t length;
+  float* const* states; /* `state_count` buffers of `length` */
+  uint64_t state_count;
+  float* buffers;
+  uint64_t buffer_count;
+
+  /* COMPUTE: the samples; none where this member only takes part. The mean gradient of the batch is
+   * to be added, times index_count / unit. */
+  const uint64_t* indices;
+  uint64_t index_count;
+  double unit;
+  uint64_t epoch; /* of the samples */
+
+  double gain;      /* STEP: what the optimizer's own rate is multiplied by */
+  uint64_t steps;   /* TAKE_STATE */
+  const char* text; /* END: why */
+} tactus_request;
+
+typedef struct {
+  double loss_sum;   /* COMPUTE: over the batch's samples */
+  const char* error; /* why it could not be done: training fails by it; or null */
+} tactus_answer;
+
+/* Where training stands, as of the round that was applied last. */
+typedef struct {
+  uint64_t rounds;   /* applied */
+  uint64_t epoch;    /* of the round's samples */
+  uint64_t consumed; /* samples of that epoch, this round included */
+  uint64_t samples;  /* trained on by all members */
+  uint64_t plan_version;
+  double loss;          /* mean over the round's samples of all members */
+  double gradient_norm; /* of the round's gradient */
+  double gain;          /* the learning rate rule's */
+  double progress;      /* in base steps: samples over the program's batch, more under adascale */
+  int32_t applied;      /* whether the round changed the parameters: it was finite */
+} tactus_standing;
+
+uint32_t tactus_abi(void);
+
+/* program: JSON, see sdk/program.h. Null where it is refused; then tactus_open_error says why, on
+ * the same thread. */
+tactus_run* tactus_open(const char* program);
+const char* tactus_open_error(void);
+
+/* Where each segment begins in the flat memory [elements], in the order of the program's. `offsets`
+ * has room for `count`. */
+int32_t tactus_layout(const tactus_run* run, uint64_t* offsets, uint64_t count);
+
+/* 1: `asked` is filled in, with memory that lives until the answer; 0: nothing is asked yet. */
+int32_t tactus_await(tactus_run* run, int32_t milliseconds, tactus_request* asked);
+int32_t tactus_reply(tactus_run* run, const tactus_answer* answer);
+
+/* The segment's gradient is final in this round. Any thread while the batch is computed. */
+int32_t tactus_segment_ready(tactus_run* run, uint64_t segment);
+
+int32_t tactus_get_standing(tactus_run* run, tactus_standing* standing);
+/* JSON: batch sizes by rank, synchronization, period, and decisions made since the last call, with
+ * their reasons. The text lives until the next call. */
+const char* tactus_plan(tactus_run* run);
+
+/* Training ends at the next edge of a round. */
+void tactus_stop(tactus_run* run, const char* reason);
+
+/* Of the last call that failed. */
+const char* tactus_error(const tactus_run* run);
+
+/* Ends training at once where it is not over. The memory that was shown stays. */
+void tactus_end(tactus_run* run);
+
+/* The same, and frees the run with all its memory. Null does nothing. */
+void tactus_close(tactus_run* run);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TACTUS_SDK_H */

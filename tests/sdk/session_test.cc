@@ -1,0 +1,177 @@
+// A program beside a worker's life: what it is asked, in which order, and what its answers come to.
+
+#include "sdk/session.h"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tactus::sdk {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Kind = Request::Kind;
+
+Program LineOf(std::uint64_t samples) {
+  Program program;
+  program.segments = {{.name = "x", .length = 1, .shape = {1}}};
+  cuda::AssignOffsets(program.segments);
+  program.train_samples = samples;
+  program.batch = 4;
+  program.micro_batch = 4;
+  program.optimizer = {.kind = "sgd", .is_linear = true, .has_step_counts = false};
+  program.stop.epochs = 1;
+  program.adapt.batch_policy = "fixed";
+  program.adapt.batch.per_worker = 4;
+  return program;
+}
+
+// Gradient descent on (x - 1)^2 / 2 from 0, at the rate 0.5, as a program takes part in it.
+class Descent {
+ public:
+  explicit Descent(const Program& program) : session_(program) {}
+
+  // Does what is asked, until `kind` is; that is left to the caller.
+  const Request& Until(Kind kind) {
+    while (true) {
+      const Request* asked = session_.Await(Seconds(30));
+      EXPECT_NE(asked, nullptr);
+      if (asked->kind == kind || asked->kind == Kind::kEnd) return *asked;
+      kinds_.push_back(asked->kind);
+      Do(*asked);
+    }
+  }
+
+  void Compute(const Request& asked) {
+    const auto samples = static_cast<double>(asked.indices.size());
+    const double x = static_cast<double>(parameters_[0]);
+    gradients_[0] += static_cast<float>((x - 1) * samples / asked.unit);
+    EXPECT_TRUE(session_.Reply({.loss_sum = samples * (x - 1) * (x - 1) / 2}).ok());
+  }
+
+  Session& session() { return session_; }
+  float x() const { return parameters_[0]; }
+  const std::vector<Kind>& kinds() const { return kinds_; }
+
+ private:
+  void Do(const Request& asked) {
+    if (asked.kind == Kind::kCompute) return Compute(asked);
+    if (asked.kind == Kind::kBind) {
+      parameters_ = asked.parameters;
+      gradients_ = asked.gradients;
+    }
+    if (asked.kind == Kind::kStep) {
+      parameters_[0] -= 0.5f * static_cast<float>(asked.gain) * asked.gradients[0];
+    }
+    EXPECT_TRUE(session_.Reply({}).ok());
+  }
+
+  Session session_;
+  std::span<float> parameters_;
+  std::span<float> gradients_;
+  std::vector<Kind> kinds_;
+};
+
+TEST(SessionTest, AProgramThatRunsAloneTrainsToItsEnd) {
+  Descent descent(LineOf(10));
+
+  const Request& end = descent.Until(Kind::kEnd);
+
+  EXPECT_TRUE(end.end.ok()) << end.end;
+  EXPECT_EQ(end.reason, "1 epoch completed");
+  EXPECT_THAT(descent.kinds(),
+              ElementsAre(Kind::kBind, Kind::kBind, Kind::kCompute, Kind::kStep, Kind::kCompute,
+                          Kind::kStep, Kind::kCompute, Kind::kStep));
+  EXPECT_EQ(descent.x(), 0.875f) << "half of the way, three times";
+  const Standing standing = descent.session().standing();
+  EXPECT_EQ(standing.rounds, 3u);
+  EXPECT_EQ(standing.samples, 10u);
+  EXPECT_EQ(standing.last->epoch_consumed, 10u);
+  EXPECT_THAT(standing.plan.batch_sizes, ElementsAre(4u));
+}
+
+TEST(SessionTest, TheMemoryIsTheProgramsAsLongAsTheSessionIsThere) {
+  Descent descent(LineOf(10));
+  descent.Until(Kind::kEnd);
+  EXPECT_EQ(descent.session().Await(Seconds(30))->kind, Kind::kEnd) << "it stays";
+  descent.session().End("enough");
+  descent.session().End("once more");
+  EXPECT_EQ(descent.x(), 0.875f);
+}
+
+TEST(SessionTest, WhatTheProgramCouldNotDoEndsTraining) {
+  Descent descent(LineOf(1000));
+  descent.Until(Kind::kCompute);
+  ASSERT_TRUE(descent.session().Reply({.status = absl::AbortedError("it broke")}).ok());
+  EXPECT_THAT(std::string(descent.Until(Kind::kEnd).end.message()), HasSubstr("it broke"));
+}
+
+// A failed step has changed who knows what: nothing goes on from there.
+TEST(SessionTest, AStepThatFailedIsTheLast) {
+  Descent descent(LineOf(1000));
+  descent.Until(Kind::kStep);
+  ASSERT_TRUE(descent.session().Reply({.status = absl::AbortedError("no memory")}).ok());
+  EXPECT_THAT(std::string(descent.Until(Kind::kEnd).end.message()), HasSubstr("no memory"));
+}
+
+TEST(SessionTest, ClosingEndsItAtAnyMoment) {
+  for (const Kind kind : {Kind::kBind, Kind::kCompute, Kind::kStep}) {
+    Descent descent(LineOf(1000));
+    descent.Until(kind);
+    descent.session().End("enough");
+    EXPECT_FALSE(descent.session().Reply({}).ok());
+  }
+  const Descent at_once(LineOf(1000));
+}
+
+TEST(SessionTest, AStopIsAtARoundsEdge) {
+  Descent descent(LineOf(1000));
+  descent.Until(Kind::kStep);
+  descent.session().RequestStop("enough");
+
+  const Request& end = descent.Until(Kind::kEnd);
+
+  EXPECT_TRUE(end.end.ok()) << end.end;
+  EXPECT_THAT(end.reason, HasSubstr("enough"));
+  EXPECT_LE(descent.session().standing().rounds, 3u);
+}
+
+TEST(SessionTest, CallsInTheWrongPlaceAreRefusedAndChangeNothing) {
+  Descent descent(LineOf(8));
+  const auto refused = [&](const absl::Status& status) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  };
+  refused(descent.session().Reply({}));
+  refused(descent.session().SegmentReady(0));
+  const Request& asked = descent.Until(Kind::kCompute);
+  EXPECT_TRUE(asked.last_of_round);
+  refused(descent.session().SegmentReady(1));  // there is one
+  descent.Compute(asked);
+  refused(descent.session().Reply({}));
+
+  EXPECT_EQ(descent.Until(Kind::kEnd).reason, "1 epoch completed");
+  refused(descent.session().Reply({}));
+  EXPECT_EQ(descent.x(), 0.75f);
+}
+
+TEST(SessionTest, NothingIsAskedWhileTheProgramWorks) {
+  Descent descent(LineOf(8));
+  descent.Until(Kind::kCompute);
+  ASSERT_TRUE(descent.session().Reply({}).ok());
+  descent.Until(Kind::kEnd);
+  EXPECT_EQ(descent.session().Await(Seconds(0))->kind, Kind::kEnd);
+}
+
+TEST(SessionTest, ADeviceThatIsNoneIsNamed) {
+  Program program = LineOf(8);
+  program.device = "cpu:nine";
+  Descent descent(program);
+  EXPECT_THAT(std::string(descent.Until(Kind::kEnd).end.message()), HasSubstr("cpu:nine"));
+}
+
+}  // namespace
+}  // namespace tactus::sdk
