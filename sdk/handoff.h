@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -74,6 +75,9 @@ class Handoff {
  private:
   threads::Mutex mutex_;
   threads::Condition changed_;
+  // What the life does between two questions is mostly short, and to be woken takes longer: so the
+  // program looks for the next one for a moment before it sleeps.
+  std::atomic<bool> asks_ = false;
   const Request* request_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::optional<Answer> answer_ ABSL_GUARDED_BY(mutex_);
   absl::Status closed_ ABSL_GUARDED_BY(mutex_);

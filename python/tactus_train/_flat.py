@@ -89,6 +89,7 @@ class Flat:
             self._homes = [parameter.data_ptr() for parameter in self.parameters]
         self._gradients = gradients
         self._views = self.views(gradients)
+        self._addresses = [view.data_ptr() for view in self._views]
         self.point_back()
 
     def point_at(self, views: list[torch.Tensor]):
@@ -98,11 +99,14 @@ class Flat:
     def point_back(self):
         self.point_at(self._views)
 
-    def hide_untouched(self):
-        """Who has no gradient in the sum is none of the step's, as in a loop of torch's."""
+    def hide_untouched(self) -> bool:
+        """Who has no gradient in the sum is none of the step's, as in a loop of torch's. Whether there is any."""
+        if all(self.touched):
+            return False
         for parameter, touched in zip(self.parameters, self.touched):
             if not touched:
                 parameter.grad = None
+        return True
 
     def begin_sum(self):
         self.touched[:] = [False] * len(self.touched)
@@ -122,11 +126,11 @@ class Flat:
         """Adds gradients that a backward pass put elsewhere, because somebody had taken the views away, and puts the views
         back."""
         with torch.no_grad():
-            for parameter, view in zip(self.parameters, self._views):
+            for parameter, view, address in zip(self.parameters, self._views, self._addresses):
                 gradient = parameter.grad
-                if gradient is view and gradient.data_ptr() == view.data_ptr():
+                if gradient is view and gradient.data_ptr() == address:
                     continue
-                if gradient is not None and gradient.data_ptr() != view.data_ptr():
+                if gradient is not None and gradient.data_ptr() != address:
                     view.add_(gradient)
                 parameter.grad = view
 

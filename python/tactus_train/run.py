@@ -460,10 +460,10 @@ class Run:
 
     def _step_by(self, request):
         gradients = self._link.tensor_at(request.gradients, request.length)
-        if gradients.data_ptr() != self._flat.gradients.data_ptr():
+        elsewhere = gradients.data_ptr() != self._flat.gradients.data_ptr()
+        if elsewhere:
             self._flat.point_at(self._flat.views(gradients))
-        else:
-            self._flat.hide_untouched()
+        hidden = not elsewhere and self._flat.hide_untouched()
         groups, gain = self._optimizer.param_groups, request.gain
         rates = [group["lr"] for group in groups] if gain != 1 else []
         scaled = [rate * gain for rate in rates]
@@ -475,7 +475,8 @@ class Run:
             # An optimizer may have changed its rates itself.
             for group, rate, times in zip(groups, rates, scaled):
                 group["lr"] = rate if group["lr"] == times else group["lr"] / gain
-            self._flat.point_back()
+            if elsewhere or hidden:
+                self._flat.point_back()
         self._states.take_home()
 
     def _move_buffers(self, request, write: bool):
