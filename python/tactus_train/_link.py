@@ -80,10 +80,6 @@ class Link:
         """In a forked child: the threads are the parent's."""
         self._run = None
 
-    @property
-    def open(self) -> bool:
-        return self._run is not None
-
     def _open(self):
         if not self._run:
             raise UsageError("this run is over in this process: it was closed, or this is a process that was forked from it.")

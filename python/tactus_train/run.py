@@ -15,7 +15,7 @@ import torch
 
 from . import _abi, _facts, _flat
 from ._link import Link, failure
-from .errors import Error, ModelError, UsageError
+from .errors import ModelError, UsageError
 from .loader import Loader
 
 
@@ -222,8 +222,7 @@ class Run:
                  collate_fn: Callable[[list], Any] | None = None) -> float | dict[str, float]:
         """The mean over a dataset of what `fn(*batch)` says of each sample: a tensor [samples], one number (a mean), or a dict of
         these. In evaluation mode and without gradients."""
-        from torch.utils.data import default_collate
-        collate = collate_fn or default_collate
+        collate = collate_fn or torch.utils.data.default_collate
         sums: dict[str, float] = {}
         if len(dataset) == 0:
             raise UsageError("evaluate(): the dataset is empty.", "dataset")
