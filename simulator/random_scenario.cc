@@ -190,6 +190,7 @@ SimulatedJob DrawJob(Dice& dice, std::uint64_t devices) {
   job.settings.workers_max =
       static_cast<std::uint32_t>(dice.Whole(job.settings.workers_min, devices));
   job.engine.seed = dice.Whole(1, 1u << 30);
+  job.settings.spares = job.engine.seed % 3 == 0 ? 1 : 0;
   job.engine.micro_batch = static_cast<std::uint32_t>(dice.Whole(1, 64));
   job.engine.bucket_bytes = dice.Whole(16, 256);
   DrawOptimizer(dice, job);

@@ -223,12 +223,11 @@ std::vector<std::uint32_t> Group::Staying() const {
   return ranks;
 }
 
-Group Group::Next(const std::vector<std::uint32_t>& ranks,
-                  const std::vector<MemberRecord>& newcomers, std::uint64_t generation) const {
+Group Group::Next(const std::vector<std::uint32_t>& ranks, const std::vector<Joiner>& newcomers,
+                  std::uint64_t generation) const {
   std::vector<MemberRecord> members;
   for (const std::uint32_t rank : ranks) members.push_back(members_[rank]);
-  members.insert(members.end(), newcomers.begin(), newcomers.end());
-  const std::size_t members_of_next = members.size();
+  for (const Joiner& newcomer : newcomers) members.push_back(newcomer.member);
   Group next(std::move(members), true);
   next.contact_ = contact_;
   for (const auto& [node, reason] : contact_.missed()) {
@@ -237,9 +236,11 @@ Group Group::Next(const std::vector<std::uint32_t>& ranks,
     if (!waited) next.contact_.Forget(node);
   }
   next.former_ = former_;
-  for (std::size_t rank = ranks.size(); rank < members_of_next; ++rank) {
-    next.workers_[rank].lost = GroupLostMessage{
-        .generation = generation, .reason = "it was not in it yet", .planned = true};
+  for (std::size_t i = 0; i < newcomers.size(); ++i) {
+    next.workers_[ranks.size() + i].lost = GroupLostMessage{.generation = generation,
+                                                            .rounds = newcomers[i].rounds,
+                                                            .reason = "it was not in it yet",
+                                                            .planned = true};
   }
   for (std::uint32_t rank = 0, stays = 0; rank < size(); ++rank) {
     const Worker& worker = workers_[rank];

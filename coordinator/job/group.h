@@ -15,6 +15,7 @@
 #include "coordinator/job/actions.h"
 #include "coordinator/job/contact.h"
 #include "coordinator/job/failure_inquiry.h"
+#include "coordinator/job/joiners.h"
 #include "coordinator/job/records.h"
 #include "coordinator/job/result_collector.h"
 
@@ -146,9 +147,8 @@ class Group {
   std::vector<std::uint32_t> Staying() const;
 
   // The group of these ranks, in their order, who keep what is known of them, and behind them of
-  // `newcomers`, who have applied nothing; `generation`: of this group. The others, if they live,
-  // are former members of it.
-  Group Next(const std::vector<std::uint32_t>& ranks, const std::vector<MemberRecord>& newcomers,
+  // `newcomers`; `generation`: of this group. The others, if they live, are former members of it.
+  Group Next(const std::vector<std::uint32_t>& ranks, const std::vector<Joiner>& newcomers,
              std::uint64_t generation) const;
 
   // Since when there are signs of a failure without a verdict; nothing: there are none.

@@ -84,10 +84,9 @@ void JobController::FormGroup(GroupFormation& formation, Turn turn) {
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
     keeper_.record().members[rank].nccl_version = versions[rank];
   }
-  keeper_.FormGroup({.members = size(),
-                     .speeds = formation.speeds(),
-                     .encodings = formation.encodings()},
-                    formation.loaded(), transport, turn);
+  keeper_.FormGroup(
+      {.members = size(), .speeds = formation.speeds(), .encodings = formation.encodings()},
+      formation.loaded(), transport, turn);
   SendGroup(turn);
 }
 
@@ -181,6 +180,7 @@ void JobController::Update(const JobUpdated& event, std::unique_ptr<policies::Pl
   if (IsFinal(state()) || state() == JobState::kStopping) return;
   keeper_.Update(event, std::move(policy));
   keeper_.Announce(turn);
+  TrimSpares(turn);
   if (event.needs_restart) Suspend(false, "starts again with what the user changed", turn);
 }
 

@@ -9,7 +9,8 @@
 //               QUEUED; a Finished that is not suspended, or Cancel: STOPPING
 //   PAUSED      a user resumes: QUEUED; Cancel: CANCELLED
 //   STOPPING    all Finished and all files there: SUCCEEDED, after a Cancel CANCELLED
-//   RUNNING     workers join the group, or leave it, without a stop: see job_resize.cc
+//   RUNNING     workers join the group, or leave it, or are spare beside it, without a stop: see
+//               job_resize.cc
 //   any         a member is lost: the others go on in the next group, in the same state; see
 //               job_regroup.cc. Where none can, nothing moves or a deadline passes: SUSPENDING, to
 //               be tried again from the last checkpoint; after attempts.h's last attempt FAILED,
@@ -211,7 +212,13 @@ class JobController {
   std::string JoinerWords() const;
   bool ChangesInPlace() const;
   std::vector<std::uint32_t> Remaining() const;
+  std::vector<std::uint32_t> GoingOn() const;
   bool EnoughRemain() const;
+  std::size_t Room() const;
+  std::vector<std::uint32_t> Outpaced() const;
+  std::optional<Instant> ComparesFrom() const;
+  Joiner SpareOf(std::uint32_t rank) const;
+  void TrimSpares(Turn turn);
   void AskToRegroup(Turn turn);
   StopMessage RegroupOrder() const;
   std::string ChangeWords() const;
@@ -235,6 +242,7 @@ class JobController {
   bool AnyHasState() const;
   void ForgetWhoLeft();
   std::uint32_t Slower(std::uint32_t one, std::uint32_t other) const;
+  double SpeedOf(std::uint32_t rank) const;
   void GiveUp(std::uint32_t rank, const std::string& reason, Duration grace, Turn turn);
   std::optional<std::string> GiveUpStill(const Standstill& standstill, const std::string& words,
                                          Turn turn);
@@ -299,6 +307,7 @@ class JobController {
   std::string join_failure_;        // why the last one did not, until others are started
   std::map<WorkerId, std::string> leaving_;  // members that are to leave, and why
   bool asked_to_regroup_ = false;            // the present group was
+  Instant compared_{};                       // spares with members, the last time
 };
 
 }  // namespace tactus::job

@@ -36,7 +36,7 @@ std::optional<Instant> JobController::SteadyFrom() const {
 std::optional<Instant> JobController::GrowsFrom() const {
   const auto* const training = std::get_if<phase::Training>(&phase_);
   if (training == nullptr || !Movable() || !GrowsInPlace()) return std::nullopt;
-  if (!joiners_.empty() || !leaving_.empty()) return std::nullopt;
+  if (!joiners_.coming().empty() || !leaving_.empty()) return std::nullopt;
   constexpr std::uint32_t kDoublingsMax = 7;
   const std::uint32_t doublings = std::min(record().regroups + joins_failed_, kDoublingsMax);
   return training->since + deadlines_.join * (1 << doublings);

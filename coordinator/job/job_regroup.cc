@@ -151,27 +151,33 @@ std::vector<std::uint32_t> JobController::Unspoken() const {
 
 // The members are durable before the first of them hears of the group, and before who is left out
 // is ended: a coordinator that came to know neither would take the end of one for a loss.
-// Who is to leave and cannot be spared stays for a round, after which the job is suspended.
 void JobController::FormNext(Turn turn) {
   const std::string reason = LossWords();
   if (!AnyHasState()) return Lose(reason, turn);
   const bool on_purpose = LeftOnPurpose();
-  const std::vector<Joiner> newcomers = joiners_.TakeReady();
+  const std::vector<std::uint32_t> outpaced =
+      on_purpose ? Outpaced() : std::vector<std::uint32_t>();
+  const std::vector<Joiner> newcomers = joiners_.Take(Room() + outpaced.size());
   const bool again = group_.Staying().size() == size() && !on_purpose && newcomers.empty();
   regroups_in_vain_ = again ? regroups_in_vain_ + 1 : 0;
   if (regroups_in_vain_ > kRegroupsInVainMax) return Lose(reason, turn);
   if (again) LeaveOutNewcomers(turn);
   if (regroups_in_vain_ > 1) LeaveOutBlamed(turn);
-  const std::vector<std::uint32_t> ranks = EnoughRemain() ? Remaining() : group_.Staying();
+  std::vector<std::uint32_t> ranks = GoingOn();
+  for (const std::uint32_t rank : outpaced) {
+    std::erase(ranks, rank);
+    joiners_.AddSpare(SpareOf(rank));
+  }
   std::vector<Action> ends;
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
-    const bool stays = std::ranges::binary_search(ranks, rank);
-    if (!stays && group_.results().Owes(rank)) group_.End(rank, deadlines_.grace, ends);
+    const bool keeps =
+        std::ranges::binary_search(ranks, rank) || std::ranges::binary_search(outpaced, rank);
+    if (!keeps && group_.results().Owes(rank)) group_.End(rank, deadlines_.grace, ends);
   }
-  std::vector<MemberRecord> members;
-  for (const Joiner& newcomer : newcomers) members.push_back(newcomer.member);
   const bool resized = on_purpose && (ranks.size() < size() || !newcomers.empty());
-  group_ = group_.Next(ranks, members, record().generation);
+  const std::vector<MemberRecord> former = group_.members();
+  group_ = group_.Next(ranks, newcomers, record().generation);
+  for (const std::uint32_t rank : outpaced) group_.LoseFormer(former[rank].worker);
   ForgetWhoLeft();
   keeper_.SetJoiners(joiners_.members());
   keeper_.Regroup({.ranks = ranks,
@@ -238,9 +244,12 @@ void JobController::LeaveOutBlamed(Turn turn) {
 }
 
 std::uint32_t JobController::Slower(std::uint32_t one, std::uint32_t other) const {
-  const Progress progress = keeper_.tracker()->progress();
-  const auto speed = [&](std::uint32_t rank) { return progress.workers[rank].samples_per_second; };
-  return speed(one) < speed(other) ? one : other;
+  return SpeedOf(one) < SpeedOf(other) ? one : other;
+}
+
+// Samples a second while computing, of the last rounds; 0: not known.
+double JobController::SpeedOf(std::uint32_t rank) const {
+  return keeper_.tracker()->progress().workers[rank].samples_per_second;
 }
 
 void JobController::GiveUp(std::uint32_t rank, const std::string& reason, Duration grace,

@@ -10,6 +10,10 @@
 // worker is that loads is nobody's concern but this file's: where it fails, the group never learns
 // of it. What the group is about otherwise comes first: where it ends, or is suspended, who loads
 // is ended.
+//
+// Beside a group that is whole JobSettings::spares more load, and wait: who is lost has one of them
+// in its place at once. Of those whose shares would add more than a member's, one takes that
+// member's place, and the member is the spare.
 
 #include <algorithm>
 #include <string>
@@ -101,14 +105,20 @@ void JobController::DismissJoiners(Turn turn) {
   asked_to_regroup_ = false;
 }
 
-// "worker 7 on node c loads, to join".
+// "; worker 7 on node c loading, to join; worker 8 on node d spare".
 std::string JobController::JoinerWords() const {
   std::vector<MemberRecord> loading;
-  for (const Joiner& joiner : joiners_.all()) {
+  for (const Joiner& joiner : joiners_.coming()) {
     if (!joiner.ready) loading.push_back(joiner.member);
   }
+  const bool whole = Room() == 0;
   std::string words;
-  if (!loading.empty()) words = "; " + WorkerNames(loading) + " loading, to join";
+  if (!loading.empty()) {
+    words = "; " + WorkerNames(loading) + " loading, to " + (whole ? "be spare" : "join");
+  }
+  std::vector<MemberRecord> spares;
+  for (const Joiner& spare : joiners_.spares()) spares.push_back(spare.member);
+  if (!spares.empty()) words += "; " + WorkerNames(spares) + " spare";
   if (!join_failure_.empty()) words += "; did not join: " + join_failure_;
   return words;
 }
@@ -149,17 +159,89 @@ std::vector<std::uint32_t> JobController::Remaining() const {
   return ranks;
 }
 
+// Who is to leave and cannot be spared stays for a round, after which the job is suspended.
+std::vector<std::uint32_t> JobController::GoingOn() const {
+  return EnoughRemain() ? Remaining() : group_.Staying();
+}
+
 bool JobController::EnoughRemain() const {
   return Remaining().size() >= std::max(record().settings.workers_min, 1u);
+}
+
+// ---- Who is spare
+
+// How many more the group may have than those who go on.
+std::size_t JobController::Room() const {
+  const std::size_t most = record().settings.workers_max;
+  return most - std::min(most, GoingOn().size());
+}
+
+// Who stays and has a share that adds clearly less than that of somebody who waits, whom the group
+// has no room for: they change places. Measured and tried-out speeds differ by tens of percent on a
+// busy machine. Rank 0 stays: it has files under way.
+std::vector<std::uint32_t> JobController::Outpaced() const {
+  constexpr double kClearly = 1.25;
+  const std::vector<Joiner> ready = joiners_.Ready();
+  if (ready.size() <= Room() || !keeper_.tracker()) return {};
+  std::vector<std::uint32_t> ranks = GoingOn();
+  if (!ranks.empty()) ranks.erase(ranks.begin());
+  std::ranges::stable_sort(ranks, {}, [this](std::uint32_t rank) { return SpeedOf(rank); });
+  std::vector<std::uint32_t> outpaced;
+  for (std::size_t i = Room(); i < ready.size() && outpaced.size() < ranks.size(); ++i) {
+    const std::uint32_t slowest = ranks[outpaced.size()];
+    const double speed = SpeedOf(slowest);
+    if (speed <= 0 || ready[i].ready->samples_per_second < kClearly * speed) break;
+    outpaced.push_back(slowest);
+  }
+  std::ranges::sort(outpaced);
+  return outpaced;
+}
+
+// From when on spares are compared with members again, which may have become slow; nothing: there
+// are none, or the group is about something else. The later, the more often it was changed.
+std::optional<Instant> JobController::ComparesFrom() const {
+  const auto* const training = std::get_if<phase::Training>(&phase_);
+  const bool waits = training != nullptr && !asked_to_regroup_ && !group_.SuspectSince();
+  if (!waits || joiners_.spares().empty()) return std::nullopt;
+  constexpr std::uint32_t kDoublingsMax = 5;
+  const std::uint32_t doublings = std::min(record().regroups + record().resizes, kDoublingsMax);
+  return std::max(training->since, compared_) + deadlines_.resize * (1 << doublings);
+}
+
+// It has left the group for a faster one, and keeps what it holds.
+Joiner JobController::SpareOf(std::uint32_t rank) const {
+  ReadyMessage ready = record().loaded;
+  ready.nccl_version = group_.members()[rank].nccl_version;
+  ready.samples_per_second = SpeedOf(rank);
+  return {.member = group_.members()[rank], .ready = ready, .rounds = group_.Lost(rank)->rounds};
+}
+
+// Whoever a job may have no longer.
+void JobController::TrimSpares(Turn turn) {
+  std::vector<WorkerId> surplus;
+  for (std::size_t i = record().settings.spares; i < joiners_.spares().size(); ++i) {
+    surplus.push_back(joiners_.spares()[i].member.worker);
+  }
+  if (!surplus.empty()) GiveBack(surplus, "a user wants fewer spares", turn);
 }
 
 // ---- The group is asked
 
 // Where there is a reason now, and it was not asked yet.
 void JobController::AskToRegroup(Turn turn) {
+  if (asked_to_regroup_ || !In<phase::Training>() || group_.SuspectSince()) return;
   const std::optional<Instant> due = joiners_.Due();
-  const bool wanted = !leaving_.empty() || (due && turn.now >= *due);
-  if (!wanted || asked_to_regroup_ || !In<phase::Training>() || group_.SuspectSince()) return;
+  const bool are_ready = due && turn.now >= *due;
+  const std::optional<Instant> compares = ComparesFrom();
+  const bool compare = compares && turn.now >= *compares;
+  if (compare) compared_ = turn.now;
+  const bool all_spare = Room() == 0 && !((are_ready || compare) && !Outpaced().empty());
+  if (are_ready && all_spare) {
+    joiners_.Take(0);
+    NoteJoiners(turn);
+  }
+  const bool any_waits = are_ready || !joiners_.spares().empty();
+  if (leaving_.empty() && (all_spare || !any_waits)) return;
   asked_to_regroup_ = true;
   group_.SendToAll(RegroupOrder(), turn.actions);
 }
@@ -170,12 +252,19 @@ StopMessage JobController::RegroupOrder() const {
 
 // "worker 7 on node c joins; node b is drained".
 std::string JobController::ChangeWords() const {
-  std::vector<MemberRecord> ready;
-  for (const Joiner& joiner : joiners_.all()) {
-    if (joiner.ready) ready.push_back(joiner.member);
+  const std::vector<std::uint32_t> outpaced = Outpaced();
+  std::vector<Joiner> ready = joiners_.Ready();
+  ready.resize(std::min(ready.size(), Room() + outpaced.size()));
+  std::vector<MemberRecord> join;
+  for (const MemberRecord& member : joiners_.members()) {
+    const auto is_it = [&](const Joiner& one) { return one.member.worker == member.worker; };
+    if (std::ranges::any_of(ready, is_it)) join.push_back(member);
   }
   std::string words;
-  if (!ready.empty()) words = WorkerNames(ready) + (ready.size() == 1 ? " joins" : " join");
+  if (!join.empty()) words = WorkerNames(join) + (join.size() == 1 ? " joins" : " join");
+  std::vector<MemberRecord> out;
+  for (const std::uint32_t rank : outpaced) out.push_back(group_.members()[rank]);
+  if (!out.empty()) words += ", in place of " + WorkerNames(out);
   std::string last;  // members of one node leave for one reason
   for (const auto& [worker, reason] : leaving_) {
     if (reason != last) words += (words.empty() ? "" : "; ") + reason;
@@ -201,8 +290,8 @@ void JobController::GoOnChanging(Turn turn) {
 
 void JobController::LookAtJoiners(Turn turn) {
   if (joiners_.empty()) return;
-  if (turn.now >= joiners_.since() + deadlines_.start) {
-    for (const Joiner& joiner : std::vector(joiners_.all())) {
+  if (!joiners_.coming().empty() && turn.now >= joiners_.since() + deadlines_.start) {
+    for (const Joiner& joiner : std::vector(joiners_.coming())) {
       if (joiner.ready) continue;
       GiveUpJoiner(joiner.member.worker, "not ready within " + DurationWords(deadlines_.start),
                    turn);
@@ -213,11 +302,11 @@ void JobController::LookAtJoiners(Turn turn) {
 
 // Of LookAtJoiners. Who is ready while the group is about something else is taken in behind it.
 std::optional<Instant> JobController::JoinersDue() const {
-  if (joiners_.empty()) return std::nullopt;
+  if (joiners_.coming().empty()) return ComparesFrom();
   const bool waits = In<phase::Training>() && !asked_to_regroup_ && !group_.SuspectSince();
   const std::optional<Instant> ready = waits ? joiners_.Due() : std::nullopt;
   const bool loading = std::ranges::any_of(
-      joiners_.all(), [](const Joiner& joiner) { return !joiner.ready.has_value(); });
+      joiners_.coming(), [](const Joiner& joiner) { return !joiner.ready.has_value(); });
   const Instant late = joiners_.since() + deadlines_.start;
   if (!loading) return ready;
   return ready ? std::min(*ready, late) : late;

@@ -9,55 +9,100 @@
 
 namespace tactus::job {
 
+namespace {
+
+// Null: it is not among them.
+const Joiner* FindIn(const std::vector<Joiner>& joiners, WorkerId worker) {
+  const auto found =
+      std::ranges::find(joiners, worker, [](const Joiner& joiner) { return joiner.member.worker; });
+  return found == joiners.end() ? nullptr : &*found;
+}
+
+bool IsReady(const Joiner& joiner) { return joiner.ready.has_value(); }
+
+bool IsFaster(const Joiner& one, const Joiner& other) {
+  return one.ready->samples_per_second > other.ready->samples_per_second;
+}
+
+}  // namespace
+
 void Joiners::Start(const std::vector<MemberRecord>& members, Instant now) {
-  TACTUS_CHECK(empty());
-  for (const MemberRecord& member : members) joiners_.push_back({.member = member});
+  TACTUS_CHECK(coming_.empty());
+  for (const MemberRecord& member : members) coming_.push_back({.member = member});
   since_ = now;
 }
 
-const Joiner* Joiners::Find(WorkerId worker) const {
-  const auto found = std::ranges::find(joiners_, worker,
-                                       [](const Joiner& joiner) { return joiner.member.worker; });
-  return found == joiners_.end() ? nullptr : &*found;
+bool Joiners::Has(WorkerId worker) const {
+  return FindIn(coming_, worker) != nullptr || FindIn(spares_, worker) != nullptr;
 }
 
 std::vector<MemberRecord> Joiners::members() const {
   std::vector<MemberRecord> members;
-  for (const Joiner& joiner : joiners_) members.push_back(joiner.member);
+  for (const Joiner& joiner : coming_) members.push_back(joiner.member);
+  for (const Joiner& spare : spares_) members.push_back(spare.member);
   return members;
 }
 
 void Joiners::SetReady(WorkerId worker, const ReadyMessage& ready, Instant now) {
-  const auto is_ready = [](const Joiner& joiner) { return joiner.ready.has_value(); };
-  if (std::ranges::none_of(joiners_, is_ready)) first_ready_ = now;
-  for (Joiner& joiner : joiners_) {
+  if (std::ranges::none_of(coming_, IsReady)) first_ready_ = now;
+  for (Joiner& joiner : coming_) {
     if (joiner.member.worker == worker && !joiner.ready) joiner.ready = ready;
   }
 }
 
 MemberRecord Joiners::Remove(WorkerId worker) {
-  const Joiner* const found = Find(worker);
-  TACTUS_CHECK(found != nullptr);
-  MemberRecord member = found->member;
-  std::erase_if(joiners_,
-                [worker](const Joiner& joiner) { return joiner.member.worker == worker; });
+  TACTUS_CHECK(Has(worker));
+  const Joiner* const found = FindIn(coming_, worker);
+  MemberRecord member = (found != nullptr ? found : FindIn(spares_, worker))->member;
+  const auto is_it = [worker](const Joiner& joiner) { return joiner.member.worker == worker; };
+  std::erase_if(coming_, is_it);
+  std::erase_if(spares_, is_it);
   return member;
 }
 
+void Joiners::Clear() {
+  coming_.clear();
+  spares_.clear();
+}
+
 std::optional<Instant> Joiners::Due() const {
-  const auto ready = std::ranges::count_if(
-      joiners_, [](const Joiner& joiner) { return joiner.ready.has_value(); });
+  const auto ready = std::ranges::count_if(coming_, IsReady);
   if (ready == 0) return std::nullopt;
-  if (ready == std::ssize(joiners_)) return first_ready_;
+  if (ready == std::ssize(coming_)) return first_ready_;
   return first_ready_ + (first_ready_ - since_);
 }
 
-std::vector<Joiner> Joiners::TakeReady() {
+std::vector<Joiner> Joiners::Ready() const {
+  std::vector<Joiner> ready;
+  std::ranges::copy_if(coming_, std::back_inserter(ready), IsReady);
+  ready.insert(ready.end(), spares_.begin(), spares_.end());
+  std::ranges::stable_sort(ready, IsFaster);
+  return ready;
+}
+
+std::vector<Joiner> Joiners::Take(std::size_t most) {
+  std::vector<Joiner> chosen = Ready();
+  chosen.resize(std::min(most, chosen.size()));
   std::vector<Joiner> taken;
-  std::ranges::copy_if(joiners_, std::back_inserter(taken),
-                       [](const Joiner& joiner) { return joiner.ready.has_value(); });
-  std::erase_if(joiners_, [](const Joiner& joiner) { return joiner.ready.has_value(); });
+  const auto take_from = [&](std::vector<Joiner>& joiners) {
+    std::erase_if(joiners, [&](const Joiner& joiner) {
+      const bool is_chosen = FindIn(chosen, joiner.member.worker) != nullptr;
+      if (is_chosen) taken.push_back(joiner);
+      return is_chosen;
+    });
+  };
+  take_from(coming_);
+  take_from(spares_);
+  std::vector<Joiner> left;
+  std::ranges::copy_if(coming_, std::back_inserter(left), IsReady);
+  std::erase_if(coming_, IsReady);
+  for (Joiner& spare : left) AddSpare(std::move(spare));
   return taken;
+}
+
+void Joiners::AddSpare(Joiner joiner) {
+  TACTUS_CHECK(joiner.ready && !Has(joiner.member.worker));
+  spares_.insert(std::ranges::upper_bound(spares_, joiner, IsFaster), std::move(joiner));
 }
 
 std::string OddLoadWords(const ReadyMessage& ready, const ReadyMessage& group) {

@@ -24,6 +24,7 @@ void Fields(auto& archive, Of<JobSettings> auto& settings) {
   archive("name", settings.name);
   archive("workers_min", settings.workers_min);
   archive("workers_max", settings.workers_max);
+  archive("spares", settings.spares);
   archive("device", settings.device);
   archive("selector", settings.selector);
   archive("tolerations", settings.tolerations);

@@ -47,6 +47,7 @@ struct JobSettings {
   std::string name{};                    // as in the job file
   std::uint32_t workers_min = 1;         // >= 1
   std::uint32_t workers_max = 1u << 16;  // >= workers_min
+  std::uint32_t spares = 0;              // beside workers_max, ready to take a lost one's place
   DeviceKind device = DeviceKind::kStandard;
   std::map<std::string, std::string> selector{};  // labels that a node must have
   std::vector<std::string> tolerations{};         // taints that a node may have
@@ -323,8 +324,8 @@ struct JobRecord {
   std::string resize_reason{};  // of the last one, likewise
   // What its workers have loaded, which who joins has to have, too; no parameters: not known.
   ReadyMessage loaded{};
-  // Who loads beside the group. For people and for worker_ordinals: a coordinator that restarts
-  // ends them, as it ends whoever runs and is in no group.
+  // Who loads beside the group, or is spare. For people and for worker_ordinals: a coordinator that
+  // restarts ends them, as it ends whoever runs and is in no group.
   std::vector<MemberRecord> joiners{};
   // Who said that the group fell apart, by rank of the present one: until its first round, which
   // proves that all of them are in it.

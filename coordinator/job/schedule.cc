@@ -250,8 +250,7 @@ class Scheduler {
     for (const GroupedJob& group : view_.groups) {
       const bool whole = group.in_place || UsefulDevices(group, *group.settings, view_.standard) ==
                                                group.devices.size();
-      const bool wants = !group.leaving && whole &&
-                         group.devices.size() < group.settings->workers_max &&
+      const bool wants = !group.leaving && whole && group.devices.size() < MostOf(group) &&
                          !Unwanted(*group.settings).empty();
       if (!wants) continue;
       if (!(group.in_place ? group.grows : group.steady)) {
@@ -267,11 +266,17 @@ class Scheduler {
       return;
     }
     Schedule::Grant growth{.job = chosen->job};
-    const std::size_t most = chosen->settings->workers_max - chosen->devices.size();
+    const std::size_t most = MostOf(*chosen) - chosen->devices.size();
     for (const std::size_t index : Unwanted(*chosen->settings)) {
       if (growth.members.size() < most) growth.members.push_back(view_.free[index].place);
     }
     schedule_.growths.push_back(std::move(growth));
+  }
+
+  // Devices that it may hold. Spares are workers that join: a job that takes in none has none.
+  static std::size_t MostOf(const GroupedJob& group) {
+    const std::size_t members = group.settings->workers_max;
+    return members + (group.in_place ? group.settings->spares : 0);
   }
 
   // The free devices that fit, and that nobody in the queue could use.

@@ -9,7 +9,8 @@
 //   backfill  devices that it cannot use yet are lent to jobs behind it, until it can; where it has
 //             waited a while, as nodes may just be joining one by one
 //   growth    devices that nobody waits for go to running jobs below their max: to workers that
-//             join them, or, where they cannot take in any, by a checkpoint and a start
+//             join them, or, where they cannot take in any, by a checkpoint and a start; beyond it
+//             to their spares, which give way like anybody who joins
 
 #pragma once
 
@@ -36,7 +37,7 @@ struct HeldDevice {
   DeviceKind kind = DeviceKind::kCpu;
   const NodeTraits* traits = nullptr;  // null: its node is not known
   bool usable = false;                 // by others, once it is given back: connected, open, well
-  bool joining = false;                // its worker loads, to join those that train
+  bool joining = false;                // its worker loads, to join those that train, or is spare
 };
 
 // A job that has devices.

@@ -36,7 +36,7 @@ const std::vector<std::string>& Changeable() {
     for (const policies::OptimizerRow& optimizer : policies::Optimizers()) {
       all.push_back("optimizer." + std::string(optimizer.name) + ".learning_rate");
     }
-    all.insert(all.end(), {"workers.min", "workers.max"});
+    all.insert(all.end(), {"workers.min", "workers.max", "workers.spares"});
     return all;
   }();
   return paths;

@@ -421,6 +421,7 @@ job::JobSettings SettingsOf(const ResolvedSpec& resolved) {
   if (spec.adapt().warm_start()) settings.kind = KindOfJob(resolved);
   settings.workers_min = spec.workers().min();
   settings.workers_max = std::min(spec.workers().max(), WorkersOfARound(settings.adapt));
+  settings.spares = spec.workers().spares();
   const v1::Stop& stop = spec.stop();
   if (stop.has_train_loss()) settings.stop_train_loss = stop.train_loss();
   if (stop.has_epochs()) settings.stop_epochs = stop.epochs();
