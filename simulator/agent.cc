@@ -291,7 +291,8 @@ void Agent::On(const job::StartWorker& start) {
                   .job = start.job,
                   .endpoint = std::to_string(index_),
                   .track = track,
-                  .checkpoint = around_.coordinator.FindCheckpoint(start.checkpoint)},
+                  .checkpoint = around_.coordinator.FindCheckpoint(start.checkpoint),
+                  .skip_samples = start.skip_samples},
       WorkerSurroundings{
           .scheduler = around_.scheduler,
           .checkers = around_.checkers,

@@ -293,6 +293,7 @@ void Worker::MakeMember() {
   } else {
     std::ranges::copy(from->parameters, parameters_.span().begin());
     member_->Restore(from->state);
+    member_->ledger.PassOver(order_.skip_samples);
   }
 }
 

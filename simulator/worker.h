@@ -50,6 +50,7 @@ struct WorkerOrder {
   std::string endpoint{};                          // what it tells its peers: where it is
   std::uint32_t track = 0;                         // its number with the recorder
   std::shared_ptr<const Checkpoint> checkpoint{};  // that it goes on from; null: from the beginning
+  std::uint64_t skip_samples = 0;                  // after its own
 };
 
 // The shipped life around the shipped engine, on a fiber, with models in the place of the network,

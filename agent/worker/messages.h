@@ -29,6 +29,7 @@ struct StartMessage {
   std::string output_directory;
   std::string checkpoint{};     // a file to go on from; empty: from the beginning
   bool wants_standing = false;  // so older agents do not
+  std::uint64_t skip_samples = 0;  // after those of the checkpoint
 };
 // All but the specification, which has a reader of its own.
 void Fields(auto& archive, Of<StartMessage> auto& start) {
@@ -41,6 +42,7 @@ void Fields(auto& archive, Of<StartMessage> auto& start) {
   archive("output_directory", start.output_directory);
   archive("checkpoint", start.checkpoint);
   archive("wants_standing", start.wants_standing);
+  archive("skip_samples", start.skip_samples);
 }
 
 using protocol::CheckpointedMessage;

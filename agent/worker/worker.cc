@@ -212,6 +212,7 @@ void Worker::TakeUp(Checkpoint checkpoint) {
     if (best_ == nullptr) engine::ForgetBest(checkpoint.state.validation);
   }
   member_->Restore(checkpoint.state);
+  member_->ledger.PassOver(start_.skip_samples);
 }
 
 bool Worker::ByNccl(const GroupMessage& group) const {

@@ -59,6 +59,13 @@ std::string IdentityText(const v1::Job& job) {
     rows.push_back({"wrong parameters",
                     Printable(TimesText(job.differences()) + ", last " + job.difference_reason())});
   }
+  if (!job.rollback_reason().empty()) {
+    const std::string passed = FormatCount(job.rollback_samples()) + " samples passed over";
+    rows.push_back({"rolled back", Printable(job.rollback_reason() + "; " +
+                                             (job.rollback_samples() > 0
+                                                  ? passed
+                                                  : "no checkpoint of before to go back to"))});
+  }
   if (job.resizes() > 0) {
     rows.push_back(
         {"resized", Printable(TimesText(job.resizes()) + ", last " + job.resize_reason())});

@@ -207,6 +207,28 @@ std::string StateText(v1::JobState state) {
   return "It " + verb + StateName(state);
 }
 
+std::string Times(std::uint64_t times) {
+  return times == 1 ? "once" : FormatCount(times) + " times";
+}
+
+// How the group changed under way, and what training was taken back.
+std::string GroupStory(const v1::Job& job) {
+  std::string text;
+  if (job.regroups() > 0) {
+    text += " Its workers went on without one that was lost " + Times(job.regroups()) +
+            ", the last time because " + Printable(job.regroup_reason()) + ".";
+  }
+  if (job.resizes() > 0) {
+    text += " Its group was changed without a stop " + Times(job.resizes()) + ", last " +
+            Printable(job.resize_reason()) + ".";
+  }
+  if (job.rollback_samples() > 0) {
+    text += " It went back, and passed over " + CountOf(job.rollback_samples(), "sample") +
+            ", as " + Printable(job.rollback_reason()) + ".";
+  }
+  return text;
+}
+
 std::string Closing(const v1::Job& job, const v1::ListDecisionsResponse& decisions) {
   const v1::JobProgress& progress = job.progress();
   std::string text = StateText(job.state());
@@ -219,7 +241,7 @@ std::string Closing(const v1::Job& job, const v1::ListDecisionsResponse& decisio
             FormatLoss(progress.loss());
   }
   if (!job.state_reason().empty()) text += ": " + Printable(job.state_reason());
-  text = Sentence(text) + ValidationStory(progress.validation());
+  text = Sentence(text) + GroupStory(job) + ValidationStory(progress.validation());
   for (auto& [name, what] : Shortfalls(progress)) {
     name.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(name.front())));
     text += " " + name + ": " + what + ".";

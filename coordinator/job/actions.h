@@ -332,6 +332,8 @@ struct StartWorker {
   std::string spec{};  // of the JobRecord
   std::string device{};
   std::string checkpoint{};  // SHA-256 of what it goes on from; empty: from the beginning
+  // Samples after the checkpoint's that nobody trains on: with them the loss had risen.
+  std::uint64_t skip_samples = 0;
 };
 void Fields(auto& archive, Of<StartWorker> auto& action) {
   archive("node", action.node);
@@ -341,6 +343,7 @@ void Fields(auto& archive, Of<StartWorker> auto& action) {
   archive("spec", action.spec);
   archive("device", action.device);
   archive("checkpoint", action.checkpoint);
+  archive("skip_samples", action.skip_samples);
 }
 
 struct SendToWorker {

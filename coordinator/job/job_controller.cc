@@ -47,6 +47,8 @@ void JobController::Start(std::vector<MemberRecord> members, Turn turn) {
   keeper_.Enter(JobState::kStarting, WorkerCount(size()) + " loading model and data");
   keeper_.Announce(turn);
   const std::string checkpoint = record().checkpoint ? record().checkpoint->sha256 : "";
+  const std::optional<Rollback>& back = record().rollback;
+  const std::uint64_t skip = back && back->checkpoint == checkpoint ? back->skip_samples : 0;
   for (const MemberRecord& member : group_.members()) {
     turn.actions.push_back(StartWorker{.node = member.node,
                                        .worker = member.worker,
@@ -54,7 +56,8 @@ void JobController::Start(std::vector<MemberRecord> members, Turn turn) {
                                        .job_name = record().name,
                                        .spec = record().spec,
                                        .device = member.device,
-                                       .checkpoint = checkpoint});
+                                       .checkpoint = checkpoint,
+                                       .skip_samples = skip});
   }
 }
 
@@ -140,6 +143,7 @@ void JobController::On(std::uint32_t rank, const ReportMessage& message, Turn tu
   keeper_.NoteRepeated(message.out_of_memory);
   if (!keeper_.Add(report, turn)) return;
   regroups_in_vain_ = 0;
+  if (keeper_.spike()) return GoBack(turn);
   Steer(turn);
   keeper_.ShareProgress(turn);
 }
@@ -507,10 +511,11 @@ void JobController::Conclude(const Finding& verdict, Turn turn) {
 // The group is lost, for a reason that is not the job's own. What is left of it is ended as that of
 // a suspended job whose checkpoint is there, so that a restart, a user and the queue find nothing
 // new; that checkpoint is an older one, or none.
-void JobController::Lose(const std::string& reason, Turn turn) {
+// counts: as an attempt of those that settings.retries allows.
+void JobController::Lose(const std::string& reason, Turn turn, bool counts) {
   JobRecord& record = keeper_.record();
   if (!record.cancel_reason.empty()) return Fail(reason, "", turn);
-  const bool excused = leaver_.has_value();  // it was said in time
+  const bool excused = leaver_.has_value() || !counts;  // it was said in time
   const bool tried_again = keeper_.LoseGroup(reason, excused, turn.now);
   if (!tried_again) return Fail(GivenUpWords(record, reason), "", turn);
   record.suspension = Suspension{.pause = record.suspension && record.suspension->pause,

@@ -253,6 +253,9 @@ class JobController {
   void RepeatGroup(Turn turn);
   void GiveTimeToSpeak(Instant now);
 
+  // ---- The loss rises
+  void GoBack(Turn turn);
+
   // ---- Members that held wrong parameters
   void On(std::uint32_t rank, const DifferedMessage& message, Turn turn);
 
@@ -280,7 +283,7 @@ class JobController {
   void On(std::uint32_t rank, const FailedMessage& message, Turn turn);
   void Depart(const std::vector<std::uint32_t>& ranks, const Departure& departure, Turn turn);
   void Conclude(const Finding& verdict, Turn turn);
-  void Lose(const std::string& reason, Turn turn);
+  void Lose(const std::string& reason, Turn turn, bool counts = true);
   void Fail(const std::string& reason, const std::string& field, Turn turn);
   void End(JobState state, std::string reason, Turn turn);
   void StopWorkers(Turn turn);

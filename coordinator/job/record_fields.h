@@ -117,6 +117,12 @@ void Fields(auto& archive, Of<CheckpointRecord> auto& checkpoint) {
   archive("time", checkpoint.time);
 }
 
+void Fields(auto& archive, Of<Rollback> auto& rollback) {
+  archive("checkpoint", rollback.checkpoint);
+  archive("skip_samples", rollback.skip_samples);
+  archive("reason", rollback.reason);
+}
+
 void Fields(auto& archive, Of<Suspension> auto& suspension) {
   archive("pause", suspension.pause);
   archive("reason", suspension.reason);
@@ -255,6 +261,7 @@ void Fields(auto& archive, Of<JobRecord> auto& record) {
   archive("retry_time", record.retry_time);
   archive("regroups", record.regroups);
   archive("regroup_reason", record.regroup_reason);
+  archive("rollback", record.rollback);
   archive("differences", record.differences);
   archive("difference_reason", record.difference_reason);
   archive("resizes", record.resizes);

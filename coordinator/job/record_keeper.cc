@@ -358,6 +358,31 @@ std::string RecordKeeper::GiveUpCheckpoint(const std::string& reason) {
   return "the checkpoint after " + std::to_string(rounds) + " rounds was given up: " + reason;
 }
 
+// Where samples are passed over, those before the rise are, too: they are what nobody can tell from
+// those that brought it about.
+bool RecordKeeper::RollBack(const policies::LossSpike& spike, const std::string& reason,
+                            Instant now) {
+  if (record_.rollback) return false;
+  std::vector<CheckpointRecord> kept = record_.former_checkpoints;
+  if (record_.checkpoint) kept.insert(kept.begin(), *record_.checkpoint);
+  std::erase_if(kept, [&](const CheckpointRecord& one) { return one.rounds > spike.round; });
+  record_.rollback = Rollback{.reason = reason};
+  if (kept.empty()) return false;
+  RefreshProgress(now);
+  const Progress& progress = record_.progress;
+  const auto position = [&](std::uint64_t epoch, std::uint64_t consumed) {
+    return epoch * progress.epoch_samples + consumed;
+  };
+  const CheckpointRecord& from = kept.front();
+  record_.rollback->checkpoint = from.sha256;
+  record_.rollback->skip_samples =
+      position(progress.epoch, progress.epoch_consumed) - position(from.epoch, from.epoch_consumed);
+  record_.checkpoint = from;
+  kept.erase(kept.begin());
+  record_.former_checkpoints = std::move(kept);
+  return true;
+}
+
 // What the next group goes on from has the time up to its last round, and `stop.time` counts from
 // there: writing the checkpoint and bringing it here is no training.
 void RecordKeeper::Secure(const CheckpointRecord& checkpoint, double train_seconds, Instant now) {
@@ -412,6 +437,7 @@ bool RecordKeeper::Add(const policies::Report& report, Turn turn) {
   if (!round) return false;
   round->job = record_.id;
   steering_.RoundDone(round->plan_version);
+  spike_ = spikes_.Add(round->round, report.loss_mean_global, steering_.adopted());
   turn.actions.push_back(PersistRound{*std::move(round)});
   return true;
 }

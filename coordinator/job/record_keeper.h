@@ -16,6 +16,7 @@
 #include "coordinator/job/progress_tracker.h"
 #include "coordinator/job/records.h"
 #include "coordinator/job/steering.h"
+#include "policies/loss_spikes.h"
 #include "policies/planner.h"
 
 namespace tactus::job {
@@ -93,6 +94,11 @@ class RecordKeeper {
   // where there is one. Returns what became of it, with the reason.
   std::string GiveUpCheckpoint(const std::string& reason);
 
+  // The loss rose at a round, for `reason`: the newest checkpoint of before is the newest now, and
+  // what was trained on since is passed over. False where there is none, or the job went back once;
+  // the first time it is on record all the same.
+  bool RollBack(const policies::LossSpike& spike, const std::string& reason, Instant now);
+
   // All that is kept of the group is durable: `checkpoint`, after `train_seconds` as the workers
   // count them. Requires: a suspension is on record.
   void Secure(const CheckpointRecord& checkpoint, double train_seconds, Instant now);
@@ -116,6 +122,9 @@ class RecordKeeper {
 
   // Folds a report in. True when a round is whole now, which is persisted.
   bool Add(const policies::Report& report, Turn turn);
+
+  // By the round that Add made whole.
+  const std::optional<policies::LossSpike>& spike() const { return spike_; }
 
   // A worker repeated so many passes in pieces.
   void NoteRepeated(std::uint32_t passes) { tracker_->NoteRepeated(passes); }
@@ -168,6 +177,8 @@ class RecordKeeper {
   JobRecord record_;
   Steering steering_;
   std::optional<ProgressTracker> tracker_;
+  policies::LossSpikes spikes_;
+  std::optional<policies::LossSpike> spike_;
   Instant persisted_{};               // last
   Instant remembered_{};              // likewise, what the planner has learned
   Instant handed_on_{};               // likewise, what the next job begins with

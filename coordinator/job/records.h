@@ -148,6 +148,13 @@ struct CheckpointRecord {
   WallTime time = 0;  // it became known; 0: of versions that did not say
 };
 
+// A loss had risen as nothing explained, and the job goes on from before that.
+struct Rollback {
+  std::string checkpoint{};        // SHA-256, of what it went back to
+  std::uint64_t skip_samples = 0;  // after its own: those up to the round that went back
+  std::string reason{};            // for people
+};
+
 // Why a job's workers are being ended, and what comes then.
 struct Suspension {
   bool pause = false;    // PAUSED afterwards; else QUEUED
@@ -319,6 +326,8 @@ struct JobRecord {
   // Comparisons of parameters that found some that were wrong.
   std::uint32_t differences = 0;
   std::string difference_reason{};  // of the last one, for people; empty: there was none
+  // Once in a job's life at most. Where there was nothing to go back to the reason alone is set.
+  std::optional<Rollback> rollback{};
   // Groups that were formed of others on purpose, as some joined or left while the rest trained.
   std::uint32_t resizes = 0;
   std::string resize_reason{};  // of the last one, likewise

@@ -243,6 +243,7 @@ agent::v1::ToAgent ToProto(const job::StartWorker& action) {
   if (!action.checkpoint.empty()) {
     start->mutable_start()->set_checkpoint("sha256:" + action.checkpoint);
   }
+  start->mutable_start()->set_skip_samples(action.skip_samples);
   return proto;
 }
 

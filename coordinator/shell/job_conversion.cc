@@ -244,6 +244,10 @@ v1::Job ToProto(const job::JobRecord& record) {
   proto.set_regroup_reason(record.regroup_reason);
   proto.set_differences(record.differences);
   proto.set_difference_reason(record.difference_reason);
+  if (record.rollback) {
+    proto.set_rollback_reason(record.rollback->reason);
+    proto.set_rollback_samples(record.rollback->skip_samples);
+  }
   proto.set_resizes(record.resizes);
   proto.set_resize_reason(record.resize_reason);
   if (record.retry_time != 0) *proto.mutable_retry_time() = ToTimestamp(record.retry_time);

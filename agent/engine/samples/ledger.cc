@@ -220,6 +220,14 @@ void SampleLedger::Restore(const LedgerState& state) {
   consumed_ = fresh_ - SizeOf(returned_);
 }
 
+void SampleLedger::PassOver(std::uint64_t positions) {
+  TACTUS_CHECK(outstanding_.empty());
+  const std::uint64_t free = SizeOf(returned_) + (end_ - std::min(end_, fresh_));
+  const std::uint64_t passed = std::min(positions, free);
+  RemoveFree(passed);
+  consumed_ += passed;
+}
+
 std::uint64_t SampleLedger::SampleAt(std::uint64_t position) const {
   const std::uint64_t epoch = position / epoch_size_;
   if (epoch != order_epoch_) {

@@ -106,6 +106,10 @@ class SampleLedger {
   // outstanding.
   void Restore(const LedgerState& state);
 
+  // The lowest free positions, so many or all that there are, count as used, by nobody. Requires:
+  // nothing is outstanding.
+  void PassOver(std::uint64_t positions);
+
   // The sample at a position, in [0, epoch_size).
   std::uint64_t SampleAt(std::uint64_t position) const;
 

@@ -59,6 +59,9 @@ function factsOf(job) {
   shortfall("Skipped", number(progress.skipped_rounds ?? 0), "update", "updates", "as numbers were not finite");
   shortfall("Repeated", number(progress.repeated_passes ?? 0), "pass in pieces", "passes in pieces", "as memory was short");
   shortfall("Not on record", number(progress.unrecorded_rounds ?? 0), "round", "rounds", "as reports were lost");
+  shortfall("Regrouped", number(job.regroups ?? 0), "time", "times", `last: ${job.regroup_reason}`);
+  shortfall("Resized", number(job.resizes ?? 0), "time", "times", `last: ${job.resize_reason}`);
+  shortfall("Rolled back", number(job.rollback_samples ?? 0), "sample passed over", "samples passed over", `as ${job.rollback_reason}`);
   if (over && result.utilisation) list.push(["Utilisation", percent(number(result.utilisation)), "of the workers' own speeds"]);
   return list;
 }

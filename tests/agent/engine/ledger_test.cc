@@ -88,6 +88,22 @@ TEST(SampleLedgerTest, WhatAMemberLeftReturnsToTheFront) {
   EXPECT_EQ(blocks[1], (Block{{9, 10}, {20, 24}}));
 }
 
+TEST(SampleLedgerTest, WhatIsPassedOverIsUsedByNobody) {
+  SampleLedger ledger(10, 1, 2);
+  ledger.SetShares({4, 4}, 0);
+  ledger.Reserve();
+  ledger.Apply(std::vector<std::uint64_t>{1, 4});  // 1 to 3 are free again
+  ledger.PassOver(5);
+
+  EXPECT_EQ(ledger.epoch(), 1u);
+  EXPECT_EQ(ledger.consumed(), 0u);
+  EXPECT_EQ(ledger.Reserve(), (Block{{10, 14}}));
+  ledger.ApplyWhole();
+  ledger.PassOver(100);
+  EXPECT_FALSE(ledger.HasFree());
+  EXPECT_EQ(ledger.epoch(), 2u) << "there is no third";
+}
+
 TEST(SampleLedgerDeathTest, AMemberCannotHaveUsedMoreThanItsBlock) {
   SampleLedger ledger(50, 1);
   ReserveAll(ledger, {10, 10});

@@ -43,7 +43,8 @@ class FakeAgent {
            {"emulatedCpuFactor", 3.0},
            {"address", "127.0.0.1"},
            {"outputDirectory", setting_.output_directory},
-           {"checkpoint", setting_.checkpoint}}}});
+           {"checkpoint", setting_.checkpoint},
+           {"skipSamples", std::to_string(setting_.skip_samples)}}}});
   }
 
   std::string DeviceName() const {

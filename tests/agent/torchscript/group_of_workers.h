@@ -33,6 +33,7 @@ struct GroupSetting {
   std::string transport{};             // as the group is told; empty: it is not
   std::string output_directory{};      // of rank 0
   std::string checkpoint{};            // to go on from; empty: from the beginning
+  std::uint64_t skip_samples = 0;      // after the checkpoint's
   double loss_seconds = 0;             // as the group is told
   // Sent to rank 0 when it has told of the round `stop_after`; null: nothing is.
   nlohmann::json stop{};

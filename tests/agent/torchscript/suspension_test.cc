@@ -109,6 +109,25 @@ TEST_F(WorkerSuspensionTest, AnEpochOverGroupsOfSeveralSizesCountsEverySampleOnc
   EXPECT_EQ(second[0].First("finished")["epochs"], "1");
 }
 
+TEST_F(WorkerSuspensionTest, SamplesThatArePassedOverCountAsUsed) {
+  spec_["stop"] = {{"epochs", 1}};
+  const auto first = RunSuspended({9, 4}, "first");
+  const std::uint64_t used =
+      std::stoull(first[0].First("finished")["samplesGlobal"].get<std::string>());
+  const std::uint64_t all = std::stoull(first[0].First("ready")["trainSamples"].get<std::string>());
+  GroupSetting setting = Setting({6, 5}, "second");
+  setting.checkpoint = folder_ + "/first/checkpoint.safetensors";
+  setting.skip_samples = 100;
+  ASSERT_GT(all, used + 100);
+
+  const auto second = RunGroup(setting);
+
+  ASSERT_TRUE(second[0].ok) << second[0].error;
+  EXPECT_EQ(second[0].First("finished")["epochs"], "1");
+  EXPECT_EQ(second[0].First("finished")["samplesGlobal"], std::to_string(all - 100));
+  EXPECT_EQ(second[0].All("report").front()["epochConsumed"], std::to_string(used + 100 + 11));
+}
+
 TEST_F(WorkerSuspensionTest, AResultThatWasAskedForHasACheckpointToo) {
   GroupSetting setting = Setting({5, 3}, "out");
   setting.stop = {{"reason", "cancelled"}};

@@ -215,6 +215,23 @@ TEST(StoryTest, SkippedUpdatesAreToldWhereItStands) {
                     HasSubstr("Repeated: 2 passes in pieces, as the device's memory was short.")));
 }
 
+TEST(StoryTest, WhatBecameOfTheGroupIsToldWhereItStands) {
+  v1::Job job = RunningJob();
+  job.set_regroups(2);
+  job.set_regroup_reason("worker 3 on node b was ended by signal 9 (SIGKILL)");
+  job.set_resizes(1);
+  job.set_resize_reason("from 2 to 3 workers without a stop: worker 4 on node c joins");
+  job.set_rollback_samples(1200);
+  job.set_rollback_reason("the training loss rose from 2 to 9 at round 200");
+
+  EXPECT_THAT(
+      Paragraph(Story(job, Decisions({}), 1000), 1),
+      AllOf(HasSubstr(" Its workers went on without one that was lost 2 times, the last time "
+                      "because worker 3 on node b was ended by signal 9 (SIGKILL). "),
+            HasSubstr("Its group was changed without a stop once, last from 2 to 3 workers"),
+            HasSubstr("It went back, and passed over 1,200 samples, as the training loss rose")));
+}
+
 TEST(StoryTest, AJobWithoutDecisionsIsToldToo) {
   v1::Job job = StateEvent(v1::JOB_STATE_QUEUED, "waiting for devices").job();
   job.mutable_spec()->mutable_model()->set_torchscript("m.pt");
